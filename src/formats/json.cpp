@@ -1,0 +1,60 @@
+#include "formats/json.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+namespace headroom {
+namespace {
+
+constexpr int kMaxDepth = 64;
+
+void refuse_deep_nesting(std::string_view text, const std::string& source) {
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+      continue;
+    }
+    if (c == '"') in_string = true;
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']') --depth;
+    if (depth > kMaxDepth)
+      throw Error(ErrorKind::format, fmt::format("{}: nested deeper than {} levels at byte {}", source, kMaxDepth, i),
+                  "this is no file that headroom reads; check the path");
+  }
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::string& source) {
+  refuse_deep_nesting(text, source);
+  try {
+    return Json::parse(text);
+  } catch (const Json::exception& e) {
+    throw Error(ErrorKind::format, fmt::format("{}: malformed JSON: {}", source, e.what()), "mend or re-download the file");
+  }
+}
+
+Json read_json(const std::filesystem::path& path, int64_t limit_bytes) {
+  std::error_code status;
+  const auto size = std::filesystem::file_size(path, status);
+  if (status)
+    throw Error(ErrorKind::usage, fmt::format("cannot read {}: {}", path.string(), status.message()), "check the path");
+  if (static_cast<int64_t>(size) > limit_bytes)
+    throw Error(ErrorKind::format, fmt::format("{} has {}, more than the {} expected of such a file", path.string(),
+                                               format_bytes(static_cast<int64_t>(size)), format_bytes(limit_bytes)),
+                "check that the path names the right file");
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  if (!in) throw Error(ErrorKind::usage, fmt::format("cannot read {}", path.string()), "check the file's permissions");
+  return parse_json(text.str(), path.string());
+}
+
+}  // namespace headroom

@@ -1,0 +1,27 @@
+#include "base/bytes.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace headroom {
+
+TEST(Bytes, ParsesUnits) {
+  EXPECT_EQ(parse_bytes("12"), 12);
+  EXPECT_EQ(parse_bytes("2GiB"), int64_t{2} << 30);
+  EXPECT_EQ(parse_bytes("1.5 MiB"), 3 << 19);
+  EXPECT_EQ(parse_bytes("3kb"), 3000);
+  EXPECT_EQ(parse_bytes("9007199254740993"), 9007199254740993);
+}
+
+TEST(Bytes, RefusesWhatIsNoSize) {
+  for (const char* text : {"", "GiB", "-1", "12 parsecs", "1.2.3GiB", "99999999999TiB"}) EXPECT_THROW(parse_bytes(text), Error) << text;
+}
+
+TEST(Bytes, Formats) {
+  EXPECT_EQ(format_bytes(17), "17 bytes");
+  EXPECT_EQ(format_bytes(int64_t{3} << 29), "1.50 GiB");
+  EXPECT_EQ(format_bytes(640 << 10), "640 KiB");
+}
+
+}  // namespace headroom
