@@ -1,0 +1,39 @@
+#include "ir/type.h"
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+namespace headroom {
+
+int64_t dim_value(const Dim& dim, const Bindings& bindings) {
+  if (dim.symbol < 0) return dim.constant;
+  HR_CHECK(dim.symbol < static_cast<int64_t>(bindings.size()), "symbol {} is not bound", dim.symbol);
+  return bindings[static_cast<size_t>(dim.symbol)];
+}
+
+ConcreteType concrete(const Type& type, const Bindings& bindings) {
+  ConcreteType out{type.dtype, {}, type.storage};
+  out.dims.reserve(type.shape.size());
+  for (const Dim& dim : type.shape) out.dims.push_back(dim_value(dim, bindings));
+  if (type.shard) {
+    int64_t& length = out.dims.at(static_cast<size_t>(type.shard->axis));
+    length = (length + type.shard->parts - 1) / type.shard->parts;
+  }
+  return out;
+}
+
+int64_t element_count(std::span<const int64_t> dims) {
+  int64_t count = 1;
+  for (int64_t dim : dims) count *= dim;
+  return count;
+}
+
+int64_t storage_bytes(const ConcreteType& type) {
+  const int64_t count = element_count(type.dims);
+  if (type.storage.dense()) return count * dtype_bytes(type.dtype);
+  const int64_t blocks = (count + type.storage.block - 1) / type.storage.block;
+  const int64_t payload = (count * type.storage.payload_bits + 7) / 8;
+  return align_up(payload, dtype_bytes(type.storage.scale)) + blocks * dtype_bytes(type.storage.scale);
+}
+
+}  // namespace headroom

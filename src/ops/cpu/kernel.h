@@ -1,0 +1,106 @@
+// CPU kernels: prepared once from concrete types (library primitives are created here), run many times without a heap
+// call of our own. One kernel object serves every node with the same op, attributes and types: it holds no addresses.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/op.h"
+
+namespace headroom {
+
+// A tensor in the arena.
+struct TensorView {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+  std::span<const int64_t> dims;
+  template <typename T>
+  T* as() const { return static_cast<T*>(data); }
+  int64_t count() const { return element_count(dims); }
+};
+
+// What host ops (next_batch, hyper-parameters, staging, collectives) call back into. Implemented by runtime/.
+class HostPort {
+ public:
+  virtual ~HostPort() = default;
+  // Fills int32 [batch, seq] token ids and labels of micro-batch `trip` of the current step.
+  virtual void next_batch(int64_t trip, std::span<int32_t> ids, std::span<int32_t> labels, int64_t batch, int64_t seq) = 0;
+};
+
+struct KernelCall {
+  std::span<const TensorView> inputs;
+  std::span<const TensorView> outputs;
+  std::span<std::byte> scratch;  // at least what Op::scratch_bytes booked, 64-byte aligned
+  int64_t trip = 0;              // iteration of the enclosing loop, 0 outside loops
+  HostPort* host = nullptr;
+};
+
+class CpuKernel {
+ public:
+  virtual ~CpuKernel() = default;
+  // Thread-safe only across distinct scratch and outputs. Runs on the thread team of base/threads.h.
+  virtual void run(const KernelCall& call) const = 0;
+};
+
+// What a kernel is prepared for.
+struct KernelSpec {
+  std::string_view op;
+  Attrs attrs;
+  std::vector<ConcreteType> inputs;
+  std::vector<ConcreteType> outputs;
+  int64_t scratch_bytes = 0;  // booked by the plan; a kernel that needs more refuses
+  OpCall call() const { return {inputs, outputs, attrs}; }
+};
+
+// A prepared kernel, or the reason why this implementation refuses the spec.
+struct KernelOffer {
+  std::unique_ptr<CpuKernel> kernel;
+  std::string refusal;
+};
+
+using KernelFactory = KernelOffer (*)(const KernelSpec& spec, const DeviceFacts& facts);
+
+struct KernelCandidate {
+  std::string_view implementation;  // "onednn", "simd", "reference"
+  KernelFactory make = nullptr;
+};
+
+// Candidates per op, best first; the last one is a plain reference kernel that accepts every legal spec.
+class CpuKernels {
+ public:
+  void add(std::string_view op, std::vector<KernelCandidate> candidates);
+  const std::vector<KernelCandidate>& candidates(std::string_view op) const;
+  bool has(std::string_view op) const { return kernels_.contains(op); }
+
+ private:
+  std::map<std::string, std::vector<KernelCandidate>, std::less<>> kernels_;
+};
+
+// Every CPU kernel, built once. Thread-safe.
+const CpuKernels& cpu_kernels();
+
+// The first candidate that accepts. `only` restricts to one implementation (tests). Throws InternalError with all refusals when none accepts.
+std::unique_ptr<CpuKernel> make_cpu_kernel(const KernelSpec& spec, const DeviceFacts& facts, std::string_view only = {},
+                                           std::string* chosen = nullptr);
+
+// A kernel from a callable, for small reference kernels.
+template <typename F>
+std::unique_ptr<CpuKernel> kernel_of(F body) {
+  class Lambda final : public CpuKernel {
+   public:
+    explicit Lambda(F body) : body_(std::move(body)) {}
+    void run(const KernelCall& call) const override { body_(call); }
+
+   private:
+    F body_;
+  };
+  return std::make_unique<Lambda>(std::move(body));
+}
+
+}  // namespace headroom
