@@ -1,0 +1,72 @@
+// The token cache: every training sequence as token ids in one binary file, with an index (docs/token_cache_format.md).
+// Opened by pread: what stays in memory does not depend on the amount of data.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "formats/file.h"
+
+namespace headroom {
+
+// A position with this label is not scored.
+inline constexpr int32_t kIgnoredLabel = -100;
+
+// What one pass over the data found. Kept in the cache's header.
+struct DataCounts {
+  int64_t sequences = 0;
+  int64_t tokens = 0;       // ids kept, over all sequences
+  int64_t targets = 0;      // scored tokens: positions t >= 1 whose label is not -100
+  int64_t rows = 0;         // rows read, empty ones included; 1 per .txt file
+  int64_t empty_rows = 0;   // skipped
+  int64_t cut_rows = 0;     // longer than the sequence length
+  int64_t lost_tokens = 0;  // by cutting
+  int64_t longest = 0;      // tokens of the longest sequence kept
+  bool operator==(const DataCounts&) const = default;
+};
+
+struct SequenceInfo {
+  int64_t length = 0;   // tokens
+  int64_t targets = 0;  // scored tokens, as in DataCounts
+};
+
+// A finished cache. Const and thread-safe.
+class TokenCache {
+ public:
+  // Checks header, size and index. Throws Error(usage) when missing, Error(format) when corrupt or of another version
+  // (remedy: delete it).
+  static TokenCache open(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return file_.path(); }
+  // Of the inputs it was made from (token_cache_key).
+  uint64_t key() const { return key_; }
+  int64_t sequences() const { return counts_.sequences; }
+  int64_t max_seq_length() const { return max_seq_length_; }
+  const DataCounts& counts() const { return counts_; }
+  int64_t file_bytes() const { return file_bytes_; }
+
+  // 0 <= i < sequences(). No heap allocation. Throws Error(format) when the entry is corrupt, Error(run) on an I/O
+  // error.
+  SequenceInfo info(int64_t i) const;
+  // Fills ids[0, length) and labels[0, length) (not shifted; -100 is ignored) and returns the entry; both spans hold at
+  // least max_seq_length() elements. No heap allocation. Errors as info().
+  SequenceInfo read(int64_t i, std::span<int32_t> ids, std::span<int32_t> labels) const;
+
+ private:
+  struct Entry;
+  Entry entry(int64_t i) const;
+
+  File file_;
+  uint64_t key_ = 0;
+  int64_t max_seq_length_ = 0;
+  int64_t vocab_size_ = 0;
+  int64_t id_bytes_ = 4;
+  int64_t index_offset_ = 0;
+  int64_t file_bytes_ = 0;
+  DataCounts counts_;
+};
+
+}  // namespace headroom

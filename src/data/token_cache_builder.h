@@ -1,0 +1,44 @@
+// Data files -> token cache, streamed once before step 0; bad rows are reported here.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+#include "data/token_cache.h"
+#include "tokenizer/tokenizer.h"
+
+namespace headroom {
+
+struct DataOptions {
+  std::vector<std::filesystem::path> files;  // .txt, .jsonl, .json
+  int64_t max_seq_length = 512;
+  int64_t vocab_size = 0;                       // of the model: ids at or above it are refused
+  int64_t row_limit_bytes = int64_t{16} << 20;  // a longer row is refused
+};
+
+// Called now and then with the bytes read of all bytes; may throw to stop.
+using DataProgress = std::function<void(int64_t bytes_read, int64_t bytes_total)>;
+
+// Hash of what a cache is made from: each file's name, size and modification time, the tokenizer's identity and the
+// options. `tokenizer` may be null for rows of {"input_ids", "labels"}. Throws Error(usage) for a missing or
+// unsupported file.
+uint64_t token_cache_key(const DataOptions& options, const Tokenizer* tokenizer);
+
+// Tokenises all files into `cache_path`. Throws Error(usage | format) naming file, row and remedy for bad data,
+// Error(run) on I/O errors (disk full); nothing is left then. Data without any scored token is refused.
+DataCounts build_token_cache(const DataOptions& options, const Tokenizer* tokenizer,
+                             const std::filesystem::path& cache_path, const DataProgress& progress = {});
+
+// Opens `cache_path` when it is whole and its key is that of the options, else builds it. `reused` (nullable) tells
+// which.
+TokenCache open_or_build_token_cache(const DataOptions& options, const Tokenizer* tokenizer,
+                                     const std::filesystem::path& cache_path, bool* reused = nullptr,
+                                     const DataProgress& progress = {});
+
+// A bound on the heap that building and then reading a cache holds at once, whatever the amount of data (tokenizer
+// tables excluded).
+int64_t data_memory_bytes(int64_t max_seq_length, int64_t row_limit_bytes = int64_t{16} << 20);
+
+}  // namespace headroom

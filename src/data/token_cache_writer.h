@@ -1,0 +1,35 @@
+// Writes a token cache in one pass with fixed buffers.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "data/token_cache.h"
+
+namespace headroom {
+
+// Used by one thread. Writes beside the final name; finish() fsyncs and renames. Without it the destructor removes what
+// was written.
+class TokenCacheWriter {
+ public:
+  // ids must be below `vocab_size`. Throws Error(run) when the file cannot be created.
+  TokenCacheWriter(const std::filesystem::path& path, uint64_t key, int64_t max_seq_length, int64_t vocab_size);
+  ~TokenCacheWriter();
+
+  // Appends a sequence of 1 .. max_seq_length ids whose first `ignored` positions are not scored and whose others are
+  // their own labels.
+  void append(std::span<const int32_t> ids, int64_t ignored);
+  // Appends a sequence with a label per position.
+  void append(std::span<const int32_t> ids, std::span<const int32_t> labels);
+  // Makes the cache complete. `counts` gives rows, empty_rows, cut_rows and lost_tokens; the rest is counted here.
+  // Returns all.
+  DataCounts finish(const DataCounts& counts);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headroom

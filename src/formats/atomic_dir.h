@@ -1,0 +1,58 @@
+// Files and directories that appear whole or not at all: written beside under a temporary name, fsynced, renamed. A
+// kill at any moment leaves the last good one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+namespace headroom {
+
+// Writes a directory `name` through `name.tmp-PID`. Holds a lock on the temporary one, by which others know that it is
+// not stale.
+class AtomicDirectory {
+ public:
+  // Recovers and clears what killed processes left (as recover_directory), then creates the temporary one and missing
+  // parents. Throws Error(run).
+  explicit AtomicDirectory(const std::filesystem::path& final_path);
+  AtomicDirectory(const AtomicDirectory&) = delete;
+  AtomicDirectory& operator=(const AtomicDirectory&) = delete;
+  // Removes the temporary one unless committed.
+  ~AtomicDirectory();
+
+  // Where to write: the temporary directory.
+  const std::filesystem::path& path() const { return temporary_; }
+
+  // fsyncs every file and directory below path(), renames it to the final name (an older one is swapped out in the same
+  // instant where the file system can, and removed after), fsyncs the parent. Throws Error(run); the older one then
+  // still stands.
+  void commit();
+
+ private:
+  std::filesystem::path final_;
+  std::filesystem::path temporary_;
+  int lock_ = -1;
+  bool committed_ = false;
+};
+
+// Removes the temporaries `final_path`.tmp-* of processes that are gone; brings back an older directory that a killed
+// process had set aside. Call before looking for the newest complete directory. Throws Error(run).
+void recover_directory(const std::filesystem::path& final_path);
+
+// recover_directory for every final name in `parent` that has temporaries. A missing parent is no error.
+void recover_directories_in(const std::filesystem::path& parent);
+
+// Writes a small file durably: beside, fsync, rename, fsync of the directory. Throws Error(run).
+void write_text_durably(const std::filesystem::path& path, std::string_view text);
+
+// Renames a file that is written and fsynced over `to`, and fsyncs the directory. Throws Error(run).
+void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
+
+// Copies a file with a 64 KiB buffer and fsyncs the copy. Throws Error(usage) when `from` is missing, Error(run) on I/O
+// errors.
+void copy_file_durably(const std::filesystem::path& from, const std::filesystem::path& to);
+
+// fsyncs a directory's entries. Throws Error(run).
+void sync_directory(const std::filesystem::path& directory);
+
+}  // namespace headroom

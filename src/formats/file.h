@@ -1,0 +1,51 @@
+// An open file with whole reads and writes, errors that name it, and control of what it leaves in the page cache.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+namespace headroom {
+
+// Owns a descriptor. Movable. read_at() may be called from several threads; the rest belongs to one thread.
+class File {
+ public:
+  // Opens a regular file for reading. Throws Error(usage) when it is missing, unreadable or no regular file.
+  static File open(const std::filesystem::path& path);
+  // Creates or truncates a file for writing (and reading back). Throws Error(run).
+  static File create(const std::filesystem::path& path);
+
+  File() = default;
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  ~File();
+
+  bool is_open() const { return descriptor_ >= 0; }
+  const std::filesystem::path& path() const { return path_; }
+  // Size in bytes now. Throws Error(run).
+  int64_t size() const;
+
+  // Fills `into` from `offset` by pread. Throws Error(format) when the file ends before, Error(run) on an I/O error.
+  void read_at(int64_t offset, std::span<std::byte> into) const;
+  // Reads up to into.size() bytes at `offset`; returns how many, less only at the end of the file. Throws Error(run).
+  int64_t read_some_at(int64_t offset, std::span<std::byte> into) const;
+  // Writes all of `from` at `offset`. Throws Error(run) with the system's reason (disk full) and the file's name.
+  void write_at(int64_t offset, std::span<const std::byte> from);
+  // Tells the kernel that the cached pages wholly inside the range are not needed again. Never fails.
+  void drop_cache(int64_t offset, int64_t bytes) const;
+  // Starts and awaits the writing of the range, then drops it from the page cache: bounds the dirty pages of a stream.
+  void write_back(int64_t offset, int64_t bytes);
+  // fsync. Throws Error(run).
+  void sync();
+  // Closes it. Throws Error(run) when the system reports a late write error.
+  void close();
+
+ private:
+  File(int descriptor, std::filesystem::path path) : descriptor_(descriptor), path_(std::move(path)) {}
+
+  int descriptor_ = -1;
+  std::filesystem::path path_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,90 @@
+// Reads safetensors checkpoints: one file, or shards listed by model.safetensors.index.json. Only headers stay in
+// memory; tensor bytes are read by pread on demand and dropped from the page cache after. Layout of a file: 8 bytes
+// little-endian header length N, N bytes of JSON {"name": {"dtype", "shape", "data_offsets": [begin, end]},
+// "__metadata__": {...}}, then the data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/file.h"
+#include "formats/stored_type.h"
+
+namespace headroom {
+
+struct StoredTensor {
+  StoredType type = StoredType::f32;
+  std::vector<int64_t> shape;
+  int64_t offset = 0;  // of its first byte in its file, from the file's beginning
+  int64_t bytes = 0;
+  int file = 0;  // which file of a SafetensorsSet
+
+  // Product of the shape; 1 for a scalar.
+  int64_t elements() const { return bytes / stored_type_bytes(type); }
+};
+
+using StoredTensors = std::map<std::string, StoredTensor, std::less<>>;
+
+// One file. Reading is const and may be done from several threads.
+class SafetensorsFile {
+ public:
+  // Opens and checks the header only: at most 100 MB of JSON, known dtypes, sizes equal to shape x dtype, data without
+  // holes, overlaps or duplicates that ends where the file ends. Throws Error(usage) when the file is missing,
+  // Error(format) naming file, tensor and value.
+  static SafetensorsFile open(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return file_.path(); }
+  // Sorted by name.
+  const StoredTensors& tensors() const { return tensors_; }
+  // The "__metadata__" strings.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+  // The tensor, or nullptr.
+  const StoredTensor* find(std::string_view name) const;
+  // Reads into.size() bytes from `byte_offset` within the tensor. Throws Error(format) when it does not exist or the
+  // file has been cut since, Error(run) on an I/O error. The range must lie within the tensor. No heap allocation.
+  void read(std::string_view name, int64_t byte_offset, std::span<std::byte> into) const;
+  void read(const StoredTensor& tensor, int64_t byte_offset, std::span<std::byte> into) const;
+
+ private:
+  friend class SafetensorsSet;
+  File file_;
+  StoredTensors tensors_;
+  std::map<std::string, std::string> metadata_;
+};
+
+// All the weights of a model directory: model.safetensors, or the shards of model.safetensors.index.json. Thread-safe
+// as above.
+class SafetensorsSet {
+ public:
+  // Throws Error(usage) when there are no weights (other formats lying there are named), Error(format) for a missing
+  // shard, a tensor in two shards, or an index that disagrees with the shards.
+  static SafetensorsSet open(const std::filesystem::path& model_directory);
+
+  const std::filesystem::path& directory() const { return directory_; }
+  // Every tensor of every file, sorted by name; StoredTensor::file says which file.
+  const StoredTensors& tensors() const { return tensors_; }
+  // Sum of the tensors' bytes.
+  int64_t total_bytes() const;
+
+  // The tensor, or nullptr.
+  const StoredTensor* find(std::string_view name) const;
+  // The tensor. Throws Error(format) naming the directory and the tensor when it is not there.
+  const StoredTensor& at(std::string_view name) const;
+  // As SafetensorsFile::read.
+  void read(std::string_view name, int64_t byte_offset, std::span<std::byte> into) const;
+  void read(const StoredTensor& tensor, int64_t byte_offset, std::span<std::byte> into) const;
+
+ private:
+  std::filesystem::path directory_;
+  std::vector<SafetensorsFile> files_;
+  StoredTensors tensors_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,65 @@
+// Writes a safetensors file in one pass with bounded memory: declare every tensor, then stream their bytes in declared
+// order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/file.h"
+#include "formats/stored_type.h"
+
+namespace headroom {
+
+// Used by one thread. Unless finish() returned, the destructor removes the partial file; so does a failed write.
+class SafetensorsWriter {
+ public:
+  // Creates the file. Throws Error(run) when it cannot.
+  explicit SafetensorsWriter(const std::filesystem::path& path);
+  SafetensorsWriter(const SafetensorsWriter&) = delete;
+  SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
+  ~SafetensorsWriter();
+
+  // Announces the next tensor. All declarations come before the first write(); names are unique. Declare wider types
+  // first where files mix types, so that each tensor starts at a multiple of its element size.
+  void declare(std::string name, StoredType type, std::vector<int64_t> shape);
+
+  // Appends bytes to tensor `name`, which is the first declared one that is not full. The first call writes the header
+  // (metadata
+  // {"format": "pt"}, padded so that the data starts at a multiple of 8). No heap allocation from the second call on.
+  // Dirty pages are written back every 8 MiB. Throws Error(run) naming the file and the reason (disk full); the file is
+  // then gone.
+  void write(std::string_view name, std::span<const std::byte> chunk);
+
+  // Every byte declared has been written: fsync and close. Throws Error(run); the file is then gone.
+  void finish();
+
+  // Size of the whole file in bytes, header included; valid once all tensors are declared.
+  int64_t file_bytes() const;
+
+ private:
+  struct Declared {
+    std::string name;
+    StoredType type;
+    std::vector<int64_t> shape;
+    int64_t bytes;
+  };
+  std::string header() const;
+  void begin();
+  void abandon() noexcept;
+
+  File file_;
+  std::vector<Declared> declared_;
+  size_t current_ = 0;         // the tensor being written
+  int64_t current_bytes_ = 0;  // of it, written so far
+  int64_t end_ = 0;            // of what is written
+  int64_t written_back_ = 0;   // up to here nothing is dirty
+  bool begun_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace headroom
