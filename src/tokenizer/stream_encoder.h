@@ -1,0 +1,55 @@
+// Encoding texts that are larger than memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/tokenizer.h"
+
+namespace headroom {
+
+class BpeWorkspace;
+
+// Yields the ids of Tokenizer::encode() of the whole text while the text arrives in chunks of any size. The text is cut only
+// between characters where the tokenizer provably cannot join or look across (checked against its own tables). Where
+// `max_piece_bytes` bytes hold no such place the text is cut all the same, and forced_cuts() counts it.
+class StreamEncoder {
+ public:
+  static constexpr int64_t kDefaultMaxPieceBytes = int64_t{1} << 20;
+
+  StreamEncoder(const Tokenizer& tokenizer, bool add_special_tokens, int64_t max_piece_bytes = kDefaultMaxPieceBytes);
+  ~StreamEncoder();
+  StreamEncoder(StreamEncoder&&) noexcept;
+  StreamEncoder& operator=(StreamEncoder&&) noexcept;
+
+  // Takes the next bytes of the text (a character may be split between chunks) and appends the ids that are certain to
+  // `ids`. Throws Error(format) with the byte offset in the whole text when it is not UTF-8.
+  void feed(std::string_view chunk, std::vector<int32_t>& ids);
+
+  // Ends the text: appends the remaining ids. The encoder is then ready for the next text.
+  void finish(std::vector<int32_t>& ids);
+
+  // How often the text had to be cut at a place that is not proven safe. Zero means: exactly the ids of encode().
+  int64_t forced_cuts() const { return forced_cuts_; }
+
+  // Upper bound of the heap bytes that an encoder with this piece size holds, without the caller's `ids`.
+  static int64_t memory_bound(int64_t max_piece_bytes);
+
+ private:
+  void encode_front(size_t bytes, std::vector<int32_t>& ids);
+
+  std::shared_ptr<const TokenizerPipeline> pipeline_;
+  std::unique_ptr<BpeWorkspace> workspace_;
+  bool add_special_tokens_;
+  int64_t max_piece_bytes_;
+  std::string buffer_;
+  size_t searched_ = 0;          // no safe cut lies in buffer_ before this offset
+  int64_t consumed_ = 0;         // bytes of the text that have left the buffer
+  int64_t forced_cuts_ = 0;
+  bool started_ = false;
+};
+
+}  // namespace headroom
