@@ -1,0 +1,255 @@
+// Rules of linear, its two products for the gradient, and the gradient of the bias.
+#include <memory>
+
+#include "base/error.h"
+#include "ir/vjp.h"
+#include "ops/linear/scratch.h"
+#include "ops/linear/shape.h"
+#include "ops/registry.h"
+
+namespace headroom {
+namespace {
+
+bool is_operand(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; }
+
+void check_count(std::string_view op, size_t found, size_t wanted) {
+  HR_CHECK(found == wanted, "{} takes {} inputs, not {}", op, wanted, found);
+}
+
+void check_dense(std::string_view op, std::span<const Type> inputs) {
+  for (const Type& type : inputs) HR_CHECK(type.storage.dense(), "{} takes dense inputs", op);
+}
+
+// Checks the attributes and operands that every product has in common.
+void check_operands(std::string_view op, const Type& left, const Type& right, const Attrs& attrs) {
+  const std::string_view layout = attrs.text("layout", "out_in");
+  HR_CHECK(layout == "out_in" || layout == "in_out", "{}: layout is out_in or in_out, not '{}'", op, layout);
+  HR_CHECK(left.shape.size() >= 2 && right.shape.size() >= 2, "{}: operands have two dimensions or more", op);
+  HR_CHECK(is_operand(left.dtype) && left.dtype == right.dtype, "{}: operands are both f32 or both bf16, not {} and {}",
+           op, dtype_name(left.dtype), dtype_name(right.dtype));
+}
+
+DType output_dtype(std::string_view op, DType operand, const Attrs& attrs) {
+  const std::string_view text = attrs.text("dtype", dtype_name(operand));
+  const std::optional<DType> dtype = parse_dtype(text);
+  HR_CHECK(dtype && (*dtype == DType::f32 || *dtype == operand), "{}: no {} result from {} operands", op, text,
+           dtype_name(operand));
+  return *dtype;
+}
+
+void check_accumulate(std::string_view op, const Attrs& attrs) {
+  const std::string_view accumulate = attrs.text("accumulate", "always");
+  HR_CHECK(accumulate == "carried" || accumulate == "always", "{}: accumulate is carried or always, not '{}'", op,
+           accumulate);
+}
+
+// The operand's shape with its last dimension, which must be `from`, replaced by `to`.
+Type replace_last(std::string_view op, const Type& operand, const Dim& from, const Dim& to, DType dtype) {
+  HR_CHECK(operand.shape.back() == from, "{}: the operand's last dimension is not that of the weight", op);
+  Type result{dtype, operand.shape};
+  result.shape.back() = to;
+  return result;
+}
+
+void check_same(std::string_view op, std::string_view what, const Type& found, const Type& wanted) {
+  HR_CHECK(found.shape == wanted.shape && found.dtype == wanted.dtype, "{}: the {} has not the result's type", op,
+           what);
+}
+
+Work product_work(const OpCall& call, const LinearShape& shape) {
+  Work work{2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.outs) * static_cast<double>(shape.ins)};
+  for (const ConcreteType& type : call.inputs) work.bytes += static_cast<double>(storage_bytes(type));
+  for (const ConcreteType& type : call.outputs) work.bytes += static_cast<double>(storage_bytes(type));
+  return work;
+}
+
+Attrs layout_of(const Attrs& attrs) { return Attrs{{"layout", std::string(attrs.text("layout", "out_in"))}}; }
+
+// y = x w^T [+ bias] [+ residual]
+class Linear final : public Op {
+ public:
+  std::string_view name() const override { return "linear"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    const bool bias = attrs.integer("bias") != 0;
+    const bool residual = attrs.integer("residual") != 0;
+    check_count(name(), inputs.size(), 2 + size_t{bias} + size_t{residual});
+    check_dense(name(), inputs);
+    const Type& weight = inputs[1];
+    check_operands(name(), inputs[0], weight, attrs);
+    HR_CHECK(weight.shape.size() == 2, "linear: the weight has two dimensions, not {}", weight.shape.size());
+    const Dim& outs = weight.shape[is_out_in(attrs) ? 0 : 1];
+    const Dim& ins = weight.shape[is_out_in(attrs) ? 1 : 0];
+    const Type y = replace_last(name(), inputs[0], ins, outs, output_dtype(name(), weight.dtype, attrs));
+    if (bias) check_same(name(), "bias", inputs[2], Type{DType::f32, {outs}});
+    if (residual) check_same(name(), "residual", inputs.back(), y);
+    return {y};
+  }
+
+  std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override {
+    if (attrs.integer("residual") == 0) return {};
+    return {{0, inputs - 1, false}};
+  }
+
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
+    return linear_scratch(call, facts).total();
+  }
+  Work work(const OpCall& call) const override {
+    return product_work(call, linear_shape(call.inputs[0], call.inputs[1], call.attrs));
+  }
+  CostClass cost_class() const override { return CostClass::gemm; }
+  RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
+  std::vector<int> narrow_inputs(const Attrs&) const override { return {0, 1}; }
+
+  void vjp(VjpContext& context) const override {
+    const ValueId dy = context.cotangent(0);
+    if (dy == kNone) return;
+    const Attrs& attrs = context.attrs();
+    const bool bias = attrs.integer("bias") != 0;
+    const int residual = attrs.integer("residual") != 0 ? 2 + int{bias} : kNone;
+    if (residual != kNone && context.wants(residual)) context.contribute(residual, dy);
+    if (bias && context.trains(2)) train_bias(context, dy);
+    if (!context.trains(1) && !context.wants(0)) return;
+    const ValueId narrow = in_dtype(context, dy, context.build().type(context.input(1)).dtype);
+    if (context.trains(1)) train_weight(context, narrow);
+    if (context.wants(0)) pass_on(context, narrow);
+  }
+
+ private:
+  // The products of the gradient run in the operands' dtype, whatever the result's.
+  static ValueId in_dtype(VjpContext& context, ValueId value, DType dtype) {
+    if (context.build().type(value).dtype == dtype) return value;
+    return context.build().call("cast", {value}, {{"dtype", std::string(dtype_name(dtype))}}, Role::gradient);
+  }
+
+  static void train_bias(VjpContext& context, ValueId dy) {
+    const Attrs attrs{{"accumulate", std::string(context.accumulate(2))}};
+    context.set_accumulator(2, context.build().call("bias_grad", {dy, context.accumulator(2)}, attrs, Role::gradient));
+  }
+
+  static void train_weight(VjpContext& context, ValueId dy) {
+    Attrs attrs = layout_of(context.attrs());
+    attrs.set("accumulate", std::string(context.accumulate(1)));
+    context.set_accumulator(1, context.build().call("linear_dw", {context.input(0), dy, context.accumulator(1)},
+                                                    std::move(attrs), Role::gradient));
+  }
+
+  static void pass_on(VjpContext& context, ValueId dy) {
+    const ValueId addend = context.addend(0);
+    Attrs attrs = layout_of(context.attrs());
+    if (addend != kNone) attrs.set("addend", int64_t{1});
+    const ValueId dx =
+        context.build().call("linear_dx", {dy, context.input(1), addend}, std::move(attrs), Role::gradient);
+    if (addend != kNone)
+      context.set_total(0, dx);
+    else
+      context.contribute(0, dx);
+  }
+};
+
+// dx = dy w [+ addend]
+class LinearDx final : public Op {
+ public:
+  std::string_view name() const override { return "linear_dx"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    const bool addend = attrs.integer("addend") != 0;
+    check_count(name(), inputs.size(), 2 + size_t{addend});
+    check_dense(name(), inputs);
+    const Type& weight = inputs[1];
+    check_operands(name(), inputs[0], weight, attrs);
+    HR_CHECK(weight.shape.size() == 2, "linear_dx: the weight has two dimensions, not {}", weight.shape.size());
+    const Dim& outs = weight.shape[is_out_in(attrs) ? 0 : 1];
+    const Dim& ins = weight.shape[is_out_in(attrs) ? 1 : 0];
+    const Type dx = replace_last(name(), inputs[0], outs, ins, output_dtype(name(), weight.dtype, attrs));
+    if (addend) check_same(name(), "addend", inputs[2], dx);
+    return {dx};
+  }
+
+  std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override {
+    if (attrs.integer("addend") == 0) return {};
+    return {{0, inputs - 1, false}};
+  }
+
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
+    return linear_dx_scratch(call, facts).total();
+  }
+  Work work(const OpCall& call) const override {
+    return product_work(call, linear_shape(call.inputs[0], call.inputs[1], call.attrs));
+  }
+  CostClass cost_class() const override { return CostClass::gemm; }
+  RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
+};
+
+// acc [+]= dy^T x, in w's layout
+class LinearDw final : public Op {
+ public:
+  std::string_view name() const override { return "linear_dw"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    check_count(name(), inputs.size(), 3);
+    check_dense(name(), inputs);
+    const Type& x = inputs[0];
+    const Type& dy = inputs[1];
+    check_operands(name(), x, dy, attrs);
+    check_accumulate(name(), attrs);
+    const std::vector<Dim> leading_x(x.shape.begin(), x.shape.end() - 1);
+    const std::vector<Dim> leading_dy(dy.shape.begin(), dy.shape.end() - 1);
+    HR_CHECK(leading_x == leading_dy, "linear_dw: x and dy have different rows");
+    const Dim& outs = dy.shape.back();
+    const Dim& ins = x.shape.back();
+    const Type weight{DType::f32, is_out_in(attrs) ? std::vector<Dim>{outs, ins} : std::vector<Dim>{ins, outs}};
+    check_same(name(), "accumulator", inputs[2], weight);
+    return {inputs[2]};
+  }
+
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 2, true}}; }
+
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
+    return linear_dw_scratch(call, facts).total();
+  }
+  Work work(const OpCall& call) const override {
+    return product_work(call, linear_shape(call.inputs[0], call.inputs[2], call.attrs));
+  }
+  CostClass cost_class() const override { return CostClass::gemm; }
+  RecomputeClass recompute_class() const override { return RecomputeClass::never; }
+};
+
+// acc [+]= column sums of dy
+class BiasGrad final : public Op {
+ public:
+  std::string_view name() const override { return "bias_grad"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    check_count(name(), inputs.size(), 2);
+    check_dense(name(), inputs);
+    const Type& dy = inputs[0];
+    HR_CHECK(!dy.shape.empty() && is_operand(dy.dtype), "bias_grad: dy is an f32 or bf16 tensor");
+    check_accumulate(name(), attrs);
+    check_same(name(), "accumulator", inputs[1], Type{DType::f32, {dy.shape.back()}});
+    return {inputs[1]};
+  }
+
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 1, true}}; }
+
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
+    return bias_grad_scratch(call, facts);
+  }
+  Work work(const OpCall& call) const override {
+    Work work = Op::work(call);
+    work.flops = static_cast<double>(element_count(call.inputs[0].dims));
+    return work;
+  }
+  RecomputeClass recompute_class() const override { return RecomputeClass::never; }
+};
+
+}  // namespace
+
+void register_linear_ops(OpRegistry& registry) {
+  registry.add(std::make_unique<Linear>());
+  registry.add(std::make_unique<LinearDx>());
+  registry.add(std::make_unique<LinearDw>());
+  registry.add(std::make_unique<BiasGrad>());
+}
+
+}  // namespace headroom

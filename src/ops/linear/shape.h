@@ -1,0 +1,32 @@
+// The sizes behind the four ops of a linear layer, shared by their rules and kernels.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "ir/op.h"
+
+namespace headroom {
+
+// y[rows, outs] = x[rows, ins] w^T. `out_in` says how w is stored: [outs, ins], or [ins, outs] when false.
+struct LinearShape {
+  int64_t rows = 0;
+  int64_t outs = 0;
+  int64_t ins = 0;
+  bool out_in = true;
+};
+
+inline bool is_out_in(const Attrs& attrs) { return attrs.text("layout", "out_in") == "out_in"; }
+
+// `wide` is a tensor whose leading dimensions are the rows; `weight` has w's shape.
+inline LinearShape linear_shape(const ConcreteType& wide, const ConcreteType& weight, const Attrs& attrs) {
+  LinearShape shape;
+  shape.out_in = is_out_in(attrs);
+  shape.outs = weight.dims.at(shape.out_in ? 0 : 1);
+  shape.ins = weight.dims.at(shape.out_in ? 1 : 0);
+  shape.rows = 1;
+  for (size_t i = 0; i + 1 < wide.dims.size(); ++i) shape.rows *= wide.dims[i];
+  return shape;
+}
+
+}  // namespace headroom

@@ -1,0 +1,136 @@
+// Rules of the output projection fused with the next-token cross entropy, and of its gradient.
+#include <memory>
+
+#include "base/error.h"
+#include "ir/vjp.h"
+#include "ops/linear_cross_entropy/shape.h"
+#include "ops/registry.h"
+
+namespace headroom {
+namespace {
+
+void check_accumulate(std::string_view op, const Attrs& attrs, std::string_view attr) {
+  const std::string_view value = attrs.text(attr, "always");
+  HR_CHECK(value == "carried" || value == "always", "{}: {} is carried or always, not '{}'", op, attr, value);
+}
+
+void check_exact(std::string_view op, std::string_view what, const Type& found, const Type& wanted) {
+  HR_CHECK(found.dtype == wanted.dtype && found.shape == wanted.shape, "{}: {} has the wrong type", op, what);
+}
+
+// Checks x, w and labels, which both ops take first.
+void check_operands(std::string_view op, std::span<const Type> inputs, const Attrs& attrs) {
+  for (const Type& type : inputs) HR_CHECK(type.storage.dense(), "{} takes dense inputs", op);
+  const std::string_view layout = attrs.text("layout", "out_in");
+  HR_CHECK(layout == "out_in" || layout == "in_out", "{}: layout is out_in or in_out, not '{}'", op, layout);
+  HR_CHECK(attrs.integer("chunk") >= 0, "{}: a chunk of {} rows", op, attrs.integer("chunk"));
+  const Type& x = inputs[0];
+  const Type& w = inputs[1];
+  HR_CHECK(x.shape.size() >= 2 && w.shape.size() == 2, "{}: x is [..., hidden] and w has two dimensions", op);
+  HR_CHECK((x.dtype == DType::f32 || x.dtype == DType::bf16) && x.dtype == w.dtype,
+           "{}: operands are both f32 or both bf16, not {} and {}", op, dtype_name(x.dtype), dtype_name(w.dtype));
+  HR_CHECK(x.shape.back() == w.shape[is_out_in(attrs) ? 1 : 0], "{}: x's last dimension is not that of the weight", op);
+  const std::vector<Dim> leading(x.shape.begin(), x.shape.end() - 1);
+  check_exact(op, "the label tensor", inputs[2], Type{DType::i32, leading});
+}
+
+Type loss_accumulator_type() { return {DType::f64, {Dim::of(2)}}; }
+Type scale_type() { return {DType::f32, {Dim::of(1)}}; }
+
+// `products`: how often rows * vocabulary * hidden multiply-adds are done; the softmax counts ten operations a logit.
+Work loss_work(const OpCall& call, int products) {
+  const LossShape s = loss_shape(call);
+  const double logits = static_cast<double>(s.rows) * static_cast<double>(s.vocabulary);
+  Work work{logits * (2.0 * products * static_cast<double>(s.hidden) + 10.0), logits * (products == 1 ? 8.0 : 16.0)};
+  for (const ConcreteType& type : call.inputs) work.bytes += static_cast<double>(storage_bytes(type));
+  for (const ConcreteType& type : call.outputs) work.bytes += static_cast<double>(storage_bytes(type));
+  return work;
+}
+
+// acc [+]= (sum of -log softmax(x w^T)[target], number of targets)
+class LinearCrossEntropy final : public Op {
+ public:
+  std::string_view name() const override { return "linear_cross_entropy"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    HR_CHECK(inputs.size() == 4 || inputs.size() == 5, "linear_cross_entropy takes 4 or 5 inputs, not {}",
+             inputs.size());
+    check_operands(name(), inputs, attrs);
+    check_accumulate(name(), attrs, "accumulate");
+    check_exact(name(), "the accumulator", inputs[3], loss_accumulator_type());
+    if (inputs.size() == 5) check_exact(name(), "the scale", inputs[4], scale_type());
+    return {inputs[3]};
+  }
+
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 3, true}}; }
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
+    return loss_scratch(call, facts, false).total();
+  }
+  Work work(const OpCall& call) const override { return loss_work(call, 1); }
+  CostClass cost_class() const override { return CostClass::loss; }
+  RecomputeClass recompute_class() const override { return RecomputeClass::never; }
+  std::vector<int> narrow_inputs(const Attrs&) const override { return {0, 1}; }
+
+  // The loss is the root of differentiation: the gradient op computes loss and gradient in one pass over the logits and
+  // takes the forward node's place.
+  void vjp(VjpContext& context) const override {
+    HR_CHECK(context.node().inputs.size() == 5, "linear_cross_entropy needs its scale input to be differentiated");
+    const bool trains = context.trains(1);
+    if (!trains && !context.wants(0)) return;
+    Attrs attrs{{"layout", std::string(context.attrs().text("layout", "out_in"))},
+                {"chunk", context.attrs().integer("chunk")},
+                {"loss_accumulate", std::string(context.attrs().text("accumulate", "always"))},
+                {"train_weight", int64_t{trains}}};
+    if (trains) attrs.set("accumulate", std::string(context.accumulate(1)));
+    const std::vector<ValueId> results =
+        context.build().append("linear_cross_entropy_grad",
+                               {context.input(0), context.input(1), context.input(2), context.input(4),
+                                context.input(3), trains ? context.accumulator(1) : kNone},
+                               std::move(attrs), Role::gradient);
+    if (context.wants(0)) context.contribute(0, results[0]);
+    if (trains) context.set_accumulator(1, results[2]);
+    context.replace_output(0, results[1]);
+  }
+};
+
+// The same loss, and the gradient of scale * loss: dx = dlogits w, w_acc [+]= dlogits^T x.
+class LinearCrossEntropyGrad final : public Op {
+ public:
+  std::string_view name() const override { return "linear_cross_entropy_grad"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    const bool trains = attrs.integer("train_weight") != 0;
+    HR_CHECK(inputs.size() == 5 + size_t{trains}, "linear_cross_entropy_grad takes {} inputs, not {}",
+             5 + size_t{trains}, inputs.size());
+    check_operands(name(), inputs, attrs);
+    check_accumulate(name(), attrs, "accumulate");
+    check_accumulate(name(), attrs, "loss_accumulate");
+    check_exact(name(), "the scale", inputs[3], scale_type());
+    check_exact(name(), "the loss accumulator", inputs[4], loss_accumulator_type());
+    std::vector<Type> outputs{Type{inputs[0].dtype, inputs[0].shape}, inputs[4]};
+    if (!trains) return outputs;
+    check_exact(name(), "the weight's accumulator", inputs[5], Type{DType::f32, inputs[1].shape});
+    outputs.push_back(inputs[5]);
+    return outputs;
+  }
+
+  std::vector<Alias> aliases(const Attrs& attrs, int) const override {
+    if (attrs.integer("train_weight") == 0) return {{1, 4, true}};
+    return {{1, 4, true}, {2, 5, true}};
+  }
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
+    return loss_scratch(call, facts, true).total();
+  }
+  Work work(const OpCall& call) const override { return loss_work(call, call.outputs.size() == 3 ? 3 : 2); }
+  CostClass cost_class() const override { return CostClass::loss; }
+  RecomputeClass recompute_class() const override { return RecomputeClass::never; }
+};
+
+}  // namespace
+
+void register_linear_cross_entropy_ops(OpRegistry& registry) {
+  registry.add(std::make_unique<LinearCrossEntropy>());
+  registry.add(std::make_unique<LinearCrossEntropyGrad>());
+}
+
+}  // namespace headroom
