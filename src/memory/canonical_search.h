@@ -1,0 +1,78 @@
+// Depth-first search for one packing below a capacity, over canonical packings only (docs/packing.md).
+//
+// Of all packings of the items choose one whose offsets have the smallest sum: no item of it can be moved down. So each
+// item lies on 0 or on top of another, and the packing can be built in order of offset. A node looks at the lowest
+// support among the items not yet placed or skipped, and branches on one item there: it lies at its support, or it is
+// skipped, which means that a later item will lie below it. Ideas after MiniMalloc (ASPLOS 2023).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "memory/timeline.h"
+
+namespace headroom {
+
+class CanonicalSearch {
+ public:
+  enum class Outcome { found, none, gave_up };
+
+  // `capacity` in the unit of the item sizes. Pins are ignored; items of size zero are not allowed.
+  CanonicalSearch(const Timeline& timeline, int64_t capacity);
+
+  // Searches with the larger `priority` first where several items could be placed next. Restarts from scratch.
+  Outcome run(const std::vector<double>& priority, int64_t node_limit);
+
+  int64_t nodes() const { return nodes_; }                          // of the last run
+  const std::vector<int64_t>& offsets() const { return offsets_; }  // after `found`
+  // The largest sum of sizes live together with each item.
+  std::vector<int64_t> crowding() const;
+
+ private:
+  struct Change {  // one undoable step
+    enum class Kind : uint8_t { support, bound, skip, place } kind;
+    int32_t item;
+    int64_t before;
+  };
+  struct Segment {  // unplaced items order_[begin, end), connected in time
+    int32_t begin;
+    int32_t end;
+  };
+
+  void build_sections(const Timeline& timeline);
+  void build_neighbours(const Timeline& timeline);
+  void reset();
+
+  bool solve(Segment segment);
+  bool solve_rest(Segment segment, int32_t placed, int64_t offset, bool& hopeless);
+  std::vector<Segment> split(Segment segment);
+  int32_t choose(Segment segment, int64_t floor) const;
+  bool propagate(Segment segment, int64_t& floor);
+  bool lift_skipped(Segment segment, int64_t floor, bool& changed);
+  bool place(int32_t item, int64_t offset);
+  void skip(int32_t item);
+  void raise_bound(int32_t item, int64_t bound);
+  bool sections_fit(int32_t item);
+  bool section_fits(int32_t section);
+  void undo(size_t mark);
+
+  int64_t capacity_;
+  int32_t count_ = 0;
+  std::vector<int64_t> size_;
+  std::vector<int32_t> first_section_, last_section_;  // inclusive
+  std::vector<std::vector<int32_t>> sections_;         // items of each section, kept nearly sorted by bound_
+  std::vector<std::vector<int32_t>> neighbours_;       // items that conflict
+
+  std::vector<int64_t> support_;  // highest end of the placed neighbours
+  std::vector<int64_t> bound_;    // no solution below this node has the item lower; >= support_
+  std::vector<char> skipped_;     // the item does not lie at its support
+  std::vector<char> placed_;
+  std::vector<int64_t> offsets_;
+  std::vector<int32_t> order_;
+  std::vector<double> priority_;
+  std::vector<Change> trail_;
+  int64_t nodes_ = 0;
+  int64_t node_limit_ = 0;
+};
+
+}  // namespace headroom

@@ -1,0 +1,42 @@
+// Greedy packing: orders to place buffers in, and one pass of placing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "memory/occupancy.h"
+#include "memory/timeline.h"
+
+namespace headroom {
+
+using PlacementOrder = std::vector<int32_t>;  // item indices, each once
+
+enum class OrderRule {
+  duration,            // longest-lived first, larger first among equals
+  size_then_start,     // largest first, earlier first among equals
+  size_then_duration,  // largest first, longer-lived first among equals
+  area,                // largest size x duration first
+  end_descending,      // last to die first
+  start,               // first to be born first
+};
+inline constexpr OrderRule kAllOrderRules[] = {OrderRule::duration,           OrderRule::size_then_start,
+                                               OrderRule::size_then_duration, OrderRule::area,
+                                               OrderRule::end_descending,     OrderRule::start};
+
+// The items sorted by the rule; remaining ties go by index.
+PlacementOrder make_order(const Timeline& timeline, OrderRule rule);
+
+// What a pass of greedy placing came to.
+struct GreedyPass {
+  std::vector<int64_t> offsets;   // of the items placed
+  int64_t peak = 0;               // highest end
+  std::vector<int32_t> too_high;  // items that end above the target, in placement order
+};
+
+// Places pinned items at their pins, then the others in the given order by the rule. Gives up, returning nothing, as
+// soon as an item would end above `limit`.
+std::optional<GreedyPass> place_in_order(const Timeline& timeline, const PlacementOrder& order, FitRule rule,
+                                         int64_t target, int64_t limit, Occupancy& occupancy);
+
+}  // namespace headroom

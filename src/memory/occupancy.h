@@ -1,0 +1,74 @@
+// The space-time already taken by placed buffers, with fast search for free gaps.
+//
+// A gap query for a lifetime needs the placed entries that intersect it, in order of offset. Keeping one list sorted by
+// offset makes every query scan all entries. So the time axis is also cut into chunks at several widths, each chunk
+// with its own list; a query uses the narrowest chunk that holds its lifetime. In a chunk an entry that is live all the
+// time is a wall, and walls that touch merge: the saved activations below a short-lived temporary are one entry.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "memory/timeline.h"
+
+namespace headroom {
+
+enum class FitRule {
+  first,  // the lowest gap that is large enough
+  best,   // the smallest gap that is large enough, the lowest of equals
+};
+
+// Entries sorted by offset, in blocks so that insertion moves little memory. Each block knows the slots it spans.
+class OffsetList {
+ public:
+  OffsetList(int32_t lower, int32_t upper) : lower_(lower), upper_(upper) {}
+
+  void insert(int64_t offset, int64_t end, int32_t lower, int32_t upper);
+  int64_t find_gap(const TimelineItem& item, FitRule rule) const;
+  void clear() { blocks_.clear(); }
+
+ private:
+  struct Entry {
+    int64_t offset;
+    int64_t end;
+    int32_t lower;
+    int32_t upper;
+  };
+  struct Block {
+    int32_t lower;  // hull of the entries' slots
+    int32_t upper;
+    std::vector<Entry> entries;
+  };
+
+  size_t block_for(int64_t offset) const;
+  bool merge_wall(Block& block, size_t position, int64_t offset, int64_t end) const;
+  void split(size_t block_index);
+
+  int32_t lower_;
+  int32_t upper_;
+  std::vector<Block> blocks_;
+};
+
+class Occupancy {
+ public:
+  explicit Occupancy(const Timeline& timeline);
+
+  // Forgets all placed entries.
+  void clear();
+
+  // Marks the item's slots x [offset, offset + size) as taken. Items of size zero are ignored.
+  void place(const TimelineItem& item, int64_t offset);
+
+  // The offset the rule picks for the item; above everything conflicting if no gap is large enough.
+  int64_t find_gap(const TimelineItem& item, FitRule rule) const;
+
+ private:
+  // Chunk c of a level covers the slots [c * width, (c + 2) * width): any lifetime up to `width` lies inside one chunk.
+  struct Level {
+    int32_t width;
+    std::vector<OffsetList> chunks;
+  };
+  std::vector<Level> levels_;  // narrowest first; the last one is a single chunk over everything
+};
+
+}  // namespace headroom

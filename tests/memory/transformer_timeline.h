@@ -1,0 +1,40 @@
+// Timelines like those of transformer training, for packing tests.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "memory/buffer.h"
+
+namespace headroom::testing {
+
+// What backward needs of a layer, and how it gets it.
+enum class KeptActivations {
+  all,            // everything saved in forward
+  cheap_dropped,  // norms, activations and attention probabilities recomputed right before use
+  input_only,     // the layer's input saved, the whole forward recomputed in backward
+  mixed,          // early layers input_only, middle layers cheap_dropped, late layers all
+};
+
+enum class WeightGradients {
+  fused,        // consumed by the weight update right after backward of the weight
+  kept,         // live until the optimizer steps after backward
+  accumulated,  // persistent buffers, added into
+};
+
+struct TransformerTimeline {
+  int layers = 12;
+  int64_t tokens = 512;
+  int64_t hidden = 768;
+  int64_t ffn = 3072;
+  int64_t vocab = 50257;
+  int64_t heads = 12;
+  int loss_chunks = 4;
+  KeptActivations kept = KeptActivations::all;
+  WeightGradients gradients = WeightGradients::fused;
+};
+
+// Forward, loss, backward with the chosen recomputation, optimizer. Buffer ids are their indices.
+std::vector<Buffer> make_transformer_timeline(const TransformerTimeline& options);
+
+}  // namespace headroom::testing
