@@ -1,0 +1,189 @@
+// Rules of attention, its gradient, and of the two ops that read and write a key-value cache.
+#include <memory>
+
+#include "base/error.h"
+#include "ir/vjp.h"
+#include "ops/attention/scratch.h"
+#include "ops/attention/shape.h"
+#include "ops/registry.h"
+
+namespace headroom {
+namespace {
+
+bool is_operand(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; }
+
+void check_inputs(std::string_view op, std::span<const Type> inputs, size_t wanted) {
+  HR_CHECK(inputs.size() == wanted, "{} takes {} inputs, not {}", op, wanted, inputs.size());
+  for (const Type& type : inputs) HR_CHECK(type.storage.dense(), "{} takes dense inputs", op);
+}
+
+// The last dimension of a [batch, rows, heads * dim] operand.
+int64_t row_width(std::string_view op, const Type& type) {
+  HR_CHECK(type.shape.size() == 3, "{}: operands have three dimensions, not {}", op, type.shape.size());
+  HR_CHECK(is_operand(type.dtype), "{}: operands are f32 or bf16, not {}", op, dtype_name(type.dtype));
+  HR_CHECK(type.shape[2].symbol < 0 && type.shape[2].constant > 0, "{}: the last dimension is a positive constant", op);
+  return type.shape[2].constant;
+}
+
+// Checks heads, kv_heads, window, scale, and the widths of q, k and v against them.
+void check_heads(std::string_view op, const Type& q, const Type& k, const Type& v, const Attrs& attrs) {
+  const int64_t heads = attrs.integer("heads"), kv_heads = attrs.integer("kv_heads");
+  HR_CHECK(heads > 0 && kv_heads > 0 && heads % kv_heads == 0, "{}: {} heads do not share {} kv heads", op, heads,
+           kv_heads);
+  const int64_t q_width = row_width(op, q), kv_width = row_width(op, k);
+  HR_CHECK(q_width % heads == 0, "{}: a row of {} is not divided by {} heads", op, q_width, heads);
+  HR_CHECK(kv_width == q_width / heads * kv_heads, "{}: k has rows of {}, not {} kv heads of {}", op, kv_width,
+           kv_heads, q_width / heads);
+  HR_CHECK(v.shape == k.shape && v.dtype == k.dtype, "{}: k and v have different types", op);
+  HR_CHECK(q.shape[0] == k.shape[0], "{}: q and k have different batches", op);
+  const int64_t window = attrs.integer("window");
+  HR_CHECK(window >= 0, "{}: window {} is negative", op, window);
+  HR_CHECK(window == 0 || attrs.integer("causal", 1) != 0, "{}: a window needs causal attention", op);
+  HR_CHECK(attrs.real("scale", 1.0) > 0, "{}: the scale must be positive", op);
+}
+
+void check_self_attention(std::string_view op, std::span<const Type> inputs, const Attrs& attrs) {
+  check_heads(op, inputs[0], inputs[1], inputs[2], attrs);
+  HR_CHECK(inputs[0].shape[1] == inputs[1].shape[1], "{}: q and k have different lengths", op);
+  HR_CHECK(inputs[0].dtype == inputs[1].dtype, "{}: q is {} and k is {}", op, dtype_name(inputs[0].dtype),
+           dtype_name(inputs[1].dtype));
+}
+
+void check_offset(std::string_view op, const Type& offset) {
+  HR_CHECK(offset.dtype == DType::i32 && offset.shape == std::vector<Dim>{Dim::of(1)}, "{}: the offset is one i32", op);
+}
+
+void check_same(std::string_view op, std::string_view what, const Type& found, const Type& wanted) {
+  HR_CHECK(found.shape == wanted.shape && found.dtype == wanted.dtype, "{}: {} has not the type it needs", op, what);
+}
+
+Type lse_type(const Type& q, const Attrs& attrs) {
+  return Type{DType::f32, {q.shape[0], Dim::of(attrs.integer("heads")), q.shape[1]}};
+}
+
+// `products` matrix products over the visible pairs.
+Work attention_work(const OpCall& call, Work moved, int products, int64_t first) {
+  const AttentionShape shape = attention_shape(call);
+  moved.flops = 2.0 * products * static_cast<double>(shape.dim) * visible_pairs(shape, first) *
+                static_cast<double>(shape.batch * shape.heads);
+  return moved;
+}
+
+// (q, k, v) -> (o, lse): o = softmax(scale q k^T) v per head, lse = log of the softmax's sum.
+class Attention final : public Op {
+ public:
+  std::string_view name() const override { return "attention"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    check_inputs(name(), inputs, 3);
+    check_self_attention(name(), inputs, attrs);
+    return {Type{inputs[0].dtype, inputs[0].shape}, lse_type(inputs[0], attrs)};
+  }
+
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
+    return forward_scratch(attention_shape(call), facts);
+  }
+  Work work(const OpCall& call) const override { return attention_work(call, Op::work(call), 2, 0); }
+  CostClass cost_class() const override { return CostClass::attention; }
+  RecomputeClass recompute_class() const override { return RecomputeClass::attention; }
+
+  void vjp(VjpContext& context) const override {
+    HR_CHECK(context.cotangent(1) == kNone, "attention: lse is not differentiable");
+    ValueId cotangent = context.cotangent(0);
+    if (cotangent == kNone || !(context.wants(0) || context.wants(1) || context.wants(2))) return;
+    Builder& build = context.build();
+    const DType dtype = build.type(context.input(0)).dtype;
+    if (build.type(cotangent).dtype != dtype)
+      cotangent = build.call("cast", {cotangent}, {{"dtype", std::string(dtype_name(dtype))}}, Role::gradient);
+    const std::vector<ValueId> gradients = build.append(
+        "attention_grad",
+        {context.input(0), context.input(1), context.input(2), context.output(0), context.output(1), cotangent},
+        context.attrs(), Role::gradient);
+    for (int i = 0; i < 3; ++i)
+      if (context.wants(i)) context.contribute(i, gradients[static_cast<size_t>(i)]);
+  }
+};
+
+// (q, k, v, o, lse, do) -> (dq, dk, dv)
+class AttentionGrad final : public Op {
+ public:
+  std::string_view name() const override { return "attention_grad"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    check_inputs(name(), inputs, 6);
+    check_self_attention(name(), inputs, attrs);
+    check_same(name(), "o", inputs[3], inputs[0]);
+    check_same(name(), "lse", inputs[4], lse_type(inputs[0], attrs));
+    check_same(name(), "do", inputs[5], inputs[0]);
+    const auto like = [](const Type& type) { return Type{type.dtype, type.shape}; };
+    return {like(inputs[0]), like(inputs[1]), like(inputs[2])};
+  }
+
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
+    return grad_scratch(attention_shape(call), call.inputs[0].dtype, facts);
+  }
+  Work work(const OpCall& call) const override { return attention_work(call, Op::work(call), 5, 0); }
+  CostClass cost_class() const override { return CostClass::attention_grad; }
+  RecomputeClass recompute_class() const override { return RecomputeClass::never; }
+};
+
+// (k, cache, offset) -> cache with the rows of k at `offset`; rows outside the cache are dropped.
+class KvAppend final : public Op {
+ public:
+  std::string_view name() const override { return "kv_append"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
+    check_inputs(name(), inputs, 3);
+    const int64_t width = row_width(name(), inputs[0]);
+    HR_CHECK(row_width(name(), inputs[1]) == width, "kv_append: the cache has rows of another width than {}", width);
+    HR_CHECK(inputs[0].shape[0] == inputs[1].shape[0], "kv_append: k and the cache have different batches");
+    check_offset(name(), inputs[2]);
+    return {inputs[1]};
+  }
+
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 1, true}}; }
+  Work work(const OpCall& call) const override {
+    const double elements = static_cast<double>(element_count(call.inputs[0].dims));
+    return {0, static_cast<double>(storage_bytes(call.inputs[0])) +
+                   elements * static_cast<double>(dtype_bytes(call.inputs[1].dtype))};
+  }
+  CostClass cost_class() const override { return CostClass::copy; }
+  RecomputeClass recompute_class() const override { return RecomputeClass::never; }
+  bool has_effect() const override { return true; }
+};
+
+// (q, kcache, vcache, offset) -> o: query t sits at position offset + t and sees the cache up to its own row.
+class AttentionCached final : public Op {
+ public:
+  std::string_view name() const override { return "attention_cached"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    check_inputs(name(), inputs, 4);
+    check_heads(name(), inputs[0], inputs[1], inputs[2], attrs);
+    HR_CHECK(attrs.integer("causal", 1) != 0, "attention_cached is causal");
+    check_offset(name(), inputs[3]);
+    return {Type{inputs[0].dtype, inputs[0].shape}};
+  }
+
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
+    return cached_scratch(attention_shape(call), facts);
+  }
+  // As if the chunk ended with the cache: the offset is known at run time only.
+  Work work(const OpCall& call) const override {
+    const int64_t first = std::max<int64_t>(0, call.inputs[1].dims[1] - call.inputs[0].dims[1]);
+    return attention_work(call, Op::work(call), 2, first);
+  }
+  CostClass cost_class() const override { return CostClass::attention; }
+  RecomputeClass recompute_class() const override { return RecomputeClass::never; }
+};
+
+}  // namespace
+
+void register_attention_ops(OpRegistry& registry) {
+  registry.add(std::make_unique<Attention>());
+  registry.add(std::make_unique<AttentionGrad>());
+  registry.add(std::make_unique<KvAppend>());
+  registry.add(std::make_unique<AttentionCached>());
+}
+
+}  // namespace headroom

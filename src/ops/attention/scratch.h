@@ -1,0 +1,263 @@
+// Scratch of the attention kernels, one formula for the plan (Op::scratch_bytes) and for the kernels that carve it.
+//
+// Forward and cached attention: a fixed block per thread, whatever the length of the sequence. Gradient: a fixed block
+// per thread, and fp32 sums of dk and dv for one kv head per thread (2 x S x d floats), which make one pass over the
+// five products possible. Decoding: one partial result per head and chunk of keys.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+#include "ir/op.h"
+#include "ops/attention/shape.h"
+
+namespace headroom {
+
+// Queries that share one block of vector columns: scores are kept transposed, [keys][kStrip].
+constexpr int64_t kStrip = 32;
+// Keys per step of the forward kernels.
+constexpr int64_t kKeyTile = 128;
+// Strips that a forward task carries over one packed tile of keys.
+constexpr int64_t kLanes = 8;
+// Keys per step of the gradient kernels, and strips of one query tile.
+constexpr int64_t kGradKeys = 64;
+constexpr int64_t kGradStripsSimd = 2;
+constexpr int64_t kGradStripsBf16 = 4;
+// Keys per partial result when decoding.
+constexpr int64_t kDecodeChunk = 256;
+// Largest head dimension of the fast kernels.
+constexpr int64_t kMaxFastDim = 256;
+
+inline int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+// Columns of a head as the fast kernels store them.
+inline int64_t padded_dim(int64_t dim) { return round_up(dim, 32); }
+
+// Hands out 64-byte aligned pieces; counts them when there is no base.
+class Carver {
+ public:
+  explicit Carver(std::byte* base = nullptr) : base_(base) {}
+  template <typename T>
+  T* take(int64_t count) {
+    T* piece = base_ ? reinterpret_cast<T*>(base_ + used_) : nullptr;
+    used_ += round_up(count * static_cast<int64_t>(sizeof(T)), 64);
+    return piece;
+  }
+  int64_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  int64_t used_ = 0;
+};
+
+// How a forward task groups strips: `heads` query heads of one group times `strips` consecutive strips of queries.
+struct LaneGrid {
+  int64_t heads = 1;
+  int64_t strips = 1;
+  int64_t count() const { return heads * strips; }
+};
+inline LaneGrid lane_grid(const AttentionShape& shape) {
+  LaneGrid grid;
+  grid.heads = std::min(shape.group(), kLanes);
+  grid.strips = std::clamp<int64_t>((shape.queries + kStrip - 1) / kStrip, 1, kLanes / grid.heads);
+  return grid;
+}
+
+// How the gradient spreads one kv head over the team. A wave has `groups` kv heads in `parts` parts each, one part
+// per thread. Depends on kv_heads and the team alone, so that a row's result does not depend on the batch.
+struct GradWave {
+  int64_t groups = 1;
+  int64_t parts = 1;
+  int64_t units() const { return groups * parts; }
+};
+inline GradWave grad_wave(const AttentionShape& shape, int64_t threads) {
+  GradWave wave;
+  wave.groups = std::gcd(threads, shape.kv_heads);
+  wave.parts = threads / wave.groups;
+  return wave;
+}
+
+// Forward, fp32 arithmetic.
+struct ForwardSimdBlock {
+  float* q;        // [lanes][dim][kStrip], transposed
+  float* o;        // [lanes][dim][kStrip], transposed
+  float* maximum;  // [lanes][kStrip], of the scaled scores in the base-2 domain
+  float* sum;      // [lanes][kStrip]
+  float* scores;   // [kKeyTile][kStrip]
+  float* k;        // [kKeyTile][dim]: a tile of keys that is not fp32 in memory
+  float* v;
+};
+inline ForwardSimdBlock forward_simd_block(Carver& carver, const AttentionShape& shape) {
+  const int64_t lanes = lane_grid(shape).count(), dim = padded_dim(shape.dim);
+  ForwardSimdBlock block{};
+  block.q = carver.take<float>(lanes * dim * kStrip);
+  block.o = carver.take<float>(lanes * dim * kStrip);
+  block.maximum = carver.take<float>(lanes * kStrip);
+  block.sum = carver.take<float>(lanes * kStrip);
+  block.scores = carver.take<float>(kKeyTile * kStrip);
+  block.k = carver.take<float>(kKeyTile * dim);
+  block.v = carver.take<float>(kKeyTile * dim);
+  return block;
+}
+
+// Forward, bf16 products. "pairs" is the layout of the right operand of a bf16 product: two rows interleaved.
+struct ForwardBf16Block {
+  uint16_t* q;  // [lanes][dim / 2][kStrip] pairs, transposed
+  float* o;     // [lanes][dim][kStrip], transposed
+  float* maximum;
+  float* sum;
+  float* scores;  // [kKeyTile][kStrip]
+  uint16_t* p;    // [kKeyTile / 2][kStrip] pairs
+  uint16_t* k;    // [kKeyTile][dim]: a tile that cannot be read in place
+  uint16_t* v;    // [dim][kKeyTile], transposed
+};
+inline ForwardBf16Block forward_bf16_block(Carver& carver, const AttentionShape& shape) {
+  const int64_t lanes = lane_grid(shape).count(), dim = padded_dim(shape.dim);
+  ForwardBf16Block block{};
+  block.q = carver.take<uint16_t>(lanes * dim * kStrip);
+  block.o = carver.take<float>(lanes * dim * kStrip);
+  block.maximum = carver.take<float>(lanes * kStrip);
+  block.sum = carver.take<float>(lanes * kStrip);
+  block.scores = carver.take<float>(kKeyTile * kStrip);
+  block.p = carver.take<uint16_t>(kKeyTile * kStrip);
+  block.k = carver.take<uint16_t>(kKeyTile * dim);
+  block.v = carver.take<uint16_t>(kKeyTile * dim);
+  return block;
+}
+
+// Gradient, fp32 arithmetic: one per unit of a wave.
+struct GradSimdBlock {
+  float* dk;  // [keys rounded up][dim], sums over the unit's query tiles
+  float* dv;
+  float* q_t;  // [dim][columns], transposed; columns = kGradStripsSimd * kStrip
+  float* do_t;
+  float* q;  // [columns][dim]
+  float* dO;
+  float* dq_t;    // [dim][columns]
+  float* p;       // [kGradKeys][columns]
+  float* ds;      // [kGradKeys][columns]
+  float* lse;     // [columns], base-2 domain
+  float* rowsum;  // [columns], rowsum(do * o)
+  float* k;       // [kGradKeys][dim]
+  float* v;
+};
+inline GradSimdBlock grad_simd_block(Carver& carver, const AttentionShape& shape) {
+  const int64_t dim = padded_dim(shape.dim), columns = kGradStripsSimd * kStrip;
+  const int64_t rows = round_up(shape.keys, kGradKeys);
+  GradSimdBlock block{};
+  block.dk = carver.take<float>(rows * dim);
+  block.dv = carver.take<float>(rows * dim);
+  block.q_t = carver.take<float>(dim * columns);
+  block.do_t = carver.take<float>(dim * columns);
+  block.q = carver.take<float>(columns * dim);
+  block.dO = carver.take<float>(columns * dim);
+  block.dq_t = carver.take<float>(dim * columns);
+  block.p = carver.take<float>(kGradKeys * columns);
+  block.ds = carver.take<float>(kGradKeys * columns);
+  block.lse = carver.take<float>(columns);
+  block.rowsum = carver.take<float>(columns);
+  block.k = carver.take<float>(kGradKeys * dim);
+  block.v = carver.take<float>(kGradKeys * dim);
+  return block;
+}
+
+// Gradient, bf16 products: one per unit of a wave.
+struct GradBf16Block {
+  float* dk;  // [keys rounded up][dim]
+  float* dv;
+  uint16_t* k_t;       // [tiles][dim][kGradKeys], transposed, of the unit's kv head
+  uint16_t* q_t;       // [strips][dim / 2][kStrip] pairs, transposed
+  uint16_t* do_t;      // [strips][dim / 2][kStrip] pairs, transposed
+  uint16_t* q;         // [columns / 2][dim] pairs; columns = kGradStripsBf16 * kStrip
+  uint16_t* dO;        // [columns / 2][dim] pairs
+  float* dq_t;         // [strips][dim][kStrip]
+  float* scores;       // [kGradKeys][kStrip]
+  float* dp;           // [kGradKeys][kStrip]
+  uint16_t* p;         // [kGradKeys][columns]
+  uint16_t* ds;        // [kGradKeys][columns]
+  uint16_t* ds_pairs;  // [kGradKeys / 2][kStrip] pairs
+  float* lse;          // [columns], base-2 domain
+  float* rowsum;       // [columns]
+  uint16_t* k;         // [kGradKeys][dim]: a tile that cannot be read in place
+  uint16_t* v;
+};
+inline GradBf16Block grad_bf16_block(Carver& carver, const AttentionShape& shape) {
+  const int64_t dim = padded_dim(shape.dim), columns = kGradStripsBf16 * kStrip;
+  const int64_t rows = round_up(shape.keys, kGradKeys);
+  GradBf16Block block{};
+  block.dk = carver.take<float>(rows * dim);
+  block.dv = carver.take<float>(rows * dim);
+  block.k_t = carver.take<uint16_t>(rows * dim);
+  block.q_t = carver.take<uint16_t>(columns * dim);
+  block.do_t = carver.take<uint16_t>(columns * dim);
+  block.q = carver.take<uint16_t>(columns * dim);
+  block.dO = carver.take<uint16_t>(columns * dim);
+  block.dq_t = carver.take<float>(columns * dim);
+  block.scores = carver.take<float>(kGradKeys * kStrip);
+  block.dp = carver.take<float>(kGradKeys * kStrip);
+  block.p = carver.take<uint16_t>(kGradKeys * columns);
+  block.ds = carver.take<uint16_t>(kGradKeys * columns);
+  block.ds_pairs = carver.take<uint16_t>(kGradKeys * kStrip);
+  block.lse = carver.take<float>(columns);
+  block.rowsum = carver.take<float>(columns);
+  block.k = carver.take<uint16_t>(kGradKeys * dim);
+  block.v = carver.take<uint16_t>(kGradKeys * dim);
+  return block;
+}
+
+// Decoding: one query per batch row against the cache.
+struct DecodeBlock {
+  float* o;        // [batch * heads][chunks][dim], not divided by the sum
+  float* maximum;  // [batch * heads][chunks]
+  float* sum;      // [batch * heads][chunks]
+  float* q;        // [batch * heads][dim]
+  float* scores;   // [batch * heads][chunks][kDecodeChunk]
+};
+inline int64_t decode_chunks(const AttentionShape& shape) { return (shape.keys + kDecodeChunk - 1) / kDecodeChunk; }
+inline DecodeBlock decode_block(Carver& carver, const AttentionShape& shape) {
+  const int64_t rows = shape.batch * shape.heads, chunks = decode_chunks(shape), dim = padded_dim(shape.dim);
+  DecodeBlock block{};
+  block.o = carver.take<float>(rows * chunks * dim);
+  block.maximum = carver.take<float>(rows * chunks);
+  block.sum = carver.take<float>(rows * chunks);
+  block.q = carver.take<float>(rows * dim);
+  block.scores = carver.take<float>(rows * chunks * kDecodeChunk);
+  return block;
+}
+
+// Bytes of one block.
+template <typename Block>
+int64_t block_bytes(Block (*carve)(Carver&, const AttentionShape&), const AttentionShape& shape) {
+  Carver counter;
+  carve(counter, shape);
+  return counter.used();
+}
+
+// The reference kernels keep three rows of doubles per thread.
+inline int64_t reference_row_bytes(const AttentionShape& shape) { return round_up(3 * shape.dim * 8, 64); }
+
+// Largest need of any implementation, for attention and for cached attention with more than one query.
+inline int64_t forward_scratch(const AttentionShape& shape, const DeviceFacts& facts) {
+  int64_t bytes = reference_row_bytes(shape);
+  if (facts.isa >= 2 && shape.dim <= kMaxFastDim) {
+    bytes = std::max(bytes, block_bytes(forward_simd_block, shape));
+    if (facts.isa >= 513) bytes = std::max(bytes, block_bytes(forward_bf16_block, shape));
+  }
+  return bytes * facts.threads;
+}
+
+inline int64_t grad_scratch(const AttentionShape& shape, DType dtype, const DeviceFacts& facts) {
+  const int64_t reference = reference_row_bytes(shape) * facts.threads;
+  if (facts.isa < 2 || shape.dim > kMaxFastDim) return reference;
+  int64_t unit = block_bytes(grad_simd_block, shape);
+  if (facts.isa >= 513 && dtype == DType::bf16) unit = std::max(unit, block_bytes(grad_bf16_block, shape));
+  return std::max(reference, unit * grad_wave(shape, facts.threads).units());
+}
+
+inline int64_t cached_scratch(const AttentionShape& shape, const DeviceFacts& facts) {
+  const int64_t forward = forward_scratch(shape, facts);
+  if (shape.queries != 1 || facts.isa < 2 || shape.dim > kMaxFastDim) return forward;
+  return std::max(forward, block_bytes(decode_block, shape));
+}
+
+}  // namespace headroom

@@ -1,0 +1,60 @@
+// The sizes and the visibility rule that every attention op and kernel share.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "ir/op.h"
+
+namespace headroom {
+
+// One attention call. Query t of a batch row sits at position `offset + t` (offset is 0 but for cached attention) and
+// sees the keys [keys_begin(position), keys_end(position)).
+struct AttentionShape {
+  int64_t batch = 0;
+  int64_t queries = 0;
+  int64_t keys = 0;  // rows of k and v: equal to `queries`, or the rows of the cache
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t dim = 0;  // of one head
+  bool causal = true;
+  int64_t window = 0;  // keys a query sees at most, itself included; 0 = no limit
+  double scale = 1;
+
+  // Query heads per kv head.
+  int64_t group() const { return heads / kv_heads; }
+  int64_t keys_begin(int64_t position) const { return window > 0 ? std::max<int64_t>(0, position - window + 1) : 0; }
+  int64_t keys_end(int64_t position) const { return causal ? std::clamp<int64_t>(position + 1, 0, keys) : keys; }
+};
+
+// The shape of `attention` (q, k, v), `attention_grad` (q, k, v, ...) and `attention_cached` (q, kcache, vcache, ...),
+// whose types infer() has accepted.
+inline AttentionShape attention_shape(const OpCall& call) {
+  const ConcreteType& q = call.inputs[0];
+  AttentionShape shape;
+  shape.batch = q.dims[0];
+  shape.queries = q.dims[1];
+  shape.keys = call.inputs[1].dims[1];
+  shape.heads = call.attrs.integer("heads");
+  shape.kv_heads = call.attrs.integer("kv_heads");
+  shape.dim = q.dims[2] / shape.heads;
+  shape.causal = call.attrs.integer("causal", 1) != 0;
+  shape.window = call.attrs.integer("window");
+  shape.scale = call.attrs.real("scale", 1.0 / std::sqrt(static_cast<double>(shape.dim)));
+  return shape;
+}
+
+// Pairs (query, key) of one head that see each other, with the first query at position `first`.
+inline double visible_pairs(const AttentionShape& shape, int64_t first) {
+  const double queries = static_cast<double>(shape.queries);
+  if (!shape.causal) return queries * static_cast<double>(shape.keys);
+  const auto triangle = [](int64_t n) {
+    return n <= 0 ? 0.0 : 0.5 * static_cast<double>(n) * static_cast<double>(n + 1);
+  };
+  const double seen = triangle(first + shape.queries) - triangle(first);
+  if (shape.window == 0) return seen;
+  return seen - triangle(first + shape.queries - shape.window) + triangle(first - shape.window);
+}
+
+}  // namespace headroom
