@@ -1,0 +1,41 @@
+// Rules of the conversion between f32 and bf16 (round to nearest even).
+#include <memory>
+
+#include "ir/vjp.h"
+#include "ops/registry.h"
+#include "ops/stream/operand_rules.h"
+
+namespace headroom {
+namespace {
+
+using namespace operand_rules;
+
+class Cast final : public Op {
+ public:
+  std::string_view name() const override { return "cast"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    require_inputs(name(), inputs, 1);
+    require_float(name(), "x", inputs[0], 0);
+    HR_CHECK(attrs.has("dtype"), "cast: the attribute dtype is missing");
+    return {computed(inputs[0], float_attr(name(), attrs, inputs[0].dtype))};
+  }
+
+  void vjp(VjpContext& context) const override {
+    const ValueId dy = context.cotangent(0);
+    if (dy == kNone || !context.wants(0)) return;
+    const DType dtype = context.build().type(context.input(0)).dtype;
+    if (context.build().type(dy).dtype == dtype) {
+      context.contribute(0, dy);
+      return;
+    }
+    const Attrs attrs{{"dtype", std::string(dtype_name(dtype))}};
+    context.contribute(0, context.build().call("cast", {dy}, attrs, Role::gradient));
+  }
+};
+
+}  // namespace
+
+void register_cast_ops(OpRegistry& registry) { registry.add(std::make_unique<Cast>()); }
+
+}  // namespace headroom

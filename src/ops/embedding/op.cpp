@@ -1,0 +1,81 @@
+// Rules of the token embedding and of its table's gradient.
+#include <memory>
+
+#include "ir/vjp.h"
+#include "ops/registry.h"
+#include "ops/stream/operand_rules.h"
+
+namespace headroom {
+namespace {
+
+using namespace operand_rules;
+
+// y[b, s] = table[ids[b, s]]
+class Embedding final : public Op {
+ public:
+  std::string_view name() const override { return "embedding"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    require_inputs(name(), inputs, 2);
+    const Type& ids = inputs[0];
+    const Type& table = inputs[1];
+    HR_CHECK(ids.dtype == DType::i32, "embedding: ids are i32, not {}", dtype_name(ids.dtype));
+    require_float(name(), "table", table);
+    HR_CHECK(table.shape.size() == 2 && !table.shard, "embedding: the table is a whole matrix");
+    Type y = computed(ids, float_attr(name(), attrs, DType::f32));
+    y.shape.push_back(table.shape[1]);
+    return {y};
+  }
+
+  // Of the table only the rows named by the ids are read.
+  Work work(const OpCall& call) const override {
+    const double row = static_cast<double>(call.inputs[1].dims[1] * dtype_bytes(call.inputs[1].dtype));
+    const double rows = static_cast<double>(element_count(call.inputs[0].dims));
+    return {0, rows * (row + 4) + static_cast<double>(storage_bytes(call.outputs[0]))};
+  }
+
+  void vjp(VjpContext& context) const override {
+    const ValueId dy = context.cotangent(0);
+    if (dy == kNone || !context.trains(1)) return;
+    const Attrs attrs{{"accumulate", std::string(context.accumulate(1))}};
+    context.set_accumulator(1, context.build().call("embedding_grad", {context.input(0), dy, context.accumulator(1)},
+                                                    attrs, Role::gradient));
+  }
+};
+
+// acc[ids[b, s]] += dy[b, s]
+class EmbeddingGrad final : public Op {
+ public:
+  std::string_view name() const override { return "embedding_grad"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    require_inputs(name(), inputs, 3);
+    require_accumulate(name(), attrs);
+    const Type& acc = inputs[2];
+    HR_CHECK(inputs[0].dtype == DType::i32, "embedding_grad: ids are i32");
+    HR_CHECK(acc.dtype == DType::f32 && acc.shape.size() == 2 && !acc.shard,
+             "embedding_grad: the accumulator is a whole f32 matrix");
+    Type dy = computed(inputs[0], DType::f32);
+    dy.shape.push_back(acc.shape[1]);
+    require_float_like(name(), "dy", inputs[1], dy);
+    return {acc};
+  }
+
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 2, true}}; }
+
+  // The rows named by the ids are read and written; the zero fill of the first trip is spread over the trips.
+  Work work(const OpCall& call) const override {
+    const double elements = static_cast<double>(element_count(call.inputs[1].dims));
+    return {elements, 8 * elements + static_cast<double>(storage_bytes(call.inputs[1]))};
+  }
+  RecomputeClass recompute_class() const override { return RecomputeClass::never; }
+};
+
+}  // namespace
+
+void register_embedding_ops(OpRegistry& registry) {
+  registry.add(std::make_unique<Embedding>());
+  registry.add(std::make_unique<EmbeddingGrad>());
+}
+
+}  // namespace headroom

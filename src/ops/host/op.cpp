@@ -1,0 +1,109 @@
+// Rules of the ops that reserve arena space or call the host: the micro-batch, gradient accumulators, staging space.
+#include <charconv>
+#include <memory>
+
+#include "ops/registry.h"
+#include "ops/stream/operand_rules.h"
+
+namespace headroom {
+namespace {
+
+using namespace operand_rules;
+
+class HostOp : public Op {
+ public:
+  Work work(const OpCall&) const override { return {}; }
+  CostClass cost_class() const override { return CostClass::none; }
+  RecomputeClass recompute_class() const override { return RecomputeClass::never; }
+};
+
+// The token ids and labels of the current micro-batch. Dimension d is the symbol of attribute "<d>_symbol", or the
+// constant of attribute "<d>".
+class NextBatch final : public HostOp {
+ public:
+  std::string_view name() const override { return "next_batch"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    require_inputs(name(), inputs, 0);
+    const Type ids{DType::i32, {dim(attrs, "batch"), dim(attrs, "seq")}};
+    return {ids, ids};
+  }
+
+  Work work(const OpCall& call) const override { return Op::work(call); }
+  CostClass cost_class() const override { return CostClass::stream; }
+  bool has_effect() const override { return true; }
+
+ private:
+  static Dim dim(const Attrs& attrs, const std::string& which) {
+    const int64_t symbol = attrs.integer(which + "_symbol", -1);
+    if (symbol >= 0) {
+      HR_CHECK(symbol < int64_t{1} << 31, "next_batch: {}_symbol is {}", which, symbol);
+      return Dim::of_symbol(static_cast<SymbolId>(symbol));
+    }
+    HR_CHECK(attrs.integer(which) >= 1, "next_batch: {} is {}", which, attrs.integer(which));
+    return Dim::of(attrs.integer(which));
+  }
+};
+
+// A value without contents. "dims" are its dimensions, separated by commas; "shard_axis" and "shard_parts" make it
+// one shard of them.
+class Allocate final : public HostOp {
+ public:
+  std::string_view name() const override { return "allocate"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    require_inputs(name(), inputs, 0);
+    const std::optional<DType> dtype = parse_dtype(attrs.text("dtype"));
+    HR_CHECK(dtype, "allocate: no element type '{}'", attrs.text("dtype"));
+    Type type{*dtype, parse_dims(attrs.text("dims"))};
+    const int64_t parts = attrs.integer("shard_parts", 1);
+    const int64_t axis = attrs.integer("shard_axis");
+    HR_CHECK(parts >= 1 && parts <= 1 << 20 && axis >= 0 && axis < static_cast<int64_t>(type.shape.size()),
+             "allocate: {} shards along axis {}", parts, axis);
+    if (parts > 1) type.shard = ShardSpec{static_cast<int32_t>(axis), static_cast<int32_t>(parts)};
+    return {type};
+  }
+
+ private:
+  static std::vector<Dim> parse_dims(std::string_view text) {
+    constexpr int64_t kMost = int64_t{1} << 48;  // elements
+    std::vector<Dim> dims;
+    int64_t count = 1;
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    while (true) {
+      int64_t dim = 0;
+      const auto [rest, error] = std::from_chars(at, end, dim);
+      HR_CHECK(error == std::errc{} && dim >= 1 && dim <= kMost / count, "allocate: dims '{}'", text);
+      count *= dim;
+      dims.push_back(Dim::of(dim));
+      if (rest == end) return dims;
+      HR_CHECK(*rest == ',' && dims.size() < 8, "allocate: dims '{}'", text);
+      at = rest + 1;
+    }
+  }
+};
+
+// Reserves "bytes" of scratch while the runtime loads or saves.
+class HostStage final : public HostOp {
+ public:
+  std::string_view name() const override { return "host_stage"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    require_inputs(name(), inputs, 0);
+    HR_CHECK(attrs.integer("bytes") >= 0, "host_stage: {} bytes", attrs.integer("bytes"));
+    return {};
+  }
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts&) const override { return call.attrs.integer("bytes"); }
+  bool has_effect() const override { return true; }
+};
+
+}  // namespace
+
+void register_host_ops(OpRegistry& registry) {
+  registry.add(std::make_unique<NextBatch>());
+  registry.add(std::make_unique<Allocate>());
+  registry.add(std::make_unique<HostStage>());
+}
+
+}  // namespace headroom

@@ -1,0 +1,89 @@
+// Rules of the learned position embedding and of its table's gradient.
+#include <memory>
+
+#include "ir/vjp.h"
+#include "ops/registry.h"
+#include "ops/stream/operand_rules.h"
+
+namespace headroom {
+namespace {
+
+using namespace operand_rules;
+
+// Bytes of the `seq` rows of the table that one call touches.
+double touched_rows(const ConcreteType& x, const ConcreteType& table) {
+  return static_cast<double>(x.dims[1] * table.dims[1] * dtype_bytes(table.dtype));
+}
+
+// y[b, s] = x[b, s] + table[offset + s]
+class PositionEmbedding final : public Op {
+ public:
+  std::string_view name() const override { return "position_embedding"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
+    require_inputs(name(), inputs, 2, 3);
+    const Type& x = inputs[0];
+    const Type& table = inputs[1];
+    require_float(name(), "x", x, 3);
+    HR_CHECK(x.shape.size() == 3, "position_embedding: x has {} dimensions, not 3", x.shape.size());
+    HR_CHECK(table.shape.size() == 2, "position_embedding: the table has {} dimensions, not 2", table.shape.size());
+    require_whole(name(), "the table", table, DType::f32, {table.shape[0], x.shape[2]});
+    if (inputs.size() == 3) require_whole(name(), "the offset", inputs[2], DType::i32, {Dim::of(1)});
+    return {computed(x, x.dtype)};
+  }
+
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 0, false}}; }
+
+  Work work(const OpCall& call) const override {
+    const double elements = static_cast<double>(element_count(call.inputs[0].dims));
+    return {elements,
+            2 * static_cast<double>(storage_bytes(call.inputs[0])) + touched_rows(call.inputs[0], call.inputs[1])};
+  }
+
+  void vjp(VjpContext& context) const override {
+    const ValueId dy = context.cotangent(0);
+    if (dy == kNone) return;
+    HR_CHECK(context.node().inputs.size() == 2, "position_embedding: not differentiable with an offset");
+    if (context.trains(1)) {
+      const Attrs attrs{{"accumulate", std::string(context.accumulate(1))}};
+      context.set_accumulator(
+          1, context.build().call("position_embedding_grad", {dy, context.accumulator(1)}, attrs, Role::gradient));
+    }
+    if (context.wants(0)) context.contribute(0, dy);
+  }
+};
+
+// acc[s] += sum over b of dy[b, s]
+class PositionEmbeddingGrad final : public Op {
+ public:
+  std::string_view name() const override { return "position_embedding_grad"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    require_inputs(name(), inputs, 2);
+    require_accumulate(name(), attrs);
+    const Type& dy = inputs[0];
+    const Type& acc = inputs[1];
+    require_float(name(), "dy", dy, 3);
+    HR_CHECK(dy.shape.size() == 3, "position_embedding_grad: dy has {} dimensions, not 3", dy.shape.size());
+    HR_CHECK(acc.shape.size() == 2, "position_embedding_grad: the accumulator is a matrix");
+    require_whole(name(), "the accumulator", acc, DType::f32, {acc.shape[0], dy.shape[2]});
+    return {acc};
+  }
+
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 1, true}}; }
+
+  Work work(const OpCall& call) const override {
+    return {static_cast<double>(element_count(call.inputs[0].dims)),
+            static_cast<double>(storage_bytes(call.inputs[0])) + 2 * touched_rows(call.inputs[0], call.inputs[1])};
+  }
+  RecomputeClass recompute_class() const override { return RecomputeClass::never; }
+};
+
+}  // namespace
+
+void register_position_embedding_ops(OpRegistry& registry) {
+  registry.add(std::make_unique<PositionEmbedding>());
+  registry.add(std::make_unique<PositionEmbeddingGrad>());
+}
+
+}  // namespace headroom

@@ -1,0 +1,95 @@
+// Rules of the root-mean-square norm (Zhang and Sennrich 2019, as in Llama: weight times normalised) and its gradient.
+#include <memory>
+
+#include "ir/vjp.h"
+#include "ops/registry.h"
+#include "ops/stream/operand_rules.h"
+#include "ops/stream/row_chunks.h"
+
+namespace headroom {
+namespace {
+
+using namespace operand_rules;
+
+void require_eps(std::string_view op, const Attrs& attrs) {
+  HR_CHECK(attrs.real("eps", -1) >= 0, "{}: eps is a number of at least 0", op);
+}
+
+// y = x * rsqrt(mean(x^2) + eps) * w over the last dimension
+class RmsNorm final : public Op {
+ public:
+  std::string_view name() const override { return "rms_norm"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    require_inputs(name(), inputs, 2);
+    require_eps(name(), attrs);
+    const Type& x = inputs[0];
+    require_float(name(), "x", x);
+    require_whole(name(), "w", inputs[1], DType::f32, {x.shape.back()});
+    return {computed(x, float_attr(name(), attrs, x.dtype))};
+  }
+
+  std::vector<Alias> aliases(const Attrs& attrs, int) const override {
+    return attrs.has("dtype") ? std::vector<Alias>{} : std::vector<Alias>{{0, 0, false}};
+  }
+
+  void vjp(VjpContext& context) const override {
+    const ValueId dy = context.cotangent(0);
+    const bool train = context.trains(1);
+    const bool wanted = context.wants(0);
+    if (dy == kNone || (!train && !wanted)) return;
+    const ValueId addend = wanted ? context.addend(0) : kNone;
+    Attrs attrs{{"eps", context.attrs().real("eps")}, {"train", int64_t{train}}, {"addend", int64_t{addend != kNone}}};
+    if (train) attrs.set("accumulate", std::string(context.accumulate(1)));
+    const ValueId acc = train ? context.accumulator(1) : kNone;
+    const std::vector<ValueId> results = context.build().append(
+        "rms_norm_grad", {context.input(0), context.input(1), dy, acc, addend}, std::move(attrs), Role::gradient);
+    if (wanted) context.set_total(0, results[0]);
+    if (train) context.set_accumulator(1, results[1]);
+  }
+};
+
+// dx = dL/dx [+ addend]; acc += dL/dw
+class RmsNormGrad final : public Op {
+ public:
+  std::string_view name() const override { return "rms_norm_grad"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    const bool train = flag(name(), attrs, "train");
+    const bool addend = flag(name(), attrs, "addend");
+    require_inputs(name(), inputs, 3 + size_t{train} + size_t{addend});
+    require_eps(name(), attrs);
+    require_accumulate(name(), attrs);
+    const Type& x = inputs[0];
+    require_float(name(), "x", x);
+    require_whole(name(), "w", inputs[1], DType::f32, {x.shape.back()});
+    require_float_like(name(), "dy", inputs[2], x);
+    std::vector<Type> results{computed(x, x.dtype)};
+    if (addend) require_type(name(), "the addend", inputs.back(), results[0]);
+    if (!train) return results;
+    require_whole(name(), "the accumulator", inputs[3], DType::f32, {x.shape.back()});
+    results.push_back(inputs[3]);
+    return results;
+  }
+
+  std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override {
+    std::vector<Alias> aliases;
+    if (attrs.integer("train") != 0) aliases.push_back({1, 3, true});
+    if (attrs.integer("addend") != 0) aliases.push_back({0, inputs - 1, false});
+    aliases.push_back({0, 2, false});
+    return aliases;
+  }
+
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts&) const override {
+    return call.attrs.integer("train") != 0 ? partial_sum_bytes(call.inputs[0].dims, 1) : 0;
+  }
+};
+
+}  // namespace
+
+void register_rms_norm_ops(OpRegistry& registry) {
+  registry.add(std::make_unique<RmsNorm>());
+  registry.add(std::make_unique<RmsNormGrad>());
+}
+
+}  // namespace headroom

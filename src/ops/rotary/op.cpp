@@ -1,0 +1,98 @@
+// Rules of the rotary position embedding (Su et al. 2021, half-split pairs as in HF's rotate_half) and its table.
+#include <memory>
+
+#include "ir/vjp.h"
+#include "ops/registry.h"
+#include "ops/stream/operand_rules.h"
+
+namespace headroom {
+namespace {
+
+using namespace operand_rules;
+
+// Rotates pairs (i, i + d/2) of each head by the angles of table row offset + s.
+class Rotary final : public Op {
+ public:
+  std::string_view name() const override { return "rotary"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    const bool offset = flag(name(), attrs, "offset");
+    flag(name(), attrs, "inverse");
+    require_inputs(name(), inputs, 2 + size_t{offset});
+    const Type& x = inputs[0];
+    const Type& table = inputs[1];
+    require_float(name(), "x", x, 3);
+    HR_CHECK(x.shape.size() == 3, "rotary: x has {} dimensions, not 3", x.shape.size());
+    const int64_t heads = attrs.integer("heads");
+    const int64_t width = constant_dim(name(), "the width of x", x.shape[2]);
+    HR_CHECK(heads >= 1 && width % heads == 0 && width / heads % 2 == 0, "rotary: {} heads of even width in {}", heads,
+             width);
+    HR_CHECK(table.shape.size() == 2, "rotary: the table has {} dimensions, not 2", table.shape.size());
+    require_whole(name(), "the table", table, DType::f32, {table.shape[0], Dim::of(width / heads)});
+    if (offset) require_whole(name(), "the offset", inputs[2], DType::i32, {Dim::of(1)});
+    return {computed(x, x.dtype)};
+  }
+
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 0, false}}; }
+
+  // Of the table one row per position is read.
+  Work work(const OpCall& call) const override {
+    const double table = static_cast<double>(call.inputs[0].dims[1] * call.inputs[1].dims[1] * 4);
+    return {3 * static_cast<double>(element_count(call.inputs[0].dims)),
+            2 * static_cast<double>(storage_bytes(call.inputs[0])) + table};
+  }
+
+  void vjp(VjpContext& context) const override {
+    const ValueId dy = context.cotangent(0);
+    if (dy == kNone || !context.wants(0)) return;
+    std::vector<ValueId> inputs = context.node().inputs;
+    inputs[0] = dy;
+    Attrs attrs = context.attrs();
+    attrs.set("inverse", int64_t{attrs.integer("inverse") == 0});
+    context.contribute(0, context.build().call("rotary", std::move(inputs), std::move(attrs), Role::gradient));
+  }
+};
+
+// Row p: head_dim/2 cosines, then head_dim/2 sines of p times the inverse frequencies.
+class RopeTable final : public Op {
+ public:
+  std::string_view name() const override { return "rope_table"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    require_inputs(name(), inputs, 0);
+    const int64_t positions = attrs.integer("positions");
+    const int64_t width = attrs.integer("head_dim");
+    HR_CHECK(positions >= 1 && positions <= int64_t{1} << 31, "rope_table: {} positions", positions);
+    HR_CHECK(width >= 2 && width % 2 == 0 && width <= 1 << 16, "rope_table: head_dim is {}", width);
+    HR_CHECK(attrs.real("theta") > 0, "rope_table: theta is {}", attrs.real("theta"));
+    const std::string_view scaling = attrs.text("scaling", "default");
+    HR_CHECK(scaling == "default" || scaling == "linear" || scaling == "llama3", "rope_table: no scaling '{}'",
+             scaling);
+    HR_CHECK(scaling == "default" || attrs.real("factor") > 0, "rope_table: factor is {}", attrs.real("factor"));
+    if (scaling == "llama3") require_llama3(attrs);
+    return {Type{DType::f32, {Dim::of(positions), Dim::of(width)}}};
+  }
+
+  Work work(const OpCall& call) const override {
+    return {40 * static_cast<double>(element_count(call.outputs[0].dims)),
+            static_cast<double>(storage_bytes(call.outputs[0]))};
+  }
+
+ private:
+  static void require_llama3(const Attrs& attrs) {
+    const double low = attrs.real("low_freq_factor");
+    const double high = attrs.real("high_freq_factor");
+    HR_CHECK(low > 0 && high > low, "rope_table: low_freq_factor {} and high_freq_factor {}", low, high);
+    HR_CHECK(attrs.integer("original_positions") >= 1, "rope_table: original_positions is {}",
+             attrs.integer("original_positions"));
+  }
+};
+
+}  // namespace
+
+void register_rotary_ops(OpRegistry& registry) {
+  registry.add(std::make_unique<Rotary>());
+  registry.add(std::make_unique<RopeTable>());
+}
+
+}  // namespace headroom
