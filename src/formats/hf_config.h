@@ -81,6 +81,11 @@ struct HfConfig {
   std::vector<int64_t> eos_ids() const;     // an integer or a list
   bool quantized() const;                   // quantization_config is present
   std::string quantization_method() const;  // "bitsandbytes", "gptq" ...; "" when not quantized
+
+ private:
+  void adopt();
+  // The object of that key, or nullptr; refused when it differs by layer.
+  const Json* rope_object(std::string_view key) const;
 };
 
 }  // namespace headroom

@@ -1,0 +1,124 @@
+#include "formats/safetensors_writer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "formats/json.h"
+
+namespace headroom {
+namespace {
+
+constexpr int64_t kWriteBack = int64_t{8} << 20;
+
+}  // namespace
+
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path) : file_(File::create(path)) {}
+
+SafetensorsWriter::~SafetensorsWriter() {
+  if (!finished_) abandon();
+}
+
+void SafetensorsWriter::abandon() noexcept {
+  if (file_.path().empty()) return;
+  ::unlink(file_.path().c_str());
+  file_ = File();
+}
+
+void SafetensorsWriter::declare(std::string name, StoredType type, std::vector<int64_t> shape) {
+  HR_CHECK(!begun_, "tensor {} declared after the first write", name);
+  HR_CHECK(!name.empty() && name != "__metadata__", "no name for a tensor: '{}'", name);
+  int64_t bytes = stored_type_bytes(type);
+  for (const int64_t extent : shape)
+    HR_CHECK(extent >= 0 && !__builtin_mul_overflow(bytes, extent, &bytes), "extent {} of tensor {}", extent, name);
+  declared_.push_back({std::move(name), type, std::move(shape), bytes});
+}
+
+std::string SafetensorsWriter::header() const {
+  std::string text = R"({"__metadata__":{"format":"pt"})";
+  int64_t offset = 0;
+  for (const Declared& tensor : declared_) {
+    text += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", Json(tensor.name).dump(),
+                        stored_type_name(tensor.type), fmt::join(tensor.shape, ","), offset, offset + tensor.bytes);
+    offset += tensor.bytes;
+  }
+  text += '}';
+  text.resize(static_cast<size_t>(align_up(static_cast<int64_t>(text.size()), 8)), ' ');
+  return text;
+}
+
+int64_t SafetensorsWriter::file_bytes() const {
+  int64_t bytes = 8 + static_cast<int64_t>(header().size());
+  for (const Declared& tensor : declared_) bytes += tensor.bytes;
+  return bytes;
+}
+
+void SafetensorsWriter::begin() {
+  std::vector<std::string_view> names;
+  for (const Declared& tensor : declared_) names.push_back(tensor.name);
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  HR_CHECK(twice == names.end(), "tensor {} declared twice", *twice);
+
+  const std::string text = header();
+  std::array<std::byte, 8> prefix{};
+  const uint64_t length = text.size();
+  std::memcpy(prefix.data(), &length, prefix.size());
+  begun_ = true;
+  file_.write_at(0, prefix);
+  file_.write_at(8, std::as_bytes(std::span(text)));
+  end_ = 8 + static_cast<int64_t>(text.size());
+}
+
+void SafetensorsWriter::write(std::string_view name, std::span<const std::byte> chunk) {
+  HR_CHECK(file_.is_open(), "write of {} after an end", name);
+  try {
+    if (!begun_) begin();
+    while (current_ < declared_.size() && current_bytes_ == declared_[current_].bytes &&
+           declared_[current_].name != name) {
+      ++current_;
+      current_bytes_ = 0;
+    }
+    const auto bytes = static_cast<int64_t>(chunk.size());
+    HR_CHECK(current_ < declared_.size() && declared_[current_].name == name, "tensor {} written out of order", name);
+    HR_CHECK(bytes <= declared_[current_].bytes - current_bytes_, "tensor {} has {} bytes, {} more than declared", name,
+             current_bytes_ + bytes, current_bytes_ + bytes - declared_[current_].bytes);
+    file_.write_at(end_, chunk);
+    end_ += bytes;
+    current_bytes_ += bytes;
+    if (end_ - written_back_ >= kWriteBack) {
+      file_.write_back(written_back_, end_ - written_back_);
+      written_back_ = end_;
+    }
+  } catch (const Error&) {
+    abandon();
+    throw;
+  }
+}
+
+void SafetensorsWriter::finish() {
+  HR_CHECK(file_.is_open() && !finished_, "finish() after an end");
+  try {
+    if (!begun_) begin();
+    while (current_ < declared_.size() && current_bytes_ == declared_[current_].bytes) {
+      ++current_;
+      current_bytes_ = 0;
+    }
+    HR_CHECK(current_ == declared_.size(), "tensor {} has only {} of {} bytes", declared_[current_].name,
+             current_bytes_, declared_[current_].bytes);
+    file_.sync();
+    file_.drop_cache(0, 0);
+    file_.close();
+    finished_ = true;
+  } catch (const Error&) {
+    abandon();
+    throw;
+  }
+}
+
+}  // namespace headroom
