@@ -78,12 +78,14 @@ void OffsetList::insert(int64_t offset, int64_t end, int32_t lower, int32_t uppe
   if (block.entries.size() == kBlockCapacity) split(block_index);
 }
 
-int64_t OffsetList::find_gap(const TimelineItem& item, FitRule rule) const {
+int64_t OffsetList::find_gap(const TimelineItem& item, FitRule rule, int64_t& visited) const {
   int64_t cursor = 0;  // end of the conflicting entries seen so far
   int64_t best_offset = -1;
   int64_t best_gap = std::numeric_limits<int64_t>::max();
   for (const Block& block : blocks_) {
+    ++visited;
     if (block.upper <= item.lower || block.lower >= item.upper) continue;
+    visited += static_cast<int64_t>(block.entries.size());
     for (const Entry& entry : block.entries) {
       if (entry.upper <= item.lower || entry.lower >= item.upper) continue;
       const int64_t gap = entry.offset - cursor;
@@ -96,6 +98,16 @@ int64_t OffsetList::find_gap(const TimelineItem& item, FitRule rule) const {
     }
   }
   return best_offset >= 0 ? best_offset : cursor;
+}
+
+bool OffsetList::is_free(const TimelineItem& item, int64_t offset) const {
+  for (const Block& block : blocks_) {
+    for (const Entry& entry : block.entries) {
+      const bool together = entry.lower < item.upper && item.lower < entry.upper;
+      if (together && entry.offset < offset + item.size && offset < entry.end) return false;
+    }
+  }
+  return true;
 }
 
 Occupancy::Occupancy(const Timeline& timeline) {
@@ -126,19 +138,27 @@ void Occupancy::place(const TimelineItem& item, int64_t offset) {
   for (Level& level : levels_) {
     const int32_t first = std::max(item.lower / level.width - 1, 0);
     const int32_t last = (item.upper - 1) / level.width;
+    work_ += last - first + 1;
     for (int32_t c = first; c <= last; ++c) {
       level.chunks[static_cast<size_t>(c)].insert(offset, offset + item.size, item.lower, item.upper);
     }
   }
 }
 
-int64_t Occupancy::find_gap(const TimelineItem& item, FitRule rule) const {
+const OffsetList& Occupancy::chunk_for(const TimelineItem& item) const {
   const int32_t duration = item.upper - item.lower;
   for (const Level& level : levels_) {
-    if (duration > level.width) continue;
-    return level.chunks[static_cast<size_t>(item.lower / level.width)].find_gap(item, rule);
+    if (duration <= level.width) return level.chunks[static_cast<size_t>(item.lower / level.width)];
   }
-  return levels_.back().chunks.front().find_gap(item, rule);
+  return levels_.back().chunks.front();
+}
+
+int64_t Occupancy::find_gap(const TimelineItem& item, FitRule rule) {
+  return chunk_for(item).find_gap(item, rule, work_);
+}
+
+bool Occupancy::is_free(const TimelineItem& item, int64_t offset) const {
+  return item.size == 0 || chunk_for(item).is_free(item, offset);
 }
 
 }  // namespace headroom

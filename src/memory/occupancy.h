@@ -24,7 +24,8 @@ class OffsetList {
   OffsetList(int32_t lower, int32_t upper) : lower_(lower), upper_(upper) {}
 
   void insert(int64_t offset, int64_t end, int32_t lower, int32_t upper);
-  int64_t find_gap(const TimelineItem& item, FitRule rule) const;
+  int64_t find_gap(const TimelineItem& item, FitRule rule, int64_t& visited) const;
+  bool is_free(const TimelineItem& item, int64_t offset) const;
   void clear() { blocks_.clear(); }
 
  private:
@@ -60,7 +61,13 @@ class Occupancy {
   void place(const TimelineItem& item, int64_t offset);
 
   // The offset the rule picks for the item; above everything conflicting if no gap is large enough.
-  int64_t find_gap(const TimelineItem& item, FitRule rule) const;
+  int64_t find_gap(const TimelineItem& item, FitRule rule);
+
+  // Whether nothing placed conflicts with the item at the offset.
+  bool is_free(const TimelineItem& item, int64_t offset) const;
+
+  // Entries visited and inserted since construction: a measure of effort that is the same on every machine.
+  int64_t work() const { return work_; }
 
  private:
   // Chunk c of a level covers the slots [c * width, (c + 2) * width): any lifetime up to `width` lies inside one chunk.
@@ -68,7 +75,10 @@ class Occupancy {
     int32_t width;
     std::vector<OffsetList> chunks;
   };
+  const OffsetList& chunk_for(const TimelineItem& item) const;
+
   std::vector<Level> levels_;  // narrowest first; the last one is a single chunk over everything
+  int64_t work_ = 0;
 };
 
 }  // namespace headroom
