@@ -1,10 +1,13 @@
 # headroom_module(NAME [DEPS module...] [LIBS target...]): one static library per folder of src/.
 #
-# Collects src/NAME/*.cpp (tests live in tests/NAME/). DEPS are headroom modules, LIBS are outside libraries.
+# Collects src/NAME/*.cpp (tests live in tests/NAME/). DEPS are headroom modules, LIBS are outside libraries. Every
+# module is noted in the global property HEADROOM_MODULES, which cmake/HeadroomInstall.cmake reads.
+#
+# headroom_options holds what our own targets compile with; it is not part of what is installed.
 add_library(headroom_options INTERFACE)
 target_compile_options(headroom_options INTERFACE -Wall -Wextra -Wpedantic -Werror -Wno-unused-parameter)
-target_include_directories(headroom_options INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
-                           $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
+target_compile_definitions(headroom_options INTERFACE HEADROOM_VERSION="${PROJECT_VERSION}")
+target_include_directories(headroom_options INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
 if(HEADROOM_SANITIZE)
   string(REPLACE "," ";" sanitizers "${HEADROOM_SANITIZE}")
   foreach(sanitizer ${sanitizers})
@@ -22,10 +25,11 @@ function(headroom_module name)
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   endif()
   add_library(headroom_${name} STATIC ${sources})
-  target_link_libraries(headroom_${name} PUBLIC headroom_options ${ARG_LIBS})
+  target_link_libraries(headroom_${name} PUBLIC $<BUILD_INTERFACE:headroom_options> ${ARG_LIBS})
   foreach(dep ${ARG_DEPS})
     target_link_libraries(headroom_${name} PUBLIC headroom_${dep})
   endforeach()
+  set_property(GLOBAL APPEND PROPERTY HEADROOM_MODULES ${name})
 endfunction()
 
 # headroom_tests(NAME [DEPS module...] [LIBS target...]): one GoogleTest program per module, from tests/NAME/*.cpp.

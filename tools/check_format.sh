@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Checks that the C++ sources are formatted as .clang-format says; changes nothing. Skips when clang-format is missing.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+format=
+for name in clang-format-14 clang-format; do
+  if command -v "$name" >/dev/null; then format=$name; break; fi
+done
+if [ -z "$format" ]; then
+  echo "skipped: clang-format-14 is not installed (apt install clang-format-14)"
+  exit 0
+fi
+
+mapfile -d '' files < <(find src include tests -type f \( -name '*.h' -o -name '*.cpp' \) -print0 | sort -z)
+bad=()
+for file in "${files[@]}"; do
+  "$format" --dry-run --Werror "$file" 2>/dev/null || bad+=("$file")
+done
+echo "${#files[@]} files, ${#bad[@]} not formatted"
+if [ "${#bad[@]}" -gt 0 ]; then
+  printf '%s\n' "${bad[@]}"
+  echo "run: $format -i FILE"
+  exit 1
+fi
