@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""Makes the golden files of tests/oracle: tiny models whose loss, logits and gradients PyTorch computed.
+
+Needs torch, transformers and safetensors (not needed to build or test headroom: the files are committed).
+Usage: make_oracle.py [OUTPUT_DIR]      (default: the folder of this script; same versions -> same bytes)
+
+Per case: model/ (config.json, model.safetensors), batch.json, expected.json, expected_logits.safetensors,
+expected_grads.safetensors. README.md beside this script describes the files and the tolerances.
+"""
+import json
+import os
+import sys
+
+import torch
+import torch.nn.functional as F
+import transformers
+from safetensors.torch import save_file
+
+torch.set_num_threads(1)
+torch.use_deterministic_algorithms(True)
+torch.set_float32_matmul_precision('highest')
+
+LLAMA = dict(vocab_size=131, hidden_size=48, intermediate_size=80, num_hidden_layers=2, num_attention_heads=6,
+             num_key_value_heads=2, max_position_embeddings=64, rms_norm_eps=1e-5, bos_token_id=1, eos_token_id=2)
+SMALL = dict(LLAMA, hidden_size=32, intermediate_size=56, num_attention_heads=4, num_key_value_heads=2)
+
+# name: (config class, arguments, what is special)
+CASES = {
+    'llama_gqa_tied': (transformers.LlamaConfig, dict(LLAMA, tie_word_embeddings=True, rope_parameters=dict(
+        rope_type='default', rope_theta=10000.0)), 'grouped queries 6:2, tied embeddings'),
+    'llama_rope_llama3': (transformers.LlamaConfig, dict(SMALL, tie_word_embeddings=False, rope_parameters=dict(
+        rope_type='llama3', rope_theta=500.0, factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+        original_max_position_embeddings=32)), 'llama3 rope scaling: all three frequency bands occur'),
+    'llama_rope_linear': (transformers.LlamaConfig, dict(SMALL, tie_word_embeddings=False, rope_parameters=dict(
+        rope_type='linear', rope_theta=10000.0, factor=4.0)), 'linear rope scaling, config.json in the older dialect'),
+    'qwen2_bias': (transformers.Qwen2Config, dict(SMALL, tie_word_embeddings=True, rope_parameters=dict(
+        rope_type='default', rope_theta=1000000.0)), 'biases on q, k and v'),
+    'mistral_window': (transformers.MistralConfig, dict(SMALL, tie_word_embeddings=False, sliding_window=7, head_dim=12,
+        rope_parameters=dict(rope_type='default', rope_theta=10000.0)), 'sliding window 7, head_dim != hidden / heads'),
+    'gpt2': (transformers.GPT2Config, dict(vocab_size=131, n_positions=64, n_embd=32, n_layer=2, n_head=4, resid_pdrop=0.0,
+        embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=1, eos_token_id=2), 'learnt positions, LayerNorm, fused qkv, GELU'),
+}
+ROWS, LENGTH, IGNORED = 4, 27, -100
+
+
+def make_model(config_class, arguments, generator):
+    """A model with weights large enough that attention, norms and biases all matter."""
+    config = config_class(**arguments)
+    config._attn_implementation = 'eager'
+    config.use_cache = False
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation='eager').float()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            if 'norm' in name or '.ln_' in name:
+                parameter.copy_(0.1 * noise + (1.0 if name.endswith('weight') else 0.0))
+            elif name.endswith('bias'):
+                parameter.copy_(0.2 * noise)
+            elif any(part in name for part in ('embed_tokens', 'lm_head', 'wte', 'wpe')):
+                parameter.copy_(0.5 * noise)
+            else:
+                parameter.copy_(noise * 1.4 / parameter.shape[1] ** 0.5)
+    return model.train()
+
+
+def make_batch(vocabulary, generator):
+    """Random ids; labels with a masked prefix, holes, a row without any target, and a target at the very end."""
+    ids = torch.randint(3, vocabulary, (ROWS, LENGTH), generator=generator)
+    labels = ids.clone()
+    labels[0, :9] = IGNORED
+    labels[1, torch.randperm(LENGTH, generator=generator)[:6]] = IGNORED
+    labels[2, :] = IGNORED
+    return ids, labels
+
+
+def loss_of(model, ids, labels):
+    """Mean over the non-ignored targets of all rows; position t predicts the label of t + 1."""
+    logits = model(input_ids=ids).logits
+    loss = F.cross_entropy(logits[:, :-1].float().reshape(-1, logits.shape[-1]), labels[:, 1:].reshape(-1),
+                           ignore_index=IGNORED)
+    return loss, logits
+
+
+def gradients(model, ids, labels):
+    model.zero_grad(set_to_none=True)
+    loss, logits = loss_of(model, ids, labels)
+    loss.backward()
+    return loss.detach(), logits.detach(), {name: p.grad.clone() for name, p in model.named_parameters()}
+
+
+def difference(value, reference):
+    return float((value.double() - reference.double()).norm() / reference.double().norm().clamp_min(1e-30))
+
+
+def rounding_noise(model, ids, labels, loss, logits, grads):
+    """How far PyTorch's own answers move when only the order of the sums changes: the base of the tolerances."""
+    model.set_attn_implementation('sdpa')
+    order = torch.arange(ROWS - 1, -1, -1)
+    other_loss, other_logits, other = gradients(model, ids[order], labels[order])
+    model.set_attn_implementation('eager')
+    return {'loss': abs(float(other_loss - loss)) / abs(float(loss)),
+            'logits': difference(other_logits[order], logits),
+            'worst_gradient': max(difference(other[name], grads[name]) for name in grads)}
+
+
+def older_dialect(path):
+    """rope_theta / rope_scaling / torch_dtype, as transformers 4 wrote them."""
+    with open(path, encoding='utf-8') as text:
+        config = json.load(text)
+    rope = config.pop('rope_parameters')
+    config['rope_theta'] = rope.pop('rope_theta')
+    config['rope_scaling'] = rope
+    config['torch_dtype'] = config.pop('dtype', 'float32')
+    write_json(path, config)
+
+
+def write_json(path, value):
+    with open(path, 'w', encoding='utf-8') as out:
+        out.write(json.dumps(value, indent=1) + '\n')
+
+
+def rows_json(tensor):
+    return [row.tolist() for row in tensor]
+
+
+def write_case(folder, name, generator):
+    config_class, arguments, special = CASES[name]
+    model = make_model(config_class, arguments, generator)
+    ids, labels = make_batch(arguments['vocab_size'], generator)
+    loss, logits, grads = gradients(model, ids, labels)
+    os.makedirs(os.path.join(folder, 'model'), exist_ok=True)
+    model.save_pretrained(os.path.join(folder, 'model'))
+    generation = os.path.join(folder, 'model', 'generation_config.json')
+    if os.path.exists(generation):
+        os.remove(generation)
+    if name == 'llama_rope_linear':
+        older_dialect(os.path.join(folder, 'model', 'config.json'))
+    with open(os.path.join(folder, 'batch.json'), 'w', encoding='utf-8') as out:
+        json.dump({'input_ids': rows_json(ids), 'labels': rows_json(labels)}, out)
+        out.write('\n')
+    save_file({'logits': logits[:2].contiguous()}, os.path.join(folder, 'expected_logits.safetensors'))
+    save_file(grads, os.path.join(folder, 'expected_grads.safetensors'))
+    norm = torch.sqrt(sum((g.double() ** 2).sum() for g in grads.values()))
+    for path in (os.path.join(folder, 'model', 'model.safetensors'), os.path.join(folder, 'expected_logits.safetensors'),
+                 os.path.join(folder, 'expected_grads.safetensors')):
+        os.chmod(path, 0o644)
+    write_json(os.path.join(folder, 'expected.json'), {
+        'what': special, 'torch': torch.__version__.split('+')[0], 'transformers': transformers.__version__,
+        'loss': float(loss), 'targets': int((labels[:, 1:] != IGNORED).sum()), 'gradient_norm': float(norm),
+        'rounding_noise': rounding_noise(model, ids, labels, loss, logits, grads)})
+    return model, ids, labels
+
+
+def curve(model, ids, labels, bf16):
+    """Ten AdamW steps on one batch; matrices and embeddings decay, vectors do not."""
+    decayed = [p for p in model.parameters() if p.dim() > 1]
+    plain = [p for p in model.parameters() if p.dim() <= 1]
+    optimizer = torch.optim.AdamW([{'params': decayed, 'weight_decay': 0.1}, {'params': plain, 'weight_decay': 0.0}],
+                                  lr=3e-3, betas=(0.9, 0.95), eps=1e-8)
+    rows = []
+    for step in range(1, 11):
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast('cpu', dtype=torch.bfloat16, enabled=bf16):
+            loss, _ = loss_of(model, ids, labels)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        rows.append({'step': step, 'loss': float(loss.detach()), 'grad_norm': float(norm)})
+    return rows
+
+
+def write_curves(folder, model, ids, labels):
+    start = {name: p.detach().clone() for name, p in model.named_parameters()}
+    result = {'learning_rate': 3e-3, 'weight_decay': 0.1, 'adam_beta1': 0.9, 'adam_beta2': 0.95, 'adam_epsilon': 1e-8,
+              'max_grad_norm': 1.0}
+    for key, bf16 in (('fp32', False), ('bf16_autocast', True)):
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                parameter.copy_(start[name])
+        result[key] = curve(model, ids, labels, bf16)
+    write_json(os.path.join(folder, 'curves.json'), result)
+
+
+def main():
+    root = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
+    for seed, name in enumerate(CASES):
+        folder = os.path.join(root, name)
+        torch.manual_seed(seed)
+        model, ids, labels = write_case(folder, name, torch.Generator().manual_seed(1000 + seed))
+        if name == 'llama_gqa_tied':
+            write_curves(folder, model, ids, labels)
+        print(name, end=' ', flush=True)
+    print()
+
+
+if __name__ == '__main__':
+    main()
