@@ -1,0 +1,79 @@
+#include "formats/tokenizer_json.h"
+
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "formats/tokenizer_sax.h"
+
+namespace headroom {
+namespace {
+
+constexpr int64_t kFileLimit = int64_t{1} << 30;
+
+[[noreturn]] void refuse(const std::string& source, const std::string& problem) {
+  throw Error(ErrorKind::format, fmt::format("{}: {}", source, problem), "mend or re-download the tokenizer.json");
+}
+
+// Runs the parser over the text again for each pass it is asked for.
+using Pass = std::function<void(TokenizerSax&)>;
+
+void require_bpe(const Json& root, const std::string& source) {
+  const auto model = root.find("model");
+  if (model == root.end() || !model->is_object()) refuse(source, "there is no object \"model\"");
+  const auto type = model->find("type");
+  // Files of 2019 to 2020 have no type; theirs is BPE when they have merges, which the caller checks.
+  if (type == model->end()) return;
+  if (!type->is_string()) refuse(source, "model.type is no text");
+  TokenizerSax::require_supported_model(type->get<std::string>(), source);
+}
+
+TokenizerJson parse(const Pass& pass, const std::string& source) {
+  TokenizerJson result;
+  result.source = source;
+  TokenizerSax first(source);
+  pass(first);
+  result.root = std::move(first).take_root();
+  if (!result.root.is_object()) refuse(source, "the top level is no object");
+  require_bpe(result.root, source);
+  if (!first.saw_vocabulary()) refuse(source, "there is no object model.vocab");
+  if (!first.saw_merges()) refuse(source, "there is no list model.merges");
+  if (first.merges_before_vocabulary()) {
+    result.vocabulary = std::move(first).take_vocabulary();
+    TokenizerSax second(source, &result.vocabulary);
+    pass(second);
+    result.merges = TokenMerges(std::move(second).take_merges());
+  } else {
+    result.vocabulary = std::move(first).take_vocabulary();
+    result.merges = TokenMerges(std::move(first).take_merges());
+  }
+  return result;
+}
+
+}  // namespace
+
+TokenizerJson parse_tokenizer_json(std::string_view text, const std::string& source) {
+  return parse([&](TokenizerSax& sax) { Json::sax_parse(text.begin(), text.end(), &sax); }, source);
+}
+
+TokenizerJson read_tokenizer_json(const std::filesystem::path& path) {
+  std::error_code status;
+  const auto size = std::filesystem::file_size(path, status);
+  if (status)
+    throw Error(ErrorKind::usage, fmt::format("cannot read {}: {}", path.string(), status.message()),
+                "give a tokenizer.json, or a folder that holds one");
+  if (size > static_cast<uintmax_t>(kFileLimit))
+    refuse(path.string(), fmt::format("{} bytes are too many for a tokenizer.json", size));
+  return parse(
+      [&](TokenizerSax& sax) {
+        std::ifstream in(path, std::ios::binary);
+        if (!in)
+          throw Error(ErrorKind::usage, fmt::format("cannot read {}", path.string()), "check the file's permissions");
+        Json::sax_parse(in, &sax);
+      },
+      path.string());
+}
+
+}  // namespace headroom

@@ -1,0 +1,80 @@
+// The SAX handler behind read_tokenizer_json().
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/json.h"
+#include "formats/tokenizer_merges.h"
+#include "formats/tokenizer_vocabulary.h"
+
+namespace headroom {
+
+// Streams model.vocab and model.merges into tables and keeps everything else as a DOM. Every problem is thrown as
+// Error(format) with the place.
+class TokenizerSax final : public nlohmann::json_sax<Json> {
+ public:
+  // With `vocabulary`, only model.merges are read, against it.
+  explicit TokenizerSax(const std::string& source, const TokenVocabulary* vocabulary = nullptr);
+
+  // Throws Error(format) naming the model type and a remedy unless it is BPE.
+  static void require_supported_model(const std::string& type, const std::string& source);
+
+  bool saw_vocabulary() const { return saw_vocabulary_; }
+  bool saw_merges() const { return saw_merges_; }
+  // Merges met before the vocabulary were skipped: a second pass must read them.
+  bool merges_before_vocabulary() const { return skipped_merges_; }
+  Json take_root() && { return std::move(root_); }
+  TokenVocabulary take_vocabulary() && { return std::move(own_vocabulary_); }
+  std::vector<TokenMerge> take_merges() && { return std::move(merges_); }
+
+  bool null() override { return value(nullptr); }
+  bool boolean(bool v) override { return value(v); }
+  bool number_integer(number_integer_t v) override { return value(v); }
+  bool number_unsigned(number_unsigned_t v) override;
+  bool number_float(number_float_t v, const string_t&) override { return value(v); }
+  bool string(string_t& v) override;
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override;
+  bool key(string_t& v) override;
+  bool end_object() override;
+  bool start_array(std::size_t) override;
+  bool end_array() override;
+  bool parse_error(std::size_t position, const std::string& token, const Json::exception& error) override;
+
+ private:
+  enum class Part { document, vocabulary, merges, skipped };
+
+  bool value(Json v);
+  Json* insert(Json v);
+  void descend();
+  bool ascend();
+  bool begins(const char* name) const;
+  void add_merge(std::string_view left, std::string_view right);
+  void add_merge_line(std::string_view line);
+  [[noreturn]] void refuse(const std::string& problem) const;
+
+  const std::string& source_;
+  const TokenVocabulary* vocabulary_;  // what merges are looked up in; null before model.vocab was read
+  TokenVocabulary own_vocabulary_;
+  TokenVocabulary::Builder builder_;
+  std::vector<TokenMerge> merges_;
+  std::vector<std::string> pair_;  // parts of the merge being read as a list
+  std::string token_;              // key of the vocabulary entry being read
+  std::string joined_;
+  Json root_;
+  std::vector<Json*> open_;        // objects and lists of the DOM being filled, from the root on
+  std::vector<std::string> keys_;  // key being filled at each depth of the DOM
+  size_t values_ = 0;
+  size_t depth_ = 0;
+  size_t part_depth_ = 0;  // depth at which the current part began
+  size_t rank_ = 0;
+  Part part_ = Part::document;
+  bool only_merges_;
+  bool saw_vocabulary_ = false;
+  bool saw_merges_ = false;
+  bool skipped_merges_ = false;
+};
+
+}  // namespace headroom
