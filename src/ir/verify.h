@@ -26,8 +26,8 @@ struct RuleInfo {
 std::vector<RuleInfo> verifier_rules();
 
 // Every violation, in the order of the rules and then of the programs; at most 64. The structural rules come first:
-// while one of them is broken the others are not looked at. Nodes that no program reaches are not checked. Linear;
-// never throws for a broken graph, whatever its ids.
+// while one of them is broken the others are not looked at. Nodes that no program reaches are only checked for their
+// ids and shapes. Linear but for sorting names; never throws for a broken graph, whatever its ids.
 std::vector<Violation> verify(const Graph& graph);
 
 // Throws InternalError when a rule is broken: it names `culprit` (the pass that ran last), the first rule, the text of

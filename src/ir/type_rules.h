@@ -1,0 +1,17 @@
+// What makes a type well formed, whoever made it: the parser refuses others, the verifier reports them.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "ir/limits.h"
+#include "ir/type.h"
+
+namespace headroom {
+
+// What is wrong with the type, or an empty string: rank at most kMaxRank, dimensions not negative, symbols declared,
+// at most kMaxElements elements with every symbol at its bound, block storage with 1 to 64 payload bits and a floating
+// scale, shard axis within the rank and 1 to kMaxParts parts. Never throws for any content.
+std::string type_problem(const Type& type, std::span<const Symbol> symbols);
+
+}  // namespace headroom
