@@ -16,6 +16,9 @@ class BatchReader {
   // Rows are padded to `seq_length` >= cache.max_seq_length(). Batches hold at most `global_batch_size` samples.
   BatchReader(const TokenCache& cache, SampleOrder order, int64_t seq_length, int64_t global_batch_size);
 
+  // Heap bytes of a reader.
+  static int64_t memory_bytes(int64_t global_batch_size);
+
   // Makes `range` the current global batch and returns its number of target tokens (what its loss is divided by; may be
   // 0).
   int64_t begin(const SampleRange& range);

@@ -33,6 +33,8 @@ struct SequenceInfo {
   int64_t targets = 0;  // scored tokens, as in DataCounts
 };
 
+struct TokenCacheEntry;
+
 // A finished cache. Const and thread-safe.
 class TokenCache {
  public:
@@ -56,8 +58,7 @@ class TokenCache {
   SequenceInfo read(int64_t i, std::span<int32_t> ids, std::span<int32_t> labels) const;
 
  private:
-  struct Entry;
-  Entry entry(int64_t i) const;
+  TokenCacheEntry entry(int64_t i) const;
 
   File file_;
   uint64_t key_ = 0;

@@ -27,6 +27,12 @@ class TokenCacheWriter {
   // Returns all.
   DataCounts finish(const DataCounts& counts);
 
+  // Scored tokens so far.
+  int64_t targets() const;
+
+  // Heap bytes of a writer.
+  static int64_t memory_bytes();
+
  private:
   struct State;
   std::unique_ptr<State> state_;

@@ -62,7 +62,7 @@ TEST(RunFile, RefusesWithFileAndLine) {
   };
   for (const auto& [text, message] : cases) {
     SCOPED_TRACE(text);
-    expect_error(ErrorKind::format, message, [&] { parse(text); });
+    expect_error(ErrorKind::format, message, [&text = text] { parse(text); });
   }
   expect_error(ErrorKind::format, "a run file has at most 1.00 MiB", [] { parse(std::string(2 << 20, '#')); });
   expect_error(ErrorKind::format, "run.yaml:1", [] { parse("a: " + std::string(100000, '[')); });

@@ -1,0 +1,158 @@
+#include "data/row_source.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+namespace headroom {
+namespace {
+
+constexpr size_t kReadBytes = 65536;
+constexpr int kEnd = -1;
+
+bool is_space(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+}  // namespace
+
+RowSource::RowSource(const std::filesystem::path& path, int64_t row_limit_bytes)
+    : file_(File::open(path)),
+      name_(path.string()),
+      row_limit_(row_limit_bytes),
+      file_bytes_(file_.size()),
+      capacity_(static_cast<size_t>(memory_bytes(row_limit_bytes))),
+      buffer_(new char[capacity_]) {
+  HR_CHECK(row_limit_bytes >= 1, "rows of at most {} bytes", row_limit_bytes);
+  detect();
+}
+
+int64_t RowSource::memory_bytes(int64_t row_limit_bytes) {
+  return row_limit_bytes + static_cast<int64_t>(2 * kReadBytes);
+}
+
+// Skips a byte order mark and white space, and sees whether a list begins.
+void RowSource::detect() {
+  refill();
+  if (end_ >= 3 && std::memcmp(buffer_.get(), "\xef\xbb\xbf", 3) == 0) scan_ = 3;
+  skip_space();
+  is_list_ = at() == '[';
+  if (is_list_) advance();
+}
+
+// Reads more behind the buffered bytes, whose part before begin_ is given up. False at the end of the file.
+bool RowSource::refill() {
+  if (begin_ > 0) {
+    std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
+    scan_ -= begin_;
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  const size_t room = std::min(kReadBytes, capacity_ - end_);
+  const int64_t n = file_.read_some_at(file_offset_, std::as_writable_bytes(std::span(buffer_.get() + end_, room)));
+  file_.drop_cache(file_offset_, n);
+  file_offset_ += n;
+  end_ += static_cast<size_t>(n);
+  return n > 0;
+}
+
+// The byte at scan_, or kEnd.
+int RowSource::at() {
+  if (scan_ == end_ && !refill()) return kEnd;
+  return static_cast<unsigned char>(buffer_[scan_]);
+}
+
+void RowSource::advance() {
+  if (buffer_[scan_] == '\n') ++line_;
+  ++scan_;
+}
+
+void RowSource::skip_space() {
+  while (is_space(at())) {
+    advance();
+    begin_ = scan_;
+  }
+  begin_ = scan_;
+}
+
+RowPlace RowSource::place_here() const { return {name_, line_, file_offset_ - static_cast<int64_t>(end_ - scan_)}; }
+
+void RowSource::refuse_length(const RowPlace& place) const {
+  refuse_row(place, fmt::format("the row has more than {}", format_bytes(row_limit_)),
+             "split the row, or put each JSON object on its own line");
+}
+
+bool RowSource::next(std::span<char>& row, RowPlace& place) {
+  if (ended_) return false;
+  return is_list_ ? next_element(row, place) : next_line(row, place);
+}
+
+bool RowSource::next_line(std::span<char>& row, RowPlace& place) {
+  skip_space();
+  if (at() == kEnd) {
+    ended_ = true;
+    return false;
+  }
+  place = place_here();
+  while (true) {
+    const void* found = std::memchr(buffer_.get() + scan_, '\n', end_ - scan_);
+    scan_ = found != nullptr ? static_cast<size_t>(static_cast<const char*>(found) - buffer_.get()) : end_;
+    if (static_cast<int64_t>(scan_ - begin_) > row_limit_) refuse_length(place);
+    if (found != nullptr || !refill()) break;
+  }
+  row = {buffer_.get() + begin_, scan_ - begin_};
+  begin_ = scan_;
+  return true;
+}
+
+bool RowSource::next_element(std::span<char>& row, RowPlace& place) {
+  skip_space();
+  if (at() != ']' && !first_element_) {
+    if (at() != ',')
+      refuse_row(place_here(), "no JSON: ',' or ']' was expected after a row of the list",
+                 "mend the list or write one object per line");
+    advance();
+    skip_space();
+  } else if (at() == ']') {
+    advance();
+    skip_space();
+    if (at() != kEnd) refuse_row(place_here(), "no JSON: text after the end of the list", "keep one list per file");
+    ended_ = true;
+    return false;
+  }
+  first_element_ = false;
+  place = place_here();
+  if (at() != '{')
+    refuse_row(
+        place,
+        at() == kEnd ? "no JSON: the list does not end" : "the list holds something else than rows (JSON objects)",
+        "a .json file is a list of objects, or one object per line");
+  skip_object(place);
+  row = {buffer_.get() + begin_, scan_ - begin_};
+  begin_ = scan_;
+  return true;
+}
+
+// Advances past the object at scan_ by counting its brackets outside strings.
+void RowSource::skip_object(const RowPlace& place) {
+  int64_t depth = 0;
+  bool in_string = false, escaped = false;
+  do {
+    const int c = at();
+    if (c == kEnd) refuse_row(place, "no JSON: the row does not end", "the file is cut short; copy it again");
+    if (static_cast<int64_t>(scan_ - begin_) >= row_limit_) refuse_length(place);
+    if (in_string) {
+      in_string = escaped || c != '"';
+      escaped = !escaped && c == '\\';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+    advance();
+  } while (depth > 0);
+}
+
+}  // namespace headroom

@@ -1,0 +1,59 @@
+// Rows -> token sequences in the cache, with buffers that do not grow with the rows.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "data/row.h"
+#include "data/token_cache_writer.h"
+#include "tokenizer/stream_encoder.h"
+#include "tokenizer/tokenizer.h"
+
+namespace headroom {
+
+// Used by one thread. Every id is checked against the vocabulary of the model: Error(format).
+class RowTokenizer {
+ public:
+  // `tokenizer` may be null: rows that need one are then refused. It and `writer` outlive this object.
+  RowTokenizer(const Tokenizer* tokenizer, int64_t max_seq_length, int64_t vocab_size, TokenCacheWriter& writer);
+
+  // Appends the row's sequence, cut to max_seq_length, and counts it.
+  void add(const Row& row, const RowPlace& place);
+
+  // A text file as one stream: any number of chunks, then end_stream(). Sequences of max_seq_length; the last may be
+  // shorter.
+  void add_stream(std::string_view chunk, const RowPlace& place);
+  void end_stream(const RowPlace& place);
+
+  // rows, empty_rows, cut_rows and lost_tokens so far.
+  const DataCounts& counts() const { return counts_; }
+  // Heap bytes, the tokenizer's own tables excluded.
+  static int64_t memory_bytes(int64_t max_seq_length);
+
+ private:
+  void add_text(std::string_view text, bool with_special, const RowPlace& place);
+  void add_eos();
+  void drop_eos();
+  void add_prompt(const Row& row, const RowPlace& place);
+  void add_ids(const Row& row, const RowPlace& place);
+  void push(int32_t id);
+  void flush_pieces(const RowPlace& place);
+  void flush_stream(const RowPlace& place);
+  void check_id(int32_t id, const RowPlace& place) const;
+  void finish_row();
+
+  const Tokenizer* tokenizer_;
+  int64_t max_seq_length_;
+  int64_t vocab_size_;
+  TokenCacheWriter& writer_;
+  std::optional<StreamEncoder> with_special_, plain_;
+  std::vector<int32_t> pieces_;        // ids from an encoder, not yet taken
+  std::vector<int32_t> ids_, labels_;  // of the row so far, cut
+  int64_t row_tokens_ = 0;             // of the row so far, uncut
+  DataCounts counts_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,65 @@
+// The layout of a token cache file (docs/token_cache_format.md): header, sequences, index. Little-endian, as the
+// machine is.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace headroom {
+
+static_assert(std::endian::native == std::endian::little, "the token cache is stored as it lies in memory");
+
+inline constexpr uint64_t kTokenCacheMagic = 0x314e454b4f545248u;  // "HRTOKEN1"
+inline constexpr uint32_t kTokenCacheVersion = 1;
+
+struct TokenCacheHeader {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t id_bytes;  // 2 or 4
+  uint64_t key;
+  int64_t max_seq_length;
+  int64_t vocab_size;
+  int64_t index_offset;
+  int64_t file_bytes;
+  int64_t sequences, tokens, targets, rows, empty_rows, cut_rows, lost_tokens, longest;
+  uint64_t index_checksum;
+  uint64_t reserved;
+  uint64_t checksum;  // of all before
+};
+static_assert(sizeof(TokenCacheHeader) == 144);
+
+// Labels of a sequence: `ignored` positions of -100 and then the ids themselves, or as many explicit labels as ids.
+inline constexpr uint32_t kExplicitLabels = 0xffffffffu;
+
+struct TokenCacheEntry {
+  int64_t offset;  // of the sequence's ids from the file's beginning, a multiple of 4
+  uint32_t length;
+  uint32_t targets;
+  uint32_t ignored;   // or kExplicitLabels
+  uint32_t checksum;  // of the ids as stored, then of the explicit labels
+};
+static_assert(sizeof(TokenCacheEntry) == 24);
+
+// FNV-1a of 64 bits (Fowler, Noll, Vo), continued from `state`.
+class Checksum {
+ public:
+  void add(std::span<const std::byte> bytes) {
+    for (const std::byte b : bytes) state_ = (state_ ^ static_cast<uint64_t>(b)) * 0x100000001b3u;
+  }
+  template <typename T>
+  void add_value(const T& value) {
+    add(std::as_bytes(std::span(&value, 1)));
+  }
+  uint64_t value() const { return state_; }
+  uint32_t folded() const { return static_cast<uint32_t>(state_ ^ (state_ >> 32)); }
+
+ private:
+  uint64_t state_ = 0xcbf29ce484222325u;
+};
+
+// Bytes of `length` ids as stored, padding to a multiple of 4 included.
+constexpr int64_t stored_ids_bytes(int64_t length, int64_t id_bytes) { return (length * id_bytes + 3) / 4 * 4; }
+
+}  // namespace headroom

@@ -1,0 +1,174 @@
+#include "data/token_cache_writer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/error.h"
+#include "data/token_cache_format.h"
+#include "formats/atomic_dir.h"
+
+namespace headroom {
+namespace {
+
+constexpr int64_t kWriteBack = int64_t{8} << 20;
+
+// A file that is appended to through a fixed buffer; dirty pages are written back every 8 MiB. Removed by the
+// destructor unless kept.
+class AppendFile {
+ public:
+  explicit AppendFile(const std::filesystem::path& path) : file_(File::create(path)) {}
+  ~AppendFile() {
+    if (!kept_) ::unlink(file_.path().c_str());
+  }
+  void append(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const size_t n = std::min(bytes.size(), buffer_.size() - used_);
+      std::memcpy(buffer_.data() + used_, bytes.data(), n);
+      used_ += n;
+      bytes = bytes.subspan(n);
+      if (used_ == buffer_.size()) flush();
+    }
+  }
+  void flush() {
+    file_.write_at(flushed_, std::span(buffer_).first(used_));
+    flushed_ += static_cast<int64_t>(used_);
+    used_ = 0;
+    if (flushed_ - written_back_ < kWriteBack) return;
+    file_.write_back(written_back_, flushed_ - written_back_);
+    written_back_ = flushed_;
+  }
+  int64_t size() const { return flushed_ + static_cast<int64_t>(used_); }
+  File& file() { return file_; }
+  void keep() { kept_ = true; }
+
+ private:
+  File file_;
+  std::array<std::byte, 65536> buffer_;
+  size_t used_ = 0;
+  int64_t flushed_ = 0, written_back_ = 0;
+  bool kept_ = false;
+};
+
+std::filesystem::path temporary_name(const std::filesystem::path& path, const char* infix) {
+  return fmt::format("{}{}.tmp-{}", path.string(), infix, ::getpid());
+}
+
+}  // namespace
+
+struct TokenCacheWriter::State {
+  State(const std::filesystem::path& path, uint64_t key, int64_t max_seq_length, int64_t vocab_size)
+      : final_path(path), data(temporary_name(path, "")), index(temporary_name(path, ".index")) {
+    header.magic = kTokenCacheMagic;
+    header.version = kTokenCacheVersion;
+    header.id_bytes = vocab_size <= 65536 ? 2 : 4;
+    header.key = key;
+    header.max_seq_length = max_seq_length;
+    header.vocab_size = vocab_size;
+    data.append(std::as_bytes(std::span(&header, 1)));
+  }
+  void append_ids(std::span<const int32_t> ids, Checksum& checksum);
+  void append_entry(TokenCacheEntry entry);
+
+  std::filesystem::path final_path;
+  TokenCacheHeader header{};
+  Checksum index_checksum;
+  AppendFile data;
+  AppendFile index;  // becomes the end of `data`
+};
+
+TokenCacheWriter::TokenCacheWriter(const std::filesystem::path& path, uint64_t key, int64_t max_seq_length,
+                                   int64_t vocab_size) {
+  HR_CHECK(max_seq_length >= 1 && max_seq_length <= INT32_MAX && vocab_size >= 1 && vocab_size <= INT32_MAX,
+           "sequences of {} ids below {}", max_seq_length, vocab_size);
+  state_ = std::make_unique<State>(path, key, max_seq_length, vocab_size);
+}
+
+TokenCacheWriter::~TokenCacheWriter() = default;
+
+int64_t TokenCacheWriter::targets() const { return state_->header.targets; }
+
+int64_t TokenCacheWriter::memory_bytes() { return static_cast<int64_t>(sizeof(State)) + 4096; }
+
+void TokenCacheWriter::State::append_ids(std::span<const int32_t> ids, Checksum& checksum) {
+  HR_CHECK(!ids.empty() && static_cast<int64_t>(ids.size()) <= header.max_seq_length, "a sequence of {} ids",
+           ids.size());
+  for (const int32_t id : ids) {
+    HR_CHECK(id >= 0 && id < header.vocab_size, "id {} of {}", id, header.vocab_size);
+    const auto bytes = std::as_bytes(std::span(&id, 1)).first(header.id_bytes);
+    checksum.add(bytes);
+    data.append(bytes);
+  }
+  constexpr std::array<std::byte, 4> padding{};
+  data.append(std::span(padding).first(static_cast<size_t>(-data.size() & 3)));
+}
+
+void TokenCacheWriter::State::append_entry(TokenCacheEntry entry) {
+  index_checksum.add_value(entry);
+  index.append(std::as_bytes(std::span(&entry, 1)));
+  ++header.sequences;
+  header.tokens += entry.length;
+  header.targets += entry.targets;
+  header.longest = std::max<int64_t>(header.longest, entry.length);
+}
+
+void TokenCacheWriter::append(std::span<const int32_t> ids, int64_t ignored) {
+  const auto length = static_cast<int64_t>(ids.size());
+  HR_CHECK(ignored >= 0 && ignored <= length, "{} of {} positions ignored", ignored, length);
+  const int64_t offset = state_->data.size();
+  Checksum checksum;
+  state_->append_ids(ids, checksum);
+  const int64_t targets = length - std::max<int64_t>(1, ignored);
+  state_->append_entry({offset, static_cast<uint32_t>(length), static_cast<uint32_t>(std::max<int64_t>(0, targets)),
+                        static_cast<uint32_t>(ignored), checksum.folded()});
+}
+
+void TokenCacheWriter::append(std::span<const int32_t> ids, std::span<const int32_t> labels) {
+  HR_CHECK(ids.size() == labels.size(), "{} ids with {} labels", ids.size(), labels.size());
+  const auto scored = std::find_if(labels.begin(), labels.end(), [](int32_t label) { return label != kIgnoredLabel; });
+  const auto ignored = scored - labels.begin();
+  if (std::equal(scored, labels.end(), ids.begin() + ignored)) return append(ids, ignored);
+  const int64_t offset = state_->data.size();
+  Checksum checksum;
+  state_->append_ids(ids, checksum);
+  checksum.add(std::as_bytes(labels));
+  state_->data.append(std::as_bytes(labels));
+  const auto targets =
+      std::count_if(labels.begin() + 1, labels.end(), [](int32_t label) { return label != kIgnoredLabel; });
+  state_->append_entry(
+      {offset, static_cast<uint32_t>(ids.size()), static_cast<uint32_t>(targets), kExplicitLabels, checksum.folded()});
+}
+
+DataCounts TokenCacheWriter::finish(const DataCounts& counts) {
+  State& state = *state_;
+  TokenCacheHeader& header = state.header;
+  state.index.flush();
+  constexpr std::array<std::byte, 8> padding{};
+  state.data.append(std::span(padding).first(static_cast<size_t>(-state.data.size() & 7)));
+  header.index_offset = state.data.size();
+  std::array<std::byte, 4096> block;
+  for (int64_t offset = 0; const int64_t n = state.index.file().read_some_at(offset, block); offset += n)
+    state.data.append(std::span(block).first(static_cast<size_t>(n)));
+  state.data.flush();
+  header.file_bytes = state.data.size();
+  header.rows = counts.rows;
+  header.empty_rows = counts.empty_rows;
+  header.cut_rows = counts.cut_rows;
+  header.lost_tokens = counts.lost_tokens;
+  header.index_checksum = state.index_checksum.value();
+  Checksum checksum;
+  checksum.add(std::as_bytes(std::span(&header, 1)).first(offsetof(TokenCacheHeader, checksum)));
+  header.checksum = checksum.value();
+  state.data.file().write_at(0, std::as_bytes(std::span(&header, 1)));
+  state.data.file().sync();
+  const std::filesystem::path temporary = state.data.file().path();
+  state.data.file().close();
+  rename_durably(temporary, state.final_path);
+  state.data.keep();
+  return {header.sequences,  header.tokens,   header.targets,     header.rows,
+          header.empty_rows, header.cut_rows, header.lost_tokens, header.longest};
+}
+
+}  // namespace headroom
