@@ -136,10 +136,10 @@ class Parser {
     Type value_type = type();
     Role role = Role::activation;
     if (token().kind == TokenKind::identifier) {
-      const std::optional<Role> found = by_name<Role>(token().spelling, role_name, kRoles);
-      if (!found) lexer_.fail("a role, a name in quotes, or the end of the declaration");
-      role = *found;
-      lexer_.advance();
+      if (const std::optional<Role> found = by_name<Role>(token().spelling, role_name, kRoles)) {
+        role = *found;
+        lexer_.advance();
+      }
     }
     std::string value_name;
     if (token().kind == TokenKind::text) value_name = text("a name");
