@@ -130,9 +130,9 @@ struct GradSimdBlock {
   float* dk;  // [keys rounded up][dim], sums over the unit's query tiles
   float* dv;
   float* q_t;  // [dim][columns], transposed; columns = kGradStripsSimd * kStrip
-  float* do_t;
+  float* grad_o_t;
   float* q;  // [columns][dim]
-  float* dO;
+  float* grad_o;
   float* dq_t;    // [dim][columns]
   float* p;       // [kGradKeys][columns]
   float* ds;      // [kGradKeys][columns]
@@ -148,9 +148,9 @@ inline GradSimdBlock grad_simd_block(Carver& carver, const AttentionShape& shape
   block.dk = carver.take<float>(rows * dim);
   block.dv = carver.take<float>(rows * dim);
   block.q_t = carver.take<float>(dim * columns);
-  block.do_t = carver.take<float>(dim * columns);
+  block.grad_o_t = carver.take<float>(dim * columns);
   block.q = carver.take<float>(columns * dim);
-  block.dO = carver.take<float>(columns * dim);
+  block.grad_o = carver.take<float>(columns * dim);
   block.dq_t = carver.take<float>(dim * columns);
   block.p = carver.take<float>(kGradKeys * columns);
   block.ds = carver.take<float>(kGradKeys * columns);
@@ -167,9 +167,9 @@ struct GradBf16Block {
   float* dv;
   uint16_t* k_t;       // [tiles][dim][kGradKeys], transposed, of the unit's kv head
   uint16_t* q_t;       // [strips][dim / 2][kStrip] pairs, transposed
-  uint16_t* do_t;      // [strips][dim / 2][kStrip] pairs, transposed
+  uint16_t* grad_o_t;  // [strips][dim / 2][kStrip] pairs, transposed
   uint16_t* q;         // [columns / 2][dim] pairs; columns = kGradStripsBf16 * kStrip
-  uint16_t* dO;        // [columns / 2][dim] pairs
+  uint16_t* grad_o;    // [columns / 2][dim] pairs
   float* dq_t;         // [strips][dim][kStrip]
   float* scores;       // [kGradKeys][kStrip]
   float* dp;           // [kGradKeys][kStrip]
@@ -189,9 +189,9 @@ inline GradBf16Block grad_bf16_block(Carver& carver, const AttentionShape& shape
   block.dv = carver.take<float>(rows * dim);
   block.k_t = carver.take<uint16_t>(rows * dim);
   block.q_t = carver.take<uint16_t>(columns * dim);
-  block.do_t = carver.take<uint16_t>(columns * dim);
+  block.grad_o_t = carver.take<uint16_t>(columns * dim);
   block.q = carver.take<uint16_t>(columns * dim);
-  block.dO = carver.take<uint16_t>(columns * dim);
+  block.grad_o = carver.take<uint16_t>(columns * dim);
   block.dq_t = carver.take<float>(columns * dim);
   block.scores = carver.take<float>(kGradKeys * kStrip);
   block.dp = carver.take<float>(kGradKeys * kStrip);

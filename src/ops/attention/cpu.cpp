@@ -1,0 +1,122 @@
+// CPU kernels of the attention ops: what each implementation accepts, and the calls into it.
+#include <algorithm>
+#include <cstring>
+
+#include "base/bfloat16.h"
+#include "base/error.h"
+#include "ops/attention/forward_simd.h"
+#include "ops/attention/grad_simd.h"
+#include "ops/attention/reference.h"
+#include "ops/cpu/kernel.h"
+
+namespace headroom {
+namespace {
+
+using ForwardRun = void (*)(const ForwardCall&);
+using GradRun = void (*)(const GradCall&);
+
+void check_team(const DeviceFacts& facts) {
+  HR_CHECK(threads() <= facts.threads, "scratch for {} threads, a team of {}", facts.threads, threads());
+}
+
+// Position of the first query, held within the cache whatever the offset says.
+int64_t held_offset(const TensorView& offset, int64_t rows) {
+  return std::clamp<int64_t>(*offset.as<int32_t>(), 0, rows);
+}
+
+// `attention` and `attention_cached` alike: inputs q, k, v [, offset]; outputs o [, lse].
+KernelOffer forward_kernel(const KernelSpec& spec, const DeviceFacts& facts, ForwardRun run) {
+  const AttentionShape shape = attention_shape(spec.call());
+  const bool cached = spec.inputs.size() == 4;
+  return {kernel_of([=](const KernelCall& call) {
+            check_team(facts);
+            ForwardCall forward{shape, 0, call.inputs[0].dtype, call.inputs[1].dtype};
+            if (cached) forward.first = held_offset(call.inputs[3], shape.keys);
+            forward.q = call.inputs[0].data;
+            forward.k = call.inputs[1].data;
+            forward.v = call.inputs[2].data;
+            forward.o = call.outputs[0].data;
+            forward.lse = cached ? nullptr : call.outputs[1].as<float>();
+            forward.scratch = call.scratch.data();
+            run(forward);
+          }),
+          {}};
+}
+
+KernelOffer grad_kernel(const KernelSpec& spec, const DeviceFacts& facts, GradRun run) {
+  const AttentionShape shape = attention_shape(spec.call());
+  return {kernel_of([=](const KernelCall& call) {
+            check_team(facts);
+            const auto in = [&](size_t i) { return call.inputs[i].data; };
+            run({shape, call.inputs[0].dtype, facts.threads, in(0), in(1), in(2), in(3), call.inputs[4].as<float>(),
+                 in(5), call.outputs[0].data, call.outputs[1].data, call.outputs[2].data, call.scratch.data()});
+          }),
+          {}};
+}
+
+// Why the fast kernels refuse, or empty.
+std::string simd_refusal(const KernelSpec& spec, const DeviceFacts& facts, int64_t needed) {
+  const AttentionShape shape = attention_shape(spec.call());
+  if (facts.isa < 2) return "needs AVX2";
+  if (shape.dim > kMaxFastDim) return fmt::format("head dimension {} is above {}", shape.dim, kMaxFastDim);
+  if (needed > spec.scratch_bytes) return fmt::format("needs {} bytes of scratch, not {}", needed, spec.scratch_bytes);
+  return {};
+}
+
+KernelOffer forward_simd(const KernelSpec& spec, const DeviceFacts& facts) {
+  const int64_t needed = SimdForward::bytes(attention_shape(spec.call())) * facts.threads;
+  if (std::string refusal = simd_refusal(spec, facts, needed); !refusal.empty()) return {nullptr, refusal};
+  return forward_kernel(spec, facts, run_forward<SimdForward>);
+}
+
+KernelOffer forward_reference(const KernelSpec& spec, const DeviceFacts& facts) {
+  return forward_kernel(spec, facts, reference_forward);
+}
+
+KernelOffer grad_simd(const KernelSpec& spec, const DeviceFacts& facts) {
+  const AttentionShape shape = attention_shape(spec.call());
+  const int64_t needed = SimdGrad::bytes(shape) * grad_wave(shape, facts.threads).units();
+  if (std::string refusal = simd_refusal(spec, facts, needed); !refusal.empty()) return {nullptr, refusal};
+  return grad_kernel(spec, facts, run_grad<SimdGrad>);
+}
+
+KernelOffer grad_reference(const KernelSpec& spec, const DeviceFacts& facts) {
+  return grad_kernel(spec, facts, reference_grad);
+}
+
+void copy_row(const TensorView& from, int64_t from_row, const TensorView& to, int64_t to_row, int64_t width) {
+  if (from.dtype == to.dtype) {
+    const int64_t bytes = width * dtype_bytes(from.dtype);
+    std::memcpy(to.as<std::byte>() + to_row * bytes, from.as<std::byte>() + from_row * bytes,
+                static_cast<size_t>(bytes));
+  } else if (to.dtype == DType::bf16) {
+    std::transform(from.as<float>() + from_row * width, from.as<float>() + (from_row + 1) * width,
+                   to.as<bfloat16>() + to_row * width, [](float value) { return bfloat16(value); });
+  } else {
+    std::transform(from.as<bfloat16>() + from_row * width, from.as<bfloat16>() + (from_row + 1) * width,
+                   to.as<float>() + to_row * width, [](bfloat16 value) { return static_cast<float>(value); });
+  }
+}
+
+KernelOffer append_reference(const KernelSpec&, const DeviceFacts&) {
+  return {kernel_of([](const KernelCall& call) {
+            const TensorView& k = call.inputs[0];
+            const TensorView& cache = call.outputs[0];
+            const int64_t offset = *call.inputs[2].as<int32_t>(), rows = k.dims[1], held = cache.dims[1];
+            for (int64_t row = 0; row < k.dims[0]; ++row)
+              for (int64_t t = std::max<int64_t>(0, -offset); t < rows && offset + t < held; ++t)
+                copy_row(k, row * rows + t, cache, row * held + offset + t, k.dims[2]);
+          }),
+          {}};
+}
+
+}  // namespace
+
+void register_attention_cpu(CpuKernels& kernels) {
+  kernels.add("attention", {{"simd", forward_simd}, {"reference", forward_reference}});
+  kernels.add("attention_grad", {{"simd", grad_simd}, {"reference", grad_reference}});
+  kernels.add("kv_append", {{"reference", append_reference}});
+  kernels.add("attention_cached", {{"simd", forward_simd}, {"reference", forward_reference}});
+}
+
+}  // namespace headroom

@@ -1,0 +1,151 @@
+// How forward attention is cut into tasks, tiles and strips; the arithmetic of a strip is the engine's.
+//
+// An Engine is built per thread from (const ForwardCall&, std::byte* block) and has
+//   static int64_t bytes(const AttentionShape&)                        bytes of its block
+//   void load_queries(int64_t lane, const void* q, int64_t rows)       starts a strip of at most kStrip queries
+//   void load_keys(const void* k, const void* v, int64_t count)        the tile that the next steps read
+//   void step(int64_t lane, const StripStep&)                          one strip against (a part of) the tile
+//   void store(int64_t lane, void* o, float* lse, int64_t rows)        ends the strip; lse may be null
+// Online softmax after FlashAttention-2 (Dao 2023). A strip always meets the same tiles in the same order, so its
+// result depends neither on the team nor on the batch.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/threads.h"
+#include "ops/attention/scratch.h"
+#include "ops/attention/shape.h"
+
+namespace headroom {
+
+struct ForwardCall {
+  AttentionShape shape;
+  int64_t first = 0;  // position of query 0
+  DType q_dtype = DType::f32;
+  DType kv_dtype = DType::f32;
+  const void* q = nullptr;
+  const void* k = nullptr;
+  const void* v = nullptr;
+  void* o = nullptr;     // of q's dtype
+  float* lse = nullptr;  // or null
+  std::byte* scratch = nullptr;
+};
+
+// The rows [begin, end) of the tile against a strip; column c sees the rows [visible_begin + c, visible_end + c).
+struct StripStep {
+  int32_t begin = 0;
+  int32_t end = 0;
+  int32_t visible_begin = 0;
+  int32_t visible_end = 0;
+  bool masked = false;  // some row of [begin, end) is hidden from some column
+};
+
+// Far outside every tile, yet safe to add a column to.
+constexpr int32_t kUnlimited = 1 << 29;
+
+// A strip of `rows` queries from position `position` against the `count` keys from `tile` on; begin >= end when
+// nothing is visible.
+inline StripStep strip_step(const AttentionShape& shape, int64_t position, int64_t rows, int64_t tile, int64_t count) {
+  const auto relative = [&](int64_t key) {
+    return static_cast<int32_t>(std::clamp<int64_t>(key - tile, -kUnlimited, kUnlimited));
+  };
+  StripStep step;
+  step.end = std::min(relative(shape.keys_end(position + rows - 1)), static_cast<int32_t>(count));
+  step.begin = std::max(0, relative(shape.keys_begin(position))) / 32 * 32;
+  step.visible_end = shape.causal ? relative(position + 1) : kUnlimited;
+  step.visible_begin = shape.window > 0 ? relative(position - shape.window + 1) : -kUnlimited;
+  step.masked = step.visible_end < step.end || step.visible_begin + kStrip - 1 > step.begin;
+  return step;
+}
+
+// Consecutive strips of some heads that share a kv head.
+struct ForwardTask {
+  int64_t row = 0;  // of the batch
+  int64_t kv_head = 0;
+  int64_t head = 0;
+  int64_t heads = 0;
+  int64_t query = 0;
+  int64_t queries = 0;
+};
+
+class ForwardTasks {
+ public:
+  explicit ForwardTasks(const AttentionShape& shape) : shape_(shape), grid_(lane_grid(shape)) {
+    chunks_ = (shape.group() + grid_.heads - 1) / grid_.heads;
+    blocks_ = (shape.queries + grid_.strips * kStrip - 1) / (grid_.strips * kStrip);
+  }
+  int64_t count() const { return shape_.batch * shape_.kv_heads * chunks_ * blocks_; }
+  int64_t strips() const { return grid_.strips; }
+
+  // Long and short blocks alternate, so that every contiguous range of tasks has about the same work.
+  ForwardTask at(int64_t index) const {
+    const int64_t turn = index % blocks_, chunk = index / blocks_ % chunks_, group = index / blocks_ / chunks_;
+    const int64_t block = turn % 2 == 0 ? turn / 2 : blocks_ - 1 - turn / 2;
+    ForwardTask task;
+    task.row = group / shape_.kv_heads;
+    task.kv_head = group % shape_.kv_heads;
+    task.head = task.kv_head * shape_.group() + chunk * grid_.heads;
+    task.heads = std::min(grid_.heads, shape_.group() - chunk * grid_.heads);
+    task.query = block * grid_.strips * kStrip;
+    task.queries = std::min(grid_.strips * kStrip, shape_.queries - task.query);
+    return task;
+  }
+
+ private:
+  AttentionShape shape_;
+  LaneGrid grid_;
+  int64_t chunks_ = 1;
+  int64_t blocks_ = 1;
+};
+
+// Calls visit(lane, head, first query, rows) for every strip of a task.
+template <typename Visit>
+void for_each_strip(const ForwardTask& task, int64_t strips, Visit visit) {
+  for (int64_t head = 0; head < task.heads; ++head)
+    for (int64_t strip = 0; strip * kStrip < task.queries; ++strip)
+      visit(head * strips + strip, task.head + head, task.query + strip * kStrip,
+            std::min(kStrip, task.queries - strip * kStrip));
+}
+
+template <typename Engine>
+void run_forward_task(Engine& engine, const ForwardCall& call, const ForwardTask& task, int64_t strips) {
+  const AttentionShape& shape = call.shape;
+  const int64_t q_bytes = dtype_bytes(call.q_dtype), kv_bytes = dtype_bytes(call.kv_dtype);
+  const auto q_offset = [&](int64_t head, int64_t query) {
+    return (((task.row * shape.queries + query) * shape.heads) + head) * shape.dim * q_bytes;
+  };
+  const auto kv_offset = [&](int64_t key) {
+    return (((task.row * shape.keys + key) * shape.kv_heads) + task.kv_head) * shape.dim * kv_bytes;
+  };
+  for_each_strip(task, strips, [&](int64_t lane, int64_t head, int64_t query, int64_t rows) {
+    engine.load_queries(lane, static_cast<const std::byte*>(call.q) + q_offset(head, query), rows);
+  });
+  const int64_t position = call.first + task.query;
+  const int64_t begin = shape.keys_begin(position) / 32 * 32, end = shape.keys_end(position + task.queries - 1);
+  for (int64_t tile = begin; tile < end; tile += kKeyTile) {
+    const int64_t count = std::min(kKeyTile, end - tile);
+    engine.load_keys(static_cast<const std::byte*>(call.k) + kv_offset(tile),
+                     static_cast<const std::byte*>(call.v) + kv_offset(tile), count);
+    for_each_strip(task, strips, [&](int64_t lane, int64_t, int64_t query, int64_t rows) {
+      const StripStep step = strip_step(shape, call.first + query, rows, tile, count);
+      if (step.begin < step.end) engine.step(lane, step);
+    });
+  }
+  for_each_strip(task, strips, [&](int64_t lane, int64_t head, int64_t query, int64_t rows) {
+    float* lse = call.lse ? call.lse + (task.row * shape.heads + head) * shape.queries + query : nullptr;
+    engine.store(lane, static_cast<std::byte*>(call.o) + q_offset(head, query), lse, rows);
+  });
+}
+
+template <typename Engine>
+void run_forward(const ForwardCall& call) {
+  const ForwardTasks tasks(call.shape);
+  const int64_t bytes = Engine::bytes(call.shape);
+  parallel_for(tasks.count(), 1, [&](int64_t begin, int64_t end, int thread) {
+    Engine engine(call, call.scratch + thread * bytes);
+    for (int64_t index = begin; index < end; ++index) run_forward_task(engine, call, tasks.at(index), tasks.strips());
+  });
+}
+
+}  // namespace headroom

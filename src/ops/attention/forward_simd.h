@@ -1,0 +1,33 @@
+// The forward engine in fp32 arithmetic, for f32 and bf16 storage (AVX2 and AVX-512 through Highway's dispatch).
+#pragma once
+
+#include "ops/attention/forward_driver.h"
+
+namespace headroom {
+
+class SimdForward {
+ public:
+  SimdForward(const ForwardCall& call, std::byte* block);
+  static int64_t bytes(const AttentionShape& shape) { return block_bytes(forward_simd_block, shape); }
+
+  void load_queries(int64_t lane, const void* q, int64_t rows);
+  void load_keys(const void* k, const void* v, int64_t count);
+  void step(int64_t lane, const StripStep& step);
+  void store(int64_t lane, void* o, float* lse, int64_t rows);
+
+  // What the per-target code works on.
+  struct State {
+    AttentionShape shape;
+    DType q_dtype;
+    DType kv_dtype;
+    ForwardSimdBlock block;
+    const float* k;  // the tile's first row, rows kv_stride apart
+    const float* v;
+    int64_t kv_stride;
+  };
+
+ private:
+  State state_;
+};
+
+}  // namespace headroom

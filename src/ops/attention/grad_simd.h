@@ -1,0 +1,33 @@
+// The gradient engine in fp32 arithmetic, for f32 and bf16 storage (AVX2 and AVX-512 through Highway's dispatch).
+#pragma once
+
+#include "ops/attention/grad_driver.h"
+
+namespace headroom {
+
+class SimdGrad {
+ public:
+  static constexpr int64_t kColumns = kGradStripsSimd * kStrip;
+
+  SimdGrad(const GradCall& call, std::byte* block);
+  static int64_t bytes(const AttentionShape& shape) { return block_bytes(grad_simd_block, shape); }
+
+  void begin(const void* k, const void* v);
+  void load_queries(const QueryTile& tile);
+  void step(int64_t tile, int64_t count, std::span<const StripStep> steps);
+  void store_queries(void* dq, int64_t rows);
+
+  // What the per-target code works on.
+  struct State {
+    AttentionShape shape;
+    DType dtype;
+    GradSimdBlock block;
+    const void* k;  // the kv head's first row
+    const void* v;
+  };
+
+ private:
+  State state_;
+};
+
+}  // namespace headroom
