@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "ir/op.h"
 
 namespace headroom {
@@ -31,6 +32,16 @@ class HostPort {
   virtual ~HostPort() = default;
   // Fills int32 [batch, seq] token ids and labels of micro-batch `trip` of the current step.
   virtual void next_batch(int64_t trip, std::span<int32_t> ids, std::span<int32_t> labels, int64_t batch, int64_t seq) = 0;
+
+  // Collectives of a process group; shard r of a whole buffer starts at r * local.size(). Rank by rank the same calls in
+  // the same order. The defaults throw InternalError: there is no process group.
+  // Fills `full` with the shards of all ranks; the last shards may reach past its end and are cut.
+  virtual void all_gather(std::span<const std::byte> local, std::span<std::byte> full) { throw InternalError("no process group"); }
+  // Sums `full` over the ranks and keeps this rank's shard; what lies past the end of `full` becomes zero.
+  virtual void reduce_scatter(std::span<const float> full, std::span<float> local) { throw InternalError("no process group"); }
+  // Sums `values` over the ranks in place.
+  virtual void all_reduce(std::span<float> values) { throw InternalError("no process group"); }
+  virtual void all_reduce_f64(std::span<double> values) { throw InternalError("no process group"); }
 };
 
 struct KernelCall {

@@ -1,0 +1,91 @@
+// CPU kernels of adamw.
+#include <cmath>
+
+#include "base/threads.h"
+#include "ops/adamw/hyper.h"
+#include "ops/adamw/simd.h"
+#include "ops/stream/scalar_access.h"
+
+namespace headroom {
+namespace {
+
+// The attributes of the node.
+struct Plan {
+  double beta1 = 0;
+  double beta2 = 0;
+  double eps = 0;
+  bool decay = false;
+
+  explicit Plan(const Attrs& attrs)
+      : beta1(attrs.real("beta1")),
+        beta2(attrs.real("beta2")),
+        eps(attrs.real("eps")),
+        decay(attrs.integer("decay") != 0) {}
+};
+
+// The step's scalars in double precision.
+struct Step {
+  double lr = 0;
+  double decay = 0;
+  double correction1 = 0;
+  double sqrt_correction2 = 0;
+  double clip = 0;
+
+  explicit Step(const KernelCall& call) {
+    const float* const hyper = call.inputs[4].as<float>();
+    lr = static_cast<double>(hyper[kLearningRate]);
+    decay = static_cast<double>(hyper[kWeightDecay]);
+    correction1 = static_cast<double>(hyper[kBiasCorrection1]);
+    sqrt_correction2 = static_cast<double>(hyper[kSqrtBiasCorrection2]);
+    clip = static_cast<double>(call.inputs[5].as<float>()[0]);
+  }
+};
+
+AdamWStep rounded(const Plan& plan, const Step& step) {
+  return {static_cast<float>(step.clip),
+          static_cast<float>(plan.decay ? 1 - step.lr * step.decay : 1),
+          static_cast<float>(plan.beta1),
+          static_cast<float>(1 - plan.beta1),
+          static_cast<float>(plan.beta2),
+          static_cast<float>(1 - plan.beta2),
+          static_cast<float>(step.lr / step.correction1),
+          static_cast<float>(step.sqrt_correction2),
+          static_cast<float>(plan.eps)};
+}
+
+std::unique_ptr<CpuKernel> update_simd(const KernelSpec& spec) {
+  return kernel_of([plan = Plan(spec.attrs)](const KernelCall& call) {
+    const AdamWArrays arrays{call.outputs[0].as<float>(), call.inputs[1].as<float>(), call.outputs[1].as<float>(),
+                             call.outputs[2].as<float>(),
+                             call.outputs.size() == 4 ? call.outputs[3].as<bfloat16>() : nullptr};
+    const AdamWStep step = rounded(plan, Step(call));
+    parallel_for(call.outputs[0].count(), 1024,
+                 [&](int64_t begin, int64_t end, int) { adamw_range(arrays, step, begin, end); });
+  });
+}
+
+std::unique_ptr<CpuKernel> update_reference(const KernelSpec& spec) {
+  return kernel_of([plan = Plan(spec.attrs)](const KernelCall& call) {
+    const Step step(call);
+    const TensorView &w = call.outputs[0], &m = call.outputs[1], &v = call.outputs[2];
+    for (int64_t i = 0; i < w.count(); ++i) {
+      const double g = read_element(call.inputs[1], i) * step.clip;
+      const double first = plan.beta1 * read_element(m, i) + (1 - plan.beta1) * g;
+      const double second = plan.beta2 * read_element(v, i) + (1 - plan.beta2) * g * g;
+      const double kept = read_element(w, i) * (plan.decay ? 1 - step.lr * step.decay : 1);
+      const double move = first / (std::sqrt(second) / step.sqrt_correction2 + plan.eps);
+      write_element(m, i, first);
+      write_element(v, i, second);
+      write_element(w, i, kept - step.lr / step.correction1 * move);
+      if (call.outputs.size() == 4) write_element(call.outputs[3], i, read_element(w, i));
+    }
+  });
+}
+
+}  // namespace
+
+void register_adamw_cpu(CpuKernels& kernels) {
+  kernels.add("adamw", simd_and_reference<update_simd, update_reference>());
+}
+
+}  // namespace headroom

@@ -1,0 +1,13 @@
+// Conversion between f32 and bf16 on the best instruction set of the machine.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/dtype.h"
+
+namespace headroom {
+
+// to[i] = from[i] for `count` elements of f32 or bf16, rounded to nearest even; equal dtypes copy. One thread.
+void convert_floats(const void* from, DType from_dtype, void* to, DType to_dtype, int64_t count);
+
+}  // namespace headroom

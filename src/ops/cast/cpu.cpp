@@ -1,0 +1,31 @@
+// CPU kernels of cast.
+#include "base/threads.h"
+#include "ops/cast/convert.h"
+#include "ops/stream/scalar_access.h"
+
+namespace headroom {
+namespace {
+
+std::unique_ptr<CpuKernel> cast_simd(const KernelSpec&) {
+  return kernel_of([](const KernelCall& call) {
+    const TensorView &x = call.inputs[0], &y = call.outputs[0];
+    const int64_t x_bytes = dtype_bytes(x.dtype), y_bytes = dtype_bytes(y.dtype);
+    parallel_for(x.count(), 4096, [&](int64_t begin, int64_t end, int) {
+      convert_floats(x.as<std::byte>() + begin * x_bytes, x.dtype, y.as<std::byte>() + begin * y_bytes, y.dtype,
+                     end - begin);
+    });
+  });
+}
+
+std::unique_ptr<CpuKernel> cast_reference(const KernelSpec&) {
+  return kernel_of([](const KernelCall& call) {
+    for (int64_t i = 0; i < call.inputs[0].count(); ++i)
+      write_element(call.outputs[0], i, read_element(call.inputs[0], i));
+  });
+}
+
+}  // namespace
+
+void register_cast_cpu(CpuKernels& kernels) { kernels.add("cast", simd_and_reference<cast_simd, cast_reference>()); }
+
+}  // namespace headroom

@@ -1,0 +1,78 @@
+// CPU kernels of embedding and embedding_grad. Ids outside the table are refused when data is loaded; kernels clamp.
+#include <algorithm>
+
+#include "base/threads.h"
+#include "ops/add/simd.h"
+#include "ops/cast/convert.h"
+#include "ops/stream/scalar_access.h"
+
+namespace headroom {
+namespace {
+
+int64_t row_of(int32_t id, int64_t rows) { return std::clamp<int64_t>(id, 0, rows - 1); }
+
+std::unique_ptr<CpuKernel> gather_simd(const KernelSpec&) {
+  return kernel_of([](const KernelCall& call) {
+    const TensorView &ids = call.inputs[0], &table = call.inputs[1], &y = call.outputs[0];
+    const int64_t width = table.dims[1];
+    const int64_t table_row = width * dtype_bytes(table.dtype), y_row = width * dtype_bytes(y.dtype);
+    parallel_for(ids.count(), 4, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i)
+        convert_floats(table.as<std::byte>() + row_of(ids.as<int32_t>()[i], table.dims[0]) * table_row, table.dtype,
+                       y.as<std::byte>() + i * y_row, y.dtype, width);
+    });
+  });
+}
+
+std::unique_ptr<CpuKernel> gather_reference(const KernelSpec&) {
+  return kernel_of([](const KernelCall& call) {
+    const TensorView &ids = call.inputs[0], &table = call.inputs[1];
+    const int64_t width = table.dims[1];
+    for (int64_t i = 0; i < ids.count(); ++i)
+      for (int64_t j = 0; j < width; ++j)
+        write_element(call.outputs[0], i * width + j,
+                      read_element(table, row_of(ids.as<int32_t>()[i], table.dims[0]) * width + j));
+  });
+}
+
+void zero(const TensorView& acc) {
+  parallel_for(acc.count(), 4096, [&](int64_t begin, int64_t end, int) {
+    std::fill(acc.as<float>() + begin, acc.as<float>() + end, 0.0f);
+  });
+}
+
+// Each thread owns a range of columns and takes the tokens in order: balanced whatever the ids, and every element's sum
+// has the order of the tokens, for any team and any cut into micro-batches.
+std::unique_ptr<CpuKernel> scatter_simd(const KernelSpec& spec) {
+  return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always"))](const KernelCall& call) {
+    const TensorView &ids = call.inputs[0], &dy = call.inputs[1], &acc = call.outputs[0];
+    if (overwrites(accumulate, call.trip)) zero(acc);
+    const int64_t width = acc.dims[1], bytes = dtype_bytes(dy.dtype);
+    parallel_for(width, 16, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = 0; i < ids.count(); ++i)
+        accumulate_floats(dy.as<std::byte>() + (i * width + begin) * bytes, dy.dtype,
+                          acc.as<float>() + row_of(ids.as<int32_t>()[i], acc.dims[0]) * width + begin, end - begin);
+    });
+  });
+}
+
+std::unique_ptr<CpuKernel> scatter_reference(const KernelSpec& spec) {
+  return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always"))](const KernelCall& call) {
+    const TensorView &ids = call.inputs[0], &dy = call.inputs[1], &acc = call.outputs[0];
+    if (overwrites(accumulate, call.trip)) zero(acc);
+    const int64_t width = acc.dims[1];
+    for (int64_t i = 0; i < ids.count(); ++i)
+      for (int64_t j = 0; j < width; ++j)
+        acc.as<float>()[row_of(ids.as<int32_t>()[i], acc.dims[0]) * width + j] +=
+            static_cast<float>(read_element(dy, i * width + j));
+  });
+}
+
+}  // namespace
+
+void register_embedding_cpu(CpuKernels& kernels) {
+  kernels.add("embedding", simd_and_reference<gather_simd, gather_reference>());
+  kernels.add("embedding_grad", simd_and_reference<scatter_simd, scatter_reference>());
+}
+
+}  // namespace headroom

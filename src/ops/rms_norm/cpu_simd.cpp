@@ -1,0 +1,109 @@
+#include "ops/stream/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/rms_norm/cpu_simd.cpp"
+#include <cmath>
+#include <cstring>
+
+#include "hwy/foreach_target.h"
+#include "ops/rms_norm/simd.h"
+#include "ops/stream/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headroom {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <typename X, typename Y>
+void forward(const RmsNormRows& args, int64_t begin, int64_t end) {
+  const float* const w = args.w;
+  for (int64_t row = begin; row < end; ++row) {
+    const X* const x = static_cast<const X*>(args.x) + row * args.width;
+    Y* const y = static_cast<Y*>(args.y) + row * args.width;
+    const float squares = sum_lanes(args.width, [&](auto d, int64_t i) HWY_ATTR {
+      const auto v = load(d, x + i);
+      return hn::Mul(v, v);
+    });
+    const float r = 1.0f / std::sqrt(squares / static_cast<float>(args.width) + args.eps);
+    for_lanes(0, args.width, [&](auto d, int64_t i) HWY_ATTR {
+      store(d, hn::Mul(hn::Mul(load(d, x + i), hn::Set(d, r)), load(d, w + i)), y + i);
+    });
+  }
+}
+
+// With xhat = x r and g = dy w: dx = r (g - xhat mean(g xhat)), dw = sum over rows of dy xhat.
+template <typename X, typename Dy, bool kAddend, bool kTrain>
+void backward_row(const RmsNormGradRows& args, int64_t row, float* dw) {
+  const float* const w = args.w;
+  const X* const x = static_cast<const X*>(args.x) + row * args.width;
+  const Dy* const dy = static_cast<const Dy*>(args.dy) + row * args.width;
+  const X* const addend = kAddend ? static_cast<const X*>(args.addend) + row * args.width : nullptr;
+  X* const dx = static_cast<X*>(args.dx) + row * args.width;
+  const float width = static_cast<float>(args.width);
+  const float squares = sum_lanes(args.width, [&](auto d, int64_t i) HWY_ATTR {
+    const auto v = load(d, x + i);
+    return hn::Mul(v, v);
+  });
+  const float product = sum_lanes(args.width, [&](auto d, int64_t i) HWY_ATTR {
+    return hn::Mul(hn::Mul(load(d, dy + i), load(d, w + i)), load(d, x + i));
+  });
+  const float r = 1.0f / std::sqrt(squares / width + args.eps);
+  const float pull = product / width * r * r;  // mean(g xhat) r
+  for_lanes(0, args.width, [&](auto d, int64_t i) HWY_ATTR {
+    const auto gradient = load(d, dy + i);
+    const auto value = load(d, x + i);
+    const auto scale = hn::Set(d, r);
+    auto result = hn::Mul(scale, hn::NegMulAdd(value, hn::Set(d, pull), hn::Mul(gradient, load(d, w + i))));
+    if constexpr (kAddend) result = hn::Add(result, load(d, addend + i));
+    if constexpr (kTrain) store(d, hn::MulAdd(gradient, hn::Mul(value, scale), load(d, dw + i)), dw + i);
+    store(d, result, dx + i);
+  });
+}
+
+template <typename X, typename Dy>
+void backward(const RmsNormGradRows& args, int64_t begin, int64_t end, float* dw) {
+  if (dw) std::memset(dw, 0, static_cast<size_t>(args.width) * sizeof(float));
+  for (int64_t row = begin; row < end; ++row) {
+    if (args.addend)
+      dw ? backward_row<X, Dy, true, true>(args, row, dw) : backward_row<X, Dy, true, false>(args, row, dw);
+    else
+      dw ? backward_row<X, Dy, false, true>(args, row, dw) : backward_row<X, Dy, false, false>(args, row, dw);
+  }
+}
+
+void rows(const RmsNormRows& args, int64_t begin, int64_t end) {
+  const bool narrow = args.y_dtype == DType::bf16;
+  if (args.x_dtype == DType::bf16)
+    narrow ? forward<bfloat16, bfloat16>(args, begin, end) : forward<bfloat16, float>(args, begin, end);
+  else
+    narrow ? forward<float, bfloat16>(args, begin, end) : forward<float, float>(args, begin, end);
+}
+
+void grad_rows(const RmsNormGradRows& args, int64_t begin, int64_t end, float* dw) {
+  const bool narrow = args.dy_dtype == DType::bf16;
+  if (args.x_dtype == DType::bf16)
+    narrow ? backward<bfloat16, bfloat16>(args, begin, end, dw) : backward<bfloat16, float>(args, begin, end, dw);
+  else
+    narrow ? backward<float, bfloat16>(args, begin, end, dw) : backward<float, float>(args, begin, end, dw);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace headroom
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace headroom {
+
+HWY_EXPORT(rows);
+HWY_EXPORT(grad_rows);
+
+void rms_norm_rows(const RmsNormRows& args, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(rows)(args, begin, end);
+}
+
+void rms_norm_grad_rows(const RmsNormGradRows& args, int64_t begin, int64_t end, float* dw) {
+  HWY_DYNAMIC_DISPATCH(grad_rows)(args, begin, end, dw);
+}
+
+}  // namespace headroom
+#endif

@@ -1,0 +1,88 @@
+// Per-target building blocks of the streaming kernels: f32 lanes over f32 or bf16 storage. Included once per target.
+#if defined(HEADROOM_OPS_STREAM_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADROOM_OPS_STREAM_LANES_INL_H_
+#undef HEADROOM_OPS_STREAM_LANES_INL_H_
+#else
+#define HEADROOM_OPS_STREAM_LANES_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "base/bfloat16.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headroom {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const float* from) {
+  return hn::LoadU(d, from);
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const bfloat16* from) {
+  const hn::Rebind<uint16_t, D> narrow;
+  const hn::Rebind<uint32_t, D> wide;
+  const auto bits = hn::PromoteTo(wide, hn::LoadU(narrow, reinterpret_cast<const uint16_t*>(from)));
+  return hn::BitCast(d, hn::ShiftLeft<16>(bits));
+}
+
+template <class D>
+HWY_INLINE void store(D d, hn::Vec<D> value, float* to) {
+  hn::StoreU(value, d, to);
+}
+
+// Round to nearest even; NaN stays NaN: the same bits as bfloat16(float).
+template <class D>
+HWY_INLINE void store(D d, hn::Vec<D> value, bfloat16* to) {
+  const hn::Rebind<uint16_t, D> narrow;
+  const hn::Rebind<uint32_t, D> wide;
+  const hn::Rebind<int32_t, D> whole;
+  const auto bits = hn::BitCast(wide, value);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(wide, 1u));
+  const auto rounded = hn::Add(bits, hn::Add(hn::Set(wide, 0x7fffu), odd));
+  const auto quiet = hn::Or(bits, hn::Set(wide, 0x400000u));
+  const auto nan = hn::RebindMask(wide, hn::Ne(value, value));
+  const auto top = hn::ShiftRight<16>(hn::IfThenElse(nan, quiet, rounded));
+  hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(whole, top)), narrow, reinterpret_cast<uint16_t*>(to));
+}
+
+// body(d, i) for the elements from begin to end: full vectors first, then one element at a time.
+template <class Body>
+HWY_INLINE void for_lanes(int64_t begin, int64_t end, const Body& body) {
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = begin;
+  for (; i + lanes <= end; i += lanes) body(d, i);
+  const hn::CappedTag<float, 1> one;
+  for (; i < end; ++i) body(one, i);
+}
+
+// The sum of term(d, i) for i in [0, count), in an order that depends on count and the target alone.
+template <class Term>
+HWY_INLINE float sum_lanes(int64_t count, const Term& term) {
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto a = hn::Zero(d), b = hn::Zero(d), c = hn::Zero(d), e = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    a = hn::Add(a, term(d, i));
+    b = hn::Add(b, term(d, i + lanes));
+    c = hn::Add(c, term(d, i + 2 * lanes));
+    e = hn::Add(e, term(d, i + 3 * lanes));
+  }
+  for (; i + lanes <= count; i += lanes) a = hn::Add(a, term(d, i));
+  float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
+  const hn::CappedTag<float, 1> one;
+  for (; i < count; ++i) sum += hn::GetLane(term(one, i));
+  return sum;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace headroom
+HWY_AFTER_NAMESPACE();
+
+#endif
