@@ -2,13 +2,35 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <numeric>
 
 namespace headroom {
 namespace {
 
+// The most bytes live in one slot of each item.
+std::vector<int64_t> crowding(const Timeline& timeline) {
+  // levels[k][slot] is the maximum over the 2^k slots from `slot` on.
+  std::vector<std::vector<int64_t>> levels{live_bytes(timeline)};
+  for (size_t span = 1; span * 2 <= levels[0].size(); span *= 2) {
+    const std::vector<int64_t>& narrow = levels.back();
+    std::vector<int64_t> wide(narrow.size() - span);
+    for (size_t slot = 0; slot < wide.size(); ++slot) wide[slot] = std::max(narrow[slot], narrow[slot + span]);
+    levels.push_back(std::move(wide));
+  }
+  std::vector<int64_t> result;
+  for (const TimelineItem& item : timeline.items) {
+    const auto duration = static_cast<uint32_t>(item.upper - item.lower);
+    const auto level = static_cast<size_t>(std::bit_width(duration) - 1);
+    const std::vector<int64_t>& maxima = levels[level];
+    result.push_back(std::max(maxima[static_cast<size_t>(item.lower)],
+                              maxima[static_cast<size_t>(item.upper) - (size_t{1} << level)]));
+  }
+  return result;
+}
+
 // Sort keys, compared lexicographically, smaller first.
-std::array<double, 2> order_key(const TimelineItem& item, OrderRule rule) {
+std::array<double, 2> order_key(const TimelineItem& item, OrderRule rule, int64_t crowd) {
   const auto size = static_cast<double>(item.size);
   const auto duration = static_cast<double>(item.upper - item.lower);
   switch (rule) {
@@ -24,6 +46,10 @@ std::array<double, 2> order_key(const TimelineItem& item, OrderRule rule) {
       return {-static_cast<double>(item.upper), -duration};
     case OrderRule::start:
       return {static_cast<double>(item.lower), -duration};
+    case OrderRule::crowding_then_size:
+      return {-static_cast<double>(crowd), -size};
+    case OrderRule::crowding_then_end:
+      return {-static_cast<double>(crowd), -static_cast<double>(item.upper)};
   }
   return {0, 0};
 }
@@ -35,9 +61,11 @@ PlacementOrder make_order(const Timeline& timeline, OrderRule rule) {
     std::array<double, 2> key;
     int32_t index;
   };
+  const bool crowded = rule == OrderRule::crowding_then_size || rule == OrderRule::crowding_then_end;
+  const std::vector<int64_t> crowds = crowded ? crowding(timeline) : std::vector<int64_t>(timeline.items.size(), 0);
   std::vector<Keyed> keyed(timeline.items.size());
   for (size_t i = 0; i < keyed.size(); ++i) {
-    keyed[i] = {order_key(timeline.items[i], rule), static_cast<int32_t>(i)};
+    keyed[i] = {order_key(timeline.items[i], rule, crowds[i]), static_cast<int32_t>(i)};
   }
   std::sort(keyed.begin(), keyed.end(),
             [](const Keyed& a, const Keyed& b) { return a.key != b.key ? a.key < b.key : a.index < b.index; });

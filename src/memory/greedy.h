@@ -19,10 +19,12 @@ enum class OrderRule {
   area,                // largest size x duration first
   end_descending,      // last to die first
   start,               // first to be born first
+  crowding_then_size,  // most bytes live together with it first, larger first among equals
+  crowding_then_end    // most bytes live together with it first, last to die first among equals
 };
-inline constexpr OrderRule kAllOrderRules[] = {OrderRule::duration,           OrderRule::size_then_start,
-                                               OrderRule::size_then_duration, OrderRule::area,
-                                               OrderRule::end_descending,     OrderRule::start};
+inline constexpr OrderRule kAllOrderRules[] = {
+    OrderRule::duration,       OrderRule::size_then_start, OrderRule::size_then_duration, OrderRule::area,
+    OrderRule::end_descending, OrderRule::start,           OrderRule::crowding_then_size, OrderRule::crowding_then_end};
 
 // The items sorted by the rule; remaining ties go by index.
 PlacementOrder make_order(const Timeline& timeline, OrderRule rule);

@@ -25,18 +25,16 @@ struct Strategy {
   FitRule fit;
 };
 constexpr Strategy kPortfolio[] = {
+    {OrderRule::crowding_then_end, FitRule::first},
     {OrderRule::size_then_start, FitRule::first},
-    {OrderRule::area, FitRule::first},
-    {OrderRule::duration, FitRule::best},
+    {OrderRule::crowding_then_size, FitRule::first},
     {OrderRule::end_descending, FitRule::first},
     {OrderRule::start, FitRule::best},
+    {OrderRule::area, FitRule::first},
+    {OrderRule::duration, FitRule::best},
+    {OrderRule::crowding_then_size, FitRule::best},
     {OrderRule::size_then_duration, FitRule::first},
-    {OrderRule::duration, FitRule::first},
     {OrderRule::size_then_start, FitRule::best},
-    {OrderRule::start, FitRule::first},
-    {OrderRule::area, FitRule::best},
-    {OrderRule::size_then_duration, FitRule::best},
-    {OrderRule::end_descending, FitRule::best},
 };
 
 // Items of the whole timeline that can be packed without regard to the others.

@@ -12,7 +12,7 @@ namespace headroom {
 struct PackOptions {
   int64_t alignment = 64;
   int64_t capacity = 0;            // > 0: decision mode, stop as soon as peak <= capacity
-  int64_t effort_iterations = 64;  // improvement passes after the greedy portfolio; 0 leaves the best greedy packing
+  int64_t effort_iterations = 32;  // improvement passes after the greedy portfolio; 0 leaves the best greedy packing
   int64_t exact_nodes = 200'000;   // nodes of the exact search, run on small timelines only; 0 switches it off
   double good_enough = 1.001;      // minimise mode: stop at peak <= good_enough * lower bound
 };
