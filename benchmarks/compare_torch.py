@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""headroom and PyTorch side by side on one training task: tokens per second and peak resident memory, as ratios.
+
+Usage: compare_torch.py HEADROOM_BINARY --torch-python PYTHON [--shared ../shared] [--precision 32-true,bf16-mixed]
+PYTHON is an interpreter with torch, transformers and psutil; it runs SHARED/peers/torch_train.py, plain, with
+--checkpointing and with --compile. Both sides train SHARED/data/models/smollm2-135m (random weights, random tokens) at
+sequence 512 and global batch 4 with AdamW and clipping on 2 threads. Runs alternate (every round runs every side once),
+each takes the median over its steps after the first; a side's result is the median over the rounds. headroom's peak is
+the kernel's count, the peers' the largest of 10 ms samples (torch_train.py). headroom's budget
+is --memory, else a share of what the compiled peer took (0.5 in fp32, 0.6 in bf16-mixed).
+Writes benchmarks/results/NAME.json (every run with its command) and NAME.md (the table). Standard library only.
+"""
+import argparse
+import json
+import os
+import platform
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+PEERS = {'plain': [], 'checkpointing': ['--checkpointing'], 'compile': ['--compile']}
+SHARE_OF_COMPILED = {'32-true': 0.5, 'bf16-mixed': 0.6}
+SEQUENCE, BATCH = 512, 4
+GIB = 2 ** 30
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    here = os.path.dirname(os.path.abspath(__file__))
+    parser.add_argument('binary', help='the headroom program')
+    parser.add_argument('--torch-python', help='interpreter with torch; without it only headroom runs, and needs --memory')
+    parser.add_argument('--shared', default=os.path.join(here, '..', '..', 'shared'))
+    parser.add_argument('--model', default='smollm2-135m', help='folder of SHARED/data/models')
+    parser.add_argument('--precision', default='32-true,bf16-mixed')
+    parser.add_argument('--peers', default='compile,plain,checkpointing')
+    parser.add_argument('--memory', help="headroom's budget, or several separated by commas")
+    parser.add_argument('--steps', type=int, default=11, help='per run; the first is not counted')
+    parser.add_argument('--rounds', type=int, default=2)
+    parser.add_argument('--threads', type=int, default=2)
+    parser.add_argument('--no-headroom', action='store_true', help='run the peers only')
+    parser.add_argument('--extra', default='', help="more options for headroom's train")
+    parser.add_argument('--work', default='build/benchmark', help='scratch folder, about 4 GiB')
+    parser.add_argument('--results', default=os.path.join(here, 'results'))
+    parser.add_argument('--name', default='compare_torch')
+    return parser.parse_args()
+
+
+class Comparison:
+    def __init__(self, options):
+        self.options = options
+        self.binary = os.path.abspath(options.binary)
+        self.shared = os.path.abspath(options.shared)
+        self.config = os.path.join(self.shared, 'data', 'models', options.model, 'config.json')
+        self.work = os.path.abspath(options.work)
+        self.runs = []
+
+    def shown(self, command):
+        """The command without the paths of this machine."""
+        text = ' '.join(map(str, command))
+        for path, name in ((self.binary, 'headroom'), (self.options.torch_python, 'python'), (self.shared, '../shared'),
+                           (self.work, self.options.work)):
+            if path:
+                text = text.replace(path, name)
+        return text
+
+    def call(self, command):
+        """Runs a command; returns its standard output and the kernel's count of its peak resident set."""
+        began = time.monotonic()
+        print(f'$ {self.shown(command)}', flush=True)
+        with tempfile.TemporaryFile('w+') as output, tempfile.TemporaryFile('w+') as errors:
+            child = subprocess.Popen(command, stdout=output, stderr=errors)
+            _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+            output.seek(0)
+            errors.seek(0)
+            if child.returncode:
+                sys.exit(f'exit {child.returncode}: {errors.read()[-2000:]}')
+            print(f'  {time.monotonic() - began:.0f} s', flush=True)
+            return output.read(), usage.ru_maxrss * 1024
+
+    def prepare(self):
+        shutil.rmtree(self.work, ignore_errors=True)
+        os.makedirs(self.work)
+        with open(self.config, encoding='utf-8') as text:
+            vocabulary = json.load(text)['vocab_size']
+        draw = random.Random(0)
+        with open(os.path.join(self.work, 'rows.jsonl'), 'w', encoding='utf-8') as out:
+            for _ in range(BATCH * self.options.steps):
+                ids = [draw.randrange(vocabulary) for _ in range(SEQUENCE)]
+                out.write(json.dumps({'input_ids': ids, 'labels': ids}) + '\n')
+        self.call([self.binary, 'profile', '-o', os.path.join(self.work, 'profile.json')])
+        self.call([self.binary, 'init', '--config', self.config, '--tokenizer', 'bytes', '--output-dir',
+                   os.path.join(self.work, 'model')])
+
+    def run_peer(self, peer, precision):
+        model = os.path.dirname(self.config)
+        command = [self.options.torch_python, os.path.join(self.shared, 'peers', 'torch_train.py'), model,
+                   '--precision', precision, '--micro-batch', str(BATCH), '--seq', str(SEQUENCE),
+                   '--steps', str(self.options.steps), '--threads', str(self.options.threads), *PEERS[peer]]
+        output, _ = self.call(command)
+        result = json.loads(output.strip().split('\n')[-1])
+        self.keep(f'torch {peer}', precision, command, result['tok_s'], result['peak_rss_bytes'],
+                  {'torch': result['torch']})
+
+    def run_headroom(self, budget, precision):
+        out = os.path.join(self.work, 'run')
+        shutil.rmtree(out, ignore_errors=True)
+        command = [self.binary, 'train', '--model', os.path.join(self.work, 'model'),
+                   '--data', os.path.join(self.work, 'rows.jsonl'), '--memory', str(budget), '--output-dir', out,
+                   '--precision', precision, '--global-batch-size', str(BATCH), '--max-seq-length', str(SEQUENCE),
+                   '--max-steps', str(self.options.steps), '--learning-rate', '1e-4', '--lr-scheduler-type', 'constant',
+                   '--threads', str(self.options.threads), '--profile', os.path.join(self.work, 'profile.json'),
+                   *self.options.extra.split()]
+        _, peak = self.call(command)
+        with open(os.path.join(out, 'metrics.jsonl'), encoding='utf-8') as text:
+            rows = [row for row in map(json.loads, text) if 'loss' in row]
+        seconds = statistics.median(row['seconds'] for row in rows[1:])
+        with open(os.path.join(out, 'run.json'), encoding='utf-8') as text:
+            run = json.load(text)
+        with open(os.path.join(out, 'plan.json'), encoding='utf-8') as text:
+            plan = json.load(text)
+        self.keep(f'headroom {self.label(budget)}', precision, command, BATCH * SEQUENCE / seconds, peak,
+                  {'budget_bytes': run['budget_bytes'], 'planned_peak_bytes': plan['peak_bytes'],
+                   'predicted_step_seconds': plan['predicted_step_seconds'], 'measured_step_seconds': seconds,
+                   'micro_batch_size': plan['micro_batch_size'],
+                   'techniques': [t['name'] for t in plan['techniques']]})
+
+    @staticmethod
+    def label(budget):
+        return f'{budget / GIB:.2f}GiB' if isinstance(budget, int) else budget
+
+    def keep(self, side, precision, command, tokens_per_second, peak, more):
+        self.runs.append({'side': side, 'precision': precision, 'tokens_per_second': round(tokens_per_second, 1),
+                          'peak_rss_bytes': peak, 'steps': self.options.steps, 'command': self.shown(command), **more})
+        print(f'  {side} {precision}: {tokens_per_second:.1f} tokens/s, {peak / GIB:.2f} GiB', flush=True)
+
+    def budgets(self, precision):
+        if self.options.memory:
+            return self.options.memory.split(',')
+        compiled = [run['peak_rss_bytes'] for run in self.runs
+                    if run['side'] == 'torch compile' and run['precision'] == precision]
+        if not compiled:
+            sys.exit('without the compiled peer headroom needs --memory')
+        return [int(SHARE_OF_COMPILED.get(precision, 0.5) * compiled[0])]
+
+    def measure(self):
+        peers = self.options.peers.split(',') if self.options.torch_python else []
+        if 'compile' in peers:  # first: headroom's budget comes from it
+            peers.sort(key=lambda peer: peer != 'compile')
+        for precision in self.options.precision.split(','):
+            budgets = None
+            for _ in range(self.options.rounds):
+                for peer in peers:
+                    self.run_peer(peer, precision)
+                if self.options.no_headroom:
+                    continue
+                budgets = budgets or self.budgets(precision)
+                for budget in budgets:
+                    self.run_headroom(budget, precision)
+
+    def summary(self):
+        """Per precision and side: medians over the rounds, and ratios to the fastest and to the compiled peer."""
+        rows = []
+        for precision in self.options.precision.split(','):
+            runs = [run for run in self.runs if run['precision'] == precision]
+            sides = {}
+            for run in runs:
+                sides.setdefault(run['side'], []).append(run)
+            medians = {side: (statistics.median(r['tokens_per_second'] for r in group),
+                              max(r['peak_rss_bytes'] for r in group)) for side, group in sides.items()}
+            peers = {side: value for side, value in medians.items() if side.startswith('torch')}
+            fastest = max((value[0] for value in peers.values()), default=None)
+            compiled = peers.get('torch compile', (None, None))[1]
+            for side, (speed, peak) in medians.items():
+                rows.append({'precision': precision, 'side': side, 'tokens_per_second': speed, 'peak_rss_bytes': peak,
+                             'speed_to_fastest_peer': speed / fastest if fastest else None,
+                             'peak_to_compiled_peer': peak / compiled if compiled else None,
+                             'predicted_to_measured_step': predicted(sides[side])})
+        return rows
+
+    def write(self):
+        os.makedirs(self.options.results, exist_ok=True)
+        base = os.path.join(self.options.results, self.options.name)
+        rows = self.summary()
+        machine = {'processor': processor(), 'cores': os.cpu_count(), 'system': platform.platform(terse=True)}
+        with open(base + '.json', 'w', encoding='utf-8') as out:
+            json.dump({'machine': machine, 'model': self.options.model, 'sequence': SEQUENCE, 'global_batch': BATCH,
+                       'summary': rows, 'runs': self.runs}, out, indent=1)
+            out.write('\n')
+        table = markdown(self.options, machine, rows)
+        with open(base + '.md', 'w', encoding='utf-8') as out:
+            out.write(table)
+        print(table)
+
+
+def predicted(runs):
+    ratios = [run['predicted_step_seconds'] / run['measured_step_seconds'] for run in runs
+              if 'predicted_step_seconds' in run]
+    return statistics.median(ratios) if ratios else None
+
+
+def processor():
+    with open('/proc/cpuinfo', encoding='utf-8') as text:
+        names = [line.split(':', 1)[1].strip() for line in text if line.startswith('model name')]
+    return names[0] if names else 'unknown'
+
+
+def ratio(value):
+    return '' if value is None else f'{value:.2f}'
+
+
+def markdown(options, machine, rows):
+    lines = [f'{options.model}, sequence {SEQUENCE}, global batch {BATCH}, AdamW with clipping, {options.threads} threads; '
+             f'{machine["processor"]}, {machine["cores"]} cores. Medians of {options.steps - 1} steps, '
+             f'{options.rounds} alternating rounds.', '',
+             '| precision | side | tokens/s | peak RSS, GiB | speed / fastest peer | peak / compiled peer | predicted / measured step |',
+             '|---|---|---|---|---|---|---|']
+    for row in rows:
+        lines.append(f"| {row['precision']} | {row['side']} | {row['tokens_per_second']:.0f} | "
+                     f"{row['peak_rss_bytes'] / GIB:.2f} | {ratio(row['speed_to_fastest_peer'])} | "
+                     f"{ratio(row['peak_to_compiled_peer'])} | {ratio(row['predicted_to_measured_step'])} |")
+    return '\n'.join(lines) + '\n'
+
+
+def main():
+    options = arguments()
+    if not options.torch_python and not options.memory:
+        sys.exit('without --torch-python the budget must be given with --memory')
+    comparison = Comparison(options)
+    if not options.no_headroom:
+        comparison.prepare()
+    comparison.measure()
+    comparison.write()
+
+
+if __name__ == '__main__':
+    main()
