@@ -1,0 +1,91 @@
+// Counts the heap: building a cache stays below data_memory_bytes() whatever the data, and reading batches allocates
+// nothing.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "../formats/temporary_directory.h"
+#include "data/batch_reader.h"
+#include "data/token_cache_builder.h"
+
+namespace {
+
+std::atomic<int64_t> live{0}, peak{0}, calls{0};
+
+void* counted(std::size_t size) {
+  void* memory = std::malloc(size);
+  if (memory == nullptr) throw std::bad_alloc();
+  const int64_t now = live += static_cast<int64_t>(malloc_usable_size(memory));
+  ++calls;
+  int64_t seen = peak;
+  while (now > seen && !peak.compare_exchange_weak(seen, now)) {
+  }
+  return memory;
+}
+
+void uncounted(void* memory) noexcept {
+  if (memory != nullptr) live -= static_cast<int64_t>(malloc_usable_size(memory));
+  std::free(memory);
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) { return counted(size); }
+void* operator new[](std::size_t size) { return counted(size); }
+void operator delete(void* memory) noexcept { uncounted(memory); }
+void operator delete[](void* memory) noexcept { uncounted(memory); }
+void operator delete(void* memory, std::size_t) noexcept { uncounted(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { uncounted(memory); }
+
+namespace headroom {
+namespace {
+
+TEST(DataMemory, BuildingStaysBelowTheBoundWhateverTheData) {
+  TemporaryDirectory directory;
+  const Tokenizer tokenizer = Tokenizer::bytes();
+  const int64_t row_limit = 1 << 20, length = 512;
+  const int64_t bound = data_memory_bytes(length, row_limit);
+  EXPECT_LT(bound, int64_t{48} << 20);
+  const std::string long_row = "{\"text\":\"" + std::string(1000000, 'x') + "\"}\n";
+  std::string short_rows, ids = "{\"input_ids\":[1";
+  for (int i = 0; i < 20000; ++i) short_rows += "{\"text\":\"some words in row " + std::to_string(i) + "\"}\n";
+  for (int i = 0; i < 100000; ++i) ids += ",1";
+  ids += "],\"labels\":" + ids.substr(ids.find('[')) + "]}\n";
+  const std::vector<std::filesystem::path> files = {
+      directory.write("a.jsonl", long_row + long_row + short_rows), directory.write("b.txt", std::string(3000000, 'y')),
+      directory.write("c.txt", std::string(short_rows)), directory.write("d.jsonl", ids + ids)};
+  DataOptions options{files, length, 258, row_limit};
+  const int64_t before = live;
+  peak = before;
+  build_token_cache(options, &tokenizer, directory / "cache");
+  EXPECT_LE(peak - before, bound);
+  EXPECT_GE(peak - before, row_limit);
+  EXPECT_EQ(live - before, 0);
+}
+
+TEST(DataMemory, ReadingBatchesAllocatesNothing) {
+  TemporaryDirectory directory;
+  const Tokenizer tokenizer = Tokenizer::bytes();
+  const std::string explicit_row = R"({"input_ids":[1,2,3],"labels":[-100,7,3]})";
+  DataOptions options{
+      {directory.write("a.txt", std::string(5000, 'x')), directory.write("b.jsonl", explicit_row)}, 64, 258};
+  const TokenCache cache = open_or_build_token_cache(options, &tokenizer, directory / "cache");
+  const SampleOrder order(cache.sequences(), 42, true);
+  BatchReader reader(cache, order, 64, 8);
+  std::vector<int32_t> token_ids(64 * 4), labels(64 * 4);
+  const int64_t before = calls;
+  int64_t targets = 0;
+  for (int64_t step = 0; step < 3 * steps_per_epoch(cache.sequences(), 8); ++step) {
+    targets -= reader.begin(samples_of_step(step, cache.sequences(), 8));
+    for (int64_t row = 0; row < 8; row += 4) targets += reader.fill(row, 4, token_ids, labels);
+  }
+  EXPECT_EQ(calls - before, 0);
+  EXPECT_EQ(targets, 0);
+  EXPECT_EQ(BatchReader::memory_bytes(8), 128);
+}
+
+}  // namespace
+}  // namespace headroom

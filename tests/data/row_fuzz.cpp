@@ -1,0 +1,52 @@
+// The scanner agrees with another JSON parser on what is JSON and what the strings of a row are; bad rows are Errors.
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/error.h"
+#include "data/json_scanner.h"
+#include "data/row.h"
+
+namespace {
+
+// Nested no deeper than the scanner allows, seen crudely: all opening brackets counted.
+bool is_shallow(const std::string& text) {
+  size_t opening = 0;
+  for (const char c : text) opening += c == '[' || c == '{';
+  return opening <= 64;
+}
+
+bool scanner_accepts(std::string text) {
+  headroom::JsonScanner json(text);
+  try {
+    json.skip_value();
+    json.expect_end();
+    return true;
+  } catch (const headroom::JsonProblem&) {
+    return false;
+  }
+}
+
+// nlohmann refuses numbers that overflow a double; the scanner only skips them.
+bool has_exponent(const std::string& text) {
+  return text.find_first_of("eE") != std::string::npos || text.size() > 300;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace headroom;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  const bool accepted = scanner_accepts(text);
+  if (size >= 3 && text.substr(0, 3) == "\xef\xbb\xbf") return 0;  // a byte order mark is the row source's matter
+  if (is_shallow(text) && !has_exponent(text) && accepted != nlohmann::json::accept(text)) abort();
+  std::string buffer = text;
+  try {
+    const Row row = parse_row(buffer, {"fuzz", 1, 0});
+    if (!accepted) abort();
+    if (row.kind != RowKind::text || has_exponent(text) || !is_shallow(text)) return 0;
+    if (nlohmann::json::parse(text)["text"].get<std::string>() != row.text) abort();
+  } catch (const Error&) {
+  }
+  return 0;
+}
