@@ -4,6 +4,7 @@
 
 #include "base/bfloat16.h"
 #include "base/error.h"
+#include "ops/attention/forward_bf16.h"
 #include "ops/attention/forward_simd.h"
 #include "ops/attention/grad_simd.h"
 #include "ops/attention/reference.h"
@@ -69,6 +70,24 @@ KernelOffer forward_simd(const KernelSpec& spec, const DeviceFacts& facts) {
   return forward_kernel(spec, facts, run_forward<SimdForward>);
 }
 
+// Why a kernel with bf16 products refuses, or empty.
+template <typename Products>
+std::string bf16_refusal(const KernelSpec& spec, const DeviceFacts& facts, int isa, int64_t needed) {
+  if (facts.isa < isa) return fmt::format("needs instruction set {}, not {}", isa, facts.isa);
+  for (size_t i = 0; i < 3; ++i)
+    if (spec.inputs[i].dtype != DType::bf16) return "operands are not all bf16";
+  if (!Products::usable()) return "the processor or the system does not offer it";
+  return simd_refusal(spec, facts, needed);
+}
+
+template <typename Products, int kIsa>
+KernelOffer forward_bf16(const KernelSpec& spec, const DeviceFacts& facts) {
+  const int64_t needed = Bf16Forward<Products>::bytes(attention_shape(spec.call())) * facts.threads;
+  if (std::string refusal = bf16_refusal<Products>(spec, facts, kIsa, needed); !refusal.empty())
+    return {nullptr, refusal};
+  return forward_kernel(spec, facts, run_forward<Bf16Forward<Products>>);
+}
+
 KernelOffer forward_reference(const KernelSpec& spec, const DeviceFacts& facts) {
   return forward_kernel(spec, facts, reference_forward);
 }
@@ -113,10 +132,14 @@ KernelOffer append_reference(const KernelSpec&, const DeviceFacts&) {
 }  // namespace
 
 void register_attention_cpu(CpuKernels& kernels) {
-  kernels.add("attention", {{"simd", forward_simd}, {"reference", forward_reference}});
+  const std::vector<KernelCandidate> forward{{"amx", forward_bf16<Bf16Amx, 514>},
+                                             {"avx512_bf16", forward_bf16<Bf16Dot, 513>},
+                                             {"simd", forward_simd},
+                                             {"reference", forward_reference}};
+  kernels.add("attention", forward);
   kernels.add("attention_grad", {{"simd", grad_simd}, {"reference", grad_reference}});
   kernels.add("kv_append", {{"reference", append_reference}});
-  kernels.add("attention_cached", {{"simd", forward_simd}, {"reference", forward_reference}});
+  kernels.add("attention_cached", forward);
 }
 
 }  // namespace headroom

@@ -34,17 +34,8 @@ void forward_load_queries(SimdForward::State& state, int64_t lane, const void* q
 void forward_load_keys(SimdForward::State& state, const void* k, const void* v, int64_t count) {
   const AttentionShape& shape = state.shape;
   const int64_t stride = shape.kv_heads * shape.dim, width = padded_dim(shape.dim);
-  if (state.kv_dtype == DType::f32) {
-    state.k = static_cast<const float*>(k);
-    state.v = static_cast<const float*>(v);
-    state.kv_stride = stride;
-    return;
-  }
   gather_rows(k, state.kv_dtype, stride, count, count, shape.dim, state.block.k, width);
   gather_rows(v, state.kv_dtype, stride, count, count, shape.dim, state.block.v, width);
-  state.k = state.block.k;
-  state.v = state.block.v;
-  state.kv_stride = width;
 }
 
 // Scores -> probabilities of one vector of columns; returns the factor of what was summed before.
@@ -82,11 +73,11 @@ void forward_step(SimdForward::State& state, int64_t lane, const StripStep& step
   const int32_t lanes = static_cast<int32_t>(hn::Lanes(d));
   const ForwardSimdBlock& block = state.block;
   const int64_t dim = state.shape.dim, width = padded_dim(dim), rows = step.end - step.begin;
-  const float* k = state.k + step.begin * state.kv_stride;
-  const float* v = state.v + step.begin * state.kv_stride;
+  const float* k = block.k + step.begin * width;
+  const float* v = block.v + step.begin * width;
   float* scores = block.scores + step.begin * kStrip;
   float* o = block.o + lane * width * kStrip;
-  multiply({k, state.kv_stride, 1}, block.q + lane * width * kStrip, kStrip, scores, kStrip, rows, kStrip, dim, false);
+  multiply({k, width, 1}, block.q + lane * width * kStrip, kStrip, scores, kStrip, rows, kStrip, dim, false);
   const float scale = static_cast<float>(state.shape.scale * std::numbers::log2e);
   for (int32_t column = 0; column < kStrip; column += lanes) {
     const Vector factor =
@@ -97,7 +88,7 @@ void forward_step(SimdForward::State& state, int64_t lane, const StripStep& step
       hn::StoreU(hn::Mul(hn::LoadU(d, at), factor), d, at);
     }
   }
-  multiply({v, 1, state.kv_stride}, scores, kStrip, o, kStrip, dim, kStrip, rows, true);
+  multiply({v, 1, width}, scores, kStrip, o, kStrip, dim, kStrip, rows, true);
 }
 
 void forward_store(SimdForward::State& state, int64_t lane, void* o, float* lse, int64_t rows) {
@@ -128,7 +119,7 @@ HWY_EXPORT(forward_store);
 
 SimdForward::SimdForward(const ForwardCall& call, std::byte* block) {
   Carver carver(block);
-  state_ = {call.shape, call.q_dtype, call.kv_dtype, forward_simd_block(carver, call.shape), nullptr, nullptr, 0};
+  state_ = {call.shape, call.q_dtype, call.kv_dtype, forward_simd_block(carver, call.shape)};
 }
 void SimdForward::load_queries(int64_t lane, const void* q, int64_t rows) {
   HWY_DYNAMIC_DISPATCH(forward_load_queries)(state_, lane, q, rows);

@@ -70,16 +70,9 @@ void grad_step(SimdGrad::State& state, int64_t tile, int64_t count, std::span<co
   const AttentionShape& shape = state.shape;
   const GradSimdBlock& block = state.block;
   const int64_t dim = shape.dim, width = padded_dim(dim), stride = shape.kv_heads * dim;
-  Operand k{static_cast<const float*>(state.k) + tile * stride, stride, 1};
-  Operand v{static_cast<const float*>(state.v) + tile * stride, stride, 1};
-  if (state.dtype != DType::f32) {
-    gather_rows(static_cast<const bfloat16*>(state.k) + tile * stride, state.dtype, stride, count, count, dim, block.k,
-                width);
-    gather_rows(static_cast<const bfloat16*>(state.v) + tile * stride, state.dtype, stride, count, count, dim, block.v,
-                width);
-    k = {block.k, width, 1};
-    v = {block.v, width, 1};
-  }
+  const int64_t element = state.dtype == DType::f32 ? 4 : 2, offset = tile * stride * element;
+  gather_rows(static_cast<const std::byte*>(state.k) + offset, state.dtype, stride, count, count, dim, block.k, width);
+  gather_rows(static_cast<const std::byte*>(state.v) + offset, state.dtype, stride, count, count, dim, block.v, width);
   int64_t begin = kGradKeys, end = 0;
   for (const StripStep& step : steps) {
     if (step.begin >= step.end) continue;
@@ -92,16 +85,16 @@ void grad_step(SimdGrad::State& state, int64_t tile, int64_t count, std::span<co
     const StripStep& step = steps[strip];
     const int64_t first = static_cast<int64_t>(strip) * kStrip;
     const int64_t from = std::min<int64_t>(step.begin, end), rows = std::max<int64_t>(0, step.end - from);
-    multiply({k.data + from * k.row, k.row, 1}, block.q_t + first, kGradColumns, block.p + from * kGradColumns + first,
+    multiply({block.k + from * width, width, 1}, block.q_t + first, kGradColumns, block.p + from * kGradColumns + first,
              kGradColumns, rows, kStrip, dim, false);
-    multiply({v.data + from * v.row, v.row, 1}, block.grad_o_t + first, kGradColumns,
+    multiply({block.v + from * width, width, 1}, block.grad_o_t + first, kGradColumns,
              block.ds + from * kGradColumns + first, kGradColumns, rows, kStrip, dim, false);
     if (rows > 0) grad_scores(block, step, static_cast<int64_t>(strip), scale);
     for (float* scores : {block.p + first, block.ds + first}) {
       clear_strip(scores, begin, from);
       clear_strip(scores, from + rows, end);
     }
-    multiply({k.data + from * k.row, 1, k.row}, block.ds + from * kGradColumns + first, kGradColumns,
+    multiply({block.k + from * width, 1, width}, block.ds + from * kGradColumns + first, kGradColumns,
              block.dq_t + first, kGradColumns, dim, kStrip, rows, true);
   }
   const int64_t rows = end - begin;

@@ -21,9 +21,6 @@ class SimdForward {
     DType q_dtype;
     DType kv_dtype;
     ForwardSimdBlock block;
-    const float* k;  // the tile's first row, rows kv_stride apart
-    const float* v;
-    int64_t kv_stride;
   };
 
  private:

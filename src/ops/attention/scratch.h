@@ -84,7 +84,7 @@ struct ForwardSimdBlock {
   float* maximum;  // [lanes][kStrip], of the scaled scores in the base-2 domain
   float* sum;      // [lanes][kStrip]
   float* scores;   // [kKeyTile][kStrip]
-  float* k;        // [kKeyTile][dim]: a tile of keys that is not fp32 in memory
+  float* k;        // [kKeyTile][dim]: the tile of keys
   float* v;
 };
 inline ForwardSimdBlock forward_simd_block(Carver& carver, const AttentionShape& shape) {
@@ -108,7 +108,7 @@ struct ForwardBf16Block {
   float* sum;
   float* scores;  // [kKeyTile][kStrip]
   uint16_t* p;    // [kKeyTile / 2][kStrip] pairs
-  uint16_t* k;    // [kKeyTile][dim]: a tile that cannot be read in place
+  uint16_t* k;    // [kKeyTile][dim]
   uint16_t* v;    // [dim][kKeyTile], transposed
 };
 inline ForwardBf16Block forward_bf16_block(Carver& carver, const AttentionShape& shape) {
@@ -178,7 +178,7 @@ struct GradBf16Block {
   uint16_t* ds_pairs;  // [kGradKeys / 2][kStrip] pairs
   float* lse;          // [columns], base-2 domain
   float* rowsum;       // [columns]
-  uint16_t* k;         // [kGradKeys][dim]: a tile that cannot be read in place
+  uint16_t* k;         // [kGradKeys][dim]
   uint16_t* v;
 };
 inline GradBf16Block grad_bf16_block(Carver& carver, const AttentionShape& shape) {

@@ -1,0 +1,41 @@
+// Products of small bf16 matrices into fp32, on AMX tiles or with AVX512_BF16 dot products.
+//
+// The right operand is stored in pairs: element (k, j) is b[((k / 2) * b_row + j) * 2 + k % 2], the layout that both
+// instruction sets multiply a row-major left operand with.
+#pragma once
+
+#include <cstdint>
+
+namespace headroom {
+
+// c[rows x columns] [+]= a[rows x depth] b[depth x columns]. rows, columns and depth are multiples of 32; a_row and
+// c_row in elements, b_row in pairs.
+struct Bf16Product {
+  const uint16_t* a;
+  int64_t a_row;
+  const uint16_t* b;
+  int64_t b_row;
+  float* c;
+  int64_t c_row;
+  int64_t rows;
+  int64_t columns;
+  int64_t depth;
+  bool add;
+};
+
+// One instruction set: a thread calls enter() before its first product and leave() after its last.
+struct Bf16Amx {
+  static void enter();
+  static void leave();
+  static void multiply(const Bf16Product& product);
+  // The processor has it and the system lets this process use it (asks once). Thread-safe.
+  static bool usable();
+};
+struct Bf16Dot {
+  static void enter() {}
+  static void leave() {}
+  static void multiply(const Bf16Product& product);
+  static bool usable();
+};
+
+}  // namespace headroom

@@ -1,0 +1,147 @@
+// Products of small bf16 matrices into fp32, on AMX tiles or with AVX512_BF16 dot products.
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ops/attention/bf16_products.h"
+#include "ops/attention/bf16_vector.h"
+
+#define HEADROOM_AMX __attribute__((target("amx-tile,amx-bf16")))
+
+namespace headroom {
+namespace {
+
+// Configuration of palette 1, as LDTILECFG reads it.
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+};
+static_assert(sizeof(TileConfig) == 64);
+
+// Asks Linux for the state that tiles need; false where it is refused or unknown.
+bool tiles_granted() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+bool has_avx512_bf16() {
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+      !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
+    return false;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << 5)) != 0;
+}
+
+bool has_amx_bf16() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBf16) != 0 && (d & kTile) != 0;
+}
+
+// The tile instructions read memory behind the compiler's back: what was written before must be in memory.
+inline void publish(const void* memory) { __asm__ volatile("" : : "r"(memory) : "memory"); }
+
+// 32 x 32 of c: tiles 0-3 hold the result, 4-5 the left operand, 6-7 the right one.
+HEADROOM_AMX inline void amx_block(const Bf16Product& p, int64_t i, int64_t j) {
+  float* c = p.c + i * p.c_row + j;
+  const int64_t c_stride = p.c_row * 4, a_stride = p.a_row * 2, b_stride = p.b_row * 4;
+  if (p.add) {
+    _tile_loadd(0, c, c_stride);
+    _tile_loadd(1, c + 16, c_stride);
+    _tile_loadd(2, c + 16 * p.c_row, c_stride);
+    _tile_loadd(3, c + 16 * p.c_row + 16, c_stride);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  const uint16_t* a = p.a + i * p.a_row;
+  const uint16_t* b = p.b + j * 2;
+  for (int64_t k = 0; k < p.depth; k += 32, a += 32, b += 32 * p.b_row) {
+    _tile_loadd(4, a, a_stride);
+    _tile_loadd(6, b, b_stride);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, b + 32, b_stride);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, a + 16 * p.a_row, a_stride);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_stored(0, c, c_stride);
+  _tile_stored(1, c + 16, c_stride);
+  _tile_stored(2, c + 16 * p.c_row, c_stride);
+  _tile_stored(3, c + 16 * p.c_row + 16, c_stride);
+}
+
+HEADROOM_AMX void amx_multiply(const Bf16Product& product) {
+  publish(&product);
+  for (int64_t j = 0; j < product.columns; j += 32)
+    for (int64_t i = 0; i < product.rows; i += 32) amx_block(product, i, j);
+}
+
+HEADROOM_AMX void amx_enter() {
+  TileConfig config;
+  for (int tile = 0; tile < 8; ++tile) {
+    config.row_bytes[tile] = 64;
+    config.rows[tile] = 16;
+  }
+  publish(&config);
+  _tile_loadconfig(&config);
+}
+
+HEADROOM_AMX void amx_leave() { _tile_release(); }
+
+// 8 x 32 of c in registers.
+HEADROOM_AVX512_BF16 inline void dot_block(const Bf16Product& p, int64_t i, int64_t j) {
+  constexpr int kRows = 8;
+  float* c = p.c + i * p.c_row + j;
+  __m512 left[kRows], right[kRows];
+  for (int row = 0; row < kRows; ++row) {
+    left[row] = p.add ? _mm512_loadu_ps(c + row * p.c_row) : _mm512_setzero_ps();
+    right[row] = p.add ? _mm512_loadu_ps(c + row * p.c_row + 16) : _mm512_setzero_ps();
+  }
+  const uint16_t* a = p.a + i * p.a_row;
+  const uint16_t* b = p.b + j * 2;
+  for (int64_t k = 0; k < p.depth; k += 2, a += 2, b += 2 * p.b_row) {
+    const __m512bh b0 = as_bf16(_mm512_loadu_si512(b)), b1 = as_bf16(_mm512_loadu_si512(b + 32));
+    for (int row = 0; row < kRows; ++row) {
+      int32_t pair;
+      __builtin_memcpy(&pair, a + row * p.a_row, sizeof(pair));
+      const __m512bh element = as_bf16(_mm512_set1_epi32(pair));
+      left[row] = _mm512_dpbf16_ps(left[row], element, b0);
+      right[row] = _mm512_dpbf16_ps(right[row], element, b1);
+    }
+  }
+  for (int row = 0; row < kRows; ++row) {
+    _mm512_storeu_ps(c + row * p.c_row, left[row]);
+    _mm512_storeu_ps(c + row * p.c_row + 16, right[row]);
+  }
+}
+
+HEADROOM_AVX512_BF16 void dot_multiply(const Bf16Product& product) {
+  for (int64_t j = 0; j < product.columns; j += 32)
+    for (int64_t i = 0; i < product.rows; i += 8) dot_block(product, i, j);
+}
+
+}  // namespace
+
+void Bf16Amx::enter() { amx_enter(); }
+void Bf16Amx::leave() { amx_leave(); }
+void Bf16Amx::multiply(const Bf16Product& product) { amx_multiply(product); }
+bool Bf16Amx::usable() {
+  static const bool usable = has_avx512_bf16() && has_amx_bf16() && tiles_granted();
+  return usable;
+}
+
+void Bf16Dot::multiply(const Bf16Product& product) { dot_multiply(product); }
+bool Bf16Dot::usable() {
+  static const bool usable = has_avx512_bf16();
+  return usable;
+}
+
+}  // namespace headroom
