@@ -16,8 +16,8 @@ class Marker {
 
   void run() {
     const std::vector<ValueId> roots = storage_roots(index_);
-    for (NodeId id : index_.order())
-      if (graph_.node(id).op->has_effect()) mark_node(id);
+    for (NodeId id : index_.order())  // a loop has the effects of its body
+      if (!is_loop(graph_.node(id)) && graph_.node(id).op->has_effect()) mark_node(id);
     for (const Program& program : graph_.programs)
       for (ValueId id : graph_.region(program.region).results) mark_value(id);
     for (NodeId id : index_.order()) mark_persistent_update(id, roots);

@@ -11,9 +11,10 @@ namespace headroom {
 
 // Drops from the regions every node that has no effect and whose outputs no live node, region result or persistent
 // update needs; loop bodies included, and loops carry only what is still needed (a dead carried value loses its input,
-// param, result and output). Live by themselves: nodes with has_effect(), results of programs, and nodes that update a
-// persistent value in place (an output must-aliases storage that is rooted in a persistent value). Persistent values
-// stay. Returns the number of nodes dropped; they remain in graph.nodes until compact(). Linear.
+// param, result and output). Live by themselves: nodes with has_effect() (a loop: those in its body), results of
+// programs, and nodes that update a persistent value in place (an output must-aliases storage that is rooted in a
+// persistent value). Persistent values stay. Returns the number of nodes dropped; they remain in graph.nodes until
+// compact(). Linear.
 int remove_dead_nodes(Graph& graph);
 
 // Makes every reader of `from` (node inputs and region results, nested ones too) read `to`. Linear in the graph: for

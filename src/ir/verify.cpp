@@ -57,7 +57,7 @@ constexpr Rule kRules[] = {
     {{"loop-results-keep-storage",
       "a loop's result does not lie in the storage of another param, result or outer value"},
      check_loop_storage},
-    {{"start-has-wait", "each output of a *_start op is read once, by a wait in the same region"},
+    {{"start-has-wait", "each output of a *_start op is read once, all by one wait in the same region"},
      check_start_has_wait},
     {{"start-source-unchanged", "what a *_start op reads is not overwritten before its wait"},
      check_start_source_unchanged},

@@ -64,9 +64,9 @@ void check_overwritten_dead(const CheckedGraph& checked, Findings& findings) {
   for (const Overwrite& overwrite : checked.overwrites) {
     const NodePlace& place = index.node(overwrite.node);
     const RegionPlace& region = index.region(place.region);
-    const bool outer = checked.graph.value(overwrite.value).persistent
-                           ? region.owner != kNone
-                           : index.definition(overwrite.value).region != place.region;
+    // A persistent value is the run's own state: a loop may update it for its next trip to read.
+    const bool outer =
+        !checked.graph.value(overwrite.value).persistent && index.definition(overwrite.value).region != place.region;
     if (outer) {
       findings.add(overwrite.node, "the loop overwrites %{} from outside, which its next trip reads: carry it",
                    overwrite.value);
@@ -123,6 +123,7 @@ void check_start_has_wait(const CheckedGraph& checked, Findings& findings) {
   for (NodeId id : checked.index.order()) {
     const Node& node = checked.graph.node(id);
     if (!is_start(node)) continue;
+    NodeId waited = kNone;
     for (ValueId output : node.outputs) {
       const std::span<const Use> uses = checked.index.uses(output);
       if (uses.size() != 1) {
@@ -135,6 +136,10 @@ void check_start_has_wait(const CheckedGraph& checked, Findings& findings) {
                      use.node == kNone ? std::string("the end of a region") : print_node(checked.graph, use.node));
       else if (use.region != checked.index.node(id).region)
         findings.add(id, "output %{} is waited for in another region", output);
+      else if (waited != kNone && waited != use.node)
+        findings.add(id, "two waits read its outputs");
+      else
+        waited = use.node;
     }
   }
 }

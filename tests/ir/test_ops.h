@@ -109,7 +109,7 @@ class SinkOp : public Op {
   }
 };
 
-// (x) -> x on the tier given by attribute "tier"; in flight until copy_wait(x) -> x.
+// (x) -> x on the tier given by attribute "tier", and a token; copy_wait(x, token) -> x.
 class CopyStartOp : public Op {
  public:
   std::string_view name() const override { return "copy_start"; }
@@ -117,13 +117,17 @@ class CopyStartOp : public Op {
     expect_inputs(*this, inputs, 1);
     Type out = inputs[0];
     out.tier = attrs.text("tier") == "host" ? Tier::host : Tier::device;
-    return {out};
+    return {out, {DType::i32, {}}};
   }
 };
-class CopyWaitOp : public CopiesOp {
+class CopyWaitOp : public Op {
  public:
-  CopyWaitOp() : CopiesOp("copy_wait", 1, 1) {}
+  std::string_view name() const override { return "copy_wait"; }
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 0, true}}; }
+  Types infer(std::span<const Type> inputs, const Attrs&) const override {
+    expect_inputs(*this, inputs, 2);
+    return {inputs[0]};
+  }
 };
 
 // (x) -> x with another dtype. With attribute "in_place" it must lie in x's storage: legal for equal bytes only.
@@ -153,6 +157,7 @@ class MergeOp : public CopiesOp {
 class LoopOp : public Op {
  public:
   std::string_view name() const override { return kLoop; }
+  bool has_effect() const override { return true; }
   Types infer(std::span<const Type> inputs, const Attrs&) const override { return Types(inputs.begin(), inputs.end()); }
 };
 

@@ -48,8 +48,10 @@ TEST(Verify, SoundGraphsPass) {
       // Carried through unchanged; a fresh value as result.
       "%2: f32[4, 8] = loop(%1) (%4: f32[4, 8]) { yield %4 } "
       "%3: f32[4, 8] = loop(%2) (%5: f32[4, 8]) { %6: f32[4, 8] = relu(%5) yield %6 }",
-      "%2: f32[4, 8]@host = copy_start(%0) {tier=\"host\"} %3: f32[4, 8]@host = copy_wait(%2) "
+      "%2: f32[4, 8]@host, %5: i32[] = copy_start(%0) {tier=\"host\"} %3: f32[4, 8]@host = copy_wait(%2, %5) "
       "%4: f32[4, 8] = update(%0, %1)",
+      // A loop of one trip may update a weight after its last use.
+      "loop() () { sink(%0) %2: f32[4, 8] = update(%0, %1) }",
       "%2: i8[4, 8] = cast(%0) {dtype=\"i8\"} %3: u8[4, 8] = cast(%2) {dtype=\"u8\", in_place=1}",
   };
   for (const char* nodes : programs) EXPECT_EQ(rules_of(program(nodes)), "") << nodes;
@@ -97,7 +99,7 @@ const Case kTextCases[] = {
     {"must-alias-input-dead-after", "%2: f32[4, 8] = accumulate(%1, %0) loop() () { loop() () { sink(%1) } }"},
     // In a loop the next trip reads what this one overwrote.
     {"must-alias-input-dead-after", "%2: f32[4, 8] = zeros() loop() () { %3: f32[4, 8] = accumulate(%2, %0) }"},
-    {"must-alias-input-dead-after", "loop() () { %3: f32[4, 8] = update(%0, %1) }"},
+    {"must-alias-input-dead-after", "loop() () { %3: f32[4, 8] = update(%0, %1) sink(%0) }"},
     {"loop-results-keep-storage",
      "%6: f32[4, 8] = zeros() %2: f32[4, 8], %3: f32[4, 8] = loop(%1, %6) "
      "(%4: f32[4, 8], %5: f32[4, 8]) { yield %5, %4 }"},
@@ -106,13 +108,18 @@ const Case kTextCases[] = {
     {"loop-results-keep-storage",
      "%6: f32[4, 8] = zeros() %2: f32[4, 8], %3: f32[4, 8] = loop(%1, %6) "
      "(%4: f32[4, 8], %5: f32[4, 8]) { %7: f32[4, 8] = zeros() yield %7, %7 }"},
-    {"start-has-wait", "%2: f32[4, 8] = copy_start(%0)"},
-    {"start-has-wait", "%2: f32[4, 8] = copy_start(%0) sink(%2)"},
-    {"start-has-wait", "%2: f32[4, 8] = copy_start(%0) yield %2"},
-    {"start-has-wait", "%2: f32[4, 8] = copy_start(%0) %3: f32[4, 8] = relu(%2) %4: f32[4, 8] = copy_wait(%2)"},
+    {"start-has-wait", "%2: f32[4, 8], %9: i32[] = copy_start(%0)"},
+    {"start-has-wait", "%2: f32[4, 8], %9: i32[] = copy_start(%0) sink(%2) sink(%9)"},
+    {"start-has-wait", "%2: f32[4, 8], %9: i32[] = copy_start(%0) yield %2, %9"},
+    {"start-has-wait",
+     "%2: f32[4, 8], %9: i32[] = copy_start(%0) %3: f32[4, 8] = relu(%2) "
+     "%4: f32[4, 8] = copy_wait(%2, %9)"},
+    {"start-has-wait",
+     "%2: f32[4, 8], %8: i32[] = copy_start(%0) %3: f32[4, 8], %9: i32[] = copy_start(%0) "
+     "%4: f32[4, 8] = copy_wait(%2, %9) %5: f32[4, 8] = copy_wait(%3, %8)"},
     {"start-source-unchanged",
-     "%2: f32[4, 8] = copy_start(%0) %3: f32[4, 8] = update(%0, %1) "
-     "%4: f32[4, 8] = copy_wait(%2)"},
+     "%2: f32[4, 8], %9: i32[] = copy_start(%0) %3: f32[4, 8] = update(%0, %1) "
+     "%4: f32[4, 8] = copy_wait(%2, %9)"},
 };
 
 TEST(Verify, TextCasesBreakExactlyTheirRule) {
@@ -121,10 +128,10 @@ TEST(Verify, TextCasesBreakExactlyTheirRule) {
 
 TEST(Verify, WaitsInAnotherRegionOrTwiceAreRefused) {
   // The wait lies in a loop: it would wait on every trip (and overwrite a value from outside the loop).
-  EXPECT_EQ(rules_of(program("%2: f32[4, 8] = copy_start(%0) loop() () { %3: f32[4, 8] = copy_wait(%2) }")),
+  const std::string start = "%2: f32[4, 8], %9: i32[] = copy_start(%0) ";
+  EXPECT_EQ(rules_of(program(start + "loop() () { %3: f32[4, 8] = copy_wait(%2, %9) }")),
             "must-alias-input-dead-after start-has-wait");
-  EXPECT_EQ(rules_of(program("%2: f32[4, 8] = copy_start(%0) %3: f32[4, 8] = copy_wait(%2) "
-                             "%4: f32[4, 8] = copy_wait(%2)")),
+  EXPECT_EQ(rules_of(program(start + "%3: f32[4, 8] = copy_wait(%2, %9) %4: f32[4, 8] = copy_wait(%2, %9)")),
             "must-alias-input-dead-after start-has-wait");
 }
 
