@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "ops/attention/forward_bf16.h"
 #include "ops/attention/forward_simd.h"
+#include "ops/attention/grad_bf16.h"
 #include "ops/attention/grad_simd.h"
 #include "ops/attention/reference.h"
 #include "ops/cpu/kernel.h"
@@ -99,6 +100,15 @@ KernelOffer grad_simd(const KernelSpec& spec, const DeviceFacts& facts) {
   return grad_kernel(spec, facts, run_grad<SimdGrad>);
 }
 
+template <typename Products, int kIsa>
+KernelOffer grad_bf16(const KernelSpec& spec, const DeviceFacts& facts) {
+  const AttentionShape shape = attention_shape(spec.call());
+  const int64_t needed = Bf16Grad<Products>::bytes(shape) * grad_wave(shape, facts.threads).units();
+  if (std::string refusal = bf16_refusal<Products>(spec, facts, kIsa, needed); !refusal.empty())
+    return {nullptr, refusal};
+  return grad_kernel(spec, facts, run_grad<Bf16Grad<Products>>);
+}
+
 KernelOffer grad_reference(const KernelSpec& spec, const DeviceFacts& facts) {
   return grad_kernel(spec, facts, reference_grad);
 }
@@ -137,7 +147,10 @@ void register_attention_cpu(CpuKernels& kernels) {
                                              {"simd", forward_simd},
                                              {"reference", forward_reference}};
   kernels.add("attention", forward);
-  kernels.add("attention_grad", {{"simd", grad_simd}, {"reference", grad_reference}});
+  kernels.add("attention_grad", {{"amx", grad_bf16<Bf16Amx, 514>},
+                                 {"avx512_bf16", grad_bf16<Bf16Dot, 513>},
+                                 {"simd", grad_simd},
+                                 {"reference", grad_reference}});
   kernels.add("kv_append", {{"reference", append_reference}});
   kernels.add("attention_cached", forward);
 }

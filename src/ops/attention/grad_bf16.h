@@ -1,0 +1,47 @@
+// The gradient engine with bf16 products and fp32 sums, for bf16 storage.
+#pragma once
+
+#include "ops/attention/bf16_products.h"
+#include "ops/attention/grad_driver.h"
+
+namespace headroom {
+
+// `Products` is Bf16Amx or Bf16Dot.
+template <typename Products>
+class Bf16Grad {
+ public:
+  static constexpr int64_t kColumns = kGradStripsBf16 * kStrip;
+
+  Bf16Grad(const GradCall& call, std::byte* block);
+  ~Bf16Grad() { Products::leave(); }
+  Bf16Grad(const Bf16Grad&) = delete;
+  Bf16Grad& operator=(const Bf16Grad&) = delete;
+  static int64_t bytes(const AttentionShape& shape) { return block_bytes(grad_bf16_block, shape); }
+
+  void begin(const void* k, const void* v);
+  void load_queries(const QueryTile& tile);
+  void step(int64_t tile, int64_t count, std::span<const StripStep> steps);
+  void store_queries(void* dq, int64_t rows);
+
+ private:
+  // Rows [begin, end) of the tile against the strips [first, last).
+  struct Range {
+    int64_t begin = kGradKeys;
+    int64_t end = 0;
+    int64_t first = kGradStripsBf16;
+    int64_t last = 0;
+  };
+  static Range range_of(std::span<const StripStep> steps);
+  void strip_step(int64_t tile, int64_t strip, const StripStep& step, const Range& range);
+
+  AttentionShape shape_;
+  GradBf16Block block_;
+  int64_t width_;
+  const uint16_t* k_ = nullptr;  // the kv head's first row
+  const uint16_t* v_ = nullptr;
+};
+
+extern template class Bf16Grad<Bf16Amx>;
+extern template class Bf16Grad<Bf16Dot>;
+
+}  // namespace headroom
