@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "../formats/expect_error.h"
+#include "../formats/file_size_limit.h"
 #include "../formats/temporary_directory.h"
 #include "data/alpaca_template.h"
 #include "formats/json.h"
@@ -260,6 +261,24 @@ TEST_F(Builder, ProgressIsReportedAndMayStop) {
                                  [](int64_t, int64_t) { throw Error(ErrorKind::run, "stop"); }),
                Error);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_.path()), {}), 1);
+}
+
+TEST_F(Builder, AFullDiskLeavesNothing) {
+  std::string rows;
+  for (int i = 0; i < 20000; ++i) rows += "{\"text\":\"a\"}\n";
+  directory_.write("data.jsonl", rows);
+  options_.files = {directory_ / "data.jsonl"};
+  options_.max_seq_length = 8;
+  options_.vocab_size = 300;
+  for (const rlim_t limit : {100, 100000, 300000, 700000}) {  // the data has 160,000 bytes, its index 480,000
+    const FileSizeLimit full(limit);
+    if (limit == 700000) {
+      EXPECT_EQ(build().counts.sequences, 20000);
+      continue;
+    }
+    expect_error(ErrorKind::run, "cannot write", [&] { build(); });
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_.path()), {}), 1);
+  }
 }
 
 TEST_F(Builder, RealRows) {

@@ -1,39 +1,16 @@
 // A file size limit stands for a full disk: the same write() fails, with EFBIG instead of ENOSPC. Where mounting is
 // allowed, a real one.
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <functional>
 
 #include "expect_error.h"
+#include "file_size_limit.h"
 #include "formats/atomic_dir.h"
 #include "formats/safetensors_writer.h"
 #include "temporary_directory.h"
 
 namespace headroom {
 namespace {
-
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit limited = before_;
-    limited.rlim_cur = bytes;
-    setrlimit(RLIMIT_FSIZE, &limited);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  sighandler_t handler_;
-};
 
 void write_large(const std::filesystem::path& path) {
   SafetensorsWriter writer(path);
