@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <limits>
 
 #include "ir/parse.h"
@@ -145,6 +147,20 @@ TEST(Text, PrintNodeIsSafeForBrokenGraphs) {
   EXPECT_EQ(print_node(graph, 0), "%3 = ?(%-5, %77) {...}");
   EXPECT_EQ(print_node(graph, 1), "node 1");
   EXPECT_EQ(print_type(graph, {DType::i8, {Dim::of_symbol(4)}}), "i8[?4]");
+}
+
+// The first block of docs/ir_format.md between fences, with the ops of the tests.
+TEST(Text, ExampleOfTheDocumentationIsCanonical) {
+  std::ifstream file(HEADROOM_SOURCE_DIR "/docs/ir_format.md");
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const size_t begin = text.find("```\n") + 4;
+  const std::string example = text.substr(begin, text.find("```", begin) - begin);
+  const auto any_op = [](std::string_view name) -> const Op& {
+    return test_op(name == "embedding_grad" ? "accumulate" : name);
+  };
+  std::string printed = print(parse_graph(example, "ir_format.md", any_op));
+  printed.replace(printed.find("accumulate("), 10, "embedding_grad");
+  EXPECT_EQ(printed, example);
 }
 
 struct Bad {

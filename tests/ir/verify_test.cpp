@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <set>
 
@@ -235,6 +237,13 @@ TEST(Verify, EveryRuleHasAMustFailCase) {
     EXPECT_TRUE(names.insert(rule.name).second) << rule.name;
     EXPECT_FALSE(rule.description.empty());
   }
+}
+
+TEST(Verify, DocumentationListsEveryRule) {
+  std::ifstream file(HEADROOM_SOURCE_DIR "/docs/ir_format.md");
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  for (const RuleInfo& rule : verifier_rules())
+    EXPECT_NE(text.find(fmt::format("| {} | {} |\n", rule.name, rule.description)), std::string::npos) << rule.name;
 }
 
 TEST(Verify, LoopDepthIsBounded) {
