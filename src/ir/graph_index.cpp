@@ -79,6 +79,7 @@ std::span<const Use> GraphIndex::uses(ValueId id) const {
 }
 
 bool GraphIndex::encloses(RegionId outer, RegionId inner) const {
+  if (outer == kNone || inner == kNone) return false;
   const RegionPlace& a = region(outer);
   const RegionPlace& b = region(inner);
   return a.reachable() && b.reachable() && a.begin <= b.begin && b.end <= a.end;

@@ -65,7 +65,7 @@ class GraphIndex {
   const NodePlace& node(NodeId id) const { return nodes_[static_cast<size_t>(id)]; }
   // Every reachable node in ascending time.
   std::span<const NodeId> order() const { return order_; }
-  // True when `inner` is `outer` or lies in a loop nested in it.
+  // True when `inner` is `outer` or lies in a loop nested in it; false when either is kNone or unreachable.
   bool encloses(RegionId outer, RegionId inner) const;
   // Values with more than one definition (a broken graph), in the order in which the second one was met.
   std::span<const ValueId> redefined() const { return redefined_; }
