@@ -75,7 +75,8 @@ NormalFormConverter::NormalFormConverter(NormalForm form)
 }
 
 int64_t NormalFormConverter::memory_bytes() const {
-  return static_cast<int64_t>(by_parts_.capacity() * sizeof(uint16_t) + starting_seconds_.capacity() * sizeof(char32_t));
+  return static_cast<int64_t>(by_parts_.capacity() * sizeof(uint16_t) +
+                              starting_seconds_.capacity() * sizeof(char32_t));
 }
 
 void NormalFormConverter::decompose(char32_t code, std::vector<Mark>& out) const {
@@ -113,7 +114,8 @@ void NormalFormConverter::decompose(char32_t code, std::vector<Mark>& out) const
 char32_t NormalFormConverter::compose(char32_t first, char32_t second) const {
   if (first - kLeads < kLeadCount && second - kVowels < kVowelCount)
     return kSyllables + ((first - kLeads) * kVowelCount + (second - kVowels)) * kTrailCount;
-  if (is_syllable(first) && (first - kSyllables) % kTrailCount == 0 && second > kTrails && second < kTrails + kTrailCount)
+  if (is_syllable(first) && (first - kSyllables) % kTrailCount == 0 && second > kTrails &&
+      second < kTrails + kTrailCount)
     return first + (second - kTrails);
   const auto less = [&](uint16_t index, int) {
     const CanonicalPair& pair = canonical_pairs[index];

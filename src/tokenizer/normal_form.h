@@ -36,7 +36,7 @@ class NormalFormConverter {
   NormalForm form_;
   bool composes_;
   bool compatibility_;
-  std::vector<uint16_t> by_parts_;  // composing entries of canonical_pairs, ordered by (first, second)
+  std::vector<uint16_t> by_parts_;          // composing entries of canonical_pairs, ordered by (first, second)
   std::vector<char32_t> starting_seconds_;  // their second parts of combining class 0
 };
 

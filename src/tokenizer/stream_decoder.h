@@ -11,8 +11,8 @@ namespace headroom {
 
 class DecoderChain;
 
-// The pieces returned by push() and finish(), put together, are Tokenizer::decode() of all ids. Incomplete UTF-8 is held
-// back, and so is a run of byte-fallback tokens until its end (an invalid byte in it changes the whole run).
+// The pieces returned by push() and finish(), put together, are Tokenizer::decode() of all ids. Incomplete UTF-8 is
+// held back, and so is a run of byte-fallback tokens until its end (an invalid byte in it changes the whole run).
 class StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special = true);

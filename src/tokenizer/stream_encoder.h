@@ -13,9 +13,9 @@ namespace headroom {
 
 class BpeWorkspace;
 
-// Yields the ids of Tokenizer::encode() of the whole text while the text arrives in chunks of any size. The text is cut only
-// between characters where the tokenizer provably cannot join or look across (checked against its own tables). Where
-// `max_piece_bytes` bytes hold no such place the text is cut all the same, and forced_cuts() counts it.
+// Yields the ids of Tokenizer::encode() of the whole text while the text arrives in chunks of any size. The text is cut
+// only between characters where the tokenizer provably cannot join or look across (checked against its own tables).
+// Where `max_piece_bytes` bytes hold no such place the text is cut all the same, and forced_cuts() counts it.
 class StreamEncoder {
  public:
   static constexpr int64_t kDefaultMaxPieceBytes = int64_t{1} << 20;
@@ -36,18 +36,22 @@ class StreamEncoder {
   int64_t forced_cuts() const { return forced_cuts_; }
 
   // Upper bound of the heap bytes that an encoder with this piece size holds, without the caller's `ids`.
-  static int64_t memory_bound(int64_t max_piece_bytes);
+  static int64_t memory_bound(const Tokenizer& tokenizer, int64_t max_piece_bytes = kDefaultMaxPieceBytes);
 
  private:
+  void check_buffer(bool ends);
+  void encode_what_is_certain(std::vector<int32_t>& ids);
+  size_t last_cut() const;
   void encode_front(size_t bytes, std::vector<int32_t>& ids);
 
   std::shared_ptr<const TokenizerPipeline> pipeline_;
   std::unique_ptr<BpeWorkspace> workspace_;
   bool add_special_tokens_;
-  int64_t max_piece_bytes_;
+  size_t max_piece_bytes_;
   std::string buffer_;
-  size_t searched_ = 0;          // no safe cut lies in buffer_ before this offset
-  int64_t consumed_ = 0;         // bytes of the text that have left the buffer
+  size_t valid_ = 0;      // bytes of buffer_ that are whole UTF-8 characters
+  size_t searched_ = 0;   // no place to cut lies in buffer_ before this offset
+  int64_t consumed_ = 0;  // bytes of the text that have left the buffer
   int64_t forced_cuts_ = 0;
   bool started_ = false;
 };

@@ -25,8 +25,7 @@ Category category(char32_t code) {
 }
 
 bool is_word(char32_t code) {
-  const bool superscript_or_fraction =
-      code == 0xB2 || code == 0xB3 || code == 0xB9 || (code >= 0xBC && code <= 0xBE);
+  const bool superscript_or_fraction = code == 0xB2 || code == 0xB3 || code == 0xB9 || (code >= 0xBC && code <= 0xBE);
   return in_categories(code, kWord) || is_alphabetic_symbol(code) || superscript_or_fraction;
 }
 

@@ -15,7 +15,8 @@ enum class Category : uint8_t { Lu, Ll, Lt, Lm, Lo, M, Nd, Nl, No, Pc, P, S, Zs,
 constexpr uint16_t bit(Category category) { return static_cast<uint16_t>(1U << static_cast<unsigned>(category)); }
 
 // Sets of categories, as bits.
-constexpr uint16_t kLetter = bit(Category::Lu) | bit(Category::Ll) | bit(Category::Lt) | bit(Category::Lm) | bit(Category::Lo);
+constexpr uint16_t kLetter =
+    bit(Category::Lu) | bit(Category::Ll) | bit(Category::Lt) | bit(Category::Lm) | bit(Category::Lo);
 constexpr uint16_t kMark = bit(Category::M);
 constexpr uint16_t kNumber = bit(Category::Nd) | bit(Category::Nl) | bit(Category::No);
 constexpr uint16_t kPunctuation = bit(Category::Pc) | bit(Category::P);

@@ -35,8 +35,8 @@ void append_utf8(char32_t code, std::string& out);
 
 // How far a text is valid.
 struct Utf8Check {
-  size_t valid;     // bytes up to the first character that is not valid or not complete
-  size_t broken;    // bytes of the invalid sequence there (its longest part that could have begun a character), 0 if none
+  size_t valid;   // bytes up to the first character that is not valid or not complete
+  size_t broken;  // bytes of the invalid sequence there (its longest part that could have begun a character), 0 if none
   bool incomplete;  // the text ends within a character that is valid so far
 };
 

@@ -1,0 +1,78 @@
+// The decoder of a tokenizer.json: tokens -> text. ByteLevel, ByteFallback, Replace, Fuse, Strip, Metaspace, Sequence.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/component.h"
+#include "tokenizer/pattern.h"
+
+namespace headroom {
+
+// One step of a decoder, with the state that a text being decoded needs. Tokens come in one after the other; what has
+// become certain goes out. After Fuse and ByteLevel the text is a single token, which comes in pieces.
+class DecoderStage {
+ public:
+  virtual ~DecoderStage() = default;
+  // Takes the next token, or the next piece of the only token, and gives what is certain to `next` (null: append to
+  // `out`).
+  virtual void take(std::string_view token, class DecoderOutput& out) = 0;
+  // The text ends: gives the rest. The stage is then as new.
+  virtual void finish(DecoderOutput& out) = 0;
+};
+
+// Where a stage gives its tokens.
+class DecoderOutput {
+ public:
+  virtual void token(std::string_view text) = 0;
+
+ protected:
+  ~DecoderOutput() = default;
+};
+
+// What a tokenizer.json says about its decoder; stages are made from it for each text.
+class DecoderPlan {
+ public:
+  // Without a decoder tokens are joined with spaces.
+  DecoderPlan() = default;
+  // Throws Error(format) naming the place.
+  static DecoderPlan read(const Component& component);
+
+  std::vector<std::unique_ptr<DecoderStage>> make_stages() const;
+  int64_t memory_bytes() const;
+
+ private:
+  enum class Kind { byte_level, byte_fallback, replace, fuse, strip, metaspace };
+  struct Step {
+    Kind kind;
+    std::shared_ptr<const Pattern> pattern;  // replace by pattern
+    std::string replaced;                    // replace
+    std::string content;                     // replace: what is put in; strip: the character
+    int32_t start = 0;                       // strip: how many at most
+    int32_t stop = 0;
+    char32_t character = 0;    // metaspace
+    bool drops_first = false;  // metaspace: the first token loses its replacements
+  };
+  void add(const Component& component, int depth);
+  static std::unique_ptr<DecoderStage> make_stage(const Step& step, bool pieces);
+
+  bool has_decoder_ = false;
+  std::vector<Step> steps_;
+};
+
+// The stages of one text, linked.
+class DecoderChain {
+ public:
+  explicit DecoderChain(const DecoderPlan& plan) : stages_(plan.make_stages()) {}
+  // Appends to `out` what is certain after one more token.
+  void take(std::string_view token, std::string& out);
+  // Appends the rest; the chain is then as new.
+  void finish(std::string& out);
+
+ private:
+  std::vector<std::unique_ptr<DecoderStage>> stages_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,26 @@
+// Hand-written scanners for the patterns that most byte-level tokenizers share.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace headroom {
+
+// Which scanner a pattern has.
+enum class KnownPattern {
+  none,
+  gpt2,    // also the pattern of the pre-tokenizer ByteLevel
+  qwen2,   // cl100k with single digits
+  llama3,  // cl100k with up to three digits
+};
+
+// The pattern of the pre-tokenizer ByteLevel.
+extern const std::string_view kGpt2Pattern;
+
+// The scanner for a pattern text, `none` if it has none.
+KnownPattern recognise_pattern(std::string_view text);
+
+// Where the match that begins at byte `at` of valid UTF-8 ends (at < text.size()). These patterns match at every place.
+size_t scan_known_pattern(KnownPattern pattern, std::string_view text, size_t at);
+
+}  // namespace headroom

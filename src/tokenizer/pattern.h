@@ -1,0 +1,75 @@
+// Regular expressions of tokenizers: the part of Oniguruma's syntax (Ruby flavour) that they use, on Unicode 16.0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/char_set.h"
+#include "tokenizer/known_patterns.h"
+#include "tokenizer/pattern_analysis.h"
+
+namespace headroom {
+
+// The bytes begin..end of a match.
+struct PatternMatch {
+  size_t begin;
+  size_t end;
+};
+
+// A compiled pattern. Immutable; may be used from several threads.
+class Pattern {
+ public:
+  // Supports literals, classes, \p{..} of general categories, \s \w \d, groups, (?i:..), alternation, greedy, lazy and
+  // possessive repetition, lookahead, one-character lookbehind, ^ $ \A \z. Throws Error(format) naming `place` and what
+  // is not supported; a pattern that matches the empty text is refused too.
+  static Pattern compile(std::string_view text, const std::string& place);
+
+  // A pattern that matches `text` itself. Throws Error(format) naming `place` when it is empty or long.
+  static Pattern literal(std::string_view text, const std::string& place);
+
+  // The leftmost match at or after byte `from` of valid UTF-8. The known patterns of GPT-2, Llama 3 and Qwen2 run as
+  // scanners. Throws Error(run) when matching needs an unreasonable number of steps.
+  std::optional<PatternMatch> find(std::string_view text, size_t from) const;
+
+  // The same by the general matcher only.
+  std::optional<PatternMatch> find_generally(std::string_view text, size_t from) const;
+
+  // Whether, wherever `left` and `right` are neighbours, no match holds both, and matches on either side are those of
+  // the two parts taken alone.
+  bool keeps_apart(char32_t left, char32_t right) const;
+
+  // Whether a search that reaches `code` always finds a match that begins there.
+  bool always_matches(char32_t code) const;
+
+  // Whether some set of the pattern holds `code`: if not, no match does.
+  bool mentions(char32_t code) const;
+
+  // Heap bytes held, roughly.
+  int64_t memory_bytes() const;
+
+ private:
+  enum class Code : uint8_t { set, loop, split, jump, look, atomic, match };
+  // What each field means is said where the matcher runs the instruction.
+  struct Instruction {
+    Code code;
+    bool flag = false;
+    uint16_t set = 0;
+    uint32_t first = 0;
+    uint32_t second = 0;
+  };
+  class Compiler;
+  class Matcher;
+
+  std::string text_;
+  KnownPattern known_ = KnownPattern::none;
+  std::vector<CharSet> sets_;
+  std::vector<Instruction> program_;
+  PatternFacts facts_;
+};
+
+}  // namespace headroom

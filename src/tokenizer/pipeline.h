@@ -1,0 +1,66 @@
+// All parts of one tokenizer, put together.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/tokenizer_json.h"
+#include "tokenizer/added_tokens.h"
+#include "tokenizer/bpe.h"
+#include "tokenizer/decoder.h"
+#include "tokenizer/normalizer.h"
+#include "tokenizer/post_processor.h"
+#include "tokenizer/pre_tokenizer.h"
+
+namespace headroom {
+
+// What a Tokenizer shares with its streams. Immutable but for the workspace, which a mutex guards.
+class TokenizerPipeline {
+ public:
+  // Takes what was read from a tokenizer.json. Throws Error(format) naming the place.
+  explicit TokenizerPipeline(TokenizerJson file);
+
+  // Appends the ids of valid UTF-8, without special tokens around. `continued`: the text goes on from one that was cut.
+  void encode(std::string_view text, bool continued, BpeWorkspace& workspace, std::vector<int32_t>& ids) const;
+  // The same with a workspace of its own, or a new one when that is in use.
+  void encode(std::string_view text, std::vector<int32_t>& ids) const;
+
+  // Whether cutting a text between these two characters never changes its ids.
+  bool allows_cut(char32_t left, char32_t right) const;
+
+  // The content of a token as the decoder sees it; nothing when the id has none, or is special and `skip_special` is
+  // set.
+  std::optional<std::string_view> token(int32_t id, bool skip_special) const;
+  std::optional<int32_t> id(std::string_view token) const;
+
+  const PostProcessor& post_processor() const { return post_processor_; }
+  const DecoderPlan& decoder() const { return decoder_; }
+  int64_t vocab_size() const;
+  // Most bytes of words, and thus symbols, that `bytes` of text become.
+  int64_t word_bytes_bound(int64_t bytes) const;
+  int64_t memory_bytes() const;
+
+  std::optional<int32_t> bos_id, eos_id;
+
+ private:
+  void check_special_ids(const std::string& source) const;
+  static PreTokenizer read_pre_tokenizer(const Component& root);
+
+  TokenizerJson file_;
+  Normalizer normalizer_;
+  AddedTokens added_;
+  PreTokenizer pre_tokenizer_;
+  std::optional<Bpe> bpe_;
+  PostProcessor post_processor_;
+  DecoderPlan decoder_;
+  mutable std::mutex mutex_;
+  mutable BpeWorkspace workspace_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,70 @@
+// The pre-tokenizer of a tokenizer.json: splits a normalized text into the words that the model sees one by one.
+// ByteLevel, Split, Metaspace, Digits, Punctuation, WhitespaceSplit, Sequence.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/boundary.h"
+#include "tokenizer/component.h"
+
+namespace headroom {
+
+// A text to be split. `opens` says that it begins where the text to be encoded begins.
+struct PreTokenizerInput {
+  std::string_view text;
+  bool opens;
+};
+
+// Receives pieces one after the other.
+class WordSink {
+ public:
+  virtual void word(PreTokenizerInput piece) = 0;
+
+ protected:
+  ~WordSink() = default;
+};
+
+// One step. Immutable; may be used from several threads.
+class PreTokenizerStep {
+ public:
+  virtual ~PreTokenizerStep() = default;
+  // Gives the pieces of the input to `next`, in order; none is empty.
+  virtual void split(PreTokenizerInput input, WordSink& next) const = 0;
+  // Whether cutting at the boundary changes no piece; sets boundary.split when there is always an end of a piece, and
+  // replaces its characters by those in the pieces.
+  virtual bool allows_cut(Boundary& boundary) const = 0;
+  // At most this many bytes come out per byte.
+  virtual int64_t growth() const { return 1; }
+  virtual int64_t memory_bytes() const { return 0; }
+};
+
+// All steps in order.
+class PreTokenizer {
+ public:
+  // A pre-tokenizer that keeps the text whole.
+  PreTokenizer() = default;
+  // Throws Error(format) naming the place.
+  static PreTokenizer read(const Component& component);
+
+  void split(PreTokenizerInput input, WordSink& sink) const;
+  bool allows_cut(Boundary& boundary) const;
+
+  // Whether words are sequences of bytes: the last step is ByteLevel, whose symbols are then left to the model.
+  bool gives_bytes() const { return gives_bytes_; }
+  // Gives up that arrangement: words are in byte symbols.
+  void spell_bytes();
+
+  int64_t growth() const;
+  int64_t memory_bytes() const;
+
+ private:
+  void add(const Component& component, int depth);
+
+  std::vector<std::unique_ptr<PreTokenizerStep>> steps_;
+  bool gives_bytes_ = false;
+};
+
+}  // namespace headroom
