@@ -92,7 +92,7 @@ class Linear final : public Op {
   }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return linear_scratch(call, facts).total();
+    return matmul_scratch(linear_product(call), facts);
   }
   Work work(const OpCall& call) const override {
     return product_work(call, linear_shape(call.inputs[0], call.inputs[1], call.attrs));
@@ -172,7 +172,7 @@ class LinearDx final : public Op {
   }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return linear_dx_scratch(call, facts).total();
+    return matmul_scratch(linear_dx_product(call), facts);
   }
   Work work(const OpCall& call) const override {
     return product_work(call, linear_shape(call.inputs[0], call.inputs[1], call.attrs));
@@ -206,7 +206,7 @@ class LinearDw final : public Op {
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 2, true}}; }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return linear_dw_scratch(call, facts).total();
+    return matmul_scratch(linear_dw_product(call, true), facts);
   }
   Work work(const OpCall& call) const override {
     return product_work(call, linear_shape(call.inputs[0], call.inputs[2], call.attrs));

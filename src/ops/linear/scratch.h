@@ -1,31 +1,47 @@
-// What the kernels of a linear layer book in scratch; the same formulas size the plan and place the parts at run time.
+// The products behind a linear layer and the scratch their kernels book; the same functions size the plan and the
+// kernels.
 #pragma once
 
-#include "ops/cpu/onednn_scratch.h"
+#include "ops/cpu/matmul_scratch.h"
 #include "ops/linear/shape.h"
 
 namespace headroom {
 
-struct LinearScratch {
-  int64_t workspace = 0;  // of the library's primitive
-  int64_t total() const { return workspace; }
-};
-
-inline LinearScratch linear_scratch(const OpCall& call, const DeviceFacts& facts) {
+// y[rows, outs] = x w^T + bias + residual
+inline MatmulSpec linear_product(const OpCall& call) {
   const LinearShape shape = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
-  return {onednn_matmul_scratch({shape.rows, shape.outs, shape.ins}, call.inputs[0].dtype, facts)};
+  MatmulSpec spec;
+  spec.size = {shape.rows, shape.outs, shape.ins};
+  spec.operand = call.inputs[0].dtype;
+  spec.result = call.outputs[0].dtype;
+  spec.b_transposed = shape.out_in;
+  spec.bias = call.attrs.integer("bias") != 0;
+  spec.addend = call.attrs.integer("residual") != 0;
+  return spec;
 }
 
-inline LinearScratch linear_dx_scratch(const OpCall& call, const DeviceFacts& facts) {
+// dx[rows, ins] = dy w + addend
+inline MatmulSpec linear_dx_product(const OpCall& call) {
   const LinearShape shape = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
-  return {onednn_matmul_scratch({shape.rows, shape.ins, shape.outs}, call.inputs[0].dtype, facts)};
+  MatmulSpec spec;
+  spec.size = {shape.rows, shape.ins, shape.outs};
+  spec.operand = call.inputs[0].dtype;
+  spec.result = call.outputs[0].dtype;
+  spec.b_transposed = !shape.out_in;
+  spec.addend = call.attrs.integer("addend") != 0;
+  return spec;
 }
 
-inline LinearScratch linear_dw_scratch(const OpCall& call, const DeviceFacts& facts) {
+// acc += dy^T x, or x^T dy where w is stored [ins, outs]; `adds` is false on the trip that overwrites the accumulator.
+inline MatmulSpec linear_dw_product(const OpCall& call, bool adds) {
   const LinearShape shape = linear_shape(call.inputs[0], call.inputs[2], call.attrs);
-  const MatmulSize size =
+  MatmulSpec spec;
+  spec.size =
       shape.out_in ? MatmulSize{shape.outs, shape.ins, shape.rows} : MatmulSize{shape.ins, shape.outs, shape.rows};
-  return {onednn_matmul_scratch(size, call.inputs[0].dtype, facts)};
+  spec.operand = call.inputs[0].dtype;
+  spec.a_transposed = true;
+  spec.addend = adds;
+  return spec;
 }
 
 // One f32 row of partial sums per thread.

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "ir/op.h"
-#include "ops/cpu/onednn_scratch.h"
+#include "ops/cpu/matmul_scratch.h"
 #include "ops/linear/shape.h"
 
 namespace headroom {
@@ -31,11 +31,41 @@ inline LossShape loss_shape(const OpCall& call) {
           linear.out_in};
 }
 
+// The three products of a chunk of `rows` rows. dlogits lie in the storage of the logits, each row at the start of its
+// logits' row.
+inline MatmulSpec logits_product(const LossShape& s, DType dtype, int64_t rows) {
+  MatmulSpec spec;
+  spec.size = {rows, s.vocabulary, s.hidden};
+  spec.operand = dtype;
+  spec.b_transposed = s.out_in;
+  return spec;
+}
+
+inline MatmulSpec loss_dx_product(const LossShape& s, DType dtype, int64_t rows) {
+  MatmulSpec spec;
+  spec.size = {rows, s.hidden, s.vocabulary};
+  spec.operand = spec.result = dtype;
+  spec.a_stride = s.vocabulary * 4 / dtype_bytes(dtype);
+  spec.b_transposed = !s.out_in;
+  return spec;
+}
+
+// acc += dlogits^T x [vocabulary, hidden], or x^T dlogits where w is stored [hidden, vocabulary].
+inline MatmulSpec loss_dw_product(const LossShape& s, DType dtype, int64_t rows, bool adds) {
+  MatmulSpec spec;
+  spec.size = s.out_in ? MatmulSize{s.vocabulary, s.hidden, rows} : MatmulSize{s.hidden, s.vocabulary, rows};
+  spec.operand = dtype;
+  spec.a_transposed = true;
+  (s.out_in ? spec.a_stride : spec.b_stride) = s.vocabulary * 4 / dtype_bytes(dtype);
+  spec.addend = adds;
+  return spec;
+}
+
 // Parts of the scratch, in this order, each a multiple of 64 bytes.
 struct LossScratch {
   int64_t logits = 0;     // chunk * vocabulary f32; dlogits overwrite them
   int64_t losses = 0;     // one f64 per row of a chunk
-  int64_t workspace = 0;  // of the library's largest product
+  int64_t workspace = 0;  // of the largest product
   int64_t total() const { return logits + losses + workspace; }
 };
 
@@ -44,15 +74,16 @@ inline int64_t to_lines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 inline LossScratch loss_scratch(const OpCall& call, const DeviceFacts& facts, bool gradient) {
   const LossShape s = loss_shape(call);
   const DType dtype = call.inputs[0].dtype;
-  LossScratch scratch{to_lines(s.chunk * s.vocabulary * 4), to_lines(s.chunk * 8), 0};
-  scratch.workspace = onednn_matmul_scratch({s.chunk, s.vocabulary, s.hidden}, dtype, facts);
-  if (!gradient) return scratch;
-  const int64_t dx = onednn_matmul_scratch({s.chunk, s.hidden, s.vocabulary}, dtype, facts);
-  const MatmulSize size =
-      s.out_in ? MatmulSize{s.vocabulary, s.hidden, s.chunk} : MatmulSize{s.hidden, s.vocabulary, s.chunk};
   const bool trains = call.attrs.integer("train_weight") != 0;
-  const int64_t dw = trains ? onednn_matmul_scratch(size, dtype, facts) : 0;
-  scratch.workspace = std::max({scratch.workspace, dx, dw});
+  LossScratch scratch{to_lines(s.chunk * s.vocabulary * 4), to_lines(s.chunk * 8), 0};
+  // The last chunk may be shorter, and its products cut otherwise.
+  for (int64_t rows : {s.chunk, s.rows % s.chunk == 0 ? s.chunk : s.rows % s.chunk}) {
+    scratch.workspace = std::max(scratch.workspace, matmul_scratch(logits_product(s, dtype, rows), facts));
+    if (!gradient) continue;
+    scratch.workspace = std::max(scratch.workspace, matmul_scratch(loss_dx_product(s, dtype, rows), facts));
+    if (trains)
+      scratch.workspace = std::max(scratch.workspace, matmul_scratch(loss_dw_product(s, dtype, rows, true), facts));
+  }
   return scratch;
 }
 

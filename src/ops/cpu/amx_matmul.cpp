@@ -1,0 +1,249 @@
+// bf16 products on AMX tiles: 32 x 32 results in four tiles, two of A and two of B per 32 steps of the depth.
+#include <cstring>
+
+#include "ops/cpu/blocked_matmul.h"
+
+#if defined(__x86_64__) && defined(__linux__)
+// g++ 12 takes the deliberately undefined operands inside its AVX-512 intrinsics for uses of uninitialised values.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define HEADROOM_AMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16")))
+
+namespace headroom {
+namespace {
+
+constexpr int64_t kTileBytes = 1024;            // 16 rows of 64 bytes
+constexpr int64_t kStepBytes = 2 * kTileBytes;  // two tiles per 32 steps of the depth
+
+// The layout of the LDTILECFG operand (Intel SDM, vol. 1, ch. 18).
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+};
+
+constexpr TileConfig eight_full_tiles() {
+  TileConfig config;
+  for (int tile = 0; tile < 8; ++tile) {
+    config.row_bytes[tile] = 64;
+    config.rows[tile] = 16;
+  }
+  return config;
+}
+
+// A constant in memory: the intrinsic's operand names its first bytes only, stores to a local would be dropped.
+constexpr TileConfig kTileConfig = eight_full_tiles();
+
+HEADROOM_AMX void enter_tiles() { _tile_loadconfig(&kTileConfig); }
+
+HEADROOM_AMX void leave_tiles() { _tile_release(); }
+
+// Transposes 16 x 16 dwords in registers.
+HEADROOM_AMX inline void transpose_dwords(__m512i (&r)[16]) {
+  __m512i t[16];
+  for (int i = 0; i < 8; ++i) {
+    t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
+    t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
+    r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
+    r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
+    r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
+  }
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
+    t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+    t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
+  }
+  for (int i = 0; i < 4; ++i) {
+    r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
+    r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
+    r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
+    r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
+  }
+}
+
+HEADROOM_AMX inline __mmask32 first_words(int64_t count) {
+  return count >= 32 ? ~__mmask32{0} : count <= 0 ? __mmask32{0} : (__mmask32{1} << count) - 1;
+}
+
+// The rows of memory are lanes: 16 of them, 32 steps from `step`.
+HEADROOM_AMX inline void load_lanes(const PackCall& call, int64_t first_lane, int64_t step, __m512i (&r)[16]) {
+  const uint16_t* base =
+      static_cast<const uint16_t*>(call.from) + (call.lane + first_lane) * call.stride + call.step + step;
+  const __mmask32 mask = first_words(call.depth - step);
+  for (int64_t i = 0; i < 16; ++i)
+    r[i] =
+        first_lane + i < call.lanes ? _mm512_maskz_loadu_epi16(mask, base + i * call.stride) : _mm512_setzero_si512();
+}
+
+// The rows of memory are steps: 16 pairs of them, 32 lanes, as dwords that pair two steps of a lane. low[p] has lanes
+// 0-3, 8-11, 16-19, 24-27 of pair p, high[p] the others.
+HEADROOM_AMX inline void load_pairs(const PackCall& call, int64_t step, __m512i (&low)[16], __m512i (&high)[16]) {
+  const uint16_t* base = static_cast<const uint16_t*>(call.from) + (call.step + step) * call.stride + call.lane;
+  const __mmask32 mask = first_words(call.lanes);
+  for (int64_t p = 0; p < 16; ++p) {
+    const int64_t left = call.depth - step - 2 * p;
+    const __m512i even = _mm512_maskz_loadu_epi16(left > 0 ? mask : 0, base + 2 * p * call.stride);
+    const __m512i odd = _mm512_maskz_loadu_epi16(left > 1 ? mask : 0, base + (2 * p + 1) * call.stride);
+    low[p] = _mm512_unpacklo_epi16(even, odd);
+    high[p] = _mm512_unpackhi_epi16(even, odd);
+  }
+}
+
+HEADROOM_AMX inline void store_tile(const __m512i (&r)[16], std::byte* to) {
+  for (int i = 0; i < 16; ++i) _mm512_store_si512(to + 64 * i, r[i]);
+}
+
+// Two tiles of A: 32 rows of 32 consecutive steps.
+HEADROOM_AMX void pack_a(const PackCall& call) {
+  __m512i low[16], high[16];
+  std::byte* to = call.to;
+  for (int64_t step = 0; step < call.depth; step += 32, to += kStepBytes) {
+    if (call.depth_major) {
+      load_pairs(call, step, low, high);
+      transpose_dwords(low);
+      transpose_dwords(high);
+      for (int lane = 0; lane < 16; ++lane) {
+        const int row = lane / 4 * 8 + lane % 4;
+        _mm512_store_si512(to + 64 * row, low[lane]);
+        _mm512_store_si512(to + 64 * (row + 4), high[lane]);
+      }
+    } else {
+      load_lanes(call, 0, step, low);
+      store_tile(low, to);
+      load_lanes(call, 16, step, high);
+      store_tile(high, to + kTileBytes);
+    }
+  }
+}
+
+// Two tiles of B: 16 rows, each a pair of steps for 16 columns.
+HEADROOM_AMX void pack_b(const PackCall& call) {
+  __m512i low[16], high[16];
+  const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
+  const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+  std::byte* to = call.to;
+  for (int64_t step = 0; step < call.depth; step += 32, to += kStepBytes) {
+    if (call.depth_major) {
+      load_pairs(call, step, low, high);
+      for (int p = 0; p < 16; ++p) {
+        _mm512_store_si512(to + 64 * p, _mm512_permutex2var_epi64(low[p], first, high[p]));
+        _mm512_store_si512(to + kTileBytes + 64 * p, _mm512_permutex2var_epi64(low[p], second, high[p]));
+      }
+    } else {
+      load_lanes(call, 0, step, low);
+      transpose_dwords(low);
+      store_tile(low, to);
+      load_lanes(call, 16, step, high);
+      transpose_dwords(high);
+      store_tile(high, to + kTileBytes);
+    }
+  }
+}
+
+HEADROOM_AMX void multiply_tile(const TileCall& call) {
+  if (call.init) {
+    const int64_t stride = call.init_stride * 4;
+    _tile_loadd(0, call.init, stride);
+    _tile_loadd(1, call.init + 16, stride);
+    _tile_loadd(2, call.init + 16 * call.init_stride, stride);
+    _tile_loadd(3, call.init + 16 * call.init_stride + 16, stride);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  const int64_t a_stride = call.a_stride ? call.a_stride : 64;
+  const int64_t a_step = call.a_stride ? 64 : kStepBytes;
+  const std::byte* a = call.a;
+  const std::byte* below = a + 16 * a_stride;
+  const std::byte* b = call.b;
+  for (int64_t step = 0; step < call.depth; step += 32) {
+    _tile_loadd(6, b, 64);
+    _tile_loadd(4, a, a_stride);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, b + kTileBytes, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, below, a_stride);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+    a += a_step;
+    below += a_step;
+    b += kStepBytes;
+  }
+  const int64_t stride = call.out_stride * 4;
+  _tile_stored(0, call.out, stride);
+  _tile_stored(1, call.out + 16, stride);
+  _tile_stored(2, call.out + 16 * call.out_stride, stride);
+  _tile_stored(3, call.out + 16 * call.out_stride + 16, stride);
+}
+
+HEADROOM_AMX inline __m512 widen(__m256i bits) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+
+// 16 sums of a row, with bias and addend.
+HEADROOM_AMX inline __m512 finished(const FinishCall& call, int64_t row, int64_t col, __mmask16 mask) {
+  __m512 sum = _mm512_maskz_loadu_ps(mask, call.sum + row * call.sum_stride + col);
+  if (call.bias) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, call.bias + col));
+  if (!call.addend) return sum;
+  const int64_t at = row * call.c_stride + col;
+  if (call.dtype == DType::f32)
+    return _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, static_cast<const float*>(call.addend) + at));
+  return _mm512_add_ps(sum, widen(_mm256_maskz_loadu_epi16(mask, static_cast<const uint16_t*>(call.addend) + at)));
+}
+
+HEADROOM_AMX void finish_tile(const FinishCall& call) {
+  const __mmask32 mask = first_words(call.cols);
+  const __mmask16 low = static_cast<__mmask16>(mask), high = static_cast<__mmask16>(mask >> 16);
+  for (int64_t row = 0; row < call.rows; ++row) {
+    const __m512 left = finished(call, row, 0, low), right = finished(call, row, 16, high);
+    const int64_t at = row * call.c_stride;
+    if (call.dtype == DType::f32) {
+      _mm512_mask_storeu_ps(static_cast<float*>(call.c) + at, low, left);
+      _mm512_mask_storeu_ps(static_cast<float*>(call.c) + at + 16, high, right);
+    } else {
+      _mm512_mask_storeu_epi16(static_cast<uint16_t*>(call.c) + at, mask, (__m512i)_mm512_cvtne2ps_pbh(right, left));
+    }
+  }
+}
+
+// Linux hands out the tile registers on request (arch_prctl, ARCH_REQ_XCOMP_PERM of XTILEDATA).
+bool tiles_permitted() {
+  static const bool permitted = syscall(SYS_arch_prctl, 0x1023, 18) == 0;
+  return permitted;
+}
+
+}  // namespace
+
+MatmulOffer make_amx_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
+  if (facts.isa < 514) return {nullptr, "the machine has no AMX"};
+  if (spec.operand != DType::bf16) return {nullptr, "operands are not bf16"};
+  if (!tiles_permitted()) return {nullptr, "the kernel does not permit AMX"};
+  return make_blocked_matmul(spec, {kAmxTile, pack_a, pack_b, multiply_tile, finish_tile, enter_tiles, leave_tiles},
+                             facts, booked);
+}
+
+}  // namespace headroom
+
+#else
+
+namespace headroom {
+MatmulOffer make_amx_matmul(const MatmulSpec&, const DeviceFacts&, int64_t) {
+  return {nullptr, "the machine has no AMX"};
+}
+}  // namespace headroom
+
+#endif

@@ -1,0 +1,181 @@
+#include "ops/cpu/blocked_matmul.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/threads.h"
+
+namespace headroom {
+namespace {
+
+// The rows and columns of one cell of the grid, in tiles.
+struct Range {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+Range piece(int64_t index, int64_t size, int64_t count) {
+  return {std::min(count, index * size), std::min(count, (index + 1) * size)};
+}
+
+class BlockedMatmul final : public Matmul {
+ public:
+  BlockedMatmul(const MatmulSpec& spec, const TileKernel& kernel, const MatmulBlocks& blocks)
+      : spec_(spec), kernel_(kernel), tile_(kernel.traits), blocks_(blocks) {
+    if (spec_.c_stride == 0) spec_.c_stride = spec_.size.cols;
+    if (spec_.b_stride == 0) spec_.b_stride = spec_.b_transposed ? spec_.size.depth : spec_.size.cols;
+    if (spec_.a_stride == 0) spec_.a_stride = spec_.a_transposed ? spec_.size.rows : spec_.size.depth;
+  }
+
+  int64_t scratch_bytes() const override { return blocks_.total_bytes(); }
+
+  void run(const MatmulArguments& arguments) const override {
+    parallel_for(blocks_.grid_rows * blocks_.grid_cols, 1, [&](int64_t begin, int64_t end, int) {
+      if (kernel_.enter) kernel_.enter();
+      for (int64_t cell = begin; cell < end; ++cell) run_cell(arguments, cell);
+      if (kernel_.leave) kernel_.leave();
+    });
+  }
+
+ private:
+  // Where a cell stands: the block of B that is packed, the strip of A at hand.
+  struct Place {
+    const MatmulArguments* arguments = nullptr;
+    std::byte* packed_a = nullptr;
+    std::byte* packed_b = nullptr;
+    float* sums = nullptr;
+    Range rows, cols;         // tiles of the current block
+    int64_t depth_begin = 0;  // of the current block
+    int64_t depth = 0;
+    bool first = false, last = false;  // block of the depth
+    const std::byte* a = nullptr;
+    int64_t a_stride = 0;
+  };
+
+  bool keeps_sums() const { return spec_.result != DType::f32 && blocks_.depth_block < spec_.size.depth; }
+
+  void run_cell(const MatmulArguments& arguments, int64_t cell) const {
+    Place place;
+    place.arguments = &arguments;
+    place.packed_a = arguments.scratch + cell * blocks_.cell_bytes();
+    place.packed_b = place.packed_a + blocks_.a_bytes;
+    place.sums = reinterpret_cast<float*>(place.packed_b + blocks_.b_bytes);
+    const Range rows = piece(cell / blocks_.grid_cols, blocks_.cell_rows, blocks_.row_tiles);
+    const Range cols = piece(cell % blocks_.grid_cols, blocks_.cell_cols, blocks_.col_tiles);
+    for (int64_t row = rows.begin; row < rows.end; row += blocks_.row_block)
+      for (int64_t col = cols.begin; col < cols.end; col += blocks_.col_block) {
+        place.rows = {row, std::min(rows.end, row + blocks_.row_block)};
+        place.cols = {col, std::min(cols.end, col + blocks_.col_block)};
+        for (int64_t step = 0; step < spec_.size.depth; step += blocks_.depth_block) {
+          place.depth_begin = step;
+          place.depth = std::min(blocks_.depth_block, spec_.size.depth - step);
+          place.first = step == 0;
+          place.last = step + place.depth == spec_.size.depth;
+          run_block(place);
+        }
+      }
+  }
+
+  void run_block(Place& place) const {
+    const int64_t strip = packed_depth(place.depth) * tile_.cols * tile_.element_bytes;
+    for (int64_t col = place.cols.begin; col < place.cols.end; ++col)
+      kernel_.pack_b({place.arguments->b, spec_.operand, spec_.b_stride, !spec_.b_transposed, col * tile_.cols,
+                      lanes(col, tile_.cols, spec_.size.cols), place.depth_begin, place.depth,
+                      place.packed_b + (col - place.cols.begin) * strip});
+    for (int64_t row = place.rows.begin; row < place.rows.end; ++row) {
+      take_strip(place, row);
+      for (int64_t step = 0; step < place.depth; step += blocks_.depth_step)
+        for (int64_t col = place.cols.begin; col < place.cols.end; ++col)
+          run_tile(place, row, col, step, place.packed_b + (col - place.cols.begin) * strip);
+    }
+  }
+
+  // Reads the strip of A in place when the kernel can, else packs it.
+  void take_strip(Place& place, int64_t row) const {
+    const int64_t valid = lanes(row, tile_.rows, spec_.size.rows);
+    const bool whole = valid == tile_.rows && place.depth % tile_.depth_unit == 0;
+    if (tile_.reads_a_in_place && !spec_.a_transposed && whole) {
+      place.a = static_cast<const std::byte*>(place.arguments->a) +
+                (row * tile_.rows * spec_.a_stride + place.depth_begin) * tile_.element_bytes;
+      place.a_stride = spec_.a_stride * tile_.element_bytes;
+      return;
+    }
+    kernel_.pack_a({place.arguments->a, spec_.operand, spec_.a_stride, spec_.a_transposed, row * tile_.rows, valid,
+                    place.depth_begin, place.depth, place.packed_a});
+    place.a = place.packed_a;
+    place.a_stride = 0;
+  }
+
+  void run_tile(const Place& place, int64_t row, int64_t col, int64_t step, const std::byte* strip_b) const {
+    const int64_t depth = std::min(blocks_.depth_step, place.depth - step);
+    const int64_t offset = row * tile_.rows * spec_.c_stride + col * tile_.cols;
+    const int64_t rows = lanes(row, tile_.rows, spec_.size.rows), cols = lanes(col, tile_.cols, spec_.size.cols);
+    const bool direct = spec_.result == DType::f32 && rows == tile_.rows && cols == tile_.cols;
+    TileCall call;
+    call.a = place.a + step * (place.a_stride ? 1 : tile_.rows) * tile_.element_bytes;
+    call.a_stride = place.a_stride;
+    call.b = strip_b + step * tile_.cols * tile_.element_bytes;
+    call.depth = packed_depth(depth);
+    if (direct) {
+      call.out = static_cast<float*>(place.arguments->c) + offset;
+      call.out_stride = call.init_stride = spec_.c_stride;
+      const float* addend = spec_.addend ? static_cast<const float*>(place.arguments->addend) + offset : nullptr;
+      call.init = place.first && step == 0 ? addend : call.out;
+    } else {
+      const int64_t kept = keeps_sums() ? row - place.rows.begin : 0;
+      call.out = place.sums + (kept * blocks_.col_block + col - place.cols.begin) * tile_.rows * tile_.cols;
+      call.out_stride = call.init_stride = tile_.cols;
+      call.init = step > 0 || (keeps_sums() && !place.first) ? call.out : nullptr;
+    }
+    if (step + depth == place.depth) prefetch_c(place, row, col + 1);
+    kernel_.tile(call);
+    if (step + depth < place.depth) return;
+    if (direct ? place.last && spec_.bias : place.last || !keeps_sums())
+      finish(place, call, offset, col, rows, cols, direct);
+  }
+
+  // Asks for the lines of C that the next tile of the row writes, while this one is computed.
+  void prefetch_c(const Place& place, int64_t row, int64_t col) const {
+    if (col >= place.cols.end) return;
+    const int64_t width = dtype_bytes(spec_.result);
+    const int64_t bytes = lanes(col, tile_.cols, spec_.size.cols) * width;
+    const std::byte* line = static_cast<const std::byte*>(place.arguments->c) +
+                            (row * tile_.rows * spec_.c_stride + col * tile_.cols) * width;
+    for (int64_t i = lanes(row, tile_.rows, spec_.size.rows); i > 0; --i, line += spec_.c_stride * width)
+      for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(line + at, 1);
+  }
+
+  // Writes the sums of a tile to C. f32 tiles at the edge are written after each block of the depth, onto the last.
+  void finish(const Place& place, const TileCall& tile, int64_t offset, int64_t col, int64_t rows, int64_t cols,
+              bool direct) const {
+    const int64_t bytes = offset * dtype_bytes(spec_.result);
+    std::byte* c = static_cast<std::byte*>(place.arguments->c) + bytes;
+    const std::byte* addend = nullptr;
+    if (!direct && spec_.result == DType::f32 && !place.first)
+      addend = c;
+    else if (!direct && spec_.addend)
+      addend = static_cast<const std::byte*>(place.arguments->addend) + bytes;
+    const float* bias = spec_.bias && place.last ? place.arguments->bias + col * tile_.cols : nullptr;
+    kernel_.finish({tile.out, tile.out_stride, c, addend, spec_.c_stride, spec_.result, bias, rows, cols});
+  }
+
+  int64_t packed_depth(int64_t depth) const { return matmul_blocks::round_up(depth, tile_.depth_unit); }
+  static int64_t lanes(int64_t tile, int64_t size, int64_t count) { return std::min(size, count - tile * size); }
+
+  MatmulSpec spec_;
+  TileKernel kernel_;
+  TileTraits tile_;
+  MatmulBlocks blocks_;
+};
+
+}  // namespace
+
+MatmulOffer make_blocked_matmul(const MatmulSpec& spec, const TileKernel& kernel, const DeviceFacts& facts,
+                                int64_t booked) {
+  const MatmulBlocks blocks = cut_matmul(spec, kernel.traits, facts.threads);
+  if (blocks.total_bytes() > booked)
+    return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", blocks.total_bytes(), booked)};
+  return {std::make_unique<BlockedMatmul>(spec, kernel, blocks), {}};
+}
+
+}  // namespace headroom

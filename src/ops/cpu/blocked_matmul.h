@@ -1,0 +1,65 @@
+// The loops around a register-tile kernel: operands are packed in blocks that stay in the second-level cache, a strip
+// of A in the first; sums are kept in f32 until the last step of the depth. After Goto and van de Geijn, "Anatomy of
+// high-performance matrix multiplication" (2008).
+#pragma once
+
+#include "ops/cpu/matmul.h"
+
+namespace headroom {
+
+// One strip of A or B to pack: `lanes` rows of A or columns of B from `lane`, `depth` steps from `step`; lanes and
+// steps beyond those are filled with zeros up to the tile's size. `transposed`: memory holds [depth, lanes], else
+// [lanes, depth].
+struct PackCall {
+  const void* from = nullptr;
+  DType dtype = DType::f32;
+  int64_t stride = 0;  // elements between rows of memory
+  bool depth_major = false;
+  int64_t lane = 0;
+  int64_t lanes = 0;
+  int64_t step = 0;
+  int64_t depth = 0;
+  std::byte* to = nullptr;
+};
+
+// out[tile] = (init or 0) + a b over `depth` packed steps.
+struct TileCall {
+  const std::byte* a = nullptr;
+  int64_t a_stride = 0;  // bytes between rows when A is read in place, 0 when packed
+  const std::byte* b = nullptr;
+  int64_t depth = 0;
+  const float* init = nullptr;  // nullptr: zero
+  int64_t init_stride = 0;
+  float* out = nullptr;
+  int64_t out_stride = 0;
+};
+
+// c = sum [+ bias] [+ addend] for a tile of rows x cols, rounded to c's dtype.
+struct FinishCall {
+  const float* sum = nullptr;
+  int64_t sum_stride = 0;
+  void* c = nullptr;
+  const void* addend = nullptr;
+  int64_t c_stride = 0;  // of c and addend, in elements
+  DType dtype = DType::f32;
+  const float* bias = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+};
+
+// What an instruction set contributes.
+struct TileKernel {
+  TileTraits traits;
+  void (*pack_a)(const PackCall&) = nullptr;
+  void (*pack_b)(const PackCall&) = nullptr;
+  void (*tile)(const TileCall&) = nullptr;
+  void (*finish)(const FinishCall&) = nullptr;
+  void (*enter)() = nullptr;  // once per thread before the first tile
+  void (*leave)() = nullptr;
+};
+
+// Refuses when more than `booked` bytes of scratch are needed.
+MatmulOffer make_blocked_matmul(const MatmulSpec& spec, const TileKernel& kernel, const DeviceFacts& facts,
+                                int64_t booked);
+
+}  // namespace headroom

@@ -1,0 +1,51 @@
+// Matrix products behind linear layers and the loss: one interface, three implementations (AMX, oneDNN, Highway).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "ir/op.h"
+#include "ops/cpu/matmul_scratch.h"
+
+namespace headroom {
+
+struct MatmulArguments {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* c = nullptr;
+  const float* bias = nullptr;
+  const void* addend = nullptr;
+  std::byte* scratch = nullptr;  // scratch_bytes(), 64-byte aligned
+};
+
+// A prepared product. Repeated runs give the same bits.
+class Matmul {
+ public:
+  virtual ~Matmul() = default;
+  virtual int64_t scratch_bytes() const = 0;
+  // Runs on the thread team of base/threads.h. One run at a time per object.
+  virtual void run(const MatmulArguments& arguments) const = 0;
+};
+
+// A product, or the reason why the implementation refuses it.
+struct MatmulOffer {
+  std::unique_ptr<Matmul> matmul;
+  std::string refusal;
+};
+
+// Prepares a product that needs no more than `booked` bytes of scratch.
+using MatmulMaker = MatmulOffer (*)(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
+
+// Tile instructions of our own: bf16 on AMX machines.
+MatmulOffer make_amx_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
+// oneDNN's matmul: f32 and bf16 from AVX-512 on.
+MatmulOffer make_onednn_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
+// Highway, f32 inside; bf16 operands are converted tile by tile. From AVX2 on.
+MatmulOffer make_simd_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
+// Plain loops, everywhere.
+MatmulOffer make_reference_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
+
+}  // namespace headroom

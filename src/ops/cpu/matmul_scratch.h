@@ -1,0 +1,124 @@
+// Plan-time booking of scratch for matrix products: formulas only, so that planning needs no library.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "ir/op.h"
+
+namespace headroom {
+
+// One product C[rows, cols] = A[rows, depth] B[depth, cols].
+struct MatmulSize {
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t depth = 0;
+};
+
+// C[rows, cols] = A B [+ bias] [+ addend], sums in f32, one rounding at the end.
+struct MatmulSpec {
+  MatmulSize size;
+  DType operand = DType::f32;  // of A and B: f32 or bf16
+  DType result = DType::f32;   // of C and the addend: f32, or bf16 from bf16 operands
+  bool a_transposed = false;   // A is stored [depth, rows]
+  bool b_transposed = false;   // B is stored [cols, depth]
+  int64_t c_stride = 0;        // elements between rows of C and of the addend; 0: cols
+  int64_t a_stride = 0;        // elements between stored rows of A; 0: dense
+  int64_t b_stride = 0;        // the same for B
+  bool bias = false;           // f32 [cols]
+  bool addend = false;         // added to the product; may be C itself, with the same bits as when it is not
+};
+
+// The tile a kernel computes in registers, and the form of its packed operands.
+struct TileTraits {
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t depth_unit = 1;     // packed depth is a multiple of this
+  int64_t element_bytes = 4;  // of packed operands
+  bool reads_a_in_place = false;
+};
+
+constexpr TileTraits kAmxTile{32, 32, 32, 2, true};
+constexpr TileTraits kSimdTile{12, 32, 1, 4, false};
+
+// How a blocked product is cut; counts are in tiles (rows, cols) or steps (depth).
+struct MatmulBlocks {
+  int64_t row_tiles = 0, col_tiles = 0;             // of the whole product
+  int64_t grid_rows = 1, grid_cols = 1;             // cells that run in parallel
+  int64_t cell_rows = 0, cell_cols = 0;             // tiles per cell
+  int64_t row_block = 0, col_block = 0;             // tiles
+  int64_t depth_block = 0, depth_step = 0;          // steps
+  int64_t a_bytes = 0, b_bytes = 0, sum_bytes = 0;  // scratch of one cell
+  int64_t cell_bytes() const { return a_bytes + b_bytes + sum_bytes; }
+  int64_t total_bytes() const { return grid_rows * grid_cols * cell_bytes(); }
+};
+
+namespace matmul_blocks {
+
+constexpr int64_t kPackedBytes = int64_t{1} << 20;  // block of B: half of a second-level cache
+constexpr int64_t kSumBytes = int64_t{1} << 20;     // sums kept between blocks of the depth
+constexpr int64_t kDepthStep = 320;                 // a strip of A stays in the first-level cache
+
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t round_up(int64_t a, int64_t unit) { return ceil_div(a, unit) * unit; }
+// The size of the pieces when `count` is cut evenly into pieces of at most `most`.
+inline int64_t even_piece(int64_t count, int64_t most) {
+  return ceil_div(count, ceil_div(count, std::max<int64_t>(1, most)));
+}
+
+// Cuts the tiles among the threads: tiles of the slowest cell, and the strips that it packs (a strip of B costs about
+// two tiles, one of A half a tile, or three when transposed).
+inline void choose_grid(MatmulBlocks& blocks, int threads, bool a_transposed) {
+  double least = -1;
+  for (int64_t cols = 1; cols <= threads; ++cols) {
+    const int64_t rows = threads / cols;
+    const int64_t cell_rows = ceil_div(blocks.row_tiles, rows), cell_cols = ceil_div(blocks.col_tiles, cols);
+    const double cost = static_cast<double>(cell_rows * cell_cols) + 2.0 * static_cast<double>(cell_cols) +
+                        (a_transposed ? 3.0 : 0.5) * static_cast<double>(cell_rows);
+    if (least >= 0 && cost > least) continue;
+    least = cost;
+    blocks.cell_rows = cell_rows;
+    blocks.cell_cols = cell_cols;
+  }
+  blocks.grid_rows = ceil_div(blocks.row_tiles, blocks.cell_rows);
+  blocks.grid_cols = ceil_div(blocks.col_tiles, blocks.cell_cols);
+}
+
+}  // namespace matmul_blocks
+
+// Pure function of its arguments: the plan books what the kernel later uses.
+inline MatmulBlocks cut_matmul(const MatmulSpec& spec, const TileTraits& tile, int threads) {
+  using namespace matmul_blocks;
+  const MatmulSize& size = spec.size;
+  MatmulBlocks blocks;
+  blocks.row_tiles = std::max<int64_t>(1, ceil_div(size.rows, tile.rows));
+  blocks.col_tiles = std::max<int64_t>(1, ceil_div(size.cols, tile.cols));
+  choose_grid(blocks, std::max(1, threads), spec.a_transposed);
+  const int64_t depth = round_up(std::max<int64_t>(1, size.depth), tile.depth_unit);
+  blocks.depth_block = round_up(even_piece(depth, spec.a_transposed ? 1024 : 2048), tile.depth_unit);
+  blocks.depth_step = round_up(even_piece(blocks.depth_block, kDepthStep), tile.depth_unit);
+  const int64_t strip = blocks.depth_block * tile.cols * tile.element_bytes;
+  blocks.col_block = even_piece(blocks.cell_cols, kPackedBytes / strip);
+  blocks.row_block = blocks.cell_rows;
+  int64_t kept_rows = 1;
+  if (spec.result != DType::f32 && blocks.depth_block < depth) {
+    const int64_t row_bytes = blocks.col_block * tile.cols * tile.rows * 4;
+    kept_rows = blocks.row_block = even_piece(blocks.cell_rows, kSumBytes / row_bytes);
+  }
+  blocks.a_bytes = round_up(tile.rows * blocks.depth_block * tile.element_bytes, 64);
+  blocks.b_bytes = blocks.col_block * strip;
+  blocks.sum_bytes = kept_rows * blocks.col_block * tile.cols * tile.rows * 4;
+  return blocks;
+}
+
+// Bytes booked for one product: what the kernels of our own need. oneDNN's workspace is about as large; where it is
+// larger, oneDNN refuses. `facts.gemm_workspace_cap`, when set, replaces the formula.
+inline int64_t matmul_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
+  if (facts.gemm_workspace_cap > 0) return facts.gemm_workspace_cap;
+  if (facts.isa == 0) return 0;
+  const int64_t simd = cut_matmul(spec, kSimdTile, facts.threads).total_bytes();
+  const bool tiles = facts.isa >= 514 && spec.operand == DType::bf16;
+  return tiles ? std::max(simd, cut_matmul(spec, kAmxTile, facts.threads).total_bytes()) : simd;
+}
+
+}  // namespace headroom

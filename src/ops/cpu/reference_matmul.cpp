@@ -1,0 +1,57 @@
+// Products by plain loops: every type and layout, no scratch.
+#include "base/bfloat16.h"
+#include "base/threads.h"
+#include "ops/cpu/matmul.h"
+
+namespace headroom {
+namespace {
+
+template <typename T, typename R>
+class ReferenceMatmul final : public Matmul {
+ public:
+  explicit ReferenceMatmul(const MatmulSpec& spec) : spec_(spec) {
+    const auto [rows, cols, depth] = spec.size;
+    const int64_t a = spec.a_stride ? spec.a_stride : spec.a_transposed ? rows : depth;
+    a_row_ = spec.a_transposed ? 1 : a;
+    a_step_ = spec.a_transposed ? a : 1;
+    const int64_t b = spec.b_stride ? spec.b_stride : spec.b_transposed ? depth : cols;
+    b_col_ = spec.b_transposed ? b : 1;
+    b_step_ = spec.b_transposed ? 1 : b;
+    c_row_ = spec.c_stride ? spec.c_stride : cols;
+  }
+
+  int64_t scratch_bytes() const override { return 0; }
+
+  void run(const MatmulArguments& arguments) const override {
+    parallel_for(spec_.size.rows, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t row = begin; row < end; ++row)
+        for (int64_t col = 0; col < spec_.size.cols; ++col) run_element(arguments, row, col);
+    });
+  }
+
+ private:
+  void run_element(const MatmulArguments& arguments, int64_t row, int64_t col) const {
+    const T* a = static_cast<const T*>(arguments.a) + row * a_row_;
+    const T* b = static_cast<const T*>(arguments.b) + col * b_col_;
+    float sum = 0;
+    for (int64_t step = 0; step < spec_.size.depth; ++step)
+      sum += static_cast<float>(a[step * a_step_]) * static_cast<float>(b[step * b_step_]);
+    if (spec_.bias) sum += arguments.bias[col];
+    const int64_t at = row * c_row_ + col;
+    if (spec_.addend) sum += static_cast<float>(static_cast<const R*>(arguments.addend)[at]);
+    static_cast<R*>(arguments.c)[at] = static_cast<R>(sum);
+  }
+
+  MatmulSpec spec_;
+  int64_t a_row_, a_step_, b_col_, b_step_, c_row_;  // elements
+};
+
+}  // namespace
+
+MatmulOffer make_reference_matmul(const MatmulSpec& spec, const DeviceFacts&, int64_t) {
+  if (spec.operand == DType::f32) return {std::make_unique<ReferenceMatmul<float, float>>(spec), {}};
+  if (spec.result == DType::f32) return {std::make_unique<ReferenceMatmul<bfloat16, float>>(spec), {}};
+  return {std::make_unique<ReferenceMatmul<bfloat16, bfloat16>>(spec), {}};
+}
+
+}  // namespace headroom

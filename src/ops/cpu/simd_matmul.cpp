@@ -1,0 +1,123 @@
+// Products in f32 arithmetic for every vector width: a 12 x 32 result in sub-tiles of the registers at hand. bf16
+// operands become f32 while they are packed.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/cpu/simd_matmul.cpp"
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
+#include "hwy/foreach_target.h"
+// After foreach_target.h, which includes this file once per target.
+#include "base/bfloat16.h"
+#include "hwy/highway.h"
+#include "ops/cpu/blocked_matmul.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headroom {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Packs lanes side by side, step after step, `width` lanes wide.
+template <typename T, int64_t width>
+void pack(const PackCall& call) {
+  float* to = reinterpret_cast<float*>(call.to);
+  const T* from = static_cast<const T*>(call.from);
+  if (call.depth_major) {
+    for (int64_t step = 0; step < call.depth; ++step) {
+      const T* row = from + (call.step + step) * call.stride + call.lane;
+      for (int64_t lane = 0; lane < call.lanes; ++lane) to[step * width + lane] = static_cast<float>(row[lane]);
+      for (int64_t lane = call.lanes; lane < width; ++lane) to[step * width + lane] = 0;
+    }
+    return;
+  }
+  constexpr int64_t kSteps = 16;  // of a lane at a time: the written lines stay in cache
+  for (int64_t begin = 0; begin < call.depth; begin += kSteps) {
+    const int64_t end = std::min(call.depth, begin + kSteps);
+    for (int64_t lane = 0; lane < width; ++lane) {
+      const T* row = from + (call.lane + lane) * call.stride + call.step;
+      for (int64_t step = begin; step < end; ++step)
+        to[step * width + lane] = lane < call.lanes ? static_cast<float>(row[step]) : 0.0f;
+    }
+  }
+}
+
+template <int64_t width>
+void pack_any(const PackCall& call) {
+  if (call.dtype == DType::bf16)
+    pack<bfloat16, width>(call);
+  else
+    pack<float, width>(call);
+}
+
+// Accumulators that fit the register file: half the rows where there are 16 registers.
+constexpr int kSubRows = HWY_TARGET == HWY_AVX3 ? 12 : 6;
+
+HWY_INLINE void multiply_sub_tile(const TileCall& call, int64_t row, int64_t col) {
+  const hn::CappedTag<float, 16> d;
+  constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
+  hn::Vec<decltype(d)> sums[kSubRows][2];
+  for (int i = 0; i < kSubRows; ++i)
+    for (int j = 0; j < 2; ++j)
+      sums[i][j] = call.init ? hn::LoadU(d, call.init + (row + i) * call.init_stride + col + j * kLanes) : hn::Zero(d);
+  const float* a = reinterpret_cast<const float*>(call.a) + row;
+  const float* b = reinterpret_cast<const float*>(call.b) + col;
+  for (int64_t step = 0; step < call.depth; ++step, a += kSimdTile.rows, b += kSimdTile.cols) {
+    const auto left = hn::LoadU(d, b), right = hn::LoadU(d, b + kLanes);
+    for (int i = 0; i < kSubRows; ++i) {
+      const auto factor = hn::Set(d, a[i]);
+      sums[i][0] = hn::MulAdd(factor, left, sums[i][0]);
+      sums[i][1] = hn::MulAdd(factor, right, sums[i][1]);
+    }
+  }
+  for (int i = 0; i < kSubRows; ++i)
+    for (int j = 0; j < 2; ++j) hn::StoreU(sums[i][j], d, call.out + (row + i) * call.out_stride + col + j * kLanes);
+}
+
+void multiply_tile(const TileCall& call) {
+  constexpr int64_t kCols = 2 * static_cast<int64_t>(hn::MaxLanes(hn::CappedTag<float, 16>()));
+  for (int64_t row = 0; row < kSimdTile.rows; row += kSubRows)
+    for (int64_t col = 0; col < kSimdTile.cols; col += kCols) multiply_sub_tile(call, row, col);
+}
+
+template <typename T>
+void finish(const FinishCall& call) {
+  for (int64_t row = 0; row < call.rows; ++row) {
+    const float* sum = call.sum + row * call.sum_stride;
+    T* c = static_cast<T*>(call.c) + row * call.c_stride;
+    const T* addend = static_cast<const T*>(call.addend) + (call.addend ? row * call.c_stride : 0);
+    for (int64_t col = 0; col < call.cols; ++col) {
+      float value = sum[col];
+      if (call.bias) value += call.bias[col];
+      if (call.addend) value += static_cast<float>(addend[col]);
+      c[col] = static_cast<T>(value);
+    }
+  }
+}
+
+void finish_any(const FinishCall& call) {
+  if (call.dtype == DType::bf16)
+    finish<bfloat16>(call);
+  else
+    finish<float>(call);
+}
+
+TileKernel simd_kernel() {
+  return {kSimdTile, pack_any<kSimdTile.rows>, pack_any<kSimdTile.cols>, multiply_tile, finish_any, nullptr, nullptr};
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace headroom
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace headroom {
+
+HWY_EXPORT(simd_kernel);
+
+MatmulOffer make_simd_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
+  if (facts.isa < 2) return {nullptr, "the machine has no AVX2"};
+  return make_blocked_matmul(spec, HWY_DYNAMIC_DISPATCH(simd_kernel)(), facts, booked);
+}
+
+}  // namespace headroom
+#endif
