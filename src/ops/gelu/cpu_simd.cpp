@@ -36,9 +36,9 @@ struct ByTanh {
     const auto u = hn::Mul(hn::Mul(root, x), hn::MulAdd(square, hn::Set(d, 0.044715f), one));
     const auto rise = hn::Mul(root, hn::MulAdd(square, hn::Set(d, 0.134145f), one));
     const auto s = sigmoid(d, u);
-    // Where s is 0 or 1 the product is 0, also when x * rise overflows.
+    // Beyond 10 the product is below 1e-30, and x * rise may overflow.
     const auto bend = hn::Mul(s, hn::Sub(one, s));
-    const auto steep = hn::IfThenZeroElse(hn::Eq(bend, hn::Zero(d)), hn::Mul(hn::Mul(x, rise), bend));
+    const auto steep = hn::IfThenZeroElse(hn::Gt(hn::Abs(x), hn::Set(d, 10.0f)), hn::Mul(hn::Mul(x, rise), bend));
     return {hn::Mul(x, s), hn::Add(s, steep)};
   }
 };

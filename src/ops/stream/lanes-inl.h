@@ -45,7 +45,7 @@ HWY_INLINE void store(D d, hn::Vec<D> value, bfloat16* to) {
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(wide, 1u));
   const auto rounded = hn::Add(bits, hn::Add(hn::Set(wide, 0x7fffu), odd));
   const auto quiet = hn::Or(bits, hn::Set(wide, 0x400000u));
-  const auto nan = hn::RebindMask(wide, hn::Ne(value, value));
+  const auto nan = hn::RebindMask(wide, hn::IsNaN(value));
   const auto top = hn::ShiftRight<16>(hn::IfThenElse(nan, quiet, rounded));
   hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(whole, top)), narrow, reinterpret_cast<uint16_t*>(to));
 }
