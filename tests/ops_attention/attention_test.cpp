@@ -3,8 +3,8 @@
 #include <hwy/targets.h>
 
 #include "base/error.h"
-#include "ops/attention/scratch.h"
 #include "naive_attention.h"
+#include "ops/attention/scratch.h"
 
 namespace headroom::op_test {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "base/bfloat16.h"
 #include "base/error.h"
+#include "ops/attention/decode_simd.h"
 #include "ops/attention/forward_bf16.h"
 #include "ops/attention/forward_simd.h"
 #include "ops/attention/grad_bf16.h"
@@ -69,6 +70,14 @@ KernelOffer forward_simd(const KernelSpec& spec, const DeviceFacts& facts) {
   const int64_t needed = SimdForward::bytes(attention_shape(spec.call())) * facts.threads;
   if (std::string refusal = simd_refusal(spec, facts, needed); !refusal.empty()) return {nullptr, refusal};
   return forward_kernel(spec, facts, run_forward<SimdForward>);
+}
+
+KernelOffer decode_simd(const KernelSpec& spec, const DeviceFacts& facts) {
+  const AttentionShape shape = attention_shape(spec.call());
+  if (shape.queries != 1) return {nullptr, fmt::format("takes one query, not {}", shape.queries)};
+  const int64_t needed = block_bytes(decode_block, shape);
+  if (std::string refusal = simd_refusal(spec, facts, needed); !refusal.empty()) return {nullptr, refusal};
+  return forward_kernel(spec, facts, run_decode);
 }
 
 // Why a kernel with bf16 products refuses, or empty.
@@ -142,17 +151,18 @@ KernelOffer append_reference(const KernelSpec&, const DeviceFacts&) {
 }  // namespace
 
 void register_attention_cpu(CpuKernels& kernels) {
-  const std::vector<KernelCandidate> forward{{"amx", forward_bf16<Bf16Amx, 514>},
-                                             {"avx512_bf16", forward_bf16<Bf16Dot, 513>},
-                                             {"simd", forward_simd},
-                                             {"reference", forward_reference}};
+  std::vector<KernelCandidate> forward{{"amx", forward_bf16<Bf16Amx, 514>},
+                                       {"avx512_bf16", forward_bf16<Bf16Dot, 513>},
+                                       {"simd", forward_simd},
+                                       {"reference", forward_reference}};
   kernels.add("attention", forward);
+  forward.insert(forward.begin(), {"decode", decode_simd});
+  kernels.add("attention_cached", forward);
   kernels.add("attention_grad", {{"amx", grad_bf16<Bf16Amx, 514>},
                                  {"avx512_bf16", grad_bf16<Bf16Dot, 513>},
                                  {"simd", grad_simd},
                                  {"reference", grad_reference}});
   kernels.add("kv_append", {{"reference", append_reference}});
-  kernels.add("attention_cached", forward);
 }
 
 }  // namespace headroom

@@ -205,23 +205,19 @@ inline GradBf16Block grad_bf16_block(Carver& carver, const AttentionShape& shape
   return block;
 }
 
-// Decoding: one query per batch row against the cache.
+// Decoding, one query per batch row against the cache: a partial result per head and chunk of keys.
 struct DecodeBlock {
   float* o;        // [batch * heads][chunks][dim], not divided by the sum
-  float* maximum;  // [batch * heads][chunks]
+  float* maximum;  // [batch * heads][chunks], base-2 domain
   float* sum;      // [batch * heads][chunks]
-  float* q;        // [batch * heads][dim]
-  float* scores;   // [batch * heads][chunks][kDecodeChunk]
 };
 inline int64_t decode_chunks(const AttentionShape& shape) { return (shape.keys + kDecodeChunk - 1) / kDecodeChunk; }
 inline DecodeBlock decode_block(Carver& carver, const AttentionShape& shape) {
-  const int64_t rows = shape.batch * shape.heads, chunks = decode_chunks(shape), dim = padded_dim(shape.dim);
+  const int64_t partials = shape.batch * shape.heads * decode_chunks(shape);
   DecodeBlock block{};
-  block.o = carver.take<float>(rows * chunks * dim);
-  block.maximum = carver.take<float>(rows * chunks);
-  block.sum = carver.take<float>(rows * chunks);
-  block.q = carver.take<float>(rows * dim);
-  block.scores = carver.take<float>(rows * chunks * kDecodeChunk);
+  block.o = carver.take<float>(partials * padded_dim(shape.dim));
+  block.maximum = carver.take<float>(partials);
+  block.sum = carver.take<float>(partials);
   return block;
 }
 

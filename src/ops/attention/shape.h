@@ -24,7 +24,9 @@ struct AttentionShape {
 
   // Query heads per kv head.
   int64_t group() const { return heads / kv_heads; }
-  int64_t keys_begin(int64_t position) const { return window > 0 ? std::max<int64_t>(0, position - window + 1) : 0; }
+  int64_t keys_begin(int64_t position) const {
+    return window > 0 ? std::max<int64_t>(0, std::min(position - window, keys - 2) + 1) : 0;
+  }
   int64_t keys_end(int64_t position) const { return causal ? std::clamp<int64_t>(position + 1, 0, keys) : keys; }
 };
 
