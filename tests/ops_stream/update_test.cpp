@@ -1,0 +1,89 @@
+// The update: AdamW against torch's formula in double precision, the gradient norm, the clip coefficient.
+#include "stream_support.h"
+
+namespace headroom::op_test {
+namespace {
+
+// torch.optim.AdamW (single tensor, no amsgrad), one step.
+struct TorchAdamW {
+  double lr, decay, beta1, beta2, eps;
+  void step(int t, double g, double& w, double& m, double& v) const {
+    w *= 1 - lr * decay;
+    m += (g - m) * (1 - beta1);
+    v = v * beta2 + (1 - beta2) * g * g;
+    const double correction1 = 1 - std::pow(beta1, t), correction2 = 1 - std::pow(beta2, t);
+    w -= lr / correction1 * m / (std::sqrt(v) / std::sqrt(correction2) + eps);
+  }
+};
+
+Tensor hyper_of(const TorchAdamW& torch, int t) {
+  Tensor hyper = Tensor::filled(DType::f32, {16}, 0);
+  hyper.set(0, torch.lr);
+  hyper.set(1, torch.decay);
+  hyper.set(2, 1 - std::pow(torch.beta1, t));
+  hyper.set(3, std::sqrt(1 - std::pow(torch.beta2, t)));
+  return hyper;
+}
+
+TEST(Update, AdamWFollowsTorch) {
+  constexpr int64_t kCount = 37;
+  for (const char* which : {"reference", "simd"})
+    for (int64_t decay : {0, 1}) {
+      const TorchAdamW torch{1e-2, decay ? 0.1 : 0.0, 0.9, 0.95, 1e-8};
+      const Attrs attrs{{"beta1", 0.9}, {"beta2", 0.95}, {"eps", 1e-8}, {"decay", decay}};
+      Tensor w = Tensor::random(DType::f32, {kCount}, 1), m = Tensor::filled(DType::f32, {kCount}, 0), v = m;
+      Tensor shadow = Tensor::filled(DType::bf16, {kCount}, 0);
+      Vector ew = values(w), em = values(m), ev = values(v);
+      for (int t = 1; t <= 20; ++t) {
+        const Tensor g = Tensor::random(DType::f32, {kCount}, static_cast<uint64_t>(t) + 10);
+        const double clip = t % 3 == 0 ? 0.5 : 1;
+        Tensor hyper = hyper_of(torch, t);
+        if (!decay) hyper.set(1, 0.3);  // must be ignored
+        const RunResult found =
+            run_op("adamw", {w, g, m, v, hyper, Tensor(DType::f32, {1}, {clip}), shadow}, attrs, {.only = which});
+        for (size_t i = 0; i < kCount; ++i) torch.step(t, g.at(static_cast<int64_t>(i)) * clip, ew[i], em[i], ev[i]);
+        w = found.outputs[0], m = found.outputs[1], v = found.outputs[2], shadow = found.outputs[3];
+        for (int64_t i = 0; i < kCount; ++i) ASSERT_EQ(shadow.as<uint16_t>()[i], bfloat16(w.as<float>()[i]).bits);
+      }
+      expect_near(w, ew, 2e-6, 1e-6);
+      expect_near(m, em, 1e-6, 1e-6);
+      expect_near(v, ev, 1e-6, 1e-6);
+    }
+}
+
+TEST(Update, SumSquaresJoinsInFloat64) {
+  const Tensor big = Tensor::filled(DType::f32, {100000}, 1e4), small = Tensor::filled(DType::f32, {3}, 1e-2);
+  for (const char* which : {"reference", "simd"}) {
+    const RunOptions options{.only = which};
+    Tensor acc(DType::f64, {1}, {123});
+    acc = run_op("sum_squares", {big, acc}, {{"accumulate", "first"}}, options).outputs[0];
+    EXPECT_DOUBLE_EQ(acc.at(0), 1e13);
+    acc = run_op("sum_squares", {small, acc}, {{"accumulate", "always"}}, options).outputs[0];
+    EXPECT_NEAR(acc.at(0), 1e13 + 3e-4, 2e-3);
+  }
+}
+
+double coefficient(double squares, double most) {
+  Tensor hyper = Tensor::filled(DType::f32, {16}, 0);
+  hyper.set(5, most);
+  return run_op("clip_coefficient", {Tensor(DType::f64, {1}, {squares}), hyper}).outputs[0].at(0);
+}
+
+TEST(Update, ClipCoefficient) {
+  EXPECT_EQ(coefficient(100, 0), 1);   // no clipping
+  EXPECT_EQ(coefficient(0.25, 1), 1);  // below the limit
+  EXPECT_NEAR(coefficient(100, 1), 1 / (10 + 1e-6), 1e-7);
+  EXPECT_NEAR(coefficient(4, 0.5), 0.25, 1e-6);
+  EXPECT_EQ(coefficient(0, 1), 1);
+  EXPECT_TRUE(std::isnan(coefficient(NAN, 1)));
+  EXPECT_EQ(coefficient(INFINITY, 1), 0);
+}
+
+TEST(Update, LossScale) {
+  Tensor hyper = Tensor::filled(DType::f32, {16}, 0);
+  hyper.set(4, 0.125);
+  EXPECT_EQ(run_op("loss_scale", {hyper}).outputs[0].at(0), 0.125);
+}
+
+}  // namespace
+}  // namespace headroom::op_test
