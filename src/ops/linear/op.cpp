@@ -232,9 +232,6 @@ class BiasGrad final : public Op {
 
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 1, true}}; }
 
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return bias_grad_scratch(call, facts);
-  }
   Work work(const OpCall& call) const override {
     Work work = Op::work(call);
     work.flops = static_cast<double>(element_count(call.inputs[0].dims));

@@ -44,9 +44,4 @@ inline MatmulSpec linear_dw_product(const OpCall& call, bool adds) {
   return spec;
 }
 
-// One f32 row of partial sums per thread.
-inline int64_t bias_grad_scratch(const OpCall& call, const DeviceFacts& facts) {
-  return facts.threads * call.inputs[1].dims[0] * int64_t{4};
-}
-
 }  // namespace headroom

@@ -1,0 +1,136 @@
+// Kernels of the linear layer: each op is one product (or two variants of it) of ops/cpu/matmul.h.
+#include "base/bfloat16.h"
+#include "base/threads.h"
+#include "ops/cpu/kernel.h"
+#include "ops/cpu/matmul.h"
+#include "ops/linear/cpu_rows.h"
+#include "ops/linear/scratch.h"
+
+namespace headroom {
+namespace {
+
+const void* data_or_null(const KernelCall& call, bool present, size_t input) {
+  return present ? call.inputs[input].data : nullptr;
+}
+
+class ProductKernel final : public CpuKernel {
+ public:
+  // `bias`, `addend`: indices of these inputs, 0 when there is none.
+  ProductKernel(std::unique_ptr<Matmul> matmul, size_t bias, size_t addend)
+      : matmul_(std::move(matmul)), bias_(bias), addend_(addend) {}
+
+  void run(const KernelCall& call) const override {
+    matmul_->run({call.inputs[0].data, call.inputs[1].data, call.outputs[0].data,
+                  static_cast<const float*>(data_or_null(call, bias_ != 0, bias_)),
+                  data_or_null(call, addend_ != 0, addend_), call.scratch.data()});
+  }
+
+ private:
+  std::unique_ptr<Matmul> matmul_;
+  size_t bias_;
+  size_t addend_;
+};
+
+template <MatmulMaker make>
+KernelOffer make_linear(const KernelSpec& spec, const DeviceFacts& facts) {
+  MatmulOffer offer = make(linear_product(spec.call()), facts, spec.scratch_bytes);
+  if (!offer.matmul) return {nullptr, offer.refusal};
+  const bool bias = spec.attrs.integer("bias") != 0;
+  const bool residual = spec.attrs.integer("residual") != 0;
+  return {std::make_unique<ProductKernel>(std::move(offer.matmul), bias ? 2 : 0, residual ? spec.inputs.size() - 1 : 0),
+          {}};
+}
+
+template <MatmulMaker make>
+KernelOffer make_linear_dx(const KernelSpec& spec, const DeviceFacts& facts) {
+  MatmulOffer offer = make(linear_dx_product(spec.call()), facts, spec.scratch_bytes);
+  if (!offer.matmul) return {nullptr, offer.refusal};
+  const bool addend = spec.attrs.integer("addend") != 0;
+  return {std::make_unique<ProductKernel>(std::move(offer.matmul), 0, addend ? 2 : 0), {}};
+}
+
+class WeightGradientKernel final : public CpuKernel {
+ public:
+  // `first`: overwrites the accumulator, nullptr when no trip does.
+  WeightGradientKernel(std::unique_ptr<Matmul> first, std::unique_ptr<Matmul> adding, bool out_in)
+      : first_(std::move(first)), adding_(std::move(adding)), out_in_(out_in) {}
+
+  void run(const KernelCall& call) const override {
+    const Matmul& matmul = first_ && call.trip == 0 ? *first_ : *adding_;
+    const void* x = call.inputs[0].data;
+    const void* dy = call.inputs[1].data;
+    float* sums = call.outputs[0].as<float>();
+    matmul.run({out_in_ ? dy : x, out_in_ ? x : dy, sums, nullptr, sums, call.scratch.data()});
+  }
+
+ private:
+  std::unique_ptr<Matmul> first_;
+  std::unique_ptr<Matmul> adding_;
+  bool out_in_;
+};
+
+template <MatmulMaker make>
+KernelOffer make_linear_dw(const KernelSpec& spec, const DeviceFacts& facts) {
+  MatmulOffer first, adding = make(linear_dw_product(spec.call(), true), facts, spec.scratch_bytes);
+  if (!adding.matmul) return {nullptr, adding.refusal};
+  if (spec.attrs.text("accumulate", "always") == "carried") {
+    first = make(linear_dw_product(spec.call(), false), facts, spec.scratch_bytes);
+    if (!first.matmul) return {nullptr, first.refusal};
+  }
+  return {
+      std::make_unique<WeightGradientKernel>(std::move(first.matmul), std::move(adding.matmul), is_out_in(spec.attrs)),
+      {}};
+}
+
+// Sums the rows of each column in one chain; threads share the columns.
+template <typename T>
+void sum_columns(const KernelCall& call, bool overwrite) {
+  const T* dy = call.inputs[0].as<T>();
+  float* sums = call.outputs[0].as<float>();
+  const int64_t cols = call.outputs[0].count();
+  const int64_t rows = cols == 0 ? 0 : call.inputs[0].count() / cols;
+  parallel_for(cols, 64, [&](int64_t begin, int64_t end, int) {
+    constexpr int64_t kBlock = 64;
+    for (int64_t col = begin; col < end; col += kBlock) {
+      const int64_t width = std::min(kBlock, end - col);
+      float block[kBlock] = {};
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t i = 0; i < width; ++i) block[i] += static_cast<float>(dy[row * cols + col + i]);
+      for (int64_t i = 0; i < width; ++i) sums[col + i] = overwrite ? block[i] : sums[col + i] + block[i];
+    }
+  });
+}
+
+KernelOffer make_bias_grad(const KernelSpec& spec, const DeviceFacts&) {
+  const bool carried = spec.attrs.text("accumulate", "always") == "carried";
+  const bool narrow = spec.inputs[0].dtype == DType::bf16;
+  return {kernel_of([carried, narrow](const KernelCall& call) {
+            const bool overwrite = carried && call.trip == 0;
+            if (narrow)
+              sum_columns<bfloat16>(call, overwrite);
+            else
+              sum_columns<float>(call, overwrite);
+          }),
+          {}};
+}
+
+}  // namespace
+
+void register_linear_cpu(CpuKernels& kernels) {
+  kernels.add("linear", {{"rows", make_linear_rows},
+                         {"amx", make_linear<make_amx_matmul>},
+                         {"onednn", make_linear<make_onednn_matmul>},
+                         {"simd", make_linear<make_simd_matmul>},
+                         {"reference", make_linear<make_reference_matmul>}});
+  kernels.add("linear_dx", {{"amx", make_linear_dx<make_amx_matmul>},
+                            {"onednn", make_linear_dx<make_onednn_matmul>},
+                            {"simd", make_linear_dx<make_simd_matmul>},
+                            {"reference", make_linear_dx<make_reference_matmul>}});
+  kernels.add("linear_dw", {{"amx", make_linear_dw<make_amx_matmul>},
+                            {"onednn", make_linear_dw<make_onednn_matmul>},
+                            {"simd", make_linear_dw<make_simd_matmul>},
+                            {"reference", make_linear_dw<make_reference_matmul>}});
+  kernels.add("bias_grad", {{"reference", make_bias_grad}});
+}
+
+}  // namespace headroom

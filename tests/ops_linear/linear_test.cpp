@@ -1,0 +1,306 @@
+#include <gtest/gtest.h>
+
+#include "../ops_support/op_harness.h"
+#include "base/error.h"
+
+namespace headroom {
+namespace {
+
+using op_test::RunOptions;
+using op_test::Tensor;
+
+struct Case {
+  int64_t batch, sequence, ins, outs;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << c.batch << "x" << c.sequence << " " << c.ins << "->" << c.outs;
+}
+
+// w in its layout; the values depend on (out, in) alone.
+Tensor weight(DType dtype, int64_t outs, int64_t ins, bool out_in, uint64_t seed) {
+  const Tensor plain = Tensor::random(dtype, {outs, ins}, seed, 0.5);
+  if (out_in) return plain;
+  Tensor turned(dtype, {ins, outs});
+  for (int64_t o = 0; o < outs; ++o)
+    for (int64_t i = 0; i < ins; ++i) turned.set(i * outs + o, plain.at(o * ins + i));
+  return turned;
+}
+
+double weight_at(const Tensor& w, bool out_in, int64_t out, int64_t in) {
+  const std::vector<int64_t>& dims = w.type().dims;
+  return w.at(out_in ? out * dims[1] + in : in * dims[1] + out);
+}
+
+// Sums in double; f64 results to compare with.
+Tensor expected_linear(const Tensor& x, const Tensor& w, bool out_in, const Tensor* bias, const Tensor* residual,
+                       int64_t outs, int64_t ins) {
+  std::vector<int64_t> dims = x.type().dims;
+  dims.back() = outs;
+  Tensor y(DType::f64, dims);
+  for (int64_t row = 0; row < y.count() / outs; ++row)
+    for (int64_t out = 0; out < outs; ++out) {
+      double sum = bias ? bias->at(out) : 0;
+      if (residual) sum += residual->at(row * outs + out);
+      for (int64_t in = 0; in < ins; ++in) sum += x.at(row * ins + in) * weight_at(w, out_in, out, in);
+      y.set(row * outs + out, sum);
+    }
+  return y;
+}
+
+Tensor expected_dx(const Tensor& dy, const Tensor& w, bool out_in, const Tensor* addend, int64_t outs, int64_t ins) {
+  std::vector<int64_t> dims = dy.type().dims;
+  dims.back() = ins;
+  Tensor dx(DType::f64, dims);
+  for (int64_t row = 0; row < dx.count() / ins; ++row)
+    for (int64_t in = 0; in < ins; ++in) {
+      double sum = addend ? addend->at(row * ins + in) : 0;
+      for (int64_t out = 0; out < outs; ++out) sum += dy.at(row * outs + out) * weight_at(w, out_in, out, in);
+      dx.set(row * ins + in, sum);
+    }
+  return dx;
+}
+
+Tensor expected_dw(const Tensor& x, const Tensor& dy, bool out_in, const Tensor* acc, int64_t outs, int64_t ins) {
+  Tensor dw(DType::f64, out_in ? std::vector<int64_t>{outs, ins} : std::vector<int64_t>{ins, outs});
+  for (int64_t out = 0; out < outs; ++out)
+    for (int64_t in = 0; in < ins; ++in) {
+      const int64_t at = out_in ? out * ins + in : in * outs + out;
+      double sum = acc ? acc->at(at) : 0;
+      for (int64_t row = 0; row < x.count() / ins; ++row) sum += dy.at(row * outs + out) * x.at(row * ins + in);
+      dw.set(at, sum);
+    }
+  return dw;
+}
+
+// Sums of `depth` products in f32, then one rounding to the result's dtype.
+void expect_sums(const Tensor& found, const Tensor& expected, int64_t depth) {
+  const double rounding = found.type().dtype == DType::bf16 ? 1.0 / 256 : 1e-6;
+  op_test::expect_close(found, expected, 2e-6 * std::sqrt(static_cast<double>(depth)) + 1e-6, rounding);
+}
+
+const char* const kImplementations[] = {"rows", "amx", "onednn", "simd", "reference"};
+
+// Every implementation that the machine has, layouts, dtypes and optional inputs.
+class Linear : public ::testing::TestWithParam<Case> {
+ protected:
+  // Calls body(implementation) for those that accept.
+  template <typename F>
+  void each(std::string_view op, const std::vector<Tensor>& inputs, const Attrs& attrs, F body) {
+    for (const char* implementation : kImplementations) {
+      if (!op_test::accepts(op, inputs, attrs, implementation)) continue;
+      SCOPED_TRACE(implementation);
+      RunOptions options;
+      options.only = implementation;
+      body(options);
+    }
+  }
+};
+
+TEST_P(Linear, ForwardMatchesTheFormula) {
+  const auto [batch, sequence, ins, outs] = GetParam();
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (DType result : {DType::f32, DType::bf16})
+      for (const bool out_in : {true, false})
+        for (int extras = 0; extras < 4; ++extras) {
+          if (dtype == DType::f32 && result == DType::bf16) continue;
+          SCOPED_TRACE(
+              fmt::format("{} to {}, out_in {}, extras {}", dtype_name(dtype), dtype_name(result), out_in, extras));
+          const bool with_bias = extras & 1, with_residual = extras & 2;
+          std::vector<Tensor> inputs{Tensor::random(dtype, {batch, sequence, ins}, 1),
+                                     weight(dtype, outs, ins, out_in, 2)};
+          const Tensor bias = Tensor::random(DType::f32, {outs}, 3);
+          const Tensor residual = Tensor::random(result, {batch, sequence, outs}, 4);
+          if (with_bias) inputs.push_back(bias);
+          if (with_residual) inputs.push_back(residual);
+          const Attrs attrs{{"layout", out_in ? "out_in" : "in_out"},
+                            {"bias", int64_t{with_bias}},
+                            {"residual", int64_t{with_residual}},
+                            {"dtype", std::string(dtype_name(result))}};
+          const Tensor expected = expected_linear(inputs[0], inputs[1], out_in, with_bias ? &bias : nullptr,
+                                                  with_residual ? &residual : nullptr, outs, ins);
+          each("linear", inputs, attrs, [&](RunOptions options) {
+            const Tensor y = op_test::run_op("linear", inputs, attrs, options).outputs[0];
+            expect_sums(y, expected, ins);
+            op_test::expect_same_bytes(op_test::run_op("linear", inputs, attrs, options).outputs[0], y);
+            options.use_may = true;
+            op_test::expect_same_bytes(op_test::run_op("linear", inputs, attrs, options).outputs[0], y);
+          });
+        }
+}
+
+TEST_P(Linear, GradientOfTheInputMatchesTheFormula) {
+  const auto [batch, sequence, ins, outs] = GetParam();
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (const bool out_in : {true, false})
+      for (const bool with_addend : {false, true}) {
+        SCOPED_TRACE(fmt::format("{}, out_in {}, addend {}", dtype_name(dtype), out_in, with_addend));
+        std::vector<Tensor> inputs{Tensor::random(dtype, {batch, sequence, outs}, 1),
+                                   weight(dtype, outs, ins, out_in, 2)};
+        const Tensor addend = Tensor::random(dtype, {batch, sequence, ins}, 3);
+        if (with_addend) inputs.push_back(addend);
+        const Attrs attrs{{"layout", out_in ? "out_in" : "in_out"}, {"addend", int64_t{with_addend}}};
+        const Tensor expected = expected_dx(inputs[0], inputs[1], out_in, with_addend ? &addend : nullptr, outs, ins);
+        each("linear_dx", inputs, attrs, [&](RunOptions options) {
+          const Tensor dx = op_test::run_op("linear_dx", inputs, attrs, options).outputs[0];
+          expect_sums(dx, expected, outs);
+          options.use_may = true;
+          op_test::expect_same_bytes(op_test::run_op("linear_dx", inputs, attrs, options).outputs[0], dx);
+        });
+      }
+}
+
+TEST_P(Linear, GradientOfTheWeightAccumulates) {
+  const auto [batch, sequence, ins, outs] = GetParam();
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (const bool out_in : {true, false}) {
+      SCOPED_TRACE(fmt::format("{}, out_in {}", dtype_name(dtype), out_in));
+      const std::vector<Tensor> inputs{Tensor::random(dtype, {batch, sequence, ins}, 1),
+                                       Tensor::random(dtype, {batch, sequence, outs}, 2),
+                                       weight(DType::f32, outs, ins, out_in, 3)};
+      for (const char* accumulate : {"carried", "always"})
+        for (int64_t trip : {0, 1}) {
+          const Attrs attrs{{"layout", out_in ? "out_in" : "in_out"}, {"accumulate", accumulate}};
+          const bool adds = trip > 0 || accumulate == std::string_view("always");
+          const Tensor expected = expected_dw(inputs[0], inputs[1], out_in, adds ? &inputs[2] : nullptr, outs, ins);
+          each("linear_dw", inputs, attrs, [&](RunOptions options) {
+            options.trip = trip;
+            expect_sums(op_test::run_op("linear_dw", inputs, attrs, options).outputs[0], expected, batch * sequence);
+          });
+        }
+    }
+}
+
+TEST_P(Linear, OverwritingIgnoresWhatTheAccumulatorHeld) {
+  const auto [batch, sequence, ins, outs] = GetParam();
+  const Tensor poison(DType::f32, {outs, ins});
+  const std::vector<Tensor> inputs{Tensor::random(DType::bf16, {batch, sequence, ins}, 1),
+                                   Tensor::random(DType::bf16, {batch, sequence, outs}, 2), poison};
+  const Attrs attrs{{"accumulate", "carried"}};
+  const Tensor expected = expected_dw(inputs[0], inputs[1], true, nullptr, outs, ins);
+  each("linear_dw", inputs, attrs, [&](const RunOptions& options) {
+    expect_sums(op_test::run_op("linear_dw", inputs, attrs, options).outputs[0], expected, batch * sequence);
+  });
+}
+
+TEST_P(Linear, GradientOfTheBiasAccumulates) {
+  const auto [batch, sequence, ins, outs] = GetParam();
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (int64_t trip : {0, 1}) {
+      const std::vector<Tensor> inputs{Tensor::random(dtype, {batch, sequence, outs}, 1),
+                                       Tensor::random(DType::f32, {outs}, 2)};
+      Tensor expected(DType::f64, {outs});
+      for (int64_t out = 0; out < outs; ++out) {
+        double sum = trip == 0 ? 0 : inputs[1].at(out);
+        for (int64_t row = 0; row < batch * sequence; ++row) sum += inputs[0].at(row * outs + out);
+        expected.set(out, sum);
+      }
+      RunOptions options;
+      options.trip = trip;
+      expect_sums(op_test::run_op("bias_grad", inputs, {{"accumulate", "carried"}}, options).outputs[0], expected,
+                  batch * sequence);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Linear,
+                         ::testing::Values(Case{1, 1, 1, 1}, Case{1, 1, 64, 32}, Case{1, 7, 33, 65},
+                                           Case{2, 16, 32, 64}, Case{3, 11, 50, 97}, Case{1, 64, 96, 128},
+                                           Case{2, 35, 130, 31}));
+
+// Depths and widths beyond one block of every kernel, against the reference implementation.
+TEST(LinearBlocks, LargeDepthsAgreeWithTheReference) {
+  struct Size {
+    int64_t rows, ins, outs;
+  };
+  for (const auto& [rows, ins, outs] : {Size{40, 4500, 70}, Size{70, 2100, 40}, Size{1100, 60, 33}, Size{33, 40, 1200}})
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      SCOPED_TRACE(fmt::format("{} {} {} {}", rows, ins, outs, dtype_name(dtype)));
+      const std::vector<Tensor> inputs{Tensor::random(dtype, {1, rows, ins}, 1),
+                                       Tensor::random(dtype, {outs, ins}, 2, 0.1),
+                                       Tensor::random(dtype, {1, rows, outs}, 3)};
+      const Tensor dw_acc = Tensor::random(DType::f32, {outs, ins}, 4);
+      const std::vector<Tensor> dw_inputs{inputs[0], inputs[2], dw_acc};
+      RunOptions reference;
+      reference.only = "reference";
+      const Attrs attrs{{"residual", int64_t{1}}};
+      const Tensor y = op_test::run_op("linear", inputs, attrs, reference).outputs[0];
+      const Tensor dw = op_test::run_op("linear_dw", dw_inputs, {}, reference).outputs[0];
+      const double rounding = dtype == DType::bf16 ? 1.0 / 128 : 1e-4;
+      for (const char* implementation : {"amx", "onednn", "simd"}) {
+        SCOPED_TRACE(implementation);
+        RunOptions options;
+        options.only = implementation;
+        if (op_test::accepts("linear", inputs, attrs, implementation))
+          op_test::expect_close(op_test::run_op("linear", inputs, attrs, options).outputs[0], y, 1e-3, rounding);
+        if (op_test::accepts("linear_dw", dw_inputs, {}, implementation))
+          op_test::expect_close(op_test::run_op("linear_dw", dw_inputs, {}, options).outputs[0], dw, 1e-3, 1e-4);
+      }
+    }
+}
+
+// The slope of sum(dy * linear(x)) along a direction is what linear_dx and linear_dw say.
+TEST(LinearGradient, AgreesWithFiniteDifferences) {
+  const int64_t rows = 6, ins = 10, outs = 9;
+  const Tensor x = Tensor::random(DType::f32, {2, 3, ins}, 1), w = Tensor::random(DType::f32, {outs, ins}, 2);
+  const Tensor dy = Tensor::random(DType::f32, {2, 3, outs}, 3);
+  const Tensor dx = op_test::run_op("linear_dx", {dy, w}).outputs[0];
+  const Tensor dw = op_test::run_op("linear_dw", {x, dy, Tensor::filled(DType::f32, {outs, ins}, 0)}).outputs[0];
+  const auto objective = [&](const Tensor& at_x, const Tensor& at_w) {
+    const Tensor y = op_test::run_op("linear", {at_x, at_w}).outputs[0];
+    double sum = 0;
+    for (int64_t i = 0; i < rows * outs; ++i) sum += dy.at(i) * y.at(i);
+    return sum;
+  };
+  const double step = 0.25;  // the objective is linear in either operand
+  for (int64_t i = 0; i < x.count(); i += 7) {
+    Tensor moved = x;
+    moved.set(i, x.at(i) + step);
+    EXPECT_NEAR((objective(moved, w) - objective(x, w)) / step, dx.at(i), 1e-4);
+  }
+  for (int64_t i = 0; i < w.count(); i += 7) {
+    Tensor moved = w;
+    moved.set(i, w.at(i) + step);
+    EXPECT_NEAR((objective(x, moved) - objective(x, w)) / step, dw.at(i), 1e-4);
+  }
+}
+
+TEST(LinearRules, RejectWhatDoesNotFit) {
+  const Tensor x(DType::f32, {2, 3, 8}), w(DType::f32, {5, 8});
+  const auto infer = [](const std::vector<Tensor>& inputs, const Attrs& attrs) {
+    return op_test::infer_types(find_op("linear"), inputs, attrs);
+  };
+  EXPECT_EQ(infer({x, w}, {})[0].dims, (std::vector<int64_t>{2, 3, 5}));
+  EXPECT_THROW(infer({x, w}, {{"layout", "in_out"}}), InternalError);
+  EXPECT_THROW(infer({x, w}, {{"layout", "sideways"}}), InternalError);
+  EXPECT_THROW(infer({x, w}, {{"bias", int64_t{1}}}), InternalError);
+  EXPECT_THROW(infer({x, w}, {{"dtype", "bf16"}}), InternalError);
+  EXPECT_THROW(infer({x, Tensor(DType::bf16, {5, 8})}, {}), InternalError);
+  EXPECT_THROW(infer({x, w, Tensor(DType::f32, {8})}, {{"bias", int64_t{1}}}), InternalError);
+  EXPECT_THROW(infer({x, w, Tensor(DType::f32, {2, 3, 8})}, {{"residual", int64_t{1}}}), InternalError);
+}
+
+TEST(LinearRules, WorkCountsTwoOperationsPerMultiplyAdd) {
+  const Tensor x(DType::bf16, {2, 3, 8}), w(DType::bf16, {5, 8});
+  const KernelSpec spec = op_test::spec_of("linear", {x, w}, {}, op_test::host_facts());
+  const Work work = find_op("linear").work(spec.call());
+  EXPECT_EQ(work.flops, 2.0 * 6 * 5 * 8);
+  EXPECT_EQ(work.bytes, 2.0 * (6 * 8 + 5 * 8 + 6 * 5));
+}
+
+// A kernel that needs more than was booked refuses and says so; the reference remains.
+TEST(LinearKernels, RefuseScratchThatWasNotBooked) {
+  const Tensor x(DType::f32, {1, 64, 256}), w(DType::f32, {256, 256});
+  DeviceFacts facts = op_test::host_facts();
+  KernelSpec spec = op_test::spec_of("linear", {x, w}, {}, facts);
+  spec.scratch_bytes = 0;
+  std::string chosen;
+  make_cpu_kernel(spec, facts, {}, &chosen);
+  EXPECT_EQ(chosen, "reference");
+  for (const KernelCandidate& candidate : cpu_kernels().candidates("linear")) {
+    const KernelOffer offer = candidate.make(spec, facts);
+    EXPECT_TRUE(offer.kernel || !offer.refusal.empty()) << candidate.implementation;
+  }
+}
+
+}  // namespace
+}  // namespace headroom
