@@ -22,6 +22,12 @@ ConcreteType concrete(const Type& type, const Bindings& bindings) {
   return out;
 }
 
+std::string dims_text(const Type& type) {
+  std::string text;
+  for (const Dim& dim : type.shape) text += fmt::format("{}{}", text.empty() ? "" : ",", dim.constant);
+  return text;
+}
+
 int64_t element_count(std::span<const int64_t> dims) {
   int64_t count = 1;
   for (int64_t dim : dims) count *= dim;

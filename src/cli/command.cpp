@@ -1,0 +1,152 @@
+#include "cli/command.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "cli/terminal.h"
+#include "formats/run_file.h"
+
+namespace headroom {
+namespace {
+
+constexpr const char* kVersion = HEADROOM_VERSION;
+constexpr int kExitRun = 1, kExitUsage = 2, kExitFit = 3;
+
+int edit_distance(const std::string& a, const std::string& b) {
+  std::vector<int> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    int diagonal = std::exchange(row[0], static_cast<int>(i));
+    for (size_t j = 1; j <= b.size(); ++j)
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])}));
+  }
+  return row[b.size()];
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  return names;
+}
+
+std::string nearest(const std::string& wrong, const std::vector<std::string>& names) {
+  std::string best;
+  for (const std::string& name : names)
+    if (best.empty() || edit_distance(wrong, name) < edit_distance(wrong, best)) best = name;
+  return best;
+}
+
+// Turns a leading YAML file of `train` or `plan` into options placed before the others, so that the command line wins.
+std::vector<std::string> expand_run_file(std::vector<std::string> arguments, const CLI::App& app) {
+  const auto is_yaml = [](const std::string& a) { return a.ends_with(".yaml") || a.ends_with(".yml"); };
+  if (arguments.size() < 2 || !is_yaml(arguments[1])) return arguments;
+  std::vector<std::string> out{arguments[0]};
+  const std::vector<std::string> names = option_names(app);
+  for (const RunFileEntry& entry : read_run_file(arguments[1])) {
+    if (std::find(names.begin(), names.end(), entry.key) == names.end())
+      throw Error(ErrorKind::usage, fmt::format("{}:{}: unknown key '{}'", arguments[1], entry.line, entry.key), fmt::format("did you mean '{}'?", nearest(entry.key, names)));
+    for (const std::string& value : entry.values) out.push_back(fmt::format("--{}={}", entry.key, value));
+  }
+  out.insert(out.end(), arguments.begin() + 2, arguments.end());
+  return out;
+}
+
+int report(const Error& error) {
+  print_error(error.what(), error.remedy());
+  switch (error.kind()) {
+    case ErrorKind::usage:
+    case ErrorKind::format: return kExitUsage;
+    case ErrorKind::does_not_fit: return kExitFit;
+    case ErrorKind::run: return kExitRun;
+  }
+  return kExitRun;
+}
+
+struct Declared {
+  Command command;
+  CLI::App* app = nullptr;
+  std::function<int()> run;
+};
+
+int report_parse_error(const CLI::ParseError& error, CLI::App& root, const std::vector<Declared>& commands) {
+  if (error.get_exit_code() == 0) return root.exit(error);
+  const CLI::App* app = &root;
+  for (const Declared& declared : commands)
+    if (declared.app->parsed()) app = declared.app;
+  std::string remedy = fmt::format("see `headroom {}{}--help`", app == &root ? "" : app->get_name(), app == &root ? "" : " ");
+  std::string message = error.what();
+  const std::vector<std::string> extras = root.remaining(true);
+  if (!extras.empty() && extras.back().size() + extras.front().size() > 0) {
+    const std::string wrong = extras.front().substr(0, extras.front().find('='));
+    if (wrong.starts_with("--")) {
+      message = fmt::format("unknown option '{}'", wrong);
+      remedy = fmt::format("did you mean '--{}'? {}", nearest(wrong.substr(2), option_names(*app)), remedy);
+    } else if (app == &root) {
+      std::vector<std::string> names;
+      for (const Declared& declared : commands) names.push_back(declared.command.name);
+      message = fmt::format("unknown command '{}'", wrong);
+      remedy = fmt::format("did you mean '{}'? {}", nearest(wrong, names), remedy);
+    }
+  }
+  print_error(message, remedy);
+  return kExitUsage;
+}
+
+}  // namespace
+
+CLI::Option* memory_option(CLI::App& app, const std::string& name, int64_t& bytes, const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&bytes, name](const std::string& text) {
+            bytes = parse_bytes(text);
+            if (bytes < (int64_t{1} << 20))
+              throw Error(ErrorKind::usage, fmt::format("{} {} is {} bytes", name, text, bytes), fmt::format("a bare number is bytes; did you mean {}GiB?", text));
+          },
+          help)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+      ->type_name("SIZE");
+}
+
+int run_command_line(std::vector<std::string> arguments) {
+  CLI::App root{"headroom trains and serves networks inside a memory budget: memory is an input.\n\n"
+                "  headroom plan  --model M --memory 8GiB            what fits, and why\n"
+                "  headroom train --model M --data D --memory 8GiB --output-dir O"};
+  root.name("headroom");
+  root.set_version_flag("--version", std::string("headroom ") + kVersion);
+  root.require_subcommand(1);
+  root.failure_message([](const CLI::App*, const CLI::Error&) { return std::string(); });
+  std::vector<Declared> commands;
+  for (Command& command : std::vector<Command>{init_command(), info_command(), plan_command(), train_command(), generate_command(), evaluate_command(),
+                                               tokenize_command(), profile_command()}) {
+    CLI::App* app = root.add_subcommand(command.name, command.description);
+    std::function<int()> run = command.declare(*app);
+    commands.push_back({std::move(command), app, std::move(run)});
+  }
+  try {
+    for (const Declared& declared : commands)
+      if (!arguments.empty() && arguments[0] == declared.command.name) arguments = expand_run_file(std::move(arguments), *declared.app);
+    std::reverse(arguments.begin(), arguments.end());
+    root.parse(arguments);
+    for (const Declared& declared : commands)
+      if (declared.app->parsed()) return declared.run();
+    return kExitUsage;
+  } catch (const CLI::ParseError& error) {
+    return report_parse_error(error, root, commands);
+  } catch (const Error& error) {
+    return report(error);
+  } catch (const InternalError& error) {
+    print_error(error.what(), "this is a defect of headroom: please report it with the command line");
+    return kExitRun;
+  } catch (const std::bad_alloc&) {
+    print_error("out of memory", "give a smaller --memory, or free memory");
+    return kExitRun;
+  } catch (const std::exception& error) {
+    print_error(error.what(), "");
+    return kExitRun;
+  }
+}
+
+}  // namespace headroom

@@ -1,0 +1,198 @@
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/threads.h"
+#include "cli/command.h"
+#include "cli/refusal.h"
+#include "cli/terminal.h"
+#include "data/token_cache_builder.h"
+#include "device/device.h"
+#include "formats/json.h"
+#include "generate/generator.h"
+#include "models/decoder.h"
+#include "planner/inference.h"
+#include "tokenizer/stream_decoder.h"
+#include "train/evaluation.h"
+#include "train/setup.h"
+#include "train/weights.h"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct InferenceArguments {
+  TrainOptions options;
+  std::string prompt;
+  int64_t max_new_tokens = 128;
+  SamplingOptions sampling;
+  bool json = false;
+  bool quiet = false;
+};
+
+void add_inference_options(CLI::App& app, InferenceArguments& a) {
+  scalar(app, "--model", a.options.model, "model directory")->required();
+  memory_option(app, "--memory", a.options.memory, "budget for all the kernel charges this process (what is available less 10 %)");
+  scalar(app, "--precision", a.options.precision, "32-true")->capture_default_str();
+  scalar(app, "--device", a.options.device, "cpu")->capture_default_str();
+  scalar(app, "--threads", a.options.threads, "threads (all)");
+  scalar(app, "--profile", a.options.profile, "profile file or shipped profile");
+  app.add_flag("--json", a.json, "the result as JSON on stdout");
+  app.add_flag("--force", a.options.force, "accept a budget above what the machine can give");
+  app.add_flag("--quiet", a.quiet, "no notes");
+}
+
+ModelFiles open_with_weights(const InferenceArguments& a, const char* purpose) {
+  ModelFiles model = open_model(a.options.model);
+  if (model.directory.empty()) throw Error(ErrorKind::usage, fmt::format("{} is a bare config.json: there are no weights", a.options.model.string()), "give a model directory");
+  refuse_quantized(model, purpose);
+  check_weights(model.spec, SafetensorsSet::open(model.directory));
+  return model;
+}
+
+PlanRequest base_request(const InferenceArguments& a, const ModelFiles& model, bool tokenizer_stays) {
+  PlanRequest request;
+  request.facts = device_facts(a.options.device, a.options.threads, request.profile, a.options.profile);
+  set_threads(request.facts.threads);
+  request.model = model.spec.family;
+  request.parameters = parameter_count(model.spec);
+  request.precision = a.options.precision;
+  request.budget_bytes = a.options.memory > 0 ? a.options.memory : default_budget();
+  request.process = process_parts(model, request.facts, tokenizer_stays);
+  if (a.options.device == "cpu" && !a.options.force && request.budget_bytes > available_memory())
+    throw Error(ErrorKind::does_not_fit, fmt::format("--memory {} is above the {} that this machine or container can give", format_bytes(request.budget_bytes), format_bytes(available_memory())),
+                "give a smaller budget, or --force");
+  return request;
+}
+
+int run_evaluate(const InferenceArguments& a) {
+  check_options(a.options);
+  if (a.options.data.empty()) throw Error(ErrorKind::usage, "no data", "give --data FILE");
+  const ModelFiles model = open_with_weights(a, "evaluate");
+  PlanRequest request = base_request(a, model, false);
+  request.seq_length = sequence_length(a.options, model.spec);
+  request.global_batch = 8;
+  request.forward = build_training_forward(model.spec, request.global_batch, request.seq_length);
+  const Plan plan = plan_evaluation(request);
+  if (!plan.feasible) {
+    print_refusal(plan);
+    return 3;
+  }
+  DataOptions data;
+  data.files = a.options.data;
+  data.max_seq_length = request.seq_length;
+  data.vocab_size = model.spec.vocab;
+  std::optional<Tokenizer> tokenizer;
+  if (fs::exists(model.directory / "tokenizer.json")) tokenizer.emplace(Tokenizer::load(model.directory));
+  const fs::path cache_path = fs::temp_directory_path() / fmt::format("headroom-evaluate-{}.bin", ::getpid());
+  build_token_cache(data, tokenizer ? &*tokenizer : nullptr, cache_path);
+  tokenizer.reset();
+  const TokenCache cache = TokenCache::open(cache_path);
+  fs::remove(cache_path);
+  const std::unique_ptr<Device> device = make_cpu_device(plan.facts);
+  BatchPort port;
+  Executor executor(plan, *device, &port);
+  load_weights(executor, model.spec, SafetensorsSet::open(model.directory));
+  const EvaluationResult result = evaluate_cache(executor, port, cache, request.seq_length, plan.choices.micro_batch, request.global_batch, 0);
+  if (a.json)
+    std::cout << Json{{"loss", result.loss}, {"perplexity", std::exp(result.loss)}, {"tokens", result.targets}}.dump() << '\n';
+  else
+    fmt::print("loss {:.6f}  perplexity {:.4f}  tokens {}\n", result.loss, std::exp(result.loss), result.targets);
+  return 0;
+}
+
+std::vector<int32_t> prompt_ids(const InferenceArguments& a, const Tokenizer& tokenizer, const ModelFiles& model) {
+  std::vector<int32_t> ids;
+  if (!a.prompt.empty()) ids = tokenizer.encode(a.prompt, true);
+  if (ids.empty()) {
+    const std::optional<int32_t> bos = tokenizer.bos_id();
+    const std::optional<int64_t> fallback = model.config.bos_id();
+    if (!bos && !fallback) throw Error(ErrorKind::usage, "the tokenizer has no BOS to begin from", "give --prompt");
+    ids.push_back(bos ? *bos : static_cast<int32_t>(*fallback));
+  }
+  for (int32_t id : ids)
+    if (id >= model.spec.vocab)
+      throw Error(ErrorKind::format, fmt::format("the prompt has token id {}, the model's vocab_size is {}", id, model.spec.vocab), "the tokenizer and the model do not belong together");
+  return ids;
+}
+
+std::vector<int32_t> stop_ids(const Tokenizer& tokenizer, const ModelFiles& model) {
+  std::vector<int32_t> ids;
+  if (tokenizer.eos_id()) ids.push_back(*tokenizer.eos_id());
+  for (int64_t id : model.config.eos_ids()) ids.push_back(static_cast<int32_t>(id));
+  return ids;
+}
+
+int run_generate(const InferenceArguments& a) {
+  check_options(a.options);
+  if (a.options.precision != "32-true") throw Error(ErrorKind::usage, fmt::format("generate --precision {} is not built in this version", a.options.precision), "use 32-true");
+  if (a.max_new_tokens < 1 || a.max_new_tokens > (1 << 24)) throw Error(ErrorKind::usage, fmt::format("--max-new-tokens {} is out of range", a.max_new_tokens), "give 1 or more");
+  if (!(a.sampling.temperature >= 0) || !(a.sampling.top_p > 0 && a.sampling.top_p <= 1) || a.sampling.top_k < 0)
+    throw Error(ErrorKind::usage, fmt::format("--temperature {} --top-p {} --top-k {} is out of range", a.sampling.temperature, a.sampling.top_p, a.sampling.top_k),
+                "temperature 0 or more, top-p above 0 up to 1, top-k 0 or more");
+  const ModelFiles model = open_with_weights(a, "generate with");
+  const Tokenizer tokenizer = Tokenizer::load(model.directory);
+  const std::vector<int32_t> prompt = prompt_ids(a, tokenizer, model);
+  const int64_t positions = static_cast<int64_t>(prompt.size()) + a.max_new_tokens;
+  if (positions > model.spec.max_positions)
+    throw Error(ErrorKind::usage, fmt::format("{} prompt tokens and {} new ones exceed the model's {} positions", prompt.size(), a.max_new_tokens, model.spec.max_positions),
+                "shorten the prompt, or lower --max-new-tokens");
+  PlanRequest request = base_request(a, model, true);
+  request.seq_length = positions;
+  static constexpr int64_t kChunks[] = {64, 16, 4, 1};
+  const Plan plan = plan_generation(request, kChunks, [&](int64_t chunk) { return build_generation(model.spec, positions, chunk, DType::f32); });
+  if (!plan.feasible) {
+    print_refusal(plan);
+    return 3;
+  }
+  const std::unique_ptr<Device> device = make_cpu_device(plan.facts);
+  Executor executor(plan, *device, nullptr);
+  load_weights(executor, model.spec, SafetensorsSet::open(model.directory));
+  GenerateOptions options{a.sampling, a.max_new_tokens, stop_ids(tokenizer, model)};
+  StreamDecoder decoder(tokenizer);
+  const std::vector<int32_t> tokens = generate_tokens(executor, prompt, options, [&](int32_t token) {
+    if (a.json) return true;
+    const std::string piece = decoder.push(token);
+    std::fwrite(piece.data(), 1, piece.size(), stdout);
+    std::fflush(stdout);
+    return true;
+  });
+  if (a.json) {
+    std::cout << Json{{"ids", tokens}, {"text", tokenizer.decode(tokens)}}.dump() << '\n';
+  } else {
+    const std::string rest = decoder.finish();
+    fmt::print("{}\n", rest);
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command generate_command() {
+  return {"generate", "text from a model, streamed", [](CLI::App& app) {
+            auto a = std::make_shared<InferenceArguments>();
+            add_inference_options(app, *a);
+            scalar(app, "--prompt", a->prompt, "text to continue (none: from BOS)");
+            scalar(app, "--max-new-tokens", a->max_new_tokens, "tokens to make")->capture_default_str();
+            scalar(app, "--temperature", a->sampling.temperature, "0 = greedy")->capture_default_str();
+            scalar(app, "--top-p", a->sampling.top_p, "least mass of the tokens drawn from")->capture_default_str();
+            scalar(app, "--top-k", a->sampling.top_k, "tokens drawn from; 0 = all")->capture_default_str();
+            scalar(app, "--seed", a->sampling.seed, "of the draws")->capture_default_str();
+            return [a] { return run_generate(*a); };
+          }};
+}
+
+Command evaluate_command() {
+  return {"evaluate", "loss and perplexity of a model on data", [](CLI::App& app) {
+            auto a = std::make_shared<InferenceArguments>();
+            add_inference_options(app, *a);
+            app.add_option("--data", a->options.data, "data: .txt, .jsonl or .json; repeatable")->type_name("FILE");
+            scalar(app, "--max-seq-length", a->options.max_seq_length, "tokens per window (the least of the model's and 512)");
+            return [a] { return run_evaluate(*a); };
+          }};
+}
+
+}  // namespace headroom

@@ -1,0 +1,94 @@
+#include <fstream>
+#include <iostream>
+
+#include "base/error.h"
+#include "cli/refusal.h"
+#include "cli/terminal.h"
+#include "cli/train_options.h"
+#include "device/device.h"
+#include "memory/lower_bound.h"
+#include "memory/pack.h"
+#include "memory/packing_csv.h"
+#include "planner/explain.h"
+#include "planner/search.h"
+#include "runtime/executor.h"
+#include "train/setup.h"
+
+namespace headroom {
+namespace {
+
+struct PlanArguments {
+  TrainArguments train;
+  bool json = false;
+  bool explain = false;
+  bool null_run = false;
+  std::string pack;
+  int64_t capacity = 0;
+  std::string text_file;
+};
+
+int run_pack(const PlanArguments& arguments) {
+  if (arguments.capacity <= 0) throw Error(ErrorKind::usage, "--pack needs a capacity in bytes", "give --capacity N");
+  const std::vector<Buffer> buffers = read_packing_csv(arguments.pack);
+  PackOptions options;
+  options.alignment = 1;
+  options.capacity = arguments.capacity;
+  options.exact_nodes = 4'000'000;
+  const Packing packing = pack(buffers, options);
+  if (packing.peak > arguments.capacity) {
+    print_error(fmt::format("{}: the best packing found needs {} bytes, {} above the capacity {}; the largest live sum is {}", arguments.pack, packing.peak, packing.peak - arguments.capacity,
+                            arguments.capacity, lower_bound(buffers, 1)),
+                "give a larger --capacity");
+    return 3;
+  }
+  write_packing_csv(std::cout, buffers, &packing);
+  return 0;
+}
+
+// Executes every program of the plan on the null device.
+void check_on_null(const Plan& plan) {
+  const std::unique_ptr<Device> device = make_null_device(plan.facts);
+  Executor executor(plan, *device, nullptr);
+  const Trips trips[] = {{"micro_batches", 2}, {"eval_batches", 2}};
+  for (const PlanProgram& program : plan.programs) executor.run(program.name, trips);
+  print_note(fmt::format("null device: {} programs ran, highest access at {} of {} bytes", plan.programs.size(), executor.arena_high_water(), plan.arena_bytes));
+}
+
+int run_plan(const PlanArguments& arguments) {
+  if (!arguments.pack.empty()) return run_pack(arguments);
+  if (arguments.train.options.model.empty()) throw Error(ErrorKind::usage, "no model", "give --model DIR or --model config.json");
+  const TrainOptions options = resolve(arguments.train);
+  const ModelFiles model = open_model(options.model);
+  const PlanRequest request = training_request(options, model);
+  SearchResult result = search_training_plan(request);
+  if (!result.plan.feasible) result.plan.cheapest_fix = find_cheapest_fix(request);
+  if (options.device == "cpu" && options.memory > available_memory() && !arguments.train.quiet)
+    print_note(fmt::format("note: the budget is above what this machine can give now ({} bytes)", available_memory()));
+  if (arguments.json) std::cout << plan_json(result.plan);
+  if (!arguments.json || arguments.explain) (arguments.json ? std::cerr : std::cout) << explain(request, result);
+  if (!arguments.text_file.empty()) std::ofstream(arguments.text_file) << plan_text(result.plan);
+  if (!result.plan.feasible) {
+    print_refusal(result.plan);
+    return 3;
+  }
+  if (options.device == "null") check_on_null(result.plan);
+  return 0;
+}
+
+}  // namespace
+
+Command plan_command() {
+  return {"plan", "what fits a budget and why, without running it", [](CLI::App& app) {
+            auto arguments = std::make_shared<PlanArguments>();
+            add_train_options(app, arguments->train);
+            app.get_option("--model")->required(false);
+            app.add_flag("--json", arguments->json, "the plan as JSON on stdout");
+            app.add_flag("--explain", arguments->explain, "why and why not: bytes and seconds per technique, the frontier of plans");
+            scalar(app, "--pack", arguments->pack, "pack the buffers of a CSV (id,lower,upper,size) instead")->type_name("FILE");
+            scalar(app, "--capacity", arguments->capacity, "bytes to pack into");
+            scalar(app, "--emit-text", arguments->text_file, "write the whole plan, every instruction with its offsets, to a file")->type_name("FILE");
+            return [arguments] { return run_plan(*arguments); };
+          }};
+}
+
+}  // namespace headroom

@@ -1,0 +1,17 @@
+#include "cli/process.h"
+
+#include <malloc.h>
+#include <signal.h>
+
+namespace headroom {
+
+void prepare_process(char**) {
+  ::mallopt(M_ARENA_MAX, 1);
+  ::mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+  ::mallopt(M_TRIM_THRESHOLD, 256 * 1024);
+  // A write beyond a file-size limit is an error to report, not a death.
+  ::signal(SIGXFSZ, SIG_IGN);
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+}  // namespace headroom

@@ -1,0 +1,62 @@
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "cli/command.h"
+#include "cli/terminal.h"
+#include "formats/atomic_dir.h"
+#include "runtime/calibrate/calibrate.h"
+#include "train/setup.h"
+
+namespace headroom {
+namespace {
+
+struct ProfileArguments {
+  std::string device = "cpu";
+  std::string output;
+  int threads = 0;
+};
+
+int run_profile(const ProfileArguments& arguments) {
+  if (arguments.device != "cpu") throw Error(ErrorKind::usage, fmt::format("--device {} cannot be measured by this version", arguments.device), "use cpu");
+  Profile shipped;
+  const DeviceFacts facts = device_facts("cpu", arguments.threads, shipped, "cpu-avx2");
+  set_threads(facts.threads);
+  const std::unique_ptr<Device> device = make_cpu_device(facts);
+  const bool terminal = ::isatty(STDERR_FILENO);
+  const Profile profile = calibrate(*device, facts, "this-machine", [&](double share) {
+    if (terminal) fmt::print(stderr, "\rmeasuring {:3.0f}%", share * 100);
+  });
+  if (terminal) fmt::print(stderr, "\n");
+  const std::filesystem::path cache = cached_profile_path();
+  const std::filesystem::path path = arguments.output.empty() ? cache : std::filesystem::path(arguments.output);
+  if (path.empty()) throw Error(ErrorKind::usage, "there is no home directory for the cached profile", "give -o FILE");
+  std::error_code status;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), status);
+  write_text_durably(path, profile_json(profile));
+  if (!arguments.output.empty() && !cache.empty()) {
+    // A cache that cannot be written is no error.
+    std::filesystem::create_directories(cache.parent_path(), status);
+    try {
+      if (!status) write_text_durably(cache, profile_json(profile));
+    } catch (const Error&) {
+      print_note(fmt::format("note: {} cannot be written", cache.string()));
+    }
+  }
+  print_note(fmt::format("wrote {}", path.string()));
+  return 0;
+}
+
+}  // namespace
+
+Command profile_command() {
+  return {"profile", "measure this machine into a profile (30 s at most)", [](CLI::App& app) {
+            auto arguments = std::make_shared<ProfileArguments>();
+            scalar(app, "--device", arguments->device, "what to measure")->capture_default_str();
+            scalar(app, "-o,--output", arguments->output, "profile file (the cached one)");
+            scalar(app, "--threads", arguments->threads, "threads (all)");
+            return [arguments] { return run_profile(*arguments); };
+          }};
+}
+
+}  // namespace headroom

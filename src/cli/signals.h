@@ -1,0 +1,12 @@
+// Ctrl-C, SIGTERM and SIGUSR1 for a run that saves before it ends.
+#pragma once
+
+#include "train/trainer.h"
+
+namespace headroom {
+
+// Installs the handlers and returns what they set: the first SIGINT or SIGTERM asks for a save and the end, a second one
+// ends at once; SIGUSR1 asks for a checkpoint.
+RunControl& install_signal_handlers();
+
+}  // namespace headroom

@@ -1,0 +1,75 @@
+#include "cli/terminal.h"
+
+#include <fmt/color.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/bytes.h"
+#include "base/process_memory.h"
+
+namespace headroom {
+
+void print_error(std::string_view message, std::string_view remedy) {
+  const bool color = ::isatty(STDERR_FILENO);
+  fmt::print(stderr, "{}error:{} {}\n", color ? "\x1b[1;31m" : "", color ? "\x1b[0m" : "", message);
+  if (!remedy.empty()) fmt::print(stderr, "  {}\n", remedy);
+}
+
+void print_note(std::string_view text) { fmt::print(stderr, "{}\n", text); }
+
+std::string format_duration(double seconds) {
+  const int64_t whole = static_cast<int64_t>(std::max(0.0, seconds) + 0.5);
+  if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+Progress::Progress(bool quiet, const Plan& plan)
+    : quiet_(quiet), terminal_(::isatty(STDERR_FILENO)), planned_bytes_(plan.peak_bytes), budget_bytes_(plan.budget_bytes) {}
+
+void Progress::step(const StepReport& report) {
+  ++steps_;
+  const double weight = std::max(0.05, 1.0 / static_cast<double>(steps_));
+  mean_seconds_ += weight * (report.seconds - mean_seconds_);
+  mean_loss_ += weight * (report.loss - mean_loss_);
+  if (quiet_) return;
+  const auto now = std::chrono::steady_clock::now();
+  const bool last = report.step == report.total_steps;
+  const auto pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(1000);
+  if (!last && steps_ > 1 && now - last_ < pause) return;
+  last_ = now;
+  const double done = static_cast<double>(report.step) / static_cast<double>(std::max<int64_t>(1, report.total_steps));
+  std::string bar;
+  if (terminal_) {
+    constexpr int kWidth = 20;
+    const int filled = static_cast<int>(done * kWidth);
+    for (int i = 0; i < kWidth; ++i) bar += i < filled ? "█" : "░";
+    bar += ' ';
+  }
+  const double left = mean_seconds_ * static_cast<double>(report.total_steps - report.step);
+  const double rate = report.seconds > 0 ? static_cast<double>(report.tokens) / report.seconds : 0;
+  const std::string text = fmt::format("{}{:3.0f}% step {}/{} loss {:.4f} lr {:.2e} {:.0f} tok/s left {} mem {} of {}", bar, done * 100, report.step, report.total_steps, report.loss,
+                                       report.learning_rate, rate, format_duration(left), format_bytes(resident_bytes()), format_bytes(budget_bytes_));
+  if (terminal_) {
+    fmt::print(stderr, "\r{}\x1b[K", text);
+    line_open_ = true;
+  } else {
+    fmt::print(stderr, "{}\n", text);
+  }
+  std::fflush(stderr);
+}
+
+void Progress::line(std::string_view text) {
+  if (quiet_) return;
+  end();
+  fmt::print(stderr, "{}\n", text);
+}
+
+void Progress::end() {
+  if (line_open_) fmt::print(stderr, "\n");
+  line_open_ = false;
+}
+
+}  // namespace headroom

@@ -1,0 +1,40 @@
+// What people read: errors, notes and the progress line, all on stderr.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "plan/plan.h"
+#include "train/trainer.h"
+
+namespace headroom {
+
+void print_error(std::string_view message, std::string_view remedy);
+void print_note(std::string_view text);
+
+// "1:02:03" or "2:03".
+std::string format_duration(double seconds);
+
+// Progress of a training run: one line rewritten in place on a terminal, a line per step (at most one a second)
+// otherwise.
+class Progress {
+ public:
+  Progress(bool quiet, const Plan& plan);
+  void step(const StepReport& report);
+  void line(std::string_view text);  // a lasting line
+  void end();
+
+ private:
+  bool quiet_;
+  bool terminal_;
+  bool line_open_ = false;
+  int64_t planned_bytes_;
+  int64_t budget_bytes_;
+  double mean_seconds_ = 0;
+  double mean_loss_ = 0;
+  int64_t steps_ = 0;
+  std::chrono::steady_clock::time_point last_{};
+};
+
+}  // namespace headroom

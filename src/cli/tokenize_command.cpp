@@ -1,0 +1,52 @@
+#include <iostream>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "formats/json.h"
+#include "tokenizer/tokenizer.h"
+
+namespace headroom {
+namespace {
+
+struct TokenizeArguments {
+  std::string model;
+  std::string tokenizer;
+  bool decode = false;
+  bool no_special = false;
+};
+
+std::string answer(const Tokenizer& tokenizer, const TokenizeArguments& arguments, const Json& row, const std::string& place) {
+  try {
+    if (arguments.decode) return Json{{"text", tokenizer.decode(row.at("ids").get<std::vector<int32_t>>())}}.dump();
+    return Json{{"ids", tokenizer.encode(row.at("text").get_ref<const std::string&>(), !arguments.no_special)}}.dump();
+  } catch (const Json::exception&) {
+    throw Error(ErrorKind::format, fmt::format("{}: no row with {}", place, arguments.decode ? "\"ids\"" : "\"text\""), "write one JSON object a line");
+  }
+}
+
+int run_tokenize(const TokenizeArguments& arguments) {
+  if (arguments.model.empty() == arguments.tokenizer.empty()) throw Error(ErrorKind::usage, "which tokenizer?", "give --model DIR or --tokenizer FILE");
+  const Tokenizer tokenizer = Tokenizer::load(arguments.model.empty() ? arguments.tokenizer : arguments.model);
+  int64_t number = 0;
+  for (std::string line; std::getline(std::cin, line);) {
+    const std::string place = fmt::format("standard input:{}", ++number);
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    std::cout << answer(tokenizer, arguments, parse_json(line, place), place) << '\n';
+  }
+  return 0;
+}
+
+}  // namespace
+
+Command tokenize_command() {
+  return {"tokenize", "text to ids and back, JSON lines on stdin and stdout", [](CLI::App& app) {
+            auto arguments = std::make_shared<TokenizeArguments>();
+            scalar(app, "--model", arguments->model, "model directory");
+            scalar(app, "--tokenizer", arguments->tokenizer, "tokenizer.json");
+            app.add_flag("--decode", arguments->decode, "ids to text; special tokens are dropped");
+            app.add_flag("--no-special-tokens", arguments->no_special, "do not add BOS and EOS");
+            return [arguments] { return run_tokenize(*arguments); };
+          }};
+}
+
+}  // namespace headroom

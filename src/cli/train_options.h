@@ -1,0 +1,28 @@
+// The options that `train` and `plan` share.
+#pragma once
+
+#include "cli/command.h"
+#include "train/options.h"
+
+namespace headroom {
+
+// Parsed text that becomes part of TrainOptions after parsing.
+struct TrainArguments {
+  TrainOptions options;
+  std::vector<std::string> techniques;      // NAME=VALUE
+  std::vector<std::string> allow;
+  int64_t per_device_batch = 0;             // HF's names: their product is the global batch size
+  int64_t accumulation = 0;
+  std::string gradient_checkpointing;       // HF's alias of recompute
+  int64_t host_memory = 0;
+  std::string disk_memory;
+  bool packing = false;
+  bool quiet = false;
+};
+
+void add_train_options(CLI::App& app, TrainArguments& arguments);
+
+// Folds aliases and `--technique` into options. Throws Error(usage).
+TrainOptions resolve(const TrainArguments& arguments);
+
+}  // namespace headroom

@@ -1,0 +1,108 @@
+#include "cost/predict.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace headroom {
+namespace {
+
+struct ProductShape {
+  int64_t rows = 1, outs = 1, ins = 1;
+};
+
+// x[rows, ins] with w: outs = elements of w / ins; dw has dy[rows, outs] as its second operand.
+ProductShape product_shape(const Op& op, const OpCall& call) {
+  const auto rows_of = [](const ConcreteType& t) { return element_count(t.dims) / std::max<int64_t>(1, t.dims.back()); };
+  const ConcreteType& left = call.inputs[0];
+  ProductShape shape;
+  shape.rows = rows_of(left);
+  shape.ins = left.dims.back();
+  const ConcreteType& right = call.inputs[1];
+  shape.outs = op.name() == "linear_dw" ? right.dims.back() : element_count(right.dims) / std::max<int64_t>(1, shape.ins);
+  if (op.name() == "linear_dx") std::swap(shape.outs, shape.ins);
+  return shape;
+}
+
+double log_distance(const ProductSample& sample, const ProductShape& shape) {
+  const auto gap = [](int64_t a, int64_t b) { return std::log2(static_cast<double>(std::max<int64_t>(1, a)) / static_cast<double>(std::max<int64_t>(1, b))); };
+  const double r = gap(sample.rows, shape.rows), o = gap(sample.outs, shape.outs), i = gap(sample.ins, shape.ins);
+  return r * r + o * o + i * i;
+}
+
+// Inverse-square-distance mean of the logarithms of the measured rates.
+double product_rate(const Profile& profile, std::string_view op, DType dtype, const ProductShape& shape) {
+  double weight = 0, sum = 0;
+  for (const ProductSample& sample : profile.products) {
+    if (sample.dtype != dtype || (!sample.op.empty() && sample.op != op)) continue;
+    const double d = log_distance(sample, shape);
+    const double w = 1.0 / (d * d + 1e-6);
+    weight += w;
+    sum += w * std::log(sample.flops_per_second);
+  }
+  HR_CHECK(weight > 0, "profile {} has no rate for {} in {}", profile.name, op, dtype_name(dtype));
+  return std::exp(sum / weight);
+}
+
+double attention_rate(const Profile& profile, DType dtype, bool backward) {
+  for (const AttentionRate& rate : profile.attention)
+    if (rate.dtype == dtype) return backward ? rate.backward : rate.forward;
+  HR_CHECK(false, "profile {} has no attention rate for {}", profile.name, dtype_name(dtype));
+  return 1;
+}
+
+// The loss: its products at the rate of the head's shape per chunk, plus passes over the logits.
+double predict_loss(const Op& op, const OpCall& call, const Profile& profile) {
+  const ConcreteType& x = call.inputs[0];
+  const int64_t hidden = x.dims.back(), rows = element_count(x.dims) / hidden, vocab = element_count(call.inputs[1].dims) / hidden;
+  const int64_t chunk = call.attrs.integer("chunk") > 0 ? std::min(rows, call.attrs.integer("chunk")) : rows;
+  const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(vocab) * static_cast<double>(hidden);
+  const bool gradient = op.name() != "linear_cross_entropy";
+  double seconds = flops / product_rate(profile, "linear", x.dtype, {chunk, vocab, hidden});
+  const double logits = 4.0 * static_cast<double>(rows) * static_cast<double>(vocab);
+  seconds += logits * (gradient ? 3 : 1) / profile.softmax_bytes_per_second;
+  if (!gradient) return seconds;
+  seconds += flops / product_rate(profile, "linear_dx", x.dtype, {chunk, vocab, hidden});
+  return seconds + flops / product_rate(profile, "linear_dw", x.dtype, {chunk, vocab, hidden});
+}
+
+}  // namespace
+
+double predict_call(const Op& op, const OpCall& call, const Profile& profile) {
+  switch (op.cost_class()) {
+    case CostClass::none: return 0;
+    case CostClass::gemm: {
+      if (call.inputs.size() < 2 || op.name() == "bias_grad") break;
+      const double flops = op.work(call).flops;
+      return flops / product_rate(profile, op.name(), call.inputs[1].dtype, product_shape(op, call)) + profile.launch_seconds;
+    }
+    case CostClass::attention: return op.work(call).flops / attention_rate(profile, call.inputs[0].dtype, false) + profile.launch_seconds;
+    case CostClass::attention_grad: return op.work(call).flops / attention_rate(profile, call.inputs[0].dtype, true) + profile.launch_seconds;
+    case CostClass::loss: return predict_loss(op, call, profile);
+    case CostClass::optimizer: return op.work(call).bytes / profile.optimizer_bytes_per_second + profile.launch_seconds;
+    case CostClass::copy:
+    case CostClass::collective: return op.work(call).bytes / profile.copy_bytes_per_second + profile.launch_seconds;
+    case CostClass::stream: break;
+  }
+  return op.work(call).bytes / profile.stream_bytes_per_second + profile.launch_seconds;
+}
+
+double predict_program(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips, const Profile& profile) {
+  double seconds = 0;
+  std::vector<ConcreteType> inputs, outputs;
+  for (NodeId id : graph.region(program).nodes) {
+    const Node& node = graph.node(id);
+    if (is_loop(node)) {
+      seconds += static_cast<double>(trips) * predict_program(graph, node.body, bindings, 1, profile);
+      continue;
+    }
+    inputs.clear(), outputs.clear();
+    for (ValueId value : node.inputs) inputs.push_back(concrete(graph.value(value).type, bindings));
+    for (ValueId value : node.outputs) outputs.push_back(concrete(graph.value(value).type, bindings));
+    seconds += predict_call(*node.op, {inputs, outputs, node.attrs}, profile);
+  }
+  return seconds;
+}
+
+}  // namespace headroom

@@ -1,0 +1,149 @@
+#include "cost/profile.h"
+
+#include <cstdlib>
+
+#include "base/error.h"
+#include "cost/shipped_profiles.h"
+#include "formats/json.h"
+
+namespace headroom {
+namespace {
+
+// FNV-1a.
+uint64_t hash_text(std::string_view text) {
+  uint64_t hash = 14695981039346656037ull;
+  for (unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
+  return hash;
+}
+
+class Reader {
+ public:
+  Reader(const Json& json, const std::string& source) : json_(json), source_(source) {}
+
+  double positive(const Json& object, const char* key) const {
+    const double value = field(object, key).is_number() ? field(object, key).get<double>() : -1;
+    if (!(value > 0) || value > 1e18) refuse(key, "a positive number");
+    return value;
+  }
+  int64_t whole(const Json& object, const char* key, int64_t fallback) const {
+    if (!object.contains(key)) return fallback;
+    if (!object[key].is_number_integer() || object[key].get<int64_t>() < 0) refuse(key, "a whole number, 0 or more");
+    return object[key].get<int64_t>();
+  }
+  DType dtype(const Json& object) const {
+    const auto parsed = field(object, "dtype").is_string() ? parse_dtype(object["dtype"].get<std::string>()) : std::nullopt;
+    if (!parsed) refuse("dtype", "f32 or bf16");
+    return *parsed;
+  }
+  const Json& array(const char* key) const {
+    if (!field(json_, key).is_array()) refuse(key, "an array");
+    return json_[key];
+  }
+  const Json& field(const Json& object, const char* key) const {
+    if (!object.is_object() || !object.contains(key)) refuse(key, "to be there");
+    return object[key];
+  }
+  [[noreturn]] void refuse(const char* key, const char* wanted) const {
+    throw Error(ErrorKind::format, fmt::format("{}: profile key '{}' should be {}", source_, key, wanted), "make the profile anew with `headroom profile`");
+  }
+
+ private:
+  const Json& json_;
+  const std::string& source_;
+};
+
+void read_facts(const Reader& reader, const Json& json, Profile& profile) {
+  profile.facts.device = json.value("device", "cpu");
+  profile.facts.threads = static_cast<int>(std::max<int64_t>(1, reader.whole(json, "threads", 1)));
+  profile.facts.isa = static_cast<int>(reader.whole(json, "isa", 2));
+  profile.facts.native_bf16 = json.value("native_bf16", false);
+  profile.facts.alignment = std::max<int64_t>(64, reader.whole(json, "alignment", 64));
+  profile.facts.gemm_workspace_cap = reader.whole(json, "gemm_workspace_bytes", 0);
+}
+
+}  // namespace
+
+std::string Profile::identity() const { return fmt::format("{}#{:016x}", name, hash); }
+
+Profile parse_profile(std::string_view text, const std::string& source) {
+  const Json json = parse_json(text, source);
+  const Reader reader(json, source);
+  Profile profile;
+  try {
+    profile.name = reader.field(json, "name").get<std::string>();
+    read_facts(reader, json, profile);
+    profile.memory_bytes = reader.whole(json, "memory_bytes", 0);
+    profile.context_bytes = reader.whole(json, "context_bytes", 0);
+    for (const Json& row : reader.array("products"))
+      profile.products.push_back({row.value("op", ""), reader.dtype(row), reader.whole(row, "rows", 1), reader.whole(row, "outs", 1),
+                                  reader.whole(row, "ins", 1), reader.positive(row, "flops_per_second")});
+    for (const Json& row : reader.array("attention"))
+      profile.attention.push_back({reader.dtype(row), reader.positive(row, "forward"), reader.positive(row, "backward")});
+    profile.stream_bytes_per_second = reader.positive(json, "stream_bytes_per_second");
+    profile.optimizer_bytes_per_second = reader.positive(json, "optimizer_bytes_per_second");
+    profile.softmax_bytes_per_second = reader.positive(json, "softmax_bytes_per_second");
+    profile.copy_bytes_per_second = reader.positive(json, "copy_bytes_per_second");
+    profile.launch_seconds = json.value("launch_seconds", 0.0);
+  } catch (const Json::exception& e) {
+    throw Error(ErrorKind::format, fmt::format("{}: malformed profile: {}", source, e.what()), "make the profile anew with `headroom profile`");
+  }
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    bool product = false, attention = false;
+    for (const ProductSample& s : profile.products) product = product || s.dtype == dtype;
+    for (const AttentionRate& r : profile.attention) attention = attention || r.dtype == dtype;
+    if (!product || !attention) reader.refuse(product ? "attention" : "products", "complete for f32 and bf16");
+  }
+  profile.hash = hash_text(text);
+  return profile;
+}
+
+std::string profile_json(const Profile& profile) {
+  nlohmann::ordered_json out{{"name", profile.name},
+                             {"device", profile.facts.device},
+                             {"threads", profile.facts.threads},
+                             {"isa", profile.facts.isa},
+                             {"native_bf16", profile.facts.native_bf16},
+                             {"alignment", profile.facts.alignment},
+                             {"gemm_workspace_bytes", profile.facts.gemm_workspace_cap},
+                             {"memory_bytes", profile.memory_bytes},
+                             {"context_bytes", profile.context_bytes}};
+  out["products"] = nlohmann::ordered_json::array();
+  for (const ProductSample& s : profile.products)
+    out["products"].push_back({{"op", s.op}, {"dtype", dtype_name(s.dtype)}, {"rows", s.rows}, {"outs", s.outs}, {"ins", s.ins}, {"flops_per_second", s.flops_per_second}});
+  out["attention"] = nlohmann::ordered_json::array();
+  for (const AttentionRate& r : profile.attention)
+    out["attention"].push_back({{"dtype", dtype_name(r.dtype)}, {"forward", r.forward}, {"backward", r.backward}});
+  out["stream_bytes_per_second"] = profile.stream_bytes_per_second;
+  out["optimizer_bytes_per_second"] = profile.optimizer_bytes_per_second;
+  out["softmax_bytes_per_second"] = profile.softmax_bytes_per_second;
+  out["copy_bytes_per_second"] = profile.copy_bytes_per_second;
+  out["launch_seconds"] = profile.launch_seconds;
+  return out.dump(1) + "\n";
+}
+
+Profile load_profile(const std::string& file_or_name) {
+  std::string known;
+  for (const ShippedProfile& shipped : shipped_profiles()) {
+    if (shipped.name == file_or_name) return parse_profile(shipped.json, std::string(shipped.name));
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", shipped.name);
+  }
+  if (!std::filesystem::exists(file_or_name))
+    throw Error(ErrorKind::usage, fmt::format("there is no profile file or shipped profile '{}'", file_or_name), "shipped profiles: " + known);
+  return parse_profile(read_json(file_or_name, int64_t{4} << 20).dump(), file_or_name);
+}
+
+std::filesystem::path cached_profile_path() {
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return std::filesystem::path(cache) / "headroom" / "profile.json";
+  if (const char* home = std::getenv("HOME"); home && *home) return std::filesystem::path(home) / ".cache" / "headroom" / "profile.json";
+  return {};
+}
+
+Profile choose_profile(const std::string& requested, bool avx512) {
+  if (!requested.empty()) return load_profile(requested);
+  const std::filesystem::path cached = cached_profile_path();
+  std::error_code status;
+  if (!cached.empty() && std::filesystem::exists(cached, status)) return load_profile(cached.string());
+  return load_profile(avx512 ? "cpu-avx512" : "cpu-avx2");
+}
+
+}  // namespace headroom

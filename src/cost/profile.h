@@ -1,0 +1,63 @@
+// What a device can do, as far as predicting time needs it: measured rates, limits, facts. Read from a file, never
+// measured here (runtime/calibrate does that). docs/profile_format.md.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/op.h"
+
+namespace headroom {
+
+// A measured matrix product: `op` linear, linear_dx or linear_dw (empty = any), rows x outs x ins.
+struct ProductSample {
+  std::string op;
+  DType dtype = DType::f32;
+  int64_t rows = 0;
+  int64_t outs = 0;
+  int64_t ins = 0;
+  double flops_per_second = 0;
+};
+
+// Rates of one dtype for what is neither product nor plain stream.
+struct AttentionRate {
+  DType dtype = DType::f32;
+  double forward = 0;   // flops per second
+  double backward = 0;
+};
+
+struct Profile {
+  std::string name;    // "cpu", "A100-80GB", or the machine's own
+  DeviceFacts facts;
+  int64_t memory_bytes = 0;   // of the device; 0 = ask the machine
+  int64_t context_bytes = 0;  // held by the device's runtime outside the arena
+  std::vector<ProductSample> products;
+  std::vector<AttentionRate> attention;
+  double stream_bytes_per_second = 0;     // elementwise ops and norms
+  double optimizer_bytes_per_second = 0;  // the fused update
+  double softmax_bytes_per_second = 0;    // the loss's passes over a chunk of logits
+  double copy_bytes_per_second = 0;       // between tiers
+  double launch_seconds = 0;              // per kernel call
+  uint64_t hash = 0;                      // of the text it was read from
+
+  std::string identity() const;  // "NAME#hash", recorded in plans
+};
+
+// Parses a profile; `source` names it in errors. Throws Error(format).
+Profile parse_profile(std::string_view json, const std::string& source);
+std::string profile_json(const Profile& profile);
+
+// A file's profile, or a shipped one by name. Throws Error(usage) naming the shipped ones.
+Profile load_profile(const std::string& file_or_name);
+
+// $XDG_CACHE_HOME/headroom/profile.json (or ~/.cache); empty when there is no home.
+std::filesystem::path cached_profile_path();
+
+// How `plan` and `train` choose: `requested` when not empty, else the cached profile of this machine when it is there,
+// else the shipped "cpu-avx512" or "cpu-avx2" of this instruction set. `device` "cuda..." takes a shipped profile by request only.
+Profile choose_profile(const std::string& requested, bool avx512);
+
+}  // namespace headroom

@@ -1,0 +1,58 @@
+// What the runtime asks of a device: one arena, prepared kernels, streams with events, copies between tiers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "ops/cpu/kernel.h"
+
+namespace headroom {
+
+// Work queues. Calls on one stream run in order; across streams only events order them. Stream 0 always exists.
+using StreamId = int32_t;
+using EventId = int32_t;
+
+// A kernel prepared by a device for concrete types; holds no addresses.
+class DeviceKernel {
+ public:
+  virtual ~DeviceKernel() = default;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string_view name() const = 0;
+
+  // Reserves the arena, all pages present: it cannot fail later. Called once. Throws Error(run) when memory is short.
+  virtual std::byte* reserve_arena(int64_t bytes) = 0;
+  // False when the arena's bytes cannot be read by this process (null device).
+  virtual bool host_visible() const = 0;
+
+  // Creates whatever the kernel needs (library primitives). Throws InternalError when no implementation accepts.
+  virtual std::unique_ptr<DeviceKernel> prepare(const KernelSpec& spec) = 0;
+
+  // Queues a kernel. `call` need not outlive the launch.
+  virtual void launch(const DeviceKernel& kernel, const KernelCall& call, StreamId stream) = 0;
+  // Queues a copy between host memory and the arena, either way.
+  virtual void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId stream) = 0;
+
+  virtual StreamId create_stream() = 0;
+  virtual EventId record(StreamId stream) = 0;
+  virtual void wait(StreamId stream, EventId event) = 0;
+  // Returns when everything queued on the stream is done.
+  virtual void synchronize(StreamId stream) = 0;
+};
+
+// The CPU: kernels of ops/, synchronous. One stream's order is every stream's order.
+std::unique_ptr<Device> make_cpu_device(const DeviceFacts& facts);
+
+// Executes without arithmetic or memory: checks that every operand and scratch lies inside the arena, and that every
+// input still holds the bytes its last producer wrote (no other tensor was written over them since).
+std::unique_ptr<Device> make_null_device(const DeviceFacts& facts);
+
+// This machine's facts (instruction set as oneDNN will see it) with a team of `threads`.
+DeviceFacts cpu_facts(int threads);
+
+}  // namespace headroom

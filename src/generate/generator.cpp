@@ -1,0 +1,48 @@
+#include "generate/generator.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace headroom {
+namespace {
+
+// Runs one program on tokens that continue the cache; returns the last one's logits.
+std::span<const float> advance(Executor& executor, std::string_view program, std::string_view ids_name, std::span<const int32_t> tokens, int64_t offset) {
+  const TensorView ids = executor.tensor(ids_name);
+  std::copy(tokens.begin(), tokens.end(), ids.as<int32_t>());
+  std::fill(ids.as<int32_t>() + tokens.size(), ids.as<int32_t>() + ids.count(), 0);
+  *executor.tensor("offset").as<int32_t>() = static_cast<int32_t>(offset);
+  *executor.tensor("last").as<int32_t>() = static_cast<int32_t>(tokens.size()) - 1;
+  executor.run(program, {});
+  const TensorView logits = executor.result(program, 0);
+  return {logits.as<float>(), static_cast<size_t>(logits.count())};
+}
+
+}  // namespace
+
+std::vector<int32_t> generate_tokens(Executor& executor, std::span<const int32_t> prompt, const GenerateOptions& options,
+                                     const std::function<bool(int32_t)>& on_token) {
+  HR_CHECK(!prompt.empty(), "an empty prompt");
+  std::vector<int32_t> out;
+  out.reserve(static_cast<size_t>(options.max_new_tokens));
+  const int64_t chunk = executor.tensor("prefill_ids").count();
+  int64_t filled = 0;
+  std::span<const float> logits;
+  while (filled < static_cast<int64_t>(prompt.size())) {
+    const int64_t count = std::min<int64_t>(chunk, static_cast<int64_t>(prompt.size()) - filled);
+    logits = advance(executor, "prefill", "prefill_ids", prompt.subspan(static_cast<size_t>(filled), static_cast<size_t>(count)), filled);
+    filled += count;
+  }
+  Sampler sampler(options.sampling, static_cast<int64_t>(logits.size()));
+  for (int64_t n = 0; n < options.max_new_tokens; ++n) {
+    const int32_t token = sampler.pick(logits, filled);
+    if (std::find(options.stop_ids.begin(), options.stop_ids.end(), token) != options.stop_ids.end()) break;
+    out.push_back(token);
+    if (!on_token(token) || n + 1 == options.max_new_tokens) break;
+    logits = advance(executor, "decode", "decode_ids", {&token, 1}, filled++);
+  }
+  return out;
+}
+
+}  // namespace headroom

@@ -1,0 +1,209 @@
+#include "memory/liveness.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace headroom {
+namespace {
+
+class Analysis {
+ public:
+  Analysis(const Graph& graph, const Bindings& bindings, const DeviceFacts& facts)
+      : graph_(graph), bindings_(bindings), facts_(facts), leader_(graph.values.size()), first_(graph.values.size(), kFar), last_(graph.values.size(), -1) {
+    std::iota(leader_.begin(), leader_.end(), 0);
+    bytes_.reserve(graph.values.size());
+    for (const Value& value : graph.values) bytes_.push_back(storage_bytes(concrete(value.type, bindings)));
+  }
+
+  Liveness run() {
+    for (const Program& program : graph_.programs) {
+      const int64_t begin = now();
+      walk(program.region);
+      for (ValueId result : graph_.region(program.region).results) touch(result, now() - 1);
+      out_.program_slots.emplace_back(begin, now());
+    }
+    join_must_aliases();
+    join_may_aliases();
+    collect();
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr int64_t kFar = INT64_MAX;
+
+  int64_t now() const { return static_cast<int64_t>(out_.slots.size()); }
+
+  void touch(ValueId id, int64_t slot) {
+    const size_t i = static_cast<size_t>(id);
+    first_[i] = std::min(first_[i], slot);
+    last_[i] = std::max(last_[i], slot);
+  }
+
+  void walk(RegionId region) {
+    for (ValueId param : graph_.region(region).params) touch(param, now());
+    for (NodeId id : graph_.region(region).nodes) {
+      if (is_loop(graph_.node(id)))
+        walk_loop(id);
+      else
+        walk_call(id);
+    }
+  }
+
+  void walk_call(NodeId id) {
+    for (ValueId input : graph_.node(id).inputs) use(input, now());
+    for (ValueId output : graph_.node(id).outputs) touch(output, now());
+    out_.slots.push_back({id, SlotKind::call});
+  }
+
+  // A value from outside that a loop body reads is needed again by the next trip: it lives until the loop ends.
+  void use(ValueId id, int64_t slot) {
+    touch(id, slot);
+    for (size_t depth = 0; depth < open_loops_.size(); ++depth)
+      if (first_[static_cast<size_t>(id)] < open_loops_[depth]) outer_uses_[depth].push_back(id);
+  }
+
+  void walk_loop(NodeId id) {
+    const Node& node = graph_.node(id);
+    const Region& body = graph_.region(node.body);
+    for (ValueId input : node.inputs) use(input, now());
+    const int64_t begin = now();
+    out_.slots.push_back({id, SlotKind::loop_begin});
+    open_loops_.push_back(begin);
+    outer_uses_.emplace_back();
+    walk(node.body);
+    const int64_t end = now();
+    for (ValueId result : body.results) touch(result, end);
+    for (ValueId param : body.params) touch(param, begin), touch(param, end);
+    for (ValueId outer : outer_uses_.back()) touch(outer, end);
+    outer_uses_.pop_back();
+    open_loops_.pop_back();
+    for (ValueId output : node.outputs) touch(output, end);
+    out_.slots.push_back({id, SlotKind::loop_end});
+  }
+
+  ValueId find(ValueId id) {
+    while (leader_[static_cast<size_t>(id)] != id) {
+      leader_[static_cast<size_t>(id)] = leader_[static_cast<size_t>(leader_[static_cast<size_t>(id)])];
+      id = leader_[static_cast<size_t>(id)];
+    }
+    return id;
+  }
+
+  void join(ValueId a, ValueId b) {
+    a = find(a), b = find(b);
+    if (a == b) return;
+    HR_CHECK(bytes_[static_cast<size_t>(a)] == bytes_[static_cast<size_t>(b)], "%{} and %{} share a storage and differ in size", a, b);
+    if (graph_.value(b).persistent) std::swap(a, b);
+    HR_CHECK(!graph_.value(b).persistent, "two persistent values, {} and {}, share a storage", graph_.value(a).name, graph_.value(b).name);
+    leader_[static_cast<size_t>(b)] = a;
+    first_[static_cast<size_t>(a)] = std::min(first_[static_cast<size_t>(a)], first_[static_cast<size_t>(b)]);
+    last_[static_cast<size_t>(a)] = std::max(last_[static_cast<size_t>(a)], last_[static_cast<size_t>(b)]);
+  }
+
+  void join_must_aliases() {
+    for (const Slot& slot : out_.slots) {
+      const Node& node = graph_.node(slot.node);
+      if (slot.kind == SlotKind::loop_begin) {
+        const Region& body = graph_.region(node.body);
+        for (size_t i = 0; i < node.inputs.size(); ++i) {
+          join(node.inputs[i], body.params[i]);
+          join(node.inputs[i], body.results[i]);
+          join(node.inputs[i], node.outputs[i]);
+        }
+      } else if (slot.kind == SlotKind::call) {
+        for (const Alias& alias : node.op->aliases(node.attrs, static_cast<int>(node.inputs.size())))
+          if (alias.must) join(node.inputs[static_cast<size_t>(alias.input)], node.outputs[static_cast<size_t>(alias.output)]);
+      }
+    }
+  }
+
+  // In program order: an output takes over the storage of an input that dies at this node.
+  void join_may_aliases() {
+    for (int64_t at = 0; at < now(); ++at) {
+      const Slot& slot = out_.slots[static_cast<size_t>(at)];
+      if (slot.kind != SlotKind::call) continue;
+      const Node& node = graph_.node(slot.node);
+      for (const Alias& alias : node.op->aliases(node.attrs, static_cast<int>(node.inputs.size()))) {
+        if (alias.must) continue;
+        const ValueId input = node.inputs[static_cast<size_t>(alias.input)], output = node.outputs[static_cast<size_t>(alias.output)];
+        if (may_join(node, input, output, at)) join(input, output);
+      }
+    }
+  }
+
+  bool may_join(const Node& node, ValueId input, ValueId output, int64_t at) {
+    const ValueId from = find(input), to = find(output);
+    if (from == to || graph_.value(from).persistent || graph_.value(to).persistent) return false;
+    if (graph_.value(input).type.dtype != graph_.value(output).type.dtype) return false;
+    if (bytes_[static_cast<size_t>(from)] != bytes_[static_cast<size_t>(to)]) return false;
+    if (last_[static_cast<size_t>(from)] != at || first_[static_cast<size_t>(to)] != at) return false;
+    // Another operand of this node must not already live in that storage.
+    for (ValueId other : node.inputs)
+      if (other != input && find(other) == from) return false;
+    for (ValueId other : node.outputs)
+      if (other != output && find(other) == from) return false;
+    return std::count(node.inputs.begin(), node.inputs.end(), input) == 1;
+  }
+
+  void collect() {
+    out_.storage_of_value.assign(graph_.values.size(), kNone);
+    std::vector<int32_t> of_leader(graph_.values.size(), kNone);
+    for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
+      const ValueId leader = find(id);
+      const Value& value = graph_.value(leader);
+      if (!value.persistent && last_[static_cast<size_t>(leader)] < 0) continue;
+      int32_t& storage = of_leader[static_cast<size_t>(leader)];
+      if (storage == kNone) {
+        storage = static_cast<int32_t>(out_.storages.size());
+        StorageLife life{leader, kNone, value.role, value.persistent, bytes_[static_cast<size_t>(leader)], first_[static_cast<size_t>(leader)], last_[static_cast<size_t>(leader)] + 1};
+        if (value.persistent) life.lower = 0, life.upper = std::max<int64_t>(1, now());
+        out_.storages.push_back(life);
+      }
+      out_.storage_of_value[static_cast<size_t>(id)] = storage;
+    }
+    collect_scratch();
+  }
+
+  void collect_scratch() {
+    out_.scratch_of_slot.assign(out_.slots.size(), kNone);
+    std::vector<ConcreteType> inputs, outputs;
+    for (int64_t at = 0; at < now(); ++at) {
+      const Slot& slot = out_.slots[static_cast<size_t>(at)];
+      if (slot.kind != SlotKind::call) continue;
+      const Node& node = graph_.node(slot.node);
+      inputs.clear(), outputs.clear();
+      for (ValueId id : node.inputs) inputs.push_back(concrete(graph_.value(id).type, bindings_));
+      for (ValueId id : node.outputs) outputs.push_back(concrete(graph_.value(id).type, bindings_));
+      const int64_t bytes = node.op->scratch_bytes({inputs, outputs, node.attrs}, facts_);
+      if (bytes <= 0) continue;
+      out_.scratch_of_slot[static_cast<size_t>(at)] = static_cast<int32_t>(out_.storages.size());
+      out_.storages.push_back({kNone, slot.node, Role::workspace, false, bytes, at, at + 1});
+    }
+  }
+
+  const Graph& graph_;
+  const Bindings& bindings_;
+  const DeviceFacts& facts_;
+  Liveness out_;
+  std::vector<ValueId> leader_;
+  std::vector<int64_t> first_, last_, bytes_;
+  std::vector<int64_t> open_loops_;
+  std::vector<std::vector<ValueId>> outer_uses_;
+};
+
+}  // namespace
+
+std::vector<Buffer> Liveness::buffers() const {
+  std::vector<Buffer> out;
+  out.reserve(storages.size());
+  for (const StorageLife& life : storages) out.push_back({static_cast<int64_t>(out.size()), life.lower, life.upper, life.bytes, -1});
+  return out;
+}
+
+Liveness analyze_liveness(const Graph& graph, const Bindings& bindings, const DeviceFacts& facts) {
+  return Analysis(graph, bindings, facts).run();
+}
+
+}  // namespace headroom

@@ -1,0 +1,85 @@
+#include "models/family.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace headroom {
+namespace {
+
+constexpr Family kFamilies[] = {
+    {"llama", "LlamaForCausalLM", fill_llama},
+    {"qwen2", "Qwen2ForCausalLM", fill_qwen2},
+    {"mistral", "MistralForCausalLM", fill_mistral},
+    {"gpt2", "GPT2LMHeadModel", fill_gpt2},
+};
+
+std::string supported_families() {
+  std::string list;
+  for (const Family& family : kFamilies) list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", family.model_type, family.architecture);
+  return list;
+}
+
+const Family& find_family(const HfConfig& config) {
+  for (const Family& family : kFamilies) {
+    if (family.model_type != config.model_type) continue;
+    const auto& classes = config.architectures;
+    if (!classes.empty() && std::find(classes.begin(), classes.end(), family.architecture) == classes.end())
+      config.refuse("architectures", fmt::format("but of {} only {} is built", family.model_type, family.architecture),
+                    "use the causal language model's checkpoint");
+    return family;
+  }
+  config.refuse("model_type", "a family that this version does not build", "families built: " + supported_families());
+}
+
+void check_geometry(const HfConfig& config, const ModelSpec& spec) {
+  if (spec.heads % spec.kv_heads != 0)
+    config.refuse("num_key_value_heads", fmt::format("which does not divide num_attention_heads {}", spec.heads), "mend config.json");
+  if (!config.has("head_dim") && spec.hidden % spec.heads != 0)
+    config.refuse("num_attention_heads", fmt::format("which does not divide hidden_size {}", spec.hidden), "mend config.json, or state head_dim");
+  if (spec.positions == PositionKind::rotary && spec.head_dim % 2 != 0)
+    config.refuse("head_dim", fmt::format("odd: rotary embeddings pair {} channels", spec.head_dim), "mend config.json");
+}
+
+}  // namespace
+
+std::span<const Family> families() { return kFamilies; }
+
+void fill_geometry(const HfConfig& config, ModelSpec& spec) {
+  spec.layers = config.layers();
+  spec.hidden = config.hidden_size();
+  spec.heads = config.heads();
+  spec.kv_heads = config.kv_heads();
+  spec.head_dim = config.head_dim();
+  spec.intermediate = config.intermediate_size();
+  spec.vocab = config.vocab_size();
+  spec.max_positions = config.max_positions();
+  spec.norm_epsilon = config.norm_epsilon();
+  spec.tied = config.tied();
+  spec.initializer_range = config.initializer_range();
+  spec.windows.assign(static_cast<size_t>(spec.layers), 0);
+  for (int64_t layer = 0; layer < spec.layers; ++layer)
+    spec.windows[static_cast<size_t>(layer)] = config.sliding_window(layer).value_or(0);
+}
+
+ModelSpec read_model_spec(const HfConfig& config) {
+  const Family& family = find_family(config);
+  ModelSpec spec;
+  spec.family = family.model_type;
+  spec.architecture = family.architecture;
+  if (config.quantized()) spec.quantization = config.quantization_method();
+  family.fill(config, spec);
+  if (spec.tied) spec.names.erase("head");
+  check_geometry(config, spec);
+  return spec;
+}
+
+std::string ModelSpec::name(std::string_view role, int64_t layer) const {
+  const auto at = names.find(role);
+  HR_CHECK(at != names.end(), "{} has no weight for '{}'", family, role);
+  std::string out = at->second;
+  if (const size_t hole = out.find("{}"); hole != std::string::npos) out.replace(hole, 2, std::to_string(layer));
+  return out;
+}
+
+}  // namespace headroom

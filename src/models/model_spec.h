@@ -1,0 +1,74 @@
+// A decoder-only language model as data: geometry, variants, and the checkpoint's weight names. A family is a function
+// from config.json to a ModelSpec (one file each); decoder.cpp builds every graph from it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/hf_config.h"
+
+namespace headroom {
+
+enum class NormKind { rms, layer };
+enum class MlpKind { swiglu, gelu };
+enum class PositionKind { rotary, learned };
+
+// Names of a model's weights by what they are for; "{}" stands for the layer. A role without a name does not exist in
+// the family. Roles: embed positions final_norm final_norm_bias head, and per layer: attn_norm attn_norm_bias q k v qkv o
+// q_bias k_bias v_bias qkv_bias o_bias ffn_norm ffn_norm_bias gate up down gate_bias up_bias down_bias.
+using WeightNames = std::map<std::string, std::string, std::less<>>;
+
+struct ModelSpec {
+  std::string family;        // "llama"
+  std::string architecture;  // "LlamaForCausalLM"
+  int64_t layers = 0;
+  int64_t hidden = 0;
+  int64_t heads = 0;
+  int64_t kv_heads = 0;
+  int64_t head_dim = 0;
+  int64_t intermediate = 0;
+  int64_t vocab = 0;
+  int64_t max_positions = 0;
+  NormKind norm = NormKind::rms;
+  double norm_epsilon = 1e-6;
+  MlpKind mlp = MlpKind::swiglu;
+  std::string gelu = "tanh";  // or "none" (exact)
+  PositionKind positions = PositionKind::rotary;
+  double rope_theta = 10000;
+  RopeScaling rope_scaling;
+  std::vector<int64_t> windows;  // per layer, 0 = full attention
+  bool tied = false;
+  std::string layout = "out_in";  // of every matrix but the embedding and the head; "in_out" for Conv1D checkpoints
+  WeightNames names;
+  std::vector<std::string> optional_prefixes;  // a checkpoint may carry names with or without these ("transformer.")
+  std::vector<std::string> ignored_suffixes;   // buffers that old checkpoints hold (".rotary_emb.inv_freq")
+  double initializer_range = 0.02;
+  std::string quantization;  // method of a quantised checkpoint, empty otherwise
+
+  bool has(std::string_view role) const { return names.contains(role); }
+  // The checkpoint's name of a role's weight; `layer` fills "{}".
+  std::string name(std::string_view role, int64_t layer = 0) const;
+};
+
+// How fresh weights are drawn.
+enum class WeightInit { normal, ones, zeros };
+
+struct WeightInfo {
+  std::string name;
+  std::vector<int64_t> shape;
+  WeightInit init = WeightInit::normal;
+  bool decays = true;  // weight decay applies: matrices and embeddings
+};
+
+// Reads a config of a supported family. Throws Error(format) naming the file, the key, the value and the remedy: an
+// unsupported family or architecture by name, contradictory geometry, unsupported variants.
+ModelSpec read_model_spec(const HfConfig& config);
+
+// Every weight in the order of the forward pass; tied heads are not listed.
+std::vector<WeightInfo> model_weights(const ModelSpec& spec);
+int64_t parameter_count(const ModelSpec& spec);
+
+}  // namespace headroom

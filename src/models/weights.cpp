@@ -1,0 +1,67 @@
+#include "models/model_spec.h"
+
+namespace headroom {
+namespace {
+
+class WeightList {
+ public:
+  explicit WeightList(const ModelSpec& spec) : spec_(spec) {}
+
+  void matrix(std::string_view role, int64_t out, int64_t in, int64_t layer) {
+    if (!spec_.has(role)) return;
+    std::vector<int64_t> shape = spec_.layout == "in_out" ? std::vector<int64_t>{in, out} : std::vector<int64_t>{out, in};
+    weights_.push_back({spec_.name(role, layer), std::move(shape), WeightInit::normal, true});
+    vector(std::string(role) + "_bias", out, layer, WeightInit::zeros);
+  }
+  void table(std::string_view role, int64_t rows, int64_t width) {
+    if (spec_.has(role)) weights_.push_back({spec_.name(role), {rows, width}, WeightInit::normal, true});
+  }
+  void norm(std::string_view role, int64_t layer) {
+    vector(role, spec_.hidden, layer, WeightInit::ones);
+    vector(std::string(role) + "_bias", spec_.hidden, layer, WeightInit::zeros);
+  }
+  void vector(std::string_view role, int64_t size, int64_t layer, WeightInit init) {
+    if (spec_.has(role)) weights_.push_back({spec_.name(role, layer), {size}, init, false});
+  }
+  std::vector<WeightInfo> take() { return std::move(weights_); }
+
+ private:
+  const ModelSpec& spec_;
+  std::vector<WeightInfo> weights_;
+};
+
+}  // namespace
+
+std::vector<WeightInfo> model_weights(const ModelSpec& spec) {
+  WeightList list(spec);
+  const int64_t q = spec.heads * spec.head_dim, kv = spec.kv_heads * spec.head_dim;
+  list.table("embed", spec.vocab, spec.hidden);
+  list.table("positions", spec.max_positions, spec.hidden);
+  for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    list.norm("attn_norm", layer);
+    list.matrix("q", q, spec.hidden, layer);
+    list.matrix("k", kv, spec.hidden, layer);
+    list.matrix("v", kv, spec.hidden, layer);
+    list.matrix("qkv", q + 2 * kv, spec.hidden, layer);
+    list.matrix("o", spec.hidden, q, layer);
+    list.norm("ffn_norm", layer);
+    list.matrix("gate", spec.intermediate, spec.hidden, layer);
+    list.matrix("up", spec.intermediate, spec.hidden, layer);
+    list.matrix("down", spec.hidden, spec.intermediate, layer);
+  }
+  list.norm("final_norm", 0);
+  list.table("head", spec.vocab, spec.hidden);
+  return list.take();
+}
+
+int64_t parameter_count(const ModelSpec& spec) {
+  int64_t count = 0;
+  for (const WeightInfo& weight : model_weights(spec)) {
+    int64_t elements = 1;
+    for (int64_t dim : weight.shape) elements *= dim;
+    count += elements;
+  }
+  return count;
+}
+
+}  // namespace headroom

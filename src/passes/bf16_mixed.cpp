@@ -1,0 +1,74 @@
+#include "passes/bf16_mixed.h"
+
+#include "base/error.h"
+#include "ir/builder.h"
+#include "ir/rewrite.h"
+#include "ops/registry.h"
+
+namespace headroom {
+namespace {
+
+// Recomputes the types of a node's outputs after its inputs or attributes changed.
+void infer_again(Graph& graph, const Node& node) {
+  std::vector<Type> inputs;
+  for (ValueId id : node.inputs) inputs.push_back(graph.value(id).type);
+  const std::vector<Type> outputs = node.op->infer(inputs, node.attrs);
+  for (size_t i = 0; i < outputs.size(); ++i) graph.value(node.outputs[i]).type = outputs[i];
+}
+
+bool is_weight_cast(const Graph& graph, const Node& node) {
+  return node.op->name() == "cast" && graph.value(node.inputs[0]).persistent && graph.value(node.inputs[0]).role == Role::parameter;
+}
+
+}  // namespace
+
+void narrow_to_bf16(Graph& graph, RegionId region) {
+  const std::vector<NodeId> nodes = graph.region(region).nodes;
+  std::map<ValueId, ValueId> narrowed;
+  std::vector<NodeId> rewritten;
+  for (NodeId id : nodes) {
+    for (int index : graph.node(id).op->narrow_inputs(graph.node(id).attrs)) {
+      const ValueId wide = graph.node(id).inputs.at(static_cast<size_t>(index));
+      if (graph.value(wide).type.dtype != DType::f32) continue;
+      auto at = narrowed.find(wide);
+      if (at == narrowed.end()) {
+        const NodeId cast = make_node(graph, find_op("cast"), {wide}, {{"dtype", "bf16"}}, graph.node(id).block, Stage::forward);
+        rewritten.push_back(cast);
+        at = narrowed.emplace(wide, graph.node(cast).outputs[0]).first;
+      }
+      graph.node(id).inputs[static_cast<size_t>(index)] = at->second;
+    }
+    Node& node = graph.node(id);
+    if (const std::string_view dtype = node.op->narrow_dtype(node.attrs); !dtype.empty()) node.attrs.set("dtype", std::string(dtype));
+    infer_again(graph, node);
+    rewritten.push_back(id);
+  }
+  graph.region(region).nodes = std::move(rewritten);
+}
+
+std::map<ValueId, ValueId> keep_weight_copies(Graph& graph, RegionId region) {
+  std::map<ValueId, ValueId> copies;
+  std::vector<ValueId> replacement(graph.values.size(), kNone);
+  const RegionId load_region = graph.find_program("load");
+  HR_CHECK(load_region != kNone, "the graph has no program 'load'");
+  Builder load(graph, load_region, find_op);
+  load.set_stage(Stage::transfer);
+  std::vector<NodeId> kept;
+  for (NodeId id : std::vector<NodeId>(graph.region(region).nodes)) {
+    if (!is_weight_cast(graph, graph.node(id))) {
+      kept.push_back(id);
+      continue;
+    }
+    const ValueId weight = graph.node(id).inputs[0], cast = graph.node(id).outputs[0];
+    const Type type = graph.value(cast).type;
+    const ValueId copy = load.persistent(graph.value(weight).name + "#bf16", type, Role::parameter);
+    load.call("cast", {weight, copy}, {{"dtype", "bf16"}});
+    replacement[static_cast<size_t>(cast)] = copy;
+    copies[copy] = weight;
+  }
+  graph.region(region).nodes = std::move(kept);
+  replace_uses(graph, replacement);
+  return copies;
+}
+
+}  // namespace headroom

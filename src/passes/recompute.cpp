@@ -1,0 +1,137 @@
+#include "passes/recompute.h"
+
+#include <unordered_map>
+
+#include "ir/graph_index.h"
+#include "ir/rewrite.h"
+
+namespace headroom {
+namespace {
+
+class BodyRewriter {
+ public:
+  BodyRewriter(Graph& graph, RegionId region, const std::vector<Keep>& keep) : graph_(graph), region_(region), keep_(keep) {}
+
+  void run() {
+    const std::vector<NodeId> nodes = graph_.region(region_).nodes;
+    survey(nodes);
+    decide(nodes);
+    std::vector<Insertion> insertions;
+    for (size_t position = 0; position < nodes.size(); ++position) {
+      if (graph_.node(nodes[position]).stage != Stage::backward) continue;
+      const int32_t block = graph_.node(nodes[position]).block;
+      if (block != block_in_work_) clones_.clear(), block_in_work_ = block;
+      for (size_t i = 0; i < graph_.node(nodes[position]).inputs.size(); ++i) {
+        const ValueId replacement = available(graph_.node(nodes[position]).inputs[i], block, static_cast<int32_t>(position), insertions);
+        graph_.node(nodes[position]).inputs[i] = replacement;
+      }
+    }
+    insert_all(graph_, region_, std::move(insertions));
+  }
+
+ private:
+  struct Fact {
+    NodeId producer = kNone;  // a forward node of this body
+    bool needed = false;      // read by a backward node
+    bool leaves = false;      // read by a forward node of another block, or a result of the body
+    bool dropped = false;
+  };
+
+  Fact& fact(ValueId id) { return facts_[static_cast<size_t>(id)]; }
+
+  void survey(const std::vector<NodeId>& nodes) {
+    facts_.assign(graph_.values.size(), {});
+    for (NodeId id : nodes) {
+      const Node& node = graph_.node(id);
+      for (ValueId input : node.inputs) {
+        Fact& f = fact(input);
+        if (node.stage == Stage::backward) f.needed = true;
+        if (f.producer != kNone && graph_.node(f.producer).block != node.block) f.leaves = true;
+      }
+      if (node.stage == Stage::forward)
+        for (ValueId output : node.outputs) fact(output).producer = id;
+    }
+    for (ValueId result : graph_.region(region_).results) fact(result).leaves = true;
+  }
+
+  static bool is_weight_cast(const Graph& graph, const Node& node) {
+    return node.op->name() == "cast" && graph.value(node.inputs[0]).persistent;
+  }
+
+  Keep choice(int32_t block) const {
+    return block >= 0 && static_cast<size_t>(block) < keep_.size() ? keep_[static_cast<size_t>(block)] : Keep::all;
+  }
+
+  // In program order, so that a value may rest on inputs that are themselves redone.
+  void decide(const std::vector<NodeId>& nodes) {
+    for (NodeId id : nodes) {
+      const Node& node = graph_.node(id);
+      if (node.stage != Stage::forward || node.op->has_effect()) continue;
+      const bool drop = is_weight_cast(graph_, node) || may_drop(node);
+      for (ValueId output : node.outputs) fact(output).dropped = drop;
+    }
+  }
+
+  bool may_drop(const Node& node) {
+    const RecomputeClass kind = node.op->recompute_class();
+    if (kind == RecomputeClass::never) return false;
+    for (ValueId output : node.outputs)
+      if (fact(output).leaves) return false;
+    switch (choice(node.block)) {
+      case Keep::all: return false;
+      case Keep::no_cheap: return kind == RecomputeClass::cheap && rests_on_kept(node);
+      case Keep::no_attention: return (kind == RecomputeClass::cheap || kind == RecomputeClass::attention) && rests_on_kept(node);
+      case Keep::block_input: return true;
+    }
+    return false;
+  }
+
+  // Redoing the node needs nothing that would have to be kept for this alone.
+  bool rests_on_kept(const Node& node) {
+    for (ValueId input : node.inputs) {
+      const Fact& f = fact(input);
+      if (f.producer != kNone && !f.needed && !f.dropped && !f.leaves) return false;
+    }
+    return true;
+  }
+
+  // The value a node at `position` reads: itself when kept, else its clone, made there when it does not exist yet.
+  ValueId available(ValueId id, int32_t block, int32_t position, std::vector<Insertion>& insertions) {
+    if (static_cast<size_t>(id) >= facts_.size() || !fact(id).dropped) return id;
+    if (const auto at = clones_.find(id); at != clones_.end()) return at->second;
+    const NodeId producer = fact(id).producer;
+    std::vector<ValueId> inputs = graph_.node(producer).inputs;
+    for (ValueId& input : inputs) input = available(input, block, position, insertions);
+    const NodeId clone = clone_node(graph_, producer, Stage::recompute);
+    graph_.node(clone).inputs = std::move(inputs);
+    if (graph_.node(clone).block == kNone) graph_.node(clone).block = block;
+    insertions.push_back({position, clone});
+    for (size_t i = 0; i < graph_.node(clone).outputs.size(); ++i) clones_[graph_.node(producer).outputs[i]] = graph_.node(clone).outputs[i];
+    return clones_.at(id);
+  }
+
+  Graph& graph_;
+  RegionId region_;
+  const std::vector<Keep>& keep_;
+  std::vector<Fact> facts_;
+  std::unordered_map<ValueId, ValueId> clones_;  // of the block in work
+  int32_t block_in_work_ = kNone;
+};
+
+}  // namespace
+
+std::string_view keep_name(Keep keep) {
+  constexpr std::string_view names[] = {"keep-all", "drop-cheap", "drop-attention", "block-input"};
+  return names[static_cast<size_t>(keep)];
+}
+
+void recompute(Graph& graph, const std::vector<Keep>& keep) {
+  const RegionId regions = static_cast<RegionId>(graph.regions.size());
+  for (RegionId region = 0; region < regions; ++region) {
+    bool trains = false;
+    for (NodeId id : graph.region(region).nodes) trains = trains || graph.node(id).stage == Stage::backward;
+    if (trains) BodyRewriter(graph, region, keep).run();
+  }
+}
+
+}  // namespace headroom

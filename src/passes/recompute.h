@@ -1,0 +1,39 @@
+// recompute (activation checkpointing; Chen et al. 2016): drop saved activations and compute them again when the
+// backward pass needs them.
+//
+// What: in the body of the training loop, a forward value that backward nodes read is either kept or its producers are
+//   cloned just before the first backward node of its block that reads it. Example, one layer, block input only:
+//     h = norm(x); y = linear(h)   ...   dx = linear_dx(dy); dw = linear_dw(h, dy)
+//   becomes
+//     h = norm(x); y = linear(h)   ...   h' = norm(x); dw = linear_dw(h', dy)
+// Legal when: the clones compute the same bits: same op, attributes and inputs; nodes with effects are never cloned.
+//   Values that leave their block (the residual stream) are always kept, so no clone reaches beyond one block; every
+//   block clones for itself (a clone shared by distant consumers would live as long as what it replaces).
+// Placed here because: after autodiff, which decides what is needed; before packing.
+// Saves: the dropped activations of every treated block but the one in work. Costs: the cloned nodes' time.
+// Manuals: M0 M1 M3 M4, M2 under FSDP (T06).
+#pragma once
+
+#include <vector>
+
+#include "passes/pass.h"
+
+namespace headroom {
+
+inline constexpr PassInfo kRecompute{"recompute", PassStage::schedule, TechniqueKind::exact,
+                                     "drop activations and compute them again in the backward pass"};
+
+// What a block keeps, from most to least.
+enum class Keep : uint8_t {
+  all,
+  no_cheap,      // norms and elementwise results are redone when their inputs are kept anyway
+  no_attention,  // and the attention core from q, k and v
+  block_input,   // everything but what leaves the block
+};
+std::string_view keep_name(Keep keep);
+
+// `keep[b]` is block b's choice; blocks beyond the vector keep all. Casts of weights are redone at each use whatever the
+// choice. Acts on every loop body that holds both forward and backward nodes.
+void recompute(Graph& graph, const std::vector<Keep>& keep);
+
+}  // namespace headroom

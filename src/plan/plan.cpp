@@ -1,0 +1,17 @@
+#include "plan/plan.h"
+
+namespace headroom {
+
+const PlanProgram* Plan::program(std::string_view name) const {
+  for (const PlanProgram& candidate : programs)
+    if (candidate.name == name) return &candidate;
+  return nullptr;
+}
+
+const PersistentTensor* Plan::tensor(std::string_view name) const {
+  for (const PersistentTensor& candidate : tensors)
+    if (candidate.name == name) return &candidate;
+  return nullptr;
+}
+
+}  // namespace headroom

@@ -1,0 +1,123 @@
+// The narrow waist between planner and runtime: one arena and the programs that run in it. Immutable once made; the
+// planner writes it, the runtime reads it. docs/plan_format.md describes the file.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace headroom {
+
+// A tensor at a fixed place of the arena.
+struct Operand {
+  int64_t offset = 0;  // bytes from the arena's begin
+  ConcreteType type;
+};
+
+enum class InstructionKind : uint8_t { call, loop_begin, loop_end };
+
+// One kernel call, or an end of a loop whose trip count is given by name at run time.
+struct Instruction {
+  InstructionKind kind = InstructionKind::call;
+  const Op* op = nullptr;
+  Attrs attrs;
+  std::vector<Operand> inputs;
+  std::vector<Operand> outputs;
+  int64_t scratch_offset = 0;
+  int64_t scratch_bytes = 0;
+  int32_t block = kNone;
+  Stage stage = Stage::forward;
+};
+
+struct PlanProgram {
+  std::string name;
+  std::vector<Instruction> instructions;
+  std::vector<Operand> results;
+  int64_t peak_bytes = 0;  // highest end offset that this program touches, persistent tensors included
+};
+
+// A value that lives for the whole run.
+struct PersistentTensor {
+  std::string name;
+  Role role = Role::parameter;
+  Operand place;
+};
+
+// Bytes by class at the peak instant; they sum to arena_bytes.
+struct Breakdown {
+  int64_t weights = 0;
+  int64_t gradients = 0;
+  int64_t optimizer = 0;
+  int64_t activations = 0;
+  int64_t workspace = 0;
+  int64_t data = 0;
+  int64_t alignment = 0;  // rounding and gaps
+};
+
+// A technique of the chosen plan, or one that was not taken, with the reason.
+struct TechniqueReport {
+  std::string name;
+  std::string kind;          // exact, reassociating, data-order, lossy
+  std::string value;         // "on", "off", or the setting chosen
+  int64_t saves_bytes = 0;   // of the arena, against the plan without it
+  double costs_seconds = 0;  // per step, against the plan without it
+  std::string why;
+};
+
+// What was chosen; a checkpoint records it so that a resumed run can choose the same.
+struct Choices {
+  int64_t micro_batch = 1;
+  int64_t accumulation = 1;
+  int64_t seq_length = 0;
+  int64_t loss_chunk = 0;  // rows
+  std::string recompute;   // "keep-all" or per class, readable: "8 x block-input, 22 x keep-all"
+  std::string precision = "32-true";
+  bool weight_copies = false;  // bf16 copies kept, rather than cast when used
+  bool fused_optimizer = false;
+};
+
+// Everything outside the arena, by part (bytes); their sum bounds it.
+struct ProcessBytes {
+  int64_t code = 0;         // binary, libraries, stacks, allocator
+  int64_t tokenizer = 0;
+  int64_t data = 0;         // loader and token cache buffers
+  int64_t kernels = 0;      // library primitives
+  int64_t planner = 0;      // graph and plan tables
+  int64_t page_tables = 0;  // of the arena: 1/512 of it with 4 KiB pages
+  int64_t total() const { return code + tokenizer + data + kernels + planner + page_tables; }
+};
+
+struct Plan {
+  std::string model;
+  int64_t parameters = 0;
+  bool feasible = false;
+  int64_t budget_bytes = 0;
+  int64_t peak_bytes = 0;     // arena + process
+  int64_t minimum_bytes = 0;  // least budget with a plan
+  int64_t arena_bytes = 0;
+  int64_t lower_bound_bytes = 0;  // largest live sum: no arena can be smaller
+  ProcessBytes process;
+  Breakdown breakdown;
+  double step_seconds = 0;
+  std::string profile;       // name and hash
+  DeviceFacts facts;
+  Choices choices;
+  std::vector<TechniqueReport> techniques;
+  std::string cheapest_fix;  // when it does not fit: what would make it fit
+  std::vector<PersistentTensor> tensors;
+  std::vector<PlanProgram> programs;
+
+  const PlanProgram* program(std::string_view name) const;
+  const PersistentTensor* tensor(std::string_view name) const;
+};
+
+// The summary of cli.md as JSON text, without the programs.
+std::string plan_json(const Plan& plan);
+// The whole plan as readable text: persistent tensors with offsets, then every instruction with its operands' places.
+std::string plan_text(const Plan& plan);
+
+}  // namespace headroom

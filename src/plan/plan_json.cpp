@@ -1,0 +1,51 @@
+#include <nlohmann/json.hpp>
+
+#include "plan/plan.h"
+
+namespace headroom {
+
+std::string plan_json(const Plan& plan) {
+  using Json = nlohmann::ordered_json;
+  const int64_t shortfall = plan.feasible ? 0 : plan.minimum_bytes - plan.budget_bytes;
+  Json out{{"feasible", plan.feasible},
+           {"budget_bytes", plan.budget_bytes},
+           {"peak_bytes", plan.peak_bytes},
+           {"minimum_bytes", plan.minimum_bytes},
+           {"shortfall_bytes", shortfall},
+           {"arena_bytes", plan.arena_bytes},
+           {"lower_bound_bytes", plan.lower_bound_bytes},
+           {"process_bytes", plan.process.total()}};
+  const Json used{{"budget_bytes", plan.budget_bytes}, {"peak_bytes", plan.peak_bytes}};
+  const Json none{{"budget_bytes", 0}, {"peak_bytes", 0}};
+  const bool on_host = plan.facts.device == "cpu";
+  out["tiers"] = {{"host", on_host ? used : none}, {"device", on_host ? none : used}, {"disk", none}};
+  out["phases"] = Json::array();
+  for (const PlanProgram& program : plan.programs)
+    out["phases"].push_back({{"name", program.name}, {"peak_bytes", program.peak_bytes + plan.process.total()}});
+  const Breakdown& b = plan.breakdown;
+  out["breakdown"] = {{"weights", b.weights},     {"gradients", b.gradients}, {"optimizer", b.optimizer}, {"activations", b.activations},
+                      {"workspace", b.workspace}, {"data", b.data},           {"alignment", b.alignment}};
+  const ProcessBytes& c = plan.process;
+  out["process"] = {{"code", c.code},       {"tokenizer", c.tokenizer}, {"data", c.data},
+                    {"kernels", c.kernels}, {"planner", c.planner},     {"page_tables", c.page_tables}};
+  out["techniques"] = Json::array();
+  for (const TechniqueReport& t : plan.techniques)
+    out["techniques"].push_back({{"name", t.name}, {"kind", t.kind}, {"value", t.value}, {"saves_bytes", t.saves_bytes}, {"costs_seconds", t.costs_seconds}, {"why", t.why}});
+  out["micro_batch_size"] = plan.choices.micro_batch;
+  out["gradient_accumulation_steps"] = plan.choices.accumulation;
+  out["max_seq_length"] = plan.choices.seq_length;
+  out["loss_chunk_rows"] = plan.choices.loss_chunk;
+  out["recompute"] = plan.choices.recompute;
+  out["precision"] = plan.choices.precision;
+  out["weight_copies"] = plan.choices.weight_copies;
+  out["fused_optimizer"] = plan.choices.fused_optimizer;
+  out["predicted_step_seconds"] = plan.step_seconds;
+  out["parameters"] = plan.parameters;
+  out["model"] = plan.model;
+  out["profile"] = plan.profile;
+  out["threads"] = plan.facts.threads;
+  if (!plan.feasible) out["remedy"] = plan.cheapest_fix;
+  return out.dump(1) + "\n";
+}
+
+}  // namespace headroom

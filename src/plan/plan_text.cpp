@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "plan/plan.h"
+
+namespace headroom {
+namespace {
+
+using Out = std::back_insert_iterator<std::string>;
+
+void write_operands(Out out, const std::vector<Operand>& operands) {
+  const char* separator = "";
+  for (const Operand& operand : operands) {
+    fmt::format_to(out, "{}{}[{}]@{}", separator, dtype_name(operand.type.dtype), fmt::join(operand.type.dims, ","), operand.offset);
+    separator = ", ";
+  }
+}
+
+void write_attrs(Out out, const Attrs& attrs) {
+  const char* separator = " {";
+  for (const auto& [name, value] : attrs.items()) {
+    fmt::format_to(out, "{}{}=", separator, name);
+    std::visit([&](const auto& v) { fmt::format_to(out, "{}", v); }, value);
+    separator = ", ";
+  }
+  if (!attrs.items().empty()) fmt::format_to(out, "}}");
+}
+
+void write_instruction(Out out, const Instruction& instruction) {
+  if (instruction.kind != InstructionKind::call) {
+    fmt::format_to(out, "  {}", instruction.kind == InstructionKind::loop_begin ? "loop" : "end");
+    if (instruction.kind == InstructionKind::loop_begin) fmt::format_to(out, " {}", instruction.attrs.text("trips"));
+    fmt::format_to(out, "\n");
+    return;
+  }
+  fmt::format_to(out, "  ");
+  write_operands(out, instruction.outputs);
+  fmt::format_to(out, " = {}(", instruction.op->name());
+  write_operands(out, instruction.inputs);
+  fmt::format_to(out, ")");
+  write_attrs(out, instruction.attrs);
+  if (instruction.scratch_bytes > 0) fmt::format_to(out, " scratch {}@{}", instruction.scratch_bytes, instruction.scratch_offset);
+  if (instruction.block != kNone) fmt::format_to(out, " block {}", instruction.block);
+  fmt::format_to(out, " {}\n", stage_name(instruction.stage));
+}
+
+}  // namespace
+
+std::string plan_text(const Plan& plan) {
+  std::string text;
+  Out out(text);
+  fmt::format_to(out, "plan {} arena {} process {}\n", plan.model, plan.arena_bytes, plan.process.total());
+  for (const PersistentTensor& tensor : plan.tensors) {
+    fmt::format_to(out, "tensor \"{}\" {} ", tensor.name, role_name(tensor.role));
+    write_operands(out, {tensor.place});
+    fmt::format_to(out, "\n");
+  }
+  for (const PlanProgram& program : plan.programs) {
+    fmt::format_to(out, "program {} peak {}\n", program.name, program.peak_bytes);
+    for (const Instruction& instruction : program.instructions) write_instruction(out, instruction);
+    fmt::format_to(out, "  results ");
+    write_operands(out, program.results);
+    fmt::format_to(out, "\n");
+  }
+  return text;
+}
+
+}  // namespace headroom

@@ -1,0 +1,163 @@
+#include "planner/assemble.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "autodiff/differentiate.h"
+#include "base/error.h"
+#include "ir/builder.h"
+#include "ir/rewrite.h"
+#include "ops/registry.h"
+#include "passes/bf16_mixed.h"
+
+namespace headroom {
+namespace {
+
+// A trained weight and what the update needs of it.
+struct Trained {
+  ValueId weight = kNone;
+  ValueId copy = kNone;
+};
+
+ValueId persistent_named(const Graph& graph, std::string_view name) {
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id)
+    if (graph.value(id).persistent && graph.value(id).name == name) return id;
+  HR_CHECK(false, "there is no persistent value '{}'", name);
+  return kNone;
+}
+
+// Copies the nodes of `from` to the end of the builder's region, its one param replaced by `carried`; returns the copy of
+// its one result.
+ValueId stamp(Builder& build, RegionId from, ValueId carried) {
+  Graph& graph = build.graph();
+  std::unordered_map<ValueId, ValueId> map{{graph.region(from).params.at(0), carried}};
+  const auto mapped = [&](ValueId id) {
+    const auto at = map.find(id);
+    return at == map.end() ? id : at->second;
+  };
+  for (NodeId id : std::vector<NodeId>(graph.region(from).nodes)) {
+    const NodeId copy = clone_node(graph, id, Stage::forward);
+    for (ValueId& input : graph.node(copy).inputs) input = mapped(input);
+    for (size_t i = 0; i < graph.node(id).outputs.size(); ++i) map[graph.node(id).outputs[i]] = graph.node(copy).outputs[i];
+    graph.region(build.region()).nodes.push_back(copy);
+  }
+  return mapped(graph.region(from).results.at(0));
+}
+
+class Assembler {
+ public:
+  Assembler(const PlanRequest& request, bool weight_copies) : request_(request), graph_(request.forward) {
+    forward_ = graph_.find_program("forward");
+    HR_CHECK(forward_ != kNone, "the graph has no program 'forward'");
+    if (request.precision == "bf16-mixed") narrow_to_bf16(graph_, forward_);
+    if (weight_copies) copies_ = keep_weight_copies(graph_, forward_);
+    for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id)
+      if (graph_.value(id).persistent && graph_.value(id).role == Role::parameter && !copies_.contains(id)) trained_.push_back({id, copy_of(id)});
+  }
+
+  Graph training() {
+    stage_host("load");
+    build_train_step();
+    build_evaluate();
+    stage_host("save");
+    return take();
+  }
+
+  Graph evaluation() {
+    stage_host("load");
+    build_evaluate();
+    return take();
+  }
+
+ private:
+  Graph take() {
+    graph_.programs.erase(std::find_if(graph_.programs.begin(), graph_.programs.end(), [](const Program& p) { return p.name == "forward"; }));
+    remove_dead_nodes(graph_);
+    compact(graph_);
+    return std::move(graph_);
+  }
+
+  ValueId copy_of(ValueId weight) const {
+    for (const auto& [copy, source] : copies_)
+      if (source == weight) return copy;
+    return kNone;
+  }
+
+  void stage_host(std::string_view program) {
+    RegionId region = graph_.find_program(program);
+    if (region == kNone) region = add_program(graph_, program);
+    Builder build(graph_, region, find_op);
+    build.set_stage(Stage::transfer);
+    build.append("host_stage", {}, {{"bytes", request_.staging_bytes}});
+  }
+
+  void build_train_step() {
+    const RegionId region = add_program(graph_, "train_step");
+    Builder build(graph_, region, find_op);
+    build.set_stage(Stage::update);
+    std::vector<ValueId> carried{build.call("allocate", {}, {{"dtype", "f64"}, {"dims", "2"}}, Role::workspace)};
+    for (const Trained& weight : trained_)
+      carried.push_back(build.call("allocate", {}, {{"dtype", "f32"}, {"dims", dims_text(build.type(weight.weight))}}, Role::gradient));
+    const std::vector<ValueId> done = build.loop("micro_batches", carried, [&](Builder& body, const std::vector<ValueId>& params) {
+      GradientSinks sinks;
+      sinks.copies = copies_;
+      for (size_t i = 0; i < trained_.size(); ++i) sinks.accumulators[trained_[i].weight] = params[i + 1];
+      std::vector<ValueId> results{stamp(body, forward_, params[0])};
+      differentiate(body, results, sinks);
+      for (const Trained& weight : trained_) results.push_back(sinks.accumulators.at(weight.weight));
+      return results;
+    });
+    graph_.region(region).results = {done[0]};
+    append_update(build, {done.begin() + 1, done.end()});
+  }
+
+  void append_update(Builder& build, const std::vector<ValueId>& gradients) {
+    const ValueId hyper = persistent_named(graph_, "hyper");
+    ValueId squares = build.persistent("grad_sum_squares", Type{DType::f64, {Dim::of(1)}}, Role::data);
+    // Without clipping the factor is 1 whatever the norm, and must not wait for it.
+    ValueId clip = kNone;
+    if (!request_.clips) {
+      const ValueId any = build.call("allocate", {}, {{"dtype", "f64"}, {"dims", "1"}}, Role::workspace);
+      clip = build.call("clip_coefficient", {any, hyper}, {}, Role::workspace);
+      move_last_before_loop(build.region(), 2);
+    }
+    for (size_t i = 0; i < gradients.size(); ++i)
+      squares = build.call("sum_squares", {gradients[i], squares}, {{"accumulate", i == 0 ? "first" : "always"}});
+    if (request_.clips) clip = build.call("clip_coefficient", {squares, hyper}, {}, Role::workspace);
+    const Optimizer& optimizer = find_optimizer(request_.optimizer.name);
+    for (size_t i = 0; i < trained_.size(); ++i) {
+      const bool decays = graph_.value(trained_[i].weight).type.shape.size() >= 2;
+      optimizer.update(build, request_.optimizer, {trained_[i].weight, gradients[i], hyper, clip, trained_[i].copy, decays});
+    }
+  }
+
+  // The last `count` nodes of the region move to its beginning.
+  void move_last_before_loop(RegionId region, int count) {
+    std::vector<NodeId>& nodes = graph_.region(region).nodes;
+    std::rotate(nodes.begin(), nodes.end() - count, nodes.end());
+  }
+
+  void build_evaluate() {
+    const RegionId region = add_program(graph_, "evaluate");
+    Builder build(graph_, region, find_op);
+    const ValueId losses = build.call("allocate", {}, {{"dtype", "f64"}, {"dims", "2"}}, Role::workspace);
+    const std::vector<ValueId> done = build.loop("eval_batches", {losses}, [&](Builder& body, const std::vector<ValueId>& params) {
+      return std::vector<ValueId>{stamp(body, forward_, params[0])};
+    });
+    graph_.region(region).results = {done[0]};
+  }
+
+  const PlanRequest& request_;
+  Graph graph_;
+  RegionId forward_ = kNone;
+  std::map<ValueId, ValueId> copies_;
+  std::vector<Trained> trained_;
+};
+
+}  // namespace
+
+Graph assemble_training(const PlanRequest& request, bool weight_copies) { return Assembler(request, weight_copies).training(); }
+
+Graph assemble_evaluation(const PlanRequest& request) { return Assembler(request, false).evaluation(); }
+
+}  // namespace headroom

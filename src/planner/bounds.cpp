@@ -1,0 +1,100 @@
+#include "planner/bounds.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "cost/predict.h"
+#include "memory/liveness.h"
+#include "planner/assemble.h"
+
+namespace headroom {
+namespace {
+
+// A loss node and what is alive beside its scratch.
+struct LossSlot {
+  const Node* node = nullptr;
+  int64_t others = 0;  // bytes alive in its slot without its own scratch
+  bool trains = false;
+  std::vector<ConcreteType> inputs, outputs;
+};
+
+struct Profiled {
+  int64_t without_loss = 0;  // largest live sum over the other slots
+  std::vector<LossSlot> losses;
+};
+
+std::vector<int64_t> live_sums(const Liveness& liveness, int64_t alignment) {
+  std::vector<int64_t> live(liveness.slots.size() + 1, 0);
+  for (const StorageLife& life : liveness.storages) {
+    const int64_t bytes = align_up(life.bytes, alignment);
+    live[static_cast<size_t>(life.lower)] += bytes;
+    if (life.upper < static_cast<int64_t>(live.size())) live[static_cast<size_t>(life.upper)] -= bytes;
+  }
+  for (size_t slot = 1; slot < live.size(); ++slot) live[slot] += live[slot - 1];
+  live.pop_back();
+  return live;
+}
+
+Profiled profile_slots(const Graph& graph, const Bindings& bindings, const DeviceFacts& facts) {
+  const Liveness liveness = analyze_liveness(graph, bindings, facts);
+  const std::vector<int64_t> live = live_sums(liveness, facts.alignment);
+  Profiled out;
+  for (size_t slot = 0; slot < live.size(); ++slot) {
+    const Slot& at = liveness.slots[slot];
+    const Node& node = graph.node(at.node);
+    if (at.kind != SlotKind::call || node.op->cost_class() != CostClass::loss) {
+      out.without_loss = std::max(out.without_loss, live[slot]);
+      continue;
+    }
+    LossSlot loss{&node, live[slot], node.stage == Stage::backward, {}, {}};
+    if (const int32_t scratch = liveness.scratch_of_slot[slot]; scratch != kNone)
+      loss.others -= align_up(liveness.storages[static_cast<size_t>(scratch)].bytes, facts.alignment);
+    for (ValueId id : node.inputs) loss.inputs.push_back(concrete(graph.value(id).type, bindings));
+    for (ValueId id : node.outputs) loss.outputs.push_back(concrete(graph.value(id).type, bindings));
+    out.losses.push_back(std::move(loss));
+  }
+  return out;
+}
+
+}  // namespace
+
+int64_t accumulation_steps(const PlanRequest& request, int64_t micro_batch) {
+  return (request.global_batch + micro_batch - 1) / micro_batch;
+}
+
+const Graph& Bounder::assembled(bool weight_copies) {
+  auto at = assembled_.find(weight_copies);
+  if (at == assembled_.end()) at = assembled_.emplace(weight_copies, assemble_training(request_, weight_copies)).first;
+  return at->second;
+}
+
+std::vector<Bound> Bounder::bounds(Candidate candidate, std::span<const int64_t> chunks) {
+  candidate.loss_chunk = chunks.front();
+  const Graph graph = expand(assembled(candidate.weight_copies), candidate, false, nullptr);
+  const Bindings bindings = graph.bounds();
+  const Profiled profiled = profile_slots(graph, bindings, request_.facts);
+  const int64_t trips = accumulation_steps(request_, candidate.micro_batch);
+  const double seconds = predict_program(graph, graph.find_program("train_step"), bindings, trips, request_.profile);
+  std::vector<Bound> out;
+  for (int64_t chunk : chunks) {
+    Bound bound{profiled.without_loss, seconds};
+    for (const LossSlot& loss : profiled.losses) {
+      Attrs attrs = loss.node->attrs;
+      const OpCall before{loss.inputs, loss.outputs, loss.node->attrs};
+      attrs.set("chunk", chunk);
+      const OpCall after{loss.inputs, loss.outputs, attrs};
+      bound.arena_bytes = std::max(bound.arena_bytes, loss.others + align_up(loss.node->op->scratch_bytes(after, request_.facts), request_.facts.alignment));
+      if (loss.trains)
+        bound.step_seconds += static_cast<double>(trips) * (predict_call(*loss.node->op, after, request_.profile) - predict_call(*loss.node->op, before, request_.profile));
+    }
+    out.push_back(bound);
+  }
+  return out;
+}
+
+Bound Bounder::bound(const Candidate& candidate) {
+  const int64_t chunk = candidate.loss_chunk;
+  return bounds(candidate, {&chunk, 1}).front();
+}
+
+}  // namespace headroom

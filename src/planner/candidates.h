@@ -1,0 +1,24 @@
+// Which candidates are worth looking at: a small grid that does not depend on the budget.
+#pragma once
+
+#include <vector>
+
+#include "planner/pipeline.h"
+#include "planner/request.h"
+
+namespace headroom {
+
+// Rows per loss chunk when the arithmetic is fixed, and the choices otherwise (0 = all rows).
+inline constexpr int64_t kFixedLossChunk = 256;
+
+std::vector<int64_t> micro_batch_choices(const PlanRequest& request);
+std::vector<int64_t> loss_chunk_choices(const PlanRequest& request, int64_t rows);
+// Per block: what to keep. Activations of late layers live shortest, so the first layers are treated first.
+std::vector<std::vector<Keep>> keep_choices(const PlanRequest& request, int64_t blocks);
+std::vector<bool> weight_copy_choices(const PlanRequest& request);
+bool fuses_optimizer(const PlanRequest& request, int64_t micro_batch);
+
+// "8 x block-input, 22 x keep-all"
+std::string describe_keep(const std::vector<Keep>& keep);
+
+}  // namespace headroom

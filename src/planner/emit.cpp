@@ -1,0 +1,107 @@
+#include "planner/emit.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "memory/checker.h"
+#include "memory/lower_bound.h"
+
+namespace headroom {
+namespace {
+
+class Emitter {
+ public:
+  Emitter(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Packing& packing)
+      : graph_(graph), bindings_(bindings), liveness_(liveness), packing_(packing) {}
+
+  Operand operand(ValueId id) const {
+    const int32_t storage = liveness_.storage_of_value[static_cast<size_t>(id)];
+    HR_CHECK(storage != kNone, "%{} has no storage", id);
+    return {packing_.offsets[static_cast<size_t>(storage)], concrete(graph_.value(id).type, bindings_)};
+  }
+
+  Instruction instruction(int64_t slot) const {
+    const Slot& at = liveness_.slots[static_cast<size_t>(slot)];
+    const Node& node = graph_.node(at.node);
+    Instruction out;
+    constexpr InstructionKind kinds[] = {InstructionKind::call, InstructionKind::loop_begin, InstructionKind::loop_end};
+    out.kind = kinds[static_cast<size_t>(at.kind)];
+    out.op = node.op;
+    out.attrs = node.attrs;
+    out.block = node.block;
+    out.stage = node.stage;
+    if (at.kind != SlotKind::call) return out;
+    for (ValueId id : node.inputs) out.inputs.push_back(operand(id));
+    for (ValueId id : node.outputs) out.outputs.push_back(operand(id));
+    if (const int32_t scratch = liveness_.scratch_of_slot[static_cast<size_t>(slot)]; scratch != kNone) {
+      out.scratch_offset = packing_.offsets[static_cast<size_t>(scratch)];
+      out.scratch_bytes = liveness_.storages[static_cast<size_t>(scratch)].bytes;
+    }
+    return out;
+  }
+
+  PlanProgram program(size_t index) const {
+    PlanProgram out;
+    out.name = graph_.programs[index].name;
+    const auto [begin, end] = liveness_.program_slots[index];
+    out.instructions.reserve(static_cast<size_t>(end - begin));
+    for (int64_t slot = begin; slot < end; ++slot) out.instructions.push_back(instruction(slot));
+    for (ValueId id : graph_.region(graph_.programs[index].region).results) out.results.push_back(operand(id));
+    for (size_t i = 0; i < liveness_.storages.size(); ++i) {
+      const StorageLife& life = liveness_.storages[i];
+      if (life.lower < std::max(end, begin + 1) && begin < life.upper) out.peak_bytes = std::max(out.peak_bytes, packing_.offsets[i] + life.bytes);
+    }
+    return out;
+  }
+
+  std::vector<PersistentTensor> tensors() const {
+    std::vector<PersistentTensor> out;
+    for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id)
+      if (const Value& value = graph_.value(id); value.persistent) out.push_back({value.name, value.role, operand(id)});
+    return out;
+  }
+
+ private:
+  const Graph& graph_;
+  const Bindings& bindings_;
+  const Liveness& liveness_;
+  const Packing& packing_;
+};
+
+Breakdown breakdown_at(const Liveness& liveness, int64_t slot, int64_t arena) {
+  Breakdown b;
+  for (const StorageLife& life : liveness.storages) {
+    if (slot < life.lower || slot >= life.upper) continue;
+    switch (life.role) {
+      case Role::parameter: b.weights += life.bytes; break;
+      case Role::gradient: b.gradients += life.bytes; break;
+      case Role::optimizer: b.optimizer += life.bytes; break;
+      case Role::activation:
+      case Role::kv_cache: b.activations += life.bytes; break;
+      case Role::workspace: b.workspace += life.bytes; break;
+      case Role::constant:
+      case Role::data: b.data += life.bytes; break;
+    }
+  }
+  b.alignment = arena - (b.weights + b.gradients + b.optimizer + b.activations + b.workspace + b.data);
+  return b;
+}
+
+}  // namespace
+
+void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Packing& packing, int64_t alignment, Plan& plan) {
+  const std::vector<Buffer> buffers = liveness.buffers();
+  const std::optional<std::string> violation = find_violation(buffers, packing, alignment, packing.peak);
+  HR_CHECK(!violation, "the packing is unsound: {}", *violation);
+  int64_t peak_slot = 0;
+  plan.lower_bound_bytes = lower_bound(buffers, alignment, &peak_slot);
+  plan.arena_bytes = packing.peak;
+  plan.breakdown = breakdown_at(liveness, peak_slot, packing.peak);
+  const Emitter emitter(graph, bindings, liveness, packing);
+  plan.tensors = emitter.tensors();
+  plan.programs.clear();
+  for (size_t i = 0; i < graph.programs.size(); ++i) plan.programs.push_back(emitter.program(i));
+}
+
+}  // namespace headroom

@@ -1,0 +1,14 @@
+// From a graph and a packing to the programs of a plan.
+#pragma once
+
+#include "ir/graph.h"
+#include "memory/liveness.h"
+#include "plan/plan.h"
+
+namespace headroom {
+
+// Fills tensors, programs, arena_bytes, lower_bound_bytes and breakdown of `plan` from a packing of `liveness.buffers()`.
+// The packing is judged by the independent checker first; throws InternalError when it is unsound.
+void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Packing& packing, int64_t alignment, Plan& plan);
+
+}  // namespace headroom

@@ -1,0 +1,203 @@
+#include "planner/explain.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "passes/bf16_mixed.h"
+#include "passes/chunked_loss.h"
+#include "passes/fused_optimizer.h"
+#include "passes/micro_batch.h"
+#include "passes/recompute.h"
+#include "planner/candidates.h"
+
+namespace headroom {
+namespace {
+
+class Reporter {
+ public:
+  Reporter(const PlanRequest& request, Bounder& bounder, const Candidate& chosen, const Bound& reached, Plan& plan)
+      : request_(request), bounder_(bounder), chosen_(chosen), reached_(reached), plan_(plan) {}
+
+  void run() {
+    report_precision();
+    report_micro_batch();
+    report_loss();
+    report_recompute();
+    report_fused_optimizer();
+    plan_.techniques.push_back({"flash-attention", "reassociating", "on", 0, 0, "the only attention kernel here: tiled, never sequence x sequence"});
+  }
+
+ private:
+  void add(const PassInfo& info, std::string value, const Candidate* without, std::string why) {
+    TechniqueReport report{std::string(info.name), std::string(kind_name(info.kind)), std::move(value), 0, 0, std::move(why)};
+    if (without) {
+      const Bound bound = bounder_.bound(*without);
+      report.saves_bytes = bound.arena_bytes - reached_.arena_bytes;
+      report.costs_seconds = reached_.step_seconds - bound.step_seconds;
+    }
+    plan_.techniques.push_back(std::move(report));
+  }
+
+  void report_precision() {
+    if (request_.precision != "bf16-mixed") {
+      add(kBf16Mixed, "off", nullptr, "changes the arithmetic: taken only when named (--precision bf16-mixed)");
+      return;
+    }
+    PlanRequest full = request_;
+    full.precision = "32-true";
+    Bounder other(full);
+    Candidate plain = chosen_;
+    plain.weight_copies = false;
+    const Bound bound = other.bound(plain);
+    TechniqueReport report{"bf16-mixed", "lossy", "on", bound.arena_bytes - reached_.arena_bytes, reached_.step_seconds - bound.step_seconds, "named by --precision"};
+    report.why += chosen_.weight_copies ? "; bf16 copies of the weights are kept" : "; weights are cast when used";
+    if (report.saves_bytes < 0) report.why += "; here it needs more memory than fp32: the copies outweigh the activations saved";
+    plan_.techniques.push_back(std::move(report));
+  }
+
+  void report_micro_batch() {
+    const std::string value = std::to_string(chosen_.micro_batch);
+    if (chosen_.micro_batch >= request_.global_batch) {
+      add(kMicroBatch, value, nullptr, "the whole global batch fits at once");
+      return;
+    }
+    Candidate whole = chosen_;
+    whole.micro_batch = request_.global_batch;
+    add(kMicroBatch, value, &whole, request_.micro_batch > 0 ? "pinned by --micro-batch-size" : fmt::format("against all {} sequences at once", request_.global_batch));
+  }
+
+  void report_loss() {
+    const int64_t rows = chosen_.micro_batch * request_.seq_length;
+    const int64_t chunk = chosen_.loss_chunk == 0 ? rows : std::min(rows, chosen_.loss_chunk);
+    if (chunk >= rows) {
+      add(kChunkedLoss, "off", nullptr, fmt::format("logits of all {} rows fit", rows));
+      return;
+    }
+    Candidate whole = chosen_;
+    whole.loss_chunk = 0;
+    add(kChunkedLoss, std::to_string(chunk), &whole, fmt::format("{} rows of logits at a time instead of {}", chunk, rows));
+  }
+
+  void report_recompute() {
+    Candidate plain = chosen_;
+    std::fill(plain.keep.begin(), plain.keep.end(), Keep::all);
+    const bool none = plain.keep == chosen_.keep;
+    add(kRecompute, describe_keep(chosen_.keep), none ? nullptr : &plain, none ? "every activation fits" : "against keeping every activation");
+  }
+
+  void report_fused_optimizer() {
+    if (request_.clips)
+      add(kFusedOptimizer, "off", nullptr, "clipping by global norm needs every gradient before the first update (--max-grad-norm 0 lifts this)");
+    else if (chosen_.micro_batch < request_.global_batch)
+      add(kFusedOptimizer, "off", nullptr, fmt::format("{} micro-batches accumulate into every gradient: they must outlive the backward pass", accumulation_steps(request_, chosen_.micro_batch)));
+    else if (!chosen_.fused_optimizer)
+      add(kFusedOptimizer, "off", nullptr, "forbidden by --technique");
+    else {
+      Candidate plain = chosen_;
+      plain.fused_optimizer = false;
+      add(kFusedOptimizer, "on", &plain, "one micro-batch and no clipping: each gradient dies after its update");
+    }
+  }
+
+  const PlanRequest& request_;
+  Bounder& bounder_;
+  const Candidate& chosen_;
+  const Bound& reached_;
+  Plan& plan_;
+};
+
+// A changed request and the options that change it, from least to most drastic.
+struct Change {
+  std::string options;
+  PlanRequest request;
+};
+
+std::vector<Change> changes(const PlanRequest& request) {
+  std::vector<Change> out;
+  if (request.micro_batch > 0 || request.loss_chunk >= 0 || !request.techniques.empty()) {
+    PlanRequest free = request;
+    free.micro_batch = 0;
+    free.loss_chunk = -1;
+    free.techniques.clear();
+    out.push_back({"let the planner choose: drop --micro-batch-size and --technique", std::move(free)});
+  }
+  if (request.clips) {
+    PlanRequest single = request;
+    single.clips = false;
+    single.global_batch = 1;
+    single.micro_batch = 0;
+    out.push_back({"--global-batch-size 1 --max-grad-norm 0 (updates inside the backward pass)", std::move(single)});
+  }
+  for (int64_t length = request.seq_length / 2; length >= 16; length /= 2) {
+    PlanRequest shorter = request;
+    shorter.seq_length = length;
+    shorter.forward.symbols[static_cast<size_t>(shorter.forward.find_symbol("seq"))].bound = length;
+    out.push_back({fmt::format("--max-seq-length {}", length), std::move(shorter)});
+  }
+  return out;
+}
+
+std::string describe_rung(const Rung& rung) {
+  return fmt::format("{:>10}  {:>9.3f} s  micro-batch {}, loss chunk {}, {}{}{}", format_bytes(rung.peak_bytes), rung.step_seconds, rung.candidate.micro_batch,
+                     rung.candidate.loss_chunk, describe_keep(rung.candidate.keep), rung.candidate.weight_copies ? ", bf16 weight copies" : "",
+                     rung.candidate.fused_optimizer ? ", fused optimizer" : "");
+}
+
+void explain_parts(const Plan& plan, std::string& text) {
+  const Breakdown& b = plan.breakdown;
+  const ProcessBytes& c = plan.process;
+  const std::pair<const char*, int64_t> rows[] = {{"weights", b.weights},
+                                                  {"gradients", b.gradients},
+                                                  {"optimizer states", b.optimizer},
+                                                  {"activations", b.activations},
+                                                  {"workspace", b.workspace},
+                                                  {"data and tables", b.data},
+                                                  {"alignment and gaps", b.alignment},
+                                                  {"arena", plan.arena_bytes},
+                                                  {"code and libraries", c.code + c.kernels},
+                                                  {"tokenizer and loader", c.tokenizer + c.data},
+                                                  {"plan tables", c.planner},
+                                                  {"page tables", c.page_tables},
+                                                  {"peak", plan.peak_bytes}};
+  for (const auto& [name, bytes] : rows) text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", name, format_bytes(bytes), bytes);
+}
+
+}  // namespace
+
+void report_techniques(const PlanRequest& request, Bounder& bounder, const Candidate& chosen, const Bound& reached, Plan& plan) {
+  Reporter(request, bounder, chosen, reached, plan).run();
+}
+
+std::string find_cheapest_fix(const PlanRequest& request) {
+  for (const Change& change : changes(request)) {
+    const SearchResult result = search_training_plan(change.request);
+    if (result.plan.feasible) return fmt::format("{} would need {}", change.options, format_bytes(result.plan.minimum_bytes));
+  }
+  return {};
+}
+
+std::string explain(const PlanRequest& request, const SearchResult& result) {
+  const Plan& plan = result.plan;
+  std::string text = fmt::format("model {} with {} parameters, {} threads, profile {}\n", plan.model, plan.parameters, plan.facts.threads, plan.profile);
+  if (plan.feasible) {
+    text += fmt::format("budget {}: fits, peak {} ({} unused), predicted step {:.3f} s\n", format_bytes(plan.budget_bytes), format_bytes(plan.peak_bytes),
+                        format_bytes(plan.budget_bytes - plan.peak_bytes), plan.step_seconds);
+    explain_parts(plan, text);
+  } else {
+    text += fmt::format("budget {}: does not fit, short of {} bytes; the least that works is {} bytes ({})\n", format_bytes(plan.budget_bytes),
+                        plan.minimum_bytes - plan.budget_bytes, plan.minimum_bytes, format_bytes(plan.minimum_bytes));
+  }
+  if (plan.feasible) text += "techniques\n";
+  for (const TechniqueReport& t : plan.techniques)
+    text += fmt::format("  {:<16} {:<13} {}\n      saves {}, costs {:.3f} s per step: {}\n", t.name, t.kind, t.value, format_bytes(t.saves_bytes), t.costs_seconds, t.why);
+  text += "automatic: no gradient buffers or saved activations in evaluation, gradients overwritten rather than zeroed, fused update, one arena without fragmentation\n";
+  text += "plans that no other beats in both memory and time (least memory first)\n";
+  for (const Rung& rung : result.frontier) {
+    const bool chosen = plan.feasible && rung.packed && rung.peak_bytes == plan.peak_bytes && rung.step_seconds == plan.step_seconds;
+    text += fmt::format("{} {}{}\n", chosen ? " >" : "  ", describe_rung(rung), rung.peak_bytes > request.budget_bytes ? "  [above the budget]" : "");
+  }
+  return text;
+}
+
+}  // namespace headroom

@@ -1,0 +1,20 @@
+// Why and why not, in bytes and seconds.
+#pragma once
+
+#include <string>
+
+#include "planner/bounds.h"
+#include "planner/search.h"
+
+namespace headroom {
+
+// Fills plan.techniques: for each technique what was chosen, and what it saves and costs against the same plan without it.
+void report_techniques(const PlanRequest& request, Bounder& bounder, const Candidate& chosen, const Bound& reached, Plan& plan);
+
+// The least drastic change of the request that would fit its budget, as the options to set; empty when there is none.
+std::string find_cheapest_fix(const PlanRequest& request);
+
+// Text for `plan --explain`: the budget by class, techniques, the frontier with the chosen rung marked.
+std::string explain(const PlanRequest& request, const SearchResult& result);
+
+}  // namespace headroom

@@ -1,0 +1,19 @@
+// Plans without a search space worth the name: evaluation alone and token generation.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "planner/request.h"
+
+namespace headroom {
+
+// Programs load and evaluate ("eval_batches" loop, as in training). The largest micro-batch of request.global_batch and
+// its halves that fits, with the largest loss chunk. Infeasible plans say the least budget.
+Plan plan_evaluation(const PlanRequest& request);
+
+// Programs load, prefill and decode. `build` makes the graph for a prefill chunk; the largest of `chunks` (descending)
+// that fits is taken.
+Plan plan_generation(const PlanRequest& request, std::span<const int64_t> chunks, const std::function<Graph(int64_t chunk)>& build);
+
+}  // namespace headroom

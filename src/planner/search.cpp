@@ -1,0 +1,156 @@
+#include "planner/search.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "ir/verify.h"
+#include "memory/liveness.h"
+#include "memory/pack.h"
+#include "planner/bounds.h"
+#include "planner/candidates.h"
+#include "planner/emit.h"
+#include "planner/explain.h"
+
+namespace headroom {
+namespace {
+
+constexpr int64_t kPageTableRatio = 512;  // 8 bytes of page table per 4 KiB page
+
+int64_t block_count(const Graph& graph) {
+  int32_t most = kNone;
+  for (const Node& node : graph.nodes) most = std::max(most, node.block);
+  return most + 1;
+}
+
+class Search {
+ public:
+  explicit Search(const PlanRequest& request) : request_(request), bounder_(request) {}
+
+  SearchResult run() {
+    check_techniques(request_);
+    enumerate();
+    keep_frontier();
+    result_.plan.minimum_bytes = find_minimum();
+    describe_request();
+    if (const Rung* chosen = choose()) {
+      emit(*chosen);
+      report_techniques(request_, bounder_, chosen->candidate, {result_.plan.arena_bytes, chosen->step_seconds}, result_.plan);
+    }
+    result_.frontier = std::move(rungs_);
+    return std::move(result_);
+  }
+
+ private:
+  void enumerate() {
+    const std::vector<std::vector<Keep>> keeps = keep_choices(request_, block_count(request_.forward));
+    for (bool copies : weight_copy_choices(request_))
+      for (int64_t micro_batch : micro_batch_choices(request_))
+        for (const std::vector<Keep>& keep : keeps) {
+          Candidate candidate{micro_batch, 0, keep, copies, fuses_optimizer(request_, micro_batch)};
+          const std::vector<int64_t> chunks = loss_chunk_choices(request_, micro_batch * request_.seq_length);
+          const std::vector<Bound> bounds = bounder_.bounds(candidate, chunks);
+          for (size_t i = 0; i < chunks.size(); ++i) {
+            candidate.loss_chunk = chunks[i];
+            rungs_.push_back({candidate, process_peak(bounds[i].arena_bytes, request_.process), false, bounds[i].step_seconds});
+          }
+        }
+  }
+
+  // Ascending in bytes, strictly descending in time.
+  void keep_frontier() {
+    std::stable_sort(rungs_.begin(), rungs_.end(), [](const Rung& a, const Rung& b) {
+      return a.peak_bytes != b.peak_bytes ? a.peak_bytes < b.peak_bytes : a.step_seconds < b.step_seconds;
+    });
+    std::vector<Rung> kept;
+    for (Rung& rung : rungs_)
+      if (kept.empty() || rung.step_seconds < kept.back().step_seconds) kept.push_back(std::move(rung));
+    rungs_ = std::move(kept);
+  }
+
+  // Replaces a rung's bound by the peak of a packing.
+  void pack_rung(Rung& rung) {
+    if (rung.packed) return;
+    const Graph graph = expand(bounder_.assembled(rung.candidate.weight_copies), rung.candidate, false, nullptr);
+    const Liveness liveness = analyze_liveness(graph, graph.bounds(), request_.facts);
+    const std::vector<Buffer> buffers = liveness.buffers();
+    rung.peak_bytes = process_peak(pack(buffers, pack_options()).peak, request_.process);
+    rung.packed = true;
+  }
+
+  PackOptions pack_options() const {
+    PackOptions options;
+    options.alignment = request_.facts.alignment;
+    return options;
+  }
+
+  int64_t find_minimum() {
+    int64_t least = INT64_MAX;
+    for (Rung& rung : rungs_) {
+      if (rung.peak_bytes >= least) break;  // bounds ascend: no later rung can be smaller
+      pack_rung(rung);
+      least = std::min(least, rung.peak_bytes);
+    }
+    return least;
+  }
+
+  // The fastest rung whose packing fits; rungs ascend in bytes and descend in time.
+  const Rung* choose() {
+    for (size_t i = rungs_.size(); i-- > 0;) {
+      if (rungs_[i].peak_bytes > request_.budget_bytes) continue;
+      pack_rung(rungs_[i]);
+      if (rungs_[i].peak_bytes <= request_.budget_bytes) return &rungs_[i];
+    }
+    return nullptr;
+  }
+
+  void describe_request() {
+    Plan& plan = result_.plan;
+    plan.model = request_.model;
+    plan.parameters = request_.parameters;
+    plan.budget_bytes = request_.budget_bytes;
+    plan.profile = request_.profile.identity();
+    plan.facts = request_.facts;
+    plan.process = request_.process;
+    plan.choices.seq_length = request_.seq_length;
+    plan.choices.precision = request_.precision;
+  }
+
+  void emit(const Rung& rung) {
+    Plan& plan = result_.plan;
+    const Graph& base = bounder_.assembled(rung.candidate.weight_copies);
+    verify_or_throw(base, "assemble");
+    const Graph graph = expand(base, rung.candidate, true, &result_.trace);
+    const Bindings bindings = graph.bounds();
+    const Liveness liveness = analyze_liveness(graph, bindings, request_.facts);
+    emit_programs(graph, bindings, liveness, pack(liveness.buffers(), pack_options()), request_.facts.alignment, plan);
+    plan.process = with_page_tables(request_.process, plan.arena_bytes);
+    plan.feasible = true;
+    plan.peak_bytes = process_peak(plan.arena_bytes, request_.process);
+    plan.step_seconds = rung.step_seconds;
+    plan.choices.micro_batch = rung.candidate.micro_batch;
+    plan.choices.accumulation = accumulation_steps(request_, rung.candidate.micro_batch);
+    plan.choices.loss_chunk = rung.candidate.loss_chunk;
+    plan.choices.recompute = describe_keep(rung.candidate.keep);
+    plan.choices.weight_copies = rung.candidate.weight_copies;
+    plan.choices.fused_optimizer = rung.candidate.fused_optimizer;
+  }
+
+  const PlanRequest& request_;
+  Bounder bounder_;
+  std::vector<Rung> rungs_;
+  SearchResult result_;
+};
+
+}  // namespace
+
+ProcessBytes with_page_tables(ProcessBytes process, int64_t arena_bytes) {
+  process.page_tables = align_up((arena_bytes + process.total() - process.page_tables) / kPageTableRatio, 4096);
+  return process;
+}
+
+int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process) { return arena_bytes + with_page_tables(process, arena_bytes).total(); }
+
+SearchResult search_training_plan(const PlanRequest& request) { return Search(request).run(); }
+
+}  // namespace headroom

@@ -1,0 +1,36 @@
+// Chooses the fastest plan that fits.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/pipeline.h"
+#include "planner/request.h"
+
+namespace headroom {
+
+// A candidate with its arena (lower bound until packed) and predicted time.
+struct Rung {
+  Candidate candidate;
+  int64_t peak_bytes = 0;    // arena and process
+  bool packed = false;       // peak_bytes is that of a checked packing, else a lower bound
+  double step_seconds = 0;
+};
+
+struct SearchResult {
+  Plan plan;                     // of the chosen candidate; without programs when nothing fits
+  std::vector<Rung> frontier;    // no other candidate is both smaller and faster; ascending in bytes
+  std::vector<PassTrace> trace;  // of the chosen candidate's passes
+};
+
+// Enumerates candidates (independent of the budget), bounds each by its largest live sum, keeps the frontier in (bytes,
+// seconds), and takes the fastest candidate whose checked packing fits. A candidate that fits at one budget fits at any
+// larger one, so more budget is never slower. Pure function of the request. Throws Error(usage) for pins that cannot be
+// honoured; a budget that is too small is no error: plan.feasible is false, minimum_bytes and cheapest_fix are set.
+SearchResult search_training_plan(const PlanRequest& request);
+
+// The whole process: arena, everything else, page tables of both.
+int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process);
+ProcessBytes with_page_tables(ProcessBytes process, int64_t arena_bytes);
+
+}  // namespace headroom

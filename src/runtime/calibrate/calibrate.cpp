@@ -1,0 +1,156 @@
+#include "runtime/calibrate/calibrate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "ops/registry.h"
+
+namespace headroom {
+namespace {
+
+constexpr int64_t kBufferBytes = int64_t{64} << 20;
+constexpr double kSecondsPerPoint = 0.06;
+
+struct Shape {
+  int64_t rows, outs, ins;
+};
+// Layers of small and middling models, and squares to interpolate between.
+constexpr Shape kShapes[] = {{64, 256, 256},   {256, 256, 256},    {1024, 256, 256},  {256, 192, 576},    {512, 576, 576},   {2048, 576, 576},
+                             {512, 1536, 576}, {2048, 1536, 576},  {512, 576, 1536},  {2048, 576, 1536}, {128, 1024, 1024}, {1024, 1024, 1024},
+                             {512, 2048, 2048}, {256, 8192, 576}};
+
+class Calibration {
+ public:
+  Calibration(Device& device, const DeviceFacts& facts) : device_(device), facts_(facts), base_(device.reserve_arena(kBufferBytes)) {
+    std::memset(base_, 0, static_cast<size_t>(kBufferBytes));
+    // Small normal numbers in either dtype: subnormals would be slow, zeros unfairly fast.
+    uint32_t state = 12345;
+    for (int64_t i = 0; i < kBufferBytes / 2; ++i) {
+      state = state * 1664525u + 1013904223u;
+      reinterpret_cast<uint16_t*>(base_)[i] = static_cast<uint16_t>(0x3c00u | (state >> 24) | ((state >> 8) & 0x8000u));
+    }
+  }
+
+  // Seconds of one call: the best of several, after one to warm up.
+  double seconds(std::string_view op_name, const Attrs& attrs, std::vector<ConcreteType> inputs, bool token_ids = false) {
+    const Op& op = find_op(op_name);
+    KernelSpec spec{op.name(), attrs, std::move(inputs), {}, 0};
+    std::vector<Type> types;
+    for (const ConcreteType& type : spec.inputs) {
+      Type symbolic{type.dtype, {}};
+      for (int64_t dim : type.dims) symbolic.shape.push_back(Dim::of(dim));
+      types.push_back(symbolic);
+    }
+    for (const Type& type : op.infer(types, attrs)) spec.outputs.push_back(concrete(type, {}));
+    spec.scratch_bytes = op.scratch_bytes(spec.call(), facts_);
+    const std::unique_ptr<DeviceKernel> kernel = device_.prepare(spec);
+    work_ = op.work(spec.call());
+    return time(*kernel, spec, token_ids);
+  }
+  const Work& work() const { return work_; }
+
+ private:
+  std::byte* take(int64_t bytes) {
+    std::byte* at = base_ + used_;
+    used_ += align_up(bytes, 64);
+    HR_CHECK(used_ <= kBufferBytes, "calibration needs more than {}", format_bytes(kBufferBytes));
+    return at;
+  }
+
+  double time(const DeviceKernel& kernel, const KernelSpec& spec, bool token_ids) {
+    used_ = 0;
+    std::vector<TensorView> inputs, outputs;
+    for (const ConcreteType& type : spec.inputs) inputs.push_back({take(storage_bytes(type)), type.dtype, type.dims});
+    for (const ConcreteType& type : spec.outputs) outputs.push_back({take(storage_bytes(type)), type.dtype, type.dims});
+    for (const Alias& alias : find_op(spec.op).aliases(spec.attrs, static_cast<int>(spec.inputs.size())))
+      if (alias.must) outputs[static_cast<size_t>(alias.output)].data = inputs[static_cast<size_t>(alias.input)].data;
+    if (token_ids)
+      for (const TensorView& input : inputs)
+        if (input.dtype == DType::i32) std::fill_n(input.as<int32_t>(), input.count(), 1);
+    KernelCall call{inputs, outputs, {take(spec.scratch_bytes), static_cast<size_t>(spec.scratch_bytes)}, 1, nullptr};
+    device_.launch(kernel, call, 0);
+    double best = 1e30, total = 0;
+    for (int runs = 0; runs < 3 || total < kSecondsPerPoint; ++runs) {
+      const auto begin = std::chrono::steady_clock::now();
+      device_.launch(kernel, call, 0);
+      device_.synchronize(0);
+      const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      best = std::min(best, took);
+      total += took;
+    }
+    return std::max(best, 1e-9);
+  }
+
+  Device& device_;
+  const DeviceFacts& facts_;
+  std::byte* base_;
+  int64_t used_ = 0;
+  Work work_;
+};
+
+void measure_product(Calibration& c, Profile& profile, const Shape& s, DType dtype) {
+  const ConcreteType x{dtype, {1, s.rows, s.ins}}, w{dtype, {s.outs, s.ins}}, dy{dtype, {1, s.rows, s.outs}}, acc{DType::f32, {s.outs, s.ins}};
+  const double flops = 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.outs) * static_cast<double>(s.ins);
+  const auto add = [&](const char* op, double seconds) { profile.products.push_back({op, dtype, s.rows, s.outs, s.ins, flops / seconds}); };
+  add("linear", c.seconds("linear", {{"layout", "out_in"}, {"bias", int64_t{0}}, {"residual", int64_t{0}}}, {x, w}));
+  add("linear_dx", c.seconds("linear_dx", {{"layout", "out_in"}, {"addend", int64_t{0}}}, {dy, w}));
+  add("linear_dw", c.seconds("linear_dw", {{"layout", "out_in"}, {"accumulate", "always"}}, {x, dy, acc}));
+}
+
+void measure_attention(Calibration& c, Profile& profile, DType dtype) {
+  const int64_t batch = 1, seq = 512, heads = 8, kv = 4, dim = 64;
+  const Attrs attrs{{"heads", heads}, {"kv_heads", kv}};
+  const ConcreteType q{dtype, {batch, seq, heads * dim}}, k{dtype, {batch, seq, kv * dim}}, lse{DType::f32, {batch, heads, seq}};
+  const double forward_seconds = c.seconds("attention", attrs, {q, k, k});
+  const double forward = c.work().flops / forward_seconds;
+  const double backward_seconds = c.seconds("attention_grad", attrs, {q, k, k, q, lse, q});
+  profile.attention.push_back({dtype, forward, c.work().flops / backward_seconds});
+}
+
+void measure_streams(Calibration& c, Profile& profile) {
+  const ConcreteType wide{DType::f32, {1, 2048, 768}}, norm{DType::f32, {768}};
+  double seconds = c.seconds("rms_norm", {{"eps", 1e-6}}, {wide, norm});
+  double bytes = c.work().bytes;
+  seconds += c.seconds("swiglu", {}, {wide, wide});
+  bytes += c.work().bytes;
+  seconds += c.seconds("add", {}, {wide, wide});
+  profile.stream_bytes_per_second = (bytes + c.work().bytes) / seconds;
+  const ConcreteType weight{DType::f32, {3 << 20}};
+  seconds = c.seconds("adamw", {{"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8}, {"decay", int64_t{1}}},
+                      {weight, weight, weight, weight, {DType::f32, {16}}, {DType::f32, {1}}});
+  profile.optimizer_bytes_per_second = c.work().bytes / seconds;
+  const ConcreteType x{DType::f32, {1, 256, 16}}, w{DType::f32, {16384, 16}}, labels{DType::i32, {1, 256}}, acc{DType::f64, {2}};
+  seconds = c.seconds("linear_cross_entropy", {{"layout", "out_in"}, {"chunk", int64_t{256}}, {"accumulate", "carried"}}, {x, w, labels, acc}, true);
+  profile.softmax_bytes_per_second = 4.0 * 256 * 16384 / seconds;
+  seconds = c.seconds("cast", {{"dtype", "bf16"}}, {{DType::f32, {1, 2048, 2048}}});
+  profile.copy_bytes_per_second = c.work().bytes / seconds;
+  profile.launch_seconds = c.seconds("add", {}, {{DType::f32, {64}}, {DType::f32, {64}}});
+}
+
+}  // namespace
+
+Profile calibrate(Device& device, const DeviceFacts& facts, const std::string& name, const std::function<void(double)>& progress) {
+  Profile profile;
+  profile.name = name;
+  profile.facts = facts;
+  Calibration calibration(device, facts);
+  const double points = 2.0 * std::size(kShapes) + 3;
+  double done = 0;
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (const Shape& shape : kShapes) {
+      measure_product(calibration, profile, shape, dtype);
+      progress(++done / points);
+    }
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    measure_attention(calibration, profile, dtype);
+    progress(++done / points);
+  }
+  measure_streams(calibration, profile);
+  progress(1);
+  return parse_profile(profile_json(profile), name);
+}
+
+}  // namespace headroom

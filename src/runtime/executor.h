@@ -1,0 +1,78 @@
+// Executes a plan: reserves the arena, prepares every kernel, then runs programs without a heap call of its own.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "plan/plan.h"
+
+namespace headroom {
+
+// How often the loops of a program run, by the name of their trip count.
+struct Trips {
+  std::string_view name;
+  int64_t count = 1;
+};
+
+class Executor {
+ public:
+  // Prepares kernels (shared by equal calls), then reserves the arena. `plan` and `host` outlive the executor.
+  Executor(const Plan& plan, Device& device, HostPort* host);
+
+  // Runs a program to its end. No heap call of our own. `after_kernel`, when set, is asked after each kernel and stops
+  // the program early by returning false; run() then returns false.
+  bool run(std::string_view program, std::span<const Trips> trips);
+  void set_interrupt(std::function<bool()> should_stop) { should_stop_ = std::move(should_stop); }
+
+  // A persistent tensor in the arena; throws InternalError when the plan has none of that name.
+  TensorView tensor(std::string_view name) const;
+  // Result `index` of a program, valid until the next program runs.
+  TensorView result(std::string_view program, size_t index) const;
+  // The scratch of the program's host_stage, for the host's own use between programs.
+  std::span<std::byte> staging(std::string_view program);
+
+  // Highest end offset granted so far: to kernels, to staging, to the host's tensors.
+  int64_t arena_high_water() const { return high_water_; }
+  std::span<std::byte> arena() { return {base_, static_cast<size_t>(plan_.arena_bytes)}; }
+  const Plan& plan() const { return plan_; }
+
+ private:
+  struct Step {
+    InstructionKind kind = InstructionKind::call;
+    const DeviceKernel* kernel = nullptr;  // null for bookkeeping ops
+    std::string_view trips;
+    size_t first_input = 0, input_count = 0;
+    size_t first_output = 0, output_count = 0;
+    std::span<std::byte> scratch;
+    int64_t end_offset = 0;
+  };
+  struct Prepared {
+    const PlanProgram* source = nullptr;
+    std::vector<Step> steps;
+    std::vector<TensorView> views;
+  };
+
+  void prepare_kernels();
+  void bind(Prepared& program);
+  TensorView view(const Operand& operand) const;
+  void run_steps(const Prepared& program, size_t begin, size_t end, int64_t trip, std::span<const Trips> trips);
+  const Prepared& find(std::string_view program) const;
+
+  const Plan& plan_;
+  Device& device_;
+  HostPort* host_;
+  std::byte* base_ = nullptr;
+  int64_t high_water_ = 0;
+  bool stopped_ = false;
+  std::function<bool()> should_stop_;
+  std::map<std::string, std::unique_ptr<DeviceKernel>> kernels_;  // by signature
+  std::vector<Prepared> programs_;
+  std::vector<std::vector<const DeviceKernel*>> kernel_of_;  // by program and instruction
+};
+
+}  // namespace headroom

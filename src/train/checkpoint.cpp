@@ -1,0 +1,167 @@
+#include "train/checkpoint.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <sstream>
+
+#include "base/error.h"
+#include "formats/atomic_dir.h"
+#include "formats/json.h"
+#include "train/weights.h"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr std::string_view kPrefix = "checkpoint-";
+
+std::optional<int64_t> step_of(const fs::path& directory) {
+  const std::string name = directory.filename().string();
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  int64_t step = 0;
+  const char* end = name.data() + name.size();
+  const auto [at, status] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  if (status != std::errc() || at != end) return std::nullopt;
+  return step;
+}
+
+// Complete checkpoints, oldest first.
+std::vector<std::pair<int64_t, fs::path>> checkpoints_in(const fs::path& output_dir) {
+  std::vector<std::pair<int64_t, fs::path>> found;
+  std::error_code status;
+  for (const fs::directory_entry& entry : fs::directory_iterator(output_dir, status))
+    if (const auto step = step_of(entry.path()); step && fs::exists(entry.path() / "state.json", status)) found.emplace_back(*step, entry.path());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// Small files of the source model that belong beside the weights.
+bool is_companion(const fs::path& file) {
+  const std::string name = file.filename().string();
+  if (name == "config.json" || name.find("safetensors") != std::string::npos) return false;
+  if (name == "metrics.jsonl" || name == "run.json" || name == "plan.json" || name == "state.json") return false;
+  const std::string extension = file.extension().string();
+  return extension == ".json" || extension == ".txt" || extension == ".model" || extension == ".jinja";
+}
+
+void write_config(const ModelFiles& model, const std::string& save_dtype, const fs::path& directory) {
+  Json config = model.config.raw;
+  config[config.contains("dtype") ? "dtype" : "torch_dtype"] = save_dtype;
+  write_text_durably(directory / "config.json", config.dump(2) + "\n");
+}
+
+}  // namespace
+
+std::string state_json(const RunState& state) {
+  return OrderedJson{{"step", state.step},
+                     {"next_sample", state.next_sample},
+                     {"seed", state.seed},
+                     {"micro_batch_size", state.micro_batch},
+                     {"loss_chunk_rows", state.loss_chunk},
+                     {"data_key", state.data_key},
+                     {"best_eval_loss", state.best_eval_loss},
+                     {"evals_since_best", state.evals_since_best},
+                     {"options", state.options}}
+             .dump(1) +
+         "\n";
+}
+
+RunState read_state(const fs::path& checkpoint) {
+  const fs::path file = checkpoint / "state.json";
+  const Json json = read_json(file);
+  RunState state;
+  try {
+    state.step = json.at("step").get<int64_t>();
+    state.next_sample = json.at("next_sample").get<int64_t>();
+    state.seed = json.at("seed").get<uint64_t>();
+    state.micro_batch = json.at("micro_batch_size").get<int64_t>();
+    state.loss_chunk = json.at("loss_chunk_rows").get<int64_t>();
+    state.data_key = json.at("data_key").get<uint64_t>();
+    state.best_eval_loss = json.at("best_eval_loss").get<double>();
+    state.evals_since_best = json.at("evals_since_best").get<int64_t>();
+    state.options = json.at("options").get<std::string>();
+  } catch (const Json::exception& e) {
+    throw Error(ErrorKind::format, fmt::format("{}: malformed: {}", file.string(), e.what()), "resume from an older checkpoint");
+  }
+  if (state.step < 0 || state.next_sample < 0 || state.micro_batch < 1 || state.loss_chunk < 0)
+    throw Error(ErrorKind::format, fmt::format("{}: step {}, sample {} or micro-batch {} is out of range", file.string(), state.step, state.next_sample, state.micro_batch),
+                "resume from an older checkpoint");
+  return state;
+}
+
+std::string options_text(const TrainOptions& o) {
+  return fmt::format(
+      "global-batch-size={}\nmax-seq-length={}\nmax-steps={}\nnum-train-epochs={}\nlearning-rate={}\nlr-scheduler-type={}\nwarmup-steps={}\nmin-lr={}\n"
+      "weight-decay={}\nadam-beta1={}\nadam-beta2={}\nadam-epsilon={}\nmax-grad-norm={}\nprecision={}\nseed={}\nshuffle={}\n",
+      o.global_batch_size, o.max_seq_length, o.max_steps, o.num_train_epochs, o.learning_rate, o.lr_scheduler_type, o.warmup_steps, o.min_lr, o.weight_decay,
+      o.adam_beta1, o.adam_beta2, o.adam_epsilon, o.max_grad_norm, o.precision, o.seed, o.shuffle);
+}
+
+std::vector<std::string> changed_options(const std::string& before, const std::string& now) {
+  std::vector<std::string> changed;
+  std::istringstream a(before), b(now);
+  for (std::string x, y; std::getline(a, x) && std::getline(b, y);)
+    if (x != y) changed.push_back(fmt::format("{} (was {})", y, x.substr(x.find('=') + 1)));
+  return changed;
+}
+
+void write_model(Executor& executor, const ModelFiles& model, const std::string& save_dtype, const fs::path& directory) {
+  save_tensors(executor, Role::parameter, save_dtype == "bfloat16" ? StoredType::bf16 : StoredType::f32, directory / "model.safetensors");
+  write_config(model, save_dtype, directory);
+  std::error_code status;
+  for (const fs::directory_entry& entry : fs::directory_iterator(model.directory, status))
+    if (entry.is_regular_file(status) && is_companion(entry.path()) && !fs::equivalent(model.directory, directory, status))
+      copy_file_durably(entry.path(), directory / entry.path().filename());
+}
+
+void save_checkpoint(Executor& executor, const ModelFiles& model, const RunState& state, const TrainOptions& options) {
+  AtomicDirectory directory(options.output_dir / fmt::format("{}{}", kPrefix, state.step));
+  write_model(executor, model, "float32", directory.path());
+  save_tensors(executor, Role::optimizer, StoredType::f32, directory.path() / "optimizer.safetensors");
+  write_text_durably(directory.path() / "plan.json", plan_json(executor.plan()));
+  write_text_durably(directory.path() / "state.json", state_json(state));
+  directory.commit();
+  auto all = checkpoints_in(options.output_dir);
+  for (size_t i = 0; i + static_cast<size_t>(options.save_total_limit) < all.size(); ++i) fs::remove_all(all[i].second);
+}
+
+std::optional<fs::path> newest_checkpoint(const fs::path& output_dir) {
+  recover_directories_in(output_dir);
+  const auto all = checkpoints_in(output_dir);
+  if (all.empty()) return std::nullopt;
+  return all.back().second;
+}
+
+void load_checkpoint(Executor& executor, const ModelFiles& model, const fs::path& checkpoint) {
+  const SafetensorsFile states = SafetensorsFile::open(checkpoint / "optimizer.safetensors");
+  for (const PersistentTensor& tensor : executor.plan().tensors) {
+    if (tensor.role != Role::optimizer) continue;
+    const StoredTensor* stored = states.find(tensor.name);
+    if (!stored || stored->shape != tensor.place.type.dims || stored->type != StoredType::f32)
+      throw Error(ErrorKind::format, fmt::format("{}: state '{}' is missing, or not F32 [{}]", states.path().string(), tensor.name, fmt::join(tensor.place.type.dims, ", ")),
+                  "resume from an older checkpoint");
+    const TensorView view = executor.tensor(tensor.name);
+    states.read(*stored, 0, {static_cast<std::byte*>(view.data), static_cast<size_t>(view.count() * 4)});
+  }
+  const SafetensorsSet weights = SafetensorsSet::open(checkpoint);
+  check_weights(model.spec, weights);
+  load_weights(executor, model.spec, weights);
+}
+
+void cut_metrics(const fs::path& file, int64_t step) {
+  std::ifstream in(file);
+  if (!in) return;
+  std::string kept;
+  for (std::string line; std::getline(in, line);) {
+    if (!Json::accept(line)) continue;
+    const Json row = Json::parse(line);
+    if (row.is_object() && row.value("step", int64_t{0}) <= step) kept += line + "\n";
+  }
+  in.close();
+  write_text_durably(file, kept);
+}
+
+}  // namespace headroom

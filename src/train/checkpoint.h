@@ -1,0 +1,56 @@
+// Logical checkpoints: weights and optimizer states by name, and where the run stood; independent of plan, budget,
+// device. docs/checkpoint_format.md.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/model_spec.h"
+#include "runtime/executor.h"
+#include "train/options.h"
+#include "train/setup.h"
+
+namespace headroom {
+
+// state.json.
+struct RunState {
+  int64_t step = 0;          // optimizer steps done
+  int64_t next_sample = 0;   // global sample index of the next step's first sequence
+  uint64_t seed = 0;
+  int64_t micro_batch = 0;   // the plan's choices, for a resumed run to choose again
+  int64_t loss_chunk = 0;
+  uint64_t data_key = 0;     // of the token cache
+  double best_eval_loss = 0; // 0 = none yet
+  int64_t evals_since_best = 0;
+  std::string options;       // the options that shape the run, a line each: "learning-rate=1e-4"
+};
+
+std::string state_json(const RunState& state);
+// Throws Error(format).
+RunState read_state(const std::filesystem::path& checkpoint);
+
+// The options recorded in a checkpoint.
+std::string options_text(const TrainOptions& options);
+// Names of the options that differ between two such texts.
+std::vector<std::string> changed_options(const std::string& before, const std::string& now);
+
+// Writes `directory`/model.safetensors, config.json and the model's other small files (HF layout).
+void write_model(Executor& executor, const ModelFiles& model, const std::string& save_dtype, const std::filesystem::path& directory);
+
+// Writes O/checkpoint-STEP atomically and removes the oldest beyond `keep`. Throws Error(run) on I/O errors; the older
+// checkpoints then still stand.
+void save_checkpoint(Executor& executor, const ModelFiles& model, const RunState& state, const TrainOptions& options);
+
+// The newest complete checkpoint of an output directory.
+std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& output_dir);
+
+// Fills weights and optimizer states from a checkpoint. Throws Error(format).
+void load_checkpoint(Executor& executor, const ModelFiles& model, const std::filesystem::path& checkpoint);
+
+// Cuts metrics.jsonl back to lines of steps up to `step`.
+void cut_metrics(const std::filesystem::path& file, int64_t step);
+
+}  // namespace headroom

@@ -1,0 +1,99 @@
+#include "train/fresh_model.h"
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <numbers>
+#include <sstream>
+#include <vector>
+
+#include "base/bfloat16.h"
+#include "base/error.h"
+#include "formats/atomic_dir.h"
+#include "formats/safetensors_writer.h"
+#include "models/model_spec.h"
+#include "tokenizer/tokenizer.h"
+#include "train/setup.h"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr size_t kChunk = 1 << 18;  // elements
+
+uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return x ^ (x >> 31);
+}
+
+uint64_t hash_name(std::string_view name) {
+  uint64_t hash = 14695981039346656037ull;
+  for (unsigned char c : name) hash = (hash ^ c) * 1099511628211ull;
+  return hash;
+}
+
+// Box-Muller on two counter-based uniforms.
+float normal_at(uint64_t key, uint64_t index) {
+  const double u = (static_cast<double>(mix(key ^ (2 * index)) >> 11) + 0.5) * 0x1p-53;
+  const double v = static_cast<double>(mix(key ^ (2 * index + 1)) >> 11) * 0x1p-53;
+  return static_cast<float>(std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v));
+}
+
+void write_weight(SafetensorsWriter& writer, const WeightInfo& weight, const ModelSpec& spec, uint64_t seed, bool narrow) {
+  int64_t count = 1;
+  for (int64_t dim : weight.shape) count *= dim;
+  const uint64_t key = mix(seed) ^ hash_name(weight.name);
+  std::vector<float> values(kChunk);
+  std::vector<bfloat16> narrowed(narrow ? kChunk : 0);
+  for (int64_t at = 0; at < count; at += static_cast<int64_t>(kChunk)) {
+    const size_t size = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(kChunk), count - at));
+    for (size_t i = 0; i < size; ++i) {
+      const uint64_t index = static_cast<uint64_t>(at) + i;
+      values[i] = weight.init == WeightInit::ones ? 1.0f : weight.init == WeightInit::zeros ? 0.0f : static_cast<float>(spec.initializer_range) * normal_at(key, index);
+      if (narrow) narrowed[i] = bfloat16(values[i]);
+    }
+    const std::byte* bytes = narrow ? reinterpret_cast<const std::byte*>(narrowed.data()) : reinterpret_cast<const std::byte*>(values.data());
+    writer.write(weight.name, {bytes, size * (narrow ? 2 : 4)});
+  }
+}
+
+// The tokenizer's files; refuses one with more ids than the model has embeddings.
+void write_tokenizer(const FreshModelOptions& options, const ModelSpec& spec, const fs::path& directory) {
+  const bool bytes = options.tokenizer == "bytes";
+  const Tokenizer tokenizer = bytes ? Tokenizer::bytes() : Tokenizer::load(options.tokenizer);
+  if (tokenizer.vocab_size() > spec.vocab)
+    throw Error(ErrorKind::usage, fmt::format("the tokenizer has {} ids, the model's vocab_size is {}", tokenizer.vocab_size(), spec.vocab), "raise vocab_size in config.json, or choose another tokenizer");
+  if (!bytes) {
+    copy_file_durably(options.tokenizer, directory / "tokenizer.json");
+    const fs::path beside = fs::path(options.tokenizer).parent_path() / "tokenizer_config.json";
+    if (fs::exists(beside)) copy_file_durably(beside, directory / "tokenizer_config.json");
+    return;
+  }
+  write_text_durably(directory / "tokenizer.json", bytes_tokenizer_json());
+  write_text_durably(directory / "tokenizer_config.json", "{\n \"tokenizer_class\": \"PreTrainedTokenizerFast\",\n \"bos_token\": \"<s>\",\n \"eos_token\": \"</s>\"\n}\n");
+}
+
+}  // namespace
+
+void write_fresh_model(const FreshModelOptions& options) {
+  const ModelFiles model = open_model(options.config);
+  if (fs::exists(options.output_dir) && !fs::is_empty(options.output_dir))
+    throw Error(ErrorKind::usage, fmt::format("{} is not empty", options.output_dir.string()), "give a fresh --output-dir");
+  refuse_quantized(model, "make");
+  AtomicDirectory directory(options.output_dir);
+  write_tokenizer(options, model.spec, directory.path());
+  Json config = model.config.raw;
+  config[config.contains("dtype") ? "dtype" : "torch_dtype"] = options.dtype;
+  write_text_durably(directory.path() / "config.json", config.dump(2) + "\n");
+  const bool narrow = options.dtype == "bfloat16";
+  SafetensorsWriter writer(directory.path() / "model.safetensors");
+  const std::vector<WeightInfo> weights = model_weights(model.spec);
+  for (const WeightInfo& weight : weights) writer.declare(weight.name, narrow ? StoredType::bf16 : StoredType::f32, weight.shape);
+  for (const WeightInfo& weight : weights) write_weight(writer, weight, model.spec, options.seed, narrow);
+  writer.finish();
+  directory.commit();
+}
+
+}  // namespace headroom

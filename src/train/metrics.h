@@ -1,0 +1,38 @@
+// metrics.jsonl and run.json.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+
+#include "train/trainer.h"
+
+namespace headroom {
+
+// Appends lines without heap calls.
+class Metrics {
+ public:
+  // Opens for appending. Throws Error(run).
+  explicit Metrics(const std::filesystem::path& path);
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+  ~Metrics();
+  void step(const StepReport& report);
+  void evaluation(int64_t step, double loss);
+  void sync();
+
+ private:
+  void write(size_t bytes);
+  int descriptor_ = -1;
+  std::array<char, 512> line_{};
+};
+
+struct RunSummary {
+  int64_t arena_planned_bytes = 0;
+  int64_t arena_measured_bytes = 0;
+  int64_t process_peak_rss_bytes = 0;
+  int64_t budget_bytes = 0;
+};
+void write_run_json(const std::filesystem::path& path, const RunSummary& summary);
+
+}  // namespace headroom

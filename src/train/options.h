@@ -1,0 +1,56 @@
+// The options of `train` and `plan`, as cli.md names them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace headroom {
+
+struct TrainOptions {
+  std::filesystem::path model;  // directory, or a bare config.json for `plan`
+  std::vector<std::filesystem::path> data;
+  std::vector<std::filesystem::path> eval_data;
+  std::filesystem::path output_dir;
+  int64_t eval_steps = 0;        // 0 = at each save
+  int64_t eval_max_batches = 0;  // of global-batch-size sequences; 0 = all
+  int64_t global_batch_size = 8;
+  int64_t micro_batch_size = 0;  // 0 = the planner's choice
+  int64_t max_seq_length = 0;    // 0 = min(model, 512)
+  int64_t max_steps = 0;         // 0 = by epochs
+  double num_train_epochs = 3;
+  double learning_rate = 5e-5;
+  std::string lr_scheduler_type = "linear";
+  int64_t warmup_steps = 0;
+  double min_lr = 0;
+  double weight_decay = 0;
+  std::string optim = "adamw";
+  double adam_beta1 = 0.9;
+  double adam_beta2 = 0.999;
+  double adam_epsilon = 1e-8;
+  double max_grad_norm = 1.0;
+  std::string precision = "32-true";
+  uint64_t seed = 42;
+  bool shuffle = true;
+  int64_t logging_steps = 1;
+  int64_t save_steps = 0;  // 0 = at the end only
+  int64_t save_total_limit = 3;
+  std::string save_dtype = "float32";
+  std::string resume_from_checkpoint;  // "", "true", or a directory
+  int64_t early_stopping_patience = 0;
+  std::string on_nan = "stop";
+  int64_t memory = 0;  // bytes
+  std::string device = "cpu";
+  int threads = 0;  // 0 = the machine's
+  std::string profile;
+  std::map<std::string, std::string> techniques;
+  std::string arithmetic = "free";
+  bool force = false;
+};
+
+// Checks ranges and words that need no file. Throws Error(usage) naming option, value and remedy.
+void check_options(const TrainOptions& options);
+
+}  // namespace headroom

@@ -1,0 +1,19 @@
+#include "train/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace headroom {
+
+double learning_rate_at(const TrainOptions& options, int64_t step, int64_t total) {
+  const double done = static_cast<double>(step - 1), warmup = static_cast<double>(options.warmup_steps);
+  if (done < warmup) return options.learning_rate * done / std::max(1.0, warmup);
+  const double progress = (done - warmup) / std::max(1.0, static_cast<double>(total) - warmup);
+  double factor = 1;
+  if (options.lr_scheduler_type == "linear") factor = std::max(0.0, 1 - progress);
+  if (options.lr_scheduler_type == "cosine") factor = std::max(0.0, 0.5 * (1 + std::cos(std::numbers::pi * progress)));
+  return options.min_lr + (options.learning_rate - options.min_lr) * factor;
+}
+
+}  // namespace headroom

@@ -1,0 +1,138 @@
+#include "train/setup.h"
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "device/device.h"
+#include "models/decoder.h"
+
+namespace headroom {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+// Binary, libraries' touched pages, stacks of the team, allocator: measured on tiny models (docs/process_memory.md).
+constexpr int64_t kCodeBytes = 34 * kMiB;
+constexpr int64_t kThreadBytes = kMiB / 2;
+
+bool looks_like_hub_id(const std::string& text) {
+  const size_t slash = text.find('/');
+  return slash != std::string::npos && slash > 0 && text.find('/', slash + 1) == std::string::npos && text[0] != '.' && text.find(".json") == std::string::npos;
+}
+
+// The smallest limit of the memory cgroups this process is in, v1 or v2; INT64_MAX when there is none.
+int64_t cgroup_limit() {
+  int64_t least = INT64_MAX;
+  std::ifstream groups("/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const bool v2 = controllers.empty();
+    if (!v2 && controllers.find("memory") == std::string::npos) continue;
+    const std::string root = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    for (std::filesystem::path path = line.substr(second + 1); !path.empty(); path = path.parent_path()) {
+      std::ifstream file(root + path.string() + (v2 ? "/memory.max" : "/memory.limit_in_bytes"));
+      int64_t limit = 0;
+      if (file >> limit && limit > 0) least = std::min(least, limit);
+      if (path == path.parent_path()) break;
+    }
+  }
+  return least;
+}
+
+int64_t meminfo_available() {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  for (int64_t kib = 0; file >> key;) {
+    if (key == "MemAvailable:" && file >> kib) return kib * 1024;
+  }
+  return INT64_MAX;
+}
+
+}  // namespace
+
+ModelFiles open_model(const std::filesystem::path& model) {
+  std::error_code status;
+  if (!std::filesystem::exists(model, status)) {
+    const bool hub = looks_like_hub_id(model.string());
+    throw Error(ErrorKind::usage, fmt::format("there is no model at '{}'", model.string()),
+                hub ? "this looks like a Hub id: download the repository first and give its directory" : "give a model directory (config.json, *.safetensors) or a config.json");
+  }
+  ModelFiles files;
+  if (std::filesystem::is_directory(model, status)) files.directory = model;
+  files.config = HfConfig::read(model);
+  files.spec = read_model_spec(files.config);
+  return files;
+}
+
+void refuse_quantized(const ModelFiles& model, std::string_view purpose) {
+  if (model.spec.quantization.empty()) return;
+  throw Error(ErrorKind::usage, fmt::format("{} is quantised with {}: this version cannot {} it", model.config.source.string(), model.spec.quantization, purpose),
+              "use the checkpoint in F32, F16 or BF16");
+}
+
+ProcessBytes process_parts(const ModelFiles& model, const DeviceFacts& facts, bool tokenizer_stays) {
+  ProcessBytes process;
+  process.code = kCodeBytes + facts.threads * kThreadBytes;
+  std::error_code status;
+  const auto size = std::filesystem::file_size(model.directory / "tokenizer.json", status);
+  if (tokenizer_stays && !model.directory.empty() && !status) process.tokenizer = 3 * static_cast<int64_t>(size);
+  process.planner = align_up(model.spec.layers * 40 * 1024, 4096);
+  return process;
+}
+
+DeviceFacts device_facts(const std::string& device, int threads, Profile& profile, const std::string& requested_profile) {
+  const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const DeviceFacts cpu = cpu_facts(threads > 0 ? threads : machine);
+  profile = choose_profile(requested_profile, cpu.isa >= 512);
+  if (device == "cpu") {
+    if (profile.facts.device != "cpu")
+      throw Error(ErrorKind::usage, fmt::format("profile {} describes a {} device, not the cpu", profile.name, profile.facts.device), "add --device null to plan for it");
+    return cpu;
+  }
+  if (device == "null") {
+    DeviceFacts facts = profile.facts;
+    if (facts.device == "cpu") facts = cpu;
+    return facts;
+  }
+  throw Error(ErrorKind::usage, fmt::format("--device {} is not built in this version", device), "use cpu, or null to plan and check without arithmetic");
+}
+
+int64_t sequence_length(const TrainOptions& options, const ModelSpec& spec) {
+  const int64_t length = options.max_seq_length > 0 ? options.max_seq_length : std::min<int64_t>(spec.max_positions, 512);
+  if (length > spec.max_positions)
+    throw Error(ErrorKind::usage, fmt::format("--max-seq-length {} is above the model's {} positions", length, spec.max_positions), "give a shorter length");
+  return length;
+}
+
+PlanRequest training_request(const TrainOptions& options, const ModelFiles& model) {
+  check_options(options);
+  refuse_quantized(model, "train");
+  PlanRequest request;
+  request.facts = device_facts(options.device, options.threads, request.profile, options.profile);
+  request.model = model.spec.family;
+  request.parameters = parameter_count(model.spec);
+  request.seq_length = sequence_length(options, model.spec);
+  request.forward = build_training_forward(model.spec, options.global_batch_size, request.seq_length);
+  request.global_batch = options.global_batch_size;
+  request.precision = options.precision;
+  request.optimizer = {options.optim, options.adam_beta1, options.adam_beta2, options.adam_epsilon};
+  request.clips = options.max_grad_norm > 0;
+  request.arithmetic_fixed = options.arithmetic == "fixed";
+  request.micro_batch = options.micro_batch_size;
+  request.techniques = options.techniques;
+  request.budget_bytes = options.memory;
+  request.process = process_parts(model, request.facts, false);
+  if (request.facts.device != "cpu") request.process = {request.profile.context_bytes, 0, 0, 0, 0, 0};
+  return request;
+}
+
+int64_t available_memory() { return std::min(cgroup_limit(), meminfo_available()); }
+
+int64_t default_budget() { return available_memory() / 10 * 9; }
+
+}  // namespace headroom

@@ -1,0 +1,283 @@
+#include "train/trainer.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/process_memory.h"
+#include "base/threads.h"
+#include "data/token_cache_builder.h"
+#include "device/device.h"
+#include "formats/atomic_dir.h"
+#include "planner/explain.h"
+#include "planner/search.h"
+#include "train/checkpoint.h"
+#include "train/evaluation.h"
+#include "train/metrics.h"
+#include "train/schedule.h"
+#include "train/weights.h"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+class Run {
+ public:
+  Run(const TrainOptions& options, const TrainEvents& events, RunControl& control) : options_(options), events_(events), control_(control) {}
+
+  TrainResult run() {
+    model_ = open_model(options_.model);
+    if (model_.directory.empty()) throw Error(ErrorKind::usage, fmt::format("{} is a bare config.json: there are no weights to train", options_.model.string()), "make a fresh model with `headroom init`");
+    check_weights(model_.spec, SafetensorsSet::open(model_.directory));
+    find_resume_point();
+    make_plan();
+    if (!result_.plan.feasible) return std::move(result_);
+    refuse_above_machine();
+    open_output();
+    open_data();
+    if (options_.device == "null") return run_on_null();
+    start();
+    loop();
+    finish();
+    return std::move(result_);
+  }
+
+ private:
+  void note(const std::string& text) const {
+    if (events_.note) events_.note(text);
+  }
+
+  void find_resume_point() {
+    if (options_.resume_from_checkpoint.empty()) return;
+    if (options_.resume_from_checkpoint == "true") {
+      const auto newest = newest_checkpoint(options_.output_dir);
+      if (!newest) throw Error(ErrorKind::usage, fmt::format("{} holds no complete checkpoint", options_.output_dir.string()), "start without --resume-from-checkpoint");
+      resume_ = *newest;
+    } else {
+      resume_ = options_.resume_from_checkpoint;
+      if (!fs::exists(resume_ / "state.json")) throw Error(ErrorKind::usage, fmt::format("{} is no checkpoint: it has no state.json", resume_.string()), "give a checkpoint-N directory, or true");
+    }
+    state_ = read_state(resume_);
+  }
+
+  void make_plan() {
+    PlanRequest request = training_request(options_, model_);
+    set_threads(request.facts.threads);
+    if (!resume_.empty() && options_.micro_batch_size == 0) {
+      request.micro_batch = std::min(state_.micro_batch, options_.global_batch_size);
+      request.loss_chunk = state_.loss_chunk;
+      result_.plan = search_training_plan(request).plan;
+      if (!result_.plan.feasible) {
+        note("the checkpoint's micro-batch and chunk sizes do not fit this budget: others are chosen, losses agree to 1e-5 instead of bitwise");
+        request.micro_batch = 0;
+        request.loss_chunk = -1;
+        result_.plan = search_training_plan(request).plan;
+      }
+    } else {
+      result_.plan = search_training_plan(request).plan;
+    }
+    if (!result_.plan.feasible) result_.plan.cheapest_fix = find_cheapest_fix(request);
+    if (events_.planned) events_.planned(result_.plan);
+  }
+
+  void refuse_above_machine() const {
+    const int64_t available = available_memory();
+    if (options_.force || options_.device != "cpu" || options_.memory <= available) return;
+    throw Error(ErrorKind::does_not_fit, fmt::format("--memory {} is above the {} that this machine or container can give", format_bytes(options_.memory), format_bytes(available)),
+                "give a smaller budget, or --force");
+  }
+
+  void open_output() {
+    const fs::path& out = options_.output_dir;
+    std::error_code status;
+    if (resume_.empty() && (fs::exists(out / "metrics.jsonl", status) || fs::exists(out / "model.safetensors", status) || newest_checkpoint(out)))
+      throw Error(ErrorKind::usage, fmt::format("{} holds another run", out.string()), "give a fresh --output-dir, or --resume-from-checkpoint true");
+    created_output_ = !fs::exists(out, status);
+    fs::create_directories(out, status);
+    if (status) throw Error(ErrorKind::run, fmt::format("cannot create {}: {}", out.string(), status.message()), "check --output-dir");
+  }
+
+  // Tokenises before the arena exists; the tokenizer is gone afterwards.
+  void open_data() {
+    try {
+      cache_.emplace(build_cache(options_.data, "token-cache.bin"));
+      if (!options_.eval_data.empty()) eval_cache_.emplace(build_cache(options_.eval_data, "token-cache-eval.bin"));
+    } catch (...) {
+      std::error_code status;
+      for (const char* name : {"token-cache.bin", "token-cache-eval.bin"})
+        if (resume_.empty()) fs::remove(options_.output_dir / name, status);
+      if (created_output_) fs::remove(options_.output_dir, status);
+      throw;
+    }
+    ::malloc_trim(0);
+    const int64_t steps = steps_per_epoch(cache_->sequences(), options_.global_batch_size);
+    total_steps_ = options_.max_steps > 0 ? options_.max_steps : static_cast<int64_t>(std::ceil(options_.num_train_epochs * static_cast<double>(steps)));
+    const DataCounts& counts = cache_->counts();
+    note(fmt::format("data: {} sequences, {} tokens, {} scored; token cache {}{}", counts.sequences, counts.tokens, counts.targets, format_bytes(cache_->file_bytes()),
+                     counts.lost_tokens > 0 ? fmt::format("; {} tokens lost in {} cut rows", counts.lost_tokens, counts.cut_rows) : ""));
+  }
+
+  TokenCache build_cache(const std::vector<fs::path>& files, const char* name) const {
+    DataOptions data;
+    data.files = files;
+    data.max_seq_length = result_.plan.choices.seq_length;
+    data.vocab_size = model_.spec.vocab;
+    std::error_code status;
+    std::optional<Tokenizer> tokenizer;
+    if (fs::exists(model_.directory / "tokenizer.json", status)) tokenizer.emplace(Tokenizer::load(model_.directory));
+    return open_or_build_token_cache(data, tokenizer ? &*tokenizer : nullptr, options_.output_dir / name);
+  }
+
+  TrainResult run_on_null() {
+    const std::unique_ptr<Device> device = make_null_device(result_.plan.facts);
+    Executor executor(result_.plan, *device, nullptr);
+    const Trips trips[] = {{"micro_batches", std::min<int64_t>(2, result_.plan.choices.accumulation)}, {"eval_batches", 2}};
+    for (const PlanProgram& program : result_.plan.programs) executor.run(program.name, trips);
+    note("null device: every access of every program lies inside the arena and reads what was written for it");
+    return std::move(result_);
+  }
+
+  void start() {
+    device_ = make_cpu_device(result_.plan.facts);
+    executor_.emplace(result_.plan, *device_, &port_);
+    if (resume_.empty()) {
+      load_weights(*executor_, model_.spec, SafetensorsSet::open(model_.directory));
+      for (const PersistentTensor& tensor : result_.plan.tensors)
+        if (tensor.role == Role::optimizer) {
+          const TensorView view = executor_->tensor(tensor.name);
+          std::fill_n(view.as<float>(), view.count(), 0.0f);
+        }
+    } else {
+      load_checkpoint(*executor_, model_, resume_);
+      for (const std::string& change : changed_options(state_.options, options_text(options_))) note("changed since the checkpoint: " + change);
+      if (state_.data_key != cache_->key()) note("changed since the checkpoint: the data files or the tokenizer");
+      cut_metrics(options_.output_dir / "metrics.jsonl", state_.step);
+    }
+    write_text_durably(options_.output_dir / "plan.json", plan_json(result_.plan));
+    state_.seed = options_.seed;
+    state_.micro_batch = result_.plan.choices.micro_batch;
+    state_.loss_chunk = result_.plan.choices.loss_chunk;
+    state_.data_key = cache_->key();
+    state_.options = options_text(options_);
+    metrics_.emplace(options_.output_dir / "metrics.jsonl");
+    reader_.emplace(*cache_, SampleOrder(cache_->sequences(), options_.seed, options_.shuffle), result_.plan.choices.seq_length, options_.global_batch_size);
+  }
+
+  void loop() {
+    while (state_.step < total_steps_ && !result_.stopped_by && !stopped_early_) {
+      step();
+      const bool at_save = options_.save_steps > 0 && state_.step % options_.save_steps == 0;
+      const bool at_eval = options_.eval_steps > 0 ? state_.step % options_.eval_steps == 0 : at_save;
+      if (at_eval) evaluate();
+      result_.stopped_by = control_.stop_signal.load();
+      if (at_save || control_.save_now.exchange(false)) save();
+    }
+  }
+
+  void write_hyper(int64_t step, int64_t targets) {
+    float* hyper = executor_->tensor("hyper").as<float>();
+    std::fill_n(hyper, 16, 0.0f);
+    hyper[0] = static_cast<float>(learning_rate_at(options_, step, total_steps_));
+    hyper[1] = static_cast<float>(options_.weight_decay);
+    hyper[2] = static_cast<float>(1 - std::pow(options_.adam_beta1, static_cast<double>(step)));
+    hyper[3] = static_cast<float>(std::sqrt(1 - std::pow(options_.adam_beta2, static_cast<double>(step))));
+    hyper[4] = targets > 0 ? static_cast<float>(1.0 / static_cast<double>(targets)) : 0.0f;
+    hyper[5] = static_cast<float>(options_.max_grad_norm);
+  }
+
+  void step() {
+    const Clock::time_point begin = Clock::now();
+    const int64_t step = state_.step + 1;
+    const SampleRange range = samples_from(state_.next_sample, cache_->sequences(), options_.global_batch_size);
+    const int64_t targets = reader_->begin(range);
+    port_.set_reader(&*reader_);
+    write_hyper(step, targets);
+    const int64_t micro_batch = result_.plan.choices.micro_batch;
+    const Trips trips[] = {{"micro_batches", (range.count + micro_batch - 1) / micro_batch}};
+    executor_->run("train_step", trips);
+    const double* sums = executor_->result("train_step", 0).as<double>();
+    StepReport report{step, total_steps_, sums[1] > 0 ? sums[0] / sums[1] : 0, std::sqrt(*executor_->tensor("grad_sum_squares").as<double>()),
+                      learning_rate_at(options_, step, total_steps_), reader_->tokens(), seconds_since(begin)};
+    if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm)) stop_or_skip(report);
+    state_.step = step;
+    state_.next_sample = range.first + range.count;
+    result_.steps = step;
+    if (step % options_.logging_steps == 0 || step == total_steps_) metrics_->step(report);
+    if (events_.step) events_.step(report);
+  }
+
+  void stop_or_skip(const StepReport& report) {
+    if (options_.on_nan == "skip") {
+      note(fmt::format("step {}: loss {}, gradient norm {}: the update was skipped", report.step, report.loss, report.grad_norm));
+      return;
+    }
+    throw Error(ErrorKind::run, fmt::format("step {}: loss {}, gradient norm {}: training has diverged", report.step, report.loss, report.grad_norm),
+                "lower --learning-rate, add --warmup-steps, or resume from the last checkpoint");
+  }
+
+  void evaluate() {
+    if (!eval_cache_) return;
+    const EvaluationResult result = evaluate_cache(*executor_, port_, *eval_cache_, result_.plan.choices.seq_length, result_.plan.choices.micro_batch,
+                                                   options_.global_batch_size, options_.eval_max_batches);
+    evaluated_at_ = state_.step;
+    metrics_->evaluation(state_.step, result.loss);
+    if (events_.evaluated) events_.evaluated(state_.step, result.loss);
+    if (options_.early_stopping_patience == 0) return;
+    const bool better = state_.best_eval_loss == 0 || result.loss < state_.best_eval_loss;
+    state_.evals_since_best = better ? 0 : state_.evals_since_best + 1;
+    if (better) state_.best_eval_loss = result.loss;
+    stopped_early_ = state_.evals_since_best >= options_.early_stopping_patience;
+    if (stopped_early_) note(fmt::format("step {}: no better evaluation loss in {} evaluations, stopping", state_.step, state_.evals_since_best));
+  }
+
+  void save() {
+    if (saved_at_ == state_.step) return;
+    metrics_->sync();
+    save_checkpoint(*executor_, model_, state_, options_);
+    saved_at_ = state_.step;
+    if (events_.saved) events_.saved(state_.step, (options_.output_dir / fmt::format("checkpoint-{}", state_.step)).string());
+  }
+
+  void finish() {
+    if (!result_.stopped_by && evaluated_at_ != state_.step) evaluate();
+    save();
+    write_model(*executor_, model_, options_.save_dtype, options_.output_dir);
+    metrics_->sync();
+    write_run_json(options_.output_dir / "run.json", {result_.plan.arena_bytes, executor_->arena_high_water(), peak_resident_bytes(), options_.memory});
+    if (events_.saved) events_.saved(state_.step, options_.output_dir.string());
+  }
+
+  const TrainOptions& options_;
+  const TrainEvents& events_;
+  RunControl& control_;
+  ModelFiles model_;
+  TrainResult result_;
+  RunState state_;
+  fs::path resume_;
+  bool created_output_ = false;
+  std::optional<TokenCache> cache_, eval_cache_;
+  std::unique_ptr<Device> device_;
+  BatchPort port_;
+  std::optional<Executor> executor_;
+  std::optional<Metrics> metrics_;
+  std::optional<BatchReader> reader_;
+  int64_t total_steps_ = 0;
+  int64_t evaluated_at_ = -1;
+  int64_t saved_at_ = -1;
+  bool stopped_early_ = false;
+};
+
+}  // namespace
+
+TrainResult train(const TrainOptions& options, const TrainEvents& events, RunControl& control) { return Run(options, events, control).run(); }
+
+}  // namespace headroom

@@ -1,0 +1,119 @@
+#include "train/weights.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <set>
+
+#include "base/bfloat16.h"
+#include "base/error.h"
+#include "formats/safetensors_writer.h"
+
+namespace headroom {
+namespace {
+
+float half_to_float(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16, exponent = (half >> 10) & 0x1fu, fraction = half & 0x3ffu;
+  if (exponent == 0) return std::bit_cast<float>(sign) + (sign ? -1.0f : 1.0f) * static_cast<float>(fraction) * 0x1p-24f;
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (fraction << 13));
+  return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (fraction << 13));
+}
+
+void convert(StoredType type, std::span<const std::byte> from, float* to) {
+  const size_t count = from.size() / static_cast<size_t>(stored_type_bytes(type));
+  if (type == StoredType::f32) {
+    std::memcpy(to, from.data(), from.size());
+    return;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    uint16_t bits;
+    std::memcpy(&bits, from.data() + 2 * i, 2);
+    to[i] = type == StoredType::bf16 ? std::bit_cast<float>(static_cast<uint32_t>(bits) << 16) : half_to_float(bits);
+  }
+}
+
+// The checkpoint's spelling of a weight's name: as it is, or without an optional prefix.
+std::string stored_name(const ModelSpec& spec, const SafetensorsSet& files, const std::string& name) {
+  if (files.find(name)) return name;
+  for (const std::string& prefix : spec.optional_prefixes)
+    if (name.starts_with(prefix) && files.find(name.substr(prefix.size()))) return name.substr(prefix.size());
+  return {};
+}
+
+bool is_ignored(const ModelSpec& spec, const std::string& name) {
+  if (spec.tied && name == "lm_head.weight") return true;
+  return std::any_of(spec.ignored_suffixes.begin(), spec.ignored_suffixes.end(), [&](const std::string& suffix) { return name.ends_with(suffix); });
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+bool is_copy(const std::string& name) { return name.ends_with("#bf16"); }
+
+}  // namespace
+
+void check_weights(const ModelSpec& spec, const SafetensorsSet& files) {
+  std::set<std::string> known;
+  for (const WeightInfo& weight : model_weights(spec)) {
+    const std::string name = stored_name(spec, files, weight.name);
+    if (name.empty())
+      throw Error(ErrorKind::format, fmt::format("{}: tensor '{}' is missing", files.directory().string(), weight.name), "re-download the checkpoint, or mend config.json: it asks for this tensor");
+    const StoredTensor& tensor = *files.find(name);
+    if (tensor.shape != weight.shape)
+      throw Error(ErrorKind::format, fmt::format("{}: tensor '{}' has shape {}, config.json asks for {}", files.directory().string(), name, shape_text(tensor.shape), shape_text(weight.shape)),
+                  "the checkpoint and its config.json do not belong together");
+    if (tensor.type != StoredType::f32 && tensor.type != StoredType::f16 && tensor.type != StoredType::bf16)
+      throw Error(ErrorKind::format, fmt::format("{}: tensor '{}' is {}, not F32, F16 or BF16", files.directory().string(), name, stored_type_name(tensor.type)),
+                  "convert the checkpoint to one of these (a quantised one cannot be trained)");
+    known.insert(name);
+  }
+  for (const auto& [name, tensor] : files.tensors())
+    if (!known.contains(name) && !is_ignored(spec, name))
+      throw Error(ErrorKind::format, fmt::format("{}: tensor '{}' {} belongs to no part of a {} model", files.directory().string(), name, shape_text(tensor.shape), spec.family),
+                  "the checkpoint and its config.json do not belong together");
+}
+
+void load_tensor(Executor& executor, const std::string& name, const SafetensorsSet& files, const std::string& stored) {
+  const TensorView into = executor.tensor(name);
+  const StoredTensor& tensor = *files.find(stored);
+  HR_CHECK(tensor.elements() == into.count(), "{} and {} differ in size", name, stored);
+  const std::span<std::byte> staging = executor.staging("load");
+  const int64_t width = stored_type_bytes(tensor.type);
+  const int64_t chunk = static_cast<int64_t>(staging.size()) / width;
+  for (int64_t at = 0; at < tensor.elements(); at += chunk) {
+    const int64_t count = std::min(chunk, tensor.elements() - at);
+    const std::span<std::byte> bytes = staging.first(static_cast<size_t>(count * width));
+    files.read(stored, at * width, bytes);
+    convert(tensor.type, bytes, into.as<float>() + at);
+  }
+}
+
+void load_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files) {
+  for (const PersistentTensor& tensor : executor.plan().tensors)
+    if (tensor.role == Role::parameter && !is_copy(tensor.name)) load_tensor(executor, tensor.name, files, stored_name(spec, files, tensor.name));
+  executor.run("load", {});
+}
+
+void save_tensors(Executor& executor, Role role, StoredType stored, const std::filesystem::path& path) {
+  SafetensorsWriter writer(path);
+  for (const PersistentTensor& tensor : executor.plan().tensors)
+    if (tensor.role == role && !is_copy(tensor.name)) writer.declare(tensor.name, stored, tensor.place.type.dims);
+  const std::span<std::byte> staging = executor.staging("save");
+  for (const PersistentTensor& tensor : executor.plan().tensors) {
+    if (tensor.role != role || is_copy(tensor.name)) continue;
+    const TensorView view = executor.tensor(tensor.name);
+    if (stored == StoredType::f32) {
+      writer.write(tensor.name, {static_cast<const std::byte*>(view.data), static_cast<size_t>(view.count() * 4)});
+      continue;
+    }
+    const int64_t chunk = static_cast<int64_t>(staging.size()) / 2;
+    for (int64_t at = 0; at < view.count(); at += chunk) {
+      const int64_t count = std::min(chunk, view.count() - at);
+      bfloat16* out = reinterpret_cast<bfloat16*>(staging.data());
+      for (int64_t i = 0; i < count; ++i) out[i] = bfloat16(view.as<float>()[at + i]);
+      writer.write(tensor.name, staging.first(static_cast<size_t>(count * 2)));
+    }
+  }
+  writer.finish();
+}
+
+}  // namespace headroom

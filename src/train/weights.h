@@ -1,0 +1,29 @@
+// Weights between files and the arena, converted in place in bounded chunks: no second copy of any tensor.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "formats/safetensors.h"
+#include "models/model_spec.h"
+#include "plan/plan.h"
+#include "runtime/executor.h"
+
+namespace headroom {
+
+// Checks that a checkpoint holds exactly the model's weights: names (missing, extra), shapes, dtypes F32, F16 or BF16.
+// Throws Error(format) naming tensor, value and remedy. Reads headers only.
+void check_weights(const ModelSpec& spec, const SafetensorsSet& files);
+
+// Reads every parameter of the plan into the arena as fp32, chunk by chunk through the staging of program "load", then
+// runs "load" (tables, bf16 copies). Throws Error as SafetensorsFile::read.
+void load_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files);
+
+// Fills the arena's tensor `name` (f32) from a stored tensor of the same element count.
+void load_tensor(Executor& executor, const std::string& name, const SafetensorsSet& files, const std::string& stored_name);
+
+// Writes the plan's tensors of a role ("#bf16" copies left out) to a safetensors file; `stored` f32 or bf16.
+void save_tensors(Executor& executor, Role role, StoredType stored, const std::filesystem::path& path);
+
+}  // namespace headroom
