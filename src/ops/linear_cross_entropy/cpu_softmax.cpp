@@ -1,0 +1,160 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/linear_cross_entropy/cpu_softmax.cpp"
+#include "ops/stream/targets.h"
+// The list of targets comes before any header of Highway.
+#include "hwy/foreach_target.h"
+// After foreach_target.h, which includes this file once per target.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/threads.h"
+#include "hwy/highway.h"
+#include "ops/linear_cross_entropy/cpu_softmax.h"
+#include "ops/stream/lanes-inl.h"
+#include "ops/stream/sigmoid-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headroom {
+namespace HWY_NAMESPACE {
+namespace {
+
+// Largest logit, and the sum of exp(logit - largest).
+struct RowSum {
+  float largest = -std::numeric_limits<float>::infinity();
+  double sum = 0;
+};
+
+// The largest of a block; NaN when one of its elements is not finite.
+HWY_INLINE float block_max(const float* x, int64_t count) {
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto zero = hn::Zero(d);
+  auto a = hn::Set(d, x[0]), b = a, spoilt_a = zero, spoilt_b = zero;
+  int64_t i = 0;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    const auto left = hn::LoadU(d, x + i), right = hn::LoadU(d, x + i + lanes);
+    a = hn::Max(a, left);
+    b = hn::Max(b, right);
+    spoilt_a = hn::MulAdd(left, zero, spoilt_a);
+    spoilt_b = hn::MulAdd(right, zero, spoilt_b);
+  }
+  float largest = hn::GetLane(hn::MaxOfLanes(d, hn::Max(a, b)));
+  float spoilt = hn::GetLane(hn::SumOfLanes(d, hn::Add(spoilt_a, spoilt_b)));
+  for (; i < count; ++i) {
+    largest = std::max(largest, x[i]);
+    spoilt += x[i] * 0.0f;
+  }
+  return largest + spoilt;
+}
+
+// One pass over memory: a block's second reading finds it in the first-level cache.
+RowSum sum_row(const float* x, int64_t count) {
+  constexpr int64_t kBlock = 2048;
+  RowSum row;
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t size = std::min(kBlock, count - begin);
+    const float largest = block_max(x + begin, size);
+    if (!(largest <= row.largest)) {
+      row.sum *= std::exp(static_cast<double>(row.largest) - static_cast<double>(largest));
+      row.largest = largest;
+    }
+    const float shift = row.largest;
+    row.sum += static_cast<double>(sum_lanes(size, [&](auto d, int64_t i) HWY_ATTR {
+      return exp_negative(d, hn::Sub(load(d, x + begin + i), hn::Set(d, shift)));
+    }));
+  }
+  return row;
+}
+
+template <typename T>
+void write_gradient(const RowSum& row, float* logits, int64_t count, int32_t target, float scale) {
+  T* gradient = reinterpret_cast<T*>(logits);
+  const float share = static_cast<float>(1.0 / row.sum);
+  const float factor = scale * share;
+  const double chosen = std::exp(static_cast<double>(logits[target]) - static_cast<double>(row.largest)) / row.sum;
+  for_lanes(0, count, [&](auto d, int64_t i) HWY_ATTR {
+    const auto power = exp_negative(d, hn::Sub(load(d, logits + i), hn::Set(d, row.largest)));
+    store(d, hn::Mul(power, hn::Set(d, factor)), gradient + i);
+  });
+  gradient[target] = static_cast<T>(scale * static_cast<float>(chosen - 1.0));
+}
+
+void softmax_row(const LossRows& rows, int64_t row) {
+  float* logits = rows.logits + row * rows.stride;
+  const int32_t target = rows.targets.at(rows.first_row + row);
+  rows.losses[row] = 0;
+  if (target == Targets::kNone) {
+    if (rows.gradient) std::memset(logits, 0, static_cast<size_t>(rows.vocabulary * dtype_bytes(rows.dtype)));
+    return;
+  }
+  const RowSum sum = sum_row(logits, rows.vocabulary);
+  rows.losses[row] = static_cast<double>(sum.largest) - static_cast<double>(logits[target]) + std::log(sum.sum);
+  if (!rows.gradient) return;
+  if (rows.dtype == DType::bf16)
+    write_gradient<bfloat16>(sum, logits, rows.vocabulary, target, rows.scale);
+  else
+    write_gradient<float>(sum, logits, rows.vocabulary, target, rows.scale);
+}
+
+void softmax_rows(const LossRows& rows) {
+  parallel_for(rows.rows, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) softmax_row(rows, row);
+  });
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace headroom
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace headroom {
+
+HWY_EXPORT(softmax_rows);
+
+SoftmaxLoss simd_softmax_loss() { return HWY_DYNAMIC_DISPATCH(softmax_rows); }
+
+namespace {
+
+template <typename T>
+void plain_gradient(const LossRows& rows, float* logits, double largest, double sum, int32_t target) {
+  T* gradient = reinterpret_cast<T*>(logits);
+  for (int64_t i = 0; i < rows.vocabulary; ++i) {
+    const double share = std::exp(static_cast<double>(logits[i]) - largest) / sum;
+    const float slope = static_cast<float>(share - (i == target ? 1.0 : 0.0));
+    const T value = static_cast<T>(rows.scale * slope);
+    std::memcpy(gradient + i, &value, sizeof(T));
+  }
+}
+
+void plain_row(const LossRows& rows, int64_t row) {
+  float* logits = rows.logits + row * rows.stride;
+  const int32_t target = rows.targets.at(rows.first_row + row);
+  rows.losses[row] = 0;
+  if (target == Targets::kNone) {
+    if (rows.gradient) std::memset(logits, 0, static_cast<size_t>(rows.vocabulary * dtype_bytes(rows.dtype)));
+    return;
+  }
+  const double largest = static_cast<double>(*std::max_element(logits, logits + rows.vocabulary));
+  double sum = 0;
+  for (int64_t i = 0; i < rows.vocabulary; ++i) sum += std::exp(static_cast<double>(logits[i]) - largest);
+  rows.losses[row] = largest - static_cast<double>(logits[target]) + std::log(sum);
+  if (!rows.gradient) return;
+  if (rows.dtype == DType::bf16)
+    plain_gradient<bfloat16>(rows, logits, largest, sum, target);
+  else
+    plain_gradient<float>(rows, logits, largest, sum, target);
+}
+
+}  // namespace
+
+void plain_softmax_loss(const LossRows& rows) {
+  parallel_for(rows.rows, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) plain_row(rows, row);
+  });
+}
+
+}  // namespace headroom
+#endif
