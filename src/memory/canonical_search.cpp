@@ -46,7 +46,7 @@ void CanonicalSearch::build_sections(const Timeline& timeline) {
     first_section_.push_back(section_of[static_cast<size_t>(item.lower)]);
     last_section_.push_back(section_of[static_cast<size_t>(item.upper)] - 1);
     for (int32_t s = first_section_.back(); s <= last_section_.back(); ++s)
-      sections_[static_cast<size_t>(s)].push_back(i);
+      sections_[static_cast<size_t>(s)].push_back({0, i});
   }
 }
 
@@ -67,8 +67,10 @@ std::vector<int64_t> CanonicalSearch::crowding() const {
   std::vector<int64_t> most(static_cast<size_t>(count_), 0);
   for (const auto& section : sections_) {
     int64_t sum = 0;
-    for (const int32_t i : section) sum += size_[static_cast<size_t>(i)];
-    for (const int32_t i : section) most[static_cast<size_t>(i)] = std::max(most[static_cast<size_t>(i)], sum);
+    for (const Ranked& entry : section) sum += size_[static_cast<size_t>(entry.item)];
+    for (const Ranked& entry : section) {
+      most[static_cast<size_t>(entry.item)] = std::max(most[static_cast<size_t>(entry.item)], sum);
+    }
   }
   return most;
 }
@@ -82,15 +84,22 @@ void CanonicalSearch::reset() {
   offsets_.assign(n, 0);
   order_.resize(n);
   std::iota(order_.begin(), order_.end(), 0);
+  std::stable_sort(order_.begin(), order_.end(), [this](int32_t a, int32_t b) {
+    return first_section_[static_cast<size_t>(a)] < first_section_[static_cast<size_t>(b)];
+  });
   trail_.clear();
   nodes_ = 0;
+  unplaced_in_.clear();
+  for (auto& section : sections_) {
+    std::sort(section.begin(), section.end(), [](const Ranked& a, const Ranked& b) { return a.item < b.item; });
+    unplaced_in_.push_back(section.size());
+  }
 }
 
 CanonicalSearch::Outcome CanonicalSearch::run(const std::vector<double>& priority, int64_t node_limit) {
   reset();
   priority_ = priority;
   node_limit_ = node_limit;
-  for (auto& section : sections_) std::sort(section.begin(), section.end());
   for (int32_t s = 0; s < static_cast<int32_t>(sections_.size()); ++s) {
     if (!section_fits(s)) return Outcome::none;
   }
@@ -100,15 +109,8 @@ CanonicalSearch::Outcome CanonicalSearch::run(const std::vector<double>& priorit
   return Outcome::found;
 }
 
-// Cuts a segment into parts that no unplaced item connects, the smallest first.
-std::vector<CanonicalSearch::Segment> CanonicalSearch::split(Segment segment) {
-  const auto begin = order_.begin() + segment.begin;
-  const auto end = order_.begin() + segment.end;
-  std::sort(begin, end, [this](int32_t a, int32_t b) {
-    const auto first_a = first_section_[static_cast<size_t>(a)];
-    const auto first_b = first_section_[static_cast<size_t>(b)];
-    return first_a != first_b ? first_a < first_b : a < b;
-  });
+// Cuts a segment into parts that no unplaced item connects, the smallest first. Segments are sorted by first section.
+std::vector<CanonicalSearch::Segment> CanonicalSearch::split(Segment segment) const {
   std::vector<Segment> parts;
   int32_t reach = -1;
   for (int32_t k = segment.begin; k < segment.end; ++k) {
@@ -117,8 +119,10 @@ std::vector<CanonicalSearch::Segment> CanonicalSearch::split(Segment segment) {
     parts.back().end = k + 1;
     reach = std::max(reach, last_section_[item]);
   }
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const Segment& a, const Segment& b) { return a.end - a.begin < b.end - b.begin; });
+  if (parts.size() > 1) {
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const Segment& a, const Segment& b) { return a.end - a.begin < b.end - b.begin; });
+  }
   return parts;
 }
 
@@ -145,8 +149,9 @@ bool CanonicalSearch::solve(Segment segment) {
 // not feel the placed item, so that another place for the item cannot help. A part with skipped items may owe its
 // failure to the skips, which may owe theirs to the item.
 bool CanonicalSearch::solve_rest(Segment segment, int32_t placed, int64_t offset, bool& hopeless) {
-  const auto at = std::find(order_.begin() + segment.begin, order_.begin() + segment.end, placed);
-  std::iter_swap(at, order_.begin() + segment.end - 1);
+  const auto end = order_.begin() + segment.end;
+  const auto at = std::find(order_.begin() + segment.begin, end, placed);
+  std::rotate(at, at + 1, end);
   const int64_t top = offset + size_[static_cast<size_t>(placed)];
   for (const Segment& part : split({segment.begin, segment.end - 1})) {
     bool felt = false;
@@ -156,6 +161,7 @@ bool CanonicalSearch::solve_rest(Segment segment, int32_t placed, int64_t offset
     }
     if (!solve(part)) {
       hopeless = !felt;
+      std::rotate(at, end - 1, end);
       return false;
     }
   }
@@ -223,6 +229,7 @@ bool CanonicalSearch::place(int32_t index, int64_t offset) {
   const auto item = static_cast<size_t>(index);
   trail_.push_back({Change::Kind::place, index, 0});
   placed_[item] = 1;
+  for (int32_t s = first_section_[item]; s <= last_section_[item]; ++s) --unplaced_in_[static_cast<size_t>(s)];
   offsets_[item] = offset;
   const int64_t top = offset + size_[item];
   int32_t first = first_section_[item];
@@ -266,22 +273,31 @@ bool CanonicalSearch::sections_fit(int32_t index) {
   return true;
 }
 
-// The unplaced items of a section, stacked in order of their bounds, must end within the capacity.
+// The unplaced items of a section, stacked in order of their bounds, must end within the capacity. Placed items gather
+// at the front of the list: their bounds are the lowest.
 bool CanonicalSearch::section_fits(int32_t section) {
-  std::vector<int32_t>& items = sections_[static_cast<size_t>(section)];
-  int64_t top = 0;
+  std::vector<Ranked>& items = sections_[static_cast<size_t>(section)];
+  int64_t previous = -1;
   for (size_t k = 0; k < items.size(); ++k) {
-    const int32_t index = items[k];
-    const int64_t bound = bound_[static_cast<size_t>(index)];
+    const Ranked moved{bound_[static_cast<size_t>(items[k].item)], items[k].item};
+    items[k].bound = moved.bound;
+    if (moved.bound >= previous) {
+      previous = moved.bound;
+      continue;
+    }
     size_t hole = k;
-    for (; hole > 0 && bound_[static_cast<size_t>(items[hole - 1])] > bound; --hole) items[hole] = items[hole - 1];
-    items[hole] = index;
+    for (; hole > 0 && items[hole - 1].bound > moved.bound; --hole) items[hole] = items[hole - 1];
+    items[hole] = moved;
   }
-  for (const int32_t index : items) {
-    const auto item = static_cast<size_t>(index);
-    if (!placed_[item]) top = std::max(top, bound_[item]) + size_[item];
+  int64_t sum = 0;
+  for (size_t k = items.size(), left = unplaced_in_[static_cast<size_t>(section)]; left > 0; --k) {
+    const auto item = static_cast<size_t>(items[k - 1].item);
+    if (placed_[item]) continue;
+    --left;
+    sum += size_[item];
+    if (items[k - 1].bound + sum > capacity_) return false;
   }
-  return top <= capacity_;
+  return true;
 }
 
 void CanonicalSearch::undo(size_t mark) {
@@ -300,6 +316,7 @@ void CanonicalSearch::undo(size_t mark) {
         break;
       case Change::Kind::place:
         placed_[item] = 0;
+        for (int32_t s = first_section_[item]; s <= last_section_[item]; ++s) ++unplaced_in_[static_cast<size_t>(s)];
         break;
     }
     trail_.pop_back();

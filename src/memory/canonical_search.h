@@ -34,9 +34,14 @@ class CanonicalSearch {
     int32_t item;
     int64_t before;
   };
-  struct Segment {  // unplaced items order_[begin, end), connected in time
+  struct Segment {  // unplaced items order_[begin, end) by first section
     int32_t begin;
     int32_t end;
+  };
+
+  struct Ranked {
+    int64_t bound;  // bound_[item] when last looked at
+    int32_t item;
   };
 
   void build_sections(const Timeline& timeline);
@@ -45,7 +50,7 @@ class CanonicalSearch {
 
   bool solve(Segment segment);
   bool solve_rest(Segment segment, int32_t placed, int64_t offset, bool& hopeless);
-  std::vector<Segment> split(Segment segment);
+  std::vector<Segment> split(Segment segment) const;
   int32_t choose(Segment segment, int64_t floor) const;
   bool propagate(Segment segment, int64_t& floor);
   bool lift_skipped(Segment segment, int64_t floor, bool& changed);
@@ -60,13 +65,14 @@ class CanonicalSearch {
   int32_t count_ = 0;
   std::vector<int64_t> size_;
   std::vector<int32_t> first_section_, last_section_;  // inclusive
-  std::vector<std::vector<int32_t>> sections_;         // items of each section, kept nearly sorted by bound_
+  std::vector<std::vector<Ranked>> sections_;          // items of each section, kept nearly sorted by bound
   std::vector<std::vector<int32_t>> neighbours_;       // items that conflict
 
   std::vector<int64_t> support_;  // highest end of the placed neighbours
   std::vector<int64_t> bound_;    // no solution below this node has the item lower; >= support_
   std::vector<char> skipped_;     // the item does not lie at its support
   std::vector<char> placed_;
+  std::vector<size_t> unplaced_in_;  // items of each section not placed
   std::vector<int64_t> offsets_;
   std::vector<int32_t> order_;
   std::vector<double> priority_;
