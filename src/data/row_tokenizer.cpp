@@ -5,12 +5,18 @@
 #include "base/error.h"
 #include "data/alpaca_template.h"
 #include "data/json_scanner.h"
+#include "tokenizer/pipeline.h"
 
 namespace headroom {
 namespace {
 
-constexpr size_t kChunk = 65536;
-constexpr int64_t kPieceBytes = int64_t{256} << 10;
+constexpr size_t kChunk = 16384;
+constexpr int64_t kPieceBytes = int64_t{64} << 10;
+
+// What an encoder can yield at once: at most one id per byte of its normalised text, and the special tokens around.
+int64_t most_pieces(const Tokenizer& tokenizer) {
+  return tokenizer.pipeline().word_bytes_bound(kPieceBytes + static_cast<int64_t>(kChunk)) + 64;
+}
 
 // The errors of an encoder know no file: names it.
 Error named(const Error& e, const RowPlace& place) {
@@ -26,16 +32,14 @@ RowTokenizer::RowTokenizer(const Tokenizer* tokenizer, int64_t max_seq_length, i
   ids_.reserve(static_cast<size_t>(max_seq_length));
   labels_.reserve(static_cast<size_t>(max_seq_length));
   if (tokenizer == nullptr) return;
-  with_special_.emplace(*tokenizer, true, kPieceBytes);
-  plain_.emplace(*tokenizer, false, kPieceBytes);
-  pieces_.reserve(kPieceBytes + kChunk + 64);
+  encoder_.emplace(*tokenizer, false, kPieceBytes);
+  pieces_.reserve(static_cast<size_t>(most_pieces(*tokenizer)));
 }
 
-int64_t RowTokenizer::memory_bytes(int64_t max_seq_length) {
+int64_t RowTokenizer::memory_bytes(const Tokenizer* tokenizer, int64_t max_seq_length) {
   const int64_t sequences = 2 * max_seq_length * 4;
-  // An encoder yields at most one id per byte that it holds or is fed; normalisation may stretch the text.
-  const int64_t pieces = 3 * (kPieceBytes + static_cast<int64_t>(kChunk) + 64) * 4;
-  return sequences + pieces + 2 * StreamEncoder::memory_bound(kPieceBytes);
+  if (tokenizer == nullptr) return sequences;
+  return sequences + most_pieces(*tokenizer) * 4 + StreamEncoder::memory_bound(*tokenizer, kPieceBytes);
 }
 
 void RowTokenizer::check_id(int32_t id, const RowPlace& place) const {
@@ -57,12 +61,26 @@ void RowTokenizer::flush_pieces(const RowPlace& place) {
   pieces_.clear();
 }
 
-void RowTokenizer::add_text(std::string_view text, bool with_special, const RowPlace& place) {
-  StreamEncoder& encoder = with_special ? *with_special_ : *plain_;
+void RowTokenizer::add_special(const std::vector<int32_t>& ids) {
+  pieces_.insert(pieces_.end(), ids.begin(), ids.end());
+}
+
+void RowTokenizer::add_text(std::string_view text, const RowPlace& place) {
   for (; !text.empty(); text.remove_prefix(std::min(text.size(), kChunk))) {
-    encoder.feed(text.substr(0, kChunk), pieces_);
-    if (text.size() > kChunk) flush_pieces(place);
+    encoder_->feed(text.substr(0, kChunk), pieces_);
+    flush_pieces(place);
   }
+}
+
+void RowTokenizer::end_text(const RowPlace& place) {
+  encoder_->finish(pieces_);
+  flush_pieces(place);
+}
+
+// One EOS ends a row, whether the post-processor adds it to texts or not.
+void RowTokenizer::add_eos(const RowPlace& place) {
+  if (tokenizer_->eos_id()) pieces_.push_back(*tokenizer_->eos_id());
+  flush_pieces(place);
 }
 
 void RowTokenizer::add(const Row& row, const RowPlace& place) {
@@ -79,22 +97,12 @@ void RowTokenizer::add(const Row& row, const RowPlace& place) {
     ++counts_.empty_rows;
     return;
   }
-  add_text(row.text, true, place);
-  with_special_->finish(pieces_);
-  drop_eos();
-  add_eos();
-  flush_pieces(place);
+  add_special(tokenizer_->pipeline().post_processor().prefix);
+  add_text(row.text, place);
+  end_text(place);
+  add_eos(place);
   writer_.append(ids_, 0);
   finish_row();
-}
-
-// One EOS ends a row, whether the post-processor adds it or not.
-void RowTokenizer::add_eos() {
-  if (tokenizer_->eos_id()) pieces_.push_back(*tokenizer_->eos_id());
-}
-
-void RowTokenizer::drop_eos() {
-  if (tokenizer_->adds_eos() && !pieces_.empty() && pieces_.back() == tokenizer_->eos_id()) pieces_.pop_back();
 }
 
 void RowTokenizer::add_prompt(const Row& row, const RowPlace& place) {
@@ -104,22 +112,20 @@ void RowTokenizer::add_prompt(const Row& row, const RowPlace& place) {
     ++counts_.empty_rows;
     return;
   }
+  add_special(tokenizer_->pipeline().post_processor().prefix);
   if (instruction) {
     const AlpacaTemplate& form = row.input.empty() ? kAlpacaWithoutInput : kAlpacaWithInput;
     for (const std::string_view part :
          {form.before_instruction, row.instruction, form.before_input, row.input, form.before_output})
-      add_text(part, true, place);
+      add_text(part, place);
   } else {
-    add_text(row.prompt, true, place);
+    add_text(row.prompt, place);
   }
-  with_special_->finish(pieces_);
-  drop_eos();
-  flush_pieces(place);
+  end_text(place);
   const auto ignored = static_cast<int64_t>(ids_.size());
-  add_text(completion, false, place);
-  plain_->finish(pieces_);
-  add_eos();
-  flush_pieces(place);
+  add_text(completion, place);
+  end_text(place);
+  add_eos(place);
   if (ids_.empty()) {
     ++counts_.empty_rows;
     return;
@@ -187,23 +193,29 @@ void RowTokenizer::add_stream(std::string_view chunk, const RowPlace& place) {
   if (tokenizer_ == nullptr)
     throw Error(ErrorKind::usage, fmt::format("{} is text and the model has no tokenizer", place.file),
                 "put the model's tokenizer.json beside its config.json");
-  try {
-    with_special_->feed(chunk, pieces_);
-  } catch (const Error& e) {
-    throw named(e, place);
+  if (!in_stream_) add_special(tokenizer_->pipeline().post_processor().prefix);
+  in_stream_ = true;
+  for (; !chunk.empty(); chunk.remove_prefix(std::min(chunk.size(), kChunk))) {
+    try {
+      encoder_->feed(chunk.substr(0, kChunk), pieces_);
+    } catch (const Error& e) {
+      throw named(e, place);
+    }
+    flush_stream(place);
   }
-  flush_stream(place);
 }
 
 void RowTokenizer::end_stream(const RowPlace& place) {
   try {
-    with_special_->finish(pieces_);
+    encoder_->finish(pieces_);
   } catch (const Error& e) {
     throw named(e, place);
   }
+  add_special(tokenizer_->pipeline().post_processor().suffix);
   flush_stream(place);
   if (!ids_.empty()) writer_.append(ids_, 0);
   ids_.clear();
+  in_stream_ = false;
   ++counts_.rows;
 }
 

@@ -30,13 +30,14 @@ class RowTokenizer {
 
   // rows, empty_rows, cut_rows and lost_tokens so far.
   const DataCounts& counts() const { return counts_; }
-  // Heap bytes, the tokenizer's own tables excluded.
-  static int64_t memory_bytes(int64_t max_seq_length);
+  // A bound on the heap bytes, the tokenizer's own tables excluded. `tokenizer` may be null.
+  static int64_t memory_bytes(const Tokenizer* tokenizer, int64_t max_seq_length);
 
  private:
-  void add_text(std::string_view text, bool with_special, const RowPlace& place);
-  void add_eos();
-  void drop_eos();
+  void add_special(const std::vector<int32_t>& ids);
+  void add_text(std::string_view text, const RowPlace& place);
+  void end_text(const RowPlace& place);
+  void add_eos(const RowPlace& place);
   void add_prompt(const Row& row, const RowPlace& place);
   void add_ids(const Row& row, const RowPlace& place);
   void push(int32_t id);
@@ -49,7 +50,8 @@ class RowTokenizer {
   int64_t max_seq_length_;
   int64_t vocab_size_;
   TokenCacheWriter& writer_;
-  std::optional<StreamEncoder> with_special_, plain_;
+  std::optional<StreamEncoder> encoder_;  // without special tokens, which are added here
+  bool in_stream_ = false;
   std::vector<int32_t> pieces_;        // ids from an encoder, not yet taken
   std::vector<int32_t> ids_, labels_;  // of the row so far, cut
   int64_t row_tokens_ = 0;             // of the row so far, uncut

@@ -183,9 +183,9 @@ TokenCache open_or_build_token_cache(const DataOptions& options, const Tokenizer
   return TokenCache::open(cache_path);
 }
 
-int64_t data_memory_bytes(int64_t max_seq_length, int64_t row_limit_bytes) {
+int64_t data_memory_bytes(const Tokenizer* tokenizer, int64_t max_seq_length, int64_t row_limit_bytes) {
   constexpr int64_t names_and_errors = 64 << 10;
-  return RowSource::memory_bytes(row_limit_bytes) + RowTokenizer::memory_bytes(max_seq_length) +
+  return RowSource::memory_bytes(row_limit_bytes) + RowTokenizer::memory_bytes(tokenizer, max_seq_length) +
          TokenCacheWriter::memory_bytes() + names_and_errors;
 }
 

@@ -37,8 +37,9 @@ TokenCache open_or_build_token_cache(const DataOptions& options, const Tokenizer
                                      const std::filesystem::path& cache_path, bool* reused = nullptr,
                                      const DataProgress& progress = {});
 
-// A bound on the heap that building and then reading a cache holds at once, whatever the amount of data (tokenizer
-// tables excluded).
-int64_t data_memory_bytes(int64_t max_seq_length, int64_t row_limit_bytes = int64_t{16} << 20);
+// A bound on the heap that building a cache holds at once, whatever the amount of data (the tokenizer's tables
+// excluded; BatchReader states its own). `tokenizer` may be null: rows that are tokenised already.
+int64_t data_memory_bytes(const Tokenizer* tokenizer, int64_t max_seq_length,
+                          int64_t row_limit_bytes = int64_t{16} << 20);
 
 }  // namespace headroom

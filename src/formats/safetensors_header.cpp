@@ -191,6 +191,10 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, int64_t data_o
   if (text.empty() || text.front() != '{')
     throw Error(ErrorKind::format, fmt::format("{}: the header does not begin with '{{'", source),
                 "this is no safetensors file; check the path");
+  // The parser would take a zero byte for the end and not look behind it.
+  if (const size_t zero = text.find('\0'); zero != std::string_view::npos)
+    throw Error(ErrorKind::format, fmt::format("{}: malformed header at byte {}: a zero byte", source, zero + 8),
+                "the file is damaged or no safetensors file; download it again");
   Json::sax_parse(text.begin(), text.end(), &events);
   check_layout(header.tensors, data_bytes, source);
   for (auto& [name, tensor] : header.tensors) tensor.offset += data_offset;

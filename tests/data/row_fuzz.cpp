@@ -39,7 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   const bool accepted = scanner_accepts(text);
   if (size >= 3 && text.substr(0, 3) == "\xef\xbb\xbf") return 0;  // a byte order mark is the row source's matter
-  if (is_shallow(text) && !has_exponent(text) && accepted != nlohmann::json::accept(text)) abort();
+  const bool has_zero = text.find('\0') != std::string::npos;      // the other parser takes a zero byte for the end
+  if (is_shallow(text) && !has_exponent(text) && !has_zero && accepted != nlohmann::json::accept(text)) abort();
   std::string buffer = text;
   try {
     const Row row = parse_row(buffer, {"fuzz", 1, 0});

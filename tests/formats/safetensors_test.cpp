@@ -105,6 +105,7 @@ TEST(Safetensors, HostileFilesAreRefusedByName) {
       {"not json", file_of("hello", ""), "does not begin with '{'"},
       {"malformed", file_of("{\"a\":", ""), "malformed header at byte"},
       {"trailing", file_of(one + "x", "abcd"), "malformed header at byte"},
+      {"zero byte", file_of(one + std::string("\0{", 2), "abcd"), "malformed header at byte 61: a zero byte"},
       {"not utf-8", file_of("{\"a\xff\":{}}", ""), "malformed header"},
       {"truncated data", file_of(one, "abc"), "tensor 'a' ends at data offset 4, the file has only 3"},
       {"left over", file_of(one, "abcde"), "the tensors end at data offset 4, the file has 5"},
