@@ -47,8 +47,8 @@ void TokenizerPipeline::check_special_ids(const std::string& source) const {
                     "mend or re-download the tokenizer.json");
 }
 
-void TokenizerPipeline::encode(std::string_view text, bool continued, BpeWorkspace& workspace,
-                               std::vector<int32_t>& ids) const {
+TextPlace TokenizerPipeline::encode(std::string_view text, TextPlace place, BpeWorkspace& workspace,
+                                    std::vector<int32_t>& ids) const {
   EncodingSink sink(*bpe_, workspace, ids);
   const auto encode_words = [&](std::string_view words, bool opens) { pre_tokenizer_.split({words, opens}, sink); };
   const auto encode_normalized = [&](std::string_view normalized, bool opens) {
@@ -63,28 +63,32 @@ void TokenizerPipeline::encode(std::string_view text, bool continued, BpeWorkspa
         encode_words(normalized.substr(piece.begin, piece.end - piece.begin), opens && piece.begin == 0);
     });
   };
+  TextPlace next = place;
   added_.raw().split(text, [&](AddedTokenFinder::Piece piece) {
+    next = {false, piece.id >= 0};
     if (piece.id >= 0) {
       ids.push_back(piece.id);
       return;
     }
     const std::string_view part = text.substr(piece.begin, piece.end - piece.begin);
-    const bool opens = piece.begin == 0 && !continued;
+    const bool opens = piece.begin == 0 && place.begins_text;
+    const bool continued = piece.begin == 0 && !place.begins_piece;
     if (normalizer_.changes_nothing())
       encode_normalized(part, opens);
     else
-      encode_normalized(normalizer_.apply(part, continued && piece.begin == 0), opens);
+      encode_normalized(normalizer_.apply(part, continued), opens);
   });
+  return next;
 }
 
 void TokenizerPipeline::encode(std::string_view text, std::vector<int32_t>& ids) const {
   const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
   if (lock.owns_lock()) {
-    encode(text, false, workspace_, ids);
+    encode(text, TextPlace{}, workspace_, ids);
     return;
   }
   BpeWorkspace own;
-  encode(text, false, own, ids);
+  encode(text, TextPlace{}, own, ids);
 }
 
 bool TokenizerPipeline::allows_cut(char32_t left, char32_t right) const {
@@ -111,6 +115,12 @@ std::optional<int32_t> TokenizerPipeline::id(std::string_view token) const {
   const int32_t found = file_.vocabulary.find(token);
   if (found == TokenVocabulary::kNone) return std::nullopt;
   return found;
+}
+
+std::optional<int32_t> TokenizerPipeline::special_id(std::string_view token) const {
+  const AddedToken* added = added_.find(token);
+  if (added == nullptr || !added->special) return std::nullopt;
+  return added->id;
 }
 
 int64_t TokenizerPipeline::vocab_size() const {

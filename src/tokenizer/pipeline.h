@@ -20,14 +20,20 @@
 
 namespace headroom {
 
+// Where a text stands in the whole text that it is a part of.
+struct TextPlace {
+  bool begins_text = true;   // at its beginning
+  bool begins_piece = true;  // there, or behind an added token
+};
+
 // What a Tokenizer shares with its streams. Immutable but for the workspace, which a mutex guards.
 class TokenizerPipeline {
  public:
   // Takes what was read from a tokenizer.json. Throws Error(format) naming the place.
   explicit TokenizerPipeline(TokenizerJson file);
 
-  // Appends the ids of valid UTF-8, without special tokens around. `continued`: the text goes on from one that was cut.
-  void encode(std::string_view text, bool continued, BpeWorkspace& workspace, std::vector<int32_t>& ids) const;
+  // Appends the ids of valid UTF-8, without special tokens around. Returns the place of the text that follows.
+  TextPlace encode(std::string_view text, TextPlace place, BpeWorkspace& workspace, std::vector<int32_t>& ids) const;
   // The same with a workspace of its own, or a new one when that is in use.
   void encode(std::string_view text, std::vector<int32_t>& ids) const;
 
@@ -38,6 +44,8 @@ class TokenizerPipeline {
   // set.
   std::optional<std::string_view> token(int32_t id, bool skip_special) const;
   std::optional<int32_t> id(std::string_view token) const;
+  // The same among the added special tokens only.
+  std::optional<int32_t> special_id(std::string_view token) const;
 
   const PostProcessor& post_processor() const { return post_processor_; }
   const DecoderPlan& decoder() const { return decoder_; }

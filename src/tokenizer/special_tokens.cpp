@@ -33,7 +33,7 @@ std::optional<int32_t> named_id(const Json& config, const char* key, const Token
 template <size_t n>
 std::optional<int32_t> common_id(const std::array<std::string_view, n>& names, const TokenizerPipeline& pipeline) {
   for (const std::string_view name : names)
-    if (const std::optional<int32_t> id = pipeline.id(name)) return id;
+    if (const std::optional<int32_t> id = pipeline.special_id(name)) return id;
   return std::nullopt;
 }
 

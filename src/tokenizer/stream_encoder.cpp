@@ -58,7 +58,7 @@ void StreamEncoder::check_buffer(bool ends) {
 }
 
 void StreamEncoder::encode_what_is_certain(std::vector<int32_t>& ids) {
-  while (valid_ >= std::min(kWantedPieceBytes, max_piece_bytes_)) {
+  while (valid_ >= kWantedPieceBytes || buffer_.size() == max_piece_bytes_) {
     if (const size_t cut = last_cut(); cut > 0) {
       encode_front(cut, ids);
     } else if (buffer_.size() == max_piece_bytes_) {
@@ -88,7 +88,8 @@ size_t StreamEncoder::last_cut() const {
 }
 
 void StreamEncoder::encode_front(size_t bytes, std::vector<int32_t>& ids) {
-  pipeline_->encode(std::string_view(buffer_).substr(0, bytes), consumed_ > 0, *workspace_, ids);
+  const TextPlace place{consumed_ == 0, begins_piece_};
+  begins_piece_ = pipeline_->encode(std::string_view(buffer_).substr(0, bytes), place, *workspace_, ids).begins_piece;
   buffer_.erase(0, bytes);
   consumed_ += static_cast<int64_t>(bytes);
   valid_ -= bytes;
@@ -105,6 +106,7 @@ void StreamEncoder::finish(std::vector<int32_t>& ids) {
   }
   consumed_ = 0;
   started_ = false;
+  begins_piece_ = true;
 }
 
 }  // namespace headroom

@@ -18,7 +18,7 @@ class BpeWorkspace;
 // Where `max_piece_bytes` bytes hold no such place the text is cut all the same, and forced_cuts() counts it.
 class StreamEncoder {
  public:
-  static constexpr int64_t kDefaultMaxPieceBytes = int64_t{1} << 20;
+  static constexpr int64_t kDefaultMaxPieceBytes = int64_t{1} << 17;
 
   StreamEncoder(const Tokenizer& tokenizer, bool add_special_tokens, int64_t max_piece_bytes = kDefaultMaxPieceBytes);
   ~StreamEncoder();
@@ -54,6 +54,7 @@ class StreamEncoder {
   int64_t consumed_ = 0;  // bytes of the text that have left the buffer
   int64_t forced_cuts_ = 0;
   bool started_ = false;
+  bool begins_piece_ = true;  // the buffer begins the text, or follows an added token
 };
 
 }  // namespace headroom
