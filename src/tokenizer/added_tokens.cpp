@@ -144,6 +144,7 @@ AddedTokens AddedTokens::read(const Component& list, const TokenVocabulary& voca
                                vocabulary.token(static_cast<uint32_t>(token.id))));
     if (static_cast<uint32_t>(token.id) >= TokenVocabulary::kIdLimit)
       entry.refuse(fmt::format("id {} is above {}", token.id, TokenVocabulary::kIdLimit - 1));
+    token.spelling = token.normalized ? normalizer.apply(token.content, false) : token.content;
     result.tokens_.push_back(std::move(token));
   }
   result.index(list);
@@ -153,7 +154,7 @@ AddedTokens AddedTokens::read(const Component& list, const TokenVocabulary& voca
     for (const AddedToken& token : result.tokens_) {
       if (token.normalized != normalized) continue;
       kind.push_back(token);
-      patterns.push_back(normalized ? normalizer.apply(token.content, false) : token.content);
+      patterns.push_back(token.spelling);
     }
     (normalized ? result.normalized_ : result.raw_) = AddedTokenFinder(kind, std::move(patterns));
   }
@@ -200,7 +201,7 @@ const AddedToken* AddedTokens::find(std::string_view content) const {
 
 int64_t AddedTokens::memory_bytes() const {
   size_t bytes = tokens_.capacity() * sizeof(AddedToken) + by_content_.capacity() * sizeof(uint32_t);
-  for (const AddedToken& token : tokens_) bytes += token.content.capacity();
+  for (const AddedToken& token : tokens_) bytes += token.content.capacity() + token.spelling.capacity();
   return static_cast<int64_t>(bytes) + raw_.memory_bytes() + normalized_.memory_bytes();
 }
 

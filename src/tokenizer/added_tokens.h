@@ -21,6 +21,7 @@ struct AddedToken {
   int32_t id = 0;
   bool special = false;
   bool normalized = false;   // looked for in the normalized text
+  std::string spelling;      // what the decoder sees: the content, normalized if the token is
   bool single_word = false;  // only between characters that are no part of a word
   bool lstrip = false;       // takes the white space before it along
   bool rstrip = false;       // and after it

@@ -104,7 +104,7 @@ std::optional<std::string_view> TokenizerPipeline::token(int32_t id, bool skip_s
   if (id < 0) return std::nullopt;
   if (const AddedToken* added = added_.find(id)) {
     if (skip_special && added->special) return std::nullopt;
-    return added->content;
+    return added->spelling;
   }
   if (!file_.vocabulary.contains(static_cast<uint32_t>(id))) return std::nullopt;
   return file_.vocabulary.token(static_cast<uint32_t>(id));

@@ -40,7 +40,7 @@ class TokenizerPipeline {
   // Whether cutting a text between these two characters never changes its ids.
   bool allows_cut(char32_t left, char32_t right) const;
 
-  // The content of a token as the decoder sees it; nothing when the id has none, or is special and `skip_special` is
+  // A token as the decoder sees it; nothing when the id has none, or is special and `skip_special` is
   // set.
   std::optional<std::string_view> token(int32_t id, bool skip_special) const;
   std::optional<int32_t> id(std::string_view token) const;

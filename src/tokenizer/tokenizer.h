@@ -46,7 +46,7 @@ class Tokenizer {
   // The id of a token given by its content, added tokens first.
   std::optional<int32_t> token_id(std::string_view content) const;
 
-  // The content of a token; empty when there is none. Byte-level tokens are in their printable spelling.
+  // A token in the spelling of the vocabulary (bytes as their symbols); empty when there is none.
   std::string token(int32_t id) const;
 
   // Whether encode(text, true) starts with BOS, ends with EOS.
