@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #define HEADROOM_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 
@@ -142,15 +141,18 @@ HEADROOM_AVX512_BF16 inline void pair_rows(const uint16_t* from, int64_t from_ro
   }
 }
 
-// `rows` rows of `dim` elements, `stride` apart, as rows of `width` with zeros behind; and zero rows up to `all`.
-inline void stage_rows(const void* from, int64_t stride, int64_t rows, int64_t all, int64_t dim, uint16_t* to,
-                       int64_t width) {
+// `rows` rows of `dim` elements, `stride` apart, as rows of `width` (dim rounded up to 32) with zeros behind; and zero
+// rows up to `all`.
+HEADROOM_AVX512_BF16 inline void stage_rows(const void* from, int64_t stride, int64_t rows, int64_t all, int64_t dim,
+                                            uint16_t* to, int64_t width) {
   const uint16_t* source = static_cast<const uint16_t*>(from);
-  for (int64_t i = 0; i < rows; ++i) {
-    std::memcpy(to + i * width, source + i * stride, static_cast<size_t>(dim) * sizeof(uint16_t));
-    std::fill(to + i * width + dim, to + (i + 1) * width, uint16_t{0});
+  const __mmask32 tail = dim == width ? ~__mmask32{0} : (__mmask32{1} << (dim % 32)) - 1;
+  for (int64_t i = 0; i < rows; ++i, source += stride, to += width) {
+    int64_t j = 0;
+    for (; j + 32 < width; j += 32) _mm512_storeu_si512(to + j, _mm512_loadu_si512(source + j));
+    _mm512_storeu_si512(to + j, _mm512_maskz_loadu_epi16(tail, source + j));
   }
-  std::fill(to + rows * width, to + all * width, uint16_t{0});
+  std::fill(to, to + (all - rows) * width, uint16_t{0});
 }
 
 }  // namespace headroom

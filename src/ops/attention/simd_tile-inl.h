@@ -73,7 +73,7 @@ HWY_INLINE void product_block(const Operand& a, const float* HWY_RESTRICT b, int
 }
 
 #if HWY_TARGET <= HWY_AVX3
-constexpr int kBlockRows = 8;
+constexpr int kBlockRows = 12;
 #else
 constexpr int kBlockRows = 6;
 #endif
