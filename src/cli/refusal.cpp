@@ -1,5 +1,7 @@
 #include "cli/refusal.h"
 
+#include <fmt/format.h>
+
 #include "base/bytes.h"
 #include "cli/terminal.h"
 

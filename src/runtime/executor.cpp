@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/bytes.h"
 #include "base/error.h"
 
 namespace headroom {
@@ -62,6 +63,9 @@ void Executor::prepare_kernels() {
   }
 }
 
+// The arena grants whole multiples of the alignment.
+int64_t Executor::granted(int64_t bytes) const { return align_up(bytes, plan_.facts.alignment); }
+
 TensorView Executor::view(const Operand& operand) const { return {base_ + operand.offset, operand.type.dtype, operand.type.dims}; }
 
 void Executor::bind(Prepared& program) {
@@ -75,16 +79,16 @@ void Executor::bind(Prepared& program) {
     step.first_input = program.views.size(), step.input_count = instruction.inputs.size();
     for (const Operand& operand : instruction.inputs) {
       program.views.push_back(view(operand));
-      step.end_offset = std::max(step.end_offset, operand.offset + storage_bytes(operand.type));
+      step.end_offset = std::max(step.end_offset, operand.offset + granted(storage_bytes(operand.type)));
     }
     step.first_output = program.views.size(), step.output_count = instruction.outputs.size();
     for (const Operand& operand : instruction.outputs) {
       program.views.push_back(view(operand));
-      step.end_offset = std::max(step.end_offset, operand.offset + storage_bytes(operand.type));
+      step.end_offset = std::max(step.end_offset, operand.offset + granted(storage_bytes(operand.type)));
     }
     if (instruction.scratch_bytes > 0) {
       step.scratch = {base_ + instruction.scratch_offset, static_cast<size_t>(instruction.scratch_bytes)};
-      step.end_offset = std::max(step.end_offset, instruction.scratch_offset + instruction.scratch_bytes);
+      step.end_offset = std::max(step.end_offset, instruction.scratch_offset + granted(instruction.scratch_bytes));
     }
     program.steps.push_back(step);
   }

@@ -60,6 +60,7 @@ class Executor {
   void prepare_kernels();
   void bind(Prepared& program);
   TensorView view(const Operand& operand) const;
+  int64_t granted(int64_t bytes) const;
   void run_steps(const Prepared& program, size_t begin, size_t end, int64_t trip, std::span<const Trips> trips);
   const Prepared& find(std::string_view program) const;
 

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 
 // Binary, libraries' touched pages, stacks of the team, allocator: measured on tiny models (docs/process_memory.md).
-constexpr int64_t kCodeBytes = 34 * kMiB;
+constexpr int64_t kCodeBytes = 20 * kMiB;
 constexpr int64_t kThreadBytes = kMiB / 2;
 
 bool looks_like_hub_id(const std::string& text) {

@@ -1,4 +1,5 @@
-// Rules of the conversion between f32 and bf16 (round to nearest even).
+// Rules of the conversion between f32 and bf16 (round to nearest even). A second input is storage of the result's type
+// that the result takes over: a persistent copy refreshed in place.
 #include <memory>
 
 #include "ir/vjp.h"
@@ -15,10 +16,17 @@ class Cast final : public Op {
   std::string_view name() const override { return "cast"; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
-    require_inputs(name(), inputs, 1);
+    require_inputs(name(), inputs, 1, 2);
     require_float(name(), "x", inputs[0], 0);
     HR_CHECK(attrs.has("dtype"), "cast: the attribute dtype is missing");
-    return {computed(inputs[0], float_attr(name(), attrs, inputs[0].dtype))};
+    const Type result = computed(inputs[0], float_attr(name(), attrs, inputs[0].dtype));
+    if (inputs.size() == 2) require_type(name(), "the storage", inputs[1], result);
+    return {result};
+  }
+
+  std::vector<Alias> aliases(const Attrs&, int inputs) const override {
+    if (inputs == 2) return {{0, 1, true}};
+    return {};
   }
 
   void vjp(VjpContext& context) const override {

@@ -100,6 +100,8 @@ class Linear final : public Op {
   CostClass cost_class() const override { return CostClass::gemm; }
   RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
   std::vector<int> narrow_inputs(const Attrs&) const override { return {0, 1}; }
+  // With a residual the result joins the fp32 stream.
+  std::string_view narrow_dtype(const Attrs& attrs) const override { return attrs.integer("residual") != 0 ? "f32" : "bf16"; }
 
   void vjp(VjpContext& context) const override {
     const ValueId dy = context.cotangent(0);

@@ -19,6 +19,7 @@ void require_eps(std::string_view op, const Attrs& attrs) {
 class RmsNorm final : public Op {
  public:
   std::string_view name() const override { return "rms_norm"; }
+  std::string_view narrow_dtype(const Attrs&) const override { return "bf16"; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2);

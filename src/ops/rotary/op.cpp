@@ -59,7 +59,7 @@ class RopeTable final : public Op {
   std::string_view name() const override { return "rope_table"; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
-    require_inputs(name(), inputs, 0);
+    require_inputs(name(), inputs, 0, 1);
     const int64_t positions = attrs.integer("positions");
     const int64_t width = attrs.integer("head_dim");
     HR_CHECK(positions >= 1 && positions <= int64_t{1} << 31, "rope_table: {} positions", positions);
@@ -70,7 +70,15 @@ class RopeTable final : public Op {
              scaling);
     HR_CHECK(scaling == "default" || attrs.real("factor") > 0, "rope_table: factor is {}", attrs.real("factor"));
     if (scaling == "llama3") require_llama3(attrs);
-    return {Type{DType::f32, {Dim::of(positions), Dim::of(width)}}};
+    const Type result{DType::f32, {Dim::of(positions), Dim::of(width)}};
+    if (!inputs.empty()) require_type(name(), "the storage", inputs[0], result);
+    return {result};
+  }
+
+  // An input is storage that the table takes over.
+  std::vector<Alias> aliases(const Attrs&, int inputs) const override {
+    if (inputs == 1) return {{0, 0, true}};
+    return {};
   }
 
   Work work(const OpCall& call) const override {
