@@ -57,6 +57,13 @@ TEST(RopeTable, Llama3) {
   expect_table(attrs, [](double f) { return llama3_frequency(f, 8, 1, 4, 8192); });
 }
 
+// An input is storage for the table: its old contents do not matter.
+TEST(RopeTable, FillsGivenStorage) {
+  const Attrs attrs{{"positions", int64_t{33}}, {"head_dim", int64_t{6}}, {"theta", 10000.0}};
+  const Tensor storage = Tensor::random(DType::f32, {33, 6}, 1);
+  expect_same_bytes(run_op("rope_table", {storage}, attrs).outputs[0], run_op("rope_table", {}, attrs).outputs[0]);
+}
+
 // The angle is one f32 product, its cosine and sine are rounded once.
 TEST(RopeTable, AnglesAreRoundedAsHfDoes) {
   const Attrs attrs{{"positions", int64_t{5000}}, {"head_dim", int64_t{8}}, {"theta", 10000.0}};

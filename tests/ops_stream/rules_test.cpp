@@ -84,6 +84,8 @@ TEST(Rules, Rotary) {
   refuse("rotary", {f32({-1, -2, -1}), f32({64, 4})}, heads);
   const Attrs table{{"positions", int64_t{64}}, {"head_dim", int64_t{4}}, {"theta", 1e4}};
   EXPECT_EQ(infer("rope_table", {}, table), std::vector<Type>{f32({64, 4})});
+  EXPECT_EQ(infer("rope_table", {f32({64, 4})}, table), std::vector<Type>{f32({64, 4})});
+  refuse("rope_table", {f32({64, 5})}, table);
   for (const auto& [name, value] : std::vector<std::pair<const char*, Attr>>{{"positions", int64_t{0}},
                                                                              {"head_dim", int64_t{5}},
                                                                              {"theta", 0.0},
@@ -106,6 +108,9 @@ TEST(Rules, Elementwise) {
   refuse("gelu", {kX}, {{"approximate", "fast"}});
   EXPECT_EQ(infer("cast", {kX}, {{"dtype", "bf16"}}), std::vector<Type>{kNarrow});
   refuse("cast", {kX});
+  EXPECT_EQ(infer("cast", {kX, kNarrow}, {{"dtype", "bf16"}}), std::vector<Type>{kNarrow});
+  refuse("cast", {kX, kX}, {{"dtype", "bf16"}});
+  EXPECT_TRUE(find_op("cast").aliases({}, 2).at(0).must);
   refuse("cast", {i32({3})}, {{"dtype", "f32"}});
   Type blocks = kX;
   blocks.storage = {32, 4, DType::f32};

@@ -103,6 +103,7 @@ TEST(Simd, Elementwise) {
         check({"gelu_grad", {a, c}, {{"approximate", how}}});
       }
       for (const char* to : {"f32", "bf16"}) check({"cast", {a}, {{"dtype", to}}});
+      check({"cast", {a, Tensor::random(DType::bf16, dims, 4)}, {{"dtype", "bf16"}}});
     }
 }
 

@@ -29,6 +29,11 @@ class Cast final : public Op {
     return {};
   }
 
+  // The storage is written, not read.
+  Work work(const OpCall& call) const override {
+    return {0, static_cast<double>(storage_bytes(call.inputs[0]) + storage_bytes(call.outputs[0]))};
+  }
+
   void vjp(VjpContext& context) const override {
     const ValueId dy = context.cotangent(0);
     if (dy == kNone || !context.wants(0)) return;

@@ -40,14 +40,13 @@ template <class D>
 HWY_INLINE void store(D d, hn::Vec<D> value, bfloat16* to) {
   const hn::Rebind<uint16_t, D> narrow;
   const hn::Rebind<uint32_t, D> wide;
-  const hn::Rebind<int32_t, D> whole;
   const auto bits = hn::BitCast(wide, value);
   const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(wide, 1u));
   const auto rounded = hn::Add(bits, hn::Add(hn::Set(wide, 0x7fffu), odd));
   const auto quiet = hn::Or(bits, hn::Set(wide, 0x400000u));
   const auto nan = hn::RebindMask(wide, hn::IsNaN(value));
   const auto top = hn::ShiftRight<16>(hn::IfThenElse(nan, quiet, rounded));
-  hn::StoreU(hn::DemoteTo(narrow, hn::BitCast(whole, top)), narrow, reinterpret_cast<uint16_t*>(to));
+  hn::StoreU(hn::TruncateTo(narrow, top), narrow, reinterpret_cast<uint16_t*>(to));
 }
 
 // body(d, i) for the elements from begin to end: full vectors first, then one element at a time.
