@@ -43,13 +43,12 @@ TokenVocabulary TokenVocabulary::Builder::finish(const std::string& source) && {
   result.offsets_.reserve(ids + 1);
   result.present_.assign(ids, false);
   uint32_t end = 0;
-  for (const uint32_t index : order) {
+  for (size_t place = 0; place < order.size(); ++place) {
+    const uint32_t index = order[place];
     const uint32_t id = entries_[index].id;
     const std::string_view token = text_of(index);
-    if (result.present_[id]) {
-      const uint32_t other = order[static_cast<size_t>(&index - order.data()) - 1];
-      refuse(source, fmt::format("tokens \"{}\" and \"{}\" share id {}", text_of(other), token, id));
-    }
+    if (result.present_[id])
+      refuse(source, fmt::format("tokens \"{}\" and \"{}\" share id {}", text_of(order[place - 1]), token, id));
     result.present_[id] = true;
     result.offsets_.resize(id + 1, end);
     end += static_cast<uint32_t>(token.size());

@@ -1,0 +1,29 @@
+// Rows of a text with the ids and the decoded text that HF tokenizers gives, and how to check a tokenizer against them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "formats/json.h"
+#include "tokenizer/tokenizer.h"
+
+namespace headroom {
+
+inline std::filesystem::path shared_tokenizers() {
+  return std::filesystem::path(HEADROOM_SOURCE_DIR) / "../shared/data/tokenizers";
+}
+
+// The lines of a file of JSON lines.
+std::vector<Json> read_rows(const std::filesystem::path& path);
+
+// Encodes and decodes every row at once and as streams. Rows have "text", "ids" and, if they can, "ids_no_special",
+// "decoded".
+void check_rows(const Tokenizer& tokenizer, const std::vector<Json>& rows);
+
+// The ids of a stream fed in chunks of the given size; `forced_cuts` receives their number.
+std::vector<int32_t> encode_in_chunks(const Tokenizer& tokenizer, const std::string& text, size_t chunk,
+                                      int64_t max_piece_bytes, int64_t& forced_cuts);
+
+}  // namespace headroom
