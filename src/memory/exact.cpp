@@ -14,7 +14,7 @@ namespace headroom {
 namespace {
 
 constexpr size_t kMostItems = 2048;  // bounds the memory for pairs of items and the depth of the recursion
-constexpr int64_t kFirstBudget = 4000;
+constexpr int64_t kFirstBudget = 500;
 
 // Which item first where several lie at the same height: in turn, each tends to solve other timelines.
 enum class Preference { crowding_width, area, width, size, crowding_area };

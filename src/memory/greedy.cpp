@@ -30,7 +30,7 @@ std::vector<int64_t> crowding(const Timeline& timeline) {
 }
 
 // Sort keys, compared lexicographically, smaller first.
-std::array<double, 2> order_key(const TimelineItem& item, OrderRule rule, int64_t crowd) {
+std::array<double, 3> order_key(const TimelineItem& item, OrderRule rule, int64_t crowd) {
   const auto size = static_cast<double>(item.size);
   const auto duration = static_cast<double>(item.upper - item.lower);
   switch (rule) {
@@ -38,6 +38,8 @@ std::array<double, 2> order_key(const TimelineItem& item, OrderRule rule, int64_
       return {-duration, -size};
     case OrderRule::size_then_start:
       return {-size, static_cast<double>(item.lower)};
+    case OrderRule::size_then_end:
+      return {-size, -static_cast<double>(item.upper), -duration};
     case OrderRule::size_then_duration:
       return {-size, -duration};
     case OrderRule::area:
@@ -49,7 +51,9 @@ std::array<double, 2> order_key(const TimelineItem& item, OrderRule rule, int64_
     case OrderRule::crowding_then_size:
       return {-static_cast<double>(crowd), -size};
     case OrderRule::crowding_then_end:
-      return {-static_cast<double>(crowd), -static_cast<double>(item.upper)};
+      return {-static_cast<double>(crowd), -static_cast<double>(item.upper), -duration};
+    case OrderRule::crowding_then_early_end:
+      return {-static_cast<double>(crowd), static_cast<double>(item.upper), -duration};
   }
   return {0, 0};
 }
@@ -58,10 +62,10 @@ std::array<double, 2> order_key(const TimelineItem& item, OrderRule rule, int64_
 
 PlacementOrder make_order(const Timeline& timeline, OrderRule rule) {
   struct Keyed {
-    std::array<double, 2> key;
+    std::array<double, 3> key;
     int32_t index;
   };
-  const bool crowded = rule == OrderRule::crowding_then_size || rule == OrderRule::crowding_then_end;
+  const bool crowded = rule >= OrderRule::crowding_then_size;
   const std::vector<int64_t> crowds = crowded ? crowding(timeline) : std::vector<int64_t>(timeline.items.size(), 0);
   std::vector<Keyed> keyed(timeline.items.size());
   for (size_t i = 0; i < keyed.size(); ++i) {

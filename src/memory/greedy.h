@@ -13,18 +13,27 @@ namespace headroom {
 using PlacementOrder = std::vector<int32_t>;  // item indices, each once
 
 enum class OrderRule {
-  duration,            // longest-lived first, larger first among equals
-  size_then_start,     // largest first, earlier first among equals
-  size_then_duration,  // largest first, longer-lived first among equals
-  area,                // largest size x duration first
-  end_descending,      // last to die first
-  start,               // first to be born first
-  crowding_then_size,  // most bytes live together with it first, larger first among equals
-  crowding_then_end    // most bytes live together with it first, last to die first among equals
+  duration,                // longest-lived first, larger first among equals
+  size_then_start,         // largest first, earlier first among equals
+  size_then_end,           // largest first, last to die first among equals
+  size_then_duration,      // largest first, longer-lived first among equals
+  area,                    // largest size x duration first
+  end_descending,          // last to die first
+  start,                   // first to be born first
+  crowding_then_size,      // most bytes live together with it first, larger first among equals
+  crowding_then_end,       // most bytes live together with it first, last to die first among equals
+  crowding_then_early_end  // most bytes live together with it first, first to die first among equals
 };
-inline constexpr OrderRule kAllOrderRules[] = {
-    OrderRule::duration,       OrderRule::size_then_start, OrderRule::size_then_duration, OrderRule::area,
-    OrderRule::end_descending, OrderRule::start,           OrderRule::crowding_then_size, OrderRule::crowding_then_end};
+inline constexpr OrderRule kAllOrderRules[] = {OrderRule::duration,
+                                               OrderRule::size_then_start,
+                                               OrderRule::size_then_end,
+                                               OrderRule::size_then_duration,
+                                               OrderRule::area,
+                                               OrderRule::end_descending,
+                                               OrderRule::start,
+                                               OrderRule::crowding_then_size,
+                                               OrderRule::crowding_then_end,
+                                               OrderRule::crowding_then_early_end};
 
 // The items sorted by the rule; remaining ties go by index.
 PlacementOrder make_order(const Timeline& timeline, OrderRule rule);

@@ -1,6 +1,7 @@
 #include "memory/pack.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -15,7 +16,7 @@ namespace headroom {
 namespace {
 
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
-constexpr int64_t kWorkLimit = 200'000'000;  // entries visited per component: about a second
+constexpr int64_t kWorkLimit = 120'000'000;  // entries visited per component: below a second
 constexpr size_t kExactItems = 600;
 constexpr int kExactSteps = 6;
 
@@ -28,6 +29,7 @@ constexpr Strategy kPortfolio[] = {
     {OrderRule::crowding_then_end, FitRule::first},
     {OrderRule::size_then_start, FitRule::first},
     {OrderRule::crowding_then_size, FitRule::first},
+    {OrderRule::crowding_then_early_end, FitRule::first},
     {OrderRule::end_descending, FitRule::first},
     {OrderRule::start, FitRule::best},
     {OrderRule::area, FitRule::first},
@@ -119,7 +121,8 @@ void improve_exactly(const Component& component, const PackOptions& options, int
   int64_t low = std::max(goal, component.bound);
   int64_t capacity = low;
   for (int step = 0; step < kExactSteps && nodes > 0 && capacity < best.peak; ++step) {
-    const ExactResult result = pack_within(buffers, 1, capacity, step == 0 ? (nodes + 1) / 2 : (nodes + 2) / 3);
+    const int64_t share = options.capacity > 0 ? nodes : step == 0 ? (nodes + 1) / 2 : (nodes + 2) / 3;
+    const ExactResult result = pack_within(buffers, 1, capacity, share);
     nodes -= result.nodes;
     if (result.status == ExactStatus::solved) {
       best.offsets = result.packing.offsets;
@@ -130,6 +133,24 @@ void improve_exactly(const Component& component, const PackOptions& options, int
     }
     if (options.capacity > 0 || best.peak - low <= component.bound / 1000) return;
     capacity = low + (best.peak - low) / 2;
+  }
+}
+
+// Starts the squeaky wheel from the best order and from two others: where one is stuck another often is not.
+void improve_by_blame(const Component& component, const PackOptions& options, int64_t goal, Strategy best_strategy,
+                      Occupancy& occupancy, GreedyPass& best) {
+  const Timeline& timeline = component.timeline;
+  const Strategy starts[] = {
+      best_strategy, {OrderRule::crowding_then_early_end, FitRule::first}, {OrderRule::size_then_end, FitRule::first}};
+  int64_t iterations = options.effort_iterations;
+  for (size_t k = 0; k < std::size(starts) && best.peak > goal && occupancy.work() <= kWorkLimit; ++k) {
+    const auto share = iterations / static_cast<int64_t>(std::size(starts) - k);
+    iterations -= share;
+    PlacementOrder order = make_order(timeline, starts[k].order);
+    auto start = place_in_order(timeline, order, starts[k].fit, goal, kNoLimit, occupancy);
+    const SqueakyWheelOptions squeaky{goal, share, kWorkLimit, starts[k].fit};
+    GreedyPass pass = squeaky_wheel(timeline, std::move(order), std::move(*start), squeaky, occupancy);
+    if (pass.peak < best.peak) best = std::move(pass);
   }
 }
 
@@ -148,10 +169,7 @@ GreedyPass pack_component(const Component& component, const PackOptions& options
     if (goal < component.bound) break;  // out of reach: no effort
   }
   if (best->peak <= goal || goal < component.bound) return *best;
-  if (options.effort_iterations > 0) {
-    const SqueakyWheelOptions squeaky{goal, options.effort_iterations, kWorkLimit, best_strategy.fit};
-    best = squeaky_wheel(timeline, make_order(timeline, best_strategy.order), std::move(*best), squeaky, occupancy);
-  }
+  if (options.effort_iterations > 0) improve_by_blame(component, options, goal, best_strategy, occupancy, *best);
   if (best->peak > goal && options.exact_nodes > 0 && !timeline.has_pins && timeline.items.size() <= kExactItems) {
     improve_exactly(component, options, goal, *best);
   }

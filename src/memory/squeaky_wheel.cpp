@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-// The order with the blamed items further ahead and a few neighbours swapped.
+// The order with about half of the blamed items further ahead and a few neighbours swapped.
 PlacementOrder rearrange(const PlacementOrder& order, const std::vector<char>& blamed, RandomSteps& random) {
   struct Ranked {
     double position;
@@ -16,7 +16,7 @@ PlacementOrder rearrange(const PlacementOrder& order, const std::vector<char>& b
   std::vector<Ranked> ranked(order.size());
   for (size_t k = 0; k < order.size(); ++k) {
     auto position = static_cast<double>(k);
-    if (blamed[static_cast<size_t>(order[k])]) position *= 0.8 - 0.6 * random.fraction();
+    if (blamed[static_cast<size_t>(order[k])] && random.below(2) == 0) position *= 0.8 - 0.6 * random.fraction();
     ranked[k] = {position, order[k]};
   }
   std::stable_sort(ranked.begin(), ranked.end(),

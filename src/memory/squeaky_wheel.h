@@ -14,9 +14,9 @@ struct SqueakyWheelOptions {
   FitRule rule = FitRule::first;
 };
 
-// Each iteration moves items that ended above the goal forward by 20-80 % of their position in the order, swaps a few
-// neighbours and packs again; an order up to 0.2 % worse than the current one is kept. The moves come from a fixed
-// seed. Returns the best pass found, `start` if none is better.
+// Each iteration moves about half of the items that ended above the goal forward by 20-80 % of their position in the
+// order, swaps a few neighbours and packs again; an order up to 0.2 % worse than the current one is kept. The moves
+// come from a fixed seed. Returns the best pass found, `start` if none is better.
 GreedyPass squeaky_wheel(const Timeline& timeline, PlacementOrder order, GreedyPass start,
                          const SqueakyWheelOptions& options, Occupancy& occupancy);
 
