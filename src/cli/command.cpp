@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/nearest_name.h"
 #include "cli/terminal.h"
 #include "formats/run_file.h"
 
@@ -13,29 +14,11 @@ namespace {
 constexpr const char* kVersion = HEADROOM_VERSION;
 constexpr int kExitRun = 1, kExitUsage = 2, kExitFit = 3;
 
-int edit_distance(const std::string& a, const std::string& b) {
-  std::vector<int> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    int diagonal = std::exchange(row[0], static_cast<int>(i));
-    for (size_t j = 1; j <= b.size(); ++j)
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])}));
-  }
-  return row[b.size()];
-}
-
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames()) names.push_back(name);
   return names;
-}
-
-std::string nearest(const std::string& wrong, const std::vector<std::string>& names) {
-  std::string best;
-  for (const std::string& name : names)
-    if (best.empty() || edit_distance(wrong, name) < edit_distance(wrong, best)) best = name;
-  return best;
 }
 
 // Turns a leading YAML file of `train` or `plan` into options placed before the others, so that the command line wins.
@@ -46,7 +29,7 @@ std::vector<std::string> expand_run_file(std::vector<std::string> arguments, con
   const std::vector<std::string> names = option_names(app);
   for (const RunFileEntry& entry : read_run_file(arguments[1])) {
     if (std::find(names.begin(), names.end(), entry.key) == names.end())
-      throw Error(ErrorKind::usage, fmt::format("{}:{}: unknown key '{}'", arguments[1], entry.line, entry.key), fmt::format("did you mean '{}'?", nearest(entry.key, names)));
+      throw Error(ErrorKind::usage, fmt::format("{}:{}: unknown key '{}'", arguments[1], entry.line, entry.key), fmt::format("did you mean '{}'?", nearest_name(entry.key, names)));
     for (const std::string& value : entry.values) out.push_back(fmt::format("--{}={}", entry.key, value));
   }
   out.insert(out.end(), arguments.begin() + 2, arguments.end());
@@ -82,12 +65,12 @@ int report_parse_error(const CLI::ParseError& error, CLI::App& root, const std::
     const std::string wrong = extras.front().substr(0, extras.front().find('='));
     if (wrong.starts_with("--")) {
       message = fmt::format("unknown option '{}'", wrong);
-      remedy = fmt::format("did you mean '--{}'? {}", nearest(wrong.substr(2), option_names(*app)), remedy);
+      remedy = fmt::format("did you mean '--{}'? {}", nearest_name(wrong.substr(2), option_names(*app)), remedy);
     } else if (app == &root) {
       std::vector<std::string> names;
       for (const Declared& declared : commands) names.push_back(declared.command.name);
       message = fmt::format("unknown command '{}'", wrong);
-      remedy = fmt::format("did you mean '{}'? {}", nearest(wrong, names), remedy);
+      remedy = fmt::format("did you mean '{}'? {}", nearest_name(wrong, names), remedy);
     }
   }
   print_error(message, remedy);

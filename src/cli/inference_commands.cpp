@@ -62,9 +62,7 @@ PlanRequest base_request(const InferenceArguments& a, const ModelFiles& model, b
   request.precision = a.options.precision;
   request.budget_bytes = a.options.memory > 0 ? a.options.memory : default_budget();
   request.process = process_parts(model, request.facts, tokenizer_stays);
-  if (a.options.device == "cpu" && !a.options.force && request.budget_bytes > available_memory())
-    throw Error(ErrorKind::does_not_fit, fmt::format("--memory {} is above the {} that this machine or container can give", format_bytes(request.budget_bytes), format_bytes(available_memory())),
-                "give a smaller budget, or --force");
+  if (a.options.device == "cpu" && !a.options.force) refuse_above_machine(request.budget_bytes);
   return request;
 }
 

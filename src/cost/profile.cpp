@@ -2,19 +2,13 @@
 
 #include <cstdlib>
 
+#include "base/counter_random.h"
 #include "base/error.h"
 #include "cost/shipped_profiles.h"
 #include "formats/json.h"
 
 namespace headroom {
 namespace {
-
-// FNV-1a.
-uint64_t hash_text(std::string_view text) {
-  uint64_t hash = 14695981039346656037ull;
-  for (unsigned char c : text) hash = (hash ^ c) * 1099511628211ull;
-  return hash;
-}
 
 class Reader {
  public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/counter_random.h"
 #include "base/error.h"
 
 namespace headroom {
@@ -9,20 +10,12 @@ namespace {
 
 constexpr int kRounds = 8;
 
-// The finaliser of splitmix64 (Steele, Lea, Flood 2014): a bijection of 64 bits that mixes well.
-constexpr uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 // A permutation of [0, 4^half_bits).
 uint64_t feistel(uint64_t x, int half_bits, uint64_t key) {
   const uint64_t mask = (uint64_t{1} << half_bits) - 1;
   uint64_t left = x >> half_bits, right = x & mask;
   for (int round = 0; round < kRounds; ++round) {
-    const uint64_t next = left ^ (mix(right ^ mix(key + static_cast<uint64_t>(round))) & mask);
+    const uint64_t next = left ^ (mix64(right ^ mix64(key + static_cast<uint64_t>(round))) & mask);
     left = right;
     right = next;
   }
@@ -42,7 +35,7 @@ int64_t SampleOrder::at(int64_t sample) const {
   const int64_t epoch = sample / sequences_;
   const int64_t place = sample % sequences_;
   if (!shuffle_) return place;
-  const uint64_t key = mix(mix(seed_) + static_cast<uint64_t>(epoch));
+  const uint64_t key = mix64(mix64(seed_) + static_cast<uint64_t>(epoch));
   auto x = static_cast<uint64_t>(place);
   do x = feistel(x, half_bits_, key);
   while (x >= static_cast<uint64_t>(sequences_));

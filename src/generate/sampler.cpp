@@ -4,19 +4,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/counter_random.h"
+
 namespace headroom {
-namespace {
-
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
-
-double counter_uniform(uint64_t seed, uint64_t counter) { return static_cast<double>(mix(mix(seed) ^ counter) >> 11) * 0x1p-53; }
+double counter_uniform(uint64_t seed, uint64_t counter) { return unit_interval(mix64(mix64(seed) ^ counter)); }
 
 Sampler::Sampler(const SamplingOptions& options, int64_t vocab) : options_(options), order_(static_cast<size_t>(vocab)), weights_(static_cast<size_t>(vocab)) {}
 

@@ -14,7 +14,7 @@ struct SamplingOptions {
   uint64_t seed = 42;
 };
 
-// Deterministic by seed: the random number of position `n` is a function of (seed, n) alone (Philox-like counter hash).
+// Deterministic by seed: the random number of position `n` is a function of (seed, n) alone (counter_uniform).
 // Holds one index per vocabulary entry; no heap call after construction.
 class Sampler {
  public:
@@ -29,7 +29,7 @@ class Sampler {
   std::vector<double> weights_;
 };
 
-// A uniform number in [0, 1) from a counter (SplitMix64 finaliser; Steele, Lea & Flood 2014).
+// A uniform number in [0, 1) from a counter.
 double counter_uniform(uint64_t seed, uint64_t counter);
 
 }  // namespace headroom

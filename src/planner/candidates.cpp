@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/nearest_name.h"
 #include "passes/pass.h"
 
 namespace headroom {
@@ -23,26 +24,10 @@ std::string pin(const PlanRequest& request, const std::string& name) {
 
 bool one_micro_batch(const PlanRequest& request, int64_t micro_batch) { return micro_batch >= request.global_batch; }
 
-int edit_distance(std::string_view a, std::string_view b) {
-  std::vector<int> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    int diagonal = row[0];
-    row[0] = static_cast<int>(i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const int above = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
 [[noreturn]] void refuse_unknown(const std::string& name) {
-  std::string_view nearest = "recompute";
-  for (const PassInfo* pass : all_passes())
-    if (edit_distance(name, pass->name) < edit_distance(name, nearest)) nearest = pass->name;
-  throw Error(ErrorKind::usage, fmt::format("there is no technique '{}'", name), fmt::format("did you mean '{}'?", nearest));
+  std::vector<std::string> names{"flash-attention"};
+  for (const PassInfo* pass : all_passes()) names.emplace_back(pass->name);
+  throw Error(ErrorKind::usage, fmt::format("there is no technique '{}'", name), fmt::format("did you mean '{}'?", nearest_name(name, names)));
 }
 
 void check_value(const std::string& name, const std::string& value, std::initializer_list<std::string_view> words, bool number) {

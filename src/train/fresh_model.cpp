@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/bfloat16.h"
+#include "base/counter_random.h"
 #include "base/error.h"
 #include "formats/atomic_dir.h"
 #include "formats/safetensors_writer.h"
@@ -21,30 +22,17 @@ namespace {
 namespace fs = std::filesystem;
 constexpr size_t kChunk = 1 << 18;  // elements
 
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15ull;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-
-uint64_t hash_name(std::string_view name) {
-  uint64_t hash = 14695981039346656037ull;
-  for (unsigned char c : name) hash = (hash ^ c) * 1099511628211ull;
-  return hash;
-}
-
 // Box-Muller on two counter-based uniforms.
 float normal_at(uint64_t key, uint64_t index) {
-  const double u = (static_cast<double>(mix(key ^ (2 * index)) >> 11) + 0.5) * 0x1p-53;
-  const double v = static_cast<double>(mix(key ^ (2 * index + 1)) >> 11) * 0x1p-53;
+  const double u = unit_interval(mix64(key ^ (2 * index))) + 0x1p-54;
+  const double v = unit_interval(mix64(key ^ (2 * index + 1)));
   return static_cast<float>(std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v));
 }
 
 void write_weight(SafetensorsWriter& writer, const WeightInfo& weight, const ModelSpec& spec, uint64_t seed, bool narrow) {
   int64_t count = 1;
   for (int64_t dim : weight.shape) count *= dim;
-  const uint64_t key = mix(seed) ^ hash_name(weight.name);
+  const uint64_t key = mix64(seed) ^ hash_text(weight.name);
   std::vector<float> values(kChunk);
   std::vector<bfloat16> narrowed(narrow ? kChunk : 0);
   for (int64_t at = 0; at < count; at += static_cast<int64_t>(kChunk)) {

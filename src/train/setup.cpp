@@ -133,6 +133,15 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
 
 int64_t available_memory() { return std::min(cgroup_limit(), meminfo_available()); }
 
+void refuse_above_machine(int64_t budget) {
+  constexpr int64_t kPage = 4096;
+  const int64_t available = available_memory();
+  if (budget / kPage <= available / kPage) return;
+  throw Error(ErrorKind::does_not_fit,
+              fmt::format("--memory {} bytes ({}) is above the {} bytes ({}) that this machine or container can give", budget, format_bytes(budget), available, format_bytes(available)),
+              "give a smaller budget, or --force");
+}
+
 int64_t default_budget() { return available_memory() / 10 * 9; }
 
 }  // namespace headroom

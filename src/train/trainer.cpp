@@ -41,7 +41,7 @@ class Run {
     find_resume_point();
     make_plan();
     if (!result_.plan.feasible) return std::move(result_);
-    refuse_above_machine();
+    if (!options_.force && options_.device == "cpu") refuse_above_machine(options_.memory);
     open_output();
     open_data();
     if (options_.device == "null") return run_on_null();
@@ -87,13 +87,6 @@ class Run {
     }
     if (!result_.plan.feasible) result_.plan.cheapest_fix = find_cheapest_fix(request);
     if (events_.planned) events_.planned(result_.plan);
-  }
-
-  void refuse_above_machine() const {
-    const int64_t available = available_memory();
-    if (options_.force || options_.device != "cpu" || options_.memory <= available) return;
-    throw Error(ErrorKind::does_not_fit, fmt::format("--memory {} is above the {} that this machine or container can give", format_bytes(options_.memory), format_bytes(available)),
-                "give a smaller budget, or --force");
   }
 
   void open_output() {

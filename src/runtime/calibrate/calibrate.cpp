@@ -64,9 +64,11 @@ class Calibration {
     used_ = 0;
     std::vector<TensorView> inputs, outputs;
     for (const ConcreteType& type : spec.inputs) inputs.push_back({take(storage_bytes(type)), type.dtype, type.dims});
-    for (const ConcreteType& type : spec.outputs) outputs.push_back({take(storage_bytes(type)), type.dtype, type.dims});
+    for (const ConcreteType& type : spec.outputs) outputs.push_back({nullptr, type.dtype, type.dims});
     for (const Alias& alias : find_op(spec.op).aliases(spec.attrs, static_cast<int>(spec.inputs.size())))
       if (alias.must) outputs[static_cast<size_t>(alias.output)].data = inputs[static_cast<size_t>(alias.input)].data;
+    for (TensorView& output : outputs)
+      if (!output.data) output.data = take(output.count() * dtype_bytes(output.dtype));
     if (token_ids)
       for (const TensorView& input : inputs)
         if (input.dtype == DType::i32) std::fill_n(input.as<int32_t>(), input.count(), 1);
