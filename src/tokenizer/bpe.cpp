@@ -16,16 +16,19 @@ constexpr size_t kFewSymbols = 24;
 // Words longer than this are cut where no merge can join.
 constexpr size_t kShortWord = 24;
 // Room in the buffers that is kept from word to word.
-constexpr size_t kKeptSymbols = 1 << 16;
+constexpr size_t kKeptSymbols = 1 << 12;
 
 }  // namespace
 
 BpeWorkspace::BpeWorkspace() : cache_(kCachedWords) {}
 
 int64_t BpeWorkspace::memory_bound(int64_t symbols) {
-  const auto per_symbol = static_cast<int64_t>(sizeof(uint32_t) + sizeof(Symbol) + 2 * sizeof(uint64_t));
+  // ids_, symbols_, queue_ and spelled_ of words in bytes.
+  const auto per_symbol = static_cast<int64_t>(sizeof(uint32_t) + sizeof(Symbol) + 2 * sizeof(uint64_t) + 2);
   return static_cast<int64_t>(kCachedWords * sizeof(Cached)) + 4096 + symbols * per_symbol;
 }
+
+int64_t BpeWorkspace::kept_bytes() { return memory_bound(2 * static_cast<int64_t>(kKeptSymbols)); }
 
 void BpeWorkspace::trim() {
   if (ids_.capacity() > kKeptSymbols) std::vector<uint32_t>().swap(ids_);

@@ -24,6 +24,8 @@ class BpeWorkspace {
   // The most heap bytes that it holds while words of at most `symbols` symbols (no word has more than bytes) are
   // encoded.
   static int64_t memory_bound(int64_t symbols);
+  // The most heap bytes that it keeps between words.
+  static int64_t kept_bytes();
   // Gives back the room that an exceptionally long word took.
   void trim();
 

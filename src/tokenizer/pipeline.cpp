@@ -135,7 +135,7 @@ int64_t TokenizerPipeline::word_bytes_bound(int64_t bytes) const {
 int64_t TokenizerPipeline::memory_bytes() const {
   return static_cast<int64_t>(sizeof(TokenizerPipeline)) + file_.vocabulary.memory_bytes() +
          file_.merges.memory_bytes() + normalizer_.memory_bytes() + added_.memory_bytes() +
-         pre_tokenizer_.memory_bytes() + bpe_->memory_bytes() + decoder_.memory_bytes() + BpeWorkspace::memory_bound(0);
+         pre_tokenizer_.memory_bytes() + bpe_->memory_bytes() + decoder_.memory_bytes() + BpeWorkspace::kept_bytes();
 }
 
 }  // namespace headroom

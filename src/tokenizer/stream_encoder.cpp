@@ -28,8 +28,9 @@ StreamEncoder& StreamEncoder::operator=(StreamEncoder&&) noexcept = default;
 int64_t StreamEncoder::memory_bound(const Tokenizer& tokenizer, int64_t max_piece_bytes) {
   const int64_t piece = std::max(max_piece_bytes, kLeastPieceBytes);
   const int64_t words = tokenizer.pipeline().word_bytes_bound(piece);
-  // The buffer, two copies while it is normalized or split, and the buffers of the model.
-  return static_cast<int64_t>(sizeof(TokenizerPipeline)) + piece + 2 * words + BpeWorkspace::memory_bound(words);
+  // The buffer, copies of it while it is normalized and split (growing strings hold twice what is in them), and the
+  // model's.
+  return static_cast<int64_t>(sizeof(TokenizerPipeline)) + piece + 4 * words + BpeWorkspace::memory_bound(words);
 }
 
 void StreamEncoder::feed(std::string_view chunk, std::vector<int32_t>& ids) {

@@ -53,7 +53,8 @@ class Tokenizer {
   bool adds_bos() const;
   bool adds_eos() const;
 
-  // Heap bytes held by the tokenizer: tables and the word cache, a constant after loading.
+  // Upper bound of the heap bytes held between calls: tables, word cache and buffers; a constant after loading. During
+  // encode() of n bytes StreamEncoder::memory_bound(tokenizer, n) and the ids come on top.
   int64_t memory_bytes() const;
 
   const TokenizerPipeline& pipeline() const { return *pipeline_; }
