@@ -129,6 +129,18 @@ bool fuses_optimizer(const PlanRequest& request, int64_t micro_batch) {
   return !request.clips && one_micro_batch(request, micro_batch) && pin(request, "fused-optimizer") != "off";
 }
 
+int64_t block_count(const Graph& graph) {
+  int32_t most = kNone;
+  for (const Node& node : graph.nodes) most = std::max(most, node.block);
+  return most + 1;
+}
+
+Candidate most_frugal(const PlanRequest& request) {
+  const int64_t micro_batch = micro_batch_choices(request).front();
+  return {micro_batch, loss_chunk_choices(request, micro_batch * request.seq_length).front(), keep_choices(request, block_count(request.forward)).back(),
+          weight_copy_choices(request).back(), fuses_optimizer(request, micro_batch)};
+}
+
 std::string describe_keep(const std::vector<Keep>& keep) {
   std::string text;
   for (size_t begin = 0; begin < keep.size();) {

@@ -18,6 +18,11 @@ std::vector<std::vector<Keep>> keep_choices(const PlanRequest& request, int64_t 
 std::vector<bool> weight_copy_choices(const PlanRequest& request);
 bool fuses_optimizer(const PlanRequest& request, int64_t micro_batch);
 
+// The candidate of least memory among the choices.
+Candidate most_frugal(const PlanRequest& request);
+// Blocks (layers) of a forward graph.
+int64_t block_count(const Graph& graph);
+
 // "8 x block-input, 22 x keep-all"
 std::string describe_keep(const std::vector<Keep>& keep);
 

@@ -171,8 +171,8 @@ void report_techniques(const PlanRequest& request, Bounder& bounder, const Candi
 
 std::string find_cheapest_fix(const PlanRequest& request) {
   for (const Change& change : changes(request)) {
-    const SearchResult result = search_training_plan(change.request);
-    if (result.plan.feasible) return fmt::format("{} would need {}", change.options, format_bytes(result.plan.minimum_bytes));
+    const int64_t least = process_peak(Bounder(change.request).bound(most_frugal(change.request)).arena_bytes, change.request.process);
+    if (least <= request.budget_bytes) return fmt::format("{} would need {}", change.options, format_bytes(least));
   }
   return {};
 }

@@ -13,6 +13,8 @@ namespace {
 
 constexpr int64_t kBufferBytes = int64_t{64} << 20;
 constexpr double kSecondsPerPoint = 0.06;
+constexpr size_t kRunsPerPoint = 5;
+constexpr int kWarmUpRuns = 12;  // of a large product: a training run is sustained load, at the clock that this leaves
 
 struct Shape {
   int64_t rows, outs, ins;
@@ -34,7 +36,7 @@ class Calibration {
     }
   }
 
-  // Seconds of one call: the best of several, after one to warm up.
+  // Seconds of one call: the median of several, after one to warm up.
   double seconds(std::string_view op_name, const Attrs& attrs, std::vector<ConcreteType> inputs, bool token_ids = false) {
     const Op& op = find_op(op_name);
     KernelSpec spec{op.name(), attrs, std::move(inputs), {}, 0};
@@ -74,16 +76,18 @@ class Calibration {
         if (input.dtype == DType::i32) std::fill_n(input.as<int32_t>(), input.count(), 1);
     KernelCall call{inputs, outputs, {take(spec.scratch_bytes), static_cast<size_t>(spec.scratch_bytes)}, 1, nullptr};
     device_.launch(kernel, call, 0);
-    double best = 1e30, total = 0;
-    for (int runs = 0; runs < 3 || total < kSecondsPerPoint; ++runs) {
+    std::vector<double> took;
+    double total = 0;
+    while (took.size() < kRunsPerPoint || total < kSecondsPerPoint) {
       const auto begin = std::chrono::steady_clock::now();
       device_.launch(kernel, call, 0);
       device_.synchronize(0);
-      const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      best = std::min(best, took);
-      total += took;
+      took.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      total += took.back();
     }
-    return std::max(best, 1e-9);
+    const auto middle = took.begin() + static_cast<std::ptrdiff_t>(took.size() / 2);
+    std::nth_element(took.begin(), middle, took.end());
+    return std::max(*middle, 1e-9);
   }
 
   Device& device_;
@@ -141,6 +145,8 @@ Profile calibrate(Device& device, const DeviceFacts& facts, const std::string& n
   Calibration calibration(device, facts);
   const double points = 2.0 * std::size(kShapes) + 3;
   double done = 0;
+  Profile warm_up;
+  for (int run = 0; run < kWarmUpRuns; ++run) measure_product(calibration, warm_up, {2048, 1536, 576}, DType::f32);
   for (DType dtype : {DType::f32, DType::bf16})
     for (const Shape& shape : kShapes) {
       measure_product(calibration, profile, shape, dtype);
