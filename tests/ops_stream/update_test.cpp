@@ -76,7 +76,19 @@ TEST(Update, ClipCoefficient) {
   EXPECT_NEAR(coefficient(4, 0.5), 0.25, 1e-6);
   EXPECT_EQ(coefficient(0, 1), 1);
   EXPECT_TRUE(std::isnan(coefficient(NAN, 1)));
-  EXPECT_EQ(coefficient(INFINITY, 1), 0);
+  EXPECT_TRUE(std::isnan(coefficient(INFINITY, 1)));
+}
+
+// A gradient norm that is not finite must not reach weights and moments.
+TEST(Update, AdamWLeavesOutAStepWithoutAFactor) {
+  const Attrs attrs{{"beta1", 0.9}, {"beta2", 0.99}, {"eps", 1e-8}, {"decay", int64_t{1}}};
+  const Tensor values = Tensor::filled(DType::f32, {5}, 0.5), gradient = Tensor::filled(DType::f32, {5}, NAN);
+  const Tensor hyper = Tensor::filled(DType::f32, {16}, 0.1), none(DType::f32, {1}, {NAN});
+  for (const char* which : {"simd", "reference"}) {
+    const auto outputs = run_op("adamw", {values, gradient, values, values, hyper, none}, attrs, {.only = which}).outputs;
+    for (const Tensor& output : outputs)
+      for (int64_t i = 0; i < 5; ++i) EXPECT_EQ(output.at(i), 0.5) << which;
+  }
 }
 
 TEST(Update, LossScale) {

@@ -39,6 +39,9 @@ struct Step {
     sqrt_correction2 = static_cast<double>(hyper[kSqrtBiasCorrection2]);
     clip = static_cast<double>(call.inputs[5].as<float>()[0]);
   }
+
+  // A factor that is no number stands for a gradient norm that is not finite: the step is left out.
+  bool usable() const { return std::isfinite(clip); }
 };
 
 AdamWStep rounded(const Plan& plan, const Step& step) {
@@ -58,7 +61,9 @@ std::unique_ptr<CpuKernel> update_simd(const KernelSpec& spec) {
     const AdamWArrays arrays{call.outputs[0].as<float>(), call.inputs[1].as<float>(), call.outputs[1].as<float>(),
                              call.outputs[2].as<float>(),
                              call.outputs.size() == 4 ? call.outputs[3].as<bfloat16>() : nullptr};
-    const AdamWStep step = rounded(plan, Step(call));
+    const Step exact(call);
+    if (!exact.usable()) return;
+    const AdamWStep step = rounded(plan, exact);
     parallel_for(call.outputs[0].count(), 1024,
                  [&](int64_t begin, int64_t end, int) { adamw_range(arrays, step, begin, end); });
   });
@@ -67,6 +72,7 @@ std::unique_ptr<CpuKernel> update_simd(const KernelSpec& spec) {
 std::unique_ptr<CpuKernel> update_reference(const KernelSpec& spec) {
   return kernel_of([plan = Plan(spec.attrs)](const KernelCall& call) {
     const Step step(call);
+    if (!step.usable()) return;
     const TensorView &w = call.outputs[0], &m = call.outputs[1], &v = call.outputs[2];
     for (int64_t i = 0; i < w.count(); ++i) {
       const double g = read_element(call.inputs[1], i) * step.clip;

@@ -1,6 +1,7 @@
 // CPU kernels of sum_squares, clip_coefficient and loss_scale.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/threads.h"
 #include "ops/adamw/hyper.h"
@@ -42,12 +43,12 @@ std::unique_ptr<CpuKernel> squares_reference(const KernelSpec& spec) {
   });
 }
 
-// A norm that is NaN or infinite gives a NaN or zero coefficient, as torch without error_if_nonfinite.
+// A norm that is NaN or infinite gives NaN, upon which the update leaves the step out.
 std::unique_ptr<CpuKernel> clip_kernel(const KernelSpec&) {
   return kernel_of([](const KernelCall& call) {
     const float most = call.inputs[1].as<float>()[kMaxGradNorm];
     const float norm = static_cast<float>(std::sqrt(call.inputs[0].as<double>()[0]));
-    const float coefficient = most / (norm + 1e-6f);
+    const float coefficient = std::isfinite(norm) ? most / (norm + 1e-6f) : std::numeric_limits<float>::quiet_NaN();
     call.outputs[0].as<float>()[0] = most == 0 || coefficient > 1 ? 1.0f : coefficient;
   });
 }
