@@ -12,7 +12,8 @@ namespace {
 
 class Differentiator final : public VjpContext {
  public:
-  Differentiator(Builder& build, std::vector<ValueId>& roots, GradientSinks& sinks) : build_(build), roots_(roots), sinks_(sinks) {}
+  Differentiator(Builder& build, std::vector<ValueId>& roots, GradientSinks& sinks)
+      : build_(build), roots_(roots), sinks_(sinks) {}
 
   void run() {
     const std::vector<NodeId> forward = graph().region(build_.region()).nodes;
@@ -37,14 +38,17 @@ class Differentiator final : public VjpContext {
 
   void set_total(int input, ValueId value) override {
     const ValueId primal = this->input(input);
-    HR_CHECK(build_.type(value).dtype == build_.type(primal).dtype, "the cotangent of %{} made by {} is {}, the value is {}", primal,
-             node_.op->name(), dtype_name(build_.type(value).dtype), dtype_name(build_.type(primal).dtype));
+    HR_CHECK(build_.type(value).dtype == build_.type(primal).dtype,
+             "the cotangent of %{} made by {} is {}, the value is {}", primal, node_.op->name(),
+             dtype_name(build_.type(value).dtype), dtype_name(build_.type(primal).dtype));
     cotangents_[primal] = value;
   }
 
   bool trains(int input) const override { return sinks_.accumulators.contains(parameter_of(this->input(input))); }
   ValueId accumulator(int input) override { return sinks_.accumulators.at(parameter_of(this->input(input))); }
-  const char* accumulate(int input) const override { return touched_.contains(parameter_of(this->input(input))) ? "always" : "carried"; }
+  const char* accumulate(int input) const override {
+    return touched_.contains(parameter_of(this->input(input))) ? "always" : "carried";
+  }
   void set_accumulator(int input, ValueId updated) override {
     const ValueId parameter = parameter_of(this->input(input));
     touched_.insert(parameter);
@@ -81,7 +85,8 @@ class Differentiator final : public VjpContext {
       bool depends = false;
       for (ValueId input : node.inputs) {
         depends = depends || depends_.contains(input);
-        if (const ValueId parameter = parameter_of(input); parameter != kNone) depends = depends || sinks_.accumulators.contains(parameter);
+        if (const ValueId parameter = parameter_of(input); parameter != kNone)
+          depends = depends || sinks_.accumulators.contains(parameter);
       }
       const bool weight_cast = node.op->name() == "cast" && parameter_of(node.outputs[0]) != kNone;
       if (depends && !weight_cast) depends_.insert(node.outputs.begin(), node.outputs.end());
@@ -109,7 +114,8 @@ class Differentiator final : public VjpContext {
         if (const auto at = replaced_.find(id); at != replaced_.end()) id = at->second;
     const auto is_dead = [&](NodeId id) {
       const Node& node = graph().node(id);
-      return !node.outputs.empty() && std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId o) { return replaced_.contains(o); });
+      return !node.outputs.empty() &&
+             std::all_of(node.outputs.begin(), node.outputs.end(), [&](ValueId o) { return replaced_.contains(o); });
     };
     region.nodes.erase(std::remove_if(region.nodes.begin(), region.nodes.end(), is_dead), region.nodes.end());
   }
@@ -127,6 +133,8 @@ class Differentiator final : public VjpContext {
 
 }  // namespace
 
-void differentiate(Builder& build, std::vector<ValueId>& roots, GradientSinks& sinks) { Differentiator(build, roots, sinks).run(); }
+void differentiate(Builder& build, std::vector<ValueId>& roots, GradientSinks& sinks) {
+  Differentiator(build, roots, sinks).run();
+}
 
 }  // namespace headroom

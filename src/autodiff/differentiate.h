@@ -17,10 +17,10 @@ struct GradientSinks {
   std::map<ValueId, ValueId> copies;
 };
 
-// Differentiates the nodes that `build`'s region holds, from `roots` (outputs of loss nodes, whose vjp needs no incoming
-// cotangent). Nodes are visited in reverse order; each vjp's nodes get the forward node's block and Stage::backward.
-// Forward nodes that a vjp replaces (fused losses) are removed when nothing needs them; `roots` are updated to the
-// replacements. Throws InternalError when an op on the path is not differentiable.
+// Differentiates the nodes that `build`'s region holds, from `roots` (outputs of loss nodes, whose vjp needs no
+// incoming cotangent). Nodes are visited in reverse order; each vjp's nodes get the forward node's block and
+// Stage::backward. Forward nodes that a vjp replaces (fused losses) are removed when nothing needs them; `roots` are
+// updated to the replacements. Throws InternalError when an op on the path is not differentiable.
 void differentiate(Builder& build, std::vector<ValueId>& roots, GradientSinks& sinks);
 
 }  // namespace headroom

@@ -16,20 +16,21 @@ struct Unit {
   double bytes;
 };
 constexpr std::array<Unit, 10> kUnits{{{"", 1},
-                                      {"b", 1},
-                                      {"kib", 1024.0},
-                                      {"mib", 1024.0 * 1024},
-                                      {"gib", 1024.0 * 1024 * 1024},
-                                      {"tib", 1024.0 * 1024 * 1024 * 1024},
-                                      {"kb", 1e3},
-                                      {"mb", 1e6},
-                                      {"gb", 1e9},
-                                      {"tb", 1e12}}};
+                                       {"b", 1},
+                                       {"kib", 1024.0},
+                                       {"mib", 1024.0 * 1024},
+                                       {"gib", 1024.0 * 1024 * 1024},
+                                       {"tib", 1024.0 * 1024 * 1024 * 1024},
+                                       {"kb", 1e3},
+                                       {"mb", 1e6},
+                                       {"gb", 1e9},
+                                       {"tb", 1e12}}};
 
 std::string lower_without_spaces(std::string_view text) {
   std::string out;
   for (char c : text)
-    if (!std::isspace(static_cast<unsigned char>(c))) out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (!std::isspace(static_cast<unsigned char>(c)))
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return out;
 }
 
@@ -38,7 +39,8 @@ std::string lower_without_spaces(std::string_view text) {
 int64_t parse_bytes(std::string_view text) {
   const std::string clean = lower_without_spaces(text);
   size_t digits = 0;
-  while (digits < clean.size() && (std::isdigit(static_cast<unsigned char>(clean[digits])) || clean[digits] == '.')) ++digits;
+  while (digits < clean.size() && (std::isdigit(static_cast<unsigned char>(clean[digits])) || clean[digits] == '.'))
+    ++digits;
   const std::string unit = clean.substr(digits);
   for (const Unit& known : kUnits) {
     if (digits == 0 || unit != known.name) continue;
@@ -54,7 +56,8 @@ int64_t parse_bytes(std::string_view text) {
     if (*end != '\0' || value * known.bytes > 9.2e18) break;
     return static_cast<int64_t>(std::llround(value * known.bytes));
   }
-  throw Error(ErrorKind::usage, fmt::format("'{}' is not a size", text), "write a number with a unit, such as 8GiB, 512MiB or 6000MB");
+  throw Error(ErrorKind::usage, fmt::format("'{}' is not a size", text),
+              "write a number with a unit, such as 8GiB, 512MiB or 6000MB");
 }
 
 std::string format_bytes(int64_t bytes) {

@@ -11,13 +11,14 @@
 namespace headroom {
 
 enum class ErrorKind {
-  usage,          // wrong option, missing file, value out of range: exit 2
-  format,         // malformed content of a file: exit 2
-  does_not_fit,   // the budget is too small, or above the machine: exit 3
-  run,            // failed while running (I/O error, device lost, NaN stop): exit 1
+  usage,         // wrong option, missing file, value out of range: exit 2
+  format,        // malformed content of a file: exit 2
+  does_not_fit,  // the budget is too small, or above the machine: exit 3
+  run,           // failed while running (I/O error, device lost, NaN stop): exit 1
 };
 
-// A message a user can act on. `what()` is lower case, without a full stop, values included; `remedy()` says what to do.
+// A message a user can act on. `what()` is lower case, without a full stop, values included; `remedy()` says what to
+// do.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, std::string message, std::string remedy = {})
@@ -38,8 +39,8 @@ class InternalError : public std::logic_error {
 
 [[noreturn]] void throw_internal(const char* file, int line, const char* condition, const std::string& message);
 
-#define HR_CHECK(condition, ...)                                                                   \
-  do {                                                                                             \
+#define HR_CHECK(condition, ...)                                                                            \
+  do {                                                                                                      \
     if (!(condition)) ::headroom::throw_internal(__FILE__, __LINE__, #condition, fmt::format(__VA_ARGS__)); \
   } while (false)
 

@@ -7,7 +7,8 @@
 
 namespace headroom {
 
-// The entry of `names` at the least edit distance (Levenshtein 1966) from `wrong`; the earlier of equals; empty for no names.
+// The entry of `names` at the least edit distance (Levenshtein 1966) from `wrong`; the earlier of equals; empty for no
+// names.
 std::string nearest_name(std::string_view wrong, std::span<const std::string> names);
 
 }  // namespace headroom

@@ -14,19 +14,24 @@ struct ProductShape {
 
 // x[rows, ins] with w: outs = elements of w / ins; dw has dy[rows, outs] as its second operand.
 ProductShape product_shape(const Op& op, const OpCall& call) {
-  const auto rows_of = [](const ConcreteType& t) { return element_count(t.dims) / std::max<int64_t>(1, t.dims.back()); };
+  const auto rows_of = [](const ConcreteType& t) {
+    return element_count(t.dims) / std::max<int64_t>(1, t.dims.back());
+  };
   const ConcreteType& left = call.inputs[0];
   ProductShape shape;
   shape.rows = rows_of(left);
   shape.ins = left.dims.back();
   const ConcreteType& right = call.inputs[1];
-  shape.outs = op.name() == "linear_dw" ? right.dims.back() : element_count(right.dims) / std::max<int64_t>(1, shape.ins);
+  shape.outs =
+      op.name() == "linear_dw" ? right.dims.back() : element_count(right.dims) / std::max<int64_t>(1, shape.ins);
   if (op.name() == "linear_dx") std::swap(shape.outs, shape.ins);
   return shape;
 }
 
 double log_distance(const ProductSample& sample, const ProductShape& shape) {
-  const auto gap = [](int64_t a, int64_t b) { return std::log2(static_cast<double>(std::max<int64_t>(1, a)) / static_cast<double>(std::max<int64_t>(1, b))); };
+  const auto gap = [](int64_t a, int64_t b) {
+    return std::log2(static_cast<double>(std::max<int64_t>(1, a)) / static_cast<double>(std::max<int64_t>(1, b)));
+  };
   const double r = gap(sample.rows, shape.rows), o = gap(sample.outs, shape.outs), i = gap(sample.ins, shape.ins);
   return r * r + o * o + i * i;
 }
@@ -55,7 +60,8 @@ double attention_rate(const Profile& profile, DType dtype, bool backward) {
 // The loss: its products at the rate of the head's shape per chunk, plus passes over the logits.
 double predict_loss(const Op& op, const OpCall& call, const Profile& profile) {
   const ConcreteType& x = call.inputs[0];
-  const int64_t hidden = x.dims.back(), rows = element_count(x.dims) / hidden, vocab = element_count(call.inputs[1].dims) / hidden;
+  const int64_t hidden = x.dims.back(), rows = element_count(x.dims) / hidden,
+                vocab = element_count(call.inputs[1].dims) / hidden;
   const int64_t chunk = call.attrs.integer("chunk") > 0 ? std::min(rows, call.attrs.integer("chunk")) : rows;
   const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(vocab) * static_cast<double>(hidden);
   const bool gradient = op.name() != "linear_cross_entropy";
@@ -71,24 +77,33 @@ double predict_loss(const Op& op, const OpCall& call, const Profile& profile) {
 
 double predict_call(const Op& op, const OpCall& call, const Profile& profile) {
   switch (op.cost_class()) {
-    case CostClass::none: return 0;
+    case CostClass::none:
+      return 0;
     case CostClass::gemm: {
       if (call.inputs.size() < 2 || op.name() == "bias_grad") break;
       const double flops = op.work(call).flops;
-      return flops / product_rate(profile, op.name(), call.inputs[1].dtype, product_shape(op, call)) + profile.launch_seconds;
+      return flops / product_rate(profile, op.name(), call.inputs[1].dtype, product_shape(op, call)) +
+             profile.launch_seconds;
     }
-    case CostClass::attention: return op.work(call).flops / attention_rate(profile, call.inputs[0].dtype, false) + profile.launch_seconds;
-    case CostClass::attention_grad: return op.work(call).flops / attention_rate(profile, call.inputs[0].dtype, true) + profile.launch_seconds;
-    case CostClass::loss: return predict_loss(op, call, profile);
-    case CostClass::optimizer: return op.work(call).bytes / profile.optimizer_bytes_per_second + profile.launch_seconds;
+    case CostClass::attention:
+      return op.work(call).flops / attention_rate(profile, call.inputs[0].dtype, false) + profile.launch_seconds;
+    case CostClass::attention_grad:
+      return op.work(call).flops / attention_rate(profile, call.inputs[0].dtype, true) + profile.launch_seconds;
+    case CostClass::loss:
+      return predict_loss(op, call, profile);
+    case CostClass::optimizer:
+      return op.work(call).bytes / profile.optimizer_bytes_per_second + profile.launch_seconds;
     case CostClass::copy:
-    case CostClass::collective: return op.work(call).bytes / profile.copy_bytes_per_second + profile.launch_seconds;
-    case CostClass::stream: break;
+    case CostClass::collective:
+      return op.work(call).bytes / profile.copy_bytes_per_second + profile.launch_seconds;
+    case CostClass::stream:
+      break;
   }
   return op.work(call).bytes / profile.stream_bytes_per_second + profile.launch_seconds;
 }
 
-double predict_program(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips, const Profile& profile) {
+double predict_program(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips,
+                       const Profile& profile) {
   double seconds = 0;
   std::vector<ConcreteType> inputs, outputs;
   for (NodeId id : graph.region(program).nodes) {

@@ -9,6 +9,7 @@ namespace headroom {
 double predict_call(const Op& op, const OpCall& call, const Profile& profile);
 
 // Seconds of one run of a program when every loop makes `trips` trips; nodes may not nest loops deeper than one.
-double predict_program(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips, const Profile& profile);
+double predict_program(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips,
+                       const Profile& profile);
 
 }  // namespace headroom

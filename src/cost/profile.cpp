@@ -25,7 +25,8 @@ class Reader {
     return object[key].get<int64_t>();
   }
   DType dtype(const Json& object) const {
-    const auto parsed = field(object, "dtype").is_string() ? parse_dtype(object["dtype"].get<std::string>()) : std::nullopt;
+    const auto parsed =
+        field(object, "dtype").is_string() ? parse_dtype(object["dtype"].get<std::string>()) : std::nullopt;
     if (!parsed) refuse("dtype", "f32 or bf16");
     return *parsed;
   }
@@ -38,7 +39,8 @@ class Reader {
     return object[key];
   }
   [[noreturn]] void refuse(const char* key, const char* wanted) const {
-    throw Error(ErrorKind::format, fmt::format("{}: profile key '{}' should be {}", source_, key, wanted), "make the profile anew with `headroom profile`");
+    throw Error(ErrorKind::format, fmt::format("{}: profile key '{}' should be {}", source_, key, wanted),
+                "make the profile anew with `headroom profile`");
   }
 
  private:
@@ -69,17 +71,20 @@ Profile parse_profile(std::string_view text, const std::string& source) {
     profile.memory_bytes = reader.whole(json, "memory_bytes", 0);
     profile.context_bytes = reader.whole(json, "context_bytes", 0);
     for (const Json& row : reader.array("products"))
-      profile.products.push_back({row.value("op", ""), reader.dtype(row), reader.whole(row, "rows", 1), reader.whole(row, "outs", 1),
-                                  reader.whole(row, "ins", 1), reader.positive(row, "flops_per_second")});
+      profile.products.push_back({row.value("op", ""), reader.dtype(row), reader.whole(row, "rows", 1),
+                                  reader.whole(row, "outs", 1), reader.whole(row, "ins", 1),
+                                  reader.positive(row, "flops_per_second")});
     for (const Json& row : reader.array("attention"))
-      profile.attention.push_back({reader.dtype(row), reader.positive(row, "forward"), reader.positive(row, "backward")});
+      profile.attention.push_back(
+          {reader.dtype(row), reader.positive(row, "forward"), reader.positive(row, "backward")});
     profile.stream_bytes_per_second = reader.positive(json, "stream_bytes_per_second");
     profile.optimizer_bytes_per_second = reader.positive(json, "optimizer_bytes_per_second");
     profile.softmax_bytes_per_second = reader.positive(json, "softmax_bytes_per_second");
     profile.copy_bytes_per_second = reader.positive(json, "copy_bytes_per_second");
     profile.launch_seconds = json.value("launch_seconds", 0.0);
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::format, fmt::format("{}: malformed profile: {}", source, e.what()), "make the profile anew with `headroom profile`");
+    throw Error(ErrorKind::format, fmt::format("{}: malformed profile: {}", source, e.what()),
+                "make the profile anew with `headroom profile`");
   }
   for (DType dtype : {DType::f32, DType::bf16}) {
     bool product = false, attention = false;
@@ -103,7 +108,12 @@ std::string profile_json(const Profile& profile) {
                              {"context_bytes", profile.context_bytes}};
   out["products"] = nlohmann::ordered_json::array();
   for (const ProductSample& s : profile.products)
-    out["products"].push_back({{"op", s.op}, {"dtype", dtype_name(s.dtype)}, {"rows", s.rows}, {"outs", s.outs}, {"ins", s.ins}, {"flops_per_second", s.flops_per_second}});
+    out["products"].push_back({{"op", s.op},
+                               {"dtype", dtype_name(s.dtype)},
+                               {"rows", s.rows},
+                               {"outs", s.outs},
+                               {"ins", s.ins},
+                               {"flops_per_second", s.flops_per_second}});
   out["attention"] = nlohmann::ordered_json::array();
   for (const AttentionRate& r : profile.attention)
     out["attention"].push_back({{"dtype", dtype_name(r.dtype)}, {"forward", r.forward}, {"backward", r.backward}});
@@ -122,13 +132,16 @@ Profile load_profile(const std::string& file_or_name) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", shipped.name);
   }
   if (!std::filesystem::exists(file_or_name))
-    throw Error(ErrorKind::usage, fmt::format("there is no profile file or shipped profile '{}'", file_or_name), "shipped profiles: " + known);
+    throw Error(ErrorKind::usage, fmt::format("there is no profile file or shipped profile '{}'", file_or_name),
+                "shipped profiles: " + known);
   return parse_profile(read_json(file_or_name, int64_t{4} << 20).dump(), file_or_name);
 }
 
 std::filesystem::path cached_profile_path() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return std::filesystem::path(cache) / "headroom" / "profile.json";
-  if (const char* home = std::getenv("HOME"); home && *home) return std::filesystem::path(home) / ".cache" / "headroom" / "profile.json";
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
+    return std::filesystem::path(cache) / "headroom" / "profile.json";
+  if (const char* home = std::getenv("HOME"); home && *home)
+    return std::filesystem::path(home) / ".cache" / "headroom" / "profile.json";
   return {};
 }
 

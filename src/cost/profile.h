@@ -25,12 +25,12 @@ struct ProductSample {
 // Rates of one dtype for what is neither product nor plain stream.
 struct AttentionRate {
   DType dtype = DType::f32;
-  double forward = 0;   // flops per second
+  double forward = 0;  // flops per second
   double backward = 0;
 };
 
 struct Profile {
-  std::string name;    // "cpu", "A100-80GB", or the machine's own
+  std::string name;  // "cpu", "A100-80GB", or the machine's own
   DeviceFacts facts;
   int64_t memory_bytes = 0;   // of the device; 0 = ask the machine
   int64_t context_bytes = 0;  // held by the device's runtime outside the arena
@@ -57,7 +57,8 @@ Profile load_profile(const std::string& file_or_name);
 std::filesystem::path cached_profile_path();
 
 // How `plan` and `train` choose: `requested` when not empty, else the cached profile of this machine when it is there,
-// else the shipped "cpu-avx512" or "cpu-avx2" of this instruction set. `device` "cuda..." takes a shipped profile by request only.
+// else the shipped "cpu-avx512" or "cpu-avx2" of this instruction set. `device` "cuda..." takes a shipped profile by
+// request only.
 Profile choose_profile(const std::string& requested, bool avx512);
 
 }  // namespace headroom

@@ -8,7 +8,8 @@ namespace headroom {
 namespace {
 
 // Runs one program on tokens that continue the cache; returns the last one's logits.
-std::span<const float> advance(Executor& executor, std::string_view program, std::string_view ids_name, std::span<const int32_t> tokens, int64_t offset) {
+std::span<const float> advance(Executor& executor, std::string_view program, std::string_view ids_name,
+                               std::span<const int32_t> tokens, int64_t offset) {
   const TensorView ids = executor.tensor(ids_name);
   std::copy(tokens.begin(), tokens.end(), ids.as<int32_t>());
   std::fill(ids.as<int32_t>() + tokens.size(), ids.as<int32_t>() + ids.count(), 0);
@@ -21,8 +22,8 @@ std::span<const float> advance(Executor& executor, std::string_view program, std
 
 }  // namespace
 
-std::vector<int32_t> generate_tokens(Executor& executor, std::span<const int32_t> prompt, const GenerateOptions& options,
-                                     const std::function<bool(int32_t)>& on_token) {
+std::vector<int32_t> generate_tokens(Executor& executor, std::span<const int32_t> prompt,
+                                     const GenerateOptions& options, const std::function<bool(int32_t)>& on_token) {
   HR_CHECK(!prompt.empty(), "an empty prompt");
   std::vector<int32_t> out;
   out.reserve(static_cast<size_t>(options.max_new_tokens));
@@ -31,7 +32,8 @@ std::vector<int32_t> generate_tokens(Executor& executor, std::span<const int32_t
   std::span<const float> logits;
   while (filled < static_cast<int64_t>(prompt.size())) {
     const int64_t count = std::min<int64_t>(chunk, static_cast<int64_t>(prompt.size()) - filled);
-    logits = advance(executor, "prefill", "prefill_ids", prompt.subspan(static_cast<size_t>(filled), static_cast<size_t>(count)), filled);
+    logits = advance(executor, "prefill", "prefill_ids",
+                     prompt.subspan(static_cast<size_t>(filled), static_cast<size_t>(count)), filled);
     filled += count;
   }
   Sampler sampler(options.sampling, static_cast<int64_t>(logits.size()));

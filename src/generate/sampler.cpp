@@ -9,7 +9,8 @@
 namespace headroom {
 double counter_uniform(uint64_t seed, uint64_t counter) { return unit_interval(mix64(mix64(seed) ^ counter)); }
 
-Sampler::Sampler(const SamplingOptions& options, int64_t vocab) : options_(options), order_(static_cast<size_t>(vocab)), weights_(static_cast<size_t>(vocab)) {}
+Sampler::Sampler(const SamplingOptions& options, int64_t vocab)
+    : options_(options), order_(static_cast<size_t>(vocab)), weights_(static_cast<size_t>(vocab)) {}
 
 int32_t Sampler::greedy(std::span<const float> logits) const {
   return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
@@ -30,7 +31,9 @@ int32_t Sampler::pick(std::span<const float> logits, int64_t position) {
     std::sort(order_.begin(), order_.end(), better);
   const double top = logits[static_cast<size_t>(order_[0])];
   double sum = 0;
-  for (size_t i = 0; i < kept; ++i) sum += weights_[i] = std::exp((static_cast<double>(logits[static_cast<size_t>(order_[i])]) - top) / options_.temperature);
+  for (size_t i = 0; i < kept; ++i)
+    sum += weights_[i] =
+        std::exp((static_cast<double>(logits[static_cast<size_t>(order_[i])]) - top) / options_.temperature);
   if (options_.top_p < 1.0) {
     double mass = 0;
     size_t count = 0;

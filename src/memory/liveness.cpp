@@ -11,7 +11,12 @@ namespace {
 class Analysis {
  public:
   Analysis(const Graph& graph, const Bindings& bindings, const DeviceFacts& facts)
-      : graph_(graph), bindings_(bindings), facts_(facts), leader_(graph.values.size()), first_(graph.values.size(), kFar), last_(graph.values.size(), -1) {
+      : graph_(graph),
+        bindings_(bindings),
+        facts_(facts),
+        leader_(graph.values.size()),
+        first_(graph.values.size(), kFar),
+        last_(graph.values.size(), -1) {
     std::iota(leader_.begin(), leader_.end(), 0);
     bytes_.reserve(graph.values.size());
     for (const Value& value : graph.values) bytes_.push_back(storage_bytes(concrete(value.type, bindings)));
@@ -94,9 +99,11 @@ class Analysis {
   void join(ValueId a, ValueId b) {
     a = find(a), b = find(b);
     if (a == b) return;
-    HR_CHECK(bytes_[static_cast<size_t>(a)] == bytes_[static_cast<size_t>(b)], "%{} and %{} share a storage and differ in size", a, b);
+    HR_CHECK(bytes_[static_cast<size_t>(a)] == bytes_[static_cast<size_t>(b)],
+             "%{} and %{} share a storage and differ in size", a, b);
     if (graph_.value(b).persistent) std::swap(a, b);
-    HR_CHECK(!graph_.value(b).persistent, "two persistent values, {} and {}, share a storage", graph_.value(a).name, graph_.value(b).name);
+    HR_CHECK(!graph_.value(b).persistent, "two persistent values, {} and {}, share a storage", graph_.value(a).name,
+             graph_.value(b).name);
     leader_[static_cast<size_t>(b)] = a;
     first_[static_cast<size_t>(a)] = std::min(first_[static_cast<size_t>(a)], first_[static_cast<size_t>(b)]);
     last_[static_cast<size_t>(a)] = std::max(last_[static_cast<size_t>(a)], last_[static_cast<size_t>(b)]);
@@ -114,7 +121,8 @@ class Analysis {
         }
       } else if (slot.kind == SlotKind::call) {
         for (const Alias& alias : node.op->aliases(node.attrs, static_cast<int>(node.inputs.size())))
-          if (alias.must) join(node.inputs[static_cast<size_t>(alias.input)], node.outputs[static_cast<size_t>(alias.output)]);
+          if (alias.must)
+            join(node.inputs[static_cast<size_t>(alias.input)], node.outputs[static_cast<size_t>(alias.output)]);
       }
     }
   }
@@ -127,7 +135,8 @@ class Analysis {
       const Node& node = graph_.node(slot.node);
       for (const Alias& alias : node.op->aliases(node.attrs, static_cast<int>(node.inputs.size()))) {
         if (alias.must) continue;
-        const ValueId input = node.inputs[static_cast<size_t>(alias.input)], output = node.outputs[static_cast<size_t>(alias.output)];
+        const ValueId input = node.inputs[static_cast<size_t>(alias.input)],
+                      output = node.outputs[static_cast<size_t>(alias.output)];
         if (may_join(node, input, output, at)) join(input, output);
       }
     }
@@ -157,7 +166,13 @@ class Analysis {
       int32_t& storage = of_leader[static_cast<size_t>(leader)];
       if (storage == kNone) {
         storage = static_cast<int32_t>(out_.storages.size());
-        StorageLife life{leader, kNone, value.role, value.persistent, bytes_[static_cast<size_t>(leader)], first_[static_cast<size_t>(leader)], last_[static_cast<size_t>(leader)] + 1};
+        StorageLife life{leader,
+                         kNone,
+                         value.role,
+                         value.persistent,
+                         bytes_[static_cast<size_t>(leader)],
+                         first_[static_cast<size_t>(leader)],
+                         last_[static_cast<size_t>(leader)] + 1};
         if (value.persistent) life.lower = 0, life.upper = std::max<int64_t>(1, now());
         out_.storages.push_back(life);
       }
@@ -198,7 +213,8 @@ class Analysis {
 std::vector<Buffer> Liveness::buffers() const {
   std::vector<Buffer> out;
   out.reserve(storages.size());
-  for (const StorageLife& life : storages) out.push_back({static_cast<int64_t>(out.size()), life.lower, life.upper, life.bytes, -1});
+  for (const StorageLife& life : storages)
+    out.push_back({static_cast<int64_t>(out.size()), life.lower, life.upper, life.bytes, -1});
   return out;
 }
 

@@ -3,8 +3,8 @@
 // Time is the index of a slot: every node of every program in order, plus one slot where a loop begins and one where it
 // ends; the programs follow each other on one timeline, so that transients of different phases reuse the same bytes.
 // A storage is live on [first definition, last use + 1); inputs and outputs of a node conflict unless they share a
-// storage; scratch is live in its node's slot. What a loop body reads from outside lives until the loop ends. Persistent
-// values live over the whole timeline.
+// storage; scratch is live in its node's slot. What a loop body reads from outside lives until the loop ends.
+// Persistent values live over the whole timeline.
 #pragma once
 
 #include <cstdint>

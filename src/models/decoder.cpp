@@ -29,7 +29,8 @@ class Decoder {
  public:
   Decoder(const ModelSpec& spec, Graph& graph) : spec_(spec), graph_(graph) {
     Builder build(graph, kNone, find_op);
-    for (const WeightInfo& weight : model_weights(spec)) weights_[weight.name] = build.persistent(weight.name, weight_type(weight), Role::parameter);
+    for (const WeightInfo& weight : model_weights(spec))
+      weights_[weight.name] = build.persistent(weight.name, weight_type(weight), Role::parameter);
   }
 
   // The program that fills what is computed rather than read.
@@ -37,7 +38,8 @@ class Decoder {
     Builder build(graph_, add_program(graph_, "load"), find_op);
     build.set_stage(Stage::transfer);
     if (spec_.positions != PositionKind::rotary) return kNone;
-    const ValueId table = build.persistent("rope_table", dense(DType::f32, {positions, spec_.head_dim}), Role::constant);
+    const ValueId table =
+        build.persistent("rope_table", dense(DType::f32, {positions, spec_.head_dim}), Role::constant);
     constexpr const char* kinds[] = {"default", "linear", "llama3"};
     const RopeScaling& scaling = spec_.rope_scaling;
     build.call("rope_table", {table},
@@ -88,8 +90,9 @@ class Decoder {
 
   ValueId linear(Builder& build, ValueId x, std::string_view role, int64_t layer, ValueId residual = kNone) const {
     const ValueId b = bias(role, layer);
-    return build.call("linear", {x, weight(role, layer), b, residual},
-                      {{"layout", spec_.layout}, {"bias", int64_t{b != kNone}}, {"residual", int64_t{residual != kNone}}});
+    return build.call(
+        "linear", {x, weight(role, layer), b, residual},
+        {{"layout", spec_.layout}, {"bias", int64_t{b != kNone}}, {"residual", int64_t{residual != kNone}}});
   }
 
   ValueId rotate(Builder& build, ValueId x, int64_t heads, const DecoderInputs& in) const {
@@ -99,7 +102,8 @@ class Decoder {
   }
 
   template <typename Attend>
-  ValueId attention_half(Builder& build, ValueId x, int64_t layer, const DecoderInputs& in, const Attend& attend) const {
+  ValueId attention_half(Builder& build, ValueId x, int64_t layer, const DecoderInputs& in,
+                         const Attend& attend) const {
     const ValueId normed = norm(build, x, "attn_norm", layer);
     ValueId q, k, v;
     if (spec_.has("qkv")) {
@@ -150,13 +154,16 @@ Graph build_training_forward(const ModelSpec& spec, int64_t batch_bound, int64_t
   const ValueId hyper = build.persistent("hyper", dense(DType::f32, {16}), Role::data);
   const ValueId losses = add_value(graph, dense(DType::f64, {2}), Role::workspace);
   graph.region(region).params = {losses};
-  const std::vector<ValueId> tokens = build.append("next_batch", {}, {{"batch_symbol", int64_t{batch}}, {"seq_symbol", int64_t{seq}}}, Role::data);
-  const ValueId hidden = decoder.hidden_states(build, tokens[0], in, [&](Builder& b, int64_t layer, ValueId q, ValueId k, ValueId v) {
-    return b.append("attention", {q, k, v}, decoder.attention_attrs(layer))[0];
-  });
+  const std::vector<ValueId> tokens =
+      build.append("next_batch", {}, {{"batch_symbol", int64_t{batch}}, {"seq_symbol", int64_t{seq}}}, Role::data);
+  const ValueId hidden =
+      decoder.hidden_states(build, tokens[0], in, [&](Builder& b, int64_t layer, ValueId q, ValueId k, ValueId v) {
+        return b.append("attention", {q, k, v}, decoder.attention_attrs(layer))[0];
+      });
   const ValueId scale = build.call("loss_scale", {hyper}, {}, Role::workspace);
-  const ValueId total = build.call("linear_cross_entropy", {hidden, decoder.head(), tokens[1], losses, scale},
-                                   {{"layout", "out_in"}, {"chunk", int64_t{0}}, {"accumulate", "carried"}}, Role::workspace);
+  const ValueId total =
+      build.call("linear_cross_entropy", {hidden, decoder.head(), tokens[1], losses, scale},
+                 {{"layout", "out_in"}, {"chunk", int64_t{0}}, {"accumulate", "carried"}}, Role::workspace);
   graph.region(region).results = {total};
   return graph;
 }
@@ -180,13 +187,16 @@ Graph build_generation(const ModelSpec& spec, int64_t positions, int64_t chunk, 
     const ValueId ids = shared.persistent(fmt::format("{}_ids", name), dense(DType::i32, {1, tokens}), Role::data);
     const RegionId region = add_program(graph, name);
     Builder build(graph, region, find_op);
-    ValueId hidden = decoder.hidden_states(build, ids, in, [&](Builder& b, int64_t layer, ValueId q, ValueId k, ValueId v) {
-      const ValueId all_keys = b.call("kv_append", {k, keys[static_cast<size_t>(layer)], in.offset});
-      const ValueId all_values = b.call("kv_append", {v, values[static_cast<size_t>(layer)], in.offset});
-      return b.call("attention_cached", {q, all_keys, all_values, in.offset}, decoder.attention_attrs(layer));
-    });
+    ValueId hidden =
+        decoder.hidden_states(build, ids, in, [&](Builder& b, int64_t layer, ValueId q, ValueId k, ValueId v) {
+          const ValueId all_keys = b.call("kv_append", {k, keys[static_cast<size_t>(layer)], in.offset});
+          const ValueId all_values = b.call("kv_append", {v, values[static_cast<size_t>(layer)], in.offset});
+          return b.call("attention_cached", {q, all_keys, all_values, in.offset}, decoder.attention_attrs(layer));
+        });
     hidden = build.call("select_last", {hidden, last});
-    graph.region(region).results = {build.call("linear", {hidden, decoder.head()}, {{"layout", "out_in"}, {"bias", int64_t{0}}, {"residual", int64_t{0}}, {"dtype", "f32"}})};
+    graph.region(region).results = {
+        build.call("linear", {hidden, decoder.head()},
+                   {{"layout", "out_in"}, {"bias", int64_t{0}}, {"residual", int64_t{0}}, {"dtype", "f32"}})};
   }
   return graph;
 }

@@ -16,7 +16,8 @@ constexpr Family kFamilies[] = {
 
 std::string supported_families() {
   std::string list;
-  for (const Family& family : kFamilies) list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", family.model_type, family.architecture);
+  for (const Family& family : kFamilies)
+    list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", family.model_type, family.architecture);
   return list;
 }
 
@@ -34,11 +35,14 @@ const Family& find_family(const HfConfig& config) {
 
 void check_geometry(const HfConfig& config, const ModelSpec& spec) {
   if (spec.heads % spec.kv_heads != 0)
-    config.refuse("num_key_value_heads", fmt::format("which does not divide num_attention_heads {}", spec.heads), "mend config.json");
+    config.refuse("num_key_value_heads", fmt::format("which does not divide num_attention_heads {}", spec.heads),
+                  "mend config.json");
   if (!config.has("head_dim") && spec.hidden % spec.heads != 0)
-    config.refuse("num_attention_heads", fmt::format("which does not divide hidden_size {}", spec.hidden), "mend config.json, or state head_dim");
+    config.refuse("num_attention_heads", fmt::format("which does not divide hidden_size {}", spec.hidden),
+                  "mend config.json, or state head_dim");
   if (spec.positions == PositionKind::rotary && spec.head_dim % 2 != 0)
-    config.refuse("head_dim", fmt::format("odd: rotary embeddings pair {} channels", spec.head_dim), "mend config.json");
+    config.refuse("head_dim", fmt::format("odd: rotary embeddings pair {} channels", spec.head_dim),
+                  "mend config.json");
 }
 
 }  // namespace

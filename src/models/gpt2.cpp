@@ -16,10 +16,13 @@ void fill_gpt2(const HfConfig& config, ModelSpec& spec) {
   if (activation == "gelu")
     spec.gelu = "none";
   else if (activation != "gelu_new" && activation != "gelu_pytorch_tanh")
-    config.refuse("activation_function", "but gpt2 is built with gelu_new, gelu_pytorch_tanh or gelu only", "use a checkpoint with one of these");
+    config.refuse("activation_function", "but gpt2 is built with gelu_new, gelu_pytorch_tanh or gelu only",
+                  "use a checkpoint with one of these");
   if (!config.boolean("scale_attn_weights", true) || config.boolean("scale_attn_by_inverse_layer_idx", false) ||
       config.boolean("add_cross_attention", false))
-    config.refuse("model_type", "with attention variants (scale_attn_weights, scale_attn_by_inverse_layer_idx, add_cross_attention) that this version does not build",
+    config.refuse("model_type",
+                  "with attention variants (scale_attn_weights, scale_attn_by_inverse_layer_idx, add_cross_attention) "
+                  "that this version does not build",
                   "use a checkpoint with GPT-2's own attention");
   spec.names = {{"embed", "transformer.wte.weight"},
                 {"positions", "transformer.wpe.weight"},

@@ -20,7 +20,8 @@ void fill_llama_layout(const HfConfig& config, ModelSpec& spec) {
   spec.positions = PositionKind::rotary;
   spec.rope_theta = config.rope_theta();
   spec.rope_scaling = config.rope_scaling();
-  if (config.activation() != "silu") config.refuse("hidden_act", "but this family is built with silu only", "use a checkpoint with silu");
+  if (config.activation() != "silu")
+    config.refuse("hidden_act", "but this family is built with silu only", "use a checkpoint with silu");
   spec.names = {{"embed", "model.embed_tokens.weight"},
                 {"attn_norm", "model.layers.{}.input_layernorm.weight"},
                 {"q", "model.layers.{}.self_attn.q_proj.weight"},

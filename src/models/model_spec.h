@@ -17,8 +17,8 @@ enum class MlpKind { swiglu, gelu };
 enum class PositionKind { rotary, learned };
 
 // Names of a model's weights by what they are for; "{}" stands for the layer. A role without a name does not exist in
-// the family. Roles: embed positions final_norm final_norm_bias head, and per layer: attn_norm attn_norm_bias q k v qkv o
-// q_bias k_bias v_bias qkv_bias o_bias ffn_norm ffn_norm_bias gate up down gate_bias up_bias down_bias.
+// the family. Roles: embed positions final_norm final_norm_bias head, and per layer: attn_norm attn_norm_bias q k v qkv
+// o q_bias k_bias v_bias qkv_bias o_bias ffn_norm ffn_norm_bias gate up down gate_bias up_bias down_bias.
 using WeightNames = std::map<std::string, std::string, std::less<>>;
 
 struct ModelSpec {

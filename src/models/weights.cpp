@@ -9,7 +9,8 @@ class WeightList {
 
   void matrix(std::string_view role, int64_t out, int64_t in, int64_t layer) {
     if (!spec_.has(role)) return;
-    std::vector<int64_t> shape = spec_.layout == "in_out" ? std::vector<int64_t>{in, out} : std::vector<int64_t>{out, in};
+    std::vector<int64_t> shape =
+        spec_.layout == "in_out" ? std::vector<int64_t>{in, out} : std::vector<int64_t>{out, in};
     weights_.push_back({spec_.name(role, layer), std::move(shape), WeightInit::normal, true});
     vector(std::string(role) + "_bias", out, layer, WeightInit::zeros);
   }

@@ -10,8 +10,9 @@ void update(Builder& build, const OptimizerOptions& options, const UpdateInputs&
   const Type type{DType::f32, graph.value(in.parameter).type.shape};
   const ValueId first = build.persistent(name + ".exp_avg", type, Role::optimizer);
   const ValueId second = build.persistent(name + ".exp_avg_sq", type, Role::optimizer);
-  build.append("adamw", {in.parameter, in.gradient, first, second, in.hyper, in.clip, in.copy},
-               {{"beta1", options.beta1}, {"beta2", options.beta2}, {"eps", options.epsilon}, {"decay", int64_t{in.decays}}});
+  build.append(
+      "adamw", {in.parameter, in.gradient, first, second, in.hyper, in.clip, in.copy},
+      {{"beta1", options.beta1}, {"beta2", options.beta2}, {"eps", options.epsilon}, {"decay", int64_t{in.decays}}});
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ void infer_again(Graph& graph, const Node& node) {
 }
 
 bool is_weight_cast(const Graph& graph, const Node& node) {
-  return node.op->name() == "cast" && graph.value(node.inputs[0]).persistent && graph.value(node.inputs[0]).role == Role::parameter;
+  return node.op->name() == "cast" && graph.value(node.inputs[0]).persistent &&
+         graph.value(node.inputs[0]).role == Role::parameter;
 }
 
 }  // namespace
@@ -32,14 +33,16 @@ void narrow_to_bf16(Graph& graph, RegionId region) {
       if (graph.value(wide).type.dtype != DType::f32) continue;
       auto at = narrowed.find(wide);
       if (at == narrowed.end()) {
-        const NodeId cast = make_node(graph, find_op("cast"), {wide}, {{"dtype", "bf16"}}, graph.node(id).block, Stage::forward);
+        const NodeId cast =
+            make_node(graph, find_op("cast"), {wide}, {{"dtype", "bf16"}}, graph.node(id).block, Stage::forward);
         rewritten.push_back(cast);
         at = narrowed.emplace(wide, graph.node(cast).outputs[0]).first;
       }
       graph.node(id).inputs[static_cast<size_t>(index)] = at->second;
     }
     Node& node = graph.node(id);
-    if (const std::string_view dtype = node.op->narrow_dtype(node.attrs); !dtype.empty()) node.attrs.set("dtype", std::string(dtype));
+    if (const std::string_view dtype = node.op->narrow_dtype(node.attrs); !dtype.empty())
+      node.attrs.set("dtype", std::string(dtype));
     infer_again(graph, node);
     rewritten.push_back(id);
   }

@@ -3,9 +3,9 @@
 // What: sets the number of rows per chunk of every linear_cross_entropy node; logits exist for one chunk only, as
 //   scratch of the node, forward and backward in one visit.
 // Legal when: always; the loss is a sum over rows, the head's gradient a sum over chunks.
-// Placed here because: after micro-batch, whose bound limits the rows; before recompute, since scratch decides the peak.
-// Saves: (rows - chunk) x vocabulary x 4 bytes. Costs: one more pass over the head's gradient per chunk.
-// Manuals: M3 (T19); T03.
+// Placed here because: after micro-batch, whose bound limits the rows; before recompute, since scratch decides the
+// peak. Saves: (rows - chunk) x vocabulary x 4 bytes. Costs: one more pass over the head's gradient per chunk. Manuals:
+// M3 (T19); T03.
 #pragma once
 
 #include "passes/pass.h"

@@ -20,13 +20,15 @@ struct Move {
 
 class Fuser {
  public:
-  Fuser(Graph& graph, RegionId program, NodeId loop) : graph_(graph), program_(program), loop_(loop), body_(graph.node(loop).body) {}
+  Fuser(Graph& graph, RegionId program, NodeId loop)
+      : graph_(graph), program_(program), loop_(loop), body_(graph.node(loop).body) {}
 
   int run() {
     index_body();
     for (NodeId id : graph_.region(program_).nodes)
       if (graph_.node(id).op->cost_class() == CostClass::optimizer) moves_.push_back(plan_move(id));
-    std::stable_sort(moves_.begin(), moves_.end(), [](const Move& a, const Move& b) { return a.position < b.position; });
+    std::stable_sort(moves_.begin(), moves_.end(),
+                     [](const Move& a, const Move& b) { return a.position < b.position; });
     take_out_of_program();
     std::vector<ValueId> replacement(graph_.values.size(), kNone);
     ValueId norm = norm_start_;
@@ -42,7 +44,8 @@ class Fuser {
   void index_body() {
     const std::vector<NodeId>& nodes = graph_.region(body_).nodes;
     for (size_t position = 0; position < nodes.size(); ++position) {
-      for (ValueId input : graph_.node(nodes[position]).inputs) first_use_.try_emplace(input, position), last_use_[input] = position;
+      for (ValueId input : graph_.node(nodes[position]).inputs)
+        first_use_.try_emplace(input, position), last_use_[input] = position;
       for (ValueId output : graph_.node(nodes[position]).outputs) produced_[output] = position;
     }
   }
@@ -55,7 +58,8 @@ class Fuser {
     Move move{0, static_cast<size_t>(at - outputs.begin()), update, kNone};
     move.position = produced_.at(graph_.region(body_).results[move.carried]);
     for (ValueId input : graph_.node(update).inputs)
-      if (const auto use = last_use_.find(input); use != last_use_.end()) move.position = std::max(move.position, use->second);
+      if (const auto use = last_use_.find(input); use != last_use_.end())
+        move.position = std::max(move.position, use->second);
     for (NodeId id : graph_.region(program_).nodes) {
       const Node& node = graph_.node(id);
       if (node.op->name() != "sum_squares" || node.inputs[0] != gradient) continue;
@@ -68,15 +72,19 @@ class Fuser {
   void take_out_of_program() {
     std::vector<NodeId>& top = graph_.region(program_).nodes;
     const auto moved = [&](NodeId id) {
-      return std::any_of(moves_.begin(), moves_.end(), [&](const Move& move) { return id == move.update || id == move.norm; });
+      return std::any_of(moves_.begin(), moves_.end(),
+                         [&](const Move& move) { return id == move.update || id == move.norm; });
     };
     top.erase(std::remove_if(top.begin(), top.end(), moved), top.end());
   }
 
   // Schedules the gradient's storage before its first use, then the norm and the update where the gradient is final.
   ValueId place(const Move& move, ValueId norm, std::vector<ValueId>& replacement) {
-    const ValueId param = graph_.region(body_).params[move.carried], result = graph_.region(body_).results[move.carried];
-    const NodeId storage = make_node(graph_, find_op("allocate"), {}, {{"dtype", "f32"}, {"dims", dims_text(graph_.value(param).type)}}, kNone, Stage::backward, Role::gradient);
+    const ValueId param = graph_.region(body_).params[move.carried],
+                  result = graph_.region(body_).results[move.carried];
+    const NodeId storage =
+        make_node(graph_, find_op("allocate"), {}, {{"dtype", "f32"}, {"dims", dims_text(graph_.value(param).type)}},
+                  kNone, Stage::backward, Role::gradient);
     insertions_.push_back({static_cast<int32_t>(first_use_.at(param)), storage});
     replacement[static_cast<size_t>(param)] = graph_.node(storage).outputs[0];
     const int32_t after = static_cast<int32_t>(move.position) + 1;
@@ -100,7 +108,8 @@ class Fuser {
     for (const Move& move : moves_) dropped.push_back(move.carried);
     std::sort(dropped.rbegin(), dropped.rend());
     for (size_t k : dropped)
-      for (std::vector<ValueId>* list : {&graph_.node(loop_).inputs, &graph_.node(loop_).outputs, &graph_.region(body_).params, &graph_.region(body_).results})
+      for (std::vector<ValueId>* list : {&graph_.node(loop_).inputs, &graph_.node(loop_).outputs,
+                                         &graph_.region(body_).params, &graph_.region(body_).results})
         list->erase(list->begin() + static_cast<std::ptrdiff_t>(k));
   }
 

@@ -30,7 +30,8 @@ std::span<const PassInfo* const> all_passes() {
   return kAll;
 }
 
-void run_pass(const PassInfo& info, Graph& graph, bool verify, std::vector<PassTrace>* trace, const std::function<void(Graph&)>& body) {
+void run_pass(const PassInfo& info, Graph& graph, bool verify, std::vector<PassTrace>* trace,
+              const std::function<void(Graph&)>& body) {
   const auto begin = std::chrono::steady_clock::now();
   PassTrace row{info.name, 0, trace ? listed_nodes(graph) : 0, 0};
   body(graph);

@@ -38,6 +38,7 @@ struct PassTrace {
 };
 
 // Runs `body` on the graph, times it and, with `verify`, checks every rule of the IR; a broken rule names this pass.
-void run_pass(const PassInfo& info, Graph& graph, bool verify, std::vector<PassTrace>* trace, const std::function<void(Graph&)>& body);
+void run_pass(const PassInfo& info, Graph& graph, bool verify, std::vector<PassTrace>* trace,
+              const std::function<void(Graph&)>& body);
 
 }  // namespace headroom

@@ -10,7 +10,8 @@ namespace {
 
 class BodyRewriter {
  public:
-  BodyRewriter(Graph& graph, RegionId region, const std::vector<Keep>& keep) : graph_(graph), region_(region), keep_(keep) {}
+  BodyRewriter(Graph& graph, RegionId region, const std::vector<Keep>& keep)
+      : graph_(graph), region_(region), keep_(keep) {}
 
   void run() {
     const std::vector<NodeId> nodes = graph_.region(region_).nodes;
@@ -22,7 +23,8 @@ class BodyRewriter {
       const int32_t block = graph_.node(nodes[position]).block;
       if (block != block_in_work_) clones_.clear(), block_in_work_ = block;
       for (size_t i = 0; i < graph_.node(nodes[position]).inputs.size(); ++i) {
-        const ValueId replacement = available(graph_.node(nodes[position]).inputs[i], block, static_cast<int32_t>(position), insertions);
+        const ValueId replacement =
+            available(graph_.node(nodes[position]).inputs[i], block, static_cast<int32_t>(position), insertions);
         graph_.node(nodes[position]).inputs[i] = replacement;
       }
     }
@@ -78,10 +80,14 @@ class BodyRewriter {
     for (ValueId output : node.outputs)
       if (fact(output).leaves) return false;
     switch (choice(node.block)) {
-      case Keep::all: return false;
-      case Keep::no_cheap: return kind == RecomputeClass::cheap && rests_on_kept(node);
-      case Keep::no_attention: return (kind == RecomputeClass::cheap || kind == RecomputeClass::attention) && rests_on_kept(node);
-      case Keep::block_input: return true;
+      case Keep::all:
+        return false;
+      case Keep::no_cheap:
+        return kind == RecomputeClass::cheap && rests_on_kept(node);
+      case Keep::no_attention:
+        return (kind == RecomputeClass::cheap || kind == RecomputeClass::attention) && rests_on_kept(node);
+      case Keep::block_input:
+        return true;
     }
     return false;
   }
@@ -106,7 +112,8 @@ class BodyRewriter {
     graph_.node(clone).inputs = std::move(inputs);
     if (graph_.node(clone).block == kNone) graph_.node(clone).block = block;
     insertions.push_back({position, clone});
-    for (size_t i = 0; i < graph_.node(clone).outputs.size(); ++i) clones_[graph_.node(producer).outputs[i]] = graph_.node(clone).outputs[i];
+    for (size_t i = 0; i < graph_.node(clone).outputs.size(); ++i)
+      clones_[graph_.node(producer).outputs[i]] = graph_.node(clone).outputs[i];
     return clones_.at(id);
   }
 

@@ -82,7 +82,7 @@ struct Choices {
 
 // Everything outside the arena, by part (bytes); their sum bounds it.
 struct ProcessBytes {
-  int64_t code = 0;         // binary, libraries, stacks, allocator
+  int64_t code = 0;  // binary, libraries, stacks, allocator
   int64_t tokenizer = 0;
   int64_t data = 0;         // loader and token cache buffers
   int64_t kernels = 0;      // library primitives
@@ -103,7 +103,7 @@ struct Plan {
   ProcessBytes process;
   Breakdown breakdown;
   double step_seconds = 0;
-  std::string profile;       // name and hash
+  std::string profile;  // name and hash
   DeviceFacts facts;
   Choices choices;
   std::vector<TechniqueReport> techniques;

@@ -23,14 +23,20 @@ std::string plan_json(const Plan& plan) {
   for (const PlanProgram& program : plan.programs)
     out["phases"].push_back({{"name", program.name}, {"peak_bytes", program.peak_bytes + plan.process.total()}});
   const Breakdown& b = plan.breakdown;
-  out["breakdown"] = {{"weights", b.weights},     {"gradients", b.gradients}, {"optimizer", b.optimizer}, {"activations", b.activations},
-                      {"workspace", b.workspace}, {"data", b.data},           {"alignment", b.alignment}};
+  out["breakdown"] = {{"weights", b.weights},         {"gradients", b.gradients}, {"optimizer", b.optimizer},
+                      {"activations", b.activations}, {"workspace", b.workspace}, {"data", b.data},
+                      {"alignment", b.alignment}};
   const ProcessBytes& c = plan.process;
   out["process"] = {{"code", c.code},       {"tokenizer", c.tokenizer}, {"data", c.data},
                     {"kernels", c.kernels}, {"planner", c.planner},     {"page_tables", c.page_tables}};
   out["techniques"] = Json::array();
   for (const TechniqueReport& t : plan.techniques)
-    out["techniques"].push_back({{"name", t.name}, {"kind", t.kind}, {"value", t.value}, {"saves_bytes", t.saves_bytes}, {"costs_seconds", t.costs_seconds}, {"why", t.why}});
+    out["techniques"].push_back({{"name", t.name},
+                                 {"kind", t.kind},
+                                 {"value", t.value},
+                                 {"saves_bytes", t.saves_bytes},
+                                 {"costs_seconds", t.costs_seconds},
+                                 {"why", t.why}});
   out["micro_batch_size"] = plan.choices.micro_batch;
   out["gradient_accumulation_steps"] = plan.choices.accumulation;
   out["max_seq_length"] = plan.choices.seq_length;

@@ -12,7 +12,8 @@ using Out = std::back_insert_iterator<std::string>;
 void write_operands(Out out, const std::vector<Operand>& operands) {
   const char* separator = "";
   for (const Operand& operand : operands) {
-    fmt::format_to(out, "{}{}[{}]@{}", separator, dtype_name(operand.type.dtype), fmt::join(operand.type.dims, ","), operand.offset);
+    fmt::format_to(out, "{}{}[{}]@{}", separator, dtype_name(operand.type.dtype), fmt::join(operand.type.dims, ","),
+                   operand.offset);
     separator = ", ";
   }
 }
@@ -40,7 +41,8 @@ void write_instruction(Out out, const Instruction& instruction) {
   write_operands(out, instruction.inputs);
   fmt::format_to(out, ")");
   write_attrs(out, instruction.attrs);
-  if (instruction.scratch_bytes > 0) fmt::format_to(out, " scratch {}@{}", instruction.scratch_bytes, instruction.scratch_offset);
+  if (instruction.scratch_bytes > 0)
+    fmt::format_to(out, " scratch {}@{}", instruction.scratch_bytes, instruction.scratch_offset);
   if (instruction.block != kNone) fmt::format_to(out, " block {}", instruction.block);
   fmt::format_to(out, " {}\n", stage_name(instruction.stage));
 }

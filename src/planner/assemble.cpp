@@ -26,8 +26,8 @@ ValueId persistent_named(const Graph& graph, std::string_view name) {
   return kNone;
 }
 
-// Copies the nodes of `from` to the end of the builder's region, its one param replaced by `carried`; returns the copy of
-// its one result.
+// Copies the nodes of `from` to the end of the builder's region, its one param replaced by `carried`; returns the copy
+// of its one result.
 ValueId stamp(Builder& build, RegionId from, ValueId carried) {
   Graph& graph = build.graph();
   std::unordered_map<ValueId, ValueId> map{{graph.region(from).params.at(0), carried}};
@@ -38,7 +38,8 @@ ValueId stamp(Builder& build, RegionId from, ValueId carried) {
   for (NodeId id : std::vector<NodeId>(graph.region(from).nodes)) {
     const NodeId copy = clone_node(graph, id, Stage::forward);
     for (ValueId& input : graph.node(copy).inputs) input = mapped(input);
-    for (size_t i = 0; i < graph.node(id).outputs.size(); ++i) map[graph.node(id).outputs[i]] = graph.node(copy).outputs[i];
+    for (size_t i = 0; i < graph.node(id).outputs.size(); ++i)
+      map[graph.node(id).outputs[i]] = graph.node(copy).outputs[i];
     graph.region(build.region()).nodes.push_back(copy);
   }
   return mapped(graph.region(from).results.at(0));
@@ -52,7 +53,8 @@ class Assembler {
     if (request.precision == "bf16-mixed") narrow_to_bf16(graph_, forward_);
     if (weight_copies) copies_ = keep_weight_copies(graph_, forward_);
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id)
-      if (graph_.value(id).persistent && graph_.value(id).role == Role::parameter && !copies_.contains(id)) trained_.push_back({id, copy_of(id)});
+      if (graph_.value(id).persistent && graph_.value(id).role == Role::parameter && !copies_.contains(id))
+        trained_.push_back({id, copy_of(id)});
   }
 
   Graph training() {
@@ -71,7 +73,8 @@ class Assembler {
 
  private:
   Graph take() {
-    graph_.programs.erase(std::find_if(graph_.programs.begin(), graph_.programs.end(), [](const Program& p) { return p.name == "forward"; }));
+    graph_.programs.erase(std::find_if(graph_.programs.begin(), graph_.programs.end(),
+                                       [](const Program& p) { return p.name == "forward"; }));
     remove_dead_nodes(graph_);
     compact(graph_);
     return std::move(graph_);
@@ -97,16 +100,18 @@ class Assembler {
     build.set_stage(Stage::update);
     std::vector<ValueId> carried{build.call("allocate", {}, {{"dtype", "f64"}, {"dims", "2"}}, Role::workspace)};
     for (const Trained& weight : trained_)
-      carried.push_back(build.call("allocate", {}, {{"dtype", "f32"}, {"dims", dims_text(build.type(weight.weight))}}, Role::gradient));
-    const std::vector<ValueId> done = build.loop("micro_batches", carried, [&](Builder& body, const std::vector<ValueId>& params) {
-      GradientSinks sinks;
-      sinks.copies = copies_;
-      for (size_t i = 0; i < trained_.size(); ++i) sinks.accumulators[trained_[i].weight] = params[i + 1];
-      std::vector<ValueId> results{stamp(body, forward_, params[0])};
-      differentiate(body, results, sinks);
-      for (const Trained& weight : trained_) results.push_back(sinks.accumulators.at(weight.weight));
-      return results;
-    });
+      carried.push_back(build.call("allocate", {}, {{"dtype", "f32"}, {"dims", dims_text(build.type(weight.weight))}},
+                                   Role::gradient));
+    const std::vector<ValueId> done =
+        build.loop("micro_batches", carried, [&](Builder& body, const std::vector<ValueId>& params) {
+          GradientSinks sinks;
+          sinks.copies = copies_;
+          for (size_t i = 0; i < trained_.size(); ++i) sinks.accumulators[trained_[i].weight] = params[i + 1];
+          std::vector<ValueId> results{stamp(body, forward_, params[0])};
+          differentiate(body, results, sinks);
+          for (const Trained& weight : trained_) results.push_back(sinks.accumulators.at(weight.weight));
+          return results;
+        });
     graph_.region(region).results = {done[0]};
     append_update(build, {done.begin() + 1, done.end()});
   }
@@ -127,7 +132,8 @@ class Assembler {
     const Optimizer& optimizer = find_optimizer(request_.optimizer.name);
     for (size_t i = 0; i < trained_.size(); ++i) {
       const bool decays = graph_.value(trained_[i].weight).type.shape.size() >= 2;
-      optimizer.update(build, request_.optimizer, {trained_[i].weight, gradients[i], hyper, clip, trained_[i].copy, decays});
+      optimizer.update(build, request_.optimizer,
+                       {trained_[i].weight, gradients[i], hyper, clip, trained_[i].copy, decays});
     }
   }
 
@@ -141,9 +147,10 @@ class Assembler {
     const RegionId region = add_program(graph_, "evaluate");
     Builder build(graph_, region, find_op);
     const ValueId losses = build.call("allocate", {}, {{"dtype", "f64"}, {"dims", "2"}}, Role::workspace);
-    const std::vector<ValueId> done = build.loop("eval_batches", {losses}, [&](Builder& body, const std::vector<ValueId>& params) {
-      return std::vector<ValueId>{stamp(body, forward_, params[0])};
-    });
+    const std::vector<ValueId> done =
+        build.loop("eval_batches", {losses}, [&](Builder& body, const std::vector<ValueId>& params) {
+          return std::vector<ValueId>{stamp(body, forward_, params[0])};
+        });
     graph_.region(region).results = {done[0]};
   }
 
@@ -156,7 +163,9 @@ class Assembler {
 
 }  // namespace
 
-Graph assemble_training(const PlanRequest& request, bool weight_copies) { return Assembler(request, weight_copies).training(); }
+Graph assemble_training(const PlanRequest& request, bool weight_copies) {
+  return Assembler(request, weight_copies).training();
+}
 
 Graph assemble_evaluation(const PlanRequest& request) { return Assembler(request, false).evaluation(); }
 

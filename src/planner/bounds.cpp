@@ -83,9 +83,12 @@ std::vector<Bound> Bounder::bounds(Candidate candidate, std::span<const int64_t>
       const OpCall before{loss.inputs, loss.outputs, loss.node->attrs};
       attrs.set("chunk", chunk);
       const OpCall after{loss.inputs, loss.outputs, attrs};
-      bound.arena_bytes = std::max(bound.arena_bytes, loss.others + align_up(loss.node->op->scratch_bytes(after, request_.facts), request_.facts.alignment));
+      bound.arena_bytes = std::max(
+          bound.arena_bytes,
+          loss.others + align_up(loss.node->op->scratch_bytes(after, request_.facts), request_.facts.alignment));
       if (loss.trains)
-        bound.step_seconds += static_cast<double>(trips) * (predict_call(*loss.node->op, after, request_.profile) - predict_call(*loss.node->op, before, request_.profile));
+        bound.step_seconds += static_cast<double>(trips) * (predict_call(*loss.node->op, after, request_.profile) -
+                                                            predict_call(*loss.node->op, before, request_.profile));
     }
     out.push_back(bound);
   }

@@ -12,7 +12,7 @@
 namespace headroom {
 
 struct Bound {
-  int64_t arena_bytes = 0;    // lower bound of any packing
+  int64_t arena_bytes = 0;  // lower bound of any packing
   double step_seconds = 0;
 };
 

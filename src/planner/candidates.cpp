@@ -12,10 +12,29 @@ namespace headroom {
 namespace {
 
 // Names of cli.md that later versions build.
-constexpr std::string_view kLaterTechniques[] = {
-    "sequence-chunks", "fuse-elementwise", "offload-optimizer", "offload-parameters", "offload-gradients", "offload-activations",
-    "prefetch", "compress-activations", "bf16-true", "fp16-mixed", "fp16-true", "lora", "freeze", "quantize-weights",
-    "quantize-training", "qat", "optimizer-8bit", "paged-optimizer", "packing", "length-buckets", "shard", "ring-attention", "paged-kv"};
+constexpr std::string_view kLaterTechniques[] = {"sequence-chunks",
+                                                 "fuse-elementwise",
+                                                 "offload-optimizer",
+                                                 "offload-parameters",
+                                                 "offload-gradients",
+                                                 "offload-activations",
+                                                 "prefetch",
+                                                 "compress-activations",
+                                                 "bf16-true",
+                                                 "fp16-mixed",
+                                                 "fp16-true",
+                                                 "lora",
+                                                 "freeze",
+                                                 "quantize-weights",
+                                                 "quantize-training",
+                                                 "qat",
+                                                 "optimizer-8bit",
+                                                 "paged-optimizer",
+                                                 "packing",
+                                                 "length-buckets",
+                                                 "shard",
+                                                 "ring-attention",
+                                                 "paged-kv"};
 
 std::string pin(const PlanRequest& request, const std::string& name) {
   const auto at = request.techniques.find(name);
@@ -27,10 +46,12 @@ bool one_micro_batch(const PlanRequest& request, int64_t micro_batch) { return m
 [[noreturn]] void refuse_unknown(const std::string& name) {
   std::vector<std::string> names{"flash-attention"};
   for (const PassInfo* pass : all_passes()) names.emplace_back(pass->name);
-  throw Error(ErrorKind::usage, fmt::format("there is no technique '{}'", name), fmt::format("did you mean '{}'?", nearest_name(name, names)));
+  throw Error(ErrorKind::usage, fmt::format("there is no technique '{}'", name),
+              fmt::format("did you mean '{}'?", nearest_name(name, names)));
 }
 
-void check_value(const std::string& name, const std::string& value, std::initializer_list<std::string_view> words, bool number) {
+void check_value(const std::string& name, const std::string& value, std::initializer_list<std::string_view> words,
+                 bool number) {
   for (std::string_view word : words)
     if (value == word) return;
   int64_t parsed = 0;
@@ -59,20 +80,29 @@ void check_techniques(const PlanRequest& request) {
     } else if (name == "bf16-mixed") {
       check_value(name, value, {"on", "off"}, false);
       if ((value == "on") != (request.precision == "bf16-mixed"))
-        throw Error(ErrorKind::usage, fmt::format("--technique bf16-mixed={} contradicts --precision {}", value, request.precision), "state one of them");
+        throw Error(ErrorKind::usage,
+                    fmt::format("--technique bf16-mixed={} contradicts --precision {}", value, request.precision),
+                    "state one of them");
     } else if (name == "flash-attention") {
       check_value(name, value, {"on"}, false);
     } else if (name == "fused-optimizer") {
       check_value(name, value, {"on", "off"}, false);
       if (value == "on" && request.clips)
-        throw Error(ErrorKind::usage, "--technique fused-optimizer=on needs every gradient before the first update when clipping by global norm", "add --max-grad-norm 0");
+        throw Error(
+            ErrorKind::usage,
+            "--technique fused-optimizer=on needs every gradient before the first update when clipping by global norm",
+            "add --max-grad-norm 0");
       const int64_t pinned = request.micro_batch;
       if (value == "on" && pinned > 0 && pinned < request.global_batch)
-        throw Error(ErrorKind::usage, fmt::format("--technique fused-optimizer=on needs one micro-batch per step, not {} of {}", request.global_batch, pinned),
+        throw Error(ErrorKind::usage,
+                    fmt::format("--technique fused-optimizer=on needs one micro-batch per step, not {} of {}",
+                                request.global_batch, pinned),
                     "leave --micro-batch-size to the planner, or make it the global batch size");
-    } else if (std::find(std::begin(kLaterTechniques), std::end(kLaterTechniques), name) != std::end(kLaterTechniques)) {
+    } else if (std::find(std::begin(kLaterTechniques), std::end(kLaterTechniques), name) !=
+               std::end(kLaterTechniques)) {
       if (value == "off") continue;
-      throw Error(ErrorKind::usage, fmt::format("technique '{}' is not built in this version", name), "leave it out; `headroom plan --help` lists what is built");
+      throw Error(ErrorKind::usage, fmt::format("technique '{}' is not built in this version", name),
+                  "leave it out; `headroom plan --help` lists what is built");
     } else {
       refuse_unknown(name);
     }
@@ -105,7 +135,8 @@ std::vector<int64_t> loss_chunk_choices(const PlanRequest& request, int64_t rows
 std::vector<std::vector<Keep>> keep_choices(const PlanRequest& request, int64_t blocks) {
   const std::string technique = pin(request, "recompute");
   if (technique == "off" || technique == "keep-all") return {first_blocks(blocks, blocks, Keep::all, Keep::all)};
-  if (technique == "on" || technique == "block-input") return {first_blocks(blocks, blocks, Keep::block_input, Keep::all)};
+  if (technique == "on" || technique == "block-input")
+    return {first_blocks(blocks, blocks, Keep::block_input, Keep::all)};
   if (technique == "drop-cheap") return {first_blocks(blocks, blocks, Keep::no_cheap, Keep::all)};
   if (technique == "drop-attention") return {first_blocks(blocks, blocks, Keep::no_attention, Keep::all)};
   std::vector<std::vector<Keep>> out{first_blocks(blocks, blocks, Keep::all, Keep::all)};
@@ -137,8 +168,9 @@ int64_t block_count(const Graph& graph) {
 
 Candidate most_frugal(const PlanRequest& request) {
   const int64_t micro_batch = micro_batch_choices(request).front();
-  return {micro_batch, loss_chunk_choices(request, micro_batch * request.seq_length).front(), keep_choices(request, block_count(request.forward)).back(),
-          weight_copy_choices(request).back(), fuses_optimizer(request, micro_batch)};
+  return {micro_batch, loss_chunk_choices(request, micro_batch * request.seq_length).front(),
+          keep_choices(request, block_count(request.forward)).back(), weight_copy_choices(request).back(),
+          fuses_optimizer(request, micro_batch)};
 }
 
 std::string describe_keep(const std::vector<Keep>& keep) {

@@ -50,7 +50,8 @@ class Emitter {
     for (ValueId id : graph_.region(graph_.programs[index].region).results) out.results.push_back(operand(id));
     for (size_t i = 0; i < liveness_.storages.size(); ++i) {
       const StorageLife& life = liveness_.storages[i];
-      if (life.lower < std::max(end, begin + 1) && begin < life.upper) out.peak_bytes = std::max(out.peak_bytes, packing_.offsets[i] + life.bytes);
+      if (life.lower < std::max(end, begin + 1) && begin < life.upper)
+        out.peak_bytes = std::max(out.peak_bytes, packing_.offsets[i] + life.bytes);
     }
     return out;
   }
@@ -74,14 +75,26 @@ Breakdown breakdown_at(const Liveness& liveness, int64_t slot, int64_t arena) {
   for (const StorageLife& life : liveness.storages) {
     if (slot < life.lower || slot >= life.upper) continue;
     switch (life.role) {
-      case Role::parameter: b.weights += life.bytes; break;
-      case Role::gradient: b.gradients += life.bytes; break;
-      case Role::optimizer: b.optimizer += life.bytes; break;
+      case Role::parameter:
+        b.weights += life.bytes;
+        break;
+      case Role::gradient:
+        b.gradients += life.bytes;
+        break;
+      case Role::optimizer:
+        b.optimizer += life.bytes;
+        break;
       case Role::activation:
-      case Role::kv_cache: b.activations += life.bytes; break;
-      case Role::workspace: b.workspace += life.bytes; break;
+      case Role::kv_cache:
+        b.activations += life.bytes;
+        break;
+      case Role::workspace:
+        b.workspace += life.bytes;
+        break;
       case Role::constant:
-      case Role::data: b.data += life.bytes; break;
+      case Role::data:
+        b.data += life.bytes;
+        break;
     }
   }
   b.alignment = arena - (b.weights + b.gradients + b.optimizer + b.activations + b.workspace + b.data);
@@ -90,7 +103,8 @@ Breakdown breakdown_at(const Liveness& liveness, int64_t slot, int64_t arena) {
 
 }  // namespace
 
-void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Packing& packing, int64_t alignment, Plan& plan) {
+void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Packing& packing,
+                   int64_t alignment, Plan& plan) {
   const std::vector<Buffer> buffers = liveness.buffers();
   const std::optional<std::string> violation = find_violation(buffers, packing, alignment, packing.peak);
   HR_CHECK(!violation, "the packing is unsound: {}", *violation);

@@ -7,8 +7,10 @@
 
 namespace headroom {
 
-// Fills tensors, programs, arena_bytes, lower_bound_bytes and breakdown of `plan` from a packing of `liveness.buffers()`.
-// The packing is judged by the independent checker first; throws InternalError when it is unsound.
-void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Packing& packing, int64_t alignment, Plan& plan);
+// Fills tensors, programs, arena_bytes, lower_bound_bytes and breakdown of `plan` from a packing of
+// `liveness.buffers()`. The packing is judged by the independent checker first; throws InternalError when it is
+// unsound.
+void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Packing& packing,
+                   int64_t alignment, Plan& plan);
 
 }  // namespace headroom

@@ -25,12 +25,14 @@ class Reporter {
     report_loss();
     report_recompute();
     report_fused_optimizer();
-    plan_.techniques.push_back({"flash-attention", "reassociating", "on", 0, 0, "the only attention kernel here: tiled, never sequence x sequence"});
+    plan_.techniques.push_back({"flash-attention", "reassociating", "on", 0, 0,
+                                "the only attention kernel here: tiled, never sequence x sequence"});
   }
 
  private:
   void add(const PassInfo& info, std::string value, const Candidate* without, std::string why) {
-    TechniqueReport report{std::string(info.name), std::string(kind_name(info.kind)), std::move(value), 0, 0, std::move(why)};
+    TechniqueReport report{std::string(info.name), std::string(kind_name(info.kind)), std::move(value), 0, 0,
+                           std::move(why)};
     if (without) {
       const Bound bound = bounder_.bound(*without);
       report.saves_bytes = bound.arena_bytes - reached_.arena_bytes;
@@ -50,9 +52,15 @@ class Reporter {
     Candidate plain = chosen_;
     plain.weight_copies = false;
     const Bound bound = other.bound(plain);
-    TechniqueReport report{"bf16-mixed", "lossy", "on", bound.arena_bytes - reached_.arena_bytes, reached_.step_seconds - bound.step_seconds, "named by --precision"};
+    TechniqueReport report{"bf16-mixed",
+                           "lossy",
+                           "on",
+                           bound.arena_bytes - reached_.arena_bytes,
+                           reached_.step_seconds - bound.step_seconds,
+                           "named by --precision"};
     report.why += chosen_.weight_copies ? "; bf16 copies of the weights are kept" : "; weights are cast when used";
-    if (report.saves_bytes < 0) report.why += "; here it needs more memory than fp32: the copies outweigh the activations saved";
+    if (report.saves_bytes < 0)
+      report.why += "; here it needs more memory than fp32: the copies outweigh the activations saved";
     plan_.techniques.push_back(std::move(report));
   }
 
@@ -64,7 +72,9 @@ class Reporter {
     }
     Candidate whole = chosen_;
     whole.micro_batch = request_.global_batch;
-    add(kMicroBatch, value, &whole, request_.micro_batch > 0 ? "pinned by --micro-batch-size" : fmt::format("against all {} sequences at once", request_.global_batch));
+    add(kMicroBatch, value, &whole,
+        request_.micro_batch > 0 ? "pinned by --micro-batch-size"
+                                 : fmt::format("against all {} sequences at once", request_.global_batch));
   }
 
   void report_loss() {
@@ -76,21 +86,26 @@ class Reporter {
     }
     Candidate whole = chosen_;
     whole.loss_chunk = 0;
-    add(kChunkedLoss, std::to_string(chunk), &whole, fmt::format("{} rows of logits at a time instead of {}", chunk, rows));
+    add(kChunkedLoss, std::to_string(chunk), &whole,
+        fmt::format("{} rows of logits at a time instead of {}", chunk, rows));
   }
 
   void report_recompute() {
     Candidate plain = chosen_;
     std::fill(plain.keep.begin(), plain.keep.end(), Keep::all);
     const bool none = plain.keep == chosen_.keep;
-    add(kRecompute, describe_keep(chosen_.keep), none ? nullptr : &plain, none ? "every activation fits" : "against keeping every activation");
+    add(kRecompute, describe_keep(chosen_.keep), none ? nullptr : &plain,
+        none ? "every activation fits" : "against keeping every activation");
   }
 
   void report_fused_optimizer() {
     if (request_.clips)
-      add(kFusedOptimizer, "off", nullptr, "clipping by global norm needs every gradient before the first update (--max-grad-norm 0 lifts this)");
+      add(kFusedOptimizer, "off", nullptr,
+          "clipping by global norm needs every gradient before the first update (--max-grad-norm 0 lifts this)");
     else if (chosen_.micro_batch < request_.global_batch)
-      add(kFusedOptimizer, "off", nullptr, fmt::format("{} micro-batches accumulate into every gradient: they must outlive the backward pass", accumulation_steps(request_, chosen_.micro_batch)));
+      add(kFusedOptimizer, "off", nullptr,
+          fmt::format("{} micro-batches accumulate into every gradient: they must outlive the backward pass",
+                      accumulation_steps(request_, chosen_.micro_batch)));
     else if (!chosen_.fused_optimizer)
       add(kFusedOptimizer, "off", nullptr, "forbidden by --technique");
     else {
@@ -139,8 +154,9 @@ std::vector<Change> changes(const PlanRequest& request) {
 }
 
 std::string describe_rung(const Rung& rung) {
-  return fmt::format("{:>10}  {:>9.3f} s  micro-batch {}, loss chunk {}, {}{}{}", format_bytes(rung.peak_bytes), rung.step_seconds, rung.candidate.micro_batch,
-                     rung.candidate.loss_chunk, describe_keep(rung.candidate.keep), rung.candidate.weight_copies ? ", bf16 weight copies" : "",
+  return fmt::format("{:>10}  {:>9.3f} s  micro-batch {}, loss chunk {}, {}{}{}", format_bytes(rung.peak_bytes),
+                     rung.step_seconds, rung.candidate.micro_batch, rung.candidate.loss_chunk,
+                     describe_keep(rung.candidate.keep), rung.candidate.weight_copies ? ", bf16 weight copies" : "",
                      rung.candidate.fused_optimizer ? ", fused optimizer" : "");
 }
 
@@ -160,18 +176,21 @@ void explain_parts(const Plan& plan, std::string& text) {
                                                   {"plan tables", c.planner},
                                                   {"page tables", c.page_tables},
                                                   {"peak", plan.peak_bytes}};
-  for (const auto& [name, bytes] : rows) text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", name, format_bytes(bytes), bytes);
+  for (const auto& [name, bytes] : rows)
+    text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", name, format_bytes(bytes), bytes);
 }
 
 }  // namespace
 
-void report_techniques(const PlanRequest& request, Bounder& bounder, const Candidate& chosen, const Bound& reached, Plan& plan) {
+void report_techniques(const PlanRequest& request, Bounder& bounder, const Candidate& chosen, const Bound& reached,
+                       Plan& plan) {
   Reporter(request, bounder, chosen, reached, plan).run();
 }
 
 std::string find_cheapest_fix(const PlanRequest& request) {
   for (const Change& change : changes(request)) {
-    const int64_t least = process_peak(Bounder(change.request).bound(most_frugal(change.request)).arena_bytes, change.request.process);
+    const int64_t least =
+        process_peak(Bounder(change.request).bound(most_frugal(change.request)).arena_bytes, change.request.process);
     if (least <= request.budget_bytes) return fmt::format("{} would need {}", change.options, format_bytes(least));
   }
   return {};
@@ -179,23 +198,31 @@ std::string find_cheapest_fix(const PlanRequest& request) {
 
 std::string explain(const PlanRequest& request, const SearchResult& result) {
   const Plan& plan = result.plan;
-  std::string text = fmt::format("model {} with {} parameters, {} threads, profile {}\n", plan.model, plan.parameters, plan.facts.threads, plan.profile);
+  std::string text = fmt::format("model {} with {} parameters, {} threads, profile {}\n", plan.model, plan.parameters,
+                                 plan.facts.threads, plan.profile);
   if (plan.feasible) {
-    text += fmt::format("budget {}: fits, peak {} ({} unused), predicted step {:.3f} s\n", format_bytes(plan.budget_bytes), format_bytes(plan.peak_bytes),
+    text += fmt::format("budget {}: fits, peak {} ({} unused), predicted step {:.3f} s\n",
+                        format_bytes(plan.budget_bytes), format_bytes(plan.peak_bytes),
                         format_bytes(plan.budget_bytes - plan.peak_bytes), plan.step_seconds);
     explain_parts(plan, text);
   } else {
-    text += fmt::format("budget {}: does not fit, short of {} bytes; the least that works is {} bytes ({})\n", format_bytes(plan.budget_bytes),
-                        plan.minimum_bytes - plan.budget_bytes, plan.minimum_bytes, format_bytes(plan.minimum_bytes));
+    text += fmt::format("budget {}: does not fit, short of {} bytes; the least that works is {} bytes ({})\n",
+                        format_bytes(plan.budget_bytes), plan.minimum_bytes - plan.budget_bytes, plan.minimum_bytes,
+                        format_bytes(plan.minimum_bytes));
   }
   if (plan.feasible) text += "techniques\n";
   for (const TechniqueReport& t : plan.techniques)
-    text += fmt::format("  {:<16} {:<13} {}\n      saves {}, costs {:.3f} s per step: {}\n", t.name, t.kind, t.value, format_bytes(t.saves_bytes), t.costs_seconds, t.why);
-  text += "automatic: no gradient buffers or saved activations in evaluation, gradients overwritten rather than zeroed, fused update, one arena without fragmentation\n";
+    text += fmt::format("  {:<16} {:<13} {}\n      saves {}, costs {:.3f} s per step: {}\n", t.name, t.kind, t.value,
+                        format_bytes(t.saves_bytes), t.costs_seconds, t.why);
+  text +=
+      "automatic: no gradient buffers or saved activations in evaluation, gradients overwritten rather than zeroed, "
+      "fused update, one arena without fragmentation\n";
   text += "plans that no other beats in both memory and time (least memory first)\n";
   for (const Rung& rung : result.frontier) {
-    const bool chosen = plan.feasible && rung.packed && rung.peak_bytes == plan.peak_bytes && rung.step_seconds == plan.step_seconds;
-    text += fmt::format("{} {}{}\n", chosen ? " >" : "  ", describe_rung(rung), rung.peak_bytes > request.budget_bytes ? "  [above the budget]" : "");
+    const bool chosen =
+        plan.feasible && rung.packed && rung.peak_bytes == plan.peak_bytes && rung.step_seconds == plan.step_seconds;
+    text += fmt::format("{} {}{}\n", chosen ? " >" : "  ", describe_rung(rung),
+                        rung.peak_bytes > request.budget_bytes ? "  [above the budget]" : "");
   }
   return text;
 }

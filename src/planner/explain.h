@@ -8,8 +8,10 @@
 
 namespace headroom {
 
-// Fills plan.techniques: for each technique what was chosen, and what it saves and costs against the same plan without it.
-void report_techniques(const PlanRequest& request, Bounder& bounder, const Candidate& chosen, const Bound& reached, Plan& plan);
+// Fills plan.techniques: for each technique what was chosen, and what it saves and costs against the same plan without
+// it.
+void report_techniques(const PlanRequest& request, Bounder& bounder, const Candidate& chosen, const Bound& reached,
+                       Plan& plan);
 
 // The least drastic change of the request that would fit its budget, as the options to set; empty when there is none.
 std::string find_cheapest_fix(const PlanRequest& request);

@@ -95,7 +95,8 @@ Plan plan_evaluation(const PlanRequest& request) {
   return fit.take();
 }
 
-Plan plan_generation(const PlanRequest& request, std::span<const int64_t> chunks, const std::function<Graph(int64_t chunk)>& build) {
+Plan plan_generation(const PlanRequest& request, std::span<const int64_t> chunks,
+                     const std::function<Graph(int64_t chunk)>& build) {
   FirstFit fit(request);
   for (int64_t chunk : chunks) {
     Graph graph = build(chunk);

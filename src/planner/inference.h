@@ -14,6 +14,7 @@ Plan plan_evaluation(const PlanRequest& request);
 
 // Programs load, prefill and decode. `build` makes the graph for a prefill chunk; the largest of `chunks` (descending)
 // that fits is taken.
-Plan plan_generation(const PlanRequest& request, std::span<const int64_t> chunks, const std::function<Graph(int64_t chunk)>& build);
+Plan plan_generation(const PlanRequest& request, std::span<const int64_t> chunks,
+                     const std::function<Graph(int64_t chunk)>& build);
 
 }  // namespace headroom

@@ -12,8 +12,8 @@ namespace headroom {
 // One point of the search: everything the planner may choose.
 struct Candidate {
   int64_t micro_batch = 1;
-  int64_t loss_chunk = 0;    // rows; 0 = all
-  std::vector<Keep> keep;    // per block
+  int64_t loss_chunk = 0;  // rows; 0 = all
+  std::vector<Keep> keep;  // per block
   bool weight_copies = false;
   bool fused_optimizer = false;
 };

@@ -13,22 +13,22 @@
 namespace headroom {
 
 struct PlanRequest {
-  std::string model;        // its name in the plan
+  std::string model;  // its name in the plan
   int64_t parameters = 0;
-  Graph forward;            // programs "load" and "forward" (models/decoder.h)
+  Graph forward;  // programs "load" and "forward" (models/decoder.h)
   int64_t seq_length = 0;
   int64_t global_batch = 8;
   std::string precision = "32-true";
   OptimizerOptions optimizer;
-  bool clips = true;            // by global norm
+  bool clips = true;  // by global norm
   bool arithmetic_fixed = false;
-  int64_t micro_batch = 0;      // pinned; 0 = the planner's choice
-  int64_t loss_chunk = -1;      // pinned rows; -1 = the planner's choice, 0 = all rows at once
+  int64_t micro_batch = 0;                        // pinned; 0 = the planner's choice
+  int64_t loss_chunk = -1;                        // pinned rows; -1 = the planner's choice, 0 = all rows at once
   std::map<std::string, std::string> techniques;  // name -> on | off | value
   int64_t budget_bytes = 0;
   DeviceFacts facts;
   Profile profile;
-  ProcessBytes process;         // everything outside the arena but its page tables
+  ProcessBytes process;                      // everything outside the arena but its page tables
   int64_t staging_bytes = int64_t{4} << 20;  // host buffer for load and save
 };
 

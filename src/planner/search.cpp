@@ -29,7 +29,8 @@ class Search {
     describe_request();
     if (const Rung* chosen = choose()) {
       emit(*chosen);
-      report_techniques(request_, bounder_, chosen->candidate, {result_.plan.arena_bytes, chosen->step_seconds}, result_.plan);
+      report_techniques(request_, bounder_, chosen->candidate, {result_.plan.arena_bytes, chosen->step_seconds},
+                        result_.plan);
     }
     result_.frontier = std::move(rungs_);
     return std::move(result_);
@@ -46,7 +47,8 @@ class Search {
           const std::vector<Bound> bounds = bounder_.bounds(candidate, chunks);
           for (size_t i = 0; i < chunks.size(); ++i) {
             candidate.loss_chunk = chunks[i];
-            rungs_.push_back({candidate, process_peak(bounds[i].arena_bytes, request_.process), false, bounds[i].step_seconds});
+            rungs_.push_back(
+                {candidate, process_peak(bounds[i].arena_bytes, request_.process), false, bounds[i].step_seconds});
           }
         }
   }
@@ -144,7 +146,9 @@ ProcessBytes with_page_tables(ProcessBytes process, int64_t arena_bytes) {
   return process;
 }
 
-int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process) { return arena_bytes + with_page_tables(process, arena_bytes).total(); }
+int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process) {
+  return arena_bytes + with_page_tables(process, arena_bytes).total();
+}
 
 SearchResult search_training_plan(const PlanRequest& request) { return Search(request).run(); }
 

@@ -12,8 +12,8 @@ namespace headroom {
 // A candidate with its arena (lower bound until packed) and predicted time.
 struct Rung {
   Candidate candidate;
-  int64_t peak_bytes = 0;    // arena and process
-  bool packed = false;       // peak_bytes is that of a checked packing, else a lower bound
+  int64_t peak_bytes = 0;  // arena and process
+  bool packed = false;     // peak_bytes is that of a checked packing, else a lower bound
   double step_seconds = 0;
 };
 

@@ -10,7 +10,9 @@ namespace headroom {
 namespace {
 
 // Ops that only book scratch: nothing to launch.
-bool is_bookkeeping(const Instruction& instruction) { return instruction.op->cost_class() == CostClass::none && instruction.outputs.empty(); }
+bool is_bookkeeping(const Instruction& instruction) {
+  return instruction.op->cost_class() == CostClass::none && instruction.outputs.empty();
+}
 
 std::string signature(const KernelSpec& spec) {
   std::string text(spec.op);
@@ -21,7 +23,8 @@ std::string signature(const KernelSpec& spec) {
   }
   for (const auto* types : {&spec.inputs, &spec.outputs}) {
     text += '|';
-    for (const ConcreteType& type : *types) fmt::format_to(out, "{}{} ", dtype_name(type.dtype), fmt::join(type.dims, "x"));
+    for (const ConcreteType& type : *types)
+      fmt::format_to(out, "{}{} ", dtype_name(type.dtype), fmt::join(type.dims, "x"));
   }
   fmt::format_to(out, "|{}", spec.scratch_bytes);
   return text;
@@ -66,7 +69,9 @@ void Executor::prepare_kernels() {
 // The arena grants whole multiples of the alignment.
 int64_t Executor::granted(int64_t bytes) const { return align_up(bytes, plan_.facts.alignment); }
 
-TensorView Executor::view(const Operand& operand) const { return {base_ + operand.offset, operand.type.dtype, operand.type.dims}; }
+TensorView Executor::view(const Operand& operand) const {
+  return {base_ + operand.offset, operand.type.dtype, operand.type.dims};
+}
 
 void Executor::bind(Prepared& program) {
   const size_t index = static_cast<size_t>(&program - programs_.data());
@@ -109,7 +114,8 @@ bool Executor::run(std::string_view name, std::span<const Trips> trips) {
   return !stopped_;
 }
 
-void Executor::run_steps(const Prepared& program, size_t begin, size_t end, int64_t trip, std::span<const Trips> trips) {
+void Executor::run_steps(const Prepared& program, size_t begin, size_t end, int64_t trip,
+                         std::span<const Trips> trips) {
   for (size_t at = begin; at < end && !stopped_; ++at) {
     const Step& step = program.steps[at];
     high_water_ = std::max(high_water_, step.end_offset);
@@ -143,7 +149,9 @@ TensorView Executor::tensor(std::string_view name) const {
   return view(tensor->place);
 }
 
-TensorView Executor::result(std::string_view program, size_t index) const { return view(find(program).source->results.at(index)); }
+TensorView Executor::result(std::string_view program, size_t index) const {
+  return view(find(program).source->results.at(index));
+}
 
 std::span<std::byte> Executor::staging(std::string_view name) {
   const Prepared& program = find(name);

@@ -33,7 +33,8 @@ std::vector<std::pair<int64_t, fs::path>> checkpoints_in(const fs::path& output_
   std::vector<std::pair<int64_t, fs::path>> found;
   std::error_code status;
   for (const fs::directory_entry& entry : fs::directory_iterator(output_dir, status))
-    if (const auto step = step_of(entry.path()); step && fs::exists(entry.path() / "state.json", status)) found.emplace_back(*step, entry.path());
+    if (const auto step = step_of(entry.path()); step && fs::exists(entry.path() / "state.json", status))
+      found.emplace_back(*step, entry.path());
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -84,20 +85,26 @@ RunState read_state(const fs::path& checkpoint) {
     state.evals_since_best = json.at("evals_since_best").get<int64_t>();
     state.options = json.at("options").get<std::string>();
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::format, fmt::format("{}: malformed: {}", file.string(), e.what()), "resume from an older checkpoint");
+    throw Error(ErrorKind::format, fmt::format("{}: malformed: {}", file.string(), e.what()),
+                "resume from an older checkpoint");
   }
   if (state.step < 0 || state.next_sample < 0 || state.micro_batch < 1 || state.loss_chunk < 0)
-    throw Error(ErrorKind::format, fmt::format("{}: step {}, sample {} or micro-batch {} is out of range", file.string(), state.step, state.next_sample, state.micro_batch),
+    throw Error(ErrorKind::format,
+                fmt::format("{}: step {}, sample {} or micro-batch {} is out of range", file.string(), state.step,
+                            state.next_sample, state.micro_batch),
                 "resume from an older checkpoint");
   return state;
 }
 
 std::string options_text(const TrainOptions& o) {
   return fmt::format(
-      "global-batch-size={}\nmax-seq-length={}\nmax-steps={}\nnum-train-epochs={}\nlearning-rate={}\nlr-scheduler-type={}\nwarmup-steps={}\nmin-lr={}\n"
-      "weight-decay={}\nadam-beta1={}\nadam-beta2={}\nadam-epsilon={}\nmax-grad-norm={}\nprecision={}\nseed={}\nshuffle={}\n",
-      o.global_batch_size, o.max_seq_length, o.max_steps, o.num_train_epochs, o.learning_rate, o.lr_scheduler_type, o.warmup_steps, o.min_lr, o.weight_decay,
-      o.adam_beta1, o.adam_beta2, o.adam_epsilon, o.max_grad_norm, o.precision, o.seed, o.shuffle);
+      "global-batch-size={}\nmax-seq-length={}\nmax-steps={}\nnum-train-epochs={}\nlearning-rate={}\nlr-scheduler-type="
+      "{}\nwarmup-steps={}\nmin-lr={}\n"
+      "weight-decay={}\nadam-beta1={}\nadam-beta2={}\nadam-epsilon={}\nmax-grad-norm={}\nprecision={}\nseed={}"
+      "\nshuffle={}\n",
+      o.global_batch_size, o.max_seq_length, o.max_steps, o.num_train_epochs, o.learning_rate, o.lr_scheduler_type,
+      o.warmup_steps, o.min_lr, o.weight_decay, o.adam_beta1, o.adam_beta2, o.adam_epsilon, o.max_grad_norm,
+      o.precision, o.seed, o.shuffle);
 }
 
 std::vector<std::string> changed_options(const std::string& before, const std::string& now) {
@@ -108,12 +115,15 @@ std::vector<std::string> changed_options(const std::string& before, const std::s
   return changed;
 }
 
-void write_model(Executor& executor, const ModelFiles& model, const std::string& save_dtype, const fs::path& directory) {
-  save_tensors(executor, Role::parameter, save_dtype == "bfloat16" ? StoredType::bf16 : StoredType::f32, directory / "model.safetensors");
+void write_model(Executor& executor, const ModelFiles& model, const std::string& save_dtype,
+                 const fs::path& directory) {
+  save_tensors(executor, Role::parameter, save_dtype == "bfloat16" ? StoredType::bf16 : StoredType::f32,
+               directory / "model.safetensors");
   write_config(model, save_dtype, directory);
   std::error_code status;
   for (const fs::directory_entry& entry : fs::directory_iterator(model.directory, status))
-    if (entry.is_regular_file(status) && is_companion(entry.path()) && !fs::equivalent(model.directory, directory, status))
+    if (entry.is_regular_file(status) && is_companion(entry.path()) &&
+        !fs::equivalent(model.directory, directory, status))
       copy_file_durably(entry.path(), directory / entry.path().filename());
 }
 
@@ -141,7 +151,9 @@ void load_checkpoint(Executor& executor, const ModelFiles& model, const fs::path
     if (tensor.role != Role::optimizer) continue;
     const StoredTensor* stored = states.find(tensor.name);
     if (!stored || stored->shape != tensor.place.type.dims || stored->type != StoredType::f32)
-      throw Error(ErrorKind::format, fmt::format("{}: state '{}' is missing, or not F32 [{}]", states.path().string(), tensor.name, fmt::join(tensor.place.type.dims, ", ")),
+      throw Error(ErrorKind::format,
+                  fmt::format("{}: state '{}' is missing, or not F32 [{}]", states.path().string(), tensor.name,
+                              fmt::join(tensor.place.type.dims, ", ")),
                   "resume from an older checkpoint");
     const TensorView view = executor.tensor(tensor.name);
     states.read(*stored, 0, {static_cast<std::byte*>(view.data), static_cast<size_t>(view.count() * 4)});

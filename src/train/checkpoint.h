@@ -17,15 +17,15 @@ namespace headroom {
 
 // state.json.
 struct RunState {
-  int64_t step = 0;          // optimizer steps done
-  int64_t next_sample = 0;   // global sample index of the next step's first sequence
+  int64_t step = 0;         // optimizer steps done
+  int64_t next_sample = 0;  // global sample index of the next step's first sequence
   uint64_t seed = 0;
-  int64_t micro_batch = 0;   // the plan's choices, for a resumed run to choose again
+  int64_t micro_batch = 0;  // the plan's choices, for a resumed run to choose again
   int64_t loss_chunk = 0;
-  uint64_t data_key = 0;     // of the token cache
-  double best_eval_loss = 0; // 0 = none yet
+  uint64_t data_key = 0;      // of the token cache
+  double best_eval_loss = 0;  // 0 = none yet
   int64_t evals_since_best = 0;
-  std::string options;       // the options that shape the run, a line each: "learning-rate=1e-4"
+  std::string options;  // the options that shape the run, a line each: "learning-rate=1e-4"
 };
 
 std::string state_json(const RunState& state);
@@ -38,7 +38,8 @@ std::string options_text(const TrainOptions& options);
 std::vector<std::string> changed_options(const std::string& before, const std::string& now);
 
 // Writes `directory`/model.safetensors, config.json and the model's other small files (HF layout).
-void write_model(Executor& executor, const ModelFiles& model, const std::string& save_dtype, const std::filesystem::path& directory);
+void write_model(Executor& executor, const ModelFiles& model, const std::string& save_dtype,
+                 const std::filesystem::path& directory);
 
 // Writes O/checkpoint-STEP atomically and removes the oldest beyond `keep`. Throws Error(run) on I/O errors; the older
 // checkpoints then still stand.

@@ -6,13 +6,14 @@
 
 namespace headroom {
 
-void BatchPort::next_batch(int64_t trip, std::span<int32_t> ids, std::span<int32_t> labels, int64_t batch, int64_t seq) {
+void BatchPort::next_batch(int64_t trip, std::span<int32_t> ids, std::span<int32_t> labels, int64_t batch,
+                           int64_t seq) {
   HR_CHECK(reader_ && seq == reader_->seq_length(), "no batch of length {} is current", seq);
   reader_->fill(trip * batch, batch, ids, labels);
 }
 
-EvaluationResult evaluate_cache(Executor& executor, BatchPort& port, const TokenCache& cache, int64_t seq_length, int64_t micro_batch, int64_t batch_rows,
-                                int64_t max_batches) {
+EvaluationResult evaluate_cache(Executor& executor, BatchPort& port, const TokenCache& cache, int64_t seq_length,
+                                int64_t micro_batch, int64_t batch_rows, int64_t max_batches) {
   BatchReader reader(cache, SampleOrder(cache.sequences(), 0, false), seq_length, batch_rows);
   port.set_reader(&reader);
   double sum = 0;

@@ -7,7 +7,7 @@
 namespace headroom {
 
 struct EvaluationResult {
-  double loss = 0;       // mean over targets
+  double loss = 0;  // mean over targets
   int64_t targets = 0;
 };
 
@@ -23,7 +23,7 @@ class BatchPort final : public HostPort {
 
 // Runs over the cache in batches of `batch_rows` sequences (at most `max_batches`; 0 = all), micro-batches of
 // `micro_batch`. `stop` is asked between batches. No heap call per batch.
-EvaluationResult evaluate_cache(Executor& executor, BatchPort& port, const TokenCache& cache, int64_t seq_length, int64_t micro_batch, int64_t batch_rows,
-                                int64_t max_batches);
+EvaluationResult evaluate_cache(Executor& executor, BatchPort& port, const TokenCache& cache, int64_t seq_length,
+                                int64_t micro_batch, int64_t batch_rows, int64_t max_batches);
 
 }  // namespace headroom

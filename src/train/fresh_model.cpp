@@ -29,7 +29,8 @@ float normal_at(uint64_t key, uint64_t index) {
   return static_cast<float>(std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v));
 }
 
-void write_weight(SafetensorsWriter& writer, const WeightInfo& weight, const ModelSpec& spec, uint64_t seed, bool narrow) {
+void write_weight(SafetensorsWriter& writer, const WeightInfo& weight, const ModelSpec& spec, uint64_t seed,
+                  bool narrow) {
   int64_t count = 1;
   for (int64_t dim : weight.shape) count *= dim;
   const uint64_t key = mix64(seed) ^ hash_text(weight.name);
@@ -39,10 +40,14 @@ void write_weight(SafetensorsWriter& writer, const WeightInfo& weight, const Mod
     const size_t size = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(kChunk), count - at));
     for (size_t i = 0; i < size; ++i) {
       const uint64_t index = static_cast<uint64_t>(at) + i;
-      values[i] = weight.init == WeightInit::ones ? 1.0f : weight.init == WeightInit::zeros ? 0.0f : static_cast<float>(spec.initializer_range) * normal_at(key, index);
+      values[i] = weight.init == WeightInit::ones ? 1.0f
+                  : weight.init == WeightInit::zeros
+                      ? 0.0f
+                      : static_cast<float>(spec.initializer_range) * normal_at(key, index);
       if (narrow) narrowed[i] = bfloat16(values[i]);
     }
-    const std::byte* bytes = narrow ? reinterpret_cast<const std::byte*>(narrowed.data()) : reinterpret_cast<const std::byte*>(values.data());
+    const std::byte* bytes = narrow ? reinterpret_cast<const std::byte*>(narrowed.data())
+                                    : reinterpret_cast<const std::byte*>(values.data());
     writer.write(weight.name, {bytes, size * (narrow ? 2 : 4)});
   }
 }
@@ -52,7 +57,10 @@ void write_tokenizer(const FreshModelOptions& options, const ModelSpec& spec, co
   const bool bytes = options.tokenizer == "bytes";
   const Tokenizer tokenizer = bytes ? Tokenizer::bytes() : Tokenizer::load(options.tokenizer);
   if (tokenizer.vocab_size() > spec.vocab)
-    throw Error(ErrorKind::usage, fmt::format("the tokenizer has {} ids, the model's vocab_size is {}", tokenizer.vocab_size(), spec.vocab), "raise vocab_size in config.json, or choose another tokenizer");
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("the tokenizer has {} ids, the model's vocab_size is {}", tokenizer.vocab_size(), spec.vocab),
+        "raise vocab_size in config.json, or choose another tokenizer");
   if (!bytes) {
     copy_file_durably(options.tokenizer, directory / "tokenizer.json");
     const fs::path beside = fs::path(options.tokenizer).parent_path() / "tokenizer_config.json";
@@ -60,7 +68,9 @@ void write_tokenizer(const FreshModelOptions& options, const ModelSpec& spec, co
     return;
   }
   write_text_durably(directory / "tokenizer.json", bytes_tokenizer_json());
-  write_text_durably(directory / "tokenizer_config.json", "{\n \"tokenizer_class\": \"PreTrainedTokenizerFast\",\n \"bos_token\": \"<s>\",\n \"eos_token\": \"</s>\"\n}\n");
+  write_text_durably(
+      directory / "tokenizer_config.json",
+      "{\n \"tokenizer_class\": \"PreTrainedTokenizerFast\",\n \"bos_token\": \"<s>\",\n \"eos_token\": \"</s>\"\n}\n");
 }
 
 }  // namespace
@@ -68,7 +78,8 @@ void write_tokenizer(const FreshModelOptions& options, const ModelSpec& spec, co
 void write_fresh_model(const FreshModelOptions& options) {
   const ModelFiles model = open_model(options.config);
   if (fs::exists(options.output_dir) && !fs::is_empty(options.output_dir))
-    throw Error(ErrorKind::usage, fmt::format("{} is not empty", options.output_dir.string()), "give a fresh --output-dir");
+    throw Error(ErrorKind::usage, fmt::format("{} is not empty", options.output_dir.string()),
+                "give a fresh --output-dir");
   refuse_quantized(model, "make");
   AtomicDirectory directory(options.output_dir);
   write_tokenizer(options, model.spec, directory.path());
@@ -78,7 +89,8 @@ void write_fresh_model(const FreshModelOptions& options) {
   const bool narrow = options.dtype == "bfloat16";
   SafetensorsWriter writer(directory.path() / "model.safetensors");
   const std::vector<WeightInfo> weights = model_weights(model.spec);
-  for (const WeightInfo& weight : weights) writer.declare(weight.name, narrow ? StoredType::bf16 : StoredType::f32, weight.shape);
+  for (const WeightInfo& weight : weights)
+    writer.declare(weight.name, narrow ? StoredType::bf16 : StoredType::f32, weight.shape);
   for (const WeightInfo& weight : weights) write_weight(writer, weight, model.spec, options.seed, narrow);
   writer.finish();
   directory.commit();

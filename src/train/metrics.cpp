@@ -13,8 +13,11 @@
 
 namespace headroom {
 
-Metrics::Metrics(const std::filesystem::path& path) : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
-  if (descriptor_ < 0) throw Error(ErrorKind::run, fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)), "check --output-dir");
+Metrics::Metrics(const std::filesystem::path& path)
+    : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
+  if (descriptor_ < 0)
+    throw Error(ErrorKind::run, fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)),
+                "check --output-dir");
 }
 
 Metrics::~Metrics() {
@@ -23,26 +26,34 @@ Metrics::~Metrics() {
 
 void Metrics::write(size_t bytes) {
   if (::write(descriptor_, line_.data(), bytes) != static_cast<ssize_t>(bytes))
-    throw Error(ErrorKind::run, fmt::format("cannot write metrics.jsonl: {}", std::strerror(errno)), "free disk space, then resume from the last checkpoint");
+    throw Error(ErrorKind::run, fmt::format("cannot write metrics.jsonl: {}", std::strerror(errno)),
+                "free disk space, then resume from the last checkpoint");
 }
 
 void Metrics::step(const StepReport& r) {
-  const auto end = fmt::format_to_n(line_.data(), line_.size(), "{{\"step\": {}, \"loss\": {}, \"grad_norm\": {}, \"learning_rate\": {}, \"tokens\": {}, \"seconds\": {:.6f}, \"tokens_per_second\": {:.2f}}}\n",
-                                    r.step, std::isfinite(r.loss) ? r.loss : 0, std::isfinite(r.grad_norm) ? r.grad_norm : 0, r.learning_rate, r.tokens, r.seconds,
+  const auto end = fmt::format_to_n(line_.data(), line_.size(),
+                                    "{{\"step\": {}, \"loss\": {}, \"grad_norm\": {}, \"learning_rate\": {}, "
+                                    "\"tokens\": {}, \"seconds\": {:.6f}, \"tokens_per_second\": {:.2f}}}\n",
+                                    r.step, std::isfinite(r.loss) ? r.loss : 0,
+                                    std::isfinite(r.grad_norm) ? r.grad_norm : 0, r.learning_rate, r.tokens, r.seconds,
                                     r.seconds > 0 ? static_cast<double>(r.tokens) / r.seconds : 0);
   write(std::min(end.size, line_.size()));
 }
 
 void Metrics::evaluation(int64_t step, double loss) {
-  const auto end = fmt::format_to_n(line_.data(), line_.size(), "{{\"step\": {}, \"eval_loss\": {}, \"eval_perplexity\": {}}}\n", step, loss, std::exp(loss));
+  const auto end =
+      fmt::format_to_n(line_.data(), line_.size(), "{{\"step\": {}, \"eval_loss\": {}, \"eval_perplexity\": {}}}\n",
+                       step, loss, std::exp(loss));
   write(std::min(end.size, line_.size()));
 }
 
 void Metrics::sync() { ::fdatasync(descriptor_); }
 
 void write_run_json(const std::filesystem::path& path, const RunSummary& s) {
-  write_text_durably(path, fmt::format("{{\"arena_planned_bytes\": {}, \"arena_measured_bytes\": {}, \"process_peak_rss_bytes\": {}, \"budget_bytes\": {}}}\n", s.arena_planned_bytes,
-                                       s.arena_measured_bytes, s.process_peak_rss_bytes, s.budget_bytes));
+  write_text_durably(
+      path, fmt::format("{{\"arena_planned_bytes\": {}, \"arena_measured_bytes\": {}, \"process_peak_rss_bytes\": {}, "
+                        "\"budget_bytes\": {}}}\n",
+                        s.arena_planned_bytes, s.arena_measured_bytes, s.process_peak_rss_bytes, s.budget_bytes));
 }
 
 }  // namespace headroom

@@ -13,16 +13,19 @@ namespace {
 }
 
 void at_least(std::string_view option, int64_t value, int64_t least) {
-  if (value < least || value > (int64_t{1} << 40)) refuse(option, std::to_string(value), fmt::format("a whole number of at least {}", least));
+  if (value < least || value > (int64_t{1} << 40))
+    refuse(option, std::to_string(value), fmt::format("a whole number of at least {}", least));
 }
 
 void real_in(std::string_view option, double value, double least, double most) {
-  if (!(value >= least && value <= most)) refuse(option, fmt::format("{}", value), fmt::format("a number from {} to {}", least, most));
+  if (!(value >= least && value <= most))
+    refuse(option, fmt::format("{}", value), fmt::format("a number from {} to {}", least, most));
 }
 
 void one_of(std::string_view option, const std::string& value, std::initializer_list<std::string_view> words) {
   if (std::find(words.begin(), words.end(), value) == words.end())
-    throw Error(ErrorKind::usage, fmt::format("--{} '{}' is not known", option, value), fmt::format("one of {}", fmt::join(words, ", ")));
+    throw Error(ErrorKind::usage, fmt::format("--{} '{}' is not known", option, value),
+                fmt::format("one of {}", fmt::join(words, ", ")));
 }
 
 }  // namespace
@@ -56,10 +59,12 @@ void check_options(const TrainOptions& o) {
   one_of("optim", o.optim, {"adamw"});
   if (o.precision != "32-true" && o.precision != "bf16-mixed") {
     one_of("precision", o.precision, {"32-true", "bf16-mixed", "bf16-true", "16-mixed", "16-true"});
-    throw Error(ErrorKind::usage, fmt::format("--precision {} is not built in this version", o.precision), "use 32-true or bf16-mixed");
+    throw Error(ErrorKind::usage, fmt::format("--precision {} is not built in this version", o.precision),
+                "use 32-true or bf16-mixed");
   }
   if (o.on_nan == "skip" && o.max_grad_norm == 0)
-    throw Error(ErrorKind::usage, "--on-nan skip needs the global gradient norm before the update", "give --max-grad-norm above 0");
+    throw Error(ErrorKind::usage, "--on-nan skip needs the global gradient norm before the update",
+                "give --max-grad-norm above 0");
 }
 
 }  // namespace headroom

@@ -20,7 +20,8 @@ constexpr int64_t kThreadBytes = kMiB / 2;
 
 bool looks_like_hub_id(const std::string& text) {
   const size_t slash = text.find('/');
-  return slash != std::string::npos && slash > 0 && text.find('/', slash + 1) == std::string::npos && text[0] != '.' && text.find(".json") == std::string::npos;
+  return slash != std::string::npos && slash > 0 && text.find('/', slash + 1) == std::string::npos && text[0] != '.' &&
+         text.find(".json") == std::string::npos;
 }
 
 // The smallest limit of the memory cgroups this process is in, v1 or v2; INT64_MAX when there is none.
@@ -60,7 +61,8 @@ ModelFiles open_model(const std::filesystem::path& model) {
   if (!std::filesystem::exists(model, status)) {
     const bool hub = looks_like_hub_id(model.string());
     throw Error(ErrorKind::usage, fmt::format("there is no model at '{}'", model.string()),
-                hub ? "this looks like a Hub id: download the repository first and give its directory" : "give a model directory (config.json, *.safetensors) or a config.json");
+                hub ? "this looks like a Hub id: download the repository first and give its directory"
+                    : "give a model directory (config.json, *.safetensors) or a config.json");
   }
   ModelFiles files;
   if (std::filesystem::is_directory(model, status)) files.directory = model;
@@ -71,7 +73,9 @@ ModelFiles open_model(const std::filesystem::path& model) {
 
 void refuse_quantized(const ModelFiles& model, std::string_view purpose) {
   if (model.spec.quantization.empty()) return;
-  throw Error(ErrorKind::usage, fmt::format("{} is quantised with {}: this version cannot {} it", model.config.source.string(), model.spec.quantization, purpose),
+  throw Error(ErrorKind::usage,
+              fmt::format("{} is quantised with {}: this version cannot {} it", model.config.source.string(),
+                          model.spec.quantization, purpose),
               "use the checkpoint in F32, F16 or BF16");
 }
 
@@ -85,13 +89,16 @@ ProcessBytes process_parts(const ModelFiles& model, const DeviceFacts& facts, bo
   return process;
 }
 
-DeviceFacts device_facts(const std::string& device, int threads, Profile& profile, const std::string& requested_profile) {
+DeviceFacts device_facts(const std::string& device, int threads, Profile& profile,
+                         const std::string& requested_profile) {
   const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const DeviceFacts cpu = cpu_facts(threads > 0 ? threads : machine);
   profile = choose_profile(requested_profile, cpu.isa >= 512);
   if (device == "cpu") {
     if (profile.facts.device != "cpu")
-      throw Error(ErrorKind::usage, fmt::format("profile {} describes a {} device, not the cpu", profile.name, profile.facts.device), "add --device null to plan for it");
+      throw Error(ErrorKind::usage,
+                  fmt::format("profile {} describes a {} device, not the cpu", profile.name, profile.facts.device),
+                  "add --device null to plan for it");
     return cpu;
   }
   if (device == "null") {
@@ -99,13 +106,17 @@ DeviceFacts device_facts(const std::string& device, int threads, Profile& profil
     if (facts.device == "cpu") facts = cpu;
     return facts;
   }
-  throw Error(ErrorKind::usage, fmt::format("--device {} is not built in this version", device), "use cpu, or null to plan and check without arithmetic");
+  throw Error(ErrorKind::usage, fmt::format("--device {} is not built in this version", device),
+              "use cpu, or null to plan and check without arithmetic");
 }
 
 int64_t sequence_length(const TrainOptions& options, const ModelSpec& spec) {
-  const int64_t length = options.max_seq_length > 0 ? options.max_seq_length : std::min<int64_t>(spec.max_positions, 512);
+  const int64_t length =
+      options.max_seq_length > 0 ? options.max_seq_length : std::min<int64_t>(spec.max_positions, 512);
   if (length > spec.max_positions)
-    throw Error(ErrorKind::usage, fmt::format("--max-seq-length {} is above the model's {} positions", length, spec.max_positions), "give a shorter length");
+    throw Error(ErrorKind::usage,
+                fmt::format("--max-seq-length {} is above the model's {} positions", length, spec.max_positions),
+                "give a shorter length");
   return length;
 }
 
@@ -138,7 +149,8 @@ void refuse_above_machine(int64_t budget) {
   const int64_t available = available_memory();
   if (budget / kPage <= available / kPage) return;
   throw Error(ErrorKind::does_not_fit,
-              fmt::format("--memory {} bytes ({}) is above the {} bytes ({}) that this machine or container can give", budget, format_bytes(budget), available, format_bytes(available)),
+              fmt::format("--memory {} bytes ({}) is above the {} bytes ({}) that this machine or container can give",
+                          budget, format_bytes(budget), available, format_bytes(available)),
               "give a smaller budget, or --force");
 }
 

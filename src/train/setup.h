@@ -29,7 +29,8 @@ void refuse_quantized(const ModelFiles& model, std::string_view purpose);
 ProcessBytes process_parts(const ModelFiles& model, const DeviceFacts& facts, bool tokenizer_stays);
 
 // Least this of the machine's threads and `requested` (0 = all); the device facts and profile for the options.
-DeviceFacts device_facts(const std::string& device, int threads, Profile& profile, const std::string& requested_profile);
+DeviceFacts device_facts(const std::string& device, int threads, Profile& profile,
+                         const std::string& requested_profile);
 
 // The request of a training run. Throws Error(usage | format).
 PlanRequest training_request(const TrainOptions& options, const ModelFiles& model);

@@ -39,6 +39,7 @@ class Run {
     if (model_.directory.empty()) throw Error(ErrorKind::usage, fmt::format("{} is a bare config.json: there are no weights to train", options_.model.string()), "make a fresh model with `headroom init`");
     check_weights(model_.spec, SafetensorsSet::open(model_.directory));
     find_resume_point();
+    check_output();
     make_plan();
     if (!result_.plan.feasible) return std::move(result_);
     if (!options_.force && options_.device == "cpu") refuse_above_machine(options_.memory);
@@ -60,6 +61,9 @@ class Run {
     if (options_.resume_from_checkpoint.empty()) return;
     if (options_.resume_from_checkpoint == "true") {
       const auto newest = newest_checkpoint(options_.output_dir);
+      // A run that ended before its first checkpoint begins anew.
+      restarts_ = !newest && fs::exists(options_.output_dir / "metrics.jsonl") && !fs::exists(options_.output_dir / "model.safetensors");
+      if (restarts_) return note(fmt::format("{} holds no complete checkpoint yet: starting from step 0", options_.output_dir.string()));
       if (!newest) throw Error(ErrorKind::usage, fmt::format("{} holds no complete checkpoint", options_.output_dir.string()), "start without --resume-from-checkpoint");
       resume_ = *newest;
     } else {
@@ -89,11 +93,17 @@ class Run {
     if (events_.planned) events_.planned(result_.plan);
   }
 
+  void check_output() const {
+    const fs::path& out = options_.output_dir;
+    std::error_code status;
+    if (fs::exists(out, status) && !fs::is_directory(out, status)) throw Error(ErrorKind::usage, fmt::format("--output-dir {} is not a directory", out.string()), "give a fresh --output-dir");
+    if (resume_.empty() && !restarts_ && (fs::exists(out / "metrics.jsonl", status) || fs::exists(out / "model.safetensors", status) || newest_checkpoint(out)))
+      throw Error(ErrorKind::usage, fmt::format("{} holds another run", out.string()), "give a fresh --output-dir, or --resume-from-checkpoint true");
+  }
+
   void open_output() {
     const fs::path& out = options_.output_dir;
     std::error_code status;
-    if (resume_.empty() && (fs::exists(out / "metrics.jsonl", status) || fs::exists(out / "model.safetensors", status) || newest_checkpoint(out)))
-      throw Error(ErrorKind::usage, fmt::format("{} holds another run", out.string()), "give a fresh --output-dir, or --resume-from-checkpoint true");
     created_output_ = !fs::exists(out, status);
     fs::create_directories(out, status);
     if (status) throw Error(ErrorKind::run, fmt::format("cannot create {}: {}", out.string(), status.message()), "check --output-dir");
@@ -155,6 +165,7 @@ class Run {
       if (state_.data_key != cache_->key()) note("changed since the checkpoint: the data files or the tokenizer");
       cut_metrics(options_.output_dir / "metrics.jsonl", state_.step);
     }
+    if (restarts_) cut_metrics(options_.output_dir / "metrics.jsonl", 0);
     write_text_durably(options_.output_dir / "plan.json", plan_json(result_.plan));
     state_.seed = options_.seed;
     state_.micro_batch = result_.plan.choices.micro_batch;
@@ -257,6 +268,7 @@ class Run {
   RunState state_;
   fs::path resume_;
   bool created_output_ = false;
+  bool restarts_ = false;
   std::optional<TokenCache> cache_, eval_cache_;
   std::unique_ptr<Device> device_;
   BatchPort port_;

@@ -33,12 +33,12 @@ struct TrainEvents {
 
 // Set by signal handlers, read between steps.
 struct RunControl {
-  std::atomic<int> stop_signal{0};  // SIGINT or SIGTERM: save and end
+  std::atomic<int> stop_signal{0};    // SIGINT or SIGTERM: save and end
   std::atomic<bool> save_now{false};  // SIGUSR1
 };
 
 struct TrainResult {
-  Plan plan;         // infeasible: nothing was written
+  Plan plan;  // infeasible: nothing was written
   int64_t steps = 0;
   int stopped_by = 0;  // the signal, or 0
 };

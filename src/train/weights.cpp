@@ -13,8 +13,10 @@ namespace headroom {
 namespace {
 
 float half_to_float(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16, exponent = (half >> 10) & 0x1fu, fraction = half & 0x3ffu;
-  if (exponent == 0) return std::bit_cast<float>(sign) + (sign ? -1.0f : 1.0f) * static_cast<float>(fraction) * 0x1p-24f;
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16, exponent = (half >> 10) & 0x1fu,
+                 fraction = half & 0x3ffu;
+  if (exponent == 0)
+    return std::bit_cast<float>(sign) + (sign ? -1.0f : 1.0f) * static_cast<float>(fraction) * 0x1p-24f;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (fraction << 13));
   return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (fraction << 13));
 }
@@ -42,7 +44,8 @@ std::string stored_name(const ModelSpec& spec, const SafetensorsSet& files, cons
 
 bool is_ignored(const ModelSpec& spec, const std::string& name) {
   if (spec.tied && name == "lm_head.weight") return true;
-  return std::any_of(spec.ignored_suffixes.begin(), spec.ignored_suffixes.end(), [&](const std::string& suffix) { return name.ends_with(suffix); });
+  return std::any_of(spec.ignored_suffixes.begin(), spec.ignored_suffixes.end(),
+                     [&](const std::string& suffix) { return name.ends_with(suffix); });
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
@@ -56,19 +59,26 @@ void check_weights(const ModelSpec& spec, const SafetensorsSet& files) {
   for (const WeightInfo& weight : model_weights(spec)) {
     const std::string name = stored_name(spec, files, weight.name);
     if (name.empty())
-      throw Error(ErrorKind::format, fmt::format("{}: tensor '{}' is missing", files.directory().string(), weight.name), "re-download the checkpoint, or mend config.json: it asks for this tensor");
+      throw Error(ErrorKind::format, fmt::format("{}: tensor '{}' is missing", files.directory().string(), weight.name),
+                  "re-download the checkpoint, or mend config.json: it asks for this tensor");
     const StoredTensor& tensor = *files.find(name);
     if (tensor.shape != weight.shape)
-      throw Error(ErrorKind::format, fmt::format("{}: tensor '{}' has shape {}, config.json asks for {}", files.directory().string(), name, shape_text(tensor.shape), shape_text(weight.shape)),
+      throw Error(ErrorKind::format,
+                  fmt::format("{}: tensor '{}' has shape {}, config.json asks for {}", files.directory().string(), name,
+                              shape_text(tensor.shape), shape_text(weight.shape)),
                   "the checkpoint and its config.json do not belong together");
     if (tensor.type != StoredType::f32 && tensor.type != StoredType::f16 && tensor.type != StoredType::bf16)
-      throw Error(ErrorKind::format, fmt::format("{}: tensor '{}' is {}, not F32, F16 or BF16", files.directory().string(), name, stored_type_name(tensor.type)),
+      throw Error(ErrorKind::format,
+                  fmt::format("{}: tensor '{}' is {}, not F32, F16 or BF16", files.directory().string(), name,
+                              stored_type_name(tensor.type)),
                   "convert the checkpoint to one of these (a quantised one cannot be trained)");
     known.insert(name);
   }
   for (const auto& [name, tensor] : files.tensors())
     if (!known.contains(name) && !is_ignored(spec, name))
-      throw Error(ErrorKind::format, fmt::format("{}: tensor '{}' {} belongs to no part of a {} model", files.directory().string(), name, shape_text(tensor.shape), spec.family),
+      throw Error(ErrorKind::format,
+                  fmt::format("{}: tensor '{}' {} belongs to no part of a {} model", files.directory().string(), name,
+                              shape_text(tensor.shape), spec.family),
                   "the checkpoint and its config.json do not belong together");
 }
 
@@ -89,7 +99,8 @@ void load_tensor(Executor& executor, const std::string& name, const SafetensorsS
 
 void load_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files) {
   for (const PersistentTensor& tensor : executor.plan().tensors)
-    if (tensor.role == Role::parameter && !is_copy(tensor.name)) load_tensor(executor, tensor.name, files, stored_name(spec, files, tensor.name));
+    if (tensor.role == Role::parameter && !is_copy(tensor.name))
+      load_tensor(executor, tensor.name, files, stored_name(spec, files, tensor.name));
   executor.run("load", {});
 }
 

@@ -21,7 +21,8 @@ void check_weights(const ModelSpec& spec, const SafetensorsSet& files);
 void load_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files);
 
 // Fills the arena's tensor `name` (f32) from a stored tensor of the same element count.
-void load_tensor(Executor& executor, const std::string& name, const SafetensorsSet& files, const std::string& stored_name);
+void load_tensor(Executor& executor, const std::string& name, const SafetensorsSet& files,
+                 const std::string& stored_name);
 
 // Writes the plan's tensors of a role ("#bf16" copies left out) to a safetensors file; `stored` f32 or bf16.
 void save_tensors(Executor& executor, Role role, StoredType stored, const std::filesystem::path& path);

@@ -32,9 +32,12 @@ class CpuDevice final : public Device {
   std::byte* reserve_arena(int64_t bytes) override {
     HR_CHECK(!arena_, "the arena is reserved twice");
     mapped_ = align_up(std::max<int64_t>(bytes, 1), 4096);
-    void* memory = ::mmap(nullptr, static_cast<size_t>(mapped_), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    void* memory = ::mmap(nullptr, static_cast<size_t>(mapped_), PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (memory == MAP_FAILED)
-      throw Error(ErrorKind::run, fmt::format("cannot reserve an arena of {}: {}", format_bytes(bytes), std::strerror(errno)), "free memory, or give a smaller --memory");
+      throw Error(ErrorKind::run,
+                  fmt::format("cannot reserve an arena of {}: {}", format_bytes(bytes), std::strerror(errno)),
+                  "free memory, or give a smaller --memory");
     arena_ = static_cast<std::byte*>(memory);
     return arena_;
   }
@@ -46,7 +49,9 @@ class CpuDevice final : public Device {
   void launch(const DeviceKernel& kernel, const KernelCall& call, StreamId) override {
     static_cast<const PreparedCpuKernel&>(kernel).kernel().run(call);
   }
-  void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId) override { std::memmove(to, from, static_cast<size_t>(bytes)); }
+  void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId) override {
+    std::memmove(to, from, static_cast<size_t>(bytes));
+  }
 
   StreamId create_stream() override { return ++streams_; }
   EventId record(StreamId) override { return ++events_; }

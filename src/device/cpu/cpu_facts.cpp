@@ -29,7 +29,9 @@ int isa_limit() {
 int detect_isa() {
   constexpr int kEdx = 3, kEax = 0;
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return 0;
-  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq")) return 2;
+  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+      !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
+    return 2;
   if (!feature(7, 1, kEax, 5)) return 512;
   const bool amx = feature(7, 0, kEdx, 22) && feature(7, 0, kEdx, 24);
   return amx ? 514 : 513;

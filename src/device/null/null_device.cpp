@@ -30,7 +30,8 @@ class NullDevice final : public Device {
   void launch(const DeviceKernel& kernel, const KernelCall& call, StreamId) override {
     const std::string& op = static_cast<const NullKernel&>(kernel).op;
     for (const TensorView& input : call.inputs) check_intact(op, offset_of(input.data), bytes_of(input));
-    if (!call.scratch.empty()) overwrite(op, offset_of(call.scratch.data()), static_cast<int64_t>(call.scratch.size()), false);
+    if (!call.scratch.empty())
+      overwrite(op, offset_of(call.scratch.data()), static_cast<int64_t>(call.scratch.size()), false);
     for (const TensorView& output : call.outputs) overwrite(op, offset_of(output.data), bytes_of(output), true);
   }
   void copy(std::byte*, const std::byte*, int64_t, StreamId) override {}
@@ -50,7 +51,8 @@ class NullDevice final : public Device {
   static int64_t bytes_of(const TensorView& view) { return view.count() * dtype_bytes(view.dtype); }
 
   void check_bounds(const std::string& op, int64_t offset, int64_t bytes) const {
-    HR_CHECK(offset >= 0 && bytes >= 0 && offset + bytes <= arena_bytes_, "{} accesses [{}, {}) of an arena of {} bytes", op, offset, offset + bytes, arena_bytes_);
+    HR_CHECK(offset >= 0 && bytes >= 0 && offset + bytes <= arena_bytes_,
+             "{} accesses [{}, {}) of an arena of {} bytes", op, offset, offset + bytes, arena_bytes_);
   }
 
   // An input must lie inside one value that nothing has written over. Bytes never written hold what the host put there.
@@ -61,7 +63,8 @@ class NullDevice final : public Device {
     for (; at != written_.end() && at->first < offset + bytes; ++at) {
       if (at->second.end <= offset) continue;
       HR_CHECK(at->second.holds_value && at->first <= offset && at->second.end >= offset + bytes,
-               "{} reads [{}, {}), but [{}, {}) was written over it since", op, offset, offset + bytes, at->first, at->second.end);
+               "{} reads [{}, {}), but [{}, {}) was written over it since", op, offset, offset + bytes, at->first,
+               at->second.end);
     }
   }
 

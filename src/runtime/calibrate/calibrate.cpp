@@ -20,13 +20,15 @@ struct Shape {
   int64_t rows, outs, ins;
 };
 // Layers of small and middling models, and squares to interpolate between.
-constexpr Shape kShapes[] = {{64, 256, 256},   {256, 256, 256},    {1024, 256, 256},  {256, 192, 576},    {512, 576, 576},   {2048, 576, 576},
-                             {512, 1536, 576}, {2048, 1536, 576},  {512, 576, 1536},  {2048, 576, 1536}, {128, 1024, 1024}, {1024, 1024, 1024},
+constexpr Shape kShapes[] = {{64, 256, 256},    {256, 256, 256},   {1024, 256, 256},  {256, 192, 576},
+                             {512, 576, 576},   {2048, 576, 576},  {512, 1536, 576},  {2048, 1536, 576},
+                             {512, 576, 1536},  {2048, 576, 1536}, {128, 1024, 1024}, {1024, 1024, 1024},
                              {512, 2048, 2048}, {256, 8192, 576}};
 
 class Calibration {
  public:
-  Calibration(Device& device, const DeviceFacts& facts) : device_(device), facts_(facts), base_(device.reserve_arena(kBufferBytes)) {
+  Calibration(Device& device, const DeviceFacts& facts)
+      : device_(device), facts_(facts), base_(device.reserve_arena(kBufferBytes)) {
     std::memset(base_, 0, static_cast<size_t>(kBufferBytes));
     // Small normal numbers in either dtype: subnormals would be slow, zeros unfairly fast.
     uint32_t state = 12345;
@@ -37,7 +39,8 @@ class Calibration {
   }
 
   // Seconds of one call: the median of several, after one to warm up.
-  double seconds(std::string_view op_name, const Attrs& attrs, std::vector<ConcreteType> inputs, bool token_ids = false) {
+  double seconds(std::string_view op_name, const Attrs& attrs, std::vector<ConcreteType> inputs,
+                 bool token_ids = false) {
     const Op& op = find_op(op_name);
     KernelSpec spec{op.name(), attrs, std::move(inputs), {}, 0};
     std::vector<Type> types;
@@ -98,9 +101,12 @@ class Calibration {
 };
 
 void measure_product(Calibration& c, Profile& profile, const Shape& s, DType dtype) {
-  const ConcreteType x{dtype, {1, s.rows, s.ins}}, w{dtype, {s.outs, s.ins}}, dy{dtype, {1, s.rows, s.outs}}, acc{DType::f32, {s.outs, s.ins}};
+  const ConcreteType x{dtype, {1, s.rows, s.ins}}, w{dtype, {s.outs, s.ins}}, dy{dtype, {1, s.rows, s.outs}},
+      acc{DType::f32, {s.outs, s.ins}};
   const double flops = 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.outs) * static_cast<double>(s.ins);
-  const auto add = [&](const char* op, double seconds) { profile.products.push_back({op, dtype, s.rows, s.outs, s.ins, flops / seconds}); };
+  const auto add = [&](const char* op, double seconds) {
+    profile.products.push_back({op, dtype, s.rows, s.outs, s.ins, flops / seconds});
+  };
   add("linear", c.seconds("linear", {{"layout", "out_in"}, {"bias", int64_t{0}}, {"residual", int64_t{0}}}, {x, w}));
   add("linear_dx", c.seconds("linear_dx", {{"layout", "out_in"}, {"addend", int64_t{0}}}, {dy, w}));
   add("linear_dw", c.seconds("linear_dw", {{"layout", "out_in"}, {"accumulate", "always"}}, {x, dy, acc}));
@@ -109,7 +115,8 @@ void measure_product(Calibration& c, Profile& profile, const Shape& s, DType dty
 void measure_attention(Calibration& c, Profile& profile, DType dtype) {
   const int64_t batch = 1, seq = 512, heads = 8, kv = 4, dim = 64;
   const Attrs attrs{{"heads", heads}, {"kv_heads", kv}};
-  const ConcreteType q{dtype, {batch, seq, heads * dim}}, k{dtype, {batch, seq, kv * dim}}, lse{DType::f32, {batch, heads, seq}};
+  const ConcreteType q{dtype, {batch, seq, heads * dim}}, k{dtype, {batch, seq, kv * dim}},
+      lse{DType::f32, {batch, heads, seq}};
   const double forward_seconds = c.seconds("attention", attrs, {q, k, k});
   const double forward = c.work().flops / forward_seconds;
   const double backward_seconds = c.seconds("attention_grad", attrs, {q, k, k, q, lse, q});
@@ -128,8 +135,11 @@ void measure_streams(Calibration& c, Profile& profile) {
   seconds = c.seconds("adamw", {{"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8}, {"decay", int64_t{1}}},
                       {weight, weight, weight, weight, {DType::f32, {16}}, {DType::f32, {1}}});
   profile.optimizer_bytes_per_second = c.work().bytes / seconds;
-  const ConcreteType x{DType::f32, {1, 256, 16}}, w{DType::f32, {16384, 16}}, labels{DType::i32, {1, 256}}, acc{DType::f64, {2}};
-  seconds = c.seconds("linear_cross_entropy", {{"layout", "out_in"}, {"chunk", int64_t{256}}, {"accumulate", "carried"}}, {x, w, labels, acc}, true);
+  const ConcreteType x{DType::f32, {1, 256, 16}}, w{DType::f32, {16384, 16}}, labels{DType::i32, {1, 256}},
+      acc{DType::f64, {2}};
+  seconds =
+      c.seconds("linear_cross_entropy", {{"layout", "out_in"}, {"chunk", int64_t{256}}, {"accumulate", "carried"}},
+                {x, w, labels, acc}, true);
   profile.softmax_bytes_per_second = 4.0 * 256 * 16384 / seconds;
   seconds = c.seconds("cast", {{"dtype", "bf16"}}, {{DType::f32, {1, 2048, 2048}}});
   profile.copy_bytes_per_second = c.work().bytes / seconds;
@@ -138,7 +148,8 @@ void measure_streams(Calibration& c, Profile& profile) {
 
 }  // namespace
 
-Profile calibrate(Device& device, const DeviceFacts& facts, const std::string& name, const std::function<void(double)>& progress) {
+Profile calibrate(Device& device, const DeviceFacts& facts, const std::string& name,
+                  const std::function<void(double)>& progress) {
   Profile profile;
   profile.name = name;
   profile.facts = facts;

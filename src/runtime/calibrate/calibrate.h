@@ -9,8 +9,9 @@
 
 namespace headroom {
 
-// Runs kernels on `device` with buffers of at most 64 MiB in all, 30 s at most. `progress` gets the share done. The hash
-// of the result is that of its JSON text.
-Profile calibrate(Device& device, const DeviceFacts& facts, const std::string& name, const std::function<void(double)>& progress);
+// Runs kernels on `device` with buffers of at most 64 MiB in all, 30 s at most. `progress` gets the share done. The
+// hash of the result is that of its JSON text.
+Profile calibrate(Device& device, const DeviceFacts& facts, const std::string& name,
+                  const std::function<void(double)>& progress);
 
 }  // namespace headroom
