@@ -1,0 +1,65 @@
+// Ten steps of AdamW against torch.optim.AdamW, in fp32 and in bf16-mixed against torch.autocast. Tolerances:
+// README.md.
+#include <gtest/gtest.h>
+
+#include "training_run.h"
+
+namespace headroom::test {
+namespace {
+
+struct Curve {
+  GoldenCase golden = GoldenCase::open("llama_gqa_tied");
+  Json json = read_json(golden.folder / "curves.json");
+
+  TrainOptions options(const char* precision) const {
+    TrainOptions options = plain_options(golden);
+    options.learning_rate = json.at("learning_rate").get<double>();
+    options.weight_decay = json.at("weight_decay").get<double>();
+    options.adam_beta1 = json.at("adam_beta1").get<double>();
+    options.adam_beta2 = json.at("adam_beta2").get<double>();
+    options.adam_epsilon = json.at("adam_epsilon").get<double>();
+    options.max_grad_norm = json.at("max_grad_norm").get<double>();
+    options.precision = precision;
+    return options;
+  }
+};
+
+TEST(Curve, InFp32IsTorchs) {
+  const Curve curve;
+  TrainingRun run(curve.golden, curve.options("32-true"));
+  for (const Json& row : curve.json.at("fp32")) {
+    const StepOutcome outcome = run.step();
+    const double loss = row.at("loss").get<double>(), norm = row.at("grad_norm").get<double>();
+    EXPECT_NEAR(outcome.loss, loss, 1e-4 * loss) << "step " << row.at("step");
+    EXPECT_NEAR(outcome.gradient_norm, norm, 1e-3 * norm) << "step " << row.at("step");
+  }
+}
+
+TEST(Curve, InBf16MixedIsNearTorchsAutocast) {
+  const Curve curve;
+  TrainingRun run(curve.golden, curve.options("bf16-mixed"));
+  double worst = 0;
+  for (const Json& row : curve.json.at("bf16_autocast")) {
+    const StepOutcome outcome = run.step();
+    const double loss = row.at("loss").get<double>();
+    EXPECT_NEAR(outcome.loss, loss, 0.03) << "step " << row.at("step");
+    worst = std::max(worst, std::abs(outcome.loss - loss));
+  }
+  RecordProperty("worst_loss", fmt::format("{:.4f}", worst));
+}
+
+TEST(Curve, InBf16MixedIsBitwiseTheSameUnderRecomputation) {
+  const Curve curve;
+  TrainOptions options = curve.options("bf16-mixed");
+  TrainingRun plain(curve.golden, options);
+  options.techniques["recompute"] = "on";
+  TrainingRun recomputed(curve.golden, options);
+  for (int step = 0; step < 3; ++step) {
+    const StepOutcome expected = plain.step(), outcome = recomputed.step();
+    EXPECT_EQ(outcome.loss, expected.loss) << "step " << step;
+    EXPECT_EQ(outcome.gradients, expected.gradients) << "step " << step;
+  }
+}
+
+}  // namespace
+}  // namespace headroom::test

@@ -1,0 +1,93 @@
+// Logits of every position by token generation with a KV cache, against PyTorch's on the whole row.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/threads.h"
+#include "golden_case.h"
+#include "models/decoder.h"
+#include "planner/inference.h"
+#include "runtime/executor.h"
+#include "train/weights.h"
+
+namespace headroom::test {
+namespace {
+
+constexpr double kLogitsTolerance = 5e-6;  // relative L2 distance, per position
+constexpr int64_t kChunk = 16;
+
+class GoldenLogits : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    golden_ = GoldenCase::open(GetParam());
+    const SafetensorsFile file = SafetensorsFile::open(golden_.folder / "expected_logits.safetensors");
+    expected_ = read_floats(file, "logits");
+    vocab_ = static_cast<size_t>(golden_.model.spec.vocab);
+    make_executor();
+  }
+
+  void make_executor() {
+    PlanRequest request;
+    request.facts = device_facts("cpu", 1, request.profile, "cpu-avx2");
+    set_threads(request.facts.threads);
+    request.budget_bytes = int64_t{1} << 30;
+    const std::vector<int64_t> chunks{kChunk};
+    plan_ = plan_generation(request, chunks, [&](int64_t chunk) {
+      return build_generation(golden_.model.spec, golden_.row_length(), chunk, DType::f32);
+    });
+    device_ = make_cpu_device(plan_.facts);
+    executor_ = std::make_unique<Executor>(plan_, *device_, nullptr);
+    load_weights(*executor_, golden_.model.spec, SafetensorsSet::open(golden_.model.directory));
+  }
+
+  // Feeds `count` tokens of a row that continue the cache and compares the logits of the last one.
+  void expect_logits(const char* program, const char* ids_name, size_t row, int64_t offset, int64_t count) {
+    const TensorView ids = executor_->tensor(ids_name);
+    std::fill_n(ids.as<int32_t>(), ids.count(), 0);
+    std::copy_n(golden_.ids[row].begin() + offset, count, ids.as<int32_t>());
+    *executor_->tensor("offset").as<int32_t>() = static_cast<int32_t>(offset);
+    *executor_->tensor("last").as<int32_t>() = static_cast<int32_t>(count) - 1;
+    executor_->run(program, {});
+    const TensorView logits = executor_->result(program, 0);
+    ASSERT_EQ(static_cast<size_t>(logits.count()), vocab_);
+    const auto position = static_cast<size_t>(offset + count - 1);
+    const auto begin = expected_.begin() + static_cast<std::ptrdiff_t>(
+                                               (row * static_cast<size_t>(golden_.row_length()) + position) * vocab_);
+    const std::vector<float> expected(begin, begin + static_cast<std::ptrdiff_t>(vocab_));
+    const std::vector<float> computed(logits.as<float>(), logits.as<float>() + logits.count());
+    EXPECT_LE(l2_distance(computed, expected), kLogitsTolerance * l2_norm(expected))
+        << program << ", row " << row << ", position " << position;
+  }
+
+  GoldenCase golden_;
+  std::vector<float> expected_;
+  size_t vocab_ = 0;
+  Plan plan_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Executor> executor_;
+};
+
+TEST_P(GoldenLogits, TokenByTokenAreTorchs) {
+  for (size_t row : {0u, 1u})
+    for (int64_t position = 0; position < golden_.row_length(); ++position)
+      expect_logits("decode", "decode_ids", row, position, 1);
+}
+
+TEST_P(GoldenLogits, OfPrefilledChunksAreTorchs) {
+  for (size_t row : {0u, 1u}) {
+    expect_logits("prefill", "prefill_ids", row, 0, kChunk);
+    expect_logits("prefill", "prefill_ids", row, kChunk, 5);
+    for (int64_t position = kChunk + 5; position < golden_.row_length(); ++position)
+      expect_logits("decode", "decode_ids", row, position, 1);
+  }
+}
+
+std::string case_name(const testing::TestParamInfo<const char*>& param) { return param.param; }
+
+INSTANTIATE_TEST_SUITE_P(Cases, GoldenLogits,
+                         testing::Values("llama_gqa_tied", "llama_rope_llama3", "llama_rope_linear", "qwen2_bias",
+                                         "mistral_window", "gpt2"),
+                         case_name);
+
+}  // namespace
+}  // namespace headroom::test

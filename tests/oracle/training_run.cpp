@@ -1,0 +1,145 @@
+#include "training_run.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "train/weights.h"
+
+namespace headroom::test {
+namespace {
+
+constexpr int64_t kPlenty = int64_t{1} << 30;
+
+class WatchedKernel final : public DeviceKernel {
+ public:
+  WatchedKernel(std::string_view name, std::unique_ptr<DeviceKernel> kernel) : op(name), inner(std::move(kernel)) {}
+  std::string op;
+  std::unique_ptr<DeviceKernel> inner;
+};
+
+}  // namespace
+
+// Rows of the batch in order; what lies past the last row is padding.
+class TrainingRun::BatchPort final : public HostPort {
+ public:
+  explicit BatchPort(const GoldenCase& golden) : golden_(golden) {}
+  void next_batch(int64_t trip, std::span<int32_t> ids, std::span<int32_t> labels, int64_t batch,
+                  int64_t seq) override {
+    std::fill(ids.begin(), ids.end(), 0);
+    std::fill(labels.begin(), labels.end(), -100);
+    for (int64_t i = 0; i < batch && trip * batch + i < golden_.rows(); ++i) {
+      const size_t row = static_cast<size_t>(trip * batch + i);
+      std::copy(golden_.ids[row].begin(), golden_.ids[row].end(), ids.begin() + i * seq);
+      std::copy(golden_.labels[row].begin(), golden_.labels[row].end(), labels.begin() + i * seq);
+    }
+  }
+
+ private:
+  const GoldenCase& golden_;
+};
+
+// The CPU, with a copy of each gradient taken just before the update that consumes it.
+class TrainingRun::WatchedDevice final : public Device {
+ public:
+  explicit WatchedDevice(const DeviceFacts& facts) : inner_(make_cpu_device(facts)) {}
+  std::string_view name() const override { return inner_->name(); }
+  std::byte* reserve_arena(int64_t bytes) override {
+    std::byte* const arena = inner_->reserve_arena(bytes);
+    std::fill_n(arena, bytes, std::byte{0xff});  // NaN in every float type: nothing may count on zeroed memory
+    return arena;
+  }
+  bool host_visible() const override { return true; }
+  std::unique_ptr<DeviceKernel> prepare(const KernelSpec& spec) override {
+    return std::make_unique<WatchedKernel>(spec.op, inner_->prepare(spec));
+  }
+  void launch(const DeviceKernel& kernel, const KernelCall& call, StreamId stream) override {
+    const auto& watched = static_cast<const WatchedKernel&>(kernel);
+    if (watched.op == "adamw") {
+      const float* gradient = call.inputs[1].as<float>();
+      gradients[call.inputs[0].data].assign(gradient, gradient + call.inputs[1].count());
+    }
+    inner_->launch(*watched.inner, call, stream);
+  }
+  void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId stream) override {
+    inner_->copy(to, from, bytes, stream);
+  }
+  StreamId create_stream() override { return inner_->create_stream(); }
+  EventId record(StreamId stream) override { return inner_->record(stream); }
+  void wait(StreamId stream, EventId event) override { inner_->wait(stream, event); }
+  void synchronize(StreamId stream) override { inner_->synchronize(stream); }
+
+  std::map<const void*, std::vector<float>> gradients;  // by the weight's place
+
+ private:
+  std::unique_ptr<Device> inner_;
+};
+
+TrainOptions plain_options(const GoldenCase& golden) {
+  TrainOptions options;
+  options.model = golden.folder / "model";
+  options.global_batch_size = golden.rows();
+  options.micro_batch_size = golden.rows();
+  options.max_seq_length = golden.row_length();
+  options.max_grad_norm = 0;
+  options.learning_rate = 0;
+  options.memory = kPlenty;
+  options.threads = 1;
+  options.profile = "cpu-avx2";
+  options.techniques = {{"fused-optimizer", "off"}, {"recompute", "off"}, {"chunked-loss", "off"}};
+  return options;
+}
+
+TrainingRun::TrainingRun(const GoldenCase& golden, const TrainOptions& options) : golden_(golden), options_(options) {
+  const PlanRequest request = training_request(options, golden.model);
+  set_threads(request.facts.threads);
+  result_ = search_training_plan(request);
+  HR_CHECK(result_.plan.feasible, "the plan of {} does not fit {} bytes", golden.folder.string(), options.memory);
+  port_ = std::make_unique<BatchPort>(golden);
+  device_ = std::make_unique<WatchedDevice>(plan().facts);
+  executor_ = std::make_unique<Executor>(plan(), *device_, port_.get());
+  load_weights(*executor_, golden.model.spec, SafetensorsSet::open(golden.model.directory));
+  for (const PersistentTensor& tensor : plan().tensors)
+    if (tensor.role == Role::optimizer) {
+      const TensorView view = executor_->tensor(tensor.name);
+      std::fill_n(view.as<float>(), view.count(), 0.0f);
+    }
+}
+
+TrainingRun::~TrainingRun() = default;
+
+Gradients TrainingRun::named(const std::map<const void*, std::vector<float>>& by_weight) const {
+  Gradients out;
+  for (const PersistentTensor& tensor : plan().tensors)
+    if (const auto at = by_weight.find(executor_->tensor(tensor.name).data); at != by_weight.end())
+      out[tensor.name] = at->second;
+  return out;
+}
+
+StepOutcome TrainingRun::step() {
+  const auto power = static_cast<double>(++steps_);
+  float* const hyper = executor_->tensor("hyper").as<float>();
+  std::fill_n(hyper, 16, 0.0f);
+  hyper[0] = static_cast<float>(options_.learning_rate);
+  hyper[1] = static_cast<float>(options_.weight_decay);
+  hyper[2] = static_cast<float>(1 - std::pow(options_.adam_beta1, power));
+  hyper[3] = static_cast<float>(std::sqrt(1 - std::pow(options_.adam_beta2, power)));
+  hyper[4] = static_cast<float>(1.0 / static_cast<double>(golden_.targets));
+  hyper[5] = static_cast<float>(options_.max_grad_norm);
+  const Trips trips[] = {{"micro_batches", plan().choices.accumulation}};
+  device_->gradients.clear();
+  executor_->run("train_step", trips);
+  const double* const sums = executor_->result("train_step", 0).as<double>();
+  return {sums[0] / sums[1], sums[1], std::sqrt(*executor_->tensor("grad_sum_squares").as<double>()),
+          named(device_->gradients)};
+}
+
+double TrainingRun::evaluate() {
+  const Trips trips[] = {{"eval_batches", plan().choices.accumulation}};
+  executor_->run("evaluate", trips);
+  const double* const sums = executor_->result("evaluate", 0).as<double>();
+  return sums[0] / sums[1];
+}
+
+}  // namespace headroom::test

@@ -1,0 +1,52 @@
+// Trains a golden case on the CPU through planner and executor, and looks at the gradients.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "golden_case.h"
+#include "planner/search.h"
+#include "runtime/executor.h"
+
+namespace headroom::test {
+
+// Options of a run over the case's batch: one micro-batch of all rows, fp32, no clipping, the update in its own phase.
+TrainOptions plain_options(const GoldenCase& golden);
+
+using Gradients = std::map<std::string, std::vector<float>>;
+
+struct StepOutcome {
+  double loss = 0;
+  double targets = 0;
+  double gradient_norm = 0;
+  Gradients gradients;  // as the update of each weight reads them, before clipping
+};
+
+class TrainingRun {
+ public:
+  // Plans within plenty of memory, loads the weights and zeroes the optimizer's states.
+  TrainingRun(const GoldenCase& golden, const TrainOptions& options);
+  ~TrainingRun();
+
+  StepOutcome step();
+  // Mean loss by the plan's program "evaluate".
+  double evaluate();
+  const Plan& plan() const { return result_.plan; }
+
+ private:
+  class BatchPort;
+  class WatchedDevice;
+  Gradients named(const std::map<const void*, std::vector<float>>& by_weight) const;
+
+  const GoldenCase& golden_;
+  TrainOptions options_;
+  SearchResult result_;
+  std::unique_ptr<BatchPort> port_;
+  std::unique_ptr<WatchedDevice> device_;
+  std::unique_ptr<Executor> executor_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace headroom::test
