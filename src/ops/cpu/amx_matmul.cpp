@@ -77,21 +77,21 @@ HEADROOM_AMX inline __mmask32 first_words(int64_t count) {
   return count >= 32 ? ~__mmask32{0} : count <= 0 ? __mmask32{0} : (__mmask32{1} << count) - 1;
 }
 
-// The rows of memory are lanes: 16 of them, 32 steps from `step`.
-HEADROOM_AMX inline void load_lanes(const PackCall& call, int64_t first_lane, int64_t step, __m512i (&r)[16]) {
-  const uint16_t* base =
-      static_cast<const uint16_t*>(call.from) + (call.lane + first_lane) * call.stride + call.step + step;
+// The rows of memory are lanes: 16 of them from `lane`, 32 steps from `step`.
+HEADROOM_AMX inline void load_lanes(const PackCall& call, int64_t lane, int64_t step, __m512i (&r)[16]) {
+  const uint16_t* base = static_cast<const uint16_t*>(call.from) + (call.lane + lane) * call.stride + call.step + step;
   const __mmask32 mask = first_words(call.depth - step);
-  for (int64_t i = 0; i < 16; ++i)
-    r[i] =
-        first_lane + i < call.lanes ? _mm512_maskz_loadu_epi16(mask, base + i * call.stride) : _mm512_setzero_si512();
+  for (int64_t i = 0; i < 16; ++i) {
+    r[i] = lane + i < call.lanes ? _mm512_maskz_loadu_epi16(mask, base + i * call.stride) : _mm512_setzero_si512();
+  }
 }
 
-// The rows of memory are steps: 16 pairs of them, 32 lanes, as dwords that pair two steps of a lane. low[p] has lanes
-// 0-3, 8-11, 16-19, 24-27 of pair p, high[p] the others.
-HEADROOM_AMX inline void load_pairs(const PackCall& call, int64_t step, __m512i (&low)[16], __m512i (&high)[16]) {
-  const uint16_t* base = static_cast<const uint16_t*>(call.from) + (call.step + step) * call.stride + call.lane;
-  const __mmask32 mask = first_words(call.lanes);
+// The rows of memory are steps: 16 pairs of them, 32 lanes from `lane`, as dwords that pair two steps of a lane. low[p]
+// has lanes 0-3, 8-11, 16-19, 24-27 of pair p, high[p] the others.
+HEADROOM_AMX inline void load_pairs(const PackCall& call, int64_t lane, int64_t step, __m512i (&low)[16],
+                                    __m512i (&high)[16]) {
+  const uint16_t* base = static_cast<const uint16_t*>(call.from) + (call.step + step) * call.stride + call.lane + lane;
+  const __mmask32 mask = first_words(call.lanes - lane);
   for (int64_t p = 0; p < 16; ++p) {
     const int64_t left = call.depth - step - 2 * p;
     const __m512i even = _mm512_maskz_loadu_epi16(left > 0 ? mask : 0, base + 2 * p * call.stride);
@@ -105,51 +105,64 @@ HEADROOM_AMX inline void store_tile(const __m512i (&r)[16], std::byte* to) {
   for (int i = 0; i < 16; ++i) _mm512_store_si512(to + 64 * i, r[i]);
 }
 
+// body(lane, step, to) for every pair of tiles, in the order of memory.
+template <typename Body>
+HEADROOM_AMX inline void each_tile_pair(const PackCall& call, Body body) {
+  const auto to = [&](int64_t lane, int64_t step) {
+    return call.to + lane / 32 * call.strip_bytes + step / 32 * kStepBytes;
+  };
+  if (call.depth_major) {
+    for (int64_t step = 0; step < call.depth; step += 32)
+      for (int64_t lane = 0; lane < call.lanes; lane += 32) body(lane, step, to(lane, step));
+  } else {
+    for (int64_t lane = 0; lane < call.lanes; lane += 32)
+      for (int64_t step = 0; step < call.depth; step += 32) body(lane, step, to(lane, step));
+  }
+}
+
 // Two tiles of A: 32 rows of 32 consecutive steps.
 HEADROOM_AMX void pack_a(const PackCall& call) {
-  __m512i low[16], high[16];
-  std::byte* to = call.to;
-  for (int64_t step = 0; step < call.depth; step += 32, to += kStepBytes) {
+  each_tile_pair(call, [&](int64_t lane, int64_t step, std::byte* to) HEADROOM_AMX {
+    __m512i low[16], high[16];
     if (call.depth_major) {
-      load_pairs(call, step, low, high);
+      load_pairs(call, lane, step, low, high);
       transpose_dwords(low);
       transpose_dwords(high);
-      for (int lane = 0; lane < 16; ++lane) {
-        const int row = lane / 4 * 8 + lane % 4;
-        _mm512_store_si512(to + 64 * row, low[lane]);
-        _mm512_store_si512(to + 64 * (row + 4), high[lane]);
+      for (int i = 0; i < 16; ++i) {
+        const int row = i / 4 * 8 + i % 4;
+        _mm512_store_si512(to + 64 * row, low[i]);
+        _mm512_store_si512(to + 64 * (row + 4), high[i]);
       }
     } else {
-      load_lanes(call, 0, step, low);
+      load_lanes(call, lane, step, low);
       store_tile(low, to);
-      load_lanes(call, 16, step, high);
+      load_lanes(call, lane + 16, step, high);
       store_tile(high, to + kTileBytes);
     }
-  }
+  });
 }
 
 // Two tiles of B: 16 rows, each a pair of steps for 16 columns.
 HEADROOM_AMX void pack_b(const PackCall& call) {
-  __m512i low[16], high[16];
   const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
   const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-  std::byte* to = call.to;
-  for (int64_t step = 0; step < call.depth; step += 32, to += kStepBytes) {
+  each_tile_pair(call, [&](int64_t lane, int64_t step, std::byte* to) HEADROOM_AMX {
+    __m512i low[16], high[16];
     if (call.depth_major) {
-      load_pairs(call, step, low, high);
+      load_pairs(call, lane, step, low, high);
       for (int p = 0; p < 16; ++p) {
         _mm512_store_si512(to + 64 * p, _mm512_permutex2var_epi64(low[p], first, high[p]));
         _mm512_store_si512(to + kTileBytes + 64 * p, _mm512_permutex2var_epi64(low[p], second, high[p]));
       }
     } else {
-      load_lanes(call, 0, step, low);
+      load_lanes(call, lane, step, low);
       transpose_dwords(low);
       store_tile(low, to);
-      load_lanes(call, 16, step, high);
+      load_lanes(call, lane + 16, step, high);
       transpose_dwords(high);
       store_tile(high, to + kTileBytes);
     }
-  }
+  });
 }
 
 HEADROOM_AMX void multiply_tile(const TileCall& call) {

@@ -78,10 +78,10 @@ class BlockedMatmul final : public Matmul {
 
   void run_block(Place& place) const {
     const int64_t strip = packed_depth(place.depth) * tile_.cols * tile_.element_bytes;
-    for (int64_t col = place.cols.begin; col < place.cols.end; ++col)
-      kernel_.pack_b({place.arguments->b, spec_.operand, spec_.b_stride, !spec_.b_transposed, col * tile_.cols,
-                      lanes(col, tile_.cols, spec_.size.cols), place.depth_begin, place.depth,
-                      place.packed_b + (col - place.cols.begin) * strip});
+    const int64_t first_col = place.cols.begin * tile_.cols;
+    const int64_t cols = std::min(spec_.size.cols, place.cols.end * tile_.cols) - first_col;
+    kernel_.pack_b({place.arguments->b, spec_.operand, spec_.b_stride, !spec_.b_transposed, first_col, cols,
+                    place.depth_begin, place.depth, place.packed_b, strip});
     for (int64_t row = place.rows.begin; row < place.rows.end; ++row) {
       take_strip(place, row);
       for (int64_t step = 0; step < place.depth; step += blocks_.depth_step)
@@ -101,7 +101,7 @@ class BlockedMatmul final : public Matmul {
       return;
     }
     kernel_.pack_a({place.arguments->a, spec_.operand, spec_.a_stride, spec_.a_transposed, row * tile_.rows, valid,
-                    place.depth_begin, place.depth, place.packed_a});
+                    place.depth_begin, place.depth, place.packed_a, blocks_.a_bytes});
     place.a = place.packed_a;
     place.a_stride = 0;
   }
@@ -127,22 +127,10 @@ class BlockedMatmul final : public Matmul {
       call.out_stride = call.init_stride = tile_.cols;
       call.init = step > 0 || (keeps_sums() && !place.first) ? call.out : nullptr;
     }
-    if (step + depth == place.depth) prefetch_c(place, row, col + 1);
     kernel_.tile(call);
     if (step + depth < place.depth) return;
     if (direct ? place.last && spec_.bias : place.last || !keeps_sums())
       finish(place, call, offset, col, rows, cols, direct);
-  }
-
-  // Asks for the lines of C that the next tile of the row writes, while this one is computed.
-  void prefetch_c(const Place& place, int64_t row, int64_t col) const {
-    if (col >= place.cols.end) return;
-    const int64_t width = dtype_bytes(spec_.result);
-    const int64_t bytes = lanes(col, tile_.cols, spec_.size.cols) * width;
-    const std::byte* line = static_cast<const std::byte*>(place.arguments->c) +
-                            (row * tile_.rows * spec_.c_stride + col * tile_.cols) * width;
-    for (int64_t i = lanes(row, tile_.rows, spec_.size.rows); i > 0; --i, line += spec_.c_stride * width)
-      for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(line + at, 1);
   }
 
   // Writes the sums of a tile to C. f32 tiles at the edge are written after each block of the depth, onto the last.

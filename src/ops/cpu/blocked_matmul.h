@@ -7,19 +7,19 @@
 
 namespace headroom {
 
-// One strip of A or B to pack: `lanes` rows of A or columns of B from `lane`, `depth` steps from `step`; lanes and
-// steps beyond those are filled with zeros up to the tile's size. `transposed`: memory holds [depth, lanes], else
-// [lanes, depth].
+// Strips of A or B to pack: `lanes` rows of A or columns of B from `lane`, as many to a strip as a tile has, over
+// `depth` steps from `step`; the last strip is filled with zeros up to the tile's size.
 struct PackCall {
   const void* from = nullptr;
   DType dtype = DType::f32;
-  int64_t stride = 0;  // elements between rows of memory
-  bool depth_major = false;
+  int64_t stride = 0;        // elements between rows of memory
+  bool depth_major = false;  // a row of memory is a step, else a lane
   int64_t lane = 0;
   int64_t lanes = 0;
   int64_t step = 0;
   int64_t depth = 0;
   std::byte* to = nullptr;
+  int64_t strip_bytes = 0;
 };
 
 // out[tile] = (init or 0) + a b over `depth` packed steps.

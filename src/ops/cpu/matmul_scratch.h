@@ -36,10 +36,11 @@ struct TileTraits {
   int64_t depth_unit = 1;     // packed depth is a multiple of this
   int64_t element_bytes = 4;  // of packed operands
   bool reads_a_in_place = false;
+  int64_t packed_bytes = 0;  // most of a packed block of B: a good part of the second-level cache
 };
 
-constexpr TileTraits kAmxTile{32, 32, 32, 2, true};
-constexpr TileTraits kSimdTile{12, 32, 1, 4, false};
+constexpr TileTraits kAmxTile{32, 32, 32, 2, true, 5 << 18};
+constexpr TileTraits kSimdTile{12, 32, 1, 4, false, 1 << 20};
 
 // How a blocked product is cut; counts are in tiles (rows, cols) or steps (depth).
 struct MatmulBlocks {
@@ -55,9 +56,8 @@ struct MatmulBlocks {
 
 namespace matmul_blocks {
 
-constexpr int64_t kPackedBytes = int64_t{1} << 20;  // block of B: half of a second-level cache
-constexpr int64_t kSumBytes = int64_t{1} << 20;     // sums kept between blocks of the depth
-constexpr int64_t kDepthStep = 320;                 // a strip of A stays in the first-level cache
+constexpr int64_t kSumBytes = int64_t{1} << 20;  // sums kept between blocks of the depth
+constexpr int64_t kDepthStep = 320;              // a strip of A stays in the first-level cache
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t unit) { return ceil_div(a, unit) * unit; }
@@ -98,7 +98,7 @@ inline MatmulBlocks cut_matmul(const MatmulSpec& spec, const TileTraits& tile, i
   blocks.depth_block = round_up(even_piece(depth, spec.a_transposed ? 1024 : 2048), tile.depth_unit);
   blocks.depth_step = round_up(even_piece(blocks.depth_block, kDepthStep), tile.depth_unit);
   const int64_t strip = blocks.depth_block * tile.cols * tile.element_bytes;
-  blocks.col_block = even_piece(blocks.cell_cols, kPackedBytes / strip);
+  blocks.col_block = even_piece(blocks.cell_cols, tile.packed_bytes / strip);
   blocks.row_block = blocks.cell_rows;
   int64_t kept_rows = 1;
   if (spec.result != DType::f32 && blocks.depth_block < depth) {
@@ -111,9 +111,9 @@ inline MatmulBlocks cut_matmul(const MatmulSpec& spec, const TileTraits& tile, i
   return blocks;
 }
 
-// Bytes booked for one product: what the kernels of our own need, which is enough for oneDNN's workspace too, except for
-// products added onto f32 with a transposed A (weight gradients): there oneDNN was seen to need up to 1.78 times as much.
-// Where it still needs more it refuses. `facts.gemm_workspace_cap`, when set, replaces the formula.
+// Bytes booked for one product: what the kernels of our own need, which is enough for oneDNN's workspace too, except
+// for products added onto f32 with a transposed A (weight gradients): there oneDNN was seen to need up to 1.78 times as
+// much. Where it still needs more it refuses. `facts.gemm_workspace_cap`, when set, replaces the formula.
 inline int64_t matmul_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
   if (facts.gemm_workspace_cap > 0) return facts.gemm_workspace_cap;
   if (facts.isa == 0) return 0;

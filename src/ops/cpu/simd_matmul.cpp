@@ -16,7 +16,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Packs lanes side by side, step after step, `width` lanes wide.
+// Packs one strip: its lanes side by side, step after step, `width` lanes wide.
 template <typename T, int64_t width>
 void pack(const PackCall& call) {
   float* to = reinterpret_cast<float*>(call.to);
@@ -42,10 +42,16 @@ void pack(const PackCall& call) {
 
 template <int64_t width>
 void pack_any(const PackCall& call) {
-  if (call.dtype == DType::bf16)
-    pack<bfloat16, width>(call);
-  else
-    pack<float, width>(call);
+  for (int64_t lane = 0; lane < call.lanes; lane += width) {
+    PackCall strip = call;
+    strip.lane += lane;
+    strip.lanes = std::min(width, call.lanes - lane);
+    strip.to += lane / width * call.strip_bytes;
+    if (call.dtype == DType::bf16)
+      pack<bfloat16, width>(strip);
+    else
+      pack<float, width>(strip);
+  }
 }
 
 // Accumulators that fit the register file: half the rows where there are 16 registers.
