@@ -1,6 +1,10 @@
 #include "cli/command.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -29,7 +33,8 @@ std::vector<std::string> expand_run_file(std::vector<std::string> arguments, con
   const std::vector<std::string> names = option_names(app);
   for (const RunFileEntry& entry : read_run_file(arguments[1])) {
     if (std::find(names.begin(), names.end(), entry.key) == names.end())
-      throw Error(ErrorKind::usage, fmt::format("{}:{}: unknown key '{}'", arguments[1], entry.line, entry.key), fmt::format("did you mean '{}'?", nearest_name(entry.key, names)));
+      throw Error(ErrorKind::usage, fmt::format("{}:{}: unknown key '{}'", arguments[1], entry.line, entry.key),
+                  fmt::format("did you mean '{}'?", nearest_name(entry.key, names)));
     for (const std::string& value : entry.values) out.push_back(fmt::format("--{}={}", entry.key, value));
   }
   out.insert(out.end(), arguments.begin() + 2, arguments.end());
@@ -40,11 +45,23 @@ int report(const Error& error) {
   print_error(error.what(), error.remedy());
   switch (error.kind()) {
     case ErrorKind::usage:
-    case ErrorKind::format: return kExitUsage;
-    case ErrorKind::does_not_fit: return kExitFit;
-    case ErrorKind::run: return kExitRun;
+    case ErrorKind::format:
+      return kExitUsage;
+    case ErrorKind::does_not_fit:
+      return kExitFit;
+    case ErrorKind::run:
+      return kExitRun;
   }
   return kExitRun;
+}
+
+// A result that did not reach stdout is a failure.
+int flushed(int code) {
+  std::cout.flush();
+  if (std::fflush(stdout) != 0 || !std::cout)
+    throw Error(ErrorKind::run, fmt::format("cannot write to standard output: {}", std::strerror(errno)),
+                "free disk space, or check where it goes");
+  return code;
 }
 
 struct Declared {
@@ -53,13 +70,39 @@ struct Declared {
   std::function<int()> run;
 };
 
+std::string kind_of_value(const std::string& type) {
+  if (type == "FLOAT") return "a number";
+  if (type == "INT") return "a whole number";
+  if (type == "UINT") return "a whole number from 0";
+  if (type == "BOOLEAN") return "true or false";
+  return "of kind " + type;
+}
+
+// What went wrong, in our words: "--max-steps many is not a whole number".
+std::string parse_message(const CLI::ParseError& error, const CLI::App& app) {
+  const std::string text = error.what();
+  if (const std::string start = "Could not convert: "; text.starts_with(start)) {
+    const size_t equals = text.find(" = ");
+    const std::string name = text.substr(start.size(), equals - start.size());
+    const CLI::Option* option = app.get_option_no_throw(name);
+    return fmt::format("{} {} is not {}", name, text.substr(std::min(text.size(), equals + 3)),
+                       kind_of_value(option ? option->get_type_name() : "VALUE"));
+  }
+  if (error.get_name() == "ArgumentMismatch") return fmt::format("{} has no value", text.substr(0, text.find(':')));
+  if (text == "A subcommand is required") return "no command is given";
+  if (const size_t colon = text.find("not expected: "); colon != std::string::npos)
+    return fmt::format("unexpected argument '{}'", text.substr(colon + 14));
+  return text;
+}
+
 int report_parse_error(const CLI::ParseError& error, CLI::App& root, const std::vector<Declared>& commands) {
   if (error.get_exit_code() == 0) return root.exit(error);
   const CLI::App* app = &root;
   for (const Declared& declared : commands)
     if (declared.app->parsed()) app = declared.app;
-  std::string remedy = fmt::format("see `headroom {}{}--help`", app == &root ? "" : app->get_name(), app == &root ? "" : " ");
-  std::string message = error.what();
+  std::string remedy =
+      fmt::format("see `headroom {}{}--help`", app == &root ? "" : app->get_name(), app == &root ? "" : " ");
+  std::string message = parse_message(error, *app);
   const std::vector<std::string> extras = root.remaining(true);
   if (!extras.empty() && extras.back().size() + extras.front().size() > 0) {
     const std::string wrong = extras.front().substr(0, extras.front().find('='));
@@ -86,7 +129,8 @@ CLI::Option* memory_option(CLI::App& app, const std::string& name, int64_t& byte
           [&bytes, name](const std::string& text) {
             bytes = parse_bytes(text);
             if (bytes < (int64_t{1} << 20))
-              throw Error(ErrorKind::usage, fmt::format("{} {} is {} bytes", name, text, bytes), fmt::format("a bare number is bytes; did you mean {}GiB?", text));
+              throw Error(ErrorKind::usage, fmt::format("{} {} is {} bytes", name, text, bytes),
+                          fmt::format("a bare number is bytes; did you mean {}GiB?", text));
           },
           help)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
@@ -94,27 +138,30 @@ CLI::Option* memory_option(CLI::App& app, const std::string& name, int64_t& byte
 }
 
 int run_command_line(std::vector<std::string> arguments) {
-  CLI::App root{"headroom trains and serves networks inside a memory budget: memory is an input.\n\n"
-                "  headroom plan  --model M --memory 8GiB            what fits, and why\n"
-                "  headroom train --model M --data D --memory 8GiB --output-dir O"};
+  CLI::App root{
+      "headroom trains and serves networks inside a memory budget: memory is an input.\n\n"
+      "  headroom plan  --model M --memory 8GiB            what fits, and why\n"
+      "  headroom train --model M --data D --memory 8GiB --output-dir O\n"};
   root.name("headroom");
   root.set_version_flag("--version", std::string("headroom ") + kVersion);
   root.require_subcommand(1);
   root.failure_message([](const CLI::App*, const CLI::Error&) { return std::string(); });
   std::vector<Declared> commands;
-  for (Command& command : std::vector<Command>{init_command(), info_command(), plan_command(), train_command(), generate_command(), evaluate_command(),
-                                               tokenize_command(), profile_command()}) {
+  for (Command& command :
+       std::vector<Command>{init_command(), info_command(), plan_command(), train_command(), generate_command(),
+                            evaluate_command(), tokenize_command(), profile_command()}) {
     CLI::App* app = root.add_subcommand(command.name, command.description);
     std::function<int()> run = command.declare(*app);
     commands.push_back({std::move(command), app, std::move(run)});
   }
   try {
     for (const Declared& declared : commands)
-      if (!arguments.empty() && arguments[0] == declared.command.name) arguments = expand_run_file(std::move(arguments), *declared.app);
+      if (!arguments.empty() && arguments[0] == declared.command.name)
+        arguments = expand_run_file(std::move(arguments), *declared.app);
     std::reverse(arguments.begin(), arguments.end());
     root.parse(arguments);
     for (const Declared& declared : commands)
-      if (declared.app->parsed()) return declared.run();
+      if (declared.app->parsed()) return flushed(declared.run());
     return kExitUsage;
   } catch (const CLI::ParseError& error) {
     return report_parse_error(error, root, commands);

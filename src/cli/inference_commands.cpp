@@ -178,7 +178,7 @@ Command generate_command() {
             scalar(app, "--temperature", a->sampling.temperature, "0 = greedy")->capture_default_str();
             scalar(app, "--top-p", a->sampling.top_p, "least mass of the tokens drawn from")->capture_default_str();
             scalar(app, "--top-k", a->sampling.top_k, "tokens drawn from; 0 = all")->capture_default_str();
-            scalar(app, "--seed", a->sampling.seed, "of the draws")->capture_default_str();
+            scalar(app, "--seed", a->sampling.seed, "of the draws")->capture_default_str()->check(CLI::NonNegativeNumber);
             return [a] { return run_generate(*a); };
           }};
 }

@@ -9,9 +9,12 @@ namespace headroom {
 
 void print_refusal(const Plan& plan) {
   const int64_t shortfall = plan.minimum_bytes - plan.budget_bytes;
-  print_error(fmt::format("does not fit: {} bytes of budget, short of {} bytes ({}); minimum_bytes {} ({})", plan.budget_bytes, shortfall, format_bytes(shortfall), plan.minimum_bytes,
-                          format_bytes(plan.minimum_bytes)),
-              fmt::format("give --memory {} or more{}{}", plan.minimum_bytes, plan.cheapest_fix.empty() ? "" : ", or: ", plan.cheapest_fix));
+  print_error(
+      fmt::format("does not fit: the budget of {} bytes ({}) falls short by {} bytes ({}); minimum_bytes {} ({})",
+                  plan.budget_bytes, format_bytes(plan.budget_bytes), shortfall, format_bytes(shortfall),
+                  plan.minimum_bytes, format_bytes(plan.minimum_bytes)),
+      fmt::format("give --memory {} or more{}{}", plan.minimum_bytes,
+                  plan.cheapest_fix.empty() ? "" : ", or: ", plan.cheapest_fix));
 }
 
 }  // namespace headroom

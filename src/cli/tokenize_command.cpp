@@ -15,17 +15,31 @@ struct TokenizeArguments {
   bool no_special = false;
 };
 
-std::string answer(const Tokenizer& tokenizer, const TokenizeArguments& arguments, const Json& row, const std::string& place) {
+std::vector<int32_t> read_ids(const Json& row, const std::string& place) {
+  std::vector<int32_t> ids;
+  for (const Json& id : row.get_ref<const Json::array_t&>()) {
+    if (!id.is_number_integer() || id < 0 || id > INT32_MAX)
+      throw Error(ErrorKind::format, fmt::format("{}: {} is no token id", place, id.dump()),
+                  "ids are whole numbers from 0");
+    ids.push_back(id.get<int32_t>());
+  }
+  return ids;
+}
+
+std::string answer(const Tokenizer& tokenizer, const TokenizeArguments& arguments, const Json& row,
+                   const std::string& place) {
   try {
-    if (arguments.decode) return Json{{"text", tokenizer.decode(row.at("ids").get<std::vector<int32_t>>())}}.dump();
+    if (arguments.decode) return Json{{"text", tokenizer.decode(read_ids(row.at("ids"), place))}}.dump();
     return Json{{"ids", tokenizer.encode(row.at("text").get_ref<const std::string&>(), !arguments.no_special)}}.dump();
   } catch (const Json::exception&) {
-    throw Error(ErrorKind::format, fmt::format("{}: no row with {}", place, arguments.decode ? "\"ids\"" : "\"text\""), "write one JSON object a line");
+    throw Error(ErrorKind::format, fmt::format("{}: no row with {}", place, arguments.decode ? "\"ids\"" : "\"text\""),
+                "write one JSON object a line");
   }
 }
 
 int run_tokenize(const TokenizeArguments& arguments) {
-  if (arguments.model.empty() == arguments.tokenizer.empty()) throw Error(ErrorKind::usage, "which tokenizer?", "give --model DIR or --tokenizer FILE");
+  if (arguments.model.empty() == arguments.tokenizer.empty())
+    throw Error(ErrorKind::usage, "which tokenizer?", "give --model DIR or --tokenizer FILE");
   const Tokenizer tokenizer = Tokenizer::load(arguments.model.empty() ? arguments.tokenizer : arguments.model);
   int64_t number = 0;
   for (std::string line; std::getline(std::cin, line);) {

@@ -12,9 +12,12 @@ namespace headroom {
 namespace {
 
 std::string plan_line(const Plan& plan) {
-  return fmt::format("plan: peak {} of {}: arena {}, process {}; micro-batch {} x {}, loss chunk {}, recompute {}; predicted step {:.2f} s (profile {})", format_bytes(plan.peak_bytes),
-                     format_bytes(plan.budget_bytes), format_bytes(plan.arena_bytes), format_bytes(plan.process.total()), plan.choices.micro_batch, plan.choices.accumulation,
-                     plan.choices.loss_chunk, plan.choices.recompute, plan.step_seconds, plan.profile.substr(0, plan.profile.find('#')));
+  return fmt::format(
+      "plan: peak {} of {}: arena {}, process {}; micro-batch {} x {}, loss chunk {}, recompute {}; predicted step "
+      "{:.2f} s (profile {})",
+      format_bytes(plan.peak_bytes), format_bytes(plan.budget_bytes), format_bytes(plan.arena_bytes),
+      format_bytes(plan.process.total()), plan.choices.micro_batch, plan.choices.accumulation, plan.choices.loss_chunk,
+      plan.choices.recompute, plan.step_seconds, plan.profile.substr(0, plan.profile.find('#')));
 }
 
 int run_train(const TrainArguments& arguments) {
@@ -23,7 +26,9 @@ int run_train(const TrainArguments& arguments) {
   if (options.output_dir.empty()) throw Error(ErrorKind::usage, "no output directory", "give --output-dir DIR");
   std::unique_ptr<Progress> progress;
   TrainEvents events;
-  const auto say = [&](const std::string& text) { progress ? progress->line(text) : void(arguments.quiet ? 0 : (print_note(text), 0)); };
+  const auto say = [&](const std::string& text) {
+    progress ? progress->line(text) : void(arguments.quiet ? 0 : (print_note(text), 0));
+  };
   events.planned = [&](const Plan& plan) {
     if (!plan.feasible) return;
     say(plan_line(plan));
@@ -31,8 +36,12 @@ int run_train(const TrainArguments& arguments) {
   };
   events.note = say;
   events.step = [&](const StepReport& report) { progress->step(report); };
-  events.evaluated = [&](int64_t step, double loss) { say(fmt::format("step {}: evaluation loss {:.4f}, perplexity {:.2f}", step, loss, std::exp(loss))); };
-  events.saved = [&](int64_t step, const std::string& directory) { say(fmt::format("step {}: saved {}", step, directory)); };
+  events.evaluated = [&](int64_t step, double loss) {
+    say(fmt::format("step {}: evaluation loss {:.4f}, perplexity {:.2f}", step, loss, std::exp(loss)));
+  };
+  events.saved = [&](int64_t step, const std::string& directory) {
+    say(fmt::format("step {}: saved {}", step, directory));
+  };
   RunControl& control = install_signal_handlers();
   const TrainResult result = train(options, events, control);
   if (progress) progress->end();
@@ -49,7 +58,6 @@ Command train_command() {
   return {"train", "train inside a memory budget: plan, refuse or run, evaluate, save, resume", [](CLI::App& app) {
             auto arguments = std::make_shared<TrainArguments>();
             add_train_options(app, *arguments);
-            scalar(app, "--output-dir", arguments->options.output_dir, "where the model, checkpoints and metrics go");
             return [arguments] { return run_train(*arguments); };
           }};
 }

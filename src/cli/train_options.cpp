@@ -33,7 +33,7 @@ void add_optimizer_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--adam-epsilon", o.adam_epsilon, "added to the root of the second moment")->capture_default_str();
   scalar(app, "--max-grad-norm", o.max_grad_norm, "clip the global gradient norm; 0 = never")->capture_default_str();
   scalar(app, "--precision", o.precision, "32-true or bf16-mixed")->capture_default_str();
-  scalar(app, "--seed", o.seed, "of shuffling")->capture_default_str();
+  scalar(app, "--seed", o.seed, "of shuffling")->capture_default_str()->check(CLI::NonNegativeNumber);
 }
 
 void add_run_options(CLI::App& app, TrainOptions& o) {
@@ -41,25 +41,33 @@ void add_run_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--save-steps", o.save_steps, "a checkpoint every N steps (at the end, Ctrl-C, SIGTERM, SIGUSR1)");
   scalar(app, "--save-total-limit", o.save_total_limit, "checkpoints kept")->capture_default_str();
   scalar(app, "--save-dtype", o.save_dtype, "of the final model: float32 or bfloat16")->capture_default_str();
-  scalar(app, "--resume-from-checkpoint", o.resume_from_checkpoint, "true = the newest in --output-dir, or a directory");
-  scalar(app, "--early-stopping-patience", o.early_stopping_patience, "evaluations without improvement before the run ends (never)");
+  scalar(app, "--resume-from-checkpoint", o.resume_from_checkpoint,
+         "true = the newest in --output-dir, or a directory");
+  scalar(app, "--output-dir", o.output_dir, "where the model, checkpoints and metrics go (plan: unused)")
+      ->type_name("DIR");
+  scalar(app, "--early-stopping-patience", o.early_stopping_patience,
+         "evaluations without improvement before the run ends (never)");
   scalar(app, "--on-nan", o.on_nan, "stop, or skip the update")->capture_default_str();
 }
 
 void add_machine_options(CLI::App& app, TrainArguments& a) {
   TrainOptions& o = a.options;
-  memory_option(app, "--memory", o.memory, "budget for all the kernel charges this process (what is available less 10 %)");
+  memory_option(app, "--memory", o.memory,
+                "budget for all the kernel charges this process (what is available less 10 %)");
   memory_option(app, "--host-memory", a.host_memory, "host budget beside a device; on the CPU --memory is the host");
   scalar(app, "--disk-memory", a.disk_memory, "DIR:BYTES for a disk tier")->type_name("DIR:SIZE");
-  scalar(app, "--device", o.device, "cpu, or null: plan and check every access without arithmetic")->capture_default_str();
+  scalar(app, "--device", o.device, "cpu, or null: plan and check every access without arithmetic")
+      ->capture_default_str();
   scalar(app, "--threads", o.threads, "threads (all)");
   scalar(app, "--profile", o.profile, "profile file or shipped profile (cached one, else this instruction set's)");
   app.add_option("--technique", a.techniques, "NAME=on|off|VALUE: pins or forbids a technique; repeatable");
   app.add_option("--allow", a.allow, "lossy, data-order or a technique's name; repeatable");
-  scalar(app, "--arithmetic", o.arithmetic, "free, or fixed: bitwise the same losses at every budget")->capture_default_str();
+  scalar(app, "--arithmetic", o.arithmetic, "free, or fixed: bitwise the same losses at every budget")
+      ->capture_default_str();
   scalar(app, "--packing", a.packing, "several rows per sequence");
   scalar(app, "--gradient-checkpointing", a.gradient_checkpointing, "alias of --technique recompute=on|off");
-  scalar(app, "--per-device-train-batch-size", a.per_device_batch, "with --gradient-accumulation-steps: their product is the global batch size");
+  scalar(app, "--per-device-train-batch-size", a.per_device_batch,
+         "with --gradient-accumulation-steps: their product is the global batch size");
   scalar(app, "--gradient-accumulation-steps", a.accumulation, "see --per-device-train-batch-size");
   app.add_flag("--force", o.force, "accept a budget above what the machine can give");
   app.add_flag("--quiet", a.quiet, "no progress");
@@ -67,7 +75,8 @@ void add_machine_options(CLI::App& app, TrainArguments& a) {
 
 std::string technique_help() {
   std::string text = "Techniques (--technique):\n";
-  for (const PassInfo* pass : all_passes()) text += fmt::format("  {:<18}{} ({})\n", pass->name, pass->description, kind_name(pass->kind));
+  for (const PassInfo* pass : all_passes())
+    text += fmt::format("  {:<18}{} ({})\n", pass->name, pass->description, kind_name(pass->kind));
   return text;
 }
 
@@ -79,18 +88,24 @@ bool parse_switch(const std::string& option, const std::string& value) {
 
 void refuse_what_is_not_built(const TrainArguments& a) {
   if (a.host_memory > 0 && a.options.device == "cpu")
-    throw Error(ErrorKind::usage, "--host-memory has no meaning on the CPU, where memory is the host", "give --memory alone");
-  if (!a.disk_memory.empty()) throw Error(ErrorKind::usage, "--disk-memory: a disk tier is not built in this version", "leave it out");
+    throw Error(ErrorKind::usage, "--host-memory has no meaning on the CPU, where memory is the host",
+                "give --memory alone");
+  if (!a.disk_memory.empty())
+    throw Error(ErrorKind::usage, "--disk-memory: a disk tier is not built in this version", "leave it out");
   if (a.packing) throw Error(ErrorKind::usage, "--packing true is not built in this version", "leave it out");
   for (const std::string& allowed : a.allow)
     if (allowed != "lossy" && allowed != "data-order" && allowed != "bf16-mixed")
-      throw Error(ErrorKind::usage, fmt::format("--allow {} is not known", allowed), "one of lossy, data-order, bf16-mixed");
+      throw Error(ErrorKind::usage, fmt::format("--allow {} is not known", allowed),
+                  "one of lossy, data-order, bf16-mixed");
 }
 
 }  // namespace
 
 void add_train_options(CLI::App& app, TrainArguments& arguments) {
-  app.add_option("--model", arguments.options.model, "model directory in Hugging Face layout (plan: or a bare config.json)")->required()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app.add_option("--model", arguments.options.model,
+                 "model directory in Hugging Face layout (plan: or a bare config.json)")
+      ->required()
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_data_options(app, arguments.options);
   add_optimizer_options(app, arguments.options);
   add_run_options(app, arguments.options);
@@ -104,14 +119,18 @@ TrainOptions resolve(const TrainArguments& arguments) {
   for (const std::string& text : arguments.techniques) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
-      throw Error(ErrorKind::usage, fmt::format("--technique {} has no setting", text), "write NAME=on, NAME=off or NAME=VALUE");
+      throw Error(ErrorKind::usage, fmt::format("--technique {} has no setting", text),
+                  "write NAME=on, NAME=off or NAME=VALUE");
     options.techniques[text.substr(0, equals)] = text.substr(equals + 1);
   }
-  if (const auto at = options.techniques.find("bf16-mixed"); at != options.techniques.end() && at->second == "on") options.precision = "bf16-mixed";
+  if (const auto at = options.techniques.find("bf16-mixed"); at != options.techniques.end() && at->second == "on")
+    options.precision = "bf16-mixed";
   if (!arguments.gradient_checkpointing.empty())
-    options.techniques["recompute"] = parse_switch("--gradient-checkpointing", arguments.gradient_checkpointing) ? "on" : "off";
+    options.techniques["recompute"] =
+        parse_switch("--gradient-checkpointing", arguments.gradient_checkpointing) ? "on" : "off";
   if (arguments.per_device_batch > 0 || arguments.accumulation > 0)
-    options.global_batch_size = std::max<int64_t>(1, arguments.per_device_batch) * std::max<int64_t>(1, arguments.accumulation);
+    options.global_batch_size =
+        std::max<int64_t>(1, arguments.per_device_batch) * std::max<int64_t>(1, arguments.accumulation);
   if (options.memory == 0) {
     options.memory = default_budget();
   }

@@ -1,0 +1,80 @@
+"""Exit 3: what does not fit is refused with the shortfall, the least budget and what would help; nothing is written."""
+
+import json
+import re
+import unittest
+
+from program import CONFIG, ProgramTest
+
+# Activations, logits and optimizer states that outweigh the process.
+WIDE = {**CONFIG, "vocab_size": 20000, "hidden_size": 128, "intermediate_size": 384, "num_attention_heads": 4, "num_key_value_heads": 4, "max_position_embeddings": 512}
+OPTIONS = ["--threads", "1", "--global-batch-size", "8", "--max-seq-length", "512"]
+
+
+class Budget(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        (cls.root / "wide.json").write_text(json.dumps(WIDE))
+
+    def plan(self, *arguments, code=0, model="wide.json"):
+        done = self.call("plan", "--model", model, *OPTIONS, "--json", *arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return json.loads(done.stdout), done.stderr
+
+    def test_too_small(self):
+        plan, errors = self.plan("--memory", "60MiB", "--micro-batch-size", "8", code=3)
+        self.assertIs(plan["feasible"], False)
+        self.assertEqual(plan["budget_bytes"], 60 << 20)
+        self.assertEqual(plan["shortfall_bytes"], plan["minimum_bytes"] - plan["budget_bytes"])
+        self.assertGreater(plan["shortfall_bytes"], 0)
+        for figure in (plan["shortfall_bytes"], plan["minimum_bytes"]):
+            self.assertIn(str(figure), errors)
+        self.assertIn("minimum_bytes", errors)
+
+    def test_the_cheapest_change_is_named_and_fits(self):
+        minimum = self.plan("--memory", "4GiB")[0]["minimum_bytes"]
+        pinned = self.plan("--memory", "4GiB", "--micro-batch-size", "8", "--technique", "recompute=off")[0]["minimum_bytes"]
+        self.assertLess(minimum, pinned)
+        _, errors = self.plan("--memory", str((minimum + pinned) // 2), "--micro-batch-size", "8", "--technique", "recompute=off", code=3)
+        self.assertRegex(errors, r"or: .* would need")
+
+    def test_the_minimum_is_feasible_and_tight(self):
+        minimum = self.plan("--memory", "4GiB")[0]["minimum_bytes"]
+        self.assertLessEqual(self.plan("--memory", str(minimum))[0]["peak_bytes"], minimum)
+        self.assertEqual(self.plan("--memory", str(minimum - 65536), code=3)[0]["feasible"], False)
+
+    def test_train_refuses_and_writes_nothing(self):
+        done = self.assert_refused(self.train_arguments("out", "--memory", "2MiB"), 3, "minimum_bytes", str(2 << 20))
+        minimum = int(re.search(r"minimum_bytes (\d+)", done.stderr).group(1))
+        self.train("least", "--memory", minimum)
+        run = json.loads((self.root / "least/run.json").read_text())
+        self.assertEqual(run["arena_planned_bytes"], run["arena_measured_bytes"])
+        self.assertEqual(run["budget_bytes"], minimum)
+        self.assert_refused(["generate", "--model", "model", "--prompt", "a", "--max-new-tokens", "8", "--memory", "2MiB", "--threads", "1"], 3, "minimum_bytes")
+        self.assert_refused(["evaluate", "--model", "model", "--data", "data.txt", "--memory", "2MiB", "--threads", "1"], 3, "minimum_bytes")
+
+    def test_above_the_machine(self):
+        for arguments in (self.train_arguments("out", "--memory", "900TiB"), ["generate", "--model", "model", "--prompt", "a", "--max-new-tokens", "8", "--memory", "900TiB", "--threads", "1"],
+                          ["evaluate", "--model", "model", "--data", "data.txt", "--memory", "900TiB", "--threads", "1"]):
+            self.assert_refused(arguments, 3, "900 TiB", "--force")
+        self.train("forced", "--memory", "900TiB", "--force")
+        done = self.call("plan", "--model", "model", "--memory", "900TiB", "--threads", "1", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("above", done.stderr)
+
+    def test_plan_figures_add_up(self):
+        plan, _ = self.plan("--memory", "4GiB")
+        self.assertEqual(sum(plan["breakdown"].values()), plan["arena_bytes"])
+        self.assertEqual(plan["peak_bytes"], plan["arena_bytes"] + plan["process_bytes"])
+        self.assertEqual(plan["shortfall_bytes"], 0)
+        self.assertEqual({"train_step", "evaluate", "save"} - {phase["name"] for phase in plan["phases"]}, set())
+
+    def test_the_default_budget_is_printed(self):
+        done = self.call("train", "--model", "model", "--data", "data.txt", "--output-dir", "default", "--threads", "1", "--max-seq-length", "32", "--max-steps", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"peak .* of .*GiB|peak .* of .*MiB")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,127 @@
+"""Wrong usage: the nearest name is suggested, the value is named, nothing is written."""
+
+import json
+import unittest
+
+from program import ProgramTest
+
+
+class Usage(ProgramTest):
+    def test_help_and_version(self):
+        commands = ["init", "info", "plan", "train", "generate", "evaluate", "tokenize", "profile"]
+        done = self.call("--help")
+        self.assertEqual(done.returncode, 0)
+        for command in commands:
+            self.assertIn(f"\n  {command} ", done.stdout)
+            own = self.call(command, "--help")
+            self.assertEqual((own.returncode, own.stderr), (0, ""))
+            self.assertIn(f"headroom {command}", own.stdout)
+        self.assertIn("chunked-loss", self.call("plan", "--help").stdout)
+        version = self.call("--version")
+        self.assertEqual(version.returncode, 0)
+        self.assertRegex(version.stdout, r"^headroom \d+\.\d+\.\d+\n$")
+
+    def test_unknown_names(self):
+        self.assert_refused([], 2, "headroom --help")
+        self.assert_refused(["trian"], 2, "unknown command 'trian'", "'train'")
+        self.assert_refused(["train", "--modle", "model"], 2, "unknown option '--modle'", "'--model'")
+        self.assert_refused(self.train_arguments("out", "--learnign-rate=1"), 2, "unknown option '--learnign-rate'", "'--learning-rate'")
+        self.assert_refused(self.train_arguments("out", "stray"), 2, "stray")
+        self.assert_refused(self.train_arguments("out", "--technique", "recompote=on"), 2, "recompote", "recompute")
+        self.assert_refused(self.train_arguments("out", "--technique", "recompute=perhaps"), 2, "perhaps")
+        self.assert_refused(self.train_arguments("out", "--technique", "recompute"), 2, "recompute", "NAME=on")
+        self.assert_refused(self.train_arguments("out", "--technique", "lora=on"), 2, "lora", "not built")
+        self.assert_refused(self.train_arguments("out", "--allow", "anything"), 2, "anything")
+        self.assert_refused(self.train_arguments("out", "--device", "cuda:0"), 2, "cuda:0")
+        self.assert_refused(self.train_arguments("out", "--profile", "rtx-9999"), 2, "rtx-9999")
+
+    def test_values(self):
+        cases = [("--max-steps", "-1"), ("--max-steps", "many"), ("--max-steps", "1.5"), ("--max-steps", "9999999999999999"), ("--learning-rate", "-1"), ("--learning-rate", "nan"),
+                 ("--learning-rate", "fast"), ("--global-batch-size", "0"), ("--micro-batch-size", "-2"), ("--max-seq-length", "1"), ("--max-seq-length", "65"), ("--adam-beta1", "1"),
+                 ("--adam-beta2", "inf"), ("--num-train-epochs", "-1"), ("--warmup-steps", "-1"), ("--save-total-limit", "0"), ("--logging-steps", "0"), ("--threads", "-1"),
+                 ("--lr-scheduler-type", "wavy"), ("--precision", "8-true"), ("--precision", "16-true"), ("--optim", "sgdd"), ("--on-nan", "hope"), ("--save-dtype", "float64"),
+                 ("--shuffle", "perhaps"), ("--seed", "-1"), ("--seed", "x"), ("--gradient-checkpointing", "perhaps"), ("--arithmetic", "loose"), ("--packing", "true"),
+                 ("--disk-memory", "x:1GiB")]
+        for option, value in cases:
+            with self.subTest(option=option, value=value):
+                done = self.assert_refused(self.train_arguments("out", option, value), 2, option)
+                if option not in ("--packing", "--disk-memory"):
+                    self.assertIn(value, done.stderr)
+
+    def test_missing_values(self):
+        self.assert_refused(["train", "--data", "data.txt", "--output-dir", "out"], 2, "--model")
+        self.assert_refused(["train", "--model", "model", "--output-dir", "out", "--threads", "1"], 2, "--data")
+        self.assert_refused(["train", "--model", "model", "--data", "data.txt", "--threads", "1"], 2, "--output-dir")
+        self.assert_refused(["train", "--model"], 2, "--model")
+        self.assert_refused(["train", "--model", "absent", "--data", "data.txt", "--output-dir", "out"], 2, "absent")
+
+    def test_sizes(self):
+        self.assert_refused(self.train_arguments("out", "--memory", "12"), 2, "--memory 12", "12GiB")
+        for size in ("12XB", "-4GiB", "GiB", "1e99GiB", "99999999999TiB", "nan", ""):
+            with self.subTest(size=size):
+                self.assert_refused(self.train_arguments("out", f"--memory={size}"), 2, size)
+        self.assert_refused(self.train_arguments("out", "--host-memory", "4GiB"), 2, "--host-memory", "--memory")
+
+    def test_generate_values(self):
+        for option, value in [("--temperature", "-1"), ("--temperature", "nan"), ("--top-p", "0"), ("--top-p", "1.5"), ("--top-k", "-1"), ("--max-new-tokens", "0"), ("--max-new-tokens", "1000")]:
+            with self.subTest(option=option, value=value):
+                self.assert_refused(["generate", "--model", "model", "--prompt", "a", "--memory", "128MiB", "--threads", "1", option, value], 2, value)
+
+    def test_both_spellings_and_the_last_wins(self):
+        self.train("spelling", "--learning-rate=3e-4", "--learning-rate", "2e-4", "--lr-scheduler-type=constant", "--max-steps", "9", "--max-steps=2")
+        rows = [json.loads(line) for line in (self.root / "spelling/metrics.jsonl").read_text().splitlines()]
+        self.assertEqual([row["step"] for row in rows], [1, 2])
+        self.assertEqual([row["learning_rate"] for row in rows], [2e-4, 2e-4])
+
+    def test_familiar_names(self):
+        done = self.call("plan", "--model", "model", "--memory", "128MiB", "--threads", "1", "--per-device-train-batch-size", "4", "--gradient-accumulation-steps", "8",
+                         "--gradient-checkpointing", "true", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        plan = json.loads(done.stdout)
+        self.assertGreaterEqual(plan["micro_batch_size"] * plan["gradient_accumulation_steps"], 32)
+        self.assertIn("recompute", [technique["name"] for technique in plan["techniques"]])
+
+    def test_output_directory_of_another_run(self):
+        self.train("taken")
+        before = (self.root / "taken/model.safetensors").read_bytes()
+        self.assert_refused(self.train_arguments("taken"), 2, "taken", "another run", "--resume-from-checkpoint")
+        self.assertEqual((self.root / "taken/model.safetensors").read_bytes(), before)
+        self.assert_refused(["init", "--config", "config.json", "--output-dir", "taken"], 2, "taken", "not empty")
+        (self.root / "a-file").write_text("x")
+        self.assert_refused(self.train_arguments("a-file"), 2, "a-file")
+        self.assert_refused(self.train_arguments("out", "--resume-from-checkpoint", "true"), 2, "out", "no complete checkpoint")
+        self.assert_refused(self.train_arguments("out", "--resume-from-checkpoint", "model"), 2, "model", "state.json")
+
+
+class RunFile(ProgramTest):
+    def write(self, text):
+        (self.root / "run.yaml").write_text(text)
+
+    def test_the_command_line_wins(self):
+        self.write("model: model\ndata:\n  - data.txt\noutput_dir: from-yaml\nmemory: 128MiB\nthreads: 1\nmax-seq-length: 32\nmax_steps: 9\nlearning_rate: 2.0e-4\nlr-scheduler-type: constant\nshuffle: true\n")
+        done = self.call("train", "run.yaml", "--max-steps", "2", "--output-dir=yaml-out")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [json.loads(line) for line in (self.root / "yaml-out/metrics.jsonl").read_text().splitlines()]
+        self.assertEqual([row["step"] for row in rows], [1, 2])
+        self.assertEqual(rows[0]["learning_rate"], 2e-4)
+        self.assertFalse((self.root / "from-yaml").exists())
+        plan = self.call("plan", "run.yaml", "--json")
+        self.assertEqual(plan.returncode, 0, plan.stderr)
+        self.assertEqual(json.loads(plan.stdout)["budget_bytes"], 128 << 20)
+
+    def test_refusals(self):
+        self.write("model: model\n# a comment\nlearnign_rate: 1e-4\n")
+        self.assert_refused(["train", "run.yaml"], 2, "run.yaml:3", "learnign-rate", "learning-rate")
+        self.write("model: model\nmodel: other\n")
+        self.assert_refused(["train", "run.yaml"], 2, "run.yaml:2", "model")
+        self.write("model: [unclosed\n")
+        self.assert_refused(["train", "run.yaml"], 2, "run.yaml")
+        self.write("optimizer:\n  name: adamw\n")
+        self.assert_refused(["train", "run.yaml"], 2, "run.yaml:2", "optimizer")
+        self.write("model: model\ndata: data.txt\noutput-dir: out\nmemory: 128MiB\nmax-steps: many\n")
+        self.assert_refused(["train", "run.yaml"], 2, "--max-steps", "many")
+        self.assert_refused(["train", "absent.yaml"], 2, "absent.yaml")
+
+
+if __name__ == "__main__":
+    unittest.main()
