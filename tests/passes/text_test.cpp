@@ -1,0 +1,136 @@
+// Runs every tests/passes/*.plan: a graph, a command, the graph that should come out (README.md).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "base/error.h"
+#include "ir/parse.h"
+#include "ir/print.h"
+#include "ir/rewrite.h"
+#include "ir/verify.h"
+#include "ops/registry.h"
+#include "passes/bf16_mixed.h"
+#include "passes/chunked_loss.h"
+#include "passes/fused_optimizer.h"
+#include "passes/micro_batch.h"
+#include "passes/recompute.h"
+#include "planner/assemble.h"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kFolder = fs::path(HEADROOM_SOURCE_DIR) / "tests/passes";
+constexpr std::string_view kCommand = "# run ", kExpected = "# expect\n";
+
+struct TextCase {
+  std::string head;     // up to and including the line "# expect"
+  std::string command;  // "recompute block-input"
+  std::string input;
+  std::string expected;
+};
+
+TextCase read_case(const fs::path& path) {
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const size_t command = text.find(kCommand), expected = text.find(kExpected);
+  HR_CHECK(command != std::string::npos && expected != std::string::npos && command < expected,
+           "{} needs '# run' and '# expect'", path.string());
+  const size_t line_end = text.find('\n', command), begin = command + kCommand.size();
+  return {text.substr(0, expected + kExpected.size()), text.substr(begin, line_end - begin),
+          text.substr(line_end + 1, expected - line_end - 1), text.substr(expected + kExpected.size())};
+}
+
+// "block-input" for every block, or a level per block: "block-input keep-all".
+std::vector<Keep> keep_levels(std::istringstream& words) {
+  std::vector<Keep> keep;
+  for (std::string word; words >> word;)
+    for (Keep level : {Keep::all, Keep::no_cheap, Keep::no_attention, Keep::block_input})
+      if (word == keep_name(level)) keep.push_back(level);
+  return keep;
+}
+
+void run_command(const std::string& command, Graph& graph) {
+  std::istringstream words(command);
+  std::string pass;
+  words >> pass;
+  int64_t number = 0;
+  if (pass == "micro-batch" && words >> number) {
+    set_micro_batch(graph, number);
+  } else if (pass == "chunked-loss" && words >> number) {
+    set_loss_chunk(graph, number);
+  } else if (pass == "recompute") {
+    recompute(graph, keep_levels(words));
+  } else if (pass == "bf16-mixed") {
+    narrow_to_bf16(graph, graph.find_program("forward"));
+    std::string copies;
+    if (words >> copies && copies == "weight-copies") keep_weight_copies(graph, graph.find_program("forward"));
+  } else if (pass == "fused-optimizer") {
+    fuse_optimizer(graph, graph.find_program("train_step"));
+  } else if (pass == "assemble") {
+    PlanRequest request;
+    std::string clips;
+    request.clips = !(words >> clips && clips == "unclipped");
+    request.staging_bytes = 4096;
+    request.forward = std::move(graph);
+    graph = assemble_training(request, false);
+  } else {
+    HR_CHECK(false, "no pass for '{}'", command);
+  }
+  remove_dead_nodes(graph);
+}
+
+// Lines of `before` and `after`, with - and + where they differ.
+std::string line_diff(const std::string& before, const std::string& after) {
+  std::istringstream a(before), b(after);
+  std::string out, x, y;
+  for (;;) {
+    const bool more_a = static_cast<bool>(std::getline(a, x)), more_b = static_cast<bool>(std::getline(b, y));
+    if (!more_a && !more_b) return out;
+    if (more_a && more_b && x == y)
+      out += "  " + x + "\n";
+    else
+      out += (more_a ? "- " + x + "\n" : "") + (more_b ? "+ " + y + "\n" : "");
+  }
+}
+
+std::vector<std::string> case_names() {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kFolder))
+    if (entry.path().extension() == ".plan") names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class PassText : public testing::TestWithParam<std::string> {};
+
+TEST_P(PassText, GivesTheExpectedGraph) {
+  const fs::path path = kFolder / (GetParam() + ".plan");
+  const TextCase text = read_case(path);
+  Graph graph = parse_graph(text.input, path.filename().string(), find_op);
+  // A forward program takes its loss accumulator as a param, which only the assembled programs may not.
+  if (!text.command.starts_with("assemble")) verify_or_throw(graph, "the input");
+  run_command(text.command, graph);
+  verify_or_throw(graph, text.command);
+  const std::string printed = print(graph);
+  if (const char* update = std::getenv("HEADROOM_UPDATE"); update && *update == '1') {
+    std::ofstream(path) << text.head << printed;
+    return;
+  }
+  EXPECT_EQ(printed, text.expected) << "expected (-) and printed (+); HEADROOM_UPDATE=1 rewrites the file\n"
+                                    << line_diff(text.expected, printed);
+  EXPECT_EQ(print(parse_graph(printed, "printed", find_op)), printed);
+}
+
+std::string parameter_name(const testing::TestParamInfo<std::string>& param) { return param.param; }
+
+INSTANTIATE_TEST_SUITE_P(Files, PassText, testing::ValuesIn(case_names()), parameter_name);
+
+}  // namespace
+}  // namespace headroom
