@@ -1,0 +1,133 @@
+// Profiles: what is read, what is refused; predicted seconds from them.
+#include "cost/profile.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "cost/predict.h"
+#include "cost/shipped_profiles.h"
+#include "formats/json.h"
+#include "ops/registry.h"
+
+namespace headroom {
+namespace {
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_profile(text, "p.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::format);
+    EXPECT_FALSE(error.remedy().empty());
+    return error.what();
+  }
+  return "accepted";
+}
+
+Json shipped_json() {
+  for (const ShippedProfile& shipped : shipped_profiles())
+    if (shipped.name == "cpu-avx2") return Json::parse(shipped.json);
+  return {};
+}
+
+TEST(Profile, ShippedOnesAreReadAndWrittenTheSame) {
+  EXPECT_GE(shipped_profiles().size(), 10u);
+  for (const ShippedProfile& shipped : shipped_profiles()) {
+    const Profile profile = load_profile(std::string(shipped.name));
+    EXPECT_EQ(profile.name, shipped.name);
+    const std::string text = profile_json(profile);
+    EXPECT_EQ(profile_json(parse_profile(text, "again")), text);
+    EXPECT_EQ(profile.facts.device == "cpu", shipped.name.starts_with("cpu"));
+    if (profile.facts.device != "cpu") {
+      EXPECT_GT(profile.memory_bytes, int64_t{1} << 32);
+    }
+  }
+}
+
+TEST(Profile, IdentityFollowsTheContent) {
+  Json json = shipped_json();
+  const Profile first = parse_profile(json.dump(), "p.json");
+  json["launch_seconds"] = 0.5;
+  const Profile second = parse_profile(json.dump(), "p.json");
+  EXPECT_NE(first.identity(), second.identity());
+  EXPECT_EQ(first.identity(), parse_profile(shipped_json().dump(), "elsewhere").identity());
+}
+
+TEST(Profile, MalformedOnesAreRefusedByKey) {
+  for (const char* key : {"name", "products", "attention", "stream_bytes_per_second", "optimizer_bytes_per_second",
+                          "softmax_bytes_per_second", "copy_bytes_per_second"}) {
+    Json json = shipped_json();
+    json.erase(key);
+    const std::string text = refusal(json.dump());
+    EXPECT_NE(text.find(key), std::string::npos) << text;
+    EXPECT_NE(text.find("p.json"), std::string::npos) << text;
+    json[key] = nullptr;
+    EXPECT_NE(refusal(json.dump()), "accepted") << key;
+  }
+  for (double rate : {0.0, -1.0, 1e300}) {
+    Json json = shipped_json();
+    json["stream_bytes_per_second"] = rate;
+    EXPECT_NE(refusal(json.dump()), "accepted") << rate;
+  }
+  Json json = shipped_json();
+  json["products"][0]["dtype"] = "f31";
+  EXPECT_NE(refusal(json.dump()).find("dtype"), std::string::npos);
+  json = shipped_json();
+  json["attention"] = Json::array();
+  EXPECT_NE(refusal(json.dump()).find("attention"), std::string::npos);
+  for (const char* text : {"", "[]", "{", "null", "{\"name\": 3}"}) EXPECT_NE(refusal(text), "accepted") << text;
+}
+
+TEST(Profile, WrongTypesAreRefused) {
+  for (const char* key : {"device", "threads", "isa", "native_bf16", "alignment", "memory_bytes", "launch_seconds"}) {
+    Json json = shipped_json();
+    json[key] = Json::array();
+    EXPECT_NE(refusal(json.dump()), "accepted") << key;
+  }
+}
+
+TEST(Profile, UnknownNamesListTheShippedOnes) {
+  try {
+    load_profile("H100-81GB");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_NE(error.remedy().find("H100-80GB"), std::string::npos);
+  }
+}
+
+double linear_seconds(int64_t rows, DType dtype, const Profile& profile) {
+  const std::vector<ConcreteType> inputs{{dtype, {rows, 512}}, {dtype, {512, 512}}};
+  const std::vector<ConcreteType> outputs{{dtype, {rows, 512}}};
+  const Attrs attrs{{"layout", "out_in"}, {"bias", int64_t{0}}, {"residual", int64_t{0}}};
+  return predict_call(find_op("linear"), {inputs, outputs, attrs}, profile);
+}
+
+TEST(Predict, ProductsTakeTimeInProportion) {
+  const Profile profile = load_profile("cpu-avx512");
+  const double one = linear_seconds(256, DType::f32, profile), two = linear_seconds(512, DType::f32, profile);
+  EXPECT_GT(one, 0);
+  EXPECT_GT(two, 1.5 * one);
+  EXPECT_LT(two, 2.5 * one);
+  EXPECT_LT(linear_seconds(512, DType::bf16, profile), two);
+}
+
+TEST(Predict, AMeasuredShapeGetsItsMeasuredRate) {
+  Json json = shipped_json();
+  json["launch_seconds"] = 0.0;
+  json["products"].push_back(
+      {{"op", "linear"}, {"dtype", "f32"}, {"rows", 333}, {"outs", 512}, {"ins", 512}, {"flops_per_second", 1e9}});
+  const double seconds = linear_seconds(333, DType::f32, parse_profile(json.dump(), "p.json"));
+  EXPECT_NEAR(seconds, 2.0 * 333 * 512 * 512 / 1e9, 0.01 * seconds);
+}
+
+TEST(Predict, StreamsFollowTheirBytes) {
+  const Profile profile = load_profile("cpu-avx2");
+  const std::vector<ConcreteType> in{{DType::f32, {1000, 1000}}, {DType::f32, {1000, 1000}}},
+      out{{DType::f32, {1000, 1000}}};
+  const Attrs attrs;
+  EXPECT_DOUBLE_EQ(predict_call(find_op("add"), {in, out, attrs}, profile),
+                   12e6 / profile.stream_bytes_per_second + profile.launch_seconds);
+}
+
+}  // namespace
+}  // namespace headroom
