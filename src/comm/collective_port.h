@@ -1,0 +1,31 @@
+// Gives kernels the collectives of a process group, and everything else of another host.
+#pragma once
+
+#include "comm/process_group.h"
+
+namespace headroom {
+
+// Both outlive the port. Not thread-safe, as the group.
+class CollectivePort final : public HostPort {
+ public:
+  CollectivePort(ProcessGroup& group, HostPort& host) : group_(group), host_(host) {}
+
+  void next_batch(int64_t trip, std::span<int32_t> ids, std::span<int32_t> labels, int64_t batch,
+                  int64_t seq) override {
+    host_.next_batch(trip, ids, labels, batch, seq);
+  }
+  void all_gather(std::span<const std::byte> local, std::span<std::byte> full) override {
+    group_.all_gather(local, full);
+  }
+  void reduce_scatter(std::span<const float> full, std::span<float> local) override {
+    group_.reduce_scatter(full, local);
+  }
+  void all_reduce(std::span<float> values) override { group_.all_reduce(values); }
+  void all_reduce_f64(std::span<double> values) override { group_.all_reduce(values); }
+
+ private:
+  ProcessGroup& group_;
+  HostPort& host_;
+};
+
+}  // namespace headroom
