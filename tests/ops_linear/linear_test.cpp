@@ -2,6 +2,7 @@
 
 #include "../ops_support/op_harness.h"
 #include "base/error.h"
+#include "hwy/targets.h"
 
 namespace headroom {
 namespace {
@@ -236,6 +237,31 @@ TEST(LinearBlocks, LargeDepthsAgreeWithTheReference) {
           op_test::expect_close(op_test::run_op("linear_dw", dw_inputs, {}, options).outputs[0], dw, 1e-3, 1e-4);
       }
     }
+}
+
+// The vector kernels on each instruction set they are built for.
+TEST(LinearTargets, EveryVectorWidthAgreesWithTheReference) {
+  const int64_t supported = hwy::SupportedTargets();
+  for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}}) {
+    if ((supported & target) == 0) continue;
+    hwy::SetSupportedTargetsForTest(target);
+    for (DType dtype : {DType::f32, DType::bf16})
+      for (const bool out_in : {true, false})
+        for (int64_t rows : {3, 50}) {
+          SCOPED_TRACE(fmt::format("{} {} out_in {} rows {}", target, dtype_name(dtype), out_in, rows));
+          const std::vector<Tensor> inputs{Tensor::random(dtype, {1, rows, 70}, 1), weight(dtype, 75, 70, out_in, 2),
+                                           Tensor::random(DType::f32, {75}, 3),
+                                           Tensor::random(dtype, {1, rows, 75}, 4)};
+          const Attrs attrs{{"layout", out_in ? "out_in" : "in_out"}, {"bias", int64_t{1}}, {"residual", int64_t{1}}};
+          RunOptions reference, options;
+          reference.only = "reference";
+          options.only = rows <= 8 ? "rows" : "simd";
+          op_test::expect_close(op_test::run_op("linear", inputs, attrs, options).outputs[0],
+                                op_test::run_op("linear", inputs, attrs, reference).outputs[0], 1e-4,
+                                dtype == DType::bf16 ? 1.0 / 128 : 1e-5);
+        }
+  }
+  hwy::SetSupportedTargetsForTest(0);
 }
 
 // The slope of sum(dy * linear(x)) along a direction is what linear_dx and linear_dw say.

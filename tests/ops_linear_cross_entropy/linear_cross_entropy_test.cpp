@@ -2,6 +2,7 @@
 
 #include "../ops_support/op_harness.h"
 #include "base/error.h"
+#include "hwy/targets.h"
 
 namespace headroom {
 namespace {
@@ -163,6 +164,26 @@ TEST(LinearCrossEntropyGradient, AgreesWithFiniteDifferences) {
     EXPECT_NEAR(slope(x, i, [&](const Tensor& at) { return loss(at, w); }), outputs[0].at(i), 1e-4) << "x " << i;
   for (int64_t i = 0; i < w.count(); ++i)
     EXPECT_NEAR(slope(w, i, [&](const Tensor& at) { return loss(x, at); }), outputs[2].at(i), 1e-4) << "w " << i;
+}
+
+TEST(LinearCrossEntropyTargetsOfHighway, EveryVectorWidthAgreesWithTheReference) {
+  const int64_t supported = hwy::SupportedTargets();
+  const std::vector<Tensor> inputs{Tensor::random(DType::bf16, {2, 12, 32}, 1, 2.0),
+                                   Tensor::random(DType::bf16, {4133, 32}, 2), some_labels(2, 12, 4133),
+                                   Tensor(DType::f32, {1}, {kScale}), Tensor::filled(DType::f64, {2}, 0)};
+  RunOptions reference, options;
+  reference.only = "reference";
+  options.only = "simd";
+  const auto expected = op_test::run_op("linear_cross_entropy_grad", inputs, {}, reference).outputs;
+  for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}}) {
+    if ((supported & target) == 0) continue;
+    SCOPED_TRACE(target);
+    hwy::SetSupportedTargetsForTest(target);
+    const auto outputs = op_test::run_op("linear_cross_entropy_grad", inputs, {}, options).outputs;
+    EXPECT_NEAR(outputs[1].at(0), expected[1].at(0), 1e-4);
+    op_test::expect_close(outputs[0], expected[0], 2e-4, 1.0 / 64);
+  }
+  hwy::SetSupportedTargetsForTest(0);
 }
 
 // The chunk changes the order of the sums into the weight's gradient, nothing else.

@@ -101,7 +101,9 @@ class Linear final : public Op {
   RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
   std::vector<int> narrow_inputs(const Attrs&) const override { return {0, 1}; }
   // With a residual the result joins the fp32 stream.
-  std::string_view narrow_dtype(const Attrs& attrs) const override { return attrs.integer("residual") != 0 ? "f32" : "bf16"; }
+  std::string_view narrow_dtype(const Attrs& attrs) const override {
+    return attrs.integer("residual") != 0 ? "f32" : "bf16";
+  }
 
   void vjp(VjpContext& context) const override {
     const ValueId dy = context.cotangent(0);
@@ -109,6 +111,7 @@ class Linear final : public Op {
     const Attrs& attrs = context.attrs();
     const bool bias = attrs.integer("bias") != 0;
     const int residual = attrs.integer("residual") != 0 ? 2 + int{bias} : kNone;
+    HR_CHECK(context.trains(1) || !context.wants(1), "linear: no gradient for a weight that is computed");
     if (residual != kNone && context.wants(residual)) context.contribute(residual, dy);
     if (bias && context.trains(2)) train_bias(context, dy);
     if (!context.trains(1) && !context.wants(0)) return;

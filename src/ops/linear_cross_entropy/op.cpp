@@ -76,6 +76,7 @@ class LinearCrossEntropy final : public Op {
   void vjp(VjpContext& context) const override {
     HR_CHECK(context.node().inputs.size() == 5, "linear_cross_entropy needs its scale input to be differentiated");
     const bool trains = context.trains(1);
+    HR_CHECK(trains || !context.wants(1), "linear_cross_entropy: no gradient for a weight that is computed");
     if (!trains && !context.wants(0)) return;
     Attrs attrs{{"layout", std::string(context.attrs().text("layout", "out_in"))},
                 {"chunk", context.attrs().integer("chunk")},
