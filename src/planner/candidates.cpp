@@ -92,12 +92,14 @@ void check_techniques(const PlanRequest& request) {
             ErrorKind::usage,
             "--technique fused-optimizer=on needs every gradient before the first update when clipping by global norm",
             "add --max-grad-norm 0");
-      const int64_t pinned = request.micro_batch;
+      const std::string technique = pin(request, "micro-batch");
+      int64_t pinned = request.micro_batch;
+      if (pinned == 0) std::from_chars(technique.data(), technique.data() + technique.size(), pinned);
       if (value == "on" && pinned > 0 && pinned < request.global_batch)
         throw Error(ErrorKind::usage,
                     fmt::format("--technique fused-optimizer=on needs one micro-batch per step, not {} of {}",
                                 request.global_batch, pinned),
-                    "leave --micro-batch-size to the planner, or make it the global batch size");
+                    "leave the micro-batch to the planner, or make it the global batch size");
     } else if (std::find(std::begin(kLaterTechniques), std::end(kLaterTechniques), name) !=
                std::end(kLaterTechniques)) {
       if (value == "off") continue;
