@@ -1,0 +1,135 @@
+// Pins are honoured and reported; what cannot be honoured is refused with the reason.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "planner/candidates.h"
+#include "planning_case.h"
+
+namespace headroom::test {
+namespace {
+
+Choices choices_with(const std::map<std::string, std::string>& techniques, TrainOptions options = fixed_options()) {
+  options.techniques = techniques;
+  const Plan chosen = plan(options, small_model()).plan;
+  EXPECT_TRUE(chosen.feasible);
+  return chosen.choices;
+}
+
+std::string refusal(const std::map<std::string, std::string>& techniques, TrainOptions options = fixed_options()) {
+  options.techniques = techniques;
+  try {
+    plan(options, small_model());
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    return std::string(error.what()) + " | " + error.remedy();
+  }
+  return "accepted";
+}
+
+#define EXPECT_MENTIONS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+TEST(Techniques, PinsAreHonoured) {
+  EXPECT_EQ(choices_with({{"micro-batch", "3"}}).micro_batch, 3);
+  EXPECT_EQ(choices_with({{"micro-batch", "3"}}).accumulation, 3);
+  EXPECT_EQ(choices_with({{"micro-batch", "1000"}}).micro_batch, 8);
+  EXPECT_EQ(choices_with({{"chunked-loss", "100"}}).loss_chunk, 100);
+  EXPECT_EQ(choices_with({{"chunked-loss", "off"}}).loss_chunk, 0);
+  EXPECT_EQ(choices_with({{"recompute", "on"}}).recompute, "6 x block-input");
+  EXPECT_EQ(choices_with({{"recompute", "block-input"}}).recompute, "6 x block-input");
+  EXPECT_EQ(choices_with({{"recompute", "drop-attention"}}).recompute, "6 x drop-attention");
+  EXPECT_EQ(choices_with({{"recompute", "drop-cheap"}}).recompute, "6 x drop-cheap");
+  EXPECT_EQ(choices_with({{"recompute", "off"}}).recompute, "6 x keep-all");
+}
+
+TEST(Techniques, PinnedMicroBatchOptionIsHonoured) {
+  TrainOptions options = fixed_options();
+  options.micro_batch_size = 5;
+  const Choices choices = choices_with({}, options);
+  EXPECT_EQ(choices.micro_batch, 5);
+  EXPECT_EQ(choices.accumulation, 2);
+}
+
+TEST(Techniques, FusedOptimizerFollowsClippingAndMicroBatch) {
+  TrainOptions unclipped = fixed_options();
+  unclipped.max_grad_norm = 0;
+  EXPECT_FALSE(choices_with({{"fused-optimizer", "off"}, {"micro-batch", "8"}}, unclipped).fused_optimizer);
+  EXPECT_TRUE(choices_with({{"micro-batch", "8"}}, unclipped).fused_optimizer);
+  EXPECT_FALSE(choices_with({{"micro-batch", "4"}}, unclipped).fused_optimizer);
+  const Choices pinned = choices_with({{"fused-optimizer", "on"}}, unclipped);
+  EXPECT_TRUE(pinned.fused_optimizer);
+  EXPECT_EQ(pinned.micro_batch, 8);
+  EXPECT_FALSE(choices_with({{"micro-batch", "8"}}).fused_optimizer);
+}
+
+TEST(Techniques, PrecisionIsRecorded) {
+  TrainOptions options = fixed_options();
+  options.precision = "bf16-mixed";
+  EXPECT_EQ(choices_with({{"bf16-mixed", "on"}}, options).precision, "bf16-mixed");
+  EXPECT_EQ(choices_with({}).precision, "32-true");
+}
+
+TEST(Techniques, EveryOneIsReportedWithAReason) {
+  TrainOptions options = fixed_options();
+  const int64_t least = plan(options, small_model()).plan.minimum_bytes;
+  for (int64_t budget : {least, options.memory}) {
+    options.memory = budget;
+    const Plan chosen = plan(options, small_model()).plan;
+    std::vector<std::string> names;
+    for (const TechniqueReport& report : chosen.techniques) {
+      names.push_back(report.name);
+      EXPECT_FALSE(report.why.empty()) << report.name;
+      EXPECT_FALSE(report.value.empty()) << report.name;
+    }
+    EXPECT_EQ(names, (std::vector<std::string>{"bf16-mixed", "micro-batch", "chunked-loss", "recompute",
+                                               "fused-optimizer", "flash-attention"}));
+  }
+}
+
+TEST(Techniques, SavingsAndCostsOfRecomputationArePositive) {
+  TrainOptions options = fixed_options();
+  options.techniques = {{"recompute", "on"}, {"micro-batch", "8"}};
+  for (const TechniqueReport& report : plan(options, small_model()).plan.techniques)
+    if (report.name == "recompute") {
+      EXPECT_GT(report.saves_bytes, 0);
+      EXPECT_GT(report.costs_seconds, 0);
+    }
+}
+
+TEST(Techniques, UnknownNamesGetTheNearest) {
+  const std::string text = refusal({{"recompue", "on"}});
+  EXPECT_MENTIONS(text, "recompue");
+  EXPECT_MENTIONS(text, "'recompute'");
+}
+
+TEST(Techniques, OnesOfLaterVersionsAreRefusedUnlessOff) {
+  EXPECT_MENTIONS(refusal({{"lora", "on"}}), "not built");
+  EXPECT_EQ(refusal({{"lora", "off"}}), "accepted");
+}
+
+TEST(Techniques, ValuesOutOfRangeAreRefused) {
+  for (const char* value : {"0", "-1", "off", "two", "", "99999999999999999999", "4x"})
+    EXPECT_MENTIONS(refusal({{"micro-batch", value}}), "micro-batch");
+  for (const char* value : {"0", "-64", "some"}) EXPECT_MENTIONS(refusal({{"chunked-loss", value}}), "chunked-loss");
+  EXPECT_MENTIONS(refusal({{"recompute", "most"}}), "block-input");
+  EXPECT_MENTIONS(refusal({{"flash-attention", "off"}}), "flash-attention");
+}
+
+TEST(Techniques, ContradictionsAreRefused) {
+  EXPECT_MENTIONS(refusal({{"fused-optimizer", "on"}}), "--max-grad-norm 0");
+  TrainOptions options = fixed_options();
+  options.max_grad_norm = 0;
+  options.micro_batch_size = 2;
+  EXPECT_MENTIONS(refusal({{"fused-optimizer", "on"}}, options), "one micro-batch per step, not 8 of 2");
+  EXPECT_MENTIONS(refusal({{"bf16-mixed", "on"}}), "--precision");
+  options.micro_batch_size = 0;
+  EXPECT_MENTIONS(refusal({{"fused-optimizer", "on"}, {"micro-batch", "2"}}, options),
+                  "one micro-batch per step, not 8 of 2");
+}
+
+TEST(Techniques, KeepLevelsReadWell) {
+  EXPECT_EQ(describe_keep({}), "keep-all");
+  EXPECT_EQ(describe_keep({Keep::block_input, Keep::block_input, Keep::all}), "2 x block-input, 1 x keep-all");
+}
+
+}  // namespace
+}  // namespace headroom::test
