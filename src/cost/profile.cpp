@@ -1,5 +1,6 @@
 #include "cost/profile.h"
 
+#include <bit>
 #include <cstdlib>
 
 #include "base/counter_random.h"
@@ -21,7 +22,9 @@ class Reader {
   }
   int64_t whole(const Json& object, const char* key, int64_t fallback) const {
     if (!object.contains(key)) return fallback;
-    if (!object[key].is_number_integer() || object[key].get<int64_t>() < 0) refuse(key, "a whole number, 0 or more");
+    constexpr int64_t kMost = int64_t{1} << 50;
+    if (!object[key].is_number_integer() || object[key].get<int64_t>() < 0 || object[key].get<int64_t>() > kMost)
+      refuse(key, "a whole number, 0 or more");
     return object[key].get<int64_t>();
   }
   DType dtype(const Json& object) const {
@@ -50,10 +53,14 @@ class Reader {
 
 void read_facts(const Reader& reader, const Json& json, Profile& profile) {
   profile.facts.device = json.value("device", "cpu");
-  profile.facts.threads = static_cast<int>(std::max<int64_t>(1, reader.whole(json, "threads", 1)));
+  const int64_t threads = std::max<int64_t>(1, reader.whole(json, "threads", 1));
+  if (threads > (1 << 16)) reader.refuse("threads", "at most 65536");
+  profile.facts.threads = static_cast<int>(threads);
   profile.facts.isa = static_cast<int>(reader.whole(json, "isa", 2));
   profile.facts.native_bf16 = json.value("native_bf16", false);
   profile.facts.alignment = std::max<int64_t>(64, reader.whole(json, "alignment", 64));
+  if (!std::has_single_bit(static_cast<uint64_t>(profile.facts.alignment)) || profile.facts.alignment > (1 << 20))
+    reader.refuse("alignment", "a power of two, at most 1 MiB");
   profile.facts.gemm_workspace_cap = reader.whole(json, "gemm_workspace_bytes", 0);
 }
 
@@ -82,6 +89,8 @@ Profile parse_profile(std::string_view text, const std::string& source) {
     profile.softmax_bytes_per_second = reader.positive(json, "softmax_bytes_per_second");
     profile.copy_bytes_per_second = reader.positive(json, "copy_bytes_per_second");
     profile.launch_seconds = json.value("launch_seconds", 0.0);
+    if (!(profile.launch_seconds >= 0 && profile.launch_seconds < 1))
+      reader.refuse("launch_seconds", "0 or more, below 1");
   } catch (const Json::exception& e) {
     throw Error(ErrorKind::format, fmt::format("{}: malformed profile: {}", source, e.what()),
                 "make the profile anew with `headroom profile`");
