@@ -313,6 +313,35 @@ TEST(LinearRules, WorkCountsTwoOperationsPerMultiplyAdd) {
   EXPECT_EQ(work.bytes, 2.0 * (6 * 8 + 5 * 8 + 6 * 5));
 }
 
+// What was booked is enough for the fastest implementation of the machine, in the sizes of a small language model.
+TEST(LinearKernels, BookedScratchIsEnoughForTheFastest) {
+  if (std::getenv("ONEDNN_MAX_CPU_ISA")) GTEST_SKIP() << "oneDNN's instruction set is restricted";
+  const DeviceFacts facts = op_test::host_facts();
+  if (facts.threads > 4) GTEST_SKIP() << "oneDNN's workspace grows with the threads";
+  struct Size {
+    int64_t outs, ins;
+  };
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (const int64_t rows : {512, 2048})
+      for (const auto& [outs, ins] : {Size{1536, 576}, Size{576, 1536}, Size{576, 576}, Size{192, 576}}) {
+        SCOPED_TRACE(fmt::format("{} rows {} {}->{}", dtype_name(dtype), rows, ins, outs));
+        const ConcreteType x{dtype, {1, rows, ins}, {}}, y{dtype, {1, rows, outs}, {}}, w{dtype, {outs, ins}, {}};
+        const ConcreteType sums{DType::f32, {outs, ins}, {}};
+        KernelSpec specs[] = {{"linear", {}, {x, w}, {y}, 0},
+                              {"linear_dx", {}, {y, w}, {x}, 0},
+                              {"linear_dw", {{"accumulate", "carried"}}, {x, y, sums}, {sums}, 0}};
+        const bool tiles = facts.isa >= 514 && dtype == DType::bf16;
+        const bool library = facts.isa >= (dtype == DType::bf16 ? 513 : 512);
+        for (KernelSpec& spec : specs) {
+          spec.scratch_bytes = find_op(spec.op).scratch_bytes(spec.call(), facts);
+          EXPECT_LE(spec.scratch_bytes, int64_t{4} << 20) << spec.op;
+          std::string chosen;
+          make_cpu_kernel(spec, facts, {}, &chosen);
+          EXPECT_EQ(chosen, tiles ? "amx" : library ? "onednn" : facts.isa >= 2 ? "simd" : "reference") << spec.op;
+        }
+      }
+}
+
 // A kernel that needs more than was booked refuses and says so; the reference remains.
 TEST(LinearKernels, RefuseScratchThatWasNotBooked) {
   const Tensor x(DType::f32, {1, 64, 256}), w(DType::f32, {256, 256});

@@ -1,10 +1,13 @@
-#include "ops/cpu/onednn_matmul.h"
-
+// oneDNN's matmul with plain layouts and scratch of the caller. No heap call of our own while running; oneDNN itself
+// makes a few small ones per run.
 #include <cstring>
+#include <dnnl.hpp>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "ops/cpu/matmul.h"
 
 namespace headroom {
 namespace {
@@ -14,42 +17,7 @@ dnnl::memory::data_type onednn_type(DType dtype) {
   return dtype == DType::f32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
 }
 
-dnnl::memory::desc describe(int64_t batch, int64_t rows, int64_t cols, DType dtype, const MatrixLayout& layout) {
-  if (batch == 1) return {{rows, cols}, onednn_type(dtype), dnnl::memory::dims{layout.row, layout.col}};
-  return {{batch, rows, cols}, onednn_type(dtype), dnnl::memory::dims{layout.batch, layout.row, layout.col}};
-}
-
-dnnl::matmul::primitive_desc describe_matmul(const OnednnMatmulSpec& spec) {
-  const auto [rows, cols, depth] = spec.size;
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  if (spec.scale != 1) attributes.set_output_scales(0, {spec.scale});
-  if (spec.accumulate) {
-    dnnl::post_ops after;
-    after.append_sum(1.0f);
-    attributes.set_post_ops(after);
-  }
-  const dnnl::memory::desc a = describe(spec.batch, rows, depth, spec.operand, spec.a);
-  const dnnl::memory::desc b = describe(spec.batch, depth, cols, spec.operand, spec.b);
-  const dnnl::memory::desc c = describe(spec.batch, rows, cols, spec.result, spec.c);
-  if (!spec.bias) return {dnnl::matmul::desc(a, b, c), attributes, onednn_engine()};
-  const dnnl::memory::desc bias = describe(1, 1, cols, DType::f32, {cols, 1, 0});
-  return {dnnl::matmul::desc(a, b, bias, c), attributes, onednn_engine()};
-}
-
-// Runs `body` while the team has `count` threads: oneDNN cuts its work when a primitive is created.
-template <typename F>
-auto with_threads(int count, F body) {
-  struct Restore {
-    int before = threads();
-    ~Restore() { set_threads(before); }
-  } restore;
-  if (count > 0) set_threads(count);
-  return body();
-}
-
-}  // namespace
-
+// The process's CPU engine. oneDNN's cache of primitives is switched off: kernels are shared by their owners.
 const dnnl::engine& onednn_engine() {
   static const dnnl::engine engine = [] {
     dnnl::set_primitive_cache_capacity(0);
@@ -58,114 +26,101 @@ const dnnl::engine& onednn_engine() {
   return engine;
 }
 
-OnednnMatmul::OnednnMatmul(const OnednnMatmulSpec& spec, const dnnl::matmul::primitive_desc& description)
-    : primitive_(description),
-      stream_(onednn_engine()),
-      scratch_bytes_(static_cast<int64_t>(description.scratchpad_desc().get_size())) {
-  const dnnl::engine& engine = onednn_engine();
-  for (int i = 0; i < spec.lanes; ++i) {
-    Lane lane{dnnl::memory(description.src_desc(), engine, nullptr),
-              dnnl::memory(description.weights_desc(), engine, nullptr),
-              dnnl::memory(description.dst_desc(), engine, nullptr),
-              {},
-              dnnl::memory(description.scratchpad_desc(), engine, nullptr),
-              {}};
-    lane.arguments = {{DNNL_ARG_SRC, lane.a.get()},
-                      {DNNL_ARG_WEIGHTS, lane.b.get()},
-                      {DNNL_ARG_DST, lane.c.get()},
-                      {DNNL_ARG_SCRATCHPAD, lane.workspace.get()}};
-    if (spec.bias) {
-      lane.bias = dnnl::memory(description.bias_desc(), engine, nullptr);
-      lane.arguments.push_back({DNNL_ARG_BIAS, lane.bias.get()});
-    }
-    lanes_.push_back(std::move(lane));
+// A rows x cols matrix, or its transpose in memory; `stride` elements between rows of memory.
+dnnl::memory::desc describe(int64_t rows, int64_t cols, DType dtype, bool transposed, int64_t stride) {
+  if (stride == 0) stride = transposed ? rows : cols;
+  const dnnl::memory::dims strides = transposed ? dnnl::memory::dims{1, stride} : dnnl::memory::dims{stride, 1};
+  return {{rows, cols}, onednn_type(dtype), strides};
+}
+
+dnnl::matmul::primitive_desc describe_matmul(const MatmulSpec& spec) {
+  const auto [rows, cols, depth] = spec.size;
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (spec.addend) {
+    dnnl::post_ops after;
+    after.append_sum(1.0f);
+    attributes.set_post_ops(after);
   }
+  const dnnl::memory::desc a = describe(rows, depth, spec.operand, spec.a_transposed, spec.a_stride);
+  const dnnl::memory::desc b = describe(depth, cols, spec.operand, spec.b_transposed, spec.b_stride);
+  const dnnl::memory::desc c = describe(rows, cols, spec.result, false, spec.c_stride);
+  if (!spec.bias) return {dnnl::matmul::desc(a, b, c), attributes, onednn_engine()};
+  return {dnnl::matmul::desc(a, b, describe(1, cols, DType::f32, false, 0), c), attributes, onednn_engine()};
 }
-
-std::unique_ptr<OnednnMatmul> OnednnMatmul::create(const OnednnMatmulSpec& spec, int64_t booked, std::string& refusal) {
-  try {
-    return with_threads(spec.threads, [&]() -> std::unique_ptr<OnednnMatmul> {
-      const dnnl::matmul::primitive_desc description = describe_matmul(spec);
-      const int64_t needed = static_cast<int64_t>(description.scratchpad_desc().get_size());
-      if (std::string_view(description.impl_info_str()).substr(0, 3) != "brg")
-        refusal = fmt::format("oneDNN offers {} only", description.impl_info_str());
-      else if (needed > booked)
-        refusal = fmt::format("oneDNN needs {} bytes of scratch, {} are booked", needed, booked);
-      else
-        return std::unique_ptr<OnednnMatmul>(new OnednnMatmul(spec, description));
-      return nullptr;
-    });
-  } catch (const dnnl::error& error) {
-    refusal = fmt::format("oneDNN: {}", error.what());
-    return nullptr;
-  }
-}
-
-void OnednnMatmul::run(const void* a, const void* b, void* c, std::byte* scratch, const float* bias, int lane) const {
-  const Lane& at = lanes_[static_cast<size_t>(lane)];
-  at.a.set_data_handle(const_cast<void*>(a));
-  at.b.set_data_handle(const_cast<void*>(b));
-  at.c.set_data_handle(c);
-  at.workspace.set_data_handle(scratch);
-  if (at.bias) at.bias.set_data_handle(const_cast<float*>(bias));
-  const dnnl_status_t status = dnnl_primitive_execute(primitive_.get(), stream_.get(),
-                                                      static_cast<int>(at.arguments.size()), at.arguments.data());
-  HR_CHECK(status == dnnl_success, "oneDNN's matmul failed with status {}", static_cast<int>(status));
-}
-
-namespace {
 
 // Adds to C in place; an addend elsewhere is copied into C first, so that both cases do the same arithmetic.
-class PlainOnednnMatmul final : public Matmul {
+class OnednnMatmul final : public Matmul {
  public:
-  PlainOnednnMatmul(const MatmulSpec& spec, int64_t c_stride, std::unique_ptr<OnednnMatmul> product)
-      : spec_(spec), c_stride_(c_stride), product_(std::move(product)) {}
+  OnednnMatmul(const MatmulSpec& spec, const dnnl::matmul::primitive_desc& description)
+      : spec_(spec),
+        primitive_(description),
+        stream_(onednn_engine()),
+        a_(description.src_desc(), onednn_engine(), nullptr),
+        b_(description.weights_desc(), onednn_engine(), nullptr),
+        c_(description.dst_desc(), onednn_engine(), nullptr),
+        workspace_(description.scratchpad_desc(), onednn_engine(), nullptr),
+        scratch_bytes_(static_cast<int64_t>(description.scratchpad_desc().get_size())) {
+    arguments_ = {{DNNL_ARG_SRC, a_.get()},
+                  {DNNL_ARG_WEIGHTS, b_.get()},
+                  {DNNL_ARG_DST, c_.get()},
+                  {DNNL_ARG_SCRATCHPAD, workspace_.get()}};
+    if (!spec.bias) return;
+    bias_ = dnnl::memory(description.bias_desc(), onednn_engine(), nullptr);
+    arguments_.push_back({DNNL_ARG_BIAS, bias_.get()});
+  }
 
-  int64_t scratch_bytes() const override { return product_->scratch_bytes(); }
+  int64_t scratch_bytes() const override { return scratch_bytes_; }
 
   void run(const MatmulArguments& arguments) const override {
     if (spec_.addend && arguments.addend != arguments.c) copy_addend(arguments);
-    product_->run(arguments.a, arguments.b, arguments.c, arguments.scratch, arguments.bias);
+    a_.set_data_handle(const_cast<void*>(arguments.a));
+    b_.set_data_handle(const_cast<void*>(arguments.b));
+    c_.set_data_handle(arguments.c);
+    workspace_.set_data_handle(arguments.scratch);
+    if (spec_.bias) bias_.set_data_handle(const_cast<float*>(arguments.bias));
+    const dnnl_status_t status =
+        dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
+    HR_CHECK(status == dnnl_success, "oneDNN's matmul failed with status {}", static_cast<int>(status));
   }
 
  private:
   void copy_addend(const MatmulArguments& arguments) const {
     const int64_t width = dtype_bytes(spec_.result);
+    const int64_t stride = (spec_.c_stride ? spec_.c_stride : spec_.size.cols) * width;
     parallel_for(spec_.size.rows, 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t row = begin; row < end; ++row)
-        std::memcpy(static_cast<std::byte*>(arguments.c) + row * c_stride_ * width,
-                    static_cast<const std::byte*>(arguments.addend) + row * c_stride_ * width,
+        std::memcpy(static_cast<std::byte*>(arguments.c) + row * stride,
+                    static_cast<const std::byte*>(arguments.addend) + row * stride,
                     static_cast<size_t>(spec_.size.cols * width));
     });
   }
 
   MatmulSpec spec_;
-  int64_t c_stride_;
-  std::unique_ptr<OnednnMatmul> product_;
+  dnnl::matmul primitive_;
+  dnnl::stream stream_;
+  // Only the addresses of these change from run to run.
+  dnnl::memory a_, b_, c_, bias_, workspace_;
+  std::vector<dnnl_exec_arg_t> arguments_;
+  int64_t scratch_bytes_ = 0;
 };
-
-MatrixLayout stored(bool transposed, int64_t stride) {
-  return transposed ? MatrixLayout{1, stride, 0} : MatrixLayout{stride, 1, 0};
-}
 
 }  // namespace
 
 MatmulOffer make_onednn_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
   if (facts.isa < 512) return {nullptr, "the machine has no AVX-512"};
-  const auto [rows, cols, depth] = spec.size;
-  OnednnMatmulSpec wanted;
-  wanted.size = spec.size;
-  wanted.operand = spec.operand;
-  wanted.result = spec.result;
-  wanted.a = stored(spec.a_transposed, spec.a_stride ? spec.a_stride : spec.a_transposed ? rows : depth);
-  wanted.b = stored(spec.b_transposed, spec.b_stride ? spec.b_stride : spec.b_transposed ? depth : cols);
-  wanted.c = stored(false, spec.c_stride ? spec.c_stride : cols);
-  wanted.bias = spec.bias;
-  wanted.accumulate = spec.addend;
-  std::string refusal;
-  std::unique_ptr<OnednnMatmul> product = OnednnMatmul::create(wanted, booked, refusal);
-  if (!product) return {nullptr, refusal};
-  return {std::make_unique<PlainOnednnMatmul>(spec, wanted.c.row, std::move(product)), {}};
+  try {
+    const dnnl::matmul::primitive_desc description = describe_matmul(spec);
+    const std::string_view implementation = description.impl_info_str();
+    // The others take work space from the heap while they run.
+    if (implementation.substr(0, 3) != "brg") return {nullptr, fmt::format("oneDNN offers {} only", implementation)};
+    const int64_t needed = static_cast<int64_t>(description.scratchpad_desc().get_size());
+    if (needed > booked)
+      return {nullptr, fmt::format("oneDNN needs {} bytes of scratch, {} are booked", needed, booked)};
+    return {std::make_unique<OnednnMatmul>(spec, description), {}};
+  } catch (const dnnl::error& error) {
+    return {nullptr, fmt::format("oneDNN: {}", error.what())};
+  }
 }
 
 }  // namespace headroom
