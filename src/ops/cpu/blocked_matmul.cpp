@@ -21,11 +21,12 @@ Range piece(int64_t index, int64_t size, int64_t count) {
 class BlockedMatmul final : public Matmul {
  public:
   BlockedMatmul(const MatmulSpec& spec, const TileKernel& kernel, const MatmulBlocks& blocks)
-      : spec_(spec), kernel_(kernel), tile_(kernel.traits), blocks_(blocks) {
-    if (spec_.c_stride == 0) spec_.c_stride = spec_.size.cols;
-    if (spec_.b_stride == 0) spec_.b_stride = spec_.b_transposed ? spec_.size.depth : spec_.size.cols;
-    if (spec_.a_stride == 0) spec_.a_stride = spec_.a_transposed ? spec_.size.rows : spec_.size.depth;
-  }
+      : spec_(spec),
+        kernel_(kernel),
+        tile_(kernel.traits),
+        blocks_(blocks),
+        a_stride_(spec.a_transposed ? spec.size.rows : spec.size.depth),
+        b_stride_(spec.b_transposed ? spec.size.depth : spec.size.cols) {}
 
   int64_t scratch_bytes() const override { return blocks_.total_bytes(); }
 
@@ -80,7 +81,7 @@ class BlockedMatmul final : public Matmul {
     const int64_t strip = packed_depth(place.depth) * tile_.cols * tile_.element_bytes;
     const int64_t first_col = place.cols.begin * tile_.cols;
     const int64_t cols = std::min(spec_.size.cols, place.cols.end * tile_.cols) - first_col;
-    kernel_.pack_b({place.arguments->b, spec_.operand, spec_.b_stride, !spec_.b_transposed, first_col, cols,
+    kernel_.pack_b({place.arguments->b, spec_.operand, b_stride_, !spec_.b_transposed, first_col, cols,
                     place.depth_begin, place.depth, place.packed_b, strip});
     for (int64_t row = place.rows.begin; row < place.rows.end; ++row) {
       take_strip(place, row);
@@ -96,11 +97,11 @@ class BlockedMatmul final : public Matmul {
     const bool whole = valid == tile_.rows && place.depth % tile_.depth_unit == 0;
     if (tile_.reads_a_in_place && !spec_.a_transposed && whole) {
       place.a = static_cast<const std::byte*>(place.arguments->a) +
-                (row * tile_.rows * spec_.a_stride + place.depth_begin) * tile_.element_bytes;
-      place.a_stride = spec_.a_stride * tile_.element_bytes;
+                (row * tile_.rows * a_stride_ + place.depth_begin) * tile_.element_bytes;
+      place.a_stride = a_stride_ * tile_.element_bytes;
       return;
     }
-    kernel_.pack_a({place.arguments->a, spec_.operand, spec_.a_stride, spec_.a_transposed, row * tile_.rows, valid,
+    kernel_.pack_a({place.arguments->a, spec_.operand, a_stride_, spec_.a_transposed, row * tile_.rows, valid,
                     place.depth_begin, place.depth, place.packed_a, blocks_.a_bytes});
     place.a = place.packed_a;
     place.a_stride = 0;
@@ -108,7 +109,7 @@ class BlockedMatmul final : public Matmul {
 
   void run_tile(const Place& place, int64_t row, int64_t col, int64_t step, const std::byte* strip_b) const {
     const int64_t depth = std::min(blocks_.depth_step, place.depth - step);
-    const int64_t offset = row * tile_.rows * spec_.c_stride + col * tile_.cols;
+    const int64_t offset = row * tile_.rows * spec_.size.cols + col * tile_.cols;
     const int64_t rows = lanes(row, tile_.rows, spec_.size.rows), cols = lanes(col, tile_.cols, spec_.size.cols);
     const bool direct = spec_.result == DType::f32 && rows == tile_.rows && cols == tile_.cols;
     TileCall call;
@@ -118,7 +119,7 @@ class BlockedMatmul final : public Matmul {
     call.depth = packed_depth(depth);
     if (direct) {
       call.out = static_cast<float*>(place.arguments->c) + offset;
-      call.out_stride = call.init_stride = spec_.c_stride;
+      call.out_stride = call.init_stride = spec_.size.cols;
       const float* addend = spec_.addend ? static_cast<const float*>(place.arguments->addend) + offset : nullptr;
       call.init = place.first && step == 0 ? addend : call.out;
     } else {
@@ -144,7 +145,7 @@ class BlockedMatmul final : public Matmul {
     else if (!direct && spec_.addend)
       addend = static_cast<const std::byte*>(place.arguments->addend) + bytes;
     const float* bias = spec_.bias && place.last ? place.arguments->bias + col * tile_.cols : nullptr;
-    kernel_.finish({tile.out, tile.out_stride, c, addend, spec_.c_stride, spec_.result, bias, rows, cols});
+    kernel_.finish({tile.out, tile.out_stride, c, addend, spec_.size.cols, spec_.result, bias, rows, cols});
   }
 
   int64_t packed_depth(int64_t depth) const { return matmul_blocks::round_up(depth, tile_.depth_unit); }
@@ -154,6 +155,7 @@ class BlockedMatmul final : public Matmul {
   TileKernel kernel_;
   TileTraits tile_;
   MatmulBlocks blocks_;
+  int64_t a_stride_, b_stride_;  // elements between rows of memory
 };
 
 }  // namespace

@@ -15,16 +15,13 @@ struct MatmulSize {
   int64_t depth = 0;
 };
 
-// C[rows, cols] = A B [+ bias] [+ addend], sums in f32, one rounding at the end.
+// C[rows, cols] = A B [+ bias] [+ addend], all dense; sums in f32, one rounding at the end.
 struct MatmulSpec {
   MatmulSize size;
   DType operand = DType::f32;  // of A and B: f32 or bf16
   DType result = DType::f32;   // of C and the addend: f32, or bf16 from bf16 operands
   bool a_transposed = false;   // A is stored [depth, rows]
   bool b_transposed = false;   // B is stored [cols, depth]
-  int64_t c_stride = 0;        // elements between rows of C and of the addend; 0: cols
-  int64_t a_stride = 0;        // elements between stored rows of A; 0: dense
-  int64_t b_stride = 0;        // the same for B
   bool bias = false;           // f32 [cols]
   bool addend = false;         // added to the product; may be C itself, with the same bits as when it is not
 };

@@ -26,10 +26,9 @@ const dnnl::engine& onednn_engine() {
   return engine;
 }
 
-// A rows x cols matrix, or its transpose in memory; `stride` elements between rows of memory.
-dnnl::memory::desc describe(int64_t rows, int64_t cols, DType dtype, bool transposed, int64_t stride) {
-  if (stride == 0) stride = transposed ? rows : cols;
-  const dnnl::memory::dims strides = transposed ? dnnl::memory::dims{1, stride} : dnnl::memory::dims{stride, 1};
+// A dense rows x cols matrix, or its transpose in memory.
+dnnl::memory::desc describe(int64_t rows, int64_t cols, DType dtype, bool transposed) {
+  const dnnl::memory::dims strides = transposed ? dnnl::memory::dims{1, rows} : dnnl::memory::dims{cols, 1};
   return {{rows, cols}, onednn_type(dtype), strides};
 }
 
@@ -42,11 +41,11 @@ dnnl::matmul::primitive_desc describe_matmul(const MatmulSpec& spec) {
     after.append_sum(1.0f);
     attributes.set_post_ops(after);
   }
-  const dnnl::memory::desc a = describe(rows, depth, spec.operand, spec.a_transposed, spec.a_stride);
-  const dnnl::memory::desc b = describe(depth, cols, spec.operand, spec.b_transposed, spec.b_stride);
-  const dnnl::memory::desc c = describe(rows, cols, spec.result, false, spec.c_stride);
+  const dnnl::memory::desc a = describe(rows, depth, spec.operand, spec.a_transposed);
+  const dnnl::memory::desc b = describe(depth, cols, spec.operand, spec.b_transposed);
+  const dnnl::memory::desc c = describe(rows, cols, spec.result, false);
   if (!spec.bias) return {dnnl::matmul::desc(a, b, c), attributes, onednn_engine()};
-  return {dnnl::matmul::desc(a, b, describe(1, cols, DType::f32, false, 0), c), attributes, onednn_engine()};
+  return {dnnl::matmul::desc(a, b, describe(1, cols, DType::f32, false), c), attributes, onednn_engine()};
 }
 
 // Adds to C in place; an addend elsewhere is copied into C first, so that both cases do the same arithmetic.
@@ -86,13 +85,11 @@ class OnednnMatmul final : public Matmul {
 
  private:
   void copy_addend(const MatmulArguments& arguments) const {
-    const int64_t width = dtype_bytes(spec_.result);
-    const int64_t stride = (spec_.c_stride ? spec_.c_stride : spec_.size.cols) * width;
+    const int64_t row = spec_.size.cols * dtype_bytes(spec_.result);
     parallel_for(spec_.size.rows, 1, [&](int64_t begin, int64_t end, int) {
-      for (int64_t row = begin; row < end; ++row)
-        std::memcpy(static_cast<std::byte*>(arguments.c) + row * stride,
-                    static_cast<const std::byte*>(arguments.addend) + row * stride,
-                    static_cast<size_t>(spec_.size.cols * width));
+      std::memcpy(static_cast<std::byte*>(arguments.c) + begin * row,
+                  static_cast<const std::byte*>(arguments.addend) + begin * row,
+                  static_cast<size_t>((end - begin) * row));
     });
   }
 

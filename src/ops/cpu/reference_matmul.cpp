@@ -11,13 +11,10 @@ class ReferenceMatmul final : public Matmul {
  public:
   explicit ReferenceMatmul(const MatmulSpec& spec) : spec_(spec) {
     const auto [rows, cols, depth] = spec.size;
-    const int64_t a = spec.a_stride ? spec.a_stride : spec.a_transposed ? rows : depth;
-    a_row_ = spec.a_transposed ? 1 : a;
-    a_step_ = spec.a_transposed ? a : 1;
-    const int64_t b = spec.b_stride ? spec.b_stride : spec.b_transposed ? depth : cols;
-    b_col_ = spec.b_transposed ? b : 1;
-    b_step_ = spec.b_transposed ? 1 : b;
-    c_row_ = spec.c_stride ? spec.c_stride : cols;
+    a_row_ = spec.a_transposed ? 1 : depth;
+    a_step_ = spec.a_transposed ? rows : 1;
+    b_col_ = spec.b_transposed ? depth : 1;
+    b_step_ = spec.b_transposed ? 1 : cols;
   }
 
   int64_t scratch_bytes() const override { return 0; }
@@ -37,13 +34,13 @@ class ReferenceMatmul final : public Matmul {
     for (int64_t step = 0; step < spec_.size.depth; ++step)
       sum += static_cast<float>(a[step * a_step_]) * static_cast<float>(b[step * b_step_]);
     if (spec_.bias) sum += arguments.bias[col];
-    const int64_t at = row * c_row_ + col;
+    const int64_t at = row * spec_.size.cols + col;
     if (spec_.addend) sum += static_cast<float>(static_cast<const R*>(arguments.addend)[at]);
     static_cast<R*>(arguments.c)[at] = static_cast<R>(sum);
   }
 
   MatmulSpec spec_;
-  int64_t a_row_, a_step_, b_col_, b_step_, c_row_;  // elements
+  int64_t a_row_, a_step_, b_col_, b_step_;  // elements
 };
 
 }  // namespace

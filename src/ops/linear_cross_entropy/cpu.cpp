@@ -125,7 +125,6 @@ class LossKernel final : public CpuKernel {
     std::byte* workspace = call.scratch.data() + scratch_.logits + scratch_.losses;
     LossRows rows;
     rows.logits = reinterpret_cast<float*>(call.scratch.data());
-    rows.stride = shape_.stride;
     rows.rows = products.rows;
     rows.vocabulary = shape_.vocabulary;
     rows.targets = targets(call);

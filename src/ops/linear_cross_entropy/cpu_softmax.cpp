@@ -9,7 +9,6 @@
 #include <cstring>
 #include <limits>
 
-#include "base/threads.h"
 #include "hwy/highway.h"
 #include "ops/linear_cross_entropy/cpu_softmax.h"
 #include "ops/stream/lanes-inl.h"
@@ -69,8 +68,7 @@ RowSum sum_row(const float* x, int64_t count) {
 }
 
 template <typename T>
-void write_gradient(const RowSum& row, float* logits, int64_t count, int32_t target, float scale) {
-  T* gradient = reinterpret_cast<T*>(logits);
+void write_gradient(const RowSum& row, const float* logits, int64_t count, int32_t target, float scale, T* gradient) {
   const float share = static_cast<float>(1.0 / row.sum);
   const float factor = scale * share;
   const double chosen = std::exp(static_cast<double>(logits[target]) - static_cast<double>(row.largest)) / row.sum;
@@ -82,26 +80,24 @@ void write_gradient(const RowSum& row, float* logits, int64_t count, int32_t tar
 }
 
 void softmax_row(const LossRows& rows, int64_t row) {
-  float* logits = rows.logits + row * rows.stride;
+  const float* logits = rows.logits + row * rows.vocabulary;
   const int32_t target = rows.targets.at(rows.first_row + row);
   rows.losses[row] = 0;
   if (target == Targets::kNone) {
-    if (rows.gradient) std::memset(logits, 0, static_cast<size_t>(rows.vocabulary * dtype_bytes(rows.dtype)));
+    if (rows.gradient) std::memset(gradient_row<std::byte>(rows, row), 0, row_bytes(rows));
     return;
   }
   const RowSum sum = sum_row(logits, rows.vocabulary);
   rows.losses[row] = static_cast<double>(sum.largest) - static_cast<double>(logits[target]) + std::log(sum.sum);
   if (!rows.gradient) return;
   if (rows.dtype == DType::bf16)
-    write_gradient<bfloat16>(sum, logits, rows.vocabulary, target, rows.scale);
+    write_gradient(sum, logits, rows.vocabulary, target, rows.scale, gradient_row<bfloat16>(rows, row));
   else
-    write_gradient<float>(sum, logits, rows.vocabulary, target, rows.scale);
+    write_gradient(sum, logits, rows.vocabulary, target, rows.scale, gradient_row<float>(rows, row));
 }
 
 void softmax_rows(const LossRows& rows) {
-  parallel_for(rows.rows, 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t row = begin; row < end; ++row) softmax_row(rows, row);
-  });
+  each_row(rows, [&](int64_t row) { softmax_row(rows, row); });
 }
 
 }  // namespace
@@ -119,8 +115,8 @@ SoftmaxLoss simd_softmax_loss() { return HWY_DYNAMIC_DISPATCH(softmax_rows); }
 namespace {
 
 template <typename T>
-void plain_gradient(const LossRows& rows, float* logits, double largest, double sum, int32_t target) {
-  T* gradient = reinterpret_cast<T*>(logits);
+void plain_gradient(const LossRows& rows, const float* logits, double largest, double sum, int32_t target,
+                    T* gradient) {
   for (int64_t i = 0; i < rows.vocabulary; ++i) {
     const double share = std::exp(static_cast<double>(logits[i]) - largest) / sum;
     const float slope = static_cast<float>(share - (i == target ? 1.0 : 0.0));
@@ -130,11 +126,11 @@ void plain_gradient(const LossRows& rows, float* logits, double largest, double 
 }
 
 void plain_row(const LossRows& rows, int64_t row) {
-  float* logits = rows.logits + row * rows.stride;
+  const float* logits = rows.logits + row * rows.vocabulary;
   const int32_t target = rows.targets.at(rows.first_row + row);
   rows.losses[row] = 0;
   if (target == Targets::kNone) {
-    if (rows.gradient) std::memset(logits, 0, static_cast<size_t>(rows.vocabulary * dtype_bytes(rows.dtype)));
+    if (rows.gradient) std::memset(gradient_row<std::byte>(rows, row), 0, row_bytes(rows));
     return;
   }
   const double largest = static_cast<double>(*std::max_element(logits, logits + rows.vocabulary));
@@ -143,17 +139,15 @@ void plain_row(const LossRows& rows, int64_t row) {
   rows.losses[row] = largest - static_cast<double>(logits[target]) + std::log(sum);
   if (!rows.gradient) return;
   if (rows.dtype == DType::bf16)
-    plain_gradient<bfloat16>(rows, logits, largest, sum, target);
+    plain_gradient(rows, logits, largest, sum, target, gradient_row<bfloat16>(rows, row));
   else
-    plain_gradient<float>(rows, logits, largest, sum, target);
+    plain_gradient(rows, logits, largest, sum, target, gradient_row<float>(rows, row));
 }
 
 }  // namespace
 
 void plain_softmax_loss(const LossRows& rows) {
-  parallel_for(rows.rows, 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t row = begin; row < end; ++row) plain_row(rows, row);
-  });
+  each_row(rows, [&](int64_t row) { plain_row(rows, row); });
 }
 
 }  // namespace headroom

@@ -1,6 +1,10 @@
 // Softmax, loss and gradient over rows of logits.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+
+#include "base/threads.h"
 #include "ir/dtype.h"
 #include "ops/linear_cross_entropy/shape.h"
 
@@ -9,16 +13,34 @@ namespace headroom {
 // Rows of logits of one chunk; `first_row` is the chunk's place among all rows.
 struct LossRows {
   float* logits = nullptr;
-  int64_t stride = 0;
   int64_t rows = 0;
   int64_t vocabulary = 0;
   Targets targets;
   int64_t first_row = 0;
   double* losses = nullptr;  // per row: -log softmax(logits)[target], 0 without a target
-  bool gradient = false;     // replace each row of logits by scale * (softmax - onehot), 0 without a target
-  DType dtype = DType::f32;  // of the gradient; it starts where its row of logits starts
+  bool gradient = false;     // replace the logits by scale * (softmax - onehot), rows without a target by 0
+  DType dtype = DType::f32;  // of the gradient, which is dense and starts where the logits start
   float scale = 1;
 };
+
+inline size_t row_bytes(const LossRows& rows) { return static_cast<size_t>(rows.vocabulary * dtype_bytes(rows.dtype)); }
+
+template <typename T>
+T* gradient_row(const LossRows& rows, int64_t row) {
+  return reinterpret_cast<T*>(reinterpret_cast<std::byte*>(rows.logits) + static_cast<size_t>(row) * row_bytes(rows));
+}
+
+// body(row) for every row, on the thread team. Narrow gradients overwrite rows of logits that came before: row r lies
+// over rows r/2 and (r+1)/2 at most, so that rows [n, 2n) may run side by side once the rows before n are done.
+template <typename Body>
+void each_row(const LossRows& rows, Body body) {
+  const bool narrow = rows.gradient && rows.dtype != DType::f32;
+  for (int64_t begin = 0, end = narrow ? 1 : rows.rows; begin < rows.rows;
+       begin = end, end = std::min(rows.rows, 2 * end))
+    parallel_for(end - begin, 1, [&](int64_t first, int64_t last, int) {
+      for (int64_t row = begin + first; row < begin + last; ++row) body(row);
+    });
+}
 
 using SoftmaxLoss = void (*)(const LossRows& rows);
 

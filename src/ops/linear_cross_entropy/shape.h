@@ -17,7 +17,6 @@ struct LossShape {
   int64_t vocabulary = 0;
   int64_t hidden = 0;
   int64_t chunk = 0;
-  int64_t stride = 0;  // floats between rows of logits: whole cache lines, never a multiple of a page
   bool out_in = true;
 };
 
@@ -37,18 +36,15 @@ inline LossShape loss_shape(const OpCall& call) {
           linear.outs,
           linear.ins,
           std::max<int64_t>(1, chunk > 0 ? std::min(chunk, linear.rows) : linear.rows),
-          (linear.outs + 15) / 16 * 16 + 16,
           linear.out_in};
 }
 
-// The three products of a chunk of `rows` rows. dlogits lie in the storage of the logits, each row at the start of its
-// logits' row.
+// The three products of a chunk of `rows` rows. dlogits lie densely where the logits were.
 inline MatmulSpec logits_product(const LossShape& s, DType dtype, int64_t rows) {
   MatmulSpec spec;
   spec.size = {rows, s.vocabulary, s.hidden};
   spec.operand = dtype;
   spec.b_transposed = s.out_in;
-  spec.c_stride = s.stride;
   return spec;
 }
 
@@ -56,7 +52,6 @@ inline MatmulSpec loss_dx_product(const LossShape& s, DType dtype, int64_t rows)
   MatmulSpec spec;
   spec.size = {rows, s.hidden, s.vocabulary};
   spec.operand = spec.result = dtype;
-  spec.a_stride = s.stride * 4 / dtype_bytes(dtype);
   spec.b_transposed = !s.out_in;
   return spec;
 }
@@ -67,14 +62,13 @@ inline MatmulSpec loss_dw_product(const LossShape& s, DType dtype, int64_t rows,
   spec.size = s.out_in ? MatmulSize{s.vocabulary, s.hidden, rows} : MatmulSize{s.hidden, s.vocabulary, rows};
   spec.operand = dtype;
   spec.a_transposed = true;
-  (s.out_in ? spec.a_stride : spec.b_stride) = s.stride * 4 / dtype_bytes(dtype);
   spec.addend = adds;
   return spec;
 }
 
 // Parts of the scratch, in this order, each a multiple of 64 bytes.
 struct LossScratch {
-  int64_t logits = 0;     // chunk * stride f32; dlogits overwrite them
+  int64_t logits = 0;     // chunk * vocabulary f32; dlogits overwrite them
   int64_t losses = 0;     // one f64 per row of a chunk
   int64_t workspace = 0;  // of the largest product
   int64_t total() const { return logits + losses + workspace; }
@@ -86,7 +80,7 @@ inline LossScratch loss_scratch(const OpCall& call, const DeviceFacts& facts, bo
   const LossShape s = loss_shape(call);
   const DType dtype = call.inputs[0].dtype;
   const bool trains = call.attrs.integer("train_weight") != 0;
-  LossScratch scratch{s.chunk * s.stride * 4, to_lines(s.chunk * 8), 0};
+  LossScratch scratch{to_lines(s.chunk * s.vocabulary * 4), to_lines(s.chunk * 8), 0};
   // The last chunk may be shorter, and its products cut otherwise.
   for (int64_t rows : {s.chunk, s.rows % s.chunk == 0 ? s.chunk : s.rows % s.chunk}) {
     scratch.workspace = std::max(scratch.workspace, matmul_scratch(logits_product(s, dtype, rows), facts));
