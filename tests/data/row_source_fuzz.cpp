@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const fs::path file = directory / names[data[0] % 2];
   std::ofstream(file, std::ios::binary)
       .write(reinterpret_cast<const char*>(data + 1), static_cast<std::streamsize>(size - 1));
-  const Tokenizer tokenizer = Tokenizer::bytes();
+  static const Tokenizer tokenizer = Tokenizer::bytes();
   const DataOptions options{{file}, 1 + data[0] % 7, 258, 64 + data[0]};
   try {
     build_token_cache(options, data[0] & 8 ? nullptr : &tokenizer, directory / "cache");
