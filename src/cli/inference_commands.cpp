@@ -35,7 +35,8 @@ struct InferenceArguments {
 
 void add_inference_options(CLI::App& app, InferenceArguments& a) {
   scalar(app, "--model", a.options.model, "model directory")->required();
-  memory_option(app, "--memory", a.options.memory, "budget for all the kernel charges this process (what is available less 10 %)");
+  memory_option(app, "--memory", a.options.memory,
+                "budget for all the kernel charges this process (what is available less 10 %)");
   scalar(app, "--precision", a.options.precision, "32-true")->capture_default_str();
   scalar(app, "--device", a.options.device, "cpu")->capture_default_str();
   scalar(app, "--threads", a.options.threads, "threads (all)");
@@ -47,7 +48,10 @@ void add_inference_options(CLI::App& app, InferenceArguments& a) {
 
 ModelFiles open_with_weights(const InferenceArguments& a, const char* purpose) {
   ModelFiles model = open_model(a.options.model);
-  if (model.directory.empty()) throw Error(ErrorKind::usage, fmt::format("{} is a bare config.json: there are no weights", a.options.model.string()), "give a model directory");
+  if (model.directory.empty())
+    throw Error(ErrorKind::usage,
+                fmt::format("{} is a bare config.json: there are no weights", a.options.model.string()),
+                "give a model directory");
   refuse_quantized(model, purpose);
   check_weights(model.spec, SafetensorsSet::open(model.directory));
   return model;
@@ -94,9 +98,11 @@ int run_evaluate(const InferenceArguments& a) {
   BatchPort port;
   Executor executor(plan, *device, &port);
   load_weights(executor, model.spec, SafetensorsSet::open(model.directory));
-  const EvaluationResult result = evaluate_cache(executor, port, cache, request.seq_length, plan.choices.micro_batch, request.global_batch, 0);
+  const EvaluationResult result =
+      evaluate_cache(executor, port, cache, request.seq_length, plan.choices.micro_batch, request.global_batch, 0);
   if (a.json)
-    std::cout << Json{{"loss", result.loss}, {"perplexity", std::exp(result.loss)}, {"tokens", result.targets}}.dump() << '\n';
+    std::cout << Json{{"loss", result.loss}, {"perplexity", std::exp(result.loss)}, {"tokens", result.targets}}.dump()
+              << '\n';
   else
     fmt::print("loss {:.6f}  perplexity {:.4f}  tokens {}\n", result.loss, std::exp(result.loss), result.targets);
   return 0;
@@ -113,7 +119,9 @@ std::vector<int32_t> prompt_ids(const InferenceArguments& a, const Tokenizer& to
   }
   for (int32_t id : ids)
     if (id >= model.spec.vocab)
-      throw Error(ErrorKind::format, fmt::format("the prompt has token id {}, the model's vocab_size is {}", id, model.spec.vocab), "the tokenizer and the model do not belong together");
+      throw Error(ErrorKind::format,
+                  fmt::format("the prompt has token id {}, the model's vocab_size is {}", id, model.spec.vocab),
+                  "the tokenizer and the model do not belong together");
   return ids;
 }
 
@@ -126,22 +134,32 @@ std::vector<int32_t> stop_ids(const Tokenizer& tokenizer, const ModelFiles& mode
 
 int run_generate(const InferenceArguments& a) {
   check_options(a.options);
-  if (a.options.precision != "32-true") throw Error(ErrorKind::usage, fmt::format("generate --precision {} is not built in this version", a.options.precision), "use 32-true");
-  if (a.max_new_tokens < 1 || a.max_new_tokens > (1 << 24)) throw Error(ErrorKind::usage, fmt::format("--max-new-tokens {} is out of range", a.max_new_tokens), "give 1 or more");
+  if (a.options.precision != "32-true")
+    throw Error(ErrorKind::usage,
+                fmt::format("generate --precision {} is not built in this version", a.options.precision),
+                "use 32-true");
+  if (a.max_new_tokens < 1 || a.max_new_tokens > (1 << 24))
+    throw Error(ErrorKind::usage, fmt::format("--max-new-tokens {} is out of range", a.max_new_tokens),
+                "give 1 or more");
   if (!(a.sampling.temperature >= 0) || !(a.sampling.top_p > 0 && a.sampling.top_p <= 1) || a.sampling.top_k < 0)
-    throw Error(ErrorKind::usage, fmt::format("--temperature {} --top-p {} --top-k {} is out of range", a.sampling.temperature, a.sampling.top_p, a.sampling.top_k),
+    throw Error(ErrorKind::usage,
+                fmt::format("--temperature {} --top-p {} --top-k {} is out of range", a.sampling.temperature,
+                            a.sampling.top_p, a.sampling.top_k),
                 "temperature 0 or more, top-p above 0 up to 1, top-k 0 or more");
   const ModelFiles model = open_with_weights(a, "generate with");
   const Tokenizer tokenizer = Tokenizer::load(model.directory);
   const std::vector<int32_t> prompt = prompt_ids(a, tokenizer, model);
   const int64_t positions = static_cast<int64_t>(prompt.size()) + a.max_new_tokens;
   if (positions > model.spec.max_positions)
-    throw Error(ErrorKind::usage, fmt::format("{} prompt tokens and {} new ones exceed the model's {} positions", prompt.size(), a.max_new_tokens, model.spec.max_positions),
+    throw Error(ErrorKind::usage,
+                fmt::format("{} prompt tokens and {} new ones exceed the model's {} positions", prompt.size(),
+                            a.max_new_tokens, model.spec.max_positions),
                 "shorten the prompt, or lower --max-new-tokens");
   PlanRequest request = base_request(a, model, true);
   request.seq_length = positions;
   static constexpr int64_t kChunks[] = {64, 16, 4, 1};
-  const Plan plan = plan_generation(request, kChunks, [&](int64_t chunk) { return build_generation(model.spec, positions, chunk, DType::f32); });
+  const Plan plan = plan_generation(
+      request, kChunks, [&](int64_t chunk) { return build_generation(model.spec, positions, chunk, DType::f32); });
   if (!plan.feasible) {
     print_refusal(plan);
     return 3;
@@ -170,17 +188,18 @@ int run_generate(const InferenceArguments& a) {
 }  // namespace
 
 Command generate_command() {
-  return {"generate", "text from a model, streamed", [](CLI::App& app) {
-            auto a = std::make_shared<InferenceArguments>();
-            add_inference_options(app, *a);
-            scalar(app, "--prompt", a->prompt, "text to continue (none: from BOS)");
-            scalar(app, "--max-new-tokens", a->max_new_tokens, "tokens to make")->capture_default_str();
-            scalar(app, "--temperature", a->sampling.temperature, "0 = greedy")->capture_default_str();
-            scalar(app, "--top-p", a->sampling.top_p, "least mass of the tokens drawn from")->capture_default_str();
-            scalar(app, "--top-k", a->sampling.top_k, "tokens drawn from; 0 = all")->capture_default_str();
-            scalar(app, "--seed", a->sampling.seed, "of the draws")->capture_default_str()->check(CLI::NonNegativeNumber);
-            return [a] { return run_generate(*a); };
-          }};
+  return {
+      "generate", "text from a model, streamed", [](CLI::App& app) {
+        auto a = std::make_shared<InferenceArguments>();
+        add_inference_options(app, *a);
+        scalar(app, "--prompt", a->prompt, "text to continue (none: from BOS)");
+        scalar(app, "--max-new-tokens", a->max_new_tokens, "tokens to make")->capture_default_str();
+        scalar(app, "--temperature", a->sampling.temperature, "0 = greedy")->capture_default_str();
+        scalar(app, "--top-p", a->sampling.top_p, "least mass of the tokens drawn from")->capture_default_str();
+        scalar(app, "--top-k", a->sampling.top_k, "tokens drawn from; 0 = all")->capture_default_str();
+        scalar(app, "--seed", a->sampling.seed, "of the draws")->capture_default_str()->check(CLI::NonNegativeNumber);
+        return [a] { return run_generate(*a); };
+      }};
 }
 
 Command evaluate_command() {
@@ -188,7 +207,8 @@ Command evaluate_command() {
             auto a = std::make_shared<InferenceArguments>();
             add_inference_options(app, *a);
             app.add_option("--data", a->options.data, "data: .txt, .jsonl or .json; repeatable")->type_name("FILE");
-            scalar(app, "--max-seq-length", a->options.max_seq_length, "tokens per window (the least of the model's and 512)");
+            scalar(app, "--max-seq-length", a->options.max_seq_length,
+                   "tokens per window (the least of the model's and 512)");
             return [a] { return run_evaluate(*a); };
           }};
 }

@@ -46,13 +46,15 @@ void describe_files(const ModelFiles& model) {
   for (const auto& [type, total] : bytes) fmt::print("weights          {} {}\n", type, format_bytes(total));
   if (fs::exists(model.directory / "tokenizer.json", status)) {
     const Tokenizer tokenizer = Tokenizer::load(model.directory);
-    fmt::print("tokenizer        {} ids, BOS {}, EOS {}\n", tokenizer.vocab_size(), tokenizer.bos_id() ? std::to_string(*tokenizer.bos_id()) : "none",
+    fmt::print("tokenizer        {} ids, BOS {}, EOS {}\n", tokenizer.vocab_size(),
+               tokenizer.bos_id() ? std::to_string(*tokenizer.bos_id()) : "none",
                tokenizer.eos_id() ? std::to_string(*tokenizer.eos_id()) : "none");
   } else {
     fmt::print("tokenizer        none\n");
   }
   bool chat_template = fs::exists(model.directory / "chat_template.jinja", status);
-  if (fs::exists(model.directory / "tokenizer_config.json", status)) chat_template = chat_template || read_json(model.directory / "tokenizer_config.json").contains("chat_template");
+  if (fs::exists(model.directory / "tokenizer_config.json", status))
+    chat_template = chat_template || read_json(model.directory / "tokenizer_config.json").contains("chat_template");
   fmt::print("chat template    {}\n", chat_template ? "yes" : "no");
 }
 
@@ -61,33 +63,37 @@ int run_info(const std::string& path) {
   const ModelSpec& spec = model.spec;
   fmt::print("family           {} ({})\n", spec.family, spec.architecture);
   fmt::print("parameters       {}\n", parameter_count(spec));
-  fmt::print("geometry         {} layers, hidden {}, {} heads ({} kv) of {}, mlp {}, vocabulary {}, {} positions{}\n", spec.layers, spec.hidden, spec.heads, spec.kv_heads, spec.head_dim,
-             spec.intermediate, spec.vocab, spec.max_positions, spec.tied ? ", tied head" : "");
+  fmt::print("geometry         {} layers, hidden {}, {} heads ({} kv) of {}, mlp {}, vocabulary {}, {} positions{}\n",
+             spec.layers, spec.hidden, spec.heads, spec.kv_heads, spec.head_dim, spec.intermediate, spec.vocab,
+             spec.max_positions, spec.tied ? ", tied head" : "");
   fmt::print("config dtype     {}\n", model.config.dtype());
   if (!spec.quantization.empty()) {
     fmt::print("quantised        {}: counted, cannot be trained\n", spec.quantization);
     return 0;
   }
   describe_files(model);
-  fmt::print("training needs   at least {} in fp32, {} in bf16-mixed (AdamW, sequence {}, --memory)\n", minimum_text(model, "32-true"), minimum_text(model, "bf16-mixed"),
+  fmt::print("training needs   at least {} in fp32, {} in bf16-mixed (AdamW, sequence {}, --memory)\n",
+             minimum_text(model, "32-true"), minimum_text(model, "bf16-mixed"),
              std::min<int64_t>(512, spec.max_positions));
   const int64_t cache = 2 * spec.layers * spec.kv_heads * spec.head_dim * 4;
-  fmt::print("serving needs    {} of weights in fp32, and {} of cache per token of context\n", format_bytes(parameter_count(spec) * 4), format_bytes(cache));
+  fmt::print("serving needs    {} of weights in fp32, and {} of cache per token of context\n",
+             format_bytes(parameter_count(spec) * 4), format_bytes(cache));
   return 0;
 }
 
 }  // namespace
 
 Command init_command() {
-  return {"init", "a fresh model with random weights, in Hugging Face layout", [](CLI::App& app) {
-            auto options = std::make_shared<FreshModelOptions>();
-            scalar(app, "--config", options->config, "config.json of the model")->required();
-            scalar(app, "--tokenizer", options->tokenizer, "tokenizer.json, or `bytes`")->capture_default_str();
-            scalar(app, "--output-dir", options->output_dir, "where the model goes")->required();
-            scalar(app, "--seed", options->seed, "of the weights")->capture_default_str()->check(CLI::NonNegativeNumber);
-            scalar(app, "--dtype", options->dtype, "float32 or bfloat16")->capture_default_str();
-            return [options] { return run_init(*options); };
-          }};
+  return {
+      "init", "a fresh model with random weights, in Hugging Face layout", [](CLI::App& app) {
+        auto options = std::make_shared<FreshModelOptions>();
+        scalar(app, "--config", options->config, "config.json of the model")->required();
+        scalar(app, "--tokenizer", options->tokenizer, "tokenizer.json, or `bytes`")->capture_default_str();
+        scalar(app, "--output-dir", options->output_dir, "where the model goes")->required();
+        scalar(app, "--seed", options->seed, "of the weights")->capture_default_str()->check(CLI::NonNegativeNumber);
+        scalar(app, "--dtype", options->dtype, "float32 or bfloat16")->capture_default_str();
+        return [options] { return run_init(*options); };
+      }};
 }
 
 Command info_command() {

@@ -36,9 +36,11 @@ int run_pack(const PlanArguments& arguments) {
   options.exact_nodes = 4'000'000;
   const Packing packing = pack(buffers, options);
   if (packing.peak > arguments.capacity) {
-    print_error(fmt::format("{}: the best packing found needs {} bytes, {} above the capacity {}; the largest live sum is {}", arguments.pack, packing.peak, packing.peak - arguments.capacity,
-                            arguments.capacity, lower_bound(buffers, 1)),
-                "give a larger --capacity");
+    print_error(
+        fmt::format("{}: the best packing found needs {} bytes, {} above the capacity {}; the largest live sum is {}",
+                    arguments.pack, packing.peak, packing.peak - arguments.capacity, arguments.capacity,
+                    lower_bound(buffers, 1)),
+        "give a larger --capacity");
     return 3;
   }
   write_packing_csv(std::cout, buffers, &packing);
@@ -51,12 +53,14 @@ void check_on_null(const Plan& plan) {
   Executor executor(plan, *device, nullptr);
   const Trips trips[] = {{"micro_batches", 2}, {"eval_batches", 2}};
   for (const PlanProgram& program : plan.programs) executor.run(program.name, trips);
-  print_note(fmt::format("null device: {} programs ran, highest access at {} of {} bytes", plan.programs.size(), executor.arena_high_water(), plan.arena_bytes));
+  print_note(fmt::format("null device: {} programs ran, highest access at {} of {} bytes", plan.programs.size(),
+                         executor.arena_high_water(), plan.arena_bytes));
 }
 
 int run_plan(const PlanArguments& arguments) {
   if (!arguments.pack.empty()) return run_pack(arguments);
-  if (arguments.train.options.model.empty()) throw Error(ErrorKind::usage, "no model", "give --model DIR or --model config.json");
+  if (arguments.train.options.model.empty())
+    throw Error(ErrorKind::usage, "no model", "give --model DIR or --model config.json");
   const TrainOptions options = resolve(arguments.train);
   const ModelFiles model = open_model(options.model);
   const PlanRequest request = training_request(options, model);
@@ -83,10 +87,14 @@ Command plan_command() {
             add_train_options(app, arguments->train);
             app.get_option("--model")->required(false);
             app.add_flag("--json", arguments->json, "the plan as JSON on stdout");
-            app.add_flag("--explain", arguments->explain, "why and why not: bytes and seconds per technique, the frontier of plans");
-            scalar(app, "--pack", arguments->pack, "pack the buffers of a CSV (id,lower,upper,size) instead")->type_name("FILE");
+            app.add_flag("--explain", arguments->explain,
+                         "why and why not: bytes and seconds per technique, the frontier of plans");
+            scalar(app, "--pack", arguments->pack, "pack the buffers of a CSV (id,lower,upper,size) instead")
+                ->type_name("FILE");
             scalar(app, "--capacity", arguments->capacity, "bytes to pack into");
-            scalar(app, "--emit-text", arguments->text_file, "write the whole plan, every instruction with its offsets, to a file")->type_name("FILE");
+            scalar(app, "--emit-text", arguments->text_file,
+                   "write the whole plan, every instruction with its offsets, to a file")
+                ->type_name("FILE");
             return [arguments] { return run_plan(*arguments); };
           }};
 }

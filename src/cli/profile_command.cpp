@@ -18,7 +18,9 @@ struct ProfileArguments {
 };
 
 int run_profile(const ProfileArguments& arguments) {
-  if (arguments.device != "cpu") throw Error(ErrorKind::usage, fmt::format("--device {} cannot be measured by this version", arguments.device), "use cpu");
+  if (arguments.device != "cpu")
+    throw Error(ErrorKind::usage, fmt::format("--device {} cannot be measured by this version", arguments.device),
+                "use cpu");
   Profile shipped;
   const DeviceFacts facts = device_facts("cpu", arguments.threads, shipped, "cpu-avx2");
   set_threads(facts.threads);

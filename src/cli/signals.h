@@ -5,8 +5,8 @@
 
 namespace headroom {
 
-// Installs the handlers and returns what they set: the first SIGINT or SIGTERM asks for a save and the end, a second one
-// ends at once; SIGUSR1 asks for a checkpoint.
+// Installs the handlers and returns what they set: the first SIGINT or SIGTERM asks for a save and the end, a second
+// one ends at once; SIGUSR1 asks for a checkpoint.
 RunControl& install_signal_handlers();
 
 }  // namespace headroom

@@ -11,6 +11,30 @@
 #include "base/process_memory.h"
 
 namespace headroom {
+namespace {
+
+double share_done(const StepReport& report) {
+  return static_cast<double>(report.step) / static_cast<double>(std::max<int64_t>(1, report.total_steps));
+}
+
+size_t terminal_columns() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+// One line that never wraps: a bar where there is room for it, then the text, cut at the edge.
+std::string fit_to_terminal(std::string text, double done) {
+  const size_t columns = terminal_columns();
+  if (text.size() >= columns) return text.substr(0, columns - 1);
+  const size_t width = std::min<size_t>(20, columns - 1 - text.size());
+  if (width < 6) return text;
+  std::string bar;
+  for (size_t i = 0; i + 1 < width; ++i)
+    bar += static_cast<double>(i) < done * static_cast<double>(width - 1) ? "█" : "░";
+  return bar + ' ' + text;
+}
+
+}  // namespace
 
 void print_error(std::string_view message, std::string_view remedy) {
   const bool color = ::isatty(STDERR_FILENO);
@@ -27,33 +51,29 @@ std::string format_duration(double seconds) {
 }
 
 Progress::Progress(bool quiet, const Plan& plan)
-    : quiet_(quiet), terminal_(::isatty(STDERR_FILENO)), planned_bytes_(plan.peak_bytes), budget_bytes_(plan.budget_bytes) {}
+    : quiet_(quiet), terminal_(::isatty(STDERR_FILENO)), budget_bytes_(plan.budget_bytes) {}
+
+std::string Progress::describe(const StepReport& report) const {
+  const double left = mean_seconds_ * static_cast<double>(report.total_steps - report.step);
+  const double rate = report.seconds > 0 ? static_cast<double>(report.tokens) / report.seconds : 0;
+  return fmt::format("{:3.0f}%  step {}/{}  loss {:.4f}  lr {:.2e}  {:.0f} tok/s  left {}  mem {} of {}",
+                     share_done(report) * 100, report.step, report.total_steps, report.loss, report.learning_rate, rate,
+                     format_duration(left), format_bytes(resident_bytes()), format_bytes(budget_bytes_));
+}
 
 void Progress::step(const StepReport& report) {
   ++steps_;
   const double weight = std::max(0.05, 1.0 / static_cast<double>(steps_));
   mean_seconds_ += weight * (report.seconds - mean_seconds_);
-  mean_loss_ += weight * (report.loss - mean_loss_);
   if (quiet_) return;
   const auto now = std::chrono::steady_clock::now();
   const bool last = report.step == report.total_steps;
   const auto pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(1000);
   if (!last && steps_ > 1 && now - last_ < pause) return;
   last_ = now;
-  const double done = static_cast<double>(report.step) / static_cast<double>(std::max<int64_t>(1, report.total_steps));
-  std::string bar;
+  const std::string text = describe(report);
   if (terminal_) {
-    constexpr int kWidth = 20;
-    const int filled = static_cast<int>(done * kWidth);
-    for (int i = 0; i < kWidth; ++i) bar += i < filled ? "█" : "░";
-    bar += ' ';
-  }
-  const double left = mean_seconds_ * static_cast<double>(report.total_steps - report.step);
-  const double rate = report.seconds > 0 ? static_cast<double>(report.tokens) / report.seconds : 0;
-  const std::string text = fmt::format("{}{:3.0f}% step {}/{} loss {:.4f} lr {:.2e} {:.0f} tok/s left {} mem {} of {}", bar, done * 100, report.step, report.total_steps, report.loss,
-                                       report.learning_rate, rate, format_duration(left), format_bytes(resident_bytes()), format_bytes(budget_bytes_));
-  if (terminal_) {
-    fmt::print(stderr, "\r{}\x1b[K", text);
+    fmt::print(stderr, "\r{}\x1b[K", fit_to_terminal(text, share_done(report)));
     line_open_ = true;
   } else {
     fmt::print(stderr, "{}\n", text);

@@ -21,18 +21,21 @@ std::string format_duration(double seconds);
 class Progress {
  public:
   Progress(bool quiet, const Plan& plan);
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress() { end(); }
   void step(const StepReport& report);
   void line(std::string_view text);  // a lasting line
   void end();
 
  private:
+  std::string describe(const StepReport& report) const;
+
   bool quiet_;
   bool terminal_;
   bool line_open_ = false;
-  int64_t planned_bytes_;
   int64_t budget_bytes_;
   double mean_seconds_ = 0;
-  double mean_loss_ = 0;
   int64_t steps_ = 0;
   std::chrono::steady_clock::time_point last_{};
 };

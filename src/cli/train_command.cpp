@@ -11,13 +11,17 @@
 namespace headroom {
 namespace {
 
+std::string format_step(double seconds) {
+  return seconds < 1 ? fmt::format("{:.1f} ms", seconds * 1000) : fmt::format("{:.2f} s", seconds);
+}
+
 std::string plan_line(const Plan& plan) {
   return fmt::format(
       "plan: peak {} of {}: arena {}, process {}; micro-batch {} x {}, loss chunk {}, recompute {}; predicted step "
-      "{:.2f} s (profile {})",
+      "{} (profile {})",
       format_bytes(plan.peak_bytes), format_bytes(plan.budget_bytes), format_bytes(plan.arena_bytes),
       format_bytes(plan.process.total()), plan.choices.micro_batch, plan.choices.accumulation, plan.choices.loss_chunk,
-      plan.choices.recompute, plan.step_seconds, plan.profile.substr(0, plan.profile.find('#')));
+      plan.choices.recompute, format_step(plan.step_seconds), plan.profile.substr(0, plan.profile.find('#')));
 }
 
 int run_train(const TrainArguments& arguments) {

@@ -37,7 +37,8 @@ Json parse_json(std::string_view text, const std::string& source) {
   try {
     return Json::parse(text);
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::format, fmt::format("{}: malformed JSON: {}", source, e.what()), "mend or re-download the file");
+    throw Error(ErrorKind::format, fmt::format("{}: malformed JSON: {}", source, e.what()),
+                "mend or re-download the file");
   }
 }
 
@@ -47,8 +48,9 @@ Json read_json(const std::filesystem::path& path, int64_t limit_bytes) {
   if (status)
     throw Error(ErrorKind::usage, fmt::format("cannot read {}: {}", path.string(), status.message()), "check the path");
   if (static_cast<int64_t>(size) > limit_bytes)
-    throw Error(ErrorKind::format, fmt::format("{} has {}, more than the {} expected of such a file", path.string(),
-                                               format_bytes(static_cast<int64_t>(size)), format_bytes(limit_bytes)),
+    throw Error(ErrorKind::format,
+                fmt::format("{} has {}, more than the {} expected of such a file", path.string(),
+                            format_bytes(static_cast<int64_t>(size)), format_bytes(limit_bytes)),
                 "check that the path names the right file");
   std::ifstream in(path, std::ios::binary);
   std::stringstream text;

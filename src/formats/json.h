@@ -14,7 +14,8 @@ using Json = nlohmann::json;
 // Nesting deeper than 64 levels is refused.
 Json parse_json(std::string_view text, const std::string& source);
 
-// Reads and parses a file of at most `limit_bytes`. Throws Error(usage) when it is missing, Error(format) when malformed or larger.
+// Reads and parses a file of at most `limit_bytes`. Throws Error(usage) when it is missing, Error(format) when
+// malformed or larger.
 Json read_json(const std::filesystem::path& path, int64_t limit_bytes = int64_t{64} << 20);
 
 }  // namespace headroom

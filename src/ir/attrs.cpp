@@ -11,7 +11,8 @@ Attrs::Attrs(std::initializer_list<std::pair<const char*, Attr>> list) {
 }
 
 Attrs& Attrs::set(std::string_view name, Attr value) {
-  auto at = std::lower_bound(items_.begin(), items_.end(), name, [](const auto& item, std::string_view n) { return item.first < n; });
+  auto at = std::lower_bound(items_.begin(), items_.end(), name,
+                             [](const auto& item, std::string_view n) { return item.first < n; });
   if (at != items_.end() && at->first == name)
     at->second = std::move(value);
   else

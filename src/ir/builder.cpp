@@ -36,7 +36,9 @@ std::vector<ValueId> Builder::append(std::string_view op_name, std::vector<Value
   node.op = &op;
   for (size_t i = 0; i < results.size(); ++i) node.outputs.push_back(add_value(*graph_, std::move(results[i]), role));
   for (const Alias& alias : op.aliases(attrs, static_cast<int>(inputs.size())))
-    if (alias.must) graph_->value(node.outputs[static_cast<size_t>(alias.output)]).role = graph_->value(inputs[static_cast<size_t>(alias.input)]).role;
+    if (alias.must)
+      graph_->value(node.outputs[static_cast<size_t>(alias.output)]).role =
+          graph_->value(inputs[static_cast<size_t>(alias.input)]).role;
   node.inputs = std::move(inputs);
   node.attrs = std::move(attrs);
   node.block = block_;
@@ -52,8 +54,9 @@ ValueId Builder::call(std::string_view op, std::vector<ValueId> inputs, Attrs at
   return outputs[0];
 }
 
-std::vector<ValueId> Builder::loop(std::string_view trips, const std::vector<ValueId>& carried,
-                                   const std::function<std::vector<ValueId>(Builder&, const std::vector<ValueId>&)>& body) {
+std::vector<ValueId> Builder::loop(
+    std::string_view trips, const std::vector<ValueId>& carried,
+    const std::function<std::vector<ValueId>(Builder&, const std::vector<ValueId>&)>& body) {
   graph_->regions.emplace_back();
   const RegionId region = static_cast<RegionId>(graph_->regions.size() - 1);
   std::vector<ValueId> params;
@@ -65,7 +68,8 @@ std::vector<ValueId> Builder::loop(std::string_view trips, const std::vector<Val
   Builder inner(*graph_, region, lookup_);
   inner.set_stage(stage_);
   std::vector<ValueId> results = body(inner, params);
-  HR_CHECK(results.size() == carried.size(), "the loop carries {} values and yields {}", carried.size(), results.size());
+  HR_CHECK(results.size() == carried.size(), "the loop carries {} values and yields {}", carried.size(),
+           results.size());
   graph_->region(region).results = results;
   Node node;
   node.op = &lookup_(kLoop);

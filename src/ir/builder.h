@@ -14,7 +14,8 @@ using OpLookup = std::function<const Op&(std::string_view)>;
 
 class Builder {
  public:
-  Builder(Graph& graph, RegionId region, OpLookup lookup) : graph_(&graph), region_(region), lookup_(std::move(lookup)) {}
+  Builder(Graph& graph, RegionId region, OpLookup lookup)
+      : graph_(&graph), region_(region), lookup_(std::move(lookup)) {}
 
   Graph& graph() { return *graph_; }
   RegionId region() const { return region_; }
@@ -29,7 +30,8 @@ class Builder {
   ValueId persistent(std::string name, Type type, Role role);
 
   // Appends `op(inputs) attrs`; kNone inputs are dropped. Returns all outputs.
-  std::vector<ValueId> append(std::string_view op, std::vector<ValueId> inputs, Attrs attrs = {}, Role role = Role::activation);
+  std::vector<ValueId> append(std::string_view op, std::vector<ValueId> inputs, Attrs attrs = {},
+                              Role role = Role::activation);
   // The same for ops with one output.
   ValueId call(std::string_view op, std::vector<ValueId> inputs, Attrs attrs = {}, Role role = Role::activation);
 

@@ -14,6 +14,8 @@ int64_t dtype_bytes(DType dtype);
 // "f32", "bf16", ...: the spelling of the IR's text form.
 std::string_view dtype_name(DType dtype);
 std::optional<DType> parse_dtype(std::string_view name);
-constexpr bool is_floating(DType d) { return d == DType::f64 || d == DType::f32 || d == DType::bf16 || d == DType::f16; }
+constexpr bool is_floating(DType d) {
+  return d == DType::f64 || d == DType::f32 || d == DType::bf16 || d == DType::f16;
+}
 
 }  // namespace headroom

@@ -5,7 +5,8 @@
 namespace headroom {
 
 std::string_view role_name(Role role) {
-  constexpr std::string_view names[] = {"activation", "parameter", "gradient", "optimizer", "constant", "data", "kv_cache", "workspace"};
+  constexpr std::string_view names[] = {"activation", "parameter", "gradient", "optimizer",
+                                        "constant",   "data",      "kv_cache", "workspace"};
   return names[static_cast<size_t>(role)];
 }
 

@@ -31,17 +31,18 @@ struct Work {
 // The row of the profile that predicts an op's time.
 enum class CostClass : uint8_t { none, gemm, attention, attention_grad, loss, stream, optimizer, copy, collective };
 
-// How recomputation sees an op: free (views, tables), cheap (elementwise, norms), attention, linear, never (host input, updates).
+// How recomputation sees an op: free (views, tables), cheap (elementwise, norms), attention, linear, never (host input,
+// updates).
 enum class RecomputeClass : uint8_t { cheap, attention, linear, never };
 
 // What the device offers, as far as planning needs to know. Part of the plan's key.
 struct DeviceFacts {
   std::string device = "cpu";
   int threads = 1;
-  int isa = 0;              // cpu: 2 = AVX2, 512 = AVX-512, 513 = AVX-512 with bf16, 514 = AMX; 0 = reference only
+  int isa = 0;  // cpu: 2 = AVX2, 512 = AVX-512, 513 = AVX-512 with bf16, 514 = AMX; 0 = reference only
   bool native_bf16 = false;
-  int64_t alignment = 64;             // bytes
-  int64_t gemm_workspace_cap = 0;     // bytes booked for each matrix product of the library; 0 = ask the op's own rule
+  int64_t alignment = 64;          // bytes
+  int64_t gemm_workspace_cap = 0;  // bytes booked for each matrix product of the library; 0 = ask the op's own rule
 };
 
 // The concrete call an op's byte and work rules look at.
@@ -62,7 +63,8 @@ class Op {
 
   virtual std::vector<Alias> aliases(const Attrs& attrs, int inputs) const { return {}; }
 
-  // Bytes of scratch the CPU or GPU kernel needs for this call, library workspace included: booked at plan time, granted at run time.
+  // Bytes of scratch the CPU or GPU kernel needs for this call, library workspace included: booked at plan time,
+  // granted at run time.
   virtual int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const { return 0; }
 
   // Default: no flops, every input and output moved once.

@@ -20,7 +20,8 @@ class VjpContext {
 
   // True when the cotangent of input `i` is needed (an activation on a path to a trained parameter).
   virtual bool wants(int input) const = 0;
-  // The cotangent gathered so far for input `i`, for rules that add into it (`set_total`); kNone when there is none yet.
+  // The cotangent gathered so far for input `i`, for rules that add into it (`set_total`); kNone when there is none
+  // yet.
   virtual ValueId addend(int input) = 0;
   // Adds a contribution (an `add` node joins it with what was gathered).
   virtual void contribute(int input, ValueId cotangent) = 0;

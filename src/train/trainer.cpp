@@ -32,11 +32,15 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 
 class Run {
  public:
-  Run(const TrainOptions& options, const TrainEvents& events, RunControl& control) : options_(options), events_(events), control_(control) {}
+  Run(const TrainOptions& options, const TrainEvents& events, RunControl& control)
+      : options_(options), events_(events), control_(control) {}
 
   TrainResult run() {
     model_ = open_model(options_.model);
-    if (model_.directory.empty()) throw Error(ErrorKind::usage, fmt::format("{} is a bare config.json: there are no weights to train", options_.model.string()), "make a fresh model with `headroom init`");
+    if (model_.directory.empty())
+      throw Error(ErrorKind::usage,
+                  fmt::format("{} is a bare config.json: there are no weights to train", options_.model.string()),
+                  "make a fresh model with `headroom init`");
     check_weights(model_.spec, SafetensorsSet::open(model_.directory));
     find_resume_point();
     check_output();
@@ -62,13 +66,20 @@ class Run {
     if (options_.resume_from_checkpoint == "true") {
       const auto newest = newest_checkpoint(options_.output_dir);
       // A run that ended before its first checkpoint begins anew.
-      restarts_ = !newest && fs::exists(options_.output_dir / "metrics.jsonl") && !fs::exists(options_.output_dir / "model.safetensors");
-      if (restarts_) return note(fmt::format("{} holds no complete checkpoint yet: starting from step 0", options_.output_dir.string()));
-      if (!newest) throw Error(ErrorKind::usage, fmt::format("{} holds no complete checkpoint", options_.output_dir.string()), "start without --resume-from-checkpoint");
+      restarts_ = !newest && fs::exists(options_.output_dir / "metrics.jsonl") &&
+                  !fs::exists(options_.output_dir / "model.safetensors");
+      if (restarts_)
+        return note(
+            fmt::format("{} holds no complete checkpoint yet: starting from step 0", options_.output_dir.string()));
+      if (!newest)
+        throw Error(ErrorKind::usage, fmt::format("{} holds no complete checkpoint", options_.output_dir.string()),
+                    "start without --resume-from-checkpoint");
       resume_ = *newest;
     } else {
       resume_ = options_.resume_from_checkpoint;
-      if (!fs::exists(resume_ / "state.json")) throw Error(ErrorKind::usage, fmt::format("{} is no checkpoint: it has no state.json", resume_.string()), "give a checkpoint-N directory, or true");
+      if (!fs::exists(resume_ / "state.json"))
+        throw Error(ErrorKind::usage, fmt::format("{} is no checkpoint: it has no state.json", resume_.string()),
+                    "give a checkpoint-N directory, or true");
     }
     state_ = read_state(resume_);
   }
@@ -81,7 +92,9 @@ class Run {
       request.loss_chunk = state_.loss_chunk;
       result_.plan = search_training_plan(request).plan;
       if (!result_.plan.feasible) {
-        note("the checkpoint's micro-batch and chunk sizes do not fit this budget: others are chosen, losses agree to 1e-5 instead of bitwise");
+        note(
+            "the checkpoint's micro-batch and chunk sizes do not fit this budget: others are chosen, losses agree to "
+            "1e-5 instead of bitwise");
         request.micro_batch = 0;
         request.loss_chunk = -1;
         result_.plan = search_training_plan(request).plan;
@@ -96,9 +109,14 @@ class Run {
   void check_output() const {
     const fs::path& out = options_.output_dir;
     std::error_code status;
-    if (fs::exists(out, status) && !fs::is_directory(out, status)) throw Error(ErrorKind::usage, fmt::format("--output-dir {} is not a directory", out.string()), "give a fresh --output-dir");
-    if (resume_.empty() && !restarts_ && (fs::exists(out / "metrics.jsonl", status) || fs::exists(out / "model.safetensors", status) || newest_checkpoint(out)))
-      throw Error(ErrorKind::usage, fmt::format("{} holds another run", out.string()), "give a fresh --output-dir, or --resume-from-checkpoint true");
+    if (fs::exists(out, status) && !fs::is_directory(out, status))
+      throw Error(ErrorKind::usage, fmt::format("--output-dir {} is not a directory", out.string()),
+                  "give a fresh --output-dir");
+    if (resume_.empty() && !restarts_ &&
+        (fs::exists(out / "metrics.jsonl", status) || fs::exists(out / "model.safetensors", status) ||
+         newest_checkpoint(out)))
+      throw Error(ErrorKind::usage, fmt::format("{} holds another run", out.string()),
+                  "give a fresh --output-dir, or --resume-from-checkpoint true");
   }
 
   void open_output() {
@@ -106,7 +124,9 @@ class Run {
     std::error_code status;
     created_output_ = !fs::exists(out, status);
     fs::create_directories(out, status);
-    if (status) throw Error(ErrorKind::run, fmt::format("cannot create {}: {}", out.string(), status.message()), "check --output-dir");
+    if (status)
+      throw Error(ErrorKind::run, fmt::format("cannot create {}: {}", out.string(), status.message()),
+                  "check --output-dir");
   }
 
   // Tokenises before the arena exists; the tokenizer is gone afterwards.
@@ -123,10 +143,15 @@ class Run {
     }
     ::malloc_trim(0);
     const int64_t steps = steps_per_epoch(cache_->sequences(), options_.global_batch_size);
-    total_steps_ = options_.max_steps > 0 ? options_.max_steps : static_cast<int64_t>(std::ceil(options_.num_train_epochs * static_cast<double>(steps)));
+    total_steps_ = options_.max_steps > 0
+                       ? options_.max_steps
+                       : static_cast<int64_t>(std::ceil(options_.num_train_epochs * static_cast<double>(steps)));
     const DataCounts& counts = cache_->counts();
-    note(fmt::format("data: {} sequences, {} tokens, {} scored; token cache {}{}", counts.sequences, counts.tokens, counts.targets, format_bytes(cache_->file_bytes()),
-                     counts.lost_tokens > 0 ? fmt::format("; {} tokens lost in {} cut rows", counts.lost_tokens, counts.cut_rows) : ""));
+    note(fmt::format("data: {} sequences, {} tokens, {} scored; token cache {}{}", counts.sequences, counts.tokens,
+                     counts.targets, format_bytes(cache_->file_bytes()),
+                     counts.lost_tokens > 0
+                         ? fmt::format("; {} tokens lost in {} cut rows", counts.lost_tokens, counts.cut_rows)
+                         : ""));
   }
 
   TokenCache build_cache(const std::vector<fs::path>& files, const char* name) const {
@@ -143,7 +168,8 @@ class Run {
   TrainResult run_on_null() {
     const std::unique_ptr<Device> device = make_null_device(result_.plan.facts);
     Executor executor(result_.plan, *device, nullptr);
-    const Trips trips[] = {{"micro_batches", std::min<int64_t>(2, result_.plan.choices.accumulation)}, {"eval_batches", 2}};
+    const Trips trips[] = {{"micro_batches", std::min<int64_t>(2, result_.plan.choices.accumulation)},
+                           {"eval_batches", 2}};
     for (const PlanProgram& program : result_.plan.programs) executor.run(program.name, trips);
     note("null device: every access of every program lies inside the arena and reads what was written for it");
     return std::move(result_);
@@ -161,7 +187,8 @@ class Run {
         }
     } else {
       load_checkpoint(*executor_, model_, resume_);
-      for (const std::string& change : changed_options(state_.options, options_text(options_))) note("changed since the checkpoint: " + change);
+      for (const std::string& change : changed_options(state_.options, options_text(options_)))
+        note("changed since the checkpoint: " + change);
       if (state_.data_key != cache_->key()) note("changed since the checkpoint: the data files or the tokenizer");
       cut_metrics(options_.output_dir / "metrics.jsonl", state_.step);
     }
@@ -173,7 +200,8 @@ class Run {
     state_.data_key = cache_->key();
     state_.options = options_text(options_);
     metrics_.emplace(options_.output_dir / "metrics.jsonl");
-    reader_.emplace(*cache_, SampleOrder(cache_->sequences(), options_.seed, options_.shuffle), result_.plan.choices.seq_length, options_.global_batch_size);
+    reader_.emplace(*cache_, SampleOrder(cache_->sequences(), options_.seed, options_.shuffle),
+                    result_.plan.choices.seq_length, options_.global_batch_size);
   }
 
   void loop() {
@@ -209,8 +237,13 @@ class Run {
     const Trips trips[] = {{"micro_batches", (range.count + micro_batch - 1) / micro_batch}};
     executor_->run("train_step", trips);
     const double* sums = executor_->result("train_step", 0).as<double>();
-    StepReport report{step, total_steps_, sums[1] > 0 ? sums[0] / sums[1] : 0, std::sqrt(*executor_->tensor("grad_sum_squares").as<double>()),
-                      learning_rate_at(options_, step, total_steps_), reader_->tokens(), seconds_since(begin)};
+    StepReport report{step,
+                      total_steps_,
+                      sums[1] > 0 ? sums[0] / sums[1] : 0,
+                      std::sqrt(*executor_->tensor("grad_sum_squares").as<double>()),
+                      learning_rate_at(options_, step, total_steps_),
+                      reader_->tokens(),
+                      seconds_since(begin)};
     if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm)) stop_or_skip(report);
     state_.step = step;
     state_.next_sample = range.first + range.count;
@@ -221,17 +254,21 @@ class Run {
 
   void stop_or_skip(const StepReport& report) {
     if (options_.on_nan == "skip") {
-      note(fmt::format("step {}: loss {}, gradient norm {}: the update was skipped", report.step, report.loss, report.grad_norm));
+      note(fmt::format("step {}: loss {}, gradient norm {}: the update was skipped", report.step, report.loss,
+                       report.grad_norm));
       return;
     }
-    throw Error(ErrorKind::run, fmt::format("step {}: loss {}, gradient norm {}: training has diverged", report.step, report.loss, report.grad_norm),
+    throw Error(ErrorKind::run,
+                fmt::format("step {}: loss {}, gradient norm {}: training has diverged", report.step, report.loss,
+                            report.grad_norm),
                 "lower --learning-rate, add --warmup-steps, or resume from the last checkpoint");
   }
 
   void evaluate() {
     if (!eval_cache_) return;
-    const EvaluationResult result = evaluate_cache(*executor_, port_, *eval_cache_, result_.plan.choices.seq_length, result_.plan.choices.micro_batch,
-                                                   options_.global_batch_size, options_.eval_max_batches);
+    const EvaluationResult result =
+        evaluate_cache(*executor_, port_, *eval_cache_, result_.plan.choices.seq_length,
+                       result_.plan.choices.micro_batch, options_.global_batch_size, options_.eval_max_batches);
     evaluated_at_ = state_.step;
     metrics_->evaluation(state_.step, result.loss);
     if (events_.evaluated) events_.evaluated(state_.step, result.loss);
@@ -240,7 +277,9 @@ class Run {
     state_.evals_since_best = better ? 0 : state_.evals_since_best + 1;
     if (better) state_.best_eval_loss = result.loss;
     stopped_early_ = state_.evals_since_best >= options_.early_stopping_patience;
-    if (stopped_early_) note(fmt::format("step {}: no better evaluation loss in {} evaluations, stopping", state_.step, state_.evals_since_best));
+    if (stopped_early_)
+      note(fmt::format("step {}: no better evaluation loss in {} evaluations, stopping", state_.step,
+                       state_.evals_since_best));
   }
 
   void save() {
@@ -248,7 +287,8 @@ class Run {
     metrics_->sync();
     save_checkpoint(*executor_, model_, state_, options_);
     saved_at_ = state_.step;
-    if (events_.saved) events_.saved(state_.step, (options_.output_dir / fmt::format("checkpoint-{}", state_.step)).string());
+    if (events_.saved)
+      events_.saved(state_.step, (options_.output_dir / fmt::format("checkpoint-{}", state_.step)).string());
   }
 
   void finish() {
@@ -256,7 +296,8 @@ class Run {
     save();
     write_model(*executor_, model_, options_.save_dtype, options_.output_dir);
     metrics_->sync();
-    write_run_json(options_.output_dir / "run.json", {result_.plan.arena_bytes, executor_->arena_high_water(), peak_resident_bytes(), options_.memory});
+    write_run_json(options_.output_dir / "run.json",
+                   {result_.plan.arena_bytes, executor_->arena_high_water(), peak_resident_bytes(), options_.memory});
     if (events_.saved) events_.saved(state_.step, options_.output_dir.string());
   }
 
@@ -283,6 +324,8 @@ class Run {
 
 }  // namespace
 
-TrainResult train(const TrainOptions& options, const TrainEvents& events, RunControl& control) { return Run(options, events, control).run(); }
+TrainResult train(const TrainOptions& options, const TrainEvents& events, RunControl& control) {
+  return Run(options, events, control).run();
+}
 
 }  // namespace headroom

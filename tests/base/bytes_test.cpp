@@ -15,7 +15,8 @@ TEST(Bytes, ParsesUnits) {
 }
 
 TEST(Bytes, RefusesWhatIsNoSize) {
-  for (const char* text : {"", "GiB", "-1", "12 parsecs", "1.2.3GiB", "99999999999TiB"}) EXPECT_THROW(parse_bytes(text), Error) << text;
+  for (const char* text : {"", "GiB", "-1", "12 parsecs", "1.2.3GiB", "99999999999TiB"})
+    EXPECT_THROW(parse_bytes(text), Error) << text;
 }
 
 TEST(Bytes, Formats) {

@@ -85,7 +85,8 @@ TEST(Update, AdamWLeavesOutAStepWithoutAFactor) {
   const Tensor values = Tensor::filled(DType::f32, {5}, 0.5), gradient = Tensor::filled(DType::f32, {5}, NAN);
   const Tensor hyper = Tensor::filled(DType::f32, {16}, 0.1), none(DType::f32, {1}, {NAN});
   for (const char* which : {"simd", "reference"}) {
-    const auto outputs = run_op("adamw", {values, gradient, values, values, hyper, none}, attrs, {.only = which}).outputs;
+    const auto outputs =
+        run_op("adamw", {values, gradient, values, values, hyper, none}, attrs, {.only = which}).outputs;
     for (const Tensor& output : outputs)
       for (int64_t i = 0; i < 5; ++i) EXPECT_EQ(output.at(i), 0.5) << which;
   }

@@ -8,7 +8,8 @@ void register_all_cpu_kernels(CpuKernels& kernels);  // generated
 
 void CpuKernels::add(std::string_view op, std::vector<KernelCandidate> candidates) {
   HR_CHECK(!candidates.empty(), "op {} has no kernel", op);
-  HR_CHECK(kernels_.emplace(std::string(op), std::move(candidates)).second, "the kernels of {} are registered twice", op);
+  HR_CHECK(kernels_.emplace(std::string(op), std::move(candidates)).second, "the kernels of {} are registered twice",
+           op);
 }
 
 const std::vector<KernelCandidate>& CpuKernels::candidates(std::string_view op) const {
@@ -26,7 +27,8 @@ const CpuKernels& cpu_kernels() {
   return kernels;
 }
 
-std::unique_ptr<CpuKernel> make_cpu_kernel(const KernelSpec& spec, const DeviceFacts& facts, std::string_view only, std::string* chosen) {
+std::unique_ptr<CpuKernel> make_cpu_kernel(const KernelSpec& spec, const DeviceFacts& facts, std::string_view only,
+                                           std::string* chosen) {
   std::string refusals;
   for (const KernelCandidate& candidate : cpu_kernels().candidates(spec.op)) {
     if (!only.empty() && candidate.implementation != only) continue;

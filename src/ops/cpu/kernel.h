@@ -22,7 +22,9 @@ struct TensorView {
   DType dtype = DType::f32;
   std::span<const int64_t> dims;
   template <typename T>
-  T* as() const { return static_cast<T*>(data); }
+  T* as() const {
+    return static_cast<T*>(data);
+  }
   int64_t count() const { return element_count(dims); }
 };
 
@@ -31,14 +33,19 @@ class HostPort {
  public:
   virtual ~HostPort() = default;
   // Fills int32 [batch, seq] token ids and labels of micro-batch `trip` of the current step.
-  virtual void next_batch(int64_t trip, std::span<int32_t> ids, std::span<int32_t> labels, int64_t batch, int64_t seq) = 0;
+  virtual void next_batch(int64_t trip, std::span<int32_t> ids, std::span<int32_t> labels, int64_t batch,
+                          int64_t seq) = 0;
 
-  // Collectives of a process group; shard r of a whole buffer starts at r * local.size(). Rank by rank the same calls in
-  // the same order. The defaults throw InternalError: there is no process group.
-  // Fills `full` with the shards of all ranks; the last shards may reach past its end and are cut.
-  virtual void all_gather(std::span<const std::byte> local, std::span<std::byte> full) { throw InternalError("no process group"); }
+  // Collectives of a process group; shard r of a whole buffer starts at r * local.size(). Rank by rank the same calls
+  // in the same order. The defaults throw InternalError: there is no process group. Fills `full` with the shards of all
+  // ranks; the last shards may reach past its end and are cut.
+  virtual void all_gather(std::span<const std::byte> local, std::span<std::byte> full) {
+    throw InternalError("no process group");
+  }
   // Sums `full` over the ranks and keeps this rank's shard; what lies past the end of `full` becomes zero.
-  virtual void reduce_scatter(std::span<const float> full, std::span<float> local) { throw InternalError("no process group"); }
+  virtual void reduce_scatter(std::span<const float> full, std::span<float> local) {
+    throw InternalError("no process group");
+  }
   // Sums `values` over the ranks in place.
   virtual void all_reduce(std::span<float> values) { throw InternalError("no process group"); }
   virtual void all_reduce_f64(std::span<double> values) { throw InternalError("no process group"); }
@@ -96,7 +103,8 @@ class CpuKernels {
 // Every CPU kernel, built once. Thread-safe.
 const CpuKernels& cpu_kernels();
 
-// The first candidate that accepts. `only` restricts to one implementation (tests). Throws InternalError with all refusals when none accepts.
+// The first candidate that accepts. `only` restricts to one implementation (tests). Throws InternalError with all
+// refusals when none accepts.
 std::unique_ptr<CpuKernel> make_cpu_kernel(const KernelSpec& spec, const DeviceFacts& facts, std::string_view only = {},
                                            std::string* chosen = nullptr);
 
