@@ -1,0 +1,50 @@
+// The memory model of PyTorch-based trainers and of servers: what a job of theirs will take, as a range.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "doctor/config/job.h"
+#include "doctor/model/model_shape.h"
+
+namespace headroom::doctor {
+
+// A GPU as jobs see it.
+struct Gpu {
+  std::string name;            // "A100-40GB"
+  int64_t memory_bytes = 0;    // what cudaMemGetInfo calls total
+  int compute_capability = 0;  // 80 = 8.0; 0: not NVIDIA
+  bool bf16 = false;           // in hardware
+  bool flash_attention = false;
+  double flops_half = 0, flops_single = 0, bandwidth = 0;  // per second; dense
+};
+// Names as people write them ("a100-40gb", "4090", "V100", "h100"). nullopt when unknown.
+std::optional<Gpu> find_gpu(const std::string& name);
+const std::vector<Gpu>& known_gpus();
+
+struct Term {
+  std::string name;  // weights, gradients, optimizer, activations, logits, temporaries, workspace, context, kv_cache...
+  int64_t bytes = 0;
+  std::string phase;  // peak phase of the term: load, forward, backward, optimizer_step, eval, save, serve
+  std::string how;    // the formula with its numbers, for --verbose
+};
+
+struct Estimate {
+  int64_t low_bytes = 0, likely_bytes = 0, high_bytes = 0;  // peak per device, everything that nvidia-smi would count
+  std::string peak_phase;
+  std::vector<Term> terms;      // at the peak, largest first; they sum to likely_bytes
+  int64_t allocated_bytes = 0;  // PyTorch's max_memory_allocated at the peak, likely
+  int64_t reserved_bytes = 0;   // PyTorch's max_memory_reserved, likely
+  int64_t host_low_bytes = 0, host_likely_bytes = 0, host_high_bytes = 0;  // per process
+  int64_t disk_bytes = 0;
+  std::optional<int64_t> kv_tokens;      // servers: tokens the KV cache can hold on `gpu`
+  double step_seconds = 0;               // 0 when no GPU was named
+  std::vector<std::string> assumptions;  // defaults applied, one line each
+};
+
+// Pure function. Fields the job leaves open take the system's own defaults (each named in `assumptions`).
+Estimate estimate(const Job& job, const ModelShape& shape, const std::optional<Gpu>& gpu);
+
+}  // namespace headroom::doctor
