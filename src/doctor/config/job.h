@@ -25,12 +25,15 @@ enum class System {
   vllm,
   sglang,
   llama_server,
+  tgi,
   pytorch_script,
 };
 
 enum class Task { train, serve, infer };
 
-// Where a fact was read: file as given by the user, line from 1 (0: a command line), key in the user's own spelling.
+// Where a fact was read: file as given by the user, line from 1 (0: a command line given by itself), key in the user's
+// own spelling: the dotted path in YAML and JSON ("training.optimizer"), the option on a command line
+// ("--train.micro_batch_size"), the call and its argument in Python ("TrainingArguments.bf16").
 struct Origin {
   std::string file;
   int64_t line = 0;
@@ -43,6 +46,8 @@ struct LoraSettings {
   double dropout = 0;
   std::vector<std::string> targets;          // empty: the system's default
   std::vector<std::string> modules_to_save;  // trained in full
+  bool all_linear = false;                   // the system's word for every linear layer but the head
+  bool dora = false;                         // a magnitude vector and a full-size product per target
 };
 
 enum class Sharding { none, ddp, zero1, zero2, zero3, hybrid };  // FSDP's FULL_SHARD is zero3, SHARD_GRAD_OP zero2
@@ -51,9 +56,19 @@ enum class Offload { none, cpu, nvme };
 // A key that was read, and what became of it: none is dropped silently.
 struct KeyNote {
   Origin origin;
-  std::string text;  // irrelevant: why; unknown: nearest known key or empty; corrected: the right name and since when
+  std::string text;   // see the lists of Job
+  std::string value;  // as written, cut to 200 bytes
 };
 
+// What a batch scheduler, container or launcher grants a job.
+struct Grant {
+  std::optional<int64_t> host_memory_bytes;  // per node
+  std::optional<int64_t> cpus;               // per task
+  std::optional<int64_t> tasks_per_node;
+  std::string partition, time_limit;
+};
+
+// Every key of the input stands in exactly one of understood, irrelevant, unknown, unreadable.
 // Absent means that nothing states it; the memory model then applies the system's own default and says so.
 struct Job {
   System system = System::unknown;
@@ -92,8 +107,26 @@ struct Job {
   std::optional<bool> eager;  // no graph capture
   std::optional<int64_t> max_new_tokens;
 
-  std::map<std::string, Origin> origins;  // name of a field above -> where it was set
-  std::vector<KeyNote> irrelevant, unknown, corrected;
+  // both
+  std::string objective;                        // sft, dpo, kto, orpo, grpo, rloo, reward, ppo, pretrain, distil, ...
+  std::vector<std::string> further_models;      // reference, teacher, reward and draft models, as written
+  std::map<std::string, int64_t> architecture;  // when stated: layers, hidden, heads, kv_heads, vocab, max_positions...
+  std::map<std::string, std::string> allocator;    // PYTORCH_ALLOC_CONF's settings and the like
+  std::map<std::string, std::string> environment;  // other variables set beside the command
+  // What no other field holds, by name: see docs/doctor_configs.md ("liger", "freeze", "auto_find_batch_size",
+  // "empty_cache_steps", "eval_accumulation_steps", "prediction_loss_only", "full_eval_dtype", "group_by_length",
+  // "pin_memory", "prefetch_factor", "state_dict_type", "cpu_ram_efficient_loading", "gather_on_save", "device_map",
+  // "ddp_bucket_mb", "layerwise_optimizer", "optimizer_rank", "qat", "quantization_compute_dtype", ...).
+  std::map<std::string, std::string> extras;
+  Grant grant;
+
+  std::map<std::string, Origin> origins;  // name of a field above -> where it was set ("extras.liger" for extras)
+  std::vector<KeyNote> understood;        // text: the field it sets, or what it selects
+  std::vector<KeyNote> irrelevant;        // text: why it takes no memory
+  std::vector<KeyNote> unknown;           // text: the nearest known key, or empty
+  std::vector<KeyNote> unreadable;  // known keys whose value says nothing: text: why ("no whole number", "$N unset")
+  std::vector<KeyNote> corrected;   // old or misspelt names, each also in a list above; text: right name, since when
+  std::vector<KeyNote> conflicts;   // set twice to different values: text: which one holds and where the other is
 };
 
 }  // namespace headroom::doctor
