@@ -1,0 +1,60 @@
+// A tree of what a YAML or JSON text says, with the line and the bytes of every key and value: for readers that must
+// account for each key and for writers that change one value and leave the rest of the text as it is.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headroom {
+
+struct DocumentEntry;
+
+// A value. Numbers and truth values stay text: what "no" or "1e-4" means is for the reader of the key to say.
+struct DocumentNode {
+  enum class Kind { null, scalar, sequence, mapping };
+  Kind kind = Kind::null;
+  std::string text;            // scalar: unescaped
+  bool quoted = false;         // scalar: written in quotes, or as a block
+  int64_t line = 0;            // of the value, from 1
+  int64_t begin = 0, end = 0;  // bytes of the value in the text; end is 0 where the value has no simple end (block
+                               // collections and block scalars of YAML), begin too where it came by an alias
+  std::vector<DocumentEntry> entries;  // mapping, in the order of the text; a key given twice stands twice
+  std::vector<DocumentNode> items;     // sequence
+
+  // The last entry of that key, or null. Only for mappings; null for other kinds.
+  const DocumentNode* find(std::string_view key) const;
+};
+
+struct DocumentEntry {
+  std::string key;
+  int64_t line = 0;   // of the key, from 1
+  int64_t begin = 0;  // byte at which the key starts (its quote, when quoted)
+  DocumentNode value;
+};
+
+// A value that holds no mapping, with the path that leads to it: "train.max_norm", "datasets[].path" (elements of a
+// sequence share one path). An empty mapping or sequence is a leaf too.
+struct DocumentLeaf {
+  std::string path;
+  std::string key;  // last part of the path
+  int64_t line = 0;
+  const DocumentNode* value = nullptr;  // into the document; a sequence of scalars is one leaf
+};
+
+// Both throw Error(format) with file and line for malformed text, nesting deeper than 64 levels, more than 200000
+// values or a text above 8 MiB. `source` names the text in errors. YAML: the first document (others are refused);
+// aliases are followed, merge keys (<<) filled in.
+DocumentNode parse_yaml_document(std::string_view text, const std::string& source);
+// JSON; comments (// and #) and a comma before a closing bracket are let pass, as DeepSpeed's hjson does.
+DocumentNode parse_json_document(std::string_view text, const std::string& source);
+
+// All leaves in the order of the text. `root` must outlive the result.
+std::vector<DocumentLeaf> document_leaves(const DocumentNode& root);
+
+// A whole regular file of at most `limit_bytes`. Throws Error(usage) when missing, Error(format) when larger.
+std::string read_text_file(const std::filesystem::path& path, int64_t limit_bytes = int64_t{8} << 20);
+
+}  // namespace headroom
