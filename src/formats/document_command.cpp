@@ -237,7 +237,7 @@ class ShellReader {
       while (is_name(peek())) name += text_[at_++];
     }
     const auto known = variables_.find(name);
-    if (known != variables_.end()) {
+    if (known != variables_.end() && spend(known->second.size())) {
       word.text += known->second;
       splits_ = splits_ || !quoted;
     } else if (has_default) {
@@ -273,8 +273,14 @@ class ShellReader {
         exported_[word.text.substr(0, name - 1)] = word.text.substr(name);
       }
     }
-    for (const auto& [name, value] : exported_) command.environment.emplace(name, value);
+    for (const auto& [name, value] : exported_)
+      if (spend(name.size() + value.size())) command.environment.emplace(name, value);
     commands_.push_back(std::move(command));
+  }
+  // What variables repeat counts against one budget.
+  bool spend(size_t bytes) {
+    budget_ -= static_cast<int64_t>(bytes) + 16;
+    return budget_ >= 0;
   }
   // Values are bounded, so that variables that double themselves stay small.
   void remember(const std::string& name, const std::string& value) {
@@ -291,6 +297,7 @@ class ShellReader {
   size_t at_ = 0;
   int64_t line_ = 1;
   int64_t words_ = 0;
+  int64_t budget_ = kMaxDocumentBytes;
 };
 
 }  // namespace

@@ -1,0 +1,184 @@
+// llama.cpp: llama-server, llama-cli and their environment variables (LLAMA_ARG_*).
+#include "doctor/config/dialects.h"
+#include "doctor/config/handlers.h"
+
+namespace headroom::doctor {
+namespace {
+
+// A number of layers, "all" or "auto"
+std::string_view set_layers(Draft& draft, const Setting& setting, const KeyRule& rule) {
+  const std::string word = lower(setting.text);
+  if (word == "auto" || word == "-1") return {};
+  if (word == "all") {
+    draft.set(draft.job.gpu_layers, int64_t{999}, "gpu_layers", setting.origin);
+    return {};
+  }
+  return set_whole<&Job::gpu_layers>(draft, setting, rule);
+}
+
+// on, off, auto; before 2025 a bare flag
+std::string_view set_flash(Draft& draft, const Setting& setting, const KeyRule&) {
+  if (lower(setting.text) == "auto") return {};
+  const std::optional<bool> on = truth(setting);
+  if (!on) return "none of on, off and auto";
+  draft.set(draft.job.attention, std::string(*on ? "flash_attention" : "eager"), "attention", setting.origin);
+  return {};
+}
+
+// 0 means the model's own.
+std::string_view set_context(Draft& draft, const Setting& setting, const KeyRule& rule) {
+  if (setting.text == "0") return {};
+  return set_whole<&Job::max_model_len, 1>(draft, setting, rule);
+}
+
+std::string_view set_parallel(Draft& draft, const Setting& setting, const KeyRule& rule) {
+  if (setting.text == "-1") return {};
+  return set_whole<&Job::max_sequences, 1>(draft, setting, rule);
+}
+
+std::string_view set_kv(Draft& draft, const Setting& setting, const KeyRule&) {
+  draft.set(draft.job.kv_dtype, lower(setting.text), "kv_dtype", setting.origin);
+  return {};
+}
+
+std::string_view set_split(Draft& draft, const Setting& setting, const KeyRule& rule) {
+  int64_t devices = 0;
+  const std::vector<std::string> shares = setting.is_list ? setting.items : split_words(setting.text, ",/");
+  for (const std::string& share : shares) devices += real_number(share).value_or(0) > 0;
+  if (devices < 1) return "no list of shares";
+  draft.set(draft.job.gpus, devices, "gpus", setting.origin);
+  return set_extra(draft, setting, rule);
+}
+
+std::string_view no_offload(Draft& draft, const Setting& setting, const KeyRule&) {
+  draft.set_extra("kv_on_host", "true", setting.origin);
+  return {};
+}
+
+constexpr KeyRule kRules[] = {
+    {"model", set_model, "model"},
+    {"hf_repo", set_model, "model"},
+    {"model_url", set_model, "model"},
+    {"docker_repo", set_model, "model"},
+    {"hf_file", set_extra, "extras.model_file"},
+    {"ctx_size", set_context, "max_model_len"},
+    {"batch_size", set_extra, "extras.logical_batch"},
+    {"ubatch_size", set_whole<&Job::max_batched_tokens, 1>, "max_batched_tokens"},
+    {"parallel", set_parallel, "max_sequences"},
+    {"n_gpu_layers", set_layers, "gpu_layers"},
+    {"flash_attn", set_flash, "attention"},
+    {"cache_type_k", set_kv, "kv_dtype"},
+    {"cache_type_v", set_extra, "extras.kv_dtype_v"},
+    {"no_kv_offload", no_offload, "extras.kv_on_host"},
+    {"kv_unified", set_extra, "extras.kv_unified"},
+    {"swa_full", set_extra, "extras.swa_full"},
+    {"tensor_split", set_split, "extras.tensor_split"},
+    {"split_mode", set_extra, "extras.split_mode"},
+    {"main_gpu", set_extra, "extras.main_gpu"},
+    {"override_tensor", set_extra, "extras.override_tensor"},
+    {"cpu_moe", set_extra, "extras.cpu_moe"},
+    {"n_cpu_moe", set_extra, "extras.cpu_moe_layers"},
+    {"n_cpu_ffn", set_extra, "extras.cpu_ffn_layers"},
+    {"moe_cache_mib", set_extra, "extras.moe_cache_mib"},
+    {"mmproj", add_further_model, "further_models"},
+    {"mmproj_url", add_further_model, "further_models"},
+    {"no_mmproj_offload", set_extra, "extras.mmproj_on_host"},
+    {"model_draft", add_further_model, "further_models"},
+    {"ctx_size_draft", set_extra, "extras.draft_context"},
+    {"n_gpu_layers_draft", set_extra, "extras.draft_gpu_layers"},
+    {"mlock", set_extra, "extras.mlock"},
+    {"no_mmap", set_extra, "extras.no_mmap"},
+    {"load_mode", set_extra, "extras.load_mode"},
+    {"device", set_extra, "extras.device"},
+    {"fit", set_extra, "extras.fit"},
+    {"fit_target", set_extra, "extras.fit_target_mib"},
+    {"fit_ctx", set_extra, "extras.fit_context"},
+    {"cache_ram", set_extra, "extras.prompt_cache_mib"},
+    {"ctx_checkpoints", set_extra, "extras.context_checkpoints"},
+    {"lora", set_extra, "extras.server_lora"},
+    {"embedding", set_extra, "extras.task"},
+    {"reranking", set_extra, "extras.task"},
+    {"n_predict", set_extra, "extras.predict"},
+    {"no_op_offload", set_extra, "extras.no_op_offload"},
+    {"no_repack", set_extra, "extras.no_repack"},
+    {"rpc", set_extra, "extras.rpc"},
+    {"yarn_orig_ctx", set_extra, "extras.yarn_context"},
+};
+
+constexpr Irrelevant kIrrelevant[] = {
+    {"threads and processors", "threads threads_batch threads_http cpu_mask* cpu_range* cpu_strict* prio* poll* numa"},
+    {"how requests reach the server",
+     "host port path api_prefix api_key* ssl_* timeout no_webui webui* alias metrics slots no_slots props no_slots "
+     "slot_save_path slot_prompt_similarity threads_http no_cont_batching cont_batching cache_reuse warmup no_warmup "
+     "tags "
+     "sleep_idle_seconds models_dir media_path"},
+    {"templates and formats",
+     "jinja no_jinja chat_template* reasoning_format reasoning_budget spm_infill no_prefill_assistant pooling "
+     "hf_token hf_repo_v hf_file_v offline skip_chat_parsing lora_init_without_apply special"},
+    {"logging", "verbose verbosity log_* perf no_perf version help verbose_prompt"},
+    {"sampling and positions",
+     "seed temp temperature top_* min_p xtc_* typical* repeat_* presence_penalty frequency_penalty dry_* mirostat* "
+     "samplers "
+     "sampler_seq sampling_seq grammar* json_schema* keep rope_* yarn_* ignore_eos logit_bias dynatemp_* escape "
+     "no_escape "
+     "no_context_shift context_shift defrag_thold check_tensors override_kv draft_* spec_* control_vector* adaptive_* "
+     "backend_sampling"},
+};
+
+constexpr Renamed kRenamed[] = {
+    {"m", "model", "short for --model"},
+    {"c", "ctx_size", "short for --ctx-size"},
+    {"b", "batch_size", "short for --batch-size"},
+    {"ub", "ubatch_size", "short for --ubatch-size"},
+    {"np", "parallel", "short for --parallel"},
+    {"n_parallel", "parallel", "--parallel"},
+    {"ngl", "n_gpu_layers", "short for --n-gpu-layers"},
+    {"gpu_layers", "n_gpu_layers", "an alias of --n-gpu-layers"},
+    {"fa", "flash_attn", "short for --flash-attn; takes on, off or auto since August 2025"},
+    {"ctk", "cache_type_k", "short for --cache-type-k"},
+    {"ctv", "cache_type_v", "short for --cache-type-v"},
+    {"nkvo", "no_kv_offload", "short for --no-kv-offload"},
+    {"ts", "tensor_split", "short for --tensor-split"},
+    {"sm", "split_mode", "short for --split-mode"},
+    {"mg", "main_gpu", "short for --main-gpu"},
+    {"ot", "override_tensor", "short for --override-tensor"},
+    {"cmoe", "cpu_moe", "short for --cpu-moe"},
+    {"ncmoe", "n_cpu_moe", "short for --n-cpu-moe"},
+    {"ncffn", "n_cpu_ffn", "short for --n-cpu-ffn"},
+    {"md", "model_draft", "short for --model-draft"},
+    {"ngld", "n_gpu_layers_draft", "short for --n-gpu-layers-draft"},
+    {"cd", "ctx_size_draft", "short for --ctx-size-draft"},
+    {"mm", "mmproj", "short for --mmproj"},
+    {"hf", "hf_repo", "short for --hf-repo"},
+    {"hfr", "hf_repo", "short for --hf-repo"},
+    {"hff", "hf_file", "short for --hf-file"},
+    {"mu", "model_url", "short for --model-url"},
+    {"dr", "docker_repo", "short for --docker-repo"},
+    {"dev", "device", "short for --device"},
+    {"lm", "load_mode", "short for --load-mode"},
+    {"cram", "cache_ram", "short for --cache-ram"},
+    {"kvu", "kv_unified", "short for --kv-unified"},
+    {"n", "n_predict", "short for --n-predict"},
+    {"predict", "n_predict", "an alias of --n-predict"},
+    {"fitt", "fit_target", "short for --fit-target"},
+    {"fitc", "fit_ctx", "short for --fit-ctx"},
+    {"t", "threads", "short for --threads"},
+    {"tb", "threads_batch", "short for --threads-batch"},
+    {"s", "seed", "short for --seed"},
+    {"v", "verbose", "short for --verbose"},
+    {"a", "alias", "short for --alias"},
+    {"embeddings", "embedding", "an alias of --embedding"},
+    {"rerank", "reranking", "an alias of --reranking"},
+    {"cb", "cont_batching", "short for --cont-batching"},
+};
+
+// A repository names the quantisation behind a colon, a file in its name: both stay in the model's name.
+void finish(Draft& draft) { draft.job.task = Task::serve; }
+
+constexpr Dialect kDialect = {System::llama_server, "llama-server", kRules, kIrrelevant, kRenamed, {}, nullptr, finish};
+
+}  // namespace
+
+const Dialect& llama_server_dialect() { return kDialect; }
+
+}  // namespace headroom::doctor

@@ -1,0 +1,72 @@
+// Arguments that example scripts (run_clm.py, train.py of stanford_alpaca, ...) put beside TrainingArguments, and those
+// of from_pretrained.
+#include "doctor/config/dialects.h"
+#include "doctor/config/handlers.h"
+
+namespace headroom::doctor {
+namespace {
+
+std::string_view set_device_map(Draft& draft, const Setting& setting, const KeyRule&) {
+  draft.set_extra("device_map", setting.text, setting.origin);
+  return {};
+}
+
+std::string_view set_attention_flag(Draft& draft, const Setting& setting, const KeyRule& rule) {
+  const std::optional<bool> on = truth(setting);
+  if (!on) return "neither true nor false";
+  if (*on) draft.set(draft.job.attention, std::string("flash_attention_2"), std::string(rule.field), setting.origin);
+  return {};
+}
+
+constexpr KeyRule kRules[] = {
+    {"model_name_or_path", set_model, "model"},
+    {"pretrained_model_name_or_path", set_model, "model"},
+    {"model_name", set_model, "model"},
+    {"model_id", set_model, "model"},
+    {"base_model", set_model, "model"},
+    {"dtype", set_dtype<&Job::weight_dtype>, "weight_dtype"},
+    {"attn_implementation", set_attention, "attention"},
+    {"use_flash_attention_2", set_attention_flag, "attention"},
+    {"use_flash_attn", set_attention_flag, "attention"},
+    {"device_map", set_device_map, "extras.device_map"},
+    {"max_memory*", set_extra, "extras.max_memory"},
+    {"low_cpu_mem_usage", set_extra, "extras.low_cpu_mem_usage"},
+    {"offload_folder", set_extra, "extras.offload_folder"},
+    {"use_cache", set_extra, "extras.use_cache"},
+    {"block_size", set_whole<&Job::sequence, 1>, "sequence"},
+    {"max_length", set_whole<&Job::sequence, 1>, "sequence"},
+    {"max_seq_length", set_whole<&Job::sequence, 1>, "sequence"},
+    {"max_seq_len", set_whole<&Job::sequence, 1>, "sequence"},
+    {"model_max_length", set_whole<&Job::sequence, 1>, "sequence"},
+    {"max_source_length", set_whole<&Job::sequence, 1>, "sequence"},
+    {"max_target_length", set_extra, "extras.target_sequence"},
+    {"val_max_target_length", set_extra, "extras.target_sequence"},
+    {"load_in_4bit", remember, "bnb.4bit"},
+    {"load_in_8bit", remember, "bnb.8bit"},
+};
+
+constexpr Irrelevant kIrrelevant[] = {
+    {"names, versions and places of the model's files",
+     "config_name tokenizer_name tokenizer_name_or_path model_type model_revision revision use_fast_tokenizer token "
+     "use_auth_token trust_remote_code cache_dir config_overrides subfolder variant use_safetensors local_files_only "
+     "ignore_mismatched_sizes from_tf from_flax config task attn_bias"},
+    {"choice and preparation of the data",
+     "dataset_name dataset_config_name dataset_config train_file validation_file test_file data_path eval_data_path "
+     "data_dir max_train_samples max_eval_samples max_predict_samples validation_split_percentage overwrite_cache "
+     "preprocessing_num_workers keep_linebreaks streaming text_column summary_column source_prefix lang dataset_split "
+     "dataset_text_field train_dataset eval_dataset pad_to_max_length ignore_pad_token_for_loss max_answer_length "
+     "doc_stride mlm_probability line_by_line"},
+};
+
+constexpr Renamed kRenamed[] = {
+    {"torch_dtype", "dtype", "transformers 4.56; the old name still works"},
+};
+
+constexpr Dialect kDialect = {System::unknown, "script arguments", kRules, kIrrelevant, kRenamed, {},
+                              nullptr,         finish_bitsandbytes};
+
+}  // namespace
+
+const Dialect& script_dialect() { return kDialect; }
+
+}  // namespace headroom::doctor

@@ -1,0 +1,56 @@
+// A job while its sources are read: facts of several keys and files wait here until they can be put together.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "doctor/config/job.h"
+#include "doctor/config/setting.h"
+
+namespace headroom::doctor {
+
+struct Draft {
+  Job job;
+  // Values whose meaning depends on others, by name ("hf.bf16"); the later source wins.
+  std::map<std::string, Setting> facts;
+  // Local files that the sources name ("deepspeed": ds_config.json): key in the user's spelling and path.
+  std::vector<std::pair<Origin, std::string>> references;
+
+  // Sets a field, notes where, and notes a conflict when another key gave another value.
+  template <typename T>
+  void set(std::optional<T>& field, T value, const std::string& name, const Origin& origin) {
+    note_origin(name, origin, field && *field != value);
+    field = std::move(value);
+  }
+  void set(std::string& field, std::string value, const std::string& name, const Origin& origin) {
+    note_origin(name, origin, !field.empty() && field != value);
+    field = std::move(value);
+  }
+  void set_extra(const std::string& name, std::string value, const Origin& origin) {
+    set(job.extras[name], std::move(value), "extras." + name, origin);
+  }
+  // Sets a field only where no key gave it (what one key implies for another field).
+  template <typename T>
+  void imply(std::optional<T>& field, T value, const std::string& name, const Origin& origin) {
+    if (!field) set(field, std::move(value), name, origin);
+  }
+
+  const Setting* fact(const std::string& name) const;
+  // Truth of a fact; nullopt when absent or no truth value.
+  std::optional<bool> fact_truth(const std::string& name) const;
+  std::string fact_text(const std::string& name) const;
+  std::optional<int64_t> fact_number(const std::string& name) const;
+  // The LoRA settings, made on first use.
+  LoraSettings& lora();
+  // Notes that a name or value is old or misspelt. `text`: the right one and since when.
+  void correct(const Origin& origin, std::string text, const std::string& value);
+
+ private:
+  void note_origin(const std::string& name, const Origin& origin, bool changed);
+};
+
+}  // namespace headroom::doctor
