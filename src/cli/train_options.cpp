@@ -33,6 +33,9 @@ void add_optimizer_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--adam-epsilon", o.adam_epsilon, "added to the root of the second moment")->capture_default_str();
   scalar(app, "--max-grad-norm", o.max_grad_norm, "clip the global gradient norm; 0 = never")->capture_default_str();
   scalar(app, "--precision", o.precision, "32-true or bf16-mixed")->capture_default_str();
+  scalar(app, "--matmul-precision", o.matmul_precision,
+         "products of fp32 matrices: highest (fp32), high (3 x bf16) or medium (bf16)")
+      ->capture_default_str();
   scalar(app, "--seed", o.seed, "of shuffling")->capture_default_str()->check(CLI::NonNegativeNumber);
 }
 
@@ -125,6 +128,8 @@ TrainOptions resolve(const TrainArguments& arguments) {
   }
   if (const auto at = options.techniques.find("bf16-mixed"); at != options.techniques.end() && at->second == "on")
     options.precision = "bf16-mixed";
+  if (const auto at = options.techniques.find("matmul-precision"); at != options.techniques.end())
+    options.matmul_precision = at->second;
   if (!arguments.gradient_checkpointing.empty())
     options.techniques["recompute"] =
         parse_switch("--gradient-checkpointing", arguments.gradient_checkpointing) ? "on" : "off";

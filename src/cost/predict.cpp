@@ -36,18 +36,35 @@ double log_distance(const ProductSample& sample, const ProductShape& shape) {
   return r * r + o * o + i * i;
 }
 
-// Inverse-square-distance mean of the logarithms of the measured rates.
-double product_rate(const Profile& profile, std::string_view op, DType dtype, const ProductShape& shape) {
+// What a product's operands are, and how they are multiplied.
+struct Arithmetic {
+  DType dtype = DType::f32;
+  std::string_view multiply;
+};
+
+// Inverse-square-distance mean of the logarithms of the measured rates; 0 when nothing was measured.
+double measured_rate(const Profile& profile, std::string_view op, Arithmetic arithmetic, const ProductShape& shape) {
   double weight = 0, sum = 0;
   for (const ProductSample& sample : profile.products) {
-    if (sample.dtype != dtype || (!sample.op.empty() && sample.op != op)) continue;
+    if (sample.dtype != arithmetic.dtype || sample.multiply != arithmetic.multiply) continue;
+    if (!sample.op.empty() && sample.op != op) continue;
     const double d = log_distance(sample, shape);
     const double w = 1.0 / (d * d + 1e-6);
     weight += w;
     sum += w * std::log(sample.flops_per_second);
   }
-  HR_CHECK(weight > 0, "profile {} has no rate for {} in {}", profile.name, op, dtype_name(dtype));
-  return std::exp(sum / weight);
+  return weight > 0 ? std::exp(sum / weight) : 0;
+}
+
+// fp32 operands multiplied as bf16 numbers, where that was not measured: at the rate of bf16, or a third of it.
+double product_rate(const Profile& profile, std::string_view op, Arithmetic arithmetic, const ProductShape& shape) {
+  const bool native = profile.facts.device != "cpu" || profile.facts.isa >= 514;
+  if (arithmetic.dtype != DType::f32 || !native) arithmetic.multiply = {};
+  if (const double rate = measured_rate(profile, op, arithmetic, shape); rate > 0) return rate;
+  HR_CHECK(!arithmetic.multiply.empty(), "profile {} has no rate for {} in {}", profile.name, op,
+           dtype_name(arithmetic.dtype));
+  const double rate = product_rate(profile, op, {DType::bf16, {}}, shape);
+  return arithmetic.multiply == "bf16x3" ? rate / 3 : rate;
 }
 
 double attention_rate(const Profile& profile, DType dtype, bool backward) {
@@ -65,12 +82,13 @@ double predict_loss(const Op& op, const OpCall& call, const Profile& profile) {
   const int64_t chunk = call.attrs.integer("chunk") > 0 ? std::min(rows, call.attrs.integer("chunk")) : rows;
   const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(vocab) * static_cast<double>(hidden);
   const bool gradient = op.name() != "linear_cross_entropy";
-  double seconds = flops / product_rate(profile, "linear", x.dtype, {chunk, vocab, hidden});
+  const Arithmetic arithmetic{x.dtype, call.attrs.text("multiply")};
+  double seconds = flops / product_rate(profile, "linear", arithmetic, {chunk, vocab, hidden});
   const double logits = 4.0 * static_cast<double>(rows) * static_cast<double>(vocab);
   seconds += logits * (gradient ? 3 : 1) / profile.softmax_bytes_per_second;
   if (!gradient) return seconds;
-  seconds += flops / product_rate(profile, "linear_dx", x.dtype, {chunk, vocab, hidden});
-  return seconds + flops / product_rate(profile, "linear_dw", x.dtype, {chunk, vocab, hidden});
+  seconds += flops / product_rate(profile, "linear_dx", arithmetic, {chunk, vocab, hidden});
+  return seconds + flops / product_rate(profile, "linear_dw", arithmetic, {chunk, vocab, hidden});
 }
 
 }  // namespace
@@ -82,8 +100,8 @@ double predict_call(const Op& op, const OpCall& call, const Profile& profile) {
     case CostClass::gemm: {
       if (call.inputs.size() < 2 || op.name() == "bias_grad") break;
       const double flops = op.work(call).flops;
-      return flops / product_rate(profile, op.name(), call.inputs[1].dtype, product_shape(op, call)) +
-             profile.launch_seconds;
+      const Arithmetic arithmetic{call.inputs[1].dtype, call.attrs.text("multiply")};
+      return flops / product_rate(profile, op.name(), arithmetic, product_shape(op, call)) + profile.launch_seconds;
     }
     case CostClass::attention:
       return op.work(call).flops / attention_rate(profile, call.inputs[0].dtype, false) + profile.launch_seconds;

@@ -80,7 +80,7 @@ Profile parse_profile(std::string_view text, const std::string& source) {
     for (const Json& row : reader.array("products"))
       profile.products.push_back({row.value("op", ""), reader.dtype(row), reader.whole(row, "rows", 1),
                                   reader.whole(row, "outs", 1), reader.whole(row, "ins", 1),
-                                  reader.positive(row, "flops_per_second")});
+                                  reader.positive(row, "flops_per_second"), row.value("multiply", "")});
     for (const Json& row : reader.array("attention"))
       profile.attention.push_back(
           {reader.dtype(row), reader.positive(row, "forward"), reader.positive(row, "backward")});
@@ -97,7 +97,7 @@ Profile parse_profile(std::string_view text, const std::string& source) {
   }
   for (DType dtype : {DType::f32, DType::bf16}) {
     bool product = false, attention = false;
-    for (const ProductSample& s : profile.products) product = product || s.dtype == dtype;
+    for (const ProductSample& s : profile.products) product = product || (s.dtype == dtype && s.multiply.empty());
     for (const AttentionRate& r : profile.attention) attention = attention || r.dtype == dtype;
     if (!product || !attention) reader.refuse(product ? "attention" : "products", "complete for f32 and bf16");
   }
@@ -116,13 +116,15 @@ std::string profile_json(const Profile& profile) {
                              {"memory_bytes", profile.memory_bytes},
                              {"context_bytes", profile.context_bytes}};
   out["products"] = nlohmann::ordered_json::array();
-  for (const ProductSample& s : profile.products)
+  for (const ProductSample& s : profile.products) {
     out["products"].push_back({{"op", s.op},
                                {"dtype", dtype_name(s.dtype)},
                                {"rows", s.rows},
                                {"outs", s.outs},
                                {"ins", s.ins},
                                {"flops_per_second", s.flops_per_second}});
+    if (!s.multiply.empty()) out["products"].back()["multiply"] = s.multiply;
+  }
   out["attention"] = nlohmann::ordered_json::array();
   for (const AttentionRate& r : profile.attention)
     out["attention"].push_back({{"dtype", dtype_name(r.dtype)}, {"forward", r.forward}, {"backward", r.backward}});

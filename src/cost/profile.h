@@ -20,6 +20,7 @@ struct ProductSample {
   int64_t outs = 0;
   int64_t ins = 0;
   double flops_per_second = 0;
+  std::string multiply;  // attribute "multiply" of the product; empty: in its dtype
 };
 
 // Rates of one dtype for what is neither product nor plain stream.

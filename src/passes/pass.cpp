@@ -6,6 +6,7 @@
 #include "passes/bf16_mixed.h"
 #include "passes/chunked_loss.h"
 #include "passes/fused_optimizer.h"
+#include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
 #include "passes/recompute.h"
 
@@ -26,7 +27,8 @@ std::string_view kind_name(TechniqueKind kind) {
 }
 
 std::span<const PassInfo* const> all_passes() {
-  static constexpr const PassInfo* kAll[] = {&kBf16Mixed, &kMicroBatch, &kChunkedLoss, &kRecompute, &kFusedOptimizer};
+  static constexpr const PassInfo* kAll[] = {&kBf16Mixed,   &kMatmulPrecision, &kMicroBatch,
+                                             &kChunkedLoss, &kRecompute,       &kFusedOptimizer};
   return kAll;
 }
 

@@ -76,6 +76,7 @@ struct Choices {
   int64_t loss_chunk = 0;  // rows
   std::string recompute;   // "keep-all" or per class, readable: "8 x block-input, 22 x keep-all"
   std::string precision = "32-true";
+  std::string matmul_precision = "highest";
   bool weight_copies = false;  // bf16 copies kept, rather than cast when used
   bool fused_optimizer = false;
 };

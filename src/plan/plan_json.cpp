@@ -43,6 +43,7 @@ std::string plan_json(const Plan& plan) {
   out["loss_chunk_rows"] = plan.choices.loss_chunk;
   out["recompute"] = plan.choices.recompute;
   out["precision"] = plan.choices.precision;
+  out["matmul_precision"] = plan.choices.matmul_precision;
   out["weight_copies"] = plan.choices.weight_copies;
   out["fused_optimizer"] = plan.choices.fused_optimizer;
   out["predicted_step_seconds"] = plan.step_seconds;

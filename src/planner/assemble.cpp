@@ -9,6 +9,7 @@
 #include "ir/rewrite.h"
 #include "ops/registry.h"
 #include "passes/bf16_mixed.h"
+#include "passes/matmul_precision.h"
 
 namespace headroom {
 namespace {
@@ -77,6 +78,7 @@ class Assembler {
                                        [](const Program& p) { return p.name == "forward"; }));
     remove_dead_nodes(graph_);
     compact(graph_);
+    set_matmul_precision(graph_, request_.matmul_precision);
     return std::move(graph_);
   }
 

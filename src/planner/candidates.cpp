@@ -83,6 +83,13 @@ void check_techniques(const PlanRequest& request) {
         throw Error(ErrorKind::usage,
                     fmt::format("--technique bf16-mixed={} contradicts --precision {}", value, request.precision),
                     "state one of them");
+    } else if (name == "matmul-precision") {
+      check_value(name, value, {"highest", "high", "medium"}, false);
+      if (value != request.matmul_precision)
+        throw Error(ErrorKind::usage,
+                    fmt::format("--technique matmul-precision={} contradicts --matmul-precision {}", value,
+                                request.matmul_precision),
+                    "state one of them");
     } else if (name == "flash-attention") {
       check_value(name, value, {"on"}, false);
     } else if (name == "fused-optimizer") {
@@ -124,9 +131,9 @@ std::vector<int64_t> micro_batch_choices(const PlanRequest& request) {
 
 std::vector<int64_t> loss_chunk_choices(const PlanRequest& request, int64_t rows) {
   const std::string technique = pin(request, "chunked-loss");
-  if (request.loss_chunk >= 0) return {request.loss_chunk};
+  if (request.loss_chunk >= 0) return {std::min(request.loss_chunk, rows)};
   if (technique == "off") return {0};
-  if (!technique.empty() && technique != "on") return {std::stoll(technique)};
+  if (!technique.empty() && technique != "on") return {std::min<int64_t>(std::stoll(technique), rows)};
   if (request.arithmetic_fixed) return {kFixedLossChunk};
   std::vector<int64_t> chunks;
   for (int64_t chunk = 64; chunk < rows && chunk <= 4096; chunk *= 2) chunks.push_back(chunk);

@@ -7,6 +7,7 @@
 #include "passes/bf16_mixed.h"
 #include "passes/chunked_loss.h"
 #include "passes/fused_optimizer.h"
+#include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
 #include "passes/recompute.h"
 #include "planner/candidates.h"
@@ -21,6 +22,7 @@ class Reporter {
 
   void run() {
     report_precision();
+    report_matmul_precision();
     report_micro_batch();
     report_loss();
     report_recompute();
@@ -30,6 +32,13 @@ class Reporter {
   }
 
  private:
+  // Why a technique has its value: `choice`, unless the user pinned it.
+  std::string reason(const PassInfo& info, std::string choice) const {
+    const auto pin = request_.techniques.find(std::string(info.name));
+    if (pin == request_.techniques.end() || (info.name == kMicroBatch.name && pin->second == "on")) return choice;
+    return fmt::format("pinned by --technique {}={}", pin->first, pin->second);
+  }
+
   void add(const PassInfo& info, std::string value, const Candidate* without, std::string why) {
     TechniqueReport report{std::string(info.name), std::string(kind_name(info.kind)), std::move(value), 0, 0,
                            std::move(why)};
@@ -43,7 +52,8 @@ class Reporter {
 
   void report_precision() {
     if (request_.precision != "bf16-mixed") {
-      add(kBf16Mixed, "off", nullptr, "changes the arithmetic: taken only when named (--precision bf16-mixed)");
+      add(kBf16Mixed, "off", nullptr,
+          reason(kBf16Mixed, "changes the arithmetic: taken only when named (--precision bf16-mixed)"));
       return;
     }
     PlanRequest full = request_;
@@ -57,37 +67,56 @@ class Reporter {
                            "on",
                            bound.arena_bytes - reached_.arena_bytes,
                            reached_.step_seconds - bound.step_seconds,
-                           "named by --precision"};
+                           reason(kBf16Mixed, "named by --precision")};
     report.why += chosen_.weight_copies ? "; bf16 copies of the weights are kept" : "; weights are cast when used";
     if (report.saves_bytes < 0)
       report.why += "; here it needs more memory than fp32: the copies outweigh the activations saved";
     plan_.techniques.push_back(std::move(report));
   }
 
+  void report_matmul_precision() {
+    const std::string& precision = request_.matmul_precision;
+    if (precision == "highest") {
+      add(kMatmulPrecision, precision, nullptr, "changes the arithmetic: taken only when named (--matmul-precision)");
+      return;
+    }
+    PlanRequest full = request_;
+    full.matmul_precision = "highest";
+    Bounder other(full);
+    const Bound bound = other.bound(chosen_);
+    plan_.techniques.push_back({std::string(kMatmulPrecision.name), "lossy", precision,
+                                bound.arena_bytes - reached_.arena_bytes, reached_.step_seconds - bound.step_seconds,
+                                "named by --matmul-precision"});
+  }
+
   void report_micro_batch() {
     const std::string value = std::to_string(chosen_.micro_batch);
     if (chosen_.micro_batch >= request_.global_batch) {
-      add(kMicroBatch, value, nullptr, "the whole global batch fits at once");
+      add(kMicroBatch, value, nullptr, micro_batch_reason("the whole global batch fits at once"));
       return;
     }
     Candidate whole = chosen_;
     whole.micro_batch = request_.global_batch;
     add(kMicroBatch, value, &whole,
-        request_.micro_batch > 0 ? "pinned by --micro-batch-size"
-                                 : fmt::format("against all {} sequences at once", request_.global_batch));
+        micro_batch_reason(fmt::format("against all {} sequences at once", request_.global_batch)));
+  }
+
+  std::string micro_batch_reason(std::string choice) const {
+    if (request_.micro_batch > 0) return "pinned by --micro-batch-size";
+    return reason(kMicroBatch, std::move(choice));
   }
 
   void report_loss() {
     const int64_t rows = chosen_.micro_batch * request_.seq_length;
     const int64_t chunk = chosen_.loss_chunk == 0 ? rows : std::min(rows, chosen_.loss_chunk);
     if (chunk >= rows) {
-      add(kChunkedLoss, "off", nullptr, fmt::format("logits of all {} rows fit", rows));
+      add(kChunkedLoss, "off", nullptr, reason(kChunkedLoss, fmt::format("logits of all {} rows fit", rows)));
       return;
     }
     Candidate whole = chosen_;
     whole.loss_chunk = 0;
     add(kChunkedLoss, std::to_string(chunk), &whole,
-        fmt::format("{} rows of logits at a time instead of {}", chunk, rows));
+        reason(kChunkedLoss, fmt::format("{} rows of logits at a time instead of {}", chunk, rows)));
   }
 
   void report_recompute() {
@@ -95,23 +124,27 @@ class Reporter {
     std::fill(plain.keep.begin(), plain.keep.end(), Keep::all);
     const bool none = plain.keep == chosen_.keep;
     add(kRecompute, describe_keep(chosen_.keep), none ? nullptr : &plain,
-        none ? "every activation fits" : "against keeping every activation");
+        reason(kRecompute, none ? "every activation fits" : "against keeping every activation"));
   }
 
   void report_fused_optimizer() {
     if (request_.clips)
       add(kFusedOptimizer, "off", nullptr,
-          "clipping by global norm needs every gradient before the first update (--max-grad-norm 0 lifts this)");
+          reason(kFusedOptimizer,
+                 "clipping by global norm needs every gradient before the first update (--max-grad-norm 0 lifts "
+                 "this)"));
     else if (chosen_.micro_batch < request_.global_batch)
       add(kFusedOptimizer, "off", nullptr,
-          fmt::format("{} micro-batches accumulate into every gradient: they must outlive the backward pass",
-                      accumulation_steps(request_, chosen_.micro_batch)));
+          reason(kFusedOptimizer,
+                 fmt::format("{} micro-batches accumulate into every gradient: they must outlive the backward pass",
+                             accumulation_steps(request_, chosen_.micro_batch))));
     else if (!chosen_.fused_optimizer)
-      add(kFusedOptimizer, "off", nullptr, "forbidden by --technique");
+      add(kFusedOptimizer, "off", nullptr, reason(kFusedOptimizer, "not taken"));
     else {
       Candidate plain = chosen_;
       plain.fused_optimizer = false;
-      add(kFusedOptimizer, "on", &plain, "one micro-batch and no clipping: each gradient dies after its update");
+      add(kFusedOptimizer, "on", &plain,
+          reason(kFusedOptimizer, "one micro-batch and no clipping: each gradient dies after its update"));
     }
   }
 
@@ -189,8 +222,8 @@ void report_techniques(const PlanRequest& request, Bounder& bounder, const Candi
 
 std::string find_cheapest_fix(const PlanRequest& request) {
   for (const Change& change : changes(request)) {
-    const int64_t least =
-        process_peak(Bounder(change.request).bound(most_frugal(change.request)).arena_bytes, change.request.process);
+    const int64_t least = process_peak(Bounder(change.request).bound(most_frugal(change.request)).arena_bytes,
+                                       change.request.process, change.request.facts);
     if (least <= request.budget_bytes) return fmt::format("{} would need {}", change.options, format_bytes(least));
   }
   return {};

@@ -28,6 +28,7 @@ Plan describe(const PlanRequest& request) {
   plan.process = request.process;
   plan.choices.seq_length = request.seq_length;
   plan.choices.precision = request.precision;
+  plan.choices.matmul_precision = request.matmul_precision;
   return plan;
 }
 
@@ -40,8 +41,8 @@ Plan lay_out(const PlanRequest& request, const Graph& graph, std::string_view ti
   PackOptions options;
   options.alignment = request.facts.alignment;
   emit_programs(graph, bindings, liveness, pack(liveness.buffers(), options), request.facts.alignment, plan);
-  plan.process = with_page_tables(request.process, plan.arena_bytes);
-  plan.peak_bytes = plan.minimum_bytes = process_peak(plan.arena_bytes, request.process);
+  plan.process = with_page_tables(request.process, plan.arena_bytes, request.facts);
+  plan.peak_bytes = plan.minimum_bytes = process_peak(plan.arena_bytes, request.process, request.facts);
   plan.feasible = plan.peak_bytes <= request.budget_bytes;
   plan.step_seconds = predict_program(graph, graph.find_program(timed), bindings, 1, request.profile);
   return plan;

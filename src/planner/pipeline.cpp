@@ -10,6 +10,7 @@ namespace headroom {
 // Before this, assemble.cpp has run the model stage:
 //   bf16-mixed        rewrites the forward graph, so that its backward pass follows by itself
 //   autodiff          inside the loop over micro-batches
+//   matmul-precision  after autodiff, so that it meets the gradients' products
 //   update            norm, clipping, one optimizer node per weight
 Graph expand(const Graph& assembled, const Candidate& candidate, bool verify, std::vector<PassTrace>* trace) {
   Graph graph = assembled;

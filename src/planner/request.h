@@ -19,6 +19,7 @@ struct PlanRequest {
   int64_t seq_length = 0;
   int64_t global_batch = 8;
   std::string precision = "32-true";
+  std::string matmul_precision = "highest";  // of fp32 products: highest, high or medium
   OptimizerOptions optimizer;
   bool clips = true;  // by global norm
   bool arithmetic_fixed = false;

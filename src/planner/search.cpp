@@ -47,8 +47,8 @@ class Search {
           const std::vector<Bound> bounds = bounder_.bounds(candidate, chunks);
           for (size_t i = 0; i < chunks.size(); ++i) {
             candidate.loss_chunk = chunks[i];
-            rungs_.push_back(
-                {candidate, process_peak(bounds[i].arena_bytes, request_.process), false, bounds[i].step_seconds});
+            rungs_.push_back({candidate, process_peak(bounds[i].arena_bytes, request_.process, request_.facts), false,
+                              bounds[i].step_seconds});
           }
         }
   }
@@ -70,7 +70,7 @@ class Search {
     const Graph graph = expand(bounder_.assembled(rung.candidate.weight_copies), rung.candidate, false, nullptr);
     const Liveness liveness = analyze_liveness(graph, graph.bounds(), request_.facts);
     const std::vector<Buffer> buffers = liveness.buffers();
-    rung.peak_bytes = process_peak(pack(buffers, pack_options()).peak, request_.process);
+    rung.peak_bytes = process_peak(pack(buffers, pack_options()).peak, request_.process, request_.facts);
     rung.packed = true;
   }
 
@@ -111,6 +111,7 @@ class Search {
     plan.process = request_.process;
     plan.choices.seq_length = request_.seq_length;
     plan.choices.precision = request_.precision;
+    plan.choices.matmul_precision = request_.matmul_precision;
   }
 
   void emit(const Rung& rung) {
@@ -121,9 +122,9 @@ class Search {
     const Bindings bindings = graph.bounds();
     const Liveness liveness = analyze_liveness(graph, bindings, request_.facts);
     emit_programs(graph, bindings, liveness, pack(liveness.buffers(), pack_options()), request_.facts.alignment, plan);
-    plan.process = with_page_tables(request_.process, plan.arena_bytes);
+    plan.process = with_page_tables(request_.process, plan.arena_bytes, request_.facts);
     plan.feasible = true;
-    plan.peak_bytes = process_peak(plan.arena_bytes, request_.process);
+    plan.peak_bytes = process_peak(plan.arena_bytes, request_.process, request_.facts);
     plan.step_seconds = rung.step_seconds;
     plan.choices.micro_batch = rung.candidate.micro_batch;
     plan.choices.accumulation = accumulation_steps(request_, rung.candidate.micro_batch);
@@ -141,13 +142,14 @@ class Search {
 
 }  // namespace
 
-ProcessBytes with_page_tables(ProcessBytes process, int64_t arena_bytes) {
+ProcessBytes with_page_tables(ProcessBytes process, int64_t arena_bytes, const DeviceFacts& facts) {
+  if (facts.device != "cpu") return process;
   process.page_tables = align_up((arena_bytes + process.total() - process.page_tables) / kPageTableRatio, 4096);
   return process;
 }
 
-int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process) {
-  return arena_bytes + with_page_tables(process, arena_bytes).total();
+int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process, const DeviceFacts& facts) {
+  return arena_bytes + with_page_tables(process, arena_bytes, facts).total();
 }
 
 SearchResult search_training_plan(const PlanRequest& request) { return Search(request).run(); }

@@ -57,6 +57,7 @@ void check_options(const TrainOptions& o) {
   one_of("on-nan", o.on_nan, {"stop", "skip"});
   one_of("save-dtype", o.save_dtype, {"float32", "bfloat16"});
   one_of("optim", o.optim, {"adamw"});
+  one_of("matmul-precision", o.matmul_precision, {"highest", "high", "medium"});
   if (o.precision != "32-true" && o.precision != "bf16-mixed") {
     one_of("precision", o.precision, {"32-true", "bf16-mixed", "bf16-true", "16-mixed", "16-true"});
     throw Error(ErrorKind::usage, fmt::format("--precision {} is not built in this version", o.precision),

@@ -32,6 +32,7 @@ struct TrainOptions {
   double adam_epsilon = 1e-8;
   double max_grad_norm = 1.0;
   std::string precision = "32-true";
+  std::string matmul_precision = "highest";
   uint64_t seed = 42;
   bool shuffle = true;
   int64_t logging_steps = 1;

@@ -239,6 +239,45 @@ TEST(LinearBlocks, LargeDepthsAgreeWithTheReference) {
     }
 }
 
+// Products of f32 operands as bf16 products, in both orders of memory and at ragged edges: as exact as the attribute
+// promises, and never more than that much off. Machines without bf16 tiles compute in full.
+TEST(LinearMultiply, KeepsTheBitsItPromises) {
+  struct Size {
+    int64_t rows, ins, outs;
+  };
+  for (const auto& [rows, ins, outs] : {Size{64, 64, 64}, Size{37, 70, 45}, Size{40, 2500, 70}, Size{1100, 60, 33}})
+    for (const bool out_in : {true, false})
+      for (const auto& [multiply, bits] : {std::pair("bf16", 8), std::pair("bf16x3", 15)}) {
+        SCOPED_TRACE(fmt::format("{} {} {} out_in {} {}", rows, ins, outs, out_in, multiply));
+        const Tensor x = Tensor::random(DType::f32, {1, rows, ins}, 1), w = weight(DType::f32, outs, ins, out_in, 2),
+                     dy = Tensor::random(DType::f32, {1, rows, outs}, 3),
+                     acc = Tensor::random(DType::f32, out_in ? std::vector{outs, ins} : std::vector{ins, outs}, 4);
+        const Attrs plain{{"layout", out_in ? "out_in" : "in_out"}};
+        Attrs attrs = plain;
+        attrs.set("multiply", std::string(multiply));
+        RunOptions reference;
+        reference.only = "reference";
+        for (const auto& [op, inputs, depth] :
+             {std::tuple("linear", std::vector{x, w}, ins), std::tuple("linear_dx", std::vector{dy, w}, outs),
+              std::tuple("linear_dw", std::vector{x, dy, acc}, rows)}) {
+          SCOPED_TRACE(op);
+          const op_test::RunResult result = op_test::run_op(op, inputs, attrs);
+          const Tensor expected = op_test::run_op(op, inputs, plain, reference).outputs[0];
+          const double bound = 4 * std::sqrt(static_cast<double>(depth)) * std::ldexp(1.0, -bits);
+          op_test::expect_close(result.outputs[0], expected, bound, 1e-5);
+          EXPECT_EQ(result.implementation == "amx", op_test::host_facts().isa >= 514);
+        }
+      }
+}
+
+TEST(LinearMultiply, InfinitiesStayInfinite) {
+  Tensor x = Tensor::random(DType::f32, {1, 40, 64}, 1), w = Tensor::random(DType::f32, {48, 64}, 2);
+  x.set(3, std::numeric_limits<double>::infinity());
+  const Tensor y = op_test::run_op("linear", {x, w}, {{"multiply", "bf16x3"}}).outputs[0];
+  for (int64_t out = 0; out < 48; ++out) EXPECT_TRUE(std::isinf(y.at(out)) || std::isnan(y.at(out)));
+  EXPECT_TRUE(std::isfinite(y.at(48)));
+}
+
 // The vector kernels on each instruction set they are built for.
 TEST(LinearTargets, EveryVectorWidthAgreesWithTheReference) {
   const int64_t supported = hwy::SupportedTargets();

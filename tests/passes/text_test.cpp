@@ -17,6 +17,7 @@
 #include "passes/bf16_mixed.h"
 #include "passes/chunked_loss.h"
 #include "passes/fused_optimizer.h"
+#include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
 #include "passes/recompute.h"
 #include "planner/assemble.h"
@@ -65,6 +66,8 @@ void run_command(const std::string& command, Graph& graph) {
     set_micro_batch(graph, number);
   } else if (pass == "chunked-loss" && words >> number) {
     set_loss_chunk(graph, number);
+  } else if (pass == "matmul-precision" && words >> pass) {
+    set_matmul_precision(graph, pass);
   } else if (pass == "recompute") {
     recompute(graph, keep_levels(words));
   } else if (pass == "bf16-mixed") {

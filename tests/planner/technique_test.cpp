@@ -80,9 +80,51 @@ TEST(Techniques, EveryOneIsReportedWithAReason) {
       EXPECT_FALSE(report.why.empty()) << report.name;
       EXPECT_FALSE(report.value.empty()) << report.name;
     }
-    EXPECT_EQ(names, (std::vector<std::string>{"bf16-mixed", "micro-batch", "chunked-loss", "recompute",
-                                               "fused-optimizer", "flash-attention"}));
+    EXPECT_EQ(names, (std::vector<std::string>{"bf16-mixed", "matmul-precision", "micro-batch", "chunked-loss",
+                                               "recompute", "fused-optimizer", "flash-attention"}));
   }
+}
+
+std::string reason_for(const std::string& name, const TrainOptions& options) {
+  for (const TechniqueReport& report : plan(options, small_model()).plan.techniques)
+    if (report.name == name) return report.why;
+  return "not reported";
+}
+
+TEST(Techniques, PinsAreReportedAsTheUsers) {
+  TrainOptions options = fixed_options();
+  options.techniques = {
+      {"micro-batch", "2"}, {"chunked-loss", "64"}, {"recompute", "block-input"}, {"fused-optimizer", "off"}};
+  for (const auto& [name, value] : options.techniques)
+    EXPECT_EQ(reason_for(name, options), "pinned by --technique " + name + "=" + value);
+  options.techniques = {{"micro-batch", "8"}, {"chunked-loss", "off"}, {"recompute", "off"}, {"fused-optimizer", "on"}};
+  options.max_grad_norm = 0;
+  for (const auto& [name, value] : options.techniques)
+    EXPECT_EQ(reason_for(name, options), "pinned by --technique " + name + "=" + value);
+  options.techniques = {{"micro-batch", "on"}, {"bf16-mixed", "on"}};
+  options.precision = "bf16-mixed";
+  EXPECT_EQ(reason_for("micro-batch", options).find("pinned"), std::string::npos);
+  EXPECT_EQ(reason_for("bf16-mixed", options).find("pinned by --technique bf16-mixed=on"), 0U);
+  options.techniques.clear();
+  options.micro_batch_size = 2;
+  EXPECT_EQ(reason_for("micro-batch", options), "pinned by --micro-batch-size");
+  for (const char* name : {"chunked-loss", "recompute", "fused-optimizer", "bf16-mixed"})
+    EXPECT_EQ(reason_for(name, options).find("pinned"), std::string::npos) << name;
+}
+
+TEST(Techniques, ChunksOfTheLossEndAtTheRows) {
+  TrainOptions options = fixed_options();
+  options.techniques = {{"chunked-loss", "1000000"}, {"micro-batch", "2"}};
+  const Plan large = plan(options, small_model()).plan;
+  EXPECT_EQ(large.choices.loss_chunk, 2 * large.choices.seq_length);
+  options.techniques["chunked-loss"] = "off";
+  EXPECT_EQ(plan(options, small_model()).plan.arena_bytes, large.arena_bytes);
+  PlanRequest request = fixed_request(fixed_options(), small_model());
+  request.loss_chunk = 4096;
+  EXPECT_EQ(loss_chunk_choices(request, 256), std::vector<int64_t>{256});
+  EXPECT_EQ(loss_chunk_choices(request, 8192), std::vector<int64_t>{4096});
+  request.loss_chunk = 0;
+  EXPECT_EQ(loss_chunk_choices(request, 256), std::vector<int64_t>{0});
 }
 
 TEST(Techniques, SavingsAndCostsOfRecomputationArePositive) {

@@ -1,4 +1,5 @@
-// bf16 products on AMX tiles: 32 x 32 results in four tiles, two of A and two of B per 32 steps of the depth.
+// bf16 products on AMX tiles: 32 x 32 results in four tiles, two of A and two of B per 32 steps of the depth. f32
+// operands are rounded to bf16 while they are packed, or split into two bf16 parts.
 #include <cstring>
 
 #include "ops/cpu/blocked_matmul.h"
@@ -77,25 +78,63 @@ HEADROOM_AMX inline __mmask32 first_words(int64_t count) {
   return count >= 32 ? ~__mmask32{0} : count <= 0 ? __mmask32{0} : (__mmask32{1} << count) - 1;
 }
 
-// The rows of memory are lanes: 16 of them from `lane`, 32 steps from `step`.
-HEADROOM_AMX inline void load_lanes(const PackCall& call, int64_t lane, int64_t step, __m512i (&r)[16]) {
-  const uint16_t* base = static_cast<const uint16_t*>(call.from) + (call.lane + lane) * call.stride + call.step + step;
-  const __mmask32 mask = first_words(call.depth - step);
-  for (int64_t i = 0; i < 16; ++i) {
-    r[i] = lane + i < call.lanes ? _mm512_maskz_loadu_epi16(mask, base + i * call.stride) : _mm512_setzero_si512();
+// Where operands come from: 32 numbers of memory, those of `mask`, as bf16 words.
+struct Words {
+  using Number = uint16_t;
+  HEADROOM_AMX static __m512i load(__mmask32 mask, const Number* from) { return _mm512_maskz_loadu_epi16(mask, from); }
+};
+
+// f32 rounded to bf16.
+struct Rounded {
+  using Number = float;
+  HEADROOM_AMX static __m512i load(__mmask32 mask, const Number* from) {
+    const __m512 low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from);
+    const __m512 high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + 16);
+    return (__m512i)_mm512_cvtne2ps_pbh(high, low);
   }
+};
+
+HEADROOM_AMX inline __m512 widen(__m256i bits) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+
+// What rounding leaves of f32, as bf16; nothing of what is not finite.
+struct Rest {
+  using Number = float;
+  HEADROOM_AMX static __m512 left(__m512 number) {
+    const __m512 rest = _mm512_sub_ps(number, widen((__m256i)_mm512_cvtneps_pbh(number)));
+    const __mmask16 finite = _mm512_cmp_ps_mask(rest, rest, _CMP_EQ_OQ);
+    return _mm512_maskz_mov_ps(finite, rest);
+  }
+  HEADROOM_AMX static __m512i load(__mmask32 mask, const Number* from) {
+    const __m512 low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from);
+    const __m512 high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + 16);
+    return (__m512i)_mm512_cvtne2ps_pbh(left(high), left(low));
+  }
+};
+
+// The rows of memory are lanes: 16 of them from `lane`, 32 steps from `step`.
+template <typename Source>
+HEADROOM_AMX inline void load_lanes(const PackCall& call, int64_t lane, int64_t step, __m512i (&r)[16]) {
+  const auto* base =
+      static_cast<const typename Source::Number*>(call.from) + (call.lane + lane) * call.stride + call.step + step;
+  const __mmask32 mask = first_words(call.depth - step);
+  for (int64_t i = 0; i < 16; ++i)
+    r[i] = lane + i < call.lanes ? Source::load(mask, base + i * call.stride) : _mm512_setzero_si512();
 }
 
 // The rows of memory are steps: 16 pairs of them, 32 lanes from `lane`, as dwords that pair two steps of a lane. low[p]
 // has lanes 0-3, 8-11, 16-19, 24-27 of pair p, high[p] the others.
+template <typename Source>
 HEADROOM_AMX inline void load_pairs(const PackCall& call, int64_t lane, int64_t step, __m512i (&low)[16],
                                     __m512i (&high)[16]) {
-  const uint16_t* base = static_cast<const uint16_t*>(call.from) + (call.step + step) * call.stride + call.lane + lane;
+  const auto* base =
+      static_cast<const typename Source::Number*>(call.from) + (call.step + step) * call.stride + call.lane + lane;
   const __mmask32 mask = first_words(call.lanes - lane);
   for (int64_t p = 0; p < 16; ++p) {
     const int64_t left = call.depth - step - 2 * p;
-    const __m512i even = _mm512_maskz_loadu_epi16(left > 0 ? mask : 0, base + 2 * p * call.stride);
-    const __m512i odd = _mm512_maskz_loadu_epi16(left > 1 ? mask : 0, base + (2 * p + 1) * call.stride);
+    const __m512i even = left > 0 ? Source::load(mask, base + 2 * p * call.stride) : _mm512_setzero_si512();
+    const __m512i odd = left > 1 ? Source::load(mask, base + (2 * p + 1) * call.stride) : _mm512_setzero_si512();
     low[p] = _mm512_unpacklo_epi16(even, odd);
     high[p] = _mm512_unpackhi_epi16(even, odd);
   }
@@ -105,11 +144,11 @@ HEADROOM_AMX inline void store_tile(const __m512i (&r)[16], std::byte* to) {
   for (int i = 0; i < 16; ++i) _mm512_store_si512(to + 64 * i, r[i]);
 }
 
-// body(lane, step, to) for every pair of tiles, in the order of memory.
+// body(lane, step, to) for every pair of tiles, in the order of memory; 32 steps of a strip take `step_bytes`.
 template <typename Body>
-HEADROOM_AMX inline void each_tile_pair(const PackCall& call, Body body) {
+HEADROOM_AMX inline void each_tile_pair(const PackCall& call, int64_t step_bytes, Body body) {
   const auto to = [&](int64_t lane, int64_t step) {
-    return call.to + lane / 32 * call.strip_bytes + step / 32 * kStepBytes;
+    return call.to + lane / 32 * call.strip_bytes + step / 32 * step_bytes;
   };
   if (call.depth_major) {
     for (int64_t step = 0; step < call.depth; step += 32)
@@ -121,51 +160,78 @@ HEADROOM_AMX inline void each_tile_pair(const PackCall& call, Body body) {
 }
 
 // Two tiles of A: 32 rows of 32 consecutive steps.
-HEADROOM_AMX void pack_a(const PackCall& call) {
-  each_tile_pair(call, [&](int64_t lane, int64_t step, std::byte* to) HEADROOM_AMX {
-    __m512i low[16], high[16];
-    if (call.depth_major) {
-      load_pairs(call, lane, step, low, high);
-      transpose_dwords(low);
-      transpose_dwords(high);
-      for (int i = 0; i < 16; ++i) {
-        const int row = i / 4 * 8 + i % 4;
-        _mm512_store_si512(to + 64 * row, low[i]);
-        _mm512_store_si512(to + 64 * (row + 4), high[i]);
-      }
-    } else {
-      load_lanes(call, lane, step, low);
-      store_tile(low, to);
-      load_lanes(call, lane + 16, step, high);
-      store_tile(high, to + kTileBytes);
+template <typename Source>
+HEADROOM_AMX inline void pack_rows(const PackCall& call, int64_t lane, int64_t step, std::byte* to) {
+  __m512i low[16], high[16];
+  if (call.depth_major) {
+    load_pairs<Source>(call, lane, step, low, high);
+    transpose_dwords(low);
+    transpose_dwords(high);
+    for (int i = 0; i < 16; ++i) {
+      const int row = i / 4 * 8 + i % 4;
+      _mm512_store_si512(to + 64 * row, low[i]);
+      _mm512_store_si512(to + 64 * (row + 4), high[i]);
     }
-  });
+  } else {
+    load_lanes<Source>(call, lane, step, low);
+    store_tile(low, to);
+    load_lanes<Source>(call, lane + 16, step, high);
+    store_tile(high, to + kTileBytes);
+  }
 }
 
 // Two tiles of B: 16 rows, each a pair of steps for 16 columns.
-HEADROOM_AMX void pack_b(const PackCall& call) {
+template <typename Source>
+HEADROOM_AMX inline void pack_columns(const PackCall& call, int64_t lane, int64_t step, std::byte* to) {
   const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
   const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-  each_tile_pair(call, [&](int64_t lane, int64_t step, std::byte* to) HEADROOM_AMX {
-    __m512i low[16], high[16];
-    if (call.depth_major) {
-      load_pairs(call, lane, step, low, high);
-      for (int p = 0; p < 16; ++p) {
-        _mm512_store_si512(to + 64 * p, _mm512_permutex2var_epi64(low[p], first, high[p]));
-        _mm512_store_si512(to + kTileBytes + 64 * p, _mm512_permutex2var_epi64(low[p], second, high[p]));
-      }
-    } else {
-      load_lanes(call, lane, step, low);
-      transpose_dwords(low);
-      store_tile(low, to);
-      load_lanes(call, lane + 16, step, high);
-      transpose_dwords(high);
-      store_tile(high, to + kTileBytes);
+  __m512i low[16], high[16];
+  if (call.depth_major) {
+    load_pairs<Source>(call, lane, step, low, high);
+    for (int p = 0; p < 16; ++p) {
+      _mm512_store_si512(to + 64 * p, _mm512_permutex2var_epi64(low[p], first, high[p]));
+      _mm512_store_si512(to + kTileBytes + 64 * p, _mm512_permutex2var_epi64(low[p], second, high[p]));
     }
+  } else {
+    load_lanes<Source>(call, lane, step, low);
+    transpose_dwords(low);
+    store_tile(low, to);
+    load_lanes<Source>(call, lane + 16, step, high);
+    transpose_dwords(high);
+    store_tile(high, to + kTileBytes);
+  }
+}
+
+template <typename Source>
+HEADROOM_AMX void pack_a(const PackCall& call) {
+  each_tile_pair(call, kStepBytes, [&](int64_t lane, int64_t step, std::byte* to) HEADROOM_AMX {
+    pack_rows<Source>(call, lane, step, to);
   });
 }
 
-HEADROOM_AMX void multiply_tile(const TileCall& call) {
+template <typename Source>
+HEADROOM_AMX void pack_b(const PackCall& call) {
+  each_tile_pair(call, kStepBytes, [&](int64_t lane, int64_t step, std::byte* to) HEADROOM_AMX {
+    pack_columns<Source>(call, lane, step, to);
+  });
+}
+
+// Both parts of f32, the rounded one first.
+HEADROOM_AMX void pack_split_a(const PackCall& call) {
+  each_tile_pair(call, 2 * kStepBytes, [&](int64_t lane, int64_t step, std::byte* to) HEADROOM_AMX {
+    pack_rows<Rounded>(call, lane, step, to);
+    pack_rows<Rest>(call, lane, step, to + kStepBytes);
+  });
+}
+
+HEADROOM_AMX void pack_split_b(const PackCall& call) {
+  each_tile_pair(call, 2 * kStepBytes, [&](int64_t lane, int64_t step, std::byte* to) HEADROOM_AMX {
+    pack_columns<Rounded>(call, lane, step, to);
+    pack_columns<Rest>(call, lane, step, to + kStepBytes);
+  });
+}
+
+HEADROOM_AMX inline void load_sums(const TileCall& call) {
   if (call.init) {
     const int64_t stride = call.init_stride * 4;
     _tile_loadd(0, call.init, stride);
@@ -178,6 +244,18 @@ HEADROOM_AMX void multiply_tile(const TileCall& call) {
     _tile_zero(2);
     _tile_zero(3);
   }
+}
+
+HEADROOM_AMX inline void store_sums(const TileCall& call) {
+  const int64_t stride = call.out_stride * 4;
+  _tile_stored(0, call.out, stride);
+  _tile_stored(1, call.out + 16, stride);
+  _tile_stored(2, call.out + 16 * call.out_stride, stride);
+  _tile_stored(3, call.out + 16 * call.out_stride + 16, stride);
+}
+
+HEADROOM_AMX void multiply_tile(const TileCall& call) {
+  load_sums(call);
   const int64_t a_stride = call.a_stride ? call.a_stride : 64;
   const int64_t a_step = call.a_stride ? 64 : kStepBytes;
   const std::byte* a = call.a;
@@ -196,15 +274,38 @@ HEADROOM_AMX void multiply_tile(const TileCall& call) {
     below += a_step;
     b += kStepBytes;
   }
-  const int64_t stride = call.out_stride * 4;
-  _tile_stored(0, call.out, stride);
-  _tile_stored(1, call.out + 16, stride);
-  _tile_stored(2, call.out + 16 * call.out_stride, stride);
-  _tile_stored(3, call.out + 16 * call.out_stride + 16, stride);
+  store_sums(call);
 }
 
-HEADROOM_AMX inline __m512 widen(__m256i bits) {
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+// Tiles 4 and 5 hold a part of A, 6 and 7 a part of B.
+HEADROOM_AMX inline void multiply_parts() {
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_dpbf16ps(1, 4, 7);
+  _tile_dpbf16ps(2, 5, 6);
+  _tile_dpbf16ps(3, 5, 7);
+}
+
+// rest(A) round(B) + round(A) round(B) + round(A) rest(B).
+HEADROOM_AMX void multiply_split_tile(const TileCall& call) {
+  load_sums(call);
+  const std::byte* a = call.a;
+  const std::byte* b = call.b;
+  for (int64_t step = 0; step < call.depth; step += 32) {
+    _tile_loadd(6, b, 64);
+    _tile_loadd(7, b + kTileBytes, 64);
+    _tile_loadd(4, a + kStepBytes, 64);
+    _tile_loadd(5, a + kStepBytes + kTileBytes, 64);
+    multiply_parts();
+    _tile_loadd(4, a, 64);
+    _tile_loadd(5, a + kTileBytes, 64);
+    multiply_parts();
+    _tile_loadd(6, b + kStepBytes, 64);
+    _tile_loadd(7, b + kStepBytes + kTileBytes, 64);
+    multiply_parts();
+    a += 2 * kStepBytes;
+    b += 2 * kStepBytes;
+  }
+  store_sums(call);
 }
 
 // 16 sums of a row, with bias and addend.
@@ -243,10 +344,17 @@ bool tiles_permitted() {
 
 MatmulOffer make_amx_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
   if (facts.isa < 514) return {nullptr, "the machine has no AMX"};
-  if (spec.operand != DType::bf16) return {nullptr, "operands are not bf16"};
+  const TileTraits* traits = amx_tile(spec.operand, spec.multiply);
+  if (!traits) return {nullptr, "operands are neither bf16 nor allowed to become bf16"};
   if (!tiles_permitted()) return {nullptr, "the kernel does not permit AMX"};
-  return make_blocked_matmul(spec, {kAmxTile, pack_a, pack_b, multiply_tile, finish_tile, enter_tiles, leave_tiles},
-                             facts, booked);
+  TileKernel kernel{*traits, pack_a<Words>, pack_b<Words>, multiply_tile, finish_tile, enter_tiles, leave_tiles};
+  if (spec.operand == DType::f32) {
+    const bool split = spec.multiply == Multiply::bf16x3;
+    kernel.pack_a = split ? pack_split_a : pack_a<Rounded>;
+    kernel.pack_b = split ? pack_split_b : pack_b<Rounded>;
+    if (split) kernel.tile = multiply_split_tile;
+  }
+  return make_blocked_matmul(spec, kernel, facts, booked);
 }
 
 }  // namespace headroom

@@ -15,15 +15,28 @@ struct MatmulSize {
   int64_t depth = 0;
 };
 
+// How f32 operands are multiplied; attribute "multiply" of the ops with products. bf16: rounded to bf16 first. bf16x3:
+// each operand as a sum of two bf16 numbers, and the three largest of their four products, so that about 16 bits of the
+// operands count (Henry, Tang and Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for
+// higher-precision computations", 2019, section II). Sums are f32 in any case. A machine without bf16 tiles computes in
+// full.
+enum class Multiply : uint8_t { full, bf16, bf16x3 };
+
+inline Multiply multiply_of(const Attrs& attrs) {
+  const std::string_view text = attrs.text("multiply");
+  return text == "bf16" ? Multiply::bf16 : text == "bf16x3" ? Multiply::bf16x3 : Multiply::full;
+}
+
 // C[rows, cols] = A B [+ bias] [+ addend], all dense; sums in f32, one rounding at the end.
 struct MatmulSpec {
   MatmulSize size;
   DType operand = DType::f32;  // of A and B: f32 or bf16
-  DType result = DType::f32;   // of C and the addend: f32, or bf16 from bf16 operands
-  bool a_transposed = false;   // A is stored [depth, rows]
-  bool b_transposed = false;   // B is stored [cols, depth]
-  bool bias = false;           // f32 [cols]
-  bool addend = false;         // added to the product; may be C itself, with the same bits as when it is not
+  Multiply multiply = Multiply::full;
+  DType result = DType::f32;  // of C and the addend: f32, or bf16 from bf16 operands
+  bool a_transposed = false;  // A is stored [depth, rows]
+  bool b_transposed = false;  // B is stored [cols, depth]
+  bool bias = false;          // f32 [cols]
+  bool addend = false;        // added to the product; may be C itself, with the same bits as when it is not
 };
 
 // The tile a kernel computes in registers, and the form of its packed operands.
@@ -33,11 +46,22 @@ struct TileTraits {
   int64_t depth_unit = 1;     // packed depth is a multiple of this
   int64_t element_bytes = 4;  // of packed operands
   bool reads_a_in_place = false;
-  int64_t packed_bytes = 0;  // most of a packed block of B: a good part of the second-level cache
+  int64_t packed_bytes = 0;   // most of a packed block of B: a good part of the second-level cache
+  int64_t depth_most = 2048;  // of a packed block
+  int64_t depth_step = 320;   // a strip of A stays in the first-level cache
 };
 
 constexpr TileTraits kAmxTile{32, 32, 32, 2, true, 5 << 18};
+constexpr TileTraits kAmxRoundedTile{32, 32, 32, 2, false, 5 << 18};           // f32 operands, Multiply::bf16
+constexpr TileTraits kAmxSplitTile{32, 32, 32, 4, false, 5 << 18, 1024, 160};  // f32 operands, Multiply::bf16x3
 constexpr TileTraits kSimdTile{12, 32, 1, 4, false, 1 << 20};
+
+// The tile for operands that AMX takes, nullptr for others.
+inline const TileTraits* amx_tile(DType operand, Multiply multiply) {
+  if (operand == DType::bf16) return &kAmxTile;
+  if (operand != DType::f32 || multiply == Multiply::full) return nullptr;
+  return multiply == Multiply::bf16 ? &kAmxRoundedTile : &kAmxSplitTile;
+}
 
 // How a blocked product is cut; counts are in tiles (rows, cols) or steps (depth).
 struct MatmulBlocks {
@@ -54,7 +78,6 @@ struct MatmulBlocks {
 namespace matmul_blocks {
 
 constexpr int64_t kSumBytes = int64_t{1} << 20;  // sums kept between blocks of the depth
-constexpr int64_t kDepthStep = 320;              // a strip of A stays in the first-level cache
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 inline int64_t round_up(int64_t a, int64_t unit) { return ceil_div(a, unit) * unit; }
@@ -92,8 +115,8 @@ inline MatmulBlocks cut_matmul(const MatmulSpec& spec, const TileTraits& tile, i
   blocks.col_tiles = std::max<int64_t>(1, ceil_div(size.cols, tile.cols));
   choose_grid(blocks, std::max(1, threads), spec.a_transposed);
   const int64_t depth = round_up(std::max<int64_t>(1, size.depth), tile.depth_unit);
-  blocks.depth_block = round_up(even_piece(depth, spec.a_transposed ? 1024 : 2048), tile.depth_unit);
-  blocks.depth_step = round_up(even_piece(blocks.depth_block, kDepthStep), tile.depth_unit);
+  blocks.depth_block = round_up(even_piece(depth, spec.a_transposed ? 1024 : tile.depth_most), tile.depth_unit);
+  blocks.depth_step = round_up(even_piece(blocks.depth_block, tile.depth_step), tile.depth_unit);
   const int64_t strip = blocks.depth_block * tile.cols * tile.element_bytes;
   blocks.col_block = even_piece(blocks.cell_cols, tile.packed_bytes / strip);
   blocks.row_block = blocks.cell_rows;
@@ -115,8 +138,8 @@ inline int64_t matmul_scratch(const MatmulSpec& spec, const DeviceFacts& facts) 
   if (facts.gemm_workspace_cap > 0) return facts.gemm_workspace_cap;
   if (facts.isa == 0) return 0;
   const int64_t simd = cut_matmul(spec, kSimdTile, facts.threads).total_bytes();
-  if (facts.isa >= 514 && spec.operand == DType::bf16)
-    return std::max(simd, cut_matmul(spec, kAmxTile, facts.threads).total_bytes());
+  const TileTraits* amx = facts.isa >= 514 ? amx_tile(spec.operand, spec.multiply) : nullptr;
+  if (amx) return std::max(simd, cut_matmul(spec, *amx, facts.threads).total_bytes());
   const bool library = facts.isa >= 512 && spec.a_transposed && spec.addend;
   return library ? simd / 5 * 9 : simd;
 }

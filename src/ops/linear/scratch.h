@@ -13,6 +13,7 @@ inline MatmulSpec linear_product(const OpCall& call) {
   MatmulSpec spec;
   spec.size = {shape.rows, shape.outs, shape.ins};
   spec.operand = call.inputs[0].dtype;
+  spec.multiply = multiply_of(call.attrs);
   spec.result = call.outputs[0].dtype;
   spec.b_transposed = shape.out_in;
   spec.bias = call.attrs.integer("bias") != 0;
@@ -26,6 +27,7 @@ inline MatmulSpec linear_dx_product(const OpCall& call) {
   MatmulSpec spec;
   spec.size = {shape.rows, shape.ins, shape.outs};
   spec.operand = call.inputs[0].dtype;
+  spec.multiply = multiply_of(call.attrs);
   spec.result = call.outputs[0].dtype;
   spec.b_transposed = !shape.out_in;
   spec.addend = call.attrs.integer("addend") != 0;
@@ -39,6 +41,7 @@ inline MatmulSpec linear_dw_product(const OpCall& call, bool adds) {
   spec.size =
       shape.out_in ? MatmulSize{shape.outs, shape.ins, shape.rows} : MatmulSize{shape.ins, shape.outs, shape.rows};
   spec.operand = call.inputs[0].dtype;
+  spec.multiply = multiply_of(call.attrs);
   spec.a_transposed = true;
   spec.addend = adds;
   return spec;

@@ -18,6 +18,7 @@ struct LossShape {
   int64_t hidden = 0;
   int64_t chunk = 0;
   bool out_in = true;
+  Multiply multiply = Multiply::full;
 };
 
 // The label that a position predicts is the next position's.
@@ -36,7 +37,8 @@ inline LossShape loss_shape(const OpCall& call) {
           linear.outs,
           linear.ins,
           std::max<int64_t>(1, chunk > 0 ? std::min(chunk, linear.rows) : linear.rows),
-          linear.out_in};
+          linear.out_in,
+          multiply_of(call.attrs)};
 }
 
 // The three products of a chunk of `rows` rows. dlogits lie densely where the logits were.
@@ -44,6 +46,7 @@ inline MatmulSpec logits_product(const LossShape& s, DType dtype, int64_t rows) 
   MatmulSpec spec;
   spec.size = {rows, s.vocabulary, s.hidden};
   spec.operand = dtype;
+  spec.multiply = s.multiply;
   spec.b_transposed = s.out_in;
   return spec;
 }
@@ -52,6 +55,7 @@ inline MatmulSpec loss_dx_product(const LossShape& s, DType dtype, int64_t rows)
   MatmulSpec spec;
   spec.size = {rows, s.hidden, s.vocabulary};
   spec.operand = spec.result = dtype;
+  spec.multiply = s.multiply;
   spec.b_transposed = !s.out_in;
   return spec;
 }
@@ -61,6 +65,7 @@ inline MatmulSpec loss_dw_product(const LossShape& s, DType dtype, int64_t rows,
   MatmulSpec spec;
   spec.size = s.out_in ? MatmulSize{s.vocabulary, s.hidden, rows} : MatmulSize{s.hidden, s.vocabulary, rows};
   spec.operand = dtype;
+  spec.multiply = s.multiply;
   spec.a_transposed = true;
   spec.addend = adds;
   return spec;

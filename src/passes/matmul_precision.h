@@ -1,0 +1,25 @@
+// matmul-precision: how the products of fp32 operands are computed.
+//
+// What: sets attribute "multiply" of every node with products of f32 operands: linear, its two gradients, the loss.
+//     y = linear(h, w)   becomes   y = linear(h, w) {multiply = bf16x3}
+//   highest: in fp32. high: as three bf16 products of split operands, about 16 bits of which count. medium: operands
+//   rounded to bf16, 8 bits. Storage, sums and everything else stay fp32; torch.set_float32_matmul_precision has the
+//   same words for the same choices.
+// Legal when: named (--matmul-precision): it changes the arithmetic. A machine without bf16 tiles computes in fp32.
+// Placed here because: after autodiff, so that it meets the gradients' products too; before any other schedule, since
+//   scratch and time follow from it.
+// Saves: no bytes. Costs: none; it is faster where bf16 tiles exist.
+// Manuals: M4 (T04).
+#pragma once
+
+#include "passes/pass.h"
+
+namespace headroom {
+
+inline constexpr PassInfo kMatmulPrecision{"matmul-precision", PassStage::schedule, TechniqueKind::lossy,
+                                           "multiply fp32 matrices as one (medium) or three (high) bf16 products"};
+
+// `precision`: highest, high or medium. Acts on every program of the graph.
+void set_matmul_precision(Graph& graph, std::string_view precision);
+
+}  // namespace headroom
