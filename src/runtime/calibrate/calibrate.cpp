@@ -12,8 +12,11 @@ namespace headroom {
 namespace {
 
 constexpr int64_t kBufferBytes = int64_t{64} << 20;
-constexpr double kSecondsPerPoint = 0.06;
-constexpr size_t kRunsPerPoint = 5;
+constexpr int64_t kPatternBytes = int64_t{64} << 10;
+constexpr int kRounds = 3;  // over all products: machines are faster and slower by the second
+constexpr double kSecondsPerPoint = 0.015;
+constexpr int kRunsPerPoint = 2;
+constexpr size_t kMostCopies = 64;
 constexpr int kWarmUpRuns = 12;  // of a large product: a training run is sustained load, at the clock that this leaves
 
 struct Shape {
@@ -25,20 +28,27 @@ constexpr Shape kShapes[] = {{64, 256, 256},    {256, 256, 256},   {1024, 256, 2
                              {512, 576, 1536},  {2048, 576, 1536}, {128, 1024, 1024}, {1024, 1024, 1024},
                              {512, 2048, 2048}, {256, 8192, 576}};
 
+// Inputs that a step finds far from the cores: weights, accumulators, states, saved activations.
+std::vector<size_t> cold_inputs(std::string_view op) {
+  if (op == "linear" || op == "linear_dx") return {1};
+  if (op == "linear_dw") return {0, 2};
+  if (op == "adamw") return {0, 1, 2, 3};
+  return {};
+}
+
 class Calibration {
  public:
   Calibration(Device& device, const DeviceFacts& facts)
       : device_(device), facts_(facts), base_(device.reserve_arena(kBufferBytes)) {
-    std::memset(base_, 0, static_cast<size_t>(kBufferBytes));
-    // Small normal numbers in either dtype: subnormals would be slow, zeros unfairly fast.
+    // Small normal numbers in every dtype: subnormals would be slow, zeros unfairly fast.
     uint32_t state = 12345;
-    for (int64_t i = 0; i < kBufferBytes / 2; ++i) {
+    for (uint16_t& word : pattern_) {
       state = state * 1664525u + 1013904223u;
-      reinterpret_cast<uint16_t*>(base_)[i] = static_cast<uint16_t>(0x3c00u | (state >> 24) | ((state >> 8) & 0x8000u));
+      word = static_cast<uint16_t>(0x3c00u | (state >> 24) | ((state >> 8) & 0x8000u));
     }
   }
 
-  // Seconds of one call: the median of several, after one to warm up.
+  // Seconds of one call: the mean of several, after one to warm up. Copies of cold inputs take turns.
   double seconds(std::string_view op_name, const Attrs& attrs, std::vector<ConcreteType> inputs,
                  bool token_ids = false) {
     const Op& op = find_op(op_name);
@@ -65,51 +75,92 @@ class Calibration {
     return at;
   }
 
-  double time(const DeviceKernel& kernel, const KernelSpec& spec, bool token_ids) {
-    used_ = 0;
+  // A call's tensors.
+  struct Tensors {
     std::vector<TensorView> inputs, outputs;
-    for (const ConcreteType& type : spec.inputs) inputs.push_back({take(storage_bytes(type)), type.dtype, type.dims});
-    for (const ConcreteType& type : spec.outputs) outputs.push_back({nullptr, type.dtype, type.dims});
-    for (const Alias& alias : find_op(spec.op).aliases(spec.attrs, static_cast<int>(spec.inputs.size())))
-      if (alias.must) outputs[static_cast<size_t>(alias.output)].data = inputs[static_cast<size_t>(alias.input)].data;
-    for (TensorView& output : outputs)
+  };
+
+  Tensors lay_out(const KernelSpec& spec, bool token_ids) {
+    Tensors tensors;
+    for (const ConcreteType& type : spec.inputs)
+      tensors.inputs.push_back({take(storage_bytes(type)), type.dtype, type.dims});
+    for (const ConcreteType& type : spec.outputs) tensors.outputs.push_back({nullptr, type.dtype, type.dims});
+    follow_inputs(spec, tensors);
+    for (TensorView& output : tensors.outputs)
       if (!output.data) output.data = take(output.count() * dtype_bytes(output.dtype));
     if (token_ids)
-      for (const TensorView& input : inputs)
+      for (const TensorView& input : tensors.inputs)
         if (input.dtype == DType::i32) std::fill_n(input.as<int32_t>(), input.count(), 1);
-    KernelCall call{inputs, outputs, {take(spec.scratch_bytes), static_cast<size_t>(spec.scratch_bytes)}, 1, nullptr};
-    device_.launch(kernel, call, 0);
-    std::vector<double> took;
-    double total = 0;
-    while (took.size() < kRunsPerPoint || total < kSecondsPerPoint) {
-      const auto begin = std::chrono::steady_clock::now();
-      device_.launch(kernel, call, 0);
-      device_.synchronize(0);
-      took.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-      total += took.back();
+    return tensors;
+  }
+
+  static void follow_inputs(const KernelSpec& spec, Tensors& tensors) {
+    for (const Alias& alias : find_op(spec.op).aliases(spec.attrs, static_cast<int>(spec.inputs.size())))
+      if (alias.must)
+        tensors.outputs[static_cast<size_t>(alias.output)].data = tensors.inputs[static_cast<size_t>(alias.input)].data;
+  }
+
+  // The first tensors, and copies of the cold ones as far as the buffer reaches.
+  std::vector<Tensors> copies_of(const KernelSpec& spec, const Tensors& first) {
+    std::vector<Tensors> copies{first};
+    int64_t bytes = 0;
+    for (size_t index : cold_inputs(spec.op)) bytes += align_up(storage_bytes(spec.inputs[index]), 64);
+    while (bytes > 0 && copies.size() < kMostCopies && used_ + bytes <= kBufferBytes) {
+      copies.push_back(first);
+      for (size_t index : cold_inputs(spec.op))
+        copies.back().inputs[index].data = take(storage_bytes(spec.inputs[index]));
+      follow_inputs(spec, copies.back());
     }
-    const auto middle = took.begin() + static_cast<std::ptrdiff_t>(took.size() / 2);
-    std::nth_element(took.begin(), middle, took.end());
-    return std::max(*middle, 1e-9);
+    return copies;
+  }
+
+  // What an earlier op left would be other numbers in another dtype.
+  void fill() {
+    for (int64_t at = 0; at < kBufferBytes; at += kPatternBytes)
+      std::memcpy(base_ + at, pattern_.data(), static_cast<size_t>(kPatternBytes));
+  }
+
+  double time(const DeviceKernel& kernel, const KernelSpec& spec, bool token_ids) {
+    used_ = 0;
+    fill();
+    const Tensors first = lay_out(spec, token_ids);
+    const std::span<std::byte> scratch(take(spec.scratch_bytes), static_cast<size_t>(spec.scratch_bytes));
+    const std::vector<Tensors> copies = copies_of(spec, first);
+    device_.launch(kernel, {first.inputs, first.outputs, scratch, 1, nullptr}, 0);
+    const auto start = std::chrono::steady_clock::now();
+    double seconds = 0;
+    int64_t runs = 0;
+    for (; runs < kRunsPerPoint || seconds < kSecondsPerPoint; ++runs) {
+      const Tensors& tensors = copies[static_cast<size_t>(runs + 1) % copies.size()];
+      device_.launch(kernel, {tensors.inputs, tensors.outputs, scratch, 1, nullptr}, 0);
+      device_.synchronize(0);
+      seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
+    return std::max(seconds / static_cast<double>(runs), 1e-9);
   }
 
   Device& device_;
   const DeviceFacts& facts_;
   std::byte* base_;
   int64_t used_ = 0;
+  std::vector<uint16_t> pattern_ = std::vector<uint16_t>(static_cast<size_t>(kPatternBytes / 2));
   Work work_;
 };
 
-void measure_product(Calibration& c, Profile& profile, const Shape& s, DType dtype) {
+// `multiply`: how fp32 operands are multiplied, empty: in fp32.
+void measure_product(Calibration& c, Profile& profile, const Shape& s, DType dtype, const std::string& multiply = {}) {
   const ConcreteType x{dtype, {1, s.rows, s.ins}}, w{dtype, {s.outs, s.ins}}, dy{dtype, {1, s.rows, s.outs}},
       acc{DType::f32, {s.outs, s.ins}};
   const double flops = 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.outs) * static_cast<double>(s.ins);
-  const auto add = [&](const char* op, double seconds) {
-    profile.products.push_back({op, dtype, s.rows, s.outs, s.ins, flops / seconds});
+  const auto measure = [&](const char* op, Attrs attrs, std::vector<ConcreteType> inputs) {
+    attrs.set("layout", std::string("out_in"));
+    if (!multiply.empty()) attrs.set("multiply", multiply);
+    const double seconds = c.seconds(op, attrs, std::move(inputs));
+    profile.products.push_back({op, dtype, s.rows, s.outs, s.ins, flops / seconds, multiply});
   };
-  add("linear", c.seconds("linear", {{"layout", "out_in"}, {"bias", int64_t{0}}, {"residual", int64_t{0}}}, {x, w}));
-  add("linear_dx", c.seconds("linear_dx", {{"layout", "out_in"}, {"addend", int64_t{0}}}, {dy, w}));
-  add("linear_dw", c.seconds("linear_dw", {{"layout", "out_in"}, {"accumulate", "always"}}, {x, dy, acc}));
+  measure("linear", {{"bias", int64_t{0}}, {"residual", int64_t{0}}}, {x, w});
+  measure("linear_dx", {{"addend", int64_t{0}}}, {dy, w});
+  measure("linear_dw", {{"accumulate", "always"}}, {x, dy, acc});
 }
 
 void measure_attention(Calibration& c, Profile& profile, DType dtype) {
@@ -146,6 +197,17 @@ void measure_streams(Calibration& c, Profile& profile) {
   profile.launch_seconds = c.seconds("add", {}, {{DType::f32, {64}}, {DType::f32, {64}}});
 }
 
+// The products of every round, each at the rate of its mean time.
+std::vector<ProductSample> mean_products(const std::vector<Profile>& rounds) {
+  std::vector<ProductSample> products = rounds.front().products;
+  for (size_t i = 0; i < products.size(); ++i) {
+    double seconds_per_flop = 0;
+    for (const Profile& round : rounds) seconds_per_flop += 1 / round.products[i].flops_per_second;
+    products[i].flops_per_second = static_cast<double>(rounds.size()) / seconds_per_flop;
+  }
+  return products;
+}
+
 }  // namespace
 
 Profile calibrate(Device& device, const DeviceFacts& facts, const std::string& name,
@@ -154,15 +216,20 @@ Profile calibrate(Device& device, const DeviceFacts& facts, const std::string& n
   profile.name = name;
   profile.facts = facts;
   Calibration calibration(device, facts);
-  const double points = 2.0 * std::size(kShapes) + 3;
+  std::vector<std::pair<DType, std::string>> arithmetics{{DType::f32, ""}, {DType::bf16, ""}};
+  if (facts.isa >= 514) arithmetics.insert(arithmetics.end(), {{DType::f32, "bf16"}, {DType::f32, "bf16x3"}});
+  const double points = static_cast<double>(kRounds * arithmetics.size() * std::size(kShapes)) + 3;
   double done = 0;
   Profile warm_up;
   for (int run = 0; run < kWarmUpRuns; ++run) measure_product(calibration, warm_up, {2048, 1536, 576}, DType::f32);
-  for (DType dtype : {DType::f32, DType::bf16})
-    for (const Shape& shape : kShapes) {
-      measure_product(calibration, profile, shape, dtype);
-      progress(++done / points);
-    }
+  std::vector<Profile> rounds(kRounds);
+  for (Profile& round : rounds)
+    for (const auto& [dtype, multiply] : arithmetics)
+      for (const Shape& shape : kShapes) {
+        measure_product(calibration, round, shape, dtype, multiply);
+        progress(++done / points);
+      }
+  profile.products = mean_products(rounds);
   for (DType dtype : {DType::f32, DType::bf16}) {
     measure_attention(calibration, profile, dtype);
     progress(++done / points);
