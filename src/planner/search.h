@@ -30,7 +30,8 @@ struct SearchResult {
 SearchResult search_training_plan(const PlanRequest& request);
 
 // The whole process: arena, everything else, page tables of both.
-int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process);
-ProcessBytes with_page_tables(ProcessBytes process, int64_t arena_bytes);
+int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process, const DeviceFacts& facts);
+// Page tables are charged where memory is the host's (device cpu); on another device they are not the budget's.
+ProcessBytes with_page_tables(ProcessBytes process, int64_t arena_bytes, const DeviceFacts& facts);
 
 }  // namespace headroom

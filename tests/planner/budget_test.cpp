@@ -21,7 +21,7 @@ void expect_monotone(const ModelFiles& model, TrainOptions options) {
     EXPECT_LE(chosen.peak_bytes, options.memory);
     EXPECT_LE(chosen.step_seconds, seconds) << "at " << options.memory;
     EXPECT_EQ(chosen.minimum_bytes, least) << "at " << options.memory;
-    EXPECT_EQ(chosen.peak_bytes, process_peak(chosen.arena_bytes, chosen.process));
+    EXPECT_EQ(chosen.peak_bytes, process_peak(chosen.arena_bytes, chosen.process, chosen.facts));
     seconds = chosen.step_seconds;
   }
   EXPECT_EQ(seconds, plenty.plan.step_seconds);
@@ -99,6 +99,18 @@ TEST(Budget, PartsOfThePlanSumUp) {
   EXPECT_EQ(b.weights, 4 * chosen.parameters);
   EXPECT_EQ(b.optimizer, 8 * chosen.parameters);
   for (const PlanProgram& program : chosen.programs) EXPECT_LE(program.peak_bytes, chosen.arena_bytes) << program.name;
+}
+
+TEST(Budget, PageTablesAreChargedToTheHostOnly) {
+  const ProcessBytes process{10 << 20, 0, 0, 0, 0, 0};
+  const int64_t arena = int64_t{1} << 30;
+  DeviceFacts facts;
+  facts.device = "cpu";
+  EXPECT_EQ(with_page_tables(process, arena, facts).page_tables, (arena + (10 << 20)) / 512);
+  EXPECT_EQ(process_peak(arena, process, facts), arena + (10 << 20) + (arena + (10 << 20)) / 512);
+  facts.device = "cuda";
+  EXPECT_EQ(with_page_tables(process, arena, facts).page_tables, 0);
+  EXPECT_EQ(process_peak(arena, process, facts), arena + (10 << 20));
 }
 
 }  // namespace
