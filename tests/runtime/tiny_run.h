@@ -1,0 +1,145 @@
+// A tiny model on disk, its text as a token cache, and a training run driven step by step through the executor.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../formats/temporary_directory.h"
+#include "base/threads.h"
+#include "data/token_cache_builder.h"
+#include "device/device.h"
+#include "planner/search.h"
+#include "train/evaluation.h"
+#include "train/fresh_model.h"
+#include "train/setup.h"
+#include "train/weights.h"
+
+namespace headroom {
+
+inline constexpr const char* kTinyConfig =
+    R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","vocab_size":258,"hidden_size":32,
+"intermediate_size":64,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,"max_position_embeddings":64,
+"rms_norm_eps":1e-5,"rope_theta":10000.0,"hidden_act":"silu","tie_word_embeddings":true,"initializer_range":0.2,"torch_dtype":"float32"})";
+
+// Writes directory/model and directory/data.txt.
+inline void write_tiny_model(const TemporaryDirectory& directory) {
+  directory.write("config.json", kTinyConfig);
+  write_fresh_model({directory / "config.json", "bytes", directory / "model", 7, "float32"});
+  std::string text;
+  for (int line = 0; line < 60; ++line)
+    text += "line " + std::to_string(line * line) + " of a text that is learned byte by byte\n";
+  directory.write("data.txt", text);
+}
+
+inline TrainOptions tiny_options(const TemporaryDirectory& directory) {
+  TrainOptions options;
+  options.model = directory / "model";
+  options.data = {directory / "data.txt"};
+  options.output_dir = directory / "out";
+  options.global_batch_size = 6;
+  options.max_seq_length = 32;
+  options.max_steps = 3;
+  options.learning_rate = 1e-2;
+  options.threads = 1;
+  options.memory = int64_t{1} << 30;
+  options.profile = "cpu-avx2";
+  return options;
+}
+
+class TinyRun {
+ public:
+  TinyRun(const TrainOptions& options, const std::filesystem::path& scratch)
+      : options_(options), model_(open_model(options.model)) {
+    set_threads(1);
+    plan_ = search_training_plan(training_request(options, model_)).plan;
+    DataOptions data;
+    data.files = options.data;
+    data.max_seq_length = plan_.choices.seq_length;
+    data.vocab_size = model_.spec.vocab;
+    const Tokenizer tokenizer = Tokenizer::bytes();
+    build_token_cache(data, &tokenizer, scratch);
+    cache_ = std::make_unique<TokenCache>(TokenCache::open(scratch));
+    reader_ = std::make_unique<BatchReader>(*cache_, SampleOrder(cache_->sequences(), 42, true),
+                                            plan_.choices.seq_length, options.global_batch_size);
+    device_ = make_cpu_device(plan_.facts);
+    executor_ = std::make_unique<Executor>(plan_, *device_, &port_);
+  }
+
+  // Loads weights and clears the optimizer's states as a run does, in an arena filled with the pattern; then fills
+  // again all that a program may not expect to find: every byte outside the persistent tensors.
+  void begin(std::byte pattern) {
+    const std::span<std::byte> arena = executor_->arena();
+    std::fill(arena.begin(), arena.end(), pattern);
+    load_weights(*executor_, model_.spec, SafetensorsSet::open(model_.directory));
+    std::vector<std::pair<int64_t, int64_t>> kept;
+    for (const PersistentTensor& tensor : plan_.tensors) {
+      const TensorView view = executor_->tensor(tensor.name);
+      if (tensor.role == Role::optimizer) std::fill_n(view.as<float>(), view.count(), 0.0f);
+      kept.emplace_back(tensor.place.offset, tensor.place.offset + storage_bytes(tensor.place.type));
+    }
+    std::sort(kept.begin(), kept.end());
+    int64_t end = 0;
+    for (const auto& [first, last] : kept) {
+      if (first > end) std::fill(arena.begin() + end, arena.begin() + first, pattern);
+      end = std::max(end, last);
+    }
+    std::fill(arena.begin() + end, arena.end(), pattern);
+  }
+
+  // One optimizer step; its loss.
+  double step(int64_t number) {
+    const SampleRange range = samples_of_step(number - 1, cache_->sequences(), options_.global_batch_size);
+    const int64_t targets = reader_->begin(range);
+    port_.set_reader(reader_.get());
+    float* hyper = executor_->tensor("hyper").as<float>();
+    std::fill_n(hyper, 16, 0.0f);
+    hyper[0] = static_cast<float>(options_.learning_rate);
+    hyper[2] = static_cast<float>(1 - std::pow(options_.adam_beta1, static_cast<double>(number)));
+    hyper[3] = static_cast<float>(std::sqrt(1 - std::pow(options_.adam_beta2, static_cast<double>(number))));
+    hyper[4] = static_cast<float>(1.0 / static_cast<double>(targets));
+    hyper[5] = static_cast<float>(options_.max_grad_norm);
+    const int64_t micro_batch = plan_.choices.micro_batch;
+    const Trips trips[] = {{"micro_batches", (range.count + micro_batch - 1) / micro_batch}};
+    executor_->run("train_step", trips);
+    const double* sums = executor_->result("train_step", 0).as<double>();
+    return sums[0] / sums[1];
+  }
+
+  double evaluate() {
+    return evaluate_cache(*executor_, port_, *cache_, plan_.choices.seq_length, plan_.choices.micro_batch,
+                          options_.global_batch_size, 0)
+        .loss;
+  }
+
+  // Weights and optimizer states, as bytes.
+  std::map<std::string, std::string> state() const {
+    std::map<std::string, std::string> bytes;
+    for (const PersistentTensor& tensor : plan_.tensors)
+      if (tensor.role == Role::parameter || tensor.role == Role::optimizer) {
+        const TensorView view = executor_->tensor(tensor.name);
+        bytes[tensor.name].assign(static_cast<const char*>(view.data),
+                                  static_cast<size_t>(storage_bytes(tensor.place.type)));
+      }
+    return bytes;
+  }
+
+  const Plan& plan() const { return plan_; }
+  Executor& executor() { return *executor_; }
+
+ private:
+  TrainOptions options_;
+  ModelFiles model_;
+  Plan plan_;
+  std::unique_ptr<TokenCache> cache_;
+  std::unique_ptr<BatchReader> reader_;
+  BatchPort port_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Executor> executor_;
+};
+
+}  // namespace headroom
