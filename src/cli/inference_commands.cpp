@@ -1,6 +1,7 @@
 #include <cmath>
 #include <cstdio>
 #include <iostream>
+#include <optional>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -27,7 +28,7 @@ namespace fs = std::filesystem;
 struct InferenceArguments {
   TrainOptions options;
   std::string prompt;
-  int64_t max_new_tokens = 128;
+  std::optional<int64_t> max_new_tokens;
   SamplingOptions sampling;
   bool json = false;
   bool quiet = false;
@@ -138,9 +139,6 @@ int run_generate(const InferenceArguments& a) {
     throw Error(ErrorKind::usage,
                 fmt::format("generate --precision {} is not built in this version", a.options.precision),
                 "use 32-true");
-  if (a.max_new_tokens < 1 || a.max_new_tokens > (1 << 24))
-    throw Error(ErrorKind::usage, fmt::format("--max-new-tokens {} is out of range", a.max_new_tokens),
-                "give 1 or more");
   if (!(a.sampling.temperature >= 0) || !(a.sampling.top_p > 0 && a.sampling.top_p <= 1) || a.sampling.top_k < 0)
     throw Error(ErrorKind::usage,
                 fmt::format("--temperature {} --top-p {} --top-k {} is out of range", a.sampling.temperature,
@@ -149,12 +147,9 @@ int run_generate(const InferenceArguments& a) {
   const ModelFiles model = open_with_weights(a, "generate with");
   const Tokenizer tokenizer = Tokenizer::load(model.directory);
   const std::vector<int32_t> prompt = prompt_ids(a, tokenizer, model);
-  const int64_t positions = static_cast<int64_t>(prompt.size()) + a.max_new_tokens;
-  if (positions > model.spec.max_positions)
-    throw Error(ErrorKind::usage,
-                fmt::format("{} prompt tokens and {} new ones exceed the model's {} positions", prompt.size(),
-                            a.max_new_tokens, model.spec.max_positions),
-                "shorten the prompt, or lower --max-new-tokens");
+  const auto prompt_tokens = static_cast<int64_t>(prompt.size());
+  const int64_t new_tokens = count_new_tokens(a.max_new_tokens, prompt_tokens, model.spec.max_positions);
+  const int64_t positions = prompt_tokens + new_tokens;
   PlanRequest request = base_request(a, model, true);
   request.seq_length = positions;
   static constexpr int64_t kChunks[] = {64, 16, 4, 1};
@@ -167,7 +162,7 @@ int run_generate(const InferenceArguments& a) {
   const std::unique_ptr<Device> device = make_cpu_device(plan.facts);
   Executor executor(plan, *device, nullptr);
   load_weights(executor, model.spec, SafetensorsSet::open(model.directory));
-  GenerateOptions options{a.sampling, a.max_new_tokens, stop_ids(tokenizer, model)};
+  GenerateOptions options{a.sampling, new_tokens, stop_ids(tokenizer, model)};
   StreamDecoder decoder(tokenizer);
   const std::vector<int32_t> tokens = generate_tokens(executor, prompt, options, [&](int32_t token) {
     if (a.json) return true;
@@ -193,7 +188,7 @@ Command generate_command() {
         auto a = std::make_shared<InferenceArguments>();
         add_inference_options(app, *a);
         scalar(app, "--prompt", a->prompt, "text to continue (none: from BOS)");
-        scalar(app, "--max-new-tokens", a->max_new_tokens, "tokens to make")->capture_default_str();
+        scalar(app, "--max-new-tokens", a->max_new_tokens, "tokens to make (128, or what the model's positions leave)");
         scalar(app, "--temperature", a->sampling.temperature, "0 = greedy")->capture_default_str();
         scalar(app, "--top-p", a->sampling.top_p, "least mass of the tokens drawn from")->capture_default_str();
         scalar(app, "--top-k", a->sampling.top_k, "tokens drawn from; 0 = all")->capture_default_str();

@@ -22,6 +22,23 @@ std::span<const float> advance(Executor& executor, std::string_view program, std
 
 }  // namespace
 
+int64_t count_new_tokens(std::optional<int64_t> asked, int64_t prompt, int64_t positions) {
+  const int64_t left = positions - prompt;
+  if (asked && *asked < 1)
+    throw Error(ErrorKind::usage, fmt::format("--max-new-tokens {} is out of range", *asked), "give 1 or more");
+  if (left < 1)
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("the prompt has {} tokens, which leaves none of the model's {} positions", prompt, positions),
+        "shorten the prompt");
+  if (asked && *asked > left)
+    throw Error(ErrorKind::usage,
+                fmt::format("{} prompt tokens and --max-new-tokens {} exceed the model's {} positions", prompt, *asked,
+                            positions),
+                fmt::format("give --max-new-tokens {} or less, or shorten the prompt", left));
+  return asked.value_or(std::min(kDefaultNewTokens, left));
+}
+
 std::vector<int32_t> generate_tokens(Executor& executor, std::span<const int32_t> prompt,
                                      const GenerateOptions& options, const std::function<bool(int32_t)>& on_token) {
   HR_CHECK(!prompt.empty(), "an empty prompt");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -10,15 +11,22 @@
 
 namespace headroom {
 
+inline constexpr int64_t kDefaultNewTokens = 128;
+
 struct GenerateOptions {
   SamplingOptions sampling;
-  int64_t max_new_tokens = 128;
+  int64_t max_new_tokens = kDefaultNewTokens;
   std::vector<int32_t> stop_ids;
 };
 
+// How many tokens to make after `prompt` tokens of a model with `positions`: those asked for, by default
+// kDefaultNewTokens or what the positions leave. Throws Error(usage) for less than 1, for more than the positions
+// leave, and for a prompt that leaves none.
+int64_t count_new_tokens(std::optional<int64_t> asked, int64_t prompt, int64_t positions);
+
 // Fills the KV cache with `prompt` (at least one token) in chunks, then decodes. `on_token` is called for each new
 // token and ends the loop by returning false. Stop ids are not passed on. Returns the new tokens.
-// prompt + max_new_tokens may not exceed the cache's positions (checked by the planner's caller).
+// prompt + max_new_tokens may not exceed the cache's positions (count_new_tokens).
 std::vector<int32_t> generate_tokens(Executor& executor, std::span<const int32_t> prompt,
                                      const GenerateOptions& options, const std::function<bool(int32_t)>& on_token);
 
