@@ -10,6 +10,27 @@ namespace headroom {
 namespace {
 
 constexpr int kMaxDepth = 64;
+constexpr size_t kMaxReason = 200;
+
+// The parser takes a NUL for the end of the text and would not read what follows it.
+void refuse_nul(std::string_view text, const std::string& source) {
+  const size_t at = text.find('\0');
+  if (at != std::string_view::npos)
+    throw Error(ErrorKind::format, fmt::format("{}: malformed JSON: a NUL byte at byte {}", source, at),
+                "mend or re-download the file");
+}
+
+// The parser's words quote the file: at most kMaxReason bytes of them, in printable ASCII.
+std::string printable(std::string_view reason) {
+  std::string out;
+  for (const char c : reason) {
+    const std::string piece =
+        c >= ' ' && c <= '~' ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
+    if (out.size() + piece.size() > kMaxReason) return out + "...";
+    out += piece;
+  }
+  return out;
+}
 
 void refuse_deep_nesting(std::string_view text, const std::string& source) {
   int depth = 0;
@@ -33,11 +54,12 @@ void refuse_deep_nesting(std::string_view text, const std::string& source) {
 }  // namespace
 
 Json parse_json(std::string_view text, const std::string& source) {
+  refuse_nul(text, source);
   refuse_deep_nesting(text, source);
   try {
     return Json::parse(text);
   } catch (const Json::exception& e) {
-    throw Error(ErrorKind::format, fmt::format("{}: malformed JSON: {}", source, e.what()),
+    throw Error(ErrorKind::format, fmt::format("{}: malformed JSON: {}", source, printable(e.what())),
                 "mend or re-download the file");
   }
 }
