@@ -31,6 +31,8 @@ struct LlamaCppSet {
   bool bos;
 };
 
+void PrintTo(const LlamaCppSet& value, std::ostream* out) { *out << value.set; }
+
 class LlamaCppVectors : public testing::TestWithParam<LlamaCppSet> {};
 
 TEST_P(LlamaCppVectors, match) {

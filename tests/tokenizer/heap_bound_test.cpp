@@ -1,0 +1,99 @@
+// The heap bytes that tokenizers state are bounds of what they take: every allocation of this program is counted.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "base/error.h"
+#include "tokenizer/stream_encoder.h"
+#include "tokenizer_vectors.h"
+
+namespace {
+
+std::atomic<int64_t> live_bytes{0};
+std::atomic<int64_t> peak_bytes{0};
+
+// Null when there is no memory.
+void* counted_allocation(std::size_t bytes) noexcept {
+  void* block = std::malloc(bytes);
+  if (block == nullptr) return nullptr;
+  const int64_t live = live_bytes += static_cast<int64_t>(malloc_usable_size(block));
+  if (live > peak_bytes) peak_bytes = live;
+  return block;
+}
+
+void* counted_or_throw(std::size_t bytes) {
+  void* block = counted_allocation(bytes);
+  if (block == nullptr) throw std::bad_alloc();
+  return block;
+}
+
+void counted_release(void* block) noexcept {
+  if (block != nullptr) live_bytes -= static_cast<int64_t>(malloc_usable_size(block));
+  std::free(block);
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return counted_or_throw(bytes); }
+void* operator new[](std::size_t bytes) { return counted_or_throw(bytes); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return counted_allocation(bytes); }
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return counted_allocation(bytes); }
+void operator delete(void* block) noexcept { counted_release(block); }
+void operator delete[](void* block) noexcept { counted_release(block); }
+void operator delete(void* block, std::size_t) noexcept { counted_release(block); }
+void operator delete[](void* block, std::size_t) noexcept { counted_release(block); }
+
+namespace headroom {
+namespace {
+
+// Texts without a place to cut, texts that grow when normalized, ordinary ones.
+const char* const kUnits[] = {"e", " ", "\u0301", "\U0001D160", "中", "e\u0301", "\u00a0", "\uFDFA", "the end, "};
+
+void check_bounds(const std::string& name, const Json& file) {
+  const std::string text = file.dump();
+  const int64_t before = live_bytes;
+  const Tokenizer tokenizer = Tokenizer::from_json(text, name);
+  const int64_t held = live_bytes - before;
+  EXPECT_LE(held, tokenizer.memory_bytes()) << name;
+  for (const char* unit : kUnits) {
+    std::string sample;
+    while (sample.size() < 200'000) sample += unit;
+    std::vector<int32_t> ids;
+    ids.reserve(12 * sample.size());
+    for (const int64_t piece : {int64_t{4096}, StreamEncoder::kDefaultMaxPieceBytes}) {
+      ids.clear();
+      const int64_t start = live_bytes;
+      peak_bytes = start;
+      StreamEncoder encoder(tokenizer, true, piece);
+      encoder.feed(sample, ids);
+      encoder.finish(ids);
+      EXPECT_LE(peak_bytes - start, StreamEncoder::memory_bound(tokenizer, piece))
+          << name << " pieces of " << piece << " of " << unit;
+    }
+    const int64_t between = live_bytes;
+    tokenizer.encode(sample, true);
+    EXPECT_LE(held + live_bytes - between, tokenizer.memory_bytes()) << name << " after " << unit;
+  }
+}
+
+TEST(heap, stays_below_the_stated_bounds) {
+  for (const Json& golden : read_rows(std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests/tokenizer/golden.jsonl"))
+    check_bounds(golden.at("name").get<std::string>(), golden.at("tokenizer"));
+  check_bounds("bytes", Json::parse(bytes_tokenizer_json()));
+}
+
+TEST(heap, loading_a_large_file_takes_little_more_than_the_result) {
+  const std::filesystem::path folder = shared_tokenizers() / "qwen2.5";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no shared data";
+  const int64_t start = live_bytes;
+  peak_bytes = start;
+  const Tokenizer tokenizer = Tokenizer::load(folder);
+  EXPECT_LE(live_bytes - start, tokenizer.memory_bytes());
+  EXPECT_LE(peak_bytes - start, 2 * tokenizer.memory_bytes());
+}
+
+}  // namespace
+}  // namespace headroom
