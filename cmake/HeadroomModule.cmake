@@ -17,6 +17,9 @@ if(HEADROOM_SANITIZE)
   endforeach()
   target_compile_options(headroom_options INTERFACE -fno-omit-frame-pointer -fno-sanitize-recover=all)
 endif()
+if(HEADROOM_FUZZERS)
+  target_compile_options(headroom_options INTERFACE -fsanitize=fuzzer-no-link)  # so that libFuzzer sees the modules
+endif()
 
 function(headroom_module name)
   cmake_parse_arguments(ARG "" "" "DEPS;LIBS;SOURCES" ${ARGN})
