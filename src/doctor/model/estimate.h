@@ -20,9 +20,18 @@ struct Gpu {
   bool flash_attention = false;
   double flops_half = 0, flops_single = 0, bandwidth = 0;  // per second; dense
 };
-// Names as people write them ("a100-40gb", "4090", "V100", "h100"). nullopt when unknown.
+// Names as people write them ("a100-40gb", "4090", "V100", "h100"). "cpu" is PyTorch on the CPU: no context, the C
+// library's allocator, and estimates of resident memory. nullopt when unknown.
 std::optional<Gpu> find_gpu(const std::string& name);
 const std::vector<Gpu>& known_gpus();
+
+// Versions that matter, when known (from a log or a lock file); 0.0 stands for the current release.
+struct Version {
+  int major = 0, minor = 0;
+};
+struct Software {
+  Version torch, transformers;
+};
 
 struct Term {
   std::string name;  // weights, gradients, optimizer, activations, logits, temporaries, workspace, context, kv_cache...
@@ -45,6 +54,16 @@ struct Estimate {
 };
 
 // Pure function. Fields the job leaves open take the system's own defaults (each named in `assumptions`).
-Estimate estimate(const Job& job, const ModelShape& shape, const std::optional<Gpu>& gpu);
+// For a CPU (Gpu named "CPU") likely_bytes is the growth of the process's resident memory after its imports.
+Estimate estimate(const Job& job, const ModelShape& shape, const std::optional<Gpu>& gpu,
+                  const Software& software = {});
+
+// Bytes of KV cache per token on one device: 2 x layers x heads of keys x head width x bytes, keys' heads split over
+// `tensor_parallel` devices (at least one each); latent attention caches one vector per layer instead, on every device.
+double kv_bytes_per_token(const ModelShape& shape, double element_bytes, int64_t tensor_parallel = 1);
+
+// Tokens of KV cache that fit in `bytes`, in whole blocks of `block` tokens.
+int64_t kv_tokens_in(double bytes, const ModelShape& shape, double element_bytes, int64_t block = 16,
+                     int64_t tensor_parallel = 1);
 
 }  // namespace headroom::doctor

@@ -20,11 +20,34 @@ struct ModelShape {
   bool tied = false, gated_mlp = true, encoder_only = false, encoder_decoder = false;
   std::string stored_dtype;  // of the published checkpoint: bfloat16, float16, float32
   bool guessed = false;      // from a parameter count: estimates get a wider range and say so
+
+  // What the activations depend on.
+  bool rms_norm = true;         // computed in float32 by hand-written modules; else torch's fused LayerNorm
+  int64_t norms_per_layer = 2;  // of width `hidden`
+  bool query_key_norm = false;
+  bool parallel_residual = false;   // attention and MLP read the same normalised input
+  std::string activation = "silu";  // config.json's hidden_act
+  double attention_dropout = 0, hidden_dropout = 0;
+  int64_t windowed_layers = 0;      // layers whose attention is limited to sliding_window
+  int64_t dense_layers = 0;         // of a mixture of experts: layers with a plain MLP of width `intermediate`
+  int64_t shared_intermediate = 0;  // of a mixture of experts: width that every token passes
+  int64_t encoder_layers = 0;       // of an encoder-decoder; `layers` are the decoder's
+  int64_t labels = 0;               // a classifier's outputs; 0: a language-model head of `vocab` outputs
+  int64_t kv_latent = 0;            // multi-head latent attention: cached elements per token and layer
+  int64_t value_head_dim = 0;       // where it differs from head_dim, else 0
+
+  // Parts of `parameters`.
+  double layer_parameters = 0;      // of one (the largest) layer
+  double linear_parameters = 0;     // matrices inside the layers: what quantisation and "all-linear" adapters touch
+  double embedding_parameters = 0;  // token table, and the head where it is not tied
 };
 
 // `name_or_path`: a directory with config.json, a config.json, or a name of the table (organisation optional, case and
 // '-'/'_' ignored). nullopt when unknown. Throws Error(format) for a broken file.
 std::optional<ModelShape> find_model_shape(const std::string& name_or_path);
+// The shape that the text of a config.json describes; `source` names it in errors. Throws Error(format) when it is
+// malformed or gives no transformer's geometry.
+ModelShape parse_model_shape(const std::string& text, const std::string& source);
 // A typical dense decoder of this size. parameters > 0.
 ModelShape guess_model_shape(double parameters);
 

@@ -1,0 +1,198 @@
+#include "doctor/model/settings.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace headroom::doctor {
+namespace {
+
+bool transformers_trainer(System system) {
+  return system == System::hf_trainer || system == System::trl || system == System::axolotl ||
+         system == System::llamafactory || system == System::oumi;
+}
+
+Library library_of(System system) {
+  if (system == System::torchtune) return Library::torchtune;
+  if (system == System::litgpt) return Library::litgpt;
+  return system == System::neox ? Library::megatron : Library::transformers;
+}
+
+bool before(const Version& version, int major, int minor) {
+  return version.major > 0 && (version.major < major || (version.major == major && version.minor < minor));
+}
+
+double positive(const std::optional<int64_t>& value, double fallback) {
+  return value && *value > 0 ? static_cast<double>(*value) : fallback;
+}
+
+struct Resolver {
+  const Job& job;
+  const ModelShape& shape;
+  const std::optional<Gpu>& gpu;
+  const Software& software;
+  std::vector<std::string>& assumptions;
+  TrainSettings s{};
+
+  void assume(std::string text) { assumptions.push_back(std::move(text)); }
+
+  void batch() {
+    double fallback = 1;
+    if (transformers_trainer(job.system)) fallback = job.system == System::axolotl ? 1 : 8;
+    if (job.system == System::torchtune) fallback = 2;
+    if (job.system == System::neox) fallback = 4;
+    if (!job.micro_batch) assume(fmt::format("micro-batch {} (not stated)", fallback));
+    s.batch = positive(job.micro_batch, fallback);
+    s.accumulation = positive(job.accumulation, 1);
+    double length = shape.encoder_only ? 512 : job.system == System::trl ? 1024 : 2048;
+    if (shape.max_positions > 0) length = std::min(length, static_cast<double>(shape.max_positions));
+    if (shape.encoder_only && shape.vocab == 0) length = static_cast<double>(shape.max_positions);
+    if (!job.sequence) assume(fmt::format("sequences of {} tokens (not stated; the longest sample decides)", length));
+    s.sequence = positive(job.sequence, length);
+    s.eval_batch = positive(job.eval_batch, 0);
+    s.workers = positive(job.dataloader_workers, 0);
+  }
+
+  void parallelism() {
+    s.tensor = positive(job.tensor_parallel, 1);
+    s.pipeline = positive(job.pipeline_parallel, 1);
+    s.context = positive(job.context_parallel, 1);
+    s.expert = positive(job.expert_parallel, 1);
+    const double devices = positive(job.gpus, 1) * positive(job.nodes, 1);
+    s.world = std::max(1.0, devices / (s.tensor * s.pipeline));
+    s.sharding = job.sharding.value_or(s.world > 1 ? Sharding::ddp : Sharding::none);
+    if (s.sharding == Sharding::hybrid) s.world = std::max(1.0, positive(job.gpus, 1) / (s.tensor * s.pipeline));
+    s.deepspeed = job.system == System::deepspeed || job.system == System::neox || !job.buffers.empty();
+    s.buffers = job.buffers;
+    s.offload_parameters = job.offload_parameters.value_or(Offload::none);
+    s.offload_optimizer = job.offload_optimizer.value_or(Offload::none);
+    s.prefetched_units = (job.forward_prefetch.value_or(false) || job.backward_prefetch.value_or(true)) ? 1 : 0;
+    if (s.sharding != Sharding::none && s.sharding != Sharding::ddp && s.world == 1 && !job.gpus)
+      assume("one device (not stated): sharding saves nothing");
+  }
+
+  void precision() {
+    const bool half_gpu = !gpu || gpu->bf16;
+    std::string stored = job.weight_dtype.value_or("");
+    const std::string mixed = job.autocast.value_or("");
+    s.autocast = !mixed.empty() && mixed != "none";
+    if (stored.empty()) {
+      const bool half_default = job.system == System::torchtune || (job.system == System::litgpt && !s.autocast) ||
+                                (job.system == System::oumi && !s.autocast);
+      stored = half_default && half_gpu ? "bfloat16" : "float32";
+      if (transformers_trainer(job.system) && job.quantization.value_or("none") != "none") stored = "bfloat16";
+      assume(fmt::format("weights in {} (not stated)", stored));
+    }
+    s.weight_width = dtype_width(stored) > 0 ? dtype_width(stored) : 4;
+    s.compute_width = s.autocast ? (mixed == "float32" ? 4 : 2) : s.weight_width;
+    if (s.deepspeed && s.autocast) {  // DeepSpeed's engine casts the module itself; float32 masters are its own
+      s.weight_width = 2;
+      s.autocast = false;
+    }
+    if (s.autocast && s.weight_width < 4) s.autocast = false;
+    s.quantization = job.quantization.value_or("none") == "none" ? "" : *job.quantization;
+    if (!s.quantization.empty() && s.weight_width > 2) s.weight_width = 2;
+    if (!s.quantization.empty()) s.compute_width = 2;
+  }
+
+  void kernels() {
+    const bool old = before(software.transformers, 4, 36);
+    std::string kernel = job.attention.value_or("");
+    if (kernel.empty()) {
+      kernel = old || shape.encoder_decoder ? "eager" : "sdpa";
+      assume(fmt::format("{} attention (not stated)", kernel));
+    }
+    const bool eager = kernel == "eager" || kernel == "math" || kernel == "naive";
+    const bool flash = kernel.find("flash") != std::string::npos || kernel.find("flex") != std::string::npos;
+    if (eager)
+      s.attention = AttentionKernel::eager;
+    else if (s.library == Library::torchtune || (kernel == "sdpa" && transformers_trainer(job.system)))
+      s.attention = AttentionKernel::fused_repeated;  // a padding mask rules the kernels for grouped heads out
+    else
+      s.attention = AttentionKernel::fused;
+    if (flash && gpu && !gpu->flash_attention && !s.cpu)
+      assume(fmt::format("{} has no flash-attention kernels: the job will stop with an error", gpu->name));
+    // torch's CPU kernel knows no dropout: the plain formula runs instead.
+    if (s.cpu && shape.attention_dropout > 0) s.attention = AttentionKernel::eager;
+    const bool default_on = job.system == System::trl;
+    if (!job.checkpointing) assume(fmt::format("activation checkpointing {} (not stated)", default_on ? "on" : "off"));
+    if (job.checkpointing.value_or(default_on)) {
+      s.checkpointing = job.checkpointing_kind == "selective" || job.checkpointing_kind == "attention"
+                            ? Checkpointing::selective
+                            : Checkpointing::full;
+    }
+    s.activation_offload = job.activation_offload.value_or(false);
+    s.compiled = job.compile.value_or(false);
+  }
+
+  void optimizer() {
+    s.optimizer = job.optimizer.value_or("");
+    const bool fused_default = transformers_trainer(job.system) && !before(software.torch, 2, 8);
+    if (s.optimizer.empty()) {
+      s.optimizer = fused_default ? "adamw_fused" : "adamw";
+      assume(fmt::format("optimizer {} (not stated)", s.optimizer));
+    }
+    s.state_width = s.weight_width;
+    if (s.deepspeed && s.weight_width < 4) s.state_width = 4;
+    if (job.optimizer_dtype && dtype_width(*job.optimizer_dtype) > 0) s.state_width = dtype_width(*job.optimizer_dtype);
+    s.optimizer_in_backward = job.optimizer_in_backward.value_or(false);
+    const bool recipes_fuse = s.library == Library::torchtune || s.library == Library::litgpt;
+    s.foreach_optimizer = !s.cpu && !recipes_fuse && !s.deepspeed && s.optimizer.find("fused") == std::string::npos &&
+                          s.optimizer != "adamw_hf";
+    s.gradients_kept = before(software.torch, 2, 0);
+  }
+
+  void adapters() {
+    s.lora = job.lora.has_value();
+    if (!s.lora) return;
+    s.lora_settings = *job.lora;
+    const bool peft = s.library == Library::transformers;
+    s.adapter_width = peft ? 4 : s.weight_width;
+    s.state_width = s.adapter_width;
+    if (s.lora_settings.targets.empty()) assume("LoRA on the system's default modules (not stated)");
+  }
+
+  void loss() {
+    const bool trainer = transformers_trainer(job.system);
+    if (shape.labels > 0 || (shape.encoder_only && shape.vocab == 0))
+      s.loss = LossKind::none;
+    else if (job.chunked_loss.value_or(false))
+      s.loss = s.library == Library::torchtune ? LossKind::chunked : LossKind::fused_chunked;
+    else if (s.library == Library::litgpt || (job.flash_loss_upcast && !*job.flash_loss_upcast))
+      s.loss = LossKind::half;
+    else
+      s.loss = before(software.transformers, 4, 45) ? LossKind::upcast_old : LossKind::upcast;
+    s.logits_float_output = s.autocast && trainer;
+    s.outputs_alive = s.library == Library::transformers;
+  }
+};
+
+}  // namespace
+
+double dtype_width(const std::string& name) {
+  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+  if (has("bf16") || has("bfloat16") || has("fp16") || has("float16") || has("half") || name == "16") return 2;
+  if (has("32") || name == "float") return 4;
+  if (has("64") || name == "double") return 8;
+  if (has("8")) return 1;
+  if (has("4")) return 0.5;
+  return 0;
+}
+
+TrainSettings resolve_training(const Job& job, const ModelShape& shape, const std::optional<Gpu>& gpu,
+                               const Software& software, std::vector<std::string>& assumptions) {
+  Resolver resolver{job, shape, gpu, software, assumptions};
+  resolver.s.system = job.system;
+  resolver.s.library = library_of(job.system);
+  resolver.s.cpu = gpu && gpu->name == "CPU";
+  resolver.batch();
+  resolver.parallelism();
+  resolver.precision();
+  resolver.kernels();
+  resolver.optimizer();
+  resolver.adapters();
+  resolver.loss();
+  return resolver.s;
+}
+
+}  // namespace headroom::doctor

@@ -1,0 +1,59 @@
+// A training job with nothing left open: the job's fields, else the system's own defaults.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "doctor/model/estimate.h"
+
+namespace headroom::doctor {
+
+enum class AttentionKernel { eager, fused, fused_repeated };  // fused_repeated: keys and values copied to every head
+enum class Checkpointing { none, selective, full };
+enum class LossKind { upcast, upcast_old, half, chunked, fused_chunked, none };
+enum class Library { transformers, torchtune, litgpt, megatron };  // whose modules compute the layers
+
+struct TrainSettings {
+  System system = System::unknown;
+  Library library = Library::transformers;
+  bool cpu = false, deepspeed = false, compiled = false;
+  double batch = 1, accumulation = 1, sequence = 1, eval_batch = 0;
+  double world = 1, tensor = 1, pipeline = 1, context = 1, expert = 1;
+  double weight_width = 4;   // bytes of a stored weight
+  double compute_width = 4;  // bytes of an activation that a matrix product reads
+  bool autocast = false;     // weights stay in weight_width, products run in compute_width
+  AttentionKernel attention = AttentionKernel::fused;
+  Checkpointing checkpointing = Checkpointing::none;
+  bool activation_offload = false;
+  std::string optimizer = "adamw";
+  double state_width = 4;
+  bool optimizer_in_backward = false, foreach_optimizer = false;
+  bool gradients_kept = false;  // zero_grad() of torch before 2.0 fills with zeros instead of freeing
+  bool lora = false;
+  LoraSettings lora_settings;
+  double adapter_width = 4;
+  std::string quantization;  // of the base weights, empty for none
+  LossKind loss = LossKind::upcast;
+  bool logits_float_output = false;  // accelerate converts a mixed-precision model's outputs to float32
+  bool outputs_alive = false;        // a hand-written loop keeps the outputs until the next step
+  Sharding sharding = Sharding::none;
+  Offload offload_parameters = Offload::none, offload_optimizer = Offload::none;
+  double prefetched_units = 1;
+  double workers = 0;
+  std::map<std::string, int64_t> buffers;
+
+  // Bytes per element of the residual stream: float32 under autocast.
+  double residual_width() const { return autocast ? 4 : compute_width; }
+  double tokens() const { return batch * sequence / context; }
+  // Nothing of the base model is trained.
+  bool frozen() const { return lora; }
+};
+
+// Applies the defaults; each one applied is a line of `assumptions`.
+TrainSettings resolve_training(const Job& job, const ModelShape& shape, const std::optional<Gpu>& gpu,
+                               const Software& software, std::vector<std::string>& assumptions);
+
+// Bytes per element of a dtype's name ("float32", "bf16", "int8" ...), 0 when unknown.
+double dtype_width(const std::string& name);
+
+}  // namespace headroom::doctor

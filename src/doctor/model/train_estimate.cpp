@@ -1,0 +1,199 @@
+#include "doctor/model/train_estimate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "doctor/model/activation_memory.h"
+#include "doctor/model/device_overheads.h"
+#include "doctor/model/sharding_memory.h"
+
+namespace headroom::doctor {
+namespace {
+
+// One candidate for the peak.
+struct Phase {
+  std::string name;
+  double lasting = 0, passing = 0;
+  std::vector<Term> terms{};
+
+  void last(const char* term, const Bytes& b) { add(term, b.bytes, b.how, lasting); }
+  void pass(const char* term, double bytes, const std::string& how) { add(term, bytes, how, passing); }
+
+ private:
+  void add(const char* term, double bytes, const std::string& how, double& sum) {
+    if (bytes <= 0) return;
+    sum += bytes;
+    terms.push_back({term, whole_bytes(bytes), name, how});
+  }
+};
+
+class Trainer {
+ public:
+  Trainer(const ModelShape& shape, const TrainSettings& s)
+      : shape_(shape),
+        s_(s),
+        states_(model_states(shape, s)),
+        activations_(network_activations(shape, s)),
+        loss_(loss_bytes(shape, s)) {
+    // Autocast keeps a half copy of every matrix until backward has used it.
+    casts_ = s.autocast ? (shape.linear_parameters / s.tensor / s.pipeline +
+                           (s.loss == LossKind::none ? 0 : shape.embedding_parameters)) *
+                              s.compute_width
+                        : 0;
+    if (s.sharding == Sharding::zero3 || s.sharding == Sharding::hybrid || s.sharding == Sharding::zero2) casts_ = 0;
+    const double widest =
+        static_cast<double>(std::max(shape.intermediate, shape.hidden)) * static_cast<double>(shape.hidden);
+    dequantized_ = s.quantization.empty() ? 0 : widest * s.compute_width;
+    table_ = static_cast<double>(shape.vocab) * static_cast<double>(shape.hidden) / s.tensor;
+  }
+
+  // Forward done, the loss at its largest, no gradient of this step yet.
+  Phase loss() const {
+    Phase p{"backward"};
+    states(p);
+    if (s_.accumulation > 1 || s_.gradients_kept) p.last("gradients", states_.gradients);
+    p.pass("activations", activations_.kept.bytes, activations_.kept.how);
+    const double top = std::max(loss_.peak, loss_.alive + activations_.recomputed + activations_.backward);
+    if (loss_.peak >= top)
+      p.pass("logits", loss_.peak, loss_.how);
+    else {
+      p.pass("logits", loss_.alive, loss_.how);
+      p.pass("recomputed layer", activations_.recomputed, "one layer's activations again");
+      p.pass("temporaries", activations_.backward, "gradients inside one layer");
+    }
+    p.pass("autocast copies", casts_, "matrices in the compute width");
+    p.pass("temporaries", dequantized_, "a quantised matrix in 16 bits");
+    p.pass("gathered parameters", states_.gathered.bytes, states_.gathered.how);
+    return p;
+  }
+
+  // Backward at the first layer: all gradients, one layer's activations.
+  Phase backward_end() const {
+    Phase p{"backward"};
+    states(p);
+    p.last("gradients", states_.gradients);
+    const double layers = static_cast<double>(shape_.layers + shape_.encoder_layers);
+    const double layer = activations_.recomputed > 0 ? activations_.recomputed : activations_.kept.bytes / layers;
+    p.pass("activations", layer, "of the first layer");
+    p.pass("temporaries", activations_.backward, "gradients inside one layer");
+    const double table = s_.frozen() || s_.gradients_kept ? 0 : table_ * s_.weight_width;
+    p.pass("table gradient", shape_.tied ? table : 0, "the tied table's second gradient before it is added");
+    if (s_.outputs_alive) p.pass("logits", loss_.alive, "the outputs, kept by the caller");
+    p.pass("gathered parameters", states_.gathered.bytes, states_.gathered.how);
+    return p;
+  }
+
+  Phase optimizer_step() const {
+    Phase p{"optimizer_step"};
+    states(p);
+    p.last("gradients", states_.gradients);
+    p.pass("optimizer temporaries", states_.step.bytes, states_.step.how);
+    if (s_.outputs_alive && s_.system == System::pytorch_script) p.pass("logits", loss_.alive, "kept by the caller");
+    return p;
+  }
+
+  Phase evaluation() const {
+    TrainSettings e = s_;
+    e.batch = s_.eval_batch;
+    Phase p{"eval"};
+    states(p);
+    if (s_.eval_batch <= 0) return p;
+    const LayerActivations layer = layer_activations(shape_, e);
+    p.pass("temporaries", layer.forward, "one layer without gradients");
+    p.pass("logits", loss_bytes(shape_, e).evaluation, "logits of the evaluation batch with their float32 copies");
+    p.pass("gathered parameters", states_.gathered.bytes, states_.gathered.how);
+    return p;
+  }
+
+  const ModelStates& model_states_of() const { return states_; }
+  double offloaded_activations() const {
+    if (!s_.activation_offload) return 0;
+    TrainSettings on_device = s_;
+    on_device.activation_offload = false;
+    return network_activations(shape_, on_device).kept.bytes;
+  }
+
+ private:
+  void states(Phase& p) const {
+    p.last("weights", states_.weights);
+    p.last("master weights", states_.masters);
+    p.last("optimizer states", states_.states);
+  }
+
+  const ModelShape& shape_;
+  const TrainSettings& s_;
+  ModelStates states_;
+  Activations activations_;
+  LossBytes loss_;
+  double casts_ = 0, dequantized_ = 0, table_ = 0;
+};
+
+// Host memory of one process: the interpreter and its libraries, offloaded states, workers, the load.
+void host_memory(Estimate& e, const ModelShape& shape, const TrainSettings& s, const Trainer& trainer) {
+  constexpr double kGi = 1073741824.0;
+  const double libraries = 3 * kGi;  // torch with CUDA, transformers, and their caches
+  const double offloaded = trainer.model_states_of().host + trainer.offloaded_activations();
+  const double workers = s.workers * 0.5 * kGi;
+  const double load = shape.parameters * s.weight_width;  // a checkpoint passes through the host
+  const double running = libraries + offloaded + workers;
+  e.host_low_bytes = whole_bytes(running);
+  e.host_likely_bytes = whole_bytes(std::max(running, libraries + std::min(load, 10 * kGi)));
+  e.host_high_bytes = whole_bytes(running + 2 * load);  // without low_cpu_mem_usage: the model and its state dict
+  e.disk_bytes = whole_bytes(trainer.model_states_of().disk);
+}
+
+}  // namespace
+
+int64_t whole_bytes(double bytes) {
+  if (!(bytes > 0)) return 0;
+  return bytes >= 4e18 ? int64_t{4000000000000000000} : std::llround(bytes);
+}
+
+void finish_terms(Estimate& e) {
+  std::erase_if(e.terms, [](const Term& t) { return t.bytes <= 0; });
+  std::stable_sort(e.terms.begin(), e.terms.end(), [](const Term& a, const Term& b) { return a.bytes > b.bytes; });
+  double sum = 0;
+  for (const Term& term : e.terms) sum += static_cast<double>(term.bytes);
+  e.likely_bytes = 0;
+  for (const Term& term : e.terms)
+    e.likely_bytes = whole_bytes(sum) >= int64_t{4000000000000000000} ? whole_bytes(sum) : e.likely_bytes + term.bytes;
+}
+
+Estimate estimate_training(const Job& job, const ModelShape& shape, const std::optional<Gpu>& gpu,
+                           const Software& software) {
+  Estimate e;
+  const TrainSettings s = resolve_training(job, shape, gpu, software, e.assumptions);
+  const Trainer trainer(shape, s);
+  std::vector<Phase> phases{trainer.loss(), trainer.backward_end(), trainer.optimizer_step(), trainer.evaluation()};
+  const auto total = [](const Phase& p) { return p.lasting + p.passing; };
+  const Phase& peak = *std::max_element(phases.begin(), phases.end(),
+                                        [&](const Phase& a, const Phase& b) { return total(a) < total(b); });
+  double passing = 0;  // the most that came and went: what the allocator had to find room for
+  for (const Phase& p : phases) passing = std::max(passing, p.passing);
+  e.peak_phase = peak.name;
+  e.terms = peak.terms;
+  const double workspace = workspace_bytes(gpu), context = context_bytes(gpu, software);
+  const AllocatorSlack slack = allocator_slack(peak.lasting, passing, s);
+  e.terms.push_back({"workspace", whole_bytes(workspace), peak.name, "matrix-product workspaces"});
+  e.terms.push_back({"context", whole_bytes(context), peak.name, "CUDA context and loaded kernels"});
+  e.terms.push_back({"allocator", whole_bytes(slack.likely), peak.name, "held by the allocator beside tensors"});
+  e.allocated_bytes = whole_bytes(total(peak) + workspace);
+  e.reserved_bytes = whole_bytes(total(peak) + workspace + slack.likely);
+  finish_terms(e);
+  const double doubt = shape.guessed ? 0.2 : 0.03;  // of activations: modules differ between versions
+  double low = total(peak) + workspace + context * 0.8 + slack.low - doubt * (shape.guessed ? total(peak) : passing);
+  double high = total(peak) + workspace + context * 1.2 + slack.high + doubt * (shape.guessed ? total(peak) : passing);
+  if (!job.packing.value_or(true)) low -= 0.75 * peak.passing;  // samples may be much shorter than the limit
+  const OptimizerBytes optimizer = optimizer_bytes(shape, s, trainable_parameters(shape, s));
+  if (optimizer.paged) low -= trainer.model_states_of().states.bytes;
+  if (!optimizer.known) e.assumptions.push_back(fmt::format("optimizer {}: taken as AdamW", s.optimizer));
+  e.low_bytes = std::min(whole_bytes(low), e.likely_bytes);
+  e.high_bytes = std::max(whole_bytes(high), e.likely_bytes);
+  if (shape.guessed) e.assumptions.push_back("the model's shape is guessed from its parameter count");
+  host_memory(e, shape, s, trainer);
+  e.step_seconds = training_step_seconds(job, shape, gpu, software);
+  return e;
+}
+
+}  // namespace headroom::doctor

@@ -1,0 +1,35 @@
+// Bytes of weights: plain, quantised, adapters.
+#pragma once
+
+#include <string>
+
+#include "doctor/model/settings.h"
+
+namespace headroom::doctor {
+
+struct Bytes {
+  double bytes = 0;
+  std::string how;  // the formula with its numbers
+};
+
+// Bytes per element of a quantised matrix with its scales: "nf4" 0.5 + 4/64 (block 64, float32 scales), "nf4-dq" 0.5 +
+// 1/64 + 4/16384 (scales in 8 bits, blocks of 256), "int8" 1, "gptq" and "awq" 0.5 + 2.5/128, "fp8" 1.
+double quantized_width(const std::string& method);
+
+// Weights of the base model on one device before sharding. A quantised base keeps embeddings, head and norms apart;
+// PEFT's preparation for k-bit training casts those to float32.
+Bytes base_weights(const ModelShape& shape, const TrainSettings& settings);
+
+// Elements of the matrices that an adapter adds.
+struct Adapters {
+  double parameters = 0;
+  double input_width = 0;         // elements of inputs that the adapters keep per token and layer, each target its own
+  double shared_input_width = 0;  // the same where targets with one input share it
+  double targets = 0;             // per layer
+};
+Adapters lora_adapters(const ModelShape& shape, const TrainSettings& settings);
+
+// Elements that get a gradient and optimizer states.
+double trainable_parameters(const ModelShape& shape, const TrainSettings& settings);
+
+}  // namespace headroom::doctor

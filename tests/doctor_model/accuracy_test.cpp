@@ -1,0 +1,59 @@
+// The figures the estimates are held to: benchmarks/doctor_data, with the split that case_table.h states.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "cases/case_table.h"
+
+namespace headroom::doctor {
+namespace {
+
+std::vector<MeasuredCase> all_cases() {
+  const std::string folder = std::string(HEADROOM_SOURCE_DIR) + "/benchmarks/doctor_data/";
+  std::vector<MeasuredCase> cases = read_cases(folder + "published.tsv");
+  for (MeasuredCase& c : read_cases(folder + "cpu_runs.tsv")) cases.push_back(std::move(c));
+  return cases;
+}
+
+double error_of(const MeasuredCase& c) {
+  const Estimate e = estimate(c.job, *find_model_shape(c.model), c.gpu, c.software);
+  return std::abs(predicted_bytes(c, e) / c.bytes - 1);
+}
+
+double quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  return values.at(static_cast<size_t>(std::ceil(q * static_cast<double>(values.size()))) - 1);
+}
+
+TEST(Accuracy, MedianAndNinthDecileHoldOnBothHalves) {
+  std::vector<double> all, fit, test;
+  int cpu = 0;
+  for (const MeasuredCase& c : all_cases()) {
+    const double error = error_of(c);
+    all.push_back(error);
+    (c.fit() ? fit : test).push_back(error);
+    cpu += c.source == "cpu" ? 1 : 0;
+  }
+  EXPECT_GE(cpu, 30);
+  EXPECT_GE(all.size(), 85u);
+  for (const auto& part : {all, fit, test}) {
+    EXPECT_LE(quantile(part, 0.5), 0.08);
+    EXPECT_LE(quantile(part, 0.9), 0.20);
+  }
+}
+
+TEST(Accuracy, EachSourceHolds) {
+  for (const char* source : {"A", "B", "C", "peft", "cpu"}) {
+    std::vector<double> errors;
+    for (const MeasuredCase& c : all_cases())
+      if (c.source == source) errors.push_back(error_of(c));
+    ASSERT_FALSE(errors.empty());
+    EXPECT_LE(quantile(errors, 0.5), 0.08) << source;
+    EXPECT_LE(quantile(errors, 0.9), 0.20) << source;
+  }
+}
+
+}  // namespace
+}  // namespace headroom::doctor
