@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """headroom and PyTorch side by side on one training task: tokens per second and peak resident memory, as ratios.
 
-Usage: compare_torch.py HEADROOM_BINARY --torch-python PYTHON [--shared ../shared] [--precision 32-true,bf16-mixed]
+Usage: compare_torch.py HEADROOM_BINARY --torch-python PYTHON [--shared ../shared] [--precision 32-true/highest,...]
 PYTHON is an interpreter with torch, transformers and psutil; it runs SHARED/peers/torch_train.py, plain, with
---checkpointing and with --compile. Both sides train SHARED/data/models/smollm2-135m (random weights, random tokens) at
+--checkpointing and with --compile. A precision may name how fp32 matrices are multiplied, "32-true/medium": the peer gets
+--matmul medium, headroom --matmul-precision medium and, a second run, the more exact high. Both sides train SHARED/data/models/smollm2-135m (random weights, random tokens) at
 sequence 512 and global batch 4 with AdamW and clipping on 2 threads. Runs alternate (every round runs every side once),
 each takes the median over its steps after the first; a side's result is the median over the rounds. headroom's peak is
 the kernel's count, the peers' the largest of 10 ms samples (torch_train.py). headroom's budget
@@ -35,7 +36,7 @@ def arguments():
     parser.add_argument('--torch-python', help='interpreter with torch; without it only headroom runs, and needs --memory')
     parser.add_argument('--shared', default=os.path.join(here, '..', '..', 'shared'))
     parser.add_argument('--model', default='smollm2-135m', help='folder of SHARED/data/models')
-    parser.add_argument('--precision', default='32-true,bf16-mixed')
+    parser.add_argument('--precision', default='32-true/highest,32-true/medium,bf16-mixed')
     parser.add_argument('--peers', default='compile,plain,checkpointing')
     parser.add_argument('--memory', help="headroom's budget, or several separated by commas")
     parser.add_argument('--steps', type=int, default=11, help='per run; the first is not counted')
@@ -99,22 +100,24 @@ class Comparison:
     def run_peer(self, peer, precision):
         model = os.path.dirname(self.config)
         command = [self.options.torch_python, os.path.join(self.shared, 'peers', 'torch_train.py'), model,
-                   '--precision', precision, '--micro-batch', str(BATCH), '--seq', str(SEQUENCE),
+                   '--precision', precision.split('/')[0], '--micro-batch', str(BATCH), '--seq', str(SEQUENCE),
                    '--steps', str(self.options.steps), '--threads', str(self.options.threads), *PEERS[peer]]
+        if '/' in precision:
+            command += ['--matmul', precision.split('/')[1]]
         output, _ = self.call(command)
         result = json.loads(output.strip().split('\n')[-1])
         self.keep(f'torch {peer}', precision, command, result['tok_s'], result['peak_rss_bytes'],
                   {'torch': result['torch']})
 
-    def run_headroom(self, budget, precision):
+    def run_headroom(self, budget, precision, matmul):
         out = os.path.join(self.work, 'run')
         shutil.rmtree(out, ignore_errors=True)
         command = [self.binary, 'train', '--model', os.path.join(self.work, 'model'),
                    '--data', os.path.join(self.work, 'rows.jsonl'), '--memory', str(budget), '--output-dir', out,
-                   '--precision', precision, '--global-batch-size', str(BATCH), '--max-seq-length', str(SEQUENCE),
+                   '--precision', precision.split('/')[0], '--global-batch-size', str(BATCH), '--max-seq-length', str(SEQUENCE),
                    '--max-steps', str(self.options.steps), '--learning-rate', '1e-4', '--lr-scheduler-type', 'constant',
                    '--threads', str(self.options.threads), '--profile', os.path.join(self.work, 'profile.json'),
-                   *self.options.extra.split()]
+                   *(['--matmul-precision', matmul] if matmul else []), *self.options.extra.split()]
         _, peak = self.call(command)
         with open(os.path.join(out, 'metrics.jsonl'), encoding='utf-8') as text:
             rows = [row for row in map(json.loads, text) if 'loss' in row]
@@ -123,7 +126,7 @@ class Comparison:
             run = json.load(text)
         with open(os.path.join(out, 'plan.json'), encoding='utf-8') as text:
             plan = json.load(text)
-        self.keep(f'headroom {self.label(budget)}', precision, command, BATCH * SEQUENCE / seconds, peak,
+        self.keep(f'headroom {self.label(budget)} {matmul}'.strip(), precision, command, BATCH * SEQUENCE / seconds, peak,
                   {'budget_bytes': run['budget_bytes'], 'planned_peak_bytes': plan['peak_bytes'],
                    'predicted_step_seconds': plan['predicted_step_seconds'], 'measured_step_seconds': seconds,
                    'micro_batch_size': plan['micro_batch_size'],
@@ -145,7 +148,7 @@ class Comparison:
                     if run['side'] == 'torch compile' and run['precision'] == precision]
         if not compiled:
             sys.exit('without the compiled peer headroom needs --memory')
-        return [int(SHARE_OF_COMPILED.get(precision, 0.5) * compiled[0])]
+        return [int(SHARE_OF_COMPILED.get(precision.split('/')[0], 0.5) * compiled[0])]
 
     def measure(self):
         peers = self.options.peers.split(',') if self.options.torch_python else []
@@ -159,8 +162,10 @@ class Comparison:
                 if self.options.no_headroom:
                     continue
                 budgets = budgets or self.budgets(precision)
+                matmul = precision.partition('/')[2]
                 for budget in budgets:
-                    self.run_headroom(budget, precision)
+                    for multiply in ['medium', 'high'] if matmul == 'medium' else [matmul]:
+                        self.run_headroom(budget, precision, multiply)
 
     def summary(self):
         """Per precision and side: medians over the rounds, and ratios to the fastest and to the compiled peer."""
