@@ -18,7 +18,9 @@ if(HEADROOM_SANITIZE)
   target_compile_options(headroom_options INTERFACE -fno-omit-frame-pointer -fno-sanitize-recover=all)
 endif()
 if(HEADROOM_FUZZERS)
-  target_compile_options(headroom_options INTERFACE -fsanitize=fuzzer-no-link)  # so that libFuzzer sees the modules
+  # So that libFuzzer sees the modules; the link option is for the programs that are no fuzzers.
+  target_compile_options(headroom_options INTERFACE -fsanitize=fuzzer-no-link)
+  target_link_options(headroom_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 function(headroom_module name)
