@@ -1,0 +1,12 @@
+// What loggers and launchers write before a line: time stamps, ranks, process names, levels.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace headroom::doctor {
+
+// The line without its prefixes. Sets `rank` when a prefix names one; leaves it alone otherwise.
+std::string_view without_prefixes(std::string_view line, std::optional<int>& rank);
+
+}  // namespace headroom::doctor

@@ -1,0 +1,33 @@
+// Text without its white space and in lower case, with the way back to the original. Messages are matched in this
+// form, so that a terminal's wrapping, doubled spaces and capital letters make no difference.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headroom::doctor {
+
+class Squeezed {
+ public:
+  // Escapes that a quoted string may carry ("\n", "\t", "\"") count as white space. text.size() < 4 GiB.
+  explicit Squeezed(std::string_view text);
+
+  std::string_view view() const { return view_; }
+  size_t size() const { return view_.size(); }
+  char operator[](size_t i) const { return view_[i]; }
+  // Offset in the original text of byte i; of i = size(): the end of the original.
+  size_t origin(size_t i) const { return origin_[i]; }
+  // White space stood before byte i (true at both ends).
+  bool gap(size_t i) const { return i == 0 || i >= view_.size() || origin_[i] != origin_[i - 1] + 1; }
+  // A line end stood before byte i (false at both ends).
+  bool line_gap(size_t i) const { return i != 0 && i < view_.size() && line_gap_[i]; }
+
+ private:
+  std::string view_;
+  std::vector<uint32_t> origin_;
+  std::vector<bool> line_gap_;
+};
+
+}  // namespace headroom::doctor

@@ -1,0 +1,50 @@
+// Finds any of a few dozen words in text at about one byte per cycle: Wu and Manber's algorithm (1994) with blocks of
+// three bytes. Letters compare without case; so do, for speed, a few pairs of other bytes (see fold()).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headroom::doctor {
+
+class WordScan {
+ public:
+  static constexpr size_t kShortest = 4;
+
+  struct Word {
+    std::string_view text;  // at least kShortest bytes; must outlive the scan
+    uint32_t tag = 0;       // the caller's: returned with a hit
+  };
+  struct Hit {
+    size_t position = std::string_view::npos;  // npos: none
+    size_t word = 0;                           // index into the words given
+    uint32_t tag = 0;
+  };
+
+  explicit WordScan(std::vector<Word> words);
+
+  // The first hit that starts at `from` or later; of words that start at the same byte, the one given first.
+  Hit next(std::string_view text, size_t from) const;
+  // The tags of all words in `text`, or-ed. Thread-safe.
+  uint32_t tags(std::string_view text) const;
+
+ private:
+  static unsigned char fold(char byte) { return static_cast<unsigned char>(byte) | 0x20; }
+  static size_t block(const char* at) {
+    return ((fold(at[0]) & 31u) | ((fold(at[1]) & 31u) << 5) | ((fold(at[2]) & 31u) << 10));
+  }
+  bool equal(std::string_view text, size_t position, const std::string& word) const;
+
+  std::vector<std::string> words_;  // folded
+  std::vector<uint32_t> tags_;
+  size_t shortest_ = 0;
+  std::array<uint8_t, 32768> shift_{};
+  std::array<uint16_t, 32768> first_{};  // by block: start in candidates_, for blocks of shift 0
+  std::vector<uint16_t> candidates_;     // lists of word indices, each ended by kEnd
+  static constexpr uint16_t kEnd = 0xffff;
+};
+
+}  // namespace headroom::doctor

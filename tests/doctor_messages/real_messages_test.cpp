@@ -1,0 +1,176 @@
+// The 103 real messages of ../shared, held to the rule of its acceptance: figures within the rounding of their last
+// printed digit, nothing invented, the framework right.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "doctor/messages/log_filter.h"
+#include "doctor/messages/log_scanner.h"
+
+namespace headroom::doctor {
+namespace {
+
+using nlohmann::json;
+
+struct Field {
+  const char* name;
+  std::optional<int64_t> Message::*member;
+};
+constexpr Field kFields[] = {{"requested", &Message::requested_bytes},
+                             {"capacity", &Message::capacity_bytes},
+                             {"allocated", &Message::allocated_bytes},
+                             {"reserved", &Message::reserved_bytes},
+                             {"reserved_unallocated", &Message::reserved_unallocated_bytes},
+                             {"free", &Message::free_bytes},
+                             {"process", &Message::process_bytes}};
+
+std::vector<json> rows() {
+  std::vector<json> rows;
+  std::ifstream file(HEADROOM_SOURCE_DIR "/../shared/data/oom_messages.jsonl");
+  for (std::string line; std::getline(file, line);) rows.push_back(json::parse(line));
+  return rows;
+}
+
+double tolerance_of(const json& row, const std::string& field) {
+  const json tolerances = row.value("tolerance_bytes", json::object());
+  return std::max(1.0, tolerances.value(field, 0.0)) * 1.01;
+}
+
+bool derived(const json& row, const std::string& field) {
+  const json list = row.value("derived_fields", json::array());
+  return std::find(list.begin(), list.end(), field) != list.end();
+}
+
+struct Score {
+  int right = 0, wrong = 0, invented = 0;
+};
+
+void judge(const json& row, const Message& message, Score& score, bool verbose) {
+  const auto note = [&](const std::string& what) {
+    if (verbose) std::cout << "  " << row["id"] << " " << row["format"] << ": " << what << "\n";
+  };
+  for (const Field& field : kFields) {
+    const json truth = row.value(std::string(field.name) + "_bytes", json());
+    const auto given = message.*field.member;
+    if (truth.is_null()) {
+      score.invented += given ? 1 : 0;
+      if (given) note(std::string("invented ") + field.name);
+    } else if (given || !derived(row, field.name)) {
+      const bool good =
+          given && std::abs(static_cast<double>(*given) - truth.get<double>()) <= tolerance_of(row, field.name);
+      ++(good ? score.right : score.wrong);
+      if (!good) note(std::string("wrong ") + field.name);
+    }
+  }
+  const json index = row.value("device_index", json());
+  if (index.is_null()) return;
+  const bool good = message.device_index && *message.device_index == index.get<int>();
+  ++(good ? score.right : score.wrong);
+  if (!good) note("wrong device_index");
+}
+
+Message first_message(const std::string& text) {
+  LogReport report = scan_log(text);
+  return report.messages.empty() ? Message{} : report.messages[0];
+}
+
+class RealMessages : public testing::Test {
+ protected:
+  void SetUp() override {
+    rows_ = rows();
+    if (rows_.empty()) GTEST_SKIP() << "no ../shared";
+  }
+  std::vector<json> rows_;
+};
+
+TEST_F(RealMessages, FiguresFrameworksAndPhases) {
+  Score score;
+  int framework = 0, phases = 0, phases_wrong = 0;
+  for (const json& row : rows_) {
+    const Message message = first_message(row["text"]);
+    judge(row, message, score, true);
+    framework += message.framework == row["framework"];
+    if (message.framework != row["framework"]) {
+      std::cout << "  " << row["id"] << " is " << row["framework"] << ", read as '" << message.framework << "'\n";
+    }
+    if (message.phase == "unknown") continue;
+    ++phases;
+    phases_wrong += message.phase != row["phase"];
+    if (message.phase != row["phase"])
+      std::cout << "  " << row["id"] << " phase " << row["phase"] << " read as " << message.phase << "\n";
+  }
+  const int total = score.right + score.wrong;
+  std::cout << "fields " << score.right << " of " << total << ", invented " << score.invented << ", framework "
+            << framework << " of " << rows_.size() << ", phases told " << phases << "\n";
+  EXPECT_GE(score.right, 0.98 * total);
+  EXPECT_EQ(score.invented, 0);
+  EXPECT_GE(framework, 0.95 * static_cast<double>(rows_.size()));
+  EXPECT_LE(phases_wrong, 2);
+}
+
+// Around a message in a log there are prefixes, colours and other lines; fed in pieces of any size.
+TEST_F(RealMessages, SameInsideALog) {
+  Score alone, inside;
+  for (const json& row : rows_) {
+    judge(row, first_message(row["text"]), alone, false);
+    std::string log = "step 10 loss 2.31 lr 1e-4\nINFO: starting\n\x1b[31m";
+    log += row["text"].get<std::string>() + "\x1b[0m\nCleaning up.\nbye 12 GiB of cake\n";
+    LogScanner scanner;
+    for (size_t at = 0; at < log.size(); at += 7) scanner.feed(std::string_view(log).substr(at, 7));
+    const LogReport report = scanner.finish();
+    judge(row, report.messages.empty() ? Message{} : report.messages[0], inside, false);
+  }
+  EXPECT_EQ(alone.right, inside.right);
+  EXPECT_EQ(inside.invented, 0);
+}
+
+// A message wrapped by a terminal at any width, also within words and numbers, reads the same as long as every figure
+// has its unit.
+TEST_F(RealMessages, WrappedByATerminal) {
+  for (const size_t width : {60, 80, 100, 132}) {
+    Score wrapped;
+    for (const json& row : rows_) {
+      if (row["framework"].get<std::string>().rfind("pytorch-", 0) != 0) continue;
+      const std::string text = row["text"];
+      std::string folded;
+      for (size_t at = 0; at < text.size(); at += width) folded += text.substr(at, width) + "\n";
+      judge(row, first_message(folded), wrapped, false);
+    }
+    EXPECT_EQ(wrapped.wrong, 0) << width;
+    EXPECT_EQ(wrapped.invented, 0) << width;
+  }
+}
+
+// Cut at every position: what is read is right, or it is not told.
+TEST_F(RealMessages, CutAnywhere) {
+  for (const json& row : rows_) {
+    const std::string text = row["text"];
+    for (size_t length = 0; length < text.size(); ++length) {
+      const Message message = first_message(text.substr(0, length));
+      for (const Field& field : kFields) {
+        const auto given = message.*field.member;
+        if (!given) continue;
+        const json truth = row.value(std::string(field.name) + "_bytes", json());
+        // Exact byte counts without a unit behind them cannot show that they are cut.
+        const bool bare = field.member == &Message::requested_bytes && text.find("of size") != std::string::npos;
+        if (bare || text.find("/dev/shm") != std::string::npos) continue;
+        ASSERT_FALSE(truth.is_null()) << row["id"] << " " << field.name << ": " << text.substr(0, length);
+        EXPECT_LE(std::abs(static_cast<double>(*given) - truth.get<double>()),
+                  std::max(tolerance_of(row, field.name), 2e7))
+            << row["id"] << " " << field.name << ": " << text.substr(0, length);
+      }
+    }
+  }
+}
+
+TEST_F(RealMessages, EachHasAWordOfTheFilter) {
+  const WordScan filter(filter_words());
+  for (const json& row : rows_) {
+    EXPECT_NE(filter.tags(row["text"].get<std::string>()) & kMessage, 0u) << row["text"];
+  }
+}
+
+}  // namespace
+}  // namespace headroom::doctor
