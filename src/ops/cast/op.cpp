@@ -34,6 +34,8 @@ class Cast final : public Op {
     return {0, static_cast<double>(storage_bytes(call.inputs[0]) + storage_bytes(call.outputs[0]))};
   }
 
+  CostClass cost_class() const override { return CostClass::copy; }
+
   void vjp(VjpContext& context) const override {
     const ValueId dy = context.cotangent(0);
     if (dy == kNone || !context.wants(0)) return;
