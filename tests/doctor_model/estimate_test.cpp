@@ -118,7 +118,8 @@ TEST(Estimate, ShardingDividesStates) {
   job.offload_optimizer = Offload::cpu;
   const Estimate offloaded = estimate(job, llama8b(), find_gpu("A100-80GB"));
   EXPECT_EQ(term(offloaded, "optimizer states"), 0);
-  EXPECT_GT(offloaded.host_low_bytes, zero2.host_low_bytes + 12'000'000'000);  // masters and states, and pinned gradients
+  EXPECT_GT(offloaded.host_low_bytes,
+            zero2.host_low_bytes + 12'000'000'000);  // masters and states, and pinned gradients
 }
 
 TEST(Estimate, TermsSumAndRangesHold) {
@@ -212,6 +213,8 @@ TEST(Serving, TokensOfTheCacheByHand) {
   EXPECT_EQ(kv_bytes_per_token(llama8b(), 2, 4), 131072 / 4);
   EXPECT_EQ(kv_bytes_per_token(llama8b(), 2, 16), 131072 / 8);  // a head cannot be split
   EXPECT_EQ(kv_tokens_in(131072.0 * 100, llama8b(), 2), 96);    // whole blocks of 16
+  // A server with 2.89 GiB for its cache printed 1478 blocks of 16.
+  EXPECT_NEAR(static_cast<double>(kv_tokens_in(3103113871, llama8b(), 2)), 1478 * 16, 16 * 2);
   const ModelShape latent = *find_model_shape("deepseek-v2-lite");
   EXPECT_EQ(kv_bytes_per_token(latent, 2, 8), 27 * 576 * 2);
 }

@@ -7,6 +7,10 @@ namespace {
 
 constexpr double kMi = 1048576.0;
 
+// Fitted on the half of the measured cases that tests/doctor_model/cases/case_table.h calls "fit".
+constexpr double kFragmentation = 0.03, kEagerFragmentation = 0.20;
+constexpr double kHeapGradients = 1.0, kHeapActivations = 0.2, kHeapScores = 2.5;
+
 }  // namespace
 
 double context_bytes(const std::optional<Gpu>& gpu, const Software& software) {
@@ -26,15 +30,16 @@ double workspace_bytes(const std::optional<Gpu>& gpu) {
   return (gpu && gpu->compute_capability >= 90 ? 32 : 8.125) * kMi;
 }
 
-AllocatorSlack allocator_slack(double lasting, double passing, const TrainSettings& s) {
+AllocatorSlack allocator_slack(const AllocatorLoad& load, const TrainSettings& s) {
   if (s.cpu) {
-    // Thread pools, oneDNN primitives, code pages touched for the first time; the C library's heap.
-    const double fixed = 60 * kMi;
-    return {0.3 * fixed, fixed + 0.03 * passing, 2.5 * fixed + 0.15 * passing + 0.02 * lasting};
+    const double held = kHeapGradients * load.gradients + kHeapActivations * load.activations +
+                        (load.score_piece < 32 * kMi ? kHeapScores * load.scores : 0);
+    const double fixed = 30 * kMi;  // thread pools, primitives, code touched for the first time
+    return {0.3 * held, fixed + held, 3 * fixed + 1.8 * held + 0.1 * load.passing};
   }
-  // Blocks of S x S scores are split for smaller tensors and cannot be joined again.
-  const double fragmented = s.attention == AttentionKernel::eager ? 0.20 : 0.03;
-  return {2 * kMi, 20 * kMi + fragmented * passing, 40 * kMi + (fragmented + 0.15) * passing + 0.03 * lasting};
+  const double fragmented = s.attention == AttentionKernel::eager ? kEagerFragmentation : kFragmentation;
+  return {2 * kMi, 20 * kMi + fragmented * load.passing,
+          40 * kMi + (fragmented + 0.15) * load.passing + 0.03 * load.lasting};
 }
 
 }  // namespace headroom::doctor

@@ -84,8 +84,9 @@ void paged_server(Server& server, Estimate& e, const Job& job) {
   server.model(1);
   server.profile(batched, std::min(sequences, batched));
   const double total = server.gpu ? static_cast<double>(server.gpu->memory_bytes) : 0;
-  const double share = job.gpu_memory_utilization.value_or(sglang ? 0.88 : 0.9);
-  if (!job.gpu_memory_utilization) server.assume(fmt::format("{} of the device's memory (the default)", share));
+  const double share = job.gpu_memory_utilization.value_or(sglang ? 0.88 : 0.92);
+  if (!job.gpu_memory_utilization)
+    server.assume(fmt::format("{} of the device's memory (the default of current releases)", share));
   server.graphs = job.eager.value_or(false) ? 0 : 0.6 * kGi;
   const double outside = server.context + 0.1 * kGi * (server.tensor > 1 ? 8 : 1);  // NCCL's buffers
   const double element = server.kv_width;

@@ -15,9 +15,12 @@ namespace {
 struct Phase {
   std::string name;
   double lasting = 0, passing = 0;
+  AllocatorLoad load{};
+  AllocatorSlack held{};
   std::vector<Term> terms{};
 
   void last(const char* term, const Bytes& b) { add(term, b.bytes, b.how, lasting); }
+  double total() const { return lasting + passing + held.likely; }
   void pass(const char* term, double bytes, const std::string& how) { add(term, bytes, how, passing); }
 
  private:
@@ -65,6 +68,9 @@ class Trainer {
     p.pass("autocast copies", casts_, "matrices in the compute width");
     p.pass("temporaries", dequantized_, "a quantised matrix in 16 bits");
     p.pass("gathered parameters", states_.gathered.bytes, states_.gathered.how);
+    if (s_.accumulation <= 1 && !s_.gradients_kept) p.load.gradients = small_gradients();
+    p.load.activations = activations_.kept.bytes + activations_.recomputed;
+    hold(p);
     return p;
   }
 
@@ -81,6 +87,7 @@ class Trainer {
     p.pass("table gradient", shape_.tied ? table : 0, "the tied table's second gradient before it is added");
     if (s_.outputs_alive) p.pass("logits", loss_.alive, "the outputs, kept by the caller");
     p.pass("gathered parameters", states_.gathered.bytes, states_.gathered.how);
+    hold_freed(p);
     return p;
   }
 
@@ -90,6 +97,7 @@ class Trainer {
     p.last("gradients", states_.gradients);
     p.pass("optimizer temporaries", states_.step.bytes, states_.step.how);
     if (s_.outputs_alive && s_.system == System::pytorch_script) p.pass("logits", loss_.alive, "kept by the caller");
+    hold_freed(p);
     return p;
   }
 
@@ -103,6 +111,7 @@ class Trainer {
     p.pass("temporaries", layer.forward, "one layer without gradients");
     p.pass("logits", loss_bytes(shape_, e).evaluation, "logits of the evaluation batch with their float32 copies");
     p.pass("gathered parameters", states_.gathered.bytes, states_.gathered.how);
+    hold(p);
     return p;
   }
 
@@ -115,6 +124,33 @@ class Trainer {
   }
 
  private:
+  // Gradients in pieces that a heap keeps: all but the tables.
+  double small_gradients() const {
+    if (s_.frozen()) return states_.gradients.bytes;
+    return std::max(0.0, states_.gradients.bytes - shape_.embedding_parameters * s_.weight_width);
+  }
+  void hold(Phase& p) const {
+    p.load.lasting = p.lasting;
+    p.load.passing = p.passing;
+    if (s_.attention == AttentionKernel::eager) {
+      const double layers = s_.checkpointing == Checkpointing::full ? 1 : static_cast<double>(shape_.layers);
+      p.load.score_piece = s_.tokens() * s_.sequence * static_cast<double>(shape_.heads) * 4;
+      p.load.scores = p.load.activations > 0 ? layers * p.load.score_piece : 0;
+    }
+    p.held = allocator_slack(p.load, s_);
+  }
+  // After backward a heap still holds most of what the activations took.
+  void hold_freed(Phase& p) const {
+    p.load.gradients = 0;
+    p.load.activations = 0;
+    hold(p);
+    if (!s_.cpu) return;
+    const double freed = kHeapFreed * (activations_.kept.bytes + activations_.recomputed);
+    p.held.likely += freed;
+    p.held.high += freed;
+  }
+  static constexpr double kHeapFreed = 0.8;  // fitted, as the constants of device_overheads.cpp
+
   void states(Phase& p) const {
     p.last("weights", states_.weights);
     p.last("master weights", states_.masters);
@@ -166,24 +202,24 @@ Estimate estimate_training(const Job& job, const ModelShape& shape, const std::o
   const TrainSettings s = resolve_training(job, shape, gpu, software, e.assumptions);
   const Trainer trainer(shape, s);
   std::vector<Phase> phases{trainer.loss(), trainer.backward_end(), trainer.optimizer_step(), trainer.evaluation()};
-  const auto total = [](const Phase& p) { return p.lasting + p.passing; };
   const Phase& peak = *std::max_element(phases.begin(), phases.end(),
-                                        [&](const Phase& a, const Phase& b) { return total(a) < total(b); });
+                                        [](const Phase& a, const Phase& b) { return a.total() < b.total(); });
   double passing = 0;  // the most that came and went: what the allocator had to find room for
   for (const Phase& p : phases) passing = std::max(passing, p.passing);
   e.peak_phase = peak.name;
   e.terms = peak.terms;
   const double workspace = workspace_bytes(gpu), context = context_bytes(gpu, software);
-  const AllocatorSlack slack = allocator_slack(peak.lasting, passing, s);
+  const AllocatorSlack& slack = peak.held;
+  const double tensors = peak.lasting + peak.passing;
   e.terms.push_back({"workspace", whole_bytes(workspace), peak.name, "matrix-product workspaces"});
   e.terms.push_back({"context", whole_bytes(context), peak.name, "CUDA context and loaded kernels"});
   e.terms.push_back({"allocator", whole_bytes(slack.likely), peak.name, "held by the allocator beside tensors"});
-  e.allocated_bytes = whole_bytes(total(peak) + workspace);
-  e.reserved_bytes = whole_bytes(total(peak) + workspace + slack.likely);
+  e.allocated_bytes = whole_bytes(tensors + workspace);
+  e.reserved_bytes = whole_bytes(tensors + workspace + slack.likely);
   finish_terms(e);
-  const double doubt = shape.guessed ? 0.2 : 0.03;  // of activations: modules differ between versions
-  double low = total(peak) + workspace + context * 0.8 + slack.low - doubt * (shape.guessed ? total(peak) : passing);
-  double high = total(peak) + workspace + context * 1.2 + slack.high + doubt * (shape.guessed ? total(peak) : passing);
+  const double doubt = shape.guessed ? 0.2 : 0.12;  // of activations: modules differ between versions
+  double low = tensors + workspace + context * 0.8 + slack.low - doubt * (shape.guessed ? tensors : passing);
+  double high = tensors + workspace + context * 1.2 + slack.high + doubt * (shape.guessed ? tensors : passing);
   if (!job.packing.value_or(true)) low -= 0.75 * peak.passing;  // samples may be much shorter than the limit
   const OptimizerBytes optimizer = optimizer_bytes(shape, s, trainable_parameters(shape, s));
   if (optimizer.paged) low -= trainer.model_states_of().states.bytes;

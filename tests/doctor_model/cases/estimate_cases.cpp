@@ -1,7 +1,8 @@
 // doctor_estimate_cases TABLE... [--terms]: one line per case: source, name, fit or test, measured, low, predicted,
-// high, parameters, model's bytes in its dtype, largest layer; with --terms the terms below it.
+// high, parameters, the largest module's, a tied table's, devices, dtype; with --terms the terms below it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -15,10 +16,12 @@ void print_case(const MeasuredCase& c, bool terms) {
   if (!shape) throw Error(ErrorKind::usage, fmt::format("{}: model {} is unknown", c.name, c.model), "mend the table");
   const Estimate e = estimate(c.job, *shape, c.gpu, c.software);
   const double shift = predicted_bytes(c, e) - static_cast<double>(e.likely_bytes);
+  const double table = static_cast<double>(shape->vocab) * static_cast<double>(shape->hidden);
+  const double widest = static_cast<double>(shape->hidden) * static_cast<double>(shape->intermediate);
   fmt::print("{}\t{}\t{}\t{}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{}\t{}\n", c.source, c.name,
              c.fit() ? "fit" : "test", c.statistic, c.bytes, static_cast<double>(e.low_bytes) + shift,
              predicted_bytes(c, e), static_cast<double>(e.high_bytes) + shift, shape->parameters,
-             shape->layer_parameters, shape->embedding_parameters, c.job.gpus.value_or(1),
+             std::max(table, widest), shape->tied ? table : 0, c.job.gpus.value_or(1),
              c.job.weight_dtype.value_or("float32"));
   if (!terms) return;
   for (const Term& term : e.terms)
