@@ -1,7 +1,10 @@
 #include "cli/signals.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
+
+#include <atomic>
 
 namespace headroom {
 namespace {
@@ -11,12 +14,29 @@ RunControl& control() {
   return instance;
 }
 
+constexpr int64_t kSameRequestNanoseconds = 1'000'000'000;
+
+int64_t nanoseconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+// Set by the first request to stop. Lock-free, so that a handler may use it.
+std::atomic<int64_t> stop_requested_at{0};
+
 void on_signal(int number) {
   if (number == SIGUSR1) {
     control().save_now = true;
     return;
   }
-  if (control().stop_signal.exchange(number) != 0) ::_exit(128 + number);
+  int64_t first = 0;
+  const int64_t now = nanoseconds();
+  if (!stop_requested_at.compare_exchange_strong(first, now)) {
+    if (now - first > kSameRequestNanoseconds) ::_exit(128 + number);
+    return;
+  }
+  control().stop_signal = number;
   static constexpr char kText[] = "\nstopping after this step, then saving (again to stop at once)\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText, sizeof kText - 1);
 }

@@ -6,7 +6,8 @@
 namespace headroom {
 
 // Installs the handlers and returns what they set: the first SIGINT or SIGTERM asks for a save and the end, a second
-// one ends at once; SIGUSR1 asks for a checkpoint.
+// one, a second or more later, ends at once (timeout and batch systems send the same signal to the process and to its
+// group); SIGUSR1 asks for a checkpoint.
 RunControl& install_signal_handlers();
 
 }  // namespace headroom

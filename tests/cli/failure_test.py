@@ -61,6 +61,17 @@ class Failure(ProgramTest):
                 self.assertTrue((self.root / output / f"checkpoint-{last}/state.json").exists())
                 self.finish_like_the_uninterrupted(output)
 
+    def test_a_burst_of_one_signal_is_one_request(self):
+        process = self.start("burst")
+        for _ in range(3):
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.05)
+        errors = process.communicate(timeout=120)[1]
+        self.assertEqual(process.returncode, 143, errors)
+        last = self.rows("burst")[-1]["step"]
+        self.assertTrue((self.root / f"burst/checkpoint-{last}/state.json").exists())
+        self.assertTrue((self.root / "burst/run.json").exists())
+
     def test_usr1_saves_and_goes_on(self):
         process = self.start("usr1")
         process.send_signal(signal.SIGUSR1)
