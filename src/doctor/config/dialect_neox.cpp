@@ -117,6 +117,28 @@ constexpr Renamed kRenamed[] = {
     {"gradient_checkpointing", "checkpoint_activations", "GPT-NeoX's name is checkpoint-activations"},
 };
 
+// The file describes a network without naming it: its shape tells the parameters (weights and biases of every layer,
+// both embeddings, learned positions where there are any). The vocabulary is the padded one of GPT-NeoX's tokenizer,
+// 50304, unless the file states another.
+void name_model(Job& job) {
+  const auto shape = [&](const char* name, int64_t otherwise) {
+    const auto found = job.architecture.find(name);
+    return found == job.architecture.end() ? otherwise : found->second;
+  };
+  const int64_t layers = shape("layers", 0), hidden = shape("hidden", 0), vocab = shape("vocab", 50304);
+  if (layers < 1 || hidden < 1 || layers > 100'000 || hidden > 1'000'000 || vocab > 10'000'000) return;
+  if (job.model.empty()) {
+    job.model = fmt::format("gpt-neox-{}x{}", layers, hidden);
+    job.origins["model"] = job.origins["architecture.hidden"];
+  }
+  const auto h = static_cast<double>(hidden);
+  const auto untied = job.extras.find("untied");
+  const double embeddings = untied != job.extras.end() && untied->second == "true" ? 2 : 1;
+  job.parameters =
+      static_cast<double>(layers) * (12 * h * h + 13 * h) + embeddings * static_cast<double>(vocab) * h + 2 * h;
+  job.origins["parameters"] = job.origins["architecture.hidden"];
+}
+
 void finish(Draft& draft) {
   Job& job = draft.job;
   // 0 means that the pipeline (or the model) is not split.
@@ -126,8 +148,7 @@ void finish(Draft& draft) {
     draft.set(job.nodes, *nodes, "nodes", draft.fact("neox.nodes")->origin);
   if (job.objective == "normal") job.objective = "pretrain";
   if (draft.fact_truth("ds.fp16").value_or(false)) job.autocast = "float16";
-  if (job.model.empty() && job.architecture.count("layers") && job.architecture.count("hidden"))
-    job.model = fmt::format("gpt-neox-{}x{}", job.architecture["layers"], job.architecture["hidden"]);
+  name_model(job);
 }
 
 constexpr DialectOf kBases[] = {deepspeed_dialect};

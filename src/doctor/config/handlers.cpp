@@ -143,7 +143,10 @@ std::string_view set_architecture(Draft& draft, const Setting& setting, const Ke
 std::string_view set_extra(Draft& draft, const Setting& setting, const KeyRule& rule) {
   const std::optional<bool> on = setting.quoted || setting.is_list ? std::nullopt : truth(setting);
   const bool word = on && setting.text.find_first_of("0123456789") == std::string::npos && setting.text.size() > 1;
-  draft.set_extra(name_behind_dot(rule.field), word ? (*on ? "true" : "false") : setting.text, setting.origin);
+  std::string name = name_behind_dot(rule.field);
+  // One rule for many keys keeps them apart by their last part.
+  if (rule.key.ends_with('*')) name += "." + setting.path.substr(setting.path.rfind('.') + 1);
+  draft.set_extra(name, word ? (*on ? "true" : "false") : setting.text, setting.origin);
   return {};
 }
 

@@ -17,8 +17,6 @@ using Kind = PythonValue::Kind;
 constexpr int kMaxDepth = 64;
 constexpr size_t kMaxWeight = 1000;
 
-const PythonToken kPastEnd;
-
 std::string number_text(double value) {
   if (value == std::floor(value) && std::abs(value) < 9e15) return std::to_string(static_cast<int64_t>(value));
   return fmt::format("{}", value);
@@ -64,7 +62,7 @@ class CallReader {
 
  private:
   const PythonToken& token(size_t ahead = 0) const {
-    return at_ + ahead < tokens_.size() ? tokens_[at_ + ahead] : kPastEnd;
+    return at_ + ahead < tokens_.size() ? tokens_[at_ + ahead] : past_end_;
   }
   bool is(std::string_view symbol, size_t ahead = 0) const {
     return token(ahead).kind == Token::symbol && token(ahead).text == symbol;
@@ -434,6 +432,7 @@ class CallReader {
 
   std::string_view text_;
   std::vector<PythonToken> tokens_;
+  PythonToken past_end_;
   std::map<std::string, int> assigned_;
   std::map<std::string, PythonValue> constants_;
   PythonScript script_;

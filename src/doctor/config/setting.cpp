@@ -67,7 +67,7 @@ Setting setting_of(const DocumentLeaf& leaf, const std::string& file) {
     default:
       setting.is_list = true;
       for (const DocumentNode& item : node.items) {
-        setting.items.push_back(item.items.empty() ? scalar_text(item) : scalar_text(item.items.front()));
+        setting.items.push_back(scalar_text(item));
         setting.text += (setting.text.empty() ? "" : ",") + setting.items.back();
       }
   }

@@ -1,0 +1,348 @@
+#include "doctor/config/config_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "doctor/config/command_reader.h"
+#include "doctor/config/dialects.h"
+#include "doctor/config/document_reader.h"
+#include "doctor/config/environment.h"
+#include "doctor/config/python_reader.h"
+#include "formats/document.h"
+
+namespace headroom::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr size_t kMaxSources = 16;
+
+Parts read_source(const SourceRead& source) {
+  switch (source.kind) {
+    case SourceKind::yaml:
+      return read_document(source.name, source.text, false);
+    case SourceKind::json:
+      return read_document(source.name, source.text, true);
+    case SourceKind::python:
+      return read_python(source.name, source.text);
+    case SourceKind::notebook:
+      return read_notebook(source.name, source.text);
+    case SourceKind::command:
+      break;
+  }
+  return read_command_text(source.name, source.text);
+}
+
+// A word of argv as a shell would need it.
+std::string quoted(const std::string& word) {
+  if (!word.empty() && word.find_first_of(" \t\n'\"$\\;&|<>()#*?`") == std::string::npos) return word;
+  std::string result = "'";
+  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+// `path` as seen from `folder` or one of the three above, when it is a small regular file below that folder.
+std::optional<fs::path> find_reference(const fs::path& folder, const fs::path& path) {
+  if (path.is_absolute() || path.empty()) return std::nullopt;
+  std::error_code status;
+  fs::path root = fs::weakly_canonical(folder.empty() ? fs::path(".") : folder, status);
+  for (int up = 0; up < 4 && !status && !root.empty(); ++up) {
+    const fs::path found = fs::canonical(root / path, status);
+    if (!status && fs::is_regular_file(found, status)) {
+      const auto [end, unused] = std::mismatch(root.begin(), root.end(), found.begin(), found.end());
+      if (end == root.end()) return root / path;
+    }
+    status.clear();
+    if (root == root.parent_path()) break;
+    root = root.parent_path();
+  }
+  return std::nullopt;
+}
+
+// Gathers the parts of all sources, reads what they refer to, and applies everything in the order of precedence.
+class Session {
+ public:
+  void add(SourceRead source, fs::path folder) {
+    if (reading_.sources.size() >= kMaxSources)
+      throw Error(ErrorKind::usage, fmt::format("more than {} configurations together", kMaxSources),
+                  "give fewer files");
+    Parts parts;
+    try {
+      parts = read_source(source);
+    } catch (const Error& e) {
+      // A script that a command names may hold nothing that doctor knows: its options still say enough.
+      if (!source.referred) throw;
+      reading_.notes.push_back(fmt::format("{} was not used: {}", source.name, e.what()));
+      return;
+    }
+    reading_.sources.push_back(std::move(source));
+    for (const auto& [origin, path] : parts.references) pending_.push_back({origin, path, folder});
+    folders_[reading_.sources.back().name] = std::move(folder);
+    all_.push_back(std::move(parts));
+  }
+
+  void add_parts(Parts parts, SourceRead source) {
+    reading_.sources.push_back(std::move(source));
+    all_.push_back(std::move(parts));
+  }
+
+  ConfigReading finish() {
+    Draft draft = apply();
+    // Keys of files ("deepspeed: ds.json") are known only once they are applied.
+    for (const auto& [origin, path] : draft.references) pending_.push_back({origin, path, folders_[origin.file]});
+    while (!pending_.empty() && read_pending()) draft = apply();
+    reading_.job = std::move(draft.job);
+    return std::move(reading_);
+  }
+
+ private:
+  struct Pending {
+    Origin origin;
+    std::string path;
+    fs::path folder;
+  };
+
+  // True when a further file was read.
+  bool read_pending() {
+    bool more = false;
+    for (const Pending& pending : std::exchange(pending_, {})) {
+      if (!seen_.insert(pending.path).second) continue;
+      const std::optional<fs::path> found = find_reference(pending.folder, pending.path);
+      if (!found) {
+        reading_.notes.push_back(fmt::format("{} names {}, which is not there: give it too, for what it sets",
+                                             pending.origin.key, pending.path));
+        continue;
+      }
+      SourceRead source;
+      source.name = found->string();
+      source.referred = true;
+      if (already_read(*found)) continue;
+      try {
+        source.text = read_text_file(*found);
+      } catch (const Error& e) {
+        reading_.notes.push_back(fmt::format("{} was not used: {}", source.name, e.what()));
+        continue;
+      }
+      source.kind = source_kind(source.name, source.text);
+      add(std::move(source), found->parent_path());
+      more = true;
+    }
+    return more;
+  }
+  bool already_read(const fs::path& path) const {
+    std::error_code status;
+    return std::any_of(reading_.sources.begin(), reading_.sources.end(),
+                       [&](const SourceRead& source) { return fs::equivalent(source.name, path, status); });
+  }
+
+  Draft apply() {
+    Draft draft;
+    std::vector<const Part*> parts;
+    reading_.keys = 0;
+    for (const Parts& source : all_) {
+      for (const Part& part : source.parts) parts.push_back(&part);
+      for (const auto& [name, text] : source.facts) remember_fact(draft, name, text);
+      reading_.keys += static_cast<int64_t>(source.irrelevant.size() + source.environment.size());
+    }
+    std::stable_sort(parts.begin(), parts.end(), [](const Part* a, const Part* b) { return a->rank < b->rank; });
+    reading_.evidence.clear();
+    for (const Part* part : parts) {
+      reading_.evidence.push_back(
+          {part->source, part->dialect->system, std::string(part->dialect->name), part->evidence});
+      for (const Setting& setting : part->settings) apply_setting(*part->dialect, setting, draft);
+      reading_.keys += static_cast<int64_t>(part->settings.size());
+    }
+    draft.job.system = system_of(parts);
+    for (const Parts& source : all_) {
+      for (const KeyNote& note : source.irrelevant) draft.job.irrelevant.push_back(note);
+      for (const auto& [origin, variable] : source.environment)
+        apply_environment(origin, variable.first, variable.second, draft);
+    }
+    finish_all(parts, draft);
+    return draft;
+  }
+
+  static void remember_fact(Draft& draft, const std::string& name, const std::string& text) {
+    Setting setting;
+    setting.text = text;
+    setting.items = {text};
+    draft.facts[name] = std::move(setting);
+    if (name == "trl.objective") draft.job.objective = text;
+  }
+
+  // The last part that is more than a launcher, an adapter or DeepSpeed's or Accelerate's file.
+  static System system_of(const std::vector<const Part*>& parts) {
+    System system = System::unknown;
+    int weight = 0;
+    for (const Part* part : parts) {
+      const System candidate = part->dialect->system;
+      if (candidate == System::unknown || part->dialect == &accelerate_launch_dialect()) continue;
+      const bool weak = candidate == System::accelerate || candidate == System::deepspeed;
+      const int here = weak                                  ? 1
+                       : candidate == System::pytorch_script ? 2
+                       : part->rank == Rank::adapter         ? 3
+                       : candidate == System::hf_trainer     ? 4
+                                                             : 5;
+      if (here >= weight) {
+        weight = here;
+        system = candidate;
+      }
+    }
+    // from_pretrained and LoraConfig alone: a script of its own.
+    return system;
+  }
+
+  // Launchers last: what they imply holds only where nothing else says otherwise.
+  static void finish_all(const std::vector<const Part*>& parts, Draft& draft) {
+    std::vector<const Dialect*> dialects;
+    bool deepspeed = false;
+    for (const Part* part : parts) {
+      if (part->rank != Rank::launcher) dialects.push_back(part->dialect);
+      deepspeed = deepspeed || part->dialect == &deepspeed_dialect();
+    }
+    for (const Part* part : parts)
+      if (part->rank == Rank::launcher && part->dialect != &torchrun_dialect()) dialects.push_back(part->dialect);
+    dialects.push_back(&torchrun_dialect());
+    if (deepspeed || draft.fact("deepspeed") || draft.job.extras["distributed_type"] == "deepspeed")
+      draft.job.extras["deepspeed"] = "true";
+    finish_dialects(dialects, draft);
+    imply_quantization(draft);
+    std::erase_if(draft.job.extras, [](const auto& extra) { return extra.second.empty(); });
+  }
+
+  // Published weights that are quantised already say so in their names.
+  static void imply_quantization(Draft& draft) {
+    constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"-awq", "awq"},    {"-gptq", "gptq"},
+                                                                        {"-aqlm", "aqlm"},  {"-fp8", "fp8"},
+                                                                        {"bnb-nf4", "nf4"}, {"bnb-4bit", "nf4"}};
+    const std::string model = lower(draft.job.model);
+    for (const auto& [sign, kind] : kNames)
+      if (model.find(sign) != std::string::npos)
+        draft.imply(draft.job.quantization, std::string(kind), "quantization", draft.job.origins["model"]);
+  }
+
+  ConfigReading reading_;
+  std::vector<Parts> all_;
+  std::vector<Pending> pending_;
+  std::map<std::string, fs::path> folders_;
+  std::set<std::string> seen_;
+};
+
+bool has_line_starting(const std::string& text, std::initializer_list<std::string_view> starts) {
+  size_t line = 0;
+  while (line < text.size()) {
+    for (const std::string_view start : starts)
+      if (std::string_view(text).substr(line, start.size()) == start) return true;
+    const size_t end = text.find('\n', line);
+    if (end == std::string::npos) break;
+    line = end + 1;
+  }
+  return false;
+}
+
+}  // namespace
+
+SourceKind source_kind(const std::string& name, const std::string& text) {
+  const std::string suffix = lower(fs::path(name).extension().string());
+  if (suffix == ".json" || suffix == ".jsonl") return SourceKind::json;
+  if (suffix == ".yaml" || suffix == ".yml") return SourceKind::yaml;
+  if (suffix == ".py") return SourceKind::python;
+  if (suffix == ".ipynb") return SourceKind::notebook;
+  if (suffix == ".sh" || suffix == ".sbatch" || suffix == ".slurm" || suffix == ".bash") return SourceKind::command;
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) return SourceKind::yaml;
+  if (text[first] == '{') return SourceKind::json;
+  if (text.compare(first, 2, "#!") == 0 || has_line_starting(text, {"#SBATCH"})) return SourceKind::command;
+  if (has_line_starting(text, {"import ", "from ", "def ", "class "})) return SourceKind::python;
+  const size_t word_end = std::min(text.find_first_of(" \t\r\n", first), text.size());
+  const std::string word = text.substr(first, word_end - first);
+  const size_t call = text.find('(');
+  if (call != std::string::npos && call < text.find(':') && text.find('=') < text.find('\n', call))
+    return SourceKind::python;
+  if (!word.ends_with(':') && word.find(": ") == std::string::npos && word[0] != '#') return SourceKind::command;
+  return SourceKind::yaml;
+}
+
+std::string system_name(System system) {
+  switch (system) {
+    case System::unknown:
+      return "unknown";
+    case System::hf_trainer:
+      return "transformers";
+    case System::trl:
+      return "TRL";
+    case System::accelerate:
+      return "Accelerate";
+    case System::deepspeed:
+      return "DeepSpeed";
+    case System::litgpt:
+      return "LitGPT";
+    case System::oumi:
+      return "Oumi";
+    case System::axolotl:
+      return "axolotl";
+    case System::llamafactory:
+      return "LLaMA-Factory";
+    case System::torchtune:
+      return "torchtune";
+    case System::neox:
+      return "GPT-NeoX";
+    case System::vllm:
+      return "vLLM";
+    case System::sglang:
+      return "SGLang";
+    case System::llama_server:
+      return "llama-server";
+    case System::tgi:
+      return "text-generation-inference";
+    case System::pytorch_script:
+      return "PyTorch";
+  }
+  return "unknown";
+}
+
+ConfigReading read_config(const ConfigInput& input) {
+  Session session;
+  for (const fs::path& path : input.files) {
+    SourceRead source;
+    source.name = path.string();
+    source.text = read_text_file(path);
+    source.kind = source_kind(source.name, source.text);
+    session.add(std::move(source), path.parent_path());
+  }
+  for (const ConfigText& text : input.texts)
+    session.add({text.name, source_kind(text.name, text.text), text.text, false}, fs::path("."));
+  if (!input.arguments.empty()) {
+    std::string line;
+    for (const std::string& word : input.arguments) line += (line.empty() ? "" : " ") + quoted(word);
+    session.add({"the command line", SourceKind::command, line, false}, fs::path("."));
+  }
+  return session.finish();
+}
+
+ConfigReading read_config_file(const fs::path& path) { return read_config({{path}, {}, {}}); }
+
+ConfigReading read_config_text(const std::string& name, const std::string& text) {
+  return read_config({{}, {{name, text}}, {}});
+}
+
+std::vector<ConfigReading> read_config_rows(const std::string& name, const std::string& text) {
+  std::vector<ConfigReading> rows;
+  int64_t number = 0;
+  for (size_t start = 0; start < text.size();) {
+    const size_t end = std::min(text.find('\n', start), text.size());
+    const std::string row = text.substr(start, end - start);
+    start = end + 1;
+    ++number;
+    if (row.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const std::string place = fmt::format("{}:{}", name, number);
+    Session session;
+    session.add_parts(read_server_row(place, parse_json_document(row, place)), {place, SourceKind::json, row, false});
+    rows.push_back(session.finish());
+  }
+  return rows;
+}
+
+}  // namespace headroom::doctor
