@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace headroom {
@@ -30,7 +31,10 @@ int run_command_line(std::vector<std::string> arguments);
 // "--name": an option of scalar kind, the last of several wins.
 template <typename T>
 CLI::Option* scalar(CLI::App& app, const std::string& name, T& value, const std::string& help) {
-  return app.add_option(name, value, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  CLI::Option* option = app.add_option(name, value, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  if constexpr (std::is_arithmetic_v<T>)
+    option->check([](const std::string& text) { return std::string(text.empty() ? "a number is missing" : ""); }, "");
+  return option;
 }
 
 // A size such as 8GiB, into bytes; below 1 MiB is refused as a slip of the unit.

@@ -36,7 +36,7 @@ class Usage(ProgramTest):
         self.assert_refused(self.train_arguments("out", "--profile", "rtx-9999"), 2, "rtx-9999")
 
     def test_values(self):
-        cases = [("--max-steps", "-1"), ("--max-steps", "many"), ("--max-steps", "1.5"), ("--max-steps", "9999999999999999"), ("--learning-rate", "-1"), ("--learning-rate", "nan"),
+        cases = [("--max-steps", "-1"), ("--max-steps", ""), ("--max-steps", "many"), ("--max-steps", "1.5"), ("--max-steps", "9999999999999999"), ("--learning-rate", "-1"), ("--learning-rate", "nan"),
                  ("--learning-rate", "fast"), ("--global-batch-size", "0"), ("--micro-batch-size", "-2"), ("--max-seq-length", "1"), ("--max-seq-length", "65"), ("--adam-beta1", "1"),
                  ("--adam-beta2", "inf"), ("--num-train-epochs", "-1"), ("--warmup-steps", "-1"), ("--save-total-limit", "0"), ("--logging-steps", "0"), ("--threads", "-1"),
                  ("--lr-scheduler-type", "wavy"), ("--precision", "8-true"), ("--precision", "16-true"), ("--optim", "sgdd"), ("--on-nan", "hope"), ("--save-dtype", "float64"),
