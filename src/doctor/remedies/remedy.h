@@ -1,11 +1,15 @@
 // What could be done: one rule per technique of shared/features.md.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "doctor/messages/growth.h"
 #include "doctor/messages/message.h"
+#include "doctor/messages/resources.h"
 #include "doctor/model/estimate.h"
 
 namespace headroom::doctor {
@@ -18,6 +22,9 @@ struct Case {
   std::optional<Gpu> gpu;
   std::optional<Estimate> estimate;
   std::optional<int64_t> capacity_bytes;  // of the device (or host limit) in question
+  Growth growth;                          // of memory over time, where the log has samples
+  Resources resources;                    // what schedulers, monitors and servers printed beside the error
+  Software software;                      // versions, where known
 };
 
 struct Cause {
@@ -26,10 +33,16 @@ struct Cause {
   double weight = 0;     // for ranking, highest first
 };
 
+// A field of Job by its name ("micro_batch", "extras.liger") and its value as text.
+using Changes = std::vector<std::pair<std::string, std::string>>;
+
 struct Remedy {
-  std::string name;  // technique
-  std::string set;   // the option in the user's own system and spelling, with its value
-  int64_t saves_bytes = 0;
+  std::string name;                    // technique
+  std::string row;                     // of shared/features.md: "T06"
+  std::string set;                     // the option in the user's own system and spelling, with its value
+  bool available = true;               // false: the system has no such option, and `set` says what to do instead
+  std::optional<int64_t> saves_bytes;  // per device; absent when nothing allows to tell
+  std::optional<int64_t> host_bytes;   // more needed on the host per process
   double slowdown = 1.0;
   std::string kind;    // exact, reassociating, data-order, lossy
   std::string effect;  // on arithmetic and accuracy, one line
@@ -37,19 +50,39 @@ struct Remedy {
   std::string needs;   // package and minimum version, GPU capability; empty when nothing
   std::vector<std::string> caveats;
   bool fits_alone = false;
+  bool one_try = false;  // may serve this very request and is no cure
   std::string why;
+  double cost = 0;                // effort, time and accuracy in one figure: see cost_of
+  std::vector<Term> terms_after;  // of the estimate with this remedy alone; empty when there is none
   // The change to the job, so that sets of remedies can be estimated together, and to the user's file.
-  std::vector<std::pair<std::string, std::string>> changes;  // field of Job -> value
+  Changes changes;
+};
+
+// A technique that was considered and does not help here.
+struct Refusal {
+  std::string name;
+  std::string why;
 };
 
 struct Diagnosis {
   std::vector<Cause> causes;
   std::vector<Remedy> remedies;                   // cheapest that fits first
+  std::vector<Refusal> refused;                   // what does not apply, and why
+  std::vector<std::string> notes;                 // stale or misspelt advice in the job, opposite advice, defaults
   std::vector<std::string> smallest_fitting_set;  // remedy names; empty when none fits
+  Changes set_changes;                            // of the set together
   std::optional<int64_t> bytes_after;             // estimate with the set applied
+  std::vector<Term> terms_after;                  // its terms
+  std::optional<int64_t> need_bytes;              // what the job wants at its peak, as far as is known
+  std::optional<int64_t> limit_bytes;             // what it may have: the device less what others hold
+  bool host = false;                              // the memory in question is the host's
+  std::optional<bool> fits;                       // as it stands
 };
 
-// Pure function: no file, no device, no network.
+using Estimator = std::function<Estimate(const Job&, const ModelShape&, const std::optional<Gpu>&)>;
+
+// Pure functions: no file, no device, no network. The first uses the memory model, estimate().
 Diagnosis diagnose(const Case& patient);
+Diagnosis diagnose(const Case& patient, const Estimator& estimator);
 
 }  // namespace headroom::doctor

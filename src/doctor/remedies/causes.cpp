@@ -1,0 +1,79 @@
+#include "doctor/remedies/causes.h"
+
+#include <algorithm>
+
+#include "doctor/remedies/figures.h"
+
+namespace headroom::doctor {
+namespace {
+
+struct Answer {
+  std::string_view cause;
+  std::vector<std::string_view> techniques;
+};
+
+}  // namespace
+
+void growth_causes(const Situation& s, std::vector<Cause>& causes) {
+  const Growth& growth = s.patient().growth;
+  std::string evidence;
+  for (const std::string& line : growth.evidence) evidence += (evidence.empty() ? "" : "; ") + line;
+  switch (growth.kind) {
+    case GrowthKind::leak:
+      causes.push_back(
+          {"leak", evidence + ": something keeps references (losses summed without .item(), outputs in lists)", 0.88});
+      return;
+    case GrowthKind::length:
+      causes.push_back({"variable_length", evidence, 0.75});
+      return;
+    case GrowthKind::periodic:
+      causes.push_back({"evaluation", evidence + ": evaluations or saves", 0.75});
+      return;
+    case GrowthKind::fragmentation:
+      causes.push_back({"fragmentation", evidence, 0.8});
+      return;
+    default:
+      return;
+  }
+}
+
+std::vector<Cause> rank_causes(const Situation& s) {
+  std::vector<Cause> causes;
+  device_causes(s, causes);
+  job_causes(s, causes);
+  phase_causes(s, causes);
+  growth_causes(s, causes);
+  std::stable_sort(causes.begin(), causes.end(), [](const Cause& a, const Cause& b) { return a.weight > b.weight; });
+  std::vector<Cause> distinct;
+  for (Cause& cause : causes)
+    if (std::none_of(distinct.begin(), distinct.end(), [&](const Cause& other) { return other.name == cause.name; }))
+      distinct.push_back(std::move(cause));
+  return distinct;
+}
+
+std::vector<std::string_view> answers_to(std::string_view cause) {
+  const Answer answers[] = {
+      {"fragmentation", {"expandable-segments", "max-split-size"}},
+      {"other_processes", {"end-other-processes", "gpu-memory-utilization"}},
+      {"attention_scores", {"flash-attention"}},
+      {"logits", {"liger", "chunked-loss", "micro-batch"}},
+      {"batch_too_large", {"micro-batch", "checkpointing", "sequence-length"}},
+      {"model_too_large", {"shard", "qlora", "offload-parameters", "quantized-model"}},
+      {"optimizer_step", {"optimizer-8bit", "paged-optimizer", "fused-optimizer", "offload-optimizer"}},
+      {"evaluation", {"eval-batch", "eval-accumulation", "no-grad"}},
+      {"variable_length", {"length-buckets", "sequence-length"}},
+      {"leak", {"measure"}},
+      {"save", {"sharded-save"}},
+      {"load", {"lean-load"}},
+      {"kv_cache_too_small", {"gpu-memory-utilization", "max-model-len", "kv-dtype"}},
+      {"graph_capture", {"eager", "gpu-memory-utilization", "max-sequences"}},
+      {"server_workspace", {"gpu-memory-utilization", "batched-tokens", "max-sequences"}},
+      {"shared_memory", {"shared-memory", "fewer-workers"}},
+      {"host_memory", {"host-memory", "fewer-workers", "lean-load"}},
+  };
+  for (const Answer& answer : answers)
+    if (answer.cause == cause) return answer.techniques;
+  return {};
+}
+
+}  // namespace headroom::doctor

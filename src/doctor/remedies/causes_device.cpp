@@ -1,0 +1,128 @@
+// What the figures of a device message say.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "doctor/remedies/causes.h"
+#include "doctor/remedies/figures.h"
+
+namespace headroom::doctor {
+namespace {
+
+double share(int64_t part, int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+void fragmentation(const MessageFigures& f, std::vector<Cause>& causes) {
+  if (!f.after_defragment || !f.short_by || *f.after_defragment < 0) return;
+  const std::string sum = fmt::format("free {} + unallocated {} = {} against {} asked", figure(*f.free),
+                                      figure(*f.unallocated), figure(*f.free + *f.unallocated), figure(*f.requested));
+  const double held = share(*f.unallocated, f.reserved.value_or(0));
+  if (*f.after_defragment >= *f.requested && held > 0.05) {
+    causes.push_back({"fragmentation",
+                      fmt::format("{}: {:.0f} % of what PyTorch holds is in pieces too small", sum, 100 * held),
+                      std::min(0.95, 0.7 + held)});
+    return;
+  }
+  causes.push_back({"fragmentation",
+                    fmt::format("{}: perfect defragmentation would just serve this request with {} left: worth one "
+                                "try, no cure",
+                                sum, figure(*f.after_defragment)),
+                    0.45});
+}
+
+void live_tensors(const MessageFigures& f, std::vector<Cause>& causes) {
+  if (!f.allocated || !f.capacity || *f.capacity <= 0) return;
+  const double live = share(*f.allocated, *f.capacity);
+  if (live < 0.5) return;
+  causes.push_back({"tensors_fill_the_device",
+                    fmt::format("{} of {} are live tensors ({:.0f} %): the job wants more than there is",
+                                figure(*f.allocated), figure(*f.capacity), 100 * live),
+                    live > 0.85 ? 0.85 : 0.55});
+}
+
+void larger_than_device(const MessageFigures& f, std::vector<Cause>& causes) {
+  if (!f.requested || !f.capacity || *f.requested <= *f.capacity) return;
+  causes.push_back({"one_tensor_too_large",
+                    fmt::format("one request of {} is larger than the whole device of {}", figure(*f.requested),
+                                figure(*f.capacity)),
+                    0.97});
+}
+
+std::string holders(const Message& message) {
+  std::string who;
+  for (const OtherProcess& other : message.other_processes)
+    who += fmt::format("{}process {} holds {}", who.empty() ? ": " : ", ", other.pid,
+                       other.bytes ? figure(*other.bytes) : "an unknown amount");
+  return who;
+}
+
+void neighbours(const Situation& s, const MessageFigures& f, std::vector<Cause>& causes) {
+  const int64_t foreign = f.foreign.value_or(0);
+  if (foreign >= (int64_t{128} << 20)) {
+    const bool enough = f.short_by && foreign >= *f.short_by;
+    const bool most = f.capacity && share(foreign, *f.capacity) > 0.25;
+    causes.push_back({"other_processes",
+                      fmt::format("{} of {} are held by others on this device{}", figure(foreign),
+                                  f.capacity ? figure(*f.capacity) : "the device", holders(*s.message())),
+                      most     ? 0.9
+                      : enough ? 0.6
+                               : 0.3});
+  }
+  const int64_t own = f.own_outside ? *f.own_outside : f.outside_pytorch.value_or(0) - foreign;
+  if (own >= (int64_t{64} << 20)) {
+    const bool much = own > (int64_t{2} << 30);
+    causes.push_back({"outside_pytorch",
+                      fmt::format("{} are not PyTorch's: CUDA context, libraries, NCCL ({})", figure(own),
+                                  much ? "more than usual" : "usual"),
+                      much ? 0.5 : 0.05});
+  }
+}
+
+// Enough is free and it failed all the same.
+void free_but_refused(const Situation& s, const MessageFigures& f, std::vector<Cause>& causes) {
+  if (!f.requested || !f.free || *f.requested > *f.free) return;
+  std::string why = "a limit below the device's size: a memory fraction, MIG, WSL, or memory no longer free when asked";
+  if (s.message()->process_limit_bytes)
+    why = fmt::format("this process may take {} only", figure(*s.message()->process_limit_bytes));
+  causes.push_back({"limit_below_capacity",
+                    fmt::format("{} are free and {} were refused: {}", figure(*f.free), figure(*f.requested), why),
+                    0.8});
+}
+
+// The request has exactly the size of logits or of attention scores.
+void known_tensor(const Situation& s, const MessageFigures& f, std::vector<Cause>& causes) {
+  if (!f.requested || !s.shape() || !s.micro_batch() || !s.sequence()) return;
+  const double asked = static_cast<double>(*f.requested);
+  const double batch = static_cast<double>(*s.micro_batch()), length = static_cast<double>(*s.sequence());
+  const double vocab = static_cast<double>(s.shape()->vocab), heads = static_cast<double>(s.shape()->heads);
+  const auto near = [&](double bytes) { return bytes > 0 && std::abs(asked - bytes) <= 0.01 * bytes; };
+  for (const double width : {2.0, 4.0}) {
+    if (near(batch * length * vocab * width))
+      causes.push_back({"logits",
+                        fmt::format("{} asked = batch {} x length {} x vocabulary {} x {} bytes: the logits",
+                                    figure(*f.requested), batch, length, vocab, width),
+                        0.92});
+    if (near(batch * heads * length * length * width))
+      causes.push_back({"attention_scores",
+                        fmt::format("{} asked = batch {} x {} heads x {} x {} x {} bytes: attention scores",
+                                    figure(*f.requested), batch, heads, length, length, width),
+                        0.92});
+  }
+}
+
+}  // namespace
+
+void device_causes(const Situation& s, std::vector<Cause>& causes) {
+  if (!s.message() || s.pool() != Pool::device) return;
+  const MessageFigures& f = s.figures();
+  fragmentation(f, causes);
+  live_tensors(f, causes);
+  larger_than_device(f, causes);
+  neighbours(s, f, causes);
+  free_but_refused(s, f, causes);
+  known_tensor(s, f, causes);
+}
+
+}  // namespace headroom::doctor

@@ -1,0 +1,87 @@
+// What the phase of a message says, and messages of hosts and servers.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "doctor/remedies/causes.h"
+#include "doctor/remedies/figures.h"
+#include "doctor/remedies/kv_direction.h"
+
+namespace headroom::doctor {
+namespace {
+
+struct PhaseCause {
+  std::string_view phase, cause, text;
+};
+constexpr PhaseCause kPhases[] = {
+    {"optimizer_step", "optimizer_step", "the states are made at the first step, after one pass went well"},
+    {"optimizer_init", "optimizer_step", "the states are made here: 8 bytes per trained weight with AdamW"},
+    {"eval", "evaluation", "evaluation has its own batch, whole logits, and keeps predictions"},
+    {"checkpoint_save", "save", "saving gathered the model on one process"},
+    {"load", "load", "the model itself did not load: nothing of the batch matters yet"},
+    {"backward", "batch_too_large", "gradients and recomputed activations come on top of what the forward pass kept"},
+    {"forward", "batch_too_large", "activations grow with batch and length"},
+    {"cudagraph_capture", "graph_capture", "graphs keep their own pools beside the KV cache"},
+    {"comm_init", "outside_pytorch", "NCCL's buffers come after PyTorch took its share"},
+};
+
+void phase(const Situation& s, std::vector<Cause>& causes) {
+  const Message& message = *s.message();
+  for (const PhaseCause& known : kPhases) {
+    if (message.phase != known.phase || (s.serving() && known.phase != "cudagraph_capture" && known.phase != "load"))
+      continue;
+    const std::string where =
+        message.phase_evidence.empty() ? std::string() : fmt::format(" ({})", message.phase_evidence);
+    const bool specific = known.phase != "forward" && known.phase != "backward";
+    causes.push_back(
+        {std::string(known.cause), fmt::format("in {}{}: {}", message.phase, where, known.text), specific ? 0.7 : 0.5});
+  }
+}
+
+void host(const Situation& s, std::vector<Cause>& causes) {
+  const Message& message = *s.message();
+  if (s.pool() == Pool::shared_memory)
+    causes.push_back({"shared_memory", "/dev/shm is full: data-loader workers pass batches through it", 0.9});
+  if (s.pool() != Pool::host) return;
+  std::string evidence = "the process was ended for its host memory; no GPU figure matters here";
+  if (message.requested_bytes && message.framework.starts_with("pytorch"))
+    evidence = fmt::format("{} of host memory were refused", figure(*message.requested_bytes));
+  else if (message.process_bytes && message.capacity_bytes)
+    evidence = fmt::format("the process held {} under a limit of {}", figure(*message.process_bytes),
+                           figure(*message.capacity_bytes));
+  else if (message.process_bytes)
+    evidence = fmt::format("the process held {} when it was ended", figure(*message.process_bytes));
+  const JobResources& job = s.patient().resources.job;
+  if (job.memory_requested_bytes && job.memory_used_bytes)
+    evidence += fmt::format("; Slurm: {} used of {} asked for", figure(*job.memory_used_bytes),
+                            figure(*job.memory_requested_bytes));
+  causes.push_back({"host_memory", evidence, 0.85});
+}
+
+void server(const Situation& s, std::vector<Cause>& causes) {
+  const KvAdvice advice = kv_advice(s);
+  const Message& message = *s.message();
+  if (advice.direction == KvDirection::raise) {
+    std::string evidence = advice.why;
+    if (message.kv_bytes_wanted && message.kv_bytes_available)
+      evidence = fmt::format("{} of KV cache wanted, {} there", figure(*message.kv_bytes_wanted),
+                             figure(*message.kv_bytes_available));
+    else if (message.kv_tokens_wanted && message.kv_tokens_available)
+      evidence = fmt::format("{} tokens of KV cache wanted, room for {}", *message.kv_tokens_wanted,
+                             *message.kv_tokens_available);
+    causes.push_back({"kv_cache_too_small", evidence, 0.9});
+  } else if (advice.direction == KvDirection::lower && message.phase != "cudagraph_capture") {
+    causes.push_back({"server_workspace", advice.why, 0.6});
+  }
+}
+
+}  // namespace
+
+void phase_causes(const Situation& s, std::vector<Cause>& causes) {
+  if (!s.message()) return;
+  if (s.pool() == Pool::device) phase(s, causes);
+  host(s, causes);
+  if (s.serving() && s.pool() == Pool::device) server(s, causes);
+}
+
+}  // namespace headroom::doctor

@@ -1,0 +1,96 @@
+#include "doctor/remedies/kv_direction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "doctor/remedies/figures.h"
+
+namespace headroom::doctor {
+namespace {
+
+constexpr double kHighest = 0.95;
+
+double current_fraction(const Situation& s) {
+  if (s.job().gpu_memory_utilization) return *s.job().gpu_memory_utilization;
+  if (s.message() && s.message()->gpu_memory_utilization) return *s.message()->gpu_memory_utilization;
+  return s.job().system == System::sglang ? 0.88 : s.job().system == System::tgi ? 1.0 : 0.9;
+}
+
+bool says(const Message& message, std::string_view words) { return message.text.find(words) != std::string::npos; }
+
+bool hinted(const Message& message, std::string_view hint) {
+  return std::any_of(message.hints.begin(), message.hints.end(),
+                     [&](const std::string& entry) { return entry == hint; });
+}
+
+bool cache_too_small(const Message& message) {
+  if (hinted(message, "raise_not_lower")) return true;
+  if (message.kv_bytes_wanted && message.kv_bytes_available && *message.kv_bytes_wanted > *message.kv_bytes_available)
+    return true;
+  if (message.kv_tokens_wanted && message.kv_tokens_available &&
+      *message.kv_tokens_wanted > *message.kv_tokens_available)
+    return true;
+  return says(message, "No available memory for the cache blocks") || says(message, "increasing `gpu_memory_util") ||
+         says(message, "increase --mem-fraction-static") || says(message, "increasing gpu_memory_utilization");
+}
+
+// Another process, or the rest of this one, holds what the fraction asks for.
+bool device_taken(const Message& message) {
+  return says(message, "less than desired GPU memory utilization") || hinted(message, "two_servers_one_gpu");
+}
+
+KvAdvice raised(const Situation& s, double now) {
+  KvAdvice advice;
+  const Message* message = s.message();
+  const double device = static_cast<double>(s.balance().limit.value_or(0));
+  double wanted = now + 0.05;
+  if (message && message->kv_bytes_wanted && message->kv_bytes_available && device > 0)
+    wanted = now + static_cast<double>(*message->kv_bytes_wanted - *message->kv_bytes_available) / device + 0.01;
+  if (now >= kHighest - 1e-9) return advice;
+  advice.direction = KvDirection::raise;
+  advice.fraction = std::min(kHighest, std::ceil(wanted * 100 - 1e-6) / 100);
+  if (device > 0) advice.bytes = static_cast<int64_t>((advice.fraction - now) * device);
+  advice.why =
+      fmt::format("the KV cache is what is left of {:.0f} % of the device after weights and activations", 100 * now);
+  if (wanted > kHighest) advice.why += fmt::format("; {:.2f} alone is not enough", kHighest);
+  return advice;
+}
+
+KvAdvice lowered(const Situation& s, double now) {
+  KvAdvice advice;
+  const MessageFigures& f = s.figures();
+  const double device = static_cast<double>(s.balance().limit.value_or(0));
+  double wanted = now - 0.1;
+  if (f.capacity && f.free && s.message() && device_taken(*s.message()))
+    wanted = static_cast<double>(*f.free) / static_cast<double>(*f.capacity);
+  else if (f.short_by && f.capacity)
+    wanted = now - static_cast<double>(*f.short_by) / static_cast<double>(*f.capacity) - 0.02;
+  advice.direction = KvDirection::lower;
+  advice.fraction = std::clamp(std::floor(wanted * 100 + 1e-6) / 100, 0.1, 0.94);
+  if (device > 0) advice.bytes = static_cast<int64_t>(std::max(0.0, now - advice.fraction) * device);
+  advice.why = "it failed outside the KV cache, which had taken its share first";
+  return advice;
+}
+
+}  // namespace
+
+KvAdvice kv_advice(const Situation& s) {
+  if (s.job().system != System::vllm && s.job().system != System::sglang && s.job().system != System::tgi) return {};
+  const double now = current_fraction(s);
+  if (const Message* message = s.message()) {
+    if (cache_too_small(*message)) return raised(s, now);
+    if (device_taken(*message)) return lowered(s, now);
+    // SGLang at its start cannot place the pool: more; at run time prefill and decoding need what the pool left: less.
+    if (s.job().system == System::sglang && message->phase == "serve_init" && !message->requested_bytes)
+      return raised(s, now);
+    return lowered(s, now);
+  }
+  const std::optional<Estimate>& estimate = s.patient().estimate;
+  const int64_t length = s.job().max_model_len.value_or(s.shape() ? s.shape()->max_positions : 0);
+  if (estimate && estimate->kv_tokens && *estimate->kv_tokens < length) return raised(s, now);
+  return {};
+}
+
+}  // namespace headroom::doctor

@@ -1,0 +1,43 @@
+// How each system spells each technique: one line per technique and system, written in the form of the user's file.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "doctor/config/job.h"
+
+namespace headroom::doctor {
+
+// The form in which a person's options stand.
+enum class Style { python, yaml, json, flags };
+// From where the job's own keys were read; the system's usual form when it has none.
+Style style_of(const Job& job);
+Style usual_style(System system);
+
+struct OptionLine {
+  std::string_view technique;
+  System system;
+  enum class Form {
+    keys,    // "key=value; key=value" with Python's values: written in the user's style
+    text,    // as it stands: flags of a server, a line of code
+    missing  // the system has no option: what to do instead
+  } form;
+  std::string_view text;  // "{name}" stands for a value
+};
+
+// All lines, in the order of the tables.
+std::vector<OptionLine> all_option_lines();
+
+using Values = std::vector<std::pair<std::string_view, std::string>>;
+struct Spelt {
+  std::string text;
+  bool available = true;
+};
+// The option for a technique. A system without a line of its own takes that of the system it builds on, at last the
+// plain PyTorch script's. A technique without any line is an InternalError.
+Spelt spell(std::string_view technique, System system, Style style, const Values& values);
+
+}  // namespace headroom::doctor

@@ -1,0 +1,39 @@
+// Options for the host: data loaders, loading, saving, what the scheduler grants.
+#include "doctor/remedies/option_tables.h"
+
+namespace headroom::doctor {
+namespace {
+
+using enum System;
+using enum OptionLine::Form;
+
+constexpr OptionLine kLines[] = {
+    {"fewer-workers", hf_trainer, keys, "dataloader_num_workers={workers}"},
+    {"fewer-workers", oumi, keys, "training.dataloader_num_workers={workers}"},
+    {"fewer-workers", litgpt, keys, "data.num_workers={workers}"},
+    {"fewer-workers", pytorch_script, text, "DataLoader(..., num_workers={workers})"},
+    {"pageable-memory", hf_trainer, keys, "dataloader_pin_memory=False"},
+    {"pageable-memory", pytorch_script, text, "DataLoader(..., pin_memory=False)"},
+    {"shared-memory", pytorch_script, text,
+     "docker run --ipc=host, or --shm-size=16g; mount -o remount,size=16G /dev/shm"},
+    {"host-memory", pytorch_script, text, "#SBATCH --mem={gib}G"},
+    {"lean-load", hf_trainer, text, "from_pretrained(..., low_cpu_mem_usage=True) with safetensors weights"},
+    {"lean-load", accelerate, keys,
+     "fsdp_config.fsdp_cpu_ram_efficient_loading=True; fsdp_config.fsdp_sync_module_states=True"},
+    {"lean-load", pytorch_script, text,
+     "load_state_dict(torch.load(file, mmap=True, map_location=\"cpu\"), assign=True)"},
+    {"sharded-save", hf_trainer, text, "fsdp_config={\"state_dict_type\": \"SHARDED_STATE_DICT\"}"},
+    {"sharded-save", oumi, keys, "fsdp.state_dict_type=SHARDED_STATE_DICT"},
+    {"sharded-save", accelerate, keys, "fsdp_config.fsdp_state_dict_type=SHARDED_STATE_DICT"},
+    {"sharded-save", deepspeed, text, "\"stage3_gather_16bit_weights_on_model_save\": false, then zero_to_fp32.py"},
+    {"sharded-save", pytorch_script, text,
+     "torch.distributed.checkpoint.save(...) instead of gathering on one process"},
+    {"measure", pytorch_script, text,
+     "torch.cuda.memory._record_memory_history(); ...; torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"},
+};
+
+}  // namespace
+
+std::span<const OptionLine> host_options() { return kLines; }
+
+}  // namespace headroom::doctor

@@ -1,0 +1,83 @@
+#include "doctor/remedies/rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "doctor/remedies/figures.h"
+
+namespace headroom::doctor {
+namespace {
+
+// Savings below this are noise of the model.
+constexpr int64_t kLeastSaving = int64_t{8} << 20;
+
+double effort_cost(std::string_view effort) {
+  if (effort == "flag") return 1;
+  if (effort == "config") return 1.5;
+  if (effort == "code") return 3;
+  if (effort == "install") return 4;
+  return 12;
+}
+
+}  // namespace
+
+void Findings::offer(Remedy remedy) {
+  if (!remedy.available) return refuse(remedy.name, remedy.set);
+  if (remedy.saves_bytes && *remedy.saves_bytes < kLeastSaving && !remedy.one_try) {
+    if (*remedy.saves_bytes < -kLeastSaving)
+      return refuse(remedy.name, fmt::format("would take {} more here", figure(-*remedy.saves_bytes)));
+    return refuse(remedy.name, "would save nothing to speak of here");
+  }
+  remedy.cost = cost_of(remedy);
+  remedies.push_back(std::move(remedy));
+}
+
+void Findings::refuse(std::string_view technique, std::string why) {
+  refused.push_back({std::string(technique), std::move(why)});
+}
+
+void Findings::note(std::string text) { notes.push_back(std::move(text)); }
+
+Remedy make_remedy(const Situation& situation, std::string_view name, const Values& values, Changes changes,
+                   std::string why) {
+  const Technique& facts = technique(name);
+  const Spelt spelt = spell(name, situation.job().system, situation.style(), values);
+  Remedy remedy;
+  remedy.name = name;
+  remedy.row = facts.row;
+  remedy.set = spelt.text;
+  remedy.available = spelt.available;
+  remedy.slowdown = facts.slowdown;
+  remedy.kind = facts.kind;
+  remedy.effect = facts.effect;
+  remedy.effort = facts.effort;
+  remedy.needs = facts.needs;
+  remedy.why = std::move(why);
+  if (!changes.empty()) {
+    remedy.saves_bytes = situation.saving(changes);
+    remedy.fits_alone = situation.fits_after(changes);
+    const std::optional<Estimate> after = situation.after(changes);
+    if (after) remedy.terms_after = after->terms;
+    if (after && situation.patient().estimate)
+      remedy.host_bytes =
+          std::max<int64_t>(0, after->host_likely_bytes - situation.patient().estimate->host_likely_bytes);
+  }
+  remedy.changes = std::move(changes);
+  return remedy;
+}
+
+double cost_of(const Remedy& remedy) {
+  return effort_cost(remedy.effort) + 10 * std::max(0.0, remedy.slowdown - 1) + technique(remedy.name).accuracy_cost;
+}
+
+Findings run_rules(const Situation& situation) {
+  Findings findings;
+  for (const auto group :
+       {batch_rules, evaluation_rules, precision_rules, checkpointing_rules, optimizer_rules, sharding_rules,
+        kernel_rules, adapter_rules, allocator_rules, serving_rules, host_rules, hardware_rules, advice_rules})
+    for (const Rule rule : group()) rule(situation, findings);
+  return findings;
+}
+
+}  // namespace headroom::doctor

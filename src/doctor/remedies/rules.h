@@ -1,0 +1,57 @@
+// The rules: each looks at a case and offers a remedy, or says why it would not help here.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doctor/remedies/situation.h"
+
+namespace headroom::doctor {
+
+// What the rules found, in the order of the rules.
+class Findings {
+ public:
+  // Takes a remedy. One whose system has no option, or that would save nothing by the memory model, becomes a refusal.
+  void offer(Remedy remedy);
+  void refuse(std::string_view technique, std::string why);
+  void note(std::string text);
+
+  std::vector<Remedy> remedies;
+  std::vector<Refusal> refused;
+  std::vector<std::string> notes;
+};
+
+// A remedy with the technique's record, the option in the job's system, and bytes and fit from the memory model.
+Remedy make_remedy(const Situation& situation, std::string_view technique, const Values& values, Changes changes,
+                   std::string why);
+
+// Effort, time and accuracy in one figure: a flag 1, an installation 4, new hardware 12; each doubling of the time 10;
+// the technique's accuracy cost.
+double cost_of(const Remedy& remedy);
+
+using Rule = void (*)(const Situation& situation, Findings& findings);
+
+std::span<const Rule> batch_rules();
+std::span<const Rule> evaluation_rules();
+std::span<const Rule> precision_rules();
+std::span<const Rule> checkpointing_rules();
+std::span<const Rule> optimizer_rules();
+std::span<const Rule> sharding_rules();
+std::span<const Rule> kernel_rules();
+std::span<const Rule> adapter_rules();
+std::span<const Rule> allocator_rules();
+std::span<const Rule> serving_rules();
+std::span<const Rule> host_rules();
+std::span<const Rule> hardware_rules();
+std::span<const Rule> advice_rules();  // notes on stale, misspelt and contradictory advice
+
+// The remedy of a smaller micro-batch with the accumulation that keeps the global batch. The situation's micro-batch is
+// known; 1 <= micro < it.
+Remedy micro_batch_remedy(const Situation& situation, int64_t micro);
+
+// The rules of all groups.
+Findings run_rules(const Situation& situation);
+
+}  // namespace headroom::doctor

@@ -1,0 +1,110 @@
+// Training fewer weights, weights of fewer bits (T20 to T25).
+#include <fmt/format.h>
+
+#include "doctor/remedies/figures.h"
+#include "doctor/remedies/rules.h"
+
+namespace headroom::doctor {
+namespace {
+
+constexpr int64_t kRank = 16;
+
+bool applies(const Situation& s) { return s.training() && s.pool() == Pool::device; }
+
+bool from_scratch(const Situation& s) { return s.job().objective == "pretrain" || s.extra("from_scratch") == "true"; }
+
+Values adapter_values(const Situation& s, bool bf16) {
+  const std::string family = s.shape() && !s.shape()->name.empty() ? s.shape()->name : "MODEL";
+  return {{"rank", std::to_string(s.lora() ? s.job().lora->rank : kRank)},
+          {"alpha", std::to_string(2 * kRank)},
+          {"model", s.job().model.empty() ? "MODEL" : s.job().model},
+          {"family", family},
+          {"placement", s.gpus() > 1 ? "distributed" : "single_device"},
+          {"dtype", bf16 ? "bfloat16" : "float16"},
+          {"litgpt", bf16 ? "bf16" : "16"}};
+}
+
+void lora(const Situation& s, Findings& findings) {
+  if (!applies(s)) return;
+  if (s.lora()) return findings.refuse("lora", "adapters are trained already");
+  if (from_scratch(s)) return findings.refuse("lora", "pretraining from scratch trains all weights");
+  Remedy remedy = make_remedy(s, "lora", adapter_values(s, true), {{"lora", std::to_string(kRank)}},
+                              "gradients and states only for the added matrices");
+  remedy.caveats.push_back("wants a learning rate about 10 times larger than full fine-tuning");
+  findings.offer(std::move(remedy));
+}
+
+void qlora(const Situation& s, Findings& findings) {
+  if (!applies(s)) return;
+  if (s.quantized_base()) return findings.refuse("qlora", "the base is quantised already");
+  if (from_scratch(s)) return findings.refuse("qlora", "pretraining from scratch trains all weights");
+  if (s.gpu() && s.gpu()->compute_capability == 0 && s.gpu()->name != "CPU") {
+    findings.refuse("qlora",
+                    fmt::format("bitsandbytes' 4-bit kernels are for CUDA devices; {} is none", s.gpu()->name));
+    return;
+  }
+  const bool bf16 = !s.gpu() || s.gpu()->bf16;
+  Changes changes{{"quantization", "nf4"}};
+  if (!s.lora()) changes.insert(changes.begin(), {"lora", std::to_string(kRank)});
+  Remedy remedy = make_remedy(s, "qlora", adapter_values(s, bf16), std::move(changes),
+                              "the frozen weights take 0.56 bytes each instead of 2 or 4");
+  if (s.lora()) remedy.effect = "the frozen base in 4 bits; the adapters learn to make up for it";
+  if (s.sharded()) remedy.caveats.push_back("sharded: bnb_4bit_quant_storage must be the compute dtype");
+  findings.offer(std::move(remedy));
+}
+
+void freeze(const Situation& s, Findings& findings) {
+  if (!applies(s) || s.lora() || from_scratch(s) || !s.extra("freeze").empty()) return;
+  const int64_t layers = s.shape() ? s.shape()->layers : 0, frozen = layers / 2;
+  std::string list;
+  for (int64_t i = 0; i < std::min<int64_t>(frozen, 3); ++i) list += fmt::format("{}\"layer.{}\"", i ? ", " : "", i);
+  if (frozen > 3) list += ", ...";
+  Remedy remedy = make_remedy(s, "freeze",
+                              {{"layers", list},
+                               {"frozen", frozen > 0 ? std::to_string(frozen) : "k"},
+                               {"trainable", layers > 0 ? std::to_string(layers - frozen) : "2"}},
+                              {}, "no gradients, states and saved activations for the first half of the layers");
+  if (s.patient().estimate && frozen > 0) {
+    remedy.saves_bytes = (s.term("gradients") + s.term("optimizer") + s.term("activations")) / 2;
+    const Balance& balance = s.balance();
+    remedy.fits_alone = balance.need && balance.limit && fits(*balance.need - *remedy.saves_bytes, *balance.limit);
+  }
+  if (s.fsdp()) remedy.caveats.push_back("FSDP needs use_orig_params=True to mix frozen and trained weights");
+  findings.offer(std::move(remedy));
+}
+
+void int8_training(const Situation& s, Findings& findings) {
+  if (!applies(s) || !s.has_job() || s.lora() || s.quantized_base() || s.job().system != System::pytorch_script) return;
+  Remedy remedy = make_remedy(s, "int8-training", {}, {}, "weights take 1 byte; updates are rounded stochastically");
+  remedy.caveats.push_back("torchao's int8 mixed-precision training is another thing: faster, and saves nothing");
+  if (s.half_weights() && s.term("weights") > 0) remedy.saves_bytes = s.term("weights") / 2;
+  findings.offer(std::move(remedy));
+}
+
+void no_qat(const Situation& s, Findings& findings) {
+  if (!applies(s) || s.extra("qat").empty() || s.extra("qat") == "false") return;
+  findings.offer(make_remedy(s, "no-qat", {}, {},
+                             "quantisation-aware training takes more memory, not less: it keeps rounded copies "
+                             "beside the weights; its gain comes at inference"));
+}
+
+// Quantising after training is for inference.
+void quantized_model(const Situation& s, Findings& findings) {
+  if (s.pool() != Pool::device) return;
+  if (s.training())
+    return findings.refuse("quantized-model", "post-training quantisation shrinks inference, not training");
+  if (s.quantized_base()) return findings.refuse("quantized-model", "the weights are quantised already");
+  Remedy remedy =
+      make_remedy(s, "quantized-model", {}, {{"quantization", s.job().system == System::vllm ? "awq" : "nf4"}},
+                  "weights of 4 bits take a quarter of 16-bit ones");
+  remedy.caveats.push_back("take a published quantised version, and compare answers on your own prompts");
+  findings.offer(std::move(remedy));
+}
+
+constexpr Rule kRules[] = {lora, qlora, freeze, int8_training, no_qat, quantized_model};
+
+}  // namespace
+
+std::span<const Rule> adapter_rules() { return kRules; }
+
+}  // namespace headroom::doctor

@@ -1,0 +1,65 @@
+// Notes on what stands in the job or is often advised and is stale, misspelt or in conflict.
+#include <fmt/format.h>
+
+#include "doctor/remedies/rules.h"
+
+namespace headroom::doctor {
+namespace {
+
+void corrected_names(const Situation& s, Findings& findings) {
+  for (const KeyNote& note : s.job().corrected)
+    findings.note(fmt::format("{}{}: {}", note.origin.key, note.value.empty() ? "" : " = " + note.value, note.text));
+}
+
+void conflicting_values(const Situation& s, Findings& findings) {
+  for (const KeyNote& note : s.job().conflicts) findings.note(fmt::format("{}: {}", note.origin.key, note.text));
+}
+
+void apex(const Situation& s, Findings& findings) {
+  const bool backend = s.extra("half_precision_backend") == "apex" || s.extra("fp16_backend") == "apex" ||
+                       !s.extra("fp16_opt_level").empty();
+  bool frame = false;
+  if (s.message())
+    for (const Frame& entry : s.message()->frames) frame = frame || entry.file.find("apex/amp") != std::string::npos;
+  if (backend || frame || s.optimizer().find("apex") != std::string::npos)
+    findings.note("apex.amp is gone: mixed precision is part of PyTorch (torch.autocast) since 1.6 and needs no apex");
+}
+
+void sharding_conflicts(const Situation& s, Findings& findings) {
+  if ((s.zero() || s.fsdp()) && s.extra("auto_find_batch_size") == "true")
+    findings.note("auto_find_batch_size does not work under FSDP or DeepSpeed: set the batch by hand");
+  if (s.zero() && s.optimizer().find("8bit") != std::string::npos)
+    findings.note("an 8-bit optimizer under ZeRO is refused (zero_allow_untested_optimizer) or not sharded: drop one");
+}
+
+void allocator_conflicts(const Situation& s, Findings& findings) {
+  const auto& set = s.job().allocator;
+  if (set.count("expandable_segments") && set.count("max_split_size_mb"))
+    findings.note("expandable_segments and max_split_size_mb do not go together: drop max_split_size_mb");
+}
+
+void half_on_old_gpus(const Situation& s, Findings& findings) {
+  if (!s.gpu() || s.gpu()->bf16 || s.gpu()->compute_capability == 0) return;
+  const bool asks = s.job().autocast == "bfloat16" || s.job().weight_dtype == "bfloat16";
+  if (asks)
+    findings.note(fmt::format("{} has no bf16 units: bf16 is emulated or refused there; use fp16", s.gpu()->name));
+}
+
+void half_true(const Situation& s, Findings& findings) {
+  if (s.training() && s.job().weight_dtype == "float16" && !s.quantized_base() && !s.lora())
+    findings.note("weights in true float16 often end in NaN: bf16-true, or mixed precision");
+}
+
+void ring_attention(const Situation& s, Findings& findings) {
+  if (s.job().system == System::oumi && s.job().attention && s.job().attention->find("ring") != std::string::npos)
+    findings.note("Oumi has no ring attention: its page announced one for 0.2.0 and it never came; use sdpa");
+}
+
+constexpr Rule kRules[] = {corrected_names,     conflicting_values, apex,      sharding_conflicts,
+                           allocator_conflicts, half_on_old_gpus,   half_true, ring_attention};
+
+}  // namespace
+
+std::span<const Rule> advice_rules() { return kRules; }
+
+}  // namespace headroom::doctor

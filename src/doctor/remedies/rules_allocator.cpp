@@ -1,0 +1,120 @@
+// PyTorch's caching allocator and neighbours on the device (T27).
+#include <fmt/format.h>
+
+#include "doctor/remedies/figures.h"
+#include "doctor/remedies/rules.h"
+
+namespace headroom::doctor {
+namespace {
+
+// PYTORCH_CUDA_ALLOC_CONF until torch 2.8, PYTORCH_ALLOC_CONF since 2.9, which still reads the old name.
+std::string allocator_variable(const Situation& s) {
+  if (s.message() && s.message()->framework == "pytorch-hip") return "PYTORCH_HIP_ALLOC_CONF";
+  if (s.message() && s.message()->text.find("PYTORCH_ALLOC_CONF") != std::string::npos) return "PYTORCH_ALLOC_CONF";
+  return "PYTORCH_CUDA_ALLOC_CONF";
+}
+
+bool before_torch_2(const Situation& s) { return s.message() && s.message()->format.starts_with("torch1"); }
+
+std::string sum_of(const MessageFigures& f) {
+  return fmt::format("free {} + unallocated {} = {} against {} asked", figure(*f.free), figure(*f.unallocated),
+                     figure(*f.free + *f.unallocated), figure(*f.requested));
+}
+
+// Why the allocator's settings help, or empty and a refusal when they cannot.
+std::string defragmentation(const Situation& s, std::string_view name, Findings& findings) {
+  const MessageFigures& f = s.figures();
+  if (!f.after_defragment || !f.unallocated) return {};
+  if (f.requested && f.free && *f.requested <= *f.free) return {};
+  if (*f.after_defragment < 0) {
+    findings.refuse(name, fmt::format("{}: even without any fragmentation {} are missing", sum_of(f),
+                                      figure(-*f.after_defragment)));
+    return {};
+  }
+  return fmt::format("{}: perfect defragmentation would just serve this request, {} would be left", sum_of(f),
+                     figure(*f.after_defragment));
+}
+
+Remedy allocator_remedy(const Situation& s, std::string_view name, const Values& values, std::string why) {
+  Remedy remedy = make_remedy(s, name, values, {}, std::move(why));
+  remedy.saves_bytes = s.figures().unallocated;
+  // A cure leaves room for the next request of this size too.
+  const bool cure = *s.figures().after_defragment >= *s.figures().requested;
+  remedy.one_try = !cure;
+  remedy.caveats.push_back(cure ? "defragmentation is never perfect; it must be set before PyTorch starts"
+                                : "worth one try, no cure: the next larger request fails again");
+  return remedy;
+}
+
+void expandable_segments(const Situation& s, Findings& findings) {
+  if (!s.caching_allocator() || !s.message()) return;
+  const auto& set = s.job().allocator;
+  if (set.count("expandable_segments") && set.at("expandable_segments") != "False")
+    return findings.refuse("expandable-segments", "they are on already");
+  const std::string why = defragmentation(s, "expandable-segments", findings);
+  if (why.empty()) return;
+  if (before_torch_2(s))
+    return findings.refuse("expandable-segments",
+                           "the message is of a PyTorch before 2.0: it has no expandable segments");
+  Remedy remedy = allocator_remedy(s, "expandable-segments", {{"allocator", allocator_variable(s)}}, why);
+  if (allocator_variable(s) == "PYTORCH_CUDA_ALLOC_CONF")
+    remedy.caveats.push_back("torch 2.9 and later call the variable PYTORCH_ALLOC_CONF and read the old name too");
+  if (set.count("max_split_size_mb")) remedy.caveats.push_back("drop max_split_size_mb: the two do not go together");
+  findings.offer(std::move(remedy));
+}
+
+void max_split_size(const Situation& s, Findings& findings) {
+  if (!s.caching_allocator() || !s.message()) return;
+  if (!before_torch_2(s)) {
+    if (s.message()->text.find("max_split_size_mb") != std::string::npos && s.figures().after_defragment &&
+        *s.figures().after_defragment >= 0)
+      findings.refuse("max-split-size",
+                      "the message names it; expandable_segments does the same better since torch 2.1, not both");
+    return;
+  }
+  if (s.job().allocator.count("max_split_size_mb")) return findings.refuse("max-split-size", "it is set already");
+  const std::string why = defragmentation(s, "max-split-size", findings);
+  if (why.empty()) return;
+  findings.offer(allocator_remedy(s, "max-split-size", {{"allocator", allocator_variable(s)}, {"mb", "128"}}, why));
+}
+
+void empty_cache(const Situation& s, Findings& findings) {
+  if (!s.caching_allocator()) return;
+  const MessageFigures& f = s.figures();
+  const bool fragmented = f.after_defragment && *f.after_defragment >= 0 && f.short_by;
+  const bool shared = f.foreign.value_or(0) > 0;
+  if (!fragmented && !shared)
+    return findings.refuse(
+        "empty-cache", "PyTorch empties its cache and tries again before it reports this error: no gain at the peak");
+  Remedy remedy =
+      make_remedy(s, "empty-cache", {{"steps", "50"}}, {},
+                  shared ? "gives unused blocks to the other processes" : "lets whole segments start afresh");
+  remedy.caveats.push_back("about 10 % slower when done every step; helps fragmentation, never the peak");
+  findings.offer(std::move(remedy));
+}
+
+void other_processes(const Situation& s, Findings& findings) {
+  const int64_t foreign = s.figures().foreign.value_or(0);
+  if (s.pool() != Pool::device || foreign < (int64_t{256} << 20)) return;
+  std::string kill = "nvidia-smi; then end what is not needed";
+  std::string pids;
+  for (const OtherProcess& other : s.message()->other_processes)
+    if (other.pid > 0) pids += fmt::format("{}{}", pids.empty() ? "" : " ", other.pid);
+  if (!pids.empty()) kill = fmt::format("nvidia-smi; if yours and not needed: kill {}", pids);
+  Remedy remedy = make_remedy(s, "end-other-processes", {{"kill", kill}}, {},
+                              fmt::format("other processes hold {} of this device", figure(foreign)));
+  remedy.saves_bytes = foreign;
+  remedy.fits_alone = s.figures().short_by && *s.figures().short_by <= foreign && !s.patient().estimate;
+  if (s.patient().estimate && s.balance().need && s.figures().capacity)
+    remedy.fits_alone = fits(*s.balance().need, *s.figures().capacity);
+  remedy.caveats.push_back("look whose they are first: an earlier run of yours that hangs, a notebook, a colleague");
+  findings.offer(std::move(remedy));
+}
+
+constexpr Rule kRules[] = {expandable_segments, max_split_size, empty_cache, other_processes};
+
+}  // namespace
+
+std::span<const Rule> allocator_rules() { return kRules; }
+
+}  // namespace headroom::doctor

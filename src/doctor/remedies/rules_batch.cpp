@@ -1,0 +1,118 @@
+// Smaller batches and shorter sequences (T01, T02, T03, T10, T11).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "doctor/remedies/rules.h"
+
+namespace headroom::doctor {
+namespace {
+
+bool applies(const Situation& s) { return s.training() && s.pool() == Pool::device; }
+
+Changes batch_changes(const Situation& s, int64_t micro) {
+  const int64_t whole = *s.micro_batch() * s.accumulation();
+  return {{"micro_batch", std::to_string(micro)}, {"accumulation", std::to_string((whole + micro - 1) / micro)}};
+}
+
+// A smaller micro-batch changes convergence only when the global batch changes with it.
+std::string convergence_caveat(const Situation& s, int64_t micro) {
+  const int64_t whole = *s.micro_batch() * s.accumulation(), after = (whole + micro - 1) / micro * micro;
+  if (after == whole)
+    return fmt::format("the global batch stays {} per device, so convergence stays: it changes only with that", whole);
+  return fmt::format("the global batch becomes {} instead of {} per device: convergence changes a little", after,
+                     whole);
+}
+
+void micro_batch(const Situation& s, Findings& findings) {
+  if (!applies(s)) return;
+  const std::optional<int64_t> micro = s.micro_batch();
+  if (!micro) {
+    findings.offer(make_remedy(s, "micro-batch", {{"micro", "<half>"}, {"acc", "<double>"}}, {},
+                               "activations and logits shrink with the batch; the global batch stays"));
+    return;
+  }
+  if (*micro <= 1) return findings.refuse("micro-batch", "it is 1 already");
+  int64_t chosen = 1;
+  for (int64_t candidate = *micro / 2; candidate >= 1; candidate /= 2)
+    if (s.fits_after(batch_changes(s, candidate))) {
+      chosen = candidate;
+      break;
+    }
+  findings.offer(micro_batch_remedy(s, chosen));
+}
+
+void auto_batch(const Situation& s, Findings& findings) {
+  if (!applies(s) || s.micro_batch().value_or(2) <= 1) return;
+  if (s.zero() || s.fsdp())
+    return findings.refuse("auto-batch",
+                           "automatic batch finders do not work under FSDP or DeepSpeed: the processes "
+                           "do not fail together");
+  if (!s.extra("auto_find_batch_size").empty() && s.extra("auto_find_batch_size") != "false") return;
+  Remedy remedy = make_remedy(s, "auto-batch", {}, {}, "finds a batch that fits by failing and trying again");
+  remedy.caveats.push_back("the global batch shrinks with it unless the accumulation is raised by hand");
+  remedy.slowdown = 1.1;
+  findings.offer(std::move(remedy));
+}
+
+void sequence_length(const Situation& s, Findings& findings) {
+  if (!applies(s)) return;
+  const bool packed = s.job().packing.value_or(false);
+  const std::string_view name = packed ? "shorter-pack" : "sequence-length";
+  const std::optional<int64_t> sequence = s.sequence();
+  if (!sequence) {
+    findings.offer(make_remedy(s, name, {{"seq", "<half>"}}, {}, "activations and logits shrink with the length"));
+    return;
+  }
+  if (*sequence <= 512) return findings.refuse(name, fmt::format("{} tokens are short already", *sequence));
+  int64_t chosen = 512;
+  for (int64_t candidate = *sequence / 2; candidate >= 512; candidate /= 2)
+    if (s.fits_after({{"sequence", std::to_string(candidate)}})) {
+      chosen = candidate;
+      break;
+    }
+  Remedy remedy = make_remedy(s, name, {{"seq", std::to_string(chosen)}}, {{"sequence", std::to_string(chosen)}},
+                              fmt::format("{} tokens instead of {}", chosen, *sequence));
+  if (!packed) remedy.caveats.push_back("saves only where rows are longer than that");
+  if (s.job().system == System::neox)
+    remedy.caveats.push_back("max_position_embeddings may stay; it must not be smaller");
+  findings.offer(std::move(remedy));
+}
+
+// Out of memory in the middle of training: the longest rows came together.
+void length_buckets(const Situation& s, Findings& findings) {
+  if (!applies(s) || !s.message() || s.job().packing.value_or(false)) return;
+  if (s.job().objective == "pretrain" || !s.extra("group_by_length").empty()) return;
+  Remedy remedy =
+      make_remedy(s, "length-buckets", {}, {},
+                  "if it came in mid-training, one batch of long rows did it: the longest then comes first");
+  remedy.caveats.push_back("the largest batch stays as large: the failure comes at step 1 instead of hour 3");
+  findings.offer(std::move(remedy));
+}
+
+void sequence_chunks(const Situation& s, Findings& findings) {
+  if (!applies(s) || s.micro_batch().value_or(2) > 1 || s.sequence().value_or(0) < 4096) return;
+  findings.offer(make_remedy(s, "sequence-chunks", {}, {{"chunked_loss", "true"}},
+                             "below a batch of one only pieces of the sequence are left"));
+}
+
+constexpr Rule kRules[] = {micro_batch, auto_batch, sequence_length, length_buckets, sequence_chunks};
+
+}  // namespace
+
+std::span<const Rule> batch_rules() { return kRules; }
+
+Remedy micro_batch_remedy(const Situation& s, int64_t chosen) {
+  const int64_t now = *s.micro_batch();
+  const Changes changes = batch_changes(s, chosen);
+  Remedy remedy = make_remedy(s, "micro-batch", {{"micro", std::to_string(chosen)}, {"acc", changes[1].second}},
+                              changes, fmt::format("activations and logits of {} samples instead of {}", chosen, now));
+  remedy.slowdown = 1 + 0.05 * std::log2(static_cast<double>(now) / static_cast<double>(chosen));
+  remedy.caveats.push_back(convergence_caveat(s, chosen));
+  if (s.job().system == System::litgpt)
+    remedy.caveats.push_back("LitGPT derives the accumulation from train.global_batch_size: it follows by itself");
+  return remedy;
+}
+
+}  // namespace headroom::doctor

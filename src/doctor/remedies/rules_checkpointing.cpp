@@ -1,0 +1,50 @@
+// What the backward pass keeps: recomputation and offloading of activations (T06, T13).
+#include "doctor/remedies/rules.h"
+
+namespace headroom::doctor {
+namespace {
+
+bool applies(const Situation& s) { return s.training() && s.pool() == Pool::device; }
+
+void checkpointing(const Situation& s, Findings& findings) {
+  if (!applies(s)) return;
+  if (s.job().checkpointing.value_or(false)) {
+    if (s.job().checkpointing_kind != "selective") return findings.refuse("checkpointing", "it is on already");
+    Remedy remedy = make_remedy(s, "checkpointing", {}, {{"checkpointing_kind", "full"}}, "full instead of selective");
+    return findings.offer(std::move(remedy));
+  }
+  Changes changes{{"checkpointing", "true"}, {"checkpointing_kind", "full"}};
+  Remedy remedy = make_remedy(s, "checkpointing", {}, changes,
+                              "keeps each layer's input only and computes the rest again in the backward pass");
+  if (s.job().system == System::accelerate && !s.fsdp())
+    remedy.set = spell("checkpointing", System::pytorch_script, Style::python, {}).text;
+  if (s.job().system == System::litgpt && s.gpus() > 1)
+    return findings.refuse("checkpointing", "LitGPT checkpoints by itself under FSDP");
+  if (s.lora() && s.job().system != System::litgpt)
+    remedy.caveats.push_back("with a frozen base use_reentrant=False, or model.enable_input_require_grads()");
+  remedy.caveats.push_back("20 to 30 % slower; use_cache goes off by itself");
+  findings.offer(std::move(remedy));
+}
+
+void activation_offload(const Situation& s, Findings& findings) {
+  if (!applies(s) || s.job().activation_offload.value_or(false)) return;
+  const System system = s.job().system;
+  if (system != System::trl && system != System::axolotl && system != System::torchtune &&
+      system != System::deepspeed && system != System::pytorch_script && system != System::unknown)
+    return;
+  Changes changes{{"activation_offload", "true"}};
+  if (system != System::pytorch_script && system != System::unknown)
+    changes.insert(changes.end(), {{"checkpointing", "true"}, {"checkpointing_kind", "full"}});
+  Remedy remedy = make_remedy(s, "activation-offload", {}, changes, "saved activations wait in pinned host memory");
+  if (system == System::torchtune) remedy.caveats.push_back("needs enable_activation_checkpointing: True");
+  remedy.slowdown = s.job().checkpointing.value_or(false) ? 1.15 : 1.45;
+  findings.offer(std::move(remedy));
+}
+
+constexpr Rule kRules[] = {checkpointing, activation_offload};
+
+}  // namespace
+
+std::span<const Rule> checkpointing_rules() { return kRules; }
+
+}  // namespace headroom::doctor

@@ -1,0 +1,58 @@
+// Evaluation and inference: batch, gradients, predictions kept (T28, T32).
+#include "doctor/remedies/rules.h"
+
+namespace headroom::doctor {
+namespace {
+
+bool in_evaluation(const Situation& s) { return s.phase("eval"); }
+
+void eval_batch(const Situation& s, Findings& findings) {
+  if (!s.training() || s.pool() != Pool::device) return;
+  const bool estimated = s.patient().estimate && s.patient().estimate->peak_phase == "eval";
+  if (!in_evaluation(s) && !estimated && s.job().eval_batch.value_or(0) <= s.micro_batch().value_or(1)) return;
+  if (s.job().eval_batch == 1) return findings.refuse("eval-batch", "it is 1 already");
+  const int64_t batch = estimated || in_evaluation(s) ? 1 : s.micro_batch().value_or(1);
+  findings.offer(make_remedy(s, "eval-batch", {{"eval", std::to_string(batch)}},
+                             {{"eval_batch", std::to_string(batch)}},
+                             "evaluation has a batch of its own, and its logits are whole"));
+}
+
+void eval_accumulation(const Situation& s, Findings& findings) {
+  if (!in_evaluation(s) || s.pool() != Pool::device || !s.extra("eval_accumulation_steps").empty()) return;
+  if (s.extra("prediction_loss_only") == "true") return;
+  Remedy remedy = make_remedy(s, "eval-accumulation", {{"steps", "1"}}, {},
+                              "all predictions of the evaluation set wait on the device until its end");
+  remedy.caveats.push_back(
+      "they then wait in host memory; prediction_loss_only=True or batch_eval_metrics=True "
+      "keeps none");
+  findings.offer(std::move(remedy));
+}
+
+void no_grad(const Situation& s, Findings& findings) {
+  const bool inference = s.job().task == Task::infer || in_evaluation(s) || s.phase("inference");
+  if (!inference || s.serving() || s.pool() != Pool::device) return;
+  if (s.job().system == System::hf_trainer || s.job().system == System::trl || s.job().system == System::litgpt)
+    return findings.refuse("no-grad", "this system evaluates without gradients already");
+  Remedy remedy = make_remedy(s, "no-grad", {}, {}, "without it every layer keeps its inputs for a backward pass");
+  remedy.caveats.push_back(
+      "model.eval() does not do this: it switches dropout and batch norm, and saving for the "
+      "backward pass goes on");
+  findings.offer(std::move(remedy));
+}
+
+void half_inference(const Situation& s, Findings& findings) {
+  if (s.job().task != Task::infer || s.pool() != Pool::device || s.half_weights() || s.quantized_base()) return;
+  const bool bf16 = !s.gpu() || s.gpu()->bf16;
+  Remedy remedy =
+      make_remedy(s, "half-inference", {{"dtype", bf16 ? "bfloat16" : "float16"}, {"litgpt", bf16 ? "bf16" : "16"}},
+                  {{"weight_dtype", bf16 ? "bfloat16" : "float16"}}, "weights in 16 bits take half");
+  findings.offer(std::move(remedy));
+}
+
+constexpr Rule kRules[] = {eval_batch, eval_accumulation, no_grad, half_inference};
+
+}  // namespace
+
+std::span<const Rule> evaluation_rules() { return kRules; }
+
+}  // namespace headroom::doctor

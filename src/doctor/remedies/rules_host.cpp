@@ -1,0 +1,100 @@
+// Host memory: data loaders, shared memory, loading, saving, what the scheduler grants (T29, T39, T43, T44, T45).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "doctor/remedies/figures.h"
+#include "doctor/remedies/rules.h"
+
+namespace headroom::doctor {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+bool host(const Situation& s) { return s.pool() != Pool::device; }
+
+void shared_memory(const Situation& s, Findings& findings) {
+  if (s.pool() != Pool::shared_memory) return;
+  Remedy remedy = make_remedy(s, "shared-memory", {}, {}, "data-loader workers hand batches over through /dev/shm");
+  remedy.caveats.push_back("a container's /dev/shm has 64 MiB by default");
+  findings.offer(std::move(remedy));
+}
+
+void fewer_workers(const Situation& s, Findings& findings) {
+  if (!host(s) || s.serving()) return;
+  const std::optional<int64_t> workers = s.job().dataloader_workers;
+  if (workers && *workers == 0)
+    return findings.refuse("fewer-workers", "the data is loaded by the process itself already");
+  const int64_t fewer = workers ? *workers / 4 : 0;
+  Changes changes;
+  if (workers) changes.emplace_back("dataloader_workers", std::to_string(fewer));
+  Remedy remedy = make_remedy(s, "fewer-workers", {{"workers", std::to_string(fewer)}}, std::move(changes),
+                              "every worker is a process with its own copy of what the data set holds");
+  if (remedy.saves_bytes && *remedy.saves_bytes <= 0) remedy.saves_bytes.reset();
+  remedy.caveats.push_back("the advice of one worker per GPU is about speed, not memory");
+  findings.offer(std::move(remedy));
+}
+
+void pageable(const Situation& s, Findings& findings) {
+  if (!host(s) || s.serving() || s.job().pin_memory == false) return;
+  Remedy remedy = make_remedy(s, "pageable-memory", {}, {}, "pinned batches cannot be swapped and are rounded up");
+  findings.offer(std::move(remedy));
+}
+
+// What the scheduler should grant per node, in whole GiB.
+void host_memory(const Situation& s, Findings& findings) {
+  if (s.pool() != Pool::host) return;
+  const int64_t tasks = std::max<int64_t>(1, s.job().grant.tasks_per_node.value_or(s.job().gpus.value_or(1)));
+  int64_t wanted = 0;
+  if (s.patient().estimate) wanted = s.patient().estimate->host_high_bytes * tasks;
+  if (s.balance().limit) wanted = std::max(wanted, *s.balance().limit + *s.balance().limit / 2);
+  if (s.balance().observed) wanted = std::max(wanted, *s.balance().observed + *s.balance().observed / 4);
+  const int64_t gib = static_cast<int64_t>(static_cast<double>(wanted) / kGiB) + 1;
+  Remedy remedy = make_remedy(s, "host-memory", {{"gib", wanted > 0 ? std::to_string(gib) : "<twice as much>"}}, {},
+                              "the kernel or the scheduler ended the process at its memory limit");
+  if (s.message() && s.message()->framework == "kubernetes")
+    remedy.set = fmt::format("resources.limits.memory: {}", wanted > 0 ? fmt::format("{}Gi", gib) : "<twice as much>");
+  if (wanted > 0 && s.balance().limit) remedy.fits_alone = true;
+  remedy.caveats.push_back("`seff JOB` or `sacct -j JOB -o MaxRSS` says what it really used");
+  findings.offer(std::move(remedy));
+}
+
+void lean_load(const Situation& s, Findings& findings) {
+  const bool loading = s.phase("load") || (host(s) && s.phase("host_ram"));
+  if (!loading || s.serving() || s.extra("cpu_ram_efficient_loading") == "true") return;
+  Remedy remedy = make_remedy(s, "lean-load", {}, {},
+                              s.sharded() ? "every process reads the whole model, unless only the first does"
+                                          : "a plain load holds the file and the model at once");
+  if (s.shape()) {
+    const int64_t copy = static_cast<int64_t>(s.shape()->parameters * 2);
+    remedy.why += fmt::format(" ({} of 16-bit weights)", figure(copy));
+  }
+  remedy.needs = "transformers >= 4.38 or torch >= 2.1; accelerate";
+  findings.offer(std::move(remedy));
+}
+
+void sharded_save(const Situation& s, Findings& findings) {
+  if (!s.phase("checkpoint_save") ||
+      !(s.sharded() || s.zero() || s.message()->text.find("state_dict") != std::string::npos))
+    return;
+  if (s.extra("state_dict_type") == "SHARDED_STATE_DICT") return findings.refuse("sharded-save", "it is on already");
+  Remedy remedy = make_remedy(s, "sharded-save", {}, {}, "a full state dict gathers the whole model on one device");
+  remedy.caveats.push_back("the parts are joined after training, on a machine with room");
+  findings.offer(std::move(remedy));
+}
+
+void measure(const Situation& s, Findings& findings) {
+  if (!s.message() || !s.message()->framework.starts_with("pytorch-cuda") || s.serving()) return;
+  Remedy remedy =
+      make_remedy(s, "measure", {}, {}, "shows which line holds which bytes, when nothing above explains it");
+  remedy.caveats.push_back("it saves nothing by itself; view at pytorch.org/memory_viz, or give two sizes to --probe");
+  findings.offer(std::move(remedy));
+}
+
+constexpr Rule kRules[] = {shared_memory, fewer_workers, pageable, host_memory, lean_load, sharded_save, measure};
+
+}  // namespace
+
+std::span<const Rule> host_rules() { return kRules; }
+
+}  // namespace headroom::doctor

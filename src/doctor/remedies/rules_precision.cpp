@@ -1,0 +1,87 @@
+// Fewer bits per number (T04, T05). What a GPU has: V100, T4 and older have no bf16 units; GTX 10xx and older compute
+// float16 no faster than float32.
+#include <fmt/format.h>
+
+#include "doctor/remedies/figures.h"
+#include "doctor/remedies/rules.h"
+
+namespace headroom::doctor {
+namespace {
+
+bool applies(const Situation& s) { return s.training() && s.pool() == Pool::device; }
+
+// Whether 16-bit products run faster than 32-bit ones.
+bool half_is_faster(const std::optional<Gpu>& gpu) {
+  return !gpu || gpu->compute_capability == 0 || gpu->compute_capability >= 70 || gpu->compute_capability == 60;
+}
+
+Values dtype_values(bool bf16) {
+  return {{"short", bf16 ? "bf16" : "fp16"},
+          {"upper", bf16 ? "BF16" : "FP16"},
+          {"litgpt", bf16 ? "bf16" : "16"},
+          {"dtype", bf16 ? "bfloat16" : "float16"},
+          {"scaler", bf16 ? "" : " with a GradScaler"}};
+}
+
+void describe_device(const Situation& s, bool bf16, Remedy& remedy) {
+  if (!s.gpu()) {
+    remedy.needs = "Ampere or newer for bf16 (V100, T4: fp16)";
+    return;
+  }
+  if (!bf16) remedy.caveats.push_back(fmt::format("{} has no bf16 units: fp16, with loss scaling", s.gpu()->name));
+  if (!half_is_faster(s.gpu())) {
+    remedy.slowdown = 1.05;
+    remedy.caveats.push_back(fmt::format("{} has no fast fp16 units: saves bytes, gives no speed", s.gpu()->name));
+  }
+}
+
+void mixed_precision(const Situation& s, Findings& findings) {
+  if (!applies(s)) return;
+  if (s.mixed()) return findings.refuse("mixed-precision", "it is on already");
+  if (s.half_weights()) return findings.refuse("mixed-precision", "the weights are in 16 bits already");
+  const bool bf16 = !s.gpu() || s.gpu()->bf16;
+  Remedy remedy = make_remedy(s, "mixed-precision", dtype_values(bf16), {{"autocast", bf16 ? "bfloat16" : "float16"}},
+                              "saved activations in 16 bits");
+  describe_device(s, bf16, remedy);
+  remedy.caveats.push_back("weights, gradients and optimizer states stay in 32 bits, so it saves activations only");
+  if (remedy.saves_bytes && *remedy.saves_bytes <= 0)
+    return findings.refuse("mixed-precision",
+                           fmt::format("would take {} more: the 16-bit copies of the weights outweigh the "
+                                       "activations of so small a batch",
+                                       figure(-*remedy.saves_bytes)));
+  findings.offer(std::move(remedy));
+}
+
+void half_weights(const Situation& s, Findings& findings) {
+  if (!applies(s)) return;
+  if (s.half_weights() || s.quantized_base())
+    return findings.refuse("half-weights", "the weights are in 16 bits or fewer");
+  const bool bf16 = !s.gpu() || s.gpu()->bf16;
+  const std::string dtype = bf16 ? "bfloat16" : "float16";
+  if (s.job().system == System::deepspeed || s.zero())
+    return findings.refuse("half-weights", spell("half-weights", System::deepspeed, Style::json, {}).text);
+  Remedy remedy = make_remedy(s, "half-weights", dtype_values(bf16), {{"weight_dtype", dtype}, {"autocast", "none"}},
+                              "weights, gradients and states halve");
+  describe_device(s, bf16, remedy);
+  if (s.lora()) {
+    remedy.effect = "the frozen base in 16 bits, as it is usually published; adapters may stay in 32";
+  } else if (bf16) {
+    remedy.caveats.push_back(
+        "bf16 keeps 8 bits of a number: small updates round away; watch the loss, or round "
+        "stochastically (torchao)");
+  } else {
+    remedy.caveats.push_back(
+        "16-true often ends in NaN: fp16 stops at 65504 and loss scaling does not work with "
+        "fp16 gradients; bf16-true on a newer GPU does not");
+    remedy.slowdown += 0.5;
+  }
+  findings.offer(std::move(remedy));
+}
+
+constexpr Rule kRules[] = {mixed_precision, half_weights};
+
+}  // namespace
+
+std::span<const Rule> precision_rules() { return kRules; }
+
+}  // namespace headroom::doctor

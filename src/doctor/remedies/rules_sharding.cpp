@@ -1,0 +1,156 @@
+// Several GPUs, the host and the disk (T12 to T15, T17, T30).
+#include <fmt/format.h>
+
+#include "doctor/remedies/figures.h"
+#include "doctor/remedies/rules.h"
+
+namespace headroom::doctor {
+namespace {
+
+bool applies(const Situation& s) { return s.training() && s.pool() == Pool::device; }
+
+Values gpu_values(const Situation& s, int64_t gpus) {
+  return {{"gpus", std::to_string(gpus)}, {"recipe", s.lora() ? "lora" : "full"}};
+}
+
+Changes shard_changes(int64_t gpus) { return {{"gpus", std::to_string(gpus)}, {"sharding", "zero3"}}; }
+
+// The smallest number of GPUs from `least` on that fits, else `least`.
+int64_t enough_gpus(const Situation& s, int64_t least) {
+  for (int64_t gpus = least; gpus <= 16; gpus *= 2)
+    if (s.fits_after(shard_changes(gpus))) return gpus;
+  return least;
+}
+
+void shard(const Situation& s, Findings& findings) {
+  if (!applies(s)) return;
+  if (s.sharded() && s.gpus() > 1) {
+    const int64_t more = enough_gpus(s, 2 * s.gpus());
+    Remedy remedy = make_remedy(s, "shard", gpu_values(s, more), shard_changes(more),
+                                fmt::format("{} GPUs instead of {}", more, s.gpus()));
+    remedy.effort = "hardware";
+    return findings.offer(std::move(remedy));
+  }
+  if (s.job().sharding == Sharding::zero2 || s.job().sharding == Sharding::zero1) {
+    Changes changes{{"sharding", "zero3"}};
+    return findings.offer(
+        make_remedy(s, "shard-more", gpu_values(s, s.gpus()), std::move(changes), "stage 3 splits the weights too"));
+  }
+  const int64_t gpus = s.gpus() > 1 ? s.gpus() : enough_gpus(s, 2);
+  Remedy remedy = make_remedy(s, "shard", gpu_values(s, gpus), shard_changes(gpus),
+                              fmt::format("weights, gradients and states split over {} GPUs", gpus));
+  if (s.gpus() == 1) remedy.effort = "hardware";
+  if (s.quantized_base())
+    remedy.caveats.push_back("4-bit weights shard only with bnb_4bit_quant_storage set to the compute dtype");
+  if (s.extra("auto_find_batch_size") == "true")
+    remedy.caveats.push_back("drop auto_find_batch_size: it does not work under FSDP");
+  if (s.optimizer().find("8bit") != std::string::npos)
+    remedy.caveats.push_back("under ZeRO the 8-bit optimizer must go; the states are split instead");
+  findings.offer(std::move(remedy));
+}
+
+void offload_optimizer(const Situation& s, Findings& findings) {
+  if (!applies(s)) return;
+  if (s.job().offload_optimizer.value_or(Offload::none) != Offload::none)
+    return findings.refuse("offload-optimizer", "the states are on the host already");
+  if (s.lora()) return findings.refuse("offload-optimizer", "under LoRA the states are small");
+  Changes changes{{"offload_optimizer", "cpu"}};
+  if (!s.job().sharding || *s.job().sharding == Sharding::none || *s.job().sharding == Sharding::ddp)
+    changes.emplace_back("sharding", "zero2");
+  const bool stage3 = s.sharded();
+  Remedy remedy = make_remedy(s, "offload-optimizer", {{"stage", stage3 ? "3" : "2"}}, std::move(changes),
+                              "states and their update move to the host");
+  if (!s.zero() && s.job().system != System::deepspeed && s.job().system != System::pytorch_script)
+    remedy.needs = "deepspeed >= 0.9, a compiler for its CPU Adam";
+  if (remedy.host_bytes && *remedy.host_bytes > 0)
+    remedy.caveats.push_back(fmt::format("takes {} of host memory per process", figure(*remedy.host_bytes)));
+  if (s.optimizer().find("8bit") != std::string::npos)
+    remedy.caveats.push_back("needs a 32-bit optimizer: DeepSpeed's CPU Adam");
+  findings.offer(std::move(remedy));
+}
+
+void offload_parameters(const Situation& s, Findings& findings) {
+  if (!applies(s)) return;
+  if (s.job().offload_parameters.value_or(Offload::none) != Offload::none)
+    return findings.refuse("offload-parameters", "the weights are on the host already");
+  if (s.quantized_base()) return findings.refuse("offload-parameters", "4- and 8-bit weights cannot be offloaded");
+  Remedy remedy = make_remedy(s, "offload-parameters", {},
+                              {{"sharding", "zero3"}, {"offload_parameters", "cpu"}, {"offload_optimizer", "cpu"}},
+                              "weights come from the host layer by layer; states and update stay there");
+  if (remedy.host_bytes && *remedy.host_bytes > 0)
+    remedy.caveats.push_back(fmt::format("takes {} of host memory per process", figure(*remedy.host_bytes)));
+  if (s.job().accumulation.value_or(1) > 1 && s.fsdp())
+    remedy.caveats.push_back("FSDP with cpu_offload and accumulation outside no_sync() copies gradients every step");
+  findings.offer(std::move(remedy));
+}
+
+void offload_nvme(const Situation& s, Findings& findings) {
+  if (!applies(s) || !s.has_job() || s.quantized_base() || s.lora()) return;
+  if (s.job().offload_parameters == Offload::nvme) return findings.refuse("offload-nvme", "on already");
+  Remedy remedy = make_remedy(s, "offload-nvme", {},
+                              {{"sharding", "zero3"}, {"offload_parameters", "nvme"}, {"offload_optimizer", "nvme"}},
+                              "weights and states on a local disk, a window of them in memory");
+  remedy.caveats.push_back("a network file system is too slow for this");
+  findings.offer(std::move(remedy));
+}
+
+void no_prefetch(const Situation& s, Findings& findings) {
+  if (!applies(s) || !s.sharded()) return;
+  const bool forward = s.job().forward_prefetch.value_or(false);
+  const bool accelerate = s.job().system == System::accelerate || s.job().system == System::hf_trainer;
+  const bool backward = s.job().backward_prefetch.value_or(!accelerate);
+  if (!forward && !backward)
+    return findings.refuse("no-prefetch", s.job().backward_prefetch ? "forward and backward prefetch are off already"
+                                                                    : "prefetch is off by default already");
+  Remedy remedy = make_remedy(s, "no-prefetch", {}, {{"forward_prefetch", "false"}, {"backward_prefetch", "false"}},
+                              "one gathered layer at a time instead of two");
+  if (!forward) remedy.caveats.push_back("forward prefetch is off by default already: only the backward one counts");
+  remedy.caveats.push_back("communication no longer hides behind computation: significantly slower between nodes");
+  findings.offer(std::move(remedy));
+}
+
+void smaller_buckets(const Situation& s, Findings& findings) {
+  if (!applies(s) || !s.zero()) return;
+  const auto bucket = s.job().buffers.find("reduce_bucket_size");
+  if (bucket != s.job().buffers.end() && bucket->second <= 50'000'000)
+    return findings.refuse("smaller-buckets", "the buckets are small already");
+  findings.offer(
+      make_remedy(s, "smaller-buckets", {},
+                  {{"buffers.reduce_bucket_size", "50000000"}, {"buffers.allgather_bucket_size", "50000000"}},
+                  "DeepSpeed's buckets of 5e8 elements take GiBs"));
+}
+
+void context_parallel(const Situation& s, Findings& findings) {
+  if (!applies(s) || s.sequence().value_or(0) < 16384) return;
+  const int64_t gpus = s.gpus() > 1 ? s.gpus() : 2;
+  Remedy remedy = make_remedy(s, "context-parallel", {{"gpus", std::to_string(gpus)}},
+                              {{"gpus", std::to_string(gpus)}, {"context_parallel", std::to_string(gpus)}},
+                              "activations of a sequence split over the GPUs");
+  if (s.gpus() == 1) remedy.effort = "hardware";
+  findings.offer(std::move(remedy));
+}
+
+void ddp(const Situation& s, Findings& findings) {
+  if (!s.message()) return;
+  for (const Frame& frame : s.message()->frames)
+    if (frame.file.find("parallel/data_parallel") != std::string::npos)
+      return findings.offer(make_remedy(s, "ddp", {{"gpus", std::to_string(std::max<int64_t>(2, s.gpus()))}}, {},
+                                        "DataParallel gathers outputs and gradients on the first GPU"));
+}
+
+void bucket_view(const Situation& s, Findings& findings) {
+  if (!applies(s) || s.job().sharding != Sharding::ddp || s.lora()) return;
+  Remedy remedy = make_remedy(s, "bucket-view", {}, {}, "DDP keeps a second copy of the gradients in its buckets");
+  if (s.term("gradients") > 0) remedy.saves_bytes = s.term("gradients");
+  findings.offer(std::move(remedy));
+}
+
+constexpr Rule kRules[] = {shard,       offload_optimizer, offload_parameters, offload_nvme,
+                           no_prefetch, smaller_buckets,   context_parallel,   ddp,
+                           bucket_view};
+
+}  // namespace
+
+std::span<const Rule> sharding_rules() { return kRules; }
+
+}  // namespace headroom::doctor

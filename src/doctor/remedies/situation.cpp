@@ -1,0 +1,180 @@
+#include "doctor/remedies/situation.h"
+
+#include <algorithm>
+
+#include "doctor/config/defaults.h"
+#include "doctor/remedies/changes.h"
+
+namespace headroom::doctor {
+namespace {
+
+struct FrameMark {
+  std::string_view part;
+  System system;
+};
+// The most specific first.
+constexpr FrameMark kFrameMarks[] = {
+    {"/axolotl/", System::axolotl},
+    {"/llamafactory/", System::llamafactory},
+    {"/llmtuner/", System::llamafactory},
+    {"/oumi/", System::oumi},
+    {"/torchtune/", System::torchtune},
+    {"/litgpt/", System::litgpt},
+    {"/lit_gpt/", System::litgpt},
+    {"/megatron/", System::neox},
+    {"/vllm/", System::vllm},
+    {"/sglang/", System::sglang},
+    {"/trl/", System::trl},
+    {"transformers/trainer", System::hf_trainer},
+    {"/deepspeed/", System::deepspeed},
+    {"/accelerate/", System::accelerate},
+};
+
+Job job_of(const Case& patient, const Message* message) {
+  if (patient.job) return *patient.job;
+  Job job;
+  if (!message) return job;
+  job.system = system_of(*message);
+  switch (job.system) {
+    case System::vllm:
+    case System::sglang:
+    case System::tgi:
+    case System::llama_server:
+      job.task = Task::serve;
+      break;
+    default:
+      job.task = message->phase == "inference" ? Task::infer : Task::train;
+  }
+  return job;
+}
+
+bool full_length_fits(const Job& job, const ModelShape& shape, const Estimate& estimate) {
+  if (job.task != Task::serve || !estimate.kv_tokens) return true;
+  const int64_t length = job.max_model_len.value_or(shape.max_positions);
+  return length <= 0 || *estimate.kv_tokens >= length;
+}
+
+}  // namespace
+
+System system_of(const Message& message) {
+  if (message.framework == "vllm") return System::vllm;
+  if (message.framework == "sglang") return System::sglang;
+  if (message.framework == "tgi") return System::tgi;
+  if (message.framework == "llama.cpp" || message.framework == "ollama") return System::llama_server;
+  for (const FrameMark& mark : kFrameMarks) {
+    for (const Frame& frame : message.frames)
+      if (frame.file.find(mark.part) != std::string::npos) return mark.system;
+    if (message.text.find(mark.part) != std::string::npos) return mark.system;
+  }
+  return message.framework.starts_with("pytorch") ? System::pytorch_script : System::unknown;
+}
+
+Situation::Situation(const Case& patient, const Estimator& estimator)
+    : patient_(patient),
+      estimator_(estimator),
+      message_(main_message(patient)),
+      balance_(balance_of(patient)),
+      pool_(pool_of(patient)) {
+  job_ = job_of(patient, message_);
+  if (message_) figures_ = figures_of(*message_);
+  style_ = style_of(job_);
+}
+
+bool Situation::caching_allocator() const {
+  if (pool_ != Pool::device) return false;
+  if (message_)
+    return message_->framework == "pytorch-cuda" || message_->framework == "pytorch-hip" ||
+           message_->framework == "pytorch-xpu";
+  return training();
+}
+
+std::optional<int64_t> Situation::micro_batch() const {
+  if (job_.micro_batch || !has_job()) return job_.micro_batch;
+  if (!job_.global_batch && !job_defaults(job_).micro_batch.value) return std::nullopt;
+  return effective_micro_batch(job_);
+}
+
+std::optional<int64_t> Situation::sequence() const {
+  if (serving() && job_.max_model_len) return job_.max_model_len;
+  if (!has_job()) return job_.sequence;
+  if (const std::optional<int64_t> stated = effective_sequence(job_)) return stated;
+  // The memory model's assumption where only the data decide.
+  if (!shape() || !training()) return std::nullopt;
+  const int64_t assumed = shape()->encoder_only ? 512 : 2048;
+  return shape()->max_positions > 0 ? std::min(assumed, shape()->max_positions) : assumed;
+}
+
+bool Situation::sharded() const { return job_.sharding == Sharding::zero3 || job_.sharding == Sharding::hybrid; }
+
+bool Situation::zero() const {
+  const bool stage = job_.sharding == Sharding::zero1 || job_.sharding == Sharding::zero2 || sharded();
+  return stage && !fsdp() &&
+         (job_.system == System::deepspeed || job_.system == System::neox || job_.extras.count("deepspeed") > 0 ||
+          !job_.buffers.empty() || job_.sharding == Sharding::zero1);
+}
+
+bool Situation::fsdp() const {
+  if (job_.extras.count("fsdp") > 0) return true;
+  if (job_.extras.count("deepspeed") > 0 || !job_.buffers.empty()) return false;
+  return (sharded() || job_.sharding == Sharding::zero2) && job_.system != System::deepspeed &&
+         job_.system != System::neox;
+}
+
+bool Situation::quantized_base() const { return job_.quantization && *job_.quantization != "none"; }
+
+std::string Situation::extra(const std::string& name) const {
+  const auto at = job_.extras.find(name);
+  return at == job_.extras.end() ? std::string() : at->second;
+}
+
+bool Situation::half_weights() const {
+  return job_.weight_dtype && (*job_.weight_dtype == "bfloat16" || *job_.weight_dtype == "float16");
+}
+
+bool Situation::mixed() const { return job_.autocast && *job_.autocast != "none"; }
+
+double Situation::trainable_share() const {
+  if (!lora() || !shape() || shape()->parameters <= 0) return lora() ? 0.01 : 1.0;
+  // Two matrices per target of rank r: about r * (in + out); seven targets of a gated block, two by default.
+  const double targets =
+      job_.lora->all_linear ? 7 : static_cast<double>(std::max<size_t>(2, job_.lora->targets.size()));
+  const double added = static_cast<double>(shape()->layers) * targets * 2.0 * static_cast<double>(shape()->hidden) *
+                       static_cast<double>(job_.lora->rank);
+  return std::min(1.0, added / shape()->parameters);
+}
+
+std::optional<Estimate> Situation::after(const Changes& changes) const {
+  if (!shape() || !has_job()) return std::nullopt;
+  return estimator_(with_changes(job_, changes), *shape(), gpu());
+}
+
+std::optional<int64_t> Situation::need_after(const Changes& changes) const {
+  const std::optional<Estimate> changed = after(changes);
+  if (!changed) return std::nullopt;
+  const int64_t need = pool_ == Pool::device ? changed->likely_bytes : changed->host_likely_bytes;
+  return need + balance_.unexplained;
+}
+
+std::optional<int64_t> Situation::saving(const Changes& changes) const {
+  const std::optional<int64_t> need = need_after(changes);
+  if (!need || !balance_.need) return std::nullopt;
+  return *balance_.need - *need;
+}
+
+bool Situation::fits_after(const Changes& changes) const {
+  const std::optional<Estimate> changed = after(changes);
+  if (!changed || !balance_.limit) return false;
+  const int64_t need = pool_ == Pool::device ? changed->likely_bytes : changed->host_likely_bytes;
+  return fits(need + balance_.unexplained, *balance_.limit) &&
+         full_length_fits(with_changes(job_, changes), *shape(), *changed);
+}
+
+int64_t Situation::term(std::string_view name) const {
+  int64_t bytes = 0;
+  if (patient_.estimate)
+    for (const Term& term : patient_.estimate->terms)
+      if (term.name == name) bytes += term.bytes;
+  return bytes;
+}
+
+}  // namespace headroom::doctor

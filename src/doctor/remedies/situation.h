@@ -1,0 +1,73 @@
+// A case seen by the rules: the job with its defaults, the device, the message, and how much a change would save.
+#pragma once
+
+#include "doctor/remedies/balance.h"
+#include "doctor/remedies/option_text.h"
+#include "doctor/remedies/remedy.h"
+#include "doctor/remedies/technique.h"
+
+namespace headroom::doctor {
+
+class Situation {
+ public:
+  Situation(const Case& patient, const Estimator& estimator);
+
+  const Case& patient() const { return patient_; }
+  const Job& job() const { return job_; }  // the system inferred from the message where no job was given
+  const Message* message() const { return message_; }
+  const MessageFigures& figures() const { return figures_; }
+  const Balance& balance() const { return balance_; }
+  Pool pool() const { return pool_; }
+  const std::optional<Gpu>& gpu() const { return patient_.gpu; }
+  const std::optional<ModelShape>& shape() const { return patient_.shape; }
+  Style style() const { return style_; }
+
+  bool training() const { return job_.task == Task::train; }
+  bool serving() const { return job_.task == Task::serve; }
+  bool phase(std::string_view name) const { return message_ && message_->phase == name; }
+  // Whether the framework of the message or the system is PyTorch's with its caching allocator on a device.
+  bool caching_allocator() const;
+  bool has_job() const { return patient_.job.has_value(); }
+
+  // The job's value, or the system's own default; absent where neither says.
+  std::optional<int64_t> micro_batch() const;
+  int64_t accumulation() const { return job_.accumulation.value_or(1); }
+  std::optional<int64_t> sequence() const;
+  std::string optimizer() const { return job_.optimizer.value_or("adamw"); }
+  int64_t gpus() const { return job_.gpus.value_or(1) * job_.nodes.value_or(1); }
+  bool sharded() const;  // weights split: FSDP full shard or ZeRO-3
+  bool zero() const;     // any of DeepSpeed's stages
+  bool fsdp() const;
+  bool lora() const { return job_.lora.has_value(); }
+  bool quantized_base() const;
+  std::string extra(const std::string& name) const;  // empty when absent
+  bool half_weights() const;
+  bool mixed() const;
+  // Trained share of the weights, 1 for full training.
+  double trainable_share() const;
+
+  // The estimate with changes applied; absent without a shape.
+  std::optional<Estimate> after(const Changes& changes) const;
+  // Need of the pool in question after the changes, the unexplained part kept.
+  std::optional<int64_t> need_after(const Changes& changes) const;
+  std::optional<int64_t> saving(const Changes& changes) const;
+  // need_after fits the limit; a server must also hold one request of full length.
+  bool fits_after(const Changes& changes) const;
+  // Bytes of a term of the estimate by its name, 0 when absent.
+  int64_t term(std::string_view name) const;
+
+ private:
+  const Case& patient_;
+  const Estimator& estimator_;
+  Job job_;
+  const Message* message_ = nullptr;
+  MessageFigures figures_;
+  Balance balance_;
+  Pool pool_ = Pool::device;
+  Style style_ = Style::python;
+};
+
+// The system whose frames or words a message shows; unknown when none does.
+System system_of(const Message& message);
+
+}  // namespace headroom::doctor

@@ -1,0 +1,19 @@
+// The cheapest remedies that make a job fit, found by estimating every small set as a whole.
+#pragma once
+
+#include "doctor/remedies/situation.h"
+
+namespace headroom::doctor {
+
+struct FittingSet {
+  std::vector<size_t> members;  // indices into the remedies, cheapest first
+  Changes changes;              // of all members together
+  double cost = 0;
+};
+
+// The set of at most four remedies of least total cost that fits the limit; of equals the smaller. Only remedies with
+// changes to the job are combined, the 16 cheapest of them; one that fits alone without changes counts by itself.
+// nullopt when none fits or nothing can be estimated.
+std::optional<FittingSet> smallest_fitting_set(const Situation& situation, const std::vector<Remedy>& remedies);
+
+}  // namespace headroom::doctor

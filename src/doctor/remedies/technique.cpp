@@ -1,0 +1,123 @@
+#include "doctor/remedies/technique.h"
+
+#include "base/error.h"
+
+namespace headroom::doctor {
+namespace {
+
+constexpr Technique kTechniques[] = {
+    // batch and data
+    {"micro-batch", "T01 T02", "reassociating", "flag", 1.05, 0.5, "same global batch, summed in smaller pieces", "",
+     "micro-batch"},
+    {"auto-batch", "T01", "reassociating", "flag", 1.1, 1, "retries with a smaller batch after each failure",
+     "accelerate", ""},
+    {"sequence-length", "T10", "lossy", "flag", 1.0, 5, "tokens beyond the cut are not seen", "", ""},
+    {"shorter-pack", "T11", "data-order", "flag", 1.0, 2, "packed rows become shorter; every token is still seen", "",
+     "packing"},
+    {"length-buckets", "T11", "data-order", "flag", 0.9, 1.5, "rows of like length share a batch", "",
+     "length-buckets"},
+    {"sequence-chunks", "T03", "reassociating", "code", 1.1, 0.5, "the MLP and the loss run over pieces of a sequence",
+     "deepspeed >= 0.17", "sequence-chunks"},
+    {"eval-batch", "T28", "exact", "flag", 1.0, 0, "evaluation in smaller pieces, same figures", "", ""},
+    {"eval-accumulation", "T28", "exact", "flag", 1.05, 0, "predictions move to the host as they come", "", ""},
+    {"no-grad", "T28 T32", "exact", "code", 0.9, 0, "nothing is saved for a backward pass that never comes", "", ""},
+    // precision
+    {"mixed-precision", "T04", "lossy", "flag", 0.6, 1, "products in 16 bits, weights and sums in 32", "",
+     "bf16-mixed"},
+    {"half-weights", "T05", "lossy", "flag", 0.6, 3, "weights, gradients and states in 16 bits", "", "bf16-true"},
+    {"half-inference", "T32", "lossy", "flag", 0.6, 1, "weights and products in 16 bits", "", ""},
+    // checkpointing
+    {"checkpointing", "T06", "exact", "flag", 1.25, 0, "one more forward pass; same gradients", "", "recompute"},
+    {"activation-offload", "T13", "exact", "config", 1.2, 0, "saved activations wait in host memory", "torch >= 2.1",
+     "offload-activations"},
+    // optimizer
+    {"fused-optimizer", "T07", "reassociating", "flag", 0.97, 0.2, "the same update without whole-model temporaries",
+     "torch >= 2.0", ""},
+    {"optimizer-8bit", "T08", "lossy", "install", 1.0, 2, "states in 8 bits, block by block", "bitsandbytes >= 0.41",
+     "optimizer-8bit"},
+    {"paged-optimizer", "T09", "exact", "install", 1.15, 0, "states move to the host when the device is full",
+     "bitsandbytes >= 0.41, CUDA", "paged-optimizer"},
+    {"adafactor", "T07", "lossy", "flag", 1.1, 4, "second moments by rows and columns; another optimizer", "", ""},
+    {"lion", "T07", "lossy", "install", 1.0, 5, "one state instead of two; another optimizer", "bitsandbytes >= 0.41",
+     ""},
+    {"sgd", "T07", "lossy", "flag", 0.95, 9, "no second moments; transformers often train poorly with it", "", ""},
+    {"optimizer-in-backward", "T07", "exact", "flag", 1.0, 0.5, "each gradient is used and freed as it comes", "",
+     "fused-optimizer"},
+    {"set-to-none", "T31", "exact", "code", 1.0, 0, "gradients are freed between steps, not zeroed", "", ""},
+    // several devices, host and disk
+    {"shard", "T12 T43", "reassociating", "config", 1.15, 0.5, "weights, gradients and states split over the GPUs",
+     "torch >= 1.12", "shard"},
+    {"shard-more", "T12", "reassociating", "config", 1.1, 0.5, "weights are split too and gathered layer by layer", "",
+     "shard"},
+    {"offload-optimizer", "T13", "exact", "config", 1.6, 0, "states and update on the host", "", "offload-optimizer"},
+    {"offload-parameters", "T13", "exact", "config", 2.5, 0, "weights come over the bus for every layer", "",
+     "offload-parameters"},
+    {"offload-nvme", "T15", "exact", "config", 5.0, 0, "weights and states on a local disk", "libaio, a local NVMe",
+     ""},
+    {"no-prefetch", "T14", "exact", "config", 1.15, 0, "one layer's weights at a time", "", "prefetch"},
+    {"smaller-buckets", "T15 T30", "exact", "config", 1.05, 0, "smaller communication buffers", "", ""},
+    {"context-parallel", "T17", "reassociating", "config", 1.15, 0.5, "each GPU holds a part of every sequence", "",
+     "ring-attention"},
+    {"ddp", "T30", "reassociating", "code", 0.8, 0.5, "every GPU holds the same; no gathering on the first", "", ""},
+    {"bucket-view", "T30", "exact", "code", 1.0, 0, "gradients live in DDP's buckets, not beside them", "", ""},
+    // kernels
+    {"flash-attention", "T16", "reassociating", "config", 0.85, 0.2, "the S x S scores are never stored", "",
+     "flash-attention"},
+    {"compile", "T18", "reassociating", "flag", 0.85, 0.5, "elementwise chains share one temporary", "torch >= 2.1",
+     "fuse-elementwise"},
+    {"liger", "T19", "reassociating", "install", 0.9, 0.3, "logits, norms and gates are never stored whole",
+     "liger-kernel >= 0.3, Triton", ""},
+    {"chunked-loss", "T19", "reassociating", "flag", 1.0, 0.3, "the logits exist a chunk at a time", "",
+     "chunked-loss"},
+    // fewer or smaller weights
+    {"lora", "T21", "lossy", "config", 0.85, 6, "trains small added matrices only", "peft", "lora"},
+    {"qlora", "T22", "lossy", "install", 1.3, 8, "frozen base in 4 bits, small added matrices trained",
+     "bitsandbytes >= 0.43, peft", "quantize-weights"},
+    {"freeze", "T20", "lossy", "config", 0.8, 8, "the frozen layers learn nothing", "", "freeze"},
+    {"int8-training", "T23", "lossy", "code", 1.2, 8, "weights live in 8 bits", "torchao >= 0.7 (prototype)",
+     "quantize-training"},
+    {"no-qat", "T24", "lossy", "config", 0.8, 4, "the rounding is no longer trained for", "", "qat"},
+    // allocator
+    {"expandable-segments", "T27", "exact", "flag", 1.0, 0, "changes where memory lies, not what is computed",
+     "torch >= 2.1", ""},
+    {"max-split-size", "T27", "exact", "flag", 1.02, 0, "changes where memory lies, not what is computed",
+     "torch >= 1.10", ""},
+    {"empty-cache", "T27", "exact", "flag", 1.1, 0, "gives unused blocks back between steps", "", ""},
+    {"end-other-processes", "T43", "exact", "flag", 1.0, 0, "nothing of yours changes", "", ""},
+    // serving
+    {"gpu-memory-utilization", "T35", "exact", "flag", 1.0, 0, "moves memory between the KV cache and the rest", "",
+     ""},
+    {"max-model-len", "T36", "lossy", "flag", 1.0, 2, "longer requests are refused", "", ""},
+    {"max-sequences", "T36", "exact", "flag", 1.1, 0.5, "fewer requests at once, same answers", "", "paged-kv"},
+    {"batched-tokens", "T36", "exact", "flag", 1.1, 0, "long prompts are read in smaller pieces", "", ""},
+    {"kv-dtype", "T33", "lossy", "flag", 1.0, 2, "keys and values in 8 bits", "", ""},
+    {"eager", "T34", "exact", "flag", 1.15, 0, "no captured graphs", "", ""},
+    {"quantized-model", "T25", "lossy", "config", 0.9, 4, "weights in 4 or 8 bits", "", "quantize-weights"},
+    {"tensor-parallel", "T37", "reassociating", "hardware", 0.8, 0.5, "every layer split over the GPUs", "", "shard"},
+    {"serve-offload", "T37", "exact", "flag", 4.0, 0, "a part of the weights stays on the host", "", ""},
+    {"gpu-layers", "T37", "exact", "flag", 2.5, 0, "fewer layers on the device, the others on the CPU", "", ""},
+    // host and files
+    {"fewer-workers", "T29", "exact", "flag", 1.05, 0, "the same data, loaded by fewer processes", "", ""},
+    {"pageable-memory", "T29", "exact", "flag", 1.03, 0, "batches are not kept in pinned memory", "", ""},
+    {"shared-memory", "T29", "exact", "flag", 1.0, 0, "workers get room in /dev/shm", "", ""},
+    {"host-memory", "T43", "exact", "flag", 1.0, 0, "asks the scheduler for more", "", ""},
+    {"lean-load", "T45", "exact", "config", 1.0, 0, "weights are read into place, one shard at a time", "", ""},
+    {"sharded-save", "T44", "exact", "config", 1.0, 0, "each process writes its own part", "", ""},
+    {"measure", "T39", "exact", "code", 1.0, 0, "shows which line holds what", "torch >= 2.1", ""},
+    // hardware and model
+    {"larger-gpu", "T43", "exact", "hardware", 1.0, 0, "same run on a larger device", "", ""},
+    {"smaller-model", "T26", "lossy", "config", 0.5, 15, "another, weaker model", "", ""},
+};
+
+}  // namespace
+
+std::span<const Technique> all_techniques() { return kTechniques; }
+
+const Technique& technique(std::string_view name) {
+  for (const Technique& known : kTechniques)
+    if (known.name == name) return known;
+  HR_CHECK(false, "no technique '{}'", name);
+  return kTechniques[0];
+}
+
+}  // namespace headroom::doctor

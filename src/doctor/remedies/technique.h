@@ -1,0 +1,26 @@
+// The techniques that doctor knows, one record each: what a remedy takes and changes, apart from where its option is
+// spelt (option_text.h) and when it helps (rules_*.cpp).
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace headroom::doctor {
+
+struct Technique {
+  std::string_view name;
+  std::string_view row;     // of shared/features.md; several are separated by spaces
+  std::string_view kind;    // exact, reassociating, data-order, lossy
+  std::string_view effort;  // flag, config, code, install, hardware
+  double slowdown;          // seconds per sequence against before; below 1 is faster
+  double accuracy_cost;     // what it may do to the result, in the unit of cost_of: 0 nothing, 15 another model
+  std::string_view effect;
+  std::string_view needs;
+  std::string_view pass;  // headroom's own technique of the same idea, or empty
+};
+
+std::span<const Technique> all_techniques();
+// The record of that name. An unknown name is an InternalError.
+const Technique& technique(std::string_view name);
+
+}  // namespace headroom::doctor
