@@ -1,5 +1,6 @@
 #include "doctor/remedies/option_text.h"
 
+#include <algorithm>
 #include <cctype>
 #include <optional>
 
@@ -57,9 +58,11 @@ std::string value_in(const std::string& value, Style style) {
   return value;
 }
 
-// "a=1; b=2" in the user's form.
-std::string written(const std::string& keys, Style style) {
-  std::string out;
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+// "a=1; b=2"
+Settings pairs_of(const std::string& keys) {
+  Settings pairs;
   size_t begin = 0;
   while (begin < keys.size()) {
     size_t end = keys.find("; ", begin);
@@ -67,15 +70,63 @@ std::string written(const std::string& keys, Style style) {
     const std::string pair = keys.substr(begin, end - begin);
     const size_t equals = pair.find('=');
     HR_CHECK(equals != std::string::npos, "'{}' is no key and value", pair);
-    const std::string key = pair.substr(0, equals), value = value_in(pair.substr(equals + 1), style);
+    pairs.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
+    begin = end + 2;
+  }
+  return pairs;
+}
+
+// "--a 1 --b": nothing where other words stand between.
+Settings flags_of(const std::string& text) {
+  Settings pairs;
+  size_t begin = 0;
+  while (begin < text.size()) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    if (word.starts_with("--"))
+      pairs.emplace_back(word, "");
+    else if (!pairs.empty() && pairs.back().second.empty())
+      pairs.back().second = word;
+    else
+      return {};
+    begin = end + 1;
+  }
+  return pairs;
+}
+
+// "a.b=1; a.c=2" is "a": {"b": 1, "c": 2}; values are written already.
+std::string json_members(const Settings& settings) {
+  std::string out;
+  for (size_t i = 0; i < settings.size();) {
+    const std::string& first = settings[i].first;
+    const size_t dot = first.find('.');
+    if (!out.empty()) out += ", ";
+    if (dot == std::string::npos) {
+      out += fmt::format("\"{}\": {}", first, settings[i++].second);
+      continue;
+    }
+    const std::string parent = first.substr(0, dot + 1);
+    Settings inner;
+    for (; i < settings.size() && settings[i].first.starts_with(parent); ++i)
+      inner.emplace_back(settings[i].first.substr(dot + 1), settings[i].second);
+    out += fmt::format("\"{}\": {{{}}}", first.substr(0, dot), json_members(inner));
+  }
+  return out;
+}
+
+// In the user's form.
+std::string written(const Settings& settings, Style style) {
+  std::string out;
+  Settings members;
+  for (const auto& [key, plain] : settings) {
+    const std::string value = value_in(plain, style);
+    if (style == Style::json) members.emplace_back(key, value);
     if (!out.empty()) out += style == Style::flags ? " " : ", ";
     if (style == Style::flags) out += fmt::format("--{} {}", key, value);
     if (style == Style::python) out += fmt::format("{}={}", key, value);
     if (style == Style::yaml) out += fmt::format("{}: {}", key, value);
-    if (style == Style::json) out += fmt::format("\"{}\": {}", key, value);
-    begin = end + 2;
   }
-  return out;
+  return style == Style::json ? json_members(members) : out;
 }
 
 const OptionLine* find_line(std::string_view technique, System system) {
@@ -142,8 +193,11 @@ Spelt spell(std::string_view technique, System system, Style style, const Values
   const std::string text = filled(line->text, values);
   // A key of another system is no key of this file: code is written as code.
   const bool own = line->system == system || base_of(system) == line->system;
-  if (line->form == OptionLine::Form::keys) return {written(text, own ? style : usual_style(line->system)), true};
-  return {text, line->form == OptionLine::Form::text};
+  if (line->form == OptionLine::Form::keys) {
+    const Settings settings = pairs_of(text);
+    return {written(settings, own ? style : usual_style(line->system)), true, own ? settings : Settings()};
+  }
+  return {text, line->form == OptionLine::Form::text, flags_of(text)};
 }
 
 }  // namespace headroom::doctor

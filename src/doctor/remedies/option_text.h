@@ -35,6 +35,9 @@ using Values = std::vector<std::pair<std::string_view, std::string>>;
 struct Spelt {
   std::string text;
   bool available = true;
+  // The keys and values that text sets, where it is written in the job's own keys ("train.micro_batch_size", "1") or is
+  // made of options ("--max-model-len", "8192"; an empty value: the option alone): what an editor of the file needs.
+  std::vector<std::pair<std::string, std::string>> settings;
 };
 // The option for a technique. A system without a line of its own takes that of the system it builds on, at last the
 // plain PyTorch script's. A technique without any line is an InternalError.

@@ -11,7 +11,7 @@ constexpr OptionLine kLines[] = {
     {"mixed-precision", hf_trainer, keys, "{short}=True"},
     {"mixed-precision", oumi, keys, "training.mixed_precision_dtype={upper}"},
     {"mixed-precision", accelerate, keys, "mixed_precision={short}"},
-    {"mixed-precision", deepspeed, text, "\"{short}\": {\"enabled\": true}"},
+    {"mixed-precision", deepspeed, keys, "{short}.enabled=True"},
     {"mixed-precision", litgpt, keys, "precision={litgpt}-mixed"},
     {"mixed-precision", torchtune, missing, "torchtune has no autocast: dtype: bf16 holds the weights in 16 bits"},
     {"mixed-precision", pytorch_script, text, "with torch.autocast(\"cuda\", dtype=torch.{dtype}):{scaler}"},
@@ -46,7 +46,7 @@ constexpr OptionLine kLines[] = {
     {"activation-offload", trl, keys, "activation_offloading=True"},
     {"activation-offload", axolotl, keys, "gradient_checkpointing=offload"},
     {"activation-offload", torchtune, keys, "enable_activation_offloading=True"},
-    {"activation-offload", deepspeed, text, "\"activation_checkpointing\": {\"cpu_checkpointing\": true}"},
+    {"activation-offload", deepspeed, keys, "activation_checkpointing.cpu_checkpointing=True"},
     {"activation-offload", pytorch_script, text, "with torch.autograd.graph.save_on_cpu(pin_memory=True):"},
 };
 

@@ -37,9 +37,10 @@ struct Cause {
 using Changes = std::vector<std::pair<std::string, std::string>>;
 
 struct Remedy {
-  std::string name;                    // technique
-  std::string row;                     // of shared/features.md: "T06"
-  std::string set;                     // the option in the user's own system and spelling, with its value
+  std::string name;  // technique
+  std::string row;   // of shared/features.md: "T06"
+  std::string set;   // the option in the user's own system and spelling, with its value
+  std::vector<std::pair<std::string, std::string>> settings;  // the same as keys and values; empty where `set` is code
   bool available = true;               // false: the system has no such option, and `set` says what to do instead
   std::optional<int64_t> saves_bytes;  // per device; absent when nothing allows to tell
   std::optional<int64_t> host_bytes;   // more needed on the host per process

@@ -47,6 +47,7 @@ Remedy make_remedy(const Situation& situation, std::string_view name, const Valu
   remedy.name = name;
   remedy.row = facts.row;
   remedy.set = spelt.text;
+  remedy.settings = spelt.settings;
   remedy.available = spelt.available;
   remedy.slowdown = facts.slowdown;
   remedy.kind = facts.kind;

@@ -1,0 +1,14 @@
+// A job script that asks a scheduler for what the job needs.
+#pragma once
+
+#include <string>
+
+#include "doctor/output/report.h"
+
+namespace headroom::doctor {
+
+// An sbatch script: GPUs, host memory and CPUs from the estimate with the smallest fitting set applied, and `command`
+// as its last line.
+std::string batch_script(const Report& report, const std::string& command);
+
+}  // namespace headroom::doctor

@@ -1,0 +1,93 @@
+// The long answer.
+#include <fmt/format.h>
+
+#include "doctor/output/screen.h"
+#include "doctor/output/wrapped_text.h"
+#include "doctor/remedies/figures.h"
+
+namespace headroom::doctor {
+namespace {
+
+constexpr size_t kWidth = 100;
+
+void title(std::string& out, std::string_view text) { out += fmt::format("\n{}\n", text); }
+
+void add_estimate(const Report& report, std::string& out) {
+  if (!report.patient.estimate) return;
+  const Estimate& estimate = *report.patient.estimate;
+  title(out, fmt::format("ESTIMATE, peak in {}: {} ({} to {}) per device, host {} ({} to {}) per process",
+                         estimate.peak_phase, figure(estimate.likely_bytes), figure(estimate.low_bytes),
+                         figure(estimate.high_bytes), figure(estimate.host_likely_bytes),
+                         figure(estimate.host_low_bytes), figure(estimate.host_high_bytes)));
+  for (const Term& term : estimate.terms)
+    add_block(out, fmt::format("  {:<16} {:>11}  ", term.name, figure(term.bytes)), term.how, 31, kWidth);
+  if (estimate.kv_tokens) out += fmt::format("  room for {} tokens of KV cache\n", *estimate.kv_tokens);
+  for (const std::string& line : estimate.assumptions) add_block(out, "  assumed", line, 10, kWidth);
+}
+
+void add_remedy(const Remedy& remedy, std::string& out) {
+  add_block(out, fmt::format("  {:<22} ", remedy.name), remedy.set, 25, kWidth);
+  std::string facts = remedy.saves_bytes ? fmt::format("saves {}", figure(*remedy.saves_bytes)) : "saving unknown";
+  facts += fmt::format(", {} of the time, {}, effort: {}", fmt::format("{:.2f} x", remedy.slowdown), remedy.kind,
+                       remedy.effort);
+  if (remedy.fits_alone) facts += ", fits alone";
+  if (remedy.host_bytes && *remedy.host_bytes > 0)
+    facts += fmt::format(", {} more on the host", figure(*remedy.host_bytes));
+  if (!remedy.needs.empty()) facts += ", needs " + remedy.needs;
+  add_block(out, "", facts, 25, kWidth);
+  add_block(out, "", remedy.why + "; " + remedy.effect, 25, kWidth);
+  for (const std::string& caveat : remedy.caveats) add_block(out, std::string(23, ' ') + "! ", caveat, 25, kWidth);
+}
+
+void add_keys(std::string& out, std::string_view label, const std::vector<KeyNote>& notes) {
+  for (const KeyNote& note : notes) {
+    const std::string place =
+        note.origin.line > 0 ? fmt::format("{}:{}", note.origin.file, note.origin.line) : note.origin.file;
+    add_block(out, fmt::format("  {:<11} ", label),
+              fmt::format("{}{}{}{} {}", place, place.empty() ? "" : ": ", note.origin.key,
+                          note.value.empty() ? "" : " = " + note.value, note.text.empty() ? "" : "- " + note.text),
+              14, kWidth);
+  }
+}
+
+}  // namespace
+
+std::string details(const Report& report) {
+  const Diagnosis& d = report.diagnosis;
+  std::string out;
+  add_block(out, "", headline(report), 0, kWidth);
+  for (const Message& message : report.patient.messages)
+    add_block(out, fmt::format("  line {:<6} ", message.line),
+              fmt::format("[{} {}] {}", message.framework, message.format, message.text), 14, kWidth, 6);
+  if (!d.causes.empty()) title(out, "CAUSES, the likeliest first");
+  for (const Cause& cause : d.causes) add_block(out, fmt::format("  {:<24} ", cause.name), cause.evidence, 27, kWidth);
+  add_estimate(report, out);
+  title(out, "FITS");
+  add_block(out, "  ", verdict(report), 2, kWidth);
+  if (!d.smallest_fitting_set.empty()) {
+    std::string names;
+    for (const std::string& name : d.smallest_fitting_set) names += (names.empty() ? "" : " + ") + name;
+    add_block(out, "  ", "smallest set that fits: " + names, 2, kWidth);
+  }
+  if (!d.remedies.empty()) title(out, "REMEDIES, what fits alone first, then by cost");
+  for (const Remedy& remedy : d.remedies) add_remedy(remedy, out);
+  if (!d.refused.empty()) title(out, "NOT USEFUL HERE");
+  for (const Refusal& refusal : d.refused)
+    add_block(out, fmt::format("  {:<22} ", refusal.name), refusal.why, 25, kWidth);
+  if (!d.notes.empty() || !report.notes.empty()) title(out, "NOTES");
+  for (const std::string& note : d.notes) add_block(out, "  ", note, 2, kWidth);
+  for (const std::string& note : report.notes) add_block(out, "  ", note, 2, kWidth);
+  if (report.patient.job) {
+    title(out, "KEYS");
+    add_keys(out, "unknown", report.patient.job->unknown);
+    add_keys(out, "unreadable", report.patient.job->unreadable);
+    add_keys(out, "understood", report.patient.job->understood);
+    add_keys(out, "irrelevant", report.patient.job->irrelevant);
+  }
+  for (const std::string& source : report.sources) add_block(out, "\nread ", source, 5, kWidth);
+  out += "\n";
+  add_block(out, "", headroom_line(report), 0, kWidth);
+  return out;
+}
+
+}  // namespace headroom::doctor

@@ -1,0 +1,102 @@
+#include "doctor/output/json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace headroom::doctor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json message_json(const Message& message) {
+  Json json;
+  json["text"] = message.text;
+  json["line"] = message.line;
+  json["framework"] = message.framework;
+  json["requested_bytes"] = or_null(message.requested_bytes);
+  json["capacity_bytes"] = or_null(message.capacity_bytes);
+  json["allocated_bytes"] = or_null(message.allocated_bytes);
+  json["reserved_bytes"] = or_null(message.reserved_bytes);
+  json["reserved_unallocated_bytes"] = or_null(message.reserved_unallocated_bytes);
+  json["free_bytes"] = or_null(message.free_bytes);
+  json["process_bytes"] = or_null(message.process_bytes);
+  json["other_processes"] = Json::array();
+  for (const OtherProcess& other : message.other_processes)
+    json["other_processes"].push_back({{"pid", other.pid}, {"bytes", or_null(other.bytes)}});
+  json["device_index"] = or_null(message.device_index);
+  json["phase"] = message.phase;
+  json["format"] = message.format;
+  json["rank"] = or_null(message.rank);
+  json["repeats"] = message.repeats;
+  return json;
+}
+
+Json estimate_json(const std::optional<Estimate>& estimate) {
+  if (!estimate) return nullptr;
+  Json json;
+  json["low_bytes"] = estimate->low_bytes;
+  json["likely_bytes"] = estimate->likely_bytes;
+  json["high_bytes"] = estimate->high_bytes;
+  json["terms"] = Json::array();
+  for (const Term& term : estimate->terms) json["terms"].push_back({{"name", term.name}, {"bytes", term.bytes}});
+  json["host_bytes"] = estimate->host_likely_bytes;
+  json["phase"] = estimate->peak_phase;
+  json["kv_tokens"] = or_null(estimate->kv_tokens);
+  json["step_seconds"] = estimate->step_seconds > 0 ? Json(estimate->step_seconds) : Json(nullptr);
+  json["assumptions"] = estimate->assumptions;
+  return json;
+}
+
+Json remedy_json(const Remedy& remedy) {
+  Json json;
+  json["name"] = remedy.name;
+  json["set"] = remedy.set;
+  json["saves_bytes"] = or_null(remedy.saves_bytes);
+  json["slowdown"] = remedy.slowdown;
+  json["kind"] = remedy.kind;
+  json["fits_alone"] = remedy.fits_alone;
+  json["why"] = remedy.why;
+  json["effect"] = remedy.effect;
+  json["effort"] = remedy.effort;
+  json["needs"] = remedy.needs;
+  json["host_bytes"] = or_null(remedy.host_bytes);
+  json["caveats"] = remedy.caveats;
+  return json;
+}
+
+}  // namespace
+
+std::string report_json(const Report& report) {
+  const Diagnosis& diagnosis = report.diagnosis;
+  Json json;
+  json["messages"] = Json::array();
+  for (const Message& message : report.patient.messages) json["messages"].push_back(message_json(message));
+  json["causes"] = Json::array();
+  for (const Cause& cause : diagnosis.causes)
+    json["causes"].push_back({{"name", cause.name}, {"evidence", cause.evidence}});
+  json["estimate"] = estimate_json(report.patient.estimate);
+  json["remedies"] = Json::array();
+  for (const Remedy& remedy : diagnosis.remedies) json["remedies"].push_back(remedy_json(remedy));
+  json["smallest_fitting_set"] = diagnosis.smallest_fitting_set;
+  json["unknown_keys"] = Json::array();
+  if (report.patient.job)
+    for (const KeyNote& note : report.patient.job->unknown)
+      json["unknown_keys"].push_back(
+          {{"key", note.origin.key}, {"file", note.origin.file}, {"line", note.origin.line}, {"nearest", note.text}});
+  json["headroom"] = {{"command", report.headroom.command}, {"minimum_bytes", or_null(report.headroom.minimum_bytes)}};
+  json["need_bytes"] = or_null(diagnosis.need_bytes);
+  json["limit_bytes"] = or_null(diagnosis.limit_bytes);
+  json["bytes_after"] = or_null(diagnosis.bytes_after);
+  json["fits"] = or_null(diagnosis.fits);
+  json["not_useful"] = Json::array();
+  for (const Refusal& refusal : diagnosis.refused)
+    json["not_useful"].push_back({{"name", refusal.name}, {"why", refusal.why}});
+  json["notes"] = diagnosis.notes;
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace headroom::doctor

@@ -1,0 +1,172 @@
+#include "doctor/output/screen.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "doctor/output/wrapped_text.h"
+#include "doctor/remedies/balance.h"
+#include "doctor/remedies/figures.h"
+
+namespace headroom::doctor {
+namespace {
+
+constexpr size_t kWidth = 80, kIndent = 6, kLines = 24;
+
+std::string device_of(const Message& message) {
+  if (message.device_index) return fmt::format("GPU {}", *message.device_index);
+  return message.framework;
+}
+
+// "backward, line 812 of the log, 4 ranks"
+std::string place_of(const Report& report, const Message& message) {
+  std::string place;
+  const auto add = [&](const std::string& text) { place += (place.empty() ? "" : ", ") + text; };
+  if (message.phase != "unknown") add("in " + message.phase);
+  if (message.line > 1) add(fmt::format("line {}", message.line));
+  if (message.repeats > 1) add(fmt::format("{} times", message.repeats));
+  if (report.patient.messages.size() > 1)
+    add(fmt::format("first of {} different messages", report.patient.messages.size()));
+  return place;
+}
+
+// How a remedy's effects read on one line.
+std::string effects(const Remedy& remedy) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (remedy.saves_bytes) add(fmt::format("{} {}", remedy.one_try ? "frees" : "saves", figure(*remedy.saves_bytes)));
+  if (remedy.one_try)
+    add("one try, no cure");
+  else if (remedy.fits_alone)
+    add("FITS");
+  const double percent = 100 * (remedy.slowdown - 1);
+  if (percent >= 100)
+    add(fmt::format("{:.1f} x slower", remedy.slowdown));
+  else if (std::abs(percent) >= 1.5)
+    add(fmt::format("{:.0f} % {}", std::abs(percent), percent > 0 ? "slower" : "faster"));
+  add(remedy.kind == "lossy" ? remedy.effect : remedy.kind);
+  if (!remedy.needs.empty()) add("needs " + remedy.needs);
+  return text;
+}
+
+// What the screen proposes: the smallest set, else the first ones.
+std::vector<const Remedy*> proposed(const Diagnosis& diagnosis) {
+  std::vector<const Remedy*> chosen;
+  for (const std::string& name : diagnosis.smallest_fitting_set)
+    for (const Remedy& remedy : diagnosis.remedies)
+      if (remedy.name == name) chosen.push_back(&remedy);
+  for (const Remedy& remedy : diagnosis.remedies) {
+    if (chosen.size() >= 3 || !diagnosis.smallest_fitting_set.empty()) break;
+    if (remedy.name != "measure" || diagnosis.remedies.size() == 1) chosen.push_back(&remedy);
+  }
+  return chosen;
+}
+
+void add_why(const Report& report, std::string& out) {
+  const std::vector<Cause>& causes = report.diagnosis.causes;
+  if (causes.empty() && report.patient.estimate) {
+    std::string terms;
+    for (size_t i = 0; i < std::min<size_t>(4, report.patient.estimate->terms.size()); ++i) {
+      const Term& term = report.patient.estimate->terms[i];
+      terms += fmt::format("{}{} {}", i ? ", " : "", term.name, figure(term.bytes));
+    }
+    add_block(out, "WHAT", terms, kIndent, kWidth, 2);
+    return;
+  }
+  size_t shown = 0;
+  for (const Cause& cause : causes) {
+    if (shown == 3) break;
+    add_block(out, shown == 0 ? "WHY" : "", cause.evidence, kIndent, kWidth, 2);
+    ++shown;
+  }
+}
+
+void add_remedies(const Report& report, std::string& out) {
+  const std::vector<const Remedy*> remedies = proposed(report.diagnosis);
+  if (report.diagnosis.fits.value_or(false)) return;
+  const bool set = report.diagnosis.smallest_fitting_set.size() > 1;
+  size_t number = 0;
+  for (const Remedy* remedy : remedies) {
+    ++number;
+    const std::string label =
+        fmt::format("{:<4}{} ", number == 1 ? "DO" : "", set ? '+' : static_cast<char>('0' + number));
+    add_block(out, label, remedy->set, kIndent, kWidth, remedies.size() > 3 ? 1 : 2);
+    add_block(out, "", effects(*remedy), kIndent + 2, kWidth, 1);
+  }
+}
+
+std::string cut(const std::string& text) {
+  size_t lines = 0, at = 0;
+  while (lines < kLines && at < text.size()) {
+    const size_t end = text.find('\n', at);
+    at = end == std::string::npos ? text.size() : end + 1;
+    ++lines;
+  }
+  return text.substr(0, at);
+}
+
+}  // namespace
+
+std::string headline(const Report& report) {
+  const Message* message = main_message(report.patient);
+  if (!message) {
+    const Job* job = report.patient.job ? &*report.patient.job : nullptr;
+    std::string what = report.system.empty() ? "JOB" : "JOB OF " + report.system;
+    if (job && !job->model.empty()) what += ", " + job->model;
+    if (report.patient.gpu) what += ", " + report.patient.gpu->name;
+    return what;
+  }
+  std::string text = "OUT OF MEMORY  " + device_of(*message);
+  if (message->requested_bytes) text += fmt::format(": {} asked", figure(*message->requested_bytes));
+  if (message->kv_bytes_wanted) text += fmt::format(": {} of KV cache wanted", figure(*message->kv_bytes_wanted));
+  if (message->free_bytes) text += fmt::format(", {} free", figure(*message->free_bytes));
+  if (message->capacity_bytes) text += fmt::format(" of {}", figure(*message->capacity_bytes));
+  const std::string place = place_of(report, *message);
+  return place.empty() ? text : text + " (" + place + ")";
+}
+
+std::string verdict(const Report& report) {
+  const Diagnosis& d = report.diagnosis;
+  const std::optional<Estimate>& estimate = report.patient.estimate;
+  if (!estimate) {
+    if (report.patient.job && !report.patient.shape)
+      return "cannot tell: the model is unknown. Add --model config.json|NAME or --params 7B";
+    return "cannot tell from the message alone. Add --config FILE and --model NAME";
+  }
+  std::string need = fmt::format("{} ({} to {})", figure(d.need_bytes.value_or(estimate->likely_bytes)),
+                                 figure(d.host ? estimate->host_low_bytes : estimate->low_bytes),
+                                 figure(d.host ? estimate->host_high_bytes : estimate->high_bytes));
+  if (report.patient.shape->guessed) need += ", the model's shape guessed";
+  if (!d.limit_bytes) return fmt::format("{} needed per GPU. Add --gpu NAME or --capacity 24GiB", need);
+  const std::string of = fmt::format("of {}", figure(*d.limit_bytes));
+  if (d.fits.value_or(false)) return fmt::format("yes: {} {}", need, of);
+  if (d.bytes_after)
+    return fmt::format("with {}: yes, {} {}. Now: {}", d.smallest_fitting_set.size() > 1 ? "all of these" : "this",
+                       figure(*d.bytes_after), of, need);
+  if (!d.smallest_fitting_set.empty()) return fmt::format("with this: yes. Now: {} {}", need, of);
+  return fmt::format("no: {} {}, and no four of these remedies are enough; see --which-gpu", need, of);
+}
+
+std::string headroom_line(const Report& report) {
+  const HeadroomAnswer& headroom = report.headroom;
+  if (headroom.minimum_bytes)
+    return fmt::format("headroom needs {} for this: {}", figure(*headroom.minimum_bytes), headroom.command);
+  return "headroom, for the same job: " + headroom.command;
+}
+
+std::string screen(const Report& report) {
+  std::string out;
+  add_block(out, "", headline(report), 0, kWidth, 2);
+  out += "\n";
+  add_why(report, out);
+  out += "\n";
+  add_remedies(report, out);
+  add_block(out, "FITS", verdict(report), kIndent, kWidth, 2);
+  if (!report.diagnosis.notes.empty()) add_block(out, "NOTE", report.diagnosis.notes.front(), kIndent, kWidth, 2);
+  out += "\n";
+  add_block(out, "", headroom_line(report), 0, kWidth, 2);
+  return cut(out);
+}
+
+}  // namespace headroom::doctor
