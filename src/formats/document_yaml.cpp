@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "formats/document.h"
@@ -191,13 +192,16 @@ class TreeEvents : public YAML::EventHandler {
   // Fills in what `<<: *name` brings, for keys that the map does not give itself.
   void merge(DocumentNode& node) {
     std::vector<DocumentEntry> merged;
+    std::set<std::string_view> own;
+    if (std::any_of(node.entries.begin(), node.entries.end(), [](const auto& entry) { return entry.key == "<<"; }))
+      for (const DocumentEntry& entry : node.entries) own.insert(entry.key);
     for (const DocumentEntry& entry : node.entries) {
       if (entry.key != "<<") continue;
       std::vector<const DocumentNode*> sources = {&entry.value};
       for (const DocumentNode& item : entry.value.items) sources.push_back(&item);
       for (const DocumentNode* source : sources)
         for (const DocumentEntry& brought : source->entries)
-          if (!node.find(brought.key)) merged.push_back(brought);
+          if (own.count(brought.key) == 0) merged.push_back(brought);
     }
     if (merged.empty()) return;
     std::erase_if(node.entries, [](const DocumentEntry& entry) { return entry.key == "<<"; });
@@ -229,7 +233,11 @@ DocumentNode parse_yaml_document(std::string_view text, const std::string& sourc
                   "give one document per file");
     return root;
   } catch (const YAML::Exception& e) {
-    throw Error(ErrorKind::format, fmt::format("{}:{}: malformed YAML: {}", source, e.mark.line + 1, e.msg),
+    const auto ends =
+        std::count(text.begin(), text.end(), '\n');  // what is missing at the end is told of the last line
+    const int64_t last = ends + (text.empty() || text.back() != '\n' ? 1 : 0);
+    const int64_t line = std::min<int64_t>(e.mark.line + 1, std::max<int64_t>(last, 1));
+    throw Error(ErrorKind::format, fmt::format("{}:{}: malformed YAML: {}", source, line, e.msg),
                 "mend the file at this line");
   }
 }
