@@ -268,6 +268,20 @@ TEST(Variants, RepeatsAreMergedAndBounded) {
   EXPECT_EQ(many.messages_dropped, 700 - static_cast<int64_t>(LogScanner::kMessages));
 }
 
+TEST(Variants, ALogThatRepeatsItselfIsReadEverMoreThinlyButToItsEnd) {
+  const std::string line = "CUDA out of memory. Tried to allocate 32.00 MiB (GPU 0; 7.79 GiB total capacity)\n";
+  LogScanner scanner;
+  for (int i = 0; i < 150'000; ++i) scanner.feed(line);
+  scanner.feed(std::string(20, '\n') +
+               "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 7.79 GiB total capacity)\n");
+  const LogReport report = scanner.finish();
+  EXPECT_EQ(report.lines, 150'021);
+  EXPECT_GT(report.lines_unread, 10'000);
+  ASSERT_EQ(report.messages.size(), 2u);
+  EXPECT_EQ(report.messages[0].repeats + report.lines_unread, 150'000);
+  EXPECT_EQ(report.messages[1].device_index, 1);
+}
+
 TEST(Variants, ManyMessagesInOneLineAndInLongLines) {
   const std::string one = "CUDA out of memory. Tried to allocate 32.00 MiB (GPU 0; 7.79 GiB total capacity) ";
   const std::string two = "CUDA out of memory. Tried to allocate 64.00 MiB (GPU 1; 7.79 GiB total capacity) ";

@@ -1,5 +1,6 @@
 #include "doctor/messages/clean_line.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "doctor/messages/log_prefix.h"
@@ -112,7 +113,7 @@ void clean_piece(std::string_view raw, bool may_be_json, std::vector<CleanLine>&
 
 void split_and_clean(std::string_view text, bool may_be_json, std::vector<CleanLine>& lines) {
   while (true) {
-    const size_t end = text.find_first_of("\r\n");
+    const size_t end = std::min(text.find('\r'), text.find('\n'));
     const std::string_view piece = text.substr(0, end);
     if (!piece.empty() || end == std::string_view::npos) clean_piece(piece, may_be_json, lines);
     if (end == std::string_view::npos) return;

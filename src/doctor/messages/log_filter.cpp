@@ -29,8 +29,11 @@ constexpr std::string_view kMessageWords[] = {
 // The source lines "file \"" of Python, "file ~/" and ".py in " of IPython, Rich's bar, C++'s "frame #".
 constexpr std::string_view kFrameWords[] = {"file \"", "file \\\"",      "file ~/", "file /",
                                             ".py in ", "\xe2\x94\x82 /", "frame #"};
-constexpr std::string_view kSampleWords[] = {"memory", "mem ",  "mem:",   "mem=",   "mem\"", "mem_", "mem(",
-                                             "vram",   "alloc", "reserv", "cached", "rss:",  "rss="};
+constexpr std::string_view kSampleWords[] = {
+    "memory",   " mem ",  " mem:",   " mem=",  "_mem ",  "_mem:",     "_mem=",  "_mem\"", "mem_al",
+    "mem_re",   "mem_us", "\"mem\"", "mem_gb", "mem_mb", "vram ",     "vram:",  "vram=",  "vram_",
+    "vram\"",   "mem (",  "mem(g",   "mem(m",  "mem/m",  "allocated", "alloc:", "alloc=", "alloc ",
+    "reserved", "resrvd", "cached",  "rss: ",  "rss= ",  "_rss:",     "_rss=",  "rss\":", "rss ("};
 constexpr std::string_view kEventWords[] = {"evaluat", "validat", "saving", "checkpoint"};
 
 }  // namespace

@@ -18,7 +18,9 @@ namespace {
 constexpr size_t kBlockLines = 64, kSplit = 32;    // lines read together; messages start in the first kSplit
 constexpr size_t kLongLine = 8 << 10;              // longer lines are looked at only around their hits
 constexpr size_t kBefore = 512, kAfter = 5 << 10;  // of a hit in a long line
-constexpr int64_t kEverySample = 200'000;          // sample lines read one by one; of more, every eighth
+constexpr int64_t kEveryMessage = 65'536;          // messages after which every second block is read, then every fourth
+constexpr int64_t kQuiet = 8;                      // ordinary lines that end passing over
+constexpr int64_t kEverySample = 65'536;           // sample lines read one by one; of as many again every second, ...
 
 }  // namespace
 
@@ -50,11 +52,17 @@ class LogScanner::State {
     if (tags != 0 || code_rank_ || resources_.wants_more()) side_readers(line, tags);
     if (line.text.size() > kLongLine) {
       if ((tags & kMessage) != 0) long_line(line);
+    } else if ((tags & kMessage) != 0 && unread_ > 0) {
+      --unread_;
+      ++report_.lines_unread;
+      block_end_ = line.number;  // nor read as the line before another
+      quiet_ = 0;
     } else if (collecting_ || (tags & kMessage) != 0) {
       // A message may begin at the end of the line before the one with the first telling word.
       if (!collecting_ && previous_number_ > block_end_) append(previous_, previous_number_, false);
       append(line.text, line.number, (tags & kMessage) != 0);
     }
+    if ((tags & kMessage) == 0 && ++quiet_ > kQuiet) unread_ = 0;  // something else follows: read on
     previous_.assign(line.text.substr(0, 1024));
     previous_number_ = line.number;
   }
@@ -65,7 +73,7 @@ class LogScanner::State {
     const uint32_t own = tags & (kFrame | kTraceback | kResource | kSample);
     const bool table = resources_.wants_more();
     if (own == 0 && !code_rank_ && !table) return;
-    if (own == kSample && !code_rank_ && !table && ++sample_lines_ > kEverySample && sample_lines_ % 8 != 0) return;
+    if (own == kSample && !code_rank_ && !table && !next_sample()) return;
     std::vector<CleanLine> lines;
     clean_lines(line.text, lines);
     for (const CleanLine& clean : lines) {
@@ -76,6 +84,13 @@ class LogScanner::State {
         if (const auto sample = memory_sample(clean.text)) samples_.add(rank, *sample);
       }
     }
+  }
+
+  // Whether this sample line is read: in a long log ever fewer are.
+  bool next_sample() {
+    if (++sample_lines_ % sample_stride_ != 0) return false;
+    if (++samples_read_ % kEverySample == 0) sample_stride_ *= 2;
+    return true;
   }
 
   void frame_line(const std::string& text, int rank, int64_t number) {
@@ -123,7 +138,7 @@ class LogScanner::State {
     clean_lines(raw, lines);
     for (CleanLine& clean : lines) {
       block_.push_back({std::move(clean.text), clean.rank.value_or(-1), number, hit});
-      if (block_.size() >= kBlockLines) read_block(kSplit);
+      if (block_.size() >= kBlockLines) read_block(block_stride_ == 1 ? kSplit : kBlockLines);
     }
     collecting_ = !block_.empty();
   }
@@ -135,9 +150,11 @@ class LogScanner::State {
     block_.erase(block_.begin(), kept);
     if (std::none_of(block_.begin(), block_.end(), [](const BlockLine& line) { return line.hit; })) block_.clear();
     collecting_ = !block_.empty();
+    unread_ = static_cast<int64_t>(kBlockLines) * (block_stride_ - 1);
   }
 
   void receive(Message message) {
+    if (++received_ % kEveryMessage == 0) block_stride_ *= 2;
     message.frames = frames_.take(message.rank.value_or(-1), message.line);
     if (message.phase == "unknown") {
       Phase phase = phase_of(message.frames);
@@ -167,8 +184,11 @@ class LogScanner::State {
   std::vector<BlockLine> block_;
   std::string previous_;
   int64_t previous_number_ = 0;
-  int64_t block_end_ = 0;  // last line that was in a block
-  int64_t sample_lines_ = 0;
+  int64_t block_end_ = 0;  // last line that was in a block, or passed over
+  int64_t sample_lines_ = 0, samples_read_ = 0, sample_stride_ = 1;
+  int64_t received_ = 0, block_stride_ = 1;
+  int64_t quiet_ = 0;   // ordinary lines since the last that was passed over
+  int64_t unread_ = 0;  // suspicious lines to pass over before the next block
   bool collecting_ = false;
   std::optional<int> code_rank_;  // a frame was read: the next line of this rank may be its source
 };

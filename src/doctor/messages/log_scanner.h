@@ -22,6 +22,7 @@ namespace headroom::doctor {
 struct LogReport {
   std::vector<Message> messages;  // in the order of the log; at most LogScanner::kMessages
   int64_t messages_dropped = 0;   // different ones beyond that
+  int64_t lines_unread = 0;       // suspicious lines passed over: of a log that repeats itself ever fewer are read
   Resources resources;            // Slurm, sacct, seff, nvidia-smi and server facts beside the errors
   Growth growth;                  // of memory over time, from samples in the log
   int64_t lines = 0;

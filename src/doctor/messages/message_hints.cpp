@@ -28,7 +28,7 @@ void add_hints(Message& m) {
 
 bool same_message(const Message& a, const Message& b) {
   const auto figures = [](const Message& m) {
-    return std::tie(m.framework, m.format, m.requested_bytes, m.capacity_bytes, m.allocated_bytes, m.reserved_bytes,
+    return std::tie(m.requested_bytes, m.framework, m.format, m.capacity_bytes, m.allocated_bytes, m.reserved_bytes,
                     m.reserved_unallocated_bytes, m.free_bytes, m.process_bytes, m.process_limit_bytes, m.device_index,
                     m.kv_tokens_wanted, m.kv_tokens_available, m.phase);
   };

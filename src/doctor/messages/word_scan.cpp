@@ -7,6 +7,11 @@
 
 namespace headroom::doctor {
 
+size_t WordScan::block_at(const std::string& word, size_t at) {
+  const char bytes[4] = {0, word[at], word[at + 1], word[at + 2]};
+  return block(bytes + 4);
+}
+
 WordScan::WordScan(std::vector<Word> words) {
   HR_CHECK(!words.empty() && words.size() < kEnd, "{} words", words.size());
   shortest_ = words[0].text.size();
@@ -23,10 +28,10 @@ WordScan::WordScan(std::vector<Word> words) {
   std::map<size_t, std::vector<uint16_t>> ends;  // block at the end of a word's first shortest_ bytes -> words
   for (size_t w = 0; w < words_.size(); ++w) {
     for (size_t i = 0; i + 3 <= shortest_; ++i) {
-      uint8_t& shift = shift_[block(words_[w].data() + i)];
+      uint8_t& shift = shift_[block_at(words_[w], i)];
       shift = std::min(shift, static_cast<uint8_t>(shortest_ - 3 - i));
     }
-    ends[block(words_[w].data() + shortest_ - 3)].push_back(static_cast<uint16_t>(w));
+    ends[block_at(words_[w], shortest_ - 3)].push_back(static_cast<uint16_t>(w));
   }
   for (const auto& [key, list] : ends) {
     first_[key] = static_cast<uint16_t>(candidates_.size());
@@ -46,7 +51,7 @@ bool WordScan::equal(std::string_view text, size_t position, const std::string& 
 WordScan::Hit WordScan::next(std::string_view text, size_t from) const {
   if (text.size() < shortest_) return {};
   for (size_t start = from; start + shortest_ <= text.size();) {
-    const size_t key = block(text.data() + start + shortest_ - 3);
+    const size_t key = block(text.data() + start + shortest_);
     const uint8_t shift = shift_[key];
     if (shift != 0) {
       start += shift;

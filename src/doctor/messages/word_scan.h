@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,9 +35,14 @@ class WordScan {
 
  private:
   static unsigned char fold(char byte) { return static_cast<unsigned char>(byte) | 0x20; }
-  static size_t block(const char* at) {
-    return ((fold(at[0]) & 31u) | ((fold(at[1]) & 31u) << 5) | ((fold(at[2]) & 31u) << 10));
+  // Hash of the three bytes before `end`, folded. Reads the byte before them too.
+  static size_t block(const char* end) {
+    uint32_t bytes = 0;
+    std::memcpy(&bytes, end - 4, 4);
+    if constexpr (std::endian::native == std::endian::little) bytes >>= 8;
+    return (((bytes | 0x202020u) & 0xffffffu) * 2654435761u) >> 17;
   }
+  static size_t block_at(const std::string& word, size_t at);
   bool equal(std::string_view text, size_t position, const std::string& word) const;
 
   std::vector<std::string> words_;  // folded
