@@ -220,8 +220,7 @@ class CommandReader {
         skip(1);
         break;
       }
-      part.settings.push_back(take_option(script_next ? word().substr(word().find_first_not_of('-')) : flags, false));
-      if (script_next && part.settings.back().path.find('-') != std::string::npos) continue;
+      part.settings.push_back(take_option(script_next ? table_key(word()) : std::string(flags), false));
     }
     parts_.parts.push_back(std::move(part));
     if (at_ >= words_.size()) return false;

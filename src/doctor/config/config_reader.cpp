@@ -108,7 +108,7 @@ class Session {
   bool read_pending() {
     bool more = false;
     for (const Pending& pending : std::exchange(pending_, {})) {
-      if (!seen_.insert(pending.path).second) continue;
+      if (!seen_.insert(pending.path).second || is_given(fs::path(pending.path).filename())) continue;
       const std::optional<fs::path> found = find_reference(pending.folder, pending.path);
       if (!found) {
         reading_.notes.push_back(fmt::format("{} names {}, which is not there: give it too, for what it sets",
@@ -130,6 +130,12 @@ class Session {
       more = true;
     }
     return more;
+  }
+  // The user gave a file of that name along with the one that names it.
+  bool is_given(const fs::path& file_name) const {
+    return std::any_of(reading_.sources.begin(), reading_.sources.end(), [&](const SourceRead& source) {
+      return !source.referred && fs::path(source.name).filename() == file_name;
+    });
   }
   bool already_read(const fs::path& path) const {
     std::error_code status;
@@ -190,7 +196,6 @@ class Session {
         system = candidate;
       }
     }
-    // from_pretrained and LoraConfig alone: a script of its own.
     return system;
   }
 

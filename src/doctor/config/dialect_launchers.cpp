@@ -125,25 +125,11 @@ constexpr Irrelevant kSlurmIrrelevant[] = {
      "export_file propagate overlap exact jobid immediate pty ntasks_per_gpu"},
 };
 constexpr Renamed kSlurmRenamed[] = {
-    {"n", "ntasks", "short for --ntasks"},
-    {"N", "nodes", "short for --nodes"},
-    {"c", "cpus_per_task", "short"},
-    {"p", "partition", "short for --partition"},
-    {"t", "time", "short for --time"},
-    {"J", "job_name", "short for --job-name"},
-    {"o", "output", "short for --output"},
-    {"e", "error", "short for --error"},
-    {"G", "gpus", "short for --gpus"},
-    {"A", "account", "short for --account"},
-    {"C", "constraint", "short for --constraint"},
-    {"w", "nodelist", "short for --nodelist"},
-    {"q", "qos", "short for --qos"},
-    {"D", "chdir", "short for --chdir"},
-    {"d", "dependency", "short for --dependency"},
-    {"a", "array", "short for --array"},
-    {"l", "label", "short for --label"},
-    {"u", "unbuffered", "short for --unbuffered"},
-    {"x", "exclude", "short for --exclude"},
+    {"n", "ntasks", ""}, {"N", "nodes", ""},      {"c", "cpus_per_task", ""}, {"p", "partition", ""},
+    {"t", "time", ""},   {"J", "job_name", ""},   {"o", "output", ""},        {"e", "error", ""},
+    {"G", "gpus", ""},   {"A", "account", ""},    {"C", "constraint", ""},    {"w", "nodelist", ""},
+    {"q", "qos", ""},    {"D", "chdir", ""},      {"d", "dependency", ""},    {"a", "array", ""},
+    {"l", "label", ""},  {"u", "unbuffered", ""}, {"x", "exclude", ""},
 };
 
 std::optional<int64_t> bounded(const Draft& draft, const char* name) {

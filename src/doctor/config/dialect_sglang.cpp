@@ -86,13 +86,13 @@ constexpr Irrelevant kIrrelevant[] = {
 };
 
 constexpr Renamed kRenamed[] = {
-    {"model", "model_path", "an alias of --model-path"},
-    {"tp", "tp_size", "an alias of --tp-size"},
-    {"tensor_parallel_size", "tp_size", "an alias of --tp-size"},
-    {"pipeline_parallel_size", "pp_size", "an alias of --pp-size"},
-    {"dp", "dp_size", "an alias of --dp-size"},
-    {"data_parallel_size", "dp_size", "an alias of --dp-size"},
-    {"ep", "ep_size", "an alias of --ep-size"},
+    {"model", "model_path", ""},
+    {"tp", "tp_size", ""},
+    {"tensor_parallel_size", "tp_size", ""},
+    {"pipeline_parallel_size", "pp_size", ""},
+    {"dp", "dp_size", ""},
+    {"data_parallel_size", "dp_size", ""},
+    {"ep", "ep_size", ""},
     {"gpu_memory_utilization", "mem_fraction_static", "vLLM's name; SGLang's is --mem-fraction-static"},
     {"max_model_len", "context_length", "vLLM's name; SGLang's is --context-length"},
 };

@@ -150,11 +150,14 @@ std::optional<Parts> read_container(const std::string& name, const std::vector<D
   for (const DocumentLeaf& leaf : leaves) {
     const Setting setting = setting_of(leaf, name);
     if (leaf.key == "image") image = setting.text;
-    if (leaf.key == "nvidia.com/gpu" || (leaf.key == "count" && leaf.path.find("devices") != std::string::npos))
+    const bool counts_gpus =
+        leaf.key == "nvidia.com/gpu" || (leaf.key == "count" && leaf.path.find("devices") != std::string::npos);
+    if (counts_gpus && gpus.text.empty()) {
       gpus = setting;
+      continue;
+    }
     if (!in_container(leaf)) {
-      if (gpus.origin.key != setting.origin.key)
-        parts.irrelevant.push_back({setting.origin, "the container around the command", setting.text.substr(0, 200)});
+      parts.irrelevant.push_back({setting.origin, "the container around the command", setting.text.substr(0, 200)});
       continue;
     }
     parts.irrelevant.push_back({setting.origin, "holds the command, whose options are read one by one", ""});

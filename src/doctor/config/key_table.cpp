@@ -133,7 +133,8 @@ void apply_setting(const Dialect& dialect, const Setting& setting, Draft& draft)
   const std::string path = dialect.rewrite ? dialect.rewrite(setting.path) : setting.path;
   std::string_view key = path;
   if (const Renamed* renamed = find_renamed(dialect, key)) {
-    draft.correct(setting.origin, fmt::format("{}: {}", renamed->key, renamed->since), setting.text);
+    if (!renamed->since.empty())
+      draft.correct(setting.origin, fmt::format("{}: {}", renamed->key, renamed->since), setting.text);
     key = renamed->key;
   }
   if (const KeyRule* rule = rule_by_name(dialect, key)) return apply_rule(*rule, setting, draft);

@@ -27,7 +27,7 @@ struct Irrelevant {
   std::string_view keys;
 };
 
-// An old or misspelt name.
+// An old or misspelt name; or, with an empty `since`, a short or second name that is as right as the first.
 struct Renamed {
   std::string_view old_key, key;
   std::string_view since;  // "transformers 4.41; the old name went in 4.46"

@@ -47,8 +47,13 @@ Place find_place(const DocumentNode& root, const std::vector<std::string>& parts
 }
 
 std::vector<std::string> parts_of(const Edit& edit, const std::string& name) {
-  std::vector<std::string> parts = split_words(edit.key, ".");
-  if (parts.empty() || edit.key.find("[]") != std::string::npos)
+  std::vector<std::string> parts;  // with their blanks: a quoted key may end in one
+  for (size_t start = 0; start <= edit.key.size();) {
+    const size_t end = std::min(edit.key.find('.', start), edit.key.size());
+    parts.push_back(edit.key.substr(start, end - start));
+    start = end + 1;
+  }
+  if (edit.key.empty() || edit.key.find("[]") != std::string::npos)
     throw Error(ErrorKind::usage, fmt::format("{}: '{}' names no single key", name, edit.key), "name one key");
   return parts;
 }
@@ -128,15 +133,32 @@ std::string nested_yaml(const std::vector<std::string>& missing, const std::stri
   return lines;
 }
 
+// { a: 1 }: behind its last value, on a line of its own when that has one, and with the key quoted as its siblings are.
+std::string add_in_braces(const std::string& text, const DocumentNode& mapping, const std::vector<std::string>& missing,
+                          const std::string& value) {
+  const auto key = [&](const std::string& name) {
+    return text[static_cast<size_t>(mapping.entries.front().begin)] == '"' ? json_string(name) : name;
+  };
+  std::string member = key(missing.front()) + ": ", closing;
+  for (size_t i = 1; i < missing.size(); ++i) {
+    member += "{" + key(missing[i]) + ": ";
+    closing += "}";
+  }
+  member += yaml_value(value, '\0') + closing;
+  const DocumentEntry& last = mapping.entries.back();
+  const bool own_line = text.find('\n', static_cast<size_t>(mapping.begin)) < static_cast<size_t>(last.begin);
+  const std::string lead = own_line ? "\n" + indentation(text, last.begin) : " ";
+  return splice(text, last.value.end, last.value.end, "," + lead + member);
+}
+
 std::string add_yaml(const std::string& text, const Place& place, const Edit& edit, const std::string& name) {
   const DocumentNode& parent = *place.parent;
   if (parent.entries.empty())
     return text + (text.empty() || text.back() == '\n' ? "" : "\n") + nested_yaml(place.missing, "", edit.value);
   const DocumentEntry& sibling = parent.entries.front();
-  if (parent.end > 0) {  // { a: 1 }
-    if (place.missing.size() > 1) refuse(name, parent.line, edit.key, "its section is written in braces");
-    return splice(text, parent.end - 1, parent.end - 1, ", " + place.missing[0] + ": " + yaml_value(edit.value, '\0'));
-  }
+  if (parent.end > 0 && parent.entries.back().value.end == 0)
+    refuse(name, parent.entries.back().line, edit.key, "the value before it spans lines or comes by an alias");
+  if (parent.end > 0) return add_in_braces(text, parent, place.missing, edit.value);
   if (sibling.begin == 0 && sibling.value.begin == 0 && sibling.line > 1)
     refuse(name, sibling.line, edit.key, "its section comes by an alias");
   const std::string indent = indentation(text, sibling.begin);

@@ -9,6 +9,18 @@ namespace {
 
 std::string scalar_text(const DocumentNode& node) { return node.kind == DocumentNode::Kind::null ? "null" : node.text; }
 
+// The scalars of a list and of the lists in it.
+void add_items(const DocumentNode& node, Setting& setting) {
+  for (const DocumentNode& item : node.items) {
+    if (!item.items.empty()) {
+      add_items(item, setting);
+      continue;
+    }
+    setting.items.push_back(scalar_text(item));
+    setting.text += (setting.text.empty() ? "" : ",") + setting.items.back();
+  }
+}
+
 // Interpolations of OmegaConf and placeholders for people to fill in.
 std::string why_unreadable(std::string_view text) {
   if (text.find("${") != std::string_view::npos) return "an interpolation that this file does not resolve";
@@ -66,10 +78,7 @@ Setting setting_of(const DocumentLeaf& leaf, const std::string& file) {
       break;
     default:
       setting.is_list = true;
-      for (const DocumentNode& item : node.items) {
-        setting.items.push_back(scalar_text(item));
-        setting.text += (setting.text.empty() ? "" : ",") + setting.items.back();
-      }
+      add_items(node, setting);
   }
   return setting;
 }

@@ -1,0 +1,211 @@
+#include "expect_config.h"
+
+namespace headroom::doctor {
+namespace {
+
+TEST(Command, TransformersBehindItsLaunchers) {
+  const Job job = job_of(
+      "cmd",
+      "CUDA_VISIBLE_DEVICES=0,1 torchrun --standalone --nproc_per_node=4 --nnodes 2 train.py \\\n"
+      "  --model_name_or_path meta-llama/Llama-2-7b-hf --per_device_train_batch_size 4 --bf16 True \\\n"
+      "  --gradient_accumulation_steps=8 --fsdp \"full_shard auto_wrap offload\" --tf32 True \\\n"
+      "  --fsdp_transformer_layer_cls_to_wrap LlamaDecoderLayer --evaluation_strategy no --model_max_length 512\n");
+  EXPECT_EQ(job.system, System::hf_trainer);
+  EXPECT_EQ(job.model, "meta-llama/Llama-2-7b-hf");
+  EXPECT_EQ(job.micro_batch, 4);
+  EXPECT_EQ(job.accumulation, 8);
+  EXPECT_EQ(job.sequence, 512);
+  EXPECT_EQ(job.gpus, 8);
+  EXPECT_EQ(job.nodes, 2);
+  EXPECT_EQ(job.sharding, Sharding::zero3);
+  EXPECT_EQ(job.offload_parameters, Offload::cpu);
+  EXPECT_EQ(job.autocast, "bfloat16");
+  EXPECT_TRUE(job.unknown.empty());
+  EXPECT_EQ(job.origins.at("micro_batch").key, "--per_device_train_batch_size");
+  EXPECT_EQ(job.origins.at("micro_batch").line, 2);
+}
+
+TEST(Command, AccelerateLaunchAndTrl) {
+  const Job job = job_of(
+      "cmd",
+      "accelerate launch --num_processes 2 --use_fsdp --fsdp_sharding_strategy SHARD_GRAD_OP --mixed_precision bf16 "
+      "sft.py --model_name_or_path Qwen/Qwen2.5-0.5B --max_seq_length 1024 --use_peft --lora_r 32 "
+      "--lora_target_modules q_proj v_proj --load_in_4bit --gradient_checkpointing false");
+  EXPECT_EQ(job.system, System::trl);
+  EXPECT_EQ(job.gpus, 2);
+  EXPECT_EQ(job.sharding, Sharding::zero2);
+  EXPECT_EQ(job.autocast, "bfloat16");
+  EXPECT_EQ(job.sequence, 1024);
+  EXPECT_EQ(job.checkpointing, false);
+  EXPECT_EQ(job.quantization, "nf4");
+  ASSERT_TRUE(job.lora);
+  EXPECT_EQ(job.lora->rank, 32);
+  EXPECT_THAT(job.lora->targets, testing::ElementsAre("q_proj", "v_proj"));
+}
+
+TEST(Command, Litgpt) {
+  const Job job = job_of(
+      "cmd",
+      "litgpt finetune_lora checkpoints/meta-llama/Llama-3.2-1B --train.micro_batch_size 1 --precision bf16-true "
+      "--quantize bnb.nf4-dq --train.max_seq_length=512 --devices 2 --micro_batch_size 3");
+  EXPECT_EQ(job.system, System::litgpt);
+  EXPECT_EQ(job.model, "meta-llama/Llama-3.2-1B");
+  EXPECT_EQ(job.micro_batch, 3);
+  EXPECT_EQ(job.sequence, 512);
+  EXPECT_EQ(job.quantization, "nf4-dq");
+  EXPECT_EQ(job.weight_dtype, "bfloat16");
+  EXPECT_EQ(job.gpus, 2);
+  EXPECT_EQ(job.sharding, Sharding::zero3);
+  ASSERT_TRUE(job.lora);
+  EXPECT_THAT(job.lora->targets, testing::ElementsAre("q_proj", "v_proj"));
+  EXPECT_EQ(job.corrected.size(), 1u);
+  EXPECT_EQ(job.conflicts.size(), 1u);
+}
+
+TEST(Command, OumiTorchtuneLlamaFactoryAxolotl) {
+  Job job = job_of(
+      "cmd", "oumi train -c missing.yaml --training.per_device_train_batch_size 2 --model.model_name=Qwen/Qwen3-4B");
+  EXPECT_EQ(job.system, System::oumi);
+  EXPECT_EQ(job.micro_batch, 2);
+  EXPECT_EQ(job.model, "Qwen/Qwen3-4B");
+  job = job_of("cmd", "oumi distributed torchrun -m oumi train --training.optimizer adamw_torch");
+  EXPECT_EQ(job.system, System::oumi);
+  EXPECT_EQ(job.optimizer, "adamw");
+  job = job_of("cmd",
+               "tune run --nproc_per_node 2 lora_finetune_distributed --config llama3_1/8B_lora batch_size=1 "
+               "model._component_=torchtune.models.llama3_1.lora_llama3_1_8b fsdp_cpu_offload=True");
+  EXPECT_EQ(job.system, System::torchtune);
+  EXPECT_EQ(job.gpus, 2);
+  EXPECT_EQ(job.micro_batch, 1);
+  EXPECT_EQ(job.sharding, Sharding::zero3);
+  EXPECT_EQ(job.offload_optimizer, Offload::cpu);
+  EXPECT_EQ(job.model, "meta-llama/Meta-Llama-3.1-8B-Instruct");
+  job = job_of("cmd",
+               "FORCE_TORCHRUN=1 llamafactory-cli train --model_name_or_path Qwen/Qwen3-4B --stage sft --do_train "
+               "--finetuning_type lora --cutoff_len 1024 per_device_train_batch_size=3");
+  EXPECT_EQ(job.system, System::llamafactory);
+  EXPECT_EQ(job.sequence, 1024);
+  EXPECT_EQ(job.micro_batch, 3);
+  EXPECT_TRUE(job.lora && job.lora->all_linear);
+  job = job_of("cmd", "axolotl train --base-model Qwen/Qwen3-4B --micro-batch-size 2 --sequence-len 4096");
+  EXPECT_EQ(job.system, System::axolotl);
+  EXPECT_EQ(job.sequence, 4096);
+}
+
+TEST(Command, Servers) {
+  Job job = job_of("cmd",
+                   "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32k --gpu-memory-utilization 0.95 "
+                   "--tensor-parallel-size 2 --enforce-eager --kv-cache-dtype fp8 --swap-space 0 --port 8000");
+  EXPECT_EQ(job.system, System::vllm);
+  EXPECT_EQ(job.task, Task::serve);
+  EXPECT_EQ(job.model, "meta-llama/Llama-3.1-8B-Instruct");
+  EXPECT_EQ(job.max_model_len, 32000);
+  EXPECT_EQ(job.gpu_memory_utilization, 0.95);
+  EXPECT_EQ(job.eager, true);
+  EXPECT_EQ(job.kv_dtype, "fp8");
+  EXPECT_EQ(job.swap_bytes, 0);
+  EXPECT_EQ(job.gpus, 2);
+  EXPECT_TRUE(job.unknown.empty());
+  job = job_of(
+      "cmd",
+      "python3 -m vllm.entrypoints.openai.api_server --model Qwen/Qwen3-8B --max_num_seqs=16 --max-model-length 4K");
+  EXPECT_EQ(job.system, System::vllm);
+  EXPECT_EQ(job.max_sequences, 16);
+  EXPECT_EQ(job.max_model_len, 4096);
+  job =
+      job_of("cmd", "python -m sglang.launch_server --model-path oumi-ai/HallOumi-8B --mem-fraction-static 0.9 --tp 4");
+  EXPECT_EQ(job.system, System::sglang);
+  EXPECT_EQ(job.gpu_memory_utilization, 0.9);
+  EXPECT_EQ(job.tensor_parallel, 4);
+  job = job_of("cmd",
+               "./build/bin/llama-server -m /models/q.gguf -c 32768 -ngl 99 -fa on -ctk q8_0 -ctv q8_0 -np 4 -ub 1024 "
+               "-ts 11,11,10");
+  EXPECT_EQ(job.system, System::llama_server);
+  EXPECT_EQ(job.max_model_len, 32768);
+  EXPECT_EQ(job.gpu_layers, 99);
+  EXPECT_EQ(job.kv_dtype, "q8_0");
+  EXPECT_EQ(job.max_sequences, 4);
+  EXPECT_EQ(job.gpus, 3);
+  job = job_of("cmd",
+               "docker run --gpus all --rm -p 8000:8000 -v x:/y vllm/vllm-openai:latest --model Qwen/Qwen3-8B "
+               "--max-model-len 8192");
+  EXPECT_EQ(job.system, System::vllm);
+  EXPECT_EQ(job.max_model_len, 8192);
+}
+
+TEST(Command, SlurmScript) {
+  const ConfigReading reading = read_config_text("job.sbatch", R"(#!/bin/bash
+#SBATCH --job-name=ft
+#SBATCH --nodes=2
+#SBATCH --gres=gpu:a100:4
+#SBATCH -c 8
+#SBATCH --mem=200G   # per node
+#SBATCH --time=12:00:00
+module load cuda
+export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True
+BATCH=2
+ARGS=(
+  --per_device_train_batch_size $BATCH
+  --deepspeed ds.json
+)
+srun --ntasks-per-node=1 torchrun --nproc_per_node 4 --nnodes 2 run_clm.py --model_name_or_path gpt2 "${ARGS[@]}" --lr $LR
+)");
+  expect_all_keys(reading);
+  const Job& job = reading.job;
+  EXPECT_EQ(job.system, System::hf_trainer);
+  EXPECT_EQ(job.gpus, 8);
+  EXPECT_EQ(job.nodes, 2);
+  EXPECT_EQ(job.gpu, "a100");
+  EXPECT_EQ(job.grant.host_memory_bytes, int64_t{200} << 30);
+  EXPECT_EQ(job.grant.cpus, 8);
+  EXPECT_EQ(job.grant.time_limit, "12:00:00");
+  EXPECT_EQ(job.micro_batch, 2);
+  EXPECT_EQ(job.allocator.at("expandable_segments"), "True");
+  EXPECT_EQ(job.origins.at("micro_batch").line, 12);
+  EXPECT_NE(note_of(job.corrected, "PYTORCH_CUDA_ALLOC_CONF"), nullptr);
+  ASSERT_EQ(reading.notes.size(), 2u);  // run_clm.py and ds.json are not there
+}
+
+TEST(Command, KubernetesAndCompose) {
+  Job job = job_of("pod.yaml", R"(apiVersion: v1
+kind: Pod
+spec:
+  containers:
+  - name: vllm
+    image: vllm/vllm-openai:latest
+    args: ["--model", "Qwen/Qwen3-8B", "--max-model-len", "8192"]
+    resources:
+      limits:
+        nvidia.com/gpu: 2
+)");
+  EXPECT_EQ(job.system, System::vllm);
+  EXPECT_EQ(job.model, "Qwen/Qwen3-8B");
+  EXPECT_EQ(job.max_model_len, 8192);
+  EXPECT_EQ(job.gpus, 2);
+  job = job_of("compose.yml",
+               "services:\n  llm:\n    image: x\n    command: vllm serve Qwen/Qwen3-8B --max-num-seqs 4\n");
+  EXPECT_EQ(job.max_sequences, 4);
+}
+
+TEST(Command, UnknownAndUnreadable) {
+  const Job job = job_of(
+      "cmd", "python train.py --per_device_train_batchsize 4 --gradient_accumulation_steps $N --zzz 1 --optim sgd");
+  const KeyNote* near = note_of(job.unknown, "--per_device_train_batchsize");
+  ASSERT_NE(near, nullptr);
+  EXPECT_EQ(near->text, "per_device_train_batch_size");
+  EXPECT_EQ(note_of(job.unknown, "--zzz")->text, "");
+  EXPECT_THAT(note_of(job.unreadable, "--gradient_accumulation_steps")->text, testing::HasSubstr("$N"));
+  EXPECT_FALSE(job.micro_batch);
+  expect_error(ErrorKind::format, "no command of a system", [] { read_config_text("x.sh", "ls -l\n"); });
+}
+
+TEST(Command, ArgumentsOfDoctorItself) {
+  ConfigInput input;
+  input.arguments = {"vllm", "serve", "a model", "--max-model-len", "100"};
+  const ConfigReading reading = read_config(input);
+  EXPECT_EQ(reading.job.model, "a model");
+  EXPECT_EQ(reading.job.max_model_len, 100);
+}
+
+}  // namespace
+}  // namespace headroom::doctor

@@ -1,0 +1,272 @@
+#include <filesystem>
+
+#include "doctor/config/python_calls.h"
+#include "expect_config.h"
+#include "formats/document.h"
+
+namespace headroom::doctor {
+namespace {
+
+std::vector<std::string> words(const std::string& text) {
+  std::vector<std::string> result;
+  for (const PythonToken& token : tokenize_python(text, "f"))
+    result.push_back(token.kind == PythonToken::Kind::line_end ? "|" : token.text);
+  return result;
+}
+
+TEST(PythonTokens, StringsOfAllKinds) {
+  EXPECT_THAT(words("a = 'x' \"y\" # c\n"), testing::ElementsAre("a", "=", "xy", "|"));
+  EXPECT_THAT(words("r'\\n' + b'q'"), testing::ElementsAre("\\n", "+", "q", "|"));
+  EXPECT_THAT(words("'''a\n'b'''"), testing::ElementsAre("a\n'b", "|"));
+  EXPECT_THAT(words("'\\'\\\\\\n'"), testing::ElementsAre("'\\\n", "|"));
+  EXPECT_TRUE(tokenize_python("f'{x}'", "f")[0].interpolated);
+  EXPECT_FALSE(tokenize_python("f'x'", "f")[0].interpolated);
+}
+
+TEST(PythonTokens, LinesBracketsAndNumbers) {
+  EXPECT_THAT(words("f(1,\n  2)\nx\\\n.y"),
+              testing::ElementsAre("f", "(", "1", ",", "2", ")", "|", "x", ".", "y", "|"));
+  EXPECT_THAT(words("1_000 2e-5 0xff .5 a**b"),
+              testing::ElementsAre("1_000", "2e-5", "0xff", ".5", "a", "**", "b", "|"));
+  const auto tokens = tokenize_python("a\n\n  b", "f");
+  EXPECT_EQ(tokens[2].line, 3);
+  EXPECT_FALSE(tokens[2].first);
+  expect_error(ErrorKind::format, "f:2: a string without its end", [] { tokenize_python("a\n'b\n", "f"); });
+}
+
+std::string value(const std::string& expression) {
+  const PythonScript script = read_python_calls("x = " + expression + "\n", "f");
+  return script.assignments.at(0).value.kind == PythonValue::Kind::unknown ? "?" : script.assignments[0].value.text;
+}
+
+TEST(PythonCalls, Arithmetic) {
+  EXPECT_EQ(value("4*8"), "32");
+  EXPECT_EQ(value("-(2+3)*2**3//3"), "-14");
+  EXPECT_EQ(value("7 % 4 + 10/4"), "5.5");
+  EXPECT_EQ(value("'a' + \"b\""), "ab");
+  EXPECT_EQ(value("1/0"), "?");
+  EXPECT_EQ(value("a if b else 3"), "?");
+  EXPECT_EQ(value("torch.bfloat16"), "torch.bfloat16");
+  EXPECT_EQ(value("[i for i in x]"), "");
+}
+
+TEST(PythonCalls, ConstantsAssignedOnce) {
+  const PythonScript script = read_python_calls("A = 4\nB = A * 2\nC = 1\nC = 2\nf(a=A, b=B, c=C, d=D)\n", "f");
+  ASSERT_EQ(script.calls.size(), 1u);
+  const auto& arguments = script.calls[0].arguments;
+  EXPECT_EQ(arguments[0].second.text, "4");
+  EXPECT_EQ(arguments[1].second.text, "8");
+  EXPECT_EQ(arguments[2].second.kind, PythonValue::Kind::name);
+  EXPECT_EQ(arguments[3].second.kind, PythonValue::Kind::name);
+}
+
+TEST(PythonCalls, NestedCallsAndHostileText) {
+  const PythonScript script = read_python_calls("A(x=B(y=[1, {'k': 2}])).half()\n", "f");
+  ASSERT_EQ(script.calls.size(), 3u);
+  EXPECT_EQ(script.calls[0].callee, "B");
+  EXPECT_EQ(script.calls[2].callee, ".half");
+  read_python_calls(std::string(5000, '('), "f");
+  read_python_calls(std::string(5000, '-') + "1", "f");
+  read_python_calls("f(" + std::string(3000, '[') + ")", "f");
+  read_python_calls(
+      "a = 1\n" +
+          [] {
+            std::string text;
+            for (int i = 0; i < 500; ++i)
+              text += "v" + std::to_string(i + 1) + " = [v" + std::to_string(i) + ", v" + std::to_string(i) + "]\n";
+            return text;
+          }(),
+      "f");
+}
+
+TEST(PythonScript, TrainingArgumentsAndLora) {
+  const Job job = job_of("train.py", R"(
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, TrainingArguments
+MODEL = "meta-llama/Llama-2-7b-hf"
+BATCH = 2
+bnb = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True,
+                         bnb_4bit_compute_dtype=torch.bfloat16)
+tokenizer = AutoTokenizer.from_pretrained("other/tokenizer", model_max_length=77)
+model = AutoModelForCausalLM.from_pretrained(MODEL, quantization_config=bnb, torch_dtype=torch.bfloat16,
+                                             attn_implementation="flash_attention2", device_map="auto")
+lora = LoraConfig(r=64, lora_alpha=16, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
+args = TrainingArguments("out", per_device_train_batch_size=BATCH * 2, gradient_accumulation_steps=4, bf16=True,
+                         optim="paged_adamw_32bit", gradient_checkpointing=True, learning_rate=2e-4, seed=opts.seed,
+                         evaluation_strategy="no", gradient_checkpointing_kwargs={"use_reentrant": False})
+)");
+  EXPECT_EQ(job.system, System::hf_trainer);
+  EXPECT_EQ(job.model, "meta-llama/Llama-2-7b-hf");
+  EXPECT_EQ(job.micro_batch, 4);
+  EXPECT_EQ(job.accumulation, 4);
+  EXPECT_EQ(job.quantization, "nf4-dq");
+  EXPECT_EQ(job.weight_dtype, "bfloat16");
+  EXPECT_EQ(job.autocast, "bfloat16");
+  EXPECT_EQ(job.attention, "flash_attention_2");
+  EXPECT_EQ(job.optimizer, "paged_adamw");
+  EXPECT_EQ(job.checkpointing, true);
+  ASSERT_TRUE(job.lora);
+  EXPECT_EQ(job.lora->rank, 64);
+  EXPECT_THAT(job.lora->targets, testing::ElementsAre("q_proj", "v_proj"));
+  EXPECT_EQ(job.extras.at("checkpointing_reentrant"), "false");
+  EXPECT_FALSE(job.sequence);
+  EXPECT_EQ(job.origins.at("micro_batch").key, "TrainingArguments.per_device_train_batch_size");
+  EXPECT_EQ(job.origins.at("micro_batch").line, 12);
+  EXPECT_NE(note_of(job.corrected, "TrainingArguments.evaluation_strategy"), nullptr);
+  EXPECT_NE(note_of(job.corrected, "AutoModelForCausalLM.from_pretrained.torch_dtype"), nullptr);
+  EXPECT_NE(note_of(job.corrected, "AutoModelForCausalLM.from_pretrained.attn_implementation"), nullptr);
+}
+
+TEST(PythonScript, PlainLoop) {
+  const Job job = job_of("loop.py", R"(
+import os
+os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True,max_split_size_mb:128"
+train = DataLoader(train_set, batch_size=16, shuffle=True, num_workers=4, pin_memory=True)
+valid = DataLoader(valid_set, batch_size=64)
+model = torch.compile(FSDP(model, sharding_strategy=ShardingStrategy.SHARD_GRAD_OP, backward_prefetch=None,
+                           cpu_offload=CPUOffload(offload_params=True)))
+model.gradient_checkpointing_enable()
+optimizer = bnb.optim.AdamW8bit(model.parameters(), lr=1e-4)
+scaler = torch.cuda.amp.GradScaler()
+with torch.autocast("cuda", dtype=torch.float16):
+    loss = model(x)
+)");
+  EXPECT_EQ(job.system, System::pytorch_script);
+  EXPECT_EQ(job.micro_batch, 16);
+  EXPECT_EQ(job.eval_batch, 64);
+  EXPECT_EQ(job.dataloader_workers, 4);
+  EXPECT_EQ(job.pin_memory, true);
+  EXPECT_EQ(job.sharding, Sharding::zero2);
+  EXPECT_EQ(job.offload_parameters, Offload::cpu);
+  EXPECT_EQ(job.checkpointing, true);
+  EXPECT_EQ(job.optimizer, "adamw_8bit");
+  EXPECT_EQ(job.autocast, "float16");
+  EXPECT_EQ(job.compile, true);
+  EXPECT_EQ(job.allocator.at("expandable_segments"), "True");
+  EXPECT_EQ(job.allocator.at("max_split_size_mb"), "128");
+  EXPECT_NE(note_of(job.corrected, "os.environ[PYTORCH_CUDA_ALLOC_CONF]"), nullptr);
+}
+
+TEST(PythonScript, LitgptsOldScripts) {
+  const Job job = job_of("lora.py", R"(
+from lit_gpt.lora import GPT
+import lightning as L
+devices = 1
+override_max_seq_length = None
+learning_rate = 3e-4
+batch_size = 128
+micro_batch_size = 4
+gradient_accumulation_iters = batch_size // micro_batch_size
+lora_r = 8
+def setup(checkpoint_dir: Path = Path("checkpoints/tiiuae/falcon-7b"), precision: Optional[str] = "bf16-true"):
+    pass
+)");
+  EXPECT_EQ(job.system, System::litgpt);
+  EXPECT_EQ(job.model, "tiiuae/falcon-7b");
+  EXPECT_EQ(job.micro_batch, 4);
+  EXPECT_EQ(job.global_batch, 128);
+  EXPECT_EQ(job.weight_dtype, "bfloat16");
+  ASSERT_TRUE(job.lora);
+  EXPECT_EQ(job.lora->rank, 8);
+  EXPECT_EQ(note_of(job.corrected, "micro_batch_size")->text.substr(0, 22), "train.micro_batch_size");
+  EXPECT_NE(note_of(job.corrected, "override_max_seq_length"), nullptr);
+}
+
+TEST(PythonScript, NothingKnownIsRefused) {
+  expect_error(ErrorKind::format, "x.py:1: no call of a system", [] { read_config_text("x.py", "print('hello')\n"); });
+  expect_error(ErrorKind::format, "x.py:3: a string without", [] { read_config_text("x.py", "a\nb\nc = 'd\n"); });
+}
+
+TEST(PythonScript, Notebook) {
+  const Job job = job_of("n.ipynb", R"json({
+ "cells": [
+  {"cell_type": "markdown", "source": ["TrainingArguments(bf16=True)"]},
+  {"cell_type": "code",
+   "source": ["%pip install trl\n",
+              "!nvidia-smi\n",
+              "args = SFTConfig(max_seq_length=512,\n",
+              "                 per_device_train_batch_size=2)"]}
+ ]
+})json");
+  EXPECT_EQ(job.system, System::trl);
+  EXPECT_EQ(job.sequence, 512);
+  EXPECT_EQ(job.micro_batch, 2);
+  EXPECT_EQ(job.origins.at("micro_batch").line, 8);
+  EXPECT_FALSE(job.autocast);
+  EXPECT_THAT(note_of(job.corrected, "SFTConfig.max_seq_length")->text, testing::HasSubstr("max_length"));
+}
+
+// The fenced Python blocks of a manual.
+std::vector<std::string> blocks_of(const std::string& manual) {
+  std::vector<std::string> blocks;
+  size_t at = 0;
+  while ((at = manual.find("```python\n", at)) != std::string::npos) {
+    const size_t start = at + 10;
+    const size_t end = manual.find("```", start);
+    blocks.push_back(manual.substr(start, end - start));
+    at = end + 3;
+  }
+  return blocks;
+}
+
+std::string manual(const char* name) {
+  const auto path = std::filesystem::path(HEADROOM_SOURCE_DIR) / ".." / "shared" / "manuals" / name;
+  return std::filesystem::exists(path) ? read_text_file(path) : std::string();
+}
+
+TEST(PythonManuals, M1) {
+  const std::string text = manual("M1.txt");
+  if (text.empty()) GTEST_SKIP() << "no shared data";
+  const auto blocks = blocks_of(text);
+  ASSERT_EQ(blocks.size(), 3u);
+  for (const std::string& block : blocks) {
+    const Job job = job_of("m1", block);
+    EXPECT_EQ(job.system, System::hf_trainer);
+    EXPECT_EQ(job.micro_batch, 4);
+    EXPECT_EQ(job.eval_batch, 4);
+    EXPECT_EQ(job.accumulation, 8);
+    EXPECT_TRUE(job.unknown.empty());
+  }
+  EXPECT_FALSE(job_of("m1", blocks[0]).checkpointing);
+  EXPECT_EQ(job_of("m1", blocks[1]).checkpointing, true);
+  EXPECT_EQ(job_of("m1", blocks[2]).autocast, "float16");
+}
+
+TEST(PythonManuals, M3) {
+  const std::string text = manual("M3.txt");
+  if (text.empty()) GTEST_SKIP() << "no shared data";
+  const auto blocks = blocks_of(text);
+  ASSERT_EQ(blocks.size(), 18u);
+  std::vector<Job> jobs;
+  for (const std::string& block : blocks) {
+    jobs.push_back(job_of("m3", block));
+    EXPECT_EQ(jobs.back().system, System::oumi) << block;
+    EXPECT_TRUE(jobs.back().unknown.empty()) << block;
+    EXPECT_FALSE(jobs.back().understood.empty()) << block;
+  }
+  EXPECT_EQ(jobs[0].micro_batch, 8);
+  EXPECT_EQ(jobs[0].accumulation, 4);
+  EXPECT_EQ(jobs[1].checkpointing, true);
+  EXPECT_EQ(jobs[2].optimizer, "adamw");
+  EXPECT_EQ(jobs[3].autocast, "bfloat16");
+  EXPECT_EQ(jobs[4].weight_dtype, "bfloat16");
+  EXPECT_EQ(jobs[5].extras.at("empty_cache_steps"), "50");
+  EXPECT_EQ(jobs[6].optimizer, "paged_adamw");
+  EXPECT_EQ(jobs[7].attention, "sdpa");
+  EXPECT_EQ(jobs[8].compile, true);
+  EXPECT_EQ(jobs[9].extras.at("liger"), "true");
+  EXPECT_EQ(jobs[10].sequence, 2048);
+  EXPECT_EQ(jobs[11].extras.at("freeze"), "layer.0,layer.1,layer.2");
+  EXPECT_EQ(jobs[12].attention, "ring_attention");
+  ASSERT_TRUE(jobs[13].lora);
+  EXPECT_EQ(jobs[13].lora->rank, 16);
+  EXPECT_EQ(jobs[14].sharding, Sharding::zero3);
+  EXPECT_EQ(jobs[15].offload_parameters, Offload::cpu);
+  EXPECT_EQ(jobs[16].forward_prefetch, false);
+  EXPECT_EQ(jobs[17].backward_prefetch, false);
+  ASSERT_EQ(jobs[17].corrected.size(), 1u);
+  EXPECT_THAT(jobs[17].corrected[0].text, testing::HasSubstr("NO_PREFETCH"));
+}
+
+}  // namespace
+}  // namespace headroom::doctor
