@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "cli/refusal.h"
+#include "cli/run_file_options.h"
 #include "cli/terminal.h"
 #include "cli/train_options.h"
 #include "device/device.h"
@@ -82,7 +83,8 @@ int run_plan(const PlanArguments& arguments) {
 }  // namespace
 
 Command plan_command() {
-  return {"plan", "what fits a budget and why, without running it", [](CLI::App& app) {
+  return {"plan", "what fits a budget and why, without running it",
+          [](CLI::App& app) {
             auto arguments = std::make_shared<PlanArguments>();
             add_train_options(app, arguments->train);
             app.get_option("--model")->required(false);
@@ -96,7 +98,8 @@ Command plan_command() {
                    "write the whole plan, every instruction with its offsets, to a file")
                 ->type_name("FILE");
             return [arguments] { return run_plan(*arguments); };
-          }};
+          },
+          expand_run_file};
 }
 
 }  // namespace headroom

@@ -36,14 +36,6 @@ std::string fit_to_terminal(std::string text, double done) {
 
 }  // namespace
 
-void print_error(std::string_view message, std::string_view remedy) {
-  const bool color = ::isatty(STDERR_FILENO);
-  fmt::print(stderr, "{}error:{} {}\n", color ? "\x1b[1;31m" : "", color ? "\x1b[0m" : "", message);
-  if (!remedy.empty()) fmt::print(stderr, "  {}\n", remedy);
-}
-
-void print_note(std::string_view text) { fmt::print(stderr, "{}\n", text); }
-
 std::string format_duration(double seconds) {
   const int64_t whole = static_cast<int64_t>(std::max(0.0, seconds) + 0.5);
   if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);

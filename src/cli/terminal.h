@@ -1,17 +1,15 @@
-// What people read: errors, notes and the progress line, all on stderr.
+// What people read while it runs: the progress line, on stderr.
 #pragma once
 
 #include <chrono>
 #include <string>
 #include <string_view>
 
+#include "cli/messages.h"
 #include "plan/plan.h"
 #include "train/trainer.h"
 
 namespace headroom {
-
-void print_error(std::string_view message, std::string_view remedy);
-void print_note(std::string_view text);
 
 // "1:02:03" or "2:03".
 std::string format_duration(double seconds);

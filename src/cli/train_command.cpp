@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "cli/refusal.h"
+#include "cli/run_file_options.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include "cli/train_options.h"
@@ -59,11 +60,13 @@ int run_train(const TrainArguments& arguments) {
 }  // namespace
 
 Command train_command() {
-  return {"train", "train inside a memory budget: plan, refuse or run, evaluate, save, resume", [](CLI::App& app) {
+  return {"train", "train inside a memory budget: plan, refuse or run, evaluate, save, resume",
+          [](CLI::App& app) {
             auto arguments = std::make_shared<TrainArguments>();
             add_train_options(app, *arguments);
             return [arguments] { return run_train(*arguments); };
-          }};
+          },
+          expand_run_file};
 }
 
 }  // namespace headroom

@@ -1,7 +1,7 @@
 // The options that `train` and `plan` share.
 #pragma once
 
-#include "cli/command.h"
+#include "cli/command_line.h"
 #include "train/options.h"
 
 namespace headroom {

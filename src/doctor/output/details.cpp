@@ -69,6 +69,15 @@ std::string details(const Report& report) {
     for (const std::string& name : d.smallest_fitting_set) names += (names.empty() ? "" : " + ") + name;
     add_block(out, "  ", "smallest set that fits: " + names, 2, kWidth);
   }
+  if (!report.patch.empty()) out += "\nPATCH\n" + report.patch;
+  for (const std::string& step : report.by_hand) add_block(out, "  by hand ", step, 10, kWidth);
+  if (!report.gpus.empty()) title(out, "GPUS, the smallest that fits first");
+  for (const GpuChoice& choice : report.gpus)
+    add_block(out, fmt::format("  {} x {:<20} ", choice.count, choice.gpu.name),
+              fmt::format("{}: {} of {}{}", choice.fits ? "fits" : "no", figure(choice.need_bytes),
+                          figure(choice.gpu.memory_bytes), choice.note.empty() ? "" : ", " + choice.note),
+              27, kWidth);
+  if (!report.measured.empty()) add_block(out, "\nPROBE ", report.measured, 6, kWidth);
   if (!d.remedies.empty()) title(out, "REMEDIES, what fits alone first, then by cost");
   for (const Remedy& remedy : d.remedies) add_remedy(remedy, out);
   if (!d.refused.empty()) title(out, "NOT USEFUL HERE");

@@ -42,10 +42,13 @@ Json estimate_json(const std::optional<Estimate>& estimate) {
   json["likely_bytes"] = estimate->likely_bytes;
   json["high_bytes"] = estimate->high_bytes;
   json["terms"] = Json::array();
-  for (const Term& term : estimate->terms) json["terms"].push_back({{"name", term.name}, {"bytes", term.bytes}});
+  for (const Term& term : estimate->terms)
+    json["terms"].push_back({{"name", term.name}, {"bytes", term.bytes}, {"how", term.how}});
   json["host_bytes"] = estimate->host_likely_bytes;
   json["phase"] = estimate->peak_phase;
   json["kv_tokens"] = or_null(estimate->kv_tokens);
+  json["allocated_bytes"] = estimate->allocated_bytes;
+  json["reserved_bytes"] = estimate->reserved_bytes;
   json["step_seconds"] = estimate->step_seconds > 0 ? Json(estimate->step_seconds) : Json(nullptr);
   json["assumptions"] = estimate->assumptions;
   return json;
@@ -96,6 +99,18 @@ std::string report_json(const Report& report) {
   for (const Refusal& refusal : diagnosis.refused)
     json["not_useful"].push_back({{"name", refusal.name}, {"why", refusal.why}});
   json["notes"] = diagnosis.notes;
+  for (const std::string& note : report.notes) json["notes"].push_back(note);
+  json["patch"] = report.patch.empty() ? Json(nullptr) : Json(report.patch);
+  json["by_hand"] = report.by_hand;
+  json["measured"] = report.measured.empty() ? Json(nullptr) : Json(report.measured);
+  if (!report.gpus.empty()) json["gpus"] = Json::array();
+  for (const GpuChoice& choice : report.gpus)
+    json["gpus"].push_back({{"name", choice.gpu.name},
+                            {"count", choice.count},
+                            {"need_bytes", choice.need_bytes},
+                            {"memory_bytes", choice.gpu.memory_bytes},
+                            {"fits", choice.fits},
+                            {"note", choice.note}});
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

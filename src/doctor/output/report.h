@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "doctor/remedies/remedy.h"
+#include "doctor/remedies/which_gpu.h"
 
 namespace headroom::doctor {
 
@@ -13,6 +14,7 @@ namespace headroom::doctor {
 struct HeadroomAnswer {
   std::string command;
   std::optional<int64_t> minimum_bytes;  // absent where the model's config.json is not at hand
+  std::string note;                      // where it is not quite the same job
 };
 
 struct Report {
@@ -22,6 +24,11 @@ struct Report {
   std::string system;                // "TRL", for people; empty when unknown
   std::vector<std::string> sources;  // what was read, one line each
   std::vector<std::string> notes;    // on reading it
+  std::vector<GpuChoice> gpus;       // --which-gpu: the best first
+  std::string measured;              // what a probe of two batch sizes says; empty without one
+  std::string patch;                 // the smallest set as a diff of the user's file; empty when there is none
+  std::vector<std::string> by_hand;  // of that set: what the file cannot express
+  bool looked_for_message = false;   // a log was read
 };
 
 }  // namespace headroom::doctor

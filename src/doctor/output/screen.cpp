@@ -96,6 +96,21 @@ void add_remedies(const Report& report, std::string& out) {
   }
 }
 
+// "RTX-4090 22.1 of 23.6 GiB, 2 x T4 ..."
+void add_gpus(const Report& report, std::string& out) {
+  constexpr size_t kShown = 8;
+  size_t shown = 0;
+  for (const GpuChoice& choice : report.gpus) {
+    if (!choice.fits || shown == kShown) break;
+    std::string text = fmt::format(
+        "{}{:<20} {:>10} of {}{}", choice.count > 1 ? fmt::format("{} x ", choice.count) : "", choice.gpu.name,
+        figure(choice.need_bytes), figure(choice.gpu.memory_bytes), choice.note.empty() ? "" : "  " + choice.note);
+    add_block(out, shown++ == 0 ? "GPUS" : "", text, kIndent, kWidth, 1);
+  }
+  if (shown == 0 && !report.gpus.empty())
+    add_block(out, "GPUS", "none known would do, not even 8 of a kind", kIndent, kWidth);
+}
+
 std::string cut(const std::string& text) {
   size_t lines = 0, at = 0;
   while (lines < kLines && at < text.size()) {
@@ -110,6 +125,7 @@ std::string cut(const std::string& text) {
 
 std::string headline(const Report& report) {
   const Message* message = main_message(report.patient);
+  if (!message && report.looked_for_message && !report.patient.job) return "NO OUT-OF-MEMORY MESSAGE FOUND";
   if (!message) {
     const Job* job = report.patient.job ? &*report.patient.job : nullptr;
     std::string what = report.system.empty() ? "JOB" : "JOB OF " + report.system;
@@ -130,6 +146,9 @@ std::string verdict(const Report& report) {
   const Diagnosis& d = report.diagnosis;
   const std::optional<Estimate>& estimate = report.patient.estimate;
   if (!estimate) {
+    if (!report.measured.empty()) return report.measured;
+    if (report.patient.messages.empty() && !report.patient.job)
+      return "nothing to tell. Give the lines around the error, or --config FILE";
     if (report.patient.job && !report.patient.shape)
       return "cannot tell: the model is unknown. Add --model config.json|NAME or --params 7B";
     return "cannot tell from the message alone. Add --config FILE and --model NAME";
@@ -150,9 +169,10 @@ std::string verdict(const Report& report) {
 
 std::string headroom_line(const Report& report) {
   const HeadroomAnswer& headroom = report.headroom;
+  const std::string note = headroom.note.empty() ? "" : " (" + headroom.note + ")";
   if (headroom.minimum_bytes)
-    return fmt::format("headroom needs {} for this: {}", figure(*headroom.minimum_bytes), headroom.command);
-  return "headroom, for the same job: " + headroom.command;
+    return fmt::format("headroom needs {} for this{}: {}", figure(*headroom.minimum_bytes), note, headroom.command);
+  return fmt::format("headroom, for the same job{}: {}", note, headroom.command);
 }
 
 std::string screen(const Report& report) {
@@ -161,8 +181,10 @@ std::string screen(const Report& report) {
   out += "\n";
   add_why(report, out);
   out += "\n";
-  add_remedies(report, out);
+  if (report.gpus.empty()) add_remedies(report, out);
   add_block(out, "FITS", verdict(report), kIndent, kWidth, 2);
+  add_gpus(report, out);
+  if (!report.measured.empty() && report.patient.estimate) add_block(out, "PROBE", report.measured, kIndent, kWidth, 2);
   if (!report.diagnosis.notes.empty()) add_block(out, "NOTE", report.diagnosis.notes.front(), kIndent, kWidth, 2);
   out += "\n";
   add_block(out, "", headroom_line(report), 0, kWidth, 2);

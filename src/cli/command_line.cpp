@@ -1,0 +1,165 @@
+#include "cli/command_line.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/nearest_name.h"
+#include "cli/messages.h"
+
+namespace headroom {
+namespace {
+
+constexpr int kExitRun = 1, kExitUsage = 2, kExitFit = 3;
+
+int report(const Error& error) {
+  print_error(error.what(), error.remedy());
+  switch (error.kind()) {
+    case ErrorKind::usage:
+    case ErrorKind::format:
+      return kExitUsage;
+    case ErrorKind::does_not_fit:
+      return kExitFit;
+    case ErrorKind::run:
+      return kExitRun;
+  }
+  return kExitRun;
+}
+
+// A result that did not reach stdout is a failure.
+int flushed(int code) {
+  std::cout.flush();
+  if (std::fflush(stdout) != 0 || !std::cout)
+    throw Error(ErrorKind::run, fmt::format("cannot write to standard output: {}", std::strerror(errno)),
+                "free disk space, or check where it goes");
+  return code;
+}
+
+struct Declared {
+  Command command;
+  CLI::App* app = nullptr;
+  std::function<int()> run;
+};
+
+std::string kind_of_value(const std::string& type) {
+  if (type == "FLOAT") return "a number";
+  if (type == "INT") return "a whole number";
+  if (type == "UINT") return "a whole number from 0";
+  if (type == "BOOLEAN") return "true or false";
+  return "of kind " + type;
+}
+
+// What went wrong, in our words: "--max-steps many is not a whole number".
+std::string parse_message(const CLI::ParseError& error, const CLI::App& app) {
+  const std::string text = error.what();
+  if (const std::string start = "Could not convert: "; text.starts_with(start)) {
+    const size_t equals = text.find(" = ");
+    const std::string name = text.substr(start.size(), equals - start.size());
+    const CLI::Option* option = app.get_option_no_throw(name);
+    return fmt::format("{} {} is not {}", name, text.substr(std::min(text.size(), equals + 3)),
+                       kind_of_value(option ? option->get_type_name() : "VALUE"));
+  }
+  if (error.get_name() == "ArgumentMismatch") return fmt::format("{} has no value", text.substr(0, text.find(':')));
+  if (text == "A subcommand is required") return "no command is given";
+  if (const size_t colon = text.find("not expected: "); colon != std::string::npos)
+    return fmt::format("unexpected argument '{}'", text.substr(colon + 14));
+  return text;
+}
+
+// "see `headroom plan --help`"; a program of one command needs no name of it.
+std::string help_hint(const CLI::App& root, const CLI::App& app, size_t commands) {
+  const bool named = &app != &root && commands > 1;
+  return fmt::format("see `{} {}{}--help`", root.get_name(), named ? app.get_name() : "", named ? " " : "");
+}
+
+int report_parse_error(const CLI::ParseError& error, CLI::App& root, const std::vector<Declared>& commands) {
+  if (error.get_exit_code() == 0) return root.exit(error);
+  const CLI::App* app = &root;
+  for (const Declared& declared : commands)
+    if (declared.app->parsed()) app = declared.app;
+  std::string remedy = help_hint(root, *app, commands.size());
+  std::string message = parse_message(error, *app);
+  const std::vector<std::string> extras = root.remaining(true);
+  if (!extras.empty() && extras.back().size() + extras.front().size() > 0) {
+    const std::string wrong = extras.front().substr(0, extras.front().find('='));
+    if (wrong.starts_with("--")) {
+      message = fmt::format("unknown option '{}'", wrong);
+      remedy = fmt::format("did you mean '--{}'? {}", nearest_name(wrong.substr(2), option_names(*app)), remedy);
+    } else if (app == &root) {
+      std::vector<std::string> names;
+      for (const Declared& declared : commands) names.push_back(declared.command.name);
+      message = fmt::format("unknown command '{}'", wrong);
+      remedy = fmt::format("did you mean '{}'? {}", nearest_name(wrong, names), remedy);
+    }
+  }
+  print_error(message, remedy);
+  return kExitUsage;
+}
+
+}  // namespace
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  return names;
+}
+
+CLI::Option* memory_option(CLI::App& app, const std::string& name, int64_t& bytes, const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&bytes, name](const std::string& text) {
+            bytes = parse_bytes(text);
+            if (bytes < (int64_t{1} << 20))
+              throw Error(ErrorKind::usage, fmt::format("{} {} is {} bytes", name, text, bytes),
+                          fmt::format("a bare number is bytes; did you mean {}GiB?", text));
+          },
+          help)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+      ->type_name("SIZE");
+}
+
+int run_commands(const std::string& name, const std::string& about, std::vector<Command> commands_given,
+                 std::vector<std::string> arguments) {
+  CLI::App root{about};
+  root.name(name);
+  root.set_version_flag("--version", name + " " + HEADROOM_VERSION);
+  root.require_subcommand(1);
+  root.failure_message([](const CLI::App*, const CLI::Error&) { return std::string(); });
+  std::vector<Declared> commands;
+  for (Command& command : commands_given) {
+    CLI::App* app = root.add_subcommand(command.name, command.description);
+    std::function<int()> run = command.declare(*app);
+    commands.push_back({std::move(command), app, std::move(run)});
+  }
+  try {
+    for (const Declared& declared : commands)
+      if (!arguments.empty() && arguments[0] == declared.command.name && declared.command.expand)
+        arguments = declared.command.expand(std::move(arguments), *declared.app);
+    std::reverse(arguments.begin(), arguments.end());
+    root.parse(arguments);
+    for (const Declared& declared : commands)
+      if (declared.app->parsed()) return flushed(declared.run());
+    return kExitUsage;
+  } catch (const CLI::ParseError& error) {
+    return report_parse_error(error, root, commands);
+  } catch (const Error& error) {
+    return report(error);
+  } catch (const InternalError& error) {
+    print_error(error.what(), "this is a defect of headroom: please report it with the command line");
+    return kExitRun;
+  } catch (const std::bad_alloc&) {
+    print_error("out of memory", "give a smaller --memory, or free memory");
+    return kExitRun;
+  } catch (const std::exception& error) {
+    print_error(error.what(), "");
+    return kExitRun;
+  }
+}
+
+}  // namespace headroom

@@ -1,0 +1,128 @@
+#include "doctor/answer/answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "doctor/answer/emit.h"
+#include "doctor/answer/headroom_answer.h"
+#include "doctor/answer/job_model.h"
+#include "doctor/remedies/balance.h"
+#include "doctor/remedies/figures.h"
+
+namespace headroom::doctor {
+namespace {
+
+// What the command line knows better than the files.
+void apply_overrides(const Request& request, Job& job) {
+  if (request.gpus) job.gpus = request.gpus;
+  if (request.micro_batch) job.micro_batch = request.micro_batch;
+  if (request.sequence) {
+    (job.task == Task::serve ? job.max_model_len : job.sequence) = request.sequence;
+    job.origins["sequence"] = Origin{"command line", 0, "--sequence"};
+  }
+}
+
+// The job of --model alone: a training by PyTorch with the usual settings.
+Job bare_job(const Request& request) {
+  Job job;
+  job.system = System::pytorch_script;
+  job.model = request.model;
+  return job;
+}
+
+// Of the host: what the scheduler granted.
+std::optional<int64_t> host_limit(const Request& request, const Case& patient) {
+  if (request.host_bytes) return request.host_bytes;
+  const JobResources& job = patient.resources.job;
+  if (job.memory_requested_bytes) return job.memory_requested_bytes;
+  if (job.memory_requested_per_cpu_bytes && job.cpus) return *job.memory_requested_per_cpu_bytes * *job.cpus;
+  if (patient.job && patient.job->grant.host_memory_bytes) return patient.job->grant.host_memory_bytes;
+  return std::nullopt;
+}
+
+void fill_capacity(const Request& request, const std::optional<int64_t>& sized, Case& patient) {
+  if (pool_of(patient) != Pool::device) {
+    patient.capacity_bytes = host_limit(request, patient);
+    return;
+  }
+  patient.capacity_bytes = request.capacity_bytes ? request.capacity_bytes : sized;
+  const Message* message = main_message(patient);
+  if (!patient.capacity_bytes && message && message->capacity_bytes) patient.capacity_bytes = message->capacity_bytes;
+}
+
+// The smallest set as a patch. A file that cannot be edited leaves its reason instead.
+void add_patch(const Intake& intake, Report& report) {
+  if (!intake.config || report.diagnosis.smallest_fitting_set.empty()) return;
+  try {
+    const Emitted emitted = emit_patch(report.diagnosis, *intake.config);
+    report.patch = emitted.diff;
+    report.by_hand = emitted.by_hand;
+  } catch (const Error& error) {
+    report.notes.push_back(fmt::format("no patch: {} ({})", error.what(), error.remedy()));
+  }
+}
+
+void add_probe(const Request& request, const Intake& intake, Report& report) {
+  if (intake.probe.empty()) return;
+  const ProbeFit fit = fit_probe(intake.probe);
+  std::string text =
+      fmt::format("measured: {} whatever the batch, {} per sample", figure(static_cast<int64_t>(fit.fixed_bytes)),
+                  figure(static_cast<int64_t>(fit.per_sample_bytes)));
+  std::optional<int64_t> capacity = report.patient.capacity_bytes;
+  if (!capacity && report.patient.gpu) capacity = report.patient.gpu->memory_bytes;
+  if (capacity) {
+    const int64_t batch = largest_batch(fit, *capacity);
+    text += batch > 0 ? fmt::format("; batch {} is the largest that fits {}", batch, figure(*capacity))
+                      : fmt::format("; not even one sample fits {}", figure(*capacity));
+  } else {
+    text += "; give --gpu NAME or --gpu 24GiB for the largest batch";
+  }
+  report.measured = text;
+}
+
+}  // namespace
+
+Answer answer(const Request& request, std::istream& standard_input) {
+  Intake intake = read_inputs(request, standard_input);
+  Answer result;
+  Report& report = result.report;
+  Case& patient = report.patient;
+  if (!intake.has_log && !intake.config && intake.probe.empty() && request.model.empty() && request.parameters.empty())
+    throw Error(ErrorKind::usage, "nothing to look at",
+                "give a log, --config FILE, --model NAME, or a command line behind --");
+  patient.messages = std::move(intake.log.messages);
+  patient.growth = intake.log.growth;
+  patient.resources = intake.log.resources;
+  if (intake.config)
+    patient.job = intake.config->job;
+  else if (!request.model.empty() || !request.parameters.empty())
+    patient.job = bare_job(request);
+  if (patient.job) apply_overrides(request, *patient.job);
+  if (intake.config) report.notes = intake.config->notes;
+  patient.shape = choose_shape(request, intake.config, report.notes);
+  std::optional<int64_t> sized;
+  patient.gpu = choose_gpu(request, intake.config, intake.log, sized);
+  if (patient.job && patient.shape)
+    patient.estimate = estimate(*patient.job, *patient.shape, patient.gpu, patient.software);
+  fill_capacity(request, sized, patient);
+  report.diagnosis = diagnose(patient);
+  if (request.which_gpu && patient.job && patient.shape)
+    report.gpus =
+        rank_gpus(*patient.job, *patient.shape, [&](const Job& job, const ModelShape& shape, const auto& gpu) {
+          return estimate(job, shape, gpu, patient.software);
+        });
+  if (patient.job && patient.job->system != System::unknown) report.system = system_name(patient.job->system);
+  report.sources = std::move(intake.sources);
+  if (intake.log.messages_dropped > 0)
+    report.notes.push_back(fmt::format("{} further different messages were passed over", intake.log.messages_dropped));
+  report.looked_for_message = intake.has_log;
+  add_probe(request, intake, report);
+  add_patch(intake, report);
+  report.headroom = headroom_answer(request, patient, intake.config);
+  result.config = std::move(intake.config);
+  return result;
+}
+
+}  // namespace headroom::doctor

@@ -1,0 +1,89 @@
+#include "doctor/answer/headroom_answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "doctor/config/defaults.h"
+
+namespace headroom::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Where the model's config.json lies here; empty when it does not.
+std::string local_model(const Request& request, const std::optional<ConfigReading>& config) {
+  std::vector<fs::path> places;
+  if (!request.model.empty()) places.emplace_back(request.model);
+  if (config && !config->job.model.empty()) {
+    places.emplace_back(config->job.model);
+    for (const SourceRead& source : config->sources)
+      places.push_back(fs::path(source.name).parent_path() / config->job.model);
+  }
+  for (const fs::path& place : places) {
+    std::error_code status;
+    if (fs::is_regular_file(place, status) || fs::is_regular_file(place / "config.json", status)) return place.string();
+  }
+  return {};
+}
+
+std::string budget_of(const Case& patient) {
+  const std::optional<int64_t> bytes = patient.capacity_bytes ? patient.capacity_bytes
+                                       : patient.gpu          ? std::optional(patient.gpu->memory_bytes)
+                                                              : std::nullopt;
+  if (!bytes || *bytes < (int64_t{1} << 20)) return "8GiB";
+  return *bytes >= (int64_t{1} << 30) ? fmt::format("{}GiB", *bytes >> 30) : fmt::format("{}MiB", *bytes >> 20);
+}
+
+// The tokens per sequence that the estimate assumed.
+int64_t sequence_of(const Case& patient, const Job& job) {
+  if (const std::optional<int64_t> stated = effective_sequence(job)) return *stated;
+  if (!patient.shape) return 512;
+  const int64_t assumed = patient.shape->encoder_only ? 512 : 2048;
+  return patient.shape->max_positions > 0 ? std::min(assumed, patient.shape->max_positions) : assumed;
+}
+
+HeadroomJob training_of(const Case& patient, const std::string& model) {
+  const Job job = patient.job.value_or(Job());
+  HeadroomJob own;
+  own.model = model;
+  const int64_t micro = effective_micro_batch(job);
+  own.global_batch = std::clamp<int64_t>(
+      job.global_batch.value_or(micro * job.accumulation.value_or(1) * job.gpus.value_or(1) * job.nodes.value_or(1)), 1,
+      int64_t{1} << 20);
+  own.sequence = std::clamp<int64_t>(sequence_of(patient, job), 1, int64_t{1} << 20);
+  const bool half = job.autocast.value_or("none") != "none" || job.weight_dtype.value_or("float32") != "float32";
+  own.precision = half ? "bf16-mixed" : "32-true";
+  return own;
+}
+
+}  // namespace
+
+HeadroomAnswer headroom_answer(const Request& request, const Case& patient,
+                               const std::optional<ConfigReading>& config) {
+  HeadroomAnswer answer;
+  const std::string here = local_model(request, config);
+  std::string model = !here.empty() ? here : config && !config->job.model.empty() ? config->job.model : request.model;
+  if (model.empty()) model = "MODEL_DIR";
+  if (patient.job && patient.job->task != Task::train) {
+    answer.command = fmt::format("headroom generate --model {} --memory {}", model, budget_of(patient));
+    return answer;
+  }
+  const HeadroomJob own = training_of(patient, model);
+  answer.command = fmt::format("headroom plan --model {} --memory {}", model, budget_of(patient));
+  if (patient.job)
+    answer.command += fmt::format(" --global-batch-size {} --max-seq-length {} --precision {}", own.global_batch,
+                                  own.sequence, own.precision);
+  if (patient.job && patient.job->lora) answer.note = "in full, without LoRA";
+  if (patient.job && request.minimum && !here.empty()) try {
+      answer.minimum_bytes = request.minimum(own);
+    } catch (const Error&) {
+      // A family that headroom does not train yet: the command says so itself.
+    }
+  return answer;
+}
+
+}  // namespace headroom::doctor

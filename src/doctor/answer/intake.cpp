@@ -1,0 +1,146 @@
+#include "doctor/answer/intake.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "formats/document.h"
+
+namespace headroom::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kPiece = size_t{1} << 20;    // a log is read in pieces of this size
+constexpr size_t kShort = size_t{256} << 10;  // a text of at most this size may be a configuration without a suffix
+
+bool has_suffix(const std::string& name, std::initializer_list<std::string_view> suffixes) {
+  return std::any_of(suffixes.begin(), suffixes.end(), [&](std::string_view suffix) { return name.ends_with(suffix); });
+}
+
+bool named_as_config(const std::string& name) {
+  return has_suffix(name, {".yaml", ".yml", ".json", ".py", ".ipynb", ".sh", ".sbatch", ".slurm", ".bash"});
+}
+
+// A short text as a whole; longer ones stay in the stream with their first piece in `head`.
+std::string read_head(std::istream& in, size_t limit) {
+  std::string head(limit, '\0');
+  in.read(head.data(), static_cast<std::streamsize>(limit));
+  head.resize(static_cast<size_t>(std::max<std::streamsize>(0, in.gcount())));
+  return head;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::istream& standard_input) : standard_input_(standard_input) {}
+
+  void config(const std::string& name, int64_t row) {
+    if (!has_suffix(name, {".jsonl"})) {
+      configs_.files.emplace_back(name);
+      return;
+    }
+    std::vector<ConfigReading> rows = read_config_rows(name, read_text_file(name));
+    if (row < 1 || row > static_cast<int64_t>(rows.size()))
+      throw Error(ErrorKind::usage, fmt::format("--row {}: {} has {} rows", row, name, rows.size()),
+                  "rows are counted from 1");
+    row_ = std::move(rows[static_cast<size_t>(row - 1)]);
+    row_->notes.push_back(fmt::format("row {} of {}; --row chooses another", row, rows.size()));
+  }
+
+  void input(const std::string& name, int64_t row) {
+    if (name == "-") return stream(standard_input_, "standard input");
+    std::error_code status;
+    if (fs::is_directory(name, status))
+      throw Error(ErrorKind::usage, fmt::format("{} is a folder", name), "give a log, a configuration, or - for stdin");
+    if (named_as_config(name) || has_suffix(name, {".jsonl"})) {
+      if (read_probe_file(name)) return;
+      return config(name, row);
+    }
+    std::ifstream file(name, std::ios::binary);
+    if (!file) throw Error(ErrorKind::usage, fmt::format("cannot read {}", name), "check the path and its permissions");
+    stream(file, name);
+  }
+
+  void command(const std::vector<std::string>& words) { configs_.arguments = words; }
+
+  Intake finish() {
+    Intake intake;
+    intake.log = scanner_.finish();
+    intake.has_log = logs_ > 0;
+    if (row_)
+      intake.config = std::move(row_);
+    else if (!configs_.files.empty() || !configs_.texts.empty() || !configs_.arguments.empty())
+      intake.config = read_config(configs_);
+    intake.probe = std::move(probe_);
+    intake.sources = std::move(sources_);
+    if (intake.config)
+      for (const SourceRead& source : intake.config->sources)
+        intake.sources.push_back(fmt::format("{}: {} bytes", source.name, source.text.size()));
+    return intake;
+  }
+
+ private:
+  // Output of the probe, whatever its suffix.
+  bool read_probe_file(const std::string& name) {
+    std::ifstream file(name, std::ios::binary);
+    return file && read_probe_text(read_head(file, kShort), name);
+  }
+
+  bool read_probe_text(const std::string& text, const std::string& name) {
+    if (text.find("\"peak_bytes\"") == std::string::npos || text.find("\"batch\"") == std::string::npos) return false;
+    probe_ = read_probe(text, name);
+    sources_.push_back(fmt::format("{}: {} measured batch sizes", name, probe_.size()));
+    return true;
+  }
+
+  void stream(std::istream& in, const std::string& name) {
+    std::string piece = read_head(in, kPiece);
+    if (piece.size() <= kShort && (read_probe_text(piece, name) || is_config(piece, name))) return;
+    ++logs_;
+    int64_t bytes = 0;
+    while (!piece.empty()) {
+      bytes += static_cast<int64_t>(piece.size());
+      scanner_.feed(piece);
+      piece = in ? read_head(in, kPiece) : std::string();
+    }
+    scanner_.feed("\n");
+    sources_.push_back(fmt::format("{}: {}", name, format_bytes(bytes)));
+  }
+
+  // A short text that says nothing about memory and reads as a configuration is one.
+  bool is_config(const std::string& text, const std::string& name) {
+    if (text.empty() || text.find('\0') != std::string::npos || !scan_log(text).messages.empty()) return false;
+    try {
+      read_config_text(name, text);
+    } catch (const Error&) {
+      return false;
+    }
+    configs_.texts.push_back({name, text});
+    return true;
+  }
+
+  std::istream& standard_input_;
+  LogScanner scanner_;
+  ConfigInput configs_;
+  std::optional<ConfigReading> row_;
+  std::vector<ProbePoint> probe_;
+  std::vector<std::string> sources_;
+  int logs_ = 0;
+};
+
+}  // namespace
+
+Intake read_inputs(const Request& request, std::istream& standard_input) {
+  Reader reader(standard_input);
+  for (const std::string& name : request.inputs) reader.input(name, request.row);
+  for (const std::string& name : request.configs) reader.config(name, request.row);
+  if (!request.command.empty()) reader.command(request.command);
+  return reader.finish();
+}
+
+}  // namespace headroom::doctor
