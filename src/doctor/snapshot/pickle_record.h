@@ -1,0 +1,50 @@
+// Typed access to a dictionary of a pickle, with errors that name the place.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "formats/pickle_document.h"
+
+namespace headroom::doctor {
+
+// Where in the snapshot a record stands: "device_traces[0][17]". Built only for errors.
+struct RecordPlace {
+  const char* list = "";
+  int64_t outer = -1, inner = -1;
+  std::string text() const;
+};
+
+// Finds the entries of dictionaries by name. Refuses what no snapshot holds: dictionaries of more than 64 entries,
+// sizes beyond 256 TiB, and sums of sizes beyond 2^62 bytes, so that no sum of sizes overflows.
+class RecordReader {
+ public:
+  RecordReader(const PickleDocument& document, const std::string& source) : document_(document), source_(source) {}
+
+  const PickleDocument& document() const { return document_; }
+  // Starts a record: the next calls are about `record`. Throws Error(format) when it is no dictionary.
+  void open(PickleValue record, const RecordPlace& place);
+  std::optional<PickleValue> entry(std::string_view name);
+  // An amount of bytes; `fallback` when the entry is missing, and an error without one.
+  int64_t size(std::string_view name, std::optional<int64_t> fallback = std::nullopt);
+  // An address or a stream; those above 2^63 wrap to negative ones, whose order is kept. 0 when missing.
+  int64_t address(std::string_view name);
+  int64_t integer(std::string_view name, int64_t fallback);
+  std::string_view text(std::string_view name);  // empty when missing
+  bool boolean(std::string_view name);           // false when missing
+  // A list's cursor; done at once when missing. Throws when the entry is no list.
+  PickleDocument::Cursor list(std::string_view name);
+  [[noreturn]] void fail(const std::string& what) const;
+
+ private:
+  const PickleDocument& document_;
+  const std::string& source_;
+  PickleValue record_;
+  RecordPlace place_;
+  int64_t sum_ = 0;
+  std::map<std::string_view, std::optional<PickleValue>> names_;
+};
+
+}  // namespace headroom::doctor

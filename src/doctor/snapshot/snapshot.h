@@ -1,0 +1,114 @@
+// What a PyTorch memory snapshot says: segments with their blocks at the end, and the events that led there.
+//
+// Field names and meanings: torch.cuda.memory._snapshot (1.13 to 2.15), torch/csrc/cuda/memory_snapshot.cpp and
+// c10/core/CachingDeviceAllocator.h of PyTorch. Sizes are bytes. An event's size is what was asked for; a block's size
+// is what the allocator gave (rounded up to 512 bytes or more).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace headroom::doctor {
+
+// A line of code, of Python or C++. `file` is "??" or empty where PyTorch could not tell.
+struct StackFrame {
+  std::string file;
+  std::string function;
+  int64_t line = 0;
+};
+
+// Frames and stacks of a snapshot, each stored once. A stack lists its frames from the innermost outwards.
+struct StackTable {
+  static constexpr uint32_t kNone = 0;  // the empty stack: nothing was recorded, or a thread without Python frames
+
+  std::vector<StackFrame> frames;
+  std::vector<std::vector<uint32_t>> stacks{{}};  // indexes into `frames`
+};
+
+enum class BlockState : uint8_t {
+  allocated,     // active_allocated: a tensor's storage
+  pending_free,  // active_pending_free, active_awaiting_free: freed, another stream may still use it
+  inactive,      // cached by the allocator
+};
+
+struct Block {
+  int64_t address = 0;
+  int64_t size = 0;
+  int64_t requested_size = 0;  // 0 when inactive
+  uint32_t stack = StackTable::kNone;
+  BlockState state = BlockState::inactive;
+};
+
+// {0, 0} is the default pool; others belong to CUDA graphs or torch.cuda.MemPool.
+using PoolId = std::pair<int64_t, int64_t>;
+
+struct Segment {
+  int64_t device = 0;
+  int64_t address = 0;
+  int64_t total_size = 0;
+  int64_t allocated_size = 0;  // sum of the allocated blocks
+  int64_t active_size = 0;     // and of those pending
+  int64_t stream = 0;
+  PoolId pool{0, 0};
+  uint32_t stack = StackTable::kNone;
+  bool large = true;
+  bool expandable = false;
+  std::vector<Block> blocks;  // in order of address, without gaps
+};
+
+enum class TraceAction : uint8_t {
+  alloc,
+  free_requested,
+  free_completed,
+  segment_alloc,
+  segment_free,
+  segment_map,
+  segment_unmap,
+  snapshot,
+  oom,
+  other,  // user_defined, annotate and what later versions may add: no memory moves
+};
+
+struct TraceEvent {
+  int64_t address = 0;  // of an oom: the bytes that the device still reported free
+  int64_t size = 0;
+  int64_t time_us = 0;  // 0 before PyTorch 2.1
+  uint32_t stack = StackTable::kNone;
+  uint32_t stream = 0;  // index into Snapshot::streams
+  uint32_t pool = 0;    // index into Snapshot::pools; 0 where the event does not tell
+  TraceAction action = TraceAction::other;
+};
+
+// record_function ranges, "Optimizer.step#AdamW.step" and "ProfilerStep#3" among them (PyTorch 2.5 and later).
+struct Annotation {
+  std::string name;
+  std::string stage;  // START or END
+  int64_t device = 0;
+  int64_t time_us = 0;
+};
+
+struct AllocatorSettings {
+  std::string text;  // PYTORCH_CUDA_ALLOC_CONF
+  std::optional<bool> expandable_segments;
+  std::optional<int64_t> max_split_size;  // empty: no limit
+  std::optional<double> garbage_collection_threshold;
+};
+
+struct Snapshot {
+  std::string source;  // the file's name, for messages
+  std::vector<Segment> segments;
+  std::vector<std::vector<TraceEvent>> device_traces;  // by device, oldest event first
+  std::vector<Annotation> annotations;                 // in the order of the file
+  AllocatorSettings settings;
+  StackTable stacks;
+  std::vector<int64_t> streams;
+  std::vector<PoolId> pools{{0, 0}};
+  int64_t pinned_host_bytes = 0;  // host_segments (PyTorch 2.12 and later)
+  bool has_trace = false;         // any event at all
+  bool has_frames = false;        // any stack at all
+};
+
+}  // namespace headroom::doctor
