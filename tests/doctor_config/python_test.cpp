@@ -54,10 +54,10 @@ TEST(PythonCalls, ConstantsAssignedOnce) {
   const PythonScript script = read_python_calls("A = 4\nB = A * 2\nC = 1\nC = 2\nf(a=A, b=B, c=C, d=D)\n", "f");
   ASSERT_EQ(script.calls.size(), 1u);
   const auto& arguments = script.calls[0].arguments;
-  EXPECT_EQ(arguments[0].second.text, "4");
-  EXPECT_EQ(arguments[1].second.text, "8");
-  EXPECT_EQ(arguments[2].second.kind, PythonValue::Kind::name);
-  EXPECT_EQ(arguments[3].second.kind, PythonValue::Kind::name);
+  EXPECT_EQ(arguments[0].value.text, "4");
+  EXPECT_EQ(arguments[1].value.text, "8");
+  EXPECT_EQ(arguments[2].value.kind, PythonValue::Kind::name);
+  EXPECT_EQ(arguments[3].value.kind, PythonValue::Kind::name);
 }
 
 TEST(PythonCalls, NestedCallsAndHostileText) {

@@ -66,7 +66,7 @@ const PythonCall* find_call(const PythonScript& script, const std::string& calle
 std::string add_argument(const std::string& text, const PythonCall& call, const std::string& argument) {
   const size_t close = static_cast<size_t>(call.end) - 1;
   if (call.arguments.empty()) return splice(text, static_cast<int64_t>(close), static_cast<int64_t>(close), argument);
-  const auto& last = call.arguments.back().second;
+  const auto& last = call.arguments.back().value;
   const auto end = static_cast<size_t>(last.end);
   const size_t open = text.find('(', static_cast<size_t>(call.begin));
   const bool own_lines = text.find('\n', open) < end;

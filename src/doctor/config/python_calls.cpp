@@ -42,7 +42,7 @@ std::optional<double> compute(const std::string& symbol, double a, double b) {
 size_t weight(const PythonValue& value) {
   size_t total = 1 + value.text.size() / 64;
   for (const PythonValue& item : value.items) total += weight(item);
-  for (const auto& entry : value.entries) total += weight(entry.second);
+  for (const auto& entry : value.entries) total += weight(entry.value);
   return total;
 }
 
@@ -341,7 +341,7 @@ class CallReader {
         call.callee = dotted;
         arguments(call, depth + 1);
         size_t total = 0;
-        for (const auto& argument : call.arguments) total += weight(argument.second);
+        for (const auto& argument : call.arguments) total += weight(argument.value);
         value = PythonValue{Kind::call, dotted, {}, {}, value.line, value.begin, value.end};
         if (total < kMaxWeight) value.entries = call.arguments;
         script_.calls.push_back(std::move(call));
@@ -390,7 +390,7 @@ class CallReader {
     if (unpacks && value.kind == Kind::mapping) {
       for (auto& entry : value.entries) call.arguments.push_back(std::move(entry));
     } else if (!unpacks) {
-      call.arguments.emplace_back(std::move(name), std::move(value));
+      call.arguments.push_back({std::move(name), std::move(value)});
     }
   }
 
@@ -413,7 +413,7 @@ class CallReader {
       if (is(":") && close == "}") {
         ++at_;
         PythonValue entry = depth < kMaxDepth ? expression(depth + 1) : PythonValue();
-        if (item.kind == Kind::string) value.entries.emplace_back(item.text, std::move(entry));
+        if (item.kind == Kind::string) value.entries.push_back({item.text, std::move(entry)});
       } else {
         value.items.push_back(std::move(item));
       }

@@ -4,27 +4,33 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "doctor/config/python_tokens.h"
 
 namespace headroom::doctor {
 
+struct PythonArgument;
+
 struct PythonValue {
   enum class Kind { unknown, none, boolean, number, string, name, list, mapping, call };
   Kind kind = Kind::unknown;
   std::string text;  // scalar as text ("True", "4", "q_proj"); dotted name; callee of a call; unknown: the source, cut
-  std::vector<PythonValue> items;                            // list and tuple
-  std::vector<std::pair<std::string, PythonValue>> entries;  // mapping with constant keys; arguments of a call
+  std::vector<PythonValue> items;       // list and tuple
+  std::vector<PythonArgument> entries;  // mapping with constant keys; arguments of a call
   int64_t line = 0;
   int64_t begin = 0, end = 0;  // bytes of the expression
 };
 
-// An argument without a name has an empty one; **{"a": 1} counts as a=1.
+// One without a name has an empty one; **{"a": 1} counts as a=1.
+struct PythonArgument {
+  std::string name;
+  PythonValue value;
+};
+
 struct PythonCall {
   std::string callee;  // dotted as written; ".half" after another call; "def setup" for a function's head
-  std::vector<std::pair<std::string, PythonValue>> arguments;
+  std::vector<PythonArgument> arguments;
   int64_t line = 0;
   int64_t begin = 0;  // byte of the callee
   int64_t end = 0;    // byte behind the closing bracket

@@ -126,7 +126,7 @@ bool is_symbol(const std::string& name) {
 // CPUOffload(offload_params=True), Path("x"): a call that wraps one constant.
 const PythonValue* wrapped(const PythonValue& value) {
   if (value.kind != Kind::call || value.entries.size() != 1) return nullptr;
-  const PythonValue& inside = value.entries.front().second;
+  const PythonValue& inside = value.entries.front().value;
   return inside.kind == Kind::string || inside.kind == Kind::number || inside.kind == Kind::boolean ? &inside : nullptr;
 }
 
