@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "base/error.h"
@@ -11,6 +12,8 @@
 
 namespace headroom::doctor {
 namespace {
+
+namespace fs = std::filesystem;
 
 SourceKind kind_for(Style style) {
   switch (style) {
@@ -73,7 +76,8 @@ class Editor {
     const SourceRead* source = changed_ ? changed_ : main_source();
     result.name = source->name;
     result.text = texts_[source->name];
-    for (const SourceRead& each : config_.sources) result.diff += unified_diff(each.name, each.text, texts_[each.name]);
+    for (const SourceRead& each : config_.sources)
+      result.diff += unified_diff(fs::path(each.name).filename().string(), each.text, texts_[each.name]);
     return result;
   }
 
@@ -148,6 +152,11 @@ class Editor {
 Emitted emit_patch(const Diagnosis& diagnosis, const ConfigReading& config) {
   if (config.sources.empty())
     throw Error(ErrorKind::usage, "there is no configuration to patch", "give it with --config FILE, or behind --");
+  for (const SystemEvidence& evidence : config.evidence)
+    if (evidence.dialect == "LLaMA-Factory v1")
+      throw Error(ErrorKind::usage,
+                  fmt::format("{} is a v1 file, whose keys differ from those named here", evidence.source),
+                  "set the options by hand");
   Editor editor(config);
   std::vector<std::string> by_hand;
   for (const std::string& name : diagnosis.smallest_fitting_set)

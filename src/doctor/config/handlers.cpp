@@ -38,6 +38,8 @@ std::string_view set_optimizer(Draft& draft, const Setting& setting, const KeyRu
   const std::string name = canonical_optimizer(setting.text);
   draft.set(draft.job.optimizer, name, "optimizer", setting.origin);
   if (name.ends_with("_layerwise")) draft.set_extra("layerwise_optimizer", "true", setting.origin);
+  const bool fused = setting.text.find("fused") != std::string::npos || setting.text.find("Fused") != std::string::npos;
+  if (fused) draft.set_extra("optimizer_fused", "true", setting.origin);
   return {};
 }
 

@@ -132,6 +132,8 @@ struct Resolver {
       s.optimizer = fused_default ? "adamw_fused" : "adamw";
       assume(fmt::format("optimizer {} (not stated)", s.optimizer));
     }
+    const auto fused = job.extras.find("optimizer_fused");
+    if (fused != job.extras.end() && fused->second == "true" && s.optimizer == "adamw") s.optimizer = "adamw_fused";
     s.state_width = s.weight_width;
     if (s.deepspeed && s.weight_width < 4) s.state_width = 4;
     if (job.optimizer_dtype && dtype_width(*job.optimizer_dtype) > 0) s.state_width = dtype_width(*job.optimizer_dtype);
@@ -152,11 +154,17 @@ struct Resolver {
     if (s.lora_settings.targets.empty()) assume("LoRA on the system's default modules (not stated)");
   }
 
+  // Liger's patches include its fused linear cross-entropy.
+  bool liger() const {
+    const auto at = job.extras.find("liger");
+    return at != job.extras.end() && at->second == "true";
+  }
+
   void loss() {
     const bool trainer = transformers_trainer(job.system);
     if (shape.labels > 0 || (shape.encoder_only && shape.vocab == 0))
       s.loss = LossKind::none;
-    else if (job.chunked_loss.value_or(false))
+    else if (job.chunked_loss.value_or(liger()))
       s.loss = s.library == Library::torchtune ? LossKind::chunked : LossKind::fused_chunked;
     else if (s.library == Library::litgpt || (job.flash_loss_upcast && !*job.flash_loss_upcast))
       s.loss = LossKind::half;

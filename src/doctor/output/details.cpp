@@ -15,10 +15,10 @@ void title(std::string& out, std::string_view text) { out += fmt::format("\n{}\n
 void add_estimate(const Report& report, std::string& out) {
   if (!report.patient.estimate) return;
   const Estimate& estimate = *report.patient.estimate;
-  title(out, fmt::format("ESTIMATE, peak in {}: {} ({} to {}) per device, host {} ({} to {}) per process",
-                         estimate.peak_phase, figure(estimate.likely_bytes), figure(estimate.low_bytes),
-                         figure(estimate.high_bytes), figure(estimate.host_likely_bytes),
-                         figure(estimate.host_low_bytes), figure(estimate.host_high_bytes)));
+  title(out, fmt::format("ESTIMATE, peak in {}: {} ({} to {}) per device", estimate.peak_phase,
+                         figure(estimate.likely_bytes), figure(estimate.low_bytes), figure(estimate.high_bytes)));
+  out += fmt::format("  host memory per process: {} ({} to {})\n", figure(estimate.host_likely_bytes),
+                     figure(estimate.host_low_bytes), figure(estimate.host_high_bytes));
   for (const Term& term : estimate.terms)
     add_block(out, fmt::format("  {:<16} {:>11}  ", term.name, figure(term.bytes)), term.how, 31, kWidth);
   if (estimate.kv_tokens) out += fmt::format("  room for {} tokens of KV cache\n", *estimate.kv_tokens);

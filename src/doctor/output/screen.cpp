@@ -102,10 +102,12 @@ void add_gpus(const Report& report, std::string& out) {
   size_t shown = 0;
   for (const GpuChoice& choice : report.gpus) {
     if (!choice.fits || shown == kShown) break;
-    std::string text = fmt::format(
-        "{}{:<20} {:>10} of {}{}", choice.count > 1 ? fmt::format("{} x ", choice.count) : "", choice.gpu.name,
-        figure(choice.need_bytes), figure(choice.gpu.memory_bytes), choice.note.empty() ? "" : "  " + choice.note);
-    add_block(out, shown++ == 0 ? "GPUS" : "", text, kIndent, kWidth, 1);
+    const std::string count = choice.count > 1 ? fmt::format("{} x", choice.count) : "";
+    const std::string note = choice.note.empty() ? "" : "  " + choice.note;
+    const std::string line =
+        fmt::format("{:<6}{:>3} {:<18} {:>10} of {:>10}{}", shown++ == 0 ? "GPUS" : "", count, choice.gpu.name,
+                    figure(choice.need_bytes), figure(choice.gpu.memory_bytes), note);
+    out += line.substr(0, kWidth) + "\n";
   }
   if (shown == 0 && !report.gpus.empty())
     add_block(out, "GPUS", "none known would do, not even 8 of a kind", kIndent, kWidth);

@@ -60,6 +60,7 @@ std::vector<std::string> wrap(std::string_view text, size_t width, size_t most) 
     const size_t space = lines.back().rfind(' ');
     if (columns(lines.back()) == width - 4 && space != std::string::npos && space > width / 2)
       lines.back().resize(space);
+    while (!lines.back().empty() && lines.back().back() == ' ') lines.back().pop_back();
     lines.back() += " ...";
   }
   return lines;

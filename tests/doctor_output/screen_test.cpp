@@ -1,0 +1,107 @@
+// The screen holds on a terminal of 80 x 24, whatever was brought.
+#include "doctor/output/screen.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/error.h"
+#include "doctor/answer/answer.h"
+#include "doctor/output/wrapped_text.h"
+
+namespace headroom::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kShared = fs::path(HEADROOM_SOURCE_DIR) / "../shared/data";
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+Report ask(Request request, const std::string& input = "") {
+  std::istringstream stream(input);
+  return answer(request, stream).report;
+}
+
+void expect_terminal(const Report& report) {
+  const std::string text = screen(report);
+  const std::vector<std::string> lines = lines_of(text);
+  EXPECT_LE(lines.size(), 24u) << text;
+  for (const std::string& line : lines) EXPECT_LE(columns(line), 80u) << line;
+  EXPECT_NE(text.find("FITS"), std::string::npos) << text;
+  EXPECT_NE(text.find("headroom"), std::string::npos) << text;  // the last lines say what headroom would do
+  for (const std::string& line : lines_of(details(report)))
+    if (report.patch.find(line) == std::string::npos) EXPECT_LE(columns(line), 110u) << line;
+}
+
+TEST(Screen, EveryRealMessage) {
+  std::ifstream file(kShared / "oom_messages.jsonl");
+  if (!file) GTEST_SKIP() << "no shared/data";
+  Request request;
+  request.inputs = {"-"};
+  for (std::string line; std::getline(file, line);) {
+    const std::string text = nlohmann::json::parse(line).at("text");
+    SCOPED_TRACE(text);
+    const Report report = ask(request, text);
+    expect_terminal(report);
+    EXPECT_TRUE(screen(report).starts_with("OUT OF MEMORY"));
+    request.parameters = "7B";
+    expect_terminal(ask(request, text));
+    request.parameters.clear();
+  }
+}
+
+TEST(Screen, EveryPublishedConfiguration) {
+  if (!fs::exists(kShared / "configs")) GTEST_SKIP() << "no shared/data";
+  int count = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(kShared / "configs")) {
+    if (!entry.is_regular_file() || entry.path().extension() == ".jsonl") continue;
+    SCOPED_TRACE(entry.path().string());
+    Request request;
+    request.configs = {entry.path().string()};
+    request.gpu = "t4";
+    try {
+      expect_terminal(ask(request));
+      ++count;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find(entry.path().filename().string()), std::string::npos) << e.what();
+    }
+  }
+  EXPECT_GE(count, 180);
+}
+
+TEST(Screen, SaysThatNothingWasFound) {
+  Request request;
+  request.inputs = {"-"};
+  const std::string text = screen(ask(request, "all is well\n"));
+  EXPECT_TRUE(text.starts_with("NO OUT-OF-MEMORY MESSAGE FOUND")) << text;
+}
+
+TEST(Screen, AsksForWhatIsMissing) {
+  Request request;
+  request.inputs = {"-"};
+  request.gpu = "h100";
+  const std::string text =
+      screen(ask(request, "{\"zero_optimization\": {\"stage\": 3}, \"bf16\": {\"enabled\": true}}"));
+  EXPECT_NE(text.find("--model"), std::string::npos) << text;
+  EXPECT_NE(text.find("--params"), std::string::npos) << text;
+}
+
+TEST(Wrap, KeepsWordsWithinTheWidth) {
+  EXPECT_EQ(wrap("one two three", 7), (std::vector<std::string>{"one two", "three"}));
+  EXPECT_EQ(wrap("abcdefghij", 4), (std::vector<std::string>{"abcd", "efgh", "ij"}));
+  EXPECT_EQ(wrap("a b c d e f g h i j", 8, 1), (std::vector<std::string>{"a b ..."}));
+  EXPECT_EQ(columns("übung"), 5u);
+}
+
+}  // namespace
+}  // namespace headroom::doctor
