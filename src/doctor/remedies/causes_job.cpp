@@ -9,7 +9,8 @@
 namespace headroom::doctor {
 namespace {
 
-constexpr std::array<std::string_view, 6> kFixed{"weights", "gradients", "optimizer", "context", "buckets", "adapters"};
+constexpr std::array<std::string_view, 7> kFixed{
+    "weights", "gradients", "optimizer states", "master weights", "gathered parameters", "context", "workspace"};
 
 bool fixed(std::string_view name) {
   for (const std::string_view known : kFixed)
@@ -17,19 +18,41 @@ bool fixed(std::string_view name) {
   return false;
 }
 
-std::string largest_terms(const Estimate& estimate) {
+std::string largest_terms(const Estimate& estimate, bool only_fixed = false) {
   std::string text;
-  for (size_t i = 0; i < estimate.terms.size() && i < 3; ++i)
-    text += fmt::format("{}{} {}", i ? ", " : "", estimate.terms[i].name, figure(estimate.terms[i].bytes));
+  int count = 0;
+  for (const Term& term : estimate.terms)
+    if (count < 3 && (!only_fixed || fixed(term.name)))
+      text += fmt::format("{}{} {}", count++ ? ", " : "", term.name, figure(term.bytes));
   return text;
+}
+
+// A server whose cache is what the weights leave.
+void server(const Situation& s, int64_t limit, std::vector<Cause>& causes) {
+  const Estimate& estimate = *s.patient().estimate;
+  const int64_t weights = s.term("weights"), length = s.job().max_model_len.value_or(s.shape()->max_positions);
+  if (weights > limit)
+    causes.push_back(
+        {"model_too_large", fmt::format("the weights alone take {} of {}", figure(weights), figure(limit)), 0.95});
+  else if (estimate.kv_tokens && *estimate.kv_tokens < length)
+    causes.push_back({"kv_cache_too_small",
+                      fmt::format("weights of {} leave the KV cache room for {} tokens; one request may have {}",
+                                  figure(weights), *estimate.kv_tokens, length),
+                      0.9});
+  else if (!fits(estimate.likely_bytes, limit))
+    causes.push_back({"server_workspace",
+                      fmt::format("{} would be needed of {}: {}", figure(estimate.likely_bytes), figure(limit),
+                                  largest_terms(estimate)),
+                      0.7});
 }
 
 }  // namespace
 
 void job_causes(const Situation& s, std::vector<Cause>& causes) {
   const std::optional<Estimate>& estimate = s.patient().estimate;
-  if (!estimate || !s.balance().limit || s.pool() != Pool::device || s.serving()) return;
+  if (!estimate || !s.balance().limit || s.pool() != Pool::device || !s.shape()) return;
   const int64_t limit = *s.balance().limit;
+  if (s.serving()) return s.message() ? void() : server(s, limit, causes);
   const bool fitting = fits(estimate->likely_bytes, limit);
   if (fitting && !s.message()) return;
   int64_t constant = 0, varying = 0;
@@ -38,7 +61,7 @@ void job_causes(const Situation& s, std::vector<Cause>& causes) {
   if (constant > limit) {
     causes.push_back({"model_too_large",
                       fmt::format("weights, gradients, states and context take {} of {} before any activation: {}",
-                                  figure(constant), figure(limit), terms),
+                                  figure(constant), figure(limit), largest_terms(*estimate, true)),
                       0.95});
     return;
   }

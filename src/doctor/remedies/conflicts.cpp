@@ -37,6 +37,10 @@ constexpr Conflict kConflicts[] = {
     {"liger", "chunked-loss", "Liger's loss is chunked"},
     {"liger", "sequence-chunks", "both replace the loss"},
     {"no-grad", "checkpointing", "without gradients nothing is kept"},
+    {"adafactor", "offload-optimizer", "DeepSpeed's offload brings its own CPU Adam"},
+    {"sgd", "offload-optimizer", "DeepSpeed's offload brings its own CPU Adam"},
+    {"adafactor", "offload-nvme", "DeepSpeed's offload brings its own CPU Adam"},
+    {"sgd", "offload-nvme", "DeepSpeed's offload brings its own CPU Adam"},
     {"offload-optimizer", "offload-parameters", "the latter moves the states too"},
     {"offload-optimizer", "offload-nvme", "the latter moves the states too"},
     {"offload-parameters", "offload-nvme", "one place only"},
@@ -53,6 +57,17 @@ bool by_deepspeed(System system) {
          system == System::llamafactory;
 }
 
+bool adapters(const Remedy& remedy) { return remedy.name == "lora" || remedy.name == "qlora"; }
+
+// Pairs that one system excludes.
+std::string_view conflict_in(const Remedy& a, const Remedy& b, System system) {
+  if (system == System::trl && adapters(a) && b.name == "chunked-loss")
+    return "TRL's chunked_nll is documented without PEFT adapters: use_liger_kernel does the same with them";
+  if (system == System::litgpt && a.name == "qlora" && sharding(b)) return "LitGPT quantises on one device only";
+  if (by_deepspeed(system) && sharding(a) && bitsandbytes(b)) return "8-bit and paged optimizers do not go with ZeRO";
+  return {};
+}
+
 // Another GPU or model makes the rest unnecessary.
 bool alone(const Remedy& remedy) { return remedy.name == "larger-gpu" || remedy.name == "smaller-model"; }
 
@@ -64,8 +79,8 @@ std::string_view conflict_of(const Remedy& a, const Remedy& b, System system) {
   for (const Conflict& conflict : kConflicts)
     if ((conflict.a == a.name && conflict.b == b.name) || (conflict.a == b.name && conflict.b == a.name))
       return conflict.why;
-  if (by_deepspeed(system) && ((sharding(a) && bitsandbytes(b)) || (sharding(b) && bitsandbytes(a))))
-    return "8-bit and paged optimizers do not go with ZeRO";
+  for (const std::string_view why : {conflict_in(a, b, system), conflict_in(b, a, system)})
+    if (!why.empty()) return why;
   if (clash(a.changes, b.changes)) return "both set the same option";
   return {};
 }

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "doctor/remedies/causes.h"
-#include "doctor/remedies/changes.h"
 #include "doctor/remedies/rules.h"
 #include "doctor/remedies/smallest_set.h"
 
@@ -24,48 +23,42 @@ size_t answer_rank(const std::vector<Cause>& causes, const Remedy& remedy) {
   return kNoAnswer;
 }
 
-// First those that fit alone, then answers to the causes, then those with a known saving; each group by cost.
-void order(const std::vector<Cause>& causes, std::vector<Remedy>& remedies) {
+bool member(const Diagnosis& diagnosis, const Remedy& remedy) {
+  const std::vector<std::string>& set = diagnosis.smallest_fitting_set;
+  return std::find(set.begin(), set.end(), remedy.name) != set.end();
+}
+
+// First those that fit alone, then the set that fits together, then another device or model, then answers to the
+// causes, then those with a known saving; each group by cost.
+void order(const Diagnosis& diagnosis, std::vector<Remedy>& remedies) {
   const auto group = [&](const Remedy& remedy) {
-    if (remedy.fits_alone) return 0;
-    if (answer_rank(causes, remedy) < kNoAnswer && remedy.effort != "hardware") return 1;
-    return remedy.saves_bytes ? 2 : 3;
+    const bool replaces = remedy.name == "larger-gpu" || remedy.name == "smaller-model";
+    if (remedy.fits_alone && !replaces) return 0;
+    if (member(diagnosis, remedy)) return 1;
+    if (replaces) return remedy.fits_alone ? 2 : 5;
+    if (answer_rank(diagnosis.causes, remedy) < kNoAnswer && remedy.effort != "hardware") return 3;
+    return remedy.saves_bytes ? 4 : 5;
   };
   std::stable_sort(remedies.begin(), remedies.end(), [&](const Remedy& a, const Remedy& b) {
     const int ga = group(a), gb = group(b);
     if (ga != gb) return ga < gb;
-    if (ga == 1) {
-      const size_t ra = answer_rank(causes, a), rb = answer_rank(causes, b);
+    if (ga == 3) {
+      const size_t ra = answer_rank(diagnosis.causes, a), rb = answer_rank(diagnosis.causes, b);
       if (ra != rb) return ra < rb;
     }
     return a.cost < b.cost;
   });
 }
 
-// A set need not go to a micro-batch of 1 where its other members make room: the largest that still fits.
-void widen_micro_batch(const Situation& s, std::vector<Remedy>& remedies, FittingSet& set) {
-  for (const size_t member : set.members) {
-    if (remedies[member].name != "micro-batch" || remedies[member].fits_alone || !s.micro_batch()) continue;
-    Changes others;
-    for (const size_t other : set.members)
-      if (other != member) others = together(others, remedies[other].changes);
-    for (int64_t micro = *s.micro_batch() / 2; micro >= 1; micro /= 2) {
-      Remedy wider = micro_batch_remedy(s, micro);
-      const Changes changes = together(others, wider.changes);
-      if (!s.fits_after(changes)) continue;
-      wider.cost = cost_of(wider);
-      remedies[member] = std::move(wider);
-      set.changes = changes;
-      return;
-    }
-  }
-}
-
+// The remedies of the set stand in the list in the size that the set takes.
 void choose_set(const Situation& situation, std::vector<Remedy>& remedies, Diagnosis& diagnosis) {
   std::optional<FittingSet> set = smallest_fitting_set(situation, remedies);
   if (!set) return;
-  widen_micro_batch(situation, remedies, *set);
-  for (const size_t member : set->members) diagnosis.smallest_fitting_set.push_back(remedies[member].name);
+  for (const Remedy& chosen : set->members) {
+    diagnosis.smallest_fitting_set.push_back(chosen.name);
+    for (Remedy& remedy : remedies)
+      if (remedy.name == chosen.name) remedy = chosen;
+  }
   diagnosis.set_changes = set->changes;
   if (set->changes.empty()) return;
   diagnosis.bytes_after = situation.need_after(set->changes);
@@ -90,7 +83,7 @@ Diagnosis diagnose(const Case& patient, const Estimator& estimator) {
   else if (estimated)
     diagnosis.fits = situation.fits_after({});
   if (!diagnosis.fits.value_or(false) && estimated) choose_set(situation, findings.remedies, diagnosis);
-  order(diagnosis.causes, findings.remedies);
+  order(diagnosis, findings.remedies);
   diagnosis.remedies = std::move(findings.remedies);
   return diagnosis;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "doctor/config/defaults.h"
 #include "doctor/remedies/figures.h"
 
 namespace headroom::doctor {
@@ -15,7 +16,9 @@ constexpr double kHighest = 0.95;
 double current_fraction(const Situation& s) {
   if (s.job().gpu_memory_utilization) return *s.job().gpu_memory_utilization;
   if (s.message() && s.message()->gpu_memory_utilization) return *s.message()->gpu_memory_utilization;
-  return s.job().system == System::sglang ? 0.88 : s.job().system == System::tgi ? 1.0 : 0.9;
+  // vLLM's messages come from releases before 0.92 became the default more often than not.
+  if (s.message() && s.job().system == System::vllm) return 0.9;
+  return job_defaults(s.job()).gpu_memory_utilization.value.value_or(0.88);
 }
 
 bool says(const Message& message, std::string_view words) { return message.text.find(words) != std::string::npos; }
@@ -41,6 +44,24 @@ bool device_taken(const Message& message) {
   return says(message, "less than desired GPU memory utilization") || hinted(message, "two_servers_one_gpu");
 }
 
+struct Raise {
+  double fraction = 0;  // 0: none
+  bool enough = false;
+};
+
+// The least share of the device at which the job fits by the estimate; else the largest that the device holds.
+Raise raise_by_estimate(const Situation& s, double now) {
+  Raise raise;
+  for (int percent = static_cast<int>(std::floor(100 * now + 1e-6)) + 1; percent <= 95; ++percent) {
+    const Changes changes{{"gpu_memory_utilization", fmt::format("{:.2f}", percent / 100.0)}};
+    const std::optional<int64_t> need = s.need_after(changes);
+    if (!need || !s.balance().limit || !fits(*need, *s.balance().limit)) break;
+    raise = {percent / 100.0, s.fits_after(changes)};
+    if (raise.enough) break;
+  }
+  return raise;
+}
+
 KvAdvice raised(const Situation& s, double now) {
   KvAdvice advice;
   const Message* message = s.message();
@@ -50,11 +71,18 @@ KvAdvice raised(const Situation& s, double now) {
     wanted = now + static_cast<double>(*message->kv_bytes_wanted - *message->kv_bytes_available) / device + 0.01;
   if (now >= kHighest - 1e-9) return advice;
   advice.direction = KvDirection::raise;
+  bool enough = wanted <= kHighest + 1e-9;
+  if (!message && s.patient().estimate) {
+    const Raise raise = raise_by_estimate(s, now);
+    if (raise.fraction <= 0) return {};
+    wanted = raise.fraction;
+    enough = raise.enough;
+  }
   advice.fraction = std::min(kHighest, std::ceil(wanted * 100 - 1e-6) / 100);
   if (device > 0) advice.bytes = static_cast<int64_t>((advice.fraction - now) * device);
   advice.why =
       fmt::format("the KV cache is what is left of {:.0f} % of the device after weights and activations", 100 * now);
-  if (wanted > kHighest) advice.why += fmt::format("; {:.2f} alone is not enough", kHighest);
+  if (!enough) advice.why += fmt::format("; {:.2f} alone is not enough", advice.fraction);
   return advice;
 }
 

@@ -1,5 +1,7 @@
 #include "doctor/remedies/option_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <optional>
@@ -50,11 +52,21 @@ bool bare(const std::string& value) {
   return !value.empty();
 }
 
+// Python's constants inside a dictionary as JSON has them.
+std::string json_constants(std::string value) {
+  for (const auto& [python, json] : {std::pair<std::string, std::string>{"False", "false"}, {"True", "true"}})
+    for (size_t at = value.find(python); at != std::string::npos; at = value.find(python, at))
+      value.replace(at, python.size(), json);
+  return value;
+}
+
 std::string value_in(const std::string& value, Style style) {
   if (style == Style::python) return bare(value) ? value : "\"" + value + "\"";
+  if (value.starts_with("{")) return style == Style::flags ? "'" + json_constants(value) + "'" : json_constants(value);
   if (value == "True" || value == "False") return style == Style::flags ? value : value == "True" ? "true" : "false";
   if (value == "None") return style == Style::json || style == Style::yaml ? "null" : value;
   if (style == Style::json) return bare(value) ? value : "\"" + value + "\"";
+  if (style == Style::flags && value.find(' ') != std::string::npos) return "\"" + value + "\"";
   return value;
 }
 
@@ -114,19 +126,95 @@ std::string json_members(const Settings& settings) {
   return out;
 }
 
+std::string last_part(const std::string& key) { return key.substr(key.rfind('.') + 1); }
+
+// Oumi's sections are classes in a script.
+std::string oumi_class(const std::string& key) {
+  const std::string section = key.substr(0, key.find('.'));
+  if (section == "model") return "ModelParams";
+  if (section == "peft") return "PeftParams";
+  if (section == "fsdp") return "FSDPParams";
+  if (section == "deepspeed") return "DeepSpeedParams";
+  if (section == "data") return "DatasetSplitParams";
+  return "TrainingParams";
+}
+
+std::string oumi_script(const Settings& settings) {
+  std::string out, open;
+  for (const auto& [key, value] : settings) {
+    const std::string name = oumi_class(key);
+    if (name == open)
+      out += ", ";
+    else
+      out += fmt::format("{}{}(", open.empty() ? "" : "), ", name);
+    open = name;
+    // Enumerations are classes too.
+    const std::string last = last_part(key);
+    const bool member = last == "sharding_strategy" || last == "backward_prefetch" || last == "zero_stage";
+    const std::string kind = last == "sharding_strategy"   ? "ShardingStrategy."
+                             : last == "backward_prefetch" ? "BackwardPrefetch."
+                                                           : "ZeRORuntimeStage.";
+    out += fmt::format("{}={}", last, member ? kind + value : value_in(value, Style::python));
+  }
+  return out + ")";
+}
+
 // In the user's form.
-std::string written(const Settings& settings, Style style) {
+std::string written(const Settings& settings, System system, Style style) {
+  if (system == System::oumi && style == Style::python) return oumi_script(settings);
   std::string out;
   Settings members;
   for (const auto& [key, plain] : settings) {
     const std::string value = value_in(plain, style);
     if (style == Style::json) members.emplace_back(key, value);
     if (!out.empty()) out += style == Style::flags ? " " : ", ";
-    if (style == Style::flags) out += fmt::format("--{} {}", key, value);
+    if (style == Style::flags)
+      out += system == System::torchtune ? key + "=" + value : fmt::format("--{} {}", key, value);
     if (style == Style::python) out += fmt::format("{}={}", key, value);
     if (style == Style::yaml) out += fmt::format("{}: {}", key, value);
   }
   return style == Style::json ? json_members(members) : out;
+}
+
+// Sections that options of a command line do not have, nor arguments of a script.
+Settings without_sections(Settings settings, System system, Style style) {
+  const bool sections =
+      (system == System::accelerate && style == Style::flags) || (system == System::oumi && style == Style::python);
+  for (auto& [key, value] : settings) {
+    if (sections) key = last_part(key);
+    if (style != Style::python && value.starts_with("{")) value = json_constants(value);
+  }
+  return settings;
+}
+
+// Systems whose options have one form, wherever they were read.
+std::optional<Style> only_style(System system) {
+  switch (system) {
+    case System::axolotl:
+      return Style::yaml;
+    case System::vllm:
+    case System::sglang:
+    case System::llama_server:
+    case System::tgi:
+      return Style::flags;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<Style> style_at(const Origin& origin) {
+  if (origin.file.ends_with(".py") || origin.file.ends_with(".ipynb")) return Style::python;
+  if (origin.key.starts_with("--") || origin.line == 0) return Style::flags;
+  if (origin.file.ends_with(".yaml") || origin.file.ends_with(".yml")) return Style::yaml;
+  if (origin.file.ends_with(".json")) return Style::json;
+  return std::nullopt;
+}
+
+// What has no keys in scripts: DeepSpeed's dictionaries look like JSON, Accelerate's file is YAML.
+Style possible(System system, Style style) {
+  if (style != Style::python) return style;
+  if (system == System::deepspeed || system == System::neox) return Style::json;
+  return system == System::accelerate ? Style::yaml : style;
 }
 
 const OptionLine* find_line(std::string_view technique, System system) {
@@ -170,14 +258,19 @@ Style usual_style(System system) {
 }
 
 Style style_of(const Job& job) {
-  for (const auto& [field, origin] : job.origins) {
-    const std::string& file = origin.file;
-    if (file.ends_with(".py") || file.ends_with(".ipynb")) return Style::python;
-    if (origin.key.starts_with("--") || origin.line == 0) return Style::flags;
-    if (file.ends_with(".yaml") || file.ends_with(".yml")) return Style::yaml;
-    if (file.ends_with(".json")) return Style::json;
-  }
-  return usual_style(job.system);
+  if (const std::optional<Style> only = only_style(job.system)) return *only;
+  size_t counts[4] = {};
+  for (const auto& [field, origin] : job.origins)
+    if (const std::optional<Style> style = style_at(origin)) ++counts[static_cast<size_t>(*style)];
+  const size_t most = static_cast<size_t>(std::max_element(counts, counts + 4) - counts);
+  return possible(job.system, counts[most] > 0 ? static_cast<Style>(most) : usual_style(job.system));
+}
+
+Style style_of(const Job& job, const std::string& field) {
+  const auto origin = job.origins.find(field);
+  if (origin == job.origins.end() || only_style(job.system)) return style_of(job);
+  const std::optional<Style> style = style_at(origin->second);
+  return style ? possible(job.system, *style) : style_of(job);
 }
 
 Spelt spell(std::string_view technique, System system, Style style, const Values& values) {
@@ -191,13 +284,15 @@ Spelt spell(std::string_view technique, System system, Style style, const Values
     if (!line) line = find_line(technique, last);
   HR_CHECK(line != nullptr, "technique '{}' is spelt nowhere", technique);
   const std::string text = filled(line->text, values);
+  if (line->form == OptionLine::Form::missing) return {text, false, {}};
+  if (style == Style::python && !line->python.empty()) return {filled(line->python, values), true, {}};
+  if (line->form == OptionLine::Form::text) return {text, true, flags_of(text)};
   // A key of another system is no key of this file: code is written as code.
   const bool own = line->system == system || base_of(system) == line->system;
-  if (line->form == OptionLine::Form::keys) {
-    const Settings settings = pairs_of(text);
-    return {written(settings, own ? style : usual_style(line->system)), true, own ? settings : Settings()};
-  }
-  return {text, line->form == OptionLine::Form::text, flags_of(text)};
+  const Style form = only_style(line->system).value_or(own ? style : usual_style(line->system));
+  const Settings settings = without_sections(pairs_of(text), line->system, form);
+  const bool script = line->system == System::oumi && form == Style::python;
+  return {written(script ? pairs_of(text) : settings, line->system, form), true, own ? settings : Settings()};
 }
 
 }  // namespace headroom::doctor

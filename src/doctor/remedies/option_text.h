@@ -13,8 +13,11 @@ namespace headroom::doctor {
 
 // The form in which a person's options stand.
 enum class Style { python, yaml, json, flags };
-// From where the job's own keys were read; the system's usual form when it has none.
+// The form of most of the job's own keys; the system's usual one when it has none. A system that is configured in one
+// form only (axolotl, servers) keeps that.
 Style style_of(const Job& job);
+// The form of the place that sets `field`, style_of() when none does.
+Style style_of(const Job& job, const std::string& field);
 Style usual_style(System system);
 
 struct OptionLine {
@@ -25,7 +28,8 @@ struct OptionLine {
     text,    // as it stands: flags of a server, a line of code
     missing  // the system has no option: what to do instead
   } form;
-  std::string_view text;  // "{name}" stands for a value
+  std::string_view text;         // "{name}" stands for a value
+  std::string_view python = {};  // instead of `text` in a script, where that needs other words
 };
 
 // All lines, in the order of the tables.

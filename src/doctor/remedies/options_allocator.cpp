@@ -11,7 +11,7 @@ constexpr OptionLine kLines[] = {
     {"expandable-segments", pytorch_script, text, "export {allocator}=expandable_segments:True"},
     {"max-split-size", pytorch_script, text, "export {allocator}=max_split_size_mb:{mb}"},
     {"empty-cache", hf_trainer, keys, "torch_empty_cache_steps={steps}"},
-    {"empty-cache", axolotl, keys, "gc_steps={steps}"},
+    {"empty-cache", axolotl, keys, "torch_empty_cache_steps={steps}"},
     {"empty-cache", oumi, keys, "training.empty_device_cache_steps={steps}"},
     {"empty-cache", pytorch_script, text, "torch.cuda.empty_cache() every {steps} steps"},
     {"end-other-processes", pytorch_script, text, "{kill}"},

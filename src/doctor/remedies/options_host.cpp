@@ -10,9 +10,12 @@ using enum OptionLine::Form;
 constexpr OptionLine kLines[] = {
     {"fewer-workers", hf_trainer, keys, "dataloader_num_workers={workers}"},
     {"fewer-workers", oumi, keys, "training.dataloader_num_workers={workers}"},
-    {"fewer-workers", litgpt, keys, "data.num_workers={workers}"},
+    {"fewer-workers", litgpt, keys, "data.init_args.num_workers={workers}"},
+    {"fewer-workers", neox, keys, "num_workers={workers}"},
+    {"fewer-workers", torchtune, missing, "torchtune's recipes load the data in the training process"},
     {"fewer-workers", pytorch_script, text, "DataLoader(..., num_workers={workers})"},
     {"pageable-memory", hf_trainer, keys, "dataloader_pin_memory=False"},
+    {"pageable-memory", oumi, missing, "Oumi sets dataloader_pin_memory itself"},
     {"pageable-memory", pytorch_script, text, "DataLoader(..., pin_memory=False)"},
     {"shared-memory", pytorch_script, text,
      "docker run --ipc=host, or --shm-size=16g; mount -o remount,size=16G /dev/shm"},

@@ -54,6 +54,7 @@ struct Remedy {
   bool one_try = false;  // may serve this very request and is no cure
   std::string why;
   double cost = 0;                // effort, time and accuracy in one figure: see cost_of
+  double extra_cost = 0;          // in accuracy, above what the technique's record says
   std::vector<Term> terms_after;  // of the estimate with this remedy alone; empty when there is none
   // The change to the job, so that sets of remedies can be estimated together, and to the user's file.
   Changes changes;

@@ -42,7 +42,8 @@ void Findings::note(std::string text) { notes.push_back(std::move(text)); }
 Remedy make_remedy(const Situation& situation, std::string_view name, const Values& values, Changes changes,
                    std::string why) {
   const Technique& facts = technique(name);
-  const Spelt spelt = spell(name, situation.job().system, situation.style(), values);
+  const Style style = changes.empty() ? situation.style() : style_of(situation.job(), changes.front().first);
+  const Spelt spelt = spell(name, situation.job().system, style, values);
   Remedy remedy;
   remedy.name = name;
   remedy.row = facts.row;
@@ -53,7 +54,7 @@ Remedy make_remedy(const Situation& situation, std::string_view name, const Valu
   remedy.kind = facts.kind;
   remedy.effect = facts.effect;
   remedy.effort = facts.effort;
-  remedy.needs = facts.needs;
+  remedy.needs = needs_in(facts, situation.job().system);
   remedy.why = std::move(why);
   if (!changes.empty()) {
     remedy.saves_bytes = situation.saving(changes);
@@ -69,7 +70,8 @@ Remedy make_remedy(const Situation& situation, std::string_view name, const Valu
 }
 
 double cost_of(const Remedy& remedy) {
-  return effort_cost(remedy.effort) + 10 * std::max(0.0, remedy.slowdown - 1) + technique(remedy.name).accuracy_cost;
+  return effort_cost(remedy.effort) + 10 * std::max(0.0, remedy.slowdown - 1) + technique(remedy.name).accuracy_cost +
+         remedy.extra_cost;
 }
 
 Findings run_rules(const Situation& situation) {

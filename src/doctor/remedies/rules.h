@@ -51,6 +51,15 @@ std::span<const Rule> advice_rules();  // notes on stale, misspelt and contradic
 // known; 1 <= micro < it.
 Remedy micro_batch_remedy(const Situation& situation, int64_t micro);
 
+// Where the model's layers are, from the model down: "model.layers", "bert.encoder.layer", "transformer.h".
+std::string layer_stack(const Situation& situation);
+
+// Shorter ones are not proposed.
+constexpr int64_t kLeastSequence = 512;
+
+// The remedy of a shorter sequence or pack. The situation's sequence is known; 1 <= tokens < it.
+Remedy sequence_remedy(const Situation& situation, int64_t tokens);
+
 // The rules of all groups.
 Findings run_rules(const Situation& situation);
 

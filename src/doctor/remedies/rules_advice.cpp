@@ -29,7 +29,9 @@ void sharding_conflicts(const Situation& s, Findings& findings) {
   if ((s.zero() || s.fsdp()) && s.extra("auto_find_batch_size") == "true")
     findings.note("auto_find_batch_size does not work under FSDP or DeepSpeed: set the batch by hand");
   if (s.zero() && s.optimizer().find("8bit") != std::string::npos)
-    findings.note("an 8-bit optimizer under ZeRO is refused (zero_allow_untested_optimizer) or not sharded: drop one");
+    findings.note(
+        "8-bit optimizers do not go with ZeRO: untested there (zero_allow_untested_optimizer), and its flat 32-bit "
+        "partitions and CPU Adam do not know them: drop one");
 }
 
 void allocator_conflicts(const Situation& s, Findings& findings) {
@@ -41,8 +43,10 @@ void allocator_conflicts(const Situation& s, Findings& findings) {
 void half_on_old_gpus(const Situation& s, Findings& findings) {
   if (!s.gpu() || s.gpu()->bf16 || s.gpu()->compute_capability == 0) return;
   const bool asks = s.job().autocast == "bfloat16" || s.job().weight_dtype == "bfloat16";
-  if (asks)
-    findings.note(fmt::format("{} has no bf16 units: bf16 is emulated or refused there; use fp16", s.gpu()->name));
+  const bool usual = s.has_job() && !s.job().autocast && s.mixed();
+  if (asks || usual)
+    findings.note(fmt::format("{} has no bf16 units: bf16{} is emulated or refused there; use fp16", s.gpu()->name,
+                              asks ? "" : ", this system's default,"));
 }
 
 void half_true(const Situation& s, Findings& findings) {
@@ -50,13 +54,24 @@ void half_true(const Situation& s, Findings& findings) {
     findings.note("weights in true float16 often end in NaN: bf16-true, or mixed precision");
 }
 
+// Layers are frozen by their full name, and unknown names are passed over.
+void oumi_layer_names(const Situation& s, Findings& findings) {
+  if (s.job().system != System::oumi) return;
+  const std::string frozen = s.extra("freeze");
+  if (frozen.find("layer.") == std::string::npos || frozen.find("layers.") != std::string::npos) return;
+  findings.note(fmt::format(
+      "Oumi passes over names in freeze_layers that the model does not have: \"layer.0\" is \"{}.0\" in this model",
+      layer_stack(s)));
+}
+
 void ring_attention(const Situation& s, Findings& findings) {
   if (s.job().system == System::oumi && s.job().attention && s.job().attention->find("ring") != std::string::npos)
     findings.note("Oumi has no ring attention: its page announced one for 0.2.0 and it never came; use sdpa");
 }
 
-constexpr Rule kRules[] = {corrected_names,     conflicting_values, apex,      sharding_conflicts,
-                           allocator_conflicts, half_on_old_gpus,   half_true, ring_attention};
+constexpr Rule kRules[] = {corrected_names,    conflicting_values,  apex,
+                           sharding_conflicts, allocator_conflicts, half_on_old_gpus,
+                           half_true,          ring_attention,      oumi_layer_names};
 
 }  // namespace
 

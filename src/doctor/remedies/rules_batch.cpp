@@ -11,9 +11,17 @@ namespace {
 
 bool applies(const Situation& s) { return s.training() && s.pool() == Pool::device; }
 
-Changes batch_changes(const Situation& s, int64_t micro) {
+int64_t steps_for(const Situation& s, int64_t micro) {
   const int64_t whole = *s.micro_batch() * s.accumulation();
-  return {{"micro_batch", std::to_string(micro)}, {"accumulation", std::to_string((whole + micro - 1) / micro)}};
+  return (whole + micro - 1) / micro;
+}
+
+// Where a global batch is stated and the steps follow from it, only the micro-batch changes.
+Changes batch_changes(const Situation& s, int64_t micro) {
+  Changes changes{{"micro_batch", std::to_string(micro)}};
+  const bool derived = s.job().global_batch && !s.job().accumulation && s.accumulation() > 1;
+  if (!derived) changes.emplace_back("accumulation", std::to_string(steps_for(s, micro)));
+  return changes;
 }
 
 // A smaller micro-batch changes convergence only when the global batch changes with it.
@@ -52,7 +60,6 @@ void auto_batch(const Situation& s, Findings& findings) {
   if (!s.extra("auto_find_batch_size").empty() && s.extra("auto_find_batch_size") != "false") return;
   Remedy remedy = make_remedy(s, "auto-batch", {}, {}, "finds a batch that fits by failing and trying again");
   remedy.caveats.push_back("the global batch shrinks with it unless the accumulation is raised by hand");
-  remedy.slowdown = 1.1;
   findings.offer(std::move(remedy));
 }
 
@@ -65,19 +72,14 @@ void sequence_length(const Situation& s, Findings& findings) {
     findings.offer(make_remedy(s, name, {{"seq", "<half>"}}, {}, "activations and logits shrink with the length"));
     return;
   }
-  if (*sequence <= 512) return findings.refuse(name, fmt::format("{} tokens are short already", *sequence));
-  int64_t chosen = 512;
-  for (int64_t candidate = *sequence / 2; candidate >= 512; candidate /= 2)
+  if (*sequence <= kLeastSequence) return findings.refuse(name, fmt::format("{} tokens are short already", *sequence));
+  int64_t chosen = kLeastSequence;
+  for (int64_t candidate = *sequence / 2; candidate >= kLeastSequence; candidate /= 2)
     if (s.fits_after({{"sequence", std::to_string(candidate)}})) {
       chosen = candidate;
       break;
     }
-  Remedy remedy = make_remedy(s, name, {{"seq", std::to_string(chosen)}}, {{"sequence", std::to_string(chosen)}},
-                              fmt::format("{} tokens instead of {}", chosen, *sequence));
-  if (!packed) remedy.caveats.push_back("saves only where rows are longer than that");
-  if (s.job().system == System::neox)
-    remedy.caveats.push_back("max_position_embeddings may stay; it must not be smaller");
-  findings.offer(std::move(remedy));
+  findings.offer(sequence_remedy(s, chosen));
 }
 
 // Out of memory in the middle of training: the longest rows came together.
@@ -97,6 +99,8 @@ void sequence_chunks(const Situation& s, Findings& findings) {
                              "below a batch of one only pieces of the sequence are left"));
 }
 
+double halvings(int64_t from, int64_t to) { return std::log2(static_cast<double>(from) / static_cast<double>(to)); }
+
 constexpr Rule kRules[] = {micro_batch, auto_batch, sequence_length, length_buckets, sequence_chunks};
 
 }  // namespace
@@ -106,12 +110,28 @@ std::span<const Rule> batch_rules() { return kRules; }
 Remedy micro_batch_remedy(const Situation& s, int64_t chosen) {
   const int64_t now = *s.micro_batch();
   const Changes changes = batch_changes(s, chosen);
-  Remedy remedy = make_remedy(s, "micro-batch", {{"micro", std::to_string(chosen)}, {"acc", changes[1].second}},
-                              changes, fmt::format("activations and logits of {} samples instead of {}", chosen, now));
-  remedy.slowdown = 1 + 0.05 * std::log2(static_cast<double>(now) / static_cast<double>(chosen));
+  const std::string samples = chosen == 1 ? "1 sample" : fmt::format("{} samples", chosen);
+  Remedy remedy =
+      make_remedy(s, "micro-batch", {{"micro", std::to_string(chosen)}, {"acc", std::to_string(steps_for(s, chosen))}},
+                  changes, fmt::format("activations and logits of {} instead of {}", samples, now));
+  remedy.slowdown = 1 + 0.05 * halvings(now, chosen);
   remedy.caveats.push_back(convergence_caveat(s, chosen));
   if (s.job().system == System::litgpt)
     remedy.caveats.push_back("LitGPT derives the accumulation from train.global_batch_size: it follows by itself");
+  return remedy;
+}
+
+Remedy sequence_remedy(const Situation& s, int64_t chosen) {
+  const int64_t now = *s.sequence();
+  const bool packed = s.job().packing.value_or(false);
+  Remedy remedy =
+      make_remedy(s, packed ? "shorter-pack" : "sequence-length", {{"seq", std::to_string(chosen)}},
+                  {{"sequence", std::to_string(chosen)}}, fmt::format("{} tokens instead of {}", chosen, now));
+  // The first halving costs what the technique's record says, each further one as much as its first.
+  remedy.extra_cost = (packed ? 1.0 : 2.5) * std::max(0.0, halvings(now, chosen) - 1);
+  if (!packed) remedy.caveats.push_back("saves only where rows are longer than that");
+  if (packed) remedy.caveats.push_back("rows longer than that are cut");
+  if (s.job().system == System::neox) remedy.caveats.push_back("max_position_embeddings may stay");
   return remedy;
 }
 

@@ -1,4 +1,7 @@
 // What the backward pass keeps: recomputation and offloading of activations (T06, T13).
+#include <fmt/format.h>
+
+#include "doctor/config/config_reader.h"
 #include "doctor/remedies/rules.h"
 
 namespace headroom::doctor {
@@ -8,12 +11,14 @@ bool applies(const Situation& s) { return s.training() && s.pool() == Pool::devi
 
 void checkpointing(const Situation& s, Findings& findings) {
   if (!applies(s)) return;
-  if (s.job().checkpointing.value_or(false)) {
+  if (s.checkpointing()) {
+    if (!s.job().checkpointing)
+      return findings.refuse("checkpointing", fmt::format("{} has it on by default", system_name(s.job().system)));
     if (s.job().checkpointing_kind != "selective") return findings.refuse("checkpointing", "it is on already");
     Remedy remedy = make_remedy(s, "checkpointing", {}, {{"checkpointing_kind", "full"}}, "full instead of selective");
     return findings.offer(std::move(remedy));
   }
-  Changes changes{{"checkpointing", "true"}, {"checkpointing_kind", "full"}};
+  const Changes changes{{"checkpointing", "true"}};
   Remedy remedy = make_remedy(s, "checkpointing", {}, changes,
                               "keeps each layer's input only and computes the rest again in the backward pass");
   if (s.job().system == System::accelerate && !s.fsdp())
@@ -33,11 +38,10 @@ void activation_offload(const Situation& s, Findings& findings) {
       system != System::deepspeed && system != System::pytorch_script && system != System::unknown)
     return;
   Changes changes{{"activation_offload", "true"}};
-  if (system != System::pytorch_script && system != System::unknown)
-    changes.insert(changes.end(), {{"checkpointing", "true"}, {"checkpointing_kind", "full"}});
+  if (system != System::pytorch_script && system != System::unknown) changes.emplace_back("checkpointing", "true");
   Remedy remedy = make_remedy(s, "activation-offload", {}, changes, "saved activations wait in pinned host memory");
   if (system == System::torchtune) remedy.caveats.push_back("needs enable_activation_checkpointing: True");
-  remedy.slowdown = s.job().checkpointing.value_or(false) ? 1.15 : 1.45;
+  remedy.slowdown = s.checkpointing() ? 1.15 : 1.45;
   findings.offer(std::move(remedy));
 }
 

@@ -7,13 +7,21 @@
 namespace headroom::doctor {
 namespace {
 
+// A device that people would take instead: of the same make, and with every unit that this one has.
+bool comparable(const Gpu& gpu, const std::optional<Gpu>& now) {
+  if (gpu.name == "CPU") return false;
+  if (!now || now->name == "CPU") return gpu.compute_capability > 0;
+  return (gpu.compute_capability > 0) == (now->compute_capability > 0) && gpu.bf16 >= now->bf16 &&
+         gpu.flash_attention >= now->flash_attention;
+}
+
 void larger_gpu(const Situation& s, Findings& findings) {
-  if (s.pool() != Pool::device || !s.balance().need) return;
+  if (s.pool() != Pool::device || !s.balance().need || (!s.message() && s.fits_after({}))) return;
   const Gpu* best = nullptr;
   for (const Gpu& gpu : known_gpus()) {
-    if (gpu.name == "CPU" || gpu.memory_bytes <= s.balance().limit.value_or(0)) continue;
-    if (!fits(*s.balance().need, gpu.memory_bytes)) continue;
-    if (!best || gpu.memory_bytes < best->memory_bytes) best = &gpu;
+    if (!comparable(gpu, s.gpu()) || gpu.memory_bytes <= s.balance().limit.value_or(0)) continue;
+    if (best && best->memory_bytes <= gpu.memory_bytes) continue;
+    if (s.fits_on(gpu)) best = &gpu;
   }
   if (!best) return findings.refuse("larger-gpu", "no single GPU that doctor knows is large enough");
   Remedy remedy =
@@ -21,14 +29,13 @@ void larger_gpu(const Situation& s, Findings& findings) {
                   {{"gpu", fmt::format("a GPU of {} or more, such as {}", figure(best->memory_bytes), best->name)}}, {},
                   "the smallest that fits; --which-gpu lists all");
   remedy.fits_alone = s.patient().estimate.has_value();
-  remedy.slowdown = 1;
   if (!s.patient().estimate) remedy.caveats.push_back("the message tells the least that is needed, not all");
   findings.offer(std::move(remedy));
 }
 
 void smaller_model(const Situation& s, Findings& findings) {
   if (s.pool() != Pool::device || !s.shape() || !s.balance().need || !s.balance().limit) return;
-  if (fits(*s.balance().need, *s.balance().limit)) return;
+  if (s.serving() || fits(*s.balance().need, *s.balance().limit)) return;
   // Most of the need grows with the parameters: what one parameter takes now tells how many there may be.
   const double share = kFitShare * static_cast<double>(*s.balance().limit) / static_cast<double>(*s.balance().need);
   const double parameters = s.shape()->parameters * share;

@@ -82,12 +82,13 @@ void chunked_loss(const Situation& s, Findings& findings) {
   if (s.job().chunked_loss.value_or(false) || chunked_by_default(s.job().system) || s.extra("liger") == "true")
     return findings.refuse("chunked-loss", "the loss is computed in chunks already");
   if (s.job().system == System::trl && s.lora())
-    return findings.refuse("chunked-loss", "TRL's chunked_nll does not go with PEFT adapters: use_liger_kernel does");
+    return findings.refuse(
+        "chunked-loss",
+        "TRL's chunked_nll is documented without PEFT adapters: use_liger_kernel does the same with them");
   Remedy remedy = make_remedy(s, "chunked-loss", {{"chunk", "1024"}}, {{"chunked_loss", "true"}},
                               "batch x length x vocabulary logits are never whole");
-  if (s.job().system == System::trl) remedy.needs = "trl >= 0.29; neither PEFT nor vision models nor Liger";
+  if (s.job().system == System::trl) remedy.caveats.push_back("neither with PEFT adapters nor with Liger");
   if (s.job().system == System::pytorch_script) remedy.effort = "code";
-  if (s.job().system == System::axolotl) remedy.needs = "cut-cross-entropy (axolotl's fork)";
   findings.offer(std::move(remedy));
 }
 

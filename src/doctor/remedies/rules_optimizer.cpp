@@ -1,6 +1,8 @@
 // Lighter optimizers (T07, T08, T09, T31).
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "doctor/remedies/figures.h"
 #include "doctor/remedies/rules.h"
 
@@ -12,12 +14,12 @@ bool applies(const Situation& s) { return s.training() && s.pool() == Pool::devi
 // Under LoRA the trained weights are a fraction, and so are the states of any optimizer.
 bool refused_under_lora(const Situation& s, std::string_view name, Findings& findings) {
   if (!s.lora()) return false;
-  findings.refuse(
-      name, fmt::format("another optimizer saves little under LoRA: about {:.1f} % of the weights are "
-                        "trained{}",
-                        100 * s.trainable_share(),
-                        s.term("optimizer") > 0 ? fmt::format(", their states take {}", figure(s.term("optimizer")))
-                                                : std::string()));
+  findings.refuse(name, fmt::format("another optimizer saves little under LoRA: about {:.1f} % of the weights are "
+                                    "trained{}",
+                                    100 * s.trainable_share(),
+                                    s.term("optimizer states") > 0
+                                        ? fmt::format(", their states take {}", figure(s.term("optimizer states")))
+                                        : std::string()));
   return true;
 }
 
@@ -30,7 +32,9 @@ bool light(const std::string& optimizer) {
 }
 
 void fused(const Situation& s, Findings& findings) {
-  if (!applies(s) || !names(s.optimizer(), "adam") || names(s.optimizer(), "fused") || light(s.optimizer())) return;
+  if (!applies(s) || !names(s.optimizer(), "adam") || names(s.optimizer(), "fused") ||
+      s.extra("optimizer_fused") == "true" || light(s.optimizer()))
+    return;
   if (s.zero()) return findings.refuse("fused-optimizer", "DeepSpeed's own Adam is fused already");
   if (refused_under_lora(s, "fused-optimizer", findings)) return;
   findings.offer(make_remedy(s, "fused-optimizer", {}, {{"optimizer", "adamw_torch_fused"}},
@@ -65,6 +69,12 @@ void paged(const Situation& s, Findings& findings) {
   const std::string name = names(s.optimizer(), "8bit") ? "paged_adamw_8bit" : "paged_adamw_32bit";
   Remedy remedy = make_remedy(s, "paged-optimizer", {}, {{"optimizer", name}},
                               "states live in unified memory and leave the device when room is short");
+  // The memory model counts paged states in full: they are on the device as long as there is room.
+  if (const int64_t states = s.term("optimizer states"); states > 0 && remedy.saves_bytes) {
+    remedy.saves_bytes = std::max<int64_t>(0, *remedy.saves_bytes) + states;
+    remedy.host_bytes = states;
+    remedy.caveats.push_back("at most: that much leaves the device only when room is short");
+  }
   remedy.caveats.push_back("page faults over PCIe: slow once the states do not fit");
   findings.offer(std::move(remedy));
 }

@@ -35,19 +35,27 @@ void describe_device(const Situation& s, bool bf16, Remedy& remedy) {
   }
 }
 
+// DeepSpeed's engine converts the module itself.
+bool deepspeed(const Situation& s) { return s.job().system == System::deepspeed || s.zero(); }
+
 void mixed_precision(const Situation& s, Findings& findings) {
   if (!applies(s)) return;
-  if (s.mixed()) return findings.refuse("mixed-precision", "it is on already");
+  if (s.mixed())
+    return findings.refuse("mixed-precision", s.job().autocast ? "it is on already" : "it is on by default here");
   if (s.half_weights()) return findings.refuse("mixed-precision", "the weights are in 16 bits already");
   const bool bf16 = !s.gpu() || s.gpu()->bf16;
   Remedy remedy = make_remedy(s, "mixed-precision", dtype_values(bf16), {{"autocast", bf16 ? "bfloat16" : "float16"}},
                               "saved activations in 16 bits");
   describe_device(s, bf16, remedy);
-  remedy.caveats.push_back("weights, gradients and optimizer states stay in 32 bits, so it saves activations only");
+  if (deepspeed(s)) {
+    remedy.why = "weights, gradients and activations in 16 bits";
+    remedy.effect = "the module in 16 bits, 32-bit copies of the weights with the optimizer";
+  } else
+    remedy.caveats.push_back("weights, gradients and optimizer states stay in 32 bits, so it saves activations only");
   if (remedy.saves_bytes && *remedy.saves_bytes <= 0)
     return findings.refuse("mixed-precision",
-                           fmt::format("would take {} more: the 16-bit copies of the weights outweigh the "
-                                       "activations of so small a batch",
+                           fmt::format("would take {} more: 16-bit copies of the weights outweigh what the "
+                                       "activations of so small a batch save",
                                        figure(-*remedy.saves_bytes)));
   findings.offer(std::move(remedy));
 }
@@ -58,11 +66,12 @@ void half_weights(const Situation& s, Findings& findings) {
     return findings.refuse("half-weights", "the weights are in 16 bits or fewer");
   const bool bf16 = !s.gpu() || s.gpu()->bf16;
   const std::string dtype = bf16 ? "bfloat16" : "float16";
-  if (s.job().system == System::deepspeed || s.zero())
+  if (deepspeed(s))
     return findings.refuse("half-weights", spell("half-weights", System::deepspeed, Style::json, {}).text);
   Remedy remedy = make_remedy(s, "half-weights", dtype_values(bf16), {{"weight_dtype", dtype}, {"autocast", "none"}},
                               "weights, gradients and states halve");
   describe_device(s, bf16, remedy);
+  if (s.mixed() && half_is_faster(s.gpu())) remedy.slowdown = 0.95;
   if (s.lora()) {
     remedy.effect = "the frozen base in 16 bits, as it is usually published; adapters may stay in 32";
   } else if (bf16) {
@@ -73,7 +82,7 @@ void half_weights(const Situation& s, Findings& findings) {
     remedy.caveats.push_back(
         "16-true often ends in NaN: fp16 stops at 65504 and loss scaling does not work with "
         "fp16 gradients; bf16-true on a newer GPU does not");
-    remedy.slowdown += 0.5;
+    remedy.extra_cost = 6;
   }
   findings.offer(std::move(remedy));
 }

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
+#include "doctor/config/defaults.h"
 #include "doctor/remedies/figures.h"
 #include "doctor/remedies/kv_direction.h"
 #include "doctor/remedies/rules.h"
@@ -13,6 +15,25 @@ namespace {
 
 bool applies(const Situation& s) { return s.serving() && s.pool() == Pool::device; }
 
+// Bytes that one of these gives up go to the KV cache: what counts is the tokens it then holds. False when neither
+// bytes nor tokens are won.
+bool tell_gain(const Situation& s, Remedy& remedy) {
+  if (!remedy.saves_bytes) return true;
+  if (*remedy.saves_bytes <= 0) remedy.saves_bytes.reset();
+  const std::optional<Estimate>& now = s.patient().estimate;
+  const std::optional<Estimate> after = s.after(remedy.changes);
+  if (now && after && now->kv_tokens && after->kv_tokens && *after->kv_tokens > *now->kv_tokens) {
+    remedy.why += fmt::format("; room for about {} tokens instead of {}", *after->kv_tokens, *now->kv_tokens);
+    return true;
+  }
+  return remedy.saves_bytes || remedy.fits_alone || s.message();
+}
+
+void offer_gain(const Situation& s, Remedy remedy, Findings& findings) {
+  if (!tell_gain(s, remedy)) return findings.refuse(remedy.name, "would save nothing to speak of here");
+  findings.offer(std::move(remedy));
+}
+
 void utilization(const Situation& s, Findings& findings) {
   if (!applies(s)) return;
   const KvAdvice advice = kv_advice(s);
@@ -20,30 +41,49 @@ void utilization(const Situation& s, Findings& findings) {
   const std::string fraction = fmt::format("{:.2f}", advice.fraction);
   Remedy remedy = make_remedy(s, "gpu-memory-utilization", {{"fraction", fraction}},
                               {{"gpu_memory_utilization", fraction}}, advice.why);
-  // The server takes what this option says: bytes of the estimate move with it and are no saving.
-  remedy.saves_bytes = advice.bytes;
-  remedy.one_try = true;
-  if (advice.direction == KvDirection::raise)
+  // The server takes what this option says: raised, it moves bytes to the cache; lowered, it leaves them to the rest.
+  remedy.saves_bytes.reset();
+  if (advice.direction == KvDirection::raise) {
+    if (advice.bytes) remedy.why += fmt::format("; gives the cache {} more", figure(*advice.bytes));
     remedy.caveats.push_back("the opposite advice, lowering it, is for failures outside the KV cache");
-  else
+  } else {
+    remedy.saves_bytes = advice.bytes;
+    remedy.fits_alone = advice.bytes && s.figures().short_by && *advice.bytes >= *s.figures().short_by;
     remedy.caveats.push_back("the opposite advice, raising it, is for a KV cache that is too small");
+  }
   findings.offer(std::move(remedy));
+}
+
+// Tokens that the estimate allows, less its error, in a round number.
+int64_t round_length(int64_t tokens) {
+  const int64_t sure = static_cast<int64_t>(0.97 * static_cast<double>(tokens));
+  const int64_t step = sure >= 8192 ? 1024 : 256;
+  return sure / step * step;
 }
 
 void max_model_len(const Situation& s, Findings& findings) {
   if (!applies(s)) return;
   const Message* message = s.message();
+  const std::optional<Estimate>& estimate = s.patient().estimate;
   int64_t length = s.job().max_model_len.value_or(s.shape() ? s.shape()->max_positions : 0);
   std::string why = "the cache must hold one request of full length";
   if (message && message->kv_tokens_available && *message->kv_tokens_available > 0) {
     length = *message->kv_tokens_available / 16 * 16;
     why = fmt::format("the cache has room for {} tokens", *message->kv_tokens_available);
-  } else if (s.patient().estimate && s.patient().estimate->kv_tokens && *s.patient().estimate->kv_tokens > 0 &&
-             *s.patient().estimate->kv_tokens < length) {
-    length = *s.patient().estimate->kv_tokens / 16 * 16;
-    why = fmt::format("the cache has room for about {} tokens", *s.patient().estimate->kv_tokens);
+  } else if (estimate && estimate->kv_tokens && *estimate->kv_tokens < length) {
+    if (round_length(*estimate->kv_tokens) < 256)
+      return findings.refuse("max-model-len", "the weights leave the KV cache no room at all");
+    length = round_length(*estimate->kv_tokens);
+    why = fmt::format("the cache has room for about {} tokens", *estimate->kv_tokens);
   } else if (length > 0) {
-    length = std::max<int64_t>(2048, length / 2);
+    const int64_t now = length;
+    length = std::max<int64_t>(2048, now / 2);
+    for (int64_t candidate = now / 2; candidate >= 2048; candidate /= 2)
+      if (s.fits_after({{"max_model_len", std::to_string(candidate)}})) {
+        length = candidate;
+        break;
+      }
+    if (length >= now) return;
   }
   if (length <= 0) {
     findings.offer(make_remedy(s, "max-model-len", {{"length", "8192"}, {"input", "8191"}}, {}, why));
@@ -52,6 +92,7 @@ void max_model_len(const Situation& s, Findings& findings) {
   Remedy remedy =
       make_remedy(s, "max-model-len", {{"length", std::to_string(length)}, {"input", std::to_string(length - 1)}},
                   {{"max_model_len", std::to_string(length)}}, why);
+  if (s.job().max_model_len) remedy.extra_cost = 3;  // somebody asked for that length
   if (remedy.saves_bytes && *remedy.saves_bytes <= 0) remedy.saves_bytes.reset();
   if (message && message->kv_tokens_available) remedy.fits_alone = true;
   findings.offer(std::move(remedy));
@@ -59,25 +100,38 @@ void max_model_len(const Situation& s, Findings& findings) {
 
 void max_sequences(const Situation& s, Findings& findings) {
   if (!applies(s)) return;
-  const int64_t now = s.job().max_sequences.value_or(256);
+  const int64_t now = s.job().max_sequences.value_or(job_defaults(s.job()).max_sequences.value.value_or(256));
   if (now <= 8) return;
   const int64_t count = std::max<int64_t>(8, now / 4);
-  Remedy remedy =
+  offer_gain(
+      s,
       make_remedy(s, "max-sequences", {{"count", std::to_string(count)}}, {{"max_sequences", std::to_string(count)}},
-                  "the sampler's warm-up and the graphs are sized for this many requests");
-  if (remedy.saves_bytes && *remedy.saves_bytes <= 0) remedy.saves_bytes.reset();
-  findings.offer(std::move(remedy));
+                  "the sampler's warm-up and the graphs are sized for this many requests"),
+      findings);
+}
+
+// Tokens of one prefill step: stated, or the default, which follows the device's size.
+int64_t prefill_tokens(const Situation& s) {
+  const bool sglang = s.job().system == System::sglang;
+  if (const int64_t chunk = std::atoll(s.extra("chunked_prefill_size").c_str()); sglang && chunk > 0) return chunk;
+  if (!sglang && s.job().max_batched_tokens) return *s.job().max_batched_tokens;
+  if (s.job().system == System::llama_server) return 512;
+  constexpr int64_t kGiB = int64_t{1} << 30;
+  const int64_t memory = s.gpu() ? s.gpu()->memory_bytes : 80 * kGiB;
+  if (sglang) return memory < 35 * kGiB ? 2048 : memory < 60 * kGiB ? 4096 : 8192;
+  return memory < 70 * kGiB ? 2048 : 8192;
 }
 
 void batched_tokens(const Situation& s, Findings& findings) {
   if (!applies(s)) return;
-  const int64_t now = s.job().max_batched_tokens.value_or(8192);
-  if (now <= 2048) return;
-  const int64_t tokens = s.phase("prefill") && now > 4096 ? 4096 : 2048;
-  Remedy remedy = make_remedy(s, "batched-tokens", {{"tokens", std::to_string(tokens)}},
-                              {{"max_batched_tokens", std::to_string(tokens)}}, "activations of one prefill step");
-  if (remedy.saves_bytes && *remedy.saves_bytes <= 0) remedy.saves_bytes.reset();
-  findings.offer(std::move(remedy));
+  const int64_t now = prefill_tokens(s), least = s.job().system == System::llama_server ? 128 : 2048;
+  if (now <= least) return findings.refuse("batched-tokens", fmt::format("a step takes {} tokens already", now));
+  const int64_t tokens = s.phase("prefill") && now > 2 * least ? 2 * least : least;
+  const char* field = s.job().system == System::sglang ? "extras.chunked_prefill_size" : "max_batched_tokens";
+  offer_gain(s,
+             make_remedy(s, "batched-tokens", {{"tokens", std::to_string(tokens)}}, {{field, std::to_string(tokens)}},
+                         "activations of one prefill step"),
+             findings);
 }
 
 void kv_dtype(const Situation& s, Findings& findings) {
@@ -85,24 +139,21 @@ void kv_dtype(const Situation& s, Findings& findings) {
   const std::string now = s.job().kv_dtype.value_or("auto");
   if (now.find("8") != std::string::npos || now.find("q4") != std::string::npos)
     return findings.refuse("kv-dtype", fmt::format("keys and values are in {} already", now));
-  if (s.job().system != System::llama_server && s.gpu() && s.gpu()->compute_capability > 0 &&
-      s.gpu()->compute_capability < 80)
+  const bool llama = s.job().system == System::llama_server;
+  if (!llama && s.gpu() && s.gpu()->compute_capability > 0 && s.gpu()->compute_capability < 80)
     return findings.refuse("kv-dtype", fmt::format("{} has no fp8 kernels", s.gpu()->name));
   Remedy remedy =
-      make_remedy(s, "kv-dtype", {}, {{"kv_dtype", s.job().system == System::llama_server ? "q8_0" : "fp8"}},
-                  "the cache holds twice the tokens");
-  if (remedy.saves_bytes && *remedy.saves_bytes <= 0) remedy.saves_bytes.reset();
-  if (s.job().system != System::llama_server) remedy.needs = "Ada or Hopper; on Ampere only some attention backends";
-  findings.offer(std::move(remedy));
+      make_remedy(s, "kv-dtype", {}, {{"kv_dtype", llama ? "q8_0" : "fp8"}}, "keys and values take half the bytes");
+  if (!llama) remedy.needs = "Ada or Hopper; on Ampere only some attention backends";
+  offer_gain(s, std::move(remedy), findings);
 }
 
 void eager(const Situation& s, Findings& findings) {
   if (!applies(s)) return;
   if (s.job().eager.value_or(false)) return findings.refuse("eager", "no graphs are captured already");
   Remedy remedy = make_remedy(s, "eager", {}, {{"eager", "true"}}, "captured graphs keep pools of their own");
-  if (remedy.saves_bytes && *remedy.saves_bytes <= 0) remedy.saves_bytes.reset();
   if (s.phase("cudagraph_capture")) remedy.why = "it failed while graphs were captured";
-  findings.offer(std::move(remedy));
+  offer_gain(s, std::move(remedy), findings);
 }
 
 void tensor_parallel(const Situation& s, Findings& findings) {
@@ -121,14 +172,16 @@ void tensor_parallel(const Situation& s, Findings& findings) {
                               fmt::format("weights and cache split over {} GPUs", gpus));
   if (remedy.saves_bytes && *remedy.saves_bytes <= 0) remedy.saves_bytes.reset();
   if (s.job().gpus.value_or(1) >= gpus) remedy.effort = "flag";
+  for (int64_t n = 2 * now; n < gpus; n *= 2) remedy.extra_cost += 4;
   findings.offer(std::move(remedy));
 }
 
 void offload(const Situation& s, Findings& findings) {
   if (!applies(s)) return;
   if (s.job().system == System::llama_server) {
-    const int64_t layers = s.shape() ? s.shape()->layers : 0;
-    const int64_t now = s.job().gpu_layers.value_or(layers > 0 ? layers + 1 : 0);
+    // 99 and more stand for all layers.
+    const int64_t layers = s.shape() ? s.shape()->layers : 0, stated = s.job().gpu_layers.value_or(99);
+    const int64_t now = layers > 0 ? std::min(stated, layers + 1) : stated < 99 ? stated : 0;
     int64_t chosen = now > 0 ? now / 2 : 0;
     for (int64_t n = now - 1; n > 0; --n)
       if (s.fits_after({{"gpu_layers", std::to_string(n)}})) {
@@ -137,13 +190,16 @@ void offload(const Situation& s, Findings& findings) {
       }
     Changes changes;
     if (now > 0) changes.emplace_back("gpu_layers", std::to_string(chosen));
-    findings.offer(make_remedy(s, "gpu-layers", {{"layers", now > 0 ? std::to_string(chosen) : "<half>"}},
+    findings.offer(make_remedy(s, "gpu-layers", {{"layers", now > 0 ? std::to_string(chosen) : "<half of the layers>"}},
                                std::move(changes), "the other layers run on the CPU"));
     return;
   }
   int64_t gib = 8;
-  if (s.balance().need && s.balance().limit && *s.balance().need > *s.balance().limit)
-    gib = (*s.balance().need - *s.balance().limit) / (int64_t{1} << 30) + 2;
+  for (int64_t enough = 1; enough <= 512; ++enough)
+    if (s.fits_after({{"cpu_offload_bytes", std::to_string(enough << 30)}})) {
+      gib = enough;
+      break;
+    }
   Remedy remedy =
       make_remedy(s, "serve-offload", {{"gib", std::to_string(gib)}},
                   {{"cpu_offload_bytes", std::to_string(gib << 30)}}, "that much of the weights stays on the host");

@@ -10,7 +10,18 @@ namespace {
 bool applies(const Situation& s) { return s.training() && s.pool() == Pool::device; }
 
 Values gpu_values(const Situation& s, int64_t gpus) {
-  return {{"gpus", std::to_string(gpus)}, {"recipe", s.lora() ? "lora" : "full"}};
+  // FSDP2 has another key for it than FSDP1.
+  const bool second = s.extra("fsdp_version") == "2";
+  return {{"gpus", std::to_string(gpus)},
+          {"recipe", s.lora() ? "lora" : "full"},
+          {"full_shard", second ? "fsdp_reshard_after_forward=True" : "fsdp_sharding_strategy=FULL_SHARD"}};
+}
+
+// Every doubling of the number of GPUs beyond the first costs as much as an installation.
+double cost_of_gpus(const Situation& s, int64_t gpus) {
+  double cost = 0;
+  for (int64_t n = 2 * s.gpus(); n < gpus; n *= 2) cost += 4;
+  return cost;
 }
 
 Changes shard_changes(int64_t gpus) { return {{"gpus", std::to_string(gpus)}, {"sharding", "zero3"}}; }
@@ -29,6 +40,7 @@ void shard(const Situation& s, Findings& findings) {
     Remedy remedy = make_remedy(s, "shard", gpu_values(s, more), shard_changes(more),
                                 fmt::format("{} GPUs instead of {}", more, s.gpus()));
     remedy.effort = "hardware";
+    remedy.extra_cost = cost_of_gpus(s, more);
     return findings.offer(std::move(remedy));
   }
   if (s.job().sharding == Sharding::zero2 || s.job().sharding == Sharding::zero1) {
@@ -39,7 +51,10 @@ void shard(const Situation& s, Findings& findings) {
   const int64_t gpus = s.gpus() > 1 ? s.gpus() : enough_gpus(s, 2);
   Remedy remedy = make_remedy(s, "shard", gpu_values(s, gpus), shard_changes(gpus),
                               fmt::format("weights, gradients and states split over {} GPUs", gpus));
-  if (s.gpus() == 1) remedy.effort = "hardware";
+  if (s.gpus() == 1) {
+    remedy.effort = "hardware";
+    remedy.extra_cost = cost_of_gpus(s, gpus);
+  }
   if (s.quantized_base())
     remedy.caveats.push_back("4-bit weights shard only with bnb_4bit_quant_storage set to the compute dtype");
   if (s.extra("auto_find_batch_size") == "true")
@@ -60,8 +75,6 @@ void offload_optimizer(const Situation& s, Findings& findings) {
   const bool stage3 = s.sharded();
   Remedy remedy = make_remedy(s, "offload-optimizer", {{"stage", stage3 ? "3" : "2"}}, std::move(changes),
                               "states and their update move to the host");
-  if (!s.zero() && s.job().system != System::deepspeed && s.job().system != System::pytorch_script)
-    remedy.needs = "deepspeed >= 0.9, a compiler for its CPU Adam";
   if (remedy.host_bytes && *remedy.host_bytes > 0)
     remedy.caveats.push_back(fmt::format("takes {} of host memory per process", figure(*remedy.host_bytes)));
   if (s.optimizer().find("8bit") != std::string::npos)
@@ -74,11 +87,29 @@ void offload_parameters(const Situation& s, Findings& findings) {
   if (s.job().offload_parameters.value_or(Offload::none) != Offload::none)
     return findings.refuse("offload-parameters", "the weights are on the host already");
   if (s.quantized_base()) return findings.refuse("offload-parameters", "4- and 8-bit weights cannot be offloaded");
-  Remedy remedy = make_remedy(s, "offload-parameters", {},
+  if (s.job().system == System::torchtune && s.gpus() == 1)
+    return findings.refuse("offload-parameters",
+                           "torchtune's fsdp_cpu_offload is for its distributed recipes: two GPUs or more");
+  // FSDP needs several processes; on one device DeepSpeed's stage 3 does it.
+  const bool one = s.gpus() == 1 || s.zero();
+  Remedy remedy = make_remedy(s, "offload-parameters",
+                              {{"hf", one ? "deepspeed=zero3_offload.json" : "fsdp=full_shard auto_wrap offload"},
+                               {"accelerate", one ? "deepspeed_config.zero_stage=3; "
+                                                    "deepspeed_config.offload_param_device=cpu; "
+                                                    "deepspeed_config.offload_optimizer_device=cpu"
+                                                  : "fsdp_config.fsdp_offload_params=True"},
+                               {"oumi", one ? "deepspeed.enable_deepspeed=True; deepspeed.zero_stage=ZERO_3; "
+                                              "deepspeed.offload_param.device=cpu; "
+                                              "deepspeed.offload_optimizer.device=cpu"
+                                            : "fsdp.enable_fsdp=True; fsdp.cpu_offload=True"}},
                               {{"sharding", "zero3"}, {"offload_parameters", "cpu"}, {"offload_optimizer", "cpu"}},
                               "weights come from the host layer by layer; states and update stay there");
   if (remedy.host_bytes && *remedy.host_bytes > 0)
     remedy.caveats.push_back(fmt::format("takes {} of host memory per process", figure(*remedy.host_bytes)));
+  if (one && (s.job().system == System::hf_trainer || s.job().system == System::trl))
+    remedy.caveats.push_back(
+        "zero3_offload.json holds {\"zero_optimization\": {\"stage\": 3, \"offload_param\": {\"device\": \"cpu\"}, "
+        "\"offload_optimizer\": {\"device\": \"cpu\"}}}");
   if (s.job().accumulation.value_or(1) > 1 && s.fsdp())
     remedy.caveats.push_back("FSDP with cpu_offload and accumulation outside no_sync() copies gradients every step");
   findings.offer(std::move(remedy));
@@ -96,6 +127,8 @@ void offload_nvme(const Situation& s, Findings& findings) {
 
 void no_prefetch(const Situation& s, Findings& findings) {
   if (!applies(s) || !s.sharded()) return;
+  if (s.extra("fsdp_version") == "2")
+    return findings.refuse("no-prefetch", "FSDP2 has no options for it: it fetches one layer ahead by itself");
   const bool forward = s.job().forward_prefetch.value_or(false);
   const bool accelerate = s.job().system == System::accelerate || s.job().system == System::hf_trainer;
   const bool backward = s.job().backward_prefetch.value_or(!accelerate);
@@ -141,7 +174,7 @@ void ddp(const Situation& s, Findings& findings) {
 void bucket_view(const Situation& s, Findings& findings) {
   if (!applies(s) || s.job().sharding != Sharding::ddp || s.lora()) return;
   Remedy remedy = make_remedy(s, "bucket-view", {}, {}, "DDP keeps a second copy of the gradients in its buckets");
-  if (s.term("gradients") > 0) remedy.saves_bytes = s.term("gradients");
+  if (s.term("gathered parameters") > 0) remedy.saves_bytes = s.term("gathered parameters");
   findings.offer(std::move(remedy));
 }
 

@@ -94,6 +94,15 @@ std::optional<int64_t> Situation::micro_batch() const {
   return effective_micro_batch(job_);
 }
 
+int64_t Situation::accumulation() const {
+  if (job_.accumulation) return std::max<int64_t>(1, *job_.accumulation);
+  const std::optional<int64_t> micro = micro_batch();
+  if (!has_job() || !job_.global_batch || !micro) return 1;
+  const int64_t split = std::max<int64_t>(1, job_.tensor_parallel.value_or(1) * job_.pipeline_parallel.value_or(1));
+  const int64_t replicas = std::max<int64_t>(1, gpus() / split);
+  return std::max<int64_t>(1, *job_.global_batch / replicas / *micro);
+}
+
 std::optional<int64_t> Situation::sequence() const {
   if (serving() && job_.max_model_len) return job_.max_model_len;
   if (!has_job()) return job_.sequence;
@@ -131,7 +140,16 @@ bool Situation::half_weights() const {
   return job_.weight_dtype && (*job_.weight_dtype == "bfloat16" || *job_.weight_dtype == "float16");
 }
 
-bool Situation::mixed() const { return job_.autocast && *job_.autocast != "none"; }
+bool Situation::mixed() const {
+  if (job_.autocast || !has_job()) return job_.autocast.value_or("none") != "none";
+  const std::optional<std::string_view> usual = job_defaults(job_).autocast.value;
+  return usual && *usual != "none" && !job_.weight_dtype;
+}
+
+bool Situation::checkpointing() const {
+  if (job_.checkpointing || !has_job()) return job_.checkpointing.value_or(false);
+  return job_defaults(job_).checkpointing.value.value_or(false);
+}
 
 double Situation::trainable_share() const {
   if (!lora() || !shape() || shape()->parameters <= 0) return lora() ? 0.01 : 1.0;
@@ -167,6 +185,12 @@ bool Situation::fits_after(const Changes& changes) const {
   const int64_t need = pool_ == Pool::device ? changed->likely_bytes : changed->host_likely_bytes;
   return fits(need + balance_.unexplained, *balance_.limit) &&
          full_length_fits(with_changes(job_, changes), *shape(), *changed);
+}
+
+bool Situation::fits_on(const Gpu& other) const {
+  if (!shape() || !has_job()) return balance_.need && fits(*balance_.need, other.memory_bytes);
+  const Estimate there = estimator_(job_, *shape(), other);
+  return fits(there.likely_bytes + balance_.unexplained, other.memory_bytes) && full_length_fits(job_, *shape(), there);
 }
 
 int64_t Situation::term(std::string_view name) const {

@@ -31,7 +31,8 @@ class Situation {
 
   // The job's value, or the system's own default; absent where neither says.
   std::optional<int64_t> micro_batch() const;
-  int64_t accumulation() const { return job_.accumulation.value_or(1); }
+  // Steps per update: stated, or what the global batch leaves.
+  int64_t accumulation() const;
   std::optional<int64_t> sequence() const;
   std::string optimizer() const { return job_.optimizer.value_or("adamw"); }
   int64_t gpus() const { return job_.gpus.value_or(1) * job_.nodes.value_or(1); }
@@ -42,7 +43,8 @@ class Situation {
   bool quantized_base() const;
   std::string extra(const std::string& name) const;  // empty when absent
   bool half_weights() const;
-  bool mixed() const;
+  bool mixed() const;          // 16-bit products beside 32-bit weights, stated or by the system's default
+  bool checkpointing() const;  // likewise
   // Trained share of the weights, 1 for full training.
   double trainable_share() const;
 
@@ -53,7 +55,9 @@ class Situation {
   std::optional<int64_t> saving(const Changes& changes) const;
   // need_after fits the limit; a server must also hold one request of full length.
   bool fits_after(const Changes& changes) const;
-  // Bytes of a term of the estimate by its name, 0 when absent.
+  // Whether the job as it stands fits another device of its own, as far as can be told.
+  bool fits_on(const Gpu& gpu) const;
+  // Bytes of the estimate's terms of that name, 0 when absent.
   int64_t term(std::string_view name) const;
 
  private:

@@ -6,13 +6,14 @@
 namespace headroom::doctor {
 
 struct FittingSet {
-  std::vector<size_t> members;  // indices into the remedies, cheapest first
+  std::vector<Remedy> members;  // cheapest first
   Changes changes;              // of all members together
   double cost = 0;
 };
 
 // The set of at most four remedies of least total cost that fits the limit; of equals the smaller. Only remedies with
-// changes to the job are combined, the 16 cheapest of them; one that fits alone without changes counts by itself.
+// changes to the job are combined, the 16 cheapest of them, a smaller batch and a shorter sequence in every halving;
+// one that fits alone without changes (another device) counts where no set does. No proper subset of the set fits.
 // nullopt when none fits or nothing can be estimated.
 std::optional<FittingSet> smallest_fitting_set(const Situation& situation, const std::vector<Remedy>& remedies);
 

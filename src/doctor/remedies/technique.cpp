@@ -120,4 +120,18 @@ const Technique& technique(std::string_view name) {
   return kTechniques[0];
 }
 
+std::string needs_in(const Technique& technique, System system) {
+  const bool adapters = technique.name == "lora" || technique.name == "qlora";
+  if (adapters && system == System::torchtune) return technique.name == "lora" ? "" : "torchao";
+  if (adapters && system == System::litgpt) return technique.name == "lora" ? "" : "bitsandbytes 0.42";
+  if (technique.name == "offload-optimizer") {
+    if (system == System::pytorch_script || system == System::unknown) return "torchao >= 0.10";
+    if (system == System::torchtune) return "torchao >= 0.10, a single-device recipe";
+    return system == System::deepspeed || system == System::neox ? "a compiler for DeepSpeed's CPU Adam"
+                                                                 : "deepspeed, a compiler for its CPU Adam";
+  }
+  if (technique.name == "chunked-loss" && system == System::trl) return "trl >= 1.4 (SFT; the default since 1.7)";
+  return std::string(technique.needs);
+}
+
 }  // namespace headroom::doctor

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
+
+#include "doctor/config/job.h"
 
 namespace headroom::doctor {
 
@@ -22,5 +25,8 @@ struct Technique {
 std::span<const Technique> all_techniques();
 // The record of that name. An unknown name is an InternalError.
 const Technique& technique(std::string_view name);
+
+// What it takes in that system: one that brings a technique with it needs no package for it.
+std::string needs_in(const Technique& technique, System system);
 
 }  // namespace headroom::doctor
