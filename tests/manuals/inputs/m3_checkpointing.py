@@ -1,0 +1,17 @@
+# Activations computed twice.
+from oumi.core.configs import DataParams, DatasetParams, DatasetSplitParams, FSDPParams, ModelParams, PeftParams
+from oumi.core.configs import TrainingConfig, TrainingParams
+
+config = TrainingConfig(
+    model=ModelParams(
+        model_name="meta-llama/Llama-3.1-8B",
+        torch_dtype_str="bfloat16",
+        model_max_length=4096,
+    ),
+    training=TrainingParams(
+        per_device_train_batch_size=8,
+        gradient_accumulation_steps=4,
+        enable_gradient_checkpointing=True,
+        gradient_checkpointing_kwargs={"use_reentrant": False},
+    ),
+)

@@ -1,0 +1,16 @@
+# A name of an attention kernel as M3 writes it.
+from oumi.core.configs import DataParams, DatasetParams, DatasetSplitParams, FSDPParams, ModelParams, PeftParams
+from oumi.core.configs import TrainingConfig, TrainingParams
+
+config = TrainingConfig(
+    model=ModelParams(
+        model_name="meta-llama/Llama-3.1-8B",
+        torch_dtype_str="bfloat16",
+        model_max_length=4096,
+        attn_implementation="flash_attention2",
+    ),
+    training=TrainingParams(
+        per_device_train_batch_size=8,
+        gradient_accumulation_steps=4,
+    ),
+)

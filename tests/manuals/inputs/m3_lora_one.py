@@ -1,0 +1,21 @@
+# Adapters of rank 16, compared with full training at one row.
+from oumi.core.configs import DataParams, DatasetParams, DatasetSplitParams, FSDPParams, ModelParams, PeftParams
+from oumi.core.configs import TrainingConfig, TrainingParams
+
+config = TrainingConfig(
+    model=ModelParams(
+        model_name="meta-llama/Llama-3.1-8B",
+        torch_dtype_str="bfloat16",
+        model_max_length=4096,
+    ),
+    training=TrainingParams(
+        per_device_train_batch_size=1,
+        gradient_accumulation_steps=4,
+        use_peft=True,
+    ),
+    peft=PeftParams(
+        lora_r=16,
+        lora_alpha=32,
+        lora_dropout=0.05,
+    ),
+)

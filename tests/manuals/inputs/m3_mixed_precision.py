@@ -1,0 +1,16 @@
+# Weights in 32 bits, products in 16.
+from oumi.core.configs import DataParams, DatasetParams, DatasetSplitParams, FSDPParams, ModelParams, PeftParams
+from oumi.core.configs import TrainingConfig, TrainingParams
+
+config = TrainingConfig(
+    model=ModelParams(
+        model_name="meta-llama/Llama-3.1-8B",
+        torch_dtype_str="float32",
+        model_max_length=4096,
+    ),
+    training=TrainingParams(
+        per_device_train_batch_size=8,
+        gradient_accumulation_steps=4,
+        mixed_precision_dtype="bf16",
+    ),
+)
