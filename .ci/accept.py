@@ -105,6 +105,8 @@ class Acceptance:
             self.golden()
         if self.has('plan'):
             self.budget()
+        if self.has('doctor'):
+            self.script('doctor_messages.py', self.at('data', 'oom_messages.jsonl'))
         passed, failed, skipped = self.total
         print(f'{passed} passed, {failed} failed, {skipped} skipped')
         return 1 if failed or not passed else 0

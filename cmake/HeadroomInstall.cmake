@@ -1,11 +1,11 @@
 # Installs the program, the libraries, the public headers and headroomConfig.cmake: a consumer writes
-# find_package(headroom) and links headroom::headroom. Every module but cli is one static library of the exported set,
+# find_package(headroom) and links headroom::headroom. Every module but those of the command line is one static library of the exported set,
 # because a static library carries its dependencies with it.
 include(CMakePackageConfigHelpers)
 
 set(HEADROOM_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/headroom)
 get_property(modules GLOBAL PROPERTY HEADROOM_MODULES)
-list(REMOVE_ITEM modules cli)
+list(FILTER modules EXCLUDE REGEX "^cli")
 
 foreach(module ${modules})
   install(TARGETS headroom_${module} EXPORT headroomTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/headroom)
@@ -18,6 +18,8 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/headroomConfigVersion.cmake
 install(FILES ${CMAKE_BINARY_DIR}/headroomConfig.cmake ${CMAKE_BINARY_DIR}/headroomConfigVersion.cmake
         DESTINATION ${HEADROOM_CMAKE_DIR})
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-if(TARGET headroom)
-  install(TARGETS headroom RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+foreach(program headroom headroom-doctor)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
