@@ -1,7 +1,7 @@
 """docs/manuals.md: what the five manuals say, and what headroom answers."""
 import re
 
-from answers import look
+from answers import Missing, look
 
 INTRODUCTION = """# The manuals, line by line
 
@@ -19,11 +19,13 @@ def figure(value):
 
 
 def shown(path, value):
+    if value is None:
+        raise Missing(f"{path} is null")
     if isinstance(value, list):
         return "; ".join(shown(path, element) for element in value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
-    if path.endswith("bytes"):
+    if "bytes" in path.rpartition(".")[2]:
         return figure(value)
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
@@ -64,7 +66,7 @@ def page(manuals, texts):
         claims = [entry for entry in manual["entries"] if entry["kind"] != "narration"]
         rest = [entry for entry in manual["entries"] if entry["kind"] == "narration"]
         out += f"\n## {manual['manual']}: {manual['title']}\n\n{len(claims)} claims.\n\n"
-        out += "| lines | claim | holds | headroom answers | command |\n|---|---|---|---|---|\n"
+        out += "| lines | claim | verdict | headroom answers | command |\n|---|---|---|---|---|\n"
         for entry in claims:
             out += row(entry, texts[entry["id"]])
         if rest:
