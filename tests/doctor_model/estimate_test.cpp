@@ -215,6 +215,13 @@ TEST(Serving, TokensOfTheCacheByHand) {
   EXPECT_EQ(kv_tokens_in(131072.0 * 100, llama8b(), 2), 96);    // whole blocks of 16
   // A server with 2.89 GiB for its cache printed 1478 blocks of 16.
   EXPECT_NEAR(static_cast<double>(kv_tokens_in(3103113871, llama8b(), 2)), 1478 * 16, 16 * 2);
+  // Servers that printed the longest length their cache holds: 0.71 GiB (to the digit) for 5632 tokens of Llama 3.1 8B,
+  // 5.59 GiB for 122080 tokens of 48 layers of 4 heads of 128 in 8 bits.
+  const double gib = 1 << 30;
+  EXPECT_NEAR(static_cast<double>(kv_tokens_in(0.705 * gib, llama8b(), 2)), 5632, 0.03 * 5632);
+  ModelShape coder = llama8b();
+  coder.layers = 48, coder.kv_heads = 4, coder.head_dim = 128;
+  EXPECT_NEAR(static_cast<double>(kv_tokens_in(5.59 * gib, coder, 1)), 122080, 0.005 * 122080);
   const ModelShape latent = *find_model_shape("deepseek-v2-lite");
   EXPECT_EQ(kv_bytes_per_token(latent, 2, 8), 27 * 576 * 2);
 }
