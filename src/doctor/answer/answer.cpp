@@ -52,6 +52,30 @@ void fill_capacity(const Request& request, const std::optional<int64_t>& sized, 
   if (!patient.capacity_bytes && message && message->capacity_bytes) patient.capacity_bytes = message->capacity_bytes;
 }
 
+// A request that failed in a snapshot, as the message that PyTorch printed for it.
+Message message_of(const DeviceAnalysis& device) {
+  const OutOfMemoryEvent& event = device.failures.back();
+  Message message;
+  message.text = fmt::format("snapshot: {} asked at {}", figure(event.requested_bytes), event.place);
+  message.framework = "pytorch-cuda";
+  message.format = "snapshot";
+  message.requested_bytes = event.requested_bytes;
+  message.free_bytes = event.device_free_bytes;
+  message.allocated_bytes = event.allocated_bytes;
+  message.reserved_bytes = event.reserved_bytes;
+  message.reserved_unallocated_bytes = std::max<int64_t>(0, event.reserved_bytes - event.allocated_bytes);
+  message.device_index = static_cast<int>(device.device);
+  return message;
+}
+
+// Failures of snapshots stand for messages where no log has any.
+void add_failures(const Intake& intake, Case& patient) {
+  if (!patient.messages.empty()) return;
+  for (const SnapshotAnalysis& snapshot : intake.snapshots)
+    for (const DeviceAnalysis& device : snapshot.devices)
+      if (!device.failures.empty()) patient.messages.push_back(message_of(device));
+}
+
 // The smallest set as a patch. A file that cannot be edited leaves its reason instead.
 void add_patch(const Intake& intake, Report& report) {
   if (!intake.config || report.diagnosis.smallest_fitting_set.empty()) return;
@@ -89,10 +113,12 @@ Answer answer(const Request& request, std::istream& standard_input) {
   Answer result;
   Report& report = result.report;
   Case& patient = report.patient;
-  if (!intake.has_log && !intake.config && intake.probe.empty() && request.model.empty() && request.parameters.empty())
+  if (!intake.has_log && !intake.config && intake.snapshots.empty() && intake.probe.empty() && request.model.empty() &&
+      request.parameters.empty())
     throw Error(ErrorKind::usage, "nothing to look at",
                 "give a log, --config FILE, --model NAME, or a command line behind --");
   patient.messages = std::move(intake.log.messages);
+  add_failures(intake, patient);
   patient.growth = intake.log.growth;
   patient.resources = intake.log.resources;
   if (intake.config)
@@ -115,6 +141,7 @@ Answer answer(const Request& request, std::istream& standard_input) {
         });
   if (patient.job && patient.job->system != System::unknown) report.system = system_name(patient.job->system);
   report.sources = std::move(intake.sources);
+  report.snapshots = std::move(intake.snapshots);
   if (intake.log.messages_dropped > 0)
     report.notes.push_back(fmt::format("{} further different messages were passed over", intake.log.messages_dropped));
   report.looked_for_message = intake.has_log;

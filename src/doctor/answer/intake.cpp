@@ -9,7 +9,9 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "doctor/snapshot/read_snapshot.h"
 #include "formats/document.h"
+#include "formats/pickle_reader.h"
 
 namespace headroom::doctor {
 namespace {
@@ -18,6 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kPiece = size_t{1} << 20;    // a log is read in pieces of this size
 constexpr size_t kShort = size_t{256} << 10;  // a text of at most this size may be a configuration without a suffix
+constexpr size_t kLargestSnapshot = size_t{2} << 30;
 
 bool has_suffix(const std::string& name, std::initializer_list<std::string_view> suffixes) {
   return std::any_of(suffixes.begin(), suffixes.end(), [&](std::string_view suffix) { return name.ends_with(suffix); });
@@ -77,6 +80,7 @@ class Reader {
     else if (!configs_.files.empty() || !configs_.texts.empty() || !configs_.arguments.empty())
       intake.config = read_config(configs_);
     intake.probe = std::move(probe_);
+    intake.snapshots = std::move(snapshots_);
     intake.sources = std::move(sources_);
     if (intake.config)
       for (const SourceRead& source : intake.config->sources)
@@ -100,6 +104,7 @@ class Reader {
 
   void stream(std::istream& in, const std::string& name) {
     std::string piece = read_head(in, kPiece);
+    if (looks_like_pickle(piece)) return snapshot(std::move(piece), in, name);
     if (piece.size() <= kShort && (read_probe_text(piece, name) || is_config(piece, name))) return;
     ++logs_;
     int64_t bytes = 0;
@@ -110,6 +115,18 @@ class Reader {
     }
     scanner_.feed("\n");
     sources_.push_back(fmt::format("{}: {}", name, format_bytes(bytes)));
+  }
+
+  void snapshot(std::string bytes, std::istream& in, const std::string& name) {
+    while (in) {
+      bytes += read_head(in, kPiece);
+      if (bytes.size() > kLargestSnapshot)
+        throw Error(ErrorKind::format, fmt::format("{} is larger than {}", name, format_bytes(kLargestSnapshot)),
+                    "record fewer events: torch.cuda.memory._record_memory_history(max_entries=100000)");
+    }
+    snapshots_.push_back(analyse_snapshot(read_snapshot(bytes, name)));
+    sources_.push_back(
+        fmt::format("{}: a memory snapshot of {}", name, format_bytes(static_cast<int64_t>(bytes.size()))));
   }
 
   // A short text that says nothing about memory and reads as a configuration is one.
@@ -129,6 +146,7 @@ class Reader {
   ConfigInput configs_;
   std::optional<ConfigReading> row_;
   std::vector<ProbePoint> probe_;
+  std::vector<SnapshotAnalysis> snapshots_;
   std::vector<std::string> sources_;
   int logs_ = 0;
 };

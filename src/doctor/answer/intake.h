@@ -10,6 +10,7 @@
 #include "doctor/config/config_reader.h"
 #include "doctor/messages/log_scanner.h"
 #include "doctor/remedies/probe.h"
+#include "doctor/snapshot/snapshot_analysis.h"
 
 namespace headroom::doctor {
 
@@ -18,11 +19,13 @@ struct Intake {
   bool has_log = false;
   std::optional<ConfigReading> config;
   std::vector<ProbePoint> probe;
+  std::vector<SnapshotAnalysis> snapshots;
   std::vector<std::string> sources;  // what was read, one line each
 };
 
 // `standard_input` is read where an input is "-". Throws Error(usage) for a missing file, Error(format) with file and
-// line for a configuration that is malformed or of no known system. Holds at most about 10 MiB besides configurations.
+// line for a configuration or snapshot that is malformed or of no known system. Holds at most about 10 MiB besides
+// configurations and snapshots, which are read whole.
 Intake read_inputs(const Request& request, std::istream& standard_input);
 
 }  // namespace headroom::doctor

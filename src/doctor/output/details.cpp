@@ -4,6 +4,7 @@
 #include "doctor/output/screen.h"
 #include "doctor/output/wrapped_text.h"
 #include "doctor/remedies/figures.h"
+#include "doctor/snapshot/snapshot_output.h"
 
 namespace headroom::doctor {
 namespace {
@@ -59,6 +60,10 @@ std::string details(const Report& report) {
   for (const Message& message : report.patient.messages)
     add_block(out, fmt::format("  line {:<6} ", message.line),
               fmt::format("[{} {}] {}", message.framework, message.format, message.text), 14, kWidth, 6);
+  for (const SnapshotAnalysis& snapshot : report.snapshots) {
+    title(out, "SNAPSHOT " + snapshot.source);
+    out += snapshot_text(snapshot, true);
+  }
   if (!d.causes.empty()) title(out, "CAUSES, the likeliest first");
   for (const Cause& cause : d.causes) add_block(out, fmt::format("  {:<24} ", cause.name), cause.evidence, 27, kWidth);
   add_estimate(report, out);

@@ -7,6 +7,7 @@
 
 #include "doctor/output/screen.h"
 #include "doctor/remedies/figures.h"
+#include "doctor/snapshot/snapshot_output.h"
 
 namespace headroom::doctor {
 namespace {
@@ -146,6 +147,10 @@ std::string report_html(const Report& report) {
   out += fmt::format("<style>{}</style>\n<h1>{}</h1>\n", kStyle, escaped(headline(report)));
   out += fmt::format("<p class=\"{}\"><strong>Does it fit?</strong> {}</p>\n",
                      d.fits.value_or(false) || d.bytes_after ? "good" : "bad", escaped(verdict(report)));
+  for (const SnapshotAnalysis& snapshot : report.snapshots) {
+    out += "<h2>Memory over time</h2>\n" + snapshot_svg(snapshot);
+    out += "<pre>" + escaped(snapshot_text(snapshot, false)) + "</pre>\n";
+  }
   if (!d.causes.empty()) out += "<h2>Why</h2>\n<ol>\n";
   for (const Cause& cause : d.causes) out += "<li>" + escaped(cause.evidence) + "</li>\n";
   if (!d.causes.empty()) out += "</ol>\n";

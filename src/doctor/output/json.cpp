@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "doctor/snapshot/snapshot_output.h"
+
 namespace headroom::doctor {
 namespace {
 
@@ -102,6 +104,8 @@ std::string report_json(const Report& report) {
   for (const std::string& note : report.notes) json["notes"].push_back(note);
   json["patch"] = report.patch.empty() ? Json(nullptr) : Json(report.patch);
   json["by_hand"] = report.by_hand;
+  if (!report.snapshots.empty()) json["snapshots"] = Json::array();
+  for (const SnapshotAnalysis& snapshot : report.snapshots) json["snapshots"].push_back(Json(snapshot_json(snapshot)));
   json["measured"] = report.measured.empty() ? Json(nullptr) : Json(report.measured);
   if (!report.gpus.empty()) json["gpus"] = Json::array();
   for (const GpuChoice& choice : report.gpus)

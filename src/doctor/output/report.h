@@ -7,6 +7,7 @@
 
 #include "doctor/remedies/remedy.h"
 #include "doctor/remedies/which_gpu.h"
+#include "doctor/snapshot/snapshot_analysis.h"
 
 namespace headroom::doctor {
 
@@ -25,6 +26,7 @@ struct Report {
   std::vector<std::string> sources;  // what was read, one line each
   std::vector<std::string> notes;    // on reading it
   std::vector<GpuChoice> gpus;       // --which-gpu: the best first
+  std::vector<SnapshotAnalysis> snapshots;
   std::string measured;              // what a probe of two batch sizes says; empty without one
   std::string patch;                 // the smallest set as a diff of the user's file; empty when there is none
   std::vector<std::string> by_hand;  // of that set: what the file cannot express

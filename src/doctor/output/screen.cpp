@@ -8,6 +8,7 @@
 #include "doctor/output/wrapped_text.h"
 #include "doctor/remedies/balance.h"
 #include "doctor/remedies/figures.h"
+#include "doctor/snapshot/snapshot_output.h"
 
 namespace headroom::doctor {
 namespace {
@@ -84,7 +85,8 @@ void add_why(const Report& report, std::string& out) {
 
 void add_remedies(const Report& report, std::string& out) {
   const std::vector<const Remedy*> remedies = proposed(report.diagnosis);
-  if (report.diagnosis.fits.value_or(false)) return;
+  const bool patient = !report.patient.messages.empty() || report.patient.job;
+  if (!patient || report.diagnosis.fits.value_or(false)) return;
   const bool set = report.diagnosis.smallest_fitting_set.size() > 1;
   size_t number = 0;
   for (const Remedy* remedy : remedies) {
@@ -177,8 +179,23 @@ std::string headroom_line(const Report& report) {
   return fmt::format("headroom, for the same job{}: {}", note, headroom.command);
 }
 
+namespace {
+
+// A snapshot says by itself what happened; one line is left for what to do.
+std::string snapshot_screen(const Report& report) {
+  std::string out = snapshot_text(report.snapshots.front(), false);
+  const std::vector<const Remedy*> remedies = proposed(report.diagnosis);
+  if (!remedies.empty() && !report.patient.messages.empty())
+    add_block(out, "DO", remedies.front()->set, kIndent, kWidth, 1);
+  add_block(out, "", headroom_line(report), 0, kWidth, 2);
+  return out;
+}
+
+}  // namespace
+
 std::string screen(const Report& report) {
   std::string out;
+  if (!report.snapshots.empty() && !report.patient.job) return cut(snapshot_screen(report));
   add_block(out, "", headline(report), 0, kWidth, 2);
   out += "\n";
   add_why(report, out);
