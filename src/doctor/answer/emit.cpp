@@ -177,6 +177,8 @@ std::string launch_command(const ConfigReading& config, const std::string& name,
       while (!line.empty() && (line.back() == '\n' || line.back() == ' ')) line.pop_back();
       if (line.find('\n') == std::string::npos) return line;
     }
+  if (text.find("#SBATCH") != std::string::npos) return text;
+  if (name.ends_with(".py")) return "python " + name;
   switch (config.job.system) {
     case System::axolotl:
       return "axolotl train " + name;
@@ -196,7 +198,7 @@ std::string launch_command(const ConfigReading& config, const std::string& name,
     case System::deepspeed:
       return fmt::format("deepspeed train.py --deepspeed_config {}", name);
     default:
-      return name.ends_with(".py") ? "python " + name : "python train.py " + name;
+      return "python train.py " + name;
   }
 }
 

@@ -20,7 +20,8 @@ struct Emitted {
 // Throws Error(usage) when there is no configuration, or when the file cannot be edited.
 Emitted emit_patch(const Diagnosis& diagnosis, const ConfigReading& config);
 
-// The command that runs the job with that file ("axolotl train FILE"), or the command line itself.
+// The command that runs the job with that file ("axolotl train FILE"), or the command line itself, or the whole of a
+// batch script.
 std::string launch_command(const ConfigReading& config, const std::string& name, const std::string& text);
 
 }  // namespace headroom::doctor

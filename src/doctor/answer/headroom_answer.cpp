@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "doctor/config/defaults.h"
+#include "doctor/model/settings.h"
 
 namespace headroom::doctor {
 namespace {
@@ -41,9 +42,7 @@ std::string budget_of(const Case& patient) {
 // The tokens per sequence that the estimate assumed.
 int64_t sequence_of(const Case& patient, const Job& job) {
   if (const std::optional<int64_t> stated = effective_sequence(job)) return *stated;
-  if (!patient.shape) return 512;
-  const int64_t assumed = patient.shape->encoder_only ? 512 : 2048;
-  return patient.shape->max_positions > 0 ? std::min(assumed, patient.shape->max_positions) : assumed;
+  return patient.shape ? assumed_sequence(job, *patient.shape) : 512;
 }
 
 HeadroomJob training_of(const Case& patient, const std::string& model) {

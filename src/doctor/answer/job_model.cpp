@@ -96,8 +96,10 @@ double parse_parameters(const std::string& text) {
   return number;
 }
 
-std::optional<ModelShape> choose_shape(const Request& request, const std::optional<ConfigReading>& config,
-                                       std::vector<std::string>& notes) {
+namespace {
+
+std::optional<ModelShape> shape_of(const Request& request, const std::optional<ConfigReading>& config,
+                                   std::vector<std::string>& notes) {
   if (!request.model.empty()) return named_shape(request.model);
   if (!request.parameters.empty()) return guess_model_shape(parse_parameters(request.parameters));
   if (!config) return std::nullopt;
@@ -116,6 +118,18 @@ std::optional<ModelShape> choose_shape(const Request& request, const std::option
     return guess_model_shape(*size);
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ModelShape> choose_shape(const Request& request, const std::optional<ConfigReading>& config,
+                                       std::vector<std::string>& notes) {
+  std::optional<ModelShape> shape = shape_of(request, config, notes);
+  if (!shape || !config) return shape;
+  // A script that puts a classifier on the model: a few outputs instead of the vocabulary.
+  const auto labels = config->job.architecture.find("labels");
+  if (labels != config->job.architecture.end() && labels->second > 0) shape->labels = labels->second;
+  return shape;
 }
 
 std::optional<Gpu> choose_gpu(const Request& request, const std::optional<ConfigReading>& config, const LogReport& log,

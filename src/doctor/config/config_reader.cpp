@@ -149,7 +149,8 @@ class Session {
     reading_.keys = 0;
     for (const Parts& source : all_) {
       for (const Part& part : source.parts) parts.push_back(&part);
-      for (const auto& [name, text] : source.facts) remember_fact(draft, name, text);
+      for (const auto& [name, text] : source.facts)
+        if (all_.size() == 1 || name != "script.task") remember_fact(draft, name, text);
       reading_.keys += static_cast<int64_t>(source.irrelevant.size() + source.environment.size());
     }
     std::stable_sort(parts.begin(), parts.end(), [](const Part* a, const Part* b) { return a->rank < b->rank; });
@@ -176,6 +177,11 @@ class Session {
     setting.items = {text};
     draft.facts[name] = std::move(setting);
     if (name == "trl.objective") draft.job.objective = text;
+    if (name == "script.labels") draft.job.architecture["labels"] = 2;
+    if (name == "script.task") draft.job.task = Task::infer;
+    if (name == "script.gradients") draft.job.extras["no_grad"] = "false";
+    if (name == "script.apex") draft.job.extras["half_precision_backend"] = "apex";
+    if (name == "litgpt.command" && text == "pretrain") draft.job.objective = "pretrain";
   }
 
   // The last part that is more than a launcher, an adapter or DeepSpeed's or Accelerate's file.

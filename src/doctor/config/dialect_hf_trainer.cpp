@@ -83,6 +83,9 @@ constexpr KeyRule kRules[] = {
     {"fsdp", set_fsdp, "sharding"},
     {"fsdp_config", refer, "a file"},
     {"deepspeed", set_deepspeed, "a file"},
+    {"half_precision_backend", set_extra, "extras.half_precision_backend"},
+    {"fp16_backend", set_extra, "extras.half_precision_backend"},
+    {"fp16_opt_level", set_extra, "extras.fp16_opt_level"},
     {"use_liger_kernel", set_extra, "extras.liger"},
     {"liger_kernel_config*", set_extra, "extras.liger_config"},
     {"auto_find_batch_size", set_extra, "extras.auto_find_batch_size"},
@@ -130,7 +133,6 @@ constexpr Irrelevant kIrrelevant[] = {
     {"order and choice of the data",
      "seed data_seed full_determinism dataloader_drop_last remove_unused_columns label_names length_column_name "
      "accelerator_config* split_batches dispatch_batches use_legacy_prediction_loop"},
-    {"which implementation of mixed precision", "half_precision_backend fp16_backend fp16_opt_level"},
     {"arithmetic of float32 products, not their storage", "tf32"},
 };
 

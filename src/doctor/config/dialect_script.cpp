@@ -30,6 +30,7 @@ constexpr KeyRule kRules[] = {
     {"use_flash_attn", set_attention_flag, "attention"},
     {"device_map", set_device_map, "extras.device_map"},
     {"max_memory*", set_extra, "extras.max_memory"},
+    {"num_labels", set_architecture, "architecture.labels"},
     {"low_cpu_mem_usage", set_extra, "extras.low_cpu_mem_usage"},
     {"offload_folder", set_extra, "extras.offload_folder"},
     {"use_cache", set_extra, "extras.use_cache"},

@@ -161,11 +161,36 @@ class ScriptReader {
   Parts read() {
     for (const PythonCall& call : script_.calls) read_call(call);
     for (const PythonAssignment& made : script_.assignments) read_assignment(made);
+    note_inference();
+    note_apex();
     for (Part& part : found_) parts_.parts.push_back(std::move(part));
     return std::move(parts_);
   }
 
  private:
+  // A script that loads a model and has no trainer, optimizer or backward pass predicts only.
+  void note_inference() {
+    bool trains = false, gradients = true;
+    for (const PythonCall& call : script_.calls) {
+      const std::string last = last_part(call.callee);
+      trains = trains || is_optimizer(call.callee) || last == "backward" || last == "train" || last == "fit" ||
+               last == "initialize" || last.ends_with("Trainer");
+      gradients = gradients && last != "no_grad" && last != "inference_mode" && last != "set_grad_enabled" &&
+                  last != "generate" && last != "pipeline";
+    }
+    for (const Part& part : found_)
+      trains = trains || (part.dialect != &script_dialect() && part.dialect != &pytorch_dialect() &&
+                          part.dialect != &bitsandbytes_dialect());
+    if (!has_model_ || trains) return;
+    parts_.facts["script.task"] = "infer";
+    if (gradients) parts_.facts["script.gradients"] = "kept";
+  }
+
+  void note_apex() {
+    for (const std::string& import : script_.imports)
+      if (import == "apex" || import.starts_with("apex.")) parts_.facts["script.apex"] = "true";
+  }
+
   Part& part_of(const Dialect& dialect, const std::string& callee) {
     for (Part& part : found_)
       if (part.dialect == &dialect) return part;
@@ -269,6 +294,9 @@ class ScriptReader {
       if (owner.find(other) != std::string::npos) return;
     if (!has_model_) {
       has_model_ = true;
+      const bool classifies = owner.find("forsequenceclassification") != std::string::npos ||
+                              owner.find("fortokenclassification") != std::string::npos;
+      if (classifies) parts_.facts["script.labels"] = "2";  // transformers' num_labels
       return read_arguments(call, *find_call(call.callee));
     }
     for (const auto& [name, value] : call.arguments)

@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "doctor/model/activation_memory.h"
 #include "doctor/model/device_overheads.h"
+#include "doctor/model/settings.h"
 #include "doctor/model/train_estimate.h"
 #include "doctor/model/weight_memory.h"
 
@@ -30,7 +32,11 @@ struct Server {
 
   void widths() {
     std::string stored = job.weight_dtype.value_or(shape.stored_dtype.empty() ? "bfloat16" : shape.stored_dtype);
-    width = stored == "float32" && !job.weight_dtype ? 2 : std::max(0.5, dtype_width(stored));  // "auto" halves float32
+    const bool server = job.task == Task::serve;
+    if (!server && !job.weight_dtype) stored = "float32";  // from_pretrained before transformers 5
+    width = stored == "float32" && !job.weight_dtype && server
+                ? 2
+                : std::max(0.5, dtype_width(stored));  // "auto" halves float32
     if (width <= 0.5 && !job.weight_dtype) width = 2;
     const std::string kv = job.kv_dtype.value_or("auto");
     kv_width = kv == "auto" || dtype_width(kv) <= 0 ? std::min(width, 2.0) : dtype_width(kv);
@@ -131,17 +137,29 @@ void llama_server(Server& server, Estimate& e, const Job& job) {
   add(e, "context", server.context, "CUDA context");
 }
 
+// Without torch.no_grad() a forward pass keeps what a backward pass would need, eval() or not.
+void add_saved_activations(Server& server, Estimate& e, const Job& job) {
+  const auto no_grad = job.extras.find("no_grad");
+  if (no_grad == job.extras.end() || no_grad->second != "false") return;
+  std::vector<std::string> defaults;
+  const TrainSettings settings = resolve_training(job, server.shape, server.gpu, {}, defaults);
+  add(e, "saved activations", network_activations(server.shape, settings).kept.bytes,
+      "kept for a backward pass that never comes: no torch.no_grad()");
+}
+
 // Generation with a library's own cache.
 void plain_inference(Server& server, Estimate& e, const Job& job) {
   server.model(1);
   const double batch = count(job.micro_batch, count(job.eval_batch, 1));
-  const double prompt = count(job.sequence, std::min(server.length, 2048.0));
+  const double prompt = count(job.sequence, static_cast<double>(assumed_sequence(job, server.shape)));
+  const bool generates = !server.shape.encoder_only && server.shape.labels == 0;
   const double tokens = prompt + count(job.max_new_tokens, 256);
   server.profile(batch * prompt, batch);
-  const double kv = batch * tokens * element_count(server.shape, 1) * server.kv_width / server.tensor;
+  const double kv = generates ? batch * tokens * element_count(server.shape, 1) * server.kv_width / server.tensor : 0;
   add(e, "weights", server.weights, server.weights_how);
   add(e, "kv_cache", kv, fmt::format("{:.0f} x {:.0f} tokens", batch, tokens));
   add(e, "activations", server.activations, server.activations_how);
+  add_saved_activations(server, e, job);
   add(e, "context", server.context, "CUDA context");
 }
 

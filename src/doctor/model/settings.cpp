@@ -44,11 +44,10 @@ struct Resolver {
     if (!job.micro_batch) assume(fmt::format("micro-batch {} (not stated)", fallback));
     s.batch = positive(job.micro_batch, fallback);
     s.accumulation = positive(job.accumulation, 1);
-    double length = shape.encoder_only ? 512 : job.system == System::trl ? 1024 : 2048;
-    if (shape.max_positions > 0) length = std::min(length, static_cast<double>(shape.max_positions));
-    if (shape.encoder_only && shape.vocab == 0) length = static_cast<double>(shape.max_positions);
-    if (!job.sequence) assume(fmt::format("sequences of {} tokens (not stated; the longest sample decides)", length));
-    s.sequence = positive(job.sequence, length);
+    if (!job.sequence)
+      assume(
+          fmt::format("sequences of {} tokens (not stated; the longest sample decides)", assumed_sequence(job, shape)));
+    s.sequence = positive(job.sequence, static_cast<double>(assumed_sequence(job, shape)));
     s.eval_batch = positive(job.eval_batch, 0);
     s.workers = positive(job.dataloader_workers, 0);
   }
@@ -141,6 +140,8 @@ struct Resolver {
     const bool recipes_fuse = s.library == Library::torchtune || s.library == Library::litgpt;
     s.foreach_optimizer = !s.cpu && !recipes_fuse && !s.deepspeed && s.optimizer.find("fused") == std::string::npos &&
                           s.optimizer != "adamw_hf";
+    const auto qat = job.extras.find("qat");
+    s.fake_quantised = qat != job.extras.end() && !qat->second.empty() && qat->second != "false";
     s.gradients_kept = before(software.torch, 2, 0);
   }
 
@@ -185,6 +186,14 @@ double dtype_width(const std::string& name) {
   if (has("8")) return 1;
   if (has("4")) return 0.5;
   return 0;
+}
+
+int64_t assumed_sequence(const Job& job, const ModelShape& shape) {
+  if (shape.encoder_only && shape.vocab == 0) return shape.max_positions;
+  int64_t length = shape.encoder_only ? 512 : job.system == System::trl ? 1024 : 2048;
+  // LitGPT pretrains at the model's whole context; its finetuning cuts at the longest row.
+  if (job.system == System::litgpt) length = job.objective == "pretrain" ? shape.max_positions : 4096;
+  return shape.max_positions > 0 ? std::min(length, shape.max_positions) : std::max<int64_t>(1, length);
 }
 
 TrainSettings resolve_training(const Job& job, const ModelShape& shape, const std::optional<Gpu>& gpu,

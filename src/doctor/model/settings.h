@@ -29,6 +29,7 @@ struct TrainSettings {
   double state_width = 4;
   bool optimizer_in_backward = false, foreach_optimizer = false;
   bool gradients_kept = false;  // zero_grad() of torch before 2.0 fills with zeros instead of freeing
+  bool fake_quantised = false;  // quantisation-aware training
   bool lora = false;
   LoraSettings lora_settings;
   double adapter_width = 4;
@@ -52,6 +53,9 @@ struct TrainSettings {
 // Applies the defaults; each one applied is a line of `assumptions`.
 TrainSettings resolve_training(const Job& job, const ModelShape& shape, const std::optional<Gpu>& gpu,
                                const Software& software, std::vector<std::string>& assumptions);
+
+// Tokens per sequence where neither the job nor its system's default says so; at least 1.
+int64_t assumed_sequence(const Job& job, const ModelShape& shape);
 
 // Bytes per element of a dtype's name ("float32", "bf16", "int8" ...), 0 when unknown.
 double dtype_width(const std::string& name);

@@ -47,6 +47,11 @@ class Trainer {
     if (s.sharding == Sharding::zero3 || s.sharding == Sharding::hybrid || s.sharding == Sharding::zero2) casts_ = 0;
     const double widest =
         static_cast<double>(std::max(shape.intermediate, shape.hidden)) * static_cast<double>(shape.hidden);
+    // Quantisation-aware training keeps each matrix's rounded copy for its backward product.
+    const double layers = static_cast<double>(std::max<int64_t>(1, shape.layers + shape.encoder_layers));
+    if (s.fake_quantised)
+      rounded_ = shape.linear_parameters / s.tensor / s.pipeline * s.weight_width /
+                 (s.checkpointing == Checkpointing::full ? layers : 1);
     dequantized_ = s.quantization.empty() ? 0 : widest * s.compute_width;
     table_ = static_cast<double>(shape.vocab) * static_cast<double>(shape.hidden) / s.tensor;
   }
@@ -67,6 +72,7 @@ class Trainer {
     }
     p.pass("autocast copies", casts_, "matrices in the compute width");
     p.pass("temporaries", dequantized_, "a quantised matrix in 16 bits");
+    p.pass("rounded weights", rounded_, "fake-quantised copies, kept for backward");
     p.pass("gathered parameters", states_.gathered.bytes, states_.gathered.how);
     if (s_.accumulation <= 1 && !s_.gradients_kept) p.load.gradients = small_gradients();
     p.load.activations = activations_.kept.bytes + activations_.recomputed;
@@ -162,7 +168,7 @@ class Trainer {
   ModelStates states_;
   Activations activations_;
   LossBytes loss_;
-  double casts_ = 0, dequantized_ = 0, table_ = 0;
+  double rounded_ = 0, casts_ = 0, dequantized_ = 0, table_ = 0;
 };
 
 // Host memory of one process: the interpreter and its libraries, offloaded states, workers, the load.

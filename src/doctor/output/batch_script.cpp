@@ -9,7 +9,17 @@
 
 namespace headroom::doctor {
 
-std::string batch_script(const Report& report, const std::string& command) {
+namespace {
+
+// What our own lines state instead.
+bool asks_for_resources(const std::string& line) {
+  for (const char* option : {"--gres", "--gpus", "-G", "--mem", "--cpus-per-task", "--cpus-per-gpu", "-c ",
+                             "-c=", "--nodes", "-N", "--ntasks", "-n "})
+    if (line.find(std::string(" ") + option) != std::string::npos) return true;
+  return false;
+}
+
+std::string resource_lines(const Report& report) {
   const Job job = with_changes(report.patient.job.value_or(Job()), report.diagnosis.set_changes);
   const int64_t nodes = std::max<int64_t>(1, job.nodes.value_or(1)), gpus = std::max<int64_t>(1, job.gpus.value_or(1));
   int64_t host = report.patient.estimate ? report.patient.estimate->host_high_bytes : int64_t{16} << 30;
@@ -18,14 +28,44 @@ std::string batch_script(const Report& report, const std::string& command) {
       if (remedy.name == name) host += remedy.host_bytes.value_or(0);
   const int64_t gib = (host * gpus * 5 / 4 >> 30) + 1;
   const int64_t cpus = job.grant.cpus.value_or(2 + job.dataloader_workers.value_or(0));
-  std::string out = "#!/bin/bash\n";
-  out += fmt::format("#SBATCH --nodes={}\n#SBATCH --gpus-per-node={}\n#SBATCH --ntasks-per-node=1\n", nodes, gpus);
+  std::string out =
+      fmt::format("#SBATCH --nodes={}\n#SBATCH --gpus-per-node={}\n#SBATCH --ntasks-per-node=1\n", nodes, gpus);
   out += fmt::format("#SBATCH --cpus-per-task={}\n#SBATCH --mem={}G\n", cpus * gpus, gib);
-  if (!job.grant.partition.empty()) out += fmt::format("#SBATCH --partition={}\n", job.grant.partition);
-  if (!job.grant.time_limit.empty()) out += fmt::format("#SBATCH --time={}\n", job.grant.time_limit);
   if (const std::optional<int64_t> need =
           report.diagnosis.bytes_after ? report.diagnosis.bytes_after : report.diagnosis.need_bytes)
     out += fmt::format("# each GPU must have {} or more\n", figure(*need));
+  return out;
+}
+
+// The user's own script with our lines in place of its own that ask for resources.
+std::string own_script(const std::string& script, const std::string& resources) {
+  std::string out;
+  bool inserted = false;
+  size_t start = 0;
+  while (start < script.size()) {
+    const size_t end = std::min(script.find('\n', start), script.size());
+    const std::string line = script.substr(start, end - start);
+    start = end + 1;
+    if (!inserted && !line.starts_with("#!")) {
+      out += resources;
+      inserted = true;
+    }
+    if (!line.starts_with("#SBATCH") || !asks_for_resources(line)) out += line + "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string batch_script(const Report& report, const std::string& command) {
+  const std::string resources = resource_lines(report);
+  if (command.find("#SBATCH") != std::string::npos) return own_script(command, resources);
+  std::string out = "#!/bin/bash\n" + resources;
+  if (report.patient.job) {
+    const Grant& grant = report.patient.job->grant;
+    if (!grant.partition.empty()) out += fmt::format("#SBATCH --partition={}\n", grant.partition);
+    if (!grant.time_limit.empty()) out += fmt::format("#SBATCH --time={}\n", grant.time_limit);
+  }
   return out + "\nsrun " + command + "\n";
 }
 

@@ -33,7 +33,10 @@ void no_grad(const Situation& s, Findings& findings) {
   if (!inference || s.serving() || s.pool() != Pool::device) return;
   if (s.job().system == System::hf_trainer || s.job().system == System::trl || s.job().system == System::litgpt)
     return findings.refuse("no-grad", "this system evaluates without gradients already");
-  Remedy remedy = make_remedy(s, "no-grad", {}, {}, "without it every layer keeps its inputs for a backward pass");
+  Changes changes;
+  if (s.extra("no_grad") == "false") changes = {{"extras.no_grad", "true"}};
+  Remedy remedy =
+      make_remedy(s, "no-grad", {}, std::move(changes), "without it every layer keeps its inputs for a backward pass");
   remedy.caveats.push_back(
       "model.eval() does not do this: it switches dropout and batch norm, and saving for the "
       "backward pass goes on");
