@@ -88,7 +88,7 @@ bool clock_at(std::string_view s, size_t at) {
 size_t clock_end(std::string_view s) {
   size_t at = 0;
   while (at < s.size() && at < 24 && !clock_at(s, at)) {
-    if (!digit(s[at]) && std::string_view("-/T: .").find(s[at]) == std::string_view::npos) return 0;
+    if (!digit(s[at]) && std::string_view("-/T:, .").find(s[at]) == std::string_view::npos) return 0;
     ++at;
   }
   if (at >= s.size() || at >= 24) return 0;
@@ -163,8 +163,95 @@ size_t container(std::string_view s, bool first, std::optional<int>&) {
   return bar > n && s.substr(bar, 2) == "| " ? bar + 2 : 0;
 }
 
-constexpr std::array<Matcher, 8> kMatchers = {bracketed_rank, process_name, time_stamp, syslog,
-                                              level,          container,    srun_label, source_position};
+// "node17 slurmstepd[33]: " behind a time stamp
+size_t service(std::string_view s, bool first, std::optional<int>&) {
+  if (first) return 0;
+  size_t at = 0;
+  for (int name = 0; name < 2; ++name) {
+    const size_t start = at;
+    while (at < s.size() && at - start < 64 && word(s[at])) ++at;
+    if (at == start) return 0;
+    if (name == 0 && (at >= s.size() || s[at++] != ' ')) return 0;
+  }
+  if (at >= s.size() || s[at] != '[') return 0;
+  const size_t close = at + 1 + digits_at(s, at + 1);
+  return close > at + 1 && s.substr(close, 3) == "]: " ? close + 3 : 0;
+}
+
+// "10.0.0.17: " of pdsh and DeepSpeed, "[pod/name/container] " of kubectl, "> " of a quotation
+size_t source(std::string_view s, bool first, std::optional<int>&) {
+  if (!first) return 0;
+  if (s.substr(0, 2) == "> ") return 2;
+  if (s.substr(0, 5) == "[pod/") {
+    const size_t close = s.substr(0, 200).find("] ");
+    return close == std::string_view::npos ? 0 : close + 2;
+  }
+  size_t at = 0;
+  for (int part = 0; part < 4; ++part) {
+    const size_t digits = digits_at(s, at);
+    if (digits == 0 || digits > 3) return 0;
+    at += digits;
+    if (s.substr(at, part < 3 ? 1 : 2) != (part < 3 ? "." : ": ")) return 0;
+    at += part < 3 ? 1 : 2;
+  }
+  return at;
+}
+
+// " 12%|#2        | 12/100 [00:12<01:40,  1.10s/it]" of tqdm
+size_t progress_bar(std::string_view s, bool, std::optional<int>&) {
+  const size_t n = digits_at(s, 0);
+  if (n == 0 || n > 3 || s.substr(n, 2) != "%|") return 0;
+  const size_t close = s.substr(0, 240).find(']');
+  return close == std::string_view::npos ? 0 : close + 1;
+}
+
+// What loggers put between the time and the text: "| ERROR    | app.train:main:12 - ", "- trainer - ERROR - ",
+// "[hydra][ERROR] - ", "{subprocess.py:93} INFO - ". A name needs a mark between it and the level, so that "CUDA ERROR"
+// is none.
+size_t logger(std::string_view s, bool first, std::optional<int>&) {
+  const auto name = [](char c) { return word(c) || c == ':' || c == '/' || c == '<' || c == '>'; };
+  if (first) return 0;
+  size_t at = 0;
+  const auto marks = [&](std::string_view those) {
+    bool seen = false;
+    for (; at < s.size() && at < 160 && (s[at] == ' ' || those.find(s[at]) != std::string_view::npos); ++at)
+      seen |= s[at] != ' ';
+    return seen;
+  };
+  const auto level_at = [&]() -> size_t {
+    for (const std::string_view level : {"INFO", "WARNING", "WARN", "ERROR", "CRITICAL", "DEBUG", "FATAL"})
+      if (s.substr(at, level.size()) == level && (at + level.size() == s.size() || !word(s[at + level.size()])))
+        return level.size();
+    return 0;
+  };
+  bool marked = marks("-|[]{}");
+  if (marked && level_at() == 0) {
+    const size_t start = at;
+    while (at < s.size() && at - start < 80 && name(s[at])) ++at;
+    marked = marks("-|[]{}") && at > start;
+  }
+  const size_t length = marked ? level_at() : 0;
+  if (length == 0) return 0;
+  at += length;
+  if (!marks("-|]")) return 0;
+  const size_t end = at;
+  while (at < s.size() && at - end < 80 && name(s[at])) ++at;  // loguru's place in the code
+  return at > end && s.substr(end, at - end).find(':') != std::string_view::npos && s.substr(at, 3) == " - " ? at + 3
+                                                                                                             : end;
+}
+
+// "E0501 12:00:00.123456  1234 main.cc:12] " of glog
+size_t glog(std::string_view s, bool, std::optional<int>&) {
+  if (s.size() < 24 || std::string_view("IWEF").find(s[0]) == std::string_view::npos || digits_at(s, 1) < 4 ||
+      !clock_at(s, s.find(' ') + 1))
+    return 0;
+  const size_t close = s.substr(0, 120).find("] ");
+  return close != std::string_view::npos && close > 0 && digit(s[close - 1]) ? close + 2 : 0;
+}
+
+constexpr std::array<Matcher, 13> kMatchers = {
+    bracketed_rank,  process_name, time_stamp, syslog,       level,  container, srun_label,
+    source_position, service,      source,     progress_bar, logger, glog};
 
 }  // namespace
 

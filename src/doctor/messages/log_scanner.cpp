@@ -16,9 +16,10 @@ namespace headroom::doctor {
 namespace {
 
 constexpr size_t kBlockLines = 64, kSplit = 32;    // lines read together; messages start in the first kSplit
+constexpr size_t kShortLog = 64 << 10;             // a log of which every line is read where its words show nothing
 constexpr size_t kLongLine = 8 << 10;              // longer lines are looked at only around their hits
 constexpr size_t kBefore = 512, kAfter = 5 << 10;  // of a hit in a long line
-constexpr int64_t kEveryMessage = 65'536;          // messages after which every second block is read, then every fourth
+constexpr int64_t kEveryMessage = 16'384;          // messages after which every second block is read, then every fourth
 constexpr int64_t kQuiet = 8;                      // ordinary lines that end passing over
 constexpr int64_t kEverySample = 65'536;           // sample lines read one by one; of as many again every second, ...
 
@@ -26,16 +27,20 @@ constexpr int64_t kEverySample = 65'536;           // sample lines read one by o
 
 class LogScanner::State {
  public:
-  State() : filter_(log_filter()), splitter_([this](const RawLine& line) { on_line(line); }) {}
+  // `every_line`: whether lines without a telling word are read too.
+  explicit State(bool every_line = false)
+      : filter_(log_filter()), splitter_([this](const RawLine& line) { on_line(line); }), every_line_(every_line) {}
 
   void feed(std::string_view piece) {
     report_.bytes += static_cast<int64_t>(piece.size());
+    if (!every_line_ && head_.size() <= kShortLog) head_.append(piece.substr(0, kShortLog + 1 - head_.size()));
     splitter_.feed(piece);
   }
 
   LogReport finish() {
     splitter_.finish();
     read_block(block_.size());
+    if (report_.messages.empty() && !every_line_ && head_.size() <= kShortLog) read_again();
     report_.resources = resources_.resources();
     std::optional<int64_t> capacity;
     for (const Message& message : report_.messages) {
@@ -46,9 +51,18 @@ class LogScanner::State {
   }
 
  private:
+  // In a short log the words may be torn by colours, odd blanks or a narrow terminal: its squeezed text is read.
+  void read_again() {
+    State again(true);
+    again.feed(head_);
+    LogReport report = again.finish();
+    report_.messages = std::move(report.messages);
+    report_.messages_dropped = report.messages_dropped;
+  }
+
   void on_line(const RawLine& line) {
     report_.lines = line.number;
-    const uint32_t tags = filter_.tags(line.text);
+    const uint32_t tags = filter_.tags(line.text) | (every_line_ ? kMessage : 0u);
     if (tags != 0 || code_rank_ || resources_.wants_more()) side_readers(line, tags);
     if (line.text.size() > kLongLine) {
       if ((tags & kMessage) != 0) long_line(line);
@@ -182,6 +196,8 @@ class LogScanner::State {
   SampleStore samples_;
   LogReport report_;
   std::vector<BlockLine> block_;
+  bool every_line_;
+  std::string head_;  // the log's first bytes
   std::string previous_;
   int64_t previous_number_ = 0;
   int64_t block_end_ = 0;  // last line that was in a block, or passed over

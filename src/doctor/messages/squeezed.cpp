@@ -2,6 +2,21 @@
 
 namespace headroom::doctor {
 
+namespace {
+
+// Length of what counts as white space at `at` although no ASCII blank: no-break and zero-width spaces, the byte order
+// mark, and the lines of boxes (U+2500 to U+257F) that Rich and others draw around a text; 0 for anything else.
+size_t blank_length(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u; };
+  if (byte(0) == 0xc2 && byte(1) == 0xa0) return 2;
+  if (byte(0) == 0xe2 && (byte(1) == 0x94 || byte(1) == 0x95) && byte(2) >= 0x80 && byte(2) < 0xc0) return 3;
+  if (byte(0) == 0xe2 && byte(1) == 0x80 && ((byte(2) >= 0x80 && byte(2) <= 0x8b) || byte(2) == 0xaf)) return 3;
+  if (byte(0) == 0xe3 && byte(1) == 0x80 && byte(2) == 0x80) return 3;
+  return byte(0) == 0xef && byte(1) == 0xbb && byte(2) == 0xbf ? 3 : 0;
+}
+
+}  // namespace
+
 Squeezed::Squeezed(std::string_view text) {
   view_.reserve(text.size());
   origin_.reserve(text.size() + 1);
@@ -11,6 +26,12 @@ Squeezed::Squeezed(std::string_view text) {
     if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f') {
       line_end |= c == '\n';
       continue;
+    }
+    if ((c & 0x80) != 0) {
+      if (const size_t length = blank_length(text, at)) {
+        at += length - 1;
+        continue;
+      }
     }
     if (c == '\\' && at + 1 < text.size()) {
       const char next = text[at + 1];

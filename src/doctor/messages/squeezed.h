@@ -11,7 +11,8 @@ namespace headroom::doctor {
 
 class Squeezed {
  public:
-  // Escapes that a quoted string may carry ("\n", "\t", "\"") count as white space. text.size() < 4 GiB.
+  // Escapes that a quoted string may carry ("\n", "\t", "\""), no-break spaces and the lines of boxes count as white
+  // space. text.size() < 4 GiB.
   explicit Squeezed(std::string_view text);
 
   std::string_view view() const { return view_; }

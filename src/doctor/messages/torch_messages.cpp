@@ -192,11 +192,19 @@ bool tried_to_allocate(Reading& r, size_t tried, std::string_view framework) {
   return true;
 }
 
+// "except torch.cuda.OutOfMemoryError": a name in a line of code; "Exception: CUDA out of memory" is a message.
+bool in_except_clause(const Reading& r, size_t position) {
+  const size_t from = position > 24 ? position - 24 : 0;
+  const auto before = r.text().view().substr(from, position - from);
+  const size_t word = before.rfind("except");
+  return word != std::string_view::npos && before.substr(word + 6, 3) != "ion";
+}
+
 bool out_of_memory(Reading& r) {
   constexpr std::string_view kWords = "outofmemory";
   const size_t start = r.text().view().find(kWords, r.trigger());
   const std::string_view framework = backend_before(r, start);
-  if (framework.empty() || r.near_before(start, "except", 24)) return false;
+  if (framework.empty() || in_except_clause(r, start)) return false;
   size_t at = start + kWords.size();
   r.extend(at);
   if (r.at(at, ".") || r.at(at, "!")) ++at;
@@ -221,7 +229,7 @@ bool headless(Reading& r) { return !r.before(r.trigger(), "you") && tried_to_all
 // "torch.cuda.OutOfMemoryError" as the last words of a cut log, or before an empty text.
 bool exception_name(Reading& r) {
   const size_t end = r.trigger() + r.text().view().substr(r.trigger()).find("error") + 5;
-  if (r.near_before(r.trigger(), "except", 24) || r.near_before(r.trigger(), "raise", 16)) return false;
+  if (in_except_clause(r, r.trigger()) || r.near_before(r.trigger(), "raise", 16)) return false;
   if (r.follows("outofmemory", end, 48) || r.follows("triedtoallocate", end, 300)) return false;
   if (!r.at(end, ":") && end != r.size()) return false;
   r.extend(end);
