@@ -78,7 +78,7 @@ void add_why(const Report& report, std::string& out) {
   size_t shown = 0;
   for (const Cause& cause : causes) {
     if (shown == 3) break;
-    add_block(out, shown == 0 ? "WHY" : "", cause.evidence, kIndent, kWidth, 2);
+    add_block(out, shown == 0 ? "WHY" : "", cause.evidence, kIndent, kWidth, 3);
     ++shown;
   }
 }

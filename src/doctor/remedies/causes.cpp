@@ -53,6 +53,9 @@ std::vector<Cause> rank_causes(const Situation& s) {
 
 std::vector<std::string_view> answers_to(std::string_view cause) {
   const Answer answers[] = {
+      {"tensors_fill_the_device", {"micro-batch", "checkpointing", "sequence-length", "half-weights"}},
+      {"inference", {"no-grad", "micro-batch", "half-inference"}},
+      {"data_parallel", {"ddp"}},
       {"fragmentation", {"expandable-segments", "max-split-size"}},
       {"other_processes", {"end-other-processes", "gpu-memory-utilization"}},
       {"attention_scores", {"flash-attention"}},

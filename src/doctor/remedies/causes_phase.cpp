@@ -17,6 +17,7 @@ constexpr PhaseCause kPhases[] = {
     {"optimizer_step", "optimizer_step", "the states are made at the first step, after one pass went well"},
     {"optimizer_init", "optimizer_step", "the states are made here: 8 bytes per trained weight with AdamW"},
     {"eval", "evaluation", "evaluation has its own batch, whole logits, and keeps predictions"},
+    {"inference", "inference", "predicting needs no gradients, and rows go through one batch at a time"},
     {"checkpoint_save", "save", "saving gathered the model on one process"},
     {"load", "load", "the model itself did not load: nothing of the batch matters yet"},
     {"backward", "batch_too_large", "gradients and recomputed activations come on top of what the forward pass kept"},
@@ -36,6 +37,14 @@ void phase(const Situation& s, std::vector<Cause>& causes) {
     causes.push_back(
         {std::string(known.cause), fmt::format("in {}{}: {}", message.phase, where, known.text), specific ? 0.7 : 0.5});
   }
+}
+
+void data_parallel(const Situation& s, std::vector<Cause>& causes) {
+  for (const Frame& frame : s.message()->frames)
+    if (frame.file.find("parallel/data_parallel") != std::string::npos)
+      return causes.push_back(
+          {"data_parallel", "nn.DataParallel gathers the outputs and sums the gradients of all GPUs on the first one",
+           0.86});
 }
 
 void host(const Situation& s, std::vector<Cause>& causes) {
@@ -80,6 +89,7 @@ void server(const Situation& s, std::vector<Cause>& causes) {
 void phase_causes(const Situation& s, std::vector<Cause>& causes) {
   if (!s.message()) return;
   if (s.pool() == Pool::device) phase(s, causes);
+  if (s.pool() == Pool::device) data_parallel(s, causes);
   host(s, causes);
   if (s.serving() && s.pool() == Pool::device) server(s, causes);
 }

@@ -62,6 +62,12 @@ Raise raise_by_estimate(const Situation& s, double now) {
   return raise;
 }
 
+int64_t largest_device() {
+  int64_t largest = 0;
+  for (const Gpu& gpu : known_gpus()) largest = std::max(largest, gpu.memory_bytes);
+  return largest;
+}
+
 KvAdvice raised(const Situation& s, double now) {
   KvAdvice advice;
   const Message* message = s.message();
@@ -72,6 +78,10 @@ KvAdvice raised(const Situation& s, double now) {
   if (now >= kHighest - 1e-9) return advice;
   advice.direction = KvDirection::raise;
   bool enough = wanted <= kHighest + 1e-9;
+  // Of a device of unknown size: the largest there is must hold what is missing.
+  if (message && message->kv_bytes_wanted && message->kv_bytes_available && device <= 0)
+    enough = static_cast<double>(*message->kv_bytes_wanted - *message->kv_bytes_available) <=
+             (kHighest - now) * static_cast<double>(largest_device());
   if (!message && s.patient().estimate) {
     const Raise raise = raise_by_estimate(s, now);
     if (raise.fraction <= 0) return {};

@@ -44,6 +44,7 @@ std::string filled(std::string_view text, const Values& values) {
 }
 
 bool bare(const std::string& value) {
+  if (value.starts_with("<")) return true;  // a placeholder: "<half>"
   if (value == "True" || value == "False" || value == "None") return true;
   if (value.starts_with("{") || value.starts_with("[") || value.starts_with("\"")) return true;
   if (value.find('(') != std::string::npos) return true;

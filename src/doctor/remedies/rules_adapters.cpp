@@ -109,13 +109,13 @@ void int8_training(const Situation& s, Findings& findings) {
   if (!applies(s) || !s.has_job() || s.lora() || s.quantized_base() || s.job().system != System::pytorch_script) return;
   Remedy remedy = make_remedy(s, "int8-training", {}, {}, "weights take 1 byte; updates are rounded stochastically");
   remedy.caveats.push_back("torchao's int8 mixed-precision training is another thing: faster, and saves nothing");
-  if (s.half_weights() && s.term("weights") > 0) remedy.saves_bytes = s.term("weights") / 2;
+  if (s.term("weights") > 0) remedy.saves_bytes = s.term("weights") / 4 * (s.half_weights() ? 2 : 3);
   findings.offer(std::move(remedy));
 }
 
 void no_qat(const Situation& s, Findings& findings) {
   if (!applies(s) || s.extra("qat").empty() || s.extra("qat") == "false") return;
-  findings.offer(make_remedy(s, "no-qat", {}, {},
+  findings.offer(make_remedy(s, "no-qat", {}, {{"extras.qat", "false"}},
                              "quantisation-aware training takes more memory, not less: it keeps rounded copies "
                              "beside the weights; its gain comes at inference"));
 }

@@ -31,7 +31,8 @@ std::string defragmentation(const Situation& s, std::string_view name, Findings&
                                       figure(-*f.after_defragment)));
     return {};
   }
-  return fmt::format("{}: perfect defragmentation would just serve this request, {} would be left", sum_of(f),
+  const char* just = *f.after_defragment < f.requested.value_or(0) ? "just " : "";
+  return fmt::format("{}: perfect defragmentation would {}serve this request, {} would be left", sum_of(f), just,
                      figure(*f.after_defragment));
 }
 
@@ -79,7 +80,7 @@ void max_split_size(const Situation& s, Findings& findings) {
 }
 
 void empty_cache(const Situation& s, Findings& findings) {
-  if (!s.caching_allocator()) return;
+  if (!s.caching_allocator() || s.serving()) return;
   const MessageFigures& f = s.figures();
   const bool fragmented = f.after_defragment && *f.after_defragment >= 0 && f.short_by;
   const bool shared = f.foreign.value_or(0) > 0;

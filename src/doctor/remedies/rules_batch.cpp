@@ -33,6 +33,23 @@ std::string convergence_caveat(const Situation& s, int64_t micro) {
                      whole);
 }
 
+// Rows at a time in a script that only predicts: there is no step to accumulate for.
+void inference_batch(const Situation& s, Findings& findings) {
+  if (s.training() || s.serving() || s.pool() != Pool::device) return;
+  const std::optional<int64_t> micro = s.job().micro_batch;
+  if (micro && *micro <= 1) return findings.refuse("micro-batch", "it is 1 already");
+  int64_t chosen = micro ? *micro / 2 : 0;
+  while (chosen > 1 && !s.fits_after({{"micro_batch", std::to_string(chosen)}})) chosen /= 2;
+  Remedy remedy =
+      make_remedy(s, "micro-batch", {}, micro ? Changes{{"micro_batch", std::to_string(chosen)}} : Changes{},
+                  "activations shrink with the rows that go through at a time");
+  remedy.set = fmt::format("DataLoader(..., batch_size={})", micro ? std::to_string(chosen) : "<half>");
+  remedy.settings.clear();
+  remedy.effect = "the same predictions";
+  remedy.kind = "exact";
+  findings.offer(std::move(remedy));
+}
+
 void micro_batch(const Situation& s, Findings& findings) {
   if (!applies(s)) return;
   const std::optional<int64_t> micro = s.micro_batch();
@@ -101,7 +118,7 @@ void sequence_chunks(const Situation& s, Findings& findings) {
 
 double halvings(int64_t from, int64_t to) { return std::log2(static_cast<double>(from) / static_cast<double>(to)); }
 
-constexpr Rule kRules[] = {micro_batch, auto_batch, sequence_length, length_buckets, sequence_chunks};
+constexpr Rule kRules[] = {micro_batch, inference_batch, auto_batch, sequence_length, length_buckets, sequence_chunks};
 
 }  // namespace
 

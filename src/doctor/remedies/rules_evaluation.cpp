@@ -11,7 +11,12 @@ void eval_batch(const Situation& s, Findings& findings) {
   const bool estimated = s.patient().estimate && s.patient().estimate->peak_phase == "eval";
   if (!in_evaluation(s) && !estimated && s.job().eval_batch.value_or(0) <= s.micro_batch().value_or(1)) return;
   if (s.job().eval_batch == 1) return findings.refuse("eval-batch", "it is 1 already");
-  const int64_t batch = estimated || in_evaluation(s) ? 1 : s.micro_batch().value_or(1);
+  int64_t batch = s.micro_batch().value_or(1);
+  // The largest that fits; where nothing tells, the smallest.
+  if (estimated || in_evaluation(s)) batch = 1;
+  if (estimated)
+    for (int64_t candidate = s.job().eval_batch.value_or(8) / 2; candidate > batch; candidate /= 2)
+      if (s.fits_after({{"eval_batch", std::to_string(candidate)}})) batch = candidate;
   findings.offer(make_remedy(s, "eval-batch", {{"eval", std::to_string(batch)}},
                              {{"eval_batch", std::to_string(batch)}},
                              "evaluation has a batch of its own, and its logits are whole"));
