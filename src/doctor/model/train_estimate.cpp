@@ -202,6 +202,27 @@ void finish_terms(Estimate& e) {
     e.likely_bytes = whole_bytes(sum) >= int64_t{4000000000000000000} ? whole_bytes(sum) : e.likely_bytes + term.bytes;
 }
 
+namespace {
+
+// States in unified memory leave the device as far as the rest needs the room.
+void page_out(Estimate& e, const Gpu& gpu, double states) {
+  const double room = 0.95 * static_cast<double>(gpu.memory_bytes), excess = static_cast<double>(e.likely_bytes) - room;
+  if (gpu.memory_bytes <= 0 || excess <= 0) return;
+  for (Term& term : e.terms) {
+    if (term.name != "optimizer states") continue;
+    const double moved = std::min({excess, states, static_cast<double>(term.bytes)});
+    term.bytes -= whole_bytes(moved);
+    term.how += "; paged: the rest waits on the host";
+    e.host_likely_bytes += whole_bytes(moved);
+    e.host_high_bytes += whole_bytes(moved);
+    e.assumptions.push_back(fmt::format("{:.1f} GiB of the paged states leave the device", moved / (1 << 30)));
+    break;
+  }
+  finish_terms(e);
+}
+
+}  // namespace
+
 Estimate estimate_training(const Job& job, const ModelShape& shape, const std::optional<Gpu>& gpu,
                            const Software& software) {
   Estimate e;
@@ -234,6 +255,8 @@ Estimate estimate_training(const Job& job, const ModelShape& shape, const std::o
   e.high_bytes = std::max(whole_bytes(high), e.likely_bytes);
   if (shape.guessed) e.assumptions.push_back("the model's shape is guessed from its parameter count");
   host_memory(e, shape, s, trainer);
+  if (optimizer.paged && gpu) page_out(e, *gpu, trainer.model_states_of().states.bytes);
+  e.low_bytes = std::min(e.low_bytes, e.likely_bytes);
   e.step_seconds = training_step_seconds(job, shape, gpu, software);
   return e;
 }

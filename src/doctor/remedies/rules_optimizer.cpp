@@ -69,8 +69,8 @@ void paged(const Situation& s, Findings& findings) {
   const std::string name = names(s.optimizer(), "8bit") ? "paged_adamw_8bit" : "paged_adamw_32bit";
   Remedy remedy = make_remedy(s, "paged-optimizer", {}, {{"optimizer", name}},
                               "states live in unified memory and leave the device when room is short");
-  // The memory model counts paged states in full: they are on the device as long as there is room.
-  if (const int64_t states = s.term("optimizer states"); states > 0 && remedy.saves_bytes) {
+  // Without a GPU the memory model counts paged states in full: they are there as long as there is room.
+  if (const int64_t states = s.term("optimizer states"); states > 0 && remedy.saves_bytes && !s.gpu()) {
     remedy.saves_bytes = std::max<int64_t>(0, *remedy.saves_bytes) + states;
     remedy.host_bytes = states;
     remedy.caveats.push_back("at most: that much leaves the device only when room is short");
