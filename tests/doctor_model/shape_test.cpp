@@ -122,5 +122,22 @@ TEST(Shape, NestedTextModelIsRead) {
   EXPECT_EQ(shape.parameters, find_model_shape("gemma-3-4b")->parameters);
 }
 
+TEST(Table, VariantsHaveTheShapeOfTheirModel) {
+  const auto name = [](const std::string& written) {
+    const std::optional<ModelShape> shape = find_model_shape(written);
+    return shape ? shape->name : std::string("none");
+  };
+  EXPECT_EQ(name("Qwen/Qwen3-4B-Instruct-2507"), "qwen3-4b");
+  EXPECT_EQ(name("google/gemma-3-4b-it"), "gemma-3-4b");
+  EXPECT_EQ(name("unsloth/gemma-3-4b-it-unsloth-bnb-4bit"), "gemma-3-4b");
+  EXPECT_EQ(name("microsoft/Phi-4-reasoning-plus"), "phi-4");
+  EXPECT_EQ(name("microsoft/Phi-4-mini-instruct"), "phi-4-mini");
+  EXPECT_EQ(name("microsoft/Phi-4-multimodal-instruct"), "none");
+  EXPECT_EQ(name("meta-llama/Meta-Llama-3-8B-Instruct"), name("meta-llama/Meta-Llama-3-8B"));
+  EXPECT_EQ(name("Qwen/Qwen3-VL-4B-Instruct"), "none");
+  EXPECT_EQ(name("gpt2-3b-of-mine"), "none");
+  EXPECT_EQ(name("TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T"), "tinyllama-1.1b");
+}
+
 }  // namespace
 }  // namespace headroom::doctor

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <string_view>
+#include <vector>
 
 #include "doctor/model/shape_family.h"
 
@@ -175,53 +177,29 @@ std::string key_of(const std::string& name) {
   return key;
 }
 
-// Drops one suffix that names a variant of the same shape. False when there is none.
-bool drop_suffix(std::string& key) {
-  constexpr std::array suffixes{"unslothbnb4bit",
-                                "bnb4bit",
-                                "bnb8bit",
-                                "4bit",
-                                "8bit",
-                                "awq",
-                                "gptq",
-                                "gguf",
-                                "int4",
-                                "int8",
-                                "fp8",
-                                "nf4",
-                                "bf16",
-                                "fp16",
-                                "instruct",
-                                "chat",
-                                "hf",
-                                "it",
-                                "pt",
-                                "base",
-                                "sft",
-                                "dpo",
-                                "v01",
-                                "v02",
-                                "v10",
-                                "v1",
-                                "v15",
-                                "deduped",
-                                "mlx",
-                                "qat",
-                                "thinking",
-                                "preview"};
-  for (const char* suffix : suffixes) {
-    const std::string_view text(suffix);
-    if (key.size() > text.size() && key.compare(key.size() - text.size(), text.size(), text) == 0) {
-      key.erase(key.size() - text.size());
-      return true;
+// "Llama", "3.2", "1B" of "meta-llama/Llama-3.2-1B".
+std::vector<std::string> parts_of(const std::string& name) {
+  const size_t slash = name.find_last_of('/');
+  std::vector<std::string> parts(1);
+  for (const char c : slash == std::string::npos ? name : name.substr(slash + 1)) {
+    if (c == '-' || c == '_' || c == ' ' || c == ':') {
+      if (!parts.back().empty()) parts.emplace_back();
+    } else {
+      parts.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     }
   }
-  for (const std::string_view word : {"instruct", "chat"})
-    if (const size_t at = key.find(word); at != std::string::npos) {
-      key.erase(at, word.size());
-      return true;
-    }
-  return false;
+  if (parts.back().empty()) parts.pop_back();
+  return parts;
+}
+
+// A part that makes another shape of it: a size, or the name of one.
+bool tells_the_shape(const std::string& part) {
+  for (const char* word : {"mini", "small", "medium", "large", "base", "xl", "xxl", "tiny", "nano", "moe", "vl",
+                           "vision", "multimodal", "audio", "omni", "next", "lite"})
+    if (part == word) return true;
+  const bool size = part.size() > 1 && (part.back() == 'b' || part.back() == 'm') &&
+                    std::isdigit(static_cast<unsigned char>(part[part.size() - 2]));
+  return size && std::isdigit(static_cast<unsigned char>(part[0]));
 }
 
 CountOptions options_of(const Row& row) {
@@ -285,12 +263,27 @@ ModelShape shape_of(const Row& row) {
 
 }  // namespace
 
+// A variant of a model keeps its name in front ("-Instruct-2507", "-AWQ", "-reasoning-plus"): parts are dropped from
+// the end until the table knows the rest.
 std::optional<ModelShape> find_in_table(const std::string& name) {
-  std::string key = key_of(name);
-  do {
-    for (const Row& row : kRows)
-      if (key_of(row.name) == key) return shape_of(row);
-  } while (drop_suffix(key));
+  std::vector<std::string> parts = parts_of(name);
+  bool dropped_base = false;
+  while (!parts.empty()) {
+    std::string whole, plain;  // plain: "Mistral-7B-Instruct-v0.3" has the shape of "Mistral-7B-v0.3"
+    for (const std::string& part : parts) {
+      whole += part;
+      if (part != "instruct" && part != "chat" && part != "it" && part != "hf") plain += part;
+    }
+    for (const std::string& key : {key_of(whole), key_of(plain)})
+      for (const Row& row : kRows)
+        if (key_of(row.name) == key) return shape_of(row);
+    // "Qwen2.5-7B-base" is the model itself, "t5-base" a size: dropped once, behind a size only.
+    const bool base =
+        parts.back() == "base" && parts.size() > 2 && !dropped_base && tells_the_shape(parts[parts.size() - 2]);
+    if (tells_the_shape(parts.back()) && !base) return std::nullopt;
+    dropped_base = dropped_base || base;
+    parts.pop_back();
+  }
   return std::nullopt;
 }
 
