@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "doctor/config/defaults.h"
 #include "doctor/model/settings.h"
+#include "doctor/remedies/balance.h"
+#include "doctor/remedies/situation.h"
 
 namespace headroom::doctor {
 namespace {
@@ -67,7 +69,11 @@ HeadroomAnswer headroom_answer(const Request& request, const Case& patient,
   const std::string here = local_model(request, config);
   std::string model = !here.empty() ? here : config && !config->job.model.empty() ? config->job.model : request.model;
   if (model.empty()) model = "MODEL_DIR";
-  if (patient.job && patient.job->task != Task::train) {
+  const Message* message = main_message(patient);
+  const bool serves = message && !patient.job &&
+                      (system_of(*message) == System::vllm || system_of(*message) == System::sglang ||
+                       system_of(*message) == System::tgi || system_of(*message) == System::llama_server);
+  if (serves || (patient.job && patient.job->task != Task::train)) {
     answer.command = fmt::format("headroom generate --model {} --memory {}", model, budget_of(patient));
     return answer;
   }

@@ -138,8 +138,10 @@ std::string headline(const Report& report) {
     return what;
   }
   std::string text = "OUT OF MEMORY  " + device_of(*message);
-  if (message->requested_bytes) text += fmt::format(": {} asked", figure(*message->requested_bytes));
-  if (message->kv_bytes_wanted) text += fmt::format(": {} of KV cache wanted", figure(*message->kv_bytes_wanted));
+  if (message->kv_bytes_wanted)
+    text += fmt::format(": {} of KV cache wanted", figure(*message->kv_bytes_wanted));
+  else if (message->requested_bytes)
+    text += fmt::format(": {} asked", figure(*message->requested_bytes));
   if (message->free_bytes) text += fmt::format(", {} free", figure(*message->free_bytes));
   if (message->capacity_bytes) text += fmt::format(" of {}", figure(*message->capacity_bytes));
   const std::string place = place_of(report, *message);
@@ -155,6 +157,8 @@ std::string verdict(const Report& report) {
       return "nothing to tell. Give the lines around the error, or --config FILE";
     if (report.patient.job && !report.patient.shape)
       return "cannot tell: the model is unknown. Add --model config.json|NAME or --params 7B";
+    for (const Remedy* remedy : proposed(d))
+      if (remedy->fits_alone) return "by the message's own figures, with " + remedy->set;
     return "cannot tell from the message alone. Add --config FILE and --model NAME";
   }
   std::string need = fmt::format("{} ({} to {})", figure(d.need_bytes.value_or(estimate->likely_bytes)),
