@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "base/threads.h"
 #include "shard_probe.h"
 
 namespace headroom {
@@ -167,6 +168,7 @@ class EndJobOnFailure final : public testing::EmptyTestEventListener {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   MPI_Init(&argc, &argv);
+  headroom::set_threads(1);  // as the plans of this test assume
   testing::UnitTest::GetInstance()->listeners().Append(new headroom::EndJobOnFailure);
   const int result = RUN_ALL_TESTS();
   MPI_Finalize();
