@@ -53,7 +53,17 @@ Steps optimizer_steps(const DeviceReplay& replay) {
   return out;
 }
 
-// The rarest stack that recurs from the first third of the trace to its last.
+// Whether the distances between the events, but for the first, differ by less than a factor of two.
+bool is_regular(const std::vector<int32_t>& events) {
+  int32_t least = events[2] - events[1], most = least;
+  for (size_t i = 3; i < events.size(); ++i) {
+    least = std::min(least, events[i] - events[i - 1]);
+    most = std::max(most, events[i] - events[i - 1]);
+  }
+  return most < 2 * least;
+}
+
+// The rarest stack that recurs regularly from the first third of the trace to its last.
 Steps recurring_steps(const DeviceReplay& replay, const HolderNames& names) {
   std::map<uint32_t, std::vector<int32_t>> by_stack;
   for (const Allocation& allocation : replay.allocations)
@@ -64,7 +74,7 @@ Steps recurring_steps(const DeviceReplay& replay, const HolderNames& names) {
   Steps out;
   for (const auto& [stack, begins] : by_stack) {
     const bool spread = begins.front() < replay.events() / 3 && begins.back() > replay.events() / 3 * 2;
-    if (begins.size() <= kLeastSteps || begins.size() > kMostSteps || !spread) continue;
+    if (begins.size() <= kLeastSteps || begins.size() > kMostSteps || !spread || !is_regular(begins)) continue;
     if (best != nullptr && best->size() <= begins.size()) continue;
     best = &begins;
     out.unit = "run of " + names.place(stack, MemoryClass::other);

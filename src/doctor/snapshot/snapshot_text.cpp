@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -13,17 +15,27 @@ namespace {
 
 constexpr size_t kWidth = 80, kMostLines = 20;
 
-// Cuts a line to the width, characters counted, not bytes.
+size_t characters(std::string_view text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+// Cuts a text to `width` characters.
 std::string fitted(const std::string& text, size_t width) {
-  size_t characters = 0, at = 0;
-  for (; at < text.size(); ++at)
-    if ((static_cast<unsigned char>(text[at]) & 0xc0) != 0x80 && ++characters > width) break;
-  return at == text.size() ? text : clean_text(std::string_view(text).substr(0, at), at - 3) + "...";
+  if (characters(text) <= width) return text;
+  size_t at = 0;
+  for (size_t count = 0; at < text.size(); ++at)
+    if ((static_cast<unsigned char>(text[at]) & 0xc0) != 0x80 && ++count > width - 3) break;
+  return text.substr(0, at) + "...";
+}
+
+std::string time_text(double seconds) {
+  return seconds < 1 ? fmt::format("{:.0f} ms", 1e3 * seconds) : fmt::format("{:.1f} s", seconds);
 }
 
 std::string when(double seconds, int64_t event) {
   if (event < 0) return "before the first event";
-  return seconds > 0 ? fmt::format("at {:.1f} s (event {})", seconds, event) : fmt::format("at event {}", event);
+  return seconds > 0 ? fmt::format("at {} (event {})", time_text(seconds), event) : fmt::format("at event {}", event);
 }
 
 std::string share(int64_t part, int64_t whole) {
@@ -35,7 +47,8 @@ std::string class_line(MemoryClass kind, int64_t bytes, int64_t whole) {
 }
 
 std::string holder_line(const MemoryHolder& holder) {
-  return fmt::format("  {:>10} in {:<5} {}", format_bytes(holder.bytes), holder.count, holder.place);
+  return fmt::format("  {:>10} in {:<5} {} [{}]", format_bytes(holder.bytes), holder.count, fitted(holder.place, 44),
+                     memory_class_title(holder.kind));
 }
 
 // Classes with memory, largest first.
@@ -62,6 +75,7 @@ std::string fragment_line(const DeviceAnalysis& device) {
   std::string out = fmt::format("unused but held: {} in {} blocks, largest {}", format_bytes(f.inactive_bytes),
                                 f.inactive_blocks, format_bytes(f.largest_inactive));
   if (!device.failures.empty()) return out;
+  if (f.private_pool_bytes > 0) return out + fmt::format(", {} in private pools", format_bytes(f.private_pool_bytes));
   return out + fmt::format(", {} releasable", format_bytes(f.releasable_bytes));
 }
 
@@ -69,11 +83,10 @@ std::string cure_line(const DeviceAnalysis& device) {
   const Fragmentation& f = *device.failure_fragmentation;
   const int64_t have = f.unusable_bytes + device.failures.back().device_free_bytes;
   const int64_t asked = device.failures.back().requested_bytes;
-  if (have < asked) {
-    return fmt::format("without any fragments {} would still have been missing", format_bytes(asked - have));
-  }
-  return fmt::format("without fragments it would have fitted with {} to spare{}", format_bytes(have - asked),
-                     f.expandable_bytes > 0 ? "" : ": expandable_segments:True");
+  if (have < asked)
+    return fmt::format("without any fragment {} would still have been missing", format_bytes(asked - have));
+  return fmt::format("without fragments {} would have been left{}", format_bytes(have - asked),
+                     f.expandable_bytes > 0 ? "" : ": try expandable_segments:True");
 }
 
 std::string growth_line(const AliveGrowth& growth) {
@@ -105,6 +118,15 @@ class SnapshotText {
  private:
   void add(std::string line) { lines_.push_back(std::move(line)); }
 
+  void add_wrapped(std::string_view text) {
+    while (text.size() > kWidth) {
+      const size_t space = std::min(text.rfind(' ', kWidth), kWidth);
+      add(std::string(text.substr(0, space)));
+      text.remove_prefix(std::min(text.size(), space + 1));
+    }
+    add(std::string(text));
+  }
+
   // The one that failed last, else the one with the highest peak.
   const DeviceAnalysis& main_device() const {
     const auto rank = [](const DeviceAnalysis& d) {
@@ -120,11 +142,11 @@ class SnapshotText {
     std::string head = fmt::format("memory snapshot {}: device {}", clean_text(analysis_.source), d.device);
     if (analysis_.devices.size() > 1) head += fmt::format(" of {}", analysis_.devices.size());
     if (d.events > 0) head += fmt::format(", {} events", d.events);
-    if (d.seconds > 0) head += fmt::format(" in {:.1f} s", d.seconds);
+    if (d.seconds > 0) head += " in " + time_text(d.seconds);
     add(head);
-    add(fmt::format("{} {} in tensors {}, {} reserved", d.events > 0 ? "peak" : "now",
-                    format_bytes(d.peak.allocated_bytes), d.events > 0 ? when(d.peak.seconds, d.peak.event) : "",
-                    format_bytes(d.peak.reserved_bytes)));
+    const std::string at = d.events > 0 ? " " + when(d.peak.seconds, d.peak.event) : std::string();
+    add(fmt::format("{} {} in tensors{}, {} reserved", d.events > 0 ? "peak" : "now",
+                    format_bytes(d.peak.allocated_bytes), at, format_bytes(d.peak.reserved_bytes)));
     if (!d.failures.empty()) add(failure_line(d));
     add(fragment_line(d));
     if (d.failure_fragmentation) add(cure_line(d));
@@ -179,7 +201,7 @@ class SnapshotText {
     if (verbose_ && !analysis_.settings.text.empty()) add("PYTORCH_CUDA_ALLOC_CONF=" + analysis_.settings.text);
     if (verbose_ && analysis_.pinned_host_bytes > 0)
       add(fmt::format("pinned host memory: {}", format_bytes(analysis_.pinned_host_bytes)));
-    for (const std::string& note : analysis_.notes) add("note: " + note);
+    for (const std::string& note : analysis_.notes) add_wrapped("note: " + note);
   }
 
   const SnapshotAnalysis& analysis_;
