@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "doctor/config/defaults.h"
 
 namespace headroom::doctor {
 namespace {
@@ -32,18 +33,18 @@ struct Resolver {
   const std::optional<Gpu>& gpu;
   const Software& software;
   std::vector<std::string>& assumptions;
+  SystemDefaults defaults = job_defaults(job);
   TrainSettings s{};
 
   void assume(std::string text) { assumptions.push_back(std::move(text)); }
 
   void batch() {
-    double fallback = 1;
-    if (transformers_trainer(job.system)) fallback = job.system == System::axolotl ? 1 : 8;
-    if (job.system == System::torchtune) fallback = 2;
-    if (job.system == System::neox) fallback = 4;
-    if (!job.micro_batch) assume(fmt::format("micro-batch {} (not stated)", fallback));
-    s.batch = positive(job.micro_batch, fallback);
+    s.batch = static_cast<double>(effective_micro_batch(job));
+    if (!job.micro_batch) assume(fmt::format("micro-batch {} (not stated)", s.batch));
     s.accumulation = positive(job.accumulation, 1);
+    const double devices = positive(job.gpus, 1) * positive(job.nodes, 1);
+    if (!job.accumulation && job.global_batch)
+      s.accumulation = std::max(1.0, std::floor(static_cast<double>(*job.global_batch) / (s.batch * devices)));
     if (!job.sequence)
       assume(
           fmt::format("sequences of {} tokens (not stated; the longest sample decides)", assumed_sequence(job, shape)));
@@ -70,18 +71,31 @@ struct Resolver {
       assume("one device (not stated): sharding saves nothing");
   }
 
+  // The type in which the system loads the weights that it trains.
+  std::string default_weights(const std::string& mixed, bool half_gpu) const {
+    const bool quantised = job.quantization.value_or("none") != "none";
+    if (transformers_trainer(job.system) && quantised) return "bfloat16";
+    std::string stored(defaults.weight_dtype.value.value_or("float32"));
+    if (stored == "checkpoint") stored = shape.stored_dtype.empty() ? "float32" : shape.stored_dtype;
+    // LLaMA-Factory loads in the type of the products, and casts what it trains to float32 (parser.py, adapter.py).
+    if (job.system == System::llamafactory) stored = job.lora ? (mixed == "none" ? stored : mixed) : "float32";
+    if (job.system == System::axolotl) stored = mixed == "none" ? "float32" : mixed;
+    if (job.system == System::litgpt) stored = mixed == "none" ? "bfloat16" : "float32";
+    return stored == "bfloat16" && !half_gpu && job.system != System::oumi ? "float16" : stored;
+  }
+
   void precision() {
     const bool half_gpu = !gpu || gpu->bf16;
-    std::string stored = job.weight_dtype.value_or("");
-    const std::string mixed = job.autocast.value_or("");
+    std::string mixed = job.autocast.value_or(std::string(defaults.autocast.value.value_or("none")));
+    if (!job.autocast && mixed == "bfloat16" && !half_gpu) mixed = "float16";
+    if (!job.autocast && job.weight_dtype && *job.weight_dtype != "float32") mixed = "none";
     s.autocast = !mixed.empty() && mixed != "none";
+    std::string stored = job.weight_dtype.value_or("");
     if (stored.empty()) {
-      const bool half_default = job.system == System::torchtune || (job.system == System::litgpt && !s.autocast) ||
-                                (job.system == System::oumi && !s.autocast);
-      stored = half_default && half_gpu ? "bfloat16" : "float32";
-      if (transformers_trainer(job.system) && job.quantization.value_or("none") != "none") stored = "bfloat16";
+      stored = default_weights(mixed, half_gpu);
       assume(fmt::format("weights in {} (not stated)", stored));
     }
+    if (!job.autocast && s.autocast) assume(fmt::format("{} mixed precision (not stated)", mixed));
     s.weight_width = dtype_width(stored) > 0 ? dtype_width(stored) : 4;
     s.compute_width = s.autocast ? (mixed == "float32" ? 4 : 2) : s.weight_width;
     if (s.deepspeed && s.autocast) {  // DeepSpeed's engine casts the module itself; float32 masters are its own
@@ -98,7 +112,7 @@ struct Resolver {
     const bool old = before(software.transformers, 4, 36);
     std::string kernel = job.attention.value_or("");
     if (kernel.empty()) {
-      kernel = old || shape.encoder_decoder ? "eager" : "sdpa";
+      kernel = old || shape.encoder_decoder ? "eager" : std::string(defaults.attention.value.value_or("sdpa"));
       assume(fmt::format("{} attention (not stated)", kernel));
     }
     const bool eager = kernel == "eager" || kernel == "math" || kernel == "naive";
@@ -113,7 +127,7 @@ struct Resolver {
       assume(fmt::format("{} has no flash-attention kernels: the job will stop with an error", gpu->name));
     // torch's CPU kernel knows no dropout: the plain formula runs instead.
     if (s.cpu && shape.attention_dropout > 0) s.attention = AttentionKernel::eager;
-    const bool default_on = job.system == System::trl;
+    const bool default_on = defaults.checkpointing.value.value_or(false);
     if (!job.checkpointing) assume(fmt::format("activation checkpointing {} (not stated)", default_on ? "on" : "off"));
     if (job.checkpointing.value_or(default_on)) {
       s.checkpointing = job.checkpointing_kind == "selective" || job.checkpointing_kind == "attention"
@@ -190,7 +204,10 @@ double dtype_width(const std::string& name) {
 
 int64_t assumed_sequence(const Job& job, const ModelShape& shape) {
   if (shape.encoder_only && shape.vocab == 0) return shape.max_positions;
-  int64_t length = shape.encoder_only ? 512 : job.system == System::trl ? 1024 : 2048;
+  if (const std::optional<int64_t> stated = effective_sequence(job))
+    return shape.max_positions > 0 ? std::clamp<int64_t>(*stated, 1, shape.max_positions)
+                                   : std::max<int64_t>(1, *stated);
+  int64_t length = shape.encoder_only ? 512 : 2048;
   // LitGPT pretrains at the model's whole context; its finetuning cuts at the longest row.
   if (job.system == System::litgpt) length = job.objective == "pretrain" ? shape.max_positions : 4096;
   return shape.max_positions > 0 ? std::min(length, shape.max_positions) : std::max<int64_t>(1, length);
