@@ -72,6 +72,22 @@ std::string_view set_liger_loss(Draft& draft, const Setting& setting, const KeyR
   return {};
 }
 
+// true, false, "legacy", "disk": where the saved activations go
+std::string_view set_offloading(Draft& draft, const Setting& setting, const KeyRule& rule) {
+  const std::string word = lower(setting.text);
+  Setting on = setting;
+  if (word == "legacy" || word == "disk") on.text = "true";
+  if (word == "disk") draft.set_extra("activation_offload_to", word, setting.origin);
+  return set_truth<&Job::activation_offload>(draft, on, rule);
+}
+
+// The length of a packed row, before axolotl 0.4.
+std::string_view set_packed_length(Draft& draft, const Setting& setting, const KeyRule&) {
+  draft.correct(setting.origin, "sample_packing: axolotl 0.4 packs rows of sequence_len", setting.text);
+  draft.imply(draft.job.packing, true, "packing", setting.origin);
+  return {};
+}
+
 constexpr KeyRule kRules[] = {
     {"base_model", set_model, "model"},
     {"micro_batch_size", set_whole<&Job::micro_batch, 1>, "micro_batch"},
@@ -103,7 +119,7 @@ constexpr KeyRule kRules[] = {
     {"gradient_checkpointing_kwargs.use_reentrant", set_extra, "extras.checkpointing_reentrant"},
     {"gradient_checkpointing_kwargs*", set_extra, "extras.checkpointing_options"},
     {"selective_checkpointing*", set_extra, "extras.selective_checkpointing"},
-    {"activation_offloading", set_truth<&Job::activation_offload>, "activation_offload"},
+    {"activation_offloading", set_offloading, "activation_offload"},
     {"layer_offloading", set_extra, "extras.layer_offloading"},
     {"attn_implementation", set_attention, "attention"},
     {"flash_attention", attention_flag<0>, "attention"},
@@ -218,21 +234,39 @@ constexpr KeyRule kRules[] = {
     {"model_config.*", set_extra, "extras.model_overrides"},
     {"overrides_of_model_config*", set_extra, "extras.model_overrides"},
     {"neftune_noise_alpha", set_extra, "extras.neftune"},
+    {"max_packed_sequence_len", set_packed_length, "packing"},
+    {"expert_parallel_size", set_whole<&Job::expert_parallel, 1>, "expert_parallel"},
+    {"experts_implementation", set_extra, "extras.experts_implementation"},
+    {"liger_rms_norm_gated", set_extra, "extras.liger_rms_norm_gated"},
+    {"flash_attn_rms_norm", set_extra, "extras.fused_norm"},
+    {"flash_optimum", attention_flag<1>, "attention"},
+    {"s2_attention", set_extra, "extras.shift_attention"},
+    {"tiled_mlp_use_original_mlp", set_extra, "extras.tiled_mlp_original"},
+    {"lora_rank_pattern*", set_extra, "extras.lora_rank_pattern"},
+    {"peft_layer_replication", set_extra, "extras.layer_replication"},
+    {"peft_autocast_adapter_dtype", set_extra, "extras.adapter_autocast"},
+    {"overrides_of_model_kwargs*", set_extra, "extras.model_overrides"},
+    {"use_onebitllms", set_extra, "extras.onebit"},
+    {"gc_collect_steps", set_extra, "extras.gc_collect_steps"},
+    {"ebft.n_samples_per_prompt", set_extra, "extras.generations"},
+    {"ebft.generate_max_len", set_whole<&Job::max_new_tokens, 1>, "max_new_tokens"},
 };
 
 constexpr Irrelevant kIrrelevant[] = {
     {"choice and preparation of the data; read as a stream",
      "datasets* test_datasets* pretraining_dataset* dataset_* shuffle_* skip_prepare_dataset streaming* "
      "remove_unused_columns "
-     "train_on_inputs chat_template* eot_tokens default_system_message special_tokens* tokens added_tokens_overrides* "
+     "train_on_inputs chat_template* eot_tokens default_system_message special_tokens* tokens* added_tokens_overrides* "
      "num_dataset_shards_to_save min_sample_len max_prompt_len excess_length_strategy sample_packing_* "
      "curriculum_sampling "
      "push_to_hub* push_dataset_to_hub pretrain_multipack_* use_pose pose_* preprocess_iterable pretraining_sample_* "
-     "is_preprocess total_* fix_untrained_tokens dataloader_drop_last image_size image_resize_algorithm"},
+     "is_preprocess total_* fix_untrained_tokens dataloader_drop_last pad_to_multiple_of system_prompt image_size "
+     "image_resize_algorithm"},
     {"names, kinds and versions of the model's files",
      "model_type tokenizer_* processor_type processor_kwargs* base_model_config trust_remote_code hub_* output_dir "
      "strict "
-     "base_model_ignore_patterns revision_of_model experimental_* is_*_derived_model cls_model_config "
+     "base_model_ignore_patterns revision_of_model experimental_* is_falcon_derived_model is_llama_derived_model "
+     "is_mistral_derived_model is_qwen_derived_model type_of_model cls_model_config "
      "hf_use_auth_token save_safetensors "
      "reinit_weights trainer_cls use_kernels model_quantization_config* axolotl_config_path mean_resizing_embeddings"},
     {"how long, how often and how fast it trains",
@@ -243,22 +277,27 @@ constexpr Irrelevant kIrrelevant[] = {
      "lisa_layers_attribute loraplus_* peft_use_rslora "
      "peft_init_lora_weights peft.* lora_fan_in_fan_out kto_* rl_beta dpo_beta orpo_alpha simpo_gamma cpo_alpha "
      "dpo_label_smoothing dpo_loss_* dpo_use_weighting center_rewards_coefficient dion_* qgalore_* merge_* "
-     "torchdistx_path use_eaft eaft_*"},
+     "torchdistx_path use_eaft eaft_* ebft.* eta_min dynamic_checkpoint* loftq_config* lora_alpha_pattern* "
+     "peft_ensure_weight_tying "
+     "peft_layers_pattern"},
     {"logging and reports",
      "wandb_* use_wandb mlflow_* use_mlflow comet_* use_comet trackio_* use_trackio otel_* use_otel_metrics "
      "use_tensorboard logging_steps log_* include_tokens_per_second include_tkps profiler_* gradio_* eval_table_size "
      "eval_max_new_tokens eval_causal_lm_metrics do_causal_lm_eval do_bench_eval bench_* generate_samples "
-     "num_generation_samples generation_* debug"},
+     "num_generation_samples generation_* debug use_swanlab swanlab_* use_hf_mlflow hf_mlflow_*"},
     {"weights, sampling and reports of the reward", "trl.* rollout_*"},
     {"how processes find each other",
      "local_rank world_size ddp ddp_timeout ddp_broadcast_buffers device use_ray ray_run_name resources_per_worker* "
      "accelerator_config* heads_k_stride ring_attn_func"},
     {"arithmetic of float32 products, not their storage", "tf32"},
+    {"kernels that compute the same tensors",
+     "use_scattermoe use_sonicmoe llama4_linearized_experts gemma4_hybrid_attn_impl dsv4_* nvfp4_* sdpa_varlen "
+     "flash_attn_d512 large_head_attention scaling_softmax* torch_compile_options* fp32_norm_classes"},
+    {"of the files of the quantised model", "gptq_*"},
 };
 
 constexpr Renamed kRenamed[] = {
     {"evaluation_strategy", "eval_strategy", "axolotl 0.5"},
-    {"max_packed_sequence_len", "sample_packing", "axolotl 0.4: sample_packing with sequence_len"},
     {"per_device_train_batch_size", "micro_batch_size", "axolotl's name is micro_batch_size"},
     {"max_seq_length", "sequence_len", "axolotl's name is sequence_len"},
     {"max_length", "sequence_len", "axolotl's name is sequence_len"},

@@ -111,6 +111,28 @@ constexpr KeyRule kRules[] = {
     {"sglang_tp_size", set_extra, "extras.sglang_tp"},
     {"max_new_tokens", set_whole<&Job::max_new_tokens, 1>, "max_new_tokens"},
     {"num_beams", set_extra, "extras.generation_num_beams"},
+    {"use_mca", set_extra, "extras.megatron"},
+    {"use_megatron_bridge", set_extra, "extras.megatron"},
+    {"tensor_model_parallel_size", set_whole<&Job::tensor_parallel, 1>, "tensor_parallel"},
+    {"pipeline_model_parallel_size", set_whole<&Job::pipeline_parallel, 1>, "pipeline_parallel"},
+    {"virtual_pipeline_model_parallel_size", set_extra, "extras.virtual_pipeline"},
+    {"expert_model_parallel_size", set_whole<&Job::expert_parallel, 1>, "expert_parallel"},
+    {"context_parallel_size", set_whole<&Job::context_parallel, 1>, "context_parallel"},
+    {"hyper_parallel_cp_size", set_whole<&Job::context_parallel, 1>, "context_parallel"},
+    {"sequence_parallel", set_extra, "extras.megatron_sequence_parallel"},
+    {"use_distributed_optimizer", set_extra, "extras.distributed_optimizer"},
+    {"recompute_granularity", set_extra, "extras.checkpointing_mode"},
+    {"recompute_method", set_extra, "extras.checkpointing_method"},
+    {"recompute_num_layers", set_extra, "extras.checkpoint_interval"},
+    {"use_packed_sequences", set_truth<&Job::packing>, "packing"},
+    {"oft_rank", set_extra, "extras.oft_rank"},
+    {"oft_block_size", set_extra, "extras.oft_block"},
+    {"oft_target", set_extra, "extras.oft_targets"},
+    {"use_kt", set_extra, "extras.ktransformers"},
+    {"kt_*", set_extra, "extras.ktransformers_options"},
+    {"fp8_enable_fsdp_float8_all_gather", set_extra, "extras.fp8_all_gather"},
+    {"fp8_backend", set_extra, "extras.fp8_backend"},
+    {"compute_dtype", set_dtype<&Job::autocast>, "autocast"},
 };
 
 constexpr Irrelevant kIrrelevant[] = {
@@ -134,6 +156,11 @@ constexpr Irrelevant kIrrelevant[] = {
      "ppo_whiten_rewards reward_model_type reward_model_adapters ref_model_adapters ld_alpha use_dft_loss "
      "use_asft_loss "
      "asft_alpha use_eaft_loss eaft_alpha moe_aux_loss_coef rope_scaling galore_* apollo_* badam_*"},
+    {"how Megatron computes and overlaps, with the same tensors",
+     "account_for_* apply_rope_fusion bias_activation_fusion masked_softmax_fusion cross_entropy_loss_fusion "
+     "calculate_per_token_loss moe_grouped_gemm moe_token_dispatcher_type overlap_grad_reduce overlap_param_gather "
+     "megatron_* use_hyper_parallel hyper_parallel_* extra_config* block_diag_attn module_dropout"},
+    {"an evaluation of finished models", "n_shot task_dir save_dir download_mode"},
     {"sampling",
      "do_sample temperature top_p top_k repetition_penalty length_penalty skip_special_tokens use_kv_cache"},
 };

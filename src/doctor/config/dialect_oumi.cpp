@@ -145,6 +145,8 @@ constexpr KeyRule kRules[] = {
     {"data.train.pack", set_truth<&Job::packing>, "packing"},
     {"data.train.datasets[].dataset_kwargs.seq_length", remember, "oumi.data_sequence"},
     {"engine", set_engine, "extras.engine"},
+    {"inference_engine", set_engine, "extras.engine"},
+    {"tasks[].evaluation_backend", set_engine, "extras.evaluation"},
     {"generation.max_new_tokens", infer_tokens, "max_new_tokens"},
     {"generation.batch_size", set_whole<&Job::max_sequences, 1>, "max_sequences"},
     {"generation.num_beams", set_extra, "extras.generation_num_beams"},
@@ -180,7 +182,8 @@ constexpr Irrelevant kIrrelevant[] = {
      "generation.presence_penalty generation.stop_strings generation.stop_token_ids generation.logit_bias* "
      "generation.use_sampling generation.guided_decoding* generation.skip_special_tokens generation.tool_choice "
      "generation.parallel_tool_calls generation.exclude_prompt_from_response"},
-    {"a server elsewhere", "remote_params.*"},
+    {"a server elsewhere", "remote_params* inference_remote_params*"},
+    {"which tests are run, and reports", "tasks* enable_wandb run_name output_dir"},
 };
 
 constexpr Renamed kRenamed[] = {

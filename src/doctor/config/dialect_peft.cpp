@@ -13,6 +13,7 @@ std::string_view set_quant_method(Draft& draft, const Setting& setting, const Ke
 
 constexpr KeyRule kPeftRules[] = {
     {"r", set_lora_rank, "lora"},
+    {"init_r", set_lora_rank, "lora"},  // AdaLoraConfig
     {"lora_alpha", set_lora_alpha, "lora"},
     {"lora_dropout", set_lora_dropout, "lora"},
     {"target_modules", set_lora_targets, "lora"},
@@ -33,8 +34,10 @@ constexpr KeyRule kPeftRules[] = {
 constexpr Irrelevant kPeftIrrelevant[] = {
     {"scaling and start values of the adapter",
      "use_rslora init_lora_weights alpha_pattern* loftq_config* eva_config* corda_config* lora_ga_config* "
-     "fan_in_fan_out "
+     "fan_in_fan_out alpha rank_dropout module_dropout init_weights use_effective_conv2d "
      "velora_config* monteclora_config* kasa_config* arrow_config*"},
+    {"the schedule of AdaLoRA's ranks, below its start",
+     "target_r tinit tfinal deltaT beta1 beta2 orth_reg_weight total_step"},
     {"names and versions",
      "task_type auto_mapping* revision inference_mode peft_version layers_pattern megatron_config* megatron_core "
      "use_qalora qalora_group_size alora_invocation_tokens runtime_config* use_bdlora ensure_weight_tying"},

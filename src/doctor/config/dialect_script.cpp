@@ -18,6 +18,12 @@ std::string_view set_attention_flag(Draft& draft, const Setting& setting, const 
   return {};
 }
 
+std::string_view set_xformers(Draft& draft, const Setting& setting, const KeyRule& rule) {
+  if (truth(setting).value_or(false))
+    draft.set(draft.job.attention, std::string("xformers"), std::string(rule.field), setting.origin);
+  return {};
+}
+
 constexpr KeyRule kRules[] = {
     {"model_name_or_path", set_model, "model"},
     {"pretrained_model_name_or_path", set_model, "model"},
@@ -44,6 +50,19 @@ constexpr KeyRule kRules[] = {
     {"val_max_target_length", set_extra, "extras.target_sequence"},
     {"load_in_4bit", remember, "bnb.4bit"},
     {"load_in_8bit", remember, "bnb.8bit"},
+    {"use_4bit_quantization", remember, "bnb.4bit"},
+    {"use_8bit_quantization", remember, "bnb.8bit"},
+    {"use_nested_quant", remember, "bnb.nested"},
+    {"bnb_4bit_quant_type", remember, "bnb.type"},
+    {"bnb_4bit_compute_dtype", remember, "bnb.compute"},
+    {"bnb_4bit_quant_storage_dtype", remember, "bnb.storage"},
+    {"train_batch_size", set_whole<&Job::micro_batch, 1>, "micro_batch"},
+    {"eval_batch_size", set_whole<&Job::eval_batch, 1>, "eval_batch"},
+    {"num_dataloader_workers", set_whole<&Job::dataloader_workers>, "dataloader_workers"},
+    {"use_reentrant", set_extra, "extras.checkpointing_reentrant"},
+    {"use_unsloth", set_extra, "extras.unsloth"},
+    {"enable_xformers_memory_efficient_attention", set_xformers, "attention"},
+    {"resolution", set_extra, "extras.image_size"},
 };
 
 constexpr Irrelevant kIrrelevant[] = {
@@ -56,7 +75,10 @@ constexpr Irrelevant kIrrelevant[] = {
      "data_dir max_train_samples max_eval_samples max_predict_samples validation_split_percentage overwrite_cache "
      "preprocessing_num_workers keep_linebreaks streaming text_column summary_column source_prefix lang dataset_split "
      "dataset_text_field train_dataset eval_dataset pad_to_max_length ignore_pad_token_for_loss max_answer_length "
-     "doc_stride mlm_probability line_by_line"},
+     "doc_stride mlm_probability line_by_line splits chat_template_format append_concat_token add_special_tokens"},
+    {"how long, how often and how fast it trains",
+     "max_train_steps lr_warmup_steps num_warmup_steps lr_scheduler checkpointing_steps validation_steps "
+     "validation_prompt num_validation_images with_tracking"},
 };
 
 constexpr Renamed kRenamed[] = {

@@ -123,8 +123,14 @@ std::string_view note_reference(Draft& draft, const Setting& setting, const KeyR
   return {};
 }
 
+// -1: all that the other dimensions leave
+std::string_view set_shards(Draft& draft, const Setting& setting, const KeyRule& rule) {
+  return setting.text == "-1" ? std::string_view() : set_buffer(draft, setting, rule);
+}
+
 constexpr KeyRule kRules[] = {
     {"model._component_", set_component, "model"},
+    {"policy_model._component_", set_component, "model"},
     {"teacher_model._component_", add_component, "further_models"},
     {"reward_and_value_model._component_", add_component, "further_models"},
     {"model.lora_rank", set_lora_rank, "lora"},
@@ -157,10 +163,12 @@ constexpr KeyRule kRules[] = {
     {"ac_mode", set_extra, "extras.checkpointing_mode"},
     {"ac_option", set_extra, "extras.checkpointing_option"},
     {"fsdp_cpu_offload", remember, "fsdp.offload"},
+    {"fsdp.cpu_offload", remember, "fsdp.offload"},
+    {"ppo_batch_size", set_extra, "extras.ppo_batch"},
     {"fsdp_reshard_after_forward", remember, "fsdp.reshard"},
     {"custom_sharded_layers", set_extra, "extras.sharded_layers"},
     {"tensor_parallel_dim", set_whole<&Job::tensor_parallel, 1>, "tensor_parallel"},
-    {"data_parallel_shard_dim", set_buffer, "buffers.dp_shard"},
+    {"data_parallel_shard_dim", set_shards, "buffers.dp_shard"},
     {"data_parallel_replicate_dim", set_buffer, "buffers.dp_replicate"},
     {"context_parallel_dim", set_whole<&Job::context_parallel, 1>, "context_parallel"},
     {"enable_fp8_training", set_extra, "extras.fp8_training"},
@@ -189,14 +197,19 @@ constexpr KeyRule kRules[] = {
 constexpr Irrelevant kIrrelevant[] = {
     {"names and kinds of the checkpoint's files; they are read one by one",
      "checkpointer.* ref_checkpointer.* teacher_checkpointer.* value_checkpointer.* policy_checkpointer.* "
-     "reward_checkpointer.* resume_from_checkpoint save_adapter_weights_only output_dir should_load_recipe_state"},
+     "reward_checkpointer.* ref_policy_checkpointer.* base_model_path name resume_from_checkpoint "
+     "save_adapter_weights_only output_dir should_load_recipe_state"},
     {"choice and preparation of the data; read as a stream",
-     "dataset.* dataset_val.* shuffle collate_fn tokenizer.* seed"},
+     "dataset.* datasets* dataset_val.* shuffle collate_fn tokenizer.* seed"},
     {"the arithmetic of the optimizer and the loss, not their storage",
-     "optimizer.* lr_scheduler.* loss.* kd_ratio kd_loss.* epochs max_steps_per_epoch label_smoothing"},
+     "optimizer.* lr_scheduler.* loss.* kd_ratio kd_loss.* ppo_epochs gamma lmbda kl_coeff whiten_rewards "
+     "penalise_no_eos reward_penalty min_response_length "
+     "stop_token_ids reward_functions* reward_and_value_model.* save_every_n_* use_distributed_state_dict training.* "
+     "epochs max_steps_per_epoch label_smoothing"},
     {"logging and reports",
      "metric_logger.* log_every_n_steps log_peak_memory_stats log_level profiler.* profile_memory log_*"},
     {"how processes talk", "tensor_parallel_plan.* cudnn_deterministic_mode cudnn_deterministic cluster.* nccl_*"},
+    {"an evaluation or a quantisation of finished models", "tasks limit quantizer"},
     {"sampling", "temperature top_k prompt.* quantization_method.*"},
 };
 

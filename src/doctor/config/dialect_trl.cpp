@@ -27,6 +27,7 @@ constexpr KeyRule kRules[] = {
     {"model_init_kwargs.attn_implementation", set_attention, "attention"},
     {"model_init_kwargs.device_map", set_extra, "extras.device_map"},
     {"use_peft", remember, "trl.peft"},
+    {"use_peft_lora", remember, "trl.peft"},
     {"lora_r", set_lora_rank, "lora"},
     {"lora_alpha", set_lora_alpha, "lora"},
     {"lora_dropout", set_lora_dropout, "lora"},
