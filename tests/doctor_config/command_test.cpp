@@ -187,6 +187,40 @@ spec:
   EXPECT_EQ(job.max_sequences, 4);
 }
 
+TEST(Command, CloudJobs) {
+  const std::string text = R"(name: tune
+num_nodes: 2
+resources:
+  accelerators: "A100-80GB:4"
+  use_spot: false
+envs:
+  BATCH: 3
+setup: |
+  #SBATCH --cpus-per-task=8
+  pip install oumi
+run: |
+  set -e
+  oumi distributed torchrun \
+      -m oumi train \
+      -c oumi://configs/train.yaml \
+      --training.per_device_train_batch_size $BATCH
+)";
+  const Job job = job_of("job.yaml", text);
+  EXPECT_EQ(job.system, System::oumi);
+  EXPECT_EQ(job.micro_batch, 3);
+  EXPECT_EQ(job.origins.at("micro_batch").line, 16);
+  EXPECT_EQ(job.gpus, 8);
+  EXPECT_EQ(job.nodes, 2);
+  EXPECT_EQ(job.gpu, "a100-80gb");
+  EXPECT_EQ(job.grant.cpus, 8);
+  EXPECT_TRUE(job.unknown.empty());
+  const Job served = job_of("job.yaml", "resources: {accelerators: {H100: 8}}\nrun: vllm serve m/x\n");
+  EXPECT_EQ(served.gpus, 8);
+  EXPECT_EQ(served.origins.at("model").line, 2);
+  expect_error(ErrorKind::format, "job.yaml:2: the job's run section holds no command",
+               [] { read_config_text("job.yaml", "resources: {cpus: 2}\nrun: ls -l\n"); });
+}
+
 TEST(Command, UnknownAndUnreadable) {
   const Job job = job_of(
       "cmd", "python train.py --per_device_train_batchsize 4 --gradient_accumulation_steps $N --zzz 1 --optim sgd");

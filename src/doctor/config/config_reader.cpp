@@ -78,7 +78,8 @@ class Session {
       return;
     }
     reading_.sources.push_back(std::move(source));
-    for (const auto& [origin, path] : parts.references) pending_.push_back({origin, path, folder});
+    for (const auto& [origin, path] : parts.references)  // Oumi names files of its own repository with a scheme
+      pending_.push_back({origin, path.starts_with("oumi://") ? path.substr(7) : path, folder});
     folders_[reading_.sources.back().name] = std::move(folder);
     all_.push_back(std::move(parts));
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "doctor/config/cloud_job_reader.h"
 #include "doctor/config/command_reader.h"
 #include "doctor/config/dialects.h"
 
@@ -230,6 +231,7 @@ Parts read_document(const std::string& name, const std::string& text, bool json)
   for (const DocumentLeaf& leaf : leaves)
     if (leaf.key == "_component_")
       return {{{&torchtune_dialect(), Rank::file, std::move(settings), name, "key " + leaf.path}}, {}, {}, {}, {}, {}};
+  if (auto job = read_cloud_job(name, root)) return std::move(*job);
   if (std::any_of(leaves.begin(), leaves.end(), in_container))
     if (auto container = read_container(name, leaves)) return std::move(*container);
   const Found found = detect(settings);

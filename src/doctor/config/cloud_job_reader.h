@@ -1,0 +1,16 @@
+// Job files of SkyPilot and Oumi's launcher: a YAML with a shell script under `run` and the hardware under `resources`.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "doctor/config/part.h"
+#include "formats/document.h"
+
+namespace headroom::doctor {
+
+// nullopt when the document is no such job. Throws Error(format) with the line of `run` when its script holds no
+// command of a system that doctor reads.
+std::optional<Parts> read_cloud_job(const std::string& name, const DocumentNode& root);
+
+}  // namespace headroom::doctor
