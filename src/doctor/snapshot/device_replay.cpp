@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace headroom::doctor {
 namespace {
@@ -18,6 +19,7 @@ class Replayer {
 
   DeviceReplay run() {
     for (const TraceEvent& event : out_.trace) completes_ = completes_ || event.action == TraceAction::free_completed;
+    if (!completes_) find_pending_blocks();
     for (int32_t i = 0; i < out_.events(); ++i) replay(i, out_.trace[static_cast<size_t>(i)]);
     meet_final_blocks();
     count_before();
@@ -26,12 +28,18 @@ class Replayer {
   }
 
  private:
+  void find_pending_blocks() {
+    for (const Segment& segment : snapshot_.segments)
+      for (const Block& block : segment.blocks)
+        if (block.state == BlockState::pending_free) pending_at_end_.insert(block.address);
+  }
+
   void replay(int32_t i, const TraceEvent& event) {
     switch (event.action) {
       case TraceAction::alloc:
         return allocate(i, event);
       case TraceAction::free_requested:
-        return completes_ ? request_free(i, event) : free(i, event);
+        return completes_ || pending_at_end_.count(event.address) > 0 ? request_free(i, event) : free(i, event);
       case TraceAction::free_completed:
         return free(i, event);
       default:
@@ -149,7 +157,8 @@ class Replayer {
   const Snapshot& snapshot_;
   const std::vector<MemoryClass>& classes_;
   DeviceReplay out_;
-  bool completes_ = false;
+  bool completes_ = false;  // else a request counts as the free, but for blocks that still wait at the end
+  std::set<int64_t> pending_at_end_;
   std::map<int64_t, uint32_t> latest_;  // by address
 };
 
