@@ -287,9 +287,9 @@ Spelt spell(std::string_view technique, System system, Style style, const Values
   const std::string text = filled(line->text, values);
   if (line->form == OptionLine::Form::missing) return {text, false, {}};
   if (style == Style::python && !line->python.empty()) return {filled(line->python, values), true, {}};
-  if (line->form == OptionLine::Form::text) return {text, true, flags_of(text)};
   // A key of another system is no key of this file: code is written as code.
   const bool own = line->system == system || base_of(system) == line->system;
+  if (line->form == OptionLine::Form::text) return {text, true, own ? flags_of(text) : Settings()};
   const Style form = only_style(line->system).value_or(own ? style : usual_style(line->system));
   const Settings settings = without_sections(pairs_of(text), line->system, form);
   const bool script = line->system == System::oumi && form == Style::python;

@@ -39,6 +39,7 @@ constexpr OptionLine kLines[] = {
     {"freeze", oumi, keys, "model.freeze_layers=[{layers}]"},
     {"freeze", llamafactory, keys, "finetuning_type=freeze; freeze_trainable_layers={trainable}"},
     {"freeze", axolotl, text, "unfrozen_parameters: [{unfrozen}]"},
+    {"freeze", neox, missing, "not in GPT-NeoX"},
     {"freeze", litgpt, missing, "not in LitGPT: litgpt finetune_adapter or finetune_lora freeze the base"},
     {"freeze", torchtune, missing, "not in torchtune: requires_grad_(False) in the recipe, or LoRA"},
     {"freeze", pytorch_script, text,

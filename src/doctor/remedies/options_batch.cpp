@@ -57,6 +57,8 @@ constexpr OptionLine kLines[] = {
     {"eval-batch", torchtune, keys, "batch_size_val={eval}"},
     {"eval-batch", pytorch_script, text, "DataLoader(..., batch_size={eval}) for evaluation"},
     {"eval-accumulation", hf_trainer, keys, "eval_accumulation_steps={steps}"},
+    {"eval-accumulation", axolotl, missing,
+     "axolotl sets it to gradient_accumulation_steps: a smaller eval_batch_size"},
     {"eval-accumulation", oumi, missing, "not in Oumi: a smaller training.per_device_eval_batch_size"},
     {"eval-accumulation", pytorch_script, text, "outputs.append(logits.argmax(-1).cpu()) instead of keeping logits"},
     {"no-grad", hf_trainer, text, "with torch.no_grad(): around your own evaluation code (Trainer's has it)"},

@@ -10,7 +10,7 @@ using enum OptionLine::Form;
 constexpr OptionLine kLines[] = {
     {"flash-attention", hf_trainer, text, "from_pretrained(..., attn_implementation=\"{attn}\")"},
     {"flash-attention", trl, keys, "attn_implementation={attn}",
-     "SFTConfig(model_init_kwargs={\"attn_implementation\": \"{attn}\"})"},
+     "attn_implementation=\"{attn}\" in from_pretrained() or model_init_kwargs"},
     {"flash-attention", axolotl, keys, "attn_implementation={attn}"},
     {"flash-attention", llamafactory, keys, "flash_attn={factory}"},
     {"flash-attention", oumi, keys, "model.attn_implementation={attn}"},
@@ -42,6 +42,7 @@ constexpr OptionLine kLines[] = {
     {"chunked-loss", axolotl, keys, "chunked_cross_entropy=True"},
     {"chunked-loss", llamafactory, missing, "not in LLaMA-Factory: enable_liger_kernel: true does this"},
     {"chunked-loss", oumi, missing, "not in Oumi: model.enable_liger_kernel: true does this"},
+    {"chunked-loss", neox, missing, "not in GPT-NeoX: a smaller train_micro_batch_size_per_gpu"},
     {"chunked-loss", litgpt, missing, "LitGPT's finetuning does so already (lm_head_chunk_size 128)"},
     {"chunked-loss", torchtune, keys, "loss._component_=torchtune.modules.loss.LinearCrossEntropyLoss"},
     {"chunked-loss", pytorch_script, text, "a loss over {chunk} rows of the logits at a time, under checkpoint()"},

@@ -51,6 +51,7 @@ constexpr OptionLine kLines[] = {
     {"serve-offload", llama_server, text, "--n-gpu-layers {layers}"},
     {"serve-offload", pytorch_script, text, "from_pretrained(..., device_map=\"auto\", max_memory={0: ...})"},
     {"gpu-layers", llama_server, text, "--n-gpu-layers {layers}"},
+    {"gpu-layers", pytorch_script, missing, "an option of llama.cpp: device_map or a server's offload elsewhere"},
 };
 
 }  // namespace

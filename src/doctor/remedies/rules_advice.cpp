@@ -50,7 +50,9 @@ void half_on_old_gpus(const Situation& s, Findings& findings) {
 }
 
 void half_true(const Situation& s, Findings& findings) {
-  if (s.training() && s.job().weight_dtype == "float16" && !s.quantized_base() && !s.lora())
+  // DeepSpeed's fp16 has 32-bit masters and a loss scale.
+  const bool masters = s.zero() || s.job().system == System::deepspeed || s.job().system == System::neox;
+  if (s.training() && s.job().weight_dtype == "float16" && !s.quantized_base() && !s.lora() && !masters)
     findings.note("weights in true float16 often end in NaN: bf16-true, or mixed precision");
 }
 

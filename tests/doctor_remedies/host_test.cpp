@@ -1,0 +1,89 @@
+// Host memory, shared memory, loading.
+#include "patients.h"
+
+namespace headroom::doctor {
+namespace {
+
+using testing::HasSubstr;
+
+Message killed(const std::string& framework) {
+  Message message;
+  message.framework = framework;
+  message.text = "slurmstepd: error: Detected 1 oom_kill event in StepId=1.0";
+  message.hints = {"host_ram"};
+  message.phase = "host_ram";
+  return message;
+}
+
+TEST(Host, ASchedulersLimitIsNoMatterOfTheGpu) {
+  Case patient;
+  patient.messages.push_back(killed("slurm"));
+  patient.messages[0].process_bytes = 64 * kGiB;
+  patient.capacity_bytes = 64 * kGiB;
+  const Diagnosis diagnosis = diagnose(patient);
+  EXPECT_TRUE(diagnosis.host);
+  ASSERT_FALSE(diagnosis.causes.empty());
+  EXPECT_EQ(diagnosis.causes[0].name, "host_memory");
+  const Remedy remedy = expect_remedy(diagnosis, "host-memory");
+  EXPECT_EQ(remedy.set, "#SBATCH --mem=97G") << "half as much again";
+  EXPECT_TRUE(remedy.fits_alone);
+  EXPECT_EQ(remedy_of(diagnosis, "micro-batch"), nullptr);
+  EXPECT_EQ(remedy_of(diagnosis, "mixed-precision"), nullptr);
+}
+
+TEST(Host, KubernetesHasItsOwnWord) {
+  Case patient;
+  patient.messages.push_back(killed("kubernetes"));
+  EXPECT_THAT(expect_remedy(diagnose(patient), "host-memory").set, HasSubstr("resources.limits.memory"));
+}
+
+// M4: as many data loaders as GPUs is advice about speed.
+TEST(Host, WorkersAreProcessesWithCopies) {
+  Job job = training_job(System::hf_trainer);
+  job.dataloader_workers = 32;
+  Case patient = case_of(job, "a100-40gb");
+  patient.capacity_bytes.reset();
+  patient.messages.push_back(killed("linux-oom"));
+  const Remedy remedy = expect_remedy(diagnose(patient), "fewer-workers");
+  EXPECT_EQ(remedy.set, "dataloader_num_workers=8");
+  EXPECT_GT(*remedy.saves_bytes, kGiB);
+  EXPECT_THAT(caveats_of(remedy), HasSubstr("about speed, not memory"));
+  patient.job->dataloader_workers = 0;
+  EXPECT_THAT(refusal_of(diagnose(patient), "fewer-workers"), HasSubstr("by the process itself"));
+}
+
+TEST(Host, SharedMemoryOfAContainer) {
+  Case patient;
+  Message message;
+  message.framework = "pytorch-dataloader";
+  message.text =
+      "RuntimeError: DataLoader worker (pid 42) is killed by signal: Bus error. It is possible that "
+      "dataloader's workers are out of shared memory. Please try to raise your shared memory limit.";
+  message.hints = {"shared_memory"};
+  patient.messages.push_back(message);
+  const Diagnosis diagnosis = diagnose(patient);
+  ASSERT_FALSE(diagnosis.causes.empty());
+  EXPECT_EQ(diagnosis.causes[0].name, "shared_memory");
+  const Remedy remedy = expect_remedy(diagnosis, "shared-memory");
+  EXPECT_THAT(remedy.set, HasSubstr("--shm-size"));
+  EXPECT_THAT(caveats_of(remedy), HasSubstr("64 MiB by default"));
+}
+
+TEST(Host, LoadingUnderFsdpReadsTheModelOften) {
+  Job job = training_job(System::accelerate);
+  job.model = "meta-llama/Llama-3.1-8B";
+  job.sharding = Sharding::zero3;
+  job.gpus = 8;
+  Case patient = case_of(job, "a100-80gb");
+  Message message = killed("linux-oom");
+  message.phase = "load";
+  patient.messages.push_back(message);
+  const Remedy remedy = expect_remedy(diagnose(patient), "lean-load");
+  EXPECT_THAT(remedy.set, HasSubstr("fsdp_cpu_ram_efficient_loading: true"));
+  EXPECT_THAT(remedy.why, HasSubstr("every process reads the whole model"));
+  patient.job->extras["cpu_ram_efficient_loading"] = "true";
+  EXPECT_EQ(remedy_of(diagnose(patient), "lean-load"), nullptr);
+}
+
+}  // namespace
+}  // namespace headroom::doctor

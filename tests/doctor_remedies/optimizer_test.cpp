@@ -1,0 +1,160 @@
+// Lighter optimizers, and where they do not help.
+#include "doctor/remedies/conflicts.h"
+#include "patients.h"
+
+namespace headroom::doctor {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Optimizer, EightBitOptimizersDoNotGoWithZero) {
+  Job job = training_job(System::hf_trainer);
+  job.extras["deepspeed"] = "true";
+  job.sharding = Sharding::zero2;
+  job.gpus = 2;
+  const Diagnosis diagnosis = diagnose(case_of(job, "a100-40gb"));
+  for (const char* name : {"optimizer-8bit", "paged-optimizer"}) {
+    EXPECT_EQ(remedy_of(diagnosis, name), nullptr) << name;
+    EXPECT_THAT(refusal_of(diagnosis, name), HasSubstr("do not go with ZeRO")) << name;
+  }
+  job.optimizer = "adamw_8bit";
+  EXPECT_THAT(notes_of(diagnose(case_of(job, "a100-40gb"))), HasSubstr("8-bit optimizers do not go with ZeRO"));
+}
+
+TEST(Optimizer, EightBitUnderFsdpCannotBeGathered) {
+  Job job = training_job(System::trl);
+  job.extras["fsdp"] = "full_shard";
+  job.sharding = Sharding::zero3;
+  job.gpus = 2;
+  const Remedy remedy = expect_remedy(diagnose(case_of(job, "a100-40gb")), "optimizer-8bit");
+  EXPECT_THAT(caveats_of(remedy), HasSubstr("cannot be gathered"));
+}
+
+TEST(Optimizer, EightBitAndShardingConflictByDeepspeedOnly) {
+  Remedy eight, shard;
+  eight.name = "optimizer-8bit";
+  shard.name = "shard";
+  EXPECT_FALSE(conflict_of(eight, shard, System::deepspeed).empty());
+  EXPECT_FALSE(conflict_of(shard, eight, System::axolotl).empty());
+  EXPECT_TRUE(conflict_of(eight, shard, System::oumi).empty());
+  Remedy offload;
+  offload.name = "offload-optimizer";
+  EXPECT_FALSE(conflict_of(eight, offload, System::oumi).empty());
+}
+
+// M2: under LoRA the trained weights are a small share.
+TEST(Optimizer, AnotherOptimizerSavesLittleUnderLora) {
+  Job job = training_job(System::litgpt);
+  job.lora = LoraSettings{};
+  const Diagnosis diagnosis = diagnose(case_of(job, "rtx-3060"));
+  for (const char* name : {"optimizer-8bit", "paged-optimizer", "adafactor", "lion", "sgd", "fused-optimizer"}) {
+    EXPECT_EQ(remedy_of(diagnosis, name), nullptr) << name;
+    EXPECT_THAT(refusal_of(diagnosis, name), HasSubstr("saves little under LoRA")) << name;
+    EXPECT_THAT(refusal_of(diagnosis, name), HasSubstr("% of the weights are trained")) << name;
+  }
+  EXPECT_THAT(refusal_of(diagnosis, "offload-optimizer"), HasSubstr("small"));
+}
+
+TEST(Optimizer, AdafactorIsKnownToBeUnstable) {
+  const Remedy remedy = expect_remedy(diagnose(case_of(training_job(System::hf_trainer), "a100-40gb")), "adafactor");
+  EXPECT_EQ(remedy.set, "optim=\"adafactor\"");
+  EXPECT_THAT(caveats_of(remedy), HasSubstr("unstable"));
+  EXPECT_EQ(remedy.kind, "lossy");
+}
+
+// AdamW 8 bytes per weight, 8-bit 2 and tables in 32 bits, Lion 4, SGD none, Adafactor rows and columns.
+TEST(Optimizer, SavesWhatItsStatesTakeLess) {
+  Job job = training_job(System::pytorch_script, 1, 512);
+  job.optimizer = "adamw_torch_fused";
+  job.checkpointing = true;
+  const Case patient = case_of(job, "a100-40gb");
+  const Diagnosis diagnosis = diagnose(patient);
+  const double weights = patient.shape->parameters;
+  const auto saves = [&](const char* name) {
+    return static_cast<double>(expect_remedy(diagnosis, name).saves_bytes.value_or(0));
+  };
+  EXPECT_NEAR(saves("optimizer-8bit"), 6 * weights, 0.1 * weights);
+  EXPECT_NEAR(saves("sgd"), 8 * weights, 0.1 * weights);
+  EXPECT_NEAR(saves("lion"), 4 * weights, 0.1 * weights);
+  // Its step works on float32 copies of the largest weight, the table.
+  EXPECT_NEAR(saves("adafactor"), 7.2 * weights, 0.9 * weights);
+}
+
+TEST(Optimizer, FusedSavesTheTemporaries) {
+  Job job = training_job(System::pytorch_script, 1, 512);
+  job.optimizer = "adamw";
+  job.checkpointing = true;
+  const Remedy remedy = expect_remedy(diagnose(case_of(job, "a100-40gb")), "fused-optimizer");
+  EXPECT_EQ(remedy.set, "torch.optim.AdamW(..., fused=True)");
+  EXPECT_GT(*remedy.saves_bytes, kGiB);
+  EXPECT_EQ(remedy.kind, "reassociating");
+}
+
+// M3's paged Adam: its states stay while there is room.
+TEST(Optimizer, PagedStatesLeaveOnlyWhenRoomIsShort) {
+  Job job = training_job(System::oumi, 1, 512);
+  job.weight_dtype = "float32";
+  const Remedy remedy = expect_remedy(diagnose(case_of(job, "rtx-3060")), "paged-optimizer");
+  EXPECT_EQ(remedy.set, "training.optimizer: paged_adamw_32bit");
+  EXPECT_GE(*remedy.saves_bytes, 0);
+  EXPECT_THAT(caveats_of(remedy), HasSubstr("page faults"));
+  EXPECT_THAT(remedy.needs, HasSubstr("bitsandbytes"));
+  EXPECT_EQ(remedy.kind, "exact");
+  // Without a device nothing says how short: all states at most.
+  Case patient;
+  patient.job = job;
+  patient.shape = find_model_shape(job.model);
+  patient.estimate = estimate(job, *patient.shape, std::nullopt);
+  patient.capacity_bytes = 16 * kGiB;
+  const Remedy most = expect_remedy(diagnose(patient), "paged-optimizer");
+  EXPECT_EQ(most.saves_bytes, most.host_bytes);
+  EXPECT_THAT(caveats_of(most), HasSubstr("at most"));
+}
+
+TEST(Optimizer, InBackwardNeedsOneStepAndNoClipping) {
+  Job job = training_job(System::torchtune, 1, 512);
+  Diagnosis diagnosis = diagnose(case_of(job, "rtx-4090"));
+  const Remedy remedy = expect_remedy(diagnosis, "optimizer-in-backward");
+  EXPECT_EQ(remedy.set, "optimizer_in_bwd: true, gradient_accumulation_steps: 1, clip_grad_norm: null");
+  job.accumulation = 8;
+  diagnosis = diagnose(case_of(job, "rtx-4090"));
+  EXPECT_THAT(refusal_of(diagnosis, "optimizer-in-backward"), HasSubstr("accumulated over 8 steps"));
+  job = training_job(System::pytorch_script, 1, 512);
+  job.max_grad_norm = 1.0;
+  EXPECT_THAT(caveats_of(expect_remedy(diagnose(case_of(job, "rtx-4090")), "optimizer-in-backward")),
+              HasSubstr("clipping must go"));
+}
+
+TEST(Optimizer, ALightOneNeedsNoLighterOne) {
+  Job job = training_job(System::hf_trainer);
+  job.optimizer = "adafactor";
+  const Diagnosis diagnosis = diagnose(case_of(job, "a10"));
+  EXPECT_THAT(refusal_of(diagnosis, "optimizer-8bit"), HasSubstr("light already"));
+  EXPECT_EQ(remedy_of(diagnosis, "lion"), nullptr);
+}
+
+TEST(Optimizer, ApexIsGone) {
+  Job job = training_job(System::hf_trainer);
+  job.extras["fp16_opt_level"] = "O2";
+  EXPECT_THAT(notes_of(diagnose(case_of(job, "v100-16gb"))), HasSubstr("apex.amp is gone"));
+  Case patient;
+  Message message = cuda_message(1, 0.1, 14, 0.2, 15.7);
+  message.frames = {{"/opt/conda/lib/python3.6/site-packages/apex/amp/handle.py", 123, "scale_loss", ""}};
+  patient.messages.push_back(message);
+  EXPECT_THAT(notes_of(diagnose(patient)), HasSubstr("since 1.6 and needs no apex"));
+}
+
+TEST(Optimizer, SystemsSpellTheSameTechniqueDifferently) {
+  const auto set = [](System system, const char* name) {
+    return expect_remedy(diagnose(case_of(training_job(system), "rtx-4090")), name).set;
+  };
+  EXPECT_EQ(set(System::hf_trainer, "optimizer-8bit"), "optim=\"adamw_bnb_8bit\"");
+  EXPECT_EQ(set(System::oumi, "optimizer-8bit"), "training.optimizer: adamw_8bit");
+  EXPECT_EQ(set(System::axolotl, "optimizer-8bit"), "optimizer: adamw_bnb_8bit");
+  EXPECT_EQ(set(System::llamafactory, "optimizer-8bit"), "optim: adamw_bnb_8bit");
+  EXPECT_EQ(set(System::torchtune, "optimizer-8bit"), "optimizer._component_: bitsandbytes.optim.AdamW8bit");
+  EXPECT_EQ(set(System::litgpt, "optimizer-8bit"), "--optimizer bitsandbytes.optim.AdamW8bit");
+}
+
+}  // namespace
+}  // namespace headroom::doctor
