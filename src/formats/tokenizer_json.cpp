@@ -20,14 +20,18 @@ constexpr int64_t kFileLimit = int64_t{1} << 30;
 // Runs the parser over the text again for each pass it is asked for.
 using Pass = std::function<void(TokenizerSax&)>;
 
-void require_bpe(const Json& root, const std::string& source) {
+TokenModelKind kind_of_model(const Json& root, const TokenizerSax& parsed, const std::string& source) {
   const auto model = root.find("model");
   if (model == root.end() || !model->is_object()) refuse(source, "there is no object \"model\"");
   const auto type = model->find("type");
-  // Files of 2019 to 2020 have no type; theirs is BPE when they have merges, which the caller checks.
-  if (type == model->end()) return;
-  if (!type->is_string()) refuse(source, "model.type is no text");
-  TokenizerSax::require_supported_model(type->get<std::string>(), source);
+  if (type != model->end()) {
+    if (!type->is_string()) refuse(source, "model.type is no text");
+    return TokenizerSax::kind_of_model(type->get<std::string>(), source);
+  }
+  // Files of 2019 to 2020 have no type; their members tell.
+  if (parsed.saw_pieces()) return TokenModelKind::unigram;
+  return model->contains("continuing_subword_prefix") && !parsed.saw_merges() ? TokenModelKind::word_piece
+                                                                              : TokenModelKind::bpe;
 }
 
 TokenizerJson parse(const Pass& pass, const std::string& source) {
@@ -37,10 +41,18 @@ TokenizerJson parse(const Pass& pass, const std::string& source) {
   pass(first);
   result.root = std::move(first).take_root();
   if (!result.root.is_object()) refuse(source, "the top level is no object");
-  require_bpe(result.root, source);
+  result.kind = kind_of_model(result.root, first, source);
+  if (result.kind == TokenModelKind::unigram) {
+    if (!first.saw_pieces()) refuse(source, "there is no list model.vocab");
+    result.scores = std::move(first).take_scores();
+    result.vocabulary = std::move(first).take_vocabulary();
+    return result;
+  }
   if (!first.saw_vocabulary()) refuse(source, "there is no object model.vocab");
-  if (!first.saw_merges()) refuse(source, "there is no list model.merges");
-  if (first.merges_before_vocabulary()) {
+  if (result.kind == TokenModelKind::bpe && !first.saw_merges()) refuse(source, "there is no list model.merges");
+  if (result.kind == TokenModelKind::word_piece) {
+    result.vocabulary = std::move(first).take_vocabulary();
+  } else if (first.merges_before_vocabulary()) {
     result.vocabulary = std::move(first).take_vocabulary();
     TokenizerSax second(source, &result.vocabulary);
     pass(second);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "formats/tokenizer_score.h"
 
 namespace headroom {
 namespace {
@@ -28,11 +29,13 @@ void TokenizerSax::refuse(const std::string& problem) const {
   throw Error(ErrorKind::format, fmt::format("{}: {}", source_, problem), "mend or re-download the tokenizer.json");
 }
 
-void TokenizerSax::require_supported_model(const std::string& type, const std::string& source) {
-  if (type == "BPE") return;
-  throw Error(
-      ErrorKind::format, fmt::format("{}: model.type \"{}\" is not supported, only BPE is", source, type),
-      "use a model whose tokenizer is BPE, or tokenise the data elsewhere into rows of {\"input_ids\", \"labels\"}");
+TokenModelKind TokenizerSax::kind_of_model(const std::string& type, const std::string& source) {
+  if (type == "BPE") return TokenModelKind::bpe;
+  if (type == "WordPiece") return TokenModelKind::word_piece;
+  if (type == "Unigram") return TokenModelKind::unigram;
+  throw Error(ErrorKind::format, fmt::format("{}: model.type \"{}\" is not supported", source, type),
+              "use a model whose tokenizer is BPE, WordPiece or Unigram, or tokenise the data elsewhere into rows of "
+              "{\"input_ids\", \"labels\"}");
 }
 
 bool TokenizerSax::parse_error(std::size_t position, const std::string& token, const Json::exception& error) {
@@ -64,13 +67,15 @@ bool TokenizerSax::value(Json v) {
     case Part::document:
       if (begins("vocab") || begins("merges")) refuse(fmt::format("model.{} is {}, not a table", keys_[1], quoted(v)));
       if (!only_merges_) {
-        if (begins("type") && v.is_string()) require_supported_model(v.get<std::string>(), source_);
+        if (begins("type") && v.is_string()) kind_of_model(v.get<std::string>(), source_);
         insert(std::move(v));
       }
       return true;
     case Part::vocabulary:
       refuse(fmt::format("model.vocab: token \"{}\" has the id {}, which is no number from 0 to {}", token_, quoted(v),
                          TokenVocabulary::kIdLimit - 1));
+    case Part::pieces:
+      refuse_piece(v);
     case Part::merges:
       refuse(fmt::format("model.merges[{}] is {}, no pair of tokens", rank_, quoted(v)));
     case Part::skipped:
@@ -79,7 +84,16 @@ bool TokenizerSax::value(Json v) {
   return true;
 }
 
+bool TokenizerSax::number_integer(number_integer_t v) {
+  return part_ == Part::pieces ? score(static_cast<double>(v)) : value(v);
+}
+
+bool TokenizerSax::number_float(number_float_t v, const string_t& text) {
+  return part_ == Part::pieces ? score(parse_token_score(text)) : value(v);
+}
+
 bool TokenizerSax::number_unsigned(number_unsigned_t v) {
+  if (part_ == Part::pieces) return score(static_cast<double>(v));
   if (part_ != Part::vocabulary || v >= TokenVocabulary::kIdLimit) return value(v);
   if (token_.size() > kMaxTokenBytes)
     refuse(fmt::format("model.vocab: the token of id {} has {} bytes", v, token_.size()));
@@ -88,6 +102,12 @@ bool TokenizerSax::number_unsigned(number_unsigned_t v) {
 }
 
 bool TokenizerSax::string(string_t& v) {
+  if (part_ == Part::pieces) {
+    if (depth_ == part_depth_ || piece_fields_ != 0) refuse_piece(v);
+    token_ = std::move(v);
+    piece_fields_ = 1;
+    return true;
+  }
   if (part_ != Part::merges) return value(std::move(v));
   if (depth_ == part_depth_) {
     add_merge_line(v);
@@ -103,7 +123,7 @@ void TokenizerSax::descend() {
 }
 
 bool TokenizerSax::start_object(std::size_t) {
-  if (part_ == Part::vocabulary || part_ == Part::merges) return value(Json::object());
+  if (part_ == Part::vocabulary || part_ == Part::pieces || part_ == Part::merges) return value(Json::object());
   const bool vocabulary = begins("vocab");
   if (begins("merges")) refuse("model.merges is an object, not a list");
   if (vocabulary && saw_vocabulary_) refuse("model.vocab comes twice");
@@ -152,11 +172,19 @@ bool TokenizerSax::end_object() {
 bool TokenizerSax::start_array(std::size_t) {
   if (part_ == Part::vocabulary) return value(Json::array());
   if (part_ == Part::merges && depth_ > part_depth_) refuse(fmt::format("model.merges[{}] has a list within", rank_));
-  if (begins("vocab")) refuse("model.vocab is a list, not an object");
+  if (part_ == Part::pieces && depth_ > part_depth_) refuse_piece(Json::array());
+  const bool pieces = begins("vocab");
   const bool merges = begins("merges");
+  if (pieces && saw_vocabulary_) refuse("model.vocab comes twice");
   if (merges && saw_merges_) refuse("model.merges come twice");
   descend();
-  if (merges) {
+  if (part_ == Part::pieces) {
+    piece_fields_ = 0;
+  } else if (pieces) {
+    saw_vocabulary_ = saw_pieces_ = true;
+    part_ = only_merges_ ? Part::skipped : Part::pieces;
+    part_depth_ = depth_;
+  } else if (merges) {
     saw_merges_ = true;
     skipped_merges_ = vocabulary_ == nullptr;
     part_ = skipped_merges_ ? Part::skipped : Part::merges;
@@ -170,8 +198,14 @@ bool TokenizerSax::start_array(std::size_t) {
 
 bool TokenizerSax::end_array() {
   const bool pair_ends = part_ == Part::merges && depth_ == part_depth_ + 1;
+  const Part part = part_;
+  if (part == Part::pieces && depth_ == part_depth_ + 1) add_piece();
   if (ascend()) {
     part_ = Part::document;
+    if (part != Part::pieces) return true;
+    own_vocabulary_ = std::move(builder_).finish(source_, TokenVocabulary::Repeated::highest_id);
+    vocabulary_ = &own_vocabulary_;
+    scores_.shrink_to_fit();
   } else if (pair_ends) {
     if (pair_.size() != 2) refuse(fmt::format("model.merges[{}] has {} tokens, not two", rank_, pair_.size()));
     add_merge(pair_[0], pair_[1]);
@@ -198,6 +232,26 @@ void TokenizerSax::add_merge(std::string_view left, std::string_view right) {
   joined_.assign(left).append(right);
   const uint32_t merged = id_of(joined_);
   merges_.push_back({id_of(left), id_of(right), static_cast<uint32_t>(rank_++), merged});
+}
+
+void TokenizerSax::refuse_piece(const Json& v) const {
+  refuse(fmt::format("model.vocab[{}]: {} where a pair of token and score is expected", scores_.size(), quoted(v)));
+}
+
+bool TokenizerSax::score(double v) {
+  if (depth_ == part_depth_ || piece_fields_ != 1) refuse_piece(v);
+  if (scores_.size() == TokenVocabulary::kIdLimit)
+    refuse(fmt::format("model.vocab has more than {} tokens", TokenVocabulary::kIdLimit));
+  if (token_.size() > kMaxTokenBytes)
+    refuse(fmt::format("model.vocab[{}]: a token of {} bytes", scores_.size(), token_.size()));
+  builder_.add(token_, static_cast<uint32_t>(scores_.size()));
+  scores_.push_back(v);
+  piece_fields_ = 2;
+  return true;
+}
+
+void TokenizerSax::add_piece() {
+  if (piece_fields_ != 2) refuse_piece(Json::array());
 }
 
 }  // namespace headroom

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "formats/json.h"
+#include "formats/tokenizer_json.h"
 #include "formats/tokenizer_merges.h"
 #include "formats/tokenizer_vocabulary.h"
 
@@ -18,22 +19,25 @@ class TokenizerSax final : public nlohmann::json_sax<Json> {
   // With `vocabulary`, only model.merges are read, against it.
   explicit TokenizerSax(const std::string& source, const TokenVocabulary* vocabulary = nullptr);
 
-  // Throws Error(format) naming the model type and a remedy unless it is BPE.
-  static void require_supported_model(const std::string& type, const std::string& source);
+  // The kind that a model.type names. Throws Error(format) naming it and a remedy when it is not supported.
+  static TokenModelKind kind_of_model(const std::string& type, const std::string& source);
 
-  bool saw_vocabulary() const { return saw_vocabulary_; }
+  // Whether model.vocab was an object, or a list of pieces with their scores.
+  bool saw_vocabulary() const { return saw_vocabulary_ && !saw_pieces_; }
+  bool saw_pieces() const { return saw_pieces_; }
   bool saw_merges() const { return saw_merges_; }
   // Merges met before the vocabulary were skipped: a second pass must read them.
   bool merges_before_vocabulary() const { return skipped_merges_; }
   Json take_root() && { return std::move(root_); }
   TokenVocabulary take_vocabulary() && { return std::move(own_vocabulary_); }
   std::vector<TokenMerge> take_merges() && { return std::move(merges_); }
+  std::vector<double> take_scores() && { return std::move(scores_); }
 
   bool null() override { return value(nullptr); }
   bool boolean(bool v) override { return value(v); }
-  bool number_integer(number_integer_t v) override { return value(v); }
+  bool number_integer(number_integer_t v) override;
   bool number_unsigned(number_unsigned_t v) override;
-  bool number_float(number_float_t v, const string_t&) override { return value(v); }
+  bool number_float(number_float_t v, const string_t& text) override;
   bool string(string_t& v) override;
   bool binary(binary_t&) override { return false; }
   bool start_object(std::size_t) override;
@@ -44,7 +48,7 @@ class TokenizerSax final : public nlohmann::json_sax<Json> {
   bool parse_error(std::size_t position, const std::string& token, const Json::exception& error) override;
 
  private:
-  enum class Part { document, vocabulary, merges, skipped };
+  enum class Part { document, vocabulary, pieces, merges, skipped };
 
   bool value(Json v);
   Json* insert(Json v);
@@ -53,6 +57,9 @@ class TokenizerSax final : public nlohmann::json_sax<Json> {
   bool begins(const char* name) const;
   void add_merge(std::string_view left, std::string_view right);
   void add_merge_line(std::string_view line);
+  bool score(double v);
+  void add_piece();
+  [[noreturn]] void refuse_piece(const Json& v) const;
   [[noreturn]] void refuse(const std::string& problem) const;
 
   const std::string& source_;
@@ -60,8 +67,10 @@ class TokenizerSax final : public nlohmann::json_sax<Json> {
   TokenVocabulary own_vocabulary_;
   TokenVocabulary::Builder builder_;
   std::vector<TokenMerge> merges_;
+  std::vector<double> scores_;     // of the pieces read so far
   std::vector<std::string> pair_;  // parts of the merge being read as a list
-  std::string token_;              // key of the vocabulary entry being read
+  std::string token_;              // the vocabulary entry being read
+  size_t piece_fields_ = 0;        // how much of a piece was read: nothing, its token, its score
   std::string joined_;
   Json root_;
   std::vector<Json*> open_;        // objects and lists of the DOM being filled, from the root on
@@ -73,6 +82,7 @@ class TokenizerSax final : public nlohmann::json_sax<Json> {
   Part part_ = Part::document;
   bool only_merges_;
   bool saw_vocabulary_ = false;
+  bool saw_pieces_ = false;
   bool saw_merges_ = false;
   bool skipped_merges_ = false;
 };

@@ -24,7 +24,7 @@ void TokenVocabulary::Builder::add(std::string_view token, uint32_t id) {
   text_.append(token);
 }
 
-TokenVocabulary TokenVocabulary::Builder::finish(const std::string& source) && {
+TokenVocabulary TokenVocabulary::Builder::finish(const std::string& source, Repeated repeated) && {
   TokenVocabulary result;
   result.size_ = entries_.size();
   std::vector<uint32_t> order(entries_.size());
@@ -59,7 +59,7 @@ TokenVocabulary TokenVocabulary::Builder::finish(const std::string& source) && {
     text_.shrink_to_fit();
     result.text_ = std::move(text_);
   }
-  result.build_index(source);
+  result.build_index(source, repeated);
   return result;
 }
 
@@ -68,15 +68,16 @@ size_t TokenVocabulary::first_slot(std::string_view token) const {
   return static_cast<size_t>((high * slots_.size()) >> 32);
 }
 
-void TokenVocabulary::build_index(const std::string& source) {
+void TokenVocabulary::build_index(const std::string& source, Repeated repeated) {
   slots_.assign(size_ + size_ / 2 + 1, 0);
   for (uint32_t id = 0; id < id_limit(); ++id) {
     if (!present_[id]) continue;
     const std::string_view text = token(id);
     size_t slot = first_slot(text);
     while (slots_[slot] != 0) {
-      if (token(slots_[slot] - 1) == text)
-        refuse(source, fmt::format("token \"{}\" has two ids, {} and {}", text, slots_[slot] - 1, id));
+      const bool same = token(slots_[slot] - 1) == text;
+      if (same && repeated == Repeated::highest_id) break;
+      if (same) refuse(source, fmt::format("token \"{}\" has two ids, {} and {}", text, slots_[slot] - 1, id));
       slot = slot + 1 == slots_.size() ? 0 : slot + 1;
     }
     slots_[slot] = id + 1;

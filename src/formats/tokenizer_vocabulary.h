@@ -14,15 +14,18 @@ class TokenVocabulary {
  public:
   static constexpr int32_t kNone = -1;
 
+  // What becomes of a token that has two ids: an error, or find() knows its highest one.
+  enum class Repeated { refused, highest_id };
+
   // Collects tokens in any order of ids.
   class Builder {
    public:
     // Adds a token. The id must be below kIdLimit.
     void add(std::string_view token, uint32_t id);
     size_t size() const { return entries_.size(); }
-    // Throws Error(format), naming `source`, when two tokens share an id or a token comes twice, or when the ids leave
-    // so many gaps that a table by id would be out of proportion.
-    TokenVocabulary finish(const std::string& source) &&;
+    // Throws Error(format), naming `source`, when two tokens share an id or a token comes twice and must not, or when
+    // the ids leave so many gaps that a table by id would be out of proportion.
+    TokenVocabulary finish(const std::string& source, Repeated repeated = Repeated::refused) &&;
 
    private:
     friend class TokenVocabulary;
@@ -51,7 +54,7 @@ class TokenVocabulary {
   int64_t memory_bytes() const;
 
  private:
-  void build_index(const std::string& source);
+  void build_index(const std::string& source, Repeated repeated);
   size_t first_slot(std::string_view token) const;
 
   std::string text_;

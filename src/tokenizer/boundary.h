@@ -1,6 +1,9 @@
 // Two neighbouring characters between which a text might be cut, followed through the stages of a tokenizer.
 #pragma once
 
+#include <array>
+#include <cstddef>
+
 namespace headroom {
 
 // Each stage answers whether it treats the two sides alike together and apart, and turns the characters into those that
@@ -9,6 +12,35 @@ struct Boundary {
   char32_t left;
   char32_t right;
   bool split = false;  // a stage always splits here: the stages after it see the two sides apart anyway
+  bool within = true;  // no stage splits here: both sides are in one word
+};
+
+// What a boundary may have become, where that depends on the characters around it.
+class BoundaryChoices {
+ public:
+  BoundaryChoices() = default;
+  explicit BoundaryChoices(const Boundary& only) { add(only.left, only.right); }
+
+  void add(char32_t left, char32_t right) {
+    if (count_ < list_.size()) list_[count_] = Boundary{left, right};
+    ++count_;
+  }
+  // Whether there were more than fit.
+  bool overflows() const { return count_ > list_.size(); }
+  const Boundary* begin() const { return list_.data(); }
+  const Boundary* end() const { return list_.data() + (overflows() ? list_.size() : count_); }
+
+ private:
+  std::array<Boundary, 8> list_{};
+  size_t count_ = 0;
+};
+
+// What cutting a text between two characters would do.
+enum class Cut {
+  changes_ids,    // or may do so
+  between_words,  // a word ends there in any case
+  within_word,    // there is never an end of a word, and the model keeps the two sides apart
+  either,         // one of these two
 };
 
 // Replaces the characters by the symbols of the two bytes that meet there.

@@ -1,7 +1,6 @@
 #include "tokenizer/bpe.h"
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 
 #include "base/error.h"
@@ -15,27 +14,8 @@ namespace {
 constexpr size_t kFewSymbols = 24;
 // Words longer than this are cut where no merge can join.
 constexpr size_t kShortWord = 24;
-// Room in the buffers that is kept from word to word.
-constexpr size_t kKeptSymbols = 1 << 12;
 
 }  // namespace
-
-BpeWorkspace::BpeWorkspace() : cache_(kCachedWords) {}
-
-int64_t BpeWorkspace::memory_bound(int64_t symbols) {
-  // ids_, symbols_, queue_ and spelled_ of words in bytes.
-  const auto per_symbol = static_cast<int64_t>(sizeof(uint32_t) + sizeof(Symbol) + 2 * sizeof(uint64_t) + 2);
-  return static_cast<int64_t>(kCachedWords * sizeof(Cached)) + 4096 + symbols * per_symbol;
-}
-
-int64_t BpeWorkspace::kept_bytes() { return memory_bound(2 * static_cast<int64_t>(kKeptSymbols)); }
-
-void BpeWorkspace::trim() {
-  if (ids_.capacity() > kKeptSymbols) std::vector<uint32_t>().swap(ids_);
-  if (symbols_.capacity() > kKeptSymbols) std::vector<Symbol>().swap(symbols_);
-  if (queue_.capacity() > 2 * kKeptSymbols) std::vector<uint64_t>().swap(queue_);
-  if (spelled_.capacity() > kKeptSymbols) std::string().swap(spelled_);
-}
 
 bool Bpe::takes_bytes(const Component& model) { return !model.flag("byte_fallback", false); }
 
@@ -78,7 +58,7 @@ void Bpe::read_fallback() {
   }
 }
 
-// The proof of BpeJoints needs that each symbol stands for the characters it is spelled with: not so for the unknown
+// The proof of TokenJoints needs that each symbol stands for the characters it is spelled with: not so for the unknown
 // token and the tokens of byte fallback, once merges use them.
 void Bpe::find_joints() {
   bool spelled = true;
@@ -93,8 +73,6 @@ void Bpe::find_joints() {
   joints_.seal();
   if (!spelled) joints_.give_up();
 }
-
-int64_t Bpe::memory_bytes() const { return joints_.memory_bytes(); }
 
 bool Bpe::allows_cut(const Boundary& boundary) const {
   // A word taken whole from the vocabulary is no matter of merges.
@@ -132,7 +110,8 @@ size_t Bpe::part_end(std::string_view word, size_t begin) const {
   return word.size();
 }
 
-void Bpe::encode(std::string_view word, BpeWorkspace& workspace, std::vector<int32_t>& ids) const {
+void Bpe::encode(TokenModelWord whole, double&, TokenizerWorkspace& workspace, std::vector<int32_t>& ids) const {
+  const std::string_view word = whole.text;
   if (ignore_merges_ && from_whole_word(word, workspace, ids)) return;
   if (word.size() <= kShortWord) {
     encode_part(word, workspace, ids);
@@ -145,7 +124,7 @@ void Bpe::encode(std::string_view word, BpeWorkspace& workspace, std::vector<int
   }
 }
 
-bool Bpe::from_whole_word(std::string_view word, BpeWorkspace& workspace, std::vector<int32_t>& ids) const {
+bool Bpe::from_whole_word(std::string_view word, TokenizerWorkspace& workspace, std::vector<int32_t>& ids) const {
   if (bytes_) {
     workspace.spelled_.clear();
     append_byte_symbols(word, workspace.spelled_);
@@ -157,18 +136,10 @@ bool Bpe::from_whole_word(std::string_view word, BpeWorkspace& workspace, std::v
   return true;
 }
 
-void Bpe::encode_part(std::string_view part, BpeWorkspace& workspace, std::vector<int32_t>& ids) const {
-  using Cached = BpeWorkspace::Cached;
-  Cached* place = nullptr;
-  if (part.size() < Cached::kMaxBytes) {
-    const uint64_t hash = std::hash<std::string_view>()(part) * 0x9E3779B97F4A7C15U;
-    place = &workspace.cache_[hash >> 51];
-    static_assert(BpeWorkspace::kCachedWords == size_t{1} << (64 - 51));
-    if (place->id_count > 0 && place->bytes == part.size() &&
-        std::memcmp(place->text.data(), part.data(), part.size()) == 0) {
-      ids.insert(ids.end(), place->ids.begin(), place->ids.begin() + place->id_count);
-      return;
-    }
+void Bpe::encode_part(std::string_view part, TokenizerWorkspace& workspace, std::vector<int32_t>& ids) const {
+  if (const WordCache::Entry* known = workspace.cache_.find(part)) {
+    ids.insert(ids.end(), known->ids.begin(), known->ids.begin() + known->id_count);
+    return;
   }
   std::vector<uint32_t>& symbols = workspace.ids_;
   symbols.clear();
@@ -179,12 +150,7 @@ void Bpe::encode_part(std::string_view part, BpeWorkspace& workspace, std::vecto
   else
     merge_many(workspace);
   ids.insert(ids.end(), symbols.begin(), symbols.end());
-  if (place != nullptr && !symbols.empty() && symbols.size() <= Cached::kMaxIds) {
-    place->id_count = static_cast<uint8_t>(symbols.size());
-    place->bytes = static_cast<uint8_t>(part.size());
-    std::memcpy(place->text.data(), part.data(), part.size());
-    std::copy(symbols.begin(), symbols.end(), place->ids.begin());
-  }
+  workspace.cache_.put(part, symbols, 0);
   workspace.trim();
 }
 
@@ -248,7 +214,7 @@ void Bpe::merge_few(std::vector<uint32_t>& ids) const {
 }
 
 // A linked list of symbols and a heap of the pairs that have a merge; pairs that have changed since are skipped.
-void Bpe::merge_many(BpeWorkspace& workspace) const {
+void Bpe::merge_many(TokenizerWorkspace& workspace) const {
   constexpr uint32_t kEnd = UINT32_MAX;
   constexpr uint32_t kGone = UINT32_MAX - 1;  // as `next` of a symbol merged into its neighbour
   auto& symbols = workspace.symbols_;
@@ -281,8 +247,8 @@ void Bpe::merge_many(BpeWorkspace& workspace) const {
     const auto place = static_cast<uint32_t>(top);
     const TokenMerge* merge = merge_at(place);
     if (merge == nullptr || merge->rank != top >> 32) continue;
-    BpeWorkspace::Symbol& symbol = symbols[place];
-    BpeWorkspace::Symbol& joined = symbols[symbol.next];
+    TokenizerWorkspace::Symbol& symbol = symbols[place];
+    TokenizerWorkspace::Symbol& joined = symbols[symbol.next];
     symbol.id = merge->merged;
     symbol.next = joined.next;
     joined.next = kGone;

@@ -97,8 +97,12 @@ void DecoderPlan::add(const Component& component, int depth) {
     step.kind = Kind::metaspace;
     step.character = component.character("replacement");
     step.drops_first = read_metaspace_prepend(component) != MetaspaceStep::Prepend::never;
+  } else if (type == "WordPiece") {
+    step.kind = Kind::word_piece;
+    step.content = component.has("prefix") ? component.text("prefix") : "##";
+    step.cleans_up = component.flag("cleanup", true);
   } else {
-    component.refuse_type("Sequence, ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace");
+    component.refuse_type("Sequence, ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace, WordPiece");
   }
   steps_.push_back(std::move(step));
 }
@@ -128,6 +132,12 @@ std::unique_ptr<DecoderStage> DecoderPlan::make_stage(const Step& step, bool pie
           replace_literal(token, step.replaced, step.content, text);
         return text;
       });
+      break;
+    case Kind::word_piece:
+      stage = std::make_unique<MapStage>(
+          [prefix = step.content, cleans_up = step.cleans_up](std::string_view token, bool first) {
+            return join_word_piece(token, prefix, first, cleans_up);
+          });
       break;
     case Kind::byte_level:
       stage = std::make_unique<ByteLevelStage>();

@@ -1,4 +1,5 @@
-// The decoder of a tokenizer.json: tokens -> text. ByteLevel, ByteFallback, Replace, Fuse, Strip, Metaspace, Sequence.
+// The decoder of a tokenizer.json: tokens -> text. ByteLevel, ByteFallback, Replace, Fuse, Strip, Metaspace,
+// WordPiece, Sequence.
 #pragma once
 
 #include <memory>
@@ -44,16 +45,17 @@ class DecoderPlan {
   int64_t memory_bytes() const;
 
  private:
-  enum class Kind { byte_level, byte_fallback, replace, fuse, strip, metaspace };
+  enum class Kind { byte_level, byte_fallback, replace, fuse, strip, metaspace, word_piece };
   struct Step {
     Kind kind;
     std::shared_ptr<const Pattern> pattern;  // replace by pattern
     std::string replaced;                    // replace
-    std::string content;                     // replace: what is put in; strip: the character
+    std::string content;                     // replace: what is put in; strip: the character; word_piece: the prefix
     int32_t start = 0;                       // strip: how many at most
     int32_t stop = 0;
     char32_t character = 0;    // metaspace
     bool drops_first = false;  // metaspace: the first token loses its replacements
+    bool cleans_up = false;    // word_piece
   };
   void add(const Component& component, int depth);
   static std::unique_ptr<DecoderStage> make_stage(const Step& step, bool pieces);

@@ -1,6 +1,10 @@
 #include "tokenizer/decoder_stages.h"
 
+#include <array>
+#include <utility>
+
 #include "tokenizer/byte_symbols.h"
+#include "tokenizer/normalizer.h"
 #include "tokenizer/utf8.h"
 
 namespace headroom {
@@ -96,6 +100,33 @@ std::string strip_token(std::string_view token, std::string_view character, int3
   for (; start > 0 && token.starts_with(character); --start) token.remove_prefix(character.size());
   for (; stop > 0 && token.ends_with(character); --stop) token.remove_suffix(character.size());
   return std::string(token);
+}
+
+std::string join_word_piece(std::string_view token, std::string_view prefix, bool first, bool cleans_up) {
+  std::string text;
+  if (!first && token.starts_with(prefix))
+    token.remove_prefix(prefix.size());
+  else if (!first)
+    text = " ";
+  text += token;
+  if (!cleans_up) return text;
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kReplacements = {{{" .", "."},
+                                                                                            {" ?", "?"},
+                                                                                            {" !", "!"},
+                                                                                            {" ,", ","},
+                                                                                            {" ' ", "'"},
+                                                                                            {" n't", "n't"},
+                                                                                            {" 'm", "'m"},
+                                                                                            {" do not", " don't"},
+                                                                                            {" 's", "'s"},
+                                                                                            {" 've", "'ve"},
+                                                                                            {" 're", "'re"}}};
+  for (const auto& [dirty, clean] : kReplacements) {
+    std::string cleaned;
+    replace_literal(text, dirty, clean, cleaned);
+    text = std::move(cleaned);
+  }
+  return text;
 }
 
 void StripPiecesStage::take(std::string_view token, DecoderOutput& out) {

@@ -80,6 +80,10 @@ class WholeStage final : public DecoderStage {
   std::string held_;
 };
 
+// A token of WordPiece: what goes on a word without the prefix, others after a space unless they are the first. With
+// `cleans_up`, English punctuation and contractions lose the space before them.
+std::string join_word_piece(std::string_view token, std::string_view prefix, bool first, bool cleans_up);
+
 // A whole token without up to `start` and `stop` of the character at its ends.
 std::string strip_token(std::string_view token, std::string_view character, int32_t start, int32_t stop);
 

@@ -170,6 +170,17 @@ bool NormalFormConverter::begins_segment(const std::vector<Mark>& parts) const {
   return !std::binary_search(starting_seconds_.begin(), starting_seconds_.end(), first);
 }
 
+bool NormalFormConverter::keeps_apart(char32_t left, char32_t right) const {
+  std::vector<Mark> parts;
+  decompose(left, parts);
+  if (!begins_segment(parts)) return false;
+  if (composes_) return is_inert(right);
+  parts.clear();
+  decompose(right, parts);
+  return begins_segment(parts);
+}
+
+// Whether `code` never changes, never combines with a neighbour, and keeps those on its two sides apart.
 bool NormalFormConverter::is_inert(char32_t code) const {
   std::vector<Mark> parts;
   decompose(code, parts);

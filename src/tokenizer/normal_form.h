@@ -19,8 +19,9 @@ class NormalFormConverter {
   // The normal form of valid UTF-8. The part before the first character that could change is copied as it is.
   std::string convert(std::string_view utf8) const;
 
-  // Whether `code` never changes, never combines with a neighbour, and keeps those on its two sides apart.
-  bool is_inert(char32_t code) const;
+  // Whether neighbours are normalized alike together and apart, the left one as if it stood alone, and the right one's
+  // normal form beginning as if it stood alone.
+  bool keeps_apart(char32_t left, char32_t right) const;
 
   // Heap bytes held.
   int64_t memory_bytes() const;
@@ -31,6 +32,7 @@ class NormalFormConverter {
   char32_t compose(char32_t first, char32_t second) const;
   void compose_all(std::vector<Mark>& marks) const;
   void flush(std::vector<Mark>& pending, std::string& out) const;
+  bool is_inert(char32_t code) const;
   bool begins_segment(const std::vector<Mark>& parts) const;
 
   NormalForm form_;

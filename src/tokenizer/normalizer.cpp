@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "tokenizer/utf8.h"
+#include "tokenizer/normalizer_steps.h"
+#include "tokenizer/precompiled_step.h"
 
 namespace headroom {
 namespace {
@@ -14,16 +15,38 @@ constexpr size_t kMaxSteps = 32;
 constexpr size_t kMaxContentBytes = 64;
 constexpr int64_t kMostGrowth = 4096;
 
-int64_t growth_of(NormalForm form) {
-  // Most bytes that one byte becomes: U+0390 (2 -> 6 bytes), and with compatibility U+FDFA (3 -> 33 bytes).
-  return form == NormalForm::nfkc || form == NormalForm::nfkd ? 11 : 3;
-}
-
 std::string bounded_text(const Component& component, const char* key) {
   std::string text = component.text(key);
   if (text.size() > kMaxContentBytes)
     component.member(key).refuse(fmt::format("has more than {} bytes", kMaxContentBytes));
   return text;
+}
+
+std::unique_ptr<const NormalizerStep> read_replace(const Component& component) {
+  std::string content = bounded_text(component, "content");
+  const Component pattern = component.member("pattern");
+  if (!pattern.has("String"))
+    return std::make_unique<ReplaceStep>(Pattern::compile(pattern.text("Regex"), pattern.place()), std::move(content));
+  std::string replaced = pattern.text("String");
+  if (replaced.empty()) pattern.refuse("is empty");
+  return std::make_unique<ReplaceStep>(std::move(replaced), std::move(content));
+}
+
+std::optional<NormalForm> form_of_name(std::string_view name) {
+  if (name == "NFC") return NormalForm::nfc;
+  if (name == "NFD") return NormalForm::nfd;
+  if (name == "NFKC") return NormalForm::nfkc;
+  if (name == "NFKD") return NormalForm::nfkd;
+  return std::nullopt;
+}
+
+// A step that is named and has no options, null when there is none of that name.
+std::unique_ptr<const NormalizerStep> plain_step(std::string_view name) {
+  if (const auto form = form_of_name(name)) return std::make_unique<FormStep>(*form);
+  if (name == "Lowercase") return std::make_unique<CharacterStep>(lowercase_character, 2);
+  if (name == "StripAccents") return std::make_unique<CharacterStep>(strip_accent);
+  if (name == "Nmt") return std::make_unique<CharacterStep>(nmt_character);
+  return nullptr;
 }
 
 }  // namespace
@@ -35,108 +58,75 @@ Normalizer Normalizer::read(const Component& component) {
   return normalizer;
 }
 
+void Normalizer::push(std::unique_ptr<const NormalizerStep> step) { steps_.push_back(std::move(step)); }
+
 void Normalizer::add(const Component& component, int depth) {
-  if (depth > kMaxDepth || steps_.size() == kMaxSteps) component.refuse("has too many steps");
+  if (depth > kMaxDepth || steps_.size() >= kMaxSteps) component.refuse("has too many steps");
   const std::string type = component.type();
   if (type == "Sequence") {
     for (const Component& step : component.list("normalizers")) add(step, depth + 1);
-    return;
-  }
-  Step step;
-  if (type == "NFC")
-    step.form.emplace(NormalForm::nfc);
-  else if (type == "NFD")
-    step.form.emplace(NormalForm::nfd);
-  else if (type == "NFKC")
-    step.form.emplace(NormalForm::nfkc);
-  else if (type == "NFKD")
-    step.form.emplace(NormalForm::nfkd);
-  else if (type == "Prepend")
-    step.content = bounded_text(component, "prepend");
-  else if (type == "Replace") {
-    step.content = bounded_text(component, "content");
-    const Component pattern = component.member("pattern");
-    if (pattern.has("String"))
-      step.replaced = pattern.text("String");
-    else
-      step.pattern = Pattern::compile(pattern.text("Regex"), pattern.place());
-    if (pattern.has("String") && step.replaced.empty()) pattern.refuse("is empty");
+  } else if (type == "Prepend") {
+    push(std::make_unique<PrependStep>(bounded_text(component, "prepend")));
+  } else if (type == "Replace") {
+    push(read_replace(component));
+  } else if (type == "Strip") {
+    push(std::make_unique<StripStep>(component.flag("strip_left", true), component.flag("strip_right", true)));
+  } else if (type == "BertNormalizer") {
+    add_bert(component);
+  } else if (type == "Precompiled") {
+    push(std::make_unique<PrecompiledStep>(component));
+  } else if (auto step = plain_step(type)) {
+    push(std::move(step));
   } else {
-    component.refuse_type("Sequence, NFC, NFD, NFKC, NFKD, Prepend, Replace");
+    component.refuse_type(
+        "Sequence, NFC, NFD, NFKC, NFKD, Prepend, Replace, Strip, StripAccents, Lowercase, Nmt, BertNormalizer, "
+        "Precompiled");
   }
-  steps_.push_back(std::move(step));
+}
+
+void Normalizer::add_bert(const Component& component) {
+  const bool lowercase = component.flag("lowercase", true);
+  if (component.flag("clean_text", true)) push(std::make_unique<CharacterStep>(clean_character));
+  if (component.flag("handle_chinese_chars", true)) push(std::make_unique<CharacterStep>(space_chinese_character, 2));
+  if (component.flag("strip_accents", lowercase)) {
+    push(std::make_unique<FormStep>(NormalForm::nfd));
+    push(std::make_unique<CharacterStep>(strip_bert_accent));
+  }
+  if (lowercase) push(plain_step("Lowercase"));
 }
 
 std::string Normalizer::apply(std::string_view text, bool continued) const {
   std::string result(text);
-  for (const Step& step : steps_) {
-    if (step.form) {
-      result = step.form->convert(result);
-    } else if (!step.replaced.empty() || step.pattern) {
-      std::string replaced;
-      replaced.reserve(result.size());
-      if (step.pattern)
-        replace_pattern(result, *step.pattern, step.content, replaced);
-      else
-        replace_literal(result, step.replaced, step.content, replaced);
-      result = std::move(replaced);
-    } else if (!result.empty() && !continued) {
-      result.insert(0, step.content);
-    }
-  }
+  for (const auto& step : steps_) result = step->apply(std::move(result), continued);
   return result;
 }
 
-bool Normalizer::allows_cut(Boundary& boundary) const {
-  return std::all_of(steps_.begin(), steps_.end(), [&](const Step& step) { return allows_cut(step, boundary); });
-}
-
-bool Normalizer::allows_cut(const Step& step, Boundary& boundary) {
-  if (step.form) return step.form->is_inert(boundary.left) && step.form->is_inert(boundary.right);
-  if (step.pattern)
-    return !step.pattern->mentions(boundary.left) && !step.pattern->mentions(boundary.right) &&
-           step.pattern->keeps_apart(boundary.left, boundary.right);
-  if (step.replaced.empty()) return true;
-  const bool one_character = decode_utf8(step.replaced, 0).bytes == step.replaced.size();
-  for (char32_t* side : {&boundary.left, &boundary.right}) {
-    std::string character;
-    append_utf8(*side, character);
-    if (step.replaced.find(character) == std::string::npos) continue;
-    if (!one_character || step.content.empty()) return false;
-    const bool left = side == &boundary.left;
-    *side = decode_utf8(step.content, left ? previous_utf8(step.content, step.content.size()) : 0).code;
+bool Normalizer::allows_cut(BoundaryChoices& boundaries) const {
+  for (const auto& step : steps_) {
+    BoundaryChoices after;
+    for (const Boundary& boundary : boundaries)
+      if (!step->allows_cut(boundary, after)) return false;
+    if (after.overflows()) return false;
+    boundaries = after;
   }
   return true;
 }
 
 int64_t Normalizer::growth() const {
   int64_t growth = 1;
-  for (const Step& step : steps_) {
-    int64_t factor = 1;
-    if (step.form) factor = growth_of(step.form->form());
-    const auto content = static_cast<int64_t>(step.content.size());
-    if (step.pattern) factor = std::max<int64_t>(1, content);
-    if (!step.replaced.empty()) {
-      const auto replaced = static_cast<int64_t>(step.replaced.size());
-      factor = std::max<int64_t>(1, (content + replaced - 1) / replaced);
-    }
-    growth = std::min(growth * factor, kMostGrowth + 1);
-  }
+  for (const auto& step : steps_) growth = std::min(growth * step->growth(), kMostGrowth + 1);
   return growth;
 }
 
 int64_t Normalizer::prepended() const {
   int64_t bytes = 0;
-  for (const Step& step : steps_) bytes += static_cast<int64_t>(step.content.size()) * growth();
+  for (const auto& step : steps_) bytes += step->prepended() * growth();
   return bytes;
 }
 
 int64_t Normalizer::memory_bytes() const {
-  int64_t bytes = static_cast<int64_t>(steps_.capacity() * sizeof(Step));
-  for (const Step& step : steps_) {
-    if (step.form) bytes += step.form->memory_bytes();
-    if (step.pattern) bytes += step.pattern->memory_bytes();
-  }
+  int64_t bytes = static_cast<int64_t>(steps_.capacity() * sizeof(steps_[0]));
+  for (const auto& step : steps_) bytes += step->memory_bytes() + 256;  // the step itself
   return bytes;
 }
 

@@ -1,20 +1,34 @@
-// The normalizer of a tokenizer.json: NFC, NFD, NFKC, NFKD, Prepend, Replace, Sequence.
+// The normalizer of a tokenizer.json: NFC, NFD, NFKC, NFKD, Prepend, Replace, Strip, StripAccents, Lowercase, Nmt,
+// BertNormalizer, Precompiled, Sequence.
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tokenizer/boundary.h"
 #include "tokenizer/component.h"
-#include "tokenizer/normal_form.h"
 #include "tokenizer/pattern.h"
 
 namespace headroom {
 
-// Immutable; may be used from several threads.
+// One step. Immutable; may be used from several threads.
+class NormalizerStep {
+ public:
+  virtual ~NormalizerStep() = default;
+  // The normalized form of valid UTF-8. `continued` says that the text continues one cut elsewhere.
+  virtual std::string apply(std::string text, bool continued) const = 0;
+  // Whether cutting at the boundary changes nothing, where the right side is `continued`, and nothing next to it is
+  // removed; adds what its characters may become to `after`.
+  virtual bool allows_cut(const Boundary& boundary, BoundaryChoices& after) const = 0;
+  // At most growth() bytes come out per byte that goes in, plus prepended().
+  virtual int64_t growth() const { return 1; }
+  virtual int64_t prepended() const { return 0; }
+  virtual int64_t memory_bytes() const { return 0; }
+};
+
+// All steps in order.
 class Normalizer {
  public:
   // A normalizer that changes nothing.
@@ -23,12 +37,12 @@ class Normalizer {
   static Normalizer read(const Component& component);
 
   // The normalized form of valid UTF-8. `continued` says that the text continues a piece cut elsewhere: nothing is
-  // prepended.
+  // prepended or stripped in front.
   std::string apply(std::string_view text, bool continued) const;
   bool changes_nothing() const { return steps_.empty(); }
 
-  // Whether cutting at the boundary changes nothing; replaces its characters by their normalized ones.
-  bool allows_cut(Boundary& boundary) const;
+  // Whether cutting at the boundaries changes nothing; replaces them by what they may become.
+  bool allows_cut(BoundaryChoices& boundaries) const;
 
   // At most growth() bytes come out per byte that goes in, plus prepended().
   int64_t growth() const;
@@ -36,16 +50,11 @@ class Normalizer {
   int64_t memory_bytes() const;
 
  private:
-  struct Step {
-    std::optional<NormalFormConverter> form;  // a normal form, or
-    std::optional<Pattern> pattern;           // Replace by pattern, or
-    std::string replaced;                     // Replace of this text, or, when all are empty,
-    std::string content;                      // Prepend of this; what Replace puts in
-  };
   void add(const Component& component, int depth);
-  static bool allows_cut(const Step& step, Boundary& boundary);
+  void add_bert(const Component& component);
+  void push(std::unique_ptr<const NormalizerStep> step);
 
-  std::vector<Step> steps_;
+  std::vector<std::unique_ptr<const NormalizerStep>> steps_;
 };
 
 // Appends `text` to `out` with every match of a literal or a pattern replaced by `content`.

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "tokenizer/bpe.h"
+#include "tokenizer/utf8.h"
 
 namespace headroom {
 namespace {
@@ -10,13 +12,17 @@ namespace {
 // Gives words to the model.
 class EncodingSink final : public WordSink {
  public:
-  EncodingSink(const Bpe& bpe, BpeWorkspace& workspace, std::vector<int32_t>& ids)
-      : bpe_(bpe), workspace_(workspace), ids_(ids) {}
-  void word(PreTokenizerInput piece) override { bpe_.encode(piece.text, workspace_, ids_); }
+  EncodingSink(const TokenModel& model, double score, TokenizerWorkspace& workspace, std::vector<int32_t>& ids)
+      : model_(model), score_(score), workspace_(workspace), ids_(ids) {}
+  void word(PreTokenizerInput piece) override {
+    model_.encode({piece.text, piece.continued}, score_, workspace_, ids_);
+  }
+  double score() const { return score_; }
 
  private:
-  const Bpe& bpe_;
-  BpeWorkspace& workspace_;
+  const TokenModel& model_;
+  double score_;  // of the last word
+  TokenizerWorkspace& workspace_;
   std::vector<int32_t>& ids_;
 };
 
@@ -30,8 +36,8 @@ TokenizerPipeline::TokenizerPipeline(TokenizerJson file) : file_(std::move(file)
   if (root.has("normalizer")) normalizer_ = Normalizer::read(part("normalizer"));
   if (root.has("added_tokens")) added_ = AddedTokens::read(part("added_tokens"), file_.vocabulary, normalizer_);
   if (root.has("pre_tokenizer")) pre_tokenizer_ = PreTokenizer::read(part("pre_tokenizer"));
-  if (!Bpe::takes_bytes(part("model"))) pre_tokenizer_.spell_bytes();
-  bpe_.emplace(part("model"), file_, pre_tokenizer_.gives_bytes());
+  if (file_.kind != TokenModelKind::bpe || !Bpe::takes_bytes(part("model"))) pre_tokenizer_.spell_bytes();
+  model_ = TokenModel::read(part("model"), file_, pre_tokenizer_.gives_bytes());
   if (root.has("post_processor")) post_processor_ = PostProcessor::read(part("post_processor"));
   if (root.has("decoder")) decoder_ = DecoderPlan::read(part("decoder"));
   file_.root = Json();
@@ -47,37 +53,43 @@ void TokenizerPipeline::check_special_ids(const std::string& source) const {
                     "mend or re-download the tokenizer.json");
 }
 
-TextPlace TokenizerPipeline::encode(std::string_view text, TextPlace place, BpeWorkspace& workspace,
+// Whether a text that was cut off the one before it goes on with its last word.
+bool TokenizerPipeline::continues_word(TextPlace place, std::string_view text) const {
+  if (place.begins_piece || place.begins_word) return false;
+  return cut_between(place.last_character, decode_utf8(text, 0).code) != Cut::between_words;
+}
+
+TextPlace TokenizerPipeline::encode(std::string_view text, TextPlace place, TokenizerWorkspace& workspace,
                                     std::vector<int32_t>& ids) const {
-  EncodingSink sink(*bpe_, workspace, ids);
-  const auto encode_words = [&](std::string_view words, bool opens) { pre_tokenizer_.split({words, opens}, sink); };
-  const auto encode_normalized = [&](std::string_view normalized, bool opens) {
-    if (added_.normalized().empty()) {
-      encode_words(normalized, opens);
-      return;
-    }
+  if (text.empty()) return place;
+  EncodingSink sink(*model_, place.score, workspace, ids);
+  TextPlace next;
+  const auto encode_normalized = [&](std::string_view normalized, bool opens, bool continued) {
+    const PreTokenizerInput whole{normalized, opens, continued};
+    next.begins_word = false;
+    if (added_.normalized().empty()) return pre_tokenizer_.split(whole, sink);
     added_.normalized().split(normalized, [&](AddedTokenFinder::Piece piece) {
+      next.begins_word = piece.id >= 0;
       if (piece.id >= 0)
         ids.push_back(piece.id);
       else
-        encode_words(normalized.substr(piece.begin, piece.end - piece.begin), opens && piece.begin == 0);
+        pre_tokenizer_.split(whole.part(piece.begin, piece.end), sink);
     });
   };
-  TextPlace next = place;
   added_.raw().split(text, [&](AddedTokenFinder::Piece piece) {
-    next = {false, piece.id >= 0};
-    if (piece.id >= 0) {
-      ids.push_back(piece.id);
-      return;
-    }
+    next.begins_piece = piece.id >= 0;
+    if (piece.id >= 0) return ids.push_back(piece.id);
     const std::string_view part = text.substr(piece.begin, piece.end - piece.begin);
     const bool opens = piece.begin == 0 && place.begins_text;
-    const bool continued = piece.begin == 0 && !place.begins_piece;
+    const bool continues = piece.begin == 0 && continues_word(place, text);
     if (normalizer_.changes_nothing())
-      encode_normalized(part, opens);
+      encode_normalized(part, opens, continues);
     else
-      encode_normalized(normalizer_.apply(part, continued), opens);
+      encode_normalized(normalizer_.apply(part, piece.begin == 0 && !place.begins_piece), opens, continues);
   });
+  next.begins_text = false;
+  next.last_character = decode_utf8(text, previous_utf8(text, text.size())).code;
+  next.score = sink.score();
   return next;
 }
 
@@ -87,17 +99,26 @@ void TokenizerPipeline::encode(std::string_view text, std::vector<int32_t>& ids)
     encode(text, TextPlace{}, workspace_, ids);
     return;
   }
-  BpeWorkspace own;
+  TokenizerWorkspace own;
   encode(text, TextPlace{}, own, ids);
 }
 
-bool TokenizerPipeline::allows_cut(char32_t left, char32_t right) const {
-  Boundary boundary{left, right};
-  if (!added_.raw().allows_cut(boundary) || !normalizer_.allows_cut(boundary)) return false;
-  if (!added_.normalized().allows_cut(boundary) || !pre_tokenizer_.allows_cut(boundary)) return false;
-  if (boundary.split) return true;
+// The cut at a boundary of normalized text.
+Cut TokenizerPipeline::cut_at(Boundary boundary) const {
+  if (!added_.normalized().allows_cut(boundary) || !pre_tokenizer_.allows_cut(boundary)) return Cut::changes_ids;
+  if (boundary.split) return Cut::between_words;
   if (pre_tokenizer_.gives_bytes()) spell_boundary(boundary);
-  return bpe_->allows_cut(boundary);
+  if (!model_->allows_cut(boundary)) return Cut::changes_ids;
+  return boundary.within ? Cut::within_word : Cut::either;
+}
+
+Cut TokenizerPipeline::cut_between(char32_t left, char32_t right) const {
+  BoundaryChoices choices(Boundary{left, right});
+  if (!added_.raw().allows_cut(*choices.begin()) || !normalizer_.allows_cut(choices)) return Cut::changes_ids;
+  const Cut cut = cut_at(*choices.begin());
+  const bool agree =
+      std::all_of(choices.begin() + 1, choices.end(), [&](const Boundary& b) { return cut_at(b) == cut; });
+  return agree ? cut : Cut::changes_ids;
 }
 
 std::optional<std::string_view> TokenizerPipeline::token(int32_t id, bool skip_special) const {
@@ -135,7 +156,8 @@ int64_t TokenizerPipeline::word_bytes_bound(int64_t bytes) const {
 int64_t TokenizerPipeline::memory_bytes() const {
   return static_cast<int64_t>(sizeof(TokenizerPipeline)) + file_.vocabulary.memory_bytes() +
          file_.merges.memory_bytes() + normalizer_.memory_bytes() + added_.memory_bytes() +
-         pre_tokenizer_.memory_bytes() + bpe_->memory_bytes() + decoder_.memory_bytes() + BpeWorkspace::kept_bytes();
+         pre_tokenizer_.memory_bytes() + model_->memory_bytes() + decoder_.memory_bytes() +
+         static_cast<int64_t>(file_.scores.capacity() * sizeof(double)) + TokenizerWorkspace::kept_bytes();
 }
 
 }  // namespace headroom

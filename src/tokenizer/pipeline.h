@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -12,18 +13,21 @@
 
 #include "formats/tokenizer_json.h"
 #include "tokenizer/added_tokens.h"
-#include "tokenizer/bpe.h"
 #include "tokenizer/decoder.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/post_processor.h"
 #include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/token_model.h"
 
 namespace headroom {
 
 // Where a text stands in the whole text that it is a part of.
 struct TextPlace {
-  bool begins_text = true;   // at its beginning
-  bool begins_piece = true;  // there, or behind an added token
+  bool begins_text = true;      // at its beginning
+  bool begins_piece = true;     // there, or behind an added token
+  bool begins_word = true;      // there, or behind one that is looked for in the normalized text
+  char32_t last_character = 0;  // of the part before
+  double score = 0;             // that the model gave the last word of the part before, if it gives scores
 };
 
 // What a Tokenizer shares with its streams. Immutable but for the workspace, which a mutex guards.
@@ -33,12 +37,15 @@ class TokenizerPipeline {
   explicit TokenizerPipeline(TokenizerJson file);
 
   // Appends the ids of valid UTF-8, without special tokens around. Returns the place of the text that follows.
-  TextPlace encode(std::string_view text, TextPlace place, BpeWorkspace& workspace, std::vector<int32_t>& ids) const;
+  TextPlace encode(std::string_view text, TextPlace place, TokenizerWorkspace& workspace,
+                   std::vector<int32_t>& ids) const;
   // The same with a workspace of its own, or a new one when that is in use.
   void encode(std::string_view text, std::vector<int32_t>& ids) const;
 
-  // Whether cutting a text between these two characters never changes its ids.
-  bool allows_cut(char32_t left, char32_t right) const;
+  // What cutting a text between these two characters does to its ids.
+  Cut cut_between(char32_t left, char32_t right) const;
+  // Whether it never changes them.
+  bool allows_cut(char32_t left, char32_t right) const { return cut_between(left, right) != Cut::changes_ids; }
 
   // A token as the decoder sees it; nothing when the id has none, or is special and `skip_special` is
   // set.
@@ -58,17 +65,18 @@ class TokenizerPipeline {
 
  private:
   void check_special_ids(const std::string& source) const;
-  static PreTokenizer read_pre_tokenizer(const Component& root);
+  bool continues_word(TextPlace place, std::string_view text) const;
+  Cut cut_at(Boundary boundary) const;
 
   TokenizerJson file_;
   Normalizer normalizer_;
   AddedTokens added_;
   PreTokenizer pre_tokenizer_;
-  std::optional<Bpe> bpe_;
+  std::unique_ptr<const TokenModel> model_;
   PostProcessor post_processor_;
   DecoderPlan decoder_;
   mutable std::mutex mutex_;
-  mutable BpeWorkspace workspace_;
+  mutable TokenizerWorkspace workspace_;
 };
 
 }  // namespace headroom

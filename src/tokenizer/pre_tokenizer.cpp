@@ -88,8 +88,19 @@ void PreTokenizer::add(const Component& component, int depth) {
     steps_.push_back(std::make_unique<ClassStep>(unicode::is_punctuation_mark, behavior));
   } else if (type == "WhitespaceSplit") {
     steps_.push_back(std::make_unique<ClassStep>(unicode::is_space, SplitBehavior::removed));
+  } else if (type == "BertPreTokenizer") {
+    steps_.push_back(std::make_unique<ClassStep>(unicode::is_space, SplitBehavior::removed));
+    steps_.push_back(std::make_unique<ClassStep>(unicode::is_punctuation_mark, SplitBehavior::isolated));
+  } else if (type == "Whitespace") {
+    steps_.push_back(std::make_unique<WordRunsStep>());
+  } else if (type == "CharDelimiterSplit") {
+    component.character("delimiter");
+    Pattern delimiter = Pattern::literal(component.text("delimiter"), component.place());
+    steps_.push_back(std::make_unique<SplitStep>(std::move(delimiter), SplitBehavior::removed, false));
   } else {
-    component.refuse_type("Sequence, ByteLevel, Split, Metaspace, Digits, Punctuation, WhitespaceSplit");
+    component.refuse_type(
+        "Sequence, ByteLevel, Split, Metaspace, Digits, Punctuation, Whitespace, WhitespaceSplit, BertPreTokenizer, "
+        "CharDelimiterSplit");
   }
 }
 

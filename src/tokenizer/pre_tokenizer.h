@@ -1,5 +1,6 @@
 // The pre-tokenizer of a tokenizer.json: splits a normalized text into the words that the model sees one by one.
-// ByteLevel, Split, Metaspace, Digits, Punctuation, WhitespaceSplit, Sequence.
+// ByteLevel, Split, Metaspace, Digits, Punctuation, Whitespace, WhitespaceSplit, BertPreTokenizer, CharDelimiterSplit,
+// Sequence.
 #pragma once
 
 #include <memory>
@@ -12,10 +13,15 @@
 
 namespace headroom {
 
-// A text to be split. `opens` says that it begins where the text to be encoded begins.
+// A text to be split, or a piece of it.
 struct PreTokenizerInput {
   std::string_view text;
-  bool opens;
+  bool opens;              // it begins where the text to be encoded begins
+  bool continued = false;  // it begins within a word, where the text was cut
+
+  PreTokenizerInput part(size_t begin, size_t end) const {
+    return {text.substr(begin, end - begin), opens && begin == 0, continued && begin == 0};
+  }
 };
 
 // Receives pieces one after the other.
@@ -33,7 +39,8 @@ class PreTokenizerStep {
   virtual ~PreTokenizerStep() = default;
   // Gives the pieces of the input to `next`, in order; none is empty.
   virtual void split(PreTokenizerInput input, WordSink& next) const = 0;
-  // Whether cutting at the boundary changes no piece; sets boundary.split when there is always an end of a piece, and
+  // Whether cutting at the boundary changes no piece, if the right side is `continued` unless a word always ends there.
+  // Sets boundary.split when there is always an end of a piece, clears boundary.within unless there never is one, and
   // replaces its characters by those in the pieces.
   virtual bool allows_cut(Boundary& boundary) const = 0;
   // At most this many bytes come out per byte.

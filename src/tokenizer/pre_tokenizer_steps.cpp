@@ -50,9 +50,7 @@ class PieceJoiner {
     }
     held_end_ = end;
   }
-  void emit(size_t begin, size_t end) {
-    next_.word({input_.text.substr(begin, end - begin), input_.opens && begin == 0});
-  }
+  void emit(size_t begin, size_t end) { next_.word(input_.part(begin, end)); }
 
   PreTokenizerInput input_;
   SplitBehavior behavior_;
@@ -78,6 +76,14 @@ bool class_allows_cut(Boundary& boundary, SplitBehavior behavior, bool left, boo
       return !left && !right;
   }
   return false;
+}
+
+// What the pre-tokenizer Whitespace tells apart.
+enum class RunKind { word, space, other };
+
+RunKind run_kind(char32_t code) {
+  if (unicode::is_space(code)) return RunKind::space;
+  return unicode::is_added_token_word(code) ? RunKind::word : RunKind::other;
 }
 
 }  // namespace
@@ -109,6 +115,7 @@ bool SplitStep::allows_cut(Boundary& boundary) const {
   if (!pattern_.keeps_apart(boundary.left, boundary.right)) return false;
   if (behavior_ == SplitBehavior::isolated || behavior_ == SplitBehavior::removed) {
     boundary.split = pattern_.always_matches(boundary.right);
+    boundary.within = false;
     return true;
   }
   return !pattern_.mentions(boundary.left) && !pattern_.mentions(boundary.right);
@@ -134,20 +141,43 @@ bool ClassStep::allows_cut(Boundary& boundary) const {
   return class_allows_cut(boundary, behavior_, test_(boundary.left), test_(boundary.right));
 }
 
+void WordRunsStep::split(PreTokenizerInput input, WordSink& next) const {
+  size_t begin = 0;
+  RunKind kind = RunKind::space;
+  const auto end_run = [&](size_t end) {
+    if (kind != RunKind::space && begin < end) next.word(input.part(begin, end));
+    begin = end;
+  };
+  for (size_t at = 0; at < input.text.size();) {
+    const Utf8Char c = decode_utf8(input.text, at);
+    const RunKind next_kind = run_kind(c.code);
+    if (next_kind != kind) end_run(at);
+    kind = next_kind;
+    at += c.bytes;
+  }
+  end_run(input.text.size());
+}
+
+bool WordRunsStep::allows_cut(Boundary& boundary) const {
+  const RunKind left = run_kind(boundary.left), right = run_kind(boundary.right);
+  boundary.split = left != right || left == RunKind::space;
+  return true;
+}
+
 void PrefixSpaceStep::split(PreTokenizerInput input, WordSink& next) const {
   if (input.text.front() == ' ') {
     next.word(input);
     return;
   }
   const std::string prefixed = ' ' + std::string(input.text);
-  next.word({prefixed, input.opens});
+  next.word({prefixed, input.opens, input.continued});
 }
 
 void ByteSymbolsStep::split(PreTokenizerInput input, WordSink& next) const {
   std::string symbols;
   symbols.reserve(input.text.size() * 2);
   append_byte_symbols(input.text, symbols);
-  next.word({symbols, input.opens});
+  next.word({symbols, input.opens, input.continued});
 }
 
 bool ByteSymbolsStep::allows_cut(Boundary& boundary) const {
@@ -163,7 +193,8 @@ MetaspaceStep::MetaspaceStep(char32_t replacement, Prepend prepend, bool split)
 void MetaspaceStep::split(PreTokenizerInput input, WordSink& next) const {
   std::string text;
   const bool may_prepend = prepend_ == Prepend::always || (prepend_ == Prepend::first && input.opens);
-  if (may_prepend && input.text.front() != ' ' && !input.text.starts_with(replacement_text_)) text = replacement_text_;
+  if (may_prepend && !input.continued && input.text.front() != ' ' && !input.text.starts_with(replacement_text_))
+    text = replacement_text_;
   for (const char c : input.text) {
     if (c == ' ')
       text += replacement_text_;
@@ -171,10 +202,10 @@ void MetaspaceStep::split(PreTokenizerInput input, WordSink& next) const {
       text += c;
   }
   if (!split_) {
-    next.word({text, input.opens});
+    next.word({text, input.opens, input.continued});
     return;
   }
-  PieceJoiner pieces({text, input.opens}, SplitBehavior::merged_with_next, next);
+  PieceJoiner pieces({text, input.opens, input.continued}, SplitBehavior::merged_with_next, next);
   size_t done = 0;
   for (size_t at; (at = text.find(replacement_text_, done)) != std::string::npos;
        done = at + replacement_text_.size()) {
@@ -193,7 +224,7 @@ bool MetaspaceStep::allows_cut(Boundary& boundary) const {
     boundary.split = split_;
     return true;
   }
-  return prepend_ == Prepend::never && (!split_ || boundary.left != replacement_);
+  return (prepend_ != Prepend::always || boundary.within) && (!split_ || boundary.left != replacement_);
 }
 
 MetaspaceStep::Prepend read_metaspace_prepend(const Component& component) {

@@ -29,7 +29,7 @@ class SplitStep final : public PreTokenizerStep {
   bool invert_;
 };
 
-// Splits at characters of a class (Digits, Punctuation, WhitespaceSplit).
+// Splits at characters of a class (Digits, Punctuation, WhitespaceSplit, BertPreTokenizer).
 class ClassStep final : public PreTokenizerStep {
  public:
   using Test = bool (*)(char32_t);
@@ -40,6 +40,13 @@ class ClassStep final : public PreTokenizerStep {
  private:
   Test test_;
   SplitBehavior behavior_;
+};
+
+// Splits into runs of characters of words and runs of others, and drops white space (Whitespace).
+class WordRunsStep final : public PreTokenizerStep {
+ public:
+  void split(PreTokenizerInput input, WordSink& next) const override;
+  bool allows_cut(Boundary& boundary) const override;
 };
 
 // Puts a space in front of a piece that has none (ByteLevel with add_prefix_space).

@@ -17,7 +17,8 @@ constexpr int64_t kLeastPieceBytes = 64;
 
 StreamEncoder::StreamEncoder(const Tokenizer& tokenizer, bool add_special_tokens, int64_t max_piece_bytes)
     : pipeline_(tokenizer.shared_pipeline()),
-      workspace_(std::make_unique<BpeWorkspace>()),
+      workspace_(std::make_unique<TokenizerWorkspace>()),
+      place_(std::make_unique<TextPlace>()),
       add_special_tokens_(add_special_tokens),
       max_piece_bytes_(static_cast<size_t>(std::max(max_piece_bytes, kLeastPieceBytes))) {}
 
@@ -30,7 +31,7 @@ int64_t StreamEncoder::memory_bound(const Tokenizer& tokenizer, int64_t max_piec
   const int64_t words = tokenizer.pipeline().word_bytes_bound(piece);
   // The buffer, copies of it while it is normalized and split (growing strings hold twice what is in them), and the
   // model's.
-  return static_cast<int64_t>(sizeof(TokenizerPipeline)) + piece + 4 * words + BpeWorkspace::memory_bound(words);
+  return static_cast<int64_t>(sizeof(TokenizerPipeline)) + piece + 4 * words + TokenizerWorkspace::memory_bound(words);
 }
 
 void StreamEncoder::feed(std::string_view chunk, std::vector<int32_t>& ids) {
@@ -89,8 +90,7 @@ size_t StreamEncoder::last_cut() const {
 }
 
 void StreamEncoder::encode_front(size_t bytes, std::vector<int32_t>& ids) {
-  const TextPlace place{consumed_ == 0, begins_piece_};
-  begins_piece_ = pipeline_->encode(std::string_view(buffer_).substr(0, bytes), place, *workspace_, ids).begins_piece;
+  *place_ = pipeline_->encode(std::string_view(buffer_).substr(0, bytes), *place_, *workspace_, ids);
   buffer_.erase(0, bytes);
   consumed_ += static_cast<int64_t>(bytes);
   valid_ -= bytes;
@@ -107,7 +107,7 @@ void StreamEncoder::finish(std::vector<int32_t>& ids) {
   }
   consumed_ = 0;
   started_ = false;
-  begins_piece_ = true;
+  *place_ = TextPlace();
 }
 
 }  // namespace headroom

@@ -11,7 +11,8 @@
 
 namespace headroom {
 
-class BpeWorkspace;
+class TokenizerWorkspace;
+struct TextPlace;
 
 // Yields the ids of Tokenizer::encode() of the whole text while the text arrives in chunks of any size. The text is cut
 // only between characters where the tokenizer provably cannot join or look across (checked against its own tables).
@@ -45,7 +46,8 @@ class StreamEncoder {
   void encode_front(size_t bytes, std::vector<int32_t>& ids);
 
   std::shared_ptr<const TokenizerPipeline> pipeline_;
-  std::unique_ptr<BpeWorkspace> workspace_;
+  std::unique_ptr<TokenizerWorkspace> workspace_;
+  std::unique_ptr<TextPlace> place_;  // of the buffer
   bool add_special_tokens_;
   size_t max_piece_bytes_;
   std::string buffer_;
@@ -54,7 +56,6 @@ class StreamEncoder {
   int64_t consumed_ = 0;  // bytes of the text that have left the buffer
   int64_t forced_cuts_ = 0;
   bool started_ = false;
-  bool begins_piece_ = true;  // the buffer begins the text, or follows an added token
 };
 
 }  // namespace headroom

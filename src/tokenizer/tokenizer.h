@@ -1,4 +1,4 @@
-// Text <-> token ids, exactly as the `tokenizer.json` of a model says (byte-level and byte-fallback BPE).
+// Text <-> token ids, exactly as the `tokenizer.json` of a model says (BPE, WordPiece, Unigram).
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,8 @@ inline bool is_space(char32_t code) {
 // What \w matches in Oniguruma, the engine of the patterns of a tokenizer.json.
 bool is_word(char32_t code);
 
-// What \w matches where added tokens ask for `single_word`: U+200C and U+200D too, without the superscripts of Latin-1.
+// What \w matches where added tokens ask for `single_word`, and in the pre-tokenizer Whitespace: U+200C and U+200D too,
+// without the superscripts of Latin-1.
 bool is_added_token_word(char32_t code);
 
 // What the pre-tokenizers Digits and Punctuation take for a digit and for punctuation.

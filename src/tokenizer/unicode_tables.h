@@ -1,4 +1,4 @@
-// The generated Unicode tables (tools/generate_unicode_tables.py). Only unicode.cpp and normal_form.cpp read them.
+// The generated Unicode tables (tools/generate_unicode_tables.py, tools/generate_normalizer_tables.py).
 #pragma once
 
 #include <cstddef>
@@ -45,6 +45,26 @@ extern const Run category_runs[];
 extern const size_t category_runs_size;
 extern const Run punctuation_differs[];
 extern const size_t punctuation_differs_size;
+
+// Code points first, first + step, ..., last; their lower case is that much further.
+struct CaseRun {
+  char32_t first;
+  char32_t last;
+  int32_t offset;
+  uint32_t step;
+};
+extern const CaseRun lowercase_runs[];
+extern const size_t lowercase_runs_size;
+// Marks, marks without width and control characters, as certain normalizers see them; grapheme_classes holds the values
+// of GraphemeClass but for ASCII and Hangul syllables.
+extern const Run accent_marks[];
+extern const size_t accent_marks_size;
+extern const Run bert_accents[];
+extern const size_t bert_accents_size;
+extern const Run bert_controls[];
+extern const size_t bert_controls_size;
+extern const Run grapheme_classes[];
+extern const size_t grapheme_classes_size;
 
 extern const CanonicalPair canonical_pairs[];
 extern const size_t canonical_pairs_size;

@@ -80,7 +80,7 @@ void check_bounds(const std::string& name, const Json& file) {
 }
 
 TEST(heap, stays_below_the_stated_bounds) {
-  for (const Json& golden : read_rows(std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests/tokenizer/golden.jsonl"))
+  for (const Json& golden : golden_tokenizers())
     check_bounds(golden.at("name").get<std::string>(), golden.at("tokenizer"));
   check_bounds("bytes", Json::parse(bytes_tokenizer_json()));
 }

@@ -18,8 +18,14 @@ inline std::filesystem::path shared_tokenizers() {
 // The lines of a file of JSON lines.
 std::vector<Json> read_rows(const std::filesystem::path& path);
 
-// Encodes and decodes every row at once and as streams. Rows have "text", "ids" and, if they can, "ids_no_special",
-// "decoded".
+// The tokenizers of golden.jsonl, and of golden_models.jsonl: objects of "name", "tokenizer", "rows".
+std::vector<Json> golden_bpe();
+std::vector<Json> golden_models();
+// All of them that give any text its ids.
+std::vector<Json> golden_tokenizers();
+
+// Encodes and decodes every row at once and as streams. Rows have "text", "ids" (null: encoding is an error) and, if
+// they can, "ids_no_special", "decoded".
 void check_rows(const Tokenizer& tokenizer, const std::vector<Json>& rows);
 
 // The ids of a stream fed in chunks of the given size; `forced_cuts` receives their number.

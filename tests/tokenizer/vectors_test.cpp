@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "tokenizer/pipeline.h"
 #include "tokenizer_vectors.h"
 
 namespace headroom {
@@ -17,7 +18,8 @@ TEST_P(SharedVectors, match) {
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no shared data";
   check_rows(Tokenizer::load(folder), read_rows(folder / "vectors.jsonl"));
 }
-INSTANTIATE_TEST_SUITE_P(tokenizers, SharedVectors, testing::Values("gpt2", "qwen2.5", "llama2", "gpt-neox-20b"),
+INSTANTIATE_TEST_SUITE_P(tokenizers, SharedVectors,
+                         testing::Values("gpt2", "qwen2.5", "llama2", "gpt-neox-20b", "bert-base-uncased"),
                          [](const auto& param) {
                            std::string name = param.param;
                            for (char& c : name)
@@ -28,7 +30,6 @@ INSTANTIATE_TEST_SUITE_P(tokenizers, SharedVectors, testing::Values("gpt2", "qwe
 struct LlamaCppSet {
   const char* set;
   const char* tokenizer;
-  bool bos;
 };
 
 void PrintTo(const LlamaCppSet& value, std::ostream* out) { *out << value.set; }
@@ -45,23 +46,27 @@ TEST_P(LlamaCppVectors, match) {
   std::ifstream ids_file(folder / (base + ".out"));
   std::vector<Json> rows;
   std::string all = texts.str();
+  const Tokenizer tokenizer = Tokenizer::load(folder / GetParam().tokenizer);
+  const PostProcessor& around = tokenizer.pipeline().post_processor();
   for (std::string line; std::getline(ids_file, line);) {
     std::vector<int32_t> ids;
     std::istringstream numbers(line);
     for (int32_t id; numbers >> id;) ids.push_back(id);
     const size_t end = all.find(separator);
     rows.push_back({{"text", all.substr(0, end)}, {"ids_no_special", ids}});
-    if (GetParam().bos) ids.insert(ids.begin(), 1);
+    ids.insert(ids.begin(), around.prefix.begin(), around.prefix.end());
+    ids.insert(ids.end(), around.suffix.begin(), around.suffix.end());
     rows.back()["ids"] = ids;
     all.erase(0, end == std::string::npos ? all.size() : end + separator.size());
   }
   EXPECT_GE(rows.size(), 40U);
-  check_rows(Tokenizer::load(folder / GetParam().tokenizer), rows);
+  check_rows(tokenizer, rows);
 }
 INSTANTIATE_TEST_SUITE_P(sets, LlamaCppVectors,
-                         testing::Values(LlamaCppSet{"gpt-2", "gpt2", false}, LlamaCppSet{"qwen2", "qwen2.5", false},
-                                         LlamaCppSet{"llama-spm", "llama2", true},
-                                         LlamaCppSet{"phi-3", "llama2", true}),
+                         testing::Values(LlamaCppSet{"gpt-2", "gpt2"}, LlamaCppSet{"qwen2", "qwen2.5"},
+                                         LlamaCppSet{"llama-spm", "llama2"}, LlamaCppSet{"phi-3", "llama2"},
+                                         LlamaCppSet{"bert-bge", "bert-base-uncased"},
+                                         LlamaCppSet{"mpt", "gpt-neox-20b"}),
                          [](const auto& param) {
                            std::string name = param.param.set;
                            for (char& c : name)
@@ -70,8 +75,7 @@ INSTANTIATE_TEST_SUITE_P(sets, LlamaCppVectors,
                          });
 
 TEST(golden, small_tokenizers_of_every_kind_match) {
-  const std::vector<Json> cases =
-      read_rows(std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests/tokenizer/golden.jsonl");
+  const std::vector<Json> cases = golden_bpe();
   ASSERT_EQ(cases.size(), 14U);
   for (const Json& golden : cases) {
     const auto name = golden.at("name").get<std::string>();
@@ -80,10 +84,21 @@ TEST(golden, small_tokenizers_of_every_kind_match) {
   }
 }
 
+TEST(golden, small_tokenizers_of_other_models_match) {
+  const std::vector<Json> cases = golden_models();
+  ASSERT_EQ(cases.size(), 16U);
+  for (const Json& golden : cases) {
+    const auto name = golden.at("name").get<std::string>();
+    SCOPED_TRACE(name);
+    const auto rows = golden.at("rows").get<std::vector<Json>>();
+    EXPECT_GE(rows.size(), 300U);
+    check_rows(Tokenizer::from_json(golden.at("tokenizer").dump(), name), rows);
+  }
+}
+
 TEST(golden, keys_in_another_order_give_the_same_tokenizer) {
   // nlohmann sorts keys: merges come before the vocabulary, which the reader then meets in a second pass.
-  const std::vector<Json> cases =
-      read_rows(std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests/tokenizer/golden.jsonl");
+  const std::vector<Json> cases = golden_bpe();
   const std::string sorted = cases[0]["tokenizer"].dump();
   EXPECT_LT(sorted.find("\"merges\""), sorted.find("\"vocab\""));
   nlohmann::ordered_json reordered = nlohmann::ordered_json::parse(sorted);

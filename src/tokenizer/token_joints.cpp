@@ -1,4 +1,4 @@
-#include "tokenizer/bpe_joints.h"
+#include "tokenizer/token_joints.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 namespace headroom {
 
-void BpeJoints::add_token(std::string_view token) {
+void TokenJoints::add_token(std::string_view token) {
   if (token.empty()) return;
   Utf8Char before = decode_utf8(token, 0);
   for (size_t at = before.bytes; at < token.size();) {
@@ -21,18 +21,18 @@ void BpeJoints::add_token(std::string_view token) {
   if (pairs_.size() > 2 * compacted_ + kCompactAt) compact();
 }
 
-void BpeJoints::compact() {
+void TokenJoints::compact() {
   std::sort(pairs_.begin(), pairs_.end());
   pairs_.erase(std::unique(pairs_.begin(), pairs_.end()), pairs_.end());
   compacted_ = pairs_.size();
 }
 
-void BpeJoints::seal() {
+void TokenJoints::seal() {
   compact();
   pairs_.shrink_to_fit();
 }
 
-bool BpeJoints::listed(char32_t left, char32_t right) const {
+bool TokenJoints::listed(char32_t left, char32_t right) const {
   return std::binary_search(pairs_.begin(), pairs_.end(), uint64_t{left} << 32 | right);
 }
 
