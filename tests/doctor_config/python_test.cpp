@@ -172,6 +172,62 @@ def setup(checkpoint_dir: Path = Path("checkpoints/tiiuae/falcon-7b"), precision
   EXPECT_NE(note_of(job.corrected, "override_max_seq_length"), nullptr);
 }
 
+TEST(PythonScript, DefaultsOfItsOwnOptions) {
+  const std::string text = R"(
+def train(model_name, batch_size: int = 128, micro = 4, rank: int = 8):
+    steps = batch_size // micro
+    config = LoraConfig(r=rank, lora_alpha=args.lora_alpha, lora_dropout=args.twice)
+    return TrainingArguments("o", per_device_train_batch_size=micro, gradient_accumulation_steps=batch_size // micro,
+                             optim=script_args.optim, bf16=args.bf16, max_steps=args.nowhere, per_device_eval_batch_size=other)
+
+@dataclass
+class Arguments:
+    optim: str = field(default="adafactor", metadata={"help": "x"})
+
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lora-alpha", type=int, default=32)
+    parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--twice", default=0.1)
+    parser.add_argument("--twice", default=0.2)
+)";
+  const ConfigReading reading = read_config_text("own.py", text);
+  expect_all_keys(reading);
+  const Job& job = reading.job;
+  EXPECT_EQ(job.micro_batch, 4);
+  EXPECT_EQ(job.accumulation, 32);
+  EXPECT_EQ(job.optimizer, "adafactor");
+  EXPECT_EQ(job.autocast, "none");
+  ASSERT_TRUE(job.lora);
+  EXPECT_EQ(job.lora->rank, 8);
+  EXPECT_EQ(job.lora->alpha, 32);
+  EXPECT_EQ(job.unreadable.size(), 2u);  // lora_dropout has two defaults, `other` has none
+  ASSERT_EQ(reading.notes.size(), 1u);
+  EXPECT_THAT(reading.notes[0], testing::HasSubstr("own.py: 6 values are taken from the script's own defaults (r, "));
+}
+
+TEST(PythonScript, OumisParamsNeedNoSharedData) {
+  const Job job = job_of("o.py", R"(
+config = TrainingConfig(
+    model=ModelParams(model_name="m/x", torch_dtype_str="bfloat16", attn_implementation="sdpa", model_max_length=2048),
+    training=TrainingParams(per_device_train_batch_size=2, enable_gradient_checkpointing=True,
+                            optimizer="adamw_torch_fused", mixed_precision_dtype=MixedPrecisionDtype.BF16),
+    fsdp=FSDPParams(enable_fsdp=True, sharding_strategy=ShardingStrategy.FULL_SHARD, cpu_offload=True,
+                    backward_prefetch=BackwardPrefetch.NONE, forward_prefetch=False))
+)");
+  EXPECT_EQ(job.system, System::oumi);
+  EXPECT_EQ(job.model, "m/x");
+  EXPECT_EQ(job.micro_batch, 2);
+  EXPECT_EQ(job.autocast, "bfloat16");
+  EXPECT_EQ(job.attention, "sdpa");
+  EXPECT_EQ(job.sharding, Sharding::zero3);
+  EXPECT_EQ(job.offload_parameters, Offload::cpu);
+  EXPECT_EQ(job.backward_prefetch, false);
+  ASSERT_EQ(job.corrected.size(), 1u);
+  EXPECT_THAT(job.corrected[0].text, testing::HasSubstr("NO_PREFETCH"));
+  EXPECT_TRUE(job.unknown.empty());
+}
+
 TEST(PythonScript, NothingKnownIsRefused) {
   expect_error(ErrorKind::format, "x.py:1: no call of a system", [] { read_config_text("x.py", "print('hello')\n"); });
   expect_error(ErrorKind::format, "x.py:3: a string without", [] { read_config_text("x.py", "a\nb\nc = 'd\n"); });

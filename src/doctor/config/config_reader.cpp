@@ -80,6 +80,7 @@ class Session {
     reading_.sources.push_back(std::move(source));
     for (const auto& [origin, path] : parts.references)  // Oumi names files of its own repository with a scheme
       pending_.push_back({origin, path.starts_with("oumi://") ? path.substr(7) : path, folder});
+    for (const std::string& note : parts.notes) reading_.notes.push_back(note);
     folders_[reading_.sources.back().name] = std::move(folder);
     all_.push_back(std::move(parts));
   }

@@ -42,7 +42,7 @@ struct ConfigReading {
   Job job;
   std::vector<SystemEvidence> evidence;  // in the order of precedence, lowest first
   std::vector<SourceRead> sources;
-  std::vector<std::string> notes;  // files named but not read, and why
+  std::vector<std::string> notes;  // files named but not read, and why; values that are defaults of a script
   int64_t keys = 0;                // keys seen: understood + irrelevant + unknown + unreadable
 };
 

@@ -50,15 +50,33 @@ bool is_one_of(const std::string& text, std::initializer_list<std::string_view> 
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
+bool is_constant(const PythonValue& value) {
+  return value.kind == Kind::number || value.kind == Kind::string || value.kind == Kind::boolean ||
+         value.kind == Kind::none;
+}
+
+using Options = std::map<std::string, PythonValue>;
+
+// Objects that hold a script's options.
+bool holds_options(std::string_view name) {
+  for (const std::string_view word : {"args", "opt", "opts", "options", "FLAGS", "flags", "script_args", "model_args",
+                                      "data_args", "training_args", "train_args", "hparams", "config", "cfg"})
+    if (name == word) return true;
+  return false;
+}
+
 class CallReader {
  public:
-  CallReader(std::string_view text, const std::string& source) : text_(text), tokens_(tokenize_python(text, source)) {}
+  // `options`: defaults by name, gathered by an earlier reading.
+  CallReader(std::string_view text, const std::vector<PythonToken>& tokens, Options options)
+      : text_(text), tokens_(tokens), options_(std::move(options)) {}
 
   PythonScript read() {
     count_assignments();
     while (at_ < tokens_.size()) statement();
     return std::move(script_);
   }
+  Options take_options() { return std::move(found_); }
 
  private:
   const PythonToken& token(size_t ahead = 0) const {
@@ -133,12 +151,18 @@ class CallReader {
 
   // Default values of a function's parameters stand like arguments.
   void function() {
+    if (token().first) parameters_.clear();
     PythonCall call;
     call.line = token().line;
     call.begin = token().begin;
     call.callee = "def " + token(1).text;
     at_ += 2;
     arguments(call, 1);
+    for (const PythonArgument& parameter : call.arguments) {
+      if (parameter.name.empty() || !is_constant(parameter.value) || assigned_.count(parameter.name) > 0) continue;
+      parameters_[parameter.name] = parameter.value;
+      parameters_[parameter.name].assumed = true;
+    }
     script_.calls.push_back(std::move(call));
     while (at_ < tokens_.size() && token().kind != Token::line_end && !is(":")) ++at_;
     if (is(":")) ++at_;
@@ -150,16 +174,67 @@ class CallReader {
     made.line = token().line;
     made.top_level = token().first;
     ++at_;
-    if (is(":")) {
+    const bool typed = is(":");
+    if (typed) {
       ++at_;
       expression(1);
     }
     if (!is("=")) return;
     ++at_;
     made.value = expression(0);
+    if (typed && !made.top_level) note_field(made.name, made.value);
     if (assigned_[made.name] == 1 && constants_.size() < 100'000 && weight(made.value) < kMaxWeight)
       constants_[made.name] = made.value;
     script_.assignments.push_back(std::move(made));
+  }
+
+  // A dataclass's `name: type = 4` or `name: type = field(default=4)`.
+  void note_field(const std::string& name, const PythonValue& value) {
+    if (value.kind != Kind::call) return note_option(name, value);
+    for (const PythonArgument& argument : value.entries)
+      if (argument.name == "default" && value.text.ends_with("field")) note_option(name, argument.value);
+  }
+  // parser.add_argument("--lora-r", default=8), or a flag.
+  void note_argument(const PythonCall& call) {
+    std::string name;
+    PythonValue value;
+    for (const PythonArgument& argument : call.arguments) {
+      if (argument.name.empty() && argument.value.kind == Kind::string && argument.value.text.starts_with("--"))
+        name = table_key(argument.value.text);
+      if (argument.name == "dest") name = argument.value.text;
+      if (argument.name == "action" && argument.value.text.starts_with("store_") && value.kind == Kind::unknown) {
+        value = argument.value;
+        value.kind = Kind::boolean;
+        value.text = argument.value.text == "store_false" ? "True" : "False";
+      }
+      if (argument.name == "default") value = argument.value;
+    }
+    note_option(name, value);
+  }
+  // Two different defaults are none.
+  void note_option(const std::string& name, const PythonValue& value) {
+    if (name.empty() || !is_constant(value) || found_.size() >= 10'000 || value.text.size() > 4096) return;
+    const auto [known, added] = found_.emplace(name, value);
+    known->second.assumed = true;
+    if (!added && known->second.text != value.text) known->second.kind = Kind::unknown;
+  }
+
+  // `value` where it is used.
+  static PythonValue used_at(const PythonValue& place, const PythonValue& value) {
+    PythonValue result = value;
+    result.line = place.line;
+    result.begin = place.begin;
+    result.end = place.end;
+    return result;
+  }
+  // The default of an option behind "args."; `place` is the dotted name.
+  PythonValue with_default(const PythonValue& place, const std::string& dotted) const {
+    const size_t dot = dotted.find('.');
+    if (dot == std::string::npos || !holds_options(std::string_view(dotted).substr(0, dot))) return place;
+    const auto option = options_.find(dotted.substr(dot + 1));
+    const bool goes_on = is(".") || is("(") || is("[");
+    if (option == options_.end() || option->second.kind == Kind::unknown || goes_on) return place;
+    return used_at(place, option->second);
   }
 
   void environment() {
@@ -252,7 +327,9 @@ class CallReader {
     const std::string symbol = token().text;
     ++at_;
     if (depth < kMaxDepth) {
-      const std::optional<double> number = number_of(factor(depth + 1));
+      const PythonValue operand = factor(depth + 1);
+      const std::optional<double> number = number_of(operand);
+      value.assumed = operand.assumed;
       if (number && (symbol == "-" || symbol == "+")) {
         value.kind = Kind::number;
         value.text = number_text(symbol == "-" ? -*number : *number);
@@ -278,6 +355,7 @@ class CallReader {
       value.text = left.text + right.text;
     }
     finish(value);
+    value.assumed = left.assumed || right.assumed;
     left = std::move(value);
   }
 
@@ -314,14 +392,9 @@ class CallReader {
     finish(value);
     if (value.kind == Kind::name && !is(".") && !is("(") && !is("[")) {
       const auto constant = constants_.find(text);
-      if (constant != constants_.end() && constant->second.kind != Kind::call) {
-        const PythonValue written = value;
-        value = constant->second;
-        value.line = written.line;
-        value.begin = written.begin;
-        value.end = written.end;
-        return value;
-      }
+      if (constant != constants_.end() && constant->second.kind != Kind::call) return used_at(value, constant->second);
+      const auto parameter = parameters_.find(text);
+      if (parameter != parameters_.end()) return used_at(value, parameter->second);
     }
     return trailers(std::move(value), text, depth);
   }
@@ -334,6 +407,9 @@ class CallReader {
         dotted += "." + token(1).text;
         at_ += 2;
         value = PythonValue{Kind::name, dotted, {}, {}, value.line, value.begin, value.end};
+        finish(value);
+        value = with_default(value, dotted);
+        if (value.assumed) return value;
       } else if (is("(")) {
         PythonCall call;
         call.line = value.line;
@@ -344,6 +420,7 @@ class CallReader {
         for (const auto& argument : call.arguments) total += weight(argument.value);
         value = PythonValue{Kind::call, dotted, {}, {}, value.line, value.begin, value.end};
         if (total < kMaxWeight) value.entries = call.arguments;
+        if (call.callee.ends_with(".add_argument")) note_argument(call);
         script_.calls.push_back(std::move(call));
         dotted.clear();
       } else if (is("[")) {
@@ -431,10 +508,12 @@ class CallReader {
   }
 
   std::string_view text_;
-  std::vector<PythonToken> tokens_;
+  const std::vector<PythonToken>& tokens_;
   PythonToken past_end_;
   std::map<std::string, int> assigned_;
   std::map<std::string, PythonValue> constants_;
+  std::map<std::string, PythonValue> parameters_;  // of the function that is read
+  Options options_, found_;
   PythonScript script_;
   size_t at_ = 0;
 };
@@ -442,7 +521,12 @@ class CallReader {
 }  // namespace
 
 PythonScript read_python_calls(std::string_view text, const std::string& source) {
-  return CallReader(text, source).read();
+  const std::vector<PythonToken> tokens = tokenize_python(text, source);
+  CallReader first(text, tokens, {});
+  PythonScript script = first.read();
+  Options options = first.take_options();
+  if (options.empty()) return script;
+  return CallReader(text, tokens, std::move(options)).read();  // options are often defined below their use
 }
 
 }  // namespace headroom::doctor

@@ -20,6 +20,7 @@ struct PythonValue {
   std::vector<PythonArgument> entries;  // mapping with constant keys; arguments of a call
   int64_t line = 0;
   int64_t begin = 0, end = 0;  // bytes of the expression
+  bool assumed = false;        // rests on a default of the script: of an option, a dataclass field or a parameter
 };
 
 // One without a name has an empty one; **{"a": 1} counts as a=1.
@@ -49,7 +50,8 @@ struct PythonScript {
   std::vector<std::string> imports;  // dotted names behind import and from
 };
 
-// Evaluates numbers, strings, + - * / // % **, lists, dicts and names that are assigned once, above. Throws
+// Evaluates numbers, strings, + - * / // % **, lists, dicts, names that are assigned once, above, and defaults: of
+// parameters by name, of argparse's options and dataclass fields behind a name such as args or config. Throws
 // Error(format) as tokenize_python does; any other text gives a script, hostile nesting included (64 levels).
 PythonScript read_python_calls(std::string_view text, const std::string& source);
 

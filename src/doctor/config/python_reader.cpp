@@ -163,6 +163,7 @@ class ScriptReader {
     for (const PythonAssignment& made : script_.assignments) read_assignment(made);
     note_inference();
     note_apex();
+    note_assumed();
     for (Part& part : found_) parts_.parts.push_back(std::move(part));
     return std::move(parts_);
   }
@@ -234,7 +235,20 @@ class ScriptReader {
       parts_.irrelevant.push_back({setting.origin, "an object of the script", value.text.substr(0, 200)});
       return;
     }
+    if ((value.assumed || (wrapped(value) && wrapped(value)->assumed)) && find_rule(dialect, table))
+      assumed_.push_back(key.substr(key.rfind('.') + 1));
     part_of(dialect, callee).settings.push_back(std::move(setting));
+  }
+
+  // What rests on the script's own defaults.
+  void note_assumed() {
+    if (assumed_.empty()) return;
+    std::string names;
+    for (size_t i = 0; i < assumed_.size() && i < 8; ++i) names += (i > 0 ? ", " : "") + assumed_[i].substr(0, 60);
+    parts_.notes.push_back(fmt::format(
+        "{}: {} taken from the script's own defaults ({}{}): its command line may set others; give that too", name_,
+        assumed_.size() == 1 ? "a value is" : fmt::format("{} values are", assumed_.size()), names,
+        assumed_.size() > 8 ? ", ..." : ""));
   }
 
   void read_call(const PythonCall& call) {
@@ -275,6 +289,12 @@ class ScriptReader {
         key = rule.first;
       }
       const bool model = key == "model" && &dialect == &trl_dialect();
+      if (model && (value.kind == Kind::name || value.kind == Kind::call) &&
+          value.text.find('.') == std::string::npos) {
+        parts_.irrelevant.push_back(
+            {setting_at(value.line, key, call.callee + "." + key).origin, "an object of the script", value.text});
+        continue;
+      }
       add_value(dialect, call.callee, std::string(rule.prefix) + (model ? "model_name_or_path" : key),
                 call.callee + "." + key, value, rule.strict && !model);
     }
@@ -365,6 +385,7 @@ class ScriptReader {
   const PythonScript& script_;
   Parts parts_;
   std::vector<Part> found_;
+  std::vector<std::string> assumed_;  // arguments whose values are defaults of the script
   bool has_model_ = false;
 };
 
