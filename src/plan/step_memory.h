@@ -1,0 +1,70 @@
+// The memory of one program in a size that does not grow with the model: a timeline of at most kTimelinePoints points,
+// and the peak by tensor group, by single tensor and by layer. docs/report.md describes memory.json.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/storage_spans.h"
+
+namespace headroom {
+
+constexpr int32_t kTimelinePoints = 480;
+
+// Instructions [stretch_begin(i), stretch_begin(i + 1)) are point i of a timeline of `count` instructions.
+int32_t timeline_points(int32_t count);
+int32_t stretch_begin(int32_t point, int32_t count);
+
+// A stretch of instructions, at its fullest instant.
+struct TimelinePoint {
+  int32_t begin = 0;  // first instruction of the stretch
+  int32_t block = kNone;
+  Stage stage = Stage::forward;
+  ClassBytes bytes{};
+};
+
+// Tensors alive at the peak whose names differ in the layer only.
+struct TensorGroup {
+  std::string name;  // "model.layers.*.mlp.up_proj.weight"
+  MemoryClass kind = MemoryClass::activations;
+  int64_t count = 0;
+  int64_t bytes = 0;  // of all
+  int32_t first_layer = kNone;
+  int32_t last_layer = kNone;
+};
+
+struct LayerBytes {
+  int32_t layer = kNone;  // kNone: outside the layers
+  ClassBytes bytes{};
+};
+
+// A point of the planner's frontier: with a budget of peak_bytes a step takes step_seconds.
+struct BudgetRung {
+  int64_t peak_bytes = 0;
+  bool packed = false;  // else a lower bound, which packings exceed by 0.3 % at most
+  double step_seconds = 0;
+  std::string setting;
+};
+
+struct StepMemory {
+  std::string program;
+  int32_t instructions = 0;
+  std::vector<TimelinePoint> points;
+  int32_t peak_instruction = 0;
+  std::string peak_op;
+  int32_t peak_block = kNone;
+  Stage peak_stage = Stage::forward;
+  ClassBytes peak{};                 // alive at that instant; they sum to the plan's lower bound
+  std::vector<TensorGroup> groups;   // largest first; what is beyond the limit is summed in one row per class
+  std::vector<StorageSpan> tensors;  // the largest alive at the peak, largest first
+  std::vector<LayerBytes> layers;    // ascending
+};
+
+// Pure. Throws InternalError when the plan has no such program.
+StepMemory step_memory(const Plan& plan, std::string_view program);
+
+// memory.json.
+std::string memory_json(const Plan& plan, const StepMemory& memory, const std::vector<BudgetRung>& frontier);
+
+}  // namespace headroom

@@ -1,0 +1,191 @@
+#include "plan/storage_spans.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace headroom {
+namespace {
+
+MemoryClass class_of(Role role) {
+  switch (role) {
+    case Role::parameter:
+      return MemoryClass::weights;
+    case Role::gradient:
+      return MemoryClass::gradients;
+    case Role::optimizer:
+      return MemoryClass::optimizer;
+    case Role::activation:
+    case Role::kv_cache:
+      return MemoryClass::activations;
+    case Role::workspace:
+      return MemoryClass::workspace;
+    case Role::constant:
+    case Role::data:
+      break;
+  }
+  return MemoryClass::data;
+}
+
+// The layer in "model.layers.12.mlp...": the first part that is a number.
+int32_t layer_in(std::string_view name) {
+  for (size_t at = 0; at < name.size();) {
+    const size_t dot = std::min(name.find('.', at), name.size());
+    const std::string_view part = name.substr(at, dot - at);
+    const bool digits = !part.empty() && part.size() < 7 &&
+                        std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (digits) return std::stoi(std::string(part));
+    at = dot + 1;
+  }
+  return kNone;
+}
+
+class Reader {
+ public:
+  Reader(const Plan& plan, const PlanProgram& program) : plan_(plan), program_(program) {}
+
+  std::vector<StorageSpan> run() {
+    add_persistent();
+    for (int32_t at = 0; at < static_cast<int32_t>(program_.instructions.size()); ++at) {
+      const Instruction& instruction = program_.instructions[static_cast<size_t>(at)];
+      if (instruction.kind == InstructionKind::loop_begin) {
+        loops_.push_back({at, {}});
+      } else if (instruction.kind == InstructionKind::loop_end) {
+        for (const size_t span : loops_.back().outer) spans_[span].end = std::max(spans_[span].end, at + 1);
+        loops_.pop_back();
+      } else {
+        read(instruction, at);
+      }
+    }
+    for (const Operand& result : program_.results)
+      if (const auto open = open_.find(result.offset); open != open_.end())
+        spans_[open->second].end = static_cast<int32_t>(program_.instructions.size());
+    return std::move(spans_);
+  }
+
+ private:
+  struct Loop {
+    int32_t begin = 0;
+    std::vector<size_t> outer;  // spans from before the loop that it uses
+  };
+
+  void add_persistent() {
+    for (const PersistentTensor& tensor : plan_.tensors) {
+      places_[tensor.place.offset] = &tensor;
+      spans_.push_back({tensor.name, class_of(tensor.role), layer_in(tensor.name), tensor.place.offset,
+                        storage_bytes(tensor.place.type), 0, static_cast<int32_t>(program_.instructions.size()), true});
+    }
+  }
+
+  const PersistentTensor* persistent(const Operand& operand) const {
+    const auto at = places_.find(operand.offset);
+    return at == places_.end() ? nullptr : at->second;
+  }
+
+  void read(const Instruction& instruction, int32_t at) {
+    for (const Operand& input : instruction.inputs)
+      if (const auto open = open_.find(input.offset); open != open_.end()) use(open->second, at);
+    name_gradients(instruction);
+    for (size_t i = 0; i < instruction.outputs.size(); ++i) define(instruction, i, at);
+    if (instruction.scratch_bytes > 0)
+      spans_.push_back({"scratch of " + describe(instruction, 0), MemoryClass::workspace, instruction.block,
+                        instruction.scratch_offset, instruction.scratch_bytes, at, at + 1, false});
+  }
+
+  void use(size_t span, int32_t at) {
+    spans_[span].end = std::max(spans_[span].end, at + 1);
+    for (Loop& loop : loops_)
+      if (spans_[span].begin < loop.begin) loop.outer.push_back(span);
+  }
+
+  // An update reads a weight, its states and its gradient: what it reads of the weight's shape that does not persist.
+  void name_gradients(const Instruction& instruction) {
+    const PersistentTensor* weight = nullptr;
+    bool updates = false;
+    for (const Operand& input : instruction.inputs) {
+      const PersistentTensor* tensor = persistent(input);
+      if (tensor && tensor->role == Role::parameter && !weight) weight = tensor;
+      updates |= tensor && tensor->role == Role::optimizer;
+    }
+    if (!updates || !weight) return;
+    for (const Operand& input : instruction.inputs) {
+      const auto open = open_.find(input.offset);
+      if (open == open_.end() || input.type.dims != weight->place.type.dims) continue;
+      StorageSpan& span = spans_[open->second];
+      span.name = "gradient of " + weight->name;
+      span.kind = MemoryClass::gradients;
+      span.block = layer_in(weight->name);
+    }
+  }
+
+  void define(const Instruction& instruction, size_t index, int32_t at) {
+    const Operand& output = instruction.outputs[index];
+    if (persistent(output)) return;
+    const auto open = open_.find(output.offset);
+    // Made in the place of an input: the same storage goes on.
+    if (open != open_.end() && std::any_of(instruction.inputs.begin(), instruction.inputs.end(),
+                                           [&](const Operand& input) { return input.offset == output.offset; }))
+      return use(open->second, at);
+    open_[output.offset] = spans_.size();
+    spans_.push_back({describe(instruction, index), class_made_by(instruction), instruction.block, output.offset,
+                      storage_bytes(output.type), at, at + 1, false});
+  }
+
+  // Forward values of the batch are data, those of run-time numbers alone (the loss's scale) workspace.
+  MemoryClass class_made_by(const Instruction& instruction) const {
+    switch (instruction.stage) {
+      case Stage::backward:
+        return MemoryClass::gradients;
+      case Stage::update:
+      case Stage::transfer:
+        return MemoryClass::workspace;
+      case Stage::forward:
+      case Stage::recompute:
+        break;
+    }
+    if (instruction.inputs.empty()) return MemoryClass::data;
+    const bool of_numbers =
+        std::all_of(instruction.inputs.begin(), instruction.inputs.end(), [&](const Operand& input) {
+          const PersistentTensor* tensor = persistent(input);
+          return tensor && class_of(tensor->role) == MemoryClass::data;
+        });
+    return of_numbers ? MemoryClass::workspace : MemoryClass::activations;
+  }
+
+  // "linear(model.layers.3.mlp.up_proj)": the op and the first weight that it reads.
+  std::string describe(const Instruction& instruction, size_t output) const {
+    std::string text(instruction.op->name());
+    for (const Operand& input : instruction.inputs) {
+      const PersistentTensor* tensor = persistent(input);
+      if (!tensor || tensor->role != Role::parameter) continue;
+      std::string_view name = tensor->name;
+      if (name.ends_with(".weight")) name.remove_suffix(7);
+      text += fmt::format("({})", name);
+      break;
+    }
+    if (instruction.stage == Stage::recompute) text += " again";
+    return output > 0 ? fmt::format("{}, output {}", text, output + 1) : text;
+  }
+
+  const Plan& plan_;
+  const PlanProgram& program_;
+  std::vector<StorageSpan> spans_;
+  std::map<int64_t, const PersistentTensor*> places_;
+  std::map<int64_t, size_t> open_;  // the newest span at an offset
+  std::vector<Loop> loops_;
+};
+
+}  // namespace
+
+std::string_view memory_class_name(MemoryClass kind) {
+  constexpr std::string_view names[] = {"weights",   "gradients", "optimizer", "activations",
+                                        "workspace", "data",      "alignment"};
+  return names[static_cast<size_t>(kind)];
+}
+
+std::vector<StorageSpan> storage_spans(const Plan& plan, const PlanProgram& program) {
+  return Reader(plan, program).run();
+}
+
+}  // namespace headroom

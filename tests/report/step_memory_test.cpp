@@ -1,0 +1,141 @@
+// The timeline read off a plan's instructions agrees with what the planner's own liveness analysis packed.
+#include "plan/step_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "formats/json.h"
+#include "planner/search.h"
+#include "train/setup.h"
+
+namespace headroom {
+namespace {
+
+ModelFiles small_model(int layers) {
+  const Json config{{"model_type", "llama"},       {"vocab_size", 1009},
+                    {"hidden_size", 96},           {"intermediate_size", 256},
+                    {"num_hidden_layers", layers}, {"num_attention_heads", 6},
+                    {"num_key_value_heads", 2},    {"max_position_embeddings", 128},
+                    {"rms_norm_eps", 1e-5},        {"tie_word_embeddings", true}};
+  ModelFiles model;
+  model.config = HfConfig::parse(config.dump(), "small/config.json");
+  model.spec = read_model_spec(model.config);
+  return model;
+}
+
+TrainOptions options_of(int64_t memory) {
+  TrainOptions options;
+  options.memory = memory;
+  options.threads = 2;
+  options.profile = "cpu-avx2";
+  return options;
+}
+
+Plan plan_of(const TrainOptions& options, int layers = 6) {
+  return search_training_plan(training_request(options, small_model(layers))).plan;
+}
+
+int64_t sum(const ClassBytes& bytes) { return std::accumulate(bytes.begin(), bytes.end(), int64_t{0}); }
+
+void expect_the_planners_figures(const Plan& plan) {
+  ASSERT_TRUE(plan.feasible);
+  const StepMemory memory = step_memory(plan, "train_step");
+  const Breakdown& b = plan.breakdown;
+  EXPECT_EQ(sum(memory.peak), plan.lower_bound_bytes);
+  const ClassBytes expected{b.weights, b.gradients, b.optimizer, b.activations, b.workspace, b.data};
+  for (size_t kind = 0; kind + 1 < kMemoryClasses; ++kind)
+    EXPECT_EQ(memory.peak[kind], expected[kind]) << memory_class_name(static_cast<MemoryClass>(kind));
+  int64_t highest = 0;
+  for (const TimelinePoint& point : memory.points) highest = std::max(highest, sum(point.bytes));
+  EXPECT_EQ(highest, sum(memory.peak));
+  // Every byte of the peak is attributed, by group and by layer.
+  ClassBytes groups{}, layers{};
+  for (const TensorGroup& group : memory.groups) groups[static_cast<size_t>(group.kind)] += group.bytes;
+  for (const LayerBytes& layer : memory.layers)
+    for (size_t kind = 0; kind < kMemoryClasses; ++kind) layers[kind] += layer.bytes[kind];
+  for (size_t kind = 0; kind + 1 < kMemoryClasses; ++kind) {
+    EXPECT_EQ(groups[kind], memory.peak[kind]);
+    EXPECT_EQ(layers[kind], memory.peak[kind]);
+  }
+}
+
+TEST(StepMemory, AgreesWithThePlan) {
+  const Plan plenty = plan_of(options_of(int64_t{1} << 40));
+  expect_the_planners_figures(plenty);
+  expect_the_planners_figures(plan_of(options_of(plenty.minimum_bytes)));
+  expect_the_planners_figures(plan_of(options_of((plenty.minimum_bytes + plenty.peak_bytes) / 2)));
+}
+
+TEST(StepMemory, AgreesUnderTechniques) {
+  for (const char* precision : {"32-true", "bf16-mixed"})
+    for (const double norm : {0.0, 1.0}) {
+      TrainOptions options = options_of(int64_t{1} << 40);
+      options.precision = precision;
+      options.max_grad_norm = norm;
+      SCOPED_TRACE(std::string(precision) + (norm > 0 ? ", clipped" : ", fused optimizer"));
+      expect_the_planners_figures(plan_of(options));
+      options.memory = plan_of(options).minimum_bytes;
+      expect_the_planners_figures(plan_of(options));
+    }
+}
+
+TEST(StepMemory, NamesWhatIsAlive) {
+  const Plan plan = plan_of(options_of(int64_t{1} << 40));
+  const StepMemory memory = step_memory(plan, "train_step");
+  const auto has = [&](std::string_view name, MemoryClass kind, int64_t count) {
+    return std::any_of(memory.groups.begin(), memory.groups.end(), [&](const TensorGroup& group) {
+      return group.name == name && group.kind == kind && group.count == count;
+    });
+  };
+  EXPECT_TRUE(has("model.layers.*.mlp.up_proj.weight", MemoryClass::weights, 6));
+  EXPECT_TRUE(has("model.layers.*.mlp.up_proj.weight.exp_avg_sq", MemoryClass::optimizer, 6));
+  EXPECT_TRUE(has("gradient of model.layers.*.mlp.up_proj.weight", MemoryClass::gradients, 6));
+  EXPECT_TRUE(has("linear(model.layers.*.mlp.up_proj)", MemoryClass::activations, 6));
+  for (const TensorGroup& group : memory.groups)
+    if (group.name == "model.layers.*.mlp.up_proj.weight") {
+      EXPECT_EQ(group.first_layer, 0);
+      EXPECT_EQ(group.last_layer, 5);
+      EXPECT_EQ(group.bytes, int64_t{6} * 96 * 256 * 4);
+    }
+}
+
+TEST(StepMemory, NothingOverlaps) {
+  const Plan plan = plan_of(options_of(plan_of(options_of(int64_t{1} << 40)).minimum_bytes));
+  const std::vector<StorageSpan> spans = storage_spans(plan, *plan.program("train_step"));
+  for (size_t i = 0; i < spans.size(); ++i) {
+    EXPECT_LE(spans[i].offset + spans[i].bytes, plan.arena_bytes);
+    for (size_t j = 0; j < i; ++j) {
+      const bool together = spans[i].begin < spans[j].end && spans[j].begin < spans[i].end;
+      const bool meet =
+          spans[i].offset < spans[j].offset + spans[j].bytes && spans[j].offset < spans[i].offset + spans[i].bytes;
+      ASSERT_FALSE(together && meet) << spans[i].name << " and " << spans[j].name;
+    }
+  }
+}
+
+TEST(StepMemory, TheFileDoesNotGrowWithTheModel) {
+  const Plan plan = plan_of(options_of(int64_t{1} << 40), 120);
+  std::vector<BudgetRung> frontier(64, {plan.peak_bytes, true, 0.5, std::string(200, 'x')});
+  const StepMemory memory = step_memory(plan, "train_step");
+  EXPECT_EQ(memory.points.size(), static_cast<size_t>(kTimelinePoints));
+  const std::string text = memory_json(plan, memory, frontier);
+  EXPECT_LT(text.size(), size_t{160} << 10);
+  const Json json = parse_json(text, "memory.json");
+  EXPECT_EQ(json.at("points").size(), static_cast<size_t>(kTimelinePoints));
+  EXPECT_EQ(json.at("frontier").size(), 64u);
+  EXPECT_EQ(json.at("layers").size(), 121u);
+}
+
+TEST(StepMemory, StretchesCoverTheProgram) {
+  for (const int32_t count : {1, 2, 479, 480, 481, 1000, 123457}) {
+    EXPECT_EQ(stretch_begin(0, count), 0);
+    EXPECT_EQ(stretch_begin(timeline_points(count), count), count);
+    for (int32_t point = 0; point < timeline_points(count); ++point)
+      ASSERT_LT(stretch_begin(point, count), stretch_begin(point + 1, count));
+  }
+}
+
+}  // namespace
+}  // namespace headroom
