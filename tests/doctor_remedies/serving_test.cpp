@@ -215,6 +215,17 @@ TEST(Serving, LlamaServerOffloadsLayers) {
   EXPECT_EQ(expect_remedy(diagnosis, "max-model-len").set.substr(0, 10), "--ctx-size");
 }
 
+// llama.cpp's cache is what is asked for, not what is left.
+TEST(Serving, LlamaServersContextIsTheCache) {
+  Job job = serving_job(System::llama_server);
+  job.max_model_len = 131072;
+  const Diagnosis diagnosis = diagnose(case_of(job, "rtx-4090"));
+  ASSERT_NE(cause_of(diagnosis, "kv_cache_too_large"), nullptr);
+  const Remedy remedy = expect_remedy(diagnosis, "max-model-len");
+  EXPECT_TRUE(remedy.fits_alone);
+  EXPECT_GT(*remedy.saves_bytes, 4 * kGiB);
+}
+
 TEST(Serving, NoFp8CacheBeforeAmpere) {
   Job job = serving_job(System::vllm);
   job.max_model_len = 65536;

@@ -1,7 +1,10 @@
 // The list of techniques as a whole: rows of features.md, words in every system, the same kind as headroom's own
 // passes.
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "doctor/remedies/option_text.h"
@@ -67,6 +70,18 @@ TEST(Techniques, KindsAreThoseOfHeadroomsPasses) {
         ++common;
       }
   EXPECT_GE(common, 5u);
+}
+
+// docs/doctor_remedies.md has a line for each, with the record's row, kind and effort.
+TEST(Techniques, AreDocumented) {
+  std::ifstream file(std::string(HEADROOM_SOURCE_DIR) + "/docs/doctor_remedies.md");
+  ASSERT_TRUE(file);
+  const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  for (const Technique& technique : all_techniques()) {
+    const std::string line = "| " + std::string(technique.name) + " | " + std::string(technique.row) + " | " +
+                             std::string(technique.kind) + " | " + std::string(technique.effort) + " |";
+    EXPECT_NE(page.find(line), std::string::npos) << line;
+  }
 }
 
 Values some_values() {

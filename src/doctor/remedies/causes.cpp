@@ -69,6 +69,7 @@ std::vector<std::string_view> answers_to(std::string_view cause) {
       {"save", {"sharded-save"}},
       {"load", {"lean-load"}},
       {"kv_cache_too_small", {"gpu-memory-utilization", "max-model-len", "kv-dtype"}},
+      {"kv_cache_too_large", {"kv-dtype", "max-model-len", "gpu-layers"}},
       {"graph_capture", {"eager", "gpu-memory-utilization", "max-sequences"}},
       {"server_workspace", {"gpu-memory-utilization", "batched-tokens", "max-sequences"}},
       {"shared_memory", {"shared-memory", "fewer-workers"}},

@@ -40,7 +40,7 @@ void server(const Situation& s, int64_t limit, std::vector<Cause>& causes) {
                                   figure(weights), *estimate.kv_tokens, length),
                       0.9});
   else if (!fits(estimate.likely_bytes, limit))
-    causes.push_back({"server_workspace",
+    causes.push_back({s.job().system == System::llama_server ? "kv_cache_too_large" : "server_workspace",
                       fmt::format("{} would be needed of {}: {}", figure(estimate.likely_bytes), figure(limit),
                                   largest_terms(estimate)),
                       0.7});

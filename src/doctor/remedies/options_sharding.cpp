@@ -65,7 +65,9 @@ constexpr OptionLine kLines[] = {
      "deepspeed=\"ds.json\" with stage 3 and \"offload_param\": {\"device\": \"nvme\", \"nvme_path\": ...}"},
     {"offload-nvme", litgpt, missing, "not in LitGPT: DeepSpeed ZeRO-Infinity has it"},
     {"offload-nvme", torchtune, missing, "not in torchtune: DeepSpeed ZeRO-Infinity has it"},
-    {"offload-nvme", oumi, text, "deepspeed.offload_param.device: nvme, deepspeed.offload_param.nvme_path: ..."},
+    {"offload-nvme", oumi, text,
+     "deepspeed.deepspeed_config_path: ds.json with stage 3 and \"offload_param\": {\"device\": \"nvme\", "
+     "\"nvme_path\": ...}"},
     {"offload-nvme", pytorch_script, missing, "plain PyTorch has no disk tier: DeepSpeed ZeRO-Infinity has it"},
     {"no-prefetch", hf_trainer, text,
      "fsdp_config={\"backward_prefetch\": \"no_prefetch\", \"forward_prefetch\": false}"},

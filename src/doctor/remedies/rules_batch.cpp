@@ -107,6 +107,8 @@ void length_buckets(const Situation& s, Findings& findings) {
       make_remedy(s, "length-buckets", {}, {},
                   "if it came in mid-training, one batch of long rows did it: the longest then comes first");
   remedy.caveats.push_back("the largest batch stays as large: the failure comes at step 1 instead of hour 3");
+  if (remedy.set.find("train_sampling_strategy") != std::string::npos)
+    remedy.caveats.push_back("group_by_length=True before transformers 5");
   findings.offer(std::move(remedy));
 }
 
