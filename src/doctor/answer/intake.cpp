@@ -38,6 +38,17 @@ std::string read_head(std::istream& in, size_t limit) {
   return head;
 }
 
+std::vector<std::string> rows_of(const std::string& text) {
+  std::vector<std::string> lines(1);
+  for (const char c : text) {
+    if (c == '\n')
+      lines.emplace_back();
+    else if (c != '\r')
+      lines.back() += c;
+  }
+  return lines;
+}
+
 class Reader {
  public:
   explicit Reader(std::istream& standard_input) : standard_input_(standard_input) {}
@@ -47,12 +58,18 @@ class Reader {
       configs_.files.emplace_back(name);
       return;
     }
-    std::vector<ConfigReading> rows = read_config_rows(name, read_text_file(name));
-    if (row < 1 || row > static_cast<int64_t>(rows.size()))
-      throw Error(ErrorKind::usage, fmt::format("--row {}: {} has {} rows", row, name, rows.size()),
+    const std::vector<std::string> lines = rows_of(read_text_file(name));
+    const auto rows = std::count_if(lines.begin(), lines.end(), [](const std::string& line) { return !line.empty(); });
+    int64_t at = 0;
+    std::string only;  // the other rows are empty lines, so that errors name the right one
+    for (const std::string& line : lines) only += (!line.empty() && ++at == row ? line : "") + "\n";
+    std::vector<ConfigReading> readings;
+    if (row >= 1 && row <= rows) readings = read_config_rows(name, only);
+    if (readings.empty())
+      throw Error(ErrorKind::usage, fmt::format("--row {}: {} has {} rows", row, name, rows),
                   "rows are counted from 1");
-    row_ = std::move(rows[static_cast<size_t>(row - 1)]);
-    row_->notes.push_back(fmt::format("row {} of {}; --row chooses another", row, rows.size()));
+    row_ = std::move(readings.front());
+    row_->notes.push_back(fmt::format("row {} of {}; --row chooses another", row, rows));
   }
 
   void input(const std::string& name, int64_t row) {
