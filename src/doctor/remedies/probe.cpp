@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kScript =
     R"py(# Peak memory of one training step at two batch sizes. Fill in the two functions, run it with the Python that trains,
-# and give its output to: headroom doctor --probe-result FILE --capacity 24GiB
+# and give its output to: headroom doctor FILE --gpu 24GiB
 import gc, json, torch
 
 def build():
