@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "doctor/config/cloud_job_reader.h"
@@ -90,6 +91,9 @@ Found detect(const std::vector<Setting>& settings) {
 
 // ${name} and ${section.name} by the scalars of the same file, as OmegaConf does; nested up to 8 times.
 void resolve_interpolations(std::vector<Setting>& settings) {
+  std::map<std::string, const Setting*> scalars;  // the first of a name
+  for (const Setting& setting : settings)
+    if (!setting.is_list) scalars.emplace(setting.path, &setting);
   for (Setting& setting : settings) {
     for (int round = 0; round < 8; ++round) {
       const size_t open = setting.text.rfind("${");
@@ -97,10 +101,10 @@ void resolve_interpolations(std::vector<Setting>& settings) {
       const size_t close = setting.text.find('}', open);
       if (close == std::string::npos || setting.text.size() > 4096) break;
       const std::string name = table_key(setting.text.substr(open + 2, close - open - 2));
-      const auto source = std::find_if(settings.begin(), settings.end(), [&](const Setting& other) {
-        return other.path == name && !other.is_list && &other != &setting;
-      });
-      if (source == settings.end() || source->text.size() > 4096) break;
+      const auto found = scalars.find(name);
+      if (found == scalars.end() || found->second == &setting) break;
+      const Setting* source = found->second;
+      if (source->text.size() > 4096) break;
       setting.text = setting.text.substr(0, open) + source->text + setting.text.substr(close + 1);
       setting.is_null = setting.is_null || (source->is_null && setting.text.empty());
     }

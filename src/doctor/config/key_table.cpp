@@ -142,7 +142,9 @@ void apply_setting(const Dialect& dialect, const Setting& setting, Draft& draft)
     draft.job.irrelevant.push_back(note_of(setting, std::string(group->why)));
     return;
   }
-  draft.job.unknown.push_back(note_of(setting, suggestion(dialect, path)));
+  constexpr size_t kSuggestions = 200;  // a file of unknown keys is of another program
+  const bool suggests = draft.job.unknown.size() < kSuggestions;
+  draft.job.unknown.push_back(note_of(setting, suggests ? suggestion(dialect, path) : std::string()));
 }
 
 void finish_dialects(std::span<const Dialect* const> dialects, Draft& draft) {
