@@ -159,6 +159,11 @@ TEST(Techniques, EachIsOfferedOrRefusedSomewhere) {
         patient.messages = {message};
         visit(diagnose(patient));
       }
+      message.framework = "tensorflow";
+      message.text = "OOM when allocating tensor";
+      Case other;
+      other.messages = {message};
+      visit(diagnose(other));
       patient.job->task = Task::infer;
       patient.messages.clear();
       visit(diagnose(patient));

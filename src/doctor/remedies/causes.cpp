@@ -1,5 +1,7 @@
 #include "doctor/remedies/causes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "doctor/remedies/figures.h"
@@ -37,6 +39,24 @@ void growth_causes(const Situation& s, std::vector<Cause>& causes) {
   }
 }
 
+namespace {
+
+// The message says nothing but that there was no room.
+Cause device_full(const Situation& s) {
+  const MessageFigures& f = s.figures();
+  const std::vector<std::string>& hints = s.message()->hints;
+  std::string evidence = "the message gives no figures";
+  if (f.requested && f.free)
+    evidence = fmt::format("{} were asked for, {} are free", figure(*f.requested), figure(*f.free));
+  else if (f.requested)
+    evidence = fmt::format("{} found no room", figure(*f.requested));
+  else if (std::find(hints.begin(), hints.end(), "disguised") != hints.end())
+    evidence = "a library could not set itself up: usually because the device is full";
+  return {s.serving() ? "server_full" : "device_full", evidence, 0.4};
+}
+
+}  // namespace
+
 std::vector<Cause> rank_causes(const Situation& s) {
   std::vector<Cause> causes;
   device_causes(s, causes);
@@ -48,12 +68,16 @@ std::vector<Cause> rank_causes(const Situation& s) {
   for (Cause& cause : causes)
     if (std::none_of(distinct.begin(), distinct.end(), [&](const Cause& other) { return other.name == cause.name; }))
       distinct.push_back(std::move(cause));
+  if (distinct.empty() && s.message() && s.pool() == Pool::device) distinct.push_back(device_full(s));
   return distinct;
 }
 
 std::vector<std::string_view> answers_to(std::string_view cause) {
   const Answer answers[] = {
       {"tensors_fill_the_device", {"micro-batch", "checkpointing", "sequence-length", "half-weights"}},
+      {"device_full", {"micro-batch", "checkpointing", "sequence-length", "mixed-precision", "half-weights"}},
+      {"server_full", {"gpu-memory-utilization", "max-model-len", "gpu-layers", "kv-dtype", "quantized-model"}},
+      {"compute_buffer", {"batched-tokens", "max-model-len", "gpu-layers"}},
       {"inference", {"no-grad", "micro-batch", "half-inference"}},
       {"data_parallel", {"ddp"}},
       {"fragmentation", {"expandable-segments", "max-split-size"}},

@@ -22,6 +22,7 @@ constexpr PhaseCause kPhases[] = {
     {"load", "load", "the model itself did not load: nothing of the batch matters yet"},
     {"backward", "batch_too_large", "gradients and recomputed activations come on top of what the forward pass kept"},
     {"forward", "batch_too_large", "activations grow with batch and length"},
+    {"compute_buffer", "compute_buffer", "it grows with --ubatch-size and, without --flash-attn on, with the context"},
     {"cudagraph_capture", "graph_capture", "graphs keep their own pools beside the KV cache"},
     {"comm_init", "outside_pytorch", "NCCL's buffers come after PyTorch took its share"},
 };
@@ -29,7 +30,8 @@ constexpr PhaseCause kPhases[] = {
 void phase(const Situation& s, std::vector<Cause>& causes) {
   const Message& message = *s.message();
   for (const PhaseCause& known : kPhases) {
-    if (message.phase != known.phase || (s.serving() && known.phase != "cudagraph_capture" && known.phase != "load"))
+    if (message.phase != known.phase ||
+        (s.serving() && known.phase != "cudagraph_capture" && known.phase != "compute_buffer" && known.phase != "load"))
       continue;
     const std::string where =
         message.phase_evidence.empty() ? std::string() : fmt::format(" ({})", message.phase_evidence);

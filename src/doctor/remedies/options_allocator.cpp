@@ -14,6 +14,8 @@ constexpr OptionLine kLines[] = {
     {"empty-cache", axolotl, keys, "torch_empty_cache_steps={steps}"},
     {"empty-cache", oumi, keys, "training.empty_device_cache_steps={steps}"},
     {"empty-cache", pytorch_script, text, "torch.cuda.empty_cache() every {steps} steps"},
+    {"own-allocator", pytorch_script, text, "export PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync"},
+    {"grow-on-demand", pytorch_script, missing, "PyTorch takes memory as it needs it"},
     {"end-other-processes", pytorch_script, text, "{kill}"},
 };
 

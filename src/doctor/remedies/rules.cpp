@@ -76,6 +76,11 @@ double cost_of(const Remedy& remedy) {
 
 Findings run_rules(const Situation& situation) {
   Findings findings;
+  if (situation.foreign_framework()) {
+    for (const auto group : {framework_rules, host_rules, hardware_rules})
+      for (const Rule rule : group()) rule(situation, findings);
+    return findings;
+  }
   for (const auto group :
        {batch_rules, evaluation_rules, precision_rules, checkpointing_rules, optimizer_rules, sharding_rules,
         kernel_rules, adapter_rules, allocator_rules, serving_rules, host_rules, hardware_rules, advice_rules})

@@ -45,7 +45,8 @@ std::span<const Rule> allocator_rules();
 std::span<const Rule> serving_rules();
 std::span<const Rule> host_rules();
 std::span<const Rule> hardware_rules();
-std::span<const Rule> advice_rules();  // notes on stale, misspelt and contradictory advice
+std::span<const Rule> framework_rules();  // for messages of frameworks that are not PyTorch
+std::span<const Rule> advice_rules();     // notes on stale, misspelt and contradictory advice
 
 // The remedy of a smaller micro-batch with the accumulation that keeps the global batch. The situation's micro-batch is
 // known; 1 <= micro < it.

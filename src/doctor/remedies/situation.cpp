@@ -88,6 +88,14 @@ bool Situation::caching_allocator() const {
   return training();
 }
 
+bool Situation::foreign_framework() const {
+  if (has_job() || !message_ || pool_ != Pool::device) return false;
+  for (const std::string_view name :
+       {"tensorflow", "jax", "xla-tpu", "onnxruntime", "paddle", "cupy", "mlx", "lmdeploy", "tensorrt-llm"})
+    if (message_->framework == name) return true;
+  return false;
+}
+
 std::optional<int64_t> Situation::micro_batch() const {
   if (job_.micro_batch || !has_job()) return job_.micro_batch;
   if (!job_.global_batch && !job_defaults(job_).micro_batch.value) return std::nullopt;

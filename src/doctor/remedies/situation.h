@@ -27,6 +27,8 @@ class Situation {
   bool phase(std::string_view name) const { return message_ && message_->phase == name; }
   // Whether the framework of the message or the system is PyTorch's with its caching allocator on a device.
   bool caching_allocator() const;
+  // A device message of TensorFlow, JAX or the like, and no job: PyTorch's words would be wrong.
+  bool foreign_framework() const;
   bool has_job() const { return patient_.job.has_value(); }
 
   // The job's value, or the system's own default; absent where neither says.

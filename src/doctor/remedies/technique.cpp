@@ -82,6 +82,8 @@ constexpr Technique kTechniques[] = {
      "torch >= 2.1", ""},
     {"max-split-size", "T27", "exact", "flag", 1.02, 0, "changes where memory lies, not what is computed",
      "torch >= 1.10", ""},
+    {"own-allocator", "T27", "exact", "flag", 1.05, 0, "changes where memory lies, not what is computed", "", ""},
+    {"grow-on-demand", "T27", "exact", "flag", 1.0, 0, "leaves room to other processes", "", ""},
     {"empty-cache", "T27", "exact", "flag", 1.1, 0, "gives unused blocks back between steps", "", ""},
     {"end-other-processes", "T43", "exact", "flag", 1.0, 0, "nothing of yours changes", "", ""},
     // serving

@@ -1,0 +1,98 @@
+// Every published configuration and every real message: answers hold together.
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "doctor/config/config_reader.h"
+#include "doctor/messages/log_scanner.h"
+#include "doctor/remedies/balance.h"
+#include "formats/json.h"
+#include "patients.h"
+
+namespace headroom::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kShared = fs::path(HEADROOM_SOURCE_DIR) / ".." / "shared";
+
+void expect_sound(const Diagnosis& diagnosis, const std::string& what) {
+  for (const Remedy& remedy : diagnosis.remedies) {
+    EXPECT_TRUE(remedy.available) << what << ": " << remedy.name;
+    EXPECT_GE(remedy.saves_bytes.value_or(0), 0) << what << ": " << remedy.name;
+    EXPECT_GE(remedy.host_bytes.value_or(0), 0) << what << ": " << remedy.name;
+    EXPECT_GT(remedy.cost, 0) << what << ": " << remedy.name;
+    EXPECT_FALSE(remedy.set.empty()) << what << ": " << remedy.name;
+    EXPECT_LT(remedy.set.size(), 400u) << what << ": " << remedy.set;
+    EXPECT_FALSE(remedy.why.empty()) << what << ": " << remedy.name;
+  }
+  for (const Refusal& refusal : diagnosis.refused) {
+    EXPECT_FALSE(refusal.why.empty()) << what << ": " << refusal.name;
+    for (const Remedy& remedy : diagnosis.remedies) EXPECT_NE(remedy.name, refusal.name) << what;
+  }
+  for (size_t i = 1; i < diagnosis.causes.size(); ++i)
+    EXPECT_GE(diagnosis.causes[i - 1].weight, diagnosis.causes[i].weight) << what;
+}
+
+TEST(Corpus, EveryConfigurationGetsASoundAnswer) {
+  if (!fs::exists(kShared / "data" / "configs")) GTEST_SKIP() << "no published configurations here";
+  int read = 0, too_large = 0, solved = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(kShared / "data" / "configs")) {
+    if (!entry.is_regular_file() || entry.path().extension() == ".jsonl") continue;
+    Case patient;
+    try {
+      patient.job = read_config_file(entry.path()).job;
+    } catch (const Error&) {
+      continue;
+    }
+    ++read;
+    patient.shape = find_model_shape(patient.job->model);
+    if (!patient.shape) patient.shape = guess_model_shape(7e9);
+    patient.gpu = find_gpu("rtx-3090");
+    patient.capacity_bytes = patient.gpu->memory_bytes;
+    patient.estimate = estimate(*patient.job, *patient.shape, patient.gpu);
+    const Diagnosis diagnosis = diagnose(patient);
+    const std::string what = entry.path().filename().string();
+    expect_sound(diagnosis, what);
+    if (diagnosis.fits.value_or(true)) continue;
+    ++too_large;
+    if (diagnosis.smallest_fitting_set.empty()) continue;
+    ++solved;
+    if (diagnosis.set_changes.empty()) continue;
+    const Job changed = with_changes(*patient.job, diagnosis.set_changes);
+    EXPECT_TRUE(fits(estimate(changed, *patient.shape, patient.gpu).likely_bytes, *patient.capacity_bytes)) << what;
+  }
+  EXPECT_GT(read, 150);
+  EXPECT_GT(too_large, 50);
+  // The others have no way onto one such card: 70B and more in full.
+  EXPECT_GT(solved, too_large * 3 / 4) << solved << " of " << too_large;
+}
+
+TEST(Corpus, EveryMessageGetsASoundAnswer) {
+  std::ifstream file(kShared / "data" / "oom_messages.jsonl");
+  if (!file) GTEST_SKIP() << "no messages here";
+  std::string line;
+  int count = 0, with_cause = 0;
+  while (std::getline(file, line)) {
+    const Json row = Json::parse(line);
+    Case patient;
+    patient.messages = scan_log(row["text"].get<std::string>()).messages;
+    if (patient.messages.empty()) continue;
+    const Diagnosis diagnosis = diagnose(patient);
+    expect_sound(diagnosis, row["id"].get<std::string>());
+    const std::string& framework = patient.messages[0].framework;
+    for (const char* other : {"tensorflow", "jax", "paddle", "onnxruntime", "cupy", "mlx"})
+      if (framework == other) {
+        for (const Remedy& remedy : diagnosis.remedies)
+          EXPECT_EQ(remedy.set.find("torch"), std::string::npos) << framework << ": " << remedy.set;
+      }
+    EXPECT_FALSE(diagnosis.remedies.empty()) << row["id"];
+    with_cause += !diagnosis.causes.empty();
+    ++count;
+  }
+  EXPECT_GT(count, 95);
+  EXPECT_EQ(with_cause, count);
+}
+
+}  // namespace
+}  // namespace headroom::doctor
