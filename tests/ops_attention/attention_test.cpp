@@ -20,6 +20,9 @@ std::vector<Case> cases() {
     all.push_back({1, 70, 2, 1, 256, true, 0, 0, dtype});
     all.push_back({1, 40, 2, 1, 264, true, 0, 0, dtype});
     all.push_back({1, 130, 11, 1, 16, true, 0, 0.5, dtype});
+    for (double softcap : {0.5, 4.0, 50.0}) all.push_back({2, 150, 4, 2, 32, true, 0, 0, dtype, softcap});
+    all.push_back({1, 97, 3, 1, 256, true, 40, 0.3, dtype, 2.0});
+    all.push_back({1, 40, 2, 1, 264, true, 0, 0, dtype, 2.0});
   }
   return all;
 }
@@ -75,7 +78,8 @@ TEST(AttentionGrad, EveryImplementationFollowsTheFormula) {
 }
 
 TEST(AttentionGrad, TheFormulaIsTheDerivative) {
-  for (const Case& c : {Case{1, 9, 4, 2, 8}, Case{2, 6, 3, 1, 8, true, 3, 0.7}, Case{1, 5, 2, 2, 8, false}}) {
+  for (const Case& c : {Case{1, 9, 4, 2, 8}, Case{2, 6, 3, 1, 8, true, 3, 0.7}, Case{1, 5, 2, 2, 8, false},
+                        Case{1, 9, 4, 2, 8, true, 4, 0.7, DType::f32, 1.5}}) {
     const Inputs in = random_inputs(c);
     std::vector<Values> inputs{values_of(in.q), values_of(in.k), values_of(in.v)};
     const Values grad_o = values_of(in.grad_o);
@@ -133,7 +137,8 @@ TEST(Attention, EveryTargetFollowsTheFormula) {
     hwy::SetSupportedTargetsForTest(target);
     SCOPED_TRACE(hwy::TargetName(target));
     for (DType dtype : {DType::f32, DType::bf16})
-      for (const Case& c : {Case{1, 150, 3, 1, 64, true, 0, 0, dtype}, Case{1, 70, 2, 2, 20, true, 30, 0, dtype}}) {
+      for (const Case& c : {Case{1, 150, 3, 1, 64, true, 0, 0, dtype}, Case{1, 70, 2, 2, 20, true, 30, 0, dtype},
+                            Case{1, 70, 2, 2, 20, true, 30, 0, dtype, 1.5}}) {
         expect_forward(c, "simd");
         expect_grad(c, "simd");
       }

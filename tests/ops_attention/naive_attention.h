@@ -20,13 +20,21 @@ struct Case {
   int64_t window = 0;
   double scale = 0;  // 0: the default
   DType dtype = DType::f32;
+  double softcap = 0;
 
   Attrs attrs() const {
     Attrs attrs{{"heads", heads}, {"kv_heads", kv_heads}, {"causal", int64_t{causal}}, {"window", window}};
     if (scale > 0) attrs.set("scale", scale);
+    if (softcap > 0) attrs.set("softcap", softcap);
     return attrs;
   }
   double factor() const { return scale > 0 ? scale : 1 / std::sqrt(static_cast<double>(dim)); }
+  // A scaled score and its derivative after the cap.
+  double capped(double score) const { return softcap > 0 ? softcap * std::tanh(score / softcap) : score; }
+  double slope(double score) const {
+    const double t = softcap > 0 ? std::tanh(score / softcap) : 0;
+    return 1 - t * t;
+  }
   bool sees(int64_t query, int64_t key) const {
     return (!causal || key <= query) && (window == 0 || key > query - window);
   }
@@ -79,7 +87,7 @@ inline NaiveForward naive_forward(const Case& c, const Values& q, const Values& 
         double largest = -INFINITY, total = 0;
         for (int64_t j = 0; j < c.queries; ++j)
           if (c.sees(i, j)) {
-            scores[static_cast<size_t>(j)] = c.factor() * at.dot(q, at.q(b, i, h), k, at.kv(b, j, h));
+            scores[static_cast<size_t>(j)] = c.capped(c.factor() * at.dot(q, at.q(b, i, h), k, at.kv(b, j, h)));
             largest = std::max(largest, scores[static_cast<size_t>(j)]);
           }
         for (double score : scores) total += std::exp(score - largest);
@@ -107,8 +115,9 @@ inline NaiveGrad naive_grad(const Case& c, const Values& q, const Values& k, con
         for (int64_t j = 0; j < c.queries; ++j) {
           if (!c.sees(i, j)) continue;
           const size_t kj = at.kv(b, j, h);
-          const double p = std::exp(c.factor() * at.dot(q, qi, k, kj) - forward.lse[at.lse(b, h, i)]);
-          const double ds = c.factor() * p * (at.dot(grad_o, qi, v, kj) - rowsum);
+          const double score = c.factor() * at.dot(q, qi, k, kj);
+          const double p = std::exp(c.capped(score) - forward.lse[at.lse(b, h, i)]);
+          const double ds = c.factor() * p * (at.dot(grad_o, qi, v, kj) - rowsum) * c.slope(score);
           at.add(result.dq, qi, ds, k, kj);
           at.add(result.dk, kj, ds, q, qi);
           at.add(result.dv, kj, p, grad_o, qi);

@@ -166,6 +166,58 @@ TEST(LinearCrossEntropyGradient, AgreesWithFiniteDifferences) {
     EXPECT_NEAR(slope(w, i, [&](const Tensor& at) { return loss(x, at); }), outputs[2].at(i), 1e-4) << "w " << i;
 }
 
+// With a cap a logit l becomes c tanh(l / c): loss against the formula, gradients against differences of the loss.
+TEST(LinearCrossEntropySoftcap, LossAndGradientFollowTheFormula) {
+  const int64_t hidden = 6, vocabulary = 37;
+  const double cap = 1.5;
+  const Tensor x = Tensor::random(DType::f32, {1, 5, hidden}, 1),
+               w = Tensor::random(DType::f32, {vocabulary, hidden}, 2);
+  const Tensor labels(DType::i32, {1, 5}, {-100, 3, 0, -100, 10}), zero = Tensor::filled(DType::f64, {2}, 0);
+  const auto loss = [&](const Tensor& at_x, const Tensor& at_w) {
+    double sum = 0;
+    for (int64_t row : {0, 1, 3}) {
+      double total = 0, chosen = 0;
+      for (int64_t v = 0; v < vocabulary; ++v) {
+        double logit = 0;
+        for (int64_t h = 0; h < hidden; ++h) logit += at_x.at(row * hidden + h) * at_w.at(v * hidden + h);
+        logit = cap * std::tanh(logit / cap);
+        total += std::exp(logit);
+        if (v == static_cast<int64_t>(labels.at(row + 1))) chosen = logit;
+      }
+      sum += std::log(total) - chosen;
+    }
+    return sum;
+  };
+  const auto slope = [&](Tensor at, int64_t i, const auto& objective) {
+    const double step = 1.0 / 128, middle = at.at(i);
+    at.set(i, middle + step);
+    const double above = objective(at);
+    at.set(i, middle - step);
+    return kScale * (above - objective(at)) / (2 * step);
+  };
+  const int64_t supported = hwy::SupportedTargets();
+  for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}}) {
+    if ((supported & target) == 0) continue;
+    hwy::SetSupportedTargetsForTest(target);
+    for (const char* implementation : kImplementations) {
+      const Attrs attrs{{"softcap", cap}, {"train_weight", int64_t{1}}};
+      const std::vector<Tensor> inputs{
+          x, w, labels, Tensor(DType::f32, {1}, {kScale}), zero, Tensor::filled(DType::f32, {vocabulary, hidden}, 0)};
+      if (!op_test::accepts("linear_cross_entropy_grad", inputs, attrs, implementation)) continue;
+      SCOPED_TRACE(implementation);
+      RunOptions options;
+      options.only = implementation;
+      const auto outputs = op_test::run_op("linear_cross_entropy_grad", inputs, attrs, options).outputs;
+      EXPECT_NEAR(outputs[1].at(0), loss(x, w), 1e-5);
+      for (int64_t i = 0; i < x.count(); ++i)
+        EXPECT_NEAR(slope(x, i, [&](const Tensor& at) { return loss(at, w); }), outputs[0].at(i), 3e-5) << "x " << i;
+      for (int64_t i = 0; i < w.count(); ++i)
+        EXPECT_NEAR(slope(w, i, [&](const Tensor& at) { return loss(x, at); }), outputs[2].at(i), 3e-5) << "w " << i;
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
 TEST(LinearCrossEntropyTargetsOfHighway, EveryVectorWidthAgreesWithTheReference) {
   const int64_t supported = hwy::SupportedTargets();
   const std::vector<Tensor> inputs{Tensor::random(DType::bf16, {2, 12, 32}, 1, 2.0),

@@ -30,6 +30,26 @@ TEST(Formula, RmsNormGrad) {
   }
 }
 
+// A weight that divides the row normalises its runs one by one; one stored less one counts from one.
+TEST(Formula, RmsNormOfHeadsAndWithUnitWeights) {
+  const Tensor x = Tensor::random(DType::f32, {2, 3, 15}, 1), w = Tensor::random(DType::f32, {5}, 2);
+  const Tensor dy = Tensor::random(DType::f32, {2, 3, 15}, 3), acc = Tensor::filled(DType::f32, {5}, 0);
+  for (int64_t unit : {0, 1}) {
+    const auto by_x = [&](const Vector& at) { return rms_norm_formula(at, values(w), 1e-3, unit != 0); };
+    const auto by_w = [&](const Vector& at) { return rms_norm_formula(values(x), at, 1e-3, unit != 0); };
+    const Attrs attrs{{"eps", 1e-3}, {"unit", unit}};
+    Attrs grad = attrs;
+    grad.set("train", int64_t{1}).set("accumulate", "always");
+    for (const char* which : {"reference", "simd"}) {
+      const RunOptions options{.only = which, .trip = 1};
+      expect_near(run_op("rms_norm", {x, w}, attrs, options).outputs[0], by_x(values(x)), 1e-6, 1e-6);
+      const RunResult found = run_op("rms_norm_grad", {x, w, dy, acc}, grad, options);
+      expect_near(found.outputs[0], differences(values(x), values(dy), by_x), 2e-6, 1e-6);
+      expect_near(found.outputs[1], differences(values(w), values(dy), by_w), 2e-6, 1e-6);
+    }
+  }
+}
+
 TEST(Formula, LayerNorm) {
   const Tensor x = Tensor::random(DType::f32, {2, 3, 7}, 1), w = Tensor::random(DType::f32, {7}, 2);
   const Tensor b = Tensor::random(DType::f32, {7}, 3);
@@ -70,6 +90,63 @@ TEST(Formula, Activations) {
       const auto gelu = [&](const Vector& at) { return gelu_formula(at, tanh); };
       expect_near(run_op("gelu_grad", {a, dy}, attrs, {.only = which}).outputs[0],
                   differences(values(a), values(dy), gelu), 1e-6, 1e-6);
+    }
+  }
+}
+
+TEST(Formula, GatedUnitsWithGelu) {
+  const Tensor a = Tensor::random(DType::f32, {3, 11}, 1, 4), b = Tensor::random(DType::f32, {3, 11}, 2);
+  const Tensor dy = Tensor::random(DType::f32, {3, 11}, 3);
+  for (const char* activation : {"gelu", "gelu_tanh"}) {
+    const auto gated = [&](const Vector& gate, const Vector& up) {
+      Vector y = gelu_formula(gate, activation == std::string("gelu_tanh"));
+      for (size_t i = 0; i < y.size(); ++i) y[i] *= up[i];
+      return y;
+    };
+    const auto by_gate = [&](const Vector& at) { return gated(at, values(b)); };
+    const auto by_up = [&](const Vector& at) { return gated(values(a), at); };
+    const Attrs attrs{{"activation", activation}};
+    for (const char* which : {"reference", "simd"}) {
+      const RunOptions options{.only = which};
+      expect_near(run_op("swiglu", {a, b}, attrs, options).outputs[0], gated(values(a), values(b)), 1e-6, 1e-6);
+      const RunResult found = run_op("swiglu_grad", {a, b, dy}, attrs, options);
+      expect_near(found.outputs[0], differences(values(a), values(dy), by_gate), 2e-6, 1e-6);
+      expect_near(found.outputs[1], differences(values(b), values(dy), by_up), 2e-6, 1e-6);
+    }
+  }
+}
+
+TEST(Formula, ScaleAndSoftcap) {
+  const Tensor x = Tensor::random(DType::f32, {3, 37}, 1, 9), dy = Tensor::random(DType::f32, {3, 37}, 2);
+  const auto cap = [](const Vector& at) {
+    Vector y = at;
+    for (double& value : y) value = 2.5 * std::tanh(value / 2.5);
+    return y;
+  };
+  Vector scaled = values(x);
+  for (double& value : scaled) value *= 5.5;
+  for (const char* which : {"reference", "simd"}) {
+    const RunOptions options{.only = which};
+    expect_near(run_op("scale", {x}, {{"factor", 5.5}}, options).outputs[0], scaled, 0, 1e-7);
+    const Tensor y = run_op("softcap", {x}, {{"cap", 2.5}}, options).outputs[0];
+    expect_near(y, cap(values(x)), 1e-9, 3e-7);
+    const Tensor dx = run_op("softcap_grad", {y, dy}, {{"cap", 2.5}}, options).outputs[0];
+    expect_near(dx, differences(values(x), values(dy), cap), 1e-6, 1e-6);
+  }
+}
+
+// Channels behind the table's width pass.
+TEST(Formula, PartialRotary) {
+  const Tensor x = Tensor::random(DType::f32, {2, 5, 3 * 7}, 1), table = Tensor::random(DType::f32, {8, 4}, 2);
+  for (const char* which : {"reference", "simd"}) {
+    const RunResult found = run_op("rotary", {x, table}, {{"heads", int64_t{3}}}, {.only = which});
+    for (int64_t at = 0; at < x.count(); ++at) {
+      const int64_t channel = at % 7, row = at / 21 % 5, i = channel % 2;
+      const double c = table.at(row * 4 + i), s = table.at(row * 4 + 2 + i);
+      double wanted = x.at(at);
+      if (channel < 2) wanted = x.at(at) * c - x.at(at + 2) * s;
+      if (channel >= 2 && channel < 4) wanted = x.at(at) * c + x.at(at - 2) * s;
+      ASSERT_NEAR(found.outputs[0].at(at), wanted, 1e-6) << at;
     }
   }
 }
@@ -136,6 +213,20 @@ TEST(Formula, SplitAndConcat) {
   EXPECT_EQ(values(run_op("concat", {parts.outputs[1]}, holes).outputs[0]), (Vector{0, 2, 3, 0, 0, 6, 7, 0}));
   const Tensor wide = Tensor::random(DType::bf16, {3, 50, 39}, 1);
   expect_same_bytes(run_op("concat", run_op("split", {wide}, {{"sizes", "5,33,1"}}).outputs).outputs[0], wide);
+}
+
+// Two groups of the sizes 1 and 2.
+TEST(Formula, SplitAndConcatByGroups) {
+  const Tensor x(DType::f32, {2, 6}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  const Attrs attrs{{"sizes", "1,2"}, {"groups", int64_t{2}}};
+  const RunResult parts = run_op("split", {x}, attrs);
+  EXPECT_EQ(values(parts.outputs[0]), (Vector{1, 4, 7, 10}));
+  EXPECT_EQ(values(parts.outputs[1]), (Vector{2, 3, 5, 6, 8, 9, 11, 12}));
+  expect_same_bytes(run_op("concat", parts.outputs, attrs).outputs[0], x);
+  Attrs hole = attrs;
+  hole.set("present", "01");
+  EXPECT_EQ(values(run_op("concat", {parts.outputs[1]}, hole).outputs[0]),
+            (Vector{0, 2, 3, 0, 5, 6, 0, 8, 9, 0, 11, 12}));
 }
 
 TEST(Formula, SelectLast) {

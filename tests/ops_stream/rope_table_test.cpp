@@ -57,6 +57,19 @@ TEST(RopeTable, Llama3) {
   expect_table(attrs, [](double f) { return llama3_frequency(f, 8, 1, 4, 8192); });
 }
 
+TEST(RopeTable, LongropeStretchesEachPairByItsFactor) {
+  const Attrs attrs{{"positions", int64_t{300}}, {"head_dim", int64_t{6}},  {"theta", 10000.0},
+                    {"scaling", "longrope"},     {"factors", "1,2.5,8.25"}, {"amplitude", 1.25}};
+  const Tensor table = run_op("rope_table", {}, attrs).outputs[0];
+  const double factors[] = {1, 2.5, 8.25};
+  for (int64_t p = 0; p < 300; ++p)
+    for (int64_t i = 0; i < 3; ++i) {
+      const double angle = static_cast<double>(p) * std::pow(10000.0, -static_cast<double>(i) / 3) / factors[i];
+      ASSERT_NEAR(table.at(p * 6 + i), 1.25 * std::cos(angle), 5e-7 + 5e-7 * angle);
+      ASSERT_NEAR(table.at(p * 6 + 3 + i), 1.25 * std::sin(angle), 5e-7 + 5e-7 * angle);
+    }
+}
+
 // An input is storage for the table: its old contents do not matter.
 TEST(RopeTable, FillsGivenStorage) {
   const Attrs attrs{{"positions", int64_t{33}}, {"head_dim", int64_t{6}}, {"theta", 10000.0}};

@@ -77,7 +77,8 @@ TEST(Rules, Rotary) {
   const Attrs heads{{"heads", int64_t{3}}};
   EXPECT_EQ(infer("rotary", {kNarrow, f32({64, 4})}, heads), std::vector<Type>{kNarrow});
   refuse("rotary", {kX, f32({64, 4})});
-  refuse("rotary", {kX, f32({64, 3})}, {{"heads", int64_t{4}}});  // odd heads
+  EXPECT_EQ(infer("rotary", {kX, f32({64, 4})}, {{"heads", int64_t{1}}}), std::vector<Type>{kX});  // 4 channels turn
+  refuse("rotary", {kX, f32({64, 3})}, {{"heads", int64_t{4}}});                                   // odd table
   refuse("rotary", {kX, f32({64, 6})}, heads);
   refuse("rotary", {kX, f32({64, 4}), i32({1})}, heads);
   refuse("rotary", {kX, f32({64, 4})}, {{"heads", int64_t{3}}, {"offset", int64_t{1}}});

@@ -47,6 +47,9 @@ TEST(Simd, RmsNorm) {
       for (const char* y : {"f32", "bf16"}) {
         const Tensor w = Tensor::random(DType::f32, {dims.back()}, 2);
         check({"rms_norm", {Tensor::random(x, dims, 1, 3), w}, {{"eps", 1e-5}, {"dtype", y}}});
+        check({"rms_norm", {Tensor::random(x, dims, 1, 3), w}, {{"eps", 1e-5}, {"dtype", y}, {"unit", int64_t{1}}}});
+        const std::vector<int64_t> heads{dims[0], dims[1], 3 * dims[2]};
+        check({"rms_norm", {Tensor::random(x, heads, 1, 3), w}, {{"eps", 1e-5}, {"dtype", y}}});
       }
 }
 
@@ -61,6 +64,12 @@ TEST(Simd, RmsNormGrad) {
             if (train) inputs.push_back(acc(dims.back()));
             if (addend) inputs.push_back(Tensor::random(dx, dims, 4));
             check({"rms_norm_grad", inputs, {{"eps", 1e-5}, {"train", train}, {"addend", addend}}, dx == dy});
+            const Attrs unit{{"eps", 1e-5}, {"train", train}, {"addend", addend}, {"unit", int64_t{1}}};
+            const std::vector<int64_t> heads{dims[0], std::min<int64_t>(dims[1], 20), 3 * dims[2]};
+            inputs[0] = Tensor::random(dx, heads, 1, 3);
+            inputs[2] = Tensor::random(dy, heads, 3);
+            if (addend) inputs.back() = Tensor::random(dx, heads, 4);
+            check({"rms_norm_grad", inputs, unit, dx == dy});
           }
 }
 
@@ -98,6 +107,13 @@ TEST(Simd, Elementwise) {
       check({"add", {a, b}, {}});
       check({"swiglu", {a, b}, {}});
       check({"swiglu_grad", {a, b, c}, {}});
+      for (const char* activation : {"gelu", "gelu_tanh"}) {
+        check({"swiglu", {a, b}, {{"activation", activation}}});
+        check({"swiglu_grad", {a, c, c}, {{"activation", activation}}});
+      }
+      check({"scale", {a}, {{"factor", 5.5}}});
+      check({"softcap", {a}, {{"cap", 3.0}}});
+      check({"softcap_grad", {b, c}, {{"cap", 3.0}}});
       for (const char* how : {"none", "tanh"}) {
         check({"gelu", {a}, {{"approximate", how}}});
         check({"gelu_grad", {a, c}, {{"approximate", how}}});
@@ -116,6 +132,8 @@ TEST(Simd, Rotary) {
           const Tensor table = Tensor::random(DType::f32, {9, head_dim}, 2);
           const Attrs attrs{{"heads", heads}, {"inverse", inverse}, {"offset", int64_t{1}}};
           check({"rotary", {x, table, Tensor(DType::i32, {1}, {static_cast<double>(offset)})}, attrs});
+          const Tensor wide = Tensor::random(dtype, {2, 7, heads * (head_dim + 3)}, 1);
+          check({"rotary", {wide, table, Tensor(DType::i32, {1}, {static_cast<double>(offset)})}, attrs});
         }
 }
 

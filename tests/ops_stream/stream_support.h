@@ -73,6 +73,12 @@ inline Vector swiglu_formula(const Vector& gate, const Vector& up) {
   return y;
 }
 
+// `unit`: the weight is stored less one.
+inline Vector rms_norm_formula(const Vector& x, Vector w, double eps, bool unit) {
+  for (double& factor : w) factor += unit ? 1 : 0;
+  return rms_norm_formula(x, w, eps);
+}
+
 inline Vector gelu_formula(const Vector& x, bool tanh) {
   Vector y(x.size());
   for (size_t i = 0; i < y.size(); ++i) {

@@ -96,6 +96,13 @@ HEADROOM_AVX512_BF16 void scale_columns(float* o, int64_t rows, const __m512 (&f
     }
 }
 
+HEADROOM_AVX512_BF16 void cap_rows(float* scores, int64_t count, float factor, float cap) {
+  for (int64_t i = 0; i < count; i += 16) {
+    const __m512 t = fast_tanh(_mm512_mul_ps(_mm512_loadu_ps(scores + i), _mm512_set1_ps(factor)));
+    _mm512_storeu_ps(scores + i, _mm512_mul_ps(t, _mm512_set1_ps(cap)));
+  }
+}
+
 HEADROOM_AVX512_BF16 void attend(const Strip& strip, const StripStep& step, float scale, float* o, int64_t rows) {
   __m512 factor[2];
   if (step.masked) hide_unseen(strip.scores, step);
@@ -160,8 +167,14 @@ void Bf16Forward<Products>::step(int64_t lane, const StripStep& step) {
   float* o = block_.o + lane * width_ * kStrip;
   Products::multiply({block_.k + step.begin * width_, width_, block_.q + lane * width_ * kStrip, kStrip,
                       block_.scores + step.begin * kStrip, kStrip, rows, kStrip, width_, false});
+  double scale = shape_.scale * std::numbers::log2e;
+  if (shape_.softcap > 0) {
+    cap_rows(block_.scores + step.begin * kStrip, rows * kStrip, static_cast<float>(shape_.scale / shape_.softcap),
+             static_cast<float>(shape_.softcap));
+    scale = std::numbers::log2e;
+  }
   attend({block_.scores, block_.p, block_.maximum + lane * kStrip, block_.sum + lane * kStrip}, step,
-         static_cast<float>(shape_.scale * std::numbers::log2e), o, width_);
+         static_cast<float>(scale), o, width_);
   Products::multiply(
       {block_.v + step.begin, kKeyTile, block_.p + step.begin * kStrip, kStrip, o, kStrip, width_, kStrip, rows, true});
 }

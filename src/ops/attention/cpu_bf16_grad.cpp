@@ -47,21 +47,33 @@ struct StripScores {
   uint16_t* ds_pairs;  // [kGradKeys / 2][kStrip] pairs, columns in the order of pair_column
 };
 
-// p = exp(scale s - lse) and ds = p (dp - rowsum) of one row, as bf16.
+// How a product of a query and a key becomes a score in the base-2 domain: scale s, or cap tanh(inner s).
+struct ScoreRule {
+  __m512 scale;
+  __m512 cap;  // in the base-2 domain
+  __m512 inner;
+};
+
+// p = exp(score - lse) and ds = p (dp - rowsum), times the slope of the cap, of one row as bf16.
 struct GradRow {
   __m512i p;
   __m512i ds;
 };
+template <bool kCapped>
 HEADROOM_AVX512_BF16 inline GradRow grad_row(const StripScores& strip, const StripStep& step, int32_t row,
-                                             __m512 scale) {
+                                             const ScoreRule& rule) {
   __m512 p[2], ds[2];
   for (int half = 0; half < 2; ++half) {
     const float* at = strip.scores + row * kStrip + 16 * half;
     const float* dp = strip.dp + row * kStrip + 16 * half;
-    p[half] = fast_exp2(_mm512_fmsub_ps(_mm512_loadu_ps(at), scale, _mm512_loadu_ps(strip.lse + 16 * half)));
+    __m512 s = _mm512_loadu_ps(at);
+    if constexpr (kCapped) s = fast_tanh(_mm512_mul_ps(s, rule.inner));
+    const __m512 scale = kCapped ? rule.cap : rule.scale;
+    p[half] = fast_exp2(_mm512_fmsub_ps(s, scale, _mm512_loadu_ps(strip.lse + 16 * half)));
     if (step.masked)
       p[half] = _mm512_maskz_mov_ps(columns_seeing(row, 16 * half, step.visible_begin, step.visible_end), p[half]);
     ds[half] = _mm512_mul_ps(p[half], _mm512_sub_ps(_mm512_loadu_ps(dp), _mm512_loadu_ps(strip.rowsum + 16 * half)));
+    if constexpr (kCapped) ds[half] = _mm512_mul_ps(ds[half], _mm512_fnmadd_ps(s, s, _mm512_set1_ps(1.0f)));
   }
   return {narrow_row(p[0], p[1]), narrow_row(ds[0], ds[1])};
 }
@@ -77,17 +89,24 @@ HEADROOM_AVX512_BF16 inline void store_pair(const StripScores& strip, int32_t ro
 }
 
 // The rows [begin, end rounded up to 32) of the step; what lies behind `end` becomes zero.
-HEADROOM_AVX512_BF16 void grad_scores(const StripScores& strip, const StripStep& step, float factor) {
-  const __m512 scale = _mm512_set1_ps(factor);
+template <bool kCapped>
+HEADROOM_AVX512_BF16 void grad_rows(const StripScores& strip, const StripStep& step, const ScoreRule& rule) {
   const GradRow zero{_mm512_setzero_si512(), _mm512_setzero_si512()};
   int32_t row = step.begin;
   for (; row + 1 < step.end; row += 2)
-    store_pair(strip, row, grad_row(strip, step, row, scale), grad_row(strip, step, row + 1, scale));
+    store_pair(strip, row, grad_row<kCapped>(strip, step, row, rule), grad_row<kCapped>(strip, step, row + 1, rule));
   if (row < step.end) {
-    store_pair(strip, row, grad_row(strip, step, row, scale), zero);
+    store_pair(strip, row, grad_row<kCapped>(strip, step, row, rule), zero);
     row += 2;
   }
   for (; row < round_up(step.end, 32); row += 2) store_pair(strip, row, zero, zero);
+}
+
+HEADROOM_AVX512_BF16 void grad_scores(const StripScores& strip, const StripStep& step, double scale, double softcap) {
+  const ScoreRule rule{_mm512_set1_ps(static_cast<float>(scale * std::numbers::log2e)),
+                       _mm512_set1_ps(static_cast<float>(softcap * std::numbers::log2e)),
+                       _mm512_set1_ps(softcap > 0 ? static_cast<float>(scale / softcap) : 0.0f)};
+  softcap > 0 ? grad_rows<true>(strip, step, rule) : grad_rows<false>(strip, step, rule);
 }
 
 void clear_rows(uint16_t* p, uint16_t* ds, int64_t begin, int64_t end) {
@@ -182,7 +201,7 @@ void Bf16Grad<Products>::strip_step(int64_t tile, int64_t strip, const StripStep
                       kStrip, rows, kStrip, width_, false});
   grad_scores(
       {block_.scores, block_.dp, block_.lse + strip * kStrip, block_.rowsum + strip * kStrip, p, ds, block_.ds_pairs},
-      step, static_cast<float>(shape_.scale * std::numbers::log2e));
+      step, shape_.scale, shape_.softcap);
   clear_rows(p, ds, range.begin, begin);
   clear_rows(p, ds, end, range.end);
   Products::multiply({block_.k_t + tile * width_ + begin, kGradKeys, block_.ds_pairs + begin * kStrip, kStrip,

@@ -32,6 +32,19 @@ T* row_of(T* data, int64_t batch_row, int64_t rows, int64_t row, int64_t heads, 
   return data + ((batch_row * rows + row) * heads + head) * dim;
 }
 
+// A score as the softmax takes it, from a product of a query and a key; `slope` is its derivative by the scaled
+// product.
+struct Score {
+  double value;
+  double slope;
+};
+Score score_of(const AttentionShape& shape, double product) {
+  const double scaled = shape.scale * product;
+  if (shape.softcap == 0) return {scaled, 1};
+  const double t = std::tanh(scaled / shape.softcap);
+  return {shape.softcap * t, 1 - t * t};
+}
+
 template <typename Q, typename KV>
 void forward_rows(const ForwardCall& call) {
   const AttentionShape& shape = call.shape;
@@ -48,10 +61,10 @@ void forward_rows(const ForwardCall& call) {
       double largest = -std::numeric_limits<double>::infinity(), total = 0;
       const int64_t first = shape.keys_begin(position), last = shape.keys_end(position);
       for (int64_t key = first; key < last; ++key)
-        largest = std::max(largest, shape.scale * dot(q, k + key * stride, dim));
+        largest = std::max(largest, score_of(shape, dot(q, k + key * stride, dim)).value);
       std::fill_n(sum, dim, 0.0);
       for (int64_t key = first; key < last; ++key) {
-        const double p = std::exp(shape.scale * dot(q, k + key * stride, dim) - largest);
+        const double p = std::exp(score_of(shape, dot(q, k + key * stride, dim)).value - largest);
         total += p;
         add_scaled(sum, p, v + key * stride, dim);
       }
@@ -104,10 +117,11 @@ class GradRows {
   Pair pair(int64_t row, int64_t head, int64_t query, int64_t key) const {
     const T* grad_o = at_query(call_.grad_o, row, query, head);
     const double lse = call_.lse[(row * shape_.heads + head) * shape_.queries + query];
-    const double score = dot(at_query(call_.q, row, query, head), at_key(call_.k, row, key, head), shape_.dim);
-    const double p = std::exp(shape_.scale * score - lse);
+    const double product = dot(at_query(call_.q, row, query, head), at_key(call_.k, row, key, head), shape_.dim);
+    const Score score = score_of(shape_, product);
+    const double p = std::exp(score.value - lse);
     const double rowsum = dot(grad_o, at_query(call_.o, row, query, head), shape_.dim);
-    return {p, p * (dot(grad_o, at_key(call_.v, row, key, head), shape_.dim) - rowsum)};
+    return {p, p * (dot(grad_o, at_key(call_.v, row, key, head), shape_.dim) - rowsum) * score.slope};
   }
   const T* at_query(const void* data, int64_t row, int64_t query, int64_t head) const {
     return row_of(static_cast<const T*>(data), row, shape_.queries, query, shape_.heads, head, shape_.dim);

@@ -24,7 +24,8 @@ struct DecodeItem {
   int64_t stride;
   int64_t count;
   int64_t dim;
-  float scale;  // of the scores, base-2 domain
+  float scale;    // of the scores, base-2 domain; with a cap: before it, in units of the cap
+  float softcap;  // base-2 domain, 0 = none
   float* o;
   float* maximum;
   float* sum;
@@ -105,6 +106,7 @@ HWY_INLINE void decode_rows(const DecodeItem& item, const float* q, float* score
   const T* k = static_cast<const T*>(item.k);
   const T* v = static_cast<const T*>(item.v);
   for (int64_t i = 0; i < item.count; ++i) scores[i] = score_of(q, k + i * item.stride, item.dim);
+  if (item.softcap > 0) cap_scores(scores, item.count, 1.0f, item.softcap);
   *item.maximum = exponentiate(scores, item.count, item.sum);
   int64_t j = 0;
   for (; j + 4 * lanes <= item.dim; j += 4 * lanes) weigh<4>(scores, v + j, item.stride, item.count, item.o + j);
@@ -159,6 +161,7 @@ void run_decode(const ForwardCall& call) {
   const int64_t stride = shape.kv_heads * shape.dim;
   Carver carver(call.scratch);
   const DecodeBlock block = decode_block(carver, shape);
+  const double cap = shape.softcap, scale = cap > 0 ? shape.scale / cap : shape.scale * std::numbers::log2e;
   const auto q_at = [&](int64_t head_row) { return head_row * shape.dim * q_bytes; };
   // The heads that share a chunk of the cache follow one another.
   parallel_for(shape.batch * shape.kv_heads * chunks * group, 1, [&](int64_t begin, int64_t end, int) {
@@ -171,8 +174,9 @@ void run_decode(const ForwardCall& call) {
       ({static_cast<const std::byte*>(call.q) + q_at(head_row), call.q_dtype,
         static_cast<const std::byte*>(call.k) + first * kv_bytes,
         static_cast<const std::byte*>(call.v) + first * kv_bytes, call.kv_dtype, stride,
-        std::min(kDecodeChunk, end_key - key), shape.dim, static_cast<float>(shape.scale * std::numbers::log2e),
-        block.o + partial * width, block.maximum + partial, block.sum + partial});
+        std::min(kDecodeChunk, end_key - key), shape.dim, static_cast<float>(scale),
+        static_cast<float>(cap * std::numbers::log2e), block.o + partial * width, block.maximum + partial,
+        block.sum + partial});
     }
   });
   parallel_for(shape.batch * shape.heads, 4, [&](int64_t begin, int64_t end, int) {

@@ -78,7 +78,12 @@ void forward_step(SimdForward::State& state, int64_t lane, const StripStep& step
   float* scores = block.scores + step.begin * kStrip;
   float* o = block.o + lane * width * kStrip;
   multiply({k, width, 1}, block.q + lane * width * kStrip, kStrip, scores, kStrip, rows, kStrip, dim, false);
-  const float scale = static_cast<float>(state.shape.scale * std::numbers::log2e);
+  float scale = static_cast<float>(state.shape.scale * std::numbers::log2e);
+  if (state.shape.softcap > 0) {
+    const double cap = state.shape.softcap;
+    cap_scores(scores, rows * kStrip, static_cast<float>(state.shape.scale / cap), static_cast<float>(cap));
+    scale = std::numbers::log2e_v<float>;
+  }
   for (int32_t column = 0; column < kStrip; column += lanes) {
     const Vector factor =
         softmax_column(block.scores, step, column, block.maximum + lane * kStrip, block.sum + lane * kStrip, scale);

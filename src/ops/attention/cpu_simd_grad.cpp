@@ -42,22 +42,39 @@ void grad_load_queries(SimdGrad::State& state, const QueryTile& tile) {
   std::fill_n(block.dq_t, width * kGradColumns, 0.0f);
 }
 
-// p = exp(scale s - lse), ds = p (dp - rowsum): s and dp are replaced in place.
-HWY_INLINE void grad_scores(const GradSimdBlock& block, const StripStep& step, int64_t strip, float scale) {
+// How a product of a query and a key becomes a score in the base-2 domain: scale s, or cap tanh(inner s).
+struct ScoreRule {
+  float scale;
+  float cap;  // in the base-2 domain
+  float inner;
+
+  explicit ScoreRule(const AttentionShape& shape)
+      : scale(static_cast<float>(shape.scale * std::numbers::log2e)),
+        cap(static_cast<float>(shape.softcap * std::numbers::log2e)),
+        inner(shape.softcap > 0 ? static_cast<float>(shape.scale / shape.softcap) : 0.0f) {}
+};
+
+// p = exp(score - lse), ds = p (dp - rowsum) times the slope of the cap: s and dp are replaced in place.
+template <bool kCapped>
+HWY_INLINE void grad_scores(const GradSimdBlock& block, const StripStep& step, int64_t strip, const ScoreRule& rule) {
   const VectorTag d;
   const int32_t lanes = static_cast<int32_t>(hn::Lanes(d));
   const ColumnMask mask{step.visible_begin, step.visible_end};
-  const Vector scales = hn::Set(d, scale);
+  const Vector scales = hn::Set(d, kCapped ? rule.cap : rule.scale), inner = hn::Set(d, rule.inner);
   for (int32_t column = 0; column < kStrip; column += lanes) {
     const int64_t first = strip * kStrip + column;
     const Vector lse = hn::LoadU(d, block.lse + first), rowsum = hn::LoadU(d, block.rowsum + first);
     for (int32_t row = step.begin; row < step.end; ++row) {
       float* p_at = block.p + row * kGradColumns + first;
       float* ds_at = block.ds + row * kGradColumns + first;
-      Vector p = exp2_of(hn::MulSub(hn::LoadU(d, p_at), scales, lse));
+      Vector s = hn::LoadU(d, p_at);
+      if constexpr (kCapped) s = tanh_of(d, hn::Mul(s, inner));
+      Vector p = exp2_of(hn::MulSub(s, scales, lse));
       if (step.masked) p = mask.apply(p, hn::Zero(d), row, column);
       hn::StoreU(p, d, p_at);
-      hn::StoreU(hn::Mul(p, hn::Sub(hn::LoadU(d, ds_at), rowsum)), d, ds_at);
+      Vector ds = hn::Mul(p, hn::Sub(hn::LoadU(d, ds_at), rowsum));
+      if constexpr (kCapped) ds = hn::Mul(ds, hn::NegMulAdd(s, s, hn::Set(d, 1.0f)));
+      hn::StoreU(ds, d, ds_at);
     }
   }
 }
@@ -80,7 +97,7 @@ void grad_step(SimdGrad::State& state, int64_t tile, int64_t count, std::span<co
     end = std::max<int64_t>(end, step.end);
   }
   if (begin >= end) return;
-  const float scale = static_cast<float>(shape.scale * std::numbers::log2e);
+  const ScoreRule rule(shape);
   for (size_t strip = 0; strip < steps.size(); ++strip) {
     const StripStep& step = steps[strip];
     const int64_t first = static_cast<int64_t>(strip) * kStrip;
@@ -89,7 +106,8 @@ void grad_step(SimdGrad::State& state, int64_t tile, int64_t count, std::span<co
              kGradColumns, rows, kStrip, dim, false);
     multiply({block.v + from * width, width, 1}, block.grad_o_t + first, kGradColumns,
              block.ds + from * kGradColumns + first, kGradColumns, rows, kStrip, dim, false);
-    if (rows > 0) grad_scores(block, step, static_cast<int64_t>(strip), scale);
+    if (rows > 0 && shape.softcap > 0) grad_scores<true>(block, step, static_cast<int64_t>(strip), rule);
+    if (rows > 0 && shape.softcap == 0) grad_scores<false>(block, step, static_cast<int64_t>(strip), rule);
     for (float* scores : {block.p + first, block.ds + first}) {
       clear_strip(scores, begin, from);
       clear_strip(scores, from + rows, end);

@@ -1,4 +1,7 @@
 // Rules of attention, its gradient, and of the two ops that read and write a key-value cache.
+//
+// Attributes: heads, kv_heads, window (0: none), causal (1 when absent), scale (1 / sqrt(head dim) when absent),
+// softcap (0 or absent: none; c: a scaled score s becomes c tanh(s / c)).
 #include <memory>
 
 #include "base/error.h"
@@ -40,6 +43,7 @@ void check_heads(std::string_view op, const Type& q, const Type& k, const Type& 
   HR_CHECK(window >= 0, "{}: window {} is negative", op, window);
   HR_CHECK(window == 0 || attrs.integer("causal", 1) != 0, "{}: a window needs causal attention", op);
   HR_CHECK(attrs.real("scale", 1.0) > 0, "{}: the scale must be positive", op);
+  HR_CHECK(attrs.real("softcap", 0.0) >= 0, "{}: softcap is {}", op, attrs.real("softcap", 0.0));
 }
 
 void check_self_attention(std::string_view op, std::span<const Type> inputs, const Attrs& attrs) {

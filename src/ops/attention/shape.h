@@ -21,6 +21,7 @@ struct AttentionShape {
   bool causal = true;
   int64_t window = 0;  // keys a query sees at most, itself included; 0 = no limit
   double scale = 1;
+  double softcap = 0;  // c > 0: a scaled score s becomes c tanh(s / c)
 
   // Query heads per kv head.
   int64_t group() const { return heads / kv_heads; }
@@ -44,6 +45,7 @@ inline AttentionShape attention_shape(const OpCall& call) {
   shape.causal = call.attrs.integer("causal", 1) != 0;
   shape.window = call.attrs.integer("window");
   shape.scale = call.attrs.real("scale", 1.0 / std::sqrt(static_cast<double>(shape.dim)));
+  shape.softcap = call.attrs.real("softcap", 0);
   return shape;
 }
 

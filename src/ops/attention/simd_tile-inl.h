@@ -14,6 +14,7 @@
 
 #include "base/bfloat16.h"
 #include "ir/dtype.h"
+#include "ops/softcap/tanh-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom {
@@ -44,6 +45,16 @@ HWY_INLINE Vector exp2_of(Vector x) {
   p = hn::MulAdd(p, f, hn::Set(d, 6.931471805599452e-1f));
   p = hn::MulAdd(p, f, hn::Set(d, 1.0f));
   return hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(bits, rounded))));
+}
+
+// `count` products of queries and keys -> cap tanh(factor x), whole vectors.
+HWY_INLINE void cap_scores(float* scores, int64_t count, float factor, float cap) {
+  const VectorTag d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < count; i += lanes) {
+    const Vector t = tanh_of(d, hn::Mul(hn::LoadU(d, scores + i), hn::Set(d, factor)));
+    hn::StoreU(hn::Mul(t, hn::Set(d, cap)), d, scores + i);
+  }
 }
 
 // Two vectors of columns of kRows rows of c [+]= a b, kept in registers.

@@ -20,7 +20,10 @@ void require_eps(std::string_view op, const Attrs& attrs) {
 class LayerNorm final : public Op {
  public:
   std::string_view name() const override { return "layer_norm"; }
-  std::string_view narrow_dtype(const Attrs&) const override { return "bf16"; }
+  // With attribute "stream" 1 the result joins the fp32 stream.
+  std::string_view narrow_dtype(const Attrs& attrs) const override {
+    return attrs.integer("stream") != 0 ? "f32" : "bf16";
+  }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 3);

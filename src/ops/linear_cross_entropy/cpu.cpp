@@ -23,6 +23,7 @@ struct LossOptions {
   bool trains = false;
   bool loss_carried = false;
   bool weight_carried = false;
+  float softcap = 0;
 };
 
 LossOptions options_of(const KernelSpec& spec) {
@@ -31,6 +32,7 @@ LossOptions options_of(const KernelSpec& spec) {
   options.trains = options.gradient && spec.attrs.integer("train_weight") != 0;
   options.loss_carried = spec.attrs.text(options.gradient ? "loss_accumulate" : "accumulate", "always") == "carried";
   options.weight_carried = options.trains && spec.attrs.text("accumulate", "always") == "carried";
+  options.softcap = static_cast<float>(spec.attrs.real("softcap", 0));
   return options;
 }
 
@@ -133,6 +135,7 @@ class LossKernel final : public CpuKernel {
     rows.gradient = options_.gradient;
     rows.dtype = dtype_;
     rows.scale = options_.gradient ? *call.inputs[3].as<float>() : 1.0f;
+    rows.softcap = options_.softcap;
     products.logits->run({x, w, rows.logits, nullptr, nullptr, workspace});
     softmax_(rows);
     if (options_.gradient)

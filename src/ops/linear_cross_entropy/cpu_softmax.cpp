@@ -11,6 +11,7 @@
 
 #include "hwy/highway.h"
 #include "ops/linear_cross_entropy/cpu_softmax.h"
+#include "ops/softcap/tanh-inl.h"
 #include "ops/stream/lanes-inl.h"
 #include "ops/stream/sigmoid-inl.h"
 
@@ -67,37 +68,65 @@ RowSum sum_row(const float* x, int64_t count) {
   return row;
 }
 
-template <typename T>
-void write_gradient(const RowSum& row, const float* logits, int64_t count, int32_t target, float scale, T* gradient) {
+void cap_row(float* logits, int64_t count, float cap) {
+  const float inverse = 1.0f / cap;
+  for_lanes(0, count, [&](auto d, int64_t i) HWY_ATTR {
+    const auto t = tanh_of(d, hn::Mul(load(d, logits + i), hn::Set(d, inverse)));
+    store(d, hn::Mul(t, hn::Set(d, cap)), logits + i);
+  });
+}
+
+// With a cap the logits are capped already, and the gradient passes its slope 1 - (l / cap)^2.
+template <bool kCapped, typename T>
+void write_gradient(const RowSum& row, const float* logits, int64_t count, int32_t target, float scale, float cap,
+                    T* gradient) {
+  const float inverse = kCapped ? 1.0f / cap : 0.0f, part = kCapped ? logits[target] * inverse : 0.0f;
   const float share = static_cast<float>(1.0 / row.sum);
   const float factor = scale * share;
   const double chosen = std::exp(static_cast<double>(logits[target]) - static_cast<double>(row.largest)) / row.sum;
   for_lanes(0, count, [&](auto d, int64_t i) HWY_ATTR {
     const auto power = exp_negative(d, hn::Sub(load(d, logits + i), hn::Set(d, row.largest)));
-    store(d, hn::Mul(power, hn::Set(d, factor)), gradient + i);
+    auto slope = hn::Mul(power, hn::Set(d, factor));
+    if constexpr (kCapped) {
+      const auto t = hn::Mul(load(d, logits + i), hn::Set(d, inverse));
+      slope = hn::Mul(slope, hn::NegMulAdd(t, t, hn::Set(d, 1.0f)));
+    }
+    store(d, slope, gradient + i);
   });
-  gradient[target] = static_cast<T>(scale * static_cast<float>(chosen - 1.0));
+  const float at_target = scale * static_cast<float>(chosen - 1.0);
+  gradient[target] = static_cast<T>(kCapped ? at_target * (1.0f - part * part) : at_target);
 }
 
+template <bool kCapped, typename T>
+void write_row(const LossRows& rows, int64_t row, const RowSum& sum, int32_t target) {
+  write_gradient<kCapped>(sum, rows.logits + row * rows.vocabulary, rows.vocabulary, target, rows.scale, rows.softcap,
+                          gradient_row<T>(rows, row));
+}
+
+template <bool kCapped>
 void softmax_row(const LossRows& rows, int64_t row) {
-  const float* logits = rows.logits + row * rows.vocabulary;
+  float* logits = rows.logits + row * rows.vocabulary;
   const int32_t target = rows.targets.at(rows.first_row + row);
   rows.losses[row] = 0;
   if (target == Targets::kNone) {
     if (rows.gradient) std::memset(gradient_row<std::byte>(rows, row), 0, row_bytes(rows));
     return;
   }
+  if constexpr (kCapped) cap_row(logits, rows.vocabulary, rows.softcap);
   const RowSum sum = sum_row(logits, rows.vocabulary);
   rows.losses[row] = static_cast<double>(sum.largest) - static_cast<double>(logits[target]) + std::log(sum.sum);
   if (!rows.gradient) return;
   if (rows.dtype == DType::bf16)
-    write_gradient(sum, logits, rows.vocabulary, target, rows.scale, gradient_row<bfloat16>(rows, row));
+    write_row<kCapped, bfloat16>(rows, row, sum, target);
   else
-    write_gradient(sum, logits, rows.vocabulary, target, rows.scale, gradient_row<float>(rows, row));
+    write_row<kCapped, float>(rows, row, sum, target);
 }
 
 void softmax_rows(const LossRows& rows) {
-  each_row(rows, [&](int64_t row) { softmax_row(rows, row); });
+  if (rows.softcap > 0)
+    each_row(rows, [&](int64_t row) { softmax_row<true>(rows, row); });
+  else
+    each_row(rows, [&](int64_t row) { softmax_row<false>(rows, row); });
 }
 
 }  // namespace
@@ -119,20 +148,23 @@ void plain_gradient(const LossRows& rows, const float* logits, double largest, d
                     T* gradient) {
   for (int64_t i = 0; i < rows.vocabulary; ++i) {
     const double share = std::exp(static_cast<double>(logits[i]) - largest) / sum;
-    const float slope = static_cast<float>(share - (i == target ? 1.0 : 0.0));
+    float slope = static_cast<float>(share - (i == target ? 1.0 : 0.0));
+    if (rows.softcap > 0) slope *= 1.0f - logits[i] / rows.softcap * (logits[i] / rows.softcap);
     const T value = static_cast<T>(rows.scale * slope);
     std::memcpy(gradient + i, &value, sizeof(T));
   }
 }
 
 void plain_row(const LossRows& rows, int64_t row) {
-  const float* logits = rows.logits + row * rows.vocabulary;
+  float* logits = rows.logits + row * rows.vocabulary;
   const int32_t target = rows.targets.at(rows.first_row + row);
   rows.losses[row] = 0;
   if (target == Targets::kNone) {
     if (rows.gradient) std::memset(gradient_row<std::byte>(rows, row), 0, row_bytes(rows));
     return;
   }
+  if (rows.softcap > 0)
+    for (int64_t i = 0; i < rows.vocabulary; ++i) logits[i] = rows.softcap * std::tanh(logits[i] / rows.softcap);
   const double largest = static_cast<double>(*std::max_element(logits, logits + rows.vocabulary));
   double sum = 0;
   for (int64_t i = 0; i < rows.vocabulary; ++i) sum += std::exp(static_cast<double>(logits[i]) - largest);

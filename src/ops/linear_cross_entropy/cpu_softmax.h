@@ -21,6 +21,7 @@ struct LossRows {
   bool gradient = false;     // replace the logits by scale * (softmax - onehot), rows without a target by 0
   DType dtype = DType::f32;  // of the gradient, which is dense and starts where the logits start
   float scale = 1;
+  float softcap = 0;  // c > 0: a logit l becomes c tanh(l / c)
 };
 
 inline size_t row_bytes(const LossRows& rows) { return static_cast<size_t>(rows.vocabulary * dtype_bytes(rows.dtype)); }

@@ -1,4 +1,5 @@
-// Rules of the output projection fused with the next-token cross entropy, and of its gradient.
+// Rules of the output projection fused with the next-token cross entropy, and of its gradient. Attribute "softcap" c >
+// 0: a logit l becomes c tanh(l / c) before the softmax.
 #include <memory>
 
 #include "base/error.h"
@@ -24,6 +25,7 @@ void check_operands(std::string_view op, std::span<const Type> inputs, const Att
   const std::string_view layout = attrs.text("layout", "out_in");
   HR_CHECK(layout == "out_in" || layout == "in_out", "{}: layout is out_in or in_out, not '{}'", op, layout);
   HR_CHECK(attrs.integer("chunk") >= 0, "{}: a chunk of {} rows", op, attrs.integer("chunk"));
+  HR_CHECK(attrs.real("softcap", 0) >= 0, "{}: softcap is {}", op, attrs.real("softcap", 0));
   const Type& x = inputs[0];
   const Type& w = inputs[1];
   HR_CHECK(x.shape.size() >= 2 && w.shape.size() == 2, "{}: x is [..., hidden] and w has two dimensions", op);
@@ -83,6 +85,7 @@ class LinearCrossEntropy final : public Op {
                 {"loss_accumulate", std::string(context.attrs().text("accumulate", "always"))},
                 {"train_weight", int64_t{trains}}};
     if (trains) attrs.set("accumulate", std::string(context.accumulate(1)));
+    if (context.attrs().has("softcap")) attrs.set("softcap", context.attrs().real("softcap"));
     const std::vector<ValueId> results =
         context.build().append("linear_cross_entropy_grad",
                                {context.input(0), context.input(1), context.input(2), context.input(4),

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/threads.h"
+#include "ops/rms_norm/rows.h"
 #include "ops/rms_norm/simd.h"
 #include "ops/stream/partial_sums.h"
 #include "ops/stream/scalar_access.h"
@@ -10,29 +11,30 @@ namespace headroom {
 namespace {
 
 std::unique_ptr<CpuKernel> norm_simd(const KernelSpec& spec) {
-  return kernel_of([eps = static_cast<float>(spec.attrs.real("eps"))](const KernelCall& call) {
-    const TensorView& x = call.inputs[0];
-    const TensorView& y = call.outputs[0];
-    const RmsNormRows args{x.data, call.inputs[1].as<float>(), y.data, x.dims.back(), eps, x.dtype, y.dtype};
+  return kernel_of([eps = static_cast<float>(spec.attrs.real("eps")),
+                    unit = spec.attrs.integer("unit") != 0](const KernelCall& call) {
+    const TensorView &x = call.inputs[0], &w = call.inputs[1], &y = call.outputs[0];
+    const RmsNormRows args{x.data, w.as<float>(), y.data, w.dims[0], eps, x.dtype, y.dtype, unit};
     parallel_for(x.count() / args.width, 4, [&](int64_t begin, int64_t end, int) { rms_norm_rows(args, begin, end); });
   });
 }
 
-// rsqrt(mean(x^2) + eps) of a row starting at element `at`.
-double inverse_rms(const TensorView& x, int64_t at, double eps) {
+// rsqrt(mean(x^2) + eps) of `width` elements from `at` on.
+double inverse_rms(const TensorView& x, int64_t at, int64_t width, double eps) {
   double squares = 0;
-  for (int64_t i = 0; i < x.dims.back(); ++i) squares += read_element(x, at + i) * read_element(x, at + i);
-  return 1 / std::sqrt(squares / static_cast<double>(x.dims.back()) + eps);
+  for (int64_t i = 0; i < width; ++i) squares += read_element(x, at + i) * read_element(x, at + i);
+  return 1 / std::sqrt(squares / static_cast<double>(width) + eps);
 }
 
 std::unique_ptr<CpuKernel> norm_reference(const KernelSpec& spec) {
-  return kernel_of([eps = spec.attrs.real("eps")](const KernelCall& call) {
+  const double unit = spec.attrs.integer("unit") != 0 ? 1 : 0;
+  return kernel_of([eps = spec.attrs.real("eps"), unit](const KernelCall& call) {
     const TensorView& x = call.inputs[0];
-    const int64_t width = x.dims.back();
+    const int64_t width = call.inputs[1].dims[0];
     for (int64_t at = 0; at < x.count(); at += width) {
-      const double r = inverse_rms(x, at, eps);
+      const double r = inverse_rms(x, at, width, eps);
       for (int64_t i = 0; i < width; ++i)
-        write_element(call.outputs[0], at + i, read_element(x, at + i) * r * read_element(call.inputs[1], i));
+        write_element(call.outputs[0], at + i, read_element(x, at + i) * r * (unit + read_element(call.inputs[1], i)));
     }
   });
 }
@@ -42,62 +44,67 @@ struct GradPlan {
   double eps = 0;
   bool train = false;
   bool addend = false;
+  bool unit = false;
   std::string accumulate;
 
   explicit GradPlan(const Attrs& attrs)
       : eps(attrs.real("eps")),
         train(attrs.integer("train") != 0),
         addend(attrs.integer("addend") != 0),
+        unit(attrs.integer("unit") != 0),
         accumulate(attrs.text("accumulate", "always")) {}
 };
 
 std::unique_ptr<CpuKernel> grad_simd(const KernelSpec& spec) {
-  return kernel_of([plan = GradPlan(spec.attrs)](const KernelCall& call) {
-    const TensorView& x = call.inputs[0];
-    const TensorView& dy = call.inputs[2];
-    const RmsNormGradRows args{x.data,
-                               call.inputs[1].as<float>(),
-                               dy.data,
-                               plan.addend ? call.inputs.back().data : nullptr,
-                               call.outputs[0].data,
-                               x.dims.back(),
-                               static_cast<float>(plan.eps),
-                               x.dtype,
-                               dy.dtype};
-    const RowChunks chunks = row_chunks(x.dims);
-    if (!plan.train) {
-      parallel_for(chunks.sequences * chunks.rows, 4,
-                   [&](int64_t begin, int64_t end, int) { rms_norm_grad_rows(args, begin, end, nullptr); });
-      return;
-    }
-    const PartialSums sums(call.scratch, x.dims, 1);
-    parallel_for(chunks.count(), 1, [&](int64_t begin, int64_t end, int) {
-      for (int64_t chunk = begin; chunk < end; ++chunk)
-        rms_norm_grad_rows(args, chunks.begin(chunk), chunks.end(chunk), sums.at(chunk, 0));
-    });
-    sums.join(0, overwrites(plan.accumulate, call.trip), call.outputs[1].as<float>());
-  });
+  return kernel_of(
+      [plan = GradPlan(spec.attrs), rows = norm_rows(spec.inputs[0], spec.inputs[1])](const KernelCall& call) {
+        const TensorView& x = call.inputs[0];
+        const TensorView& dy = call.inputs[2];
+        const RmsNormGradRows args{x.data,
+                                   call.inputs[1].as<float>(),
+                                   dy.data,
+                                   plan.addend ? call.inputs.back().data : nullptr,
+                                   call.outputs[0].data,
+                                   rows[2],
+                                   static_cast<float>(plan.eps),
+                                   x.dtype,
+                                   dy.dtype,
+                                   plan.unit};
+        const RowChunks chunks = row_chunks(rows);
+        if (!plan.train) {
+          parallel_for(chunks.sequences * chunks.rows, 4,
+                       [&](int64_t begin, int64_t end, int) { rms_norm_grad_rows(args, begin, end, nullptr); });
+          return;
+        }
+        const PartialSums sums(call.scratch, rows, 1);
+        parallel_for(chunks.count(), 1, [&](int64_t begin, int64_t end, int) {
+          for (int64_t chunk = begin; chunk < end; ++chunk)
+            rms_norm_grad_rows(args, chunks.begin(chunk), chunks.end(chunk), sums.at(chunk, 0));
+        });
+        sums.join(0, overwrites(plan.accumulate, call.trip), call.outputs[1].as<float>());
+      });
 }
 
 // One row at a time; dw goes straight to the accumulator.
 std::unique_ptr<CpuKernel> grad_reference(const KernelSpec& spec) {
   return kernel_of([plan = GradPlan(spec.attrs)](const KernelCall& call) {
     const TensorView &x = call.inputs[0], &w = call.inputs[1], &dy = call.inputs[2], &dx = call.outputs[0];
-    const int64_t width = x.dims.back();
+    const int64_t width = w.dims[0];
+    const double unit = plan.unit ? 1 : 0;
     float* const acc = plan.train ? call.outputs[1].as<float>() : nullptr;
     if (acc && overwrites(plan.accumulate, call.trip)) std::fill(acc, acc + width, 0.0f);
     for (int64_t at = 0; at < x.count(); at += width) {
-      const double r = inverse_rms(x, at, plan.eps);
+      const double r = inverse_rms(x, at, width, plan.eps);
       double mean = 0;
       for (int64_t i = 0; i < width; ++i)
-        mean += read_element(dy, at + i) * read_element(w, i) * read_element(x, at + i) * r;
+        mean += read_element(dy, at + i) * (unit + read_element(w, i)) * read_element(x, at + i) * r;
       mean /= static_cast<double>(width);
       for (int64_t i = 0; i < width; ++i) {
         const double gradient = read_element(dy, at + i);
         const double xhat = read_element(x, at + i) * r;
         const double addend = plan.addend ? read_element(call.inputs.back(), at + i) : 0;
         if (acc) acc[i] += static_cast<float>(gradient * xhat);
-        write_element(dx, at + i, r * (gradient * read_element(w, i) - xhat * mean) + addend);
+        write_element(dx, at + i, r * (gradient * (unit + read_element(w, i)) - xhat * mean) + addend);
       }
     }
   });

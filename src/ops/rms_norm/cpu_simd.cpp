@@ -13,8 +13,15 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-template <typename X, typename Y>
-void forward(const RmsNormRows& args, int64_t begin, int64_t end) {
+// The factors of the channels from `at` on.
+template <bool kUnit, class D>
+HWY_INLINE hn::Vec<D> factors(D d, const float* at) {
+  if constexpr (kUnit) return hn::Add(load(d, at), hn::Set(d, 1.0f));
+  return load(d, at);
+}
+
+template <typename X, typename Y, bool kUnit>
+void forward_rows(const RmsNormRows& args, int64_t begin, int64_t end) {
   const float* const w = args.w;
   for (int64_t row = begin; row < end; ++row) {
     const X* const x = static_cast<const X*>(args.x) + row * args.width;
@@ -25,13 +32,18 @@ void forward(const RmsNormRows& args, int64_t begin, int64_t end) {
     });
     const float r = 1.0f / std::sqrt(squares / static_cast<float>(args.width) + args.eps);
     for_lanes(0, args.width, [&](auto d, int64_t i) HWY_ATTR {
-      store(d, hn::Mul(hn::Mul(load(d, x + i), hn::Set(d, r)), load(d, w + i)), y + i);
+      store(d, hn::Mul(hn::Mul(load(d, x + i), hn::Set(d, r)), factors<kUnit>(d, w + i)), y + i);
     });
   }
 }
 
+template <typename X, typename Y>
+void forward(const RmsNormRows& args, int64_t begin, int64_t end) {
+  args.unit ? forward_rows<X, Y, true>(args, begin, end) : forward_rows<X, Y, false>(args, begin, end);
+}
+
 // With xhat = x r and g = dy w: dx = r (g - xhat mean(g xhat)), dw = sum over rows of dy xhat.
-template <typename X, typename Dy, bool kAddend, bool kTrain>
+template <typename X, typename Dy, bool kUnit, bool kAddend, bool kTrain>
 void backward_row(const RmsNormGradRows& args, int64_t row, float* dw) {
   const float* const w = args.w;
   const X* const x = static_cast<const X*>(args.x) + row * args.width;
@@ -44,7 +56,7 @@ void backward_row(const RmsNormGradRows& args, int64_t row, float* dw) {
     return hn::Mul(v, v);
   });
   const float product = sum_lanes(args.width, [&](auto d, int64_t i) HWY_ATTR {
-    return hn::Mul(hn::Mul(load(d, dy + i), load(d, w + i)), load(d, x + i));
+    return hn::Mul(hn::Mul(load(d, dy + i), factors<kUnit>(d, w + i)), load(d, x + i));
   });
   const float r = 1.0f / std::sqrt(squares / width + args.eps);
   const float pull = product / width * r * r;  // mean(g xhat) r
@@ -52,22 +64,30 @@ void backward_row(const RmsNormGradRows& args, int64_t row, float* dw) {
     const auto gradient = load(d, dy + i);
     const auto value = load(d, x + i);
     const auto scale = hn::Set(d, r);
-    auto result = hn::Mul(scale, hn::NegMulAdd(value, hn::Set(d, pull), hn::Mul(gradient, load(d, w + i))));
+    const auto pushed = hn::Mul(gradient, factors<kUnit>(d, w + i));
+    auto result = hn::Mul(scale, hn::NegMulAdd(value, hn::Set(d, pull), pushed));
     if constexpr (kAddend) result = hn::Add(result, load(d, addend + i));
     if constexpr (kTrain) store(d, hn::MulAdd(gradient, hn::Mul(value, scale), load(d, dw + i)), dw + i);
     store(d, result, dx + i);
   });
 }
 
-template <typename X, typename Dy>
-void backward(const RmsNormGradRows& args, int64_t begin, int64_t end, float* dw) {
+template <typename X, typename Dy, bool kUnit>
+void backward_rows(const RmsNormGradRows& args, int64_t begin, int64_t end, float* dw) {
   if (dw) std::memset(dw, 0, static_cast<size_t>(args.width) * sizeof(float));
   for (int64_t row = begin; row < end; ++row) {
     if (args.addend)
-      dw ? backward_row<X, Dy, true, true>(args, row, dw) : backward_row<X, Dy, true, false>(args, row, dw);
+      dw ? backward_row<X, Dy, kUnit, true, true>(args, row, dw)
+         : backward_row<X, Dy, kUnit, true, false>(args, row, dw);
     else
-      dw ? backward_row<X, Dy, false, true>(args, row, dw) : backward_row<X, Dy, false, false>(args, row, dw);
+      dw ? backward_row<X, Dy, kUnit, false, true>(args, row, dw)
+         : backward_row<X, Dy, kUnit, false, false>(args, row, dw);
   }
+}
+
+template <typename X, typename Dy>
+void backward(const RmsNormGradRows& args, int64_t begin, int64_t end, float* dw) {
+  args.unit ? backward_rows<X, Dy, true>(args, begin, end, dw) : backward_rows<X, Dy, false>(args, begin, end, dw);
 }
 
 void rows(const RmsNormRows& args, int64_t begin, int64_t end) {

@@ -1,8 +1,12 @@
 // Rules of the root-mean-square norm (Zhang and Sennrich 2019, as in Llama: weight times normalised) and its gradient.
+//
+// The weight is as long as the last dimension, or divides it: then each run of its length is normalised by itself.
+// Attribute "unit" 1: the weight is stored less one (Gemma).
 #include <memory>
 
 #include "ir/vjp.h"
 #include "ops/registry.h"
+#include "ops/rms_norm/rows.h"
 #include "ops/stream/operand_rules.h"
 #include "ops/stream/row_chunks.h"
 
@@ -15,18 +19,36 @@ void require_eps(std::string_view op, const Attrs& attrs) {
   HR_CHECK(attrs.real("eps", -1) >= 0, "{}: eps is a number of at least 0", op);
 }
 
+void require_weight(std::string_view op, const Type& w, const Type& x) {
+  HR_CHECK(w.shape.size() == 1, "{}: w has {} dimensions, not 1", op, w.shape.size());
+  require_whole(op, "w", w, DType::f32, {w.shape[0]});
+  if (w.shape[0] == x.shape.back()) return;
+  const int64_t width = constant_dim(op, "the width of x", x.shape.back());
+  const int64_t run = constant_dim(op, "the length of w", w.shape[0]);
+  HR_CHECK(width % run == 0, "{}: a weight of {} channels does not divide rows of {}", op, run, width);
+}
+
+// Attribute "unit" of the norm, for the gradient node.
+void copy_unit(const Attrs& from, Attrs& to) {
+  if (from.integer("unit") != 0) to.set("unit", int64_t{1});
+}
+
 // y = x * rsqrt(mean(x^2) + eps) * w over the last dimension
 class RmsNorm final : public Op {
  public:
   std::string_view name() const override { return "rms_norm"; }
-  std::string_view narrow_dtype(const Attrs&) const override { return "bf16"; }
+  // With attribute "stream" 1 the result joins the fp32 stream.
+  std::string_view narrow_dtype(const Attrs& attrs) const override {
+    return attrs.integer("stream") != 0 ? "f32" : "bf16";
+  }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2);
     require_eps(name(), attrs);
     const Type& x = inputs[0];
     require_float(name(), "x", x);
-    require_whole(name(), "w", inputs[1], DType::f32, {x.shape.back()});
+    require_weight(name(), inputs[1], x);
+    flag(name(), attrs, "unit");
     return {computed(x, float_attr(name(), attrs, x.dtype))};
   }
 
@@ -41,6 +63,7 @@ class RmsNorm final : public Op {
     if (dy == kNone || (!train && !wanted)) return;
     const ValueId addend = wanted ? context.addend(0) : kNone;
     Attrs attrs{{"eps", context.attrs().real("eps")}, {"train", int64_t{train}}, {"addend", int64_t{addend != kNone}}};
+    copy_unit(context.attrs(), attrs);
     if (train) attrs.set("accumulate", std::string(context.accumulate(1)));
     const ValueId acc = train ? context.accumulator(1) : kNone;
     const std::vector<ValueId> results = context.build().append(
@@ -63,12 +86,13 @@ class RmsNormGrad final : public Op {
     require_accumulate(name(), attrs);
     const Type& x = inputs[0];
     require_float(name(), "x", x);
-    require_whole(name(), "w", inputs[1], DType::f32, {x.shape.back()});
+    require_weight(name(), inputs[1], x);
+    flag(name(), attrs, "unit");
     require_float_like(name(), "dy", inputs[2], x);
     std::vector<Type> results{computed(x, x.dtype)};
     if (addend) require_type(name(), "the addend", inputs.back(), results[0]);
     if (!train) return results;
-    require_whole(name(), "the accumulator", inputs[3], DType::f32, {x.shape.back()});
+    require_whole(name(), "the accumulator", inputs[3], DType::f32, inputs[1].shape);
     results.push_back(inputs[3]);
     return results;
   }
@@ -82,7 +106,8 @@ class RmsNormGrad final : public Op {
   }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts&) const override {
-    return call.attrs.integer("train") != 0 ? partial_sum_bytes(call.inputs[0].dims, 1) : 0;
+    if (call.attrs.integer("train") == 0) return 0;
+    return partial_sum_bytes(norm_rows(call.inputs[0], call.inputs[1]), 1);
   }
 };
 

@@ -15,6 +15,7 @@ struct RmsNormRows {
   float eps = 0;
   DType x_dtype = DType::f32;  // f32 or bf16
   DType y_dtype = DType::f32;
+  bool unit = false;  // w is stored less one
 };
 
 // Rows [begin, end) of y.
@@ -30,6 +31,7 @@ struct RmsNormGradRows {
   float eps = 0;
   DType x_dtype = DType::f32;
   DType dy_dtype = DType::f32;
+  bool unit = false;
 };
 
 // Rows [begin, end) of dx; their contribution to dL/dw is written to `dw` when it is not null.

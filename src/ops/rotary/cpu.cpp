@@ -23,7 +23,8 @@ std::unique_ptr<CpuKernel> rotary_simd(const KernelSpec& spec) {
         args.table_rows = table.dims[0];
         args.seq = x.dims[1];
         args.heads = heads;
-        args.head_dim = table.dims[1];
+        args.head_dim = x.dims[2] / heads;
+        args.turned = table.dims[1];
         args.offset = offset_of(call);
         args.inverse = inverse;
         args.dtype = x.dtype;
@@ -32,35 +33,40 @@ std::unique_ptr<CpuKernel> rotary_simd(const KernelSpec& spec) {
 }
 
 std::unique_ptr<CpuKernel> rotary_reference(const KernelSpec& spec) {
-  return kernel_of([inverse = spec.attrs.integer("inverse") != 0](const KernelCall& call) {
-    const TensorView &x = call.inputs[0], &table = call.inputs[1], &y = call.outputs[0];
-    const int64_t width = x.dims[2], head_dim = table.dims[1], half = head_dim / 2;
-    for (int64_t row = 0; row < x.dims[0] * x.dims[1]; ++row) {
-      const int64_t position = std::clamp<int64_t>(offset_of(call) + row % x.dims[1], 0, table.dims[0] - 1);
-      for (int64_t head = 0; head < width; head += head_dim)
-        for (int64_t i = 0; i < half; ++i) {
-          const int64_t at = row * width + head + i;
-          const double a = read_element(x, at), b = read_element(x, at + half);
-          const double c = read_element(table, position * head_dim + i);
-          const double s = read_element(table, position * head_dim + half + i) * (inverse ? -1 : 1);
-          write_element(y, at, a * c - b * s);
-          write_element(y, at + half, b * c + a * s);
+  return kernel_of(
+      [heads = spec.attrs.integer("heads"), inverse = spec.attrs.integer("inverse") != 0](const KernelCall& call) {
+        const TensorView &x = call.inputs[0], &table = call.inputs[1], &y = call.outputs[0];
+        const int64_t width = x.dims[2], head_dim = width / heads, turned = table.dims[1], half = turned / 2;
+        for (int64_t row = 0; row < x.dims[0] * x.dims[1]; ++row) {
+          const int64_t position = std::clamp<int64_t>(offset_of(call) + row % x.dims[1], 0, table.dims[0] - 1);
+          for (int64_t head = 0; head < width; head += head_dim) {
+            for (int64_t i = 0; i < half; ++i) {
+              const int64_t at = row * width + head + i;
+              const double a = read_element(x, at), b = read_element(x, at + half);
+              const double c = read_element(table, position * turned + i);
+              const double s = read_element(table, position * turned + half + i) * (inverse ? -1 : 1);
+              write_element(y, at, a * c - b * s);
+              write_element(y, at + half, b * c + a * s);
+            }
+            for (int64_t at = row * width + head + turned; at < row * width + head + head_dim; ++at)
+              write_element(y, at, read_element(x, at));
+          }
         }
-    }
-  });
+      });
 }
 
 // The angle is rounded to f32 before its cosine and sine are taken, as HF does.
 std::unique_ptr<CpuKernel> table_kernel(const KernelSpec& spec) {
-  return kernel_of([frequencies = inverse_frequencies(spec.attrs)](const KernelCall& call) {
+  const float amplitude = static_cast<float>(spec.attrs.real("amplitude", 1));
+  return kernel_of([frequencies = inverse_frequencies(spec.attrs), amplitude](const KernelCall& call) {
     const int64_t half = static_cast<int64_t>(frequencies.size());
     float* const table = call.outputs[0].as<float>();
     parallel_for(call.outputs[0].dims[0], 16, [&](int64_t begin, int64_t end, int) {
       for (int64_t position = begin; position < end; ++position)
         for (int64_t i = 0; i < half; ++i) {
           const float angle = static_cast<float>(position) * frequencies[static_cast<size_t>(i)];
-          table[position * 2 * half + i] = std::cos(angle);
-          table[position * 2 * half + half + i] = std::sin(angle);
+          table[position * 2 * half + i] = std::cos(angle) * amplitude;
+          table[position * 2 * half + half + i] = std::sin(angle) * amplitude;
         }
     });
   });

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "ops/rotary/factors.h"
 #include "ops/rotary/frequencies.h"
 
 namespace headroom {
@@ -36,10 +37,13 @@ std::vector<float> inverse_frequencies(const Attrs& attrs) {
   const int64_t width = attrs.integer("head_dim");
   const float theta = static_cast<float>(attrs.real("theta"));
   const std::string_view scaling = attrs.text("scaling", "default");
+  const std::vector<double> factors = scaling == "longrope" ? longrope_factors(attrs) : std::vector<double>();
   std::vector<float> frequencies;
   for (int64_t i = 0; i < width; i += 2) {
     const float exponent = static_cast<float>(i) / static_cast<float>(width);
     float frequency = 1.0f / std::pow(theta, exponent);
+    if (!factors.empty())
+      frequency = 1.0f / (static_cast<float>(factors[static_cast<size_t>(i / 2)]) * std::pow(theta, exponent));
     if (scaling == "linear") frequency /= static_cast<float>(attrs.real("factor"));
     if (scaling == "llama3") frequency = Llama3(attrs).scale(frequency);
     frequencies.push_back(frequency);

@@ -2,6 +2,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/rotary/cpu_simd.cpp"
 #include <algorithm>
+#include <cstring>
 
 #include "hwy/foreach_target.h"
 #include "ops/rotary/simd.h"
@@ -14,11 +15,11 @@ namespace {
 
 template <typename T>
 void rotate(const RotaryRows& args, int64_t begin, int64_t end) {
-  const int64_t half = args.head_dim / 2;
+  const int64_t half = args.turned / 2;
   const float sign = args.inverse ? -1.0f : 1.0f;
   for (int64_t row = begin; row < end; ++row) {
     const int64_t position = std::clamp<int64_t>(args.offset + row % args.seq, 0, args.table_rows - 1);
-    const float* const cosines = args.table + position * args.head_dim;
+    const float* const cosines = args.table + position * args.turned;
     const float* const sines = cosines + half;
     for (int64_t head = 0; head < args.heads; ++head) {
       const int64_t at = (row * args.heads + head) * args.head_dim;
@@ -32,6 +33,8 @@ void rotate(const RotaryRows& args, int64_t begin, int64_t end) {
         store(d, hn::Sub(hn::Mul(a, c), hn::Mul(b, s)), y + i);
         store(d, hn::Add(hn::Mul(b, c), hn::Mul(a, s)), y + half + i);
       });
+      if (x != y && args.turned < args.head_dim)
+        std::memcpy(y + args.turned, x + args.turned, static_cast<size_t>(args.head_dim - args.turned) * sizeof(T));
     }
   }
 }

@@ -3,6 +3,7 @@
 
 #include "ir/vjp.h"
 #include "ops/registry.h"
+#include "ops/rotary/factors.h"
 #include "ops/stream/operand_rules.h"
 
 namespace headroom {
@@ -10,7 +11,8 @@ namespace {
 
 using namespace operand_rules;
 
-// Rotates pairs (i, i + d/2) of each head by the angles of table row offset + s.
+// Rotates pairs (i, i + d/2) of the first d channels of each head by the angles of table row offset + s; d is the
+// width of the table, the channels behind it pass unchanged (partial rotary embeddings).
 class Rotary final : public Op {
  public:
   std::string_view name() const override { return "rotary"; }
@@ -25,10 +27,12 @@ class Rotary final : public Op {
     HR_CHECK(x.shape.size() == 3, "rotary: x has {} dimensions, not 3", x.shape.size());
     const int64_t heads = attrs.integer("heads");
     const int64_t width = constant_dim(name(), "the width of x", x.shape[2]);
-    HR_CHECK(heads >= 1 && width % heads == 0 && width / heads % 2 == 0, "rotary: {} heads of even width in {}", heads,
-             width);
+    HR_CHECK(heads >= 1 && width % heads == 0, "rotary: {} heads in {}", heads, width);
     HR_CHECK(table.shape.size() == 2, "rotary: the table has {} dimensions, not 2", table.shape.size());
-    require_whole(name(), "the table", table, DType::f32, {table.shape[0], Dim::of(width / heads)});
+    const int64_t turned = constant_dim(name(), "the width of the table", table.shape[1]);
+    HR_CHECK(turned % 2 == 0 && turned <= width / heads, "rotary: a table of {} columns for heads of {}", turned,
+             width / heads);
+    require_whole(name(), "the table", table, DType::f32, table.shape);
     if (offset) require_whole(name(), "the offset", inputs[2], DType::i32, {Dim::of(1)});
     return {computed(x, x.dtype)};
   }
@@ -53,7 +57,7 @@ class Rotary final : public Op {
   }
 };
 
-// Row p: head_dim/2 cosines, then head_dim/2 sines of p times the inverse frequencies.
+// Row p: head_dim/2 cosines, then head_dim/2 sines of p times the inverse frequencies; times "amplitude".
 class RopeTable final : public Op {
  public:
   std::string_view name() const override { return "rope_table"; }
@@ -66,10 +70,12 @@ class RopeTable final : public Op {
     HR_CHECK(width >= 2 && width % 2 == 0 && width <= 1 << 16, "rope_table: head_dim is {}", width);
     HR_CHECK(attrs.real("theta") > 0, "rope_table: theta is {}", attrs.real("theta"));
     const std::string_view scaling = attrs.text("scaling", "default");
-    HR_CHECK(scaling == "default" || scaling == "linear" || scaling == "llama3", "rope_table: no scaling '{}'",
-             scaling);
-    HR_CHECK(scaling == "default" || attrs.real("factor") > 0, "rope_table: factor is {}", attrs.real("factor"));
+    if (scaling == "linear" || scaling == "llama3")
+      HR_CHECK(attrs.real("factor") > 0, "rope_table: factor is {}", attrs.real("factor"));
+    else
+      HR_CHECK(scaling == "default" || scaling == "longrope", "rope_table: no scaling '{}'", scaling);
     if (scaling == "llama3") require_llama3(attrs);
+    if (scaling == "longrope") require_longrope(attrs, width);
     const Type result{DType::f32, {Dim::of(positions), Dim::of(width)}};
     if (!inputs.empty()) require_type(name(), "the storage", inputs[0], result);
     return {result};
@@ -87,6 +93,13 @@ class RopeTable final : public Op {
   }
 
  private:
+  static void require_longrope(const Attrs& attrs, int64_t width) {
+    const std::vector<double> factors = longrope_factors(attrs);
+    HR_CHECK(static_cast<int64_t>(factors.size()) == width / 2, "rope_table: {} factors for {} columns", factors.size(),
+             width);
+    for (double factor : factors) HR_CHECK(factor > 0, "rope_table: a factor of {}", factor);
+    HR_CHECK(attrs.real("amplitude", 1) > 0, "rope_table: amplitude is {}", attrs.real("amplitude", 1));
+  }
   static void require_llama3(const Attrs& attrs) {
     const double low = attrs.real("low_freq_factor");
     const double high = attrs.real("high_freq_factor");

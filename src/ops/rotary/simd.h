@@ -15,6 +15,7 @@ struct RotaryRows {
   int64_t seq = 0;
   int64_t heads = 0;
   int64_t head_dim = 0;
+  int64_t turned = 0;  // channels of a head that rotate: the width of the table
   int64_t offset = 0;
   bool inverse = false;
   DType dtype = DType::f32;

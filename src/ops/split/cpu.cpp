@@ -8,15 +8,15 @@
 namespace headroom {
 namespace {
 
-std::unique_ptr<CpuKernel> split_kernel(const KernelSpec&) {
-  return kernel_of([](const KernelCall& call) {
+std::unique_ptr<CpuKernel> split_kernel(const KernelSpec& spec) {
+  return kernel_of([groups = parse_groups("split", spec.attrs)](const KernelCall& call) {
     const TensorView& x = call.inputs[0];
-    const int64_t size = dtype_bytes(x.dtype), row_bytes = x.dims.back() * size;
-    parallel_for(x.count() / x.dims.back(), 8, [&](int64_t begin, int64_t end, int) {
+    const int64_t width = x.dims.back() / groups, size = dtype_bytes(x.dtype), row_bytes = width * size;
+    parallel_for(x.count() / width, 8, [&](int64_t begin, int64_t end, int) {
       for (int64_t row = begin; row < end; ++row) {
         const std::byte* from = x.as<std::byte>() + row * row_bytes;
         for (const TensorView& part : call.outputs) {
-          const int64_t bytes = part.dims.back() * size;
+          const int64_t bytes = part.dims.back() / groups * size;
           std::memcpy(part.as<std::byte>() + row * bytes, from, static_cast<size_t>(bytes));
           from += bytes;
         }
@@ -27,11 +27,12 @@ std::unique_ptr<CpuKernel> split_kernel(const KernelSpec&) {
 
 std::unique_ptr<CpuKernel> concat_kernel(const KernelSpec& spec) {
   std::vector<int64_t> widths;
-  for (const ConcreteType& type : spec.inputs) widths.push_back(type.dims.back());
-  return kernel_of([parts = layout_concat(widths, spec.attrs)](const KernelCall& call) {
+  const int64_t groups = parse_groups("concat", spec.attrs);
+  for (const ConcreteType& type : spec.inputs) widths.push_back(type.dims.back() / groups);
+  return kernel_of([groups, parts = layout_concat(widths, spec.attrs)](const KernelCall& call) {
     const TensorView& y = call.outputs[0];
-    const int64_t size = dtype_bytes(y.dtype), row_bytes = y.dims.back() * size;
-    parallel_for(y.count() / y.dims.back(), 8, [&](int64_t begin, int64_t end, int) {
+    const int64_t width = y.dims.back() / groups, size = dtype_bytes(y.dtype), row_bytes = width * size;
+    parallel_for(y.count() / width, 8, [&](int64_t begin, int64_t end, int) {
       for (int64_t row = begin; row < end; ++row) {
         std::byte* to = y.as<std::byte>() + row * row_bytes;
         for (const ConcatPart& part : parts) {

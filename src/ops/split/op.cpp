@@ -12,7 +12,7 @@ namespace {
 
 using namespace operand_rules;
 
-// x[..., sum(sizes)] -> one tensor per size
+// x[..., groups * sum(sizes)] -> one tensor [..., groups * size] per size
 class Split final : public Op {
  public:
   std::string_view name() const override { return "split"; }
@@ -23,10 +23,11 @@ class Split final : public Op {
     require_float(name(), "x", x);
     const std::vector<int64_t> sizes = parse_sizes(name(), attrs);
     const int64_t width = constant_dim(name(), "the width of x", x.shape.back());
-    const int64_t sum = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+    const int64_t groups = parse_groups(name(), attrs);
+    const int64_t sum = groups * std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
     HR_CHECK(sum == width, "split: the sizes sum to {}, x has a width of {}", sum, width);
     std::vector<Type> parts(sizes.size(), computed(x, x.dtype));
-    for (size_t i = 0; i < sizes.size(); ++i) parts[i].shape.back() = Dim::of(sizes[i]);
+    for (size_t i = 0; i < sizes.size(); ++i) parts[i].shape.back() = Dim::of(groups * sizes[i]);
     return parts;
   }
 
@@ -41,11 +42,13 @@ class Split final : public Op {
     if (parts.empty() || !context.wants(0)) return;
     Attrs attrs{{"sizes", std::string(context.attrs().text("sizes"))}};
     if (parts.size() < present.size()) attrs.set("present", present);
+    if (context.attrs().has("groups")) attrs.set("groups", context.attrs().integer("groups"));
     context.contribute(0, context.build().call("concat", std::move(parts), std::move(attrs), Role::gradient));
   }
 };
 
-// parts[..., sizes[i]] -> y[..., sum(sizes)]; parts that "present" marks with 0 are no inputs and become zeros
+// parts[..., groups * sizes[i]] -> y[..., groups * sum(sizes)]; parts that "present" marks with 0 are no inputs and
+// become zeros
 class Concat final : public Op {
  public:
   std::string_view name() const override { return "concat"; }
@@ -54,12 +57,13 @@ class Concat final : public Op {
     require_inputs(name(), inputs, 1, inputs.size());
     const std::vector<ConcatPart> parts = concat_parts(inputs, attrs);
     Type y = computed(inputs[0], inputs[0].dtype);
+    const int64_t groups = parse_groups(name(), attrs);
     int64_t width = 0;
     for (const ConcatPart& part : parts) {
-      width += part.size;
+      width += groups * part.size;
       if (part.input == kNone) continue;
       Type wanted = inputs[0];
-      wanted.shape.back() = Dim::of(part.size);
+      wanted.shape.back() = Dim::of(groups * part.size);
       require_type(name(), "a part", inputs[static_cast<size_t>(part.input)], wanted);
     }
     y.shape.back() = Dim::of(width);
@@ -79,7 +83,9 @@ class Concat final : public Op {
     const std::vector<ConcatPart> parts = concat_parts(inputs, context.attrs());
     std::string sizes;
     for (const ConcatPart& part : parts) sizes += fmt::format("{}{}", sizes.empty() ? "" : ",", part.size);
-    const std::vector<ValueId> results = context.build().append("split", {dy}, {{"sizes", sizes}}, Role::gradient);
+    Attrs attrs{{"sizes", sizes}};
+    if (context.attrs().has("groups")) attrs.set("groups", context.attrs().integer("groups"));
+    const std::vector<ValueId> results = context.build().append("split", {dy}, std::move(attrs), Role::gradient);
     for (size_t i = 0; i < parts.size(); ++i)
       if (parts[i].input != kNone && context.wants(parts[i].input)) context.contribute(parts[i].input, results[i]);
   }
@@ -89,7 +95,10 @@ class Concat final : public Op {
     std::vector<int64_t> widths;
     for (const Type& type : inputs) {
       require_float("concat", "a part", type);
-      widths.push_back(constant_dim("concat", "the width of a part", type.shape.back()));
+      const int64_t width = constant_dim("concat", "the width of a part", type.shape.back());
+      const int64_t groups = parse_groups("concat", attrs);
+      HR_CHECK(width % groups == 0, "concat: a part of {} columns in {} groups", width, groups);
+      widths.push_back(width / groups);
     }
     return layout_concat(widths, attrs);
   }

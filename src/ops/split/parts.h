@@ -1,4 +1,7 @@
 // The widths that split and concat work with, read from their attributes by rules and kernels alike.
+//
+// With attribute "groups" G a row is G runs of all the sizes, and part i takes its columns of every run: a projection
+// to queries, keys and values that is stored head by head.
 #pragma once
 
 #include <charconv>
@@ -29,14 +32,20 @@ inline std::vector<int64_t> parse_sizes(std::string_view op, const Attrs& attrs)
   }
 }
 
+inline int64_t parse_groups(std::string_view op, const Attrs& attrs) {
+  const int64_t groups = attrs.integer("groups", 1);
+  HR_CHECK(groups >= 1 && groups <= 1 << 20, "{}: {} groups", op, groups);
+  return groups;
+}
+
 // A run of columns of concat's result: those of an input, or zeros (`input` < 0).
 struct ConcatPart {
   int64_t size = 0;
   int input = -1;
 };
 
-// `widths` are those of the inputs. Without attribute "present" every part is an input; with it, its characters say
-// for each entry of "sizes" whether there is an input ('1') or not ('0').
+// `widths` are those of the inputs within one group. Without attribute "present" every part is an input; with it, its
+// characters say for each entry of "sizes" whether there is an input ('1') or not ('0').
 inline std::vector<ConcatPart> layout_concat(std::span<const int64_t> widths, const Attrs& attrs) {
   std::vector<ConcatPart> parts;
   if (!attrs.has("present")) {

@@ -1,9 +1,10 @@
-// Rules of the gated unit silu(gate) * up (Shazeer 2020) and its gradient.
+// Rules of the gated unit f(gate) * up (Shazeer 2020) and its gradient; f is silu, or a GELU by attribute.
 #include <memory>
 
 #include "ir/vjp.h"
 #include "ops/registry.h"
 #include "ops/stream/operand_rules.h"
+#include "ops/swiglu/activation.h"
 
 namespace headroom {
 namespace {
@@ -14,8 +15,9 @@ class Swiglu final : public Op {
  public:
   std::string_view name() const override { return "swiglu"; }
 
-  std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2);
+    gate_activation(attrs);
     require_float(name(), "gate", inputs[0]);
     require_type(name(), "up", inputs[1], inputs[0]);
     return {computed(inputs[0], inputs[0].dtype)};
@@ -26,8 +28,8 @@ class Swiglu final : public Op {
   void vjp(VjpContext& context) const override {
     const ValueId dh = context.cotangent(0);
     if (dh == kNone || (!context.wants(0) && !context.wants(1))) return;
-    const std::vector<ValueId> results =
-        context.build().append("swiglu_grad", {context.input(0), context.input(1), dh}, {}, Role::gradient);
+    const std::vector<ValueId> results = context.build().append("swiglu_grad", {context.input(0), context.input(1), dh},
+                                                                context.attrs(), Role::gradient);
     for (int i = 0; i < 2; ++i)
       if (context.wants(i)) context.contribute(i, results[static_cast<size_t>(i)]);
   }
@@ -37,8 +39,9 @@ class SwigluGrad final : public Op {
  public:
   std::string_view name() const override { return "swiglu_grad"; }
 
-  std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 3);
+    gate_activation(attrs);
     require_float(name(), "gate", inputs[0]);
     require_type(name(), "up", inputs[1], inputs[0]);
     require_type(name(), "dh", inputs[2], inputs[0]);

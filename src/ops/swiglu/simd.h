@@ -1,9 +1,10 @@
-// silu(gate) * up and its gradient on the best instruction set of the machine. One thread.
+// f(gate) * up and its gradient on the best instruction set of the machine. One thread.
 #pragma once
 
 #include <cstdint>
 
 #include "ir/dtype.h"
+#include "ops/swiglu/activation.h"
 
 namespace headroom {
 
@@ -16,10 +17,10 @@ struct SwigluArrays {
   void* dgate = nullptr;
   void* dup = nullptr;
   DType dtype = DType::f32;
+  GateActivation activation = GateActivation::silu;
 };
 
-// Elements [begin, end).
+// Elements [begin, end): the gradient when dh is given, else the forward product.
 void swiglu_range(const SwigluArrays& arrays, int64_t begin, int64_t end);
-void swiglu_grad_range(const SwigluArrays& arrays, int64_t begin, int64_t end);
 
 }  // namespace headroom
