@@ -14,7 +14,7 @@
 
 namespace headroom {
 
-enum class RopeType { standard, linear, llama3 };
+enum class RopeType { standard, linear, llama3, longrope };
 
 // How rotary positions are stretched. Fields that a type does not use keep their defaults.
 struct RopeScaling {
@@ -23,6 +23,8 @@ struct RopeScaling {
   double low_freq_factor = 1.0;
   double high_freq_factor = 1.0;
   int64_t original_max_position = 0;
+  std::vector<double> short_factors, long_factors;  // longrope: per pair of channels
+  double amplitude = 1.0;                           // longrope: of cosines and sines
 };
 
 // Every getter throws Error(format) naming the file, the key, the value, the allowed range and the remedy. A key whose
@@ -56,27 +58,34 @@ struct HfConfig {
   int64_t hidden_size() const;        // required, 1 .. 2^20
   int64_t layers() const;             // required, 1 .. 2^16
   int64_t heads() const;              // required, 1 .. 2^16
-  int64_t kv_heads() const;           // absent: heads (Mistral: 8, as its class has it)
-  int64_t head_dim() const;           // absent: hidden_size / heads, rounded down
+  int64_t kv_heads() const;           // absent: heads, or what the family's class has (Mistral: 8)
+  int64_t head_dim() const;           // absent: hidden_size / heads, rounded down, or as the class has (Gemma: 256)
   int64_t intermediate_size() const;  // required; GPT-2's n_inner absent: 4 x n_embd
-  int64_t max_positions() const;      // absent: llama 2048, qwen2 32768, mistral 131072, gpt2 1024, else required
-  double norm_epsilon() const;        // rms_norm_eps, layer_norm_epsilon or layer_norm_eps; absent: 1e-6 (GPT-2 1e-5)
-  std::string activation() const;     // hidden_act or activation_function; absent: silu (GPT-2 gelu_new)
-  double initializer_range() const;   // absent: 0.02
+  int64_t max_positions() const;      // absent: as the class has (llama 2048), else required
+  double norm_epsilon() const;     // rms_norm_eps, layer_norm_epsilon, layer_norm_eps or norm_epsilon; absent: 1e-6 or
+                                   // as the class has (GPT-2 1e-5)
+  std::string activation() const;  // hidden_activation, hidden_act or activation_function; absent: as the class has
+  double initializer_range() const;  // absent: 0.02
 
   // --- attention ---
   // Length of the sliding window of a layer in positions (a query sees itself and window - 1 before it), or none for
   // full attention. Mistral: sliding_window (absent: 4096; null: none). Qwen2: only with use_sliding_window, in layers
-  // from max_window_layers on, or as layer_types says. Others: layer_types, else sliding_window.
+  // from max_window_layers on, or as layer_types says; Qwen3 likewise. Gemma 2: every layer but each second; Gemma 3:
+  // every layer but each sliding_window_pattern-th (absent: sixth). Others: layer_types, else sliding_window.
   std::optional<int64_t> sliding_window(int64_t layer) const;
 
   // --- rotary positions ---
-  double rope_theta() const;         // absent: 10000
-  RopeScaling rope_scaling() const;  // types other than default, linear and llama3 are refused by name
+  // `layer_type`: "full_attention" or "sliding_attention" for families whose layers differ; without it a file whose
+  // layers differ is refused.
+  double rope_theta(std::string_view layer_type = {}) const;  // rope_theta or rotary_emb_base; absent: 10000
+  // Types other than default, linear, llama3 and longrope are refused by name.
+  RopeScaling rope_scaling(std::string_view layer_type = {}) const;
+  // Share of a head's channels that rotates: partial_rotary_factor or rotary_pct; absent: 1 (GPT-NeoX: 0.25).
+  double rotary_fraction() const;
 
   // --- the rest ---
   std::string dtype() const;  // "float32", "float16", "bfloat16" ...; absent: "float32"
-  bool tied() const;          // absent: false for llama, mistral, qwen2; true otherwise (GPT-2)
+  bool tied() const;          // absent: as the class has (llama false, GPT-2 true)
   std::optional<int64_t> bos_id() const;
   std::vector<int64_t> eos_ids() const;     // an integer or a list
   bool quantized() const;                   // quantization_config is present
@@ -84,8 +93,10 @@ struct HfConfig {
 
  private:
   void adopt();
-  // The object of that key, or nullptr; refused when it differs by layer.
-  const Json* rope_object(std::string_view key) const;
+  // The object of that key, or nullptr; where it holds one per kind of layer, the one of `layer_type`.
+  const Json* rope_object(std::string_view key, std::string_view layer_type) const;
+  // Every how many layers one has full attention between windowed ones; 0: no such rule.
+  int64_t full_attention_period() const;
 };
 
 }  // namespace headroom

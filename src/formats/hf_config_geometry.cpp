@@ -7,6 +7,38 @@
 namespace headroom {
 namespace {
 
+// What a family's class in transformers takes where config.json is silent.
+struct ClassDefaults {
+  std::string_view family;
+  int64_t positions = 0;  // 0: the file must say
+  int64_t kv_heads = 0;   // 0: as many as heads
+  int64_t head_dim = 0;   // 0: hidden_size / heads
+  double norm_epsilon = 1e-6;
+  std::string_view activation = "silu";
+  bool tied = true;
+  int64_t window = 0;  // 0: none
+};
+
+constexpr ClassDefaults kDefaults[] = {
+    {"llama", 2048, 0, 0, 1e-6, "silu", false, 0},
+    {"mistral", 131072, 8, 0, 1e-6, "silu", false, 4096},
+    {"qwen2", 32768, 0, 0, 1e-6, "silu", false, 4096},
+    {"qwen3", 32768, 32, 128, 1e-6, "silu", false, 4096},
+    {"olmo2", 2048, 0, 0, 1e-5, "silu", false, 0},
+    {"phi3", 4096, 0, 0, 1e-5, "silu", false, 0},
+    {"gemma2", 8192, 4, 256, 1e-6, "gelu_pytorch_tanh", true, 4096},
+    {"gemma3_text", 131072, 4, 256, 1e-6, "gelu_pytorch_tanh", true, 4096},
+    {"gpt_neox", 2048, 0, 0, 1e-5, "gelu", false, 0},
+    {"starcoder2", 4096, 2, 0, 1e-5, "gelu_pytorch_tanh", true, 0},
+    {"gpt2", 1024, 0, 0, 1e-5, "gelu_new", true, 0},
+};
+
+ClassDefaults defaults_of(const HfConfig& config) {
+  for (const ClassDefaults& row : kDefaults)
+    if (row.family == config.model_type) return row;
+  return {};
+}
+
 // The first of two spellings that the file uses; the first one when it uses neither.
 std::string_view spelling(const HfConfig& config, std::string_view usual, std::string_view other) {
   return !config.has(usual) && config.has(other) ? other : usual;
@@ -34,12 +66,14 @@ int64_t HfConfig::heads() const { return integer(named(*this, "num_attention_hea
 
 int64_t HfConfig::kv_heads() const {
   const bool absent = !raw.contains("num_key_value_heads");
-  return integer("num_key_value_heads", 1, kMaxCount, absent && model_type == "mistral" ? 8 : heads());
+  const int64_t usual = absent ? defaults_of(*this).kv_heads : 0;
+  return integer("num_key_value_heads", 1, kMaxCount, usual > 0 ? usual : heads());
 }
 
 int64_t HfConfig::head_dim() const {
   if (has("head_dim")) return integer("head_dim", 1, kMaxCount);
-  return hidden_size() / heads();
+  const int64_t usual = raw.contains("head_dim") ? 0 : defaults_of(*this).head_dim;
+  return usual > 0 ? usual : hidden_size() / heads();
 }
 
 int64_t HfConfig::intermediate_size() const {
@@ -48,44 +82,46 @@ int64_t HfConfig::intermediate_size() const {
 }
 
 int64_t HfConfig::max_positions() const {
-  struct Default {
-    std::string_view family;
-    int64_t positions;
-  };
-  constexpr std::array<Default, 4> defaults{{{"llama", 2048}, {"qwen2", 32768}, {"mistral", 131072}, {"gpt2", 1024}}};
-  std::optional<int64_t> fallback;
-  for (const Default& row : defaults)
-    if (row.family == model_type) fallback = row.positions;
+  const int64_t usual = defaults_of(*this).positions;
+  const std::optional<int64_t> fallback = usual > 0 ? std::optional(usual) : std::nullopt;
   return integer(named(*this, "max_position_embeddings", "n_positions"), 1, int64_t{1} << 40, fallback);
 }
 
 double HfConfig::norm_epsilon() const {
   const std::string_view layer_norm = spelling(*this, "layer_norm_epsilon", "layer_norm_eps");
+  const std::string_view other = spelling(*this, layer_norm, "norm_epsilon");
   const std::string_view key =
-      is_gpt2(*this) ? spelling(*this, layer_norm, "rms_norm_eps") : spelling(*this, "rms_norm_eps", layer_norm);
-  return number(key, 0.0, 1.0, is_gpt2(*this) ? 1e-5 : 1e-6);
+      is_gpt2(*this) ? spelling(*this, layer_norm, "rms_norm_eps") : spelling(*this, "rms_norm_eps", other);
+  return number(key, 0.0, 1.0, defaults_of(*this).norm_epsilon);
 }
 
 std::string HfConfig::activation() const {
-  return text(named(*this, "hidden_act", "activation_function"), is_gpt2(*this) ? "gelu_new" : "silu");
+  const std::string usual(defaults_of(*this).activation);
+  if (has("hidden_activation")) return text("hidden_activation");
+  return text(named(*this, "hidden_act", "activation_function"), usual);
 }
 
 double HfConfig::initializer_range() const { return number("initializer_range", 0.0, 1e3, 0.02); }
 
-bool HfConfig::tied() const {
-  const bool untied = model_type == "llama" || model_type == "mistral" || model_type == "qwen2";
-  return boolean("tie_word_embeddings", !untied);
+bool HfConfig::tied() const { return boolean("tie_word_embeddings", defaults_of(*this).tied); }
+
+int64_t HfConfig::full_attention_period() const {
+  if (model_type == "gemma2") return 2;
+  if (model_type == "gemma3_text") return integer("sliding_window_pattern", 1, kMaxCount, 6);
+  return 0;
 }
 
 std::optional<int64_t> HfConfig::sliding_window(int64_t layer) const {
   HR_CHECK(layer >= 0, "layer {}", layer);
   constexpr int64_t most = int64_t{1} << 40;
-  const auto window = [&](std::optional<int64_t> absent) -> std::optional<int64_t> {
+  const auto window = [&]() -> std::optional<int64_t> {
     if (has("sliding_window")) return integer("sliding_window", 1, most);
-    return raw.contains("sliding_window") ? std::nullopt : absent;
+    const int64_t usual = raw.contains("sliding_window") ? 0 : defaults_of(*this).window;
+    return usual > 0 ? std::optional(usual) : std::nullopt;
   };
-  if (model_type == "mistral") return window(4096);
-  if (model_type == "qwen2" && !boolean("use_sliding_window", false)) return std::nullopt;
+  const bool is_qwen = model_type == "qwen2" || model_type == "qwen3";
+  if (model_type == "mistral") return window();
+  if (is_qwen && !boolean("use_sliding_window", false)) return std::nullopt;
   if (has("layer_types")) {
     const Json& types = raw["layer_types"];
     if (!types.is_array()) refuse("layer_types", "not a list", "mend the config.json");
@@ -96,11 +132,12 @@ std::optional<int64_t> HfConfig::sliding_window(int64_t layer) const {
     if (type != "sliding_attention")
       refuse("layer_types", fmt::format("not full_attention or sliding_attention at layer {}", layer),
              "this kind of layer is not supported yet");
-    if (!has("sliding_window")) refuse("sliding_window", "which layer_types needs", "give its length");
-    return window(std::nullopt);
+    if (!window()) refuse("sliding_window", "which layer_types needs", "give its length");
+    return window();
   }
-  if (model_type == "qwen2" && layer < integer("max_window_layers", 0, most, 28)) return std::nullopt;
-  return window(model_type == "qwen2" ? std::optional<int64_t>(4096) : std::nullopt);
+  if (is_qwen && layer < integer("max_window_layers", 0, most, 28)) return std::nullopt;
+  if (const int64_t period = full_attention_period(); period > 0 && (layer + 1) % period == 0) return std::nullopt;
+  return window();
 }
 
 }  // namespace headroom

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "expect_error.h"
 #include "temporary_directory.h"
 
@@ -105,6 +107,45 @@ TEST(HfConfig, WrongRotaryPositionsAreNamed) {
   expect_error(ErrorKind::format, "rope_theta is -1", [] { of("llama", R"("rope_theta":-1)").rope_theta(); });
 }
 
+TEST(HfConfig, RotaryPositionsPerKindOfLayer) {
+  const HfConfig newer = of("gemma3_text", R"("rope_parameters":{"full_attention":{"rope_type":"linear","factor":8,
+    "rope_theta":5e5},"sliding_attention":{"rope_type":"default","rope_theta":2e4}})");
+  EXPECT_EQ(newer.rope_theta("full_attention"), 5e5);
+  EXPECT_EQ(newer.rope_scaling("full_attention").factor, 8);
+  EXPECT_EQ(newer.rope_theta("sliding_attention"), 2e4);
+  EXPECT_EQ(newer.rope_scaling("sliding_attention").type, RopeType::standard);
+  const HfConfig older = of(
+      "gemma3_text", R"("rope_theta":1e6,"rope_local_base_freq":3e4,"rope_scaling":{"rope_type":"linear","factor":8})");
+  EXPECT_EQ(older.rope_theta("full_attention"), 1e6);
+  EXPECT_EQ(older.rope_theta("sliding_attention"), 3e4);
+  EXPECT_EQ(older.rope_scaling("full_attention").factor, 8);
+  EXPECT_EQ(older.rope_scaling("sliding_attention").type, RopeType::standard);
+  EXPECT_EQ(of("gpt_neox", R"("rotary_emb_base":77,"rotary_pct":0.5)").rope_theta(), 77);
+  EXPECT_EQ(of("gpt_neox", R"("rotary_emb_base":77,"rotary_pct":0.5)").rotary_fraction(), 0.5);
+  EXPECT_EQ(of("gpt_neox").rotary_fraction(), 0.25);
+  EXPECT_EQ(of("phi3", R"("rope_parameters":{"partial_rotary_factor":0.75})").rotary_fraction(), 0.75);
+}
+
+TEST(HfConfig, Longrope) {
+  const auto phi = [](const std::string& fields) {
+    return of("phi3", R"("max_position_embeddings":64,"rope_scaling":{"type":"longrope")" + fields + "}");
+  };
+  const std::string factors = R"(,"short_factor":[1,1.5],"long_factor":[2,8])";
+  const RopeScaling scaling = phi(factors + R"(,"original_max_position_embeddings":16)").rope_scaling();
+  EXPECT_EQ(scaling.type, RopeType::longrope);
+  EXPECT_EQ(scaling.long_factors, (std::vector<double>{2, 8}));
+  EXPECT_EQ(scaling.original_max_position, 16);
+  EXPECT_NEAR(scaling.amplitude, 1.2247448714, 1e-9);  // sqrt(1 + ln 4 / ln 16)
+  EXPECT_EQ(phi(factors + R"(,"attention_factor":1.5)").rope_scaling().amplitude, 1.5);
+  EXPECT_EQ(phi(factors).rope_scaling().original_max_position, 4096);
+  EXPECT_EQ(phi(factors).rope_scaling().amplitude, 1);
+  expect_error(ErrorKind::format, "rope_scaling.short_factor is missing", [&] { phi("").rope_scaling(); });
+  expect_error(ErrorKind::format, "rope_scaling.long_factor is 0, not a number",
+               [&] { phi(R"(,"short_factor":[1],"long_factor":[0])").rope_scaling(); });
+  expect_error(ErrorKind::format, "rope_scaling.long_factor is 3, not a list",
+               [&] { phi(R"(,"short_factor":[1],"long_factor":3)").rope_scaling(); });
+}
+
 TEST(HfConfig, SlidingWindows) {
   EXPECT_EQ(of("mistral", R"("sliding_window":24)").sliding_window(0), 24);
   EXPECT_FALSE(of("mistral", R"("sliding_window":null)").sliding_window(0));
@@ -118,6 +159,14 @@ TEST(HfConfig, SlidingWindows) {
          R"("sliding_window":9,"use_sliding_window":true,"layer_types":["sliding_attention","full_attention","odd"])");
   EXPECT_EQ(typed.sliding_window(0), 9);
   EXPECT_FALSE(typed.sliding_window(1));
+  const HfConfig gemma2 = of("gemma2", R"("sliding_window":9)"), gemma3 = of("gemma3_text", R"("sliding_window":9)");
+  EXPECT_EQ(gemma2.sliding_window(0), 9);
+  EXPECT_FALSE(gemma2.sliding_window(1));
+  EXPECT_EQ(of("gemma2").sliding_window(2), 4096);
+  EXPECT_EQ(gemma3.sliding_window(4), 9);
+  EXPECT_FALSE(gemma3.sliding_window(5));
+  EXPECT_FALSE(of("phi3").sliding_window(0));
+  EXPECT_EQ(of("starcoder2", R"("sliding_window":9)").sliding_window(1), 9);
   expect_error(ErrorKind::format, "at layer 2", [&] { typed.sliding_window(2); });
   expect_error(ErrorKind::format, "too short for layer 3", [&] { typed.sliding_window(3); });
   expect_error(ErrorKind::format, "sliding_window is -3",
@@ -185,19 +234,22 @@ TEST(HfConfig, EveryRealConfigurationOfTheFamiliesIsRead) {
     SCOPED_TRACE(entry.path().string());
     const HfConfig config = HfConfig::read(entry.path());
     const std::string& family = config.model_type;
-    if (family != "llama" && family != "qwen2" && family != "mistral" && family != "gpt2") continue;
+    const std::set<std::string> read{"llama", "qwen2",  "mistral",     "gpt2",     "qwen3",
+                                     "olmo2", "gemma2", "gemma3_text", "gpt_neox", "phi3"};
+    if (!read.contains(family)) continue;
     ++seen;
     EXPECT_GT(config.vocab_size() * config.hidden_size() * config.layers() * config.intermediate_size(), 0);
     EXPECT_EQ(config.heads() % config.kv_heads(), 0);
     EXPECT_GT(config.head_dim() * config.max_positions(), 0);
     EXPECT_GT(config.norm_epsilon() * config.rope_theta() * config.initializer_range(), 0);
-    config.rope_scaling();
+    config.rope_scaling("full_attention");
+    EXPECT_GT(config.rotary_fraction(), 0);
     config.sliding_window(config.layers() - 1);
     EXPECT_FALSE(config.dtype().empty() || config.activation().empty());
-    EXPECT_FALSE(config.eos_ids().empty());
+    EXPECT_EQ(config.eos_ids().empty(), family == "olmo2");
     EXPECT_EQ(config.quantized(), entry.path().filename() == "llama-3.2-1b-bnb8");
   }
-  EXPECT_GE(seen, 12);
+  EXPECT_GE(seen, 22);
 }
 
 }  // namespace
