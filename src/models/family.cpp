@@ -8,10 +8,9 @@ namespace headroom {
 namespace {
 
 constexpr Family kFamilies[] = {
-    {"llama", "LlamaForCausalLM", fill_llama},
-    {"qwen2", "Qwen2ForCausalLM", fill_qwen2},
-    {"mistral", "MistralForCausalLM", fill_mistral},
-    {"gpt2", "GPT2LMHeadModel", fill_gpt2},
+    {"llama", "LlamaForCausalLM", fill_llama},       {"qwen2", "Qwen2ForCausalLM", fill_qwen2},
+    {"mistral", "MistralForCausalLM", fill_mistral}, {"gpt2", "GPT2LMHeadModel", fill_gpt2},
+    {"qwen3", "Qwen3ForCausalLM", fill_qwen3},
 };
 
 std::string supported_families() {
@@ -40,8 +39,14 @@ void check_geometry(const HfConfig& config, const ModelSpec& spec) {
   if (!config.has("head_dim") && spec.hidden % spec.heads != 0)
     config.refuse("num_attention_heads", fmt::format("which does not divide hidden_size {}", spec.hidden),
                   "mend config.json, or state head_dim");
-  if (spec.positions == PositionKind::rotary && spec.head_dim % 2 != 0)
-    config.refuse("head_dim", fmt::format("odd: rotary embeddings pair {} channels", spec.head_dim),
+  if (spec.positions == PositionKind::rotary && (spec.rotary_dim % 2 != 0 || spec.rotary_dim < 2))
+    config.refuse("head_dim", fmt::format("odd or nothing: rotary embeddings pair {} channels", spec.rotary_dim),
+                  "mend config.json");
+  const auto factors = static_cast<int64_t>(spec.rope_scaling.long_factors.size());
+  if (spec.rope_scaling.type == RopeType::longrope &&
+      (factors != spec.rotary_dim / 2 ||
+       spec.rope_scaling.short_factors.size() != spec.rope_scaling.long_factors.size()))
+    config.refuse("rope_scaling", fmt::format("whose factors are not one per pair of {} channels", spec.rotary_dim),
                   "mend config.json");
 }
 
@@ -64,6 +69,32 @@ void fill_geometry(const HfConfig& config, ModelSpec& spec) {
   spec.windows.assign(static_cast<size_t>(spec.layers), 0);
   for (int64_t layer = 0; layer < spec.layers; ++layer)
     spec.windows[static_cast<size_t>(layer)] = config.sliding_window(layer).value_or(0);
+}
+
+void fill_rotary(const HfConfig& config, ModelSpec& spec, std::string_view layer_type) {
+  spec.positions = PositionKind::rotary;
+  spec.rope_theta = config.rope_theta(layer_type);
+  spec.rope_scaling = config.rope_scaling(layer_type);
+  spec.rotary_dim = static_cast<int64_t>(static_cast<double>(spec.head_dim) * config.rotary_fraction());
+}
+
+void require_silu(const HfConfig& config) {
+  if (config.activation() != "silu")
+    config.refuse("hidden_act", "but this family is built with silu only", "use a checkpoint with silu");
+}
+
+void fill_gelu(const HfConfig& config, ModelSpec& spec) {
+  const std::string activation = config.activation();
+  if (activation == "gelu_new" || activation == "gelu_pytorch_tanh" || activation == "gelu_fast")
+    spec.activation = "gelu_tanh";
+  else if (activation == "gelu")
+    spec.activation = "gelu";
+  else
+    config.refuse(config.has("hidden_activation")     ? "hidden_activation"
+                  : config.has("activation_function") ? "activation_function"
+                                                      : "hidden_act",
+                  "but this family is built with gelu, gelu_new, gelu_fast or gelu_pytorch_tanh only",
+                  "use a checkpoint with one of these");
 }
 
 ModelSpec read_model_spec(const HfConfig& config) {

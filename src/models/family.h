@@ -14,14 +14,25 @@ struct Family {
   void (*fill)(const HfConfig& config, ModelSpec& spec);
 };
 
-// Geometry every family shares, and the names of the Llama layout.
+// --- what families share ---
+// Sizes, norm epsilon, windows, tied head.
 void fill_geometry(const HfConfig& config, ModelSpec& spec);
+// Rotary positions, of the layers of that type where layers differ; after fill_geometry.
+void fill_rotary(const HfConfig& config, ModelSpec& spec, std::string_view layer_type = {});
+// The activation as one of the GELUs; others are refused.
+void fill_gelu(const HfConfig& config, ModelSpec& spec);
+void require_silu(const HfConfig& config);
+void fill_llama_names(ModelSpec& spec);
+// Geometry, rotary positions and names of the Llama layout, with SiLU.
 void fill_llama_layout(const HfConfig& config, ModelSpec& spec);
+// Biases of roles that have weights, named like these.
+void add_biases(ModelSpec& spec, std::initializer_list<const char*> roles);
 
 void fill_llama(const HfConfig& config, ModelSpec& spec);
 void fill_qwen2(const HfConfig& config, ModelSpec& spec);
 void fill_mistral(const HfConfig& config, ModelSpec& spec);
 void fill_gpt2(const HfConfig& config, ModelSpec& spec);
+void fill_qwen3(const HfConfig& config, ModelSpec& spec);
 
 std::span<const Family> families();
 

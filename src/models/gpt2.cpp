@@ -9,15 +9,10 @@ void fill_gpt2(const HfConfig& config, ModelSpec& spec) {
   spec.kv_heads = spec.heads;
   spec.head_dim = spec.hidden / spec.heads;
   spec.norm = NormKind::layer;
-  spec.mlp = MlpKind::gelu;
+  spec.mlp = MlpKind::plain;
   spec.positions = PositionKind::learned;
   spec.layout = "in_out";
-  const std::string activation = config.activation();
-  if (activation == "gelu")
-    spec.gelu = "none";
-  else if (activation != "gelu_new" && activation != "gelu_pytorch_tanh")
-    config.refuse("activation_function", "but gpt2 is built with gelu_new, gelu_pytorch_tanh or gelu only",
-                  "use a checkpoint with one of these");
+  fill_gelu(config, spec);
   if (!config.boolean("scale_attn_weights", true) || config.boolean("scale_attn_by_inverse_layer_idx", false) ||
       config.boolean("add_cross_attention", false))
     config.refuse("model_type",

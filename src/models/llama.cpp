@@ -2,7 +2,6 @@
 #include "models/family.h"
 
 namespace headroom {
-namespace {
 
 void add_biases(ModelSpec& spec, std::initializer_list<const char*> roles) {
   for (const char* role : roles) {
@@ -11,17 +10,7 @@ void add_biases(ModelSpec& spec, std::initializer_list<const char*> roles) {
   }
 }
 
-}  // namespace
-
-void fill_llama_layout(const HfConfig& config, ModelSpec& spec) {
-  fill_geometry(config, spec);
-  spec.norm = NormKind::rms;
-  spec.mlp = MlpKind::swiglu;
-  spec.positions = PositionKind::rotary;
-  spec.rope_theta = config.rope_theta();
-  spec.rope_scaling = config.rope_scaling();
-  if (config.activation() != "silu")
-    config.refuse("hidden_act", "but this family is built with silu only", "use a checkpoint with silu");
+void fill_llama_names(ModelSpec& spec) {
   spec.names = {{"embed", "model.embed_tokens.weight"},
                 {"attn_norm", "model.layers.{}.input_layernorm.weight"},
                 {"q", "model.layers.{}.self_attn.q_proj.weight"},
@@ -35,6 +24,13 @@ void fill_llama_layout(const HfConfig& config, ModelSpec& spec) {
                 {"final_norm", "model.norm.weight"},
                 {"head", "lm_head.weight"}};
   spec.ignored_suffixes = {".rotary_emb.inv_freq"};
+}
+
+void fill_llama_layout(const HfConfig& config, ModelSpec& spec) {
+  fill_geometry(config, spec);
+  fill_rotary(config, spec);
+  fill_llama_names(spec);
+  require_silu(config);
 }
 
 void fill_llama(const HfConfig& config, ModelSpec& spec) {

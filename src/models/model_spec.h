@@ -13,12 +13,13 @@
 namespace headroom {
 
 enum class NormKind { rms, layer };
-enum class MlpKind { swiglu, gelu };
+enum class MlpKind { gated, plain };
 enum class PositionKind { rotary, learned };
 
 // Names of a model's weights by what they are for; "{}" stands for the layer. A role without a name does not exist in
-// the family. Roles: embed positions final_norm final_norm_bias head, and per layer: attn_norm attn_norm_bias q k v qkv
-// o q_bias k_bias v_bias qkv_bias o_bias ffn_norm ffn_norm_bias gate up down gate_bias up_bias down_bias.
+// the family. Roles: embed positions final_norm head, and per layer: attn_norm q k v qkv q_norm k_norm o attn_post_norm
+// ffn_norm gate up gate_up down ffn_post_norm; any but embed, positions and head also with "_bias". attn_norm and
+// ffn_norm stand before attention and MLP, the post norms between them and the sum with the residual stream.
 using WeightNames = std::map<std::string, std::string, std::less<>>;
 
 struct ModelSpec {
@@ -34,12 +35,22 @@ struct ModelSpec {
   int64_t max_positions = 0;
   NormKind norm = NormKind::rms;
   double norm_epsilon = 1e-6;
-  MlpKind mlp = MlpKind::swiglu;
-  std::string gelu = "tanh";  // or "none" (exact)
+  bool unit_norm = false;  // norm weights are stored less one
+  MlpKind mlp = MlpKind::gated;
+  std::string activation = "silu";  // "silu", "gelu" (exact) or "gelu_tanh"
   PositionKind positions = PositionKind::rotary;
+  int64_t rotary_dim = 0;  // channels of a head that rotate
   double rope_theta = 10000;
   RopeScaling rope_scaling;
+  double local_rope_theta = 0;   // of windowed layers where it differs; without scaling
   std::vector<int64_t> windows;  // per layer, 0 = full attention
+  double attention_scale = 0;    // of the scores; 0: 1 / sqrt(head_dim)
+  double score_cap = 0;          // scores become c tanh(score / c); 0: they stay
+  double logit_cap = 0;
+  double embedding_scale = 1;
+  bool qkv_by_head = false;        // fused qkv: q, k and v of a head follow one another
+  bool qk_norm_whole = false;      // query and key norms run over all heads together
+  bool parallel_residual = false;  // attention and MLP both read the block's input
   bool tied = false;
   std::string layout = "out_in";  // of every matrix but the embedding and the head; "in_out" for Conv1D checkpoints
   WeightNames names;

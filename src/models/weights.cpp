@@ -17,9 +17,9 @@ class WeightList {
   void table(std::string_view role, int64_t rows, int64_t width) {
     if (spec_.has(role)) weights_.push_back({spec_.name(role), {rows, width}, WeightInit::normal, true});
   }
-  void norm(std::string_view role, int64_t layer) {
-    vector(role, spec_.hidden, layer, WeightInit::ones);
-    vector(std::string(role) + "_bias", spec_.hidden, layer, WeightInit::zeros);
+  void norm(std::string_view role, int64_t layer, int64_t width) {
+    vector(role, width, layer, spec_.unit_norm ? WeightInit::zeros : WeightInit::ones);
+    vector(std::string(role) + "_bias", width, layer, WeightInit::zeros);
   }
   void vector(std::string_view role, int64_t size, int64_t layer, WeightInit init) {
     if (spec_.has(role)) weights_.push_back({spec_.name(role, layer), {size}, init, false});
@@ -39,18 +39,23 @@ std::vector<WeightInfo> model_weights(const ModelSpec& spec) {
   list.table("embed", spec.vocab, spec.hidden);
   list.table("positions", spec.max_positions, spec.hidden);
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
-    list.norm("attn_norm", layer);
+    list.norm("attn_norm", layer, spec.hidden);
     list.matrix("q", q, spec.hidden, layer);
     list.matrix("k", kv, spec.hidden, layer);
     list.matrix("v", kv, spec.hidden, layer);
     list.matrix("qkv", q + 2 * kv, spec.hidden, layer);
+    list.norm("q_norm", layer, spec.qk_norm_whole ? q : spec.head_dim);
+    list.norm("k_norm", layer, spec.qk_norm_whole ? kv : spec.head_dim);
     list.matrix("o", spec.hidden, q, layer);
-    list.norm("ffn_norm", layer);
+    list.norm("attn_post_norm", layer, spec.hidden);
+    list.norm("ffn_norm", layer, spec.hidden);
     list.matrix("gate", spec.intermediate, spec.hidden, layer);
     list.matrix("up", spec.intermediate, spec.hidden, layer);
+    list.matrix("gate_up", 2 * spec.intermediate, spec.hidden, layer);
     list.matrix("down", spec.hidden, spec.intermediate, layer);
+    list.norm("ffn_post_norm", layer, spec.hidden);
   }
-  list.norm("final_norm", 0);
+  list.norm("final_norm", 0, spec.hidden);
   list.table("head", spec.vocab, spec.hidden);
   return list.take();
 }

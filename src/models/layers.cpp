@@ -1,0 +1,169 @@
+#include "models/layers.h"
+
+#include "base/error.h"
+#include "ops/registry.h"
+
+namespace headroom {
+namespace {
+
+Type dense_f32(const std::vector<int64_t>& dims) {
+  Type type{DType::f32, {}};
+  for (int64_t dim : dims) type.shape.push_back(Dim::of(dim));
+  return type;
+}
+
+// Attributes of the table for `positions` positions. LongRoPE has one set of factors for sequences within the original
+// context and one beyond; a run takes the set of its longest sequence.
+Attrs table_attrs(int64_t positions, int64_t width, double theta, const RopeScaling& scaling) {
+  constexpr const char* kinds[] = {"default", "linear", "llama3", "longrope"};
+  Attrs attrs{{"positions", positions},
+              {"head_dim", width},
+              {"theta", theta},
+              {"scaling", kinds[static_cast<size_t>(scaling.type)]},
+              {"factor", scaling.factor},
+              {"low_freq_factor", scaling.low_freq_factor},
+              {"high_freq_factor", scaling.high_freq_factor},
+              {"original_positions", scaling.original_max_position}};
+  if (scaling.type == RopeType::longrope) {
+    const bool is_long = positions > scaling.original_max_position;
+    attrs.set("factors", fmt::format("{}", fmt::join(is_long ? scaling.long_factors : scaling.short_factors, ",")));
+    attrs.set("amplitude", scaling.amplitude);
+  }
+  return attrs;
+}
+
+}  // namespace
+
+Layers::Layers(const ModelSpec& spec, Graph& graph) : spec_(spec), graph_(graph) {
+  Builder build(graph, kNone, find_op);
+  for (const WeightInfo& weight : model_weights(spec))
+    weights_[weight.name] = build.persistent(weight.name, dense_f32(weight.shape), Role::parameter);
+}
+
+LayerInputs Layers::build_load(int64_t positions) {
+  Builder build(graph_, add_program(graph_, "load"), find_op);
+  build.set_stage(Stage::transfer);
+  LayerInputs in;
+  if (spec_.positions != PositionKind::rotary) return in;
+  in.rope_table = rope_table(build, "rope_table", positions, spec_.rope_theta, spec_.rope_scaling);
+  if (spec_.local_rope_theta > 0)
+    in.local_rope_table = rope_table(build, "local_rope_table", positions, spec_.local_rope_theta, {});
+  return in;
+}
+
+ValueId Layers::rope_table(Builder& build, const char* name, int64_t positions, double theta,
+                           const RopeScaling& scaling) {
+  const ValueId table = build.persistent(name, dense_f32({positions, spec_.rotary_dim}), Role::constant);
+  build.call("rope_table", {table}, table_attrs(positions, spec_.rotary_dim, theta, scaling));
+  return table;
+}
+
+ValueId Layers::hidden_states(Builder& build, ValueId ids, const LayerInputs& in, const Attend& attend) const {
+  ValueId x = build.call("embedding", {ids, weight("embed")});
+  if (spec_.embedding_scale != 1) x = build.call("scale", {x}, {{"factor", spec_.embedding_scale}});
+  if (spec_.has("positions")) x = build.call("position_embedding", {x, weight("positions"), in.offset});
+  for (int64_t layer = 0; layer < spec_.layers; ++layer) {
+    build.set_block(static_cast<int32_t>(layer));
+    const ValueId attended = attention_half(build, x, layer, in, attend);
+    x = mlp_half(build, spec_.parallel_residual ? x : attended, layer, attended);
+  }
+  build.set_block(kNone);
+  return norm(build, x, "final_norm", 0);
+}
+
+Attrs Layers::attention_attrs(int64_t layer) const {
+  Attrs attrs{{"heads", spec_.heads}, {"kv_heads", spec_.kv_heads}, {"window", window(layer)}};
+  if (spec_.attention_scale > 0) attrs.set("scale", spec_.attention_scale);
+  if (spec_.score_cap > 0) attrs.set("softcap", spec_.score_cap);
+  return attrs;
+}
+
+ValueId Layers::bias(std::string_view role, int64_t layer) const {
+  const std::string name = std::string(role) + "_bias";
+  return spec_.has(name) ? weight(name, layer) : kNone;
+}
+
+ValueId Layers::norm(Builder& build, ValueId x, std::string_view role, int64_t layer, bool joins_stream) const {
+  Attrs attrs{{"eps", spec_.norm_epsilon}};
+  if (joins_stream) attrs.set("stream", int64_t{1});
+  if (spec_.norm == NormKind::layer)
+    return build.call("layer_norm", {x, weight(role, layer), bias(role, layer)}, std::move(attrs));
+  if (spec_.unit_norm) attrs.set("unit", int64_t{1});
+  return build.call("rms_norm", {x, weight(role, layer)}, std::move(attrs));
+}
+
+ValueId Layers::norm_before(Builder& build, ValueId x, std::string_view role, int64_t layer) const {
+  return spec_.has(role) ? norm(build, x, role, layer) : x;
+}
+
+ValueId Layers::linear(Builder& build, ValueId x, std::string_view role, int64_t layer, ValueId residual) const {
+  const ValueId b = bias(role, layer);
+  return build.call(
+      "linear", {x, weight(role, layer), b, residual},
+      {{"layout", spec_.layout}, {"bias", int64_t{b != kNone}}, {"residual", int64_t{residual != kNone}}});
+}
+
+// residual + linear(x), or residual + norm(linear(x)) where the family has a norm there.
+ValueId Layers::join(Builder& build, ValueId x, std::string_view role, std::string_view norm_role, int64_t layer,
+                     ValueId residual) const {
+  if (!spec_.has(norm_role)) return linear(build, x, role, layer, residual);
+  return build.call("add", {residual, norm(build, linear(build, x, role, layer), norm_role, layer, true)});
+}
+
+// Queries or keys, normalised and rotated as the family does.
+ValueId Layers::position(Builder& build, ValueId x, int64_t heads, std::string_view norm_role, int64_t layer,
+                         const LayerInputs& in) const {
+  x = norm_before(build, x, norm_role, layer);
+  const bool local = in.local_rope_table != kNone && window(layer) > 0;
+  const ValueId table = local ? in.local_rope_table : in.rope_table;
+  if (table == kNone) return x;
+  return build.call("rotary", {x, table, in.offset},
+                    {{"heads", heads}, {"inverse", int64_t{0}}, {"offset", int64_t{in.offset != kNone}}});
+}
+
+ValueId Layers::attention_half(Builder& build, ValueId x, int64_t layer, const LayerInputs& in,
+                               const Attend& attend) const {
+  const ValueId normed = norm_before(build, x, "attn_norm", layer);
+  ValueId q, k, v;
+  if (spec_.has("qkv")) {
+    const int64_t groups = spec_.qkv_by_head ? spec_.heads : 1;
+    const int64_t width = spec_.heads * spec_.head_dim / groups, kv_width = spec_.kv_heads * spec_.head_dim / groups;
+    Attrs attrs{{"sizes", fmt::format("{},{},{}", width, kv_width, kv_width)}};
+    if (groups > 1) attrs.set("groups", groups);
+    const std::vector<ValueId> parts = build.append("split", {linear(build, normed, "qkv", layer)}, std::move(attrs));
+    q = parts[0], k = parts[1], v = parts[2];
+  } else {
+    q = linear(build, normed, "q", layer);
+    k = linear(build, normed, "k", layer);
+    v = linear(build, normed, "v", layer);
+  }
+  q = position(build, q, spec_.heads, "q_norm", layer, in);
+  k = position(build, k, spec_.kv_heads, "k_norm", layer, in);
+  return join(build, attend(build, layer, q, k, v), "o", "attn_post_norm", layer, x);
+}
+
+ValueId Layers::mlp_half(Builder& build, ValueId x, int64_t layer, ValueId residual) const {
+  const ValueId normed = norm_before(build, x, "ffn_norm", layer);
+  ValueId inner;
+  if (spec_.mlp == MlpKind::plain) {
+    const bool tanh = spec_.activation == "gelu_tanh";
+    inner = build.call("gelu", {linear(build, normed, "up", layer)}, {{"approximate", tanh ? "tanh" : "none"}});
+  } else {
+    ValueId gate, up;
+    if (spec_.has("gate_up")) {
+      const std::vector<ValueId> parts =
+          build.append("split", {linear(build, normed, "gate_up", layer)},
+                       {{"sizes", fmt::format("{},{}", spec_.intermediate, spec_.intermediate)}});
+      gate = parts[0], up = parts[1];
+    } else {
+      up = linear(build, normed, "up", layer);
+      gate = linear(build, normed, "gate", layer);
+    }
+    Attrs attrs;
+    if (spec_.activation != "silu") attrs.set("activation", spec_.activation);
+    inner = build.call("swiglu", {gate, up}, std::move(attrs));
+  }
+  return join(build, inner, "down", "ffn_post_norm", layer, residual);
+}
+
+}  // namespace headroom

@@ -1,0 +1,59 @@
+// The layers of a model as graph nodes: what the programs of training and of generation share.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "ir/builder.h"
+#include "models/model_spec.h"
+
+namespace headroom {
+
+// What the layers of one program read besides the weights.
+struct LayerInputs {
+  ValueId rope_table = kNone;
+  ValueId local_rope_table = kNone;  // of windowed layers, where they have their own
+  ValueId offset = kNone;            // i32[1]: rows of the cache already filled; kNone when training
+};
+
+class Layers {
+ public:
+  // Computes attention from q, k and v, which are normalised and rotated.
+  using Attend = std::function<ValueId(Builder& build, int64_t layer, ValueId q, ValueId k, ValueId v)>;
+
+  // Adds the weights to the graph, persistent and named as in the checkpoint. Keeps references to both.
+  Layers(const ModelSpec& spec, Graph& graph);
+
+  // The program "load", which fills what is computed rather than read: the rotary tables.
+  LayerInputs build_load(int64_t positions);
+
+  // Token ids -> final hidden states.
+  ValueId hidden_states(Builder& build, ValueId ids, const LayerInputs& in, const Attend& attend) const;
+
+  // The output projection's weight.
+  ValueId head() const { return weight(spec_.tied ? "embed" : "head"); }
+  // Attributes of a layer's attention op.
+  Attrs attention_attrs(int64_t layer) const;
+
+ private:
+  ValueId weight(std::string_view role, int64_t layer = 0) const { return weights_.at(spec_.name(role, layer)); }
+  ValueId bias(std::string_view role, int64_t layer) const;
+  int64_t window(int64_t layer) const { return spec_.windows[static_cast<size_t>(layer)]; }
+  ValueId rope_table(Builder& build, const char* name, int64_t positions, double theta, const RopeScaling& scaling);
+  ValueId norm(Builder& build, ValueId x, std::string_view role, int64_t layer, bool joins_stream = false) const;
+  ValueId norm_before(Builder& build, ValueId x, std::string_view role, int64_t layer) const;
+  ValueId linear(Builder& build, ValueId x, std::string_view role, int64_t layer, ValueId residual = kNone) const;
+  ValueId join(Builder& build, ValueId x, std::string_view role, std::string_view norm_role, int64_t layer,
+               ValueId residual) const;
+  ValueId position(Builder& build, ValueId x, int64_t heads, std::string_view norm_role, int64_t layer,
+                   const LayerInputs& in) const;
+  ValueId attention_half(Builder& build, ValueId x, int64_t layer, const LayerInputs& in, const Attend& attend) const;
+  ValueId mlp_half(Builder& build, ValueId x, int64_t layer, ValueId residual) const;
+
+  const ModelSpec& spec_;
+  Graph& graph_;
+  std::map<std::string, ValueId> weights_;
+};
+
+}  // namespace headroom
