@@ -10,7 +10,7 @@ namespace {
 constexpr Family kFamilies[] = {
     {"llama", "LlamaForCausalLM", fill_llama},       {"qwen2", "Qwen2ForCausalLM", fill_qwen2},
     {"mistral", "MistralForCausalLM", fill_mistral}, {"gpt2", "GPT2LMHeadModel", fill_gpt2},
-    {"qwen3", "Qwen3ForCausalLM", fill_qwen3},
+    {"qwen3", "Qwen3ForCausalLM", fill_qwen3},       {"olmo2", "Olmo2ForCausalLM", fill_olmo2},
 };
 
 std::string supported_families() {

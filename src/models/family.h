@@ -33,6 +33,7 @@ void fill_qwen2(const HfConfig& config, ModelSpec& spec);
 void fill_mistral(const HfConfig& config, ModelSpec& spec);
 void fill_gpt2(const HfConfig& config, ModelSpec& spec);
 void fill_qwen3(const HfConfig& config, ModelSpec& spec);
+void fill_olmo2(const HfConfig& config, ModelSpec& spec);
 
 std::span<const Family> families();
 

@@ -115,7 +115,7 @@ std::string case_name(const testing::TestParamInfo<const char*>& param) { return
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenGradients,
                          testing::Values("llama_gqa_tied", "llama_rope_llama3", "llama_rope_linear", "qwen2_bias",
-                                         "mistral_window", "gpt2", "qwen3"),
+                                         "mistral_window", "gpt2", "qwen3", "olmo2"),
                          case_name);
 
 }  // namespace
