@@ -34,6 +34,8 @@ void fill_mistral(const HfConfig& config, ModelSpec& spec);
 void fill_gpt2(const HfConfig& config, ModelSpec& spec);
 void fill_qwen3(const HfConfig& config, ModelSpec& spec);
 void fill_olmo2(const HfConfig& config, ModelSpec& spec);
+void fill_gemma2(const HfConfig& config, ModelSpec& spec);
+void fill_gemma3(const HfConfig& config, ModelSpec& spec);
 
 std::span<const Family> families();
 

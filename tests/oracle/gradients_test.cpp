@@ -109,13 +109,13 @@ TEST_P(GradientsWithTwoThreads, AreTorchs) {
   expect_golden(options);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, GradientsWithTwoThreads, testing::Values("qwen2_bias", "gpt2"));
+INSTANTIATE_TEST_SUITE_P(Cases, GradientsWithTwoThreads, testing::Values("qwen2_bias", "gpt2", "gemma2"));
 
 std::string case_name(const testing::TestParamInfo<const char*>& param) { return param.param; }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenGradients,
                          testing::Values("llama_gqa_tied", "llama_rope_llama3", "llama_rope_linear", "qwen2_bias",
-                                         "mistral_window", "gpt2", "qwen3", "olmo2"),
+                                         "mistral_window", "gpt2", "qwen3", "olmo2", "gemma2", "gemma3"),
                          case_name);
 
 }  // namespace
