@@ -12,7 +12,7 @@ constexpr Family kFamilies[] = {
     {"mistral", "MistralForCausalLM", fill_mistral},   {"gpt2", "GPT2LMHeadModel", fill_gpt2},
     {"qwen3", "Qwen3ForCausalLM", fill_qwen3},         {"olmo2", "Olmo2ForCausalLM", fill_olmo2},
     {"gemma2", "Gemma2ForCausalLM", fill_gemma2},      {"gemma3_text", "Gemma3ForCausalLM", fill_gemma3},
-    {"gpt_neox", "GPTNeoXForCausalLM", fill_gpt_neox},
+    {"gpt_neox", "GPTNeoXForCausalLM", fill_gpt_neox}, {"phi3", "Phi3ForCausalLM", fill_phi3},
 };
 
 std::string supported_families() {

@@ -37,6 +37,7 @@ void fill_olmo2(const HfConfig& config, ModelSpec& spec);
 void fill_gemma2(const HfConfig& config, ModelSpec& spec);
 void fill_gemma3(const HfConfig& config, ModelSpec& spec);
 void fill_gpt_neox(const HfConfig& config, ModelSpec& spec);
+void fill_phi3(const HfConfig& config, ModelSpec& spec);
 
 std::span<const Family> families();
 

@@ -90,7 +90,7 @@ TEST(ModelSpec, CountsOfPublishedConfigsAreTheirs) {
     counted.insert(row.model_type);
   }
   EXPECT_EQ(counted, (std::set<std::string>{"llama", "qwen2", "mistral", "gpt2", "qwen3", "olmo2", "gemma2",
-                                            "gemma3_text", "gpt_neox"}));
+                                            "gemma3_text", "gpt_neox", "phi3"}));
 }
 
 TEST(ModelSpec, OtherFamiliesAreRefusedByName) {
