@@ -8,11 +8,17 @@ namespace headroom {
 namespace {
 
 constexpr Family kFamilies[] = {
-    {"llama", "LlamaForCausalLM", fill_llama},         {"qwen2", "Qwen2ForCausalLM", fill_qwen2},
-    {"mistral", "MistralForCausalLM", fill_mistral},   {"gpt2", "GPT2LMHeadModel", fill_gpt2},
-    {"qwen3", "Qwen3ForCausalLM", fill_qwen3},         {"olmo2", "Olmo2ForCausalLM", fill_olmo2},
-    {"gemma2", "Gemma2ForCausalLM", fill_gemma2},      {"gemma3_text", "Gemma3ForCausalLM", fill_gemma3},
-    {"gpt_neox", "GPTNeoXForCausalLM", fill_gpt_neox}, {"phi3", "Phi3ForCausalLM", fill_phi3},
+    {"llama", "LlamaForCausalLM", fill_llama},
+    {"qwen2", "Qwen2ForCausalLM", fill_qwen2},
+    {"mistral", "MistralForCausalLM", fill_mistral},
+    {"gpt2", "GPT2LMHeadModel", fill_gpt2},
+    {"qwen3", "Qwen3ForCausalLM", fill_qwen3},
+    {"olmo2", "Olmo2ForCausalLM", fill_olmo2},
+    {"gemma2", "Gemma2ForCausalLM", fill_gemma2},
+    {"gemma3_text", "Gemma3ForCausalLM", fill_gemma3},
+    {"gpt_neox", "GPTNeoXForCausalLM", fill_gpt_neox},
+    {"phi3", "Phi3ForCausalLM", fill_phi3},
+    {"starcoder2", "Starcoder2ForCausalLM", fill_starcoder2},
 };
 
 std::string supported_families() {

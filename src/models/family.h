@@ -38,6 +38,7 @@ void fill_gemma2(const HfConfig& config, ModelSpec& spec);
 void fill_gemma3(const HfConfig& config, ModelSpec& spec);
 void fill_gpt_neox(const HfConfig& config, ModelSpec& spec);
 void fill_phi3(const HfConfig& config, ModelSpec& spec);
+void fill_starcoder2(const HfConfig& config, ModelSpec& spec);
 
 std::span<const Family> families();
 

@@ -185,6 +185,70 @@ TEST(ModelSpec, OtherClassesOfAFamilyAreRefusedByName) {
   EXPECT_MENTIONS(text, "LlamaForCausalLM");
 }
 
+// What a published config says beyond sizes.
+TEST(ModelSpec, VariantsOfPublishedConfigs) {
+  if (!fs::exists(kModels)) GTEST_SKIP() << "no ../shared";
+  const auto spec = [](const char* name) { return open_model(kModels / name).spec; };
+  const ModelSpec gemma2 = spec("gemma2-9b");
+  EXPECT_EQ(gemma2.windows[0], 4096);
+  EXPECT_EQ(gemma2.windows[1], 0);
+  EXPECT_EQ(gemma2.score_cap, 50);
+  EXPECT_EQ(gemma2.logit_cap, 30);
+  EXPECT_EQ(gemma2.attention_scale, 1.0 / 16);
+  EXPECT_EQ(gemma2.activation, "gelu_tanh");
+  EXPECT_TRUE(gemma2.unit_norm && gemma2.tied);
+  const ModelSpec gemma3 = spec("gemma3-1b-it");
+  EXPECT_EQ(gemma3.rope_theta, 1e6);
+  EXPECT_EQ(gemma3.local_rope_theta, 1e4);
+  EXPECT_EQ(std::vector<int64_t>(gemma3.windows.begin(), gemma3.windows.begin() + 6),
+            (std::vector<int64_t>{512, 512, 512, 512, 512, 0}));
+  EXPECT_EQ(gemma3.score_cap, 0);
+  const ModelSpec phi3 = spec("phi-3.5-mini"), phi4 = spec("phi-4-mini");
+  EXPECT_EQ(phi3.rotary_dim, 96);
+  EXPECT_EQ(phi4.rotary_dim, 96);
+  EXPECT_EQ(phi4.head_dim, 128);
+  EXPECT_EQ(phi3.rope_scaling.type, RopeType::longrope);
+  EXPECT_EQ(phi3.rope_scaling.long_factors.size(), 48u);
+  EXPECT_EQ(phi3.rope_scaling.original_max_position, 4096);
+  EXPECT_NEAR(phi3.rope_scaling.amplitude, 1.190238, 1e-6);  // sqrt(1 + ln 32 / ln 4096)
+  EXPECT_EQ(phi3.windows[0], 0);
+  const ModelSpec neox = spec("redpajama-3b-gptneox");
+  EXPECT_FALSE(neox.parallel_residual);
+  EXPECT_EQ(neox.rotary_dim, 80);
+}
+
+TEST(ModelSpec, GemmasVariantsThatAreNotBuiltAreRefused) {
+  const Json base{{"model_type", "gemma3_text"}, {"vocab_size", 100},      {"hidden_size", 32},
+                  {"intermediate_size", 48},     {"num_hidden_layers", 2}, {"num_attention_heads", 4},
+                  {"num_key_value_heads", 2},    {"head_dim", 8}};
+  EXPECT_EQ(refusal(base.dump()), "");
+  const Json yarn{{"full_attention", {{"rope_type", "default"}}},
+                  {"sliding_attention", {{"rope_type", "linear"}, {"factor", 2.0}}}};
+  for (const auto& [key, value] : std::map<std::string, Json>{{"use_bidirectional_attention", true},
+                                                              {"hidden_activation", "relu"},
+                                                              {"rope_parameters", yarn},
+                                                              {"attn_logit_softcapping", -1}}) {
+    Json changed = base;
+    changed[key] = value;
+    EXPECT_MENTIONS(refusal(changed.dump()), key);
+  }
+}
+
+TEST(ModelSpec, LongropeFactorsFitTheHeads) {
+  const Json base{{"model_type", "phi3"},     {"vocab_size", 100},           {"hidden_size", 32},
+                  {"intermediate_size", 48},  {"num_hidden_layers", 2},      {"num_attention_heads", 4},
+                  {"num_key_value_heads", 2}, {"partial_rotary_factor", 0.5}};
+  const auto with = [&](Json factors) {
+    Json changed = base;
+    changed["rope_scaling"] = {{"type", "longrope"}, {"short_factor", factors}, {"long_factor", factors}};
+    return refusal(changed.dump());
+  };
+  EXPECT_EQ(with({1.0, 2.0}), "");
+  EXPECT_MENTIONS(with({1.0, 2.0, 3.0}), "factors");
+  EXPECT_MENTIONS(with({1.0, -2.0}), "short_factor");
+  EXPECT_MENTIONS(with(Json::array()), "short_factor");
+}
+
 TEST(ModelSpec, Gpt2VariantsThatAreNotBuiltAreRefused) {
   const Json base{{"model_type", "gpt2"}, {"vocab_size", 100}, {"n_embd", 32},
                   {"n_layer", 2},         {"n_head", 4},       {"n_positions", 64}};

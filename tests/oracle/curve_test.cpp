@@ -69,7 +69,7 @@ TEST_P(GoldenCurve, InBf16MixedIsBitwiseTheSameUnderRecomputation) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenCurve,
                          testing::Values("llama_gqa_tied", "qwen3", "olmo2", "gemma2", "gemma3", "gpt_neox",
-                                         "gpt_neox_sequential", "phi3_longrope"),
+                                         "gpt_neox_sequential", "phi3_longrope", "starcoder2"),
                          [](const auto& param) { return std::string(param.param); });
 
 }  // namespace

@@ -87,7 +87,7 @@ std::string case_name(const testing::TestParamInfo<const char*>& param) { return
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenLogits,
                          testing::Values("llama_gqa_tied", "llama_rope_llama3", "llama_rope_linear", "qwen2_bias",
                                          "mistral_window", "gpt2", "qwen3", "olmo2", "gemma2", "gemma3", "gpt_neox",
-                                         "gpt_neox_sequential", "phi3_longrope"),
+                                         "gpt_neox_sequential", "phi3_longrope", "starcoder2"),
                          case_name);
 
 }  // namespace
