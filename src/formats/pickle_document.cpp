@@ -8,6 +8,7 @@ namespace {
 // Lists above this many members are not compared with earlier ones.
 constexpr size_t kLongestShared = 4096;
 constexpr size_t kMostShared = size_t{1} << 16;
+constexpr size_t kRememberedKeys = 1024;
 
 }  // namespace
 
@@ -83,9 +84,9 @@ PickleDocument::Cursor PickleDocument::members(PickleValue value) const {
 }
 
 std::optional<PickleValue> PickleDocument::text_value(std::string_view text) const {
-  const auto at = text_numbers_.find(text);
-  if (at == text_numbers_.end()) return std::nullopt;
-  return PickleValue(PickleKind::text, at->second);
+  const auto number = text_numbers_.find(text);
+  if (!number) return std::nullopt;
+  return PickleValue(PickleKind::text, *number);
 }
 
 std::optional<PickleValue> PickleDocument::find(PickleValue dict, PickleValue key) const {
@@ -112,11 +113,10 @@ PickleValue PickleDocument::make_real(double value) {
 }
 
 PickleValue PickleDocument::make_text(PickleKind kind, std::string_view text, bool copied) {
-  const auto at = text_numbers_.find(text);
-  if (at != text_numbers_.end()) return PickleValue(kind, at->second);
+  if (const auto number = text_numbers_.find(text)) return PickleValue(kind, *number);
   if (copied) text = copies_.emplace_back(text);
   texts_.push(text);
-  text_numbers_.emplace(text, static_cast<uint32_t>(texts_.size() - 1));
+  text_numbers_.add(text);
   return PickleValue(kind, texts_.size() - 1);
 }
 
@@ -186,15 +186,15 @@ uint64_t PickleDocument::shared_cells(const PickleValue* members, size_t count) 
 uint32_t PickleDocument::shared_keys(const PickleValue* keys_and_values, size_t entries) {
   uint64_t hash = entries;
   for (size_t i = 0; i < entries; ++i) hash = mixed(hash, keys_and_values[2 * i].bits_);
-  const auto at = keys_by_hash_.find(hash);
-  if (at != keys_by_hash_.end()) {
-    const Keys& keys = keys_[at->second];
-    if (keys.count == entries && cells_equal(keys.first, keys_and_values, entries, 2)) return at->second;
+  if (last_keys_.empty()) last_keys_.resize(kRememberedKeys);
+  uint32_t& slot = last_keys_[hash % kRememberedKeys];
+  if (slot != 0) {
+    const Keys& keys = keys_[slot - 1];
+    if (keys.count == entries && cells_equal(keys.first, keys_and_values, entries, 2)) return slot - 1;
   }
   keys_.push(Keys{store_cells(keys_and_values, entries, 2), static_cast<uint32_t>(entries)});
-  const auto number = static_cast<uint32_t>(keys_.size() - 1);
-  keys_by_hash_.emplace(hash, number);
-  return number;
+  slot = static_cast<uint32_t>(keys_.size());
+  return slot - 1;
 }
 
 }  // namespace headroom

@@ -8,12 +8,13 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "formats/pickle_index.h"
 
 namespace headroom {
 
@@ -161,8 +162,8 @@ class PickleDocument {
   PickleStore<int64_t> integers_;  // of more than 60 bits
   PickleStore<double> reals_;
   std::deque<std::string> copies_;
-  std::map<std::string_view, uint32_t> text_numbers_;
-  std::map<uint64_t, uint32_t> keys_by_hash_;
+  PickleTextIndex text_numbers_;
+  std::vector<uint32_t> last_keys_;       // by hash, the latest keys of each, plus one
   std::vector<SharedCells> last_shared_;  // by hash, the latest list of each
 };
 

@@ -100,7 +100,7 @@ class DeviceChart {
     }
     const double below = top_ + kTop + kPlot + 18;
     out += fmt::format("<text class=\"s\" x=\"{}\" y=\"{:.0f}\">event 0</text>", kLeft, below);
-    const std::string seconds = device_.seconds > 0 ? fmt::format(", {:.1f} s", device_.seconds) : std::string();
+    const std::string seconds = device_.seconds > 0 ? fmt::format(", {:.3g} s", device_.seconds) : std::string();
     out += fmt::format("<text class=\"s\" x=\"{}\" y=\"{:.0f}\" text-anchor=\"end\">event {}{}</text>\n",
                        kWidth - kRight, below, device_.events, seconds);
   }
@@ -148,8 +148,12 @@ class DeviceChart {
 
   void marks(std::string& out) const {
     if (device_.peak.event >= 0) mark(out, device_.peak.event, "peak", -8);
-    for (const OutOfMemoryEvent& failure : device_.failures)
-      mark(out, failure.event, "out of memory: " + format_bytes(failure.requested_bytes) + " asked for", 14);
+    for (const OutOfMemoryEvent& failure : device_.failures) {
+      std::string label;  // of the last one
+      if (&failure == &device_.failures.back())
+        label = fmt::format("out of memory: {} asked for", format_bytes(failure.requested_bytes));
+      mark(out, failure.event, label, 14);
+    }
   }
 
   void legend(std::string& out) const {

@@ -1,0 +1,36 @@
+// Numbers of texts by their content: a hash table that no choice of texts makes slow.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace headroom {
+
+// The texts themselves stay with the caller, who must keep them. A text looks at no more than kProbes slots; one that
+// finds them all taken goes into a tree. So the worst case is O(log n), and the usual one a single slot.
+class PickleTextIndex {
+ public:
+  std::optional<uint32_t> find(std::string_view text) const;
+  // Adds a text that find() does not know, with the number size().
+  void add(std::string_view text);
+  size_t size() const { return texts_; }
+
+ private:
+  static constexpr size_t kProbes = 16;
+  struct Slot {
+    std::string_view text;
+    uint32_t number = kFree;
+  };
+  static constexpr uint32_t kFree = ~uint32_t{0};
+  void place(std::string_view text, uint32_t number);
+  void grow();
+
+  std::vector<Slot> slots_;  // a power of two
+  std::map<std::string_view, uint32_t> crowded_out_;
+  size_t texts_ = 0;
+};
+
+}  // namespace headroom
