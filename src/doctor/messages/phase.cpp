@@ -104,6 +104,7 @@ std::vector<PhaseRule> make_rules() {
        "backward|_backward*|manual_backward|backward_step|run_backward|training_backward|call_backward|"
        "*autograd::Engine*|*_backward_cuda*|*::backward*|CompiledFunctionBackward|_engine_run_backward",
        false},
+      {"backward", "torch/utils/checkpoint", "unpack_hook|recompute_fn|backward|unpack", false},
       {"optimizer_step", "/optim/|optim.py|optimizer|grad_scaler|/zero/stage|bitsandbytes/optim|apex/optimizers|optim/",
        "step|_step|*_step|"
        "*adam*|*_tensor_*|update_step|optimizer_update|_maybe_opt_step|unscale_|step_param|single_tensor*",
@@ -152,8 +153,9 @@ std::vector<PhaseRule> make_rules() {
       {"inference", "/pipelines/|diffusers", "__call__|run_single", false},
       {"forward", "",
        "forward|_call_impl|_wrapped_call_impl|compute_loss|_compute_loss|forward_step|training_forward|_forward*|"
-       "call_module|_run_ddp_forward|*_forward_cuda*|*::forward*|*_forward_fn",
+       "call_module|_run_ddp_forward|*_forward_cuda*|*::forward*|*_forward_fn|*_forward",
        false},
+      {"forward", "torch/nn/functional|torch/nn/modules/|/modeling_|loss/loss_utils|flash_attn/", "", false},
       {"comm", "distributed_c10d|torch/distributed/",
        "all_reduce|all_gather*|broadcast*|reduce_scatter*|_all_gather*|"
        "all_to_all*|gather*|scatter*|barrier|send|recv",
