@@ -210,6 +210,25 @@ TEST(Pickle, AMemoBombStaysSmall) {
   EXPECT_EQ(d.size(d.root()), 50u);
 }
 
+TEST(Pickle, EachOfManyTextsIsFoundAndStoredOnce) {
+  constexpr int kTexts = 50000;
+  std::string pickle = "](";
+  for (int round = 0; round < 2; ++round)
+    for (int i = 0; i < kTexts; ++i) pickle += "Vtext" + std::to_string(i) + "\n";
+  pickle += "e.";
+  const PickleDocument d = read_pickle(pickle, "texts");
+  const auto texts = members(d, d.root());
+  ASSERT_EQ(texts.size(), 2u * kTexts);
+  for (int i = 0; i < kTexts; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const std::string text = "text" + std::to_string(i);
+    ASSERT_EQ(d.text(texts[at]), text);
+    ASSERT_TRUE(texts[at] == texts[at + kTexts]);
+    ASSERT_TRUE(d.text_value(text) == texts[at]);
+  }
+  EXPECT_FALSE(d.text_value("text50000").has_value());
+}
+
 TEST(Pickle, NestingHasNoLimitButTheFile) {
   const size_t depth = 300000;
   const std::string lists = std::string(depth, ']') + std::string(depth - 1, 'a') + ".";
