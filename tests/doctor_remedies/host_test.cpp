@@ -52,6 +52,23 @@ TEST(Host, WorkersAreProcessesWithCopies) {
   EXPECT_THAT(refusal_of(diagnose(patient), "fewer-workers"), HasSubstr("by the process itself"));
 }
 
+TEST(Host, OnTheCpuTheBatchIsHostMemory) {
+  Case patient;
+  patient.messages.push_back(killed("pytorch-cpu"));
+  patient.messages[0].requested_bytes = 4 * kGiB;
+  const Diagnosis diagnosis = diagnose(patient);
+  EXPECT_NE(remedy_of(diagnosis, "micro-batch"), nullptr);
+  EXPECT_EQ(remedy_of(diagnosis, "optimizer-8bit"), nullptr);
+}
+
+TEST(Host, OllamaWeighsBeforeItLoads) {
+  Case patient;
+  patient.messages.push_back(killed("ollama"));
+  const Diagnosis diagnosis = diagnose(patient);
+  EXPECT_EQ(expect_remedy(diagnosis, "max-model-len").set, "export OLLAMA_CONTEXT_LENGTH=4096");
+  EXPECT_THAT(expect_remedy(diagnosis, "quantized-model").set, HasSubstr("smaller tag"));
+}
+
 TEST(Host, SharedMemoryOfAContainer) {
   Case patient;
   Message message;

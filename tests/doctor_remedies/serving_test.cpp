@@ -46,8 +46,6 @@ constexpr Direction kDirections[] = {
      KvDirection::lower},
     {"SGLang: graphs", System::sglang, 0.9, "Capture cuda graph failed: CUDA out of memory", "cudagraph_capture", 0.5,
      KvDirection::lower},
-    {"TGI: warm-up", System::tgi, 1.0, "Not enough memory to handle 4096 prefill tokens", "prefill", 1,
-     KvDirection::lower},
 };
 
 TEST(Serving, TheDirectionIsRightInEveryCase) {
@@ -69,6 +67,27 @@ TEST(Serving, TheDirectionIsRightInEveryCase) {
     EXPECT_NE(fraction_of(remedy), row.now) << row.what;
     EXPECT_THAT(caveats_of(remedy), HasSubstr("the opposite advice")) << row.what;
   }
+}
+
+// What a message asks to be fewer is no matter of the share.
+TEST(Serving, FewerSlotsAndShorterPrefills) {
+  Case patient;
+  patient.job = serving_job(System::sglang);
+  Message message;
+  message.framework = "sglang";
+  message.phase = "serve";
+  message.text = "alloc_req_slots runs out of memory. Please set a smaller number for `--max-running-requests`.";
+  patient.messages.push_back(message);
+  Diagnosis diagnosis = diagnose(patient);
+  EXPECT_EQ(remedy_of(diagnosis, "gpu-memory-utilization"), nullptr);
+  EXPECT_EQ(diagnosis.remedies[0].name, "max-sequences");
+  patient.job = serving_job(System::tgi);
+  patient.messages[0].framework = "tgi";
+  patient.messages[0].text =
+      "Not enough memory to handle 4096 prefill tokens. You need to decrease `--max-batch-prefill-tokens`";
+  diagnosis = diagnose(patient);
+  EXPECT_EQ(remedy_of(diagnosis, "gpu-memory-utilization"), nullptr);
+  EXPECT_EQ(diagnosis.remedies[0].set, "--max-batch-prefill-tokens 2048");
 }
 
 // vLLM says in bytes what is missing.

@@ -72,6 +72,10 @@ void host(const Situation& s, std::vector<Cause>& causes) {
 void server(const Situation& s, std::vector<Cause>& causes) {
   const KvAdvice advice = kv_advice(s);
   const Message& message = *s.message();
+  if (message.text.find("--max-running-requests") != std::string::npos)
+    return causes.push_back({"too_many_requests", "more requests at once than there are slots for", 0.8});
+  if (message.text.find("--max-batch-") != std::string::npos)
+    return causes.push_back({"prefill_too_large", "the warm-up's prefill found no room", 0.8});
   if (advice.direction == KvDirection::raise) {
     std::string evidence = advice.why;
     if (message.kv_bytes_wanted && message.kv_bytes_available)

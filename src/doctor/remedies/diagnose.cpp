@@ -10,16 +10,20 @@ namespace {
 
 constexpr size_t kNoAnswer = 1000;
 
-// Place of a remedy among the answers to the causes: 0 when it answers the first cause best.
+// Place of a remedy among the answers to the causes: 0 when it answers the first cause best. Where no bytes are known,
+// what usually helps comes after them.
 size_t answer_rank(const std::vector<Cause>& causes, const Remedy& remedy) {
   size_t rank = 0;
-  for (const Cause& cause : causes) {
-    if (cause.weight < 0.4) break;
-    for (const std::string_view name : answers_to(cause.name)) {
-      if (name == remedy.name) return rank;
+  const auto answers = [&](std::string_view cause) {
+    for (const std::string_view name : answers_to(cause)) {
+      if (name == remedy.name) return true;
       ++rank;
     }
-  }
+    return false;
+  };
+  for (const Cause& cause : causes)
+    if (cause.weight >= 0.4 && answers(cause.name)) return rank;
+  if (!remedy.saves_bytes && answers("device_full")) return rank;
   return kNoAnswer;
 }
 

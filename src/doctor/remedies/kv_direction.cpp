@@ -39,6 +39,12 @@ bool cache_too_small(const Message& message) {
          says(message, "increase --mem-fraction-static") || says(message, "increasing gpu_memory_utilization");
 }
 
+// What the message asks to be fewer is no matter of the share: slots, or tokens of a prefill.
+bool asks_for_fewer(const Message& message) {
+  return says(message, "smaller number for `--max-running-requests`") ||
+         says(message, "decrease `--max-batch-prefill-tokens`") || says(message, "decrease `--max-batch-total-tokens`");
+}
+
 // Another process, or the rest of this one, holds what the fraction asks for.
 bool device_taken(const Message& message) {
   return says(message, "less than desired GPU memory utilization") || hinted(message, "two_servers_one_gpu");
@@ -118,6 +124,7 @@ KvAdvice kv_advice(const Situation& s) {
   if (s.job().system != System::vllm && s.job().system != System::sglang && s.job().system != System::tgi) return {};
   const double now = current_fraction(s);
   if (const Message* message = s.message()) {
+    if (asks_for_fewer(*message)) return {};
     if (cache_too_small(*message)) return raised(s, now);
     if (device_taken(*message)) return lowered(s, now);
     // SGLang at its start cannot place the pool: more; at run time prefill and decoding need what the pool left: less.

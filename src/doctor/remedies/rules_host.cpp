@@ -59,6 +59,30 @@ void host_memory(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
+// PyTorch on the CPU: its tensors are the host memory.
+void smaller_batch(const Situation& s, Findings& findings) {
+  if (s.pool() != Pool::host || !s.message() || s.message()->framework != "pytorch-cpu" || !s.training()) return;
+  const int64_t now = s.micro_batch().value_or(0);
+  if (now == 1) return findings.refuse("micro-batch", "it is 1 already");
+  if (now > 1) return findings.offer(micro_batch_remedy(s, now / 2));
+  findings.offer(make_remedy(s, "micro-batch", {{"micro", "<half>"}, {"acc", "<double>"}}, {},
+                             "on the CPU the activations are in host memory"));
+}
+
+// Ollama weighs the model against the free memory before it loads.
+void smaller_tag(const Situation& s, Findings& findings) {
+  if (s.pool() != Pool::host || !s.message() || s.message()->framework != "ollama") return;
+  Remedy remedy = make_remedy(s, "max-model-len", {{"length", "4096"}, {"input", "4095"}}, {},
+                              "the cache is part of what it weighs");
+  remedy.set = "export OLLAMA_CONTEXT_LENGTH=4096";
+  remedy.settings.clear();
+  findings.offer(std::move(remedy));
+  Remedy tag = make_remedy(s, "quantized-model", {}, {}, "the file's size is most of what it weighs");
+  tag.set = "a smaller tag of the model: fewer parameters, or q4_K_M";
+  tag.settings.clear();
+  findings.offer(std::move(tag));
+}
+
 void lean_load(const Situation& s, Findings& findings) {
   const bool loading = s.phase("load") || (host(s) && s.phase("host_ram"));
   if (!loading || s.serving() || s.extra("cpu_ram_efficient_loading") == "true") return;
@@ -91,7 +115,8 @@ void measure(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-constexpr Rule kRules[] = {shared_memory, fewer_workers, pageable, host_memory, lean_load, sharded_save, measure};
+constexpr Rule kRules[] = {smaller_batch, smaller_tag, shared_memory, fewer_workers, pageable,
+                           host_memory,   lean_load,   sharded_save,  measure};
 
 }  // namespace
 
