@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "doctor/config/python_defaults.h"
 #include "doctor/config/setting.h"
 
 namespace headroom::doctor {
@@ -50,33 +51,18 @@ bool is_one_of(const std::string& text, std::initializer_list<std::string_view> 
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-bool is_constant(const PythonValue& value) {
-  return value.kind == Kind::number || value.kind == Kind::string || value.kind == Kind::boolean ||
-         value.kind == Kind::none;
-}
-
-using Options = std::map<std::string, PythonValue>;
-
-// Objects that hold a script's options.
-bool holds_options(std::string_view name) {
-  for (const std::string_view word : {"args", "opt", "opts", "options", "FLAGS", "flags", "script_args", "model_args",
-                                      "data_args", "training_args", "train_args", "hparams", "config", "cfg"})
-    if (name == word) return true;
-  return false;
-}
-
 class CallReader {
  public:
-  // `options`: defaults by name, gathered by an earlier reading.
-  CallReader(std::string_view text, const std::vector<PythonToken>& tokens, Options options)
-      : text_(text), tokens_(tokens), options_(std::move(options)) {}
+  // `defaults`: gathered by an earlier reading.
+  CallReader(std::string_view text, const std::vector<PythonToken>& tokens, ScriptDefaults defaults)
+      : text_(text), tokens_(tokens), defaults_(std::move(defaults)) {}
 
   PythonScript read() {
     count_assignments();
     while (at_ < tokens_.size()) statement();
     return std::move(script_);
   }
-  Options take_options() { return std::move(found_); }
+  ScriptDefaults take_defaults() { return std::move(found_); }
 
  private:
   const PythonToken& token(size_t ahead = 0) const {
@@ -182,41 +168,10 @@ class CallReader {
     if (!is("=")) return;
     ++at_;
     made.value = expression(0);
-    if (typed && !made.top_level) note_field(made.name, made.value);
+    if (typed && !made.top_level) found_.note_field(made.name, made.value);
     if (assigned_[made.name] == 1 && constants_.size() < 100'000 && weight(made.value) < kMaxWeight)
       constants_[made.name] = made.value;
     script_.assignments.push_back(std::move(made));
-  }
-
-  // A dataclass's `name: type = 4` or `name: type = field(default=4)`.
-  void note_field(const std::string& name, const PythonValue& value) {
-    if (value.kind != Kind::call) return note_option(name, value);
-    for (const PythonArgument& argument : value.entries)
-      if (argument.name == "default" && value.text.ends_with("field")) note_option(name, argument.value);
-  }
-  // parser.add_argument("--lora-r", default=8), or a flag.
-  void note_argument(const PythonCall& call) {
-    std::string name;
-    PythonValue value;
-    for (const PythonArgument& argument : call.arguments) {
-      if (argument.name.empty() && argument.value.kind == Kind::string && argument.value.text.starts_with("--"))
-        name = table_key(argument.value.text);
-      if (argument.name == "dest") name = argument.value.text;
-      if (argument.name == "action" && argument.value.text.starts_with("store_") && value.kind == Kind::unknown) {
-        value = argument.value;
-        value.kind = Kind::boolean;
-        value.text = argument.value.text == "store_false" ? "True" : "False";
-      }
-      if (argument.name == "default") value = argument.value;
-    }
-    note_option(name, value);
-  }
-  // Two different defaults are none.
-  void note_option(const std::string& name, const PythonValue& value) {
-    if (name.empty() || !is_constant(value) || found_.size() >= 10'000 || value.text.size() > 4096) return;
-    const auto [known, added] = found_.emplace(name, value);
-    known->second.assumed = true;
-    if (!added && known->second.text != value.text) known->second.kind = Kind::unknown;
   }
 
   // `value` where it is used.
@@ -229,12 +184,9 @@ class CallReader {
   }
   // The default of an option behind "args."; `place` is the dotted name.
   PythonValue with_default(const PythonValue& place, const std::string& dotted) const {
-    const size_t dot = dotted.find('.');
-    if (dot == std::string::npos || !holds_options(std::string_view(dotted).substr(0, dot))) return place;
-    const auto option = options_.find(dotted.substr(dot + 1));
+    const PythonValue* value = defaults_.of(dotted);
     const bool goes_on = is(".") || is("(") || is("[");
-    if (option == options_.end() || option->second.kind == Kind::unknown || goes_on) return place;
-    return used_at(place, option->second);
+    return value && !goes_on ? used_at(place, *value) : place;
   }
 
   void environment() {
@@ -420,7 +372,7 @@ class CallReader {
         for (const auto& argument : call.arguments) total += weight(argument.value);
         value = PythonValue{Kind::call, dotted, {}, {}, value.line, value.begin, value.end};
         if (total < kMaxWeight) value.entries = call.arguments;
-        if (call.callee.ends_with(".add_argument")) note_argument(call);
+        if (call.callee.ends_with(".add_argument")) found_.note_argument(call);
         script_.calls.push_back(std::move(call));
         dotted.clear();
       } else if (is("[")) {
@@ -513,7 +465,7 @@ class CallReader {
   std::map<std::string, int> assigned_;
   std::map<std::string, PythonValue> constants_;
   std::map<std::string, PythonValue> parameters_;  // of the function that is read
-  Options options_, found_;
+  ScriptDefaults defaults_, found_;
   PythonScript script_;
   size_t at_ = 0;
 };
@@ -524,9 +476,9 @@ PythonScript read_python_calls(std::string_view text, const std::string& source)
   const std::vector<PythonToken> tokens = tokenize_python(text, source);
   CallReader first(text, tokens, {});
   PythonScript script = first.read();
-  Options options = first.take_options();
-  if (options.empty()) return script;
-  return CallReader(text, tokens, std::move(options)).read();  // options are often defined below their use
+  ScriptDefaults defaults = first.take_defaults();
+  if (defaults.empty()) return script;
+  return CallReader(text, tokens, std::move(defaults)).read();  // options are often defined below their use
 }
 
 }  // namespace headroom::doctor
