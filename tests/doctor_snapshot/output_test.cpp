@@ -142,7 +142,9 @@ TEST(SnapshotJson, IsValidWhateverTheSnapshotHolds) {
                                      "bad\xff<&.pickle"));
   EXPECT_NO_THROW(snapshot_json(analysis).dump());
   ASSERT_EQ(analysis.devices.at(0).end.holders.size(), 1u);
-  EXPECT_EQ(analysis.devices[0].end.holders[0].place, "?&.py:0 ?" "?<");
+  EXPECT_EQ(analysis.devices[0].end.holders[0].place,
+            "?&.py:0 ?"
+            "?<");
 }
 
 }  // namespace
