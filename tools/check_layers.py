@@ -19,6 +19,7 @@ import tempfile
 ALLOWED = {
     'base': '',
     'formats': '',
+    'jinja': '',
     'tokenizer': 'formats',
     'ir': '',
     'ops': 'ir',
@@ -34,7 +35,7 @@ ALLOWED = {
     'device': 'ir ops kernels',
     'comm': 'device',
     'runtime': 'plan device comm cost ir ops',
-    'data': 'tokenizer formats',
+    'data': 'tokenizer formats jinja',
     'generate': 'runtime plan tokenizer',
     'train': 'planner runtime device models data tokenizer formats plan generate',
     'serve': 'planner runtime models data formats plan generate',

@@ -1,0 +1,29 @@
+// The arguments of a call, a filter or a test.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "jinja/value.h"
+
+namespace headroom::jinja {
+
+struct Arguments {
+  std::vector<Value> positional;
+  std::vector<std::pair<std::string, Value>> named;
+
+  // The values of `names` in their order, nullptr for those not given. Throws Problem when one of the first `required`
+  // is missing, and for arguments that `function` does not have. A name "" takes no named argument.
+  std::vector<const Value*> bind(std::string_view function, std::initializer_list<std::string_view> names,
+                                 size_t required = 0) const;
+};
+
+// The argument as an integer or a text; `otherwise` when it is not given. Throw Problem for another type.
+int64_t integer_argument(std::string_view function, const Value* argument, int64_t otherwise);
+const std::string& text_argument(std::string_view function, const Value* argument);
+bool flag_argument(const Value* argument, bool otherwise);
+
+}  // namespace headroom::jinja

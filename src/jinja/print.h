@@ -1,0 +1,30 @@
+// Values as text: Python's str() and repr(), and JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "jinja/value.h"
+
+namespace headroom::jinja {
+
+// str(value). Refuses what Python prints with an address (functions, generators, namespaces, loop).
+std::string to_text(Budget& budget, const Value& value);
+// The same for a text, without a copy; `buffer` holds any other.
+std::string_view text_view(Budget& budget, const Value& value, std::string& buffer);
+// repr() of a float.
+std::string print_real(double value);
+
+// What json.dumps of the filter tojson takes.
+struct JsonStyle {
+  bool ascii = false;
+  bool sort_keys = false;
+  bool pretty = false;  // one item per line, indented
+  std::string indent;
+  std::string item_separator = ", ", key_separator = ": ";
+};
+
+// Throws Problem for values that are no JSON.
+std::string to_json(Budget& budget, const Value& value, const JsonStyle& style);
+
+}  // namespace headroom::jinja
