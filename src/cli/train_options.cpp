@@ -32,6 +32,9 @@ void add_optimizer_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--adam-beta2", o.adam_beta2, "decay of the second moment")->capture_default_str();
   scalar(app, "--adam-epsilon", o.adam_epsilon, "added to the root of the second moment")->capture_default_str();
   scalar(app, "--max-grad-norm", o.max_grad_norm, "clip the global gradient norm; 0 = never")->capture_default_str();
+  app.add_option("--freeze", o.freeze, "weights that are not trained, by parts of their names: layers.0-5; repeatable")
+      ->type_name("PATTERN")
+      ->allow_extra_args(false);
   scalar(app, "--precision", o.precision, "32-true or bf16-mixed")->capture_default_str();
   scalar(app, "--matmul-precision", o.matmul_precision,
          "products of fp32 matrices: highest (fp32), high (3 x bf16) or medium (bf16)")
@@ -51,6 +54,8 @@ void add_run_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--early-stopping-patience", o.early_stopping_patience,
          "evaluations without improvement before the run ends (never)");
   scalar(app, "--on-nan", o.on_nan, "stop, or skip the update")->capture_default_str();
+  scalar(app, "--report-to", o.report_to, "none, or tensorboard: event files in --output-dir/runs")
+      ->capture_default_str();
 }
 
 void add_machine_options(CLI::App& app, TrainArguments& a) {
@@ -128,6 +133,8 @@ TrainOptions resolve(const TrainArguments& arguments) {
   }
   if (const auto at = options.techniques.find("bf16-mixed"); at != options.techniques.end() && at->second == "on")
     options.precision = "bf16-mixed";
+  if (const auto at = options.techniques.find("freeze"); at != options.techniques.end() && at->second != "off")
+    for (const std::string& pattern : CLI::detail::split(at->second, ',')) options.freeze.push_back(pattern);
   if (const auto at = options.techniques.find("matmul-precision"); at != options.techniques.end())
     options.matmul_precision = at->second;
   if (!arguments.gradient_checkpointing.empty())

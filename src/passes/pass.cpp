@@ -5,6 +5,7 @@
 #include "ir/verify.h"
 #include "passes/bf16_mixed.h"
 #include "passes/chunked_loss.h"
+#include "passes/freeze.h"
 #include "passes/fused_optimizer.h"
 #include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
@@ -27,8 +28,8 @@ std::string_view kind_name(TechniqueKind kind) {
 }
 
 std::span<const PassInfo* const> all_passes() {
-  static constexpr const PassInfo* kAll[] = {&kBf16Mixed,   &kMatmulPrecision, &kMicroBatch,
-                                             &kChunkedLoss, &kRecompute,       &kFusedOptimizer};
+  static constexpr const PassInfo* kAll[] = {&kFreeze,      &kBf16Mixed, &kMatmulPrecision, &kMicroBatch,
+                                             &kChunkedLoss, &kRecompute, &kFusedOptimizer};
   return kAll;
 }
 

@@ -9,6 +9,7 @@
 #include "ir/rewrite.h"
 #include "ops/registry.h"
 #include "passes/bf16_mixed.h"
+#include "passes/freeze.h"
 #include "passes/matmul_precision.h"
 
 namespace headroom {
@@ -51,10 +52,12 @@ class Assembler {
   Assembler(const PlanRequest& request, bool weight_copies) : request_(request), graph_(request.forward) {
     forward_ = graph_.find_program("forward");
     HR_CHECK(forward_ != kNone, "the graph has no program 'forward'");
+    const std::set<ValueId> frozen = frozen_weights(graph_, request.freeze);
     if (request.precision == "bf16-mixed") narrow_to_bf16(graph_, forward_);
     if (weight_copies) copies_ = keep_weight_copies(graph_, forward_);
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id)
-      if (graph_.value(id).persistent && graph_.value(id).role == Role::parameter && !copies_.contains(id))
+      if (graph_.value(id).persistent && graph_.value(id).role == Role::parameter && !copies_.contains(id) &&
+          !frozen.contains(id))
         trained_.push_back({id, copy_of(id)});
   }
 

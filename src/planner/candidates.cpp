@@ -24,7 +24,6 @@ constexpr std::string_view kLaterTechniques[] = {"sequence-chunks",
                                                  "fp16-mixed",
                                                  "fp16-true",
                                                  "lora",
-                                                 "freeze",
                                                  "quantize-weights",
                                                  "quantize-training",
                                                  "qat",
@@ -83,6 +82,9 @@ void check_techniques(const PlanRequest& request) {
         throw Error(ErrorKind::usage,
                     fmt::format("--technique bf16-mixed={} contradicts --precision {}", value, request.precision),
                     "state one of them");
+    } else if (name == "freeze") {
+      if (value == "off" && !request.freeze.empty())
+        throw Error(ErrorKind::usage, "--technique freeze=off contradicts --freeze", "state one of them");
     } else if (name == "matmul-precision") {
       check_value(name, value, {"highest", "high", "medium"}, false);
       if (value != request.matmul_precision)

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "passes/bf16_mixed.h"
 #include "passes/chunked_loss.h"
+#include "passes/freeze.h"
 #include "passes/fused_optimizer.h"
 #include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
@@ -21,6 +22,7 @@ class Reporter {
       : request_(request), bounder_(bounder), chosen_(chosen), reached_(reached), plan_(plan) {}
 
   void run() {
+    report_freeze();
     report_precision();
     report_matmul_precision();
     report_micro_batch();
@@ -48,6 +50,21 @@ class Reporter {
       report.costs_seconds = reached_.step_seconds - bound.step_seconds;
     }
     plan_.techniques.push_back(std::move(report));
+  }
+
+  void report_freeze() {
+    if (request_.freeze.empty()) {
+      add(kFreeze, "off", nullptr, "trains other weights: taken only when named (--freeze)");
+      return;
+    }
+    PlanRequest full = request_;
+    full.freeze.clear();
+    Bounder other(full);
+    const Bound bound = other.bound(chosen_);
+    plan_.techniques.push_back({std::string(kFreeze.name), std::string(kind_name(kFreeze.kind)),
+                                fmt::format("{}", fmt::join(request_.freeze, ",")),
+                                bound.arena_bytes - reached_.arena_bytes, reached_.step_seconds - bound.step_seconds,
+                                "named by --freeze"});
   }
 
   void report_precision() {

@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cost/profile.h"
 #include "ir/graph.h"
@@ -20,6 +21,7 @@ struct PlanRequest {
   int64_t global_batch = 8;
   std::string precision = "32-true";
   std::string matmul_precision = "highest";  // of fp32 products: highest, high or medium
+  std::vector<std::string> freeze;           // patterns of weights that are not trained (passes/freeze.h)
   OptimizerOptions optimizer;
   bool clips = true;  // by global norm
   bool arithmetic_fixed = false;

@@ -101,10 +101,10 @@ std::string options_text(const TrainOptions& o) {
       "global-batch-size={}\nmax-seq-length={}\nmax-steps={}\nnum-train-epochs={}\nlearning-rate={}\nlr-scheduler-type="
       "{}\nwarmup-steps={}\nmin-lr={}\n"
       "weight-decay={}\nadam-beta1={}\nadam-beta2={}\nadam-epsilon={}\nmax-grad-norm={}\nprecision={}\nseed={}"
-      "\nshuffle={}\nmatmul-precision={}\n",
+      "\nshuffle={}\nmatmul-precision={}\nfreeze={}\n",
       o.global_batch_size, o.max_seq_length, o.max_steps, o.num_train_epochs, o.learning_rate, o.lr_scheduler_type,
       o.warmup_steps, o.min_lr, o.weight_decay, o.adam_beta1, o.adam_beta2, o.adam_epsilon, o.max_grad_norm,
-      o.precision, o.seed, o.shuffle, o.matmul_precision);
+      o.precision, o.seed, o.shuffle, o.matmul_precision, fmt::join(o.freeze, ","));
 }
 
 std::vector<std::string> changed_options(const std::string& before, const std::string& now) {

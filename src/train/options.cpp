@@ -55,6 +55,7 @@ void check_options(const TrainOptions& o) {
   one_of("lr-scheduler-type", o.lr_scheduler_type, {"linear", "cosine", "constant"});
   one_of("arithmetic", o.arithmetic, {"free", "fixed"});
   one_of("on-nan", o.on_nan, {"stop", "skip"});
+  one_of("report-to", o.report_to, {"none", "tensorboard"});
   one_of("save-dtype", o.save_dtype, {"float32", "bfloat16"});
   one_of("optim", o.optim, {"adamw"});
   one_of("matmul-precision", o.matmul_precision, {"highest", "high", "medium"});

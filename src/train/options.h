@@ -31,6 +31,7 @@ struct TrainOptions {
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;
   double max_grad_norm = 1.0;
+  std::vector<std::string> freeze;  // patterns of weights that are not trained
   std::string precision = "32-true";
   std::string matmul_precision = "highest";
   uint64_t seed = 42;
@@ -42,7 +43,8 @@ struct TrainOptions {
   std::string resume_from_checkpoint;  // "", "true", or a directory
   int64_t early_stopping_patience = 0;
   std::string on_nan = "stop";
-  int64_t memory = 0;  // bytes
+  std::string report_to = "none";  // or tensorboard
+  int64_t memory = 0;              // bytes
   std::string device = "cpu";
   int threads = 0;  // 0 = the machine's
   std::string profile;

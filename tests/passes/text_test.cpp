@@ -78,8 +78,10 @@ void run_command(const std::string& command, Graph& graph) {
     fuse_optimizer(graph, graph.find_program("train_step"));
   } else if (pass == "assemble") {
     PlanRequest request;
-    std::string clips;
-    request.clips = !(words >> clips && clips == "unclipped");
+    for (std::string word; words >> word;) {
+      if (word == "unclipped") request.clips = false;
+      if (word.starts_with("freeze=")) request.freeze.push_back(word.substr(7));
+    }
     request.staging_bytes = 4096;
     request.forward = std::move(graph);
     graph = assemble_training(request, false);

@@ -1,0 +1,33 @@
+// freeze: only a part of the weights is trained.
+//
+// What: weights whose names match stay as they were loaded: no gradient accumulator, no gradient, no optimizer state,
+// no
+//   update. Autodiff starts from the weights that are left, so that below the first trained one nothing is kept for a
+//   backward pass and nothing is computed in one.
+// Legal when: named (--freeze): the result is another one. At least one weight must be left.
+// Placed here because: it decides what autodiff differentiates.
+// Saves: 4 bytes of gradient and the states (8 with AdamW) for each frozen value, and the activations below the first
+//   trained weight. Costs: none; the step is faster.
+// Manuals: M3 (T20).
+#pragma once
+
+#include <set>
+#include <span>
+#include <string>
+
+#include "passes/pass.h"
+
+namespace headroom {
+
+inline constexpr PassInfo kFreeze{"freeze", PassStage::model, TechniqueKind::lossy,
+                                  "train a part of the weights only: the others get no gradients and no states"};
+
+// Whether a pattern means a weight: its dot-separated parts are a run of the name's parts, where `*` stands for any
+// letters within a part and `A-B` for the whole numbers from A to B: "layers.0-5", "embed_tokens", "mlp.*_proj".
+bool pattern_means(std::string_view pattern, std::string_view weight);
+
+// The persistent parameters of the graph that the patterns freeze. Throws Error(usage) for a pattern that means no
+// weight, naming the nearest part of a name, and when nothing would be left to train.
+std::set<ValueId> frozen_weights(const Graph& graph, std::span<const std::string> patterns);
+
+}  // namespace headroom
