@@ -162,7 +162,13 @@ size_t utf8_length(std::string_view s, size_t at) {
 std::string without_ansi(std::string_view raw) {
   std::string text;
   text.reserve(raw.size());
+  const auto special = [](char c) { return c == kEscape || c == '^' || c == '#' || c == '\b' || c == '\0'; };
   for (size_t at = 0; at < raw.size();) {
+    size_t end = at;
+    while (end < raw.size() && !special(raw[end])) ++end;
+    text.append(raw, at, end - at);
+    at = end;
+    if (at == raw.size()) break;
     const char c = raw[at];
     if (c == kEscape || c == '^' || c == '#') {
       if (const size_t length = ansi_length(raw, at)) {

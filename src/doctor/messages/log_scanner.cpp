@@ -15,7 +15,7 @@
 namespace headroom::doctor {
 namespace {
 
-constexpr size_t kBlockLines = 64, kSplit = 32;    // lines read together; messages start in the first kSplit
+constexpr size_t kBlockLines = 256, kSplit = 224;  // lines read together; messages start in the first kSplit
 constexpr size_t kShortLog = 64 << 10;             // a log of which every line is read where its words show nothing
 constexpr size_t kLongLine = 8 << 10;              // longer lines are looked at only around their hits
 constexpr size_t kBefore = 512, kAfter = 5 << 10;  // of a hit in a long line
@@ -152,7 +152,12 @@ class LogScanner::State {
     clean_lines(raw, lines);
     for (CleanLine& clean : lines) {
       block_.push_back({std::move(clean.text), clean.rank.value_or(-1), number, hit});
-      if (block_.size() >= kBlockLines) read_block(block_stride_ == 1 ? kSplit : kBlockLines);
+      since_hit_ = hit ? 0 : since_hit_ + 1;
+      if (since_hit_ > kBlockLines - kSplit) {
+        read_block(block_.size());
+      } else if (block_.size() >= kBlockLines) {
+        read_block(block_stride_ == 1 ? kSplit : kBlockLines);
+      }
     }
     collecting_ = !block_.empty();
   }
@@ -196,6 +201,7 @@ class LogScanner::State {
   SampleStore samples_;
   LogReport report_;
   std::vector<BlockLine> block_;
+  size_t since_hit_ = 0;  // lines of the block after its last hit
   bool every_line_;
   std::string head_;  // the log's first bytes
   std::string previous_;

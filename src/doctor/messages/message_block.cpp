@@ -23,6 +23,20 @@ const WordScan& triggers() {
   return scan;
 }
 
+// By word of triggers(): the rows, in their order, whose trigger may stand where that word does.
+const std::vector<std::vector<const Recogniser*>>& rows_by_word() {
+  static const std::vector<std::vector<const Recogniser*>> rows = [] {
+    std::vector<std::vector<const Recogniser*>> lists;
+    for (const Recogniser& found : recognisers()) {
+      std::vector<const Recogniser*>& list = lists.emplace_back();
+      for (const Recogniser& row : recognisers())
+        if (row.trigger.starts_with(found.trigger) || found.trigger.starts_with(row.trigger)) list.push_back(&row);
+    }
+    return lists;
+  }();
+  return rows;
+}
+
 constexpr size_t kLongestText = 4096;
 
 struct Group {
@@ -48,7 +62,8 @@ void read_group(Group& group, std::vector<BlockLine>& lines, size_t split,
     from = hit.position + 1;
     const size_t member = group.member_at(squeezed.origin(hit.position));
     if (group.members[member] >= split) return;
-    for (const Recogniser& recogniser : recognisers()) {
+    for (const Recogniser* row : rows_by_word()[hit.word]) {
+      const Recogniser& recogniser = *row;
       if (squeezed.view().substr(hit.position, recogniser.trigger.size()) != recogniser.trigger) continue;
       Message message;
       Reading reading(group.text, squeezed, hit.position, recogniser.trigger.size(), message);

@@ -17,13 +17,12 @@ size_t blank_length(std::string_view text, size_t at) {
 
 }  // namespace
 
-Squeezed::Squeezed(std::string_view text) {
-  view_.reserve(text.size());
-  origin_.reserve(text.size() + 1);
+Squeezed::Squeezed(std::string_view text) : view_(text.size(), '\0'), origin_(text.size() + 1), line_gap_(text.size()) {
+  size_t size = 0;
   bool line_end = false;
   for (size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
-    if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f') {
+    if (c == ' ' || (c >= '\t' && c <= '\r')) {
       line_end |= c == '\n';
       continue;
     }
@@ -42,12 +41,14 @@ Squeezed::Squeezed(std::string_view text) {
       }
       if (next == '"' || next == '\'' || next == '\\') continue;  // the escaped character follows by itself
     }
-    view_ += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-    origin_.push_back(static_cast<uint32_t>(at));
-    line_gap_.push_back(line_end);
+    view_[size] = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+    origin_[size] = static_cast<uint32_t>(at);
+    line_gap_[size] = line_end ? 1 : 0;
+    ++size;
     line_end = false;
   }
-  origin_.push_back(static_cast<uint32_t>(text.size()));
+  view_.resize(size);
+  origin_[size] = static_cast<uint32_t>(text.size());
 }
 
 }  // namespace headroom::doctor

@@ -23,12 +23,12 @@ class Squeezed {
   // White space stood before byte i (true at both ends).
   bool gap(size_t i) const { return i == 0 || i >= view_.size() || origin_[i] != origin_[i - 1] + 1; }
   // A line end stood before byte i (false at both ends).
-  bool line_gap(size_t i) const { return i != 0 && i < view_.size() && line_gap_[i]; }
+  bool line_gap(size_t i) const { return i != 0 && i < view_.size() && line_gap_[i] != 0; }
 
  private:
   std::string view_;
   std::vector<uint32_t> origin_;
-  std::vector<bool> line_gap_;
+  std::vector<uint8_t> line_gap_;
 };
 
 }  // namespace headroom::doctor

@@ -44,7 +44,7 @@ class FrameStore {
     int64_t traceback = 0;
     int64_t taken_to = 0;  // lines up to here belong to earlier messages
   };
-  static constexpr size_t kKept = 128, kRanks = 64, kGiven = 64;
+  static constexpr size_t kKept = 320, kRanks = 64, kGiven = 64;
   static constexpr int64_t kReach = 60;  // lines between frames, or to the message: source lines, locals, other ranks
 
   Rank& rank_of(int rank);
