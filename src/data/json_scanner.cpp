@@ -132,12 +132,17 @@ std::string_view JsonScanner::string() {
     if (c == '"') break;
     if (c == '\\') {
       ++at_;
-      to = unescape(to);
+      std::array<char, 4> unescaped;
+      if (keeps_) {
+        unescape(unescaped.data());
+      } else {
+        to = unescape(to);
+      }
       continue;
     }
     if (c < 0x20) fail(fmt::format("the unescaped control character 0x{:02x} in a string", c));
     const size_t length = c < 0x80 ? 1 : utf8_length();
-    std::memmove(to, text_.data() + at_, length);
+    if (!keeps_) std::memmove(to, text_.data() + at_, length);
     to += length;
     at_ += length;
   }
@@ -184,7 +189,18 @@ void JsonScanner::skip_scalar() {
   }
 }
 
-std::string_view JsonScanner::skip_value() {
+std::string_view JsonScanner::skip_value() { return value(); }
+
+std::span<char> JsonScanner::keep_value() {
+  peek();
+  const size_t begin = at_;
+  keeps_ = true;
+  value();
+  keeps_ = false;
+  return text_.subspan(begin, at_ - begin);
+}
+
+std::string_view JsonScanner::value() {
   peek();
   const size_t begin = at_;
   std::array<char, kMaxDepth> closing;

@@ -30,6 +30,8 @@ class JsonScanner {
   std::string_view string();
   // Consumes any value and returns its text (strings in it unescaped: fit for showing and for lists of numbers).
   std::string_view skip_value();
+  // Consumes any value and returns its text as it is: fit for another scanner.
+  std::span<char> keep_value();
   // Consumes an integer without fraction or exponent that fits 63 bits.
   int64_t integer();
   // Nothing but white space is left.
@@ -47,9 +49,11 @@ class JsonScanner {
   uint32_t hex4();
   char* unescape(char* to);
   size_t utf8_length() const;
+  std::string_view value();
 
   std::span<char> text_;
   size_t at_ = 0;
+  bool keeps_ = false;  // strings are checked, not unescaped
 };
 
 }  // namespace headroom

@@ -11,12 +11,13 @@ namespace headroom {
 namespace {
 
 constexpr std::string_view kShapes =
-    "rows are {\"text\"}, {\"prompt\",\"completion\"}, {\"instruction\",\"input\",\"output\"} or "
+    "rows are {\"text\"}, {\"prompt\",\"completion\"}, {\"instruction\",\"input\",\"output\"}, {\"messages\"} or "
     "{\"input_ids\",\"labels\"}";
 
-enum Key { text, prompt, completion, instruction, input, output, input_ids, labels, messages, label, key_count };
-constexpr std::array<std::string_view, key_count> kKeys = {"text",   "prompt",    "completion", "instruction", "input",
-                                                           "output", "input_ids", "labels",     "messages",    "label"};
+enum Key { text, prompt, completion, instruction, input, output, input_ids, labels, messages, tools, label, key_count };
+constexpr std::array<std::string_view, key_count> kKeys = {"text",     "prompt", "completion", "instruction",
+                                                           "input",    "output", "input_ids",  "labels",
+                                                           "messages", "tools",  "label"};
 
 // The value of a known key: its text, whether it is a string, and where it lies.
 struct Value {
@@ -48,7 +49,12 @@ Values scan(std::span<char> buffer, const RowPlace& place) {
     Value value;
     value.first = json.peek();
     value.at = json.position();
-    value.content = value.first == '"' ? json.string() : json.skip_value();
+    if (key == messages || key == tools) {
+      const std::span<char> kept = json.keep_value();
+      value.content = {kept.data(), kept.size()};
+    } else {
+      value.content = value.first == '"' ? json.string() : json.skip_value();
+    }
     if (!key) continue;
     if (values[*key]) refuse_row(place, fmt::format("the key '{}' is there twice", kKeys[*key]), "keep one of them");
     values[*key] = value;
@@ -74,6 +80,13 @@ std::span<char> list_of(const Values& values, Key key, std::span<char> buffer, c
   return buffer.subspan(static_cast<size_t>(values[key]->at), values[key]->content.size());
 }
 
+std::span<char> conversation_part(const Values& values, Key key, std::span<char> buffer, const RowPlace& place) {
+  if (values[key]->first != '[')
+    refuse_row(place, fmt::format("'{}' is {}, not a list", kKeys[key], values[key]->content.substr(0, 40)),
+               "messages are [{\"role\":\"user\",\"content\":\"...\"}, ...]");
+  return buffer.subspan(static_cast<size_t>(values[key]->at), values[key]->content.size());
+}
+
 Row row_of(const Values& values, std::span<char> buffer, const RowPlace& place) {
   Row row;
   if (values[input_ids] || values[labels]) {
@@ -83,8 +96,12 @@ Row row_of(const Values& values, std::span<char> buffer, const RowPlace& place) 
     row.ids_at = values[input_ids]->at;
     row.labels_at = values[labels]->at;
   } else if (values[messages]) {
-    refuse_row(place, "rows of {\"messages\"} are not supported yet by this version",
-               "render the conversation into {\"prompt\",\"completion\"} rows");
+    row.kind = RowKind::messages;
+    row.messages = conversation_part(values, messages, buffer, place);
+    row.messages_at = values[messages]->at;
+    if (!values[tools] || values[tools]->first == 'n') return row;
+    row.tools = conversation_part(values, tools, buffer, place);
+    row.tools_at = values[tools]->at;
   } else if (values[instruction]) {
     row.kind = RowKind::instruction;
     row.instruction = text_of(values, instruction, place);
@@ -117,6 +134,8 @@ std::string_view row_kind_keys(RowKind kind) {
       return "instruction, input, output";
     case RowKind::ids:
       return "input_ids, labels";
+    case RowKind::messages:
+      return "messages";
   }
   return "";
 }

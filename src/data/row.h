@@ -8,7 +8,7 @@
 
 namespace headroom {
 
-enum class RowKind { text, prompt, instruction, ids };
+enum class RowKind { text, prompt, instruction, ids, messages };
 
 // "text", "prompt, completion" ...: the keys that make the kind.
 std::string_view row_kind_keys(RowKind kind);
@@ -28,12 +28,14 @@ struct Row {
   std::string_view instruction, input, output;  // instruction
   std::span<char> ids, labels;                  // ids: JSON lists of numbers
   int64_t ids_at = 0, labels_at = 0;            // their offsets in the buffer
+  std::span<char> messages, tools;              // messages: JSON lists, not yet unescaped; tools may be empty
+  int64_t messages_at = 0, tools_at = 0;
 };
 
 // Parses a row, a JSON object, in place (the buffer's strings are unescaped). Among several kinds of keys the most
-// specific wins: input_ids before instruction before prompt before text; other keys are ignored. Throws Error(format)
-// naming file, line and byte: no JSON, no UTF-8, no object, a key twice, missing keys, wrong types, and the kinds of
-// later versions (messages; text with label). Allocates only for errors.
+// specific wins: input_ids before messages before instruction before prompt before text; other keys are ignored. Throws
+// Error(format) naming file, line and byte: no JSON, no UTF-8, no object, a key twice, missing keys, wrong types, and
+// the kinds of later versions (text with label). Allocates only for errors.
 Row parse_row(std::span<char> buffer, const RowPlace& place);
 
 // Throws Error(format) "FILE:LINE: PROBLEM", without a line when it is 0.

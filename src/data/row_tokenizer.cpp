@@ -1,6 +1,7 @@
 #include "data/row_tokenizer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "data/alpaca_template.h"
@@ -27,8 +28,12 @@ Error named(const Error& e, const RowPlace& place) {
 }  // namespace
 
 RowTokenizer::RowTokenizer(const Tokenizer* tokenizer, int64_t max_seq_length, int64_t vocab_size,
-                           TokenCacheWriter& writer)
-    : tokenizer_(tokenizer), max_seq_length_(max_seq_length), vocab_size_(vocab_size), writer_(writer) {
+                           TokenCacheWriter& writer, std::filesystem::path tokenizer_folder)
+    : tokenizer_(tokenizer),
+      max_seq_length_(max_seq_length),
+      vocab_size_(vocab_size),
+      writer_(writer),
+      tokenizer_folder_(std::move(tokenizer_folder)) {
   ids_.reserve(static_cast<size_t>(max_seq_length));
   labels_.reserve(static_cast<size_t>(max_seq_length));
   if (tokenizer == nullptr) return;
@@ -92,6 +97,7 @@ void RowTokenizer::add(const Row& row, const RowPlace& place) {
   if (tokenizer_ == nullptr)
     refuse_row(place, fmt::format("a row of {{{}}} needs a tokenizer and the model has none", row_kind_keys(row.kind)),
                "put the model's tokenizer.json beside its config.json, or give rows of {\"input_ids\",\"labels\"}");
+  if (row.kind == RowKind::messages) return add_messages(row, place);
   if (row.kind != RowKind::text) return add_prompt(row, place);
   if (row.text.empty()) {
     ++counts_.empty_rows;
@@ -166,6 +172,51 @@ void RowTokenizer::add_ids(const Row& row, const RowPlace& place) {
   if (ids_.empty()) {
     ++counts_.empty_rows;
     return;
+  }
+  writer_.append(ids_, labels_);
+  finish_row();
+}
+
+// How many of the row's tokens lie in `text`, with which its whole text begins. A token that reaches across the end of
+// `text` belongs to what an end includes, and to what a beginning begins.
+int64_t RowTokenizer::tokens_before(std::string_view text, bool is_end, const RowPlace& place) {
+  size_t same = 0;
+  bool differs = false;
+  const auto compare = [&] {
+    for (const int32_t id : pieces_) {
+      differs = differs || same >= ids_.size() || ids_[same] != id;
+      same += !differs;
+    }
+    pieces_.clear();
+  };
+  while (!text.empty() && !differs && same < ids_.size()) {
+    size_t chunk = std::min(text.size(), kChunk);
+    while (chunk < text.size() && (static_cast<unsigned char>(text[chunk]) & 0xc0) == 0x80) --chunk;
+    encoder_->feed(text.substr(0, chunk), pieces_);
+    text.remove_prefix(chunk);
+    compare();
+  }
+  encoder_->finish(pieces_);
+  compare();
+  return static_cast<int64_t>(same < ids_.size() && differs && is_end ? same + 1 : same);
+}
+
+void RowTokenizer::add_messages(const Row& row, const RowPlace& place) {
+  if (!chat_) chat_.emplace(tokenizer_folder_, *tokenizer_);
+  const ScoredText rendered = chat_->render(row, place);
+  add_text(rendered.text, place);
+  end_text(place);
+  if (ids_.empty()) {
+    ++counts_.empty_rows;
+    return;
+  }
+  labels_.assign(ids_.size(), kIgnoredLabel);
+  for (const auto& [begin, end] : rendered.scored) {
+    const std::string_view text = rendered.text;
+    const auto first = static_cast<size_t>(tokens_before(text.substr(0, begin), false, place));
+    if (first == ids_.size()) break;  // cut
+    const auto last = static_cast<size_t>(tokens_before(text.substr(0, end), true, place));
+    for (size_t t = first; t < last; ++t) labels_[t] = ids_[t];
   }
   writer_.append(ids_, labels_);
   finish_row();

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
+#include "data/chat_renderer.h"
 #include "data/row.h"
 #include "data/token_cache_writer.h"
 #include "tokenizer/stream_encoder.h"
@@ -17,8 +19,10 @@ namespace headroom {
 // Used by one thread. Every id is checked against the vocabulary of the model: Error(format).
 class RowTokenizer {
  public:
-  // `tokenizer` may be null: rows that need one are then refused. It and `writer` outlive this object.
-  RowTokenizer(const Tokenizer* tokenizer, int64_t max_seq_length, int64_t vocab_size, TokenCacheWriter& writer);
+  // `tokenizer` may be null: rows that need one are then refused. It and `writer` outlive this object. The chat
+  // template is looked for in `tokenizer_folder` when the first row with messages comes.
+  RowTokenizer(const Tokenizer* tokenizer, int64_t max_seq_length, int64_t vocab_size, TokenCacheWriter& writer,
+               std::filesystem::path tokenizer_folder = {});
 
   // Appends the row's sequence, cut to max_seq_length, and counts it.
   void add(const Row& row, const RowPlace& place);
@@ -30,7 +34,8 @@ class RowTokenizer {
 
   // rows, empty_rows, cut_rows and lost_tokens so far.
   const DataCounts& counts() const { return counts_; }
-  // A bound on the heap bytes, the tokenizer's own tables excluded. `tokenizer` may be null.
+  // A bound on the heap bytes, the tokenizer's own tables and ChatRenderer::memory_bytes(), which rows with messages
+  // need besides, excluded. `tokenizer` may be null.
   static int64_t memory_bytes(const Tokenizer* tokenizer, int64_t max_seq_length);
 
  private:
@@ -40,6 +45,8 @@ class RowTokenizer {
   void add_eos(const RowPlace& place);
   void add_prompt(const Row& row, const RowPlace& place);
   void add_ids(const Row& row, const RowPlace& place);
+  void add_messages(const Row& row, const RowPlace& place);
+  int64_t tokens_before(std::string_view text, bool is_end, const RowPlace& place);
   void push(int32_t id);
   void flush_pieces(const RowPlace& place);
   void flush_stream(const RowPlace& place);
@@ -55,6 +62,8 @@ class RowTokenizer {
   std::vector<int32_t> pieces_;        // ids from an encoder, not yet taken
   std::vector<int32_t> ids_, labels_;  // of the row so far, cut
   int64_t row_tokens_ = 0;             // of the row so far, uncut
+  std::filesystem::path tokenizer_folder_;
+  std::optional<ChatRenderer> chat_;
   DataCounts counts_;
 };
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "data/chat_template.h"
 #include "data/row_source.h"
 #include "data/row_tokenizer.h"
 #include "data/token_cache_format.h"
@@ -129,6 +130,7 @@ uint64_t token_cache_key(const DataOptions& options, const Tokenizer* tokenizer)
   key.add_value(options.max_seq_length);
   key.add_value(options.vocab_size);
   key.add_value(tokenizer == nullptr ? uint64_t{0} : tokenizer_identity(*tokenizer));
+  if (const uint64_t chat = chat_template_key(options.tokenizer_folder); chat != 0) key.add_value(chat);
   for (const auto& path : options.files) {
     const int64_t size = File::open(path).size();
     struct stat status {};
@@ -147,7 +149,7 @@ DataCounts build_token_cache(const DataOptions& options, const Tokenizer* tokeni
   const uint64_t key = token_cache_key(options, tokenizer);
   Progress report{progress, total_bytes(options)};
   TokenCacheWriter writer(cache_path, key, options.max_seq_length, options.vocab_size);
-  RowTokenizer rows(tokenizer, options.max_seq_length, options.vocab_size, writer);
+  RowTokenizer rows(tokenizer, options.max_seq_length, options.vocab_size, writer, options.tokenizer_folder);
   for (const auto& path : options.files) {
     if (kind_of(path) == FileKind::text) {
       add_text_file(path, rows, report);

@@ -16,14 +16,16 @@ struct DataOptions {
   int64_t max_seq_length = 512;
   int64_t vocab_size = 0;                       // of the model: ids at or above it are refused
   int64_t row_limit_bytes = int64_t{16} << 20;  // a longer row is refused
+  // Of the tokenizer: where the chat template of rows with messages is looked for (data/chat_template.h).
+  std::filesystem::path tokenizer_folder = {};
 };
 
 // Called now and then with the bytes read of all bytes; may throw to stop.
 using DataProgress = std::function<void(int64_t bytes_read, int64_t bytes_total)>;
 
 // Hash of what a cache is made from: each file's name, size and modification time, the tokenizer's identity and the
-// options. `tokenizer` may be null for rows of {"input_ids", "labels"}. Throws Error(usage) for a missing or
-// unsupported file.
+// options, and the chat template. `tokenizer` may be null for rows of {"input_ids", "labels"}. Throws Error(usage) for
+// a missing or unsupported file.
 uint64_t token_cache_key(const DataOptions& options, const Tokenizer* tokenizer);
 
 // Tokenises all files into `cache_path`. Throws Error(usage | format) naming file, row and remedy for bad data,
@@ -38,7 +40,8 @@ TokenCache open_or_build_token_cache(const DataOptions& options, const Tokenizer
                                      const DataProgress& progress = {});
 
 // A bound on the heap that building a cache holds at once, whatever the amount of data (the tokenizer's tables
-// excluded; BatchReader states its own). `tokenizer` may be null: rows that are tokenised already.
+// excluded; BatchReader states its own; rows with messages need ChatRenderer::memory_bytes() besides). `tokenizer` may
+// be null: rows that are tokenised already.
 int64_t data_memory_bytes(const Tokenizer* tokenizer, int64_t max_seq_length,
                           int64_t row_limit_bytes = int64_t{16} << 20);
 

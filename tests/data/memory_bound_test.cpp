@@ -8,7 +8,9 @@
 #include <new>
 
 #include "../formats/temporary_directory.h"
+#include "base/error.h"
 #include "data/batch_reader.h"
+#include "data/chat_renderer.h"
 #include "data/token_cache_builder.h"
 
 namespace {
@@ -95,6 +97,34 @@ TEST(DataMemory, RealTokenizersStayBelowTheBoundToo) {
       all.insert(all.end(), ids.begin(), ids.begin() + length);
     }
     EXPECT_TRUE(all == tokenizer.encode(text, true));
+  }
+}
+
+// A long conversation, and one that is refused because it needs too much.
+TEST(DataMemory, ConversationsStayBelowTheirBound) {
+  TemporaryDirectory directory;
+  const Tokenizer tokenizer = Tokenizer::bytes();
+  directory.write("tokenizer_config.json",
+                  R"({"chat_template":"{% for m in messages %}{{ m.role }}:{{ m.content | trim }};{% endfor %}"})");
+  std::string messages, pieces;
+  for (int i = 0; i < 100; ++i)
+    messages += std::string(i == 0 ? "" : ",") + "{\"role\":\"" + (i % 2 == 0 ? "user" : "assistant") +
+                "\",\"content\":\"" + std::string(20000, 'x') + "\"}";
+  for (int i = 0; i < 500000; ++i) pieces += "[],";
+  const int64_t bound = data_memory_bytes(&tokenizer, 1 << 21) + ChatRenderer::memory_bytes();
+  for (const bool fits : {true, false}) {
+    const std::string tools = fits ? "" : ",\"tools\":[" + pieces + "1]";
+    DataOptions options{{directory.write("a.jsonl", "{\"messages\":[" + messages + "]" + tools + "}\n")}, 1 << 21, 258};
+    options.tokenizer_folder = directory.path();
+    const int64_t before = live;
+    peak = before;
+    if (fits) {
+      build_token_cache(options, &tokenizer, directory / "cache");
+    } else {
+      EXPECT_THROW(build_token_cache(options, &tokenizer, directory / "cache"), Error);
+    }
+    EXPECT_LE(peak - before, bound);
+    EXPECT_LT(live - before, 1 << 20);
   }
 }
 

@@ -34,6 +34,13 @@ TEST(Row, KindsAndParts) {
   EXPECT_EQ(std::string(row.ids.begin(), row.ids.end()), "[1,2]");
   EXPECT_EQ(std::string(row.labels.begin(), row.labels.end()), "[-100, 2]");
   EXPECT_EQ(row.labels_at, 11);
+
+  text = R"({"text":"t","messages": [{"role":"a\"b"}],"tools":null})";
+  row = parse_row(text, kPlace);
+  EXPECT_EQ(row.kind, RowKind::messages);
+  EXPECT_EQ(std::string(row.messages.begin(), row.messages.end()), R"([{"role":"a\"b"}])");
+  EXPECT_EQ(row.messages_at, 24);
+  EXPECT_TRUE(row.tools.empty());
 }
 
 TEST(Row, RefusalsNameFileLineAndByte) {
@@ -58,8 +65,8 @@ TEST(Row, RefusalsNameFileLineAndByte) {
       {"{\"input_ids\":[1]}", "the key 'labels' is missing"},
       {"{\"labels\":[1]}", "the key 'input_ids' is missing"},
       {"{\"input_ids\":\"1\",\"labels\":[1]}", "'input_ids' is 1, not a list of integers"},
-      {"{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}",
-       "{\"messages\"} are not supported yet by this version"},
+      {"{\"messages\":{}}", "d.jsonl:7: 'messages' is {}, not a list"},
+      {"{\"messages\":[],\"tools\":5}", "d.jsonl:7: 'tools' is 5, not a list"},
       {"{\"text\":\"a\",\"label\":1}", "{\"text\",\"label\"} (classification) are not supported yet by this version"},
   };
   for (const auto& [text, message] : cases) {
