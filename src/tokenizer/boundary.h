@@ -11,8 +11,9 @@ namespace headroom {
 struct Boundary {
   char32_t left;
   char32_t right;
-  bool split = false;  // a stage always splits here: the stages after it see the two sides apart anyway
-  bool within = true;  // no stage splits here: both sides are in one word
+  bool split = false;       // a stage always splits here: the stages after it see the two sides apart anyway
+  bool within = true;       // no stage splits here: both sides are in one word
+  size_t joined_steps = 0;  // with `split`: how many steps of the pre-tokenizer see the two sides together
 };
 
 // What a boundary may have become, where that depends on the characters around it.
@@ -36,11 +37,16 @@ class BoundaryChoices {
 };
 
 // What cutting a text between two characters would do.
-enum class Cut {
+enum class CutKind {
   changes_ids,    // or may do so
   between_words,  // a word ends there in any case
   within_word,    // there is never an end of a word, and the model keeps the two sides apart
   either,         // one of these two
+};
+struct Cut {
+  CutKind kind = CutKind::changes_ids;
+  size_t joined_steps = 0;  // between words: how many steps of the pre-tokenizer see the two sides together
+  bool operator==(const Cut&) const = default;
 };
 
 // Replaces the characters by the symbols of the two bytes that meet there.

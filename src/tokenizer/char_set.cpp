@@ -26,7 +26,7 @@ bool CharSet::listed(char32_t code) const {
     if (space ? spaces_ : other_than_spaces_) return true;
   }
   if (words_ || other_than_words_) {
-    const bool word = unicode::is_word(code);
+    const bool word = in_brackets_ ? unicode::is_word_in_brackets(code) : unicode::is_word(code);
     if (word ? words_ : other_than_words_) return true;
   }
   return false;

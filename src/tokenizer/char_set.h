@@ -17,6 +17,8 @@ class CharSet {
   // \s \w, and with `inside` false \S \W.
   void add_spaces(bool inside) { (inside ? spaces_ : other_than_spaces_) = true; }
   void add_words(bool inside) { (inside ? words_ : other_than_words_) = true; }
+  // The set is a class in brackets, where \w is narrower.
+  void put_in_brackets() { in_brackets_ = true; }
   void negate() { negated_ = !negated_; }
   // Takes the upper and lower case of ASCII letters for the same, and what Unicode folds to them (U+017F, U+212A).
   void ignore_case() { ignores_case_ = true; }
@@ -43,6 +45,7 @@ class CharSet {
   bool other_than_spaces_ = false;
   bool words_ = false;
   bool other_than_words_ = false;
+  bool in_brackets_ = false;
   bool negated_ = false;
   bool ignores_case_ = false;
 };

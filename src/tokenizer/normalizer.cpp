@@ -95,9 +95,12 @@ void Normalizer::add_bert(const Component& component) {
   if (lowercase) push(plain_step("Lowercase"));
 }
 
-std::string Normalizer::apply(std::string_view text, bool continued) const {
+std::string Normalizer::apply(std::string_view text, bool continued, bool* drops_front) const {
   std::string result(text);
-  for (const auto& step : steps_) result = step->apply(std::move(result), continued);
+  for (const auto& step : steps_) {
+    if (drops_front != nullptr && !result.empty()) *drops_front = *drops_front || step->drops_front(result);
+    result = step->apply(std::move(result), continued);
+  }
   return result;
 }
 

@@ -19,6 +19,8 @@ class NormalizerStep {
   virtual ~NormalizerStep() = default;
   // The normalized form of valid UTF-8. `continued` says that the text continues one cut elsewhere.
   virtual std::string apply(std::string text, bool continued) const = 0;
+  // Whether what a text begins with (not empty) is gone, or becomes part of something else.
+  virtual bool drops_front(std::string_view) const { return false; }
   // Whether cutting at the boundary changes nothing, where the right side is `continued`, and nothing next to it is
   // removed; adds what its characters may become to `after`.
   virtual bool allows_cut(const Boundary& boundary, BoundaryChoices& after) const = 0;
@@ -37,8 +39,9 @@ class Normalizer {
   static Normalizer read(const Component& component);
 
   // The normalized form of valid UTF-8. `continued` says that the text continues a piece cut elsewhere: nothing is
-  // prepended or stripped in front.
-  std::string apply(std::string_view text, bool continued) const;
+  // prepended or stripped in front. `drops_front` (may be null) receives whether what the text begins with was taken
+  // away.
+  std::string apply(std::string_view text, bool continued, bool* drops_front = nullptr) const;
   bool changes_nothing() const { return steps_.empty(); }
 
   // Whether cutting at the boundaries changes nothing; replaces them by what they may become.

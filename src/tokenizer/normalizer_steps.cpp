@@ -52,6 +52,18 @@ std::string ReplaceStep::apply(std::string text, bool) const {
   return result;
 }
 
+// Nothing that is put in stands for the first of several characters.
+bool ReplaceStep::drops_front(std::string_view text) const {
+  size_t bytes = 0;
+  if (pattern_) {
+    const std::optional<PatternMatch> match = pattern_->find(text, 0);
+    if (match && match->begin == 0) bytes = match->end;
+  } else if (text.starts_with(replaced_)) {
+    bytes = replaced_.size();
+  }
+  return bytes > 0 && (content_.empty() || decode_utf8(text, 0).bytes < bytes);
+}
+
 // Adds what a character beside the boundary may become; false when that is not known.
 bool ReplaceStep::choose(char32_t code, bool left, std::string& choices) const {
   const std::string character = spelled(code);
@@ -99,6 +111,14 @@ std::string StripStep::apply(std::string text, bool continued) const {
 bool StripStep::allows_cut(const Boundary& boundary, BoundaryChoices& after) const {
   after.add(boundary.left, boundary.right);
   return !unicode::is_space(boundary.left);
+}
+
+bool StripStep::drops_front(std::string_view text) const { return left_ && unicode::is_space(first_character(text)); }
+
+bool CharacterStep::drops_front(std::string_view text) const {
+  std::string first;
+  map_(first_character(text), first);
+  return first.empty();
 }
 
 std::string CharacterStep::apply(std::string text, bool) const {

@@ -42,6 +42,7 @@ class ReplaceStep final : public NormalizerStep {
   ReplaceStep(std::string replaced, std::string content)
       : replaced_(std::move(replaced)), content_(std::move(content)) {}
   std::string apply(std::string text, bool) const override;
+  bool drops_front(std::string_view text) const override;
   bool allows_cut(const Boundary& boundary, BoundaryChoices& after) const override;
   int64_t growth() const override;
   int64_t memory_bytes() const override { return pattern_ ? pattern_->memory_bytes() : 0; }
@@ -59,6 +60,7 @@ class StripStep final : public NormalizerStep {
  public:
   StripStep(bool left, bool right) : left_(left), right_(right) {}
   std::string apply(std::string text, bool continued) const override;
+  bool drops_front(std::string_view text) const override;
   bool allows_cut(const Boundary& boundary, BoundaryChoices& after) const override;
 
  private:
@@ -73,6 +75,7 @@ class CharacterStep final : public NormalizerStep {
   using Map = void (*)(char32_t code, std::string& out);
   explicit CharacterStep(Map map, int64_t growth = 1) : map_(map), growth_(growth) {}
   std::string apply(std::string text, bool) const override;
+  bool drops_front(std::string_view text) const override;
   bool allows_cut(const Boundary& boundary, BoundaryChoices& after) const override;
   int64_t growth() const override { return growth_; }
 

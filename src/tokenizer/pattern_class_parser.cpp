@@ -185,6 +185,7 @@ int32_t add_pattern_escape(PatternReader& reader, CharSet& set) {
 CharSet read_pattern_class(PatternReader& reader) {
   ++reader.position;
   CharSet set;
+  set.put_in_brackets();
   const bool negated = reader.take('^');
   for (bool first = true; first || !reader.at(']'); first = false) {
     if (reader.done()) reader.refuse("a class without its closing ]");

@@ -15,7 +15,7 @@ class EncodingSink final : public WordSink {
   EncodingSink(const TokenModel& model, double score, TokenizerWorkspace& workspace, std::vector<int32_t>& ids)
       : model_(model), score_(score), workspace_(workspace), ids_(ids) {}
   void word(PreTokenizerInput piece) override {
-    model_.encode({piece.text, piece.continued}, score_, workspace_, ids_);
+    model_.encode({piece.text, piece.continued == PreTokenizerInput::kWithinWord}, score_, workspace_, ids_);
   }
   double score() const { return score_; }
 
@@ -53,10 +53,11 @@ void TokenizerPipeline::check_special_ids(const std::string& source) const {
                     "mend or re-download the tokenizer.json");
 }
 
-// Whether a text that was cut off the one before it goes on with its last word.
-bool TokenizerPipeline::continues_word(TextPlace place, std::string_view text) const {
-  if (place.begins_piece || place.begins_word) return false;
-  return cut_between(place.last_character, decode_utf8(text, 0).code) != Cut::between_words;
+// For how many steps of the pre-tokenizer a text goes on with the one that it was cut off.
+size_t TokenizerPipeline::continued_steps(TextPlace place, std::string_view text) const {
+  if (place.begins_piece || place.begins_word) return 0;
+  const Cut cut = cut_between(place.last_character, decode_utf8(text, 0).code);
+  return cut.kind == CutKind::between_words ? cut.joined_steps : PreTokenizerInput::kWithinWord;
 }
 
 TextPlace TokenizerPipeline::encode(std::string_view text, TextPlace place, TokenizerWorkspace& workspace,
@@ -64,7 +65,7 @@ TextPlace TokenizerPipeline::encode(std::string_view text, TextPlace place, Toke
   if (text.empty()) return place;
   EncodingSink sink(*model_, place.score, workspace, ids);
   TextPlace next;
-  const auto encode_normalized = [&](std::string_view normalized, bool opens, bool continued) {
+  const auto encode_normalized = [&](std::string_view normalized, bool opens, size_t continued) {
     const PreTokenizerInput whole{normalized, opens, continued};
     next.begins_word = false;
     if (added_.normalized().empty()) return pre_tokenizer_.split(whole, sink);
@@ -81,11 +82,12 @@ TextPlace TokenizerPipeline::encode(std::string_view text, TextPlace place, Toke
     if (piece.id >= 0) return ids.push_back(piece.id);
     const std::string_view part = text.substr(piece.begin, piece.end - piece.begin);
     const bool opens = piece.begin == 0 && place.begins_text;
-    const bool continues = piece.begin == 0 && continues_word(place, text);
-    if (normalizer_.changes_nothing())
-      encode_normalized(part, opens, continues);
-    else
-      encode_normalized(normalizer_.apply(part, piece.begin == 0 && !place.begins_piece), opens, continues);
+    const size_t continues = piece.begin == 0 ? continued_steps(place, text) : 0;
+    if (normalizer_.changes_nothing()) return encode_normalized(part, opens, continues);
+    bool drops_front = false;
+    const bool continued = piece.begin == 0 && !place.begins_piece;
+    const std::string normalized = normalizer_.apply(part, continued, opens ? &drops_front : nullptr);
+    encode_normalized(normalized, opens && !drops_front, continues);
   });
   next.begins_text = false;
   next.last_character = decode_utf8(text, previous_utf8(text, text.size())).code;
@@ -105,20 +107,20 @@ void TokenizerPipeline::encode(std::string_view text, std::vector<int32_t>& ids)
 
 // The cut at a boundary of normalized text.
 Cut TokenizerPipeline::cut_at(Boundary boundary) const {
-  if (!added_.normalized().allows_cut(boundary) || !pre_tokenizer_.allows_cut(boundary)) return Cut::changes_ids;
-  if (boundary.split) return Cut::between_words;
+  if (!added_.normalized().allows_cut(boundary) || !pre_tokenizer_.allows_cut(boundary)) return {};
+  if (boundary.split) return {CutKind::between_words, boundary.joined_steps};
   if (pre_tokenizer_.gives_bytes()) spell_boundary(boundary);
-  if (!model_->allows_cut(boundary)) return Cut::changes_ids;
-  return boundary.within ? Cut::within_word : Cut::either;
+  if (!model_->allows_cut(boundary)) return {};
+  return {boundary.within ? CutKind::within_word : CutKind::either, 0};
 }
 
 Cut TokenizerPipeline::cut_between(char32_t left, char32_t right) const {
   BoundaryChoices choices(Boundary{left, right});
-  if (!added_.raw().allows_cut(*choices.begin()) || !normalizer_.allows_cut(choices)) return Cut::changes_ids;
+  if (!added_.raw().allows_cut(*choices.begin()) || !normalizer_.allows_cut(choices)) return {};
   const Cut cut = cut_at(*choices.begin());
   const bool agree =
       std::all_of(choices.begin() + 1, choices.end(), [&](const Boundary& b) { return cut_at(b) == cut; });
-  return agree ? cut : Cut::changes_ids;
+  return agree ? cut : Cut{};
 }
 
 std::optional<std::string_view> TokenizerPipeline::token(int32_t id, bool skip_special) const {

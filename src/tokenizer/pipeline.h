@@ -45,7 +45,7 @@ class TokenizerPipeline {
   // What cutting a text between these two characters does to its ids.
   Cut cut_between(char32_t left, char32_t right) const;
   // Whether it never changes them.
-  bool allows_cut(char32_t left, char32_t right) const { return cut_between(left, right) != Cut::changes_ids; }
+  bool allows_cut(char32_t left, char32_t right) const { return cut_between(left, right).kind != CutKind::changes_ids; }
 
   // A token as the decoder sees it; nothing when the id has none, or is special and `skip_special` is
   // set.
@@ -65,7 +65,7 @@ class TokenizerPipeline {
 
  private:
   void check_special_ids(const std::string& source) const;
-  bool continues_word(TextPlace place, std::string_view text) const;
+  size_t continued_steps(TextPlace place, std::string_view text) const;
   Cut cut_at(Boundary boundary) const;
 
   TokenizerJson file_;

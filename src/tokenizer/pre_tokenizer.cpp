@@ -18,6 +18,7 @@ class ChainSink final : public WordSink {
   ChainSink(const Steps& steps, size_t next, WordSink& last) : steps_(steps), next_(next), last_(last) {}
 
   void word(PreTokenizerInput piece) override {
+    if (next_ > 0 && piece.continued > 0 && piece.continued != PreTokenizerInput::kWithinWord) --piece.continued;
     if (next_ == steps_.size()) {
       last_.word(piece);
       return;
@@ -109,8 +110,9 @@ void PreTokenizer::split(PreTokenizerInput input, WordSink& sink) const {
 }
 
 bool PreTokenizer::allows_cut(Boundary& boundary) const {
-  for (const auto& step : steps_) {
-    if (!step->allows_cut(boundary)) return false;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    if (!steps_[i]->allows_cut(boundary)) return false;
+    boundary.joined_steps = i + 1;
     if (boundary.split) return true;
   }
   return true;

@@ -16,11 +16,13 @@ namespace headroom {
 // A text to be split, or a piece of it.
 struct PreTokenizerInput {
   std::string_view text;
-  bool opens;              // it begins where the text to be encoded begins
-  bool continued = false;  // it begins within a word, where the text was cut
+  bool opens;  // it begins where the text to be encoded begins
+  // For how many steps from here on it goes on where the text was cut; kWithinWord: it goes on with a word.
+  size_t continued = 0;
+  static constexpr size_t kWithinWord = SIZE_MAX;
 
   PreTokenizerInput part(size_t begin, size_t end) const {
-    return {text.substr(begin, end - begin), opens && begin == 0, continued && begin == 0};
+    return {text.substr(begin, end - begin), opens && begin == 0, begin == 0 ? continued : 0};
   }
 };
 
@@ -39,9 +41,9 @@ class PreTokenizerStep {
   virtual ~PreTokenizerStep() = default;
   // Gives the pieces of the input to `next`, in order; none is empty.
   virtual void split(PreTokenizerInput input, WordSink& next) const = 0;
-  // Whether cutting at the boundary changes no piece, if the right side is `continued` unless a word always ends there.
-  // Sets boundary.split when there is always an end of a piece, clears boundary.within unless there never is one, and
-  // replaces its characters by those in the pieces.
+  // Whether cutting at the boundary changes no piece, if the right side is marked as continued. Sets boundary.split
+  // when there is always an end of a piece, clears boundary.within unless there never is one, and replaces its
+  // characters by those in the pieces.
   virtual bool allows_cut(Boundary& boundary) const = 0;
   // At most this many bytes come out per byte.
   virtual int64_t growth() const { return 1; }
@@ -57,6 +59,7 @@ class PreTokenizer {
   static PreTokenizer read(const Component& component);
 
   void split(PreTokenizerInput input, WordSink& sink) const;
+  // As of a step; sets boundary.joined_steps too.
   bool allows_cut(Boundary& boundary) const;
 
   // Whether words are sequences of bytes: the last step is ByteLevel, whose symbols are then left to the model.

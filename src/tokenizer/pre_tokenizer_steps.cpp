@@ -193,7 +193,7 @@ MetaspaceStep::MetaspaceStep(char32_t replacement, Prepend prepend, bool split)
 void MetaspaceStep::split(PreTokenizerInput input, WordSink& next) const {
   std::string text;
   const bool may_prepend = prepend_ == Prepend::always || (prepend_ == Prepend::first && input.opens);
-  if (may_prepend && !input.continued && input.text.front() != ' ' && !input.text.starts_with(replacement_text_))
+  if (may_prepend && input.continued == 0 && input.text.front() != ' ' && !input.text.starts_with(replacement_text_))
     text = replacement_text_;
   for (const char c : input.text) {
     if (c == ' ')

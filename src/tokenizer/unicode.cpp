@@ -26,12 +26,12 @@ Category category(char32_t code) {
 
 bool is_word(char32_t code) {
   const bool superscript_or_fraction = code == 0xB2 || code == 0xB3 || code == 0xB9 || (code >= 0xBC && code <= 0xBE);
-  return in_categories(code, kWord) || is_alphabetic_symbol(code) || superscript_or_fraction;
+  return is_word_in_brackets(code) || superscript_or_fraction;
 }
 
-bool is_added_token_word(char32_t code) {
-  return in_categories(code, kWord) || is_alphabetic_symbol(code) || code == 0x200C || code == 0x200D;
-}
+bool is_word_in_brackets(char32_t code) { return in_categories(code, kWord) || is_alphabetic_symbol(code); }
+
+bool is_added_token_word(char32_t code) { return is_word_in_brackets(code) || code == 0x200C || code == 0x200D; }
 
 bool is_digits_digit(char32_t code) {
   // The digits of Unicode 17.0, which this one pre-tokenizer knows already.

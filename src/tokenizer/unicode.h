@@ -36,6 +36,8 @@ inline bool is_space(char32_t code) {
 
 // What \w matches in Oniguruma, the engine of the patterns of a tokenizer.json.
 bool is_word(char32_t code);
+// The same within a class in brackets: without the superscripts and fractions of Latin-1.
+bool is_word_in_brackets(char32_t code);
 
 // What \w matches where added tokens ask for `single_word`, and in the pre-tokenizer Whitespace: U+200C and U+200D too,
 // without the superscripts of Latin-1.

@@ -1,5 +1,5 @@
-// Arbitrary bytes as a text, for each of the small tokenizers of golden.jsonl: encoding at once and as a stream agree,
-// and so do decoding at once and as a stream.
+// Arbitrary bytes as a text, for each of the small tokenizers of golden.jsonl and golden_models.jsonl: encoding at once
+// and as a stream agree, and so do decoding at once and as a stream.
 #include <cstdint>
 #include <fstream>
 #include <string>
@@ -15,12 +15,16 @@ namespace {
 
 using headroom::Tokenizer;
 
-// The file is found from the source folder, where the program is to be started.
+// The files are found from the source folder, where the program is to be started.
 std::vector<Tokenizer> load_tokenizers() {
   std::vector<Tokenizer> tokenizers = {Tokenizer::bytes()};
-  std::ifstream in("tests/tokenizer/golden.jsonl");
-  for (std::string line; std::getline(in, line);)
-    tokenizers.push_back(Tokenizer::from_json(headroom::Json::parse(line).at("tokenizer").dump(), "golden"));
+  for (const char* name : {"tests/tokenizer/golden.jsonl", "tests/tokenizer/golden_models.jsonl"}) {
+    std::ifstream in(name);
+    for (std::string line; std::getline(in, line);) {
+      const headroom::Json entry = headroom::Json::parse(line);
+      if (entry.is_object()) tokenizers.push_back(Tokenizer::from_json(entry.at("tokenizer").dump(), "golden"));
+    }
+  }
   return tokenizers;
 }
 

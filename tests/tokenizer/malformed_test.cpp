@@ -71,6 +71,93 @@ TEST(malformed, models) {
                  "model.fuse_unk: is neither true nor false");
 }
 
+TEST(malformed, word_piece) {
+  const auto with_options = [](const std::string& options) {
+    return with(R"({"type":"WordPiece","vocab":{"[UNK]":0,"a":1})" + options + "}");
+  };
+  EXPECT_EQ(refusal(with_options("")), "no error");
+  EXPECT_REFUSAL(with(R"({"type":"WordPiece","vocab":[]})"), "there is no object model.vocab");
+  EXPECT_REFUSAL(with(R"({"type":"WordPiece"})"), "there is no object model.vocab");
+  EXPECT_REFUSAL(with(R"({"type":"WordPiece","vocab":{}})"), "model: unk_token \"[UNK]\" is not in model.vocab");
+  EXPECT_REFUSAL(with_options(R"(,"unk_token":7)"), "model.unk_token: is no text");
+  EXPECT_REFUSAL(with_options(R"(,"max_input_chars_per_word":-1)"), "model.max_input_chars_per_word: is no number");
+  EXPECT_REFUSAL(with_options(R"(,"continuing_subword_prefix":[])"), "model.continuing_subword_prefix: is no text");
+  EXPECT_REFUSAL(with(R"({"type":"WordPiece","vocab":{"[UNK]":0,")" + std::string(5000, 'a') + R"(":1}})"),
+                 "the token of id 1 has 5000 bytes");
+}
+
+TEST(malformed, unigram) {
+  const auto with_pieces = [](const std::string& vocab, const std::string& options = "") {
+    return with(R"({"type":"Unigram","unk_id":0,"vocab":)" + vocab + options + "}");
+  };
+  EXPECT_EQ(refusal(with_pieces(R"([["<unk>",0],["a",-1.5]])")), "no error");
+  EXPECT_EQ(refusal(with(R"({"vocab":[["<unk>",0]],"unk_id":0})")), "no error");
+  EXPECT_REFUSAL(with(R"({"type":"Unigram","vocab":{"a":0}})"), "there is no list model.vocab");
+  EXPECT_REFUSAL(with(R"({"type":"Unigram"})"), "there is no list model.vocab");
+  EXPECT_REFUSAL(with(R"({"vocab":[],"vocab":[],"type":"Unigram"})"), "model.vocab comes twice");
+  EXPECT_REFUSAL(with_pieces("[]"), "model.unk_id: 0 where model.vocab has 0 tokens");
+  EXPECT_REFUSAL(with(R"({"type":"Unigram","unk_id":2,"vocab":[["a",0]]})"), "model.unk_id: 2 where");
+  EXPECT_REFUSAL(with(R"({"type":"Unigram","unk_id":-1,"vocab":[["a",0]]})"), "model.unk_id: is no number");
+  EXPECT_REFUSAL(with_pieces(R"([["a"]])"), "model.vocab[0]: [] where a pair of token and score is expected");
+  EXPECT_REFUSAL(with_pieces(R"([["b",0],[]])"), "model.vocab[1]: []");
+  EXPECT_REFUSAL(with_pieces(R"([["a",0,0]])"), "model.vocab[1]: 0.0 where");
+  EXPECT_REFUSAL(with_pieces(R"([["a","b"]])"), "model.vocab[0]: \"b\" where");
+  EXPECT_REFUSAL(with_pieces(R"([[1,"b"]])"), "model.vocab[0]: 1.0 where");
+  EXPECT_REFUSAL(with_pieces(R"([["a",null]])"), "model.vocab[0]: null where");
+  EXPECT_REFUSAL(with_pieces(R"([["a",[0]]])"), "model.vocab[0]: [] where");
+  EXPECT_REFUSAL(with_pieces(R"([["a",{}]])"), "model.vocab[0]: {} where");
+  EXPECT_REFUSAL(with_pieces(R"(["a"])"), "model.vocab[0]: \"a\" where");
+  EXPECT_REFUSAL(with_pieces("[7]"), "model.vocab[0]: 7.0 where");
+  EXPECT_REFUSAL(with_pieces(R"([["a",1e999]])"), "malformed JSON at byte");
+  EXPECT_REFUSAL(with_pieces(R"([["a",0],[")" + std::string(5000, 'a') + R"(",1]])"), "the token of id 1 has 5000");
+  EXPECT_REFUSAL(with_pieces(R"([["a",0]])", R"(,"byte_fallback":3)"), "model.byte_fallback: is neither true nor");
+}
+
+TEST(malformed, tables_of_replacements) {
+  const auto with_table = [](const std::string& table) {
+    return with_part(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":)" + table + "}");
+  };
+  // A trie of so many units, of which the first ones are given, and texts behind.
+  const auto table = [](std::vector<uint32_t> units, size_t count, const std::string& texts) {
+    units.insert(units.begin(), static_cast<uint32_t>(4 * count));
+    units.resize(count + 1);
+    std::string bytes;
+    for (const uint32_t unit : units)
+      for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<char>(unit >> shift & 0xFF));
+    bytes += texts;
+    while (bytes.size() % 3 != 0) bytes.push_back('\0');
+    std::string text = "\"";
+    const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t at = 0; at < bytes.size(); at += 3) {
+      uint32_t bits = 0;
+      for (size_t i = 0; i < 3; ++i) bits = bits << 8 | static_cast<unsigned char>(bytes[at + i]);
+      for (int shift = 18; shift >= 0; shift -= 6) text.push_back(digits[bits >> shift & 63]);
+    }
+    return text + "\"";
+  };
+  // 'a' at 1 ^ 'a' = 96, its leaf at 2.
+  std::vector<uint32_t> units(97);
+  units[0] = 1U << 10;
+  units[96] = 'a' | 1U << 8 | (96U ^ 2U) << 10;
+  EXPECT_EQ(refusal(with_table(table(units, 256, "bcd"))), "no error");
+  EXPECT_REFUSAL(with_table("null"), "precompiled_charsmap: is no text");
+  EXPECT_REFUSAL(with_table("7"), "normalizer.precompiled_charsmap: is no text");
+  EXPECT_REFUSAL(with_table("\"?\""), "precompiled_charsmap: is not base64");
+  EXPECT_REFUSAL(with_table("\"\""), "has 0 bytes, too few for a table");
+  EXPECT_REFUSAL(with_table("\"AAAAAA==\""), "states a trie of 0 bytes, of 0");
+  EXPECT_REFUSAL(with_table("\"/////w==\""), "states a trie of 4294967295 bytes, of 0");
+  EXPECT_REFUSAL(with_table(table(units, 97, "")), "unit 0 leads out of the trie");
+  units[2] = 400;
+  EXPECT_REFUSAL(with_table(table(units, 256, "ab")), "unit 2 leads out of the texts");
+  units[2] = 0;
+  EXPECT_REFUSAL(with_table(table(units, 256, "\xFF")), "the text at 0 is not UTF-8");
+  EXPECT_REFUSAL(with_table(table(units, 256, std::string(5000, 'x'))), "thousands of times longer");
+  units[96] |= 1U << 30;
+  EXPECT_REFUSAL(with_table(table(units, 256, "")), "unit 96 leads out of the trie");
+  units[0] = 0xFFFFFFFF;
+  EXPECT_REFUSAL(with_table(table(units, 256, "")), "unit 0 leads out of the trie");
+}
+
 TEST(malformed, vocabularies) {
   EXPECT_REFUSAL(with_vocab(R"({"a":-1})"), "token \"a\" has the id -1");
   EXPECT_REFUSAL(with_vocab(R"({"a":1.5})"), "token \"a\" has the id 1.5");
@@ -138,6 +225,10 @@ TEST(malformed, components) {
       "special_tokens: \"s\" is missing");
   EXPECT_REFUSAL(with_part(R"("post_processor":{"type":"BertProcessing","cls":["a",9],"sep":["b",1]})"),
                  "no token has the id 9");
+  EXPECT_REFUSAL(with_part(R"("normalizer":{"type":"Strip","strip_left":1})"), "strip_left: is neither true nor false");
+  EXPECT_REFUSAL(with_part(R"("normalizer":{"type":"BertNormalizer","lowercase":"no"})"), "lowercase: is neither");
+  EXPECT_REFUSAL(with_part(R"("pre_tokenizer":{"type":"CharDelimiterSplit","delimiter":""})"), "is not one character");
+  EXPECT_REFUSAL(with_part(R"("decoder":{"type":"WordPiece","prefix":1})"), "decoder.prefix: is no text");
   EXPECT_REFUSAL(with_part(R"("decoder":{"type":"CTC"})"), "decoder: type \"CTC\" is not supported");
   EXPECT_REFUSAL(with_part(R"("decoder":{"type":"Strip","content":" ","start":-1,"stop":0})"),
                  "decoder.start: is no number");
