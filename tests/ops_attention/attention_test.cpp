@@ -201,6 +201,56 @@ TEST(Attention, RowOfABatchIsTheRowAlone) {
   }
 }
 
+// The first `rows` positions of batch row `row`, alone.
+Tensor prefix_of(const Tensor& tensor, int64_t row, int64_t rows) {
+  const std::vector<int64_t>& dims = tensor.type().dims;
+  Tensor prefix(tensor.type().dtype, {1, rows, dims[2]});
+  const int64_t bytes = tensor.bytes() / dims[0];
+  std::memcpy(prefix.as<std::byte>(), tensor.as<std::byte>() + row * bytes, static_cast<size_t>(prefix.bytes()));
+  return prefix;
+}
+
+// Both directions, keys behind a row's length hidden: as if the row ended there.
+TEST(Attention, PaddingIsNotSeen) {
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    const Case c{4, 150, 4, 2, 32, false, 0, 0, dtype};
+    const std::vector<int64_t> lengths{150, 1, 33, 128};
+    Inputs in = random_inputs(c);
+    for (int64_t row = 0; row < c.batch; ++row)  // no gradient comes from padding
+      for (int64_t i = lengths[static_cast<size_t>(row)] * 128; i < 150 * 128; ++i)
+        in.grad_o.set(row * 150 * 128 + i, 0);
+    const Tensor limits(DType::i32, {4}, {150, 0, 33, 128});  // a row of nothing counts as one of one
+    const std::vector<Tensor> inputs{in.q, in.k, in.v, limits};
+    const double limit = dtype == DType::f32 ? 5e-6 : 2e-2;
+    for (const std::string& implementation : implementations("attention", inputs, c.attrs())) {
+      SCOPED_TRACE(implementation + " " + std::string(dtype_name(dtype)));
+      const RunResult forward = run_op("attention", inputs, c.attrs(), {implementation});
+      const std::vector<Tensor> grad_inputs{in.q,      in.k,  in.v, forward.outputs[0], forward.outputs[1],
+                                            in.grad_o, limits};
+      const RunResult grad = run_op("attention_grad", grad_inputs, c.attrs(), {implementation});
+      for (int64_t row = 0; row < c.batch; ++row) {
+        Case alone = c;
+        alone.batch = 1;
+        alone.queries = lengths[static_cast<size_t>(row)];
+        const auto part = [&](const Tensor& tensor) { return prefix_of(tensor, row, alone.queries); };
+        const Values q = values_of(part(in.q)), k = values_of(part(in.k)), v = values_of(part(in.v));
+        const NaiveForward expected = naive_forward(alone, q, k, v);
+        EXPECT_LT(relative_distance(part(forward.outputs[0]), expected.o), limit);
+        const NaiveGrad wanted = naive_grad(alone, q, k, v, values_of(part(in.grad_o)));
+        EXPECT_LT(relative_distance(part(grad.outputs[2]), wanted.dv), limit);
+        if (alone.queries > 1) {  // one visible key: dq and dk vanish but for rounding
+          EXPECT_LT(relative_distance(part(grad.outputs[0]), wanted.dq), limit);
+          EXPECT_LT(relative_distance(part(grad.outputs[1]), wanted.dk), limit);
+        }
+        for (int64_t i = (row * 150 + alone.queries) * 64; i < (row + 1) * 150 * 64; ++i) {
+          ASSERT_EQ(grad.outputs[1].at(i), 0) << row;
+          ASSERT_EQ(grad.outputs[2].at(i), 0) << row;
+        }
+      }
+    }
+  }
+}
+
 TEST(Attention, AnyTeamGivesTheRightGradient) {
   const int held = threads();
   for (int team : {1, 3, 4}) {

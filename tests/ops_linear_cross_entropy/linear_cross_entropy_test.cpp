@@ -218,6 +218,52 @@ TEST(LinearCrossEntropySoftcap, LossAndGradientFollowTheFormula) {
   hwy::SetSupportedTargetsForTest(0);
 }
 
+// Labels at their own positions and a bias on the logits: against a loss that shifts, with the bias as a weight of an
+// input that is always one.
+TEST(LinearCrossEntropyBias, IsAWeightOfOneAndLabelsNeedNotShift) {
+  const int64_t hidden = 8, vocabulary = 40, rows = 6;
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    const Tensor bias = Tensor::random(dtype, {vocabulary}, 7);  // rounded as the weight it stands for
+    Tensor x = Tensor::random(dtype, {1, rows, hidden}, 1), w = Tensor::random(dtype, {vocabulary, hidden}, 2);
+    for (int64_t row = 0; row < rows; ++row) x.set(row * hidden + 7, 1);
+    Tensor no_bias = w, b(DType::f32, {vocabulary});
+    for (int64_t v = 0; v < vocabulary; ++v) {
+      w.set(v * hidden + 7, bias.at(v));
+      no_bias.set(v * hidden + 7, 0);
+      b.set(v, bias.at(v));
+    }
+    const Tensor own(DType::i32, {1, rows}, {3, -100, 0, 39, 5, -100}),
+        next(DType::i32, {1, rows}, {-100, 3, -100, 0, 39, 5});
+    const Tensor scale(DType::f32, {1}, {kScale}), zero = Tensor::filled(DType::f64, {2}, 0);
+    const Tensor w_acc = Tensor::filled(DType::f32, {vocabulary, hidden}, 0),
+                 b_acc = Tensor::filled(DType::f32, {vocabulary}, 0);
+    const auto expected =
+        op_test::run_op("linear_cross_entropy_grad", {x, w, next, scale, zero, w_acc}, {{"train_weight", int64_t{1}}})
+            .outputs;
+    for (const char* implementation : kImplementations)
+      for (int64_t chunk : {0, 2}) {
+        const Attrs attrs{{"train_weight", int64_t{1}}, {"train_bias", int64_t{1}}, {"bias", int64_t{1}},
+                          {"shift", int64_t{0}},        {"chunk", chunk},           {"accumulate_bias", "carried"}};
+        const std::vector<Tensor> inputs{x, no_bias, own, scale, zero, w_acc, b, b_acc};
+        if (!op_test::accepts("linear_cross_entropy_grad", inputs, attrs, implementation)) continue;
+        SCOPED_TRACE(implementation);
+        RunOptions options;
+        options.only = implementation;
+        const auto found = op_test::run_op("linear_cross_entropy_grad", inputs, attrs, options).outputs;
+        ASSERT_EQ(found.size(), 4u);
+        const double rounding = dtype == DType::bf16 ? 1.0 / 64 : 1e-5;
+        EXPECT_NEAR(found[1].at(0), expected[1].at(0), 1e-4);
+        EXPECT_EQ(found[1].at(1), 4);
+        for (int64_t v = 0; v < vocabulary; ++v)
+          EXPECT_NEAR(found[3].at(v), expected[2].at(v * hidden + 7), 1e-6 + rounding * std::abs(found[3].at(v)));
+        const Attrs forward{{"bias", int64_t{1}}, {"shift", int64_t{0}}, {"chunk", chunk}};
+        EXPECT_NEAR(
+            op_test::run_op("linear_cross_entropy", {x, no_bias, own, zero, b}, forward, options).outputs[0].at(0),
+            expected[1].at(0), 1e-4);
+      }
+  }
+}
+
 TEST(LinearCrossEntropyTargetsOfHighway, EveryVectorWidthAgreesWithTheReference) {
   const int64_t supported = hwy::SupportedTargets();
   const std::vector<Tensor> inputs{Tensor::random(DType::bf16, {2, 12, 32}, 1, 2.0),

@@ -201,6 +201,21 @@ TEST(Formula, Embeddings) {
   }
 }
 
+TEST(Formula, SequenceLengthsAndPositionsFromARow) {
+  const Tensor ids(DType::i32, {4, 3}, {5, 6, 7, 5, 0, 7, 5, 6, 0, 0, 0, 0});
+  EXPECT_EQ(values(run_op("sequence_lengths", {ids}, {{"pad", int64_t{0}}}).outputs[0]), (Vector{3, 3, 2, 1}));
+  EXPECT_EQ(values(run_op("zero_ids", {ids}).outputs[0]), Vector(12, 0));
+  const Tensor x = Tensor::filled(DType::f32, {1, 2, 1}, 1), table(DType::f32, {4, 1}, {10, 20, 30, 40});
+  const Tensor dy(DType::f32, {2, 2, 1}, {1, 2, 3, 4});
+  const Attrs first{{"first", int64_t{2}}, {"accumulate", "always"}};
+  for (const char* which : {"reference", "simd"}) {
+    const RunOptions options{.only = which, .trip = 1};
+    EXPECT_EQ(values(run_op("position_embedding", {x, table}, first, options).outputs[0]), (Vector{31, 41}));
+    EXPECT_EQ(values(run_op("position_embedding_grad", {dy, table}, first, options).outputs[0]),
+              (Vector{10, 20, 34, 46}));
+  }
+}
+
 TEST(Formula, SplitAndConcat) {
   const Tensor x(DType::f32, {2, 4}, {1, 2, 3, 4, 5, 6, 7, 8});
   const RunResult parts = run_op("split", {x}, {{"sizes", "1,2,1"}});

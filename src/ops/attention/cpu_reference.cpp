@@ -47,31 +47,33 @@ Score score_of(const AttentionShape& shape, double product) {
 
 template <typename Q, typename KV>
 void forward_rows(const ForwardCall& call) {
-  const AttentionShape& shape = call.shape;
-  const int64_t dim = shape.dim;
-  parallel_for(shape.batch * shape.heads * shape.queries, 1, [&](int64_t begin, int64_t end, int thread) {
-    double* sum = reinterpret_cast<double*>(call.scratch + thread * reference_row_bytes(shape));
-    for (int64_t index = begin; index < end; ++index) {
-      const int64_t query = index % shape.queries, head = index / shape.queries % shape.heads;
-      const int64_t row = index / shape.queries / shape.heads, kv_head = head / shape.group();
-      const Q* q = row_of(static_cast<const Q*>(call.q), row, shape.queries, query, shape.heads, head, dim);
-      const KV* k = row_of(static_cast<const KV*>(call.k), row, shape.keys, 0, shape.kv_heads, kv_head, dim);
-      const KV* v = row_of(static_cast<const KV*>(call.v), row, shape.keys, 0, shape.kv_heads, kv_head, dim);
-      const int64_t stride = shape.kv_heads * dim, position = call.first + query;
-      double largest = -std::numeric_limits<double>::infinity(), total = 0;
-      const int64_t first = shape.keys_begin(position), last = shape.keys_end(position);
-      for (int64_t key = first; key < last; ++key)
-        largest = std::max(largest, score_of(shape, dot(q, k + key * stride, dim)).value);
-      std::fill_n(sum, dim, 0.0);
-      for (int64_t key = first; key < last; ++key) {
-        const double p = std::exp(score_of(shape, dot(q, k + key * stride, dim)).value - largest);
-        total += p;
-        add_scaled(sum, p, v + key * stride, dim);
-      }
-      store(row_of(static_cast<Q*>(call.o), row, shape.queries, query, shape.heads, head, dim), sum, 1 / total, dim);
-      if (call.lse) call.lse[index] = static_cast<float>(largest + std::log(total));
-    }
-  });
+  const int64_t dim = call.shape.dim;
+  parallel_for(
+      call.shape.batch * call.shape.heads * call.shape.queries, 1, [&](int64_t begin, int64_t end, int thread) {
+        double* sum = reinterpret_cast<double*>(call.scratch + thread * reference_row_bytes(call.shape));
+        for (int64_t index = begin; index < end; ++index) {
+          const AttentionShape shape = call.shape.of_row(call.lengths, index / call.shape.queries / call.shape.heads);
+          const int64_t query = index % shape.queries, head = index / shape.queries % shape.heads;
+          const int64_t row = index / shape.queries / shape.heads, kv_head = head / shape.group();
+          const Q* q = row_of(static_cast<const Q*>(call.q), row, shape.queries, query, shape.heads, head, dim);
+          const KV* k = row_of(static_cast<const KV*>(call.k), row, shape.keys, 0, shape.kv_heads, kv_head, dim);
+          const KV* v = row_of(static_cast<const KV*>(call.v), row, shape.keys, 0, shape.kv_heads, kv_head, dim);
+          const int64_t stride = shape.kv_heads * dim, position = call.first + query;
+          double largest = -std::numeric_limits<double>::infinity(), total = 0;
+          const int64_t first = shape.keys_begin(position), last = shape.keys_end(position);
+          for (int64_t key = first; key < last; ++key)
+            largest = std::max(largest, score_of(shape, dot(q, k + key * stride, dim)).value);
+          std::fill_n(sum, dim, 0.0);
+          for (int64_t key = first; key < last; ++key) {
+            const double p = std::exp(score_of(shape, dot(q, k + key * stride, dim)).value - largest);
+            total += p;
+            add_scaled(sum, p, v + key * stride, dim);
+          }
+          store(row_of(static_cast<Q*>(call.o), row, shape.queries, query, shape.heads, head, dim), sum, 1 / total,
+                dim);
+          if (call.lse) call.lse[index] = static_cast<float>(largest + std::log(total));
+        }
+      });
 }
 
 // One query row or one key row of the gradient.
@@ -84,7 +86,8 @@ class GradRows {
     const int64_t query = index % shape_.queries, head = index / shape_.queries % shape_.heads;
     const int64_t row = index / shape_.queries / shape_.heads;
     std::fill_n(sum, shape_.dim, 0.0);
-    for (int64_t key = shape_.keys_begin(query); key < shape_.keys_end(query); ++key)
+    const int64_t last = shape_.of_row(call_.lengths, row).keys_end(query);
+    for (int64_t key = shape_.keys_begin(query); key < last; ++key)
       add_scaled(sum, pair(row, head, query, key).ds, at_key(call_.k, row, key, head), shape_.dim);
     store(row_of(static_cast<T*>(call_.dq), row, shape_.queries, query, shape_.heads, head, shape_.dim), sum,
           shape_.scale, shape_.dim);
@@ -97,7 +100,7 @@ class GradRows {
     std::fill_n(dv, shape_.dim, 0.0);
     for (int64_t head = kv_head * shape_.group(); head < (kv_head + 1) * shape_.group(); ++head) {
       for (int64_t query = 0; query < shape_.queries; ++query) {
-        if (key < shape_.keys_begin(query) || key >= shape_.keys_end(query)) continue;
+        if (key < shape_.keys_begin(query) || key >= shape_.of_row(call_.lengths, row).keys_end(query)) continue;
         const Pair found = pair(row, head, query, key);
         add_scaled(dk, found.ds, at_query(call_.q, row, query, head), shape_.dim);
         add_scaled(dv, found.p, at_query(call_.grad_o, row, query, head), shape_.dim);

@@ -30,6 +30,7 @@ struct ForwardCall {
   void* o = nullptr;     // of q's dtype
   float* lse = nullptr;  // or null
   std::byte* scratch = nullptr;
+  const int32_t* lengths = nullptr;  // keys of each batch row; null: all
 };
 
 // The rows [begin, end) of the tile against a strip; column c sees the rows [visible_begin + c, visible_end + c).
@@ -110,7 +111,7 @@ void for_each_strip(const ForwardTask& task, int64_t strips, Visit visit) {
 
 template <typename Engine>
 void run_forward_task(Engine& engine, const ForwardCall& call, const ForwardTask& task, int64_t strips) {
-  const AttentionShape& shape = call.shape;
+  const AttentionShape shape = call.shape.of_row(call.lengths, task.row);
   const int64_t q_bytes = dtype_bytes(call.q_dtype), kv_bytes = dtype_bytes(call.kv_dtype);
   const auto q_offset = [&](int64_t head, int64_t query) {
     return (((task.row * shape.queries + query) * shape.heads) + head) * shape.dim * q_bytes;

@@ -36,6 +36,7 @@ struct GradCall {
   void* dk = nullptr;
   void* dv = nullptr;
   std::byte* scratch = nullptr;
+  const int32_t* lengths = nullptr;  // keys of each batch row; null: all
 };
 
 // At most kColumns consecutive queries of one head; rows are heads * dim elements apart.
@@ -100,8 +101,9 @@ void run_query_tile(Engine& engine, const AttentionShape& shape, int64_t query, 
 
 template <typename Engine>
 void run_unit(const GradCall& call, int64_t group, const GradShares& shares, int64_t part, std::byte* block) {
-  const AttentionShape& shape = call.shape;
-  const int64_t row = group / shape.kv_heads, kv_head = group % shape.kv_heads, bytes = dtype_bytes(call.dtype);
+  const int64_t row = group / call.shape.kv_heads;
+  const AttentionShape shape = call.shape.of_row(call.lengths, row);
+  const int64_t kv_head = group % shape.kv_heads, bytes = dtype_bytes(call.dtype);
   const int64_t kv_offset = (row * shape.keys * shape.kv_heads + kv_head) * shape.dim * bytes;
   Engine engine(call, block);
   engine.begin(static_cast<const std::byte*>(call.k) + kv_offset, static_cast<const std::byte*>(call.v) + kv_offset);

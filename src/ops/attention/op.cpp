@@ -1,7 +1,8 @@
 // Rules of attention, its gradient, and of the two ops that read and write a key-value cache.
 //
 // Attributes: heads, kv_heads, window (0: none), causal (1 when absent), scale (1 / sqrt(head dim) when absent),
-// softcap (0 or absent: none; c: a scaled score s becomes c tanh(s / c)).
+// softcap (0 or absent: none; c: a scaled score s becomes c tanh(s / c)). A last input `lengths` of attention,
+// i32[batch], says how many keys of each batch row are no padding (at least one).
 #include <memory>
 
 #include "base/error.h"
@@ -15,8 +16,9 @@ namespace {
 
 bool is_operand(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; }
 
-void check_inputs(std::string_view op, std::span<const Type> inputs, size_t wanted) {
-  HR_CHECK(inputs.size() == wanted, "{} takes {} inputs, not {}", op, wanted, inputs.size());
+void check_inputs(std::string_view op, std::span<const Type> inputs, size_t wanted, size_t optional = 0) {
+  HR_CHECK(inputs.size() == wanted || inputs.size() == wanted + optional, "{} takes {} inputs, not {}", op, wanted,
+           inputs.size());
   for (const Type& type : inputs) HR_CHECK(type.storage.dense(), "{} takes dense inputs", op);
 }
 
@@ -53,6 +55,11 @@ void check_self_attention(std::string_view op, std::span<const Type> inputs, con
            dtype_name(inputs[1].dtype));
 }
 
+void check_lengths(std::string_view op, const Type& lengths, const Type& q) {
+  HR_CHECK(lengths.dtype == DType::i32 && lengths.shape == std::vector<Dim>{q.shape[0]}, "{}: lengths are i32[batch]",
+           op);
+}
+
 void check_offset(std::string_view op, const Type& offset) {
   HR_CHECK(offset.dtype == DType::i32 && offset.shape == std::vector<Dim>{Dim::of(1)}, "{}: the offset is one i32", op);
 }
@@ -79,8 +86,9 @@ class Attention final : public Op {
   std::string_view name() const override { return "attention"; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
-    check_inputs(name(), inputs, 3);
+    check_inputs(name(), inputs, 3, 1);
     check_self_attention(name(), inputs, attrs);
+    if (inputs.size() == 4) check_lengths(name(), inputs[3], inputs[0]);
     return {Type{inputs[0].dtype, inputs[0].shape}, lse_type(inputs[0], attrs)};
   }
 
@@ -99,10 +107,11 @@ class Attention final : public Op {
     const DType dtype = build.type(context.input(0)).dtype;
     if (build.type(cotangent).dtype != dtype)
       cotangent = build.call("cast", {cotangent}, {{"dtype", std::string(dtype_name(dtype))}}, Role::gradient);
-    const std::vector<ValueId> gradients = build.append(
-        "attention_grad",
-        {context.input(0), context.input(1), context.input(2), context.output(0), context.output(1), cotangent},
-        context.attrs(), Role::gradient);
+    std::vector<ValueId> inputs{context.input(0),  context.input(1),  context.input(2),
+                                context.output(0), context.output(1), cotangent};
+    if (context.node().inputs.size() == 4) inputs.push_back(context.input(3));
+    const std::vector<ValueId> gradients =
+        build.append("attention_grad", std::move(inputs), context.attrs(), Role::gradient);
     for (int i = 0; i < 3; ++i)
       if (context.wants(i)) context.contribute(i, gradients[static_cast<size_t>(i)]);
   }
@@ -114,8 +123,9 @@ class AttentionGrad final : public Op {
   std::string_view name() const override { return "attention_grad"; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
-    check_inputs(name(), inputs, 6);
+    check_inputs(name(), inputs, 6, 1);
     check_self_attention(name(), inputs, attrs);
+    if (inputs.size() == 7) check_lengths(name(), inputs[6], inputs[0]);
     check_same(name(), "o", inputs[3], inputs[0]);
     check_same(name(), "lse", inputs[4], lse_type(inputs[0], attrs));
     check_same(name(), "do", inputs[5], inputs[0]);

@@ -21,14 +21,25 @@ struct AttentionShape {
   bool causal = true;
   int64_t window = 0;  // keys a query sees at most, itself included; 0 = no limit
   double scale = 1;
-  double softcap = 0;  // c > 0: a scaled score s becomes c tanh(s / c)
+  double softcap = 0;         // c > 0: a scaled score s becomes c tanh(s / c)
+  int64_t limit = INT64_MAX;  // keys from here on are padding
+
+  // The shape for a batch row of which `lengths` says how many keys it has, at least one; null: all.
+  AttentionShape of_row(const int32_t* lengths, int64_t row) const {
+    AttentionShape shape = *this;
+    if (lengths) shape.limit = std::max<int64_t>(1, lengths[row]);
+    return shape;
+  }
 
   // Query heads per kv head.
   int64_t group() const { return heads / kv_heads; }
   int64_t keys_begin(int64_t position) const {
     return window > 0 ? std::max<int64_t>(0, std::min(position - window, keys - 2) + 1) : 0;
   }
-  int64_t keys_end(int64_t position) const { return causal ? std::clamp<int64_t>(position + 1, 0, keys) : keys; }
+  int64_t keys_end(int64_t position) const {
+    const int64_t end = std::min(keys, limit);
+    return causal ? std::clamp<int64_t>(position + 1, 0, end) : end;
+  }
 };
 
 // The shape of `attention` (q, k, v), `attention_grad` (q, k, v, ...) and `attention_cached` (q, kcache, vcache, ...),

@@ -1,8 +1,10 @@
 // The output projection and the loss, chunk by chunk of rows: logits, softmax, and in the gradient two more products.
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "ops/add/simd.h"
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/matmul.h"
 #include "ops/linear_cross_entropy/cpu_softmax.h"
@@ -23,6 +25,8 @@ struct LossOptions {
   bool trains = false;
   bool loss_carried = false;
   bool weight_carried = false;
+  bool trains_bias = false;
+  bool bias_carried = false;
   float softcap = 0;
 };
 
@@ -32,6 +36,8 @@ LossOptions options_of(const KernelSpec& spec) {
   options.trains = options.gradient && spec.attrs.integer("train_weight") != 0;
   options.loss_carried = spec.attrs.text(options.gradient ? "loss_accumulate" : "accumulate", "always") == "carried";
   options.weight_carried = options.trains && spec.attrs.text("accumulate", "always") == "carried";
+  options.trains_bias = options.gradient && spec.attrs.integer("train_bias") != 0;
+  options.bias_carried = options.trains_bias && spec.attrs.text("accumulate_bias", "always") == "carried";
   options.softcap = static_cast<float>(spec.attrs.real("softcap", 0));
   return options;
 }
@@ -69,6 +75,7 @@ class LossKernel final : public CpuKernel {
     const int64_t counted = check_labels(call);
     double loss = 0;
     bool overwrite = options_.weight_carried && call.trip == 0;
+    if (options_.bias_carried && call.trip == 0) std::fill_n(bias_sums(call), shape_.vocabulary, 0.0f);
     for (int64_t first = 0; first < shape_.rows; first += shape_.chunk) {
       const ChunkProducts& products = shape_.rows - first >= shape_.chunk ? products_.front() : products_.back();
       if (has_target(call, first, products.rows)) {
@@ -91,7 +98,23 @@ class LossKernel final : public CpuKernel {
     return to ? std::string() : offer.refusal;
   }
 
-  Targets targets(const KernelCall& call) const { return {call.inputs[2].as<int32_t>(), shape_.sequence}; }
+  Targets targets(const KernelCall& call) const {
+    return {call.inputs[2].as<int32_t>(), shape_.sequence, shape_.shift};
+  }
+  // The bias comes after all other inputs but its own accumulator, which is last; so is its output.
+  const float* bias(const KernelCall& call) const {
+    return shape_.bias ? call.inputs[call.inputs.size() - 1 - size_t{options_.trains_bias}].as<float>() : nullptr;
+  }
+  float* bias_sums(const KernelCall& call) const { return call.outputs.back().as<float>(); }
+  // Adds the columns of a chunk's dlogits, row after row.
+  void add_columns(const KernelCall& call, const std::byte* gradients, int64_t rows) const {
+    const int64_t size = dtype_bytes(dtype_);
+    float* const sums = bias_sums(call);
+    parallel_for(shape_.vocabulary, 256, [&](int64_t begin, int64_t end, int) {
+      for (int64_t row = 0; row < rows; ++row)
+        accumulate_floats(gradients + (row * shape_.vocabulary + begin) * size, dtype_, sums + begin, end - begin);
+    });
+  }
   int64_t row_bytes() const { return shape_.hidden * dtype_bytes(dtype_); }
   std::byte* row_of(const TensorView& tensor, int64_t row) const {
     return static_cast<std::byte*>(tensor.data) + row * row_bytes();
@@ -105,10 +128,11 @@ class LossKernel final : public CpuKernel {
       const int32_t target = wanted.at(row);
       if (target == Targets::kNone) continue;
       if (target < 0 || target >= shape_.vocabulary)
-        throw Error(ErrorKind::run,
-                    fmt::format("label {} at position {} of sequence {} is outside the vocabulary of {} tokens", target,
-                                row % shape_.sequence + 1, row / shape_.sequence, shape_.vocabulary),
-                    "use the tokenizer that belongs to the model; labels that do not count are -100");
+        throw Error(
+            ErrorKind::run,
+            fmt::format("label {} at position {} of sequence {} is outside the vocabulary of {} tokens", target,
+                        row % shape_.sequence + int64_t{shape_.shift}, row / shape_.sequence, shape_.vocabulary),
+            "use the tokenizer that belongs to the model; labels that do not count are -100");
       ++counted;
     }
     return counted;
@@ -136,10 +160,11 @@ class LossKernel final : public CpuKernel {
     rows.dtype = dtype_;
     rows.scale = options_.gradient ? *call.inputs[3].as<float>() : 1.0f;
     rows.softcap = options_.softcap;
-    products.logits->run({x, w, rows.logits, nullptr, nullptr, workspace});
+    products.logits->run({x, w, rows.logits, bias(call), nullptr, workspace});
     softmax_(rows);
     if (options_.gradient)
       products.dx->run({rows.logits, w, row_of(call.outputs[0], first), nullptr, nullptr, workspace});
+    if (options_.trains_bias) add_columns(call, reinterpret_cast<const std::byte*>(rows.logits), products.rows);
     if (options_.trains) {
       float* sums = call.outputs[2].as<float>();
       const Matmul& dw = overwrite ? *products.dw_first : *products.dw_adding;

@@ -1,5 +1,6 @@
 // Rules of the output projection fused with the next-token cross entropy, and of its gradient. Attribute "softcap" c >
-// 0: a logit l becomes c tanh(l / c) before the softmax.
+// 0: a logit l becomes c tanh(l / c) before the softmax. Attribute "shift" 0: labels[t] is what position t predicts,
+// not what position t - 1 does. Attribute "bias" 1: f32[vocabulary] after the other inputs is added to the logits.
 #include <memory>
 
 #include "base/error.h"
@@ -25,6 +26,10 @@ void check_operands(std::string_view op, std::span<const Type> inputs, const Att
   const std::string_view layout = attrs.text("layout", "out_in");
   HR_CHECK(layout == "out_in" || layout == "in_out", "{}: layout is out_in or in_out, not '{}'", op, layout);
   HR_CHECK(attrs.integer("chunk") >= 0, "{}: a chunk of {} rows", op, attrs.integer("chunk"));
+  for (const auto& [attr, usual] : {std::pair{"shift", 1}, {"bias", 0}, {"train_bias", 0}}) {
+    const int64_t value = attrs.integer(attr, usual);
+    HR_CHECK(value == 0 || value == 1, "{}: {} is 0 or 1, not {}", op, attr, value);
+  }
   HR_CHECK(attrs.real("softcap", 0) >= 0, "{}: softcap is {}", op, attrs.real("softcap", 0));
   const Type& x = inputs[0];
   const Type& w = inputs[1];
@@ -34,6 +39,13 @@ void check_operands(std::string_view op, std::span<const Type> inputs, const Att
   HR_CHECK(x.shape.back() == w.shape[is_out_in(attrs) ? 1 : 0], "{}: x's last dimension is not that of the weight", op);
   const std::vector<Dim> leading(x.shape.begin(), x.shape.end() - 1);
   check_exact(op, "the label tensor", inputs[2], Type{DType::i32, leading});
+}
+
+// The bias and, when it is trained, its accumulator are the last inputs.
+void check_bias(std::string_view op, std::span<const Type> inputs, const Attrs& attrs) {
+  const Type wanted{DType::f32, {inputs[1].shape[is_out_in(attrs) ? 0 : 1]}};
+  check_exact(op, "the bias", inputs[inputs.size() - 1 - (attrs.integer("train_bias") != 0 ? 1 : 0)], wanted);
+  if (attrs.integer("train_bias") != 0) check_exact(op, "the bias's accumulator", inputs.back(), wanted);
 }
 
 Type loss_accumulator_type() { return {DType::f64, {Dim::of(2)}}; }
@@ -55,12 +67,14 @@ class LinearCrossEntropy final : public Op {
   std::string_view name() const override { return "linear_cross_entropy"; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
-    HR_CHECK(inputs.size() == 4 || inputs.size() == 5, "linear_cross_entropy takes 4 or 5 inputs, not {}",
-             inputs.size());
+    const size_t bias = attrs.integer("bias") != 0 ? 1 : 0, count = inputs.size() - bias;
+    HR_CHECK(inputs.size() >= bias && (count == 4 || count == 5), "linear_cross_entropy takes 4 or 5 inputs, not {}",
+             count);
     check_operands(name(), inputs, attrs);
     check_accumulate(name(), attrs, "accumulate");
     check_exact(name(), "the accumulator", inputs[3], loss_accumulator_type());
-    if (inputs.size() == 5) check_exact(name(), "the scale", inputs[4], scale_type());
+    if (bias != 0) check_bias(name(), inputs, attrs);
+    if (count == 5) check_exact(name(), "the scale", inputs[4], scale_type());
     return {inputs[3]};
   }
 
@@ -76,23 +90,31 @@ class LinearCrossEntropy final : public Op {
   // The loss is the root of differentiation: the gradient op computes loss and gradient in one pass over the logits and
   // takes the forward node's place.
   void vjp(VjpContext& context) const override {
-    HR_CHECK(context.node().inputs.size() == 5, "linear_cross_entropy needs its scale input to be differentiated");
+    const bool bias = context.attrs().integer("bias") != 0;
+    HR_CHECK(context.node().inputs.size() == 5 + size_t{bias},
+             "linear_cross_entropy needs its scale input to be differentiated");
     const bool trains = context.trains(1);
     HR_CHECK(trains || !context.wants(1), "linear_cross_entropy: no gradient for a weight that is computed");
-    if (!trains && !context.wants(0)) return;
+    const bool trains_bias = bias && context.trains(5);
+    if (!trains && !trains_bias && !context.wants(0)) return;
     Attrs attrs{{"layout", std::string(context.attrs().text("layout", "out_in"))},
                 {"chunk", context.attrs().integer("chunk")},
                 {"loss_accumulate", std::string(context.attrs().text("accumulate", "always"))},
                 {"train_weight", int64_t{trains}}};
     if (trains) attrs.set("accumulate", std::string(context.accumulate(1)));
     if (context.attrs().has("softcap")) attrs.set("softcap", context.attrs().real("softcap"));
+    if (context.attrs().has("shift")) attrs.set("shift", context.attrs().integer("shift"));
+    if (bias) attrs.set("bias", int64_t{1});
+    if (trains_bias) attrs.set("train_bias", int64_t{1}).set("accumulate_bias", std::string(context.accumulate(5)));
     const std::vector<ValueId> results =
         context.build().append("linear_cross_entropy_grad",
                                {context.input(0), context.input(1), context.input(2), context.input(4),
-                                context.input(3), trains ? context.accumulator(1) : kNone},
+                                context.input(3), trains ? context.accumulator(1) : kNone,
+                                bias ? context.input(5) : kNone, trains_bias ? context.accumulator(5) : kNone},
                                std::move(attrs), Role::gradient);
     if (context.wants(0)) context.contribute(0, results[0]);
     if (trains) context.set_accumulator(1, results[2]);
+    if (trains_bias) context.set_accumulator(5, results.back());
     context.replace_output(0, results[1]);
   }
 };
@@ -104,28 +126,38 @@ class LinearCrossEntropyGrad final : public Op {
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     const bool trains = attrs.integer("train_weight") != 0;
-    HR_CHECK(inputs.size() == 5 + size_t{trains}, "linear_cross_entropy_grad takes {} inputs, not {}",
-             5 + size_t{trains}, inputs.size());
+    const bool bias = attrs.integer("bias") != 0, trains_bias = attrs.integer("train_bias") != 0;
+    const size_t count = 5 + size_t{trains} + size_t{bias} + size_t{trains_bias};
+    HR_CHECK(inputs.size() == count && bias >= trains_bias, "linear_cross_entropy_grad takes {} inputs, not {}", count,
+             inputs.size());
     check_operands(name(), inputs, attrs);
     check_accumulate(name(), attrs, "accumulate");
     check_accumulate(name(), attrs, "loss_accumulate");
     check_exact(name(), "the scale", inputs[3], scale_type());
     check_exact(name(), "the loss accumulator", inputs[4], loss_accumulator_type());
     std::vector<Type> outputs{Type{inputs[0].dtype, inputs[0].shape}, inputs[4]};
-    if (!trains) return outputs;
-    check_exact(name(), "the weight's accumulator", inputs[5], Type{DType::f32, inputs[1].shape});
-    outputs.push_back(inputs[5]);
+    if (trains) {
+      check_exact(name(), "the weight's accumulator", inputs[5], Type{DType::f32, inputs[1].shape});
+      outputs.push_back(inputs[5]);
+    }
+    if (bias) check_bias(name(), inputs, attrs);
+    if (trains_bias) outputs.push_back(inputs.back());
     return outputs;
   }
 
-  std::vector<Alias> aliases(const Attrs& attrs, int) const override {
-    if (attrs.integer("train_weight") == 0) return {{1, 4, true}};
-    return {{1, 4, true}, {2, 5, true}};
+  std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override {
+    std::vector<Alias> aliases{{1, 4, true}};
+    const bool trains = attrs.integer("train_weight") != 0;
+    if (trains) aliases.push_back({2, 5, true});
+    if (attrs.integer("train_bias") != 0) aliases.push_back({trains ? 3 : 2, inputs - 1, true});
+    return aliases;
   }
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
     return loss_scratch(call, facts, true).total();
   }
-  Work work(const OpCall& call) const override { return loss_work(call, call.outputs.size() == 3 ? 3 : 2); }
+  Work work(const OpCall& call) const override {
+    return loss_work(call, call.attrs.integer("train_weight") != 0 ? 3 : 2);
+  }
   CostClass cost_class() const override { return CostClass::loss; }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
 };

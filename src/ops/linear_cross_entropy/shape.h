@@ -19,14 +19,20 @@ struct LossShape {
   int64_t chunk = 0;
   bool out_in = true;
   Multiply multiply = Multiply::full;
+  bool shift = true;  // a position predicts the next one's label
+  bool bias = false;  // added to the logits
 };
 
-// The label that a position predicts is the next position's.
+// The label that a position predicts: the next position's, or its own without shift.
 struct Targets {
   const int32_t* labels = nullptr;
   int64_t sequence = 0;
+  bool shift = true;
   static constexpr int32_t kNone = -100;
-  int32_t at(int64_t row) const { return row % sequence == sequence - 1 ? kNone : labels[row + 1]; }
+  int32_t at(int64_t row) const {
+    if (!shift) return labels[row];
+    return row % sequence == sequence - 1 ? kNone : labels[row + 1];
+  }
 };
 
 inline LossShape loss_shape(const OpCall& call) {
@@ -38,7 +44,9 @@ inline LossShape loss_shape(const OpCall& call) {
           linear.ins,
           std::max<int64_t>(1, chunk > 0 ? std::min(chunk, linear.rows) : linear.rows),
           linear.out_in,
-          multiply_of(call.attrs)};
+          multiply_of(call.attrs),
+          call.attrs.integer("shift", 1) != 0,
+          call.attrs.integer("bias") != 0};
 }
 
 // The three products of a chunk of `rows` rows. dlogits lie densely where the logits were.
@@ -48,6 +56,7 @@ inline MatmulSpec logits_product(const LossShape& s, DType dtype, int64_t rows) 
   spec.operand = dtype;
   spec.multiply = s.multiply;
   spec.b_transposed = s.out_in;
+  spec.bias = s.bias;
   return spec;
 }
 

@@ -8,30 +8,30 @@
 namespace headroom {
 namespace {
 
-int64_t position(const KernelCall& call, int64_t s) {
+int64_t position(const KernelCall& call, int64_t first, int64_t s) {
   const int64_t offset = call.inputs.size() == 3 ? call.inputs[2].as<int32_t>()[0] : 0;
-  return std::clamp<int64_t>(offset + s, 0, call.inputs[1].dims[0] - 1);
+  return std::clamp<int64_t>(first + offset + s, 0, call.inputs[1].dims[0] - 1);
 }
 
-std::unique_ptr<CpuKernel> forward_simd(const KernelSpec&) {
-  return kernel_of([](const KernelCall& call) {
+std::unique_ptr<CpuKernel> forward_simd(const KernelSpec& spec) {
+  return kernel_of([first = spec.attrs.integer("first")](const KernelCall& call) {
     const TensorView &x = call.inputs[0], &table = call.inputs[1], &y = call.outputs[0];
     const int64_t width = x.dims[2], row_bytes = width * dtype_bytes(x.dtype);
     parallel_for(x.dims[0] * x.dims[1], 4, [&](int64_t begin, int64_t end, int) {
       for (int64_t row = begin; row < end; ++row)
-        add_f32(x.as<std::byte>() + row * row_bytes, table.as<float>() + position(call, row % x.dims[1]) * width,
+        add_f32(x.as<std::byte>() + row * row_bytes, table.as<float>() + position(call, first, row % x.dims[1]) * width,
                 y.as<std::byte>() + row * row_bytes, x.dtype, width);
     });
   });
 }
 
-std::unique_ptr<CpuKernel> forward_reference(const KernelSpec&) {
-  return kernel_of([](const KernelCall& call) {
+std::unique_ptr<CpuKernel> forward_reference(const KernelSpec& spec) {
+  return kernel_of([first = spec.attrs.integer("first")](const KernelCall& call) {
     const TensorView& x = call.inputs[0];
     const int64_t width = x.dims[2];
     for (int64_t i = 0; i < x.count(); ++i) {
-      const double addend = read_element(call.inputs[1], position(call, i / width % x.dims[1]) * width + i % width);
-      write_element(call.outputs[0], i, read_element(x, i) + addend);
+      const int64_t row = position(call, first, i / width % x.dims[1]);
+      write_element(call.outputs[0], i, read_element(x, i) + read_element(call.inputs[1], row * width + i % width));
     }
   });
 }
@@ -44,26 +44,28 @@ void zero(const TensorView& acc) {
 
 // Each thread owns table rows and takes the batch in order.
 std::unique_ptr<CpuKernel> grad_simd(const KernelSpec& spec) {
-  return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always"))](const KernelCall& call) {
+  return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always")),
+                    first = spec.attrs.integer("first")](const KernelCall& call) {
     const TensorView &dy = call.inputs[0], &acc = call.outputs[0];
     const int64_t seq = dy.dims[1], width = dy.dims[2], row_bytes = width * dtype_bytes(dy.dtype);
     if (overwrites(accumulate, call.trip)) zero(acc);
-    parallel_for(std::min(seq, acc.dims[0]), 1, [&](int64_t begin, int64_t end, int) {
+    parallel_for(std::clamp<int64_t>(acc.dims[0] - first, 0, seq), 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t s = begin; s < end; ++s)
         for (int64_t b = 0; b < dy.dims[0]; ++b)
-          accumulate_floats(dy.as<std::byte>() + (b * seq + s) * row_bytes, dy.dtype, acc.as<float>() + s * width,
-                            width);
+          accumulate_floats(dy.as<std::byte>() + (b * seq + s) * row_bytes, dy.dtype,
+                            acc.as<float>() + (first + s) * width, width);
     });
   });
 }
 
 std::unique_ptr<CpuKernel> grad_reference(const KernelSpec& spec) {
-  return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always"))](const KernelCall& call) {
+  return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always")),
+                    first = spec.attrs.integer("first")](const KernelCall& call) {
     const TensorView &dy = call.inputs[0], &acc = call.outputs[0];
     const int64_t seq = dy.dims[1], width = dy.dims[2];
     if (overwrites(accumulate, call.trip)) zero(acc);
     for (int64_t i = 0; i < dy.count(); ++i) {
-      const int64_t s = i / width % seq;
+      const int64_t s = first + i / width % seq;
       if (s < acc.dims[0]) acc.as<float>()[s * width + i % width] += static_cast<float>(read_element(dy, i));
     }
   });

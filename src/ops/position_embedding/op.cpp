@@ -15,13 +15,21 @@ double touched_rows(const ConcreteType& x, const ConcreteType& table) {
   return static_cast<double>(x.dims[1] * table.dims[1] * dtype_bytes(table.dtype));
 }
 
-// y[b, s] = x[b, s] + table[offset + s]
+// Attribute "first": the table's row for position 0.
+int64_t first_row(std::string_view op, const Attrs& attrs) {
+  const int64_t first = attrs.integer("first");
+  HR_CHECK(first >= 0 && first <= 1 << 20, "{}: first is {}", op, first);
+  return first;
+}
+
+// y[b, s] = x[b, s] + table[first + offset + s]
 class PositionEmbedding final : public Op {
  public:
   std::string_view name() const override { return "position_embedding"; }
 
-  std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2, 3);
+    first_row(name(), attrs);
     const Type& x = inputs[0];
     const Type& table = inputs[1];
     require_float(name(), "x", x, 3);
@@ -45,15 +53,16 @@ class PositionEmbedding final : public Op {
     if (dy == kNone) return;
     HR_CHECK(context.node().inputs.size() == 2, "position_embedding: not differentiable with an offset");
     if (context.trains(1)) {
-      const Attrs attrs{{"accumulate", std::string(context.accumulate(1))}};
-      context.set_accumulator(
-          1, context.build().call("position_embedding_grad", {dy, context.accumulator(1)}, attrs, Role::gradient));
+      Attrs attrs{{"accumulate", std::string(context.accumulate(1))}};
+      if (context.attrs().has("first")) attrs.set("first", context.attrs().integer("first"));
+      context.set_accumulator(1, context.build().call("position_embedding_grad", {dy, context.accumulator(1)},
+                                                      std::move(attrs), Role::gradient));
     }
     if (context.wants(0)) context.contribute(0, dy);
   }
 };
 
-// acc[s] += sum over b of dy[b, s]
+// acc[first + s] += sum over b of dy[b, s]
 class PositionEmbeddingGrad final : public Op {
  public:
   std::string_view name() const override { return "position_embedding_grad"; }
@@ -61,6 +70,7 @@ class PositionEmbeddingGrad final : public Op {
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2);
     require_accumulate(name(), attrs);
+    first_row(name(), attrs);
     const Type& dy = inputs[0];
     const Type& acc = inputs[1];
     require_float(name(), "dy", dy, 3);

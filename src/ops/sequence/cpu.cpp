@@ -1,0 +1,34 @@
+// CPU kernels of sequence_lengths and zero_ids.
+#include <algorithm>
+
+#include "ops/stream/scalar_access.h"
+
+namespace headroom {
+namespace {
+
+std::unique_ptr<CpuKernel> lengths_kernel(const KernelSpec& spec) {
+  return kernel_of([pad = static_cast<int32_t>(spec.attrs.integer("pad"))](const KernelCall& call) {
+    const TensorView& ids = call.inputs[0];
+    for (int64_t row = 0; row < ids.dims[0]; ++row) {
+      const int32_t* const tokens = ids.as<int32_t>() + row * ids.dims[1];
+      int64_t length = ids.dims[1];
+      while (length > 1 && tokens[length - 1] == pad) --length;
+      call.outputs[0].as<int32_t>()[row] = static_cast<int32_t>(length);
+    }
+  });
+}
+
+std::unique_ptr<CpuKernel> zeros_kernel(const KernelSpec&) {
+  return kernel_of([](const KernelCall& call) {
+    std::fill_n(call.outputs[0].as<int32_t>(), call.outputs[0].count(), 0);
+  });
+}
+
+}  // namespace
+
+void register_sequence_cpu(CpuKernels& kernels) {
+  kernels.add("sequence_lengths", reference_only<lengths_kernel>());
+  kernels.add("zero_ids", reference_only<zeros_kernel>());
+}
+
+}  // namespace headroom

@@ -1,0 +1,44 @@
+// Rules of the ops that read the shape of sequences off their token ids: lengths without padding, and zero ids.
+#include <memory>
+
+#include "ops/registry.h"
+#include "ops/stream/operand_rules.h"
+
+namespace headroom {
+namespace {
+
+using namespace operand_rules;
+
+const Type& require_ids(std::string_view op, std::span<const Type> inputs) {
+  require_inputs(op, inputs, 1);
+  HR_CHECK(inputs[0].dtype == DType::i32 && inputs[0].shape.size() == 2, "{}: ids are i32[batch, seq]", op);
+  return inputs[0];
+}
+
+// ids[b, s] -> i32[b]: tokens up to the last one that is not attribute "pad"; at least 1.
+class SequenceLengths final : public Op {
+ public:
+  std::string_view name() const override { return "sequence_lengths"; }
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    HR_CHECK(attrs.has("pad"), "sequence_lengths: no padding id");
+    return {computed(Type{DType::i32, {require_ids(name(), inputs).shape[0]}}, DType::i32)};
+  }
+};
+
+// ids[b, s] -> i32[b, s] of zeros: the token types of single segments.
+class ZeroIds final : public Op {
+ public:
+  std::string_view name() const override { return "zero_ids"; }
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
+    return {computed(require_ids(name(), inputs), DType::i32)};
+  }
+};
+
+}  // namespace
+
+void register_sequence_ops(OpRegistry& registry) {
+  registry.add(std::make_unique<SequenceLengths>());
+  registry.add(std::make_unique<ZeroIds>());
+}
+
+}  // namespace headroom
