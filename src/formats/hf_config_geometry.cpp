@@ -30,6 +30,8 @@ constexpr ClassDefaults kDefaults[] = {
     {"gemma3_text", 131072, 4, 256, 1e-6, "gelu_pytorch_tanh", true, 4096},
     {"gpt_neox", 2048, 0, 0, 1e-5, "gelu", false, 0},
     {"starcoder2", 4096, 2, 0, 1e-5, "gelu_pytorch_tanh", true, 0},
+    {"bert", 512, 0, 0, 1e-12, "gelu", true, 0},
+    {"roberta", 512, 0, 0, 1e-12, "gelu", true, 0},
     {"gpt2", 1024, 0, 0, 1e-5, "gelu_new", true, 0},
 };
 

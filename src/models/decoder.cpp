@@ -17,6 +17,9 @@ Type dense(DType dtype, std::initializer_list<int64_t> dims) {
 }  // namespace
 
 Graph build_training_forward(const ModelSpec& spec, int64_t batch_bound, int64_t seq_bound) {
+  if (spec.objective == Objective::none)
+    throw Error(ErrorKind::usage, fmt::format("{} has no head and so no loss", spec.architecture),
+                "use the checkpoint of a class with a head, for masked language modelling or classification");
   Graph graph;
   graph.name = spec.family;
   const SymbolId batch = graph.add_symbol("batch", batch_bound);
@@ -30,20 +33,28 @@ Graph build_training_forward(const ModelSpec& spec, int64_t batch_bound, int64_t
   graph.region(region).params = {losses};
   const std::vector<ValueId> tokens =
       build.append("next_batch", {}, {{"batch_symbol", int64_t{batch}}, {"seq_symbol", int64_t{seq}}}, Role::data);
+  const ValueId lengths = spec.causal ? kNone : build.call("sequence_lengths", {tokens[0]}, {{"pad", spec.pad_id}});
   const ValueId hidden =
       layers.hidden_states(build, tokens[0], in, [&](Builder& b, int64_t layer, ValueId q, ValueId k, ValueId v) {
-        return b.append("attention", {q, k, v}, layers.attention_attrs(layer))[0];
+        return b.append("attention", {q, k, v, lengths}, layers.attention_attrs(layer))[0];
       });
   const ValueId scale = build.call("loss_scale", {hyper}, {}, Role::workspace);
   Attrs loss{{"layout", "out_in"}, {"chunk", int64_t{0}}, {"accumulate", "carried"}};
   if (spec.logit_cap > 0) loss.set("softcap", spec.logit_cap);
-  const ValueId total = build.call("linear_cross_entropy", {hidden, layers.head(), tokens[1], losses, scale},
-                                   std::move(loss), Role::workspace);
+  if (spec.objective != Objective::language) loss.set("shift", int64_t{0});
+  if (layers.head_bias() != kNone) loss.set("bias", int64_t{1});
+  const ValueId total =
+      build.call("linear_cross_entropy",
+                 {layers.head_input(build, hidden), layers.head(), tokens[1], losses, scale, layers.head_bias()},
+                 std::move(loss), Role::workspace);
   graph.region(region).results = {total};
   return graph;
 }
 
 Graph build_generation(const ModelSpec& spec, int64_t positions, int64_t chunk, DType cache) {
+  if (spec.objective != Objective::language)
+    throw Error(ErrorKind::usage, fmt::format("{} generates no text", spec.architecture),
+                "use the checkpoint of a causal language model");
   Graph graph;
   graph.name = spec.family;
   Layers layers(spec, graph);

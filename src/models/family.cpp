@@ -19,6 +19,13 @@ constexpr Family kFamilies[] = {
     {"gpt_neox", "GPTNeoXForCausalLM", fill_gpt_neox},
     {"phi3", "Phi3ForCausalLM", fill_phi3},
     {"starcoder2", "Starcoder2ForCausalLM", fill_starcoder2},
+    {"gpt_neox", "GPTNeoXForSequenceClassification", fill_gpt_neox},
+    {"bert", "BertForMaskedLM", fill_bert},
+    {"bert", "BertForSequenceClassification", fill_bert},
+    {"bert", "BertModel", fill_bert},
+    {"roberta", "RobertaForMaskedLM", fill_roberta},
+    {"roberta", "RobertaForSequenceClassification", fill_roberta},
+    {"roberta", "RobertaModel", fill_roberta},
 };
 
 std::string supported_families() {
@@ -28,15 +35,19 @@ std::string supported_families() {
   return list;
 }
 
+// The row of the file's class; without a class, the first row of its type.
 const Family& find_family(const HfConfig& config) {
+  std::string built;
+  const auto& classes = config.architectures;
   for (const Family& family : kFamilies) {
     if (family.model_type != config.model_type) continue;
-    const auto& classes = config.architectures;
-    if (!classes.empty() && std::find(classes.begin(), classes.end(), family.architecture) == classes.end())
-      config.refuse("architectures", fmt::format("but of {} only {} is built", family.model_type, family.architecture),
-                    "use the causal language model's checkpoint");
-    return family;
+    if (classes.empty() || std::find(classes.begin(), classes.end(), family.architecture) != classes.end())
+      return family;
+    built += fmt::format("{}{}", built.empty() ? "" : ", ", family.architecture);
   }
+  if (!built.empty())
+    config.refuse("architectures", fmt::format("but of {} only {} is built", config.model_type, built),
+                  "use the checkpoint of a class that is built");
   config.refuse("model_type", "a family that this version does not build", "families built: " + supported_families());
 }
 
@@ -105,6 +116,16 @@ void fill_gelu(const HfConfig& config, ModelSpec& spec) {
                   "use a checkpoint with one of these");
 }
 
+void fill_classes(const HfConfig& config, ModelSpec& spec) {
+  const bool named = config.has("id2label") && config.raw["id2label"].is_object();
+  const auto labels = named ? static_cast<int64_t>(config.raw["id2label"].size()) : 2;
+  spec.objective = Objective::classification;
+  spec.classes = config.integer("num_labels", 1, 1 << 20, labels);
+  if (spec.classes < 2)
+    config.refuse(config.has("num_labels") ? "num_labels" : "id2label", "but classification needs two classes",
+                  "use a checkpoint that classifies; regression is not built");
+}
+
 ModelSpec read_model_spec(const HfConfig& config) {
   const Family& family = find_family(config);
   ModelSpec spec;
@@ -112,6 +133,7 @@ ModelSpec read_model_spec(const HfConfig& config) {
   spec.architecture = family.architecture;
   if (config.quantized()) spec.quantization = config.quantization_method();
   family.fill(config, spec);
+  if (spec.objective != Objective::language && spec.objective != Objective::masked) spec.tied = false;
   if (spec.tied) spec.names.erase("head");
   check_geometry(config, spec);
   return spec;

@@ -10,7 +10,7 @@ namespace headroom {
 
 struct Family {
   std::string_view model_type;    // config.json's model_type
-  std::string_view architecture;  // the one class of `architectures` that is built
+  std::string_view architecture;  // a class of `architectures` that is built
   void (*fill)(const HfConfig& config, ModelSpec& spec);
 };
 
@@ -22,6 +22,8 @@ void fill_rotary(const HfConfig& config, ModelSpec& spec, std::string_view layer
 // The activation as one of the GELUs; others are refused.
 void fill_gelu(const HfConfig& config, ModelSpec& spec);
 void require_silu(const HfConfig& config);
+// A classification head with the classes of id2label or num_labels.
+void fill_classes(const HfConfig& config, ModelSpec& spec);
 void fill_llama_names(ModelSpec& spec);
 // Geometry, rotary positions and names of the Llama layout, with SiLU.
 void fill_llama_layout(const HfConfig& config, ModelSpec& spec);
@@ -39,6 +41,8 @@ void fill_gemma3(const HfConfig& config, ModelSpec& spec);
 void fill_gpt_neox(const HfConfig& config, ModelSpec& spec);
 void fill_phi3(const HfConfig& config, ModelSpec& spec);
 void fill_starcoder2(const HfConfig& config, ModelSpec& spec);
+void fill_bert(const HfConfig& config, ModelSpec& spec);
+void fill_roberta(const HfConfig& config, ModelSpec& spec);
 
 std::span<const Family> families();
 

@@ -25,6 +25,10 @@ void fill_gpt_neox(const HfConfig& config, ModelSpec& spec) {
                 {"head", "embed_out.weight"}};
   add_biases(spec, {"attn_norm", "ffn_norm", "up", "down", "final_norm"});
   if (config.boolean("attention_bias", true)) add_biases(spec, {"qkv", "o"});
+  if (spec.architecture == "GPTNeoXForSequenceClassification") {
+    fill_classes(config, spec);
+    spec.names["head"] = "score.weight";
+  }
   spec.ignored_suffixes = {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq"};
 }
 

@@ -58,23 +58,44 @@ ValueId Layers::rope_table(Builder& build, const char* name, int64_t positions, 
   return table;
 }
 
-ValueId Layers::hidden_states(Builder& build, ValueId ids, const LayerInputs& in, const Attend& attend) const {
+ValueId Layers::embed(Builder& build, ValueId ids, const LayerInputs& in) const {
   ValueId x = build.call("embedding", {ids, weight("embed")});
   if (spec_.embedding_scale != 1) x = build.call("scale", {x}, {{"factor", spec_.embedding_scale}});
-  if (spec_.has("positions")) x = build.call("position_embedding", {x, weight("positions"), in.offset});
+  if (spec_.has("types"))
+    x = build.call("add", {x, build.call("embedding", {build.call("zero_ids", {ids}), weight("types")})});
+  if (spec_.has("positions")) {
+    Attrs attrs;
+    if (spec_.first_position > 0) attrs.set("first", spec_.first_position);
+    x = build.call("position_embedding", {x, weight("positions"), in.offset}, std::move(attrs));
+  }
+  return spec_.has("embed_norm") ? norm(build, x, "embed_norm", 0, true) : x;
+}
+
+ValueId Layers::hidden_states(Builder& build, ValueId ids, const LayerInputs& in, const Attend& attend) const {
+  ValueId x = embed(build, ids, in);
   for (int64_t layer = 0; layer < spec_.layers; ++layer) {
     build.set_block(static_cast<int32_t>(layer));
     const ValueId attended = attention_half(build, x, layer, in, attend);
     x = mlp_half(build, spec_.parallel_residual ? x : attended, layer, attended);
   }
   build.set_block(kNone);
-  return norm(build, x, "final_norm", 0);
+  return norm_before(build, x, "final_norm", 0);
+}
+
+ValueId Layers::head_input(Builder& build, ValueId hidden) const {
+  if (spec_.has("pooler")) return build.call("softcap", {linear(build, hidden, "pooler", 0)}, {{"cap", 1.0}});  // tanh
+  if (!spec_.has("transform")) return hidden;
+  const bool tanh = spec_.activation == "gelu_tanh";
+  const ValueId x =
+      build.call("gelu", {linear(build, hidden, "transform", 0)}, {{"approximate", tanh ? "tanh" : "none"}});
+  return norm(build, x, "transform_norm", 0);
 }
 
 Attrs Layers::attention_attrs(int64_t layer) const {
   Attrs attrs{{"heads", spec_.heads}, {"kv_heads", spec_.kv_heads}, {"window", window(layer)}};
   if (spec_.attention_scale > 0) attrs.set("scale", spec_.attention_scale);
   if (spec_.score_cap > 0) attrs.set("softcap", spec_.score_cap);
+  if (!spec_.causal) attrs.set("causal", int64_t{0});
   return attrs;
 }
 
@@ -103,11 +124,15 @@ ValueId Layers::linear(Builder& build, ValueId x, std::string_view role, int64_t
       {{"layout", spec_.layout}, {"bias", int64_t{b != kNone}}, {"residual", int64_t{residual != kNone}}});
 }
 
-// residual + linear(x), or residual + norm(linear(x)) where the family has a norm there.
-ValueId Layers::join(Builder& build, ValueId x, std::string_view role, std::string_view norm_role, int64_t layer,
+// residual + linear(x), with the norms that the family has before and after the sum of that half ("attn" or "ffn").
+ValueId Layers::join(Builder& build, ValueId x, std::string_view role, std::string_view half, int64_t layer,
                      ValueId residual) const {
-  if (!spec_.has(norm_role)) return linear(build, x, role, layer, residual);
-  return build.call("add", {residual, norm(build, linear(build, x, role, layer), norm_role, layer, true)});
+  const std::string post = fmt::format("{}_post_norm", half), sum = fmt::format("{}_sum_norm", half);
+  if (spec_.has(post))
+    x = build.call("add", {residual, norm(build, linear(build, x, role, layer), post, layer, true)});
+  else
+    x = linear(build, x, role, layer, residual);
+  return spec_.has(sum) ? norm(build, x, sum, layer, true) : x;
 }
 
 // Queries or keys, normalised and rotated as the family does.
@@ -139,7 +164,7 @@ ValueId Layers::attention_half(Builder& build, ValueId x, int64_t layer, const L
   }
   q = position(build, q, spec_.heads, "q_norm", layer, in);
   k = position(build, k, spec_.kv_heads, "k_norm", layer, in);
-  return join(build, attend(build, layer, q, k, v), "o", "attn_post_norm", layer, x);
+  return join(build, attend(build, layer, q, k, v), "o", "attn", layer, x);
 }
 
 ValueId Layers::mlp_half(Builder& build, ValueId x, int64_t layer, ValueId residual) const {
@@ -163,7 +188,7 @@ ValueId Layers::mlp_half(Builder& build, ValueId x, int64_t layer, ValueId resid
     if (spec_.activation != "silu") attrs.set("activation", spec_.activation);
     inner = build.call("swiglu", {gate, up}, std::move(attrs));
   }
-  return join(build, inner, "down", "ffn_post_norm", layer, residual);
+  return join(build, inner, "down", "ffn", layer, residual);
 }
 
 }  // namespace headroom

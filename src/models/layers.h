@@ -31,8 +31,11 @@ class Layers {
   // Token ids -> final hidden states.
   ValueId hidden_states(Builder& build, ValueId ids, const LayerInputs& in, const Attend& attend) const;
 
-  // The output projection's weight.
+  // What the output projection reads: the hidden states themselves, or what the head's layer makes of them.
+  ValueId head_input(Builder& build, ValueId hidden) const;
+  // The output projection's weight, and its bias or kNone.
   ValueId head() const { return weight(spec_.tied ? "embed" : "head"); }
+  ValueId head_bias() const { return bias("head", 0); }
   // Attributes of a layer's attention op.
   Attrs attention_attrs(int64_t layer) const;
 
@@ -44,7 +47,8 @@ class Layers {
   ValueId norm(Builder& build, ValueId x, std::string_view role, int64_t layer, bool joins_stream = false) const;
   ValueId norm_before(Builder& build, ValueId x, std::string_view role, int64_t layer) const;
   ValueId linear(Builder& build, ValueId x, std::string_view role, int64_t layer, ValueId residual = kNone) const;
-  ValueId join(Builder& build, ValueId x, std::string_view role, std::string_view norm_role, int64_t layer,
+  ValueId embed(Builder& build, ValueId ids, const LayerInputs& in) const;
+  ValueId join(Builder& build, ValueId x, std::string_view role, std::string_view half, int64_t layer,
                ValueId residual) const;
   ValueId position(Builder& build, ValueId x, int64_t heads, std::string_view norm_role, int64_t layer,
                    const LayerInputs& in) const;

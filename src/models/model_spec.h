@@ -1,4 +1,4 @@
-// A decoder-only language model as data: geometry, variants, and the checkpoint's weight names. A family is a function
+// A model as data: geometry, variants, and the checkpoint's weight names. A family is a function
 // from config.json to a ModelSpec (one file each); decoder.cpp builds every graph from it.
 #pragma once
 
@@ -15,11 +15,15 @@ namespace headroom {
 enum class NormKind { rms, layer };
 enum class MlpKind { gated, plain };
 enum class PositionKind { rotary, learned };
+// What the output predicts: the next token, a token at its own position, the class of a sequence; or there is no head.
+enum class Objective { language, masked, classification, none };
 
 // Names of a model's weights by what they are for; "{}" stands for the layer. A role without a name does not exist in
 // the family. Roles: embed positions final_norm head, and per layer: attn_norm q k v qkv q_norm k_norm o attn_post_norm
-// ffn_norm gate up gate_up down ffn_post_norm; any but embed, positions and head also with "_bias". attn_norm and
-// ffn_norm stand before attention and MLP, the post norms between them and the sum with the residual stream.
+// ffn_norm gate up gate_up down ffn_post_norm attn_sum_norm ffn_sum_norm; any but the tables also with "_bias".
+// attn_norm and ffn_norm stand before attention and MLP, the post norms between them and the sum with the residual
+// stream, the sum norms behind it. Encoders: types embed_norm, and of their heads: transform transform_norm pooler
+// head_bias.
 using WeightNames = std::map<std::string, std::string, std::less<>>;
 
 struct ModelSpec {
@@ -51,6 +55,12 @@ struct ModelSpec {
   bool qkv_by_head = false;        // fused qkv: q, k and v of a head follow one another
   bool qk_norm_whole = false;      // query and key norms run over all heads together
   bool parallel_residual = false;  // attention and MLP both read the block's input
+  Objective objective = Objective::language;
+  bool causal = true;          // otherwise every token sees every other but padding
+  int64_t pad_id = 0;          // trailing ids that are padding, where that matters
+  int64_t first_position = 0;  // row of the position table for position 0; the table has max_positions rows behind it
+  int64_t type_vocab = 0;      // token types; every token has type 0
+  int64_t classes = 0;         // of a classification head
   bool tied = false;
   std::string layout = "out_in";  // of every matrix but the embedding and the head; "in_out" for Conv1D checkpoints
   WeightNames names;

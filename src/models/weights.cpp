@@ -37,7 +37,9 @@ std::vector<WeightInfo> model_weights(const ModelSpec& spec) {
   WeightList list(spec);
   const int64_t q = spec.heads * spec.head_dim, kv = spec.kv_heads * spec.head_dim;
   list.table("embed", spec.vocab, spec.hidden);
-  list.table("positions", spec.max_positions, spec.hidden);
+  list.table("positions", spec.first_position + spec.max_positions, spec.hidden);
+  list.table("types", spec.type_vocab, spec.hidden);
+  list.norm("embed_norm", 0, spec.hidden);
   for (int64_t layer = 0; layer < spec.layers; ++layer) {
     list.norm("attn_norm", layer, spec.hidden);
     list.matrix("q", q, spec.hidden, layer);
@@ -48,15 +50,22 @@ std::vector<WeightInfo> model_weights(const ModelSpec& spec) {
     list.norm("k_norm", layer, spec.qk_norm_whole ? kv : spec.head_dim);
     list.matrix("o", spec.hidden, q, layer);
     list.norm("attn_post_norm", layer, spec.hidden);
+    list.norm("attn_sum_norm", layer, spec.hidden);
     list.norm("ffn_norm", layer, spec.hidden);
     list.matrix("gate", spec.intermediate, spec.hidden, layer);
     list.matrix("up", spec.intermediate, spec.hidden, layer);
     list.matrix("gate_up", 2 * spec.intermediate, spec.hidden, layer);
     list.matrix("down", spec.hidden, spec.intermediate, layer);
     list.norm("ffn_post_norm", layer, spec.hidden);
+    list.norm("ffn_sum_norm", layer, spec.hidden);
   }
   list.norm("final_norm", 0, spec.hidden);
-  list.table("head", spec.vocab, spec.hidden);
+  list.matrix("pooler", spec.hidden, spec.hidden, 0);
+  list.matrix("transform", spec.hidden, spec.hidden, 0);
+  list.norm("transform_norm", 0, spec.hidden);
+  const int64_t outputs = spec.objective == Objective::classification ? spec.classes : spec.vocab;
+  list.table("head", outputs, spec.hidden);
+  list.vector("head_bias", outputs, 0, WeightInit::zeros);
   return list.take();
 }
 

@@ -69,7 +69,8 @@ TEST_P(GoldenCurve, InBf16MixedIsBitwiseTheSameUnderRecomputation) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenCurve,
                          testing::Values("llama_gqa_tied", "qwen3", "olmo2", "gemma2", "gemma3", "gpt_neox",
-                                         "gpt_neox_sequential", "phi3_longrope", "starcoder2"),
+                                         "gpt_neox_sequential", "phi3_longrope", "starcoder2", "bert_masked",
+                                         "bert_classes", "roberta_masked", "roberta_classes", "gpt_neox_classes"),
                          [](const auto& param) { return std::string(param.param); });
 
 }  // namespace

@@ -24,6 +24,8 @@ torch.set_float32_matmul_precision('highest')
 LLAMA = dict(vocab_size=131, hidden_size=48, intermediate_size=80, num_hidden_layers=2, num_attention_heads=6,
              num_key_value_heads=2, max_position_embeddings=64, rms_norm_eps=1e-5, bos_token_id=1, eos_token_id=2)
 SMALL = dict(LLAMA, hidden_size=32, intermediate_size=56, num_attention_heads=4, num_key_value_heads=2)
+ENCODER = dict(vocab_size=131, hidden_size=32, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4,
+               max_position_embeddings=64, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 # name: (config class, arguments, what is special)
 CASES = {
@@ -68,9 +70,34 @@ CASES = {
     'starcoder2': (transformers.Starcoder2Config, dict(SMALL, sliding_window=9, norm_epsilon=1e-5,
         rope_parameters=dict(rope_type='default', rope_theta=100000.0)),
         'LayerNorm, biases everywhere, plain MLP with tanh GELU, sliding window 9'),
+    'bert_masked': (transformers.BertConfig, dict(ENCODER, type_vocab_size=2, layer_norm_eps=1e-12),
+        'encoder: both directions, padding, learnt positions, token types, norms after the sums, masked tokens'),
+    'bert_classes': (transformers.BertConfig, dict(ENCODER, type_vocab_size=2, layer_norm_eps=1e-12, num_labels=3),
+        'a class per sequence, read from the first token through a layer with tanh'),
+    'roberta_masked': (transformers.RobertaConfig, dict(ENCODER, type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1),
+        'BERT with positions from behind the padding id on, and names of its own'),
+    'roberta_classes': (transformers.RobertaConfig, dict(ENCODER, type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1,
+        num_labels=5), 'a class per sequence, with the names of RoBERTa'),
+    'gpt_neox_classes': (transformers.GPTNeoXConfig, dict(vocab_size=131, hidden_size=32, intermediate_size=56,
+        num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=64, tie_word_embeddings=False, num_labels=3,
+        pad_token_id=0, rope_parameters=dict(rope_type='default', rope_theta=10000.0, partial_rotary_factor=0.25)),
+        'a class per sequence, read from the last token that is no padding'),
 }
+PADDED = (27, 19, 25, 8)  # tokens of the rows of cases with padding
 FIRST = ('llama_gqa_tied', 'llama_rope_llama3', 'llama_rope_linear', 'qwen2_bias', 'mistral_window', 'gpt2')
 ROWS, LENGTH, IGNORED = 4, 27, -100
+
+
+def objective(config):
+    """What the labels are: the tokens themselves, masked tokens, or classes."""
+    if config.num_labels != 2:  # the default
+        return 'classes'
+    return 'masked' if config.model_type in ('bert', 'roberta') else 'tokens'
+
+
+def head_class(config):
+    return {'tokens': transformers.AutoModelForCausalLM, 'masked': transformers.AutoModelForMaskedLM,
+            'classes': transformers.AutoModelForSequenceClassification}[objective(config)]
 
 
 def make_model(config_class, arguments, generator):
@@ -78,16 +105,16 @@ def make_model(config_class, arguments, generator):
     config = config_class(**arguments)
     config._attn_implementation = 'eager'
     config.use_cache = False
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation='eager').float()
+    model = head_class(config).from_config(config, attn_implementation='eager').float()
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
-            if 'norm' in name or '.ln_' in name:
+            if 'norm' in name.lower() or '.ln_' in name:
                 unit = config.model_type.startswith('gemma') or not name.endswith('weight')
                 parameter.copy_(0.1 * noise + (0.0 if unit else 1.0))
             elif name.endswith('bias'):
                 parameter.copy_(0.2 * noise)
-            elif any(part in name for part in ('embed_tokens', 'lm_head', 'wte', 'wpe', 'embed_in', 'embed_out')):
+            elif any(part in name for part in ('embed_tokens', 'lm_head', 'wte', 'wpe', 'embed_in', 'embed_out', '_embeddings')):
                 parameter.copy_(0.5 * noise)
             else:
                 parameter.copy_(noise * 1.4 / parameter.shape[1] ** 0.5)
@@ -104,8 +131,30 @@ def make_batch(vocabulary, generator):
     return ids, labels
 
 
+def make_padded_batch(config, generator):
+    """Rows of several lengths; labels of masked tokens at their positions, or a class where it is read."""
+    ids, labels = make_batch(config.vocab_size, generator)
+    masked = torch.rand(labels.shape, generator=generator) < 0.3
+    classes = torch.randint(0, config.num_labels, (ROWS,), generator=generator)
+    for row, length in enumerate(PADDED):
+        ids[row, length:] = config.pad_token_id
+        labels[row, :] = IGNORED
+        if objective(config) == 'classes':
+            labels[row, length - 1 if config.model_type == 'gpt_neox' else 0] = classes[row]
+        elif row != 2:
+            targets = torch.randint(3, config.vocab_size, (LENGTH,), generator=generator)
+            masked[row, length:] = False
+            labels[row, masked[row]] = targets[masked[row]]
+    return ids, labels
+
+
 def loss_of(model, ids, labels):
-    """Mean over the non-ignored targets of all rows; position t predicts the label of t + 1."""
+    """Mean over the non-ignored targets of all rows; position t predicts the label of t + 1, or its own."""
+    kind = objective(model.config)
+    if kind != 'tokens':
+        logits = model(input_ids=ids, attention_mask=(ids != model.config.pad_token_id).long()).logits
+        chosen = labels.max(dim=1).values if kind == 'classes' else labels.reshape(-1)
+        return F.cross_entropy(logits.float().reshape(-1, logits.shape[-1]), chosen, ignore_index=IGNORED), logits
     logits = model(input_ids=ids).logits
     loss = F.cross_entropy(logits[:, :-1].float().reshape(-1, logits.shape[-1]), labels[:, 1:].reshape(-1),
                            ignore_index=IGNORED)
@@ -158,7 +207,10 @@ def rows_json(tensor):
 def write_case(folder, name, generator):
     config_class, arguments, special = CASES[name]
     model = make_model(config_class, arguments, generator)
-    ids, labels = make_batch(arguments['vocab_size'], generator)
+    if objective(model.config) == 'tokens':
+        ids, labels = make_batch(arguments['vocab_size'], generator)
+    else:
+        ids, labels = make_padded_batch(model.config, generator)
     loss, logits, grads = gradients(model, ids, labels)
     noise = rounding_noise(model, ids, labels, loss, logits, grads)
     os.makedirs(os.path.join(folder, 'model'), exist_ok=True)
@@ -181,7 +233,7 @@ def write_case(folder, name, generator):
         os.chmod(path, 0o644)
     write_json(os.path.join(folder, 'expected.json'), {
         'what': special, 'torch': torch.__version__.split('+')[0], 'transformers': transformers.__version__,
-        'loss': float(loss), 'targets': int((labels[:, 1:] != IGNORED).sum()), 'gradient_norm': float(norm),
+        'loss': float(loss), 'targets': int(((labels[:, 1:] if objective(model.config) == 'tokens' else labels) != IGNORED).sum()), 'gradient_norm': float(norm),
         'rounding_noise': noise})
     return model, ids, labels
 
