@@ -33,10 +33,11 @@ void Metrics::write(size_t bytes) {
 void Metrics::step(const StepReport& r) {
   const auto end = fmt::format_to_n(line_.data(), line_.size(),
                                     "{{\"step\": {}, \"loss\": {}, \"grad_norm\": {}, \"learning_rate\": {}, "
-                                    "\"tokens\": {}, \"seconds\": {:.6f}, \"tokens_per_second\": {:.2f}}}\n",
+                                    "\"tokens\": {}, \"seconds\": {:.6f}, \"tokens_per_second\": {:.2f}, "
+                                    "\"resident_bytes\": {}}}\n",
                                     r.step, std::isfinite(r.loss) ? r.loss : 0,
                                     std::isfinite(r.grad_norm) ? r.grad_norm : 0, r.learning_rate, r.tokens, r.seconds,
-                                    r.seconds > 0 ? static_cast<double>(r.tokens) / r.seconds : 0);
+                                    r.seconds > 0 ? static_cast<double>(r.tokens) / r.seconds : 0, r.resident_bytes);
   write(std::min(end.size, line_.size()));
 }
 
@@ -52,8 +53,10 @@ void Metrics::sync() { ::fdatasync(descriptor_); }
 void write_run_json(const std::filesystem::path& path, const RunSummary& s) {
   write_text_durably(
       path, fmt::format("{{\"arena_planned_bytes\": {}, \"arena_measured_bytes\": {}, \"process_peak_rss_bytes\": {}, "
-                        "\"budget_bytes\": {}}}\n",
-                        s.arena_planned_bytes, s.arena_measured_bytes, s.process_peak_rss_bytes, s.budget_bytes));
+                        "\"budget_bytes\": {}, \"started_unix_ms\": {}, \"steps\": {}, \"total_steps\": {}, "
+                        "\"stopped_by\": {}}}\n",
+                        s.arena_planned_bytes, s.arena_measured_bytes, s.process_peak_rss_bytes, s.budget_bytes,
+                        s.started_unix_ms, s.steps, s.total_steps, s.stopped_by));
 }
 
 }  // namespace headroom

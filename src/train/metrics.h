@@ -32,6 +32,10 @@ struct RunSummary {
   int64_t arena_measured_bytes = 0;
   int64_t process_peak_rss_bytes = 0;
   int64_t budget_bytes = 0;
+  int64_t started_unix_ms = 0;  // of process.json: the start that this end belongs to
+  int64_t steps = 0;
+  int64_t total_steps = 0;
+  int stopped_by = 0;  // the signal, or 0
 };
 void write_run_json(const std::filesystem::path& path, const RunSummary& summary);
 

@@ -18,8 +18,11 @@
 #include "planner/search.h"
 #include "train/checkpoint.h"
 #include "train/evaluation.h"
+#include "train/event_file.h"
 #include "train/metrics.h"
+#include "train/run_record.h"
 #include "train/schedule.h"
+#include "train/step_probe.h"
 #include "train/weights.h"
 
 namespace headroom {
@@ -90,17 +93,17 @@ class Run {
     if (!resume_.empty() && options_.micro_batch_size == 0) {
       request.micro_batch = std::min(state_.micro_batch, options_.global_batch_size);
       request.loss_chunk = state_.loss_chunk;
-      result_.plan = search_training_plan(request).plan;
+      search(request);
       if (!result_.plan.feasible) {
         note(
             "the checkpoint's micro-batch and chunk sizes do not fit this budget: others are chosen, losses agree to "
             "1e-5 instead of bitwise");
         request.micro_batch = 0;
         request.loss_chunk = -1;
-        result_.plan = search_training_plan(request).plan;
+        search(request);
       }
     } else {
-      result_.plan = search_training_plan(request).plan;
+      search(request);
     }
     if (!result_.plan.feasible) result_.plan.cheapest_fix = find_cheapest_fix(request);
     if (events_.planned) events_.planned(result_.plan);
@@ -108,6 +111,12 @@ class Run {
 
   void check_output() const {
     const fs::path& out = options_.output_dir;
+  void search(const PlanRequest& request) {
+    SearchResult found = search_training_plan(request);
+    if (found.plan.feasible) memory_record_ = memory_record(found);
+    result_.plan = std::move(found.plan);
+  }
+
     std::error_code status;
     if (fs::exists(out, status) && !fs::is_directory(out, status))
       throw Error(ErrorKind::usage, fmt::format("--output-dir {} is not a directory", out.string()),
@@ -198,12 +207,18 @@ class Run {
     state_.micro_batch = result_.plan.choices.micro_batch;
     state_.loss_chunk = result_.plan.choices.loss_chunk;
     state_.data_key = cache_->key();
+    write_text_durably(options_.output_dir / "memory.json", memory_record_);
+    std::string().swap(memory_record_);
     state_.options = options_text(options_);
     metrics_.emplace(options_.output_dir / "metrics.jsonl");
     reader_.emplace(*cache_, SampleOrder(cache_->sequences(), options_.seed, options_.shuffle),
                     result_.plan.choices.seq_length, options_.global_batch_size);
   }
 
+    if (options_.report_to == "tensorboard") events_file_.emplace(options_.output_dir / "runs", state_.step + 1);
+    record_ = write_process_json(options_.output_dir, state_.step + 1, total_steps_);
+    probe_ = std::make_unique<StepProbe>(*result_.plan.program("train_step"));
+    executor_->set_interrupt([this] { return probe_->after_kernel(), false; });
   void loop() {
     while (state_.step < total_steps_ && !result_.stopped_by && !stopped_early_) {
       step();
@@ -239,16 +254,19 @@ class Run {
     const double* sums = executor_->result("train_step", 0).as<double>();
     StepReport report{step,
                       total_steps_,
+    if (probe_) probe_->begin(trips[0].count);
                       sums[1] > 0 ? sums[0] / sums[1] : 0,
                       std::sqrt(*executor_->tensor("grad_sum_squares").as<double>()),
                       learning_rate_at(options_, step, total_steps_),
                       reader_->tokens(),
-                      seconds_since(begin)};
+                      seconds_since(begin),
+                      resident_bytes()};
+    if (step >= record_.first_step + 1 || step == total_steps_) write_measured();
     if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm)) stop_or_skip(report);
     state_.step = step;
     state_.next_sample = range.first + range.count;
     result_.steps = step;
-    if (step % options_.logging_steps == 0 || step == total_steps_) metrics_->step(report);
+    if (step % options_.logging_steps == 0 || step == total_steps_) log(report);
     if (events_.step) events_.step(report);
   }
 
@@ -256,6 +274,26 @@ class Run {
     if (options_.on_nan == "skip") {
       note(fmt::format("step {}: loss {}, gradient norm {}: the update was skipped", report.step, report.loss,
                        report.grad_norm));
+  // Two steps are measured: memory in the first, time in the second.
+  void write_measured() {
+    if (!probe_) return;
+    executor_->set_interrupt({});
+    write_text_durably(options_.output_dir / "measured.json", probe_->json());
+    probe_.reset();
+  }
+
+  void log(const StepReport& report) {
+    metrics_->step(report);
+    if (!events_file_) return;
+    const double rate = report.seconds > 0 ? static_cast<double>(report.tokens) / report.seconds : 0;
+    const Scalar scalars[] = {{"train/loss", report.loss},
+                              {"train/grad_norm", report.grad_norm},
+                              {"train/learning_rate", report.learning_rate},
+                              {"train/tokens_per_second", rate},
+                              {"train/memory_mib", static_cast<double>(report.resident_bytes) / (1 << 20)}};
+    events_file_->scalars(report.step, scalars);
+  }
+
       return;
     }
     throw Error(ErrorKind::run,
@@ -275,6 +313,8 @@ class Run {
     if (options_.early_stopping_patience == 0) return;
     const bool better = state_.best_eval_loss == 0 || result.loss < state_.best_eval_loss;
     state_.evals_since_best = better ? 0 : state_.evals_since_best + 1;
+    const Scalar scalars[] = {{"eval/loss", result.loss}, {"eval/perplexity", std::exp(result.loss)}};
+    if (events_file_) events_file_->scalars(state_.step, scalars);
     if (better) state_.best_eval_loss = result.loss;
     stopped_early_ = state_.evals_since_best >= options_.early_stopping_patience;
     if (stopped_early_)
@@ -297,7 +337,8 @@ class Run {
     write_model(*executor_, model_, options_.save_dtype, options_.output_dir);
     metrics_->sync();
     write_run_json(options_.output_dir / "run.json",
-                   {result_.plan.arena_bytes, executor_->arena_high_water(), peak_resident_bytes(), options_.memory});
+                   {result_.plan.arena_bytes, executor_->arena_high_water(), peak_resident_bytes(), options_.memory,
+                    record_.started_unix_ms, state_.step, total_steps_, result_.stopped_by});
     if (events_.saved) events_.saved(state_.step, options_.output_dir.string());
   }
 
@@ -322,6 +363,10 @@ class Run {
   bool stopped_early_ = false;
 };
 
+  std::optional<EventFile> events_file_;
+  std::unique_ptr<StepProbe> probe_;  // until two steps are measured
+  std::string memory_record_;         // memory.json, until it is written
+  RunRecord record_;
 }  // namespace
 
 TrainResult train(const TrainOptions& options, const TrainEvents& events, RunControl& control) {

@@ -20,6 +20,7 @@ struct StepReport {
   double learning_rate = 0;
   int64_t tokens = 0;
   double seconds = 0;
+  int64_t resident_bytes = 0;  // of the process, after the step
 };
 
 // What the run tells its watcher; all optional. Called on the training thread.

@@ -1,0 +1,25 @@
+// What a run says of itself for `report` and `watch`: process.json, and memory.json before the first step.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "planner/search.h"
+
+namespace headroom {
+
+// process.json: which process runs, since when, from where to where. A watcher tells by it whether the run still lives.
+struct RunRecord {
+  int64_t started_unix_ms = 0;  // also in run.json: which start of the run it concludes
+  int64_t first_step = 1;
+  int64_t total_steps = 0;
+};
+
+// Writes `directory`/process.json with this process's id, its start in the kernel's ticks (an id is given anew to
+// another process some day) and the host's name. Throws Error(run).
+RunRecord write_process_json(const std::filesystem::path& directory, int64_t first_step, int64_t total_steps);
+
+// memory.json of a plan that fits: the training step's memory and the frontier, at most 64 of its rungs.
+std::string memory_record(const SearchResult& found);
+
+}  // namespace headroom
