@@ -44,6 +44,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try_getter([&] { require(c.sliding_window(40).value_or(1) >= 1); });
   try_getter([&] { require(c.rope_theta() >= 1); });
   try_getter([&] { require(c.rope_scaling().factor >= 1); });
+  try_getter([&] { require(c.rope_theta("sliding_attention") >= 1); });
+  try_getter([&] { require(c.rope_scaling("full_attention").amplitude > 0); });
+  try_getter([&] { require(c.rotary_fraction() >= 0 && c.rotary_fraction() <= 1); });
   try_getter([&] { require(!c.dtype().empty()); });
   try_getter([&] { require(c.bos_id().value_or(0) >= 0); });
   try_getter([&] { c.eos_ids(); });

@@ -196,6 +196,31 @@ TEST(Rules, Transfer) {
   EXPECT_EQ(find_op("all_reduce_start").cost_class(), CostClass::collective);
 }
 
+TEST(Rules, WhatFamiliesAdd) {
+  EXPECT_EQ(infer("rms_norm", {kX, f32({4})}, {{"eps", 1e-5}}), std::vector<Type>{kX});  // three runs of four
+  refuse("rms_norm", {kX, f32({5})}, {{"eps", 1e-5}});
+  refuse("rms_norm", {kX, f32({12})}, {{"eps", 1e-5}, {"unit", int64_t{2}}});
+  refuse("swiglu", {kX, kX}, {{"activation", "relu"}});
+  EXPECT_EQ(infer("scale", {kX}, {{"factor", 2.0}}), std::vector<Type>{kX});
+  refuse("scale", {kX});
+  EXPECT_EQ(infer("softcap", {kX}, {{"cap", 2.0}}), std::vector<Type>{kX});
+  refuse("softcap", {kX}, {{"cap", 0.0}});
+  refuse("softcap_grad", {kX, kNarrow}, {{"cap", 2.0}});
+  EXPECT_EQ(infer("sequence_lengths", {i32({3, 7})}, {{"pad", int64_t{0}}}), std::vector<Type>{i32({3})});
+  refuse("sequence_lengths", {i32({3, 7})});
+  refuse("sequence_lengths", {i32({3})}, {{"pad", int64_t{0}}});
+  EXPECT_EQ(infer("zero_ids", {i32({3, 7})}), std::vector<Type>{i32({3, 7})});
+  refuse("zero_ids", {kX});
+  refuse("split", {kX}, {{"sizes", "7,5"}, {"groups", int64_t{2}}});
+  const Attrs longrope{{"positions", int64_t{9}}, {"head_dim", int64_t{4}}, {"theta", 1e4}, {"scaling", "longrope"}};
+  Attrs fitting = longrope, short_list = longrope, negative = longrope;
+  EXPECT_EQ(infer("rope_table", {}, fitting.set("factors", "1,2.5")), std::vector<Type>{f32({9, 4})});
+  refuse("rope_table", {}, longrope);
+  refuse("rope_table", {}, short_list.set("factors", "1"));
+  refuse("rope_table", {}, negative.set("factors", "1,-2"));
+  refuse("rope_table", {}, negative.set("factors", "1,two"));
+}
+
 // A computed value lies on the device, wherever its inputs come from.
 TEST(Rules, ResultsLieOnTheDevice) {
   Type host = kX;

@@ -153,6 +153,52 @@ TEST(Vjp, Elementwise) {
   EXPECT_EQ(cast.build().type(cast.contributions.at(0)), kX);
 }
 
+// What a node's attributes say of its arithmetic holds for its gradient too.
+TEST(Vjp, VariantsPassToTheGradient) {
+  FakeContext norm("rms_norm", {kX, Type{DType::f32, {Dim::of(2)}}}, {{"eps", 1e-5}, {"unit", int64_t{1}}});
+  norm.seed(0);
+  norm.wanted[0] = true;
+  norm.accumulators[1] = norm.fresh(Type{DType::f32, {Dim::of(2)}});
+  norm.run();
+  EXPECT_EQ(norm.last().attrs.integer("unit"), 1);
+  EXPECT_EQ(norm.updated.at(1), norm.last().outputs[1]);
+  FakeContext gated("swiglu", {kX, kX}, {{"activation", "gelu_tanh"}});
+  gated.seed(0);
+  gated.wanted[1] = true;
+  gated.run();
+  EXPECT_EQ(gated.last().attrs.text("activation"), "gelu_tanh");
+  const Type table{DType::f32, {Dim::of(9), Dim::of(4)}};
+  FakeContext position("position_embedding", {kX, table}, {{"first", int64_t{2}}});
+  position.seed(0);
+  position.accumulators[1] = position.fresh(table);
+  position.run();
+  EXPECT_EQ(position.last().attrs.integer("first"), 2);
+}
+
+TEST(Vjp, ScaleAndSoftcap) {
+  FakeContext scale("scale", {kX}, {{"factor", 3.0}});
+  const ValueId dy = scale.seed(0);
+  scale.wanted[0] = true;
+  scale.run();
+  EXPECT_EQ(scale.last().inputs, std::vector<ValueId>{dy});
+  EXPECT_EQ(scale.last().attrs.real("factor"), 3);
+  FakeContext softcap("softcap", {kX}, {{"cap", 5.0}});
+  const ValueId gradient = softcap.seed(0);
+  softcap.wanted[0] = true;
+  softcap.run();
+  EXPECT_EQ(softcap.last().inputs, (std::vector<ValueId>{softcap.output(0), gradient}));  // of the capped value
+  EXPECT_EQ(softcap.contributions.at(0), softcap.last().outputs[0]);
+}
+
+TEST(Vjp, SplitByGroupsIsJoinedByGroups) {
+  FakeContext split("split", {kX}, {{"sizes", "1,1"}, {"groups", int64_t{2}}});
+  split.wanted[0] = true;
+  split.seed(1);
+  split.run();
+  EXPECT_EQ(split.last().attrs.integer("groups"), 2);
+  EXPECT_EQ(split.build().type(split.contributions.at(0)), kX);
+}
+
 TEST(Vjp, SplitAndConcat) {
   FakeContext split("split", {kX}, {{"sizes", "1,2,1"}});
   split.wanted[0] = true;

@@ -19,9 +19,8 @@ std::unique_ptr<CpuKernel> lengths_kernel(const KernelSpec& spec) {
 }
 
 std::unique_ptr<CpuKernel> zeros_kernel(const KernelSpec&) {
-  return kernel_of([](const KernelCall& call) {
-    std::fill_n(call.outputs[0].as<int32_t>(), call.outputs[0].count(), 0);
-  });
+  return kernel_of(
+      [](const KernelCall& call) { std::fill_n(call.outputs[0].as<int32_t>(), call.outputs[0].count(), 0); });
 }
 
 }  // namespace
