@@ -1,0 +1,42 @@
+// Pieces of the page: escaped text, figures as people read them, tables.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/storage_spans.h"
+
+namespace headroom::report {
+
+// Text for element content and attribute values: markup escaped, control characters and broken UTF-8 replaced.
+std::string escaped(std::string_view text);
+
+// "1.20 s", "67 ms", "2:03:04".
+std::string duration(double seconds);
+// "135 M", "260 K", "1.10 B".
+std::string count_of(int64_t number);
+// "layer 3", "layers 0 to 5", or nothing.
+std::string layers(int32_t first, int32_t last);
+
+// Distinguishable with any colour vision (Okabe and Ito 2008).
+const char* colour_of(MemoryClass kind);
+constexpr const char* kProcessColour = "#8d939c";
+
+// A coloured square with a name, for legends.
+std::string swatch(std::string_view colour, std::string_view name);
+
+// Legend entries of the two levels that memory is held against; the budget only when it is in the picture.
+std::string level_swatches(bool budget);
+
+// A table whose first column is text and whose others are figures; cells are markup.
+std::string table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows);
+
+// What can be opened.
+std::string folded(std::string_view title, std::string_view content);
+
+// The style sheet: light and dark, from a phone's width up.
+extern const char* const kStyle;
+
+}  // namespace headroom::report

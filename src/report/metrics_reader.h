@@ -1,0 +1,54 @@
+// Follows metrics.jsonl: whole lines as they come, from the beginning again when a resumed run cuts the file back.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "report/series.h"
+
+namespace headroom::report {
+
+struct StepLine {
+  int64_t step = 0;
+  double loss = 0, grad_norm = 0, learning_rate = 0, seconds = 0, tokens_per_second = 0;
+  int64_t tokens = 0;
+  int64_t resident_bytes = 0;  // 0: not recorded
+};
+
+struct EvalLine {
+  int64_t step = 0;
+  double loss = 0;
+};
+
+// All that the lines so far say.
+struct Metrics {
+  Series loss, tokens_per_second, resident, eval_loss, step_seconds;
+  int64_t tokens = 0;
+  double seconds = 0;
+  int64_t lines = 0;
+  std::optional<StepLine> last;
+  std::optional<EvalLine> last_eval;
+};
+
+class MetricsReader {
+ public:
+  explicit MetricsReader(std::filesystem::path path) : path_(std::move(path)) {}
+
+  // Reads what was appended since; returns whether there was any. A line without its end is left for the next time. A
+  // missing file reads as empty. Throws Error(format) naming file and line.
+  bool poll();
+  const Metrics& metrics() const { return metrics_; }
+
+ private:
+  void take(std::string_view line);
+
+  std::filesystem::path path_;
+  Metrics metrics_;
+  std::string partial_;
+  int64_t offset_ = 0;
+};
+
+}  // namespace headroom::report

@@ -1,0 +1,75 @@
+// What a run left in its output directory, as records. docs/report.md lists the files.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/step_memory.h"
+#include "report/metrics_reader.h"
+
+namespace headroom::report {
+
+// plan.json.
+struct PlanFile {
+  std::string model, profile, precision, recompute;
+  int64_t budget = 0, peak = 0, minimum = 0, arena = 0, process = 0;
+  int64_t parameters = 0, micro_batch = 0, accumulation = 0, seq_length = 0, threads = 0;
+  double step_seconds = 0;
+  std::vector<std::pair<std::string, int64_t>> phases;   // name, peak
+  std::vector<std::pair<std::string, int64_t>> classes;  // of the arena at its peak
+  std::vector<std::pair<std::string, int64_t>> parts;    // of the process outside the arena
+  std::vector<TechniqueReport> techniques;
+};
+
+// run.json, written at the end.
+struct EndFile {
+  int64_t arena_planned = 0, arena_measured = 0, peak_resident = 0, budget = 0;
+  int64_t started_unix_ms = 0, steps = 0, total_steps = 0;  // 0: not recorded
+  int64_t stopped_by = 0;
+};
+
+// process.json, written at the start.
+struct ProcessFile {
+  int64_t pid = 0, start_ticks = 0, started_unix_ms = 0, first_step = 1, total_steps = 0;
+  std::string host;
+};
+
+// memory.json.
+struct MemoryFile {
+  StepMemory step;
+  std::vector<BudgetRung> frontier;
+};
+
+// measured.json: by point of the timeline.
+struct MeasuredFile {
+  int32_t instructions = 0;
+  std::vector<int64_t> resident;
+  std::vector<double> seconds;
+};
+
+// Each reads one file of `directory`; nullopt when it is not there. Throw Error(format | usage) naming file and place.
+std::optional<PlanFile> read_plan(const std::filesystem::path& directory);
+std::optional<EndFile> read_end(const std::filesystem::path& directory);
+std::optional<ProcessFile> read_process(const std::filesystem::path& directory);
+std::optional<MemoryFile> read_memory(const std::filesystem::path& directory);
+std::optional<MeasuredFile> read_measured(const std::filesystem::path& directory);
+
+struct Run {
+  std::filesystem::path directory;
+  PlanFile plan;
+  std::optional<EndFile> end;
+  std::optional<ProcessFile> process;
+  std::optional<MemoryFile> memory;
+  std::optional<MeasuredFile> measured;  // only when it fits memory
+  Metrics metrics;
+  std::vector<int64_t> checkpoints;  // steps, ascending
+};
+
+// Throws Error(usage) when the directory holds no run.
+Run read_run(const std::filesystem::path& directory);
+
+}  // namespace headroom::report
