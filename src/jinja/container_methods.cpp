@@ -1,6 +1,4 @@
 // The methods of lists, tuples and dicts.
-#include <fmt/format.h>
-
 #include "jinja/attributes.h"
 #include "jinja/operators.h"
 #include "jinja/problem.h"
@@ -20,8 +18,7 @@ Value dict_view(Budget& budget, const Dict& dict, std::string_view name) {
 
 Value dict_get(const Dict& dict, const Arguments& arguments) {
   const auto bound = arguments.bind("get", {"", ""}, 1);
-  if (bound[0]->is(Type::list) || bound[0]->is(Type::dict))
-    fail(fmt::format("a {} is no key of a dict", type_name(*bound[0])));
+  require_hashable(*bound[0]);
   const Value* found = dict.find(*bound[0]);
   if (found != nullptr) return *found;
   return bound[1] == nullptr ? Value() : *bound[1];

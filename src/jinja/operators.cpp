@@ -120,7 +120,7 @@ bool contains(Budget& budget, const Value& container, const Value& item) {
     return find_text(container.text(), item.text()) != std::string::npos;
   }
   if (container.is(Type::dict)) {
-    if (item.is(Type::list) || item.is(Type::dict)) fail(fmt::format("a {} is no key of a dict", type_name(item)));
+    require_hashable(item);
     return container.dict().find(item) != nullptr;
   }
   const ListRef list = iterate(budget, container);

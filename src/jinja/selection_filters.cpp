@@ -33,6 +33,7 @@ Value map_attribute(const FilterCall& call) {
 }
 
 Value map_filter(const FilterCall& call) {
+  if (!truth(call.value)) return make_list(call.budget, ListKind::generator, {});
   const Arguments& arguments = call.arguments;
   if (arguments.positional.empty()) {
     for (const auto& argument : arguments.named)

@@ -67,7 +67,7 @@ Value get_slice(Budget& budget, const Value& value, const Value& first, const Va
   if (value.is(Type::undefined)) fail(value.why());
   const bool array = value.is(Type::list) && value.list().kind <= ListKind::range;
   if ((!value.is(Type::text) && !array) || !is_bound(first) || !is_bound(last) || !is_bound(step))
-    return make_undefined(budget, fmt::format("a {} has no such slice", type_name(value)));
+    fail(fmt::format("a {} has no such slice", type_name(value)));
   if (value.is(Type::text)) {
     if (value.text_ref()->markup) refuse("a slice of a text marked as safe");
     return slice_text(budget, value.text(), first, last, step);

@@ -86,7 +86,7 @@ constexpr Test kTests[] = {
     {">", compared<Operator::greater>},
     {">=", compared<Operator::greater_equal>},
     {"boolean", [](const Call& call) { return has_type(call, Type::boolean); }},
-    {"callable", [](const Call& call) { return has_type(call, Type::callable) || call.value.is(Type::loop); }},
+    {"callable", [](const Call& call) { return has_type(call, Type::callable) || has_type(call, Type::undefined); }},
     {"defined", [](const Call& call) { return !has_type(call, Type::undefined); }},
     {"divisibleby",
      [](const Call& call) { return rest(call, *call.arguments.bind("divisibleby", {"num"}, 1)[0]) == 0; }},

@@ -81,6 +81,11 @@ bool is_key(const Value& value) {
   return value.is(Type::none) || value.is(Type::text) || (value.is_number() && !std::isnan(value.number()));
 }
 
+void require_hashable(const Value& value) {
+  const bool unhashable = value.is(Type::dict) || (value.is(Type::list) && value.list().kind == ListKind::list);
+  if (unhashable) fail(fmt::format("a {} is no key of a dict", type_name(value)));
+}
+
 bool key_less(const Value& a, const Value& b) {
   const int rank_a = key_rank(a), rank_b = key_rank(b);
   if (rank_a != rank_b) return rank_a < rank_b;
@@ -102,8 +107,7 @@ size_t Dict::index_of(const Value& key) const {
 }
 
 void Dict::set(const Value& key, const Value& value) {
-  const bool unhashable = key.is(Type::dict) || (key.is(Type::list) && key.list().kind == ListKind::list);
-  if (unhashable) fail(fmt::format("a {} is no key of a dict", type_name(key)));
+  require_hashable(key);
   if (!is_key(key)) refuse(fmt::format("a {} as the key of a dict", type_name(key)));
   nesting_ = std::max(nesting_, checked_nesting(value.nesting()));
   const size_t at = index_of(key);

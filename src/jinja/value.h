@@ -142,6 +142,8 @@ struct Callable {
 
 // Whether Python can hash it, as far as keys are supported here.
 bool is_key(const Value& value);
+// Throws Problem for lists and dicts, which Python cannot look up in a dict.
+void require_hashable(const Value& value);
 // A total order of keys in which equal keys are equal.
 bool key_less(const Value& a, const Value& b);
 
