@@ -15,6 +15,7 @@ Command tokenize_command();
 Command profile_command();
 Command report_command();
 Command watch_command();
+Command merge_command();
 Command doctor_command();  // with the planner, for what headroom itself would need
 
 // Runs the command line; never throws. Exit codes of cli.md.

@@ -32,6 +32,13 @@ void add_optimizer_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--adam-beta2", o.adam_beta2, "decay of the second moment")->capture_default_str();
   scalar(app, "--adam-epsilon", o.adam_epsilon, "added to the root of the second moment")->capture_default_str();
   scalar(app, "--max-grad-norm", o.max_grad_norm, "clip the global gradient norm; 0 = never")->capture_default_str();
+  scalar(app, "--lora-r", o.lora.rank, "train adapters of this rank beside the frozen weights (0: none)");
+  scalar(app, "--lora-alpha", o.lora.alpha, "the adapters count alpha / r")->capture_default_str();
+  scalar(app, "--lora-rslora", o.lora.rank_stabilised, "alpha / sqrt(r) instead")->capture_default_str();
+  app.add_option("--lora-target-modules", o.lora.targets, "modules that get one, by parts of their names (all-linear)")
+      ->type_name("PATTERN");
+  app.add_option("--modules-to-save", o.lora.modules_to_save, "modules trained whole beside the adapters; repeatable")
+      ->type_name("PATTERN");
   app.add_option("--freeze", o.freeze, "weights that are not trained, by parts of their names: layers.0-5; repeatable")
       ->type_name("PATTERN")
       ->allow_extra_args(false);

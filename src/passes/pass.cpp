@@ -7,6 +7,7 @@
 #include "passes/chunked_loss.h"
 #include "passes/freeze.h"
 #include "passes/fused_optimizer.h"
+#include "passes/lora.h"
 #include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
 #include "passes/recompute.h"
@@ -28,8 +29,8 @@ std::string_view kind_name(TechniqueKind kind) {
 }
 
 std::span<const PassInfo* const> all_passes() {
-  static constexpr const PassInfo* kAll[] = {&kFreeze,      &kBf16Mixed, &kMatmulPrecision, &kMicroBatch,
-                                             &kChunkedLoss, &kRecompute, &kFusedOptimizer};
+  static constexpr const PassInfo* kAll[] = {&kFreeze,     &kLora,        &kBf16Mixed, &kMatmulPrecision,
+                                             &kMicroBatch, &kChunkedLoss, &kRecompute, &kFusedOptimizer};
   return kAll;
 }
 

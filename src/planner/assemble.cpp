@@ -10,6 +10,7 @@
 #include "ops/registry.h"
 #include "passes/bf16_mixed.h"
 #include "passes/freeze.h"
+#include "passes/lora.h"
 #include "passes/matmul_precision.h"
 
 namespace headroom {
@@ -52,7 +53,10 @@ class Assembler {
   Assembler(const PlanRequest& request, bool weight_copies) : request_(request), graph_(request.forward) {
     forward_ = graph_.find_program("forward");
     HR_CHECK(forward_ != kNone, "the graph has no program 'forward'");
-    const std::set<ValueId> frozen = frozen_weights(graph_, request.freeze);
+    if (request.lora.rank > 0) add_lora(graph_, forward_, request.lora);
+    std::set<ValueId> frozen = frozen_weights(graph_, request.freeze);
+    if (request.lora.rank > 0)
+      for (ValueId id : lora_frozen(graph_, request.lora)) frozen.insert(id);
     if (request.precision == "bf16-mixed") narrow_to_bf16(graph_, forward_);
     if (weight_copies) copies_ = keep_weight_copies(graph_, forward_);
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id)

@@ -23,7 +23,6 @@ constexpr std::string_view kLaterTechniques[] = {"sequence-chunks",
                                                  "bf16-true",
                                                  "fp16-mixed",
                                                  "fp16-true",
-                                                 "lora",
                                                  "quantize-weights",
                                                  "quantize-training",
                                                  "qat",
@@ -82,6 +81,11 @@ void check_techniques(const PlanRequest& request) {
         throw Error(ErrorKind::usage,
                     fmt::format("--technique bf16-mixed={} contradicts --precision {}", value, request.precision),
                     "state one of them");
+    } else if (name == "lora") {
+      if ((value == "off") == (request.lora.rank > 0))
+        throw Error(ErrorKind::usage,
+                    fmt::format("--technique lora={} contradicts --lora-r {}", value, request.lora.rank),
+                    "give --lora-r alone");
     } else if (name == "freeze") {
       if (value == "off" && !request.freeze.empty())
         throw Error(ErrorKind::usage, "--technique freeze=off contradicts --freeze", "state one of them");

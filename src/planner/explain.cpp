@@ -8,6 +8,7 @@
 #include "passes/chunked_loss.h"
 #include "passes/freeze.h"
 #include "passes/fused_optimizer.h"
+#include "passes/lora.h"
 #include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
 #include "passes/recompute.h"
@@ -22,6 +23,7 @@ class Reporter {
       : request_(request), bounder_(bounder), chosen_(chosen), reached_(reached), plan_(plan) {}
 
   void run() {
+    report_lora();
     report_freeze();
     report_precision();
     report_matmul_precision();
@@ -50,6 +52,20 @@ class Reporter {
       report.costs_seconds = reached_.step_seconds - bound.step_seconds;
     }
     plan_.techniques.push_back(std::move(report));
+  }
+
+  void report_lora() {
+    if (request_.lora.rank == 0) {
+      add(kLora, "off", nullptr, "trains another, smaller model: taken only when named (--lora-r)");
+      return;
+    }
+    PlanRequest full = request_;
+    full.lora.rank = 0;
+    Bounder other(full);
+    const Bound bound = other.bound(chosen_);
+    plan_.techniques.push_back({std::string(kLora.name), std::string(kind_name(kLora.kind)),
+                                fmt::format("rank {}", request_.lora.rank), bound.arena_bytes - reached_.arena_bytes,
+                                reached_.step_seconds - bound.step_seconds, "named by --lora-r"});
   }
 
   void report_freeze() {

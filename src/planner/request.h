@@ -9,6 +9,8 @@
 #include "cost/profile.h"
 #include "ir/graph.h"
 #include "optim/optimizer.h"
+#include "passes/freeze.h"
+#include "passes/lora.h"
 #include "plan/plan.h"
 
 namespace headroom {
@@ -21,6 +23,7 @@ struct PlanRequest {
   int64_t global_batch = 8;
   std::string precision = "32-true";
   std::string matmul_precision = "highest";  // of fp32 products: highest, high or medium
+  LoraOptions lora;                          // adapters (passes/lora.h)
   std::vector<std::string> freeze;           // patterns of weights that are not trained (passes/freeze.h)
   OptimizerOptions optimizer;
   bool clips = true;  // by global norm

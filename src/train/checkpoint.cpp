@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "formats/atomic_dir.h"
 #include "formats/json.h"
+#include "train/adapter.h"
 #include "train/weights.h"
 
 namespace headroom {
@@ -101,10 +102,12 @@ std::string options_text(const TrainOptions& o) {
       "global-batch-size={}\nmax-seq-length={}\nmax-steps={}\nnum-train-epochs={}\nlearning-rate={}\nlr-scheduler-type="
       "{}\nwarmup-steps={}\nmin-lr={}\n"
       "weight-decay={}\nadam-beta1={}\nadam-beta2={}\nadam-epsilon={}\nmax-grad-norm={}\nprecision={}\nseed={}"
-      "\nshuffle={}\nmatmul-precision={}\nfreeze={}\n",
+      "\nshuffle={}\nmatmul-precision={}\nfreeze={}\nlora-r={}\nlora-alpha={}\nlora-rslora={}\nlora-target-"
+      "modules={}\nmodules-to-save={}\n",
       o.global_batch_size, o.max_seq_length, o.max_steps, o.num_train_epochs, o.learning_rate, o.lr_scheduler_type,
       o.warmup_steps, o.min_lr, o.weight_decay, o.adam_beta1, o.adam_beta2, o.adam_epsilon, o.max_grad_norm,
-      o.precision, o.seed, o.shuffle, o.matmul_precision, fmt::join(o.freeze, ","));
+      o.precision, o.seed, o.shuffle, o.matmul_precision, fmt::join(o.freeze, ","), o.lora.rank, o.lora.alpha,
+      o.lora.rank_stabilised, fmt::join(o.lora.targets, ","), fmt::join(o.lora.modules_to_save, ","));
 }
 
 std::vector<std::string> changed_options(const std::string& before, const std::string& now) {
@@ -119,6 +122,10 @@ void write_model(Executor& executor, const ModelFiles& model, const std::string&
                  const fs::path& directory) {
   save_tensors(executor, Role::parameter, save_dtype == "bfloat16" ? StoredType::bf16 : StoredType::f32,
                directory / "model.safetensors");
+  write_model_files(model, save_dtype, directory);
+}
+
+void write_model_files(const ModelFiles& model, const std::string& save_dtype, const fs::path& directory) {
   write_config(model, save_dtype, directory);
   std::error_code status;
   for (const fs::directory_entry& entry : fs::directory_iterator(model.directory, status))
@@ -129,7 +136,10 @@ void write_model(Executor& executor, const ModelFiles& model, const std::string&
 
 void save_checkpoint(Executor& executor, const ModelFiles& model, const RunState& state, const TrainOptions& options) {
   AtomicDirectory directory(options.output_dir / fmt::format("{}{}", kPrefix, state.step));
-  write_model(executor, model, "float32", directory.path());
+  if (options.lora.rank > 0)
+    write_adapter(executor, model, options.lora, directory.path());
+  else
+    write_model(executor, model, "float32", directory.path());
   save_tensors(executor, Role::optimizer, StoredType::f32, directory.path() / "optimizer.safetensors");
   write_text_durably(directory.path() / "plan.json", plan_json(executor.plan()));
   write_text_durably(directory.path() / "state.json", state_json(state));
@@ -145,7 +155,7 @@ std::optional<fs::path> newest_checkpoint(const fs::path& output_dir) {
   return all.back().second;
 }
 
-void load_checkpoint(Executor& executor, const ModelFiles& model, const fs::path& checkpoint) {
+void load_checkpoint(Executor& executor, const ModelFiles& model, const LoraOptions& lora, const fs::path& checkpoint) {
   const SafetensorsFile states = SafetensorsFile::open(checkpoint / "optimizer.safetensors");
   for (const PersistentTensor& tensor : executor.plan().tensors) {
     if (tensor.role != Role::optimizer) continue;
@@ -157,6 +167,12 @@ void load_checkpoint(Executor& executor, const ModelFiles& model, const fs::path
                   "resume from an older checkpoint");
     const TensorView view = executor.tensor(tensor.name);
     states.read(*stored, 0, {static_cast<std::byte*>(view.data), static_cast<size_t>(view.count() * 4)});
+  }
+  if (lora.rank > 0) {
+    read_weights(executor, model.spec, SafetensorsSet::open(model.directory));
+    load_adapter(executor, lora, checkpoint);
+    executor.run("load", {});
+    return;
   }
   const SafetensorsSet weights = SafetensorsSet::open(checkpoint);
   check_weights(model.spec, weights);

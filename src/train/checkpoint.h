@@ -41,6 +41,9 @@ std::vector<std::string> changed_options(const std::string& before, const std::s
 void write_model(Executor& executor, const ModelFiles& model, const std::string& save_dtype,
                  const std::filesystem::path& directory);
 
+// Its config.json and other small files alone.
+void write_model_files(const ModelFiles& model, const std::string& save_dtype, const std::filesystem::path& directory);
+
 // Writes O/checkpoint-STEP atomically and removes the oldest beyond `keep`. Throws Error(run) on I/O errors; the older
 // checkpoints then still stand.
 void save_checkpoint(Executor& executor, const ModelFiles& model, const RunState& state, const TrainOptions& options);
@@ -49,7 +52,9 @@ void save_checkpoint(Executor& executor, const ModelFiles& model, const RunState
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& output_dir);
 
 // Fills weights and optimizer states from a checkpoint. Throws Error(format).
-void load_checkpoint(Executor& executor, const ModelFiles& model, const std::filesystem::path& checkpoint);
+// With adapters the base weights come from the model.
+void load_checkpoint(Executor& executor, const ModelFiles& model, const LoraOptions& lora,
+                     const std::filesystem::path& checkpoint);
 
 // Cuts metrics.jsonl back to lines of steps up to `step`.
 void cut_metrics(const std::filesystem::path& file, int64_t step);

@@ -44,6 +44,11 @@ void check_options(const TrainOptions& o) {
   at_least("logging-steps", o.logging_steps, 1);
   at_least("early-stopping-patience", o.early_stopping_patience, 0);
   at_least("threads", o.threads, 0);
+  at_least("lora-r", o.lora.rank, 0);
+  if (o.lora.rank > 8192) refuse("lora-r", std::to_string(o.lora.rank), "at most 8192");
+  real_in("lora-alpha", o.lora.alpha, 0, 1e6);
+  if (o.lora.rank > 0 && !o.freeze.empty())
+    throw Error(ErrorKind::usage, "--freeze and --lora-r together", "adapters freeze all other weights by themselves");
   real_in("num-train-epochs", o.num_train_epochs, 0, 1e9);
   real_in("learning-rate", o.learning_rate, 0, 1e3);
   real_in("min-lr", o.min_lr, 0, 1e3);

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/request.h"
+
 namespace headroom {
 
 struct TrainOptions {
@@ -31,6 +33,7 @@ struct TrainOptions {
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;
   double max_grad_norm = 1.0;
+  LoraOptions lora;
   std::vector<std::string> freeze;  // patterns of weights that are not trained
   std::string precision = "32-true";
   std::string matmul_precision = "highest";

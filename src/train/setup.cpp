@@ -132,6 +132,7 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
   request.global_batch = options.global_batch_size;
   request.precision = options.precision;
   request.matmul_precision = options.matmul_precision;
+  request.lora = options.lora;
   request.freeze = options.freeze;
   request.optimizer = {options.optim, options.adam_beta1, options.adam_beta2, options.adam_epsilon};
   request.clips = options.max_grad_norm > 0;

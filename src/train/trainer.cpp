@@ -16,6 +16,7 @@
 #include "formats/atomic_dir.h"
 #include "planner/explain.h"
 #include "planner/search.h"
+#include "train/adapter.h"
 #include "train/checkpoint.h"
 #include "train/evaluation.h"
 #include "train/event_file.h"
@@ -109,14 +110,14 @@ class Run {
     if (events_.planned) events_.planned(result_.plan);
   }
 
-  void check_output() const {
-    const fs::path& out = options_.output_dir;
   void search(const PlanRequest& request) {
     SearchResult found = search_training_plan(request);
     if (found.plan.feasible) memory_record_ = memory_record(found);
     result_.plan = std::move(found.plan);
   }
 
+  void check_output() const {
+    const fs::path& out = options_.output_dir;
     std::error_code status;
     if (fs::exists(out, status) && !fs::is_directory(out, status))
       throw Error(ErrorKind::usage, fmt::format("--output-dir {} is not a directory", out.string()),
@@ -188,14 +189,16 @@ class Run {
     device_ = make_cpu_device(result_.plan.facts);
     executor_.emplace(result_.plan, *device_, &port_);
     if (resume_.empty()) {
-      load_weights(*executor_, model_.spec, SafetensorsSet::open(model_.directory));
+      read_weights(*executor_, model_.spec, SafetensorsSet::open(model_.directory));
+      init_adapter(*executor_, options_.seed);
+      executor_->run("load", {});
       for (const PersistentTensor& tensor : result_.plan.tensors)
         if (tensor.role == Role::optimizer) {
           const TensorView view = executor_->tensor(tensor.name);
           std::fill_n(view.as<float>(), view.count(), 0.0f);
         }
     } else {
-      load_checkpoint(*executor_, model_, resume_);
+      load_checkpoint(*executor_, model_, options_.lora, resume_);
       for (const std::string& change : changed_options(state_.options, options_text(options_)))
         note("changed since the checkpoint: " + change);
       if (state_.data_key != cache_->key()) note("changed since the checkpoint: the data files or the tokenizer");
@@ -203,22 +206,22 @@ class Run {
     }
     if (restarts_) cut_metrics(options_.output_dir / "metrics.jsonl", 0);
     write_text_durably(options_.output_dir / "plan.json", plan_json(result_.plan));
+    write_text_durably(options_.output_dir / "memory.json", memory_record_);
+    std::string().swap(memory_record_);
     state_.seed = options_.seed;
     state_.micro_batch = result_.plan.choices.micro_batch;
     state_.loss_chunk = result_.plan.choices.loss_chunk;
     state_.data_key = cache_->key();
-    write_text_durably(options_.output_dir / "memory.json", memory_record_);
-    std::string().swap(memory_record_);
     state_.options = options_text(options_);
     metrics_.emplace(options_.output_dir / "metrics.jsonl");
-    reader_.emplace(*cache_, SampleOrder(cache_->sequences(), options_.seed, options_.shuffle),
-                    result_.plan.choices.seq_length, options_.global_batch_size);
-  }
-
     if (options_.report_to == "tensorboard") events_file_.emplace(options_.output_dir / "runs", state_.step + 1);
     record_ = write_process_json(options_.output_dir, state_.step + 1, total_steps_);
     probe_ = std::make_unique<StepProbe>(*result_.plan.program("train_step"));
     executor_->set_interrupt([this] { return probe_->after_kernel(), false; });
+    reader_.emplace(*cache_, SampleOrder(cache_->sequences(), options_.seed, options_.shuffle),
+                    result_.plan.choices.seq_length, options_.global_batch_size);
+  }
+
   void loop() {
     while (state_.step < total_steps_ && !result_.stopped_by && !stopped_early_) {
       step();
@@ -250,11 +253,11 @@ class Run {
     write_hyper(step, targets);
     const int64_t micro_batch = result_.plan.choices.micro_batch;
     const Trips trips[] = {{"micro_batches", (range.count + micro_batch - 1) / micro_batch}};
+    if (probe_) probe_->begin(trips[0].count);
     executor_->run("train_step", trips);
     const double* sums = executor_->result("train_step", 0).as<double>();
     StepReport report{step,
                       total_steps_,
-    if (probe_) probe_->begin(trips[0].count);
                       sums[1] > 0 ? sums[0] / sums[1] : 0,
                       std::sqrt(*executor_->tensor("grad_sum_squares").as<double>()),
                       learning_rate_at(options_, step, total_steps_),
@@ -270,10 +273,6 @@ class Run {
     if (events_.step) events_.step(report);
   }
 
-  void stop_or_skip(const StepReport& report) {
-    if (options_.on_nan == "skip") {
-      note(fmt::format("step {}: loss {}, gradient norm {}: the update was skipped", report.step, report.loss,
-                       report.grad_norm));
   // Two steps are measured: memory in the first, time in the second.
   void write_measured() {
     if (!probe_) return;
@@ -294,6 +293,10 @@ class Run {
     events_file_->scalars(report.step, scalars);
   }
 
+  void stop_or_skip(const StepReport& report) {
+    if (options_.on_nan == "skip") {
+      note(fmt::format("step {}: loss {}, gradient norm {}: the update was skipped", report.step, report.loss,
+                       report.grad_norm));
       return;
     }
     throw Error(ErrorKind::run,
@@ -309,12 +312,12 @@ class Run {
                        result_.plan.choices.micro_batch, options_.global_batch_size, options_.eval_max_batches);
     evaluated_at_ = state_.step;
     metrics_->evaluation(state_.step, result.loss);
+    const Scalar scalars[] = {{"eval/loss", result.loss}, {"eval/perplexity", std::exp(result.loss)}};
+    if (events_file_) events_file_->scalars(state_.step, scalars);
     if (events_.evaluated) events_.evaluated(state_.step, result.loss);
     if (options_.early_stopping_patience == 0) return;
     const bool better = state_.best_eval_loss == 0 || result.loss < state_.best_eval_loss;
     state_.evals_since_best = better ? 0 : state_.evals_since_best + 1;
-    const Scalar scalars[] = {{"eval/loss", result.loss}, {"eval/perplexity", std::exp(result.loss)}};
-    if (events_file_) events_file_->scalars(state_.step, scalars);
     if (better) state_.best_eval_loss = result.loss;
     stopped_early_ = state_.evals_since_best >= options_.early_stopping_patience;
     if (stopped_early_)
@@ -334,7 +337,10 @@ class Run {
   void finish() {
     if (!result_.stopped_by && evaluated_at_ != state_.step) evaluate();
     save();
-    write_model(*executor_, model_, options_.save_dtype, options_.output_dir);
+    if (options_.lora.rank > 0)
+      write_adapter(*executor_, model_, options_.lora, options_.output_dir);
+    else
+      write_model(*executor_, model_, options_.save_dtype, options_.output_dir);
     metrics_->sync();
     write_run_json(options_.output_dir / "run.json",
                    {result_.plan.arena_bytes, executor_->arena_high_water(), peak_resident_bytes(), options_.memory,
@@ -356,6 +362,10 @@ class Run {
   BatchPort port_;
   std::optional<Executor> executor_;
   std::optional<Metrics> metrics_;
+  std::optional<EventFile> events_file_;
+  std::unique_ptr<StepProbe> probe_;  // until two steps are measured
+  std::string memory_record_;         // memory.json, until it is written
+  RunRecord record_;
   std::optional<BatchReader> reader_;
   int64_t total_steps_ = 0;
   int64_t evaluated_at_ = -1;
@@ -363,10 +373,6 @@ class Run {
   bool stopped_early_ = false;
 };
 
-  std::optional<EventFile> events_file_;
-  std::unique_ptr<StepProbe> probe_;  // until two steps are measured
-  std::string memory_record_;         // memory.json, until it is written
-  RunRecord record_;
 }  // namespace
 
 TrainResult train(const TrainOptions& options, const TrainEvents& events, RunControl& control) {

@@ -8,6 +8,7 @@
 #include "base/bfloat16.h"
 #include "base/error.h"
 #include "formats/safetensors_writer.h"
+#include "planner/request.h"
 
 namespace headroom {
 namespace {
@@ -34,14 +35,6 @@ void convert(StoredType type, std::span<const std::byte> from, float* to) {
   }
 }
 
-// The checkpoint's spelling of a weight's name: as it is, or without an optional prefix.
-std::string stored_name(const ModelSpec& spec, const SafetensorsSet& files, const std::string& name) {
-  if (files.find(name)) return name;
-  for (const std::string& prefix : spec.optional_prefixes)
-    if (name.starts_with(prefix) && files.find(name.substr(prefix.size()))) return name.substr(prefix.size());
-  return {};
-}
-
 bool is_ignored(const ModelSpec& spec, const std::string& name) {
   if (spec.tied && name == "lm_head.weight") return true;
   return std::any_of(spec.ignored_suffixes.begin(), spec.ignored_suffixes.end(),
@@ -52,12 +45,52 @@ std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("
 
 bool is_copy(const std::string& name) { return name.ends_with("#bf16"); }
 
+// Through a buffer on the stack.
+template <typename Source, typename Name>
+void read_converted(const Source& source, const Name& name, StoredType type, int64_t first, std::span<float> into) {
+  std::byte bytes[16384];
+  const int64_t width = stored_type_bytes(type), chunk = static_cast<int64_t>(sizeof(bytes)) / width;
+  const int64_t total = static_cast<int64_t>(into.size());
+  for (int64_t at = 0; at < total; at += chunk) {
+    const int64_t count = std::min(chunk, total - at);
+    const std::span<std::byte> piece(bytes, static_cast<size_t>(count * width));
+    source.read(name, (first + at) * width, piece);
+    convert(type, piece, into.data() + at);
+  }
+}
+
 }  // namespace
+
+std::string stored_weight_name(const ModelSpec& spec, const SafetensorsSet& files, const std::string& name) {
+  if (files.find(name)) return name;
+  for (const std::string& prefix : spec.optional_prefixes)
+    if (name.starts_with(prefix) && files.find(name.substr(prefix.size()))) return name.substr(prefix.size());
+  return {};
+}
+
+void read_floats(const SafetensorsFile& file, const StoredTensor& tensor, int64_t first, std::span<float> into) {
+  if (tensor.type != StoredType::f32 && tensor.type != StoredType::f16 && tensor.type != StoredType::bf16)
+    throw Error(
+        ErrorKind::format,
+        fmt::format("{}: a tensor is {}, not F32, F16 or BF16", file.path().string(), stored_type_name(tensor.type)),
+        "convert it");
+  read_converted(file, tensor, tensor.type, first, into);
+}
+
+void read_floats(const SafetensorsSet& files, const std::string& stored, int64_t first, std::span<float> into) {
+  read_converted(files, stored, files.find(stored)->type, first, into);
+}
+
+std::vector<float> read_floats(const SafetensorsFile& file, const StoredTensor& tensor) {
+  std::vector<float> values(static_cast<size_t>(tensor.elements()));
+  read_floats(file, tensor, 0, values);
+  return values;
+}
 
 void check_weights(const ModelSpec& spec, const SafetensorsSet& files) {
   std::set<std::string> known;
   for (const WeightInfo& weight : model_weights(spec)) {
-    const std::string name = stored_name(spec, files, weight.name);
+    const std::string name = stored_weight_name(spec, files, weight.name);
     if (name.empty())
       throw Error(ErrorKind::format, fmt::format("{}: tensor '{}' is missing", files.directory().string(), weight.name),
                   "re-download the checkpoint, or mend config.json: it asks for this tensor");
@@ -97,10 +130,14 @@ void load_tensor(Executor& executor, const std::string& name, const SafetensorsS
   }
 }
 
-void load_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files) {
+void read_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files) {
   for (const PersistentTensor& tensor : executor.plan().tensors)
-    if (tensor.role == Role::parameter && !is_copy(tensor.name))
-      load_tensor(executor, tensor.name, files, stored_name(spec, files, tensor.name));
+    if (tensor.role == Role::parameter && !is_copy(tensor.name) && !is_lora_name(tensor.name))
+      load_tensor(executor, tensor.name, files, stored_weight_name(spec, files, tensor.name));
+}
+
+void load_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files) {
+  read_weights(executor, spec, files);
   executor.run("load", {});
 }
 

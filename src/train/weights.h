@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "formats/safetensors.h"
 #include "models/model_spec.h"
@@ -16,8 +17,17 @@ namespace headroom {
 // Throws Error(format) naming tensor, value and remedy. Reads headers only.
 void check_weights(const ModelSpec& spec, const SafetensorsSet& files);
 
-// Reads every parameter of the plan into the arena as fp32, chunk by chunk through the staging of program "load", then
-// runs "load" (tables, bf16 copies). Throws Error as SafetensorsFile::read.
+// A tensor's values from element `first` on, into.size() of them, as fp32; stored F32, F16 or BF16.
+void read_floats(const SafetensorsFile& file, const StoredTensor& tensor, int64_t first, std::span<float> into);
+void read_floats(const SafetensorsSet& files, const std::string& stored_name, int64_t first, std::span<float> into);
+std::vector<float> read_floats(const SafetensorsFile& file, const StoredTensor& tensor);
+// The checkpoint's spelling of a weight's name: as it is, or without an optional prefix; empty when it is missing.
+std::string stored_weight_name(const ModelSpec& spec, const SafetensorsSet& files, const std::string& name);
+
+// Reads every parameter of the plan but adapters into the arena as fp32, chunk by chunk through the staging of program
+// "load". Throws Error as SafetensorsFile::read.
+void read_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files);
+// The same, then runs "load" (tables, bf16 copies).
 void load_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files);
 
 // Fills the arena's tensor `name` (f32) from a stored tensor of the same element count.

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "train/adapter.h"
 #include "train/weights.h"
 
 namespace headroom::test {
@@ -91,7 +92,8 @@ TrainOptions plain_options(const GoldenCase& golden) {
   return options;
 }
 
-TrainingRun::TrainingRun(const GoldenCase& golden, const TrainOptions& options) : golden_(golden), options_(options) {
+TrainingRun::TrainingRun(const GoldenCase& golden, const TrainOptions& options, const std::filesystem::path& adapter)
+    : golden_(golden), options_(options) {
   const PlanRequest request = training_request(options, golden.model);
   set_threads(request.facts.threads);
   result_ = search_training_plan(request);
@@ -99,7 +101,10 @@ TrainingRun::TrainingRun(const GoldenCase& golden, const TrainOptions& options) 
   port_ = std::make_unique<BatchPort>(golden);
   device_ = std::make_unique<WatchedDevice>(plan().facts);
   executor_ = std::make_unique<Executor>(plan(), *device_, port_.get());
-  load_weights(*executor_, golden.model.spec, SafetensorsSet::open(golden.model.directory));
+  read_weights(*executor_, golden.model.spec, SafetensorsSet::open(golden.model.directory));
+  if (options.lora.rank > 0 && adapter.empty()) init_adapter(*executor_, options.seed);
+  if (!adapter.empty()) load_adapter(*executor_, options.lora, adapter);
+  executor_->run("load", {});
   for (const PersistentTensor& tensor : plan().tensors)
     if (tensor.role == Role::optimizer) {
       const TensorView view = executor_->tensor(tensor.name);
@@ -108,6 +113,13 @@ TrainingRun::TrainingRun(const GoldenCase& golden, const TrainOptions& options) 
 }
 
 TrainingRun::~TrainingRun() = default;
+
+std::vector<float> TrainingRun::parameter(const std::string& name) {
+  const std::string prefix = "base_model.model.";
+  const bool adapted = is_lora_name(name) || !name.starts_with(prefix);
+  const TensorView view = executor_->tensor(adapted ? name : name.substr(prefix.size()));
+  return {view.as<float>(), view.as<float>() + view.count()};
+}
 
 Gradients TrainingRun::named(const std::map<const void*, std::vector<float>>& by_weight) const {
   Gradients out;

@@ -26,14 +26,17 @@ struct StepOutcome {
 
 class TrainingRun {
  public:
-  // Plans within plenty of memory, loads the weights and zeroes the optimizer's states.
-  TrainingRun(const GoldenCase& golden, const TrainOptions& options);
+  // Plans within plenty of memory, loads the weights and zeroes the optimizer's states. `adapter`: where the adapter of
+  // options.lora starts; a fresh one without.
+  TrainingRun(const GoldenCase& golden, const TrainOptions& options, const std::filesystem::path& adapter = {});
   ~TrainingRun();
 
   StepOutcome step();
   // Mean loss by the plan's program "evaluate".
   double evaluate();
   const Plan& plan() const { return result_.plan; }
+  // A parameter as it is now; adapters and modules to save by their names in PEFT's file.
+  std::vector<float> parameter(const std::string& name);
 
  private:
   class BatchPort;

@@ -80,6 +80,8 @@ void run_command(const std::string& command, Graph& graph) {
     PlanRequest request;
     for (std::string word; words >> word;) {
       if (word == "unclipped") request.clips = false;
+      if (word.starts_with("lora-r=")) request.lora.rank = std::stoll(word.substr(7));
+      if (word.starts_with("lora-target=")) request.lora.targets = {word.substr(12)};
       if (word.starts_with("freeze=")) request.freeze.push_back(word.substr(7));
     }
     request.staging_bytes = 4096;

@@ -80,8 +80,8 @@ TEST(Techniques, EveryOneIsReportedWithAReason) {
       EXPECT_FALSE(report.why.empty()) << report.name;
       EXPECT_FALSE(report.value.empty()) << report.name;
     }
-    EXPECT_EQ(names, (std::vector<std::string>{"bf16-mixed", "matmul-precision", "micro-batch", "chunked-loss",
-                                               "recompute", "fused-optimizer", "flash-attention"}));
+    EXPECT_EQ(names, (std::vector<std::string>{"lora", "freeze", "bf16-mixed", "matmul-precision", "micro-batch",
+                                               "chunked-loss", "recompute", "fused-optimizer", "flash-attention"}));
   }
 }
 
@@ -144,8 +144,24 @@ TEST(Techniques, UnknownNamesGetTheNearest) {
 }
 
 TEST(Techniques, OnesOfLaterVersionsAreRefusedUnlessOff) {
-  EXPECT_MENTIONS(refusal({{"lora", "on"}}), "not built");
-  EXPECT_EQ(refusal({{"lora", "off"}}), "accepted");
+  EXPECT_MENTIONS(refusal({{"qat", "on"}}), "not built");
+  EXPECT_EQ(refusal({{"qat", "off"}}), "accepted");
+}
+
+TEST(Techniques, AdaptersAndFrozenWeightsNeedLess) {
+  TrainOptions options = fixed_options();
+  const Plan whole = plan(options, small_model()).plan;
+  options.freeze = {"layers.0-3", "embed_tokens"};
+  const Plan frozen = plan(options, small_model()).plan;
+  options.freeze.clear();
+  options.lora.rank = 4;
+  const Plan adapted = plan(options, small_model()).plan;
+  for (const Plan* part : {&frozen, &adapted}) {
+    EXPECT_LT(part->minimum_bytes, whole.minimum_bytes);
+    EXPECT_LT(part->arena_bytes, whole.arena_bytes);
+  }
+  options.freeze = {"layers.0"};
+  EXPECT_THROW(plan(options, small_model()), Error);
 }
 
 TEST(Techniques, ValuesOutOfRangeAreRefused) {

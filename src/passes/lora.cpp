@@ -1,0 +1,157 @@
+#include "passes/lora.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "base/nearest_name.h"
+#include "ir/builder.h"
+#include "ir/rewrite.h"
+#include "ops/registry.h"
+#include "passes/freeze.h"
+
+namespace headroom {
+namespace {
+
+constexpr std::string_view kPrefix = "base_model.model.", kWeight = ".weight";
+
+std::string module_of(std::string_view weight) {
+  if (weight.ends_with(kWeight)) weight.remove_suffix(kWeight.size());
+  return std::string(weight);
+}
+
+bool targeted(const std::string& module, const LoraOptions& options) {
+  return std::any_of(options.targets.begin(), options.targets.end(), [&](const std::string& target) {
+    return target == "all-linear" || pattern_means(target, module);
+  });
+}
+
+// The weight of a product with a matrix of the checkpoint; kNone for other nodes.
+ValueId weight_of(const Graph& graph, const Node& node) {
+  if (!node.op || node.op->name() != "linear") return kNone;
+  const Value& weight = graph.value(node.inputs[1]);
+  return weight.persistent && weight.role == Role::parameter ? node.inputs[1] : kNone;
+}
+
+class Adapter {
+ public:
+  Adapter(Graph& graph, RegionId region, const LoraOptions& options)
+      : graph_(graph), region_(region), options_(options), build_(graph, region, find_op) {
+    const double rank = static_cast<double>(options.rank);
+    factor_ = options.alpha / (options.rank_stabilised ? std::sqrt(rank) : rank);
+  }
+
+  int64_t run() {
+    std::vector<NodeId> rewritten;
+    for (NodeId id : std::vector<NodeId>(graph_.region(region_).nodes)) {
+      for (ValueId& input : graph_.node(id).inputs)
+        if (const auto at = replaced_.find(input); at != replaced_.end()) input = at->second;
+      rewritten.push_back(id);
+      const ValueId weight = weight_of(graph_, graph_.node(id));
+      if (weight == kNone) continue;
+      const std::string module = module_of(graph_.value(weight).name);
+      modules_.insert(module);
+      if (targeted(module, options_)) extend(id, weight, rewritten);
+    }
+    for (ValueId& result : graph_.region(region_).results)
+      if (const auto at = replaced_.find(result); at != replaced_.end()) result = at->second;
+    graph_.region(region_).nodes = std::move(rewritten);
+    refuse_strangers();
+    return count_;
+  }
+
+ private:
+  void extend(NodeId product, ValueId weight, std::vector<NodeId>& nodes) {
+    const std::string name = graph_.value(weight).name;
+    const int32_t block = graph_.node(product).block;
+    const bool transposed = graph_.node(product).attrs.text("layout") == "in_out";
+    const std::vector<Dim> shape = graph_.value(weight).type.shape;
+    const Dim in = shape[transposed ? 0 : 1], out = shape[transposed ? 1 : 0], rank = Dim::of(options_.rank);
+    const ValueId a = build_.persistent(lora_name(name, 'A'), Type{DType::f32, {rank, in}}, Role::parameter);
+    const ValueId b = build_.persistent(lora_name(name, 'B'), Type{DType::f32, {out, rank}}, Role::parameter);
+    const ValueId x = graph_.node(product).inputs[0], y = graph_.node(product).outputs[0];
+    const Attrs plain{{"layout", "out_in"}, {"bias", int64_t{0}}, {"residual", int64_t{0}}};
+    const ValueId t = append("linear", {x, a}, plain, block, nodes);
+    const ValueId s = append("scale", {t}, {{"factor", factor_}}, block, nodes);
+    // A product that adds the residual stream stays in fp32 under bf16-mixed, and so does the sum with it; others
+    // narrow.
+    if (graph_.node(product).attrs.integer("residual") != 0) {
+      Attrs sum = plain;
+      sum.set("residual", int64_t{1});
+      replaced_[y] = append("linear", {s, b, y}, sum, block, nodes);
+    } else {
+      const ValueId u = append("linear", {s, b}, plain, block, nodes);
+      replaced_[y] = append("add", {y, u}, {}, block, nodes);
+    }
+    ++count_;
+  }
+
+  ValueId append(const char* op, std::vector<ValueId> inputs, Attrs attrs, int32_t block, std::vector<NodeId>& nodes) {
+    const NodeId node = make_node(graph_, find_op(op), std::move(inputs), std::move(attrs), block, Stage::forward);
+    nodes.push_back(node);
+    return graph_.node(node).outputs[0];
+  }
+
+  void refuse_strangers() const {
+    std::set<std::string> parts;
+    for (const std::string& module : modules_) parts.insert(module.substr(module.rfind('.') + 1));
+    const std::vector<std::string> names(parts.begin(), parts.end());
+    for (const std::string& target : options_.targets) {
+      const bool means =
+          target == "all-linear" ||
+          std::any_of(modules_.begin(), modules_.end(), [&](const std::string& m) { return pattern_means(target, m); });
+      if (!means)
+        throw Error(
+            ErrorKind::usage, fmt::format("--lora-target-modules {} means no linear layer of this model", target),
+            fmt::format("there are {}; did you mean '{}'?", fmt::join(names, ", "), nearest_name(target, names)));
+    }
+  }
+
+  Graph& graph_;
+  RegionId region_;
+  const LoraOptions& options_;
+  Builder build_;
+  double factor_ = 1;
+  int64_t count_ = 0;
+  std::map<ValueId, ValueId> replaced_;
+  std::set<std::string> modules_;
+};
+
+}  // namespace
+
+std::string lora_name(std::string_view weight, char which) {
+  return fmt::format("{}{}.lora_{}{}", kPrefix, module_of(weight), which, kWeight);
+}
+
+bool is_lora_name(std::string_view name) {
+  return name.starts_with(kPrefix) && (name.ends_with(".lora_A.weight") || name.ends_with(".lora_B.weight"));
+}
+
+int64_t add_lora(Graph& graph, RegionId region, const LoraOptions& options) {
+  HR_CHECK(options.rank > 0, "rank {}", options.rank);
+  return Adapter(graph, region, options).run();
+}
+
+std::vector<ValueId> lora_frozen(const Graph& graph, const LoraOptions& options) {
+  std::vector<ValueId> frozen;
+  std::set<std::string> saved;
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
+    const Value& value = graph.value(id);
+    if (!value.persistent || value.role != Role::parameter || is_lora_name(value.name)) continue;
+    bool trained = false;
+    for (const std::string& module : options.modules_to_save)
+      if (pattern_means(module, value.name)) {
+        saved.insert(module);
+        trained = true;
+      }
+    if (!trained) frozen.push_back(id);
+  }
+  for (const std::string& module : options.modules_to_save)
+    if (!saved.contains(module))
+      throw Error(ErrorKind::usage, fmt::format("--modules-to-save {} means no weight of this model", module),
+                  "a part of a weight's name: lm_head, embed_tokens; a tied head is its embedding");
+  return frozen;
+}
+
+}  // namespace headroom

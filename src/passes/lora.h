@@ -1,0 +1,44 @@
+// lora: trains small matrices beside frozen ones (Hu et al. 2021, "LoRA", equation 3).
+//
+// What: every targeted product y = x W^T gets a second path through a bottleneck of r values per token,
+//     t = linear(x, A); s = scale(t) {factor = alpha / r}; y' = y + linear(s, B)
+//   with A [r, in] and B [out, r]; rank-stabilised (Kalajdzievski 2023): factor = alpha / sqrt(r). All other weights
+//   are frozen, but for the modules to save, which are trained whole.
+// Legal when: named (--lora-r): another, smaller model is trained.
+// Placed here because: before bf16-mixed, so that the new products narrow like the others, and before autodiff, which
+// then
+//   differentiates for A and B alone.
+// Saves: gradients and optimizer states of all frozen weights. Costs: two thin products per target.
+// Manuals: M3, M2 (T21).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "passes/pass.h"
+
+namespace headroom {
+
+inline constexpr PassInfo kLora{"lora", PassStage::model, TechniqueKind::lossy,
+                                "train small matrices of rank r beside the frozen weights"};
+
+struct LoraOptions {
+  int64_t rank = 0;  // 0: none
+  double alpha = 8;
+  bool rank_stabilised = false;
+  std::vector<std::string> targets{"all-linear"};  // patterns of module names (passes/freeze.h)
+  std::vector<std::string> modules_to_save;        // trained whole beside them
+};
+
+// Adds the adapters to every targeted product of the region. Returns the number of products. Throws Error(usage) for a
+// target that means none, with the names there are.
+int64_t add_lora(Graph& graph, RegionId region, const LoraOptions& options);
+
+// The weights that stay frozen: all but adapters and modules to save. Throws Error(usage) for a module that is none.
+std::vector<ValueId> lora_frozen(const Graph& graph, const LoraOptions& options);
+
+// Names as PEFT stores them: "base_model.model." + module + ".lora_A.weight".
+std::string lora_name(std::string_view weight, char which);
+bool is_lora_name(std::string_view name);
+
+}  // namespace headroom

@@ -1,0 +1,192 @@
+#include "train/merge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/bfloat16.h"
+#include "base/error.h"
+#include "formats/atomic_dir.h"
+#include "formats/json.h"
+#include "formats/safetensors_writer.h"
+#include "planner/request.h"
+#include "train/checkpoint.h"
+#include "train/setup.h"
+#include "train/weights.h"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int64_t kChunk = 1 << 18;  // elements
+constexpr std::string_view kPrefix = "base_model.model.";
+
+// What adapter_config.json says of the arithmetic.
+struct AdapterFiles {
+  SafetensorsFile tensors;
+  double factor = 1;
+  int64_t rank = 0;
+};
+
+AdapterFiles open_adapter(const fs::path& directory) {
+  const fs::path path = directory / "adapter_config.json";
+  const Json config = read_json(path);
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ErrorKind::format, fmt::format("{}: {}", path.string(), what), "give a LoRA adapter");
+  };
+  if (!config.is_object() || config.value("peft_type", "") != "LORA") refuse("peft_type is not LORA");
+  if (config.value("use_dora", false)) refuse("use_dora is set: magnitudes are not merged");
+  if (config.value("bias", "none") != "none") refuse("biases were trained");
+  for (const char* key : {"rank_pattern", "alpha_pattern"})
+    if (config.contains(key) && config[key].is_object() && !config[key].empty())
+      refuse(fmt::format("{} gives modules ranks of their own", key));
+  if (!config.contains("r") || !config["r"].is_number_integer() || !config.contains("lora_alpha") ||
+      !config["lora_alpha"].is_number())
+    refuse("r or lora_alpha is missing");
+  const int64_t rank = config["r"].get<int64_t>();
+  if (rank < 1 || rank > 1 << 20) refuse(fmt::format("r is {}", rank));
+  const double alpha = config["lora_alpha"].get<double>(), divisor = static_cast<double>(rank);
+  return {SafetensorsFile::open(directory / "adapter_model.safetensors"),
+          alpha / (config.value("use_rslora", false) ? std::sqrt(divisor) : divisor), rank};
+}
+
+// A and B of one weight.
+struct Pair {
+  std::vector<float> a, b;
+  int64_t in = 0, out = 0;
+};
+
+class Merger {
+ public:
+  Merger(const MergeOptions& options, const ModelFiles& model)
+      : options_(options),
+        model_(model),
+        weights_(SafetensorsSet::open(model.directory)),
+        adapter_(open_adapter(options.adapter)) {
+    check_weights(model.spec, weights_);
+  }
+
+  void write(const fs::path& path) {
+    const bool narrow = options_.save_dtype == "bfloat16";
+    const std::vector<WeightInfo> all = model_weights(model_.spec);
+    SafetensorsWriter writer(path);
+    for (const WeightInfo& weight : all)
+      writer.declare(weight.name, narrow ? StoredType::bf16 : StoredType::f32, weight.shape);
+    for (const WeightInfo& weight : all) write_weight(weight, narrow, writer);
+    refuse_strangers();
+    writer.finish();
+  }
+
+ private:
+  std::optional<Pair> pair_of(const WeightInfo& weight) {
+    const StoredTensor* a = adapter_.tensors.find(lora_name(weight.name, 'A'));
+    const StoredTensor* b = adapter_.tensors.find(lora_name(weight.name, 'B'));
+    if (!a && !b) return std::nullopt;
+    used_.insert(lora_name(weight.name, 'A'));
+    used_.insert(lora_name(weight.name, 'B'));
+    const bool transposed = model_.spec.layout == "in_out";
+    Pair pair;
+    if (weight.shape.size() == 2) {
+      pair.in = weight.shape[transposed ? 0 : 1];
+      pair.out = weight.shape[transposed ? 1 : 0];
+    }
+    const std::vector<int64_t> want_a{adapter_.rank, pair.in}, want_b{pair.out, adapter_.rank};
+    if (!a || !b || a->shape != want_a || b->shape != want_b)
+      throw Error(ErrorKind::format,
+                  fmt::format("{}: the adapter of '{}' is not [{}, {}] and [{}, {}]", adapter_.tensors.path().string(),
+                              weight.name, adapter_.rank, pair.in, pair.out, adapter_.rank),
+                  "the adapter belongs to another model");
+    pair.a = read_floats(adapter_.tensors, *a);
+    pair.b = read_floats(adapter_.tensors, *b);
+    return pair;
+  }
+
+  void write_weight(const WeightInfo& weight, bool narrow, SafetensorsWriter& writer) {
+    const std::string module = std::string(kPrefix) + weight.name;
+    const StoredTensor* saved = adapter_.tensors.find(module);
+    if (saved) used_.insert(module);
+    if (saved && saved->shape != weight.shape)
+      throw Error(ErrorKind::format,
+                  fmt::format("{}: '{}' has another shape than the model's", adapter_.tensors.path().string(), module),
+                  "the adapter belongs to another model");
+    const std::optional<Pair> pair = pair_of(weight);
+    int64_t count = 1;
+    for (int64_t dim : weight.shape) count *= dim;
+    const int64_t columns = weight.shape.empty() ? 1 : weight.shape.back();
+    const int64_t step = std::max<int64_t>(1, kChunk / columns) * columns;
+    for (int64_t at = 0; at < count; at += step) {
+      const int64_t size = std::min(step, count - at);
+      values_.resize(static_cast<size_t>(size));
+      if (saved)
+        read_floats(adapter_.tensors, *saved, at, values_);
+      else
+        read_floats(weights_, stored_weight_name(model_.spec, weights_, weight.name), at, values_);
+      if (pair) add(*pair, at / columns, size / columns);
+      emit(weight.name, narrow, writer);
+    }
+  }
+
+  // values_ holds `rows` rows of the stored matrix from `first` on.
+  void add(const Pair& pair, int64_t first, int64_t rows) {
+    const bool transposed = model_.spec.layout == "in_out";
+    const int64_t columns = transposed ? pair.out : pair.in;
+    for (int64_t row = 0; row < rows; ++row) {
+      float* into = values_.data() + row * columns;
+      sums_.assign(static_cast<size_t>(columns), 0.0);
+      for (int64_t r = 0; r < adapter_.rank; ++r) {
+        const double left = transposed ? pair.a[static_cast<size_t>(r * pair.in + first + row)]
+                                       : pair.b[static_cast<size_t>((first + row) * adapter_.rank + r)];
+        for (int64_t c = 0; c < columns; ++c)
+          sums_[static_cast<size_t>(c)] += left * (transposed ? pair.b[static_cast<size_t>(c * adapter_.rank + r)]
+                                                              : pair.a[static_cast<size_t>(r * pair.in + c)]);
+      }
+      for (int64_t c = 0; c < columns; ++c)
+        into[c] = static_cast<float>(into[c] + adapter_.factor * sums_[static_cast<size_t>(c)]);
+    }
+  }
+
+  void emit(const std::string& name, bool narrow, SafetensorsWriter& writer) {
+    if (!narrow) return writer.write(name, std::as_bytes(std::span(values_)));
+    narrowed_.clear();
+    for (const float value : values_) narrowed_.push_back(bfloat16(value));
+    writer.write(name, std::as_bytes(std::span(narrowed_)));
+  }
+
+  void refuse_strangers() const {
+    for (const auto& [name, tensor] : adapter_.tensors.tensors())
+      if (!used_.contains(name))
+        throw Error(ErrorKind::format,
+                    fmt::format("{}: '{}' belongs to no weight of the model", adapter_.tensors.path().string(), name),
+                    "the adapter belongs to another model");
+  }
+
+  const MergeOptions& options_;
+  const ModelFiles& model_;
+  SafetensorsSet weights_;
+  AdapterFiles adapter_;
+  std::set<std::string> used_;
+  std::vector<float> values_;
+  std::vector<bfloat16> narrowed_;
+  std::vector<double> sums_;
+};
+
+}  // namespace
+
+void merge_adapter(const MergeOptions& options) {
+  const ModelFiles model = open_model(options.model);
+  if (model.directory.empty())
+    throw Error(ErrorKind::usage, fmt::format("{} is a bare config.json: there are no weights", options.model.string()),
+                "give the model's directory");
+  refuse_quantized(model, "merge");
+  if (fs::exists(options.output_dir) && !fs::is_empty(options.output_dir))
+    throw Error(ErrorKind::usage, fmt::format("{} is not empty", options.output_dir.string()),
+                "give a fresh --output-dir");
+  AtomicDirectory directory(options.output_dir);
+  Merger(options, model).write(directory.path() / "model.safetensors");
+  write_model_files(model, options.save_dtype, directory.path());
+  directory.commit();
+}
+
+}  // namespace headroom

@@ -1,0 +1,106 @@
+// Adapters against PEFT: the same losses, gradient norms and adapter after five AdamW steps from PEFT's own files.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "train/adapter.h"
+#include "training_run.h"
+
+namespace headroom::test {
+namespace {
+
+struct LoraCase {
+  explicit LoraCase(const std::string& name) : golden(GoldenCase::open(name)), folder(golden.folder / "lora") {
+    const Json config = read_json(folder / "adapter_config.json");
+    options = plain_options(golden);
+    options.lora.rank = config.at("r").get<int64_t>();
+    options.lora.alpha = config.at("lora_alpha").get<double>();
+    options.lora.rank_stabilised = config.at("use_rslora").get<bool>();
+    options.lora.targets = config.at("target_modules").get<std::vector<std::string>>();
+    if (!config.at("modules_to_save").is_null())
+      options.lora.modules_to_save = config.at("modules_to_save").get<std::vector<std::string>>();
+    options.learning_rate = expected.at("learning_rate").get<double>();
+    options.max_grad_norm = expected.at("max_grad_norm").get<double>();
+  }
+  GoldenCase golden;
+  std::filesystem::path folder;
+  Json expected = read_json(folder / "expected.json");
+  TrainOptions options;
+};
+
+class LoraAsPeft : public testing::TestWithParam<const char*> {};
+
+TEST_P(LoraAsPeft, InFp32) {
+  const LoraCase lora(GetParam());
+  TrainingRun run(lora.golden, lora.options, lora.folder);
+  for (const Json& row : lora.expected.at("fp32")) {
+    const StepOutcome outcome = run.step();
+    const double loss = row.at("loss").get<double>(), norm = row.at("grad_norm").get<double>();
+    EXPECT_NEAR(outcome.loss, loss, 1e-4 * loss) << "step " << row.at("step");
+    EXPECT_NEAR(outcome.gradient_norm, norm, 1e-3 * norm) << "step " << row.at("step");
+  }
+  // The adapter then, tensor by tensor: nothing else was trained.
+  const SafetensorsFile final = SafetensorsFile::open(lora.folder / "final.safetensors");
+  size_t compared = 0;
+  for (const auto& [name, tensor] : final.tensors()) {
+    const std::vector<float> theirs = read_floats(final, name), ours = run.parameter(name);
+    ASSERT_EQ(ours.size(), theirs.size()) << name;
+    for (size_t i = 0; i < ours.size(); ++i) ASSERT_NEAR(ours[i], theirs[i], 2e-3) << name << " " << i;
+    ++compared;
+  }
+  EXPECT_GT(compared, 4u);
+}
+
+TEST_P(LoraAsPeft, InBf16Mixed) {
+  LoraCase lora(GetParam());
+  lora.options.precision = "bf16-mixed";
+  TrainingRun run(lora.golden, lora.options, lora.folder);
+  for (const Json& row : lora.expected.at("bf16_autocast")) {
+    const double loss = row.at("loss").get<double>();
+    EXPECT_NEAR(run.step().loss, loss, 0.01 * loss) << "step " << row.at("step");
+  }
+}
+
+TEST_P(LoraAsPeft, FrozenWeightsHaveNeitherGradientsNorStates) {
+  const LoraCase lora(GetParam());
+  const Plan plan = TrainingRun(lora.golden, lora.options, lora.folder).plan();
+  for (const PersistentTensor& tensor : plan.tensors) {
+    if (tensor.role != Role::optimizer) continue;
+    const bool saved = std::any_of(lora.options.lora.modules_to_save.begin(), lora.options.lora.modules_to_save.end(),
+                                   [&](const std::string& m) { return tensor.name.find(m) != std::string::npos; });
+    EXPECT_TRUE(saved || tensor.name.find(".lora_") != std::string::npos) << tensor.name;
+  }
+}
+
+TEST_P(LoraAsPeft, RecomputationChangesNoBit) {
+  LoraCase lora(GetParam());
+  TrainingRun plain(lora.golden, lora.options, lora.folder);
+  lora.options.techniques["recompute"] = "block-input";
+  TrainingRun recomputed(lora.golden, lora.options, lora.folder);
+  for (int step = 0; step < 3; ++step) EXPECT_EQ(plain.step().loss, recomputed.step().loss);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, LoraAsPeft, testing::Values("llama_gqa_tied", "gpt2", "qwen2_bias"));
+
+TEST(Lora, AFreshAdapterChangesNothing) {
+  const GoldenCase golden = GoldenCase::open("llama_gqa_tied");
+  TrainOptions options = plain_options(golden);
+  const double before = TrainingRun(golden, options).step().loss;
+  options.lora.rank = 4;
+  EXPECT_EQ(TrainingRun(golden, options).step().loss, before);
+}
+
+TEST(Lora, TargetsThatMeanNothingAreRefused) {
+  const GoldenCase golden = GoldenCase::open("llama_gqa_tied");
+  TrainOptions options = plain_options(golden);
+  options.lora.rank = 4;
+  options.lora.targets = {"query"};
+  EXPECT_THROW(TrainingRun(golden, options), Error);
+  options.lora.targets = {"q_proj"};
+  options.lora.modules_to_save = {"head"};
+  EXPECT_THROW(TrainingRun(golden, options), Error);
+}
+
+}  // namespace
+}  // namespace headroom::test

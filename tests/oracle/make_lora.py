@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Makes the golden files of LoRA: tests/oracle/CASE/lora/ with an adapter by PEFT and what PEFT computed with it.
+
+Needs torch, transformers, peft and safetensors (not needed to build or test headroom: the files are committed).
+Usage: make_lora.py [CASE...]
+
+CASE/lora/adapter_config.json, adapter_model.safetensors: an adapter with random A and B, as PEFT saves it.
+CASE/lora/expected.json: losses and gradient norms (before clipping at 1) of five AdamW steps from that adapter on the
+case's batch, all rows at once, fp32 and under torch's bf16 autocast; the arguments and versions. final.safetensors: the
+adapter after the fp32 steps.
+"""
+import json
+import os
+import shutil
+import sys
+
+import peft
+import torch
+import torch.nn.functional as F
+import transformers
+from safetensors.torch import save_file
+
+torch.set_num_threads(1)
+torch.use_deterministic_algorithms(True)
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+CASES = {
+    'llama_gqa_tied': dict(r=4, lora_alpha=8, target_modules='all-linear'),
+    'gpt2': dict(r=3, lora_alpha=6, target_modules=['c_attn', 'c_fc'], fan_in_fan_out=True, use_rslora=True),
+    'qwen2_bias': dict(r=5, lora_alpha=5, target_modules=['q_proj', 'v_proj', 'down_proj'], modules_to_save=['model.norm']),
+}
+STEPS = dict(learning_rate=1e-2, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.0, max_grad_norm=1.0)
+
+
+def load(case, options):
+    model = transformers.AutoModelForCausalLM.from_pretrained(os.path.join(HERE, case, 'model'), attn_implementation='eager',
+                                                              dtype=torch.float32)
+    model = peft.get_peft_model(model, peft.LoraConfig(lora_dropout=0.0, bias='none', task_type='CAUSAL_LM', **options))
+    torch.manual_seed(hash_of(case))
+    for name, parameter in sorted(model.named_parameters()):
+        if 'lora_' in name:
+            parameter.data = torch.randn_like(parameter) * (0.3 if 'lora_A' in name else 0.1)
+    return model
+
+
+def hash_of(text):
+    return sum(ord(c) * 31 ** i for i, c in enumerate(text)) % 2 ** 31
+
+
+def loss_of(model, batch, autocast):
+    ids, labels = torch.tensor(batch['input_ids']), torch.tensor(batch['labels'])
+    with torch.autocast('cpu', dtype=torch.bfloat16, enabled=autocast):
+        logits = model(input_ids=ids).logits
+    return F.cross_entropy(logits[:, :-1].float().flatten(0, 1), labels[:, 1:].flatten(), ignore_index=-100)
+
+
+def curve(case, options, batch, autocast):
+    model = load(case, options)
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=STEPS['learning_rate'], betas=(STEPS['beta1'], STEPS['beta2']),
+                                  eps=STEPS['epsilon'], weight_decay=STEPS['weight_decay'])
+    rows = []
+    for step in range(1, 6):
+        optimizer.zero_grad()
+        loss = loss_of(model, batch, autocast)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(trained, STEPS['max_grad_norm'])
+        rows.append(dict(step=step, loss=loss.item(), grad_norm=norm.item()))
+        optimizer.step()
+    return model, rows
+
+
+def main():
+    for case in sys.argv[1:] or CASES:
+        folder = os.path.join(HERE, case, 'lora')
+        shutil.rmtree(folder, ignore_errors=True)
+        with open(os.path.join(HERE, case, 'batch.json'), encoding='utf-8') as text:
+            batch = json.load(text)
+        load(case, CASES[case]).save_pretrained(folder)
+        for extra in os.listdir(folder):
+            if not extra.startswith('adapter_'):
+                os.remove(os.path.join(folder, extra))
+        clean_config(os.path.join(folder, 'adapter_config.json'), case)
+        model, fp32 = curve(case, CASES[case], batch, False)
+        final = peft.get_peft_model_state_dict(model)
+        save_file({k: v.contiguous() for k, v in sorted(final.items())}, os.path.join(folder, 'final.safetensors'))
+        expected = dict(STEPS, fp32=fp32, bf16_autocast=curve(case, CASES[case], batch, True)[1],
+                        versions=dict(torch=torch.__version__, transformers=transformers.__version__, peft=peft.__version__))
+        with open(os.path.join(folder, 'expected.json'), 'w', encoding='utf-8') as out:
+            json.dump(expected, out, indent=1)
+            out.write('\n')
+        print(case, [round(r['loss'], 5) for r in fp32])
+
+
+def clean_config(path, case):
+    with open(path, encoding='utf-8') as text:
+        config = json.load(text)
+    config['base_model_name_or_path'] = f'tests/oracle/{case}/model'
+    config['target_modules'] = sorted(config['target_modules'])
+    with open(path, 'w', encoding='utf-8') as out:
+        json.dump(config, out, indent=1, sort_keys=True)
+        out.write('\n')
+
+
+if __name__ == '__main__':
+    main()
