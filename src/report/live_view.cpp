@@ -158,7 +158,7 @@ std::string LiveView::line() const {
 
 std::string LiveView::screen(size_t columns) const {
   const Metrics& metrics = metrics_.metrics();
-  const size_t width = std::clamp<size_t>(columns > 26 ? columns - 26 : 8, 8, 60);
+  const size_t width = std::clamp<size_t>(columns > 28 ? columns - 28 : 8, 8, 60);
   std::string out;
   const auto add = [&](const std::string& text) { out += cut(text, columns) + "\n"; };
   add(fmt::format("{}  {}", plain(directory_.string()), verdict()));
