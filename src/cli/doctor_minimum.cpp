@@ -14,6 +14,7 @@ std::optional<int64_t> least_budget(const doctor::HeadroomJob& job) {
   arguments.options.global_batch_size = job.global_batch;
   arguments.options.max_seq_length = job.sequence;
   arguments.options.precision = job.precision;
+  arguments.options.lora.rank = job.lora_rank;
   arguments.options.memory = int64_t{1} << 20;
   const TrainOptions options = resolve(arguments);
   const ModelFiles model = open_model(options.model);

@@ -57,6 +57,7 @@ HeadroomJob training_of(const Case& patient, const std::string& model) {
       int64_t{1} << 20);
   own.sequence = std::clamp<int64_t>(sequence_of(patient, job), 1, int64_t{1} << 20);
   const bool half = job.autocast.value_or("none") != "none" || job.weight_dtype.value_or("float32") != "float32";
+  if (job.lora) own.lora_rank = std::clamp<int64_t>(job.lora->rank, 1, 8192);
   own.precision = half ? "bf16-mixed" : "32-true";
   return own;
 }
@@ -82,7 +83,7 @@ HeadroomAnswer headroom_answer(const Request& request, const Case& patient,
   if (patient.job)
     answer.command += fmt::format(" --global-batch-size {} --max-seq-length {} --precision {}", own.global_batch,
                                   own.sequence, own.precision);
-  if (patient.job && patient.job->lora) answer.note = "in full, without LoRA";
+  if (own.lora_rank > 0) answer.command += fmt::format(" --lora-r {}", own.lora_rank);
   if (patient.job && request.minimum && !here.empty()) try {
       answer.minimum_bytes = request.minimum(own);
     } catch (const Error&) {
