@@ -88,6 +88,7 @@ int run_evaluate(const InferenceArguments& a) {
   data.files = a.options.data;
   data.max_seq_length = request.seq_length;
   data.vocab_size = model.spec.vocab;
+  data.tokenizer_folder = model.directory;
   std::optional<Tokenizer> tokenizer;
   if (fs::exists(model.directory / "tokenizer.json")) tokenizer.emplace(Tokenizer::load(model.directory));
   const fs::path cache_path = fs::temp_directory_path() / fmt::format("headroom-evaluate-{}.bin", ::getpid());

@@ -169,6 +169,7 @@ class Run {
     data.files = files;
     data.max_seq_length = result_.plan.choices.seq_length;
     data.vocab_size = model_.spec.vocab;
+    data.tokenizer_folder = model_.directory;
     std::error_code status;
     std::optional<Tokenizer> tokenizer;
     if (fs::exists(model_.directory / "tokenizer.json", status)) tokenizer.emplace(Tokenizer::load(model_.directory));
