@@ -97,7 +97,7 @@ class Acceptance:
 
     def run(self):
         if self.has('tokenize'):
-            tokenizers = ('gpt2', 'qwen2.5', 'llama2', 'gpt-neox-20b')
+            tokenizers = ('gpt2', 'qwen2.5', 'llama2', 'gpt-neox-20b', 'bert-base-uncased')
             self.script('tokenizer.py', *(self.at('data', 'tokenizers', name) for name in tokenizers))
         if self.has('generate'):
             self.script('generate.py', self.at('data', 'stories260K'))
