@@ -54,6 +54,7 @@ ModelFiles open_with_weights(const InferenceArguments& a, const char* purpose) {
                 fmt::format("{} is a bare config.json: there are no weights", a.options.model.string()),
                 "give a model directory");
   refuse_quantized(model, purpose);
+  refuse_other_objectives(model, purpose);
   check_weights(model.spec, SafetensorsSet::open(model.directory));
   return model;
 }

@@ -79,6 +79,14 @@ void refuse_quantized(const ModelFiles& model, std::string_view purpose) {
               "use the checkpoint in F32, F16 or BF16");
 }
 
+void refuse_other_objectives(const ModelFiles& model, std::string_view purpose) {
+  if (model.spec.objective == Objective::language) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("{}: this version has no data to {} a {} with: its labels are masked tokens or classes",
+                          model.config.source.string(), purpose, model.spec.architecture),
+              "give a causal language model; `headroom plan` says what this one would need");
+}
+
 ProcessBytes process_parts(const ModelFiles& model, const DeviceFacts& facts, bool tokenizer_stays) {
   ProcessBytes process;
   process.code = kCodeBytes + facts.threads * kThreadBytes;

@@ -45,6 +45,7 @@ class Run {
       throw Error(ErrorKind::usage,
                   fmt::format("{} is a bare config.json: there are no weights to train", options_.model.string()),
                   "make a fresh model with `headroom init`");
+    refuse_other_objectives(model_, "train");
     check_weights(model_.spec, SafetensorsSet::open(model_.directory));
     find_resume_point();
     check_output();
