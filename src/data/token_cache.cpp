@@ -35,19 +35,24 @@ TokenCacheHeader read_header(const File& file) {
   const bool sane = (header.id_bytes == 2 || header.id_bytes == 4) && header.max_seq_length >= 1 &&
                     header.max_seq_length <= INT32_MAX && header.vocab_size >= 1 && header.vocab_size <= INT32_MAX &&
                     header.index_offset >= static_cast<int64_t>(sizeof header) && header.index_offset <= size &&
-                    header.sequences >= 0 && header.sequences == (size - header.index_offset) / kEntry &&
+                    header.labels <= static_cast<uint64_t>(LabelKind::sequence_class) && header.sequences >= 0 &&
+                    header.sequences == (size - header.index_offset) / kEntry &&
                     (size - header.index_offset) % kEntry == 0;
   if (!sane) corrupt(path, "the header's values contradict each other");
   return header;
 }
 
 // Why an entry cannot be, or nullptr.
-const char* entry_problem(const TokenCacheEntry& entry, int64_t max_seq_length, int64_t id_bytes,
+const char* entry_problem(const TokenCacheEntry& entry, LabelKind kind, int64_t max_seq_length, int64_t id_bytes,
                           int64_t index_offset) {
+  const bool classed = kind == LabelKind::sequence_class;
   if (entry.length < 1 || entry.length > max_seq_length) return "its length";
-  if (entry.targets >= entry.length) return "its number of targets";
-  if (entry.ignored != kExplicitLabels && entry.ignored > entry.length) return "its ignored positions";
-  const int64_t labels = entry.ignored == kExplicitLabels ? int64_t{4} * entry.length : 0;
+  const uint32_t most = classed ? 1 : kind == LabelKind::own_position ? entry.length : entry.length - 1;
+  if (entry.targets > most) return "its number of targets";
+  const bool placed =
+      classed ? entry.ignored == kClassLabel : entry.ignored == kExplicitLabels || entry.ignored <= entry.length;
+  if (!placed) return "its ignored positions";
+  const int64_t labels = classed ? 4 : entry.ignored == kExplicitLabels ? int64_t{4} * entry.length : 0;
   const int64_t bytes = stored_ids_bytes(entry.length, id_bytes) + labels;
   if (entry.offset < static_cast<int64_t>(sizeof(TokenCacheHeader)) || entry.offset > index_offset - bytes)
     return "its offset";
@@ -62,7 +67,8 @@ void check_index(const File& file, const TokenCacheHeader& header) {
     file.read_at(header.index_offset + i * kEntry, std::as_writable_bytes(std::span(block).first(count)));
     checksum.add(std::as_bytes(std::span(block).first(count)));
     for (size_t k = 0; k < count; ++k)
-      if (const char* what = entry_problem(block[k], header.max_seq_length, header.id_bytes, header.index_offset))
+      if (const char* what = entry_problem(block[k], static_cast<LabelKind>(header.labels), header.max_seq_length,
+                                           header.id_bytes, header.index_offset))
         corrupt(file.path(), fmt::format("{} of sequence {} is impossible", what, i + static_cast<int64_t>(k)));
   }
   if (checksum.value() != header.index_checksum) corrupt(file.path(), "the index's checksum is wrong");
@@ -78,6 +84,10 @@ void widen(std::span<int32_t> ids) {
   }
 }
 
+SequenceInfo info_of(const TokenCacheEntry& entry, LabelKind kind) {
+  return {entry.length, entry.targets, kind == LabelKind::own_position && entry.ignored != kExplicitLabels};
+}
+
 }  // namespace
 
 TokenCache TokenCache::open(const std::filesystem::path& path) {
@@ -89,6 +99,7 @@ TokenCache TokenCache::open(const std::filesystem::path& path) {
   cache.max_seq_length_ = header.max_seq_length;
   cache.vocab_size_ = header.vocab_size;
   cache.id_bytes_ = header.id_bytes;
+  cache.labels_ = static_cast<LabelKind>(header.labels);
   cache.index_offset_ = header.index_offset;
   cache.file_bytes_ = header.file_bytes;
   cache.counts_ = {header.sequences,  header.tokens,   header.targets,     header.rows,
@@ -100,20 +111,18 @@ TokenCacheEntry TokenCache::entry(int64_t i) const {
   HR_CHECK(i >= 0 && i < sequences(), "sequence {} of {}", i, sequences());
   TokenCacheEntry entry{};
   file_.read_at(index_offset_ + i * kEntry, std::as_writable_bytes(std::span(&entry, 1)));
-  if (const char* what = entry_problem(entry, max_seq_length_, id_bytes_, index_offset_))
+  if (const char* what = entry_problem(entry, labels_, max_seq_length_, id_bytes_, index_offset_))
     corrupt(path(), fmt::format("{} of sequence {} is impossible", what, i));
   return entry;
 }
 
-SequenceInfo TokenCache::info(int64_t i) const {
-  const TokenCacheEntry found = entry(i);
-  return {found.length, found.targets};
-}
+SequenceInfo TokenCache::info(int64_t i) const { return info_of(entry(i), labels_); }
 
 SequenceInfo TokenCache::read(int64_t i, std::span<int32_t> ids, std::span<int32_t> labels) const {
   HR_CHECK(static_cast<int64_t>(std::min(ids.size(), labels.size())) >= max_seq_length_,
            "room for {} ids and {} labels, {} needed", ids.size(), labels.size(), max_seq_length_);
   const TokenCacheEntry found = entry(i);
+  SequenceInfo info = info_of(found, labels_);
   ids = ids.first(found.length);
   labels = labels.first(found.length);
   const auto stored = std::as_writable_bytes(ids).last(ids.size() * static_cast<size_t>(id_bytes_));
@@ -124,6 +133,11 @@ SequenceInfo TokenCache::read(int64_t i, std::span<int32_t> ids, std::span<int32
   if (found.ignored == kExplicitLabels) {
     file_.read_at(found.offset + stored_ids_bytes(found.length, id_bytes_), std::as_writable_bytes(labels));
     checksum.add(std::as_bytes(labels));
+  } else if (found.ignored == kClassLabel) {
+    file_.read_at(found.offset + stored_ids_bytes(found.length, id_bytes_),
+                  std::as_writable_bytes(std::span(&info.class_label, 1)));
+    checksum.add_value(info.class_label);
+    std::fill(labels.begin(), labels.end(), kIgnoredLabel);
   } else {
     std::fill(labels.begin(), labels.begin() + found.ignored, kIgnoredLabel);
     std::copy(ids.begin() + found.ignored, ids.end(), labels.begin() + found.ignored);
@@ -133,7 +147,9 @@ SequenceInfo TokenCache::read(int64_t i, std::span<int32_t> ids, std::span<int32
     if (ids[t] < 0 || ids[t] >= vocab_size_ || labels[t] >= vocab_size_ ||
         (labels[t] < 0 && labels[t] != kIgnoredLabel))
       corrupt(path(), fmt::format("sequence {} holds id {} or label {} outside the vocabulary", i, ids[t], labels[t]));
-  return {found.length, found.targets};
+  if (labels_ == LabelKind::sequence_class && info.class_label < 0)
+    corrupt(path(), fmt::format("sequence {} has the class {}", i, info.class_label));
+  return info;
 }
 
 }  // namespace headroom

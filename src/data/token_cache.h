@@ -15,11 +15,17 @@ namespace headroom {
 // A position with this label is not scored.
 inline constexpr int32_t kIgnoredLabel = -100;
 
+// What the labels of a cache's sequences are: the label of position t is predicted from the positions before it; or at
+// t itself, where a sequence without explicit labels has its tokens masked when it is read; or the sequence has a
+// class.
+enum class LabelKind : uint32_t { next_token, own_position, sequence_class };
+
 // What one pass over the data found. Kept in the cache's header.
 struct DataCounts {
   int64_t sequences = 0;
   int64_t tokens = 0;       // ids kept, over all sequences
-  int64_t targets = 0;      // scored tokens: positions t >= 1 whose label is not -100
+  int64_t targets = 0;      // scored: positions whose label is not -100 (t >= 1 where t - 1 predicts it), tokens that
+                            // may be masked, or classes
   int64_t rows = 0;         // rows read, empty ones included; 1 per .txt file
   int64_t empty_rows = 0;   // skipped
   int64_t cut_rows = 0;     // longer than the sequence length
@@ -29,8 +35,10 @@ struct DataCounts {
 };
 
 struct SequenceInfo {
-  int64_t length = 0;   // tokens
-  int64_t targets = 0;  // scored tokens, as in DataCounts
+  int64_t length = 0;        // tokens
+  int64_t targets = 0;       // as in DataCounts
+  bool unmasked = false;     // own_position: the labels are the ids, none of which is masked yet
+  int32_t class_label = -1;  // sequence_class; set by read() alone
 };
 
 struct TokenCacheEntry;
@@ -48,13 +56,14 @@ class TokenCache {
   int64_t sequences() const { return counts_.sequences; }
   int64_t max_seq_length() const { return max_seq_length_; }
   const DataCounts& counts() const { return counts_; }
+  LabelKind labels() const { return labels_; }
   int64_t file_bytes() const { return file_bytes_; }
 
   // 0 <= i < sequences(). No heap allocation. Throws Error(format) when the entry is corrupt, Error(run) on an I/O
   // error.
   SequenceInfo info(int64_t i) const;
-  // Fills ids[0, length) and labels[0, length) (not shifted; -100 is ignored) and returns the entry; both spans hold at
-  // least max_seq_length() elements. No heap allocation. Errors as info().
+  // Fills ids[0, length) and labels[0, length) (not shifted; -100 is ignored; of a class all are -100) and returns the
+  // entry; both spans hold at least max_seq_length() elements. No heap allocation. Errors as info().
   SequenceInfo read(int64_t i, std::span<int32_t> ids, std::span<int32_t> labels) const;
 
  private:
@@ -65,6 +74,7 @@ class TokenCache {
   int64_t max_seq_length_ = 0;
   int64_t vocab_size_ = 0;
   int64_t id_bytes_ = 4;
+  LabelKind labels_ = LabelKind::next_token;
   int64_t index_offset_ = 0;
   int64_t file_bytes_ = 0;
   DataCounts counts_;

@@ -12,7 +12,7 @@ namespace headroom {
 static_assert(std::endian::native == std::endian::little, "the token cache is stored as it lies in memory");
 
 inline constexpr uint64_t kTokenCacheMagic = 0x314e454b4f545248u;  // "HRTOKEN1"
-inline constexpr uint32_t kTokenCacheVersion = 1;
+inline constexpr uint32_t kTokenCacheVersion = 2;
 
 struct TokenCacheHeader {
   uint64_t magic;
@@ -25,20 +25,22 @@ struct TokenCacheHeader {
   int64_t file_bytes;
   int64_t sequences, tokens, targets, rows, empty_rows, cut_rows, lost_tokens, longest;
   uint64_t index_checksum;
-  uint64_t reserved;
+  uint64_t labels;    // a LabelKind
   uint64_t checksum;  // of all before
 };
 static_assert(sizeof(TokenCacheHeader) == 144);
 
-// Labels of a sequence: `ignored` positions of -100 and then the ids themselves, or as many explicit labels as ids.
+// Labels of a sequence: `ignored` positions of -100 and then the ids themselves, or as many explicit labels as ids, or
+// one class.
 inline constexpr uint32_t kExplicitLabels = 0xffffffffu;
+inline constexpr uint32_t kClassLabel = 0xfffffffeu;
 
 struct TokenCacheEntry {
   int64_t offset;  // of the sequence's ids from the file's beginning, a multiple of 4
   uint32_t length;
   uint32_t targets;
-  uint32_t ignored;   // or kExplicitLabels
-  uint32_t checksum;  // of the ids as stored, then of the explicit labels
+  uint32_t ignored;   // or kExplicitLabels, kClassLabel
+  uint32_t checksum;  // of the ids as stored, then of the explicit labels or the class
 };
 static_assert(sizeof(TokenCacheEntry) == 24);
 

@@ -59,7 +59,7 @@ std::filesystem::path temporary_name(const std::filesystem::path& path, const ch
 }  // namespace
 
 struct TokenCacheWriter::State {
-  State(const std::filesystem::path& path, uint64_t key, int64_t max_seq_length, int64_t vocab_size)
+  State(const std::filesystem::path& path, uint64_t key, int64_t max_seq_length, int64_t vocab_size, LabelKind labels)
       : final_path(path), data(temporary_name(path, "")), index(temporary_name(path, ".index")) {
     header.magic = kTokenCacheMagic;
     header.version = kTokenCacheVersion;
@@ -67,10 +67,12 @@ struct TokenCacheWriter::State {
     header.key = key;
     header.max_seq_length = max_seq_length;
     header.vocab_size = vocab_size;
+    header.labels = static_cast<uint64_t>(labels);
     data.append(std::as_bytes(std::span(&header, 1)));
   }
   void append_ids(std::span<const int32_t> ids, Checksum& checksum);
   void append_entry(TokenCacheEntry entry);
+  LabelKind labels() const { return static_cast<LabelKind>(header.labels); }
 
   std::filesystem::path final_path;
   TokenCacheHeader header{};
@@ -80,10 +82,10 @@ struct TokenCacheWriter::State {
 };
 
 TokenCacheWriter::TokenCacheWriter(const std::filesystem::path& path, uint64_t key, int64_t max_seq_length,
-                                   int64_t vocab_size) {
+                                   int64_t vocab_size, LabelKind labels) {
   HR_CHECK(max_seq_length >= 1 && max_seq_length <= INT32_MAX && vocab_size >= 1 && vocab_size <= INT32_MAX,
            "sequences of {} ids below {}", max_seq_length, vocab_size);
-  state_ = std::make_unique<State>(path, key, max_seq_length, vocab_size);
+  state_ = std::make_unique<State>(path, key, max_seq_length, vocab_size, labels);
 }
 
 TokenCacheWriter::~TokenCacheWriter() = default;
@@ -116,29 +118,43 @@ void TokenCacheWriter::State::append_entry(TokenCacheEntry entry) {
 
 void TokenCacheWriter::append(std::span<const int32_t> ids, int64_t ignored) {
   const auto length = static_cast<int64_t>(ids.size());
-  HR_CHECK(ignored >= 0 && ignored <= length, "{} of {} positions ignored", ignored, length);
+  const bool own = state_->labels() == LabelKind::own_position;
+  HR_CHECK(state_->labels() != LabelKind::sequence_class && ignored >= 0 && ignored <= (own ? 0 : length),
+           "{} of {} positions ignored", ignored, length);
   const int64_t offset = state_->data.size();
   Checksum checksum;
   state_->append_ids(ids, checksum);
-  const int64_t targets = length - std::max<int64_t>(1, ignored);
+  const int64_t targets = own ? length : length - std::max<int64_t>(1, ignored);
   state_->append_entry({offset, static_cast<uint32_t>(length), static_cast<uint32_t>(std::max<int64_t>(0, targets)),
                         static_cast<uint32_t>(ignored), checksum.folded()});
 }
 
 void TokenCacheWriter::append(std::span<const int32_t> ids, std::span<const int32_t> labels) {
   HR_CHECK(ids.size() == labels.size(), "{} ids with {} labels", ids.size(), labels.size());
+  const bool shifted = state_->labels() == LabelKind::next_token;
+  HR_CHECK(state_->labels() != LabelKind::sequence_class, "{} labels of a class", labels.size());
   const auto scored = std::find_if(labels.begin(), labels.end(), [](int32_t label) { return label != kIgnoredLabel; });
   const auto ignored = scored - labels.begin();
-  if (std::equal(scored, labels.end(), ids.begin() + ignored)) return append(ids, ignored);
+  if (shifted && std::equal(scored, labels.end(), ids.begin() + ignored)) return append(ids, ignored);
   const int64_t offset = state_->data.size();
   Checksum checksum;
   state_->append_ids(ids, checksum);
   checksum.add(std::as_bytes(labels));
   state_->data.append(std::as_bytes(labels));
   const auto targets =
-      std::count_if(labels.begin() + 1, labels.end(), [](int32_t label) { return label != kIgnoredLabel; });
+      std::count_if(labels.begin() + shifted, labels.end(), [](int32_t label) { return label != kIgnoredLabel; });
   state_->append_entry(
       {offset, static_cast<uint32_t>(ids.size()), static_cast<uint32_t>(targets), kExplicitLabels, checksum.folded()});
+}
+
+void TokenCacheWriter::append_class(std::span<const int32_t> ids, int32_t label) {
+  HR_CHECK(state_->labels() == LabelKind::sequence_class && label >= 0, "the class {}", label);
+  const int64_t offset = state_->data.size();
+  Checksum checksum;
+  state_->append_ids(ids, checksum);
+  checksum.add_value(label);
+  state_->data.append(std::as_bytes(std::span(&label, 1)));
+  state_->append_entry({offset, static_cast<uint32_t>(ids.size()), 1, kClassLabel, checksum.folded()});
 }
 
 DataCounts TokenCacheWriter::finish(const DataCounts& counts) {

@@ -15,14 +15,17 @@ namespace headroom {
 class TokenCacheWriter {
  public:
   // ids must be below `vocab_size`. Throws Error(run) when the file cannot be created.
-  TokenCacheWriter(const std::filesystem::path& path, uint64_t key, int64_t max_seq_length, int64_t vocab_size);
+  TokenCacheWriter(const std::filesystem::path& path, uint64_t key, int64_t max_seq_length, int64_t vocab_size,
+                   LabelKind labels = LabelKind::next_token);
   ~TokenCacheWriter();
 
   // Appends a sequence of 1 .. max_seq_length ids whose first `ignored` positions are not scored and whose others are
-  // their own labels.
+  // their own labels; of own_position, one whose tokens are masked when it is read (`ignored` is 0).
   void append(std::span<const int32_t> ids, int64_t ignored);
   // Appends a sequence with a label per position.
   void append(std::span<const int32_t> ids, std::span<const int32_t> labels);
+  // Appends a sequence with a class >= 0.
+  void append_class(std::span<const int32_t> ids, int32_t label);
   // Makes the cache complete. `counts` gives rows, empty_rows, cut_rows and lost_tokens; the rest is counted here.
   // Returns all.
   DataCounts finish(const DataCounts& counts);

@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       std::vector<int32_t> ids(static_cast<size_t>(cache.max_seq_length())), labels(ids);
       for (int64_t i = 0; i < cache.sequences(); ++i) {
         const SequenceInfo info = cache.info(i);
-        if (info.length < 1 || info.length > cache.max_seq_length() || info.targets < 0 || info.targets >= info.length)
+        if (info.length < 1 || info.length > cache.max_seq_length() || info.targets < 0 || info.targets > info.length)
           abort();
         try {
           cache.read(i, ids, labels);

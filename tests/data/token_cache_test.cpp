@@ -4,6 +4,7 @@
 
 #include "../formats/expect_error.h"
 #include "../formats/temporary_directory.h"
+#include "base/error.h"
 #include "data/token_cache_writer.h"
 
 namespace headroom {
@@ -69,6 +70,45 @@ TEST(TokenCache, KeepsSequencesInBothWidths) {
   }
 }
 
+TEST(TokenCache, KeepsAClassPerSequence) {
+  TemporaryDirectory directory;
+  {
+    TokenCacheWriter writer(directory / "c", 1, 4, 300, LabelKind::sequence_class);
+    writer.append_class(Ids{5}, 0);
+    writer.append_class(Ids{7, 8, 9}, 70000);
+    EXPECT_THROW(writer.append(Ids{1}, 0), InternalError);
+    EXPECT_THROW(writer.append_class(Ids{1}, -1), InternalError);
+    EXPECT_EQ(writer.finish({}).targets, 2);
+  }
+  const TokenCache cache = TokenCache::open(directory / "c");
+  EXPECT_EQ(cache.labels(), LabelKind::sequence_class);
+  Ids ids(4), labels(4);
+  EXPECT_EQ(cache.read(0, ids, labels).class_label, 0);
+  EXPECT_EQ(cache.read(1, ids, labels).class_label, 70000);
+  EXPECT_EQ(read(cache, 1).ids, (Ids{7, 8, 9}));
+  EXPECT_EQ(read(cache, 1).labels, (Ids{-100, -100, -100}));
+  EXPECT_EQ(cache.info(1).targets, 1);
+}
+
+TEST(TokenCache, KeepsLabelsOfTheirOwnPosition) {
+  TemporaryDirectory directory;
+  {
+    TokenCacheWriter writer(directory / "c", 1, 4, 300, LabelKind::own_position);
+    writer.append(Ids{5, 6, 7}, 0);
+    writer.append(Ids{5, 6}, Ids{5, 6});
+    writer.append(Ids{1, 2}, Ids{9, -100});
+    EXPECT_THROW(writer.append(Ids{1, 2}, 1), InternalError);
+    EXPECT_EQ(writer.finish({}).targets, 3 + 2 + 1);
+  }
+  const TokenCache cache = TokenCache::open(directory / "c");
+  EXPECT_TRUE(cache.info(0).unmasked);
+  EXPECT_EQ(read(cache, 0).labels, (Ids{5, 6, 7}));
+  EXPECT_FALSE(cache.info(1).unmasked);
+  EXPECT_EQ(read(cache, 1).labels, (Ids{5, 6}));
+  EXPECT_EQ(read(cache, 2).labels, (Ids{9, -100}));
+  EXPECT_EQ(cache.info(2).targets, 1);
+}
+
 TEST(TokenCache, AnUnfinishedOneLeavesNothing) {
   TemporaryDirectory directory;
   { TokenCacheWriter(directory / "c", 1, 4, 10).append(Ids{1, 2}, 0); }
@@ -119,7 +159,7 @@ TEST(TokenCache, CutOrForeignFilesAreRefused) {
   expect_error(ErrorKind::format, "bytes, ", open(good + "x"));
   std::string other = good;
   other[8] = 9;
-  expect_error(ErrorKind::format, "has version 9, this program reads version 1", open(other));
+  expect_error(ErrorKind::format, "has version 9, this program reads version 2", open(other));
   for (size_t size = 0; size < good.size(); ++size) EXPECT_THROW(open(good.substr(0, size))(), Error);
 }
 

@@ -1,0 +1,45 @@
+// What a row of a batch is to predict, made from a sequence of the cache: the labels of its positions, tokens masked.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/token_cache.h"
+
+namespace headroom {
+
+// Masked language modelling (Devlin et al. 2019): of the tokens that may be masked each is a target with `probability`;
+// 80 % of these become the mask token, 10 % a random token, 10 % stay.
+struct Masking {
+  double probability = 0.15;
+  uint64_t seed = 0;
+  int32_t mask_id = -1;           // -1: there is none, and no sequence without explicit labels
+  int64_t vocab_size = 0;         // random tokens are below
+  std::vector<int32_t> unmasked;  // sorted ids that are never masked: special tokens
+};
+
+// Const and thread-safe. No heap allocation after construction.
+class RowTargets {
+ public:
+  // Rows as the cache holds them, padded with id 0.
+  RowTargets() = default;
+  // Rows are padded with `pad_id`, which masking never puts in. A class stands at the first position of its row, or at
+  // the last of the sequence.
+  RowTargets(int32_t pad_id, bool class_at_end, Masking masking);
+
+  int32_t pad_id() const { return pad_id_; }
+
+  // Makes the ids and labels of a sequence (spans of its length), as read from the cache, those of the row of global
+  // sample `sample`: a function of the arguments and the seed alone. Returns its targets.
+  int64_t place(int64_t sample, const SequenceInfo& info, std::span<int32_t> ids, std::span<int32_t> labels) const;
+
+ private:
+  int64_t mask(int64_t sample, std::span<int32_t> ids, std::span<int32_t> labels) const;
+
+  int32_t pad_id_ = 0;
+  bool class_at_end_ = false;
+  Masking masking_;
+};
+
+}  // namespace headroom
