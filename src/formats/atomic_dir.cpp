@@ -192,15 +192,23 @@ void recover_directory(const fs::path& final_path) {
 
 void recover_directories_in(const fs::path& parent) { recover_names(parent, names_in(parent), nullptr); }
 
+void remove_directory(const fs::path& path) {
+  const fs::path temporary = temporary_beside(without_slash(path));
+  if (::rename(without_slash(path).c_str(), temporary.c_str()) != 0) fail_errno("remove", path);
+  erase_tree(temporary);
+}
+
+fs::path temporary_beside(const fs::path& path) { return beside(path, kTemporary); }
+
 void write_text_durably(const fs::path& path, std::string_view text) {
-  const fs::path temporary = beside(path, kTemporary);
+  const fs::path temporary = temporary_beside(path);
   try {
     File file = File::create(temporary);
     file.write_at(0, std::as_bytes(std::span(text)));
     file.sync();
     file.close();
     rename_durably(temporary, path);
-  } catch (const Error&) {
+  } catch (...) {
     ::unlink(temporary.c_str());
     throw;
   }
@@ -213,8 +221,9 @@ void rename_durably(const fs::path& from, const fs::path& to) {
 
 void copy_file_durably(const fs::path& from, const fs::path& to) {
   const File source = File::open(from);
+  const fs::path temporary = temporary_beside(to);
   try {
-    File copy = File::create(to);
+    File copy = File::create(temporary);
     std::array<std::byte, 65536> buffer;
     int64_t offset = 0;
     while (const int64_t n = source.read_some_at(offset, buffer)) {
@@ -225,8 +234,9 @@ void copy_file_durably(const fs::path& from, const fs::path& to) {
     copy.sync();
     copy.close();
     source.drop_cache(0, 0);
-  } catch (const Error&) {
-    ::unlink(to.c_str());
+    rename_durably(temporary, to);
+  } catch (...) {
+    ::unlink(temporary.c_str());
     throw;
   }
 }

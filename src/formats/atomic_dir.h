@@ -42,14 +42,21 @@ void recover_directory(const std::filesystem::path& final_path);
 // recover_directory for every final name in `parent` that has temporaries. A missing parent is no error.
 void recover_directories_in(const std::filesystem::path& parent);
 
+// Removes a directory through a temporary name, so that a kill in between leaves no directory of the final name with
+// only a part of its files. Throws Error(run).
+void remove_directory(const std::filesystem::path& path);
+
+// The name of this process's unfinished `path`, beside it.
+std::filesystem::path temporary_beside(const std::filesystem::path& path);
+
 // Writes a small file durably: beside, fsync, rename, fsync of the directory. Throws Error(run).
 void write_text_durably(const std::filesystem::path& path, std::string_view text);
 
 // Renames a file that is written and fsynced over `to`, and fsyncs the directory. Throws Error(run).
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// Copies a file with a 64 KiB buffer and fsyncs the copy. Throws Error(usage) when `from` is missing, Error(run) on I/O
-// errors.
+// Copies a file with a 64 KiB buffer: beside, fsync, rename, fsync of the directory. Throws Error(usage) when `from` is
+// missing, Error(run) on I/O errors.
 void copy_file_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
 // fsyncs a directory's entries. Throws Error(run).

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "formats/atomic_dir.h"
 #include "formats/json.h"
 
 namespace headroom {
@@ -18,7 +19,8 @@ constexpr int64_t kWriteBack = int64_t{8} << 20;
 
 }  // namespace
 
-SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path) : file_(File::create(path)) {}
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path)
+    : path_(path), file_(File::create(temporary_beside(path))) {}
 
 SafetensorsWriter::~SafetensorsWriter() {
   if (!finished_) abandon();
@@ -114,6 +116,7 @@ void SafetensorsWriter::finish() {
     file_.sync();
     file_.drop_cache(0, 0);
     file_.close();
+    rename_durably(file_.path(), path_);
     finished_ = true;
   } catch (const Error&) {
     abandon();

@@ -15,10 +15,11 @@
 
 namespace headroom {
 
-// Used by one thread. Unless finish() returned, the destructor removes the partial file; so does a failed write.
+// Used by one thread. The bytes go to a temporary name beside the path until finish() renames it. Unless that returned,
+// the destructor removes the partial file; so does a failed write.
 class SafetensorsWriter {
  public:
-  // Creates the file. Throws Error(run) when it cannot.
+  // Creates the temporary file. Throws Error(run) when it cannot.
   explicit SafetensorsWriter(const std::filesystem::path& path);
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
@@ -35,7 +36,7 @@ class SafetensorsWriter {
   // then gone.
   void write(std::string_view name, std::span<const std::byte> chunk);
 
-  // Every byte declared has been written: fsync and close. Throws Error(run); the file is then gone.
+  // Every byte declared has been written: fsync, close, rename to the path. Throws Error(run); the file is then gone.
   void finish();
 
   // Size of the whole file in bytes, header included; valid once all tensors are declared.
@@ -52,6 +53,7 @@ class SafetensorsWriter {
   void begin();
   void abandon() noexcept;
 
+  std::filesystem::path path_;
   File file_;
   std::vector<Declared> declared_;
   size_t current_ = 0;         // the tensor being written

@@ -117,6 +117,29 @@ TEST(AtomicDirectory, KilledAtAnyMomentLeavesTheLastGoodOne) {
   }
 }
 
+TEST(AtomicDirectory, ARemovalKilledAtAnyMomentLeavesNoPartOfIt) {
+  TemporaryDirectory directory;
+  for (int round = 0; round < 20; ++round) {
+    std::filesystem::create_directory(directory / "c");
+    for (int i = 0; i < 50; ++i) directory.write("c/" + std::to_string(i), "x");
+    const pid_t child = fork();
+    if (child == 0) {
+      remove_directory(directory / "c/");
+      _exit(0);
+    }
+    usleep(static_cast<useconds_t>(round * 7919 % 1000));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    if (std::filesystem::exists(directory / "c")) {
+      EXPECT_EQ(names(directory / "c").size(), 50u);
+      std::filesystem::remove_all(directory / "c");
+    }
+    recover_directories_in(directory.path());
+    EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+  }
+  expect_error(ErrorKind::run, "nowhere", [&] { remove_directory(directory / "nowhere"); });
+}
+
 TEST(AtomicDirectory, ErrorsNameThePath) {
   TemporaryDirectory directory;
   directory.write("file", "");

@@ -52,7 +52,7 @@ TEST(DiskFull, OnARealFullFileSystem) {
 TEST(DiskFull, ADeviceWithoutSpace) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP();
   TemporaryDirectory directory;
-  std::filesystem::create_symlink("/dev/full", directory / "w.safetensors");
+  std::filesystem::create_symlink("/dev/full", temporary_beside(directory / "w.safetensors"));
   expect_error(ErrorKind::run, "No space left", [&] { write_large(directory / "w.safetensors"); });
   EXPECT_TRUE(std::filesystem::exists("/dev/full"));
 }

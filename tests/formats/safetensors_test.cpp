@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "expect_error.h"
+#include "formats/atomic_dir.h"
 #include "formats/safetensors_writer.h"
 #include "temporary_directory.h"
 
@@ -66,10 +67,11 @@ TEST(Safetensors, AnUnfinishedFileIsRemoved) {
     SafetensorsWriter writer(directory / "x.safetensors");
     writer.declare("a", StoredType::u8, {4});
     writer.write("a", bytes_of(2, 0));
-    EXPECT_TRUE(std::filesystem::exists(directory / "x.safetensors"));
+    EXPECT_TRUE(std::filesystem::exists(temporary_beside(directory / "x.safetensors")));
+    EXPECT_FALSE(std::filesystem::exists(directory / "x.safetensors"));
     EXPECT_THROW(writer.finish(), InternalError);
   }
-  EXPECT_FALSE(std::filesystem::exists(directory / "x.safetensors"));
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
 }
 
 TEST(Safetensors, WritingOutOfOrderOrTooMuchIsAnInvariant) {
