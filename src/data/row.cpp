@@ -11,8 +11,8 @@ namespace headroom {
 namespace {
 
 constexpr std::string_view kShapes =
-    "rows are {\"text\"}, {\"prompt\",\"completion\"}, {\"instruction\",\"input\",\"output\"}, {\"messages\"} or "
-    "{\"input_ids\",\"labels\"}";
+    "rows are {\"text\"}, {\"prompt\",\"completion\"}, {\"instruction\",\"input\",\"output\"}, {\"messages\"}, "
+    "{\"text\",\"label\"} or {\"input_ids\",\"labels\"}";
 
 enum Key { text, prompt, completion, instruction, input, output, input_ids, labels, messages, tools, label, key_count };
 constexpr std::array<std::string_view, key_count> kKeys = {"text",     "prompt", "completion", "instruction",
@@ -87,14 +87,42 @@ std::span<char> conversation_part(const Values& values, Key key, std::span<char>
   return buffer.subspan(static_cast<size_t>(values[key]->at), values[key]->content.size());
 }
 
+// The class of a labelled row: an integer, or the text of a name.
+void add_label(Row& row, const Value& value, std::string_view key, const RowPlace& place) {
+  const bool digits = !value.content.empty() && value.content.find_first_not_of("-0123456789") == std::string::npos;
+  if (value.first != '"' && !digits)
+    refuse_row(place,
+               fmt::format("'{}' is {}, neither an integer nor a class's name", key, value.content.substr(0, 40)),
+               "a label is the number of its class from 0 on, or a name of config.json's label2id");
+  row.label = value.content;
+  row.label_named = value.first == '"';
+}
+
+bool has(const Values& values, Key key) { return values[key] && values[key]->first != 'n'; }
+
+// Token ids with a class ("label", or "labels" that is no list) or with a label per position.
+Row ids_row(const Values& values, std::span<char> buffer, const RowPlace& place) {
+  Row row;
+  const bool one = values[labels] && values[labels]->first != '[' && values[labels]->first != 'n';
+  if (values[input_ids] && (one || (!values[labels] && has(values, label)))) {
+    row.kind = RowKind::labelled_ids;
+    row.ids = list_of(values, input_ids, buffer, place);
+    row.ids_at = values[input_ids]->at;
+    add_label(row, one ? *values[labels] : *values[label], kKeys[one ? labels : label], place);
+    return row;
+  }
+  row.kind = RowKind::ids;
+  row.ids = list_of(values, input_ids, buffer, place);
+  row.labels = list_of(values, labels, buffer, place);
+  row.ids_at = values[input_ids]->at;
+  row.labels_at = values[labels]->at;
+  return row;
+}
+
 Row row_of(const Values& values, std::span<char> buffer, const RowPlace& place) {
   Row row;
   if (values[input_ids] || values[labels]) {
-    row.kind = RowKind::ids;
-    row.ids = list_of(values, input_ids, buffer, place);
-    row.labels = list_of(values, labels, buffer, place);
-    row.ids_at = values[input_ids]->at;
-    row.labels_at = values[labels]->at;
+    return ids_row(values, buffer, place);
   } else if (values[messages]) {
     row.kind = RowKind::messages;
     row.messages = conversation_part(values, messages, buffer, place);
@@ -111,11 +139,11 @@ Row row_of(const Values& values, std::span<char> buffer, const RowPlace& place) 
     row.kind = RowKind::prompt;
     row.prompt = text_of(values, prompt, place);
     row.completion = text_of(values, completion, place);
-  } else if (values[text] && values[label] && values[label]->first != 'n') {
-    refuse_row(place, "rows of {\"text\",\"label\"} (classification) are not supported yet by this version",
-               "remove the label to train on the text, or write the label as a completion");
   } else if (values[text]) {
     row.text = text_of(values, text, place);
+    if (!has(values, label)) return row;
+    row.kind = RowKind::labelled;
+    add_label(row, *values[label], kKeys[label], place);
   } else {
     refuse_row(place, "the row has none of the keys that make a row", kShapes);
   }
@@ -136,6 +164,10 @@ std::string_view row_kind_keys(RowKind kind) {
       return "input_ids, labels";
     case RowKind::messages:
       return "messages";
+    case RowKind::labelled:
+      return "text, label";
+    case RowKind::labelled_ids:
+      return "input_ids, label";
   }
   return "";
 }

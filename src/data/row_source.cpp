@@ -16,13 +16,14 @@ bool is_space(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 }  // namespace
 
-RowSource::RowSource(const std::filesystem::path& path, int64_t row_limit_bytes)
+RowSource::RowSource(const std::filesystem::path& path, int64_t row_limit_bytes, RowFormat format)
     : file_(File::open(path)),
       name_(path.string()),
       row_limit_(row_limit_bytes),
       file_bytes_(file_.size()),
       capacity_(static_cast<size_t>(memory_bytes(row_limit_bytes))),
-      buffer_(new char[capacity_]) {
+      buffer_(new char[capacity_]),
+      format_(format) {
   HR_CHECK(row_limit_bytes >= 1, "rows of at most {} bytes", row_limit_bytes);
   detect();
 }
@@ -35,6 +36,8 @@ int64_t RowSource::memory_bytes(int64_t row_limit_bytes) {
 void RowSource::detect() {
   refill();
   if (end_ >= 3 && std::memcmp(buffer_.get(), "\xef\xbb\xbf", 3) == 0) scan_ = 3;
+  begin_ = scan_;
+  if (format_ == RowFormat::lines) return;
   skip_space();
   is_list_ = at() == '[';
   if (is_list_) advance();
@@ -75,6 +78,14 @@ void RowSource::skip_space() {
   begin_ = scan_;
 }
 
+void RowSource::skip_empty_lines() {
+  while (at() == '\n' || at() == '\r') {
+    advance();
+    begin_ = scan_;
+  }
+  begin_ = scan_;
+}
+
 RowPlace RowSource::place_here() const { return {name_, line_, file_offset_ - static_cast<int64_t>(end_ - scan_)}; }
 
 void RowSource::refuse_length(const RowPlace& place) const {
@@ -88,7 +99,7 @@ bool RowSource::next(std::span<char>& row, RowPlace& place) {
 }
 
 bool RowSource::next_line(std::span<char>& row, RowPlace& place) {
-  skip_space();
+  format_ == RowFormat::lines ? skip_empty_lines() : skip_space();
   if (at() == kEnd) {
     ended_ = true;
     return false;
@@ -101,6 +112,7 @@ bool RowSource::next_line(std::span<char>& row, RowPlace& place) {
     if (found != nullptr || !refill()) break;
   }
   row = {buffer_.get() + begin_, scan_ - begin_};
+  if (format_ == RowFormat::lines && row.back() == '\r') row = row.first(row.size() - 1);
   begin_ = scan_;
   return true;
 }

@@ -1,4 +1,4 @@
-// Cuts a .jsonl or .json file into rows with one buffer, whatever the file's size.
+// Cuts a .jsonl, .json or .tsv file into rows with one buffer, whatever the file's size.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,19 @@
 
 namespace headroom {
 
-// Lines of JSON, or the objects of one JSON list: the first byte that is no white space tells. Used by one thread.
+// json: lines of JSON, or the objects of one JSON list; the first byte that is no white space tells. lines: lines of
+// text, as they are but for the line's end.
+enum class RowFormat { json, lines };
+
+// Used by one thread.
 class RowSource {
  public:
   // Throws Error(usage) when the file is missing. Rows of more than `row_limit_bytes` are refused.
-  RowSource(const std::filesystem::path& path, int64_t row_limit_bytes);
+  RowSource(const std::filesystem::path& path, int64_t row_limit_bytes, RowFormat format = RowFormat::json);
 
-  // Sets the next row that is not blank: its bytes (to be parsed in place) and place, valid until the next call. False
-  // at the end. Throws Error(format) for a row above the limit, and for what stands between the objects of a list.
+  // Sets the next row that is not blank (of lines: not empty): its bytes (to be parsed in place) and place, valid until
+  // the next call. False at the end. Throws Error(format) for a row above the limit, and for what stands between the
+  // objects of a list.
   bool next(std::span<char>& row, RowPlace& place);
 
   int64_t bytes_read() const { return file_offset_; }
@@ -35,6 +40,7 @@ class RowSource {
   bool next_line(std::span<char>& row, RowPlace& place);
   bool next_element(std::span<char>& row, RowPlace& place);
   void skip_space();
+  void skip_empty_lines();
   void skip_object(const RowPlace& place);
   RowPlace place_here() const;
   [[noreturn]] void refuse_length(const RowPlace& place) const;
@@ -50,6 +56,7 @@ class RowSource {
   size_t scan_ = 0;   // of the next byte to look at
   size_t end_ = 0;    // of what is in the buffer
   int64_t line_ = 1;
+  RowFormat format_;
   bool is_list_ = false;
   bool first_element_ = true;
   bool ended_ = false;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "data/alpaca_template.h"
 #include "data/json_scanner.h"
+#include "data/mask_tokens.h"
 #include "tokenizer/pipeline.h"
 
 namespace headroom {
@@ -28,12 +29,14 @@ Error named(const Error& e, const RowPlace& place) {
 }  // namespace
 
 RowTokenizer::RowTokenizer(const Tokenizer* tokenizer, int64_t max_seq_length, int64_t vocab_size,
-                           TokenCacheWriter& writer, std::filesystem::path tokenizer_folder)
+                           TokenCacheWriter& writer, std::filesystem::path tokenizer_folder, ClassNames classes)
     : tokenizer_(tokenizer),
       max_seq_length_(max_seq_length),
+      most_ids_(max_seq_length),
       vocab_size_(vocab_size),
       writer_(writer),
-      tokenizer_folder_(std::move(tokenizer_folder)) {
+      tokenizer_folder_(std::move(tokenizer_folder)),
+      classes_(std::move(classes)) {
   ids_.reserve(static_cast<size_t>(max_seq_length));
   labels_.reserve(static_cast<size_t>(max_seq_length));
   if (tokenizer == nullptr) return;
@@ -55,7 +58,7 @@ void RowTokenizer::check_id(int32_t id, const RowPlace& place) const {
 
 void RowTokenizer::push(int32_t id) {
   ++row_tokens_;
-  if (static_cast<int64_t>(ids_.size()) < max_seq_length_) ids_.push_back(id);
+  if (static_cast<int64_t>(ids_.size()) < most_ids_) ids_.push_back(id);
 }
 
 void RowTokenizer::flush_pieces(const RowPlace& place) {
@@ -93,15 +96,23 @@ void RowTokenizer::add(const Row& row, const RowPlace& place) {
   ids_.clear();
   labels_.clear();
   row_tokens_ = 0;
+  check_kind(row, place);
   if (row.kind == RowKind::ids) return add_ids(row, place);
+  if (row.kind == RowKind::labelled_ids) return add_labelled_ids(row, place);
   if (tokenizer_ == nullptr)
     refuse_row(place, fmt::format("a row of {{{}}} needs a tokenizer and the model has none", row_kind_keys(row.kind)),
                "put the model's tokenizer.json beside its config.json, or give rows of {\"input_ids\",\"labels\"}");
   if (row.kind == RowKind::messages) return add_messages(row, place);
-  if (row.kind != RowKind::text) return add_prompt(row, place);
+  if (row.kind == RowKind::prompt || row.kind == RowKind::instruction) return add_prompt(row, place);
+  const int32_t label = row.kind == RowKind::labelled ? classes_.class_of(row, place) : 0;
   if (row.text.empty()) {
     ++counts_.empty_rows;
     return;
+  }
+  if (labels() != LabelKind::next_token) {
+    add_whole(row.text, place);
+    row.kind == RowKind::labelled ? writer_.append_class(ids_, label) : writer_.append(ids_, 0);
+    return finish_row();
   }
   add_special(tokenizer_->pipeline().post_processor().prefix);
   add_text(row.text, place);
@@ -109,6 +120,48 @@ void RowTokenizer::add(const Row& row, const RowPlace& place) {
   add_eos(place);
   writer_.append(ids_, 0);
   finish_row();
+}
+
+// Which rows a model takes: with a class, or with something to predict at positions.
+void RowTokenizer::check_kind(const Row& row, const RowPlace& place) const {
+  const bool labelled = row.kind == RowKind::labelled || row.kind == RowKind::labelled_ids;
+  const bool positions = row.kind == RowKind::text || row.kind == RowKind::ids;
+  if (labels() == LabelKind::sequence_class ? labelled : !labelled && (positions || labels() == LabelKind::next_token))
+    return;
+  const std::string problem = fmt::format("a row of {{{}}}", row_kind_keys(row.kind));
+  if (labels() == LabelKind::sequence_class)
+    refuse_row(place, problem + ": the model classifies sequences", "give rows of {\"text\",\"label\"}");
+  if (labels() == LabelKind::own_position)
+    refuse_row(place, problem + ": the model predicts masked tokens", "give rows of {\"text\"}");
+  refuse_row(place, problem + ": the model predicts the next token and has no classes",
+             "use a ...ForSequenceClassification model; or remove the label to train on the text, or write it as a "
+             "completion");
+}
+
+void RowTokenizer::require_mask(const RowPlace& place) {
+  has_mask_ = has_mask_ || find_mask_token(*tokenizer_, tokenizer_folder_);
+  if (!has_mask_)
+    refuse_row(place, "texts are masked and the tokenizer has no mask token",
+               "use the model's own tokenizer ([MASK] or <mask>), or give rows of {\"input_ids\",\"labels\"}");
+}
+
+// A text between the special tokens of the post-processor, cut within them.
+void RowTokenizer::add_whole(std::string_view text, const RowPlace& place) {
+  if (labels() == LabelKind::own_position) require_mask(place);
+  const PostProcessor& around = tokenizer_->pipeline().post_processor();
+  const auto special = static_cast<int64_t>(around.prefix.size() + around.suffix.size());
+  if (special >= max_seq_length_)
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("--max-seq-length {} leaves no room for text beside {} special tokens", max_seq_length_, special),
+        "give a longer one");
+  most_ids_ = max_seq_length_ - static_cast<int64_t>(around.suffix.size());
+  add_special(around.prefix);
+  add_text(text, place);
+  end_text(place);
+  most_ids_ = max_seq_length_;
+  add_special(around.suffix);
+  flush_pieces(place);
 }
 
 void RowTokenizer::add_prompt(const Row& row, const RowPlace& place) {
@@ -140,32 +193,34 @@ void RowTokenizer::add_prompt(const Row& row, const RowPlace& place) {
   finish_row();
 }
 
-void RowTokenizer::add_ids(const Row& row, const RowPlace& place) {
-  const auto read_list = [&](std::span<char> list, int64_t at, std::string_view name, bool may_ignore,
-                             std::vector<int32_t>& into) {
-    JsonScanner json(list);
-    int64_t count = 0;
-    try {
-      json.expect('[');
-      for (; !json.accept(']'); ++count) {
-        if (count > 0) json.expect(',');
-        const int64_t value = json.integer();
-        if (value >= vocab_size_ || (value < 0 && !(may_ignore && value == kIgnoredLabel)))
-          refuse_row(
-              place, fmt::format("{}[{}] is {}, the model's vocab_size is {}", name, count, value, vocab_size_),
-              may_ignore ? "labels are -100 (ignored) or ids of the model" : "tokenise with the model's own tokenizer");
-        if (count < max_seq_length_) into.push_back(static_cast<int32_t>(value));
-      }
-    } catch (const JsonProblem& problem) {
-      refuse_row(place,
-                 fmt::format("{}[{}]: {} at byte {} of the file", name, count, problem.what,
-                             place.offset + at + problem.position),
-                 "give a list of integers");
+// Appends a JSON list's values to `into`, as far as the row may be long, and returns how many there are.
+int64_t RowTokenizer::read_list(std::span<char> list, int64_t at, std::string_view name, bool may_ignore,
+                                std::vector<int32_t>& into, const RowPlace& place) const {
+  JsonScanner json(list);
+  int64_t count = 0;
+  try {
+    json.expect('[');
+    for (; !json.accept(']'); ++count) {
+      if (count > 0) json.expect(',');
+      const int64_t value = json.integer();
+      if (value >= vocab_size_ || (value < 0 && !(may_ignore && value == kIgnoredLabel)))
+        refuse_row(
+            place, fmt::format("{}[{}] is {}, the model's vocab_size is {}", name, count, value, vocab_size_),
+            may_ignore ? "labels are -100 (ignored) or ids of the model" : "tokenise with the model's own tokenizer");
+      if (count < max_seq_length_) into.push_back(static_cast<int32_t>(value));
     }
-    return count;
-  };
-  row_tokens_ = read_list(row.ids, row.ids_at, "input_ids", false, ids_);
-  const int64_t label_count = read_list(row.labels, row.labels_at, "labels", true, labels_);
+  } catch (const JsonProblem& problem) {
+    refuse_row(place,
+               fmt::format("{}[{}]: {} at byte {} of the file", name, count, problem.what,
+                           place.offset + at + problem.position),
+               "give a list of integers");
+  }
+  return count;
+}
+
+void RowTokenizer::add_ids(const Row& row, const RowPlace& place) {
+  row_tokens_ = read_list(row.ids, row.ids_at, "input_ids", false, ids_, place);
+  const int64_t label_count = read_list(row.labels, row.labels_at, "labels", true, labels_, place);
   if (label_count != row_tokens_)
     refuse_row(place, fmt::format("{} input_ids have {} labels", row_tokens_, label_count),
                "give one label per id, not shifted; -100 ignores a token");
@@ -174,6 +229,17 @@ void RowTokenizer::add_ids(const Row& row, const RowPlace& place) {
     return;
   }
   writer_.append(ids_, labels_);
+  finish_row();
+}
+
+void RowTokenizer::add_labelled_ids(const Row& row, const RowPlace& place) {
+  const int32_t label = classes_.class_of(row, place);
+  row_tokens_ = read_list(row.ids, row.ids_at, "input_ids", false, ids_, place);
+  if (ids_.empty()) {
+    ++counts_.empty_rows;
+    return;
+  }
+  writer_.append_class(ids_, label);
   finish_row();
 }
 
@@ -244,6 +310,10 @@ void RowTokenizer::add_stream(std::string_view chunk, const RowPlace& place) {
   if (tokenizer_ == nullptr)
     throw Error(ErrorKind::usage, fmt::format("{} is text and the model has no tokenizer", place.file),
                 "put the model's tokenizer.json beside its config.json");
+  if (labels() == LabelKind::sequence_class)
+    throw Error(ErrorKind::usage, fmt::format("{} is text without labels: the model classifies sequences", place.file),
+                "give rows of {\"text\",\"label\"} or a .tsv file");
+  if (labels() == LabelKind::own_position) require_mask(place);
   if (!in_stream_) add_special(tokenizer_->pipeline().post_processor().prefix);
   in_stream_ = true;
   for (; !chunk.empty(); chunk.remove_prefix(std::min(chunk.size(), kChunk))) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/chat_renderer.h"
+#include "data/class_names.h"
 #include "data/row.h"
 #include "data/token_cache_writer.h"
 #include "tokenizer/stream_encoder.h"
@@ -20,9 +21,11 @@ namespace headroom {
 class RowTokenizer {
  public:
   // `tokenizer` may be null: rows that need one are then refused. It and `writer` outlive this object. The chat
-  // template is looked for in `tokenizer_folder` when the first row with messages comes.
+  // template is looked for in `tokenizer_folder` when the first row with messages comes, the mask token when rows are
+  // to be masked. What rows there may be is up to the writer's labels: texts that are masked and sequences with a class
+  // stand between the special tokens of the post-processor and are cut within them; classes are those of `classes`.
   RowTokenizer(const Tokenizer* tokenizer, int64_t max_seq_length, int64_t vocab_size, TokenCacheWriter& writer,
-               std::filesystem::path tokenizer_folder = {});
+               std::filesystem::path tokenizer_folder = {}, ClassNames classes = {});
 
   // Appends the row's sequence, cut to max_seq_length, and counts it.
   void add(const Row& row, const RowPlace& place);
@@ -39,6 +42,13 @@ class RowTokenizer {
   static int64_t memory_bytes(const Tokenizer* tokenizer, int64_t max_seq_length);
 
  private:
+  LabelKind labels() const { return writer_.labels(); }
+  void check_kind(const Row& row, const RowPlace& place) const;
+  void require_mask(const RowPlace& place);
+  void add_whole(std::string_view text, const RowPlace& place);
+  void add_labelled_ids(const Row& row, const RowPlace& place);
+  int64_t read_list(std::span<char> list, int64_t at, std::string_view name, bool may_ignore,
+                    std::vector<int32_t>& into, const RowPlace& place) const;
   void add_special(const std::vector<int32_t>& ids);
   void add_text(std::string_view text, const RowPlace& place);
   void end_text(const RowPlace& place);
@@ -55,6 +65,7 @@ class RowTokenizer {
 
   const Tokenizer* tokenizer_;
   int64_t max_seq_length_;
+  int64_t most_ids_;  // of the row so far; less than max_seq_length_ while special tokens are to follow
   int64_t vocab_size_;
   TokenCacheWriter& writer_;
   std::optional<StreamEncoder> encoder_;  // without special tokens, which are added here
@@ -64,6 +75,8 @@ class RowTokenizer {
   int64_t row_tokens_ = 0;             // of the row so far, uncut
   std::filesystem::path tokenizer_folder_;
   std::optional<ChatRenderer> chat_;
+  ClassNames classes_;
+  bool has_mask_ = false;  // looked for and found
   DataCounts counts_;
 };
 

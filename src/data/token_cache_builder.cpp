@@ -14,6 +14,7 @@
 #include "data/row_tokenizer.h"
 #include "data/token_cache_format.h"
 #include "data/token_cache_writer.h"
+#include "data/tsv_reader.h"
 #include "formats/file.h"
 
 namespace headroom {
@@ -22,18 +23,15 @@ namespace {
 constexpr size_t kReadBytes = 65536;
 constexpr int64_t kProgressBytes = int64_t{1} << 20;
 
-enum class FileKind { text, rows };
+enum class FileKind { text, rows, table };
 
 FileKind kind_of(const std::filesystem::path& path) {
   const std::string extension = path.extension().string();
   if (extension == ".txt") return FileKind::text;
   if (extension == ".jsonl" || extension == ".json") return FileKind::rows;
-  if (extension == ".tsv")
-    throw Error(ErrorKind::usage,
-                fmt::format("{}: .tsv files (classification) are not supported yet by this version", path.string()),
-                "write rows of {\"prompt\",\"completion\"} to a .jsonl file");
+  if (extension == ".tsv") return FileKind::table;
   throw Error(ErrorKind::usage, fmt::format("{}: data of the kind '{}' is not known", path.string(), extension),
-              "give a .txt, .jsonl or .json file");
+              "give a .txt, .jsonl, .json or .tsv file");
 }
 
 // A tokenizer is known by all its tokens and by what it makes of a text with letters, digits, spaces and marks.
@@ -107,6 +105,23 @@ void add_row_file(const std::filesystem::path& path, int64_t row_limit, RowToken
     throw Error(ErrorKind::format, fmt::format("{} holds no rows", path.string()), "give a file with at least one row");
 }
 
+void add_table_file(const std::filesystem::path& path, int64_t row_limit, RowTokenizer& rows, Progress& progress) {
+  RowSource source(path, row_limit, RowFormat::lines);
+  TsvReader reader;
+  std::span<char> line;
+  RowPlace place;
+  bool empty = true;
+  while (source.next(line, place)) {
+    const std::optional<Row> row = reader.read(line, place);
+    if (!row) continue;
+    rows.add(*row, place);
+    empty = false;
+    progress.at(source.bytes_read());
+  }
+  if (empty)
+    throw Error(ErrorKind::format, fmt::format("{} holds no rows", path.string()), "give a file with at least one row");
+}
+
 int64_t total_bytes(const DataOptions& options) {
   int64_t bytes = 0;
   for (const auto& path : options.files) bytes += File::open(path).size();
@@ -130,6 +145,8 @@ uint64_t token_cache_key(const DataOptions& options, const Tokenizer* tokenizer)
   key.add_value(options.max_seq_length);
   key.add_value(options.vocab_size);
   key.add_value(tokenizer == nullptr ? uint64_t{0} : tokenizer_identity(*tokenizer));
+  if (options.labels != LabelKind::next_token) key.add_value(static_cast<uint64_t>(options.labels));
+  if (options.labels == LabelKind::sequence_class) key.add_value(options.classes.key());
   if (const uint64_t chat = chat_template_key(options.tokenizer_folder); chat != 0) key.add_value(chat);
   for (const auto& path : options.files) {
     const int64_t size = File::open(path).size();
@@ -148,13 +165,20 @@ DataCounts build_token_cache(const DataOptions& options, const Tokenizer* tokeni
                              const std::filesystem::path& cache_path, const DataProgress& progress) {
   const uint64_t key = token_cache_key(options, tokenizer);
   Progress report{progress, total_bytes(options)};
-  TokenCacheWriter writer(cache_path, key, options.max_seq_length, options.vocab_size);
-  RowTokenizer rows(tokenizer, options.max_seq_length, options.vocab_size, writer, options.tokenizer_folder);
+  TokenCacheWriter writer(cache_path, key, options.max_seq_length, options.vocab_size, options.labels);
+  RowTokenizer rows(tokenizer, options.max_seq_length, options.vocab_size, writer, options.tokenizer_folder,
+                    options.classes);
   for (const auto& path : options.files) {
-    if (kind_of(path) == FileKind::text) {
-      add_text_file(path, rows, report);
-    } else {
-      add_row_file(path, options.row_limit_bytes, rows, report);
+    switch (kind_of(path)) {
+      case FileKind::text:
+        add_text_file(path, rows, report);
+        break;
+      case FileKind::rows:
+        add_row_file(path, options.row_limit_bytes, rows, report);
+        break;
+      case FileKind::table:
+        add_table_file(path, options.row_limit_bytes, rows, report);
+        break;
     }
     report.before += File::open(path).size();
   }

@@ -6,18 +6,22 @@
 #include <functional>
 #include <vector>
 
+#include "data/class_names.h"
 #include "data/token_cache.h"
 #include "tokenizer/tokenizer.h"
 
 namespace headroom {
 
 struct DataOptions {
-  std::vector<std::filesystem::path> files;  // .txt, .jsonl, .json
+  std::vector<std::filesystem::path> files;  // .txt, .jsonl, .json, .tsv
   int64_t max_seq_length = 512;
   int64_t vocab_size = 0;                       // of the model: ids at or above it are refused
   int64_t row_limit_bytes = int64_t{16} << 20;  // a longer row is refused
-  // Of the tokenizer: where the chat template of rows with messages is looked for (data/chat_template.h).
+  // Of the tokenizer: where the chat template of rows with messages is looked for (data/chat_template.h), and the mask
+  // token of texts that are masked (data/mask_tokens.h).
   std::filesystem::path tokenizer_folder = {};
+  LabelKind labels = LabelKind::next_token;  // what the model predicts
+  ClassNames classes = {};                   // of sequence_class
 };
 
 // Called now and then with the bytes read of all bytes; may throw to stop.

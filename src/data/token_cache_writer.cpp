@@ -90,6 +90,8 @@ TokenCacheWriter::TokenCacheWriter(const std::filesystem::path& path, uint64_t k
 
 TokenCacheWriter::~TokenCacheWriter() = default;
 
+LabelKind TokenCacheWriter::labels() const { return state_->labels(); }
+
 int64_t TokenCacheWriter::targets() const { return state_->header.targets; }
 
 int64_t TokenCacheWriter::memory_bytes() { return static_cast<int64_t>(sizeof(State)) + 4096; }

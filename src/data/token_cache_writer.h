@@ -30,6 +30,7 @@ class TokenCacheWriter {
   // Returns all.
   DataCounts finish(const DataCounts& counts);
 
+  LabelKind labels() const;
   // Scored tokens so far.
   int64_t targets() const;
 

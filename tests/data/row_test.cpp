@@ -35,6 +35,29 @@ TEST(Row, KindsAndParts) {
   EXPECT_EQ(std::string(row.labels.begin(), row.labels.end()), "[-100, 2]");
   EXPECT_EQ(row.labels_at, 11);
 
+  text = R"({"text":"t","label":-3})";
+  row = parse_row(text, kPlace);
+  EXPECT_EQ(row.kind, RowKind::labelled);
+  EXPECT_EQ(row.text, "t");
+  EXPECT_EQ(row.label, "-3");
+  EXPECT_FALSE(row.label_named);
+
+  text = R"({"label":"go\u006fd","text":"t"})";
+  row = parse_row(text, kPlace);
+  EXPECT_EQ(row.label, "good");
+  EXPECT_TRUE(row.label_named);
+
+  text = R"({"text":"t","label":null})";
+  EXPECT_EQ(parse_row(text, kPlace).kind, RowKind::text);
+
+  for (const std::string key : {"label", "labels"}) {
+    text = R"({"input_ids":[5,6],")" + key + R"(":4})";
+    row = parse_row(text, kPlace);
+    EXPECT_EQ(row.kind, RowKind::labelled_ids);
+    EXPECT_EQ(std::string(row.ids.begin(), row.ids.end()), "[5,6]");
+    EXPECT_EQ(row.label, "4");
+  }
+
   text = R"({"text":"t","messages": [{"role":"a\"b"}],"tools":null})";
   row = parse_row(text, kPlace);
   EXPECT_EQ(row.kind, RowKind::messages);
@@ -67,7 +90,11 @@ TEST(Row, RefusalsNameFileLineAndByte) {
       {"{\"input_ids\":\"1\",\"labels\":[1]}", "'input_ids' is 1, not a list of integers"},
       {"{\"messages\":{}}", "d.jsonl:7: 'messages' is {}, not a list"},
       {"{\"messages\":[],\"tools\":5}", "d.jsonl:7: 'tools' is 5, not a list"},
-      {"{\"text\":\"a\",\"label\":1}", "{\"text\",\"label\"} (classification) are not supported yet by this version"},
+      {"{\"text\":\"a\",\"label\":true}", "d.jsonl:7: 'label' is true, neither an integer nor a class's name"},
+      {"{\"text\":\"a\",\"label\":1.5}", "'label' is 1.5, neither"},
+      {"{\"text\":\"a\",\"label\":[1]}", "'label' is [1], neither"},
+      {"{\"label\":1}", "the row has none of the keys"},
+      {"{\"input_ids\":[1],\"labels\":{}}", "'labels' is {}, neither"},
   };
   for (const auto& [text, message] : cases) {
     SCOPED_TRACE(text);

@@ -195,7 +195,7 @@ TEST_F(Builder, BadFilesAreNamedAndLeaveNothing) {
   refused("d.json", "[]", "holds no rows");
   refused("d.txt", "", "d.txt is empty");
   refused("d.txt", "abc\xff", "d.txt: ");
-  refused("d.tsv", "a\t1", "not supported yet by this version", ErrorKind::usage);
+  refused("d.tsv", "a\t1", "d.tsv:1: a row of {text, label}: the model predicts the next token and has no classes");
   refused("d.parquet", "PAR1", "data of the kind '.parquet' is not known", ErrorKind::usage);
   refused("d", "x", "data of the kind '' is not known", ErrorKind::usage);
   options_.files = {directory_ / "missing.jsonl"};

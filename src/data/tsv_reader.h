@@ -1,0 +1,27 @@
+// Lines of a .tsv file -> rows of text and label.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "data/row.h"
+
+namespace headroom {
+
+// text TAB label, without quotes or escapes. A first line that names both columns ("text" and "label") is a header: it
+// says where they are among the columns. Used by one thread.
+class TsvReader {
+ public:
+  // The row of the next line; nothing for a header. Throws Error(format) naming the line: another number of columns, no
+  // UTF-8, no label. Allocates only for errors.
+  std::optional<Row> read(std::span<char> line, const RowPlace& place);
+
+ private:
+  bool is_header(std::span<char> line);
+
+  bool first_ = true;
+  size_t columns_ = 2, text_ = 0, label_ = 1;
+};
+
+}  // namespace headroom
