@@ -342,11 +342,11 @@ bool tiles_permitted() {
 
 }  // namespace
 
-MatmulOffer make_amx_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
-  if (facts.isa < 514) return {nullptr, "the machine has no AMX"};
+TileOffer offer_amx_tiles(const MatmulSpec& spec, const DeviceFacts& facts) {
+  if (facts.isa < 514) return {{}, "the machine has no AMX"};
   const TileTraits* traits = amx_tile(spec.operand, spec.multiply);
-  if (!traits) return {nullptr, "operands are neither bf16 nor allowed to become bf16"};
-  if (!tiles_permitted()) return {nullptr, "the kernel does not permit AMX"};
+  if (!traits) return {{}, "operands are neither bf16 nor allowed to become bf16"};
+  if (!tiles_permitted()) return {{}, "the kernel does not permit AMX"};
   TileKernel kernel{*traits, pack_a<Words>, pack_b<Words>, multiply_tile, finish_tile, enter_tiles, leave_tiles};
   if (spec.operand == DType::f32) {
     const bool split = spec.multiply == Multiply::bf16x3;
@@ -354,7 +354,7 @@ MatmulOffer make_amx_matmul(const MatmulSpec& spec, const DeviceFacts& facts, in
     kernel.pack_b = split ? pack_split_b : pack_b<Rounded>;
     if (split) kernel.tile = multiply_split_tile;
   }
-  return make_blocked_matmul(spec, kernel, facts, booked);
+  return {kernel, {}};
 }
 
 }  // namespace headroom
@@ -362,9 +362,17 @@ MatmulOffer make_amx_matmul(const MatmulSpec& spec, const DeviceFacts& facts, in
 #else
 
 namespace headroom {
-MatmulOffer make_amx_matmul(const MatmulSpec&, const DeviceFacts&, int64_t) {
-  return {nullptr, "the machine has no AMX"};
-}
+TileOffer offer_amx_tiles(const MatmulSpec&, const DeviceFacts&) { return {{}, "the machine has no AMX"}; }
 }  // namespace headroom
 
 #endif
+
+namespace headroom {
+
+MatmulOffer make_amx_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
+  const TileOffer offer = offer_amx_tiles(spec, facts);
+  if (!offer.refusal.empty()) return {nullptr, offer.refusal};
+  return make_blocked_matmul(spec, offer.kernel, facts, booked);
+}
+
+}  // namespace headroom

@@ -160,6 +160,11 @@ class BlockedMatmul final : public Matmul {
 
 }  // namespace
 
+void run_blocked_matmul(const MatmulSpec& spec, const TileKernel& kernel, int threads,
+                        const MatmulArguments& arguments) {
+  BlockedMatmul(spec, kernel, cut_matmul(spec, kernel.traits, threads)).run(arguments);
+}
+
 MatmulOffer make_blocked_matmul(const MatmulSpec& spec, const TileKernel& kernel, const DeviceFacts& facts,
                                 int64_t booked) {
   const MatmulBlocks blocks = cut_matmul(spec, kernel.traits, facts.threads);

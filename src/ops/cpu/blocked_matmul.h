@@ -58,6 +58,21 @@ struct TileKernel {
   void (*leave)() = nullptr;
 };
 
+// A kernel for the operands of a product, or the reason why the machine has none.
+struct TileOffer {
+  TileKernel kernel;
+  std::string refusal;
+};
+// Tile instructions of AMX: as make_amx_matmul.
+TileOffer offer_amx_tiles(const MatmulSpec& spec, const DeviceFacts& facts);
+// Highway: as make_simd_matmul.
+TileOffer offer_simd_tiles(const MatmulSpec& spec, const DeviceFacts& facts);
+
+// Runs a product whose size is known only now; every extent is at least 1. Scratch: what cut_matmul says for it. No
+// heap call.
+void run_blocked_matmul(const MatmulSpec& spec, const TileKernel& kernel, int threads,
+                        const MatmulArguments& arguments);
+
 // Refuses when more than `booked` bytes of scratch are needed.
 MatmulOffer make_blocked_matmul(const MatmulSpec& spec, const TileKernel& kernel, const DeviceFacts& facts,
                                 int64_t booked);

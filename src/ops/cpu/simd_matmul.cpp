@@ -120,9 +120,15 @@ namespace headroom {
 
 HWY_EXPORT(simd_kernel);
 
+TileOffer offer_simd_tiles(const MatmulSpec&, const DeviceFacts& facts) {
+  if (facts.isa < 2) return {{}, "the machine has no AVX2"};
+  return {HWY_DYNAMIC_DISPATCH(simd_kernel)(), {}};
+}
+
 MatmulOffer make_simd_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
-  if (facts.isa < 2) return {nullptr, "the machine has no AVX2"};
-  return make_blocked_matmul(spec, HWY_DYNAMIC_DISPATCH(simd_kernel)(), facts, booked);
+  const TileOffer offer = offer_simd_tiles(spec, facts);
+  if (!offer.refusal.empty()) return {nullptr, offer.refusal};
+  return make_blocked_matmul(spec, offer.kernel, facts, booked);
 }
 
 }  // namespace headroom
