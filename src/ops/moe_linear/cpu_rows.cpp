@@ -1,0 +1,66 @@
+// Dot products of a few rows with the rows of their expert's matrix.
+#include "ops/stream/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/moe_linear/cpu_rows.cpp"
+#include "hwy/foreach_target.h"
+// After foreach_target.h, which includes this file once per target.
+#include "base/threads.h"
+#include "ops/moe_linear/cpu_rows.h"
+#include "ops/moe_linear/products.h"
+#include "ops/stream/lanes-inl.h"
+#include "ops/stream/scalar_access.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace headroom {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <typename T, typename R>
+void run(const KernelCall& call, const ExpertShape& shape) {
+  const int32_t* offsets = call.inputs[2].as<int32_t>();
+  check_offsets(offsets, shape);
+  parallel_for(shape.outs, 32, [&](int64_t begin, int64_t end, int) {
+    for (int64_t expert = 0; expert < shape.experts; ++expert) {
+      if (offsets[expert] >= offsets[expert + 1]) continue;
+      for (int64_t out = begin; out < end; ++out) {
+        const T* w = call.inputs[1].as<T>() + (expert * shape.outs + out) * shape.ins;
+        for (int64_t row = offsets[expert]; row < offsets[expert + 1]; ++row) {
+          const T* x = call.inputs[0].as<T>() + row * shape.ins;
+          call.outputs[0].as<R>()[row * shape.outs + out] = static_cast<R>(sum_lanes(
+              shape.ins, [&](auto d, int64_t i) HWY_ATTR { return hn::Mul(load(d, x + i), load(d, w + i)); }));
+        }
+      }
+    }
+  });
+}
+
+void run_rows(const KernelCall& call, const ExpertShape& shape) {
+  if (call.inputs[0].dtype == DType::f32)
+    run<float, float>(call, shape);
+  else if (call.outputs[0].dtype == DType::f32)
+    run<bfloat16, float>(call, shape);
+  else
+    run<bfloat16, bfloat16>(call, shape);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace headroom
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace headroom {
+
+HWY_EXPORT(run_rows);
+
+KernelOffer make_expert_rows(const KernelSpec& spec, const DeviceFacts& facts) {
+  if (std::string refusal = simd_refusal(facts); !refusal.empty()) return {nullptr, std::move(refusal)};
+  const ExpertShape shape = expert_shape(spec.inputs[0], spec.inputs[1]);
+  const std::vector<int64_t>& dims = spec.inputs[0].dims;
+  const int64_t tokens = dims.size() < 2 ? shape.rows : shape.rows / dims[dims.size() - 2];
+  if (tokens > 8) return {nullptr, "more than eight tokens"};
+  return {kernel_of([shape](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(run_rows)(call, shape); }), {}};
+}
+
+}  // namespace headroom
+#endif

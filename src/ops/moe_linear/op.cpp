@@ -1,0 +1,158 @@
+// Rules of the experts' linear layers and of their two products for the gradient.
+#include <memory>
+
+#include "ir/vjp.h"
+#include "ops/moe_linear/products.h"
+#include "ops/registry.h"
+#include "ops/stream/operand_rules.h"
+
+namespace headroom {
+namespace {
+
+using namespace operand_rules;
+
+// Operands of one dtype; w is [experts, outs, ins], `wide` has the rows, sorted by expert as `offsets` says.
+void check_operands(std::string_view op, const Type& wide, const Type& weight, const Type& offsets) {
+  require_float(op, "the operand", wide, 2);
+  HR_CHECK(weight.dtype == wide.dtype && weight.shape.size() == 3 && !weight.shard && !wide.shard,
+           "{}: weights are {}[experts, outs, ins], whole", op, dtype_name(wide.dtype));
+  const int64_t experts = constant_dim(op, "the number of experts", weight.shape[0]);
+  require_whole(op, "offsets", offsets, DType::i32, {Dim::of(experts + 1)});
+}
+
+// The operand's shape with its last dimension, which must be `from`, replaced by `to`.
+Type replace_last(std::string_view op, const Type& operand, const Dim& from, const Dim& to, const Attrs& attrs) {
+  HR_CHECK(operand.shape.back() == from, "{}: the operand's last dimension is not that of the weight", op);
+  const DType dtype = float_attr(op, attrs, operand.dtype);
+  HR_CHECK(dtype == DType::f32 || dtype == operand.dtype, "{}: no {} result from {} operands", op, dtype_name(dtype),
+           dtype_name(operand.dtype));
+  Type result{dtype, operand.shape};
+  result.shape.back() = to;
+  return result;
+}
+
+Work product_work(const OpCall& call, const ExpertShape& shape) {
+  Work work{2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.outs) * static_cast<double>(shape.ins)};
+  for (const ConcreteType& type : call.inputs) work.bytes += static_cast<double>(storage_bytes(type));
+  for (const ConcreteType& type : call.outputs) work.bytes += static_cast<double>(storage_bytes(type));
+  return work;
+}
+
+// y[..., outs] = x[..., ins] w[expert of the row]^T; inputs x, w, offsets
+class ExpertLinear final : public Op {
+ public:
+  std::string_view name() const override { return "expert_linear"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    require_inputs(name(), inputs, 3);
+    check_operands(name(), inputs[0], inputs[1], inputs[2]);
+    return {replace_last(name(), inputs[0], inputs[1].shape[2], inputs[1].shape[1], attrs)};
+  }
+
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
+    return expert_scratch(expert_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
+  }
+  Work work(const OpCall& call) const override {
+    return product_work(call, expert_shape(call.inputs[0], call.inputs[1]));
+  }
+  CostClass cost_class() const override { return CostClass::gemm; }
+  RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
+  std::vector<int> narrow_inputs(const Attrs&) const override { return {0, 1}; }
+  std::string_view narrow_dtype(const Attrs&) const override { return "bf16"; }
+
+  void vjp(VjpContext& context) const override {
+    ValueId dy = context.cotangent(0);
+    HR_CHECK(context.trains(1) || !context.wants(1), "expert_linear: no gradient for a weight that is computed");
+    if (dy == kNone || (!context.trains(1) && !context.wants(0))) return;
+    const DType dtype = context.build().type(context.input(1)).dtype;
+    if (context.build().type(dy).dtype != dtype)
+      dy = context.build().call("cast", {dy}, {{"dtype", std::string(dtype_name(dtype))}}, Role::gradient);
+    if (context.trains(1))
+      context.set_accumulator(
+          1, context.build().call("expert_linear_dw", {context.input(0), dy, context.input(2), context.accumulator(1)},
+                                  {{"accumulate", std::string(context.accumulate(1))}}, Role::gradient));
+    if (context.wants(0)) pass_on(context, dy);
+  }
+
+ private:
+  static void pass_on(VjpContext& context, ValueId dy) {
+    const ValueId addend = context.addend(0);
+    Attrs attrs;
+    if (addend != kNone) attrs.set("addend", int64_t{1});
+    const ValueId dx = context.build().call("expert_linear_dx", {dy, context.input(1), context.input(2), addend},
+                                            std::move(attrs), Role::gradient);
+    if (addend != kNone)
+      context.set_total(0, dx);
+    else
+      context.contribute(0, dx);
+  }
+};
+
+// dx = dy w[expert of the row] [+ addend]; inputs dy, w, offsets [, addend]
+class ExpertLinearDx final : public Op {
+ public:
+  std::string_view name() const override { return "expert_linear_dx"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    const bool addend = flag(name(), attrs, "addend");
+    require_inputs(name(), inputs, 3 + size_t{addend});
+    check_operands(name(), inputs[0], inputs[1], inputs[2]);
+    const Type dx = replace_last(name(), inputs[0], inputs[1].shape[1], inputs[1].shape[2], attrs);
+    if (addend) require_type(name(), "addend", inputs[3], dx);
+    return {dx};
+  }
+
+  std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override {
+    if (attrs.integer("addend") == 0) return {};
+    return {{0, inputs - 1, false}};
+  }
+
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
+    return expert_scratch(expert_dx_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
+  }
+  Work work(const OpCall& call) const override {
+    return product_work(call, expert_shape(call.inputs[0], call.inputs[1]));
+  }
+  CostClass cost_class() const override { return CostClass::gemm; }
+  RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
+};
+
+// acc[expert] [+]= dy^T x over the expert's rows; inputs x, dy, offsets, acc
+class ExpertLinearDw final : public Op {
+ public:
+  std::string_view name() const override { return "expert_linear_dw"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    require_inputs(name(), inputs, 4);
+    const Type &x = inputs[0], &dy = inputs[1], &sums = inputs[3];
+    check_operands(name(), x, Type{x.dtype, sums.shape}, inputs[2]);
+    require_float(name(), "dy", dy, 2);
+    require_accumulate(name(), attrs);
+    std::vector<Dim> rows = x.shape;
+    rows.back() = dy.shape.back();
+    require_type(name(), "dy", dy, Type{x.dtype, rows});
+    require_type(name(), "the accumulator", sums, Type{DType::f32, {sums.shape[0], dy.shape.back(), x.shape.back()}});
+    return {sums};
+  }
+
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 3, true}}; }
+
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
+    return expert_scratch(expert_dw_product(call, expert_shape(call.inputs[0], call.inputs[3]).rows, true), facts);
+  }
+  Work work(const OpCall& call) const override {
+    return product_work(call, expert_shape(call.inputs[0], call.inputs[3]));
+  }
+  CostClass cost_class() const override { return CostClass::gemm; }
+  RecomputeClass recompute_class() const override { return RecomputeClass::never; }
+};
+
+}  // namespace
+
+void register_moe_linear_ops(OpRegistry& registry) {
+  registry.add(std::make_unique<ExpertLinear>());
+  registry.add(std::make_unique<ExpertLinearDx>());
+  registry.add(std::make_unique<ExpertLinearDw>());
+}
+
+}  // namespace headroom

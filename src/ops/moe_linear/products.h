@@ -1,0 +1,102 @@
+// The products behind the experts' linear layers and the scratch their kernels book. How many rows an expert gets is
+// known only when the router has run; the scratch covers every routing. The same functions size the plan and the
+// kernels.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/error.h"
+#include "ops/cpu/matmul_scratch.h"
+
+namespace headroom {
+
+// x[rows, ins] with w[experts, outs, ins]; each row meets the matrix of its expert.
+struct ExpertShape {
+  int64_t experts = 0;
+  int64_t rows = 0;  // of all experts together
+  int64_t outs = 0;
+  int64_t ins = 0;
+};
+
+// `wide` is x or dy; `weight` has w's shape.
+inline ExpertShape expert_shape(const ConcreteType& wide, const ConcreteType& weight) {
+  return {weight.dims.at(0), element_count(wide.dims) / wide.dims.back(), weight.dims.at(1), weight.dims.at(2)};
+}
+
+// Throws when `offsets` does not cut the rows into one range per expert.
+inline void check_offsets(const int32_t* offsets, const ExpertShape& shape) {
+  HR_CHECK(offsets[0] == 0 && offsets[shape.experts] == shape.rows, "experts have {} of {} rows",
+           offsets[shape.experts], shape.rows);
+  for (int64_t e = 0; e < shape.experts; ++e)
+    HR_CHECK(offsets[e] <= offsets[e + 1], "the rows of expert {} end before they begin", e);
+}
+
+// The products of an expert to which `rows` rows are sent: y = x w^T.
+inline MatmulSpec expert_product(const OpCall& call, int64_t rows) {
+  const ExpertShape shape = expert_shape(call.inputs[0], call.inputs[1]);
+  MatmulSpec spec;
+  spec.size = {rows, shape.outs, shape.ins};
+  spec.operand = call.inputs[0].dtype;
+  spec.multiply = multiply_of(call.attrs);
+  spec.result = call.outputs[0].dtype;
+  spec.b_transposed = true;
+  return spec;
+}
+
+// dx = dy w + addend
+inline MatmulSpec expert_dx_product(const OpCall& call, int64_t rows) {
+  const ExpertShape shape = expert_shape(call.inputs[0], call.inputs[1]);
+  MatmulSpec spec;
+  spec.size = {rows, shape.ins, shape.outs};
+  spec.operand = call.inputs[0].dtype;
+  spec.multiply = multiply_of(call.attrs);
+  spec.result = call.outputs[0].dtype;
+  spec.addend = call.attrs.integer("addend") != 0;
+  return spec;
+}
+
+// acc += dy^T x; `adds` is false on the trip that overwrites the accumulator.
+inline MatmulSpec expert_dw_product(const OpCall& call, int64_t rows, bool adds) {
+  const ExpertShape shape = expert_shape(call.inputs[0], call.inputs[3]);
+  MatmulSpec spec;
+  spec.size = {shape.outs, shape.ins, rows};
+  spec.operand = call.inputs[0].dtype;
+  spec.multiply = multiply_of(call.attrs);
+  spec.a_transposed = true;
+  spec.addend = adds;
+  return spec;
+}
+
+// Most scratch of blocked products like `most` with as many rows, or steps of depth when A is transposed, or fewer:
+// every term of cut_matmul at its largest.
+inline int64_t most_blocked_bytes(const MatmulSpec& most, const TileTraits& tile, int threads) {
+  using namespace matmul_blocks;
+  const bool varying_depth = most.a_transposed;
+  const int64_t row_tiles = std::max<int64_t>(1, ceil_div(most.size.rows, tile.rows));
+  const int64_t col_tiles = std::max<int64_t>(1, ceil_div(most.size.cols, tile.cols));
+  const int64_t depth = round_up(std::max<int64_t>(1, most.size.depth), tile.depth_unit);
+  const int64_t cap = round_up(most.a_transposed ? 1024 : tile.depth_most, tile.depth_unit);
+  const int64_t depth_block =
+      varying_depth ? std::min(depth, cap)
+                    : round_up(even_piece(depth, most.a_transposed ? 1024 : tile.depth_most), tile.depth_unit);
+  const int64_t strip = depth_block * tile.cols * tile.element_bytes;
+  const int64_t strips = std::max<int64_t>(1, tile.packed_bytes / strip);
+  const int64_t tile_bytes = tile.rows * tile.cols * 4;
+  const int64_t a = round_up(tile.rows * depth_block * tile.element_bytes, 64);
+  const int64_t b = std::min(col_tiles * strip, std::max(tile.packed_bytes, strip));
+  int64_t sums = (varying_depth ? col_tiles : std::min(col_tiles, strips)) * tile_bytes;
+  if (most.result != DType::f32 && depth_block < depth) sums = std::max(sums, kSumBytes);
+  return std::min<int64_t>(std::max(1, threads), row_tiles * col_tiles) * (a + b + sums);
+}
+
+// Bytes booked for the products of all experts, one after the other: `most` has the rows of all of them.
+inline int64_t expert_scratch(const MatmulSpec& most, const DeviceFacts& facts) {
+  if (facts.gemm_workspace_cap > 0) return facts.gemm_workspace_cap;
+  if (facts.isa == 0) return 0;
+  const int64_t simd = most_blocked_bytes(most, kSimdTile, facts.threads);
+  const TileTraits* amx = facts.isa >= 514 ? amx_tile(most.operand, most.multiply) : nullptr;
+  return amx ? std::max(simd, most_blocked_bytes(most, *amx, facts.threads)) : simd;
+}
+
+}  // namespace headroom
