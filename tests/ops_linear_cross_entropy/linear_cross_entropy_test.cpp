@@ -264,6 +264,36 @@ TEST(LinearCrossEntropyBias, IsAWeightOfOneAndLabelsNeedNotShift) {
   }
 }
 
+// The weight is the unit matrix, so that the logits are the rows of x.
+TEST(LinearCrossEntropyHits, CountTheTargetsWithTheLargestLogit) {
+  const int64_t classes = 5, rows = 6;
+  Tensor x = Tensor::random(DType::f32, {rows, 1, classes}, 1), w = Tensor::filled(DType::f32, {classes, classes}, 0);
+  for (int64_t c = 0; c < classes; ++c) w.set(c * classes + c, 1);
+  Tensor labels(DType::i32, {rows, 1});
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t best = 0;
+    for (int64_t c = 1; c < classes; ++c)
+      if (x.at(row * classes + c) > x.at(row * classes + best)) best = c;
+    labels.set(row, row == 1 ? -100 : row >= 4 ? static_cast<double>((best + 1) % classes) : static_cast<double>(best));
+  }
+  const Tensor scale(DType::f32, {1}, {kScale}), sums(DType::f64, {3}, {10.0, 3.0, 2.0});
+  for (const char* op : {"linear_cross_entropy", "linear_cross_entropy_grad"})
+    for (const char* implementation : kImplementations)
+      for (int64_t chunk : {0, 2, 4}) {
+        const bool gradient = std::string_view(op).ends_with("grad");
+        const Attrs attrs{{"hits", int64_t{1}}, {"shift", int64_t{0}}, {"chunk", chunk}};
+        const std::vector<Tensor> inputs =
+            gradient ? std::vector<Tensor>{x, w, labels, scale, sums} : std::vector<Tensor>{x, w, labels, sums, scale};
+        if (!op_test::accepts(op, inputs, attrs, implementation)) continue;
+        SCOPED_TRACE(fmt::format("{} {} chunk {}", op, implementation, chunk));
+        RunOptions options;
+        options.only = implementation;
+        const auto outputs = op_test::run_op(op, inputs, attrs, options).outputs;
+        EXPECT_EQ(outputs[gradient ? 1 : 0].at(1), 3 + 5);
+        EXPECT_EQ(outputs[gradient ? 1 : 0].at(2), 2 + 3);
+      }
+}
+
 TEST(LinearCrossEntropyTargetsOfHighway, EveryVectorWidthAgreesWithTheReference) {
   const int64_t supported = hwy::SupportedTargets();
   const std::vector<Tensor> inputs{Tensor::random(DType::bf16, {2, 12, 32}, 1, 2.0),

@@ -73,13 +73,13 @@ class LossKernel final : public CpuKernel {
 
   void run(const KernelCall& call) const override {
     const int64_t counted = check_labels(call);
-    double loss = 0;
+    Sums found;
     bool overwrite = options_.weight_carried && call.trip == 0;
     if (options_.bias_carried && call.trip == 0) std::fill_n(bias_sums(call), shape_.vocabulary, 0.0f);
     for (int64_t first = 0; first < shape_.rows; first += shape_.chunk) {
       const ChunkProducts& products = shape_.rows - first >= shape_.chunk ? products_.front() : products_.back();
       if (has_target(call, first, products.rows)) {
-        loss += run_chunk(call, products, first, overwrite);
+        run_chunk(call, products, first, overwrite, found);
         overwrite = false;
       } else if (options_.gradient) {
         std::memset(row_of(call.outputs[0], first), 0, static_cast<size_t>(products.rows * row_bytes()));
@@ -88,11 +88,16 @@ class LossKernel final : public CpuKernel {
     if (overwrite) std::memset(call.outputs[2].data, 0, static_cast<size_t>(call.outputs[2].count() * 4));
     double* sums = call.outputs[options_.gradient ? 1 : 0].as<double>();
     const bool adds = !options_.loss_carried || call.trip != 0;
-    sums[0] = adds ? sums[0] + loss : loss;
+    sums[0] = adds ? sums[0] + found.loss : found.loss;
     sums[1] = adds ? sums[1] + static_cast<double>(counted) : static_cast<double>(counted);
+    if (shape_.hits) sums[2] = adds ? sums[2] + found.hits : found.hits;
   }
 
  private:
+  struct Sums {
+    double loss = 0, hits = 0;
+  };
+
   static std::string take(std::unique_ptr<Matmul>& to, MatmulOffer offer) {
     to = std::move(offer.matmul);
     return to ? std::string() : offer.refusal;
@@ -144,8 +149,9 @@ class LossKernel final : public CpuKernel {
     return false;
   }
 
-  // The chunk's loss; rows are added in their order.
-  double run_chunk(const KernelCall& call, const ChunkProducts& products, int64_t first, bool overwrite) const {
+  // Adds the chunk's rows in their order.
+  void run_chunk(const KernelCall& call, const ChunkProducts& products, int64_t first, bool overwrite,
+                 Sums& found) const {
     const void* x = row_of(call.inputs[0], first);
     const void* w = call.inputs[1].data;
     std::byte* workspace = call.scratch.data() + scratch_.logits + scratch_.losses;
@@ -156,6 +162,7 @@ class LossKernel final : public CpuKernel {
     rows.targets = targets(call);
     rows.first_row = first;
     rows.losses = reinterpret_cast<double*>(call.scratch.data() + scratch_.logits);
+    if (shape_.hits) rows.hits = rows.losses + shape_.chunk;
     rows.gradient = options_.gradient;
     rows.dtype = dtype_;
     rows.scale = options_.gradient ? *call.inputs[3].as<float>() : 1.0f;
@@ -172,7 +179,8 @@ class LossKernel final : public CpuKernel {
     }
     double loss = 0;
     for (int64_t row = 0; row < products.rows; ++row) loss += rows.losses[row];
-    return loss;
+    found.loss += loss;
+    for (int64_t row = 0; rows.hits != nullptr && row < products.rows; ++row) found.hits += rows.hits[row];
   }
 
   LossShape shape_;

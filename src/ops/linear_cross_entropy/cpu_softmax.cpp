@@ -107,13 +107,14 @@ template <bool kCapped>
 void softmax_row(const LossRows& rows, int64_t row) {
   float* logits = rows.logits + row * rows.vocabulary;
   const int32_t target = rows.targets.at(rows.first_row + row);
-  rows.losses[row] = 0;
+  start_row(rows, row);
   if (target == Targets::kNone) {
     if (rows.gradient) std::memset(gradient_row<std::byte>(rows, row), 0, row_bytes(rows));
     return;
   }
   if constexpr (kCapped) cap_row(logits, rows.vocabulary, rows.softcap);
   const RowSum sum = sum_row(logits, rows.vocabulary);
+  if (rows.hits != nullptr) rows.hits[row] = logits[target] >= sum.largest ? 1 : 0;
   rows.losses[row] = static_cast<double>(sum.largest) - static_cast<double>(logits[target]) + std::log(sum.sum);
   if (!rows.gradient) return;
   if (rows.dtype == DType::bf16)
@@ -158,7 +159,7 @@ void plain_gradient(const LossRows& rows, const float* logits, double largest, d
 void plain_row(const LossRows& rows, int64_t row) {
   float* logits = rows.logits + row * rows.vocabulary;
   const int32_t target = rows.targets.at(rows.first_row + row);
-  rows.losses[row] = 0;
+  start_row(rows, row);
   if (target == Targets::kNone) {
     if (rows.gradient) std::memset(gradient_row<std::byte>(rows, row), 0, row_bytes(rows));
     return;
@@ -168,6 +169,7 @@ void plain_row(const LossRows& rows, int64_t row) {
   const double largest = static_cast<double>(*std::max_element(logits, logits + rows.vocabulary));
   double sum = 0;
   for (int64_t i = 0; i < rows.vocabulary; ++i) sum += std::exp(static_cast<double>(logits[i]) - largest);
+  if (rows.hits != nullptr) rows.hits[row] = static_cast<double>(logits[target]) >= largest ? 1 : 0;
   rows.losses[row] = largest - static_cast<double>(logits[target]) + std::log(sum);
   if (!rows.gradient) return;
   if (rows.dtype == DType::bf16)

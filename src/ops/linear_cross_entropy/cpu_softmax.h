@@ -18,6 +18,7 @@ struct LossRows {
   Targets targets;
   int64_t first_row = 0;
   double* losses = nullptr;  // per row: -log softmax(logits)[target], 0 without a target
+  double* hits = nullptr;    // per row, where wanted: 1 if no logit is above the target's, else 0
   bool gradient = false;     // replace the logits by scale * (softmax - onehot), rows without a target by 0
   DType dtype = DType::f32;  // of the gradient, which is dense and starts where the logits start
   float scale = 1;
@@ -41,6 +42,12 @@ void each_row(const LossRows& rows, Body body) {
     parallel_for(end - begin, 1, [&](int64_t first, int64_t last, int) {
       for (int64_t row = begin + first; row < begin + last; ++row) body(row);
     });
+}
+
+// A row without a target adds nothing.
+inline void start_row(const LossRows& rows, int64_t row) {
+  rows.losses[row] = 0;
+  if (rows.hits != nullptr) rows.hits[row] = 0;
 }
 
 using SoftmaxLoss = void (*)(const LossRows& rows);

@@ -1,6 +1,7 @@
 // Rules of the output projection fused with the next-token cross entropy, and of its gradient. Attribute "softcap" c >
 // 0: a logit l becomes c tanh(l / c) before the softmax. Attribute "shift" 0: labels[t] is what position t predicts,
 // not what position t - 1 does. Attribute "bias" 1: f32[vocabulary] after the other inputs is added to the logits.
+// Attribute "hits" 1: the accumulator has a third element, how many targets have the largest logit of their row.
 #include <memory>
 
 #include "base/error.h"
@@ -26,7 +27,7 @@ void check_operands(std::string_view op, std::span<const Type> inputs, const Att
   const std::string_view layout = attrs.text("layout", "out_in");
   HR_CHECK(layout == "out_in" || layout == "in_out", "{}: layout is out_in or in_out, not '{}'", op, layout);
   HR_CHECK(attrs.integer("chunk") >= 0, "{}: a chunk of {} rows", op, attrs.integer("chunk"));
-  for (const auto& [attr, usual] : {std::pair{"shift", 1}, {"bias", 0}, {"train_bias", 0}}) {
+  for (const auto& [attr, usual] : {std::pair{"shift", 1}, {"bias", 0}, {"train_bias", 0}, {"hits", 0}}) {
     const int64_t value = attrs.integer(attr, usual);
     HR_CHECK(value == 0 || value == 1, "{}: {} is 0 or 1, not {}", op, attr, value);
   }
@@ -48,7 +49,7 @@ void check_bias(std::string_view op, std::span<const Type> inputs, const Attrs& 
   if (attrs.integer("train_bias") != 0) check_exact(op, "the bias's accumulator", inputs.back(), wanted);
 }
 
-Type loss_accumulator_type() { return {DType::f64, {Dim::of(2)}}; }
+Type loss_accumulator_type(const Attrs& attrs) { return {DType::f64, {Dim::of(attrs.integer("hits") != 0 ? 3 : 2)}}; }
 Type scale_type() { return {DType::f32, {Dim::of(1)}}; }
 
 // `products`: how often rows * vocabulary * hidden multiply-adds are done; the softmax counts ten operations a logit.
@@ -61,7 +62,7 @@ Work loss_work(const OpCall& call, int products) {
   return work;
 }
 
-// acc [+]= (sum of -log softmax(x w^T)[target], number of targets)
+// acc [+]= (sum of -log softmax(x w^T)[target], number of targets, with "hits" those that are hit)
 class LinearCrossEntropy final : public Op {
  public:
   std::string_view name() const override { return "linear_cross_entropy"; }
@@ -72,7 +73,7 @@ class LinearCrossEntropy final : public Op {
              count);
     check_operands(name(), inputs, attrs);
     check_accumulate(name(), attrs, "accumulate");
-    check_exact(name(), "the accumulator", inputs[3], loss_accumulator_type());
+    check_exact(name(), "the accumulator", inputs[3], loss_accumulator_type(attrs));
     if (bias != 0) check_bias(name(), inputs, attrs);
     if (count == 5) check_exact(name(), "the scale", inputs[4], scale_type());
     return {inputs[3]};
@@ -104,6 +105,7 @@ class LinearCrossEntropy final : public Op {
     if (trains) attrs.set("accumulate", std::string(context.accumulate(1)));
     if (context.attrs().has("softcap")) attrs.set("softcap", context.attrs().real("softcap"));
     if (context.attrs().has("shift")) attrs.set("shift", context.attrs().integer("shift"));
+    if (context.attrs().has("hits")) attrs.set("hits", context.attrs().integer("hits"));
     if (bias) attrs.set("bias", int64_t{1});
     if (trains_bias) attrs.set("train_bias", int64_t{1}).set("accumulate_bias", std::string(context.accumulate(5)));
     const std::vector<ValueId> results =
@@ -134,7 +136,7 @@ class LinearCrossEntropyGrad final : public Op {
     check_accumulate(name(), attrs, "accumulate");
     check_accumulate(name(), attrs, "loss_accumulate");
     check_exact(name(), "the scale", inputs[3], scale_type());
-    check_exact(name(), "the loss accumulator", inputs[4], loss_accumulator_type());
+    check_exact(name(), "the loss accumulator", inputs[4], loss_accumulator_type(attrs));
     std::vector<Type> outputs{Type{inputs[0].dtype, inputs[0].shape}, inputs[4]};
     if (trains) {
       check_exact(name(), "the weight's accumulator", inputs[5], Type{DType::f32, inputs[1].shape});

@@ -21,6 +21,7 @@ struct LossShape {
   Multiply multiply = Multiply::full;
   bool shift = true;  // a position predicts the next one's label
   bool bias = false;  // added to the logits
+  bool hits = false;  // targets with the largest logit are counted
 };
 
 // The label that a position predicts: the next position's, or its own without shift.
@@ -46,7 +47,8 @@ inline LossShape loss_shape(const OpCall& call) {
           linear.out_in,
           multiply_of(call.attrs),
           call.attrs.integer("shift", 1) != 0,
-          call.attrs.integer("bias") != 0};
+          call.attrs.integer("bias") != 0,
+          call.attrs.integer("hits") != 0};
 }
 
 // The three products of a chunk of `rows` rows. dlogits lie densely where the logits were.
@@ -83,7 +85,7 @@ inline MatmulSpec loss_dw_product(const LossShape& s, DType dtype, int64_t rows,
 // Parts of the scratch, in this order, each a multiple of 64 bytes.
 struct LossScratch {
   int64_t logits = 0;     // chunk * vocabulary f32; dlogits overwrite them
-  int64_t losses = 0;     // one f64 per row of a chunk
+  int64_t losses = 0;     // one f64 per row of a chunk; with hits two, those of the losses first
   int64_t workspace = 0;  // of the largest product
   int64_t total() const { return logits + losses + workspace; }
 };
@@ -94,7 +96,7 @@ inline LossScratch loss_scratch(const OpCall& call, const DeviceFacts& facts, bo
   const LossShape s = loss_shape(call);
   const DType dtype = call.inputs[0].dtype;
   const bool trains = call.attrs.integer("train_weight") != 0;
-  LossScratch scratch{to_lines(s.chunk * s.vocabulary * 4), to_lines(s.chunk * 8), 0};
+  LossScratch scratch{to_lines(s.chunk * s.vocabulary * 4), to_lines(s.chunk * (s.hits ? 16 : 8)), 0};
   // The last chunk may be shorter, and its products cut otherwise.
   for (int64_t rows : {s.chunk, s.rows % s.chunk == 0 ? s.chunk : s.rows % s.chunk}) {
     scratch.workspace = std::max(scratch.workspace, matmul_scratch(logits_product(s, dtype, rows), facts));
