@@ -10,7 +10,8 @@ namespace {
 
 void add_data_options(CLI::App& app, TrainOptions& o) {
   app.add_option("--data", o.data, "training data: .txt, .jsonl or .json; repeatable")->type_name("FILE");
-  app.add_option("--eval-data", o.eval_data, "evaluation data; repeatable")->type_name("FILE");
+  app.add_option("--eval-data", o.eval_data, "evaluation data, or a set with a name; repeatable")
+      ->type_name("[NAME=]FILE");
   scalar(app, "--eval-steps", o.eval_steps, "evaluate every N steps (at each save)");
   scalar(app, "--eval-max-batches", o.eval_max_batches, "batches per evaluation (all)");
   scalar(app, "--global-batch-size", o.global_batch_size, "sequences per optimizer step")->capture_default_str();
@@ -60,6 +61,8 @@ void add_run_options(CLI::App& app, TrainOptions& o) {
       ->type_name("DIR");
   scalar(app, "--early-stopping-patience", o.early_stopping_patience,
          "evaluations without improvement before the run ends (never)");
+  scalar(app, "--load-best-model-at-end", o.load_best_model_at_end,
+         "keep the checkpoint of the least evaluation loss, and end with its weights");
   scalar(app, "--on-nan", o.on_nan, "stop, or skip the update")->capture_default_str();
   scalar(app, "--report-to", o.report_to, "none, or tensorboard: event files in --output-dir/runs")
       ->capture_default_str();

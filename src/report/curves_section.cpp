@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/bytes.h"
 #include "report/chart.h"
@@ -53,6 +54,15 @@ std::string loss_chart(const Metrics& metrics) {
              step_label, false, [](double at) { return fmt::format("{:.4g}", at); }, false);
 }
 
+std::string sets_table(const Metrics& metrics) {
+  if (metrics.eval_sets.empty()) return "";
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [name, line] : metrics.eval_sets)
+    rows.push_back({escaped(name), fmt::format("{}", line.step), fmt::format("{:.4f}", line.loss),
+                    fmt::format("{:.2f}", std::exp(line.loss))});
+  return table({"evaluated on", "step", "loss", "perplexity"}, rows);
+}
+
 std::string rate_chart(const Metrics& metrics) {
   Chart chart("tokens a second by step", steps_of(metrics),
               {0, 1.08 * std::max(1e-6, metrics.tokens_per_second.most())}, true);
@@ -92,7 +102,7 @@ std::string curves_section(const Run& run) {
   if (!run.checkpoints.empty())
     out += fmt::format("; {} checkpoint{}, the newest at step {}", run.checkpoints.size(),
                        run.checkpoints.size() == 1 ? "" : "s", run.checkpoints.back());
-  return out + ".</p>\n" + loss_chart(metrics) + rate_chart(metrics) + memory_chart(run);
+  return out + ".</p>\n" + loss_chart(metrics) + sets_table(metrics) + rate_chart(metrics) + memory_chart(run);
 }
 
 }  // namespace headroom::report

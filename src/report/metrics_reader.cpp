@@ -52,6 +52,12 @@ void MetricsReader::take(std::string_view text) {
   const Field line(json, place);
   const int64_t step = line.at("step").bytes();
   if (line.has("eval_loss")) {
+    if (line.has("eval_data")) {  // one of several sets; a line without the name says the mean over all
+      const std::string set = line.at("eval_data").text();
+      if (metrics_.eval_sets.size() < 64 || metrics_.eval_sets.contains(set))
+        metrics_.eval_sets[set] = {step, line.at("eval_loss").number()};
+      return;
+    }
     metrics_.last_eval = {step, line.at("eval_loss").number()};
     metrics_.eval_loss.add(static_cast<double>(step), metrics_.last_eval->loss);
     return;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +32,7 @@ struct Metrics {
   int64_t lines = 0;
   std::optional<StepLine> last;
   std::optional<EvalLine> last_eval;
+  std::map<std::string, EvalLine> eval_sets;  // the last of each set with a name; at most 64
 };
 
 class MetricsReader {

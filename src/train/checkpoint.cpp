@@ -65,6 +65,7 @@ std::string state_json(const RunState& state) {
                      {"loss_chunk_rows", state.loss_chunk},
                      {"data_key", state.data_key},
                      {"best_eval_loss", state.best_eval_loss},
+                     {"best_step", state.best_step},
                      {"evals_since_best", state.evals_since_best},
                      {"options", state.options}}
              .dump(1) +
@@ -83,13 +84,15 @@ RunState read_state(const fs::path& checkpoint) {
     state.loss_chunk = json.at("loss_chunk_rows").get<int64_t>();
     state.data_key = json.at("data_key").get<uint64_t>();
     state.best_eval_loss = json.at("best_eval_loss").get<double>();
+    state.best_step = json.value("best_step", int64_t{0});
     state.evals_since_best = json.at("evals_since_best").get<int64_t>();
     state.options = json.at("options").get<std::string>();
   } catch (const Json::exception& e) {
     throw Error(ErrorKind::format, fmt::format("{}: malformed: {}", file.string(), e.what()),
                 "resume from an older checkpoint");
   }
-  if (state.step < 0 || state.next_sample < 0 || state.micro_batch < 1 || state.loss_chunk < 0)
+  if (state.step < 0 || state.next_sample < 0 || state.micro_batch < 1 || state.loss_chunk < 0 || state.best_step < 0 ||
+      state.best_step > state.step)
     throw Error(ErrorKind::format,
                 fmt::format("{}: step {}, sample {} or micro-batch {} is out of range", file.string(), state.step,
                             state.next_sample, state.micro_batch),
@@ -145,7 +148,10 @@ void save_checkpoint(Executor& executor, const ModelFiles& model, const RunState
   write_text_durably(directory.path() / "state.json", state_json(state));
   directory.commit();
   auto all = checkpoints_in(options.output_dir);
-  for (size_t i = 0; i + static_cast<size_t>(options.save_total_limit) < all.size(); ++i) fs::remove_all(all[i].second);
+  if (options.load_best_model_at_end)
+    std::erase_if(all, [&](const auto& checkpoint) { return checkpoint.first == state.best_step; });
+  for (size_t i = 0; i + static_cast<size_t>(options.save_total_limit) < all.size(); ++i)
+    remove_directory(all[i].second);
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& output_dir) {
@@ -168,6 +174,11 @@ void load_checkpoint(Executor& executor, const ModelFiles& model, const LoraOpti
     const TensorView view = executor.tensor(tensor.name);
     states.read(*stored, 0, {static_cast<std::byte*>(view.data), static_cast<size_t>(view.count() * 4)});
   }
+  load_weights_of_checkpoint(executor, model, lora, checkpoint);
+}
+
+void load_weights_of_checkpoint(Executor& executor, const ModelFiles& model, const LoraOptions& lora,
+                                const fs::path& checkpoint) {
   if (lora.rank > 0) {
     read_weights(executor, model.spec, SafetensorsSet::open(model.directory));
     load_adapter(executor, lora, checkpoint);

@@ -24,6 +24,7 @@ struct RunState {
   int64_t loss_chunk = 0;
   uint64_t data_key = 0;      // of the token cache
   double best_eval_loss = 0;  // 0 = none yet
+  int64_t best_step = 0;      // that it was found at; 0 = none yet
   int64_t evals_since_best = 0;
   std::string options;  // the options that shape the run, a line each: "learning-rate=1e-4"
 };
@@ -44,7 +45,8 @@ void write_model(Executor& executor, const ModelFiles& model, const std::string&
 // Its config.json and other small files alone.
 void write_model_files(const ModelFiles& model, const std::string& save_dtype, const std::filesystem::path& directory);
 
-// Writes O/checkpoint-STEP atomically and removes the oldest beyond `keep`. Throws Error(run) on I/O errors; the older
+// Writes O/checkpoint-STEP atomically and removes the oldest beyond --save-total-limit; with --load-best-model-at-end
+// the best one stays besides. Throws Error(run) on I/O errors; the older
 // checkpoints then still stand.
 void save_checkpoint(Executor& executor, const ModelFiles& model, const RunState& state, const TrainOptions& options);
 
@@ -55,6 +57,10 @@ std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::pa
 // With adapters the base weights come from the model.
 void load_checkpoint(Executor& executor, const ModelFiles& model, const LoraOptions& lora,
                      const std::filesystem::path& checkpoint);
+
+// Fills the weights alone: the same, without states.
+void load_weights_of_checkpoint(Executor& executor, const ModelFiles& model, const LoraOptions& lora,
+                                const std::filesystem::path& checkpoint);
 
 // Cuts metrics.jsonl back to lines of steps up to `step`.
 void cut_metrics(const std::filesystem::path& file, int64_t step);

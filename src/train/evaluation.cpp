@@ -6,6 +6,12 @@
 
 namespace headroom {
 
+void EvaluationResult::add(const EvaluationResult& other) {
+  const double both = static_cast<double>(targets + other.targets);
+  if (both > 0) loss = (loss * static_cast<double>(targets) + other.loss * static_cast<double>(other.targets)) / both;
+  targets += other.targets;
+}
+
 void BatchPort::next_batch(int64_t trip, std::span<int32_t> ids, std::span<int32_t> labels, int64_t batch,
                            int64_t seq) {
   HR_CHECK(reader_ && seq == reader_->seq_length(), "no batch of length {} is current", seq);

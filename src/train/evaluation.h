@@ -9,6 +9,9 @@ namespace headroom {
 struct EvaluationResult {
   double loss = 0;  // mean over targets
   int64_t targets = 0;
+
+  // Joins another set's result: the mean over the targets of both.
+  void add(const EvaluationResult& other);
 };
 
 // Serves next_batch from the reader that is current.

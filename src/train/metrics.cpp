@@ -41,10 +41,11 @@ void Metrics::step(const StepReport& r) {
   write(std::min(end.size, line_.size()));
 }
 
-void Metrics::evaluation(int64_t step, double loss) {
-  const auto end =
-      fmt::format_to_n(line_.data(), line_.size(), "{{\"step\": {}, \"eval_loss\": {}, \"eval_perplexity\": {}}}\n",
-                       step, loss, std::exp(loss));
+void Metrics::evaluation(int64_t step, double loss, std::string_view set) {
+  const auto end = fmt::format_to_n(line_.data(), line_.size(),
+                                    "{{\"step\": {}, \"eval_loss\": {}, \"eval_perplexity\": {}{}{}{}}}\n", step,
+                                    std::isfinite(loss) ? loss : 0, std::isfinite(std::exp(loss)) ? std::exp(loss) : 0,
+                                    set.empty() ? "" : ", \"eval_data\": \"", set, set.empty() ? "" : "\"");
   write(std::min(end.size, line_.size()));
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <string_view>
 
 #include "train/trainer.h"
 
@@ -18,7 +19,8 @@ class Metrics {
   Metrics& operator=(const Metrics&) = delete;
   ~Metrics();
   void step(const StepReport& report);
-  void evaluation(int64_t step, double loss);
+  // `set`: the name of the evaluated set, at most 64 bytes without quotes; empty for all sets.
+  void evaluation(int64_t step, double loss, std::string_view set);
   void sync();
 
  private:

@@ -14,7 +14,7 @@ namespace headroom {
 struct TrainOptions {
   std::filesystem::path model;  // directory, or a bare config.json for `plan`
   std::vector<std::filesystem::path> data;
-  std::vector<std::filesystem::path> eval_data;
+  std::vector<std::string> eval_data;  // FILE or NAME=FILE (train/run_data.h)
   std::filesystem::path output_dir;
   int64_t eval_steps = 0;        // 0 = at each save
   int64_t eval_max_batches = 0;  // of global-batch-size sequences; 0 = all
@@ -45,6 +45,7 @@ struct TrainOptions {
   std::string save_dtype = "float32";
   std::string resume_from_checkpoint;  // "", "true", or a directory
   int64_t early_stopping_patience = 0;
+  bool load_best_model_at_end = false;
   std::string on_nan = "stop";
   std::string report_to = "none";  // or tensorboard
   int64_t memory = 0;              // bytes

@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/process_memory.h"
 #include "base/threads.h"
-#include "data/token_cache_builder.h"
 #include "device/device.h"
 #include "formats/atomic_dir.h"
 #include "planner/explain.h"
@@ -21,6 +20,7 @@
 #include "train/evaluation.h"
 #include "train/event_file.h"
 #include "train/metrics.h"
+#include "train/run_data.h"
 #include "train/run_record.h"
 #include "train/schedule.h"
 #include "train/step_probe.h"
@@ -46,6 +46,7 @@ class Run {
                   fmt::format("{} is a bare config.json: there are no weights to train", options_.model.string()),
                   "make a fresh model with `headroom init`");
     refuse_other_objectives(model_, "train");
+    check_evaluation(options_);
     check_weights(model_.spec, SafetensorsSet::open(model_.directory));
     find_resume_point();
     check_output();
@@ -143,38 +144,18 @@ class Run {
   // Tokenises before the arena exists; the tokenizer is gone afterwards.
   void open_data() {
     try {
-      cache_.emplace(build_cache(options_.data, "token-cache.bin"));
-      if (!options_.eval_data.empty()) eval_cache_.emplace(build_cache(options_.eval_data, "token-cache-eval.bin"));
+      data_.emplace(open_run_data(options_, model_, result_.plan.choices.seq_length, !resume_.empty()));
     } catch (...) {
       std::error_code status;
-      for (const char* name : {"token-cache.bin", "token-cache-eval.bin"})
-        if (resume_.empty()) fs::remove(options_.output_dir / name, status);
       if (created_output_) fs::remove(options_.output_dir, status);
       throw;
     }
     ::malloc_trim(0);
-    const int64_t steps = steps_per_epoch(cache_->sequences(), options_.global_batch_size);
+    const int64_t steps = steps_per_epoch(data_->train.sequences(), options_.global_batch_size);
     total_steps_ = options_.max_steps > 0
                        ? options_.max_steps
                        : static_cast<int64_t>(std::ceil(options_.num_train_epochs * static_cast<double>(steps)));
-    const DataCounts& counts = cache_->counts();
-    note(fmt::format("data: {} sequences, {} tokens, {} scored; token cache {}{}", counts.sequences, counts.tokens,
-                     counts.targets, format_bytes(cache_->file_bytes()),
-                     counts.lost_tokens > 0
-                         ? fmt::format("; {} tokens lost in {} cut rows", counts.lost_tokens, counts.cut_rows)
-                         : ""));
-  }
-
-  TokenCache build_cache(const std::vector<fs::path>& files, const char* name) const {
-    DataOptions data;
-    data.files = files;
-    data.max_seq_length = result_.plan.choices.seq_length;
-    data.vocab_size = model_.spec.vocab;
-    data.tokenizer_folder = model_.directory;
-    std::error_code status;
-    std::optional<Tokenizer> tokenizer;
-    if (fs::exists(model_.directory / "tokenizer.json", status)) tokenizer.emplace(Tokenizer::load(model_.directory));
-    return open_or_build_token_cache(data, tokenizer ? &*tokenizer : nullptr, options_.output_dir / name);
+    note(describe_data(data_->train));
   }
 
   TrainResult run_on_null() {
@@ -203,8 +184,9 @@ class Run {
       load_checkpoint(*executor_, model_, options_.lora, resume_);
       for (const std::string& change : changed_options(state_.options, options_text(options_)))
         note("changed since the checkpoint: " + change);
-      if (state_.data_key != cache_->key()) note("changed since the checkpoint: the data files or the tokenizer");
+      if (state_.data_key != data_->train.key()) note("changed since the checkpoint: the data files or the tokenizer");
       cut_metrics(options_.output_dir / "metrics.jsonl", state_.step);
+      check_best();
     }
     if (restarts_) cut_metrics(options_.output_dir / "metrics.jsonl", 0);
     write_text_durably(options_.output_dir / "plan.json", plan_json(result_.plan));
@@ -213,14 +195,14 @@ class Run {
     state_.seed = options_.seed;
     state_.micro_batch = result_.plan.choices.micro_batch;
     state_.loss_chunk = result_.plan.choices.loss_chunk;
-    state_.data_key = cache_->key();
+    state_.data_key = data_->train.key();
     state_.options = options_text(options_);
     metrics_.emplace(options_.output_dir / "metrics.jsonl");
     if (options_.report_to == "tensorboard") events_file_.emplace(options_.output_dir / "runs", state_.step + 1);
     record_ = write_process_json(options_.output_dir, state_.step + 1, total_steps_);
     probe_ = std::make_unique<StepProbe>(*result_.plan.program("train_step"));
     executor_->set_interrupt([this] { return probe_->after_kernel(), false; });
-    reader_.emplace(*cache_, SampleOrder(cache_->sequences(), options_.seed, options_.shuffle),
+    reader_.emplace(data_->train, SampleOrder(data_->train.sequences(), options_.seed, options_.shuffle),
                     result_.plan.choices.seq_length, options_.global_batch_size);
   }
 
@@ -249,7 +231,7 @@ class Run {
   void step() {
     const Clock::time_point begin = Clock::now();
     const int64_t step = state_.step + 1;
-    const SampleRange range = samples_from(state_.next_sample, cache_->sequences(), options_.global_batch_size);
+    const SampleRange range = samples_from(state_.next_sample, data_->train.sequences(), options_.global_batch_size);
     const int64_t targets = reader_->begin(range);
     port_.set_reader(&*reader_);
     write_hyper(step, targets);
@@ -307,21 +289,56 @@ class Run {
                 "lower --learning-rate, add --warmup-steps, or resume from the last checkpoint");
   }
 
+  // The best checkpoint of a resumed run is gone when --load-best-model-at-end was not given before.
+  void check_best() {
+    if (!options_.load_best_model_at_end || state_.best_step == 0 || fs::exists(checkpoint_of(state_.best_step)))
+      return;
+    note(fmt::format("the best model so far, of step {}, was not kept: the best of the steps to come is",
+                     state_.best_step));
+    state_.best_step = 0;
+    state_.best_eval_loss = 0;
+  }
+
+  fs::path checkpoint_of(int64_t step) const { return options_.output_dir / fmt::format("checkpoint-{}", step); }
+
+  // Every set, then the mean over the target tokens of all.
   void evaluate() {
-    if (!eval_cache_) return;
-    const EvaluationResult result =
-        evaluate_cache(*executor_, port_, *eval_cache_, result_.plan.choices.seq_length,
-                       result_.plan.choices.micro_batch, options_.global_batch_size, options_.eval_max_batches);
+    if (data_->evaluation.empty()) return;
     evaluated_at_ = state_.step;
-    metrics_->evaluation(state_.step, result.loss);
-    const Scalar scalars[] = {{"eval/loss", result.loss}, {"eval/perplexity", std::exp(result.loss)}};
-    if (events_file_) events_file_->scalars(state_.step, scalars);
-    if (events_.evaluated) events_.evaluated(state_.step, result.loss);
-    if (options_.early_stopping_patience == 0) return;
-    const bool better = state_.best_eval_loss == 0 || result.loss < state_.best_eval_loss;
+    EvaluationResult all;
+    for (const EvaluationSet& set : data_->evaluation) {
+      const EvaluationResult result =
+          evaluate_cache(*executor_, port_, set.cache, result_.plan.choices.seq_length,
+                         result_.plan.choices.micro_batch, options_.global_batch_size, options_.eval_max_batches);
+      all.add(result);
+      if (!set.name.empty()) log_evaluation(set.name, result.loss);
+    }
+    log_evaluation("", all.loss);
+    judge(all.loss);
+  }
+
+  void log_evaluation(const std::string& set, double loss) {
+    metrics_->evaluation(state_.step, loss, set);
+    if (events_file_) {
+      const std::string tags[] = {"eval/loss" + (set.empty() ? "" : "/" + set),
+                                  "eval/perplexity" + (set.empty() ? "" : "/" + set)};
+      const Scalar scalars[] = {{tags[0], loss}, {tags[1], std::exp(loss)}};
+      events_file_->scalars(state_.step, scalars);
+    }
+    if (events_.evaluated) events_.evaluated(state_.step, set, loss);
+  }
+
+  // Keeps the best model, and ends a run that stops getting better.
+  void judge(double loss) {
+    const bool better = std::isfinite(loss) && (state_.best_eval_loss == 0 || loss < state_.best_eval_loss);
     state_.evals_since_best = better ? 0 : state_.evals_since_best + 1;
-    if (better) state_.best_eval_loss = result.loss;
-    stopped_early_ = state_.evals_since_best >= options_.early_stopping_patience;
+    if (better) {
+      state_.best_eval_loss = loss;
+      state_.best_step = state_.step;
+      if (options_.load_best_model_at_end) save();
+    }
+    stopped_early_ =
+        options_.early_stopping_patience > 0 && state_.evals_since_best >= options_.early_stopping_patience;
     if (stopped_early_)
       note(fmt::format("step {}: no better evaluation loss in {} evaluations, stopping", state_.step,
                        state_.evals_since_best));
@@ -332,13 +349,13 @@ class Run {
     metrics_->sync();
     save_checkpoint(*executor_, model_, state_, options_);
     saved_at_ = state_.step;
-    if (events_.saved)
-      events_.saved(state_.step, (options_.output_dir / fmt::format("checkpoint-{}", state_.step)).string());
+    if (events_.saved) events_.saved(state_.step, checkpoint_of(state_.step).string());
   }
 
   void finish() {
     if (!result_.stopped_by && evaluated_at_ != state_.step) evaluate();
     save();
+    if (options_.load_best_model_at_end && !result_.stopped_by) load_best();
     if (options_.lora.rank > 0)
       write_adapter(*executor_, model_, options_.lora, options_.output_dir);
     else
@@ -350,6 +367,12 @@ class Run {
     if (events_.saved) events_.saved(state_.step, options_.output_dir.string());
   }
 
+  void load_best() {
+    if (state_.best_step == 0 || state_.best_step == state_.step) return;
+    load_weights_of_checkpoint(*executor_, model_, options_.lora, checkpoint_of(state_.best_step));
+    note(fmt::format("the model is that of step {}, evaluation loss {:.4f}", state_.best_step, state_.best_eval_loss));
+  }
+
   const TrainOptions& options_;
   const TrainEvents& events_;
   RunControl& control_;
@@ -359,7 +382,7 @@ class Run {
   fs::path resume_;
   bool created_output_ = false;
   bool restarts_ = false;
-  std::optional<TokenCache> cache_, eval_cache_;
+  std::optional<RunData> data_;
   std::unique_ptr<Device> device_;
   BatchPort port_;
   std::optional<Executor> executor_;

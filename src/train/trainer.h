@@ -28,7 +28,8 @@ struct TrainEvents {
   std::function<void(const Plan&)> planned;
   std::function<void(const std::string&)> note;  // a line for people
   std::function<void(const StepReport&)> step;
-  std::function<void(int64_t step, double loss)> evaluated;
+  // `set` is empty for the mean over all sets.
+  std::function<void(int64_t step, const std::string& set, double loss)> evaluated;
   std::function<void(int64_t step, const std::string& directory)> saved;
 };
 

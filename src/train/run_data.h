@@ -1,0 +1,46 @@
+// The data of a run as token caches: built before the arena exists, under the output directory.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/token_cache.h"
+#include "train/options.h"
+#include "train/setup.h"
+
+namespace headroom {
+
+// Files that are evaluated together; without a name where the run has one plain set.
+struct EvaluationFiles {
+  std::string name;
+  std::vector<std::filesystem::path> files;
+};
+
+// The sets that `--eval-data` values name, in their order: NAME=FILE puts FILE into set NAME (letters, digits, `_`, `-`
+// and `.`); plain files make one set without a name. A value that is an existing file is a plain one, whatever it
+// holds. Throws Error(usage) for a malformed name.
+std::vector<EvaluationFiles> evaluation_files(std::span<const std::string> values);
+
+// Checks the names, and that what needs an evaluation has one. Throws Error(usage).
+void check_evaluation(const TrainOptions& options);
+
+struct EvaluationSet {
+  std::string name;
+  TokenCache cache;
+};
+
+struct RunData {
+  TokenCache train;
+  std::vector<EvaluationSet> evaluation;
+};
+
+// Opens or builds the caches of `--data` and `--eval-data` in options.output_dir, which exists. When it throws, no
+// cache of a fresh run is left (those of a resumed one stay).
+RunData open_run_data(const TrainOptions& options, const ModelFiles& model, int64_t seq_length, bool resumes);
+
+// "data: 12 sequences, 340 tokens, ..." for people.
+std::string describe_data(const TokenCache& cache);
+
+}  // namespace headroom
