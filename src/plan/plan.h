@@ -29,6 +29,7 @@ struct Instruction {
   std::vector<Operand> outputs;
   int64_t scratch_offset = 0;
   int64_t scratch_bytes = 0;
+  double predicted_seconds = 0;  // of one call, by the profile the plan was made with
   int32_t block = kNone;
   Stage stage = Stage::forward;
 };

@@ -4,16 +4,24 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "cost/predict.h"
 #include "memory/checker.h"
 #include "memory/lower_bound.h"
 
 namespace headroom {
 namespace {
 
+std::vector<ConcreteType> types(const std::vector<Operand>& operands) {
+  std::vector<ConcreteType> out;
+  for (const Operand& operand : operands) out.push_back(operand.type);
+  return out;
+}
+
 class Emitter {
  public:
-  Emitter(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Packing& packing)
-      : graph_(graph), bindings_(bindings), liveness_(liveness), packing_(packing) {}
+  Emitter(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Packing& packing,
+          const Profile& profile)
+      : graph_(graph), bindings_(bindings), liveness_(liveness), packing_(packing), profile_(profile) {}
 
   Operand operand(ValueId id) const {
     const int32_t storage = liveness_.storage_of_value[static_cast<size_t>(id)];
@@ -34,6 +42,8 @@ class Emitter {
     if (at.kind != SlotKind::call) return out;
     for (ValueId id : node.inputs) out.inputs.push_back(operand(id));
     for (ValueId id : node.outputs) out.outputs.push_back(operand(id));
+    const std::vector<ConcreteType> inputs = types(out.inputs), outputs = types(out.outputs);
+    out.predicted_seconds = predict_call(*node.op, {inputs, outputs, node.attrs}, profile_);
     if (const int32_t scratch = liveness_.scratch_of_slot[static_cast<size_t>(slot)]; scratch != kNone) {
       out.scratch_offset = packing_.offsets[static_cast<size_t>(scratch)];
       out.scratch_bytes = liveness_.storages[static_cast<size_t>(scratch)].bytes;
@@ -68,6 +78,7 @@ class Emitter {
   const Bindings& bindings_;
   const Liveness& liveness_;
   const Packing& packing_;
+  const Profile& profile_;
 };
 
 Breakdown breakdown_at(const Liveness& liveness, int64_t slot, int64_t arena) {
@@ -104,15 +115,15 @@ Breakdown breakdown_at(const Liveness& liveness, int64_t slot, int64_t arena) {
 }  // namespace
 
 void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Packing& packing,
-                   int64_t alignment, Plan& plan) {
+                   const PlanRequest& request, Plan& plan) {
   const std::vector<Buffer> buffers = liveness.buffers();
-  const std::optional<std::string> violation = find_violation(buffers, packing, alignment, packing.peak);
+  const std::optional<std::string> violation = find_violation(buffers, packing, request.facts.alignment, packing.peak);
   HR_CHECK(!violation, "the packing is unsound: {}", *violation);
   int64_t peak_slot = 0;
-  plan.lower_bound_bytes = lower_bound(buffers, alignment, &peak_slot);
+  plan.lower_bound_bytes = lower_bound(buffers, request.facts.alignment, &peak_slot);
   plan.arena_bytes = packing.peak;
   plan.breakdown = breakdown_at(liveness, peak_slot, packing.peak);
-  const Emitter emitter(graph, bindings, liveness, packing);
+  const Emitter emitter(graph, bindings, liveness, packing, request.profile);
   plan.tensors = emitter.tensors();
   plan.programs.clear();
   for (size_t i = 0; i < graph.programs.size(); ++i) plan.programs.push_back(emitter.program(i));

@@ -4,13 +4,14 @@
 #include "ir/graph.h"
 #include "memory/liveness.h"
 #include "plan/plan.h"
+#include "planner/request.h"
 
 namespace headroom {
 
 // Fills tensors, programs, arena_bytes, lower_bound_bytes and breakdown of `plan` from a packing of
 // `liveness.buffers()`. The packing is judged by the independent checker first; throws InternalError when it is
-// unsound.
+// unsound. Of `request` the facts' alignment and the profile that predicts each call's seconds are used.
 void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Packing& packing,
-                   int64_t alignment, Plan& plan);
+                   const PlanRequest& request, Plan& plan);
 
 }  // namespace headroom

@@ -40,7 +40,7 @@ Plan lay_out(const PlanRequest& request, const Graph& graph, std::string_view ti
   const Liveness liveness = analyze_liveness(graph, bindings, request.facts);
   PackOptions options;
   options.alignment = request.facts.alignment;
-  emit_programs(graph, bindings, liveness, pack(liveness.buffers(), options), request.facts.alignment, plan);
+  emit_programs(graph, bindings, liveness, pack(liveness.buffers(), options), request, plan);
   plan.process = with_page_tables(request.process, plan.arena_bytes, request.facts);
   plan.peak_bytes = plan.minimum_bytes = process_peak(plan.arena_bytes, request.process, request.facts);
   plan.feasible = plan.peak_bytes <= request.budget_bytes;

@@ -121,7 +121,7 @@ class Search {
     const Graph graph = expand(base, rung.candidate, true, &result_.trace);
     const Bindings bindings = graph.bounds();
     const Liveness liveness = analyze_liveness(graph, bindings, request_.facts);
-    emit_programs(graph, bindings, liveness, pack(liveness.buffers(), pack_options()), request_.facts.alignment, plan);
+    emit_programs(graph, bindings, liveness, pack(liveness.buffers(), pack_options()), request_, plan);
     plan.process = with_page_tables(request_.process, plan.arena_bytes, request_.facts);
     plan.feasible = true;
     plan.peak_bytes = process_peak(plan.arena_bytes, request_.process, request_.facts);

@@ -23,7 +23,9 @@ bool launches(const Instruction& instruction) {
 }  // namespace
 
 StepProbe::StepProbe(const PlanProgram& program)
-    : resident_(program.instructions.size()), seconds_(program.instructions.size()) {
+    : resident_(program.instructions.size()),
+      seconds_(program.instructions.size()),
+      calls_(program.instructions.size()) {
   size_t depth = 0;
   for (const Instruction& instruction : program.instructions) {
     launches_.push_back(launches(instruction));
@@ -37,6 +39,7 @@ void StepProbe::begin(int64_t trips) {
   at_ = 0, trips_ = trips, ++steps_;
   loops_.clear();
   std::fill(seconds_.begin(), seconds_.end(), 0.0);
+  std::fill(calls_.begin(), calls_.end(), 0);
   skip_to_kernel();
   last_ = now();
 }
@@ -61,6 +64,7 @@ void StepProbe::after_kernel() {
   if (steps_ == 1) resident_[at_] = std::max(resident_[at_], resident_bytes());
   const double end = now();
   seconds_[at_] += end - last_;
+  ++calls_[at_];
   last_ = end;
   ++at_;
   skip_to_kernel();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ class StepProbe {
   // measured.json: a row of [first instruction, resident bytes, seconds] per point of the timeline; at most 24 KiB.
   // docs/report.md.
   std::string json() const;
+  // By instruction, of the last begun step.
+  std::span<const double> seconds() const { return seconds_; }
+  std::span<const int64_t> calls() const { return calls_; }
 
  private:
   struct Loop {
@@ -34,6 +38,7 @@ class StepProbe {
   std::vector<int32_t> kinds_;  // 0 call, 1 loop begin, 2 loop end
   std::vector<int64_t> resident_;
   std::vector<double> seconds_;
+  std::vector<int64_t> calls_;
   std::vector<Loop> loops_;
   size_t at_ = 0;
   int64_t trips_ = 0;

@@ -20,6 +20,7 @@
 #include "train/evaluation.h"
 #include "train/event_file.h"
 #include "train/metrics.h"
+#include "train/operation_times.h"
 #include "train/run_data.h"
 #include "train/run_record.h"
 #include "train/schedule.h"
@@ -262,6 +263,8 @@ class Run {
     if (!probe_) return;
     executor_->set_interrupt({});
     write_text_durably(options_.output_dir / "measured.json", probe_->json());
+    write_text_durably(options_.output_dir / "operations.json",
+                       operations_json(*result_.plan.program("train_step"), probe_->seconds(), probe_->calls()));
     probe_.reset();
   }
 

@@ -1,0 +1,96 @@
+// What this machine can do at most, measured: the GEMM rates of oneDNN (not of our kernels), and the memory's read and
+// copy bandwidth. One JSON object on stdout: flops and bytes per second, the median over rounds of a second in all.
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr double kSecondsPerLimit = 1.5;
+
+// The median rate of `work` units per run.
+template <typename Run>
+double median_rate(double work, const Run& run) {
+  run();
+  std::vector<double> rates;
+  const auto since = [](Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  };
+  const Clock::time_point begin = Clock::now();
+  while (rates.size() < 3 || since(begin) < kSecondsPerLimit) {
+    const Clock::time_point start = Clock::now();
+    run();
+    rates.push_back(work / since(start));
+  }
+  std::nth_element(rates.begin(), rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2), rates.end());
+  return rates[rates.size() / 2];
+}
+
+// A square product, x[n, n] with weights packed as the library likes them best: its peak.
+double gemm_rate(const dnnl::engine& engine, dnnl::memory::data_type dtype, dnnl::memory::dim n) {
+  using Tag = dnnl::memory::format_tag;
+  const dnnl::memory::desc left({n, n}, dtype, Tag::ab), any({n, n}, dtype, Tag::any), plain({n, n}, dtype, Tag::ab),
+      out({n, n}, dnnl::memory::data_type::f32, Tag::ab);
+  const dnnl::matmul::primitive_desc desc(dnnl::matmul::desc(left, any, out), engine);
+  dnnl::stream stream(engine);
+  dnnl::memory a(left, engine), b(plain, engine), packed(desc.weights_desc(), engine), c(out, engine);
+  const uint32_t one = dtype == dnnl::memory::data_type::f32 ? 0x3f800000u : 0x3f803f80u;
+  for (const dnnl::memory& memory : {a, b}) {
+    auto* words = static_cast<uint32_t*>(memory.get_data_handle());
+    std::fill_n(words, memory.get_desc().get_size() / sizeof(uint32_t), one);
+  }
+  dnnl::reorder(b, packed).execute(stream, b, packed);
+  stream.wait();
+  dnnl::matmul matmul(desc);
+  const double flops = 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+  return median_rate(flops, [&] {
+    matmul.execute(stream, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, packed}, {DNNL_ARG_DST, c}});
+    stream.wait();
+  });
+}
+
+double read_rate(const std::vector<uint64_t>& buffer) {
+  volatile uint64_t sink = 0;
+  const double rate = median_rate(static_cast<double>(buffer.size() * sizeof(uint64_t)), [&] {
+    uint64_t sum = 0;
+#pragma omp parallel for simd reduction(+ : sum) schedule(static)
+    for (size_t i = 0; i < buffer.size(); ++i) sum += buffer[i];
+    sink = sum;
+  });
+  return rate;
+}
+
+double copy_rate(const std::vector<uint64_t>& from, std::vector<uint64_t>& to) {
+  const size_t half = from.size();
+  return median_rate(static_cast<double>(2 * half * sizeof(uint64_t)), [&] {
+#pragma omp parallel
+    {
+      const size_t parts = static_cast<size_t>(omp_get_num_threads()), part = static_cast<size_t>(omp_get_thread_num());
+      const size_t begin = half * part / parts, end = half * (part + 1) / parts;
+      std::memcpy(to.data() + begin, from.data() + begin, (end - begin) * sizeof(uint64_t));
+    }
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1) omp_set_num_threads(std::max(1, std::stoi(argv[1])));
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  const double f32 = gemm_rate(engine, dnnl::memory::data_type::f32, 1024);
+  const double bf16 = gemm_rate(engine, dnnl::memory::data_type::bf16, 2048);
+  std::vector<uint64_t> buffer(size_t{32} << 20, 1), other(buffer.size());
+  const double read = read_rate(buffer), copy = copy_rate(buffer, other);
+  std::printf(
+      "{\"threads\": %d, \"f32_flops_per_second\": %.4g, \"bf16_flops_per_second\": %.4g, "
+      "\"read_bytes_per_second\": %.4g, \"copy_bytes_per_second\": %.4g}\n",
+      argc > 1 ? std::stoi(argv[1]) : omp_get_max_threads(), f32, bf16, read, copy);
+  return 0;
+}
