@@ -254,8 +254,44 @@ HEADROOM_AMX inline void store_sums(const TileCall& call) {
   _tile_stored(3, call.out + 16 * call.out_stride + 16, stride);
 }
 
+// Walks the lines of a call's regions, a few at each step of the depth.
+class Ahead {
+ public:
+  explicit Ahead(const TileCall& call) : regions_(call.ahead) {
+    int64_t lines = 0;
+    for (const Region& region : call.ahead) lines += region.count();
+    const int64_t steps = call.depth / 32;
+    per_step_ = (lines + steps - 1) / steps;
+    enter();
+  }
+
+  void step() {
+    for (int64_t i = 0; i < per_step_ && at_; ++i) {
+      __builtin_prefetch(at_ + 64 * line_, 0, 2);
+      if (++line_ < regions_[region_].lines) continue;
+      line_ = 0;
+      at_ += regions_[region_].stride;
+      if (++row_ < regions_[region_].rows) continue;
+      row_ = 0;
+      ++region_;
+      enter();
+    }
+  }
+
+ private:
+  void enter() {
+    while (region_ < 3 && regions_[region_].count() == 0) ++region_;
+    at_ = region_ < 3 ? regions_[region_].at : nullptr;
+  }
+
+  const Region* regions_;
+  int64_t per_step_ = 0, region_ = 0, row_ = 0, line_ = 0;
+  const std::byte* at_ = nullptr;
+};
+
 HEADROOM_AMX void multiply_tile(const TileCall& call) {
   load_sums(call);
+  Ahead ahead(call);
   const int64_t a_stride = call.a_stride ? call.a_stride : 64;
   const int64_t a_step = call.a_stride ? 64 : kStepBytes;
   const std::byte* a = call.a;
@@ -270,6 +306,7 @@ HEADROOM_AMX void multiply_tile(const TileCall& call) {
     _tile_loadd(5, below, a_stride);
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
+    ahead.step();
     a += a_step;
     below += a_step;
     b += kStepBytes;
@@ -288,6 +325,7 @@ HEADROOM_AMX inline void multiply_parts() {
 // rest(A) round(B) + round(A) round(B) + round(A) rest(B).
 HEADROOM_AMX void multiply_split_tile(const TileCall& call) {
   load_sums(call);
+  Ahead ahead(call);
   const std::byte* a = call.a;
   const std::byte* b = call.b;
   for (int64_t step = 0; step < call.depth; step += 32) {
@@ -302,6 +340,7 @@ HEADROOM_AMX void multiply_split_tile(const TileCall& call) {
     _tile_loadd(6, b + kStepBytes, 64);
     _tile_loadd(7, b + kStepBytes + kTileBytes, 64);
     multiply_parts();
+    ahead.step();
     a += 2 * kStepBytes;
     b += 2 * kStepBytes;
   }

@@ -91,11 +91,31 @@ class BlockedMatmul final : public Matmul {
     }
   }
 
+  // The share of the strip below that a tile brings near: rows of memory are steps of a transposed A, else its rows.
+  Region strip_below(const Place& place, int64_t row, int64_t col, int64_t step) const {
+    if (row + 1 >= place.rows.end) return {};
+    const int64_t bytes = dtype_bytes(spec_.operand);
+    const int64_t tiles = place.cols.end - place.cols.begin;
+    const int64_t pieces = tiles * matmul_blocks::ceil_div(place.depth, blocks_.depth_step);
+    const int64_t piece = step / blocks_.depth_step * tiles + col - place.cols.begin;
+    const int64_t first = (row + 1) * tile_.rows, valid = lanes(row + 1, tile_.rows, spec_.size.rows);
+    const int64_t rows = spec_.a_transposed ? place.depth : valid;
+    const int64_t begin = rows * piece / pieces, end = rows * (piece + 1) / pieces;
+    const int64_t line = spec_.a_transposed ? place.depth_begin + begin : first + begin;
+    const int64_t offset = line * a_stride_ + (spec_.a_transposed ? first : place.depth_begin);
+    const int64_t width = (spec_.a_transposed ? valid : place.depth) * bytes;
+    return {static_cast<const std::byte*>(place.arguments->a) + offset * bytes, a_stride_ * bytes, end - begin,
+            matmul_blocks::ceil_div(width, 64)};
+  }
+
   // Reads the strip of A in place when the kernel can, else packs it.
   void take_strip(Place& place, int64_t row) const {
     const int64_t valid = lanes(row, tile_.rows, spec_.size.rows);
     const bool whole = valid == tile_.rows && place.depth % tile_.depth_unit == 0;
-    if (tile_.reads_a_in_place && !spec_.a_transposed && whole) {
+    // The long rows of a chunk's dlogits: each reading would go through as many pages as there are rows.
+    constexpr int64_t kFarApart = int64_t{64} << 10;
+    const bool near = a_stride_ * tile_.element_bytes < kFarApart;
+    if (tile_.reads_a_in_place && !spec_.a_transposed && whole && near) {
       place.a = static_cast<const std::byte*>(place.arguments->a) +
                 (row * tile_.rows * a_stride_ + place.depth_begin) * tile_.element_bytes;
       place.a_stride = a_stride_ * tile_.element_bytes;
@@ -128,10 +148,26 @@ class BlockedMatmul final : public Matmul {
       call.out_stride = call.init_stride = tile_.cols;
       call.init = step > 0 || (keeps_sums() && !place.first) ? call.out : nullptr;
     }
+    look_ahead(place, row, col, step, direct, call);
     kernel_.tile(call);
     if (step + depth < place.depth) return;
     if (direct ? place.last && spec_.bias : place.last || !keeps_sums())
       finish(place, call, offset, col, rows, cols, direct);
+  }
+
+  // Tiles whose sums go to C read and write it in the next call, and find it near after the first piece of the depth;
+  // others do when they are finished.
+  void look_ahead(const Place& place, int64_t row, int64_t col, int64_t step, bool direct, TileCall& call) const {
+    call.ahead[0] = strip_below(place, row, col, step);
+    const bool finishes = step + blocks_.depth_step >= place.depth && place.last;
+    if (direct ? step > 0 || col + 1 >= place.cols.end : !finishes) return;
+    const int64_t bytes = dtype_bytes(spec_.result);
+    const int64_t offset = (row * tile_.rows * spec_.size.cols + (col + (direct ? 1 : 0)) * tile_.cols) * bytes;
+    call.ahead[1] = {static_cast<const std::byte*>(place.arguments->c) + offset, spec_.size.cols * bytes,
+                     lanes(row, tile_.rows, spec_.size.rows), matmul_blocks::ceil_div(tile_.cols * bytes, 64)};
+    if (!spec_.addend || place.arguments->addend == place.arguments->c || (direct && !place.first)) return;
+    call.ahead[2] = call.ahead[1];
+    call.ahead[2].at = static_cast<const std::byte*>(place.arguments->addend) + offset;
   }
 
   // Writes the sums of a tile to C. f32 tiles at the edge are written after each block of the depth, onto the last.

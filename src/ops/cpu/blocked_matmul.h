@@ -22,6 +22,15 @@ struct PackCall {
   int64_t strip_bytes = 0;
 };
 
+// Memory to be brought near the core while a tile is computed: `lines` cache lines of each row.
+struct Region {
+  const std::byte* at = nullptr;
+  int64_t stride = 0;  // bytes between rows
+  int64_t rows = 0;
+  int64_t lines = 0;
+  int64_t count() const { return rows * lines; }
+};
+
 // out[tile] = (init or 0) + a b over `depth` packed steps.
 struct TileCall {
   const std::byte* a = nullptr;
@@ -32,6 +41,9 @@ struct TileCall {
   int64_t init_stride = 0;
   float* out = nullptr;
   int64_t out_stride = 0;
+  // A hint, that a kernel may leave: what the next tile or `finish` reads and writes, and a part of the next strip of
+  // A.
+  Region ahead[3];
 };
 
 // c = sum [+ bias] [+ addend] for a tile of rows x cols, rounded to c's dtype.
