@@ -9,6 +9,7 @@
 
 #include "base/bfloat16.h"
 #include "base/threads.h"
+#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "ops/linear/cpu_rows.h"
 #include "ops/linear/scratch.h"
@@ -51,38 +52,56 @@ struct Rows {
   }
 };
 
-// y[first .. first + count, out] for count rows of x: one pass over w's row.
-template <int count, typename T, typename R>
-HWY_INLINE void dot_rows(const Rows<T, R>& rows, int64_t first, int64_t out) {
+// y[first .. first + count, out] for count rows of x and the kStreams rows of w that lie `stride` apart.
+template <int kStreams, int count, typename T, typename R>
+HWY_INLINE void dot_rows(const Rows<T, R>& rows, int64_t first, int64_t out, int64_t stride) {
   const hn::ScalableTag<float> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t ins = rows.shape.ins;
   const T* w = rows.w + out * ins;
   const T* x = rows.x + first * ins;
-  hn::Vec<decltype(d)> even[count], odd[count];
-  for (int r = 0; r < count; ++r) even[r] = odd[r] = hn::Zero(d);
+  const int64_t step = stride * ins;
+  hn::Vec<decltype(d)> even[kStreams][count], odd[kStreams][count];
+  for (int s = 0; s < kStreams; ++s)
+    for (int r = 0; r < count; ++r) even[s][r] = odd[s][r] = hn::Zero(d);
   int64_t i = 0;
-  for (; i + 2 * lanes <= ins; i += 2 * lanes) {
-    const auto left = load(d, w + i), right = load(d, w + i + lanes);
-    for (int r = 0; r < count; ++r) {
-      even[r] = hn::MulAdd(left, load(d, x + r * ins + i), even[r]);
-      odd[r] = hn::MulAdd(right, load(d, x + r * ins + i + lanes), odd[r]);
+  for (; i + 2 * lanes <= ins; i += 2 * lanes)
+    for (int s = 0; s < kStreams; ++s) {
+      if (kStreams > 1) hwy::Prefetch(w + s * step + i + 512);
+      const auto left = load(d, w + s * step + i), right = load(d, w + s * step + i + lanes);
+      for (int r = 0; r < count; ++r) {
+        even[s][r] = hn::MulAdd(left, load(d, x + r * ins + i), even[s][r]);
+        odd[s][r] = hn::MulAdd(right, load(d, x + r * ins + i + lanes), odd[s][r]);
+      }
     }
+  for (int s = 0; s < kStreams; ++s)
+    for (int r = 0; r < count; ++r) {
+      float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(even[s][r], odd[s][r])));
+      for (int64_t k = i; k < ins; ++k) sum += static_cast<float>(w[s * step + k]) * static_cast<float>(x[r * ins + k]);
+      rows.put(first + r, out + s * stride, sum);
+    }
+}
+
+// Every row of x, kTogether at a time, with the rows of w in kStreams places, each read from its begin to its end: one
+// stream alone gets little more than half of the memory's bandwidth. The sums stay in registers.
+template <int kStreams, int kTogether, typename T, typename R>
+void dot_streams(const Rows<T, R>& rows, int64_t begin, int64_t end) {
+  const int64_t each = (end - begin) / kStreams;
+  for (int64_t out = begin; out < begin + each; ++out) {
+    int64_t row = 0;
+    for (; row + kTogether <= rows.shape.rows; row += kTogether) dot_rows<kStreams, kTogether>(rows, row, out, each);
+    for (; row < rows.shape.rows; ++row) dot_rows<kStreams, 1>(rows, row, out, each);
   }
-  for (int r = 0; r < count; ++r) {
-    float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(even[r], odd[r])));
-    for (int64_t k = i; k < ins; ++k) sum += static_cast<float>(w[k]) * static_cast<float>(x[r * ins + k]);
-    rows.put(first + r, out, sum);
-  }
+  for (int64_t out = begin + kStreams * each; out < end; ++out)
+    for (int64_t row = 0; row < rows.shape.rows; ++row) dot_rows<1, 1>(rows, row, out, 0);
 }
 
 template <typename T, typename R>
 void dot_all(const Rows<T, R>& rows, int64_t begin, int64_t end) {
-  for (int64_t out = begin; out < end; ++out) {
-    int64_t row = 0;
-    for (; row + 4 <= rows.shape.rows; row += 4) dot_rows<4>(rows, row, out);
-    for (; row < rows.shape.rows; ++row) dot_rows<1>(rows, row, out);
-  }
+  if (rows.shape.rows == 1)
+    dot_streams<8, 1>(rows, begin, end);
+  else
+    dot_streams<4, 2>(rows, begin, end);
 }
 
 // Columns of w [ins, outs] in blocks whose sums stay in the first-level cache.
