@@ -28,6 +28,18 @@ ProductShape product_shape(const Op& op, const OpCall& call) {
   return shape;
 }
 
+// One product per expert: the kernels are those of a linear layer with an expert's share of the rows, and every matrix
+// comes from memory however few rows meet it.
+constexpr std::string_view kExperts = "expert_";
+
+ProductShape expert_product_shape(const Op& op, const OpCall& call) {
+  const bool gradient = op.name() == "expert_linear_dw";
+  const std::vector<int64_t>& weight = call.inputs[gradient ? 3 : 1].dims;
+  const ConcreteType& left = call.inputs[0];
+  const int64_t rows = element_count(left.dims) / std::max<int64_t>(1, left.dims.back());
+  return {std::max<int64_t>(1, rows / weight[0]), weight[1], weight[2]};
+}
+
 double log_distance(const ProductSample& sample, const ProductShape& shape) {
   const auto gap = [](int64_t a, int64_t b) {
     return std::log2(static_cast<double>(std::max<int64_t>(1, a)) / static_cast<double>(std::max<int64_t>(1, b)));
@@ -91,6 +103,14 @@ double predict_loss(const Op& op, const OpCall& call, const Profile& profile) {
   return seconds + flops / product_rate(profile, "linear_dw", arithmetic, {chunk, vocab, hidden});
 }
 
+double predict_experts(const Op& op, const OpCall& call, const Profile& profile) {
+  const Work work = op.work(call);
+  const Arithmetic arithmetic{call.inputs[0].dtype, call.attrs.text("multiply")};
+  const double rate =
+      product_rate(profile, op.name().substr(kExperts.size()), arithmetic, expert_product_shape(op, call));
+  return std::max(work.flops / rate, work.bytes / profile.stream_bytes_per_second) + profile.launch_seconds;
+}
+
 }  // namespace
 
 double predict_call(const Op& op, const OpCall& call, const Profile& profile) {
@@ -99,6 +119,7 @@ double predict_call(const Op& op, const OpCall& call, const Profile& profile) {
       return 0;
     case CostClass::gemm: {
       if (call.inputs.size() < 2 || op.name() == "bias_grad") break;
+      if (op.name().starts_with(kExperts)) return predict_experts(op, call, profile);
       const double flops = op.work(call).flops;
       const Arithmetic arithmetic{call.inputs[1].dtype, call.attrs.text("multiply")};
       return flops / product_rate(profile, op.name(), arithmetic, product_shape(op, call)) + profile.launch_seconds;

@@ -70,14 +70,16 @@ struct HfConfig {
   // --- attention ---
   // Length of the sliding window of a layer in positions (a query sees itself and window - 1 before it), or none for
   // full attention. Mistral: sliding_window (absent: 4096; null: none). Qwen2: only with use_sliding_window, in layers
-  // from max_window_layers on, or as layer_types says; Qwen3 likewise. Gemma 2: every layer but each second; Gemma 3:
-  // every layer but each sliding_window_pattern-th (absent: sixth). Others: layer_types, else sliding_window.
+  // from max_window_layers on, or as layer_types says; Qwen3 likewise; Qwen3-MoE: with use_sliding_window all. Gemma 2:
+  // every layer but each second; Gemma 3: every layer but each sliding_window_pattern-th (absent: sixth). Others:
+  // layer_types, else sliding_window.
   std::optional<int64_t> sliding_window(int64_t layer) const;
 
   // --- rotary positions ---
   // `layer_type`: "full_attention" or "sliding_attention" for families whose layers differ; without it a file whose
   // layers differ is refused.
-  double rope_theta(std::string_view layer_type = {}) const;  // rope_theta or rotary_emb_base; absent: 10000
+  double rope_theta(
+      std::string_view layer_type = {}) const;  // rope_theta or rotary_emb_base; absent: 10000, or as the class has
   // Types other than default, linear, llama3 and longrope are refused by name.
   RopeScaling rope_scaling(std::string_view layer_type = {}) const;
   // Share of a head's channels that rotates: partial_rotary_factor or rotary_pct; absent: 1 (GPT-NeoX: 0.25).

@@ -24,6 +24,8 @@ constexpr ClassDefaults kDefaults[] = {
     {"mistral", 131072, 8, 0, 1e-6, "silu", false, 4096},
     {"qwen2", 32768, 0, 0, 1e-6, "silu", false, 4096},
     {"qwen3", 32768, 32, 128, 1e-6, "silu", false, 4096},
+    {"mixtral", 131072, 8, 0, 1e-5, "silu", false, 0},
+    {"qwen3_moe", 32768, 4, 0, 1e-6, "silu", false, 4096},
     {"olmo2", 2048, 0, 0, 1e-5, "silu", false, 0},
     {"phi3", 4096, 0, 0, 1e-5, "silu", false, 0},
     {"gemma2", 8192, 4, 256, 1e-6, "gelu_pytorch_tanh", true, 4096},
@@ -123,6 +125,7 @@ std::optional<int64_t> HfConfig::sliding_window(int64_t layer) const {
   };
   const bool is_qwen = model_type == "qwen2" || model_type == "qwen3";
   if (model_type == "mistral") return window();
+  if (model_type == "qwen3_moe") return boolean("use_sliding_window", false) ? window() : std::nullopt;
   if (is_qwen && !boolean("use_sliding_window", false)) return std::nullopt;
   if (has("layer_types")) {
     const Json& types = raw["layer_types"];

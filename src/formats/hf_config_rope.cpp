@@ -72,7 +72,7 @@ double HfConfig::rope_theta(std::string_view layer_type) const {
   if (model_type == "gemma3_text" && layer_type == "sliding_attention")
     return number("rope_local_base_freq", 1.0, kMaxTheta, 10000.0);
   if (has("rotary_emb_base")) return number("rotary_emb_base", 1.0, kMaxTheta);
-  return number("rope_theta", 1.0, kMaxTheta, model_type == "gemma3_text" ? 1e6 : 10000.0);
+  return number("rope_theta", 1.0, kMaxTheta, model_type == "gemma3_text" || model_type == "mixtral" ? 1e6 : 10000.0);
 }
 
 double HfConfig::rotary_fraction() const {

@@ -19,6 +19,8 @@ constexpr Family kFamilies[] = {
     {"gpt_neox", "GPTNeoXForCausalLM", fill_gpt_neox},
     {"phi3", "Phi3ForCausalLM", fill_phi3},
     {"starcoder2", "Starcoder2ForCausalLM", fill_starcoder2},
+    {"mixtral", "MixtralForCausalLM", fill_mixtral},
+    {"qwen3_moe", "Qwen3MoeForCausalLM", fill_qwen3_moe},
     {"gpt_neox", "GPTNeoXForSequenceClassification", fill_gpt_neox},
     {"bert", "BertForMaskedLM", fill_bert},
     {"bert", "BertForSequenceClassification", fill_bert},
@@ -121,6 +123,10 @@ void fill_classes(const HfConfig& config, ModelSpec& spec) {
   const auto labels = named ? static_cast<int64_t>(config.raw["id2label"].size()) : 2;
   spec.objective = Objective::classification;
   spec.classes = config.integer("num_labels", 1, 1 << 20, labels);
+  const std::string problem = config.text("problem_type", "single_label_classification");
+  if (problem != "single_label_classification")
+    config.refuse("problem_type", "but only single_label_classification is built",
+                  "use a checkpoint with one class per text");
   if (spec.classes < 2)
     config.refuse(config.has("num_labels") ? "num_labels" : "id2label", "but classification needs two classes",
                   "use a checkpoint that classifies; regression is not built");

@@ -25,6 +25,8 @@ void require_silu(const HfConfig& config);
 // A classification head with the classes of id2label or num_labels.
 void fill_classes(const HfConfig& config, ModelSpec& spec);
 void fill_llama_names(ModelSpec& spec);
+// Number and choice of experts, from the keys that the families with experts share; names are the family's.
+void fill_experts(const HfConfig& config, ModelSpec& spec);
 // Geometry, rotary positions and names of the Llama layout, with SiLU.
 void fill_llama_layout(const HfConfig& config, ModelSpec& spec);
 // Biases of roles that have weights, named like these.
@@ -41,6 +43,8 @@ void fill_gemma3(const HfConfig& config, ModelSpec& spec);
 void fill_gpt_neox(const HfConfig& config, ModelSpec& spec);
 void fill_phi3(const HfConfig& config, ModelSpec& spec);
 void fill_starcoder2(const HfConfig& config, ModelSpec& spec);
+void fill_mixtral(const HfConfig& config, ModelSpec& spec);
+void fill_qwen3_moe(const HfConfig& config, ModelSpec& spec);
 void fill_bert(const HfConfig& config, ModelSpec& spec);
 void fill_roberta(const HfConfig& config, ModelSpec& spec);
 

@@ -167,7 +167,33 @@ ValueId Layers::attention_half(Builder& build, ValueId x, int64_t layer, const L
   return join(build, attend(build, layer, q, k, v), "o", "attn", layer, x);
 }
 
+ValueId Layers::gated_unit(Builder& build, ValueId gate, ValueId up) const {
+  Attrs attrs;
+  if (spec_.activation != "silu") attrs.set("activation", spec_.activation);
+  return build.call("swiglu", {gate, up}, std::move(attrs));
+}
+
+// residual + the weighted sum of what each token's experts make of it. The logits name their dtype: they are no layer
+// that adapters extend.
+ValueId Layers::experts_half(Builder& build, ValueId x, int64_t layer, ValueId residual) const {
+  const ValueId normed = norm_before(build, x, "ffn_norm", layer);
+  const ValueId logits =
+      build.call("linear", {normed, weight("router", layer)},
+                 {{"layout", spec_.layout}, {"bias", int64_t{0}}, {"residual", int64_t{0}}, {"dtype", "f32"}});
+  const std::vector<ValueId> routed = build.append(
+      "moe_route", {logits}, {{"top_k", spec_.experts.chosen}, {"normalised", int64_t{spec_.experts.normalised}}});
+  const ValueId weights = routed[0], rows = routed[1], offsets = routed[2];
+  const ValueId copies = build.call("moe_dispatch", {normed, rows});
+  const ValueId up = build.call("expert_linear", {copies, weight("expert_up", layer), offsets});
+  const ValueId gate = build.call("expert_linear", {copies, weight("expert_gate", layer), offsets});
+  const ValueId inner = gated_unit(build, gate, up);
+  const ValueId results = build.call("expert_linear", {inner, weight("expert_down", layer), offsets});
+  return build.call("moe_combine", {results, rows, weights, residual},
+                    {{"weighted", int64_t{1}}, {"residual", int64_t{1}}});
+}
+
 ValueId Layers::mlp_half(Builder& build, ValueId x, int64_t layer, ValueId residual) const {
+  if (spec_.has_experts(layer)) return experts_half(build, x, layer, residual);
   const ValueId normed = norm_before(build, x, "ffn_norm", layer);
   ValueId inner;
   if (spec_.mlp == MlpKind::plain) {
@@ -184,9 +210,7 @@ ValueId Layers::mlp_half(Builder& build, ValueId x, int64_t layer, ValueId resid
       up = linear(build, normed, "up", layer);
       gate = linear(build, normed, "gate", layer);
     }
-    Attrs attrs;
-    if (spec_.activation != "silu") attrs.set("activation", spec_.activation);
-    inner = build.call("swiglu", {gate, up}, std::move(attrs));
+    inner = gated_unit(build, gate, up);
   }
   return join(build, inner, "down", "ffn", layer, residual);
 }

@@ -53,6 +53,8 @@ class Layers {
   ValueId position(Builder& build, ValueId x, int64_t heads, std::string_view norm_role, int64_t layer,
                    const LayerInputs& in) const;
   ValueId attention_half(Builder& build, ValueId x, int64_t layer, const LayerInputs& in, const Attend& attend) const;
+  ValueId gated_unit(Builder& build, ValueId gate, ValueId up) const;
+  ValueId experts_half(Builder& build, ValueId x, int64_t layer, ValueId residual) const;
   ValueId mlp_half(Builder& build, ValueId x, int64_t layer, ValueId residual) const;
 
   const ModelSpec& spec_;

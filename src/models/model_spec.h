@@ -18,9 +18,21 @@ enum class PositionKind { rotary, learned };
 // What the output predicts: the next token, a token at its own position, the class of a sequence; or there is no head.
 enum class Objective { language, masked, classification, none };
 
-// Names of a model's weights by what they are for; "{}" stands for the layer. A role without a name does not exist in
+// A mixture of experts: the MLP of some layers is a router and `count` gated units, of which each token takes the
+// `chosen` ones with the largest probabilities. No token is dropped.
+struct ExpertSpec {
+  int64_t count = 0;
+  int64_t chosen = 0;
+  int64_t intermediate = 0;
+  bool normalised = true;    // the weights of a token's experts are divided by their sum
+  std::vector<bool> layers;  // which layers have experts; empty: none
+};
+
+// Names of a model's weights by what they are for; "{}" stands for the layer, "*" for every expert of the layer: the
+// graph has one weight for all experts, a checkpoint one tensor for each. A role without a name does not exist in
 // the family. Roles: embed positions final_norm head, and per layer: attn_norm q k v qkv q_norm k_norm o attn_post_norm
-// ffn_norm gate up gate_up down ffn_post_norm attn_sum_norm ffn_sum_norm; any but the tables also with "_bias".
+// ffn_norm gate up gate_up down ffn_post_norm attn_sum_norm ffn_sum_norm; in layers with experts router
+// expert_gate expert_up expert_down instead of gate up down; any but the tables also with "_bias".
 // attn_norm and ffn_norm stand before attention and MLP, the post norms between them and the sum with the residual
 // stream, the sum norms behind it. Encoders: types embed_norm, and of their heads: transform transform_norm pooler
 // head_bias.
@@ -41,6 +53,7 @@ struct ModelSpec {
   double norm_epsilon = 1e-6;
   bool unit_norm = false;  // norm weights are stored less one
   MlpKind mlp = MlpKind::gated;
+  ExpertSpec experts;
   std::string activation = "silu";  // "silu", "gelu" (exact) or "gelu_tanh"
   PositionKind positions = PositionKind::rotary;
   int64_t rotary_dim = 0;  // channels of a head that rotate
@@ -66,10 +79,14 @@ struct ModelSpec {
   WeightNames names;
   std::vector<std::string> optional_prefixes;  // a checkpoint may carry names with or without these ("transformer.")
   std::vector<std::string> ignored_suffixes;   // buffers that old checkpoints hold (".rotary_emb.inv_freq")
+  std::vector<std::string> ignored_prefixes;   // heads of the family's other classes ("cls.")
   double initializer_range = 0.02;
   std::string quantization;  // method of a quantised checkpoint, empty otherwise
 
   bool has(std::string_view role) const { return names.contains(role); }
+  bool has_experts(int64_t layer) const {
+    return !experts.layers.empty() && experts.layers[static_cast<size_t>(layer)];
+  }
   // The checkpoint's name of a role's weight; `layer` fills "{}".
   std::string name(std::string_view role, int64_t layer = 0) const;
 };
@@ -82,6 +99,7 @@ struct WeightInfo {
   std::vector<int64_t> shape;
   WeightInit init = WeightInit::normal;
   bool decays = true;  // weight decay applies: matrices and embeddings
+  bool head = false;   // of a masked-LM or classification head, which checkpoints of the bare model lack
 };
 
 // Reads a config of a supported family. Throws Error(format) naming the file, the key, the value and the remedy: an
@@ -90,6 +108,11 @@ ModelSpec read_model_spec(const HfConfig& config);
 
 // Every weight in the order of the forward pass; tied heads are not listed.
 std::vector<WeightInfo> model_weights(const ModelSpec& spec);
+// The tensors of a checkpoint that a weight is stored as, in the order of its elements: itself, or one per expert where
+// its name has a "*".
+std::vector<WeightInfo> stored_parts(const WeightInfo& weight);
+// Every tensor of a checkpoint, in the same order.
+std::vector<WeightInfo> checkpoint_weights(const ModelSpec& spec);
 int64_t parameter_count(const ModelSpec& spec);
 
 }  // namespace headroom

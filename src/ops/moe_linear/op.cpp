@@ -31,9 +31,12 @@ Type replace_last(std::string_view op, const Type& operand, const Dim& from, con
   return result;
 }
 
-Work product_work(const OpCall& call, const ExpertShape& shape) {
+// Input `weights` counts as far as it is read: matrices of experts without rows are not.
+Work product_work(const OpCall& call, const ExpertShape& shape, size_t weights) {
   Work work{2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.outs) * static_cast<double>(shape.ins)};
-  for (const ConcreteType& type : call.inputs) work.bytes += static_cast<double>(storage_bytes(type));
+  const double read = std::min(1.0, static_cast<double>(shape.rows) / static_cast<double>(shape.experts));
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    work.bytes += (i == weights ? read : 1.0) * static_cast<double>(storage_bytes(call.inputs[i]));
   for (const ConcreteType& type : call.outputs) work.bytes += static_cast<double>(storage_bytes(type));
   return work;
 }
@@ -53,7 +56,7 @@ class ExpertLinear final : public Op {
     return expert_scratch(expert_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
   }
   Work work(const OpCall& call) const override {
-    return product_work(call, expert_shape(call.inputs[0], call.inputs[1]));
+    return product_work(call, expert_shape(call.inputs[0], call.inputs[1]), 1);
   }
   CostClass cost_class() const override { return CostClass::gemm; }
   RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
@@ -111,7 +114,7 @@ class ExpertLinearDx final : public Op {
     return expert_scratch(expert_dx_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
   }
   Work work(const OpCall& call) const override {
-    return product_work(call, expert_shape(call.inputs[0], call.inputs[1]));
+    return product_work(call, expert_shape(call.inputs[0], call.inputs[1]), 1);
   }
   CostClass cost_class() const override { return CostClass::gemm; }
   RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
@@ -141,7 +144,7 @@ class ExpertLinearDw final : public Op {
     return expert_scratch(expert_dw_product(call, expert_shape(call.inputs[0], call.inputs[3]).rows, true), facts);
   }
   Work work(const OpCall& call) const override {
-    return product_work(call, expert_shape(call.inputs[0], call.inputs[3]));
+    return product_work(call, expert_shape(call.inputs[0], call.inputs[3]), call.inputs.size());
   }
   CostClass cost_class() const override { return CostClass::gemm; }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
