@@ -1,0 +1,75 @@
+"""Random tiny models of every family that `headroom train` takes, as config.json, and data for them. Standard library only."""
+
+import json
+
+HEAD_DIMS = (4, 8, 12, 16, 24, 32)
+FAMILIES = ("llama", "qwen2", "mistral", "gpt2", "qwen3", "olmo2", "gemma2", "gemma3_text", "gpt_neox", "phi3", "starcoder2")
+CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "mistral": "MistralForCausalLM", "gpt2": "GPT2LMHeadModel",
+           "qwen3": "Qwen3ForCausalLM", "olmo2": "Olmo2ForCausalLM", "gemma2": "Gemma2ForCausalLM",
+           "gemma3_text": "Gemma3ForCausalLM", "gpt_neox": "GPTNeoXForCausalLM", "phi3": "Phi3ForCausalLM",
+           "starcoder2": "Starcoder2ForCausalLM"}
+BYTES_VOCABULARY = 258  # of the tokenizer `bytes`
+
+
+def draw_config(draw, family=None):
+    """config.json of a tiny model; `draw` is a random.Random."""
+    family = family or draw.choice(FAMILIES)
+    heads = draw.choice((1, 2, 3, 4, 6, 8))
+    head_dim = draw.choice(HEAD_DIMS)
+    positions = draw.choice((16, 40, 64, 96, 160, 256))
+    config = {"architectures": [CLASSES[family]], "model_type": family, "torch_dtype": "float32",
+              "vocab_size": BYTES_VOCABULARY + draw.choice((0, 1, 77, 500, 3000)), "bos_token_id": 256, "eos_token_id": 257,
+              "tie_word_embeddings": draw.random() < 0.5}
+    if family == "gpt2":
+        return config | {"n_embd": heads * head_dim, "n_head": heads, "n_layer": draw.randint(1, 6), "n_positions": positions,
+                         "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5}
+    config |= {"hidden_size": heads * head_dim, "intermediate_size": 4 * draw.randint(2, 100), "num_attention_heads": heads,
+               "num_hidden_layers": draw.randint(1, 8), "max_position_embeddings": positions}
+    if family == "gpt_neox":
+        return config | {"hidden_act": "gelu", "rotary_pct": draw.choice((0.5, 1.0)), "rotary_emb_base": 10000,
+                         "layer_norm_eps": 1e-5, "use_parallel_residual": draw.random() < 0.7, "tie_word_embeddings": False}
+    config |= {"num_key_value_heads": draw.choice([n for n in range(1, heads + 1) if heads % n == 0]), "rope_theta": 10000.0,
+               "rms_norm_eps": 1e-5, "hidden_act": "silu"}
+    window = draw.choice((4, 7, 16))
+    if family in ("mistral", "phi3") and draw.random() < 0.5:
+        config["sliding_window"] = window
+    if family in ("qwen3", "gemma2", "gemma3_text"):
+        config["head_dim"] = draw.choice(HEAD_DIMS)
+    if family == "starcoder2":
+        config |= {"hidden_act": "gelu_pytorch_tanh", "norm_epsilon": 1e-5, "sliding_window": window, "use_bias": draw.random() < 0.7}
+    if family.startswith("gemma"):
+        config |= {"hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 16, "sliding_window": window,
+                   "rms_norm_eps": 1e-6, "tie_word_embeddings": True}
+    if family == "gemma3_text":
+        config |= {"rope_local_base_freq": 1000.0, "sliding_window_pattern": draw.choice((2, 3))}
+    return config
+
+
+def positions_of(config):
+    return config.get("n_positions") or config["max_position_embeddings"]
+
+
+def layers_of(config):
+    return config.get("n_layer") or config["num_hidden_layers"]
+
+
+def draw_rows(draw, config, length):
+    """Rows of one kind for sequences of `length`: (file name, text)."""
+    kind = draw.choice(("ids", "ids", "text", "prompts", "stream"))
+    letters = "etaoin shrdlu,.\n"
+    words = lambda most: "".join(draw.choice(letters) for _ in range(draw.randint(2, most)))
+    if kind == "stream":
+        return "data.txt", words(20 * length) + "the end"
+    rows = []
+    for _ in range(draw.randint(1, 30)):
+        if kind == "text":
+            rows.append({"text": words(2 * length)})
+        elif kind == "prompts":
+            rows.append({"prompt": words(max(3, length // 2)), "completion": words(length)})
+        else:
+            ids = [draw.randrange(config["vocab_size"]) for _ in range(draw.randint(2, length + length // 2))]
+            labels = [-100 if draw.random() < 0.2 else token for token in ids]
+            rows.append({"input_ids": ids, "labels": [ids[0], ids[1]] + labels[2:]})
+    if kind == "prompts":  # one that surely has a scored token
+        rows.append({"prompt": "", "completion": "a"})
+    return "data.jsonl", "".join(json.dumps(row) + "\n" for row in rows)
