@@ -40,10 +40,11 @@ ProductShape expert_product_shape(const Op& op, const OpCall& call) {
   return {std::max<int64_t>(1, rows / weight[0]), weight[1], weight[2]};
 }
 
+double gap(int64_t a, int64_t b) {
+  return std::log2(static_cast<double>(std::max<int64_t>(1, a)) / static_cast<double>(std::max<int64_t>(1, b)));
+}
+
 double log_distance(const ProductSample& sample, const ProductShape& shape) {
-  const auto gap = [](int64_t a, int64_t b) {
-    return std::log2(static_cast<double>(std::max<int64_t>(1, a)) / static_cast<double>(std::max<int64_t>(1, b)));
-  };
   const double r = gap(sample.rows, shape.rows), o = gap(sample.outs, shape.outs), i = gap(sample.ins, shape.ins);
   return r * r + o * o + i * i;
 }
@@ -54,13 +55,21 @@ struct Arithmetic {
   std::string_view multiply;
 };
 
+// Ops that samples of any product say nothing about.
+bool stands_for_more(std::string_view op) { return op == "linear_residual" || op == "linear_cross_entropy_grad"; }
+
+ProductShape of_any_vocabulary(const ProductSample& sample, ProductShape shape) {
+  shape.outs = sample.outs;
+  return shape;
+}
+
 // Inverse-square-distance mean of the logarithms of the measured rates; 0 when nothing was measured.
 double measured_rate(const Profile& profile, std::string_view op, Arithmetic arithmetic, const ProductShape& shape) {
   double weight = 0, sum = 0;
   for (const ProductSample& sample : profile.products) {
     if (sample.dtype != arithmetic.dtype || sample.multiply != arithmetic.multiply) continue;
-    if (!sample.op.empty() && sample.op != op) continue;
-    const double d = log_distance(sample, shape);
+    if (sample.op.empty() ? stands_for_more(op) : sample.op != op) continue;
+    const double d = log_distance(sample, op == "linear_cross_entropy_grad" ? of_any_vocabulary(sample, shape) : shape);
     const double w = 1.0 / (d * d + 1e-6);
     weight += w;
     sum += w * std::log(sample.flops_per_second);
@@ -79,14 +88,49 @@ double product_rate(const Profile& profile, std::string_view op, Arithmetic arit
   return arithmetic.multiply == "bf16x3" ? rate / 3 : rate;
 }
 
-double attention_rate(const Profile& profile, DType dtype, bool backward) {
-  for (const AttentionRate& rate : profile.attention)
-    if (rate.dtype == dtype) return backward ? rate.backward : rate.forward;
-  HR_CHECK(false, "profile {} has no attention rate for {}", profile.name, dtype_name(dtype));
-  return 1;
+// The mean of the logarithms of the measured rates, as for products.
+double attention_rate(const Profile& profile, const OpCall& call, bool backward) {
+  const ConcreteType& q = call.inputs[0];
+  const int64_t head_dim = q.dims.back() / std::max<int64_t>(1, call.attrs.integer("heads"));
+  double weight = 0, sum = 0;
+  for (const AttentionRate& rate : profile.attention) {
+    if (rate.dtype != q.dtype) continue;
+    const double s = rate.sequence > 0 ? gap(rate.sequence, q.dims[1]) : 0;
+    const double h = rate.head_dim > 0 ? gap(rate.head_dim, head_dim) : 0;
+    const double d = s * s + h * h;
+    const double w = 1.0 / (d * d + 1e-6);
+    weight += w;
+    sum += w * std::log(backward ? rate.backward : rate.forward);
+  }
+  HR_CHECK(weight > 0, "profile {} has no attention rate for {}", profile.name, dtype_name(q.dtype));
+  return std::exp(sum / weight);
 }
 
-// The loss: its products at the rate of the head's shape per chunk, plus passes over the logits.
+double stream_rate(const Profile& profile, std::string_view op, const OpCall& call) {
+  const auto narrow = [](const ConcreteType& type) { return type.dtype == DType::bf16; };
+  const DType dtype = std::any_of(call.inputs.begin(), call.inputs.end(), narrow) ||
+                              std::any_of(call.outputs.begin(), call.outputs.end(), narrow)
+                          ? DType::bf16
+                          : DType::f32;
+  for (const StreamRate& rate : profile.streams)
+    if (rate.op == op && rate.dtype == dtype) return rate.bytes_per_second;
+  return profile.stream_bytes_per_second;
+}
+
+// A linear layer whose residual and result are the fp32 stream's moves more than its operands.
+double predict_product(const Op& op, const OpCall& call, const Profile& profile) {
+  const double flops = op.work(call).flops;
+  const Arithmetic arithmetic{call.inputs[1].dtype, call.attrs.text("multiply")};
+  const ProductShape shape = product_shape(op, call);
+  double rate = 0;
+  if (op.name() == "linear" && call.attrs.integer("residual") != 0)
+    rate = measured_rate(profile, "linear_residual", arithmetic, shape);
+  if (rate <= 0) rate = product_rate(profile, op.name(), arithmetic, shape);
+  return flops / rate + profile.launch_seconds;
+}
+
+// The loss: its measured rate, which is that of its hidden size and chunk whatever the vocabulary; else its products at
+// the rate of the head's shape per chunk, plus passes over the logits.
 double predict_loss(const Op& op, const OpCall& call, const Profile& profile) {
   const ConcreteType& x = call.inputs[0];
   const int64_t hidden = x.dims.back(), rows = element_count(x.dims) / hidden,
@@ -95,6 +139,9 @@ double predict_loss(const Op& op, const OpCall& call, const Profile& profile) {
   const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(vocab) * static_cast<double>(hidden);
   const bool gradient = op.name() != "linear_cross_entropy";
   const Arithmetic arithmetic{x.dtype, call.attrs.text("multiply")};
+  if (gradient)
+    if (const double rate = measured_rate(profile, op.name(), arithmetic, {chunk, vocab, hidden}); rate > 0)
+      return (call.attrs.integer("train_weight") != 0 ? 3 : 2) * flops / rate;
   double seconds = flops / product_rate(profile, "linear", arithmetic, {chunk, vocab, hidden});
   const double logits = 4.0 * static_cast<double>(rows) * static_cast<double>(vocab);
   seconds += logits * (gradient ? 3 : 1) / profile.softmax_bytes_per_second;
@@ -117,17 +164,14 @@ double predict_call(const Op& op, const OpCall& call, const Profile& profile) {
   switch (op.cost_class()) {
     case CostClass::none:
       return 0;
-    case CostClass::gemm: {
+    case CostClass::gemm:
       if (call.inputs.size() < 2 || op.name() == "bias_grad") break;
       if (op.name().starts_with(kExperts)) return predict_experts(op, call, profile);
-      const double flops = op.work(call).flops;
-      const Arithmetic arithmetic{call.inputs[1].dtype, call.attrs.text("multiply")};
-      return flops / product_rate(profile, op.name(), arithmetic, product_shape(op, call)) + profile.launch_seconds;
-    }
+      return predict_product(op, call, profile);
     case CostClass::attention:
-      return op.work(call).flops / attention_rate(profile, call.inputs[0].dtype, false) + profile.launch_seconds;
+      return op.work(call).flops / attention_rate(profile, call, false) + profile.launch_seconds;
     case CostClass::attention_grad:
-      return op.work(call).flops / attention_rate(profile, call.inputs[0].dtype, true) + profile.launch_seconds;
+      return op.work(call).flops / attention_rate(profile, call, true) + profile.launch_seconds;
     case CostClass::loss:
       return predict_loss(op, call, profile);
     case CostClass::optimizer:
@@ -138,7 +182,7 @@ double predict_call(const Op& op, const OpCall& call, const Profile& profile) {
     case CostClass::stream:
       break;
   }
-  return op.work(call).bytes / profile.stream_bytes_per_second + profile.launch_seconds;
+  return op.work(call).bytes / stream_rate(profile, op.name(), call) + profile.launch_seconds;
 }
 
 double predict_program(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips,

@@ -82,8 +82,12 @@ Profile parse_profile(std::string_view text, const std::string& source) {
                                   reader.whole(row, "outs", 1), reader.whole(row, "ins", 1),
                                   reader.positive(row, "flops_per_second"), row.value("multiply", "")});
     for (const Json& row : reader.array("attention"))
-      profile.attention.push_back(
-          {reader.dtype(row), reader.positive(row, "forward"), reader.positive(row, "backward")});
+      profile.attention.push_back({reader.dtype(row), reader.positive(row, "forward"), reader.positive(row, "backward"),
+                                   reader.whole(row, "sequence", 0), reader.whole(row, "head_dim", 0)});
+    if (json.contains("streams"))
+      for (const Json& row : reader.array("streams"))
+        profile.streams.push_back(
+            {reader.field(row, "op").get<std::string>(), reader.dtype(row), reader.positive(row, "bytes_per_second")});
     profile.stream_bytes_per_second = reader.positive(json, "stream_bytes_per_second");
     profile.optimizer_bytes_per_second = reader.positive(json, "optimizer_bytes_per_second");
     profile.softmax_bytes_per_second = reader.positive(json, "softmax_bytes_per_second");
@@ -126,8 +130,14 @@ std::string profile_json(const Profile& profile) {
     if (!s.multiply.empty()) out["products"].back()["multiply"] = s.multiply;
   }
   out["attention"] = nlohmann::ordered_json::array();
-  for (const AttentionRate& r : profile.attention)
+  for (const AttentionRate& r : profile.attention) {
     out["attention"].push_back({{"dtype", dtype_name(r.dtype)}, {"forward", r.forward}, {"backward", r.backward}});
+    if (r.sequence > 0) out["attention"].back()["sequence"] = r.sequence;
+    if (r.head_dim > 0) out["attention"].back()["head_dim"] = r.head_dim;
+  }
+  if (!profile.streams.empty()) out["streams"] = nlohmann::ordered_json::array();
+  for (const StreamRate& r : profile.streams)
+    out["streams"].push_back({{"op", r.op}, {"dtype", dtype_name(r.dtype)}, {"bytes_per_second", r.bytes_per_second}});
   out["stream_bytes_per_second"] = profile.stream_bytes_per_second;
   out["optimizer_bytes_per_second"] = profile.optimizer_bytes_per_second;
   out["softmax_bytes_per_second"] = profile.softmax_bytes_per_second;

@@ -12,7 +12,9 @@
 
 namespace headroom {
 
-// A measured matrix product: `op` linear, linear_dx or linear_dw (empty = any), rows x outs x ins.
+// A measured matrix product: `op` linear, linear_dx or linear_dw (empty = any of these), rows x outs x ins. Two ops
+// stand for more than a product: linear_residual (a residual in fp32 is read and the sum written), and
+// linear_cross_entropy_grad (three products and the softmax of a chunk of `rows` rows).
 struct ProductSample {
   std::string op;
   DType dtype = DType::f32;
@@ -23,11 +25,20 @@ struct ProductSample {
   std::string multiply;  // attribute "multiply" of the product; empty: in its dtype
 };
 
-// Rates of one dtype for what is neither product nor plain stream.
+// Rates of attention in one dtype, at a sequence length and a head dimension; 0: at any.
 struct AttentionRate {
   DType dtype = DType::f32;
   double forward = 0;  // flops per second
   double backward = 0;
+  int64_t sequence = 0;
+  int64_t head_dim = 0;
+};
+
+// The rate of one elementwise op or norm; bf16 when any of its operands is.
+struct StreamRate {
+  std::string op;
+  DType dtype = DType::f32;
+  double bytes_per_second = 0;
 };
 
 struct Profile {
@@ -37,7 +48,8 @@ struct Profile {
   int64_t context_bytes = 0;  // held by the device's runtime outside the arena
   std::vector<ProductSample> products;
   std::vector<AttentionRate> attention;
-  double stream_bytes_per_second = 0;     // elementwise ops and norms
+  std::vector<StreamRate> streams;
+  double stream_bytes_per_second = 0;     // elementwise ops and norms that `streams` does not name
   double optimizer_bytes_per_second = 0;  // the fused update
   double softmax_bytes_per_second = 0;    // the loss's passes over a chunk of logits
   double copy_bytes_per_second = 0;       // between tiers

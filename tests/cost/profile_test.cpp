@@ -143,5 +143,68 @@ TEST(Predict, StreamsFollowTheirBytes) {
                    12e6 / profile.stream_bytes_per_second + profile.launch_seconds);
 }
 
+TEST(Predict, AnOpWithItsOwnStreamRateTakesIt) {
+  Json json = shipped_json();
+  json["streams"] = Json::array({{{"op", "add"}, {"dtype", "bf16"}, {"bytes_per_second", 1e9}}});
+  const Profile profile = parse_profile(json.dump(), "p.json");
+  EXPECT_EQ(profile_json(parse_profile(profile_json(profile), "again")), profile_json(profile));
+  const auto seconds = [&](DType dtype) {
+    const std::vector<ConcreteType> in{{dtype, {1000, 1000}}, {dtype, {1000, 1000}}}, out{{dtype, {1000, 1000}}};
+    const Attrs attrs;
+    return predict_call(find_op("add"), {in, out, attrs}, profile);
+  };
+  EXPECT_DOUBLE_EQ(seconds(DType::bf16), 6e6 / 1e9 + profile.launch_seconds);
+  EXPECT_DOUBLE_EQ(seconds(DType::f32), 12e6 / profile.stream_bytes_per_second + profile.launch_seconds);
+  json["streams"][0]["bytes_per_second"] = -1;
+  EXPECT_NE(refusal(json.dump()).find("bytes_per_second"), std::string::npos);
+}
+
+double loss_seconds(int64_t chunk, const Profile& profile) {
+  const std::vector<ConcreteType> in{{DType::f32, {1, 1024, 64}}, {DType::f32, {999, 64}}, {DType::i32, {1, 1024}},
+                                     {DType::f32, {1}},           {DType::f64, {2}},       {DType::f32, {999, 64}}};
+  const std::vector<ConcreteType> out{in[0], in[4], in[5]};
+  const Attrs attrs{{"layout", "out_in"}, {"chunk", chunk}, {"train_weight", int64_t{1}}};
+  return predict_call(find_op("linear_cross_entropy_grad"), {in, out, attrs}, profile);
+}
+
+TEST(Predict, ALossTakesTheRateOfItsChunk) {
+  Json json = shipped_json();
+  for (int64_t rows : {64, 1024})
+    json["products"].push_back({{"op", "linear_cross_entropy_grad"},
+                                {"dtype", "f32"},
+                                {"rows", rows},
+                                {"outs", 8192},
+                                {"ins", 64},
+                                {"flops_per_second", rows == 64 ? 1e9 : 4e9}});
+  const Profile profile = parse_profile(json.dump(), "p.json");
+  const double flops = 6.0 * 1024 * 999 * 64;
+  EXPECT_NEAR(loss_seconds(64, profile), flops / 1e9, 0.01 * flops / 1e9);
+  EXPECT_NEAR(loss_seconds(1024, profile), flops / 4e9, 0.01 * flops / 4e9);
+}
+
+TEST(Predict, AttentionTakesTheRateOfItsLengthAndHeadDimension) {
+  Json json = shipped_json();
+  json["attention"] = Json::array();
+  for (const char* dtype : {"f32", "bf16"})
+    for (int64_t sequence : {128, 2048})
+      json["attention"].push_back({{"dtype", dtype},
+                                   {"forward", sequence == 128 ? 1e9 : 8e9},
+                                   {"backward", 1e9},
+                                   {"sequence", sequence},
+                                   {"head_dim", 64}});
+  const Profile profile = parse_profile(json.dump(), "p.json");
+  const auto rate = [&](int64_t sequence) {
+    const std::vector<ConcreteType> in(3, {DType::f32, {1, sequence, 256}});
+    const std::vector<ConcreteType> out{in[0], {DType::f32, {1, 4, sequence}}};
+    const Attrs attrs{{"heads", int64_t{4}}, {"kv_heads", int64_t{4}}};
+    const Op& op = find_op("attention");
+    return op.work({in, out, attrs}).flops / (predict_call(op, {in, out, attrs}, profile) - profile.launch_seconds);
+  };
+  EXPECT_NEAR(rate(128), 1e9, 1e7);
+  EXPECT_NEAR(rate(2048), 8e9, 8e7);
+  EXPECT_GT(rate(512), 1e9);
+  EXPECT_LT(rate(512), 8e9);
+}
+
 }  // namespace
 }  // namespace headroom

@@ -1,22 +1,13 @@
 #include "runtime/calibrate/calibrate.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstring>
 
-#include "base/bytes.h"
-#include "base/error.h"
-#include "ops/registry.h"
+#include "runtime/calibrate/timed_call.h"
 
 namespace headroom {
 namespace {
 
-constexpr int64_t kBufferBytes = int64_t{64} << 20;
-constexpr int64_t kPatternBytes = int64_t{64} << 10;
-constexpr int kRounds = 3;                  // over all products: machines are faster and slower by the second
-constexpr double kSecondsPerPoint = 0.018;  // with what prepares the runs
-constexpr int kRunsPerPoint = 2;
-constexpr int64_t kCopiesBytes = int64_t{12} << 20;
+constexpr int kRounds = 2;       // over all products: machines are faster and slower by the second
 constexpr int kWarmUpRuns = 12;  // of a large product: a training run is sustained load, at the clock that this leaves
 
 struct Shape {
@@ -27,191 +18,131 @@ constexpr Shape kShapes[] = {{64, 256, 256},    {256, 256, 256},   {1024, 256, 2
                              {512, 576, 576},   {2048, 576, 576},  {512, 1536, 576},  {2048, 1536, 576},
                              {512, 576, 1536},  {2048, 576, 1536}, {128, 1024, 1024}, {1024, 1024, 1024},
                              {512, 2048, 2048}, {256, 8192, 576}};
+// Where a layer's sum joins the residual stream.
+constexpr Shape kResidualShapes[] = {
+    {512, 576, 576}, {2048, 576, 576}, {512, 576, 1536}, {2048, 576, 1536}, {1024, 1024, 1024}};
+// Chunks of the loss: rows, vocabulary, hidden size.
+constexpr Shape kLossShapes[] = {{64, 8192, 576}, {256, 8192, 576}, {1024, 8192, 576}, {256, 4096, 2048}};
 
-// Inputs that a step finds far from the cores: weights, accumulators, states, saved activations.
-std::vector<size_t> cold_inputs(std::string_view op) {
-  if (op == "linear" || op == "linear_dx") return {1};
-  if (op == "linear_dw") return {0, 2};
-  if (op == "adamw") return {0, 1, 2, 3};
-  if (op == "cast") return {0};
-  return {};
-}
+struct AttentionShape {
+  int64_t sequence, head_dim;
+};
+constexpr AttentionShape kAttentionShapes[] = {{128, 64}, {512, 64}, {2048, 64}, {512, 128}};
 
-void evict(const TensorView& tensor) {
-#if defined(__x86_64__)
-  const int64_t bytes = tensor.count() * dtype_bytes(tensor.dtype);
-  for (int64_t at = 0; at < bytes; at += 64) __builtin_ia32_clflush(static_cast<const std::byte*>(tensor.data) + at);
-#endif
-}
-
-class Calibration {
- public:
-  Calibration(Device& device, const DeviceFacts& facts)
-      : device_(device), facts_(facts), base_(device.reserve_arena(kBufferBytes)) {
-    // Small normal numbers in every dtype: subnormals would be slow, zeros unfairly fast.
-    uint32_t state = 12345;
-    for (uint16_t& word : pattern_) {
-      state = state * 1664525u + 1013904223u;
-      word = static_cast<uint16_t>(0x3c00u | (state >> 24) | ((state >> 8) & 0x8000u));
-    }
+// How a product's operands are stored and multiplied.
+struct Arithmetic {
+  DType dtype = DType::f32;
+  std::string multiply;  // of fp32 operands; empty: in fp32
+  Attrs attrs() const {
+    Attrs attrs{{"layout", "out_in"}};
+    if (!multiply.empty()) attrs.set("multiply", multiply);
+    return attrs;
   }
-
-  // Seconds of one call: the mean of several, after one to warm up. Copies of cold inputs are evicted, then
-  // take turns.
-  double seconds(std::string_view op_name, const Attrs& attrs, std::vector<ConcreteType> inputs,
-                 bool token_ids = false) {
-    const Op& op = find_op(op_name);
-    KernelSpec spec{op.name(), attrs, std::move(inputs), {}, 0};
-    std::vector<Type> types;
-    for (const ConcreteType& type : spec.inputs) {
-      Type symbolic{type.dtype, {}};
-      for (int64_t dim : type.dims) symbolic.shape.push_back(Dim::of(dim));
-      types.push_back(symbolic);
-    }
-    for (const Type& type : op.infer(types, attrs)) spec.outputs.push_back(concrete(type, {}));
-    spec.scratch_bytes = op.scratch_bytes(spec.call(), facts_);
-    const std::unique_ptr<DeviceKernel> kernel = device_.prepare(spec);
-    work_ = op.work(spec.call());
-    return time(*kernel, spec, token_ids);
-  }
-  const Work& work() const { return work_; }
-
- private:
-  std::byte* take(int64_t bytes) {
-    std::byte* at = base_ + used_;
-    used_ += align_up(bytes, 64);
-    HR_CHECK(used_ <= kBufferBytes, "calibration needs more than {}", format_bytes(kBufferBytes));
-    return at;
-  }
-
-  // A call's tensors.
-  struct Tensors {
-    std::vector<TensorView> inputs, outputs;
-  };
-
-  Tensors lay_out(const KernelSpec& spec, bool token_ids) {
-    Tensors tensors;
-    for (const ConcreteType& type : spec.inputs)
-      tensors.inputs.push_back({take(storage_bytes(type)), type.dtype, type.dims});
-    for (const ConcreteType& type : spec.outputs) tensors.outputs.push_back({nullptr, type.dtype, type.dims});
-    follow_inputs(spec, tensors);
-    for (TensorView& output : tensors.outputs)
-      if (!output.data) output.data = take(output.count() * dtype_bytes(output.dtype));
-    if (token_ids)
-      for (const TensorView& input : tensors.inputs)
-        if (input.dtype == DType::i32) std::fill_n(input.as<int32_t>(), input.count(), 1);
-    return tensors;
-  }
-
-  static void follow_inputs(const KernelSpec& spec, Tensors& tensors) {
-    for (const Alias& alias : find_op(spec.op).aliases(spec.attrs, static_cast<int>(spec.inputs.size())))
-      if (alias.must)
-        tensors.outputs[static_cast<size_t>(alias.output)].data = tensors.inputs[static_cast<size_t>(alias.input)].data;
-  }
-
-  // The first tensors, and copies of the cold ones as far as the buffer reaches.
-  std::vector<Tensors> copies_of(const KernelSpec& spec, const Tensors& first) {
-    std::vector<Tensors> copies{first};
-    int64_t bytes = 0;
-    for (size_t index : cold_inputs(spec.op)) bytes += align_up(storage_bytes(spec.inputs[index]), 64);
-    while (bytes > 0 && used_ + bytes <= kBufferBytes && bytes * static_cast<int64_t>(copies.size()) < kCopiesBytes) {
-      copies.push_back(first);
-      for (size_t index : cold_inputs(spec.op))
-        copies.back().inputs[index].data = take(storage_bytes(spec.inputs[index]));
-      follow_inputs(spec, copies.back());
-    }
-    return copies;
-  }
-
-  // What an earlier op left would be other numbers in another dtype.
-  void fill() {
-    for (int64_t at = 0; at < kBufferBytes; at += kPatternBytes)
-      std::memcpy(base_ + at, pattern_.data(), static_cast<size_t>(kPatternBytes));
-  }
-
-  double time(const DeviceKernel& kernel, const KernelSpec& spec, bool token_ids) {
-    used_ = 0;
-    fill();
-    const Tensors first = lay_out(spec, token_ids);
-    const std::span<std::byte> scratch(take(spec.scratch_bytes), static_cast<size_t>(spec.scratch_bytes));
-    const std::vector<Tensors> copies = copies_of(spec, first);
-    device_.launch(kernel, {first.inputs, first.outputs, scratch, 1, nullptr}, 0);
-    using Clock = std::chrono::steady_clock;
-    const auto since = [](Clock::time_point begin) {
-      return std::chrono::duration<double>(Clock::now() - begin).count();
-    };
-    const Clock::time_point first_start = Clock::now();
-    double seconds = 0;
-    int64_t runs = 0;
-    while (runs < kRunsPerPoint || since(first_start) < kSecondsPerPoint) {
-      for (const Tensors& tensors : copies)
-        for (size_t index : cold_inputs(spec.op)) evict(tensors.inputs[index]);
-      const Clock::time_point start = Clock::now();
-      for (const Tensors& tensors : copies)
-        device_.launch(kernel, {tensors.inputs, tensors.outputs, scratch, 1, nullptr}, 0);
-      device_.synchronize(0);
-      seconds += since(start);
-      runs += static_cast<int64_t>(copies.size());
-    }
-    return std::max(seconds / static_cast<double>(runs), 1e-9);
-  }
-
-  Device& device_;
-  const DeviceFacts& facts_;
-  std::byte* base_;
-  int64_t used_ = 0;
-  std::vector<uint16_t> pattern_ = std::vector<uint16_t>(static_cast<size_t>(kPatternBytes / 2));
-  Work work_;
 };
 
-// `multiply`: how fp32 operands are multiplied, empty: in fp32.
-void measure_product(Calibration& c, Profile& profile, const Shape& s, DType dtype, const std::string& multiply = {}) {
-  const ConcreteType x{dtype, {1, s.rows, s.ins}}, w{dtype, {s.outs, s.ins}}, dy{dtype, {1, s.rows, s.outs}},
-      acc{DType::f32, {s.outs, s.ins}};
-  const double flops = 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.outs) * static_cast<double>(s.ins);
-  const auto measure = [&](const char* op, Attrs attrs, std::vector<ConcreteType> inputs) {
-    attrs.set("layout", std::string("out_in"));
-    if (!multiply.empty()) attrs.set("multiply", multiply);
-    const double seconds = c.seconds(op, attrs, std::move(inputs));
-    profile.products.push_back({op, dtype, s.rows, s.outs, s.ins, flops / seconds, multiply});
+double flops_of(const Shape& s) {
+  return 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.outs) * static_cast<double>(s.ins);
+}
+
+// Inputs that a step finds far from the cores are cold: weights, accumulators, states, saved activations.
+void measure_product(TimedCalls& calls, Profile& profile, const Shape& s, const Arithmetic& how) {
+  const ConcreteType x{how.dtype, {1, s.rows, s.ins}}, w{how.dtype, {s.outs, s.ins}},
+      dy{how.dtype, {1, s.rows, s.outs}}, acc{DType::f32, {s.outs, s.ins}};
+  const auto measure = [&](const char* op, const Attrs& more, std::vector<ConcreteType> inputs,
+                           const std::vector<size_t>& cold) {
+    Attrs attrs = how.attrs();
+    for (const auto& [name, value] : more.items()) attrs.set(name, value);
+    const double seconds = calls.seconds(op, attrs, std::move(inputs), cold);
+    profile.products.push_back({op, how.dtype, s.rows, s.outs, s.ins, flops_of(s) / seconds, how.multiply});
   };
-  measure("linear", {{"bias", int64_t{0}}, {"residual", int64_t{0}}}, {x, w});
-  measure("linear_dx", {{"addend", int64_t{0}}}, {dy, w});
-  measure("linear_dw", {{"accumulate", "always"}}, {x, dy, acc});
+  measure("linear", {{"bias", int64_t{0}}, {"residual", int64_t{0}}}, {x, w}, {1});
+  measure("linear_dx", {{"addend", int64_t{0}}}, {dy, w}, {1});
+  measure("linear_dw", {{"accumulate", "always"}}, {x, dy, acc}, {0, 2});
 }
 
-void measure_attention(Calibration& c, Profile& profile, DType dtype) {
-  const int64_t batch = 1, seq = 512, heads = 8, kv = 4, dim = 64;
+void measure_residual(TimedCalls& calls, Profile& profile, const Shape& s, const Arithmetic& how) {
+  const ConcreteType x{how.dtype, {1, s.rows, s.ins}}, w{how.dtype, {s.outs, s.ins}},
+      y{DType::f32, {1, s.rows, s.outs}};
+  Attrs attrs = how.attrs();
+  attrs.set("bias", int64_t{0}).set("residual", int64_t{1}).set("dtype", "f32");
+  const double seconds = calls.seconds("linear", attrs, {x, w, y}, {1, 2});
+  profile.products.push_back(
+      {"linear_residual", how.dtype, s.rows, s.outs, s.ins, flops_of(s) / seconds, how.multiply});
+}
+
+void measure_loss(TimedCalls& calls, Profile& profile, const Shape& s, const Arithmetic& how) {
+  const ConcreteType x{how.dtype, {1, s.rows, s.ins}}, w{how.dtype, {s.outs, s.ins}}, labels{DType::i32, {1, s.rows}},
+      scale{DType::f32, {1}}, sums{DType::f64, {2}}, acc{DType::f32, {s.outs, s.ins}};
+  Attrs attrs = how.attrs();
+  attrs.set("chunk", s.rows).set("train_weight", int64_t{1}).set("accumulate", "always");
+  attrs.set("loss_accumulate", "always");
+  const double seconds =
+      calls.seconds("linear_cross_entropy_grad", attrs, {x, w, labels, scale, sums, acc}, {1, 5}, true);
+  profile.products.push_back(
+      {"linear_cross_entropy_grad", how.dtype, s.rows, s.outs, s.ins, 3 * flops_of(s) / seconds, how.multiply});
+}
+
+void measure_attention(TimedCalls& calls, Profile& profile, const AttentionShape& s, DType dtype) {
+  const int64_t heads = 4, kv = 2;
   const Attrs attrs{{"heads", heads}, {"kv_heads", kv}};
-  const ConcreteType q{dtype, {batch, seq, heads * dim}}, k{dtype, {batch, seq, kv * dim}},
-      lse{DType::f32, {batch, heads, seq}};
-  const double forward_seconds = c.seconds("attention", attrs, {q, k, k});
-  const double forward = c.work().flops / forward_seconds;
-  const double backward_seconds = c.seconds("attention_grad", attrs, {q, k, k, q, lse, q});
-  profile.attention.push_back({dtype, forward, c.work().flops / backward_seconds});
+  const ConcreteType q{dtype, {1, s.sequence, heads * s.head_dim}}, k{dtype, {1, s.sequence, kv * s.head_dim}},
+      lse{DType::f32, {1, heads, s.sequence}};
+  const double forward_seconds = calls.seconds("attention", attrs, {q, k, k}, {0, 1, 2});
+  const double forward = calls.work().flops / forward_seconds;
+  const double backward_seconds = calls.seconds("attention_grad", attrs, {q, k, k, q, lse, q}, {0, 1, 2, 3});
+  profile.attention.push_back({dtype, forward, calls.work().flops / backward_seconds, s.sequence, s.head_dim});
 }
 
-void measure_streams(Calibration& c, Profile& profile) {
+// Elementwise ops and norms, as a step calls them: the stream in fp32, what goes into products in `dtype`.
+void measure_streams(TimedCalls& calls, Profile& profile, DType dtype) {
+  const ConcreteType stream{DType::f32, {1, 2048, 768}}, x{dtype, {1, 2048, 768}}, wide{dtype, {1, 2048, 1536}},
+      norm{DType::f32, {768}}, table{DType::f32, {2048, 64}};
+  const auto measure = [&](const char* op, const Attrs& attrs, std::vector<ConcreteType> inputs,
+                           const std::vector<size_t>& cold) {
+    const double seconds = calls.seconds(op, attrs, std::move(inputs), cold);
+    profile.streams.push_back({op, dtype, calls.work().bytes / seconds});
+  };
+  const std::string kept(dtype_name(dtype));
+  measure("rms_norm", {{"eps", 1e-6}, {"dtype", kept}}, {stream, norm}, {0});
+  measure("rms_norm_grad", {{"eps", 1e-6}, {"train", int64_t{1}}, {"accumulate", "always"}, {"addend", int64_t{1}}},
+          {stream, norm, x, norm, stream}, {0});
+  measure("layer_norm", {{"eps", 1e-6}, {"dtype", kept}}, {stream, norm, norm}, {0});
+  measure("layer_norm_grad",
+          {{"eps", 1e-6},
+           {"train", int64_t{3}},
+           {"accumulate", "always"},
+           {"accumulate_bias", "always"},
+           {"addend", int64_t{1}}},
+          {stream, norm, x, norm, norm, stream}, {0});
+  measure("swiglu", {}, {wide, wide}, {0, 1});
+  measure("swiglu_grad", {}, {wide, wide, wide}, {0, 1});
+  measure("gelu", {{"approximate", "tanh"}}, {wide}, {0});
+  measure("gelu_grad", {{"approximate", "tanh"}}, {wide, wide}, {0});
+  measure("rotary", {{"heads", int64_t{12}}, {"offset", int64_t{0}}, {"inverse", int64_t{0}}}, {x, table}, {});
+  measure("add", {}, {x, x}, {0});
+}
+
+void measure_rest(TimedCalls& calls, Profile& profile) {
   const ConcreteType wide{DType::f32, {1, 2048, 768}}, norm{DType::f32, {768}};
-  double seconds = c.seconds("rms_norm", {{"eps", 1e-6}}, {wide, norm});
-  double bytes = c.work().bytes;
-  seconds += c.seconds("swiglu", {}, {wide, wide});
-  bytes += c.work().bytes;
-  seconds += c.seconds("add", {}, {wide, wide});
-  profile.stream_bytes_per_second = (bytes + c.work().bytes) / seconds;
+  double seconds = calls.seconds("rms_norm", {{"eps", 1e-6}}, {wide, norm}, {});
+  double bytes = calls.work().bytes;
+  seconds += calls.seconds("swiglu", {}, {wide, wide}, {});
+  bytes += calls.work().bytes;
+  seconds += calls.seconds("add", {}, {wide, wide}, {});
+  profile.stream_bytes_per_second = (bytes + calls.work().bytes) / seconds;
   const ConcreteType weight{DType::f32, {3 << 20}};
-  seconds = c.seconds("adamw", {{"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8}, {"decay", int64_t{1}}},
-                      {weight, weight, weight, weight, {DType::f32, {16}}, {DType::f32, {1}}});
-  profile.optimizer_bytes_per_second = c.work().bytes / seconds;
+  seconds = calls.seconds("adamw", {{"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8}, {"decay", int64_t{1}}},
+                          {weight, weight, weight, weight, {DType::f32, {16}}, {DType::f32, {1}}}, {0, 1, 2, 3});
+  profile.optimizer_bytes_per_second = calls.work().bytes / seconds;
   const ConcreteType x{DType::f32, {1, 256, 16}}, w{DType::f32, {16384, 16}}, labels{DType::i32, {1, 256}},
       acc{DType::f64, {2}};
   seconds =
-      c.seconds("linear_cross_entropy", {{"layout", "out_in"}, {"chunk", int64_t{256}}, {"accumulate", "carried"}},
-                {x, w, labels, acc}, true);
+      calls.seconds("linear_cross_entropy", {{"layout", "out_in"}, {"chunk", int64_t{256}}, {"accumulate", "carried"}},
+                    {x, w, labels, acc}, {}, true);
   profile.softmax_bytes_per_second = 4.0 * 256 * 16384 / seconds;
-  seconds = c.seconds("cast", {{"dtype", "bf16"}}, {{DType::f32, {1, 2048, 2048}}});
-  profile.copy_bytes_per_second = c.work().bytes / seconds;
-  profile.launch_seconds = c.seconds("add", {}, {{DType::f32, {64}}, {DType::f32, {64}}});
+  seconds = calls.seconds("cast", {{"dtype", "bf16"}}, {{DType::f32, {1, 2048, 2048}}}, {0});
+  profile.copy_bytes_per_second = calls.work().bytes / seconds;
+  profile.launch_seconds = calls.seconds("add", {}, {{DType::f32, {64}}, {DType::f32, {64}}}, {});
 }
 
 // The products of every round, each at the rate of its mean time.
@@ -225,6 +156,18 @@ std::vector<ProductSample> mean_products(const std::vector<Profile>& rounds) {
   return products;
 }
 
+// One round over every product in every arithmetic; step() after each shape.
+void measure_products(TimedCalls& calls, Profile& round, const std::vector<Arithmetic>& arithmetics,
+                      const std::function<void()>& step) {
+  for (const Arithmetic& how : arithmetics)
+    for (const Shape& shape : kShapes) {
+      measure_product(calls, round, shape, how);
+      step();
+    }
+  for (const Arithmetic& how : arithmetics)
+    for (const Shape& shape : kResidualShapes) measure_residual(calls, round, shape, how);
+}
+
 }  // namespace
 
 Profile calibrate(Device& device, const DeviceFacts& facts, const std::string& name,
@@ -232,26 +175,27 @@ Profile calibrate(Device& device, const DeviceFacts& facts, const std::string& n
   Profile profile;
   profile.name = name;
   profile.facts = facts;
-  Calibration calibration(device, facts);
-  std::vector<std::pair<DType, std::string>> arithmetics{{DType::f32, ""}, {DType::bf16, ""}};
+  TimedCalls calls(device, facts);
+  std::vector<Arithmetic> arithmetics{{DType::f32, ""}, {DType::bf16, ""}};
   if (facts.isa >= 514) arithmetics.insert(arithmetics.end(), {{DType::f32, "bf16"}, {DType::f32, "bf16x3"}});
-  const double points = static_cast<double>(kRounds * arithmetics.size() * std::size(kShapes)) + 3;
+  const double points = static_cast<double>(kRounds * arithmetics.size() * std::size(kShapes) + arithmetics.size()) + 3;
   double done = 0;
+  const auto step = [&] { progress(++done / points); };
   Profile warm_up;
-  for (int run = 0; run < kWarmUpRuns; ++run) measure_product(calibration, warm_up, {2048, 1536, 576}, DType::f32);
+  for (int run = 0; run < kWarmUpRuns; ++run) measure_product(calls, warm_up, {2048, 1536, 576}, {});
   std::vector<Profile> rounds(kRounds);
-  for (Profile& round : rounds)
-    for (const auto& [dtype, multiply] : arithmetics)
-      for (const Shape& shape : kShapes) {
-        measure_product(calibration, round, shape, dtype, multiply);
-        progress(++done / points);
-      }
+  for (Profile& round : rounds) measure_products(calls, round, arithmetics, step);
   profile.products = mean_products(rounds);
-  for (DType dtype : {DType::f32, DType::bf16}) {
-    measure_attention(calibration, profile, dtype);
-    progress(++done / points);
+  for (const Arithmetic& how : arithmetics) {
+    for (const Shape& shape : kLossShapes) measure_loss(calls, profile, shape, how);
+    step();
   }
-  measure_streams(calibration, profile);
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    for (const AttentionShape& shape : kAttentionShapes) measure_attention(calls, profile, shape, dtype);
+    measure_streams(calls, profile, dtype);
+    step();
+  }
+  measure_rest(calls, profile);
   progress(1);
   return parse_profile(profile_json(profile), name);
 }
