@@ -217,5 +217,18 @@ TEST(Vjp, SplitAndConcat) {
   EXPECT_FALSE(concat.contributions.contains(0));
 }
 
+TEST(Vjp, DropoutDropsTheSameElementsOfTheCotangent) {
+  const Attrs attrs{{"rate", 0.25}, {"tensor", int64_t{7}}};
+  FakeContext context("dropout", {kX, Type{DType::f32, {Dim::of(16)}}}, attrs);
+  const ValueId dy = context.seed(0);
+  context.wanted[0] = true;
+  context.run();
+  ASSERT_EQ(context.backward_nodes(), 1u);
+  EXPECT_EQ(context.last().op->name(), "dropout");
+  EXPECT_EQ(context.last().attrs, attrs);
+  EXPECT_EQ(context.last().inputs, (std::vector<ValueId>{dy, context.input(1)}));
+  EXPECT_EQ(context.contributions.at(0), context.last().outputs[0]);
+}
+
 }  // namespace
 }  // namespace headroom

@@ -1,9 +1,11 @@
 // CPU kernels of adamw.
+#include <bit>
 #include <cmath>
 
 #include "base/threads.h"
 #include "ops/adamw/hyper.h"
 #include "ops/adamw/simd.h"
+#include "ops/stream/counter_bits.h"
 #include "ops/stream/scalar_access.h"
 
 namespace headroom {
@@ -15,12 +17,14 @@ struct Plan {
   double beta2 = 0;
   double eps = 0;
   bool decay = false;
+  uint64_t tensor = 0;  // the weight's part of the key of its draws
 
   explicit Plan(const Attrs& attrs)
       : beta1(attrs.real("beta1")),
         beta2(attrs.real("beta2")),
         eps(attrs.real("eps")),
-        decay(attrs.integer("decay") != 0) {}
+        decay(attrs.integer("decay") != 0),
+        tensor(static_cast<uint64_t>(attrs.integer("tensor"))) {}
 };
 
 // The step's scalars in double precision.
@@ -44,7 +48,7 @@ struct Step {
   bool usable() const { return std::isfinite(clip); }
 };
 
-AdamWStep rounded(const Plan& plan, const Step& step) {
+AdamWStep rounded(const Plan& plan, const Step& step, uint64_t key) {
   return {static_cast<float>(step.clip),
           static_cast<float>(plan.decay ? 1 - step.lr * step.decay : 1),
           static_cast<float>(plan.beta1),
@@ -53,17 +57,29 @@ AdamWStep rounded(const Plan& plan, const Step& step) {
           static_cast<float>(1 - plan.beta2),
           static_cast<float>(step.lr / step.correction1),
           static_cast<float>(step.sqrt_correction2),
-          static_cast<float>(plan.eps)};
+          static_cast<float>(plan.eps),
+          key};
+}
+
+// Stochastic rounding by the top 16 of `bits`, as the vector kernel does it.
+bfloat16 rounded_by(float value, uint32_t bits) {
+  if (std::isnan(value)) return bfloat16(value);
+  bfloat16 result;
+  result.bits = static_cast<uint16_t>((std::bit_cast<uint32_t>(value) + (bits >> 16)) >> 16);
+  return result;
 }
 
 std::unique_ptr<CpuKernel> update_simd(const KernelSpec& spec) {
   return kernel_of([plan = Plan(spec.attrs)](const KernelCall& call) {
-    const AdamWArrays arrays{call.outputs[0].as<float>(), call.inputs[1].as<float>(), call.outputs[1].as<float>(),
-                             call.outputs[2].as<float>(),
-                             call.outputs.size() == 4 ? call.outputs[3].as<bfloat16>() : nullptr};
+    const TensorView& w = call.outputs[0];
+    const bool narrow = w.dtype == DType::bf16;
+    const AdamWArrays arrays{
+        narrow ? nullptr : w.as<float>(), narrow ? w.as<bfloat16>() : nullptr,
+        call.inputs[1].as<float>(),       call.outputs[1].as<float>(),
+        call.outputs[2].as<float>(),      call.outputs.size() == 4 ? call.outputs[3].as<bfloat16>() : nullptr};
     const Step exact(call);
     if (!exact.usable()) return;
-    const AdamWStep step = rounded(plan, exact);
+    const AdamWStep step = rounded(plan, exact, step_key(call.inputs[4].as<float>(), plan.tensor));
     parallel_for(call.outputs[0].count(), 1024,
                  [&](int64_t begin, int64_t end, int) { adamw_range(arrays, step, begin, end); });
   });
@@ -74,6 +90,7 @@ std::unique_ptr<CpuKernel> update_reference(const KernelSpec& spec) {
     const Step step(call);
     if (!step.usable()) return;
     const TensorView &w = call.outputs[0], &m = call.outputs[1], &v = call.outputs[2];
+    const uint64_t key = step_key(call.inputs[4].as<float>(), plan.tensor);
     for (int64_t i = 0; i < w.count(); ++i) {
       const double g = read_element(call.inputs[1], i) * step.clip;
       const double first = plan.beta1 * read_element(m, i) + (1 - plan.beta1) * g;
@@ -82,7 +99,12 @@ std::unique_ptr<CpuKernel> update_reference(const KernelSpec& spec) {
       const double move = first / (std::sqrt(second) / step.sqrt_correction2 + plan.eps);
       write_element(m, i, first);
       write_element(v, i, second);
-      write_element(w, i, kept - step.lr / step.correction1 * move);
+      const double updated = kept - step.lr / step.correction1 * move;
+      const auto at = static_cast<uint64_t>(i);
+      if (w.dtype == DType::bf16)
+        w.as<bfloat16>()[i] = rounded_by(static_cast<float>(updated), counter_bits(block_key(key, at), at));
+      else
+        write_element(w, i, updated);
       if (call.outputs.size() == 4) write_element(call.outputs[3], i, read_element(w, i));
     }
   });

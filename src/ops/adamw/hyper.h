@@ -15,6 +15,8 @@ enum HyperIndex : int64_t {
   kSqrtBiasCorrection2 = 3,  // sqrt(1 - beta2^t)
   kLossScale = 4,            // 1 / target tokens of the global batch
   kMaxGradNorm = 5,          // 0 = no clipping
+  kSeed = 6,                 // and 7: the bits of the run's seed (uint64)
+  kStep = 8,                 // the bits of the step's number (uint32)
 };
 
 }  // namespace headroom

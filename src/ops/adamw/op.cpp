@@ -10,7 +10,9 @@ namespace {
 
 using namespace operand_rules;
 
-// (w, g, m, v, hyper, clip, [shadow]) -> (w', m', v', [shadow']), each in the storage of its input
+// (w, g, m, v, hyper, clip, [shadow]) -> (w', m', v', [shadow']), each in the storage of its input. A bf16 weight has
+// no shadow; its new value is rounded stochastically by draws keyed by hyper's seed and step, attribute "tensor" and
+// the element's index.
 class AdamW final : public Op {
  public:
   std::string_view name() const override { return "adamw"; }
@@ -22,14 +24,16 @@ class AdamW final : public Op {
       HR_CHECK(attrs.real(beta, -1) >= 0 && attrs.real(beta) < 1, "adamw: {} is {}", beta, attrs.real(beta));
     HR_CHECK(attrs.real("eps", -1) >= 0, "adamw: eps is {}", attrs.real("eps"));
     const Type& w = inputs[0];
-    HR_CHECK(w.dtype == DType::f32, "adamw: w is f32, not {}", dtype_name(w.dtype));
-    require_type(name(), "g", inputs[1], w);
-    require_type(name(), "m", inputs[2], w);
-    require_type(name(), "v", inputs[3], w);
+    require_float(name(), "w", w, 0);
+    const Type wide = computed(w, DType::f32);
+    require_type(name(), "g", inputs[1], wide);
+    require_type(name(), "m", inputs[2], wide);
+    require_type(name(), "v", inputs[3], wide);
     require_whole(name(), "hyper", inputs[4], DType::f32, {Dim::of(kHyperCount)});
     require_whole(name(), "clip", inputs[5], DType::f32, {Dim::of(1)});
     std::vector<Type> results{w, inputs[2], inputs[3]};
     if (inputs.size() == 7) {
+      HR_CHECK(w.dtype == DType::f32, "adamw: a bf16 weight has no shadow");
       require_type(name(), "the shadow", inputs[6], computed(w, DType::bf16));
       results.push_back(inputs[6]);
     }
@@ -42,10 +46,11 @@ class AdamW final : public Op {
     return aliases;
   }
 
-  // Four reads and three writes of f32 per element, and one write of the shadow.
+  // Per element: g is read, m, v and w are read and written, and the shadow is written.
   Work work(const OpCall& call) const override {
     const double elements = static_cast<double>(element_count(call.inputs[0].dims));
-    return {15 * elements, (28 + (call.inputs.size() == 7 ? 2 : 0)) * elements};
+    const double weight = static_cast<double>(2 * dtype_bytes(call.inputs[0].dtype));
+    return {15 * elements, (20 + weight + (call.inputs.size() == 7 ? 2 : 0)) * elements};
   }
   CostClass cost_class() const override { return CostClass::optimizer; }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }

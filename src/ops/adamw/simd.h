@@ -9,6 +9,7 @@ namespace headroom {
 
 struct AdamWArrays {
   float* w = nullptr;
+  bfloat16* narrow = nullptr;  // the weight where it is kept in bf16, then w is null
   const float* g = nullptr;
   float* m = nullptr;
   float* v = nullptr;
@@ -26,9 +27,11 @@ struct AdamWStep {
   float step_size = 0;        // lr / bias_correction1
   float sqrt_correction = 1;  // sqrt(bias_correction2)
   float eps = 0;
+  uint64_t key = 0;  // of the draws that round a bf16 weight (ops/stream/counter_bits.h)
 };
 
-// Elements [begin, end): reads w, g, m, v once, writes w, m, v and the shadow once.
+// Elements [begin, end): reads w, g, m, v once, writes w, m, v and the shadow once. A bf16 weight is widened, updated
+// in f32 and rounded stochastically by its element's draw.
 void adamw_range(const AdamWArrays& arrays, const AdamWStep& step, int64_t begin, int64_t end);
 
 }  // namespace headroom

@@ -10,7 +10,7 @@ namespace {
 
 using namespace operand_rules;
 
-// y[b, s] = table[ids[b, s]]
+// y[b, s] = table[ids[b, s]], in the table's dtype or that of attribute "dtype"
 class Embedding final : public Op {
  public:
   std::string_view name() const override { return "embedding"; }
@@ -22,7 +22,7 @@ class Embedding final : public Op {
     HR_CHECK(ids.dtype == DType::i32, "embedding: ids are i32, not {}", dtype_name(ids.dtype));
     require_float(name(), "table", table);
     HR_CHECK(table.shape.size() == 2 && !table.shard, "embedding: the table is a whole matrix");
-    Type y = computed(ids, float_attr(name(), attrs, DType::f32));
+    Type y = computed(ids, float_attr(name(), attrs, table.dtype));
     y.shape.push_back(table.shape[1]);
     return {y};
   }

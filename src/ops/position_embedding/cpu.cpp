@@ -18,9 +18,15 @@ std::unique_ptr<CpuKernel> forward_simd(const KernelSpec& spec) {
     const TensorView &x = call.inputs[0], &table = call.inputs[1], &y = call.outputs[0];
     const int64_t width = x.dims[2], row_bytes = width * dtype_bytes(x.dtype);
     parallel_for(x.dims[0] * x.dims[1], 4, [&](int64_t begin, int64_t end, int) {
-      for (int64_t row = begin; row < end; ++row)
-        add_f32(x.as<std::byte>() + row * row_bytes, table.as<float>() + position(call, first, row % x.dims[1]) * width,
-                y.as<std::byte>() + row * row_bytes, x.dtype, width);
+      for (int64_t row = begin; row < end; ++row) {
+        const std::byte* const from = x.as<std::byte>() + row * row_bytes;
+        std::byte* const to = y.as<std::byte>() + row * row_bytes;
+        const int64_t at = position(call, first, row % x.dims[1]) * width;
+        if (table.dtype == x.dtype)
+          add_floats(from, table.as<std::byte>() + at * dtype_bytes(table.dtype), to, x.dtype, width);
+        else
+          add_f32(from, table.as<float>() + at, to, x.dtype, width);
+      }
     });
   });
 }

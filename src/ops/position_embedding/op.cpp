@@ -22,7 +22,7 @@ int64_t first_row(std::string_view op, const Attrs& attrs) {
   return first;
 }
 
-// y[b, s] = x[b, s] + table[first + offset + s]
+// y[b, s] = x[b, s] + table[first + offset + s]; the table is f32 or of x's dtype
 class PositionEmbedding final : public Op {
  public:
   std::string_view name() const override { return "position_embedding"; }
@@ -35,7 +35,8 @@ class PositionEmbedding final : public Op {
     require_float(name(), "x", x, 3);
     HR_CHECK(x.shape.size() == 3, "position_embedding: x has {} dimensions, not 3", x.shape.size());
     HR_CHECK(table.shape.size() == 2, "position_embedding: the table has {} dimensions, not 2", table.shape.size());
-    require_whole(name(), "the table", table, DType::f32, {table.shape[0], x.shape[2]});
+    require_whole(name(), "the table", table, table.dtype == x.dtype ? x.dtype : DType::f32,
+                  {table.shape[0], x.shape[2]});
     if (inputs.size() == 3) require_whole(name(), "the offset", inputs[2], DType::i32, {Dim::of(1)});
     return {computed(x, x.dtype)};
   }

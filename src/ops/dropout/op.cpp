@@ -1,0 +1,49 @@
+// Rules of dropout (Srivastava et al. 2014, inverted): y = x / (1 - rate) with probability 1 - rate, else 0.
+//
+// Whether element i of the step's global batch is kept is a function of the run's seed, the step, attribute "tensor"
+// and i: the same when it is recomputed, in the backward pass, and for any cut into micro-batches.
+#include <memory>
+
+#include "ir/vjp.h"
+#include "ops/adamw/hyper.h"
+#include "ops/registry.h"
+#include "ops/stream/operand_rules.h"
+
+namespace headroom {
+namespace {
+
+using namespace operand_rules;
+
+// (x, hyper) -> y
+class Dropout final : public Op {
+ public:
+  std::string_view name() const override { return "dropout"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    require_inputs(name(), inputs, 2);
+    require_float(name(), "x", inputs[0]);
+    require_whole(name(), "hyper", inputs[1], DType::f32, {Dim::of(kHyperCount)});
+    HR_CHECK(attrs.real("rate", -1) >= 0 && attrs.real("rate") < 1, "dropout: rate is {}", attrs.real("rate"));
+    return {computed(inputs[0], inputs[0].dtype)};
+  }
+
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 0, false}}; }
+
+  Work work(const OpCall& call) const override {
+    return {10 * static_cast<double>(element_count(call.inputs[0].dims)),
+            2 * static_cast<double>(storage_bytes(call.inputs[0]))};
+  }
+
+  // The same elements are dropped from the cotangent.
+  void vjp(VjpContext& context) const override {
+    const ValueId dy = context.cotangent(0);
+    if (dy == kNone || !context.wants(0)) return;
+    context.contribute(0, context.build().call("dropout", {dy, context.input(1)}, context.attrs(), Role::gradient));
+  }
+};
+
+}  // namespace
+
+void register_dropout_ops(OpRegistry& registry) { registry.add(std::make_unique<Dropout>()); }
+
+}  // namespace headroom

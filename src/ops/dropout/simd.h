@@ -1,0 +1,23 @@
+// Dropout on the best instruction set of the machine. One thread.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/dtype.h"
+
+namespace headroom {
+
+struct DropoutRange {
+  const void* x = nullptr;
+  void* y = nullptr;  // may be x
+  DType dtype = DType::f32;
+  uint64_t key = 0;    // step_key() of ops/stream/counter_bits.h
+  int64_t first = 0;   // index of x's first element in the step's global batch
+  uint32_t below = 0;  // an element is dropped when the top 31 of its bits are below this
+  float scale = 1;     // of what is kept
+};
+
+// Elements [begin, end) of y.
+void dropout_range(const DropoutRange& args, int64_t begin, int64_t end);
+
+}  // namespace headroom
