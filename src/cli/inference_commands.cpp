@@ -16,6 +16,8 @@
 #include "models/decoder.h"
 #include "planner/inference.h"
 #include "tokenizer/stream_decoder.h"
+#include "train/adapter.h"
+#include "train/adapter_files.h"
 #include "train/evaluation.h"
 #include "train/setup.h"
 #include "train/weights.h"
@@ -27,6 +29,7 @@ namespace fs = std::filesystem;
 
 struct InferenceArguments {
   TrainOptions options;
+  fs::path adapter;
   std::string prompt;
   std::optional<int64_t> max_new_tokens;
   SamplingOptions sampling;
@@ -34,11 +37,12 @@ struct InferenceArguments {
   bool quiet = false;
 };
 
-void add_inference_options(CLI::App& app, InferenceArguments& a) {
-  scalar(app, "--model", a.options.model, "model directory")->required();
+void add_inference_options(CLI::App& app, InferenceArguments& a, const char* precisions) {
+  scalar(app, "--model", a.options.model, "model directory, or an adapter's, whose config names its base")->required();
+  scalar(app, "--adapter", a.adapter, "LoRA adapter to apply: a directory that train or PEFT wrote")->type_name("DIR");
   memory_option(app, "--memory", a.options.memory,
                 "budget for all the kernel charges this process (what is available less 10 %)");
-  scalar(app, "--precision", a.options.precision, "32-true")->capture_default_str();
+  scalar(app, "--precision", a.options.precision, precisions)->capture_default_str();
   scalar(app, "--device", a.options.device, "cpu")->capture_default_str();
   scalar(app, "--threads", a.options.threads, "threads (all)");
   scalar(app, "--profile", a.options.profile, "profile file or shipped profile");
@@ -47,8 +51,16 @@ void add_inference_options(CLI::App& app, InferenceArguments& a) {
   app.add_flag("--quiet", a.quiet, "no notes");
 }
 
-ModelFiles open_with_weights(const InferenceArguments& a, const char* purpose) {
-  ModelFiles model = open_model(a.options.model);
+// A model and the adapter to apply to it.
+struct Opened {
+  ModelFiles model;
+  std::optional<AdapterFiles> adapter;
+};
+
+Opened open_with_weights(const InferenceArguments& a, const char* purpose) {
+  const bool named = a.adapter.empty() && is_adapter_directory(a.options.model);
+  Opened opened{open_model(named ? base_of_adapter(a.options.model) : a.options.model), std::nullopt};
+  const ModelFiles& model = opened.model;
   if (model.directory.empty())
     throw Error(ErrorKind::usage,
                 fmt::format("{} is a bare config.json: there are no weights", a.options.model.string()),
@@ -56,11 +68,21 @@ ModelFiles open_with_weights(const InferenceArguments& a, const char* purpose) {
   refuse_quantized(model, purpose);
   refuse_other_objectives(model, purpose);
   check_weights(model.spec, SafetensorsSet::open(model.directory));
-  return model;
+  if (named || !a.adapter.empty()) opened.adapter = open_adapter(named ? a.options.model : a.adapter);
+  return opened;
 }
 
-PlanRequest base_request(const InferenceArguments& a, const ModelFiles& model, bool tokenizer_stays) {
+// Weights, then what the adapter holds, then the program "load".
+void load_opened(Executor& executor, const Opened& opened, const LoraOptions& lora) {
+  read_weights(executor, opened.model.spec, SafetensorsSet::open(opened.model.directory));
+  if (opened.adapter) load_adapter(executor, lora, opened.adapter->tensors.path().parent_path());
+  executor.run("load", {});
+}
+
+PlanRequest base_request(const InferenceArguments& a, const Opened& opened, bool tokenizer_stays) {
+  const ModelFiles& model = opened.model;
   PlanRequest request;
+  if (opened.adapter) request.lora = lora_options(*opened.adapter, model.spec);
   request.facts = device_facts(a.options.device, a.options.threads, request.profile, a.options.profile);
   set_threads(request.facts.threads);
   request.model = model.spec.family;
@@ -75,8 +97,9 @@ PlanRequest base_request(const InferenceArguments& a, const ModelFiles& model, b
 int run_evaluate(const InferenceArguments& a) {
   check_options(a.options);
   if (a.options.data.empty()) throw Error(ErrorKind::usage, "no data", "give --data FILE");
-  const ModelFiles model = open_with_weights(a, "evaluate");
-  PlanRequest request = base_request(a, model, false);
+  const Opened opened = open_with_weights(a, "evaluate");
+  const ModelFiles& model = opened.model;
+  PlanRequest request = base_request(a, opened, false);
   request.seq_length = sequence_length(a.options, model.spec);
   request.global_batch = 8;
   request.forward = build_training_forward(model.spec, request.global_batch, request.seq_length);
@@ -100,7 +123,7 @@ int run_evaluate(const InferenceArguments& a) {
   const std::unique_ptr<Device> device = make_cpu_device(plan.facts);
   BatchPort port;
   Executor executor(plan, *device, &port);
-  load_weights(executor, model.spec, SafetensorsSet::open(model.directory));
+  load_opened(executor, opened, request.lora);
   const EvaluationResult result =
       evaluate_cache(executor, port, cache, request.seq_length, plan.choices.micro_batch, request.global_batch, 0);
   if (a.json)
@@ -137,33 +160,35 @@ std::vector<int32_t> stop_ids(const Tokenizer& tokenizer, const ModelFiles& mode
 
 int run_generate(const InferenceArguments& a) {
   check_options(a.options);
-  if (a.options.precision != "32-true")
+  if (a.options.precision != "32-true" && a.options.precision != "bf16-true")
     throw Error(ErrorKind::usage,
                 fmt::format("generate --precision {} is not built in this version", a.options.precision),
-                "use 32-true");
+                "use 32-true or bf16-true");
   if (!(a.sampling.temperature >= 0) || !(a.sampling.top_p > 0 && a.sampling.top_p <= 1) || a.sampling.top_k < 0)
     throw Error(ErrorKind::usage,
                 fmt::format("--temperature {} --top-p {} --top-k {} is out of range", a.sampling.temperature,
                             a.sampling.top_p, a.sampling.top_k),
                 "temperature 0 or more, top-p above 0 up to 1, top-k 0 or more");
-  const ModelFiles model = open_with_weights(a, "generate with");
+  const Opened opened = open_with_weights(a, "generate with");
+  const ModelFiles& model = opened.model;
   const Tokenizer tokenizer = Tokenizer::load(model.directory);
   const std::vector<int32_t> prompt = prompt_ids(a, tokenizer, model);
   const auto prompt_tokens = static_cast<int64_t>(prompt.size());
   const int64_t new_tokens = count_new_tokens(a.max_new_tokens, prompt_tokens, model.spec.max_positions);
   const int64_t positions = prompt_tokens + new_tokens;
-  PlanRequest request = base_request(a, model, true);
+  PlanRequest request = base_request(a, opened, true);
   request.seq_length = positions;
   static constexpr int64_t kChunks[] = {64, 16, 4, 1};
+  const DType cache = a.options.precision == "bf16-true" ? DType::bf16 : DType::f32;
   const Plan plan = plan_generation(
-      request, kChunks, [&](int64_t chunk) { return build_generation(model.spec, positions, chunk, DType::f32); });
+      request, kChunks, [&](int64_t chunk) { return build_generation(model.spec, positions, chunk, cache); });
   if (!plan.feasible) {
     print_refusal(plan);
     return 3;
   }
   const std::unique_ptr<Device> device = make_cpu_device(plan.facts);
   Executor executor(plan, *device, nullptr);
-  load_weights(executor, model.spec, SafetensorsSet::open(model.directory));
+  load_opened(executor, opened, request.lora);
   GenerateOptions options{a.sampling, new_tokens, stop_ids(tokenizer, model)};
   StreamDecoder decoder(tokenizer);
   const std::vector<int32_t> tokens = generate_tokens(executor, prompt, options, [&](int32_t token) {
@@ -188,7 +213,7 @@ Command generate_command() {
   return {
       "generate", "text from a model, streamed", [](CLI::App& app) {
         auto a = std::make_shared<InferenceArguments>();
-        add_inference_options(app, *a);
+        add_inference_options(app, *a, "32-true, or bf16-true: weights and cache in bf16");
         scalar(app, "--prompt", a->prompt, "text to continue (none: from BOS)");
         scalar(app, "--max-new-tokens", a->max_new_tokens, "tokens to make (128, or what the model's positions leave)");
         scalar(app, "--temperature", a->sampling.temperature, "0 = greedy")->capture_default_str();
@@ -202,7 +227,7 @@ Command generate_command() {
 Command evaluate_command() {
   return {"evaluate", "loss and perplexity of a model on data", [](CLI::App& app) {
             auto a = std::make_shared<InferenceArguments>();
-            add_inference_options(app, *a);
+            add_inference_options(app, *a, "32-true, bf16-mixed or bf16-true");
             app.add_option("--data", a->options.data, "data: .txt, .jsonl or .json; repeatable")->type_name("FILE");
             scalar(app, "--max-seq-length", a->options.max_seq_length,
                    "tokens per window (the least of the model's and 512)");

@@ -36,6 +36,8 @@ void add_optimizer_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--lora-r", o.lora.rank, "train adapters of this rank beside the frozen weights (0: none)");
   scalar(app, "--lora-alpha", o.lora.alpha, "the adapters count alpha / r")->capture_default_str();
   scalar(app, "--lora-rslora", o.lora.rank_stabilised, "alpha / sqrt(r) instead")->capture_default_str();
+  scalar(app, "--lora-dropout", o.lora.dropout, "share of what an adapter reads that is dropped in training")
+      ->capture_default_str();
   app.add_option("--lora-target-modules", o.lora.targets, "modules that get one, by parts of their names (all-linear)")
       ->type_name("PATTERN");
   app.add_option("--modules-to-save", o.lora.modules_to_save, "modules trained whole beside the adapters; repeatable")
@@ -43,7 +45,7 @@ void add_optimizer_options(CLI::App& app, TrainOptions& o) {
   app.add_option("--freeze", o.freeze, "weights that are not trained, by parts of their names: layers.0-5; repeatable")
       ->type_name("PATTERN")
       ->allow_extra_args(false);
-  scalar(app, "--precision", o.precision, "32-true or bf16-mixed")->capture_default_str();
+  scalar(app, "--precision", o.precision, "32-true, bf16-mixed or bf16-true")->capture_default_str();
   scalar(app, "--matmul-precision", o.matmul_precision,
          "products of fp32 matrices: highest (fp32), high (3 x bf16) or medium (bf16)")
       ->capture_default_str();
@@ -54,7 +56,7 @@ void add_run_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--logging-steps", o.logging_steps, "a line of metrics every N steps")->capture_default_str();
   scalar(app, "--save-steps", o.save_steps, "a checkpoint every N steps (at the end, Ctrl-C, SIGTERM, SIGUSR1)");
   scalar(app, "--save-total-limit", o.save_total_limit, "checkpoints kept")->capture_default_str();
-  scalar(app, "--save-dtype", o.save_dtype, "of the final model: float32 or bfloat16")->capture_default_str();
+  scalar(app, "--save-dtype", o.save_dtype, "of the final model: float32 or bfloat16 (as it was trained)");
   scalar(app, "--resume-from-checkpoint", o.resume_from_checkpoint,
          "true = the newest in --output-dir, or a directory");
   scalar(app, "--output-dir", o.output_dir, "where the model, checkpoints and metrics go (plan: unused)")
@@ -112,9 +114,9 @@ void refuse_what_is_not_built(const TrainArguments& a) {
     throw Error(ErrorKind::usage, "--disk-memory: a disk tier is not built in this version", "leave it out");
   if (a.packing) throw Error(ErrorKind::usage, "--packing true is not built in this version", "leave it out");
   for (const std::string& allowed : a.allow)
-    if (allowed != "lossy" && allowed != "data-order" && allowed != "bf16-mixed")
+    if (allowed != "lossy" && allowed != "data-order" && allowed != "bf16-mixed" && allowed != "bf16-true")
       throw Error(ErrorKind::usage, fmt::format("--allow {} is not known", allowed),
-                  "one of lossy, data-order, bf16-mixed");
+                  "one of lossy, data-order, bf16-mixed, bf16-true");
 }
 
 }  // namespace
@@ -141,8 +143,9 @@ TrainOptions resolve(const TrainArguments& arguments) {
                   "write NAME=on, NAME=off or NAME=VALUE");
     options.techniques[text.substr(0, equals)] = text.substr(equals + 1);
   }
-  if (const auto at = options.techniques.find("bf16-mixed"); at != options.techniques.end() && at->second == "on")
-    options.precision = "bf16-mixed";
+  for (const char* precision : {"bf16-mixed", "bf16-true"})
+    if (const auto at = options.techniques.find(precision); at != options.techniques.end() && at->second == "on")
+      options.precision = precision;
   if (const auto at = options.techniques.find("freeze"); at != options.techniques.end() && at->second != "off")
     for (const std::string& pattern : CLI::detail::split(at->second, ',')) options.freeze.push_back(pattern);
   if (const auto at = options.techniques.find("matmul-precision"); at != options.techniques.end())

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/counter_random.h"
 #include "base/error.h"
 #include "base/nearest_name.h"
 #include "ir/builder.h"
@@ -27,9 +28,10 @@ bool targeted(const std::string& module, const LoraOptions& options) {
   });
 }
 
-// The weight of a product with a matrix of the checkpoint; kNone for other nodes.
+// The weight of a product with a matrix of the checkpoint; kNone for other nodes, and for logits, whose product alone
+// names its dtype.
 ValueId weight_of(const Graph& graph, const Node& node) {
-  if (!node.op || node.op->name() != "linear") return kNone;
+  if (!node.op || node.op->name() != "linear" || node.attrs.has("dtype")) return kNone;
   const Value& weight = graph.value(node.inputs[1]);
   return weight.persistent && weight.role == Role::parameter ? node.inputs[1] : kNone;
 }
@@ -68,9 +70,14 @@ class Adapter {
     const bool transposed = graph_.node(product).attrs.text("layout") == "in_out";
     const std::vector<Dim> shape = graph_.value(weight).type.shape;
     const Dim in = shape[transposed ? 0 : 1], out = shape[transposed ? 1 : 0], rank = Dim::of(options_.rank);
-    const ValueId a = build_.persistent(lora_name(name, 'A'), Type{DType::f32, {rank, in}}, Role::parameter);
-    const ValueId b = build_.persistent(lora_name(name, 'B'), Type{DType::f32, {out, rank}}, Role::parameter);
-    const ValueId x = graph_.node(product).inputs[0], y = graph_.node(product).outputs[0];
+    const ValueId a = matrix(lora_name(name, 'A'), Type{DType::f32, {rank, in}});
+    const ValueId b = matrix(lora_name(name, 'B'), Type{DType::f32, {out, rank}});
+    const ValueId y = graph_.node(product).outputs[0];
+    ValueId x = graph_.node(product).inputs[0];
+    if (options_.dropout > 0) {
+      const Attrs drop{{"rate", options_.dropout}, {"tensor", static_cast<int64_t>(hash_text(name) >> 1)}};
+      x = append("dropout", {x, hyper()}, drop, block, nodes);
+    }
     const Attrs plain{{"layout", "out_in"}, {"bias", int64_t{0}}, {"residual", int64_t{0}}};
     const ValueId t = append("linear", {x, a}, plain, block, nodes);
     const ValueId s = append("scale", {t}, {{"factor", factor_}}, block, nodes);
@@ -85,6 +92,23 @@ class Adapter {
       replaced_[y] = append("add", {y, u}, {}, block, nodes);
     }
     ++count_;
+  }
+
+  ValueId matrix(const std::string& name, const Type& type) {
+    const ValueId known = persistent_named(name);
+    return known == kNone ? build_.persistent(name, type, Role::parameter) : known;
+  }
+
+  ValueId hyper() const {
+    const ValueId hyper = persistent_named("hyper");
+    HR_CHECK(hyper != kNone, "dropout needs the step's scalars");
+    return hyper;
+  }
+
+  ValueId persistent_named(std::string_view name) const {
+    for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id)
+      if (graph_.value(id).persistent && graph_.value(id).name == name) return id;
+    return kNone;
   }
 
   ValueId append(const char* op, std::vector<ValueId> inputs, Attrs attrs, int32_t block, std::vector<NodeId>& nodes) {

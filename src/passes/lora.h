@@ -3,7 +3,8 @@
 // What: every targeted product y = x W^T gets a second path through a bottleneck of r values per token,
 //     t = linear(x, A); s = scale(t) {factor = alpha / r}; y' = y + linear(s, B)
 //   with A [r, in] and B [out, r]; rank-stabilised (Kalajdzievski 2023): factor = alpha / sqrt(r). All other weights
-//   are frozen, but for the modules to save, which are trained whole.
+//   are frozen, but for the modules to save, which are trained whole. With a dropout rate t = linear(dropout(x), A) in
+//   training.
 // Legal when: named (--lora-r): another, smaller model is trained.
 // Placed here because: before bf16-mixed, so that the new products narrow like the others, and before autodiff, which
 // then
@@ -25,13 +26,15 @@ inline constexpr PassInfo kLora{"lora", PassStage::model, TechniqueKind::lossy,
 struct LoraOptions {
   int64_t rank = 0;  // 0: none
   double alpha = 8;
+  double dropout = 0;  // rate on what A reads, in training
   bool rank_stabilised = false;
   std::vector<std::string> targets{"all-linear"};  // patterns of module names (passes/freeze.h)
   std::vector<std::string> modules_to_save;        // trained whole beside them
 };
 
-// Adds the adapters to every targeted product of the region. Returns the number of products. Throws Error(usage) for a
-// target that means none, with the names there are.
+// Adds the adapters to every targeted product of the region; a second region that reads the same weights gets the same
+// adapters. Logits get none. Returns the number of products. Throws Error(usage) for a target that means none, with the
+// names there are.
 int64_t add_lora(Graph& graph, RegionId region, const LoraOptions& options);
 
 // The weights that stay frozen: all but adapters and modules to save. Throws Error(usage) for a module that is none.

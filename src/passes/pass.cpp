@@ -4,6 +4,7 @@
 
 #include "ir/verify.h"
 #include "passes/bf16_mixed.h"
+#include "passes/bf16_true.h"
 #include "passes/chunked_loss.h"
 #include "passes/freeze.h"
 #include "passes/fused_optimizer.h"
@@ -29,8 +30,9 @@ std::string_view kind_name(TechniqueKind kind) {
 }
 
 std::span<const PassInfo* const> all_passes() {
-  static constexpr const PassInfo* kAll[] = {&kFreeze,     &kLora,        &kBf16Mixed, &kMatmulPrecision,
-                                             &kMicroBatch, &kChunkedLoss, &kRecompute, &kFusedOptimizer};
+  static constexpr const PassInfo* kAll[] = {&kFreeze,          &kLora,       &kBf16Mixed,   &kBf16True,
+                                             &kMatmulPrecision, &kMicroBatch, &kChunkedLoss, &kRecompute,
+                                             &kFusedOptimizer};
   return kAll;
 }
 

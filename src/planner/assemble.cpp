@@ -9,6 +9,7 @@
 #include "ir/rewrite.h"
 #include "ops/registry.h"
 #include "passes/bf16_mixed.h"
+#include "passes/bf16_true.h"
 #include "passes/freeze.h"
 #include "passes/lora.h"
 #include "passes/matmul_precision.h"
@@ -30,8 +31,8 @@ ValueId persistent_named(const Graph& graph, std::string_view name) {
 }
 
 // Copies the nodes of `from` to the end of the builder's region, its one param replaced by `carried`; returns the copy
-// of its one result.
-ValueId stamp(Builder& build, RegionId from, ValueId carried) {
+// of its one result. Dropout belongs to training.
+ValueId stamp(Builder& build, RegionId from, ValueId carried, bool training) {
   Graph& graph = build.graph();
   std::unordered_map<ValueId, ValueId> map{{graph.region(from).params.at(0), carried}};
   const auto mapped = [&](ValueId id) {
@@ -39,6 +40,10 @@ ValueId stamp(Builder& build, RegionId from, ValueId carried) {
     return at == map.end() ? id : at->second;
   };
   for (NodeId id : std::vector<NodeId>(graph.region(from).nodes)) {
+    if (!training && graph.node(id).op->name() == "dropout") {
+      map[graph.node(id).outputs[0]] = mapped(graph.node(id).inputs[0]);
+      continue;
+    }
     const NodeId copy = clone_node(graph, id, Stage::forward);
     for (ValueId& input : graph.node(copy).inputs) input = mapped(input);
     for (size_t i = 0; i < graph.node(id).outputs.size(); ++i)
@@ -50,7 +55,8 @@ ValueId stamp(Builder& build, RegionId from, ValueId carried) {
 
 class Assembler {
  public:
-  Assembler(const PlanRequest& request, bool weight_copies) : request_(request), graph_(request.forward) {
+  Assembler(const PlanRequest& request, bool weight_copies, Adapters adapters = Adapters::wide)
+      : request_(request), graph_(request.forward) {
     forward_ = graph_.find_program("forward");
     HR_CHECK(forward_ != kNone, "the graph has no program 'forward'");
     if (request.lora.rank > 0) add_lora(graph_, forward_, request.lora);
@@ -58,6 +64,7 @@ class Assembler {
     if (request.lora.rank > 0)
       for (ValueId id : lora_frozen(graph_, request.lora)) frozen.insert(id);
     if (request.precision == "bf16-mixed") narrow_to_bf16(graph_, forward_);
+    if (request.precision == "bf16-true") store_in_bf16(graph_, adapters);
     if (weight_copies) copies_ = keep_weight_copies(graph_, forward_);
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id)
       if (graph_.value(id).persistent && graph_.value(id).role == Role::parameter && !copies_.contains(id) &&
@@ -89,6 +96,12 @@ class Assembler {
     return std::move(graph_);
   }
 
+  // The accumulator that the forward program's loss adds to.
+  ValueId allocate_losses(Builder& build) const {
+    const Type type = build.type(graph_.region(forward_).params.at(0));
+    return build.call("allocate", {}, {{"dtype", "f64"}, {"dims", dims_text(type)}}, Role::workspace);
+  }
+
   ValueId copy_of(ValueId weight) const {
     for (const auto& [copy, source] : copies_)
       if (source == weight) return copy;
@@ -107,7 +120,7 @@ class Assembler {
     const RegionId region = add_program(graph_, "train_step");
     Builder build(graph_, region, find_op);
     build.set_stage(Stage::update);
-    std::vector<ValueId> carried{build.call("allocate", {}, {{"dtype", "f64"}, {"dims", "2"}}, Role::workspace)};
+    std::vector<ValueId> carried{allocate_losses(build)};
     for (const Trained& weight : trained_)
       carried.push_back(build.call("allocate", {}, {{"dtype", "f32"}, {"dims", dims_text(build.type(weight.weight))}},
                                    Role::gradient));
@@ -116,7 +129,7 @@ class Assembler {
           GradientSinks sinks;
           sinks.copies = copies_;
           for (size_t i = 0; i < trained_.size(); ++i) sinks.accumulators[trained_[i].weight] = params[i + 1];
-          std::vector<ValueId> results{stamp(body, forward_, params[0])};
+          std::vector<ValueId> results{stamp(body, forward_, params[0], true)};
           differentiate(body, results, sinks);
           for (const Trained& weight : trained_) results.push_back(sinks.accumulators.at(weight.weight));
           return results;
@@ -155,10 +168,10 @@ class Assembler {
   void build_evaluate() {
     const RegionId region = add_program(graph_, "evaluate");
     Builder build(graph_, region, find_op);
-    const ValueId losses = build.call("allocate", {}, {{"dtype", "f64"}, {"dims", "2"}}, Role::workspace);
+    const ValueId losses = allocate_losses(build);
     const std::vector<ValueId> done =
         build.loop("eval_batches", {losses}, [&](Builder& body, const std::vector<ValueId>& params) {
-          return std::vector<ValueId>{stamp(body, forward_, params[0])};
+          return std::vector<ValueId>{stamp(body, forward_, params[0], false)};
         });
     graph_.region(region).results = {done[0]};
   }
@@ -176,6 +189,8 @@ Graph assemble_training(const PlanRequest& request, bool weight_copies) {
   return Assembler(request, weight_copies).training();
 }
 
-Graph assemble_evaluation(const PlanRequest& request) { return Assembler(request, false).evaluation(); }
+Graph assemble_evaluation(const PlanRequest& request) {
+  return Assembler(request, false, Adapters::narrow).evaluation();
+}
 
 }  // namespace headroom

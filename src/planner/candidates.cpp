@@ -20,7 +20,6 @@ constexpr std::string_view kLaterTechniques[] = {"sequence-chunks",
                                                  "offload-activations",
                                                  "prefetch",
                                                  "compress-activations",
-                                                 "bf16-true",
                                                  "fp16-mixed",
                                                  "fp16-true",
                                                  "quantize-weights",
@@ -75,11 +74,11 @@ void check_techniques(const PlanRequest& request) {
       check_value(name, value, {"on", "off"}, true);
     } else if (name == "micro-batch") {
       check_value(name, value, {"on"}, true);
-    } else if (name == "bf16-mixed") {
+    } else if (name == "bf16-mixed" || name == "bf16-true") {
       check_value(name, value, {"on", "off"}, false);
-      if ((value == "on") != (request.precision == "bf16-mixed"))
+      if ((value == "on") != (request.precision == name))
         throw Error(ErrorKind::usage,
-                    fmt::format("--technique bf16-mixed={} contradicts --precision {}", value, request.precision),
+                    fmt::format("--technique {}={} contradicts --precision {}", name, value, request.precision),
                     "state one of them");
     } else if (name == "lora") {
       if ((value == "off") == (request.lora.rank > 0))

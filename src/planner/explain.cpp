@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "passes/bf16_mixed.h"
+#include "passes/bf16_true.h"
 #include "passes/chunked_loss.h"
 #include "passes/freeze.h"
 #include "passes/fused_optimizer.h"
@@ -26,6 +27,7 @@ class Reporter {
     report_lora();
     report_freeze();
     report_precision();
+    report_true_precision();
     report_matmul_precision();
     report_micro_batch();
     report_loss();
@@ -105,6 +107,20 @@ class Reporter {
     if (report.saves_bytes < 0)
       report.why += "; here it needs more memory than fp32: the copies outweigh the activations saved";
     plan_.techniques.push_back(std::move(report));
+  }
+
+  void report_true_precision() {
+    if (request_.precision != "bf16-true") {
+      add(kBf16True, "off", nullptr,
+          reason(kBf16True, "changes the arithmetic: taken only when named (--precision bf16-true)"));
+      return;
+    }
+    PlanRequest full = request_;
+    full.precision = "32-true";
+    const Bound bound = Bounder(full).bound(chosen_);
+    plan_.techniques.push_back({std::string(kBf16True.name), std::string(kind_name(kBf16True.kind)), "on",
+                                bound.arena_bytes - reached_.arena_bytes, reached_.step_seconds - bound.step_seconds,
+                                reason(kBf16True, "named by --precision")});
   }
 
   void report_matmul_precision() {

@@ -9,6 +9,7 @@
 #include "memory/liveness.h"
 #include "memory/pack.h"
 #include "ops/registry.h"
+#include "passes/bf16_true.h"
 #include "passes/chunked_loss.h"
 #include "passes/micro_batch.h"
 #include "planner/assemble.h"
@@ -101,6 +102,9 @@ Plan plan_generation(const PlanRequest& request, std::span<const int64_t> chunks
   FirstFit fit(request);
   for (int64_t chunk : chunks) {
     Graph graph = build(chunk);
+    if (request.lora.rank > 0)
+      for (const char* program : {"prefill", "decode"}) add_lora(graph, graph.find_program(program), request.lora);
+    if (request.precision == "bf16-true") store_in_bf16(graph, Adapters::narrow);
     Builder load(graph, graph.find_program("load"), find_op);
     load.set_stage(Stage::transfer);
     load.append("host_stage", {}, {{"bytes", request.staging_bytes}});

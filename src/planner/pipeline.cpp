@@ -11,6 +11,7 @@ namespace headroom {
 //   lora              adds thin products beside the targeted ones
 //   freeze            says which weights autodiff trains
 //   bf16-mixed        rewrites the forward graph, so that its backward pass follows by itself
+//   bf16-true         the same with the weights themselves in bf16
 //   autodiff          inside the loop over micro-batches
 //   matmul-precision  after autodiff, so that it meets the gradients' products
 //   update            norm, clipping, one optimizer node per weight

@@ -9,13 +9,13 @@
 #include "formats/atomic_dir.h"
 #include "formats/json.h"
 #include "formats/safetensors_writer.h"
+#include "train/adapter_files.h"
 #include "train/weights.h"
 
 namespace headroom {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::string_view kPrefix = "base_model.model.";
 
 bool is_saved_module(const std::string& name, const LoraOptions& options) {
   return !name.ends_with("#bf16") &&
@@ -27,11 +27,12 @@ bool is_saved_module(const std::string& name, const LoraOptions& options) {
 std::string stored_name(const PersistentTensor& tensor, const LoraOptions& options) {
   if (tensor.role != Role::parameter) return {};
   if (is_lora_name(tensor.name)) return tensor.name;
-  return is_saved_module(tensor.name, options) ? std::string(kPrefix) + tensor.name : std::string();
+  return is_saved_module(tensor.name, options) ? std::string(kAdapterPrefix) + tensor.name : std::string();
 }
 
 std::string module_of(const std::string& lora) {
-  return lora.substr(kPrefix.size(), lora.size() - kPrefix.size() - std::string_view(".lora_A.weight").size());
+  return lora.substr(kAdapterPrefix.size(),
+                     lora.size() - kAdapterPrefix.size() - std::string_view(".lora_A.weight").size());
 }
 
 std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
@@ -57,7 +58,7 @@ Json adapter_config(const Plan& plan, const ModelFiles& model, const LoraOptions
   config["base_model_name_or_path"] = fs::absolute(model.directory).lexically_normal().string();
   config["r"] = options.rank;
   config["lora_alpha"] = options.alpha;
-  config["lora_dropout"] = 0.0;
+  config["lora_dropout"] = options.dropout;
   config["use_rslora"] = options.rank_stabilised;
   config["target_modules"] = target_modules(plan);
   config["modules_to_save"] = options.modules_to_save.empty() ? Json(nullptr) : Json(options.modules_to_save);
@@ -86,11 +87,11 @@ void write_adapter(Executor& executor, const ModelFiles& model, const LoraOption
   SafetensorsWriter writer(directory / "adapter_model.safetensors");
   for (const PersistentTensor& tensor : executor.plan().tensors)
     if (const std::string name = stored_name(tensor, options); !name.empty())
-      writer.declare(name, StoredType::f32, tensor.place.type.dims);
+      writer.declare(name, stored_as(tensor.place.type.dtype), tensor.place.type.dims);
   for (const PersistentTensor& tensor : executor.plan().tensors)
     if (const std::string name = stored_name(tensor, options); !name.empty()) {
       const TensorView view = executor.tensor(tensor.name);
-      writer.write(name, {static_cast<const std::byte*>(view.data), static_cast<size_t>(view.count() * 4)});
+      write_tensor(writer, name, view, stored_as(view.dtype), {});
     }
   writer.finish();
   write_text_durably(directory / "adapter_config.json", adapter_config(executor.plan(), model, options).dump(2) + "\n");
@@ -107,8 +108,7 @@ void load_adapter(Executor& executor, const LoraOptions& options, const fs::path
                   fmt::format("{}: tensor '{}' is missing, or not of shape [{}]", file.path().string(), name,
                               fmt::join(tensor.place.type.dims, ", ")),
                   "the adapter belongs to another model, or to other --lora options");
-    const TensorView view = executor.tensor(tensor.name);
-    read_floats(file, *stored, 0, {view.as<float>(), static_cast<size_t>(view.count())});
+    read_tensor(file, *stored, executor.tensor(tensor.name));
   }
 }
 

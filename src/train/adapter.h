@@ -13,13 +13,13 @@ namespace headroom {
 // number of threads; B zero, so that the model begins as it was.
 void init_adapter(Executor& executor, uint64_t seed);
 
-// Writes adapter_model.safetensors (F32: A, B and the modules to save, under PEFT's names) and adapter_config.json into
-// `directory`. Throws Error(run) on I/O errors.
+// Writes adapter_model.safetensors (A, B and the modules to save in the plan's dtypes, under PEFT's names) and
+// adapter_config.json into `directory`. Throws Error(run) on I/O errors.
 void write_adapter(Executor& executor, const ModelFiles& model, const LoraOptions& options,
                    const std::filesystem::path& directory);
 
-// Fills adapters and modules to save from a directory that write_adapter() or PEFT wrote. Throws Error(usage) when it
-// is missing, Error(format) for missing tensors or other shapes.
+// Fills adapters and modules to save, in the plan's dtypes, from a directory that write_adapter() or PEFT wrote. Throws
+// Error(usage) when it is missing, Error(format) for missing tensors or other shapes.
 void load_adapter(Executor& executor, const LoraOptions& options, const std::filesystem::path& directory);
 
 }  // namespace headroom

@@ -1,7 +1,6 @@
 #include "train/merge.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -9,9 +8,8 @@
 #include "base/bfloat16.h"
 #include "base/error.h"
 #include "formats/atomic_dir.h"
-#include "formats/json.h"
 #include "formats/safetensors_writer.h"
-#include "planner/request.h"
+#include "train/adapter_files.h"
 #include "train/checkpoint.h"
 #include "train/setup.h"
 #include "train/weights.h"
@@ -21,36 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr int64_t kChunk = 1 << 18;  // elements
-constexpr std::string_view kPrefix = "base_model.model.";
-
-// What adapter_config.json says of the arithmetic.
-struct AdapterFiles {
-  SafetensorsFile tensors;
-  double factor = 1;
-  int64_t rank = 0;
-};
-
-AdapterFiles open_adapter(const fs::path& directory) {
-  const fs::path path = directory / "adapter_config.json";
-  const Json config = read_json(path);
-  const auto refuse = [&](const std::string& what) {
-    throw Error(ErrorKind::format, fmt::format("{}: {}", path.string(), what), "give a LoRA adapter");
-  };
-  if (!config.is_object() || config.value("peft_type", "") != "LORA") refuse("peft_type is not LORA");
-  if (config.value("use_dora", false)) refuse("use_dora is set: magnitudes are not merged");
-  if (config.value("bias", "none") != "none") refuse("biases were trained");
-  for (const char* key : {"rank_pattern", "alpha_pattern"})
-    if (config.contains(key) && config[key].is_object() && !config[key].empty())
-      refuse(fmt::format("{} gives modules ranks of their own", key));
-  if (!config.contains("r") || !config["r"].is_number_integer() || !config.contains("lora_alpha") ||
-      !config["lora_alpha"].is_number())
-    refuse("r or lora_alpha is missing");
-  const int64_t rank = config["r"].get<int64_t>();
-  if (rank < 1 || rank > 1 << 20) refuse(fmt::format("r is {}", rank));
-  const double alpha = config["lora_alpha"].get<double>(), divisor = static_cast<double>(rank);
-  return {SafetensorsFile::open(directory / "adapter_model.safetensors"),
-          alpha / (config.value("use_rslora", false) ? std::sqrt(divisor) : divisor), rank};
-}
 
 // A and B of one weight.
 struct Pair {
@@ -104,7 +72,7 @@ class Merger {
   }
 
   void write_weight(const WeightInfo& weight, bool narrow, SafetensorsWriter& writer) {
-    const std::string module = std::string(kPrefix) + weight.name;
+    const std::string module = std::string(kAdapterPrefix) + weight.name;
     const StoredTensor* saved = adapter_.tensors.find(module);
     if (saved) used_.insert(module);
     if (saved && saved->shape != weight.shape)
@@ -143,7 +111,7 @@ class Merger {
                                                               : pair.a[static_cast<size_t>(r * pair.in + c)]);
       }
       for (int64_t c = 0; c < columns; ++c)
-        into[c] = static_cast<float>(into[c] + adapter_.factor * sums_[static_cast<size_t>(c)]);
+        into[c] = static_cast<float>(into[c] + adapter_.factor() * sums_[static_cast<size_t>(c)]);
     }
   }
 

@@ -30,6 +30,14 @@ void one_of(std::string_view option, const std::string& value, std::initializer_
 
 }  // namespace
 
+std::string master_dtype(const TrainOptions& options) {
+  return options.precision == "bf16-true" ? "bfloat16" : "float32";
+}
+
+std::string saved_dtype(const TrainOptions& options) {
+  return options.save_dtype.empty() ? master_dtype(options) : options.save_dtype;
+}
+
 void check_options(const TrainOptions& o) {
   at_least("global-batch-size", o.global_batch_size, 1);
   at_least("micro-batch-size", o.micro_batch_size, 0);
@@ -47,6 +55,7 @@ void check_options(const TrainOptions& o) {
   at_least("lora-r", o.lora.rank, 0);
   if (o.lora.rank > 8192) refuse("lora-r", std::to_string(o.lora.rank), "at most 8192");
   real_in("lora-alpha", o.lora.alpha, 0, 1e6);
+  real_in("lora-dropout", o.lora.dropout, 0, 0.99);
   if (o.lora.rank > 0 && !o.freeze.empty())
     throw Error(ErrorKind::usage, "--freeze and --lora-r together", "adapters freeze all other weights by themselves");
   real_in("num-train-epochs", o.num_train_epochs, 0, 1e9);
@@ -61,13 +70,13 @@ void check_options(const TrainOptions& o) {
   one_of("arithmetic", o.arithmetic, {"free", "fixed"});
   one_of("on-nan", o.on_nan, {"stop", "skip"});
   one_of("report-to", o.report_to, {"none", "tensorboard"});
-  one_of("save-dtype", o.save_dtype, {"float32", "bfloat16"});
+  one_of("save-dtype", saved_dtype(o), {"float32", "bfloat16"});
   one_of("optim", o.optim, {"adamw"});
   one_of("matmul-precision", o.matmul_precision, {"highest", "high", "medium"});
-  if (o.precision != "32-true" && o.precision != "bf16-mixed") {
+  if (o.precision != "32-true" && o.precision != "bf16-mixed" && o.precision != "bf16-true") {
     one_of("precision", o.precision, {"32-true", "bf16-mixed", "bf16-true", "16-mixed", "16-true"});
     throw Error(ErrorKind::usage, fmt::format("--precision {} is not built in this version", o.precision),
-                "use 32-true or bf16-mixed");
+                "use 32-true, bf16-mixed or bf16-true");
   }
   if (o.on_nan == "skip" && o.max_grad_norm == 0)
     throw Error(ErrorKind::usage, "--on-nan skip needs the global gradient norm before the update",

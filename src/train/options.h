@@ -42,7 +42,7 @@ struct TrainOptions {
   int64_t logging_steps = 1;
   int64_t save_steps = 0;  // 0 = at the end only
   int64_t save_total_limit = 3;
-  std::string save_dtype = "float32";
+  std::string save_dtype;              // "" = the master precision
   std::string resume_from_checkpoint;  // "", "true", or a directory
   int64_t early_stopping_patience = 0;
   bool load_best_model_at_end = false;
@@ -56,6 +56,11 @@ struct TrainOptions {
   std::string arithmetic = "free";
   bool force = false;
 };
+
+// The dtype that a run keeps its weights in: "float32" or "bfloat16".
+std::string master_dtype(const TrainOptions& options);
+// The dtype of the final model: --save-dtype, by default the master precision.
+std::string saved_dtype(const TrainOptions& options);
 
 // Checks ranges and words that need no file. Throws Error(usage) naming option, value and remedy.
 void check_options(const TrainOptions& options);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 
 #include "base/bytes.h"
@@ -227,6 +228,9 @@ class Run {
     hyper[3] = static_cast<float>(std::sqrt(1 - std::pow(options_.adam_beta2, static_cast<double>(step))));
     hyper[4] = targets > 0 ? static_cast<float>(1.0 / static_cast<double>(targets)) : 0.0f;
     hyper[5] = static_cast<float>(options_.max_grad_norm);
+    const auto number = static_cast<uint32_t>(step);
+    std::memcpy(hyper + 6, &options_.seed, sizeof(options_.seed));
+    std::memcpy(hyper + 8, &number, sizeof(number));
   }
 
   void step() {
@@ -362,7 +366,7 @@ class Run {
     if (options_.lora.rank > 0)
       write_adapter(*executor_, model_, options_.lora, options_.output_dir);
     else
-      write_model(*executor_, model_, options_.save_dtype, options_.output_dir);
+      write_model(*executor_, model_, saved_dtype(options_), options_.output_dir);
     metrics_->sync();
     write_run_json(options_.output_dir / "run.json",
                    {result_.plan.arena_bytes, executor_->arena_high_water(), peak_resident_bytes(), options_.memory,

@@ -7,7 +7,6 @@
 
 #include "base/bfloat16.h"
 #include "base/error.h"
-#include "formats/safetensors_writer.h"
 #include "planner/request.h"
 
 namespace headroom {
@@ -32,6 +31,16 @@ void convert(StoredType type, std::span<const std::byte> from, float* to) {
     uint16_t bits;
     std::memcpy(&bits, from.data() + 2 * i, 2);
     to[i] = type == StoredType::bf16 ? std::bit_cast<float>(static_cast<uint32_t>(bits) << 16) : half_to_float(bits);
+  }
+}
+
+// Rounded to nearest even.
+void narrow(StoredType type, std::span<const std::byte> from, bfloat16* to) {
+  const size_t width = static_cast<size_t>(stored_type_bytes(type)), count = from.size() / width;
+  for (size_t i = 0; i < count; ++i) {
+    float value = 0;
+    convert(type, from.subspan(i * width, width), &value);
+    to[i] = bfloat16(value);
   }
 }
 
@@ -61,6 +70,11 @@ void read_converted(const Source& source, const Name& name, StoredType type, int
 
 }  // namespace
 
+StoredType stored_as(DType dtype) {
+  HR_CHECK(dtype == DType::f32 || dtype == DType::bf16, "weights are f32 or bf16, not {}", dtype_name(dtype));
+  return dtype == DType::bf16 ? StoredType::bf16 : StoredType::f32;
+}
+
 std::string stored_weight_name(const ModelSpec& spec, const SafetensorsSet& files, const std::string& name) {
   if (files.find(name)) return name;
   for (const std::string& prefix : spec.optional_prefixes)
@@ -79,6 +93,17 @@ void read_floats(const SafetensorsFile& file, const StoredTensor& tensor, int64_
 
 void read_floats(const SafetensorsSet& files, const std::string& stored, int64_t first, std::span<float> into) {
   read_converted(files, stored, files.find(stored)->type, first, into);
+}
+
+void read_tensor(const SafetensorsFile& file, const StoredTensor& tensor, const TensorView& into) {
+  if (into.dtype == DType::f32)
+    return read_floats(file, tensor, 0, {into.as<float>(), static_cast<size_t>(into.count())});
+  float values[4096];
+  for (int64_t at = 0; at < into.count(); at += static_cast<int64_t>(std::size(values))) {
+    const int64_t count = std::min(static_cast<int64_t>(std::size(values)), into.count() - at);
+    read_floats(file, tensor, at, {values, static_cast<size_t>(count)});
+    for (int64_t i = 0; i < count; ++i) into.as<bfloat16>()[at + i] = bfloat16(values[i]);
+  }
 }
 
 std::vector<float> read_floats(const SafetensorsFile& file, const StoredTensor& tensor) {
@@ -119,6 +144,10 @@ void load_tensor(Executor& executor, const std::string& name, const SafetensorsS
   const TensorView into = executor.tensor(name);
   const StoredTensor& tensor = *files.find(stored);
   HR_CHECK(tensor.elements() == into.count(), "{} and {} differ in size", name, stored);
+  if (tensor.type == stored_as(into.dtype)) {
+    files.read(stored, 0, {into.as<std::byte>(), static_cast<size_t>(tensor.bytes)});
+    return;
+  }
   const std::span<std::byte> staging = executor.staging("load");
   const int64_t width = stored_type_bytes(tensor.type);
   const int64_t chunk = static_cast<int64_t>(staging.size()) / width;
@@ -126,7 +155,10 @@ void load_tensor(Executor& executor, const std::string& name, const SafetensorsS
     const int64_t count = std::min(chunk, tensor.elements() - at);
     const std::span<std::byte> bytes = staging.first(static_cast<size_t>(count * width));
     files.read(stored, at * width, bytes);
-    convert(tensor.type, bytes, into.as<float>() + at);
+    if (into.dtype == DType::f32)
+      convert(tensor.type, bytes, into.as<float>() + at);
+    else
+      narrow(tensor.type, bytes, into.as<bfloat16>() + at);
   }
 }
 
@@ -141,26 +173,31 @@ void load_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSe
   executor.run("load", {});
 }
 
+void write_tensor(SafetensorsWriter& writer, const std::string& name, const TensorView& view, StoredType stored,
+                  std::span<std::byte> staging) {
+  if (stored == stored_as(view.dtype)) {
+    writer.write(name, {view.as<std::byte>(), static_cast<size_t>(view.count() * dtype_bytes(view.dtype))});
+    return;
+  }
+  const int64_t width = stored_type_bytes(stored), chunk = static_cast<int64_t>(staging.size()) / width;
+  for (int64_t at = 0; at < view.count(); at += chunk) {
+    const int64_t count = std::min(chunk, view.count() - at);
+    for (int64_t i = 0; i < count; ++i)
+      if (stored == StoredType::bf16)
+        reinterpret_cast<bfloat16*>(staging.data())[i] = bfloat16(view.as<float>()[at + i]);
+      else
+        reinterpret_cast<float*>(staging.data())[i] = static_cast<float>(view.as<bfloat16>()[at + i]);
+    writer.write(name, staging.first(static_cast<size_t>(count * width)));
+  }
+}
+
 void save_tensors(Executor& executor, Role role, StoredType stored, const std::filesystem::path& path) {
   SafetensorsWriter writer(path);
   for (const PersistentTensor& tensor : executor.plan().tensors)
     if (tensor.role == role && !is_copy(tensor.name)) writer.declare(tensor.name, stored, tensor.place.type.dims);
-  const std::span<std::byte> staging = executor.staging("save");
-  for (const PersistentTensor& tensor : executor.plan().tensors) {
-    if (tensor.role != role || is_copy(tensor.name)) continue;
-    const TensorView view = executor.tensor(tensor.name);
-    if (stored == StoredType::f32) {
-      writer.write(tensor.name, {static_cast<const std::byte*>(view.data), static_cast<size_t>(view.count() * 4)});
-      continue;
-    }
-    const int64_t chunk = static_cast<int64_t>(staging.size()) / 2;
-    for (int64_t at = 0; at < view.count(); at += chunk) {
-      const int64_t count = std::min(chunk, view.count() - at);
-      bfloat16* out = reinterpret_cast<bfloat16*>(staging.data());
-      for (int64_t i = 0; i < count; ++i) out[i] = bfloat16(view.as<float>()[at + i]);
-      writer.write(tensor.name, staging.first(static_cast<size_t>(count * 2)));
-    }
-  }
+  for (const PersistentTensor& tensor : executor.plan().tensors)
+    if (tensor.role == role && !is_copy(tensor.name))
+      write_tensor(writer, tensor.name, executor.tensor(tensor.name), stored, executor.staging("save"));
   writer.finish();
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/safetensors.h"
+#include "formats/safetensors_writer.h"
 #include "models/model_spec.h"
 #include "plan/plan.h"
 #include "runtime/executor.h"
@@ -21,18 +22,27 @@ void check_weights(const ModelSpec& spec, const SafetensorsSet& files);
 void read_floats(const SafetensorsFile& file, const StoredTensor& tensor, int64_t first, std::span<float> into);
 void read_floats(const SafetensorsSet& files, const std::string& stored_name, int64_t first, std::span<float> into);
 std::vector<float> read_floats(const SafetensorsFile& file, const StoredTensor& tensor);
+// The whole tensor into the arena, f32 or bf16, without staging.
+void read_tensor(const SafetensorsFile& file, const StoredTensor& tensor, const TensorView& into);
+// How a file stores what the arena holds as it is: f32 or bf16.
+StoredType stored_as(DType dtype);
 // The checkpoint's spelling of a weight's name: as it is, or without an optional prefix; empty when it is missing.
 std::string stored_weight_name(const ModelSpec& spec, const SafetensorsSet& files, const std::string& name);
 
-// Reads every parameter of the plan but adapters into the arena as fp32, chunk by chunk through the staging of program
-// "load". Throws Error as SafetensorsFile::read.
+// Reads every parameter of the plan but adapters into the arena in the plan's dtype (f32 or bf16): in place where the
+// file has it too, else chunk by chunk through the staging of program "load". Throws Error as SafetensorsFile::read.
 void read_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files);
 // The same, then runs "load" (tables, bf16 copies).
 void load_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files);
 
-// Fills the arena's tensor `name` (f32) from a stored tensor of the same element count.
+// Fills the arena's tensor `name` (f32 or bf16) from a stored tensor of the same element count.
 void load_tensor(Executor& executor, const std::string& name, const SafetensorsSet& files,
                  const std::string& stored_name);
+
+// Appends a tensor of the arena (f32 or bf16) to a file that declares it as `stored` (f32 or bf16); what must be
+// converted goes through `staging`.
+void write_tensor(SafetensorsWriter& writer, const std::string& name, const TensorView& view, StoredType stored,
+                  std::span<std::byte> staging);
 
 // Writes the plan's tensors of a role ("#bf16" copies left out) to a safetensors file; `stored` f32 or bf16.
 void save_tensors(Executor& executor, Role role, StoredType stored, const std::filesystem::path& path);

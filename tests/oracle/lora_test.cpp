@@ -91,6 +91,68 @@ TEST(Lora, AFreshAdapterChangesNothing) {
   EXPECT_EQ(TrainingRun(golden, options).step().loss, before);
 }
 
+class LoraDropout : public testing::Test {
+ protected:
+  LoraCase lora{"llama_gqa_tied"};
+  void SetUp() override { lora.options.lora.dropout = 0.3; }
+  std::vector<double> losses(int steps = 3) {
+    TrainingRun run(lora.golden, lora.options, lora.folder);
+    std::vector<double> out;
+    for (int step = 0; step < steps; ++step) out.push_back(run.step().loss);
+    return out;
+  }
+};
+
+TEST_F(LoraDropout, ChangesTheStepButNotTheEvaluation) {
+  TrainingRun dropping(lora.golden, lora.options, lora.folder);
+  const double loss = dropping.step().loss;
+  lora.options.lora.dropout = 0;
+  TrainingRun plain(lora.golden, lora.options, lora.folder);
+  EXPECT_GT(std::abs(plain.step().loss - loss), 1e-4);
+  lora.options.lora.dropout = 0.3;
+  lora.options.learning_rate = 0;
+  TrainingRun frozen(lora.golden, lora.options, lora.folder);
+  const double evaluated = frozen.evaluate();
+  lora.options.lora.dropout = 0;
+  EXPECT_EQ(TrainingRun(lora.golden, lora.options, lora.folder).evaluate(), evaluated);
+}
+
+TEST_F(LoraDropout, RecomputationDropsTheSameElements) {
+  const std::vector<double> kept = losses();
+  lora.options.techniques["recompute"] = "block-input";
+  EXPECT_EQ(losses(), kept);
+}
+
+TEST_F(LoraDropout, MicroBatchesDropTheSameElements) {
+  const std::vector<double> whole = losses();
+  lora.options.micro_batch_size = 1;
+  const std::vector<double> cut = losses();
+  for (size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(cut[i], whole[i], 1e-5 * whole[i]);
+}
+
+TEST_F(LoraDropout, SeedsDiffer) {
+  const std::vector<double> first = losses(1);
+  EXPECT_EQ(losses(1), first);
+  lora.options.seed = 43;
+  EXPECT_NE(losses(1), first);
+}
+
+// At a fixed mask the gradient is that of the loss: moving every trained matrix along it by h lowers the loss by h |g|.
+TEST_F(LoraDropout, GradientsAreThoseOfTheMaskedLoss) {
+  lora.options.learning_rate = 0;
+  TrainingRun run(lora.golden, lora.options, lora.folder);
+  const StepOutcome outcome = run.step();
+  double squares = 0;
+  for (const auto& [name, gradient] : outcome.gradients) squares += l2_norm(gradient) * l2_norm(gradient);
+  const double norm = std::sqrt(squares), h = 1e-3;
+  const auto loss_at = [&](double distance) {
+    TrainingRun moved(lora.golden, lora.options, lora.folder);
+    for (const auto& [name, gradient] : outcome.gradients) moved.move(name, gradient, distance / norm);
+    return moved.step().loss;
+  };
+  EXPECT_NEAR((loss_at(h) - loss_at(-h)) / (2 * h), norm, 0.02 * norm);
+}
+
 TEST(Lora, TargetsThatMeanNothingAreRefused) {
   const GoldenCase golden = GoldenCase::open("llama_gqa_tied");
   TrainOptions options = plain_options(golden);

@@ -2,12 +2,12 @@
 """Makes the golden files of LoRA: tests/oracle/CASE/lora/ with an adapter by PEFT and what PEFT computed with it.
 
 Needs torch, transformers, peft and safetensors (not needed to build or test headroom: the files are committed).
-Usage: make_lora.py [CASE...]
+Usage: make_lora.py [--logits] [CASE...]      --logits: logits.safetensors alone, of the adapter that is there
 
 CASE/lora/adapter_config.json, adapter_model.safetensors: an adapter with random A and B, as PEFT saves it.
 CASE/lora/expected.json: losses and gradient norms (before clipping at 1) of five AdamW steps from that adapter on the
 case's batch, all rows at once, fp32 and under torch's bf16 autocast; the arguments and versions. final.safetensors: the
-adapter after the fp32 steps.
+adapter after the fp32 steps. logits.safetensors: fp32 logits of the batch's first row with the saved adapter.
 """
 import json
 import os
@@ -70,9 +70,24 @@ def curve(case, options, batch, autocast):
     return model, rows
 
 
+def write_logits(case):
+    base = transformers.AutoModelForCausalLM.from_pretrained(os.path.join(HERE, case, 'model'), attn_implementation='eager',
+                                                             dtype=torch.float32)
+    folder = os.path.join(HERE, case, 'lora')
+    model = peft.PeftModel.from_pretrained(base, folder)
+    model.eval()
+    with open(os.path.join(HERE, case, 'batch.json'), encoding='utf-8') as text:
+        ids = torch.tensor(json.load(text)['input_ids'][:1])
+    with torch.no_grad():
+        save_file({'logits': model(input_ids=ids).logits[0].contiguous()}, os.path.join(folder, 'logits.safetensors'))
+
+
 def main():
-    for case in sys.argv[1:] or CASES:
+    for case in [name for name in sys.argv[1:] if name != '--logits'] or CASES:
         folder = os.path.join(HERE, case, 'lora')
+        if '--logits' in sys.argv:
+            write_logits(case)
+            continue
         shutil.rmtree(folder, ignore_errors=True)
         with open(os.path.join(HERE, case, 'batch.json'), encoding='utf-8') as text:
             batch = json.load(text)
@@ -89,6 +104,7 @@ def main():
         with open(os.path.join(folder, 'expected.json'), 'w', encoding='utf-8') as out:
             json.dump(expected, out, indent=1)
             out.write('\n')
+        write_logits(case)
         print(case, [round(r['loss'], 5) for r in fp32])
 
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
+#include "base/bfloat16.h"
 #include "base/error.h"
 #include "base/threads.h"
 #include "train/adapter.h"
@@ -118,7 +120,26 @@ std::vector<float> TrainingRun::parameter(const std::string& name) {
   const std::string prefix = "base_model.model.";
   const bool adapted = is_lora_name(name) || !name.starts_with(prefix);
   const TensorView view = executor_->tensor(adapted ? name : name.substr(prefix.size()));
+  if (view.dtype == DType::bf16) {
+    std::vector<float> values;
+    for (int64_t i = 0; i < view.count(); ++i) values.push_back(static_cast<float>(view.as<bfloat16>()[i]));
+    return values;
+  }
   return {view.as<float>(), view.as<float>() + view.count()};
+}
+
+void TrainingRun::move(const std::string& name, const std::vector<float>& direction, double factor) {
+  float* const values = executor_->tensor(name).as<float>();
+  for (size_t i = 0; i < direction.size(); ++i)
+    values[i] += static_cast<float>(factor * static_cast<double>(direction[i]));
+}
+
+void TrainingRun::round_weights() {
+  for (const PersistentTensor& tensor : plan().tensors) {
+    if (tensor.role != Role::parameter) continue;
+    const TensorView view = executor_->tensor(tensor.name);
+    for (int64_t i = 0; i < view.count(); ++i) view.as<float>()[i] = static_cast<float>(bfloat16(view.as<float>()[i]));
+  }
 }
 
 Gradients TrainingRun::named(const std::map<const void*, std::vector<float>>& by_weight) const {
@@ -139,6 +160,9 @@ StepOutcome TrainingRun::step() {
   hyper[3] = static_cast<float>(std::sqrt(1 - std::pow(options_.adam_beta2, power)));
   hyper[4] = static_cast<float>(1.0 / static_cast<double>(golden_.targets));
   hyper[5] = static_cast<float>(options_.max_grad_norm);
+  const auto number = static_cast<uint32_t>(steps_);
+  std::memcpy(hyper + 6, &options_.seed, sizeof(options_.seed));
+  std::memcpy(hyper + 8, &number, sizeof(number));
   const Trips trips[] = {{"micro_batches", plan().choices.accumulation}};
   device_->gradients.clear();
   executor_->run("train_step", trips);

@@ -15,6 +15,7 @@
 #include "ir/verify.h"
 #include "ops/registry.h"
 #include "passes/bf16_mixed.h"
+#include "passes/bf16_true.h"
 #include "passes/chunked_loss.h"
 #include "passes/fused_optimizer.h"
 #include "passes/matmul_precision.h"
@@ -74,6 +75,8 @@ void run_command(const std::string& command, Graph& graph) {
     narrow_to_bf16(graph, graph.find_program("forward"));
     std::string copies;
     if (words >> copies && copies == "weight-copies") keep_weight_copies(graph, graph.find_program("forward"));
+  } else if (pass == "bf16-true") {
+    store_in_bf16(graph, Adapters::wide);
   } else if (pass == "fused-optimizer") {
     fuse_optimizer(graph, graph.find_program("train_step"));
   } else if (pass == "assemble") {

@@ -1,0 +1,76 @@
+#include "passes/bf16_true.h"
+
+#include <map>
+
+#include "base/error.h"
+#include "ir/rewrite.h"
+#include "ops/registry.h"
+#include "passes/lora.h"
+
+namespace headroom {
+namespace {
+
+bool is_weight(const Value& value) {
+  return value.persistent && value.role == Role::parameter && !is_lora_name(value.name);
+}
+
+class Narrower {
+ public:
+  Narrower(Graph& graph, RegionId region) : graph_(graph), region_(region) {}
+
+  void run() {
+    const std::vector<NodeId> nodes = graph_.region(region_).nodes;
+    for (NodeId id : nodes) {
+      HR_CHECK(!is_loop(graph_.node(id)), "bf16-true rewrites what is not yet inside a loop");
+      const std::vector<int> narrow = graph_.node(id).op->narrow_inputs(graph_.node(id).attrs);
+      for (size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
+        const ValueId input = graph_.node(id).inputs[i];
+        const Value& value = graph_.value(input);
+        if (is_weight(value) && value.type.shape.size() == 1)
+          graph_.node(id).inputs[i] = cast(input, DType::f32, graph_.node(id).block);
+      }
+      for (int index : narrow)
+        if (const ValueId input = graph_.node(id).inputs[static_cast<size_t>(index)];
+            graph_.value(input).type.dtype == DType::f32)
+          graph_.node(id).inputs[static_cast<size_t>(index)] = cast(input, DType::bf16, graph_.node(id).block);
+      infer_again(id);
+      rewritten_.push_back(id);
+    }
+    graph_.region(region_).nodes = std::move(rewritten_);
+  }
+
+ private:
+  ValueId cast(ValueId value, DType dtype, int32_t block) {
+    const auto at = casts_.find(value);
+    if (at != casts_.end()) return at->second;
+    const NodeId node =
+        make_node(graph_, find_op("cast"), {value}, {{"dtype", std::string(dtype_name(dtype))}}, block, Stage::forward);
+    rewritten_.push_back(node);
+    return casts_[value] = graph_.node(node).outputs[0];
+  }
+
+  // The types of a node's outputs follow those of its inputs.
+  void infer_again(NodeId id) {
+    std::vector<Type> inputs;
+    for (ValueId input : graph_.node(id).inputs) inputs.push_back(graph_.value(input).type);
+    const std::vector<Type> outputs = graph_.node(id).op->infer(inputs, graph_.node(id).attrs);
+    for (size_t i = 0; i < outputs.size(); ++i) graph_.value(graph_.node(id).outputs[i]).type = outputs[i];
+  }
+
+  Graph& graph_;
+  RegionId region_;
+  std::vector<NodeId> rewritten_;
+  std::map<ValueId, ValueId> casts_;
+};
+
+}  // namespace
+
+void store_in_bf16(Graph& graph, Adapters adapters) {
+  for (Value& value : graph.values)
+    if (is_weight(value) || (adapters == Adapters::narrow && value.persistent && is_lora_name(value.name)))
+      value.type.dtype = DType::bf16;
+  for (const Program& program : std::vector<Program>(graph.programs))
+    if (program.name != "load") Narrower(graph, program.region).run();
+}
+
+}  // namespace headroom
