@@ -40,10 +40,11 @@ void fill_encoder(const HfConfig& config, ModelSpec& spec, const std::string& pr
 }
 
 // The head of the file's class. `masked` names the layer before the tied projection, its norm, the projection and its
-// bias; `classes` the layer on the first token and the projection.
+// bias; `classes` the layer on the first token and the projection. `others` begin the names of the masked-LM head.
 struct HeadNames {
   std::string transform, transform_norm, decoder, bias;
   std::string pooler, classifier;
+  std::string others;
 };
 void fill_head(const HfConfig& config, ModelSpec& spec, const std::string& prefix, const HeadNames& names) {
   if (spec.architecture.ends_with("ForMaskedLM")) {
@@ -58,12 +59,16 @@ void fill_head(const HfConfig& config, ModelSpec& spec, const std::string& prefi
       spec.ignored_suffixes.emplace_back(unused);
     spec.ignored_suffixes.push_back(names.decoder + ".bias");
     if (spec.tied) spec.ignored_suffixes.push_back(names.decoder + ".weight");
+    spec.ignored_prefixes = {"classifier."};
     return;
   }
   spec.objective = Objective::none;
   spec.names["pooler"] = prefix + "pooler.dense.weight";
   if (spec.architecture.ends_with("ForSequenceClassification")) {
     fill_classes(config, spec);
+    spec.ignored_prefixes = {names.others};
+    if (!names.pooler.starts_with(prefix))
+      spec.ignored_prefixes.insert(spec.ignored_prefixes.end(), {prefix + "pooler.", "pooler."});
     spec.names["pooler"] = names.pooler + ".weight";
     spec.names["head"] = names.classifier + ".weight";
     add_biases(spec, {"head"});
@@ -78,7 +83,7 @@ void fill_bert(const HfConfig& config, ModelSpec& spec) {
   spec.pad_id = config.integer("pad_token_id", 0, INT32_MAX, 0);
   fill_head(config, spec, "bert.",
             {"cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.decoder",
-             "cls.predictions.bias", "bert.pooler.dense", "classifier"});
+             "cls.predictions.bias", "bert.pooler.dense", "classifier", "cls."});
 }
 
 // Positions count from the padding id on; the rows up to it are never read.
@@ -92,7 +97,7 @@ void fill_roberta(const HfConfig& config, ModelSpec& spec) {
   spec.max_positions -= spec.first_position;
   fill_head(config, spec, "roberta.",
             {"lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias", "classifier.dense",
-             "classifier.out_proj"});
+             "classifier.out_proj", "lm_head."});
 }
 
 }  // namespace headroom

@@ -29,7 +29,8 @@ Graph build_training_forward(const ModelSpec& spec, int64_t batch_bound, int64_t
   const RegionId region = add_program(graph, "forward");
   Builder build(graph, region, find_op);
   const ValueId hyper = build.persistent("hyper", dense(DType::f32, {16}), Role::data);
-  const ValueId losses = add_value(graph, dense(DType::f64, {2}), Role::workspace);
+  const bool hits = spec.objective != Objective::language;
+  const ValueId losses = add_value(graph, dense(DType::f64, {hits ? 3 : 2}), Role::workspace);
   graph.region(region).params = {losses};
   const std::vector<ValueId> tokens =
       build.append("next_batch", {}, {{"batch_symbol", int64_t{batch}}, {"seq_symbol", int64_t{seq}}}, Role::data);
@@ -41,7 +42,7 @@ Graph build_training_forward(const ModelSpec& spec, int64_t batch_bound, int64_t
   const ValueId scale = build.call("loss_scale", {hyper}, {}, Role::workspace);
   Attrs loss{{"layout", "out_in"}, {"chunk", int64_t{0}}, {"accumulate", "carried"}};
   if (spec.logit_cap > 0) loss.set("softcap", spec.logit_cap);
-  if (spec.objective != Objective::language) loss.set("shift", int64_t{0});
+  if (spec.objective != Objective::language) loss.set("shift", int64_t{0}).set("hits", int64_t{1});
   if (layers.head_bias() != kNone) loss.set("bias", int64_t{1});
   const ValueId total =
       build.call("linear_cross_entropy",

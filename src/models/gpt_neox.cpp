@@ -28,6 +28,7 @@ void fill_gpt_neox(const HfConfig& config, ModelSpec& spec) {
   if (spec.architecture == "GPTNeoXForSequenceClassification") {
     fill_classes(config, spec);
     spec.names["head"] = "score.weight";
+    spec.ignored_prefixes = {"embed_out.", "lm_head."};
   }
   spec.ignored_suffixes = {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq"};
 }

@@ -1,19 +1,15 @@
 #include "train/fresh_model.h"
 
-#include <cmath>
-#include <cstring>
-#include <fstream>
-#include <numbers>
-#include <sstream>
+#include <algorithm>
 #include <vector>
 
 #include "base/bfloat16.h"
-#include "base/counter_random.h"
 #include "base/error.h"
 #include "formats/atomic_dir.h"
 #include "formats/safetensors_writer.h"
 #include "models/model_spec.h"
 #include "tokenizer/tokenizer.h"
+#include "train/fresh_weights.h"
 #include "train/setup.h"
 
 namespace headroom {
@@ -22,30 +18,16 @@ namespace {
 namespace fs = std::filesystem;
 constexpr size_t kChunk = 1 << 18;  // elements
 
-// Box-Muller on two counter-based uniforms.
-float normal_at(uint64_t key, uint64_t index) {
-  const double u = unit_interval(mix64(key ^ (2 * index))) + 0x1p-54;
-  const double v = unit_interval(mix64(key ^ (2 * index + 1)));
-  return static_cast<float>(std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v));
-}
-
 void write_weight(SafetensorsWriter& writer, const WeightInfo& weight, const ModelSpec& spec, uint64_t seed,
                   bool narrow) {
   int64_t count = 1;
   for (int64_t dim : weight.shape) count *= dim;
-  const uint64_t key = mix64(seed) ^ hash_text(weight.name);
   std::vector<float> values(kChunk);
   std::vector<bfloat16> narrowed(narrow ? kChunk : 0);
   for (int64_t at = 0; at < count; at += static_cast<int64_t>(kChunk)) {
     const size_t size = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(kChunk), count - at));
-    for (size_t i = 0; i < size; ++i) {
-      const uint64_t index = static_cast<uint64_t>(at) + i;
-      values[i] = weight.init == WeightInit::ones ? 1.0f
-                  : weight.init == WeightInit::zeros
-                      ? 0.0f
-                      : static_cast<float>(spec.initializer_range) * normal_at(key, index);
-      if (narrow) narrowed[i] = bfloat16(values[i]);
-    }
+    draw_weight(weight, spec, seed, at, std::span(values).first(size));
+    for (size_t i = 0; narrow && i < size; ++i) narrowed[i] = bfloat16(values[i]);
     const std::byte* bytes = narrow ? reinterpret_cast<const std::byte*>(narrowed.data())
                                     : reinterpret_cast<const std::byte*>(values.data());
     writer.write(weight.name, {bytes, size * (narrow ? 2 : 4)});
@@ -88,7 +70,7 @@ void write_fresh_model(const FreshModelOptions& options) {
   write_text_durably(directory.path() / "config.json", config.dump(2) + "\n");
   const bool narrow = options.dtype == "bfloat16";
   SafetensorsWriter writer(directory.path() / "model.safetensors");
-  const std::vector<WeightInfo> weights = model_weights(model.spec);
+  const std::vector<WeightInfo> weights = checkpoint_weights(model.spec);
   for (const WeightInfo& weight : weights)
     writer.declare(weight.name, narrow ? StoredType::bf16 : StoredType::f32, weight.shape);
   for (const WeightInfo& weight : weights) write_weight(writer, weight, model.spec, options.seed, narrow);

@@ -1,0 +1,59 @@
+#include "train/fresh_weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/bfloat16.h"
+#include "base/counter_random.h"
+#include "base/error.h"
+#include "train/weights.h"
+
+namespace headroom {
+namespace {
+
+// Box-Muller on two counter-based uniforms.
+float normal_at(uint64_t key, uint64_t index) {
+  const double u = unit_interval(mix64(key ^ (2 * index))) + 0x1p-54;
+  const double v = unit_interval(mix64(key ^ (2 * index + 1)));
+  return static_cast<float>(std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v));
+}
+
+}  // namespace
+
+void draw_weight(const WeightInfo& weight, const ModelSpec& spec, uint64_t seed, int64_t first, std::span<float> into) {
+  if (weight.init != WeightInit::normal) {
+    std::fill(into.begin(), into.end(), weight.init == WeightInit::ones ? 1.0f : 0.0f);
+    return;
+  }
+  const uint64_t key = mix64(seed) ^ hash_text(weight.name);
+  for (size_t i = 0; i < into.size(); ++i)
+    into[i] = static_cast<float>(spec.initializer_range) * normal_at(key, static_cast<uint64_t>(first) + i);
+}
+
+std::vector<WeightInfo> missing_head(const ModelSpec& spec, const SafetensorsSet& files) {
+  std::vector<WeightInfo> missing;
+  for (const WeightInfo& weight : model_weights(spec))
+    if (weight.head && stored_weight_name(spec, files, weight.name).empty()) missing.push_back(weight);
+  return missing;
+}
+
+void draw_weights(Executor& executor, const ModelSpec& spec, std::span<const WeightInfo> weights, uint64_t seed) {
+  constexpr int64_t kChunk = 4096;
+  float values[kChunk];
+  for (const WeightInfo& weight : weights) {
+    const TensorView view = executor.tensor(weight.name);
+    if (view.dtype == DType::f32) {
+      draw_weight(weight, spec, seed, 0, {view.as<float>(), static_cast<size_t>(view.count())});
+      continue;
+    }
+    HR_CHECK(view.dtype == DType::bf16, "weights are f32 or bf16, not {}", dtype_name(view.dtype));
+    for (int64_t at = 0; at < view.count(); at += kChunk) {
+      const int64_t count = std::min(kChunk, view.count() - at);
+      draw_weight(weight, spec, seed, at, {values, static_cast<size_t>(count)});
+      std::transform(values, values + count, view.as<bfloat16>() + at, [](float value) { return bfloat16(value); });
+    }
+  }
+}
+
+}  // namespace headroom
