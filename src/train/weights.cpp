@@ -47,7 +47,17 @@ void narrow(StoredType type, std::span<const std::byte> from, bfloat16* to) {
 bool is_ignored(const ModelSpec& spec, const std::string& name) {
   if (spec.tied && name == "lm_head.weight") return true;
   return std::any_of(spec.ignored_suffixes.begin(), spec.ignored_suffixes.end(),
-                     [&](const std::string& suffix) { return name.ends_with(suffix); });
+                     [&](const std::string& suffix) { return name.ends_with(suffix); }) ||
+         std::any_of(spec.ignored_prefixes.begin(), spec.ignored_prefixes.end(),
+                     [&](const std::string& prefix) { return name.starts_with(prefix); });
+}
+
+// "...LayerNorm.gamma" for "...LayerNorm.weight", "...beta" for "...bias"; empty for other names.
+std::string older_name(const std::string& name) {
+  for (const auto& [now, before] : {std::pair<std::string_view, const char*>{"LayerNorm.weight", "gamma"},
+                                    std::pair<std::string_view, const char*>{"LayerNorm.bias", "beta"}})
+    if (name.ends_with(now)) return name.substr(0, name.rfind('.') + 1) + before;
+  return {};
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
@@ -68,6 +78,18 @@ void read_converted(const Source& source, const Name& name, StoredType type, int
   }
 }
 
+// body(name, view) for each tensor of a checkpoint that a tensor of the arena is stored as.
+template <typename Body>
+void each_part(const PersistentTensor& tensor, const TensorView& view, const Body& body) {
+  if (tensor.role != Role::parameter) return body(tensor.name, view);
+  std::byte* data = view.as<std::byte>();
+  for (const WeightInfo& stored : stored_parts({tensor.name, {view.dims.begin(), view.dims.end()}})) {
+    const TensorView part{data, view.dtype, stored.shape};
+    body(stored.name, part);
+    data += part.count() * dtype_bytes(part.dtype);
+  }
+}
+
 }  // namespace
 
 StoredType stored_as(DType dtype) {
@@ -76,9 +98,13 @@ StoredType stored_as(DType dtype) {
 }
 
 std::string stored_weight_name(const ModelSpec& spec, const SafetensorsSet& files, const std::string& name) {
-  if (files.find(name)) return name;
-  for (const std::string& prefix : spec.optional_prefixes)
-    if (name.starts_with(prefix) && files.find(name.substr(prefix.size()))) return name.substr(prefix.size());
+  for (const std::string& spelling : {name, older_name(name)}) {
+    if (spelling.empty()) continue;
+    if (files.find(spelling)) return spelling;
+    for (const std::string& prefix : spec.optional_prefixes)
+      if (spelling.starts_with(prefix) && files.find(spelling.substr(prefix.size())))
+        return spelling.substr(prefix.size());
+  }
   return {};
 }
 
@@ -112,13 +138,15 @@ std::vector<float> read_floats(const SafetensorsFile& file, const StoredTensor& 
   return values;
 }
 
-void check_weights(const ModelSpec& spec, const SafetensorsSet& files) {
+void check_weights(const ModelSpec& spec, const SafetensorsSet& files, HeadRule head) {
   std::set<std::string> known;
-  for (const WeightInfo& weight : model_weights(spec)) {
+  for (const WeightInfo& weight : checkpoint_weights(spec)) {
     const std::string name = stored_weight_name(spec, files, weight.name);
+    if (name.empty() && weight.head && head == HeadRule::may_miss) continue;
     if (name.empty())
       throw Error(ErrorKind::format, fmt::format("{}: tensor '{}' is missing", files.directory().string(), weight.name),
-                  "re-download the checkpoint, or mend config.json: it asks for this tensor");
+                  weight.head ? "it is of the head: `train` draws it afresh and trains it"
+                              : "re-download the checkpoint, or mend config.json: it asks for this tensor");
     const StoredTensor& tensor = *files.find(name);
     if (tensor.shape != weight.shape)
       throw Error(ErrorKind::format,
@@ -140,10 +168,9 @@ void check_weights(const ModelSpec& spec, const SafetensorsSet& files) {
                   "the checkpoint and its config.json do not belong together");
 }
 
-void load_tensor(Executor& executor, const std::string& name, const SafetensorsSet& files, const std::string& stored) {
-  const TensorView into = executor.tensor(name);
+void load_tensor(Executor& executor, const TensorView& into, const SafetensorsSet& files, const std::string& stored) {
   const StoredTensor& tensor = *files.find(stored);
-  HR_CHECK(tensor.elements() == into.count(), "{} and {} differ in size", name, stored);
+  HR_CHECK(tensor.elements() == into.count(), "{} differs in size from its place", stored);
   if (tensor.type == stored_as(into.dtype)) {
     files.read(stored, 0, {into.as<std::byte>(), static_cast<size_t>(tensor.bytes)});
     return;
@@ -163,9 +190,13 @@ void load_tensor(Executor& executor, const std::string& name, const SafetensorsS
 }
 
 void read_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files) {
-  for (const PersistentTensor& tensor : executor.plan().tensors)
-    if (tensor.role == Role::parameter && !is_copy(tensor.name) && !is_lora_name(tensor.name))
-      load_tensor(executor, tensor.name, files, stored_weight_name(spec, files, tensor.name));
+  for (const PersistentTensor& tensor : executor.plan().tensors) {
+    if (tensor.role != Role::parameter || is_copy(tensor.name) || is_lora_name(tensor.name)) continue;
+    each_part(tensor, executor.tensor(tensor.name), [&](const std::string& name, const TensorView& part) {
+      const std::string stored = stored_weight_name(spec, files, name);
+      if (!stored.empty()) load_tensor(executor, part, files, stored);
+    });
+  }
 }
 
 void load_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files) {
@@ -193,11 +224,16 @@ void write_tensor(SafetensorsWriter& writer, const std::string& name, const Tens
 
 void save_tensors(Executor& executor, Role role, StoredType stored, const std::filesystem::path& path) {
   SafetensorsWriter writer(path);
-  for (const PersistentTensor& tensor : executor.plan().tensors)
-    if (tensor.role == role && !is_copy(tensor.name)) writer.declare(tensor.name, stored, tensor.place.type.dims);
-  for (const PersistentTensor& tensor : executor.plan().tensors)
-    if (tensor.role == role && !is_copy(tensor.name))
-      write_tensor(writer, tensor.name, executor.tensor(tensor.name), stored, executor.staging("save"));
+  const auto each = [&](const auto& body) {
+    for (const PersistentTensor& tensor : executor.plan().tensors)
+      if (tensor.role == role && !is_copy(tensor.name)) each_part(tensor, executor.tensor(tensor.name), body);
+  };
+  each([&](const std::string& name, const TensorView& part) {
+    writer.declare(name, stored, {part.dims.begin(), part.dims.end()});
+  });
+  each([&](const std::string& name, const TensorView& part) {
+    write_tensor(writer, name, part, stored, executor.staging("save"));
+  });
   writer.finish();
 }
 

@@ -14,9 +14,12 @@
 
 namespace headroom {
 
+// Whether a checkpoint must hold the model's head (WeightInfo::head), or may be one of the bare model.
+enum class HeadRule { required, may_miss };
+
 // Checks that a checkpoint holds exactly the model's weights: names (missing, extra), shapes, dtypes F32, F16 or BF16.
 // Throws Error(format) naming tensor, value and remedy. Reads headers only.
-void check_weights(const ModelSpec& spec, const SafetensorsSet& files);
+void check_weights(const ModelSpec& spec, const SafetensorsSet& files, HeadRule head = HeadRule::required);
 
 // A tensor's values from element `first` on, into.size() of them, as fp32; stored F32, F16 or BF16.
 void read_floats(const SafetensorsFile& file, const StoredTensor& tensor, int64_t first, std::span<float> into);
@@ -26,17 +29,19 @@ std::vector<float> read_floats(const SafetensorsFile& file, const StoredTensor& 
 void read_tensor(const SafetensorsFile& file, const StoredTensor& tensor, const TensorView& into);
 // How a file stores what the arena holds as it is: f32 or bf16.
 StoredType stored_as(DType dtype);
-// The checkpoint's spelling of a weight's name: as it is, or without an optional prefix; empty when it is missing.
+// The checkpoint's spelling of a weight's name: as it is, or without an optional prefix, or with the old names of
+// LayerNorm's weight and bias, gamma and beta; empty when it is missing.
 std::string stored_weight_name(const ModelSpec& spec, const SafetensorsSet& files, const std::string& name);
 
 // Reads every parameter of the plan but adapters into the arena in the plan's dtype (f32 or bf16): in place where the
-// file has it too, else chunk by chunk through the staging of program "load". Throws Error as SafetensorsFile::read.
+// file has it too, else chunk by chunk through the staging of program "load". What the files lack (check_weights says
+// what may be missing) is left alone. Throws Error as SafetensorsFile::read.
 void read_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files);
 // The same, then runs "load" (tables, bf16 copies).
 void load_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files);
 
-// Fills the arena's tensor `name` (f32 or bf16) from a stored tensor of the same element count.
-void load_tensor(Executor& executor, const std::string& name, const SafetensorsSet& files,
+// Fills `into`, f32 or bf16 in the arena, from a stored tensor of the same element count.
+void load_tensor(Executor& executor, const TensorView& into, const SafetensorsSet& files,
                  const std::string& stored_name);
 
 // Appends a tensor of the arena (f32 or bf16) to a file that declares it as `stored` (f32 or bf16); what must be
