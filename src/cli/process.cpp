@@ -3,9 +3,12 @@
 #include <malloc.h>
 #include <signal.h>
 
+#include "cli/memory_exhaustion.h"
+
 namespace headroom {
 
 void prepare_process(char**) {
+  end_cleanly_without_memory();
   ::mallopt(M_ARENA_MAX, 1);
   ::mallopt(M_MMAP_THRESHOLD, 256 * 1024);
   ::mallopt(M_TRIM_THRESHOLD, 256 * 1024);

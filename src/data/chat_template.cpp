@@ -22,11 +22,6 @@ constexpr std::array<const char*, 3> kFiles = {kTemplateFile, kConfig, "special_
 constexpr std::array<const char*, 7> kTokens = {"bos_token", "eos_token", "unk_token", "sep_token",
                                                 "pad_token", "cls_token", "mask_token"};
 
-bool is_file(const std::filesystem::path& path) {
-  std::error_code status;
-  return std::filesystem::is_regular_file(path, status);
-}
-
 std::string read_whole(const std::filesystem::path& path, int64_t limit) {
   const File file = File::open(path);
   if (file.size() > limit)
@@ -84,7 +79,9 @@ std::optional<std::string> known_token(const Tokenizer& tokenizer, std::string_v
   return id ? std::optional(tokenizer.token(*id)) : std::nullopt;
 }
 
-Json read_if_there(const std::filesystem::path& path) { return is_file(path) ? read_json(path, kConfigLimit) : Json(); }
+Json read_if_there(const std::filesystem::path& path) {
+  return is_file_there(path) ? read_json(path, kConfigLimit) : Json();
+}
 
 }  // namespace
 
@@ -94,7 +91,7 @@ ChatTemplate load_chat_template(const std::filesystem::path& folder, const Token
   const std::filesystem::path file = folder / kTemplateFile;
   std::string source = fmt::format("{}: chat template", (folder / kConfig).string());
   std::optional<std::string> text;
-  if (is_file(file)) {
+  if (is_file_there(file)) {
     text = read_whole(file, jinja::Limits{}.template_bytes);
     source = file.string();
     require_utf8_of(*text, source);
@@ -116,7 +113,7 @@ uint64_t chat_template_key(const std::filesystem::path& folder) {
   Checksum key;
   bool any = false;
   for (const char* name : kFiles) {
-    if (folder.empty() || !is_file(folder / name)) continue;
+    if (folder.empty() || !is_file_there(folder / name)) continue;
     any = true;
     const std::string text = read_whole(folder / name, kConfigLimit);
     key.add(std::as_bytes(std::span(text)));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "formats/file.h"
 #include "formats/json.h"
 #include "tokenizer/pipeline.h"
 
@@ -23,8 +24,7 @@ std::optional<std::string> named_token(const Json& config, const char* key) {
 
 std::optional<int32_t> find_mask_token(const Tokenizer& tokenizer, const std::filesystem::path& folder) {
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
-    std::error_code status;
-    if (folder.empty() || !std::filesystem::is_regular_file(folder / name, status)) continue;
+    if (folder.empty() || !is_file_there(folder / name)) continue;
     const std::optional<std::string> token = named_token(read_json(folder / name, kFileLimit), "mask_token");
     if (!token) continue;
     if (const auto id = tokenizer.token_id(*token)) return id;

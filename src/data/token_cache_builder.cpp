@@ -151,7 +151,9 @@ uint64_t token_cache_key(const DataOptions& options, const Tokenizer* tokenizer)
   for (const auto& path : options.files) {
     const int64_t size = File::open(path).size();
     struct stat status {};
-    if (::stat(path.c_str(), &status) != 0) status = {};
+    if (::stat(path.c_str(), &status) != 0)
+      throw Error(ErrorKind::usage, fmt::format("cannot read {}: {}", path.string(), std::strerror(errno)),
+                  "check the path and its permissions");
     const std::string name = path.filename().string();
     key.add(std::as_bytes(std::span(name)));
     key.add_value(size);

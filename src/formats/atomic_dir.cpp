@@ -89,16 +89,6 @@ void erase_tree(const fs::path& path) {
   if (status) fail("remove", path, status);
 }
 
-std::vector<std::string> names_in(const fs::path& directory) {
-  std::vector<std::string> names;
-  std::error_code status;
-  for (fs::directory_iterator it(directory, status), end; !status && it != end; it.increment(status))
-    names.push_back(it->path().filename().string());
-  if (status && status != std::errc::no_such_file_or_directory) fail("read", directory, status);
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 void sync_path(const fs::path& path, int flags) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
   if (descriptor < 0) fail_errno("open", path);
@@ -239,6 +229,16 @@ void copy_file_durably(const fs::path& from, const fs::path& to) {
     ::unlink(temporary.c_str());
     throw;
   }
+}
+
+std::vector<std::string> names_in(const fs::path& directory) {
+  std::vector<std::string> names;
+  std::error_code status;
+  for (fs::directory_iterator it(directory, status), end; !status && it != end; it.increment(status))
+    names.push_back(it->path().filename().string());
+  if (status && status != std::errc::no_such_file_or_directory) fail("read", directory, status);
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 void sync_directory(const fs::path& directory) { sync_path(directory, O_DIRECTORY); }

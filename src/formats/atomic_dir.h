@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace headroom {
 
@@ -58,6 +60,9 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 // Copies a file with a 64 KiB buffer: beside, fsync, rename, fsync of the directory. Throws Error(usage) when `from` is
 // missing, Error(run) on I/O errors.
 void copy_file_durably(const std::filesystem::path& from, const std::filesystem::path& to);
+
+// The names in a directory, sorted; none where it is missing. Throws Error(run) when it cannot be read to its end.
+std::vector<std::string> names_in(const std::filesystem::path& directory);
 
 // fsyncs a directory's entries. Throws Error(run).
 void sync_directory(const std::filesystem::path& directory);

@@ -22,7 +22,20 @@ std::string reason(int code) { return std::generic_category().message(code); }
               full ? "free some space, raise the quota, or write to another disk" : "check the disk and its mount");
 }
 
+std::filesystem::file_type type_of(const std::filesystem::path& path) {
+  std::error_code status;
+  const std::filesystem::file_type type = std::filesystem::status(path, status).type();
+  if (type == std::filesystem::file_type::none)
+    throw Error(ErrorKind::usage, fmt::format("cannot read {}: {}", path.string(), status.message()),
+                "check the path and its permissions");
+  return type;
+}
+
 }  // namespace
+
+bool is_there(const std::filesystem::path& path) { return type_of(path) != std::filesystem::file_type::not_found; }
+
+bool is_file_there(const std::filesystem::path& path) { return type_of(path) == std::filesystem::file_type::regular; }
 
 File File::open(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -48,4 +48,11 @@ class File {
   std::filesystem::path path_;
 };
 
+// Whether there is something of that name, links followed. Throws Error(usage) when the file system does not say: no
+// permission on the way, an I/O error. What cannot be seen is never taken for missing.
+bool is_there(const std::filesystem::path& path);
+
+// The same of a regular file.
+bool is_file_there(const std::filesystem::path& path);
+
 }  // namespace headroom

@@ -1,5 +1,7 @@
 #include "ir/verify.h"
 
+#include <new>
+
 #include "base/error.h"
 #include "ir/print.h"
 #include "ir/verify_rules.h"
@@ -71,6 +73,8 @@ CheckedGraph::CheckedGraph(const Graph& checked) : graph(checked), index(checked
     std::vector<Alias> aliases;
     try {
       aliases = must_aliases(node);
+    } catch (const std::bad_alloc&) {
+      throw;
     } catch (const std::exception& error) {
       bad_aliases.emplace_back(id, error.what());
     }

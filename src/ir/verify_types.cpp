@@ -1,5 +1,6 @@
 // Rules about definitions and types.
 #include <algorithm>
+#include <new>
 
 #include "ir/print.h"
 #include "ir/verify_rules.h"
@@ -101,6 +102,8 @@ void check_output_types(const CheckedGraph& checked, Findings& findings) {
     std::vector<Type> expected;
     try {
       expected = node.op->infer(inputs, node.attrs);
+    } catch (const std::bad_alloc&) {
+      throw;
     } catch (const std::exception& error) {
       findings.add(id, "the shape rule refuses the inputs: {}", error.what());
       continue;

@@ -1,0 +1,75 @@
+#include "cli/memory_exhaustion.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <exception>
+#include <new>
+#include <string_view>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HEADROOM_OWN_ALLOCATOR 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HEADROOM_OWN_ALLOCATOR 0
+#endif
+#endif
+#ifndef HEADROOM_OWN_ALLOCATOR
+#define HEADROOM_OWN_ALLOCATOR 1
+#endif
+
+namespace headroom {
+namespace {
+
+// Whether an allocation has failed: then an unexpected end has this cause.
+std::atomic_flag& exhausted() {
+  static constinit std::atomic_flag flag;
+  return flag;
+}
+
+[[noreturn]] void end_without_memory() {
+  constexpr std::string_view text = "error: out of memory\n  give a smaller --memory, or free memory\n";
+  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) ::_exit(1);
+  ::_exit(1);
+}
+
+void note_exhaustion() {
+  exhausted().test_and_set();
+  throw std::bad_alloc();
+}
+
+void terminate() {
+  if (exhausted().test()) end_without_memory();
+  __gnu_cxx::__verbose_terminate_handler();
+  ::abort();
+}
+
+}  // namespace
+
+void end_cleanly_without_memory() {
+  std::set_new_handler(note_exhaustion);
+  std::set_terminate(terminate);
+}
+
+}  // namespace headroom
+
+#if HEADROOM_OWN_ALLOCATOR
+// The program's definitions come before the C library's, for oneDNN too. It takes objects and scratch from
+// posix_memalign, and code buffers from mmap; the arena, which is populated, reports its own failure.
+extern "C" int posix_memalign(void** into, size_t alignment, size_t bytes) noexcept {
+  void* memory = ::aligned_alloc(alignment, bytes);
+  if (!memory && bytes > 0) headroom::end_without_memory();
+  *into = memory;
+  return 0;
+}
+
+extern "C" void* mmap(void* at, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
+  void* memory = ::mmap64(at, bytes, protection, flags, file, offset);
+  const bool anonymous = (flags & MAP_ANONYMOUS) != 0 && (flags & MAP_POPULATE) == 0;
+  if (memory == MAP_FAILED && errno == ENOMEM && anonymous) headroom::end_without_memory();
+  return memory;
+}
+#endif
