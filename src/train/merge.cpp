@@ -38,7 +38,7 @@ class Merger {
 
   void write(const fs::path& path) {
     const bool narrow = options_.save_dtype == "bfloat16";
-    const std::vector<WeightInfo> all = model_weights(model_.spec);
+    const std::vector<WeightInfo> all = checkpoint_weights(model_.spec);
     SafetensorsWriter writer(path);
     for (const WeightInfo& weight : all)
       writer.declare(weight.name, narrow ? StoredType::bf16 : StoredType::f32, weight.shape);
