@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -94,6 +96,17 @@ PlanRequest base_request(const InferenceArguments& a, const Opened& opened, bool
   return request;
 }
 
+// The data's tokens in a file of the temporary directory that has no name any more.
+TokenCache build_unnamed_cache(const DataOptions& data, const Tokenizer* tokenizer) {
+  struct Name {
+    fs::path path;
+    ~Name() { ::unlink(path.c_str()); }
+  };
+  const Name name{fs::temp_directory_path() / fmt::format("headroom-evaluate-{}.bin", ::getpid())};
+  build_token_cache(data, tokenizer, name.path);
+  return TokenCache::open(name.path);
+}
+
 int run_evaluate(const InferenceArguments& a) {
   check_options(a.options);
   if (a.options.data.empty()) throw Error(ErrorKind::usage, "no data", "give --data FILE");
@@ -115,11 +128,8 @@ int run_evaluate(const InferenceArguments& a) {
   data.tokenizer_folder = model.directory;
   std::optional<Tokenizer> tokenizer;
   if (fs::exists(model.directory / "tokenizer.json")) tokenizer.emplace(Tokenizer::load(model.directory));
-  const fs::path cache_path = fs::temp_directory_path() / fmt::format("headroom-evaluate-{}.bin", ::getpid());
-  build_token_cache(data, tokenizer ? &*tokenizer : nullptr, cache_path);
+  const TokenCache cache = build_unnamed_cache(data, tokenizer ? &*tokenizer : nullptr);
   tokenizer.reset();
-  const TokenCache cache = TokenCache::open(cache_path);
-  fs::remove(cache_path);
   const std::unique_ptr<Device> device = make_cpu_device(plan.facts);
   BatchPort port;
   Executor executor(plan, *device, &port);
