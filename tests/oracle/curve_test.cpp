@@ -41,6 +41,17 @@ TEST_P(GoldenCurve, InFp32IsTorchs) {
   RecordProperty("worst_loss", fmt::format("{:.1e}", worst));
 }
 
+// How far a loss may be from torch's autocast. Where tokens choose experts, rounding changes some choices: there, as
+// far as torch's own two curves are apart is added.
+double bf16_tolerance(const Curve& curve) {
+  double apart = 0;
+  if (curve.golden.model.spec.experts.count > 0)
+    for (size_t step = 0; step < curve.json.at("fp32").size(); ++step)
+      apart = std::max(apart, std::abs(curve.json["fp32"][step].at("loss").get<double>() -
+                                       curve.json["bf16_autocast"][step].at("loss").get<double>()));
+  return 0.03 + apart;
+}
+
 TEST_P(GoldenCurve, InBf16MixedIsNearTorchsAutocast) {
   const Curve curve(GetParam());
   TrainingRun run(curve.golden, curve.options("bf16-mixed"));
@@ -48,7 +59,7 @@ TEST_P(GoldenCurve, InBf16MixedIsNearTorchsAutocast) {
   for (const Json& row : curve.json.at("bf16_autocast")) {
     const StepOutcome outcome = run.step();
     const double loss = row.at("loss").get<double>();
-    EXPECT_NEAR(outcome.loss, loss, 0.03) << "step " << row.at("step");
+    EXPECT_NEAR(outcome.loss, loss, bf16_tolerance(curve)) << "step " << row.at("step");
     worst = std::max(worst, std::abs(outcome.loss - loss));
   }
   RecordProperty("worst_loss", fmt::format("{:.4f}", worst));
@@ -70,7 +81,8 @@ TEST_P(GoldenCurve, InBf16MixedIsBitwiseTheSameUnderRecomputation) {
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenCurve,
                          testing::Values("llama_gqa_tied", "qwen3", "olmo2", "gemma2", "gemma3", "gpt_neox",
                                          "gpt_neox_sequential", "phi3_longrope", "starcoder2", "bert_masked",
-                                         "bert_classes", "roberta_masked", "roberta_classes", "gpt_neox_classes"),
+                                         "bert_classes", "roberta_masked", "roberta_classes", "gpt_neox_classes",
+                                         "mixtral", "qwen3_moe"),
                          [](const auto& param) { return std::string(param.param); });
 
 }  // namespace

@@ -110,7 +110,7 @@ TEST_P(GradientsWithTwoThreads, AreTorchs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GradientsWithTwoThreads,
-                         testing::Values("qwen2_bias", "gpt2", "gemma2", "bert_masked"));
+                         testing::Values("qwen2_bias", "gpt2", "gemma2", "bert_masked", "mixtral"));
 
 std::string case_name(const testing::TestParamInfo<const char*>& param) { return param.param; }
 
@@ -118,7 +118,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenGradients,
                          testing::Values("llama_gqa_tied", "llama_rope_llama3", "llama_rope_linear", "qwen2_bias",
                                          "mistral_window", "gpt2", "qwen3", "olmo2", "gemma2", "gemma3", "gpt_neox",
                                          "gpt_neox_sequential", "phi3_longrope", "starcoder2", "bert_masked",
-                                         "bert_classes", "roberta_masked", "roberta_classes", "gpt_neox_classes"),
+                                         "bert_classes", "roberta_masked", "roberta_classes", "gpt_neox_classes",
+                                         "mixtral", "qwen3_moe"),
                          case_name);
 
 }  // namespace

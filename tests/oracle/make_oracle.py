@@ -82,6 +82,13 @@ CASES = {
         num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=64, tie_word_embeddings=False, num_labels=3,
         pad_token_id=0, rope_parameters=dict(rope_type='default', rope_theta=10000.0, partial_rotary_factor=0.25)),
         'a class per sequence, read from the last token that is no padding'),
+    'mixtral': (transformers.MixtralConfig, dict(SMALL, num_local_experts=4, num_experts_per_tok=2,
+        tie_word_embeddings=False, rope_parameters=dict(rope_type='default', rope_theta=10000.0)),
+        'two of four experts in every layer, weights that sum to one'),
+    'qwen3_moe': (transformers.Qwen3MoeConfig, dict(SMALL, num_hidden_layers=3, head_dim=12, num_experts=6,
+        num_experts_per_tok=3, moe_intermediate_size=20, norm_topk_prob=False, mlp_only_layers=[1],
+        tie_word_embeddings=False, rope_parameters=dict(rope_type='default', rope_theta=10000.0)),
+        'three of six small experts with their plain probabilities, a layer without experts, query and key norms'),
 }
 PADDED = (27, 19, 25, 8)  # tokens of the rows of cases with padding
 FIRST = ('llama_gqa_tied', 'llama_rope_llama3', 'llama_rope_linear', 'qwen2_bias', 'mistral_window', 'gpt2')
@@ -104,6 +111,7 @@ def make_model(config_class, arguments, generator):
     """A model with weights large enough that attention, norms and biases all matter."""
     config = config_class(**arguments)
     config._attn_implementation = 'eager'
+    config._experts_implementation = 'eager'
     config.use_cache = False
     model = head_class(config).from_config(config, attn_implementation='eager').float()
     with torch.no_grad():
@@ -117,7 +125,7 @@ def make_model(config_class, arguments, generator):
             elif any(part in name for part in ('embed_tokens', 'lm_head', 'wte', 'wpe', 'embed_in', 'embed_out', '_embeddings')):
                 parameter.copy_(0.5 * noise)
             else:
-                parameter.copy_(noise * 1.4 / parameter.shape[1] ** 0.5)
+                parameter.copy_(noise * 1.4 / parameter.shape[-1 if parameter.dim() == 3 else 1] ** 0.5)
     return model.train()
 
 
@@ -166,6 +174,39 @@ def gradients(model, ids, labels):
     loss, logits = loss_of(model, ids, labels)
     loss.backward()
     return loss.detach(), logits.detach(), {name: p.grad.clone() for name, p in model.named_parameters()}
+
+
+def graph_gradients(config, grads):
+    """Under the names that headroom's graph has for them."""
+    if config.model_type == 'gpt_neox':  # the file keeps the name of older versions
+        return {name.replace('lm_head', 'embed_out'): g for name, g in grads.items()}
+    if not getattr(config, 'num_local_experts', 0):
+        return grads
+    block, gate, up, down = {'mixtral': ('block_sparse_moe', 'w1', 'w3', 'w2'),
+                             'qwen3_moe': ('mlp', 'gate_proj', 'up_proj', 'down_proj')}[config.model_type]
+    named = {}
+    for name, g in grads.items():
+        prefix = name.split('.mlp.')[0] + f'.{block}.'
+        if name.endswith('experts.gate_up_proj'):  # one tensor for both, and for all experts
+            named[f'{prefix}experts.*.{gate}.weight'], named[f'{prefix}experts.*.{up}.weight'] = g.chunk(2, dim=1)
+        elif name.endswith('experts.down_proj'):
+            named[f'{prefix}experts.*.{down}.weight'] = g
+        elif name.endswith('mlp.gate.weight'):
+            named[prefix + 'gate.weight'] = g
+        else:
+            named[name] = g
+    return {name: g.contiguous() for name, g in named.items()}
+
+
+def greedy(model, ids, count):
+    """What generate() continues a row with."""
+    model.eval()
+    prompt = ids[:1, :7]
+    with torch.no_grad():
+        tokens = model.generate(prompt, max_new_tokens=count, do_sample=False, eos_token_id=None, pad_token_id=0,
+                                use_cache=True)
+    model.train()
+    return {'prompt': prompt[0].tolist(), 'tokens': tokens[0, prompt.shape[1]:].tolist()}
 
 
 def difference(value, reference):
@@ -224,17 +265,17 @@ def write_case(folder, name, generator):
         json.dump({'input_ids': rows_json(ids), 'labels': rows_json(labels)}, out)
         out.write('\n')
     save_file({'logits': logits[:2].contiguous()}, os.path.join(folder, 'expected_logits.safetensors'))
-    if config_class is transformers.GPTNeoXConfig:  # the file keeps the name of older versions
-        grads = {name.replace('lm_head', 'embed_out'): g for name, g in grads.items()}
+    grads = graph_gradients(model.config, grads)
     save_file(grads, os.path.join(folder, 'expected_grads.safetensors'))
     norm = torch.sqrt(sum((g.double() ** 2).sum() for g in grads.values()))
     for path in (os.path.join(folder, 'model', 'model.safetensors'), os.path.join(folder, 'expected_logits.safetensors'),
                  os.path.join(folder, 'expected_grads.safetensors')):
         os.chmod(path, 0o644)
+    generated = {'greedy': greedy(model, ids, 20)} if getattr(model.config, 'num_local_experts', 0) else {}
     write_json(os.path.join(folder, 'expected.json'), {
         'what': special, 'torch': torch.__version__.split('+')[0], 'transformers': transformers.__version__,
         'loss': float(loss), 'targets': int(((labels[:, 1:] if objective(model.config) == 'tokens' else labels) != IGNORED).sum()), 'gradient_norm': float(norm),
-        'rounding_noise': noise})
+        'rounding_noise': noise, **generated})
     return model, ids, labels
 
 
