@@ -111,8 +111,8 @@ def report(options, command, plan, run, rows, group):
         f'| arena + process = planned peak | {plan["arena_bytes"]} + {plan["process_bytes"]} = {plan["peak_bytes"]} bytes '
         f'({plan["peak_bytes"] / GIB:.3f} GiB) |',
         f'| least budget that plans | {plan["minimum_bytes"]} bytes ({plan["minimum_bytes"] / GIB:.3f} GiB) |',
-        f'| arena touched by the run | {run["arena_high_water_bytes"]} bytes |',
-        f'| resident peak of the process | {run["peak_resident_bytes"]} bytes ({run["peak_resident_bytes"] / GIB:.3f} GiB) |',
+        f'| arena touched by the run | {run["arena_measured_bytes"]} bytes |',
+        f'| resident peak of the process | {run["process_peak_rss_bytes"]} bytes ({run["process_peak_rss_bytes"] / GIB:.3f} GiB) |',
         f'| peak of the cgroup (page cache, which the kernel takes back, included) | {group.peak()} bytes '
         f'({group.peak() / GIB:.3f} GiB), {group.kills()} kills |',
         f'| micro-batch, loss chunk, recomputation | {plan["micro_batch_size"]}, {plan.get("loss_chunk_rows")}, '

@@ -72,6 +72,15 @@ TEST(MoeCombine, IsTheFormula) {
               run_op("moe_combine", {c.z, c.routing.rows, c.weights}, {{"weighted", int64_t{1}}}, options);
           expect_near(weighted.outputs[0], combine_formula(values(c.z), c.routing, values(c.weights), {}, c.width),
                       1e-6, 1e-6 + rounding);
+          if (dtype == DType::bf16) {
+            const Tensor narrow = Tensor::random(DType::bf16, {1, c.routing.tokens, c.width}, 24);
+            const RunResult added = run_op("moe_combine", {c.z, c.routing.rows, c.weights, narrow},
+                                           {{"weighted", int64_t{1}}, {"residual", int64_t{1}}}, options);
+            EXPECT_EQ(added.outputs[0].type().dtype, DType::bf16);
+            expect_near(added.outputs[0],
+                        combine_formula(values(c.z), c.routing, values(c.weights), values(narrow), c.width), 1e-6,
+                        1e-6 + rounding);
+          }
           for (bool use_may : {false, true}) {
             options.use_may = use_may;
             const RunResult added = run_op("moe_combine", {c.z, c.routing.rows, c.weights, c.residual},

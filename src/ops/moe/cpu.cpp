@@ -39,9 +39,10 @@ std::unique_ptr<CpuKernel> combine_simd(const KernelSpec& spec) {
     arrays.z = call.inputs[0].data;
     arrays.rows = call.inputs[1].as<int32_t>();
     if (weights) arrays.weights = call.inputs[weights].as<float>();
-    if (residual) arrays.residual = call.inputs[residual].as<float>();
+    if (residual) arrays.residual = call.inputs[residual].data;
     arrays.y = call.outputs[0].data;
     arrays.dtype = call.inputs[0].dtype;
+    arrays.y_dtype = call.outputs[0].dtype;
     arrays.chosen = shape.chosen;
     arrays.width = call.outputs[0].dims.back();
     parallel_for(shape.tokens, kTokens, [&](int64_t begin, int64_t end, int) { combine_tokens(arrays, begin, end); });

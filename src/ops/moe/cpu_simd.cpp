@@ -17,7 +17,7 @@ void combine(const CombineArrays& arrays, int64_t begin, int64_t end) {
   for (int64_t token = begin; token < end; ++token) {
     const int32_t* rows = arrays.rows + token * arrays.chosen;
     const float* weights = arrays.weights ? arrays.weights + token * arrays.chosen : nullptr;
-    const float* residual = arrays.residual ? arrays.residual + token * arrays.width : nullptr;
+    const Y* const residual = arrays.residual ? static_cast<const Y*>(arrays.residual) + token * arrays.width : nullptr;
     Y* const y = static_cast<Y*>(arrays.y) + token * arrays.width;
     for_lanes(0, arrays.width, [&](auto d, int64_t i) HWY_ATTR {
       auto sum = residual ? load(d, residual + i) : hn::Zero(d);
@@ -55,7 +55,8 @@ void tokens(const CombineArrays& arrays, int64_t begin, int64_t end) {
   if (arrays.dy)
     return narrow ? backward<bfloat16, float>(arrays, begin, end) : backward<float, float>(arrays, begin, end);
   if (!narrow) return combine<float, float>(arrays, begin, end);
-  arrays.residual ? combine<bfloat16, float>(arrays, begin, end) : combine<bfloat16, bfloat16>(arrays, begin, end);
+  arrays.y_dtype == DType::f32 ? combine<bfloat16, float>(arrays, begin, end)
+                               : combine<bfloat16, bfloat16>(arrays, begin, end);
 }
 
 }  // namespace

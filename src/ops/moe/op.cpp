@@ -120,10 +120,13 @@ class Combine final : public Op {
     require_inputs(name(), inputs, 2 + size_t{weighted} + size_t{residual});
     const Type& z = inputs[0];
     require_float(name(), "z", z, 3);
-    Type y{residual ? DType::f32 : z.dtype, token_shape(name(), inputs[1], z.shape.back())};
+    Type y{residual ? inputs.back().dtype : z.dtype, token_shape(name(), inputs[1], z.shape.back())};
     HR_CHECK(z.shape == pair_shape(inputs[1], z.shape.back()) && !z.shard, "moe_combine: rows of other tokens");
     if (weighted) require_type(name(), "weights", inputs[2], Type{DType::f32, inputs[1].shape});
-    if (residual) require_type(name(), "residual", inputs.back(), y);
+    if (!residual) return {y};
+    require_type(name(), "residual", inputs.back(), y);
+    HR_CHECK(y.dtype == DType::f32 || y.dtype == z.dtype, "moe_combine: no {} residual beside {} rows",
+             dtype_name(y.dtype), dtype_name(z.dtype));
     return {y};
   }
 

@@ -11,13 +11,14 @@ namespace headroom {
 struct CombineArrays {
   const void* z = nullptr;  // of dtype
   const int32_t* rows = nullptr;
-  const float* weights = nullptr;   // nullptr: 1
-  const float* residual = nullptr;  // nullptr: 0
-  void* y = nullptr;                // f32 when there is a residual, else of dtype
-  const void* dy = nullptr;         // gradient only, of dy_dtype
-  void* dz = nullptr;               // of dtype; may be z
+  const float* weights = nullptr;  // nullptr: 1
+  const void* residual = nullptr;  // of y_dtype; nullptr: 0
+  void* y = nullptr;               // of y_dtype, f32 or dtype
+  const void* dy = nullptr;        // gradient only, of dy_dtype
+  void* dz = nullptr;              // of dtype; may be z
   float* dweights = nullptr;
   DType dtype = DType::f32;
+  DType y_dtype = DType::f32;
   DType dy_dtype = DType::f32;
   int64_t chosen = 0;
   int64_t width = 0;
