@@ -13,16 +13,20 @@ namespace {
 struct HeapCase {
   const char* precision;
   int64_t threads;
+  const char* config = kTinyConfig;
 };
 
-void PrintTo(const HeapCase& value, std::ostream* out) { *out << value.precision << " threads " << value.threads; }
+void PrintTo(const HeapCase& value, std::ostream* out) {
+  *out << value.precision << " threads " << value.threads
+       << (value.config == kTinyExpertsConfig ? " with experts" : "");
+}
 
 class HeapTripwire : public testing::TestWithParam<HeapCase> {};
 
 TEST_P(HeapTripwire, StepsMakeNoHeapCall) {
   if (!counts_heap_calls()) GTEST_SKIP() << "a sanitizer's allocator is in place";
   const TemporaryDirectory directory;
-  write_tiny_model(directory);
+  write_tiny_model(directory, GetParam().config);
   TrainOptions options = tiny_options(directory);
   options.precision = GetParam().precision;
   options.threads = GetParam().threads;
@@ -47,10 +51,13 @@ TEST_P(HeapTripwire, StepsMakeNoHeapCall) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, HeapTripwire,
-                         testing::Values(HeapCase{"32-true", 1}, HeapCase{"32-true", 2}, HeapCase{"bf16-mixed", 1}),
+                         testing::Values(HeapCase{"32-true", 1}, HeapCase{"32-true", 2}, HeapCase{"bf16-mixed", 1},
+                                         HeapCase{"32-true", 2, kTinyExpertsConfig},
+                                         HeapCase{"bf16-mixed", 1, kTinyExpertsConfig}),
                          [](const auto& info) {
                            return (info.param.precision[0] == 'b' ? "bf16" : "fp32") + std::string("Threads") +
-                                  std::to_string(info.param.threads);
+                                  std::to_string(info.param.threads) +
+                                  (info.param.config == kTinyExpertsConfig ? "Experts" : "");
                          });
 
 TEST(CountingAllocator, Counts) {

@@ -67,17 +67,21 @@ TrainOptions large_batches(const TemporaryDirectory& directory) {
 struct PlanCase {
   const char* precision;
   const char* recompute;
+  const char* config = kTinyConfig;
 };
 
-void PrintTo(const PlanCase& value, std::ostream* out) { *out << value.precision << " recompute " << value.recompute; }
+void PrintTo(const PlanCase& value, std::ostream* out) {
+  *out << value.precision << " recompute " << value.recompute
+       << (value.config == kTinyExpertsConfig ? " with experts" : "");
+}
 
 class PoisonedArena : public testing::TestWithParam<PlanCase> {};
 
 TEST_P(PoisonedArena, IsNeitherReadNorLeft) {
   const TemporaryDirectory directory;
-  write_tiny_model(directory);
+  const auto& [precision, recompute, config] = GetParam();
+  write_tiny_model(directory, config);
   TrainOptions options = large_batches(directory);
-  const auto& [precision, recompute] = GetParam();
   options.precision = precision;
   options.techniques["recompute"] = recompute;
   options.micro_batch_size = 36;  // does not divide the batch: the last rows are padding
@@ -86,7 +90,9 @@ TEST_P(PoisonedArena, IsNeitherReadNorLeft) {
 
 INSTANTIATE_TEST_SUITE_P(Plans, PoisonedArena,
                          testing::Values(PlanCase{"32-true", "off"}, PlanCase{"32-true", "block-input"},
-                                         PlanCase{"bf16-mixed", "off"}, PlanCase{"bf16-mixed", "drop-cheap"}),
+                                         PlanCase{"bf16-mixed", "off"}, PlanCase{"bf16-mixed", "drop-cheap"},
+                                         PlanCase{"32-true", "block-input", kTinyExpertsConfig},
+                                         PlanCase{"bf16-mixed", "off", kTinyExpertsConfig}),
                          [](const auto& info) { return "case" + std::to_string(info.index); });
 
 TEST(PoisonedArena, FusedOptimizer) {

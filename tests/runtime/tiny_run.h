@@ -26,9 +26,16 @@ inline constexpr const char* kTinyConfig =
 "intermediate_size":64,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,"max_position_embeddings":64,
 "rms_norm_eps":1e-5,"rope_theta":10000.0,"hidden_act":"silu","tie_word_embeddings":true,"initializer_range":0.2,"torch_dtype":"float32"})";
 
+// Two of three experts in the first and last layer.
+inline constexpr const char* kTinyExpertsConfig =
+    R"({"architectures":["Qwen3MoeForCausalLM"],"model_type":"qwen3_moe","vocab_size":258,"hidden_size":32,
+"intermediate_size":64,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,"max_position_embeddings":64,
+"num_experts":3,"num_experts_per_tok":2,"moe_intermediate_size":40,"mlp_only_layers":[1],"norm_topk_prob":true,
+"rms_norm_eps":1e-5,"rope_theta":10000.0,"hidden_act":"silu","tie_word_embeddings":true,"initializer_range":0.2,"torch_dtype":"float32"})";
+
 // Writes directory/model and directory/data.txt.
-inline void write_tiny_model(const TemporaryDirectory& directory) {
-  directory.write("config.json", kTinyConfig);
+inline void write_tiny_model(const TemporaryDirectory& directory, const char* config = kTinyConfig) {
+  directory.write("config.json", config);
   write_fresh_model({directory / "config.json", "bytes", directory / "model", 7, "float32"});
   std::string text;
   for (int line = 0; line < 60; ++line)
