@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 
 #include "base/bytes.h"
@@ -66,6 +67,10 @@ int run_info(const std::string& path) {
   fmt::print("geometry         {} layers, hidden {}, {} heads ({} kv) of {}, mlp {}, vocabulary {}, {} positions{}\n",
              spec.layers, spec.hidden, spec.heads, spec.kv_heads, spec.head_dim, spec.intermediate, spec.vocab,
              spec.max_positions, spec.tied ? ", tied head" : "");
+  if (spec.experts.count > 0)
+    fmt::print("experts          {} of width {} in {} of {} layers, {} per token\n", spec.experts.count,
+               spec.experts.intermediate, std::count(spec.experts.layers.begin(), spec.experts.layers.end(), true),
+               spec.layers, spec.experts.chosen);
   fmt::print("config dtype     {}\n", model.config.dtype());
   if (!spec.quantization.empty()) {
     fmt::print("quantised        {}: counted, cannot be trained\n", spec.quantization);
