@@ -4,11 +4,11 @@
 Usage: compare_torch.py HEADROOM_BINARY --torch-python PYTHON [--shared ../shared] [--precision 32-true/highest,...]
 PYTHON is an interpreter with torch, transformers and psutil; it runs SHARED/peers/torch_train.py, plain, with
 --checkpointing and with --compile. A precision may name how fp32 matrices are multiplied, "32-true/medium": the peer gets
---matmul medium, headroom --matmul-precision medium and, a second run, the more exact high. Both sides train SHARED/data/models/smollm2-135m (random weights, random tokens) at
-sequence 512 and global batch 4 with AdamW and clipping on 2 threads. Runs alternate (every round runs every side once),
+--matmul medium, headroom --matmul-precision medium and, a second run, the more exact high. Both sides train
+SHARED/data/models/smollm2-135m (random weights, random tokens) at sequence 512 and global batch 4 (--sequence, --batch) with AdamW and clipping on 2 threads. Runs alternate (every round runs every side once),
 each takes the median over its steps after the first; a side's result is the median over the rounds. headroom's peak is
 the kernel's count, the peers' the largest of 10 ms samples (torch_train.py). headroom's budget
-is --memory, else a share of what the compiled peer took (0.5 in fp32, 0.6 in bf16-mixed).
+is --memory, else a share of what the compiled peer took (0.5 in fp32, 0.6 in bf16-mixed, 0.4 with --lora).
 Writes benchmarks/results/NAME.json (every run with its command) and NAME.md (the table). Standard library only.
 """
 import argparse
@@ -25,7 +25,8 @@ import time
 
 PEERS = {'plain': [], 'checkpointing': ['--checkpointing'], 'compile': ['--compile']}
 SHARE_OF_COMPILED = {'32-true': 0.5, 'bf16-mixed': 0.6}
-SEQUENCE, BATCH = 512, 4
+SHARE_WITH_LORA = 0.4
+LORA = ['--lora-r', '16', '--lora-alpha', '32', '--lora-target-modules', 'all-linear']
 GIB = 2 ** 30
 
 
@@ -42,6 +43,9 @@ def arguments():
     parser.add_argument('--steps', type=int, default=11, help='per run; the first is not counted')
     parser.add_argument('--rounds', type=int, default=2)
     parser.add_argument('--threads', type=int, default=2)
+    parser.add_argument('--sequence', type=int, default=512)
+    parser.add_argument('--batch', type=int, default=4, help='global batch; the peers take it at once')
+    parser.add_argument('--lora', action='store_true', help='both sides train adapters of rank 16 on all linear layers')
     parser.add_argument('--no-headroom', action='store_true', help='run the peers only')
     parser.add_argument('--extra', default='', help="more options for headroom's train")
     parser.add_argument('--work', default='build/benchmark', help='scratch folder, about 4 GiB')
@@ -90,8 +94,8 @@ class Comparison:
             vocabulary = json.load(text)['vocab_size']
         draw = random.Random(0)
         with open(os.path.join(self.work, 'rows.jsonl'), 'w', encoding='utf-8') as out:
-            for _ in range(BATCH * self.options.steps):
-                ids = [draw.randrange(vocabulary) for _ in range(SEQUENCE)]
+            for _ in range(self.options.batch * self.options.steps):
+                ids = [draw.randrange(vocabulary) for _ in range(self.options.sequence)]
                 out.write(json.dumps({'input_ids': ids, 'labels': ids}) + '\n')
         self.call([self.binary, 'profile', '-o', os.path.join(self.work, 'profile.json')])
         self.call([self.binary, 'init', '--config', self.config, '--tokenizer', 'bytes', '--output-dir',
@@ -100,8 +104,8 @@ class Comparison:
     def run_peer(self, peer, precision):
         model = os.path.dirname(self.config)
         command = [self.options.torch_python, os.path.join(self.shared, 'peers', 'torch_train.py'), model,
-                   '--precision', precision.split('/')[0], '--micro-batch', str(BATCH), '--seq', str(SEQUENCE),
-                   '--steps', str(self.options.steps), '--threads', str(self.options.threads), *PEERS[peer]]
+                   '--precision', precision.split('/')[0], '--micro-batch', str(self.options.batch), '--seq', str(self.options.sequence),
+                   '--steps', str(self.options.steps), '--threads', str(self.options.threads), *PEERS[peer], *(['--lora'] if self.options.lora else [])]
         if '/' in precision:
             command += ['--matmul', precision.split('/')[1]]
         output, _ = self.call(command)
@@ -114,10 +118,10 @@ class Comparison:
         shutil.rmtree(out, ignore_errors=True)
         command = [self.binary, 'train', '--model', os.path.join(self.work, 'model'),
                    '--data', os.path.join(self.work, 'rows.jsonl'), '--memory', str(budget), '--output-dir', out,
-                   '--precision', precision.split('/')[0], '--global-batch-size', str(BATCH), '--max-seq-length', str(SEQUENCE),
+                   '--precision', precision.split('/')[0], '--global-batch-size', str(self.options.batch), '--max-seq-length', str(self.options.sequence),
                    '--max-steps', str(self.options.steps), '--learning-rate', '1e-4', '--lr-scheduler-type', 'constant',
                    '--threads', str(self.options.threads), '--profile', os.path.join(self.work, 'profile.json'),
-                   *(['--matmul-precision', matmul] if matmul else []), *self.options.extra.split()]
+                   *(['--matmul-precision', matmul] if matmul else []), *(LORA if self.options.lora else []), *self.options.extra.split()]
         _, peak = self.call(command)
         with open(os.path.join(out, 'metrics.jsonl'), encoding='utf-8') as text:
             rows = [row for row in map(json.loads, text) if 'loss' in row]
@@ -126,7 +130,7 @@ class Comparison:
             run = json.load(text)
         with open(os.path.join(out, 'plan.json'), encoding='utf-8') as text:
             plan = json.load(text)
-        self.keep(f'headroom {self.label(budget)} {matmul}'.strip(), precision, command, BATCH * SEQUENCE / seconds, peak,
+        self.keep(f'headroom {self.label(budget)} {matmul}'.strip(), precision, command, self.options.batch * self.options.sequence / seconds, peak,
                   {'budget_bytes': run['budget_bytes'], 'planned_peak_bytes': plan['peak_bytes'],
                    'predicted_step_seconds': plan['predicted_step_seconds'], 'measured_step_seconds': seconds,
                    'micro_batch_size': plan['micro_batch_size'],
@@ -148,7 +152,8 @@ class Comparison:
                     if run['side'] == 'torch compile' and run['precision'] == precision]
         if not compiled:
             sys.exit('without the compiled peer headroom needs --memory')
-        return [int(SHARE_OF_COMPILED.get(precision.split('/')[0], 0.5) * compiled[0])]
+        share = SHARE_WITH_LORA if self.options.lora else SHARE_OF_COMPILED.get(precision.split('/')[0], 0.5)
+        return [int(share * compiled[0])]
 
     def measure(self):
         peers = self.options.peers.split(',') if self.options.torch_python else []
@@ -193,7 +198,7 @@ class Comparison:
         rows = self.summary()
         machine = {'processor': processor(), 'cores': os.cpu_count(), 'system': platform.platform(terse=True)}
         with open(base + '.json', 'w', encoding='utf-8') as out:
-            json.dump({'machine': machine, 'model': self.options.model, 'sequence': SEQUENCE, 'global_batch': BATCH,
+            json.dump({'machine': machine, 'model': self.options.model, 'sequence': self.options.sequence, 'global_batch': self.options.batch, 'lora': self.options.lora,
                        'summary': rows, 'runs': self.runs}, out, indent=1)
             out.write('\n')
         table = markdown(self.options, machine, rows)
@@ -219,7 +224,8 @@ def ratio(value):
 
 
 def markdown(options, machine, rows):
-    lines = [f'{options.model}, sequence {SEQUENCE}, global batch {BATCH}, AdamW with clipping, {options.threads} threads; '
+    lora = 'LoRA of rank 16 on all linear layers, ' if options.lora else ''
+    lines = [f'{options.model}, sequence {options.sequence}, global batch {options.batch}, {lora}AdamW with clipping, {options.threads} threads; '
              f'{machine["processor"]}, {machine["cores"]} cores. Medians of {options.steps - 1} steps, '
              f'{options.rounds} alternating rounds.', '',
              '| precision | side | tokens/s | peak RSS, GiB | speed / fastest peer | peak / compiled peer | predicted / measured step |',
