@@ -168,6 +168,18 @@ std::vector<int32_t> stop_ids(const Tokenizer& tokenizer, const ModelFiles& mode
   return ids;
 }
 
+void print_times(const GenerateTimes& times, const Plan& plan, int64_t arena) {
+  const auto rate = [](int64_t tokens, double seconds) {
+    return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+  };
+  fmt::print(stderr,
+             "prompt: {} tokens in {:.3f} s, {:.1f} tokens/s; then {} tokens in {:.3f} s, {:.1f} tokens/s; arena {}, "
+             "peak planned {}\n",
+             times.prompt_tokens, times.prompt_seconds, rate(times.prompt_tokens, times.prompt_seconds),
+             times.decoded_tokens, times.decode_seconds, rate(times.decoded_tokens, times.decode_seconds),
+             format_bytes(arena), format_bytes(plan.peak_bytes));
+}
+
 int run_generate(const InferenceArguments& a) {
   check_options(a.options);
   if (a.options.precision != "32-true" && a.options.precision != "bf16-true")
@@ -188,10 +200,10 @@ int run_generate(const InferenceArguments& a) {
   const int64_t positions = prompt_tokens + new_tokens;
   PlanRequest request = base_request(a, opened, true);
   request.seq_length = positions;
-  static constexpr int64_t kChunks[] = {64, 16, 4, 1};
   const DType cache = a.options.precision == "bf16-true" ? DType::bf16 : DType::f32;
-  const Plan plan = plan_generation(
-      request, kChunks, [&](int64_t chunk) { return build_generation(model.spec, positions, chunk, cache); });
+  const Plan plan = plan_generation(request, prompt_chunks(prompt_tokens), [&](int64_t chunk) {
+    return build_generation(model.spec, positions, chunk, cache);
+  });
   if (!plan.feasible) {
     print_refusal(plan);
     return 3;
@@ -201,19 +213,22 @@ int run_generate(const InferenceArguments& a) {
   load_opened(executor, opened, request.lora);
   GenerateOptions options{a.sampling, new_tokens, stop_ids(tokenizer, model)};
   StreamDecoder decoder(tokenizer);
-  const std::vector<int32_t> tokens = generate_tokens(executor, prompt, options, [&](int32_t token) {
+  GenerateTimes times;
+  const auto show = [&](int32_t token) {
     if (a.json) return true;
     const std::string piece = decoder.push(token);
     std::fwrite(piece.data(), 1, piece.size(), stdout);
     std::fflush(stdout);
     return true;
-  });
+  };
+  const std::vector<int32_t> tokens = generate_tokens(executor, prompt, options, show, &times);
   if (a.json) {
     std::cout << Json{{"ids", tokens}, {"text", tokenizer.decode(tokens)}}.dump() << '\n';
   } else {
     const std::string rest = decoder.finish();
     fmt::print("{}\n", rest);
   }
+  if (!a.quiet) print_times(times, plan, executor.arena_high_water());
   return 0;
 }
 

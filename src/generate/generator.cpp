@@ -1,6 +1,7 @@
 #include "generate/generator.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/error.h"
 
@@ -22,6 +23,14 @@ std::span<const float> advance(Executor& executor, std::string_view program, std
 
 }  // namespace
 
+std::vector<int64_t> prompt_chunks(int64_t prompt) {
+  constexpr int64_t kSizes[] = {512, 256, 128, 64, 32, 16, 8, 4, 1};
+  std::vector<int64_t> chunks;
+  for (int64_t size : kSizes)
+    if (size < 2 * prompt || size == 1) chunks.push_back(size);
+  return chunks;
+}
+
 int64_t count_new_tokens(std::optional<int64_t> asked, int64_t prompt, int64_t positions) {
   const int64_t left = positions - prompt;
   if (asked && *asked < 1)
@@ -40,10 +49,13 @@ int64_t count_new_tokens(std::optional<int64_t> asked, int64_t prompt, int64_t p
 }
 
 std::vector<int32_t> generate_tokens(Executor& executor, std::span<const int32_t> prompt,
-                                     const GenerateOptions& options, const std::function<bool(int32_t)>& on_token) {
+                                     const GenerateOptions& options, const std::function<bool(int32_t)>& on_token,
+                                     GenerateTimes* times) {
   HR_CHECK(!prompt.empty(), "an empty prompt");
   std::vector<int32_t> out;
   out.reserve(static_cast<size_t>(options.max_new_tokens));
+  const auto begin = std::chrono::steady_clock::now();
+  const auto since = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   const int64_t chunk = executor.tensor("prefill_ids").count();
   int64_t filled = 0;
   std::span<const float> logits;
@@ -53,6 +65,8 @@ std::vector<int32_t> generate_tokens(Executor& executor, std::span<const int32_t
                      prompt.subspan(static_cast<size_t>(filled), static_cast<size_t>(count)), filled);
     filled += count;
   }
+  const double prompt_seconds = since();
+  int64_t decoded = 0;
   Sampler sampler(options.sampling, static_cast<int64_t>(logits.size()));
   for (int64_t n = 0; n < options.max_new_tokens; ++n) {
     const int32_t token = sampler.pick(logits, filled);
@@ -60,7 +74,9 @@ std::vector<int32_t> generate_tokens(Executor& executor, std::span<const int32_t
     out.push_back(token);
     if (!on_token(token) || n + 1 == options.max_new_tokens) break;
     logits = advance(executor, "decode", "decode_ids", {&token, 1}, filled++);
+    ++decoded;
   }
+  if (times) *times = {static_cast<int64_t>(prompt.size()), decoded, prompt_seconds, since() - prompt_seconds};
   return out;
 }
 

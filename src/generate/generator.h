@@ -19,6 +19,15 @@ struct GenerateOptions {
   std::vector<int32_t> stop_ids;
 };
 
+// Where the time went: a prompt read in chunks, then one run of the model per token.
+struct GenerateTimes {
+  int64_t prompt_tokens = 0, decoded_tokens = 0;  // the first new token comes from the prompt's run
+  double prompt_seconds = 0, decode_seconds = 0;
+};
+
+// The sizes of prompt chunks to plan for, largest first: none much longer than the prompt.
+std::vector<int64_t> prompt_chunks(int64_t prompt);
+
 // How many tokens to make after `prompt` tokens of a model with `positions`: those asked for, by default
 // kDefaultNewTokens or what the positions leave. Throws Error(usage) for less than 1, for more than the positions
 // leave, and for a prompt that leaves none.
@@ -26,8 +35,9 @@ int64_t count_new_tokens(std::optional<int64_t> asked, int64_t prompt, int64_t p
 
 // Fills the KV cache with `prompt` (at least one token) in chunks, then decodes. `on_token` is called for each new
 // token and ends the loop by returning false. Stop ids are not passed on. Returns the new tokens.
-// prompt + max_new_tokens may not exceed the cache's positions (count_new_tokens).
+// prompt + max_new_tokens may not exceed the cache's positions (count_new_tokens). `times`, when given, is filled.
 std::vector<int32_t> generate_tokens(Executor& executor, std::span<const int32_t> prompt,
-                                     const GenerateOptions& options, const std::function<bool(int32_t)>& on_token);
+                                     const GenerateOptions& options, const std::function<bool(int32_t)>& on_token,
+                                     GenerateTimes* times = nullptr);
 
 }  // namespace headroom
