@@ -11,12 +11,14 @@
 
 #include "ops/attention/simd_tile-inl.h"
 
-// One head against one chunk of keys.
+// Heads that share a chunk of keys, against it.
 #ifndef HEADROOM_ATTENTION_DECODE_ITEM_
 #define HEADROOM_ATTENTION_DECODE_ITEM_
 namespace headroom {
+constexpr int kDecodeHeads = 4;  // most of one item
 struct DecodeItem {
-  const void* q;
+  int heads;
+  const void* q;  // heads follow one another
   DType q_dtype;
   const void* k;  // the chunk's first row; rows are `stride` elements apart
   const void* v;
@@ -26,9 +28,11 @@ struct DecodeItem {
   int64_t dim;
   float scale;    // of the scores, base-2 domain; with a cap: before it, in units of the cap
   float softcap;  // base-2 domain, 0 = none
-  float* o;
+  float* o;       // of the first head; the next one's is o_stride further
+  int64_t o_stride;
   float* maximum;
   float* sum;
+  int64_t part_stride;  // of maximum and sum
 };
 }  // namespace headroom
 #endif
@@ -46,20 +50,51 @@ HWY_INLINE Vector load_wide(const bfloat16* at) {
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, raw)));
 }
 
-template <typename T>
-HWY_INLINE float score_of(const float* q, const T* k, int64_t dim) {
+// The sums of the lanes of four vectors.
+HWY_INLINE void store_sums(Vector a, Vector b, Vector c, Vector e, float* to) {
+#if HWY_TARGET == HWY_SCALAR
+  to[0] = hn::GetLane(a), to[1] = hn::GetLane(b), to[2] = hn::GetLane(c), to[3] = hn::GetLane(e);
+#else
+  const VectorTag d;
+  const hn::Repartition<uint64_t, VectorTag> wide;
+  const hn::FixedTag<float, 4> block;
+  const Vector ab = hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
+  const Vector ce = hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e));
+  const auto left = hn::BitCast(wide, ab), right = hn::BitCast(wide, ce);
+  alignas(64) float parts[HWY_LANES(float)];
+  hn::Store(hn::Add(hn::BitCast(d, hn::InterleaveLower(wide, left, right)),
+                    hn::BitCast(d, hn::InterleaveUpper(wide, left, right))),
+            d, parts);
+  auto sum = hn::Load(block, parts);
+  for (size_t i = 4; i < hn::Lanes(d); i += 4) sum = hn::Add(sum, hn::Load(block, parts + i));
+  hn::StoreU(sum, block, to);
+#endif
+}
+
+// The products of kHeads queries with `keys` (at most four) rows of k, which is read once.
+template <int kHeads, typename T>
+HWY_INLINE void score_keys(const float* q, const T* k, int64_t stride, int64_t keys, int64_t dim, float* scores) {
   const VectorTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  Vector even = hn::Zero(d), odd = even;
+  const T* row[4];
+  for (int j = 0; j < 4; ++j) row[j] = k + std::min<int64_t>(j, keys - 1) * stride;
+  Vector sums[kHeads][4];
+  for (int h = 0; h < kHeads; ++h)
+    for (int j = 0; j < 4; ++j) sums[h][j] = hn::Zero(d);
   int64_t i = 0;
-  for (; i + 2 * lanes <= dim; i += 2 * lanes) {
-    even = hn::MulAdd(hn::LoadU(d, q + i), load_wide(k + i), even);
-    odd = hn::MulAdd(hn::LoadU(d, q + i + lanes), load_wide(k + i + lanes), odd);
+  for (; i + lanes <= dim; i += lanes)
+    for (int j = 0; j < 4; ++j) {
+      const Vector key = load_wide(row[j] + i);
+      for (int h = 0; h < kHeads; ++h) sums[h][j] = hn::MulAdd(hn::LoadU(d, q + h * kMaxFastDim + i), key, sums[h][j]);
+    }
+  for (int h = 0; h < kHeads; ++h) {
+    float four[4];
+    store_sums(sums[h][0], sums[h][1], sums[h][2], sums[h][3], four);
+    for (int64_t j = 0; j < keys; ++j) {
+      for (int64_t t = i; t < dim; ++t) four[j] += q[h * kMaxFastDim + t] * static_cast<float>(row[j][t]);
+      scores[h * kDecodeChunk + j] = four[j];
+    }
   }
-  for (; i + lanes <= dim; i += lanes) even = hn::MulAdd(hn::LoadU(d, q + i), load_wide(k + i), even);
-  float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
-  for (; i < dim; ++i) sum += q[i] * static_cast<float>(k[i]);
-  return sum;
 }
 
 // scores -> exp2(score - maximum); returns the maximum and adds the sum. The buffer is padded to whole vectors.
@@ -80,51 +115,67 @@ HWY_INLINE float exponentiate(float* scores, int64_t count, float* sum) {
   return hn::GetLane(largest);
 }
 
-// o[0, kVectors vectors) = sum of p[i] v[i].
-template <int kVectors, typename T>
-HWY_INLINE void weigh(const float* p, const T* v, int64_t stride, int64_t count, float* o) {
+// o[0, kVectors vectors) = sum of p[i] v[i] for kHeads heads; v is read once.
+template <int kHeads, int kVectors, typename T>
+HWY_INLINE void weigh(const float* p, const T* v, int64_t stride, int64_t count, float* o, int64_t o_stride) {
   const VectorTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  Vector even[kVectors], odd[kVectors];
-  for (int j = 0; j < kVectors; ++j) even[j] = odd[j] = hn::Zero(d);
-  int64_t i = 0;
-  for (; i + 2 <= count; i += 2, v += 2 * stride) {
-    const Vector first = hn::Set(d, p[i]), second = hn::Set(d, p[i + 1]);
+  Vector sums[kHeads][kVectors];
+  for (int h = 0; h < kHeads; ++h)
+    for (int j = 0; j < kVectors; ++j) sums[h][j] = hn::Zero(d);
+  for (int64_t i = 0; i < count; ++i, v += stride)
     for (int j = 0; j < kVectors; ++j) {
-      even[j] = hn::MulAdd(first, load_wide(v + j * lanes), even[j]);
-      odd[j] = hn::MulAdd(second, load_wide(v + stride + j * lanes), odd[j]);
+      const Vector value = load_wide(v + j * lanes);
+      for (int h = 0; h < kHeads; ++h) sums[h][j] = hn::MulAdd(hn::Set(d, p[h * kDecodeChunk + i]), value, sums[h][j]);
     }
-  }
-  if (i < count)
-    for (int j = 0; j < kVectors; ++j) even[j] = hn::MulAdd(hn::Set(d, p[i]), load_wide(v + j * lanes), even[j]);
-  for (int j = 0; j < kVectors; ++j) hn::StoreU(hn::Add(even[j], odd[j]), d, o + j * lanes);
+  for (int h = 0; h < kHeads; ++h)
+    for (int j = 0; j < kVectors; ++j) hn::StoreU(sums[h][j], d, o + h * o_stride + j * lanes);
 }
 
-template <typename T>
+template <int kHeads, typename T>
 HWY_INLINE void decode_rows(const DecodeItem& item, const float* q, float* scores) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(VectorTag()));
   const T* k = static_cast<const T*>(item.k);
   const T* v = static_cast<const T*>(item.v);
-  for (int64_t i = 0; i < item.count; ++i) scores[i] = score_of(q, k + i * item.stride, item.dim);
-  if (item.softcap > 0) cap_scores(scores, item.count, 1.0f, item.softcap);
-  *item.maximum = exponentiate(scores, item.count, item.sum);
-  int64_t j = 0;
-  for (; j + 4 * lanes <= item.dim; j += 4 * lanes) weigh<4>(scores, v + j, item.stride, item.count, item.o + j);
-  for (; j + lanes <= item.dim; j += lanes) weigh<1>(scores, v + j, item.stride, item.count, item.o + j);
-  for (; j < item.dim; ++j) {
-    float sum = 0;
-    for (int64_t i = 0; i < item.count; ++i) sum += scores[i] * static_cast<float>(v[i * item.stride + j]);
-    item.o[j] = sum;
+  for (int64_t i = 0; i < item.count; i += 4)
+    score_keys<kHeads>(q, k + i * item.stride, item.stride, std::min<int64_t>(4, item.count - i), item.dim, scores + i);
+  for (int h = 0; h < kHeads; ++h) {
+    float* const row = scores + h * kDecodeChunk;
+    if (item.softcap > 0) cap_scores(row, item.count, 1.0f, item.softcap);
+    item.maximum[h * item.part_stride] = exponentiate(row, item.count, item.sum + h * item.part_stride);
   }
+  int64_t j = 0;
+  for (; j + 4 * lanes <= item.dim; j += 4 * lanes)
+    weigh<kHeads, 4>(scores, v + j, item.stride, item.count, item.o + j, item.o_stride);
+  for (; j + lanes <= item.dim; j += lanes)
+    weigh<kHeads, 1>(scores, v + j, item.stride, item.count, item.o + j, item.o_stride);
+  for (; j < item.dim; ++j)
+    for (int h = 0; h < kHeads; ++h) {
+      float sum = 0;
+      for (int64_t i = 0; i < item.count; ++i)
+        sum += scores[h * kDecodeChunk + i] * static_cast<float>(v[i * item.stride + j]);
+      item.o[h * item.o_stride + j] = sum;
+    }
+}
+
+template <int kHeads>
+HWY_INLINE void decode_heads(const DecodeItem& item) {
+  alignas(64) float q[kHeads * kMaxFastDim];
+  alignas(64) float scores[kHeads * kDecodeChunk] = {};
+  for (int h = 0; h < kHeads; ++h) {
+    float* const row = q + h * kMaxFastDim;
+    widen(static_cast<const std::byte*>(item.q) + h * item.dim * dtype_bytes(item.q_dtype), item.q_dtype, row,
+          item.dim);
+    for (int64_t i = 0; i < item.dim; ++i) row[i] *= item.scale;
+  }
+  if (item.kv_dtype == DType::f32) return decode_rows<kHeads, float>(item, q, scores);
+  decode_rows<kHeads, bfloat16>(item, q, scores);
 }
 
 void decode_item(const DecodeItem& item) {
-  alignas(64) float q[kMaxFastDim];
-  alignas(64) float scores[kDecodeChunk];
-  widen(item.q, item.q_dtype, q, item.dim);
-  for (int64_t i = 0; i < item.dim; ++i) q[i] *= item.scale;
-  if (item.kv_dtype == DType::f32) return decode_rows<float>(item, q, scores);
-  decode_rows<bfloat16>(item, q, scores);
+  if (item.heads == 1) return decode_heads<1>(item);
+  if (item.heads == 2) return decode_heads<2>(item);
+  item.heads == 3 ? decode_heads<3>(item) : decode_heads<4>(item);
 }
 
 // Joins the partial results of one head, chunk after chunk, into `to`.
@@ -163,20 +214,21 @@ void run_decode(const ForwardCall& call) {
   const DecodeBlock block = decode_block(carver, shape);
   const double cap = shape.softcap, scale = cap > 0 ? shape.scale / cap : shape.scale * std::numbers::log2e;
   const auto q_at = [&](int64_t head_row) { return head_row * shape.dim * q_bytes; };
-  // The heads that share a chunk of the cache follow one another.
-  parallel_for(shape.batch * shape.kv_heads * chunks * group, 1, [&](int64_t begin, int64_t end, int) {
+  const int64_t parts = (group + kDecodeHeads - 1) / kDecodeHeads;  // of the heads that share a kv head
+  parallel_for(shape.batch * shape.kv_heads * chunks * parts, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t index = begin; index < end; ++index) {
-      const int64_t chunk = index / group % chunks, kv_row = index / group / chunks;
-      const int64_t head_row = kv_row * group + index % group, partial = head_row * most + chunk;
-      const int64_t key = begin_key + chunk * kDecodeChunk;
+      const int64_t chunk = index / parts % chunks, kv_row = index / parts / chunks;
+      const int64_t head = index % parts * kDecodeHeads, head_row = kv_row * group + head;
+      const int64_t key = begin_key + chunk * kDecodeChunk, partial = head_row * most + chunk;
       const int64_t first = (kv_row / shape.kv_heads * shape.keys + key) * stride + kv_row % shape.kv_heads * shape.dim;
       HWY_DYNAMIC_DISPATCH(decode_item)
-      ({static_cast<const std::byte*>(call.q) + q_at(head_row), call.q_dtype,
+      ({static_cast<int>(std::min<int64_t>(kDecodeHeads, group - head)),
+        static_cast<const std::byte*>(call.q) + q_at(head_row), call.q_dtype,
         static_cast<const std::byte*>(call.k) + first * kv_bytes,
         static_cast<const std::byte*>(call.v) + first * kv_bytes, call.kv_dtype, stride,
         std::min(kDecodeChunk, end_key - key), shape.dim, static_cast<float>(scale),
-        static_cast<float>(cap * std::numbers::log2e), block.o + partial * width, block.maximum + partial,
-        block.sum + partial});
+        static_cast<float>(cap * std::numbers::log2e), block.o + partial * width, most * width, block.maximum + partial,
+        block.sum + partial, most});
     }
   });
   parallel_for(shape.batch * shape.heads, 4, [&](int64_t begin, int64_t end, int) {
