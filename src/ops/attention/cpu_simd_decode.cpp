@@ -6,6 +6,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
 #define HWY_TARGET_INCLUDE "ops/attention/cpu_simd_decode.cpp"
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
@@ -132,13 +133,27 @@ HWY_INLINE void weigh(const float* p, const T* v, int64_t stride, int64_t count,
     for (int j = 0; j < kVectors; ++j) hn::StoreU(sums[h][j], d, o + h * o_stride + j * lanes);
 }
 
+// Rows lie a whole row of the cache apart, which no hardware prefetcher follows: four rows of k that are scored soon,
+// and the rows of v that are weighed after the chunk's scores.
+template <typename T>
+HWY_INLINE void prefetch_rows(const DecodeItem& item, int64_t key) {
+  constexpr int64_t kAhead = 16, kLine = 64 / static_cast<int64_t>(sizeof(T));
+  for (int64_t row = key; row < std::min(key + 4, item.count); ++row)
+    for (int64_t i = 0; i < item.dim; i += kLine) {
+      hwy::Prefetch(static_cast<const T*>(item.k) + (row + kAhead) * item.stride + i);
+      hwy::Prefetch(static_cast<const T*>(item.v) + row * item.stride + i);
+    }
+}
+
 template <int kHeads, typename T>
 HWY_INLINE void decode_rows(const DecodeItem& item, const float* q, float* scores) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(VectorTag()));
   const T* k = static_cast<const T*>(item.k);
   const T* v = static_cast<const T*>(item.v);
-  for (int64_t i = 0; i < item.count; i += 4)
+  for (int64_t i = 0; i < item.count; i += 4) {
+    prefetch_rows<T>(item, i);
     score_keys<kHeads>(q, k + i * item.stride, item.stride, std::min<int64_t>(4, item.count - i), item.dim, scores + i);
+  }
   for (int h = 0; h < kHeads; ++h) {
     float* const row = scores + h * kDecodeChunk;
     if (item.softcap > 0) cap_scores(row, item.count, 1.0f, item.softcap);
@@ -214,13 +229,16 @@ void run_decode(const ForwardCall& call) {
   const DecodeBlock block = decode_block(carver, shape);
   const double cap = shape.softcap, scale = cap > 0 ? shape.scale / cap : shape.scale * std::numbers::log2e;
   const auto q_at = [&](int64_t head_row) { return head_row * shape.dim * q_bytes; };
+  // All heads of a chunk follow one another: its rows are whole rows of the cache, read from memory once.
   const int64_t parts = (group + kDecodeHeads - 1) / kDecodeHeads;  // of the heads that share a kv head
   parallel_for(shape.batch * shape.kv_heads * chunks * parts, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t index = begin; index < end; ++index) {
-      const int64_t chunk = index / parts % chunks, kv_row = index / parts / chunks;
-      const int64_t head = index % parts * kDecodeHeads, head_row = kv_row * group + head;
+      const int64_t part = index % parts, kv_head = index / parts % shape.kv_heads;
+      const int64_t chunk = index / parts / shape.kv_heads % chunks, row = index / parts / shape.kv_heads / chunks;
+      const int64_t kv_row = row * shape.kv_heads + kv_head;
+      const int64_t head = part * kDecodeHeads, head_row = kv_row * group + head;
       const int64_t key = begin_key + chunk * kDecodeChunk, partial = head_row * most + chunk;
-      const int64_t first = (kv_row / shape.kv_heads * shape.keys + key) * stride + kv_row % shape.kv_heads * shape.dim;
+      const int64_t first = (row * shape.keys + key) * stride + kv_head * shape.dim;
       HWY_DYNAMIC_DISPATCH(decode_item)
       ({static_cast<int>(std::min<int64_t>(kDecodeHeads, group - head)),
         static_cast<const std::byte*>(call.q) + q_at(head_row), call.q_dtype,
@@ -231,11 +249,13 @@ void run_decode(const ForwardCall& call) {
         block.sum + partial, most});
     }
   });
-  parallel_for(shape.batch * shape.heads, 4, [&](int64_t begin, int64_t end, int) {
-    for (int64_t row = begin; row < end; ++row) HWY_DYNAMIC_DISPATCH(decode_join)
-    (block.o + row * most * width, block.maximum + row * most, block.sum + row * most, chunks, width, shape.dim,
-     static_cast<std::byte*>(call.o) + q_at(row), call.q_dtype);
-  });
+  constexpr int64_t kPartials = 256;  // to be worth another thread
+  parallel_for(shape.batch * shape.heads, std::max<int64_t>(4, kPartials / chunks),
+               [&](int64_t begin, int64_t end, int) {
+                 for (int64_t row = begin; row < end; ++row) HWY_DYNAMIC_DISPATCH(decode_join)
+                 (block.o + row * most * width, block.maximum + row * most, block.sum + row * most, chunks, width,
+                  shape.dim, static_cast<std::byte*>(call.o) + q_at(row), call.q_dtype);
+               });
 }
 
 }  // namespace headroom

@@ -25,7 +25,7 @@ constexpr int64_t kGradKeys = 64;
 constexpr int64_t kGradStripsSimd = 2;
 constexpr int64_t kGradStripsBf16 = 4;
 // Keys per partial result when decoding.
-constexpr int64_t kDecodeChunk = 256;
+constexpr int64_t kDecodeChunk = 128;
 // Largest head dimension of the fast kernels.
 constexpr int64_t kMaxFastDim = 256;
 
