@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Prompt and decoding speed of `headroom generate` beside the machine's own limits, measured in the same run.
+
+Usage: generate.py HEADROOM_BINARY MACHINE_LIMITS_BINARY [--model smollm2-135m] [--precisions bf16-true,32-true]
+A prompt of 512 tokens (random weights, bytes as tokens), then 128 tokens greedily; and 128 tokens after a prompt of two.
+The prompt's limit is the GEMM rate over 2 flops per weight and token; decoding's is the read bandwidth over the bytes of
+the weights and of the cache that a token reads. Each round measures limits, long prompt, short prompt; medians over
+rounds. Writes benchmarks/results/generate.md. Standard library only.
+"""
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+
+PROMPT, NEW = 512, 128
+BYTES = {'32-true': 4, 'bf16-true': 2}
+RATE = {'32-true': 'f32_flops_per_second', 'bf16-true': 'bf16_flops_per_second'}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    here = os.path.dirname(os.path.abspath(__file__))
+    parser.add_argument('binary')
+    parser.add_argument('limits')
+    parser.add_argument('--shared', default=os.path.join(here, '..', '..', 'shared'))
+    parser.add_argument('--model', default='smollm2-135m')
+    parser.add_argument('--precisions', default='bf16-true,32-true')
+    parser.add_argument('--memory', default='4GiB')
+    parser.add_argument('--rounds', type=int, default=5)
+    parser.add_argument('--threads', type=int, default=2)
+    parser.add_argument('--work', default='build/benchmark')
+    parser.add_argument('--results', default=os.path.join(here, 'results'))
+    parser.add_argument('--name', default='generate')
+    return parser.parse_args()
+
+
+def run(command):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, errors='replace')
+    if done.returncode:
+        sys.exit(f'exit {done.returncode}: {done.stderr[-2000:]}')
+    return done
+
+
+class Generation:
+    def __init__(self, options):
+        self.options = options
+        self.model = os.path.join(os.path.abspath(options.work), 'model')
+        folder = os.path.join(options.shared, 'data', 'models', options.model)
+        with open(os.path.join(folder, 'config.json'), encoding='utf-8') as text:
+            self.config = json.load(text)
+        shutil.rmtree(options.work, ignore_errors=True)
+        run([options.binary, 'init', '--config', os.path.join(folder, 'config.json'), '--tokenizer', 'bytes',
+             '--output-dir', self.model])
+        self.parameters = json.loads(run([options.binary, 'plan', '--json', '--model', self.model, '--memory',
+                                          '64GiB']).stdout)['parameters']
+
+    def generate(self, precision, prompt):
+        done = run([self.options.binary, 'generate', '--model', self.model, '--prompt', prompt, '--max-new-tokens',
+                    NEW + 1, '--precision', precision, '--threads', self.options.threads, '--memory',
+                    self.options.memory, '--temperature', 0, '--json'])
+        found = re.search(r'prompt: (\d+) tokens in ([\d.]+) s.* then (\d+) tokens in ([\d.]+) s', done.stderr)
+        tokens, seconds, decoded, decode_seconds = (float(x) for x in found.groups())
+        return int(tokens), tokens / seconds, decoded / decode_seconds
+
+    def cache_bytes(self, precision, positions):
+        heads = self.config.get('num_key_value_heads', self.config['num_attention_heads'])
+        width = heads * self.config['hidden_size'] // self.config['num_attention_heads']
+        return 2 * BYTES[precision] * self.config['num_hidden_layers'] * width * positions
+
+    def measure(self, precision):
+        draw = random.Random(0)
+        long_prompt = ''.join(chr(97 + draw.randrange(26)) for _ in range(PROMPT - 1))
+        rounds = []
+        for _ in range(self.options.rounds):
+            limits = json.loads(run([self.options.limits, self.options.threads]).stdout)
+            tokens, prefill, after_prompt = self.generate(precision, long_prompt)
+            _, _, from_start = self.generate(precision, 'a')
+            gemm = limits[RATE[precision]] / (2 * self.parameters)
+            read = limits['read_bytes_per_second']
+            weights = self.parameters * BYTES[precision]
+            rounds.append({'prompt_tokens': tokens, 'prefill': prefill, 'prefill_limit': gemm,
+                           'decode': from_start,
+                           'decode_limit': read / (weights + self.cache_bytes(precision, NEW // 2)),
+                           'decode_after_prompt': after_prompt,
+                           'decode_after_prompt_limit':
+                               read / (weights + self.cache_bytes(precision, PROMPT + NEW // 2))})
+        return rounds
+
+    def all(self):
+        lines = [f'{self.options.model}, {self.parameters} weights, {self.options.threads} threads, medians of '
+                 f'{self.options.rounds} rounds. `benchmarks/generate.py` says how.', '',
+                 '| precision | what | tokens/s | limit, tokens/s | share |', '|---|---|---|---|---|']
+        for precision in self.options.precisions.split(','):
+            rounds = self.measure(precision)
+            for key, name in (('prefill', f'prompt of {rounds[0]["prompt_tokens"]} tokens'),
+                              ('decode', f'{NEW} tokens from the start'),
+                              ('decode_after_prompt', f'{NEW} tokens after the prompt')):
+                speed = statistics.median(r[key] for r in rounds)
+                limit = statistics.median(r[key + '_limit'] for r in rounds)
+                share = statistics.median(r[key] / r[key + '_limit'] for r in rounds)
+                lines.append(f'| {precision} | {name} | {speed:.0f} | {limit:.0f} | {100 * share:.0f} % |')
+        with open(os.path.join(self.options.results, self.options.name + '.md'), 'w', encoding='utf-8') as out:
+            out.write('\n'.join(lines) + '\n')
+        print('\n'.join(lines))
+
+
+if __name__ == '__main__':
+    Generation(arguments()).all()
