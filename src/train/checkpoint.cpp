@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "formats/atomic_dir.h"
+#include "formats/file.h"
 #include "formats/json.h"
 #include "train/adapter.h"
 #include "train/weights.h"
@@ -32,10 +33,9 @@ std::optional<int64_t> step_of(const fs::path& directory) {
 // Complete checkpoints, oldest first.
 std::vector<std::pair<int64_t, fs::path>> checkpoints_in(const fs::path& output_dir) {
   std::vector<std::pair<int64_t, fs::path>> found;
-  std::error_code status;
-  for (const fs::directory_entry& entry : fs::directory_iterator(output_dir, status))
-    if (const auto step = step_of(entry.path()); step && fs::exists(entry.path() / "state.json", status))
-      found.emplace_back(*step, entry.path());
+  for (const std::string& name : names_in(output_dir))
+    if (const auto step = step_of(name); step && is_there(output_dir / name / "state.json"))
+      found.emplace_back(*step, output_dir / name);
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -130,11 +130,10 @@ void write_model(Executor& executor, const ModelFiles& model, const std::string&
 
 void write_model_files(const ModelFiles& model, const std::string& save_dtype, const fs::path& directory) {
   write_config(model, save_dtype, directory);
-  std::error_code status;
-  for (const fs::directory_entry& entry : fs::directory_iterator(model.directory, status))
-    if (entry.is_regular_file(status) && is_companion(entry.path()) &&
-        !fs::equivalent(model.directory, directory, status))
-      copy_file_durably(entry.path(), directory / entry.path().filename());
+  if (fs::equivalent(model.directory, directory)) return;
+  for (const std::string& name : names_in(model.directory))
+    if (const fs::path file = model.directory / name; is_companion(file) && is_file_there(file))
+      copy_file_durably(file, directory / name);
 }
 
 void save_checkpoint(Executor& executor, const ModelFiles& model, const RunState& state, const TrainOptions& options) {
