@@ -64,7 +64,7 @@ class KilledRuns:
                 "--save-steps", "1", "--save-total-limit", "2", "--learning-rate", "1e-3", "--lr-scheduler-type", "constant", "--quiet", *more]
 
     def finish(self, name, steps, *more):
-        done = subprocess.run(self.command(name, steps, *more), capture_output=True, text=True, timeout=600, check=False)
+        done = subprocess.run(self.command(name, steps, *more), capture_output=True, text=True, timeout=7200, check=False)
         self.check(f"{name} ends well", done.returncode == 0, done.stderr.strip()[-400:])
 
     def saving(self):

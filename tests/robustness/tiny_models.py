@@ -3,21 +3,23 @@
 import json
 
 HEAD_DIMS = (4, 8, 12, 16, 24, 32)
-FAMILIES = ("llama", "qwen2", "mistral", "gpt2", "qwen3", "olmo2", "gemma2", "gemma3_text", "gpt_neox", "phi3", "starcoder2")
 CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "mistral": "MistralForCausalLM", "gpt2": "GPT2LMHeadModel",
            "qwen3": "Qwen3ForCausalLM", "olmo2": "Olmo2ForCausalLM", "gemma2": "Gemma2ForCausalLM",
            "gemma3_text": "Gemma3ForCausalLM", "gpt_neox": "GPTNeoXForCausalLM", "phi3": "Phi3ForCausalLM",
-           "starcoder2": "Starcoder2ForCausalLM"}
+           "starcoder2": "Starcoder2ForCausalLM", "mixtral": "MixtralForCausalLM", "qwen3_moe": "Qwen3MoeForCausalLM"}
+ENCODERS = {"bert": "Bert", "roberta": "Roberta"}
+MODELS = (*((family, name) for family, name in CLASSES.items()), ("gpt_neox", "GPTNeoXForSequenceClassification"),
+          *((family, stem + head) for family, stem in ENCODERS.items() for head in ("ForMaskedLM", "ForSequenceClassification")))
+LABELS = 5
 BYTES_VOCABULARY = 258  # of the tokenizer `bytes`
 
 
-def draw_config(draw, family=None):
+def draw_config(draw, family, architecture):
     """config.json of a tiny model; `draw` is a random.Random."""
-    family = family or draw.choice(FAMILIES)
     heads = draw.choice((1, 2, 3, 4, 6, 8))
     head_dim = draw.choice(HEAD_DIMS)
     positions = draw.choice((16, 40, 64, 96, 160, 256))
-    config = {"architectures": [CLASSES[family]], "model_type": family, "torch_dtype": "float32",
+    config = {"architectures": [architecture], "model_type": family, "torch_dtype": "float32",
               "vocab_size": BYTES_VOCABULARY + draw.choice((0, 1, 77, 500, 3000)), "bos_token_id": 256, "eos_token_id": 257,
               "tie_word_embeddings": draw.random() < 0.5}
     if family == "gpt2":
@@ -25,15 +27,25 @@ def draw_config(draw, family=None):
                          "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5}
     config |= {"hidden_size": heads * head_dim, "intermediate_size": 4 * draw.randint(2, 100), "num_attention_heads": heads,
                "num_hidden_layers": draw.randint(1, 8), "max_position_embeddings": positions}
+    if architecture.endswith("SequenceClassification"):
+        config["num_labels"] = LABELS
+    if family in ENCODERS:
+        return config | {"hidden_act": "gelu", "layer_norm_eps": 1e-12, "type_vocab_size": draw.randint(1, 2), "pad_token_id": 1,
+                         "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "tie_word_embeddings": True}
     if family == "gpt_neox":
-        return config | {"hidden_act": "gelu", "rotary_pct": draw.choice((0.5, 1.0)), "rotary_emb_base": 10000,
+        return config | {"pad_token_id": 0, "hidden_act": "gelu", "rotary_pct": draw.choice((0.5, 1.0)), "rotary_emb_base": 10000,
                          "layer_norm_eps": 1e-5, "use_parallel_residual": draw.random() < 0.7, "tie_word_embeddings": False}
     config |= {"num_key_value_heads": draw.choice([n for n in range(1, heads + 1) if heads % n == 0]), "rope_theta": 10000.0,
                "rms_norm_eps": 1e-5, "hidden_act": "silu"}
     window = draw.choice((4, 7, 16))
     if family in ("mistral", "phi3") and draw.random() < 0.5:
         config["sliding_window"] = window
-    if family in ("qwen3", "gemma2", "gemma3_text"):
+    if family in ("mixtral", "qwen3_moe"):
+        experts = draw.randint(2, 8)
+        config |= {"num_local_experts" if family == "mixtral" else "num_experts": experts, "num_experts_per_tok": draw.randint(1, min(3, experts))}
+    if family == "qwen3_moe":
+        config |= {"moe_intermediate_size": 4 * draw.randint(2, 30), "norm_topk_prob": draw.random() < 0.5, "decoder_sparse_step": draw.randint(1, 2)}
+    if family in ("qwen3", "qwen3_moe", "gemma2", "gemma3_text"):
         config["head_dim"] = draw.choice(HEAD_DIMS)
     if family == "starcoder2":
         config |= {"hidden_act": "gelu_pytorch_tanh", "norm_epsilon": 1e-5, "sliding_window": window, "use_bias": draw.random() < 0.7}
@@ -46,6 +58,8 @@ def draw_config(draw, family=None):
 
 
 def positions_of(config):
+    if config["model_type"] == "roberta":  # they begin behind the padding id
+        return config["max_position_embeddings"] - 2
     return config.get("n_positions") or config["max_position_embeddings"]
 
 
@@ -55,21 +69,29 @@ def layers_of(config):
 
 def draw_rows(draw, config, length):
     """Rows of one kind for sequences of `length`: (file name, text)."""
+    architecture = config["architectures"][0]
     kind = draw.choice(("ids", "ids", "text", "prompts", "stream"))
+    if architecture.endswith("SequenceClassification"):
+        kind = draw.choice(("id classes", "classes"))
+    elif architecture.endswith("MaskedLM"):
+        kind = "ids"
     letters = "etaoin shrdlu,.\n"
     words = lambda most: "".join(draw.choice(letters) for _ in range(draw.randint(2, most)))
     if kind == "stream":
         return "data.txt", words(20 * length) + "the end"
     rows = []
     for _ in range(draw.randint(1, 30)):
-        if kind == "text":
+        if kind == "classes":
+            rows.append({"text": words(length), "label": draw.randrange(LABELS)})
+        elif kind == "text":
             rows.append({"text": words(2 * length)})
         elif kind == "prompts":
             rows.append({"prompt": words(max(3, length // 2)), "completion": words(length)})
         else:
             ids = [draw.randrange(config["vocab_size"]) for _ in range(draw.randint(2, length + length // 2))]
             labels = [-100 if draw.random() < 0.2 else token for token in ids]
-            rows.append({"input_ids": ids, "labels": [ids[0], ids[1]] + labels[2:]})
+            rows.append({"input_ids": ids, "label": draw.randrange(LABELS)} if kind == "id classes" else
+                        {"input_ids": ids, "labels": [ids[0], ids[1]] + labels[2:]})
     if kind == "prompts":  # one that surely has a scored token
         rows.append({"prompt": "", "completion": "a"})
     return "data.jsonl", "".join(json.dumps(row) + "\n" for row in rows)

@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+"""Every allocation and every I/O call made to fail in turn: the program ends cleanly and leaves nothing half-written.
+
+Usage: fail_injection.py [HEADROOM_BINARY] --library LIBRARY [--case NAME] [--kind heap|io|disk] [--heap-stride K] [--first N] [--sample N]
+LIBRARY is the one built from fail_calls.cpp. For each command (init, plan, train, a resumed train, train with an adapter,
+merge, evaluate, generate) and each kind (an allocation; a call that may do I/O; from one write on, a full disk) the calls
+are counted, and then the command is run once per call N with that call failing. Promised: exit 0 to 3, never a signal;
+when it is not 0, an error message, which for I/O names the file; when it is 0, the results of an undisturbed run; no
+file or directory under a final name that is not whole; a temporary name only where its removal was what failed; and the
+same command, or its resumption, then succeeds with the results of an undisturbed run. `--sample N` spreads N runs over
+all of it. The last line is "N passed, N failed". Standard library only.
+"""
+
+import argparse
+import collections
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258, "hidden_size": 8, "intermediate_size": 16,
+          "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 16, "rms_norm_eps": 1e-5,
+          "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": True, "torch_dtype": "float32", "bos_token_id": 256,
+          "eos_token_id": 257}
+KINDS = ("io", "disk", "heap")
+TEMPORARY = re.compile(r"\.(tmp|old)-\d+$")
+REMOVALS = ("unlink", "unlinkat", "remove", "opendir", "fdopendir", "readdir", "openat", "lstat")
+# Differ between runs, or are only read by people.
+VOLATILE = {"run.json", "process.json", "measured.json", "memory.json", "operations.json", "data.json"}
+# Calls that the program can do without: the machine's figures, its own memory, caches that may be missing.
+OPTIONAL_PLACES = ("/proc/", "/sys/", "/dev/", "/etc/")
+
+
+class Fault(Exception):
+    """What the program must not do."""
+
+
+def contents(directory):
+    """{relative name: bytes} of a tree; directories are named with a slash."""
+    found = {}
+    for path in sorted(directory.rglob("*")) if directory.is_dir() else []:
+        name = str(path.relative_to(directory))
+        found[name + "/" if path.is_dir() else name] = b"" if path.is_dir() else path.read_bytes()
+    return found
+
+
+def stable(name, data):
+    """What must be the same in every undisturbed run."""
+    base = os.path.basename(name)
+    if base in VOLATILE or base.startswith("events.out"):
+        return None
+    if base == "metrics.jsonl":
+        rows = [json.loads(line) for line in data.decode().splitlines()]
+        return [(row["step"], row.get("loss"), row.get("eval_loss")) for row in rows]
+    return data
+
+
+class Case:
+    """One command; `prepared` is what lies in its directory before it runs."""
+
+    def __init__(self, name, command, output=None, prepared=None, resume=None):
+        self.name, self.command, self.output, self.prepared = name, command, output, prepared
+        self.resume = resume  # the command to go on with where the first left its mark
+        self.expected, self.expected_stdout = {}, ""
+
+
+class Injection:
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.root = Path(tempfile.mkdtemp(prefix="headroom-fail-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+        self.run_directory, self.temporary = self.root / "run", self.root / "tmp"
+        self.report = self.root / "report"
+        self.passed, self.failed = 0, 0
+        self.outcomes = collections.Counter()
+
+    # --- running
+    def reset(self, case):
+        shutil.rmtree(self.run_directory, ignore_errors=True)
+        shutil.rmtree(self.temporary, ignore_errors=True)
+        self.temporary.mkdir()
+        shutil.copytree(case.prepared, self.run_directory) if case.prepared else self.run_directory.mkdir()
+
+    def call(self, command, kind=None, at=0):
+        environment = {**os.environ, "HOME": str(self.root), "XDG_CACHE_HOME": str(self.root), "TMPDIR": str(self.temporary), "LC_ALL": "C.UTF-8"}
+        if kind:
+            environment |= {"LD_PRELOAD": self.arguments.library, "HEADROOM_FAIL_KIND": kind, "HEADROOM_FAIL_AT": str(at),
+                            "HEADROOM_FAIL_REPORT": str(self.report)}
+            self.report.unlink(missing_ok=True)
+        return subprocess.run([self.arguments.binary, *command], cwd=self.run_directory, env=environment, capture_output=True, text=True,
+                              timeout=7200, check=False)
+
+    def reported(self):
+        """(count, function, errno, path) of the failing call, or of the whole run."""
+        count, function, code, path = (self.report.read_text().rstrip("\n").split(" ", 3) + [""])[:4]
+        return int(count), function, int(code), path
+
+    # --- the cases
+    def cases(self):
+        (self.root / "config.json").write_text(json.dumps(CONFIG))
+        (self.root / "data.txt").write_text("the quick brown fox jumps over the lazy dog\n" * 4)
+        self.temporary.mkdir()
+        self.run_directory.mkdir()
+        model, data = ["--model", "../model"], ["--data", "../data.txt"]
+        common = [*model, *data, "--memory", "64MiB", "--threads", "1", "--max-seq-length", "8"]
+        train = ["train", *common, "--global-batch-size", "2", "--micro-batch-size", "2", "--technique", "recompute=off", "--technique",
+                 "chunked-loss=off", "--output-dir", "out", "--learning-rate", "1e-3", "--lr-scheduler-type", "constant"]
+        full = [*train, "--eval-data", "../data.txt", "--eval-max-batches", "1", "--report-to", "tensorboard", "--save-steps", "1"]
+        adapter = [*train, "--lora-r", "2", "--max-steps", "1"]
+        resume = ["--resume-from-checkpoint", "true"]
+        for command, kept in ((["init", "--config", "../config.json", "--output-dir", "../model"], None), ([*full, "--max-steps", "1"], "begun"), (adapter, "adapted")):
+            done = self.call(command)
+            if done.returncode:
+                raise SystemExit(f"{command}: exit {done.returncode}: {done.stderr}")
+            if kept:
+                self.run_directory.rename(self.root / kept)
+                self.run_directory.mkdir()
+        return [Case("init", ["init", "--config", "../config.json", "--output-dir", "out"], "out"),
+                Case("plan", ["plan", *model, "--memory", "64MiB", "--threads", "1", "--max-seq-length", "8", "--global-batch-size", "2", "--micro-batch-size", "2", "--json"]),
+                Case("train", [*full, "--max-steps", "2"], "out", resume=resume),
+                Case("resume", [*full, "--max-steps", "2", "--save-total-limit", "1", *resume], "out", self.root / "begun", resume=[]),
+                Case("adapter", adapter, "out", resume=resume),
+                Case("merge", ["merge", *model, "--adapter", "../adapted/out", "--output-dir", "out"], "out"),
+                Case("evaluate", ["evaluate", *common, "--json"]),
+                Case("generate", ["generate", *model, "--memory", "64MiB", "--threads", "1", "--prompt", "the", "--max-new-tokens", "3", "--temperature", "0", "--json"])]
+
+    def undisturbed(self, case):
+        self.reset(case)
+        done = self.call(case.command)
+        if done.returncode:
+            raise SystemExit(f"{case.name}: exit {done.returncode}: {done.stderr}")
+        case.expected, case.expected_stdout = contents(self.run_directory), done.stdout
+
+    def count(self, case, kind):
+        self.reset(case)
+        self.call(case.command, kind)
+        return self.reported()[0]
+
+    # --- the verdict
+    def check_end(self, case, done, kind, path):
+        if done.returncode < 0:
+            raise Fault(f"signal {-done.returncode}: {done.stderr.strip()[-300:]}")
+        if done.returncode > 3:
+            raise Fault(f"exit {done.returncode}: {done.stderr.strip()[-300:]}")
+        if done.returncode == 0:
+            if case.expected_stdout != done.stdout:
+                raise Fault(f"exit 0 with another output: {done.stdout[:200]}")
+            return
+        if not re.search(r"(?m)^error: \S", done.stderr):
+            raise Fault(f"exit {done.returncode} without a message: {done.stderr.strip()[-300:]!r}")
+        if "defect of headroom" in done.stderr:
+            raise Fault(f"an invariant broke: {done.stderr.strip()[-300:]}")
+        named = TEMPORARY.sub("", os.path.basename(path.rstrip("/")))
+        # What is removed relative to its directory is named by that.
+        if kind != "heap" and named and named not in done.stderr and not path.startswith(OPTIONAL_PLACES) and "cannot remove" not in done.stderr:
+            raise Fault(f"the message does not name {path}: {done.stderr.strip()[-300:]}")
+
+    def check_file(self, case, name, data):
+        """A file of a disturbed run, under its final name."""
+        expected = case.expected.get(name)
+        base = os.path.basename(name)
+        if base.startswith("events.out"):
+            return
+        if base == "metrics.jsonl":
+            stable(name, data)  # every line parses
+        elif base.endswith(".json") and base in VOLATILE | {"plan.json"}:
+            json.loads(data)
+        elif expected is None:
+            raise Fault(f"{name} is there, which an undisturbed run does not write")
+        elif data != expected and not (name.startswith("out/") and case.prepared and data == (case.prepared / name).read_bytes()):
+            raise Fault(f"{name} is not whole: {len(data)} bytes of {len(expected)}")
+
+    def check_files(self, case, done, function):
+        found = contents(self.run_directory)
+        before = contents(case.prepared) if case.prepared else {}
+        known = before | case.expected
+        for name, data in found.items():
+            first = [part for part in Path(name).parts if TEMPORARY.search(part)]
+            if first:
+                # Memory that runs out may end the program at once (src/cli/memory_exhaustion.h).
+                if function not in REMOVALS and "out of memory" not in done.stderr:
+                    raise Fault(f"{name} is left")
+                continue
+            if name.endswith("/"):
+                if name not in known and not name.startswith("out/runs"):
+                    raise Fault(f"a directory {name}")
+                missing = [other for other in known if Path(other).parent == Path(name) and other not in found]
+                if re.search(r"checkpoint-\d+/$", name) and missing:
+                    raise Fault(f"{name} lacks {missing}")
+            elif name in before and name not in case.expected:
+                if data != before[name]:
+                    raise Fault(f"{name} was changed")
+            else:
+                self.check_file(case, name, data)
+        if done.returncode == 0:
+            self.check_same(case, found)
+        if case.name in ("init", "merge") and "out/" in found and done.returncode:
+            if {name: found[name] for name in found if not TEMPORARY.search(name)} != case.expected:
+                raise Fault("the output directory is there, and is not whole")
+        left = sorted(path.name for path in self.temporary.iterdir())
+        if left and function not in REMOVALS and "out of memory" not in done.stderr:
+            raise Fault(f"{left} is left in the temporary directory")
+
+    def check_same(self, case, found):
+        """The results of an undisturbed run."""
+        for name in case.expected:
+            if name not in found:
+                if os.path.basename(name).startswith("events.out"):
+                    continue
+                raise Fault(f"success without {name}")
+            if stable(name, found[name]) != stable(name, case.expected[name]):
+                raise Fault(f"success with another {name}")
+
+    def check_again(self, case):
+        """The command, or its resumption, after the failure."""
+        if not case.output:
+            return
+        again = self.call(case.command)
+        if again.returncode == 2 and "holds another run" in again.stderr and case.resume:
+            again = self.call([*case.command, *case.resume])
+        if again.returncode == 2 and "is not empty" in again.stderr and contents(self.run_directory) == case.expected:
+            return  # it had been committed
+        if again.returncode:
+            raise Fault(f"the same command afterwards: exit {again.returncode}: {again.stderr.strip()[-300:]}")
+        found = contents(self.run_directory)
+        left = [name for name in found if TEMPORARY.search(name.rstrip("/"))]
+        if left:
+            raise Fault(f"{left} is left by the same command afterwards")
+        self.check_same(case, found)
+
+    def one(self, case, kind, at):
+        self.reset(case)
+        function, path = "?", ""
+        try:
+            done = self.call(case.command, kind, at)
+            if not self.report.exists():
+                return  # fewer calls this time
+            _, function, _, path = self.reported()
+            self.outcomes[f"{case.name} {kind}: exit {done.returncode}"] += 1
+            self.check_end(case, done, kind, path)
+            self.check_files(case, done, function)
+            left = any(TEMPORARY.search(path.name) for path in self.run_directory.rglob("*"))
+            if done.returncode and (kind != "heap" or left or at % 8 == 0):
+                self.check_again(case)
+            self.passed += 1
+        except (Fault, subprocess.TimeoutExpired, ValueError, KeyError, OSError) as fault:
+            self.failed += 1
+            print(f"FAIL --case {case.name} --kind {kind} --first {at}: {function} {path}: {fault}")
+            sys.stdout.flush()
+
+    # --- which calls
+    def chosen(self, total, kind):
+        arguments = self.arguments
+        if arguments.first:
+            return [arguments.first]
+        return range(1, total + 1, arguments.heap_stride if kind == "heap" else 1)
+
+    def run(self):
+        arguments = self.arguments
+        work = []
+        for case in self.cases():
+            if arguments.case in (None, case.name):
+                self.undisturbed(case)
+                for kind in KINDS:
+                    if arguments.kind in (None, kind):
+                        total = self.count(case, kind)
+                        print(f"{case.name}: {total} calls of kind {kind}")
+                        work += [(case, kind, at) for at in self.chosen(total, kind)]
+        if arguments.sample and arguments.sample < len(work):
+            # As many of each command and kind, at random places.
+            groups = collections.defaultdict(list)
+            for item in work:
+                groups[item[0].name, item[1]].append(item)
+            draw, each = random.Random(1), max(1, arguments.sample // len(groups))
+            work = [item for group in groups.values() for item in sorted(draw.sample(group, min(each, len(group))), key=lambda i: i[2])]
+        for case, kind, at in work:
+            self.one(case, kind, at)
+        shutil.rmtree(self.root)
+        for outcome, times in sorted(self.outcomes.items()):
+            print(f"{outcome}: {times}")
+        print(f"{self.passed} passed, {self.failed} failed")
+        return 1 if self.failed or not self.passed else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=re.split(r"\n\n", __doc__)[0])
+    parser.add_argument("binary", nargs="?", default=os.environ.get("HEADROOM"))
+    parser.add_argument("--library", required=True)
+    parser.add_argument("--case")
+    parser.add_argument("--kind", choices=KINDS)
+    parser.add_argument("--heap-stride", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0, help="only this call")
+    parser.add_argument("--sample", type=int, default=0)
+    arguments = parser.parse_args()
+    if not arguments.binary:
+        parser.error("no program: give its path, or HEADROOM in the environment")
+    arguments.binary, arguments.library = os.path.abspath(arguments.binary), os.path.abspath(arguments.library)
+    sys.exit(Injection(arguments).run())
+
+
+if __name__ == "__main__":
+    main()
