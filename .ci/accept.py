@@ -16,6 +16,24 @@ import time
 COUNTS = re.compile(r'^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$', re.M)
 BUDGET_FRACTIONS = (0.0, 0.5, 1.0)  # of the way from the least budget to plenty
 SECONDS_PER_SCRIPT = 900
+# Every exact and reassociating technique alone, then three together. fused-optimizer cannot clip, as the goldens do.
+ALONE = ('--technique recompute=on', '--technique recompute=drop-cheap', '--technique recompute=drop-attention',
+         '--technique recompute=off', '--technique chunked-loss=on', '--technique chunked-loss=7', '--technique chunked-loss=off',
+         '--micro-batch-size 1', '--micro-batch-size 3', '--technique flash-attention=on', '--arithmetic fixed',
+         '--technique recompute=on --micro-batch-size 3 --technique chunked-loss=on')
+# Fresh models for budget.py, one per family; all with the vocabulary of stories260K.
+LAYERS = dict(hidden_size=128, intermediate_size=320, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2,
+              max_position_embeddings=256, rms_norm_eps=1e-5, rope_theta=10000.0, hidden_act='silu')
+FAMILIES = {
+    'qwen3': dict(LAYERS, architectures=['Qwen3ForCausalLM'], head_dim=32, tie_word_embeddings=True),
+    'gemma2': dict(LAYERS, architectures=['Gemma2ForCausalLM'], head_dim=32, hidden_activation='gelu_pytorch_tanh',
+                   query_pre_attn_scalar=32, sliding_window=64, attn_logit_softcapping=50.0, final_logit_softcapping=30.0),
+    'gpt2': dict(architectures=['GPT2LMHeadModel'], n_embd=128, n_head=4, n_layer=4, n_positions=256,
+                 activation_function='gelu_new', layer_norm_epsilon=1e-5),
+    'gpt_neox': dict(LAYERS, architectures=['GPTNeoXForCausalLM'], hidden_act='gelu', rotary_pct=0.25, layer_norm_eps=1e-5,
+                     use_parallel_residual=True, tie_word_embeddings=False),
+    'phi3': dict(LAYERS, architectures=['Phi3ForCausalLM'], tie_word_embeddings=False, sliding_window=100, pad_token_id=0),
+}
 
 
 class Acceptance:
@@ -58,11 +76,30 @@ class Acceptance:
 
     def golden(self):
         self.script('golden.py')
-        self.script('golden.py', '--extra=--technique recompute=on')
-        self.script('golden.py', '--extra=--micro-batch-size 1')
-        self.script('golden.py', '--extra=--technique recompute=on --micro-batch-size 3 --technique chunked-loss=on')
+        for options in ALONE:
+            self.script('golden.py', f'--extra=--threads 1 {options}')
+        for case in sorted(os.listdir(self.at('accept', 'golden'))):
+            self.fused_optimizer(case)
         for case in sorted(os.listdir(self.at('accept', 'golden'))):
             self.golden_at_budgets(case)
+
+    def fused_optimizer(self, case):
+        """A golden case without clipping: the same losses and weights, bitwise, with the update inside the backward pass."""
+        folder, results = self.at('accept', 'golden', case), []
+        for setting in ('off', 'on'):
+            with tempfile.TemporaryDirectory() as out:
+                done = subprocess.run([self.binary, 'train', '--model', f'{folder}/model', '--data', f'{folder}/data.jsonl', '--memory', '1GiB',
+                                       '--output-dir', out, '--max-steps', '6', '--max-seq-length', '64', '--learning-rate', '2e-3',
+                                       '--threads', '1', '--max-grad-norm', '0', '--technique', f'fused-optimizer={setting}', '--quiet'],
+                                      capture_output=True, text=True, check=False)
+                if done.returncode:
+                    results.append(f'exit {done.returncode}: {done.stderr[-300:]}')
+                    continue
+                with open(f'{out}/metrics.jsonl', encoding='utf-8') as rows, open(f'{out}/model.safetensors', 'rb') as weights:
+                    results.append(([json.loads(row)['loss'] for row in rows], weights.read()))
+        good = results[0] == results[1] and not isinstance(results[0], str)
+        self.total[not good] += 1
+        print(f'fused-optimizer, {case}: {"bitwise the same" if good else [r if isinstance(r, str) else r[0] for r in results]}')
 
     def golden_at_budgets(self, case):
         """golden.py takes one budget for all of its cases; each case has its own least budget."""
@@ -94,6 +131,24 @@ class Acceptance:
         extra = '--extra=--global-batch-size 8 --max-seq-length 256'
         self.script('budget.py', *stories, extra)
         self.script('budget.py', *stories, '--bitwise', extra)
+        with open(stories[1], encoding='utf-8') as text, open('few-lines.txt', 'w', encoding='utf-8') as few:
+            few.write(text.read(60000))
+        for family, config in FAMILIES.items():
+            self.budget_of(family, dict(config, model_type=family, vocab_size=512, bos_token_id=1, eos_token_id=2))
+
+    def budget_of(self, family, config):
+        """budget.py on a fresh model."""
+        with tempfile.TemporaryDirectory(dir='.') as folder:
+            with open(f'{folder}/config.json', 'w', encoding='utf-8') as file:
+                json.dump(config, file)
+            model = f'{folder}/{family}'
+            made = subprocess.run([self.binary, 'init', '--config', f'{folder}/config.json', '--output-dir', model, '--tokenizer',
+                                   self.at('data', 'stories260K', 'tokenizer.json')], capture_output=True, text=True, check=False)
+            if made.returncode:
+                print(f'init {family}: {made.stderr}')
+                self.total[1] += 1
+                return
+            self.script('budget.py', model, 'few-lines.txt', '--extra=--threads 1 --global-batch-size 8 --max-seq-length 128')
 
     def run(self):
         if self.has('tokenize'):
@@ -115,6 +170,8 @@ class Acceptance:
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
+    # Threads that wait by sleeping: on a busy machine they would otherwise take each other's time.
+    os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
     # budget.py writes its runs into the current directory, which must not be a tmpfs.
     os.makedirs('build/ci', exist_ok=True)
     acceptance = Acceptance(*sys.argv[1:])
