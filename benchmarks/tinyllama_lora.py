@@ -119,7 +119,8 @@ def report(options, command, plan, run, rows, group):
         f'{plan.get("recompute")} |',
         f'| step, median after the first | {seconds:.2f} s (predicted {plan["predicted_step_seconds"]:.2f} s): '
         f'{tokens / seconds:.1f} tokens/s |',
-        f'| losses | {", ".join("%.4f" % row["loss"] for row in rows)} |', '']
+        f'| losses | {", ".join("%.4f" % row["loss"] for row in rows)} |',
+        f'| load of the machine over the last 5 minutes (2 is this run alone) | {os.getloadavg()[1]:.1f} |', '']
     return '\n'.join(lines)
 
 
