@@ -22,10 +22,27 @@ std::string module_of(std::string_view weight) {
   return std::string(weight);
 }
 
+std::string last_part(const std::string& module) { return module.substr(module.rfind('.') + 1); }
+
+// Last parts of the names of experts ("...experts.*.gate_proj"). PEFT takes targets of these names for experts in every
+// layer, so that no module of such a name has an adapter.
+std::set<std::string> expert_parts(const Graph& graph) {
+  std::set<std::string> parts;
+  for (const Value& value : graph.values)
+    if (value.persistent && value.role == Role::parameter && value.name.find('*') != std::string::npos)
+      parts.insert(last_part(module_of(value.name)));
+  return parts;
+}
+
 bool targeted(const std::string& module, const LoraOptions& options) {
   return std::any_of(options.targets.begin(), options.targets.end(), [&](const std::string& target) {
     return target == "all-linear" || pattern_means(target, module);
   });
+}
+
+bool trained_whole(const std::string& module, const LoraOptions& options) {
+  return std::any_of(options.modules_to_save.begin(), options.modules_to_save.end(),
+                     [&](const std::string& saved) { return pattern_means(saved, module); });
 }
 
 // The weight of a product with a matrix of the checkpoint; kNone for other nodes, and for logits, whose product alone
@@ -42,6 +59,7 @@ class Adapter {
       : graph_(graph), region_(region), options_(options), build_(graph, region, find_op) {
     const double rank = static_cast<double>(options.rank);
     factor_ = options.alpha / (options.rank_stabilised ? std::sqrt(rank) : rank);
+    experts_ = expert_parts(graph);
   }
 
   int64_t run() {
@@ -53,8 +71,9 @@ class Adapter {
       const ValueId weight = weight_of(graph_, graph_.node(id));
       if (weight == kNone) continue;
       const std::string module = module_of(graph_.value(weight).name);
+      if (experts_.contains(last_part(module))) continue;
       modules_.insert(module);
-      if (targeted(module, options_)) extend(id, weight, rewritten);
+      if (targeted(module, options_) && !trained_whole(module, options_)) extend(id, weight, rewritten);
     }
     for (ValueId& result : graph_.region(region_).results)
       if (const auto at = replaced_.find(result); at != replaced_.end()) result = at->second;
@@ -119,7 +138,7 @@ class Adapter {
 
   void refuse_strangers() const {
     std::set<std::string> parts;
-    for (const std::string& module : modules_) parts.insert(module.substr(module.rfind('.') + 1));
+    for (const std::string& module : modules_) parts.insert(last_part(module));
     const std::vector<std::string> names(parts.begin(), parts.end());
     for (const std::string& target : options_.targets) {
       const bool means =
@@ -139,7 +158,7 @@ class Adapter {
   double factor_ = 1;
   int64_t count_ = 0;
   std::map<ValueId, ValueId> replaced_;
-  std::set<std::string> modules_;
+  std::set<std::string> modules_, experts_;
 };
 
 }  // namespace
@@ -166,6 +185,11 @@ std::vector<ValueId> lora_frozen(const Graph& graph, const LoraOptions& options)
     bool trained = false;
     for (const std::string& module : options.modules_to_save)
       if (pattern_means(module, value.name)) {
+        if (value.name.find('*') != std::string::npos)
+          throw Error(ErrorKind::usage,
+                      fmt::format("--modules-to-save {} means experts ({}), which an adapter's file cannot hold",
+                                  module, value.name),
+                      "name modules outside the experts, or train without --lora-r");
         saved.insert(module);
         trained = true;
       }
