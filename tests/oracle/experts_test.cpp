@@ -1,0 +1,251 @@
+// What models with experts have beyond the other golden cases: greedy tokens with the key-value cache, files with one
+// tensor per expert, exact curves under every technique, frozen experts, adapters beside them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "formats/atomic_dir.h"
+#include "generate/generator.h"
+#include "models/decoder.h"
+#include "planner/inference.h"
+#include "train/fresh_model.h"
+#include "train/weights.h"
+#include "training_run.h"
+
+namespace headroom::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A generation program with the case's weights.
+struct Generation {
+  Generation(const GoldenCase& golden, int64_t positions) {
+    PlanRequest request;
+    request.facts = device_facts("cpu", 1, request.profile, "cpu-avx2");
+    set_threads(request.facts.threads);
+    request.budget_bytes = int64_t{1} << 30;
+    const std::vector<int64_t> chunks{4};
+    plan = plan_generation(request, chunks, [&](int64_t chunk) {
+      return build_generation(golden.model.spec, positions, chunk, DType::f32);
+    });
+    device = make_cpu_device(plan.facts);
+    executor = std::make_unique<Executor>(plan, *device, nullptr);
+    load_weights(*executor, golden.model.spec, SafetensorsSet::open(golden.model.directory));
+  }
+  Plan plan;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Executor> executor;
+};
+
+// A training program with the case's weights: it can save.
+struct Training {
+  explicit Training(const GoldenCase& golden) {
+    plan = search_training_plan(training_request(plain_options(golden), golden.model)).plan;
+    device = make_cpu_device(plan.facts);
+    executor = std::make_unique<Executor>(plan, *device, nullptr);
+    load_weights(*executor, golden.model.spec, SafetensorsSet::open(golden.model.directory));
+  }
+  Plan plan;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<Executor> executor;
+};
+
+// A folder that is removed at the end.
+struct Scratch {
+  explicit Scratch(const std::string& name)
+      : path(fs::temp_directory_path() / fmt::format("headroom-experts-{}-{}", name, ::getpid())) {
+    fs::remove_all(path);
+    fs::create_directories(path);
+  }
+  ~Scratch() { fs::remove_all(path); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  fs::path path;
+};
+
+class Experts : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { golden_ = GoldenCase::open(GetParam()); }
+  GoldenCase golden_;
+};
+
+TEST_P(Experts, GreedyTokensAreTransformers) {
+  const Json expected = read_json(golden_.folder / "expected.json").at("greedy");
+  const auto prompt = expected.at("prompt").get<std::vector<int32_t>>();
+  const auto tokens = expected.at("tokens").get<std::vector<int32_t>>();
+  Generation generation(golden_, static_cast<int64_t>(prompt.size() + tokens.size()));
+  GenerateOptions options;
+  options.sampling.temperature = 0;
+  options.max_new_tokens = static_cast<int64_t>(tokens.size());
+  EXPECT_EQ(generate_tokens(*generation.executor, prompt, options, [](int32_t) { return true; }), tokens);
+}
+
+// Five steps; losses within 1e-5 of transformers', with one micro-batch and with the techniques that cut and redo work.
+TEST_P(Experts, LossesOfFiveStepsAreTransformers) {
+  const Json json = read_json(golden_.folder / "curves.json");
+  TrainOptions options = plain_options(golden_);
+  options.learning_rate = json.at("learning_rate").get<double>();
+  options.weight_decay = json.at("weight_decay").get<double>();
+  options.adam_beta1 = json.at("adam_beta1").get<double>();
+  options.adam_beta2 = json.at("adam_beta2").get<double>();
+  options.max_grad_norm = json.at("max_grad_norm").get<double>();
+  TrainOptions cut = options;
+  cut.micro_batch_size = 1;
+  cut.techniques = {{"recompute", "on"}, {"chunked-loss", "13"}, {"fused-optimizer", "off"}};
+  for (const TrainOptions& chosen : {options, cut}) {
+    TrainingRun run(golden_, chosen);
+    for (const Json& row : json.at("fp32")) {
+      const double loss = row.at("loss").get<double>();
+      EXPECT_NEAR(run.step().loss, loss, 1e-5 * loss) << "step " << row.at("step");
+    }
+  }
+}
+
+TEST_P(Experts, FilesHaveOneTensorPerExpert) {
+  Training training(golden_);
+  const Scratch scratch(GetParam());
+  save_tensors(*training.executor, Role::parameter, StoredType::f32, scratch.path / "model.safetensors");
+  const SafetensorsFile before = SafetensorsFile::open(golden_.folder / "model" / "model.safetensors");
+  const SafetensorsFile after = SafetensorsFile::open(scratch.path / "model.safetensors");
+  ASSERT_EQ(after.tensors().size(), before.tensors().size());
+  for (const auto& [name, tensor] : before.tensors()) {
+    ASSERT_NE(after.find(name), nullptr) << name;
+    EXPECT_EQ(after.find(name)->shape, tensor.shape) << name;
+    EXPECT_EQ(read_floats(after, name), read_floats(before, name)) << name;
+  }
+}
+
+TEST_P(Experts, FreshWeightsLoadAndExpertsDiffer) {
+  const Scratch scratch(std::string("fresh-") + GetParam());
+  FreshModelOptions fresh;
+  fresh.config = golden_.folder / "model" / "config.json";
+  fresh.output_dir = scratch.path / "made";
+  fresh.tokenizer = "bytes";
+  Json config = read_json(fresh.config);
+  config["vocab_size"] = 300;
+  write_text_durably(scratch.path / "config.json", config.dump());
+  fresh.config = scratch.path / "config.json";
+  write_fresh_model(fresh);
+  const ModelFiles made = open_model(fresh.output_dir);
+  const SafetensorsSet files = SafetensorsSet::open(fresh.output_dir);
+  EXPECT_NO_THROW(check_weights(made.spec, files));
+  const std::string name = made.spec.name("expert_gate", 0);
+  const auto expert = [&](const char* index) {
+    std::string part = name;
+    std::vector<float> values(static_cast<size_t>(made.spec.experts.intermediate * made.spec.hidden));
+    read_floats(files, part.replace(part.find('*'), 1, index), 0, values);
+    return values;
+  };
+  EXPECT_NE(expert("0"), expert("1"));
+}
+
+TEST_P(Experts, AMissingExpertIsNamed) {
+  ModelSpec more = golden_.model.spec;
+  ++more.experts.count;
+  try {
+    check_weights(more, SafetensorsSet::open(golden_.model.directory));
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("'model.layers.0."), std::string::npos) << error.what();
+  }
+}
+
+TEST_P(Experts, FrozenExpertsLeaveTheOthersGradientsAsTheyAre) {
+  TrainOptions options = plain_options(golden_);
+  const StepOutcome all = TrainingRun(golden_, options).step();
+  options.freeze = {"experts"};
+  TrainingRun part(golden_, options);
+  const StepOutcome some = part.step();
+  EXPECT_EQ(some.loss, all.loss);
+  EXPECT_LT(some.gradients.size(), all.gradients.size());
+  for (const auto& [name, gradient] : some.gradients) {
+    EXPECT_EQ(name.find(".experts."), std::string::npos) << name;
+    EXPECT_EQ(gradient, all.gradients.at(name)) << name;
+  }
+  options.freeze = {"experts.0"};
+  EXPECT_THROW(TrainingRun(golden_, options), Error) << "experts train together";
+}
+
+TEST_P(Experts, AdaptersOfAttentionTrainBesideThem) {
+  TrainOptions options = plain_options(golden_);
+  options.learning_rate = 1e-2;
+  const double before = TrainingRun(golden_, options).step().loss;
+  options.lora.rank = 4;
+  options.lora.targets = {"all-linear"};
+  TrainingRun run(golden_, options);
+  EXPECT_EQ(run.step().loss, before);
+  const StepOutcome second = run.step();
+  EXPECT_LT(second.loss, before);
+  std::set<std::string> modules;
+  for (const auto& [name, gradient] : second.gradients) {
+    EXPECT_NE(name.find(".lora_"), std::string::npos) << name;
+    EXPECT_EQ(name.find(".experts."), std::string::npos) << name;
+    EXPECT_NE(name.find(".self_attn."), std::string::npos) << name;
+    modules.insert(name);
+  }
+  EXPECT_GT(modules.size(), 8u);
+  options.techniques["recompute"] = "block-input";
+  TrainingRun recomputed(golden_, options);
+  recomputed.step();
+  EXPECT_EQ(recomputed.step().loss, second.loss);
+}
+
+TEST_P(Experts, AdaptersOfExpertsAreRefused) {
+  TrainOptions options = plain_options(golden_);
+  options.lora.rank = 4;
+  options.lora.targets = {"q_proj"};
+  options.lora.modules_to_save = {"experts"};
+  EXPECT_THROW(TrainingRun(golden_, options), Error);
+  options.lora.modules_to_save.clear();
+  for (const char* target : {"experts", "w1", "gate", "gate_proj"}) {
+    options.lora.targets = {target};
+    try {
+      TrainingRun run(golden_, options);
+      FAIL() << target << " was accepted";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(target), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST_P(Experts, TrainWithWeightsInBf16) {
+  TrainOptions options = plain_options(golden_);
+  options.precision = "bf16-true";
+  options.learning_rate = 3e-3;
+  TrainingRun run(golden_, options);
+  options.techniques["recompute"] = "block-input";
+  TrainingRun recomputed(golden_, options);
+  double loss = run.step().loss;
+  EXPECT_EQ(recomputed.step().loss, loss);
+  EXPECT_NEAR(loss, golden_.loss, 0.02 * golden_.loss);
+  for (int step = 0; step < 3; ++step) {
+    const double next = run.step().loss;
+    EXPECT_LT(next, loss);
+    EXPECT_EQ(recomputed.step().loss, next);
+    loss = next;
+  }
+}
+
+// Losses, bits of gradients and evaluation do not depend on what the arena, the scratch or padding rows held before.
+TEST_P(Experts, TwoRunsAgreeBitwise) {
+  TrainOptions options = plain_options(golden_);
+  options.precision = "bf16-mixed";
+  options.learning_rate = 1e-3;
+  options.threads = 2;
+  options.micro_batch_size = 3;
+  TrainingRun first(golden_, options), again(golden_, options);
+  for (int step = 0; step < 2; ++step) {
+    const StepOutcome a = first.step(), b = again.step();
+    EXPECT_EQ(a.loss, b.loss);
+    EXPECT_EQ(a.gradients, b.gradients);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, Experts, testing::Values("mixtral", "qwen3_moe"),
+                         [](const auto& param) { return std::string(param.param); });
+
+}  // namespace
+}  // namespace headroom::test
