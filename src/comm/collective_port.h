@@ -14,6 +14,9 @@ class CollectivePort final : public HostPort {
                   int64_t seq) override {
     host_.next_batch(trip, ids, labels, batch, seq);
   }
+  void next_segments(int64_t trip, std::span<int32_t> starts, int64_t batch, int64_t seq) override {
+    host_.next_segments(trip, starts, batch, seq);
+  }
   void all_gather(std::span<const std::byte> local, std::span<std::byte> full) override {
     group_.all_gather(local, full);
   }

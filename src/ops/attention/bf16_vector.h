@@ -16,6 +16,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "ops/attention/forward_driver.h"
+
 #define HEADROOM_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 
 namespace headroom {
@@ -64,6 +66,13 @@ HEADROOM_AVX512_BF16 inline __mmask16 columns_seeing(int32_t row, int32_t first,
                                           _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
   return _mm512_cmpgt_epi32_mask(column, _mm512_set1_epi32(row - end)) &
          _mm512_cmple_epi32_mask(column, _mm512_set1_epi32(row - begin));
+}
+
+// The same for the columns of a step from `first` on.
+HEADROOM_AVX512_BF16 inline __mmask16 columns_seeing(int32_t row, int32_t first, const StripStep& step) {
+  const __mmask16 seen = columns_seeing(row, first, step.visible_begin, step.visible_end);
+  if (!step.segmented) return seen;
+  return seen & _mm512_cmple_epi32_mask(_mm512_loadu_si512(step.starts.data() + first), _mm512_set1_epi32(row));
 }
 
 // Transposes 16 x 16 elements of 32 bits held in r.

@@ -27,10 +27,15 @@ int64_t held_offset(const TensorView& offset, int64_t rows) {
   return std::clamp<int64_t>(*offset.as<int32_t>(), 0, rows);
 }
 
-// `attention` (inputs q, k, v [, lengths]; outputs o, lse) and `attention_cached` (q, k, v, offset; o) alike.
+RowMask mask_of(const TensorView& input) {
+  const bool segments = input.dims.size() == 2;
+  return {segments ? nullptr : input.as<int32_t>(), segments ? input.as<int32_t>() : nullptr};
+}
+
+// `attention` (inputs q, k, v [, lengths or starts]; outputs o, lse) and `attention_cached` (q, k, v, offset; o) alike.
 KernelOffer forward_kernel(const KernelSpec& spec, const DeviceFacts& facts, ForwardRun run) {
   const AttentionShape shape = attention_shape(spec.call());
-  const bool cached = spec.op == "attention_cached", limited = !cached && spec.inputs.size() == 4;
+  const bool cached = spec.op == "attention_cached", masked = !cached && spec.inputs.size() == 4;
   return {kernel_of([=](const KernelCall& call) {
             check_team(facts);
             ForwardCall forward{shape, 0, call.inputs[0].dtype, call.inputs[1].dtype};
@@ -41,7 +46,7 @@ KernelOffer forward_kernel(const KernelSpec& spec, const DeviceFacts& facts, For
             forward.o = call.outputs[0].data;
             forward.lse = cached ? nullptr : call.outputs[1].as<float>();
             forward.scratch = call.scratch.data();
-            if (limited) forward.lengths = call.inputs[3].as<int32_t>();
+            if (masked) forward.mask = mask_of(call.inputs[3]);
             run(forward);
           }),
           {}};
@@ -54,7 +59,7 @@ KernelOffer grad_kernel(const KernelSpec& spec, const DeviceFacts& facts, GradRu
             const auto in = [&](size_t i) { return call.inputs[i].data; };
             run({shape, call.inputs[0].dtype, facts.threads, in(0), in(1), in(2), in(3), call.inputs[4].as<float>(),
                  in(5), call.outputs[0].data, call.outputs[1].data, call.outputs[2].data, call.scratch.data(),
-                 call.inputs.size() == 7 ? call.inputs[6].as<int32_t>() : nullptr});
+                 call.inputs.size() == 7 ? mask_of(call.inputs[6]) : RowMask{}});
           }),
           {}};
 }

@@ -23,7 +23,7 @@ HEADROOM_AVX512_BF16 void hide_unseen(float* scores, const StripStep& step) {
   const __m512 hidden = _mm512_set1_ps(kHidden);
   for (int32_t row = step.begin; row < step.end; ++row)
     for (int32_t column = 0; column < kStrip; column += 16) {
-      const __mmask16 seen = columns_seeing(row, column, step.visible_begin, step.visible_end);
+      const __mmask16 seen = columns_seeing(row, column, step);
       _mm512_mask_storeu_ps(scores + row * kStrip + column, static_cast<__mmask16>(~seen), hidden);
     }
 }

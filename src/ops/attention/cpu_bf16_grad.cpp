@@ -70,8 +70,7 @@ HEADROOM_AVX512_BF16 inline GradRow grad_row(const StripScores& strip, const Str
     if constexpr (kCapped) s = fast_tanh(_mm512_mul_ps(s, rule.inner));
     const __m512 scale = kCapped ? rule.cap : rule.scale;
     p[half] = fast_exp2(_mm512_fmsub_ps(s, scale, _mm512_loadu_ps(strip.lse + 16 * half)));
-    if (step.masked)
-      p[half] = _mm512_maskz_mov_ps(columns_seeing(row, 16 * half, step.visible_begin, step.visible_end), p[half]);
+    if (step.masked) p[half] = _mm512_maskz_mov_ps(columns_seeing(row, 16 * half, step), p[half]);
     ds[half] = _mm512_mul_ps(p[half], _mm512_sub_ps(_mm512_loadu_ps(dp), _mm512_loadu_ps(strip.rowsum + 16 * half)));
     if constexpr (kCapped) ds[half] = _mm512_mul_ps(ds[half], _mm512_fnmadd_ps(s, s, _mm512_set1_ps(1.0f)));
   }

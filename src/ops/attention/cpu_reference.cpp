@@ -52,7 +52,7 @@ void forward_rows(const ForwardCall& call) {
       call.shape.batch * call.shape.heads * call.shape.queries, 1, [&](int64_t begin, int64_t end, int thread) {
         double* sum = reinterpret_cast<double*>(call.scratch + thread * reference_row_bytes(call.shape));
         for (int64_t index = begin; index < end; ++index) {
-          const AttentionShape shape = call.shape.of_row(call.lengths, index / call.shape.queries / call.shape.heads);
+          const AttentionShape shape = call.shape.of_row(call.mask, index / call.shape.queries / call.shape.heads);
           const int64_t query = index % shape.queries, head = index / shape.queries % shape.heads;
           const int64_t row = index / shape.queries / shape.heads, kv_head = head / shape.group();
           const Q* q = row_of(static_cast<const Q*>(call.q), row, shape.queries, query, shape.heads, head, dim);
@@ -86,8 +86,8 @@ class GradRows {
     const int64_t query = index % shape_.queries, head = index / shape_.queries % shape_.heads;
     const int64_t row = index / shape_.queries / shape_.heads;
     std::fill_n(sum, shape_.dim, 0.0);
-    const int64_t last = shape_.of_row(call_.lengths, row).keys_end(query);
-    for (int64_t key = shape_.keys_begin(query); key < last; ++key)
+    const AttentionShape shape = shape_.of_row(call_.mask, row);
+    for (int64_t key = shape.keys_begin(query); key < shape.keys_end(query); ++key)
       add_scaled(sum, pair(row, head, query, key).ds, at_key(call_.k, row, key, head), shape_.dim);
     store(row_of(static_cast<T*>(call_.dq), row, shape_.queries, query, shape_.heads, head, shape_.dim), sum,
           shape_.scale, shape_.dim);
@@ -98,9 +98,10 @@ class GradRows {
     const int64_t row = index / shape_.keys / shape_.kv_heads;
     std::fill_n(dk, shape_.dim, 0.0);
     std::fill_n(dv, shape_.dim, 0.0);
+    const AttentionShape shape = shape_.of_row(call_.mask, row);
     for (int64_t head = kv_head * shape_.group(); head < (kv_head + 1) * shape_.group(); ++head) {
       for (int64_t query = 0; query < shape_.queries; ++query) {
-        if (key < shape_.keys_begin(query) || key >= shape_.of_row(call_.lengths, row).keys_end(query)) continue;
+        if (key < shape.keys_begin(query) || key >= shape.keys_end(query)) continue;
         const Pair found = pair(row, head, query, key);
         add_scaled(dk, found.ds, at_query(call_.q, row, query, head), shape_.dim);
         add_scaled(dv, found.p, at_query(call_.grad_o, row, query, head), shape_.dim);

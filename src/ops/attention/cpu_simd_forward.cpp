@@ -42,7 +42,7 @@ void forward_load_keys(SimdForward::State& state, const void* k, const void* v, 
 HWY_INLINE Vector softmax_column(float* scores, const StripStep& step, int32_t column, float* maximum, float* sum,
                                  float scale) {
   const VectorTag d;
-  const ColumnMask mask{step.visible_begin, step.visible_end};
+  const ColumnMask mask{step.visible_begin, step.visible_end, step.segmented ? step.starts.data() : nullptr};
   Vector largest = hn::Set(d, kHidden);
   for (int32_t row = step.begin; row < step.end; ++row) {
     float* at = scores + row * kStrip + column;

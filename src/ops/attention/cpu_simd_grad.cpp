@@ -59,7 +59,7 @@ template <bool kCapped>
 HWY_INLINE void grad_scores(const GradSimdBlock& block, const StripStep& step, int64_t strip, const ScoreRule& rule) {
   const VectorTag d;
   const int32_t lanes = static_cast<int32_t>(hn::Lanes(d));
-  const ColumnMask mask{step.visible_begin, step.visible_end};
+  const ColumnMask mask{step.visible_begin, step.visible_end, step.segmented ? step.starts.data() : nullptr};
   const Vector scales = hn::Set(d, kCapped ? rule.cap : rule.scale), inner = hn::Set(d, rule.inner);
   for (int32_t column = 0; column < kStrip; column += lanes) {
     const int64_t first = strip * kStrip + column;

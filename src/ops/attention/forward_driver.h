@@ -11,6 +11,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "base/threads.h"
@@ -30,16 +31,19 @@ struct ForwardCall {
   void* o = nullptr;     // of q's dtype
   float* lse = nullptr;  // or null
   std::byte* scratch = nullptr;
-  const int32_t* lengths = nullptr;  // keys of each batch row; null: all
+  RowMask mask = {};
 };
 
-// The rows [begin, end) of the tile against a strip; column c sees the rows [visible_begin + c, visible_end + c).
+// The rows [begin, end) of the tile against a strip; column c sees the rows [visible_begin + c, visible_end + c), and
+// where `segmented` those from starts[c] on.
 struct StripStep {
   int32_t begin = 0;
   int32_t end = 0;
   int32_t visible_begin = 0;
   int32_t visible_end = 0;
-  bool masked = false;  // some row of [begin, end) is hidden from some column
+  bool masked = false;     // some row of [begin, end) is hidden from some column
+  bool segmented = false;  // some of these by its segment
+  std::array<int32_t, kStrip> starts{};
 };
 
 // Far outside every tile, yet safe to add a column to.
@@ -56,7 +60,11 @@ inline StripStep strip_step(const AttentionShape& shape, int64_t position, int64
   step.begin = std::max(0, relative(shape.keys_begin(position))) / 32 * 32;
   step.visible_end = shape.causal ? relative(position + 1) : kUnlimited;
   step.visible_begin = shape.window > 0 ? relative(position - shape.window + 1) : -kUnlimited;
-  step.masked = step.visible_end < step.end || step.visible_begin + kStrip - 1 > step.begin;
+  step.segmented = shape.starts && relative(shape.segment_begin(position + rows - 1)) > step.begin;
+  if (step.segmented)
+    for (int64_t column = 0; column < kStrip; ++column)
+      step.starts[static_cast<size_t>(column)] = relative(shape.segment_begin(position + std::min(column, rows - 1)));
+  step.masked = step.segmented || step.visible_end < step.end || step.visible_begin + kStrip - 1 > step.begin;
   return step;
 }
 
@@ -111,7 +119,7 @@ void for_each_strip(const ForwardTask& task, int64_t strips, Visit visit) {
 
 template <typename Engine>
 void run_forward_task(Engine& engine, const ForwardCall& call, const ForwardTask& task, int64_t strips) {
-  const AttentionShape shape = call.shape.of_row(call.lengths, task.row);
+  const AttentionShape shape = call.shape.of_row(call.mask, task.row);
   const int64_t q_bytes = dtype_bytes(call.q_dtype), kv_bytes = dtype_bytes(call.kv_dtype);
   const auto q_offset = [&](int64_t head, int64_t query) {
     return (((task.row * shape.queries + query) * shape.heads) + head) * shape.dim * q_bytes;

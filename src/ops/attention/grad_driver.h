@@ -1,8 +1,8 @@
 // How the gradient of attention is cut into units, query tiles and key tiles; the arithmetic is the engine's.
 //
 // A unit is a contiguous share of the (query head, query tile) pairs of one kv head. It sums dk and dv in fp32 over its
-// pairs in a fixed order; the units of a kv head are then added in order. Shares depend on the shape of one batch row
-// and on the team's size, so that repeated runs, and a row computed in another batch, give the same bits.
+// pairs in a fixed order; the units of a kv head are then added in order. Shares depend on the shape and segments of
+// one batch row and on the team's size, so that repeated runs, and a row computed in another batch, give the same bits.
 //
 // An Engine is built per unit from (const GradCall&, std::byte* block) and has
 //   static int64_t bytes(const AttentionShape&)      bytes of its block
@@ -36,7 +36,7 @@ struct GradCall {
   void* dk = nullptr;
   void* dv = nullptr;
   std::byte* scratch = nullptr;
-  const int32_t* lengths = nullptr;  // keys of each batch row; null: all
+  RowMask mask = {};
 };
 
 // At most kColumns consecutive queries of one head; rows are heads * dim elements apart.
@@ -57,7 +57,7 @@ class GradShares {
  public:
   GradShares(const AttentionShape& shape, int64_t columns, int64_t parts)
       : shape_(shape), columns_(columns), parts_(parts), tiles_((shape.queries + columns - 1) / columns) {
-    total_ = visible_pairs(shape, 0) * static_cast<double>(shape.group());
+    total_ = visible_pairs_of(shape, 0, shape.queries) * static_cast<double>(shape.group());
   }
 
   // Calls visit(head within the group, first query, rows) for the pairs of a share, in order.
@@ -66,12 +66,11 @@ class GradShares {
     double before = 0;
     for (int64_t head = 0; head < shape_.group(); ++head) {
       for (int64_t tile = 0; tile < tiles_; ++tile) {
-        AttentionShape piece = shape_;
-        piece.queries = std::min(columns_, shape_.queries - tile * columns_);
-        const double pairs = visible_pairs(piece, tile * columns_);
+        const int64_t rows = std::min(columns_, shape_.queries - tile * columns_);
+        const double pairs = visible_pairs_of(shape_, tile * columns_, rows);
         const double middle = (before + 0.5 * pairs) / total_ * static_cast<double>(parts_);
         before += pairs;
-        if (std::min(parts_ - 1, static_cast<int64_t>(middle)) == part) visit(head, tile * columns_, piece.queries);
+        if (std::min(parts_ - 1, static_cast<int64_t>(middle)) == part) visit(head, tile * columns_, rows);
       }
     }
   }
@@ -100,9 +99,10 @@ void run_query_tile(Engine& engine, const AttentionShape& shape, int64_t query, 
 }
 
 template <typename Engine>
-void run_unit(const GradCall& call, int64_t group, const GradShares& shares, int64_t part, std::byte* block) {
+void run_unit(const GradCall& call, int64_t group, int64_t parts, int64_t part, std::byte* block) {
   const int64_t row = group / call.shape.kv_heads;
-  const AttentionShape shape = call.shape.of_row(call.lengths, row);
+  const AttentionShape shape = call.shape.of_row(call.mask, row);
+  const GradShares shares(shape, Engine::kColumns, parts);
   const int64_t kv_head = group % shape.kv_heads, bytes = dtype_bytes(call.dtype);
   const int64_t kv_offset = (row * shape.keys * shape.kv_heads + kv_head) * shape.dim * bytes;
   Engine engine(call, block);
@@ -122,12 +122,11 @@ template <typename Engine>
 void run_grad(const GradCall& call) {
   const AttentionShape& shape = call.shape;
   const GradWave wave = grad_wave(shape, call.threads);
-  const GradShares shares(shape, Engine::kColumns, wave.parts);
   const int64_t bytes = Engine::bytes(shape);
   for (int64_t group = 0; group < shape.batch * shape.kv_heads; group += wave.groups) {
     parallel_for(wave.units(), 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t unit = begin; unit < end; ++unit)
-        run_unit<Engine>(call, group + unit / wave.parts, shares, unit % wave.parts, call.scratch + unit * bytes);
+        run_unit<Engine>(call, group + unit / wave.parts, wave.parts, unit % wave.parts, call.scratch + unit * bytes);
     });
     join_units(call, group, wave, bytes);
   }

@@ -1,8 +1,9 @@
 // Rules of attention, its gradient, and of the two ops that read and write a key-value cache.
 //
 // Attributes: heads, kv_heads, window (0: none), causal (1 when absent), scale (1 / sqrt(head dim) when absent),
-// softcap (0 or absent: none; c: a scaled score s becomes c tanh(s / c)). A last input `lengths` of attention,
-// i32[batch], says how many keys of each batch row are no padding (at least one).
+// softcap (0 or absent: none; c: a scaled score s becomes c tanh(s / c)). A last input of attention is one of
+// `lengths`, i32[batch]: how many keys of each batch row are no padding (at least one), and, where causal,
+// `starts`, i32[batch, seq]: the position at which the segment of each token begins (RowMask in shape.h).
 #include <memory>
 
 #include "base/error.h"
@@ -55,9 +56,12 @@ void check_self_attention(std::string_view op, std::span<const Type> inputs, con
            dtype_name(inputs[1].dtype));
 }
 
-void check_lengths(std::string_view op, const Type& lengths, const Type& q) {
-  HR_CHECK(lengths.dtype == DType::i32 && lengths.shape == std::vector<Dim>{q.shape[0]}, "{}: lengths are i32[batch]",
-           op);
+void check_mask(std::string_view op, const Type& mask, const Type& q, const Attrs& attrs) {
+  const bool segments = mask.shape.size() == 2;
+  HR_CHECK(mask.dtype == DType::i32, "{}: lengths and starts are i32", op);
+  HR_CHECK(segments || mask.shape == std::vector<Dim>{q.shape[0]}, "{}: lengths are i32[batch]", op);
+  HR_CHECK(!segments || (mask.shape == std::vector<Dim>{q.shape[0], q.shape[1]}), "{}: starts are i32[batch, seq]", op);
+  HR_CHECK(!segments || attrs.integer("causal", 1) != 0, "{}: segments need causal attention", op);
 }
 
 void check_offset(std::string_view op, const Type& offset) {
@@ -88,7 +92,7 @@ class Attention final : public Op {
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     check_inputs(name(), inputs, 3, 1);
     check_self_attention(name(), inputs, attrs);
-    if (inputs.size() == 4) check_lengths(name(), inputs[3], inputs[0]);
+    if (inputs.size() == 4) check_mask(name(), inputs[3], inputs[0], attrs);
     return {Type{inputs[0].dtype, inputs[0].shape}, lse_type(inputs[0], attrs)};
   }
 
@@ -125,7 +129,7 @@ class AttentionGrad final : public Op {
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     check_inputs(name(), inputs, 6, 1);
     check_self_attention(name(), inputs, attrs);
-    if (inputs.size() == 7) check_lengths(name(), inputs[6], inputs[0]);
+    if (inputs.size() == 7) check_mask(name(), inputs[6], inputs[0], attrs);
     check_same(name(), "o", inputs[3], inputs[0]);
     check_same(name(), "lse", inputs[4], lse_type(inputs[0], attrs));
     check_same(name(), "do", inputs[5], inputs[0]);

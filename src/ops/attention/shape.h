@@ -9,6 +9,14 @@
 
 namespace headroom {
 
+// What hides keys besides the order of tokens, one of: how many keys each batch row has, the others being padding; for
+// each query of each batch row the first key of its segment (never more than its own position, never falling along a
+// row). Null: nothing.
+struct RowMask {
+  const int32_t* lengths = nullptr;  // [batch]
+  const int32_t* starts = nullptr;   // [batch, queries]; self-attention only
+};
+
 // One attention call. Query t of a batch row sits at position `offset + t` (offset is 0 but for cached attention) and
 // sees the keys [keys_begin(position), keys_end(position)).
 struct AttentionShape {
@@ -21,20 +29,27 @@ struct AttentionShape {
   bool causal = true;
   int64_t window = 0;  // keys a query sees at most, itself included; 0 = no limit
   double scale = 1;
-  double softcap = 0;         // c > 0: a scaled score s becomes c tanh(s / c)
-  int64_t limit = INT64_MAX;  // keys from here on are padding
+  double softcap = 0;               // c > 0: a scaled score s becomes c tanh(s / c)
+  int64_t limit = INT64_MAX;        // keys from here on are padding
+  const int32_t* starts = nullptr;  // of the row's queries, or null
 
-  // The shape for a batch row of which `lengths` says how many keys it has, at least one; null: all.
-  AttentionShape of_row(const int32_t* lengths, int64_t row) const {
+  // The shape for a batch row; a row has at least one key.
+  AttentionShape of_row(const RowMask& mask, int64_t row) const {
     AttentionShape shape = *this;
-    if (lengths) shape.limit = std::max<int64_t>(1, lengths[row]);
+    if (mask.lengths) shape.limit = std::max<int64_t>(1, mask.lengths[row]);
+    if (mask.starts) shape.starts = mask.starts + row * queries;
     return shape;
   }
 
   // Query heads per kv head.
   int64_t group() const { return heads / kv_heads; }
+  // First key of the segment of a query.
+  int64_t segment_begin(int64_t position) const {
+    return starts ? std::clamp<int64_t>(starts[position], 0, position) : 0;
+  }
   int64_t keys_begin(int64_t position) const {
-    return window > 0 ? std::max<int64_t>(0, std::min(position - window, keys - 2) + 1) : 0;
+    const int64_t seen = window > 0 ? std::max<int64_t>(0, std::min(position - window, keys - 2) + 1) : 0;
+    return std::max(seen, segment_begin(position));
   }
   int64_t keys_end(int64_t position) const {
     const int64_t end = std::min(keys, limit);
@@ -60,7 +75,7 @@ inline AttentionShape attention_shape(const OpCall& call) {
   return shape;
 }
 
-// Pairs (query, key) of one head that see each other, with the first query at position `first`.
+// Pairs (query, key) of one head that see each other, with the first query at position `first`; segments apart.
 inline double visible_pairs(const AttentionShape& shape, int64_t first) {
   const double queries = static_cast<double>(shape.queries);
   if (!shape.causal) return queries * static_cast<double>(shape.keys);
@@ -70,6 +85,18 @@ inline double visible_pairs(const AttentionShape& shape, int64_t first) {
   const double seen = triangle(first + shape.queries) - triangle(first);
   if (shape.window == 0) return seen;
   return seen - triangle(first + shape.queries - shape.window) + triangle(first - shape.window);
+}
+
+// The same for the `rows` queries from `first` on of self-attention, within their segments.
+inline double visible_pairs_of(const AttentionShape& shape, int64_t first, int64_t rows) {
+  if (!shape.starts) {
+    AttentionShape piece = shape;
+    piece.queries = rows;
+    return visible_pairs(piece, first);
+  }
+  int64_t pairs = 0;
+  for (int64_t query = first; query < first + rows; ++query) pairs += shape.keys_end(query) - shape.keys_begin(query);
+  return static_cast<double>(pairs);
 }
 
 }  // namespace headroom

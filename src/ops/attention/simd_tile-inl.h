@@ -193,6 +193,7 @@ HWY_INLINE void gather_rows(const void* from, DType dtype, int64_t stride, int64
 struct ColumnMask {
   int32_t begin;
   int32_t end;
+  const int32_t* starts;  // of the columns' segments, or null
   // `hidden` where column `first + lane` does not see `row`.
   HWY_INLINE Vector apply(Vector value, Vector hidden, int32_t row, int32_t first) const {
     const VectorTag d;
@@ -201,7 +202,9 @@ struct ColumnMask {
     const auto at = hn::Set(whole, row);
     const auto seen = hn::And(hn::Lt(at, hn::Add(column, hn::Set(whole, end))),
                               hn::Gt(at, hn::Add(column, hn::Set(whole, begin - 1))));
-    return hn::IfThenElse(hn::RebindMask(d, seen), value, hidden);
+    if (!starts) return hn::IfThenElse(hn::RebindMask(d, seen), value, hidden);
+    const auto started = hn::And(seen, hn::Lt(hn::LoadU(whole, starts + first), hn::Set(whole, row + 1)));
+    return hn::IfThenElse(hn::RebindMask(d, started), value, hidden);
   }
 };
 

@@ -35,6 +35,11 @@ class HostPort {
   // Fills int32 [batch, seq] token ids and labels of micro-batch `trip` of the current step.
   virtual void next_batch(int64_t trip, std::span<int32_t> ids, std::span<int32_t> labels, int64_t batch,
                           int64_t seq) = 0;
+  // After next_batch of the same micro-batch, where rows are packed: for each token the position at which its row
+  // begins in the sequence. The default: one row in each sequence.
+  virtual void next_segments(int64_t trip, std::span<int32_t> starts, int64_t batch, int64_t seq) {
+    for (int32_t& start : starts) start = 0;
+  }
 
   // Collectives of a process group; shard r of a whole buffer starts at r * local.size(). Rank by rank the same calls
   // in the same order. The defaults throw InternalError: there is no process group. Fills `full` with the shards of all

@@ -12,6 +12,9 @@ std::unique_ptr<CpuKernel> batch_kernel(const KernelSpec&) {
     const size_t count = static_cast<size_t>(ids.count());
     call.host->next_batch(call.trip, {ids.as<int32_t>(), count}, {labels.as<int32_t>(), count}, ids.dims[0],
                           ids.dims[1]);
+    if (call.outputs.size() == 2) return;
+    const TensorView& starts = call.outputs[2];
+    call.host->next_segments(call.trip, {starts.as<int32_t>(), count}, ids.dims[0], ids.dims[1]);
   });
 }
 

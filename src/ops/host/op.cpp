@@ -17,7 +17,8 @@ class HostOp : public Op {
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
 };
 
-// The token ids and labels of the current micro-batch. Dimension d is the symbol of attribute "<d>_symbol", or the
+// The token ids and labels of the current micro-batch, and with attribute "segments" 1 where in its sequence the row of
+// each token begins. Dimension d is the symbol of attribute "<d>_symbol", or the
 // constant of attribute "<d>".
 class NextBatch final : public HostOp {
  public:
@@ -26,6 +27,9 @@ class NextBatch final : public HostOp {
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 0);
     const Type ids{DType::i32, {dim(attrs, "batch"), dim(attrs, "seq")}};
+    const int64_t segments = attrs.integer("segments");
+    HR_CHECK(segments == 0 || segments == 1, "next_batch: segments is {}", segments);
+    if (segments == 1) return {ids, ids, ids};
     return {ids, ids};
   }
 

@@ -8,9 +8,17 @@
 namespace headroom {
 namespace {
 
-int64_t position(const KernelCall& call, int64_t first, int64_t s) {
-  const int64_t offset = call.inputs.size() == 3 ? call.inputs[2].as<int32_t>()[0] : 0;
-  return std::clamp<int64_t>(first + offset + s, 0, call.inputs[1].dims[0] - 1);
+// What is added to the position of a token, row of [batch * seq]: one offset, or less the start of its segment.
+int64_t shift(const KernelCall& call, int64_t row) {
+  if (call.inputs.size() < 3) return 0;
+  const int32_t* const given = call.inputs[2].as<int32_t>();
+  return call.inputs[2].dims.size() == 2 ? -int64_t{given[row]} : *given;
+}
+
+// The table's row for a token.
+int64_t position(const KernelCall& call, int64_t first, int64_t row, int64_t table_rows) {
+  const int64_t seq = call.outputs[0].dims[1];
+  return std::clamp<int64_t>(first + shift(call, row) + row % seq, 0, table_rows - 1);
 }
 
 std::unique_ptr<CpuKernel> forward_simd(const KernelSpec& spec) {
@@ -21,7 +29,7 @@ std::unique_ptr<CpuKernel> forward_simd(const KernelSpec& spec) {
       for (int64_t row = begin; row < end; ++row) {
         const std::byte* const from = x.as<std::byte>() + row * row_bytes;
         std::byte* const to = y.as<std::byte>() + row * row_bytes;
-        const int64_t at = position(call, first, row % x.dims[1]) * width;
+        const int64_t at = position(call, first, row, table.dims[0]) * width;
         if (table.dtype == x.dtype)
           add_floats(from, table.as<std::byte>() + at * dtype_bytes(table.dtype), to, x.dtype, width);
         else
@@ -36,7 +44,7 @@ std::unique_ptr<CpuKernel> forward_reference(const KernelSpec& spec) {
     const TensorView& x = call.inputs[0];
     const int64_t width = x.dims[2];
     for (int64_t i = 0; i < x.count(); ++i) {
-      const int64_t row = position(call, first, i / width % x.dims[1]);
+      const int64_t row = position(call, first, i / width, call.inputs[1].dims[0]);
       write_element(call.outputs[0], i, read_element(x, i) + read_element(call.inputs[1], row * width + i % width));
     }
   });
@@ -48,6 +56,11 @@ void zero(const TensorView& acc) {
   });
 }
 
+// The table's row that a token's gradient goes to; those past the table's end are left out.
+int64_t grad_row(const KernelCall& call, int64_t first, int64_t row) {
+  return first + shift(call, row) + row % call.inputs[0].dims[1];
+}
+
 // Each thread owns table rows and takes the batch in order.
 std::unique_ptr<CpuKernel> grad_simd(const KernelSpec& spec) {
   return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always")),
@@ -56,10 +69,11 @@ std::unique_ptr<CpuKernel> grad_simd(const KernelSpec& spec) {
     const int64_t seq = dy.dims[1], width = dy.dims[2], row_bytes = width * dtype_bytes(dy.dtype);
     if (overwrites(accumulate, call.trip)) zero(acc);
     parallel_for(std::clamp<int64_t>(acc.dims[0] - first, 0, seq), 1, [&](int64_t begin, int64_t end, int) {
-      for (int64_t s = begin; s < end; ++s)
-        for (int64_t b = 0; b < dy.dims[0]; ++b)
-          accumulate_floats(dy.as<std::byte>() + (b * seq + s) * row_bytes, dy.dtype,
-                            acc.as<float>() + (first + s) * width, width);
+      for (int64_t row = 0; row < dy.dims[0] * seq; ++row) {
+        const int64_t at = grad_row(call, first, row);
+        if (at < first + begin || at >= first + end) continue;
+        accumulate_floats(dy.as<std::byte>() + row * row_bytes, dy.dtype, acc.as<float>() + at * width, width);
+      }
     });
   });
 }
@@ -68,11 +82,12 @@ std::unique_ptr<CpuKernel> grad_reference(const KernelSpec& spec) {
   return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always")),
                     first = spec.attrs.integer("first")](const KernelCall& call) {
     const TensorView &dy = call.inputs[0], &acc = call.outputs[0];
-    const int64_t seq = dy.dims[1], width = dy.dims[2];
+    const int64_t width = dy.dims[2];
     if (overwrites(accumulate, call.trip)) zero(acc);
     for (int64_t i = 0; i < dy.count(); ++i) {
-      const int64_t s = first + i / width % seq;
-      if (s < acc.dims[0]) acc.as<float>()[s * width + i % width] += static_cast<float>(read_element(dy, i));
+      const int64_t at = grad_row(call, first, i / width);
+      if (at >= first && at < acc.dims[0])
+        acc.as<float>()[at * width + i % width] += static_cast<float>(read_element(dy, i));
     }
   });
 }

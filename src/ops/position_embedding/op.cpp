@@ -22,7 +22,14 @@ int64_t first_row(std::string_view op, const Attrs& attrs) {
   return first;
 }
 
-// y[b, s] = x[b, s] + table[first + offset + s]; the table is f32 or of x's dtype
+// The optional last input: an offset, i32[1], or starts, i32[batch, seq], subtracted from the positions.
+void require_shift(std::string_view op, const Type& shift, const Type& x) {
+  const bool segments = shift.shape.size() == 2;
+  require_whole(op, segments ? "the starts" : "the offset", shift, DType::i32,
+                segments ? std::vector<Dim>{x.shape[0], x.shape[1]} : std::vector<Dim>{Dim::of(1)});
+}
+
+// y[b, s] = x[b, s] + table[first + offset + s], or table[first + s - starts[b, s]]; the table is f32 or of x's dtype
 class PositionEmbedding final : public Op {
  public:
   std::string_view name() const override { return "position_embedding"; }
@@ -37,7 +44,7 @@ class PositionEmbedding final : public Op {
     HR_CHECK(table.shape.size() == 2, "position_embedding: the table has {} dimensions, not 2", table.shape.size());
     require_whole(name(), "the table", table, table.dtype == x.dtype ? x.dtype : DType::f32,
                   {table.shape[0], x.shape[2]});
-    if (inputs.size() == 3) require_whole(name(), "the offset", inputs[2], DType::i32, {Dim::of(1)});
+    if (inputs.size() == 3) require_shift(name(), inputs[2], x);
     return {computed(x, x.dtype)};
   }
 
@@ -52,24 +59,27 @@ class PositionEmbedding final : public Op {
   void vjp(VjpContext& context) const override {
     const ValueId dy = context.cotangent(0);
     if (dy == kNone) return;
-    HR_CHECK(context.node().inputs.size() == 2, "position_embedding: not differentiable with an offset");
+    const bool shifted = context.node().inputs.size() == 3;
+    HR_CHECK(!shifted || context.build().type(context.input(2)).shape.size() == 2,
+             "position_embedding: not differentiable with an offset");
     if (context.trains(1)) {
       Attrs attrs{{"accumulate", std::string(context.accumulate(1))}};
       if (context.attrs().has("first")) attrs.set("first", context.attrs().integer("first"));
-      context.set_accumulator(1, context.build().call("position_embedding_grad", {dy, context.accumulator(1)},
+      context.set_accumulator(1, context.build().call("position_embedding_grad",
+                                                      {dy, context.accumulator(1), shifted ? context.input(2) : kNone},
                                                       std::move(attrs), Role::gradient));
     }
     if (context.wants(0)) context.contribute(0, dy);
   }
 };
 
-// acc[first + s] += sum over b of dy[b, s]
+// acc[first + s] += sum over b of dy[b, s]; with starts acc[first + s - starts[b, s]] += dy[b, s]
 class PositionEmbeddingGrad final : public Op {
  public:
   std::string_view name() const override { return "position_embedding_grad"; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
-    require_inputs(name(), inputs, 2);
+    require_inputs(name(), inputs, 2, 3);
     require_accumulate(name(), attrs);
     first_row(name(), attrs);
     const Type& dy = inputs[0];
@@ -78,6 +88,10 @@ class PositionEmbeddingGrad final : public Op {
     HR_CHECK(dy.shape.size() == 3, "position_embedding_grad: dy has {} dimensions, not 3", dy.shape.size());
     HR_CHECK(acc.shape.size() == 2, "position_embedding_grad: the accumulator is a matrix");
     require_whole(name(), "the accumulator", acc, DType::f32, {acc.shape[0], dy.shape[2]});
+    if (inputs.size() == 3) {
+      HR_CHECK(inputs[2].shape.size() == 2, "position_embedding_grad: starts are i32[batch, seq]");
+      require_shift(name(), inputs[2], dy);
+    }
     return {acc};
   }
 

@@ -10,7 +10,18 @@
 namespace headroom {
 namespace {
 
-int64_t offset_of(const KernelCall& call) { return call.inputs.size() == 3 ? call.inputs[2].as<int32_t>()[0] : 0; }
+// What is added to the positions of a call's rows: one offset, or less the start of each row's segment.
+struct Shift {
+  int64_t offset = 0;
+  const int32_t* starts = nullptr;
+
+  explicit Shift(const KernelCall& call) {
+    if (call.inputs.size() < 3) return;
+    const int32_t* const given = call.inputs[2].as<int32_t>();
+    call.inputs[2].dims.size() == 2 ? void(starts = given) : void(offset = *given);
+  }
+  int64_t of(int64_t row) const { return starts ? -int64_t{starts[row]} : offset; }
+};
 
 std::unique_ptr<CpuKernel> rotary_simd(const KernelSpec& spec) {
   return kernel_of(
@@ -25,7 +36,9 @@ std::unique_ptr<CpuKernel> rotary_simd(const KernelSpec& spec) {
         args.heads = heads;
         args.head_dim = x.dims[2] / heads;
         args.turned = table.dims[1];
-        args.offset = offset_of(call);
+        const Shift shift(call);
+        args.offset = shift.offset;
+        args.starts = shift.starts;
         args.inverse = inverse;
         args.dtype = x.dtype;
         parallel_for(x.dims[0] * x.dims[1], 4, [&](int64_t begin, int64_t end, int) { rotary_rows(args, begin, end); });
@@ -38,7 +51,7 @@ std::unique_ptr<CpuKernel> rotary_reference(const KernelSpec& spec) {
         const TensorView &x = call.inputs[0], &table = call.inputs[1], &y = call.outputs[0];
         const int64_t width = x.dims[2], head_dim = width / heads, turned = table.dims[1], half = turned / 2;
         for (int64_t row = 0; row < x.dims[0] * x.dims[1]; ++row) {
-          const int64_t position = std::clamp<int64_t>(offset_of(call) + row % x.dims[1], 0, table.dims[0] - 1);
+          const int64_t position = std::clamp<int64_t>(Shift(call).of(row) + row % x.dims[1], 0, table.dims[0] - 1);
           for (int64_t head = 0; head < width; head += head_dim) {
             for (int64_t i = 0; i < half; ++i) {
               const int64_t at = row * width + head + i;

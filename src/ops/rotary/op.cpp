@@ -11,16 +11,19 @@ namespace {
 
 using namespace operand_rules;
 
-// Rotates pairs (i, i + d/2) of the first d channels of each head by the angles of table row offset + s; d is the
-// width of the table, the channels behind it pass unchanged (partial rotary embeddings).
+// Rotates pairs (i, i + d/2) of the first d channels of each head by the angles of table row offset + s, or, with
+// attribute "segments" 1 and starts i32[batch, seq], of row s - starts[b, s]; d is the width of the table, the channels
+// behind it pass unchanged (partial rotary embeddings).
 class Rotary final : public Op {
  public:
   std::string_view name() const override { return "rotary"; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     const bool offset = flag(name(), attrs, "offset");
+    const bool segments = flag(name(), attrs, "segments");
     flag(name(), attrs, "inverse");
-    require_inputs(name(), inputs, 2 + size_t{offset});
+    HR_CHECK(!(offset && segments), "rotary: an offset and segments");
+    require_inputs(name(), inputs, 2 + size_t{offset || segments});
     const Type& x = inputs[0];
     const Type& table = inputs[1];
     require_float(name(), "x", x, 3);
@@ -34,6 +37,7 @@ class Rotary final : public Op {
              width / heads);
     require_whole(name(), "the table", table, DType::f32, table.shape);
     if (offset) require_whole(name(), "the offset", inputs[2], DType::i32, {Dim::of(1)});
+    if (segments) require_whole(name(), "the starts", inputs[2], DType::i32, {x.shape[0], x.shape[1]});
     return {computed(x, x.dtype)};
   }
 
