@@ -111,7 +111,11 @@ TEST(MoeRoute, TheTeamsSizeChangesNothing) {
 }
 
 TEST(MoeRoute, GradientIsThatOfTheFormula) {
-  for (const auto& [tokens, experts, top_k] : {std::tuple<int64_t, int64_t, int64_t>{7, 8, 2}, {5, 5, 5}, {3, 16, 1}})
+  struct Sizes {
+    int64_t tokens, experts, top_k;
+  };
+  for (const Sizes& sizes : {Sizes{7, 8, 2}, Sizes{5, 5, 5}, Sizes{3, 16, 1}}) {
+    const int64_t tokens = sizes.tokens, experts = sizes.experts, top_k = sizes.top_k;
     for (bool normalised : {false, true}) {
       SCOPED_TRACE(fmt::format("{} of {}, normalised {}", top_k, experts, normalised));
       const Tensor logits = Tensor::random(DType::f32, {1, tokens, experts}, 11, 2);
@@ -135,6 +139,7 @@ TEST(MoeRoute, GradientIsThatOfTheFormula) {
         expect_near(result.outputs[0], expected, 2e-6, 1e-5);
       }
     }
+  }
 }
 
 TEST(MoeRoute, RulesAreChecked) {
