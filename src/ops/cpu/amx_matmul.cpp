@@ -1,7 +1,9 @@
 // bf16 products on AMX tiles: 32 x 32 results in four tiles, two of A and two of B per 32 steps of the depth. f32
 // operands are rounded to bf16 while they are packed, or split into two bf16 parts.
+#include <algorithm>
 #include <cstring>
 
+#include "base/threads.h"
 #include "ops/cpu/blocked_matmul.h"
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -373,6 +375,49 @@ HEADROOM_AMX void finish_tile(const FinishCall& call) {
   }
 }
 
+// 16 rows of c [rows, cols] (+ addend) = the columns `row` and on of the transposed sums [cols, rows].
+HEADROOM_AMX void transpose_rows(const float* sums, const MatmulSize& size, int64_t row, const float* addend,
+                                 float* c) {
+  const int64_t rows = std::min<int64_t>(16, size.rows - row);
+  const __mmask16 valid_rows = static_cast<__mmask16>(first_words(rows));
+  for (int64_t col = 0; col < size.cols; col += 16) {
+    const int64_t cols = std::min<int64_t>(16, size.cols - col);
+    const __mmask16 valid_cols = static_cast<__mmask16>(first_words(cols));
+    __m512i r[16];
+    for (int64_t i = 0; i < 16; ++i)
+      r[i] =
+          i < cols ? _mm512_maskz_loadu_epi32(valid_rows, sums + (col + i) * size.rows + row) : _mm512_setzero_si512();
+    transpose_dwords(r);
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t at = (row + i) * size.cols + col;
+      __m512 sum = _mm512_castsi512_ps(r[i]);
+      if (addend) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(valid_cols, addend + at));
+      _mm512_mask_storeu_ps(c + at, valid_cols, sum);
+    }
+  }
+}
+
+// Runs the transposed product into scratch, then turns it round.
+class TransposedMatmul final : public Matmul {
+ public:
+  TransposedMatmul(std::unique_ptr<Matmul> product, const MatmulSpec& spec)
+      : product_(std::move(product)), spec_(spec) {}
+  int64_t scratch_bytes() const override { return transposed_bytes(spec_) + product_->scratch_bytes(); }
+  void run(const MatmulArguments& arguments) const override {
+    float* const sums = reinterpret_cast<float*>(arguments.scratch);
+    product_->run({arguments.b, arguments.a, sums, nullptr, nullptr, arguments.scratch + transposed_bytes(spec_)});
+    const float* addend = spec_.addend ? static_cast<const float*>(arguments.addend) : nullptr;
+    parallel_for(spec_.size.rows, 256, [&](int64_t begin, int64_t end, int) {
+      for (int64_t row = begin; row < end; row += 16)
+        transpose_rows(sums, spec_.size, row, addend, static_cast<float*>(arguments.c));
+    });
+  }
+
+ private:
+  std::unique_ptr<Matmul> product_;
+  MatmulSpec spec_;
+};
+
 // Linux hands out the tile registers on request (arch_prctl, ARCH_REQ_XCOMP_PERM of XTILEDATA).
 bool tiles_permitted() {
   static const bool permitted = syscall(SYS_arch_prctl, 0x1023, 18) == 0;
@@ -411,7 +456,11 @@ namespace headroom {
 MatmulOffer make_amx_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
   const TileOffer offer = offer_amx_tiles(spec, facts);
   if (!offer.refusal.empty()) return {nullptr, offer.refusal};
-  return make_blocked_matmul(spec, offer.kernel, facts, booked);
+  if (!runs_transposed(spec)) return make_blocked_matmul(spec, offer.kernel, facts, booked);
+  MatmulOffer product =
+      make_blocked_matmul(transposed_product(spec), offer.kernel, facts, booked - transposed_bytes(spec));
+  if (product.matmul) product.matmul = std::make_unique<TransposedMatmul>(std::move(product.matmul), spec);
+  return product;
 }
 
 }  // namespace headroom

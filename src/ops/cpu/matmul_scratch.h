@@ -131,6 +131,31 @@ inline MatmulBlocks cut_matmul(const MatmulSpec& spec, const TileTraits& tile, i
   return blocks;
 }
 
+// The gradient of an adapter's second matrix, tall and narrow: its A, stored by steps, is packed faster as the other
+// operand of the transposed product.
+inline bool runs_transposed(const MatmulSpec& spec) {
+  return spec.a_transposed && !spec.b_transposed && !spec.bias && spec.result == DType::f32 &&
+         spec.size.cols <= kAmxTile.cols && spec.size.rows > 2 * kAmxTile.rows;
+}
+
+// C^T = B^T A; what is added to C is added when it is transposed back.
+inline MatmulSpec transposed_product(const MatmulSpec& spec) {
+  MatmulSpec other = spec;
+  other.size = {spec.size.cols, spec.size.rows, spec.size.depth};
+  other.addend = false;
+  return other;
+}
+
+inline int64_t transposed_bytes(const MatmulSpec& spec) {
+  return matmul_blocks::round_up(spec.size.rows * spec.size.cols * 4, 64);
+}
+
+// Scratch of a product on AMX tiles.
+inline int64_t amx_scratch(const MatmulSpec& spec, const TileTraits& tile, int threads) {
+  if (!runs_transposed(spec)) return cut_matmul(spec, tile, threads).total_bytes();
+  return transposed_bytes(spec) + cut_matmul(transposed_product(spec), tile, threads).total_bytes();
+}
+
 // Bytes booked for one product: what the kernels of our own need, which is enough for oneDNN's workspace too, except
 // for products added onto f32 with a transposed A (weight gradients): there oneDNN was seen to need up to 1.78 times as
 // much. Where it still needs more it refuses. `facts.gemm_workspace_cap`, when set, replaces the formula.
@@ -139,7 +164,7 @@ inline int64_t matmul_scratch(const MatmulSpec& spec, const DeviceFacts& facts) 
   if (facts.isa == 0) return 0;
   const int64_t simd = cut_matmul(spec, kSimdTile, facts.threads).total_bytes();
   const TileTraits* amx = facts.isa >= 514 ? amx_tile(spec.operand, spec.multiply) : nullptr;
-  if (amx) return std::max(simd, cut_matmul(spec, *amx, facts.threads).total_bytes());
+  if (amx) return std::max(simd, amx_scratch(spec, *amx, facts.threads));
   const bool library = facts.isa >= 512 && spec.a_transposed && spec.addend;
   return library ? simd / 5 * 9 : simd;
 }

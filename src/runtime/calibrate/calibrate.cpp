@@ -18,6 +18,8 @@ constexpr Shape kShapes[] = {{64, 256, 256},    {256, 256, 256},   {1024, 256, 2
                              {512, 576, 576},   {2048, 576, 576},  {512, 1536, 576},  {2048, 1536, 576},
                              {512, 576, 1536},  {2048, 576, 1536}, {128, 1024, 1024}, {1024, 1024, 1024},
                              {512, 2048, 2048}, {256, 8192, 576}};
+// The two products of an adapter of low rank, which move more than they multiply.
+constexpr Shape kNarrowShapes[] = {{512, 16, 576}, {512, 576, 16}, {512, 16, 1536}, {512, 1536, 16}};
 // Where a layer's sum joins the residual stream.
 constexpr Shape kResidualShapes[] = {
     {512, 576, 576}, {2048, 576, 576}, {512, 576, 1536}, {2048, 576, 1536}, {1024, 1024, 1024}};
@@ -166,6 +168,12 @@ void measure_products(TimedCalls& calls, Profile& round, const std::vector<Arith
     }
   for (const Arithmetic& how : arithmetics)
     for (const Shape& shape : kResidualShapes) measure_residual(calls, round, shape, how);
+  for (const Arithmetic& how : arithmetics)
+    if (how.multiply.empty())
+      for (const Shape& shape : kNarrowShapes) {
+        measure_product(calls, round, shape, how);
+        measure_residual(calls, round, shape, how);
+      }
 }
 
 }  // namespace
