@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -21,6 +22,8 @@
 #include "train/adapter.h"
 #include "train/adapter_files.h"
 #include "train/evaluation.h"
+#include "train/fresh_weights.h"
+#include "train/objective.h"
 #include "train/setup.h"
 #include "train/weights.h"
 
@@ -59,6 +62,18 @@ struct Opened {
   std::optional<AdapterFiles> adapter;
 };
 
+// What the base lacks of its head must be in the adapter.
+void check_head(const Opened& opened, const SafetensorsSet& files) {
+  const LoraOptions lora = lora_options(*opened.adapter, opened.model.spec);
+  for (const WeightInfo& weight : missing_head(opened.model.spec, files))
+    if (std::none_of(lora.modules_to_save.begin(), lora.modules_to_save.end(),
+                     [&](const std::string& module) { return pattern_means(module, weight.name); }))
+      throw Error(
+          ErrorKind::format,
+          fmt::format("{}: tensor '{}' is missing, in the adapter too", files.directory().string(), weight.name),
+          "train with --modules-to-save naming it, or use a base with a head");
+}
+
 Opened open_with_weights(const InferenceArguments& a, const char* purpose) {
   const bool named = a.adapter.empty() && is_adapter_directory(a.options.model);
   Opened opened{open_model(named ? base_of_adapter(a.options.model) : a.options.model), std::nullopt};
@@ -68,9 +83,11 @@ Opened open_with_weights(const InferenceArguments& a, const char* purpose) {
                 fmt::format("{} is a bare config.json: there are no weights", a.options.model.string()),
                 "give a model directory");
   refuse_quantized(model, purpose);
-  refuse_other_objectives(model, purpose);
-  check_weights(model.spec, SafetensorsSet::open(model.directory));
+  refuse_without_head(model, purpose);
   if (named || !a.adapter.empty()) opened.adapter = open_adapter(named ? a.options.model : a.adapter);
+  const SafetensorsSet files = SafetensorsSet::open(model.directory);
+  check_weights(model.spec, files, opened.adapter ? HeadRule::may_miss : HeadRule::required);
+  if (opened.adapter) check_head(opened, files);
   return opened;
 }
 
@@ -107,6 +124,18 @@ TokenCache build_unnamed_cache(const DataOptions& data, const Tokenizer* tokeniz
   return TokenCache::open(name.path);
 }
 
+void print_result(const EvaluationResult& result, bool json) {
+  const double perplexity = std::exp(result.loss);
+  if (json) {
+    Json values{{"loss", result.loss}, {"perplexity", perplexity}, {"tokens", result.targets}};
+    if (result.hits) values["accuracy"] = result.accuracy();
+    std::cout << values.dump() << '\n';
+    return;
+  }
+  fmt::print("loss {:.6f}  perplexity {:.4f}  {}tokens {}\n", result.loss, perplexity,
+             result.hits ? fmt::format("accuracy {:.4f}  ", result.accuracy()) : "", result.targets);
+}
+
 int run_evaluate(const InferenceArguments& a) {
   check_options(a.options);
   if (a.options.data.empty()) throw Error(ErrorKind::usage, "no data", "give --data FILE");
@@ -126,21 +155,19 @@ int run_evaluate(const InferenceArguments& a) {
   data.max_seq_length = request.seq_length;
   data.vocab_size = model.spec.vocab;
   data.tokenizer_folder = model.directory;
+  set_objective(model, data);
   std::optional<Tokenizer> tokenizer;
   if (fs::exists(model.directory / "tokenizer.json")) tokenizer.emplace(Tokenizer::load(model.directory));
   const TokenCache cache = build_unnamed_cache(data, tokenizer ? &*tokenizer : nullptr);
   tokenizer.reset();
+  const RowTargets targets = row_targets(model, a.options.mlm_probability, kEvaluationSeed);
   const std::unique_ptr<Device> device = make_cpu_device(plan.facts);
   BatchPort port;
   Executor executor(plan, *device, &port);
   load_opened(executor, opened, request.lora);
-  const EvaluationResult result =
-      evaluate_cache(executor, port, cache, request.seq_length, plan.choices.micro_batch, request.global_batch, 0);
-  if (a.json)
-    std::cout << Json{{"loss", result.loss}, {"perplexity", std::exp(result.loss)}, {"tokens", result.targets}}.dump()
-              << '\n';
-  else
-    fmt::print("loss {:.6f}  perplexity {:.4f}  tokens {}\n", result.loss, std::exp(result.loss), result.targets);
+  const EvaluationResult result = evaluate_cache(executor, port, cache, request.seq_length, plan.choices.micro_batch,
+                                                 request.global_batch, 0, targets);
+  print_result(result, a.json);
   return 0;
 }
 
@@ -193,6 +220,11 @@ int run_generate(const InferenceArguments& a) {
                 "temperature 0 or more, top-p above 0 up to 1, top-k 0 or more");
   const Opened opened = open_with_weights(a, "generate with");
   const ModelFiles& model = opened.model;
+  if (model.spec.objective != Objective::language)
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: a {} predicts masked tokens or classes and generates no text",
+                            model.config.source.string(), model.spec.architecture),
+                "use the checkpoint of a causal language model");
   const Tokenizer tokenizer = Tokenizer::load(model.directory);
   const std::vector<int32_t> prompt = prompt_ids(a, tokenizer, model);
   const auto prompt_tokens = static_cast<int64_t>(prompt.size());
@@ -250,14 +282,18 @@ Command generate_command() {
 }
 
 Command evaluate_command() {
-  return {"evaluate", "loss and perplexity of a model on data", [](CLI::App& app) {
-            auto a = std::make_shared<InferenceArguments>();
-            add_inference_options(app, *a, "32-true, bf16-mixed or bf16-true");
-            app.add_option("--data", a->options.data, "data: .txt, .jsonl or .json; repeatable")->type_name("FILE");
-            scalar(app, "--max-seq-length", a->options.max_seq_length,
-                   "tokens per window (the least of the model's and 512)");
-            return [a] { return run_evaluate(*a); };
-          }};
+  return {
+      "evaluate", "loss, perplexity and accuracy of a model on data", [](CLI::App& app) {
+        auto a = std::make_shared<InferenceArguments>();
+        add_inference_options(app, *a, "32-true, bf16-mixed or bf16-true");
+        app.add_option("--data", a->options.data, "data: .txt, .jsonl, .json or .tsv; repeatable")->type_name("FILE");
+        scalar(app, "--max-seq-length", a->options.max_seq_length,
+               "tokens per window (the least of the model's and 512)");
+        scalar(app, "--mlm-probability", a->options.mlm_probability,
+               "masked-LM models: share of the tokens that are predicted")
+            ->capture_default_str();
+        return [a] { return run_evaluate(*a); };
+      }};
 }
 
 }  // namespace headroom

@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "cli/plan_data.h"
 #include "cli/refusal.h"
 #include "cli/run_file_options.h"
 #include "cli/terminal.h"
@@ -71,6 +72,8 @@ int run_plan(const PlanArguments& arguments) {
     print_note(fmt::format("note: the budget is above what this machine can give now ({} bytes)", available_memory()));
   if (arguments.json) std::cout << plan_json(result.plan);
   if (!arguments.json || arguments.explain) (arguments.json ? std::cerr : std::cout) << explain(request, result);
+  if (arguments.explain && !options.data.empty())
+    (arguments.json ? std::cerr : std::cout) << explain_cuts(options, model);
   if (!arguments.text_file.empty()) std::ofstream(arguments.text_file) << plan_text(result.plan);
   if (!result.plan.feasible) {
     print_refusal(result.plan);
@@ -89,8 +92,10 @@ Command plan_command() {
             add_train_options(app, arguments->train);
             app.get_option("--model")->required(false);
             app.add_flag("--json", arguments->json, "the plan as JSON on stdout");
-            app.add_flag("--explain", arguments->explain,
-                         "why and why not: bytes and seconds per technique, the frontier of plans");
+            app.add_flag(
+                "--explain", arguments->explain,
+                "why and why not: bytes and seconds per technique, the frontier of plans; with --data also what "
+                "each --max-seq-length would lose and need");
             scalar(app, "--pack", arguments->pack, "pack the buffers of a CSV (id,lower,upper,size) instead")
                 ->type_name("FILE");
             scalar(app, "--capacity", arguments->capacity, "bytes to pack into");

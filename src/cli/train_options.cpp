@@ -9,7 +9,7 @@ namespace headroom {
 namespace {
 
 void add_data_options(CLI::App& app, TrainOptions& o) {
-  app.add_option("--data", o.data, "training data: .txt, .jsonl or .json; repeatable")->type_name("FILE");
+  app.add_option("--data", o.data, "training data: .txt, .jsonl, .json or .tsv; repeatable")->type_name("FILE");
   app.add_option("--eval-data", o.eval_data, "evaluation data, or a set with a name; repeatable")
       ->type_name("[NAME=]FILE");
   scalar(app, "--eval-steps", o.eval_steps, "evaluate every N steps (at each save)");
@@ -17,6 +17,8 @@ void add_data_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--global-batch-size", o.global_batch_size, "sequences per optimizer step")->capture_default_str();
   scalar(app, "--micro-batch-size", o.micro_batch_size, "pins the sequences computed at once (the planner's choice)");
   scalar(app, "--max-seq-length", o.max_seq_length, "tokens per sequence (the least of the model's and 512)");
+  scalar(app, "--mlm-probability", o.mlm_probability, "masked-LM models: share of the tokens that are predicted")
+      ->capture_default_str();
   scalar(app, "--shuffle", o.shuffle, "visit sequences in a seeded random order")->capture_default_str();
 }
 
@@ -81,10 +83,13 @@ void add_machine_options(CLI::App& app, TrainArguments& a) {
   scalar(app, "--threads", o.threads, "threads (all)");
   scalar(app, "--profile", o.profile, "profile file or shipped profile (cached one, else this instruction set's)");
   app.add_option("--technique", a.techniques, "NAME=on|off|VALUE: pins or forbids a technique; repeatable");
-  app.add_option("--allow", a.allow, "lossy, data-order or a technique's name; repeatable");
+  app.add_option("--allow", o.allow, "lossy, data-order or a technique's name; repeatable");
   scalar(app, "--arithmetic", o.arithmetic, "free, or fixed: bitwise the same losses at every budget")
       ->capture_default_str();
-  scalar(app, "--packing", a.packing, "several rows per sequence");
+  scalar(app, "--group-by-length", o.group_by_length, "batches of rows of similar length, without most of the padding")
+      ->capture_default_str();
+  scalar(app, "--packing", o.packing, "several rows in each sequence, which do not see each other")
+      ->capture_default_str();
   scalar(app, "--gradient-checkpointing", a.gradient_checkpointing, "alias of --technique recompute=on|off");
   scalar(app, "--per-device-train-batch-size", a.per_device_batch,
          "with --gradient-accumulation-steps: their product is the global batch size");
@@ -112,11 +117,14 @@ void refuse_what_is_not_built(const TrainArguments& a) {
                 "give --memory alone");
   if (!a.disk_memory.empty())
     throw Error(ErrorKind::usage, "--disk-memory: a disk tier is not built in this version", "leave it out");
-  if (a.packing) throw Error(ErrorKind::usage, "--packing true is not built in this version", "leave it out");
-  for (const std::string& allowed : a.allow)
-    if (allowed != "lossy" && allowed != "data-order" && allowed != "bf16-mixed" && allowed != "bf16-true")
+  constexpr std::string_view kinds[] = {"lossy", "data-order"};
+  for (const std::string& allowed : a.options.allow) {
+    const auto passes = all_passes();
+    if (std::find(std::begin(kinds), std::end(kinds), allowed) == std::end(kinds) &&
+        std::none_of(passes.begin(), passes.end(), [&](const PassInfo* pass) { return pass->name == allowed; }))
       throw Error(ErrorKind::usage, fmt::format("--allow {} is not known", allowed),
-                  "one of lossy, data-order, bf16-mixed, bf16-true");
+                  "lossy, data-order, or the name of a technique (see --help)");
+  }
 }
 
 }  // namespace
@@ -146,6 +154,10 @@ TrainOptions resolve(const TrainArguments& arguments) {
   for (const char* precision : {"bf16-mixed", "bf16-true"})
     if (const auto at = options.techniques.find(precision); at != options.techniques.end() && at->second == "on")
       options.precision = precision;
+  if (const auto at = options.techniques.find("packing"); at != options.techniques.end() && at->second == "on")
+    options.packing = true;
+  if (const auto at = options.techniques.find("length-buckets"); at != options.techniques.end() && at->second == "on")
+    options.group_by_length = true;
   if (const auto at = options.techniques.find("freeze"); at != options.techniques.end() && at->second != "off")
     for (const std::string& pattern : CLI::detail::split(at->second, ',')) options.freeze.push_back(pattern);
   if (const auto at = options.techniques.find("matmul-precision"); at != options.techniques.end())

@@ -10,13 +10,11 @@ namespace headroom {
 struct TrainArguments {
   TrainOptions options;
   std::vector<std::string> techniques;  // NAME=VALUE
-  std::vector<std::string> allow;
-  int64_t per_device_batch = 0;  // HF's names: their product is the global batch size
+  int64_t per_device_batch = 0;         // HF's names: their product is the global batch size
   int64_t accumulation = 0;
   std::string gradient_checkpointing;  // HF's alias of recompute
   int64_t host_memory = 0;
   std::string disk_memory;
-  bool packing = false;
   bool quiet = false;
 };
 

@@ -1,6 +1,7 @@
 #include "data/batch_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/error.h"
@@ -8,20 +9,24 @@
 namespace headroom {
 
 BatchReader::BatchReader(const TokenCache& cache, SampleOrder order, int64_t seq_length, int64_t global_batch_size,
-                         RowTargets targets)
-    : cache_(cache), order_(order), targets_(std::move(targets)), seq_length_(seq_length) {
-  HR_CHECK(order.sequences() == cache.sequences(), "an order of {} for {} sequences", order.sequences(),
-           cache.sequences());
-  HR_CHECK(seq_length >= cache.max_seq_length(), "rows of {} for sequences of {}", seq_length, cache.max_seq_length());
+                         RowTargets targets, const PackIndex* packs, bool groups)
+    : cache_(cache), order_(order), targets_(std::move(targets)), packs_(packs), seq_length_(seq_length) {
+  const int64_t samples = packs ? packs->packs() : cache.sequences();
+  const int64_t longest = packs ? packs->length() : cache.max_seq_length();
+  HR_CHECK(order.sequences() == samples, "an order of {} for {} sequences", order.sequences(), samples);
+  HR_CHECK(seq_length >= longest, "rows of {} for sequences of {}", seq_length, longest);
   HR_CHECK(global_batch_size >= 1, "global batch of {}", global_batch_size);
+  HR_CHECK(!(packs && groups), "packs are all of about the same length");
   infos_.reserve(static_cast<size_t>(global_batch_size));
+  sequences_.reserve(static_cast<size_t>(global_batch_size));
+  if (groups) groups_.emplace(cache, order, global_batch_size);
   if (cache.labels() != LabelKind::own_position) return;
   drawn_ids_.resize(static_cast<size_t>(cache.max_seq_length()));
   drawn_labels_.resize(drawn_ids_.size());
 }
 
 int64_t BatchReader::memory_bytes(int64_t global_batch_size) {
-  return global_batch_size * static_cast<int64_t>(sizeof(SequenceInfo));
+  return global_batch_size * static_cast<int64_t>(sizeof(SequenceInfo) + sizeof(int64_t));
 }
 
 int64_t BatchReader::begin(const SampleRange& range) {
@@ -29,11 +34,13 @@ int64_t BatchReader::begin(const SampleRange& range) {
            "batch of {} samples, {} expected", range.count, infos_.capacity());
   range_ = range;
   infos_.clear();
+  sequences_.clear();
   tokens_ = 0;
   int64_t targets = 0;
   for (int64_t i = 0; i < range.count; ++i) {
     const int64_t sample = range.first + i;
-    infos_.push_back(cache_.info(order_.at(sample)));
+    sequences_.push_back(groups_ ? groups_->at(sample) : order_.at(sample));
+    infos_.push_back(info(sample));
     if (infos_.back().unmasked) infos_.back().targets = read_row(sample, drawn_ids_, drawn_labels_).targets;
     tokens_ += infos_.back().length;
     targets += infos_.back().targets;
@@ -42,16 +49,16 @@ int64_t BatchReader::begin(const SampleRange& range) {
 }
 
 SequenceInfo BatchReader::read_row(int64_t sample, std::span<int32_t> ids, std::span<int32_t> labels) const {
-  SequenceInfo info = cache_.read(order_.at(sample), ids, labels);
+  if (packs_) return read_pack(sample, ids, labels);
+  SequenceInfo info = cache_.read(sequence_of(sample), ids, labels);
   const auto length = static_cast<size_t>(info.length);
   info.targets = targets_.place(sample, info, ids.first(length), labels.first(length));
   return info;
 }
 
 int64_t BatchReader::fill(int64_t first_row, int64_t rows, std::span<int32_t> ids, std::span<int32_t> labels) const {
-  const auto row = static_cast<size_t>(seq_length_);
-  HR_CHECK(first_row >= 0 && rows >= 0 && ids.size() == static_cast<size_t>(rows) * row && labels.size() == ids.size(),
-           "{} rows from {} of {} into {} ids and {} labels", rows, first_row, seq_length_, ids.size(), labels.size());
+  const auto row = static_cast<size_t>(row_width(ids.size(), first_row, rows));
+  HR_CHECK(labels.size() == ids.size(), "{} ids and {} labels", ids.size(), labels.size());
   int64_t targets = 0;
   for (int64_t i = 0; i < rows; ++i) {
     const auto row_ids = ids.subspan(static_cast<size_t>(i) * row, row);
@@ -63,6 +70,70 @@ int64_t BatchReader::fill(int64_t first_row, int64_t rows, std::span<int32_t> id
     targets += info.targets;
   }
   return targets;
+}
+
+SequenceInfo BatchReader::info(int64_t sample) const {
+  if (!packs_) return cache_.info(sequence_of(sample));
+  const PackInfo pack = packs_->info(sequence_of(sample));
+  SequenceInfo info;
+  info.length = pack.length;
+  info.targets = pack.targets;
+  return info;
+}
+
+// Calls visit(sequence, its first position, its length) for the sequences of a sample's pack.
+template <typename Visit>
+void BatchReader::for_each_sequence(int64_t sample, Visit visit) const {
+  const PackInfo pack = packs_->info(sequence_of(sample));
+  std::array<int64_t, 64> block;
+  int64_t at = 0;
+  for (int64_t from = 0; from < pack.sequences; from += static_cast<int64_t>(block.size())) {
+    const auto count = std::min(static_cast<size_t>(pack.sequences - from), block.size());
+    packs_->sequences(pack, from, std::span(block).first(count));
+    for (size_t i = 0; i < count; ++i) {
+      const int64_t length = cache_.info(block[i]).length;
+      if (at + length > pack.length)
+        throw Error(ErrorKind::format,
+                    fmt::format("the packing of {} is corrupt: a pack holds more than its {} tokens",
+                                cache_.path().string(), pack.length),
+                    "delete it; it is made again from the token cache");
+      visit(block[i], at, length);
+      at += length;
+    }
+  }
+}
+
+SequenceInfo BatchReader::read_pack(int64_t sample, std::span<int32_t> ids, std::span<int32_t> labels) const {
+  SequenceInfo all;
+  for_each_sequence(sample, [&](int64_t sequence, int64_t at, int64_t length) {
+    const auto first = static_cast<size_t>(at);
+    all.targets += cache_.read(sequence, ids.subspan(first), labels.subspan(first)).targets;
+    all.length += length;
+    labels[first] = kIgnoredLabel;
+  });
+  return all;
+}
+
+void BatchReader::fill_starts(int64_t first_row, int64_t rows, std::span<int32_t> starts) const {
+  HR_CHECK(packs_, "rows that are not packed have no starts");
+  const auto row = static_cast<size_t>(row_width(starts.size(), first_row, rows));
+  for (int64_t i = 0; i < rows; ++i) {
+    const auto of_row = starts.subspan(static_cast<size_t>(i) * row, row);
+    for (size_t t = 0; t < row; ++t) of_row[t] = static_cast<int32_t>(t);
+    if (first_row + i >= range_.count) continue;
+    for_each_sequence(range_.first + first_row + i, [&](int64_t, int64_t at, int64_t length) {
+      std::fill_n(of_row.begin() + at, length, static_cast<int32_t>(at));
+    });
+  }
+}
+
+// Positions of a row when `rows` of them take `elements`.
+int64_t BatchReader::row_width(size_t elements, int64_t first_row, int64_t rows) const {
+  HR_CHECK(first_row >= 0 && rows >= 1, "{} rows from {}", rows, first_row);
+  const int64_t width = static_cast<int64_t>(elements) / rows;
+  HR_CHECK(static_cast<int64_t>(elements) == width * rows && width <= seq_length_ && width >= longest(first_row, rows),
+           "{} rows from {}, the longest of {}, into {} elements", rows, first_row, longest(first_row, rows), elements);
+  return width;
 }
 
 int64_t BatchReader::longest(int64_t first_row, int64_t rows) const {

@@ -292,6 +292,7 @@ void RowTokenizer::finish_row() {
   const int64_t lost = row_tokens_ - static_cast<int64_t>(ids_.size());
   counts_.lost_tokens += lost;
   counts_.cut_rows += lost > 0;
+  counts_.lengths.add(row_tokens_);
   ids_.clear();
 }
 

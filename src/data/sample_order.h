@@ -17,6 +17,8 @@ class SampleOrder {
   // The sequence of global sample `sample` >= 0. O(1) expected.
   int64_t at(int64_t sample) const;
   int64_t sequences() const { return sequences_; }
+  uint64_t seed() const { return seed_; }
+  bool shuffles() const { return shuffle_; }
 
  private:
   int64_t sequences_;

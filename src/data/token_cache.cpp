@@ -74,6 +74,19 @@ void check_index(const File& file, const TokenCacheHeader& header) {
   if (checksum.value() != header.index_checksum) corrupt(file.path(), "the index's checksum is wrong");
 }
 
+LengthHistogram read_lengths(const File& file, const TokenCacheHeader& header) {
+  constexpr int64_t bytes = sizeof(TokenCacheLengths);
+  if (header.index_offset - bytes < static_cast<int64_t>(sizeof header)) corrupt(file.path(), "its row lengths");
+  TokenCacheLengths lengths;
+  file.read_at(header.index_offset - bytes, std::as_writable_bytes(std::span(&lengths, 1)));
+  if (checksum_of(lengths) != lengths.checksum) corrupt(file.path(), "the checksum of its row lengths is wrong");
+  constexpr int64_t most_rows = int64_t{1} << 40, most_tokens = int64_t{1} << 56;
+  for (const LengthHistogram::Bin& bin : lengths.bins)
+    if (bin.rows < 0 || bin.rows > most_rows || bin.tokens < 0 || bin.tokens > most_tokens)
+      corrupt(file.path(), "its row lengths");
+  return LengthHistogram(lengths.bins);
+}
+
 // ids[i] = the i-th 16-bit value that lies in the upper half of their own memory.
 void widen(std::span<int32_t> ids) {
   auto* const bytes = reinterpret_cast<std::byte*>(ids.data());
@@ -102,8 +115,9 @@ TokenCache TokenCache::open(const std::filesystem::path& path) {
   cache.labels_ = static_cast<LabelKind>(header.labels);
   cache.index_offset_ = header.index_offset;
   cache.file_bytes_ = header.file_bytes;
-  cache.counts_ = {header.sequences,  header.tokens,   header.targets,     header.rows,
-                   header.empty_rows, header.cut_rows, header.lost_tokens, header.longest};
+  cache.counts_ = {header.sequences,   header.tokens,     header.targets,
+                   header.rows,        header.empty_rows, header.cut_rows,
+                   header.lost_tokens, header.longest,    read_lengths(cache.file_, header)};
   return cache;
 }
 
@@ -119,9 +133,9 @@ TokenCacheEntry TokenCache::entry(int64_t i) const {
 SequenceInfo TokenCache::info(int64_t i) const { return info_of(entry(i), labels_); }
 
 SequenceInfo TokenCache::read(int64_t i, std::span<int32_t> ids, std::span<int32_t> labels) const {
-  HR_CHECK(static_cast<int64_t>(std::min(ids.size(), labels.size())) >= max_seq_length_,
-           "room for {} ids and {} labels, {} needed", ids.size(), labels.size(), max_seq_length_);
   const TokenCacheEntry found = entry(i);
+  HR_CHECK(std::min(ids.size(), labels.size()) >= found.length, "room for {} ids and {} labels, {} needed", ids.size(),
+           labels.size(), found.length);
   SequenceInfo info = info_of(found, labels_);
   ids = ids.first(found.length);
   labels = labels.first(found.length);

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "data/length_histogram.h"
 #include "formats/file.h"
 
 namespace headroom {
@@ -31,6 +32,7 @@ struct DataCounts {
   int64_t cut_rows = 0;     // longer than the sequence length
   int64_t lost_tokens = 0;  // by cutting
   int64_t longest = 0;      // tokens of the longest sequence kept
+  LengthHistogram lengths = {};  // of the rows before they were cut; .txt files, which are cut without loss, left out
   bool operator==(const DataCounts&) const = default;
 };
 
@@ -63,7 +65,7 @@ class TokenCache {
   // error.
   SequenceInfo info(int64_t i) const;
   // Fills ids[0, length) and labels[0, length) (not shifted; -100 is ignored; of a class all are -100) and returns the
-  // entry; both spans hold at least max_seq_length() elements. No heap allocation. Errors as info().
+  // entry; both spans hold at least `length` elements. No heap allocation. Errors as info().
   SequenceInfo read(int64_t i, std::span<int32_t> ids, std::span<int32_t> labels) const;
 
  private:

@@ -2,17 +2,20 @@
 // machine is.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+
+#include "data/length_histogram.h"
 
 namespace headroom {
 
 static_assert(std::endian::native == std::endian::little, "the token cache is stored as it lies in memory");
 
 inline constexpr uint64_t kTokenCacheMagic = 0x314e454b4f545248u;  // "HRTOKEN1"
-inline constexpr uint32_t kTokenCacheVersion = 2;
+inline constexpr uint32_t kTokenCacheVersion = 3;
 
 struct TokenCacheHeader {
   uint64_t magic;
@@ -29,6 +32,13 @@ struct TokenCacheHeader {
   uint64_t checksum;  // of all before
 };
 static_assert(sizeof(TokenCacheHeader) == 144);
+
+// Stands just before the index.
+struct TokenCacheLengths {
+  std::array<LengthHistogram::Bin, LengthHistogram::kBins> bins;
+  uint64_t checksum;  // of all before
+};
+static_assert(sizeof(TokenCacheLengths) == 552);
 
 // Labels of a sequence: `ignored` positions of -100 and then the ids themselves, or as many explicit labels as ids, or
 // one class.
@@ -60,6 +70,12 @@ class Checksum {
  private:
   uint64_t state_ = 0xcbf29ce484222325u;
 };
+
+inline uint64_t checksum_of(const TokenCacheLengths& lengths) {
+  Checksum checksum;
+  checksum.add(std::as_bytes(std::span(lengths.bins)));
+  return checksum.value();
+}
 
 // Bytes of `length` ids as stored, padding to a multiple of 4 included.
 constexpr int64_t stored_ids_bytes(int64_t length, int64_t id_bytes) { return (length * id_bytes + 3) / 4 * 4; }

@@ -165,6 +165,9 @@ DataCounts TokenCacheWriter::finish(const DataCounts& counts) {
   state.index.flush();
   constexpr std::array<std::byte, 8> padding{};
   state.data.append(std::span(padding).first(static_cast<size_t>(-state.data.size() & 7)));
+  TokenCacheLengths lengths{counts.lengths.bins(), 0};
+  lengths.checksum = checksum_of(lengths);
+  state.data.append(std::as_bytes(std::span(&lengths, 1)));
   header.index_offset = state.data.size();
   std::array<std::byte, 4096> block;
   for (int64_t offset = 0; const int64_t n = state.index.file().read_some_at(offset, block); offset += n)
@@ -185,8 +188,8 @@ DataCounts TokenCacheWriter::finish(const DataCounts& counts) {
   state.data.file().close();
   rename_durably(temporary, state.final_path);
   state.data.keep();
-  return {header.sequences,  header.tokens,   header.targets,     header.rows,
-          header.empty_rows, header.cut_rows, header.lost_tokens, header.longest};
+  return {header.sequences, header.tokens,      header.targets, header.rows,   header.empty_rows,
+          header.cut_rows,  header.lost_tokens, header.longest, counts.lengths};
 }
 
 }  // namespace headroom

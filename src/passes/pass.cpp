@@ -8,9 +8,11 @@
 #include "passes/chunked_loss.h"
 #include "passes/freeze.h"
 #include "passes/fused_optimizer.h"
+#include "passes/length_buckets.h"
 #include "passes/lora.h"
 #include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
+#include "passes/packing.h"
 #include "passes/recompute.h"
 
 namespace headroom {
@@ -30,9 +32,9 @@ std::string_view kind_name(TechniqueKind kind) {
 }
 
 std::span<const PassInfo* const> all_passes() {
-  static constexpr const PassInfo* kAll[] = {&kFreeze,          &kLora,       &kBf16Mixed,   &kBf16True,
-                                             &kMatmulPrecision, &kMicroBatch, &kChunkedLoss, &kRecompute,
-                                             &kFusedOptimizer};
+  static constexpr const PassInfo* kAll[] = {&kPacking,     &kLengthBuckets, &kFreeze,          &kLora,
+                                             &kBf16Mixed,   &kBf16True,      &kMatmulPrecision, &kMicroBatch,
+                                             &kChunkedLoss, &kRecompute,     &kFusedOptimizer};
   return kAll;
 }
 

@@ -14,4 +14,8 @@ const PersistentTensor* Plan::tensor(std::string_view name) const {
   return nullptr;
 }
 
+std::string bucket_program(std::string_view program, int64_t length) {
+  return std::string(program) + "@" + std::to_string(length);
+}
+
 }  // namespace headroom

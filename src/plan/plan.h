@@ -80,6 +80,8 @@ struct Choices {
   std::string matmul_precision = "highest";
   bool weight_copies = false;  // bf16 copies kept, rather than cast when used
   bool fused_optimizer = false;
+  bool packing = false;          // several rows in a sequence
+  std::vector<int64_t> buckets;  // shorter sequence lengths that have programs of their own, ascending
 };
 
 // Everything outside the arena, by part (bytes); their sum bounds it.
@@ -116,6 +118,9 @@ struct Plan {
   const PlanProgram* program(std::string_view name) const;
   const PersistentTensor* tensor(std::string_view name) const;
 };
+
+// The name of a program for a shorter sequence length: "train_step@256".
+std::string bucket_program(std::string_view program, int64_t length);
 
 // The summary of cli.md as JSON text, without the programs.
 std::string plan_json(const Plan& plan);

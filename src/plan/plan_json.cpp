@@ -21,7 +21,8 @@ std::string plan_json(const Plan& plan) {
   out["tiers"] = {{"host", on_host ? used : none}, {"device", on_host ? none : used}, {"disk", none}};
   out["phases"] = Json::array();
   for (const PlanProgram& program : plan.programs)
-    out["phases"].push_back({{"name", program.name}, {"peak_bytes", program.peak_bytes + plan.process.total()}});
+    if (program.name.find('@') == std::string::npos)
+      out["phases"].push_back({{"name", program.name}, {"peak_bytes", program.peak_bytes + plan.process.total()}});
   const Breakdown& b = plan.breakdown;
   out["breakdown"] = {{"weights", b.weights},         {"gradients", b.gradients}, {"optimizer", b.optimizer},
                       {"activations", b.activations}, {"workspace", b.workspace}, {"data", b.data},
@@ -45,6 +46,8 @@ std::string plan_json(const Plan& plan) {
   out["precision"] = plan.choices.precision;
   out["matmul_precision"] = plan.choices.matmul_precision;
   out["weight_copies"] = plan.choices.weight_copies;
+  out["packing"] = plan.choices.packing;
+  out["length_buckets"] = plan.choices.buckets;
   out["fused_optimizer"] = plan.choices.fused_optimizer;
   out["predicted_step_seconds"] = plan.step_seconds;
   out["parameters"] = plan.parameters;

@@ -13,6 +13,7 @@
 #include "passes/freeze.h"
 #include "passes/lora.h"
 #include "passes/matmul_precision.h"
+#include "passes/packing.h"
 
 namespace headroom {
 namespace {
@@ -59,6 +60,7 @@ class Assembler {
       : request_(request), graph_(request.forward) {
     forward_ = graph_.find_program("forward");
     HR_CHECK(forward_ != kNone, "the graph has no program 'forward'");
+    if (request.packing) pack_rows(graph_, forward_);
     if (request.lora.rank > 0) add_lora(graph_, forward_, request.lora);
     std::set<ValueId> frozen = frozen_weights(graph_, request.freeze);
     if (request.lora.rank > 0)

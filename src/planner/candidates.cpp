@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/nearest_name.h"
+#include "passes/length_buckets.h"
 #include "passes/pass.h"
 
 namespace headroom {
@@ -27,8 +28,6 @@ constexpr std::string_view kLaterTechniques[] = {"sequence-chunks",
                                                  "qat",
                                                  "optimizer-8bit",
                                                  "paged-optimizer",
-                                                 "packing",
-                                                 "length-buckets",
                                                  "shard",
                                                  "ring-attention",
                                                  "paged-kv"};
@@ -80,6 +79,14 @@ void check_techniques(const PlanRequest& request) {
         throw Error(ErrorKind::usage,
                     fmt::format("--technique {}={} contradicts --precision {}", name, value, request.precision),
                     "state one of them");
+    } else if (name == "packing" || name == "length-buckets") {
+      check_value(name, value, {"on", "off"}, false);
+      const bool packing = name == "packing";
+      if ((value == "on") != (packing ? request.packing : request.length_buckets))
+        throw Error(
+            ErrorKind::usage,
+            fmt::format("--technique {}={} contradicts --{}", name, value, packing ? "packing" : "group-by-length"),
+            "state one of them");
     } else if (name == "lora") {
       if ((value == "off") == (request.lora.rank > 0))
         throw Error(ErrorKind::usage,
@@ -178,6 +185,10 @@ int64_t block_count(const Graph& graph) {
   int32_t most = kNone;
   for (const Node& node : graph.nodes) most = std::max(most, node.block);
   return most + 1;
+}
+
+std::vector<int64_t> bucket_choices(const PlanRequest& request) {
+  return request.length_buckets ? bucket_lengths(request.seq_length) : std::vector<int64_t>{};
 }
 
 Candidate most_frugal(const PlanRequest& request) {

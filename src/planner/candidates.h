@@ -18,6 +18,9 @@ std::vector<std::vector<Keep>> keep_choices(const PlanRequest& request, int64_t 
 std::vector<bool> weight_copy_choices(const PlanRequest& request);
 bool fuses_optimizer(const PlanRequest& request, int64_t micro_batch);
 
+// The shorter sequence lengths that get programs of their own; none unless the request asks for buckets.
+std::vector<int64_t> bucket_choices(const PlanRequest& request);
+
 // The candidate of least memory among the choices.
 Candidate most_frugal(const PlanRequest& request);
 // Blocks (layers) of a forward graph.

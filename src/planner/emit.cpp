@@ -112,6 +112,16 @@ Breakdown breakdown_at(const Liveness& liveness, int64_t slot, int64_t arena) {
   return b;
 }
 
+void check_scratch(const Instruction& instruction, const DeviceFacts& facts) {
+  if (instruction.kind != InstructionKind::call) return;
+  std::vector<ConcreteType> inputs, outputs;
+  for (const Operand& operand : instruction.inputs) inputs.push_back(operand.type);
+  for (const Operand& operand : instruction.outputs) outputs.push_back(operand.type);
+  const int64_t needed = instruction.op->scratch_bytes({inputs, outputs, instruction.attrs}, facts);
+  HR_CHECK(needed <= instruction.scratch_bytes, "a shorter {} needs {} bytes of scratch, not {}",
+           instruction.op->name(), needed, instruction.scratch_bytes);
+}
+
 }  // namespace
 
 void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Packing& packing,
@@ -127,6 +137,24 @@ void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness&
   plan.tensors = emitter.tensors();
   plan.programs.clear();
   for (size_t i = 0; i < graph.programs.size(); ++i) plan.programs.push_back(emitter.program(i));
+}
+
+void emit_buckets(const Graph& graph, const Liveness& liveness, const Packing& packing, const PlanRequest& request,
+                  std::span<const int64_t> lengths, Plan& plan) {
+  for (const int64_t length : lengths) {
+    Bindings bindings = graph.bounds();
+    int64_t& seq = bindings[static_cast<size_t>(graph.find_symbol("seq"))];
+    HR_CHECK(length < seq, "a bucket of {} in sequences of {}", length, seq);
+    seq = length;
+    const Emitter emitter(graph, bindings, liveness, packing, request.profile);
+    for (size_t i = 0; i < graph.programs.size(); ++i) {
+      if (graph.programs[i].name != "train_step" && graph.programs[i].name != "evaluate") continue;
+      PlanProgram program = emitter.program(i);
+      program.name = bucket_program(program.name, length);
+      for (const Instruction& instruction : program.instructions) check_scratch(instruction, request.facts);
+      plan.programs.push_back(std::move(program));
+    }
+  }
 }
 
 }  // namespace headroom

@@ -1,6 +1,8 @@
 // From a graph and a packing to the programs of a plan.
 #pragma once
 
+#include <span>
+
 #include "ir/graph.h"
 #include "memory/liveness.h"
 #include "plan/plan.h"
@@ -13,5 +15,11 @@ namespace headroom {
 // unsound. Of `request` the facts' alignment and the profile that predicts each call's seconds are used.
 void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Packing& packing,
                    const PlanRequest& request, Plan& plan);
+
+// Adds, after emit_programs() of the same graph and packing, the programs train_step and evaluate for shorter sequence
+// lengths (bucket_program names): the same instructions at the same offsets, with smaller shapes. Throws InternalError
+// when one needs more scratch than it has at full length.
+void emit_buckets(const Graph& graph, const Liveness& liveness, const Packing& packing, const PlanRequest& request,
+                  std::span<const int64_t> lengths, Plan& plan);
 
 }  // namespace headroom

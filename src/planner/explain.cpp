@@ -14,6 +14,8 @@
 #include "passes/micro_batch.h"
 #include "passes/recompute.h"
 #include "planner/candidates.h"
+#include "planner/explain_automatic.h"
+#include "planner/explain_data_order.h"
 
 namespace headroom {
 namespace {
@@ -24,6 +26,7 @@ class Reporter {
       : request_(request), bounder_(bounder), chosen_(chosen), reached_(reached), plan_(plan) {}
 
   void run() {
+    report_data_order(request_, chosen_, reached_, plan_);
     report_lora();
     report_freeze();
     report_precision();
@@ -204,37 +207,6 @@ class Reporter {
   Plan& plan_;
 };
 
-// A changed request and the options that change it, from least to most drastic.
-struct Change {
-  std::string options;
-  PlanRequest request;
-};
-
-std::vector<Change> changes(const PlanRequest& request) {
-  std::vector<Change> out;
-  if (request.micro_batch > 0 || request.loss_chunk >= 0 || !request.techniques.empty()) {
-    PlanRequest free = request;
-    free.micro_batch = 0;
-    free.loss_chunk = -1;
-    free.techniques.clear();
-    out.push_back({"let the planner choose: drop --micro-batch-size and --technique", std::move(free)});
-  }
-  if (request.clips) {
-    PlanRequest single = request;
-    single.clips = false;
-    single.global_batch = 1;
-    single.micro_batch = 0;
-    out.push_back({"--global-batch-size 1 --max-grad-norm 0 (updates inside the backward pass)", std::move(single)});
-  }
-  for (int64_t length = request.seq_length / 2; length >= 16; length /= 2) {
-    PlanRequest shorter = request;
-    shorter.seq_length = length;
-    shorter.forward.symbols[static_cast<size_t>(shorter.forward.find_symbol("seq"))].bound = length;
-    out.push_back({fmt::format("--max-seq-length {}", length), std::move(shorter)});
-  }
-  return out;
-}
-
 std::string describe_rung(const Rung& rung) {
   return fmt::format("{:>10}  {:>9.3f} s  micro-batch {}, loss chunk {}, {}{}{}", format_bytes(rung.peak_bytes),
                      rung.step_seconds, rung.candidate.micro_batch, rung.candidate.loss_chunk,
@@ -269,15 +241,6 @@ void report_techniques(const PlanRequest& request, Bounder& bounder, const Candi
   Reporter(request, bounder, chosen, reached, plan).run();
 }
 
-std::string find_cheapest_fix(const PlanRequest& request) {
-  for (const Change& change : changes(request)) {
-    const int64_t least = process_peak(Bounder(change.request).bound(most_frugal(change.request)).arena_bytes,
-                                       change.request.process, change.request.facts);
-    if (least <= request.budget_bytes) return fmt::format("{} would need {}", change.options, format_bytes(least));
-  }
-  return {};
-}
-
 std::string explain(const PlanRequest& request, const SearchResult& result) {
   const Plan& plan = result.plan;
   std::string text = fmt::format("model {} with {} parameters, {} threads, profile {}\n", plan.model, plan.parameters,
@@ -296,9 +259,7 @@ std::string explain(const PlanRequest& request, const SearchResult& result) {
   for (const TechniqueReport& t : plan.techniques)
     text += fmt::format("  {:<16} {:<13} {}\n      saves {}, costs {:.3f} s per step: {}\n", t.name, t.kind, t.value,
                         format_bytes(t.saves_bytes), t.costs_seconds, t.why);
-  text +=
-      "automatic: no gradient buffers or saved activations in evaluation, gradients overwritten rather than zeroed, "
-      "fused update, one arena without fragmentation\n";
+  if (plan.feasible) text += explain_automatic(plan);
   text += "plans that no other beats in both memory and time (least memory first)\n";
   for (const Rung& rung : result.frontier) {
     const bool chosen =

@@ -8,6 +8,7 @@
 namespace headroom {
 
 // Before this, assemble.cpp has run the model stage:
+//   packing           hands attention and positions the segments of the batch
 //   lora              adds thin products beside the targeted ones
 //   freeze            says which weights autodiff trains
 //   bf16-mixed        rewrites the forward graph, so that its backward pass follows by itself

@@ -25,6 +25,9 @@ struct PlanRequest {
   std::string matmul_precision = "highest";  // of fp32 products: highest, high or medium
   LoraOptions lora;                          // adapters (passes/lora.h)
   std::vector<std::string> freeze;           // patterns of weights that are not trained (passes/freeze.h)
+  bool packing = false;                      // several rows in a sequence (passes/packing.h)
+  bool length_buckets = false;               // batches of similar lengths (passes/length_buckets.h)
+  std::string data_order_why;                // what asked for it: "named by --packing"
   OptimizerOptions optimizer;
   bool clips = true;  // by global norm
   bool arithmetic_fixed = false;

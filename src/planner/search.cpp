@@ -111,6 +111,7 @@ class Search {
     plan.process = request_.process;
     plan.choices.seq_length = request_.seq_length;
     plan.choices.precision = request_.precision;
+    plan.choices.packing = request_.packing;
     plan.choices.matmul_precision = request_.matmul_precision;
   }
 
@@ -121,7 +122,12 @@ class Search {
     const Graph graph = expand(base, rung.candidate, true, &result_.trace);
     const Bindings bindings = graph.bounds();
     const Liveness liveness = analyze_liveness(graph, bindings, request_.facts);
-    emit_programs(graph, bindings, liveness, pack(liveness.buffers(), pack_options()), request_, plan);
+    const Packing packing = pack(liveness.buffers(), pack_options());
+    emit_programs(graph, bindings, liveness, packing, request_, plan);
+    if (request_.length_buckets) {
+      plan.choices.buckets = bucket_choices(request_);
+      emit_buckets(graph, liveness, packing, request_, plan.choices.buckets, plan);
+    }
     plan.process = with_page_tables(request_.process, plan.arena_bytes, request_.facts);
     plan.feasible = true;
     plan.peak_bytes = process_peak(plan.arena_bytes, request_.process, request_.facts);

@@ -86,8 +86,8 @@ std::string page(const Run& run) {
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"/><title>headroom report</title>";
   out += fmt::format("<style>{}</style></head>\n<body>\n", kStyle);
-  out += head_section(run) + timeline_section(run) + peak_section(run) + curves_section(run) + techniques_section(run) +
-         budget_section(run) + process_section(run);
+  out += head_section(run) + timeline_section(run) + peak_section(run) + curves_section(run) + lengths_section(run) +
+         techniques_section(run) + budget_section(run) + process_section(run);
   out += fmt::format("<p class=\"soft small\">headroom {}, profile {}, {} threads</p>\n</body></html>\n",
                      HEADROOM_VERSION, escaped(run.plan.profile), run.plan.threads);
   return out;

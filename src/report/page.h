@@ -15,6 +15,7 @@ std::string head_section(const Run& run);
 std::string timeline_section(const Run& run);
 std::string peak_section(const Run& run);
 std::string curves_section(const Run& run);
+std::string lengths_section(const Run& run);
 std::string techniques_section(const Run& run);
 std::string budget_section(const Run& run);
 std::string process_section(const Run& run);

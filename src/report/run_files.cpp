@@ -158,6 +158,24 @@ std::optional<MemoryFile> read_memory(const fs::path& directory) {
   return memory;
 }
 
+std::optional<LengthsFile> read_lengths(const fs::path& directory) {
+  const auto json = read_if_there(directory / "data.json");
+  if (!json) return std::nullopt;
+  const Field root(*json, (directory / "data.json").string());
+  LengthsFile lengths{root.at("rows").bytes(), root.at("tokens").bytes(), {}, {}};
+  const Field bins = root.at("histogram"), cuts = root.at("cuts");
+  for (size_t i = 0; i < bins.size(64); ++i) {
+    const Field bin = bins.at(i);
+    lengths.bins.push_back(
+        {bin.has("up_to") ? bin.at("up_to").bytes() : 0, bin.at("rows").bytes(), bin.at("tokens").bytes()});
+  }
+  for (size_t i = 0; i < cuts.size(64); ++i) {
+    const Field cut = cuts.at(i);
+    lengths.cuts.push_back({cut.at("length").bytes(), cut.at("cut_rows").bytes(), cut.at("lost_tokens").bytes()});
+  }
+  return lengths;
+}
+
 std::optional<MeasuredFile> read_measured(const fs::path& directory) {
   const auto json = read_if_there(directory / "measured.json");
   if (!json) return std::nullopt;
@@ -186,6 +204,7 @@ Run read_run(const fs::path& directory) {
   if (run.end && run.process && run.end->started_unix_ms != run.process->started_unix_ms) run.end.reset();
   run.memory = read_memory(directory);
   run.measured = read_measured(directory);
+  run.lengths = read_lengths(directory);
   if (run.measured && (!run.memory || run.measured->instructions != run.memory->step.instructions ||
                        run.measured->resident.size() != run.memory->step.points.size()))
     run.measured.reset();

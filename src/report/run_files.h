@@ -58,6 +58,22 @@ std::optional<ProcessFile> read_process(const std::filesystem::path& directory);
 std::optional<MemoryFile> read_memory(const std::filesystem::path& directory);
 std::optional<MeasuredFile> read_measured(const std::filesystem::path& directory);
 
+// data.json: the lengths of the rows before they were cut.
+struct LengthsFile {
+  struct Bin {
+    int64_t up_to = 0;  // 0: any length
+    int64_t rows = 0, tokens = 0;
+  };
+  struct Cut {
+    int64_t length = 0, rows = 0, lost = 0;
+  };
+  int64_t rows = 0, tokens = 0;
+  std::vector<Bin> bins;
+  std::vector<Cut> cuts;
+};
+
+std::optional<LengthsFile> read_lengths(const std::filesystem::path& directory);
+
 struct Run {
   std::filesystem::path directory;
   PlanFile plan;
@@ -65,6 +81,7 @@ struct Run {
   std::optional<ProcessFile> process;
   std::optional<MemoryFile> memory;
   std::optional<MeasuredFile> measured;  // only when it fits memory
+  std::optional<LengthsFile> lengths;
   Metrics metrics;
   std::vector<int64_t> checkpoints;  // steps, ascending
 };

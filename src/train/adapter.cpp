@@ -54,7 +54,10 @@ std::vector<std::string> target_modules(const Plan& plan) {
 Json adapter_config(const Plan& plan, const ModelFiles& model, const LoraOptions& options) {
   Json config;
   config["peft_type"] = "LORA";
-  config["task_type"] = "CAUSAL_LM";
+  const bool classes = model.spec.objective == Objective::classification;
+  config["task_type"] = classes                                       ? Json("SEQ_CLS")
+                        : model.spec.objective == Objective::language ? Json("CAUSAL_LM")
+                                                                      : Json(nullptr);
   config["base_model_name_or_path"] = fs::absolute(model.directory).lexically_normal().string();
   config["r"] = options.rank;
   config["lora_alpha"] = options.alpha;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "train/bucket_programs.h"
 
 namespace headroom {
 
@@ -10,32 +11,46 @@ void EvaluationResult::add(const EvaluationResult& other) {
   const double both = static_cast<double>(targets + other.targets);
   if (both > 0) loss = (loss * static_cast<double>(targets) + other.loss * static_cast<double>(other.targets)) / both;
   targets += other.targets;
+  if (other.hits) hits = hits.value_or(0) + *other.hits;
 }
 
 void BatchPort::next_batch(int64_t trip, std::span<int32_t> ids, std::span<int32_t> labels, int64_t batch,
                            int64_t seq) {
-  HR_CHECK(reader_ && seq == reader_->seq_length(), "no batch of length {} is current", seq);
+  HR_CHECK(reader_ && seq <= reader_->seq_length(), "no batch of length {} is current", seq);
   reader_->fill(trip * batch, batch, ids, labels);
 }
 
+void BatchPort::next_segments(int64_t trip, std::span<int32_t> starts, int64_t batch, int64_t seq) {
+  HR_CHECK(reader_ && seq <= reader_->seq_length(), "no batch of length {} is current", seq);
+  reader_->fill_starts(trip * batch, batch, starts);
+}
+
 EvaluationResult evaluate_cache(Executor& executor, BatchPort& port, const TokenCache& cache, int64_t seq_length,
-                                int64_t micro_batch, int64_t batch_rows, int64_t max_batches) {
-  BatchReader reader(cache, SampleOrder(cache.sequences(), 0, false), seq_length, batch_rows);
+                                int64_t micro_batch, int64_t batch_rows, int64_t max_batches,
+                                const RowTargets& row_targets, const PackIndex* packs) {
+  const int64_t samples = packs ? packs->packs() : cache.sequences();
+  BatchReader reader(cache, SampleOrder(samples, 0, false), seq_length, batch_rows, row_targets, packs);
+  const BucketPrograms programs(executor.plan(), "evaluate");
   port.set_reader(&reader);
   double sum = 0;
   double targets = 0;
-  const int64_t batches = steps_per_epoch(cache.sequences(), batch_rows);
+  std::optional<double> hits;
+  const int64_t batches = steps_per_epoch(samples, batch_rows);
   for (int64_t batch = 0; batch < batches && (max_batches == 0 || batch < max_batches); ++batch) {
-    const SampleRange range = samples_of_step(batch, cache.sequences(), batch_rows);
+    const SampleRange range = samples_of_step(batch, samples, batch_rows);
     reader.begin(range);
     const Trips trips[] = {{"eval_batches", (range.count + micro_batch - 1) / micro_batch}};
-    executor.run("evaluate", trips);
-    const double* result = executor.result("evaluate", 0).as<double>();
-    sum += result[0];
-    targets += result[1];
+    const std::string& program = programs.holding(reader.longest(0, range.count));
+    executor.run(program, trips);
+    const TensorView result = executor.result(program, 0);
+    sum += result.as<double>()[0];
+    targets += result.as<double>()[1];
+    if (result.count() > 2) hits = hits.value_or(0) + result.as<double>()[2];
   }
   port.set_reader(nullptr);
-  return {targets > 0 ? sum / targets : 0, static_cast<int64_t>(targets)};
+  EvaluationResult result{targets > 0 ? sum / targets : 0, static_cast<int64_t>(targets), std::nullopt};
+  if (hits) result.hits = static_cast<int64_t>(*hits);
+  return result;
 }
 
 }  // namespace headroom

@@ -1,6 +1,8 @@
 // Loss over a token cache with the plan's program "evaluate".
 #pragma once
 
+#include <optional>
+
 #include "data/batch_reader.h"
 #include "runtime/executor.h"
 
@@ -9,7 +11,11 @@ namespace headroom {
 struct EvaluationResult {
   double loss = 0;  // mean over targets
   int64_t targets = 0;
+  std::optional<int64_t> hits;  // targets with the largest logit; of models that predict classes or masked tokens
 
+  double accuracy() const {
+    return targets > 0 ? static_cast<double>(hits.value_or(0)) / static_cast<double>(targets) : 0;
+  }
   // Joins another set's result: the mean over the targets of both.
   void add(const EvaluationResult& other);
 };
@@ -19,14 +25,16 @@ class BatchPort final : public HostPort {
  public:
   void set_reader(const BatchReader* reader) { reader_ = reader; }
   void next_batch(int64_t trip, std::span<int32_t> ids, std::span<int32_t> labels, int64_t batch, int64_t seq) override;
+  void next_segments(int64_t trip, std::span<int32_t> starts, int64_t batch, int64_t seq) override;
 
  private:
   const BatchReader* reader_ = nullptr;
 };
 
-// Runs over the cache in batches of `batch_rows` sequences (at most `max_batches`; 0 = all), micro-batches of
-// `micro_batch`. `stop` is asked between batches. No heap call per batch.
+// Runs over the cache in batches of `batch_rows` sequences, packed ones where there are `packs` (at most `max_batches`;
+// 0 = all), micro-batches of `micro_batch`; `targets` makes them rows. No heap call per batch.
 EvaluationResult evaluate_cache(Executor& executor, BatchPort& port, const TokenCache& cache, int64_t seq_length,
-                                int64_t micro_batch, int64_t batch_rows, int64_t max_batches);
+                                int64_t micro_batch, int64_t batch_rows, int64_t max_batches,
+                                const RowTargets& targets = {}, const PackIndex* packs = nullptr);
 
 }  // namespace headroom

@@ -41,11 +41,15 @@ void Metrics::step(const StepReport& r) {
   write(std::min(end.size, line_.size()));
 }
 
-void Metrics::evaluation(int64_t step, double loss, std::string_view set) {
+void Metrics::evaluation(int64_t step, const EvaluationResult& result, std::string_view set) {
+  const double loss = result.loss;
+  char accuracy[64] = "";
+  if (result.hits)
+    *fmt::format_to_n(accuracy, sizeof accuracy - 1, ", \"eval_accuracy\": {}", result.accuracy()).out = '\0';
   const auto end = fmt::format_to_n(line_.data(), line_.size(),
-                                    "{{\"step\": {}, \"eval_loss\": {}, \"eval_perplexity\": {}{}{}{}}}\n", step,
+                                    "{{\"step\": {}, \"eval_loss\": {}, \"eval_perplexity\": {}{}{}{}{}}}\n", step,
                                     std::isfinite(loss) ? loss : 0, std::isfinite(std::exp(loss)) ? std::exp(loss) : 0,
-                                    set.empty() ? "" : ", \"eval_data\": \"", set, set.empty() ? "" : "\"");
+                                    accuracy, set.empty() ? "" : ", \"eval_data\": \"", set, set.empty() ? "" : "\"");
   write(std::min(end.size, line_.size()));
 }
 

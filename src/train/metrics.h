@@ -20,7 +20,7 @@ class Metrics {
   ~Metrics();
   void step(const StepReport& report);
   // `set`: the name of the evaluated set, at most 64 bytes without quotes; empty for all sets.
-  void evaluation(int64_t step, double loss, std::string_view set);
+  void evaluation(int64_t step, const EvaluationResult& result, std::string_view set);
   void sync();
 
  private:

@@ -64,6 +64,7 @@ void check_options(const TrainOptions& o) {
   real_in("weight-decay", o.weight_decay, 0, 1e3);
   real_in("adam-beta1", o.adam_beta1, 0, 0.9999999999);
   real_in("adam-beta2", o.adam_beta2, 0, 0.9999999999);
+  real_in("mlm-probability", o.mlm_probability, 0.001, 1);
   real_in("adam-epsilon", o.adam_epsilon, 0, 1);
   real_in("max-grad-norm", o.max_grad_norm, 0, 1e30);
   one_of("lr-scheduler-type", o.lr_scheduler_type, {"linear", "cosine", "constant"});

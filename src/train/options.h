@@ -39,6 +39,10 @@ struct TrainOptions {
   std::string matmul_precision = "highest";
   uint64_t seed = 42;
   bool shuffle = true;
+  bool packing = false;            // several rows in a sequence
+  bool group_by_length = false;    // batches of rows of similar length
+  std::vector<std::string> allow;  // kinds or techniques that the planner may take unasked
+  double mlm_probability = 0.15;   // of masked models: share of the tokens that are targets
   int64_t logging_steps = 1;
   int64_t save_steps = 0;  // 0 = at the end only
   int64_t save_total_limit = 3;

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "data/token_cache_builder.h"
+#include "train/objective.h"
 
 namespace headroom {
 namespace {
@@ -20,31 +21,51 @@ bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= 64 && text[0] != '.' && std::all_of(text.begin(), text.end(), plain);
 }
 
-fs::path cache_name(const std::string& set) {
-  return set.empty() ? "token-cache-eval.bin" : fmt::format("token-cache-eval-{}.bin", set);
+// "token-cache.bin", "token-cache-eval-NAME.bin"
+std::string file_name(const char* what, bool evaluates, const std::string& set) {
+  return fmt::format("token-{}{}{}{}.bin", what, evaluates ? "-eval" : "", set.empty() ? "" : "-", set);
 }
 
-class Caches {
+class Sets {
  public:
-  Caches(const TrainOptions& options, const ModelFiles& model, int64_t seq_length)
-      : options_(options), model_(model), seq_length_(seq_length) {}
+  Sets(const TrainOptions& options, const ModelFiles& model, const Choices& choices)
+      : options_(options), model_(model), choices_(choices) {}
 
-  TokenCache open(const std::vector<fs::path>& files, const fs::path& name) const {
-    DataOptions data;
-    data.files = files;
-    data.max_seq_length = seq_length_;
-    data.vocab_size = model_.spec.vocab;
-    data.tokenizer_folder = model_.directory;
+  SequenceSet open(const std::vector<fs::path>& files, bool evaluates, const std::string& name) {
+    SequenceSet set{name, open_cache(files, path("cache", evaluates, name)), std::nullopt};
+    if (!choices_.packing) return set;
+    const SampleOrder order(set.cache.sequences(), evaluates ? 0 : options_.seed, !evaluates && options_.shuffle);
+    set.packs = PackIndex::open_or_build(set.cache, order, choices_.seq_length, path("packs", evaluates, name));
+    return set;
+  }
+
+  void remove_files() const {
     std::error_code status;
-    std::optional<Tokenizer> tokenizer;
-    if (fs::exists(model_.directory / "tokenizer.json", status)) tokenizer.emplace(Tokenizer::load(model_.directory));
-    return open_or_build_token_cache(data, tokenizer ? &*tokenizer : nullptr, options_.output_dir / name);
+    for (const fs::path& path : paths_) fs::remove(path, status);
   }
 
  private:
+  fs::path path(const char* what, bool evaluates, const std::string& name) {
+    return paths_.emplace_back(options_.output_dir / file_name(what, evaluates, name));
+  }
+
+  TokenCache open_cache(const std::vector<fs::path>& files, const fs::path& path) const {
+    DataOptions data;
+    data.files = files;
+    data.max_seq_length = choices_.seq_length;
+    data.vocab_size = model_.spec.vocab;
+    data.tokenizer_folder = model_.directory;
+    set_objective(model_, data);
+    std::error_code status;
+    std::optional<Tokenizer> tokenizer;
+    if (fs::exists(model_.directory / "tokenizer.json", status)) tokenizer.emplace(Tokenizer::load(model_.directory));
+    return open_or_build_token_cache(data, tokenizer ? &*tokenizer : nullptr, path);
+  }
+
   const TrainOptions& options_;
   const ModelFiles& model_;
-  int64_t seq_length_;
+  const Choices& choices_;
+  std::vector<fs::path> paths_;
 };
 
 }  // namespace
@@ -74,31 +95,30 @@ void check_evaluation(const TrainOptions& options) {
               "give --eval-data FILE");
 }
 
-RunData open_run_data(const TrainOptions& options, const ModelFiles& model, int64_t seq_length, bool resumes) {
-  const std::vector<EvaluationFiles> sets = evaluation_files(options.eval_data);
-  const Caches caches(options, model, seq_length);
+RunData open_run_data(const TrainOptions& options, const ModelFiles& model, const Choices& choices, bool resumes) {
+  Sets sets(options, model, choices);
   try {
-    RunData data{caches.open(options.data, "token-cache.bin"), {}};
-    for (const EvaluationFiles& set : sets)
-      data.evaluation.push_back({set.name, caches.open(set.files, cache_name(set.name))});
+    RunData data{sets.open(options.data, false, ""), {}};
+    for (const EvaluationFiles& set : evaluation_files(options.eval_data))
+      data.evaluation.push_back(sets.open(set.files, true, set.name));
     return data;
   } catch (...) {
-    std::error_code status;
-    if (!resumes) {
-      fs::remove(options.output_dir / "token-cache.bin", status);
-      for (const EvaluationFiles& set : sets) fs::remove(options.output_dir / cache_name(set.name), status);
-    }
+    if (!resumes) sets.remove_files();
     throw;
   }
 }
 
-std::string describe_data(const TokenCache& cache) {
-  const DataCounts& counts = cache.counts();
-  return fmt::format("data: {} sequences, {} tokens, {} scored; token cache {}{}", counts.sequences, counts.tokens,
-                     counts.targets, format_bytes(cache.file_bytes()),
-                     counts.lost_tokens > 0
-                         ? fmt::format("; {} tokens lost in {} cut rows", counts.lost_tokens, counts.cut_rows)
-                         : "");
+std::string describe_data(const SequenceSet& data) {
+  const DataCounts& counts = data.cache.counts();
+  std::string text = fmt::format("data: {} sequences, {} tokens, {} scored; token cache {}", counts.sequences,
+                                 counts.tokens, counts.targets, format_bytes(data.cache.file_bytes()));
+  if (counts.lost_tokens > 0)
+    text += fmt::format("; {} tokens lost in {} cut rows", counts.lost_tokens, counts.cut_rows);
+  if (data.packs)
+    text += fmt::format(
+        "; packed into {} of {} tokens, {:.1f} % filled", data.packs->packs(), data.packs->length(),
+        100.0 * static_cast<double>(counts.tokens) / static_cast<double>(data.packs->packs() * data.packs->length()));
+  return text;
 }
 
 }  // namespace headroom

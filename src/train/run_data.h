@@ -2,10 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "data/pack_index.h"
 #include "data/token_cache.h"
 #include "train/options.h"
 #include "train/setup.h"
@@ -26,21 +28,28 @@ std::vector<EvaluationFiles> evaluation_files(std::span<const std::string> value
 // Checks the names, and that what needs an evaluation has one. Throws Error(usage).
 void check_evaluation(const TrainOptions& options);
 
-struct EvaluationSet {
-  std::string name;
+// A token cache and, in a run that packs, which of its sequences share one.
+struct SequenceSet {
+  std::string name;  // of an evaluation set, or empty
   TokenCache cache;
+  std::optional<PackIndex> packs;
+
+  int64_t samples() const { return packs ? packs->packs() : cache.sequences(); }
+  // Of what makes the order of samples, with the seed.
+  uint64_t key() const { return packs ? packs->key() : cache.key(); }
+  const PackIndex* packs_or_null() const { return packs ? &*packs : nullptr; }
 };
 
 struct RunData {
-  TokenCache train;
-  std::vector<EvaluationSet> evaluation;
+  SequenceSet train;
+  std::vector<SequenceSet> evaluation;
 };
 
-// Opens or builds the caches of `--data` and `--eval-data` in options.output_dir, which exists. When it throws, no
-// cache of a fresh run is left (those of a resumed one stay).
-RunData open_run_data(const TrainOptions& options, const ModelFiles& model, int64_t seq_length, bool resumes);
+// Opens or builds the caches of `--data` and `--eval-data` in options.output_dir, which exists, for a plan with these
+// choices. When it throws, no cache of a fresh run is left (those of a resumed one stay).
+RunData open_run_data(const TrainOptions& options, const ModelFiles& model, const Choices& choices, bool resumes);
 
 // "data: 12 sequences, 340 tokens, ..." for people.
-std::string describe_data(const TokenCache& cache);
+std::string describe_data(const SequenceSet& data);
 
 }  // namespace headroom

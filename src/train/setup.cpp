@@ -6,8 +6,11 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "data/batch_reader.h"
 #include "device/device.h"
 #include "models/decoder.h"
+#include "planner/candidates.h"
+#include "train/objective.h"
 
 namespace headroom {
 namespace {
@@ -17,6 +20,8 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 // Binary, libraries' touched pages, stacks of the team, allocator: measured on tiny models (docs/process_memory.md).
 constexpr int64_t kCodeBytes = 20 * kMiB;
 constexpr int64_t kThreadBytes = kMiB / 2;
+// Kernels prepared for one further sequence length.
+constexpr int64_t kBucketKernelBytes = kMiB / 2;
 
 bool looks_like_hub_id(const std::string& text) {
   const size_t slash = text.find('/');
@@ -79,14 +84,6 @@ void refuse_quantized(const ModelFiles& model, std::string_view purpose) {
               "use the checkpoint in F32, F16 or BF16");
 }
 
-void refuse_other_objectives(const ModelFiles& model, std::string_view purpose) {
-  if (model.spec.objective == Objective::language) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("{}: this version has no data to {} a {} with: its labels are masked tokens or classes",
-                          model.config.source.string(), purpose, model.spec.architecture),
-              "give a causal language model; `headroom plan` says what this one would need");
-}
-
 ProcessBytes process_parts(const ModelFiles& model, const DeviceFacts& facts, bool tokenizer_stays) {
   ProcessBytes process;
   process.code = kCodeBytes + facts.threads * kThreadBytes;
@@ -128,6 +125,36 @@ int64_t sequence_length(const TrainOptions& options, const ModelSpec& spec) {
   return length;
 }
 
+namespace {
+
+bool allows(const TrainOptions& options, std::string_view technique) {
+  const auto pin = options.techniques.find(std::string(technique));
+  if (pin != options.techniques.end() && pin->second == "off") return false;
+  return std::any_of(options.allow.begin(), options.allow.end(),
+                     [&](const std::string& allowed) { return allowed == technique || allowed == "data-order"; });
+}
+
+// Packing or length buckets where one is named; else where allowed, packing first, which saves more.
+void choose_data_order(const TrainOptions& options, const ModelSpec& spec, PlanRequest& request) {
+  const bool can_pack = spec.causal && spec.objective == Objective::language;
+  if (options.packing && !can_pack)
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("--packing: {} is no causal language model, its rows cannot share a sequence", spec.architecture),
+        "use --group-by-length true");
+  if (options.packing && options.group_by_length)
+    throw Error(ErrorKind::usage, "--packing and --group-by-length: packed sequences are all of about one length",
+                "give --packing alone");
+  request.packing = options.packing || (!options.group_by_length && can_pack && allows(options, "packing"));
+  request.length_buckets = options.group_by_length || (!request.packing && allows(options, "length-buckets"));
+  if (options.packing || options.group_by_length)
+    request.data_order_why = options.packing ? "named by --packing" : "named by --group-by-length";
+  else if (request.packing || request.length_buckets)
+    request.data_order_why = fmt::format("allowed by --allow {}", fmt::join(options.allow, ","));
+}
+
+}  // namespace
+
 PlanRequest training_request(const TrainOptions& options, const ModelFiles& model) {
   check_options(options);
   refuse_quantized(model, "train");
@@ -141,7 +168,9 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
   request.precision = options.precision;
   request.matmul_precision = options.matmul_precision;
   request.lora = options.lora;
+  train_head_with_adapters(model.spec, {}, request.lora);
   request.freeze = options.freeze;
+  choose_data_order(options, model.spec, request);
   request.optimizer = {options.optim, options.adam_beta1, options.adam_beta2, options.adam_epsilon};
   request.clips = options.max_grad_norm > 0;
   request.arithmetic_fixed = options.arithmetic == "fixed";
@@ -149,6 +178,13 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
   request.techniques = options.techniques;
   request.budget_bytes = options.memory;
   request.process = process_parts(model, request.facts, false);
+  request.process.data = BatchReader::memory_bytes(options.global_batch_size) +
+                         (request.length_buckets ? SampleGroups::memory_bytes(options.global_batch_size) : 0);
+  if (request.length_buckets) {  // tables and kernels of the step and evaluation at each further length
+    const auto buckets = static_cast<int64_t>(bucket_choices(request).size());
+    request.process.planner += buckets * request.process.planner;
+    request.process.kernels += buckets * kBucketKernelBytes;
+  }
   if (request.facts.device != "cpu") request.process = {request.profile.context_bytes, 0, 0, 0, 0, 0};
   return request;
 }

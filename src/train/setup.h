@@ -24,9 +24,6 @@ ModelFiles open_model(const std::filesystem::path& model);
 // Refuses quantised checkpoints by name.
 void refuse_quantized(const ModelFiles& model, std::string_view purpose);
 
-// Refuses models whose objective this version has no data for: masked-LM and classification heads.
-void refuse_other_objectives(const ModelFiles& model, std::string_view purpose);
-
 // Parts of the process outside the arena that do not depend on the plan (page tables are added by the planner).
 // `tokenizer_stays` when the tokenizer is held while the arena is (generation).
 ProcessBytes process_parts(const ModelFiles& model, const DeviceFacts& facts, bool tokenizer_stays);

@@ -18,10 +18,13 @@
 #include "planner/explain.h"
 #include "planner/search.h"
 #include "train/adapter.h"
+#include "train/bucket_programs.h"
 #include "train/checkpoint.h"
 #include "train/evaluation.h"
 #include "train/event_file.h"
+#include "train/fresh_weights.h"
 #include "train/metrics.h"
+#include "train/objective.h"
 #include "train/operation_times.h"
 #include "train/run_data.h"
 #include "train/run_record.h"
@@ -34,6 +37,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kFullLengthSteps = 2;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
@@ -48,9 +53,9 @@ class Run {
       throw Error(ErrorKind::usage,
                   fmt::format("{} is a bare config.json: there are no weights to train", options_.model.string()),
                   "make a fresh model with `headroom init`");
-    refuse_other_objectives(model_, "train");
+    refuse_without_head(model_, "train");
     check_evaluation(options_);
-    check_weights(model_.spec, SafetensorsSet::open(model_.directory));
+    find_missing_head();
     find_resume_point();
     check_output();
     make_plan();
@@ -68,6 +73,18 @@ class Run {
  private:
   void note(const std::string& text) const {
     if (events_.note) events_.note(text);
+  }
+
+  // A checkpoint of the bare model gets a head.
+  void find_missing_head() {
+    const SafetensorsSet files = SafetensorsSet::open(model_.directory);
+    check_weights(model_.spec, files, HeadRule::may_miss);
+    missing_ = missing_head(model_.spec, files);
+    train_head_with_adapters(model_.spec, missing_, options_.lora);
+    if (missing_.empty()) return;
+    std::string names;
+    for (const WeightInfo& weight : missing_) names += (names.empty() ? "" : ", ") + weight.name;
+    note(fmt::format("{} holds no {}: drawn afresh with seed {}", model_.directory.string(), names, options_.seed));
   }
 
   void find_resume_point() {
@@ -147,18 +164,24 @@ class Run {
   // Tokenises before the arena exists; the tokenizer is gone afterwards.
   void open_data() {
     try {
-      data_.emplace(open_run_data(options_, model_, result_.plan.choices.seq_length, !resume_.empty()));
+      targets_ = row_targets(model_, options_.mlm_probability, options_.seed);
+      eval_targets_ = row_targets(model_, options_.mlm_probability, kEvaluationSeed);
+      data_.emplace(open_run_data(options_, model_, result_.plan.choices, !resume_.empty()));
     } catch (...) {
       std::error_code status;
       if (created_output_) fs::remove(options_.output_dir, status);
       throw;
     }
     ::malloc_trim(0);
-    const int64_t steps = steps_per_epoch(data_->train.sequences(), options_.global_batch_size);
+    const int64_t steps = steps_per_epoch(data_->train.samples(), options_.global_batch_size);
     total_steps_ = options_.max_steps > 0
                        ? options_.max_steps
                        : static_cast<int64_t>(std::ceil(options_.num_train_epochs * static_cast<double>(steps)));
     note(describe_data(data_->train));
+    const LengthHistogram& lengths = data_->train.cache.counts().lengths;
+    if (lengths.rows() == 0) return;
+    note(describe_lengths(lengths, model_.spec.max_positions));
+    write_text_durably(options_.output_dir / "data.json", lengths_json(lengths, model_.spec.max_positions));
   }
 
   TrainResult run_on_null() {
@@ -176,6 +199,7 @@ class Run {
     executor_.emplace(result_.plan, *device_, &port_);
     if (resume_.empty()) {
       read_weights(*executor_, model_.spec, SafetensorsSet::open(model_.directory));
+      draw_weights(*executor_, model_.spec, missing_, options_.seed);
       init_adapter(*executor_, options_.seed);
       executor_->run("load", {});
       for (const PersistentTensor& tensor : result_.plan.tensors)
@@ -205,9 +229,11 @@ class Run {
     if (options_.report_to == "tensorboard") events_file_.emplace(options_.output_dir / "runs", state_.step + 1);
     record_ = write_process_json(options_.output_dir, state_.step + 1, total_steps_);
     probe_ = std::make_unique<StepProbe>(*result_.plan.program("train_step"));
-    executor_->set_interrupt([this] { return probe_->after_kernel(), false; });
-    reader_.emplace(data_->train, SampleOrder(data_->train.sequences(), options_.seed, options_.shuffle),
-                    result_.plan.choices.seq_length, options_.global_batch_size);
+    executor_->set_interrupt([this] { return probing_ ? probe_->after_kernel() : void(), false; });
+    reader_.emplace(data_->train.cache, SampleOrder(data_->train.samples(), options_.seed, options_.shuffle),
+                    result_.plan.choices.seq_length, options_.global_batch_size, targets_, data_->train.packs_or_null(),
+                    !result_.plan.choices.buckets.empty());
+    programs_.emplace(result_.plan, "train_step");
   }
 
   void loop() {
@@ -238,15 +264,19 @@ class Run {
   void step() {
     const Clock::time_point begin = Clock::now();
     const int64_t step = state_.step + 1;
-    const SampleRange range = samples_from(state_.next_sample, data_->train.sequences(), options_.global_batch_size);
+    const SampleRange range = samples_from(state_.next_sample, data_->train.samples(), options_.global_batch_size);
     const int64_t targets = reader_->begin(range);
     port_.set_reader(&*reader_);
     write_hyper(step, targets);
     const int64_t micro_batch = result_.plan.choices.micro_batch;
     const Trips trips[] = {{"micro_batches", (range.count + micro_batch - 1) / micro_batch}};
-    if (probe_) probe_->begin(trips[0].count);
-    executor_->run("train_step", trips);
-    const double* sums = executor_->result("train_step", 0).as<double>();
+    // The first steps of a run take the plan's full length, whatever their rows: what is planned has then been used.
+    const std::string& program =
+        step <= kFullLengthSteps ? programs_->full() : programs_->holding(reader_->longest(0, range.count));
+    probing_ = probe_ && program == programs_->full();
+    if (probing_) probe_->begin(trips[0].count), ++probed_steps_;
+    executor_->run(program, trips);
+    const double* sums = executor_->result(program, 0).as<double>();
     StepReport report{step,
                       total_steps_,
                       sums[1] > 0 ? sums[0] / sums[1] : 0,
@@ -255,7 +285,7 @@ class Run {
                       reader_->tokens(),
                       seconds_since(begin),
                       resident_bytes()};
-    if (step >= record_.first_step + 1 || step == total_steps_) write_measured();
+    if (probed_steps_ == 2 || step == total_steps_) write_measured();
     if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm)) stop_or_skip(report);
     state_.step = step;
     state_.next_sample = range.first + range.count;
@@ -325,26 +355,26 @@ class Run {
     if (data_->evaluation.empty()) return;
     evaluated_at_ = state_.step;
     EvaluationResult all;
-    for (const EvaluationSet& set : data_->evaluation) {
-      const EvaluationResult result =
-          evaluate_cache(*executor_, port_, set.cache, result_.plan.choices.seq_length,
-                         result_.plan.choices.micro_batch, options_.global_batch_size, options_.eval_max_batches);
+    for (const SequenceSet& set : data_->evaluation) {
+      const EvaluationResult result = evaluate_cache(*executor_, port_, set.cache, result_.plan.choices.seq_length,
+                                                     result_.plan.choices.micro_batch, options_.global_batch_size,
+                                                     options_.eval_max_batches, eval_targets_, set.packs_or_null());
       all.add(result);
-      if (!set.name.empty()) log_evaluation(set.name, result.loss);
+      if (!set.name.empty()) log_evaluation(set.name, result);
     }
-    log_evaluation("", all.loss);
+    log_evaluation("", all);
     judge(all.loss);
   }
 
-  void log_evaluation(const std::string& set, double loss) {
-    metrics_->evaluation(state_.step, loss, set);
+  void log_evaluation(const std::string& set, const EvaluationResult& result) {
+    metrics_->evaluation(state_.step, result, set);
     if (events_file_) {
-      const std::string tags[] = {"eval/loss" + (set.empty() ? "" : "/" + set),
-                                  "eval/perplexity" + (set.empty() ? "" : "/" + set)};
-      const Scalar scalars[] = {{tags[0], loss}, {tags[1], std::exp(loss)}};
-      events_file_->scalars(state_.step, scalars);
+      const std::string suffix = set.empty() ? "" : "/" + set;
+      const std::string tags[] = {"eval/loss" + suffix, "eval/perplexity" + suffix, "eval/accuracy" + suffix};
+      const Scalar scalars[] = {{tags[0], result.loss}, {tags[1], std::exp(result.loss)}, {tags[2], result.accuracy()}};
+      events_file_->scalars(state_.step, std::span(scalars).first(result.hits ? 3 : 2));
     }
-    if (events_.evaluated) events_.evaluated(state_.step, set, loss);
+    if (events_.evaluated) events_.evaluated(state_.step, set, result);
   }
 
   // Keeps the best model, and ends a run that stops getting better.
@@ -392,7 +422,7 @@ class Run {
     note(fmt::format("the model is that of step {}, evaluation loss {:.4f}", state_.best_step, state_.best_eval_loss));
   }
 
-  const TrainOptions& options_;
+  TrainOptions options_;
   const TrainEvents& events_;
   RunControl& control_;
   ModelFiles model_;
@@ -401,6 +431,8 @@ class Run {
   fs::path resume_;
   bool created_output_ = false;
   bool restarts_ = false;
+  std::vector<WeightInfo> missing_;  // of the head; drawn
+  RowTargets targets_, eval_targets_;
   std::optional<RunData> data_;
   std::unique_ptr<Device> device_;
   BatchPort port_;
@@ -409,6 +441,9 @@ class Run {
   std::optional<EventFile> events_file_;
   std::unique_ptr<StepProbe> probe_;  // until two steps are measured
   std::string memory_record_;         // memory.json, until it is written
+  bool probing_ = false;              // this step
+  int probed_steps_ = 0;
+  std::optional<BucketPrograms> programs_;
   RunRecord record_;
   std::optional<BatchReader> reader_;
   int64_t total_steps_ = 0;

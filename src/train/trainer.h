@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "train/evaluation.h"
 #include "train/options.h"
 #include "train/setup.h"
 
@@ -29,7 +30,7 @@ struct TrainEvents {
   std::function<void(const std::string&)> note;  // a line for people
   std::function<void(const StepReport&)> step;
   // `set` is empty for the mean over all sets.
-  std::function<void(int64_t step, const std::string& set, double loss)> evaluated;
+  std::function<void(int64_t step, const std::string& set, const EvaluationResult& result)> evaluated;
   std::function<void(int64_t step, const std::string& directory)> saved;
 };
 

@@ -1,0 +1,105 @@
+#include "planner/explain_automatic.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/bytes.h"
+
+namespace headroom {
+namespace {
+
+// Calls visit(instruction) for the calls of an op in a program.
+template <typename Visit>
+void for_each_call(const PlanProgram* program, std::string_view op, Visit visit) {
+  if (!program) return;
+  for (const Instruction& instruction : program->instructions)
+    if (instruction.kind == InstructionKind::call && instruction.op->name() == op) visit(instruction);
+}
+
+int64_t batch_bytes(const PlanProgram* program) {
+  int64_t bytes = 0;
+  for_each_call(program, "next_batch", [&](const Instruction& call) {
+    for (const Operand& output : call.outputs) bytes += storage_bytes(output.type);
+  });
+  return bytes;
+}
+
+// The scores of one attention call as a matrix of fp32.
+int64_t score_bytes(const PlanProgram* program) {
+  int64_t most = 0;
+  for_each_call(program, "attention", [&](const Instruction& call) {
+    const std::vector<int64_t>& q = call.inputs.at(0).type.dims;
+    most = std::max(most, q.at(0) * call.attrs.integer("heads") * q.at(1) * call.inputs.at(1).type.dims.at(1) * 4);
+  });
+  return most;
+}
+
+// One-pass kernels of what frameworks run as several pointwise ops: how many, and the largest tensor of one.
+struct Fused {
+  int64_t calls = 0;
+  int64_t largest = 0;
+};
+Fused fused_calls(const PlanProgram* program) {
+  Fused found;
+  for (const char* op : {"rms_norm", "layer_norm", "swiglu", "gelu", "rotary", "rms_norm_grad", "layer_norm_grad",
+                         "swiglu_grad", "gelu_grad"})
+    for_each_call(program, op, [&](const Instruction& call) {
+      ++found.calls;
+      found.largest = std::max(found.largest, storage_bytes(call.inputs.at(0).type));
+    });
+  return found;
+}
+
+int64_t count_calls(const PlanProgram* program, std::string_view op) {
+  int64_t calls = 0;
+  for_each_call(program, op, [&](const Instruction&) { ++calls; });
+  return calls;
+}
+
+}  // namespace
+
+std::vector<AutomaticItem> automatic_items(const Plan& plan) {
+  const PlanProgram* const step = plan.program("train_step");
+  const PlanProgram* const evaluate = plan.program("evaluate");
+  std::vector<AutomaticItem> items;
+  const int64_t gradients = plan.breakdown.gradients;
+  items.push_back({"no zeroing of gradients", gradients,
+                   "the first micro-batch overwrites them; `zero_grad` has nothing to write or to read back"});
+  items.push_back({"gradients set to none", gradients,
+                   "outside the training step their bytes belong to evaluation and saving (`set_to_none=True`)"});
+  if (step && evaluate)
+    items.push_back(
+        {"no-grad evaluation", step->peak_bytes - evaluate->peak_bytes,
+         fmt::format("evaluation keeps nothing for a backward pass and peaks at {} of the arena (`no_grad`)",
+                     format_bytes(evaluate->peak_bytes))});
+  const Fused fused = fused_calls(step);
+  items.push_back({"fused pointwise ops", fused.largest,
+                   fmt::format("{} norms, activations and rotations of the step run in one pass each, without the "
+                               "intermediate tensors, the largest of this size",
+                               fused.calls)});
+  items.push_back({"attention scores not stored", score_bytes(step),
+                   "tiles of them live in scratch; a whole matrix of one layer would take this"});
+  items.push_back({"fused optimizer", -1,
+                   fmt::format("{} updates, each one pass over weight, gradient and states without temporaries",
+                               count_calls(step, "adamw"))});
+  items.push_back(
+      {"asynchronous loading", batch_bytes(step),
+       "tokens are ready before step 0; a micro-batch is read straight into its place in the arena, with no "
+       "worker, pinned copy or prefetch queue"});
+  items.push_back({"memory for the longest sequence", plan.arena_bytes,
+                   "the arena is laid out for --max-seq-length before step 0: no length met later needs more"});
+  items.push_back({"no fragmentation", plan.breakdown.alignment,
+                   "every tensor has its place; this is all that rounding and gaps take"});
+  items.push_back({"threads", -1, fmt::format("one team of {} for kernels and libraries", plan.facts.threads)});
+  return items;
+}
+
+std::string explain_automatic(const Plan& plan) {
+  std::string text = "automatic: what tuning guides ask for by hand\n";
+  for (const AutomaticItem& item : automatic_items(plan))
+    text += fmt::format("  {:<32}{:>12}  {}\n", item.name, item.bytes < 0 ? "" : format_bytes(item.bytes), item.why);
+  return text;
+}
+
+}  // namespace headroom
