@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""headroom and PyTorch side by side on a classifier of BERT-base's shape: tokens per second and peak resident memory.
+
+Usage: compare_bert.py HEADROOM_BINARY --torch-python PYTHON [--shared ../shared] [--memory 3GiB] [--rounds 2]
+Both sides train SHARED/data/models/bert-base-uncased as BertForSequenceClassification with two classes (random weights,
+random tokens, no dropout, which headroom does not apply) at sequence 128 and global batch 32, fp32, AdamW with clipping,
+on 2 threads. Peers: bert_peer.py beside this script, plain and compiled. Rounds, medians, budgets and results are those
+of compare_torch.py, whose options these are; writes benchmarks/results/compare_bert.json and .md. Standard library only.
+"""
+import argparse
+import json
+import os
+import random
+import shutil
+import sys
+
+import compare_torch
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+compare_torch.SEQUENCE, compare_torch.BATCH = 128, 32
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('binary', help='the headroom program')
+    parser.add_argument('--torch-python', help='interpreter with torch; without it only headroom runs, and needs --memory')
+    parser.add_argument('--shared', default=os.path.join(HERE, '..', '..', 'shared'))
+    parser.add_argument('--model', default='bert-base-uncased', help='folder of SHARED/data/models')
+    parser.add_argument('--precision', default='32-true/highest,32-true/medium')
+    parser.add_argument('--peers', default='compile,plain')
+    parser.add_argument('--memory', help="headroom's budget, or several separated by commas")
+    parser.add_argument('--steps', type=int, default=6, help='per run; the first is not counted')
+    parser.add_argument('--rounds', type=int, default=2)
+    parser.add_argument('--threads', type=int, default=2)
+    parser.add_argument('--no-headroom', action='store_true', help='run the peers only')
+    parser.add_argument('--extra', default='', help="more options for headroom's train")
+    parser.add_argument('--work', default='build/benchmark-bert', help='scratch folder, about 4 GiB')
+    parser.add_argument('--results', default=os.path.join(HERE, 'results'))
+    parser.add_argument('--name', default='compare_bert')
+    return parser.parse_args()
+
+
+class Classification(compare_torch.Comparison):
+    def prepare(self):
+        shutil.rmtree(self.work, ignore_errors=True)
+        os.makedirs(os.path.join(self.work, 'config'))
+        with open(self.config, encoding='utf-8') as text:
+            config = json.load(text)
+        config.update(architectures=['BertForSequenceClassification'], id2label={'0': 'negative', '1': 'positive'},
+                      label2id={'negative': 0, 'positive': 1}, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+        self.config = os.path.join(self.work, 'config', 'config.json')
+        with open(self.config, 'w', encoding='utf-8') as out:
+            json.dump(config, out)
+        draw = random.Random(0)
+        with open(os.path.join(self.work, 'rows.jsonl'), 'w', encoding='utf-8') as out:
+            for _ in range(compare_torch.BATCH * self.options.steps):
+                ids = [draw.randrange(1000, config['vocab_size']) for _ in range(compare_torch.SEQUENCE)]
+                out.write(json.dumps({'input_ids': ids, 'label': draw.randrange(2)}) + '\n')
+        self.call([self.binary, 'profile', '-o', os.path.join(self.work, 'profile.json')])
+        self.call([self.binary, 'init', '--config', self.config, '--tokenizer', 'bytes', '--output-dir',
+                   os.path.join(self.work, 'model')])
+
+    def run_peer(self, peer, precision):
+        command = [self.options.torch_python, os.path.join(HERE, 'bert_peer.py'), os.path.dirname(self.config),
+                   '--batch', str(compare_torch.BATCH), '--seq', str(compare_torch.SEQUENCE), '--steps', str(self.options.steps),
+                   '--threads', str(self.options.threads), '--matmul', precision.partition('/')[2] or 'medium',
+                   *compare_torch.PEERS[peer]]
+        output, _ = self.call(command)
+        result = json.loads(output.strip().split('\n')[-1])
+        self.keep(f'torch {peer}', precision, command, result['tok_s'], result['peak_rss_bytes'], {'torch': result['torch']})
+
+
+def main():
+    options = arguments()
+    if not options.torch_python and not options.memory:
+        sys.exit('without --torch-python the budget must be given with --memory')
+    comparison = Classification(options)
+    comparison.prepare()
+    comparison.measure()
+    comparison.write()
+
+
+if __name__ == '__main__':
+    main()
