@@ -199,6 +199,9 @@ void cut_metrics(const fs::path& file, int64_t step) {
     const Json row = Json::parse(line);
     if (row.is_object() && row.value("step", int64_t{0}) <= step) kept += line + "\n";
   }
+  if (in.bad())
+    throw Error(ErrorKind::run, fmt::format("cannot read {} to its end", file.string()),
+                "check the disk and its mount");
   in.close();
   write_text_durably(file, kept);
 }
