@@ -57,6 +57,7 @@ inline Planned make_plan(const Options& options, int32_t parts, const DeviceFact
   request.clips = options.clips;
   request.staging_bytes = 4096;
   request.facts = facts;
+  request.profile = load_profile("cpu-avx2");
   Planned out;
   out.graph = expand(assemble_training(request, options.candidate.weight_copies), options.candidate, true, nullptr);
   run_pass(kShard, out.graph, true, nullptr, [&](Graph& graph) { shard(graph, parts); });
@@ -65,7 +66,7 @@ inline Planned make_plan(const Options& options, int32_t parts, const DeviceFact
   const Bindings bindings = out.graph.bounds();
   const Liveness liveness = analyze_liveness(out.graph, bindings, facts);
   out.plan.facts = facts;
-  emit_programs(out.graph, bindings, liveness, pack(liveness.buffers()), facts.alignment, out.plan);
+  emit_programs(out.graph, bindings, liveness, pack(liveness.buffers()), request, out.plan);
   return out;
 }
 
