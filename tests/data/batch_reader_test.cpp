@@ -88,8 +88,11 @@ TEST_F(Batches, WrongSizesAreInvariants) {
   EXPECT_THROW(BatchReader(cache_, SampleOrder(5, 0, false), 5, 4), InternalError);
   BatchReader reader(cache_, SampleOrder(5, 0, false), 6, 4);
   EXPECT_THROW(reader.begin({0, 5, 0}), InternalError);
-  Ids small(5);
-  EXPECT_THROW(reader.fill(0, 1, small, small), InternalError);
+  reader.begin({0, 4, 0});  // rows of 1 to 4 tokens
+  Ids narrow(3), uneven(9), wide(14);
+  EXPECT_THROW(reader.fill(3, 1, narrow, narrow), InternalError);
+  EXPECT_THROW(reader.fill(0, 2, uneven, uneven), InternalError);
+  EXPECT_THROW(reader.fill(0, 2, wide, wide), InternalError);
 }
 
 }  // namespace
