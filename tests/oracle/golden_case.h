@@ -28,6 +28,7 @@ struct GoldenCase {
   ModelFiles model;
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<int32_t>> labels;
+  std::vector<std::vector<int32_t>> starts;  // of packed rows (HostPort::next_segments); empty: not packed
   double loss = 0;
   int64_t targets = 0;
   double gradient_norm = 0;

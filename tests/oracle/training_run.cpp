@@ -38,6 +38,10 @@ class TrainingRun::BatchPort final : public HostPort {
       std::copy(golden_.labels[row].begin(), golden_.labels[row].end(), labels.begin() + i * seq);
     }
   }
+  void next_segments(int64_t trip, std::span<int32_t> starts, int64_t batch, int64_t seq) override {
+    for (int64_t i = 0; i < batch && trip * batch + i < golden_.rows(); ++i)
+      std::copy_n(golden_.starts.at(static_cast<size_t>(trip * batch + i)).begin(), seq, starts.begin() + i * seq);
+  }
 
  private:
   const GoldenCase& golden_;
