@@ -25,6 +25,15 @@ int64_t batch_bytes(const PlanProgram* program) {
   return bytes;
 }
 
+// What the gradients of all micro-batches are summed in.
+int64_t accumulator_bytes(const PlanProgram* program) {
+  int64_t bytes = 0;
+  for_each_call(program, "allocate", [&](const Instruction& call) {
+    if (call.outputs.at(0).type.dtype == DType::f32) bytes += storage_bytes(call.outputs.at(0).type);
+  });
+  return bytes;
+}
+
 // The scores of one attention call as a matrix of fp32.
 int64_t score_bytes(const PlanProgram* program) {
   int64_t most = 0;
@@ -63,7 +72,7 @@ std::vector<AutomaticItem> automatic_items(const Plan& plan) {
   const PlanProgram* const step = plan.program("train_step");
   const PlanProgram* const evaluate = plan.program("evaluate");
   std::vector<AutomaticItem> items;
-  const int64_t gradients = plan.breakdown.gradients;
+  const int64_t gradients = accumulator_bytes(step);
   items.push_back({"no zeroing of gradients", gradients,
                    "the first micro-batch overwrites them; `zero_grad` has nothing to write or to read back"});
   items.push_back({"gradients set to none", gradients,
