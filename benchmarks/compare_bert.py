@@ -17,7 +17,6 @@ import sys
 import compare_torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-compare_torch.SEQUENCE, compare_torch.BATCH = 128, 32
 
 
 def arguments():
@@ -32,6 +31,7 @@ def arguments():
     parser.add_argument('--steps', type=int, default=6, help='per run; the first is not counted')
     parser.add_argument('--rounds', type=int, default=2)
     parser.add_argument('--threads', type=int, default=2)
+    parser.set_defaults(sequence=128, batch=32, lora=False)
     parser.add_argument('--no-headroom', action='store_true', help='run the peers only')
     parser.add_argument('--extra', default='', help="more options for headroom's train")
     parser.add_argument('--work', default='build/benchmark-bert', help='scratch folder, about 4 GiB')
@@ -53,8 +53,8 @@ class Classification(compare_torch.Comparison):
             json.dump(config, out)
         draw = random.Random(0)
         with open(os.path.join(self.work, 'rows.jsonl'), 'w', encoding='utf-8') as out:
-            for _ in range(compare_torch.BATCH * self.options.steps):
-                ids = [draw.randrange(1000, config['vocab_size']) for _ in range(compare_torch.SEQUENCE)]
+            for _ in range(self.options.batch * self.options.steps):
+                ids = [draw.randrange(1000, config['vocab_size']) for _ in range(self.options.sequence)]
                 out.write(json.dumps({'input_ids': ids, 'label': draw.randrange(2)}) + '\n')
         self.call([self.binary, 'profile', '-o', os.path.join(self.work, 'profile.json')])
         self.call([self.binary, 'init', '--config', self.config, '--tokenizer', 'bytes', '--output-dir',
@@ -62,7 +62,7 @@ class Classification(compare_torch.Comparison):
 
     def run_peer(self, peer, precision):
         command = [self.options.torch_python, os.path.join(HERE, 'bert_peer.py'), os.path.dirname(self.config),
-                   '--batch', str(compare_torch.BATCH), '--seq', str(compare_torch.SEQUENCE), '--steps', str(self.options.steps),
+                   '--batch', str(self.options.batch), '--seq', str(self.options.sequence), '--steps', str(self.options.steps),
                    '--threads', str(self.options.threads), '--matmul', precision.partition('/')[2] or 'medium',
                    *compare_torch.PEERS[peer]]
         output, _ = self.call(command)
