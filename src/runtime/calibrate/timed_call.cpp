@@ -12,7 +12,7 @@ namespace headroom {
 namespace {
 
 constexpr int64_t kBufferBytes = int64_t{160} << 20;
-constexpr double kSecondsPerPoint = 0.015;  // with what prepares the runs
+constexpr double kSecondsPerPoint = 0.013;  // with what prepares the runs
 constexpr int kRunsPerPoint = 2;
 constexpr int64_t kCopiesBytes = int64_t{12} << 20;
 
