@@ -52,8 +52,6 @@ Plan lay_out(const PlanRequest& request, const Graph& graph, std::string_view ti
 // The first plan that fits; else the smallest, refused.
 class FirstFit {
  public:
-  explicit FirstFit(const PlanRequest& request) : request_(request) {}
-
   // True when this one is taken.
   bool offer(Plan plan) {
     least_ = std::min(least_, plan.minimum_bytes);
@@ -70,7 +68,6 @@ class FirstFit {
   }
 
  private:
-  const PlanRequest& request_;
   Plan best_;
   int64_t least_ = INT64_MAX;
 };
@@ -79,7 +76,7 @@ class FirstFit {
 
 Plan plan_evaluation(const PlanRequest& request) {
   const Graph assembled = assemble_evaluation(request);
-  FirstFit fit(request);
+  FirstFit fit;
   bool done = false;
   for (int64_t batch = request.global_batch; batch >= 1 && !done; batch = batch == 1 ? 0 : batch / 2) {
     const int64_t rows = batch * request.seq_length;
@@ -99,7 +96,7 @@ Plan plan_evaluation(const PlanRequest& request) {
 
 Plan plan_generation(const PlanRequest& request, std::span<const int64_t> chunks,
                      const std::function<Graph(int64_t chunk)>& build) {
-  FirstFit fit(request);
+  FirstFit fit;
   for (int64_t chunk : chunks) {
     Graph graph = build(chunk);
     if (request.lora.rank > 0)
