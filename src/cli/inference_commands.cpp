@@ -199,6 +199,7 @@ void print_times(const GenerateTimes& times, const Plan& plan, int64_t arena) {
   const auto rate = [](int64_t tokens, double seconds) {
     return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
   };
+  std::fflush(stdout);  // the text comes first
   fmt::print(stderr,
              "prompt: {} tokens in {:.3f} s, {:.1f} tokens/s; then {} tokens in {:.3f} s, {:.1f} tokens/s; arena {}, "
              "peak planned {}\n",
