@@ -7,37 +7,14 @@ random tokens, no dropout, which headroom does not apply) at sequence 128 and gl
 on 2 threads. Peers: bert_peer.py beside this script, plain and compiled. Rounds, medians, budgets and results are those
 of compare_torch.py, whose options these are; writes benchmarks/results/compare_bert.json and .md. Standard library only.
 """
-import argparse
 import json
 import os
 import random
 import shutil
-import sys
 
 import compare_torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('binary', help='the headroom program')
-    parser.add_argument('--torch-python', help='interpreter with torch; without it only headroom runs, and needs --memory')
-    parser.add_argument('--shared', default=os.path.join(HERE, '..', '..', 'shared'))
-    parser.add_argument('--model', default='bert-base-uncased', help='folder of SHARED/data/models')
-    parser.add_argument('--precision', default='32-true/highest,32-true/medium')
-    parser.add_argument('--peers', default='compile,plain')
-    parser.add_argument('--memory', help="headroom's budget, or several separated by commas")
-    parser.add_argument('--steps', type=int, default=6, help='per run; the first is not counted')
-    parser.add_argument('--rounds', type=int, default=2)
-    parser.add_argument('--threads', type=int, default=2)
-    parser.set_defaults(sequence=128, batch=32, lora=False)
-    parser.add_argument('--no-headroom', action='store_true', help='run the peers only')
-    parser.add_argument('--extra', default='', help="more options for headroom's train")
-    parser.add_argument('--work', default='build/benchmark-bert', help='scratch folder, about 4 GiB')
-    parser.add_argument('--results', default=os.path.join(HERE, 'results'))
-    parser.add_argument('--name', default='compare_bert')
-    return parser.parse_args()
 
 
 class Classification(compare_torch.Comparison):
@@ -56,9 +33,7 @@ class Classification(compare_torch.Comparison):
             for _ in range(self.options.batch * self.options.steps):
                 ids = [draw.randrange(1000, config['vocab_size']) for _ in range(self.options.sequence)]
                 out.write(json.dumps({'input_ids': ids, 'label': draw.randrange(2)}) + '\n')
-        self.call([self.binary, 'profile', '-o', os.path.join(self.work, 'profile.json')])
-        self.call([self.binary, 'init', '--config', self.config, '--tokenizer', 'bytes', '--output-dir',
-                   os.path.join(self.work, 'model')])
+        self.make_model()
 
     def run_peer(self, peer, precision):
         command = [self.options.torch_python, os.path.join(HERE, 'bert_peer.py'), os.path.dirname(self.config),
@@ -70,15 +45,9 @@ class Classification(compare_torch.Comparison):
         self.keep(f'torch {peer}', precision, command, result['tok_s'], result['peak_rss_bytes'], {'torch': result['torch']})
 
 
-def main():
-    options = arguments()
-    if not options.torch_python and not options.memory:
-        sys.exit('without --torch-python the budget must be given with --memory')
-    comparison = Classification(options)
-    comparison.prepare()
-    comparison.measure()
-    comparison.write()
-
-
 if __name__ == '__main__':
-    main()
+    compare_torch.compare(
+        compare_torch.arguments(__doc__, model='bert-base-uncased', precision='32-true/highest,32-true/medium',
+                                peers='compile,plain', steps=6, sequence=128, batch=32, work='build/benchmark-bert',
+                                name='compare_bert'),
+        Classification)

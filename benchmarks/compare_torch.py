@@ -15,13 +15,14 @@ import argparse
 import json
 import os
 import platform
-import random
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+import task
 
 PEERS = {'plain': [], 'checkpointing': ['--checkpointing'], 'compile': ['--compile']}
 SHARE_OF_COMPILED = {'32-true': 0.5, 'bf16-mixed': 0.6}
@@ -30,8 +31,9 @@ LORA = ['--lora-r', '16', '--lora-alpha', '32', '--lora-target-modules', 'all-li
 GIB = 2 ** 30
 
 
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def arguments(description=__doc__, **defaults):
+    """The options; `defaults` are another comparison's."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     here = os.path.dirname(os.path.abspath(__file__))
     parser.add_argument('binary', help='the headroom program')
     parser.add_argument('--torch-python', help='interpreter with torch; without it only headroom runs, and needs --memory')
@@ -51,6 +53,7 @@ def arguments():
     parser.add_argument('--work', default='build/benchmark', help='scratch folder, about 4 GiB')
     parser.add_argument('--results', default=os.path.join(here, 'results'))
     parser.add_argument('--name', default='compare_torch')
+    parser.set_defaults(**defaults)
     return parser.parse_args()
 
 
@@ -90,13 +93,11 @@ class Comparison:
     def prepare(self):
         shutil.rmtree(self.work, ignore_errors=True)
         os.makedirs(self.work)
-        with open(self.config, encoding='utf-8') as text:
-            vocabulary = json.load(text)['vocab_size']
-        draw = random.Random(0)
-        with open(os.path.join(self.work, 'rows.jsonl'), 'w', encoding='utf-8') as out:
-            for _ in range(self.options.batch * self.options.steps):
-                ids = [draw.randrange(vocabulary) for _ in range(self.options.sequence)]
-                out.write(json.dumps({'input_ids': ids, 'labels': ids}) + '\n')
+        task.write_random_rows(os.path.join(self.work, 'rows.jsonl'), task.vocabulary_of(self.config),
+                               self.options.batch * self.options.steps, self.options.sequence)
+        self.make_model()
+
+    def make_model(self):
         self.call([self.binary, 'profile', '-o', os.path.join(self.work, 'profile.json')])
         self.call([self.binary, 'init', '--config', self.config, '--tokenizer', 'bytes', '--output-dir',
                    os.path.join(self.work, 'model')])
@@ -196,7 +197,7 @@ class Comparison:
         os.makedirs(self.options.results, exist_ok=True)
         base = os.path.join(self.options.results, self.options.name)
         rows = self.summary()
-        machine = {'processor': processor(), 'cores': os.cpu_count(), 'system': platform.platform(terse=True)}
+        machine = {'processor': (task.processors() or ['unknown'])[0], 'cores': os.cpu_count(), 'system': platform.platform(terse=True)}
         with open(base + '.json', 'w', encoding='utf-8') as out:
             json.dump({'machine': machine, 'model': self.options.model, 'sequence': self.options.sequence, 'global_batch': self.options.batch, 'lora': self.options.lora,
                        'summary': rows, 'runs': self.runs}, out, indent=1)
@@ -211,12 +212,6 @@ def predicted(runs):
     ratios = [run['predicted_step_seconds'] / run['measured_step_seconds'] for run in runs
               if 'predicted_step_seconds' in run]
     return statistics.median(ratios) if ratios else None
-
-
-def processor():
-    with open('/proc/cpuinfo', encoding='utf-8') as text:
-        names = [line.split(':', 1)[1].strip() for line in text if line.startswith('model name')]
-    return names[0] if names else 'unknown'
 
 
 def ratio(value):
@@ -237,11 +232,10 @@ def markdown(options, machine, rows):
     return '\n'.join(lines) + '\n'
 
 
-def main():
-    options = arguments()
+def compare(options, kind=Comparison):
     if not options.torch_python and not options.memory:
         sys.exit('without --torch-python the budget must be given with --memory')
-    comparison = Comparison(options)
+    comparison = kind(options)
     if not options.no_headroom:
         comparison.prepare()
     comparison.measure()
@@ -249,4 +243,4 @@ def main():
 
 
 if __name__ == '__main__':
-    main()
+    compare(arguments())

@@ -14,8 +14,8 @@ import random
 import re
 import shutil
 import statistics
-import subprocess
-import sys
+
+import task
 
 PROMPT, NEW = 512, 128
 BYTES = {'32-true': 4, 'bf16-true': 2}
@@ -39,13 +39,6 @@ def arguments():
     return parser.parse_args()
 
 
-def run(command):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, errors='replace')
-    if done.returncode:
-        sys.exit(f'exit {done.returncode}: {done.stderr[-2000:]}')
-    return done
-
-
 class Generation:
     def __init__(self, options):
         self.options = options
@@ -54,13 +47,13 @@ class Generation:
         with open(os.path.join(folder, 'config.json'), encoding='utf-8') as text:
             self.config = json.load(text)
         shutil.rmtree(options.work, ignore_errors=True)
-        run([options.binary, 'init', '--config', os.path.join(folder, 'config.json'), '--tokenizer', 'bytes',
+        task.run([options.binary, 'init', '--config', os.path.join(folder, 'config.json'), '--tokenizer', 'bytes',
              '--output-dir', self.model])
-        self.parameters = json.loads(run([options.binary, 'plan', '--json', '--model', self.model, '--memory',
+        self.parameters = json.loads(task.run([options.binary, 'plan', '--json', '--model', self.model, '--memory',
                                           '64GiB']).stdout)['parameters']
 
     def generate(self, precision, prompt):
-        done = run([self.options.binary, 'generate', '--model', self.model, '--prompt', prompt, '--max-new-tokens',
+        done = task.run([self.options.binary, 'generate', '--model', self.model, '--prompt', prompt, '--max-new-tokens',
                     NEW + 1, '--precision', precision, '--threads', self.options.threads, '--memory',
                     self.options.memory, '--temperature', 0, '--json'])
         found = re.search(r'prompt: (\d+) tokens in ([\d.]+) s.* then (\d+) tokens in ([\d.]+) s', done.stderr)
@@ -77,7 +70,7 @@ class Generation:
         long_prompt = ''.join(chr(97 + draw.randrange(26)) for _ in range(PROMPT - 1))
         rounds = []
         for _ in range(self.options.rounds):
-            limits = json.loads(run([self.options.limits, self.options.threads]).stdout)
+            limits = json.loads(task.run([self.options.limits, self.options.threads]).stdout)
             tokens, prefill, after_prompt = self.generate(precision, long_prompt)
             _, _, from_start = self.generate(precision, 'a')
             gemm = limits[RATE[precision]] / (2 * self.parameters)

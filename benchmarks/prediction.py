@@ -10,11 +10,10 @@ Writes benchmarks/results/prediction.md and .json. Standard library only.
 import argparse
 import json
 import os
-import random
 import shutil
 import statistics
-import subprocess
-import sys
+
+import task
 
 
 def arguments():
@@ -36,13 +35,6 @@ def arguments():
     return parser.parse_args()
 
 
-def run(command, accepted=(0,)):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    if done.returncode not in accepted:
-        sys.exit(f'exit {done.returncode}: {done.stderr[-2000:]}')
-    return done.stdout
-
-
 class Prediction:
     def __init__(self, options):
         self.options = options
@@ -57,15 +49,10 @@ class Prediction:
         os.makedirs(self.work)
         folder = model if os.path.isdir(model) else os.path.join(self.options.shared, 'data', 'models', model)
         config = os.path.join(folder, 'config.json')
-        with open(config, encoding='utf-8') as text:
-            vocabulary = json.load(text)['vocab_size']
-        draw = random.Random(0)
-        with open(self.path('rows.jsonl'), 'w', encoding='utf-8') as out:
-            for _ in range(self.options.batch * self.options.steps):
-                ids = [draw.randrange(vocabulary) for _ in range(self.options.sequence)]
-                out.write(json.dumps({'input_ids': ids, 'labels': ids}) + '\n')
-        run([self.options.binary, 'profile', '-o', self.path('profile.json')])
-        run([self.options.binary, 'init', '--config', config, '--tokenizer', 'bytes', '--output-dir',
+        task.write_random_rows(self.path('rows.jsonl'), task.vocabulary_of(config),
+                               self.options.batch * self.options.steps, self.options.sequence)
+        task.run([self.options.binary, 'profile', '-o', self.path('profile.json')])
+        task.run([self.options.binary, 'init', '--config', config, '--tokenizer', 'bytes', '--output-dir',
              self.path('model')])
 
     def train_options(self, precision, memory):
@@ -74,7 +61,8 @@ class Prediction:
                 '--profile', self.path('profile.json')]
 
     def plan(self, precision, memory):
-        return json.loads(run([self.options.binary, 'plan', '--json', *self.train_options(precision, memory)], (0, 3)))
+        return json.loads(task.run([self.options.binary, 'plan', '--json', *self.train_options(precision, memory)],
+                                   (0, 3)).stdout)
 
     def budgets(self, precision):
         plenty = self.plan(precision, 64 << 30)
@@ -85,7 +73,7 @@ class Prediction:
     def measure(self, model, precision, budget):
         out = self.path('run')
         shutil.rmtree(out, ignore_errors=True)
-        run([self.options.binary, 'train', *self.train_options(precision, budget), '--data', self.path('rows.jsonl'),
+        task.run([self.options.binary, 'train', *self.train_options(precision, budget), '--data', self.path('rows.jsonl'),
              '--output-dir', out, '--max-steps', self.options.steps, '--learning-rate', '1e-5'])
         with open(os.path.join(out, 'metrics.jsonl'), encoding='utf-8') as text:
             steps = [row['seconds'] for row in map(json.loads, text) if 'loss' in row]

@@ -11,10 +11,9 @@ those of the run's second step (operations.json). Writes benchmarks/results/NAME
 import argparse
 import json
 import os
-import random
 import shutil
-import subprocess
-import sys
+
+import task
 
 
 def arguments():
@@ -38,13 +37,6 @@ def arguments():
     return parser.parse_args()
 
 
-def run(command):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f'exit {done.returncode}: {done.stderr[-2000:]}')
-    return done.stdout
-
-
 class Roofline:
     def __init__(self, options):
         self.options = options
@@ -54,25 +46,20 @@ class Roofline:
     def prepare(self):
         shutil.rmtree(self.work, ignore_errors=True)
         os.makedirs(self.work)
-        with open(self.config, encoding='utf-8') as text:
-            vocabulary = json.load(text)['vocab_size']
-        draw = random.Random(0)
-        with open(os.path.join(self.work, 'rows.jsonl'), 'w', encoding='utf-8') as out:
-            for _ in range(self.options.batch * self.options.steps):
-                ids = [draw.randrange(vocabulary) for _ in range(self.options.sequence)]
-                out.write(json.dumps({'input_ids': ids, 'labels': ids}) + '\n')
-        run([self.options.binary, 'profile', '-o', os.path.join(self.work, 'profile.json')])
-        run([self.options.binary, 'init', '--config', self.config, '--tokenizer', 'bytes', '--output-dir',
+        task.write_random_rows(os.path.join(self.work, 'rows.jsonl'), task.vocabulary_of(self.config),
+                               self.options.batch * self.options.steps, self.options.sequence)
+        task.run([self.options.binary, 'profile', '-o', os.path.join(self.work, 'profile.json')])
+        task.run([self.options.binary, 'init', '--config', self.config, '--tokenizer', 'bytes', '--output-dir',
              os.path.join(self.work, 'model')])
 
     def limits(self):
-        return json.loads(run([self.options.limits, self.options.threads]))
+        return json.loads(task.run([self.options.limits, self.options.threads]).stdout)
 
     def train(self, precision, memory):
         out = os.path.join(self.work, 'run')
         shutil.rmtree(out, ignore_errors=True)
         before = self.limits()
-        run([self.options.binary, 'train', '--model', os.path.join(self.work, 'model'), '--data',
+        task.run([self.options.binary, 'train', '--model', os.path.join(self.work, 'model'), '--data',
              os.path.join(self.work, 'rows.jsonl'), '--memory', memory, '--output-dir', out, '--precision', precision,
              '--global-batch-size', self.options.batch, '--max-seq-length', self.options.sequence, '--max-steps',
              self.options.steps, '--threads', self.options.threads, '--profile',

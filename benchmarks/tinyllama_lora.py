@@ -10,12 +10,13 @@ import argparse
 import json
 import os
 import platform
-import random
 import shutil
 import statistics
 import subprocess
 import sys
 import time
+
+import task
 
 GIB = 2 ** 30
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -78,20 +79,13 @@ def prepare(options, binary, config):
         shutil.rmtree(model, ignore_errors=True)
         subprocess.run([binary, 'init', '--config', config, '--tokenizer', 'bytes', '--output-dir', model, '--dtype', 'bfloat16'],
                        check=True)
-    with open(config, encoding='utf-8') as text:
-        vocabulary = json.load(text)['vocab_size']
-    draw = random.Random(0)
     rows = os.path.join(options.work, 'rows.jsonl')
-    with open(rows, 'w', encoding='utf-8') as out:
-        for _ in range(options.batch * options.steps):
-            ids = [draw.randrange(vocabulary) for _ in range(options.sequence)]
-            out.write(json.dumps({'input_ids': ids, 'labels': ids}) + '\n')
+    task.write_random_rows(rows, task.vocabulary_of(config), options.batch * options.steps, options.sequence)
     return model, rows
 
 
 def processor():
-    with open('/proc/cpuinfo', encoding='utf-8') as text:
-        names = [line.split(':', 1)[1].strip() for line in text if line.startswith('model name')]
+    names = task.processors()
     return f'{names[0]}, {len(names)} threads' if names else platform.processor()
 
 

@@ -1,0 +1,34 @@
+"""What the benchmark scripts of this folder share: a task of random tokens, a program run to its end, the processor's name."""
+import json
+import random
+import subprocess
+import sys
+
+
+def vocabulary_of(config):
+    """The number of token ids of a config.json."""
+    with open(config, encoding='utf-8') as text:
+        return json.load(text)['vocab_size']
+
+
+def write_random_rows(path, vocabulary, count, length):
+    """`count` rows of `length` random token ids that are their own labels; the same for the same arguments."""
+    draw = random.Random(0)
+    with open(path, 'w', encoding='utf-8') as out:
+        for _ in range(count):
+            ids = [draw.randrange(vocabulary) for _ in range(length)]
+            out.write(json.dumps({'input_ids': ids, 'labels': ids}) + '\n')
+
+
+def run(command, accepted=(0,)):
+    """Runs a command; ends this script with what it said when its exit status is not among those accepted."""
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, errors='replace')
+    if done.returncode not in accepted:
+        sys.exit(f'exit {done.returncode}: {done.stderr[-2000:]}')
+    return done
+
+
+def processors():
+    """The name of each processor that the system shows."""
+    with open('/proc/cpuinfo', encoding='utf-8') as text:
+        return [line.split(':', 1)[1].strip() for line in text if line.startswith('model name')]
