@@ -2,6 +2,12 @@
 
 namespace headroom {
 
+std::vector<ConcreteType> types_of(const std::vector<Operand>& operands) {
+  std::vector<ConcreteType> types;
+  for (const Operand& operand : operands) types.push_back(operand.type);
+  return types;
+}
+
 const PlanProgram* Plan::program(std::string_view name) const {
   for (const PlanProgram& candidate : programs)
     if (candidate.name == name) return &candidate;

@@ -18,6 +18,8 @@ struct Operand {
   ConcreteType type;
 };
 
+std::vector<ConcreteType> types_of(const std::vector<Operand>& operands);
+
 enum class InstructionKind : uint8_t { call, loop_begin, loop_end };
 
 // One kernel call, or an end of a loop whose trip count is given by name at run time.

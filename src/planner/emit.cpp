@@ -11,12 +11,6 @@
 namespace headroom {
 namespace {
 
-std::vector<ConcreteType> types(const std::vector<Operand>& operands) {
-  std::vector<ConcreteType> out;
-  for (const Operand& operand : operands) out.push_back(operand.type);
-  return out;
-}
-
 class Emitter {
  public:
   Emitter(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Packing& packing,
@@ -42,7 +36,7 @@ class Emitter {
     if (at.kind != SlotKind::call) return out;
     for (ValueId id : node.inputs) out.inputs.push_back(operand(id));
     for (ValueId id : node.outputs) out.outputs.push_back(operand(id));
-    const std::vector<ConcreteType> inputs = types(out.inputs), outputs = types(out.outputs);
+    const std::vector<ConcreteType> inputs = types_of(out.inputs), outputs = types_of(out.outputs);
     out.predicted_seconds = predict_call(*node.op, {inputs, outputs, node.attrs}, profile_);
     if (const int32_t scratch = liveness_.scratch_of_slot[static_cast<size_t>(slot)]; scratch != kNone) {
       out.scratch_offset = packing_.offsets[static_cast<size_t>(scratch)];

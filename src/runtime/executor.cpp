@@ -34,8 +34,8 @@ KernelSpec spec_of(const Instruction& instruction) {
   KernelSpec spec;
   spec.op = instruction.op->name();
   spec.attrs = instruction.attrs;
-  for (const Operand& operand : instruction.inputs) spec.inputs.push_back(operand.type);
-  for (const Operand& operand : instruction.outputs) spec.outputs.push_back(operand.type);
+  spec.inputs = types_of(instruction.inputs);
+  spec.outputs = types_of(instruction.outputs);
   spec.scratch_bytes = instruction.scratch_bytes;
   return spec;
 }

@@ -16,12 +16,6 @@ struct OperationTime {
   double flops = 0, bytes = 0, seconds = 0, predicted = 0;
 };
 
-std::vector<ConcreteType> types_of(const std::vector<Operand>& operands) {
-  std::vector<ConcreteType> types;
-  for (const Operand& operand : operands) types.push_back(operand.type);
-  return types;
-}
-
 // One group's identity: what the kernel is chosen by, as far as a reader needs it.
 std::string group_of(const Instruction& instruction) {
   std::string operands;
