@@ -5,17 +5,17 @@
 #
 # headroom_options holds what our own targets compile with; it is not part of what is installed.
 add_library(headroom_options INTERFACE)
-target_compile_options(headroom_options INTERFACE -Wall -Wextra -Wpedantic -Werror -Wno-unused-parameter
-                       $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)  # g++ 12 warns of string concatenation (PR 105651)
+target_compile_options(headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Werror -Wno-unused-parameter>
+                       $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)  # g++ 12 warns of string concatenation (PR 105651)
 target_compile_definitions(headroom_options INTERFACE HEADROOM_VERSION="${PROJECT_VERSION}")
 target_include_directories(headroom_options INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
 if(HEADROOM_SANITIZE)
   string(REPLACE "," ";" sanitizers "${HEADROOM_SANITIZE}")
   foreach(sanitizer ${sanitizers})
-    target_compile_options(headroom_options INTERFACE -fsanitize=${sanitizer})
+    target_compile_options(headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${sanitizer}>)
     target_link_options(headroom_options INTERFACE -fsanitize=${sanitizer})
   endforeach()
-  target_compile_options(headroom_options INTERFACE -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_compile_options(headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer -fno-sanitize-recover=all>)
 endif()
 if(HEADROOM_FUZZERS)
   # So that libFuzzer sees the modules; the link option is for the programs that are no fuzzers.

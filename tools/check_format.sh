@@ -12,7 +12,7 @@ if [ -z "$format" ]; then
   exit 0
 fi
 
-mapfile -d '' files < <(find src include tests -type f \( -name '*.h' -o -name '*.cpp' \) -print0 | sort -z)
+mapfile -d '' files < <(find src include tests -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 | sort -z)
 bad=()
 for file in "${files[@]}"; do
   "$format" --dry-run --Werror "$file" 2>/dev/null || bad+=("$file")

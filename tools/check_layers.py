@@ -6,7 +6,7 @@ Usage: check_layers.py [SOURCE_DIR]     prints every forbidden include as file:l
 
 An include is an edge from the folder of the file to the first part of the path. A module may always include itself and
 base. The op folders hold two layers: "ops" are the rules, which link no library, and "kernels" what computes. Kernels are
-src/ops/cpu, the files cpu*.cpp, and those headers of the op folders that no rule includes, directly or through another
+src/ops/cpu and src/ops/cuda, the files cpu*.cpp and cuda*, and those headers of the op folders that no rule includes, directly or through another
 header. A header named *scratch.h is a booking formula, shared by rules and kernels, and belongs to the rules. "headroom"
 stands for the public headers in include/. Outside libraries in LIBRARIES are open to the named layers only. Standard
 library only.
@@ -50,6 +50,7 @@ TOPS = ('train', 'serve', 'doctor', 'report', 'api', 'cli')
 # First part of an include path of an outside library: the layers that may use it.
 LIBRARIES = {
     'dnnl.h': 'kernels', 'dnnl.hpp': 'kernels', 'oneapi': 'kernels', 'hwy': 'kernels', 'omp.h': 'base', 'mpi.h': 'comm',
+    'cuda_runtime.h': 'kernels device', 'cublasLt.h': 'kernels', 'cudnn.h': 'kernels', 'cuda_shim': 'kernels',
     'yaml-cpp': 'formats', 'CLI': 'cli',
 }
 
@@ -76,7 +77,7 @@ def read_includes(root):
 
 def in_op_folder(path):
     parts = path.split('/')
-    return parts[0] == 'ops' and len(parts) > 2 and parts[1] != 'cpu'
+    return parts[0] == 'ops' and len(parts) > 2 and parts[1] not in ('cpu', 'cuda')
 
 
 def is_kernel_source(path):
@@ -100,7 +101,7 @@ def layer(path, rules):
     parts = path.split('/')
     if parts[0] != 'ops' or len(parts) < 3 or parts[-1].endswith('scratch.h'):
         return parts[0]
-    if parts[1] == 'cpu' or is_kernel_source(path):
+    if parts[1] in ('cpu', 'cuda') or is_kernel_source(path):
         return 'kernels'
     return 'kernels' if path.endswith('.h') and path not in rules else 'ops'
 

@@ -212,37 +212,46 @@ inline bool accepts(std::string_view name, const std::vector<Tensor>& inputs, co
   return false;
 }
 
-// Prepares a kernel and runs it once on copies of `inputs`; outputs that must alias an input start as its copy.
-inline RunResult run_op(std::string_view name, const std::vector<Tensor>& inputs, const Attrs& attrs = {},
-                        const RunOptions& options = {}) {
-  const KernelSpec spec = spec_of(name, inputs, attrs, options.facts);
-  RunResult result;
-  const std::unique_ptr<CpuKernel> kernel = make_cpu_kernel(spec, options.facts, options.only, &result.implementation);
-
+// Calls run(KernelCall) once on copies of `inputs`; outputs that must alias an input start as its copy.
+template <typename Run>
+std::vector<Tensor> run_call(const KernelSpec& spec, const std::vector<Tensor>& inputs, const RunOptions& options,
+                             const std::string& implementation, const Run& run) {
+  std::vector<Tensor> outputs;
   std::vector<Tensor> held(inputs);
   std::vector<bool> overwritten(inputs.size(), false);
-  for (const ConcreteType& type : spec.outputs) result.outputs.emplace_back(type.dtype, type.dims);
-  for (const Alias& alias : find_op(name).aliases(attrs, static_cast<int>(inputs.size()))) {
+  for (const ConcreteType& type : spec.outputs) outputs.emplace_back(type.dtype, type.dims);
+  for (const Alias& alias : find_op(spec.op).aliases(spec.attrs, static_cast<int>(inputs.size()))) {
     const size_t input = static_cast<size_t>(alias.input);
     if (!alias.must && (!options.use_may || overwritten[input])) continue;
-    result.outputs[static_cast<size_t>(alias.output)] = held[input].share();
+    outputs[static_cast<size_t>(alias.output)] = held[input].share();
     overwritten[input] = true;
   }
   const GuardedBuffer scratch(spec.scratch_bytes);
 
   std::vector<TensorView> in, out;
   for (const Tensor& tensor : held) in.push_back(tensor.view());
-  for (const Tensor& tensor : result.outputs) out.push_back(tensor.view());
-  kernel->run({in, out, {scratch.data(), static_cast<size_t>(scratch.bytes())}, options.trip, options.host});
+  for (const Tensor& tensor : outputs) out.push_back(tensor.view());
+  run(KernelCall{in, out, {scratch.data(), static_cast<size_t>(scratch.bytes())}, options.trip, options.host});
 
-  EXPECT_TRUE(scratch.guard_intact()) << name << " (" << result.implementation << ") wrote past its scratch";
+  EXPECT_TRUE(scratch.guard_intact()) << spec.op << " (" << implementation << ") wrote past its scratch";
   for (size_t i = 0; i < held.size(); ++i) {
-    EXPECT_TRUE(held[i].buffer().guard_intact()) << name << " wrote past input " << i;
+    EXPECT_TRUE(held[i].buffer().guard_intact()) << spec.op << " wrote past input " << i;
     if (overwritten[i]) continue;
-    EXPECT_TRUE(held[i].same_bytes(inputs[i])) << name << " changed input " << i;
+    EXPECT_TRUE(held[i].same_bytes(inputs[i])) << spec.op << " changed input " << i;
   }
-  for (size_t i = 0; i < result.outputs.size(); ++i)
-    EXPECT_TRUE(result.outputs[i].buffer().guard_intact()) << name << " wrote past output " << i;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    EXPECT_TRUE(outputs[i].buffer().guard_intact()) << spec.op << " wrote past output " << i;
+  return outputs;
+}
+
+// Prepares a CPU kernel and runs it once.
+inline RunResult run_op(std::string_view name, const std::vector<Tensor>& inputs, const Attrs& attrs = {},
+                        const RunOptions& options = {}) {
+  const KernelSpec spec = spec_of(name, inputs, attrs, options.facts);
+  RunResult result;
+  const std::unique_ptr<CpuKernel> kernel = make_cpu_kernel(spec, options.facts, options.only, &result.implementation);
+  result.outputs =
+      run_call(spec, inputs, options, result.implementation, [&](const KernelCall& call) { kernel->run(call); });
   return result;
 }
 

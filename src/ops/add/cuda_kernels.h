@@ -1,0 +1,12 @@
+// Launchers of add's device code.
+#pragma once
+
+#include "ops/cuda/launch.h"
+
+namespace headroom::cuda {
+
+// y = a + b, `count` elements each, 16-byte aligned.
+void launch_add(FloatType type, const void* a, const void* b, void* y, int64_t count, int multiprocessors,
+                CudaStream stream);
+
+}  // namespace headroom::cuda

@@ -1,0 +1,103 @@
+// CUDA kernels: prepared once from concrete types, then queued on streams without an allocation on host or device.
+//
+// An op's CUDA kernels are three files in its folder: cuda_kernels.cu (device code and the functions that launch it,
+// over ops/cuda/*.cuh alone, so that nvcc, NVRTC and the test shim all take it), cuda_kernels.h (those functions, plain
+// types only) and cuda.cpp (what fits which spec, grids, registration).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ops/cpu/kernel.h"
+#include "ops/cuda/launch.h"
+#include "ops/kernel_table.h"
+
+namespace headroom {
+
+class CudaBlas;  // ops/cuda/blas.h
+class CudaDnn;   // ops/cuda/dnn.h
+
+// What kernels ask of the backend besides launches. Calls on one stream happen in order.
+class CudaServices {
+ public:
+  virtual ~CudaServices() = default;
+
+  // Page-locked host memory that lives as long as the device; only while kernels are prepared. Throws Error(run).
+  virtual std::span<std::byte> pinned(int64_t bytes) = 0;
+  // Queues a copy between pinned host memory and device memory, either way.
+  virtual void copy(void* to, const void* from, int64_t bytes, CudaStream stream) = 0;
+  // Queues filling with a byte.
+  virtual void fill(void* at, int value, int64_t bytes, CudaStream stream) = 0;
+  // Waits until everything queued on the stream is done.
+  virtual void finish(CudaStream stream) = 0;
+
+  // Outside libraries; null when they are not installed or not wanted.
+  virtual CudaBlas* blas() { return nullptr; }
+  virtual CudaDnn* dnn() { return nullptr; }
+};
+
+// What kernels are made for. facts.device begins with "cuda"; facts.isa is the compute capability, 10 major + minor.
+struct CudaContext {
+  DeviceFacts facts;
+  int multiprocessors = 1;
+  int64_t shared_bytes = 48 << 10;  // of dynamic shared memory that a block may ask for
+  CudaServices* services = nullptr;
+};
+
+class CudaKernel {
+ public:
+  virtual ~CudaKernel() = default;
+  // Queues the work on `stream`. Operands and scratch are device memory: the host never reads nor writes them here. In
+  // LaunchMode::load the addresses may be null. No allocation, no waiting but for a pinned buffer of the kernel's own.
+  virtual void enqueue(const KernelCall& call, CudaStream stream) const = 0;
+};
+
+struct CudaOffer {
+  std::unique_ptr<CudaKernel> kernel;
+  std::string refusal;  // why this implementation does not take the spec
+};
+
+struct CudaCandidate {
+  std::string_view implementation;  // "cublaslt", "cudnn", "fused", "plain"
+  CudaOffer (*make)(const KernelSpec& spec, const CudaContext& context) = nullptr;
+};
+
+using CudaKernels = KernelTable<CudaCandidate>;
+
+// Every CUDA kernel of this build, made once. Thread-safe.
+const CudaKernels& cuda_kernels();
+
+// The first candidate that accepts; `only` restricts to one implementation. Throws InternalError with all refusals when
+// none accepts.
+std::unique_ptr<CudaKernel> make_cuda_kernel(const KernelSpec& spec, const CudaContext& context,
+                                             std::string_view only = {}, std::string* chosen = nullptr);
+
+// The element type for launchers. Throws InternalError for what is neither f32 nor bf16.
+cuda::FloatType float_type(DType dtype);
+inline int64_t count_of(const ConcreteType& type) { return element_count(type.dims); }
+
+// A kernel from a callable (call, stream).
+template <typename F>
+std::unique_ptr<CudaKernel> cuda_kernel_of(F body) {
+  class Lambda final : public CudaKernel {
+   public:
+    explicit Lambda(F body) : body_(std::move(body)) {}
+    void enqueue(const KernelCall& call, CudaStream stream) const override { body_(call, stream); }
+
+   private:
+    F body_;
+  };
+  return std::make_unique<Lambda>(std::move(body));
+}
+
+// The one candidate of an op whose kernel is made from the spec and accepts every legal one.
+template <auto Make>
+std::vector<CudaCandidate> one_cuda_kernel() {
+  return {{"fused", [](const KernelSpec& spec, const CudaContext& context) -> CudaOffer {
+             return {Make(spec, context), {}};
+           }}};
+}
+
+}  // namespace headroom

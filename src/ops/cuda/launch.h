@@ -1,0 +1,48 @@
+// How device code is launched: shared by the launchers in */cuda_*.cu (C++17, nvcc) and those who call them. Nothing
+// but plain types: nvcc's front end does not take all of this library's C++20.
+#pragma once
+
+#include <cstdint>
+
+struct CUstream_st;
+
+namespace headroom {
+
+using CudaStream = CUstream_st*;  // cudaStream_t without its header
+
+// What a launch does: `load` brings the kernel's code onto the device and queues nothing, so that a plan's first step
+// allocates no more than its second.
+enum class LaunchMode { run, load };
+// Of this thread.
+LaunchMode launch_mode();
+void set_launch_mode(LaunchMode mode);
+
+namespace cuda {
+
+// The floating types that kernels take.
+enum class FloatType { f32, bf16 };
+
+struct Grid {
+  int64_t x = 1;
+  int64_t y = 1;
+  int64_t z = 1;
+  int block = 256;           // threads
+  int64_t shared_bytes = 0;  // of dynamic shared memory
+};
+
+// For a grid-stride loop over `items`: enough blocks for every multiprocessor, never more than the items need.
+inline Grid grid_over(int64_t items, int multiprocessors, int block = 256) {
+  const int64_t needed = (items + block - 1) / block, most = int64_t{multiprocessors} * 8;
+  Grid grid;
+  grid.x = needed < 1 ? 1 : needed < most ? needed : most;
+  grid.block = block;
+  return grid;
+}
+
+// Throws Error(run) with the driver's words unless `status` (cudaError_t) is 0.
+void check_cuda(int status, const char* what);
+// Throws InternalError when no device can have such a grid.
+void check_grid(const Grid& grid);
+
+}  // namespace cuda
+}  // namespace headroom

@@ -1,0 +1,15 @@
+#include "cuda_shim/cuda_harness.h"
+
+namespace headroom {
+namespace {
+
+using namespace op_test;
+
+TEST(CudaAdd, AgreesWithTheReference) {
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (int64_t count : {1, 7, 8, 255, 4096, 10007})
+      expect_cuda_matches("add", {Tensor::random(dtype, {count}, 1), Tensor::random(dtype, {count}, 2)});
+}
+
+}  // namespace
+}  // namespace headroom

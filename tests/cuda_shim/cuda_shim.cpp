@@ -1,0 +1,258 @@
+#include "cuda_shim/cuda_shim.h"
+
+#include <ucontext.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "base/error.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HR_SHIM_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HR_SHIM_ASAN 1
+#endif
+#endif
+#ifdef HR_SHIM_ASAN
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace headroom::cuda_shim {
+namespace {
+
+constexpr size_t kStackBytes = 128 << 10;
+constexpr int kWarpSize = 32;
+
+enum class State : uint8_t { ready, at_block_barrier, at_warp_barrier, done };
+
+// A thread of the running block. Its stack serves the threads of later blocks too.
+struct Fiber {
+  std::unique_ptr<std::byte[]> stack{new std::byte[kStackBytes]};
+  ucontext_t context{};
+  Dim3 index{0, 0, 0};
+  State state = State::done;
+  int line = 0;  // of the barrier it waits at
+  alignas(16) std::byte slot[16];
+#ifdef HR_SHIM_ASAN
+  void* fake_stack = nullptr;
+#else
+  jmp_buf jump;
+#endif
+  bool started = false;
+};
+
+// Everything of the running grid. The shim runs one grid at a time.
+struct Machine {
+  std::vector<std::unique_ptr<Fiber>> fibers;
+  ucontext_t scheduler{};
+  Fiber* current = nullptr;
+  Dim3 grid, block, block_at;
+  std::vector<double> shared;
+  void (*body)(const void*) = nullptr;
+  const void* body_context = nullptr;
+  std::exception_ptr fault;
+  Order order = Order::forward;
+  int64_t threads = 0;
+#ifdef HR_SHIM_ASAN
+  void* fake_stack = nullptr;
+  const void* stack_bottom = nullptr;
+  size_t stack_size = 0;
+#else
+  jmp_buf jump;
+#endif
+};
+
+Machine& machine() {
+  static Machine instance;
+  return instance;
+}
+
+// Switches: swapcontext where the address sanitizer follows the stacks, else jumps, which make no system call.
+void to_scheduler() {
+  Machine& m = machine();
+  Fiber& fiber = *m.current;
+#ifdef HR_SHIM_ASAN
+  __sanitizer_start_switch_fiber(&fiber.fake_stack, m.stack_bottom, m.stack_size);
+  swapcontext(&fiber.context, &m.scheduler);
+  __sanitizer_finish_switch_fiber(fiber.fake_stack, &m.stack_bottom, &m.stack_size);
+#else
+  if (_setjmp(fiber.jump) == 0) _longjmp(m.jump, 1);
+#endif
+}
+
+// A fiber runs one thread after another: it is set up once and then resumed.
+void fiber_main() {
+  Machine& m = machine();
+#ifdef HR_SHIM_ASAN
+  __sanitizer_finish_switch_fiber(nullptr, &m.stack_bottom, &m.stack_size);
+#endif
+  while (true) {
+    try {
+      m.body(m.body_context);
+    } catch (...) {
+      if (!m.fault) m.fault = std::current_exception();
+    }
+    m.current->state = State::done;
+    to_scheduler();
+  }
+}
+
+void resume(Fiber& fiber) {
+  Machine& m = machine();
+  m.current = &fiber;
+#ifdef HR_SHIM_ASAN
+  __sanitizer_start_switch_fiber(&m.fake_stack, fiber.stack.get(), kStackBytes);
+  swapcontext(&m.scheduler, &fiber.context);
+  __sanitizer_finish_switch_fiber(m.fake_stack, nullptr, nullptr);
+#else
+  if (_setjmp(m.jump) == 0) {
+    if (fiber.started) _longjmp(fiber.jump, 1);
+    fiber.started = true;
+    setcontext(&fiber.context);
+  }
+#endif
+  m.current = nullptr;
+}
+
+Fiber& fiber_at(size_t index) {
+  Machine& m = machine();
+  while (m.fibers.size() <= index) {
+    auto fiber = std::make_unique<Fiber>();
+    getcontext(&fiber->context);
+    fiber->context.uc_stack.ss_sp = fiber->stack.get();
+    fiber->context.uc_stack.ss_size = kStackBytes;
+    makecontext(&fiber->context, fiber_main, 0);
+    m.fibers.push_back(std::move(fiber));
+  }
+  return *m.fibers[index];
+}
+
+// The order in which `count` things are visited.
+std::vector<size_t> visiting_order(size_t count, uint64_t salt) {
+  std::vector<size_t> order(count);
+  std::iota(order.begin(), order.end(), size_t{0});
+  const Order wanted = machine().order;
+  if (wanted == Order::backward) std::reverse(order.begin(), order.end());
+  if (wanted != Order::shuffled) return order;
+  uint64_t state = salt * 0x9E3779B97F4A7C15u + 1;
+  for (size_t i = count; i > 1; --i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    std::swap(order[i - 1], order[(state >> 33) % i]);
+  }
+  return order;
+}
+
+// Lets the threads in [begin, end) that wait at a barrier of this kind go on when no other thread of theirs can run.
+bool release(size_t begin, size_t end, State waiting) {
+  Machine& m = machine();
+  int line = 0;
+  bool any = false;
+  for (size_t i = begin; i < end; ++i) {
+    const Fiber& fiber = *m.fibers[i];
+    if (fiber.state == State::done) continue;
+    if (fiber.state != waiting) return false;
+    HR_CHECK(!any || fiber.line == line, "threads of a block wait at the barriers of lines {} and {}", line,
+             fiber.line);
+    any = true;
+    line = fiber.line;
+  }
+  if (!any) return false;
+  for (size_t i = begin; i < end; ++i) {
+    HR_CHECK(m.fibers[i]->state != State::done, "thread {} has ended and never reaches the barrier of line {}", i,
+             line);
+    m.fibers[i]->state = State::ready;
+  }
+  return true;
+}
+
+void run_block(size_t threads) {
+  Machine& m = machine();
+  const std::vector<size_t> order = visiting_order(threads, m.block_at.x + 77);
+  for (size_t i = 0; i < threads; ++i) {
+    Fiber& fiber = fiber_at(i);
+    fiber.index = {static_cast<unsigned>(i), 0, 0};
+    fiber.state = State::ready;
+  }
+  size_t left = threads;
+  while (left > 0) {
+    bool moved = false;
+    for (size_t i : order) {
+      Fiber& fiber = *m.fibers[i];
+      if (fiber.state != State::ready) continue;
+      resume(fiber);
+      moved = true;
+      if (fiber.state == State::done) --left;
+    }
+    if (left == 0 || m.fault) break;
+    for (size_t warp = 0; warp < threads; warp += kWarpSize)
+      moved |= release(warp, std::min(threads, warp + kWarpSize), State::at_warp_barrier);
+    moved |= release(0, threads, State::at_block_barrier);
+    HR_CHECK(moved, "the threads of a block wait for each other at different barriers");
+  }
+}
+
+void abandon_fibers() { machine().fibers.clear(); }
+
+void wait_at(State kind, int line) {
+  Fiber& fiber = *machine().current;
+  fiber.state = kind;
+  fiber.line = line;
+  to_scheduler();
+}
+
+}  // namespace
+
+void set_order(Order order) { machine().order = order; }
+const Dim3& thread_index() { return machine().current->index; }
+const Dim3& block_index() { return machine().block_at; }
+const Dim3& block_size() { return machine().block; }
+const Dim3& grid_size() { return machine().grid; }
+void* dynamic_shared() { return machine().shared.data(); }
+int lane() { return static_cast<int>(thread_index().x % kWarpSize); }
+int64_t threads_run() { return machine().threads; }
+
+void block_barrier(int line) { wait_at(State::at_block_barrier, line); }
+void warp_barrier(int line) { wait_at(State::at_warp_barrier, line); }
+
+void exchange(const void* mine, void* theirs, size_t bytes, int from, unsigned mask) {
+  Machine& m = machine();
+  HR_CHECK(mask == 0xffffffffu && m.block.x % kWarpSize == 0, "a collective of part of a warp");
+  std::memcpy(m.current->slot, mine, bytes);
+  warp_barrier(-1);
+  const size_t first = m.current->index.x / kWarpSize * kWarpSize;
+  std::memcpy(theirs, m.fibers[first + static_cast<size_t>(from)]->slot, bytes);
+  warp_barrier(-2);
+}
+
+void run_grid_of(Dim3 grid, unsigned block, size_t shared_bytes, void (*body)(const void*), const void* context) {
+  Machine& m = machine();
+  HR_CHECK(!m.current && block >= 1 && block <= 1024, "a launch inside a kernel, or a block of {} threads", block);
+  m.grid = grid;
+  m.block = {block, 1, 1};
+  m.body = body;
+  m.body_context = context;
+  m.fault = nullptr;
+  const size_t blocks = size_t{grid.x} * grid.y * grid.z;
+  try {
+    for (size_t at : visiting_order(blocks, 5)) {
+      m.block_at = {static_cast<unsigned>(at % grid.x), static_cast<unsigned>(at / grid.x % grid.y),
+                    static_cast<unsigned>(at / grid.x / grid.y)};
+      m.shared.assign(shared_bytes / sizeof(double) + 1, std::numeric_limits<double>::quiet_NaN());
+      run_block(block);
+      m.threads += block;
+      if (m.fault) std::rethrow_exception(m.fault);
+    }
+  } catch (...) {
+    m.current = nullptr;
+    abandon_fibers();
+    throw;
+  }
+}
+
+}  // namespace headroom::cuda_shim
