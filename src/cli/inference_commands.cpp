@@ -161,7 +161,7 @@ int run_evaluate(const InferenceArguments& a) {
   const TokenCache cache = build_unnamed_cache(data, tokenizer ? &*tokenizer : nullptr);
   tokenizer.reset();
   const RowTargets targets = row_targets(model, a.options.mlm_probability, kEvaluationSeed);
-  const std::unique_ptr<Device> device = make_cpu_device(plan.facts);
+  const std::unique_ptr<Device> device = open_device(a.options.device, plan.facts);
   BatchPort port;
   Executor executor(plan, *device, &port);
   load_opened(executor, opened, request.lora);
@@ -241,7 +241,7 @@ int run_generate(const InferenceArguments& a) {
     print_refusal(plan);
     return 3;
   }
-  const std::unique_ptr<Device> device = make_cpu_device(plan.facts);
+  const std::unique_ptr<Device> device = open_device(a.options.device, plan.facts);
   Executor executor(plan, *device, nullptr);
   load_opened(executor, opened, request.lora);
   GenerateOptions options{a.sampling, new_tokens, stop_ids(tokenizer, model)};

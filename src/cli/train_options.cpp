@@ -78,7 +78,7 @@ void add_machine_options(CLI::App& app, TrainArguments& a) {
                 "budget for all the kernel charges this process (what is available less 10 %)");
   memory_option(app, "--host-memory", a.host_memory, "host budget beside a device; on the CPU --memory is the host");
   scalar(app, "--disk-memory", a.disk_memory, "DIR:BYTES for a disk tier")->type_name("DIR:SIZE");
-  scalar(app, "--device", o.device, "cpu, or null: plan and check every access without arithmetic")
+  scalar(app, "--device", o.device, "cpu, cuda:N, or null: plan and check every access without arithmetic")
       ->capture_default_str();
   scalar(app, "--threads", o.threads, "threads (all)");
   scalar(app, "--profile", o.profile, "profile file or shipped profile (cached one, else this instruction set's)");

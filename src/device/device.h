@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string_view>
 
 #include "ops/cpu/kernel.h"
@@ -27,8 +29,10 @@ class Device {
 
   // Reserves the arena, all pages present: it cannot fail later. Called once. Throws Error(run) when memory is short.
   virtual std::byte* reserve_arena(int64_t bytes) = 0;
-  // False when the arena's bytes cannot be read by this process (null device).
+  // False when this process cannot read the arena's bytes through their addresses (null device, GPUs).
   virtual bool host_visible() const = 0;
+  // Page-locked memory through which the host reads and writes an arena it does not see; empty where there is none.
+  virtual std::span<std::byte> host_window() { return {}; }
 
   // Creates whatever the kernel needs (library primitives). Throws InternalError when no implementation accepts.
   virtual std::unique_ptr<DeviceKernel> prepare(const KernelSpec& spec) = 0;
@@ -51,6 +55,14 @@ std::unique_ptr<Device> make_cpu_device(const DeviceFacts& facts);
 // Executes without arithmetic or memory: checks that every operand and scratch lies inside the arena, and that every
 // input still holds the bytes its last producer wrote (no other tensor was written over them since).
 std::unique_ptr<Device> make_null_device(const DeviceFacts& facts);
+
+// A GPU of this machine. Throws Error(usage) when this build has no CUDA, there is no driver or no such device.
+std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts);
+
+// N of "cuda:N", 0 of "cuda"; nothing for other devices. Throws Error(usage) for a bad number.
+std::optional<int> cuda_index(std::string_view device);
+// "cpu", "null" or "cuda:N". Throws Error(usage) for others, and as open_cuda_device.
+std::unique_ptr<Device> open_device(std::string_view device, const DeviceFacts& facts);
 
 // This machine's facts (instruction set as oneDNN will see it) with a team of `threads`.
 DeviceFacts cpu_facts(int threads);

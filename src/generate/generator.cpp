@@ -8,17 +8,25 @@
 namespace headroom {
 namespace {
 
-// Runs one program on tokens that continue the cache; returns the last one's logits.
+// Runs one program on tokens that continue the cache; returns the last one's logits, in `buffer` where the host does
+// not see the arena.
 std::span<const float> advance(Executor& executor, std::string_view program, std::string_view ids_name,
-                               std::span<const int32_t> tokens, int64_t offset) {
-  const TensorView ids = executor.tensor(ids_name);
-  std::copy(tokens.begin(), tokens.end(), ids.as<int32_t>());
-  std::fill(ids.as<int32_t>() + tokens.size(), ids.as<int32_t>() + ids.count(), 0);
-  *executor.tensor("offset").as<int32_t>() = static_cast<int32_t>(offset);
-  *executor.tensor("last").as<int32_t>() = static_cast<int32_t>(tokens.size()) - 1;
+                               std::span<const int32_t> tokens, int64_t offset, std::span<float> buffer) {
+  executor.write(executor.tensor(ids_name), [&](int64_t first, std::span<std::byte> piece) {
+    const std::span<int32_t> ids(reinterpret_cast<int32_t*>(piece.data()), piece.size() / sizeof(int32_t));
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const size_t at = static_cast<size_t>(first) + i;
+      ids[i] = at < tokens.size() ? tokens[at] : 0;
+    }
+  });
+  const auto number = [&](std::string_view name, int64_t value) {
+    const int32_t narrow = static_cast<int32_t>(value);
+    executor.put<int32_t>(executor.tensor(name), {&narrow, 1});
+  };
+  number("offset", offset);
+  number("last", static_cast<int64_t>(tokens.size()) - 1);
   executor.run(program, {});
-  const TensorView logits = executor.result(program, 0);
-  return {logits.as<float>(), static_cast<size_t>(logits.count())};
+  return executor.get<float>(executor.result(program, 0), buffer);
 }
 
 }  // namespace
@@ -58,11 +66,12 @@ std::vector<int32_t> generate_tokens(Executor& executor, std::span<const int32_t
   const auto since = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   const int64_t chunk = executor.tensor("prefill_ids").count();
   int64_t filled = 0;
+  std::vector<float> buffer(static_cast<size_t>(executor.result("decode", 0).count()));
   std::span<const float> logits;
   while (filled < static_cast<int64_t>(prompt.size())) {
     const int64_t count = std::min<int64_t>(chunk, static_cast<int64_t>(prompt.size()) - filled);
     logits = advance(executor, "prefill", "prefill_ids",
-                     prompt.subspan(static_cast<size_t>(filled), static_cast<size_t>(count)), filled);
+                     prompt.subspan(static_cast<size_t>(filled), static_cast<size_t>(count)), filled, buffer);
     filled += count;
   }
   const double prompt_seconds = since();
@@ -73,7 +82,7 @@ std::vector<int32_t> generate_tokens(Executor& executor, std::span<const int32_t
     if (std::find(options.stop_ids.begin(), options.stop_ids.end(), token) != options.stop_ids.end()) break;
     out.push_back(token);
     if (!on_token(token) || n + 1 == options.max_new_tokens) break;
-    logits = advance(executor, "decode", "decode_ids", {&token, 1}, filled++);
+    logits = advance(executor, "decode", "decode_ids", {&token, 1}, filled++, buffer);
     ++decoded;
   }
   if (times) *times = {static_cast<int64_t>(prompt.size()), decoded, prompt_seconds, since() - prompt_seconds};

@@ -33,8 +33,26 @@ class Executor {
   TensorView tensor(std::string_view name) const;
   // Result `index` of a program, valid until the next program runs.
   TensorView result(std::string_view program, size_t index) const;
-  // The scratch of the program's host_stage, for the host's own use between programs.
+  // Host memory of the program's host_stage, for the host's own use between programs; where the host does not see the
+  // arena, half of the device's window.
   std::span<std::byte> staging(std::string_view program);
+
+  // The host writes or reads a whole tensor between programs, in order: the callback gets the number of the piece's
+  // first element and the piece. One piece where the host sees the arena, else pieces of the device's window.
+  void write(const TensorView& to, const std::function<void(int64_t first, std::span<std::byte> piece)>& fill);
+  void read(const TensorView& from,
+            const std::function<void(int64_t first, std::span<const std::byte> piece)>& use) const;
+  // A small tensor at once, no heap call. `values` has its size.
+  template <typename T>
+  void put(const TensorView& to, std::span<const T> values) {
+    put_bytes(to, std::as_bytes(values));
+  }
+  // The tensor's values: in place where the host sees the arena, else copied into `buffer`, which has its size.
+  template <typename T>
+  std::span<const T> get(const TensorView& from, std::span<T> buffer) const {
+    return {reinterpret_cast<const T*>(get_bytes(from, std::as_writable_bytes(buffer))),
+            static_cast<size_t>(from.count())};
+  }
 
   // Highest end offset granted so far: to kernels, to staging, to the host's tensors.
   int64_t arena_high_water() const { return high_water_; }
@@ -60,6 +78,10 @@ class Executor {
   void prepare_kernels();
   void bind(Prepared& program);
   TensorView view(const Operand& operand) const;
+  void put_bytes(const TensorView& to, std::span<const std::byte> bytes);
+  const std::byte* get_bytes(const TensorView& from, std::span<std::byte> buffer) const;
+  void copy_now(std::byte* to, const std::byte* from, int64_t bytes) const;
+  std::span<std::byte> window_half(int which) const;
   int64_t granted(int64_t bytes) const;
   void run_steps(const Prepared& program, size_t begin, size_t end, int64_t trip, std::span<const Trips> trips);
   const Prepared& find(std::string_view program) const;

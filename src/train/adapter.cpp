@@ -76,13 +76,16 @@ Json adapter_config(const Plan& plan, const ModelFiles& model, const LoraOptions
 void init_adapter(Executor& executor, uint64_t seed) {
   for (const PersistentTensor& tensor : executor.plan().tensors) {
     if (!is_lora_name(tensor.name)) continue;
-    const TensorView view = executor.tensor(tensor.name);
-    float* values = view.as<float>();
     const bool down = tensor.name.ends_with("lora_A.weight");
     const double bound = 1 / std::sqrt(static_cast<double>(tensor.place.type.dims.at(1)));
     const uint64_t key = mix64(seed) ^ hash_text(tensor.name);
-    for (int64_t i = 0; i < view.count(); ++i)
-      values[i] = down ? static_cast<float>(bound * (2 * unit_interval(mix64(key ^ static_cast<uint64_t>(i))) - 1)) : 0;
+    executor.write(executor.tensor(tensor.name), [&](int64_t first, std::span<std::byte> piece) {
+      float* const values = reinterpret_cast<float*>(piece.data());
+      for (size_t i = 0; i < piece.size() / sizeof(float); ++i) {
+        const uint64_t at = static_cast<uint64_t>(first) + i;
+        values[i] = down ? static_cast<float>(bound * (2 * unit_interval(mix64(key ^ at)) - 1)) : 0;
+      }
+    });
   }
 }
 
@@ -94,7 +97,7 @@ void write_adapter(Executor& executor, const ModelFiles& model, const LoraOption
   for (const PersistentTensor& tensor : executor.plan().tensors)
     if (const std::string name = stored_name(tensor, options); !name.empty()) {
       const TensorView view = executor.tensor(tensor.name);
-      write_tensor(writer, name, view, stored_as(view.dtype), {});
+      write_tensor(writer, name, executor, view, stored_as(view.dtype), {});
     }
   writer.finish();
   write_text_durably(directory / "adapter_config.json", adapter_config(executor.plan(), model, options).dump(2) + "\n");
@@ -111,7 +114,7 @@ void load_adapter(Executor& executor, const LoraOptions& options, const fs::path
                   fmt::format("{}: tensor '{}' is missing, or not of shape [{}]", file.path().string(), name,
                               fmt::join(tensor.place.type.dims, ", ")),
                   "the adapter belongs to another model, or to other --lora options");
-    read_tensor(file, *stored, executor.tensor(tensor.name));
+    read_tensor(executor, file, *stored, executor.tensor(tensor.name));
   }
 }
 

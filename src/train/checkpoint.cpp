@@ -171,8 +171,8 @@ void load_checkpoint(Executor& executor, const ModelFiles& model, const LoraOpti
                   fmt::format("{}: state '{}' is missing, or not F32 [{}]", states.path().string(), tensor.name,
                               fmt::join(tensor.place.type.dims, ", ")),
                   "resume from an older checkpoint");
-    const TensorView view = executor.tensor(tensor.name);
-    states.read(*stored, 0, {static_cast<std::byte*>(view.data), static_cast<size_t>(view.count() * 4)});
+    executor.write(executor.tensor(tensor.name),
+                   [&](int64_t first, std::span<std::byte> piece) { states.read(*stored, first * 4, piece); });
   }
   load_weights_of_checkpoint(executor, model, lora, checkpoint);
 }

@@ -43,9 +43,12 @@ EvaluationResult evaluate_cache(Executor& executor, BatchPort& port, const Token
     const std::string& program = programs.holding(reader.longest(0, range.count));
     executor.run(program, trips);
     const TensorView result = executor.result(program, 0);
-    sum += result.as<double>()[0];
-    targets += result.as<double>()[1];
-    if (result.count() > 2) hits = hits.value_or(0) + result.as<double>()[2];
+    double buffer[3];
+    const std::span<const double> sums =
+        executor.get<double>(result, std::span(buffer).first(static_cast<size_t>(result.count())));
+    sum += sums[0];
+    targets += sums[1];
+    if (sums.size() > 2) hits = hits.value_or(0) + sums[2];
   }
   port.set_reader(nullptr);
   EvaluationResult result{targets > 0 ? sum / targets : 0, static_cast<int64_t>(targets), std::nullopt};

@@ -43,16 +43,20 @@ void draw_weights(Executor& executor, const ModelSpec& spec, std::span<const Wei
   float values[kChunk];
   for (const WeightInfo& weight : weights) {
     const TensorView view = executor.tensor(weight.name);
-    if (view.dtype == DType::f32) {
-      draw_weight(weight, spec, seed, 0, {view.as<float>(), static_cast<size_t>(view.count())});
-      continue;
-    }
-    HR_CHECK(view.dtype == DType::bf16, "weights are f32 or bf16, not {}", dtype_name(view.dtype));
-    for (int64_t at = 0; at < view.count(); at += kChunk) {
-      const int64_t count = std::min(kChunk, view.count() - at);
-      draw_weight(weight, spec, seed, at, {values, static_cast<size_t>(count)});
-      std::transform(values, values + count, view.as<bfloat16>() + at, [](float value) { return bfloat16(value); });
-    }
+    HR_CHECK(view.dtype == DType::f32 || view.dtype == DType::bf16, "weights are f32 or bf16, not {}",
+             dtype_name(view.dtype));
+    executor.write(view, [&](int64_t first, std::span<std::byte> piece) {
+      const int64_t total = static_cast<int64_t>(piece.size()) / dtype_bytes(view.dtype);
+      if (view.dtype == DType::f32)
+        return draw_weight(weight, spec, seed, first,
+                           {reinterpret_cast<float*>(piece.data()), static_cast<size_t>(total)});
+      for (int64_t at = 0; at < total; at += kChunk) {
+        const int64_t count = std::min(kChunk, total - at);
+        draw_weight(weight, spec, seed, first + at, {values, static_cast<size_t>(count)});
+        std::transform(values, values + count, reinterpret_cast<bfloat16*>(piece.data()) + at,
+                       [](float value) { return bfloat16(value); });
+      }
+    });
   }
 }
 

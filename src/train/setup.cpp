@@ -106,13 +106,20 @@ DeviceFacts device_facts(const std::string& device, int threads, Profile& profil
                   "add --device null to plan for it");
     return cpu;
   }
+  if (cuda_index(device)) {
+    if (profile.facts.device == "cuda") return profile.facts;
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("--device {}: profile {} describes a {} device", device, profile.name, profile.facts.device),
+        "give the GPU's with --profile, such as H100-80GB");
+  }
   if (device == "null") {
     DeviceFacts facts = profile.facts;
     if (facts.device == "cpu") facts = cpu;
     return facts;
   }
-  throw Error(ErrorKind::usage, fmt::format("--device {} is not built in this version", device),
-              "use cpu, or null to plan and check without arithmetic");
+  throw Error(ErrorKind::usage, fmt::format("--device {} is not known", device),
+              "use cpu, cuda:0, or null to plan and check without arithmetic");
 }
 
 int64_t sequence_length(const TrainOptions& options, const ModelSpec& spec) {

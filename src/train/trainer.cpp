@@ -195,7 +195,7 @@ class Run {
   }
 
   void start() {
-    device_ = make_cpu_device(result_.plan.facts);
+    device_ = open_device(options_.device, result_.plan.facts);
     executor_.emplace(result_.plan, *device_, &port_);
     if (resume_.empty()) {
       read_weights(*executor_, model_.spec, SafetensorsSet::open(model_.directory));
@@ -203,10 +203,10 @@ class Run {
       init_adapter(*executor_, options_.seed);
       executor_->run("load", {});
       for (const PersistentTensor& tensor : result_.plan.tensors)
-        if (tensor.role == Role::optimizer) {
-          const TensorView view = executor_->tensor(tensor.name);
-          std::fill_n(view.as<float>(), view.count(), 0.0f);
-        }
+        if (tensor.role == Role::optimizer)
+          executor_->write(executor_->tensor(tensor.name), [](int64_t, std::span<std::byte> piece) {
+            std::fill(piece.begin(), piece.end(), std::byte{0});
+          });
     } else {
       load_checkpoint(*executor_, model_, options_.lora, resume_);
       for (const std::string& change : changed_options(state_.options, options_text(options_)))
@@ -248,8 +248,7 @@ class Run {
   }
 
   void write_hyper(int64_t step, int64_t targets) {
-    float* hyper = executor_->tensor("hyper").as<float>();
-    std::fill_n(hyper, 16, 0.0f);
+    float hyper[16] = {};
     hyper[0] = static_cast<float>(learning_rate_at(options_, step, total_steps_));
     hyper[1] = static_cast<float>(options_.weight_decay);
     hyper[2] = static_cast<float>(1 - std::pow(options_.adam_beta1, static_cast<double>(step)));
@@ -259,6 +258,7 @@ class Run {
     const auto number = static_cast<uint32_t>(step);
     std::memcpy(hyper + 6, &options_.seed, sizeof(options_.seed));
     std::memcpy(hyper + 8, &number, sizeof(number));
+    executor_->put<float>(executor_->tensor("hyper"), hyper);
   }
 
   void step() {
@@ -276,11 +276,15 @@ class Run {
     probing_ = probe_ && program == programs_->full();
     if (probing_) probe_->begin(trips[0].count), ++probed_steps_;
     executor_->run(program, trips);
-    const double* sums = executor_->result(program, 0).as<double>();
+    const TensorView result = executor_->result(program, 0);
+    double sums_buffer[3], squares_buffer[1];
+    const std::span<const double> sums =
+        executor_->get<double>(result, std::span(sums_buffer).first(static_cast<size_t>(result.count())));
+    const double squares = executor_->get<double>(executor_->tensor("grad_sum_squares"), squares_buffer)[0];
     StepReport report{step,
                       total_steps_,
                       sums[1] > 0 ? sums[0] / sums[1] : 0,
-                      std::sqrt(*executor_->tensor("grad_sum_squares").as<double>()),
+                      std::sqrt(squares),
                       learning_rate_at(options_, step, total_steps_),
                       reader_->tokens(),
                       seconds_since(begin),

@@ -121,15 +121,18 @@ void read_floats(const SafetensorsSet& files, const std::string& stored, int64_t
   read_converted(files, stored, files.find(stored)->type, first, into);
 }
 
-void read_tensor(const SafetensorsFile& file, const StoredTensor& tensor, const TensorView& into) {
-  if (into.dtype == DType::f32)
-    return read_floats(file, tensor, 0, {into.as<float>(), static_cast<size_t>(into.count())});
-  float values[4096];
-  for (int64_t at = 0; at < into.count(); at += static_cast<int64_t>(std::size(values))) {
-    const int64_t count = std::min(static_cast<int64_t>(std::size(values)), into.count() - at);
-    read_floats(file, tensor, at, {values, static_cast<size_t>(count)});
-    for (int64_t i = 0; i < count; ++i) into.as<bfloat16>()[at + i] = bfloat16(values[i]);
-  }
+void read_tensor(Executor& executor, const SafetensorsFile& file, const StoredTensor& tensor, const TensorView& into) {
+  executor.write(into, [&](int64_t first, std::span<std::byte> piece) {
+    const int64_t total = static_cast<int64_t>(piece.size()) / dtype_bytes(into.dtype);
+    if (into.dtype == DType::f32)
+      return read_floats(file, tensor, first, {reinterpret_cast<float*>(piece.data()), static_cast<size_t>(total)});
+    float values[4096];
+    for (int64_t at = 0; at < total; at += static_cast<int64_t>(std::size(values))) {
+      const int64_t count = std::min(static_cast<int64_t>(std::size(values)), total - at);
+      read_floats(file, tensor, first + at, {values, static_cast<size_t>(count)});
+      for (int64_t i = 0; i < count; ++i) reinterpret_cast<bfloat16*>(piece.data())[at + i] = bfloat16(values[i]);
+    }
+  });
 }
 
 std::vector<float> read_floats(const SafetensorsFile& file, const StoredTensor& tensor) {
@@ -171,22 +174,24 @@ void check_weights(const ModelSpec& spec, const SafetensorsSet& files, HeadRule 
 void load_tensor(Executor& executor, const TensorView& into, const SafetensorsSet& files, const std::string& stored) {
   const StoredTensor& tensor = *files.find(stored);
   HR_CHECK(tensor.elements() == into.count(), "{} differs in size from its place", stored);
+  const int64_t width = stored_type_bytes(tensor.type);
   if (tensor.type == stored_as(into.dtype)) {
-    files.read(stored, 0, {into.as<std::byte>(), static_cast<size_t>(tensor.bytes)});
+    executor.write(into, [&](int64_t first, std::span<std::byte> piece) { files.read(stored, first * width, piece); });
     return;
   }
   const std::span<std::byte> staging = executor.staging("load");
-  const int64_t width = stored_type_bytes(tensor.type);
   const int64_t chunk = static_cast<int64_t>(staging.size()) / width;
-  for (int64_t at = 0; at < tensor.elements(); at += chunk) {
-    const int64_t count = std::min(chunk, tensor.elements() - at);
-    const std::span<std::byte> bytes = staging.first(static_cast<size_t>(count * width));
-    files.read(stored, at * width, bytes);
-    if (into.dtype == DType::f32)
-      convert(tensor.type, bytes, into.as<float>() + at);
-    else
-      narrow(tensor.type, bytes, into.as<bfloat16>() + at);
-  }
+  executor.write(into, [&](int64_t first, std::span<std::byte> piece) {
+    const int64_t total = static_cast<int64_t>(piece.size()) / dtype_bytes(into.dtype);
+    for (int64_t at = 0; at < total; at += chunk) {
+      const std::span<std::byte> bytes = staging.first(static_cast<size_t>(std::min(chunk, total - at) * width));
+      files.read(stored, (first + at) * width, bytes);
+      if (into.dtype == DType::f32)
+        convert(tensor.type, bytes, reinterpret_cast<float*>(piece.data()) + at);
+      else
+        narrow(tensor.type, bytes, reinterpret_cast<bfloat16*>(piece.data()) + at);
+    }
+  });
 }
 
 void read_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files) {
@@ -204,22 +209,27 @@ void load_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSe
   executor.run("load", {});
 }
 
-void write_tensor(SafetensorsWriter& writer, const std::string& name, const TensorView& view, StoredType stored,
-                  std::span<std::byte> staging) {
+void write_tensor(SafetensorsWriter& writer, const std::string& name, const Executor& executor, const TensorView& view,
+                  StoredType stored, std::span<std::byte> staging) {
   if (stored == stored_as(view.dtype)) {
-    writer.write(name, {view.as<std::byte>(), static_cast<size_t>(view.count() * dtype_bytes(view.dtype))});
+    executor.read(view, [&](int64_t, std::span<const std::byte> piece) { writer.write(name, piece); });
     return;
   }
   const int64_t width = stored_type_bytes(stored), chunk = static_cast<int64_t>(staging.size()) / width;
-  for (int64_t at = 0; at < view.count(); at += chunk) {
-    const int64_t count = std::min(chunk, view.count() - at);
-    for (int64_t i = 0; i < count; ++i)
-      if (stored == StoredType::bf16)
-        reinterpret_cast<bfloat16*>(staging.data())[i] = bfloat16(view.as<float>()[at + i]);
-      else
-        reinterpret_cast<float*>(staging.data())[i] = static_cast<float>(view.as<bfloat16>()[at + i]);
-    writer.write(name, staging.first(static_cast<size_t>(count * width)));
-  }
+  executor.read(view, [&](int64_t, std::span<const std::byte> piece) {
+    const int64_t total = static_cast<int64_t>(piece.size()) / dtype_bytes(view.dtype);
+    for (int64_t at = 0; at < total; at += chunk) {
+      const int64_t count = std::min(chunk, total - at);
+      for (int64_t i = 0; i < count; ++i)
+        if (stored == StoredType::bf16)
+          reinterpret_cast<bfloat16*>(staging.data())[i] =
+              bfloat16(reinterpret_cast<const float*>(piece.data())[at + i]);
+        else
+          reinterpret_cast<float*>(staging.data())[i] =
+              static_cast<float>(reinterpret_cast<const bfloat16*>(piece.data())[at + i]);
+      writer.write(name, staging.first(static_cast<size_t>(count * width)));
+    }
+  });
 }
 
 void save_tensors(Executor& executor, Role role, StoredType stored, const std::filesystem::path& path) {
@@ -232,7 +242,7 @@ void save_tensors(Executor& executor, Role role, StoredType stored, const std::f
     writer.declare(name, stored, {part.dims.begin(), part.dims.end()});
   });
   each([&](const std::string& name, const TensorView& part) {
-    write_tensor(writer, name, part, stored, executor.staging("save"));
+    write_tensor(writer, name, executor, part, stored, executor.staging("save"));
   });
   writer.finish();
 }

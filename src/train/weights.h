@@ -26,7 +26,7 @@ void read_floats(const SafetensorsFile& file, const StoredTensor& tensor, int64_
 void read_floats(const SafetensorsSet& files, const std::string& stored_name, int64_t first, std::span<float> into);
 std::vector<float> read_floats(const SafetensorsFile& file, const StoredTensor& tensor);
 // The whole tensor into the arena, f32 or bf16, without staging.
-void read_tensor(const SafetensorsFile& file, const StoredTensor& tensor, const TensorView& into);
+void read_tensor(Executor& executor, const SafetensorsFile& file, const StoredTensor& tensor, const TensorView& into);
 // How a file stores what the arena holds as it is: f32 or bf16.
 StoredType stored_as(DType dtype);
 // The checkpoint's spelling of a weight's name: as it is, or without an optional prefix, or with the old names of
@@ -46,8 +46,8 @@ void load_tensor(Executor& executor, const TensorView& into, const SafetensorsSe
 
 // Appends a tensor of the arena (f32 or bf16) to a file that declares it as `stored` (f32 or bf16); what must be
 // converted goes through `staging`.
-void write_tensor(SafetensorsWriter& writer, const std::string& name, const TensorView& view, StoredType stored,
-                  std::span<std::byte> staging);
+void write_tensor(SafetensorsWriter& writer, const std::string& name, const Executor& executor, const TensorView& view,
+                  StoredType stored, std::span<std::byte> staging);
 
 // Writes the plan's tensors of a role ("#bf16" copies left out) to a safetensors file; `stored` f32 or bf16.
 void save_tensors(Executor& executor, Role role, StoredType stored, const std::filesystem::path& path);

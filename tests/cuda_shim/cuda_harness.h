@@ -27,7 +27,8 @@ class ShimServices final : public CudaServices {
   void fill(void* at, int value, int64_t bytes, CudaStream) override {
     if (launch_mode() == LaunchMode::run) std::memset(at, value, static_cast<size_t>(bytes));
   }
-  void finish(CudaStream) override {}
+  int mark(CudaStream) override { return 0; }
+  void wait_for(int) override {}
 
  private:
   std::vector<std::unique_ptr<std::byte[]>> blocks_;

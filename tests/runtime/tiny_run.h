@@ -60,7 +60,9 @@ inline TrainOptions tiny_options(const TemporaryDirectory& directory) {
 
 class TinyRun {
  public:
-  TinyRun(const TrainOptions& options, const std::filesystem::path& scratch)
+  using MakeDevice = std::unique_ptr<Device> (*)(const DeviceFacts&);
+
+  TinyRun(const TrainOptions& options, const std::filesystem::path& scratch, MakeDevice make_device = make_cpu_device)
       : options_(options), model_(open_model(options.model)) {
     set_threads(1);
     plan_ = search_training_plan(training_request(options, model_)).plan;
@@ -73,7 +75,7 @@ class TinyRun {
     cache_ = std::make_unique<TokenCache>(TokenCache::open(scratch));
     reader_ = std::make_unique<BatchReader>(*cache_, SampleOrder(cache_->sequences(), 42, true),
                                             plan_.choices.seq_length, options.global_batch_size);
-    device_ = make_cpu_device(plan_.facts);
+    device_ = make_device(plan_.facts);
     executor_ = std::make_unique<Executor>(plan_, *device_, &port_);
   }
 
@@ -98,22 +100,33 @@ class TinyRun {
     std::fill(arena.begin() + end, arena.end(), pattern);
   }
 
+  // Loads weights and clears the optimizer's states as a run does, on any device.
+  void begin() {
+    load_weights(*executor_, model_.spec, SafetensorsSet::open(model_.directory));
+    for (const PersistentTensor& tensor : plan_.tensors)
+      if (tensor.role == Role::optimizer)
+        executor_->write(executor_->tensor(tensor.name), [](int64_t, std::span<std::byte> piece) {
+          std::fill(piece.begin(), piece.end(), std::byte{0});
+        });
+  }
+
   // One optimizer step; its loss.
   double step(int64_t number) {
     const SampleRange range = samples_of_step(number - 1, cache_->sequences(), options_.global_batch_size);
     const int64_t targets = reader_->begin(range);
     port_.set_reader(reader_.get());
-    float* hyper = executor_->tensor("hyper").as<float>();
-    std::fill_n(hyper, 16, 0.0f);
+    float hyper[16] = {};
     hyper[0] = static_cast<float>(options_.learning_rate);
     hyper[2] = static_cast<float>(1 - std::pow(options_.adam_beta1, static_cast<double>(number)));
     hyper[3] = static_cast<float>(std::sqrt(1 - std::pow(options_.adam_beta2, static_cast<double>(number))));
     hyper[4] = static_cast<float>(1.0 / static_cast<double>(targets));
     hyper[5] = static_cast<float>(options_.max_grad_norm);
+    executor_->put<float>(executor_->tensor("hyper"), hyper);
     const int64_t micro_batch = plan_.choices.micro_batch;
     const Trips trips[] = {{"micro_batches", (range.count + micro_batch - 1) / micro_batch}};
     executor_->run("train_step", trips);
-    const double* sums = executor_->result("train_step", 0).as<double>();
+    double buffer[2];
+    const std::span<const double> sums = executor_->get<double>(executor_->result("train_step", 0), buffer);
     return sums[0] / sums[1];
   }
 
@@ -128,9 +141,9 @@ class TinyRun {
     std::map<std::string, std::string> bytes;
     for (const PersistentTensor& tensor : plan_.tensors)
       if (tensor.role == Role::parameter || tensor.role == Role::optimizer) {
-        const TensorView view = executor_->tensor(tensor.name);
-        bytes[tensor.name].assign(static_cast<const char*>(view.data),
-                                  static_cast<size_t>(storage_bytes(tensor.place.type)));
+        executor_->read(executor_->tensor(tensor.name), [&](int64_t, std::span<const std::byte> piece) {
+          bytes[tensor.name].append(reinterpret_cast<const char*>(piece.data()), piece.size());
+        });
       }
     return bytes;
   }

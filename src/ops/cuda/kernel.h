@@ -30,8 +30,9 @@ class CudaServices {
   virtual void copy(void* to, const void* from, int64_t bytes, CudaStream stream) = 0;
   // Queues filling with a byte.
   virtual void fill(void* at, int value, int64_t bytes, CudaStream stream) = 0;
-  // Waits until everything queued on the stream is done.
-  virtual void finish(CudaStream stream) = 0;
+  // A mark in the stream, and the host's waiting until the stream has come to it.
+  virtual int mark(CudaStream stream) = 0;
+  virtual void wait_for(int mark) = 0;
 
   // Outside libraries; null when they are not installed or not wanted.
   virtual CudaBlas* blas() { return nullptr; }

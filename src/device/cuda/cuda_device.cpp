@@ -1,0 +1,144 @@
+#include "device/cuda/cuda_device.h"
+
+#include <array>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "ops/cuda/kernel.h"
+
+namespace headroom {
+namespace {
+
+// Events are taken in turn from a ring. An event that is taken again stands for its later record: who still waits for
+// the earlier one then waits longer than it must, never too short.
+constexpr size_t kEvents = 1024;
+
+class PreparedCudaKernel final : public DeviceKernel {
+ public:
+  explicit PreparedCudaKernel(std::unique_ptr<CudaKernel> kernel) : kernel_(std::move(kernel)) {}
+  const CudaKernel& kernel() const { return *kernel_; }
+
+ private:
+  std::unique_ptr<CudaKernel> kernel_;
+};
+
+// Launches load code only while this lives.
+class Loading {
+ public:
+  Loading() { set_launch_mode(LaunchMode::load); }
+  ~Loading() { set_launch_mode(LaunchMode::run); }
+};
+
+std::vector<TensorView> without_addresses(const std::vector<ConcreteType>& types) {
+  std::vector<TensorView> views;
+  for (const ConcreteType& type : types) views.push_back({nullptr, type.dtype, type.dims});
+  return views;
+}
+
+class CudaDevice final : public Device, public CudaServices {
+ public:
+  CudaDevice(std::unique_ptr<CudaRuntime> runtime, const DeviceFacts& facts) : runtime_(std::move(runtime)) {
+    const CudaProperties properties = runtime_->properties();
+    if (facts.isa > properties.capability)
+      throw Error(ErrorKind::usage,
+                  fmt::format("the plan is made for compute capability {}.{}, but {} has {}.{}", facts.isa / 10,
+                              facts.isa % 10, properties.name, properties.capability / 10, properties.capability % 10),
+                  "plan with this device's profile: `headroom profile --device cuda:0`");
+    context_ = {facts, properties.multiprocessors, properties.shared_bytes, this};
+    context_.facts.isa = properties.capability;
+    create_stream();
+    for (CudaEvent& event : events_) event = runtime_->create_event();
+    window_ = pinned(kCudaWindowBytes);
+  }
+  ~CudaDevice() override {
+    for (CudaStream stream : streams_) runtime_->destroy(stream);
+    for (CudaEvent event : events_) runtime_->destroy(event);
+    for (std::byte* block : pinned_) runtime_->release_pinned(block);
+    if (arena_) runtime_->release(arena_);
+  }
+
+  std::string_view name() const override { return "cuda"; }
+
+  std::byte* reserve_arena(int64_t bytes) override {
+    HR_CHECK(!arena_, "the arena is reserved twice");
+    const CudaMemory memory = runtime_->memory();
+    if (bytes > memory.free_bytes)
+      throw Error(ErrorKind::does_not_fit,
+                  fmt::format("the arena takes {}, but the device has {} free of {}: other processes hold the rest",
+                              format_bytes(bytes), format_bytes(memory.free_bytes), format_bytes(memory.total_bytes)),
+                  "end them (nvidia-smi lists them), or give a smaller --memory");
+    arena_ = runtime_->allocate(bytes);
+    return arena_;
+  }
+  bool host_visible() const override { return false; }
+  std::span<std::byte> host_window() override { return window_; }
+
+  std::unique_ptr<DeviceKernel> prepare(const KernelSpec& spec) override {
+    std::unique_ptr<CudaKernel> kernel = make_cuda_kernel(spec, context_);
+    const Loading loading;
+    const std::vector<TensorView> inputs = without_addresses(spec.inputs), outputs = without_addresses(spec.outputs);
+    kernel->enqueue({inputs, outputs, {static_cast<std::byte*>(nullptr), static_cast<size_t>(spec.scratch_bytes)}},
+                    streams_[0]);
+    return std::make_unique<PreparedCudaKernel>(std::move(kernel));
+  }
+  void launch(const DeviceKernel& kernel, const KernelCall& call, StreamId stream) override {
+    static_cast<const PreparedCudaKernel&>(kernel).kernel().enqueue(call, at(stream));
+  }
+  void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId stream) override {
+    runtime_->copy(to, from, bytes, at(stream));
+  }
+
+  StreamId create_stream() override {
+    streams_.push_back(runtime_->create_stream());
+    return static_cast<StreamId>(streams_.size()) - 1;
+  }
+  EventId record(StreamId stream) override {
+    const size_t event = next_event_++ % kEvents;
+    runtime_->record(events_[event], at(stream));
+    return static_cast<EventId>(event);
+  }
+  void wait(StreamId stream, EventId event) override {
+    runtime_->wait(at(stream), events_.at(static_cast<size_t>(event)));
+  }
+  void synchronize(StreamId stream) override { runtime_->synchronize(at(stream)); }
+
+  std::span<std::byte> pinned(int64_t bytes) override {
+    pinned_.push_back(runtime_->allocate_pinned(bytes));
+    return {pinned_.back(), static_cast<size_t>(bytes)};
+  }
+  void copy(void* to, const void* from, int64_t bytes, CudaStream stream) override {
+    if (launch_mode() == LaunchMode::run) runtime_->copy(to, from, bytes, stream);
+  }
+  void fill(void* to, int value, int64_t bytes, CudaStream stream) override {
+    if (launch_mode() == LaunchMode::run) runtime_->fill(to, value, bytes, stream);
+  }
+  int mark(CudaStream stream) override {
+    const size_t event = next_event_++ % kEvents;
+    if (launch_mode() == LaunchMode::run) runtime_->record(events_[event], stream);
+    return static_cast<int>(event);
+  }
+  void wait_for(int mark) override {
+    if (launch_mode() == LaunchMode::run) runtime_->synchronize(events_.at(static_cast<size_t>(mark)));
+  }
+
+ private:
+  CudaStream at(StreamId stream) const { return streams_.at(static_cast<size_t>(stream)); }
+
+  std::unique_ptr<CudaRuntime> runtime_;
+  CudaContext context_;
+  std::vector<CudaStream> streams_;
+  std::array<CudaEvent, kEvents> events_{};
+  size_t next_event_ = 0;
+  std::vector<std::byte*> pinned_;
+  std::span<std::byte> window_;
+  std::byte* arena_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_device(std::unique_ptr<CudaRuntime> runtime, const DeviceFacts& facts) {
+  return std::make_unique<CudaDevice>(std::move(runtime), facts);
+}
+
+}  // namespace headroom

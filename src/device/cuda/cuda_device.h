@@ -1,0 +1,16 @@
+// The GPU as a Device: one allocation for the arena, streams, events from a fixed ring, a page-locked window.
+#pragma once
+
+#include <memory>
+
+#include "device/cuda/cuda_runtime.h"
+#include "device/device.h"
+
+namespace headroom {
+
+constexpr int64_t kCudaWindowBytes = int64_t{8} << 20;  // page-locked host memory for the host's access to the arena
+
+// `facts` as the plan was made for. Throws Error(usage) when the device lacks what they say (compute capability).
+std::unique_ptr<Device> make_cuda_device(std::unique_ptr<CudaRuntime> runtime, const DeviceFacts& facts);
+
+}  // namespace headroom

@@ -1,0 +1,61 @@
+// What the CUDA device asks of NVIDIA's runtime: the real one (driver_runtime.cpp), or one in tests over host memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "ops/cuda/launch.h"
+
+struct CUevent_st;
+
+namespace headroom {
+
+using CudaEvent = CUevent_st*;  // cudaEvent_t without its header
+
+struct CudaProperties {
+  std::string name;          // "NVIDIA H100 80GB HBM3"
+  int capability = 0;        // 10 major + minor
+  int multiprocessors = 1;   //
+  int64_t memory_bytes = 0;  // of the device, as the runtime counts it
+  int64_t shared_bytes = 0;  // most dynamic shared memory of a block
+};
+
+// Bytes of the whole device, whoever holds them.
+struct CudaMemory {
+  int64_t free_bytes = 0;
+  int64_t total_bytes = 0;
+};
+
+// One device. Calls that fail throw Error(run) with the runtime's words. Used from one thread.
+class CudaRuntime {
+ public:
+  virtual ~CudaRuntime() = default;
+  virtual CudaProperties properties() = 0;
+  virtual CudaMemory memory() = 0;
+
+  virtual std::byte* allocate(int64_t bytes) = 0;         // device memory
+  virtual std::byte* allocate_pinned(int64_t bytes) = 0;  // page-locked host memory
+  virtual void release(std::byte* device) noexcept = 0;
+  virtual void release_pinned(std::byte* host) noexcept = 0;
+
+  virtual CudaStream create_stream() = 0;
+  virtual CudaEvent create_event() = 0;
+  virtual void destroy(CudaStream stream) noexcept = 0;
+  virtual void destroy(CudaEvent event) noexcept = 0;
+
+  virtual void record(CudaEvent event, CudaStream stream) = 0;
+  virtual void wait(CudaStream stream, CudaEvent event) = 0;  // the stream waits
+  virtual void synchronize(CudaStream stream) = 0;            // the host waits
+  virtual void synchronize(CudaEvent event) = 0;
+  // Either way between pinned host memory and the device, or within the device.
+  virtual void copy(void* to, const void* from, int64_t bytes, CudaStream stream) = 0;
+  virtual void fill(void* at, int value, int64_t bytes, CudaStream stream) = 0;
+};
+
+// Device `index` of this machine. Throws Error(usage) when this build has no CUDA, there is no driver, or no such
+// device, saying which; Error(run) when the device does not start.
+std::unique_ptr<CudaRuntime> open_cuda_runtime(int index);
+
+}  // namespace headroom

@@ -1,0 +1,93 @@
+// NVIDIA's runtime, linked statically; it opens the driver when the first call is made.
+#include <cuda_runtime_api.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "device/cuda/cuda_runtime.h"
+
+namespace headroom {
+namespace {
+
+void check(cudaError_t status, const char* what) { cuda::check_cuda(static_cast<int>(status), what); }
+
+class DriverRuntime final : public CudaRuntime {
+ public:
+  explicit DriverRuntime(int index) : index_(index) {
+    check(cudaSetDevice(index), "starting the device");
+    check(cudaFree(nullptr), "making the device's context");
+  }
+
+  CudaProperties properties() override {
+    cudaDeviceProp p;
+    check(cudaGetDeviceProperties(&p, index_), "asking for the device's properties");
+    return {p.name, 10 * p.major + p.minor, p.multiProcessorCount, static_cast<int64_t>(p.totalGlobalMem),
+            static_cast<int64_t>(p.sharedMemPerBlockOptin)};
+  }
+  CudaMemory memory() override {
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "asking for free memory");
+    return {static_cast<int64_t>(free), static_cast<int64_t>(total)};
+  }
+
+  std::byte* allocate(int64_t bytes) override {
+    void* memory = nullptr;
+    const cudaError_t status = cudaMalloc(&memory, static_cast<size_t>(bytes));
+    if (status == cudaErrorMemoryAllocation)
+      throw Error(ErrorKind::run, fmt::format("the device cannot give {} in one piece", format_bytes(bytes)),
+                  "end other processes on the device, or give a smaller --memory");
+    check(status, "reserving the arena");
+    return static_cast<std::byte*>(memory);
+  }
+  std::byte* allocate_pinned(int64_t bytes) override {
+    void* memory = nullptr;
+    check(cudaMallocHost(&memory, static_cast<size_t>(bytes)), "reserving page-locked host memory");
+    return static_cast<std::byte*>(memory);
+  }
+  void release(std::byte* device) noexcept override { cudaFree(device); }
+  void release_pinned(std::byte* host) noexcept override { cudaFreeHost(host); }
+
+  CudaStream create_stream() override {
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+    return stream;
+  }
+  CudaEvent create_event() override {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
+    return event;
+  }
+  void destroy(CudaStream stream) noexcept override { cudaStreamDestroy(stream); }
+  void destroy(CudaEvent event) noexcept override { cudaEventDestroy(event); }
+
+  void record(CudaEvent event, CudaStream stream) override { check(cudaEventRecord(event, stream), "an event"); }
+  void wait(CudaStream stream, CudaEvent event) override {
+    check(cudaStreamWaitEvent(stream, event, 0), "waiting for an event");
+  }
+  void synchronize(CudaStream stream) override { check(cudaStreamSynchronize(stream), "the work on the device"); }
+  void synchronize(CudaEvent event) override { check(cudaEventSynchronize(event), "the work on the device"); }
+  void copy(void* to, const void* from, int64_t bytes, CudaStream stream) override {
+    check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDefault, stream), "a copy");
+  }
+  void fill(void* at, int value, int64_t bytes, CudaStream stream) override {
+    check(cudaMemsetAsync(at, value, static_cast<size_t>(bytes), stream), "a fill");
+  }
+
+ private:
+  int index_;
+};
+
+}  // namespace
+
+std::unique_ptr<CudaRuntime> open_cuda_runtime(int index) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess)
+    throw Error(ErrorKind::usage, fmt::format("--device cuda:{}: {}", index, cudaGetErrorString(status)),
+                "install NVIDIA's driver, or use --device cpu");
+  if (index >= count)
+    throw Error(ErrorKind::usage, fmt::format("--device cuda:{}: this machine has {} CUDA devices", index, count),
+                count > 0 ? fmt::format("use cuda:0 to cuda:{}", count - 1) : "use --device cpu");
+  return std::make_unique<DriverRuntime>(index);
+}
+
+}  // namespace headroom

@@ -1,0 +1,13 @@
+// In the place of the CUDA device where it is not built.
+#include "base/error.h"
+#include "device/cuda/cuda_runtime.h"
+#include "device/device.h"
+
+namespace headroom {
+
+std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts&) {
+  throw Error(ErrorKind::usage, fmt::format("--device cuda:{}: this build has no CUDA device", index),
+              "build with -DHEADROOM_CUDA=ON where NVIDIA's toolkit is installed, or use --device cpu");
+}
+
+}  // namespace headroom

@@ -1,0 +1,26 @@
+#include <charconv>
+
+#include "base/error.h"
+#include "device/device.h"
+
+namespace headroom {
+
+std::optional<int> cuda_index(std::string_view device) {
+  if (device == "cuda") return 0;
+  if (!device.starts_with("cuda:")) return std::nullopt;
+  const std::string_view number = device.substr(5);
+  int index = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
+  if (error != std::errc{} || end != number.data() + number.size() || index < 0)
+    throw Error(ErrorKind::usage, fmt::format("--device {}: '{}' is no device number", device, number), "use cuda:0");
+  return index;
+}
+
+std::unique_ptr<Device> open_device(std::string_view device, const DeviceFacts& facts) {
+  if (device == "cpu") return make_cpu_device(facts);
+  if (device == "null") return make_null_device(facts);
+  if (const std::optional<int> index = cuda_index(device)) return open_cuda_device(*index, facts);
+  throw Error(ErrorKind::usage, fmt::format("--device {} is not known", device), "use cpu, cuda:0 or null");
+}
+
+}  // namespace headroom

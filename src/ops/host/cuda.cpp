@@ -1,0 +1,62 @@
+// CUDA kernels of the host's ops: the micro-batch is written into page-locked memory and copied; the rest is nothing.
+#include <array>
+#include <vector>
+
+#include "base/error.h"
+#include "ops/cuda/kernel.h"
+
+namespace headroom {
+namespace {
+
+// Two buffers in turn: one is filled while the other may still be copied.
+class NextBatch final : public CudaKernel {
+ public:
+  NextBatch(const KernelSpec& spec, CudaServices& services) : services_(services) {
+    for (const ConcreteType& type : spec.outputs) bytes_ += storage_bytes(type);
+    for (Slot& slot : slots_) slot.memory = services_.pinned(bytes_);
+  }
+
+  void enqueue(const KernelCall& call, CudaStream stream) const override {
+    if (launch_mode() == LaunchMode::load) return;
+    HR_CHECK(call.host, "next_batch runs without a host");
+    Slot& slot = slots_[next_++ % slots_.size()];
+    if (slot.mark >= 0) services_.wait_for(slot.mark);
+    const TensorView& ids = call.outputs[0];
+    const size_t tokens = static_cast<size_t>(ids.count());
+    int32_t* const at = reinterpret_cast<int32_t*>(slot.memory.data());
+    call.host->next_batch(call.trip, {at, tokens}, {at + tokens, tokens}, ids.dims[0], ids.dims[1]);
+    if (call.outputs.size() == 3)
+      call.host->next_segments(call.trip, {at + 2 * tokens, tokens}, ids.dims[0], ids.dims[1]);
+    for (size_t i = 0; i < call.outputs.size(); ++i)
+      services_.copy(call.outputs[i].data, at + i * tokens, ids.count() * 4, stream);
+    slot.mark = services_.mark(stream);
+  }
+
+ private:
+  struct Slot {
+    std::span<std::byte> memory;
+    int mark = -1;  // after the copies of its last use
+  };
+  CudaServices& services_;
+  int64_t bytes_ = 0;
+  mutable std::array<Slot, 2> slots_;
+  mutable size_t next_ = 0;
+};
+
+std::unique_ptr<CudaKernel> make_next_batch(const KernelSpec& spec, const CudaContext& context) {
+  return std::make_unique<NextBatch>(spec, *context.services);
+}
+
+std::unique_ptr<CudaKernel> make_nothing(const KernelSpec&, const CudaContext&) {
+  return cuda_kernel_of([](const KernelCall&, CudaStream) {});
+}
+
+}  // namespace
+
+void register_host_cuda(CudaKernels& kernels) {
+  kernels.add("next_batch", one_cuda_kernel<make_next_batch>());
+  kernels.add("allocate", one_cuda_kernel<make_nothing>());
+  kernels.add("host_stage", one_cuda_kernel<make_nothing>());
+}
+
+}  // namespace headroom
