@@ -39,7 +39,8 @@ enum class RecomputeClass : uint8_t { cheap, attention, linear, never };
 struct DeviceFacts {
   std::string device = "cpu";
   int threads = 1;
-  int isa = 0;  // cpu: 2 = AVX2, 512 = AVX-512, 513 = AVX-512 with bf16, 514 = AMX; 0 = reference only
+  int isa = 0;  // cpu: 2 = AVX2, 512 = AVX-512, 513 = AVX-512 with bf16, 514 = AMX; 0 = reference only; cuda: 10 major
+                // + minor
   bool native_bf16 = false;
   int64_t alignment = 64;          // bytes
   int64_t gemm_workspace_cap = 0;  // bytes booked for each matrix product of the library; 0 = ask the op's own rule

@@ -46,7 +46,6 @@ class CudaDevice final : public Device, public CudaServices {
                               facts.isa % 10, properties.name, properties.capability / 10, properties.capability % 10),
                   "plan with this device's profile: `headroom profile --device cuda:0`");
     context_ = {facts, properties.multiprocessors, properties.shared_bytes, this};
-    context_.facts.isa = properties.capability;
     create_stream();
     for (CudaEvent& event : events_) event = runtime_->create_event();
     window_ = pinned(kCudaWindowBytes);

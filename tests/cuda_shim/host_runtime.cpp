@@ -1,0 +1,87 @@
+#include "cuda_shim/host_runtime.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/error.h"
+#include "device/cuda/cuda_device.h"
+
+namespace headroom {
+namespace {
+
+struct Counts {
+  int64_t allocations = 0;
+  int64_t bytes = 0;
+};
+
+Counts& counts() {
+  static Counts instance;
+  return instance;
+}
+
+class HostRuntime final : public CudaRuntime {
+ public:
+  explicit HostRuntime(const HostRuntimeLimits& limits) : limits_(limits) { counts() = {}; }
+
+  CudaProperties properties() override {
+    return {"shim", limits_.capability, 2, limits_.total_bytes, int64_t{48} << 10};
+  }
+  CudaMemory memory() override {
+    return {limits_.total_bytes - limits_.held_by_others - counts().bytes, limits_.total_bytes};
+  }
+  std::byte* allocate(int64_t bytes) override {
+    if (bytes > memory().free_bytes) throw Error(ErrorKind::run, "the device is full");
+    std::byte* const at = allocate_pinned(bytes);
+    std::memset(at, 0xFF, static_cast<size_t>(bytes));  // nobody may rely on what is there
+    sizes_[at] = bytes;
+    ++counts().allocations;
+    counts().bytes += bytes;
+    return at;
+  }
+  std::byte* allocate_pinned(int64_t bytes) override {
+    void* const at = std::aligned_alloc(256, static_cast<size_t>((bytes + 255) / 256 * 256));
+    if (!at) throw std::bad_alloc();
+    return static_cast<std::byte*>(at);
+  }
+  void release(std::byte* device) noexcept override {
+    counts().bytes -= sizes_[device];
+    std::free(device);
+  }
+  void release_pinned(std::byte* host) noexcept override { std::free(host); }
+
+  CudaStream create_stream() override { return reinterpret_cast<CudaStream>(++made_); }
+  CudaEvent create_event() override { return reinterpret_cast<CudaEvent>(++made_); }
+  void destroy(CudaStream) noexcept override {}
+  void destroy(CudaEvent) noexcept override {}
+  void record(CudaEvent, CudaStream) override {}
+  void wait(CudaStream, CudaEvent) override {}
+  void synchronize(CudaStream) override {}
+  void synchronize(CudaEvent) override {}
+  void copy(void* to, const void* from, int64_t bytes, CudaStream) override {
+    std::memmove(to, from, static_cast<size_t>(bytes));
+  }
+  void fill(void* at, int value, int64_t bytes, CudaStream) override {
+    std::memset(at, value, static_cast<size_t>(bytes));
+  }
+
+ private:
+  HostRuntimeLimits limits_;
+  std::map<std::byte*, int64_t> sizes_;
+  uintptr_t made_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<CudaRuntime> make_host_runtime(const HostRuntimeLimits& limits) {
+  return std::make_unique<HostRuntime>(limits);
+}
+int64_t host_runtime_allocations() { return counts().allocations; }
+int64_t host_runtime_bytes() { return counts().bytes; }
+
+// In the place of src/device/cuda/open_cuda.cpp or no_cuda.cpp.
+std::unique_ptr<Device> open_cuda_device(int, const DeviceFacts& facts) {
+  return make_cuda_device(make_host_runtime(), facts);
+}
+
+}  // namespace headroom
