@@ -27,6 +27,9 @@ class Device {
   virtual ~Device() = default;
   virtual std::string_view name() const = 0;
 
+  // Throws Error(does_not_fit) when an arena of these bytes cannot be had now, saying who holds the memory where the
+  // device tells; says nothing where only the reservation itself can know.
+  virtual void require_room(int64_t bytes) {}
   // Reserves the arena, all pages present: it cannot fail later. Called once. Throws Error(run) when memory is short.
   virtual std::byte* reserve_arena(int64_t bytes) = 0;
   // False when this process cannot read the arena's bytes through their addresses (null device, GPUs).

@@ -61,6 +61,10 @@ class Run {
     make_plan();
     if (!result_.plan.feasible) return std::move(result_);
     if (!options_.force && options_.device == "cpu") refuse_above_machine(options_.memory);
+    if (cuda_index(options_.device)) {
+      device_ = open_device(options_.device, result_.plan.facts);
+      device_->require_room(result_.plan.arena_bytes);
+    }
     open_output();
     open_data();
     if (options_.device == "null") return run_on_null();
@@ -195,7 +199,7 @@ class Run {
   }
 
   void start() {
-    device_ = open_device(options_.device, result_.plan.facts);
+    if (!device_) device_ = open_device(options_.device, result_.plan.facts);
     executor_.emplace(result_.plan, *device_, &port_);
     if (resume_.empty()) {
       read_weights(*executor_, model_.spec, SafetensorsSet::open(model_.directory));

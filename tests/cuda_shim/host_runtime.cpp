@@ -25,7 +25,7 @@ class HostRuntime final : public CudaRuntime {
   explicit HostRuntime(const HostRuntimeLimits& limits) : limits_(limits) { counts() = {}; }
 
   CudaProperties properties() override {
-    return {"shim", limits_.capability, 2, limits_.total_bytes, int64_t{48} << 10};
+    return {"0000:00:00.0", "shim", limits_.capability, 2, limits_.total_bytes, int64_t{48} << 10};
   }
   CudaMemory memory() override {
     return {limits_.total_bytes - limits_.held_by_others - counts().bytes, limits_.total_bytes};

@@ -1,10 +1,13 @@
 #include "device/cuda/cuda_device.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "device/cuda/nvml.h"
 #include "ops/cuda/kernel.h"
 
 namespace headroom {
@@ -59,14 +62,17 @@ class CudaDevice final : public Device, public CudaServices {
 
   std::string_view name() const override { return "cuda"; }
 
-  std::byte* reserve_arena(int64_t bytes) override {
-    HR_CHECK(!arena_, "the arena is reserved twice");
+  void require_room(int64_t bytes) override {
     const CudaMemory memory = runtime_->memory();
     if (bytes > memory.free_bytes)
       throw Error(ErrorKind::does_not_fit,
-                  fmt::format("the arena takes {}, but the device has {} free of {}: other processes hold the rest",
-                              format_bytes(bytes), format_bytes(memory.free_bytes), format_bytes(memory.total_bytes)),
-                  "end them (nvidia-smi lists them), or give a smaller --memory");
+                  fmt::format("the arena takes {}, but the device has {} free of {}{}", format_bytes(bytes),
+                              format_bytes(memory.free_bytes), format_bytes(memory.total_bytes), holders()),
+                  "end what else runs on the device, or give a smaller --memory");
+  }
+  std::byte* reserve_arena(int64_t bytes) override {
+    HR_CHECK(!arena_, "the arena is reserved twice");
+    require_room(bytes);
     arena_ = runtime_->allocate(bytes);
     return arena_;
   }
@@ -122,6 +128,13 @@ class CudaDevice final : public Device, public CudaServices {
   }
 
  private:
+  // ": python (pid 4242) holds 12.0 GiB", as far as the driver tells.
+  std::string holders() {
+    std::vector<GpuProcess> others = gpu_processes(runtime_->properties().bus_id, open_nvml());
+    std::erase_if(others, [](const GpuProcess& process) { return process.pid == ::getpid(); });
+    return others.empty() ? "" : ": " + describe(others);
+  }
+
   CudaStream at(StreamId stream) const { return streams_.at(static_cast<size_t>(stream)); }
 
   std::unique_ptr<CudaRuntime> runtime_;

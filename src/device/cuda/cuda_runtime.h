@@ -15,6 +15,7 @@ namespace headroom {
 using CudaEvent = CUevent_st*;  // cudaEvent_t without its header
 
 struct CudaProperties {
+  std::string bus_id;        // PCI: "0000:1B:00.0"
   std::string name;          // "NVIDIA H100 80GB HBM3"
   int capability = 0;        // 10 major + minor
   int multiprocessors = 1;   //

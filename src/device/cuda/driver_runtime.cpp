@@ -20,7 +20,13 @@ class DriverRuntime final : public CudaRuntime {
   CudaProperties properties() override {
     cudaDeviceProp p;
     check(cudaGetDeviceProperties(&p, index_), "asking for the device's properties");
-    return {p.name, 10 * p.major + p.minor, p.multiProcessorCount, static_cast<int64_t>(p.totalGlobalMem),
+    char bus_id[32] = {};
+    check(cudaDeviceGetPCIBusId(bus_id, sizeof(bus_id), index_), "asking for the device's place");
+    return {bus_id,
+            p.name,
+            10 * p.major + p.minor,
+            p.multiProcessorCount,
+            static_cast<int64_t>(p.totalGlobalMem),
             static_cast<int64_t>(p.sharedMemPerBlockOptin)};
   }
   CudaMemory memory() override {
