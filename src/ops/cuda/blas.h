@@ -1,0 +1,66 @@
+// Matrix products by an outside library of the device: prepared once, then queued without an allocation.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "ops/cpu/matmul_scratch.h"
+#include "ops/cuda/launch.h"
+
+namespace headroom {
+
+// C = A B [+ bias] [+ addend] of MatmulSpec, on the device. C and the addend are dense.
+struct CudaProductSpec {
+  MatmulSpec matmul;
+  int64_t a_stride = 0;     // elements from a stored row of A to the next; 0: dense
+  int64_t b_stride = 0;     // the same of B
+  int64_t alignment = 256;  // of every operand's address, in bytes: a power of two
+
+  // Elements from one stored row to the next.
+  int64_t a_step() const {
+    return a_stride > 0 ? a_stride : matmul.a_transposed ? matmul.size.rows : matmul.size.depth;
+  }
+  int64_t b_step() const {
+    return b_stride > 0 ? b_stride : matmul.b_transposed ? matmul.size.depth : matmul.size.cols;
+  }
+};
+
+// Device memory. `addend` may be `c`; it and `bias` are read only where the spec has them.
+struct CudaProductArguments {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* c = nullptr;
+  const void* bias = nullptr;  // [cols]
+  const void* addend = nullptr;
+  void* workspace = nullptr;  // workspace_bytes(), aligned to 256 bytes
+};
+
+// A prepared product. Repeated runs on the same device give the same bits.
+class CudaProduct {
+ public:
+  virtual ~CudaProduct() = default;
+  virtual int64_t workspace_bytes() const = 0;
+  // Queues the product on `stream`; in LaunchMode::load loads its code and looks at no address. Thread-safe. Throws
+  // Error(run) when the library or the driver refuses.
+  virtual void run(const CudaProductArguments& arguments, CudaStream stream) const = 0;
+};
+
+// A product, or the reason why the implementation refuses it.
+struct CudaProductOffer {
+  std::shared_ptr<const CudaProduct> product;
+  std::string refusal;
+};
+
+// The library of matrix products. Its bias has the dtype of the result.
+class CudaBlas {
+ public:
+  virtual ~CudaBlas() = default;
+  // Prepares a product that needs no more than `workspace` bytes and sums in a fixed order; the same spec and cap give
+  // the same product. Refuses what the library has no algorithm for. Thread-safe. Throws Error(run) when it fails.
+  virtual CudaProductOffer prepare(const CudaProductSpec& spec, int64_t workspace) = 0;
+  // Name and version, for messages.
+  virtual std::string name() const = 0;
+};
+
+}  // namespace headroom

@@ -1,0 +1,233 @@
+// The library's matrices lie column by column, ours row by row: a stored row of ours is a column of the library's, so
+// that what we call C = A B is its C^T = B^T A^T with the operands exchanged and nothing moved.
+#include "ops/cuda/cublaslt.h"
+
+#include <bit>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "base/error.h"
+#include "ops/cuda/rehearsal.h"
+
+namespace headroom {
+namespace {
+
+using namespace cublaslt;
+
+constexpr uintptr_t kSomeAddress = uintptr_t{1} << 28;  // where only its alignment counts
+
+// The handle, alive as long as a product of it.
+class Library {
+ public:
+  explicit Library(const Api& api) : api(api) {
+    const int status = api.create(&handle);
+    if (status != kSuccess)
+      throw Error(ErrorKind::run,
+                  fmt::format("cuBLASLt {} cannot be used on this device: {}", version_text(), api.status_text(status)),
+                  "install the cuBLAS that belongs to the driver, or run without it");
+  }
+  ~Library() { api.destroy(handle); }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  // From CUDA 12 on the number has two digits for each part after the first.
+  std::string version_text() const {
+    const size_t version = api.version();
+    if (version < 100000) return fmt::format("{}", version);
+    return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  }
+  void check(int status, const char* what) const {
+    if (status == kSuccess) return;
+    throw Error(ErrorKind::run,
+                fmt::format("cuBLASLt {}: {} failed: {}", version_text(), what, api.status_text(status)),
+                "see the driver's messages (dmesg), or run without cuBLASLt");
+  }
+
+  const Api api;
+  Handle handle = nullptr;
+};
+
+// A descriptor and how to drop it.
+template <typename T>
+class Owned {
+ public:
+  Owned() = default;
+  ~Owned() {
+    if (value_) drop_(value_);
+  }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  T* fresh(int (*drop)(T)) {
+    drop_ = drop;
+    return &value_;
+  }
+  T get() const { return value_; }
+
+ private:
+  T value_ = nullptr;
+  int (*drop_)(T) = nullptr;
+};
+
+int type_code(DType dtype) { return dtype == DType::bf16 ? kBfloat16 : kFloat32; }
+
+// Operands that may be rounded go through tensor cores. The library has no product of operands in three parts: TF32,
+// with 11 bits of an operand, takes its place.
+int compute_code(const MatmulSpec& spec) {
+  if (spec.operand != DType::f32 || spec.multiply == Multiply::full) return kCompute32;
+  return spec.multiply == Multiply::bf16 ? kComputeFastBfloat16 : kComputeFastTf32;
+}
+
+// Names are the library's: its A is our B.
+class LtProduct final : public CudaProduct {
+ public:
+  LtProduct(std::shared_ptr<const Library> library, const CudaProductSpec& spec)
+      : library_(std::move(library)), spec_(spec) {
+    const auto& [rows, cols, depth] = spec.matmul.size;
+    const Api& api = library_->api;
+    library_->check(api.create_desc(desc_.fresh(api.destroy_desc), compute_code(spec.matmul), kFloat32),
+                    "describing a product");
+    set_desc(kDescTransA, int32_t{spec.matmul.b_transposed ? kTransposed : kNormal});
+    set_desc(kDescTransB, int32_t{spec.matmul.a_transposed ? kTransposed : kNormal});
+    if (spec.matmul.bias) {
+      set_desc(kDescEpilogue, kEpilogueBias);
+      set_desc(kDescBiasType, int32_t{type_code(spec.matmul.result)});
+      // Algorithms are looked for with the address in place; any of the promised alignment will do.
+      set_desc(kDescBiasPointer, reinterpret_cast<const void*>(static_cast<uintptr_t>(spec.alignment)));
+    }
+    const MatmulSpec& m = spec.matmul;
+    describe(a_, m.operand, m.b_transposed ? cols : depth, m.b_transposed ? depth : cols, spec.b_step());
+    describe(b_, m.operand, m.a_transposed ? depth : rows, m.a_transposed ? rows : depth, spec.a_step());
+    describe(c_, m.result, rows, cols, cols);
+  }
+
+  // Finds an algorithm; the reason when there is none.
+  std::string choose(int64_t workspace) {
+    Owned<Preference> preference;
+    const Api& api = library_->api;
+    library_->check(api.create_preference(preference.fresh(api.destroy_preference)), "stating preferences");
+    const auto prefer = [&](int attribute, auto value) {
+      library_->check(api.set_preference(preference.get(), attribute, &value, sizeof value), "stating preferences");
+    };
+    prefer(kPreferWorkspace, static_cast<uint64_t>(workspace));
+    prefer(kPreferReduction, kReduceInWorkspace);
+    for (int attribute : {kPreferAlignmentA, kPreferAlignmentB, kPreferAlignmentC, kPreferAlignmentD})
+      prefer(attribute, static_cast<uint32_t>(spec_.alignment));
+    constexpr int kWanted = 16;
+    Heuristic found[kWanted] = {};
+    int count = 0;
+    const int status = api.heuristic(library_->handle, desc_.get(), a_.get(), b_.get(), c_.get(), c_.get(),
+                                     preference.get(), kWanted, found, &count);
+    if (status != kSuccess && status != kNotSupported) library_->check(status, "choosing an algorithm");
+    for (int i = 0; status == kSuccess && i < count; ++i) {
+      const Heuristic& candidate = found[i];
+      if (candidate.state != kSuccess || candidate.workspace > static_cast<uint64_t>(workspace)) continue;
+      if (!fixed_order(candidate.algorithm)) continue;
+      algorithm_ = candidate.algorithm;
+      workspace_ = static_cast<int64_t>(candidate.workspace);
+      return {};
+    }
+    return fmt::format("cuBLASLt has no algorithm for it in {} bytes of workspace", workspace);
+  }
+
+  int64_t workspace_bytes() const override { return workspace_; }
+
+  void run(const CudaProductArguments& arguments, CudaStream stream) const override {
+    if (launch_mode() == LaunchMode::run) return queue(arguments, stream);
+    cuda::rehearse(
+        [](const void* self, CudaStream recording) {
+          void* const somewhere = reinterpret_cast<void*>(kSomeAddress);
+          static_cast<const LtProduct*>(self)->queue({somewhere, somewhere, somewhere, somewhere, somewhere, somewhere},
+                                                     recording);
+        },
+        this);
+  }
+
+ private:
+  template <typename V>
+  void set_desc(int attribute, V value) const {
+    library_->check(library_->api.set_desc(desc_.get(), attribute, &value, sizeof value), "describing a product");
+  }
+
+  // `rows` stored rows of ours with `length` elements, `step` elements apart.
+  void describe(Owned<Layout>& layout, DType dtype, int64_t rows, int64_t length, int64_t step) const {
+    const int status = library_->api.create_layout(layout.fresh(library_->api.destroy_layout), type_code(dtype),
+                                                   static_cast<uint64_t>(length), static_cast<uint64_t>(rows), step);
+    library_->check(status, "describing an operand");
+  }
+
+  // Is the sum over the depth in one piece, or in pieces that are added in a step of their own?
+  bool fixed_order(const Algorithm& algorithm) const {
+    uint32_t reduction = kReduceNone;
+    size_t written = 0;
+    const int status =
+        library_->api.algorithm_get(&algorithm, kAlgorithmReduction, &reduction, sizeof reduction, &written);
+    return status == kSuccess && (reduction == kReduceNone || reduction == kReduceInWorkspace);
+  }
+
+  void queue(const CudaProductArguments& arguments, CudaStream stream) const {
+    const std::lock_guard lock(mutex_);  // the bias's address is part of the description
+    const float alpha = 1, beta = spec_.matmul.addend ? 1.0f : 0.0f;
+    if (spec_.matmul.bias) set_desc(kDescBiasPointer, arguments.bias);
+    const void* const addend = spec_.matmul.addend ? arguments.addend : arguments.c;
+    library_->check(library_->api.matmul(library_->handle, desc_.get(), &alpha, arguments.b, a_.get(), arguments.a,
+                                         b_.get(), &beta, addend, c_.get(), arguments.c, c_.get(), &algorithm_,
+                                         arguments.workspace, static_cast<size_t>(workspace_), stream),
+                    "a product");
+  }
+
+  std::shared_ptr<const Library> library_;
+  CudaProductSpec spec_;
+  Owned<Desc> desc_;
+  Owned<Layout> a_, b_, c_;
+  Algorithm algorithm_{};
+  int64_t workspace_ = 0;
+  mutable std::mutex mutex_;
+};
+
+class CublasLt final : public CudaBlas {
+ public:
+  explicit CublasLt(const Api& api) : library_(std::make_shared<Library>(api)) {}
+
+  CudaProductOffer prepare(const CudaProductSpec& spec, int64_t workspace) override {
+    const MatmulSpec& m = spec.matmul;
+    HR_CHECK(std::has_single_bit(static_cast<uint64_t>(spec.alignment)) && workspace >= 0,
+             "a product aligned to {} bytes in {} bytes of workspace", spec.alignment, workspace);
+    if (m.size.rows < 1 || m.size.cols < 1 || m.size.depth < 1) return {nullptr, "the product is empty"};
+    const std::lock_guard lock(mutex_);
+    const Key key{m.size.rows,   m.size.cols,   m.size.depth,   m.operand,      m.multiply,
+                  m.result,      m.bias,        m.a_transposed, m.b_transposed, m.addend,
+                  spec.a_step(), spec.b_step(), workspace,      spec.alignment};
+    const auto [at, added] = products_.try_emplace(key);
+    if (added) at->second = make(spec, workspace);
+    return at->second;
+  }
+
+  std::string name() const override { return "cuBLASLt " + library_->version_text(); }
+
+ private:
+  using Key = std::tuple<int64_t, int64_t, int64_t, DType, Multiply, DType, bool, bool, bool, bool, int64_t, int64_t,
+                         int64_t, int64_t>;
+
+  CudaProductOffer make(const CudaProductSpec& spec, int64_t workspace) const {
+    auto product = std::make_shared<LtProduct>(library_, spec);
+    std::string refusal = product->choose(workspace);
+    if (!refusal.empty()) return {nullptr, std::move(refusal)};
+    return {std::move(product), {}};
+  }
+
+  std::shared_ptr<const Library> library_;
+  std::mutex mutex_;
+  std::map<Key, CudaProductOffer> products_;
+};
+
+}  // namespace
+
+std::unique_ptr<CudaBlas> make_cublaslt(const Api& api) { return std::make_unique<CublasLt>(api); }
+
+std::unique_ptr<CudaBlas> open_cublaslt(std::string& reason) {
+  const std::optional<Api> api = cublaslt::open_library(reason);
+  return api ? make_cublaslt(*api) : nullptr;
+}
+
+}  // namespace headroom

@@ -1,0 +1,19 @@
+// CudaBlas over cuBLASLt.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ops/cuda/blas.h"
+#include "ops/cuda/cublaslt_api.h"
+
+namespace headroom {
+
+// A handle of the library behind `api`, for the calling thread's current device. Throws Error(run) when the library
+// cannot make one.
+std::unique_ptr<CudaBlas> make_cublaslt(const cublaslt::Api& api);
+
+// The installed library; null and the reason when there is none. Throws Error(run) like make_cublaslt().
+std::unique_ptr<CudaBlas> open_cublaslt(std::string& reason);
+
+}  // namespace headroom

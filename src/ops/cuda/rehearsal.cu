@@ -1,0 +1,41 @@
+#include "ops/cuda/rehearsal.h"
+
+#include "ops/cuda/device_language.cuh"
+
+namespace headroom::cuda {
+
+#if defined(__CUDACC__)
+namespace {
+
+// Closed on every way out.
+struct Recording {
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t runnable = nullptr;
+  ~Recording() {
+    if (runnable) cudaGraphExecDestroy(runnable);
+    if (graph) cudaGraphDestroy(graph);
+    if (stream) cudaStreamDestroy(stream);
+  }
+};
+
+}  // namespace
+
+void rehearse(void (*queue)(const void* context, CudaStream stream), const void* context) {
+  Recording recording;
+  check_cuda(cudaStreamCreateWithFlags(&recording.stream, cudaStreamNonBlocking), "making a stream");
+  check_cuda(cudaStreamBeginCapture(recording.stream, cudaStreamCaptureModeRelaxed), "recording a library's kernels");
+  try {
+    queue(context, recording.stream);
+  } catch (...) {
+    cudaStreamEndCapture(recording.stream, &recording.graph);
+    throw;
+  }
+  check_cuda(cudaStreamEndCapture(recording.stream, &recording.graph), "recording a library's kernels");
+  check_cuda(cudaGraphInstantiate(&recording.runnable, recording.graph, 0), "loading a library's kernels");
+}
+#else
+void rehearse(void (*)(const void*, CudaStream), const void*) {}  // the shim has no code to load
+#endif
+
+}  // namespace headroom::cuda
