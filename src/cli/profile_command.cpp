@@ -17,20 +17,27 @@ struct ProfileArguments {
   int threads = 0;
 };
 
-int run_profile(const ProfileArguments& arguments) {
-  if (arguments.device != "cpu")
-    throw Error(ErrorKind::usage, fmt::format("--device {} cannot be measured by this version", arguments.device),
-                "use cpu");
+Profile measure(const ProfileArguments& arguments) {
+  const std::optional<int> gpu = cuda_index(arguments.device);
+  if (!gpu && arguments.device != "cpu")
+    throw Error(ErrorKind::usage, fmt::format("--device {} cannot be measured", arguments.device), "use cpu or cuda:0");
   Profile shipped;
-  const DeviceFacts facts = device_facts("cpu", arguments.threads, shipped, "cpu-avx2");
+  const DeviceFacts facts = gpu ? cuda_facts(*gpu) : device_facts("cpu", arguments.threads, shipped, "cpu-avx2");
   set_threads(facts.threads);
-  const std::unique_ptr<Device> device = make_cpu_device(facts);
+  const std::unique_ptr<Device> device = open_device(arguments.device, facts);
   const bool terminal = ::isatty(STDERR_FILENO);
-  const Profile profile = calibrate(*device, facts, "this-machine", [&](double share) {
+  const auto progress = [&](double share) {
     if (terminal) fmt::print(stderr, "\rmeasuring {:3.0f}%", share * 100);
-  });
+  };
+  const Profile profile = calibrate(*device, facts, gpu ? fmt::format("cuda-{}", *gpu) : "this-machine", progress,
+                                    gpu ? gpu_sizes() : cpu_sizes());
   if (terminal) fmt::print(stderr, "\n");
-  const std::filesystem::path cache = cached_profile_path();
+  return profile;
+}
+
+int run_profile(const ProfileArguments& arguments) {
+  const Profile profile = measure(arguments);
+  const std::filesystem::path cache = cached_profile_path(arguments.device);
   const std::filesystem::path path = arguments.output.empty() ? cache : std::filesystem::path(arguments.output);
   if (path.empty()) throw Error(ErrorKind::usage, "there is no home directory for the cached profile", "give -o FILE");
   std::error_code status;
@@ -52,9 +59,9 @@ int run_profile(const ProfileArguments& arguments) {
 }  // namespace
 
 Command profile_command() {
-  return {"profile", "measure this machine into a profile (30 s at most)", [](CLI::App& app) {
+  return {"profile", "measure this machine, or a GPU of it, into a profile (30 s at most)", [](CLI::App& app) {
             auto arguments = std::make_shared<ProfileArguments>();
-            scalar(app, "--device", arguments->device, "what to measure")->capture_default_str();
+            scalar(app, "--device", arguments->device, "what to measure: cpu or cuda:N")->capture_default_str();
             scalar(app, "-o,--output", arguments->output, "profile file (the cached one)");
             scalar(app, "--threads", arguments->threads, "threads (all)");
             return [arguments] { return run_profile(*arguments); };

@@ -106,7 +106,7 @@ double attention_rate(const Profile& profile, const OpCall& call, bool backward)
   return std::exp(sum / weight);
 }
 
-double stream_rate(const Profile& profile, std::string_view op, const OpCall& call) {
+double stream_rate(const Profile& profile, std::string_view op, const OpCall& call, double otherwise) {
   const auto narrow = [](const ConcreteType& type) { return type.dtype == DType::bf16; };
   const DType dtype = std::any_of(call.inputs.begin(), call.inputs.end(), narrow) ||
                               std::any_of(call.outputs.begin(), call.outputs.end(), narrow)
@@ -114,7 +114,7 @@ double stream_rate(const Profile& profile, std::string_view op, const OpCall& ca
                           : DType::f32;
   for (const StreamRate& rate : profile.streams)
     if (rate.op == op && rate.dtype == dtype) return rate.bytes_per_second;
-  return profile.stream_bytes_per_second;
+  return otherwise;
 }
 
 // A linear layer whose residual and result are the fp32 stream's moves more than its operands.
@@ -177,12 +177,15 @@ double predict_call(const Op& op, const OpCall& call, const Profile& profile) {
     case CostClass::optimizer:
       return op.work(call).bytes / profile.optimizer_bytes_per_second + profile.launch_seconds;
     case CostClass::copy:
+      return op.work(call).bytes / stream_rate(profile, op.name(), call, profile.copy_bytes_per_second) +
+             profile.launch_seconds;
     case CostClass::collective:
       return op.work(call).bytes / profile.copy_bytes_per_second + profile.launch_seconds;
     case CostClass::stream:
       break;
   }
-  return op.work(call).bytes / stream_rate(profile, op.name(), call) + profile.launch_seconds;
+  return op.work(call).bytes / stream_rate(profile, op.name(), call, profile.stream_bytes_per_second) +
+         profile.launch_seconds;
 }
 
 double predict_program(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips,

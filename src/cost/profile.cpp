@@ -158,17 +158,20 @@ Profile load_profile(const std::string& file_or_name) {
   return parse_profile(read_json(file_or_name, int64_t{4} << 20).dump(), file_or_name);
 }
 
-std::filesystem::path cached_profile_path() {
+std::filesystem::path cached_profile_path(const std::string& device) {
+  std::string name = "profile.json";
+  if (device.starts_with("cuda"))
+    name = fmt::format("profile-cuda-{}.json", device.size() > 5 ? device.substr(5) : "0");
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
-    return std::filesystem::path(cache) / "headroom" / "profile.json";
+    return std::filesystem::path(cache) / "headroom" / name;
   if (const char* home = std::getenv("HOME"); home && *home)
-    return std::filesystem::path(home) / ".cache" / "headroom" / "profile.json";
+    return std::filesystem::path(home) / ".cache" / "headroom" / name;
   return {};
 }
 
-Profile choose_profile(const std::string& requested, bool avx512) {
+Profile choose_profile(const std::string& requested, bool avx512, const std::string& device) {
   if (!requested.empty()) return load_profile(requested);
-  const std::filesystem::path cached = cached_profile_path();
+  const std::filesystem::path cached = cached_profile_path(device);
   std::error_code status;
   if (!cached.empty() && std::filesystem::exists(cached, status)) return load_profile(cached.string());
   return load_profile(avx512 ? "cpu-avx512" : "cpu-avx2");

@@ -66,12 +66,12 @@ std::string profile_json(const Profile& profile);
 // A file's profile, or a shipped one by name. Throws Error(usage) naming the shipped ones.
 Profile load_profile(const std::string& file_or_name);
 
-// $XDG_CACHE_HOME/headroom/profile.json (or ~/.cache); empty when there is no home.
-std::filesystem::path cached_profile_path();
+// $XDG_CACHE_HOME/headroom/profile.json (or ~/.cache), of a GPU profile-cuda-N.json; empty when there is no home.
+std::filesystem::path cached_profile_path(const std::string& device = "cpu");
 
-// How `plan` and `train` choose: `requested` when not empty, else the cached profile of this machine when it is there,
-// else the shipped "cpu-avx512" or "cpu-avx2" of this instruction set. `device` "cuda..." takes a shipped profile by
-// request only.
-Profile choose_profile(const std::string& requested, bool avx512);
+// How `plan` and `train` choose: `requested` when not empty, else the cached profile of this device when it is there,
+// else the shipped "cpu-avx512" or "cpu-avx2" of this instruction set, for a GPU too: which one it is, only its owner
+// knows.
+Profile choose_profile(const std::string& requested, bool avx512, const std::string& device = "cpu");
 
 }  // namespace headroom

@@ -22,6 +22,13 @@ class DeviceKernel {
   virtual ~DeviceKernel() = default;
 };
 
+// Of a device whose memory is not the host's; zeros where nobody tells.
+struct DeviceMemory {
+  int64_t total_bytes = 0;
+  int64_t free_bytes = 0;           // for anyone
+  int64_t outside_arena_bytes = 0;  // held by this process beside its arena: context, modules, libraries
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -32,6 +39,7 @@ class Device {
   virtual void require_room(int64_t bytes) {}
   // Reserves the arena, all pages present: it cannot fail later. Called once. Throws Error(run) when memory is short.
   virtual std::byte* reserve_arena(int64_t bytes) = 0;
+  virtual DeviceMemory memory() { return {}; }
   // False when this process cannot read the arena's bytes through their addresses (null device, GPUs).
   virtual bool host_visible() const = 0;
   // Page-locked memory through which the host reads and writes an arena it does not see; empty where there is none.
@@ -61,6 +69,9 @@ std::unique_ptr<Device> make_null_device(const DeviceFacts& facts);
 
 // A GPU of this machine. Throws Error(usage) when this build has no CUDA, there is no driver or no such device.
 std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts);
+
+// Its facts, for a calibration. Throws as open_cuda_device.
+DeviceFacts cuda_facts(int index);
 
 // N of "cuda:N", 0 of "cuda"; nothing for other devices. Throws Error(usage) for a bad number.
 std::optional<int> cuda_index(std::string_view device);

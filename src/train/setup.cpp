@@ -98,7 +98,7 @@ DeviceFacts device_facts(const std::string& device, int threads, Profile& profil
                          const std::string& requested_profile) {
   const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const DeviceFacts cpu = cpu_facts(threads > 0 ? threads : machine);
-  profile = choose_profile(requested_profile, cpu.isa >= 512);
+  profile = choose_profile(requested_profile, cpu.isa >= 512, device);
   if (device == "cpu") {
     if (profile.facts.device != "cpu")
       throw Error(ErrorKind::usage,
@@ -111,7 +111,7 @@ DeviceFacts device_facts(const std::string& device, int threads, Profile& profil
     throw Error(
         ErrorKind::usage,
         fmt::format("--device {}: profile {} describes a {} device", device, profile.name, profile.facts.device),
-        "give the GPU's with --profile, such as H100-80GB");
+        "measure the GPU with `headroom profile --device cuda:0`, or give a shipped one: --profile H100-80GB");
   }
   if (device == "null") {
     DeviceFacts facts = profile.facts;

@@ -83,5 +83,6 @@ int64_t host_runtime_bytes() { return counts().bytes; }
 std::unique_ptr<Device> open_cuda_device(int, const DeviceFacts& facts) {
   return make_cuda_device(make_host_runtime(), facts);
 }
+DeviceFacts cuda_facts(int) { return facts_of(make_host_runtime()->properties()); }
 
 }  // namespace headroom

@@ -74,7 +74,16 @@ class CudaDevice final : public Device, public CudaServices {
     HR_CHECK(!arena_, "the arena is reserved twice");
     require_room(bytes);
     arena_ = runtime_->allocate(bytes);
+    arena_bytes_ = bytes;
     return arena_;
+  }
+  // The driver's word for this process, else what all processes hold.
+  DeviceMemory memory() override {
+    const CudaMemory memory = runtime_->memory();
+    int64_t held = memory.total_bytes - memory.free_bytes;
+    for (const GpuProcess& process : gpu_processes(runtime_->properties().bus_id, open_nvml()))
+      if (process.pid == ::getpid() && process.bytes > 0) held = process.bytes;
+    return {memory.total_bytes, memory.free_bytes, held - arena_bytes_};
   }
   bool host_visible() const override { return false; }
   std::span<std::byte> host_window() override { return window_; }
@@ -145,9 +154,20 @@ class CudaDevice final : public Device, public CudaServices {
   std::vector<std::byte*> pinned_;
   std::span<std::byte> window_;
   std::byte* arena_ = nullptr;
+  int64_t arena_bytes_ = 0;
 };
 
 }  // namespace
+
+DeviceFacts facts_of(const CudaProperties& properties) {
+  DeviceFacts facts;
+  facts.device = "cuda";
+  facts.isa = properties.capability;
+  facts.native_bf16 = properties.capability >= 80;
+  facts.alignment = 256;
+  facts.gemm_workspace_cap = int64_t{properties.capability >= 90 ? 32 : 4} << 20;
+  return facts;
+}
 
 std::unique_ptr<Device> make_cuda_device(std::unique_ptr<CudaRuntime> runtime, const DeviceFacts& facts) {
   return std::make_unique<CudaDevice>(std::move(runtime), facts);

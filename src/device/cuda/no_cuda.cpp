@@ -5,9 +5,16 @@
 
 namespace headroom {
 
-std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts&) {
+namespace {
+
+[[noreturn]] void refuse(int index) {
   throw Error(ErrorKind::usage, fmt::format("--device cuda:{}: this build has no CUDA device", index),
               "build with -DHEADROOM_CUDA=ON where NVIDIA's toolkit is installed, or use --device cpu");
 }
+
+}  // namespace
+
+std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts&) { refuse(index); }
+DeviceFacts cuda_facts(int index) { refuse(index); }
 
 }  // namespace headroom

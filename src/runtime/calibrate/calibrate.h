@@ -6,12 +6,13 @@
 
 #include "cost/profile.h"
 #include "device/device.h"
+#include "runtime/calibrate/sizes.h"
 
 namespace headroom {
 
-// Runs kernels on `device` with buffers of at most 64 MiB in all, 30 s at most. `progress` gets the share done. The
-// hash of the result is that of its JSON text.
+// Runs kernels on `device` in one arena of sizes.buffer_bytes, 30 s at most on the CPU. `progress` gets the share done.
+// The hash of the result is that of its JSON text.
 Profile calibrate(Device& device, const DeviceFacts& facts, const std::string& name,
-                  const std::function<void(double)>& progress);
+                  const std::function<void(double)>& progress, const CalibrationSizes& sizes);
 
 }  // namespace headroom

@@ -11,10 +11,13 @@
 namespace headroom {
 namespace {
 
-constexpr int64_t kBufferBytes = int64_t{160} << 20;
-constexpr double kSecondsPerPoint = 0.013;  // with what prepares the runs
 constexpr int kRunsPerPoint = 2;
-constexpr int64_t kCopiesBytes = int64_t{12} << 20;
+
+constexpr std::byte kOnes[64] = {
+    std::byte{1}, {}, {}, {}, std::byte{1}, {}, {}, {}, std::byte{1}, {}, {}, {}, std::byte{1}, {}, {}, {},
+    std::byte{1}, {}, {}, {}, std::byte{1}, {}, {}, {}, std::byte{1}, {}, {}, {}, std::byte{1}, {}, {}, {},
+    std::byte{1}, {}, {}, {}, std::byte{1}, {}, {}, {}, std::byte{1}, {}, {}, {}, std::byte{1}, {}, {}, {},
+    std::byte{1}, {}, {}, {}, std::byte{1}, {}, {}, {}, std::byte{1}, {}, {}, {}, std::byte{1}, {}, {}, {}};
 
 void evict(const TensorView& tensor) {
 #if defined(__x86_64__)
@@ -30,8 +33,8 @@ void follow_inputs(const KernelSpec& spec, std::vector<TensorView>& inputs, std:
 
 }  // namespace
 
-TimedCalls::TimedCalls(Device& device, const DeviceFacts& facts)
-    : device_(device), facts_(facts), base_(device.reserve_arena(kBufferBytes)) {
+TimedCalls::TimedCalls(Device& device, const DeviceFacts& facts, const CalibrationSizes& sizes)
+    : device_(device), facts_(facts), sizes_(sizes), base_(device.reserve_arena(sizes.buffer_bytes)) {
   // Small normal numbers in every dtype: subnormals would be slow, zeros unfairly fast.
   uint32_t state = 12345;
   for (uint16_t& word : pattern_) {
@@ -59,8 +62,8 @@ double TimedCalls::seconds(std::string_view op_name, const Attrs& attrs, std::ve
 
 std::byte* TimedCalls::take(int64_t bytes) {
   std::byte* at = base_ + used_;
-  used_ += align_up(bytes, 64);
-  HR_CHECK(used_ <= kBufferBytes, "calibration needs more than {}", format_bytes(kBufferBytes));
+  used_ += align_up(bytes, facts_.alignment);
+  HR_CHECK(used_ <= sizes_.buffer_bytes, "calibration needs more than {}", format_bytes(sizes_.buffer_bytes));
   return at;
 }
 
@@ -80,8 +83,9 @@ std::vector<TimedCalls::Tensors> TimedCalls::copies_of(const KernelSpec& spec, c
                                                        const std::vector<size_t>& cold) {
   std::vector<Tensors> copies{first};
   int64_t bytes = 0;
-  for (size_t index : cold) bytes += align_up(storage_bytes(spec.inputs[index]), 64);
-  while (bytes > 0 && used_ + bytes <= kBufferBytes && bytes * static_cast<int64_t>(copies.size()) < kCopiesBytes) {
+  for (size_t index : cold) bytes += align_up(storage_bytes(spec.inputs[index]), facts_.alignment);
+  while (bytes > 0 && used_ + bytes <= sizes_.buffer_bytes &&
+         bytes * static_cast<int64_t>(copies.size()) < sizes_.cold_bytes) {
     copies.push_back(first);
     for (size_t index : cold) copies.back().inputs[index].data = take(storage_bytes(spec.inputs[index]));
     follow_inputs(spec, copies.back().inputs, copies.back().outputs);
@@ -89,11 +93,38 @@ std::vector<TimedCalls::Tensors> TimedCalls::copies_of(const KernelSpec& spec, c
   return copies;
 }
 
+// Repeats bytes over a piece of the arena, on any device.
+void TimedCalls::repeat(std::byte* to, int64_t bytes, std::span<const std::byte> pattern) {
+  const std::span<std::byte> window = device_.host_window();
+  const auto piece = static_cast<int64_t>(device_.host_visible() ? pattern.size() : window.size() / 64 * 64);
+  const std::byte* from = pattern.data();
+  if (!device_.host_visible()) {
+    for (int64_t at = 0; at < piece; ++at)
+      window[static_cast<size_t>(at)] = pattern[static_cast<size_t>(at) % pattern.size()];
+    from = window.data();
+  }
+  for (int64_t at = 0; at < bytes; at += piece) device_.copy(to + at, from, std::min(piece, bytes - at), 0);
+  device_.synchronize(0);
+}
+
 // What an earlier op left would be other numbers in another dtype.
-void TimedCalls::fill() {
-  constexpr int64_t kPatternBytes = sizeof(pattern_);
-  for (int64_t at = 0; at < used_; at += kPatternBytes)
-    std::memcpy(base_ + at, pattern_.data(), static_cast<size_t>(std::min(kPatternBytes, kBufferBytes - at)));
+void TimedCalls::fill() { repeat(base_, used_, std::as_bytes(std::span(pattern_))); }
+
+double TimedCalls::copy_rate() {
+  const int64_t bytes = sizes_.buffer_bytes / 4;
+  const std::span<std::byte> window = device_.host_window();
+  const int64_t piece = device_.host_visible() ? bytes : static_cast<int64_t>(window.size());
+  std::byte* const host = device_.host_visible() ? base_ + sizes_.buffer_bytes / 2 : window.data();
+  const auto pass = [&] {
+    for (int64_t at = 0; at < bytes; at += piece) device_.copy(base_ + at, host, std::min(piece, bytes - at), 0);
+    for (int64_t at = 0; at < bytes; at += piece) device_.copy(host, base_ + at, std::min(piece, bytes - at), 0);
+    device_.synchronize(0);
+  };
+  pass();
+  const auto begin = std::chrono::steady_clock::now();
+  pass();
+  return 2.0 * static_cast<double>(bytes) /
+         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 double TimedCalls::time(const DeviceKernel& kernel, const KernelSpec& spec, const std::vector<size_t>& cold,
@@ -105,7 +136,7 @@ double TimedCalls::time(const DeviceKernel& kernel, const KernelSpec& spec, cons
   fill();
   if (token_ids)
     for (const TensorView& input : first.inputs)
-      if (input.dtype == DType::i32) std::fill_n(input.as<int32_t>(), input.count(), 1);
+      if (input.dtype == DType::i32) repeat(input.as<std::byte>(), input.count() * 4, kOnes);
   device_.launch(kernel, {first.inputs, first.outputs, scratch, 1, nullptr}, 0);
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point begin) {
@@ -114,15 +145,18 @@ double TimedCalls::time(const DeviceKernel& kernel, const KernelSpec& spec, cons
   const Clock::time_point first_start = Clock::now();
   double seconds = 0;
   int64_t runs = 0;
-  while (runs < kRunsPerPoint || since(first_start) < kSecondsPerPoint) {
-    for (const Tensors& tensors : copies)
-      for (size_t index : cold) evict(tensors.inputs[index]);
+  while (runs < kRunsPerPoint || since(first_start) < sizes_.seconds_per_point) {
+    if (device_.host_visible())
+      for (const Tensors& tensors : copies)
+        for (size_t index : cold) evict(tensors.inputs[index]);
+    device_.synchronize(0);
     const Clock::time_point start = Clock::now();
-    for (const Tensors& tensors : copies)
-      device_.launch(kernel, {tensors.inputs, tensors.outputs, scratch, 1, nullptr}, 0);
+    for (int round = 0; round < sizes_.launches_per_wait; ++round)
+      for (const Tensors& tensors : copies)
+        device_.launch(kernel, {tensors.inputs, tensors.outputs, scratch, 1, nullptr}, 0);
     device_.synchronize(0);
     seconds += since(start);
-    runs += static_cast<int64_t>(copies.size());
+    runs += static_cast<int64_t>(copies.size()) * sizes_.launches_per_wait;
   }
   return std::max(seconds / static_cast<double>(runs), 1e-9);
 }

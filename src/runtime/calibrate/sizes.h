@@ -1,0 +1,38 @@
+// What a calibration measures: shapes that the steps of a device's models have, and squares to interpolate between.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace headroom {
+
+struct ProductShape {
+  int64_t rows, outs, ins;
+};
+
+struct AttentionShape {
+  int64_t sequence, head_dim;
+};
+
+struct CalibrationSizes {
+  std::vector<ProductShape> products;
+  std::vector<ProductShape> narrow;  // the two products of an adapter of low rank, which move more than they multiply
+  std::vector<ProductShape> residuals;  // where a layer's sum joins the residual stream
+  std::vector<ProductShape> losses;     // chunks of the loss: rows, vocabulary, hidden size
+  std::vector<AttentionShape> attention;
+  ProductShape warm_up{};
+  int64_t stream_rows = 0, stream_width = 0;  // of elementwise ops and norms; the width is a multiple of 64
+  int64_t optimizer_elements = 0;
+  int64_t softmax_rows = 0, softmax_vocabulary = 0;
+  int64_t buffer_bytes = 0;      // of the arena that all operands take turns in
+  int64_t cold_bytes = 0;        // of copies of a cold operand, more than the caches hold
+  double seconds_per_point = 0;  // with what prepares the runs
+  int launches_per_wait = 1;     // of every copy, before the host waits
+};
+
+// Layers of small and middling models.
+CalibrationSizes cpu_sizes();
+// Layers of models of 0.5 to 8 billion parameters, operands beyond the level 2 cache.
+CalibrationSizes gpu_sizes();
+
+}  // namespace headroom
