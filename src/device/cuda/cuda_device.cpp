@@ -41,7 +41,8 @@ std::vector<TensorView> without_addresses(const std::vector<ConcreteType>& types
 
 class CudaDevice final : public Device, public CudaServices {
  public:
-  CudaDevice(std::unique_ptr<CudaRuntime> runtime, const DeviceFacts& facts) : runtime_(std::move(runtime)) {
+  CudaDevice(std::unique_ptr<CudaRuntime> runtime, const DeviceFacts& facts, CudaLibraries libraries)
+      : runtime_(std::move(runtime)), libraries_(std::move(libraries)) {
     const CudaProperties properties = runtime_->properties();
     if (facts.isa > properties.capability)
       throw Error(ErrorKind::usage,
@@ -127,6 +128,7 @@ class CudaDevice final : public Device, public CudaServices {
   void fill(void* to, int value, int64_t bytes, CudaStream stream) override {
     if (launch_mode() == LaunchMode::run) runtime_->fill(to, value, bytes, stream);
   }
+  CudaBlas* blas() override { return libraries_.blas.get(); }
   int mark(CudaStream stream) override {
     const size_t event = next_event_++ % kEvents;
     if (launch_mode() == LaunchMode::run) runtime_->record(events_[event], stream);
@@ -147,6 +149,7 @@ class CudaDevice final : public Device, public CudaServices {
   CudaStream at(StreamId stream) const { return streams_.at(static_cast<size_t>(stream)); }
 
   std::unique_ptr<CudaRuntime> runtime_;
+  CudaLibraries libraries_;
   CudaContext context_;
   std::vector<CudaStream> streams_;
   std::array<CudaEvent, kEvents> events_{};
@@ -169,8 +172,9 @@ DeviceFacts facts_of(const CudaProperties& properties) {
   return facts;
 }
 
-std::unique_ptr<Device> make_cuda_device(std::unique_ptr<CudaRuntime> runtime, const DeviceFacts& facts) {
-  return std::make_unique<CudaDevice>(std::move(runtime), facts);
+std::unique_ptr<Device> make_cuda_device(std::unique_ptr<CudaRuntime> runtime, const DeviceFacts& facts,
+                                         CudaLibraries libraries) {
+  return std::make_unique<CudaDevice>(std::move(runtime), facts, std::move(libraries));
 }
 
 }  // namespace headroom

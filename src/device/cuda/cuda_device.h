@@ -5,16 +5,23 @@
 
 #include "device/cuda/cuda_runtime.h"
 #include "device/device.h"
+#include "ops/cuda/blas.h"
 
 namespace headroom {
 
 constexpr int64_t kCudaWindowBytes = int64_t{8} << 20;  // page-locked host memory for the host's access to the arena
+
+// Outside libraries of the device; null where one is not installed: our own kernels then take its place.
+struct CudaLibraries {
+  std::unique_ptr<CudaBlas> blas;
+};
 
 // What planning needs to know of such a device: alignment 256, a workspace for library products of 32 MiB from compute
 // capability 9.0 on, else 4 MiB (what cuBLAS itself takes by default).
 DeviceFacts facts_of(const CudaProperties& properties);
 
 // `facts` as the plan was made for. Throws Error(usage) when the device lacks what they say (compute capability).
-std::unique_ptr<Device> make_cuda_device(std::unique_ptr<CudaRuntime> runtime, const DeviceFacts& facts);
+std::unique_ptr<Device> make_cuda_device(std::unique_ptr<CudaRuntime> runtime, const DeviceFacts& facts,
+                                         CudaLibraries libraries = {});
 
 }  // namespace headroom

@@ -1,9 +1,16 @@
+#include <string>
+
 #include "device/cuda/cuda_device.h"
+#include "ops/cuda/cublaslt.h"
 
 namespace headroom {
 
 std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts) {
-  return make_cuda_device(open_cuda_runtime(index), facts);
+  std::unique_ptr<CudaRuntime> runtime = open_cuda_runtime(index);
+  std::string reason;  // why a library is missing: our own kernels serve then
+  CudaLibraries libraries;
+  libraries.blas = open_cublaslt(reason);
+  return make_cuda_device(std::move(runtime), facts, std::move(libraries));
 }
 
 DeviceFacts cuda_facts(int index) { return facts_of(open_cuda_runtime(index)->properties()); }
