@@ -1,0 +1,134 @@
+"""What the GPU benchmarks and tests share: a run of headroom on a device, watched from outside by NVIDIA's management library."""
+import ctypes
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
+import task  # noqa: E402
+
+GIB = 2 ** 30
+
+
+class ProcessInfo(ctypes.Structure):
+    """nvmlProcessInfo_t of API versions 2 and 3."""
+    _fields_ = [('pid', ctypes.c_uint), ('used', ctypes.c_ulonglong), ('gpu', ctypes.c_uint), ('compute', ctypes.c_uint)]
+
+
+class MemoryInfo(ctypes.Structure):
+    """nvmlMemory_t."""
+    _fields_ = [('total', ctypes.c_ulonglong), ('free', ctypes.c_ulonglong), ('used', ctypes.c_ulonglong)]
+
+
+class DeviceWatch:
+    """The most device memory that a process held, sampled every 5 ms: the driver's figure for the process where it gives one,
+    else what the whole device held more than before."""
+
+    def __init__(self, index=0):
+        self.library = ctypes.CDLL('libnvidia-ml.so.1')
+        self.device = ctypes.c_void_p()
+        if self.library.nvmlInit_v2() or self.library.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(self.device)):
+            sys.exit(f'NVML does not know device {index}')
+        self.before = self.used()
+        self.peak, self.stopped = 0, False
+
+    def used(self):
+        memory = MemoryInfo()
+        self.library.nvmlDeviceGetMemoryInfo(self.device, ctypes.byref(memory))
+        return memory.used
+
+    def held_by(self, pid):
+        infos, count = (ProcessInfo * 256)(), ctypes.c_uint(256)
+        if self.library.nvmlDeviceGetComputeRunningProcesses_v3(self.device, ctypes.byref(count), infos) == 0:
+            for info in infos[:count.value]:
+                if info.pid == pid and info.used != 2 ** 64 - 1:
+                    return info.used
+        return max(0, self.used() - self.before)
+
+    def follow(self, pid):
+        def sample():
+            while not self.stopped:
+                self.peak = max(self.peak, self.held_by(pid))
+                time.sleep(0.005)
+        self.thread = threading.Thread(target=sample, daemon=True)
+        self.thread.start()
+
+    def stop(self):
+        self.stopped = True
+        self.thread.join()
+        return self.peak
+
+
+def watched(command, index=0):
+    """Runs a command; returns (exit status, standard error, peak device bytes, the kernel's count of peak resident bytes)."""
+    watch = DeviceWatch(index)
+    with tempfile.TemporaryFile('w+') as errors:
+        child = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=errors)
+        watch.follow(child.pid)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        peak = watch.stop()
+        errors.seek(0)
+        return child.returncode, errors.read(), peak, usage.ru_maxrss * 1024
+
+
+def train(binary, model, rows, out, memory, sequence, batch, steps, device='cuda:0', extra=()):
+    """One training run on the device. Returns its figures; ends this script when the run fails."""
+    shutil.rmtree(out, ignore_errors=True)
+    command = [binary, 'train', '--model', model, '--data', rows, '--output-dir', out, '--device', device,
+               '--max-seq-length', sequence, '--global-batch-size', batch, '--max-steps', steps, '--learning-rate', '1e-4',
+               '--lr-scheduler-type', 'constant', *(['--memory', memory] if memory else []), *extra]
+    status, errors, device_peak, resident = watched(command, int(device.split(':')[1]))
+    if status:
+        sys.exit(f'exit {status}: {errors[-2000:]}')
+    with open(os.path.join(out, 'metrics.jsonl'), encoding='utf-8') as text:
+        steps_seen = [row for row in map(json.loads, text) if 'loss' in row]
+    with open(os.path.join(out, 'plan.json'), encoding='utf-8') as text:
+        plan = json.load(text)
+    with open(os.path.join(out, 'run.json'), encoding='utf-8') as text:
+        run = json.load(text)
+    seconds = statistics.median(row['seconds'] for row in steps_seen[2:])
+    return {'command': ' '.join(map(str, command)), 'tokens_per_second': batch * sequence / seconds, 'step_seconds': seconds,
+            'predicted_step_seconds': plan['predicted_step_seconds'], 'planned_peak_bytes': plan['peak_bytes'],
+            'device_peak_bytes': device_peak, 'resident_bytes': resident, 'losses': [row['loss'] for row in steps_seen],
+            'arena_planned_bytes': run['arena_planned_bytes'], 'arena_measured_bytes': run['arena_measured_bytes'],
+            'tiers': plan['tiers'], 'techniques': [t['name'] for t in plan['techniques']]}
+
+
+def fresh_model(binary, config, folder, sequence, rows):
+    """A model of random weights and a file of random rows for it; returns their paths."""
+    os.makedirs(folder, exist_ok=True)
+    model, data = os.path.join(folder, 'model'), os.path.join(folder, 'rows.jsonl')
+    shutil.rmtree(model, ignore_errors=True)
+    task.run([binary, 'init', '--config', config, '--tokenizer', 'bytes', '--output-dir', model])
+    task.write_random_rows(data, task.vocabulary_of(config), rows, sequence)
+    return model, data
+
+
+def write_results(name, rows, columns, heading):
+    """benchmarks/results/gpu_NAME.json and .md."""
+    results = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'results')
+    with open(os.path.join(results, f'gpu_{name}.json'), 'w', encoding='utf-8') as out:
+        json.dump(rows, out, indent=1)
+    with open(os.path.join(results, f'gpu_{name}.md'), 'w', encoding='utf-8') as out:
+        out.write(f'# {heading}\n\n{time.strftime("%Y-%m-%d")}, {device_name()}\n\n')
+        out.write('| ' + ' | '.join(columns) + ' |\n|' + '---|' * len(columns) + '\n')
+        for row in rows:
+            out.write('| ' + ' | '.join(shown(row.get(column)) for column in columns) + ' |\n')
+
+
+def shown(value):
+    if isinstance(value, float):
+        return f'{value:.3g}' if abs(value) < 100 else f'{value:.0f}'
+    return '' if value is None else str(value)
+
+
+def device_name():
+    done = subprocess.run(['nvidia-smi', '--query-gpu=name,driver_version', '--format=csv,noheader'], capture_output=True, text=True)
+    return done.stdout.strip() or 'no device'

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""The peer of compare_torch.py: full fine-tuning of an HF causal model in PyTorch on one GPU, bf16, random weights and tokens.
+
+Usage: torch_peer.py CONFIG_DIR --sequence N --batch N [--compile] [--checkpointing] [--steps 8]
+transformers with the fastest attention that is installed (flash-attn, else scaled_dot_product_attention), fused AdamW, clipping at 1. Prints one JSON line:
+tokens_per_second (median of the steps after the second), device_peak_bytes (what the driver counts for the process, sampled
+every 5 ms).
+"""
+import argparse
+import importlib.util
+import json
+import os
+import statistics
+import time
+
+from gpu_run import DeviceWatch
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument('config')
+parser.add_argument('--sequence', type=int, required=True)
+parser.add_argument('--batch', type=int, required=True)
+parser.add_argument('--steps', type=int, default=8)
+parser.add_argument('--compile', action='store_true')
+parser.add_argument('--checkpointing', action='store_true')
+options = parser.parse_args()
+
+watch = DeviceWatch()
+watch.follow(os.getpid())
+
+import torch  # noqa: E402  after the watch, which must see the context being made
+from transformers import AutoConfig, AutoModelForCausalLM  # noqa: E402
+
+attention = 'flash_attention_2' if importlib.util.find_spec('flash_attn') else 'sdpa'
+config = AutoConfig.from_pretrained(options.config)
+config.use_cache = False
+torch.manual_seed(0)
+with torch.device('cuda'):
+    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention, torch_dtype=torch.bfloat16)
+if options.checkpointing:
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={'use_reentrant': False})
+model.train()
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+step_model = torch.compile(model) if options.compile else model
+seconds = []
+for _ in range(options.steps):
+    ids = torch.randint(0, config.vocab_size, (options.batch, options.sequence), device='cuda')
+    torch.cuda.synchronize()
+    began = time.perf_counter()
+    loss = step_model(input_ids=ids, labels=ids).loss
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    torch.cuda.synchronize()
+    seconds.append(time.perf_counter() - began)
+print(json.dumps({'tokens_per_second': options.batch * options.sequence / statistics.median(seconds[2:]),
+                  'device_peak_bytes': watch.stop(), 'allocated_bytes': torch.cuda.max_memory_allocated(),
+                  'torch': torch.__version__, 'attention': attention}))
