@@ -36,6 +36,13 @@ using uint64_t = unsigned long long;
 
 #define HR_DEVICE __device__ __forceinline__
 
+// Before a loop of a constant count whose body indexes arrays that must live in registers.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define HR_UNROLL _Pragma("unroll")
+#else
+#define HR_UNROLL
+#endif
+
 namespace headroom::cuda {
 
 constexpr int kWarp = 32;

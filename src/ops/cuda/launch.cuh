@@ -46,5 +46,11 @@ void with_float_type(FloatType type, const Body& body) {
     body(Bf16{});
 }
 
+// body(T{}, U{}) with two element types.
+template <typename Body>
+void with_float_types(FloatType first, FloatType second, const Body& body) {
+  with_float_type(first, [&](auto a) { with_float_type(second, [&](auto b) { body(a, b); }); });
+}
+
 }  // namespace headroom::cuda
 #endif

@@ -1,0 +1,10 @@
+// Which device a booking formula is asked for.
+#pragma once
+
+#include "ir/op.h"
+
+namespace headroom {
+
+inline bool on_cuda(const DeviceFacts& facts) { return facts.device.starts_with("cuda"); }
+
+}  // namespace headroom
