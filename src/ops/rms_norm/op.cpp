@@ -5,7 +5,9 @@
 #include <memory>
 
 #include "ir/vjp.h"
+#include "ops/cuda/scratch.h"
 #include "ops/registry.h"
+#include "ops/rms_norm/cuda_scratch.h"
 #include "ops/rms_norm/rows.h"
 #include "ops/stream/operand_rules.h"
 #include "ops/stream/row_chunks.h"
@@ -105,8 +107,9 @@ class RmsNormGrad final : public Op {
     return aliases;
   }
 
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts&) const override {
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
     if (call.attrs.integer("train") == 0) return 0;
+    if (on_cuda(facts)) return rms_norm_grad_cuda_scratch(call.inputs[0], call.inputs[1]);
     return partial_sum_bytes(norm_rows(call.inputs[0], call.inputs[1]), 1);
   }
 };

@@ -1,0 +1,88 @@
+#include "cuda_ops/in_place.h"
+
+namespace headroom {
+namespace {
+
+using namespace op_test;
+
+Tolerance tolerance(DType dtype) { return dtype == DType::f32 ? Tolerance{1e-5, 1e-5} : Tolerance{1e-5, 8e-3}; }
+
+// Rows and widths for every way of dealing rows to threads: groups of 8, 16 and 32, blocks, wider than registers hold.
+const std::vector<std::pair<int64_t, int64_t>> kShapes = {{3, 1},   {70, 8},   {5, 37},   {19, 128},
+                                                          {9, 512}, {17, 520}, {1, 8200}, {2, 8195}};
+
+TEST(CudaRmsNorm, AgreesWithTheReference) {
+  for (const auto& [rows, width] : kShapes)
+    for (DType x : {DType::f32, DType::bf16})
+      for (const char* y : {"f32", "bf16"}) {
+        SCOPED_TRACE(width);
+        expect_cuda_matches(
+            "rms_norm", {Tensor::random(x, {1, rows, width}, 1), Tensor::random(DType::f32, {width}, 2)},
+            {{"eps", 1e-6}, {"dtype", std::string(y)}, {"unit", int64_t{rows % 2}}}, tolerance(*parse_dtype(y)));
+      }
+}
+
+TEST(CudaRmsNorm, NormalisesEachHeadByItself) {
+  expect_cuda_matches("rms_norm", {Tensor::random(DType::bf16, {2, 5, 192}, 1), Tensor::random(DType::f32, {64}, 2)},
+                      {{"eps", 1e-5}}, tolerance(DType::bf16));
+}
+
+TEST(CudaRmsNorm, WorksInPlace) {
+  expect_same_in_place("rms_norm", {Tensor::random(DType::bf16, {1, 8200}, 1), Tensor::random(DType::f32, {8200}, 2)},
+                       {{"eps", 1e-6}});
+}
+
+std::vector<Tensor> grad_inputs(DType x, DType dy, int64_t rows, int64_t width, bool train, bool addend) {
+  std::vector<Tensor> inputs{Tensor::random(x, {1, rows, width}, 1), Tensor::random(DType::f32, {width}, 2),
+                             Tensor::random(dy, {1, rows, width}, 3)};
+  if (train) inputs.push_back(Tensor::random(DType::f32, {width}, 4));
+  if (addend) inputs.push_back(Tensor::random(x, {1, rows, width}, 5));
+  return inputs;
+}
+
+Attrs grad_attrs(bool train, bool addend, const char* accumulate) {
+  return {
+      {"eps", 1e-6}, {"train", int64_t{train}}, {"addend", int64_t{addend}}, {"accumulate", std::string(accumulate)}};
+}
+
+TEST(CudaRmsNormGrad, AgreesWithTheReference) {
+  for (const auto& [rows, width] : kShapes)
+    for (DType x : {DType::f32, DType::bf16})
+      for (DType dy : {DType::f32, DType::bf16})
+        for (bool train : {false, true}) {
+          if (width > 1000 && (x != dy || !train)) continue;
+          SCOPED_TRACE(width);
+          const bool addend = (rows + train) % 2 == 0;
+          Tolerance near = tolerance(x);
+          near.absolute = 3e-5;
+          expect_cuda_matches("rms_norm_grad", grad_inputs(x, dy, rows, width, train, addend),
+                              grad_attrs(train, addend, "always"), near);
+        }
+}
+
+TEST(CudaRmsNormGrad, AccumulatesOverTrips) {
+  for (int64_t trip : {0, 1}) {
+    RunOptions options;
+    options.trip = trip;
+    expect_cuda_matches("rms_norm_grad", grad_inputs(DType::f32, DType::f32, 40, 96, true, false),
+                        grad_attrs(true, false, "carried"), {3e-5, 1e-5}, options);
+  }
+}
+
+TEST(CudaRmsNormGrad, TakesTheWeightLessOneAndHeads) {
+  Attrs attrs = grad_attrs(true, false, "always");
+  attrs.set("unit", int64_t{1});
+  expect_cuda_matches("rms_norm_grad",
+                      {Tensor::random(DType::f32, {2, 9, 192}, 1), Tensor::random(DType::f32, {64}, 2),
+                       Tensor::random(DType::f32, {2, 9, 192}, 3), Tensor::random(DType::f32, {64}, 4)},
+                      attrs, {3e-5, 1e-5});
+}
+
+TEST(CudaRmsNormGrad, WorksInPlace) {
+  for (bool addend : {false, true})
+    expect_same_in_place("rms_norm_grad", grad_inputs(DType::f32, DType::f32, 20, 144, true, addend),
+                         grad_attrs(true, addend, "always"));
+}
+
+}  // namespace
+}  // namespace headroom
