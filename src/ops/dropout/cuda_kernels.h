@@ -1,0 +1,22 @@
+// Launcher of dropout's device code.
+#pragma once
+
+#include "ops/cuda/launch.h"
+
+namespace headroom::cuda {
+
+struct DropoutArgs {
+  const void* x = nullptr;
+  void* y = nullptr;             // may be x
+  const float* hyper = nullptr;  // of ops/adamw/hyper.h, read on the device
+  int64_t count = 0;
+  int64_t first = 0;    // index of the first element in the step's global batch
+  uint64_t tensor = 0;  // the node's part of the key of its draws
+  uint32_t below = 0;   // dropped where the top 31 bits of the draw are below it
+  float scale = 1;
+};
+
+// y = x * scale where kept, else 0.
+void launch_dropout(FloatType type, const DropoutArgs& args, int multiprocessors, CudaStream stream);
+
+}  // namespace headroom::cuda
