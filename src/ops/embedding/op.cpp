@@ -2,6 +2,8 @@
 #include <memory>
 
 #include "ir/vjp.h"
+#include "ops/cuda/scratch.h"
+#include "ops/embedding/cuda_scratch.h"
 #include "ops/registry.h"
 #include "ops/stream/operand_rules.h"
 
@@ -62,6 +64,10 @@ class EmbeddingGrad final : public Op {
   }
 
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 2, true}}; }
+
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
+    return on_cuda(facts) ? embedding_grad_cuda_scratch(element_count(call.inputs[0].dims)) : 0;
+  }
 
   // The rows named by the ids are read and written; the zero fill of the first trip is spread over the trips.
   Work work(const OpCall& call) const override {
