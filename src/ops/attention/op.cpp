@@ -8,8 +8,10 @@
 
 #include "base/error.h"
 #include "ir/vjp.h"
+#include "ops/attention/cuda_scratch.h"
 #include "ops/attention/scratch.h"
 #include "ops/attention/shape.h"
+#include "ops/cuda/scratch.h"
 #include "ops/registry.h"
 
 namespace headroom {
@@ -97,7 +99,7 @@ class Attention final : public Op {
   }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return forward_scratch(attention_shape(call), facts);
+    return on_cuda(facts) ? 0 : forward_scratch(attention_shape(call), facts);
   }
   Work work(const OpCall& call) const override { return attention_work(call, Op::work(call), 2, 0); }
   CostClass cost_class() const override { return CostClass::attention; }
@@ -138,7 +140,8 @@ class AttentionGrad final : public Op {
   }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return grad_scratch(attention_shape(call), call.inputs[0].dtype, facts);
+    const AttentionShape shape = attention_shape(call);
+    return on_cuda(facts) ? cuda_grad_scratch(shape) : grad_scratch(shape, call.inputs[0].dtype, facts);
   }
   Work work(const OpCall& call) const override { return attention_work(call, Op::work(call), 5, 0); }
   CostClass cost_class() const override { return CostClass::attention_grad; }
@@ -184,7 +187,8 @@ class AttentionCached final : public Op {
   }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return cached_scratch(attention_shape(call), facts);
+    const AttentionShape shape = attention_shape(call);
+    return on_cuda(facts) ? cuda_cached_scratch(shape) : cached_scratch(shape, facts);
   }
   // As if the chunk ended with the cache: the offset is known at run time only.
   Work work(const OpCall& call) const override {

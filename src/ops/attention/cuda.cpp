@@ -1,0 +1,109 @@
+// CUDA kernels of the attention ops: what each implementation accepts, and the calls into it.
+#include "base/error.h"
+#include "ops/attention/cuda_kernels.h"
+#include "ops/attention/cuda_scratch.h"
+#include "ops/cuda/kernel.h"
+
+namespace headroom {
+namespace {
+
+using cuda::AttentionSizes;
+
+static_assert(kCudaDecodeKeys == cuda::kDecodeKeys);
+
+// The sizes without the operands that mask.
+AttentionSizes sizes_of(const AttentionShape& shape) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  HR_CHECK(shape.batch < kMost && shape.queries + shape.keys < kMost && shape.heads * shape.dim < kMost / 64,
+           "attention of {} x {} queries with rows of {} and {} keys: more than an index counts", shape.batch,
+           shape.queries, shape.heads * shape.dim, shape.keys);
+  AttentionSizes sizes;
+  sizes.batch = static_cast<int32_t>(shape.batch);
+  sizes.queries = static_cast<int32_t>(shape.queries);
+  sizes.keys = static_cast<int32_t>(shape.keys);
+  sizes.heads = static_cast<int32_t>(shape.heads);
+  sizes.kv_heads = static_cast<int32_t>(shape.kv_heads);
+  sizes.dim = static_cast<int32_t>(shape.dim);
+  sizes.window = static_cast<int32_t>(std::min(shape.window, kMost));
+  sizes.causal = shape.causal;
+  sizes.scale = static_cast<float>(shape.scale);
+  sizes.softcap = static_cast<float>(shape.softcap);
+  return sizes;
+}
+
+void set_mask(AttentionSizes& sizes, const TensorView& mask) {
+  (mask.dims.size() == 2 ? sizes.starts : sizes.lengths) = mask.as<int32_t>();
+}
+
+cuda::AttentionArrays forward_arrays(const KernelCall& call) {
+  return {call.inputs[0].data, call.inputs[1].data, call.inputs[2].data, call.outputs[0].data,
+          call.outputs.size() == 2 ? call.outputs[1].as<float>() : nullptr};
+}
+
+// `attention` (inputs q, k, v [, lengths or starts]; outputs o, lse) and `attention_cached` (q, k, v, offset; o) alike.
+CudaOffer make_plain(const KernelSpec& spec, const CudaContext&) {
+  return {cuda_kernel_of([sizes = sizes_of(attention_shape(spec.call())), cached = spec.op == "attention_cached",
+                          q_type = float_type(spec.inputs[0].dtype),
+                          kv_type = float_type(spec.inputs[1].dtype)](const KernelCall& call, CudaStream stream) {
+            AttentionSizes own = sizes;
+            if (cached)
+              own.offset = call.inputs[3].as<int32_t>();
+            else if (call.inputs.size() == 4)
+              set_mask(own, call.inputs[3]);
+            cuda::launch_attention(q_type, kv_type, own, forward_arrays(call), stream);
+          }),
+          {}};
+}
+
+CudaOffer make_decode(const KernelSpec& spec, const CudaContext&) {
+  const AttentionShape shape = attention_shape(spec.call());
+  if (shape.queries != 1) return {nullptr, fmt::format("takes one query, not {}", shape.queries)};
+  if (!cuda_decodes(shape)) return {nullptr, fmt::format("head size {} is above {}", shape.dim, kCudaDecodeDim)};
+  if (cuda_cached_scratch(shape) > spec.scratch_bytes) return {nullptr, "scratch is booked for another kernel"};
+  return {cuda_kernel_of([shape, sizes = sizes_of(shape), q_type = float_type(spec.inputs[0].dtype),
+                          kv_type = float_type(spec.inputs[1].dtype)](const KernelCall& call, CudaStream stream) {
+            AttentionSizes own = sizes;
+            own.offset = call.inputs[3].as<int32_t>();
+            Carver carver(call.scratch.data());
+            const CudaDecodeBlock block = cuda_decode_block(carver, shape);
+            cuda::launch_attention_decode(
+                q_type, kv_type, own, forward_arrays(call),
+                {block.o, block.maximum, block.sum, static_cast<int32_t>(cuda_decode_chunks(shape))}, stream);
+          }),
+          {}};
+}
+
+CudaOffer make_grad_plain(const KernelSpec& spec, const CudaContext&) {
+  return {cuda_kernel_of([sizes = sizes_of(attention_shape(spec.call())), type = float_type(spec.inputs[0].dtype)](
+                             const KernelCall& call, CudaStream stream) {
+            AttentionSizes own = sizes;
+            if (call.inputs.size() == 7) set_mask(own, call.inputs[6]);
+            const auto in = [&](size_t i) { return call.inputs[i].data; };
+            const auto out = [&](size_t i) { return call.outputs[i].data; };
+            cuda::launch_attention_grad(type, own,
+                                        {in(0), in(1), in(2), in(3), call.inputs[4].as<float>(), in(5), out(0), out(1),
+                                         out(2), reinterpret_cast<float*>(call.scratch.data())},
+                                        stream);
+          }),
+          {}};
+}
+
+std::unique_ptr<CudaKernel> make_append(const KernelSpec& spec, const CudaContext& context) {
+  return cuda_kernel_of([multiprocessors = context.multiprocessors](const KernelCall& call, CudaStream stream) {
+    const TensorView &k = call.inputs[0], &cache = call.outputs[0];
+    cuda::launch_kv_append(float_type(k.dtype), float_type(cache.dtype), k.data, cache.data,
+                           call.inputs[2].as<int32_t>(), k.dims[0], k.dims[1], cache.dims[1], k.dims[2],
+                           multiprocessors, stream);
+  });
+}
+
+}  // namespace
+
+void register_attention_cuda(CudaKernels& kernels) {
+  kernels.add("attention", {{"plain", make_plain}});
+  kernels.add("attention_cached", {{"decode", make_decode}, {"plain", make_plain}});
+  kernels.add("attention_grad", {{"plain", make_grad_plain}});
+  kernels.add("kv_append", one_cuda_kernel<make_append>());
+}
+
+}  // namespace headroom
