@@ -92,7 +92,7 @@ class Linear final : public Op {
   }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return matmul_scratch(linear_product(call), facts);
+    return linear_scratch(linear_product(call), facts);
   }
   Work work(const OpCall& call) const override {
     return product_work(call, linear_shape(call.inputs[0], call.inputs[1], call.attrs));
@@ -177,7 +177,7 @@ class LinearDx final : public Op {
   }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return matmul_scratch(linear_dx_product(call), facts);
+    return product_scratch(linear_dx_product(call), facts);
   }
   Work work(const OpCall& call) const override {
     return product_work(call, linear_shape(call.inputs[0], call.inputs[1], call.attrs));
@@ -211,7 +211,7 @@ class LinearDw final : public Op {
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 2, true}}; }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return matmul_scratch(linear_dw_product(call, true), facts);
+    return product_scratch(linear_dw_product(call, true), facts);
   }
   Work work(const OpCall& call) const override {
     return product_work(call, linear_shape(call.inputs[0], call.inputs[2], call.attrs));

@@ -1,0 +1,154 @@
+// CUDA kernels of the linear layer: each op is one product (or two variants of it).
+#include <algorithm>
+#include <array>
+
+#include "ops/cuda/kernel.h"
+#include "ops/linear/cuda_kernels.h"
+#include "ops/linear/cuda_product.h"
+#include "ops/linear/scratch.h"
+
+namespace headroom {
+namespace {
+
+// Bytes to which addresses are known to be aligned: those of rows inside a tensor are no more so than this.
+constexpr int64_t kAlignment = 16;
+
+// Why an op with these attributes and inputs is not the one that is computed here; empty when it is.
+template <size_t N>
+std::string refusal_of(const KernelSpec& spec, const std::array<std::string_view, N>& known, size_t inputs) {
+  for (const auto& [name, value] : spec.attrs.items())
+    if (std::find(known.begin(), known.end(), name) == known.end()) return fmt::format("attribute {}", name);
+  if (spec.inputs.size() != inputs) return fmt::format("{} inputs", spec.inputs.size());
+  return {};
+}
+
+CudaProductSpec dense(const MatmulSpec& spec) { return {spec, 0, 0, kAlignment}; }
+
+const void* input_at(const KernelCall& call, size_t index) { return index == 0 ? nullptr : call.inputs[index].data; }
+
+// `bias`, `addend`: indices of these inputs, 0 when there is none.
+CudaOffer product_kernel(CudaProductOffer offer, int64_t booked, size_t bias, size_t addend) {
+  if (!offer.product) return {nullptr, std::move(offer.refusal)};
+  HR_CHECK(offer.product->workspace_bytes() <= booked, "a product of {} bytes of workspace, {} are booked",
+           offer.product->workspace_bytes(), booked);
+  return {cuda_kernel_of([product = std::move(offer.product), bias, addend](const KernelCall& call, CudaStream stream) {
+            product->run({call.inputs[0].data, call.inputs[1].data, call.outputs[0].data, input_at(call, bias),
+                          input_at(call, addend), call.scratch.data()},
+                         stream);
+          }),
+          {}};
+}
+
+constexpr std::array<std::string_view, 5> kLinearAttrs{"bias", "dtype", "layout", "multiply", "residual"};
+
+// Where the optional inputs of linear are; 0 when they are not.
+struct LinearInputs {
+  size_t bias = 0, residual = 0, count = 2;
+  explicit LinearInputs(const Attrs& attrs) {
+    if (attrs.integer("bias") != 0) bias = count++;
+    if (attrs.integer("residual") != 0) residual = count++;
+  }
+};
+
+static_assert(cuda::kFewRows == kCudaFewRows);
+
+CudaOffer make_few_rows(const KernelSpec& spec, const CudaContext&) {
+  const LinearInputs at(spec.attrs);
+  if (std::string refusal = refusal_of(spec, kLinearAttrs, at.count); !refusal.empty()) return {nullptr, refusal};
+  const MatmulSpec m = linear_product(spec.call());
+  if (m.size.rows > cuda::kFewRows) return {nullptr, fmt::format("more than {} rows", cuda::kFewRows)};
+  cuda::DeviceProduct product{float_type(m.operand), float_type(m.result), false,       m.b_transposed,
+                              m.size.rows,           m.size.cols,          m.size.depth};
+  const CudaProductSpec stored = dense(m);
+  product.a_step = stored.a_step();
+  product.b_step = stored.b_step();
+  return {cuda_kernel_of([product, at](const KernelCall& call, CudaStream stream) {
+            cuda::DeviceProduct p = product;
+            p.a = call.inputs[0].data;
+            p.b = call.inputs[1].data;
+            p.c = call.outputs[0].data;
+            p.bias = static_cast<const float*>(input_at(call, at.bias));
+            p.addend = input_at(call, at.residual);
+            cuda::launch_row_product(p, stream);
+          }),
+          {}};
+}
+
+template <CudaProductMaker make>
+CudaOffer make_linear(const KernelSpec& spec, const CudaContext& context) {
+  const LinearInputs at(spec.attrs);
+  if (std::string refusal = refusal_of(spec, kLinearAttrs, at.count); !refusal.empty()) return {nullptr, refusal};
+  return product_kernel(make(dense(linear_product(spec.call())), context, spec.scratch_bytes), spec.scratch_bytes,
+                        at.bias, at.residual);
+}
+
+template <CudaProductMaker make>
+CudaOffer make_linear_dx(const KernelSpec& spec, const CudaContext& context) {
+  constexpr std::array<std::string_view, 4> kKnown{"addend", "dtype", "layout", "multiply"};
+  const bool addend = spec.attrs.integer("addend") != 0;
+  if (std::string refusal = refusal_of(spec, kKnown, 2 + size_t{addend}); !refusal.empty()) return {nullptr, refusal};
+  return product_kernel(make(dense(linear_dx_product(spec.call())), context, spec.scratch_bytes), spec.scratch_bytes, 0,
+                        addend ? 2 : 0);
+}
+
+class WeightGradientKernel final : public CudaKernel {
+ public:
+  // `first`: overwrites the accumulator, nullptr when no trip does.
+  WeightGradientKernel(std::shared_ptr<const CudaProduct> first, std::shared_ptr<const CudaProduct> adding, bool out_in)
+      : first_(std::move(first)), adding_(std::move(adding)), out_in_(out_in) {}
+
+  void enqueue(const KernelCall& call, CudaStream stream) const override {
+    const void* const x = call.inputs[0].data;
+    const void* const dy = call.inputs[1].data;
+    void* const sums = call.outputs[0].data;
+    const CudaProductArguments arguments{out_in_ ? dy : x, out_in_ ? x : dy, sums, nullptr, sums, call.scratch.data()};
+    const bool overwrites = first_ && call.trip == 0;
+    if (overwrites || (first_ && launch_mode() == LaunchMode::load)) first_->run(arguments, stream);
+    if (!overwrites || launch_mode() == LaunchMode::load) adding_->run(arguments, stream);
+  }
+
+ private:
+  std::shared_ptr<const CudaProduct> first_;
+  std::shared_ptr<const CudaProduct> adding_;
+  bool out_in_;
+};
+
+template <CudaProductMaker make>
+CudaOffer make_linear_dw(const KernelSpec& spec, const CudaContext& context) {
+  constexpr std::array<std::string_view, 3> kKnown{"accumulate", "layout", "multiply"};
+  if (std::string refusal = refusal_of(spec, kKnown, 3); !refusal.empty()) return {nullptr, refusal};
+  CudaProductOffer first, adding = make(dense(linear_dw_product(spec.call(), true)), context, spec.scratch_bytes);
+  if (!adding.product) return {nullptr, adding.refusal};
+  if (spec.attrs.text("accumulate", "always") == "carried") {
+    first = make(dense(linear_dw_product(spec.call(), false)), context, spec.scratch_bytes);
+    if (!first.product) return {nullptr, first.refusal};
+  }
+  return {std::make_unique<WeightGradientKernel>(std::move(first.product), std::move(adding.product),
+                                                 is_out_in(spec.attrs)),
+          {}};
+}
+
+std::unique_ptr<CudaKernel> make_bias_grad(const KernelSpec& spec, const CudaContext&) {
+  const int64_t cols = count_of(spec.outputs[0]);
+  return cuda_kernel_of(
+      [type = float_type(spec.inputs[0].dtype), cols, rows = cols == 0 ? 0 : count_of(spec.inputs[0]) / cols,
+       carried = spec.attrs.text("accumulate", "always") == "carried"](const KernelCall& call, CudaStream stream) {
+        cuda::launch_sum_over_rows(type, call.inputs[0].data, rows, cols, cols,
+                                   static_cast<float*>(call.outputs[0].data), carried && call.trip == 0, stream);
+      });
+}
+
+}  // namespace
+
+void register_linear_cuda(CudaKernels& kernels) {
+  kernels.add("linear", {{"rows", make_few_rows},
+                         {"cublaslt", make_linear<make_library_product>},
+                         {"plain", make_linear<make_tiled_product>}});
+  kernels.add("linear_dx",
+              {{"cublaslt", make_linear_dx<make_library_product>}, {"plain", make_linear_dx<make_tiled_product>}});
+  kernels.add("linear_dw",
+              {{"cublaslt", make_linear_dw<make_library_product>}, {"plain", make_linear_dw<make_tiled_product>}});
+  kernels.add("bias_grad", one_cuda_kernel<make_bias_grad>());
+}
+
+}  // namespace headroom

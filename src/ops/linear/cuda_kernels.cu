@@ -1,0 +1,282 @@
+// Products by tiles in shared memory, for every architecture.
+#include "ops/linear/cuda_kernels.h"
+
+#include "ops/cuda/launch.cuh"
+
+// Before a loop that is unrolled by two: further loads ahead would not fit into the registers.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define HR_UNROLL_TWO _Pragma("unroll 2")
+#else
+#define HR_UNROLL_TWO
+#endif
+
+namespace headroom::cuda {
+
+constexpr int kSteps = 16;          // of the depth in shared memory at a time
+constexpr int kTileThreads = 256;   // 16 x 16
+constexpr int kGroup = 4;           // elements of a row or column of the tile that a thread takes together
+constexpr int kBetweenGroups = 64;  // 16 threads' groups
+constexpr int kBigTile = 128;       // 64 sums per thread: four shared loads of 16 bytes feed 64 multiply-adds
+constexpr int kSmallTile = 64;      // 16 sums per thread, four times as many blocks
+
+// Rows of A or columns of B, here called lines; `deep`: a line lies in one piece, else a step of the depth does.
+template <typename T>
+struct ProductLines {
+  const T* at;
+  int64_t step;  // elements from a stored row to the next
+  int count;
+  bool packed;  // four elements of a stored row can be loaded together
+};
+
+// A block's part of an operand on its way from memory through registers to shared memory.
+template <typename T, int kLines, bool kDeep>
+struct ProductCarrier {
+  static constexpr int kPacks = kLines * kSteps / kGroup / kTileThreads;
+  float held[kPacks][kGroup];
+
+  // Where pack `pack` of this thread begins in the tile. Neighbouring threads load neighbouring memory.
+  HR_DEVICE static void place(int pack, int* line, int* step) {
+    const int index = static_cast<int>(threadIdx.x) + pack * kTileThreads;
+    if (kDeep) {
+      *line = index / (kSteps / kGroup);
+      *step = index % (kSteps / kGroup) * kGroup;
+    } else {
+      *line = index % (kLines / kGroup) * kGroup;
+      *step = index / (kLines / kGroup);
+    }
+  }
+
+  // What lies outside the operand counts as zero.
+  HR_DEVICE void fetch(const ProductLines<T>& lines, int first_line, int first_step, int depth) {
+    HR_UNROLL
+    for (int pack = 0; pack < kPacks; ++pack) {
+      int tile_line, tile_step;
+      place(pack, &tile_line, &tile_step);
+      const int line = first_line + tile_line, step = first_step + tile_step;
+      const int left = kDeep ? (line < lines.count ? depth - step : 0) : (step < depth ? lines.count - line : 0);
+      const T* const from = lines.at + (kDeep ? line : step) * lines.step + (kDeep ? step : line);
+      if (lines.packed && left >= kGroup) {
+        const Pack<T, kGroup> found = *reinterpret_cast<const Pack<T, kGroup>*>(from);
+        HR_UNROLL
+        for (int i = 0; i < kGroup; ++i) held[pack][i] = widen(found.at[i]);
+      } else {
+        HR_UNROLL
+        for (int i = 0; i < kGroup; ++i) held[pack][i] = i < left ? widen(from[i]) : 0.0f;
+      }
+    }
+  }
+
+  HR_DEVICE void put(float (*tile)[kLines + kGroup]) const {
+    HR_UNROLL
+    for (int pack = 0; pack < kPacks; ++pack) {
+      int line, step;
+      place(pack, &line, &step);
+      HR_UNROLL
+      for (int i = 0; i < kGroup; ++i)
+        if (kDeep)
+          tile[step + i][line] = held[pack][i];
+        else
+          tile[step][line + i] = held[pack][i];
+    }
+  }
+};
+
+// Where a block's sums go.
+template <typename R>
+struct ProductResult {
+  R* at;
+  const float* bias;
+  const R* addend;
+  int rows, cols;
+  bool packed;
+
+  // Four neighbouring elements of a row.
+  HR_DEVICE void put(int row, int col, const float* sums) const {
+    if (row >= rows || col >= cols) return;
+    const int64_t to = static_cast<int64_t>(row) * cols + col;
+    float total[kGroup];
+    HR_UNROLL
+    for (int i = 0; i < kGroup; ++i) total[i] = sums[i] + (bias && col + i < cols ? bias[col + i] : 0.0f);
+    if (packed) {
+      Pack<R, kGroup> pack;
+      if (addend) {
+        pack = *reinterpret_cast<const Pack<R, kGroup>*>(addend + to);
+        HR_UNROLL
+        for (int i = 0; i < kGroup; ++i) total[i] += widen(pack.at[i]);
+      }
+      HR_UNROLL
+      for (int i = 0; i < kGroup; ++i) pack.at[i] = narrow<R>(total[i]);
+      *reinterpret_cast<Pack<R, kGroup>*>(at + to) = pack;
+      return;
+    }
+    HR_UNROLL
+    for (int i = 0; i < kGroup && col + i < cols; ++i)
+      at[to + i] = narrow<R>(total[i] + (addend ? widen(addend[to + i]) : 0.0f));
+  }
+};
+
+// One block per tile of C. While a step of the depth is multiplied from shared memory, the next one is on its way into
+// registers.
+template <typename T, typename R, bool kATransposed, bool kBTransposed, int kTile>
+__global__ __launch_bounds__(kTileThreads, 2) void product_tiles(ProductLines<T> a, ProductLines<T> b,
+                                                                 ProductResult<R> c, int depth) {
+  constexpr int kGroups = kTile / kBetweenGroups;
+  __align__(16) __shared__ float a_tile[kSteps][kTile + kGroup];
+  __align__(16) __shared__ float b_tile[kSteps][kTile + kGroup];
+  const int first_row = static_cast<int>(blockIdx.y) * kTile, first_col = static_cast<int>(blockIdx.x) * kTile;
+  const int row = static_cast<int>(threadIdx.x) / 16 * kGroup, col = static_cast<int>(threadIdx.x) % 16 * kGroup;
+  ProductCarrier<T, kTile, !kATransposed> next_a;
+  ProductCarrier<T, kTile, kBTransposed> next_b;
+  float sums[kGroups * kGroup][kGroups * kGroup] = {};
+  next_a.fetch(a, first_row, 0, depth);
+  next_b.fetch(b, first_col, 0, depth);
+  for (int begin = 0; begin < depth; begin += kSteps) {
+    next_a.put(a_tile);
+    next_b.put(b_tile);
+    __syncthreads();
+    if (begin + kSteps < depth) {
+      next_a.fetch(a, first_row, begin + kSteps, depth);
+      next_b.fetch(b, first_col, begin + kSteps, depth);
+    }
+    HR_UNROLL_TWO
+    for (int step = 0; step < kSteps; ++step) {
+      Pack<float, kGroup> left[kGroups], right[kGroups];
+      HR_UNROLL
+      for (int g = 0; g < kGroups; ++g) {
+        left[g] = *reinterpret_cast<const Pack<float, kGroup>*>(&a_tile[step][row + g * kBetweenGroups]);
+        right[g] = *reinterpret_cast<const Pack<float, kGroup>*>(&b_tile[step][col + g * kBetweenGroups]);
+      }
+      HR_UNROLL
+      for (int i = 0; i < kGroups * kGroup; ++i) {
+        HR_UNROLL
+        for (int j = 0; j < kGroups * kGroup; ++j)
+          sums[i][j] += left[i / kGroup].at[i % kGroup] * right[j / kGroup].at[j % kGroup];
+      }
+    }
+    __syncthreads();
+  }
+  HR_UNROLL
+  for (int i = 0; i < kGroups * kGroup; ++i) {
+    HR_UNROLL
+    for (int g = 0; g < kGroups; ++g)
+      c.put(first_row + row + i / kGroup * kBetweenGroups + i % kGroup, first_col + col + g * kBetweenGroups,
+            &sums[i][g * kGroup]);
+  }
+}
+
+// Lanes take 32 neighbouring columns, warps every sixteenth row.
+constexpr int kSumWarps = 16;
+template <typename T>
+__global__ void sum_over_rows(const T* x, int64_t rows, int64_t cols, int64_t step, float* sums, bool overwrite) {
+  __shared__ float parts[kSumWarps][kWarp];
+  const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int64_t col = static_cast<int64_t>(blockIdx.x) * kWarp + lane;
+  float sum = 0;
+  if (col < cols) {
+    constexpr int kAhead = 4;  // loads on their way
+    const T* from = x + col;
+    int64_t row = warp;
+    for (; row + (kAhead - 1) * kSumWarps < rows; row += kAhead * kSumWarps) {
+      float found[kAhead];
+      for (int i = 0; i < kAhead; ++i) found[i] = widen(from[(row + i * kSumWarps) * step]);
+      HR_UNROLL
+      for (int i = 0; i < kAhead; ++i) sum += found[i];
+    }
+    for (; row < rows; row += kSumWarps) sum += widen(from[row * step]);
+  }
+  parts[warp][lane] = sum;
+  __syncthreads();
+  if (warp == 0 && col < cols) {
+    float total = 0;
+    for (int i = 0; i < kSumWarps; ++i) total += parts[i][lane];
+    sums[col] = overwrite ? total : sums[col] + total;
+  }
+}
+
+__global__ void narrow_floats(const float* from, Bf16* to, int64_t count) {
+  for (int64_t i = first_index(); i < count; i += index_stride()) to[i] = narrow<Bf16>(from[i]);
+}
+
+#ifdef __CUDACC_RTC__
+#define HR_TILES(T, R, A, B)                                                                                         \
+  template __global__ void product_tiles<T, R, A, B, kBigTile>(ProductLines<T>, ProductLines<T>, ProductResult<R>,   \
+                                                               int);                                                 \
+  template __global__ void product_tiles<T, R, A, B, kSmallTile>(ProductLines<T>, ProductLines<T>, ProductResult<R>, \
+                                                                 int)
+#define HR_LAYOUTS(T, R)        \
+  HR_TILES(T, R, false, false); \
+  HR_TILES(T, R, false, true);  \
+  HR_TILES(T, R, true, false)
+HR_LAYOUTS(float, float);
+HR_LAYOUTS(Bf16, float);
+HR_LAYOUTS(Bf16, Bf16);
+template __global__ void sum_over_rows<float>(const float*, int64_t, int64_t, int64_t, float*, bool);
+template __global__ void sum_over_rows<Bf16>(const Bf16*, int64_t, int64_t, int64_t, float*, bool);
+#else
+namespace {
+
+template <typename T>
+bool packs_of_four(const void* at, int64_t step) {
+  return step % kGroup == 0 && reinterpret_cast<uintptr_t>(at) % (kGroup * sizeof(T)) == 0;
+}
+
+int64_t tiles_of(int64_t count, int tile) { return (count + tile - 1) / tile; }
+
+template <typename T, typename R, bool kATransposed, bool kBTransposed>
+void launch_tiles(const DeviceProduct& p, int multiprocessors, CudaStream stream) {
+  const ProductLines<T> a{static_cast<const T*>(p.a), p.a_step, static_cast<int>(p.rows),
+                          packs_of_four<T>(p.a, p.a_step)};
+  const ProductLines<T> b{static_cast<const T*>(p.b), p.b_step, static_cast<int>(p.cols),
+                          packs_of_four<T>(p.b, p.b_step)};
+  const ProductResult<R> c{static_cast<R*>(p.c),
+                           p.bias,
+                           static_cast<const R*>(p.addend),
+                           static_cast<int>(p.rows),
+                           static_cast<int>(p.cols),
+                           packs_of_four<R>(p.c, p.cols) && packs_of_four<R>(p.addend, p.cols)};
+  // Small tiles where large ones would leave multiprocessors idle; a sum has the same order in both.
+  if (tiles_of(p.rows, kBigTile) * tiles_of(p.cols, kBigTile) >= multiprocessors)
+    launch(product_tiles<T, R, kATransposed, kBTransposed, kBigTile>,
+           Grid{tiles_of(p.cols, kBigTile), tiles_of(p.rows, kBigTile), 1, kTileThreads, 0}, stream, a, b, c, p.depth);
+  else
+    launch(product_tiles<T, R, kATransposed, kBTransposed, kSmallTile>,
+           Grid{tiles_of(p.cols, kSmallTile), tiles_of(p.rows, kSmallTile), 1, kTileThreads, 0}, stream, a, b, c,
+           p.depth);
+}
+
+template <typename T, typename R>
+void launch_layout(const DeviceProduct& p, int multiprocessors, CudaStream stream) {
+  if (p.a_transposed)
+    launch_tiles<T, R, true, false>(p, multiprocessors, stream);
+  else if (p.b_transposed)
+    launch_tiles<T, R, false, true>(p, multiprocessors, stream);
+  else
+    launch_tiles<T, R, false, false>(p, multiprocessors, stream);
+}
+
+}  // namespace
+
+void launch_product(const DeviceProduct& p, int multiprocessors, CudaStream stream) {
+  if (p.operand == FloatType::f32)
+    launch_layout<float, float>(p, multiprocessors, stream);
+  else if (p.result == FloatType::f32)
+    launch_layout<Bf16, float>(p, multiprocessors, stream);
+  else
+    launch_layout<Bf16, Bf16>(p, multiprocessors, stream);
+}
+
+void launch_sum_over_rows(FloatType type, const void* x, int64_t rows, int64_t cols, int64_t step, float* sums,
+                          bool overwrite, CudaStream stream) {
+  with_float_type(type, [&](auto zero) {
+    using T = decltype(zero);
+    launch(sum_over_rows<T>, Grid{(cols + kWarp - 1) / kWarp, 1, 1, kSumWarps * kWarp, 0}, stream,
+           static_cast<const T*>(x), rows, cols, step, sums, overwrite);
+  });
+}
+
+void launch_narrow(const float* from, void* to, int64_t count, int multiprocessors, CudaStream stream) {
+  launch(narrow_floats, grid_over(count, multiprocessors), stream, from, static_cast<Bf16*>(to), count);
+}
+#endif
+
+}  // namespace headroom::cuda

@@ -1,0 +1,83 @@
+#include "ops/linear/cuda_product.h"
+
+#include <algorithm>
+
+#include "ops/linear/cuda_kernels.h"
+#include "ops/linear/cuda_scratch.h"
+
+namespace headroom {
+namespace {
+
+// A product of the library with a narrow copy of the bias behind the library's workspace.
+class NarrowBiasProduct final : public CudaProduct {
+ public:
+  NarrowBiasProduct(std::shared_ptr<const CudaProduct> product, int64_t cols, int multiprocessors)
+      : product_(std::move(product)), cols_(cols), multiprocessors_(multiprocessors) {}
+
+  int64_t workspace_bytes() const override { return library_bytes() + cuda_lines(cols_ * 2); }
+
+  void run(const CudaProductArguments& arguments, CudaStream stream) const override {
+    CudaProductArguments inner = arguments;
+    void* const narrow = static_cast<std::byte*>(arguments.workspace) + library_bytes();
+    cuda::launch_narrow(static_cast<const float*>(arguments.bias), narrow, cols_, multiprocessors_, stream);
+    inner.bias = narrow;
+    product_->run(inner, stream);
+  }
+
+ private:
+  int64_t library_bytes() const { return cuda_lines(product_->workspace_bytes()); }
+
+  std::shared_ptr<const CudaProduct> product_;
+  int64_t cols_;
+  int multiprocessors_;
+};
+
+class TiledProduct final : public CudaProduct {
+ public:
+  TiledProduct(const CudaProductSpec& spec, int multiprocessors) : spec_(spec), multiprocessors_(multiprocessors) {}
+
+  int64_t workspace_bytes() const override { return 0; }
+
+  void run(const CudaProductArguments& arguments, CudaStream stream) const override {
+    const MatmulSpec& m = spec_.matmul;
+    cuda::DeviceProduct product{float_type(m.operand), float_type(m.result), m.a_transposed, m.b_transposed,
+                                m.size.rows,           m.size.cols,          m.size.depth};
+    product.a = arguments.a;
+    product.a_step = spec_.a_step();
+    product.b = arguments.b;
+    product.b_step = spec_.b_step();
+    product.c = arguments.c;
+    product.bias = m.bias ? static_cast<const float*>(arguments.bias) : nullptr;
+    product.addend = m.addend ? arguments.addend : nullptr;
+    cuda::launch_product(product, multiprocessors_, stream);
+  }
+
+ private:
+  CudaProductSpec spec_;
+  int multiprocessors_;
+};
+
+}  // namespace
+
+CudaProductOffer make_library_product(const CudaProductSpec& spec, const CudaContext& context, int64_t workspace) {
+  CudaBlas* const blas = context.services->blas();
+  if (!blas) return {nullptr, "there is no cuBLASLt"};
+  const int64_t narrow = narrow_bias_bytes(spec.matmul);
+  if (workspace < narrow) return {nullptr, "no room for a narrow bias"};
+  // Parts of the workspace begin at multiples of 256.
+  CudaProductOffer offer = blas->prepare(spec, narrow > 0 ? (workspace - narrow) / 256 * 256 : workspace);
+  if (offer.product && narrow > 0)
+    offer.product =
+        std::make_shared<NarrowBiasProduct>(std::move(offer.product), spec.matmul.size.cols, context.multiprocessors);
+  return offer;
+}
+
+CudaProductOffer make_tiled_product(const CudaProductSpec& spec, const CudaContext& context, int64_t) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  const MatmulSize& size = spec.matmul.size;
+  if (spec.matmul.a_transposed && spec.matmul.b_transposed) return {nullptr, "both operands are transposed"};
+  if (std::max({size.rows, size.cols, size.depth}) > kMost) return {nullptr, "a dimension is above 2^30"};
+  return {std::make_shared<TiledProduct>(spec, context.multiprocessors), {}};
+}
+
+}  // namespace headroom

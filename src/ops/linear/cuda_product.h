@@ -1,0 +1,19 @@
+// Products on a CUDA device for the linear layer and the loss.
+#pragma once
+
+#include "ops/cuda/blas.h"
+#include "ops/cuda/kernel.h"
+
+namespace headroom {
+
+// Prepares a product whose bias is f32, in at most `workspace` bytes.
+using CudaProductMaker = CudaProductOffer (*)(const CudaProductSpec& spec, const CudaContext& context,
+                                              int64_t workspace);
+
+// By the outside library. A bias for a bf16 result is rounded to bf16 first, in the workspace.
+CudaProductOffer make_library_product(const CudaProductSpec& spec, const CudaContext& context, int64_t workspace);
+
+// By our own tiles; needs no workspace. Refuses two transposed operands.
+CudaProductOffer make_tiled_product(const CudaProductSpec& spec, const CudaContext& context, int64_t workspace);
+
+}  // namespace headroom

@@ -1,0 +1,26 @@
+// Scratch of a product on a CUDA device.
+#pragma once
+
+#include "ops/cpu/matmul_scratch.h"
+#include "ops/cuda/scratch.h"
+
+namespace headroom {
+
+inline int64_t cuda_lines(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+// The library wants the bias in the result's type: bytes of its copy, none where it has that type.
+inline int64_t narrow_bias_bytes(const MatmulSpec& spec) {
+  return spec.bias && spec.result != DType::f32 ? cuda_lines(spec.size.cols * 2) : 0;
+}
+
+// What the library may use, then the copy of the bias. Our own kernels need nothing.
+inline int64_t cuda_product_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
+  return cuda_lines(facts.gemm_workspace_cap) + narrow_bias_bytes(spec);
+}
+
+// Bytes booked for a product of an op, on whichever device.
+inline int64_t product_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
+  return on_cuda(facts) ? cuda_product_scratch(spec, facts) : matmul_scratch(spec, facts);
+}
+
+}  // namespace headroom
