@@ -76,7 +76,7 @@ void add_machine_options(CLI::App& app, TrainArguments& a) {
   TrainOptions& o = a.options;
   memory_option(app, "--memory", o.memory,
                 "budget for all the kernel charges this process (what is available less 10 %)");
-  memory_option(app, "--host-memory", a.host_memory, "host budget beside a device; on the CPU --memory is the host");
+  memory_option(app, "--host-memory", o.host_memory, "host budget beside a device; on the CPU --memory is the host");
   scalar(app, "--disk-memory", a.disk_memory, "DIR:BYTES for a disk tier")->type_name("DIR:SIZE");
   scalar(app, "--device", o.device, "cpu, cuda:N, or null: plan and check every access without arithmetic")
       ->capture_default_str();
@@ -112,7 +112,7 @@ bool parse_switch(const std::string& option, const std::string& value) {
 }
 
 void refuse_what_is_not_built(const TrainArguments& a) {
-  if (a.host_memory > 0 && a.options.device == "cpu")
+  if (a.options.host_memory > 0 && a.options.device == "cpu")
     throw Error(ErrorKind::usage, "--host-memory has no meaning on the CPU, where memory is the host",
                 "give --memory alone");
   if (!a.disk_memory.empty())

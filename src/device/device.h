@@ -1,4 +1,5 @@
-// What the runtime asks of a device: one arena, prepared kernels, streams with events, copies between tiers.
+// What the runtime asks of a device: an arena for each tier of memory, prepared kernels, streams with events, copies
+// between tiers.
 #pragma once
 
 #include <cstddef>
@@ -37,10 +38,12 @@ class Device {
   // Throws Error(does_not_fit) when an arena of these bytes cannot be had now, saying who holds the memory where the
   // device tells; says nothing where only the reservation itself can know.
   virtual void require_room(int64_t bytes) {}
-  // Reserves the arena, all pages present: it cannot fail later. Called once. Throws Error(run) when memory is short.
-  virtual std::byte* reserve_arena(int64_t bytes) = 0;
+  // Reserves the arena of a tier (device or host), all pages present (the host's pinned where copies need it): it
+  // cannot fail later. Called at most once for each tier, kernels being prepared. Throws Error(run) when memory is
+  // short.
+  virtual std::byte* reserve_arena(Tier tier, int64_t bytes) = 0;
   virtual DeviceMemory memory() { return {}; }
-  // False when this process cannot read the arena's bytes through their addresses (null device, GPUs).
+  // False when this process cannot read the bytes of the device's arena through their addresses (null device, GPUs).
   virtual bool host_visible() const = 0;
   // Page-locked memory through which the host reads and writes an arena it does not see; empty where there is none.
   virtual std::span<std::byte> host_window() { return {}; }
@@ -50,11 +53,16 @@ class Device {
 
   // Queues a kernel. `call` need not outlive the launch.
   virtual void launch(const DeviceKernel& kernel, const KernelCall& call, StreamId stream) = 0;
-  // Queues a copy between host memory and the arena, either way.
+  // Queues a copy between host memory, the host's arena and the device's, in any direction.
   virtual void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId stream) = 0;
 
   virtual StreamId create_stream() = 0;
-  virtual EventId record(StreamId stream) = 0;
+  // Streams and events are created before the first launch; recording and waiting take no memory.
+  virtual EventId create_event() = 0;
+  // The event marks the end of what is queued on the stream now. It may be recorded again: who waits then waits for the
+  // newer mark, who waited before keeps the older one.
+  virtual void record(EventId event, StreamId stream) = 0;
+  // What is queued on the stream from now on runs after what the event marks.
   virtual void wait(StreamId stream, EventId event) = 0;
   // Returns when everything queued on the stream is done.
   virtual void synchronize(StreamId stream) = 0;
@@ -63,7 +71,7 @@ class Device {
 // The CPU: kernels of ops/, synchronous. One stream's order is every stream's order.
 std::unique_ptr<Device> make_cpu_device(const DeviceFacts& facts);
 
-// Executes without arithmetic or memory: checks that every operand and scratch lies inside the arena, and that every
+// Executes without arithmetic or memory: checks that every operand and scratch lies inside one arena, and that every
 // input still holds the bytes its last producer wrote (no other tensor was written over them since).
 std::unique_ptr<Device> make_null_device(const DeviceFacts& facts);
 

@@ -73,6 +73,7 @@ void check_alias_types(const CheckedGraph& checked, Findings& findings);
 void check_overwritten_once(const CheckedGraph& checked, Findings& findings);
 void check_overwritten_dead(const CheckedGraph& checked, Findings& findings);
 void check_loop_storage(const CheckedGraph& checked, Findings& findings);
+void check_host_access(const CheckedGraph& checked, Findings& findings);
 void check_start_has_wait(const CheckedGraph& checked, Findings& findings);
 void check_start_source_unchanged(const CheckedGraph& checked, Findings& findings);
 

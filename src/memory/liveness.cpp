@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 
 #include "base/error.h"
 
@@ -57,8 +58,14 @@ class Analysis {
   }
 
   void walk_call(NodeId id) {
-    for (ValueId input : graph_.node(id).inputs) use(input, now());
-    for (ValueId output : graph_.node(id).outputs) touch(output, now());
+    const Node& node = graph_.node(id);
+    for (ValueId input : node.inputs) {
+      use(input, now());
+      if (const auto start = starts_.find(input); start != starts_.end())
+        for (ValueId source : graph_.node(start->second).inputs) use(source, now());
+    }
+    for (ValueId output : node.outputs) touch(output, now());
+    if (node.op->name().ends_with("_start")) starts_[node.outputs.back()] = id;
     out_.slots.push_back({id, SlotKind::call});
   }
 
@@ -101,6 +108,8 @@ class Analysis {
     if (a == b) return;
     HR_CHECK(bytes_[static_cast<size_t>(a)] == bytes_[static_cast<size_t>(b)],
              "%{} and %{} share a storage and differ in size", a, b);
+    HR_CHECK(graph_.value(a).type.tier == graph_.value(b).type.tier, "%{} and %{} share a storage and differ in tier",
+             a, b);
     if (graph_.value(b).persistent) std::swap(a, b);
     HR_CHECK(!graph_.value(b).persistent, "two persistent values, {} and {}, share a storage", graph_.value(a).name,
              graph_.value(b).name);
@@ -146,6 +155,7 @@ class Analysis {
     const ValueId from = find(input), to = find(output);
     if (from == to || graph_.value(from).persistent || graph_.value(to).persistent) return false;
     if (graph_.value(input).type.dtype != graph_.value(output).type.dtype) return false;
+    if (graph_.value(input).type.tier != graph_.value(output).type.tier) return false;
     if (bytes_[static_cast<size_t>(from)] != bytes_[static_cast<size_t>(to)]) return false;
     if (last_[static_cast<size_t>(from)] != at || first_[static_cast<size_t>(to)] != at) return false;
     // Another operand of this node must not already live in that storage.
@@ -172,7 +182,9 @@ class Analysis {
                          value.persistent,
                          bytes_[static_cast<size_t>(leader)],
                          first_[static_cast<size_t>(leader)],
-                         last_[static_cast<size_t>(leader)] + 1};
+                         last_[static_cast<size_t>(leader)] + 1,
+                         value.type.tier};
+        HR_CHECK(life.tier != Tier::disk, "%{} lies on disk, which has no arena", leader);
         if (value.persistent) life.lower = 0, life.upper = std::max<int64_t>(1, now());
         out_.storages.push_back(life);
       }
@@ -206,15 +218,17 @@ class Analysis {
   std::vector<int64_t> first_, last_, bytes_;
   std::vector<int64_t> open_loops_;
   std::vector<std::vector<ValueId>> outer_uses_;
+  std::unordered_map<ValueId, NodeId> starts_;  // by their tokens, which the waits read
 };
 
 }  // namespace
 
-std::vector<Buffer> Liveness::buffers() const {
+std::vector<Buffer> Liveness::buffers(Tier tier) const {
   std::vector<Buffer> out;
   out.reserve(storages.size());
-  for (const StorageLife& life : storages)
-    out.push_back({static_cast<int64_t>(out.size()), life.lower, life.upper, life.bytes, -1});
+  for (size_t i = 0; i < storages.size(); ++i)
+    if (const StorageLife& life = storages[i]; life.tier == tier)
+      out.push_back({static_cast<int64_t>(i), life.lower, life.upper, life.bytes, -1});
   return out;
 }
 

@@ -4,7 +4,9 @@
 // ends; the programs follow each other on one timeline, so that transients of different phases reuse the same bytes.
 // A storage is live on [first definition, last use + 1); inputs and outputs of a node conflict unless they share a
 // storage; scratch is live in its node's slot. What a loop body reads from outside lives until the loop ends.
-// Persistent values live over the whole timeline.
+// Persistent values live over the whole timeline. A storage lies in the tier of its values; scratch is the device's.
+// What a copy reads and what it writes are alive from its start to its wait, for the copy may take place at any time
+// between.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +32,7 @@ struct StorageLife {
   int64_t bytes = 0;
   int64_t lower = 0;
   int64_t upper = 0;
+  Tier tier = Tier::device;
 };
 
 struct Liveness {
@@ -39,11 +42,11 @@ struct Liveness {
   std::vector<StorageLife> storages;
   std::vector<std::pair<int64_t, int64_t>> program_slots;  // by program: [begin, end)
 
-  // One buffer per storage, in the same order.
-  std::vector<Buffer> buffers() const;
+  // One buffer per storage of a tier, in the order of the storages, whose index is the buffer's id.
+  std::vector<Buffer> buffers(Tier tier) const;
 };
 
-// Pure; throws InternalError when a `must` alias joins storages of different sizes.
+// Pure; throws InternalError when a `must` alias joins storages of different sizes or tiers, and for values on disk.
 Liveness analyze_liveness(const Graph& graph, const Bindings& bindings, const DeviceFacts& facts);
 
 }  // namespace headroom

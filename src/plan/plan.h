@@ -1,5 +1,5 @@
-// The narrow waist between planner and runtime: one arena and the programs that run in it. Immutable once made; the
-// planner writes it, the runtime reads it. docs/plan_format.md describes the file.
+// The narrow waist between planner and runtime: an arena for each tier of memory and the programs that run in them.
+// Immutable once made; the planner writes it, the runtime reads it. docs/plan_format.md describes the file.
 #pragma once
 
 #include <array>
@@ -12,10 +12,11 @@
 
 namespace headroom {
 
-// A tensor at a fixed place of the arena.
+// A tensor at a fixed place of the arena of its tier.
 struct Operand {
   int64_t offset = 0;  // bytes from the arena's begin
   ConcreteType type;
+  Tier tier = Tier::device;  // device or host
 };
 
 std::vector<ConcreteType> types_of(const std::vector<Operand>& operands);
@@ -29,7 +30,7 @@ struct Instruction {
   Attrs attrs;
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
-  int64_t scratch_offset = 0;
+  int64_t scratch_offset = 0;  // in the device's arena
   int64_t scratch_bytes = 0;
   double predicted_seconds = 0;  // of one call, by the profile the plan was made with
   int32_t block = kNone;
@@ -40,7 +41,8 @@ struct PlanProgram {
   std::string name;
   std::vector<Instruction> instructions;
   std::vector<Operand> results;
-  int64_t peak_bytes = 0;  // highest end offset that this program touches, persistent tensors included
+  int64_t peak_bytes = 0;       // highest end offset that this program touches, persistent tensors included
+  int64_t host_peak_bytes = 0;  // the same in the host's arena
 };
 
 // A value that lives for the whole run.
@@ -108,6 +110,14 @@ struct Plan {
   int64_t lower_bound_bytes = 0;  // largest live sum: no arena can be smaller
   ProcessBytes process;
   Breakdown breakdown;
+  // The host's tier beside a device with memory of its own. On the CPU the figures above are the host's and these are
+  // 0.
+  int64_t host_budget_bytes = 0;  // 0: none was given, nothing is kept on the host
+  int64_t host_peak_bytes = 0;    // arena + process; when nothing fits: the least that works beside budget_bytes
+  int64_t host_arena_bytes = 0;
+  int64_t host_lower_bound_bytes = 0;
+  ProcessBytes host_process;
+  Breakdown host_breakdown;
   double step_seconds = 0;
   std::string profile;  // name and hash
   DeviceFacts facts;

@@ -4,8 +4,28 @@
 
 namespace headroom {
 
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json breakdown_json(const Breakdown& b) {
+  return {{"weights", b.weights},         {"gradients", b.gradients}, {"optimizer", b.optimizer},
+          {"activations", b.activations}, {"workspace", b.workspace}, {"data", b.data},
+          {"alignment", b.alignment}};
+}
+
+// The tier that --memory bounds holds the plan's own figures: the host on the CPU, else the device.
+Json tiers_json(const Plan& plan) {
+  const Json bounded{{"budget_bytes", plan.budget_bytes}, {"peak_bytes", plan.peak_bytes}};
+  const Json beside{{"budget_bytes", plan.host_budget_bytes}, {"peak_bytes", plan.host_peak_bytes}};
+  const Json none{{"budget_bytes", 0}, {"peak_bytes", 0}};
+  const bool one_memory = plan.facts.device == "cpu" && plan.host_arena_bytes == 0;
+  return {{"host", one_memory ? bounded : beside}, {"device", one_memory ? none : bounded}, {"disk", none}};
+}
+
+}  // namespace
+
 std::string plan_json(const Plan& plan) {
-  using Json = nlohmann::ordered_json;
   const int64_t shortfall = plan.feasible ? 0 : plan.minimum_bytes - plan.budget_bytes;
   Json out{{"feasible", plan.feasible},
            {"budget_bytes", plan.budget_bytes},
@@ -15,18 +35,16 @@ std::string plan_json(const Plan& plan) {
            {"arena_bytes", plan.arena_bytes},
            {"lower_bound_bytes", plan.lower_bound_bytes},
            {"process_bytes", plan.process.total()}};
-  const Json used{{"budget_bytes", plan.budget_bytes}, {"peak_bytes", plan.peak_bytes}};
-  const Json none{{"budget_bytes", 0}, {"peak_bytes", 0}};
-  const bool on_host = plan.facts.device == "cpu";
-  out["tiers"] = {{"host", on_host ? used : none}, {"device", on_host ? none : used}, {"disk", none}};
+  out["tiers"] = tiers_json(plan);
   out["phases"] = Json::array();
   for (const PlanProgram& program : plan.programs)
     if (program.name.find('@') == std::string::npos)
       out["phases"].push_back({{"name", program.name}, {"peak_bytes", program.peak_bytes + plan.process.total()}});
-  const Breakdown& b = plan.breakdown;
-  out["breakdown"] = {{"weights", b.weights},         {"gradients", b.gradients}, {"optimizer", b.optimizer},
-                      {"activations", b.activations}, {"workspace", b.workspace}, {"data", b.data},
-                      {"alignment", b.alignment}};
+  out["breakdown"] = breakdown_json(plan.breakdown);
+  if (plan.host_arena_bytes > 0) {
+    out["host_arena_bytes"] = plan.host_arena_bytes;
+    out["host_breakdown"] = breakdown_json(plan.host_breakdown);
+  }
   const ProcessBytes& c = plan.process;
   out["process"] = {{"code", c.code},       {"tokenizer", c.tokenizer}, {"data", c.data},
                     {"kernels", c.kernels}, {"planner", c.planner},     {"page_tables", c.page_tables}};

@@ -12,8 +12,8 @@ using Out = std::back_insert_iterator<std::string>;
 void write_operands(Out out, const std::vector<Operand>& operands) {
   const char* separator = "";
   for (const Operand& operand : operands) {
-    fmt::format_to(out, "{}{}[{}]@{}", separator, dtype_name(operand.type.dtype), fmt::join(operand.type.dims, ","),
-                   operand.offset);
+    fmt::format_to(out, "{}{}[{}]@{}{}", separator, dtype_name(operand.type.dtype), fmt::join(operand.type.dims, ","),
+                   operand.tier == Tier::host ? "host:" : "", operand.offset);
     separator = ", ";
   }
 }
@@ -52,14 +52,18 @@ void write_instruction(Out out, const Instruction& instruction) {
 std::string plan_text(const Plan& plan) {
   std::string text;
   Out out(text);
-  fmt::format_to(out, "plan {} arena {} process {}\n", plan.model, plan.arena_bytes, plan.process.total());
+  fmt::format_to(out, "plan {} arena {} process {}", plan.model, plan.arena_bytes, plan.process.total());
+  if (plan.host_arena_bytes > 0) fmt::format_to(out, " host {}", plan.host_arena_bytes);
+  fmt::format_to(out, "\n");
   for (const PersistentTensor& tensor : plan.tensors) {
     fmt::format_to(out, "tensor \"{}\" {} ", tensor.name, role_name(tensor.role));
     write_operands(out, {tensor.place});
     fmt::format_to(out, "\n");
   }
   for (const PlanProgram& program : plan.programs) {
-    fmt::format_to(out, "program {} peak {}\n", program.name, program.peak_bytes);
+    fmt::format_to(out, "program {} peak {}", program.name, program.peak_bytes);
+    if (plan.host_arena_bytes > 0) fmt::format_to(out, " host {}", program.host_peak_bytes);
+    fmt::format_to(out, "\n");
     for (const Instruction& instruction : program.instructions) write_instruction(out, instruction);
     fmt::format_to(out, "  results ");
     write_operands(out, program.results);

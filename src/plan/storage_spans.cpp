@@ -59,7 +59,7 @@ class Reader {
       }
     }
     for (const Operand& result : program_.results)
-      if (const auto open = open_.find(result.offset); open != open_.end())
+      if (const auto open = open_at(result); open != open_.end())
         spans_[open->second].end = static_cast<int32_t>(program_.instructions.size());
     return std::move(spans_);
   }
@@ -72,6 +72,10 @@ class Reader {
 
   void add_persistent() {
     for (const PersistentTensor& tensor : plan_.tensors) {
+      if (tensor.place.tier != Tier::device) {
+        host_places_[tensor.place.offset] = &tensor;
+        continue;
+      }
       places_[tensor.place.offset] = &tensor;
       spans_.push_back({tensor.name, class_of(tensor.role), layer_in(tensor.name), tensor.place.offset,
                         storage_bytes(tensor.place.type), 0, static_cast<int32_t>(program_.instructions.size()), true});
@@ -79,13 +83,19 @@ class Reader {
   }
 
   const PersistentTensor* persistent(const Operand& operand) const {
-    const auto at = places_.find(operand.offset);
-    return at == places_.end() ? nullptr : at->second;
+    const auto& places = operand.tier == Tier::host ? host_places_ : places_;
+    const auto at = places.find(operand.offset);
+    return at == places.end() ? nullptr : at->second;
+  }
+
+  // The newest span at an operand's place; none for what lies on the host.
+  std::map<int64_t, size_t>::const_iterator open_at(const Operand& operand) const {
+    return operand.tier == Tier::device ? open_.find(operand.offset) : open_.end();
   }
 
   void read(const Instruction& instruction, int32_t at) {
     for (const Operand& input : instruction.inputs)
-      if (const auto open = open_.find(input.offset); open != open_.end()) use(open->second, at);
+      if (const auto open = open_at(input); open != open_.end()) use(open->second, at);
     name_gradients(instruction);
     for (size_t i = 0; i < instruction.outputs.size(); ++i) define(instruction, i, at);
     if (instruction.scratch_bytes > 0)
@@ -110,7 +120,7 @@ class Reader {
     }
     if (!updates || !weight) return;
     for (const Operand& input : instruction.inputs) {
-      const auto open = open_.find(input.offset);
+      const auto open = open_at(input);
       if (open == open_.end() || input.type.dims != weight->place.type.dims) continue;
       StorageSpan& span = spans_[open->second];
       span.name = "gradient of " + weight->name;
@@ -121,11 +131,12 @@ class Reader {
 
   void define(const Instruction& instruction, size_t index, int32_t at) {
     const Operand& output = instruction.outputs[index];
-    if (persistent(output)) return;
-    const auto open = open_.find(output.offset);
+    if (output.tier != Tier::device || persistent(output)) return;
+    const auto open = open_at(output);
     // Made in the place of an input: the same storage goes on.
-    if (open != open_.end() && std::any_of(instruction.inputs.begin(), instruction.inputs.end(),
-                                           [&](const Operand& input) { return input.offset == output.offset; }))
+    if (open != open_.end() &&
+        std::any_of(instruction.inputs.begin(), instruction.inputs.end(),
+                    [&](const Operand& input) { return input.tier == output.tier && input.offset == output.offset; }))
       return use(open->second, at);
     open_[output.offset] = spans_.size();
     spans_.push_back({describe(instruction, index), class_made_by(instruction), instruction.block, output.offset,
@@ -171,7 +182,7 @@ class Reader {
   const Plan& plan_;
   const PlanProgram& program_;
   std::vector<StorageSpan> spans_;
-  std::map<int64_t, const PersistentTensor*> places_;
+  std::map<int64_t, const PersistentTensor*> places_, host_places_;
   std::map<int64_t, size_t> open_;  // the newest span at an offset
   std::vector<Loop> loops_;
 };

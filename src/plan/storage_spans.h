@@ -18,8 +18,8 @@ constexpr size_t kMemoryClasses = 7;
 std::string_view memory_class_name(MemoryClass kind);
 using ClassBytes = std::array<int64_t, kMemoryClasses>;
 
-// Bytes [offset, offset + bytes) of the arena while the instructions [begin, end) run. What a loop reads from outside
-// lives until the loop ends.
+// Bytes [offset, offset + bytes) of the device's arena while the instructions [begin, end) run. What a loop reads from
+// outside lives until the loop ends.
 struct StorageSpan {
   std::string name;  // a weight's name, "gradient of ...", or the op that makes it with the weight it reads
   MemoryClass kind = MemoryClass::activations;

@@ -5,7 +5,6 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "cost/predict.h"
-#include "memory/checker.h"
 #include "memory/lower_bound.h"
 
 namespace headroom {
@@ -13,14 +12,15 @@ namespace {
 
 class Emitter {
  public:
-  Emitter(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Packing& packing,
+  Emitter(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Arenas& arenas,
           const Profile& profile)
-      : graph_(graph), bindings_(bindings), liveness_(liveness), packing_(packing), profile_(profile) {}
+      : graph_(graph), bindings_(bindings), liveness_(liveness), arenas_(arenas), profile_(profile) {}
 
   Operand operand(ValueId id) const {
     const int32_t storage = liveness_.storage_of_value[static_cast<size_t>(id)];
     HR_CHECK(storage != kNone, "%{} has no storage", id);
-    return {packing_.offsets[static_cast<size_t>(storage)], concrete(graph_.value(id).type, bindings_)};
+    const Type& type = graph_.value(id).type;
+    return {arenas_.offsets[static_cast<size_t>(storage)], concrete(type, bindings_), type.tier};
   }
 
   Instruction instruction(int64_t slot) const {
@@ -39,7 +39,7 @@ class Emitter {
     const std::vector<ConcreteType> inputs = types_of(out.inputs), outputs = types_of(out.outputs);
     out.predicted_seconds = predict_call(*node.op, {inputs, outputs, node.attrs}, profile_);
     if (const int32_t scratch = liveness_.scratch_of_slot[static_cast<size_t>(slot)]; scratch != kNone) {
-      out.scratch_offset = packing_.offsets[static_cast<size_t>(scratch)];
+      out.scratch_offset = arenas_.offsets[static_cast<size_t>(scratch)];
       out.scratch_bytes = liveness_.storages[static_cast<size_t>(scratch)].bytes;
     }
     return out;
@@ -54,8 +54,9 @@ class Emitter {
     for (ValueId id : graph_.region(graph_.programs[index].region).results) out.results.push_back(operand(id));
     for (size_t i = 0; i < liveness_.storages.size(); ++i) {
       const StorageLife& life = liveness_.storages[i];
-      if (life.lower < std::max(end, begin + 1) && begin < life.upper)
-        out.peak_bytes = std::max(out.peak_bytes, packing_.offsets[i] + life.bytes);
+      if (life.lower >= std::max(end, begin + 1) || begin >= life.upper) continue;
+      int64_t& peak = life.tier == Tier::host ? out.host_peak_bytes : out.peak_bytes;
+      peak = std::max(peak, arenas_.offsets[i] + life.bytes);
     }
     return out;
   }
@@ -71,14 +72,14 @@ class Emitter {
   const Graph& graph_;
   const Bindings& bindings_;
   const Liveness& liveness_;
-  const Packing& packing_;
+  const Arenas& arenas_;
   const Profile& profile_;
 };
 
-Breakdown breakdown_at(const Liveness& liveness, int64_t slot, int64_t arena) {
+Breakdown breakdown_at(const Liveness& liveness, Tier tier, int64_t slot, int64_t arena) {
   Breakdown b;
   for (const StorageLife& life : liveness.storages) {
-    if (slot < life.lower || slot >= life.upper) continue;
+    if (life.tier != tier || slot < life.lower || slot >= life.upper) continue;
     switch (life.role) {
       case Role::parameter:
         b.weights += life.bytes;
@@ -118,29 +119,31 @@ void check_scratch(const Instruction& instruction, const DeviceFacts& facts) {
 
 }  // namespace
 
-void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Packing& packing,
+void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Arenas& arenas,
                    const PlanRequest& request, Plan& plan) {
-  const std::vector<Buffer> buffers = liveness.buffers();
-  const std::optional<std::string> violation = find_violation(buffers, packing, request.facts.alignment, packing.peak);
+  const std::optional<std::string> violation = find_violation(liveness, arenas, request.facts.alignment);
   HR_CHECK(!violation, "the packing is unsound: {}", *violation);
-  int64_t peak_slot = 0;
-  plan.lower_bound_bytes = lower_bound(buffers, request.facts.alignment, &peak_slot);
-  plan.arena_bytes = packing.peak;
-  plan.breakdown = breakdown_at(liveness, peak_slot, packing.peak);
-  const Emitter emitter(graph, bindings, liveness, packing, request.profile);
+  plan.arena_bytes = arenas.peaks.device;
+  plan.host_arena_bytes = arenas.peaks.host;
+  int64_t slot = 0;
+  plan.lower_bound_bytes = lower_bound(liveness.buffers(Tier::device), request.facts.alignment, &slot);
+  plan.breakdown = breakdown_at(liveness, Tier::device, slot, plan.arena_bytes);
+  plan.host_lower_bound_bytes = lower_bound(liveness.buffers(Tier::host), request.facts.alignment, &slot);
+  plan.host_breakdown = breakdown_at(liveness, Tier::host, slot, plan.host_arena_bytes);
+  const Emitter emitter(graph, bindings, liveness, arenas, request.profile);
   plan.tensors = emitter.tensors();
   plan.programs.clear();
   for (size_t i = 0; i < graph.programs.size(); ++i) plan.programs.push_back(emitter.program(i));
 }
 
-void emit_buckets(const Graph& graph, const Liveness& liveness, const Packing& packing, const PlanRequest& request,
+void emit_buckets(const Graph& graph, const Liveness& liveness, const Arenas& arenas, const PlanRequest& request,
                   std::span<const int64_t> lengths, Plan& plan) {
   for (const int64_t length : lengths) {
     Bindings bindings = graph.bounds();
     int64_t& seq = bindings[static_cast<size_t>(graph.find_symbol("seq"))];
     HR_CHECK(length < seq, "a bucket of {} in sequences of {}", length, seq);
     seq = length;
-    const Emitter emitter(graph, bindings, liveness, packing, request.profile);
+    const Emitter emitter(graph, bindings, liveness, arenas, request.profile);
     for (size_t i = 0; i < graph.programs.size(); ++i) {
       if (graph.programs[i].name != "train_step" && graph.programs[i].name != "evaluate") continue;
       PlanProgram program = emitter.program(i);

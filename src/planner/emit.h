@@ -4,22 +4,22 @@
 #include <span>
 
 #include "ir/graph.h"
-#include "memory/liveness.h"
+#include "memory/arenas.h"
 #include "plan/plan.h"
 #include "planner/request.h"
 
 namespace headroom {
 
-// Fills tensors, programs, arena_bytes, lower_bound_bytes and breakdown of `plan` from a packing of
-// `liveness.buffers()`. The packing is judged by the independent checker first; throws InternalError when it is
-// unsound. Of `request` the facts' alignment and the profile that predicts each call's seconds are used.
-void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Packing& packing,
+// Fills tensors, programs, and arena, lower bound and breakdown of each tier in `plan` from the packing of `liveness`.
+// The packing is judged by the independent checker first; throws InternalError when it is unsound. Of `request` the
+// facts' alignment and the profile that predicts each call's seconds are used.
+void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Arenas& arenas,
                    const PlanRequest& request, Plan& plan);
 
 // Adds, after emit_programs() of the same graph and packing, the programs train_step and evaluate for shorter sequence
 // lengths (bucket_program names): the same instructions at the same offsets, with smaller shapes. Throws InternalError
 // when one needs more scratch than it has at full length.
-void emit_buckets(const Graph& graph, const Liveness& liveness, const Packing& packing, const PlanRequest& request,
+void emit_buckets(const Graph& graph, const Liveness& liveness, const Arenas& arenas, const PlanRequest& request,
                   std::span<const int64_t> lengths, Plan& plan);
 
 }  // namespace headroom

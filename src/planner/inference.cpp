@@ -6,8 +6,7 @@
 #include "cost/predict.h"
 #include "ir/builder.h"
 #include "ir/verify.h"
-#include "memory/liveness.h"
-#include "memory/pack.h"
+#include "memory/arenas.h"
 #include "ops/registry.h"
 #include "passes/bf16_true.h"
 #include "passes/chunked_loss.h"
@@ -41,10 +40,9 @@ Plan lay_out(const PlanRequest& request, const Graph& graph, std::string_view ti
   const Liveness liveness = analyze_liveness(graph, bindings, request.facts);
   PackOptions options;
   options.alignment = request.facts.alignment;
-  emit_programs(graph, bindings, liveness, pack(liveness.buffers(), options), request, plan);
-  plan.process = with_page_tables(request.process, plan.arena_bytes, request.facts);
-  plan.peak_bytes = plan.minimum_bytes = process_peak(plan.arena_bytes, request.process, request.facts);
-  plan.feasible = plan.peak_bytes <= request.budget_bytes;
+  emit_programs(graph, bindings, liveness, pack_arenas(liveness, options), request, plan);
+  set_peaks(request, plan);
+  plan.minimum_bytes = plan.peak_bytes;
   plan.step_seconds = predict_program(graph, graph.find_program(timed), bindings, 1, request.profile);
   return plan;
 }

@@ -35,9 +35,11 @@ struct PlanRequest {
   int64_t loss_chunk = -1;                        // pinned rows; -1 = the planner's choice, 0 = all rows at once
   std::map<std::string, std::string> techniques;  // name -> on | off | value
   int64_t budget_bytes = 0;
+  int64_t host_budget_bytes = 0;  // of the host's memory beside a device with its own; 0: nothing may be kept there
   DeviceFacts facts;
   Profile profile;
   ProcessBytes process;                      // everything outside the arena but its page tables
+  ProcessBytes host_process;                 // the same on the host, when the device has its own memory
   int64_t staging_bytes = int64_t{4} << 20;  // host buffer for load and save
 };
 

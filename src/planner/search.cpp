@@ -5,8 +5,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "ir/verify.h"
-#include "memory/liveness.h"
-#include "memory/pack.h"
+#include "memory/arenas.h"
 #include "planner/bounds.h"
 #include "planner/candidates.h"
 #include "planner/emit.h"
@@ -69,8 +68,8 @@ class Search {
     if (rung.packed) return;
     const Graph graph = expand(bounder_.assembled(rung.candidate.weight_copies), rung.candidate, false, nullptr);
     const Liveness liveness = analyze_liveness(graph, graph.bounds(), request_.facts);
-    const std::vector<Buffer> buffers = liveness.buffers();
-    rung.peak_bytes = process_peak(pack(buffers, pack_options()).peak, request_.process, request_.facts);
+    rung.peak_bytes =
+        process_peak(pack_arenas(liveness, pack_options()).peaks.device, request_.process, request_.facts);
     rung.packed = true;
   }
 
@@ -109,6 +108,8 @@ class Search {
     plan.profile = request_.profile.identity();
     plan.facts = request_.facts;
     plan.process = request_.process;
+    plan.host_budget_bytes = request_.host_budget_bytes;
+    plan.host_process = request_.host_process;
     plan.choices.seq_length = request_.seq_length;
     plan.choices.precision = request_.precision;
     plan.choices.packing = request_.packing;
@@ -122,15 +123,13 @@ class Search {
     const Graph graph = expand(base, rung.candidate, true, &result_.trace);
     const Bindings bindings = graph.bounds();
     const Liveness liveness = analyze_liveness(graph, bindings, request_.facts);
-    const Packing packing = pack(liveness.buffers(), pack_options());
-    emit_programs(graph, bindings, liveness, packing, request_, plan);
+    const Arenas arenas = pack_arenas(liveness, pack_options());
+    emit_programs(graph, bindings, liveness, arenas, request_, plan);
     if (request_.length_buckets) {
       plan.choices.buckets = bucket_choices(request_);
-      emit_buckets(graph, liveness, packing, request_, plan.choices.buckets, plan);
+      emit_buckets(graph, liveness, arenas, request_, plan.choices.buckets, plan);
     }
-    plan.process = with_page_tables(request_.process, plan.arena_bytes, request_.facts);
-    plan.feasible = true;
-    plan.peak_bytes = process_peak(plan.arena_bytes, request_.process, request_.facts);
+    set_peaks(request_, plan);
     plan.step_seconds = rung.step_seconds;
     plan.choices.micro_batch = rung.candidate.micro_batch;
     plan.choices.accumulation = accumulation_steps(request_, rung.candidate.micro_batch);
@@ -148,14 +147,38 @@ class Search {
 
 }  // namespace
 
-ProcessBytes with_page_tables(ProcessBytes process, int64_t arena_bytes, const DeviceFacts& facts) {
-  if (facts.device != "cpu") return process;
-  process.page_tables = align_up((arena_bytes + process.total() - process.page_tables) / kPageTableRatio, 4096);
+ProcessBytes host_with_page_tables(ProcessBytes process, int64_t host_arena_bytes) {
+  process.page_tables = align_up((host_arena_bytes + process.total() - process.page_tables) / kPageTableRatio, 4096);
   return process;
+}
+
+ProcessBytes with_page_tables(ProcessBytes process, int64_t arena_bytes, const DeviceFacts& facts) {
+  return facts.device == "cpu" ? host_with_page_tables(process, arena_bytes) : process;
 }
 
 int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process, const DeviceFacts& facts) {
   return arena_bytes + with_page_tables(process, arena_bytes, facts).total();
+}
+
+TierBytes tier_peaks(const TierBytes& arenas, const PlanRequest& request) {
+  return {process_peak(arenas.device, request.process, request.facts),
+          arenas.host + host_with_page_tables(request.host_process, arenas.host).total()};
+}
+
+bool fits(const TierBytes& peaks, const PlanRequest& request) {
+  return peaks.device <= request.budget_bytes &&
+         (request.host_budget_bytes == 0 || peaks.host <= request.host_budget_bytes);
+}
+
+void set_peaks(const PlanRequest& request, Plan& plan) {
+  const TierBytes peaks = tier_peaks({plan.arena_bytes, plan.host_arena_bytes}, request);
+  plan.process = with_page_tables(request.process, plan.arena_bytes, request.facts);
+  plan.host_process = host_with_page_tables(request.host_process, plan.host_arena_bytes);
+  plan.budget_bytes = request.budget_bytes;
+  plan.host_budget_bytes = request.host_budget_bytes;
+  plan.peak_bytes = peaks.device;
+  plan.host_peak_bytes = peaks.host;
+  plan.feasible = fits(peaks, request);
 }
 
 SearchResult search_training_plan(const PlanRequest& request) { return Search(request).run(); }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "memory/arenas.h"
 #include "planner/pipeline.h"
 #include "planner/request.h"
 
@@ -33,5 +34,15 @@ SearchResult search_training_plan(const PlanRequest& request);
 int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process, const DeviceFacts& facts);
 // Page tables are charged where memory is the host's (device cpu); on another device they are not the budget's.
 ProcessBytes with_page_tables(ProcessBytes process, int64_t arena_bytes, const DeviceFacts& facts);
+// The same of the host's tier beside a device, where page tables are always charged.
+ProcessBytes host_with_page_tables(ProcessBytes process, int64_t host_arena_bytes);
+
+// What each tier's budget must hold with these arenas.
+TierBytes tier_peaks(const TierBytes& arenas, const PlanRequest& request);
+// True when both tiers fit; a host budget of 0 bounds nothing.
+bool fits(const TierBytes& peaks, const PlanRequest& request);
+
+// Fills the process bytes and peaks of both tiers, the budgets and `feasible` of a plan that has its arenas.
+void set_peaks(const PlanRequest& request, Plan& plan);
 
 }  // namespace headroom

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "base/bytes.h"
 #include "base/error.h"
 
 namespace headroom {
 namespace {
+
+constexpr std::string_view kCopyStart = "copy_start", kWait = "wait";
 
 // Ops that only book scratch: nothing to launch.
 bool is_bookkeeping(const Instruction& instruction) {
@@ -42,27 +45,41 @@ KernelSpec spec_of(const Instruction& instruction) {
 
 }  // namespace
 
-Executor::Executor(const Plan& plan, Device& device, HostPort* host) : plan_(plan), device_(device), host_(host) {
+Executor::Executor(const Plan& plan, Device& device, HostPort* host)
+    : plan_(plan), device_(device), host_(host), copies_(device) {
   prepare_kernels();
-  base_ = device_.reserve_arena(plan_.arena_bytes);
+  base_ = device_.reserve_arena(Tier::device, plan_.arena_bytes);
+  if (plan_.host_arena_bytes > 0) host_base_ = device_.reserve_arena(Tier::host, plan_.host_arena_bytes);
   for (Prepared& program : programs_) bind(program);
+}
+
+const DeviceKernel* Executor::kernel_for(const Instruction& instruction) {
+  const KernelSpec spec = spec_of(instruction);
+  std::unique_ptr<DeviceKernel>& kernel = kernels_[signature(spec)];
+  if (!kernel) kernel = device_.prepare(spec);
+  return kernel.get();
 }
 
 void Executor::prepare_kernels() {
   for (const PlanProgram& source : plan_.programs) {
-    programs_.push_back({&source, {}, {}});
-    std::vector<const DeviceKernel*> kernels;
+    Prepared& program = programs_.emplace_back();
+    program.source = &source;
+    std::set<int64_t> copying;  // places of the tokens of copies that nothing has waited for yet
     for (const Instruction& instruction : source.instructions) {
-      if (instruction.kind != InstructionKind::call || is_bookkeeping(instruction)) {
-        kernels.push_back(nullptr);
-        continue;
+      Step& step = program.steps.emplace_back();
+      step.kind = instruction.kind;
+      step.trips = instruction.attrs.text("trips");
+      if (instruction.kind != InstructionKind::call || is_bookkeeping(instruction)) continue;
+      if (instruction.op->name() == kCopyStart) {
+        step.action = Action::copy;
+        copying.insert(instruction.outputs.at(1).offset);
+      } else if (instruction.op->name() == kWait && copying.erase(instruction.inputs.at(1).offset) > 0) {
+        step.action = Action::wait;
+      } else {
+        step.action = Action::kernel;
+        step.kernel = kernel_for(instruction);
       }
-      const KernelSpec spec = spec_of(instruction);
-      std::unique_ptr<DeviceKernel>& kernel = kernels_[signature(spec)];
-      if (!kernel) kernel = device_.prepare(spec);
-      kernels.push_back(kernel.get());
     }
-    kernel_of_.push_back(std::move(kernels));
   }
 }
 
@@ -70,32 +87,37 @@ void Executor::prepare_kernels() {
 int64_t Executor::granted(int64_t bytes) const { return align_up(bytes, plan_.facts.alignment); }
 
 TensorView Executor::view(const Operand& operand) const {
-  return {base_ + operand.offset, operand.type.dtype, operand.type.dims};
+  return {base(operand.tier) + operand.offset, operand.type.dtype, operand.type.dims};
+}
+
+void Executor::bind_operands(const std::vector<Operand>& operands, Prepared& program, Step& step) {
+  for (const Operand& operand : operands) {
+    program.views.push_back(view(operand));
+    int64_t& end = step.end_offset.of(operand.tier);
+    end = std::max(end, operand.offset + granted(storage_bytes(operand.type)));
+  }
 }
 
 void Executor::bind(Prepared& program) {
-  const size_t index = static_cast<size_t>(&program - programs_.data());
-  for (size_t i = 0; i < program.source->instructions.size(); ++i) {
+  for (size_t i = 0; i < program.steps.size(); ++i) {
     const Instruction& instruction = program.source->instructions[i];
-    Step step;
-    step.kind = instruction.kind;
-    step.kernel = kernel_of_[index][i];
-    step.trips = instruction.attrs.text("trips");
+    Step& step = program.steps[i];
     step.first_input = program.views.size(), step.input_count = instruction.inputs.size();
-    for (const Operand& operand : instruction.inputs) {
-      program.views.push_back(view(operand));
-      step.end_offset = std::max(step.end_offset, operand.offset + granted(storage_bytes(operand.type)));
-    }
+    bind_operands(instruction.inputs, program, step);
     step.first_output = program.views.size(), step.output_count = instruction.outputs.size();
-    for (const Operand& operand : instruction.outputs) {
-      program.views.push_back(view(operand));
-      step.end_offset = std::max(step.end_offset, operand.offset + granted(storage_bytes(operand.type)));
-    }
+    bind_operands(instruction.outputs, program, step);
     if (instruction.scratch_bytes > 0) {
       step.scratch = {base_ + instruction.scratch_offset, static_cast<size_t>(instruction.scratch_bytes)};
-      step.end_offset = std::max(step.end_offset, instruction.scratch_offset + granted(instruction.scratch_bytes));
+      step.end_offset.device =
+          std::max(step.end_offset.device, instruction.scratch_offset + granted(instruction.scratch_bytes));
     }
-    program.steps.push_back(step);
+    if (step.action == Action::copy) {
+      step.copied = copies_.event_of(instruction.outputs[1].offset);
+      step.to = instruction.outputs[0].tier;
+      step.bytes = storage_bytes(instruction.outputs[0].type);
+    } else if (step.action == Action::wait) {
+      step.copied = copies_.event_of(instruction.inputs[1].offset);
+    }
   }
 }
 
@@ -111,6 +133,7 @@ bool Executor::run(std::string_view name, std::span<const Trips> trips) {
   stopped_ = false;
   run_steps(program, 0, program.steps.size(), 0, trips);
   device_.synchronize(0);
+  if (stopped_) copies_.synchronize();  // all copies of a whole program were waited for
   return !stopped_;
 }
 
@@ -118,7 +141,7 @@ void Executor::run_steps(const Prepared& program, size_t begin, size_t end, int6
                          std::span<const Trips> trips) {
   for (size_t at = begin; at < end && !stopped_; ++at) {
     const Step& step = program.steps[at];
-    high_water_ = std::max(high_water_, step.end_offset);
+    for (const Tier tier : kArenaTiers) high_water_.of(tier) = std::max(high_water_.of(tier), step.end_offset.of(tier));
     if (step.kind == InstructionKind::loop_begin) {
       size_t close = at + 1;
       for (int depth = 1; depth > 0; ++close) {
@@ -131,16 +154,29 @@ void Executor::run_steps(const Prepared& program, size_t begin, size_t end, int6
       at = close - 1;
       continue;
     }
-    if (!step.kernel) continue;
-    KernelCall call;
-    call.inputs = {program.views.data() + step.first_input, step.input_count};
-    call.outputs = {program.views.data() + step.first_output, step.output_count};
-    call.scratch = step.scratch;
-    call.trip = trip;
-    call.host = host_;
-    device_.launch(*step.kernel, call, 0);
+    if (step.action == Action::none) continue;
+    run_call(program, step, trip);
     if (should_stop_ && should_stop_()) stopped_ = true;
   }
+}
+
+void Executor::run_call(const Prepared& program, const Step& step, int64_t trip) {
+  const TensorView* const inputs = program.views.data() + step.first_input;
+  const TensorView* const outputs = program.views.data() + step.first_output;
+  if (step.action == Action::copy)
+    return copies_.start(outputs[0].as<std::byte>(), inputs[0].as<std::byte>(), step.bytes, step.to, step.copied);
+  if (step.action == Action::wait) return copies_.wait(step.copied);
+  KernelCall call;
+  call.inputs = {inputs, step.input_count};
+  call.outputs = {outputs, step.output_count};
+  call.scratch = step.scratch;
+  call.trip = trip;
+  call.host = host_;
+  device_.launch(*step.kernel, call, 0);
+}
+
+std::span<std::byte> Executor::arena(Tier tier) {
+  return {base(tier), static_cast<size_t>(tier == Tier::host ? plan_.host_arena_bytes : plan_.arena_bytes)};
 }
 
 TensorView Executor::tensor(std::string_view name) const {
@@ -158,7 +194,7 @@ std::span<std::byte> Executor::staging(std::string_view name) {
   const Prepared& program = find(name);
   for (size_t i = 0; i < program.steps.size(); ++i)
     if (program.source->instructions[i].op->name() == "host_stage") {
-      high_water_ = std::max(high_water_, program.steps[i].end_offset);
+      high_water_.device = std::max(high_water_.device, program.steps[i].end_offset.device);
       return program.steps[i].scratch;
     }
   HR_CHECK(false, "program '{}' has no host_stage", name);

@@ -1,4 +1,4 @@
-// Executes a plan: reserves the arena, prepares every kernel, then runs programs without a heap call of its own.
+// Executes a plan: reserves the arenas, prepares every kernel, then runs programs without a heap call of its own.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "device/device.h"
+#include "ir/tier_bytes.h"
 #include "plan/plan.h"
+#include "runtime/copy_streams.h"
 
 namespace headroom {
 
@@ -21,7 +23,7 @@ struct Trips {
 
 class Executor {
  public:
-  // Prepares kernels (shared by equal calls), then reserves the arena. `plan` and `host` outlive the executor.
+  // Prepares kernels (shared by equal calls), then reserves the arenas. `plan` and `host` outlive the executor.
   Executor(const Plan& plan, Device& device, HostPort* host);
 
   // Runs a program to its end. No heap call of our own. `after_kernel`, when set, is asked after each kernel and stops
@@ -29,7 +31,7 @@ class Executor {
   bool run(std::string_view program, std::span<const Trips> trips);
   void set_interrupt(std::function<bool()> should_stop) { should_stop_ = std::move(should_stop); }
 
-  // A persistent tensor in the arena; throws InternalError when the plan has none of that name.
+  // A persistent tensor in the arena of its tier; throws InternalError when the plan has none of that name.
   TensorView tensor(std::string_view name) const;
   // Result `index` of a program, valid until the next program runs.
   TensorView result(std::string_view program, size_t index) const;
@@ -54,20 +56,26 @@ class Executor {
             static_cast<size_t>(from.count())};
   }
 
-  // Highest end offset granted so far: to kernels, to staging, to the host's tensors.
-  int64_t arena_high_water() const { return high_water_; }
-  std::span<std::byte> arena() { return {base_, static_cast<size_t>(plan_.arena_bytes)}; }
+  // Highest end offset of a tier's arena granted so far: to kernels, copies and staging.
+  int64_t arena_high_water(Tier tier = Tier::device) const { return high_water_.of(tier); }
+  std::span<std::byte> arena(Tier tier = Tier::device);
   const Plan& plan() const { return plan_; }
 
  private:
+  // What a call is to the executor: the device's kernel, a copy between tiers, the wait for one, or nothing to run.
+  enum class Action : uint8_t { none, kernel, copy, wait };
   struct Step {
     InstructionKind kind = InstructionKind::call;
-    const DeviceKernel* kernel = nullptr;  // null for bookkeeping ops
+    Action action = Action::none;
+    const DeviceKernel* kernel = nullptr;
+    EventId copied = 0;  // of a copy and its wait
+    Tier to = Tier::device;
+    int64_t bytes = 0;  // of a copy
     std::string_view trips;
     size_t first_input = 0, input_count = 0;
     size_t first_output = 0, output_count = 0;
     std::span<std::byte> scratch;
-    int64_t end_offset = 0;
+    TierBytes end_offset;
   };
   struct Prepared {
     const PlanProgram* source = nullptr;
@@ -77,25 +85,31 @@ class Executor {
 
   void prepare_kernels();
   void bind(Prepared& program);
+  void bind_operands(const std::vector<Operand>& operands, Prepared& program, Step& step);
+  const DeviceKernel* kernel_for(const Instruction& instruction);
+  std::byte* base(Tier tier) const { return tier == Tier::host ? host_base_ : base_; }
   TensorView view(const Operand& operand) const;
   void put_bytes(const TensorView& to, std::span<const std::byte> bytes);
   const std::byte* get_bytes(const TensorView& from, std::span<std::byte> buffer) const;
+  bool host_sees(const TensorView& view) const;
   void copy_now(std::byte* to, const std::byte* from, int64_t bytes) const;
   std::span<std::byte> window_half(int which) const;
   int64_t granted(int64_t bytes) const;
   void run_steps(const Prepared& program, size_t begin, size_t end, int64_t trip, std::span<const Trips> trips);
+  void run_call(const Prepared& program, const Step& step, int64_t trip);
   const Prepared& find(std::string_view program) const;
 
   const Plan& plan_;
   Device& device_;
   HostPort* host_;
   std::byte* base_ = nullptr;
-  int64_t high_water_ = 0;
+  std::byte* host_base_ = nullptr;  // null when the plan keeps nothing on the host
+  CopyStreams copies_;
+  TierBytes high_water_;
   bool stopped_ = false;
   std::function<bool()> should_stop_;
   std::map<std::string, std::unique_ptr<DeviceKernel>> kernels_;  // by signature
   std::vector<Prepared> programs_;
-  std::vector<std::vector<const DeviceKernel*>> kernel_of_;  // by program and instruction
 };
 
 }  // namespace headroom

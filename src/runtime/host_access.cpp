@@ -20,6 +20,13 @@ std::span<std::byte> Executor::window_half(int which) const {
   return window.subspan(which == 0 ? 0 : half, half);
 }
 
+// What lies in the host's arena needs no copy.
+bool Executor::host_sees(const TensorView& view) const {
+  if (device_.host_visible()) return true;
+  const auto* const at = view.as<const std::byte>();
+  return host_base_ && at >= host_base_ && at < host_base_ + plan_.host_arena_bytes;
+}
+
 void Executor::copy_now(std::byte* to, const std::byte* from, int64_t bytes) const {
   device_.copy(to, from, bytes, 0);
   device_.synchronize(0);
@@ -27,7 +34,7 @@ void Executor::copy_now(std::byte* to, const std::byte* from, int64_t bytes) con
 
 void Executor::write(const TensorView& to, const std::function<void(int64_t, std::span<std::byte>)>& fill) {
   const int64_t total = bytes_of(to);
-  if (device_.host_visible()) return fill(0, {to.as<std::byte>(), static_cast<size_t>(total)});
+  if (host_sees(to)) return fill(0, {to.as<std::byte>(), static_cast<size_t>(total)});
   const std::span<std::byte> window = window_half(0);
   for (int64_t at = 0; at < total; at += static_cast<int64_t>(window.size())) {
     const int64_t bytes = std::min(total - at, static_cast<int64_t>(window.size()));
@@ -38,7 +45,7 @@ void Executor::write(const TensorView& to, const std::function<void(int64_t, std
 
 void Executor::read(const TensorView& from, const std::function<void(int64_t, std::span<const std::byte>)>& use) const {
   const int64_t total = bytes_of(from);
-  if (device_.host_visible()) return use(0, {from.as<std::byte>(), static_cast<size_t>(total)});
+  if (host_sees(from)) return use(0, {from.as<std::byte>(), static_cast<size_t>(total)});
   const std::span<std::byte> window = window_half(0);
   for (int64_t at = 0; at < total; at += static_cast<int64_t>(window.size())) {
     const int64_t bytes = std::min(total - at, static_cast<int64_t>(window.size()));
@@ -50,7 +57,7 @@ void Executor::read(const TensorView& from, const std::function<void(int64_t, st
 void Executor::put_bytes(const TensorView& to, std::span<const std::byte> bytes) {
   HR_CHECK(static_cast<int64_t>(bytes.size()) == bytes_of(to), "{} bytes for a tensor of {}", bytes.size(),
            bytes_of(to));
-  if (device_.host_visible()) {
+  if (host_sees(to)) {
     std::memcpy(to.data, bytes.data(), bytes.size());
     return;
   }
@@ -61,7 +68,7 @@ void Executor::put_bytes(const TensorView& to, std::span<const std::byte> bytes)
 }
 
 const std::byte* Executor::get_bytes(const TensorView& from, std::span<std::byte> buffer) const {
-  if (device_.host_visible()) return from.as<const std::byte>();
+  if (host_sees(from)) return from.as<const std::byte>();
   const std::span<std::byte> window = window_half(0);
   HR_CHECK(static_cast<int64_t>(buffer.size()) == bytes_of(from) && buffer.size() <= window.size(),
            "{} bytes for a tensor of {}, through a window of {}", buffer.size(), bytes_of(from), window.size());

@@ -53,6 +53,7 @@ struct TrainOptions {
   std::string on_nan = "stop";
   std::string report_to = "none";  // or tensorboard
   int64_t memory = 0;              // bytes
+  int64_t host_memory = 0;         // bytes of the host's memory beside a device; 0 = keep nothing there
   std::string device = "cpu";
   int threads = 0;  // 0 = the machine's
   std::string profile;

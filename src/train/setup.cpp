@@ -192,7 +192,11 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
     request.process.planner += buckets * request.process.planner;
     request.process.kernels += buckets * kBucketKernelBytes;
   }
-  if (request.facts.device != "cpu") request.process = {request.profile.context_bytes, 0, 0, 0, 0, 0};
+  if (request.facts.device != "cpu") {
+    request.host_process = request.process;
+    request.process = {request.profile.context_bytes, 0, 0, 0, 0, 0};
+    request.host_budget_bytes = options.host_memory;
+  }
   return request;
 }
 

@@ -12,7 +12,7 @@
 #include "comm/collective_port.h"
 #include "ir/rewrite.h"
 #include "ir/verify.h"
-#include "memory/pack.h"
+#include "memory/arenas.h"
 #include "models/decoder.h"
 #include "ops/adamw/hyper.h"
 #include "passes/shard.h"
@@ -66,7 +66,7 @@ inline Planned make_plan(const Options& options, int32_t parts, const DeviceFact
   const Bindings bindings = out.graph.bounds();
   const Liveness liveness = analyze_liveness(out.graph, bindings, facts);
   out.plan.facts = facts;
-  emit_programs(out.graph, bindings, liveness, pack(liveness.buffers()), request, out.plan);
+  emit_programs(out.graph, bindings, liveness, pack_arenas(liveness), request, out.plan);
   return out;
 }
 

@@ -26,7 +26,7 @@ TEST(CudaDevice, MakesOneAllocationAndRunsKernelsInIt) {
   const std::unique_ptr<Device> device = make_cuda_device(make_host_runtime(), gpu_facts());
   const std::unique_ptr<DeviceKernel> kernel = device->prepare(add_spec());
   EXPECT_EQ(host_runtime_allocations(), 0);
-  std::byte* const arena = device->reserve_arena(4096);
+  std::byte* const arena = device->reserve_arena(Tier::device, 4096);
   EXPECT_EQ(host_runtime_bytes(), 4096);
   EXPECT_FALSE(device->host_visible());
 
@@ -50,7 +50,7 @@ TEST(CudaDevice, RefusesAnArenaThatOthersLeaveNoRoomFor) {
   limits.held_by_others = 1 << 19;
   const std::unique_ptr<Device> device = make_cuda_device(make_host_runtime(limits), gpu_facts());
   try {
-    device->reserve_arena(1 << 20);
+    device->reserve_arena(Tier::device, 1 << 20);
     FAIL() << "no refusal";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::does_not_fit);

@@ -195,7 +195,7 @@ TEST(Liveness, BuffersFollowTheStorages) {
     host_stage() {bytes=1000}
     %3: f32[16] "b" = add(%2, %0)
   })");
-  const std::vector<Buffer> buffers = lives.liveness().buffers();
+  const std::vector<Buffer> buffers = lives.liveness().buffers(Tier::device);
   ASSERT_EQ(buffers.size(), lives.liveness().storages.size());
   for (size_t i = 0; i < buffers.size(); ++i) {
     const StorageLife& life = lives.liveness().storages[i];

@@ -52,8 +52,8 @@ class TrainingRun::WatchedDevice final : public Device {
  public:
   explicit WatchedDevice(const DeviceFacts& facts) : inner_(make_cpu_device(facts)) {}
   std::string_view name() const override { return inner_->name(); }
-  std::byte* reserve_arena(int64_t bytes) override {
-    std::byte* const arena = inner_->reserve_arena(bytes);
+  std::byte* reserve_arena(Tier tier, int64_t bytes) override {
+    std::byte* const arena = inner_->reserve_arena(tier, bytes);
     std::fill_n(arena, bytes, std::byte{0xff});  // NaN in every float type: nothing may count on zeroed memory
     return arena;
   }
@@ -73,7 +73,8 @@ class TrainingRun::WatchedDevice final : public Device {
     inner_->copy(to, from, bytes, stream);
   }
   StreamId create_stream() override { return inner_->create_stream(); }
-  EventId record(StreamId stream) override { return inner_->record(stream); }
+  EventId create_event() override { return inner_->create_event(); }
+  void record(EventId event, StreamId stream) override { inner_->record(event, stream); }
   void wait(StreamId stream, EventId event) override { inner_->wait(stream, event); }
   void synchronize(StreamId stream) override { inner_->synchronize(stream); }
 

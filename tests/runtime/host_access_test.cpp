@@ -13,7 +13,7 @@ class HiddenDevice final : public Device {
  public:
   explicit HiddenDevice(const DeviceFacts& facts) : inner_(make_cpu_device(facts)), window_(4096 + 128) {}
   std::string_view name() const override { return "hidden"; }
-  std::byte* reserve_arena(int64_t bytes) override { return inner_->reserve_arena(bytes); }
+  std::byte* reserve_arena(Tier tier, int64_t bytes) override { return inner_->reserve_arena(tier, bytes); }
   bool host_visible() const override { return false; }
   std::span<std::byte> host_window() override { return window_; }
   std::unique_ptr<DeviceKernel> prepare(const KernelSpec& spec) override { return inner_->prepare(spec); }
@@ -24,7 +24,8 @@ class HiddenDevice final : public Device {
     inner_->copy(to, from, bytes, stream);
   }
   StreamId create_stream() override { return inner_->create_stream(); }
-  EventId record(StreamId stream) override { return inner_->record(stream); }
+  EventId create_event() override { return inner_->create_event(); }
+  void record(EventId event, StreamId stream) override { inner_->record(event, stream); }
   void wait(StreamId stream, EventId event) override { inner_->wait(stream, event); }
   void synchronize(StreamId stream) override { inner_->synchronize(stream); }
 

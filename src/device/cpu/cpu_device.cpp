@@ -19,27 +19,39 @@ class PreparedCpuKernel final : public DeviceKernel {
   std::unique_ptr<CpuKernel> kernel_;
 };
 
-// An op of pure bookkeeping (allocate, host_stage) has nothing to run.
-class CpuDevice final : public Device {
+// Host memory that the process maps once, all pages present.
+class MappedArena {
  public:
-  explicit CpuDevice(const DeviceFacts& facts) : facts_(facts) {}
-  ~CpuDevice() override {
-    if (arena_) ::munmap(arena_, static_cast<size_t>(mapped_));
+  ~MappedArena() {
+    if (base_) ::munmap(base_, mapped_);
   }
-
-  std::string_view name() const override { return "cpu"; }
-
-  std::byte* reserve_arena(int64_t bytes) override {
-    HR_CHECK(!arena_, "the arena is reserved twice");
-    mapped_ = align_up(std::max<int64_t>(bytes, 1), 4096);
-    void* memory = ::mmap(nullptr, static_cast<size_t>(mapped_), PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  std::byte* reserve(int64_t bytes) {
+    HR_CHECK(!base_, "the arena is reserved twice");
+    mapped_ = static_cast<size_t>(align_up(std::max<int64_t>(bytes, 1), 4096));
+    void* memory = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (memory == MAP_FAILED)
       throw Error(ErrorKind::run,
                   fmt::format("cannot reserve an arena of {}: {}", format_bytes(bytes), std::strerror(errno)),
                   "free memory, or give a smaller --memory");
-    arena_ = static_cast<std::byte*>(memory);
-    return arena_;
+    base_ = static_cast<std::byte*>(memory);
+    return base_;
+  }
+
+ private:
+  std::byte* base_ = nullptr;
+  size_t mapped_ = 0;
+};
+
+// Both tiers are this process's memory. An op of pure bookkeeping (allocate, host_stage) has nothing to run.
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(const DeviceFacts& facts) : facts_(facts) {}
+
+  std::string_view name() const override { return "cpu"; }
+
+  std::byte* reserve_arena(Tier tier, int64_t bytes) override {
+    HR_CHECK(tier != Tier::disk, "the disk has no arena");
+    return (tier == Tier::host ? host_ : device_).reserve(bytes);
   }
   bool host_visible() const override { return true; }
 
@@ -54,14 +66,14 @@ class CpuDevice final : public Device {
   }
 
   StreamId create_stream() override { return ++streams_; }
-  EventId record(StreamId) override { return ++events_; }
+  EventId create_event() override { return ++events_; }
+  void record(EventId, StreamId) override {}
   void wait(StreamId, EventId) override {}
   void synchronize(StreamId) override {}
 
  private:
   DeviceFacts facts_;
-  std::byte* arena_ = nullptr;
-  int64_t mapped_ = 0;
+  MappedArena device_, host_;
   StreamId streams_ = 0;
   EventId events_ = 0;
 };

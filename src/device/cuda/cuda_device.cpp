@@ -13,8 +13,8 @@
 namespace headroom {
 namespace {
 
-// Events are taken in turn from a ring. An event that is taken again stands for its later record: who still waits for
-// the earlier one then waits longer than it must, never too short.
+// Events of mark() are taken in turn from a ring. An event that is taken again stands for its later record: who still
+// waits for the earlier one then waits longer than it must, never too short.
 constexpr size_t kEvents = 1024;
 
 class PreparedCudaKernel final : public DeviceKernel {
@@ -57,6 +57,7 @@ class CudaDevice final : public Device, public CudaServices {
   ~CudaDevice() override {
     for (CudaStream stream : streams_) runtime_->destroy(stream);
     for (CudaEvent event : events_) runtime_->destroy(event);
+    for (CudaEvent event : created_) runtime_->destroy(event);
     for (std::byte* block : pinned_) runtime_->release_pinned(block);
     if (arena_) runtime_->release(arena_);
   }
@@ -71,7 +72,9 @@ class CudaDevice final : public Device, public CudaServices {
                               format_bytes(memory.free_bytes), format_bytes(memory.total_bytes), holders()),
                   "end what else runs on the device, or give a smaller --memory");
   }
-  std::byte* reserve_arena(int64_t bytes) override {
+  std::byte* reserve_arena(Tier tier, int64_t bytes) override {
+    HR_CHECK(tier != Tier::disk, "the disk has no arena");
+    if (tier == Tier::host) return pinned(bytes).data();
     HR_CHECK(!arena_, "the arena is reserved twice");
     require_room(bytes);
     arena_ = runtime_->allocate(bytes);
@@ -108,13 +111,15 @@ class CudaDevice final : public Device, public CudaServices {
     streams_.push_back(runtime_->create_stream());
     return static_cast<StreamId>(streams_.size()) - 1;
   }
-  EventId record(StreamId stream) override {
-    const size_t event = next_event_++ % kEvents;
-    runtime_->record(events_[event], at(stream));
-    return static_cast<EventId>(event);
+  EventId create_event() override {
+    created_.push_back(runtime_->create_event());
+    return static_cast<EventId>(created_.size()) - 1;
+  }
+  void record(EventId event, StreamId stream) override {
+    runtime_->record(created_.at(static_cast<size_t>(event)), at(stream));
   }
   void wait(StreamId stream, EventId event) override {
-    runtime_->wait(at(stream), events_.at(static_cast<size_t>(event)));
+    runtime_->wait(at(stream), created_.at(static_cast<size_t>(event)));
   }
   void synchronize(StreamId stream) override { runtime_->synchronize(at(stream)); }
 
@@ -152,7 +157,8 @@ class CudaDevice final : public Device, public CudaServices {
   CudaLibraries libraries_;
   CudaContext context_;
   std::vector<CudaStream> streams_;
-  std::array<CudaEvent, kEvents> events_{};
+  std::array<CudaEvent, kEvents> events_{};  // of mark()
+  std::vector<CudaEvent> created_;           // of create_event()
   size_t next_event_ = 0;
   std::vector<std::byte*> pinned_;
   std::span<std::byte> window_;

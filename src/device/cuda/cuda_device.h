@@ -1,4 +1,5 @@
-// The GPU as a Device: one allocation for the arena, streams, events from a fixed ring, a page-locked window.
+// The GPU as a Device: one allocation for the arena, page-locked memory for the host's arena and for a window, streams,
+// events.
 #pragma once
 
 #include <memory>

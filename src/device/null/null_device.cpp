@@ -13,63 +13,39 @@ class NullKernel final : public DeviceKernel {
   std::string op;
 };
 
-class NullDevice final : public Device {
+// An arena that is never touched: addresses are offsets from a base, and what was written where is remembered.
+class NullArena {
  public:
-  std::string_view name() const override { return "null"; }
+  NullArena(std::string_view tier, uintptr_t base) : tier_(tier), base_(reinterpret_cast<std::byte*>(base)) {}
 
-  // Addresses are offsets from a base that is never touched.
-  std::byte* reserve_arena(int64_t bytes) override {
-    HR_CHECK(arena_bytes_ < 0, "the arena is reserved twice");
-    arena_bytes_ = bytes;
-    return base();
-  }
-  bool host_visible() const override { return false; }
-
-  std::unique_ptr<DeviceKernel> prepare(const KernelSpec& spec) override { return std::make_unique<NullKernel>(spec); }
-
-  void launch(const DeviceKernel& kernel, const KernelCall& call, StreamId) override {
-    const std::string& op = static_cast<const NullKernel&>(kernel).op;
-    for (const TensorView& input : call.inputs) check_intact(op, offset_of(input.data), bytes_of(input));
-    if (!call.scratch.empty())
-      overwrite(op, offset_of(call.scratch.data()), static_cast<int64_t>(call.scratch.size()), false);
-    for (const TensorView& output : call.outputs) overwrite(op, offset_of(output.data), bytes_of(output), true);
-  }
-  void copy(std::byte*, const std::byte*, int64_t, StreamId) override {}
-  StreamId create_stream() override { return ++streams_; }
-  EventId record(StreamId) override { return ++events_; }
-  void wait(StreamId, EventId) override {}
-  void synchronize(StreamId) override {}
-
- private:
-  struct Written {
-    int64_t end = 0;
-    bool holds_value = false;  // false: scratch, its contents are gone
-  };
-
-  static std::byte* base() { return reinterpret_cast<std::byte*>(uintptr_t{1} << 46); }
-  static int64_t offset_of(const void* data) { return static_cast<const std::byte*>(data) - base(); }
-  static int64_t bytes_of(const TensorView& view) { return view.count() * dtype_bytes(view.dtype); }
-
-  void check_bounds(const std::string& op, int64_t offset, int64_t bytes) const {
-    HR_CHECK(offset >= 0 && bytes >= 0 && offset + bytes <= arena_bytes_,
-             "{} accesses [{}, {}) of an arena of {} bytes", op, offset, offset + bytes, arena_bytes_);
+  std::byte* reserve(int64_t bytes) {
+    HR_CHECK(bytes_ < 0, "the {} arena is reserved twice", tier_);
+    bytes_ = bytes;
+    return base_;
   }
 
-  // An input must lie inside one value that nothing has written over. Bytes never written hold what the host put there.
-  void check_intact(const std::string& op, int64_t offset, int64_t bytes) const {
-    check_bounds(op, offset, bytes);
+  // True when `data` is an address of this arena or past its end, up to what the next arena begins with.
+  bool holds(const void* data) const {
+    const auto address = reinterpret_cast<uintptr_t>(data), begin = reinterpret_cast<uintptr_t>(base_);
+    return address >= begin && address - begin < kReach;
+  }
+
+  // What is read must lie inside one value that nothing has written over. Bytes never written hold what the host put
+  // there.
+  void check_intact(const std::string& op, const void* data, int64_t bytes) const {
+    const int64_t offset = bounded(op, data, bytes);
     auto at = written_.upper_bound(offset);
     if (at != written_.begin()) --at;
     for (; at != written_.end() && at->first < offset + bytes; ++at) {
       if (at->second.end <= offset) continue;
       HR_CHECK(at->second.holds_value && at->first <= offset && at->second.end >= offset + bytes,
-               "{} reads [{}, {}), but [{}, {}) was written over it since", op, offset, offset + bytes, at->first,
-               at->second.end);
+               "{} reads [{}, {}) of the {} arena, but [{}, {}) was written over it since", op, offset, offset + bytes,
+               tier_, at->first, at->second.end);
     }
   }
 
-  void overwrite(const std::string& op, int64_t offset, int64_t bytes, bool value) {
-    check_bounds(op, offset, bytes);
+  void overwrite(const std::string& op, const void* data, int64_t bytes, bool value) {
+    const int64_t offset = bounded(op, data, bytes);
     if (bytes == 0) return;
     auto at = written_.upper_bound(offset);
     if (at != written_.begin()) --at;
@@ -87,8 +63,65 @@ class NullDevice final : public Device {
     written_[offset] = {offset + bytes, value};
   }
 
-  int64_t arena_bytes_ = -1;
+ private:
+  struct Written {
+    int64_t end = 0;
+    bool holds_value = false;  // false: scratch, its contents are gone
+  };
+  static constexpr uintptr_t kReach = uintptr_t{1} << 44;
+
+  // The offset of `data`, all bytes being inside the arena.
+  int64_t bounded(const std::string& op, const void* data, int64_t bytes) const {
+    const int64_t offset = static_cast<const std::byte*>(data) - base_;
+    HR_CHECK(offset >= 0 && bytes >= 0 && offset + bytes <= bytes_, "{} accesses [{}, {}) of a {} arena of {} bytes",
+             op, offset, offset + bytes, tier_, bytes_);
+    return offset;
+  }
+
+  std::string tier_;
+  std::byte* base_;
+  int64_t bytes_ = -1;
   std::map<int64_t, Written> written_;  // disjoint ranges by begin
+};
+
+class NullDevice final : public Device {
+ public:
+  std::string_view name() const override { return "null"; }
+
+  std::byte* reserve_arena(Tier tier, int64_t bytes) override {
+    HR_CHECK(tier != Tier::disk, "the disk has no arena");
+    return (tier == Tier::host ? host_ : device_).reserve(bytes);
+  }
+  bool host_visible() const override { return false; }
+
+  std::unique_ptr<DeviceKernel> prepare(const KernelSpec& spec) override { return std::make_unique<NullKernel>(spec); }
+
+  void launch(const DeviceKernel& kernel, const KernelCall& call, StreamId) override {
+    const std::string& op = static_cast<const NullKernel&>(kernel).op;
+    for (const TensorView& input : call.inputs) arena_of(input.data).check_intact(op, input.data, bytes_of(input));
+    if (!call.scratch.empty())
+      device_.overwrite(op, call.scratch.data(), static_cast<int64_t>(call.scratch.size()), false);
+    for (const TensorView& output : call.outputs)
+      arena_of(output.data).overwrite(op, output.data, bytes_of(output), true);
+  }
+  // What lies in no arena is the host's own memory.
+  void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId) override {
+    const std::string op = "a copy";
+    if (device_.holds(from) || host_.holds(from)) arena_of(from).check_intact(op, from, bytes);
+    if (device_.holds(to) || host_.holds(to)) arena_of(to).overwrite(op, to, bytes, true);
+  }
+  StreamId create_stream() override { return ++streams_; }
+  EventId create_event() override { return ++events_; }
+  void record(EventId, StreamId) override {}
+  void wait(StreamId, EventId) override {}
+  void synchronize(StreamId) override {}
+
+ private:
+  static int64_t bytes_of(const TensorView& view) { return view.count() * dtype_bytes(view.dtype); }
+  NullArena& arena_of(const void* data) { return host_.holds(data) ? host_ : device_; }
+
+  NullArena device_{"device", uintptr_t{1} << 46};
+  NullArena host_{"host", uintptr_t{3} << 45};
   StreamId streams_ = 0;
   EventId events_ = 0;
 };

@@ -16,19 +16,26 @@ class TransferOp : public Op {
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
 };
 
-// (x) -> (x in tier `to`, token)
+// (x, [y]) -> (x in tier `to`, token). With y, which lies in that tier, the result takes y's storage.
 class CopyStart final : public TransferOp {
  public:
   std::string_view name() const override { return "copy_start"; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
-    HR_CHECK(inputs.size() == 1, "copy_start: {} inputs, not 1", inputs.size());
+    require_inputs(name(), inputs, 1, 2);
     const std::string_view to = attrs.text("to");
     HR_CHECK(to == "device" || to == "host" || to == "disk", "copy_start: no tier '{}'", to);
     Type y = inputs[0];
     y.tier = to == "device" ? Tier::device : to == "host" ? Tier::host : Tier::disk;
+    HR_CHECK(inputs.size() == 1 || inputs[1] == y, "copy_start: its destination is of another type");
     return {y, token()};
   }
+  std::vector<Alias> aliases(const Attrs&, int inputs) const override {
+    if (inputs < 2) return {};
+    return {{0, 1, true}};
+  }
+  // The bytes that cross the link between the tiers.
+  Work work(const OpCall& call) const override { return {0, static_cast<double>(storage_bytes(call.outputs[0]))}; }
   CostClass cost_class() const override { return CostClass::copy; }
 };
 

@@ -34,7 +34,7 @@ void follow_inputs(const KernelSpec& spec, std::vector<TensorView>& inputs, std:
 }  // namespace
 
 TimedCalls::TimedCalls(Device& device, const DeviceFacts& facts, const CalibrationSizes& sizes)
-    : device_(device), facts_(facts), sizes_(sizes), base_(device.reserve_arena(sizes.buffer_bytes)) {
+    : device_(device), facts_(facts), sizes_(sizes), base_(device.reserve_arena(Tier::device, sizes.buffer_bytes)) {
   // Small normal numbers in every dtype: subnormals would be slow, zeros unfairly fast.
   uint32_t state = 12345;
   for (uint16_t& word : pattern_) {

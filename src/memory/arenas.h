@@ -1,0 +1,29 @@
+// Offsets for all storages of a liveness analysis: one arena for each tier of memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/tier_bytes.h"
+#include "memory/liveness.h"
+#include "memory/pack.h"
+
+namespace headroom {
+
+struct Arenas {
+  std::vector<int64_t> offsets;  // by storage, in the arena of its tier
+  TierBytes peaks;
+};
+
+// Packs each tier by itself: storages of different tiers never conflict. Pure.
+Arenas pack_arenas(const Liveness& liveness, const PackOptions& options = {});
+
+// Judges each arena by the independent checker; the first violation, or nothing.
+std::optional<std::string> find_violation(const Liveness& liveness, const Arenas& arenas, int64_t alignment);
+
+// The largest sum of bytes alive at once in each tier.
+TierBytes lower_bounds(const Liveness& liveness, int64_t alignment);
+
+}  // namespace headroom
