@@ -66,6 +66,16 @@ TEST(CudaAttention, ShortAndLongRowsCausalOrNot) {
   }
 }
 
+// bf16 heads of 64, 96 and 128 go to tensor cores.
+TEST(CudaAttention, ChoosesTensorCores) {
+  for (int64_t dim : {32, 64, 96, 128, 256}) {
+    const Call call{1, 2, 1, 1, dim};
+    const bool taken = dim == 64 || dim == 96 || dim == 128;
+    EXPECT_EQ(run_cuda_op("attention", call.inputs(DType::bf16), call.attrs()).implementation, taken ? "mma" : "plain");
+    EXPECT_EQ(run_cuda_op("attention", call.inputs(DType::f32), call.attrs()).implementation, "plain");
+  }
+}
+
 TEST(CudaAttention, GroupedHeadsAndBatches) {
   expect_attention({2, 9, 4, 2, 8}, DType::f32);
   expect_attention({1, 70, 3, 1, 64, false}, DType::bf16);

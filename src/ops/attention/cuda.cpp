@@ -1,6 +1,7 @@
 // CUDA kernels of the attention ops: what each implementation accepts, and the calls into it.
 #include "base/error.h"
 #include "ops/attention/cuda_kernels.h"
+#include "ops/attention/cuda_mma.h"
 #include "ops/attention/cuda_scratch.h"
 #include "ops/cuda/kernel.h"
 
@@ -40,19 +41,45 @@ cuda::AttentionArrays forward_arrays(const KernelCall& call) {
           call.outputs.size() == 2 ? call.outputs[1].as<float>() : nullptr};
 }
 
-// `attention` (inputs q, k, v [, lengths or starts]; outputs o, lse) and `attention_cached` (q, k, v, offset; o) alike.
-CudaOffer make_plain(const KernelSpec& spec, const CudaContext&) {
+// Why the kernels on tensor cores refuse, or empty; `shared` is what a block of theirs needs.
+std::string mma_refusal(const KernelSpec& spec, const CudaContext& context, int64_t (*shared)(int64_t dim)) {
+  if (context.facts.isa < 80) return fmt::format("needs compute capability 8.0, not {}", context.facts.isa);
+  for (size_t i = 0; i < 3; ++i)
+    if (spec.inputs[i].dtype != DType::bf16) return "operands are not all bf16";
+  const int64_t dim = attention_shape(spec.call()).dim;
+  if (!cuda::is_mma_head(dim)) return fmt::format("head size {} is not 64, 96 or 128", dim);
+  if (shared(dim) > context.shared_bytes)
+    return fmt::format("needs {} bytes of shared memory, not {}", shared(dim), context.shared_bytes);
+  return {};
+}
+
+// `attention` (inputs q, k, v [, lengths or starts]; outputs o, lse) and `attention_cached` (q, k, v, offset; o) alike:
+// launch(sizes, arrays, stream).
+template <typename Launch>
+CudaOffer forward_offer(const KernelSpec& spec, const Launch& launch) {
   return {cuda_kernel_of([sizes = sizes_of(attention_shape(spec.call())), cached = spec.op == "attention_cached",
-                          q_type = float_type(spec.inputs[0].dtype),
-                          kv_type = float_type(spec.inputs[1].dtype)](const KernelCall& call, CudaStream stream) {
+                          launch](const KernelCall& call, CudaStream stream) {
             AttentionSizes own = sizes;
             if (cached)
               own.offset = call.inputs[3].as<int32_t>();
             else if (call.inputs.size() == 4)
               set_mask(own, call.inputs[3]);
-            cuda::launch_attention(q_type, kv_type, own, forward_arrays(call), stream);
+            launch(own, forward_arrays(call), stream);
           }),
           {}};
+}
+
+CudaOffer make_plain(const KernelSpec& spec, const CudaContext&) {
+  return forward_offer(spec, [q_type = float_type(spec.inputs[0].dtype), kv_type = float_type(spec.inputs[1].dtype)](
+                                 const AttentionSizes& sizes, const cuda::AttentionArrays& arrays, CudaStream stream) {
+    cuda::launch_attention(q_type, kv_type, sizes, arrays, stream);
+  });
+}
+
+CudaOffer make_mma(const KernelSpec& spec, const CudaContext& context) {
+  if (std::string refusal = mma_refusal(spec, context, cuda::attention_mma_shared); !refusal.empty())
+    return {nullptr, std::move(refusal)};
+  return forward_offer(spec, cuda::launch_attention_mma);
 }
 
 CudaOffer make_decode(const KernelSpec& spec, const CudaContext&) {
@@ -100,8 +127,8 @@ std::unique_ptr<CudaKernel> make_append(const KernelSpec& spec, const CudaContex
 }  // namespace
 
 void register_attention_cuda(CudaKernels& kernels) {
-  kernels.add("attention", {{"plain", make_plain}});
-  kernels.add("attention_cached", {{"decode", make_decode}, {"plain", make_plain}});
+  kernels.add("attention", {{"mma", make_mma}, {"plain", make_plain}});
+  kernels.add("attention_cached", {{"decode", make_decode}, {"mma", make_mma}, {"plain", make_plain}});
   kernels.add("attention_grad", {{"plain", make_grad_plain}});
   kernels.add("kv_append", one_cuda_kernel<make_append>());
 }

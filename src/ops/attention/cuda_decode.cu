@@ -108,7 +108,7 @@ HR_DEVICE void decode_softmax(const AttentionSizes& sizes, const DecodePlace& pl
     for (int i = lane; i < kDecodeKeys; i += kWarp) largest = fmaxf(largest, row[i]);
     largest = reduce_warp(largest, Max());
     for (int i = lane; i < kDecodeKeys; i += kWarp) {
-      row[i] = exp2f(row[i] - largest);
+      row[i] = power_of_two(row[i] - largest);
       sum += row[i];
     }
     sum = reduce_warp(sum, Sum());
@@ -196,11 +196,11 @@ __global__ void __launch_bounds__(kDecodeThreads)
   const float* const sums = partial.sum + index * partial.chunks;
   float largest = minus_infinity(), total = 0;
   for (int chunk = from; chunk < to; ++chunk) largest = fmaxf(largest, maximum[chunk]);
-  for (int chunk = from; chunk < to; ++chunk) total += sums[chunk] * exp2f(maximum[chunk] - largest);
+  for (int chunk = from; chunk < to; ++chunk) total += sums[chunk] * power_of_two(maximum[chunk] - largest);
   for (int column = static_cast<int>(threadIdx.x); column < sizes.dim; column += kDecodeThreads) {
     float sum = 0;
     for (int chunk = from; chunk < to; ++chunk)
-      sum += exp2f(maximum[chunk] - largest) * partial.o[(index * partial.chunks + chunk) * sizes.dim + column];
+      sum += power_of_two(maximum[chunk] - largest) * partial.o[(index * partial.chunks + chunk) * sizes.dim + column];
     static_cast<Q*>(arrays.o)[index * sizes.dim + column] = narrow<Q>(from < to ? sum / total : 0.0f);
   }
 }

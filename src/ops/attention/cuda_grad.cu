@@ -53,7 +53,7 @@ HR_DEVICE void load_queries(GradShared& shared, const AttentionSizes& sizes, con
 HR_DEVICE float probability(const GradShared& shared, const Scores& scores, int query, int key, float product,
                             float& slope) {
   const float score = scores.of(product, slope);
-  return key >= shared.begin[query] && key < shared.end[query] ? exp2f(score - shared.lse[query]) : 0.0f;
+  return key >= shared.begin[query] && key < shared.end[query] ? power_of_two(score - shared.lse[query]) : 0.0f;
 }
 
 // A block computes 64 C columns of dq for 64 queries of a head.

@@ -40,12 +40,12 @@ struct RunningRows {
   HR_DEVICE void step(int i, float (&row)[4], float& factor) {
     const float now = fmaxf(maximum[i], row_maximum(fmaxf(fmaxf(row[0], row[1]), fmaxf(row[2], row[3]))));
     const float base = now == minus_infinity() ? 0.0f : now;
-    factor = exp2f(maximum[i] - base);
+    factor = power_of_two(maximum[i] - base);
     maximum[i] = now;
     float own = 0;
     HR_UNROLL
     for (int j = 0; j < 4; ++j) {
-      row[j] = exp2f(row[j] - base);
+      row[j] = power_of_two(row[j] - base);
       own += row[j];
     }
     sum[i] = sum[i] * factor + own;

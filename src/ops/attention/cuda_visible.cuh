@@ -10,6 +10,17 @@ constexpr float kLog2E = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
 HR_DEVICE float minus_infinity() { return __uint_as_float(0xff800000u); }
 
+// 2^x to two units in the last place; 0 where that is below the normal numbers.
+HR_DEVICE float power_of_two(float x) {
+#if defined(__CUDA_ARCH__)
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return exp2f(x);
+#endif
+}
+
 HR_DEVICE int smaller(int a, int b) { return a < b ? a : b; }
 HR_DEVICE int larger(int a, int b) { return a > b ? a : b; }
 

@@ -1,0 +1,17 @@
+// Launchers of attention's device code on tensor cores.
+#pragma once
+
+#include "ops/attention/cuda_kernels.h"
+
+namespace headroom::cuda {
+
+// What these take: bf16 operands, heads of 64, 96 or 128, compute capability 8.0 and later.
+inline bool is_mma_head(int64_t dim) { return dim == 64 || dim == 96 || dim == 128; }
+
+// Dynamic shared memory of a block.
+int64_t attention_mma_shared(int64_t dim);
+
+// As launch_attention.
+void launch_attention_mma(const AttentionSizes& sizes, const AttentionArrays& arrays, CudaStream stream);
+
+}  // namespace headroom::cuda
