@@ -42,6 +42,7 @@ inline CudaContext shim_context(CudaServices& services) {
   context.facts.native_bf16 = true;
   context.facts.alignment = 256;
   context.multiprocessors = 2;
+  context.shared_bytes = 99 << 10;  // as 8.6 has, the least of 8.0 and later
   context.services = &services;
   return context;
 }
