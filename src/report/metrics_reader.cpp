@@ -11,6 +11,7 @@ namespace headroom::report {
 namespace {
 
 constexpr size_t kLongestLine = 4096;
+constexpr int64_t kMostTokens = int64_t{1} << 61;  // what a sum stops at
 
 double number_or(const Field& line, std::string_view key, double otherwise) {
   return line.has(key) ? line.at(key).number() : otherwise;
@@ -76,7 +77,7 @@ void MetricsReader::take(std::string_view text) {
   metrics_.tokens_per_second.add(x, row.tokens_per_second);
   metrics_.step_seconds.add(x, row.seconds);
   if (row.resident_bytes > 0) metrics_.resident.add(x, static_cast<double>(row.resident_bytes));
-  metrics_.tokens += row.tokens;
+  metrics_.tokens = std::min(metrics_.tokens + row.tokens, kMostTokens);
   metrics_.seconds += row.seconds;
   metrics_.last = row;
 }

@@ -36,6 +36,12 @@ void refuse_what_is_not_built(const fs::path& file, const Json& config) {
     if (is_set(config, key)) refuse(file, fmt::format("{} is set: {}", key, why));
   if (const auto bias = config.find("bias"); bias != config.end() && *bias != "none")
     refuse(file, "biases were trained");
+  const auto start = config.find("init_lora_weights");
+  if (start == config.end() || !start->is_string()) return;
+  const std::string name = start->get<std::string>();
+  for (const char* changing : {"pissa", "olora", "corda", "loftq"})
+    if (name.starts_with(changing))
+      refuse(file, fmt::format("init_lora_weights is {}: the base weights were changed", changing));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <fstream>
 #include <sstream>
+#include <type_traits>
 
 #include "base/error.h"
 #include "formats/atomic_dir.h"
@@ -49,6 +50,24 @@ bool is_companion(const fs::path& file) {
   return extension == ".json" || extension == ".txt" || extension == ".model" || extension == ".jinja";
 }
 
+// The whole number at `key` of a state.json, 0 or more.
+template <typename Number = int64_t>
+Number count_at(const fs::path& file, const Json& json, const char* key) {
+  constexpr uint64_t kMost = std::is_same_v<Number, uint64_t> ? UINT64_MAX : uint64_t{1} << 50;
+  const Json& value = json.at(key);
+  if (value.is_number_unsigned() && value.get<uint64_t>() <= kMost) return value.get<Number>();
+  throw Error(ErrorKind::format, fmt::format("{}: '{}' is no whole number in range", file.string(), key),
+              "resume from an older checkpoint");
+}
+
+// Whether a line of metrics.jsonl is an object of a step up to `step`, or of none.
+bool is_line_up_to(const std::string& line, int64_t step) {
+  const Json row = Json::parse(line, nullptr, false);
+  if (!row.is_object()) return false;
+  const auto at = row.find("step");
+  return at == row.end() || (at->is_number_unsigned() && at->get<uint64_t>() <= static_cast<uint64_t>(step));
+}
+
 void write_config(const ModelFiles& model, const std::string& save_dtype, const fs::path& directory) {
   Json config = model.config.raw;
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] = save_dtype;
@@ -77,25 +96,24 @@ RunState read_state(const fs::path& checkpoint) {
   const Json json = read_json(file);
   RunState state;
   try {
-    state.step = json.at("step").get<int64_t>();
-    state.next_sample = json.at("next_sample").get<int64_t>();
-    state.seed = json.at("seed").get<uint64_t>();
-    state.micro_batch = json.at("micro_batch_size").get<int64_t>();
-    state.loss_chunk = json.at("loss_chunk_rows").get<int64_t>();
-    state.data_key = json.at("data_key").get<uint64_t>();
+    state.step = count_at(file, json, "step");
+    state.next_sample = count_at(file, json, "next_sample");
+    state.seed = count_at<uint64_t>(file, json, "seed");
+    state.micro_batch = count_at(file, json, "micro_batch_size");
+    state.loss_chunk = count_at(file, json, "loss_chunk_rows");
+    state.data_key = count_at<uint64_t>(file, json, "data_key");
     state.best_eval_loss = json.at("best_eval_loss").get<double>();
-    state.best_step = json.value("best_step", int64_t{0});
-    state.evals_since_best = json.at("evals_since_best").get<int64_t>();
+    state.best_step = json.contains("best_step") ? count_at(file, json, "best_step") : 0;
+    state.evals_since_best = count_at(file, json, "evals_since_best");
     state.options = json.at("options").get<std::string>();
   } catch (const Json::exception& e) {
     throw Error(ErrorKind::format, fmt::format("{}: malformed: {}", file.string(), e.what()),
                 "resume from an older checkpoint");
   }
-  if (state.step < 0 || state.next_sample < 0 || state.micro_batch < 1 || state.loss_chunk < 0 || state.best_step < 0 ||
-      state.best_step > state.step)
+  if (state.micro_batch < 1 || state.best_step > state.step)
     throw Error(ErrorKind::format,
-                fmt::format("{}: step {}, sample {} or micro-batch {} is out of range", file.string(), state.step,
-                            state.next_sample, state.micro_batch),
+                fmt::format("{}: micro-batch {} or best step {} of {} is out of range", file.string(),
+                            state.micro_batch, state.best_step, state.step),
                 "resume from an older checkpoint");
   return state;
 }
@@ -194,11 +212,8 @@ void cut_metrics(const fs::path& file, int64_t step) {
   std::ifstream in(file);
   if (!in) return;
   std::string kept;
-  for (std::string line; std::getline(in, line);) {
-    if (!Json::accept(line)) continue;
-    const Json row = Json::parse(line);
-    if (row.is_object() && row.value("step", int64_t{0}) <= step) kept += line + "\n";
-  }
+  for (std::string line; std::getline(in, line);)
+    if (is_line_up_to(line, step)) kept += line + "\n";
   if (in.bad())
     throw Error(ErrorKind::run, fmt::format("cannot read {} to its end", file.string()),
                 "check the disk and its mount");

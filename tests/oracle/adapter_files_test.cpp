@@ -69,6 +69,8 @@ TEST_F(AdapterDirectory, RefusesByNameWhatIsNotComputed) {
   EXPECT_MENTIONS(refusal("layer_replication", Json{{0, 1}}), "layer_replication");
   EXPECT_MENTIONS(refusal("r", 0), "r is 0");
   EXPECT_MENTIONS(refusal("r", "four"), "r or lora_alpha");
+  EXPECT_MENTIONS(refusal("init_lora_weights", "pissa_niter_4"), "pissa");
+  EXPECT_EQ(refusal("init_lora_weights", "gaussian"), "accepted");
   EXPECT_EQ(refusal("lora_dropout", 0.1), "accepted");
 }
 

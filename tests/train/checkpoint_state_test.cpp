@@ -1,0 +1,69 @@
+// state.json and metrics.jsonl as damaged files may hold them: refused by name, or left out.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/error.h"
+#include "train/checkpoint.h"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CheckpointState : public testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // The state.json of a run, `key` replaced.
+  std::string refusal(const std::string& key, const std::string& value) {
+    RunState state;
+    state.step = 3;
+    state.best_step = 2;
+    state.micro_batch = 1;
+    state.seed = UINT64_MAX;
+    std::string text = state_json(state);
+    const size_t at = text.find("\"" + key + "\": ");
+    EXPECT_NE(at, std::string::npos) << key;
+    const size_t begin = at + key.size() + 4, end = text.find_first_of(",\n", begin);
+    std::ofstream(folder_ / "state.json") << text.replace(begin, end - begin, value);
+    try {
+      read_state(folder_);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::format);
+      return error.what();
+    }
+    return "accepted";
+  }
+
+  fs::path folder_ = fs::temp_directory_path() / fmt::format("headroom-state-{}", ::getpid());
+};
+
+TEST_F(CheckpointState, IsReadAsWritten) { EXPECT_EQ(refusal("step", "3"), "accepted"); }
+
+TEST_F(CheckpointState, CountsThatAreNoneAreRefusedByName) {
+  for (const char* key : {"step", "next_sample", "seed", "micro_batch_size", "loss_chunk_rows", "data_key", "best_step",
+                          "evals_since_best"})
+    for (const char* value : {"-1", "1.5", "1e300", "\"3\"", "null", "18446744073709551616"})
+      EXPECT_NE(refusal(key, value).find(fmt::format("'{}' is no whole number", key)), std::string::npos)
+          << key << " " << value;
+  EXPECT_NE(refusal("step", "9223372036854775807").find("'step'"), std::string::npos);
+  EXPECT_NE(refusal("best_step", "4").find("best step 4 of 3"), std::string::npos);
+  EXPECT_NE(refusal("micro_batch_size", "0").find("micro-batch 0"), std::string::npos);
+}
+
+TEST_F(CheckpointState, MetricsKeepTheLinesOfStepsBefore) {
+  const fs::path file = folder_ / "metrics.jsonl";
+  std::ofstream(file)
+      << "{\"step\": 1}\n{\"step\": 9}\nnull\n{\"step\": \"x\"}\n{\"step\": 1e300}\n{\"note\": 1}\n{\"step\": 2";
+  cut_metrics(file, 5);
+  std::ifstream in(file);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "{\"step\": 1}\n{\"note\": 1}\n");
+}
+
+}  // namespace
+}  // namespace headroom
