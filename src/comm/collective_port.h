@@ -17,6 +17,12 @@ class CollectivePort final : public HostPort {
   void next_segments(int64_t trip, std::span<int32_t> starts, int64_t batch, int64_t seq) override {
     host_.next_segments(trip, starts, batch, seq);
   }
+  void next_types(int64_t trip, std::span<int32_t> types, int64_t batch, int64_t seq) override {
+    host_.next_types(trip, types, batch, seq);
+  }
+  void next_lengths(int64_t trip, std::span<int32_t> lengths, int64_t batch, int64_t seq) override {
+    host_.next_lengths(trip, lengths, batch, seq);
+  }
   void all_gather(std::span<const std::byte> local, std::span<std::byte> full) override {
     group_.all_gather(local, full);
   }

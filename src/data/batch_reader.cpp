@@ -127,6 +127,14 @@ void BatchReader::fill_starts(int64_t first_row, int64_t rows, std::span<int32_t
   }
 }
 
+void BatchReader::fill_lengths(int64_t first_row, std::span<int32_t> lengths) const {
+  HR_CHECK(first_row >= 0, "rows from {}", first_row);
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    const auto row = static_cast<size_t>(first_row) + i;
+    lengths[i] = row < infos_.size() ? static_cast<int32_t>(infos_[row].length) : 0;
+  }
+}
+
 // Positions of a row when `rows` of them take `elements`.
 int64_t BatchReader::row_width(size_t elements, int64_t first_row, int64_t rows) const {
   HR_CHECK(first_row >= 0 && rows >= 1, "{} rows from {}", rows, first_row);

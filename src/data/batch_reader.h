@@ -40,6 +40,9 @@ class BatchReader {
   // For each token of these rows the position at which its packed sequence begins; padding begins at itself.
   void fill_starts(int64_t first_row, int64_t rows, std::span<int32_t> starts) const;
 
+  // For each of these rows the tokens before its padding; 0 past the end of the batch.
+  void fill_lengths(int64_t first_row, std::span<int32_t> lengths) const;
+
   // Tokens of the longest of these rows in the current batch; 0 when all are past its end.
   int64_t longest(int64_t first_row, int64_t rows) const;
   // Tokens (padding excluded) of the current batch.

@@ -25,28 +25,40 @@ Graph build_training_forward(const ModelSpec& spec, int64_t batch_bound, int64_t
   const SymbolId batch = graph.add_symbol("batch", batch_bound);
   const SymbolId seq = graph.add_symbol("seq", seq_bound);
   Layers layers(spec, graph);
-  const LayerInputs in = layers.build_load(seq_bound);
+  LayerInputs in = layers.build_load(seq_bound);
   const RegionId region = add_program(graph, "forward");
   Builder build(graph, region, find_op);
   const ValueId hyper = build.persistent("hyper", dense(DType::f32, {16}), Role::data);
   const bool hits = spec.objective != Objective::language;
   const ValueId losses = add_value(graph, dense(DType::f64, {hits ? 3 : 2}), Role::workspace);
   graph.region(region).params = {losses};
-  const std::vector<ValueId> tokens =
-      build.append("next_batch", {}, {{"batch_symbol", int64_t{batch}}, {"seq_symbol", int64_t{seq}}}, Role::data);
+  const bool balanced = spec.experts.balance > 0;
+  Attrs inputs{{"batch_symbol", int64_t{batch}}, {"seq_symbol", int64_t{seq}}};
+  if (balanced) inputs.set("lengths", int64_t{1});
+  const std::vector<ValueId> tokens = build.append("next_batch", {}, std::move(inputs), Role::data);
+  ValueId loads = kNone;
+  if (balanced) {
+    loads = build.call("moe_balance_begin", {}, {{"experts", spec.experts.count}}, Role::workspace);
+    in.lengths = tokens[2];
+    in.loads = &loads;
+  }
   const ValueId lengths = spec.causal ? kNone : build.call("sequence_lengths", {tokens[0]}, {{"pad", spec.pad_id}});
   const ValueId hidden =
       layers.hidden_states(build, tokens[0], in, [&](Builder& b, int64_t layer, ValueId q, ValueId k, ValueId v) {
         return b.append("attention", {q, k, v, lengths}, layers.attention_attrs(layer))[0];
       });
   const ValueId scale = build.call("loss_scale", {hyper}, {}, Role::workspace);
-  Attrs loss{{"layout", "out_in"}, {"chunk", int64_t{0}}, {"accumulate", "carried"}};
+  ValueId before = losses;
+  if (balanced)
+    before = build.call("moe_balance_loss", {loads, tokens[1], losses, scale},
+                        {{"coefficient", spec.experts.balance}, {"accumulate", "carried"}}, Role::workspace);
+  Attrs loss{{"layout", "out_in"}, {"chunk", int64_t{0}}, {"accumulate", balanced ? "always" : "carried"}};
   if (spec.logit_cap > 0) loss.set("softcap", spec.logit_cap);
   if (spec.objective != Objective::language) loss.set("shift", int64_t{0}).set("hits", int64_t{1});
   if (layers.head_bias() != kNone) loss.set("bias", int64_t{1});
   const ValueId total =
       build.call("linear_cross_entropy",
-                 {layers.head_input(build, hidden), layers.head(), tokens[1], losses, scale, layers.head_bias()},
+                 {layers.head_input(build, hidden), layers.head(), tokens[1], before, scale, layers.head_bias()},
                  std::move(loss), Role::workspace);
   graph.region(region).results = {total};
   return graph;

@@ -76,7 +76,7 @@ ValueId Layers::hidden_states(Builder& build, ValueId ids, const LayerInputs& in
   for (int64_t layer = 0; layer < spec_.layers; ++layer) {
     build.set_block(static_cast<int32_t>(layer));
     const ValueId attended = attention_half(build, x, layer, in, attend);
-    x = mlp_half(build, spec_.parallel_residual ? x : attended, layer, attended);
+    x = mlp_half(build, spec_.parallel_residual ? x : attended, layer, attended, in);
   }
   build.set_block(kNone);
   return norm_before(build, x, "final_norm", 0);
@@ -175,7 +175,7 @@ ValueId Layers::gated_unit(Builder& build, ValueId gate, ValueId up) const {
 
 // residual + the weighted sum of what each token's experts make of it. The logits name their dtype: they are no layer
 // that adapters extend.
-ValueId Layers::experts_half(Builder& build, ValueId x, int64_t layer, ValueId residual) const {
+ValueId Layers::experts_half(Builder& build, ValueId x, int64_t layer, ValueId residual, const LayerInputs& in) const {
   const ValueId normed = norm_before(build, x, "ffn_norm", layer);
   const ValueId logits =
       build.call("linear", {normed, weight("router", layer)},
@@ -183,6 +183,7 @@ ValueId Layers::experts_half(Builder& build, ValueId x, int64_t layer, ValueId r
   const std::vector<ValueId> routed = build.append(
       "moe_route", {logits}, {{"top_k", spec_.experts.chosen}, {"normalised", int64_t{spec_.experts.normalised}}});
   const ValueId weights = routed[0], rows = routed[1], offsets = routed[2];
+  if (in.loads) *in.loads = build.call("moe_balance", {logits, rows, offsets, in.lengths, *in.loads});
   const ValueId copies = build.call("moe_dispatch", {normed, rows});
   const ValueId up = build.call("expert_linear", {copies, weight("expert_up", layer), offsets});
   const ValueId gate = build.call("expert_linear", {copies, weight("expert_gate", layer), offsets});
@@ -192,8 +193,8 @@ ValueId Layers::experts_half(Builder& build, ValueId x, int64_t layer, ValueId r
                     {{"weighted", int64_t{1}}, {"residual", int64_t{1}}});
 }
 
-ValueId Layers::mlp_half(Builder& build, ValueId x, int64_t layer, ValueId residual) const {
-  if (spec_.has_experts(layer)) return experts_half(build, x, layer, residual);
+ValueId Layers::mlp_half(Builder& build, ValueId x, int64_t layer, ValueId residual, const LayerInputs& in) const {
+  if (spec_.has_experts(layer)) return experts_half(build, x, layer, residual, in);
   const ValueId normed = norm_before(build, x, "ffn_norm", layer);
   ValueId inner;
   if (spec_.mlp == MlpKind::plain) {

@@ -15,6 +15,8 @@ struct LayerInputs {
   ValueId rope_table = kNone;
   ValueId local_rope_table = kNone;  // of windowed layers, where they have their own
   ValueId offset = kNone;            // i32[1]: rows of the cache already filled; kNone when training
+  ValueId lengths = kNone;           // i32[batch]: tokens of each row, where experts' loads are balanced
+  ValueId* loads = nullptr;          // the sums of ops/moe_balance, replaced layer by layer; nullptr: none are wanted
 };
 
 class Layers {
@@ -54,8 +56,8 @@ class Layers {
                    const LayerInputs& in) const;
   ValueId attention_half(Builder& build, ValueId x, int64_t layer, const LayerInputs& in, const Attend& attend) const;
   ValueId gated_unit(Builder& build, ValueId gate, ValueId up) const;
-  ValueId experts_half(Builder& build, ValueId x, int64_t layer, ValueId residual) const;
-  ValueId mlp_half(Builder& build, ValueId x, int64_t layer, ValueId residual) const;
+  ValueId experts_half(Builder& build, ValueId x, int64_t layer, ValueId residual, const LayerInputs& in) const;
+  ValueId mlp_half(Builder& build, ValueId x, int64_t layer, ValueId residual, const LayerInputs& in) const;
 
   const ModelSpec& spec_;
   Graph& graph_;

@@ -13,8 +13,7 @@ void fill_experts(const HfConfig& config, ModelSpec& spec) {
   spec.experts.intermediate = spec.intermediate;
   spec.experts.layers.assign(static_cast<size_t>(spec.layers), true);
   if (config.boolean("output_router_logits", false))
-    config.refuse("output_router_logits", "which adds a load-balancing loss that this version does not build",
-                  "set it to false: the loss is then that of the next token alone");
+    spec.experts.balance = config.number("router_aux_loss_coef", 0, 1e6, 0.001);
 }
 
 void fill_mixtral(const HfConfig& config, ModelSpec& spec) {

@@ -26,6 +26,7 @@ struct ExpertSpec {
   int64_t intermediate = 0;
   bool normalised = true;    // the weights of a token's experts are divided by their sum
   std::vector<bool> layers;  // which layers have experts; empty: none
+  double balance = 0;        // coefficient of the load-balancing loss; 0: there is none
 };
 
 // Names of a model's weights by what they are for; "{}" stands for the layer, "*" for every expert of the layer: the

@@ -32,7 +32,7 @@ ValueId persistent_named(const Graph& graph, std::string_view name) {
 }
 
 // Copies the nodes of `from` to the end of the builder's region, its one param replaced by `carried`; returns the copy
-// of its one result. Dropout belongs to training.
+// of its one result. Dropout and the balance of experts' loads belong to training.
 ValueId stamp(Builder& build, RegionId from, ValueId carried, bool training) {
   Graph& graph = build.graph();
   std::unordered_map<ValueId, ValueId> map{{graph.region(from).params.at(0), carried}};
@@ -47,6 +47,7 @@ ValueId stamp(Builder& build, RegionId from, ValueId carried, bool training) {
     }
     const NodeId copy = clone_node(graph, id, Stage::forward);
     for (ValueId& input : graph.node(copy).inputs) input = mapped(input);
+    if (!training && graph.node(copy).op->name() == "moe_balance_loss") graph.node(copy).attrs.set("coefficient", 0.0);
     for (size_t i = 0; i < graph.node(id).outputs.size(); ++i)
       map[graph.node(id).outputs[i]] = graph.node(copy).outputs[i];
     graph.region(build.region()).nodes.push_back(copy);

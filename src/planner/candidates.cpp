@@ -130,11 +130,18 @@ void check_techniques(const PlanRequest& request) {
   }
 }
 
+bool loss_spans_batch(const PlanRequest& request) {
+  const Graph& graph = request.forward;
+  const std::vector<NodeId>& nodes = graph.region(graph.find_program("forward")).nodes;
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [&](NodeId id) { return graph.node(id).op->name() == "moe_balance_loss"; });
+}
+
 std::vector<int64_t> micro_batch_choices(const PlanRequest& request) {
   const std::string technique = pin(request, "micro-batch");
   if (request.micro_batch > 0) return {std::min(request.micro_batch, request.global_batch)};
   if (!technique.empty() && technique != "on") return {std::min<int64_t>(std::stoll(technique), request.global_batch)};
-  if (pin(request, "fused-optimizer") == "on") return {request.global_batch};
+  if (pin(request, "fused-optimizer") == "on" || loss_spans_batch(request)) return {request.global_batch};
   if (request.arithmetic_fixed) return {1};
   std::set<int64_t> sizes{request.global_batch};
   for (int64_t size = 1; size < request.global_batch && size <= 64; size *= 2) sizes.insert(size);

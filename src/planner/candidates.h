@@ -11,6 +11,10 @@ namespace headroom {
 // Rows per loss chunk when the arithmetic is fixed, and the choices otherwise (0 = all rows).
 inline constexpr int64_t kFixedLossChunk = 256;
 
+// Whether a part of the loss is no sum over sequences, as the balance of experts' loads: another micro-batch is another
+// loss, so that it is the global batch unless it is pinned.
+bool loss_spans_batch(const PlanRequest& request);
+
 std::vector<int64_t> micro_batch_choices(const PlanRequest& request);
 std::vector<int64_t> loss_chunk_choices(const PlanRequest& request, int64_t rows);
 // Per block: what to keep. Activations of late layers live shortest, so the first layers are treated first.

@@ -144,7 +144,9 @@ class Reporter {
   void report_micro_batch() {
     const std::string value = std::to_string(chosen_.micro_batch);
     if (chosen_.micro_batch >= request_.global_batch) {
-      add(kMicroBatch, value, nullptr, micro_batch_reason("the whole global batch fits at once"));
+      add(kMicroBatch, value, nullptr,
+          micro_batch_reason(loss_spans_batch(request_) ? "the loss that balances experts is of the whole global batch"
+                                                        : "the whole global batch fits at once"));
       return;
     }
     Candidate whole = chosen_;

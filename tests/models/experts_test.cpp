@@ -95,16 +95,14 @@ TEST(ExpertSpec, ACheckpointHasOneTensorPerExpert) {
 
 TEST(ExpertSpec, WhatIsNotBuiltOrContradictsIsRefusedByName) {
   EXPECT_EQ(refusal(kMixtral), "");
-  for (const auto& [key, value] : std::map<std::string, Json>{{"output_router_logits", true},
-                                                              {"router_jitter_noise", 0.1},
+  for (const auto& [key, value] : std::map<std::string, Json>{{"router_jitter_noise", 0.1},
                                                               {"num_experts_per_tok", 9},
                                                               {"num_local_experts", 0},
                                                               {"hidden_act", "gelu"}}) {
     const std::string text = refusal(changed(kMixtral, {{key, value}}));
     EXPECT_NE(text.find(key), std::string::npos) << key << ": " << text;
   }
-  for (const auto& [key, value] : std::map<std::string, Json>{{"output_router_logits", true},
-                                                              {"mlp_only_layers", "all"},
+  for (const auto& [key, value] : std::map<std::string, Json>{{"mlp_only_layers", "all"},
                                                               {"mlp_only_layers", {1.5}},
                                                               {"decoder_sparse_step", 0},
                                                               {"moe_intermediate_size", -1},
@@ -113,6 +111,17 @@ TEST(ExpertSpec, WhatIsNotBuiltOrContradictsIsRefusedByName) {
     const std::string text = refusal(changed(kQwen, {{key, value}}));
     EXPECT_NE(text.find(key), std::string::npos) << key << ": " << text;
   }
+}
+
+TEST(ExpertSpec, LoadsAreBalancedWhereRouterLogitsAreAskedFor) {
+  for (const auto& config : {kMixtral, kQwen}) {
+    EXPECT_EQ(spec_of(changed(config, {{"router_aux_loss_coef", 0.5}})).experts.balance, 0);
+    EXPECT_EQ(spec_of(changed(config, {{"output_router_logits", true}})).experts.balance, 0.001);
+    const auto both = changed(config, {{"output_router_logits", true}, {"router_aux_loss_coef", 0.5}});
+    EXPECT_EQ(spec_of(both).experts.balance, 0.5);
+  }
+  const auto negative = changed(kMixtral, {{"output_router_logits", true}, {"router_aux_loss_coef", -1}});
+  EXPECT_NE(refusal(negative).find("router_aux_loss_coef"), std::string::npos);
 }
 
 // Nodes of one layer: the router reads the same normalised hidden states as the copies.

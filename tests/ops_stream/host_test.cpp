@@ -16,6 +16,14 @@ class FakeHost final : public HostPort {
     for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(100 * trip + static_cast<int64_t>(i));
     for (size_t i = 0; i < labels.size(); ++i) labels[i] = ids[i] + 1;
   }
+  void next_types(int64_t trip, std::span<int32_t> types, int64_t batch, int64_t seq) override {
+    ASSERT_EQ(static_cast<int64_t>(types.size()), batch * seq);
+    for (int32_t& type : types) type = static_cast<int32_t>(trip);
+  }
+  void next_lengths(int64_t trip, std::span<int32_t> lengths, int64_t batch, int64_t seq) override {
+    ASSERT_EQ(static_cast<int64_t>(lengths.size()), batch);
+    for (int32_t& length : lengths) length = static_cast<int32_t>(seq - trip);
+  }
   void all_gather(std::span<const std::byte> local, std::span<std::byte> full) override {
     for (size_t at = 0; at < full.size(); at += local.size())
       std::copy_n(local.begin(), std::min(local.size(), full.size() - at), full.begin() + static_cast<int64_t>(at));
@@ -39,6 +47,21 @@ TEST(Host, NextBatch) {
   EXPECT_EQ(values(found.outputs[0]), (Vector{400, 401, 402, 403, 404, 405}));
   EXPECT_EQ(values(found.outputs[1]), (Vector{401, 402, 403, 404, 405, 406}));
   EXPECT_THROW(run_op("next_batch", {}, attrs), InternalError);
+}
+
+TEST(Host, NextBatchWithTypesLengthsAndSegments) {
+  FakeHost host;
+  Attrs attrs{{"batch", int64_t{2}}, {"seq", int64_t{3}}, {"lengths", int64_t{1}}};
+  EXPECT_EQ(values(run_op("next_batch", {}, attrs, {.only = {}, .trip = 1, .host = &host}).outputs.at(2)),
+            (Vector{2, 2}));
+  attrs.set("types", int64_t{1}).set("segments", int64_t{1});
+  const RunResult found = run_op("next_batch", {}, attrs, {.only = {}, .trip = 1, .host = &host});
+  ASSERT_EQ(found.outputs.size(), 5u);
+  EXPECT_EQ(values(found.outputs[2]), (Vector{1, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(values(found.outputs[3]), (Vector{2, 2}));
+  EXPECT_EQ(values(found.outputs[4]), (Vector{0, 0, 0, 0, 0, 0}));
+  attrs.set("types", int64_t{2});
+  EXPECT_THROW(run_op("next_batch", {}, attrs, {.only = {}, .host = &host}), InternalError);
 }
 
 TEST(Host, AllocateAndStageLeaveMemoryAlone) {

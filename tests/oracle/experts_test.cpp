@@ -104,6 +104,70 @@ TEST_P(Experts, LossesOfFiveStepsAreTransformers) {
   }
 }
 
+// Rows of several lengths, and the loss that balances the experts over their tokens.
+class BalancedExperts : public Experts {
+ protected:
+  void SetUp() override {
+    Experts::SetUp();
+    expected_ = read_json(golden_.folder / "balanced.json");
+    golden_.model.spec.experts.balance = expected_.at("router_aux_loss_coef").get<double>();
+    golden_.lengths = expected_.at("lengths").get<std::vector<int64_t>>();
+    golden_.targets = 0;
+    for (size_t row = 0; row < golden_.lengths.size(); ++row) {
+      const auto padding = static_cast<std::ptrdiff_t>(golden_.lengths[row]);
+      std::fill(golden_.ids[row].begin() + padding, golden_.ids[row].end(), 0);
+      std::vector<int32_t>& labels = golden_.labels[row];
+      std::fill(labels.begin() + padding, labels.end(), -100);
+      golden_.targets += std::count_if(labels.begin() + 1, labels.end(), [](int32_t label) { return label >= 0; });
+    }
+    options_ = plain_options(golden_);
+    options_.learning_rate = expected_.at("learning_rate").get<double>();
+    options_.weight_decay = 0;
+    options_.adam_beta2 = 0.95;
+  }
+  Json expected_;
+  TrainOptions options_;
+};
+
+TEST_P(BalancedExperts, LossesAreTransformers) {
+  TrainOptions redone = options_;
+  redone.techniques = {{"recompute", "on"}, {"chunked-loss", "13"}, {"fused-optimizer", "off"}};
+  for (const TrainOptions& chosen : {options_, redone}) {
+    TrainingRun run(golden_, chosen);
+    for (const Json& step : expected_.at("steps")) {
+      const double loss = step.at("loss").get<double>(), norm = step.at("gradient_norm").get<double>();
+      const StepOutcome outcome = run.step();
+      EXPECT_NEAR(outcome.loss, loss, 1e-5 * loss);
+      EXPECT_NEAR(outcome.gradient_norm, norm, 1e-4 * norm);
+    }
+  }
+}
+
+// Evaluation is of the next token alone.
+TEST_P(BalancedExperts, EvaluationLeavesTheBalanceOut) {
+  const Json first = expected_.at("steps").at(0);
+  options_.learning_rate = 0;
+  TrainingRun run(golden_, options_);
+  EXPECT_NEAR(run.evaluate(),
+              first.at("loss").get<double>() - golden_.model.spec.experts.balance * first.at("balance").get<double>(),
+              1e-5);
+}
+
+TEST_P(BalancedExperts, TheMicroBatchIsTheGlobalBatchUnlessItIsPinned) {
+  options_.micro_batch_size = 0;
+  EXPECT_EQ(TrainingRun(golden_, options_).plan().choices.micro_batch, golden_.rows());
+  options_.micro_batch_size = 2;
+  TrainingRun halves(golden_, options_);
+  EXPECT_EQ(halves.plan().choices.micro_batch, 2);
+  const double loss = expected_.at("steps").at(0).at("loss").get<double>();
+  const double found = halves.step().loss;
+  EXPECT_NEAR(found, loss, 0.1 * loss);
+  EXPECT_NE(found, loss);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, BalancedExperts, testing::Values("mixtral", "qwen3_moe"),
+                         [](const auto& param) { return std::string(param.param); });
+
 TEST_P(Experts, FilesHaveOneTensorPerExpert) {
   Training training(golden_);
   const Scratch scratch(GetParam());

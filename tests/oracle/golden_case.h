@@ -29,6 +29,8 @@ struct GoldenCase {
   std::vector<std::vector<int32_t>> ids;
   std::vector<std::vector<int32_t>> labels;
   std::vector<std::vector<int32_t>> starts;  // of packed rows (HostPort::next_segments); empty: not packed
+  std::vector<int64_t> lengths;              // of the rows before their padding; empty: there is none
+  std::vector<std::vector<int32_t>> types;   // of the tokens; empty: all 0
   double loss = 0;
   int64_t targets = 0;
   double gradient_norm = 0;

@@ -309,6 +309,26 @@ def write_curves(folder, model, ids, labels, steps):
     write_json(os.path.join(folder, 'curves.json'), result)
 
 
+def write_balanced(folder, model, ids, labels):
+    """The same model and tokens with rows of several lengths and the loss that balances the experts."""
+    keep = torch.zeros_like(ids)
+    for row, length in enumerate(PADDED):
+        keep[row, :length] = 1
+    ids, labels = ids * keep, torch.where(keep.bool(), labels, torch.full_like(labels, IGNORED))
+    coefficient, rate, losses = 0.5, 3e-3, []
+    model.router_aux_loss_coef = coefficient
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.0)
+    for _ in range(5):
+        optimizer.zero_grad(set_to_none=True)
+        out = model(input_ids=ids, attention_mask=keep, labels=labels, output_router_logits=True)
+        out.loss.backward()
+        norm = torch.sqrt(sum((p.grad.double() ** 2).sum() for p in model.parameters()))
+        losses.append({'loss': float(out.loss.detach()), 'balance': float(out.aux_loss.detach()), 'gradient_norm': float(norm)})
+        optimizer.step()
+    write_json(os.path.join(folder, 'balanced.json'), {'router_aux_loss_coef': coefficient, 'learning_rate': rate,
+        'lengths': list(PADDED), 'steps': losses})
+
+
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
     for seed, name in enumerate(CASES):
@@ -321,6 +341,10 @@ def main():
             write_curves(folder, model, ids, labels, 10)
         elif name not in FIRST:
             write_curves(folder, model, ids, labels, 5)
+        if getattr(model.config, 'num_local_experts', 0):
+            start = type(model).from_pretrained(os.path.join(folder, 'model'), attn_implementation='eager').train()
+            start.config._experts_implementation = 'eager'
+            write_balanced(folder, start, ids, labels)
         print(name, end=' ', flush=True)
     print()
 

@@ -38,6 +38,18 @@ class TrainingRun::BatchPort final : public HostPort {
       std::copy(golden_.labels[row].begin(), golden_.labels[row].end(), labels.begin() + i * seq);
     }
   }
+  void next_types(int64_t trip, std::span<int32_t> types, int64_t batch, int64_t seq) override {
+    std::fill(types.begin(), types.end(), 0);
+    if (golden_.types.empty()) return;
+    for (int64_t i = 0; i < batch && trip * batch + i < golden_.rows(); ++i)
+      std::copy_n(golden_.types.at(static_cast<size_t>(trip * batch + i)).begin(), seq, types.begin() + i * seq);
+  }
+  void next_lengths(int64_t trip, std::span<int32_t> lengths, int64_t batch, int64_t seq) override {
+    for (int64_t i = 0; i < batch; ++i) {
+      const auto row = static_cast<size_t>(trip * batch + i);
+      lengths[static_cast<size_t>(i)] = static_cast<int32_t>(row < golden_.lengths.size() ? golden_.lengths[row] : seq);
+    }
+  }
   void next_segments(int64_t trip, std::span<int32_t> starts, int64_t batch, int64_t seq) override {
     for (int64_t i = 0; i < batch && trip * batch + i < golden_.rows(); ++i)
       std::copy_n(golden_.starts.at(static_cast<size_t>(trip * batch + i)).begin(), seq, starts.begin() + i * seq);

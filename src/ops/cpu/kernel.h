@@ -40,6 +40,15 @@ class HostPort {
   virtual void next_segments(int64_t trip, std::span<int32_t> starts, int64_t batch, int64_t seq) {
     for (int32_t& start : starts) start = 0;
   }
+  // After next_batch of the same micro-batch, where texts come in pairs: which of the two each token belongs to. The
+  // default: the first.
+  virtual void next_types(int64_t trip, std::span<int32_t> types, int64_t batch, int64_t seq) {
+    for (int32_t& type : types) type = 0;
+  }
+  // After next_batch of the same micro-batch: how many tokens of each row come before its padding. The default: all.
+  virtual void next_lengths(int64_t trip, std::span<int32_t> lengths, int64_t batch, int64_t seq) {
+    for (int32_t& length : lengths) length = static_cast<int32_t>(seq);
+  }
 
   // Collectives of a process group; shard r of a whole buffer starts at r * local.size(). Rank by rank the same calls
   // in the same order. The defaults throw InternalError: there is no process group. Fills `full` with the shards of all

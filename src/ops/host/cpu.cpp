@@ -5,16 +5,18 @@
 namespace headroom {
 namespace {
 
-std::unique_ptr<CpuKernel> batch_kernel(const KernelSpec&) {
-  return kernel_of([](const KernelCall& call) {
+std::span<int32_t> elements(const TensorView& view) { return {view.as<int32_t>(), static_cast<size_t>(view.count())}; }
+
+std::unique_ptr<CpuKernel> batch_kernel(const KernelSpec& spec) {
+  const bool types = spec.attrs.integer("types") != 0, lengths = spec.attrs.integer("lengths") != 0;
+  const bool segments = spec.attrs.integer("segments") != 0;
+  return kernel_of([types, lengths, segments](const KernelCall& call) {
     HR_CHECK(call.host, "next_batch runs without a host");
     const TensorView &ids = call.outputs[0], &labels = call.outputs[1];
-    const size_t count = static_cast<size_t>(ids.count());
-    call.host->next_batch(call.trip, {ids.as<int32_t>(), count}, {labels.as<int32_t>(), count}, ids.dims[0],
-                          ids.dims[1]);
-    if (call.outputs.size() == 2) return;
-    const TensorView& starts = call.outputs[2];
-    call.host->next_segments(call.trip, {starts.as<int32_t>(), count}, ids.dims[0], ids.dims[1]);
+    call.host->next_batch(call.trip, elements(ids), elements(labels), ids.dims[0], ids.dims[1]);
+    if (types) call.host->next_types(call.trip, elements(call.outputs[2]), ids.dims[0], ids.dims[1]);
+    if (lengths) call.host->next_lengths(call.trip, elements(call.outputs[types ? 3 : 2]), ids.dims[0], ids.dims[1]);
+    if (segments) call.host->next_segments(call.trip, elements(call.outputs.back()), ids.dims[0], ids.dims[1]);
   });
 }
 

@@ -17,9 +17,10 @@ class HostOp : public Op {
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
 };
 
-// The token ids and labels of the current micro-batch, and with attribute "segments" 1 where in its sequence the row of
-// each token begins. Dimension d is the symbol of attribute "<d>_symbol", or the
-// constant of attribute "<d>".
+// The token ids and labels of the current micro-batch; with attribute "types" 1 then the types of the tokens (0, or 1
+// in the second text of a pair); with "lengths" 1 then the tokens of each row before its padding, i32[batch]; with
+// "segments" 1, last, where in its sequence the row of each token begins. Dimension d is the symbol of attribute
+// "<d>_symbol", or the constant of attribute "<d>".
 class NextBatch final : public HostOp {
  public:
   std::string_view name() const override { return "next_batch"; }
@@ -27,10 +28,11 @@ class NextBatch final : public HostOp {
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 0);
     const Type ids{DType::i32, {dim(attrs, "batch"), dim(attrs, "seq")}};
-    const int64_t segments = attrs.integer("segments");
-    HR_CHECK(segments == 0 || segments == 1, "next_batch: segments is {}", segments);
-    if (segments == 1) return {ids, ids, ids};
-    return {ids, ids};
+    std::vector<Type> outputs{ids, ids};
+    if (flag(name(), attrs, "types")) outputs.push_back(ids);
+    if (flag(name(), attrs, "lengths")) outputs.push_back(Type{DType::i32, {ids.shape[0]}});
+    if (flag(name(), attrs, "segments")) outputs.push_back(ids);
+    return outputs;
   }
 
   Work work(const OpCall& call) const override { return Op::work(call); }

@@ -115,6 +115,8 @@ class LinearCrossEntropy final : public Op {
                                 bias ? context.input(5) : kNone, trains_bias ? context.accumulator(5) : kNone},
                                std::move(attrs), Role::gradient);
     if (context.wants(0)) context.contribute(0, results[0]);
+    // Losses that were added before have a gradient of their own, weighted by the same scale.
+    if (context.wants(3)) context.contribute(3, context.input(3));
     if (trains) context.set_accumulator(1, results[2]);
     if (trains_bias) context.set_accumulator(5, results.back());
     context.replace_output(0, results[1]);
