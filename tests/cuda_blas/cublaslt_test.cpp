@@ -35,7 +35,9 @@ void expect_product(CudaBlas& blas, CudaProductSpec spec, bool in_place = false)
   const Tensor bias = Tensor::random(m.result, {cols}, 3), addend = Tensor::random(m.result, {rows, cols}, 4);
   Tensor bias32(DType::f32, {cols});
   for (int64_t i = 0; i < cols; ++i) bias32.set(i, bias.at(i));
-  Tensor expected(m.result, {rows, cols}), found = in_place ? Tensor(addend) : Tensor(m.result, {rows, cols});
+  const Tensor wide_addend = spread(addend, spec.c_step());
+  Tensor expected(m.result, {rows, cols});
+  Tensor found = in_place ? Tensor(wide_addend) : Tensor::filled(m.result, {rows, spec.c_step()}, 777.0);
   set_threads(1);
   make_reference_matmul(m, {}, 0).matmul->run(
       {a.as<void>(), b.as<void>(), expected.as<void>(), bias32.as<float>(), addend.as<void>(), nullptr});
@@ -44,12 +46,12 @@ void expect_product(CudaBlas& blas, CudaProductSpec spec, bool in_place = false)
   ASSERT_TRUE(offer.product) << offer.refusal;
   const op_test::GuardedBuffer workspace(offer.product->workspace_bytes());
   offer.product->run({wide_a.as<void>(), wide_b.as<void>(), found.as<void>(), bias.as<void>(),
-                      in_place ? found.as<void>() : addend.as<void>(), workspace.data()},
+                      in_place ? found.as<void>() : wide_addend.as<void>(), workspace.data()},
                      nullptr);
   EXPECT_TRUE(workspace.guard_intact());
   EXPECT_TRUE(found.buffer().guard_intact());
   const bool narrow = m.result == DType::bf16;
-  op_test::expect_close(found, expected, 1e-5, narrow ? 1e-2 : 1e-5);
+  op_test::expect_close(found, spread(expected, spec.c_step()), 1e-5, narrow ? 1e-2 : 1e-5);
 }
 
 TEST(CublasLt, MultipliesInEveryLayoutAndType) {
@@ -75,6 +77,7 @@ TEST(CublasLt, MultipliesInEveryLayoutAndType) {
           if (spec.matmul.addend) expect_product(*blas, spec, true);
           spec.a_stride = 17;
           spec.b_stride = 19;
+          spec.c_stride = 15;
           expect_product(*blas, spec);
         }
     EXPECT_EQ(fake.handles, 1);

@@ -10,11 +10,12 @@
 
 namespace headroom {
 
-// C = A B [+ bias] [+ addend] of MatmulSpec, on the device. C and the addend are dense.
+// C = A B [+ bias] [+ addend] of MatmulSpec, on the device. The addend's rows lie as those of C.
 struct CudaProductSpec {
   MatmulSpec matmul;
   int64_t a_stride = 0;     // elements from a stored row of A to the next; 0: dense
   int64_t b_stride = 0;     // the same of B
+  int64_t c_stride = 0;     // and of C
   int64_t alignment = 256;  // of every operand's address, in bytes: a power of two
 
   // Elements from one stored row to the next.
@@ -24,6 +25,7 @@ struct CudaProductSpec {
   int64_t b_step() const {
     return b_stride > 0 ? b_stride : matmul.b_transposed ? matmul.size.depth : matmul.size.cols;
   }
+  int64_t c_step() const { return c_stride > 0 ? c_stride : matmul.size.cols; }
 };
 
 // Device memory. `addend` may be `c`; it and `bias` are read only where the spec has them.

@@ -98,7 +98,7 @@ class LtProduct final : public CudaProduct {
     const MatmulSpec& m = spec.matmul;
     describe(a_, m.operand, m.b_transposed ? cols : depth, m.b_transposed ? depth : cols, spec.b_step());
     describe(b_, m.operand, m.a_transposed ? depth : rows, m.a_transposed ? rows : depth, spec.a_step());
-    describe(c_, m.result, rows, cols, cols);
+    describe(c_, m.result, rows, cols, spec.c_step());
   }
 
   // Finds an algorithm; the reason when there is none.
@@ -197,7 +197,7 @@ class CublasLt final : public CudaBlas {
     const std::lock_guard lock(mutex_);
     const Key key{m.size.rows,   m.size.cols,   m.size.depth,   m.operand,      m.multiply,
                   m.result,      m.bias,        m.a_transposed, m.b_transposed, m.addend,
-                  spec.a_step(), spec.b_step(), workspace,      spec.alignment};
+                  spec.a_step(), spec.b_step(), spec.c_step(),  workspace,      spec.alignment};
     const auto [at, added] = products_.try_emplace(key);
     if (added) at->second = make(spec, workspace);
     return at->second;
@@ -207,7 +207,7 @@ class CublasLt final : public CudaBlas {
 
  private:
   using Key = std::tuple<int64_t, int64_t, int64_t, DType, Multiply, DType, bool, bool, bool, bool, int64_t, int64_t,
-                         int64_t, int64_t>;
+                         int64_t, int64_t, int64_t>;
 
   CudaProductOffer make(const CudaProductSpec& spec, int64_t workspace) const {
     auto product = std::make_shared<LtProduct>(library_, spec);

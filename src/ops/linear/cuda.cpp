@@ -22,7 +22,7 @@ std::string refusal_of(const KernelSpec& spec, const std::array<std::string_view
   return {};
 }
 
-CudaProductSpec dense(const MatmulSpec& spec) { return {spec, 0, 0, kAlignment}; }
+CudaProductSpec dense(const MatmulSpec& spec) { return {spec, 0, 0, 0, kAlignment}; }
 
 const void* input_at(const KernelCall& call, size_t index) { return index == 0 ? nullptr : call.inputs[index].data; }
 

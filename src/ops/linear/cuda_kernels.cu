@@ -88,16 +88,17 @@ struct ProductResult {
   const float* bias;
   const R* addend;
   int rows, cols;
+  int64_t step;  // elements from a row to the next
   bool packed;
 
   // Four neighbouring elements of a row.
   HR_DEVICE void put(int row, int col, const float* sums) const {
     if (row >= rows || col >= cols) return;
-    const int64_t to = static_cast<int64_t>(row) * cols + col;
+    const int64_t to = row * step + col;
     float total[kGroup];
     HR_UNROLL
     for (int i = 0; i < kGroup; ++i) total[i] = sums[i] + (bias && col + i < cols ? bias[col + i] : 0.0f);
-    if (packed) {
+    if (packed && col + kGroup <= cols) {
       Pack<R, kGroup> pack;
       if (addend) {
         pack = *reinterpret_cast<const Pack<R, kGroup>*>(addend + to);
@@ -233,7 +234,8 @@ void launch_tiles(const DeviceProduct& p, int multiprocessors, CudaStream stream
                            static_cast<const R*>(p.addend),
                            static_cast<int>(p.rows),
                            static_cast<int>(p.cols),
-                           packs_of_four<R>(p.c, p.cols) && packs_of_four<R>(p.addend, p.cols)};
+                           p.c_step,
+                           packs_of_four<R>(p.c, p.c_step) && packs_of_four<R>(p.addend, p.c_step)};
   // Small tiles where large ones would leave multiprocessors idle; a sum has the same order in both.
   if (tiles_of(p.rows, kBigTile) * tiles_of(p.cols, kBigTile) >= multiprocessors)
     launch(product_tiles<T, R, kATransposed, kBTransposed, kBigTile>,

@@ -6,7 +6,8 @@
 namespace headroom::cuda {
 
 // C[rows, cols] = A B [+ bias] [+ addend]. A is stored [rows, depth] or, transposed, [depth, rows]; B [depth, cols] or
-// [cols, depth]; C and the addend are dense, of the result's type. Sums in f32, one after the other along the depth.
+// [cols, depth]; the addend is stored as C is, both of the result's type. Sums in f32, one after the other along the
+// depth.
 struct DeviceProduct {
   FloatType operand = FloatType::f32;
   FloatType result = FloatType::f32;  // f32, or the operand's
@@ -18,6 +19,7 @@ struct DeviceProduct {
   const void* b = nullptr;
   int64_t b_step = 0;
   void* c = nullptr;
+  int64_t c_step = 0;
   const float* bias = nullptr;   // [cols], or null
   const void* addend = nullptr;  // may be c; or null
 };
@@ -27,7 +29,8 @@ void launch_product(const DeviceProduct& product, int multiprocessors, CudaStrea
 
 // The rows that launch_row_product() takes.
 constexpr int kFewRows = 8;
-// The same for at most kFewRows rows of a dense A [rows, depth]: B is read once, in the order in which it lies.
+// The same for at most kFewRows rows of a dense A [rows, depth] and a dense C: B is read once, in the order in which it
+// lies.
 void launch_row_product(const DeviceProduct& product, CudaStream stream);
 
 // sums[col] [+]= sum of x[rows, cols] over the rows, in an order that only the number of rows decides. Rows of x are

@@ -47,6 +47,7 @@ class TiledProduct final : public CudaProduct {
     product.b = arguments.b;
     product.b_step = spec_.b_step();
     product.c = arguments.c;
+    product.c_step = spec_.c_step();
     product.bias = m.bias ? static_cast<const float*>(arguments.bias) : nullptr;
     product.addend = m.addend ? arguments.addend : nullptr;
     cuda::launch_product(product, multiprocessors_, stream);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "ir/vjp.h"
+#include "ops/linear_cross_entropy/cuda_scratch.h"
 #include "ops/linear_cross_entropy/shape.h"
 #include "ops/registry.h"
 
@@ -62,6 +63,11 @@ Work loss_work(const OpCall& call, int products) {
   return work;
 }
 
+int64_t scratch_of(const OpCall& call, const DeviceFacts& facts, bool gradient) {
+  return on_cuda(facts) ? cuda_loss_scratch(loss_shape(call), facts).total()
+                        : loss_scratch(call, facts, gradient).total();
+}
+
 // acc [+]= (sum of -log softmax(x w^T)[target], number of targets, with "hits" those that are hit)
 class LinearCrossEntropy final : public Op {
  public:
@@ -81,7 +87,7 @@ class LinearCrossEntropy final : public Op {
 
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 3, true}}; }
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return loss_scratch(call, facts, false).total();
+    return scratch_of(call, facts, false);
   }
   Work work(const OpCall& call) const override { return loss_work(call, 1); }
   CostClass cost_class() const override { return CostClass::loss; }
@@ -157,7 +163,7 @@ class LinearCrossEntropyGrad final : public Op {
     return aliases;
   }
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return loss_scratch(call, facts, true).total();
+    return scratch_of(call, facts, true);
   }
   Work work(const OpCall& call) const override {
     return loss_work(call, call.attrs.integer("train_weight") != 0 ? 3 : 2);

@@ -1,0 +1,211 @@
+// The output projection and the loss, chunk by chunk of rows: logits, softmax, and in the gradient two more products.
+#include <algorithm>
+#include <array>
+
+#include "ops/cuda/kernel.h"
+#include "ops/linear/cuda_kernels.h"
+#include "ops/linear/cuda_product.h"
+#include "ops/linear_cross_entropy/cuda_kernels.h"
+#include "ops/linear_cross_entropy/cuda_scratch.h"
+
+namespace headroom {
+namespace {
+
+// Which optional parts a call has.
+struct CudaLossOptions {
+  bool gradient = false;
+  bool trains = false;
+  bool loss_carried = false;
+  bool weight_carried = false;
+  bool trains_bias = false;
+  bool bias_carried = false;
+  float softcap = 0;
+};
+
+CudaLossOptions options_of(const KernelSpec& spec) {
+  CudaLossOptions options;
+  options.gradient = spec.op == "linear_cross_entropy_grad";
+  options.trains = options.gradient && spec.attrs.integer("train_weight") != 0;
+  options.loss_carried = spec.attrs.text(options.gradient ? "loss_accumulate" : "accumulate", "always") == "carried";
+  options.weight_carried = options.trains && spec.attrs.text("accumulate", "always") == "carried";
+  options.trains_bias = options.gradient && spec.attrs.integer("train_bias") != 0;
+  options.bias_carried = options.trains_bias && spec.attrs.text("accumulate_bias", "always") == "carried";
+  options.softcap = static_cast<float>(spec.attrs.real("softcap", 0));
+  return options;
+}
+
+// The products of a chunk of `rows` rows; the last chunk has its own.
+struct CudaChunk {
+  int64_t rows = 0;
+  std::shared_ptr<const CudaProduct> logits, dx, dw_first, dw_adding;
+};
+
+class CudaLossKernel final : public CudaKernel {
+ public:
+  CudaLossKernel(const LossShape& shape, const CudaLossScratch& scratch, const CudaLossOptions& options, DType dtype)
+      : shape_(shape), scratch_(scratch), options_(options), dtype_(dtype) {}
+
+  // Creates the products; the reason when one is refused.
+  std::string prepare(CudaProductMaker make, const CudaContext& context) {
+    std::string refusal;
+    const auto product = [&](const MatmulSpec& matmul, int64_t a_stride, int64_t b_stride, int64_t c_stride) {
+      CudaProductOffer offer = make({matmul, a_stride, b_stride, c_stride, alignment()}, context, scratch_.workspace);
+      refusal += offer.refusal;
+      return std::move(offer.product);
+    };
+    for (int64_t rows : {shape_.chunk, shape_.rows % shape_.chunk}) {
+      if (rows == 0 || rows > shape_.rows) continue;
+      CudaChunk chunk;
+      chunk.rows = rows;
+      const int64_t a = shape_.out_in ? gradient_stride() : 0, b = shape_.out_in ? 0 : gradient_stride();
+      chunk.logits = product(logits_product(shape_, dtype_, rows), 0, 0, scratch_.stride);
+      if (options_.gradient) chunk.dx = product(loss_dx_product(shape_, dtype_, rows), gradient_stride(), 0, 0);
+      if (options_.weight_carried) chunk.dw_first = product(loss_dw_product(shape_, dtype_, rows, false), a, b, 0);
+      if (options_.trains) chunk.dw_adding = product(loss_dw_product(shape_, dtype_, rows, true), a, b, 0);
+      if (!refusal.empty()) return refusal;
+      chunks_.push_back(std::move(chunk));
+    }
+    return {};
+  }
+
+  void enqueue(const KernelCall& call, CudaStream stream) const override {
+    if (launch_mode() == LaunchMode::load) return load(call, stream);
+    bool first_weight = options_.weight_carried && call.trip == 0, first_bias = options_.bias_carried && call.trip == 0;
+    for (int64_t first = 0; first < shape_.rows; first += shape_.chunk) {
+      const CudaChunk& chunk = shape_.rows - first >= shape_.chunk ? chunks_.front() : chunks_.back();
+      queue_losses(call, chunk, first, stream);
+      if (options_.gradient) queue_dx(call, chunk, first, stream);
+      if (options_.trains_bias) queue_bias(call, chunk, first_bias, stream);
+      if (options_.trains) queue_dw(call, first_weight ? *chunk.dw_first : *chunk.dw_adding, first, stream);
+      first_weight = first_bias = false;
+    }
+    queue_sums(call, stream);
+  }
+
+ private:
+  // Every piece of code that some trip needs.
+  void load(const KernelCall& call, CudaStream stream) const {
+    for (const CudaChunk& chunk : chunks_) {
+      queue_losses(call, chunk, 0, stream);
+      if (options_.gradient) queue_dx(call, chunk, 0, stream);
+      if (options_.trains_bias) queue_bias(call, chunk, false, stream);
+      if (options_.weight_carried) queue_dw(call, *chunk.dw_first, 0, stream);
+      if (options_.trains) queue_dw(call, *chunk.dw_adding, 0, stream);
+    }
+    queue_sums(call, stream);
+  }
+
+  // Elements from a row of dlogits to the next.
+  int64_t gradient_stride() const { return scratch_.stride * 4 / dtype_bytes(dtype_); }
+  int64_t row_bytes() const { return shape_.hidden * dtype_bytes(dtype_); }
+  // Bytes to which a chunk's first row is aligned.
+  int64_t alignment() const {
+    const int64_t step = shape_.chunk < shape_.rows ? shape_.chunk * row_bytes() : 0;
+    int64_t alignment = 16;
+    while (step % alignment != 0) alignment /= 2;
+    return alignment;
+  }
+  void* row_of(const TensorView& tensor, int64_t row) const {
+    return static_cast<std::byte*>(tensor.data) + row * row_bytes();
+  }
+
+  float* logits(const KernelCall& call) const { return reinterpret_cast<float*>(call.scratch.data()); }
+  double* losses(const KernelCall& call) const {
+    return reinterpret_cast<double*>(call.scratch.data() + scratch_.logits);
+  }
+  double* hits(const KernelCall& call) const { return shape_.hits ? losses(call) + shape_.rows : nullptr; }
+  void* workspace(const KernelCall& call) const { return call.scratch.data() + scratch_.logits + scratch_.losses; }
+  cuda::DeviceTargets targets(const KernelCall& call) const {
+    return {static_cast<const int32_t*>(call.inputs[2].data), shape_.sequence, shape_.shift};
+  }
+  // The bias comes after all other inputs but its own accumulator, which is last; so is its output.
+  const void* bias(const KernelCall& call) const {
+    return shape_.bias ? call.inputs[call.inputs.size() - 1 - size_t{options_.trains_bias}].data : nullptr;
+  }
+
+  void queue_losses(const KernelCall& call, const CudaChunk& chunk, int64_t first, CudaStream stream) const {
+    chunk.logits->run(
+        {row_of(call.inputs[0], first), call.inputs[1].data, logits(call), bias(call), nullptr, workspace(call)},
+        stream);
+    cuda::DeviceLoss loss;
+    loss.logits = logits(call);
+    loss.rows = chunk.rows;
+    loss.vocabulary = shape_.vocabulary;
+    loss.stride = scratch_.stride;
+    loss.targets = targets(call);
+    loss.first_row = first;
+    loss.softcap = options_.softcap;
+    loss.losses = losses(call);
+    loss.hits = hits(call);
+    if (options_.gradient) loss.scale = static_cast<const float*>(call.inputs[3].data);
+    cuda::launch_loss(loss, options_.gradient, float_type(dtype_), stream);
+  }
+
+  void queue_dx(const KernelCall& call, const CudaChunk& chunk, int64_t first, CudaStream stream) const {
+    chunk.dx->run(
+        {logits(call), call.inputs[1].data, row_of(call.outputs[0], first), nullptr, nullptr, workspace(call)}, stream);
+  }
+
+  void queue_bias(const KernelCall& call, const CudaChunk& chunk, bool overwrite, CudaStream stream) const {
+    cuda::launch_sum_over_rows(float_type(dtype_), logits(call), chunk.rows, shape_.vocabulary, gradient_stride(),
+                               static_cast<float*>(call.outputs.back().data), overwrite, stream);
+  }
+
+  void queue_dw(const KernelCall& call, const CudaProduct& product, int64_t first, CudaStream stream) const {
+    const void* const x = row_of(call.inputs[0], first);
+    const void* const dlogits = logits(call);
+    void* const sums = call.outputs[2].data;
+    product.run({shape_.out_in ? dlogits : x, shape_.out_in ? x : dlogits, sums, nullptr, sums, workspace(call)},
+                stream);
+  }
+
+  void queue_sums(const KernelCall& call, CudaStream stream) const {
+    cuda::launch_loss_sums(targets(call), shape_.rows, losses(call), hits(call),
+                           static_cast<double*>(call.outputs[options_.gradient ? 1 : 0].data),
+                           options_.loss_carried && call.trip == 0, stream);
+  }
+
+  LossShape shape_;
+  CudaLossScratch scratch_;
+  CudaLossOptions options_;
+  DType dtype_;
+  std::vector<CudaChunk> chunks_;
+};
+
+// The library's product, or ours where it has no algorithm.
+CudaProductOffer make_library_or_tiled(const CudaProductSpec& spec, const CudaContext& context, int64_t workspace) {
+  CudaProductOffer offer = make_library_product(spec, context, workspace);
+  return offer.product ? offer : make_tiled_product(spec, context, workspace);
+}
+
+std::string unknown_attribute(const KernelSpec& spec) {
+  constexpr std::array<std::string_view, 12> kKnown{"accumulate", "accumulate_bias", "bias",     "chunk", "hits",
+                                                    "layout",     "loss_accumulate", "multiply", "shift", "softcap",
+                                                    "train_bias", "train_weight"};
+  for (const auto& [name, value] : spec.attrs.items())
+    if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end()) return fmt::format("attribute {}", name);
+  return {};
+}
+
+template <bool library>
+CudaOffer make_loss(const KernelSpec& spec, const CudaContext& context) {
+  if (library && !context.services->blas()) return {nullptr, "there is no cuBLASLt"};
+  if (std::string refusal = unknown_attribute(spec); !refusal.empty()) return {nullptr, std::move(refusal)};
+  const LossShape shape = loss_shape(spec.call());
+  const CudaLossScratch scratch = cuda_loss_scratch(shape, context.facts);
+  HR_CHECK(scratch.total() <= spec.scratch_bytes, "the loss needs {} bytes of scratch, {} are booked", scratch.total(),
+           spec.scratch_bytes);
+  auto kernel = std::make_unique<CudaLossKernel>(shape, scratch, options_of(spec), spec.inputs[0].dtype);
+  std::string refusal = kernel->prepare(library ? make_library_or_tiled : make_tiled_product, context);
+  if (!refusal.empty()) return {nullptr, std::move(refusal)};
+  return {std::move(kernel), {}};
+}
+
+}  // namespace
+
+void register_linear_cross_entropy_cuda(CudaKernels& kernels) {
+  for (const char* op : {"linear_cross_entropy", "linear_cross_entropy_grad"})
+    kernels.add(op, {{"cublaslt", make_loss<true>}, {"plain", make_loss<false>}});
+}
+
+}  // namespace headroom

@@ -1,0 +1,204 @@
+// Softmax, loss and gradient over rows of logits: a block per row, which it reads once for the loss and once more for
+// the gradient.
+#include "ops/linear_cross_entropy/cuda_kernels.h"
+
+#include "ops/cuda/launch.cuh"
+#include "ops/cuda/reduce.cuh"
+
+namespace headroom::cuda {
+
+constexpr int kLossThreads = 512;      // of a block, at most
+constexpr int kShortRowThreads = 128;  // for vocabularies below kShortRow
+constexpr int kShortRow = 8192;
+constexpr int kNoTarget = -100;
+
+HR_DEVICE int target_at(const DeviceTargets& targets, int64_t row) {
+  if (!targets.shift) return targets.labels[row];
+  return row % targets.sequence == targets.sequence - 1 ? kNoTarget : targets.labels[row + 1];
+}
+
+HR_DEVICE float minus_infinity() { return __uint_as_float(0xff800000u); }
+
+// A logit after capping.
+struct LogitCap {
+  float cap, inverse;
+  HR_DEVICE explicit LogitCap(float c) : cap(c), inverse(c > 0 ? 1.0f / c : 0.0f) {}
+  HR_DEVICE float operator()(float logit) const { return cap > 0 ? cap * tanhf(logit * inverse) : logit; }
+  // The slope of the cap where it gave `capped`.
+  HR_DEVICE float slope(float capped) const {
+    const float part = capped * inverse;
+    return 1.0f - part * part;
+  }
+};
+
+// The largest logit so far and the sum of exp(logit - largest). What is not finite makes the sum NaN.
+struct RunningSoftmax {
+  float largest = minus_infinity();
+  float sum = 0;
+
+  template <int N>
+  HR_DEVICE void add(const float (&logits)[N]) {
+    float most = logits[0];
+    HR_UNROLL
+    for (int i = 1; i < N; ++i) most = most > logits[i] ? most : logits[i];
+    if (most > largest) {
+      sum *= expf(largest - most);
+      largest = most;
+    }
+    HR_UNROLL
+    for (int i = 0; i < N; ++i) sum += expf(logits[i] - largest) + logits[i] * 0.0f;
+  }
+};
+
+// Of the row's elements that fall to this thread: packs of four, kAhead of them on their way.
+HR_DEVICE RunningSoftmax read_row(const float* row, int64_t vocabulary, const LogitCap& cap) {
+  constexpr int kAhead = 4;
+  const int threads = static_cast<int>(blockDim.x);
+  RunningSoftmax found;
+  const int64_t packs = vocabulary / 4;
+  const Pack<float, 4>* const from = reinterpret_cast<const Pack<float, 4>*>(row);
+  int64_t pack = threadIdx.x;
+  for (; pack + (kAhead - 1) * threads < packs; pack += kAhead * threads) {
+    Pack<float, 4> held[kAhead];
+    HR_UNROLL
+    for (int i = 0; i < kAhead; ++i) held[i] = from[pack + i * threads];
+    float capped[kAhead * 4];
+    HR_UNROLL
+    for (int i = 0; i < kAhead * 4; ++i) capped[i] = cap(held[i / 4].at[i % 4]);
+    found.add(capped);
+  }
+  for (; pack < packs; pack += threads) {
+    const Pack<float, 4> held = from[pack];
+    float capped[4];
+    HR_UNROLL
+    for (int i = 0; i < 4; ++i) capped[i] = cap(held.at[i]);
+    found.add(capped);
+  }
+  const int64_t last = packs * 4 + threadIdx.x;
+  if (last < vocabulary) {
+    const float capped[1] = {cap(row[last])};
+    found.add(capped);
+  }
+  return found;
+}
+
+// What a row's gradient is made of.
+struct LossSlope {
+  float largest;
+  float factor;     // scale / sum
+  float at_target;  // scale (softmax - 1)
+  int target;
+};
+
+// Writes the gradient over the begin of the row. A narrow gradient lies where other threads' logits were: a barrier
+// stands between the reads of a round and its writes, which end before the reads of the next round begin.
+template <typename T>
+HR_DEVICE void write_gradient(float* row, int64_t vocabulary, const LogitCap& cap, const LossSlope& slope) {
+  constexpr int N = kPack<T>;
+  const int threads = static_cast<int>(blockDim.x);
+  T* const to = reinterpret_cast<T*>(row);
+  for (int64_t base = 0; base < vocabulary; base += threads * N) {
+    const int64_t first = base + static_cast<int64_t>(threadIdx.x) * N;
+    Pack<float, 4> held[N / 4];
+    if (first < vocabulary) {
+      HR_UNROLL
+      for (int i = 0; i < N / 4; ++i) held[i] = *reinterpret_cast<const Pack<float, 4>*>(row + first + i * 4);
+    }
+    __syncthreads();
+    if (first < vocabulary) {
+      Pack<T, N> gradient;
+      HR_UNROLL
+      for (int i = 0; i < N; ++i) {
+        const float capped = cap(held[i / 4].at[i % 4]);
+        float value = first + i == slope.target ? slope.at_target : expf(capped - slope.largest) * slope.factor;
+        if (cap.cap > 0) value *= cap.slope(capped);
+        gradient.at[i] = narrow<T>(value);
+      }
+      *reinterpret_cast<Pack<T, N>*>(to + first) = gradient;
+    }
+  }
+}
+
+template <typename T>
+HR_DEVICE void write_zeros(float* row, int64_t vocabulary) {
+  constexpr int N = kPack<T>;
+  const int threads = static_cast<int>(blockDim.x);
+  Pack<T, N> zeros;
+  HR_UNROLL
+  for (int i = 0; i < N; ++i) zeros.at[i] = narrow<T>(0.0f);
+  for (int64_t first = static_cast<int64_t>(threadIdx.x) * N; first < vocabulary; first += threads * N)
+    *reinterpret_cast<Pack<T, N>*>(reinterpret_cast<T*>(row) + first) = zeros;
+}
+
+template <typename T, bool kGradient>
+__global__ __launch_bounds__(kLossThreads) void loss_of_rows(DeviceLoss p) {
+  __shared__ float largest_slots[kWarp];
+  __shared__ double sum_slots[kWarp];
+  const int64_t at = p.first_row + blockIdx.x;
+  float* const row = p.logits + blockIdx.x * p.stride;
+  const int target = target_at(p.targets, at);
+  if (target < 0 || target >= p.vocabulary) {
+    if (threadIdx.x == 0) p.losses[at] = target == kNoTarget ? 0.0 : static_cast<double>(__uint_as_float(0x7fc00000u));
+    if (threadIdx.x == 0 && p.hits) p.hits[at] = 0;
+    if (kGradient) write_zeros<T>(row, p.vocabulary);
+    return;
+  }
+  const LogitCap cap(p.softcap);
+  const float chosen = cap(row[target]);
+  const RunningSoftmax found = read_row(row, p.vocabulary, cap);
+  const float largest = reduce_block(found.largest, largest_slots, minus_infinity(), Max());
+  const double sum =
+      reduce_block(static_cast<double>(found.sum * expf(found.largest - largest)), sum_slots, 0.0, Sum());
+  const double above = static_cast<double>(chosen) - static_cast<double>(largest);
+  if (threadIdx.x == 0) p.losses[at] = log(sum) - above;
+  if (threadIdx.x == 0 && p.hits) p.hits[at] = chosen >= largest ? 1 : 0;
+  if (!kGradient) return;
+  const float scale = *p.scale;
+  const LossSlope slope{largest, scale * static_cast<float>(1.0 / sum),
+                        scale * static_cast<float>(exp(above) / sum - 1.0), target};
+  write_gradient<T>(row, p.vocabulary, cap, slope);
+}
+
+constexpr int kSumThreads = 256;
+
+// One block: thread t adds rows t, t + 256, ...
+__global__ __launch_bounds__(kSumThreads) void sum_losses(DeviceTargets targets, int64_t rows, const double* losses,
+                                                          const double* hits, double* sums, bool overwrite) {
+  __shared__ double slots[3][kWarp];
+  double loss = 0, count = 0, hit = 0;
+  for (int64_t row = threadIdx.x; row < rows; row += kSumThreads) {
+    loss += losses[row];
+    count += target_at(targets, row) == kNoTarget ? 0.0 : 1.0;
+    if (hits) hit += hits[row];
+  }
+  loss = reduce_block(loss, slots[0], 0.0, Sum());
+  count = reduce_block(count, slots[1], 0.0, Sum());
+  hit = reduce_block(hit, slots[2], 0.0, Sum());
+  if (threadIdx.x != 0) return;
+  sums[0] = overwrite ? loss : sums[0] + loss;
+  sums[1] = overwrite ? count : sums[1] + count;
+  if (hits) sums[2] = overwrite ? hit : sums[2] + hit;
+}
+
+#ifdef __CUDACC_RTC__
+template __global__ void loss_of_rows<float, false>(DeviceLoss);
+template __global__ void loss_of_rows<float, true>(DeviceLoss);
+template __global__ void loss_of_rows<Bf16, true>(DeviceLoss);
+#else
+void launch_loss(const DeviceLoss& loss, bool gradient, FloatType type, CudaStream stream) {
+  const Grid grid{loss.rows, 1, 1, loss.vocabulary < kShortRow ? kShortRowThreads : kLossThreads, 0};
+  if (!gradient)
+    launch(loss_of_rows<float, false>, grid, stream, loss);
+  else if (type == FloatType::f32)
+    launch(loss_of_rows<float, true>, grid, stream, loss);
+  else
+    launch(loss_of_rows<Bf16, true>, grid, stream, loss);
+}
+
+void launch_loss_sums(const DeviceTargets& targets, int64_t rows, const double* losses, const double* hits,
+                      double* sums, bool overwrite, CudaStream stream) {
+  launch(sum_losses, Grid{1, 1, 1, kSumThreads, 0}, stream, targets, rows, losses, hits, sums, overwrite);
+}
+#endif
+
+}  // namespace headroom::cuda

@@ -1,0 +1,37 @@
+// Launchers of the device code of the loss.
+#pragma once
+
+#include "ops/cuda/launch.h"
+
+namespace headroom::cuda {
+
+// Which label a row of logits predicts: the next position's with `shift`, else its own. -100: none.
+struct DeviceTargets {
+  const int32_t* labels = nullptr;
+  int64_t sequence = 0;  // positions
+  bool shift = true;
+};
+
+// Rows of logits of one chunk.
+struct DeviceLoss {
+  float* logits = nullptr;
+  int64_t rows = 0;
+  int64_t vocabulary = 0;
+  int64_t stride = 0;  // elements from a row to the next, a multiple of 64
+  DeviceTargets targets;
+  int64_t first_row = 0;     // of the chunk among all rows
+  float softcap = 0;         // c > 0: a logit l becomes c tanh(l / c)
+  double* losses = nullptr;  // of all rows: -log softmax(logits)[target], 0 without a target
+  double* hits = nullptr;    // of all rows, or null: 1 if no logit is above the target's, else 0
+  const float* scale = nullptr;
+};
+
+// Losses and hits of the rows. A logit that is not finite, or a target outside the vocabulary, makes the loss NaN. With
+// `gradient` the begin of each row becomes scale * (softmax - onehot) in `type`, zero without a target.
+void launch_loss(const DeviceLoss& loss, bool gradient, FloatType type, CudaStream stream);
+
+// sums[0] [+]= sum of the losses, sums[1] [+]= number of targets, sums[2] [+]= sum of the hits where there are any.
+void launch_loss_sums(const DeviceTargets& targets, int64_t rows, const double* losses, const double* hits,
+                      double* sums, bool overwrite, CudaStream stream);
+
+}  // namespace headroom::cuda

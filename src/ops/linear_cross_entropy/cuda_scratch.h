@@ -1,0 +1,29 @@
+// Scratch of the output projection and loss on a CUDA device.
+#pragma once
+
+#include <algorithm>
+
+#include "ops/linear/cuda_scratch.h"
+#include "ops/linear_cross_entropy/shape.h"
+
+namespace headroom {
+
+// Parts of the scratch, in this order, each a multiple of 256 bytes.
+struct CudaLossScratch {
+  int64_t stride = 0;     // elements from a row of logits to the next: rows begin at multiples of 256 bytes
+  int64_t logits = 0;     // chunk * stride f32; a row of dlogits overwrites the begin of its row
+  int64_t losses = 0;     // one f64 per row; with hits two, those of the losses first
+  int64_t workspace = 0;  // of the products
+  int64_t total() const { return logits + losses + workspace; }
+};
+
+inline CudaLossScratch cuda_loss_scratch(const LossShape& s, const DeviceFacts& facts) {
+  CudaLossScratch scratch;
+  scratch.stride = (s.vocabulary + 63) / 64 * 64;
+  scratch.logits = s.chunk * scratch.stride * 4;
+  scratch.losses = cuda_lines(s.rows * (s.hits ? 16 : 8));
+  scratch.workspace = cuda_lines(facts.gemm_workspace_cap);
+  return scratch;
+}
+
+}  // namespace headroom

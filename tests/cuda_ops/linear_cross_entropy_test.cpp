@@ -1,0 +1,229 @@
+#include "../cuda_blas/fake_cublaslt.h"
+#include "cuda_shim/cuda_harness.h"
+#include "ops/cuda/cublaslt.h"
+
+namespace headroom {
+namespace {
+
+using namespace op_test;
+
+struct LossCase {
+  int64_t batch = 2, sequence = 4, hidden = 6, vocabulary = 37, chunk = 0;
+  DType dtype = DType::f32;
+  bool out_in = true, shift = true, hits = false, bias = false, train_weight = true, train_bias = false;
+  double softcap = 0;
+  std::string accumulate = "carried";
+  int64_t trip = 0;
+};
+
+std::ostream& operator<<(std::ostream& out, const LossCase& c) {
+  return out << c.batch << "x" << c.sequence << " hidden " << c.hidden << " vocabulary " << c.vocabulary << " chunk "
+             << c.chunk << " " << dtype_name(c.dtype) << " out_in " << c.out_in << " shift " << c.shift << " hits "
+             << c.hits << " bias " << c.bias << c.train_bias << " softcap " << c.softcap << " " << c.accumulate << " "
+             << c.trip;
+}
+
+// A third of the labels is ignored.
+Tensor some_labels(const LossCase& c) {
+  const Tensor noise = Tensor::random(DType::f64, {c.batch, c.sequence}, 9);
+  Tensor labels(DType::i32, {c.batch, c.sequence});
+  for (int64_t i = 0; i < labels.count(); ++i)
+    labels.set(i, noise.at(i) > 0.33 ? -100 : std::floor((noise.at(i) + 1) / 2 * static_cast<double>(c.vocabulary)));
+  return labels;
+}
+
+struct LossCall {
+  std::string op;
+  std::vector<Tensor> inputs;
+  Attrs attrs;
+};
+
+LossCall call_of(const LossCase& c, bool gradient) {
+  const std::vector<int64_t> w_dims =
+      c.out_in ? std::vector<int64_t>{c.vocabulary, c.hidden} : std::vector<int64_t>{c.hidden, c.vocabulary};
+  LossCall call{gradient ? "linear_cross_entropy_grad" : "linear_cross_entropy",
+                {Tensor::random(c.dtype, {c.batch, c.sequence, c.hidden}, 1, 2.0), Tensor::random(c.dtype, w_dims, 2),
+                 some_labels(c)},
+                {{"layout", c.out_in ? "out_in" : "in_out"},
+                 {"chunk", c.chunk},
+                 {"accumulate", c.accumulate},
+                 {"shift", int64_t{c.shift}},
+                 {"hits", int64_t{c.hits}},
+                 {"bias", int64_t{c.bias}},
+                 {"softcap", c.softcap}}};
+  const Tensor sums = Tensor::filled(DType::f64, {c.hits ? 3 : 2}, 7.0);
+  if (gradient) {
+    call.inputs.push_back(Tensor(DType::f32, {1}, {0.25}));
+    call.inputs.push_back(sums);
+    call.attrs.set("loss_accumulate", c.accumulate).set("train_weight", int64_t{c.train_weight});
+    if (c.train_weight) call.inputs.push_back(Tensor::random(DType::f32, w_dims, 3));
+  } else {
+    call.inputs.push_back(sums);
+  }
+  if (c.bias) call.inputs.push_back(Tensor::random(DType::f32, {c.vocabulary}, 4));
+  if (gradient && c.train_bias) {
+    call.attrs.set("train_bias", int64_t{1}).set("accumulate_bias", c.accumulate);
+    call.inputs.push_back(Tensor::random(DType::f32, {c.vocabulary}, 5));
+  }
+  return call;
+}
+
+Tolerance tolerance_of(DType dtype) { return dtype == DType::bf16 ? Tolerance{1e-2, 1e-2} : Tolerance{2e-5, 1e-5}; }
+
+void expect_loss_matches(const LossCase& c) {
+  std::ostringstream text;
+  text << c;
+  SCOPED_TRACE(text.str());
+  RunOptions options;
+  options.trip = c.trip;
+  for (bool gradient : {false, true}) {
+    const LossCall call = call_of(c, gradient);
+    expect_cuda_matches(call.op, call.inputs, call.attrs, tolerance_of(c.dtype), options);
+  }
+}
+
+class CudaLoss : public testing::Test {
+ protected:
+  CudaLoss() { set_threads(1); }
+};
+
+TEST_F(CudaLoss, AgreesInEveryLayoutAndChunk) {
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (bool out_in : {true, false})
+      for (int64_t chunk : {0, 3, 4}) {
+        LossCase c;
+        c.dtype = dtype;
+        c.out_in = out_in;
+        c.chunk = chunk;
+        expect_loss_matches(c);
+      }
+}
+
+TEST_F(CudaLoss, AgreesWithEveryOption) {
+  for (int option = 0; option < 7; ++option) {
+    LossCase c;
+    c.chunk = 4;
+    c.dtype = option % 2 == 0 ? DType::bf16 : DType::f32;
+    c.shift = option != 0;
+    c.hits = option == 1 || option == 2;
+    c.bias = option >= 2 && option <= 4;
+    c.train_bias = option >= 3 && option <= 4;
+    c.train_weight = option != 4;
+    c.softcap = option >= 5 || option == 2 ? 1.5 : 0;
+    expect_loss_matches(c);
+    c.trip = option % 2;
+    if (option % 4 >= 2) c.accumulate = "always";
+    expect_loss_matches(c);
+  }
+}
+
+// Several rounds of each loop over a row, and lengths that are no multiple of a pack.
+TEST_F(CudaLoss, AgreesForLongRows) {
+  for (int64_t vocabulary : {4101, 9003})
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      LossCase c;
+      c.batch = 1;
+      c.sequence = 2;
+      c.hidden = 4;
+      c.vocabulary = vocabulary;
+      c.dtype = dtype;
+      c.shift = false;
+      c.softcap = vocabulary == 9003 ? 2 : 0;
+      c.train_weight = false;
+      expect_loss_matches(c);
+    }
+}
+
+// Outputs of the CUDA kernel for a call that the reference would refuse or see otherwise.
+std::vector<Tensor> run_gradient(const LossCall& call) { return run_cuda_op(call.op, call.inputs, call.attrs).outputs; }
+
+TEST_F(CudaLoss, WhatIsNotFiniteMakesTheLossNaN) {
+  for (double bad : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+    LossCase c;
+    c.shift = false;
+    LossCall call = call_of(c, true);
+    call.inputs[0].set(0, bad);  // of row 0, whose label counts
+    call.inputs[2].set(0, 3);
+    const std::vector<Tensor> outputs = run_gradient(call);
+    EXPECT_TRUE(std::isnan(outputs[1].at(0))) << bad;
+    EXPECT_TRUE(std::isnan(outputs[0].at(0))) << bad;
+    EXPECT_FALSE(std::isnan(outputs[0].at(c.hidden))) << bad;
+  }
+}
+
+TEST_F(CudaLoss, ALabelOutsideTheVocabularyMakesTheLossNaN) {
+  for (int bad : {37, 1 << 30, -1}) {
+    LossCase c;
+    c.shift = false;
+    LossCall call = call_of(c, true);
+    call.inputs[2].set(0, bad);
+    const std::vector<Tensor> outputs = run_gradient(call);
+    EXPECT_TRUE(std::isnan(outputs[1].at(0))) << bad;
+    for (int64_t i = 0; i < outputs[0].count(); ++i) EXPECT_FALSE(std::isnan(outputs[0].at(i)));
+  }
+}
+
+// With a library that multiplies by the descriptions it is given.
+class CudaLossByLibrary : public CudaLoss {
+ protected:
+  class Services final : public CudaServices {
+   public:
+    std::span<std::byte> pinned(int64_t) override { return {}; }
+    void copy(void*, const void*, int64_t, CudaStream) override {}
+    void fill(void*, int, int64_t, CudaStream) override {}
+    int mark(CudaStream) override { return 0; }
+    void wait_for(int) override {}
+    CudaBlas* blas() override { return library.get(); }
+    std::unique_ptr<CudaBlas> library = make_cublaslt(cublaslt_test::fake_api());
+  };
+
+  void expect_library_matches(const LossCase& c) {
+    const LossCall call = call_of(c, true);
+    CudaContext context = shim_context(services);
+    context.facts.gemm_workspace_cap = 300;
+    const KernelSpec spec = spec_of(call.op, call.inputs, call.attrs, context.facts);
+    std::string chosen;
+    const std::unique_ptr<CudaKernel> kernel = make_cuda_kernel(spec, context, {}, &chosen);
+    EXPECT_EQ(chosen, "cublaslt");
+    RunOptions options;
+    const std::vector<Tensor> found =
+        run_call(spec, call.inputs, options, chosen, [&](const KernelCall& run) { kernel->enqueue(run, nullptr); });
+    options.only = "reference";
+    const std::vector<Tensor> expected = run_op(call.op, call.inputs, call.attrs, options).outputs;
+    const Tolerance tolerance = tolerance_of(c.dtype);
+    for (size_t i = 0; i < expected.size(); ++i)
+      expect_close(found[i], expected[i], tolerance.absolute, tolerance.relative);
+  }
+
+  cublaslt_test::Fake& fake = cublaslt_test::fresh_fake();
+  Services services;
+};
+
+TEST_F(CudaLossByLibrary, Agrees) {
+  fake.known[0].workspace = 300;
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (bool out_in : {true, false})
+      for (int64_t hidden : {6, 16}) {
+        LossCase c;
+        c.dtype = dtype;
+        c.out_in = out_in;
+        c.hidden = hidden;
+        c.bias = out_in;
+        c.chunk = 4;
+        expect_library_matches(c);
+        // Chunks of 4 rows of 6 bf16 elements begin at multiples of 16 bytes.
+        EXPECT_EQ(fake.alignment, 16u);
+      }
+  EXPECT_GT(fake.products, 0);
+}
+
+TEST_F(CudaLossByLibrary, FallsBackToOurTilesProductByProduct) {
+  fake.known_count = 0;
+  LossCase c;
+  c.chunk = 3;
+  expect_library_matches(c);
+  EXPECT_EQ(fake.products, 0);
+}
+
+}  // namespace
+}  // namespace headroom
