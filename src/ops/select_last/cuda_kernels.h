@@ -1,0 +1,12 @@
+// Launcher of the device code of select_last.
+#pragma once
+
+#include "ops/cuda/launch.h"
+
+namespace headroom::cuda {
+
+// y = row *index of x[seq, width]; an index outside is clamped.
+void launch_select_last(FloatType type, const void* x, const int32_t* index, void* y, int64_t seq, int64_t width,
+                        int multiprocessors, CudaStream stream);
+
+}  // namespace headroom::cuda

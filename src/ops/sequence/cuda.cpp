@@ -1,0 +1,30 @@
+// CUDA kernels of sequence_lengths and zero_ids.
+#include "ops/cuda/kernel.h"
+#include "ops/sequence/cuda_kernels.h"
+
+namespace headroom {
+namespace {
+
+std::unique_ptr<CudaKernel> make_lengths(const KernelSpec& spec, const CudaContext&) {
+  return cuda_kernel_of([batch = spec.inputs[0].dims[0], seq = spec.inputs[0].dims[1],
+                         pad = static_cast<int32_t>(spec.attrs.integer("pad"))](const KernelCall& call,
+                                                                                CudaStream stream) {
+    cuda::launch_sequence_lengths(call.inputs[0].as<int32_t>(), batch, seq, pad, call.outputs[0].as<int32_t>(), stream);
+  });
+}
+
+std::unique_ptr<CudaKernel> make_zeros(const KernelSpec& spec, const CudaContext& context) {
+  return cuda_kernel_of(
+      [bytes = storage_bytes(spec.outputs[0]), services = context.services](const KernelCall& call, CudaStream stream) {
+        services->fill(call.outputs[0].data, 0, bytes, stream);
+      });
+}
+
+}  // namespace
+
+void register_sequence_cuda(CudaKernels& kernels) {
+  kernels.add("sequence_lengths", one_cuda_kernel<make_lengths>());
+  kernels.add("zero_ids", one_cuda_kernel<make_zeros>());
+}
+
+}  // namespace headroom

@@ -1,0 +1,12 @@
+// Launcher of the device code of sequence lengths.
+#pragma once
+
+#include "ops/cuda/launch.h"
+
+namespace headroom::cuda {
+
+// lengths[b] = tokens of ids[b, 0 .. seq) up to the last that is not `pad`, at least 1.
+void launch_sequence_lengths(const int32_t* ids, int64_t batch, int64_t seq, int32_t pad, int32_t* lengths,
+                             CudaStream stream);
+
+}  // namespace headroom::cuda

@@ -1,0 +1,25 @@
+#include "cuda_shim/cuda_harness.h"
+
+namespace headroom {
+namespace {
+
+using namespace op_test;
+
+TEST(CudaSequenceLengths, AgreesWithTheReference) {
+  for (int64_t seq : {1, 31, 100}) {
+    Tensor ids(DType::i32, {4, seq});
+    for (int64_t i = 0; i < 4 * seq; ++i) ids.set(i, i / seq == 0 || i % seq > seq * (i / seq) / 4 ? 0 : i % 7);
+    expect_cuda_matches("sequence_lengths", {ids}, {{"pad", int64_t{0}}}, {0, 0});
+    expect_cuda_matches("zero_ids", {ids}, {}, {0, 0});
+  }
+}
+
+TEST(CudaSelectLast, AgreesWithTheReference) {
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (double index : {-1.0, 0.0, 3.0, 9.0})
+      expect_cuda_matches("select_last",
+                          {Tensor::random(dtype, {1, 5, 600}, 1), Tensor::filled(DType::i32, {1}, index)}, {}, {0, 0});
+}
+
+}  // namespace
+}  // namespace headroom
