@@ -50,7 +50,7 @@ TEST(CudaRmsNormGrad, AgreesWithTheReference) {
     for (DType x : {DType::f32, DType::bf16})
       for (DType dy : {DType::f32, DType::bf16})
         for (bool train : {false, true}) {
-          if (width > 1000 && (x != dy || !train)) continue;
+          if (width > 1000 && (x != DType::bf16 || x != dy || !train)) continue;
           SCOPED_TRACE(width);
           const bool addend = (rows + train) % 2 == 0;
           Tolerance near = tolerance(x);

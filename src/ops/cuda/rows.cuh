@@ -40,7 +40,45 @@ HR_DEVICE Floats<K> sum_over_group(Floats<K> x, int lanes, float* slots) {
   return x;
 }
 
+// Joins the groups' sums over rows in the order of the groups and stores the block's, to[width]: of its columns a
+// thread holds the runs lane, lane + lanes, ... Columns beyond those that the threads hold are left alone. `shared` has
+// 16 floats a thread; not used by a block of one group.
+template <bool kWhole>
+HR_DEVICE void store_group_sums(float* to, int64_t width, const RowGroup& group, int lanes, const Floats<kRowRun>* sums,
+                                float* shared) {
+  const int64_t first = group.lane * kRowRun, stride = int64_t{lanes} * kRowRun;
+  if (group.count == 1) {
+    HR_UNROLL for (int p = 0; p < kRowRuns; ++p) store_row<kWhole>(to, first + p * stride, width, sums[p]);
+    return;
+  }
+  HR_UNROLL for (int p = 0; p < kRowRuns; ++p) {
+    HR_UNROLL for (int j = 0; j < kRowRun; ++j) shared[(group.index * kRowRuns + p) * stride + first + j] =
+        sums[p].at[j];
+  }
+  __syncthreads();
+  for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
+    float sum = 0;
+    for (int g = 0; g < group.count; ++g) sum += shared[g * kRowRuns * stride + i];
+    to[i] = sum;
+  }
+}
+
+// Adds to, or with `fresh` stores, what a thread holds of columns that no register keeps.
+template <bool kWhole>
+HR_DEVICE void add_to_sums(float* to, int64_t i, int64_t width, bool fresh, Floats<kRowRun> part) {
+  if (!fresh) {
+    const Floats<kRowRun> before = widen(load_row<kWhole, kRowRun>(to, i, width));
+    HR_UNROLL for (int j = 0; j < kRowRun; ++j) part.at[j] += before.at[j];
+  }
+  store_row<kWhole>(to, i, width, part);
+}
+
 #ifndef __CUDACC_RTC__
+// Of dynamic shared memory for one call of store_group_sums().
+inline int64_t group_sums_shared(int64_t width) {
+  return row_lanes(width) <= kWarp ? int64_t{row_block(width)} * kRowRuns * kRowRun * 4 : 0;
+}
+
 // A group of threads for each row.
 inline Grid row_grid(int64_t rows, int64_t width) {
   Grid grid;

@@ -2,6 +2,8 @@
 #include <memory>
 
 #include "ir/vjp.h"
+#include "ops/cuda/scratch.h"
+#include "ops/layer_norm/cuda_scratch.h"
 #include "ops/layer_norm/trained.h"
 #include "ops/registry.h"
 #include "ops/stream/operand_rules.h"
@@ -95,8 +97,9 @@ class LayerNormGrad final : public Op {
     return aliases;
   }
 
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts&) const override {
-    return trained_count(call.attrs) > 0 ? partial_sum_bytes(call.inputs[0].dims, 2) : 0;
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
+    if (trained_count(call.attrs) == 0) return 0;
+    return on_cuda(facts) ? layer_norm_grad_cuda_scratch(call.inputs[0]) : partial_sum_bytes(call.inputs[0].dims, 2);
   }
 };
 

@@ -84,26 +84,6 @@ HR_DEVICE Floats<kN> finish_run(const RmsNormGradArgs& a, const RmsNormGradRun<X
   return dw;
 }
 
-// Joins the groups' sums of dL/dw in the order of the groups and stores the block's.
-template <bool kWhole>
-HR_DEVICE void store_partial(const RmsNormGradArgs& a, const RowGroup& group, const Floats<kN>* dw, float* shared) {
-  float* const partial = a.partial + blockIdx.x * a.width;
-  const int64_t first = group.lane * kN, stride = int64_t{a.lanes} * kN;
-  if (group.count == 1) {
-    HR_UNROLL for (int p = 0; p < kHeld; ++p) store_row<kWhole>(partial, first + p * stride, a.width, dw[p]);
-    return;
-  }
-  HR_UNROLL for (int p = 0; p < kHeld; ++p) {
-    HR_UNROLL for (int j = 0; j < kN; ++j) shared[(group.index * kHeld + p) * stride + first + j] = dw[p].at[j];
-  }
-  __syncthreads();
-  for (int64_t i = threadIdx.x; i < a.width; i += blockDim.x) {
-    float sum = 0;
-    for (int g = 0; g < group.count; ++g) sum += shared[g * kHeld * stride + i];
-    partial[i] = sum;
-  }
-}
-
 // A block treats `chunk` rows, each group of threads one at a time, the sums of dL/dw in registers. Columns beyond what
 // registers hold are read twice, and their sums live in the block's part of the scratch.
 template <typename X, typename D, bool kWhole>
@@ -131,17 +111,11 @@ __global__ void __launch_bounds__(kMostRowLanes) rms_norm_grad(RmsNormGradArgs a
       HR_UNROLL for (int j = 0; j < kN; ++j) dw[p].at[j] += part.at[j];
     }
     for (int64_t i = rest; i < a.width; i += stride) {
-      Floats<kN> part = finish_run<X, D, kWhole>(a, load_run<X, D, kWhole>(a, row, i), sums, row, i);
-      if (!a.partial) continue;
-      float* const partial = a.partial + blockIdx.x * a.width;
-      if (row > begin) {
-        const Floats<kN> before = widen(load_row<kWhole, kN>(partial, i, a.width));
-        HR_UNROLL for (int j = 0; j < kN; ++j) part.at[j] += before.at[j];
-      }
-      store_row<kWhole>(partial, i, a.width, part);
+      const Floats<kN> part = finish_run<X, D, kWhole>(a, load_run<X, D, kWhole>(a, row, i), sums, row, i);
+      if (a.partial) add_to_sums<kWhole>(a.partial + blockIdx.x * a.width, i, a.width, row == begin, part);
     }
   }
-  if (a.partial) store_partial<kWhole>(a, group, dw, shared);
+  if (a.partial) store_group_sums<kWhole>(a.partial + blockIdx.x * a.width, a.width, group, a.lanes, dw, shared);
 }
 
 #ifdef __CUDACC_RTC__
@@ -177,7 +151,7 @@ void launch_rms_norm_grad(FloatType x, FloatType dy, const RmsNormGradArgs& args
   if (train) {
     a.chunk = rows_per_chunk(a.rows, a.width);
     grid.x = row_chunk_count(a.rows, a.width);
-    if (a.lanes <= kWarp) grid.shared_bytes = int64_t{grid.block} * kRowRuns * kRowRun * 4;
+    grid.shared_bytes = group_sums_shared(a.width);
   }
   with_float_types(x, dy, [&](auto x_zero, auto dy_zero) {
     using X = decltype(x_zero);
