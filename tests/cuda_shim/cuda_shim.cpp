@@ -37,8 +37,9 @@ struct Fiber {
   ucontext_t context{};
   Dim3 index{0, 0, 0};
   State state = State::done;
-  int line = 0;  // of the barrier it waits at
-  alignas(16) std::byte slot[16];
+  int line = 0;                       // of the barrier it waits at
+  alignas(16) std::byte slot[2][16];  // of exchanges, in turn: one is written while the other may still be read
+  int exchanges = 0;
 #ifdef HR_SHIM_ASAN
   void* fake_stack = nullptr;
 #else
@@ -171,27 +172,46 @@ bool release(size_t begin, size_t end, State waiting) {
   return true;
 }
 
+// Runs the threads of a warp until each has ended or waits for the block; says whether any moved.
+bool run_warp(size_t first, size_t threads, const std::vector<size_t>& lanes) {
+  Machine& m = machine();
+  const size_t end = std::min(threads, first + kWarpSize);
+  bool moved = false;
+  while (true) {
+    for (size_t lane : lanes) {
+      if (first + lane >= end) continue;
+      Fiber& fiber = *m.fibers[first + lane];
+      if (fiber.state != State::ready) continue;
+      resume(fiber);
+      moved = true;
+    }
+    if (m.fault || !release(first, end, State::at_warp_barrier)) return moved;
+  }
+}
+
+bool all_done(size_t threads) {
+  for (size_t i = 0; i < threads; ++i)
+    if (machine().fibers[i]->state != State::done) return false;
+  return true;
+}
+
 void run_block(size_t threads) {
   Machine& m = machine();
-  const std::vector<size_t> order = visiting_order(threads, m.block_at.x + 77);
+  const std::vector<size_t> warps = visiting_order((threads + kWarpSize - 1) / kWarpSize, m.block_at.x + 77);
+  const std::vector<size_t> lanes = visiting_order(kWarpSize, m.block_at.x + 99);
   for (size_t i = 0; i < threads; ++i) {
     Fiber& fiber = fiber_at(i);
     fiber.index = {static_cast<unsigned>(i), 0, 0};
     fiber.state = State::ready;
+    fiber.exchanges = 0;
   }
-  size_t left = threads;
-  while (left > 0) {
+  while (true) {
     bool moved = false;
-    for (size_t i : order) {
-      Fiber& fiber = *m.fibers[i];
-      if (fiber.state != State::ready) continue;
-      resume(fiber);
-      moved = true;
-      if (fiber.state == State::done) --left;
+    for (size_t warp : warps) {
+      moved |= run_warp(warp * kWarpSize, threads, lanes);
+      if (m.fault) return;
     }
-    if (left == 0 || m.fault) break;
-    for (size_t warp = 0; warp < threads; warp += kWarpSize)
-      moved |= release(warp, std::min(threads, warp + kWarpSize), State::at_warp_barrier);
+    if (all_done(threads)) return;
     moved |= release(0, threads, State::at_block_barrier);
     HR_CHECK(moved, "the threads of a block wait for each other at different barriers");
   }
@@ -223,11 +243,11 @@ void warp_barrier(int line) { wait_at(State::at_warp_barrier, line); }
 void exchange(const void* mine, void* theirs, size_t bytes, int from, unsigned mask) {
   Machine& m = machine();
   HR_CHECK(mask == 0xffffffffu && m.block.x % kWarpSize == 0, "a collective of part of a warp");
-  std::memcpy(m.current->slot, mine, bytes);
-  warp_barrier(-1);
+  const int turn = m.current->exchanges++ % 2;
+  std::memcpy(m.current->slot[turn], mine, bytes);
   const size_t first = m.current->index.x / kWarpSize * kWarpSize;
-  std::memcpy(theirs, m.fibers[first + static_cast<size_t>(from)]->slot, bytes);
-  warp_barrier(-2);
+  warp_barrier(-1);
+  std::memcpy(theirs, m.fibers[first + static_cast<size_t>(from)]->slot[turn], bytes);
 }
 
 void run_grid_of(Dim3 grid, unsigned block, size_t shared_bytes, void (*body)(const void*), const void* context) {

@@ -12,7 +12,7 @@ namespace headroom {
 struct HostRuntimeLimits {
   int64_t total_bytes = int64_t{4} << 30;
   int64_t held_by_others = 0;
-  int capability = 80;
+  int capability = 90;
 };
 
 std::unique_ptr<CudaRuntime> make_host_runtime(const HostRuntimeLimits& limits = {});
