@@ -100,19 +100,34 @@ CudaOffer make_decode(const KernelSpec& spec, const CudaContext&) {
           {}};
 }
 
-CudaOffer make_grad_plain(const KernelSpec& spec, const CudaContext&) {
-  return {cuda_kernel_of([sizes = sizes_of(attention_shape(spec.call())), type = float_type(spec.inputs[0].dtype)](
-                             const KernelCall& call, CudaStream stream) {
-            AttentionSizes own = sizes;
-            if (call.inputs.size() == 7) set_mask(own, call.inputs[6]);
-            const auto in = [&](size_t i) { return call.inputs[i].data; };
-            const auto out = [&](size_t i) { return call.outputs[i].data; };
-            cuda::launch_attention_grad(type, own,
-                                        {in(0), in(1), in(2), in(3), call.inputs[4].as<float>(), in(5), out(0), out(1),
-                                         out(2), reinterpret_cast<float*>(call.scratch.data())},
-                                        stream);
-          }),
+// launch(sizes, arrays, stream)
+template <typename Launch>
+CudaOffer grad_offer(const KernelSpec& spec, const Launch& launch) {
+  return {cuda_kernel_of(
+              [sizes = sizes_of(attention_shape(spec.call())), launch](const KernelCall& call, CudaStream stream) {
+                AttentionSizes own = sizes;
+                if (call.inputs.size() == 7) set_mask(own, call.inputs[6]);
+                const auto in = [&](size_t i) { return call.inputs[i].data; };
+                const auto out = [&](size_t i) { return call.outputs[i].data; };
+                launch(own,
+                       cuda::AttentionGradArrays{in(0), in(1), in(2), in(3), call.inputs[4].as<float>(), in(5), out(0),
+                                                 out(1), out(2), reinterpret_cast<float*>(call.scratch.data())},
+                       stream);
+              }),
           {}};
+}
+
+CudaOffer make_grad_plain(const KernelSpec& spec, const CudaContext&) {
+  return grad_offer(spec, [type = float_type(spec.inputs[0].dtype)](
+                              const AttentionSizes& sizes, const cuda::AttentionGradArrays& arrays, CudaStream stream) {
+    cuda::launch_attention_grad(type, sizes, arrays, stream);
+  });
+}
+
+CudaOffer make_grad_mma(const KernelSpec& spec, const CudaContext& context) {
+  if (std::string refusal = mma_refusal(spec, context, cuda::attention_mma_grad_shared); !refusal.empty())
+    return {nullptr, std::move(refusal)};
+  return grad_offer(spec, cuda::launch_attention_mma_grad);
 }
 
 std::unique_ptr<CudaKernel> make_append(const KernelSpec& spec, const CudaContext& context) {
@@ -129,7 +144,7 @@ std::unique_ptr<CudaKernel> make_append(const KernelSpec& spec, const CudaContex
 void register_attention_cuda(CudaKernels& kernels) {
   kernels.add("attention", {{"mma", make_mma}, {"plain", make_plain}});
   kernels.add("attention_cached", {{"decode", make_decode}, {"mma", make_mma}, {"plain", make_plain}});
-  kernels.add("attention_grad", {{"plain", make_grad_plain}});
+  kernels.add("attention_grad", {{"mma", make_grad_mma}, {"plain", make_grad_plain}});
   kernels.add("kv_append", one_cuda_kernel<make_append>());
 }
 

@@ -10,8 +10,11 @@ inline bool is_mma_head(int64_t dim) { return dim == 64 || dim == 96 || dim == 1
 
 // Dynamic shared memory of a block.
 int64_t attention_mma_shared(int64_t dim);
+int64_t attention_mma_grad_shared(int64_t dim);
 
 // As launch_attention.
 void launch_attention_mma(const AttentionSizes& sizes, const AttentionArrays& arrays, CudaStream stream);
+// As launch_attention_grad.
+void launch_attention_mma_grad(const AttentionSizes& sizes, const AttentionGradArrays& arrays, CudaStream stream);
 
 }  // namespace headroom::cuda

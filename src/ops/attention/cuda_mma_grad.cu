@@ -1,0 +1,236 @@
+// Device code of attention's gradient on tensor cores: bf16, heads of 64, 96 or 128, sm_80 and later. As in
+// cuda_grad.cu scores are computed again by the blocks that own queries (dq) and by those that own keys (dk, dv).
+// Either keeps 64 rows of two tensors in shared memory and streams the rows of the other two past them, the next ones
+// copied meanwhile.
+#include "ops/attention/cuda_mma.h"
+#include "ops/attention/cuda_mma_tile.cuh"
+#include "ops/attention/cuda_visible.cuh"
+#include "ops/cuda/launch.cuh"
+
+namespace headroom::cuda {
+
+constexpr int kMmaOwned = 16 * kMmaWarps;
+// Rows that are streamed at a time: fewer of long ones, whose sums take more registers.
+template <int D>
+constexpr int kMmaStreamed = D == 128 ? 32 : 64;
+
+template <int D>
+struct MmaGradShared {
+  Bf16 owned[2][kMmaOwned * kMmaStride<D>];
+  Bf16 streamed[2][2][kMmaStreamed<D> * kMmaStride<D>];  // of two turns
+  float lse[2][kMmaStreamed<D>];                         // of streamed queries
+  float products[2][kMmaStreamed<D>];
+};
+
+// Begins to copy two tensors' rows.
+template <int D, int R>
+HR_DEVICE void begin_pair(Bf16 (&tiles)[2][R * kMmaStride<D>], const MmaRows& one, const MmaRows& other, int first) {
+  begin_rows<D, R>(tiles[0], rows_from(one, first));
+  begin_rows<D, R>(tiles[1], rows_from(other, first));
+}
+
+template <int D, bool kCapped>
+HR_DEVICE void mma_grad_queries(const AttentionSizes& sizes, const AttentionGradArrays& arrays) {
+  constexpr int R = kMmaStreamed<D>, N = R / 8;
+  HR_DYNAMIC_SHARED(MmaGradShared<D>, shared);
+  const TilePlace place = tile_place((sizes.queries + kMmaOwned - 1) / kMmaOwned, sizes.heads, 1);
+  const int query = place.tile * kMmaOwned, kv_head = place.head / (sizes.heads / sizes.kv_heads);
+  const int own = static_cast<int>(threadIdx.x) / kWarp * 16,
+            final_query = smaller(query + kMmaOwned, sizes.queries) - 1;
+  const VisibleKeys visible(sizes, place.row);
+  begin_pair<D, kMmaOwned>(shared->owned, mma_rows<D>(arrays.q, place.row, sizes.queries, sizes.heads, place.head),
+                           mma_rows<D>(arrays.grad_o, place.row, sizes.queries, sizes.heads, place.head), query);
+  const int first = visible.begin(query), last = visible.end(final_query);
+  const int latest_begin = visible.begin(final_query), earliest_end = visible.end(query);
+  MmaRows k = mma_rows<D>(arrays.k, place.row, sizes.keys, sizes.kv_heads, kv_head);
+  MmaRows v = mma_rows<D>(arrays.v, place.row, sizes.keys, sizes.kv_heads, kv_head);
+  k.count = v.count = last;
+  begin_pair<D, R>(shared->streamed[0], k, v, first);
+  end_copy_group();
+
+  float lse[2], products[2];
+  int begin[2], end[2];
+  HR_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const int at = query + own + mma_row() + 8 * half;
+    const int64_t index = (static_cast<int64_t>(place.row) * sizes.heads + place.head) * sizes.queries + at;
+    const bool there = at < sizes.queries;
+    lse[half] = there ? arrays.lse[index] * kLog2E : 0;
+    products[half] = there ? arrays.products[index] : 0;
+    begin[half] = visible.begin(smaller(at, final_query)) - mma_column();
+    end[half] = visible.end(smaller(at, final_query)) - mma_column();
+  }
+
+  const MmaScores<kCapped> scores(sizes);
+  float dq[1][D / 8][4] = {};
+  int turn = 0;
+  for (int key = first; key < last; key += R, turn ^= 1) {
+    if (key + R < last) begin_pair<D, R>(shared->streamed[turn ^ 1], k, v, key + R);
+    end_copy_group();
+    await_copies<1>();
+    __syncthreads();
+    float s[1][N][4], ds[1][N][4];
+    mma_rows_product<D>(s, shared->owned[0] + own * kMmaStride<D>, shared->streamed[turn][0]);
+    mma_rows_product<D>(ds, shared->owned[1] + own * kMmaStride<D>, shared->streamed[turn][1]);
+    const bool whole = latest_begin <= key && earliest_end >= key + R;
+    HR_UNROLL
+    for (int n = 0; n < N; ++n)
+      for (int i = 0; i < 4; ++i) {
+        float slope;
+        const float score = scores.of(s[0][n][i], slope);
+        const int at = key + 8 * n + i % 2;
+        const bool seen = whole || (at >= begin[i / 2] && at < end[i / 2]);
+        const float p = seen ? power_of_two(score * scores.factor() - lse[i / 2]) : 0.0f;
+        ds[0][n][i] = p * (ds[0][n][i] - products[i / 2]) * slope;
+      }
+    mma_weighted_rows<D>(dq, ds, shared->streamed[turn][0]);
+    __syncthreads();
+  }
+  await_copies<0>();
+  store_mma_rows<D>(arrays.dq, place.row, sizes.queries, sizes.heads, place.head, query + own, dq[0], sizes.scale,
+                    sizes.scale);
+}
+
+// One turn of a block that owns keys: the queries from `query` on of one head.
+template <int D>
+HR_DEVICE void begin_queries(MmaGradShared<D>& shared, int turn, const AttentionSizes& sizes,
+                             const AttentionGradArrays& arrays, int row, int head, int query) {
+  constexpr int R = kMmaStreamed<D>;
+  begin_pair<D, R>(shared.streamed[turn], mma_rows<D>(arrays.q, row, sizes.queries, sizes.heads, head),
+                   mma_rows<D>(arrays.grad_o, row, sizes.queries, sizes.heads, head), query);
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread >= R) return;
+  const bool there = query + thread < sizes.queries;
+  const int64_t index = (static_cast<int64_t>(row) * sizes.heads + head) * sizes.queries + query + (there ? thread : 0);
+  begin_copy_of_float(&shared.lse[turn][thread], arrays.lse + index, there);
+  begin_copy_of_float(&shared.products[turn][thread], arrays.products + index, there);
+}
+
+// Probabilities of keys (rows) and queries (columns) from their products, and the slopes of the scores.
+template <int N, bool kCapped>
+HR_DEVICE void mma_probabilities(float (&s)[N][4], float (&slopes)[N][4], const MmaScores<kCapped>& scores,
+                                 const float* lse, const VisibleKeys& visible, int queries, int key, int query,
+                                 bool whole) {
+  HR_UNROLL
+  for (int n = 0; n < N; ++n)
+    for (int i = 0; i < 2; ++i) {
+      const int column = 8 * n + mma_column() + i;
+      int begin = 0, end = 0x7fffffff;
+      if (!whole) {
+        begin = query + column < queries ? visible.begin(query + column) : 0x7fffffff;
+        end = query + column < queries ? visible.end(query + column) : 0;
+      }
+      const float base = lse[column] * kLog2E;
+      for (int half = 0; half < 2; ++half) {
+        float& at = s[n][2 * half + i];
+        const float score = scores.of(at, slopes[n][2 * half + i]);
+        const bool seen = key + 8 * half >= begin && key + 8 * half < end;
+        at = seen ? power_of_two(score * scores.factor() - base) : 0.0f;
+      }
+    }
+}
+
+template <int D, bool kCapped>
+HR_DEVICE void mma_grad_keys(const AttentionSizes& sizes, const AttentionGradArrays& arrays) {
+  constexpr int R = kMmaStreamed<D>, N = R / 8;
+  HR_DYNAMIC_SHARED(MmaGradShared<D>, shared);
+  const int tiles = (sizes.keys + kMmaOwned - 1) / kMmaOwned, group = sizes.heads / sizes.kv_heads;
+  const TilePlace place = tile_place(tiles, sizes.kv_heads, 1);
+  const int key = (tiles - 1 - place.tile) * kMmaOwned, own = static_cast<int>(threadIdx.x) / kWarp * 16;
+  const VisibleKeys visible(sizes, place.row);
+  const int from = visible.causal() ? key : 0;
+  const int to = key < visible.limit() ? visible.first_beginning_at(key + kMmaOwned, from, sizes.queries) : from;
+  const int pieces = (to - from + R - 1) / R, turns = group * pieces;
+  begin_pair<D, kMmaOwned>(shared->owned, mma_rows<D>(arrays.k, place.row, sizes.keys, sizes.kv_heads, place.head),
+                           mma_rows<D>(arrays.v, place.row, sizes.keys, sizes.kv_heads, place.head), key);
+  if (turns > 0) begin_queries<D>(*shared, 0, sizes, arrays, place.row, place.head * group, from);
+  end_copy_group();
+
+  const MmaScores<kCapped> scores(sizes);
+  float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
+  for (int turn = 0; turn < turns; ++turn) {
+    if (turn + 1 < turns)
+      begin_queries<D>(*shared, (turn + 1) % 2, sizes, arrays, place.row, place.head * group + (turn + 1) / pieces,
+                       from + (turn + 1) % pieces * R);
+    end_copy_group();
+    await_copies<1>();
+    __syncthreads();
+    const Bf16* const q = shared->streamed[turn % 2][0];
+    const Bf16* const grad_o = shared->streamed[turn % 2][1];
+    const int query = from + turn % pieces * R;
+    const bool whole =
+        query + R <= sizes.queries && visible.begin(query + R - 1) <= key && visible.end(query) >= key + kMmaOwned;
+    float s[1][N][4], ds[1][N][4];
+    mma_rows_product<D>(s, shared->owned[0] + own * kMmaStride<D>, q);
+    mma_probabilities<N>(s[0], ds[0], scores, shared->lse[turn % 2], visible, sizes.queries, key + own + mma_row(),
+                         query, whole);
+    mma_weighted_rows<D>(dv, s, grad_o);
+    if (kCapped) {
+      HR_UNROLL
+      for (int n = 0; n < N; ++n)
+        for (int i = 0; i < 4; ++i) s[0][n][i] *= ds[0][n][i];
+    }
+    mma_rows_product<D>(ds, shared->owned[1] + own * kMmaStride<D>, grad_o);
+    HR_UNROLL
+    for (int n = 0; n < N; ++n)
+      for (int i = 0; i < 4; ++i)
+        ds[0][n][i] = s[0][n][i] * (ds[0][n][i] - shared->products[turn % 2][8 * n + mma_column() + i % 2]);
+    mma_weighted_rows<D>(dk, ds, q);
+    __syncthreads();
+  }
+  await_copies<0>();
+  store_mma_rows<D>(arrays.dk, place.row, sizes.keys, sizes.kv_heads, place.head, key + own, dk[0], sizes.scale,
+                    sizes.scale);
+  store_mma_rows<D>(arrays.dv, place.row, sizes.keys, sizes.kv_heads, place.head, key + own, dv[0], 1, 1);
+}
+
+template <int D, bool kCapped>
+__global__ void __launch_bounds__(kMmaThreads, 2)
+    attention_mma_grad_queries(AttentionSizes sizes, AttentionGradArrays arrays) {
+#ifdef HR_HAS_MMA
+  mma_grad_queries<D, kCapped>(sizes, arrays);
+#endif
+}
+template <int D, bool kCapped>
+__global__ void __launch_bounds__(kMmaThreads, 2)
+    attention_mma_grad_keys(AttentionSizes sizes, AttentionGradArrays arrays) {
+#ifdef HR_HAS_MMA
+  mma_grad_keys<D, kCapped>(sizes, arrays);
+#endif
+}
+
+#ifdef __CUDACC_RTC__
+#define HR_MMA_GRAD(D, kCapped)                                                                         \
+  template __global__ void attention_mma_grad_queries<D, kCapped>(AttentionSizes, AttentionGradArrays); \
+  template __global__ void attention_mma_grad_keys<D, kCapped>(AttentionSizes, AttentionGradArrays);
+HR_MMA_GRAD(64, false)
+HR_MMA_GRAD(64, true)
+HR_MMA_GRAD(96, false)
+HR_MMA_GRAD(96, true)
+HR_MMA_GRAD(128, false)
+HR_MMA_GRAD(128, true)
+#else
+int64_t attention_mma_grad_shared(int64_t dim) {
+  int64_t bytes = 0;
+  with_mma_head(dim, [&](auto head) { bytes = sizeof(MmaGradShared<decltype(head)::value>); });
+  return bytes;
+}
+
+void launch_attention_mma_grad(const AttentionSizes& sizes, const AttentionGradArrays& arrays, CudaStream stream) {
+  launch_attention_products(FloatType::bf16, sizes, arrays, stream);
+  Grid queries, keys;
+  queries.block = keys.block = kMmaThreads;
+  queries.shared_bytes = keys.shared_bytes = attention_mma_grad_shared(sizes.dim);
+  queries.x = int64_t{(sizes.queries + kMmaOwned - 1) / kMmaOwned} * sizes.heads * sizes.batch;
+  keys.x = int64_t{(sizes.keys + kMmaOwned - 1) / kMmaOwned} * sizes.kv_heads * sizes.batch;
+  with_mma_head(sizes.dim, [&](auto head) {
+    constexpr int D = decltype(head)::value;
+    const bool capped = sizes.softcap > 0;
+    launch(capped ? attention_mma_grad_queries<D, true> : attention_mma_grad_queries<D, false>, queries, stream, sizes,
+           arrays);
+    launch(capped ? attention_mma_grad_keys<D, true> : attention_mma_grad_keys<D, false>, keys, stream, sizes, arrays);
+  });
+}
+#endif
+
+}  // namespace headroom::cuda
