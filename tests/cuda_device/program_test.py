@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""The whole command line on a GPU's kernels: train, save, resume, evaluate and generate, compared with the CPU.
+
+Usage: program_test.py HEADROOM HEADROOM_ON_SHIM
+The second program is the first one with the shim in the place of a GPU (--device cuda:0). Prints N passed, N failed.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+CONFIG = {'architectures': ['LlamaForCausalLM'], 'model_type': 'llama', 'vocab_size': 258, 'hidden_size': 32, 'intermediate_size': 48,
+          'num_hidden_layers': 2, 'num_attention_heads': 4, 'num_key_value_heads': 2, 'max_position_embeddings': 64,
+          'rms_norm_eps': 1e-5, 'rope_theta': 10000.0, 'hidden_act': 'silu', 'tie_word_embeddings': True, 'torch_dtype': 'float32',
+          'initializer_range': 0.2, 'bos_token_id': 256, 'eos_token_id': 257}
+ROWS = [{'text': f'row {n}: ' + 'abc'[n % 3] * 4} for n in range(12)]
+GPU = ['--device', 'cuda:0', '--profile', 'H100-80GB', '--memory', '1GiB']
+CPU = ['--memory', '1GiB']
+passed, failed = 0, []
+
+
+def check(name, holds, figure=''):
+    global passed
+    print(('ok   ' if holds else 'FAIL ') + name, figure)
+    if holds:
+        passed += 1
+    else:
+        failed.append(name)
+
+
+def call(*command):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if done.returncode:
+        print(done.stderr[-1500:])
+    return done.returncode, done.stdout
+
+
+def train(program, where, model, data, out, *more):
+    return call(program, 'train', '--model', model, '--data', data, '--output-dir', out, '--max-seq-length', 16, '--global-batch-size', 4,
+                '--learning-rate', '1e-2', '--shuffle', 'false', '--lr-scheduler-type', 'constant', '--eval-data', data, '--eval-max-batches', 1, *where, *more)[0]
+
+
+def values(out, key):
+    with open(os.path.join(out, 'metrics.jsonl'), encoding='utf-8') as text:
+        return [row[key] for row in map(json.loads, text) if key in row]
+
+
+def near(found, expected, tolerance=1e-4):
+    return len(found) == len(expected) and all(abs(a - b) <= tolerance * abs(b) for a, b in zip(found, expected))
+
+
+def main():
+    program, shim = sys.argv[1:3]
+    with tempfile.TemporaryDirectory() as folder:
+        config, data, model = (os.path.join(folder, name) for name in ('config.json', 'rows.jsonl', 'model'))
+        with open(config, 'w', encoding='utf-8') as out:
+            json.dump(CONFIG, out)
+        with open(data, 'w', encoding='utf-8') as out:
+            out.writelines(json.dumps(row) + '\n' for row in ROWS)
+        call(program, 'init', '--config', config, '--tokenizer', 'bytes', '--output-dir', model)
+
+        cpu, gpu, resumed = (os.path.join(folder, name) for name in ('cpu', 'gpu', 'resumed'))
+        check('the CPU trains', train(program, CPU, model, data, cpu, '--max-steps', 3) == 0)
+        check('the GPU trains', train(shim, GPU, model, data, gpu, '--max-steps', 3) == 0)
+        check('losses agree', near(values(gpu, 'loss'), values(cpu, 'loss')), f"{values(gpu, 'loss')} {values(cpu, 'loss')}")
+        check('gradient norms agree', near(values(gpu, 'grad_norm'), values(cpu, 'grad_norm'), 1e-3))
+        check('evaluations agree', near(values(gpu, 'eval_loss'), values(cpu, 'eval_loss')), values(gpu, 'eval_loss'))
+        with open(os.path.join(gpu, 'run.json'), encoding='utf-8') as text:
+            run = json.load(text)
+        check('arena planned == measured', run['arena_planned_bytes'] == run['arena_measured_bytes'], run['arena_measured_bytes'])
+
+        train(shim, GPU, model, data, resumed, '--max-steps', 2)
+        check('the GPU resumes', train(shim, GPU, model, data, resumed, '--max-steps', 3, '--resume-from-checkpoint', 'true') == 0)
+        check('resumed bitwise', values(resumed, 'loss')[-1] == values(gpu, 'loss')[-1], f"{values(resumed, 'loss')[-1]} {values(gpu, 'loss')[-1]}")
+
+        evaluate = ('evaluate', '--model', gpu, '--data', data, '--max-seq-length', 16, '--json')
+        losses = [json.loads(call(binary, *evaluate, *where)[1] or '{"loss": 0}')['loss'] for binary, where in ((program, CPU), (shim, GPU))]
+        check('evaluate agrees', near(losses[:1], losses[1:]), losses)
+        generate = ('generate', '--model', model, '--prompt', 'a prompt of its own', '--max-new-tokens', 6, '--temperature', 0, '--json')
+        tokens = [json.loads(call(binary, *generate, *where)[1] or '{"ids": []}')['ids'] for binary, where in ((program, CPU), (shim, GPU))]
+        check('generate agrees', tokens[0] == tokens[1] and len(tokens[0]) > 0, tokens)
+        code = train(shim, [*GPU[:4], '--memory', '590MiB'], model, data, os.path.join(folder, 'small'), '--max-steps', 1)
+        check('less than the context is refused', code == 3 and not os.path.exists(os.path.join(folder, 'small')), code)
+    print(f'{passed} passed, {len(failed)} failed')
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == '__main__':
+    main()

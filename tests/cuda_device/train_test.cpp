@@ -1,0 +1,101 @@
+// Training by the GPU's kernels: the same losses and weights as on the CPU, as far as sums in another order allow, and
+// the same bits when repeated.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "../runtime/tiny_run.h"
+#include "cuda_shim/host_runtime.h"
+#include "device/cuda/cuda_device.h"
+
+namespace headroom {
+namespace {
+
+std::unique_ptr<Device> make_shim_device(const DeviceFacts& facts) {
+  return make_cuda_device(make_host_runtime(), facts);
+}
+
+TrainOptions gpu_options(const TemporaryDirectory& directory) {
+  TrainOptions options = tiny_options(directory);
+  options.device = "cuda:0";
+  options.profile = "H100-80GB";
+  options.global_batch_size = 4;
+  options.max_seq_length = 16;
+  options.max_steps = 2;
+  return options;
+}
+
+struct Curve {
+  std::vector<double> losses;
+  double evaluation = 0;
+  std::map<std::string, std::string> state;
+};
+
+Curve train(TinyRun& run) {
+  run.begin();
+  Curve curve;
+  for (int64_t step = 1; step <= 2; ++step) curve.losses.push_back(run.step(step));
+  curve.evaluation = run.evaluate(2);
+  curve.state = run.state();
+  return curve;
+}
+
+// Weights as numbers: bf16 ones are two bytes wide.
+void expect_near(const Curve& found, const Curve& expected, double tolerance) {
+  for (size_t i = 0; i < expected.losses.size(); ++i)
+    EXPECT_NEAR(found.losses[i], expected.losses[i], tolerance * expected.losses[i]) << "step " << i + 1;
+  EXPECT_NEAR(found.evaluation, expected.evaluation, tolerance * expected.evaluation);
+}
+
+class CudaTraining : public testing::Test {
+ protected:
+  CudaTraining() { write_tiny_model(directory_); }
+
+  void compare(const TrainOptions& gpu, double tolerance) {
+    TrainOptions cpu = gpu;
+    cpu.device = "cpu";
+    cpu.profile = "cpu-avx2";
+    TinyRun on_cpu(cpu, directory_ / "cpu-tokens");
+    const Curve expected = train(on_cpu);
+    TinyRun on_gpu(gpu, directory_ / "gpu-tokens", make_shim_device);
+    const Curve found = train(on_gpu);
+    expect_near(found, expected, tolerance);
+    EXPECT_EQ(on_gpu.executor().arena_high_water(), on_gpu.plan().arena_bytes);
+    EXPECT_EQ(host_runtime_allocations(), 1);
+  }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(CudaTraining, FollowsTheCpuInFp32) { compare(gpu_options(directory_), 1e-5); }
+
+TEST_F(CudaTraining, FollowsTheCpuInBf16Mixed) {
+  TrainOptions options = gpu_options(directory_);
+  options.precision = "bf16-mixed";
+  compare(options, 5e-3);
+}
+
+TEST_F(CudaTraining, RepeatsBitwise) {
+  const TrainOptions options = gpu_options(directory_);
+  TinyRun first(options, directory_ / "first", make_shim_device);
+  const Curve a = train(first);
+  TinyRun second(options, directory_ / "second", make_shim_device);
+  const Curve b = train(second);
+  EXPECT_EQ(a.losses, b.losses);
+  EXPECT_EQ(a.state, b.state);
+}
+
+TEST_F(CudaTraining, RecomputingIsBitwiseTheSame) {
+  TrainOptions keep = gpu_options(directory_), recompute = keep;
+  keep.techniques["recompute"] = "off";
+  recompute.techniques["recompute"] = "on";
+  TinyRun first(keep, directory_ / "keep", make_shim_device);
+  const Curve a = train(first);
+  TinyRun second(recompute, directory_ / "recompute", make_shim_device);
+  const Curve b = train(second);
+  EXPECT_EQ(a.losses, b.losses);
+  EXPECT_EQ(a.state, b.state);
+}
+
+}  // namespace
+}  // namespace headroom
