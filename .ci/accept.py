@@ -126,6 +126,18 @@ class Acceptance:
         plan = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
         return plan['minimum_bytes'], plan['peak_bytes']
 
+    def gpu(self):
+        """The goldens by the GPU's kernels on the CPU (docs/cuda.md), as planned and under three techniques."""
+        shim = os.path.join(os.path.dirname(self.binary), 'headroom_on_shim')
+        if not os.path.exists(shim):
+            print('skipped: no program on the shim is built')
+            self.total[2] += 1
+            return
+        self.binary, program = shim, self.binary
+        for options in ('', '--technique recompute=on --micro-batch-size 3 --technique chunked-loss=on'):
+            self.script('golden.py', f'--extra=--device cuda:0 --profile H100-80GB {options}')
+        self.binary = program
+
     def budget(self):
         stories = (self.at('data', 'stories260K'), self.at('data', 'text', 'tinyshakespeare.txt'))
         extra = '--extra=--global-batch-size 8 --max-seq-length 256'
@@ -158,6 +170,7 @@ class Acceptance:
             self.script('generate.py', self.at('data', 'stories260K'))
         if self.has('train') and self.has('evaluate'):
             self.golden()
+            self.gpu()
         if self.has('plan'):
             self.budget()
         if self.has('doctor'):
