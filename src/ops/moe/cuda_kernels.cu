@@ -1,0 +1,124 @@
+// Device code that copies tokens to the rows of their experts and sums what comes back. A block per token: its row is
+// read once, by accesses of 16 bytes where the width allows.
+#include "ops/cuda/elements.cuh"
+#include "ops/cuda/launch.cuh"
+#include "ops/cuda/reduce.cuh"
+#include "ops/moe/cuda_kernels.h"
+
+namespace headroom::cuda {
+
+constexpr int kTokenThreads = 128;
+constexpr int kRun = 8;  // elements of a thread
+
+template <typename T, bool kWhole>
+__global__ void __launch_bounds__(kTokenThreads) dispatch_rows(CombineArgs args) {
+  const int64_t token = blockIdx.x;
+  const int32_t* const rows = args.rows + token * args.chosen;
+  const T* const from = static_cast<const T*>(args.z) + token * args.width;
+  for (int64_t i = static_cast<int64_t>(threadIdx.x) * kRun; i < args.width; i += kTokenThreads * kRun) {
+    const Floats<kRun> x = widen(load_row<kWhole, kRun>(from, i, args.width));
+    for (int slot = 0; slot < args.chosen; ++slot)
+      store_row<kWhole, kRun>(static_cast<T*>(args.y) + rows[slot] * args.width, i, args.width, x);
+  }
+}
+
+template <typename T, typename Y, bool kWhole>
+__global__ void __launch_bounds__(kTokenThreads) combine_rows(CombineArgs args) {
+  const int64_t token = blockIdx.x;
+  const int32_t* const rows = args.rows + token * args.chosen;
+  const float* const weights = args.weights ? args.weights + token * args.chosen : nullptr;
+  Y* const y = static_cast<Y*>(args.y) + token * args.width;
+  for (int64_t i = static_cast<int64_t>(threadIdx.x) * kRun; i < args.width; i += kTokenThreads * kRun) {
+    Floats<kRun> sum = {};
+    if (args.residual)
+      sum = widen(load_row<kWhole, kRun>(static_cast<const Y*>(args.residual) + token * args.width, i, args.width));
+    for (int slot = 0; slot < args.chosen; ++slot) {
+      const Floats<kRun> part =
+          widen(load_row<kWhole, kRun>(static_cast<const T*>(args.z) + rows[slot] * args.width, i, args.width));
+      const float weight = weights ? weights[slot] : 1.0f;
+      HR_UNROLL for (int j = 0; j < kRun; ++j) sum.at[j] += weight * part.at[j];
+    }
+    store_row<kWhole, kRun>(y, i, args.width, sum);
+  }
+}
+
+template <typename T, typename Y, bool kWhole>
+__global__ void __launch_bounds__(kTokenThreads) combine_rows_grad(CombineArgs args) {
+  __shared__ float slots[2][kWarp];
+  const int64_t token = blockIdx.x;
+  const Y* const dy = static_cast<const Y*>(args.dy) + token * args.width;
+  for (int slot = 0; slot < args.chosen; ++slot) {
+    const int64_t pair = token * args.chosen + slot, row = args.rows[pair] * args.width;
+    const T* const z = static_cast<const T*>(args.z) + row;
+    T* const dz = static_cast<T*>(args.dz) + row;
+    const float weight = args.weights[pair];
+    float product = 0;
+    for (int64_t i = static_cast<int64_t>(threadIdx.x) * kRun; i < args.width; i += kTokenThreads * kRun) {
+      const Floats<kRun> grad = widen(load_row<kWhole, kRun>(dy, i, args.width));
+      const Floats<kRun> value = widen(load_row<kWhole, kRun>(z, i, args.width));
+      Floats<kRun> scaled;
+      HR_UNROLL for (int j = 0; j < kRun; ++j) {
+        product += grad.at[j] * value.at[j];
+        scaled.at[j] = weight * grad.at[j];
+      }
+      store_row<kWhole, kRun>(dz, i, args.width, scaled);
+    }
+    product = reduce_block(product, slots[slot % 2], 0.0f, Sum());
+    if (threadIdx.x == 0) args.dweights[pair] = product;
+  }
+}
+
+#ifdef __CUDACC_RTC__
+#define HR_MOE_ROWS(kWhole)                                                      \
+  template __global__ void dispatch_rows<float, kWhole>(CombineArgs);            \
+  template __global__ void dispatch_rows<Bf16, kWhole>(CombineArgs);             \
+  template __global__ void combine_rows<float, float, kWhole>(CombineArgs);      \
+  template __global__ void combine_rows<Bf16, float, kWhole>(CombineArgs);       \
+  template __global__ void combine_rows<Bf16, Bf16, kWhole>(CombineArgs);        \
+  template __global__ void combine_rows_grad<float, float, kWhole>(CombineArgs); \
+  template __global__ void combine_rows_grad<float, Bf16, kWhole>(CombineArgs);  \
+  template __global__ void combine_rows_grad<Bf16, float, kWhole>(CombineArgs);  \
+  template __global__ void combine_rows_grad<Bf16, Bf16, kWhole>(CombineArgs);
+HR_MOE_ROWS(false)
+HR_MOE_ROWS(true)
+#else
+namespace {
+
+// Launches one of two forms by the width, a block per token.
+void launch_rows(void (*whole)(CombineArgs), void (*ragged)(CombineArgs), const CombineArgs& args, CudaStream stream) {
+  Grid grid;
+  grid.x = args.tokens;
+  grid.block = kTokenThreads;
+  launch(args.width % kRun == 0 ? whole : ragged, grid, stream, args);
+}
+
+}  // namespace
+
+void launch_dispatch(FloatType type, const CombineArgs& args, CudaStream stream) {
+  with_float_type(type, [&](auto zero) {
+    using T = decltype(zero);
+    launch_rows(dispatch_rows<T, true>, dispatch_rows<T, false>, args, stream);
+  });
+}
+
+void launch_combine(FloatType z_type, FloatType y_type, const CombineArgs& args, CudaStream stream) {
+  if (z_type == FloatType::f32)
+    launch_rows(combine_rows<float, float, true>, combine_rows<float, float, false>, args, stream);
+  else if (y_type == FloatType::f32)
+    launch_rows(combine_rows<Bf16, float, true>, combine_rows<Bf16, float, false>, args, stream);
+  else
+    launch_rows(combine_rows<Bf16, Bf16, true>, combine_rows<Bf16, Bf16, false>, args, stream);
+}
+
+void launch_combine_grad(FloatType z_type, FloatType dy_type, const CombineArgs& args, CudaStream stream) {
+  with_float_type(z_type, [&](auto z_zero) {
+    with_float_type(dy_type, [&](auto dy_zero) {
+      using T = decltype(z_zero);
+      using Y = decltype(dy_zero);
+      launch_rows(combine_rows_grad<T, Y, true>, combine_rows_grad<T, Y, false>, args, stream);
+    });
+  });
+}
+#endif
+
+}  // namespace headroom::cuda
