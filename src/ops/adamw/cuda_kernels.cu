@@ -46,10 +46,13 @@ HR_DEVICE void store_weight(const AdamWArgs& a, BlockKeys&, int64_t i, const Flo
 
 template <int N>
 HR_DEVICE void store_weight(const AdamWArgs& a, BlockKeys& keys, int64_t i, const Floats<N>& w, Bf16*) {
-  Pack<Bf16, N> pack;
-  HR_UNROLL for (int j = 0; j < N; ++j) pack.at[j] =
-      round_stochastically(w.at[j], keys.bits(static_cast<uint64_t>(i + j)));
-  *reinterpret_cast<Pack<Bf16, N>*>(static_cast<Bf16*>(a.w) + i) = pack;
+  uint32_t bits[N];
+  HR_UNROLL for (int j = 0; j < N; ++j) bits[j] =
+      round_stochastically(w.at[j], keys.bits(static_cast<uint64_t>(i + j))).bits;
+  Raw<Bf16, N> raw;
+  raw.word[0] = bits[0];
+  HR_UNROLL for (int j = 1; j < N; ++j) raw.word[j / 2] = j % 2 == 0 ? bits[j] : raw.word[j / 2] | bits[j] << 16;
+  store_raw<N>(static_cast<Bf16*>(a.w) + i, raw);
 }
 
 // 16 bytes of g, m and v per thread and round. The first thread of a block computes the scalars: f64 is slow on most

@@ -10,58 +10,137 @@ struct Floats {
   float at[N];
 };
 
-// N consecutive elements, aligned to as many or to 16 bytes.
-template <int N, typename T>
-HR_DEVICE Floats<N> load_floats(const T* from) {
-  constexpr int M = N < kPack<T> ? N : kPack<T>;
-  Floats<N> x;
-  HR_UNROLL for (int i = 0; i < N / M; ++i) {
-    const Pack<T, M> pack = reinterpret_cast<const Pack<T, M>*>(from)[i];
-    HR_UNROLL for (int j = 0; j < M; ++j) x.at[i * M + j] = widen(pack.at[j]);
-  }
-  return x;
-}
-
-template <int N, typename T>
-HR_DEVICE void store_floats(T* to, const Floats<N>& x) {
-  constexpr int M = N < kPack<T> ? N : kPack<T>;
-  HR_UNROLL for (int i = 0; i < N / M; ++i) {
-    Pack<T, M> pack;
-    HR_UNROLL for (int j = 0; j < M; ++j) pack.at[j] = narrow<T>(x.at[i * M + j]);
-    reinterpret_cast<Pack<T, M>*>(to)[i] = pack;
-  }
-}
-
-// N elements as they lie in memory: loads of several such are all under way before the first is widened.
+// N elements as they lie in memory. Loads of several such are all under way before the first is widened.
 template <typename T, int N>
 struct Raw {
-  static constexpr int kEach = N < kPack<T> ? N : kPack<T>;
-  Pack<T, kEach> pack[N / kEach];
+  static constexpr int kBytes = N * static_cast<int>(sizeof(T));
+  static constexpr int kWords = kBytes < 4 ? 1 : kBytes / 4;
+  uint32_t word[kWords];
 };
 
-// Elements [i, i + N) of a row, 0 where they lie past `width`. kWhole: the width is a multiple of N and the row aligned
-// as load_floats wants it.
-template <bool kWhole, int N, typename T>
-HR_DEVICE Raw<T, N> load_row(const T* row, int64_t i, int64_t width) {
-  constexpr int M = Raw<T, N>::kEach;
-  Raw<T, N> x = {};
-  if constexpr (kWhole) {
-    if (i < width) {
-      HR_UNROLL for (int k = 0; k < N / M; ++k) x.pack[k] = reinterpret_cast<const Pack<T, M>*>(row + i)[k];
-    }
+// One access to device memory of 2, 4, 8 or 16 bytes, aligned to them. Written out: nvcc splits some stores of structs.
+template <int kBytes>
+HR_DEVICE void load_words(const void* from, uint32_t* words) {
+#ifdef __CUDACC__
+  if constexpr (kBytes == 16) {
+    const uint4 x = *static_cast<const uint4*>(from);
+    words[0] = x.x, words[1] = x.y, words[2] = x.z, words[3] = x.w;
+  } else if constexpr (kBytes == 8) {
+    const uint2 x = *static_cast<const uint2*>(from);
+    words[0] = x.x, words[1] = x.y;
+  } else if constexpr (kBytes == 4) {
+    words[0] = *static_cast<const uint32_t*>(from);
   } else {
-    HR_UNROLL for (int j = 0; j < N; ++j) {
-      if (i + j < width) x.pack[j / M].at[j % M] = row[i + j];
-    }
+    words[0] = *static_cast<const uint16_t*>(from);
   }
+#else
+  words[0] = 0;
+  std::memcpy(words, from, kBytes);
+#endif
+}
+
+template <int kBytes>
+HR_DEVICE void store_words(void* to, const uint32_t* words) {
+#ifdef __CUDACC__
+  if constexpr (kBytes == 16)
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]),
+                 "r"(words[3])
+                 : "memory");
+  else if constexpr (kBytes == 8)
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(words[0]), "r"(words[1]) : "memory");
+  else if constexpr (kBytes == 4)
+    *static_cast<uint32_t*>(to) = words[0];
+  else
+    *static_cast<uint16_t*>(to) = static_cast<uint16_t>(words[0]);
+#else
+  std::memcpy(to, words, kBytes);
+#endif
+}
+
+// N consecutive elements, aligned to as many or to 16 bytes.
+template <int N, typename T>
+HR_DEVICE Raw<T, N> load_raw(const T* from) {
+  constexpr int kBytes = Raw<T, N>::kBytes, kEach = kBytes < 16 ? kBytes : 16;
+  Raw<T, N> x;
+  HR_UNROLL for (int k = 0; k < kBytes / kEach; ++k)
+      load_words<kEach>(reinterpret_cast<const unsigned char*>(from) + k * kEach, x.word + k * 4);
   return x;
 }
 
-template <typename T, int N>
-HR_DEVICE Floats<N> widen(const Raw<T, N>& raw) {
-  constexpr int M = Raw<T, N>::kEach;
+template <int N>
+HR_DEVICE Floats<N> widen(const Raw<float, N>& raw) {
   Floats<N> x;
-  HR_UNROLL for (int j = 0; j < N; ++j) x.at[j] = widen(raw.pack[j / M].at[j % M]);
+  HR_UNROLL for (int j = 0; j < N; ++j) x.at[j] = __uint_as_float(raw.word[j]);
+  return x;
+}
+template <int N>
+HR_DEVICE Floats<N> widen(const Raw<Bf16, N>& raw) {
+  Floats<N> x;
+  HR_UNROLL for (int j = 0; j < N; ++j) x.at[j] =
+      __uint_as_float(j % 2 == 0 ? raw.word[j / 2] << 16 : raw.word[j / 2] & 0xffff0000u);
+  return x;
+}
+
+// Two bf16 in a word, the first in its lower half; rounded as narrow<Bf16>, by one instruction where there is one.
+HR_DEVICE uint32_t narrow_pair(float first, float second) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  return pair;
+#else
+  return narrow<Bf16>(first).bits | static_cast<uint32_t>(narrow<Bf16>(second).bits) << 16;
+#endif
+}
+
+template <typename T, int N>
+HR_DEVICE Raw<T, N> narrow_raw(const Floats<N>& x, float) {
+  Raw<T, N> raw;
+  HR_UNROLL for (int j = 0; j < N; ++j) raw.word[j] = __float_as_uint(x.at[j]);
+  return raw;
+}
+template <typename T, int N>
+HR_DEVICE Raw<T, N> narrow_raw(const Floats<N>& x, Bf16) {
+  Raw<T, N> raw;
+  if constexpr (N == 1) raw.word[0] = narrow<Bf16>(x.at[0]).bits;
+  HR_UNROLL for (int j = 0; j < N / 2; ++j) raw.word[j] = narrow_pair(x.at[2 * j], x.at[2 * j + 1]);
+  return raw;
+}
+
+template <int N, typename T>
+HR_DEVICE void store_raw(T* to, const Raw<T, N>& raw) {
+  constexpr int kBytes = Raw<T, N>::kBytes, kEach = kBytes < 16 ? kBytes : 16;
+  HR_UNROLL for (int k = 0; k < kBytes / kEach; ++k)
+      store_words<kEach>(reinterpret_cast<unsigned char*>(to) + k * kEach, raw.word + k * 4);
+}
+
+// load_raw() and store_raw() in f32.
+template <int N, typename T>
+HR_DEVICE Floats<N> load_floats(const T* from) {
+  return widen(load_raw<N>(from));
+}
+template <int N, typename T>
+HR_DEVICE void store_floats(T* to, const Floats<N>& x) {
+  store_raw<N>(to, narrow_raw<T>(x, T{}));
+}
+
+// Elements [i, i + N) of a row, 0 where they lie past `width`. kWhole: the width is a multiple of N and the row aligned
+// as load_raw wants it; then the load is unconditional, past the end of the row's beginning: a branch would make the
+// next load wait for this one.
+template <bool kWhole, int N, typename T>
+HR_DEVICE Raw<T, N> load_row(const T* row, int64_t i, int64_t width) {
+  Raw<T, N> x = {};
+  if constexpr (kWhole) {
+    x = load_raw<N>(row + (i < width ? i : 0));
+    HR_UNROLL for (int k = 0; k < Raw<T, N>::kWords; ++k) x.word[k] = i < width ? x.word[k] : 0u;
+  } else {
+    constexpr int kBits = 8 * static_cast<int>(sizeof(T)), kPerWord = 32 / kBits;
+    HR_UNROLL for (int j = 0; j < N; ++j) {
+      if (i + j >= width) continue;
+      uint32_t bits = 0;
+      load_words<static_cast<int>(sizeof(T))>(row + i + j, &bits);
+      x.word[j / kPerWord] |= bits << (j % kPerWord * kBits);
+    }
+  }
   return x;
 }
 

@@ -19,7 +19,9 @@ struct RowGroup {
 
 HR_DEVICE RowGroup row_group(int lanes) {
   const int thread = static_cast<int>(threadIdx.x);
-  return {thread / lanes, static_cast<int>(blockDim.x) / lanes, thread % lanes};
+  if (lanes > kWarp) return {0, 1, thread};
+  const int shift = lanes == 8 ? 3 : lanes == 16 ? 4 : 5;
+  return {thread >> shift, static_cast<int>(blockDim.x) >> shift, thread & (lanes - 1)};
 }
 
 // The K sums over a group; every thread gets them, and all threads of the block take part. `slots` is shared memory for

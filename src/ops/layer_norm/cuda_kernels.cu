@@ -67,8 +67,9 @@ HR_DEVICE LayerNormGradRun<X, D> load_run(const LayerNormGradArgs& a, int64_t ro
   LayerNormGradRun<X, D> run = {};
   run.x = load_row<kWhole, kN>(static_cast<const X*>(a.x) + row * a.width, i, a.width);
   run.dy = load_row<kWhole, kN>(static_cast<const D*>(a.dy) + row * a.width, i, a.width);
-  if (kWhole && a.addend)
-    run.addend = load_row<kWhole, kN>(static_cast<const X*>(a.addend) + row * a.width, i, a.width);
+  // Without an addend x stands in, so that no branch parts the loads.
+  const X* const addend = static_cast<const X*>(a.addend ? a.addend : a.x) + row * a.width;
+  if (kWhole) run.addend = load_row<kWhole, kN>(addend, i, a.width);
   return run;
 }
 
@@ -100,7 +101,7 @@ HR_DEVICE Floats<kN> finish_run(const LayerNormGradArgs& a, const LayerNormGradR
   Floats<kN> dx = widen(addend), dw;
   HR_UNROLL for (int j = 0; j < kN; ++j) {
     const float xhat = (x.at[j] - m.mean) * m.r;
-    dx.at[j] += m.r * (dy.at[j] * w.at[j] - m.mean_g - xhat * m.mean_gx);
+    dx.at[j] = (a.addend ? dx.at[j] : 0.0f) + m.r * (dy.at[j] * w.at[j] - m.mean_g - xhat * m.mean_gx);
     dw.at[j] = dy.at[j] * xhat;
   }
   store_row<kWhole>(static_cast<X*>(a.dx) + row * a.width, i, a.width, dx);

@@ -53,7 +53,9 @@ HR_DEVICE RmsNormGradRun<X, D> load_run(const RmsNormGradArgs& a, int64_t row, i
   RmsNormGradRun<X, D> run = {};
   run.x = load_row<kWhole, kN>(static_cast<const X*>(a.x) + row * a.width, i, a.width);
   run.dy = load_row<kWhole, kN>(static_cast<const D*>(a.dy) + row * a.width, i, a.width);
-  if (a.addend) run.addend = load_row<kWhole, kN>(static_cast<const X*>(a.addend) + row * a.width, i, a.width);
+  // Without an addend x stands in, so that no branch parts the loads.
+  const X* const addend = static_cast<const X*>(a.addend ? a.addend : a.x) + row * a.width;
+  run.addend = load_row<kWhole, kN>(addend, i, a.width);
   return run;
 }
 
@@ -77,7 +79,7 @@ HR_DEVICE Floats<kN> finish_run(const RmsNormGradArgs& a, const RmsNormGradRun<X
   Floats<kN> dx = widen(run.addend), dw;
   HR_UNROLL for (int j = 0; j < kN; ++j) {
     const float xhat = x.at[j] * r;
-    dx.at[j] += r * (dy.at[j] * (a.unit + w.at[j]) - xhat * mean);
+    dx.at[j] = (a.addend ? dx.at[j] : 0.0f) + r * (dy.at[j] * (a.unit + w.at[j]) - xhat * mean);
     dw.at[j] = dy.at[j] * xhat;
   }
   store_row<kWhole>(static_cast<X*>(a.dx) + row * a.width, i, a.width, dx);
