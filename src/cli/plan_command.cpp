@@ -55,15 +55,26 @@ void check_on_null(const Plan& plan) {
   Executor executor(plan, *device, nullptr);
   const Trips trips[] = {{"micro_batches", 2}, {"eval_batches", 2}};
   for (const PlanProgram& program : plan.programs) executor.run(program.name, trips);
-  print_note(fmt::format("null device: {} programs ran, highest access at {} of {} bytes", plan.programs.size(),
-                         executor.arena_high_water(), plan.arena_bytes));
+  std::string note = fmt::format("null device: {} programs ran, highest access at {} of {} bytes", plan.programs.size(),
+                                 executor.arena_high_water(), plan.arena_bytes);
+  if (plan.host_arena_bytes > 0)
+    note += fmt::format(", on the host at {} of {}", executor.arena_high_water(Tier::host), plan.host_arena_bytes);
+  print_note(note);
+}
+
+// A plan for a profile of another device needs none: the null device checks it.
+TrainArguments for_profile(TrainArguments arguments) {
+  TrainOptions& options = arguments.options;
+  if (options.device == "cpu" && !options.profile.empty() && load_profile(options.profile).facts.device != "cpu")
+    options.device = "null";
+  return arguments;
 }
 
 int run_plan(const PlanArguments& arguments) {
   if (!arguments.pack.empty()) return run_pack(arguments);
   if (arguments.train.options.model.empty())
     throw Error(ErrorKind::usage, "no model", "give --model DIR or --model config.json");
-  const TrainOptions options = resolve(arguments.train);
+  const TrainOptions options = resolve(for_profile(arguments.train));
   const ModelFiles model = open_model(options.model);
   const PlanRequest request = training_request(options, model);
   SearchResult result = search_training_plan(request);

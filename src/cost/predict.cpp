@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/error.h"
 
@@ -188,22 +189,52 @@ double predict_call(const Op& op, const OpCall& call, const Profile& profile) {
          profile.launch_seconds;
 }
 
+namespace {
+
+// The clocks of the runtime's streams: kernels, copies into the device's memory, copies out of it.
+class StreamClocks {
+ public:
+  double seconds() const { return std::max({compute_, in_, out_}); }
+  void run(double seconds) { compute_ += seconds; }
+
+  // A copy starts when its stream is free and all earlier kernels are done.
+  void start(ValueId token, Tier to, double seconds) {
+    double& stream = to == Tier::device ? in_ : out_;
+    stream = std::max(stream, compute_) + seconds;
+    done_[token] = stream;
+  }
+  void wait(ValueId token) {
+    if (const auto at = done_.find(token); at != done_.end()) compute_ = std::max(compute_, at->second);
+  }
+
+ private:
+  double compute_ = 0, in_ = 0, out_ = 0;
+  std::map<ValueId, double> done_;  // of copies, by token
+};
+
+}  // namespace
+
 double predict_program(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips,
                        const Profile& profile) {
-  double seconds = 0;
+  StreamClocks clocks;
   std::vector<ConcreteType> inputs, outputs;
   for (NodeId id : graph.region(program).nodes) {
     const Node& node = graph.node(id);
     if (is_loop(node)) {
-      seconds += static_cast<double>(trips) * predict_program(graph, node.body, bindings, 1, profile);
+      clocks.run(static_cast<double>(trips) * predict_program(graph, node.body, bindings, 1, profile));
       continue;
     }
+    if (node.op->name() == "wait") clocks.wait(node.inputs[1]);
     inputs.clear(), outputs.clear();
     for (ValueId value : node.inputs) inputs.push_back(concrete(graph.value(value).type, bindings));
     for (ValueId value : node.outputs) outputs.push_back(concrete(graph.value(value).type, bindings));
-    seconds += predict_call(*node.op, {inputs, outputs, node.attrs}, profile);
+    const double seconds = predict_call(*node.op, {inputs, outputs, node.attrs}, profile);
+    if (node.op->name() == "copy_start")
+      clocks.start(node.outputs[1], graph.value(node.outputs[0]).type.tier, seconds);
+    else
+      clocks.run(seconds);
   }
-  return seconds;
+  return clocks.seconds();
 }
 
 }  // namespace headroom

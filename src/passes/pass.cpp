@@ -12,7 +12,12 @@
 #include "passes/lora.h"
 #include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
+#include "passes/offload_activations.h"
+#include "passes/offload_gradients.h"
+#include "passes/offload_optimizer.h"
+#include "passes/offload_parameters.h"
 #include "passes/packing.h"
+#include "passes/prefetch.h"
 #include "passes/recompute.h"
 
 namespace headroom {
@@ -32,9 +37,22 @@ std::string_view kind_name(TechniqueKind kind) {
 }
 
 std::span<const PassInfo* const> all_passes() {
-  static constexpr const PassInfo* kAll[] = {&kPacking,     &kLengthBuckets, &kFreeze,          &kLora,
-                                             &kBf16Mixed,   &kBf16True,      &kMatmulPrecision, &kMicroBatch,
-                                             &kChunkedLoss, &kRecompute,     &kFusedOptimizer};
+  static constexpr const PassInfo* kAll[] = {&kPacking,
+                                             &kLengthBuckets,
+                                             &kFreeze,
+                                             &kLora,
+                                             &kBf16Mixed,
+                                             &kBf16True,
+                                             &kMatmulPrecision,
+                                             &kMicroBatch,
+                                             &kChunkedLoss,
+                                             &kRecompute,
+                                             &kFusedOptimizer,
+                                             &kOffloadActivations,
+                                             &kOffloadOptimizer,
+                                             &kOffloadGradients,
+                                             &kOffloadParameters,
+                                             &kPrefetch};
   return kAll;
 }
 

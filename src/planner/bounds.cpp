@@ -20,12 +20,14 @@ struct LossSlot {
 
 struct Profiled {
   int64_t without_loss = 0;  // largest live sum over the other slots
+  int64_t host = 0;          // largest live sum on the host
   std::vector<LossSlot> losses;
 };
 
-std::vector<int64_t> live_sums(const Liveness& liveness, int64_t alignment) {
+std::vector<int64_t> live_sums(const Liveness& liveness, Tier tier, int64_t alignment) {
   std::vector<int64_t> live(liveness.slots.size() + 1, 0);
   for (const StorageLife& life : liveness.storages) {
+    if (life.tier != tier) continue;
     const int64_t bytes = align_up(life.bytes, alignment);
     live[static_cast<size_t>(life.lower)] += bytes;
     if (life.upper < static_cast<int64_t>(live.size())) live[static_cast<size_t>(life.upper)] -= bytes;
@@ -37,8 +39,10 @@ std::vector<int64_t> live_sums(const Liveness& liveness, int64_t alignment) {
 
 Profiled profile_slots(const Graph& graph, const Bindings& bindings, const DeviceFacts& facts) {
   const Liveness liveness = analyze_liveness(graph, bindings, facts);
-  const std::vector<int64_t> live = live_sums(liveness, facts.alignment);
+  const std::vector<int64_t> live = live_sums(liveness, Tier::device, facts.alignment);
+  const std::vector<int64_t> host = live_sums(liveness, Tier::host, facts.alignment);
   Profiled out;
+  for (const int64_t bytes : host) out.host = std::max(out.host, bytes);
   for (size_t slot = 0; slot < live.size(); ++slot) {
     const Slot& at = liveness.slots[slot];
     const Node& node = graph.node(at.node);
@@ -77,7 +81,7 @@ std::vector<Bound> Bounder::bounds(Candidate candidate, std::span<const int64_t>
   const double seconds = predict_program(graph, graph.find_program("train_step"), bindings, trips, request_.profile);
   std::vector<Bound> out;
   for (int64_t chunk : chunks) {
-    Bound bound{profiled.without_loss, seconds};
+    Bound bound{profiled.without_loss, seconds, profiled.host};
     for (const LossSlot& loss : profiled.losses) {
       Attrs attrs = loss.node->attrs;
       const OpCall before{loss.inputs, loss.outputs, loss.node->attrs};

@@ -8,6 +8,7 @@
 #include "base/nearest_name.h"
 #include "passes/length_buckets.h"
 #include "passes/pass.h"
+#include "planner/offload_choices.h"
 
 namespace headroom {
 namespace {
@@ -15,11 +16,6 @@ namespace {
 // Names of cli.md that later versions build.
 constexpr std::string_view kLaterTechniques[] = {"sequence-chunks",
                                                  "fuse-elementwise",
-                                                 "offload-optimizer",
-                                                 "offload-parameters",
-                                                 "offload-gradients",
-                                                 "offload-activations",
-                                                 "prefetch",
                                                  "compress-activations",
                                                  "fp16-mixed",
                                                  "fp16-true",
@@ -119,6 +115,8 @@ void check_techniques(const PlanRequest& request) {
                     fmt::format("--technique fused-optimizer=on needs one micro-batch per step, not {} of {}",
                                 request.global_batch, pinned),
                     "leave the micro-batch to the planner, or make it the global batch size");
+    } else if (is_offload_technique(name)) {
+      check_offload_pin(request, name, value);
     } else if (std::find(std::begin(kLaterTechniques), std::end(kLaterTechniques), name) !=
                std::end(kLaterTechniques)) {
       if (value == "off") continue;
@@ -179,6 +177,12 @@ std::vector<std::vector<Keep>> keep_choices(const PlanRequest& request, int64_t 
   return out;
 }
 
+std::vector<std::vector<Keep>> keeps_beside(const PlanRequest& request, const Offload& offload, int64_t blocks) {
+  std::vector<std::vector<Keep>> all = keep_choices(request, blocks);
+  if (!offload.any() || all.size() <= 3) return all;
+  return {all.front(), all[2], all.back()};
+}
+
 std::vector<bool> weight_copy_choices(const PlanRequest& request) {
   if (request.precision != "bf16-mixed") return {false};
   return {true, false};
@@ -199,10 +203,17 @@ std::vector<int64_t> bucket_choices(const PlanRequest& request) {
 }
 
 Candidate most_frugal(const PlanRequest& request) {
-  const int64_t micro_batch = micro_batch_choices(request).front();
-  return {micro_batch, loss_chunk_choices(request, micro_batch * request.seq_length).front(),
-          keep_choices(request, block_count(request.forward)).back(), weight_copy_choices(request).back(),
-          fuses_optimizer(request, micro_batch)};
+  const int64_t micro_batch = micro_batch_choices(request).front(), blocks = block_count(request.forward);
+  Offload offload = offload_choices(request, blocks).back();
+  if (const std::vector<int64_t> depths = prefetch_choices(request, offload); !depths.empty())
+    offload.prefetch = depths.front();
+  return {micro_batch,
+          loss_chunk_choices(request, micro_batch * request.seq_length).front(),
+          keep_choices(request, blocks).back(),
+          weight_copy_choices(request).back(),
+          fuses_optimizer(request, micro_batch),
+          micro_batch < request.global_batch,
+          offload};
 }
 
 std::string describe_keep(const std::vector<Keep>& keep) {

@@ -19,6 +19,8 @@ std::vector<int64_t> micro_batch_choices(const PlanRequest& request);
 std::vector<int64_t> loss_chunk_choices(const PlanRequest& request, int64_t rows);
 // Per block: what to keep. Activations of late layers live shortest, so the first layers are treated first.
 std::vector<std::vector<Keep>> keep_choices(const PlanRequest& request, int64_t blocks);
+// A few of these, to combine with what is kept on the host.
+std::vector<std::vector<Keep>> keeps_beside(const PlanRequest& request, const Offload& offload, int64_t blocks);
 std::vector<bool> weight_copy_choices(const PlanRequest& request);
 bool fuses_optimizer(const PlanRequest& request, int64_t micro_batch);
 

@@ -16,6 +16,8 @@
 #include "planner/candidates.h"
 #include "planner/explain_automatic.h"
 #include "planner/explain_data_order.h"
+#include "planner/explain_offload.h"
+#include "planner/offload_choices.h"
 
 namespace headroom {
 namespace {
@@ -36,6 +38,7 @@ class Reporter {
     report_loss();
     report_recompute();
     report_fused_optimizer();
+    report_offload(request_, bounder_, chosen_, reached_, plan_);
     plan_.techniques.push_back({"flash-attention", "reassociating", "on", 0, 0,
                                 "the only attention kernel here: tiled, never sequence x sequence"});
   }
@@ -210,10 +213,12 @@ class Reporter {
 };
 
 std::string describe_rung(const Rung& rung) {
-  return fmt::format("{:>10}  {:>9.3f} s  micro-batch {}, loss chunk {}, {}{}{}", format_bytes(rung.peak_bytes),
+  const std::string offload = describe_offload(rung.candidate.offload);
+  return fmt::format("{:>10}  {:>9.3f} s  micro-batch {}, loss chunk {}, {}{}{}{}", format_bytes(rung.peak_bytes),
                      rung.step_seconds, rung.candidate.micro_batch, rung.candidate.loss_chunk,
                      describe_keep(rung.candidate.keep), rung.candidate.weight_copies ? ", bf16 weight copies" : "",
-                     rung.candidate.fused_optimizer ? ", fused optimizer" : "");
+                     rung.candidate.fused_optimizer ? ", fused optimizer" : "",
+                     offload.empty() ? "" : fmt::format(", {} of host: {}", format_bytes(rung.host_bytes), offload));
 }
 
 void explain_parts(const Plan& plan, std::string& text) {
@@ -252,10 +257,15 @@ std::string explain(const PlanRequest& request, const SearchResult& result) {
                         format_bytes(plan.budget_bytes), format_bytes(plan.peak_bytes),
                         format_bytes(plan.budget_bytes - plan.peak_bytes), plan.step_seconds);
     explain_parts(plan, text);
+    explain_host_parts(plan, text);
   } else {
     text += fmt::format("budget {}: does not fit, short of {} bytes; the least that works is {} bytes ({})\n",
                         format_bytes(plan.budget_bytes), plan.minimum_bytes - plan.budget_bytes, plan.minimum_bytes,
                         format_bytes(plan.minimum_bytes));
+    if (plan.host_budget_bytes > 0)
+      text +=
+          fmt::format("host budget {}: with the budget above, the least that works is {} bytes ({})\n",
+                      format_bytes(plan.host_budget_bytes), plan.host_peak_bytes, format_bytes(plan.host_peak_bytes));
   }
   if (plan.feasible) text += "techniques\n";
   for (const TechniqueReport& t : plan.techniques)

@@ -25,13 +25,16 @@ int64_t batch_bytes(const PlanProgram* program) {
   return bytes;
 }
 
-// What the gradients of all micro-batches are summed in.
+// What the gradients of all micro-batches are summed in. Where matrices are summed on the host, those allocated on the
+// device are windows.
 int64_t accumulator_bytes(const PlanProgram* program) {
-  int64_t bytes = 0;
+  int64_t host = 0, matrices = 0, others = 0;
   for_each_call(program, "allocate", [&](const Instruction& call) {
-    if (call.outputs.at(0).type.dtype == DType::f32) bytes += storage_bytes(call.outputs.at(0).type);
+    const Operand& made = call.outputs.at(0);
+    if (made.type.dtype != DType::f32) return;
+    (made.tier == Tier::host ? host : made.type.dims.size() >= 2 ? matrices : others) += storage_bytes(made.type);
   });
-  return bytes;
+  return others + (host > 0 ? host : matrices);
 }
 
 // The scores of one attention call as a matrix of fp32.

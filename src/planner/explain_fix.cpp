@@ -7,6 +7,11 @@
 namespace headroom {
 namespace {
 
+TierBytes least_peaks(const PlanRequest& request) {
+  const Bound bound = Bounder(request).bound(most_frugal(request));
+  return tier_peaks({bound.arena_bytes, bound.host_arena_bytes}, request);
+}
+
 // A changed request and the options that change it, from least to most drastic.
 struct Change {
   std::string options;
@@ -29,6 +34,12 @@ std::vector<Change> changes(const PlanRequest& request) {
     single.micro_batch = 0;
     out.push_back({"--global-batch-size 1 --max-grad-norm 0 (updates inside the backward pass)", std::move(single)});
   }
+  if (request.facts.device != "cpu" && request.host_budget_bytes == 0) {
+    PlanRequest hosted = request;
+    hosted.host_budget_bytes = INT64_MAX;
+    const TierBytes peaks = least_peaks(hosted);
+    out.push_back({fmt::format("--host-memory {}", peaks.host), std::move(hosted)});
+  }
   for (int64_t length = request.seq_length / 2; length >= 16; length /= 2) {
     PlanRequest shorter = request;
     shorter.seq_length = length;
@@ -42,9 +53,8 @@ std::vector<Change> changes(const PlanRequest& request) {
 
 std::string find_cheapest_fix(const PlanRequest& request) {
   for (const Change& change : changes(request)) {
-    const int64_t least = process_peak(Bounder(change.request).bound(most_frugal(change.request)).arena_bytes,
-                                       change.request.process, change.request.facts);
-    if (least <= request.budget_bytes) return fmt::format("{} would need {}", change.options, format_bytes(least));
+    const TierBytes least = least_peaks(change.request);
+    if (fits(least, change.request)) return fmt::format("{} would need {}", change.options, format_bytes(least.device));
   }
   return {};
 }

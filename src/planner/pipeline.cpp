@@ -4,6 +4,10 @@
 #include "passes/chunked_loss.h"
 #include "passes/fused_optimizer.h"
 #include "passes/micro_batch.h"
+#include "passes/offload_activations.h"
+#include "passes/offload_gradients.h"
+#include "passes/offload_optimizer.h"
+#include "passes/offload_parameters.h"
 
 namespace headroom {
 
@@ -24,9 +28,23 @@ Graph expand(const Graph& assembled, const Candidate& candidate, bool verify, st
   run_pass(kChunkedLoss, graph, verify, trace, [&](Graph& g) { set_loss_chunk(g, candidate.loss_chunk); });
   // Drops activations; its clones read weights in the backward pass.
   run_pass(kRecompute, graph, verify, trace, [&](Graph& g) { recompute(g, candidate.keep); });
-  // Last: an update may only follow the last reader of its weight, clones included.
+  // An update may only follow the last reader of its weight, clones included.
   if (candidate.fused_optimizer)
     run_pass(kFusedOptimizer, graph, verify, trace, [&](Graph& g) { fuse_optimizer(g, g.find_program("train_step")); });
+  const Offload& offload = candidate.offload;
+  // After recompute: what is computed again is not kept anywhere.
+  if (offload.activation_blocks > 0)
+    run_pass(kOffloadActivations, graph, verify, trace,
+             [&](Graph& g) { offload_activations(g, offload.activation_blocks, offload.prefetch); });
+  // After fused-optimizer, which moves updates and leaves no gradient to carry.
+  if (offload.optimizer)
+    run_pass(kOffloadOptimizer, graph, verify, trace, [&](Graph& g) { offload_optimizer(g, offload.prefetch); });
+  if (offload.gradients)
+    run_pass(kOffloadGradients, graph, verify, trace,
+             [&](Graph& g) { offload_gradients(g, offload.prefetch, candidate.accumulates); });
+  // Last: every reader of a weight is known.
+  if (offload.parameters)
+    run_pass(kOffloadParameters, graph, verify, trace, [&](Graph& g) { offload_parameters(g, offload.prefetch); });
   return graph;
 }
 

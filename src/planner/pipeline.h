@@ -9,6 +9,17 @@
 
 namespace headroom {
 
+// What is kept on the host.
+struct Offload {
+  bool optimizer = false;
+  bool gradients = false;
+  bool parameters = false;
+  int64_t activation_blocks = 0;  // leading blocks whose saved activations wait there
+  int64_t prefetch = 1;           // how many windows ahead copies start
+  bool any() const { return optimizer || gradients || parameters || activation_blocks > 0; }
+  bool operator==(const Offload&) const = default;
+};
+
 // One point of the search: everything the planner may choose.
 struct Candidate {
   int64_t micro_batch = 1;
@@ -16,6 +27,8 @@ struct Candidate {
   std::vector<Keep> keep;  // per block
   bool weight_copies = false;
   bool fused_optimizer = false;
+  bool accumulates = true;  // a step may have more than one micro-batch
+  Offload offload;
 };
 
 // The assembled graph with a candidate's schedule passes applied.

@@ -1,6 +1,7 @@
 #include "planner/search.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -10,6 +11,8 @@
 #include "planner/candidates.h"
 #include "planner/emit.h"
 #include "planner/explain.h"
+#include "planner/frontier.h"
+#include "planner/offload_choices.h"
 
 namespace headroom {
 namespace {
@@ -23,53 +26,68 @@ class Search {
   SearchResult run() {
     check_techniques(request_);
     enumerate();
-    keep_frontier();
-    result_.plan.minimum_bytes = find_minimum();
+    rungs_ = unbeaten(std::move(rungs_));
+    try_prefetch();
+    result_.plan.minimum_bytes = least_of(Tier::device);
     describe_request();
     if (const Rung* chosen = choose()) {
       emit(*chosen);
-      report_techniques(request_, bounder_, chosen->candidate, {result_.plan.arena_bytes, chosen->step_seconds},
-                        result_.plan);
+      report_techniques(request_, bounder_, chosen->candidate,
+                        {result_.plan.arena_bytes, chosen->step_seconds, result_.plan.host_arena_bytes}, result_.plan);
+    } else if (request_.host_budget_bytes > 0) {
+      result_.plan.host_peak_bytes = least_of(Tier::host);
     }
-    result_.frontier = std::move(rungs_);
+    result_.frontier = unbeaten_within(rungs_, request_.host_budget_bytes);
     return std::move(result_);
   }
 
  private:
   void enumerate() {
-    const std::vector<std::vector<Keep>> keeps = keep_choices(request_, block_count(request_.forward));
-    for (bool copies : weight_copy_choices(request_))
-      for (int64_t micro_batch : micro_batch_choices(request_))
-        for (const std::vector<Keep>& keep : keeps) {
-          Candidate candidate{micro_batch, 0, keep, copies, fuses_optimizer(request_, micro_batch)};
-          const std::vector<int64_t> chunks = loss_chunk_choices(request_, micro_batch * request_.seq_length);
-          const std::vector<Bound> bounds = bounder_.bounds(candidate, chunks);
-          for (size_t i = 0; i < chunks.size(); ++i) {
-            candidate.loss_chunk = chunks[i];
-            rungs_.push_back({candidate, process_peak(bounds[i].arena_bytes, request_.process, request_.facts), false,
-                              bounds[i].step_seconds});
+    const int64_t blocks = block_count(request_.forward);
+    for (const Offload& offload : offload_choices(request_, blocks))
+      for (bool copies : weight_copy_choices(request_))
+        for (int64_t micro_batch : micro_batch_choices(request_))
+          for (const std::vector<Keep>& keep : keeps_beside(request_, offload, blocks)) {
+            Candidate candidate{micro_batch,
+                                0,
+                                keep,
+                                copies,
+                                fuses_optimizer(request_, micro_batch),
+                                micro_batch < request_.global_batch,
+                                offload};
+            add(candidate, loss_chunk_choices(request_, micro_batch * request_.seq_length));
           }
-        }
   }
 
-  // Ascending in bytes, strictly descending in time.
-  void keep_frontier() {
-    std::stable_sort(rungs_.begin(), rungs_.end(), [](const Rung& a, const Rung& b) {
-      return a.peak_bytes != b.peak_bytes ? a.peak_bytes < b.peak_bytes : a.step_seconds < b.step_seconds;
-    });
-    std::vector<Rung> kept;
-    for (Rung& rung : rungs_)
-      if (kept.empty() || rung.step_seconds < kept.back().step_seconds) kept.push_back(std::move(rung));
-    rungs_ = std::move(kept);
+  void add(Candidate candidate, const std::vector<int64_t>& chunks) {
+    const std::vector<Bound> bounds = bounder_.bounds(candidate, chunks);
+    for (size_t i = 0; i < chunks.size(); ++i) {
+      candidate.loss_chunk = chunks[i];
+      const TierBytes peaks = tier_peaks({bounds[i].arena_bytes, bounds[i].host_arena_bytes}, request_);
+      rungs_.push_back({candidate, peaks.device, peaks.host, false, bounds[i].step_seconds});
+    }
   }
 
-  // Replaces a rung's bound by the peak of a packing.
+  // Other depths only for what is worth taking at one depth.
+  void try_prefetch() {
+    const std::vector<Rung> found = rungs_;
+    for (const Rung& rung : found)
+      for (const int64_t depth : prefetch_choices(request_, rung.candidate.offload)) {
+        Candidate candidate = rung.candidate;
+        candidate.offload.prefetch = depth;
+        add(candidate, {candidate.loss_chunk});
+      }
+    if (rungs_.size() > found.size()) rungs_ = unbeaten(std::move(rungs_));
+  }
+
+  // Replaces a rung's bounds by the peaks of a packing.
   void pack_rung(Rung& rung) {
     if (rung.packed) return;
     const Graph graph = expand(bounder_.assembled(rung.candidate.weight_copies), rung.candidate, false, nullptr);
     const Liveness liveness = analyze_liveness(graph, graph.bounds(), request_.facts);
-    rung.peak_bytes =
-        process_peak(pack_arenas(liveness, pack_options()).peaks.device, request_.process, request_.facts);
+    const TierBytes peaks = tier_peaks(pack_arenas(liveness, pack_options()).peaks, request_);
+    rung.peak_bytes = peaks.device;
+    rung.host_bytes = peaks.host;
     rung.packed = true;
   }
 
@@ -80,22 +98,47 @@ class Search {
     return options;
   }
 
-  int64_t find_minimum() {
-    int64_t least = INT64_MAX;
-    for (Rung& rung : rungs_) {
-      if (rung.peak_bytes >= least) break;  // bounds ascend: no later rung can be smaller
-      pack_rung(rung);
-      least = std::min(least, rung.peak_bytes);
-    }
-    return least;
+  static int64_t bytes_of(const Rung& rung, Tier tier) {
+    return tier == Tier::host ? rung.host_bytes : rung.peak_bytes;
+  }
+  // The budget of the other tier holds the rung.
+  bool fits_beside(const Rung& rung, Tier tier) const {
+    if (tier == Tier::host) return rung.peak_bytes <= request_.budget_bytes;
+    return request_.host_budget_bytes == 0 || rung.host_bytes <= request_.host_budget_bytes;
   }
 
-  // The fastest rung whose packing fits; rungs ascend in bytes and descend in time.
+  // The least budget of a tier that works with the other tier's budget; without regard to that one when nothing fits
+  // it.
+  int64_t least_of(Tier tier) {
+    std::vector<Rung*> order;
+    for (Rung& rung : rungs_) order.push_back(&rung);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](const Rung* a, const Rung* b) { return bytes_of(*a, tier) < bytes_of(*b, tier); });
+    for (const bool beside : {true, false}) {
+      int64_t least = INT64_MAX;
+      for (Rung* rung : order) {
+        if (bytes_of(*rung, tier) >= least) break;  // bounds ascend: no later rung can be smaller
+        if (beside && !fits_beside(*rung, tier)) continue;
+        pack_rung(*rung);
+        if (!beside || fits_beside(*rung, tier)) least = std::min(least, bytes_of(*rung, tier));
+      }
+      if (least < INT64_MAX) return least;
+    }
+    return INT64_MAX;
+  }
+
+  // The fastest rung whose packing fits both tiers; of equally fast ones, what keeps least on the host.
   const Rung* choose() {
-    for (size_t i = rungs_.size(); i-- > 0;) {
-      if (rungs_[i].peak_bytes > request_.budget_bytes) continue;
-      pack_rung(rungs_[i]);
-      if (rungs_[i].peak_bytes <= request_.budget_bytes) return &rungs_[i];
+    std::vector<Rung*> order;
+    for (Rung& rung : rungs_) order.push_back(&rung);
+    std::stable_sort(order.begin(), order.end(), [](const Rung* a, const Rung* b) {
+      return std::tie(a->step_seconds, a->host_bytes, a->peak_bytes) <
+             std::tie(b->step_seconds, b->host_bytes, b->peak_bytes);
+    });
+    for (Rung* rung : order) {
+      if (!fits({rung->peak_bytes, rung->host_bytes}, request_)) continue;
+      pack_rung(*rung);
+      if (fits({rung->peak_bytes, rung->host_bytes}, request_)) return rung;
     }
     return nullptr;
   }

@@ -14,6 +14,7 @@ namespace headroom {
 struct Rung {
   Candidate candidate;
   int64_t peak_bytes = 0;  // arena and process
+  int64_t host_bytes = 0;  // the same of the host's tier beside a device
   bool packed = false;     // peak_bytes is that of a checked packing, else a lower bound
   double step_seconds = 0;
 };
@@ -24,10 +25,11 @@ struct SearchResult {
   std::vector<PassTrace> trace;  // of the chosen candidate's passes
 };
 
-// Enumerates candidates (independent of the budget), bounds each by its largest live sum, keeps the frontier in (bytes,
-// seconds), and takes the fastest candidate whose checked packing fits. A candidate that fits at one budget fits at any
-// larger one, so more budget is never slower. Pure function of the request. Throws Error(usage) for pins that cannot be
-// honoured; a budget that is too small is no error: plan.feasible is false, minimum_bytes and cheapest_fix are set.
+// Enumerates candidates (independent of the budgets, but for whether the host has one), bounds each by its largest live
+// sums, keeps the frontier in (bytes of each tier, seconds), and takes the fastest candidate whose checked packing fits
+// both tiers. A candidate that fits at one pair of budgets fits at any larger one, so more of either is never slower.
+// Pure function of the request. Throws Error(usage) for pins that cannot be honoured; a budget that is too small is no
+// error: plan.feasible is false, minimum_bytes, host_peak_bytes (the least of the host) and cheapest_fix are set.
 SearchResult search_training_plan(const PlanRequest& request);
 
 // The whole process: arena, everything else, page tables of both.

@@ -20,6 +20,10 @@
 #include "passes/fused_optimizer.h"
 #include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
+#include "passes/offload_activations.h"
+#include "passes/offload_gradients.h"
+#include "passes/offload_optimizer.h"
+#include "passes/offload_parameters.h"
 #include "passes/recompute.h"
 #include "planner/assemble.h"
 
@@ -58,6 +62,18 @@ std::vector<Keep> keep_levels(std::istringstream& words) {
   return keep;
 }
 
+// "offload-optimizer DEPTH", "offload-gradients DEPTH [accumulates]", "offload-activations BLOCKS DEPTH".
+void offload(const std::string& pass, std::istringstream& words, Graph& graph) {
+  int64_t depth = 0, blocks = 0;
+  std::string accumulates;
+  if (pass == "offload-activations") words >> blocks;
+  words >> depth >> accumulates;
+  if (pass == "offload-optimizer") offload_optimizer(graph, depth);
+  if (pass == "offload-gradients") offload_gradients(graph, depth, accumulates == "accumulates");
+  if (pass == "offload-parameters") offload_parameters(graph, depth);
+  if (pass == "offload-activations") offload_activations(graph, blocks, depth);
+}
+
 void run_command(const std::string& command, Graph& graph) {
   std::istringstream words(command);
   std::string pass;
@@ -79,6 +95,8 @@ void run_command(const std::string& command, Graph& graph) {
     store_in_bf16(graph, Adapters::wide);
   } else if (pass == "fused-optimizer") {
     fuse_optimizer(graph, graph.find_program("train_step"));
+  } else if (pass.starts_with("offload-")) {
+    offload(pass, words, graph);
   } else if (pass == "assemble") {
     PlanRequest request;
     for (std::string word; words >> word;) {

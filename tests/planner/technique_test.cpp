@@ -80,9 +80,11 @@ TEST(Techniques, EveryOneIsReportedWithAReason) {
       EXPECT_FALSE(report.why.empty()) << report.name;
       EXPECT_FALSE(report.value.empty()) << report.name;
     }
-    EXPECT_EQ(names, (std::vector<std::string>{"packing", "length-buckets", "lora", "freeze", "bf16-mixed", "bf16-true",
-                                               "matmul-precision", "micro-batch", "chunked-loss", "recompute",
-                                               "fused-optimizer", "flash-attention"}));
+    EXPECT_EQ(names,
+              (std::vector<std::string>{"packing", "length-buckets", "lora", "freeze", "bf16-mixed", "bf16-true",
+                                        "matmul-precision", "micro-batch", "chunked-loss", "recompute",
+                                        "fused-optimizer", "offload-activations", "offload-optimizer",
+                                        "offload-gradients", "offload-parameters", "prefetch", "flash-attention"}));
   }
 }
 

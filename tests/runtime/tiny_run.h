@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "base/threads.h"
 #include "data/token_cache_builder.h"
 #include "device/device.h"
+#include "ir/tier_bytes.h"
 #include "planner/search.h"
 #include "train/evaluation.h"
 #include "train/fresh_model.h"
@@ -60,12 +62,19 @@ inline TrainOptions tiny_options(const TemporaryDirectory& directory) {
 
 class TinyRun {
  public:
-  using MakeDevice = std::unique_ptr<Device> (*)(const DeviceFacts&);
+  using MakeDevice = std::function<std::unique_ptr<Device>(const DeviceFacts&)>;
 
-  TinyRun(const TrainOptions& options, const std::filesystem::path& scratch, MakeDevice make_device = make_cpu_device)
+  // `host_budget`: bytes of a second tier, an arena of its own in this process's memory. `change`: of the plan, before
+  // it is executed.
+  TinyRun(const TrainOptions& options, const std::filesystem::path& scratch,
+          const MakeDevice& make_device = make_cpu_device, int64_t host_budget = 0,
+          const std::function<void(Plan&)>& change = {})
       : options_(options), model_(open_model(options.model)) {
     set_threads(1);
-    plan_ = search_training_plan(training_request(options, model_)).plan;
+    PlanRequest request = training_request(options, model_);
+    request.host_budget_bytes = host_budget;
+    plan_ = search_training_plan(request).plan;
+    if (change) change(plan_);
     DataOptions data;
     data.files = options.data;
     data.max_seq_length = plan_.choices.seq_length;
@@ -82,22 +91,13 @@ class TinyRun {
   // Loads weights and clears the optimizer's states as a run does, in an arena filled with the pattern; then fills
   // again all that a program may not expect to find: every byte outside the persistent tensors.
   void begin(std::byte pattern) {
-    const std::span<std::byte> arena = executor_->arena();
-    std::fill(arena.begin(), arena.end(), pattern);
+    for (const Tier tier : kArenaTiers) std::ranges::fill(executor_->arena(tier), pattern);
     load_weights(*executor_, model_.spec, SafetensorsSet::open(model_.directory));
-    std::vector<std::pair<int64_t, int64_t>> kept;
     for (const PersistentTensor& tensor : plan_.tensors) {
       const TensorView view = executor_->tensor(tensor.name);
       if (tensor.role == Role::optimizer) std::fill_n(view.as<float>(), view.count(), 0.0f);
-      kept.emplace_back(tensor.place.offset, tensor.place.offset + storage_bytes(tensor.place.type));
     }
-    std::sort(kept.begin(), kept.end());
-    int64_t end = 0;
-    for (const auto& [first, last] : kept) {
-      if (first > end) std::fill(arena.begin() + end, arena.begin() + first, pattern);
-      end = std::max(end, last);
-    }
-    std::fill(arena.begin() + end, arena.end(), pattern);
+    for (const Tier tier : kArenaTiers) fill_gaps(tier, pattern);
   }
 
   // Loads weights and clears the optimizer's states as a run does, on any device.
@@ -153,6 +153,22 @@ class TinyRun {
   Executor& executor() { return *executor_; }
 
  private:
+  // Fills a tier's bytes outside its persistent tensors.
+  void fill_gaps(Tier tier, std::byte pattern) {
+    const std::span<std::byte> arena = executor_->arena(tier);
+    std::vector<std::pair<int64_t, int64_t>> kept;
+    for (const PersistentTensor& tensor : plan_.tensors)
+      if (tensor.place.tier == tier)
+        kept.emplace_back(tensor.place.offset, tensor.place.offset + storage_bytes(tensor.place.type));
+    std::sort(kept.begin(), kept.end());
+    int64_t end = 0;
+    for (const auto& [first, last] : kept) {
+      if (first > end) std::fill(arena.begin() + end, arena.begin() + first, pattern);
+      end = std::max(end, last);
+    }
+    std::fill(arena.begin() + end, arena.end(), pattern);
+  }
+
   TrainOptions options_;
   ModelFiles model_;
   Plan plan_;

@@ -1,0 +1,266 @@
+#include "passes/device_windows.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "ir/graph_index.h"
+#include "ir/rewrite.h"
+#include "ops/registry.h"
+
+namespace headroom {
+namespace {
+
+// The input that output `output` of a node is made in the place of, or kNone.
+ValueId overwritten(const Node& node, size_t output) {
+  for (const Alias& alias : must_aliases(node))
+    if (static_cast<size_t>(alias.output) == output) return node.inputs[static_cast<size_t>(alias.input)];
+  return kNone;
+}
+
+// A value of the host while a unit works on it.
+struct Window {
+  ValueId value = kNone;    // of the host, as the unit's nodes name it first
+  int32_t first = 0;        // position of the first node that needs it
+  int32_t last = 0;         // position of the last one
+  bool loads = true;        // its contents are needed
+  ValueId newest = kNone;   // on the device: what was made last in its place; kNone while it is only read
+  ValueId on_host = kNone;  // what the newest is once it has been copied back
+};
+
+struct Unit {
+  int32_t begin = 0;  // positions [begin, end)
+  int32_t end = 0;
+  std::vector<Window> windows;  // in the order of their first use
+};
+
+class RegionWindows {
+ public:
+  RegionWindows(Graph& graph, RegionId region, int64_t depth, const Overwrites& overwrites)
+      : graph_(graph), region_(region), depth_(depth), overwrites_(overwrites) {}
+
+  void run() {
+    find_units();
+    if (std::all_of(units_.begin(), units_.end(), [](const Unit& unit) { return unit.windows.empty(); })) return;
+    const std::vector<NodeId> nodes = graph_.region(region_).nodes;
+    for (size_t i = 0; i < nodes.size(); ++i)
+      for (ValueId output : graph_.node(nodes[i]).outputs) made_at_[output] = static_cast<int32_t>(i);
+    for (size_t at = 0; at < units_.size(); ++at) rewrite(static_cast<int32_t>(at), nodes);
+    for (ValueId& result : graph_.region(region_).results) result = newest(result);
+    place();
+  }
+
+ private:
+  const Value& value(ValueId id) const { return graph_.value(id); }
+  bool on_host(ValueId id) const { return value(id).type.tier == Tier::host; }
+  ValueId newest(ValueId id) const {
+    const auto at = moved_.find(id);
+    return at == moved_.end() ? id : at->second;
+  }
+
+  void find_units() {
+    const std::vector<int32_t> unit_of = units_of(graph_, region_);
+    const std::vector<NodeId>& nodes = graph_.region(region_).nodes;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const int32_t position = static_cast<int32_t>(i);
+      if (static_cast<size_t>(unit_of[i]) >= units_.size()) {
+        units_.push_back({position, position, {}});
+        segment_.push_back(segments_);
+      }
+      units_.back().end = position + 1;
+      const Node& node = graph_.node(nodes[i]);
+      if (is_loop(node)) segment_.back() = ++segments_, ++segments_;
+      if (is_transfer(node) || is_loop(node)) continue;
+      for (ValueId input : node.inputs)
+        if (on_host(input)) need(units_.back(), node, input, position);
+    }
+  }
+
+  // The window of a unit that holds `id`, or null.
+  static Window* window_of(Unit& unit, const std::map<ValueId, ValueId>& root, ValueId id) {
+    const auto at = root.find(id);
+    const ValueId first = at == root.end() ? id : at->second;
+    for (Window& window : unit.windows)
+      if (window.value == id || window.value == first) return &window;
+    return nullptr;
+  }
+
+  void need(Unit& unit, const Node& node, ValueId id, int32_t position) {
+    Window* window = window_of(unit, root_, id);
+    if (!window) {
+      unit.windows.push_back({id, position, position, !(overwrites_ && overwrites_(node, id)), kNone, kNone});
+      window = &unit.windows.back();
+    }
+    window->last = position;
+    for (size_t output = 0; output < node.outputs.size(); ++output)
+      if (overwritten(node, output) == id) root_[node.outputs[output]] = window->value;
+  }
+
+  // Gives the unit's nodes windows, and what they write back a value on the host.
+  void rewrite(int32_t at, const std::vector<NodeId>& nodes) {
+    Unit& unit = units_[static_cast<size_t>(at)];
+    std::unordered_map<ValueId, ValueId> inside;  // what the unit's nodes read instead
+    for (Window& window : unit.windows) inside[window.value] = open(at, window);
+    for (int32_t position = unit.begin; position < unit.end; ++position) {
+      const NodeId id = nodes[static_cast<size_t>(position)];
+      const bool needs = !is_transfer(graph_.node(id)) && !is_loop(graph_.node(id));
+      for (size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
+        ValueId& input = graph_.node(id).inputs[i];
+        const auto window = inside.find(input);
+        if (needs && window != inside.end())
+          input = window->second;
+        else
+          input = newest(input);
+      }
+      if (!needs) continue;
+      for (ValueId output : graph_.node(id).outputs) {
+        if (!root_.contains(output)) continue;  // what a node allocates there stays
+        graph_.value(output).type.tier = Tier::device;
+        Window* window = window_of(unit, root_, output);
+        window->newest = output;
+        inside[output] = output;
+      }
+    }
+    for (Window& window : unit.windows)
+      if (window.newest != kNone) close(at, window, nodes);
+  }
+
+  // Copies to the device, `depth` units ahead, or only takes room there. Returns the value on the device.
+  ValueId open(int32_t at, const Window& window) {
+    const Unit& unit = units_[static_cast<size_t>(at)];
+    const NodeId user = graph_.region(region_).nodes[static_cast<size_t>(window.first)];
+    const int32_t block = graph_.node(user).block;
+    const ValueId source = newest(window.value);
+    if (!window.loads) {
+      const NodeId room = make_node(
+          graph_, find_op("allocate"), {},
+          {{"dtype", std::string(dtype_name(value(source).type.dtype))}, {"dims", dims_text(value(source).type)}},
+          block, graph_.node(user).stage, value(source).role);
+      starts_.push_back({window.first, room});
+      return graph_.node(room).outputs[0];
+    }
+    const int32_t ahead = ahead_of(at);
+    int32_t position = units_[static_cast<size_t>(ahead)].begin;
+    // What an earlier unit wrote, or a copy to the host brought there, must have arrived.
+    if (const auto wrote = written_by_.find(source); wrote != written_by_.end()) {
+      position = unit.begin;
+      int32_t& waited = written_[wrote->second].waited_after;
+      waited = std::min(waited, at - 1);
+    }
+    if (const auto made = made_at_.find(source); made != made_at_.end())
+      position = std::max(position, made->second + 1);
+    const NodeId start = make_node(graph_, find_op("copy_start"), {source}, {{"to", std::string("device")}}, block,
+                                   Stage::transfer, value(source).role);
+    const NodeId wait = make_node(graph_, find_op("wait"), graph_.node(start).outputs, {}, block, Stage::transfer);
+    starts_.push_back({std::min(position, window.first), start});
+    waits_.push_back({window.first, wait});
+    return graph_.node(wait).outputs[0];
+  }
+
+  // Copies what the unit made back to the host; the copy is waited for `depth` units later.
+  void close(int32_t at, Window& window, const std::vector<NodeId>& nodes) {
+    const int32_t block = graph_.node(nodes[static_cast<size_t>(window.last)]).block;
+    const NodeId start = make_node(graph_, find_op("copy_start"), {window.newest, newest(window.value)},
+                                   {{"to", std::string("host")}}, block, Stage::transfer, value(window.newest).role);
+    const NodeId wait = make_node(graph_, find_op("wait"), graph_.node(start).outputs, {}, block, Stage::transfer);
+    const ValueId arrived = graph_.node(wait).outputs[0];
+    stores_.push_back({window.last + 1, start});
+    written_by_[arrived] = written_.size();
+    written_.push_back({wait, behind(at)});
+    for (auto& [made, root] : root_)
+      if (root == window.value) moved_[made] = arrived;
+  }
+
+  // The unit `depth` units before this one in the same stretch between loops, or the stretch's first. Units without
+  // windows count where no unit with windows precedes.
+  int32_t ahead_of(int32_t at) const {
+    int32_t first = at;
+    for (int32_t unit = at; unit >= 0 && same_segment(unit, at); --unit)
+      if (has_windows(unit)) first = unit;
+    int64_t left = depth_;
+    int32_t ahead = at;
+    while (left > 0 && ahead > 0 && same_segment(ahead - 1, at)) {
+      --ahead;
+      if (ahead < first || has_windows(ahead)) --left;
+    }
+    return ahead;
+  }
+  // The unit `depth` units with windows after this one, or the stretch's last one with windows.
+  int32_t behind(int32_t at) const {
+    int64_t left = depth_;
+    int32_t behind = at;
+    for (int32_t next = at + 1; left > 0 && next < static_cast<int32_t>(units_.size()) && same_segment(next, at);
+         ++next)
+      if (has_windows(next)) behind = next, --left;
+    return behind;
+  }
+  bool has_windows(int32_t unit) const { return !units_[static_cast<size_t>(unit)].windows.empty(); }
+  bool same_segment(int32_t a, int32_t b) const {
+    return segment_[static_cast<size_t>(a)] == segment_[static_cast<size_t>(b)];
+  }
+
+  // At one place: what is copied back starts, then what ends there is waited for, new copies start, and last what is
+  // needed next is waited for.
+  void place() {
+    std::vector<Insertion> all = stores_;
+    for (const Written& written : written_)
+      all.push_back({units_[static_cast<size_t>(written.waited_after)].end, written.wait});
+    all.insert(all.end(), starts_.begin(), starts_.end());
+    all.insert(all.end(), waits_.begin(), waits_.end());
+    insert_all(graph_, region_, std::move(all));
+  }
+
+  struct Written {
+    NodeId wait = kNone;
+    int32_t waited_after = 0;  // unit
+  };
+
+  Graph& graph_;
+  RegionId region_;
+  int64_t depth_;
+  const Overwrites& overwrites_;
+  std::vector<Unit> units_;
+  std::vector<int32_t> segment_;  // by unit: the stretch between loops that it lies in
+  int32_t segments_ = 0;
+  std::map<ValueId, ValueId> root_;                 // within its unit, a value made in a window's place -> the window's
+  std::unordered_map<ValueId, ValueId> moved_;      // what later units and the region's results read instead
+  std::unordered_map<ValueId, int32_t> made_at_;    // position of the node that makes a value
+  std::unordered_map<ValueId, size_t> written_by_;  // value that arrived on the host -> index in written_
+  std::vector<Written> written_;
+  std::vector<Insertion> stores_, starts_, waits_;
+};
+
+}  // namespace
+
+bool is_transfer(const Node& node) { return node.op->name().ends_with("_start") || node.op->name() == "wait"; }
+
+std::vector<int32_t> units_of(const Graph& graph, RegionId region) {
+  std::vector<int32_t> units;
+  int32_t unit = -1, block = kNone;
+  bool backward = false, whole = true;  // whole: nothing may join the unit
+  for (NodeId id : graph.region(region).nodes) {
+    const Node& node = graph.node(id);
+    const bool alone = is_loop(node) || node.stage == Stage::update || node.block == kNone;
+    const bool turned = node.stage == Stage::backward || node.stage == Stage::recompute;
+    if (unit < 0 || (!is_transfer(node) && (alone || whole || node.block != block || turned != backward))) {
+      ++unit;
+      block = node.block, backward = turned, whole = alone;
+    }
+    units.push_back(unit);
+  }
+  return units;
+}
+
+void move_to_host(Graph& graph, const std::vector<bool>& roots) {
+  const GraphIndex index(graph);
+  const std::vector<ValueId> root = storage_roots(index);
+  for (size_t id = 0; id < root.size(); ++id)
+    if (roots[static_cast<size_t>(root[id])]) graph.values[id].type.tier = Tier::host;
+}
+
+void open_windows(Graph& graph, int64_t depth, const Overwrites& overwrites) {
+  const RegionId regions = static_cast<RegionId>(graph.regions.size());
+  for (RegionId region = 0; region < regions; ++region) RegionWindows(graph, region, depth, overwrites).run();
+}
+
+}  // namespace headroom

@@ -1,0 +1,37 @@
+// How nodes reach values that lie on the host: windows on the device, filled and emptied by copies beside the kernels.
+//
+// What: a node that reads a value of the host reads a copy of it instead; what it writes in place is copied back.
+//     m' = update(m)      becomes      start m; w = wait; w' = update(w); start w' -> m; m' = wait
+//   Nodes that follow each other with the same block and direction form a unit and share a window per value; an update
+//   and a node outside blocks are units by themselves. Copies for a unit start `depth` units ahead, and what it wrote
+//   is waited for `depth` units later; with depth 0 its copies begin with the unit and end with it. No window is open
+//   across a loop.
+// Memory: of units of equal size u, 2 depth + 1 windows are open at most: the peak grows by 2 u with each step of
+// depth.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "ir/graph.h"
+
+namespace headroom {
+
+// True for nodes that overwrite a value of the host whatever it holds, so that nothing need be copied to the device.
+using Overwrites = std::function<bool(const Node& node, ValueId value)>;
+
+// Moves the storages of `roots` (by ValueId; values that no node makes in the storage of another) to the host: every
+// value that lies in them. Nodes that read them are not legal until open_windows() has run.
+void move_to_host(Graph& graph, const std::vector<bool>& roots);
+
+// Opens windows for every node of the graph that reads or writes a value of the host and is no copy.
+void open_windows(Graph& graph, int64_t depth, const Overwrites& overwrites = {});
+
+// The units of a region: by position, the number of the unit that the node belongs to; transfers belong to the unit of
+// the node before them.
+std::vector<int32_t> units_of(const Graph& graph, RegionId region);
+
+// True for the starts and waits of copies and collectives.
+bool is_transfer(const Node& node);
+
+}  // namespace headroom

@@ -1,0 +1,41 @@
+#include "passes/offload_gradients.h"
+
+#include <set>
+
+#include "passes/device_windows.h"
+
+namespace headroom {
+namespace {
+
+// What allocates the accumulators of matrices that a loop of a region carries.
+std::vector<NodeId> carried_matrices(const Graph& graph, RegionId region) {
+  std::set<ValueId> carried;
+  for (NodeId id : graph.region(region).nodes)
+    if (const Node& node = graph.node(id); is_loop(node)) carried.insert(node.inputs.begin(), node.inputs.end());
+  std::vector<NodeId> out;
+  for (NodeId id : graph.region(region).nodes) {
+    const Node& node = graph.node(id);
+    if (node.op->name() != "allocate" || !carried.contains(node.outputs[0])) continue;
+    const Value& value = graph.value(node.outputs[0]);
+    if (value.role == Role::gradient && value.type.shape.size() >= 2) out.push_back(id);
+  }
+  return out;
+}
+
+// The first addition of a step to an accumulator: it overwrites in the loop's first trip.
+bool is_first_addition(const Node& node, ValueId) { return node.attrs.text("accumulate") == "carried"; }
+
+}  // namespace
+
+void offload_gradients(Graph& graph, int64_t depth, bool accumulates) {
+  std::vector<bool> gradients(graph.values.size(), false);
+  for (const Program& program : graph.programs)
+    for (NodeId id : carried_matrices(graph, program.region)) {
+      graph.node(id).attrs.set("tier", std::string("host"));
+      gradients[static_cast<size_t>(graph.node(id).outputs[0])] = true;
+    }
+  move_to_host(graph, gradients);
+  open_windows(graph, depth, accumulates ? Overwrites{} : is_first_addition);
+}
+
+}  // namespace headroom

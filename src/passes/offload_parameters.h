@@ -1,0 +1,26 @@
+// offload-parameters: the weights live on the host; a layer has its own on the device while it runs.
+//
+// What: every matrix (bf16 copies of matrices too) moves to the host. Each run of nodes of one block and one direction
+//   that reads it gets a window on the device (device_windows.h), in every program:
+//     y = linear(x, W)      becomes      start W; ...; W1 = wait; y = linear(x, W1)
+//   and an update a window whose contents are copied back. Copies start `depth` runs ahead.
+// Legal when: always; bytes are copied, never changed. Vectors stay: a copy costs more than they take.
+// Placed here because: last. After recompute, whose clones read weights; after the other offloads, whose copies it
+//   leaves alone.
+// Saves: the weights but for 2 depth + 1 layers of them. Costs: each matrix crosses the link for each direction of
+// every
+//   micro-batch, and twice for its update.
+// Manuals: M3 (T13, T14); ZeRO-3 offload_param (T15).
+#pragma once
+
+#include "passes/pass.h"
+
+namespace headroom {
+
+inline constexpr PassInfo kOffloadParameters{"offload-parameters", PassStage::schedule, TechniqueKind::exact,
+                                             "keep the weights on the host and copy each layer's when it runs"};
+
+// Moves the matrices to the host.
+void offload_parameters(Graph& graph, int64_t depth);
+
+}  // namespace headroom

@@ -1,0 +1,186 @@
+// Plans that keep states, gradients, weights or activations on the host: bitwise the plain run, in fewer bytes of the
+// device, with no two accesses unordered.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "race_checker.h"
+#include "tiny_run.h"
+
+namespace headroom {
+namespace {
+
+constexpr int64_t kHost = int64_t{1} << 30;
+constexpr const char* kOffloads[] = {"offload-optimizer", "offload-gradients", "offload-parameters",
+                                     "offload-activations"};
+
+// A run with a second tier of `host` bytes, every access checked for races.
+class CheckedRun {
+ public:
+  CheckedRun(const TrainOptions& options, const std::filesystem::path& scratch, int64_t host,
+             const std::function<void(Plan&)>& change = {})
+      : run(
+            options, scratch,
+            [this](const DeviceFacts& facts) {
+              auto checker = std::make_unique<test::RaceChecker>(make_cpu_device(facts));
+              checker_ = checker.get();
+              return checker;
+            },
+            host, change) {}
+  const std::vector<std::string>& races() const { return checker_->races(); }
+
+ private:
+  test::RaceChecker* checker_ = nullptr;
+
+ public:
+  TinyRun run;
+};
+
+struct Outcome {
+  std::vector<double> losses;
+  std::map<std::string, std::string> state;
+  Plan plan;
+};
+
+Outcome run(const TrainOptions& options, const std::filesystem::path& scratch, int64_t host) {
+  CheckedRun checked(options, scratch, host);
+  TinyRun& run = checked.run;
+  Outcome outcome;
+  outcome.plan = run.plan();
+  EXPECT_TRUE(run.plan().feasible);
+  run.begin(std::byte{0xff});                                  // NaN in every float type
+  for (const PersistentTensor& tensor : run.plan().tensors) {  // adapters are in no checkpoint
+    if (tensor.name.find("lora") == std::string::npos || tensor.role != Role::parameter) continue;
+    const TensorView view = run.executor().tensor(tensor.name);
+    for (int64_t i = 0; i < view.count(); ++i) view.as<float>()[i] = 0.01f * static_cast<float>(i % 17 - 8);
+  }
+  for (int64_t step = 1; step <= 2; ++step) outcome.losses.push_back(run.step(step));
+  outcome.losses.push_back(run.evaluate());
+  outcome.state = run.state();
+  EXPECT_THAT(checked.races(), testing::IsEmpty());
+  for (const Tier tier : {Tier::device, Tier::host})
+    EXPECT_EQ(run.executor().arena_high_water(tier),
+              tier == Tier::host ? run.plan().host_arena_bytes : run.plan().arena_bytes);
+  return outcome;
+}
+
+struct OffloadCase {
+  const char* name;
+  const char* config = kTinyConfig;
+  const char* precision = "32-true";
+  int64_t micro_batch = 2;  // of 6
+  double max_grad_norm = 1;
+  const char* recompute = "off";
+  int64_t lora_rank = 0;
+};
+
+void PrintTo(const OffloadCase& value, std::ostream* out) { *out << value.name; }
+
+TrainOptions options_of(const OffloadCase& which, const TemporaryDirectory& directory) {
+  TrainOptions options = tiny_options(directory);
+  options.precision = which.precision;
+  options.micro_batch_size = which.micro_batch;
+  options.max_grad_norm = which.max_grad_norm;
+  options.lora.rank = which.lora_rank;
+  options.techniques = {{"recompute", which.recompute}, {"chunked-loss", "64"}};
+  return options;
+}
+
+class Offload : public testing::TestWithParam<OffloadCase> {};
+
+TEST_P(Offload, IsBitwiseThePlainRunAtEveryDepth) {
+  const TemporaryDirectory directory;
+  write_tiny_model(directory, GetParam().config);
+  TrainOptions options = options_of(GetParam(), directory);
+  const Outcome plain = run(options, directory / "cache.bin", 0);
+  ASSERT_EQ(plain.plan.host_arena_bytes, 0);
+  // Each alone, then all together.
+  for (size_t which = 0; which <= std::size(kOffloads); ++which)
+    for (const char* depth : {"off", "1", "3"}) {
+      if (which < std::size(kOffloads) && std::string_view(depth) == "3") continue;
+      for (size_t i = 0; i < std::size(kOffloads); ++i)
+        options.techniques[kOffloads[i]] = which == i || which == std::size(kOffloads) ? "on" : "off";
+      options.techniques["prefetch"] = depth;
+      SCOPED_TRACE(which < std::size(kOffloads) ? kOffloads[which] : "all");
+      SCOPED_TRACE(depth);
+      const Outcome offloaded = run(options, directory / "cache.bin", kHost);
+      EXPECT_EQ(offloaded.losses, plain.losses);
+      EXPECT_EQ(offloaded.state, plain.state);
+      EXPECT_EQ(offloaded.plan.choices.weight_copies, plain.plan.choices.weight_copies);
+      EXPECT_EQ(offloaded.plan.choices.fused_optimizer, plain.plan.choices.fused_optimizer);
+      // Nothing to move: gradients that nothing carries, states and gradients of adapters are matrices all the same.
+      const bool empty = plain.plan.choices.fused_optimizer && which == 1;
+      EXPECT_EQ(offloaded.plan.host_arena_bytes > 0, !empty);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Runs, Offload,
+                         testing::Values(OffloadCase{"Accumulated"},
+                                         OffloadCase{"OneMicroBatch", kTinyConfig, "32-true", 6},
+                                         OffloadCase{"Fused", kTinyConfig, "32-true", 6, 0},
+                                         OffloadCase{"Recomputed", kTinyConfig, "32-true", 3, 1, "block-input"},
+                                         OffloadCase{"MixedPrecision", kTinyConfig, "bf16-mixed", 3, 1, "drop-cheap"},
+                                         OffloadCase{"HalfWeights", kTinyConfig, "bf16-true", 4},
+                                         OffloadCase{"Adapters", kTinyConfig, "32-true", 3, 1, "off", 4},
+                                         OffloadCase{"Experts", kTinyExpertsConfig, "32-true", 3, 1, "drop-attention"}),
+                         [](const auto& info) { return info.param.name; });
+
+// States and gradients on the host leave the device the weights and little else.
+TEST(Offload, TakesFromTheDeviceWhatItPutsOnTheHost) {
+  const TemporaryDirectory directory;
+  write_tiny_model(directory);
+  TrainOptions options = options_of({"Bytes"}, directory);
+  const Plan plain = run(options, directory / "cache.bin", 0).plan;
+  options.techniques["offload-optimizer"] = "on";
+  options.techniques["prefetch"] = "off";
+  const Plan states = run(options, directory / "cache.bin", kHost).plan;
+  EXPECT_EQ(states.host_breakdown.optimizer, states.host_arena_bytes - states.host_breakdown.alignment);
+  EXPECT_GT(states.host_breakdown.optimizer, plain.breakdown.optimizer * 9 / 10);
+  EXPECT_LT(states.arena_bytes, plain.arena_bytes);
+  options.techniques["offload-gradients"] = "on";
+  const Plan gradients = run(options, directory / "cache.bin", kHost).plan;
+  EXPECT_GT(gradients.host_breakdown.gradients, 0);
+  EXPECT_LE(gradients.arena_bytes, states.arena_bytes);
+}
+
+// A wait that is missing is found: each of the waits for what comes to the device, and all of the others together.
+TEST(Offload, MissingWaitsAreFound) {
+  const TemporaryDirectory directory;
+  write_tiny_model(directory);
+  TrainOptions options = options_of({"Mutations"}, directory);
+  options.techniques["offload-optimizer"] = "on";
+  options.techniques["offload-activations"] = "on";
+  CheckedRun sound(options, directory / "cache.bin", kHost);
+  const std::vector<Instruction>& step = sound.run.plan().program("train_step")->instructions;
+  // Waits that stand together are taken out together: each of them covers those before it on its stream.
+  int groups = 0;
+  for (size_t begin = 0, end = 0; begin < step.size(); begin = end) {
+    end = begin + 1;
+    if (!step[begin].op || step[begin].op->name() != "wait") continue;
+    const Tier tier = step[begin].outputs[0].tier;
+    while (end < step.size() && step[end].op->name() == "wait" && step[end].outputs[0].tier == tier) ++end;
+    if (tier != Tier::device || ++groups % 5 != 1) continue;
+    CheckedRun broken(options, directory / "cache.bin", kHost, [&](Plan& plan) {
+      for (PlanProgram& program : plan.programs)
+        if (program.name == "train_step")
+          program.instructions.erase(program.instructions.begin() + static_cast<std::ptrdiff_t>(begin),
+                                     program.instructions.begin() + static_cast<std::ptrdiff_t>(end));
+    });
+    broken.run.begin(std::byte{0});
+    broken.run.step(1), broken.run.step(2);
+    EXPECT_FALSE(broken.races().empty()) << "without the waits at " << begin;
+  }
+  EXPECT_GT(groups, 10);
+  CheckedRun deaf(options, directory / "cache.bin", kHost, [&](Plan& plan) {
+    for (PlanProgram& program : plan.programs)
+      std::erase_if(program.instructions, [](const Instruction& instruction) {
+        return instruction.kind == InstructionKind::call && instruction.op->name() == "wait" &&
+               instruction.outputs[0].tier == Tier::host;
+      });
+  });
+  deaf.run.begin(std::byte{0});
+  deaf.run.step(1), deaf.run.step(2);
+  EXPECT_FALSE(deaf.races().empty());
+}
+
+}  // namespace
+}  // namespace headroom
