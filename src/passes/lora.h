@@ -9,7 +9,8 @@
 // Placed here because: before bf16-mixed, so that the new products narrow like the others, and before autodiff, which
 // then
 //   differentiates for A and B alone.
-// Saves: gradients and optimizer states of all frozen weights. Costs: two thin products per target.
+// Saves: gradients and optimizer states of all frozen weights. Costs: two thin products per target; after autodiff
+//   some of them join the wide ones (passes/low_rank_products.h).
 // Manuals: M3, M2 (T21).
 #pragma once
 

@@ -12,6 +12,7 @@
 #include "passes/bf16_true.h"
 #include "passes/freeze.h"
 #include "passes/lora.h"
+#include "passes/low_rank_products.h"
 #include "passes/matmul_precision.h"
 #include "passes/packing.h"
 
@@ -94,6 +95,7 @@ class Assembler {
     graph_.programs.erase(std::find_if(graph_.programs.begin(), graph_.programs.end(),
                                        [](const Program& p) { return p.name == "forward"; }));
     remove_dead_nodes(graph_);
+    if (request_.lora.rank > 0 && request_.facts.device == "cpu") join_low_rank_products(graph_);
     compact(graph_);
     set_matmul_precision(graph_, request_.matmul_precision);
     return std::move(graph_);

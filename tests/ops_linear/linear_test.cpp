@@ -151,6 +151,50 @@ TEST_P(Linear, GradientOfTheInputMatchesTheFormula) {
       }
 }
 
+// p q beside the product, with every combination of the other inputs; q is [outs, rank], for linear_dx [rank, ins].
+TEST_P(Linear, LowRankProductsAreAdded) {
+  const auto [batch, sequence, ins, outs] = GetParam();
+  for (const auto& [dtype, result, multiply] :
+       {std::tuple(DType::f32, DType::f32, ""), std::tuple(DType::bf16, DType::bf16, ""),
+        std::tuple(DType::bf16, DType::f32, ""), std::tuple(DType::f32, DType::f32, "bf16x3")})
+    for (const bool forward : {true, false})
+      for (int64_t rank : {1, 16, 40})
+        for (int extras = 0; extras < 8; ++extras) {
+          const bool out_in = extras & 1, adds = extras & 2, bias = forward && (extras & 4);
+          if (!forward && (extras & 4 || result != dtype)) continue;
+          SCOPED_TRACE(fmt::format("{} to {} {} forward {} rank {} extras {}", dtype_name(dtype), dtype_name(result),
+                                   multiply, forward, rank, extras));
+          const int64_t wide = forward ? outs : ins;
+          std::vector<Tensor> inputs{Tensor::random(dtype, {batch, sequence, forward ? ins : outs}, 1),
+                                     weight(dtype, outs, ins, out_in, 2)};
+          const Tensor bias_values = Tensor::random(DType::f32, {outs}, 3);
+          const Tensor p = Tensor::random(dtype, {batch, sequence, rank}, 4), q = weight(dtype, wide, rank, forward, 5);
+          const Tensor addend = Tensor::random(result, {batch, sequence, wide}, 6);
+          if (bias) inputs.push_back(bias_values);
+          inputs.insert(inputs.end(), {p, q});
+          if (adds) inputs.push_back(addend);
+          Attrs attrs{{"layout", out_in ? "out_in" : "in_out"}, {"low_rank", int64_t{1}}, {"multiply", multiply}};
+          attrs.set(forward ? "residual" : "addend", int64_t{adds}).set("bias", int64_t{bias});
+          attrs.set("dtype", std::string(dtype_name(result)));
+          const Tensor beside = expected_linear(p, q, forward, nullptr, adds ? &addend : nullptr, wide, rank);
+          const Tensor expected =
+              forward ? expected_linear(inputs[0], inputs[1], out_in, bias ? &bias_values : nullptr, &beside, outs, ins)
+                      : expected_dx(inputs[0], inputs[1], out_in, &beside, outs, ins);
+          each(forward ? "linear" : "linear_dx", inputs, attrs, [&](RunOptions options) {
+            const char* op = forward ? "linear" : "linear_dx";
+            const Tensor y = op_test::run_op(op, inputs, attrs, options).outputs[0];
+            if (options.only == "onednn" && result == DType::bf16)  // rounds twice
+              op_test::expect_close(y, expected, 1.0 / 64, 1.0 / 128);
+            else if (*multiply != 0)
+              op_test::expect_close(y, expected, 1e-3, 1e-4);
+            else
+              expect_sums(y, expected, ins + outs + rank);
+            options.use_may = true;
+            op_test::expect_same_bytes(op_test::run_op(op, inputs, attrs, options).outputs[0], y);
+          });
+        }
+}
+
 TEST_P(Linear, GradientOfTheWeightAccumulates) {
   const auto [batch, sequence, ins, outs] = GetParam();
   for (DType dtype : {DType::f32, DType::bf16})

@@ -211,9 +211,21 @@ HEADROOM_AMX void pack_a(const PackCall& call) {
   });
 }
 
+// Brings rows of memory near that are packed when all lanes of the rows before are: what lies `stride` apart no machine
+// foresees.
+template <typename Source>
+void fetch_rows(const PackCall& call, int64_t lane, int64_t step) {
+  constexpr int64_t kLine = 64 / sizeof(typename Source::Number);
+  const auto* row =
+      static_cast<const typename Source::Number*>(call.from) + (call.step + step) * call.stride + call.lane + lane;
+  for (const int64_t end = std::min(step + 32, call.depth); step < end; ++step, row += call.stride)
+    for (int64_t i = 0; i < std::min<int64_t>(32, call.lanes - lane); i += kLine) __builtin_prefetch(row + i, 0, 2);
+}
+
 template <typename Source>
 HEADROOM_AMX void pack_b(const PackCall& call) {
   each_tile_pair(call, kStepBytes, [&](int64_t lane, int64_t step, std::byte* to) HEADROOM_AMX {
+    if (call.depth_major) fetch_rows<Source>(call, lane, step + 32);
     pack_columns<Source>(call, lane, step, to);
   });
 }
@@ -291,28 +303,33 @@ class Ahead {
   const std::byte* at_ = nullptr;
 };
 
+// 32 steps of the depth.
+HEADROOM_AMX inline void multiply_step(const std::byte* a, int64_t a_stride, const std::byte* b) {
+  _tile_loadd(6, b, 64);
+  _tile_loadd(4, a, a_stride);
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_loadd(7, b + kTileBytes, 64);
+  _tile_dpbf16ps(1, 4, 7);
+  _tile_loadd(5, a + 16 * a_stride, a_stride);
+  _tile_dpbf16ps(2, 5, 6);
+  _tile_dpbf16ps(3, 5, 7);
+}
+
 HEADROOM_AMX void multiply_tile(const TileCall& call) {
   load_sums(call);
   Ahead ahead(call);
   const int64_t a_stride = call.a_stride ? call.a_stride : 64;
   const int64_t a_step = call.a_stride ? 64 : kStepBytes;
   const std::byte* a = call.a;
-  const std::byte* below = a + 16 * a_stride;
   const std::byte* b = call.b;
   for (int64_t step = 0; step < call.depth; step += 32) {
-    _tile_loadd(6, b, 64);
-    _tile_loadd(4, a, a_stride);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, b + kTileBytes, 64);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, below, a_stride);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
+    multiply_step(a, a_stride, b);
     ahead.step();
     a += a_step;
-    below += a_step;
     b += kStepBytes;
   }
+  for (int64_t step = 0; step < call.low_rank; step += 32)
+    multiply_step(call.p + step / 32 * kStepBytes, 64, b + step / 32 * kStepBytes);
   store_sums(call);
 }
 
@@ -324,28 +341,33 @@ HEADROOM_AMX inline void multiply_parts() {
   _tile_dpbf16ps(3, 5, 7);
 }
 
-// rest(A) round(B) + round(A) round(B) + round(A) rest(B).
+// 32 steps: rest(A) round(B) + round(A) round(B) + round(A) rest(B).
+HEADROOM_AMX inline void multiply_split_step(const std::byte* a, const std::byte* b) {
+  _tile_loadd(6, b, 64);
+  _tile_loadd(7, b + kTileBytes, 64);
+  _tile_loadd(4, a + kStepBytes, 64);
+  _tile_loadd(5, a + kStepBytes + kTileBytes, 64);
+  multiply_parts();
+  _tile_loadd(4, a, 64);
+  _tile_loadd(5, a + kTileBytes, 64);
+  multiply_parts();
+  _tile_loadd(6, b + kStepBytes, 64);
+  _tile_loadd(7, b + kStepBytes + kTileBytes, 64);
+  multiply_parts();
+}
+
 HEADROOM_AMX void multiply_split_tile(const TileCall& call) {
   load_sums(call);
   Ahead ahead(call);
   const std::byte* a = call.a;
   const std::byte* b = call.b;
-  for (int64_t step = 0; step < call.depth; step += 32) {
-    _tile_loadd(6, b, 64);
-    _tile_loadd(7, b + kTileBytes, 64);
-    _tile_loadd(4, a + kStepBytes, 64);
-    _tile_loadd(5, a + kStepBytes + kTileBytes, 64);
-    multiply_parts();
-    _tile_loadd(4, a, 64);
-    _tile_loadd(5, a + kTileBytes, 64);
-    multiply_parts();
-    _tile_loadd(6, b + kStepBytes, 64);
-    _tile_loadd(7, b + kStepBytes + kTileBytes, 64);
-    multiply_parts();
+  for (int64_t step = 0; step < call.depth; step += 32, a += 2 * kStepBytes, b += 2 * kStepBytes) {
+    multiply_split_step(a, b);
     ahead.step();
-    a += 2 * kStepBytes;
-    b += 2 * kStepBytes;
   }
+  const std::byte* p = call.p;
+  for (int64_t step = 0; step < call.low_rank; step += 32, p += 2 * kStepBytes, b += 2 * kStepBytes)
+    multiply_split_step(p, b);
   store_sums(call);
 }
 

@@ -51,6 +51,8 @@ class BlockedMatmul final : public Matmul {
     bool first = false, last = false;  // block of the depth
     const std::byte* a = nullptr;
     int64_t a_stride = 0;
+    int64_t low_rank = 0;          // packed steps of P Q behind the block's depth
+    const std::byte* p = nullptr;  // strip of P
   };
 
   bool keeps_sums() const { return spec_.result != DType::f32 && blocks_.depth_block < spec_.size.depth; }
@@ -72,17 +74,23 @@ class BlockedMatmul final : public Matmul {
           place.depth = std::min(blocks_.depth_block, spec_.size.depth - step);
           place.first = step == 0;
           place.last = step + place.depth == spec_.size.depth;
+          place.low_rank = place.last ? blocks_.low_rank : 0;
           run_block(place);
         }
       }
   }
 
   void run_block(Place& place) const {
-    const int64_t strip = packed_depth(place.depth) * tile_.cols * tile_.element_bytes;
+    const int64_t step_bytes = tile_.cols * tile_.element_bytes, depth = packed_depth(place.depth);
+    const int64_t strip = (depth + place.low_rank) * step_bytes;
     const int64_t first_col = place.cols.begin * tile_.cols;
     const int64_t cols = std::min(spec_.size.cols, place.cols.end * tile_.cols) - first_col;
     kernel_.pack_b({place.arguments->b, spec_.operand, b_stride_, !spec_.b_transposed, first_col, cols,
                     place.depth_begin, place.depth, place.packed_b, strip});
+    if (place.low_rank > 0)
+      kernel_.pack_b({place.arguments->q, spec_.operand, spec_.q_transposed ? spec_.low_rank : spec_.size.cols,
+                      !spec_.q_transposed, first_col, cols, 0, spec_.low_rank, place.packed_b + depth * step_bytes,
+                      strip});
     for (int64_t row = place.rows.begin; row < place.rows.end; ++row) {
       take_strip(place, row);
       for (int64_t step = 0; step < place.depth; step += blocks_.depth_step)
@@ -108,9 +116,15 @@ class BlockedMatmul final : public Matmul {
             matmul_blocks::ceil_div(width, 64)};
   }
 
-  // Reads the strip of A in place when the kernel can, else packs it.
+  // Reads the strip of A in place when the kernel can, else packs it; packs that of P behind.
   void take_strip(Place& place, int64_t row) const {
     const int64_t valid = lanes(row, tile_.rows, spec_.size.rows);
+    if (place.low_rank > 0) {
+      std::byte* const p = place.packed_a + tile_.rows * blocks_.depth_block * tile_.element_bytes;
+      kernel_.pack_a({place.arguments->p, spec_.operand, spec_.low_rank, false, row * tile_.rows, valid, 0,
+                      spec_.low_rank, p, blocks_.a_bytes});
+      place.p = p;
+    }
     const bool whole = valid == tile_.rows && place.depth % tile_.depth_unit == 0;
     // The long rows of a chunk's dlogits: each reading would go through as many pages as there are rows.
     constexpr int64_t kFarApart = int64_t{64} << 10;
@@ -137,6 +151,10 @@ class BlockedMatmul final : public Matmul {
     call.a_stride = place.a_stride;
     call.b = strip_b + step * tile_.cols * tile_.element_bytes;
     call.depth = packed_depth(depth);
+    if (step + depth == place.depth) {
+      call.p = place.p;
+      call.low_rank = place.low_rank;
+    }
     if (direct) {
       call.out = static_cast<float*>(place.arguments->c) + offset;
       call.out_stride = call.init_stride = spec_.size.cols;

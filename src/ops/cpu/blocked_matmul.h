@@ -31,12 +31,14 @@ struct Region {
   int64_t count() const { return rows * lines; }
 };
 
-// out[tile] = (init or 0) + a b over `depth` packed steps.
+// out[tile] = (init or 0) + a b over `depth` packed steps, and p times what follows in b over `low_rank` more.
 struct TileCall {
   const std::byte* a = nullptr;
   int64_t a_stride = 0;  // bytes between rows when A is read in place, 0 when packed
   const std::byte* b = nullptr;
   int64_t depth = 0;
+  const std::byte* p = nullptr;  // packed
+  int64_t low_rank = 0;
   const float* init = nullptr;  // nullptr: zero
   int64_t init_stride = 0;
   float* out = nullptr;

@@ -19,6 +19,8 @@ struct MatmulArguments {
   const float* bias = nullptr;
   const void* addend = nullptr;
   std::byte* scratch = nullptr;  // scratch_bytes(), 64-byte aligned
+  const void* p = nullptr;
+  const void* q = nullptr;
 };
 
 // A prepared product. Repeated runs give the same bits.

@@ -27,7 +27,7 @@ inline Multiply multiply_of(const Attrs& attrs) {
   return text == "bf16" ? Multiply::bf16 : text == "bf16x3" ? Multiply::bf16x3 : Multiply::full;
 }
 
-// C[rows, cols] = A B [+ bias] [+ addend], all dense; sums in f32, one rounding at the end.
+// C[rows, cols] = A B [+ P Q] [+ bias] [+ addend], all dense; sums in f32, one rounding at the end.
 struct MatmulSpec {
   MatmulSize size;
   DType operand = DType::f32;  // of A and B: f32 or bf16
@@ -37,6 +37,8 @@ struct MatmulSpec {
   bool b_transposed = false;  // B is stored [cols, depth]
   bool bias = false;          // f32 [cols]
   bool addend = false;        // added to the product; may be C itself, with the same bits as when it is not
+  int64_t low_rank = 0;       // depth of P Q in the operands' dtype, 0: none; P is stored [rows, low_rank]
+  bool q_transposed = false;  // Q is stored [cols, low_rank]
 };
 
 // The tile a kernel computes in registers, and the form of its packed operands.
@@ -70,6 +72,7 @@ struct MatmulBlocks {
   int64_t cell_rows = 0, cell_cols = 0;             // tiles per cell
   int64_t row_block = 0, col_block = 0;             // tiles
   int64_t depth_block = 0, depth_step = 0;          // steps
+  int64_t low_rank = 0;                             // steps after the last block of the depth
   int64_t a_bytes = 0, b_bytes = 0, sum_bytes = 0;  // scratch of one cell
   int64_t cell_bytes() const { return a_bytes + b_bytes + sum_bytes; }
   int64_t total_bytes() const { return grid_rows * grid_cols * cell_bytes(); }
@@ -117,7 +120,9 @@ inline MatmulBlocks cut_matmul(const MatmulSpec& spec, const TileTraits& tile, i
   const int64_t depth = round_up(std::max<int64_t>(1, size.depth), tile.depth_unit);
   blocks.depth_block = round_up(even_piece(depth, spec.a_transposed ? 1024 : tile.depth_most), tile.depth_unit);
   blocks.depth_step = round_up(even_piece(blocks.depth_block, tile.depth_step), tile.depth_unit);
-  const int64_t strip = blocks.depth_block * tile.cols * tile.element_bytes;
+  blocks.low_rank = round_up(spec.low_rank, tile.depth_unit);
+  const int64_t packed_depth = blocks.depth_block + blocks.low_rank;
+  const int64_t strip = packed_depth * tile.cols * tile.element_bytes;
   blocks.col_block = even_piece(blocks.cell_cols, tile.packed_bytes / strip);
   blocks.row_block = blocks.cell_rows;
   int64_t kept_rows = 1;
@@ -125,7 +130,7 @@ inline MatmulBlocks cut_matmul(const MatmulSpec& spec, const TileTraits& tile, i
     const int64_t row_bytes = blocks.col_block * tile.cols * tile.rows * 4;
     kept_rows = blocks.row_block = even_piece(blocks.cell_rows, kSumBytes / row_bytes);
   }
-  blocks.a_bytes = round_up(tile.rows * blocks.depth_block * tile.element_bytes, 64);
+  blocks.a_bytes = round_up(tile.rows * packed_depth * tile.element_bytes, 64);
   blocks.b_bytes = blocks.col_block * strip;
   blocks.sum_bytes = kept_rows * blocks.col_block * tile.cols * tile.rows * 4;
   return blocks;

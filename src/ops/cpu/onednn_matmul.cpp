@@ -1,5 +1,6 @@
 // oneDNN's matmul with plain layouts and scratch of the caller. No heap call of our own while running; oneDNN itself
 // makes a few small ones per run.
+#include <algorithm>
 #include <cstring>
 #include <dnnl.hpp>
 #include <string_view>
@@ -102,9 +103,39 @@ class OnednnMatmul final : public Matmul {
   int64_t scratch_bytes_ = 0;
 };
 
+// A product, then another onto it: bf16 results are rounded twice.
+class ProductAndMore final : public Matmul {
+ public:
+  ProductAndMore(std::unique_ptr<Matmul> product, std::unique_ptr<Matmul> more)
+      : product_(std::move(product)), more_(std::move(more)) {}
+  int64_t scratch_bytes() const override { return std::max(product_->scratch_bytes(), more_->scratch_bytes()); }
+  void run(const MatmulArguments& arguments) const override {
+    product_->run(arguments);
+    more_->run({arguments.p, arguments.q, arguments.c, nullptr, arguments.c, arguments.scratch});
+  }
+
+ private:
+  std::unique_ptr<Matmul> product_, more_;
+};
+
+MatmulOffer make_with_low_rank(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
+  MatmulSpec plain = spec, more = spec;
+  plain.low_rank = more.low_rank = 0;
+  more.size.depth = spec.low_rank;
+  more.a_transposed = false;
+  more.b_transposed = spec.q_transposed;
+  more.bias = false;
+  more.addend = true;
+  MatmulOffer product = make_onednn_matmul(plain, facts, booked), onto = make_onednn_matmul(more, facts, booked);
+  if (!product.matmul) return product;
+  if (!onto.matmul) return onto;
+  return {std::make_unique<ProductAndMore>(std::move(product.matmul), std::move(onto.matmul)), {}};
+}
+
 }  // namespace
 
 MatmulOffer make_onednn_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
+  if (spec.low_rank > 0) return make_with_low_rank(spec, facts, booked);
   if (facts.isa < 512) return {nullptr, "the machine has no AVX-512"};
   try {
     const dnnl::matmul::primitive_desc description = describe_matmul(spec);

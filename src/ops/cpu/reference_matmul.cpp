@@ -15,6 +15,8 @@ class ReferenceMatmul final : public Matmul {
     a_step_ = spec.a_transposed ? rows : 1;
     b_col_ = spec.b_transposed ? depth : 1;
     b_step_ = spec.b_transposed ? 1 : cols;
+    q_col_ = spec.q_transposed ? spec.low_rank : 1;
+    q_step_ = spec.q_transposed ? 1 : cols;
   }
 
   int64_t scratch_bytes() const override { return 0; }
@@ -33,6 +35,9 @@ class ReferenceMatmul final : public Matmul {
     float sum = 0;
     for (int64_t step = 0; step < spec_.size.depth; ++step)
       sum += static_cast<float>(a[step * a_step_]) * static_cast<float>(b[step * b_step_]);
+    for (int64_t step = 0; step < spec_.low_rank; ++step)
+      sum += static_cast<float>(static_cast<const T*>(arguments.p)[row * spec_.low_rank + step]) *
+             static_cast<float>(static_cast<const T*>(arguments.q)[col * q_col_ + step * q_step_]);
     if (spec_.bias) sum += arguments.bias[col];
     const int64_t at = row * spec_.size.cols + col;
     if (spec_.addend) sum += static_cast<float>(static_cast<const R*>(arguments.addend)[at]);
@@ -40,7 +45,7 @@ class ReferenceMatmul final : public Matmul {
   }
 
   MatmulSpec spec_;
-  int64_t a_row_, a_step_, b_col_, b_step_;  // elements
+  int64_t a_row_, a_step_, b_col_, b_step_, q_col_, q_step_;  // elements
 };
 
 }  // namespace

@@ -57,16 +57,13 @@ void pack_any(const PackCall& call) {
 // Accumulators that fit the register file: half the rows where there are 16 registers.
 constexpr int kSubRows = HWY_TARGET == HWY_AVX3 ? 12 : 6;
 
-HWY_INLINE void multiply_sub_tile(const TileCall& call, int64_t row, int64_t col) {
+using SubTile = hn::Vec<hn::CappedTag<float, 16>>[kSubRows][2];
+
+// Adds `depth` steps of packed strips; returns where b goes on.
+HWY_INLINE const float* add_steps(const float* a, const float* b, int64_t depth, SubTile& sums) {
   const hn::CappedTag<float, 16> d;
   constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
-  hn::Vec<decltype(d)> sums[kSubRows][2];
-  for (int i = 0; i < kSubRows; ++i)
-    for (int j = 0; j < 2; ++j)
-      sums[i][j] = call.init ? hn::LoadU(d, call.init + (row + i) * call.init_stride + col + j * kLanes) : hn::Zero(d);
-  const float* a = reinterpret_cast<const float*>(call.a) + row;
-  const float* b = reinterpret_cast<const float*>(call.b) + col;
-  for (int64_t step = 0; step < call.depth; ++step, a += kSimdTile.rows, b += kSimdTile.cols) {
+  for (int64_t step = 0; step < depth; ++step, a += kSimdTile.rows, b += kSimdTile.cols) {
     const auto left = hn::LoadU(d, b), right = hn::LoadU(d, b + kLanes);
     for (int i = 0; i < kSubRows; ++i) {
       const auto factor = hn::Set(d, a[i]);
@@ -74,6 +71,19 @@ HWY_INLINE void multiply_sub_tile(const TileCall& call, int64_t row, int64_t col
       sums[i][1] = hn::MulAdd(factor, right, sums[i][1]);
     }
   }
+  return b;
+}
+
+HWY_INLINE void multiply_sub_tile(const TileCall& call, int64_t row, int64_t col) {
+  const hn::CappedTag<float, 16> d;
+  constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
+  SubTile sums;
+  for (int i = 0; i < kSubRows; ++i)
+    for (int j = 0; j < 2; ++j)
+      sums[i][j] = call.init ? hn::LoadU(d, call.init + (row + i) * call.init_stride + col + j * kLanes) : hn::Zero(d);
+  const float* b = reinterpret_cast<const float*>(call.b) + col;
+  b = add_steps(reinterpret_cast<const float*>(call.a) + row, b, call.depth, sums);
+  if (call.low_rank > 0) add_steps(reinterpret_cast<const float*>(call.p) + row, b, call.low_rank, sums);
   for (int i = 0; i < kSubRows; ++i)
     for (int j = 0; j < 2; ++j) hn::StoreU(sums[i][j], d, call.out + (row + i) * call.out_stride + col + j * kLanes);
 }

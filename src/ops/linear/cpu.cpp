@@ -9,44 +9,39 @@
 namespace headroom {
 namespace {
 
-const void* data_or_null(const KernelCall& call, bool present, size_t input) {
-  return present ? call.inputs[input].data : nullptr;
+const void* data_or_null(const KernelCall& call, size_t input) {
+  return input != 0 ? call.inputs[input].data : nullptr;
 }
 
 class ProductKernel final : public CpuKernel {
  public:
-  // `bias`, `addend`: indices of these inputs, 0 when there is none.
-  ProductKernel(std::unique_ptr<Matmul> matmul, size_t bias, size_t addend)
-      : matmul_(std::move(matmul)), bias_(bias), addend_(addend) {}
+  ProductKernel(std::unique_ptr<Matmul> matmul, const LinearOperands& inputs)
+      : matmul_(std::move(matmul)), inputs_(inputs) {}
 
   void run(const KernelCall& call) const override {
     matmul_->run({call.inputs[0].data, call.inputs[1].data, call.outputs[0].data,
-                  static_cast<const float*>(data_or_null(call, bias_ != 0, bias_)),
-                  data_or_null(call, addend_ != 0, addend_), call.scratch.data()});
+                  static_cast<const float*>(data_or_null(call, inputs_.bias)), data_or_null(call, inputs_.last),
+                  call.scratch.data(), data_or_null(call, inputs_.low_rank),
+                  inputs_.low_rank != 0 ? call.inputs[inputs_.low_rank + 1].data : nullptr});
   }
 
  private:
   std::unique_ptr<Matmul> matmul_;
-  size_t bias_;
-  size_t addend_;
+  LinearOperands inputs_;
 };
 
 template <MatmulMaker make>
 KernelOffer make_linear(const KernelSpec& spec, const DeviceFacts& facts) {
   MatmulOffer offer = make(linear_product(spec.call()), facts, spec.scratch_bytes);
   if (!offer.matmul) return {nullptr, offer.refusal};
-  const bool bias = spec.attrs.integer("bias") != 0;
-  const bool residual = spec.attrs.integer("residual") != 0;
-  return {std::make_unique<ProductKernel>(std::move(offer.matmul), bias ? 2 : 0, residual ? spec.inputs.size() - 1 : 0),
-          {}};
+  return {std::make_unique<ProductKernel>(std::move(offer.matmul), linear_operands(spec.attrs)), {}};
 }
 
 template <MatmulMaker make>
 KernelOffer make_linear_dx(const KernelSpec& spec, const DeviceFacts& facts) {
   MatmulOffer offer = make(linear_dx_product(spec.call()), facts, spec.scratch_bytes);
   if (!offer.matmul) return {nullptr, offer.refusal};
-  const bool addend = spec.attrs.integer("addend") != 0;
-  return {std::make_unique<ProductKernel>(std::move(offer.matmul), 0, addend ? 2 : 0), {}};
+  return {std::make_unique<ProductKernel>(std::move(offer.matmul), linear_operands(spec.attrs)), {}};
 }
 
 class WeightGradientKernel final : public CpuKernel {

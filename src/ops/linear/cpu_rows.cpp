@@ -169,8 +169,9 @@ KernelOffer make_linear_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   if (facts.isa < 2) return {nullptr, "the machine has no AVX2"};
   const LinearShape shape = linear_shape(spec.inputs[0], spec.inputs[1], spec.attrs);
   if (shape.rows > 8) return {nullptr, "more than eight rows"};
-  const size_t bias = spec.attrs.integer("bias") != 0 ? 2 : 0;
-  const size_t residual = spec.attrs.integer("residual") != 0 ? spec.inputs.size() - 1 : 0;
+  const LinearOperands inputs = linear_operands(spec.attrs);
+  if (inputs.low_rank != 0) return {nullptr, "a low-rank product is added"};
+  const size_t bias = inputs.bias, residual = inputs.last;
   return {kernel_of([shape, bias, residual](const KernelCall& call) {
             HWY_DYNAMIC_DISPATCH(run_rows)(call, shape, bias, residual);
           }),

@@ -56,8 +56,21 @@ void check_same(std::string_view op, std::string_view what, const Type& found, c
            what);
 }
 
-Work product_work(const OpCall& call, const LinearShape& shape) {
-  Work work{2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.outs) * static_cast<double>(shape.ins)};
+// p [rows, rank] beside the operand `left`, and q: [outs, rank], or [rank, ins] for linear_dx.
+void check_low_rank(std::string_view op, std::span<const Type> inputs, size_t at, const Type& result,
+                    bool q_transposed) {
+  const Type &left = inputs[0], &p = inputs[at], &q = inputs[at + 1];
+  HR_CHECK(p.dtype == left.dtype && q.dtype == left.dtype, "{}: p and q have the operands' dtype", op);
+  const bool rows =
+      p.shape.size() == left.shape.size() && std::equal(p.shape.begin(), p.shape.end() - 1, left.shape.begin());
+  HR_CHECK(rows && q.shape.size() == 2 && q.shape[q_transposed ? 1 : 0] == p.shape.back() &&
+               q.shape[q_transposed ? 0 : 1] == result.shape.back(),
+           "{}: p and q do not fit the operands", op);
+}
+
+Work product_work(const OpCall& call, const LinearShape& shape, int64_t wide, int64_t low_rank = 0) {
+  const auto real = [](int64_t count) { return static_cast<double>(count); };
+  Work work{2.0 * real(shape.rows) * (real(shape.outs) * real(shape.ins) + real(wide) * real(low_rank))};
   for (const ConcreteType& type : call.inputs) work.bytes += static_cast<double>(storage_bytes(type));
   for (const ConcreteType& type : call.outputs) work.bytes += static_cast<double>(storage_bytes(type));
   return work;
@@ -65,15 +78,14 @@ Work product_work(const OpCall& call, const LinearShape& shape) {
 
 Attrs layout_of(const Attrs& attrs) { return Attrs{{"layout", std::string(attrs.text("layout", "out_in"))}}; }
 
-// y = x w^T [+ bias] [+ residual]
+// y = x w^T [+ p q^T] [+ bias] [+ residual]
 class Linear final : public Op {
  public:
   std::string_view name() const override { return "linear"; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
-    const bool bias = attrs.integer("bias") != 0;
-    const bool residual = attrs.integer("residual") != 0;
-    check_count(name(), inputs.size(), 2 + size_t{bias} + size_t{residual});
+    const LinearOperands at = linear_operands(attrs);
+    check_count(name(), inputs.size(), at.count);
     check_dense(name(), inputs);
     const Type& weight = inputs[1];
     check_operands(name(), inputs[0], weight, attrs);
@@ -81,8 +93,9 @@ class Linear final : public Op {
     const Dim& outs = weight.shape[is_out_in(attrs) ? 0 : 1];
     const Dim& ins = weight.shape[is_out_in(attrs) ? 1 : 0];
     const Type y = replace_last(name(), inputs[0], ins, outs, output_dtype(name(), weight.dtype, attrs));
-    if (bias) check_same(name(), "bias", inputs[2], Type{DType::f32, {outs}});
-    if (residual) check_same(name(), "residual", inputs.back(), y);
+    if (at.bias != 0) check_same(name(), "bias", inputs[at.bias], Type{DType::f32, {outs}});
+    if (at.low_rank != 0) check_low_rank(name(), inputs, at.low_rank, y, true);
+    if (at.last != 0) check_same(name(), "residual", inputs.back(), y);
     return {y};
   }
 
@@ -95,11 +108,15 @@ class Linear final : public Op {
     return linear_scratch(linear_product(call), facts);
   }
   Work work(const OpCall& call) const override {
-    return product_work(call, linear_shape(call.inputs[0], call.inputs[1], call.attrs));
+    const LinearShape shape = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
+    return product_work(call, shape, shape.outs, low_rank_of(call));
   }
   CostClass cost_class() const override { return CostClass::gemm; }
   RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
-  std::vector<int> narrow_inputs(const Attrs&) const override { return {0, 1}; }
+  std::vector<int> narrow_inputs(const Attrs& attrs) const override {
+    const int p = static_cast<int>(linear_operands(attrs).low_rank);
+    return p == 0 ? std::vector<int>{0, 1} : std::vector<int>{0, 1, p, p + 1};
+  }
   // With a residual the result joins the fp32 stream.
   std::string_view narrow_dtype(const Attrs& attrs) const override {
     return attrs.integer("residual") != 0 ? "f32" : "bf16";
@@ -108,12 +125,12 @@ class Linear final : public Op {
   void vjp(VjpContext& context) const override {
     const ValueId dy = context.cotangent(0);
     if (dy == kNone) return;
-    const Attrs& attrs = context.attrs();
-    const bool bias = attrs.integer("bias") != 0;
-    const int residual = attrs.integer("residual") != 0 ? 2 + int{bias} : kNone;
+    const LinearOperands at = linear_operands(context.attrs());
+    HR_CHECK(at.low_rank == 0, "linear: low-rank products are joined after autodiff");
+    const int residual = static_cast<int>(at.last);
     HR_CHECK(context.trains(1) || !context.wants(1), "linear: no gradient for a weight that is computed");
-    if (residual != kNone && context.wants(residual)) context.contribute(residual, dy);
-    if (bias && context.trains(2)) train_bias(context, dy);
+    if (residual != 0 && context.wants(residual)) context.contribute(residual, dy);
+    if (at.bias != 0 && context.trains(2)) train_bias(context, dy);
     if (!context.trains(1) && !context.wants(0)) return;
     const ValueId narrow = in_dtype(context, dy, context.build().type(context.input(1)).dtype);
     if (context.trains(1)) train_weight(context, narrow);
@@ -152,14 +169,14 @@ class Linear final : public Op {
   }
 };
 
-// dx = dy w [+ addend]
+// dx = dy w [+ p q] [+ addend]
 class LinearDx final : public Op {
  public:
   std::string_view name() const override { return "linear_dx"; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
-    const bool addend = attrs.integer("addend") != 0;
-    check_count(name(), inputs.size(), 2 + size_t{addend});
+    const LinearOperands at = linear_operands(attrs);
+    check_count(name(), inputs.size(), at.count);
     check_dense(name(), inputs);
     const Type& weight = inputs[1];
     check_operands(name(), inputs[0], weight, attrs);
@@ -167,7 +184,8 @@ class LinearDx final : public Op {
     const Dim& outs = weight.shape[is_out_in(attrs) ? 0 : 1];
     const Dim& ins = weight.shape[is_out_in(attrs) ? 1 : 0];
     const Type dx = replace_last(name(), inputs[0], outs, ins, output_dtype(name(), weight.dtype, attrs));
-    if (addend) check_same(name(), "addend", inputs[2], dx);
+    if (at.low_rank != 0) check_low_rank(name(), inputs, at.low_rank, dx, false);
+    if (at.last != 0) check_same(name(), "addend", inputs[at.last], dx);
     return {dx};
   }
 
@@ -180,7 +198,8 @@ class LinearDx final : public Op {
     return product_scratch(linear_dx_product(call), facts);
   }
   Work work(const OpCall& call) const override {
-    return product_work(call, linear_shape(call.inputs[0], call.inputs[1], call.attrs));
+    const LinearShape shape = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
+    return product_work(call, shape, shape.ins, low_rank_of(call));
   }
   CostClass cost_class() const override { return CostClass::gemm; }
   RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
@@ -214,7 +233,7 @@ class LinearDw final : public Op {
     return product_scratch(linear_dw_product(call, true), facts);
   }
   Work work(const OpCall& call) const override {
-    return product_work(call, linear_shape(call.inputs[0], call.inputs[2], call.attrs));
+    return product_work(call, linear_shape(call.inputs[0], call.inputs[2], call.attrs), 0);
   }
   CostClass cost_class() const override { return CostClass::gemm; }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }

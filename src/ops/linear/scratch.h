@@ -8,7 +8,13 @@
 
 namespace headroom {
 
-// y[rows, outs] = x w^T + bias + residual
+// The rank of p q, 0 when there is none.
+inline int64_t low_rank_of(const OpCall& call) {
+  const size_t p = linear_operands(call.attrs).low_rank;
+  return p == 0 ? 0 : call.inputs[p].dims.back();
+}
+
+// y[rows, outs] = x w^T + p q^T + bias + residual
 inline MatmulSpec linear_product(const OpCall& call) {
   const LinearShape shape = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
   MatmulSpec spec;
@@ -18,6 +24,8 @@ inline MatmulSpec linear_product(const OpCall& call) {
   spec.result = call.outputs[0].dtype;
   spec.b_transposed = shape.out_in;
   spec.bias = call.attrs.integer("bias") != 0;
+  spec.low_rank = low_rank_of(call);
+  spec.q_transposed = true;
   spec.addend = call.attrs.integer("residual") != 0;
   return spec;
 }
@@ -28,7 +36,7 @@ inline int64_t linear_scratch(const MatmulSpec& spec, const DeviceFacts& facts) 
   return on_cuda(facts) && spec.size.rows <= kCudaFewRows ? 0 : product_scratch(spec, facts);
 }
 
-// dx[rows, ins] = dy w + addend
+// dx[rows, ins] = dy w + p q + addend
 inline MatmulSpec linear_dx_product(const OpCall& call) {
   const LinearShape shape = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
   MatmulSpec spec;
@@ -37,6 +45,7 @@ inline MatmulSpec linear_dx_product(const OpCall& call) {
   spec.multiply = multiply_of(call.attrs);
   spec.result = call.outputs[0].dtype;
   spec.b_transposed = !shape.out_in;
+  spec.low_rank = low_rank_of(call);
   spec.addend = call.attrs.integer("addend") != 0;
   return spec;
 }

@@ -16,6 +16,25 @@ struct LinearShape {
   bool out_in = true;
 };
 
+// Where the optional inputs of linear and linear_dx stand; 0: there is none.
+struct LinearOperands {
+  size_t bias = 0;
+  size_t low_rank = 0;  // p [rows, rank], then q [outs, rank] of linear or [rank, ins] of linear_dx
+  size_t last = 0;      // the residual of linear, the addend of linear_dx
+  size_t count = 2;
+};
+
+inline LinearOperands linear_operands(const Attrs& attrs) {
+  LinearOperands inputs;
+  if (attrs.integer("bias") != 0) inputs.bias = inputs.count++;
+  if (attrs.integer("low_rank") != 0) {
+    inputs.low_rank = inputs.count;
+    inputs.count += 2;
+  }
+  if (attrs.integer("residual") != 0 || attrs.integer("addend") != 0) inputs.last = inputs.count++;
+  return inputs;
+}
+
 inline bool is_out_in(const Attrs& attrs) { return attrs.text("layout", "out_in") == "out_in"; }
 
 // `wide` is a tensor whose leading dimensions are the rows; `weight` has w's shape.
