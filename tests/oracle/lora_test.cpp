@@ -56,10 +56,28 @@ TEST_P(LoraAsPeft, InBf16Mixed) {
   LoraCase lora(GetParam());
   lora.options.precision = "bf16-mixed";
   TrainingRun run(lora.golden, lora.options, lora.folder);
+  // PEFT rounds the adapter's product and the layer's to bf16 before it adds them. Adam's first updates are hardly more
+  // than the signs of gradients, so that a rounding that flips a small one grows from step to step: PEFT in bf16 is as
+  // far from PEFT in fp32.
   for (const Json& row : lora.expected.at("bf16_autocast")) {
-    const double loss = row.at("loss").get<double>();
-    EXPECT_NEAR(run.step().loss, loss, 0.01 * loss) << "step " << row.at("step");
+    const double loss = row.at("loss").get<double>(), tolerance = row.at("step").get<int>() <= 3 ? 0.01 : 0.03;
+    EXPECT_NEAR(run.step().loss, loss, tolerance * loss) << "step " << row.at("step");
   }
+}
+
+// One step's loss and gradient, which no update has moved yet, are nearer.
+TEST_P(LoraAsPeft, GradientsInBf16MixedAreThoseInFp32) {
+  LoraCase lora(GetParam());
+  const StepOutcome wide = TrainingRun(lora.golden, lora.options, lora.folder).step();
+  lora.options.precision = "bf16-mixed";
+  const StepOutcome narrow = TrainingRun(lora.golden, lora.options, lora.folder).step();
+  EXPECT_NEAR(narrow.loss, wide.loss, 2e-3 * wide.loss);
+  double distance = 0, norm = 0;
+  for (const auto& [name, gradient] : wide.gradients) {
+    distance += std::pow(l2_distance(gradient, narrow.gradients.at(name)), 2);
+    norm += std::pow(l2_norm(gradient), 2);
+  }
+  EXPECT_LT(std::sqrt(distance / norm), 0.05);
 }
 
 TEST_P(LoraAsPeft, FrozenWeightsHaveNeitherGradientsNorStates) {
@@ -137,8 +155,8 @@ TEST_F(LoraDropout, SeedsDiffer) {
   EXPECT_NE(losses(1), first);
 }
 
-// At a fixed mask the gradient is that of the loss: moving every trained matrix along it by h lowers the loss by h |g|.
-TEST_F(LoraDropout, GradientsAreThoseOfTheMaskedLoss) {
+// Moving every trained matrix along the gradient by h lowers the loss by h |g|.
+void expect_gradient_of_loss(LoraCase& lora) {
   lora.options.learning_rate = 0;
   TrainingRun run(lora.golden, lora.options, lora.folder);
   const StepOutcome outcome = run.step();
@@ -152,6 +170,14 @@ TEST_F(LoraDropout, GradientsAreThoseOfTheMaskedLoss) {
   };
   EXPECT_NEAR((loss_at(h) - loss_at(-h)) / (2 * h), norm, 0.02 * norm);
 }
+
+TEST_P(LoraAsPeft, GradientsAreThoseOfTheLoss) {
+  LoraCase lora(GetParam());
+  expect_gradient_of_loss(lora);
+}
+
+// At a fixed mask.
+TEST_F(LoraDropout, GradientsAreThoseOfTheMaskedLoss) { expect_gradient_of_loss(lora); }
 
 TEST(Lora, TargetsThatMeanNothingAreRefused) {
   const GoldenCase golden = GoldenCase::open("llama_gqa_tied");

@@ -211,21 +211,9 @@ HEADROOM_AMX void pack_a(const PackCall& call) {
   });
 }
 
-// Brings rows of memory near that are packed when all lanes of the rows before are: what lies `stride` apart no machine
-// foresees.
-template <typename Source>
-void fetch_rows(const PackCall& call, int64_t lane, int64_t step) {
-  constexpr int64_t kLine = 64 / sizeof(typename Source::Number);
-  const auto* row =
-      static_cast<const typename Source::Number*>(call.from) + (call.step + step) * call.stride + call.lane + lane;
-  for (const int64_t end = std::min(step + 32, call.depth); step < end; ++step, row += call.stride)
-    for (int64_t i = 0; i < std::min<int64_t>(32, call.lanes - lane); i += kLine) __builtin_prefetch(row + i, 0, 2);
-}
-
 template <typename Source>
 HEADROOM_AMX void pack_b(const PackCall& call) {
   each_tile_pair(call, kStepBytes, [&](int64_t lane, int64_t step, std::byte* to) HEADROOM_AMX {
-    if (call.depth_major) fetch_rows<Source>(call, lane, step + 32);
     pack_columns<Source>(call, lane, step, to);
   });
 }
