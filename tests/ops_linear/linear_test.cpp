@@ -283,6 +283,24 @@ TEST(LinearBlocks, LargeDepthsAgreeWithTheReference) {
     }
 }
 
+// Gradients of adapters' matrices: few rows, or few columns, of many sums.
+TEST(LinearBlocks, ThinGradientsMatchTheFormula) {
+  for (int64_t rank : {1, 8, 16, 17, 40, 64, 65})
+    for (const auto& [rows, wide] : {std::pair<int64_t, int64_t>{1, 5}, {31, 64}, {70, 97}, {520, 200}})
+      for (const bool first : {true, false})
+        for (int64_t trip : {0, 1}) {
+          SCOPED_TRACE(fmt::format("rank {} rows {} wide {} first {} trip {}", rank, rows, wide, first, trip));
+          const int64_t ins = first ? wide : rank, outs = first ? rank : wide;
+          const std::vector<Tensor> inputs{Tensor::random(DType::bf16, {1, rows, ins}, 1),
+                                           Tensor::random(DType::bf16, {1, rows, outs}, 2),
+                                           Tensor::random(DType::f32, {outs, ins}, 3)};
+          RunOptions options;
+          options.trip = trip;
+          const Tensor dw = op_test::run_op("linear_dw", inputs, {{"accumulate", "carried"}}, options).outputs[0];
+          expect_sums(dw, expected_dw(inputs[0], inputs[1], true, trip > 0 ? &inputs[2] : nullptr, outs, ins), rows);
+        }
+}
+
 // Products of f32 operands as bf16 products, in both orders of memory and at ragged edges: as exact as the attribute
 // promises, and never more than that much off. Machines without bf16 tiles compute in full.
 TEST(LinearMultiply, KeepsTheBitsItPromises) {

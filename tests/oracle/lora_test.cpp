@@ -77,7 +77,7 @@ TEST_P(LoraAsPeft, GradientsInBf16MixedAreThoseInFp32) {
     distance += std::pow(l2_distance(gradient, narrow.gradients.at(name)), 2);
     norm += std::pow(l2_norm(gradient), 2);
   }
-  EXPECT_LT(std::sqrt(distance / norm), 0.05);
+  EXPECT_LT(std::sqrt(distance / norm), 0.06);
 }
 
 TEST_P(LoraAsPeft, FrozenWeightsHaveNeitherGradientsNorStates) {

@@ -5,6 +5,7 @@
 
 #include "base/threads.h"
 #include "ops/cpu/blocked_matmul.h"
+#include "ops/cpu/thin_matmul.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 // g++ 12 takes the deliberately undefined operands inside its AVX-512 intrinsics for uses of uninitialised values.
@@ -463,12 +464,19 @@ TileOffer offer_amx_tiles(const MatmulSpec&, const DeviceFacts&) { return {{}, "
 
 namespace headroom {
 
+namespace {
+
+MatmulOffer make_product(const MatmulSpec& spec, const TileKernel& tiles, const DeviceFacts& facts, int64_t booked) {
+  return (runs_thin(spec) ? make_amx_thin_matmul : make_blocked_matmul)(spec, tiles, facts, booked);
+}
+
+}  // namespace
+
 MatmulOffer make_amx_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
   const TileOffer offer = offer_amx_tiles(spec, facts);
   if (!offer.refusal.empty()) return {nullptr, offer.refusal};
-  if (!runs_transposed(spec)) return make_blocked_matmul(spec, offer.kernel, facts, booked);
-  MatmulOffer product =
-      make_blocked_matmul(transposed_product(spec), offer.kernel, facts, booked - transposed_bytes(spec));
+  if (!runs_transposed(spec)) return make_product(spec, offer.kernel, facts, booked);
+  MatmulOffer product = make_product(transposed_product(spec), offer.kernel, facts, booked - transposed_bytes(spec));
   if (product.matmul) product.matmul = std::make_unique<TransposedMatmul>(std::move(product.matmul), spec);
   return product;
 }

@@ -155,10 +155,44 @@ inline int64_t transposed_bytes(const MatmulSpec& spec) {
   return matmul_blocks::round_up(spec.size.rows * spec.size.cols * 4, 64);
 }
 
+// The gradient of an adapter's first matrix, and of the second transposed: at most 64 rows, both operands stored by
+// steps, a depth that leaves packed A in the second-level cache.
+inline bool runs_thin(const MatmulSpec& spec) {
+  return spec.operand == DType::bf16 && spec.result == DType::f32 && spec.a_transposed && !spec.b_transposed &&
+         !spec.bias && spec.size.rows <= 64 && spec.size.depth <= 8192;
+}
+
+// How a thin product is cut among threads: by columns, in blocks of 32.
+struct ThinCut {
+  int64_t row_tiles = 0;  // of 16 rows
+  int64_t steps = 0;      // 32 of the depth
+  int64_t blocks = 0, cells = 0, cell_blocks = 0;
+  int64_t a_bytes = 0, sum_bytes = 0;  // of a cell
+  int64_t cell_bytes() const { return a_bytes + sum_bytes; }
+  int64_t total_bytes() const { return cells * cell_bytes(); }
+};
+
+inline ThinCut cut_thin(const MatmulSpec& spec, int threads) {
+  using namespace matmul_blocks;
+  ThinCut cut;
+  cut.row_tiles = ceil_div(spec.size.rows, 16);
+  cut.steps = ceil_div(spec.size.depth, 32);
+  cut.blocks = std::max<int64_t>(1, ceil_div(spec.size.cols, 32));
+  cut.cell_blocks = ceil_div(cut.blocks, std::max(1, threads));
+  cut.cells = ceil_div(cut.blocks, cut.cell_blocks);
+  cut.a_bytes = ceil_div(spec.size.rows, 32) * cut.steps * 2048;
+  cut.sum_bytes = cut.cell_blocks * cut.row_tiles * 2048;
+  return cut;
+}
+
+inline int64_t amx_product_bytes(const MatmulSpec& spec, const TileTraits& tile, int threads) {
+  return runs_thin(spec) ? cut_thin(spec, threads).total_bytes() : cut_matmul(spec, tile, threads).total_bytes();
+}
+
 // Scratch of a product on AMX tiles.
 inline int64_t amx_scratch(const MatmulSpec& spec, const TileTraits& tile, int threads) {
-  if (!runs_transposed(spec)) return cut_matmul(spec, tile, threads).total_bytes();
-  return transposed_bytes(spec) + cut_matmul(transposed_product(spec), tile, threads).total_bytes();
+  if (!runs_transposed(spec)) return amx_product_bytes(spec, tile, threads);
+  return transposed_bytes(spec) + amx_product_bytes(transposed_product(spec), tile, threads);
 }
 
 // Bytes booked for one product: what the kernels of our own need, which is enough for oneDNN's workspace too, except
