@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "../runtime/race_checker.h"
 #include "../runtime/tiny_run.h"
 #include "cuda_shim/host_runtime.h"
 #include "device/cuda/cuda_device.h"
@@ -95,6 +96,33 @@ TEST_F(CudaTraining, RecomputingIsBitwiseTheSame) {
   const Curve b = train(second);
   EXPECT_EQ(a.losses, b.losses);
   EXPECT_EQ(a.state, b.state);
+}
+
+// States, gradients, weights and activations in page-locked memory, copied beside the kernels: no two accesses of the
+// same bytes are unordered.
+TEST_F(CudaTraining, WhatWaitsOnTheHostIsBitwiseTheSame) {
+  TrainOptions keep = gpu_options(directory_);
+  keep.micro_batch_size = 2;
+  keep.techniques["recompute"] = "off";
+  keep.techniques["chunked-loss"] = "64";
+  TinyRun first(keep, directory_ / "keep", make_shim_device);
+  const Curve a = train(first);
+  TrainOptions offload = keep;
+  for (const char* name : {"offload-optimizer", "offload-gradients", "offload-parameters", "offload-activations"})
+    offload.techniques[name] = "on";
+  test::RaceChecker* checker = nullptr;
+  const auto make_checked = [&](const DeviceFacts& facts) {
+    auto device = std::make_unique<test::RaceChecker>(make_shim_device(facts));
+    checker = device.get();
+    return device;
+  };
+  TinyRun second(offload, directory_ / "offload", make_checked, int64_t{1} << 30);
+  const Curve b = train(second);
+  EXPECT_EQ(a.losses, b.losses);
+  EXPECT_EQ(a.state, b.state);
+  EXPECT_GT(second.plan().host_arena_bytes, 0);
+  EXPECT_GT(checker->copies(), 100);
+  EXPECT_EQ(checker->races(), std::vector<std::string>{});
 }
 
 }  // namespace
