@@ -73,6 +73,28 @@ TEST(Answer, AModelAloneIsEnough) {
   EXPECT_EQ(a.report.diagnosis.limit_bytes, int64_t{24} << 30);
 }
 
+// headroom's own command takes bf16 weights where fp32 ones leave the device too little, and nothing trains them.
+TEST(Answer, HeadroomsOwnCommandNarrowsWeightsThatAreNotTrained) {
+  const std::string lora =
+      "base_model: meta-llama/Llama-3.2-3B\nadapter: lora\nlora_r: 8\nmicro_batch_size: 1\nsequence_len: 512\n"
+      "bf16: true\ndatasets:\n  - path: x\n    type: alpaca\n";
+  const std::string full =
+      "base_model: meta-llama/Llama-3.2-3B\nmicro_batch_size: 1\nsequence_len: 512\nbf16: true\ndatasets:\n"
+      "  - path: x\n    type: alpaca\n";
+  const auto command = [](const std::string& config, const std::string& gpu) {
+    Request request = reading_input();
+    request.gpu = gpu;
+    return ask(request, config).report.headroom.command;
+  };
+  EXPECT_NE(command(lora, "8GiB").find("--precision bf16-true --lora-r 8"), std::string::npos) << command(lora, "8GiB");
+  EXPECT_NE(command(lora, "80GiB").find("--precision bf16-mixed --lora-r 8"), std::string::npos);
+  EXPECT_NE(command(full, "8GiB").find("--precision bf16-mixed"), std::string::npos) << "these weights are trained";
+  const std::string serve = "vllm serve Qwen/Qwen2.5-7B-Instruct --max-model-len 2048\n";
+  EXPECT_NE(command(serve, "24GiB").find("headroom generate"), std::string::npos);
+  EXPECT_NE(command(serve, "24GiB").find("--precision bf16-true"), std::string::npos);
+  EXPECT_EQ(command(serve, "80GiB").find("--precision"), std::string::npos);
+}
+
 TEST(Answer, TheCapacityOfTheMessageIsTheLimit) {
   Request request = reading_input();
   request.model = "Qwen/Qwen2.5-7B";

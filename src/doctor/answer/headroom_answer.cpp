@@ -33,10 +33,20 @@ std::string local_model(const Request& request, const std::optional<ConfigReadin
   return {};
 }
 
+std::optional<int64_t> capacity_of(const Case& patient) {
+  if (patient.capacity_bytes) return patient.capacity_bytes;
+  return patient.gpu ? std::optional(patient.gpu->memory_bytes) : std::nullopt;
+}
+
+// Whether fp32 weights alone would take most of the device.
+bool is_small_for(const Case& patient) {
+  constexpr double kMost = 0.6;
+  const std::optional<int64_t> bytes = capacity_of(patient);
+  return bytes && patient.shape && 4 * patient.shape->parameters > kMost * static_cast<double>(*bytes);
+}
+
 std::string budget_of(const Case& patient) {
-  const std::optional<int64_t> bytes = patient.capacity_bytes ? patient.capacity_bytes
-                                       : patient.gpu          ? std::optional(patient.gpu->memory_bytes)
-                                                              : std::nullopt;
+  const std::optional<int64_t> bytes = capacity_of(patient);
   if (!bytes || *bytes < (int64_t{1} << 20)) return "8GiB";
   return *bytes >= (int64_t{1} << 30) ? fmt::format("{}GiB", *bytes >> 30) : fmt::format("{}MiB", *bytes >> 20);
 }
@@ -62,6 +72,30 @@ HeadroomJob training_of(const Case& patient, const std::string& model) {
   return own;
 }
 
+std::optional<int64_t> minimum_of(const Request& request, const HeadroomJob& job) {
+  try {
+    return request.minimum(job);
+  } catch (const Error&) {
+    return std::nullopt;  // a family that headroom does not train yet: the command says so itself
+  }
+}
+
+// Adapters leave the base's weights as they are: these may be bf16 where the device is too small for fp32 ones. Decides
+// by the least memory where it is known.
+void narrow_base(const Request& request, const Case& patient, HeadroomJob& job, HeadroomAnswer& answer) {
+  if (job.lora_rank == 0) return;
+  const std::optional<int64_t> bytes = capacity_of(patient);
+  if (answer.minimum_bytes ? !bytes || *answer.minimum_bytes <= *bytes : !is_small_for(patient)) return;
+  HeadroomJob narrow = job;
+  narrow.precision = "bf16-true";
+  if (answer.minimum_bytes) {
+    const std::optional<int64_t> least = minimum_of(request, narrow);
+    if (!least || *least >= *answer.minimum_bytes) return;
+    answer.minimum_bytes = least;
+  }
+  job = narrow;
+}
+
 }  // namespace
 
 HeadroomAnswer headroom_answer(const Request& request, const Case& patient,
@@ -75,20 +109,18 @@ HeadroomAnswer headroom_answer(const Request& request, const Case& patient,
                       (system_of(*message) == System::vllm || system_of(*message) == System::sglang ||
                        system_of(*message) == System::tgi || system_of(*message) == System::llama_server);
   if (serves || (patient.job && patient.job->task != Task::train)) {
-    answer.command = fmt::format("headroom generate --model {} --memory {}", model, budget_of(patient));
+    answer.command = fmt::format("headroom generate --model {} --memory {}{}", model, budget_of(patient),
+                                 is_small_for(patient) ? " --precision bf16-true" : "");
     return answer;
   }
-  const HeadroomJob own = training_of(patient, model);
+  HeadroomJob own = training_of(patient, model);
+  if (patient.job && request.minimum && !here.empty()) answer.minimum_bytes = minimum_of(request, own);
+  if (patient.job) narrow_base(request, patient, own, answer);
   answer.command = fmt::format("headroom plan --model {} --memory {}", model, budget_of(patient));
   if (patient.job)
     answer.command += fmt::format(" --global-batch-size {} --max-seq-length {} --precision {}", own.global_batch,
                                   own.sequence, own.precision);
   if (own.lora_rank > 0) answer.command += fmt::format(" --lora-r {}", own.lora_rank);
-  if (patient.job && request.minimum && !here.empty()) try {
-      answer.minimum_bytes = request.minimum(own);
-    } catch (const Error&) {
-      // A family that headroom does not train yet: the command says so itself.
-    }
   return answer;
 }
 

@@ -15,7 +15,7 @@ namespace headroom::doctor {
 struct HeadroomJob {
   std::string model;  // directory or config.json
   int64_t global_batch = 8, sequence = 512;
-  std::string precision;  // 32-true or bf16-mixed
+  std::string precision;  // 32-true, bf16-mixed or bf16-true
   int64_t lora_rank = 0;  // of adapters; 0: the whole model is trained
 };
 using MinimumPlanner = std::function<std::optional<int64_t>(const HeadroomJob&)>;
