@@ -127,6 +127,18 @@ void BatchReader::fill_starts(int64_t first_row, int64_t rows, std::span<int32_t
   }
 }
 
+void BatchReader::fill_types(int64_t first_row, int64_t rows, std::span<int32_t> types) const {
+  HR_CHECK(!packs_, "rows that are packed have no types");
+  const auto row = static_cast<size_t>(row_width(types.size(), first_row, rows));
+  std::fill(types.begin(), types.end(), 0);
+  for (int64_t i = 0; i < rows && first_row + i < range_.count; ++i) {
+    const int64_t sample = range_.first + first_row + i, second = cache_.second_text(sequence_of(sample));
+    if (second < 0) continue;
+    const auto of_row = types.subspan(static_cast<size_t>(i) * row, row);
+    std::fill(of_row.begin() + second, of_row.begin() + infos_[static_cast<size_t>(first_row + i)].length, 1);
+  }
+}
+
 void BatchReader::fill_lengths(int64_t first_row, std::span<int32_t> lengths) const {
   HR_CHECK(first_row >= 0, "rows from {}", first_row);
   for (size_t i = 0; i < lengths.size(); ++i) {

@@ -40,6 +40,9 @@ class BatchReader {
   // For each token of these rows the position at which its packed sequence begins; padding begins at itself.
   void fill_starts(int64_t first_row, int64_t rows, std::span<int32_t> starts) const;
 
+  // For each token of these rows 1 where it belongs to the second of two texts, else 0. Rows are not packed.
+  void fill_types(int64_t first_row, int64_t rows, std::span<int32_t> types) const;
+
   // For each of these rows the tokens before its padding; 0 past the end of the batch.
   void fill_lengths(int64_t first_row, std::span<int32_t> lengths) const;
 

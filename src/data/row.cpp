@@ -12,12 +12,26 @@ namespace {
 
 constexpr std::string_view kShapes =
     "rows are {\"text\"}, {\"prompt\",\"completion\"}, {\"instruction\",\"input\",\"output\"}, {\"messages\"}, "
-    "{\"text\",\"label\"} or {\"input_ids\",\"labels\"}";
+    "{\"text\",\"label\"}, {\"text\",\"text_pair\",\"label\"} or {\"input_ids\",\"labels\"}";
 
-enum Key { text, prompt, completion, instruction, input, output, input_ids, labels, messages, tools, label, key_count };
+enum Key {
+  text,
+  prompt,
+  completion,
+  instruction,
+  input,
+  output,
+  input_ids,
+  labels,
+  messages,
+  tools,
+  label,
+  text_pair,
+  key_count
+};
 constexpr std::array<std::string_view, key_count> kKeys = {"text",     "prompt", "completion", "instruction",
                                                            "input",    "output", "input_ids",  "labels",
-                                                           "messages", "tools",  "label"};
+                                                           "messages", "tools",  "label",      "text_pair"};
 
 // The value of a known key: its text, whether it is a string, and where it lies.
 struct Value {
@@ -141,8 +155,12 @@ Row row_of(const Values& values, std::span<char> buffer, const RowPlace& place) 
     row.completion = text_of(values, completion, place);
   } else if (values[text]) {
     row.text = text_of(values, text, place);
+    const bool pair = has(values, text_pair);
+    if (pair && !has(values, label))
+      refuse_row(place, "a pair of texts without a label", "add \"label\", or join the texts in \"text\"");
     if (!has(values, label)) return row;
-    row.kind = RowKind::labelled;
+    row.kind = pair ? RowKind::labelled_pair : RowKind::labelled;
+    if (pair) row.text_pair = text_of(values, text_pair, place);
     add_label(row, *values[label], kKeys[label], place);
   } else {
     refuse_row(place, "the row has none of the keys that make a row", kShapes);
@@ -166,6 +184,8 @@ std::string_view row_kind_keys(RowKind kind) {
       return "messages";
     case RowKind::labelled:
       return "text, label";
+    case RowKind::labelled_pair:
+      return "text, text_pair, label";
     case RowKind::labelled_ids:
       return "input_ids, label";
   }

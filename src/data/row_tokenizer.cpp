@@ -26,26 +26,42 @@ Error named(const Error& e, const RowPlace& place) {
                e.remedy().empty() ? "convert the file to UTF-8" : e.remedy());
 }
 
+// How much of two texts is kept so that both fit into `room` tokens.
+std::pair<int64_t, int64_t> lengths_within(int64_t first, int64_t second, int64_t room) {
+  int64_t less = std::min(first, second), more = std::max(first, second);
+  if (less + more > room) {
+    more = less > room ? less : std::max(less, room - less);
+    if (less + more > room) {
+      less = room / 2;
+      more = less + room % 2;
+    }
+  }
+  return first <= second ? std::pair(less, more) : std::pair(more, less);
+}
+
 }  // namespace
 
 RowTokenizer::RowTokenizer(const Tokenizer* tokenizer, int64_t max_seq_length, int64_t vocab_size,
-                           TokenCacheWriter& writer, std::filesystem::path tokenizer_folder, ClassNames classes)
+                           TokenCacheWriter& writer, std::filesystem::path tokenizer_folder, ClassNames classes,
+                           int64_t token_types)
     : tokenizer_(tokenizer),
       max_seq_length_(max_seq_length),
       most_ids_(max_seq_length),
       vocab_size_(vocab_size),
       writer_(writer),
       tokenizer_folder_(std::move(tokenizer_folder)),
-      classes_(std::move(classes)) {
+      classes_(std::move(classes)),
+      token_types_(token_types) {
   ids_.reserve(static_cast<size_t>(max_seq_length));
   labels_.reserve(static_cast<size_t>(max_seq_length));
+  first_.reserve(static_cast<size_t>(max_seq_length));
   if (tokenizer == nullptr) return;
   encoder_.emplace(*tokenizer, false, kPieceBytes);
   pieces_.reserve(static_cast<size_t>(most_pieces(*tokenizer)));
 }
 
 int64_t RowTokenizer::memory_bytes(const Tokenizer* tokenizer, int64_t max_seq_length) {
-  const int64_t sequences = 2 * max_seq_length * 4;
+  const int64_t sequences = 3 * max_seq_length * 4;
   if (tokenizer == nullptr) return sequences;
   return sequences + most_pieces(*tokenizer) * 4 + StreamEncoder::memory_bound(*tokenizer, kPieceBytes);
 }
@@ -104,6 +120,7 @@ void RowTokenizer::add(const Row& row, const RowPlace& place) {
                "put the model's tokenizer.json beside its config.json, or give rows of {\"input_ids\",\"labels\"}");
   if (row.kind == RowKind::messages) return add_messages(row, place);
   if (row.kind == RowKind::prompt || row.kind == RowKind::instruction) return add_prompt(row, place);
+  if (row.kind == RowKind::labelled_pair) return add_pair(row, place);
   const int32_t label = row.kind == RowKind::labelled ? classes_.class_of(row, place) : 0;
   if (row.text.empty()) {
     ++counts_.empty_rows;
@@ -124,7 +141,8 @@ void RowTokenizer::add(const Row& row, const RowPlace& place) {
 
 // Which rows a model takes: with a class, or with something to predict at positions.
 void RowTokenizer::check_kind(const Row& row, const RowPlace& place) const {
-  const bool labelled = row.kind == RowKind::labelled || row.kind == RowKind::labelled_ids;
+  const bool labelled =
+      row.kind == RowKind::labelled || row.kind == RowKind::labelled_pair || row.kind == RowKind::labelled_ids;
   const bool positions = row.kind == RowKind::text || row.kind == RowKind::ids;
   if (labels() == LabelKind::sequence_class ? labelled : !labelled && (positions || labels() == LabelKind::next_token))
     return;
@@ -162,6 +180,47 @@ void RowTokenizer::add_whole(std::string_view text, const RowPlace& place) {
   most_ids_ = max_seq_length_;
   add_special(around.suffix);
   flush_pieces(place);
+}
+
+// Two texts within the special tokens of the post-processor. As long as both fit nothing is cut; then the longer, as
+// far as it reaches half of the room; then both to half, the second with the odd token.
+void RowTokenizer::add_pair(const Row& row, const RowPlace& place) {
+  const std::optional<PairTemplate>& around = tokenizer_->pipeline().post_processor().pair;
+  if (!around)
+    refuse_row(place, "the tokenizer.json has no template of pairs that headroom knows",
+               "join the texts in \"text\", or give rows of {\"input_ids\",\"label\"}");
+  const int32_t label = classes_.class_of(row, place);
+  if (row.text.empty() && row.text_pair.empty()) {
+    ++counts_.empty_rows;
+    return;
+  }
+  const auto specials = static_cast<int64_t>(around->prefix.size() + around->middle.size() + around->suffix.size());
+  const int64_t room = max_seq_length_ - specials;
+  if (room < 2)
+    throw Error(ErrorKind::usage,
+                fmt::format("--max-seq-length {} leaves no room for two texts beside {} special tokens",
+                            max_seq_length_, specials),
+                "give a longer one");
+  add_text(row.text, place);
+  end_text(place);
+  first_.swap(ids_);
+  ids_.clear();
+  const int64_t first_tokens = std::exchange(row_tokens_, 0);
+  add_text(row.text_pair, place);
+  end_text(place);
+  const int64_t second_tokens = row_tokens_;
+  const auto [first, second] = lengths_within(first_tokens, second_tokens, room);
+  first_.resize(static_cast<size_t>(first));
+  ids_.resize(static_cast<size_t>(second));
+  ids_.insert(ids_.begin(), around->middle.begin(), around->middle.end());
+  ids_.insert(ids_.begin(), first_.begin(), first_.end());
+  ids_.insert(ids_.begin(), around->prefix.begin(), around->prefix.end());
+  ids_.insert(ids_.end(), around->suffix.begin(), around->suffix.end());
+  for (const int32_t id : ids_) check_id(id, place);
+  row_tokens_ = first_tokens + second_tokens + specials;
+  writer_.append_class(ids_, label,
+                       token_types_ < 2 ? static_cast<int64_t>(ids_.size()) : around->type_0(first, second));
+  finish_row();
 }
 
 void RowTokenizer::add_prompt(const Row& row, const RowPlace& place) {

@@ -24,8 +24,10 @@ class RowTokenizer {
   // template is looked for in `tokenizer_folder` when the first row with messages comes, the mask token when rows are
   // to be masked. What rows there may be is up to the writer's labels: texts that are masked and sequences with a class
   // stand between the special tokens of the post-processor and are cut within them; classes are those of `classes`.
+  // Pairs of texts are cut as transformers' truncation=True does: the longer first, then both to half the room. A model
+  // of fewer than 2 `token_types` knows no second text.
   RowTokenizer(const Tokenizer* tokenizer, int64_t max_seq_length, int64_t vocab_size, TokenCacheWriter& writer,
-               std::filesystem::path tokenizer_folder = {}, ClassNames classes = {});
+               std::filesystem::path tokenizer_folder = {}, ClassNames classes = {}, int64_t token_types = 2);
 
   // Appends the row's sequence, cut to max_seq_length, and counts it.
   void add(const Row& row, const RowPlace& place);
@@ -46,6 +48,7 @@ class RowTokenizer {
   void check_kind(const Row& row, const RowPlace& place) const;
   void require_mask(const RowPlace& place);
   void add_whole(std::string_view text, const RowPlace& place);
+  void add_pair(const Row& row, const RowPlace& place);
   void add_labelled_ids(const Row& row, const RowPlace& place);
   int64_t read_list(std::span<char> list, int64_t at, std::string_view name, bool may_ignore,
                     std::vector<int32_t>& into, const RowPlace& place) const;
@@ -72,10 +75,12 @@ class RowTokenizer {
   bool in_stream_ = false;
   std::vector<int32_t> pieces_;        // ids from an encoder, not yet taken
   std::vector<int32_t> ids_, labels_;  // of the row so far, cut
+  std::vector<int32_t> first_;         // of the first of two texts
   int64_t row_tokens_ = 0;             // of the row so far, uncut
   std::filesystem::path tokenizer_folder_;
   std::optional<ChatRenderer> chat_;
   ClassNames classes_;
+  int64_t token_types_;
   bool has_mask_ = false;  // looked for and found
   DataCounts counts_;
 };

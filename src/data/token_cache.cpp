@@ -49,10 +49,12 @@ const char* entry_problem(const TokenCacheEntry& entry, LabelKind kind, int64_t 
   if (entry.length < 1 || entry.length > max_seq_length) return "its length";
   const uint32_t most = classed ? 1 : kind == LabelKind::own_position ? entry.length : entry.length - 1;
   if (entry.targets > most) return "its number of targets";
-  const bool placed =
-      classed ? entry.ignored == kClassLabel : entry.ignored == kExplicitLabels || entry.ignored <= entry.length;
+  const bool placed = classed ? entry.ignored == kClassLabel || entry.ignored == kClassOfPair
+                              : entry.ignored == kExplicitLabels || entry.ignored <= entry.length;
   if (!placed) return "its ignored positions";
-  const int64_t labels = classed ? 4 : entry.ignored == kExplicitLabels ? int64_t{4} * entry.length : 0;
+  const int64_t labels = classed                            ? (entry.ignored == kClassOfPair ? 8 : 4)
+                         : entry.ignored == kExplicitLabels ? int64_t{4} * entry.length
+                                                            : 0;
   const int64_t bytes = stored_ids_bytes(entry.length, id_bytes) + labels;
   if (entry.offset < static_cast<int64_t>(sizeof(TokenCacheHeader)) || entry.offset > index_offset - bytes)
     return "its offset";
@@ -147,10 +149,15 @@ SequenceInfo TokenCache::read(int64_t i, std::span<int32_t> ids, std::span<int32
   if (found.ignored == kExplicitLabels) {
     file_.read_at(found.offset + stored_ids_bytes(found.length, id_bytes_), std::as_writable_bytes(labels));
     checksum.add(std::as_bytes(labels));
-  } else if (found.ignored == kClassLabel) {
+  } else if (labels_ == LabelKind::sequence_class) {
+    std::array<int32_t, 2> stored{-1, -1};
+    const auto count = size_t{found.ignored == kClassOfPair} + 1;
     file_.read_at(found.offset + stored_ids_bytes(found.length, id_bytes_),
-                  std::as_writable_bytes(std::span(&info.class_label, 1)));
-    checksum.add_value(info.class_label);
+                  std::as_writable_bytes(std::span(stored).first(count)));
+    checksum.add(std::as_bytes(std::span(stored).first(count)));
+    info.class_label = stored[0];
+    info.second = stored[1];
+    if (count == 2) check_second(i, stored[1], found.length);
     std::fill(labels.begin(), labels.end(), kIgnoredLabel);
   } else {
     std::fill(labels.begin(), labels.begin() + found.ignored, kIgnoredLabel);
@@ -164,6 +171,21 @@ SequenceInfo TokenCache::read(int64_t i, std::span<int32_t> ids, std::span<int32
   if (labels_ == LabelKind::sequence_class && info.class_label < 0)
     corrupt(path(), fmt::format("sequence {} has the class {}", i, info.class_label));
   return info;
+}
+
+void TokenCache::check_second(int64_t i, int64_t second, int64_t length) const {
+  if (second < 0 || second > length)
+    corrupt(path(), fmt::format("the second text of sequence {} begins at {}", i, second));
+}
+
+int64_t TokenCache::second_text(int64_t i) const {
+  const TokenCacheEntry found = entry(i);
+  if (found.ignored != kClassOfPair) return -1;
+  int32_t second = 0;
+  file_.read_at(found.offset + stored_ids_bytes(found.length, id_bytes_) + 4,
+                std::as_writable_bytes(std::span(&second, 1)));
+  check_second(i, second, found.length);
+  return second;
 }
 
 }  // namespace headroom

@@ -41,6 +41,7 @@ struct SequenceInfo {
   int64_t targets = 0;       // as in DataCounts
   bool unmasked = false;     // own_position: the labels are the ids, none of which is masked yet
   int32_t class_label = -1;  // sequence_class; set by read() alone
+  int64_t second = -1;       // where the second of two texts begins, up to `length`; -1: none; set by read() alone
 };
 
 struct TokenCacheEntry;
@@ -67,9 +68,12 @@ class TokenCache {
   // Fills ids[0, length) and labels[0, length) (not shifted; -100 is ignored; of a class all are -100) and returns the
   // entry; both spans hold at least `length` elements. No heap allocation. Errors as info().
   SequenceInfo read(int64_t i, std::span<int32_t> ids, std::span<int32_t> labels) const;
+  // Where the second of two texts begins in a sequence; -1: it is one text. No heap allocation. Errors as info().
+  int64_t second_text(int64_t i) const;
 
  private:
   TokenCacheEntry entry(int64_t i) const;
+  void check_second(int64_t i, int64_t second, int64_t length) const;
 
   File file_;
   uint64_t key_ = 0;

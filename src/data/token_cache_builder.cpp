@@ -16,6 +16,7 @@
 #include "data/token_cache_writer.h"
 #include "data/tsv_reader.h"
 #include "formats/file.h"
+#include "tokenizer/pipeline.h"
 
 namespace headroom {
 namespace {
@@ -49,6 +50,18 @@ uint64_t tokenizer_identity(const Tokenizer& tokenizer) {
   hash.add_value(tokenizer.eos_id().value_or(-1));
   hash.add_value(tokenizer.bos_id().value_or(-1));
   return hash.value();
+}
+
+// What the tokenizer puts around two texts.
+void add_pair_template(const Tokenizer& tokenizer, Checksum& key) {
+  const std::optional<PairTemplate>& pair = tokenizer.pipeline().post_processor().pair;
+  key.add_value(pair.has_value());
+  if (!pair) return;
+  for (const std::vector<int32_t>* ids : {&pair->prefix, &pair->middle, &pair->suffix}) {
+    key.add_value(static_cast<uint64_t>(ids->size()));
+    key.add(std::as_bytes(std::span(*ids)));
+  }
+  key.add_value(pair->type_0(1, 1000));
 }
 
 struct Progress {
@@ -146,7 +159,11 @@ uint64_t token_cache_key(const DataOptions& options, const Tokenizer* tokenizer)
   key.add_value(options.vocab_size);
   key.add_value(tokenizer == nullptr ? uint64_t{0} : tokenizer_identity(*tokenizer));
   if (options.labels != LabelKind::next_token) key.add_value(static_cast<uint64_t>(options.labels));
-  if (options.labels == LabelKind::sequence_class) key.add_value(options.classes.key());
+  if (options.labels == LabelKind::sequence_class) {
+    key.add_value(options.classes.key());
+    key.add_value(options.token_types);
+    if (tokenizer != nullptr) add_pair_template(*tokenizer, key);
+  }
   if (const uint64_t chat = chat_template_key(options.tokenizer_folder); chat != 0) key.add_value(chat);
   for (const auto& path : options.files) {
     const int64_t size = File::open(path).size();
@@ -169,7 +186,7 @@ DataCounts build_token_cache(const DataOptions& options, const Tokenizer* tokeni
   Progress report{progress, total_bytes(options)};
   TokenCacheWriter writer(cache_path, key, options.max_seq_length, options.vocab_size, options.labels);
   RowTokenizer rows(tokenizer, options.max_seq_length, options.vocab_size, writer, options.tokenizer_folder,
-                    options.classes);
+                    options.classes, options.token_types);
   for (const auto& path : options.files) {
     switch (kind_of(path)) {
       case FileKind::text:

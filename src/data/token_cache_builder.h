@@ -22,6 +22,7 @@ struct DataOptions {
   std::filesystem::path tokenizer_folder = {};
   LabelKind labels = LabelKind::next_token;  // what the model predicts
   ClassNames classes = {};                   // of sequence_class
+  int64_t token_types = 2;                   // of the model: with one, the second of two texts is as the first
 };
 
 // Called now and then with the bytes read of all bytes; may throw to stop.

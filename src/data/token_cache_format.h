@@ -15,7 +15,7 @@ namespace headroom {
 static_assert(std::endian::native == std::endian::little, "the token cache is stored as it lies in memory");
 
 inline constexpr uint64_t kTokenCacheMagic = 0x314e454b4f545248u;  // "HRTOKEN1"
-inline constexpr uint32_t kTokenCacheVersion = 3;
+inline constexpr uint32_t kTokenCacheVersion = 4;
 
 struct TokenCacheHeader {
   uint64_t magic;
@@ -44,12 +44,14 @@ static_assert(sizeof(TokenCacheLengths) == 552);
 // one class.
 inline constexpr uint32_t kExplicitLabels = 0xffffffffu;
 inline constexpr uint32_t kClassLabel = 0xfffffffeu;
+// A class, and then the position at which the second of two texts begins.
+inline constexpr uint32_t kClassOfPair = 0xfffffffdu;
 
 struct TokenCacheEntry {
   int64_t offset;  // of the sequence's ids from the file's beginning, a multiple of 4
   uint32_t length;
   uint32_t targets;
-  uint32_t ignored;   // or kExplicitLabels, kClassLabel
+  uint32_t ignored;   // or kExplicitLabels, kClassLabel, kClassOfPair
   uint32_t checksum;  // of the ids as stored, then of the explicit labels or the class
 };
 static_assert(sizeof(TokenCacheEntry) == 24);

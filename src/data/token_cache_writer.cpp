@@ -149,14 +149,18 @@ void TokenCacheWriter::append(std::span<const int32_t> ids, std::span<const int3
       {offset, static_cast<uint32_t>(ids.size()), static_cast<uint32_t>(targets), kExplicitLabels, checksum.folded()});
 }
 
-void TokenCacheWriter::append_class(std::span<const int32_t> ids, int32_t label) {
+void TokenCacheWriter::append_class(std::span<const int32_t> ids, int32_t label, int64_t second) {
   HR_CHECK(state_->labels() == LabelKind::sequence_class && label >= 0, "the class {}", label);
+  HR_CHECK(second >= -1 && second <= static_cast<int64_t>(ids.size()), "a second text at {} of {}", second, ids.size());
   const int64_t offset = state_->data.size();
   Checksum checksum;
   state_->append_ids(ids, checksum);
-  checksum.add_value(label);
-  state_->data.append(std::as_bytes(std::span(&label, 1)));
-  state_->append_entry({offset, static_cast<uint32_t>(ids.size()), 1, kClassLabel, checksum.folded()});
+  const std::array<int32_t, 2> stored{label, static_cast<int32_t>(second)};
+  const auto bytes = std::as_bytes(std::span(stored).first(second < 0 ? 1 : 2));
+  checksum.add(bytes);
+  state_->data.append(bytes);
+  state_->append_entry(
+      {offset, static_cast<uint32_t>(ids.size()), 1, second < 0 ? kClassLabel : kClassOfPair, checksum.folded()});
 }
 
 DataCounts TokenCacheWriter::finish(const DataCounts& counts) {

@@ -24,8 +24,8 @@ class TokenCacheWriter {
   void append(std::span<const int32_t> ids, int64_t ignored);
   // Appends a sequence with a label per position.
   void append(std::span<const int32_t> ids, std::span<const int32_t> labels);
-  // Appends a sequence with a class >= 0.
-  void append_class(std::span<const int32_t> ids, int32_t label);
+  // Appends a sequence with a class >= 0; `second`: where the second of two texts begins, -1 where there is one.
+  void append_class(std::span<const int32_t> ids, int32_t label, int64_t second = -1);
   // Makes the cache complete. `counts` gives rows, empty_rows, cut_rows and lost_tokens; the rest is counted here.
   // Returns all.
   DataCounts finish(const DataCounts& counts);

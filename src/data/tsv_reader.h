@@ -9,8 +9,9 @@
 
 namespace headroom {
 
-// text TAB label, without quotes or escapes. A first line that names both columns ("text" and "label") is a header: it
-// says where they are among the columns. Used by one thread.
+// text TAB label, without quotes or escapes. A first line that names its columns is a header: it says where among them
+// stand the text ("text", "sentence" or "sentence1"), the label ("label") and, of pairs, the second text ("text_pair"
+// or "sentence2"). Used by one thread.
 class TsvReader {
  public:
   // The row of the next line; nothing for a header. Throws Error(format) naming the line: another number of columns, no
@@ -18,10 +19,11 @@ class TsvReader {
   std::optional<Row> read(std::span<char> line, const RowPlace& place);
 
  private:
-  bool is_header(std::span<char> line);
+  bool is_header(std::span<char> line, const RowPlace& place);
 
   bool first_ = true;
   size_t columns_ = 2, text_ = 0, label_ = 1;
+  std::optional<size_t> text_pair_;
 };
 
 }  // namespace headroom

@@ -16,6 +16,10 @@ Type dense(DType dtype, std::initializer_list<int64_t> dims) {
 
 }  // namespace
 
+bool takes_pairs(const ModelSpec& spec) {
+  return spec.objective == Objective::classification && spec.has("types") && spec.type_vocab > 1;
+}
+
 Graph build_training_forward(const ModelSpec& spec, int64_t batch_bound, int64_t seq_bound) {
   if (spec.objective == Objective::none)
     throw Error(ErrorKind::usage, fmt::format("{} has no head and so no loss", spec.architecture),
@@ -30,16 +34,20 @@ Graph build_training_forward(const ModelSpec& spec, int64_t batch_bound, int64_t
   Builder build(graph, region, find_op);
   const ValueId hyper = build.persistent("hyper", dense(DType::f32, {16}), Role::data);
   const bool hits = spec.objective != Objective::language;
+  in.hyper = hyper;
   const ValueId losses = add_value(graph, dense(DType::f64, {hits ? 3 : 2}), Role::workspace);
   graph.region(region).params = {losses};
   const bool balanced = spec.experts.balance > 0;
   Attrs inputs{{"batch_symbol", int64_t{batch}}, {"seq_symbol", int64_t{seq}}};
   if (balanced) inputs.set("lengths", int64_t{1});
+  const bool typed = takes_pairs(spec);
+  if (typed) inputs.set("types", int64_t{1});
   const std::vector<ValueId> tokens = build.append("next_batch", {}, std::move(inputs), Role::data);
+  if (typed) in.types = tokens[2];
   ValueId loads = kNone;
   if (balanced) {
     loads = build.call("moe_balance_begin", {}, {{"experts", spec.experts.count}}, Role::workspace);
-    in.lengths = tokens[2];
+    in.lengths = tokens[typed ? 3 : 2];
     in.loads = &loads;
   }
   const ValueId lengths = spec.causal ? kNone : build.call("sequence_lengths", {tokens[0]}, {{"pad", spec.pad_id}});
@@ -58,7 +66,7 @@ Graph build_training_forward(const ModelSpec& spec, int64_t batch_bound, int64_t
   if (layers.head_bias() != kNone) loss.set("bias", int64_t{1});
   const ValueId total =
       build.call("linear_cross_entropy",
-                 {layers.head_input(build, hidden), layers.head(), tokens[1], before, scale, layers.head_bias()},
+                 {layers.head_input(build, hidden, in), layers.head(), tokens[1], before, scale, layers.head_bias()},
                  std::move(loss), Role::workspace);
   graph.region(region).results = {total};
   return graph;

@@ -6,6 +6,9 @@
 
 namespace headroom {
 
+// Whether the model's batches say which of two texts each token belongs to: a classifier with several token types.
+bool takes_pairs(const ModelSpec& spec);
+
 // One micro-batch, forward only: symbols "batch" and "seq" with the given bounds; persistent weights (role parameter,
 // named as in the checkpoint) and rotary table (role constant); a program "load" that fills the table and a program
 // "forward" whose region carries one value, the f64[2] loss accumulator {sum of losses, targets}: params[0] and

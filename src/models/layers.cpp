@@ -1,5 +1,6 @@
 #include "models/layers.h"
 
+#include "base/counter_random.h"
 #include "base/error.h"
 #include "ops/registry.h"
 
@@ -61,14 +62,17 @@ ValueId Layers::rope_table(Builder& build, const char* name, int64_t positions, 
 ValueId Layers::embed(Builder& build, ValueId ids, const LayerInputs& in) const {
   ValueId x = build.call("embedding", {ids, weight("embed")});
   if (spec_.embedding_scale != 1) x = build.call("scale", {x}, {{"factor", spec_.embedding_scale}});
-  if (spec_.has("types"))
-    x = build.call("add", {x, build.call("embedding", {build.call("zero_ids", {ids}), weight("types")})});
+  if (spec_.has("types")) {
+    const ValueId types = in.types == kNone ? build.call("zero_ids", {ids}) : in.types;
+    x = build.call("add", {x, build.call("embedding", {types, weight("types")})});
+  }
   if (spec_.has("positions")) {
     Attrs attrs;
     if (spec_.first_position > 0) attrs.set("first", spec_.first_position);
     x = build.call("position_embedding", {x, weight("positions"), in.offset}, std::move(attrs));
   }
-  return spec_.has("embed_norm") ? norm(build, x, "embed_norm", 0, true) : x;
+  if (spec_.has("embed_norm")) x = norm(build, x, "embed_norm", 0, true);
+  return dropout(build, x, spec_.dropout, "embed", 0, in);
 }
 
 ValueId Layers::hidden_states(Builder& build, ValueId ids, const LayerInputs& in, const Attend& attend) const {
@@ -82,8 +86,12 @@ ValueId Layers::hidden_states(Builder& build, ValueId ids, const LayerInputs& in
   return norm_before(build, x, "final_norm", 0);
 }
 
-ValueId Layers::head_input(Builder& build, ValueId hidden) const {
-  if (spec_.has("pooler")) return build.call("softcap", {linear(build, hidden, "pooler", 0)}, {{"cap", 1.0}});  // tanh
+ValueId Layers::head_input(Builder& build, ValueId hidden, const LayerInputs& in) const {
+  if (spec_.has("pooler")) {
+    if (spec_.head_input_dropout) hidden = dropout(build, hidden, spec_.head_dropout, "pooler", 0, in);
+    const ValueId pooled = build.call("softcap", {linear(build, hidden, "pooler", 0)}, {{"cap", 1.0}});  // tanh
+    return dropout(build, pooled, spec_.head_dropout, "head", 0, in);
+  }
   if (!spec_.has("transform")) return hidden;
   const bool tanh = spec_.activation == "gelu_tanh";
   const ValueId x =
@@ -124,12 +132,25 @@ ValueId Layers::linear(Builder& build, ValueId x, std::string_view role, int64_t
       {{"layout", spec_.layout}, {"bias", int64_t{b != kNone}}, {"residual", int64_t{residual != kNone}}});
 }
 
+// x with elements dropped while training; what joins the residual stream has its element type.
+ValueId Layers::dropout(Builder& build, ValueId x, double rate, std::string_view place, int64_t layer,
+                        const LayerInputs& in, bool joins_stream) const {
+  if (rate == 0 || in.hyper == kNone) return x;
+  const uint64_t tensor = hash_text(fmt::format("dropout.{}.{}", place, layer));
+  Attrs attrs{{"rate", rate}, {"tensor", static_cast<int64_t>(tensor >> 1)}};
+  if (joins_stream) attrs.set("dtype", "f32");
+  return build.call("dropout", {x, in.hyper}, std::move(attrs));
+}
+
 // residual + linear(x), with the norms that the family has before and after the sum of that half ("attn" or "ffn").
 ValueId Layers::join(Builder& build, ValueId x, std::string_view role, std::string_view half, int64_t layer,
-                     ValueId residual) const {
+                     ValueId residual, const LayerInputs& in) const {
   const std::string post = fmt::format("{}_post_norm", half), sum = fmt::format("{}_sum_norm", half);
   if (spec_.has(post))
     x = build.call("add", {residual, norm(build, linear(build, x, role, layer), post, layer, true)});
+  else if (spec_.dropout > 0 && in.hyper != kNone)
+    x = build.call("add",
+                   {residual, dropout(build, linear(build, x, role, layer), spec_.dropout, half, layer, in, true)});
   else
     x = linear(build, x, role, layer, residual);
   return spec_.has(sum) ? norm(build, x, sum, layer, true) : x;
@@ -164,7 +185,7 @@ ValueId Layers::attention_half(Builder& build, ValueId x, int64_t layer, const L
   }
   q = position(build, q, spec_.heads, "q_norm", layer, in);
   k = position(build, k, spec_.kv_heads, "k_norm", layer, in);
-  return join(build, attend(build, layer, q, k, v), "o", "attn", layer, x);
+  return join(build, attend(build, layer, q, k, v), "o", "attn", layer, x, in);
 }
 
 ValueId Layers::gated_unit(Builder& build, ValueId gate, ValueId up) const {
@@ -213,7 +234,7 @@ ValueId Layers::mlp_half(Builder& build, ValueId x, int64_t layer, ValueId resid
     }
     inner = gated_unit(build, gate, up);
   }
-  return join(build, inner, "down", "ffn", layer, residual);
+  return join(build, inner, "down", "ffn", layer, residual, in);
 }
 
 }  // namespace headroom

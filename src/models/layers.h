@@ -15,6 +15,8 @@ struct LayerInputs {
   ValueId rope_table = kNone;
   ValueId local_rope_table = kNone;  // of windowed layers, where they have their own
   ValueId offset = kNone;            // i32[1]: rows of the cache already filled; kNone when training
+  ValueId hyper = kNone;             // f32[16]: the step's scalars (ops/adamw); kNone: nothing is dropped
+  ValueId types = kNone;             // i32[batch, seq]: token types; kNone: all 0
   ValueId lengths = kNone;           // i32[batch]: tokens of each row, where experts' loads are balanced
   ValueId* loads = nullptr;          // the sums of ops/moe_balance, replaced layer by layer; nullptr: none are wanted
 };
@@ -34,7 +36,7 @@ class Layers {
   ValueId hidden_states(Builder& build, ValueId ids, const LayerInputs& in, const Attend& attend) const;
 
   // What the output projection reads: the hidden states themselves, or what the head's layer makes of them.
-  ValueId head_input(Builder& build, ValueId hidden) const;
+  ValueId head_input(Builder& build, ValueId hidden, const LayerInputs& in = {}) const;
   // The output projection's weight, and its bias or kNone.
   ValueId head() const { return weight(spec_.tied ? "embed" : "head"); }
   ValueId head_bias() const { return bias("head", 0); }
@@ -50,8 +52,10 @@ class Layers {
   ValueId norm_before(Builder& build, ValueId x, std::string_view role, int64_t layer) const;
   ValueId linear(Builder& build, ValueId x, std::string_view role, int64_t layer, ValueId residual = kNone) const;
   ValueId embed(Builder& build, ValueId ids, const LayerInputs& in) const;
-  ValueId join(Builder& build, ValueId x, std::string_view role, std::string_view half, int64_t layer,
-               ValueId residual) const;
+  ValueId join(Builder& build, ValueId x, std::string_view role, std::string_view half, int64_t layer, ValueId residual,
+               const LayerInputs& in) const;
+  ValueId dropout(Builder& build, ValueId x, double rate, std::string_view place, int64_t layer, const LayerInputs& in,
+                  bool joins_stream = false) const;
   ValueId position(Builder& build, ValueId x, int64_t heads, std::string_view norm_role, int64_t layer,
                    const LayerInputs& in) const;
   ValueId attention_half(Builder& build, ValueId x, int64_t layer, const LayerInputs& in, const Attend& attend) const;

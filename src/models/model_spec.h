@@ -73,7 +73,7 @@ struct ModelSpec {
   bool causal = true;          // otherwise every token sees every other but padding
   int64_t pad_id = 0;          // trailing ids that are padding, where that matters
   int64_t first_position = 0;  // row of the position table for position 0; the table has max_positions rows behind it
-  int64_t type_vocab = 0;      // token types; every token has type 0
+  int64_t type_vocab = 0;      // token types; tokens have type 0, or 1 in the second text of a pair
   int64_t classes = 0;         // of a classification head
   bool tied = false;
   std::string layout = "out_in";  // of every matrix but the embedding and the head; "in_out" for Conv1D checkpoints
@@ -82,7 +82,10 @@ struct ModelSpec {
   std::vector<std::string> ignored_suffixes;   // buffers that old checkpoints hold (".rotary_emb.inv_freq")
   std::vector<std::string> ignored_prefixes;   // heads of the family's other classes ("cls.")
   double initializer_range = 0.02;
-  std::string quantization;  // method of a quantised checkpoint, empty otherwise
+  double dropout = 0;               // of encoders in training: of the embeddings, and of what joins the residual stream
+  double head_dropout = 0;          // of what a classifier reads
+  bool head_input_dropout = false;  // likewise of what the layer before it reads
+  std::string quantization;         // method of a quantised checkpoint, empty otherwise
 
   bool has(std::string_view role) const { return names.contains(role); }
   bool has_experts(int64_t layer) const {

@@ -42,12 +42,14 @@ ValueId stamp(Builder& build, RegionId from, ValueId carried, bool training) {
     return at == map.end() ? id : at->second;
   };
   for (NodeId id : std::vector<NodeId>(graph.region(from).nodes)) {
-    if (!training && graph.node(id).op->name() == "dropout") {
+    const bool drops = graph.node(id).op->name() == "dropout";
+    if (!training && drops && !graph.node(id).attrs.has("dtype")) {
       map[graph.node(id).outputs[0]] = mapped(graph.node(id).inputs[0]);
       continue;
     }
     const NodeId copy = clone_node(graph, id, Stage::forward);
     for (ValueId& input : graph.node(copy).inputs) input = mapped(input);
+    if (!training && drops) graph.node(copy).attrs.set("rate", 0.0);  // a cast, where it changes the element type
     if (!training && graph.node(copy).op->name() == "moe_balance_loss") graph.node(copy).attrs.set("coefficient", 0.0);
     for (size_t i = 0; i < graph.node(id).outputs.size(); ++i)
       map[graph.node(id).outputs[i]] = graph.node(copy).outputs[i];

@@ -46,7 +46,9 @@ TokenizerPipeline::TokenizerPipeline(TokenizerJson file) : file_(std::move(file)
 
 // Ids that the post-processor adds must have a token: a model's embedding is no larger than the vocabulary.
 void TokenizerPipeline::check_special_ids(const std::string& source) const {
-  for (const auto* ids : {&post_processor_.prefix, &post_processor_.suffix})
+  std::vector<const std::vector<int32_t>*> lists{&post_processor_.prefix, &post_processor_.suffix};
+  if (const auto& pair = post_processor_.pair) lists.insert(lists.end(), {&pair->prefix, &pair->middle, &pair->suffix});
+  for (const auto* ids : lists)
     for (const int32_t id : *ids)
       if (!token(id, false))
         throw Error(ErrorKind::format, fmt::format("{}: post_processor: no token has the id {}", source, id),

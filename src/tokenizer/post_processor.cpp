@@ -20,6 +20,40 @@ void append_special(const Component& component, const std::string& name, std::ve
   }
 }
 
+// 0 or 1; anything else, as 2.
+int64_t type_of(const Component& piece) {
+  if (!piece.has("type_id")) return 2;
+  const Json& value = piece.member("type_id").value();
+  return value.is_number_unsigned() && value.get<uint64_t>() <= 1 ? value.get<int64_t>() : 2;
+}
+
+std::optional<PairTemplate> pair_template(const Component& component) {
+  if (!component.has("pair") || component.member("pair").value().is_null()) return std::nullopt;
+  PairTemplate pair;
+  int texts = 0;
+  int64_t last = 0;
+  bool plain = true;
+  for (const Component& piece : component.list("pair")) {
+    const bool is_text = piece.has("Sequence");
+    const Component inside = piece.member(is_text ? "Sequence" : "SpecialToken");
+    const int64_t type = type_of(inside);
+    plain = plain && type >= last && type <= 1;
+    last = type;
+    if (is_text) {
+      plain = plain && texts < 2 && inside.text("id") == (texts == 0 ? "A" : "B");
+      (texts == 0 ? pair.first_of_type_0 : pair.second_of_type_0) = type == 0;
+      ++texts;
+      continue;
+    }
+    std::vector<int32_t>& ids = texts == 0 ? pair.prefix : texts == 1 ? pair.middle : pair.suffix;
+    const size_t before = ids.size();
+    append_special(component, inside.text("id"), ids);
+    if (type == 0) pair.specials_of_type_0 += static_cast<int64_t>(ids.size() - before);
+  }
+  if (!plain || texts != 2) return std::nullopt;
+  return pair;
+}
+
 void add_template(const Component& component, PostProcessor& result) {
   PostProcessor part;
   bool behind = false;
@@ -34,6 +68,14 @@ void add_template(const Component& component, PostProcessor& result) {
   if (!behind) component.member("single").refuse("has no place for the text (Sequence)");
   result.prefix.insert(result.prefix.begin(), part.prefix.begin(), part.prefix.end());
   result.suffix.insert(result.suffix.end(), part.suffix.begin(), part.suffix.end());
+  result.pair = pair_template(component);
+}
+
+// [CLS] first [SEP] second [SEP], from the second text on of type 1; RoBERTa: <s> first </s></s> second </s>, all of
+// type 0.
+PairTemplate encoder_pair(bool roberta, int32_t cls, int32_t sep) {
+  if (roberta) return {{cls}, {sep, sep}, {sep}, 4, true, true};
+  return {{cls}, {sep}, {sep}, 2, true, false};
 }
 
 // ["</s>", 2]
@@ -54,8 +96,10 @@ void add(const Component& component, int depth, PostProcessor& result) {
   } else if (type == "TemplateProcessing") {
     add_template(component, result);
   } else if (type == "RobertaProcessing" || type == "BertProcessing") {
-    result.prefix.insert(result.prefix.begin(), id_of_pair(component, "cls"));
-    result.suffix.push_back(id_of_pair(component, "sep"));
+    const int32_t cls = id_of_pair(component, "cls"), sep = id_of_pair(component, "sep");
+    result.prefix.insert(result.prefix.begin(), cls);
+    result.suffix.push_back(sep);
+    result.pair = encoder_pair(type == "RobertaProcessing", cls, sep);
   } else if (type != "ByteLevel") {  // ByteLevel corrects offsets, which headroom does not give
     component.refuse_type("Sequence, TemplateProcessing, RobertaProcessing, BertProcessing, ByteLevel");
   }

@@ -25,6 +25,11 @@ void BatchPort::next_segments(int64_t trip, std::span<int32_t> starts, int64_t b
   reader_->fill_starts(trip * batch, batch, starts);
 }
 
+void BatchPort::next_types(int64_t trip, std::span<int32_t> types, int64_t batch, int64_t seq) {
+  HR_CHECK(reader_ && seq <= reader_->seq_length(), "no batch of length {} is current", seq);
+  reader_->fill_types(trip * batch, batch, types);
+}
+
 void BatchPort::next_lengths(int64_t trip, std::span<int32_t> lengths, int64_t batch, int64_t seq) {
   HR_CHECK(reader_ && seq <= reader_->seq_length(), "no batch of length {} is current", seq);
   reader_->fill_lengths(trip * batch, lengths);

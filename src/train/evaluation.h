@@ -26,6 +26,7 @@ class BatchPort final : public HostPort {
   void set_reader(const BatchReader* reader) { reader_ = reader; }
   void next_batch(int64_t trip, std::span<int32_t> ids, std::span<int32_t> labels, int64_t batch, int64_t seq) override;
   void next_segments(int64_t trip, std::span<int32_t> starts, int64_t batch, int64_t seq) override;
+  void next_types(int64_t trip, std::span<int32_t> types, int64_t batch, int64_t seq) override;
   void next_lengths(int64_t trip, std::span<int32_t> lengths, int64_t batch, int64_t seq) override;
 
  private:

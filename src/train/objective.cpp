@@ -86,6 +86,7 @@ void set_objective(const ModelFiles& model, DataOptions& data) {
       add_ids(model, names);
       add_labels(model, names);
       data.labels = LabelKind::sequence_class;
+      data.token_types = model.spec.type_vocab;
       data.classes = ClassNames(model.spec.classes, std::move(names));
       return;
     }

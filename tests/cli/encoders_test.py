@@ -9,7 +9,7 @@ from pathlib import Path
 from program import SHARED, ProgramTest, read_safetensors, write_safetensors
 
 ORACLE = Path(__file__).resolve().parents[1] / "oracle"
-BERT = {"model_type": "bert", "vocab_size": 64, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+BERT = {"hidden_dropout_prob": 0.0, "model_type": "bert", "vocab_size": 64, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
         "intermediate_size": 32, "max_position_embeddings": 40, "initializer_range": 0.3, "type_vocab_size": 2, "hidden_act": "gelu",
         "layer_norm_eps": 1e-12, "pad_token_id": 0, "id2label": {"0": "bad", "1": "good"}}
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"{word}{n}" for word in ("bad", "good", "so") for n in range(18))]

@@ -122,7 +122,7 @@ TEST_F(LabelledRows, Tables) {
   EXPECT_EQ(build("d.tsv", "[a\t1\n").size(), 1u);
   EXPECT_EQ(build("d.tsv", "\t1\na\t1\n"), (std::vector<Sequence>{{{2, 5, 3}, 1}}));
   EXPECT_EQ(counts_.empty_rows, 1);
-  refused("d.tsv", "sentence\tlabel\na\t1\n", "d.tsv:1: the label 'label' is no class of the model");
+  refused("d.tsv", "words\tlabel\na\t1\n", "d.tsv:1: the label 'label' is no class of the model");
   refused("d.tsv", "a\t1\nb\n", "d.tsv:2: 1 columns where 2 were expected");
   refused("d.tsv", "a\t1\nb\t1\t2\n", "d.tsv:2: 3 columns where 2 were expected");
   refused("d.tsv", "a\t1\nb\t\n", "d.tsv:2: the label is empty");

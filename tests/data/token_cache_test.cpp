@@ -159,7 +159,7 @@ TEST(TokenCache, CutOrForeignFilesAreRefused) {
   expect_error(ErrorKind::format, "bytes, ", open(good + "x"));
   std::string other = good;
   other[8] = 9;
-  expect_error(ErrorKind::format, "has version 9, this program reads version 3", open(other));
+  expect_error(ErrorKind::format, "has version 9, this program reads version 4", open(other));
   for (size_t size = 0; size < good.size(); ++size) EXPECT_THROW(open(good.substr(0, size))(), Error);
 }
 

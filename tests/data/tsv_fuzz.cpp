@@ -35,7 +35,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (row) {
         ++rows;
         const std::string_view whole(bytes.data(), bytes.size());
-        require(row->kind == RowKind::labelled && !row->label.empty() && row->label_named);
+        const bool pair = row->kind == RowKind::labelled_pair;
+        require((pair || row->kind == RowKind::labelled) && !row->label.empty() && row->label_named);
+        require(!pair || (is_column(whole, row->text_pair) && row->text_pair.data() != row->text.data()));
         require(is_column(whole, row->text) && is_column(whole, row->label) && row->text.data() != row->label.data());
       }
       at = end + 1;

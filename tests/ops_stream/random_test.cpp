@@ -116,6 +116,20 @@ TEST(Dropout, KernelsAgreeBitwise) {
     }
 }
 
+TEST(Dropout, TheResultMayHaveAnotherElementType) {
+  for (DType from : kFloats)
+    for (DType to : kFloats) {
+      const Tensor x = Tensor::random(from, {2, 3, 77}, 1);
+      Attrs attrs = dropout(0.4);
+      attrs.set("dtype", std::string(dtype_name(to)));
+      const Tensor y = run_op("dropout", {x, hyper_at(9, 1)}, attrs, {.only = "simd"}).outputs[0];
+      EXPECT_EQ(y.type().dtype, to);
+      expect_same_bytes(run_op("dropout", {x, hyper_at(9, 1)}, attrs, {.only = "reference"}).outputs[0], y);
+      const Tensor same = run_op("dropout", {x, hyper_at(9, 1)}, dropout(0.4)).outputs[0];
+      for (int64_t i = 0; i < x.count(); ++i) ASSERT_NEAR(y.at(i), same.at(i), 0.01 * std::abs(same.at(i)));
+    }
+}
+
 // A batch in two micro-batches has the mask of the whole batch.
 TEST(Dropout, MaskDoesNotDependOnTheMicroBatch) {
   const Tensor whole = Tensor::filled(DType::f32, {4, 5, 33}, 1), half = Tensor::filled(DType::f32, {2, 5, 33}, 1);

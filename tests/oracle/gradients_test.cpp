@@ -101,6 +101,30 @@ TEST_P(GoldenGradients, AreBitwiseTheSameUnderRecomputationAndFusion) {
     }
 }
 
+// Rows of two texts: token types reach the embedding.
+TEST(GoldenPairs, LossAndGradientsAreTorchs) {
+  GoldenCase golden = GoldenCase::open("bert_classes");
+  const Json expected = read_json(golden.folder / "pairs.json");
+  golden.types = expected.at("types").get<std::vector<std::vector<int32_t>>>();
+  for (const int64_t micro_batch : {4, 1}) {
+    TrainOptions options = plain_options(golden);
+    options.micro_batch_size = micro_batch;
+    TrainingRun run(golden, options);
+    const StepOutcome outcome = run.step();
+    const double loss = expected.at("loss").get<double>(), norm = expected.at("gradient_norm").get<double>();
+    EXPECT_NE(loss, golden.loss);
+    EXPECT_NEAR(outcome.loss, loss, kLossTolerance * loss);
+    EXPECT_NEAR(outcome.gradient_norm, norm, kGradientNormTolerance * norm);
+    EXPECT_NEAR(run.evaluate(), loss, kLossTolerance * loss);
+    const std::vector<float>& types = outcome.gradients.at("bert.embeddings.token_type_embeddings.weight");
+    for (size_t type = 0; type < 2; ++type) {
+      const auto half = static_cast<std::ptrdiff_t>(types.size() / 2), first = static_cast<std::ptrdiff_t>(type) * half;
+      const double wanted = expected.at("type_gradient_norms")[type].get<double>();
+      EXPECT_NEAR(l2_norm({types.begin() + first, types.begin() + first + half}), wanted, 1e-4 * wanted);
+    }
+  }
+}
+
 class GradientsWithTwoThreads : public GoldenGradients {};
 
 TEST_P(GradientsWithTwoThreads, AreTorchs) {

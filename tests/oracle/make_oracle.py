@@ -329,6 +329,21 @@ def write_balanced(folder, model, ids, labels):
         'lengths': list(PADDED), 'steps': losses})
 
 
+def write_pairs(folder, model, ids, labels):
+    """The same rows as two texts each: from a third of the row on the tokens have type 1."""
+    types = torch.zeros_like(ids)
+    for row, length in enumerate(PADDED):
+        types[row, length // 3:length] = 1
+    model.zero_grad(set_to_none=True)
+    out = model(input_ids=ids, attention_mask=(ids != model.config.pad_token_id).long(), token_type_ids=types)
+    loss = F.cross_entropy(out.logits, labels.max(dim=1).values)
+    loss.backward()
+    norm = torch.sqrt(sum((p.grad.double() ** 2).sum() for p in model.parameters()))
+    by_types = model.bert.embeddings.token_type_embeddings.weight.grad
+    write_json(os.path.join(folder, 'pairs.json'), {'types': rows_json(types), 'loss': float(loss.detach()),
+        'gradient_norm': float(norm), 'type_gradient_norms': by_types.norm(dim=1).tolist()})
+
+
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
     for seed, name in enumerate(CASES):
@@ -341,6 +356,9 @@ def main():
             write_curves(folder, model, ids, labels, 10)
         elif name not in FIRST:
             write_curves(folder, model, ids, labels, 5)
+        if name == 'bert_classes':
+            start = type(model).from_pretrained(os.path.join(folder, 'model'), attn_implementation='eager').train()
+            write_pairs(folder, start, ids, labels)
         if getattr(model.config, 'num_local_experts', 0):
             start = type(model).from_pretrained(os.path.join(folder, 'model'), attn_implementation='eager').train()
             start.config._experts_implementation = 'eager'

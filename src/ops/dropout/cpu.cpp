@@ -26,6 +26,7 @@ DropoutRange arguments(const Plan& plan, const KernelCall& call) {
   return {x.data,
           call.outputs[0].data,
           x.dtype,
+          call.outputs[0].dtype,
           step_key(call.inputs[1].as<float>(), plan.tensor),
           call.trip * x.count(),
           plan.below,

@@ -15,10 +15,10 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // Elements whose indices share a block.
-template <typename T>
+template <typename T, typename Y>
 void drop(const DropoutRange& args, uint64_t key, int64_t begin, int64_t end) {
   const T* const x = static_cast<const T*>(args.x);
-  T* const y = static_cast<T*>(args.y);
+  Y* const y = static_cast<Y*>(args.y);
   for_lanes(begin, end, [&](auto d, int64_t i) HWY_ATTR {
     const hn::Rebind<int32_t, decltype(d)> whole;
     const auto bits = random_lanes(d, key, static_cast<uint64_t>(args.first + i));
@@ -34,7 +34,11 @@ void range(const DropoutRange& args, int64_t begin, int64_t end) {
     const int64_t index = args.first + begin;
     const int64_t stop = std::min(end, begin + kBlock - index % kBlock);
     const uint64_t key = block_key(args.key, static_cast<uint64_t>(index));
-    args.dtype == DType::bf16 ? drop<bfloat16>(args, key, begin, stop) : drop<float>(args, key, begin, stop);
+    const bool narrow = args.y_dtype == DType::bf16;
+    if (args.dtype == DType::bf16)
+      narrow ? drop<bfloat16, bfloat16>(args, key, begin, stop) : drop<bfloat16, float>(args, key, begin, stop);
+    else
+      narrow ? drop<float, bfloat16>(args, key, begin, stop) : drop<float, float>(args, key, begin, stop);
     begin = stop;
   }
 }

@@ -1,7 +1,8 @@
 // Rules of dropout (Srivastava et al. 2014, inverted): y = x / (1 - rate) with probability 1 - rate, else 0.
 //
 // Whether element i of the step's global batch is kept is a function of the run's seed, the step, attribute "tensor"
-// and i: the same when it is recomputed, in the backward pass, and for any cut into micro-batches.
+// and i: the same when it is recomputed, in the backward pass, and for any cut into micro-batches. Attribute "dtype" is
+// that of y, absent: x's.
 #include <memory>
 
 #include "ir/vjp.h"
@@ -24,21 +25,29 @@ class Dropout final : public Op {
     require_float(name(), "x", inputs[0]);
     require_whole(name(), "hyper", inputs[1], DType::f32, {Dim::of(kHyperCount)});
     HR_CHECK(attrs.real("rate", -1) >= 0 && attrs.real("rate") < 1, "dropout: rate is {}", attrs.real("rate"));
-    return {computed(inputs[0], inputs[0].dtype)};
+    return {computed(inputs[0], float_attr(name(), attrs, inputs[0].dtype))};
   }
 
-  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 0, false}}; }
+  // Only values of one element type share storage.
+  std::vector<Alias> aliases(const Attrs& attrs, int) const override {
+    if (attrs.has("dtype")) return {};
+    return {{0, 0, false}};
+  }
 
   Work work(const OpCall& call) const override {
     return {10 * static_cast<double>(element_count(call.inputs[0].dims)),
-            2 * static_cast<double>(storage_bytes(call.inputs[0]))};
+            static_cast<double>(storage_bytes(call.inputs[0]) + storage_bytes(call.outputs[0]))};
   }
 
   // The same elements are dropped from the cotangent.
   void vjp(VjpContext& context) const override {
     const ValueId dy = context.cotangent(0);
     if (dy == kNone || !context.wants(0)) return;
-    context.contribute(0, context.build().call("dropout", {dy, context.input(1)}, context.attrs(), Role::gradient));
+    Builder& build = context.build();
+    Attrs attrs{{"rate", context.attrs().real("rate")}, {"tensor", context.attrs().integer("tensor")}};
+    const DType dtype = build.type(context.input(0)).dtype;
+    if (dtype != build.type(dy).dtype) attrs.set("dtype", std::string(dtype_name(dtype)));
+    context.contribute(0, build.call("dropout", {dy, context.input(1)}, std::move(attrs), Role::gradient));
   }
 };
 

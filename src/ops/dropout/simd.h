@@ -11,6 +11,7 @@ struct DropoutRange {
   const void* x = nullptr;
   void* y = nullptr;  // may be x
   DType dtype = DType::f32;
+  DType y_dtype = DType::f32;
   uint64_t key = 0;    // step_key() of ops/stream/counter_bits.h
   int64_t first = 0;   // index of x's first element in the step's global batch
   uint32_t below = 0;  // an element is dropped when the top 31 of its bits are below this
