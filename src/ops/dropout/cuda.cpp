@@ -27,6 +27,12 @@ std::unique_ptr<CudaKernel> make_dropout(const KernelSpec& spec, const CudaConte
 
 }  // namespace
 
-void register_dropout_cuda(CudaKernels& kernels) { kernels.add("dropout", one_cuda_kernel<make_dropout>()); }
+void register_dropout_cuda(CudaKernels& kernels) {
+  kernels.add("dropout", {{"fused", [](const KernelSpec& spec, const CudaContext& context) -> CudaOffer {
+                             if (spec.inputs[0].dtype != spec.outputs[0].dtype)
+                               return {nullptr, "the result has another element type"};
+                             return {make_dropout(spec, context), {}};
+                           }}});
+}
 
 }  // namespace headroom

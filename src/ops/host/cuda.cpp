@@ -11,7 +11,11 @@ namespace {
 // Two buffers in turn: one is filled while the other may still be copied.
 class NextBatch final : public CudaKernel {
  public:
-  NextBatch(const KernelSpec& spec, CudaServices& services) : services_(services) {
+  NextBatch(const KernelSpec& spec, CudaServices& services)
+      : services_(services),
+        types_(spec.attrs.integer("types") != 0),
+        lengths_(spec.attrs.integer("lengths") != 0),
+        segments_(spec.attrs.integer("segments") != 0) {
     for (const ConcreteType& type : spec.outputs) bytes_ += storage_bytes(type);
     for (Slot& slot : slots_) slot.memory = services_.pinned(bytes_);
   }
@@ -23,12 +27,19 @@ class NextBatch final : public CudaKernel {
     if (slot.mark >= 0) services_.wait_for(slot.mark);
     const TensorView& ids = call.outputs[0];
     const size_t tokens = static_cast<size_t>(ids.count());
-    int32_t* const at = reinterpret_cast<int32_t*>(slot.memory.data());
-    call.host->next_batch(call.trip, {at, tokens}, {at + tokens, tokens}, ids.dims[0], ids.dims[1]);
-    if (call.outputs.size() == 3)
-      call.host->next_segments(call.trip, {at + 2 * tokens, tokens}, ids.dims[0], ids.dims[1]);
-    for (size_t i = 0; i < call.outputs.size(); ++i)
-      services_.copy(call.outputs[i].data, at + i * tokens, ids.count() * 4, stream);
+    const int64_t batch = ids.dims[0], seq = ids.dims[1];
+    int32_t* at = reinterpret_cast<int32_t*>(slot.memory.data());
+    call.host->next_batch(call.trip, {at, tokens}, {at + tokens, tokens}, batch, seq);
+    int32_t* more = at + 2 * tokens;
+    if (types_) call.host->next_types(call.trip, {more, tokens}, batch, seq);
+    if (types_) more += tokens;
+    if (lengths_) call.host->next_lengths(call.trip, {more, static_cast<size_t>(batch)}, batch, seq);
+    if (lengths_) more += batch;
+    if (segments_) call.host->next_segments(call.trip, {more, tokens}, batch, seq);
+    for (const TensorView& output : call.outputs) {
+      services_.copy(output.data, at, output.count() * 4, stream);
+      at += output.count();
+    }
     slot.mark = services_.mark(stream);
   }
 
@@ -38,6 +49,7 @@ class NextBatch final : public CudaKernel {
     int mark = -1;  // after the copies of its last use
   };
   CudaServices& services_;
+  bool types_, lengths_, segments_;  // which outputs follow ids and labels
   int64_t bytes_ = 0;
   mutable std::array<Slot, 2> slots_;
   mutable size_t next_ = 0;
