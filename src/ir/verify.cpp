@@ -59,7 +59,7 @@ constexpr Rule kRules[] = {
     {{"loop-results-keep-storage",
       "a loop's result does not lie in the storage of another param, result or outer value"},
      check_loop_storage},
-    {{"host-reached-by-copies", "what lies on the host or on disk is read and written by copies alone"},
+    {{"host-reached-by-copies", "what lies on the host or on disk is read, and written in place, by copies alone"},
      check_host_access},
     {{"start-has-wait", "each output of a *_start op is read once, all by one wait in the same region"},
      check_start_has_wait},

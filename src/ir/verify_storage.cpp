@@ -123,12 +123,11 @@ void check_host_access(const CheckedGraph& checked, Findings& findings) {
   const Graph& graph = checked.graph;
   for (NodeId id : checked.index.order()) {
     const Node& node = graph.node(id);
-    if (is_loop(node) || is_start(node) || is_wait(node) || node.inputs.empty()) continue;
-    for (const std::vector<ValueId>* operands : {&node.inputs, &node.outputs})
-      for (ValueId value : *operands)
-        if (graph.value(value).type.tier != Tier::device)
-          findings.add(id, "%{} lies on the {}, which only copies reach", value,
-                       graph.value(value).type.tier == Tier::host ? "host" : "disk");
+    if (is_loop(node) || is_start(node) || is_wait(node)) continue;
+    for (ValueId value : node.inputs)
+      if (graph.value(value).type.tier != Tier::device)
+        findings.add(id, "%{} lies on the {}, which only copies reach", value,
+                     graph.value(value).type.tier == Tier::host ? "host" : "disk");
   }
 }
 

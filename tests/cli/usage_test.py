@@ -62,6 +62,18 @@ class Usage(ProgramTest):
                 self.assert_refused(self.train_arguments("out", f"--memory={size}"), 2, size)
         self.assert_refused(self.train_arguments("out", "--host-memory", "4GiB"), 2, "--host-memory", "--memory")
 
+    def test_a_plan_for_a_gpu_has_two_tiers(self):
+        gpu = ["plan", "--model", "model", "--profile", "H100-80GB", "--threads", "1"]
+        planned = self.call(*gpu, "--memory", "24GiB", "--host-memory", "100GiB", "--technique", "offload-optimizer=on", "--json")
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+        plan = json.loads(planned.stdout)
+        self.assertEqual(plan["tiers"]["device"], {"budget_bytes": 24 << 30, "peak_bytes": plan["peak_bytes"]})
+        self.assertEqual(plan["tiers"]["host"]["budget_bytes"], 100 << 30)
+        self.assertGreater(plan["tiers"]["host"]["peak_bytes"], plan["host_arena_bytes"])
+        self.assertEqual(plan["host_breakdown"]["optimizer"], plan["host_arena_bytes"] - plan["host_breakdown"]["alignment"])
+        self.assert_refused([*gpu, "--memory", "24GiB", "--technique", "offload-optimizer=on"], 2, "offload-optimizer", "--host-memory")
+        self.assert_refused([*gpu, "--memory", "601MiB", "--host-memory", "1MiB"], 3, "on the device", "on the host")
+
     def test_generate_values(self):
         for option, value in [("--temperature", "-1"), ("--temperature", "nan"), ("--top-p", "0"), ("--top-p", "1.5"), ("--top-k", "-1"), ("--max-new-tokens", "0"), ("--max-new-tokens", "1000")]:
             with self.subTest(option=option, value=value):

@@ -110,6 +110,9 @@ const Case kTextCases[] = {
     {"loop-results-keep-storage",
      "%6: f32[4, 8] = zeros() %2: f32[4, 8], %3: f32[4, 8] = loop(%1, %6) "
      "(%4: f32[4, 8], %5: f32[4, 8]) { %7: f32[4, 8] = zeros() yield %7, %7 }"},
+    {"host-reached-by-copies",
+     "%2: f32[4, 8]@host, %5: i32[] = copy_start(%0) {tier=\"host\"} %3: f32[4, 8]@host = copy_wait(%2, %5) "
+     "sink(%3)"},
     {"start-has-wait", "%2: f32[4, 8], %9: i32[] = copy_start(%0)"},
     {"start-has-wait", "%2: f32[4, 8], %9: i32[] = copy_start(%0) sink(%2) sink(%9)"},
     {"start-has-wait", "%2: f32[4, 8], %9: i32[] = copy_start(%0) yield %2, %9"},
