@@ -59,26 +59,6 @@ TEST_F(CudaLinear, TilesAgreeWithTheReference) {
                       {}, tolerance_of(DType::bf16));
 }
 
-TEST_F(CudaLinear, FewRowsAgreeWithTheReference) {
-  for (int64_t rows : {1, 2, 3, 8})
-    each_linear({rows, 19,
-                 rows < 3    ? 600
-                 : rows == 8 ? 264
-                             : 77},
-                [&](const Attrs& attrs, const std::vector<Tensor>& inputs, Tolerance tolerance) {
-                  expect_cuda_matches("linear", inputs, attrs, {tolerance.absolute * 2, tolerance.relative});
-                  EXPECT_EQ(run_cuda_op("linear", inputs, attrs).implementation, "rows");
-                });
-  each_linear({4, 264, 40}, [&](const Attrs& attrs, const std::vector<Tensor>& inputs, Tolerance tolerance) {
-    expect_cuda_matches("linear", inputs, attrs, tolerance);
-  });
-}
-
-TEST_F(CudaLinear, NoRowsNoWork) {
-  const std::vector<Tensor> inputs{Tensor(DType::f32, {0, 8}), Tensor::random(DType::f32, {4, 8}, 2)};
-  EXPECT_EQ(run_cuda_op("linear", inputs).outputs[0].count(), 0);
-}
-
 // The gradients of linear for each layout, dtype and trip.
 template <typename Body>
 void each_gradient(const Size& size, const Body& body) {
@@ -105,6 +85,50 @@ void each_gradient(const Size& size, const Body& body) {
                Tolerance{1e-4, 1e-5}, options);
         }
     }
+}
+
+// Tiles on tensor cores take rows of whole packs: depths that end within a part, more parts than are held, ragged
+// tiles.
+TEST_F(CudaLinear, TensorCoresAgreeWithTheReference) {
+  for (const Size& size : {Size{24, 40, 16}, Size{72, 64, 104}, Size{136, 264, 136}}) {
+    const auto by_mma = [&](const char* op, const std::vector<Tensor>& inputs, const Attrs& attrs, Tolerance tolerance,
+                            RunOptions options) {
+      options.only = "mma";
+      const RunResult found = run_cuda_op(op, inputs, attrs, options);
+      options.only = "reference";
+      expect_close(found.outputs[0], run_op(op, inputs, attrs, options).outputs[0], tolerance.absolute,
+                   tolerance.relative);
+    };
+    each_linear(size, [&](const Attrs& attrs, const std::vector<Tensor>& inputs, Tolerance tolerance) {
+      if (inputs[0].type().dtype == DType::bf16 && (size.rows < 100 || attrs.integer("bias") != 0))
+        by_mma("linear", inputs, attrs, tolerance, {});
+    });
+    if (size.rows > 100) continue;
+    each_gradient(size, [&](const char* op, const std::vector<Tensor>& inputs, const Attrs& attrs, Tolerance tolerance,
+                            const RunOptions& options) {
+      if (inputs[0].type().dtype == DType::bf16) by_mma(op, inputs, attrs, tolerance, options);
+    });
+  }
+}
+
+TEST_F(CudaLinear, FewRowsAgreeWithTheReference) {
+  for (int64_t rows : {1, 2, 3, 8})
+    each_linear({rows, 19,
+                 rows < 3    ? 600
+                 : rows == 8 ? 264
+                             : 77},
+                [&](const Attrs& attrs, const std::vector<Tensor>& inputs, Tolerance tolerance) {
+                  expect_cuda_matches("linear", inputs, attrs, {tolerance.absolute * 2, tolerance.relative});
+                  EXPECT_EQ(run_cuda_op("linear", inputs, attrs).implementation, "rows");
+                });
+  each_linear({4, 264, 40}, [&](const Attrs& attrs, const std::vector<Tensor>& inputs, Tolerance tolerance) {
+    expect_cuda_matches("linear", inputs, attrs, tolerance);
+  });
+}
+
+TEST_F(CudaLinear, NoRowsNoWork) {
+  const std::vector<Tensor> inputs{Tensor(DType::f32, {0, 8}), Tensor::random(DType::f32, {4, 8}, 2)};
+  EXPECT_EQ(run_cuda_op("linear", inputs).outputs[0].count(), 0);
 }
 
 TEST_F(CudaLinear, GradientsAgreeWithTheReference) {

@@ -143,11 +143,14 @@ std::unique_ptr<CudaKernel> make_bias_grad(const KernelSpec& spec, const CudaCon
 void register_linear_cuda(CudaKernels& kernels) {
   kernels.add("linear", {{"rows", make_few_rows},
                          {"cublaslt", make_linear<make_library_product>},
+                         {"mma", make_linear<make_mma_product>},
                          {"plain", make_linear<make_tiled_product>}});
-  kernels.add("linear_dx",
-              {{"cublaslt", make_linear_dx<make_library_product>}, {"plain", make_linear_dx<make_tiled_product>}});
-  kernels.add("linear_dw",
-              {{"cublaslt", make_linear_dw<make_library_product>}, {"plain", make_linear_dw<make_tiled_product>}});
+  kernels.add("linear_dx", {{"cublaslt", make_linear_dx<make_library_product>},
+                            {"mma", make_linear_dx<make_mma_product>},
+                            {"plain", make_linear_dx<make_tiled_product>}});
+  kernels.add("linear_dw", {{"cublaslt", make_linear_dw<make_library_product>},
+                            {"mma", make_linear_dw<make_mma_product>},
+                            {"plain", make_linear_dw<make_tiled_product>}});
   kernels.add("bias_grad", one_cuda_kernel<make_bias_grad>());
 }
 

@@ -27,6 +27,12 @@ struct DeviceProduct {
 // By tiles, any size; rows, cols and depth are below 2^31.
 void launch_product(const DeviceProduct& product, int multiprocessors, CudaStream stream);
 
+// By tiles on tensor cores: bf16 operands whose stored rows are multiples of eight elements long and apart, aligned to
+// 16 bytes; compute capability 8.0.
+void launch_product_mma(const DeviceProduct& product, int multiprocessors, CudaStream stream);
+// Dynamic shared memory of a block, at most.
+int64_t product_mma_shared();
+
 // The rows that launch_row_product() takes.
 constexpr int kFewRows = 8;
 // The same for at most kFewRows rows of a dense A [rows, depth] and a dense C: B is read once, in the order in which it

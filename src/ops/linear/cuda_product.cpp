@@ -32,9 +32,13 @@ class NarrowBiasProduct final : public CudaProduct {
   int multiprocessors_;
 };
 
+// By one of our own launchers.
+using ProductLauncher = void (*)(const cuda::DeviceProduct& product, int multiprocessors, CudaStream stream);
+
 class TiledProduct final : public CudaProduct {
  public:
-  TiledProduct(const CudaProductSpec& spec, int multiprocessors) : spec_(spec), multiprocessors_(multiprocessors) {}
+  TiledProduct(const CudaProductSpec& spec, int multiprocessors, ProductLauncher launch)
+      : spec_(spec), multiprocessors_(multiprocessors), launch_(launch) {}
 
   int64_t workspace_bytes() const override { return 0; }
 
@@ -50,13 +54,35 @@ class TiledProduct final : public CudaProduct {
     product.c_step = spec_.c_step();
     product.bias = m.bias ? static_cast<const float*>(arguments.bias) : nullptr;
     product.addend = m.addend ? arguments.addend : nullptr;
-    cuda::launch_product(product, multiprocessors_, stream);
+    launch_(product, multiprocessors_, stream);
   }
 
  private:
   CudaProductSpec spec_;
   int multiprocessors_;
+  ProductLauncher launch_;
 };
+
+// Why no kernel of ours takes the product, or empty.
+std::string tiles_refusal(const MatmulSpec& matmul) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  if (matmul.a_transposed && matmul.b_transposed) return "both operands are transposed";
+  if (std::max({matmul.size.rows, matmul.size.cols, matmul.size.depth}) > kMost) return "a dimension is above 2^30";
+  return {};
+}
+
+std::string mma_refusal(const CudaProductSpec& spec, const CudaContext& context) {
+  const MatmulSpec& m = spec.matmul;
+  const auto& [rows, cols, depth] = m.size;
+  if (context.facts.isa < 80) return fmt::format("needs compute capability 8.0, not {}", context.facts.isa);
+  if (m.operand != DType::bf16) return "operands are not bf16";
+  const int64_t a_length = m.a_transposed ? rows : depth, b_length = m.b_transposed ? depth : cols;
+  if ((a_length | b_length | spec.a_step() | spec.b_step()) % 8 != 0 || spec.alignment < 16)
+    return "rows are no multiples of 16 bytes";
+  if (cuda::product_mma_shared() > context.shared_bytes)
+    return fmt::format("needs {} bytes of shared memory, not {}", cuda::product_mma_shared(), context.shared_bytes);
+  return tiles_refusal(m);
+}
 
 }  // namespace
 
@@ -73,12 +99,14 @@ CudaProductOffer make_library_product(const CudaProductSpec& spec, const CudaCon
   return offer;
 }
 
+CudaProductOffer make_mma_product(const CudaProductSpec& spec, const CudaContext& context, int64_t) {
+  if (std::string refusal = mma_refusal(spec, context); !refusal.empty()) return {nullptr, std::move(refusal)};
+  return {std::make_shared<TiledProduct>(spec, context.multiprocessors, cuda::launch_product_mma), {}};
+}
+
 CudaProductOffer make_tiled_product(const CudaProductSpec& spec, const CudaContext& context, int64_t) {
-  constexpr int64_t kMost = int64_t{1} << 30;
-  const MatmulSize& size = spec.matmul.size;
-  if (spec.matmul.a_transposed && spec.matmul.b_transposed) return {nullptr, "both operands are transposed"};
-  if (std::max({size.rows, size.cols, size.depth}) > kMost) return {nullptr, "a dimension is above 2^30"};
-  return {std::make_shared<TiledProduct>(spec, context.multiprocessors), {}};
+  if (std::string refusal = tiles_refusal(spec.matmul); !refusal.empty()) return {nullptr, std::move(refusal)};
+  return {std::make_shared<TiledProduct>(spec, context.multiprocessors, cuda::launch_product), {}};
 }
 
 }  // namespace headroom

@@ -13,6 +13,10 @@ using CudaProductMaker = CudaProductOffer (*)(const CudaProductSpec& spec, const
 // By the outside library. A bias for a bf16 result is rounded to bf16 first, in the workspace.
 CudaProductOffer make_library_product(const CudaProductSpec& spec, const CudaContext& context, int64_t workspace);
 
+// By our own tiles on tensor cores; needs no workspace. Takes bf16 operands whose stored rows are multiples of eight
+// elements, from compute capability 8.0 on.
+CudaProductOffer make_mma_product(const CudaProductSpec& spec, const CudaContext& context, int64_t workspace);
+
 // By our own tiles; needs no workspace. Refuses two transposed operands.
 CudaProductOffer make_tiled_product(const CudaProductSpec& spec, const CudaContext& context, int64_t workspace);
 

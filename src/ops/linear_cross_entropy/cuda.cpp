@@ -172,10 +172,13 @@ class CudaLossKernel final : public CudaKernel {
   std::vector<CudaChunk> chunks_;
 };
 
-// The library's product, or ours where it has no algorithm.
-CudaProductOffer make_library_or_tiled(const CudaProductSpec& spec, const CudaContext& context, int64_t workspace) {
-  CudaProductOffer offer = make_library_product(spec, context, workspace);
-  return offer.product ? offer : make_tiled_product(spec, context, workspace);
+// The first of these makers that takes a product.
+template <CudaProductMaker first, CudaProductMaker... others>
+CudaProductOffer make_first_of(const CudaProductSpec& spec, const CudaContext& context, int64_t workspace) {
+  CudaProductOffer offer = first(spec, context, workspace);
+  if constexpr (sizeof...(others) > 0)
+    if (!offer.product) return make_first_of<others...>(spec, context, workspace);
+  return offer;
 }
 
 std::string unknown_attribute(const KernelSpec& spec) {
@@ -187,16 +190,25 @@ std::string unknown_attribute(const KernelSpec& spec) {
   return {};
 }
 
-template <bool library>
+// What stands in the way of an implementation whatever the call.
+std::string without_library(const KernelSpec&, const CudaContext& context) {
+  return context.services->blas() ? "" : "there is no cuBLASLt";
+}
+std::string without_mma(const KernelSpec& spec, const CudaContext& context) {
+  return context.facts.isa >= 80 && spec.inputs[0].dtype == DType::bf16 ? "" : "needs bf16 and compute capability 8.0";
+}
+std::string nothing(const KernelSpec&, const CudaContext&) { return {}; }
+
+template <auto hindrance, CudaProductMaker make>
 CudaOffer make_loss(const KernelSpec& spec, const CudaContext& context) {
-  if (library && !context.services->blas()) return {nullptr, "there is no cuBLASLt"};
+  if (std::string refusal = hindrance(spec, context); !refusal.empty()) return {nullptr, std::move(refusal)};
   if (std::string refusal = unknown_attribute(spec); !refusal.empty()) return {nullptr, std::move(refusal)};
   const LossShape shape = loss_shape(spec.call());
   const CudaLossScratch scratch = cuda_loss_scratch(shape, context.facts);
   HR_CHECK(scratch.total() <= spec.scratch_bytes, "the loss needs {} bytes of scratch, {} are booked", scratch.total(),
            spec.scratch_bytes);
   auto kernel = std::make_unique<CudaLossKernel>(shape, scratch, options_of(spec), spec.inputs[0].dtype);
-  std::string refusal = kernel->prepare(library ? make_library_or_tiled : make_tiled_product, context);
+  std::string refusal = kernel->prepare(make, context);
   if (!refusal.empty()) return {nullptr, std::move(refusal)};
   return {std::move(kernel), {}};
 }
@@ -204,8 +216,12 @@ CudaOffer make_loss(const KernelSpec& spec, const CudaContext& context) {
 }  // namespace
 
 void register_linear_cross_entropy_cuda(CudaKernels& kernels) {
+  constexpr CudaProductMaker kLibrary = make_first_of<make_library_product, make_mma_product, make_tiled_product>;
+  constexpr CudaProductMaker kMma = make_first_of<make_mma_product, make_tiled_product>;
   for (const char* op : {"linear_cross_entropy", "linear_cross_entropy_grad"})
-    kernels.add(op, {{"cublaslt", make_loss<true>}, {"plain", make_loss<false>}});
+    kernels.add(op, {{"cublaslt", make_loss<without_library, kLibrary>},
+                     {"mma", make_loss<without_mma, kMma>},
+                     {"plain", make_loss<nothing, make_tiled_product>}});
 }
 
 }  // namespace headroom
