@@ -74,5 +74,61 @@ TEST(CudaMoe, DispatchesAndCombines) {
       }
 }
 
+struct Layer {
+  Routing routing;
+  int64_t ins, outs;
+};
+
+std::vector<Layer> layers() {
+  return {{spread_routing(5, 2, 4), 24, 40},
+          {spread_routing(1, 3, 40), 33, 17},
+          {spread_routing(61, 2, 3), 72, 44},
+          {skewed_routing(40, 2, 6), 64, 96},
+          {skewed_routing(3, 1, 2), 5, 3}};
+}
+
+TEST(CudaMoe, EachRowMeetsItsExpert) {
+  for (const Layer& layer : layers())
+    for (DType dtype : {DType::f32, DType::bf16})
+      for (DType result : {DType::f32, DType::bf16}) {
+        if (result == DType::bf16 && dtype == DType::f32) continue;
+        const Routing& routing = layer.routing;
+        SCOPED_TRACE(fmt::format("{} tokens {}->{} {}", routing.tokens, layer.ins, layer.outs, dtype_name(dtype)));
+        const Attrs attrs{{"dtype", std::string(dtype_name(result))}};
+        const Tensor w = Tensor::random(dtype, {routing.experts, layer.outs, layer.ins}, 2);
+        const Tensor x = Tensor::random(dtype, {1, routing.tokens, routing.chosen, layer.ins}, 1);
+        const Tensor dy = Tensor::random(dtype, {1, routing.tokens, routing.chosen, layer.outs}, 3);
+        const Tolerance near{result == DType::f32 ? 2e-5 : 2e-3, result == DType::f32 ? 1e-5 : 1e-2};
+        expect_cuda_matches("expert_linear", {x, w, routing.offsets}, attrs, near);
+        expect_cuda_matches("expert_linear_dx", {dy, w, routing.offsets}, attrs, near);
+        Attrs with_addend = attrs;
+        with_addend.set("addend", int64_t{1});
+        RunOptions in_place;
+        in_place.use_may = true;
+        expect_cuda_matches(
+            "expert_linear_dx",
+            {dy, w, routing.offsets, Tensor::random(result, {1, routing.tokens, routing.chosen, layer.ins}, 4)},
+            with_addend, near, in_place);
+      }
+}
+
+TEST(CudaMoe, WeightGradientsAddUpOrOverwrite) {
+  for (const Layer& layer : layers())
+    for (DType dtype : {DType::f32, DType::bf16})
+      for (int64_t trip : {0, 1})
+        for (const char* accumulate : {"carried", "always"}) {
+          if (trip == 1 && dtype == DType::bf16) continue;
+          const Routing& routing = layer.routing;
+          RunOptions options;
+          options.trip = trip;
+          expect_cuda_matches(
+              "expert_linear_dw",
+              {Tensor::random(dtype, {1, routing.tokens, routing.chosen, layer.ins}, 1),
+               Tensor::random(dtype, {1, routing.tokens, routing.chosen, layer.outs}, 3), routing.offsets,
+               Tensor::random(DType::f32, {routing.experts, layer.outs, layer.ins}, 4)},
+              {{"accumulate", std::string(accumulate)}}, {2e-5, 1e-5}, options);
+        }
+}
+
 }  // namespace
 }  // namespace headroom

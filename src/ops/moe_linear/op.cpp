@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "ir/vjp.h"
+#include "ops/cuda/scratch.h"
 #include "ops/moe_linear/products.h"
 #include "ops/registry.h"
 #include "ops/stream/operand_rules.h"
@@ -53,7 +54,9 @@ class ExpertLinear final : public Op {
   }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return expert_scratch(expert_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
+    return on_cuda(facts)
+               ? 0
+               : expert_scratch(expert_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
   }
   Work work(const OpCall& call) const override {
     return product_work(call, expert_shape(call.inputs[0], call.inputs[1]), 1);
@@ -111,7 +114,9 @@ class ExpertLinearDx final : public Op {
   }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return expert_scratch(expert_dx_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
+    return on_cuda(facts)
+               ? 0
+               : expert_scratch(expert_dx_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
   }
   Work work(const OpCall& call) const override {
     return product_work(call, expert_shape(call.inputs[0], call.inputs[1]), 1);
@@ -141,7 +146,10 @@ class ExpertLinearDw final : public Op {
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 3, true}}; }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return expert_scratch(expert_dw_product(call, expert_shape(call.inputs[0], call.inputs[3]).rows, true), facts);
+    return on_cuda(facts)
+               ? 0
+               : expert_scratch(expert_dw_product(call, expert_shape(call.inputs[0], call.inputs[3]).rows, true),
+                                facts);
   }
   Work work(const OpCall& call) const override {
     return product_work(call, expert_shape(call.inputs[0], call.inputs[3]), call.inputs.size());

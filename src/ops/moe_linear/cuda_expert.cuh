@@ -1,0 +1,113 @@
+// Which product of which expert a block computes a tile of.
+#pragma once
+
+#include "ops/cuda/device_language.cuh"
+#include "ops/cuda/reduce.cuh"
+#include "ops/moe_linear/cuda_kernels.h"
+
+namespace headroom::cuda {
+
+// A matrix in memory: element (outer, inner) is at data + outer * stride + inner, and zero from the counts on.
+template <typename T>
+struct ExpertOperand {
+  const T* data;
+  int64_t stride;
+  int outer;
+  int inner;
+};
+
+// result[m][n] = sum over the depth, at `to` + m * stride + n. The steps of the depth are the inner index of an operand
+// that is read along its rows, else the outer one.
+template <typename T>
+struct ExpertTile {
+  ExpertOperand<T> a, b;
+  int depth;
+  int rows, cols;  // of the tile that exist
+  int64_t to, stride;
+};
+
+template <ExpertProduct kProduct>
+constexpr bool kAlongDepthA = kProduct != ExpertProduct::weight_gradient;
+template <ExpertProduct kProduct>
+constexpr bool kAlongDepthB = kProduct == ExpertProduct::forward;
+
+HR_DEVICE int at_most(int64_t value, int most) { return value < most ? static_cast<int>(value) : most; }
+
+struct Least {
+  HR_DEVICE int operator()(int a, int b) const { return a < b ? a : b; }
+};
+
+// The expert of the `tile`th group of `height` rows when each expert's rows are cut on their own, and the rows
+// [first, end) from the group on; an expert below zero when there are not so many. Full warps.
+struct ExpertRows {
+  int expert;
+  int64_t first, end;
+};
+HR_DEVICE ExpertRows expert_rows(const ExpertArgs& args, int64_t tile, int height) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  for (int from = 0; from < args.experts; from += kWarp) {
+    const int expert = from + lane;
+    const int begin = expert < args.experts ? args.offsets[expert] : 0;
+    const int end = expert < args.experts ? args.offsets[expert + 1] : 0;
+    const int own = (end - begin + height - 1) / height;
+    int upto = own;
+    for (int distance = 1; distance < kWarp; distance *= 2) {
+      const int before = __shfl_up_sync(kAllLanes, upto, static_cast<unsigned>(distance));
+      if (lane >= distance) upto += before;
+    }
+    const int found = reduce_warp(upto > tile ? lane : kWarp, Least());
+    const int all = __shfl_sync(kAllLanes, upto, kWarp - 1);
+    const int source = found < kWarp ? found : 0;
+    const int before = __shfl_sync(kAllLanes, upto - own, source);
+    const int first = __shfl_sync(kAllLanes, begin, source), last = __shfl_sync(kAllLanes, end, source);
+    if (found < kWarp) return {from + found, first + (tile - before) * height, last};
+    tile -= all;
+  }
+  return {-1, 0, 0};
+}
+
+// Groups of rows that there may be, whatever the routing.
+inline int64_t most_row_tiles(const ExpertArgs& args, int height) {
+  const int64_t used = args.rows < args.experts ? args.rows : args.experts;
+  return args.rows / height + used;
+}
+
+// This block's tile of `height` times `width`; rows 0 when there is none.
+template <ExpertProduct kProduct, typename T>
+HR_DEVICE ExpertTile<T> expert_tile(const ExpertArgs& args, int height, int width) {
+  const int outs = args.outs, ins = args.ins;
+  const T *const wide = static_cast<const T*>(args.wide), *const other = static_cast<const T*>(args.other);
+  ExpertTile<T> tile = {};
+  int64_t at = blockIdx.x;
+  if (kProduct == ExpertProduct::weight_gradient) {
+    const int across = (ins + width - 1) / width, down = (outs + height - 1) / height;
+    const int n = static_cast<int>(at % across) * width, m = static_cast<int>(at / across % down) * height;
+    const int64_t expert = at / across / down, first = args.offsets[expert];
+    tile.depth = args.offsets[expert + 1] - args.offsets[expert];
+    tile.a = {wide + first * outs + m, outs, tile.depth, outs - m};
+    tile.b = {other + first * ins + n, ins, tile.depth, ins - n};
+    tile.rows = at_most(outs - m, height);
+    tile.cols = at_most(ins - n, width);
+    tile.stride = ins;
+    tile.to = (expert * outs + m) * ins + n;
+    return tile;
+  }
+  const bool forward = kProduct == ExpertProduct::forward;
+  const int cols = forward ? outs : ins, across = (cols + width - 1) / width, n = static_cast<int>(at % across) * width;
+  const ExpertRows rows = expert_rows(args, at / across, height);
+  if (rows.expert < 0) return tile;
+  tile.depth = forward ? ins : outs;
+  tile.rows = at_most(rows.end - rows.first, height);
+  tile.cols = at_most(cols - n, width);
+  tile.a = {wide + rows.first * tile.depth, tile.depth, tile.rows, tile.depth};
+  const T* const matrix = other + static_cast<int64_t>(rows.expert) * outs * ins;
+  if (forward)
+    tile.b = {matrix + static_cast<int64_t>(n) * ins, ins, tile.cols, ins};
+  else
+    tile.b = {matrix + n, ins, outs, ins - n};
+  tile.stride = cols;
+  tile.to = rows.first * cols + n;
+  return tile;
+}
+
+}  // namespace headroom::cuda

@@ -1,0 +1,35 @@
+// Launchers of the device code of the experts' linear layers.
+#pragma once
+
+#include "ops/cuda/launch.h"
+
+namespace headroom::cuda {
+
+// Which product of an expert's rows.
+enum class ExpertProduct {
+  forward,          // y[rows, outs] = x[rows, ins] w^T
+  input_gradient,   // dx[rows, ins] = dy[rows, outs] w
+  weight_gradient,  // dw[outs, ins] = dy^T x
+};
+
+// Rows are sorted by expert: expert e has the rows [offsets[e], offsets[e + 1]).
+struct ExpertArgs {
+  ExpertProduct product = ExpertProduct::forward;
+  int32_t experts = 0;
+  int32_t outs = 0;
+  int32_t ins = 0;
+  int64_t rows = 0;                  // of all experts together
+  const void* wide = nullptr;        // x, or dy of both gradients
+  const void* other = nullptr;       // w [experts, outs, ins]; x of the weight gradient
+  const int32_t* offsets = nullptr;  // [experts + 1]
+  const void* addend = nullptr;      // of the result's type and shape, may be the result; null: none
+  void* result = nullptr;            // the weight gradient [experts, outs, ins] is f32
+};
+
+// Any sizes; operands of one type, the result f32 or of that type.
+void launch_expert_product(FloatType type, FloatType result, const ExpertArgs& args, CudaStream stream);
+
+// The same for few rows, where reading the weights decides: forward only, any sizes.
+void launch_expert_few_rows(FloatType type, FloatType result, const ExpertArgs& args, CudaStream stream);
+
+}  // namespace headroom::cuda
