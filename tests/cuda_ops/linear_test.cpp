@@ -126,6 +126,20 @@ TEST_F(CudaLinear, FewRowsAgreeWithTheReference) {
   });
 }
 
+TEST_F(CudaLinear, LowRankProductsAreAdded) {
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (int64_t rows : {3, 24}) {
+      const Tensor x = Tensor::random(dtype, {rows, 16}, 1), w = Tensor::random(dtype, {40, 16}, 2);
+      const Tensor p = Tensor::random(dtype, {rows, 8}, 3), q = Tensor::random(dtype, {40, 8}, 4);
+      const Tensor bias = Tensor::random(DType::f32, {40}, 5), residual = Tensor::random(dtype, {rows, 40}, 6);
+      const Tolerance tolerance = dtype == DType::bf16 ? Tolerance{4e-2, 2e-2} : Tolerance{3e-5, 1e-5};
+      expect_cuda_matches("linear", {x, w, bias, p, q, residual},
+                          {{"bias", int64_t{1}}, {"low_rank", int64_t{1}}, {"residual", int64_t{1}}}, tolerance);
+      const Tensor dy = Tensor::random(dtype, {rows, 40}, 7), down = Tensor::random(dtype, {8, 16}, 8);
+      expect_cuda_matches("linear_dx", {dy, w, p, down}, {{"low_rank", int64_t{1}}}, tolerance);
+    }
+}
+
 TEST_F(CudaLinear, NoRowsNoWork) {
   const std::vector<Tensor> inputs{Tensor(DType::f32, {0, 8}), Tensor::random(DType::f32, {4, 8}, 2)};
   EXPECT_EQ(run_cuda_op("linear", inputs).outputs[0].count(), 0);

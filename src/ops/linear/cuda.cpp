@@ -26,49 +26,79 @@ CudaProductSpec dense(const MatmulSpec& spec) { return {spec, 0, 0, 0, kAlignmen
 
 const void* input_at(const KernelCall& call, size_t index) { return index == 0 ? nullptr : call.inputs[index].data; }
 
-// `bias`, `addend`: indices of these inputs, 0 when there is none.
-CudaOffer product_kernel(CudaProductOffer offer, int64_t booked, size_t bias, size_t addend) {
-  if (!offer.product) return {nullptr, std::move(offer.refusal)};
-  HR_CHECK(offer.product->workspace_bytes() <= booked, "a product of {} bytes of workspace, {} are booked",
-           offer.product->workspace_bytes(), booked);
-  return {cuda_kernel_of([product = std::move(offer.product), bias, addend](const KernelCall& call, CudaStream stream) {
-            product->run({call.inputs[0].data, call.inputs[1].data, call.outputs[0].data, input_at(call, bias),
-                          input_at(call, addend), call.scratch.data()},
-                         stream);
+// The wide product of a spec, and p q as a product that is added onto its result.
+MatmulSpec wide_part(MatmulSpec spec) {
+  spec.low_rank = 0;
+  return spec;
+}
+MatmulSpec low_rank_part(MatmulSpec spec) {
+  spec.size.depth = spec.low_rank;
+  spec.b_transposed = spec.q_transposed;
+  spec.bias = false;
+  spec.addend = true;
+  return wide_part(spec);
+}
+
+// linear or linear_dx: `spec` by one product, or two where p and q stand beside the wide operands.
+CudaOffer product_kernel(CudaProductMaker make, const MatmulSpec& spec, const KernelSpec& kernel,
+                         const CudaContext& context) {
+  const LinearOperands at = linear_operands(kernel.attrs);
+  CudaProductOffer low, wide = make(dense(wide_part(spec)), context, kernel.scratch_bytes);
+  if (!wide.product) return {nullptr, std::move(wide.refusal)};
+  if (at.low_rank != 0) {
+    low = make(dense(low_rank_part(spec)), context, kernel.scratch_bytes);
+    if (!low.product) return {nullptr, std::move(low.refusal)};
+  }
+  HR_CHECK(wide.product->workspace_bytes() <= kernel.scratch_bytes, "a product of {} bytes of workspace, {} are booked",
+           wide.product->workspace_bytes(), kernel.scratch_bytes);
+  return {cuda_kernel_of([wide = std::move(wide.product), low = std::move(low.product), at](const KernelCall& call,
+                                                                                            CudaStream stream) {
+            void* const y = call.outputs[0].data;
+            wide->run({call.inputs[0].data, call.inputs[1].data, y, input_at(call, at.bias), input_at(call, at.last),
+                       call.scratch.data()},
+                      stream);
+            if (low)
+              low->run(
+                  {input_at(call, at.low_rank), input_at(call, at.low_rank + 1), y, nullptr, y, call.scratch.data()},
+                  stream);
           }),
           {}};
 }
 
-constexpr std::array<std::string_view, 5> kLinearAttrs{"bias", "dtype", "layout", "multiply", "residual"};
-
-// Where the optional inputs of linear are; 0 when they are not.
-struct LinearInputs {
-  size_t bias = 0, residual = 0, count = 2;
-  explicit LinearInputs(const Attrs& attrs) {
-    if (attrs.integer("bias") != 0) bias = count++;
-    if (attrs.integer("residual") != 0) residual = count++;
-  }
-};
+constexpr std::array<std::string_view, 6> kLinearAttrs{"bias", "dtype", "layout", "low_rank", "multiply", "residual"};
 
 static_assert(cuda::kFewRows == kCudaFewRows);
 
-CudaOffer make_few_rows(const KernelSpec& spec, const CudaContext&) {
-  const LinearInputs at(spec.attrs);
-  if (std::string refusal = refusal_of(spec, kLinearAttrs, at.count); !refusal.empty()) return {nullptr, refusal};
-  const MatmulSpec m = linear_product(spec.call());
-  if (m.size.rows > cuda::kFewRows) return {nullptr, fmt::format("more than {} rows", cuda::kFewRows)};
+// What a product of few rows is but for its addresses.
+cuda::DeviceProduct row_product(const MatmulSpec& m) {
   cuda::DeviceProduct product{float_type(m.operand), float_type(m.result), false,       m.b_transposed,
                               m.size.rows,           m.size.cols,          m.size.depth};
   const CudaProductSpec stored = dense(m);
   product.a_step = stored.a_step();
   product.b_step = stored.b_step();
-  return {cuda_kernel_of([product, at](const KernelCall& call, CudaStream stream) {
-            cuda::DeviceProduct p = product;
+  return product;
+}
+
+CudaOffer make_few_rows(const KernelSpec& spec, const CudaContext&) {
+  const LinearOperands at = linear_operands(spec.attrs);
+  if (std::string refusal = refusal_of(spec, kLinearAttrs, at.count); !refusal.empty()) return {nullptr, refusal};
+  const MatmulSpec m = linear_product(spec.call());
+  if (m.size.rows > cuda::kFewRows) return {nullptr, fmt::format("more than {} rows", cuda::kFewRows)};
+  return {cuda_kernel_of([wide = row_product(wide_part(m)), low = row_product(low_rank_part(m)), at](
+                             const KernelCall& call, CudaStream stream) {
+            cuda::DeviceProduct p = wide;
             p.a = call.inputs[0].data;
             p.b = call.inputs[1].data;
             p.c = call.outputs[0].data;
             p.bias = static_cast<const float*>(input_at(call, at.bias));
-            p.addend = input_at(call, at.residual);
+            p.addend = input_at(call, at.last);
+            cuda::launch_row_product(p, stream);
+            if (at.low_rank == 0) return;
+            p = low;
+            p.a = call.inputs[at.low_rank].data;
+            p.b = call.inputs[at.low_rank + 1].data;
+            p.c = call.outputs[0].data;
+            p.addend = p.c;
             cuda::launch_row_product(p, stream);
           }),
           {}};
@@ -76,19 +106,17 @@ CudaOffer make_few_rows(const KernelSpec& spec, const CudaContext&) {
 
 template <CudaProductMaker make>
 CudaOffer make_linear(const KernelSpec& spec, const CudaContext& context) {
-  const LinearInputs at(spec.attrs);
-  if (std::string refusal = refusal_of(spec, kLinearAttrs, at.count); !refusal.empty()) return {nullptr, refusal};
-  return product_kernel(make(dense(linear_product(spec.call())), context, spec.scratch_bytes), spec.scratch_bytes,
-                        at.bias, at.residual);
+  const size_t inputs = linear_operands(spec.attrs).count;
+  if (std::string refusal = refusal_of(spec, kLinearAttrs, inputs); !refusal.empty()) return {nullptr, refusal};
+  return product_kernel(make, linear_product(spec.call()), spec, context);
 }
 
 template <CudaProductMaker make>
 CudaOffer make_linear_dx(const KernelSpec& spec, const CudaContext& context) {
-  constexpr std::array<std::string_view, 4> kKnown{"addend", "dtype", "layout", "multiply"};
-  const bool addend = spec.attrs.integer("addend") != 0;
-  if (std::string refusal = refusal_of(spec, kKnown, 2 + size_t{addend}); !refusal.empty()) return {nullptr, refusal};
-  return product_kernel(make(dense(linear_dx_product(spec.call())), context, spec.scratch_bytes), spec.scratch_bytes, 0,
-                        addend ? 2 : 0);
+  constexpr std::array<std::string_view, 5> kKnown{"addend", "dtype", "layout", "low_rank", "multiply"};
+  const size_t inputs = linear_operands(spec.attrs).count;
+  if (std::string refusal = refusal_of(spec, kKnown, inputs); !refusal.empty()) return {nullptr, refusal};
+  return product_kernel(make, linear_dx_product(spec.call()), spec, context);
 }
 
 class WeightGradientKernel final : public CudaKernel {
