@@ -97,7 +97,7 @@ class Assembler {
     graph_.programs.erase(std::find_if(graph_.programs.begin(), graph_.programs.end(),
                                        [](const Program& p) { return p.name == "forward"; }));
     remove_dead_nodes(graph_);
-    if (request_.lora.rank > 0 && request_.facts.device == "cpu") join_low_rank_products(graph_);
+    if (request_.lora.rank > 0) join_low_rank_products(graph_);
     compact(graph_);
     set_matmul_precision(graph_, request_.matmul_precision);
     return std::move(graph_);

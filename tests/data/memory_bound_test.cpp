@@ -146,7 +146,7 @@ TEST(DataMemory, ReadingBatchesAllocatesNothing) {
   }
   EXPECT_EQ(calls - before, 0);
   EXPECT_EQ(targets, 0);
-  EXPECT_EQ(BatchReader::memory_bytes(8), 256);
+  EXPECT_EQ(BatchReader::memory_bytes(8), 8 * 40);
 }
 
 }  // namespace
