@@ -14,6 +14,8 @@ CONFIG = {'architectures': ['LlamaForCausalLM'], 'model_type': 'llama', 'vocab_s
           'num_hidden_layers': 2, 'num_attention_heads': 4, 'num_key_value_heads': 2, 'max_position_embeddings': 64,
           'rms_norm_eps': 1e-5, 'rope_theta': 10000.0, 'hidden_act': 'silu', 'tie_word_embeddings': True, 'torch_dtype': 'float32',
           'initializer_range': 0.2, 'bos_token_id': 256, 'eos_token_id': 257}
+EXPERTS = CONFIG | {'architectures': ['MixtralForCausalLM'], 'model_type': 'mixtral', 'num_local_experts': 4, 'num_experts_per_tok': 2,
+                    'output_router_logits': True, 'router_aux_loss_coef': 0.5}
 ROWS = [{'text': f'row {n}: ' + 'abc'[n % 3] * 4} for n in range(12)]
 GPU = ['--device', 'cuda:0', '--profile', 'H100-80GB', '--memory', '1GiB']
 CPU = ['--memory', '1GiB']
@@ -50,15 +52,33 @@ def near(found, expected, tolerance=1e-4):
     return len(found) == len(expected) and all(abs(a - b) <= tolerance * abs(b) for a, b in zip(found, expected))
 
 
+def make_model(program, folder, config):
+    """A fresh model of the config, in a folder of its own."""
+    file, model = (os.path.join(folder, config['model_type'] + end) for end in ('.json', ''))
+    with open(file, 'w', encoding='utf-8') as out:
+        json.dump(config, out)
+    call(program, 'init', '--config', file, '--tokenizer', 'bytes', '--output-dir', model)
+    return model
+
+
+def check_experts(program, shim, folder, data):
+    """A mixture of experts with the loss that balances them."""
+    model = make_model(program, folder, EXPERTS)
+    cpu, gpu = (os.path.join(folder, 'experts-' + name) for name in ('cpu', 'gpu'))
+    done = [train(binary, where, model, data, out, '--max-steps', 2) for binary, where, out in ((program, CPU, cpu), (shim, GPU, gpu))]
+    check('experts train', done == [0, 0], done)
+    check('losses of experts agree', near(values(gpu, 'loss'), values(cpu, 'loss')), f"{values(gpu, 'loss')} {values(cpu, 'loss')}")
+    check('gradient norms of experts agree', near(values(gpu, 'grad_norm'), values(cpu, 'grad_norm'), 1e-3))
+
+
 def main():
     program, shim = sys.argv[1:3]
     with tempfile.TemporaryDirectory() as folder:
-        config, data, model = (os.path.join(folder, name) for name in ('config.json', 'rows.jsonl', 'model'))
-        with open(config, 'w', encoding='utf-8') as out:
-            json.dump(CONFIG, out)
+        data = os.path.join(folder, 'rows.jsonl')
         with open(data, 'w', encoding='utf-8') as out:
             out.writelines(json.dumps(row) + '\n' for row in ROWS)
-        call(program, 'init', '--config', config, '--tokenizer', 'bytes', '--output-dir', model)
+        model = make_model(program, folder, CONFIG)
+        check_experts(program, shim, folder, data)
 
         cpu, gpu, resumed = (os.path.join(folder, name) for name in ('cpu', 'gpu', 'resumed'))
         check('the CPU trains', train(program, CPU, model, data, cpu, '--max-steps', 3) == 0)

@@ -50,7 +50,7 @@ void expect_near(const Curve& found, const Curve& expected, double tolerance) {
 
 class CudaTraining : public testing::Test {
  protected:
-  CudaTraining() { write_tiny_model(directory_); }
+  explicit CudaTraining(const std::string& config = kTinyConfig) { write_tiny_model(directory_, config.c_str()); }
 
   void compare(const TrainOptions& gpu, double tolerance) {
     TrainOptions cpu = gpu;
@@ -75,6 +75,21 @@ TEST_F(CudaTraining, FollowsTheCpuInBf16Mixed) {
   options.precision = "bf16-mixed";
   compare(options, 5e-3);
 }
+
+// Two of three experts of a layer, with the loss that balances them.
+std::string balanced_experts() {
+  Json config = Json::parse(kTinyExpertsConfig);
+  config["output_router_logits"] = true;
+  config["router_aux_loss_coef"] = 0.5;
+  return config.dump();
+}
+
+class CudaExpertTraining : public CudaTraining {
+ protected:
+  CudaExpertTraining() : CudaTraining(balanced_experts()) {}
+};
+
+TEST_F(CudaExpertTraining, FollowsTheCpuInFp32) { compare(gpu_options(directory_), 1e-5); }
 
 TEST_F(CudaTraining, RepeatsBitwise) {
   const TrainOptions options = gpu_options(directory_);
