@@ -21,6 +21,14 @@ TEST(CudaDropout, DropsWhatTheReferenceDrops) {
       }
 }
 
+// Gradients and activations of other element types than what they drop from.
+TEST(CudaDropout, GivesAnotherElementType) {
+  for (const auto& [x, y] : {std::pair{DType::f32, DType::bf16}, std::pair{DType::bf16, DType::f32}})
+    for (int64_t count : {5, 1003, 4100})
+      expect_cuda_matches("dropout", {Tensor::random(x, {1, count}, 1), hyper_of(42, 7)},
+                          {{"rate", 0.3}, {"tensor", int64_t{9}}, {"dtype", std::string(dtype_name(y))}}, {0, 0});
+}
+
 TEST(CudaDropout, CrossesABlockOfIndices) {
   RunOptions options;
   options.trip = (int64_t{1} << 32) / 1003;

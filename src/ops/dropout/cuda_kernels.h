@@ -7,7 +7,7 @@ namespace headroom::cuda {
 
 struct DropoutArgs {
   const void* x = nullptr;
-  void* y = nullptr;             // may be x
+  void* y = nullptr;             // may be x where the types are the same
   const float* hyper = nullptr;  // of ops/adamw/hyper.h, read on the device
   int64_t count = 0;
   int64_t first = 0;    // index of the first element in the step's global batch
@@ -17,6 +17,7 @@ struct DropoutArgs {
 };
 
 // y = x * scale where kept, else 0.
-void launch_dropout(FloatType type, const DropoutArgs& args, int multiprocessors, CudaStream stream);
+void launch_dropout(FloatType x_type, FloatType y_type, const DropoutArgs& args, int multiprocessors,
+                    CudaStream stream);
 
 }  // namespace headroom::cuda
