@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,6 +12,7 @@
 
 #include "base/error.h"
 #include "ir/op.h"
+#include "ops/kernel_table.h"
 
 namespace headroom {
 
@@ -90,12 +90,7 @@ struct KernelSpec {
   OpCall call() const { return {inputs, outputs, attrs}; }
 };
 
-// A prepared kernel, or the reason why this implementation refuses the spec.
-struct KernelOffer {
-  std::unique_ptr<CpuKernel> kernel;
-  std::string refusal;
-};
-
+using KernelOffer = Offer<CpuKernel>;
 using KernelFactory = KernelOffer (*)(const KernelSpec& spec, const DeviceFacts& facts);
 
 struct KernelCandidate {
@@ -103,16 +98,8 @@ struct KernelCandidate {
   KernelFactory make = nullptr;
 };
 
-// Candidates per op, best first; the last one is a plain reference kernel that accepts every legal spec.
-class CpuKernels {
- public:
-  void add(std::string_view op, std::vector<KernelCandidate> candidates);
-  const std::vector<KernelCandidate>& candidates(std::string_view op) const;
-  bool has(std::string_view op) const { return kernels_.contains(op); }
-
- private:
-  std::map<std::string, std::vector<KernelCandidate>, std::less<>> kernels_;
-};
+// The last candidate of an op is a plain reference kernel that accepts every legal spec.
+using CpuKernels = KernelTable<KernelCandidate>;
 
 // Every CPU kernel, built once. Thread-safe.
 const CpuKernels& cpu_kernels();

@@ -13,7 +13,7 @@ void register_all_cuda_kernels(CudaKernels& kernels);  // generated
 
 const CudaKernels& cuda_kernels() {
   static const CudaKernels kernels = [] {
-    CudaKernels all;
+    CudaKernels all("CUDA");
     register_all_cuda_kernels(all);
     return all;
   }();
@@ -22,18 +22,7 @@ const CudaKernels& cuda_kernels() {
 
 std::unique_ptr<CudaKernel> make_cuda_kernel(const KernelSpec& spec, const CudaContext& context, std::string_view only,
                                              std::string* chosen) {
-  std::string refusals;
-  for (const CudaCandidate& candidate : cuda_kernels().candidates(spec.op)) {
-    if (!only.empty() && candidate.implementation != only) continue;
-    CudaOffer offer = candidate.make(spec, context);
-    if (offer.kernel) {
-      if (chosen) *chosen = candidate.implementation;
-      return std::move(offer.kernel);
-    }
-    refusals += fmt::format(" {}: {};", candidate.implementation, offer.refusal);
-  }
-  HR_CHECK(false, "no CUDA kernel accepts {}:{}", spec.op, refusals);
-  return nullptr;
+  return cuda_kernels().make(spec, context, only, chosen);
 }
 
 cuda::FloatType float_type(DType dtype) {

@@ -17,7 +17,6 @@
 namespace headroom {
 
 class CudaBlas;  // ops/cuda/blas.h
-class CudaDnn;   // ops/cuda/dnn.h
 
 // What kernels ask of the backend besides launches. Calls on one stream happen in order.
 class CudaServices {
@@ -36,7 +35,6 @@ class CudaServices {
 
   // Outside libraries; null when they are not installed or not wanted.
   virtual CudaBlas* blas() { return nullptr; }
-  virtual CudaDnn* dnn() { return nullptr; }
 };
 
 // What kernels are made for. facts.device begins with "cuda"; facts.isa is the compute capability, 10 major + minor.
@@ -55,13 +53,10 @@ class CudaKernel {
   virtual void enqueue(const KernelCall& call, CudaStream stream) const = 0;
 };
 
-struct CudaOffer {
-  std::unique_ptr<CudaKernel> kernel;
-  std::string refusal;  // why this implementation does not take the spec
-};
+using CudaOffer = Offer<CudaKernel>;
 
 struct CudaCandidate {
-  std::string_view implementation;  // "cublaslt", "cudnn", "fused", "plain"
+  std::string_view implementation;  // "cublaslt", "mma", "fused", "plain"
   CudaOffer (*make)(const KernelSpec& spec, const CudaContext& context) = nullptr;
 };
 
