@@ -8,6 +8,7 @@
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/matmul.h"
 #include "ops/linear_cross_entropy/cpu_softmax.h"
+#include "ops/linear_cross_entropy/loss_options.h"
 #include "ops/linear_cross_entropy/shape.h"
 
 namespace headroom {
@@ -18,29 +19,6 @@ struct ChunkProducts {
   int64_t rows = 0;
   std::unique_ptr<Matmul> logits, dx, dw_first, dw_adding;
 };
-
-// Which optional parts a call has.
-struct LossOptions {
-  bool gradient = false;
-  bool trains = false;
-  bool loss_carried = false;
-  bool weight_carried = false;
-  bool trains_bias = false;
-  bool bias_carried = false;
-  float softcap = 0;
-};
-
-LossOptions options_of(const KernelSpec& spec) {
-  LossOptions options;
-  options.gradient = spec.op == "linear_cross_entropy_grad";
-  options.trains = options.gradient && spec.attrs.integer("train_weight") != 0;
-  options.loss_carried = spec.attrs.text(options.gradient ? "loss_accumulate" : "accumulate", "always") == "carried";
-  options.weight_carried = options.trains && spec.attrs.text("accumulate", "always") == "carried";
-  options.trains_bias = options.gradient && spec.attrs.integer("train_bias") != 0;
-  options.bias_carried = options.trains_bias && spec.attrs.text("accumulate_bias", "always") == "carried";
-  options.softcap = static_cast<float>(spec.attrs.real("softcap", 0));
-  return options;
-}
 
 class LossKernel final : public CpuKernel {
  public:
@@ -193,7 +171,7 @@ class LossKernel final : public CpuKernel {
 
 template <MatmulMaker make, bool plain>
 KernelOffer make_loss(const KernelSpec& spec, const DeviceFacts& facts) {
-  const LossOptions options = options_of(spec);
+  const LossOptions options = loss_options(spec);
   const LossScratch scratch = loss_scratch(spec.call(), facts, options.gradient);
   if (scratch.total() > spec.scratch_bytes)
     return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", scratch.total(), spec.scratch_bytes)};

@@ -7,32 +7,10 @@
 #include "ops/linear/cuda_product.h"
 #include "ops/linear_cross_entropy/cuda_kernels.h"
 #include "ops/linear_cross_entropy/cuda_scratch.h"
+#include "ops/linear_cross_entropy/loss_options.h"
 
 namespace headroom {
 namespace {
-
-// Which optional parts a call has.
-struct CudaLossOptions {
-  bool gradient = false;
-  bool trains = false;
-  bool loss_carried = false;
-  bool weight_carried = false;
-  bool trains_bias = false;
-  bool bias_carried = false;
-  float softcap = 0;
-};
-
-CudaLossOptions options_of(const KernelSpec& spec) {
-  CudaLossOptions options;
-  options.gradient = spec.op == "linear_cross_entropy_grad";
-  options.trains = options.gradient && spec.attrs.integer("train_weight") != 0;
-  options.loss_carried = spec.attrs.text(options.gradient ? "loss_accumulate" : "accumulate", "always") == "carried";
-  options.weight_carried = options.trains && spec.attrs.text("accumulate", "always") == "carried";
-  options.trains_bias = options.gradient && spec.attrs.integer("train_bias") != 0;
-  options.bias_carried = options.trains_bias && spec.attrs.text("accumulate_bias", "always") == "carried";
-  options.softcap = static_cast<float>(spec.attrs.real("softcap", 0));
-  return options;
-}
 
 // The products of a chunk of `rows` rows; the last chunk has its own.
 struct CudaChunk {
@@ -42,7 +20,7 @@ struct CudaChunk {
 
 class CudaLossKernel final : public CudaKernel {
  public:
-  CudaLossKernel(const LossShape& shape, const CudaLossScratch& scratch, const CudaLossOptions& options, DType dtype)
+  CudaLossKernel(const LossShape& shape, const CudaLossScratch& scratch, const LossOptions& options, DType dtype)
       : shape_(shape), scratch_(scratch), options_(options), dtype_(dtype) {}
 
   // Creates the products; the reason when one is refused.
@@ -167,7 +145,7 @@ class CudaLossKernel final : public CudaKernel {
 
   LossShape shape_;
   CudaLossScratch scratch_;
-  CudaLossOptions options_;
+  LossOptions options_;
   DType dtype_;
   std::vector<CudaChunk> chunks_;
 };
@@ -207,7 +185,7 @@ CudaOffer make_loss(const KernelSpec& spec, const CudaContext& context) {
   const CudaLossScratch scratch = cuda_loss_scratch(shape, context.facts);
   HR_CHECK(scratch.total() <= spec.scratch_bytes, "the loss needs {} bytes of scratch, {} are booked", scratch.total(),
            spec.scratch_bytes);
-  auto kernel = std::make_unique<CudaLossKernel>(shape, scratch, options_of(spec), spec.inputs[0].dtype);
+  auto kernel = std::make_unique<CudaLossKernel>(shape, scratch, loss_options(spec), spec.inputs[0].dtype);
   std::string refusal = kernel->prepare(make, context);
   if (!refusal.empty()) return {nullptr, std::move(refusal)};
   return {std::move(kernel), {}};
