@@ -89,6 +89,33 @@ inline Grid row_grid(int64_t rows, int64_t width) {
   grid.x = (rows + groups - 1) / groups;
   return grid;
 }
+
+// The blocks of a gradient over rows; with `sums` those of columns leave each block as one row of scratch.
+struct RowGradientLaunch {
+  Grid grid;
+  int64_t chunk = 0;  // rows of a block
+};
+
+inline RowGradientLaunch row_gradient_launch(int64_t rows, int64_t width, bool sums) {
+  RowGradientLaunch launch = {row_grid(rows, width)};
+  launch.chunk = launch.grid.block / row_lanes(width);
+  if (!sums) return launch;
+  launch.chunk = rows_per_chunk(rows, width);
+  launch.grid.x = row_chunk_count(rows, width);
+  launch.grid.shared_bytes = group_sums_shared(width);
+  return launch;
+}
 #endif
+
+// Instantiates a kernel of two operand types, for widths that are whole runs and for others.
+#define HR_INSTANTIATE_ROWS(name, Args)                     \
+  template __global__ void name<float, float, true>(Args);  \
+  template __global__ void name<float, Bf16, true>(Args);   \
+  template __global__ void name<Bf16, float, true>(Args);   \
+  template __global__ void name<Bf16, Bf16, true>(Args);    \
+  template __global__ void name<float, float, false>(Args); \
+  template __global__ void name<float, Bf16, false>(Args);  \
+  template __global__ void name<Bf16, float, false>(Args);  \
+  template __global__ void name<Bf16, Bf16, false>(Args);
 
 }  // namespace headroom::cuda

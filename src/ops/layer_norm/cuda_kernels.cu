@@ -164,17 +164,8 @@ __global__ void __launch_bounds__(kMostRowLanes) layer_norm_grad(LayerNormGradAr
 }
 
 #ifdef __CUDACC_RTC__
-#define HR_INSTANTIATE(A, B, W)                                \
-  template __global__ void layer_norm<A, B, W>(LayerNormArgs); \
-  template __global__ void layer_norm_grad<A, B, W>(LayerNormGradArgs);
-HR_INSTANTIATE(float, float, true)
-HR_INSTANTIATE(float, Bf16, true)
-HR_INSTANTIATE(Bf16, float, true)
-HR_INSTANTIATE(Bf16, Bf16, true)
-HR_INSTANTIATE(float, float, false)
-HR_INSTANTIATE(float, Bf16, false)
-HR_INSTANTIATE(Bf16, float, false)
-HR_INSTANTIATE(Bf16, Bf16, false)
+HR_INSTANTIATE_ROWS(layer_norm, LayerNormArgs)
+HR_INSTANTIATE_ROWS(layer_norm_grad, LayerNormGradArgs)
 #else
 void launch_layer_norm(FloatType x, FloatType y, const LayerNormArgs& args, CudaStream stream) {
   LayerNormArgs a = args;
@@ -191,21 +182,17 @@ void launch_layer_norm_grad(FloatType x, FloatType dy, const LayerNormGradArgs& 
                             const NormAccumulator& bias, CudaStream stream) {
   LayerNormGradArgs a = args;
   a.lanes = row_lanes(a.width);
-  Grid grid = row_grid(a.rows, a.width);
-  a.chunk = grid.block / a.lanes;
-  if (weight.wanted || bias.wanted) {
-    a.chunk = rows_per_chunk(a.rows, a.width);
-    grid.x = row_chunk_count(a.rows, a.width);
-    grid.shared_bytes = group_sums_shared(a.width);
-  }
+  const RowGradientLaunch blocks = row_gradient_launch(a.rows, a.width, weight.wanted || bias.wanted);
+  a.chunk = blocks.chunk;
   with_float_types(x, dy, [&](auto x_zero, auto dy_zero) {
     using X = decltype(x_zero);
     using D = decltype(dy_zero);
-    launch(a.width % kN == 0 ? layer_norm_grad<X, D, true> : layer_norm_grad<X, D, false>, grid, stream, a);
+    launch(a.width % kN == 0 ? layer_norm_grad<X, D, true> : layer_norm_grad<X, D, false>, blocks.grid, stream, a);
   });
-  if (weight.wanted) launch_column_sums(a.partial, grid.x, 2 * a.width, a.width, weight.overwrite, weight.acc, stream);
+  if (weight.wanted)
+    launch_column_sums(a.partial, blocks.grid.x, 2 * a.width, a.width, weight.overwrite, weight.acc, stream);
   if (bias.wanted)
-    launch_column_sums(a.partial + a.width, grid.x, 2 * a.width, a.width, bias.overwrite, bias.acc, stream);
+    launch_column_sums(a.partial + a.width, blocks.grid.x, 2 * a.width, a.width, bias.overwrite, bias.acc, stream);
 }
 #endif
 

@@ -121,17 +121,8 @@ __global__ void __launch_bounds__(kMostRowLanes) rms_norm_grad(RmsNormGradArgs a
 }
 
 #ifdef __CUDACC_RTC__
-#define HR_INSTANTIATE(A, B, W)                            \
-  template __global__ void rms_norm<A, B, W>(RmsNormArgs); \
-  template __global__ void rms_norm_grad<A, B, W>(RmsNormGradArgs);
-HR_INSTANTIATE(float, float, true)
-HR_INSTANTIATE(float, Bf16, true)
-HR_INSTANTIATE(Bf16, float, true)
-HR_INSTANTIATE(Bf16, Bf16, true)
-HR_INSTANTIATE(float, float, false)
-HR_INSTANTIATE(float, Bf16, false)
-HR_INSTANTIATE(Bf16, float, false)
-HR_INSTANTIATE(Bf16, Bf16, false)
+HR_INSTANTIATE_ROWS(rms_norm, RmsNormArgs)
+HR_INSTANTIATE_ROWS(rms_norm_grad, RmsNormGradArgs)
 #else
 void launch_rms_norm(FloatType x, FloatType y, const RmsNormArgs& args, CudaStream stream) {
   RmsNormArgs a = args;
@@ -148,19 +139,14 @@ void launch_rms_norm_grad(FloatType x, FloatType dy, const RmsNormGradArgs& args
                           float* acc, CudaStream stream) {
   RmsNormGradArgs a = args;
   a.lanes = row_lanes(a.width);
-  Grid grid = row_grid(a.rows, a.width);
-  a.chunk = grid.block / a.lanes;
-  if (train) {
-    a.chunk = rows_per_chunk(a.rows, a.width);
-    grid.x = row_chunk_count(a.rows, a.width);
-    grid.shared_bytes = group_sums_shared(a.width);
-  }
+  const RowGradientLaunch blocks = row_gradient_launch(a.rows, a.width, train);
+  a.chunk = blocks.chunk;
   with_float_types(x, dy, [&](auto x_zero, auto dy_zero) {
     using X = decltype(x_zero);
     using D = decltype(dy_zero);
-    launch(a.width % kN == 0 ? rms_norm_grad<X, D, true> : rms_norm_grad<X, D, false>, grid, stream, a);
+    launch(a.width % kN == 0 ? rms_norm_grad<X, D, true> : rms_norm_grad<X, D, false>, blocks.grid, stream, a);
   });
-  if (train) launch_column_sums(a.partial, grid.x, a.width, a.width, overwrite, acc, stream);
+  if (train) launch_column_sums(a.partial, blocks.grid.x, a.width, a.width, overwrite, acc, stream);
 }
 #endif
 
