@@ -1,31 +1,12 @@
 // Products of small bf16 matrices into fp32, on AMX tiles or with AVX512_BF16 dot products.
 #include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "ops/attention/bf16_products.h"
 #include "ops/attention/bf16_vector.h"
-
-#define HEADROOM_AMX __attribute__((target("amx-tile,amx-bf16")))
+#include "ops/cpu/amx.h"
 
 namespace headroom {
 namespace {
-
-// Configuration of palette 1, as LDTILECFG reads it.
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-};
-static_assert(sizeof(TileConfig) == 64);
-
-// Asks Linux for the state that tiles need; false where it is refused or unknown.
-bool tiles_granted() {
-  constexpr long kRequestPermission = 0x1023, kTileData = 18;
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
 
 bool has_avx512_bf16() {
   __builtin_cpu_init();
@@ -84,18 +65,6 @@ HEADROOM_AMX void amx_multiply(const Bf16Product& product) {
     for (int64_t i = 0; i < product.rows; i += 32) amx_block(product, i, j);
 }
 
-HEADROOM_AMX void amx_enter() {
-  TileConfig config;
-  for (int tile = 0; tile < 8; ++tile) {
-    config.row_bytes[tile] = 64;
-    config.rows[tile] = 16;
-  }
-  publish(&config);
-  _tile_loadconfig(&config);
-}
-
-HEADROOM_AMX void amx_leave() { _tile_release(); }
-
 // 8 x 32 of c in registers.
 HEADROOM_AVX512_BF16 inline void dot_block(const Bf16Product& p, int64_t i, int64_t j) {
   constexpr int kRows = 8;
@@ -130,11 +99,11 @@ HEADROOM_AVX512_BF16 void dot_multiply(const Bf16Product& product) {
 
 }  // namespace
 
-void Bf16Amx::enter() { amx_enter(); }
-void Bf16Amx::leave() { amx_leave(); }
+void Bf16Amx::enter() { amx::enter_tiles(); }
+void Bf16Amx::leave() { amx::leave_tiles(); }
 void Bf16Amx::multiply(const Bf16Product& product) { amx_multiply(product); }
 bool Bf16Amx::usable() {
-  static const bool usable = has_avx512_bf16() && has_amx_bf16() && tiles_granted();
+  static const bool usable = has_avx512_bf16() && has_amx_bf16() && amx::tiles_permitted();
   return usable;
 }
 

@@ -4,51 +4,18 @@
 #include <cstring>
 
 #include "base/threads.h"
+#include "ops/cpu/amx.h"
 #include "ops/cpu/blocked_matmul.h"
 #include "ops/cpu/thin_matmul.h"
 
-#if defined(__x86_64__) && defined(__linux__)
-// g++ 12 takes the deliberately undefined operands inside its AVX-512 intrinsics for uses of uninitialised values.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#define HEADROOM_AMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16")))
+#ifdef HEADROOM_HAS_AMX
 
 namespace headroom {
 namespace {
 
-constexpr int64_t kTileBytes = 1024;            // 16 rows of 64 bytes
-constexpr int64_t kStepBytes = 2 * kTileBytes;  // two tiles per 32 steps of the depth
-
-// The layout of the LDTILECFG operand (Intel SDM, vol. 1, ch. 18).
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-};
-
-constexpr TileConfig eight_full_tiles() {
-  TileConfig config;
-  for (int tile = 0; tile < 8; ++tile) {
-    config.row_bytes[tile] = 64;
-    config.rows[tile] = 16;
-  }
-  return config;
-}
-
-// A constant in memory: the intrinsic's operand names its first bytes only, stores to a local would be dropped.
-constexpr TileConfig kTileConfig = eight_full_tiles();
-
-HEADROOM_AMX void enter_tiles() { _tile_loadconfig(&kTileConfig); }
-
-HEADROOM_AMX void leave_tiles() { _tile_release(); }
+using amx::first_words;
+using amx::kStepBytes;
+using amx::kTileBytes;
 
 // Transposes 16 x 16 dwords in registers.
 HEADROOM_AMX inline void transpose_dwords(__m512i (&r)[16]) {
@@ -75,10 +42,6 @@ HEADROOM_AMX inline void transpose_dwords(__m512i (&r)[16]) {
     r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
     r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
   }
-}
-
-HEADROOM_AMX inline __mmask32 first_words(int64_t count) {
-  return count >= 32 ? ~__mmask32{0} : count <= 0 ? __mmask32{0} : (__mmask32{1} << count) - 1;
 }
 
 // Where operands come from: 32 numbers of memory, those of `mask`, as bf16 words.
@@ -429,20 +392,15 @@ class TransposedMatmul final : public Matmul {
   MatmulSpec spec_;
 };
 
-// Linux hands out the tile registers on request (arch_prctl, ARCH_REQ_XCOMP_PERM of XTILEDATA).
-bool tiles_permitted() {
-  static const bool permitted = syscall(SYS_arch_prctl, 0x1023, 18) == 0;
-  return permitted;
-}
-
 }  // namespace
 
 TileOffer offer_amx_tiles(const MatmulSpec& spec, const DeviceFacts& facts) {
   if (facts.isa < 514) return {{}, "the machine has no AMX"};
   const TileTraits* traits = amx_tile(spec.operand, spec.multiply);
   if (!traits) return {{}, "operands are neither bf16 nor allowed to become bf16"};
-  if (!tiles_permitted()) return {{}, "the kernel does not permit AMX"};
-  TileKernel kernel{*traits, pack_a<Words>, pack_b<Words>, multiply_tile, finish_tile, enter_tiles, leave_tiles};
+  if (!amx::tiles_permitted()) return {{}, "the kernel does not permit AMX"};
+  TileKernel kernel{*traits,     pack_a<Words>,    pack_b<Words>,   multiply_tile,
+                    finish_tile, amx::enter_tiles, amx::leave_tiles};
   if (spec.operand == DType::f32) {
     const bool split = spec.multiply == Multiply::bf16x3;
     kernel.pack_a = split ? pack_split_a : pack_a<Rounded>;

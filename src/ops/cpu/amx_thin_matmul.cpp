@@ -2,28 +2,19 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "ops/cpu/amx.h"
 #include "ops/cpu/thin_matmul.h"
 
-#if defined(__x86_64__) && defined(__linux__)
-// g++ 12 takes the deliberately undefined operands inside its AVX-512 intrinsics for uses of uninitialised values.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-
-#define HEADROOM_AMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16")))
+#ifdef HEADROOM_HAS_AMX
 
 namespace headroom {
 namespace {
 
-constexpr int64_t kTileBytes = 1024;            // 16 rows of 64 bytes
-constexpr int64_t kStepBytes = 2 * kTileBytes;  // 32 steps of 32 rows of A or columns of B
-constexpr int64_t kTogether = 2;                // times 32 steps are multiplied before sums are kept
+using amx::first_words;
+using amx::kStepBytes;
+using amx::kTileBytes;
 
-HEADROOM_AMX inline __mmask32 first_words(int64_t count) {
-  return count >= 32 ? ~__mmask32{0} : count <= 0 ? __mmask32{0} : (__mmask32{1} << count) - 1;
-}
+constexpr int64_t kTogether = 2;  // times 32 steps are multiplied before sums are kept
 
 class AmxThinMatmul final : public Matmul {
  public:

@@ -1,0 +1,63 @@
+// What kernels on AMX tiles share; nothing where HEADROOM_HAS_AMX stays undefined.
+#pragma once
+
+#if defined(__x86_64__) && defined(__linux__)
+#define HEADROOM_HAS_AMX 1
+// g++ 12 takes the deliberately undefined operands inside its AVX-512 intrinsics for uses of uninitialised values.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+// Marks a function that uses the instructions, for machines on which they were found at run time.
+#define HEADROOM_AMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16")))
+
+namespace headroom::amx {
+
+inline constexpr int64_t kTileBytes = 1024;            // 16 rows of 64 bytes
+inline constexpr int64_t kStepBytes = 2 * kTileBytes;  // 32 steps of 32 rows of A or columns of B
+
+// The layout of the LDTILECFG operand (Intel SDM, vol. 1, ch. 18).
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+};
+
+constexpr TileConfig eight_full_tiles() {
+  TileConfig config;
+  for (int tile = 0; tile < 8; ++tile) {
+    config.row_bytes[tile] = 64;
+    config.rows[tile] = 16;
+  }
+  return config;
+}
+
+// A constant in memory: the intrinsic's operand names its first bytes only, stores to a local would be dropped.
+inline constexpr TileConfig kTileConfig = eight_full_tiles();
+
+HEADROOM_AMX inline void enter_tiles() { _tile_loadconfig(&kTileConfig); }
+
+HEADROOM_AMX inline void leave_tiles() { _tile_release(); }
+
+// Linux hands out the tile registers on request (arch_prctl, ARCH_REQ_XCOMP_PERM of XTILEDATA).
+inline bool tiles_permitted() {
+  static const bool permitted = syscall(SYS_arch_prctl, 0x1023, 18) == 0;
+  return permitted;
+}
+
+// The first `count` of 32 words.
+HEADROOM_AMX inline __mmask32 first_words(int64_t count) {
+  return count >= 32 ? ~__mmask32{0} : count <= 0 ? __mmask32{0} : (__mmask32{1} << count) - 1;
+}
+
+}  // namespace headroom::amx
+
+#endif
