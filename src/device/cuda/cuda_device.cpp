@@ -42,14 +42,14 @@ std::vector<TensorView> without_addresses(const std::vector<ConcreteType>& types
 class CudaDevice final : public Device, public CudaServices {
  public:
   CudaDevice(std::unique_ptr<CudaRuntime> runtime, const DeviceFacts& facts, CudaLibraries libraries)
-      : runtime_(std::move(runtime)), libraries_(std::move(libraries)) {
-    const CudaProperties properties = runtime_->properties();
-    if (facts.isa > properties.capability)
+      : runtime_(std::move(runtime)), properties_(runtime_->properties()), libraries_(std::move(libraries)) {
+    if (facts.isa > properties_.capability)
       throw Error(ErrorKind::usage,
                   fmt::format("the plan is made for compute capability {}.{}, but {} has {}.{}", facts.isa / 10,
-                              facts.isa % 10, properties.name, properties.capability / 10, properties.capability % 10),
+                              facts.isa % 10, properties_.name, properties_.capability / 10,
+                              properties_.capability % 10),
                   "plan with this device's profile: `headroom profile --device cuda:0`");
-    context_ = {facts, properties.multiprocessors, properties.shared_bytes, this};
+    context_ = {facts, properties_.multiprocessors, properties_.shared_bytes, this};
     create_stream();
     for (CudaEvent& event : events_) event = runtime_->create_event();
     window_ = pinned(kCudaWindowBytes);
@@ -85,7 +85,7 @@ class CudaDevice final : public Device, public CudaServices {
   DeviceMemory memory() override {
     const CudaMemory memory = runtime_->memory();
     int64_t held = memory.total_bytes - memory.free_bytes;
-    for (const GpuProcess& process : gpu_processes(runtime_->properties().bus_id, open_nvml()))
+    for (const GpuProcess& process : gpu_processes(properties_.bus_id, open_nvml()))
       if (process.pid == ::getpid() && process.bytes > 0) held = process.bytes;
     return {memory.total_bytes, memory.free_bytes, held - arena_bytes_};
   }
@@ -146,7 +146,7 @@ class CudaDevice final : public Device, public CudaServices {
  private:
   // ": python (pid 4242) holds 12.0 GiB", as far as the driver tells.
   std::string holders() {
-    std::vector<GpuProcess> others = gpu_processes(runtime_->properties().bus_id, open_nvml());
+    std::vector<GpuProcess> others = gpu_processes(properties_.bus_id, open_nvml());
     std::erase_if(others, [](const GpuProcess& process) { return process.pid == ::getpid(); });
     return others.empty() ? "" : ": " + describe(others);
   }
@@ -154,6 +154,7 @@ class CudaDevice final : public Device, public CudaServices {
   CudaStream at(StreamId stream) const { return streams_.at(static_cast<size_t>(stream)); }
 
   std::unique_ptr<CudaRuntime> runtime_;
+  const CudaProperties properties_;
   CudaLibraries libraries_;
   CudaContext context_;
   std::vector<CudaStream> streams_;
