@@ -61,10 +61,8 @@ class Run {
     make_plan();
     if (!result_.plan.feasible) return std::move(result_);
     if (!options_.force && options_.device == "cpu") refuse_above_machine(options_.memory);
-    if (cuda_index(options_.device)) {
-      device_ = open_device(options_.device, result_.plan.facts);
-      device_->require_room(result_.plan.arena_bytes);
-    }
+    device_ = open_device(options_.device, result_.plan.facts);
+    device_->require_room(result_.plan.arena_bytes);
     open_output();
     open_data();
     if (options_.device == "null") return run_on_null();
@@ -189,8 +187,7 @@ class Run {
   }
 
   TrainResult run_on_null() {
-    const std::unique_ptr<Device> device = make_null_device(result_.plan.facts);
-    Executor executor(result_.plan, *device, nullptr);
+    Executor executor(result_.plan, *device_, nullptr);
     const Trips trips[] = {{"micro_batches", std::min<int64_t>(2, result_.plan.choices.accumulation)},
                            {"eval_batches", 2}};
     for (const PlanProgram& program : result_.plan.programs) executor.run(program.name, trips);
@@ -199,7 +196,6 @@ class Run {
   }
 
   void start() {
-    if (!device_) device_ = open_device(options_.device, result_.plan.facts);
     executor_.emplace(result_.plan, *device_, &port_);
     if (resume_.empty()) {
       read_weights(*executor_, model_.spec, SafetensorsSet::open(model_.directory));
