@@ -66,7 +66,8 @@ std::vector<int32_t> generate_tokens(Executor& executor, std::span<const int32_t
   const auto since = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   const int64_t chunk = executor.tensor("prefill_ids").count();
   int64_t filled = 0;
-  std::vector<float> buffer(static_cast<size_t>(executor.result("decode", 0).count()));
+  const TensorView result = executor.result("decode", 0);
+  std::vector<float> buffer(executor.host_sees(result) ? 0 : static_cast<size_t>(result.count()));
   std::span<const float> logits;
   while (filled < static_cast<int64_t>(prompt.size())) {
     const int64_t count = std::min<int64_t>(chunk, static_cast<int64_t>(prompt.size()) - filled);

@@ -56,6 +56,9 @@ class Executor {
             static_cast<size_t>(from.count())};
   }
 
+  // Whether the host reads the tensor's bytes in place.
+  bool host_sees(const TensorView& view) const;
+
   // Highest end offset of a tier's arena granted so far: to kernels, copies and staging.
   int64_t arena_high_water(Tier tier = Tier::device) const { return high_water_.of(tier); }
   std::span<std::byte> arena(Tier tier = Tier::device);
@@ -91,7 +94,6 @@ class Executor {
   TensorView view(const Operand& operand) const;
   void put_bytes(const TensorView& to, std::span<const std::byte> bytes);
   const std::byte* get_bytes(const TensorView& from, std::span<std::byte> buffer) const;
-  bool host_sees(const TensorView& view) const;
   void copy_now(std::byte* to, const std::byte* from, int64_t bytes) const;
   std::span<std::byte> window_half(int which) const;
   int64_t granted(int64_t bytes) const;
