@@ -28,11 +28,6 @@ constexpr std::string_view kLaterTechniques[] = {"sequence-chunks",
                                                  "ring-attention",
                                                  "paged-kv"};
 
-std::string pin(const PlanRequest& request, const std::string& name) {
-  const auto at = request.techniques.find(name);
-  return at == request.techniques.end() ? std::string() : at->second;
-}
-
 bool one_micro_batch(const PlanRequest& request, int64_t micro_batch) { return micro_batch >= request.global_batch; }
 
 [[noreturn]] void refuse_unknown(const std::string& name) {

@@ -27,11 +27,6 @@ int64_t number(std::string_view text) {
   return status == std::errc() && end == text.data() + text.size() ? value : -1;
 }
 
-std::string pin(const PlanRequest& request, std::string_view name) {
-  const auto at = request.techniques.find(std::string(name));
-  return at == request.techniques.end() ? std::string() : at->second;
-}
-
 // Pinned settings stand; the others follow `wish`.
 Offload pinned(const PlanRequest& request, Offload wish, int64_t blocks) {
   const auto flag = [&](const PassInfo& info, bool& value) {

@@ -31,8 +31,8 @@ struct PlanRequest {
   OptimizerOptions optimizer;
   bool clips = true;  // by global norm
   bool arithmetic_fixed = false;
-  int64_t micro_batch = 0;                        // pinned; 0 = the planner's choice
-  int64_t loss_chunk = -1;                        // pinned rows; -1 = the planner's choice, 0 = all rows at once
+  int64_t micro_batch = 0;  // pinned; 0 = the planner's choice
+  int64_t loss_chunk = -1;  // pinned rows; -1 = the planner's choice, 0 = all rows at once
   std::map<std::string, std::string> techniques;  // name -> on | off | value
   int64_t budget_bytes = 0;
   int64_t host_budget_bytes = 0;  // of the host's memory beside a device with its own; 0: nothing may be kept there
@@ -42,6 +42,12 @@ struct PlanRequest {
   ProcessBytes host_process;                 // the same on the host, when the device has its own memory
   int64_t staging_bytes = int64_t{4} << 20;  // host buffer for load and save
 };
+
+// What `--technique NAME=` says, or nothing.
+inline std::string pin(const PlanRequest& request, std::string_view name) {
+  const auto at = request.techniques.find(std::string(name));
+  return at == request.techniques.end() ? std::string() : at->second;
+}
 
 // Checks names and values of `techniques` and that pins can be honoured. Throws Error(usage) with the nearest name and
 // the reason.
