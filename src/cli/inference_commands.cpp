@@ -108,7 +108,7 @@ PlanRequest base_request(const InferenceArguments& a, const Opened& opened, bool
   request.parameters = parameter_count(model.spec);
   request.precision = a.options.precision;
   request.budget_bytes = a.options.memory > 0 ? a.options.memory : default_budget();
-  request.process = process_parts(model, request.facts, tokenizer_stays);
+  book_process(request, process_parts(model, request.facts, tokenizer_stays));
   if (a.options.device == "cpu" && !a.options.force) refuse_above_machine(request.budget_bytes);
   return request;
 }

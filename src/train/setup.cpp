@@ -184,20 +184,24 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
   request.micro_batch = options.micro_batch_size;
   request.techniques = options.techniques;
   request.budget_bytes = options.memory;
-  request.process = process_parts(model, request.facts, false);
-  request.process.data = BatchReader::memory_bytes(options.global_batch_size) +
+  ProcessBytes process = process_parts(model, request.facts, false);
+  process.data = BatchReader::memory_bytes(options.global_batch_size) +
                          (request.length_buckets ? SampleGroups::memory_bytes(options.global_batch_size) : 0);
   if (request.length_buckets) {  // tables and kernels of the step and evaluation at each further length
     const auto buckets = static_cast<int64_t>(bucket_choices(request).size());
-    request.process.planner += buckets * request.process.planner;
-    request.process.kernels += buckets * kBucketKernelBytes;
+    process.planner += buckets * process.planner;
+    process.kernels += buckets * kBucketKernelBytes;
   }
-  if (request.facts.device != "cpu") {
-    request.host_process = request.process;
-    request.process = {request.profile.context_bytes, 0, 0, 0, 0, 0};
-    request.host_budget_bytes = options.host_memory;
-  }
+  book_process(request, process);
+  request.host_budget_bytes = options.host_memory;
   return request;
+}
+
+void book_process(PlanRequest& request, const ProcessBytes& process) {
+  request.process = process;
+  if (request.facts.device == "cpu") return;
+  request.host_process = process;
+  request.process = {request.profile.context_bytes, 0, 0, 0, 0, 0};
 }
 
 int64_t available_memory() { return std::min(cgroup_limit(), meminfo_available()); }

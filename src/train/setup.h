@@ -28,6 +28,10 @@ void refuse_quantized(const ModelFiles& model, std::string_view purpose);
 // `tokenizer_stays` when the tokenizer is held while the arena is (generation).
 ProcessBytes process_parts(const ModelFiles& model, const DeviceFacts& facts, bool tokenizer_stays);
 
+// Books `process` where it lies: beside the arena on the CPU; on the host, and the device's context beside the arena,
+// for a device with its own memory. The request has its facts and profile.
+void book_process(PlanRequest& request, const ProcessBytes& process);
+
 // Least this of the machine's threads and `requested` (0 = all); the device facts and profile for the options.
 DeviceFacts device_facts(const std::string& device, int threads, Profile& profile,
                          const std::string& requested_profile);
