@@ -124,13 +124,10 @@ class Comparison:
                    '--threads', str(self.options.threads), '--profile', os.path.join(self.work, 'profile.json'),
                    *(['--matmul-precision', matmul] if matmul else []), *(LORA if self.options.lora else []), *self.options.extra.split()]
         _, peak = self.call(command)
-        with open(os.path.join(out, 'metrics.jsonl'), encoding='utf-8') as text:
-            rows = [row for row in map(json.loads, text) if 'loss' in row]
+        rows = task.read_steps(out)
         seconds = statistics.median(row['seconds'] for row in rows[1:])
-        with open(os.path.join(out, 'run.json'), encoding='utf-8') as text:
-            run = json.load(text)
-        with open(os.path.join(out, 'plan.json'), encoding='utf-8') as text:
-            plan = json.load(text)
+        run = task.read_json(out, 'run.json')
+        plan = task.read_json(out, 'plan.json')
         self.keep(f'headroom {self.label(budget)} {matmul}'.strip(), precision, command, self.options.batch * self.options.sequence / seconds, peak,
                   {'budget_bytes': run['budget_bytes'], 'planned_peak_bytes': plan['peak_bytes'],
                    'predicted_step_seconds': plan['predicted_step_seconds'], 'measured_step_seconds': seconds,

@@ -47,8 +47,7 @@ def measure(options, model, data, out, more):
     task.run([options.binary, 'train', '--model', model, '--data', data, '--output-dir', out, '--memory', '2GiB',
               '--max-seq-length', LENGTH, '--global-batch-size', BATCH, '--max-steps', options.steps, '--shuffle', 'true',
               '--seed', 1, '--threads', options.threads] + more)
-    with open(os.path.join(out, 'metrics.jsonl'), encoding='utf-8') as text:
-        steps = [json.loads(line) for line in text]
+    steps = task.read_metrics(out)
     return [(step['tokens'], step['seconds']) for step in steps if 'seconds' in step][SKIPPED:]
 
 

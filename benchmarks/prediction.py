@@ -75,10 +75,8 @@ class Prediction:
         shutil.rmtree(out, ignore_errors=True)
         task.run([self.options.binary, 'train', *self.train_options(precision, budget), '--data', self.path('rows.jsonl'),
              '--output-dir', out, '--max-steps', self.options.steps, '--learning-rate', '1e-5'])
-        with open(os.path.join(out, 'metrics.jsonl'), encoding='utf-8') as text:
-            steps = [row['seconds'] for row in map(json.loads, text) if 'loss' in row]
-        with open(os.path.join(out, 'plan.json'), encoding='utf-8') as text:
-            plan = json.load(text)
+        steps = [row['seconds'] for row in task.read_steps(out)]
+        plan = task.read_json(out, 'plan.json')
         measured = statistics.median(steps[1:])
         techniques = {t['name']: t['value'] for t in plan['techniques']}
         row = {'model': os.path.basename(model), 'precision': precision, 'budget_bytes': budget,

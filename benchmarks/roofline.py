@@ -66,10 +66,8 @@ class Roofline:
              os.path.join(self.work, 'profile.json'), *self.options.extra.split()])
         after = self.limits()
         limits = {name: (before[name] + after[name]) / 2 for name in before}
-        with open(os.path.join(out, 'operations.json'), encoding='utf-8') as text:
-            operations = json.load(text)['operations']
-        with open(os.path.join(out, 'plan.json'), encoding='utf-8') as text:
-            plan = json.load(text)
+        operations = task.read_json(out, 'operations.json')['operations']
+        plan = task.read_json(out, 'plan.json')
         return operations, limits, plan
 
     def section(self, precision, memory):

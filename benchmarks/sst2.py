@@ -12,6 +12,8 @@ import os
 import subprocess
 import tempfile
 
+import task
+
 CONFIG = {'model_type': 'bert', 'architectures': ['BertForSequenceClassification'], 'vocab_size': 30522, 'hidden_size': 64,
           'num_hidden_layers': 2, 'num_attention_heads': 2, 'intermediate_size': 128, 'max_position_embeddings': 64,
           'type_vocab_size': 2, 'hidden_act': 'gelu', 'layer_norm_eps': 1e-12, 'pad_token_id': 0,
@@ -50,10 +52,8 @@ def main():
                         os.path.join(data, 'dev.tsv'), '--eval-steps', str(steps), '--output-dir', out, '--memory', '400MiB',
                         '--max-seq-length', '48', '--global-batch-size', str(BATCH), '--num-train-epochs', str(options.epochs),
                         '--learning-rate', '1e-3', '--threads', str(options.threads)], check=True)
-        with open(os.path.join(out, 'metrics.jsonl'), encoding='utf-8') as text:
-            lines = [json.loads(line) for line in text]
-        with open(os.path.join(out, 'run.json'), encoding='utf-8') as text:
-            run = json.load(text)
+        lines = task.read_metrics(out)
+        run = task.read_json(out, 'run.json')
     seconds = sum(line['seconds'] for line in lines if 'seconds' in line)
     table = [f'{rows} rows, {steps} steps of {BATCH} an epoch, {options.threads} threads; {seconds:.0f} s of training steps, peak RSS '
              f'{run["process_peak_rss_bytes"] / 2 ** 20:.0f} MiB. The larger class has '

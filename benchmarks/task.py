@@ -1,5 +1,6 @@
 """What the benchmark scripts of this folder share: a task of random tokens, a program run to its end, the processor's name."""
 import json
+import os
 import random
 import subprocess
 import sys
@@ -26,6 +27,23 @@ def run(command, accepted=(0,)):
     if done.returncode not in accepted:
         sys.exit(f'exit {done.returncode}: {done.stderr[-2000:]}')
     return done
+
+
+def read_json(*path):
+    """A JSON file."""
+    with open(os.path.join(*path), encoding='utf-8') as text:
+        return json.load(text)
+
+
+def read_metrics(out):
+    """The lines of a run's metrics.jsonl."""
+    with open(os.path.join(out, 'metrics.jsonl'), encoding='utf-8') as text:
+        return [json.loads(line) for line in text]
+
+
+def read_steps(out):
+    """Those of the lines that are steps: loss, seconds, tokens."""
+    return [line for line in read_metrics(out) if 'loss' in line]
 
 
 def processors():

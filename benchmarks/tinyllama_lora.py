@@ -7,7 +7,6 @@ layers at sequence 512 inside a memory cgroup of --limit (root; v1 or v2). Write
 command, the plan's figures, the kernel's count of the group's peak, tokens per second. Standard library only.
 """
 import argparse
-import json
 import os
 import platform
 import shutil
@@ -135,12 +134,9 @@ def main():
         status = subprocess.run(command, preexec_fn=group.join, check=False).returncode
         if status:
             sys.exit(f'exit {status}, {group.kills()} kills')
-        with open(os.path.join(out, 'metrics.jsonl'), encoding='utf-8') as text:
-            steps = [row for row in map(json.loads, text) if 'loss' in row]
-        with open(os.path.join(out, 'run.json'), encoding='utf-8') as text:
-            run = json.load(text)
-        with open(os.path.join(out, 'plan.json'), encoding='utf-8') as text:
-            plan = json.load(text)
+        steps = task.read_steps(out)
+        run = task.read_json(out, 'run.json')
+        plan = task.read_json(out, 'plan.json')
         text = report(options, shown, plan, run, steps, group)
     finally:
         group.remove()

@@ -87,12 +87,9 @@ def train(binary, model, rows, out, memory, sequence, batch, steps, device='cuda
     status, errors, device_peak, resident = watched(command, int(device.split(':')[1]))
     if status:
         sys.exit(f'exit {status}: {errors[-2000:]}')
-    with open(os.path.join(out, 'metrics.jsonl'), encoding='utf-8') as text:
-        steps_seen = [row for row in map(json.loads, text) if 'loss' in row]
-    with open(os.path.join(out, 'plan.json'), encoding='utf-8') as text:
-        plan = json.load(text)
-    with open(os.path.join(out, 'run.json'), encoding='utf-8') as text:
-        run = json.load(text)
+    steps_seen = task.read_steps(out)
+    plan = task.read_json(out, 'plan.json')
+    run = task.read_json(out, 'run.json')
     seconds = statistics.median(row['seconds'] for row in steps_seen[2:])
     return {'command': ' '.join(map(str, command)), 'tokens_per_second': batch * sequence / seconds, 'step_seconds': seconds,
             'predicted_step_seconds': plan['predicted_step_seconds'], 'planned_peak_bytes': plan['peak_bytes'],

@@ -17,7 +17,8 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'benchmarks', 'gpu'))
-import gpu_run  # noqa: E402
+import gpu_run  # noqa: E402, which finds the folder above it
+import task  # noqa: E402
 
 MOST_OUTSIDE = 700 * 2 ** 20
 
@@ -46,12 +47,8 @@ def check_run(options, checks, budget, losses):
     checks.that(f'{budget}: exit 0', status == 0, errors[-200:] if status else '')
     if status:
         return
-    with open(os.path.join(out, 'plan.json'), encoding='utf-8') as text:
-        planned = json.load(text)
-    with open(os.path.join(out, 'run.json'), encoding='utf-8') as text:
-        run = json.load(text)
-    with open(os.path.join(out, 'metrics.jsonl'), encoding='utf-8') as text:
-        losses.append([row['loss'] for row in map(json.loads, text) if 'loss' in row])
+    planned, run = task.read_json(out, 'plan.json'), task.read_json(out, 'run.json')
+    losses.append([row['loss'] for row in task.read_steps(out)])
     outside = planned['peak_bytes'] - planned['arena_bytes']
     checks.that(f'{budget}: arena planned == measured', run['arena_planned_bytes'] == run['arena_measured_bytes'], run['arena_measured_bytes'])
     checks.that(f'{budget}: device <= planned <= budget', device <= planned['peak_bytes'] <= budget, f"{device} {planned['peak_bytes']}")
