@@ -31,8 +31,8 @@ struct PlanRequest {
   OptimizerOptions optimizer;
   bool clips = true;  // by global norm
   bool arithmetic_fixed = false;
-  int64_t micro_batch = 0;  // pinned; 0 = the planner's choice
-  int64_t loss_chunk = -1;  // pinned rows; -1 = the planner's choice, 0 = all rows at once
+  int64_t micro_batch = 0;                        // pinned; 0 = the planner's choice
+  int64_t loss_chunk = -1;                        // pinned rows; -1 = the planner's choice, 0 = all rows at once
   std::map<std::string, std::string> techniques;  // name -> on | off | value
   int64_t budget_bytes = 0;
   int64_t host_budget_bytes = 0;  // of the host's memory beside a device with its own; 0: nothing may be kept there

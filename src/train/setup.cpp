@@ -186,7 +186,7 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
   request.budget_bytes = options.memory;
   ProcessBytes process = process_parts(model, request.facts, false);
   process.data = BatchReader::memory_bytes(options.global_batch_size) +
-                         (request.length_buckets ? SampleGroups::memory_bytes(options.global_batch_size) : 0);
+                 (request.length_buckets ? SampleGroups::memory_bytes(options.global_batch_size) : 0);
   if (request.length_buckets) {  // tables and kernels of the step and evaluation at each further length
     const auto buckets = static_cast<int64_t>(bucket_choices(request).size());
     process.planner += buckets * process.planner;

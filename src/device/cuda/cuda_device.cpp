@@ -44,11 +44,11 @@ class CudaDevice final : public Device, public CudaServices {
   CudaDevice(std::unique_ptr<CudaRuntime> runtime, const DeviceFacts& facts, CudaLibraries libraries)
       : runtime_(std::move(runtime)), properties_(runtime_->properties()), libraries_(std::move(libraries)) {
     if (facts.isa > properties_.capability)
-      throw Error(ErrorKind::usage,
-                  fmt::format("the plan is made for compute capability {}.{}, but {} has {}.{}", facts.isa / 10,
-                              facts.isa % 10, properties_.name, properties_.capability / 10,
-                              properties_.capability % 10),
-                  "plan with this device's profile: `headroom profile --device cuda:0`");
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("the plan is made for compute capability {}.{}, but {} has {}.{}", facts.isa / 10, facts.isa % 10,
+                      properties_.name, properties_.capability / 10, properties_.capability % 10),
+          "plan with this device's profile: `headroom profile --device cuda:0`");
     context_ = {facts, properties_.multiprocessors, properties_.shared_bytes, this};
     create_stream();
     for (CudaEvent& event : events_) event = runtime_->create_event();
