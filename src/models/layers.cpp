@@ -132,13 +132,13 @@ ValueId Layers::linear(Builder& build, ValueId x, std::string_view role, int64_t
       {{"layout", spec_.layout}, {"bias", int64_t{b != kNone}}, {"residual", int64_t{residual != kNone}}});
 }
 
-// x with elements dropped while training; what joins the residual stream has its element type.
+// x with elements dropped while training.
 ValueId Layers::dropout(Builder& build, ValueId x, double rate, std::string_view place, int64_t layer,
                         const LayerInputs& in, bool joins_stream) const {
   if (rate == 0 || in.hyper == kNone) return x;
   const uint64_t tensor = hash_text(fmt::format("dropout.{}.{}", place, layer));
   Attrs attrs{{"rate", rate}, {"tensor", static_cast<int64_t>(tensor >> 1)}};
-  if (joins_stream) attrs.set("dtype", "f32");
+  if (joins_stream) attrs.set("stream", int64_t{1});
   return build.call("dropout", {x, in.hyper}, std::move(attrs));
 }
 

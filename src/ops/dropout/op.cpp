@@ -19,6 +19,10 @@ using namespace operand_rules;
 class Dropout final : public Op {
  public:
   std::string_view name() const override { return "dropout"; }
+  // With attribute "stream" 1 the result joins the fp32 stream.
+  std::string_view narrow_dtype(const Attrs& attrs) const override {
+    return attrs.integer("stream") != 0 ? "f32" : std::string_view();
+  }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2);
