@@ -56,6 +56,18 @@ SequenceInfo BatchReader::read_row(int64_t sample, std::span<int32_t> ids, std::
   return info;
 }
 
+SequenceInfo BatchReader::read_taken_row(int64_t sample, std::span<int32_t> ids, std::span<int32_t> labels) const {
+  const SequenceInfo info = read_row(sample, ids, labels);
+  const auto length = static_cast<size_t>(info.length);
+  if (!targets_.takes(ids.first(length), labels.first(length)))
+    throw Error(ErrorKind::format,
+                fmt::format("the token cache {} is not this model's: {} {} holds an id outside the vocabulary or a "
+                            "label that nothing is predicted for",
+                            cache_.path().string(), packs_ ? "pack" : "sequence", sequence_of(sample)),
+                "delete it; it is built again from the data");
+  return info;
+}
+
 int64_t BatchReader::fill(int64_t first_row, int64_t rows, std::span<int32_t> ids, std::span<int32_t> labels) const {
   const auto row = static_cast<size_t>(row_width(ids.size(), first_row, rows));
   HR_CHECK(labels.size() == ids.size(), "{} ids and {} labels", ids.size(), labels.size());
@@ -64,7 +76,7 @@ int64_t BatchReader::fill(int64_t first_row, int64_t rows, std::span<int32_t> id
     const auto row_ids = ids.subspan(static_cast<size_t>(i) * row, row);
     const auto row_labels = labels.subspan(static_cast<size_t>(i) * row, row);
     SequenceInfo info;
-    if (first_row + i < range_.count) info = read_row(range_.first + first_row + i, row_ids, row_labels);
+    if (first_row + i < range_.count) info = read_taken_row(range_.first + first_row + i, row_ids, row_labels);
     std::fill(row_ids.begin() + info.length, row_ids.end(), targets_.pad_id());
     std::fill(row_labels.begin() + info.length, row_labels.end(), kIgnoredLabel);
     targets += info.targets;

@@ -34,7 +34,8 @@ class BatchReader {
   // Fills rows [first_row, first_row + rows) of the current batch into ids and labels, row-major: each of
   // ids.size() / rows positions, no more than seq_length() and no less than longest(). Padding is RowTargets::pad_id()
   // with label -100; rows past the end of the batch are all padding. Labels are not shifted. The first token of a
-  // packed sequence has label -100: no token before it may predict it. Returns the target tokens of these rows.
+  // packed sequence has label -100: no token before it may predict it. Returns the target tokens of these rows. Throws
+  // Error(format) for a row that the model does not take (RowTargets::takes).
   int64_t fill(int64_t first_row, int64_t rows, std::span<int32_t> ids, std::span<int32_t> labels) const;
 
   // For each token of these rows the position at which its packed sequence begins; padding begins at itself.
@@ -63,6 +64,7 @@ class BatchReader {
   SequenceInfo read_pack(int64_t sample, std::span<int32_t> ids, std::span<int32_t> labels) const;
   // A sequence or pack as the row of a global sample.
   SequenceInfo read_row(int64_t sample, std::span<int32_t> ids, std::span<int32_t> labels) const;
+  SequenceInfo read_taken_row(int64_t sample, std::span<int32_t> ids, std::span<int32_t> labels) const;
 
   const TokenCache& cache_;
   SampleOrder order_;

@@ -8,8 +8,8 @@
 
 namespace headroom {
 
-RowTargets::RowTargets(int32_t pad_id, bool class_at_end, Masking masking)
-    : pad_id_(pad_id), class_at_end_(class_at_end), masking_(std::move(masking)) {
+RowTargets::RowTargets(int32_t pad_id, bool class_at_end, Masking masking, RowLimits limits)
+    : pad_id_(pad_id), class_at_end_(class_at_end), masking_(std::move(masking)), limits_(limits) {
   HR_CHECK(pad_id >= 0 && masking_.probability >= 0 && masking_.probability <= 1, "padding {}, masked with {}", pad_id,
            masking_.probability);
   HR_CHECK(masking_.mask_id < masking_.vocab_size || masking_.mask_id < 0, "mask token {} of {}", masking_.mask_id,
@@ -26,6 +26,12 @@ int64_t RowTargets::place(int64_t sample, const SequenceInfo& info, std::span<in
     return 1;
   }
   return info.unmasked ? mask(sample, ids, labels) : info.targets;
+}
+
+bool RowTargets::takes(std::span<const int32_t> ids, std::span<const int32_t> labels) const {
+  return std::ranges::all_of(ids, [&](int32_t id) { return id >= 0 && id < limits_.ids; }) &&
+         std::ranges::all_of(
+             labels, [&](int32_t label) { return label == kIgnoredLabel || (label >= 0 && label < limits_.labels); });
 }
 
 int64_t RowTargets::mask(int64_t sample, std::span<int32_t> ids, std::span<int32_t> labels) const {

@@ -19,6 +19,12 @@ struct Masking {
   std::vector<int32_t> unmasked;  // sorted ids that are never masked: special tokens
 };
 
+// What a model takes: ids and labels below these.
+struct RowLimits {
+  int64_t ids = int64_t{1} << 31;     // its vocabulary
+  int64_t labels = int64_t{1} << 31;  // its vocabulary or classes
+};
+
 // Const and thread-safe. No heap allocation after construction.
 class RowTargets {
  public:
@@ -26,7 +32,7 @@ class RowTargets {
   RowTargets() = default;
   // Rows are padded with `pad_id`, which masking never puts in. A class stands at the first position of its row, or at
   // the last of the sequence.
-  RowTargets(int32_t pad_id, bool class_at_end, Masking masking);
+  RowTargets(int32_t pad_id, bool class_at_end, Masking masking, RowLimits limits = {});
 
   int32_t pad_id() const { return pad_id_; }
 
@@ -34,12 +40,16 @@ class RowTargets {
   // sample `sample`: a function of the arguments and the seed alone. Returns its targets.
   int64_t place(int64_t sample, const SequenceInfo& info, std::span<int32_t> ids, std::span<int32_t> labels) const;
 
+  // True when the model takes the ids and labels of a row: no device reads a row of a table that is not there.
+  bool takes(std::span<const int32_t> ids, std::span<const int32_t> labels) const;
+
  private:
   int64_t mask(int64_t sample, std::span<int32_t> ids, std::span<int32_t> labels) const;
 
   int32_t pad_id_ = 0;
   bool class_at_end_ = false;
   Masking masking_;
+  RowLimits limits_;
 };
 
 }  // namespace headroom

@@ -105,9 +105,16 @@ RowTargets row_targets(const ModelFiles& model, double probability, uint64_t see
   if (model.spec.objective == Objective::masked && fs::exists(model.directory / "tokenizer.json", status)) {
     const Tokenizer tokenizer = Tokenizer::load(model.directory);
     masking.mask_id = find_mask_token(tokenizer, model.directory).value_or(-1);
+    if (masking.mask_id >= model.spec.vocab)
+      throw Error(
+          ErrorKind::format,
+          fmt::format("the mask token has id {}, the model's vocab_size is {}", masking.mask_id, model.spec.vocab),
+          "the tokenizer and the model do not belong together");
     masking.unmasked = special_token_ids(tokenizer);
   }
-  return {static_cast<int32_t>(model.spec.pad_id), model.spec.causal, std::move(masking)};
+  const bool classes = model.spec.objective == Objective::classification;
+  const RowLimits limits{model.spec.vocab, classes ? model.spec.classes : model.spec.vocab};
+  return {static_cast<int32_t>(model.spec.pad_id), model.spec.causal, std::move(masking), limits};
 }
 
 }  // namespace headroom

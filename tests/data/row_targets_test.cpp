@@ -116,5 +116,28 @@ TEST(RowTargets, ReachTheBatches) {
   EXPECT_EQ(part_labels, Ids(labels.begin() + 80, labels.begin() + 200));
 }
 
+// A cache that another model's vocabulary or classes were written for: the error comes before any device reads the row.
+TEST(RowTargets, AreRefusedBeyondTheModel) {
+  TemporaryDirectory directory;
+  {
+    TokenCacheWriter writer(directory / "c", 1, 4, 1000, LabelKind::next_token);
+    writer.append(Ids{10, 11, 12}, Ids{-100, 11, 12});
+    writer.append(Ids{10, 500, 12}, Ids{-100, -100, 12});
+    writer.append(Ids{10, 11, 12}, Ids{-100, 7, 300});
+    writer.finish({});
+  }
+  const TokenCache cache = TokenCache::open(directory / "c");
+  const auto fill = [&](RowLimits limits, int64_t row) {
+    BatchReader reader(cache, SampleOrder(3, 0, false), 4, 3, RowTargets(0, true, {}, limits));
+    reader.begin({0, 3, 0});
+    Ids ids(4), labels(4);
+    reader.fill(row, 1, ids, labels);
+  };
+  for (int64_t row : {0, 1, 2}) EXPECT_NO_THROW(fill({501, 301}, row));
+  EXPECT_NO_THROW(fill({13, 13}, 0));
+  EXPECT_THROW(fill({500, 301}, 1), Error);
+  EXPECT_THROW(fill({501, 300}, 2), Error);
+}
+
 }  // namespace
 }  // namespace headroom

@@ -103,19 +103,16 @@ class LossKernel final : public CpuKernel {
     return static_cast<std::byte*>(tensor.data) + row * row_bytes();
   }
 
-  // The number of targets. Throws headroom::Error for a label that names no token.
+  // The number of targets. The host gives no label that names nothing (data/batch_reader.h).
   int64_t check_labels(const KernelCall& call) const {
     const Targets wanted = targets(call);
     int64_t counted = 0;
     for (int64_t row = 0; row < shape_.rows; ++row) {
       const int32_t target = wanted.at(row);
       if (target == Targets::kNone) continue;
-      if (target < 0 || target >= shape_.vocabulary)
-        throw Error(
-            ErrorKind::run,
-            fmt::format("label {} at position {} of sequence {} is outside the vocabulary of {} tokens", target,
-                        row % shape_.sequence + int64_t{shape_.shift}, row / shape_.sequence, shape_.vocabulary),
-            "use the tokenizer that belongs to the model; labels that do not count are -100");
+      HR_CHECK(target >= 0 && target < shape_.vocabulary,
+               "label {} at position {} of sequence {} is outside the vocabulary of {} tokens", target,
+               row % shape_.sequence + int64_t{shape_.shift}, row / shape_.sequence, shape_.vocabulary);
       ++counted;
     }
     return counted;
