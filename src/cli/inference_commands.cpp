@@ -21,6 +21,7 @@
 #include "tokenizer/stream_decoder.h"
 #include "train/adapter.h"
 #include "train/adapter_files.h"
+#include "train/budget.h"
 #include "train/evaluation.h"
 #include "train/fresh_weights.h"
 #include "train/objective.h"
@@ -107,9 +108,9 @@ PlanRequest base_request(const InferenceArguments& a, const Opened& opened, bool
   request.model = model.spec.family;
   request.parameters = parameter_count(model.spec);
   request.precision = a.options.precision;
-  request.budget_bytes = a.options.memory > 0 ? a.options.memory : default_budget();
+  request.budget_bytes = a.options.memory > 0 ? a.options.memory : default_budget(a.options.device, a.options.profile);
   book_process(request, process_parts(model, request.facts, tokenizer_stays));
-  if (a.options.device == "cpu" && !a.options.force) refuse_above_machine(request.budget_bytes);
+  if (a.options.device == "cpu" && !a.options.force) refuse_above_machine("--memory", request.budget_bytes);
   return request;
 }
 

@@ -14,6 +14,7 @@
 #include "planner/explain.h"
 #include "planner/search.h"
 #include "runtime/executor.h"
+#include "train/budget.h"
 #include "train/setup.h"
 
 namespace headroom {

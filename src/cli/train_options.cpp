@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "passes/pass.h"
+#include "train/budget.h"
 #include "train/setup.h"
 
 namespace headroom {
@@ -75,8 +76,10 @@ void add_run_options(CLI::App& app, TrainOptions& o) {
 void add_machine_options(CLI::App& app, TrainArguments& a) {
   TrainOptions& o = a.options;
   memory_option(app, "--memory", o.memory,
-                "budget for all the kernel charges this process (what is available less 10 %)");
-  memory_option(app, "--host-memory", o.host_memory, "host budget beside a device; on the CPU --memory is the host");
+                "budget for all the kernel charges this process (what is available less 10 %); on a GPU for all the "
+                "process holds there (what is free)");
+  memory_option(app, "--host-memory", o.host_memory,
+                "host budget beside a GPU (what is available less 10 %); on the CPU --memory is the host");
   scalar(app, "--disk-memory", a.disk_memory, "DIR:BYTES for a disk tier")->type_name("DIR:SIZE");
   scalar(app, "--device", o.device, "cpu, cuda:N, or null: plan and check every access without arithmetic")
       ->capture_default_str();
@@ -168,9 +171,8 @@ TrainOptions resolve(const TrainArguments& arguments) {
   if (arguments.per_device_batch > 0 || arguments.accumulation > 0)
     options.global_batch_size =
         std::max<int64_t>(1, arguments.per_device_batch) * std::max<int64_t>(1, arguments.accumulation);
-  if (options.memory == 0) {
-    options.memory = default_budget();
-  }
+  if (options.memory == 0) options.memory = default_budget(options.device, options.profile);
+  if (options.host_memory == 0) options.host_memory = default_host_budget(options.device);
   return options;
 }
 

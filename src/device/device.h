@@ -81,6 +81,9 @@ std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts);
 // Its facts, for a calibration. Throws as open_cuda_device.
 DeviceFacts cuda_facts(int index);
 
+// Its memory now; outside_arena_bytes is 0. Throws as open_cuda_device.
+DeviceMemory cuda_memory(int index);
+
 // N of "cuda:N", 0 of "cuda"; nothing for other devices. Throws Error(usage) for a bad number.
 std::optional<int> cuda_index(std::string_view device);
 // "cpu", "null" or "cuda:N". Throws Error(usage) for others, and as open_cuda_device.

@@ -1,7 +1,6 @@
 #include "train/setup.h"
 
 #include <algorithm>
-#include <fstream>
 #include <thread>
 
 #include "base/bytes.h"
@@ -27,36 +26,6 @@ bool looks_like_hub_id(const std::string& text) {
   const size_t slash = text.find('/');
   return slash != std::string::npos && slash > 0 && text.find('/', slash + 1) == std::string::npos && text[0] != '.' &&
          text.find(".json") == std::string::npos;
-}
-
-// The smallest limit of the memory cgroups this process is in, v1 or v2; INT64_MAX when there is none.
-int64_t cgroup_limit() {
-  int64_t least = INT64_MAX;
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    const size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool v2 = controllers.empty();
-    if (!v2 && controllers.find("memory") == std::string::npos) continue;
-    const std::string root = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-    for (std::filesystem::path path = line.substr(second + 1); !path.empty(); path = path.parent_path()) {
-      std::ifstream file(root + path.string() + (v2 ? "/memory.max" : "/memory.limit_in_bytes"));
-      int64_t limit = 0;
-      if (file >> limit && limit > 0) least = std::min(least, limit);
-      if (path == path.parent_path()) break;
-    }
-  }
-  return least;
-}
-
-int64_t meminfo_available() {
-  std::ifstream file("/proc/meminfo");
-  std::string key;
-  for (int64_t kib = 0; file >> key;) {
-    if (key == "MemAvailable:" && file >> kib) return kib * 1024;
-  }
-  return INT64_MAX;
 }
 
 }  // namespace
@@ -106,12 +75,16 @@ DeviceFacts device_facts(const std::string& device, int threads, Profile& profil
                   "add --device null to plan for it");
     return cpu;
   }
-  if (cuda_index(device)) {
+  if (const std::optional<int> gpu = cuda_index(device)) {
     if (profile.facts.device == "cuda") return profile.facts;
+    if (requested_profile.empty()) {  // nobody measured it: a shipped profile's rates, the device's own facts
+      profile = load_profile("H100-80GB");
+      return cuda_facts(*gpu);
+    }
     throw Error(
         ErrorKind::usage,
         fmt::format("--device {}: profile {} describes a {} device", device, profile.name, profile.facts.device),
-        "measure the GPU with `headroom profile --device cuda:0`, or give a shipped one: --profile H100-80GB");
+        "measure the GPU with `headroom profile --device cuda:0`, or give a shipped profile of a GPU: H100-80GB");
   }
   if (device == "null") {
     DeviceFacts facts = profile.facts;
@@ -203,19 +176,5 @@ void book_process(PlanRequest& request, const ProcessBytes& process) {
   request.host_process = process;
   request.process = {request.profile.context_bytes, 0, 0, 0, 0, 0};
 }
-
-int64_t available_memory() { return std::min(cgroup_limit(), meminfo_available()); }
-
-void refuse_above_machine(int64_t budget) {
-  constexpr int64_t kPage = 4096;
-  const int64_t available = available_memory();
-  if (budget / kPage <= available / kPage) return;
-  throw Error(ErrorKind::does_not_fit,
-              fmt::format("--memory {} bytes ({}) is above the {} bytes ({}) that this machine or container can give",
-                          budget, format_bytes(budget), available, format_bytes(available)),
-              "give a smaller budget, or --force");
-}
-
-int64_t default_budget() { return available_memory() / 10 * 9; }
 
 }  // namespace headroom

@@ -42,11 +42,4 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
 // The sequence length of a run: the option, else min(model, 512). Throws Error(usage) when the model is shorter.
 int64_t sequence_length(const TrainOptions& options, const ModelSpec& spec);
 
-// Bytes the process may use: cgroup limit, available memory; the least of them.
-int64_t available_memory();
-// Throws Error(does_not_fit) for a budget above available_memory(), compared in whole pages as the kernel keeps limits.
-void refuse_above_machine(int64_t budget);
-// available_memory() less 10 %: the default of --memory.
-int64_t default_budget();
-
 }  // namespace headroom

@@ -1,4 +1,5 @@
 #include "train/trainer.h"
+#include "train/budget.h"
 
 #include <malloc.h>
 
@@ -60,7 +61,7 @@ class Run {
     check_output();
     make_plan();
     if (!result_.plan.feasible) return std::move(result_);
-    if (!options_.force && options_.device == "cpu") refuse_above_machine(options_.memory);
+    if (!options_.force) refuse_budget_above_machine();
     device_ = open_device(options_.device, result_.plan.facts);
     device_->require_room(result_.plan.arena_bytes);
     open_output();
@@ -75,6 +76,11 @@ class Run {
  private:
   void note(const std::string& text) const {
     if (events_.note) events_.note(text);
+  }
+
+  void refuse_budget_above_machine() const {
+    if (options_.device == "cpu") refuse_above_machine("--memory", options_.memory);
+    if (cuda_index(options_.device)) refuse_above_machine("--host-memory", options_.host_memory);
   }
 
   // A checkpoint of the bare model gets a head.

@@ -100,6 +100,12 @@ def main():
         generate = ('generate', '--model', model, '--prompt', 'a prompt of its own', '--max-new-tokens', 6, '--temperature', 0, '--json')
         tokens = [json.loads(call(binary, *generate, *where)[1] or '{"ids": []}')['ids'] for binary, where in ((program, CPU), (shim, GPU))]
         check('generate agrees', tokens[0] == tokens[1] and len(tokens[0]) > 0, tokens)
+        os.environ['XDG_CACHE_HOME'] = folder  # without a measured profile
+        bare = os.path.join(folder, 'bare')
+        check('a GPU that nobody measured trains, with what is free on it', train(shim, GPU[:2], model, data, bare, '--max-steps', 1) == 0)
+        with open(os.path.join(bare, 'plan.json'), encoding='utf-8') as text:
+            tiers = json.load(text)['tiers']
+        check('the budgets are what is there', tiers['device']['budget_bytes'] > 2 ** 30 and tiers['host']['budget_bytes'] > 0, tiers)
         code = train(shim, [*GPU[:4], '--memory', '590MiB'], model, data, os.path.join(folder, 'small'), '--max-steps', 1)
         check('less than the context is refused', code == 3 and not os.path.exists(os.path.join(folder, 'small')), code)
     print(f'{passed} passed, {len(failed)} failed')

@@ -84,5 +84,9 @@ std::unique_ptr<Device> open_cuda_device(int, const DeviceFacts& facts) {
   return make_cuda_device(make_host_runtime(), facts);
 }
 DeviceFacts cuda_facts(int) { return facts_of(make_host_runtime()->properties()); }
+DeviceMemory cuda_memory(int) {
+  const CudaMemory memory = make_host_runtime()->memory();
+  return {memory.total_bytes, memory.free_bytes, 0};
+}
 
 }  // namespace headroom

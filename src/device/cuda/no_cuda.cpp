@@ -16,5 +16,6 @@ namespace {
 
 std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts&) { refuse(index); }
 DeviceFacts cuda_facts(int index) { refuse(index); }
+DeviceMemory cuda_memory(int index) { refuse(index); }
 
 }  // namespace headroom

@@ -15,4 +15,9 @@ std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts) {
 
 DeviceFacts cuda_facts(int index) { return facts_of(open_cuda_runtime(index)->properties()); }
 
+DeviceMemory cuda_memory(int index) {
+  const CudaMemory memory = open_cuda_runtime(index)->memory();
+  return {memory.total_bytes, memory.free_bytes, 0};
+}
+
 }  // namespace headroom
