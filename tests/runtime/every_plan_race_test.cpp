@@ -1,0 +1,172 @@
+// Plans drawn at random, as a GPU with a second tier would run them: no reuse of a byte of either arena races between
+// the kernels and the copies, and a wait that is taken out is found. The null device executes; it checks besides that
+// what is read still holds what was written there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "../models/tiny_families.h"
+#include "planner/search.h"
+#include "race_checker.h"
+#include "runtime/executor.h"
+#include "train/setup.h"
+
+namespace headroom {
+namespace {
+
+using test::RaceChecker;
+
+// Draws that are the same on every machine.
+class Draw {
+ public:
+  explicit Draw(uint32_t seed) : bits_(seed) {}
+  int64_t below(int64_t count) { return static_cast<int64_t>(bits_() % static_cast<uint32_t>(count)); }
+  bool chance(int64_t percent) { return below(100) < percent; }
+  std::string one_of(std::initializer_list<const char*> words) {
+    return words.begin()[below(static_cast<int64_t>(words.size()))];
+  }
+
+ private:
+  std::mt19937 bits_;
+};
+
+ModelFiles draw_model(Draw& draw) {
+  static const std::vector<TinyModel> models = tiny_families();
+  TinyModel tiny = models[static_cast<size_t>(draw.below(static_cast<int64_t>(models.size())))];
+  tiny.config["num_hidden_layers"] = tiny.config["n_layer"] = 1 + draw.below(4);
+  ModelFiles model;
+  model.config = HfConfig::parse(tiny.config.dump(), tiny.name + "/config.json");
+  model.spec = read_model_spec(model.config);
+  return model;
+}
+
+TrainOptions draw_options(Draw& draw) {
+  TrainOptions options;
+  options.device = "null";
+  options.profile = "H100-80GB";
+  options.memory = options.host_memory = int64_t{1} << 40;
+  options.global_batch_size = 6;
+  options.precision = draw.one_of({"32-true", "bf16-mixed", "bf16-true"});
+  if (draw.chance(70)) options.micro_batch_size = 1 + draw.below(6);
+  if (draw.chance(30)) options.max_grad_norm = 0;
+  if (draw.chance(20)) options.lora.rank = 2;
+  if (draw.chance(20)) options.allow = {"packing"};
+  if (draw.chance(80))
+    options.techniques["recompute"] = draw.one_of({"off", "drop-cheap", "drop-attention", "block-input"});
+  if (draw.chance(80)) options.techniques["chunked-loss"] = draw.one_of({"off", "7", "64"});
+  for (const char* name : {"offload-optimizer", "offload-gradients", "offload-parameters", "offload-activations"})
+    if (draw.chance(90)) options.techniques[name] = draw.one_of({"on", "off"});
+  if (draw.chance(80)) options.techniques["prefetch"] = draw.one_of({"off", "1", "2", "3", "7"});
+  return options;
+}
+
+// At a budget of the device between the least and what the fastest candidate takes.
+Plan draw_plan(Draw& draw) {
+  const ModelFiles model = draw_model(draw);
+  TrainOptions options = draw_options(draw);
+  PlanRequest request = training_request(options, model);
+  request.facts.gemm_workspace_cap = 1 << 12;  // else nothing else counts in so small a model
+  const Plan plenty = search_training_plan(request).plan;
+  if (draw.chance(40)) return plenty;
+  request.budget_bytes = plenty.minimum_bytes + (plenty.peak_bytes - plenty.minimum_bytes) * draw.below(4) / 4;
+  return search_training_plan(request).plan;
+}
+
+// Two steps of three micro-batches with an evaluation between them, checked on the way.
+std::vector<std::string> races_of(const Plan& plan, bool deaf = false, int64_t* copies = nullptr) {
+  RaceChecker device(make_null_device(plan.facts), deaf);
+  Executor executor(plan, device, nullptr);
+  const Trips trips[] = {{"micro_batches", 3}, {"eval_batches", 2}};
+  for (const char* program : {"load", "train_step", "evaluate", "train_step", "save"}) executor.run(program, trips);
+  if (copies) *copies = device.copies();
+  return device.races();
+}
+
+bool is_op(const Instruction& instruction, std::string_view name) {
+  return instruction.kind == InstructionKind::call && instruction.op->name() == name;
+}
+
+bool overlap(const Operand& a, const Operand& b) {
+  return a.tier == b.tier && a.offset < b.offset + storage_bytes(b.type) && b.offset < a.offset + storage_bytes(a.type);
+}
+
+// The first instruction after the wait that uses what was copied.
+size_t first_use(const std::vector<Instruction>& instructions, size_t wait) {
+  const Operand& copied = instructions[wait].outputs[0];
+  const auto touches = [&](const Operand& operand) { return overlap(operand, copied); };
+  size_t at = wait + 1;
+  for (; at < instructions.size(); ++at) {
+    const Instruction& user = instructions[at];
+    if (user.kind != InstructionKind::call || is_op(user, "wait")) continue;
+    if (std::ranges::any_of(user.inputs, touches) || std::ranges::any_of(user.outputs, touches)) break;
+  }
+  return at;
+}
+
+// Waits for copies to the device that no other one stands in for: copies in one direction are done in their order, so
+// that a wait for a later copy before the first use would do.
+std::vector<size_t> needed_waits(const std::vector<Instruction>& instructions) {
+  struct Wait {
+    size_t at = 0, started = 0;
+  };
+  std::map<int64_t, size_t> started;  // by the token's place
+  std::vector<Wait> waits;
+  for (size_t at = 0; at < instructions.size(); ++at) {
+    const Instruction& instruction = instructions[at];
+    if (is_op(instruction, "copy_start")) started[instruction.outputs[1].offset] = at;
+    if (is_op(instruction, "wait") && instruction.outputs[0].tier == Tier::device)
+      waits.push_back({at, started.at(instruction.inputs[1].offset)});
+  }
+  std::vector<size_t> needed;
+  for (const Wait& wait : waits) {
+    const size_t use = first_use(instructions, wait.at);
+    if (std::ranges::none_of(waits, [&](const Wait& w) { return w.started > wait.started && w.at < use; }))
+      needed.push_back(wait.at);
+  }
+  return needed;
+}
+
+// The plan without one of the waits that it needs; false when it has none.
+bool take_out_a_wait(Plan& plan, Draw& draw) {
+  for (PlanProgram& program : plan.programs) {
+    if (program.name != "train_step") continue;
+    const std::vector<size_t> waits = needed_waits(program.instructions);
+    if (waits.empty()) return false;
+    const auto out = waits[static_cast<size_t>(draw.below(static_cast<int64_t>(waits.size())))];
+    program.instructions.erase(program.instructions.begin() + static_cast<std::ptrdiff_t>(out));
+    return true;
+  }
+  return false;
+}
+
+constexpr uint32_t kPlans = 30;  // of a test
+
+class EveryPlan : public testing::TestWithParam<uint32_t> {};
+
+TEST_P(EveryPlan, HasNoRacesAndNeedsItsWaits) {
+  int64_t copying = 0, planted = 0;
+  for (uint32_t seed = GetParam() * kPlans; seed < (GetParam() + 1) * kPlans; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Draw draw(seed);
+    Plan plan = draw_plan(draw);
+    ASSERT_TRUE(plan.feasible);
+    int64_t copies = 0;
+    EXPECT_THAT(races_of(plan, false, &copies), testing::IsEmpty());
+    if (copies == 0) continue;
+    ++copying;
+    if (seed % 5 == 0) {
+      EXPECT_FALSE(races_of(plan, true).empty()) << "copies do not wait for kernels";
+    }
+    if (!take_out_a_wait(plan, draw)) continue;
+    ++planted;
+    EXPECT_FALSE(races_of(plan).empty()) << "a wait is missing";
+  }
+  EXPECT_GT(copying, kPlans / 2);
+  EXPECT_GT(planted, kPlans / 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Drawn, EveryPlan, testing::Range(uint32_t{0}, uint32_t{8}));
+
+}  // namespace
+}  // namespace headroom
