@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "base/error.h"
 
@@ -12,6 +13,9 @@ namespace {
 struct ProductShape {
   int64_t rows = 1, outs = 1, ins = 1;
 };
+
+// Linear layers of one input: one product with the outs of all.
+constexpr std::string_view kGroup = "linear_group";
 
 // x[rows, ins] with w: outs = elements of w / ins; dw has dy[rows, outs] as its second operand.
 ProductShape product_shape(const Op& op, const OpCall& call) {
@@ -26,6 +30,9 @@ ProductShape product_shape(const Op& op, const OpCall& call) {
   shape.outs =
       op.name() == "linear_dw" ? right.dims.back() : element_count(right.dims) / std::max<int64_t>(1, shape.ins);
   if (op.name() == "linear_dx") std::swap(shape.outs, shape.ins);
+  if (op.name() == kGroup)
+    shape.outs = std::accumulate(call.outputs.begin(), call.outputs.end(), int64_t{0},
+                                 [](int64_t sum, const ConcreteType& y) { return sum + y.dims.back(); });
   return shape;
 }
 
@@ -126,7 +133,7 @@ double predict_product(const Op& op, const OpCall& call, const Profile& profile)
   double rate = 0;
   if (op.name() == "linear" && call.attrs.integer("residual") != 0)
     rate = measured_rate(profile, "linear_residual", arithmetic, shape);
-  if (rate <= 0) rate = product_rate(profile, op.name(), arithmetic, shape);
+  if (rate <= 0) rate = product_rate(profile, op.name() == kGroup ? "linear" : op.name(), arithmetic, shape);
   return flops / rate + profile.launch_seconds;
 }
 

@@ -10,6 +10,7 @@
 #include "ops/registry.h"
 #include "passes/bf16_true.h"
 #include "passes/chunked_loss.h"
+#include "passes/linear_groups.h"
 #include "passes/micro_batch.h"
 #include "planner/assemble.h"
 #include "planner/emit.h"
@@ -100,6 +101,7 @@ Plan plan_generation(const PlanRequest& request, std::span<const int64_t> chunks
     if (request.lora.rank > 0)
       for (const char* program : {"prefill", "decode"}) add_lora(graph, graph.find_program(program), request.lora);
     if (request.precision == "bf16-true") store_in_bf16(graph, Adapters::narrow);
+    for (const char* program : {"prefill", "decode"}) group_linears(graph, graph.find_program(program));
     Builder load(graph, graph.find_program("load"), find_op);
     load.set_stage(Stage::transfer);
     load.append("host_stage", {}, {{"bytes", request.staging_bytes}});

@@ -18,6 +18,7 @@
 #include "passes/bf16_true.h"
 #include "passes/chunked_loss.h"
 #include "passes/fused_optimizer.h"
+#include "passes/linear_groups.h"
 #include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
 #include "passes/offload_activations.h"
@@ -93,6 +94,8 @@ void run_command(const std::string& command, Graph& graph) {
     if (words >> copies && copies == "weight-copies") keep_weight_copies(graph, graph.find_program("forward"));
   } else if (pass == "bf16-true") {
     store_in_bf16(graph, Adapters::wide);
+  } else if (pass == "linear-groups") {
+    group_linears(graph, graph.find_program("forward"));
   } else if (pass == "fused-optimizer") {
     fuse_optimizer(graph, graph.find_program("train_step"));
   } else if (pass.starts_with("offload-")) {

@@ -1,4 +1,4 @@
-// Few rows of x times a weight that is read once: dot products with the rows of w [outs, ins], or multiples of the rows
+// Few rows of x times weights that are read once: dot products with the rows of w [outs, ins], or multiples of the rows
 // of w [ins, outs].
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/linear/cpu_rows.cpp"
@@ -6,6 +6,7 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h, which includes this file once per target.
 #include <algorithm>
+#include <array>
 
 #include "base/bfloat16.h"
 #include "base/threads.h"
@@ -13,6 +14,21 @@
 #include "hwy/highway.h"
 #include "ops/linear/cpu_rows.h"
 #include "ops/linear/scratch.h"
+#include "ops/linear_group/members.h"
+
+// What is known of a call before its addresses.
+#ifndef HEADROOM_LINEAR_ROWS_PLAN_
+#define HEADROOM_LINEAR_ROWS_PLAN_
+namespace headroom {
+struct RowsPlan {
+  int64_t count = 0;  // rows of x
+  int64_t ins = 0;
+  bool out_in = true;
+  size_t bias = 0;      // the input that is the first layer's bias; those of the others follow. 0: there is none
+  size_t residual = 0;  // 0: there is none
+};
+}  // namespace headroom
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom {
@@ -34,41 +50,62 @@ HWY_INLINE hn::Vec<D> load(D d, const bfloat16* from) {
   return hn::BitCast(d, hn::ShiftLeft<16>(bits));
 }
 
-// What one call works on.
+// A weight [outs, ins], or [ins, outs], and what is made of it.
 template <typename T, typename R>
-struct Rows {
-  const T* x = nullptr;
+struct Layer {
   const T* w = nullptr;
   const float* bias = nullptr;
   const R* residual = nullptr;
   R* y = nullptr;
-  LinearShape shape;
+  int64_t outs = 0;
 
   HWY_INLINE void put(int64_t row, int64_t out, float sum) const {
-    const int64_t at = row * shape.outs + out;
+    const int64_t at = row * outs + out;
     if (bias) sum += bias[out];
     if (residual) sum += static_cast<float>(residual[at]);
     y[at] = static_cast<R>(sum);
   }
 };
 
-// y[first .. first + count, out] for count rows of x and the kStreams rows of w that lie `stride` apart.
+// What one call works on: layers of one input, whose outs are numbered through.
+template <typename T, typename R>
+struct Rows {
+  const T* x = nullptr;
+  int64_t count = 0;
+  int64_t ins = 0;
+  std::array<Layer<T, R>, kGroupMost> layers;  // those that are not there have no outs
+};
+
+// One of the outs of all layers.
+template <typename T, typename R>
+struct Place {
+  const Layer<T, R>* layer = nullptr;
+  int64_t out = 0;
+
+  // The layer that has it, from this one on.
+  HWY_INLINE void settle() {
+    for (; out >= layer->outs; ++layer) out -= layer->outs;
+  }
+};
+
+// y[first .. first + count, out] for count rows of x and the rows of w at kStreams places.
 template <int kStreams, int count, typename T, typename R>
-HWY_INLINE void dot_rows(const Rows<T, R>& rows, int64_t first, int64_t out, int64_t stride) {
+HWY_INLINE void dot_rows(const Rows<T, R>& rows, int64_t first, const Place<T, R>* places) {
   const hn::ScalableTag<float> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t ins = rows.shape.ins;
-  const T* w = rows.w + out * ins;
+  const int64_t ins = rows.ins;
   const T* x = rows.x + first * ins;
-  const int64_t step = stride * ins;
+  const T* w[kStreams];
   hn::Vec<decltype(d)> even[kStreams][count], odd[kStreams][count];
-  for (int s = 0; s < kStreams; ++s)
+  for (int s = 0; s < kStreams; ++s) {
+    w[s] = places[s].layer->w + places[s].out * ins;
     for (int r = 0; r < count; ++r) even[s][r] = odd[s][r] = hn::Zero(d);
+  }
   int64_t i = 0;
   for (; i + 2 * lanes <= ins; i += 2 * lanes)
     for (int s = 0; s < kStreams; ++s) {
-      if (kStreams > 1) hwy::Prefetch(w + s * step + i + 512);
-      const auto left = load(d, w + s * step + i), right = load(d, w + s * step + i + lanes);
+      if (kStreams > 1) hwy::Prefetch(w[s] + i + 512);
+      const auto left = load(d, w[s] + i), right = load(d, w[s] + i + lanes);
       for (int r = 0; r < count; ++r) {
         even[s][r] = hn::MulAdd(left, load(d, x + r * ins + i), even[s][r]);
         odd[s][r] = hn::MulAdd(right, load(d, x + r * ins + i + lanes), odd[s][r]);
@@ -77,82 +114,100 @@ HWY_INLINE void dot_rows(const Rows<T, R>& rows, int64_t first, int64_t out, int
   for (int s = 0; s < kStreams; ++s)
     for (int r = 0; r < count; ++r) {
       float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(even[s][r], odd[s][r])));
-      for (int64_t k = i; k < ins; ++k) sum += static_cast<float>(w[s * step + k]) * static_cast<float>(x[r * ins + k]);
-      rows.put(first + r, out + s * stride, sum);
+      for (int64_t k = i; k < ins; ++k) sum += static_cast<float>(w[s][k]) * static_cast<float>(x[r * ins + k]);
+      places[s].layer->put(first + r, places[s].out, sum);
     }
 }
 
-// Every row of x, kTogether at a time, with the rows of w in kStreams places, each read from its begin to its end: one
-// stream alone gets little more than half of the memory's bandwidth. The sums stay in registers.
+// Every row of x, kTogether at a time, with the rows of w in kStreams places, `each` from each place on: one stream
+// alone gets little more than half of the memory's bandwidth. The sums stay in registers.
 template <int kStreams, int kTogether, typename T, typename R>
-void dot_streams(const Rows<T, R>& rows, int64_t begin, int64_t end) {
-  const int64_t each = (end - begin) / kStreams;
-  for (int64_t out = begin; out < begin + each; ++out) {
+void dot_streams(const Rows<T, R>& rows, int64_t begin, int64_t each) {
+  Place<T, R> places[kStreams];
+  for (int s = 0; s < kStreams; ++s) places[s] = {rows.layers.data(), begin + s * each};
+  for (int64_t i = 0; i < each; ++i) {
+    for (Place<T, R>& place : places) place.settle();
     int64_t row = 0;
-    for (; row + kTogether <= rows.shape.rows; row += kTogether) dot_rows<kStreams, kTogether>(rows, row, out, each);
-    for (; row < rows.shape.rows; ++row) dot_rows<kStreams, 1>(rows, row, out, each);
+    for (; row + kTogether <= rows.count; row += kTogether) dot_rows<kStreams, kTogether>(rows, row, places);
+    for (; row < rows.count; ++row) dot_rows<kStreams, 1>(rows, row, places);
+    for (Place<T, R>& place : places) ++place.out;
   }
-  for (int64_t out = begin + kStreams * each; out < end; ++out)
-    for (int64_t row = 0; row < rows.shape.rows; ++row) dot_rows<1, 1>(rows, row, out, 0);
+}
+
+template <int kStreams, int kTogether, typename T, typename R>
+void dot_range(const Rows<T, R>& rows, int64_t begin, int64_t end) {
+  const int64_t each = (end - begin) / kStreams, rest = begin + kStreams * each;
+  dot_streams<kStreams, kTogether>(rows, begin, each);
+  dot_streams<1, 1>(rows, rest, end - rest);
 }
 
 template <typename T, typename R>
 void dot_all(const Rows<T, R>& rows, int64_t begin, int64_t end) {
-  if (rows.shape.rows == 1)
-    dot_streams<8, 1>(rows, begin, end);
+  if (rows.count == 1)
+    dot_range<8, 1>(rows, begin, end);
   else
-    dot_streams<4, 2>(rows, begin, end);
+    dot_range<4, 2>(rows, begin, end);
 }
 
 // Columns of w [ins, outs] in blocks whose sums stay in the first-level cache.
 template <typename T, typename R>
-void combine_all(const Rows<T, R>& rows, int64_t begin, int64_t end) {
+void combine_layer(const Rows<T, R>& rows, const Layer<T, R>& layer, int64_t begin, int64_t end) {
   constexpr int64_t kBlock = 256;
   constexpr int64_t kRows = 8;
   const hn::ScalableTag<float> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  const LinearShape& shape = rows.shape;
   for (int64_t col = begin; col < end; col += kBlock) {
     const int64_t width = std::min(kBlock, end - col);
     HWY_ALIGN float sums[kRows * kBlock] = {};
-    for (int64_t k = 0; k < shape.ins; ++k)
-      for (int64_t row = 0; row < shape.rows; ++row) {
-        const float x = static_cast<float>(rows.x[row * shape.ins + k]);
-        const T* w = rows.w + k * shape.outs + col;
+    for (int64_t k = 0; k < rows.ins; ++k)
+      for (int64_t row = 0; row < rows.count; ++row) {
+        const float x = static_cast<float>(rows.x[row * rows.ins + k]);
+        const T* w = layer.w + k * layer.outs + col;
         float* to = sums + row * kBlock;
         int64_t i = 0;
         for (; i + lanes <= width; i += lanes)
           hn::Store(hn::MulAdd(hn::Set(d, x), load(d, w + i), hn::Load(d, to + i)), d, to + i);
         for (; i < width; ++i) to[i] += x * static_cast<float>(w[i]);
       }
-    for (int64_t row = 0; row < shape.rows; ++row)
-      for (int64_t i = 0; i < width; ++i) rows.put(row, col + i, sums[row * kBlock + i]);
+    for (int64_t row = 0; row < rows.count; ++row)
+      for (int64_t i = 0; i < width; ++i) layer.put(row, col + i, sums[row * kBlock + i]);
   }
 }
 
 template <typename T, typename R>
-void run(const KernelCall& call, const LinearShape& shape, size_t bias, size_t residual) {
-  const Rows<T, R> rows{call.inputs[0].as<T>(),
-                        call.inputs[1].as<T>(),
-                        bias ? call.inputs[bias].as<float>() : nullptr,
-                        residual ? call.inputs[residual].as<R>() : nullptr,
-                        call.outputs[0].as<R>(),
-                        shape};
-  parallel_for(shape.outs, 64, [&](int64_t begin, int64_t end, int) {
-    if (shape.out_in)
+void combine_all(const Rows<T, R>& rows, int64_t begin, int64_t end) {
+  for (const Layer<T, R>& layer : rows.layers) {
+    combine_layer(rows, layer, std::clamp<int64_t>(begin, 0, layer.outs), std::clamp<int64_t>(end, 0, layer.outs));
+    begin -= layer.outs, end -= layer.outs;
+  }
+}
+
+template <typename T, typename R>
+void run(const KernelCall& call, const RowsPlan& plan) {
+  Rows<T, R> rows{call.inputs[0].as<T>(), plan.count, plan.ins, {}};
+  int64_t outs = 0;
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    const size_t bias = plan.bias == 0 ? 0 : plan.bias + i;
+    rows.layers[i] = {call.inputs[1 + i].as<T>(), bias ? call.inputs[bias].as<float>() : nullptr,
+                      plan.residual ? call.inputs[plan.residual].as<R>() : nullptr, call.outputs[i].as<R>(),
+                      call.outputs[i].dims.back()};
+    outs += rows.layers[i].outs;
+  }
+  parallel_for(outs, 64, [&](int64_t begin, int64_t end, int) {
+    if (plan.out_in)
       dot_all(rows, begin, end);
     else
       combine_all(rows, begin, end);
   });
 }
 
-void run_rows(const KernelCall& call, const LinearShape& shape, size_t bias, size_t residual) {
+void run_rows(const KernelCall& call, const RowsPlan& plan) {
   if (call.inputs[0].dtype == DType::f32)
-    run<float, float>(call, shape, bias, residual);
+    run<float, float>(call, plan);
   else if (call.outputs[0].dtype == DType::f32)
-    run<bfloat16, float>(call, shape, bias, residual);
+    run<bfloat16, float>(call, plan);
   else
-    run<bfloat16, bfloat16>(call, shape, bias, residual);
+    run<bfloat16, bfloat16>(call, plan);
 }
 
 }  // namespace
@@ -165,17 +220,27 @@ namespace headroom {
 
 HWY_EXPORT(run_rows);
 
-KernelOffer make_linear_rows(const KernelSpec& spec, const DeviceFacts& facts) {
+namespace {
+
+KernelOffer make_rows(const RowsPlan& plan, const DeviceFacts& facts) {
   if (facts.isa < 2) return {nullptr, "the machine has no AVX2"};
+  if (plan.count > 8) return {nullptr, "more than eight rows"};
+  return {kernel_of([plan](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(run_rows)(call, plan); }), {}};
+}
+
+}  // namespace
+
+KernelOffer make_linear_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   const LinearShape shape = linear_shape(spec.inputs[0], spec.inputs[1], spec.attrs);
-  if (shape.rows > 8) return {nullptr, "more than eight rows"};
   const LinearOperands inputs = linear_operands(spec.attrs);
   if (inputs.low_rank != 0) return {nullptr, "a low-rank product is added"};
-  const size_t bias = inputs.bias, residual = inputs.last;
-  return {kernel_of([shape, bias, residual](const KernelCall& call) {
-            HWY_DYNAMIC_DISPATCH(run_rows)(call, shape, bias, residual);
-          }),
-          {}};
+  return make_rows({shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last}, facts);
+}
+
+KernelOffer make_linear_group_rows(const KernelSpec& spec, const DeviceFacts& facts) {
+  const LinearShape shape = linear_shape(spec.inputs[0], spec.inputs[1], spec.attrs);
+  const size_t bias = spec.attrs.integer("bias") != 0 ? 1 + spec.outputs.size() : 0;
+  return make_rows({shape.rows, shape.ins, shape.out_in, bias, 0}, facts);
 }
 
 }  // namespace headroom

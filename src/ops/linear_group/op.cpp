@@ -1,0 +1,63 @@
+// Rules of linear_group: y_i = x w_i^T [+ bias_i], the same as one linear after the other. Attributes as linear's, but
+// no residual and no low-rank product. No vjp: programs with a gradient have the layers by themselves.
+#include <memory>
+
+#include "base/error.h"
+#include "ops/linear_group/members.h"
+#include "ops/registry.h"
+
+namespace headroom {
+namespace {
+
+class LinearGroup final : public Op {
+ public:
+  std::string_view name() const override { return "linear_group"; }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    HR_CHECK(attrs.integer("residual") == 0 && attrs.integer("low_rank") == 0,
+             "linear_group: no residual and no low-rank product is added");
+    const size_t members = inputs.empty() ? 0 : group_members(inputs.size(), attrs);
+    const size_t each = attrs.integer("bias") != 0 ? 2 : 1;
+    HR_CHECK(members >= 1 && members <= kGroupMost && inputs.size() == 1 + members * each,
+             "linear_group: {} inputs, bias {}", inputs.size(), attrs.integer("bias"));
+    std::vector<Type> outputs;
+    for (size_t i = 0; i < members; ++i)
+      outputs.push_back(find_op("linear").infer(member_inputs(inputs, attrs, i), attrs).front());
+    return outputs;
+  }
+
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
+    int64_t most = 0;
+    each_call(call,
+              [&](const OpCall& member) { most = std::max(most, find_op("linear").scratch_bytes(member, facts)); });
+    return most;
+  }
+
+  // x is read once.
+  Work work(const OpCall& call) const override {
+    const double again = static_cast<double>(storage_bytes(call.inputs[0]));
+    Work work{0, again};
+    each_call(call, [&](const OpCall& member) {
+      const Work one = find_op("linear").work(member);
+      work.flops += one.flops, work.bytes += one.bytes - again;
+    });
+    return work;
+  }
+  CostClass cost_class() const override { return CostClass::gemm; }
+  RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
+
+ private:
+  template <typename Body>
+  static void each_call(const OpCall& call, const Body& body) {
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      const std::vector<ConcreteType> inputs = member_inputs(call.inputs, call.attrs, i);
+      body(OpCall{inputs, call.outputs.subspan(i, 1), call.attrs});
+    }
+  }
+};
+
+}  // namespace
+
+void register_linear_group_ops(OpRegistry& registry) { registry.add(std::make_unique<LinearGroup>()); }
+
+}  // namespace headroom

@@ -1,0 +1,127 @@
+// A group of linear layers against the layers by themselves.
+#include <gtest/gtest.h>
+
+#include "../ops_support/op_harness.h"
+#include "base/error.h"
+#include "hwy/targets.h"
+
+namespace headroom {
+namespace {
+
+using op_test::RunOptions;
+using op_test::Tensor;
+
+struct Case {
+  int64_t rows, ins;
+  std::vector<int64_t> outs;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << fmt::format("{} rows {} -> {}", c.rows, c.ins, fmt::join(c.outs, ","));
+}
+
+std::vector<Tensor> group_inputs(const Case& c, DType dtype, bool out_in, bool bias) {
+  std::vector<Tensor> inputs{Tensor::random(dtype, {1, c.rows, c.ins}, 1)};
+  for (size_t i = 0; i < c.outs.size(); ++i)
+    inputs.push_back(Tensor::random(dtype, {out_in ? c.outs[i] : c.ins, out_in ? c.ins : c.outs[i]}, 2 + i, 0.5));
+  for (size_t i = 0; bias && i < c.outs.size(); ++i) inputs.push_back(Tensor::random(DType::f32, {c.outs[i]}, 20 + i));
+  return inputs;
+}
+
+// The group by `implementation` has the bits of each layer by `single`.
+void expect_layers(const std::vector<Tensor>& inputs, const Attrs& attrs, const char* implementation,
+                   const char* single) {
+  RunOptions options, one;
+  options.only = implementation;
+  one.only = single;
+  const std::vector<Tensor> found = op_test::run_op("linear_group", inputs, attrs, options).outputs;
+  for (size_t i = 0; i < found.size(); ++i) {
+    SCOPED_TRACE(fmt::format("{}, layer {}", implementation, i));
+    std::vector<Tensor> own{inputs[0], inputs[1 + i]};
+    if (attrs.integer("bias") != 0) own.push_back(inputs[1 + found.size() + i]);
+    op_test::expect_same_bytes(found[i], op_test::run_op("linear", own, attrs, one).outputs[0]);
+  }
+}
+
+// Calls body(inputs, attrs) for every dtype, layout and ending.
+template <typename Body>
+void each_group(const Case& c, const Body& body) {
+  for (const auto& [dtype, result] :
+       {std::pair(DType::f32, DType::f32), std::pair(DType::bf16, DType::bf16), std::pair(DType::bf16, DType::f32)})
+    for (const bool out_in : {true, false})
+      for (const bool bias : {false, true}) {
+        SCOPED_TRACE(fmt::format("{} to {}, out_in {}, bias {}", dtype_name(dtype), dtype_name(result), out_in, bias));
+        body(group_inputs(c, dtype, out_in, bias), Attrs{{"layout", out_in ? "out_in" : "in_out"},
+                                                         {"bias", int64_t{bias}},
+                                                         {"residual", int64_t{0}},
+                                                         {"dtype", std::string(dtype_name(result))}});
+      }
+}
+
+class LinearGroup : public ::testing::TestWithParam<Case> {};
+
+TEST_P(LinearGroup, HasTheBitsOfItsLayers) {
+  for (int team : {1, 3}) {
+    set_threads(team);
+    each_group(GetParam(), [&](const std::vector<Tensor>& inputs, const Attrs& attrs) {
+      if (op_test::accepts("linear_group", inputs, attrs, "rows")) expect_layers(inputs, attrs, "rows", "rows");
+      expect_layers(inputs, attrs, "each", "");
+      expect_layers(inputs, attrs, "reference", "reference");
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, LinearGroup,
+                         ::testing::Values(Case{1, 1, {1}}, Case{1, 65, {3, 1}}, Case{1, 100, {200, 70, 70}},
+                                           Case{1, 96, {1, 513, 2, 64}}, Case{2, 33, {5, 130}},
+                                           Case{7, 70, {75, 9, 11}}, Case{40, 48, {96, 33}}));
+
+TEST(LinearGroupTargets, EveryVectorWidthHasTheBitsOfItsLayers) {
+  const int64_t supported = hwy::SupportedTargets();
+  for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}}) {
+    if ((supported & target) == 0) continue;
+    hwy::SetSupportedTargetsForTest(target);
+    for (const int64_t rows : {1, 3})
+      each_group({rows, 70, {130, 75, 20}}, [&](const std::vector<Tensor>& inputs, const Attrs& attrs) {
+        expect_layers(inputs, attrs, "rows", "rows");
+      });
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+TEST(LinearGroupKernels, FewRowsReadAllWeightsAtOnce) {
+  if (op_test::host_facts().isa < 2) GTEST_SKIP() << "the machine has no AVX2";
+  const auto chosen = [](int64_t rows) {
+    return op_test::run_op("linear_group", group_inputs({rows, 64, {32, 32}}, DType::bf16, true, false)).implementation;
+  };
+  EXPECT_EQ(chosen(8), "rows");
+  EXPECT_EQ(chosen(9), "each");
+}
+
+TEST(LinearGroupRules, RejectWhatDoesNotFit) {
+  const Tensor x(DType::f32, {2, 3, 8}), w(DType::f32, {5, 8}), bias(DType::f32, {5});
+  const auto infer = [](const std::vector<Tensor>& inputs, const Attrs& attrs) {
+    return op_test::infer_types(find_op("linear_group"), inputs, attrs);
+  };
+  EXPECT_EQ(infer({x, w, w, w}, {})[2].dims, (std::vector<int64_t>{2, 3, 5}));
+  EXPECT_EQ(infer({x, w, w, bias, bias}, {{"bias", int64_t{1}}}).size(), 2u);
+  EXPECT_THROW(infer({}, {}), InternalError);
+  EXPECT_THROW(infer({x}, {}), InternalError);
+  EXPECT_THROW(infer({x, w, w, w, w, w}, {}), InternalError);
+  EXPECT_THROW(infer({x, w, w, bias}, {{"bias", int64_t{1}}}), InternalError);
+  EXPECT_THROW(infer({x, w, Tensor(DType::f32, {5, 7})}, {}), InternalError);
+  EXPECT_THROW(infer({x, w, Tensor(DType::bf16, {5, 8})}, {}), InternalError);
+  EXPECT_THROW(infer({x, w, w}, {{"residual", int64_t{1}}}), InternalError);
+  EXPECT_THROW(infer({x, w, w}, {{"low_rank", int64_t{1}}}), InternalError);
+}
+
+TEST(LinearGroupRules, WorkCountsTheInputOnce) {
+  const Tensor x(DType::bf16, {2, 3, 8}), w(DType::bf16, {5, 8}), u(DType::bf16, {7, 8});
+  const KernelSpec spec = op_test::spec_of("linear_group", {x, w, u}, {}, op_test::host_facts());
+  const Work work = find_op("linear_group").work(spec.call());
+  EXPECT_EQ(work.flops, 2.0 * 6 * 12 * 8);
+  EXPECT_EQ(work.bytes, 2.0 * (6 * 8 + 12 * 8 + 6 * 12));
+}
+
+}  // namespace
+}  // namespace headroom
