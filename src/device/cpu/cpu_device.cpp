@@ -19,7 +19,18 @@ class PreparedCpuKernel final : public DeviceKernel {
   std::unique_ptr<CpuKernel> kernel_;
 };
 
-// Host memory that the process maps once, all pages present.
+constexpr size_t kPage = 4096;
+
+// Makes every page present, writing where the kernel cannot do it at once (before Linux 5.14).
+void populate(std::byte* base, size_t bytes) {
+#ifdef MADV_POPULATE_WRITE
+  if (::madvise(base, bytes, MADV_POPULATE_WRITE) == 0) return;
+#endif
+  for (size_t at = 0; at < bytes; at += kPage) static_cast<volatile std::byte*>(base)[at] = std::byte{0};
+}
+
+// Host memory that the process maps once, all pages present: large ones where the system has them, so that kernels wait
+// less for page tables. Those lie within the mapping, which takes the same bytes either way.
 class MappedArena {
  public:
   ~MappedArena() {
@@ -27,13 +38,16 @@ class MappedArena {
   }
   std::byte* reserve(int64_t bytes) {
     HR_CHECK(!base_, "the arena is reserved twice");
-    mapped_ = static_cast<size_t>(align_up(std::max<int64_t>(bytes, 1), 4096));
-    void* memory = ::mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    mapped_ = static_cast<size_t>(align_up(std::max<int64_t>(bytes, 1), kPage));
+    // Not mmap, whose failure ends the program (cli/memory_exhaustion.cpp): this one is reported.
+    void* memory = ::mmap64(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
       throw Error(ErrorKind::run,
                   fmt::format("cannot reserve an arena of {}: {}", format_bytes(bytes), std::strerror(errno)),
                   "free memory, or give a smaller --memory");
     base_ = static_cast<std::byte*>(memory);
+    ::madvise(base_, mapped_, MADV_HUGEPAGE);  // a wish
+    populate(base_, mapped_);
     return base_;
   }
 
