@@ -68,7 +68,7 @@ Tensor some_labels(int64_t batch, int64_t sequence, int64_t vocabulary) {
   return labels;
 }
 
-const char* const kImplementations[] = {"amx", "onednn", "simd", "reference"};
+const char* const kImplementations[] = {"amx_tiles", "amx", "onednn", "simd", "reference"};
 
 class LinearCrossEntropy : public ::testing::TestWithParam<Case> {};
 
@@ -137,7 +137,8 @@ TEST_P(LinearCrossEntropy, GradientMatchesTheFormula) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LinearCrossEntropy,
                          ::testing::Values(Case{1, 2, 4, 3, 0}, Case{2, 9, 16, 50, 4}, Case{1, 40, 32, 97, 16},
-                                           Case{2, 33, 40, 2100, 32}, Case{3, 7, 33, 64, 100}, Case{1, 1, 8, 16, 0}));
+                                           Case{2, 33, 40, 2100, 32}, Case{3, 7, 33, 64, 100}, Case{1, 1, 8, 16, 0},
+                                           Case{2, 37, 64, 160, 48}, Case{1, 34, 576, 2080, 0}));
 
 TEST(LinearCrossEntropyGradient, AgreesWithFiniteDifferences) {
   const int64_t hidden = 6, vocabulary = 11;
@@ -370,6 +371,51 @@ TEST(LinearCrossEntropyRange, ExtremeLogits) {
     w.set(20, std::nan(""));
     EXPECT_TRUE(
         std::isnan(op_test::run_op("linear_cross_entropy", {x, w, labels, zero}, {}, options).outputs[0].at(0)));
+  }
+}
+
+// Rows whose logits rise, fall and jump along the vocabulary, far beyond what the exponential of their difference
+// holds.
+TEST(LinearCrossEntropyRange, LogitsThatRiseAlongTheVocabulary) {
+  const int64_t rows = 37, hidden = 1280, vocabulary = 640;  // several blocks for two threads or fewer
+  Tensor x = Tensor::random(DType::bf16, {1, rows, hidden}, 1, 0.25), w(DType::bf16, {vocabulary, hidden});
+  for (int64_t row = 0; row < rows; ++row) x.set(row * hidden, row % 5 * 32 - 64);
+  for (int64_t v = 0; v < vocabulary; ++v)
+    for (int64_t h = 0; h < hidden; ++h)
+      w.set(v * hidden + h, h == 0 ? (static_cast<double>(v) - 300) / 64 : v % 7 * 0.25);
+  Tensor labels(DType::i32, {1, rows});
+  for (int64_t row = 0; row < rows; ++row) labels.set(row, row % 3 == 0 ? 639 : row * 17);
+  const Expected expected = expected_loss(x, w, labels, true);
+  const std::vector<Tensor> inputs{x,
+                                   w,
+                                   labels,
+                                   Tensor(DType::f32, {1}, {kScale}),
+                                   Tensor::filled(DType::f64, {2}, 0),
+                                   Tensor::filled(DType::f32, {vocabulary, hidden}, 0)};
+  for (const char* implementation : kImplementations) {
+    const Attrs attrs{{"train_weight", int64_t{1}}};
+    if (!op_test::accepts("linear_cross_entropy_grad", inputs, attrs, implementation)) continue;
+    SCOPED_TRACE(implementation);
+    RunOptions options;
+    options.only = implementation;
+    const auto outputs = op_test::run_op("linear_cross_entropy_grad", inputs, attrs, options).outputs;
+    EXPECT_NEAR(outputs[1].at(0), expected.loss, 2e-5 * expected.loss);
+    op_test::expect_close(outputs[0], expected.dx, 2e-2, 1.0 / 128);
+    op_test::expect_close(outputs[2], expected.dw, 4e-3, 1.0 / 128);
+  }
+}
+
+TEST(LinearCrossEntropyRange, ALogitThatIsNoNumberShowsInBf16Too) {
+  const Tensor x = Tensor::filled(DType::bf16, {1, 2, 32}, 1), labels(DType::i32, {1, 2}, {0, 7});
+  Tensor w = Tensor::filled(DType::bf16, {96, 32}, 1);
+  w.set(70 * 32, std::nan(""));
+  const Tensor zero = Tensor::filled(DType::f64, {2}, 0);
+  for (const char* implementation : kImplementations) {
+    RunOptions options;
+    options.only = implementation;
+    if (!op_test::accepts("linear_cross_entropy", {x, w, labels, zero}, {}, implementation)) continue;
+    EXPECT_TRUE(std::isnan(op_test::run_op("linear_cross_entropy", {x, w, labels, zero}, {}, options).outputs[0].at(0)))
+        << implementation;
   }
 }
 

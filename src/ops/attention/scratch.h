@@ -11,6 +11,7 @@
 
 #include "ir/op.h"
 #include "ops/attention/shape.h"
+#include "ops/cpu/scratch.h"
 
 namespace headroom {
 
@@ -32,23 +33,6 @@ constexpr int64_t kMaxFastDim = 256;
 inline int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 // Columns of a head as the fast kernels store them.
 inline int64_t padded_dim(int64_t dim) { return round_up(dim, 32); }
-
-// Hands out 64-byte aligned pieces; counts them when there is no base.
-class Carver {
- public:
-  explicit Carver(std::byte* base = nullptr) : base_(base) {}
-  template <typename T>
-  T* take(int64_t count) {
-    T* piece = base_ ? reinterpret_cast<T*>(base_ + used_) : nullptr;
-    used_ += round_up(count * static_cast<int64_t>(sizeof(T)), 64);
-    return piece;
-  }
-  int64_t used() const { return used_; }
-
- private:
-  std::byte* base_;
-  int64_t used_ = 0;
-};
 
 // How a forward task groups strips: `heads` query heads of one group times `strips` consecutive strips of queries.
 struct LaneGrid {

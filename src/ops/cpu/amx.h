@@ -15,7 +15,7 @@
 #include <cstdint>
 
 // Marks a function that uses the instructions, for machines on which they were found at run time.
-#define HEADROOM_AMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512bf16")))
+#define HEADROOM_AMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 
 namespace headroom::amx {
 
@@ -56,6 +56,18 @@ inline bool tiles_permitted() {
 // The first `count` of 32 words.
 HEADROOM_AMX inline __mmask32 first_words(int64_t count) {
   return count >= 32 ? ~__mmask32{0} : count <= 0 ? __mmask32{0} : (__mmask32{1} << count) - 1;
+}
+
+// 32 steps of the depth onto the sums in tiles 0-3: 32 rows of A, `a_stride` bytes apart, and a step of packed B.
+HEADROOM_AMX inline void multiply_step(const std::byte* a, int64_t a_stride, const std::byte* b) {
+  _tile_loadd(6, b, 64);
+  _tile_loadd(4, a, a_stride);
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_loadd(7, b + kTileBytes, 64);
+  _tile_dpbf16ps(1, 4, 7);
+  _tile_loadd(5, a + 16 * a_stride, a_stride);
+  _tile_dpbf16ps(2, 5, 6);
+  _tile_dpbf16ps(3, 5, 7);
 }
 
 }  // namespace headroom::amx

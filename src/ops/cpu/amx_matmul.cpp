@@ -5,6 +5,7 @@
 
 #include "base/threads.h"
 #include "ops/cpu/amx.h"
+#include "ops/cpu/avx512_bf16.h"
 #include "ops/cpu/blocked_matmul.h"
 #include "ops/cpu/thin_matmul.h"
 
@@ -16,33 +17,7 @@ namespace {
 using amx::first_words;
 using amx::kStepBytes;
 using amx::kTileBytes;
-
-// Transposes 16 x 16 dwords in registers.
-HEADROOM_AMX inline void transpose_dwords(__m512i (&r)[16]) {
-  __m512i t[16];
-  for (int i = 0; i < 8; ++i) {
-    t[2 * i] = _mm512_unpacklo_epi32(r[2 * i], r[2 * i + 1]);
-    t[2 * i + 1] = _mm512_unpackhi_epi32(r[2 * i], r[2 * i + 1]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    r[4 * i] = _mm512_unpacklo_epi64(t[4 * i], t[4 * i + 2]);
-    r[4 * i + 1] = _mm512_unpackhi_epi64(t[4 * i], t[4 * i + 2]);
-    r[4 * i + 2] = _mm512_unpacklo_epi64(t[4 * i + 1], t[4 * i + 3]);
-    r[4 * i + 3] = _mm512_unpackhi_epi64(t[4 * i + 1], t[4 * i + 3]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
-    t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
-    t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
-    t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
-  }
-  for (int i = 0; i < 4; ++i) {
-    r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
-    r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
-    r[i + 4] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88);
-    r[i + 12] = _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xdd);
-  }
-}
+using amx::multiply_step;
 
 // Where operands come from: 32 numbers of memory, those of `mask`, as bf16 words.
 struct Words {
@@ -60,15 +35,11 @@ struct Rounded {
   }
 };
 
-HEADROOM_AMX inline __m512 widen(__m256i bits) {
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
-}
-
 // What rounding leaves of f32, as bf16; nothing of what is not finite.
 struct Rest {
   using Number = float;
   HEADROOM_AMX static __m512 left(__m512 number) {
-    const __m512 rest = _mm512_sub_ps(number, widen((__m256i)_mm512_cvtneps_pbh(number)));
+    const __m512 rest = _mm512_sub_ps(number, widen_bf16((__m256i)_mm512_cvtneps_pbh(number)));
     const __mmask16 finite = _mm512_cmp_ps_mask(rest, rest, _CMP_EQ_OQ);
     return _mm512_maskz_mov_ps(finite, rest);
   }
@@ -131,8 +102,8 @@ HEADROOM_AMX inline void pack_rows(const PackCall& call, int64_t lane, int64_t s
   __m512i low[16], high[16];
   if (call.depth_major) {
     load_pairs<Source>(call, lane, step, low, high);
-    transpose_dwords(low);
-    transpose_dwords(high);
+    transpose16(low);
+    transpose16(high);
     for (int i = 0; i < 16; ++i) {
       const int row = i / 4 * 8 + i % 4;
       _mm512_store_si512(to + 64 * row, low[i]);
@@ -160,10 +131,10 @@ HEADROOM_AMX inline void pack_columns(const PackCall& call, int64_t lane, int64_
     }
   } else {
     load_lanes<Source>(call, lane, step, low);
-    transpose_dwords(low);
+    transpose16(low);
     store_tile(low, to);
     load_lanes<Source>(call, lane + 16, step, high);
-    transpose_dwords(high);
+    transpose16(high);
     store_tile(high, to + kTileBytes);
   }
 }
@@ -255,18 +226,6 @@ class Ahead {
   const std::byte* at_ = nullptr;
 };
 
-// 32 steps of the depth.
-HEADROOM_AMX inline void multiply_step(const std::byte* a, int64_t a_stride, const std::byte* b) {
-  _tile_loadd(6, b, 64);
-  _tile_loadd(4, a, a_stride);
-  _tile_dpbf16ps(0, 4, 6);
-  _tile_loadd(7, b + kTileBytes, 64);
-  _tile_dpbf16ps(1, 4, 7);
-  _tile_loadd(5, a + 16 * a_stride, a_stride);
-  _tile_dpbf16ps(2, 5, 6);
-  _tile_dpbf16ps(3, 5, 7);
-}
-
 HEADROOM_AMX void multiply_tile(const TileCall& call) {
   load_sums(call);
   Ahead ahead(call);
@@ -331,7 +290,7 @@ HEADROOM_AMX inline __m512 finished(const FinishCall& call, int64_t row, int64_t
   const int64_t at = row * call.c_stride + col;
   if (call.dtype == DType::f32)
     return _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, static_cast<const float*>(call.addend) + at));
-  return _mm512_add_ps(sum, widen(_mm256_maskz_loadu_epi16(mask, static_cast<const uint16_t*>(call.addend) + at)));
+  return _mm512_add_ps(sum, widen_bf16(_mm256_maskz_loadu_epi16(mask, static_cast<const uint16_t*>(call.addend) + at)));
 }
 
 HEADROOM_AMX void finish_tile(const FinishCall& call) {
@@ -361,7 +320,7 @@ HEADROOM_AMX void transpose_rows(const float* sums, const MatmulSize& size, int6
     for (int64_t i = 0; i < 16; ++i)
       r[i] =
           i < cols ? _mm512_maskz_loadu_epi32(valid_rows, sums + (col + i) * size.rows + row) : _mm512_setzero_si512();
-    transpose_dwords(r);
+    transpose16(r);
     for (int64_t i = 0; i < rows; ++i) {
       const int64_t at = (row + i) * size.cols + col;
       __m512 sum = _mm512_castsi512_ps(r[i]);

@@ -8,6 +8,7 @@
 #include "ir/vjp.h"
 #include "ops/linear_cross_entropy/cuda_scratch.h"
 #include "ops/linear_cross_entropy/shape.h"
+#include "ops/linear_cross_entropy/tiled.h"
 #include "ops/registry.h"
 
 namespace headroom {
@@ -64,8 +65,7 @@ Work loss_work(const OpCall& call, int products) {
 }
 
 int64_t scratch_of(const OpCall& call, const DeviceFacts& facts, bool gradient) {
-  return on_cuda(facts) ? cuda_loss_scratch(loss_shape(call), facts).total()
-                        : loss_scratch(call, facts, gradient).total();
+  return on_cuda(facts) ? cuda_loss_scratch(loss_shape(call), facts).total() : loss_scratch(call, facts, gradient);
 }
 
 // acc [+]= (sum of -log softmax(x w^T)[target], number of targets, with "hits" those that are hit)

@@ -92,10 +92,9 @@ struct LossScratch {
 
 inline int64_t to_lines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-inline LossScratch loss_scratch(const OpCall& call, const DeviceFacts& facts, bool gradient) {
-  const LossShape s = loss_shape(call);
-  const DType dtype = call.inputs[0].dtype;
-  const bool trains = call.attrs.integer("train_weight") != 0;
+// Of the three products and the softmax of a chunk.
+inline LossScratch product_loss_scratch(const LossShape& s, DType dtype, const DeviceFacts& facts, bool gradient,
+                                        bool trains) {
   LossScratch scratch{to_lines(s.chunk * s.vocabulary * 4), to_lines(s.chunk * (s.hits ? 16 : 8)), 0};
   // The last chunk may be shorter, and its products cut otherwise.
   for (int64_t rows : {s.chunk, s.rows % s.chunk == 0 ? s.chunk : s.rows % s.chunk}) {

@@ -1,0 +1,26 @@
+// Cuts scratch into arrays; the same function that carves a block also counts its bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace headroom {
+
+// Hands out 64-byte aligned pieces; counts them when there is no base.
+class Carver {
+ public:
+  explicit Carver(std::byte* base = nullptr) : base_(base) {}
+  template <typename T>
+  T* take(int64_t count) {
+    T* piece = base_ ? reinterpret_cast<T*>(base_ + used_) : nullptr;
+    used_ += (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
+    return piece;
+  }
+  int64_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  int64_t used_ = 0;
+};
+
+}  // namespace headroom

@@ -1,0 +1,48 @@
+// How the loss, and for the gradient op its gradient, of one chunk of rows are computed: an implementation each.
+#pragma once
+
+#include <string>
+
+#include "ops/cpu/kernel.h"
+#include "ops/cpu/matmul.h"
+#include "ops/linear_cross_entropy/cpu_softmax.h"
+#include "ops/linear_cross_entropy/loss_options.h"
+#include "ops/linear_cross_entropy/shape.h"
+
+namespace headroom {
+
+struct LossChunk {
+  int64_t first = 0;  // row
+  int64_t rows = 0;
+  Targets targets;
+  bool overwrite = false;  // the weight's accumulator
+};
+
+struct LossSums {
+  double loss = 0, hits = 0;
+};
+
+class ChunkLoss {
+ public:
+  virtual ~ChunkLoss() = default;
+  // Writes the chunk's rows of dx and adds to the accumulators of weight and bias. At least one row has a target.
+  virtual LossSums run(const KernelCall& call, const LossChunk& chunk) const = 0;
+};
+
+struct ChunkLossOffer {
+  std::unique_ptr<ChunkLoss> loss;
+  int64_t chunk = 0;  // rows at a time, at most the op's chunk
+  std::string refusal;
+};
+
+// Three products and a softmax over the chunk's logits. Takes fewer rows at a time where less scratch is booked than a
+// chunk of logits needs.
+ChunkLossOffer make_product_loss(const KernelSpec& spec, const DeviceFacts& facts, MatmulMaker make,
+                                 SoftmaxLoss softmax);
+// On AMX tiles, without the chunk's logits.
+ChunkLossOffer make_tiled_loss(const KernelSpec& spec, const DeviceFacts& facts);
+
+// The bias comes after all other inputs but its own accumulator, which is last; so is its output.
+inline float* bias_sums(const KernelCall& call) { return call.outputs.back().as<float>(); }
+
+}  // namespace headroom

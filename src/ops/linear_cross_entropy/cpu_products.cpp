@@ -1,0 +1,135 @@
+// The loss of a chunk of rows: logits, softmax, and in the gradient two more products.
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "ops/add/simd.h"
+#include "ops/linear_cross_entropy/cpu_chunk.h"
+
+namespace headroom {
+namespace {
+
+// The products of a chunk of `rows` rows; the last chunk has its own.
+struct ChunkProducts {
+  int64_t rows = 0;
+  std::unique_ptr<Matmul> logits, dx, dw_first, dw_adding;
+};
+
+class ProductLoss final : public ChunkLoss {
+ public:
+  ProductLoss(const LossShape& shape, const LossScratch& scratch, const LossOptions& options, DType dtype,
+              SoftmaxLoss softmax)
+      : shape_(shape), scratch_(scratch), options_(options), dtype_(dtype), softmax_(softmax) {}
+
+  // Creates the products; the reason when one is refused.
+  std::string prepare(MatmulMaker make, const DeviceFacts& facts) {
+    const int64_t tail = shape_.rows % shape_.chunk;
+    for (int64_t rows : {shape_.chunk, tail}) {
+      if (rows == 0) continue;
+      ChunkProducts products;
+      products.rows = rows;
+      std::string refusal =
+          take(products.logits, make(logits_product(shape_, dtype_, rows), facts, scratch_.workspace));
+      if (options_.gradient)
+        refusal += take(products.dx, make(loss_dx_product(shape_, dtype_, rows), facts, scratch_.workspace));
+      if (options_.weight_carried)
+        refusal +=
+            take(products.dw_first, make(loss_dw_product(shape_, dtype_, rows, false), facts, scratch_.workspace));
+      if (options_.trains)
+        refusal +=
+            take(products.dw_adding, make(loss_dw_product(shape_, dtype_, rows, true), facts, scratch_.workspace));
+      if (!refusal.empty()) return refusal;
+      products_.push_back(std::move(products));
+    }
+    return {};
+  }
+
+  LossSums run(const KernelCall& call, const LossChunk& chunk) const override {
+    const ChunkProducts& products = chunk.rows == products_.front().rows ? products_.front() : products_.back();
+    const void* x = row_of(call.inputs[0], chunk.first);
+    const void* w = call.inputs[1].data;
+    std::byte* workspace = call.scratch.data() + scratch_.logits + scratch_.losses;
+    const LossRows rows = rows_of(call, chunk);
+    products.logits->run({x, w, rows.logits, bias(call), nullptr, workspace});
+    softmax_(rows);
+    if (options_.gradient)
+      products.dx->run({rows.logits, w, row_of(call.outputs[0], chunk.first), nullptr, nullptr, workspace});
+    if (options_.trains_bias) add_columns(call, reinterpret_cast<const std::byte*>(rows.logits), rows.rows);
+    if (options_.trains) {
+      float* sums = call.outputs[2].as<float>();
+      const Matmul& dw = chunk.overwrite ? *products.dw_first : *products.dw_adding;
+      dw.run({shape_.out_in ? rows.logits : x, shape_.out_in ? x : rows.logits, sums, nullptr, sums, workspace});
+    }
+    LossSums found;
+    for (int64_t row = 0; row < rows.rows; ++row) found.loss += rows.losses[row];
+    for (int64_t row = 0; rows.hits != nullptr && row < rows.rows; ++row) found.hits += rows.hits[row];
+    return found;
+  }
+
+ private:
+  static std::string take(std::unique_ptr<Matmul>& to, MatmulOffer offer) {
+    to = std::move(offer.matmul);
+    return to ? std::string() : offer.refusal;
+  }
+
+  LossRows rows_of(const KernelCall& call, const LossChunk& chunk) const {
+    LossRows rows;
+    rows.logits = reinterpret_cast<float*>(call.scratch.data());
+    rows.rows = chunk.rows;
+    rows.vocabulary = shape_.vocabulary;
+    rows.targets = chunk.targets;
+    rows.first_row = chunk.first;
+    rows.losses = reinterpret_cast<double*>(call.scratch.data() + scratch_.logits);
+    if (shape_.hits) rows.hits = rows.losses + shape_.chunk;
+    rows.gradient = options_.gradient;
+    rows.dtype = dtype_;
+    rows.scale = options_.gradient ? *call.inputs[3].as<float>() : 1.0f;
+    rows.softcap = options_.softcap;
+    return rows;
+  }
+
+  const float* bias(const KernelCall& call) const {
+    return shape_.bias ? call.inputs[call.inputs.size() - 1 - size_t{options_.trains_bias}].as<float>() : nullptr;
+  }
+
+  // Adds the columns of a chunk's dlogits, row after row.
+  void add_columns(const KernelCall& call, const std::byte* gradients, int64_t rows) const {
+    const int64_t size = dtype_bytes(dtype_);
+    float* const sums = bias_sums(call);
+    parallel_for(shape_.vocabulary, 256, [&](int64_t begin, int64_t end, int) {
+      for (int64_t row = 0; row < rows; ++row)
+        accumulate_floats(gradients + (row * shape_.vocabulary + begin) * size, dtype_, sums + begin, end - begin);
+    });
+  }
+
+  std::byte* row_of(const TensorView& tensor, int64_t row) const {
+    return static_cast<std::byte*>(tensor.data) + row * shape_.hidden * dtype_bytes(dtype_);
+  }
+
+  LossShape shape_;
+  LossScratch scratch_;
+  LossOptions options_;
+  DType dtype_;
+  SoftmaxLoss softmax_;
+  std::vector<ChunkProducts> products_;
+};
+
+}  // namespace
+
+ChunkLossOffer make_product_loss(const KernelSpec& spec, const DeviceFacts& facts, MatmulMaker make,
+                                 SoftmaxLoss softmax) {
+  const LossOptions options = loss_options(spec);
+  LossShape shape = loss_shape(spec.call());
+  const auto scratch = [&] {
+    return product_loss_scratch(shape, spec.inputs[0].dtype, facts, options.gradient, options.trains);
+  };
+  while (shape.chunk > 1 && scratch().total() > spec.scratch_bytes) shape.chunk = (shape.chunk + 1) / 2;
+  if (const int64_t needed = scratch().total(); needed > spec.scratch_bytes)
+    return {nullptr, 0, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
+  auto loss = std::make_unique<ProductLoss>(shape, scratch(), options, spec.inputs[0].dtype, softmax);
+  std::string refusal = loss->prepare(make, facts);
+  if (!refusal.empty()) return {nullptr, 0, std::move(refusal)};
+  return {std::move(loss), shape.chunk, {}};
+}
+
+}  // namespace headroom
