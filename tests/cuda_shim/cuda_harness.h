@@ -47,7 +47,18 @@ inline CudaContext shim_context(CudaServices& services) {
   return context;
 }
 
-// Runs the op's CUDA kernel in three orders of the threads, which must agree bitwise.
+// Loads the kernel's code as a device does, before any memory is there.
+inline void load_cuda_kernel(const CudaKernel& kernel, const KernelSpec& spec) {
+  std::vector<TensorView> inputs, outputs;
+  for (const ConcreteType& type : spec.inputs) inputs.push_back({nullptr, type.dtype, type.dims});
+  for (const ConcreteType& type : spec.outputs) outputs.push_back({nullptr, type.dtype, type.dims});
+  set_launch_mode(LaunchMode::load);
+  kernel.enqueue({inputs, outputs, {static_cast<std::byte*>(nullptr), static_cast<size_t>(spec.scratch_bytes)}},
+                 nullptr);
+  set_launch_mode(LaunchMode::run);
+}
+
+// Runs the op's CUDA kernel in three orders of the threads, which must agree bitwise; it may launch only what it loads.
 inline RunResult run_cuda_op(std::string_view name, const std::vector<Tensor>& inputs, const Attrs& attrs = {},
                              RunOptions options = {}) {
   ShimServices services;
@@ -56,6 +67,8 @@ inline RunResult run_cuda_op(std::string_view name, const std::vector<Tensor>& i
   const KernelSpec spec = spec_of(name, inputs, attrs, options.facts);
   RunResult result;
   const std::unique_ptr<CudaKernel> kernel = make_cuda_kernel(spec, context, options.only, &result.implementation);
+  cuda_shim::demand_loading(true);
+  load_cuda_kernel(*kernel, spec);
   for (cuda_shim::Order order : {cuda_shim::Order::forward, cuda_shim::Order::backward, cuda_shim::Order::shuffled}) {
     cuda_shim::set_order(order);
     std::vector<Tensor> outputs = run_call(spec, inputs, options, result.implementation,
@@ -68,6 +81,7 @@ inline RunResult run_cuda_op(std::string_view name, const std::vector<Tensor>& i
         EXPECT_TRUE(outputs[i].same_bytes(result.outputs[i]))
             << name << " (" << result.implementation << "): output " << i << " depends on the order of the threads";
   }
+  cuda_shim::demand_loading(false);
   return result;
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <csetjmp>
 #include <exception>
-#include <limits>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -28,8 +28,20 @@ namespace {
 
 constexpr size_t kStackBytes = 128 << 10;
 constexpr int kWarpSize = 32;
+constexpr int64_t kMostShared = 99 << 10;  // of a block: what 8.6 and 8.9 have, the least of 8.0 and later
+constexpr int64_t kFreeShared = 48 << 10;  // without asking
+constexpr size_t kSharedGuard = 256;       // bytes behind a block's dynamic shared memory
+constexpr std::byte kUnwritten{0xFF};      // NaN in every floating type
 
 enum class State : uint8_t { ready, at_block_barrier, at_warp_barrier, done };
+
+// A copy that a thread has begun and not waited for.
+struct AsyncCopy {
+  void* to;
+  const void* from;  // null: zeros
+  size_t bytes;
+  int group;
+};
 
 // A thread of the running block. Its stack serves the threads of later blocks too.
 struct Fiber {
@@ -40,6 +52,8 @@ struct Fiber {
   int line = 0;                       // of the barrier it waits at
   alignas(16) std::byte slot[2][16];  // of exchanges, in turn: one is written while the other may still be read
   int exchanges = 0;
+  std::vector<AsyncCopy> copies;
+  int groups = 0;  // of copies, ended so far
 #ifdef HR_SHIM_ASAN
   void* fake_stack = nullptr;
 #else
@@ -54,12 +68,14 @@ struct Machine {
   ucontext_t scheduler{};
   Fiber* current = nullptr;
   Dim3 grid, block, block_at;
-  std::vector<double> shared;
+  std::vector<std::byte> shared;  // and the guard behind it
   void (*body)(const void*) = nullptr;
   const void* body_context = nullptr;
   std::exception_ptr fault;
   Order order = Order::forward;
   int64_t threads = 0;
+  bool demands_loading = false;
+  std::map<const void*, int64_t> loaded;  // code and the most shared memory asked for
 #ifdef HR_SHIM_ASAN
   void* fake_stack = nullptr;
   const void* stack_bottom = nullptr;
@@ -96,6 +112,7 @@ void fiber_main() {
   while (true) {
     try {
       m.body(m.body_context);
+      HR_CHECK(m.current->copies.empty(), "a thread ends with {} copies under way", m.current->copies.size());
     } catch (...) {
       if (!m.fault) m.fault = std::current_exception();
     }
@@ -204,6 +221,8 @@ void run_block(size_t threads) {
     fiber.index = {static_cast<unsigned>(i), 0, 0};
     fiber.state = State::ready;
     fiber.exchanges = 0;
+    fiber.copies.clear();
+    fiber.groups = 0;
   }
   while (true) {
     bool moved = false;
@@ -215,6 +234,23 @@ void run_block(size_t threads) {
     moved |= release(0, threads, State::at_block_barrier);
     HR_CHECK(moved, "the threads of a block wait for each other at different barriers");
   }
+}
+
+void prepare_shared(size_t bytes) {
+  Machine& m = machine();
+  m.shared.assign(bytes + kSharedGuard, kUnwritten);
+}
+
+void check_shared_guard() {
+  const std::vector<std::byte>& shared = machine().shared;
+  HR_CHECK(std::all_of(shared.end() - kSharedGuard, shared.end(), [](std::byte b) { return b == kUnwritten; }),
+           "a block wrote past its {} bytes of shared memory", shared.size() - kSharedGuard);
+}
+
+bool in_shared(const void* at, size_t bytes) {
+  const std::vector<std::byte>& shared = machine().shared;
+  const auto begin = reinterpret_cast<uintptr_t>(shared.data()), first = reinterpret_cast<uintptr_t>(at);
+  return first >= begin && first + bytes <= begin + shared.size() - kSharedGuard;
 }
 
 void abandon_fibers() { machine().fibers.clear(); }
@@ -240,14 +276,68 @@ int64_t threads_run() { return machine().threads; }
 void block_barrier(int line) { wait_at(State::at_block_barrier, line); }
 void warp_barrier(int line) { wait_at(State::at_warp_barrier, line); }
 
-void exchange(const void* mine, void* theirs, size_t bytes, int from, unsigned mask) {
+void exchange(const void* mine, void* theirs, size_t bytes, int from, unsigned mask, int line) {
   Machine& m = machine();
   HR_CHECK(mask == 0xffffffffu && m.block.x % kWarpSize == 0, "a collective of part of a warp");
   const int turn = m.current->exchanges++ % 2;
   std::memcpy(m.current->slot[turn], mine, bytes);
   const size_t first = m.current->index.x / kWarpSize * kWarpSize;
-  warp_barrier(-1);
+  warp_barrier(line);
   std::memcpy(theirs, m.fibers[first + static_cast<size_t>(from)]->slot[turn], bytes);
+}
+
+void load(const void* code, int64_t shared_bytes) {
+  HR_CHECK(shared_bytes <= kMostShared, "a block asks for {} bytes of shared memory", shared_bytes);
+  int64_t& most = machine().loaded[code];
+  most = std::max(most, shared_bytes);
+}
+void demand_loading(bool demand) {
+  Machine& m = machine();
+  if (m.demands_loading != demand) m.loaded.clear();
+  m.demands_loading = demand;
+}
+void check_loaded(const void* code, int64_t shared_bytes) {
+  const Machine& m = machine();
+  if (!m.demands_loading) return;
+  const auto at = m.loaded.find(code);
+  HR_CHECK(at != m.loaded.end(), "a kernel is launched that was not loaded");
+  HR_CHECK(shared_bytes <= std::max(kFreeShared, at->second),
+           "a block asks for {} bytes of shared memory, {} are granted", shared_bytes, at->second);
+}
+
+void check_aligned(const void* at, size_t bytes) {
+  HR_CHECK(reinterpret_cast<uintptr_t>(at) % bytes == 0,
+           "an access of {} bytes at an address that is not aligned to them", bytes);
+}
+void check_shared(const void* at, size_t bytes) {
+  check_aligned(at, bytes);
+  HR_CHECK(in_shared(at, bytes), "{} bytes outside the block's {} of shared memory", bytes,
+           machine().shared.size() - kSharedGuard);
+}
+void check_device_store(const void* at, size_t bytes) {
+  check_aligned(at, bytes);
+  HR_CHECK(!in_shared(at, bytes), "a store for device memory goes to shared memory");
+}
+
+void begin_copy(void* shared, const void* global, size_t bytes, bool there) {
+  check_shared(shared, bytes);
+  check_aligned(global, bytes);
+  Fiber& fiber = *machine().current;
+  std::memset(shared, static_cast<int>(kUnwritten), bytes);
+  fiber.copies.push_back({shared, there ? global : nullptr, bytes, fiber.groups});
+}
+void end_copy_group() { ++machine().current->groups; }
+void await_copies(int under_way) {
+  Fiber& fiber = *machine().current;
+  const auto done = [&](const AsyncCopy& copy) { return copy.group < fiber.groups - under_way; };
+  for (const AsyncCopy& copy : fiber.copies) {
+    if (!done(copy)) continue;
+    if (copy.from)
+      std::memcpy(copy.to, copy.from, copy.bytes);
+    else
+      std::memset(copy.to, 0, copy.bytes);
+  }
+  std::erase_if(fiber.copies, done);
 }
 
 void run_grid_of(Dim3 grid, unsigned block, size_t shared_bytes, void (*body)(const void*), const void* context) {
@@ -263,10 +353,11 @@ void run_grid_of(Dim3 grid, unsigned block, size_t shared_bytes, void (*body)(co
     for (size_t at : visiting_order(blocks, 5)) {
       m.block_at = {static_cast<unsigned>(at % grid.x), static_cast<unsigned>(at / grid.x % grid.y),
                     static_cast<unsigned>(at / grid.x / grid.y)};
-      m.shared.assign(shared_bytes / sizeof(double) + 1, std::numeric_limits<double>::quiet_NaN());
+      prepare_shared(shared_bytes);
       run_block(block);
       m.threads += block;
       if (m.fault) std::rethrow_exception(m.fault);
+      check_shared_guard();
     }
   } catch (...) {
     m.current = nullptr;

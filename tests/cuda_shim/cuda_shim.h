@@ -1,7 +1,8 @@
 // Device code on the CPU, block by block: the threads of a block are fibers that meet at real barriers. Included by
 // ops/cuda/device_language.cuh in place of CUDA's headers. What a GPU would do in some order is done in the order that
-// set_order() names, so that a missing barrier shows as a difference between orders. Faults of the program (a barrier
-// that not all threads reach, a collective of part of a warp) throw InternalError out of run_grid().
+// set_order() names, so that a missing barrier shows as a difference between orders. Faults of the program throw
+// InternalError out of run_grid(): a barrier that not all threads reach, a collective of part of a warp or of lanes at
+// different places, an access that is not aligned to its size, shared memory beyond what the launch asked for.
 #pragma once
 
 #include <cmath>
@@ -43,8 +44,8 @@ const Dim3& grid_size();
 void* dynamic_shared();
 void block_barrier(int line);
 void warp_barrier(int line);
-// Lane `from`'s bytes; the whole warp calls it.
-void exchange(const void* mine, void* theirs, size_t bytes, int from, unsigned mask);
+// Lane `from`'s bytes; the whole warp calls it, from one line.
+void exchange(const void* mine, void* theirs, size_t bytes, int from, unsigned mask, int line);
 int lane();
 
 // Runs body() once for each thread of each block; shared memory is filled with NaN patterns before each block. Throws
@@ -55,37 +56,55 @@ void run_grid(Dim3 grid, unsigned block, size_t shared_bytes, const Body& body) 
   run_grid_of(
       grid, block, shared_bytes, [](const void* context) { (*static_cast<const Body*>(context))(); }, &body);
 }
+
+// In the place of loading code and asking for shared memory (ops/cuda/launch.h).
+void load(const void* code, int64_t shared_bytes);
+// From now on only kernels run that have been loaded since, with at least as much shared memory; or, with false, all.
+void demand_loading(bool demand);
+void check_loaded(const void* code, int64_t shared_bytes);
+
+// An access of `bytes` is aligned to them.
+void check_aligned(const void* at, size_t bytes);
+// So it is, and lies in the block's dynamic shared memory; or outside it.
+void check_shared(const void* at, size_t bytes);
+void check_device_store(const void* at, size_t bytes);
+
+// cp.async: NaN patterns lie at `shared` until the running thread has waited for the group of the copy.
+void begin_copy(void* shared, const void* global, size_t bytes, bool there);
+void end_copy_group();
+void await_copies(int under_way);
+
 // Threads run so far, for tests of the shim and of the cost of a test.
 int64_t threads_run();
 
 template <typename T>
-T shuffle(unsigned mask, T value, int from) {
+T shuffle(unsigned mask, T value, int from, int line) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16);
   T other;
-  exchange(&value, &other, sizeof(T), from, mask);
+  exchange(&value, &other, sizeof(T), from, mask, line);
   return other;
 }
 
 }  // namespace headroom::cuda_shim
 
 template <typename T>
-T __shfl_sync(unsigned mask, T value, int from) {
-  return headroom::cuda_shim::shuffle(mask, value, from & 31);
+T __shfl_sync(unsigned mask, T value, int from, int line = __builtin_LINE()) {
+  return headroom::cuda_shim::shuffle(mask, value, from & 31, line);
 }
 template <typename T>
-T __shfl_xor_sync(unsigned mask, T value, int distance) {
-  return headroom::cuda_shim::shuffle(mask, value, headroom::cuda_shim::lane() ^ distance);
+T __shfl_xor_sync(unsigned mask, T value, int distance, int line = __builtin_LINE()) {
+  return headroom::cuda_shim::shuffle(mask, value, headroom::cuda_shim::lane() ^ distance, line);
 }
 // Lanes that would reach past the warp keep their own value.
 template <typename T>
-T __shfl_down_sync(unsigned mask, T value, unsigned distance) {
+T __shfl_down_sync(unsigned mask, T value, unsigned distance, int line = __builtin_LINE()) {
   const int from = headroom::cuda_shim::lane() + static_cast<int>(distance);
-  return headroom::cuda_shim::shuffle(mask, value, from < 32 ? from : headroom::cuda_shim::lane());
+  return headroom::cuda_shim::shuffle(mask, value, from < 32 ? from : headroom::cuda_shim::lane(), line);
 }
 template <typename T>
-T __shfl_up_sync(unsigned mask, T value, unsigned distance) {
+T __shfl_up_sync(unsigned mask, T value, unsigned distance, int line = __builtin_LINE()) {
   const int from = headroom::cuda_shim::lane() - static_cast<int>(distance);
-  return headroom::cuda_shim::shuffle(mask, value, from >= 0 ? from : headroom::cuda_shim::lane());
+  return headroom::cuda_shim::shuffle(mask, value, from >= 0 ? from : headroom::cuda_shim::lane(), line);
 }
 
 inline uint32_t __float_as_uint(float x) {

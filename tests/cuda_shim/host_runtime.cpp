@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "cuda_shim/cuda_shim.h"
 #include "device/cuda/cuda_device.h"
 
 namespace headroom {
@@ -22,10 +23,13 @@ Counts& counts() {
 
 class HostRuntime final : public CudaRuntime {
  public:
-  explicit HostRuntime(const HostRuntimeLimits& limits) : limits_(limits) { counts() = {}; }
+  explicit HostRuntime(const HostRuntimeLimits& limits) : limits_(limits) {
+    counts() = {};
+    cuda_shim::demand_loading(true);
+  }
 
   CudaProperties properties() override {
-    return {"0000:00:00.0", "shim", limits_.capability, 2, limits_.total_bytes, int64_t{48} << 10};
+    return {"0000:00:00.0", "shim", limits_.capability, 2, limits_.total_bytes, int64_t{99} << 10};
   }
   CudaMemory memory() override {
     return {limits_.total_bytes - limits_.held_by_others - counts().bytes, limits_.total_bytes};

@@ -149,6 +149,8 @@ template <int D, bool kCapped>
 __global__ void __launch_bounds__(kMmaThreads, 2) attention_mma(AttentionSizes sizes, AttentionArrays arrays) {
 #ifdef HR_HAS_MMA
   mma_forward<D, kCapped>(sizes, arrays);
+#else
+  __trap();
 #endif
 }
 

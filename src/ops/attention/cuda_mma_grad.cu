@@ -189,6 +189,8 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
     attention_mma_grad_queries(AttentionSizes sizes, AttentionGradArrays arrays) {
 #ifdef HR_HAS_MMA
   mma_grad_queries<D, kCapped>(sizes, arrays);
+#else
+  __trap();
 #endif
 }
 template <int D, bool kCapped>
@@ -196,6 +198,8 @@ __global__ void __launch_bounds__(kMmaThreads, 2)
     attention_mma_grad_keys(AttentionSizes sizes, AttentionGradArrays arrays) {
 #ifdef HR_HAS_MMA
   mma_grad_keys<D, kCapped>(sizes, arrays);
+#else
+  __trap();
 #endif
 }
 

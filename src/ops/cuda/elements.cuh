@@ -18,7 +18,8 @@ struct Raw {
   uint32_t word[kWords];
 };
 
-// One access to device memory of 2, 4, 8 or 16 bytes, aligned to them. Written out: nvcc splits some stores of structs.
+// One access of 2, 4, 8 or 16 bytes, aligned to them; stores only to device memory, not to shared memory. Written out:
+// nvcc splits some stores of structs.
 template <int kBytes>
 HR_DEVICE void load_words(const void* from, uint32_t* words) {
 #ifdef __CUDACC__
@@ -34,6 +35,7 @@ HR_DEVICE void load_words(const void* from, uint32_t* words) {
     words[0] = *static_cast<const uint16_t*>(from);
   }
 #else
+  cuda_shim::check_aligned(from, kBytes);
   words[0] = 0;
   std::memcpy(words, from, kBytes);
 #endif
@@ -53,6 +55,7 @@ HR_DEVICE void store_words(void* to, const uint32_t* words) {
   else
     *static_cast<uint16_t*>(to) = static_cast<uint16_t>(words[0]);
 #else
+  cuda_shim::check_device_store(to, kBytes);
   std::memcpy(to, words, kBytes);
 #endif
 }

@@ -14,23 +14,15 @@ template <typename... P, typename... A>
 void launch(void (*kernel)(P...), const Grid& grid, CudaStream stream, A... arguments) {
   if (grid.x < 1 || grid.y < 1 || grid.z < 1) return;
   check_grid(grid);
+  const auto* const code = reinterpret_cast<const void*>(kernel);
+  if (launch_mode() == LaunchMode::load) return load_kernel(code, grid);
 #if defined(__CUDACC__)
-  if (launch_mode() == LaunchMode::load) {
-    cudaFuncAttributes attributes;
-    const auto* const code = reinterpret_cast<const void*>(kernel);
-    check_cuda(cudaFuncGetAttributes(&attributes, code), "loading a kernel");
-    if (grid.shared_bytes > 48 << 10)
-      check_cuda(
-          cudaFuncSetAttribute(code, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(grid.shared_bytes)),
-          "asking for shared memory");
-    return;
-  }
   kernel<<<dim3(static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z)),
            static_cast<unsigned>(grid.block), static_cast<size_t>(grid.shared_bytes), stream>>>(
       static_cast<P>(arguments)...);
   check_cuda(cudaGetLastError(), "a launch");
 #else
-  if (launch_mode() == LaunchMode::load) return;
+  cuda_shim::check_loaded(code, grid.shared_bytes);
   const auto body = [&] { kernel(static_cast<P>(arguments)...); };
   cuda_shim::run_grid({static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z)},
                       static_cast<unsigned>(grid.block), static_cast<size_t>(grid.shared_bytes), body);

@@ -43,6 +43,9 @@ inline Grid grid_over(int64_t items, int multiprocessors, int block = 256) {
 void check_cuda(int status, const char* what);
 // Throws InternalError when no device can have such a grid.
 void check_grid(const Grid& grid);
+// Brings a kernel's code (its host address) onto the device and grants it the grid's shared memory. Throws Error(run)
+// when the device cannot run such a block.
+void load_kernel(const void* code, const Grid& grid);
 
 }  // namespace cuda
 }  // namespace headroom

@@ -10,7 +10,8 @@
 
 #include "ops/cuda/device_language.cuh"
 
-// Is this compilation one in which the functions here do something? Kernels that use them are empty elsewhere.
+// Is this compilation one in which the functions here do something? Kernels that use them trap elsewhere: they run
+// there only when a newer device compiles an older one's PTX.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 #define HR_HAS_MMA 1
 #endif
@@ -41,7 +42,8 @@ HR_DEVICE uint32_t shared_address(const void* at) { return static_cast<uint32_t>
 
 // c += a b
 HR_DEVICE void mma_m16n8k16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  HR_PTX(asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+  HR_PTX(asm volatile(
+             "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
              : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
              : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));)
 }
@@ -114,6 +116,7 @@ HR_DEVICE void mma_m16n8k16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, 
 HR_DEVICE void load_matrices(uint32_t (&m)[4], const Bf16* row) {
   WarpSlots& slots = warp_slots();
   const int lane = static_cast<int>(threadIdx.x) % kWarp, g = lane / 4, t = lane % 4;
+  cuda_shim::check_shared(row, 16);
   slots.row[lane] = row;
   __syncwarp();
   for (int i = 0; i < 4; ++i) {
@@ -125,6 +128,7 @@ HR_DEVICE void load_matrices(uint32_t (&m)[4], const Bf16* row) {
 HR_DEVICE void load_matrices_transposed(uint32_t (&m)[4], const Bf16* row) {
   WarpSlots& slots = warp_slots();
   const int lane = static_cast<int>(threadIdx.x) % kWarp, g = lane / 4, t = lane % 4;
+  cuda_shim::check_shared(row, 16);
   slots.row[lane] = row;
   __syncwarp();
   for (int i = 0; i < 4; ++i)
@@ -133,13 +137,16 @@ HR_DEVICE void load_matrices_transposed(uint32_t (&m)[4], const Bf16* row) {
 }
 
 HR_DEVICE void begin_copy(void* shared, const void* global, bool there) {
-  using Sixteen = Pack<uint32_t, 4>;
-  *static_cast<Sixteen*>(shared) = there ? *static_cast<const Sixteen*>(global) : Sixteen{{0, 0, 0, 0}};
+  cuda_shim::begin_copy(shared, global, 16, there);
 }
-HR_DEVICE void begin_copy_of_float(float* shared, const float* global, bool there) { *shared = there ? *global : 0.0f; }
-HR_DEVICE void end_copy_group() {}
+HR_DEVICE void begin_copy_of_float(float* shared, const float* global, bool there) {
+  cuda_shim::begin_copy(shared, global, 4, there);
+}
+HR_DEVICE void end_copy_group() { cuda_shim::end_copy_group(); }
 template <int N>
-HR_DEVICE void await_copies() {}
+HR_DEVICE void await_copies() {
+  cuda_shim::await_copies(N);
+}
 
 #endif
 

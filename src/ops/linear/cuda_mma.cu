@@ -149,6 +149,8 @@ __global__ __launch_bounds__(kBig ? 256 : 128, 2) void product_mma(MmaOperands p
   using Tile = MmaTile<kATransposed, kBTransposed, 2, kWarpCols, M, N>;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   mma_product<Tile, M, N>(p, c, warp / kWarpCols * 16 * M, warp % kWarpCols * 8 * N);
+#else
+  __trap();
 #endif
 }
 
