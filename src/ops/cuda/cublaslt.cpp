@@ -2,6 +2,7 @@
 // that what we call C = A B is its C^T = B^T A^T with the operands exchanged and nothing moved.
 #include "ops/cuda/cublaslt.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <mutex>
@@ -14,8 +15,6 @@ namespace headroom {
 namespace {
 
 using namespace cublaslt;
-
-constexpr uintptr_t kSomeAddress = uintptr_t{1} << 28;  // where only its alignment counts
 
 // The handle, alive as long as a product of it.
 class Library {
@@ -134,13 +133,19 @@ class LtProduct final : public CudaProduct {
 
   void run(const CudaProductArguments& arguments, CudaStream stream) const override {
     if (launch_mode() == LaunchMode::run) return queue(arguments, stream);
+    // The library may clear its workspace; addresses of operands only need to be aligned.
+    struct Show {
+      const LtProduct* product;
+      void* at;
+    };
+    const cuda::RehearsalMemory memory(std::max<int64_t>(workspace_, 256));
+    const Show show{this, memory.at()};
     cuda::rehearse(
-        [](const void* self, CudaStream recording) {
-          void* const somewhere = reinterpret_cast<void*>(kSomeAddress);
-          static_cast<const LtProduct*>(self)->queue({somewhere, somewhere, somewhere, somewhere, somewhere, somewhere},
-                                                     recording);
+        [](const void* context, CudaStream recording) {
+          const auto& [product, at] = *static_cast<const Show*>(context);
+          product->queue({at, at, at, at, at, at}, recording);
         },
-        this);
+        &show);
   }
 
  private:

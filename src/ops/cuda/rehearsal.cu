@@ -29,13 +29,21 @@ void rehearse(void (*queue)(const void* context, CudaStream stream), const void*
     queue(context, recording.stream);
   } catch (...) {
     cudaStreamEndCapture(recording.stream, &recording.graph);
+    cudaGetLastError();  // else the next launch would report it
     throw;
   }
   check_cuda(cudaStreamEndCapture(recording.stream, &recording.graph), "recording a library's kernels");
   check_cuda(cudaGraphInstantiate(&recording.runnable, recording.graph, 0), "loading a library's kernels");
 }
+
+RehearsalMemory::RehearsalMemory(int64_t bytes) {
+  check_cuda(cudaMalloc(&at_, static_cast<size_t>(bytes)), "taking memory to load a library's kernels");
+}
+RehearsalMemory::~RehearsalMemory() { cudaFree(at_); }
 #else
 void rehearse(void (*)(const void*, CudaStream), const void*) {}  // the shim has no code to load
+RehearsalMemory::RehearsalMemory(int64_t) {}
+RehearsalMemory::~RehearsalMemory() {}
 #endif
 
 }  // namespace headroom::cuda

@@ -6,8 +6,21 @@
 namespace headroom::cuda {
 
 // Calls queue(context, stream) with a stream that records instead of running, turns what was recorded into an
-// executable graph, which loads the code of its kernels, and drops it. Only addresses that look like device memory are
-// needed. Throws Error(run) with the driver's words.
+// executable graph, which loads the code of its kernels, and drops it. Kernels take any address; fills and copies only
+// what lies in device memory (RehearsalMemory). Throws Error(run) with the driver's words.
 void rehearse(void (*queue)(const void* context, CudaStream stream), const void* context);
+
+// Device memory that stands in for operands and workspace while work is rehearsed.
+class RehearsalMemory {
+ public:
+  explicit RehearsalMemory(int64_t bytes);  // Throws Error(run) when the device is full.
+  ~RehearsalMemory();
+  RehearsalMemory(const RehearsalMemory&) = delete;
+  RehearsalMemory& operator=(const RehearsalMemory&) = delete;
+  void* at() const { return at_; }
+
+ private:
+  void* at_ = nullptr;
+};
 
 }  // namespace headroom::cuda
