@@ -38,6 +38,7 @@ class DriverRuntime final : public CudaRuntime {
   std::byte* allocate(int64_t bytes) override {
     void* memory = nullptr;
     const cudaError_t status = cudaMalloc(&memory, static_cast<size_t>(bytes));
+    if (status != cudaSuccess) cudaGetLastError();  // else the next launch would report it
     if (status == cudaErrorMemoryAllocation)
       throw Error(ErrorKind::run, fmt::format("the device cannot give {} in one piece", format_bytes(bytes)),
                   "end other processes on the device, or give a smaller --memory");
@@ -82,11 +83,26 @@ class DriverRuntime final : public CudaRuntime {
   int index_;
 };
 
+// "12.4" of 12040.
+std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
+
+// Throws when there is a driver, but for an older CUDA than this program was built with.
+void check_driver_version(int index) {
+  int driver = 0, runtime = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || cudaRuntimeGetVersion(&runtime) != cudaSuccess || driver == 0)
+    return;
+  throw Error(ErrorKind::usage,
+              fmt::format("--device cuda:{}: the driver is for CUDA {}, this program for {}", index,
+                          version_text(driver), version_text(runtime)),
+              "update NVIDIA's driver, or build with a toolkit that it can run");
+}
+
 }  // namespace
 
 std::unique_ptr<CudaRuntime> open_cuda_runtime(int index) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaErrorInsufficientDriver) check_driver_version(index);
   if (status != cudaSuccess)
     throw Error(ErrorKind::usage, fmt::format("--device cuda:{}: {}", index, cudaGetErrorString(status)),
                 "install NVIDIA's driver, or use --device cpu");
