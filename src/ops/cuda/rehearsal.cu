@@ -34,6 +34,8 @@ void rehearse(void (*queue)(const void* context, CudaStream stream), const void*
   }
   check_cuda(cudaStreamEndCapture(recording.stream, &recording.graph), "recording a library's kernels");
   check_cuda(cudaGraphInstantiate(&recording.runnable, recording.graph, 0), "loading a library's kernels");
+  check_cuda(cudaGraphUpload(recording.runnable, recording.stream), "loading a library's kernels");
+  check_cuda(cudaStreamSynchronize(recording.stream), "loading a library's kernels");
 }
 
 RehearsalMemory::RehearsalMemory(int64_t bytes) {
