@@ -31,6 +31,12 @@ HEADROOM_AVX512_BF16 inline __m512i narrow_row(__m512 low, __m512 high) {
   return (__m512i)_mm512_cvtne2ps_pbh(high, low);
 }
 
+// The order that makes [even | odd] of narrow_row(even, odd) the words even[0], odd[0], even[1], ...
+HEADROOM_AVX512_BF16 inline __m512i interleaved_halves() {
+  const __m512i even = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  return _mm512_or_si512(even, _mm512_slli_epi32(_mm512_add_epi32(even, _mm512_set1_epi32(16)), 16));
+}
+
 // 2^f on [-1/2, 1/2]: 1 + f p(f), where p interpolates (2^f - 1) / f. Relative error 7e-6 (bf16 keeps 4e-3), or 2e-7.
 enum class Exponential { coarse, fine };
 template <Exponential kKind>

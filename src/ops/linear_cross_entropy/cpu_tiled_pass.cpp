@@ -246,12 +246,6 @@ class RowsOfBlock {
       }
   }
 
-  // Words 0, 16, 1, 17, ...
-  HEADROOM_AMX static __m512i interleaved_halves() {
-    const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    return _mm512_or_si512(low, _mm512_slli_epi32(_mm512_add_epi32(low, _mm512_set1_epi32(16)), 16));
-  }
-
   HEADROOM_AMX void scale_dx(const __m512 (&factor)[2]) const {
     float* const dx = pass_.cell.dx + row_tile_ * pass_.cut.hidden * kLossTile;
     for (int64_t row = 0; row < pass_.hidden(); ++row)

@@ -2,6 +2,7 @@
 #include "base/threads.h"
 #include "ops/gelu/formulas.h"
 #include "ops/stream/scalar_access.h"
+#include "ops/swiglu/bf16.h"
 #include "ops/swiglu/simd.h"
 
 namespace headroom {
@@ -9,7 +10,10 @@ namespace {
 
 constexpr int64_t kGrain = 2048;
 
-std::unique_ptr<CpuKernel> forward_simd(const KernelSpec& spec) {
+using Range = void (*)(const SwigluArrays&, int64_t begin, int64_t end);
+
+template <Range range>
+std::unique_ptr<CpuKernel> forward(const KernelSpec& spec) {
   return kernel_of([activation = gate_activation(spec.attrs)](const KernelCall& call) {
     SwigluArrays arrays;
     arrays.gate = call.inputs[0].data;
@@ -17,8 +21,7 @@ std::unique_ptr<CpuKernel> forward_simd(const KernelSpec& spec) {
     arrays.h = call.outputs[0].data;
     arrays.dtype = call.outputs[0].dtype;
     arrays.activation = activation;
-    parallel_for(call.outputs[0].count(), kGrain,
-                 [&](int64_t begin, int64_t end, int) { swiglu_range(arrays, begin, end); });
+    parallel_for(call.outputs[0].count(), kGrain, [&](int64_t begin, int64_t end, int) { range(arrays, begin, end); });
   });
 }
 
@@ -35,7 +38,8 @@ std::unique_ptr<CpuKernel> forward_reference(const KernelSpec& spec) {
   });
 }
 
-std::unique_ptr<CpuKernel> grad_simd(const KernelSpec& spec) {
+template <Range range>
+std::unique_ptr<CpuKernel> grad(const KernelSpec& spec) {
   return kernel_of([activation = gate_activation(spec.attrs)](const KernelCall& call) {
     SwigluArrays arrays;
     arrays.gate = call.inputs[0].data;
@@ -45,8 +49,7 @@ std::unique_ptr<CpuKernel> grad_simd(const KernelSpec& spec) {
     arrays.dup = call.outputs[1].data;
     arrays.dtype = call.outputs[0].dtype;
     arrays.activation = activation;
-    parallel_for(call.outputs[0].count(), kGrain,
-                 [&](int64_t begin, int64_t end, int) { swiglu_range(arrays, begin, end); });
+    parallel_for(call.outputs[0].count(), kGrain, [&](int64_t begin, int64_t end, int) { range(arrays, begin, end); });
   });
 }
 
@@ -62,11 +65,26 @@ std::unique_ptr<CpuKernel> grad_reference(const KernelSpec& spec) {
   });
 }
 
+template <std::unique_ptr<CpuKernel> (*make)(const KernelSpec&)>
+KernelOffer bf16_kernel(const KernelSpec& spec, const DeviceFacts& facts) {
+  if (facts.isa < 513) return {nullptr, "the machine has no AVX512_BF16"};
+  if (spec.outputs[0].dtype != DType::bf16 || gate_activation(spec.attrs) != GateActivation::silu)
+    return {nullptr, "takes bf16 and silu"};
+  return {make(spec), {}};
+}
+
+void add(CpuKernels& kernels, std::string_view op, KernelFactory bf16, std::vector<KernelCandidate> others) {
+  others.insert(others.begin(), {"avx512_bf16", bf16});
+  kernels.add(op, std::move(others));
+}
+
 }  // namespace
 
 void register_swiglu_cpu(CpuKernels& kernels) {
-  kernels.add("swiglu", simd_and_reference<forward_simd, forward_reference>());
-  kernels.add("swiglu_grad", simd_and_reference<grad_simd, grad_reference>());
+  add(kernels, "swiglu", bf16_kernel<forward<swiglu_bf16_range>>,
+      simd_and_reference<forward<swiglu_range>, forward_reference>());
+  add(kernels, "swiglu_grad", bf16_kernel<grad<swiglu_bf16_range>>,
+      simd_and_reference<grad<swiglu_range>, grad_reference>());
 }
 
 }  // namespace headroom
