@@ -50,7 +50,7 @@ TOPS = ('train', 'serve', 'doctor', 'report', 'api', 'cli')
 # First part of an include path of an outside library: the layers that may use it.
 LIBRARIES = {
     'dnnl.h': 'kernels', 'dnnl.hpp': 'kernels', 'oneapi': 'kernels', 'hwy': 'kernels', 'omp.h': 'base', 'mpi.h': 'comm',
-    'cuda_runtime.h': 'kernels device', 'cublasLt.h': 'kernels', 'cudnn.h': 'kernels', 'cuda_shim': 'kernels',
+    'cuda_runtime.h': 'kernels device', 'cublasLt.h': 'kernels', 'cudnn.h': 'kernels', 'cudnn_frontend.h': 'kernels', 'cuda_shim': 'kernels',
     'yaml-cpp': 'formats', 'CLI': 'cli',
 }
 

@@ -134,6 +134,7 @@ class CudaDevice final : public Device, public CudaServices {
     if (launch_mode() == LaunchMode::run) runtime_->fill(to, value, bytes, stream);
   }
   CudaBlas* blas() override { return libraries_.blas.get(); }
+  CudaDnn* dnn() override { return libraries_.dnn.get(); }
   int mark(CudaStream stream) override {
     const size_t event = next_event_++ % kEvents;
     if (launch_mode() == LaunchMode::run) runtime_->record(events_[event], stream);

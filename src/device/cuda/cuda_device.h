@@ -7,6 +7,7 @@
 #include "device/cuda/cuda_runtime.h"
 #include "device/device.h"
 #include "ops/cuda/blas.h"
+#include "ops/cuda/dnn.h"
 
 namespace headroom {
 
@@ -15,6 +16,7 @@ constexpr int64_t kCudaWindowBytes = int64_t{8} << 20;  // page-locked host memo
 // Outside libraries of the device; null where one is not installed: our own kernels then take its place.
 struct CudaLibraries {
   std::unique_ptr<CudaBlas> blas;
+  std::unique_ptr<CudaDnn> dnn;
 };
 
 // What planning needs to know of such a device: alignment 256, a workspace for library products of 32 MiB from compute

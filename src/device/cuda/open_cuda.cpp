@@ -2,6 +2,7 @@
 
 #include "device/cuda/cuda_device.h"
 #include "ops/cuda/cublaslt.h"
+#include "ops/cuda/cudnn.h"
 
 namespace headroom {
 
@@ -10,6 +11,7 @@ std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts) {
   std::string reason;  // why a library is missing: our own kernels serve then
   CudaLibraries libraries;
   libraries.blas = open_cublaslt(reason);
+  libraries.dnn = open_cudnn(runtime->properties().capability, reason);
   return make_cuda_device(std::move(runtime), facts, std::move(libraries));
 }
 

@@ -1,5 +1,7 @@
 // CUDA kernels of the attention ops: what each implementation accepts, and the calls into it.
 #include "base/error.h"
+#include "ops/attention/cuda_arrays.h"
+#include "ops/attention/cuda_dnn.h"
 #include "ops/attention/cuda_kernels.h"
 #include "ops/attention/cuda_mma.h"
 #include "ops/attention/cuda_scratch.h"
@@ -36,11 +38,6 @@ void set_mask(AttentionSizes& sizes, const TensorView& mask) {
   (mask.dims.size() == 2 ? sizes.starts : sizes.lengths) = mask.as<int32_t>();
 }
 
-cuda::AttentionArrays forward_arrays(const KernelCall& call) {
-  return {call.inputs[0].data, call.inputs[1].data, call.inputs[2].data, call.outputs[0].data,
-          call.outputs.size() == 2 ? call.outputs[1].as<float>() : nullptr};
-}
-
 // Why the kernels on tensor cores refuse, or empty; `shared` is what a block of theirs needs.
 std::string mma_refusal(const KernelSpec& spec, const CudaContext& context, int64_t (*shared)(int64_t dim)) {
   if (context.facts.isa < 80) return fmt::format("needs compute capability 8.0, not {}", context.facts.isa);
@@ -64,7 +61,7 @@ CudaOffer forward_offer(const KernelSpec& spec, const Launch& launch) {
               own.offset = call.inputs[3].as<int32_t>();
             else if (call.inputs.size() == 4)
               set_mask(own, call.inputs[3]);
-            launch(own, forward_arrays(call), stream);
+            launch(own, attention_arrays(call), stream);
           }),
           {}};
 }
@@ -94,7 +91,7 @@ CudaOffer make_decode(const KernelSpec& spec, const CudaContext&) {
             Carver carver(call.scratch.data());
             const CudaDecodeBlock block = cuda_decode_block(carver, shape);
             cuda::launch_attention_decode(
-                q_type, kv_type, own, forward_arrays(call),
+                q_type, kv_type, own, attention_arrays(call),
                 {block.o, block.maximum, block.sum, static_cast<int32_t>(cuda_decode_chunks(shape))}, stream);
           }),
           {}};
@@ -107,12 +104,7 @@ CudaOffer grad_offer(const KernelSpec& spec, const Launch& launch) {
               [sizes = sizes_of(attention_shape(spec.call())), launch](const KernelCall& call, CudaStream stream) {
                 AttentionSizes own = sizes;
                 if (call.inputs.size() == 7) set_mask(own, call.inputs[6]);
-                const auto in = [&](size_t i) { return call.inputs[i].data; };
-                const auto out = [&](size_t i) { return call.outputs[i].data; };
-                launch(own,
-                       cuda::AttentionGradArrays{in(0), in(1), in(2), in(3), call.inputs[4].as<float>(), in(5), out(0),
-                                                 out(1), out(2), reinterpret_cast<float*>(call.scratch.data())},
-                       stream);
+                launch(own, attention_grad_arrays(call), stream);
               }),
           {}};
 }
@@ -142,9 +134,10 @@ std::unique_ptr<CudaKernel> make_append(const KernelSpec& spec, const CudaContex
 }  // namespace
 
 void register_attention_cuda(CudaKernels& kernels) {
-  kernels.add("attention", {{"mma", make_mma}, {"plain", make_plain}});
+  kernels.add("attention", {{"cudnn", make_dnn_attention}, {"mma", make_mma}, {"plain", make_plain}});
   kernels.add("attention_cached", {{"decode", make_decode}, {"mma", make_mma}, {"plain", make_plain}});
-  kernels.add("attention_grad", {{"mma", make_grad_mma}, {"plain", make_grad_plain}});
+  kernels.add("attention_grad",
+              {{"cudnn", make_dnn_attention_grad}, {"mma", make_grad_mma}, {"plain", make_grad_plain}});
   kernels.add("kv_append", one_cuda_kernel<make_append>());
 }
 

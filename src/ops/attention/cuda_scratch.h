@@ -28,13 +28,45 @@ inline CudaDecodeBlock cuda_decode_block(Carver& carver, const AttentionShape& s
   return block;
 }
 
-// Attention itself needs none.
 inline int64_t cuda_cached_scratch(const AttentionShape& shape) {
   return cuda_decodes(shape) ? block_bytes(cuda_decode_block, shape) : 0;
 }
-// The gradient: the sum of do * o for each query and head.
-inline int64_t cuda_grad_scratch(const AttentionShape& shape) {
-  return round_up(shape.batch * shape.heads * shape.queries * static_cast<int64_t>(sizeof(float)), 64);
+
+// Why cuDNN takes no such `attention` (or `attention_grad`) on a device of compute capability `isa`; null where it may.
+// Its gradients in a fixed order keep a matrix of queries by keys in the workspace, but for those on Hopper.
+inline const char* cudnn_refusal(const OpCall& call, int isa, bool gradient) {
+  if (isa < 80) return "needs compute capability 8.0";
+  if (gradient && isa / 10 != 9) return "the workspace of its gradient is linear in the length on Hopper only";
+  for (size_t i = 0; i < 3; ++i)
+    if (call.inputs[i].dtype != DType::bf16) return "operands are not all bf16";
+  if (call.inputs.size() > (gradient ? 6 : 3)) return "rows have padding or segments";
+  const AttentionShape shape = attention_shape(call);
+  if (shape.softcap > 0) return "scores are soft-capped";
+  if (shape.dim % 8 != 0 || shape.dim > 256) return "the head size is no multiple of 8, or above 256";
+  return nullptr;
+}
+
+// What cuDNN may use for counters and the like, besides what is named below.
+constexpr int64_t kCudnnSpare = int64_t{64} << 10;
+
+// Of cuDNN's gradient on Hopper: dq in fp32, the sums of do * o, and a counter for each 64 queries; where heads share
+// keys, dk and dv of every query head in bf16. Lengths count as multiples of 128.
+inline int64_t cudnn_grad_workspace(const AttentionShape& shape) {
+  const int64_t heads = shape.batch * shape.heads, dim = shape.dim;
+  const int64_t queries = round_up(shape.queries, 128), keys = round_up(shape.keys, 128);
+  const int64_t shared = shape.heads == shape.kv_heads ? 0 : 2 * keys * dim * int64_t{2};
+  return heads * (queries * (dim + 1) * int64_t{4} + queries / 64 * int64_t{8} + shared) + kCudnnSpare;
+}
+
+// Attention: what cuDNN may use; our own kernels need none.
+inline int64_t cuda_attention_scratch(const OpCall& call, const DeviceFacts& facts) {
+  return cudnn_refusal(call, facts.isa, false) ? 0 : kCudnnSpare;
+}
+// The gradient: the sum of do * o for each query and head, or what cuDNN may use.
+inline int64_t cuda_grad_scratch(const OpCall& call, const DeviceFacts& facts) {
+  const AttentionShape shape = attention_shape(call);
+  const int64_t own = round_up(shape.batch * shape.heads * shape.queries * static_cast<int64_t>(sizeof(float)), 64);
+  return cudnn_refusal(call, facts.isa, true) ? own : std::max(own, cudnn_grad_workspace(shape));
 }
 
 }  // namespace headroom

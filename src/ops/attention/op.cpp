@@ -99,7 +99,7 @@ class Attention final : public Op {
   }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return on_cuda(facts) ? 0 : forward_scratch(attention_shape(call), facts);
+    return on_cuda(facts) ? cuda_attention_scratch(call, facts) : forward_scratch(attention_shape(call), facts);
   }
   Work work(const OpCall& call) const override { return attention_work(call, Op::work(call), 2, 0); }
   CostClass cost_class() const override { return CostClass::attention; }
@@ -140,8 +140,8 @@ class AttentionGrad final : public Op {
   }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    const AttentionShape shape = attention_shape(call);
-    return on_cuda(facts) ? cuda_grad_scratch(shape) : grad_scratch(shape, call.inputs[0].dtype, facts);
+    return on_cuda(facts) ? cuda_grad_scratch(call, facts)
+                          : grad_scratch(attention_shape(call), call.inputs[0].dtype, facts);
   }
   Work work(const OpCall& call) const override { return attention_work(call, Op::work(call), 5, 0); }
   CostClass cost_class() const override { return CostClass::attention_grad; }

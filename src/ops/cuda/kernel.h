@@ -17,6 +17,7 @@
 namespace headroom {
 
 class CudaBlas;  // ops/cuda/blas.h
+class CudaDnn;   // ops/cuda/dnn.h
 
 // What kernels ask of the backend besides launches. Calls on one stream happen in order.
 class CudaServices {
@@ -35,6 +36,7 @@ class CudaServices {
 
   // Outside libraries; null when they are not installed or not wanted.
   virtual CudaBlas* blas() { return nullptr; }
+  virtual CudaDnn* dnn() { return nullptr; }
 };
 
 // What kernels are made for. facts.device begins with "cuda"; facts.isa is the compute capability, 10 major + minor.
@@ -56,7 +58,7 @@ class CudaKernel {
 using CudaOffer = Offer<CudaKernel>;
 
 struct CudaCandidate {
-  std::string_view implementation;  // "cublaslt", "mma", "fused", "plain"
+  std::string_view implementation;  // "cublaslt", "cudnn", "mma", "fused", "plain"
   CudaOffer (*make)(const KernelSpec& spec, const CudaContext& context) = nullptr;
 };
 

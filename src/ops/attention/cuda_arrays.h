@@ -1,0 +1,23 @@
+// The operands of a call as the launchers and the outside library take them.
+#pragma once
+
+#include "ops/attention/cuda_kernels.h"
+#include "ops/cuda/kernel.h"
+
+namespace headroom {
+
+// `attention` (q, k, v, ...; o, lse) and `attention_cached` (q, kcache, vcache, ...; o).
+inline cuda::AttentionArrays attention_arrays(const KernelCall& call) {
+  return {call.inputs[0].data, call.inputs[1].data, call.inputs[2].data, call.outputs[0].data,
+          call.outputs.size() == 2 ? call.outputs[1].as<float>() : nullptr};
+}
+
+// `attention_grad` (q, k, v, o, lse, do, ...; dq, dk, dv).
+inline cuda::AttentionGradArrays attention_grad_arrays(const KernelCall& call) {
+  const auto in = [&](size_t i) { return call.inputs[i].data; };
+  const auto out = [&](size_t i) { return call.outputs[i].data; };
+  return {in(0), in(1),  in(2),  in(3),  call.inputs[4].as<float>(),
+          in(5), out(0), out(1), out(2), reinterpret_cast<float*>(call.scratch.data())};
+}
+
+}  // namespace headroom

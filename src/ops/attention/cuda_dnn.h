@@ -1,0 +1,11 @@
+// Attention and its gradient by the outside library (ops/cuda/dnn.h), where it is there and takes the call.
+#pragma once
+
+#include "ops/cuda/kernel.h"
+
+namespace headroom {
+
+CudaOffer make_dnn_attention(const KernelSpec& spec, const CudaContext& context);
+CudaOffer make_dnn_attention_grad(const KernelSpec& spec, const CudaContext& context);
+
+}  // namespace headroom
