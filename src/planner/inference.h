@@ -13,7 +13,8 @@ namespace headroom {
 Plan plan_evaluation(const PlanRequest& request);
 
 // Programs load, prefill and decode. `build` makes the graph for a prefill chunk, to which adapters (request.lora) and
-// the precision are applied; the largest of `chunks` (descending) that fits is taken.
+// the precision are applied, and whose linear layers of one input become groups; the largest of `chunks` (descending)
+// that fits is taken.
 Plan plan_generation(const PlanRequest& request, std::span<const int64_t> chunks,
                      const std::function<Graph(int64_t chunk)>& build);
 
