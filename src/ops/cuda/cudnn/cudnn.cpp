@@ -2,6 +2,7 @@
 
 #include <cudnn_frontend.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <map>
@@ -24,8 +25,6 @@ namespace {
 
 namespace fe = cudnn_frontend;
 using cudnn::Graph;
-
-constexpr uintptr_t kSomeAddress = uintptr_t{1} << 28;  // where only its alignment counts
 
 // Device memory in the order of cudnn::Operand.
 std::array<void*, 5> operands_of(const cuda::AttentionArrays& arrays) {
@@ -139,7 +138,9 @@ template <typename Arrays>
 class CudnnCall final : public CudaDnnCall<Arrays> {
  public:
   CudnnCall(std::shared_ptr<const Library> library, const AttentionShape& shape)
-      : library_(std::move(library)), graph_(cudnn::graph_of<Arrays>(shape, library_->capability())) {}
+      : library_(std::move(library)),
+        graph_(cudnn::graph_of<Arrays>(shape, library_->capability())),
+        operand_bytes_(shape.batch * std::max(shape.queries, shape.keys) * shape.heads * shape.dim * 2) {}
 
   std::string plan(int64_t workspace) {
     std::string refusal = library_->plan(*graph_, workspace, workspace_);
@@ -153,21 +154,33 @@ class CudnnCall final : public CudaDnnCall<Arrays> {
   int64_t workspace_bytes() const override { return workspace_; }
 
   void run(const Arrays& arrays, void* workspace, CudaStream stream) const override {
-    if (launch_mode() == LaunchMode::load) return cuda::rehearse(queue_for_show, this);
+    if (launch_mode() == LaunchMode::load) return rehearse();
     auto operands = operands_of(arrays);
     library_->queue(*graph_, operands, workspace, stream);
   }
 
  private:
-  static void queue_for_show(const void* self, CudaStream recording) {
-    const auto& call = *static_cast<const CudnnCall*>(self);
-    auto operands = operands_of(Arrays{});
-    operands.fill(reinterpret_cast<void*>(kSomeAddress));
-    call.library_->queue(*call.graph_, operands, operands[0], recording);
+  // One block of memory stands for the workspace and every operand: the library may clear them.
+  void rehearse() const {
+    struct Show {
+      const CudnnCall* call;
+      void* at;
+    };
+    const cuda::RehearsalMemory memory(std::max(workspace_, operand_bytes_));
+    const Show show{this, memory.at()};
+    cuda::rehearse(
+        [](const void* context, CudaStream recording) {
+          const auto& [call, at] = *static_cast<const Show*>(context);
+          auto operands = operands_of(Arrays{});
+          operands.fill(at);
+          call->library_->queue(*call->graph_, operands, at, recording);
+        },
+        &show);
   }
 
   std::shared_ptr<const Library> library_;
   std::unique_ptr<Graph> graph_;
+  int64_t operand_bytes_;  // of the largest
   int64_t workspace_ = 0;
 };
 
