@@ -3,7 +3,8 @@
 
 Usage: generate.py HEADROOM_BINARY MACHINE_LIMITS_BINARY [--model smollm2-135m] [--precisions bf16-true,32-true]
 A prompt of 512 tokens (random weights, bytes as tokens), then 128 tokens greedily; and 128 tokens after a prompt of two.
-The prompt's limit is the GEMM rate over 2 flops per weight and token; decoding's is the read bandwidth over the bytes of
+The prompt's limit is the GEMM rate over 2 flops per weight and token, though the output projection runs for the last
+token alone: a line under the table has the share of the products that are done. Decoding's is the read bandwidth over the bytes of
 the weights and of the cache that a token reads. Each round measures limits, long prompt, short prompt; medians over
 rounds. Writes benchmarks/results/generate.md. Standard library only.
 """
@@ -52,6 +53,11 @@ class Generation:
         self.parameters = json.loads(task.run([options.binary, 'plan', '--json', '--model', self.model, '--memory',
                                           '64GiB']).stdout)['parameters']
 
+    def projected_share(self):
+        """Of the weights, those that each token of a prompt is multiplied by."""
+        table = self.config['vocab_size'] * self.config['hidden_size']
+        return 1 - table * (1 if self.config.get('tie_word_embeddings') else 2) / self.parameters
+
     def generate(self, precision, prompt):
         done = task.run([self.options.binary, 'generate', '--model', self.model, '--prompt', prompt, '--max-new-tokens',
                     NEW + 1, '--precision', precision, '--threads', self.options.threads, '--memory',
@@ -88,6 +94,7 @@ class Generation:
         lines = [f'{self.options.model}, {self.parameters} weights, {self.options.threads} threads, medians of '
                  f'{self.options.rounds} rounds. `benchmarks/generate.py` says how.', '',
                  '| precision | what | tokens/s | limit, tokens/s | share |', '|---|---|---|---|---|']
+        notes = []
         for precision in self.options.precisions.split(','):
             rounds = self.measure(precision)
             for key, name in (('prefill', f'prompt of {rounds[0]["prompt_tokens"]} tokens'),
@@ -97,6 +104,10 @@ class Generation:
                 limit = statistics.median(r[key + '_limit'] for r in rounds)
                 share = statistics.median(r[key] / r[key + '_limit'] for r in rounds)
                 lines.append(f'| {precision} | {name} | {speed:.0f} | {limit:.0f} | {100 * share:.0f} % |')
+                if key == 'prefill':
+                    notes.append(f'{precision} {100 * share * self.projected_share():.0f} %')
+        lines += ['', f'The prompt\'s limit counts all weights, {100 * (1 - self.projected_share()):.0f} % of which are the table of '
+                  f'tokens, read once a prompt. Of the products done, its share is: {", ".join(notes)}.']
         with open(os.path.join(self.options.results, self.options.name + '.md'), 'w', encoding='utf-8') as out:
             out.write('\n'.join(lines) + '\n')
         print('\n'.join(lines))
