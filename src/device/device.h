@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "ops/cpu/kernel.h"
@@ -34,6 +35,9 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string_view name() const = 0;
+  // What the user should know of it, as that a library is missing and slower kernels serve; empty when there is
+  // nothing.
+  virtual std::string remark() const { return {}; }
 
   // Throws Error(does_not_fit) when an arena of these bytes cannot be had now, saying who holds the memory where the
   // device tells; says nothing where only the reservation itself can know.

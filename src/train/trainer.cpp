@@ -64,6 +64,7 @@ class Run {
     if (!options_.force) refuse_budget_above_machine();
     device_ = open_device(options_.device, result_.plan.facts);
     device_->require_room(result_.plan.arena_bytes);
+    if (const std::string remark = device_->remark(); !remark.empty()) note(remark);
     open_output();
     open_data();
     if (options_.device == "null") return run_on_null();

@@ -44,6 +44,14 @@ TEST(CudaDevice, MakesOneAllocationAndRunsKernelsInIt) {
   EXPECT_EQ(host_runtime_allocations(), 1);
 }
 
+TEST(CudaDevice, SaysWhichLibrariesAreMissing) {
+  CudaLibraries libraries;
+  libraries.missing = "products by our own kernels";
+  EXPECT_EQ(make_cuda_device(make_host_runtime(), gpu_facts(), std::move(libraries))->remark(),
+            "products by our own kernels");
+  EXPECT_EQ(make_cuda_device(make_host_runtime(), gpu_facts())->remark(), "");
+}
+
 TEST(CudaDevice, RefusesAnArenaThatOthersLeaveNoRoomFor) {
   HostRuntimeLimits limits;
   limits.total_bytes = 1 << 20;

@@ -63,6 +63,7 @@ class CudaDevice final : public Device, public CudaServices {
   }
 
   std::string_view name() const override { return "cuda"; }
+  std::string remark() const override { return libraries_.missing; }
 
   void require_room(int64_t bytes) override {
     const CudaMemory memory = runtime_->memory();

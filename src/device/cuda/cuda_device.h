@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "device/cuda/cuda_runtime.h"
 #include "device/device.h"
@@ -17,6 +18,7 @@ constexpr int64_t kCudaWindowBytes = int64_t{8} << 20;  // page-locked host memo
 struct CudaLibraries {
   std::unique_ptr<CudaBlas> blas;
   std::unique_ptr<CudaDnn> dnn;
+  std::string missing;  // a sentence for the user, of those that are null
 };
 
 // What planning needs to know of such a device: alignment 256, a workspace for library products of 32 MiB from compute
