@@ -147,9 +147,13 @@ class Acceptance:
             few.write(text.read(60000))
         for family, config in FAMILIES.items():
             self.budget_of(family, dict(config, model_type=family, vocab_size=512, bos_token_id=1, eos_token_id=2))
+        # Weights, gradients and states of 146 MiB: the least budget keeps them on disk, and the kernel's limit is below them.
+        self.budget_of('llama', dict(LAYERS, architectures=['LlamaForCausalLM'], model_type='llama', vocab_size=512, hidden_size=512,
+                                     intermediate_size=1280, num_attention_heads=8, num_key_value_heads=8, num_hidden_layers=3,
+                                     bos_token_id=1, eos_token_id=2), '--fractions', '0.5,0.0', more='--disk-memory .:4GiB')
 
-    def budget_of(self, family, config):
-        """budget.py on a fresh model."""
+    def budget_of(self, family, config, *arguments, more=''):
+        """budget.py on a fresh model, with more options of the program."""
         with tempfile.TemporaryDirectory(dir='.') as folder:
             with open(f'{folder}/config.json', 'w', encoding='utf-8') as file:
                 json.dump(config, file)
@@ -160,7 +164,7 @@ class Acceptance:
                 print(f'init {family}: {made.stderr}')
                 self.total[1] += 1
                 return
-            self.script('budget.py', model, 'few-lines.txt', '--extra=--threads 1 --global-batch-size 8 --max-seq-length 128')
+            self.script('budget.py', model, 'few-lines.txt', *arguments, f'--extra=--threads 1 --global-batch-size 8 --max-seq-length 128 {more}')
 
     def run(self):
         if self.has('tokenize'):

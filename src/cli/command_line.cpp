@@ -109,17 +109,18 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
+int64_t parse_memory(const std::string& option, const std::string& text) {
+  const int64_t bytes = parse_bytes(text);
+  if (bytes < (int64_t{1} << 20))
+    throw Error(ErrorKind::usage, fmt::format("{} {} is {} bytes", option, text, bytes),
+                fmt::format("a bare number is bytes; did you mean {}GiB?", text));
+  return bytes;
+}
+
 CLI::Option* memory_option(CLI::App& app, const std::string& name, int64_t& bytes, const std::string& help) {
   return app
       .add_option_function<std::string>(
-          name,
-          [&bytes, name](const std::string& text) {
-            bytes = parse_bytes(text);
-            if (bytes < (int64_t{1} << 20))
-              throw Error(ErrorKind::usage, fmt::format("{} {} is {} bytes", name, text, bytes),
-                          fmt::format("a bare number is bytes; did you mean {}GiB?", text));
-          },
-          help)
+          name, [&bytes, name](const std::string& text) { bytes = parse_memory(name, text); }, help)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->type_name("SIZE");
 }

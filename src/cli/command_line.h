@@ -36,7 +36,9 @@ CLI::Option* scalar(CLI::App& app, const std::string& name, T& value, const std:
   return option;
 }
 
-// A size such as 8GiB, into bytes; below 1 MiB is refused as a slip of the unit.
+// A size such as 8GiB as bytes. Throws Error(usage) naming the option; below 1 MiB is refused as a slip of the unit.
+int64_t parse_memory(const std::string& option, const std::string& text);
+// The same as an option.
 CLI::Option* memory_option(CLI::App& app, const std::string& name, int64_t& bytes, const std::string& help);
 
 }  // namespace headroom

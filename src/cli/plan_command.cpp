@@ -58,8 +58,9 @@ void check_on_null(const Plan& plan) {
   for (const PlanProgram& program : plan.programs) executor.run(program.name, trips);
   std::string note = fmt::format("null device: {} programs ran, highest access at {} of {} bytes", plan.programs.size(),
                                  executor.arena_high_water(), plan.arena_bytes);
-  if (plan.host_arena_bytes > 0)
-    note += fmt::format(", on the host at {} of {}", executor.arena_high_water(Tier::host), plan.host_arena_bytes);
+  for (const Tier tier : kLowerTiers)
+    if (const int64_t bytes = plan.below(tier).arena_bytes; bytes > 0)
+      note += fmt::format(", of the {} at {} of {}", tier_name(tier), executor.arena_high_water(tier), bytes);
   print_note(note);
 }
 

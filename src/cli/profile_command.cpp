@@ -6,6 +6,7 @@
 #include "cli/terminal.h"
 #include "formats/atomic_dir.h"
 #include "runtime/calibrate/calibrate.h"
+#include "runtime/calibrate/disk_rates.h"
 #include "train/setup.h"
 
 namespace headroom {
@@ -14,8 +15,22 @@ namespace {
 struct ProfileArguments {
   std::string device = "cpu";
   std::string output;
+  std::string disk;
   int threads = 0;
 };
+
+// Of the named directory, else of the one that the profile is written to, where it can be done.
+void add_disk_rates(const ProfileArguments& arguments, const std::filesystem::path& written, Profile& profile) {
+  try {
+    const DiskRates rates =
+        measure_disk(arguments.disk.empty() ? written.parent_path() : std::filesystem::path(arguments.disk));
+    profile.disk_read_bytes_per_second = rates.read_bytes_per_second;
+    profile.disk_write_bytes_per_second = rates.write_bytes_per_second;
+  } catch (const Error& error) {
+    if (!arguments.disk.empty()) throw;
+    print_note(fmt::format("note: no disk was measured ({}); give --disk DIR", error.what()));
+  }
+}
 
 Profile measure(const ProfileArguments& arguments) {
   const std::optional<int> gpu = cuda_index(arguments.device);
@@ -36,12 +51,13 @@ Profile measure(const ProfileArguments& arguments) {
 }
 
 int run_profile(const ProfileArguments& arguments) {
-  const Profile profile = measure(arguments);
+  Profile profile = measure(arguments);
   const std::filesystem::path cache = cached_profile_path(arguments.device);
   const std::filesystem::path path = arguments.output.empty() ? cache : std::filesystem::path(arguments.output);
   if (path.empty()) throw Error(ErrorKind::usage, "there is no home directory for the cached profile", "give -o FILE");
   std::error_code status;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), status);
+  if (arguments.device == "cpu") add_disk_rates(arguments, std::filesystem::absolute(path), profile);
   write_text_durably(path, profile_json(profile));
   if (!arguments.output.empty() && !cache.empty()) {
     // A cache that cannot be written is no error.
@@ -59,13 +75,15 @@ int run_profile(const ProfileArguments& arguments) {
 }  // namespace
 
 Command profile_command() {
-  return {"profile", "measure this machine, or a GPU of it, into a profile (30 s at most)", [](CLI::App& app) {
-            auto arguments = std::make_shared<ProfileArguments>();
-            scalar(app, "--device", arguments->device, "what to measure: cpu or cuda:N")->capture_default_str();
-            scalar(app, "-o,--output", arguments->output, "profile file (the cached one)");
-            scalar(app, "--threads", arguments->threads, "threads (all)");
-            return [arguments] { return run_profile(*arguments); };
-          }};
+  return {
+      "profile", "measure this machine, or a GPU of it, into a profile (30 s at most)", [](CLI::App& app) {
+        auto arguments = std::make_shared<ProfileArguments>();
+        scalar(app, "--device", arguments->device, "what to measure: cpu or cuda:N")->capture_default_str();
+        scalar(app, "-o,--output", arguments->output, "profile file (the cached one)");
+        scalar(app, "--disk", arguments->disk, "directory whose disk is measured (the profile's)")->type_name("DIR");
+        scalar(app, "--threads", arguments->threads, "threads (all)");
+        return [arguments] { return run_profile(*arguments); };
+      }};
 }
 
 }  // namespace headroom

@@ -9,25 +9,35 @@ namespace headroom {
 
 namespace {
 
-// Both tiers: what each would need, the other as it is.
+// "1048576 bytes (1.00 MiB) on the device, where the least is 2097152 (2.00 MiB)"
+std::string against_least(int64_t budget, std::string_view place, int64_t least) {
+  return fmt::format("{} bytes ({}) {}, where the least is {} ({})", budget, format_bytes(budget), place, least,
+                     format_bytes(least));
+}
+
+// Every tier: what each would need, the others as they are.
 void print_tiers_refusal(const Plan& plan) {
   std::string ways;
   if (plan.minimum_bytes > plan.budget_bytes) ways = fmt::format("give --memory {} or more", plan.minimum_bytes);
-  if (plan.host_peak_bytes > plan.host_budget_bytes)
-    ways += fmt::format("{}--host-memory {} or more", ways.empty() ? "give " : ", or ", plan.host_peak_bytes);
-  print_error(
-      fmt::format("does not fit: {} bytes ({}) on the device, where the least is {} ({}), with {} bytes ({}) on the "
-                  "host, where the least is {} ({})",
-                  plan.budget_bytes, format_bytes(plan.budget_bytes), plan.minimum_bytes,
-                  format_bytes(plan.minimum_bytes), plan.host_budget_bytes, format_bytes(plan.host_budget_bytes),
-                  plan.host_peak_bytes, format_bytes(plan.host_peak_bytes)),
-      fmt::format("{}{}{}", ways, plan.cheapest_fix.empty() ? "" : ", or: ", plan.cheapest_fix));
+  std::string tiers =
+      against_least(plan.budget_bytes, plan.facts.device == "cpu" ? "in memory" : "on the device", plan.minimum_bytes);
+  for (const Tier tier : kLowerTiers) {
+    const TierPlan& below = plan.below(tier);
+    if (below.budget_bytes == 0) continue;
+    tiers +=
+        ", with " + against_least(below.budget_bytes, tier == Tier::host ? "on the host" : "on disk", below.peak_bytes);
+    if (below.peak_bytes > below.budget_bytes)
+      ways += fmt::format("{}--{}-memory {}{} or more", ways.empty() ? "give " : ", or ", tier_name(tier),
+                          tier == Tier::disk ? "DIR:" : "", below.peak_bytes);
+  }
+  print_error("does not fit: " + tiers,
+              fmt::format("{}{}{}", ways, plan.cheapest_fix.empty() ? "" : ", or: ", plan.cheapest_fix));
 }
 
 }  // namespace
 
 void print_refusal(const Plan& plan) {
-  if (plan.host_budget_bytes > 0) return print_tiers_refusal(plan);
+  if (plan.host.budget_bytes > 0 || plan.disk.budget_bytes > 0) return print_tiers_refusal(plan);
   const int64_t shortfall = plan.minimum_bytes - plan.budget_bytes;
   print_error(
       fmt::format("does not fit: the budget of {} bytes ({}) falls short by {} bytes ({}); minimum_bytes {} ({})",

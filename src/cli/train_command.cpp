@@ -18,11 +18,13 @@ std::string format_step(double seconds) {
 
 std::string plan_line(const Plan& plan) {
   return fmt::format(
-      "plan: peak {} of {}: arena {}, process {}; micro-batch {} x {}, loss chunk {}, recompute {}; predicted step "
+      "plan: peak {} of {}: arena {}, process {}{}; micro-batch {} x {}, loss chunk {}, recompute {}; predicted step "
       "{} (profile {})",
       format_bytes(plan.peak_bytes), format_bytes(plan.budget_bytes), format_bytes(plan.arena_bytes),
-      format_bytes(plan.process.total()), plan.choices.micro_batch, plan.choices.accumulation, plan.choices.loss_chunk,
-      plan.choices.recompute, format_step(plan.step_seconds), plan.profile.substr(0, plan.profile.find('#')));
+      format_bytes(plan.process.total()),
+      plan.disk.arena_bytes > 0 ? fmt::format(", {} on disk", format_bytes(plan.disk.arena_bytes)) : "",
+      plan.choices.micro_batch, plan.choices.accumulation, plan.choices.loss_chunk, plan.choices.recompute,
+      format_step(plan.step_seconds), plan.profile.substr(0, plan.profile.find('#')));
 }
 
 int run_train(const TrainArguments& arguments) {

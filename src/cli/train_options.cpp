@@ -80,7 +80,9 @@ void add_machine_options(CLI::App& app, TrainArguments& a) {
                 "process holds there (what is free)");
   memory_option(app, "--host-memory", o.host_memory,
                 "host budget beside a GPU (what is available less 10 %); on the CPU --memory is the host");
-  scalar(app, "--disk-memory", a.disk_memory, "DIR:BYTES for a disk tier")->type_name("DIR:SIZE");
+  scalar(app, "--disk-memory", a.disk_memory,
+         "budget for a scratch file in a directory, where states, gradients, weights and activations may wait (CPU)")
+      ->type_name("DIR:SIZE");
   scalar(app, "--device", o.device, "cpu, cuda:N, or null: plan and check every access without arithmetic")
       ->capture_default_str();
   scalar(app, "--threads", o.threads, "threads (all)");
@@ -114,12 +116,20 @@ bool parse_switch(const std::string& option, const std::string& value) {
   throw Error(ErrorKind::usage, fmt::format("{} {} is neither true nor false", option, value), "give true or false");
 }
 
+// "/scratch:20GiB".
+void parse_disk_memory(const std::string& text, TrainOptions& options) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
+    throw Error(ErrorKind::usage, fmt::format("--disk-memory {} is no directory and size", text),
+                "write DIR:SIZE, as /scratch:20GiB");
+  options.disk_directory = text.substr(0, colon);
+  options.disk_memory = parse_memory("--disk-memory", text.substr(colon + 1));
+}
+
 void refuse_what_is_not_built(const TrainArguments& a) {
   if (a.options.host_memory > 0 && a.options.device == "cpu")
     throw Error(ErrorKind::usage, "--host-memory has no meaning on the CPU, where memory is the host",
                 "give --memory alone");
-  if (!a.disk_memory.empty())
-    throw Error(ErrorKind::usage, "--disk-memory: a disk tier is not built in this version", "leave it out");
   constexpr std::string_view kinds[] = {"lossy", "data-order"};
   for (const std::string& allowed : a.options.allow) {
     const auto passes = all_passes();
@@ -147,6 +157,7 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
 TrainOptions resolve(const TrainArguments& arguments) {
   refuse_what_is_not_built(arguments);
   TrainOptions options = arguments.options;
+  if (!arguments.disk_memory.empty()) parse_disk_memory(arguments.disk_memory, options);
   for (const std::string& text : arguments.techniques) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)

@@ -13,7 +13,7 @@ struct TrainArguments {
   int64_t per_device_batch = 0;         // HF's names: their product is the global batch size
   int64_t accumulation = 0;
   std::string gradient_checkpointing;  // HF's alias of recompute
-  std::string disk_memory;
+  std::string disk_memory;             // DIR:SIZE
   bool quiet = false;
 };
 

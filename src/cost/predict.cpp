@@ -125,6 +125,12 @@ double stream_rate(const Profile& profile, std::string_view op, const OpCall& ca
   return otherwise;
 }
 
+double copy_rate(const Profile& profile, const Op& op, const OpCall& call) {
+  if (call.attrs.text("to") == "disk") return profile.disk_write_bytes_per_second;
+  if (call.attrs.text("from") == "disk") return profile.disk_read_bytes_per_second;
+  return stream_rate(profile, op.name(), call, profile.copy_bytes_per_second);
+}
+
 // A linear layer whose residual and result are the fp32 stream's moves more than its operands.
 double predict_product(const Op& op, const OpCall& call, const Profile& profile) {
   const double flops = op.work(call).flops;
@@ -185,8 +191,7 @@ double predict_call(const Op& op, const OpCall& call, const Profile& profile) {
     case CostClass::optimizer:
       return op.work(call).bytes / profile.optimizer_bytes_per_second + profile.launch_seconds;
     case CostClass::copy:
-      return op.work(call).bytes / stream_rate(profile, op.name(), call, profile.copy_bytes_per_second) +
-             profile.launch_seconds;
+      return op.work(call).bytes / copy_rate(profile, op, call) + profile.launch_seconds;
     case CostClass::collective:
       return op.work(call).bytes / profile.copy_bytes_per_second + profile.launch_seconds;
     case CostClass::stream:

@@ -92,6 +92,9 @@ Profile parse_profile(std::string_view text, const std::string& source) {
     profile.optimizer_bytes_per_second = reader.positive(json, "optimizer_bytes_per_second");
     profile.softmax_bytes_per_second = reader.positive(json, "softmax_bytes_per_second");
     profile.copy_bytes_per_second = reader.positive(json, "copy_bytes_per_second");
+    for (const auto& [key, rate] : {std::pair{"disk_read_bytes_per_second", &profile.disk_read_bytes_per_second},
+                                    std::pair{"disk_write_bytes_per_second", &profile.disk_write_bytes_per_second}})
+      if (json.contains(key)) *rate = reader.positive(json, key);
     profile.launch_seconds = json.value("launch_seconds", 0.0);
     if (!(profile.launch_seconds >= 0 && profile.launch_seconds < 1))
       reader.refuse("launch_seconds", "0 or more, below 1");
@@ -142,6 +145,8 @@ std::string profile_json(const Profile& profile) {
   out["optimizer_bytes_per_second"] = profile.optimizer_bytes_per_second;
   out["softmax_bytes_per_second"] = profile.softmax_bytes_per_second;
   out["copy_bytes_per_second"] = profile.copy_bytes_per_second;
+  out["disk_read_bytes_per_second"] = profile.disk_read_bytes_per_second;
+  out["disk_write_bytes_per_second"] = profile.disk_write_bytes_per_second;
   out["launch_seconds"] = profile.launch_seconds;
   return out.dump(1) + "\n";
 }

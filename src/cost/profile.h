@@ -41,6 +41,9 @@ struct StreamRate {
   double bytes_per_second = 0;
 };
 
+// What a disk is taken for that nobody measured.
+inline constexpr double kUnmeasuredDisk = 1e9;
+
 struct Profile {
   std::string name;  // "cpu", "A100-80GB", or the machine's own
   DeviceFacts facts;
@@ -49,12 +52,14 @@ struct Profile {
   std::vector<ProductSample> products;
   std::vector<AttentionRate> attention;
   std::vector<StreamRate> streams;
-  double stream_bytes_per_second = 0;     // elementwise ops and norms that `streams` does not name
-  double optimizer_bytes_per_second = 0;  // the fused update
-  double softmax_bytes_per_second = 0;    // the loss's passes over a chunk of logits
-  double copy_bytes_per_second = 0;       // between tiers
-  double launch_seconds = 0;              // per kernel call
-  uint64_t hash = 0;                      // of the text it was read from
+  double stream_bytes_per_second = 0;                    // elementwise ops and norms that `streams` does not name
+  double optimizer_bytes_per_second = 0;                 // the fused update
+  double softmax_bytes_per_second = 0;                   // the loss's passes over a chunk of logits
+  double copy_bytes_per_second = 0;                      // between tiers
+  double disk_read_bytes_per_second = kUnmeasuredDisk;   // from a file, past the page cache
+  double disk_write_bytes_per_second = kUnmeasuredDisk;  // into one
+  double launch_seconds = 0;                             // per kernel call
+  uint64_t hash = 0;                                     // of the text it was read from
 
   std::string identity() const;  // "NAME#hash", recorded in plans
 };

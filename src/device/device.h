@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,17 +40,18 @@ class Device {
   // nothing.
   virtual std::string remark() const { return {}; }
 
-  // Throws Error(does_not_fit) when an arena of these bytes cannot be had now, saying who holds the memory where the
-  // device tells; says nothing where only the reservation itself can know.
-  virtual void require_room(int64_t bytes) {}
-  // Reserves the arena of a tier (device or host), all pages present (the host's pinned where copies need it): it
-  // cannot fail later. Called at most once for each tier, kernels being prepared. Throws Error(run) when memory is
-  // short.
+  // Throws Error(does_not_fit) when an arena of these bytes cannot be had in a tier now, saying who holds the memory
+  // where the device tells; says nothing where only the reservation itself can know. Room on disk is taken at once.
+  virtual void require_room(Tier tier, int64_t bytes) {}
+  // Reserves the arena of a tier, all pages present (the host's pinned where copies need it), a file on disk in full:
+  // it cannot fail later. Only copies reach the disk's, whose addresses no memory backs. Called at most once for each
+  // tier, kernels being prepared. Throws Error(run) when memory is short, and what require_room throws.
   virtual std::byte* reserve_arena(Tier tier, int64_t bytes) = 0;
   virtual DeviceMemory memory() { return {}; }
   // False when this process cannot read the bytes of the device's arena through their addresses (null device, GPUs).
   virtual bool host_visible() const = 0;
-  // Page-locked memory through which the host reads and writes an arena it does not see; empty where there is none.
+  // Memory through which the host reads and writes an arena it does not see, page-locked where copies need it; empty
+  // where every arena is seen.
   virtual std::span<std::byte> host_window() { return {}; }
 
   // Creates whatever the kernel needs (library primitives). Throws InternalError when no implementation accepts.
@@ -57,7 +59,7 @@ class Device {
 
   // Queues a kernel. `call` need not outlive the launch.
   virtual void launch(const DeviceKernel& kernel, const KernelCall& call, StreamId stream) = 0;
-  // Queues a copy between host memory, the host's arena and the device's, in any direction.
+  // Queues a copy between host memory and the arenas, in any direction. What fails in it is thrown by the wait.
   virtual void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId stream) = 0;
 
   virtual StreamId create_stream() = 0;
@@ -75,6 +77,13 @@ class Device {
 // The CPU: kernels of ops/, synchronous. One stream's order is every stream's order.
 std::unique_ptr<Device> make_cpu_device(const DeviceFacts& facts);
 
+// The same with a disk below its memory: an arena of Tier::disk is a nameless file in `directory`, and streams but the
+// first are threads that copy between it and memory.
+std::unique_ptr<Device> make_cpu_device_with_disk(const DeviceFacts& facts, const std::filesystem::path& directory);
+
+// Bound of the memory that the disk's tier takes: buffers and threads of its copies.
+inline constexpr int64_t kDiskProcessBytes = (int64_t{4} << 20) + (int64_t{256} << 10);
+
 // Executes without arithmetic or memory: checks that every operand and scratch lies inside one arena, and that every
 // input still holds the bytes its last producer wrote (no other tensor was written over them since).
 std::unique_ptr<Device> make_null_device(const DeviceFacts& facts);
@@ -90,8 +99,10 @@ DeviceMemory cuda_memory(int index);
 
 // N of "cuda:N", 0 of "cuda"; nothing for other devices. Throws Error(usage) for a bad number.
 std::optional<int> cuda_index(std::string_view device);
-// "cpu", "null" or "cuda:N". Throws Error(usage) for others, and as open_cuda_device.
-std::unique_ptr<Device> open_device(std::string_view device, const DeviceFacts& facts);
+// "cpu", "null" or "cuda:N". `disk`: the directory for what plans keep on disk, of the cpu; empty: there is none.
+// Throws Error(usage) for other devices, and as open_cuda_device.
+std::unique_ptr<Device> open_device(std::string_view device, const DeviceFacts& facts,
+                                    const std::filesystem::path& disk = {});
 
 // This machine's facts (instruction set as oneDNN will see it) with a team of `threads`.
 DeviceFacts cpu_facts(int threads);

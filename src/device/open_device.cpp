@@ -16,8 +16,9 @@ std::optional<int> cuda_index(std::string_view device) {
   return index;
 }
 
-std::unique_ptr<Device> open_device(std::string_view device, const DeviceFacts& facts) {
-  if (device == "cpu") return make_cpu_device(facts);
+std::unique_ptr<Device> open_device(std::string_view device, const DeviceFacts& facts,
+                                    const std::filesystem::path& disk) {
+  if (device == "cpu") return disk.empty() ? make_cpu_device(facts) : make_cpu_device_with_disk(facts, disk);
   if (device == "null") return make_null_device(facts);
   if (const std::optional<int> index = cuda_index(device)) return open_cuda_device(*index, facts);
   throw Error(ErrorKind::usage, fmt::format("--device {} is not known", device), "use cpu, cuda:0 or null");

@@ -1,4 +1,5 @@
 #include "ir/print.h"
+#include "ir/tier_bytes.h"
 
 #include <charconv>
 
@@ -111,7 +112,7 @@ class Writer {
           .text(", scale ")
           .text(dtype_name(type.storage.scale))
           .text(">");
-    if (type.tier != Tier::device) text(type.tier == Tier::host ? "@host" : "@disk");
+    if (type.tier != Tier::device) text("@").text(tier_name(type.tier));
     if (type.shard) text("/").integer(type.shard->axis).text(":").integer(type.shard->parts);
   }
 

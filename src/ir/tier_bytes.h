@@ -1,20 +1,37 @@
-// The tiers that have an arena, and one number of bytes for each.
+// The names of tiers, and one number of bytes for each.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "ir/type.h"
 
 namespace headroom {
 
-constexpr std::array<Tier, 2> kArenaTiers{Tier::device, Tier::host};
+std::string_view tier_name(Tier tier);
+std::optional<Tier> parse_tier(std::string_view name);
+
+constexpr std::array<Tier, 3> kArenaTiers{Tier::device, Tier::host, Tier::disk};
+// Those below the device's, which only copies reach.
+constexpr std::array<Tier, 2> kLowerTiers{Tier::host, Tier::disk};
+
+// A disk is read and written in whole blocks: every value there begins a block and takes whole ones.
+constexpr int64_t kDiskBlockBytes = 4096;
+
+// The alignment of a tier's values, where `alignment` is that of the device's.
+constexpr int64_t tier_alignment(Tier tier, int64_t alignment) {
+  return tier == Tier::disk ? std::max(alignment, kDiskBlockBytes) : alignment;
+}
 
 struct TierBytes {
   int64_t device = 0;
   int64_t host = 0;
-  int64_t& of(Tier tier) { return tier == Tier::host ? host : device; }
-  int64_t of(Tier tier) const { return tier == Tier::host ? host : device; }
+  int64_t disk = 0;
+  int64_t& of(Tier tier) { return tier == Tier::device ? device : tier == Tier::host ? host : disk; }
+  int64_t of(Tier tier) const { return tier == Tier::device ? device : tier == Tier::host ? host : disk; }
   bool operator==(const TierBytes&) const = default;
 };
 

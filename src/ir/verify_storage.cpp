@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/print.h"
+#include "ir/tier_bytes.h"
 #include "ir/verify_rules.h"
 
 namespace headroom {
@@ -126,8 +127,7 @@ void check_host_access(const CheckedGraph& checked, Findings& findings) {
     if (is_loop(node) || is_start(node) || is_wait(node)) continue;
     for (ValueId value : node.inputs)
       if (graph.value(value).type.tier != Tier::device)
-        findings.add(id, "%{} lies on the {}, which only copies reach", value,
-                     graph.value(value).type.tier == Tier::host ? "host" : "disk");
+        findings.add(id, "%{} lies on the {}, which only copies reach", value, tier_name(graph.value(value).type.tier));
   }
 }
 

@@ -17,7 +17,7 @@ struct Arenas {
   TierBytes peaks;
 };
 
-// Packs each tier by itself: storages of different tiers never conflict. Pure.
+// Packs each tier by itself, at its alignment (tier_alignment): storages of different tiers never conflict. Pure.
 Arenas pack_arenas(const Liveness& liveness, const PackOptions& options = {});
 
 // Judges each arena by the independent checker; the first violation, or nothing.

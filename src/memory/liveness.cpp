@@ -184,7 +184,6 @@ class Analysis {
                          first_[static_cast<size_t>(leader)],
                          last_[static_cast<size_t>(leader)] + 1,
                          value.type.tier};
-        HR_CHECK(life.tier != Tier::disk, "%{} lies on disk, which has no arena", leader);
         if (value.persistent) life.lower = 0, life.upper = std::max<int64_t>(1, now());
         out_.storages.push_back(life);
       }

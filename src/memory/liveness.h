@@ -46,7 +46,7 @@ struct Liveness {
   std::vector<Buffer> buffers(Tier tier) const;
 };
 
-// Pure; throws InternalError when a `must` alias joins storages of different sizes or tiers, and for values on disk.
+// Pure; throws InternalError when a `must` alias joins storages of different sizes or tiers.
 Liveness analyze_liveness(const Graph& graph, const Bindings& bindings, const DeviceFacts& facts);
 
 }  // namespace headroom

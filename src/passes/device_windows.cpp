@@ -6,6 +6,7 @@
 
 #include "ir/graph_index.h"
 #include "ir/rewrite.h"
+#include "ir/tier_bytes.h"
 #include "ops/registry.h"
 
 namespace headroom {
@@ -18,14 +19,13 @@ ValueId overwritten(const Node& node, size_t output) {
   return kNone;
 }
 
-// A value of the host while a unit works on it.
+// A value of a lower tier while a unit works on it.
 struct Window {
-  ValueId value = kNone;    // of the host, as the unit's nodes name it first
-  int32_t first = 0;        // position of the first node that needs it
-  int32_t last = 0;         // position of the last one
-  bool loads = true;        // its contents are needed
-  ValueId newest = kNone;   // on the device: what was made last in its place; kNone while it is only read
-  ValueId on_host = kNone;  // what the newest is once it has been copied back
+  ValueId value = kNone;   // of the lower tier, as the unit's nodes name it first
+  int32_t first = 0;       // position of the first node that needs it
+  int32_t last = 0;        // position of the last one
+  bool loads = true;       // its contents are needed
+  ValueId newest = kNone;  // on the device: what was made last in its place; kNone while it is only read
 };
 
 struct Unit {
@@ -52,7 +52,7 @@ class RegionWindows {
 
  private:
   const Value& value(ValueId id) const { return graph_.value(id); }
-  bool on_host(ValueId id) const { return value(id).type.tier == Tier::host; }
+  bool below(ValueId id) const { return value(id).type.tier != Tier::device; }
   ValueId newest(ValueId id) const {
     const auto at = moved_.find(id);
     return at == moved_.end() ? id : at->second;
@@ -72,7 +72,7 @@ class RegionWindows {
       if (is_loop(node)) segment_.back() = ++segments_, ++segments_;
       if (is_transfer(node) || is_loop(node)) continue;
       for (ValueId input : node.inputs)
-        if (on_host(input)) need(units_.back(), node, input, position);
+        if (below(input)) need(units_.back(), node, input, position);
     }
   }
 
@@ -88,7 +88,7 @@ class RegionWindows {
   void need(Unit& unit, const Node& node, ValueId id, int32_t position) {
     Window* window = window_of(unit, root_, id);
     if (!window) {
-      unit.windows.push_back({id, position, position, !(overwrites_ && overwrites_(node, id)), kNone, kNone});
+      unit.windows.push_back({id, position, position, !(overwrites_ && overwrites_(node, id)), kNone});
       window = &unit.windows.back();
     }
     window->last = position;
@@ -96,7 +96,7 @@ class RegionWindows {
       if (overwritten(node, output) == id) root_[node.outputs[output]] = window->value;
   }
 
-  // Gives the unit's nodes windows, and what they write back a value on the host.
+  // Gives the unit's nodes windows, and what they write back a value in the lower tier.
   void rewrite(int32_t at, const std::vector<NodeId>& nodes) {
     Unit& unit = units_[static_cast<size_t>(at)];
     std::unordered_map<ValueId, ValueId> inside;  // what the unit's nodes read instead
@@ -141,7 +141,7 @@ class RegionWindows {
     }
     const int32_t ahead = ahead_of(at);
     int32_t position = units_[static_cast<size_t>(ahead)].begin;
-    // What an earlier unit wrote, or a copy to the host brought there, must have arrived.
+    // What an earlier unit wrote, or a copy brought there, must have arrived.
     if (const auto wrote = written_by_.find(source); wrote != written_by_.end()) {
       position = unit.begin;
       int32_t& waited = written_[wrote->second].waited_after;
@@ -149,26 +149,22 @@ class RegionWindows {
     }
     if (const auto made = made_at_.find(source); made != made_at_.end())
       position = std::max(position, made->second + 1);
-    const NodeId start = make_node(graph_, find_op("copy_start"), {source}, {{"to", std::string("device")}}, block,
-                                   Stage::transfer, value(source).role);
-    const NodeId wait = make_node(graph_, find_op("wait"), graph_.node(start).outputs, {}, block, Stage::transfer);
-    starts_.push_back({std::min(position, window.first), start});
-    waits_.push_back({window.first, wait});
-    return graph_.node(wait).outputs[0];
+    const Copy copy = make_copy(graph_, source, Tier::device, block);
+    starts_.push_back({std::min(position, window.first), copy.start});
+    waits_.push_back({window.first, copy.wait});
+    return copy.arrived;
   }
 
-  // Copies what the unit made back to the host; the copy is waited for `depth` units later.
+  // Copies what the unit made back to its tier; the copy is waited for `depth` units later.
   void close(int32_t at, Window& window, const std::vector<NodeId>& nodes) {
     const int32_t block = graph_.node(nodes[static_cast<size_t>(window.last)]).block;
-    const NodeId start = make_node(graph_, find_op("copy_start"), {window.newest, newest(window.value)},
-                                   {{"to", std::string("host")}}, block, Stage::transfer, value(window.newest).role);
-    const NodeId wait = make_node(graph_, find_op("wait"), graph_.node(start).outputs, {}, block, Stage::transfer);
-    const ValueId arrived = graph_.node(wait).outputs[0];
-    stores_.push_back({window.last + 1, start});
-    written_by_[arrived] = written_.size();
-    written_.push_back({wait, behind(at)});
+    const ValueId over = newest(window.value);
+    const Copy copy = make_copy(graph_, window.newest, value(over).type.tier, block, over);
+    stores_.push_back({window.last + 1, copy.start});
+    written_by_[copy.arrived] = written_.size();
+    written_.push_back({copy.wait, behind(at)});
     for (auto& [made, root] : root_)
-      if (root == window.value) moved_[made] = arrived;
+      if (root == window.value) moved_[made] = copy.arrived;
   }
 
   // The unit `depth` units before this one in the same stretch between loops, or the stretch's first. Units without
@@ -225,7 +221,7 @@ class RegionWindows {
   std::map<ValueId, ValueId> root_;                 // within its unit, a value made in a window's place -> the window's
   std::unordered_map<ValueId, ValueId> moved_;      // what later units and the region's results read instead
   std::unordered_map<ValueId, int32_t> made_at_;    // position of the node that makes a value
-  std::unordered_map<ValueId, size_t> written_by_;  // value that arrived on the host -> index in written_
+  std::unordered_map<ValueId, size_t> written_by_;  // value that was copied back -> index in written_
   std::vector<Written> written_;
   std::vector<Insertion> stores_, starts_, waits_;
 };
@@ -251,11 +247,22 @@ std::vector<int32_t> units_of(const Graph& graph, RegionId region) {
   return units;
 }
 
-void move_to_host(Graph& graph, const std::vector<bool>& roots) {
+void move_to(Tier tier, Graph& graph, const std::vector<bool>& roots) {
   const GraphIndex index(graph);
   const std::vector<ValueId> root = storage_roots(index);
   for (size_t id = 0; id < root.size(); ++id)
-    if (roots[static_cast<size_t>(root[id])]) graph.values[id].type.tier = Tier::host;
+    if (roots[static_cast<size_t>(root[id])]) graph.values[id].type.tier = tier;
+}
+
+Copy make_copy(Graph& graph, ValueId source, Tier to, int32_t block, ValueId over) {
+  std::vector<ValueId> inputs{source};
+  if (over != kNone) inputs.push_back(over);
+  Attrs attrs{{"to", std::string(tier_name(to))}};
+  if (graph.value(source).type.tier == Tier::disk) attrs.set("from", std::string("disk"));
+  const NodeId start =
+      make_node(graph, find_op("copy_start"), inputs, attrs, block, Stage::transfer, graph.value(source).role);
+  const NodeId wait = make_node(graph, find_op("wait"), graph.node(start).outputs, {}, block, Stage::transfer);
+  return {start, wait, graph.node(wait).outputs[0]};
 }
 
 void open_windows(Graph& graph, int64_t depth, const Overwrites& overwrites) {

@@ -1,6 +1,7 @@
-// How nodes reach values that lie on the host: windows on the device, filled and emptied by copies beside the kernels.
+// How nodes reach values that lie in a tier below the device's, the host or the disk: windows on the device, filled and
+// emptied by copies beside the kernels.
 //
-// What: a node that reads a value of the host reads a copy of it instead; what it writes in place is copied back.
+// What: a node that reads a value of the tier reads a copy of it instead; what it writes in place is copied back.
 //     m' = update(m)      becomes      start m; w = wait; w' = update(w); start w' -> m; m' = wait
 //   Nodes that follow each other with the same block and direction form a unit and share a window per value; an update
 //   and a node outside blocks are units by themselves. Copies for a unit start `depth` units ahead, and what it wrote
@@ -17,14 +18,25 @@
 
 namespace headroom {
 
-// True for nodes that overwrite a value of the host whatever it holds, so that nothing need be copied to the device.
+// True for nodes that overwrite a value of a lower tier whatever it holds, so that nothing need be copied to the
+// device.
 using Overwrites = std::function<bool(const Node& node, ValueId value)>;
 
-// Moves the storages of `roots` (by ValueId; values that no node makes in the storage of another) to the host: every
+// Moves the storages of `roots` (by ValueId; values that no node makes in the storage of another) to a tier: every
 // value that lies in them. Nodes that read them are not legal until open_windows() has run.
-void move_to_host(Graph& graph, const std::vector<bool>& roots);
+void move_to(Tier tier, Graph& graph, const std::vector<bool>& roots);
 
-// Opens windows for every node of the graph that reads or writes a value of the host and is no copy.
+// A copy of a value to a tier, and the wait for it, which gives the value that has arrived.
+struct Copy {
+  NodeId start = kNone;
+  NodeId wait = kNone;
+  ValueId arrived = kNone;
+};
+// Makes both nodes and leaves their places to the caller. With `over`, a value of that tier, the copy takes its
+// storage.
+Copy make_copy(Graph& graph, ValueId source, Tier to, int32_t block, ValueId over = kNone);
+
+// Opens windows for every node of the graph that reads or writes a value of a lower tier and is no copy.
 void open_windows(Graph& graph, int64_t depth, const Overwrites& overwrites = {});
 
 // The units of a region: by position, the number of the unit that the node belongs to; transfers belong to the unit of

@@ -14,8 +14,8 @@ constexpr int64_t kSmall = 16;  // values below this part of the largest stay
 
 class BodyOffloader {
  public:
-  BodyOffloader(Graph& graph, RegionId region, int64_t blocks, int64_t depth)
-      : graph_(graph), region_(region), blocks_(blocks), depth_(depth), bounds_(graph.bounds()) {}
+  BodyOffloader(Graph& graph, RegionId region, Tier to, int64_t blocks, int64_t depth)
+      : graph_(graph), region_(region), to_(to), blocks_(blocks), depth_(depth), bounds_(graph.bounds()) {}
 
   void run() {
     const std::vector<NodeId> nodes = graph_.region(region_).nodes;
@@ -31,7 +31,7 @@ class BodyOffloader {
     for (NodeId node : nodes)
       if (is_backward(graph_.node(node)))
         for (ValueId& input : graph_.node(node).inputs)
-          if (const auto at = on_host_.find(input); at != on_host_.end()) input = at->second;
+          if (const auto at = moved_.find(input); at != moved_.end()) input = at->second;
     insert_all(graph_, region_, std::move(all));
   }
 
@@ -66,29 +66,28 @@ class BodyOffloader {
     }
   }
 
-  // Copies a value to the host where it is made; the copy is waited for `depth` units later, and before it is needed.
+  // Copies a value to its tier where it is made; the copy is waited for `depth` units later, and before it is needed.
   void store(ValueId id, const Saved& saved, const std::vector<int32_t>& units) {
     const int32_t block = graph_.node(graph_.region(region_).nodes[static_cast<size_t>(saved.made)]).block;
-    const NodeId start = make_node(graph_, find_op("copy_start"), {id}, {{"to", std::string("host")}}, block,
-                                   Stage::transfer, graph_.value(id).role);
-    const NodeId wait = make_node(graph_, find_op("wait"), graph_.node(start).outputs, {}, block, Stage::transfer);
-    on_host_[id] = graph_.node(wait).outputs[0];
-    starts_.push_back({saved.made + 1, start});
+    const Copy copy = make_copy(graph_, id, to_, block);
+    moved_[id] = copy.arrived;
+    starts_.push_back({saved.made + 1, copy.start});
     const int64_t last = units[static_cast<size_t>(saved.made)] + depth_;
     int32_t end = saved.made + 1;
     const int32_t needing = units[static_cast<size_t>(saved.needed)];
     while (end < saved.needed && units[static_cast<size_t>(end)] <= last && units[static_cast<size_t>(end)] < needing)
       ++end;
-    waits_.push_back({end, wait});
+    waits_.push_back({end, copy.wait});
   }
 
   Graph& graph_;
   RegionId region_;
+  Tier to_;
   int64_t blocks_;
   int64_t depth_;
   Bindings bounds_;
   std::map<ValueId, Saved> saved_;
-  std::map<ValueId, ValueId> on_host_;
+  std::map<ValueId, ValueId> moved_;
   std::vector<Insertion> starts_, waits_;
 };
 
@@ -99,10 +98,10 @@ bool trains(const Graph& graph, RegionId region) {
 
 }  // namespace
 
-void offload_activations(Graph& graph, int64_t blocks, int64_t depth) {
+void offload_activations(Graph& graph, Tier to, int64_t blocks, int64_t depth) {
   const RegionId regions = static_cast<RegionId>(graph.regions.size());
   for (RegionId region = 0; region < regions; ++region)
-    if (trains(graph, region)) BodyOffloader(graph, region, blocks, depth).run();
+    if (trains(graph, region)) BodyOffloader(graph, region, to, blocks, depth).run();
   open_windows(graph, depth);
 }
 

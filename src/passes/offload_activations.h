@@ -1,12 +1,12 @@
-// offload-activations: what a layer keeps for its backward pass waits on the host.
+// offload-activations: what a layer keeps for its backward pass waits in a tier below the device: host or disk.
 //
 // What: in the body of the training loop, a forward value that backward nodes of a treated block read is copied to the
-//   host as soon as it exists, and dies on the device after its last forward reader; the backward nodes read a window
+//   tier as soon as it exists, and dies on the device after its last forward reader; the backward nodes read a window
 //   (device_windows.h) that was copied in `depth` units (layers, as a rule) ahead.
 //     h = norm(x); y = linear(h)   ...   dw = linear_dw(h, dy)
 //   becomes
-//     h = norm(x); start h -> host; y = linear(h); ...; k = wait   ...   start k; ...; h1 = wait; dw = linear_dw(h1,
-//     dy)
+//     h = norm(x); start h -> tier; y = linear(h); ...; k = wait   ...   start k; ...; h1 = wait;
+//     dw = linear_dw(h1, dy)
 // Legal when: always; bytes are copied, never changed. Values below a sixteenth of the largest stay: many small copies
 //   would save little.
 // Placed here because: after recompute: what is computed again need not be kept anywhere.
@@ -19,10 +19,11 @@
 
 namespace headroom {
 
-inline constexpr PassInfo kOffloadActivations{"offload-activations", PassStage::schedule, TechniqueKind::exact,
-                                              "keep activations on the host until the backward pass needs them"};
+inline constexpr PassInfo kOffloadActivations{
+    "offload-activations", PassStage::schedule, TechniqueKind::exact,
+    "keep activations on the host or disk until the backward pass needs them"};
 
 // Treats the blocks [0, blocks) in every loop body that holds both forward and backward nodes.
-void offload_activations(Graph& graph, int64_t blocks, int64_t depth);
+void offload_activations(Graph& graph, Tier to, int64_t blocks, int64_t depth);
 
 }  // namespace headroom

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "ir/tier_bytes.h"
 #include "passes/device_windows.h"
 
 namespace headroom {
@@ -27,14 +28,14 @@ bool is_first_addition(const Node& node, ValueId) { return node.attrs.text("accu
 
 }  // namespace
 
-void offload_gradients(Graph& graph, int64_t depth, bool accumulates) {
+void offload_gradients(Graph& graph, Tier to, int64_t depth, bool accumulates) {
   std::vector<bool> gradients(graph.values.size(), false);
   for (const Program& program : graph.programs)
     for (NodeId id : carried_matrices(graph, program.region)) {
-      graph.node(id).attrs.set("tier", std::string("host"));
+      graph.node(id).attrs.set("tier", std::string(tier_name(to)));
       gradients[static_cast<size_t>(graph.node(id).outputs[0])] = true;
     }
-  move_to_host(graph, gradients);
+  move_to(to, graph, gradients);
   open_windows(graph, depth, accumulates ? Overwrites{} : is_first_addition);
 }
 

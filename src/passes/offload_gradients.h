@@ -1,6 +1,6 @@
-// offload-gradients: gradients are gathered on the host; each is on the device while a layer adds to it.
+// offload-gradients: gradients are gathered on the host or on disk; each is on the device while a layer adds to it.
 //
-// What: the accumulators of matrices that the loop over micro-batches carries move to the host. The backward nodes of a
+// What: the accumulators of matrices that the loop over micro-batches carries move to the tier. The backward nodes of a
 //   layer add into windows of the device (device_windows.h), which are copied back; the norm and the update read them
 //   through windows again:
 //     acc' = linear_dw(x, dy, acc)
@@ -20,10 +20,11 @@
 
 namespace headroom {
 
-inline constexpr PassInfo kOffloadGradients{"offload-gradients", PassStage::schedule, TechniqueKind::exact,
-                                            "gather the gradients on the host, a layer at a time on the device"};
+inline constexpr PassInfo kOffloadGradients{
+    "offload-gradients", PassStage::schedule, TechniqueKind::exact,
+    "gather the gradients on the host or disk, a layer at a time on the device"};
 
-// Moves the carried gradients of matrices to the host. `accumulates`: a step may have more than one micro-batch.
-void offload_gradients(Graph& graph, int64_t depth, bool accumulates);
+// Moves the carried gradients of matrices to a tier. `accumulates`: a step may have more than one micro-batch.
+void offload_gradients(Graph& graph, Tier to, int64_t depth, bool accumulates);
 
 }  // namespace headroom

@@ -4,13 +4,13 @@
 
 namespace headroom {
 
-void offload_optimizer(Graph& graph, int64_t depth) {
+void offload_optimizer(Graph& graph, Tier to, int64_t depth) {
   std::vector<bool> states(graph.values.size(), false);
   for (size_t id = 0; id < graph.values.size(); ++id) {
     const Value& value = graph.values[id];
     states[id] = value.persistent && value.role == Role::optimizer && value.type.shape.size() >= 2;
   }
-  move_to_host(graph, states);
+  move_to(to, graph, states);
   open_windows(graph, depth);
 }
 

@@ -1,9 +1,10 @@
-// offload-optimizer: the states of the optimizer live on the host; each update sees its own for as long as it runs.
+// offload-optimizer: the states of the optimizer live on the host or on disk; each update sees its own for as long as
+// it runs.
 //
-// What: the states of every matrix move to the host. An update works on windows of the device (device_windows.h):
+// What: the states of every matrix move to the tier. An update works on windows of the device (device_windows.h):
 //     w', m', v' = adamw(w, g, m, v)
 //   becomes
-//     start m; start v; ...; wait m; wait v; w', m', v' = adamw(w, g, m, v); start m' -> host; start v' -> host; ...
+//     start m; start v; ...; wait m; wait v; w', m', v' = adamw(w, g, m, v); start m' -> tier; start v' -> tier; ...
 //   Copies in start `depth` updates ahead, copies out are waited for `depth` updates later.
 // Legal when: always; bytes are copied, never changed. Vectors stay: a copy costs more than they take.
 // Placed here because: after fused-optimizer, which moves updates; before offload-parameters, whose windows may hold
@@ -17,10 +18,11 @@
 
 namespace headroom {
 
-inline constexpr PassInfo kOffloadOptimizer{"offload-optimizer", PassStage::schedule, TechniqueKind::exact,
-                                            "keep the optimizer's states on the host and copy them to each update"};
+inline constexpr PassInfo kOffloadOptimizer{
+    "offload-optimizer", PassStage::schedule, TechniqueKind::exact,
+    "keep the optimizer's states on the host or disk and copy them to each update"};
 
-// Moves the states of matrices to the host.
-void offload_optimizer(Graph& graph, int64_t depth);
+// Moves the states of matrices to a tier.
+void offload_optimizer(Graph& graph, Tier to, int64_t depth);
 
 }  // namespace headroom

@@ -13,13 +13,13 @@ bool is_shadow(const Node& node, ValueId value) {
 
 }  // namespace
 
-void offload_parameters(Graph& graph, int64_t depth) {
+void offload_parameters(Graph& graph, Tier to, int64_t depth) {
   std::vector<bool> weights(graph.values.size(), false);
   for (size_t id = 0; id < graph.values.size(); ++id) {
     const Value& value = graph.values[id];
     weights[id] = value.persistent && value.role == Role::parameter && value.type.shape.size() >= 2;
   }
-  move_to_host(graph, weights);
+  move_to(to, graph, weights);
   open_windows(graph, depth, is_shadow);
 }
 

@@ -1,6 +1,6 @@
-// offload-parameters: the weights live on the host; a layer has its own on the device while it runs.
+// offload-parameters: the weights live on the host or on disk; a layer has its own on the device while it runs.
 //
-// What: every matrix (bf16 copies of matrices too) moves to the host. Each run of nodes of one block and one direction
+// What: every matrix (bf16 copies of matrices too) moves to the tier. Each run of nodes of one block and one direction
 //   that reads it gets a window on the device (device_windows.h), in every program:
 //     y = linear(x, W)      becomes      start W; ...; W1 = wait; y = linear(x, W1)
 //   and an update a window whose contents are copied back. Copies start `depth` runs ahead.
@@ -18,9 +18,9 @@
 namespace headroom {
 
 inline constexpr PassInfo kOffloadParameters{"offload-parameters", PassStage::schedule, TechniqueKind::exact,
-                                             "keep the weights on the host and copy each layer's when it runs"};
+                                             "keep the weights on the host or disk and copy each layer's when it runs"};
 
-// Moves the matrices to the host.
-void offload_parameters(Graph& graph, int64_t depth);
+// Moves the matrices to a tier.
+void offload_parameters(Graph& graph, Tier to, int64_t depth);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// prefetch: how far ahead of their use copies from the host start.
+// prefetch: how far ahead of their use copies from the host or disk start.
 //
 // What: the depth of the windows (device_windows.h) that the offload passes open: with depth d copies for a window
 // start
@@ -15,6 +15,6 @@
 namespace headroom {
 
 inline constexpr PassInfo kPrefetch{"prefetch", PassStage::schedule, TechniqueKind::exact,
-                                    "start copies from the host this many windows ahead of their use"};
+                                    "start copies from the host or disk this many windows ahead of their use"};
 
 }  // namespace headroom

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ir/tier_bytes.h"
 
 namespace headroom {
 
@@ -16,7 +17,7 @@ namespace headroom {
 struct Operand {
   int64_t offset = 0;  // bytes from the arena's begin
   ConcreteType type;
-  Tier tier = Tier::device;  // device or host
+  Tier tier = Tier::device;
 };
 
 std::vector<ConcreteType> types_of(const std::vector<Operand>& operands);
@@ -41,8 +42,7 @@ struct PlanProgram {
   std::string name;
   std::vector<Instruction> instructions;
   std::vector<Operand> results;
-  int64_t peak_bytes = 0;       // highest end offset that this program touches, persistent tensors included
-  int64_t host_peak_bytes = 0;  // the same in the host's arena
+  TierBytes peaks;  // highest end offset in each arena that this program touches, persistent tensors included
 };
 
 // A value that lives for the whole run.
@@ -96,7 +96,18 @@ struct ProcessBytes {
   int64_t kernels = 0;      // library primitives
   int64_t planner = 0;      // graph and plan tables
   int64_t page_tables = 0;  // of the arena: 1/512 of it with 4 KiB pages
-  int64_t total() const { return code + tokenizer + data + kernels + planner + page_tables; }
+  int64_t copies = 0;       // buffers and threads of copies to and from the disk
+  int64_t total() const { return code + tokenizer + data + kernels + planner + page_tables + copies; }
+};
+
+// A tier below the device's, the host's memory or a file on disk: what may be kept there and what is.
+struct TierPlan {
+  int64_t budget_bytes = 0;  // 0: none was given, nothing is kept there
+  // The arena, and on the host the process. When nothing fits: the least that works beside the other tiers' budgets.
+  int64_t peak_bytes = 0;
+  int64_t arena_bytes = 0;
+  int64_t lower_bound_bytes = 0;
+  Breakdown breakdown;
 };
 
 struct Plan {
@@ -110,14 +121,11 @@ struct Plan {
   int64_t lower_bound_bytes = 0;  // largest live sum: no arena can be smaller
   ProcessBytes process;
   Breakdown breakdown;
-  // The host's tier beside a device with memory of its own. On the CPU the figures above are the host's and these are
+  // The host's tier beside a device with memory of its own; on the CPU the figures above are the host's and these are
   // 0.
-  int64_t host_budget_bytes = 0;  // 0: none was given, nothing is kept on the host
-  int64_t host_peak_bytes = 0;    // arena + process; when nothing fits: the least that works beside budget_bytes
-  int64_t host_arena_bytes = 0;
-  int64_t host_lower_bound_bytes = 0;
+  TierPlan host;
   ProcessBytes host_process;
-  Breakdown host_breakdown;
+  TierPlan disk;
   double step_seconds = 0;
   std::string profile;  // name and hash
   DeviceFacts facts;
@@ -126,6 +134,11 @@ struct Plan {
   std::string cheapest_fix;  // when it does not fit: what would make it fit
   std::vector<PersistentTensor> tensors;
   std::vector<PlanProgram> programs;
+
+  // Of Tier::host or Tier::disk.
+  TierPlan& below(Tier tier) { return tier == Tier::host ? host : disk; }
+  const TierPlan& below(Tier tier) const { return tier == Tier::host ? host : disk; }
+  TierBytes arenas() const { return {arena_bytes, host.arena_bytes, disk.arena_bytes}; }
 
   const PlanProgram* program(std::string_view name) const;
   const PersistentTensor* tensor(std::string_view name) const;

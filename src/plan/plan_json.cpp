@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "plan/plan.h"
@@ -17,10 +19,14 @@ Json breakdown_json(const Breakdown& b) {
 // The tier that --memory bounds holds the plan's own figures: the host on the CPU, else the device.
 Json tiers_json(const Plan& plan) {
   const Json bounded{{"budget_bytes", plan.budget_bytes}, {"peak_bytes", plan.peak_bytes}};
-  const Json beside{{"budget_bytes", plan.host_budget_bytes}, {"peak_bytes", plan.host_peak_bytes}};
+  const auto beside = [&](Tier tier) -> Json {
+    return {{"budget_bytes", plan.below(tier).budget_bytes}, {"peak_bytes", plan.below(tier).peak_bytes}};
+  };
   const Json none{{"budget_bytes", 0}, {"peak_bytes", 0}};
-  const bool one_memory = plan.facts.device == "cpu" && plan.host_arena_bytes == 0;
-  return {{"host", one_memory ? bounded : beside}, {"device", one_memory ? none : bounded}, {"disk", none}};
+  const bool one_memory = plan.facts.device == "cpu" && plan.host.arena_bytes == 0;
+  return {{"host", one_memory ? bounded : beside(Tier::host)},
+          {"device", one_memory ? none : bounded},
+          {"disk", beside(Tier::disk)}};
 }
 
 }  // namespace
@@ -39,15 +45,17 @@ std::string plan_json(const Plan& plan) {
   out["phases"] = Json::array();
   for (const PlanProgram& program : plan.programs)
     if (program.name.find('@') == std::string::npos)
-      out["phases"].push_back({{"name", program.name}, {"peak_bytes", program.peak_bytes + plan.process.total()}});
+      out["phases"].push_back({{"name", program.name}, {"peak_bytes", program.peaks.device + plan.process.total()}});
   out["breakdown"] = breakdown_json(plan.breakdown);
-  if (plan.host_arena_bytes > 0) {
-    out["host_arena_bytes"] = plan.host_arena_bytes;
-    out["host_breakdown"] = breakdown_json(plan.host_breakdown);
+  for (const Tier tier : kLowerTiers) {
+    const TierPlan& below = plan.below(tier);
+    if (below.arena_bytes == 0) continue;
+    out[fmt::format("{}_arena_bytes", tier_name(tier))] = below.arena_bytes;
+    out[fmt::format("{}_breakdown", tier_name(tier))] = breakdown_json(below.breakdown);
   }
   const ProcessBytes& c = plan.process;
-  out["process"] = {{"code", c.code},       {"tokenizer", c.tokenizer}, {"data", c.data},
-                    {"kernels", c.kernels}, {"planner", c.planner},     {"page_tables", c.page_tables}};
+  out["process"] = {{"code", c.code},       {"tokenizer", c.tokenizer},     {"data", c.data},    {"kernels", c.kernels},
+                    {"planner", c.planner}, {"page_tables", c.page_tables}, {"copies", c.copies}};
   out["techniques"] = Json::array();
   for (const TechniqueReport& t : plan.techniques)
     out["techniques"].push_back({{"name", t.name},

@@ -13,9 +13,15 @@ void write_operands(Out out, const std::vector<Operand>& operands) {
   const char* separator = "";
   for (const Operand& operand : operands) {
     fmt::format_to(out, "{}{}[{}]@{}{}", separator, dtype_name(operand.type.dtype), fmt::join(operand.type.dims, ","),
-                   operand.tier == Tier::host ? "host:" : "", operand.offset);
+                   operand.tier == Tier::device ? "" : fmt::format("{}:", tier_name(operand.tier)), operand.offset);
     separator = ", ";
   }
+}
+
+// " host 896 disk 4096": of the tiers that the plan uses.
+void write_lower_tiers(Out out, const Plan& plan, const TierBytes& bytes) {
+  for (const Tier tier : kLowerTiers)
+    if (plan.below(tier).arena_bytes > 0) fmt::format_to(out, " {} {}", tier_name(tier), bytes.of(tier));
 }
 
 void write_attrs(Out out, const Attrs& attrs) {
@@ -53,7 +59,7 @@ std::string plan_text(const Plan& plan) {
   std::string text;
   Out out(text);
   fmt::format_to(out, "plan {} arena {} process {}", plan.model, plan.arena_bytes, plan.process.total());
-  if (plan.host_arena_bytes > 0) fmt::format_to(out, " host {}", plan.host_arena_bytes);
+  write_lower_tiers(out, plan, plan.arenas());
   fmt::format_to(out, "\n");
   for (const PersistentTensor& tensor : plan.tensors) {
     fmt::format_to(out, "tensor \"{}\" {} ", tensor.name, role_name(tensor.role));
@@ -61,8 +67,8 @@ std::string plan_text(const Plan& plan) {
     fmt::format_to(out, "\n");
   }
   for (const PlanProgram& program : plan.programs) {
-    fmt::format_to(out, "program {} peak {}", program.name, program.peak_bytes);
-    if (plan.host_arena_bytes > 0) fmt::format_to(out, " host {}", program.host_peak_bytes);
+    fmt::format_to(out, "program {} peak {}", program.name, program.peaks.device);
+    write_lower_tiers(out, plan, program.peaks);
     fmt::format_to(out, "\n");
     for (const Instruction& instruction : program.instructions) write_instruction(out, instruction);
     fmt::format_to(out, "  results ");

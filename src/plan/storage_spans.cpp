@@ -72,23 +72,19 @@ class Reader {
 
   void add_persistent() {
     for (const PersistentTensor& tensor : plan_.tensors) {
-      if (tensor.place.tier != Tier::device) {
-        host_places_[tensor.place.offset] = &tensor;
-        continue;
-      }
-      places_[tensor.place.offset] = &tensor;
+      places_[{tensor.place.tier, tensor.place.offset}] = &tensor;
+      if (tensor.place.tier != Tier::device) continue;
       spans_.push_back({tensor.name, class_of(tensor.role), layer_in(tensor.name), tensor.place.offset,
                         storage_bytes(tensor.place.type), 0, static_cast<int32_t>(program_.instructions.size()), true});
     }
   }
 
   const PersistentTensor* persistent(const Operand& operand) const {
-    const auto& places = operand.tier == Tier::host ? host_places_ : places_;
-    const auto at = places.find(operand.offset);
-    return at == places.end() ? nullptr : at->second;
+    const auto at = places_.find({operand.tier, operand.offset});
+    return at == places_.end() ? nullptr : at->second;
   }
 
-  // The newest span at an operand's place; none for what lies on the host.
+  // The newest span at an operand's place; none for what lies in a lower tier.
   std::map<int64_t, size_t>::const_iterator open_at(const Operand& operand) const {
     return operand.tier == Tier::device ? open_.find(operand.offset) : open_.end();
   }
@@ -188,7 +184,7 @@ class Reader {
   const Plan& plan_;
   const PlanProgram& program_;
   std::vector<StorageSpan> spans_;
-  std::map<int64_t, const PersistentTensor*> places_, host_places_;
+  std::map<std::pair<Tier, int64_t>, const PersistentTensor*> places_;
   std::map<int64_t, size_t> open_;  // the newest span at an offset
   std::vector<Loop> loops_;
 };

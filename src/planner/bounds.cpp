@@ -20,11 +20,12 @@ struct LossSlot {
 
 struct Profiled {
   int64_t without_loss = 0;  // largest live sum over the other slots
-  int64_t host = 0;          // largest live sum on the host
+  TierBytes lower;           // largest live sums of the tiers below
   std::vector<LossSlot> losses;
 };
 
-std::vector<int64_t> live_sums(const Liveness& liveness, Tier tier, int64_t alignment) {
+std::vector<int64_t> live_sums(const Liveness& liveness, Tier tier, int64_t device_alignment) {
+  const int64_t alignment = tier_alignment(tier, device_alignment);
   std::vector<int64_t> live(liveness.slots.size() + 1, 0);
   for (const StorageLife& life : liveness.storages) {
     if (life.tier != tier) continue;
@@ -40,9 +41,10 @@ std::vector<int64_t> live_sums(const Liveness& liveness, Tier tier, int64_t alig
 Profiled profile_slots(const Graph& graph, const Bindings& bindings, const DeviceFacts& facts) {
   const Liveness liveness = analyze_liveness(graph, bindings, facts);
   const std::vector<int64_t> live = live_sums(liveness, Tier::device, facts.alignment);
-  const std::vector<int64_t> host = live_sums(liveness, Tier::host, facts.alignment);
   Profiled out;
-  for (const int64_t bytes : host) out.host = std::max(out.host, bytes);
+  for (const Tier tier : kLowerTiers)
+    for (const int64_t bytes : live_sums(liveness, tier, facts.alignment))
+      out.lower.of(tier) = std::max(out.lower.of(tier), bytes);
   for (size_t slot = 0; slot < live.size(); ++slot) {
     const Slot& at = liveness.slots[slot];
     const Node& node = graph.node(at.node);
@@ -81,14 +83,15 @@ std::vector<Bound> Bounder::bounds(Candidate candidate, std::span<const int64_t>
   const double seconds = predict_program(graph, graph.find_program("train_step"), bindings, trips, request_.profile);
   std::vector<Bound> out;
   for (int64_t chunk : chunks) {
-    Bound bound{profiled.without_loss, seconds, profiled.host};
+    Bound bound{profiled.lower, seconds};
+    bound.arenas.device = profiled.without_loss;
     for (const LossSlot& loss : profiled.losses) {
       Attrs attrs = loss.node->attrs;
       const OpCall before{loss.inputs, loss.outputs, loss.node->attrs};
       attrs.set("chunk", chunk);
       const OpCall after{loss.inputs, loss.outputs, attrs};
-      bound.arena_bytes = std::max(
-          bound.arena_bytes,
+      bound.arenas.device = std::max(
+          bound.arenas.device,
           loss.others + align_up(loss.node->op->scratch_bytes(after, request_.facts), request_.facts.alignment));
       if (loss.trains)
         bound.step_seconds += static_cast<double>(trips) * (predict_call(*loss.node->op, after, request_.profile) -

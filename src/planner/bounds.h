@@ -12,9 +12,8 @@
 namespace headroom {
 
 struct Bound {
-  int64_t arena_bytes = 0;  // lower bound of any packing
+  TierBytes arenas;  // lower bounds of any packing
   double step_seconds = 0;
-  int64_t host_arena_bytes = 0;  // the same of the host's arena
 };
 
 // Judges candidates over graphs assembled once per variant. Not thread-safe.

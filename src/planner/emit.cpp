@@ -55,7 +55,7 @@ class Emitter {
     for (size_t i = 0; i < liveness_.storages.size(); ++i) {
       const StorageLife& life = liveness_.storages[i];
       if (life.lower >= std::max(end, begin + 1) || begin >= life.upper) continue;
-      int64_t& peak = life.tier == Tier::host ? out.host_peak_bytes : out.peak_bytes;
+      int64_t& peak = out.peaks.of(life.tier);
       peak = std::max(peak, arenas_.offsets[i] + life.bytes);
     }
     return out;
@@ -124,12 +124,15 @@ void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness&
   const std::optional<std::string> violation = find_violation(liveness, arenas, request.facts.alignment);
   HR_CHECK(!violation, "the packing is unsound: {}", *violation);
   plan.arena_bytes = arenas.peaks.device;
-  plan.host_arena_bytes = arenas.peaks.host;
   int64_t slot = 0;
   plan.lower_bound_bytes = lower_bound(liveness.buffers(Tier::device), request.facts.alignment, &slot);
   plan.breakdown = breakdown_at(liveness, Tier::device, slot, plan.arena_bytes);
-  plan.host_lower_bound_bytes = lower_bound(liveness.buffers(Tier::host), request.facts.alignment, &slot);
-  plan.host_breakdown = breakdown_at(liveness, Tier::host, slot, plan.host_arena_bytes);
+  for (const Tier tier : kLowerTiers) {
+    TierPlan& below = plan.below(tier);
+    below.arena_bytes = arenas.peaks.of(tier);
+    below.lower_bound_bytes = lower_bound(liveness.buffers(tier), tier_alignment(tier, request.facts.alignment), &slot);
+    below.breakdown = breakdown_at(liveness, tier, slot, below.arena_bytes);
+  }
   const Emitter emitter(graph, bindings, liveness, arenas, request.profile);
   plan.tensors = emitter.tensors();
   plan.programs.clear();

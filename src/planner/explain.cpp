@@ -56,7 +56,7 @@ class Reporter {
                            std::move(why)};
     if (without) {
       const Bound bound = bounder_.bound(*without);
-      report.saves_bytes = bound.arena_bytes - reached_.arena_bytes;
+      report.saves_bytes = bound.arenas.device - reached_.arenas.device;
       report.costs_seconds = reached_.step_seconds - bound.step_seconds;
     }
     plan_.techniques.push_back(std::move(report));
@@ -72,7 +72,8 @@ class Reporter {
     Bounder other(full);
     const Bound bound = other.bound(chosen_);
     plan_.techniques.push_back({std::string(kLora.name), std::string(kind_name(kLora.kind)),
-                                fmt::format("rank {}", request_.lora.rank), bound.arena_bytes - reached_.arena_bytes,
+                                fmt::format("rank {}", request_.lora.rank),
+                                bound.arenas.device - reached_.arenas.device,
                                 reached_.step_seconds - bound.step_seconds, "named by --lora-r"});
   }
 
@@ -87,8 +88,8 @@ class Reporter {
     const Bound bound = other.bound(chosen_);
     plan_.techniques.push_back({std::string(kFreeze.name), std::string(kind_name(kFreeze.kind)),
                                 fmt::format("{}", fmt::join(request_.freeze, ",")),
-                                bound.arena_bytes - reached_.arena_bytes, reached_.step_seconds - bound.step_seconds,
-                                "named by --freeze"});
+                                bound.arenas.device - reached_.arenas.device,
+                                reached_.step_seconds - bound.step_seconds, "named by --freeze"});
   }
 
   void report_precision() {
@@ -106,7 +107,7 @@ class Reporter {
     TechniqueReport report{"bf16-mixed",
                            "lossy",
                            "on",
-                           bound.arena_bytes - reached_.arena_bytes,
+                           bound.arenas.device - reached_.arenas.device,
                            reached_.step_seconds - bound.step_seconds,
                            reason(kBf16Mixed, "named by --precision")};
     report.why += chosen_.weight_copies ? "; bf16 copies of the weights are kept" : "; weights are cast when used";
@@ -125,8 +126,8 @@ class Reporter {
     full.precision = "32-true";
     const Bound bound = Bounder(full).bound(chosen_);
     plan_.techniques.push_back({std::string(kBf16True.name), std::string(kind_name(kBf16True.kind)), "on",
-                                bound.arena_bytes - reached_.arena_bytes, reached_.step_seconds - bound.step_seconds,
-                                reason(kBf16True, "named by --precision")});
+                                bound.arenas.device - reached_.arenas.device,
+                                reached_.step_seconds - bound.step_seconds, reason(kBf16True, "named by --precision")});
   }
 
   void report_matmul_precision() {
@@ -140,8 +141,8 @@ class Reporter {
     Bounder other(full);
     const Bound bound = other.bound(chosen_);
     plan_.techniques.push_back({std::string(kMatmulPrecision.name), "lossy", precision,
-                                bound.arena_bytes - reached_.arena_bytes, reached_.step_seconds - bound.step_seconds,
-                                "named by --matmul-precision"});
+                                bound.arenas.device - reached_.arenas.device,
+                                reached_.step_seconds - bound.step_seconds, "named by --matmul-precision"});
   }
 
   void report_micro_batch() {
@@ -213,12 +214,14 @@ class Reporter {
 };
 
 std::string describe_rung(const Rung& rung) {
-  const std::string offload = describe_offload(rung.candidate.offload);
-  return fmt::format("{:>10}  {:>9.3f} s  micro-batch {}, loss chunk {}, {}{}{}{}", format_bytes(rung.peak_bytes),
+  const Offload& offload = rung.candidate.offload;
+  return fmt::format("{:>10}  {:>9.3f} s  micro-batch {}, loss chunk {}, {}{}{}{}", format_bytes(rung.peaks.device),
                      rung.step_seconds, rung.candidate.micro_batch, rung.candidate.loss_chunk,
                      describe_keep(rung.candidate.keep), rung.candidate.weight_copies ? ", bf16 weight copies" : "",
                      rung.candidate.fused_optimizer ? ", fused optimizer" : "",
-                     offload.empty() ? "" : fmt::format(", {} of host: {}", format_bytes(rung.host_bytes), offload));
+                     offload.any() ? fmt::format(", {} of {}: {}", format_bytes(rung.peaks.of(offload.tier)),
+                                                 tier_name(offload.tier), describe_offload(offload))
+                                   : "");
 }
 
 void explain_parts(const Plan& plan, std::string& text) {
@@ -235,6 +238,7 @@ void explain_parts(const Plan& plan, std::string& text) {
                                                   {"code and libraries", c.code + c.kernels},
                                                   {"tokenizer and loader", c.tokenizer + c.data},
                                                   {"plan tables", c.planner},
+                                                  {"copies to disk", c.copies},
                                                   {"page tables", c.page_tables},
                                                   {"peak", plan.peak_bytes}};
   for (const auto& [name, bytes] : rows)
@@ -257,15 +261,16 @@ std::string explain(const PlanRequest& request, const SearchResult& result) {
                         format_bytes(plan.budget_bytes), format_bytes(plan.peak_bytes),
                         format_bytes(plan.budget_bytes - plan.peak_bytes), plan.step_seconds);
     explain_parts(plan, text);
-    explain_host_parts(plan, text);
+    explain_lower_tiers(plan, text);
   } else {
     text += fmt::format("budget {}: does not fit, short of {} bytes; the least that works is {} bytes ({})\n",
                         format_bytes(plan.budget_bytes), plan.minimum_bytes - plan.budget_bytes, plan.minimum_bytes,
                         format_bytes(plan.minimum_bytes));
-    if (plan.host_budget_bytes > 0)
-      text +=
-          fmt::format("host budget {}: with the budget above, the least that works is {} bytes ({})\n",
-                      format_bytes(plan.host_budget_bytes), plan.host_peak_bytes, format_bytes(plan.host_peak_bytes));
+    for (const Tier tier : kLowerTiers)
+      if (const TierPlan& below = plan.below(tier); below.budget_bytes > 0)
+        text +=
+            fmt::format("{} budget {}: with the budget above, the least that works is {} bytes ({})\n", tier_name(tier),
+                        format_bytes(below.budget_bytes), below.peak_bytes, format_bytes(below.peak_bytes));
   }
   if (plan.feasible) text += "techniques\n";
   for (const TechniqueReport& t : plan.techniques)
@@ -275,9 +280,9 @@ std::string explain(const PlanRequest& request, const SearchResult& result) {
   text += "plans that no other beats in both memory and time (least memory first)\n";
   for (const Rung& rung : result.frontier) {
     const bool chosen =
-        plan.feasible && rung.packed && rung.peak_bytes == plan.peak_bytes && rung.step_seconds == plan.step_seconds;
+        plan.feasible && rung.packed && rung.peaks.device == plan.peak_bytes && rung.step_seconds == plan.step_seconds;
     text += fmt::format("{} {}{}\n", chosen ? " >" : "  ", describe_rung(rung),
-                        rung.peak_bytes > request.budget_bytes ? "  [above the budget]" : "");
+                        rung.peaks.device > request.budget_bytes ? "  [above the budget]" : "");
   }
   return text;
 }

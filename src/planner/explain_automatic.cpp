@@ -25,16 +25,16 @@ int64_t batch_bytes(const PlanProgram* program) {
   return bytes;
 }
 
-// What the gradients of all micro-batches are summed in. Where matrices are summed on the host, those allocated on the
-// device are windows.
+// What the gradients of all micro-batches are summed in. Where matrices are summed in a lower tier, those allocated
+// on the device are windows.
 int64_t accumulator_bytes(const PlanProgram* program) {
-  int64_t host = 0, matrices = 0, others = 0;
+  int64_t below = 0, matrices = 0, others = 0;
   for_each_call(program, "allocate", [&](const Instruction& call) {
     const Operand& made = call.outputs.at(0);
     if (made.type.dtype != DType::f32) return;
-    (made.tier == Tier::host ? host : made.type.dims.size() >= 2 ? matrices : others) += storage_bytes(made.type);
+    (made.tier != Tier::device ? below : made.type.dims.size() >= 2 ? matrices : others) += storage_bytes(made.type);
   });
-  return others + (host > 0 ? host : matrices);
+  return others + (below > 0 ? below : matrices);
 }
 
 // The scores of one attention call as a matrix of fp32.
@@ -82,9 +82,9 @@ std::vector<AutomaticItem> automatic_items(const Plan& plan) {
                    "outside the training step their bytes belong to evaluation and saving (`set_to_none=True`)"});
   if (step && evaluate)
     items.push_back(
-        {"no-grad evaluation", step->peak_bytes - evaluate->peak_bytes,
+        {"no-grad evaluation", step->peaks.device - evaluate->peaks.device,
          fmt::format("evaluation keeps nothing for a backward pass and peaks at {} of the arena (`no_grad`)",
-                     format_bytes(evaluate->peak_bytes))});
+                     format_bytes(evaluate->peaks.device))});
   const Fused fused = fused_calls(step);
   items.push_back({"fused pointwise ops", fused.largest,
                    fmt::format("{} norms, activations and rotations of the step run in one pass each, without the "

@@ -20,7 +20,7 @@ TechniqueReport packing_report(const PlanRequest& request, const Candidate& chos
   const Bound bound = Bounder(plain).bound(chosen);
   TechniqueReport report =
       report_of(kPacking, "on", request.data_order_why + "; a sequence of the global batch is several rows");
-  report.saves_bytes = bound.arena_bytes - reached.arena_bytes;
+  report.saves_bytes = bound.arenas.device - reached.arenas.device;
   report.costs_seconds = reached.step_seconds - bound.step_seconds;
   return report;
 }

@@ -9,7 +9,7 @@ namespace {
 
 TierBytes least_peaks(const PlanRequest& request) {
   const Bound bound = Bounder(request).bound(most_frugal(request));
-  return tier_peaks({bound.arena_bytes, bound.host_arena_bytes}, request);
+  return tier_peaks(bound.arenas, request);
 }
 
 // A changed request and the options that change it, from least to most drastic.
@@ -39,6 +39,12 @@ std::vector<Change> changes(const PlanRequest& request) {
     hosted.host_budget_bytes = INT64_MAX;
     const TierBytes peaks = least_peaks(hosted);
     out.push_back({fmt::format("--host-memory {}", peaks.host), std::move(hosted)});
+  }
+  if (request.facts.device == "cpu" && request.disk_budget_bytes == 0) {
+    PlanRequest on_disk = request;
+    on_disk.disk_budget_bytes = INT64_MAX;
+    const TierBytes peaks = least_peaks(on_disk);
+    out.push_back({fmt::format("--disk-memory DIR:{}", peaks.disk), std::move(on_disk)});
   }
   for (int64_t length = request.seq_length / 2; length >= 16; length /= 2) {
     PlanRequest shorter = request;

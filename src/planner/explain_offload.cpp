@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+#include <vector>
+
 #include "base/bytes.h"
 #include "passes/offload_activations.h"
 #include "passes/offload_gradients.h"
 #include "passes/offload_optimizer.h"
 #include "passes/offload_parameters.h"
 #include "passes/prefetch.h"
+#include "planner/offload_choices.h"
 
 namespace headroom {
 namespace {
@@ -20,14 +24,14 @@ class OffloadReporter {
 
   void run() {
     const Offload& offload = chosen_.offload;
+    const bool disk = offload.tier == Tier::disk;
+    const std::string place = disk ? " on disk" : "", on = disk ? "on disk" : "on";
     add(kOffloadActivations,
-        offload.activation_blocks > 0 ? fmt::format("{} layers", offload.activation_blocks) : "off",
+        offload.activation_blocks > 0 ? fmt::format("{} layers{}", offload.activation_blocks, place) : "off",
         offload.activation_blocks > 0, [](Offload& o) { o.activation_blocks = 0; });
-    add(kOffloadOptimizer, offload.optimizer ? "on" : "off", offload.optimizer,
-        [](Offload& o) { o.optimizer = false; });
-    add(kOffloadGradients, offload.gradients ? "on" : "off", offload.gradients,
-        [](Offload& o) { o.gradients = false; });
-    add(kOffloadParameters, offload.parameters ? "on" : "off", offload.parameters,
+    add(kOffloadOptimizer, offload.optimizer ? on : "off", offload.optimizer, [](Offload& o) { o.optimizer = false; });
+    add(kOffloadGradients, offload.gradients ? on : "off", offload.gradients, [](Offload& o) { o.gradients = false; });
+    add(kOffloadParameters, offload.parameters ? on : "off", offload.parameters,
         [](Offload& o) { o.parameters = false; });
     const bool ahead = offload.any() && offload.prefetch > 0;
     add(kPrefetch, ahead ? std::to_string(offload.prefetch) : "off", ahead, [](Offload& o) { o.prefetch = 0; });
@@ -42,7 +46,7 @@ class OffloadReporter {
       Candidate without = chosen_;
       drop(without.offload);
       const Bound bound = bounder_.bound(without);
-      report.saves_bytes = bound.arena_bytes - reached_.arena_bytes;
+      report.saves_bytes = bound.arenas.device - reached_.arenas.device;
       report.costs_seconds = reached_.step_seconds - bound.step_seconds;
     }
     plan_.techniques.push_back(std::move(report));
@@ -51,7 +55,8 @@ class OffloadReporter {
   std::string why(const PassInfo& info) const {
     if (const auto pin = request_.techniques.find(std::string(info.name)); pin != request_.techniques.end())
       return fmt::format("pinned by --technique {}={}", pin->first, pin->second);
-    if (request_.host_budget_bytes == 0) return "there is no memory of the host beside the device's (--host-memory)";
+    if (offload_tiers(request_).empty())
+      return "there is no tier below the device's memory (--host-memory, --disk-memory)";
     if (info.name == kPrefetch.name)
       return chosen_.offload.any() ? "windows ahead of their use that copies start; against none" : "nothing is copied";
     return "against keeping it on the device";
@@ -71,20 +76,24 @@ void report_offload(const PlanRequest& request, Bounder& bounder, const Candidat
   OffloadReporter(request, bounder, chosen, reached, plan).run();
 }
 
-void explain_host_parts(const Plan& plan, std::string& text) {
-  if (plan.host_arena_bytes == 0) return;
-  const Breakdown& b = plan.host_breakdown;
-  const std::pair<const char*, int64_t> rows[] = {{"weights", b.weights},
-                                                  {"gradients", b.gradients},
-                                                  {"optimizer states", b.optimizer},
-                                                  {"activations", b.activations},
-                                                  {"alignment and gaps", b.alignment},
-                                                  {"arena", plan.host_arena_bytes},
-                                                  {"process", plan.host_process.total()},
-                                                  {"peak", plan.host_peak_bytes}};
-  text += fmt::format("on the host, of a budget of {}\n", format_bytes(plan.host_budget_bytes));
-  for (const auto& [name, bytes] : rows)
-    text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", name, format_bytes(bytes), bytes);
+void explain_lower_tiers(const Plan& plan, std::string& text) {
+  for (const Tier tier : kLowerTiers) {
+    const TierPlan& below = plan.below(tier);
+    if (below.arena_bytes == 0) continue;
+    const Breakdown& b = below.breakdown;
+    std::vector<std::pair<const char*, int64_t>> rows{{"weights", b.weights},
+                                                      {"gradients", b.gradients},
+                                                      {"optimizer states", b.optimizer},
+                                                      {"activations", b.activations},
+                                                      {"alignment and gaps", b.alignment}};
+    if (tier == Tier::host)
+      rows.insert(rows.end(), {{"arena", below.arena_bytes}, {"process", plan.host_process.total()}});
+    rows.emplace_back("peak", below.peak_bytes);
+    text += fmt::format("on {}, of a budget of {}\n", tier == Tier::host ? "the host" : "disk",
+                        format_bytes(below.budget_bytes));
+    for (const auto& [name, bytes] : rows)
+      text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", name, format_bytes(bytes), bytes);
+  }
 }
 
 }  // namespace headroom

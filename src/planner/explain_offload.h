@@ -1,4 +1,4 @@
-// What is kept on the host, in a plan's techniques and in `plan --explain`.
+// What is kept in the tiers below the device, in a plan's techniques and in `plan --explain`.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace headroom {
 void report_offload(const PlanRequest& request, Bounder& bounder, const Candidate& chosen, const Bound& reached,
                     Plan& plan);
 
-// Appends the host's arena by class; nothing when the plan has none.
-void explain_host_parts(const Plan& plan, std::string& text);
+// Appends the arena of each lower tier by class; nothing where the plan has none.
+void explain_lower_tiers(const Plan& plan, std::string& text);
 
 }  // namespace headroom

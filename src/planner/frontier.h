@@ -7,11 +7,11 @@
 
 namespace headroom {
 
-// The rungs that no other equals or beats in both tiers and in time, ascending in the device's bytes, then the host's.
+// The rungs that no other equals or beats in all tiers and in time, ascending in the device's bytes, then the host's.
 std::vector<Rung> unbeaten(std::vector<Rung> rungs);
 
-// Of these, the rungs that no other with at most `host_bytes` (0: any) on the host beats in the device's bytes and
+// Of these, the rungs that no other within the budgets of the lower tiers (0: any) beats in the device's bytes and
 // time: ascending in bytes, strictly descending in time.
-std::vector<Rung> unbeaten_within(const std::vector<Rung>& rungs, int64_t host_bytes);
+std::vector<Rung> unbeaten_within(const std::vector<Rung>& rungs, const TierBytes& budgets);
 
 }  // namespace headroom

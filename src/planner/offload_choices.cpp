@@ -45,6 +45,13 @@ Offload pinned(const PlanRequest& request, Offload wish, int64_t blocks) {
 
 }  // namespace
 
+std::vector<Tier> offload_tiers(const PlanRequest& request) {
+  std::vector<Tier> tiers;
+  for (const Tier tier : kLowerTiers)
+    if (request.budgets().of(tier) > 0) tiers.push_back(tier);
+  return tiers;
+}
+
 bool is_offload_technique(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
@@ -58,22 +65,25 @@ void check_offload_pin(const PlanRequest& request, const std::string& name, cons
                 name == kPrefetch.name             ? "off, or a number of windows of at most 64"
                 : name == kOffloadActivations.name ? "on, off, or a number of layers"
                                                    : "one of on, off");
-  if (value == "off" || name == kPrefetch.name || request.host_budget_bytes > 0) return;
+  if (value == "off" || name == kPrefetch.name || !offload_tiers(request).empty()) return;
   throw Error(ErrorKind::usage,
-              fmt::format("--technique {}={} needs memory of the host beside that of the device", name, value),
-              "add --host-memory, with a device that has memory of its own");
+              fmt::format("--technique {}={} needs memory of the host or a disk below that of the device", name, value),
+              "add --host-memory for a device that has memory of its own, or --disk-memory DIR:BYTES on the CPU");
 }
 
 std::vector<Offload> offload_choices(const PlanRequest& request, int64_t blocks) {
-  if (request.host_budget_bytes <= 0) return {Offload{}};
+  const std::vector<Tier> tiers = offload_tiers(request);
+  if (tiers.empty()) return {Offload{}};
   const Offload levels[] = {{}, {true}, {true, true}, {false, false, true}, {true, true, true}};
   std::vector<Offload> out;
-  for (Offload level : levels)
-    for (const int64_t treated : {int64_t{0}, blocks / 2, blocks}) {
-      level.activation_blocks = treated;
-      const Offload choice = pinned(request, level, blocks);
-      if (std::find(out.begin(), out.end(), choice) == out.end()) out.push_back(choice);
-    }
+  for (const Tier tier : tiers)
+    for (Offload level : levels)
+      for (const int64_t treated : {int64_t{0}, blocks / 2, blocks}) {
+        level.activation_blocks = treated;
+        Offload choice = pinned(request, level, blocks);
+        if (choice.any()) choice.tier = tier;
+        if (std::find(out.begin(), out.end(), choice) == out.end()) out.push_back(choice);
+      }
   return out;
 }
 

@@ -35,16 +35,18 @@ Graph expand(const Graph& assembled, const Candidate& candidate, bool verify, st
   // After recompute: what is computed again is not kept anywhere.
   if (offload.activation_blocks > 0)
     run_pass(kOffloadActivations, graph, verify, trace,
-             [&](Graph& g) { offload_activations(g, offload.activation_blocks, offload.prefetch); });
+             [&](Graph& g) { offload_activations(g, offload.tier, offload.activation_blocks, offload.prefetch); });
   // After fused-optimizer, which moves updates and leaves no gradient to carry.
   if (offload.optimizer)
-    run_pass(kOffloadOptimizer, graph, verify, trace, [&](Graph& g) { offload_optimizer(g, offload.prefetch); });
+    run_pass(kOffloadOptimizer, graph, verify, trace,
+             [&](Graph& g) { offload_optimizer(g, offload.tier, offload.prefetch); });
   if (offload.gradients)
     run_pass(kOffloadGradients, graph, verify, trace,
-             [&](Graph& g) { offload_gradients(g, offload.prefetch, candidate.accumulates); });
+             [&](Graph& g) { offload_gradients(g, offload.tier, offload.prefetch, candidate.accumulates); });
   // Last: every reader of a weight is known.
   if (offload.parameters)
-    run_pass(kOffloadParameters, graph, verify, trace, [&](Graph& g) { offload_parameters(g, offload.prefetch); });
+    run_pass(kOffloadParameters, graph, verify, trace,
+             [&](Graph& g) { offload_parameters(g, offload.tier, offload.prefetch); });
   return graph;
 }
 

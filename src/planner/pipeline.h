@@ -9,13 +9,14 @@
 
 namespace headroom {
 
-// What is kept on the host.
+// What is kept in a tier below the device.
 struct Offload {
   bool optimizer = false;
   bool gradients = false;
   bool parameters = false;
   int64_t activation_blocks = 0;  // leading blocks whose saved activations wait there
   int64_t prefetch = 1;           // how many windows ahead copies start
+  Tier tier = Tier::host;         // host or disk; of no meaning when nothing is kept there
   bool any() const { return optimizer || gradients || parameters || activation_blocks > 0; }
   bool operator==(const Offload&) const = default;
 };

@@ -36,11 +36,14 @@ struct PlanRequest {
   std::map<std::string, std::string> techniques;  // name -> on | off | value
   int64_t budget_bytes = 0;
   int64_t host_budget_bytes = 0;  // of the host's memory beside a device with its own; 0: nothing may be kept there
+  int64_t disk_budget_bytes = 0;  // of a file on disk below the device; 0: nothing may be kept there
   DeviceFacts facts;
   Profile profile;
-  ProcessBytes process;                      // everything outside the arena but its page tables
+  ProcessBytes process;                      // everything outside the arena but its page tables; `copies` if there are
   ProcessBytes host_process;                 // the same on the host, when the device has its own memory
   int64_t staging_bytes = int64_t{4} << 20;  // host buffer for load and save
+
+  TierBytes budgets() const { return {budget_bytes, host_budget_bytes, disk_budget_bytes}; }
 };
 
 // What `--technique NAME=` says, or nothing.

@@ -32,12 +32,13 @@ class Search {
     describe_request();
     if (const Rung* chosen = choose()) {
       emit(*chosen);
-      report_techniques(request_, bounder_, chosen->candidate,
-                        {result_.plan.arena_bytes, chosen->step_seconds, result_.plan.host_arena_bytes}, result_.plan);
-    } else if (request_.host_budget_bytes > 0) {
-      result_.plan.host_peak_bytes = least_of(Tier::host);
+      report_techniques(request_, bounder_, chosen->candidate, {result_.plan.arenas(), chosen->step_seconds},
+                        result_.plan);
+    } else {
+      for (const Tier tier : kLowerTiers)
+        if (request_.budgets().of(tier) > 0) result_.plan.below(tier).peak_bytes = least_of(tier);
     }
-    result_.frontier = unbeaten_within(rungs_, request_.host_budget_bytes);
+    result_.frontier = unbeaten_within(rungs_, request_.budgets());
     return std::move(result_);
   }
 
@@ -63,8 +64,7 @@ class Search {
     const std::vector<Bound> bounds = bounder_.bounds(candidate, chunks);
     for (size_t i = 0; i < chunks.size(); ++i) {
       candidate.loss_chunk = chunks[i];
-      const TierBytes peaks = tier_peaks({bounds[i].arena_bytes, bounds[i].host_arena_bytes}, request_);
-      rungs_.push_back({candidate, peaks.device, peaks.host, false, bounds[i].step_seconds});
+      rungs_.push_back({candidate, tier_peaks(bounds[i].arenas, request_), false, bounds[i].step_seconds});
     }
   }
 
@@ -85,9 +85,7 @@ class Search {
     if (rung.packed) return;
     const Graph graph = expand(bounder_.assembled(rung.candidate.weight_copies), rung.candidate, false, nullptr);
     const Liveness liveness = analyze_liveness(graph, graph.bounds(), request_.facts);
-    const TierBytes peaks = tier_peaks(pack_arenas(liveness, pack_options()).peaks, request_);
-    rung.peak_bytes = peaks.device;
-    rung.host_bytes = peaks.host;
+    rung.peaks = tier_peaks(pack_arenas(liveness, pack_options()).peaks, request_);
     rung.packed = true;
   }
 
@@ -98,47 +96,45 @@ class Search {
     return options;
   }
 
-  static int64_t bytes_of(const Rung& rung, Tier tier) {
-    return tier == Tier::host ? rung.host_bytes : rung.peak_bytes;
-  }
-  // The budget of the other tier holds the rung.
+  // The budgets of the other tiers hold the rung.
   bool fits_beside(const Rung& rung, Tier tier) const {
-    if (tier == Tier::host) return rung.peak_bytes <= request_.budget_bytes;
-    return request_.host_budget_bytes == 0 || rung.host_bytes <= request_.host_budget_bytes;
+    TierBytes others = rung.peaks;
+    others.of(tier) = 0;
+    return fits(others, request_);
   }
 
-  // The least budget of a tier that works with the other tier's budget; without regard to that one when nothing fits
-  // it.
+  // The least budget of a tier that works with the other tiers' budgets; without regard to those when nothing fits
+  // them.
   int64_t least_of(Tier tier) {
     std::vector<Rung*> order;
     for (Rung& rung : rungs_) order.push_back(&rung);
     std::stable_sort(order.begin(), order.end(),
-                     [&](const Rung* a, const Rung* b) { return bytes_of(*a, tier) < bytes_of(*b, tier); });
+                     [&](const Rung* a, const Rung* b) { return a->peaks.of(tier) < b->peaks.of(tier); });
     for (const bool beside : {true, false}) {
       int64_t least = INT64_MAX;
       for (Rung* rung : order) {
-        if (bytes_of(*rung, tier) >= least) break;  // bounds ascend: no later rung can be smaller
+        if (rung->peaks.of(tier) >= least) break;  // bounds ascend: no later rung can be smaller
         if (beside && !fits_beside(*rung, tier)) continue;
         pack_rung(*rung);
-        if (!beside || fits_beside(*rung, tier)) least = std::min(least, bytes_of(*rung, tier));
+        if (!beside || fits_beside(*rung, tier)) least = std::min(least, rung->peaks.of(tier));
       }
       if (least < INT64_MAX) return least;
     }
     return INT64_MAX;
   }
 
-  // The fastest rung whose packing fits both tiers; of equally fast ones, what keeps least on the host.
+  // The fastest rung whose packing fits all tiers; of equally fast ones, what keeps least in the lowest tiers.
   const Rung* choose() {
     std::vector<Rung*> order;
     for (Rung& rung : rungs_) order.push_back(&rung);
     std::stable_sort(order.begin(), order.end(), [](const Rung* a, const Rung* b) {
-      return std::tie(a->step_seconds, a->host_bytes, a->peak_bytes) <
-             std::tie(b->step_seconds, b->host_bytes, b->peak_bytes);
+      return std::tie(a->step_seconds, a->peaks.disk, a->peaks.host, a->peaks.device) <
+             std::tie(b->step_seconds, b->peaks.disk, b->peaks.host, b->peaks.device);
     });
     for (Rung* rung : order) {
-      if (!fits({rung->peak_bytes, rung->host_bytes}, request_)) continue;
+      if (!fits(rung->peaks, request_)) continue;
       pack_rung(*rung);
-      if (fits({rung->peak_bytes, rung->host_bytes}, request_)) return rung;
+      if (fits(rung->peaks, request_)) return rung;
     }
     return nullptr;
   }
@@ -151,7 +147,7 @@ class Search {
     plan.profile = request_.profile.identity();
     plan.facts = request_.facts;
     plan.process = request_.process;
-    plan.host_budget_bytes = request_.host_budget_bytes;
+    for (const Tier tier : kLowerTiers) plan.below(tier).budget_bytes = request_.budgets().of(tier);
     plan.host_process = request_.host_process;
     plan.choices.seq_length = request_.seq_length;
     plan.choices.precision = request_.precision;
@@ -203,24 +199,37 @@ int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process, const Dev
   return arena_bytes + with_page_tables(process, arena_bytes, facts).total();
 }
 
+namespace {
+
+ProcessBytes process_with(const TierBytes& arenas, const PlanRequest& request) {
+  ProcessBytes process = request.process;
+  if (arenas.disk == 0) process.copies = 0;
+  return process;
+}
+
+}  // namespace
+
 TierBytes tier_peaks(const TierBytes& arenas, const PlanRequest& request) {
-  return {process_peak(arenas.device, request.process, request.facts),
-          arenas.host + host_with_page_tables(request.host_process, arenas.host).total()};
+  return {process_peak(arenas.device, process_with(arenas, request), request.facts),
+          arenas.host + host_with_page_tables(request.host_process, arenas.host).total(), arenas.disk};
 }
 
 bool fits(const TierBytes& peaks, const PlanRequest& request) {
-  return peaks.device <= request.budget_bytes &&
-         (request.host_budget_bytes == 0 || peaks.host <= request.host_budget_bytes);
+  const TierBytes budgets = request.budgets();
+  const auto below = [&](Tier tier) { return budgets.of(tier) == 0 || peaks.of(tier) <= budgets.of(tier); };
+  return peaks.device <= budgets.device && std::all_of(kLowerTiers.begin(), kLowerTiers.end(), below);
 }
 
 void set_peaks(const PlanRequest& request, Plan& plan) {
-  const TierBytes peaks = tier_peaks({plan.arena_bytes, plan.host_arena_bytes}, request);
-  plan.process = with_page_tables(request.process, plan.arena_bytes, request.facts);
-  plan.host_process = host_with_page_tables(request.host_process, plan.host_arena_bytes);
+  const TierBytes peaks = tier_peaks(plan.arenas(), request);
+  plan.process = with_page_tables(process_with(plan.arenas(), request), plan.arena_bytes, request.facts);
+  plan.host_process = host_with_page_tables(request.host_process, plan.host.arena_bytes);
   plan.budget_bytes = request.budget_bytes;
-  plan.host_budget_bytes = request.host_budget_bytes;
   plan.peak_bytes = peaks.device;
-  plan.host_peak_bytes = peaks.host;
+  for (const Tier tier : kLowerTiers) {
+    plan.below(tier).budget_bytes = request.budgets().of(tier);
+    plan.below(tier).peak_bytes = peaks.of(tier);
+  }
   plan.feasible = fits(peaks, request);
 }
 

@@ -13,9 +13,8 @@ namespace headroom {
 // A candidate with its arena (lower bound until packed) and predicted time.
 struct Rung {
   Candidate candidate;
-  int64_t peak_bytes = 0;  // arena and process
-  int64_t host_bytes = 0;  // the same of the host's tier beside a device
-  bool packed = false;     // peak_bytes is that of a checked packing, else a lower bound
+  TierBytes peaks;      // what each tier's budget must hold (tier_peaks)
+  bool packed = false;  // they are those of a checked packing, else lower bounds
   double step_seconds = 0;
 };
 
@@ -25,11 +24,11 @@ struct SearchResult {
   std::vector<PassTrace> trace;  // of the chosen candidate's passes
 };
 
-// Enumerates candidates (independent of the budgets, but for whether the host has one), bounds each by its largest live
-// sums, keeps the frontier in (bytes of each tier, seconds), and takes the fastest candidate whose checked packing fits
-// both tiers. A candidate that fits at one pair of budgets fits at any larger one, so more of either is never slower.
-// Pure function of the request. Throws Error(usage) for pins that cannot be honoured; a budget that is too small is no
-// error: plan.feasible is false, minimum_bytes, host_peak_bytes (the least of the host) and cheapest_fix are set.
+// Enumerates candidates (independent of the budgets, but for which of the lower tiers have one), bounds each by its
+// largest live sums, keeps the frontier in (bytes of each tier, seconds), and takes the fastest candidate whose checked
+// packing fits all tiers. A candidate that fits at some budgets fits at any larger ones, so more of any is never
+// slower. Pure function of the request. Throws Error(usage) for pins that cannot be honoured; a budget that is too
+// small is no error: plan.feasible is false, minimum_bytes and the peak of each lower tier (the least of it) are set.
 SearchResult search_training_plan(const PlanRequest& request);
 
 // The whole process: arena, everything else, page tables of both.
@@ -39,12 +38,13 @@ ProcessBytes with_page_tables(ProcessBytes process, int64_t arena_bytes, const D
 // The same of the host's tier beside a device, where page tables are always charged.
 ProcessBytes host_with_page_tables(ProcessBytes process, int64_t host_arena_bytes);
 
-// What each tier's budget must hold with these arenas.
+// What each tier's budget must hold with these arenas: beside the device's and the host's arena the process, whose
+// copies count where something lies on disk.
 TierBytes tier_peaks(const TierBytes& arenas, const PlanRequest& request);
-// True when both tiers fit; a host budget of 0 bounds nothing.
+// True when all tiers fit; a budget of 0 of a lower tier bounds nothing.
 bool fits(const TierBytes& peaks, const PlanRequest& request);
 
-// Fills the process bytes and peaks of both tiers, the budgets and `feasible` of a plan that has its arenas.
+// Fills the process bytes and peaks of all tiers, the budgets and `feasible` of a plan that has its arenas.
 void set_peaks(const PlanRequest& request, Plan& plan);
 
 }  // namespace headroom

@@ -48,8 +48,9 @@ KernelSpec spec_of(const Instruction& instruction) {
 Executor::Executor(const Plan& plan, Device& device, HostPort* host)
     : plan_(plan), device_(device), host_(host), copies_(device) {
   prepare_kernels();
-  base_ = device_.reserve_arena(Tier::device, plan_.arena_bytes);
-  if (plan_.host_arena_bytes > 0) host_base_ = device_.reserve_arena(Tier::host, plan_.host_arena_bytes);
+  for (const Tier tier : kArenaTiers)
+    if (const int64_t bytes = plan_.arenas().of(tier); bytes > 0 || tier == Tier::device)
+      bases_[static_cast<size_t>(tier)] = device_.reserve_arena(tier, bytes);
   for (Prepared& program : programs_) bind(program);
 }
 
@@ -83,8 +84,10 @@ void Executor::prepare_kernels() {
   }
 }
 
-// The arena grants whole multiples of the alignment.
-int64_t Executor::granted(int64_t bytes) const { return align_up(bytes, plan_.facts.alignment); }
+// An arena grants whole multiples of its alignment.
+int64_t Executor::granted(Tier tier, int64_t bytes) const {
+  return align_up(bytes, tier_alignment(tier, plan_.facts.alignment));
+}
 
 TensorView Executor::view(const Operand& operand) const {
   return {base(operand.tier) + operand.offset, operand.type.dtype, operand.type.dims};
@@ -94,7 +97,7 @@ void Executor::bind_operands(const std::vector<Operand>& operands, Prepared& pro
   for (const Operand& operand : operands) {
     program.views.push_back(view(operand));
     int64_t& end = step.end_offset.of(operand.tier);
-    end = std::max(end, operand.offset + granted(storage_bytes(operand.type)));
+    end = std::max(end, operand.offset + granted(operand.tier, storage_bytes(operand.type)));
   }
 }
 
@@ -107,9 +110,9 @@ void Executor::bind(Prepared& program) {
     step.first_output = program.views.size(), step.output_count = instruction.outputs.size();
     bind_operands(instruction.outputs, program, step);
     if (instruction.scratch_bytes > 0) {
-      step.scratch = {base_ + instruction.scratch_offset, static_cast<size_t>(instruction.scratch_bytes)};
-      step.end_offset.device =
-          std::max(step.end_offset.device, instruction.scratch_offset + granted(instruction.scratch_bytes));
+      step.scratch = {base(Tier::device) + instruction.scratch_offset, static_cast<size_t>(instruction.scratch_bytes)};
+      step.end_offset.device = std::max(step.end_offset.device,
+                                        instruction.scratch_offset + granted(Tier::device, instruction.scratch_bytes));
     }
     if (step.action == Action::copy) {
       step.copied = copies_.event_of(instruction.outputs[1].offset);
@@ -175,9 +178,7 @@ void Executor::run_call(const Prepared& program, const Step& step, int64_t trip)
   device_.launch(*step.kernel, call, 0);
 }
 
-std::span<std::byte> Executor::arena(Tier tier) {
-  return {base(tier), static_cast<size_t>(tier == Tier::host ? plan_.host_arena_bytes : plan_.arena_bytes)};
-}
+std::span<std::byte> Executor::arena(Tier tier) { return {base(tier), static_cast<size_t>(plan_.arenas().of(tier))}; }
 
 TensorView Executor::tensor(std::string_view name) const {
   const PersistentTensor* tensor = plan_.tensor(name);

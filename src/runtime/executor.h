@@ -1,6 +1,7 @@
 // Executes a plan: reserves the arenas, prepares every kernel, then runs programs without a heap call of its own.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -36,11 +37,11 @@ class Executor {
   // Result `index` of a program, valid until the next program runs.
   TensorView result(std::string_view program, size_t index) const;
   // Host memory of the program's host_stage, for the host's own use between programs; where the host does not see the
-  // arena, half of the device's window.
+  // device's arena, half of the device's window.
   std::span<std::byte> staging(std::string_view program);
 
   // The host writes or reads a whole tensor between programs, in order: the callback gets the number of the piece's
-  // first element and the piece. One piece where the host sees the arena, else pieces of the device's window.
+  // first element and the piece. One piece where the host sees the tensor, else pieces of the device's window.
   void write(const TensorView& to, const std::function<void(int64_t first, std::span<std::byte> piece)>& fill);
   void read(const TensorView& from,
             const std::function<void(int64_t first, std::span<const std::byte> piece)>& use) const;
@@ -90,13 +91,14 @@ class Executor {
   void bind(Prepared& program);
   void bind_operands(const std::vector<Operand>& operands, Prepared& program, Step& step);
   const DeviceKernel* kernel_for(const Instruction& instruction);
-  std::byte* base(Tier tier) const { return tier == Tier::host ? host_base_ : base_; }
+  std::byte* base(Tier tier) const { return bases_[static_cast<size_t>(tier)]; }
+  bool inside(Tier tier, const std::byte* address) const;
   TensorView view(const Operand& operand) const;
   void put_bytes(const TensorView& to, std::span<const std::byte> bytes);
   const std::byte* get_bytes(const TensorView& from, std::span<std::byte> buffer) const;
   void copy_now(std::byte* to, const std::byte* from, int64_t bytes) const;
   std::span<std::byte> window_half(int which) const;
-  int64_t granted(int64_t bytes) const;
+  int64_t granted(Tier tier, int64_t bytes) const;
   void run_steps(const Prepared& program, size_t begin, size_t end, int64_t trip, std::span<const Trips> trips);
   void run_call(const Prepared& program, const Step& step, int64_t trip);
   const Prepared& find(std::string_view program) const;
@@ -104,8 +106,7 @@ class Executor {
   const Plan& plan_;
   Device& device_;
   HostPort* host_;
-  std::byte* base_ = nullptr;
-  std::byte* host_base_ = nullptr;  // null when the plan keeps nothing on the host
+  std::array<std::byte*, kArenaTiers.size()> bases_{};  // by tier; null where the plan keeps nothing
   CopyStreams copies_;
   TierBytes high_water_;
   bool stopped_ = false;

@@ -1,4 +1,4 @@
-// How the host reads and writes tensors of the arena: in place, or through the device's page-locked window.
+// How the host reads and writes tensors of the arenas: in place, or through the device's window.
 #include <algorithm>
 #include <cstring>
 
@@ -15,16 +15,19 @@ int64_t bytes_of(const TensorView& view) { return view.count() * dtype_bytes(vie
 // One half moves tensors, the other is the host's staging space.
 std::span<std::byte> Executor::window_half(int which) const {
   const std::span<std::byte> window = device_.host_window();
-  HR_CHECK(window.size() >= 128, "a device that the host does not see has no window");
+  HR_CHECK(window.size() >= 128, "there is no window to what the host does not see");
   const size_t half = window.size() / 128 * 64;
   return window.subspan(which == 0 ? 0 : half, half);
 }
 
-// What lies in the host's arena needs no copy.
+bool Executor::inside(Tier tier, const std::byte* address) const {
+  return base(tier) && address >= base(tier) && address < base(tier) + plan_.arenas().of(tier);
+}
+
+// What lies in the host's arena needs no copy, what lies on disk always does.
 bool Executor::host_sees(const TensorView& view) const {
-  if (device_.host_visible()) return true;
   const auto* const at = view.as<const std::byte>();
-  return host_base_ && at >= host_base_ && at < host_base_ + plan_.host_arena_bytes;
+  return inside(Tier::host, at) || (device_.host_visible() && !inside(Tier::disk, at));
 }
 
 void Executor::copy_now(std::byte* to, const std::byte* from, int64_t bytes) const {

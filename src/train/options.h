@@ -54,6 +54,8 @@ struct TrainOptions {
   std::string report_to = "none";  // or tensorboard
   int64_t memory = 0;              // bytes
   int64_t host_memory = 0;         // bytes of the host's memory beside a device; 0 = keep nothing there
+  std::filesystem::path disk_directory;
+  int64_t disk_memory = 0;  // bytes of a file in disk_directory; 0 = keep nothing there
   std::string device = "cpu";
   int threads = 0;  // 0 = the machine's
   std::string profile;

@@ -60,7 +60,7 @@ std::string memory_record(const SearchResult& found) {
   for (size_t i = 0; i < kept; ++i) {
     // The first and the last are always among them.
     const Rung& rung = found.frontier[kept > 1 ? i * (count - 1) / (kept - 1) : 0];
-    rungs.push_back({rung.peak_bytes, rung.packed, rung.step_seconds, setting_of(rung.candidate)});
+    rungs.push_back({rung.peaks.device, rung.packed, rung.step_seconds, setting_of(rung.candidate)});
   }
   return memory_json(found.plan, step_memory(found.plan, "train_step"), rungs);
 }

@@ -167,6 +167,15 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
   }
   book_process(request, process);
   request.host_budget_bytes = options.host_memory;
+  if (options.disk_memory > 0) {
+    if (request.facts.device != "cpu")
+      throw Error(ErrorKind::usage,
+                  "--disk-memory: copies between a disk and a GPU would pass through the host's memory, which this "
+                  "version does not do",
+                  "give --host-memory");
+    request.disk_budget_bytes = options.disk_memory;
+    request.process.copies = kDiskProcessBytes;
+  }
   return request;
 }
 

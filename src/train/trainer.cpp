@@ -62,8 +62,8 @@ class Run {
     make_plan();
     if (!result_.plan.feasible) return std::move(result_);
     if (!options_.force) refuse_budget_above_machine();
-    device_ = open_device(options_.device, result_.plan.facts);
-    device_->require_room(result_.plan.arena_bytes);
+    device_ = open_device(options_.device, result_.plan.facts, options_.disk_directory);
+    for (const Tier tier : kArenaTiers) device_->require_room(tier, result_.plan.arenas().of(tier));
     if (const std::string remark = device_->remark(); !remark.empty()) note(remark);
     open_output();
     open_data();
@@ -422,7 +422,8 @@ class Run {
       write_model(*executor_, model_, saved_dtype(options_), options_.output_dir);
     metrics_->sync();
     write_run_json(options_.output_dir / "run.json",
-                   {result_.plan.arena_bytes, executor_->arena_high_water(), peak_resident_bytes(), options_.memory,
+                   {result_.plan.arena_bytes, executor_->arena_high_water(), result_.plan.disk.arena_bytes,
+                    executor_->arena_high_water(Tier::disk), peak_resident_bytes(), options_.memory,
                     record_.started_unix_ms, state_.step, total_steps_, result_.stopped_by});
     if (events_.saved) events_.saved(state_.step, options_.output_dir.string());
   }

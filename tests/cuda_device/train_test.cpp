@@ -135,7 +135,7 @@ TEST_F(CudaTraining, WhatWaitsOnTheHostIsBitwiseTheSame) {
   const Curve b = train(second);
   EXPECT_EQ(a.losses, b.losses);
   EXPECT_EQ(a.state, b.state);
-  EXPECT_GT(second.plan().host_arena_bytes, 0);
+  EXPECT_GT(second.plan().host.arena_bytes, 0);
   EXPECT_GT(checker->copies(), 100);
   EXPECT_EQ(checker->races(), std::vector<std::string>{});
 }

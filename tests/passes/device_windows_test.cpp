@@ -33,9 +33,9 @@ Graph updates(int count) {
 }
 
 // Packed arenas of the updates with the pass at a depth.
-TierBytes arenas(int count, void (*pass)(Graph&, int64_t), int64_t depth) {
+TierBytes arenas(int count, void (*pass)(Graph&, Tier, int64_t), int64_t depth, Tier to = Tier::host) {
   Graph graph = updates(count);
-  pass(graph, depth);
+  pass(graph, to, depth);
   verify_or_throw(graph, "the pass");
   return pack_arenas(analyze_liveness(graph, graph.bounds(), {})).peaks;
 }
@@ -63,8 +63,8 @@ TEST(Prefetch, DeeperThanTheRegionIsTheWholeRegion) {
 
 TEST(Windows, WeightAndStatesOfAnUpdateShareItsPlace) {
   Graph graph = updates(3);
-  offload_optimizer(graph, 1);
-  offload_parameters(graph, 1);
+  offload_optimizer(graph, Tier::host, 1);
+  offload_parameters(graph, Tier::host, 1);
   verify_or_throw(graph, "both");
   const TierBytes peaks = pack_arenas(analyze_liveness(graph, graph.bounds(), {})).peaks;
   EXPECT_EQ(peaks.host, 3 * 3 * 4 * kElements);

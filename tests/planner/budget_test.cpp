@@ -98,7 +98,8 @@ TEST(Budget, PartsOfThePlanSumUp) {
   EXPECT_GE(chosen.arena_bytes, chosen.lower_bound_bytes);
   EXPECT_EQ(b.weights, 4 * chosen.parameters);
   EXPECT_EQ(b.optimizer, 8 * chosen.parameters);
-  for (const PlanProgram& program : chosen.programs) EXPECT_LE(program.peak_bytes, chosen.arena_bytes) << program.name;
+  for (const PlanProgram& program : chosen.programs)
+    EXPECT_LE(program.peaks.device, chosen.arena_bytes) << program.name;
 }
 
 TEST(Budget, PageTablesAreChargedToTheHostOnly) {

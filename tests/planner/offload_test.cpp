@@ -42,12 +42,12 @@ TEST(TwoBudgets, MoreOfEitherIsNeverSlower) {
     double left = 1e300;
     for (int h = 0; h < kSteps; ++h) {
       const int64_t device = plenty.minimum_bytes + (plenty.peak_bytes - plenty.minimum_bytes) * d / (kSteps - 1);
-      const int64_t host = least.host_peak_bytes * (h + 1) / kSteps;
+      const int64_t host = least.host.peak_bytes * (h + 1) / kSteps;
       const Plan chosen = search_training_plan(tiered_request(device, host, model)).plan;
       const double seconds = chosen.feasible ? chosen.step_seconds : 1e299;
       if (chosen.feasible) {
         EXPECT_LE(chosen.peak_bytes, device);
-        EXPECT_LE(chosen.host_peak_bytes, host);
+        EXPECT_LE(chosen.host.peak_bytes, host);
       }
       EXPECT_LE(seconds, left) << device << " and " << host;
       EXPECT_LE(seconds, before[static_cast<size_t>(h)]) << device << " and " << host;
@@ -64,9 +64,9 @@ TEST(TwoBudgets, ARefusalNamesTheLeastOfBoth) {
   SearchResult refused = search_training_plan(request);
   ASSERT_FALSE(refused.plan.feasible);
   EXPECT_GT(refused.plan.minimum_bytes, request.budget_bytes);
-  EXPECT_GT(refused.plan.host_peak_bytes, request.host_budget_bytes);
+  EXPECT_GT(refused.plan.host.peak_bytes, request.host_budget_bytes);
   EXPECT_THAT(explain(request, refused), HasSubstr("host budget 1.00 MiB"));
-  request.host_budget_bytes = refused.plan.host_peak_bytes;
+  request.host_budget_bytes = refused.plan.host.peak_bytes;
   EXPECT_TRUE(search_training_plan(request).plan.feasible);
   request.host_budget_bytes = int64_t{1} << 20;
   request.budget_bytes = refused.plan.minimum_bytes;
@@ -76,7 +76,7 @@ TEST(TwoBudgets, ARefusalNamesTheLeastOfBoth) {
 TEST(TwoBudgets, WithoutAHostNothingChanges) {
   const ModelFiles model = small_model();
   const Plan one = search_training_plan(tiered_request(kPlenty, 0, model)).plan;
-  EXPECT_EQ(one.host_arena_bytes, 0);
+  EXPECT_EQ(one.host.arena_bytes, 0);
   PlanRequest request = tiered_request(kPlenty, 0, model);
   request.techniques["offload-optimizer"] = "on";
   EXPECT_THROW(search_training_plan(request), Error);
@@ -98,19 +98,19 @@ TEST(TwoBudgets, PlanOf7BIn24GiBOfADevice) {
   const Plan& chosen = found.plan;
   ASSERT_TRUE(chosen.feasible) << explain(request, found);
   EXPECT_LE(chosen.peak_bytes, options.memory);
-  EXPECT_LE(chosen.host_peak_bytes, options.host_memory);
-  EXPECT_GT(chosen.host_breakdown.optimizer, int64_t{50} << 30);
+  EXPECT_LE(chosen.host.peak_bytes, options.host_memory);
+  EXPECT_GT(chosen.host.breakdown.optimizer, int64_t{50} << 30);
   RaceChecker device(make_null_device(chosen.facts));
   Executor executor(chosen, device, nullptr);
   const Trips trips[] = {{"micro_batches", 2}, {"eval_batches", 2}};
   for (const PlanProgram& program : chosen.programs) executor.run(program.name, trips);
   EXPECT_THAT(device.races(), testing::IsEmpty());
   EXPECT_EQ(executor.arena_high_water(), chosen.arena_bytes);
-  EXPECT_EQ(executor.arena_high_water(Tier::host), chosen.host_arena_bytes);
+  EXPECT_EQ(executor.arena_high_water(Tier::host), chosen.host.arena_bytes);
   const Json tiers = Json::parse(plan_json(chosen)).at("tiers");
   EXPECT_EQ(tiers.at("device").at("peak_bytes"), chosen.peak_bytes);
   EXPECT_EQ(tiers.at("host").at("budget_bytes"), options.host_memory);
-  EXPECT_EQ(tiers.at("host").at("peak_bytes"), chosen.host_peak_bytes);
+  EXPECT_EQ(tiers.at("host").at("peak_bytes"), chosen.host.peak_bytes);
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
-// Plans that keep states, gradients, weights or activations on the host: bitwise the plain run, in fewer bytes of the
-// device, with no two accesses unordered.
+// Plans that keep states, gradients, weights or activations on the host or on disk: bitwise the plain run, in fewer
+// bytes of the device, with no two accesses unordered.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "device/disk/scratch_file.h"
 #include "race_checker.h"
 #include "tiny_run.h"
 
@@ -13,15 +14,15 @@ constexpr int64_t kHost = int64_t{1} << 30;
 constexpr const char* kOffloads[] = {"offload-optimizer", "offload-gradients", "offload-parameters",
                                      "offload-activations"};
 
-// A run with a second tier of `host` bytes, every access checked for races.
+// A run with a second tier, `host` bytes of it or the options' disk, every access checked for races.
 class CheckedRun {
  public:
   CheckedRun(const TrainOptions& options, const std::filesystem::path& scratch, int64_t host,
              const std::function<void(Plan&)>& change = {})
       : run(
             options, scratch,
-            [this](const DeviceFacts& facts) {
-              auto checker = std::make_unique<test::RaceChecker>(make_cpu_device(facts));
+            [&, this](const DeviceFacts& facts) {
+              auto checker = std::make_unique<test::RaceChecker>(open_device("cpu", facts, options.disk_directory));
               checker_ = checker.get();
               return checker;
             },
@@ -50,16 +51,20 @@ Outcome run(const TrainOptions& options, const std::filesystem::path& scratch, i
   run.begin(std::byte{0xff});                                  // NaN in every float type
   for (const PersistentTensor& tensor : run.plan().tensors) {  // adapters are in no checkpoint
     if (tensor.name.find("lora") == std::string::npos || tensor.role != Role::parameter) continue;
-    const TensorView view = run.executor().tensor(tensor.name);
-    for (int64_t i = 0; i < view.count(); ++i) view.as<float>()[i] = 0.01f * static_cast<float>(i % 17 - 8);
+    run.executor().write(run.executor().tensor(tensor.name), [](int64_t first, std::span<std::byte> piece) {
+      auto* const values = reinterpret_cast<float*>(piece.data());
+      for (int64_t i = 0; i < static_cast<int64_t>(piece.size()) / 4; ++i)
+        values[i] = 0.01f * static_cast<float>((first + i) % 17 - 8);
+    });
   }
   for (int64_t step = 1; step <= 2; ++step) outcome.losses.push_back(run.step(step));
   outcome.losses.push_back(run.evaluate());
   outcome.state = run.state();
+  // Narrow copies of weights are kept or not as the planner finds faster.
+  std::erase_if(outcome.state, [](const auto& entry) { return entry.first.ends_with("#bf16"); });
   EXPECT_THAT(checked.races(), testing::IsEmpty());
-  for (const Tier tier : {Tier::device, Tier::host})
-    EXPECT_EQ(run.executor().arena_high_water(tier),
-              tier == Tier::host ? run.plan().host_arena_bytes : run.plan().arena_bytes);
+  for (const Tier tier : kArenaTiers)
+    EXPECT_EQ(run.executor().arena_high_water(tier), run.plan().arenas().of(tier)) << tier_name(tier);
   return outcome;
 }
 
@@ -85,32 +90,63 @@ TrainOptions options_of(const OffloadCase& which, const TemporaryDirectory& dire
   return options;
 }
 
-class Offload : public testing::TestWithParam<OffloadCase> {};
+// The options with a disk for what is kept there.
+TrainOptions with_disk(TrainOptions options, const TemporaryDirectory& directory) {
+  options.disk_directory = directory.path();
+  options.disk_memory = kHost;
+  return options;
+}
+
+// The disk's tests need a disk.
+bool is_on_disk(const TemporaryDirectory& directory) {
+  try {
+    const ScratchFile file(directory.path(), kDiskBlockBytes);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+class Offload : public testing::TestWithParam<OffloadCase> {
+ protected:
+  // Each offload alone, then all together, at several depths.
+  void expect_bitwise(const Outcome& plain, TrainOptions options, Tier tier, const TemporaryDirectory& directory) {
+    if (tier == Tier::disk) options = with_disk(options, directory);
+    for (size_t which = 0; which <= std::size(kOffloads); ++which)
+      for (const char* depth : {"off", "1", "3"}) {
+        const bool alone = which < std::size(kOffloads);
+        if (alone && (depth[0] == '3' || (tier == Tier::disk && depth[0] != '1'))) continue;
+        for (size_t i = 0; i < std::size(kOffloads); ++i)
+          options.techniques[kOffloads[i]] = which == i || which == std::size(kOffloads) ? "on" : "off";
+        options.techniques["prefetch"] = depth;
+        SCOPED_TRACE(which < std::size(kOffloads) ? kOffloads[which] : "all");
+        SCOPED_TRACE(depth);
+        const Outcome offloaded = run(options, directory / "cache.bin", tier == Tier::host ? kHost : 0);
+        EXPECT_EQ(offloaded.losses, plain.losses);
+        EXPECT_EQ(offloaded.state, plain.state);
+        EXPECT_EQ(offloaded.plan.choices.fused_optimizer, plain.plan.choices.fused_optimizer);
+        // Nothing to move: gradients that nothing carries, states and gradients of adapters are matrices all the same.
+        const bool empty = plain.plan.choices.fused_optimizer && which == 1;
+        EXPECT_EQ(offloaded.plan.below(tier).arena_bytes > 0, !empty);
+      }
+  }
+};
 
 TEST_P(Offload, IsBitwiseThePlainRunAtEveryDepth) {
   const TemporaryDirectory directory;
   write_tiny_model(directory, GetParam().config);
-  TrainOptions options = options_of(GetParam(), directory);
+  const TrainOptions options = options_of(GetParam(), directory);
   const Outcome plain = run(options, directory / "cache.bin", 0);
-  ASSERT_EQ(plain.plan.host_arena_bytes, 0);
-  // Each alone, then all together.
-  for (size_t which = 0; which <= std::size(kOffloads); ++which)
-    for (const char* depth : {"off", "1", "3"}) {
-      if (which < std::size(kOffloads) && std::string_view(depth) == "3") continue;
-      for (size_t i = 0; i < std::size(kOffloads); ++i)
-        options.techniques[kOffloads[i]] = which == i || which == std::size(kOffloads) ? "on" : "off";
-      options.techniques["prefetch"] = depth;
-      SCOPED_TRACE(which < std::size(kOffloads) ? kOffloads[which] : "all");
-      SCOPED_TRACE(depth);
-      const Outcome offloaded = run(options, directory / "cache.bin", kHost);
-      EXPECT_EQ(offloaded.losses, plain.losses);
-      EXPECT_EQ(offloaded.state, plain.state);
-      EXPECT_EQ(offloaded.plan.choices.weight_copies, plain.plan.choices.weight_copies);
-      EXPECT_EQ(offloaded.plan.choices.fused_optimizer, plain.plan.choices.fused_optimizer);
-      // Nothing to move: gradients that nothing carries, states and gradients of adapters are matrices all the same.
-      const bool empty = plain.plan.choices.fused_optimizer && which == 1;
-      EXPECT_EQ(offloaded.plan.host_arena_bytes > 0, !empty);
-    }
+  ASSERT_EQ(plain.plan.host.arena_bytes, 0);
+  expect_bitwise(plain, options, Tier::host, directory);
+}
+
+TEST_P(Offload, OnDiskIsBitwiseThePlainRun) {
+  const TemporaryDirectory directory;
+  if (!is_on_disk(directory)) GTEST_SKIP() << directory.path() << " lies in memory";
+  write_tiny_model(directory, GetParam().config);
+  const TrainOptions options = options_of(GetParam(), directory);
+  expect_bitwise(run(options, directory / "cache.bin", 0), options, Tier::disk, directory);
 }
 
 INSTANTIATE_TEST_SUITE_P(Runs, Offload,
@@ -133,12 +169,12 @@ TEST(Offload, TakesFromTheDeviceWhatItPutsOnTheHost) {
   options.techniques["offload-optimizer"] = "on";
   options.techniques["prefetch"] = "off";
   const Plan states = run(options, directory / "cache.bin", kHost).plan;
-  EXPECT_EQ(states.host_breakdown.optimizer, states.host_arena_bytes - states.host_breakdown.alignment);
-  EXPECT_GT(states.host_breakdown.optimizer, plain.breakdown.optimizer * 9 / 10);
+  EXPECT_EQ(states.host.breakdown.optimizer, states.host.arena_bytes - states.host.breakdown.alignment);
+  EXPECT_GT(states.host.breakdown.optimizer, plain.breakdown.optimizer * 9 / 10);
   EXPECT_LT(states.arena_bytes, plain.arena_bytes);
   options.techniques["offload-gradients"] = "on";
   const Plan gradients = run(options, directory / "cache.bin", kHost).plan;
-  EXPECT_GT(gradients.host_breakdown.gradients, 0);
+  EXPECT_GT(gradients.host.breakdown.gradients, 0);
   EXPECT_LE(gradients.arena_bytes, states.arena_bytes);
 }
 

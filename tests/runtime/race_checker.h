@@ -103,7 +103,7 @@ class RaceChecker final : public Device {
   std::string_view name() const override { return "race checker"; }
   std::byte* reserve_arena(Tier tier, int64_t bytes) override { return inner_->reserve_arena(tier, bytes); }
   bool host_visible() const override { return inner_->host_visible(); }
-  void require_room(int64_t bytes) override { inner_->require_room(bytes); }
+  void require_room(Tier tier, int64_t bytes) override { inner_->require_room(tier, bytes); }
   DeviceMemory memory() override { return inner_->memory(); }
   std::span<std::byte> host_window() override { return inner_->host_window(); }
 

@@ -59,13 +59,13 @@ Plan plan_of(const char* text, int64_t alignment = 64) {
 TEST(Tiers, EachHasAnArenaOfItsOwn) {
   const Plan plan = plan_of(kSums);
   // x, the carried sum, x + x, the window, what becomes of it, and a token; never the two states of the host.
-  EXPECT_EQ(plan.host_arena_bytes, 2 * 448);
-  EXPECT_EQ(plan.host_lower_bound_bytes, plan.host_arena_bytes);
-  EXPECT_EQ(plan.host_breakdown.optimizer, 800);
-  EXPECT_EQ(plan.host_breakdown.alignment, 96);
+  EXPECT_EQ(plan.host.arena_bytes, 2 * 448);
+  EXPECT_EQ(plan.host.lower_bound_bytes, plan.host.arena_bytes);
+  EXPECT_EQ(plan.host.breakdown.optimizer, 800);
+  EXPECT_EQ(plan.host.breakdown.alignment, 96);
   EXPECT_EQ(plan.breakdown.data, 400);
   EXPECT_EQ(plan.arena_bytes, plan.lower_bound_bytes);
-  EXPECT_EQ(plan.program("step")->host_peak_bytes, 448 + 400);
+  EXPECT_EQ(plan.program("step")->peaks.host, 448 + 400);
   const PersistentTensor* idle = plan.tensor("idle");
   EXPECT_EQ(idle->place.tier, Tier::host);
   EXPECT_EQ(idle->place.offset, 448);
@@ -132,7 +132,7 @@ TEST(Tiers, TheNullDeviceChecksBothArenas) {
   const Trips trips[] = {{"rounds", 2}};
   const std::unique_ptr<Device> sound = make_null_device(plan.facts);
   Executor(plan, *sound, nullptr).run("step", trips);
-  plan.host_arena_bytes = 256;  // the state ends behind it
+  plan.host.arena_bytes = 256;  // the state ends behind it
   const std::unique_ptr<Device> small = make_null_device(plan.facts);
   EXPECT_THROW(Executor(plan, *small, nullptr).run("step", trips), InternalError);
 }

@@ -91,12 +91,8 @@ class TinyRun {
   // Loads weights and clears the optimizer's states as a run does, in an arena filled with the pattern; then fills
   // again all that a program may not expect to find: every byte outside the persistent tensors.
   void begin(std::byte pattern) {
-    for (const Tier tier : kArenaTiers) std::ranges::fill(executor_->arena(tier), pattern);
-    load_weights(*executor_, model_.spec, SafetensorsSet::open(model_.directory));
-    for (const PersistentTensor& tensor : plan_.tensors) {
-      const TensorView view = executor_->tensor(tensor.name);
-      if (tensor.role == Role::optimizer) std::fill_n(view.as<float>(), view.count(), 0.0f);
-    }
+    for (const Tier tier : kArenaTiers) fill(tier, 0, plan_.arenas().of(tier), pattern);
+    begin();
     for (const Tier tier : kArenaTiers) fill_gaps(tier, pattern);
   }
 
@@ -153,9 +149,16 @@ class TinyRun {
   Executor& executor() { return *executor_; }
 
  private:
+  // Fills the bytes [begin, end) of a tier's arena.
+  void fill(Tier tier, int64_t begin, int64_t end, std::byte pattern) {
+    if (begin >= end) return;
+    const int64_t count = end - begin;
+    const TensorView bytes{executor_->arena(tier).data() + begin, DType::u8, {&count, 1}};
+    executor_->write(bytes, [&](int64_t, std::span<std::byte> piece) { std::ranges::fill(piece, pattern); });
+  }
+
   // Fills a tier's bytes outside its persistent tensors.
   void fill_gaps(Tier tier, std::byte pattern) {
-    const std::span<std::byte> arena = executor_->arena(tier);
     std::vector<std::pair<int64_t, int64_t>> kept;
     for (const PersistentTensor& tensor : plan_.tensors)
       if (tensor.place.tier == tier)
@@ -163,10 +166,10 @@ class TinyRun {
     std::sort(kept.begin(), kept.end());
     int64_t end = 0;
     for (const auto& [first, last] : kept) {
-      if (first > end) std::fill(arena.begin() + end, arena.begin() + first, pattern);
+      fill(tier, end, first, pattern);
       end = std::max(end, last);
     }
-    std::fill(arena.begin() + end, arena.end(), pattern);
+    fill(tier, end, plan_.arenas().of(tier), pattern);
   }
 
   TrainOptions options_;

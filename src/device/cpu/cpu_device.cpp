@@ -2,10 +2,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "device/device.h"
+#include "device/disk/disk_tier.h"
 
 namespace headroom {
 namespace {
@@ -56,18 +58,23 @@ class MappedArena {
   size_t mapped_ = 0;
 };
 
-// Both tiers are this process's memory. An op of pure bookkeeping (allocate, host_stage) has nothing to run.
+// Device and host are this process's memory. An op of pure bookkeeping (allocate, host_stage) has nothing to run.
 class CpuDevice final : public Device {
  public:
-  explicit CpuDevice(const DeviceFacts& facts) : facts_(facts) {}
+  explicit CpuDevice(const DeviceFacts& facts, std::unique_ptr<DiskTier> disk = nullptr)
+      : facts_(facts), disk_(std::move(disk)) {}
 
   std::string_view name() const override { return "cpu"; }
 
+  void require_room(Tier tier, int64_t bytes) override {
+    if (tier == Tier::disk && (disk_ || bytes > 0)) disk().require_room(bytes);
+  }
   std::byte* reserve_arena(Tier tier, int64_t bytes) override {
-    HR_CHECK(tier != Tier::disk, "the disk has no arena");
+    if (tier == Tier::disk) return disk().reserve(bytes);
     return (tier == Tier::host ? host_ : device_).reserve(bytes);
   }
   bool host_visible() const override { return true; }
+  std::span<std::byte> host_window() override { return disk_ ? disk_->window() : std::span<std::byte>(); }
 
   std::unique_ptr<DeviceKernel> prepare(const KernelSpec& spec) override {
     return std::make_unique<PreparedCpuKernel>(make_cpu_kernel(spec, facts_));
@@ -75,25 +82,60 @@ class CpuDevice final : public Device {
   void launch(const DeviceKernel& kernel, const KernelCall& call, StreamId) override {
     static_cast<const PreparedCpuKernel&>(kernel).kernel().run(call);
   }
-  void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId) override {
+  void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId stream) override {
+    if (on_disk(to) || on_disk(from)) return disk_->copy(to, from, bytes, stream);
+    synchronize(stream);
     std::memmove(to, from, static_cast<size_t>(bytes));
   }
 
-  StreamId create_stream() override { return ++streams_; }
-  EventId create_event() override { return ++events_; }
-  void record(EventId, StreamId) override {}
-  void wait(StreamId, EventId) override {}
-  void synchronize(StreamId) override {}
+  StreamId create_stream() override {
+    if (disk_ && disk_->reserved()) disk_->add_stream();
+    return ++streams_;
+  }
+  EventId create_event() override {
+    marks_.emplace_back();
+    return static_cast<EventId>(marks_.size()) - 1;
+  }
+  void record(EventId event, StreamId stream) override {
+    marks_.at(static_cast<size_t>(event)) = {stream, queued(stream)};
+  }
+  // Whichever stream is to wait, the caller does.
+  void wait(StreamId, EventId event) override {
+    const Mark& mark = marks_.at(static_cast<size_t>(event));
+    wait_for(mark.stream, mark.copies);
+  }
+  void synchronize(StreamId stream) override { wait_for(stream, queued(stream)); }
 
  private:
+  struct Mark {
+    StreamId stream = 0;
+    int64_t copies = 0;  // queued on the stream
+  };
+
+  DiskTier& disk() {
+    HR_CHECK(disk_, "this device has no disk below it");
+    return *disk_;
+  }
+  bool on_disk(const std::byte* address) const { return disk_ && disk_->holds(address); }
+  // Only copies between disk and memory are ever under way.
+  int64_t queued(StreamId stream) const { return disk_ && disk_->reserved() ? disk_->queued(stream) : 0; }
+  void wait_for(StreamId stream, int64_t copies) {
+    if (copies > 0) disk_->wait_for(stream, copies);
+  }
+
   DeviceFacts facts_;
   MappedArena device_, host_;
+  std::unique_ptr<DiskTier> disk_;  // after the arenas that its threads copy from and to
   StreamId streams_ = 0;
-  EventId events_ = 0;
+  std::vector<Mark> marks_;  // by event
 };
 
 }  // namespace
 
 std::unique_ptr<Device> make_cpu_device(const DeviceFacts& facts) { return std::make_unique<CpuDevice>(facts); }
+
+std::unique_ptr<Device> make_cpu_device_with_disk(const DeviceFacts& facts, const std::filesystem::path& directory) {
+  return std::make_unique<CpuDevice>(facts, std::make_unique<DiskTier>(directory));
+}
 
 }  // namespace headroom

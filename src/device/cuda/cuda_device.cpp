@@ -65,7 +65,8 @@ class CudaDevice final : public Device, public CudaServices {
   std::string_view name() const override { return "cuda"; }
   std::string remark() const override { return libraries_.missing; }
 
-  void require_room(int64_t bytes) override {
+  void require_room(Tier tier, int64_t bytes) override {
+    if (tier != Tier::device) return;
     const CudaMemory memory = runtime_->memory();
     if (bytes > memory.free_bytes)
       throw Error(ErrorKind::does_not_fit,
@@ -74,10 +75,10 @@ class CudaDevice final : public Device, public CudaServices {
                   "end what else runs on the device, or give a smaller --memory");
   }
   std::byte* reserve_arena(Tier tier, int64_t bytes) override {
-    HR_CHECK(tier != Tier::disk, "the disk has no arena");
+    HR_CHECK(tier != Tier::disk, "this device has no disk below it");
     if (tier == Tier::host) return pinned(bytes).data();
     HR_CHECK(!arena_, "the arena is reserved twice");
-    require_room(bytes);
+    require_room(tier, bytes);
     arena_ = runtime_->allocate(bytes);
     arena_bytes_ = bytes;
     return arena_;

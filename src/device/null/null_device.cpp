@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <map>
 
 #include "base/error.h"
@@ -89,8 +91,7 @@ class NullDevice final : public Device {
   std::string_view name() const override { return "null"; }
 
   std::byte* reserve_arena(Tier tier, int64_t bytes) override {
-    HR_CHECK(tier != Tier::disk, "the disk has no arena");
-    return (tier == Tier::host ? host_ : device_).reserve(bytes);
+    return arenas_[static_cast<size_t>(tier)].reserve(bytes);
   }
   bool host_visible() const override { return false; }
 
@@ -100,15 +101,16 @@ class NullDevice final : public Device {
     const std::string& op = static_cast<const NullKernel&>(kernel).op;
     for (const TensorView& input : call.inputs) arena_of(input.data).check_intact(op, input.data, bytes_of(input));
     if (!call.scratch.empty())
-      device_.overwrite(op, call.scratch.data(), static_cast<int64_t>(call.scratch.size()), false);
+      arena_of(call.scratch.data())
+          .overwrite(op, call.scratch.data(), static_cast<int64_t>(call.scratch.size()), false);
     for (const TensorView& output : call.outputs)
       arena_of(output.data).overwrite(op, output.data, bytes_of(output), true);
   }
   // What lies in no arena is the host's own memory.
   void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId) override {
     const std::string op = "a copy";
-    if (device_.holds(from) || host_.holds(from)) arena_of(from).check_intact(op, from, bytes);
-    if (device_.holds(to) || host_.holds(to)) arena_of(to).overwrite(op, to, bytes, true);
+    if (holder(from)) holder(from)->check_intact(op, from, bytes);
+    if (holder(to)) holder(to)->overwrite(op, to, bytes, true);
   }
   StreamId create_stream() override { return ++streams_; }
   EventId create_event() override { return ++events_; }
@@ -118,10 +120,18 @@ class NullDevice final : public Device {
 
  private:
   static int64_t bytes_of(const TensorView& view) { return view.count() * dtype_bytes(view.dtype); }
-  NullArena& arena_of(const void* data) { return host_.holds(data) ? host_ : device_; }
+  NullArena* holder(const void* data) {
+    const auto at = std::find_if(arenas_.begin(), arenas_.end(), [&](const NullArena& a) { return a.holds(data); });
+    return at == arenas_.end() ? nullptr : &*at;
+  }
+  NullArena& arena_of(const void* data) {
+    NullArena* const arena = holder(data);
+    return arena ? *arena : arenas_.front();  // which then says that it does not hold it
+  }
 
-  NullArena device_{"device", uintptr_t{1} << 46};
-  NullArena host_{"host", uintptr_t{3} << 45};
+  // By tier, far from each other and from where a process has memory.
+  std::array<NullArena, 3> arenas_{NullArena{"device", uintptr_t{1} << 46}, NullArena{"host", uintptr_t{3} << 45},
+                                   NullArena{"disk", uintptr_t{1} << 45}};
   StreamId streams_ = 0;
   EventId events_ = 0;
 };

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <memory>
 
+#include "ir/tier_bytes.h"
 #include "ops/registry.h"
 #include "ops/stream/operand_rules.h"
 
@@ -52,7 +53,7 @@ class NextBatch final : public HostOp {
 };
 
 // A value without contents. "dims" are its dimensions, separated by commas; "shard_axis" and "shard_parts" make it
-// one shard of them; "tier" host places it there.
+// one shard of them; "tier" host or disk places it there.
 class Allocate final : public HostOp {
  public:
   std::string_view name() const override { return "allocate"; }
@@ -62,9 +63,9 @@ class Allocate final : public HostOp {
     const std::optional<DType> dtype = parse_dtype(attrs.text("dtype"));
     HR_CHECK(dtype, "allocate: no element type '{}'", attrs.text("dtype"));
     Type type{*dtype, parse_dims(attrs.text("dims"))};
-    const std::string_view tier = attrs.text("tier", "device");
-    HR_CHECK(tier == "device" || tier == "host", "allocate: no tier '{}'", tier);
-    if (tier == "host") type.tier = Tier::host;
+    const std::optional<Tier> tier = parse_tier(attrs.text("tier", "device"));
+    HR_CHECK(tier, "allocate: no tier '{}'", attrs.text("tier"));
+    type.tier = *tier;
     const int64_t parts = attrs.integer("shard_parts", 1);
     const int64_t axis = attrs.integer("shard_axis");
     HR_CHECK(parts >= 1 && parts <= 1 << 20 && axis >= 0 && axis < static_cast<int64_t>(type.shape.size()),

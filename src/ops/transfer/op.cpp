@@ -1,6 +1,7 @@
 // Rules of asynchronous transfers: copies between tiers and collectives start here and are usable after `wait`.
 #include <memory>
 
+#include "ir/tier_bytes.h"
 #include "ops/registry.h"
 #include "ops/stream/operand_rules.h"
 
@@ -16,17 +17,20 @@ class TransferOp : public Op {
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
 };
 
-// (x, [y]) -> (x in tier `to`, token). With y, which lies in that tier, the result takes y's storage.
+// (x, [y]) -> (x in tier `to`, token). With y, which lies in that tier, the result takes y's storage. What comes from
+// the disk says so in attribute "from".
 class CopyStart final : public TransferOp {
  public:
   std::string_view name() const override { return "copy_start"; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 1, 2);
-    const std::string_view to = attrs.text("to");
-    HR_CHECK(to == "device" || to == "host" || to == "disk", "copy_start: no tier '{}'", to);
+    const std::optional<Tier> to = parse_tier(attrs.text("to"));
+    HR_CHECK(to, "copy_start: no tier '{}'", attrs.text("to"));
+    HR_CHECK(attrs.text("from") == (inputs[0].tier == Tier::disk ? "disk" : ""),
+             "copy_start: from '{}', but its source lies on the {}", attrs.text("from"), tier_name(inputs[0].tier));
     Type y = inputs[0];
-    y.tier = to == "device" ? Tier::device : to == "host" ? Tier::host : Tier::disk;
+    y.tier = *to;
     HR_CHECK(inputs.size() == 1 || inputs[1] == y, "copy_start: its destination is of another type");
     return {y, token()};
   }

@@ -1,0 +1,59 @@
+// A stream of copies between memory and a scratch file: a thread that carries them out in the order they were queued.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "device/disk/scratch_file.h"
+
+namespace headroom {
+
+struct DiskCopy {
+  std::byte* memory = nullptr;
+  int64_t bytes = 0;
+  int64_t offset = 0;  // in the file
+  bool to_disk = false;
+};
+
+// Carries out one copy by way of a buffer (ScratchFile::read). Throws Error(run).
+void carry_out(const DiskCopy& copy, const ScratchFile& file, std::span<std::byte> buffer);
+
+// Queueing and waiting take no memory. Once a copy has failed, later ones are dropped, and every wait throws what
+// failed. Used from one thread.
+class CopyThread {
+ public:
+  // Both outlive it.
+  CopyThread(const ScratchFile& file, std::span<std::byte> buffer);
+  CopyThread(const CopyThread&) = delete;
+  CopyThread& operator=(const CopyThread&) = delete;
+  // Waits for the copy that is under way; those behind it are dropped.
+  ~CopyThread();
+
+  // Waits while the queue is full.
+  void queue(const DiskCopy& copy);
+  // Copies queued so far.
+  int64_t queued() const { return queued_; }
+  // Returns when the first `count` copies are done. Throws Error(run) when one of them failed.
+  void wait_for(int64_t count);
+
+ private:
+  static constexpr int64_t kMost = 256;
+
+  void run();
+
+  const ScratchFile& file_;
+  std::span<std::byte> buffer_;
+  std::array<DiskCopy, kMost> ring_;
+  int64_t queued_ = 0;  // written by the queueing thread under the mutex
+  int64_t done_ = 0;
+  bool ends_ = false;
+  std::exception_ptr failure_;
+  std::mutex mutex_;
+  std::condition_variable work_, progress_;
+  std::thread thread_;
+};
+
+}  // namespace headroom

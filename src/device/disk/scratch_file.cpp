@@ -1,0 +1,172 @@
+#include "device/disk/scratch_file.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "ir/tier_bytes.h"
+
+namespace headroom {
+namespace {
+
+constexpr int kFlags = O_RDWR | O_CLOEXEC;
+
+// A file without a name, or with one for an instant where the file system knows no others; -1 and errno.
+int open_nameless(const std::filesystem::path& directory, int more) {
+  const int descriptor = ::open(directory.c_str(), O_TMPFILE | kFlags | more, 0600);
+  if (descriptor >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return descriptor;
+  std::string name = (directory / "headroom-scratch-XXXXXX").string();
+  const int named = ::mkostemp(name.data(), O_CLOEXEC | more);
+  if (named >= 0) ::unlink(name.c_str());
+  return named;
+}
+
+void refuse_memory(const std::filesystem::path& directory) {
+  struct statfs system {};
+  if (::statfs(directory.c_str(), &system) != 0) return;
+  if (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC)
+    throw Error(ErrorKind::usage, fmt::format("--disk-memory: {} lies in memory, not on a disk", directory.string()),
+                "give a directory on a disk");
+}
+
+[[noreturn]] void refuse_room(const std::filesystem::path& directory, int64_t bytes, int64_t room) {
+  throw Error(ErrorKind::does_not_fit,
+              fmt::format("--disk-memory: the scratch file takes {} bytes ({}), but {} has room for {} bytes ({})",
+                          bytes, format_bytes(bytes), directory.string(), room, format_bytes(room)),
+              "free room there, give a directory on another disk, or a larger --memory");
+}
+
+int64_t room_in(int descriptor) {
+  struct statvfs system {};
+  if (::fstatvfs(descriptor, &system) != 0) return INT64_MAX;
+  return static_cast<int64_t>(system.f_bavail) * static_cast<int64_t>(system.f_frsize);
+}
+
+}  // namespace
+
+ScratchFile::ScratchFile(const std::filesystem::path& directory, int64_t bytes) : directory_(directory) {
+  std::error_code status;
+  if (!std::filesystem::is_directory(directory, status))
+    throw Error(ErrorKind::usage, fmt::format("--disk-memory: there is no directory {}", directory.string()),
+                "create it, or give another");
+  refuse_memory(directory);
+  open();
+  try {
+    reserve(bytes);
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+ScratchFile::~ScratchFile() { ::close(descriptor_); }
+
+void ScratchFile::open() {
+  descriptor_ = open_nameless(directory_, O_DIRECT);
+  direct_ = descriptor_ >= 0;
+  if (!direct_ && errno == EINVAL) {
+    descriptor_ = open_nameless(directory_, 0);
+    if (descriptor_ >= 0) ::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_RANDOM);  // nothing is read ahead
+  }
+  if (descriptor_ < 0)
+    throw Error(ErrorKind::usage,
+                fmt::format("--disk-memory: cannot make a file in {}: {}", directory_.string(), std::strerror(errno)),
+                "give a directory that can be written");
+}
+
+void ScratchFile::reserve(int64_t bytes) const {
+  if (const int64_t room = room_in(descriptor_); bytes > room) refuse_room(directory_, bytes, room);
+  int status = 0;
+  do {
+    status = ::fallocate(descriptor_, 0, 0, bytes);
+  } while (status != 0 && errno == EINTR);
+  if (status == 0) return;
+  if (errno == EOPNOTSUPP || errno == ENOSYS) return fill_with_zeros(bytes);
+  if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) refuse_room(directory_, bytes, room_in(descriptor_));
+  fail("reserving", 0, bytes, std::strerror(errno));
+}
+
+void ScratchFile::fill_with_zeros(int64_t bytes) const {
+  constexpr int64_t kPiece = int64_t{1} << 20;
+  std::vector<std::byte> memory(static_cast<size_t>(kPiece + kDiskBlockBytes));
+  void* at = memory.data();
+  size_t space = memory.size();
+  const auto* const zeros =
+      static_cast<std::byte*>(std::align(static_cast<size_t>(kDiskBlockBytes), static_cast<size_t>(kPiece), at, space));
+  for (int64_t done = 0; done < bytes; done += kPiece)
+    write_blocks(done, {zeros, static_cast<size_t>(std::min(kPiece, bytes - done))});
+}
+
+void ScratchFile::read(int64_t offset, std::span<std::byte> into, std::span<std::byte> buffer) const {
+  const auto size = static_cast<int64_t>(into.size()), most = static_cast<int64_t>(buffer.size());
+  for (int64_t done = 0; done < size;) {
+    const int64_t skip = (offset + done) % kDiskBlockBytes, length = std::min(size - done, most - skip);
+    const int64_t whole = align_up(skip + length, kDiskBlockBytes);
+    read_blocks(offset + done - skip, buffer.first(static_cast<size_t>(whole)));
+    std::memcpy(into.data() + done, buffer.data() + skip, static_cast<size_t>(length));
+    done += length;
+  }
+}
+
+void ScratchFile::write(int64_t offset, std::span<const std::byte> from, std::span<std::byte> buffer) const {
+  const auto size = static_cast<int64_t>(from.size()), most = static_cast<int64_t>(buffer.size());
+  const auto block = [&](int64_t at) { return buffer.subspan(static_cast<size_t>(at), size_t{kDiskBlockBytes}); };
+  for (int64_t done = 0; done < size;) {
+    const int64_t begin = offset + done, skip = begin % kDiskBlockBytes, length = std::min(size - done, most - skip);
+    const int64_t whole = align_up(skip + length, kDiskBlockBytes);
+    // Of a block that is written in part, the rest is read first.
+    if (skip > 0) read_blocks(begin - skip, block(0));
+    if (skip + length < whole) read_blocks(begin - skip + whole - kDiskBlockBytes, block(whole - kDiskBlockBytes));
+    std::memcpy(buffer.data() + skip, from.data() + done, static_cast<size_t>(length));
+    write_blocks(begin - skip, buffer.first(static_cast<size_t>(whole)));
+    done += length;
+  }
+}
+
+void ScratchFile::read_blocks(int64_t offset, std::span<std::byte> blocks) const {
+  for (size_t done = 0; done < blocks.size();) {
+    const ssize_t count =
+        ::pread(descriptor_, blocks.data() + done, blocks.size() - done, offset + static_cast<int64_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0)
+      fail("reading", offset, static_cast<int64_t>(blocks.size()), count < 0 ? std::strerror(errno) : "the file ends");
+    done += static_cast<size_t>(count);
+  }
+  if (!direct_) ::posix_fadvise(descriptor_, offset, static_cast<int64_t>(blocks.size()), POSIX_FADV_DONTNEED);
+}
+
+void ScratchFile::write_blocks(int64_t offset, std::span<const std::byte> blocks) const {
+  const auto bytes = static_cast<int64_t>(blocks.size());
+  for (size_t done = 0; done < blocks.size();) {
+    const ssize_t count =
+        ::pwrite(descriptor_, blocks.data() + done, blocks.size() - done, offset + static_cast<int64_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) fail("writing", offset, bytes, count < 0 ? std::strerror(errno) : "nothing was written");
+    done += static_cast<size_t>(count);
+  }
+  if (direct_) return;
+  constexpr unsigned kThrough = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  if (::sync_file_range(descriptor_, offset, bytes, kThrough) != 0 && errno != ENOSYS && errno != ESPIPE)
+    fail("writing", offset, bytes, std::strerror(errno));
+  ::posix_fadvise(descriptor_, offset, bytes, POSIX_FADV_DONTNEED);
+}
+
+void ScratchFile::fail(const char* what, int64_t offset, int64_t bytes, const char* why) const {
+  throw Error(
+      ErrorKind::run,
+      fmt::format("{} {} bytes at {} of the scratch file in {}: {}", what, bytes, offset, directory_.string(), why),
+      "check that disk, then resume from the last checkpoint, with --disk-memory on another one if need be");
+}
+
+}  // namespace headroom

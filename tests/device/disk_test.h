@@ -1,0 +1,70 @@
+// A directory on a disk, and what the tests of the disk's tier ask of it.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/statvfs.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../formats/temporary_directory.h"
+#include "base/error.h"
+#include "device/disk/scratch_file.h"
+#include "ir/tier_bytes.h"
+
+namespace headroom::test {
+
+class DiskTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string why = refuses(path());
+    if (why.find("lies in memory") != std::string::npos) GTEST_SKIP() << why;
+  }
+
+  const std::filesystem::path& path() const { return directory_.path(); }
+
+  // Two blocks: smaller than what is copied.
+  std::span<std::byte> buffer() {
+    void* at = memory_.data();
+    size_t space = memory_.size();
+    return {static_cast<std::byte*>(std::align(size_t{kDiskBlockBytes}, 2 * size_t{kDiskBlockBytes}, at, space)),
+            2 * size_t{kDiskBlockBytes}};
+  }
+
+  // Bytes that the directory's file system has left.
+  int64_t room() const {
+    struct statvfs system {};
+    EXPECT_EQ(::statvfs(path().c_str(), &system), 0);
+    return static_cast<int64_t>(system.f_bavail) * static_cast<int64_t>(system.f_frsize);
+  }
+
+  static std::string refuses(const std::filesystem::path& directory) {
+    return message([&] { const ScratchFile file(directory, kDiskBlockBytes); });
+  }
+  static Error refusal(const std::filesystem::path& directory, int64_t bytes) {
+    try {
+      const ScratchFile file(directory, bytes);
+    } catch (const Error& error) {
+      return error;
+    }
+    ADD_FAILURE() << directory << " was accepted";
+    return Error(ErrorKind::run, "");
+  }
+  // What the call throws, empty when nothing.
+  template <typename Call>
+  static std::string message(const Call& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  }
+
+ private:
+  TemporaryDirectory directory_;
+  std::vector<std::byte> memory_ = std::vector<std::byte>(3 * size_t{kDiskBlockBytes});
+};
+
+}  // namespace headroom::test
