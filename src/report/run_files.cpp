@@ -104,6 +104,8 @@ std::optional<PlanFile> read_plan(const fs::path& directory) {
   plan.classes = members(root.at("breakdown"),
                          {"weights", "gradients", "optimizer", "activations", "workspace", "data", "alignment"});
   plan.parts = members(root.at("process"), {"code", "tokenizer", "data", "kernels", "planner", "page_tables"});
+  if (const Field process = root.at("process"); process.has("copies"))
+    plan.parts.emplace_back("copies", process.at("copies").bytes());
   const Field phases = root.at("phases"), techniques = root.at("techniques");
   for (size_t i = 0; i < phases.size(kManyRows); ++i)
     plan.phases.emplace_back(phases.at(i).at("name").text(), phases.at(i).at("peak_bytes").bytes());

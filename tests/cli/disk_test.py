@@ -103,7 +103,9 @@ class Disk(ProgramTest):
     def test_a_disk_that_is_too_small_is_refused_in_bytes(self):
         (self.root / "wide.json").write_text(json.dumps({**json.loads((self.root / "config.json").read_text()), "vocab_size": 20000, "hidden_size": 256, "intermediate_size": 512}))
         plan = ["plan", "--model", "wide.json", "--threads", "1", "--max-seq-length", "32", *OFFLOAD]
-        needed = json.loads(self.call(*plan, "--memory", "4GiB", *self.disk(), "--json").stdout)["disk_arena_bytes"]
+        refused = self.call(*plan, "--memory", "4GiB", *self.disk("1MiB"), "--json")
+        self.assertEqual(refused.returncode, 3)
+        needed = json.loads(refused.stdout)["tiers"]["disk"]["peak_bytes"]
         done = self.assert_refused([*plan, "--memory", "4GiB", *self.disk(needed - 1)], 3, f"{needed - 1} bytes", "on disk", str(needed))
         self.assertIn(f"--disk-memory DIR:{needed} or more", done.stderr)
         self.assertEqual(self.call(*plan, "--memory", "4GiB", *self.disk(needed)).returncode, 0)

@@ -178,6 +178,12 @@ TEST(Rules, Transfer) {
   host.tier = Tier::host;
   EXPECT_EQ(infer("copy_start", {kX}, {{"to", "host"}}), (std::vector<Type>{host, token}));
   EXPECT_EQ(infer("copy_start", {host}, {{"to", "device"}}), (std::vector<Type>{kX, token}));
+  Type disk = kX;
+  disk.tier = Tier::disk;
+  EXPECT_EQ(infer("copy_start", {kX, disk}, {{"to", "disk"}}), (std::vector<Type>{disk, token}));
+  EXPECT_EQ(infer("copy_start", {disk}, {{"to", "device"}, {"from", "disk"}}), (std::vector<Type>{kX, token}));
+  refuse("copy_start", {disk}, {{"to", "device"}});  // its rate is the disk's: it must say so
+  refuse("copy_start", {host}, {{"to", "device"}, {"from", "disk"}});
   refuse("copy_start", {kX}, {{"to", "moon"}});
   EXPECT_EQ(infer("wait", {host, token}), std::vector<Type>{host});
   refuse("wait", {kX, kX});

@@ -83,11 +83,9 @@ TEST(DiskBudget, ARefusalNamesTheLeastOfBoth) {
 TEST(DiskBudget, WithoutADiskItIsTheRemedy) {
   const ModelFiles model = wide_model();
   const Plan plain = search_training_plan(disk_request(kPlenty, 0, model)).plan;
-  PlanRequest request = disk_request(plain.minimum_bytes - (int64_t{1} << 20), 0, model);
-  request.clips = false;
   const Plan on_disk = search_training_plan(disk_request(kPlenty, kPlenty, model)).plan;
   ASSERT_LT(on_disk.minimum_bytes, plain.minimum_bytes);
-  request = disk_request(on_disk.minimum_bytes, 0, model);
+  const PlanRequest request = disk_request(on_disk.minimum_bytes, 0, model);
   EXPECT_FALSE(search_training_plan(request).plan.feasible);
   EXPECT_THAT(find_cheapest_fix(request), HasSubstr("--disk-memory DIR:"));
 }
@@ -118,7 +116,7 @@ TEST(DiskBudget, TheProfileSaysHowFastTheDiskIs) {
   const Plan slow = search_training_plan(request).plan;
   const double seconds = static_cast<double>(slow.disk.breakdown.optimizer) / 1e6;
   EXPECT_GT(slow.step_seconds, seconds);
-  EXPECT_LT(slow.step_seconds, 1.2 * seconds + 1) << "reading and writing overlap";
+  EXPECT_LT(slow.step_seconds, 1.5 * seconds) << "reading and writing overlap";
   request.profile.disk_read_bytes_per_second = request.profile.disk_write_bytes_per_second = 1e12;
   EXPECT_LT(search_training_plan(request).plan.step_seconds, seconds / 2);
 }
