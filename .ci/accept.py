@@ -90,7 +90,8 @@ class Acceptance:
             with tempfile.TemporaryDirectory() as out:
                 done = subprocess.run([self.binary, 'train', '--model', f'{folder}/model', '--data', f'{folder}/data.jsonl', '--memory', '1GiB',
                                        '--output-dir', out, '--max-steps', '6', '--max-seq-length', '64', '--learning-rate', '2e-3',
-                                       '--threads', '1', '--max-grad-norm', '0', '--technique', f'fused-optimizer={setting}', '--quiet'],
+                                       '--threads', '1', '--max-grad-norm', '0', '--micro-batch-size', '8', '--technique', f'fused-optimizer={setting}',
+                                       '--quiet'],
                                       capture_output=True, text=True, check=False)
                 if done.returncode:
                     results.append(f'exit {done.returncode}: {done.stderr[-300:]}')
