@@ -15,7 +15,7 @@ import statistics
 
 import task
 
-HEAD = '| run | budget, GiB | on disk, GiB | kept there | prefetch | resident, GiB | predicted, s | measured, s | error |\n' + '|---|' * 8 + '---|\n'
+HEAD = '| run | budget, GiB | on disk, GiB | kept there | prefetch | resident, GiB | predicted, s | measured, s | error |\n' + '|' + '---|' * 9 + '\n'
 
 
 def arguments():
