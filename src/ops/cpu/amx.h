@@ -58,12 +58,21 @@ HEADROOM_AMX inline __mmask32 first_words(int64_t count) {
   return count >= 32 ? ~__mmask32{0} : count <= 0 ? __mmask32{0} : (__mmask32{1} << count) - 1;
 }
 
+// Which operand of a product the first-level cache keeps: the other one passes it by.
+enum class Keep { a, b };
+
 // 32 steps of the depth onto the sums in tiles 0-3: 32 rows of A, `a_stride` bytes apart, and a step of packed B.
+template <Keep kKept = Keep::b>
 HEADROOM_AMX inline void multiply_step(const std::byte* a, int64_t a_stride, const std::byte* b) {
-  _tile_loadd(6, b, 64);
+  if constexpr (kKept == Keep::a) {
+    _tile_stream_loadd(6, b, 64);
+    _tile_stream_loadd(7, b + kTileBytes, 64);
+  } else {
+    _tile_loadd(6, b, 64);
+    _tile_loadd(7, b + kTileBytes, 64);
+  }
   _tile_loadd(4, a, a_stride);
   _tile_dpbf16ps(0, 4, 6);
-  _tile_loadd(7, b + kTileBytes, 64);
   _tile_dpbf16ps(1, 4, 7);
   _tile_loadd(5, a + 16 * a_stride, a_stride);
   _tile_dpbf16ps(2, 5, 6);

@@ -15,6 +15,7 @@ namespace headroom {
 namespace {
 
 using amx::first_words;
+using amx::Keep;
 using amx::kStepBytes;
 using amx::kTileBytes;
 using amx::multiply_step;
@@ -81,18 +82,44 @@ HEADROOM_AMX inline void store_tile(const __m512i (&r)[16], std::byte* to) {
   for (int i = 0; i < 16; ++i) _mm512_store_si512(to + 64 * i, r[i]);
 }
 
-// body(lane, step, to) for every pair of tiles, in the order of memory; 32 steps of a strip take `step_bytes`.
+// The way through the pairs of tiles of a call, in the order of memory.
+struct TilePair {
+  int64_t lane = 0;
+  int64_t step = 0;
+
+  bool within(const PackCall& call) const { return lane < call.lanes && step < call.depth; }
+
+  void next(const PackCall& call) {
+    int64_t& inner = call.depth_major ? lane : step;
+    int64_t& outer = call.depth_major ? step : lane;
+    inner += 32;
+    if (inner < (call.depth_major ? call.lanes : call.depth)) return;
+    inner = 0;
+    outer += 32;
+  }
+
+  void prefetch(const PackCall& call) const {
+    if (!within(call)) return;
+    const int64_t bytes = dtype_bytes(call.dtype);
+    const int64_t row = call.depth_major ? call.step + step : call.lane + lane;
+    const int64_t column = call.depth_major ? call.lane + lane : call.step + step;
+    const int64_t rows = std::min<int64_t>(32, call.depth_major ? call.depth - step : call.lanes - lane);
+    const auto* at = static_cast<const std::byte*>(call.from) + (row * call.stride + column) * bytes;
+    for (int64_t i = 0; i < rows; ++i, at += call.stride * bytes)
+      for (int64_t byte = 0; byte < 32 * bytes; byte += 64) __builtin_prefetch(at + byte, 0, 3);
+  }
+};
+
+constexpr int64_t kPairsAhead = 4;  // brought near while a pair is packed
+
+// body(lane, step, to) for every pair of tiles; 32 steps of a strip take `step_bytes`.
 template <typename Body>
 HEADROOM_AMX inline void each_tile_pair(const PackCall& call, int64_t step_bytes, Body body) {
-  const auto to = [&](int64_t lane, int64_t step) {
-    return call.to + lane / 32 * call.strip_bytes + step / 32 * step_bytes;
-  };
-  if (call.depth_major) {
-    for (int64_t step = 0; step < call.depth; step += 32)
-      for (int64_t lane = 0; lane < call.lanes; lane += 32) body(lane, step, to(lane, step));
-  } else {
-    for (int64_t lane = 0; lane < call.lanes; lane += 32)
-      for (int64_t step = 0; step < call.depth; step += 32) body(lane, step, to(lane, step));
+  TilePair pair, ahead;
+  for (int64_t i = 0; i < kPairsAhead; ++i, ahead.next(call)) ahead.prefetch(call);
+  for (; pair.within(call); pair.next(call), ahead.next(call)) {
+    ahead.prefetch(call);
+    body(pair.lane, pair.step, call.to + pair.lane / 32 * call.strip_bytes + pair.step / 32 * step_bytes);
   }
 }
 
@@ -234,13 +261,13 @@ HEADROOM_AMX void multiply_tile(const TileCall& call) {
   const std::byte* a = call.a;
   const std::byte* b = call.b;
   for (int64_t step = 0; step < call.depth; step += 32) {
-    multiply_step(a, a_stride, b);
+    multiply_step<Keep::a>(a, a_stride, b);
     ahead.step();
     a += a_step;
     b += kStepBytes;
   }
   for (int64_t step = 0; step < call.low_rank; step += 32)
-    multiply_step(call.p + step / 32 * kStepBytes, 64, b + step / 32 * kStepBytes);
+    multiply_step<Keep::a>(call.p + step / 32 * kStepBytes, 64, b + step / 32 * kStepBytes);
   store_sums(call);
 }
 
@@ -254,16 +281,16 @@ HEADROOM_AMX inline void multiply_parts() {
 
 // 32 steps: rest(A) round(B) + round(A) round(B) + round(A) rest(B).
 HEADROOM_AMX inline void multiply_split_step(const std::byte* a, const std::byte* b) {
-  _tile_loadd(6, b, 64);
-  _tile_loadd(7, b + kTileBytes, 64);
+  _tile_stream_loadd(6, b, 64);
+  _tile_stream_loadd(7, b + kTileBytes, 64);
   _tile_loadd(4, a + kStepBytes, 64);
   _tile_loadd(5, a + kStepBytes + kTileBytes, 64);
   multiply_parts();
   _tile_loadd(4, a, 64);
   _tile_loadd(5, a + kTileBytes, 64);
   multiply_parts();
-  _tile_loadd(6, b + kStepBytes, 64);
-  _tile_loadd(7, b + kStepBytes + kTileBytes, 64);
+  _tile_stream_loadd(6, b + kStepBytes, 64);
+  _tile_stream_loadd(7, b + kStepBytes + kTileBytes, 64);
   multiply_parts();
 }
 

@@ -53,9 +53,9 @@ struct TileTraits {
   int64_t depth_step = 320;   // a strip of A stays in the first-level cache
 };
 
-constexpr TileTraits kAmxTile{32, 32, 32, 2, true, 5 << 18};
-constexpr TileTraits kAmxRoundedTile{32, 32, 32, 2, false, 5 << 18};           // f32 operands, Multiply::bf16
-constexpr TileTraits kAmxSplitTile{32, 32, 32, 4, false, 5 << 18, 1024, 160};  // f32 operands, Multiply::bf16x3
+constexpr TileTraits kAmxTile{32, 32, 32, 2, true, 5 << 18, 2048, 576};
+constexpr TileTraits kAmxRoundedTile{32, 32, 32, 2, false, 5 << 18, 2048, 576};  // f32 operands, Multiply::bf16
+constexpr TileTraits kAmxSplitTile{32, 32, 32, 4, false, 5 << 18, 1024, 288};    // f32 operands, Multiply::bf16x3
 constexpr TileTraits kSimdTile{12, 32, 1, 4, false, 1 << 20};
 
 // The tile for operands that AMX takes, nullptr for others.
