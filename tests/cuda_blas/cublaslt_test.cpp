@@ -43,11 +43,11 @@ void expect_product(CudaBlas& blas, CudaProductSpec spec, bool in_place = false)
       {a.as<void>(), b.as<void>(), expected.as<void>(), bias32.as<float>(), addend.as<void>(), nullptr});
   const Tensor wide_a = spread(a, spec.a_step()), wide_b = spread(b, spec.b_step());
   const CudaProductOffer offer = blas.prepare(spec, 1 << 20);
-  ASSERT_TRUE(offer.product) << offer.refusal;
-  const op_test::GuardedBuffer workspace(offer.product->workspace_bytes());
-  offer.product->run({wide_a.as<void>(), wide_b.as<void>(), found.as<void>(), bias.as<void>(),
-                      in_place ? found.as<void>() : wide_addend.as<void>(), workspace.data()},
-                     nullptr);
+  ASSERT_TRUE(offer.call) << offer.refusal;
+  const op_test::GuardedBuffer workspace(offer.call->workspace_bytes());
+  offer.call->run({wide_a.as<void>(), wide_b.as<void>(), found.as<void>(), bias.as<void>(),
+                   in_place ? found.as<void>() : wide_addend.as<void>(), workspace.data()},
+                  nullptr);
   EXPECT_TRUE(workspace.guard_intact());
   EXPECT_TRUE(found.buffer().guard_intact());
   const bool narrow = m.result == DType::bf16;
@@ -109,18 +109,18 @@ TEST(CublasLt, PreparesASpecOnce) {
   const std::unique_ptr<CudaBlas> blas = make_cublaslt(fake_api());
   CudaProductSpec spec;
   spec.matmul.size = {8, 8, 8};
-  const auto first = blas->prepare(spec, 100).product;
-  EXPECT_EQ(blas->prepare(spec, 100).product, first);
+  const auto first = blas->prepare(spec, 100).call;
+  EXPECT_EQ(blas->prepare(spec, 100).call, first);
   EXPECT_EQ(fake.searches, 1);
   EXPECT_EQ(fake.alignment, 256u);
   spec.a_stride = 8;  // what it is anyway
-  EXPECT_EQ(blas->prepare(spec, 100).product, first);
-  EXPECT_NE(blas->prepare(spec, 101).product, first);
+  EXPECT_EQ(blas->prepare(spec, 100).call, first);
+  EXPECT_NE(blas->prepare(spec, 101).call, first);
   spec.alignment = 16;
-  EXPECT_NE(blas->prepare(spec, 100).product, first);
+  EXPECT_NE(blas->prepare(spec, 100).call, first);
   EXPECT_EQ(fake.alignment, 16u);
   spec.matmul.addend = true;
-  EXPECT_NE(blas->prepare(spec, 100).product, first);
+  EXPECT_NE(blas->prepare(spec, 100).call, first);
   EXPECT_EQ(fake.searches, 4);
   EXPECT_EQ(fake.products, 0);
 }
@@ -138,11 +138,11 @@ TEST(CublasLt, TakesTheBestAlgorithmOfAFixedOrderWithinTheCap) {
   for (bool careless : {false, true}) {
     fake.ignores_preferences = careless;
     spec.matmul.bias = careless;  // another spec
-    EXPECT_EQ(blas->prepare(spec, 1 << 20).product->workspace_bytes(), 4096);
-    EXPECT_EQ(blas->prepare(spec, 4096).product->workspace_bytes(), 4096);
-    EXPECT_EQ(blas->prepare(spec, 4095).product->workspace_bytes(), 256);
+    EXPECT_EQ(blas->prepare(spec, 1 << 20).call->workspace_bytes(), 4096);
+    EXPECT_EQ(blas->prepare(spec, 4096).call->workspace_bytes(), 4096);
+    EXPECT_EQ(blas->prepare(spec, 4095).call->workspace_bytes(), 256);
     const CudaProductOffer none = blas->prepare(spec, 255);
-    EXPECT_FALSE(none.product);
+    EXPECT_FALSE(none.call);
     EXPECT_NE(none.refusal.find("255 bytes"), std::string::npos) << none.refusal;
   }
 }
@@ -153,7 +153,7 @@ TEST(CublasLt, RefusesEmptyProducts) {
   for (const MatmulSize& size : {MatmulSize{0, 4, 4}, MatmulSize{4, 0, 4}, MatmulSize{4, 4, 0}}) {
     CudaProductSpec spec;
     spec.matmul.size = size;
-    EXPECT_FALSE(blas->prepare(spec, 1024).product);
+    EXPECT_FALSE(blas->prepare(spec, 1024).call);
   }
 }
 
@@ -180,7 +180,7 @@ TEST(CublasLt, FailuresAreErrorsInTheLibrarysWords) {
             std::string::npos);
   fake.heuristic_status = cublaslt::kSuccess;
   fake.matmul_status = 3;
-  const auto product = blas->prepare(spec, 1).product;
+  const auto product = blas->prepare(spec, 1).call;
   ASSERT_TRUE(product);
   EXPECT_NE(words([&] { product->run({}, nullptr); }).find("a product failed: out of memory"), std::string::npos);
   EXPECT_EQ(fake.products, 1);
@@ -192,7 +192,7 @@ TEST(CublasLt, LoadingRunsNothing) {
   CudaProductSpec spec;
   spec.matmul.size = {8, 8, 8};
   set_launch_mode(LaunchMode::load);
-  blas->prepare(spec, 1).product->run({}, nullptr);
+  blas->prepare(spec, 1).call->run({}, nullptr);
   set_launch_mode(LaunchMode::run);
   EXPECT_EQ(fake.products, 0);
 }

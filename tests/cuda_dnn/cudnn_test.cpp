@@ -61,7 +61,7 @@ class Cudnn : public testing::TestWithParam<DescribedDevice> {
 
   // The library accepts the call, within what the plan books for it.
   template <typename Call>
-  void expect_planned(const CudaDnnOffer<Call>& offer, int64_t booked) {
+  void expect_planned(const CudaLibraryOffer<Call>& offer, int64_t booked) {
     ASSERT_TRUE(offer.call) << offer.refusal;
     EXPECT_LE(offer.call->workspace_bytes(), booked);
     // Not more than twice what it takes, but for the spare.

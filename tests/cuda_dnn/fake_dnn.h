@@ -85,17 +85,17 @@ class FakeDnn final : public CudaDnn {
  public:
   explicit FakeDnn(FakeDnnNotes& notes, int64_t workspace = 0) : notes_(notes), workspace_(workspace) {}
 
-  CudaDnnOffer<CudaAttention> attention(const AttentionShape& shape, int64_t workspace) override {
+  CudaAttentionOffer attention(const AttentionShape& shape, int64_t workspace) override {
     return offer<cuda::AttentionArrays>(shape, workspace);
   }
-  CudaDnnOffer<CudaAttentionGrad> attention_grad(const AttentionShape& shape, int64_t workspace) override {
+  CudaAttentionGradOffer attention_grad(const AttentionShape& shape, int64_t workspace) override {
     return offer<cuda::AttentionGradArrays>(shape, workspace);
   }
   std::string name() const override { return "a fake"; }
 
  private:
   template <typename Arrays>
-  CudaDnnOffer<CudaDnnCall<Arrays>> offer(const AttentionShape& shape, int64_t workspace) {
+  CudaLibraryOffer<CudaDnnCall<Arrays>> offer(const AttentionShape& shape, int64_t workspace) {
     ++notes_.prepared;
     notes_.workspace = workspace;
     if (workspace_ > workspace) return {nullptr, fmt::format("a fake wants {} bytes", workspace_)};

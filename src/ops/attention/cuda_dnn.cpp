@@ -11,12 +11,12 @@ namespace {
 // `prepare` asks the library for a call within the booked scratch, `arrays` finds its operands.
 template <typename Call, typename Arrays>
 CudaOffer dnn_offer(const KernelSpec& spec, const CudaContext& context, bool gradient,
-                    CudaDnnOffer<Call> (CudaDnn::*prepare)(const AttentionShape&, int64_t),
+                    CudaLibraryOffer<Call> (CudaDnn::*prepare)(const AttentionShape&, int64_t),
                     Arrays (*arrays)(const KernelCall&)) {
   CudaDnn* const library = context.services->dnn();
   if (!library) return {nullptr, "the library is not there"};
   if (const char* const refusal = cudnn_refusal(spec.call(), context.facts.isa, gradient)) return {nullptr, refusal};
-  CudaDnnOffer<Call> offer = (library->*prepare)(attention_shape(spec.call()), spec.scratch_bytes);
+  CudaLibraryOffer<Call> offer = (library->*prepare)(attention_shape(spec.call()), spec.scratch_bytes);
   if (!offer.call) return {nullptr, std::move(offer.refusal)};
   HR_CHECK(offer.call->workspace_bytes() <= spec.scratch_bytes, "{} takes {} bytes of workspace, {} are booked",
            library->name(), offer.call->workspace_bytes(), spec.scratch_bytes);

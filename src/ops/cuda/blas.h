@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "ops/cpu/matmul_scratch.h"
 #include "ops/cuda/launch.h"
+#include "ops/cuda/library_offer.h"
 
 namespace headroom {
 
@@ -49,10 +49,7 @@ class CudaProduct {
 };
 
 // A product, or the reason why the implementation refuses it.
-struct CudaProductOffer {
-  std::shared_ptr<const CudaProduct> product;
-  std::string refusal;
-};
+using CudaProductOffer = CudaLibraryOffer<CudaProduct>;
 
 // The library of matrix products. Its bias has the dtype of the result.
 class CudaBlas {

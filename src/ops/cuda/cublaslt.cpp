@@ -134,18 +134,9 @@ class LtProduct final : public CudaProduct {
   void run(const CudaProductArguments& arguments, CudaStream stream) const override {
     if (launch_mode() == LaunchMode::run) return queue(arguments, stream);
     // The library may clear its workspace; addresses of operands only need to be aligned.
-    struct Show {
-      const LtProduct* product;
-      void* at;
-    };
-    const cuda::RehearsalMemory memory(std::max<int64_t>(workspace_, 256));
-    const Show show{this, memory.at()};
-    cuda::rehearse(
-        [](const void* context, CudaStream recording) {
-          const auto& [product, at] = *static_cast<const Show*>(context);
-          product->queue({at, at, at, at, at, at}, recording);
-        },
-        &show);
+    cuda::rehearse_in(std::max<int64_t>(workspace_, 256), [this](void* at, CudaStream recording) {
+      queue({at, at, at, at, at, at}, recording);
+    });
   }
 
  private:

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "ops/attention/cuda_kernels.h"
 #include "ops/attention/shape.h"
+#include "ops/cuda/library_offer.h"
 
 namespace headroom {
 
@@ -25,11 +25,8 @@ using CudaAttention = CudaDnnCall<cuda::AttentionArrays>;
 using CudaAttentionGrad = CudaDnnCall<cuda::AttentionGradArrays>;  // needs no `products`
 
 // A call, or the reason why the implementation refuses it.
-template <typename Call>
-struct CudaDnnOffer {
-  std::shared_ptr<const Call> call;
-  std::string refusal;
-};
+using CudaAttentionOffer = CudaLibraryOffer<CudaAttention>;
+using CudaAttentionGradOffer = CudaLibraryOffer<CudaAttentionGrad>;
 
 // The library of attention. Its operands lie as those of our own kernels (ops/attention/cuda_kernels.h).
 class CudaDnn {
@@ -38,8 +35,8 @@ class CudaDnn {
   // Prepare self-attention without masks of rows (`limit` and `starts` of the shape are not looked at), its sums in a
   // fixed order, in no more than `workspace` bytes; the same shape and cap give the same call. They refuse what the
   // library has no kernel for. Thread-safe. Throw Error(run) when the library fails.
-  virtual CudaDnnOffer<CudaAttention> attention(const AttentionShape& shape, int64_t workspace) = 0;
-  virtual CudaDnnOffer<CudaAttentionGrad> attention_grad(const AttentionShape& shape, int64_t workspace) = 0;
+  virtual CudaAttentionOffer attention(const AttentionShape& shape, int64_t workspace) = 0;
+  virtual CudaAttentionGradOffer attention_grad(const AttentionShape& shape, int64_t workspace) = 0;
   // Name and version, for messages.
   virtual std::string name() const = 0;
 };

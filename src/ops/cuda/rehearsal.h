@@ -23,4 +23,21 @@ class RehearsalMemory {
   void* at_ = nullptr;
 };
 
+// Rehearses queue(at, stream) with `bytes` of such memory at `at`.
+template <typename Queue>
+void rehearse_in(int64_t bytes, const Queue& queue) {
+  struct Show {
+    const Queue& queue;
+    void* at;
+  };
+  const RehearsalMemory memory(bytes);
+  const Show show{queue, memory.at()};
+  rehearse(
+      [](const void* context, CudaStream stream) {
+        const auto& [call, at] = *static_cast<const Show*>(context);
+        call(at, stream);
+      },
+      &show);
+}
+
 }  // namespace headroom::cuda

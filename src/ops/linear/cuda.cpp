@@ -44,15 +44,15 @@ CudaOffer product_kernel(CudaProductMaker make, const MatmulSpec& spec, const Ke
                          const CudaContext& context) {
   const LinearOperands at = linear_operands(kernel.attrs);
   CudaProductOffer low, wide = make(dense(wide_part(spec)), context, kernel.scratch_bytes);
-  if (!wide.product) return {nullptr, std::move(wide.refusal)};
+  if (!wide.call) return {nullptr, std::move(wide.refusal)};
   if (at.low_rank != 0) {
     low = make(dense(low_rank_part(spec)), context, kernel.scratch_bytes);
-    if (!low.product) return {nullptr, std::move(low.refusal)};
+    if (!low.call) return {nullptr, std::move(low.refusal)};
   }
-  HR_CHECK(wide.product->workspace_bytes() <= kernel.scratch_bytes, "a product of {} bytes of workspace, {} are booked",
-           wide.product->workspace_bytes(), kernel.scratch_bytes);
-  return {cuda_kernel_of([wide = std::move(wide.product), low = std::move(low.product), at](const KernelCall& call,
-                                                                                            CudaStream stream) {
+  HR_CHECK(wide.call->workspace_bytes() <= kernel.scratch_bytes, "a product of {} bytes of workspace, {} are booked",
+           wide.call->workspace_bytes(), kernel.scratch_bytes);
+  return {cuda_kernel_of([wide = std::move(wide.call), low = std::move(low.call), at](const KernelCall& call,
+                                                                                      CudaStream stream) {
             void* const y = call.outputs[0].data;
             wide->run({call.inputs[0].data, call.inputs[1].data, y, input_at(call, at.bias), input_at(call, at.last),
                        call.scratch.data()},
@@ -146,13 +146,12 @@ CudaOffer make_linear_dw(const KernelSpec& spec, const CudaContext& context) {
   constexpr std::array<std::string_view, 3> kKnown{"accumulate", "layout", "multiply"};
   if (std::string refusal = refusal_of(spec, kKnown, 3); !refusal.empty()) return {nullptr, refusal};
   CudaProductOffer first, adding = make(dense(linear_dw_product(spec.call(), true)), context, spec.scratch_bytes);
-  if (!adding.product) return {nullptr, adding.refusal};
+  if (!adding.call) return {nullptr, adding.refusal};
   if (spec.attrs.text("accumulate", "always") == "carried") {
     first = make(dense(linear_dw_product(spec.call(), false)), context, spec.scratch_bytes);
-    if (!first.product) return {nullptr, first.refusal};
+    if (!first.call) return {nullptr, first.refusal};
   }
-  return {std::make_unique<WeightGradientKernel>(std::move(first.product), std::move(adding.product),
-                                                 is_out_in(spec.attrs)),
+  return {std::make_unique<WeightGradientKernel>(std::move(first.call), std::move(adding.call), is_out_in(spec.attrs)),
           {}};
 }
 

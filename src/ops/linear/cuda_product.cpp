@@ -93,9 +93,9 @@ CudaProductOffer make_library_product(const CudaProductSpec& spec, const CudaCon
   if (workspace < narrow) return {nullptr, "no room for a narrow bias"};
   // Parts of the workspace begin at multiples of 256.
   CudaProductOffer offer = blas->prepare(spec, narrow > 0 ? (workspace - narrow) / 256 * 256 : workspace);
-  if (offer.product && narrow > 0)
-    offer.product =
-        std::make_shared<NarrowBiasProduct>(std::move(offer.product), spec.matmul.size.cols, context.multiprocessors);
+  if (offer.call && narrow > 0)
+    offer.call =
+        std::make_shared<NarrowBiasProduct>(std::move(offer.call), spec.matmul.size.cols, context.multiprocessors);
   return offer;
 }
 

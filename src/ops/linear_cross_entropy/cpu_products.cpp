@@ -50,7 +50,8 @@ class ProductLoss final : public ChunkLoss {
     const void* w = call.inputs[1].data;
     std::byte* workspace = call.scratch.data() + scratch_.logits + scratch_.losses;
     const LossRows rows = rows_of(call, chunk);
-    products.logits->run({x, w, rows.logits, bias(call), nullptr, workspace});
+    products.logits->run(
+        {x, w, rows.logits, static_cast<const float*>(loss_bias(shape_, options_, call)), nullptr, workspace});
     softmax_(rows);
     if (options_.gradient)
       products.dx->run({rows.logits, w, row_of(call.outputs[0], chunk.first), nullptr, nullptr, workspace});
@@ -86,10 +87,6 @@ class ProductLoss final : public ChunkLoss {
     rows.scale = options_.gradient ? *call.inputs[3].as<float>() : 1.0f;
     rows.softcap = options_.softcap;
     return rows;
-  }
-
-  const float* bias(const KernelCall& call) const {
-    return shape_.bias ? call.inputs[call.inputs.size() - 1 - size_t{options_.trains_bias}].as<float>() : nullptr;
   }
 
   // Adds the columns of a chunk's dlogits, row after row.

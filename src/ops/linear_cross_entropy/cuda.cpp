@@ -29,7 +29,7 @@ class CudaLossKernel final : public CudaKernel {
     const auto product = [&](const MatmulSpec& matmul, int64_t a_stride, int64_t b_stride, int64_t c_stride) {
       CudaProductOffer offer = make({matmul, a_stride, b_stride, c_stride, alignment()}, context, scratch_.workspace);
       refusal += offer.refusal;
-      return std::move(offer.product);
+      return std::move(offer.call);
     };
     for (int64_t rows : {shape_.chunk, shape_.rows % shape_.chunk}) {
       if (rows == 0 || rows > shape_.rows) continue;
@@ -96,15 +96,11 @@ class CudaLossKernel final : public CudaKernel {
   cuda::DeviceTargets targets(const KernelCall& call) const {
     return {static_cast<const int32_t*>(call.inputs[2].data), shape_.sequence, shape_.shift};
   }
-  // The bias comes after all other inputs but its own accumulator, which is last; so is its output.
-  const void* bias(const KernelCall& call) const {
-    return shape_.bias ? call.inputs[call.inputs.size() - 1 - size_t{options_.trains_bias}].data : nullptr;
-  }
 
   void queue_losses(const KernelCall& call, const CudaChunk& chunk, int64_t first, CudaStream stream) const {
-    chunk.logits->run(
-        {row_of(call.inputs[0], first), call.inputs[1].data, logits(call), bias(call), nullptr, workspace(call)},
-        stream);
+    chunk.logits->run({row_of(call.inputs[0], first), call.inputs[1].data, logits(call),
+                       loss_bias(shape_, options_, call), nullptr, workspace(call)},
+                      stream);
     cuda::DeviceLoss loss;
     loss.logits = logits(call);
     loss.rows = chunk.rows;
@@ -155,7 +151,7 @@ template <CudaProductMaker first, CudaProductMaker... others>
 CudaProductOffer make_first_of(const CudaProductSpec& spec, const CudaContext& context, int64_t workspace) {
   CudaProductOffer offer = first(spec, context, workspace);
   if constexpr (sizeof...(others) > 0)
-    if (!offer.product) return make_first_of<others...>(spec, context, workspace);
+    if (!offer.call) return make_first_of<others...>(spec, context, workspace);
   return offer;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/bytes.h"
 #include "ops/linear/cuda_scratch.h"
 #include "ops/linear_cross_entropy/shape.h"
 
@@ -19,7 +20,7 @@ struct CudaLossScratch {
 
 inline CudaLossScratch cuda_loss_scratch(const LossShape& s, const DeviceFacts& facts) {
   CudaLossScratch scratch;
-  scratch.stride = (s.vocabulary + 63) / 64 * 64;
+  scratch.stride = align_up(s.vocabulary, 64);
   scratch.logits = s.chunk * scratch.stride * 4;
   scratch.losses = cuda_lines(s.rows * (s.hits ? 16 : 8));
   scratch.workspace = cuda_lines(facts.gemm_workspace_cap);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/cpu/kernel.h"
+#include "ops/linear_cross_entropy/shape.h"
 
 namespace headroom {
 
@@ -26,6 +27,11 @@ inline LossOptions loss_options(const KernelSpec& spec) {
   options.bias_carried = options.trains_bias && spec.attrs.text("accumulate_bias", "always") == "carried";
   options.softcap = static_cast<float>(spec.attrs.real("softcap", 0));
   return options;
+}
+
+// The bias, after all other inputs but its own accumulator, which is last. Null when there is none.
+inline const void* loss_bias(const LossShape& shape, const LossOptions& options, const KernelCall& call) {
+  return shape.bias ? call.inputs[call.inputs.size() - 1 - size_t{options.trains_bias}].data : nullptr;
 }
 
 }  // namespace headroom

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/bytes.h"
 #include "ir/op.h"
 #include "ops/cpu/matmul_scratch.h"
 #include "ops/linear/shape.h"
@@ -90,12 +91,10 @@ struct LossScratch {
   int64_t total() const { return logits + losses + workspace; }
 };
 
-inline int64_t to_lines(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
 // Of the three products and the softmax of a chunk.
 inline LossScratch product_loss_scratch(const LossShape& s, DType dtype, const DeviceFacts& facts, bool gradient,
                                         bool trains) {
-  LossScratch scratch{to_lines(s.chunk * s.vocabulary * 4), to_lines(s.chunk * (s.hits ? 16 : 8)), 0};
+  LossScratch scratch{align_up(s.chunk * s.vocabulary * 4, 64), align_up(s.chunk * (s.hits ? 16 : 8), 64), 0};
   // The last chunk may be shorter, and its products cut otherwise.
   for (int64_t rows : {s.chunk, s.rows % s.chunk == 0 ? s.chunk : s.rows % s.chunk}) {
     scratch.workspace = std::max(scratch.workspace, matmul_scratch(logits_product(s, dtype, rows), facts));

@@ -162,20 +162,11 @@ class CudnnCall final : public CudaDnnCall<Arrays> {
  private:
   // One block of memory stands for the workspace and every operand: the library may clear them.
   void rehearse() const {
-    struct Show {
-      const CudnnCall* call;
-      void* at;
-    };
-    const cuda::RehearsalMemory memory(std::max(workspace_, operand_bytes_));
-    const Show show{this, memory.at()};
-    cuda::rehearse(
-        [](const void* context, CudaStream recording) {
-          const auto& [call, at] = *static_cast<const Show*>(context);
-          auto operands = operands_of(Arrays{});
-          operands.fill(at);
-          call->library_->queue(*call->graph_, operands, at, recording);
-        },
-        &show);
+    cuda::rehearse_in(std::max(workspace_, operand_bytes_), [this](void* at, CudaStream recording) {
+      auto operands = operands_of(Arrays{});
+      operands.fill(at);
+      library_->queue(*graph_, operands, at, recording);
+    });
   }
 
   std::shared_ptr<const Library> library_;
@@ -188,7 +179,7 @@ class CudnnCall final : public CudaDnnCall<Arrays> {
 template <typename Arrays>
 class Calls {
  public:
-  using Offer = CudaDnnOffer<CudaDnnCall<Arrays>>;
+  using Offer = CudaLibraryOffer<CudaDnnCall<Arrays>>;
 
   Offer prepare(const std::shared_ptr<const Library>& library, const AttentionShape& shape, int64_t workspace) {
     if (shape.softcap > 0) return {nullptr, "soft-capped scores"};
@@ -214,10 +205,10 @@ class Cudnn final : public CudaDnn {
  public:
   explicit Cudnn(std::shared_ptr<const Library> library) : library_(std::move(library)) {}
 
-  CudaDnnOffer<CudaAttention> attention(const AttentionShape& shape, int64_t workspace) override {
+  CudaAttentionOffer attention(const AttentionShape& shape, int64_t workspace) override {
     return forward_.prepare(library_, shape, workspace);
   }
-  CudaDnnOffer<CudaAttentionGrad> attention_grad(const AttentionShape& shape, int64_t workspace) override {
+  CudaAttentionGradOffer attention_grad(const AttentionShape& shape, int64_t workspace) override {
     return gradient_.prepare(library_, shape, workspace);
   }
   std::string name() const override { return library_->name(); }
