@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/bytes.h"
+
 namespace headroom {
 
 // Hands out 64-byte aligned pieces; counts them when there is no base.
@@ -13,7 +15,7 @@ class Carver {
   template <typename T>
   T* take(int64_t count) {
     T* piece = base_ ? reinterpret_cast<T*>(base_ + used_) : nullptr;
-    used_ += (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
+    used_ += align_up(count * static_cast<int64_t>(sizeof(T)), 64);
     return piece;
   }
   int64_t used() const { return used_; }

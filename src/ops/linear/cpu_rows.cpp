@@ -16,20 +16,6 @@
 #include "ops/linear/scratch.h"
 #include "ops/linear_group/members.h"
 
-// What is known of a call before its addresses.
-#ifndef HEADROOM_LINEAR_ROWS_PLAN_
-#define HEADROOM_LINEAR_ROWS_PLAN_
-namespace headroom {
-struct RowsPlan {
-  int64_t count = 0;  // rows of x
-  int64_t ins = 0;
-  bool out_in = true;
-  size_t bias = 0;      // the input that is the first layer's bias; those of the others follow. 0: there is none
-  size_t residual = 0;  // 0: there is none
-};
-}  // namespace headroom
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace headroom {
 namespace HWY_NAMESPACE {

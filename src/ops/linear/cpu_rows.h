@@ -6,6 +6,15 @@
 
 namespace headroom {
 
+// What is known of a call before its addresses.
+struct RowsPlan {
+  int64_t count = 0;  // rows of x
+  int64_t ins = 0;
+  bool out_in = true;
+  size_t bias = 0;      // the input that is the first layer's bias; those of the others follow. 0: there is none
+  size_t residual = 0;  // 0: there is none
+};
+
 // linear, for at most eight rows; needs AVX2.
 KernelOffer make_linear_rows(const KernelSpec& spec, const DeviceFacts& facts);
 // linear_group alike: the threads share the rows of all weights, and each sum is the one that linear makes.
