@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "cli/command.h"
+#include "cli/messages.h"
 #include "cli/refusal.h"
 #include "cli/terminal.h"
 #include "data/token_cache_builder.h"
@@ -114,6 +115,12 @@ PlanRequest base_request(const InferenceArguments& a, const Opened& opened, bool
   return request;
 }
 
+std::unique_ptr<Device> open_device_of(const InferenceArguments& a, const DeviceFacts& facts) {
+  std::unique_ptr<Device> device = open_device(a.options.device, facts);
+  if (const std::string remark = device->remark(); !a.quiet && !remark.empty()) print_note(remark);
+  return device;
+}
+
 // The data's tokens in a file of the temporary directory that has no name any more.
 TokenCache build_unnamed_cache(const DataOptions& data, const Tokenizer* tokenizer) {
   struct Name {
@@ -162,7 +169,7 @@ int run_evaluate(const InferenceArguments& a) {
   const TokenCache cache = build_unnamed_cache(data, tokenizer ? &*tokenizer : nullptr);
   tokenizer.reset();
   const RowTargets targets = row_targets(model, a.options.mlm_probability, kEvaluationSeed);
-  const std::unique_ptr<Device> device = open_device(a.options.device, plan.facts);
+  const std::unique_ptr<Device> device = open_device_of(a, plan.facts);
   BatchPort port;
   Executor executor(plan, *device, &port);
   load_opened(executor, opened, request.lora);
@@ -242,7 +249,7 @@ int run_generate(const InferenceArguments& a) {
     print_refusal(plan);
     return 3;
   }
-  const std::unique_ptr<Device> device = open_device(a.options.device, plan.facts);
+  const std::unique_ptr<Device> device = open_device_of(a, plan.facts);
   Executor executor(plan, *device, nullptr);
   load_opened(executor, opened, request.lora);
   GenerateOptions options{a.sampling, new_tokens, stop_ids(tokenizer, model)};
