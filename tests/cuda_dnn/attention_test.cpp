@@ -22,20 +22,9 @@ AttentionShape shape_of(int64_t batch, int64_t length, int64_t heads, int64_t kv
 
 class DnnAttention : public testing::Test {
  protected:
-  // Services with the library, and a Hopper that has no other.
-  class Services final : public CudaServices {
-   public:
-    std::span<std::byte> pinned(int64_t) override { return {}; }
-    void copy(void*, const void*, int64_t, CudaStream) override {}
-    void fill(void*, int, int64_t, CudaStream) override {}
-    int mark(CudaStream) override { return 0; }
-    void wait_for(int) override {}
-    CudaDnn* dnn() override { return library.get(); }
-    std::unique_ptr<CudaDnn> library;
-  };
-
+  // The library, and a Hopper that has no other.
   explicit DnnAttention() {
-    services.library = std::make_unique<FakeDnn>(notes);
+    services.attention = std::make_unique<FakeDnn>(notes);
     context = shim_context(services);
     context.facts.isa = 90;
   }
@@ -74,7 +63,7 @@ class DnnAttention : public testing::Test {
   }
 
   FakeDnnNotes notes;
-  Services services;
+  ShimServices services;
   CudaContext context;
 };
 
@@ -131,7 +120,7 @@ TEST_F(DnnAttention, TakesGradientsOnHopperOnly) {
 }
 
 TEST_F(DnnAttention, OurOwnKernelsServeWithoutTheLibrary) {
-  services.library = nullptr;
+  services.attention = nullptr;
   for (const char* op : {"attention", "attention_grad"}) {
     EXPECT_EQ(chosen(changed(op, [](KernelSpec&) {})), "mma");
     EXPECT_EQ(refusal(changed(op, [](KernelSpec&) {})), "the library is not there");
@@ -140,9 +129,9 @@ TEST_F(DnnAttention, OurOwnKernelsServeWithoutTheLibrary) {
 
 TEST_F(DnnAttention, OurOwnKernelsServeWhereTheLibraryWantsMoreThanIsBooked) {
   const KernelSpec spec = attention_spec(shape_of(2, 100, 4, 2, 64), true, context.facts);
-  services.library = std::make_unique<FakeDnn>(notes, spec.scratch_bytes);
+  services.attention = std::make_unique<FakeDnn>(notes, spec.scratch_bytes);
   EXPECT_EQ(chosen(spec), "cudnn");
-  services.library = std::make_unique<FakeDnn>(notes, spec.scratch_bytes + 1);
+  services.attention = std::make_unique<FakeDnn>(notes, spec.scratch_bytes + 1);
   EXPECT_EQ(chosen(spec), "mma");
   EXPECT_EQ(refusal(spec), fmt::format("a fake wants {} bytes", spec.scratch_bytes + 1));
 }

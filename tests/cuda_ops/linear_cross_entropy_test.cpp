@@ -166,16 +166,7 @@ TEST_F(CudaLoss, ALabelOutsideTheVocabularyMakesTheLossNaN) {
 // With a library that multiplies by the descriptions it is given.
 class CudaLossByLibrary : public CudaLoss {
  protected:
-  class Services final : public CudaServices {
-   public:
-    std::span<std::byte> pinned(int64_t) override { return {}; }
-    void copy(void*, const void*, int64_t, CudaStream) override {}
-    void fill(void*, int, int64_t, CudaStream) override {}
-    int mark(CudaStream) override { return 0; }
-    void wait_for(int) override {}
-    CudaBlas* blas() override { return library.get(); }
-    std::unique_ptr<CudaBlas> library = make_cublaslt(cublaslt_test::fake_api());
-  };
+  CudaLossByLibrary() { services.products = make_cublaslt(cublaslt_test::fake_api()); }
 
   void expect_library_matches(const LossCase& c) {
     const LossCall call = call_of(c, true);
@@ -196,7 +187,7 @@ class CudaLossByLibrary : public CudaLoss {
   }
 
   cublaslt_test::Fake& fake = cublaslt_test::fresh_fake();
-  Services services;
+  ShimServices services;
 };
 
 TEST_F(CudaLossByLibrary, Agrees) {

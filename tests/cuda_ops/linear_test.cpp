@@ -176,17 +176,7 @@ TEST_F(CudaLinear, RefusesWhatItDoesNotKnow) {
 // The library's part: a fake that multiplies by the descriptions that it is given.
 class CudaLinearByLibrary : public CudaLinear {
  protected:
-  // With the library, whose scratch is booked by the rule of the op.
-  class Services final : public CudaServices {
-   public:
-    std::span<std::byte> pinned(int64_t) override { return {}; }
-    void copy(void*, const void*, int64_t, CudaStream) override {}
-    void fill(void*, int, int64_t, CudaStream) override {}
-    int mark(CudaStream) override { return 0; }
-    void wait_for(int) override {}
-    CudaBlas* blas() override { return library.get(); }
-    std::unique_ptr<CudaBlas> library = make_cublaslt(cublaslt_test::fake_api());
-  };
+  CudaLinearByLibrary() { services.products = make_cublaslt(cublaslt_test::fake_api()); }
 
   void expect_library_matches(std::string_view op, const std::vector<Tensor>& inputs, const Attrs& attrs,
                               Tolerance tolerance, RunOptions options) {
@@ -203,7 +193,7 @@ class CudaLinearByLibrary : public CudaLinear {
   }
 
   cublaslt_test::Fake& fake = cublaslt_test::fresh_fake();
-  Services services;
+  ShimServices services;
 };
 
 TEST_F(CudaLinearByLibrary, AgreesWithTheReference) {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "cuda_shim/cuda_shim.h"
+#include "ops/cuda/blas.h"
+#include "ops/cuda/dnn.h"
 #include "ops/cuda/kernel.h"
 #include "ops_support/op_harness.h"
 
@@ -29,6 +31,12 @@ class ShimServices final : public CudaServices {
   }
   int mark(CudaStream) override { return 0; }
   void wait_for(int) override {}
+  CudaBlas* blas() override { return products.get(); }
+  CudaDnn* dnn() override { return attention.get(); }
+
+  // Libraries that a test gives the device; it has none of its own.
+  std::unique_ptr<CudaBlas> products;
+  std::unique_ptr<CudaDnn> attention;
 
  private:
   std::vector<std::unique_ptr<std::byte[]>> blocks_;
