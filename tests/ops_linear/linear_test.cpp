@@ -424,7 +424,8 @@ TEST(LinearKernels, BookedScratchIsEnoughForTheFastest) {
   };
   for (DType dtype : {DType::f32, DType::bf16})
     for (const int64_t rows : {512, 2048})
-      for (const auto& [outs, ins] : {Size{1536, 576}, Size{576, 1536}, Size{576, 576}, Size{192, 576}}) {
+      for (const auto& [outs, ins] :
+           {Size{1536, 576}, Size{576, 1536}, Size{576, 576}, Size{192, 576}, Size{3072, 768}, Size{768, 3072}}) {
         SCOPED_TRACE(fmt::format("{} rows {} {}->{}", dtype_name(dtype), rows, ins, outs));
         const ConcreteType x{dtype, {1, rows, ins}, {}}, y{dtype, {1, rows, outs}, {}}, w{dtype, {outs, ins}, {}};
         const ConcreteType sums{DType::f32, {outs, ins}, {}};
@@ -432,8 +433,9 @@ TEST(LinearKernels, BookedScratchIsEnoughForTheFastest) {
                               {"linear_dx", {}, {y, w}, {x}, 0},
                               {"linear_dw", {{"accumulate", "carried"}}, {x, y, sums}, {sums}, 0}};
         const bool tiles = facts.isa >= 514 && dtype == DType::bf16;
-        const bool library = facts.isa >= (dtype == DType::bf16 ? 513 : 512);
         for (KernelSpec& spec : specs) {
+          const bool collides = ins == 3072 && dtype == DType::f32 && spec.op != "linear";
+          const bool library = facts.isa >= (dtype == DType::bf16 ? 513 : 512) && !collides;
           spec.scratch_bytes = find_op(spec.op).scratch_bytes(spec.call(), facts);
           EXPECT_LE(spec.scratch_bytes, int64_t{4} << 20) << spec.op;
           std::string chosen;

@@ -1,6 +1,7 @@
 // oneDNN's matmul with plain layouts and scratch of the caller. No heap call of our own while running; oneDNN itself
 // makes a few small ones per run.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <dnnl.hpp>
 #include <string_view>
@@ -132,11 +133,20 @@ MatmulOffer make_with_low_rank(const MatmulSpec& spec, const DeviceFacts& facts,
   return {std::make_unique<ProductAndMore>(std::move(product.matmul), std::move(onto.matmul)), {}};
 }
 
+// Rows of B that lie multiples of 4 KiB apart evict each other from the caches. oneDNN copies B first where their
+// length is a power of two only; with others it runs at half the speed.
+bool rows_of_b_collide(const MatmulSpec& spec) {
+  const int64_t row = spec.size.cols * dtype_bytes(spec.operand);
+  return spec.operand == DType::f32 && !spec.b_transposed && row % 4096 == 0 &&
+         !std::has_single_bit(static_cast<uint64_t>(row));
+}
+
 }  // namespace
 
 MatmulOffer make_onednn_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
   if (spec.low_rank > 0) return make_with_low_rank(spec, facts, booked);
   if (facts.isa < 512) return {nullptr, "the machine has no AVX-512"};
+  if (rows_of_b_collide(spec)) return {nullptr, "rows of B collide in the caches"};
   try {
     const dnnl::matmul::primitive_desc description = describe_matmul(spec);
     const std::string_view implementation = description.impl_info_str();
