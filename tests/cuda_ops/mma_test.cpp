@@ -1,10 +1,11 @@
 // The emulation of tensor-core products: fragments of known matrices, and what ldmatrix hands to which lane.
 #include <gtest/gtest.h>
 
+#include <set>
 #include <vector>
 
 #include "ops/cuda/launch.cuh"
-#include "ops/cuda/mma.cuh"
+#include "ops/cuda/mma_product.cuh"
 
 namespace headroom {
 namespace {
@@ -72,6 +73,31 @@ TEST(CudaMma, LoadsMatricesStraightAndTransposed) {
           EXPECT_EQ(out[static_cast<size_t>((2 * m + element) * 32 + lane)], (8 * m + row) * 8 + column);
         }
   }
+}
+
+// Eight lines at one column, as ldmatrix reads them: no two in the same four banks.
+template <int kLength>
+void expect_no_conflicts(int lines) {
+  std::set<int> places;
+  for (int first = 0; first < lines; first += 8)
+    for (int column = 0; column < kLength; column += 8) {
+      std::set<int> banks;
+      for (int line = first; line < first + 8; ++line) {
+        const int place = tile_place<kLength>(line, column);
+        EXPECT_EQ(place % 8, 0);
+        banks.insert(place / 8 % 8);
+        places.insert(place);
+      }
+      EXPECT_EQ(banks.size(), 8u) << kLength << ", line " << first << ", column " << column;
+    }
+  EXPECT_EQ(places.size(), static_cast<size_t>(lines * kLength / 8));
+  EXPECT_EQ(*places.rbegin(), lines * kLength - 8);
+}
+
+TEST(CudaMma, LinesOfATileLieInDifferentBanks) {
+  expect_no_conflicts<32>(128);
+  expect_no_conflicts<64>(32);
+  expect_no_conflicts<128>(32);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "ops/attention/cuda_mma.h"
 #include "ops/attention/cuda_scratch.h"
 #include "ops/cuda/kernel.h"
+#include "ops/cuda/mma_refusal.h"
 
 namespace headroom {
 namespace {
@@ -40,14 +41,11 @@ void set_mask(AttentionSizes& sizes, const TensorView& mask) {
 
 // Why the kernels on tensor cores refuse, or empty; `shared` is what a block of theirs needs.
 std::string mma_refusal(const KernelSpec& spec, const CudaContext& context, int64_t (*shared)(int64_t dim)) {
-  if (context.facts.isa < 80) return fmt::format("needs compute capability 8.0, not {}", context.facts.isa);
   for (size_t i = 0; i < 3; ++i)
     if (spec.inputs[i].dtype != DType::bf16) return "operands are not all bf16";
   const int64_t dim = attention_shape(spec.call()).dim;
   if (!cuda::is_mma_head(dim)) return fmt::format("head size {} is not 64, 96 or 128", dim);
-  if (shared(dim) > context.shared_bytes)
-    return fmt::format("needs {} bytes of shared memory, not {}", shared(dim), context.shared_bytes);
-  return {};
+  return mma_device_refusal(context, shared(dim));
 }
 
 // `attention` (inputs q, k, v [, lengths or starts]; outputs o, lse) and `attention_cached` (q, k, v, offset; o) alike:

@@ -62,7 +62,8 @@ HR_DEVICE void load_matrices_transposed(uint32_t (&m)[4], const Bf16* row) {
                       : "r"(shared_address(row))
                       : "memory");)
 }
-// Begins a copy of 16 bytes from global to shared memory, of zeros unless `there`; copies are counted in groups.
+// Begins a copy of 16 bytes from global to shared memory, of zeros unless `there`, when `global` is not read; copies
+// are counted in groups.
 HR_DEVICE void begin_copy(void* shared, const void* global, bool there) {
   HR_PTX(asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global),
                       "r"(there ? 16 : 0)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/cuda/mma_refusal.h"
 #include "ops/linear/cuda_kernels.h"
 #include "ops/linear/cuda_scratch.h"
 
@@ -74,14 +75,11 @@ std::string tiles_refusal(const MatmulSpec& matmul) {
 std::string mma_refusal(const CudaProductSpec& spec, const CudaContext& context) {
   const MatmulSpec& m = spec.matmul;
   const auto& [rows, cols, depth] = m.size;
-  if (context.facts.isa < 80) return fmt::format("needs compute capability 8.0, not {}", context.facts.isa);
-  if (m.operand != DType::bf16) return "operands are not bf16";
+  if (spec.alignment < 16) return "addresses are no multiples of 16 bytes";
   const int64_t a_length = m.a_transposed ? rows : depth, b_length = m.b_transposed ? depth : cols;
-  if ((a_length | b_length | spec.a_step() | spec.b_step()) % 8 != 0 || spec.alignment < 16)
-    return "rows are no multiples of 16 bytes";
-  if (cuda::product_mma_shared() > context.shared_bytes)
-    return fmt::format("needs {} bytes of shared memory, not {}", cuda::product_mma_shared(), context.shared_bytes);
-  return tiles_refusal(m);
+  std::string refusal = mma_product_refusal(context, cuda::product_mma_shared(), m.operand,
+                                            {a_length, b_length, spec.a_step(), spec.b_step()});
+  return refusal.empty() ? tiles_refusal(m) : refusal;
 }
 
 }  // namespace

@@ -1,24 +1,22 @@
 // Device code that copies tokens to the rows of their experts and sums what comes back. A block per token: its row is
 // read once, by accesses of 16 bytes where the width allows.
-#include "ops/cuda/elements.cuh"
 #include "ops/cuda/launch.cuh"
-#include "ops/cuda/reduce.cuh"
+#include "ops/cuda/rows.cuh"
 #include "ops/moe/cuda_kernels.h"
 
 namespace headroom::cuda {
 
 constexpr int kTokenThreads = 128;
-constexpr int kRun = 8;  // elements of a thread
 
 template <typename T, bool kWhole>
 __global__ void __launch_bounds__(kTokenThreads) dispatch_rows(CombineArgs args) {
   const int64_t token = blockIdx.x;
   const int32_t* const rows = args.rows + token * args.chosen;
   const T* const from = static_cast<const T*>(args.z) + token * args.width;
-  for (int64_t i = static_cast<int64_t>(threadIdx.x) * kRun; i < args.width; i += kTokenThreads * kRun) {
-    const Floats<kRun> x = widen(load_row<kWhole, kRun>(from, i, args.width));
+  for (int64_t i = static_cast<int64_t>(threadIdx.x) * kRowRun; i < args.width; i += kTokenThreads * kRowRun) {
+    const Floats<kRowRun> x = widen(load_row<kWhole, kRowRun>(from, i, args.width));
     for (int slot = 0; slot < args.chosen; ++slot)
-      store_row<kWhole, kRun>(static_cast<T*>(args.y) + rows[slot] * args.width, i, args.width, x);
+      store_row<kWhole, kRowRun>(static_cast<T*>(args.y) + rows[slot] * args.width, i, args.width, x);
   }
 }
 
@@ -28,17 +26,17 @@ __global__ void __launch_bounds__(kTokenThreads) combine_rows(CombineArgs args) 
   const int32_t* const rows = args.rows + token * args.chosen;
   const float* const weights = args.weights ? args.weights + token * args.chosen : nullptr;
   Y* const y = static_cast<Y*>(args.y) + token * args.width;
-  for (int64_t i = static_cast<int64_t>(threadIdx.x) * kRun; i < args.width; i += kTokenThreads * kRun) {
-    Floats<kRun> sum = {};
+  for (int64_t i = static_cast<int64_t>(threadIdx.x) * kRowRun; i < args.width; i += kTokenThreads * kRowRun) {
+    Floats<kRowRun> sum = {};
     if (args.residual)
-      sum = widen(load_row<kWhole, kRun>(static_cast<const Y*>(args.residual) + token * args.width, i, args.width));
+      sum = widen(load_row<kWhole, kRowRun>(static_cast<const Y*>(args.residual) + token * args.width, i, args.width));
     for (int slot = 0; slot < args.chosen; ++slot) {
-      const Floats<kRun> part =
-          widen(load_row<kWhole, kRun>(static_cast<const T*>(args.z) + rows[slot] * args.width, i, args.width));
+      const Floats<kRowRun> part =
+          widen(load_row<kWhole, kRowRun>(static_cast<const T*>(args.z) + rows[slot] * args.width, i, args.width));
       const float weight = weights ? weights[slot] : 1.0f;
-      HR_UNROLL for (int j = 0; j < kRun; ++j) sum.at[j] += weight * part.at[j];
+      HR_UNROLL for (int j = 0; j < kRowRun; ++j) sum.at[j] += weight * part.at[j];
     }
-    store_row<kWhole, kRun>(y, i, args.width, sum);
+    store_row<kWhole, kRowRun>(y, i, args.width, sum);
   }
 }
 
@@ -53,15 +51,15 @@ __global__ void __launch_bounds__(kTokenThreads) combine_rows_grad(CombineArgs a
     T* const dz = static_cast<T*>(args.dz) + row;
     const float weight = args.weights[pair];
     float product = 0;
-    for (int64_t i = static_cast<int64_t>(threadIdx.x) * kRun; i < args.width; i += kTokenThreads * kRun) {
-      const Floats<kRun> grad = widen(load_row<kWhole, kRun>(dy, i, args.width));
-      const Floats<kRun> value = widen(load_row<kWhole, kRun>(z, i, args.width));
-      Floats<kRun> scaled;
-      HR_UNROLL for (int j = 0; j < kRun; ++j) {
+    for (int64_t i = static_cast<int64_t>(threadIdx.x) * kRowRun; i < args.width; i += kTokenThreads * kRowRun) {
+      const Floats<kRowRun> grad = widen(load_row<kWhole, kRowRun>(dy, i, args.width));
+      const Floats<kRowRun> value = widen(load_row<kWhole, kRowRun>(z, i, args.width));
+      Floats<kRowRun> scaled;
+      HR_UNROLL for (int j = 0; j < kRowRun; ++j) {
         product += grad.at[j] * value.at[j];
         scaled.at[j] = weight * grad.at[j];
       }
-      store_row<kWhole, kRun>(dz, i, args.width, scaled);
+      store_row<kWhole, kRowRun>(dz, i, args.width, scaled);
     }
     product = reduce_block(product, slots[slot % 2], 0.0f, Sum());
     if (threadIdx.x == 0) args.dweights[pair] = product;
@@ -69,18 +67,12 @@ __global__ void __launch_bounds__(kTokenThreads) combine_rows_grad(CombineArgs a
 }
 
 #ifdef __CUDACC_RTC__
-#define HR_MOE_ROWS(kWhole)                                                      \
-  template __global__ void dispatch_rows<float, kWhole>(CombineArgs);            \
-  template __global__ void dispatch_rows<Bf16, kWhole>(CombineArgs);             \
-  template __global__ void combine_rows<float, float, kWhole>(CombineArgs);      \
-  template __global__ void combine_rows<Bf16, float, kWhole>(CombineArgs);       \
-  template __global__ void combine_rows<Bf16, Bf16, kWhole>(CombineArgs);        \
-  template __global__ void combine_rows_grad<float, float, kWhole>(CombineArgs); \
-  template __global__ void combine_rows_grad<float, Bf16, kWhole>(CombineArgs);  \
-  template __global__ void combine_rows_grad<Bf16, float, kWhole>(CombineArgs);  \
-  template __global__ void combine_rows_grad<Bf16, Bf16, kWhole>(CombineArgs);
-HR_MOE_ROWS(false)
-HR_MOE_ROWS(true)
+HR_INSTANTIATE_ROWS(combine_rows, CombineArgs)
+HR_INSTANTIATE_ROWS(combine_rows_grad, CombineArgs)
+template __global__ void dispatch_rows<float, true>(CombineArgs);
+template __global__ void dispatch_rows<float, false>(CombineArgs);
+template __global__ void dispatch_rows<Bf16, true>(CombineArgs);
+template __global__ void dispatch_rows<Bf16, false>(CombineArgs);
 #else
 namespace {
 
@@ -89,7 +81,7 @@ void launch_rows(void (*whole)(CombineArgs), void (*ragged)(CombineArgs), const 
   Grid grid;
   grid.x = args.tokens;
   grid.block = kTokenThreads;
-  launch(args.width % kRun == 0 ? whole : ragged, grid, stream, args);
+  launch(args.width % kRowRun == 0 ? whole : ragged, grid, stream, args);
 }
 
 }  // namespace
@@ -102,21 +94,18 @@ void launch_dispatch(FloatType type, const CombineArgs& args, CudaStream stream)
 }
 
 void launch_combine(FloatType z_type, FloatType y_type, const CombineArgs& args, CudaStream stream) {
-  if (z_type == FloatType::f32)
-    launch_rows(combine_rows<float, float, true>, combine_rows<float, float, false>, args, stream);
-  else if (y_type == FloatType::f32)
-    launch_rows(combine_rows<Bf16, float, true>, combine_rows<Bf16, float, false>, args, stream);
-  else
-    launch_rows(combine_rows<Bf16, Bf16, true>, combine_rows<Bf16, Bf16, false>, args, stream);
+  with_float_types(z_type, y_type, [&](auto z, auto y) {
+    using T = decltype(z);
+    using Y = decltype(y);
+    launch_rows(combine_rows<T, Y, true>, combine_rows<T, Y, false>, args, stream);
+  });
 }
 
 void launch_combine_grad(FloatType z_type, FloatType dy_type, const CombineArgs& args, CudaStream stream) {
-  with_float_type(z_type, [&](auto z_zero) {
-    with_float_type(dy_type, [&](auto dy_zero) {
-      using T = decltype(z_zero);
-      using Y = decltype(dy_zero);
-      launch_rows(combine_rows_grad<T, Y, true>, combine_rows_grad<T, Y, false>, args, stream);
-    });
+  with_float_types(z_type, dy_type, [&](auto z, auto dy) {
+    using T = decltype(z);
+    using Y = decltype(dy);
+    launch_rows(combine_rows_grad<T, Y, true>, combine_rows_grad<T, Y, false>, args, stream);
   });
 }
 #endif

@@ -1,19 +1,29 @@
 // CUDA kernels of the experts' linear layers.
 #include "ops/cuda/kernel.h"
+#include "ops/cuda/mma_refusal.h"
 #include "ops/moe_linear/cuda_kernels.h"
 #include "ops/moe_linear/products.h"
 
 namespace headroom {
 namespace {
 
-// The sizes; `matrix` has w's shape.
-cuda::ExpertArgs args_of(cuda::ExpertProduct product, const ConcreteType& wide, const ConcreteType& matrix) {
-  const ExpertShape shape = expert_shape(wide, matrix);
+using cuda::ExpertProduct;
+
+// y of (x, w, offsets), dx of (dy, w, offsets [, addend]) or acc of (x, dy, offsets, acc).
+ExpertShape shape_of(const KernelSpec& spec, ExpertProduct product) {
+  return expert_shape(spec.inputs[0], spec.inputs[product == ExpertProduct::weight_gradient ? 3 : 1]);
+}
+
+// All but the addresses.
+cuda::ExpertArgs args_of(const KernelSpec& spec, ExpertProduct product) {
+  const ExpertShape shape = shape_of(spec, product);
   constexpr int64_t kMost = int64_t{1} << 30;
   HR_CHECK(shape.rows < kMost && shape.outs < kMost && shape.ins < kMost, "{} rows of experts, {} x {}", shape.rows,
            shape.outs, shape.ins);
   cuda::ExpertArgs args;
   args.product = product;
+  args.type = float_type(spec.inputs[0].dtype);
+  args.result_type = float_type(spec.outputs[0].dtype);
   args.experts = static_cast<int32_t>(shape.experts);
   args.outs = static_cast<int32_t>(shape.outs);
   args.ins = static_cast<int32_t>(shape.ins);
@@ -21,26 +31,41 @@ cuda::ExpertArgs args_of(cuda::ExpertProduct product, const ConcreteType& wide, 
   return args;
 }
 
-using Launch = void (*)(cuda::FloatType type, cuda::FloatType result, const cuda::ExpertArgs& args, CudaStream stream);
+void set_addresses(cuda::ExpertArgs& args, const KernelCall& call, bool adds) {
+  const bool weight = args.product == ExpertProduct::weight_gradient;
+  args.wide = call.inputs[weight ? 1 : 0].data;
+  args.other = call.inputs[weight ? 0 : 1].data;
+  args.offsets = call.inputs[2].as<int32_t>();
+  if (adds) args.addend = call.inputs[3].data;
+  args.result = call.outputs[0].data;
+}
 
-// y of (x, w, offsets), or dx of (dy, w, offsets [, addend]).
-CudaOffer rows_offer(const KernelSpec& spec, cuda::ExpertProduct product, Launch launch) {
-  return {cuda_kernel_of([args = args_of(product, spec.inputs[0], spec.inputs[1]), launch,
-                          type = float_type(spec.inputs[0].dtype),
-                          result = float_type(spec.outputs[0].dtype)](const KernelCall& call, CudaStream stream) {
+using Launch = void (*)(const cuda::ExpertArgs& args, CudaStream stream);
+
+CudaOffer offer_of(const KernelSpec& spec, ExpertProduct product, Launch launch) {
+  return {cuda_kernel_of([args = args_of(spec, product), launch, addend = spec.inputs.size() == 4,
+                          carried = spec.attrs.text("accumulate", "always") == "carried"](const KernelCall& call,
+                                                                                          CudaStream stream) {
             cuda::ExpertArgs own = args;
-            own.wide = call.inputs[0].data;
-            own.other = call.inputs[1].data;
-            own.offsets = call.inputs[2].as<int32_t>();
-            if (call.inputs.size() == 4) own.addend = call.inputs[3].data;
-            own.result = call.outputs[0].data;
-            launch(type, result, own, stream);
+            set_addresses(own, call, addend && !(carried && call.trip == 0));
+            launch(own, stream);
           }),
           {}};
 }
 
-CudaOffer make_forward(const KernelSpec& spec, const CudaContext&) {
-  return rows_offer(spec, cuda::ExpertProduct::forward, cuda::launch_expert_product);
+template <ExpertProduct product>
+CudaOffer make_plain(const KernelSpec& spec, const CudaContext&) {
+  return offer_of(spec, product, cuda::launch_expert_product);
+}
+
+template <ExpertProduct product>
+CudaOffer make_mma(const KernelSpec& spec, const CudaContext& context) {
+  const ExpertShape shape = shape_of(spec, product);
+  const int64_t wide = product == ExpertProduct::forward ? shape.ins : shape.outs;  // of a row of x or dy
+  std::string refusal =
+      mma_product_refusal(context, cuda::expert_mma_shared(), spec.inputs[0].dtype, {wide, shape.ins});
+  if (!refusal.empty()) return {nullptr, std::move(refusal)};
+  return offer_of(spec, product, cuda::launch_expert_mma);
 }
 
 // As on the CPU: the weights are read once, as they are stored.
@@ -49,35 +74,19 @@ CudaOffer make_few_rows(const KernelSpec& spec, const CudaContext&) {
   const int64_t rows = element_count(dims) / dims.back(),
                 tokens = dims.size() < 2 ? rows : rows / dims[dims.size() - 2];
   if (tokens > 8) return {nullptr, "more than eight tokens"};
-  return rows_offer(spec, cuda::ExpertProduct::forward, cuda::launch_expert_few_rows);
-}
-
-CudaOffer make_input_gradient(const KernelSpec& spec, const CudaContext&) {
-  return rows_offer(spec, cuda::ExpertProduct::input_gradient, cuda::launch_expert_product);
-}
-
-// acc of (x, dy, offsets, acc)
-CudaOffer make_weight_gradient(const KernelSpec& spec, const CudaContext&) {
-  return {cuda_kernel_of([args = args_of(cuda::ExpertProduct::weight_gradient, spec.inputs[0], spec.inputs[3]),
-                          accumulate = std::string(spec.attrs.text("accumulate", "always")),
-                          type = float_type(spec.inputs[0].dtype)](const KernelCall& call, CudaStream stream) {
-            cuda::ExpertArgs own = args;
-            own.wide = call.inputs[1].data;
-            own.other = call.inputs[0].data;
-            own.offsets = call.inputs[2].as<int32_t>();
-            own.result = call.outputs[0].data;
-            if (accumulate != "carried" || call.trip != 0) own.addend = own.result;
-            cuda::launch_expert_product(type, cuda::FloatType::f32, own, stream);
-          }),
-          {}};
+  return offer_of(spec, ExpertProduct::forward, cuda::launch_expert_few_rows);
 }
 
 }  // namespace
 
 void register_moe_linear_cuda(CudaKernels& kernels) {
-  kernels.add("expert_linear", {{"rows", make_few_rows}, {"plain", make_forward}});
-  kernels.add("expert_linear_dx", {{"plain", make_input_gradient}});
-  kernels.add("expert_linear_dw", {{"plain", make_weight_gradient}});
+  kernels.add("expert_linear", {{"rows", make_few_rows},
+                                {"mma", make_mma<ExpertProduct::forward>},
+                                {"plain", make_plain<ExpertProduct::forward>}});
+  kernels.add("expert_linear_dx",
+              {{"mma", make_mma<ExpertProduct::input_gradient>}, {"plain", make_plain<ExpertProduct::input_gradient>}});
+  kernels.add("expert_linear_dw", {{"mma", make_mma<ExpertProduct::weight_gradient>},
+                                   {"plain", make_plain<ExpertProduct::weight_gradient>}});
 }
 
 }  // namespace headroom

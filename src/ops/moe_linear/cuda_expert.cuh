@@ -37,13 +37,16 @@ struct Least {
   HR_DEVICE int operator()(int a, int b) const { return a < b ? a : b; }
 };
 
-// The expert of the `tile`th group of `height` rows when each expert's rows are cut on their own, and the rows
-// [first, end) from the group on; an expert below zero when there are not so many. Full warps.
+// An expert, its rows [begin, end), and how many groups of rows the experts before it have.
 struct ExpertRows {
   int expert;
-  int64_t first, end;
+  int begin, end;
+  int before;
 };
-HR_DEVICE ExpertRows expert_rows(const ExpertArgs& args, int64_t tile, int height) {
+// The expert of the `tile`th group of `height` rows when each expert's rows are cut on their own; below zero when there
+// are not so many groups. Full warps.
+HR_DEVICE ExpertRows expert_rows(const ExpertArgs& args, int tile, int height) {
+  int passed = 0;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   for (int from = 0; from < args.experts; from += kWarp) {
     const int expert = from + lane;
@@ -55,15 +58,15 @@ HR_DEVICE ExpertRows expert_rows(const ExpertArgs& args, int64_t tile, int heigh
       const int before = __shfl_up_sync(kAllLanes, upto, static_cast<unsigned>(distance));
       if (lane >= distance) upto += before;
     }
-    const int found = reduce_warp(upto > tile ? lane : kWarp, Least());
+    const int found = reduce_warp(passed + upto > tile ? lane : kWarp, Least());
     const int all = __shfl_sync(kAllLanes, upto, kWarp - 1);
     const int source = found < kWarp ? found : 0;
     const int before = __shfl_sync(kAllLanes, upto - own, source);
     const int first = __shfl_sync(kAllLanes, begin, source), last = __shfl_sync(kAllLanes, end, source);
-    if (found < kWarp) return {from + found, first + (tile - before) * height, last};
-    tile -= all;
+    if (found < kWarp) return {from + found, first, last, passed + before};
+    passed += all;
   }
-  return {-1, 0, 0};
+  return {-1, 0, 0, 0};
 }
 
 // Groups of rows that there may be, whatever the routing.
@@ -72,42 +75,72 @@ inline int64_t most_row_tiles(const ExpertArgs& args, int height) {
   return args.rows / height + used;
 }
 
-// This block's tile of `height` times `width`; rows 0 when there is none.
+// Where a matrix's `index`th tile lies when they are taken eight rows of tiles at a time, down those before across:
+// what the blocks under way at one time read stays in the cache.
+struct TileOrder {
+  int down, across;
+};
+HR_DEVICE TileOrder tile_order(int index, int down, int across) {
+  constexpr int kTogether = 8;
+  const int first = index / (kTogether * across) * kTogether, own = index - first * across;
+  const int height = at_most(down - first, kTogether);
+  return {first + own % height, own / height};
+}
+
+// This block's tile of `height` times `width`; rows 0 when there is none, or nothing to add to the result.
 template <ExpertProduct kProduct, typename T>
 HR_DEVICE ExpertTile<T> expert_tile(const ExpertArgs& args, int height, int width) {
-  const int outs = args.outs, ins = args.ins;
+  const bool forward = kProduct == ExpertProduct::forward, weight = kProduct == ExpertProduct::weight_gradient;
+  const int outs = args.outs, ins = args.ins, cols = forward ? outs : ins, across = (cols + width - 1) / width;
   const T *const wide = static_cast<const T*>(args.wide), *const other = static_cast<const T*>(args.other);
+  const int block = static_cast<int>(blockIdx.x);
   ExpertTile<T> tile = {};
-  int64_t at = blockIdx.x;
-  if (kProduct == ExpertProduct::weight_gradient) {
-    const int across = (ins + width - 1) / width, down = (outs + height - 1) / height;
-    const int n = static_cast<int>(at % across) * width, m = static_cast<int>(at / across % down) * height;
-    const int64_t expert = at / across / down, first = args.offsets[expert];
+  tile.stride = cols;
+  if (weight) {
+    const int down = (outs + height - 1) / height, expert = block / (down * across);
+    const TileOrder at = tile_order(block - expert * (down * across), down, across);
+    const int m = at.down * height, n = at.across * width;
+    const int64_t first = args.offsets[expert];
     tile.depth = args.offsets[expert + 1] - args.offsets[expert];
+    if (tile.depth == 0 && args.addend == args.result) return tile;
     tile.a = {wide + first * outs + m, outs, tile.depth, outs - m};
     tile.b = {other + first * ins + n, ins, tile.depth, ins - n};
     tile.rows = at_most(outs - m, height);
     tile.cols = at_most(ins - n, width);
-    tile.stride = ins;
-    tile.to = (expert * outs + m) * ins + n;
+    tile.to = (static_cast<int64_t>(expert) * outs + m) * ins + n;
     return tile;
   }
-  const bool forward = kProduct == ExpertProduct::forward;
-  const int cols = forward ? outs : ins, across = (cols + width - 1) / width, n = static_cast<int>(at % across) * width;
-  const ExpertRows rows = expert_rows(args, at / across, height);
+  const ExpertRows rows = expert_rows(args, block / across, height);
   if (rows.expert < 0) return tile;
+  const TileOrder at = tile_order(block - rows.before * across, (rows.end - rows.begin + height - 1) / height, across);
+  const int64_t first = rows.begin + at.down * height;
+  const int n = at.across * width;
   tile.depth = forward ? ins : outs;
-  tile.rows = at_most(rows.end - rows.first, height);
+  tile.rows = at_most(rows.end - first, height);
   tile.cols = at_most(cols - n, width);
-  tile.a = {wide + rows.first * tile.depth, tile.depth, tile.rows, tile.depth};
+  tile.a = {wide + first * tile.depth, tile.depth, tile.rows, tile.depth};
   const T* const matrix = other + static_cast<int64_t>(rows.expert) * outs * ins;
   if (forward)
     tile.b = {matrix + static_cast<int64_t>(n) * ins, ins, tile.cols, ins};
   else
     tile.b = {matrix + n, ins, outs, ins - n};
-  tile.stride = cols;
-  tile.to = rows.first * cols + n;
+  tile.to = first * cols + n;
   return tile;
 }
+
+#ifndef __CUDACC_RTC__
+// Blocks for all tiles of `height` times `width` that there may be, whatever the routing.
+inline int64_t expert_blocks(const ExpertArgs& args, int height, int width) {
+  const auto tiles = [](int64_t count, int64_t size) { return (count + size - 1) / size; };
+  switch (args.product) {
+    case ExpertProduct::weight_gradient:
+      return args.experts * tiles(args.outs, height) * tiles(args.ins, width);
+    case ExpertProduct::forward:
+      return most_row_tiles(args, height) * tiles(args.outs, width);
+    default:
+      return most_row_tiles(args, height) * tiles(args.ins, width);
+  }
+}
+#endif
 
 }  // namespace headroom::cuda

@@ -78,14 +78,15 @@ __global__ void __launch_bounds__(kExpertThreads) expert_few_rows(ExpertArgs arg
   constexpr int N = kPack<T>;
   const int lane = static_cast<int>(threadIdx.x) % kWarp, warps = kExpertThreads / kWarp;
   const int across = (args.outs + warps - 1) / warps;
-  const int64_t at = blockIdx.x;
-  const ExpertRows rows = expert_rows(args, at / across, kFewRows);
-  const int out = static_cast<int>(at % across) * warps + static_cast<int>(threadIdx.x) / kWarp;
+  const int at = static_cast<int>(blockIdx.x), tile = at / across;
+  const ExpertRows rows = expert_rows(args, tile, kFewRows);
+  const int out = at % across * warps + static_cast<int>(threadIdx.x) / kWarp;
   if (rows.expert < 0 || out >= args.outs) return;  // the whole warp
+  const int64_t first = rows.begin + (tile - rows.before) * kFewRows;
   const T* const w =
       static_cast<const T*>(args.other) + (static_cast<int64_t>(rows.expert) * args.outs + out) * args.ins;
-  const T* const x = static_cast<const T*>(args.wide) + rows.first * args.ins;
-  const int count = at_most(rows.end - rows.first, kFewRows);
+  const T* const x = static_cast<const T*>(args.wide) + first * args.ins;
+  const int count = at_most(rows.end - first, kFewRows);
   float sums[kFewRows] = {};
   for (int i = lane * N; i < args.ins; i += kWarp * N) {
     const Floats<N> weight = widen(load_row<kWhole, N>(w, i, args.ins));
@@ -98,7 +99,7 @@ __global__ void __launch_bounds__(kExpertThreads) expert_few_rows(ExpertArgs arg
   R* const y = static_cast<R*>(args.result);
   HR_UNROLL for (int row = 0; row < kFewRows; ++row) {
     const float sum = reduce_warp(sums[row], Sum());
-    if (lane == 0 && row < count) y[(rows.first + row) * args.outs + out] = narrow<R>(sum);
+    if (lane == 0 && row < count) y[(first + row) * args.outs + out] = narrow<R>(sum);
   }
 }
 
@@ -116,23 +117,27 @@ template __global__ void expert_product<ExpertProduct::weight_gradient, Bf16, fl
 #else
 namespace {
 
+// body(T{}, R{}) with the types of the operands and of the result.
+template <typename Body>
+void with_expert_types(const ExpertArgs& args, const Body& body) {
+  if (args.type == FloatType::f32)
+    body(float{}, float{});
+  else
+    with_float_type(args.result_type, [&](auto result) { body(Bf16{}, result); });
+}
+
 template <typename T, typename R>
 void launch_product(const ExpertArgs& args, CudaStream stream) {
-  const auto tiles = [](int64_t count) { return (count + kExpertTile - 1) / kExpertTile; };
   Grid grid;
+  grid.x = expert_blocks(args, kExpertTile, kExpertTile);
   grid.block = kExpertThreads;
   grid.shared_bytes = 2 * kExpertSteps * kExpertStride * static_cast<int64_t>(sizeof(float));
-  const int64_t groups = most_row_tiles(args, kExpertTile);
-  if (args.product == ExpertProduct::weight_gradient) {
-    grid.x = args.experts * tiles(args.outs) * tiles(args.ins);
+  if (args.product == ExpertProduct::weight_gradient)
     launch(expert_product<ExpertProduct::weight_gradient, T, float>, grid, stream, args);
-  } else if (args.product == ExpertProduct::forward) {
-    grid.x = groups * tiles(args.outs);
+  else if (args.product == ExpertProduct::forward)
     launch(expert_product<ExpertProduct::forward, T, R>, grid, stream, args);
-  } else {
-    grid.x = groups * tiles(args.ins);
+  else
     launch(expert_product<ExpertProduct::input_gradient, T, R>, grid, stream, args);
-  }
 }
 
 template <typename T, typename R>
@@ -146,22 +151,13 @@ void launch_few(const ExpertArgs& args, CudaStream stream) {
 
 }  // namespace
 
-void launch_expert_product(FloatType type, FloatType result, const ExpertArgs& args, CudaStream stream) {
-  if (type == FloatType::f32)
-    launch_product<float, float>(args, stream);
-  else if (result == FloatType::f32)
-    launch_product<Bf16, float>(args, stream);
-  else
-    launch_product<Bf16, Bf16>(args, stream);
+void launch_expert_product(const ExpertArgs& args, CudaStream stream) {
+  with_expert_types(args,
+                    [&](auto type, auto result) { launch_product<decltype(type), decltype(result)>(args, stream); });
 }
 
-void launch_expert_few_rows(FloatType type, FloatType result, const ExpertArgs& args, CudaStream stream) {
-  if (type == FloatType::f32)
-    launch_few<float, float>(args, stream);
-  else if (result == FloatType::f32)
-    launch_few<Bf16, float>(args, stream);
-  else
-    launch_few<Bf16, Bf16>(args, stream);
+void launch_expert_few_rows(const ExpertArgs& args, CudaStream stream) {
+  with_expert_types(args, [&](auto type, auto result) { launch_few<decltype(type), decltype(result)>(args, stream); });
 }
 #endif
 

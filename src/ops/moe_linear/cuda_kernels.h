@@ -15,6 +15,8 @@ enum class ExpertProduct {
 // Rows are sorted by expert: expert e has the rows [offsets[e], offsets[e + 1]).
 struct ExpertArgs {
   ExpertProduct product = ExpertProduct::forward;
+  FloatType type = FloatType::f32;         // of the operands
+  FloatType result_type = FloatType::f32;  // f32, or the operands'
   int32_t experts = 0;
   int32_t outs = 0;
   int32_t ins = 0;
@@ -26,10 +28,15 @@ struct ExpertArgs {
   void* result = nullptr;            // the weight gradient [experts, outs, ins] is f32
 };
 
-// Any sizes; operands of one type, the result f32 or of that type.
-void launch_expert_product(FloatType type, FloatType result, const ExpertArgs& args, CudaStream stream);
+// Any sizes.
+void launch_expert_product(const ExpertArgs& args, CudaStream stream);
+
+// By tiles on tensor cores: bf16 operands whose stored rows are multiples of eight elements; compute capability 8.0.
+void launch_expert_mma(const ExpertArgs& args, CudaStream stream);
+// Dynamic shared memory of a block, at most.
+int64_t expert_mma_shared();
 
 // The same for few rows, where reading the weights decides: forward only, any sizes.
-void launch_expert_few_rows(FloatType type, FloatType result, const ExpertArgs& args, CudaStream stream);
+void launch_expert_few_rows(const ExpertArgs& args, CudaStream stream);
 
 }  // namespace headroom::cuda
