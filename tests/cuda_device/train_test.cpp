@@ -91,6 +91,16 @@ class CudaExpertTraining : public CudaTraining {
 
 TEST_F(CudaExpertTraining, FollowsTheCpuInFp32) { compare(gpu_options(directory_), 1e-5); }
 
+// Rows of 32 and 40 elements are whole packs: the experts run on tensor cores.
+TEST_F(CudaExpertTraining, FollowsTheCpuInBf16) {
+  TrainOptions options = gpu_options(directory_);
+  for (const char* precision : {"bf16-mixed", "bf16-true"}) {
+    SCOPED_TRACE(precision);
+    options.precision = precision;
+    compare(options, 5e-3);
+  }
+}
+
 TEST_F(CudaTraining, RepeatsBitwise) {
   const TrainOptions options = gpu_options(directory_);
   TinyRun first(options, directory_ / "first", make_shim_device);
