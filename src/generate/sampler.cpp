@@ -2,48 +2,97 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/counter_random.h"
+#include "base/threads.h"
 
 namespace headroom {
+namespace {
+
+constexpr size_t kChunk = 2048;  // ids whose weights are summed in one piece
+
+// Numbers by size, then what is no number.
+bool larger(float x, float y) { return x > y || (std::isnan(y) && !std::isnan(x)); }
+
+size_t chunks_of(size_t count) { return (count + kChunk - 1) / kChunk; }
+
+}  // namespace
+
 double counter_uniform(uint64_t seed, uint64_t counter) { return unit_interval(mix64(mix64(seed) ^ counter)); }
 
 Sampler::Sampler(const SamplingOptions& options, int64_t vocab)
-    : options_(options), order_(static_cast<size_t>(vocab)), weights_(static_cast<size_t>(vocab)) {}
-
-int32_t Sampler::greedy(std::span<const float> logits) const {
-  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
-}
+    : options_(options),
+      order_(static_cast<size_t>(vocab)),
+      weights_(static_cast<size_t>(vocab)),
+      sums_(chunks_of(static_cast<size_t>(vocab))) {}
 
 int32_t Sampler::pick(std::span<const float> logits, int64_t position) {
-  if (options_.temperature <= 0 || options_.top_k == 1) return greedy(logits);
-  std::iota(order_.begin(), order_.end(), 0);
+  const auto best = static_cast<int32_t>(
+      std::max_element(logits.begin(), logits.end(), [](float x, float y) { return larger(y, x); }) - logits.begin());
+  const float top = logits[static_cast<size_t>(best)];
+  if (options_.temperature <= 0 || options_.top_k == 1 || !std::isfinite(top)) return best;
+  weigh(logits, top);
+  const double uniform = counter_uniform(options_.seed, static_cast<uint64_t>(position));
+  const bool cut = options_.top_k > 0 && options_.top_k < static_cast<int64_t>(logits.size());
+  return cut || options_.top_p < 1.0 ? draw_of_largest(logits, uniform) : draw_any(uniform, best);
+}
+
+void Sampler::weigh(std::span<const float> logits, float top) {
+  parallel_for(static_cast<int64_t>(sums_.size()), 1, [&](int64_t begin, int64_t end, int) {
+    for (auto chunk = static_cast<size_t>(begin); chunk < static_cast<size_t>(end); ++chunk) {
+      double sum = 0;
+      for (size_t id = chunk * kChunk; id < std::min(logits.size(), (chunk + 1) * kChunk); ++id)
+        sum += weights_[id] =
+            std::isnan(logits[id]) ? 0 : std::exp((static_cast<double>(logits[id]) - top) / options_.temperature);
+      sums_[chunk] = sum;
+    }
+  });
+}
+
+// The id where the weights of the ids up to it pass `uniform` of all; `otherwise` where rounding leaves none.
+int32_t Sampler::draw_any(double uniform, int32_t otherwise) const {
+  double left = uniform * std::accumulate(sums_.begin(), sums_.end(), 0.0);
+  size_t chunk = 0;
+  while (chunk + 1 < sums_.size() && left >= sums_[chunk]) left -= sums_[chunk++];
+  for (size_t id = chunk * kChunk; id < std::min(weights_.size(), (chunk + 1) * kChunk); ++id)
+    if ((left -= weights_[id]) < 0) return static_cast<int32_t>(id);
+  return otherwise;
+}
+
+// The same among the top_k largest, of which the first that together pass top_p. They are ordered as far as needed: the
+// part grows until it holds them.
+int32_t Sampler::draw_of_largest(std::span<const float> logits, double uniform) {
   const auto better = [&](int32_t a, int32_t b) {
     const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
-    return x != y ? x > y : a < b;
+    return larger(x, y) || (!larger(y, x) && a < b);
   };
-  size_t kept = order_.size();
-  if (options_.top_k > 0) kept = std::min(kept, static_cast<size_t>(options_.top_k));
-  if (kept < order_.size())
-    std::partial_sort(order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(kept), order_.end(), better);
-  else
-    std::sort(order_.begin(), order_.end(), better);
-  const double top = logits[static_cast<size_t>(order_[0])];
-  double sum = 0;
-  for (size_t i = 0; i < kept; ++i)
-    sum += weights_[i] =
-        std::exp((static_cast<double>(logits[static_cast<size_t>(order_[i])]) - top) / options_.temperature);
-  if (options_.top_p < 1.0) {
-    double mass = 0;
-    size_t count = 0;
-    while (count < kept && mass < options_.top_p * sum) mass += weights_[count++];
-    kept = std::max<size_t>(1, count);
-    sum = mass;
+  std::iota(order_.begin(), order_.end(), 0);
+  size_t most = order_.size(), ordered = 0;
+  if (options_.top_k > 0) most = std::min(most, static_cast<size_t>(options_.top_k));
+  const auto order_to = [&](size_t count) {
+    const auto at = [&](size_t index) { return order_.begin() + static_cast<std::ptrdiff_t>(index); };
+    if (count < order_.size()) std::nth_element(at(ordered), at(count), order_.end(), better);
+    std::sort(at(ordered), at(count), better);
+    ordered = count;
+  };
+  const auto weight = [&](size_t index) { return weights_[static_cast<size_t>(order_[index])]; };
+  double sum = std::accumulate(sums_.begin(), sums_.end(), 0.0);
+  if (most < order_.size()) {
+    order_to(most);
+    sum = 0;
+    for (size_t i = 0; i < most; ++i) sum += weight(i);
   }
-  double left = counter_uniform(options_.seed, static_cast<uint64_t>(position)) * sum;
+  double mass = 0;
+  size_t kept = 0;
+  for (; kept < most && (kept == 0 || mass < options_.top_p * sum); ++kept) {
+    if (kept == ordered) order_to(std::min(most, 64 + 8 * ordered));
+    mass += weight(kept);
+  }
+  double left = uniform * mass;
   for (size_t i = 0; i < kept; ++i)
-    if ((left -= weights_[i]) < 0) return order_[i];
+    if ((left -= weight(i)) < 0) return order_[i];
   return order_[kept - 1];
 }
 

@@ -1,9 +1,11 @@
 #include "generate/sampler.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace headroom {
@@ -74,6 +76,57 @@ TEST(Sampler, TheSeedDecides) {
   // The draw of a position does not depend on those before it.
   Sampler sampler({1, 1, 0, 1}, 100);
   EXPECT_EQ(sampler.pick(flat, 31), draw(1)[31]);
+}
+
+// All tokens sorted, cut and gone through in that order; by id where nothing is cut.
+int32_t plain_pick(const std::vector<float>& logits, const SamplingOptions& options, int64_t position) {
+  std::vector<int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  const bool cut = options.top_p < 1 || (options.top_k > 0 && options.top_k < static_cast<int64_t>(logits.size()));
+  const auto logit = [&](int32_t id) { return logits[static_cast<size_t>(id)]; };
+  if (cut) std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return logit(a) > logit(b); });
+  if (cut && options.top_k > 0) order.resize(static_cast<size_t>(options.top_k));
+  const auto sum_of = [&] {
+    double sum = 0;
+    for (const int32_t id : order) sum += std::exp(logit(id) / options.temperature);
+    return sum;
+  };
+  double mass = 0, all = sum_of();
+  size_t kept = 0;
+  while (kept < order.size() && mass < options.top_p * all)
+    mass += std::exp(logit(order[kept++]) / options.temperature);
+  order.resize(kept);
+  double left = counter_uniform(options.seed, static_cast<uint64_t>(position)) * sum_of();
+  for (const int32_t id : order)
+    if ((left -= std::exp(logit(id) / options.temperature)) < 0) return id;
+  return order.back();
+}
+
+TEST(Sampler, PicksAsSortingEverythingDoes) {
+  std::vector<float> logits(7000);
+  for (size_t id = 0; id < logits.size(); ++id) logits[id] = static_cast<float>(8 * counter_uniform(11, id));
+  // Ties, of which no part is a whole number below.
+  for (size_t id = 0; id < logits.size(); id += 3) logits[id] = std::round(logits[id]);
+  for (const double top_p : {0.011, 0.31, 0.91, 0.999, 1.0})
+    for (const int64_t top_k : {0, 2, 50, 900, 7000}) {
+      const SamplingOptions options{0.7, top_p, top_k, 4};
+      Sampler sampler(options, 7000);
+      for (int64_t position = 0; position < 8; ++position)
+        EXPECT_EQ(sampler.pick(logits, position), plain_pick(logits, options, position)) << top_p << ' ' << top_k;
+    }
+}
+
+TEST(Sampler, NeverDrawsWhatIsNoNumber) {
+  std::vector<float> logits(5000, NAN);
+  logits[4321] = 1, logits[17] = 0.5f;
+  for (const SamplingOptions& options :
+       {SamplingOptions{}, SamplingOptions{0}, SamplingOptions{1, 0.9}, SamplingOptions{1, 1, 40}}) {
+    Sampler sampler(options, 5000);
+    for (int64_t position = 0; position < 40; ++position)
+      EXPECT_THAT(sampler.pick(logits, position), testing::AnyOf(4321, 17));
+  }
+  EXPECT_EQ(Sampler({}, 5000).pick(std::vector<float>(5000, NAN), 0), 0);
+  EXPECT_EQ(Sampler({}, 5000).pick(std::vector<float>(5000, -INFINITY), 0), 0);
 }
 
 }  // namespace
