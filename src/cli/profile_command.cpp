@@ -57,7 +57,7 @@ int run_profile(const ProfileArguments& arguments) {
   if (path.empty()) throw Error(ErrorKind::usage, "there is no home directory for the cached profile", "give -o FILE");
   std::error_code status;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), status);
-  if (arguments.device == "cpu") add_disk_rates(arguments, std::filesystem::absolute(path), profile);
+  add_disk_rates(arguments, std::filesystem::absolute(path), profile);
   write_text_durably(path, profile_json(profile));
   if (!arguments.output.empty() && !cache.empty()) {
     // A cache that cannot be written is no error.

@@ -81,7 +81,7 @@ void add_machine_options(CLI::App& app, TrainArguments& a) {
   memory_option(app, "--host-memory", o.host_memory,
                 "host budget beside a GPU (what is available less 10 %); on the CPU --memory is the host");
   scalar(app, "--disk-memory", a.disk_memory,
-         "budget for a scratch file in a directory, where states, gradients, weights and activations may wait (CPU)")
+         "budget for a scratch file in a directory, where states, gradients, weights and activations may wait")
       ->type_name("DIR:SIZE");
   scalar(app, "--device", o.device, "cpu, cuda:N, or null: plan and check every access without arithmetic")
       ->capture_default_str();

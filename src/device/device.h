@@ -62,8 +62,8 @@ class Device {
   // Queues a copy between host memory and the arenas, in any direction. What fails in it is thrown by the wait.
   virtual void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId stream) = 0;
 
+  // Streams and events are created behind the arenas, before the first launch; recording and waiting take no memory.
   virtual StreamId create_stream() = 0;
-  // Streams and events are created before the first launch; recording and waiting take no memory.
   virtual EventId create_event() = 0;
   // The event marks the end of what is queued on the stream now. It may be recorded again: who waits then waits for the
   // newer mark, who waited before keeps the older one.
@@ -81,15 +81,16 @@ std::unique_ptr<Device> make_cpu_device(const DeviceFacts& facts);
 // first are threads that copy between it and memory.
 std::unique_ptr<Device> make_cpu_device_with_disk(const DeviceFacts& facts, const std::filesystem::path& directory);
 
-// Bound of the memory that the disk's tier takes: buffers and threads of its copies.
-inline constexpr int64_t kDiskProcessBytes = (int64_t{4} << 20) + (int64_t{256} << 10);
+// Bound of the host's memory that a disk below the device of these facts takes: buffers and threads of its copies.
+int64_t disk_process_bytes(const DeviceFacts& facts);
 
 // Executes without arithmetic or memory: checks that every operand and scratch lies inside one arena, and that every
 // input still holds the bytes its last producer wrote (no other tensor was written over them since).
 std::unique_ptr<Device> make_null_device(const DeviceFacts& facts);
 
-// A GPU of this machine. Throws Error(usage) when this build has no CUDA, there is no driver or no such device.
-std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts);
+// A GPU of this machine; `disk` as of open_device. Throws Error(usage) when this build has no CUDA, there is no driver
+// or no such device.
+std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts, const std::filesystem::path& disk = {});
 
 // Its facts, for a calibration. Throws as open_cuda_device.
 DeviceFacts cuda_facts(int index);
@@ -99,8 +100,8 @@ DeviceMemory cuda_memory(int index);
 
 // N of "cuda:N", 0 of "cuda"; nothing for other devices. Throws Error(usage) for a bad number.
 std::optional<int> cuda_index(std::string_view device);
-// "cpu", "null" or "cuda:N". `disk`: the directory for what plans keep on disk, of the cpu; empty: there is none.
-// Throws Error(usage) for other devices, and as open_cuda_device.
+// "cpu", "null" or "cuda:N". `disk`: the directory for what plans keep on disk; empty: there is none. Throws
+// Error(usage) for other devices, and as open_cuda_device.
 std::unique_ptr<Device> open_device(std::string_view device, const DeviceFacts& facts,
                                     const std::filesystem::path& disk = {});
 

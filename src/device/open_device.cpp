@@ -20,7 +20,7 @@ std::unique_ptr<Device> open_device(std::string_view device, const DeviceFacts& 
                                     const std::filesystem::path& disk) {
   if (device == "cpu") return disk.empty() ? make_cpu_device(facts) : make_cpu_device_with_disk(facts, disk);
   if (device == "null") return make_null_device(facts);
-  if (const std::optional<int> index = cuda_index(device)) return open_cuda_device(*index, facts);
+  if (const std::optional<int> index = cuda_index(device)) return open_cuda_device(*index, facts, disk);
   throw Error(ErrorKind::usage, fmt::format("--device {} is not known", device), "use cpu, cuda:0 or null");
 }
 

@@ -16,6 +16,11 @@ Json breakdown_json(const Breakdown& b) {
           {"alignment", b.alignment}};
 }
 
+Json process_json(const ProcessBytes& c) {
+  return {{"code", c.code},       {"tokenizer", c.tokenizer},     {"data", c.data},    {"kernels", c.kernels},
+          {"planner", c.planner}, {"page_tables", c.page_tables}, {"copies", c.copies}};
+}
+
 // The tier that --memory bounds holds the plan's own figures: the host on the CPU, else the device.
 Json tiers_json(const Plan& plan) {
   const Json bounded{{"budget_bytes", plan.budget_bytes}, {"peak_bytes", plan.peak_bytes}};
@@ -53,9 +58,8 @@ std::string plan_json(const Plan& plan) {
     out[fmt::format("{}_arena_bytes", tier_name(tier))] = below.arena_bytes;
     out[fmt::format("{}_breakdown", tier_name(tier))] = breakdown_json(below.breakdown);
   }
-  const ProcessBytes& c = plan.process;
-  out["process"] = {{"code", c.code},       {"tokenizer", c.tokenizer},     {"data", c.data},    {"kernels", c.kernels},
-                    {"planner", c.planner}, {"page_tables", c.page_tables}, {"copies", c.copies}};
+  out["process"] = process_json(plan.process);
+  if (plan.host_process.total() > 0) out["host_process"] = process_json(plan.host_process);
   out["techniques"] = Json::array();
   for (const TechniqueReport& t : plan.techniques)
     out["techniques"].push_back({{"name", t.name},

@@ -40,7 +40,7 @@ std::vector<Change> changes(const PlanRequest& request) {
     const TierBytes peaks = least_peaks(hosted);
     out.push_back({fmt::format("--host-memory {}", peaks.host), std::move(hosted)});
   }
-  if (request.facts.device == "cpu" && request.disk_budget_bytes == 0) {
+  if (request.disk_budget_bytes == 0) {
     PlanRequest on_disk = request;
     on_disk.disk_budget_bytes = INT64_MAX;
     const TierBytes peaks = least_peaks(on_disk);

@@ -79,7 +79,8 @@ void report_offload(const PlanRequest& request, Bounder& bounder, const Candidat
 void explain_lower_tiers(const Plan& plan, std::string& text) {
   for (const Tier tier : kLowerTiers) {
     const TierPlan& below = plan.below(tier);
-    if (below.arena_bytes == 0) continue;
+    const int64_t copies = tier == Tier::host ? plan.host_process.copies : 0;  // to the disk, by way of the host
+    if (below.arena_bytes == 0 && copies == 0) continue;
     const Breakdown& b = below.breakdown;
     std::vector<std::pair<const char*, int64_t>> rows{{"weights", b.weights},
                                                       {"gradients", b.gradients},
@@ -87,10 +88,12 @@ void explain_lower_tiers(const Plan& plan, std::string& text) {
                                                       {"activations", b.activations},
                                                       {"alignment and gaps", b.alignment}};
     if (tier == Tier::host)
-      rows.insert(rows.end(), {{"arena", below.arena_bytes}, {"process", plan.host_process.total()}});
+      rows.insert(rows.end(), {{"arena", below.arena_bytes},
+                               {"copies to disk", copies},
+                               {"rest of the process", plan.host_process.total() - copies}});
     rows.emplace_back("peak", below.peak_bytes);
-    text += fmt::format("on {}, of a budget of {}\n", tier == Tier::host ? "the host" : "disk",
-                        format_bytes(below.budget_bytes));
+    text += tier == Tier::host ? "on the host" : "on disk";
+    text += below.budget_bytes > 0 ? fmt::format(", of a budget of {}\n", format_bytes(below.budget_bytes)) : "\n";
     for (const auto& [name, bytes] : rows)
       text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", name, format_bytes(bytes), bytes);
   }

@@ -68,7 +68,7 @@ void check_offload_pin(const PlanRequest& request, const std::string& name, cons
   if (value == "off" || name == kPrefetch.name || !offload_tiers(request).empty()) return;
   throw Error(ErrorKind::usage,
               fmt::format("--technique {}={} needs memory of the host or a disk below that of the device", name, value),
-              "add --host-memory for a device that has memory of its own, or --disk-memory DIR:BYTES on the CPU");
+              "add --disk-memory DIR:BYTES, or --host-memory for a device that has memory of its own");
 }
 
 std::vector<Offload> offload_choices(const PlanRequest& request, int64_t blocks) {

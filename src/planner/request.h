@@ -39,8 +39,8 @@ struct PlanRequest {
   int64_t disk_budget_bytes = 0;  // of a file on disk below the device; 0: nothing may be kept there
   DeviceFacts facts;
   Profile profile;
-  ProcessBytes process;                      // everything outside the arena but its page tables; `copies` if there are
-  ProcessBytes host_process;                 // the same on the host, when the device has its own memory
+  ProcessBytes process;       // everything outside the arena but its page tables; `copies` as if something lay on disk
+  ProcessBytes host_process;  // the same on the host, when the device has its own memory
   int64_t staging_bytes = int64_t{4} << 20;  // host buffer for load and save
 
   TierBytes budgets() const { return {budget_bytes, host_budget_bytes, disk_budget_bytes}; }

@@ -19,6 +19,12 @@ namespace {
 
 constexpr int64_t kPageTableRatio = 512;  // 8 bytes of page table per 4 KiB page
 
+// Copies count where something lies on disk.
+ProcessBytes beside(const TierBytes& arenas, ProcessBytes process) {
+  if (arenas.disk == 0) process.copies = 0;
+  return process;
+}
+
 class Search {
  public:
   explicit Search(const PlanRequest& request) : request_(request), bounder_(request) {}
@@ -146,9 +152,9 @@ class Search {
     plan.budget_bytes = request_.budget_bytes;
     plan.profile = request_.profile.identity();
     plan.facts = request_.facts;
-    plan.process = request_.process;
+    plan.process = beside(plan.arenas(), request_.process);
     for (const Tier tier : kLowerTiers) plan.below(tier).budget_bytes = request_.budgets().of(tier);
-    plan.host_process = request_.host_process;
+    plan.host_process = beside(plan.arenas(), request_.host_process);
     plan.choices.seq_length = request_.seq_length;
     plan.choices.precision = request_.precision;
     plan.choices.packing = request_.packing;
@@ -199,19 +205,10 @@ int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process, const Dev
   return arena_bytes + with_page_tables(process, arena_bytes, facts).total();
 }
 
-namespace {
-
-ProcessBytes process_with(const TierBytes& arenas, const PlanRequest& request) {
-  ProcessBytes process = request.process;
-  if (arenas.disk == 0) process.copies = 0;
-  return process;
-}
-
-}  // namespace
-
 TierBytes tier_peaks(const TierBytes& arenas, const PlanRequest& request) {
-  return {process_peak(arenas.device, process_with(arenas, request), request.facts),
-          arenas.host + host_with_page_tables(request.host_process, arenas.host).total(), arenas.disk};
+  const ProcessBytes host = host_with_page_tables(beside(arenas, request.host_process), arenas.host);
+  return {process_peak(arenas.device, beside(arenas, request.process), request.facts), arenas.host + host.total(),
+          arenas.disk};
 }
 
 bool fits(const TierBytes& peaks, const PlanRequest& request) {
@@ -222,8 +219,9 @@ bool fits(const TierBytes& peaks, const PlanRequest& request) {
 
 void set_peaks(const PlanRequest& request, Plan& plan) {
   const TierBytes peaks = tier_peaks(plan.arenas(), request);
-  plan.process = with_page_tables(process_with(plan.arenas(), request), plan.arena_bytes, request.facts);
-  plan.host_process = host_with_page_tables(request.host_process, plan.host.arena_bytes);
+  const TierBytes arenas = plan.arenas();
+  plan.process = with_page_tables(beside(arenas, request.process), arenas.device, request.facts);
+  plan.host_process = host_with_page_tables(beside(arenas, request.host_process), arenas.host);
   plan.budget_bytes = request.budget_bytes;
   plan.peak_bytes = peaks.device;
   for (const Tier tier : kLowerTiers) {

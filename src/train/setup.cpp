@@ -165,17 +165,10 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
     process.planner += buckets * process.planner;
     process.kernels += buckets * kBucketKernelBytes;
   }
+  process.copies = disk_process_bytes(request.facts);
   book_process(request, process);
   request.host_budget_bytes = options.host_memory;
-  if (options.disk_memory > 0) {
-    if (request.facts.device != "cpu")
-      throw Error(ErrorKind::usage,
-                  "--disk-memory: copies between a disk and a GPU would pass through the host's memory, which this "
-                  "version does not do",
-                  "give --host-memory");
-    request.disk_budget_bytes = options.disk_memory;
-    request.process.copies = kDiskProcessBytes;
-  }
+  request.disk_budget_bytes = options.disk_memory;
   return request;
 }
 

@@ -59,6 +59,19 @@ class Disk(ProgramTest):
         null = self.plan("--device", "null", *self.disk(), *OFFLOAD)
         self.assertRegex(null.stderr, r"of the disk at (\d+) of \1")
 
+    def test_below_a_gpu_its_buffers_are_the_hosts(self):
+        gpu = ["--device", "null", "--profile", "H100-80GB", "--memory", "2GiB", *self.disk(), *OFFLOAD]
+        plan = json.loads(self.plan(*gpu, "--json").stdout)
+        self.assertGreater(plan["disk_breakdown"]["optimizer"], 0)
+        self.assertNotIn("host_arena_bytes", plan)
+        self.assertEqual(plan["process"]["copies"], 0)
+        self.assertGreater(plan["host_process"]["copies"], 6 << 20)
+        self.assertEqual(plan["tiers"]["host"]["peak_bytes"], sum(plan["host_process"].values()))
+        self.assertRegex(self.plan(*gpu, "--explain").stdout, r"(?s)on the host\n.*copies to disk +6\.25 MiB.*on disk, of a budget of 1\.00 GiB")
+        both = json.loads(self.plan(*gpu, "--host-memory", "1GiB", "--json").stdout)
+        self.assertGreater(both["host_arena_bytes"], 0)
+        self.assertEqual(both["host_process"]["copies"], 0)
+
     def test_training_is_bitwise_the_plain_run_and_leaves_nothing(self):
         self.train("plain")
         self.train("on-disk", *self.disk(), *OFFLOAD, "--technique", "offload-parameters=on")
@@ -98,7 +111,6 @@ class Disk(ProgramTest):
         if Path("/dev/shm").is_dir():
             with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
                 self.assert_refused(self.train_arguments("out", "--disk-memory", f"{memory}:1GiB"), 2, "lies in memory")
-        self.assert_refused(["plan", "--model", "model", "--profile", "H100-80GB", *self.disk()], 2, "--disk-memory", "--host-memory")
 
     def test_a_disk_that_is_too_small_is_refused_in_bytes(self):
         (self.root / "wide.json").write_text(json.dumps({**json.loads((self.root / "config.json").read_text()), "vocab_size": 20000, "hidden_size": 256, "intermediate_size": 512}))

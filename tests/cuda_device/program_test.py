@@ -4,6 +4,7 @@
 Usage: program_test.py HEADROOM HEADROOM_ON_SHIM
 The second program is the first one with the shim in the place of a GPU (--device cuda:0). Prints N passed, N failed.
 """
+import filecmp
 import json
 import os
 import subprocess
@@ -16,6 +17,7 @@ CONFIG = {'architectures': ['LlamaForCausalLM'], 'model_type': 'llama', 'vocab_s
           'initializer_range': 0.2, 'bos_token_id': 256, 'eos_token_id': 257}
 EXPERTS = CONFIG | {'architectures': ['MixtralForCausalLM'], 'model_type': 'mixtral', 'num_local_experts': 4, 'num_experts_per_tok': 2,
                     'output_router_logits': True, 'router_aux_loss_coef': 0.5}
+WIDE = CONFIG | {'architectures': ['MistralForCausalLM'], 'model_type': 'mistral', 'hidden_size': 192, 'intermediate_size': 512}
 ROWS = [{'text': f'row {n}: ' + 'abc'[n % 3] * 4} for n in range(12)]
 GPU = ['--device', 'cuda:0', '--profile', 'H100-80GB', '--memory', '1GiB']
 CPU = ['--memory', '1GiB']
@@ -71,6 +73,31 @@ def check_experts(program, shim, folder, data):
     check('gradient norms of experts agree', near(values(gpu, 'grad_norm'), values(cpu, 'grad_norm'), 1e-3))
 
 
+def lies_in_memory(directory):
+    kind = subprocess.run(['stat', '-f', '-c', '%T', directory], capture_output=True, text=True, check=True).stdout.strip()
+    return kind in ('tmpfs', 'ramfs')
+
+
+def check_disk(program, shim, folder, data):
+    """States, gradients and weights in a scratch file, for the host is too small: bitwise the plain run, resumed too, and nothing is left."""
+    scratch, plain, out = (os.path.join(folder, name) for name in ('scratch', 'in-memory', 'on-disk'))
+    os.mkdir(scratch)
+    model = make_model(program, folder, WIDE)
+    train(shim, GPU, model, data, plain, '--max-steps', 3)
+    disk = ['--disk-memory', scratch + ':1GiB', '--host-memory', '28MiB']
+    for name in ('optimizer', 'gradients', 'parameters'):
+        disk += ['--technique', f'offload-{name}=on']
+    train(shim, GPU + disk, model, data, out, '--max-steps', 2)
+    done = train(shim, GPU + disk, model, data, out, '--max-steps', 3, '--resume-from-checkpoint', 'true')
+    check('the GPU trains and resumes with a disk', done == 0, done)
+    check('with a disk bitwise', values(out, 'loss') == values(plain, 'loss') and values(out, 'eval_loss')[-1:] == values(plain, 'eval_loss'), values(out, 'loss'))
+    check('with a disk the same model', filecmp.cmp(*(os.path.join(run, 'model.safetensors') for run in (plain, out)), shallow=False))
+    with open(os.path.join(out, 'run.json'), encoding='utf-8') as text:
+        run = json.load(text)
+    check('scratch file planned == measured', 0 < run['disk_planned_bytes'] == run['disk_measured_bytes'], run['disk_measured_bytes'])
+    check('nothing is left of it', not os.listdir(scratch))
+
+
 def main():
     program, shim = sys.argv[1:3]
     with tempfile.TemporaryDirectory() as folder:
@@ -93,6 +120,11 @@ def main():
         train(shim, GPU, model, data, resumed, '--max-steps', 2)
         check('the GPU resumes', train(shim, GPU, model, data, resumed, '--max-steps', 3, '--resume-from-checkpoint', 'true') == 0)
         check('resumed bitwise', values(resumed, 'loss')[-1] == values(gpu, 'loss')[-1], f"{values(resumed, 'loss')[-1]} {values(gpu, 'loss')[-1]}")
+
+        if lies_in_memory(folder):
+            print('skipped: the directory for temporary files lies in memory, not on a disk')
+        else:
+            check_disk(program, shim, folder, data)
 
         evaluate = ('evaluate', '--model', gpu, '--data', data, '--max-seq-length', 16, '--json')
         losses = [json.loads(call(binary, *evaluate, *where)[1] or '{"loss": 0}')['loss'] for binary, where in ((program, CPU), (shim, GPU))]

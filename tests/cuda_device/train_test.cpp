@@ -4,10 +4,13 @@
 
 #include <cmath>
 
+#include "../formats/file_size_limit.h"
 #include "../runtime/race_checker.h"
 #include "../runtime/tiny_run.h"
 #include "cuda_shim/host_runtime.h"
+#include "deferred_runtime.h"
 #include "device/cuda/cuda_device.h"
+#include "device/disk/scratch_file.h"
 
 namespace headroom {
 namespace {
@@ -123,31 +126,116 @@ TEST_F(CudaTraining, RecomputingIsBitwiseTheSame) {
   EXPECT_EQ(a.state, b.state);
 }
 
-// States, gradients, weights and activations in page-locked memory, copied beside the kernels: no two accesses of the
-// same bytes are unordered.
+TrainOptions kept(const TemporaryDirectory& directory) {
+  TrainOptions options = gpu_options(directory);
+  options.micro_batch_size = 2;
+  options.techniques["recompute"] = "off";
+  options.techniques["chunked-loss"] = "64";
+  return options;
+}
+
+// States, gradients, weights and activations.
+TrainOptions offloaded(TrainOptions options) {
+  for (const char* name : {"offload-optimizer", "offload-gradients", "offload-parameters", "offload-activations"})
+    options.techniques[name] = "on";
+  return options;
+}
+
+// A device whose accesses are checked for races, the last one that it made being at hand.
+struct Checked {
+  TinyRun::MakeDevice make;  // the device that is checked
+  test::RaceChecker* checker = nullptr;
+
+  TinyRun::MakeDevice device() {
+    return [this](const DeviceFacts& facts) {
+      auto device = std::make_unique<test::RaceChecker>(make(facts));
+      checker = device.get();
+      return device;
+    };
+  }
+  void expect_none() const {
+    EXPECT_GT(checker->copies(), 100);
+    EXPECT_EQ(checker->races(), std::vector<std::string>{});
+  }
+};
+
+// In page-locked memory, copied beside the kernels: no two accesses of the same bytes are unordered.
 TEST_F(CudaTraining, WhatWaitsOnTheHostIsBitwiseTheSame) {
-  TrainOptions keep = gpu_options(directory_);
-  keep.micro_batch_size = 2;
-  keep.techniques["recompute"] = "off";
-  keep.techniques["chunked-loss"] = "64";
+  const TrainOptions keep = kept(directory_);
   TinyRun first(keep, directory_ / "keep", make_shim_device);
   const Curve a = train(first);
-  TrainOptions offload = keep;
-  for (const char* name : {"offload-optimizer", "offload-gradients", "offload-parameters", "offload-activations"})
-    offload.techniques[name] = "on";
-  test::RaceChecker* checker = nullptr;
-  const auto make_checked = [&](const DeviceFacts& facts) {
-    auto device = std::make_unique<test::RaceChecker>(make_shim_device(facts));
-    checker = device.get();
-    return device;
-  };
-  TinyRun second(offload, directory_ / "offload", make_checked, int64_t{1} << 30);
+  Checked checked{make_shim_device};
+  TinyRun second(offloaded(keep), directory_ / "offload", checked.device(), int64_t{1} << 30);
   const Curve b = train(second);
   EXPECT_EQ(a.losses, b.losses);
   EXPECT_EQ(a.state, b.state);
   EXPECT_GT(second.plan().host.arena_bytes, 0);
-  EXPECT_GT(checker->copies(), 100);
-  EXPECT_EQ(checker->races(), std::vector<std::string>{});
+  checked.expect_none();
+}
+
+class CudaDiskTraining : public CudaTraining {
+ protected:
+  void SetUp() override {
+    try {
+      const ScratchFile file(directory_.path(), kDiskBlockBytes);
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+  TrainOptions on_disk(const TrainOptions& options) {
+    TrainOptions with_disk = offloaded(options);
+    with_disk.disk_directory = directory_.path();
+    with_disk.disk_memory = int64_t{1} << 30;
+    return with_disk;
+  }
+  TinyRun::MakeDevice shim_with_disk(bool defers) {
+    return [this, defers](const DeviceFacts& facts) {
+      std::unique_ptr<CudaRuntime> runtime = make_host_runtime();
+      if (defers) runtime = std::make_unique<test::DeferredRuntime>(std::move(runtime), test::Deferral{true});
+      return make_cuda_device(std::move(runtime), facts, {}, directory_.path());
+    };
+  }
+};
+
+// In a file, whether the GPU copies at once or as late as it may; with a host beside it, of which nothing is used.
+TEST_F(CudaDiskTraining, WhatWaitsOnDiskIsBitwiseTheSame) {
+  const TrainOptions keep = kept(directory_);
+  TinyRun first(keep, directory_ / "keep", make_shim_device);
+  const Curve a = train(first);
+  for (const bool defers : {false, true}) {
+    SCOPED_TRACE(defers ? "late" : "at once");
+    TrainOptions options = on_disk(keep);
+    options.techniques["prefetch"] = defers ? "2" : "off";
+    Checked checked{shim_with_disk(defers)};
+    TinyRun second(options, directory_ / "offload", checked.device());
+    const Curve b = train(second);
+    EXPECT_EQ(a.losses, b.losses);
+    EXPECT_EQ(a.evaluation, b.evaluation);
+    EXPECT_EQ(a.state, b.state);
+    EXPECT_GT(second.plan().disk.arena_bytes, 0);
+    EXPECT_EQ(second.plan().host.arena_bytes, 0);
+    EXPECT_EQ(second.plan().process.copies, 0);
+    EXPECT_EQ(second.plan().host_process.copies, disk_process_bytes(second.plan().facts));
+    EXPECT_EQ(second.executor().arena_high_water(Tier::disk), second.plan().disk.arena_bytes);
+    EXPECT_EQ(host_runtime_allocations(), 1);
+    checked.expect_none();
+  }
+}
+
+TEST_F(CudaDiskTraining, ADiskThatFailsEndsTheStepInWords) {
+  TinyRun run(on_disk(kept(directory_)), directory_ / "tokens", shim_with_disk(false));
+  run.begin();
+  run.step(1);
+  const FileSizeLimit full(4096);
+  try {
+    run.step(2);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::run);
+    EXPECT_NE(std::string(error.what()).find("of the scratch file in " + directory_.path().string()), std::string::npos)
+        << error.what();
+    EXPECT_FALSE(error.remedy().empty());
+  }
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace {
 struct Counts {
   int64_t allocations = 0;
   int64_t bytes = 0;
+  int64_t pinned = 0;
 };
 
 Counts& counts() {
@@ -34,9 +35,10 @@ class HostRuntime final : public CudaRuntime {
   CudaMemory memory() override {
     return {limits_.total_bytes - limits_.held_by_others - counts().bytes, limits_.total_bytes};
   }
+  void enter_thread() override {}
   std::byte* allocate(int64_t bytes) override {
     if (bytes > memory().free_bytes) throw Error(ErrorKind::run, "the device is full");
-    std::byte* const at = allocate_pinned(bytes);
+    std::byte* const at = aligned(bytes);
     std::memset(at, 0xFF, static_cast<size_t>(bytes));  // nobody may rely on what is there
     sizes_[at] = bytes;
     ++counts().allocations;
@@ -44,9 +46,8 @@ class HostRuntime final : public CudaRuntime {
     return at;
   }
   std::byte* allocate_pinned(int64_t bytes) override {
-    void* const at = std::aligned_alloc(256, static_cast<size_t>((bytes + 255) / 256 * 256));
-    if (!at) throw std::bad_alloc();
-    return static_cast<std::byte*>(at);
+    counts().pinned += bytes;
+    return aligned(bytes);
   }
   void release(std::byte* device) noexcept override {
     counts().bytes -= sizes_[device];
@@ -70,6 +71,12 @@ class HostRuntime final : public CudaRuntime {
   }
 
  private:
+  static std::byte* aligned(int64_t bytes) {
+    void* const at = std::aligned_alloc(256, static_cast<size_t>((bytes + 255) / 256 * 256));
+    if (!at) throw std::bad_alloc();
+    return static_cast<std::byte*>(at);
+  }
+
   HostRuntimeLimits limits_;
   std::map<std::byte*, int64_t> sizes_;
   uintptr_t made_ = 0;
@@ -82,10 +89,11 @@ std::unique_ptr<CudaRuntime> make_host_runtime(const HostRuntimeLimits& limits) 
 }
 int64_t host_runtime_allocations() { return counts().allocations; }
 int64_t host_runtime_bytes() { return counts().bytes; }
+int64_t host_runtime_pinned() { return counts().pinned; }
 
 // In the place of src/device/cuda/open_cuda.cpp or no_cuda.cpp.
-std::unique_ptr<Device> open_cuda_device(int, const DeviceFacts& facts) {
-  return make_cuda_device(make_host_runtime(), facts);
+std::unique_ptr<Device> open_cuda_device(int, const DeviceFacts& facts, const std::filesystem::path& disk) {
+  return make_cuda_device(make_host_runtime(), facts, {}, disk);
 }
 DeviceFacts cuda_facts(int) { return facts_of(make_host_runtime()->properties()); }
 DeviceMemory cuda_memory(int) {

@@ -17,8 +17,9 @@ struct HostRuntimeLimits {
 
 std::unique_ptr<CudaRuntime> make_host_runtime(const HostRuntimeLimits& limits = {});
 
-// Of the runtime made last: allocations of device memory so far, and bytes held now.
+// Of the runtime made last: allocations of device memory so far, bytes held now, bytes of page-locked memory so far.
 int64_t host_runtime_allocations();
 int64_t host_runtime_bytes();
+int64_t host_runtime_pinned();
 
 }  // namespace headroom

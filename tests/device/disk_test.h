@@ -24,13 +24,8 @@ class DiskTest : public testing::Test {
 
   const std::filesystem::path& path() const { return directory_.path(); }
 
-  // Two blocks: smaller than what is copied.
-  std::span<std::byte> buffer() {
-    void* at = memory_.data();
-    size_t space = memory_.size();
-    return {static_cast<std::byte*>(std::align(size_t{kDiskBlockBytes}, 2 * size_t{kDiskBlockBytes}, at, space)),
-            2 * size_t{kDiskBlockBytes}};
-  }
+  // Of two blocks: smaller than what is copied.
+  BounceBuffers& buffers() { return buffers_; }
 
   // Bytes that the directory's file system has left.
   int64_t room() const {
@@ -63,8 +58,16 @@ class DiskTest : public testing::Test {
   }
 
  private:
+  static std::span<std::byte> two_blocks(std::span<std::byte> memory) {
+    void* at = memory.data();
+    size_t space = memory.size();
+    constexpr auto kBlock = size_t{kDiskBlockBytes};
+    return {static_cast<std::byte*>(std::align(kBlock, 2 * kBlock, at, space)), 2 * kBlock};
+  }
+
   TemporaryDirectory directory_;
   std::vector<std::byte> memory_ = std::vector<std::byte>(3 * size_t{kDiskBlockBytes});
+  MemoryBounce buffers_{two_blocks(memory_)};
 };
 
 }  // namespace headroom::test

@@ -42,7 +42,7 @@ TEST_F(DiskTest, StreamsCopyInTheirOrderAndEventsTellWhenTheyAreDone) {
 TEST_F(DiskTest, AQueueThatIsFullWaits) {
   const ScratchFile file(path(), 4 * kDiskBlockBytes);
   std::vector<std::byte> bytes(size_t{kDiskBlockBytes});
-  CopyThread thread(file, buffer());
+  CopyThread thread(file, buffers());
   for (int i = 0; i < 1000; ++i) thread.queue({bytes.data(), kDiskBlockBytes, (i % 4) * kDiskBlockBytes, i % 2 == 0});
   EXPECT_EQ(thread.queued(), 1000);
   thread.wait_for(1000);
@@ -51,7 +51,7 @@ TEST_F(DiskTest, AQueueThatIsFullWaits) {
 TEST_F(DiskTest, AFailureIsThrownByEveryWaitFromThenOn) {
   const ScratchFile full(::open("/dev/full", O_RDWR | O_CLOEXEC), path(), true);
   std::vector<std::byte> bytes(size_t{kDiskBlockBytes});
-  CopyThread thread(full, buffer());
+  CopyThread thread(full, buffers());
   thread.queue({bytes.data(), kDiskBlockBytes, 0, false});
   thread.wait_for(1);
   for (int i = 0; i < 600; ++i) thread.queue({bytes.data(), kDiskBlockBytes, 0, true});
@@ -62,7 +62,7 @@ TEST_F(DiskTest, AFailureIsThrownByEveryWaitFromThenOn) {
 TEST_F(DiskTest, AnEndDoesNotWaitForWhatIsQueued) {
   const ScratchFile file(path(), 4 * kDiskBlockBytes);
   std::vector<std::byte> bytes(size_t{kDiskBlockBytes});
-  CopyThread thread(file, buffer());
+  CopyThread thread(file, buffers());
   for (int i = 0; i < 200; ++i) thread.queue({bytes.data(), kDiskBlockBytes, 0, true});
 }
 

@@ -25,7 +25,7 @@ TEST_F(DiskTest, BytesOfAnyPlaceAndLengthComeBack) {
   constexpr int64_t kBytes = 16 * kDiskBlockBytes;
   const ScratchFile file(path(), kBytes);
   std::vector<std::byte> expected(size_t{kBytes}), found(size_t{kBytes});
-  file.read(0, found, buffer());
+  file.read(0, found, buffers());
   EXPECT_EQ(found, expected) << "what was never written is zero";
   uint32_t state = 1;
   const auto random = [&](int64_t below) {
@@ -37,9 +37,9 @@ TEST_F(DiskTest, BytesOfAnyPlaceAndLengthComeBack) {
     const std::span<std::byte> piece =
         std::span(expected).subspan(static_cast<size_t>(begin), static_cast<size_t>(length));
     std::fill(piece.begin(), piece.end(), static_cast<std::byte>(round + 1));
-    file.write(begin, piece, buffer());
+    file.write(begin, piece, buffers());
     const int64_t from = random(kBytes), count = random(kBytes - from);
-    file.read(from, std::span(found).first(static_cast<size_t>(count)), buffer());
+    file.read(from, std::span(found).first(static_cast<size_t>(count)), buffers());
     EXPECT_TRUE(std::equal(found.begin(), found.begin() + count, expected.begin() + from)) << "round " << round;
   }
 }
@@ -81,8 +81,8 @@ TEST_F(DiskTest, ThroughThePageCacheNothingStaysThere) {
   ASSERT_EQ(::fallocate(descriptor, 0, 0, 4 * kDiskBlockBytes), 0);
   const ScratchFile file(descriptor, path(), false);
   std::vector<std::byte> values(3 * kDiskBlockBytes + 100, std::byte{7}), found(values.size());
-  file.write(50, values, buffer());
-  file.read(50, found, buffer());
+  file.write(50, values, buffers());
+  file.read(50, found, buffers());
   EXPECT_EQ(found, values);
 }
 
@@ -90,13 +90,13 @@ TEST_F(DiskTest, ThroughThePageCacheNothingStaysThere) {
 TEST_F(DiskTest, FailuresNameTheFileAndThePlace) {
   std::vector<std::byte> bytes(size_t{kDiskBlockBytes});
   const ScratchFile full(::open("/dev/full", O_RDWR | O_CLOEXEC), path(), true);
-  EXPECT_THAT(message([&] { full.write(kDiskBlockBytes, bytes, buffer()); }),
+  EXPECT_THAT(message([&] { full.write(kDiskBlockBytes, bytes, buffers()); }),
               HasSubstr("writing 4096 bytes at 4096 of the scratch file in " + path().string() + ": No space left"));
   std::ofstream(path() / "short") << "x";
   const ScratchFile cut(::open((path() / "short").c_str(), O_RDWR | O_CLOEXEC), path(), true);
-  EXPECT_THAT(message([&] { cut.read(0, bytes, buffer()); }), HasSubstr("the file ends"));
+  EXPECT_THAT(message([&] { cut.read(0, bytes, buffers()); }), HasSubstr("the file ends"));
   const ScratchFile closed(::open((path() / "short").c_str(), O_WRONLY | O_CLOEXEC), path(), true);
-  EXPECT_THAT(message([&] { closed.read(0, bytes, buffer()); }), HasSubstr("Bad file descriptor"));
+  EXPECT_THAT(message([&] { closed.read(0, bytes, buffers()); }), HasSubstr("Bad file descriptor"));
 }
 
 }  // namespace

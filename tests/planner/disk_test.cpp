@@ -1,4 +1,4 @@
-// Plans with a disk below the CPU: monotone in both budgets, refusals that name both, beside a host's tier.
+// Plans with a disk below the CPU or a GPU: monotone in both budgets, refusals that name both, beside a host's tier.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -135,6 +135,69 @@ TEST(DiskBudget, BesideAHostTheDiskIsTheLastResort) {
   ASSERT_TRUE(on_disk.feasible);
   EXPECT_EQ(on_disk.host.arena_bytes, 0);
   EXPECT_GT(on_disk.disk.arena_bytes, 0);
+}
+
+// A GPU that nobody needs to have: the device "null" with its profile.
+PlanRequest gpu_request(int64_t memory, int64_t host, int64_t disk, const ModelFiles& model) {
+  TrainOptions options = fixed_options(memory);
+  options.device = "null";
+  options.profile = "H100-80GB";
+  options.global_batch_size = 2;
+  options.micro_batch_size = 1;
+  options.host_memory = host;
+  options.disk_directory = ".";
+  options.disk_memory = disk;
+  return fixed_request(options, model);
+}
+
+TEST(DiskBelowAGpu, MakesAPlanFitThatWouldNot) {
+  const ModelFiles model = wide_model();
+  const Plan plenty = search_training_plan(gpu_request(kPlenty, 0, 0, model)).plan;
+  const Plan with_disk = search_training_plan(gpu_request(kPlenty, 0, kPlenty, model)).plan;
+  EXPECT_EQ(with_disk.disk.arena_bytes, 0) << "with room for everything nothing is copied";
+  EXPECT_EQ(with_disk.host_process.copies, 0);
+  ASSERT_LT(with_disk.minimum_bytes, plenty.minimum_bytes);
+  const PlanRequest without = gpu_request(with_disk.minimum_bytes, 0, 0, model);
+  EXPECT_FALSE(search_training_plan(without).plan.feasible);
+  const Plan least = search_training_plan(gpu_request(with_disk.minimum_bytes, 0, kPlenty, model)).plan;
+  ASSERT_TRUE(least.feasible);
+  EXPECT_GT(least.disk.arena_bytes, 0);
+  EXPECT_EQ(least.host.arena_bytes, 0);
+  EXPECT_EQ(least.process.copies, 0) << "the GPU's memory holds none of the buffers";
+  EXPECT_EQ(least.host_process.copies, disk_process_bytes(least.facts));
+  EXPECT_EQ(least.host.peak_bytes, least.host_process.total());
+  EXPECT_EQ(Json::parse(plan_json(least)).at("host_process").at("copies"), least.host_process.copies);
+}
+
+TEST(DiskBelowAGpu, IsTheRemedyWhereTheHostIsTooSmall) {
+  const ModelFiles model = wide_model();
+  const Plan with_disk = search_training_plan(gpu_request(kPlenty, 0, kPlenty, model)).plan;
+  const PlanRequest request = gpu_request(with_disk.minimum_bytes, int64_t{40} << 20, 0, model);
+  const SearchResult refused = search_training_plan(request);
+  ASSERT_FALSE(refused.plan.feasible);
+  EXPECT_THAT(find_cheapest_fix(request), HasSubstr("--disk-memory DIR:"));
+  EXPECT_EQ(refused.plan.host_process.copies, 0);
+}
+
+// The host's budget holds the buffers of copies to disk.
+TEST(DiskBelowAGpu, ItsBuffersCountAgainstTheHost) {
+  const ModelFiles model = wide_model();
+  PlanRequest request = gpu_request(kPlenty, kPlenty, kPlenty, model);
+  request.techniques = {{"offload-optimizer", "on"}};
+  const Plan hosted = search_training_plan(request).plan;
+  EXPECT_GT(hosted.host.arena_bytes, 0);
+  EXPECT_EQ(hosted.disk.arena_bytes, 0) << "the host is faster";
+  EXPECT_EQ(hosted.host_process.copies, 0);
+  request.host_budget_bytes = hosted.host.arena_bytes;
+  const Plan on_disk = search_training_plan(request).plan;
+  ASSERT_TRUE(on_disk.feasible);
+  EXPECT_EQ(on_disk.host.arena_bytes, 0);
+  EXPECT_GT(on_disk.disk.arena_bytes, 0);
+  EXPECT_LE(on_disk.host.peak_bytes, request.host_budget_bytes);
+  request.host_budget_bytes = on_disk.host.peak_bytes - 1;
+  const SearchResult refused = search_training_plan(request);
+  EXPECT_FALSE(refused.plan.feasible);
+  EXPECT_EQ(refused.plan.host.peak_bytes, on_disk.host.peak_bytes);
 }
 
 }  // namespace

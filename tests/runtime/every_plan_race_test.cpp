@@ -1,6 +1,6 @@
-// Plans drawn at random, as a GPU with a second tier would run them: no reuse of a byte of either arena races between
-// the kernels and the copies, and a wait that is taken out is found. The null device executes; it checks besides that
-// what is read still holds what was written there.
+// Plans drawn at random, as a GPU with the host's memory or a disk below it would run them: no reuse of a byte of
+// any arena races between the kernels and the copies, and a wait that is taken out is found. The null device executes;
+// it checks besides that what is read still holds what was written there.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,8 @@ TrainOptions draw_options(Draw& draw) {
   TrainOptions options;
   options.device = "null";
   options.profile = "H100-80GB";
-  options.memory = options.host_memory = int64_t{1} << 40;
+  options.memory = int64_t{1} << 40;
+  (draw.chance(50) ? options.host_memory : options.disk_memory) = options.memory;
   options.global_batch_size = 6;
   options.precision = draw.one_of({"32-true", "bf16-mixed", "bf16-true"});
   if (draw.chance(70)) options.micro_batch_size = 1 + draw.below(6);
@@ -145,7 +146,7 @@ constexpr uint32_t kPlans = 30;  // of a test
 class EveryPlan : public testing::TestWithParam<uint32_t> {};
 
 TEST_P(EveryPlan, HasNoRacesAndNeedsItsWaits) {
-  int64_t copying = 0, planted = 0;
+  int64_t copying = 0, planted = 0, on_disk = 0;
   for (uint32_t seed = GetParam() * kPlans; seed < (GetParam() + 1) * kPlans; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Draw draw(seed);
@@ -155,6 +156,7 @@ TEST_P(EveryPlan, HasNoRacesAndNeedsItsWaits) {
     EXPECT_THAT(races_of(plan, false, &copies), testing::IsEmpty());
     if (copies == 0) continue;
     ++copying;
+    on_disk += plan.disk.arena_bytes > 0;
     if (seed % 5 == 0) {
       EXPECT_FALSE(races_of(plan, true).empty()) << "copies do not wait for kernels";
     }
@@ -164,6 +166,7 @@ TEST_P(EveryPlan, HasNoRacesAndNeedsItsWaits) {
   }
   EXPECT_GT(copying, kPlans / 2);
   EXPECT_GT(planted, kPlans / 3);
+  EXPECT_GT(on_disk, kPlans / 6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Drawn, EveryPlan, testing::Range(uint32_t{0}, uint32_t{8}));

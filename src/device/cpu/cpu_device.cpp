@@ -70,11 +70,14 @@ class CpuDevice final : public Device {
     if (tier == Tier::disk && (disk_ || bytes > 0)) disk().require_room(bytes);
   }
   std::byte* reserve_arena(Tier tier, int64_t bytes) override {
-    if (tier == Tier::disk) return disk().reserve(bytes);
-    return (tier == Tier::host ? host_ : device_).reserve(bytes);
+    if (tier != Tier::disk) return (tier == Tier::host ? host_ : device_).reserve(bytes);
+    buffers_ = {disk_buffers_.reserve(kBuffers * DiskTier::kBufferBytes),
+                static_cast<size_t>(kBuffers * DiskTier::kBufferBytes)};
+    window_ = next_buffer();
+    return disk().reserve(bytes, std::make_unique<MemoryBounce>(next_buffer()));
   }
   bool host_visible() const override { return true; }
-  std::span<std::byte> host_window() override { return disk_ ? disk_->window() : std::span<std::byte>(); }
+  std::span<std::byte> host_window() override { return window_; }
 
   std::unique_ptr<DeviceKernel> prepare(const KernelSpec& spec) override {
     return std::make_unique<PreparedCpuKernel>(make_cpu_kernel(spec, facts_));
@@ -83,51 +86,54 @@ class CpuDevice final : public Device {
     static_cast<const PreparedCpuKernel&>(kernel).kernel().run(call);
   }
   void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId stream) override {
-    if (on_disk(to) || on_disk(from)) return disk_->copy(to, from, bytes, stream);
+    if (disk_ && (disk_->holds(to) || disk_->holds(from))) return disk_->copy(to, from, bytes, stream);
     synchronize(stream);
     std::memmove(to, from, static_cast<size_t>(bytes));
   }
 
   StreamId create_stream() override {
-    if (disk_ && disk_->reserved()) disk_->add_stream();
+    if (disk_ && disk_->reserved()) disk_->add_stream(std::make_unique<MemoryBounce>(next_buffer()));
     return ++streams_;
   }
   EventId create_event() override {
     marks_.emplace_back();
     return static_cast<EventId>(marks_.size()) - 1;
   }
+  // Only copies between disk and memory are ever under way.
   void record(EventId event, StreamId stream) override {
-    marks_.at(static_cast<size_t>(event)) = {stream, queued(stream)};
+    if (disk_) marks_.at(static_cast<size_t>(event)) = disk_->mark(stream);
   }
   // Whichever stream is to wait, the caller does.
   void wait(StreamId, EventId event) override {
-    const Mark& mark = marks_.at(static_cast<size_t>(event));
-    wait_for(mark.stream, mark.copies);
+    if (disk_) disk_->wait(marks_.at(static_cast<size_t>(event)));
   }
-  void synchronize(StreamId stream) override { wait_for(stream, queued(stream)); }
+  void synchronize(StreamId stream) override {
+    if (disk_) disk_->synchronize(stream);
+  }
 
  private:
-  struct Mark {
-    StreamId stream = 0;
-    int64_t copies = 0;  // queued on the stream
-  };
+  // The window, and one for each stream that copies.
+  static constexpr int64_t kBuffers = 2 + static_cast<int64_t>(DiskTier::kStreams);
 
   DiskTier& disk() {
     HR_CHECK(disk_, "this device has no disk below it");
     return *disk_;
   }
-  bool on_disk(const std::byte* address) const { return disk_ && disk_->holds(address); }
-  // Only copies between disk and memory are ever under way.
-  int64_t queued(StreamId stream) const { return disk_ && disk_->reserved() ? disk_->queued(stream) : 0; }
-  void wait_for(StreamId stream, int64_t copies) {
-    if (copies > 0) disk_->wait_for(stream, copies);
+  // Of those that have no user yet.
+  std::span<std::byte> next_buffer() {
+    const auto bytes = static_cast<size_t>(DiskTier::kBufferBytes);
+    HR_CHECK(buffers_.size() >= bytes, "the disk's tier has buffers for {} streams", DiskTier::kStreams);
+    const std::span<std::byte> buffer = buffers_.first(bytes);
+    buffers_ = buffers_.subspan(bytes);
+    return buffer;
   }
 
   DeviceFacts facts_;
-  MappedArena device_, host_;
-  std::unique_ptr<DiskTier> disk_;  // after the arenas that its threads copy from and to
+  MappedArena device_, host_, disk_buffers_;
+  std::span<std::byte> buffers_, window_;
+  std::unique_ptr<DiskTier> disk_;  // after what its threads copy from and to
   StreamId streams_ = 0;
-  std::vector<Mark> marks_;  // by event
+  std::vector<DiskTier::Mark> marks_;  // by event
 };
 
 }  // namespace

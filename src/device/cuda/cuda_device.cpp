@@ -7,7 +7,9 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "device/cuda/cuda_bounce.h"
 #include "device/cuda/nvml.h"
+#include "device/disk/disk_tier.h"
 #include "ops/cuda/kernel.h"
 
 namespace headroom {
@@ -41,8 +43,12 @@ std::vector<TensorView> without_addresses(const std::vector<ConcreteType>& types
 
 class CudaDevice final : public Device, public CudaServices {
  public:
-  CudaDevice(std::unique_ptr<CudaRuntime> runtime, const DeviceFacts& facts, CudaLibraries libraries)
-      : runtime_(std::move(runtime)), properties_(runtime_->properties()), libraries_(std::move(libraries)) {
+  CudaDevice(std::unique_ptr<CudaRuntime> runtime, const DeviceFacts& facts, CudaLibraries libraries,
+             std::unique_ptr<DiskTier> disk)
+      : runtime_(std::move(runtime)),
+        properties_(runtime_->properties()),
+        libraries_(std::move(libraries)),
+        disk_(std::move(disk)) {
     if (facts.isa > properties_.capability)
       throw Error(
           ErrorKind::usage,
@@ -55,9 +61,10 @@ class CudaDevice final : public Device, public CudaServices {
     window_ = pinned(kCudaWindowBytes);
   }
   ~CudaDevice() override {
+    disk_.reset();
     for (CudaStream stream : streams_) runtime_->destroy(stream);
     for (CudaEvent event : events_) runtime_->destroy(event);
-    for (CudaEvent event : created_) runtime_->destroy(event);
+    for (const Event& event : created_) runtime_->destroy(event.event);
     for (std::byte* block : pinned_) runtime_->release_pinned(block);
     if (arena_) runtime_->release(arena_);
   }
@@ -66,6 +73,7 @@ class CudaDevice final : public Device, public CudaServices {
   std::string remark() const override { return libraries_.missing; }
 
   void require_room(Tier tier, int64_t bytes) override {
+    if (tier == Tier::disk && (disk_ || bytes > 0)) return disk().require_room(bytes);
     if (tier != Tier::device) return;
     const CudaMemory memory = runtime_->memory();
     if (bytes > memory.free_bytes)
@@ -75,7 +83,7 @@ class CudaDevice final : public Device, public CudaServices {
                   "end what else runs on the device, or give a smaller --memory");
   }
   std::byte* reserve_arena(Tier tier, int64_t bytes) override {
-    HR_CHECK(tier != Tier::disk, "this device has no disk below it");
+    if (tier == Tier::disk) return disk().reserve(bytes, bounce(streams_[0], 1));
     if (tier == Tier::host) return pinned(bytes).data();
     HR_CHECK(!arena_, "the arena is reserved twice");
     require_room(tier, bytes);
@@ -103,27 +111,39 @@ class CudaDevice final : public Device, public CudaServices {
     return std::make_unique<PreparedCudaKernel>(std::move(kernel));
   }
   void launch(const DeviceKernel& kernel, const KernelCall& call, StreamId stream) override {
+    if (disk_) disk_->synchronize(stream);
     static_cast<const PreparedCudaKernel&>(kernel).kernel().enqueue(call, at(stream));
   }
   void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId stream) override {
+    if (disk_ && (disk_->holds(to) || disk_->holds(from))) return disk_->copy(to, from, bytes, stream);
+    if (disk_) disk_->synchronize(stream);
     runtime_->copy(to, from, bytes, at(stream));
   }
 
   StreamId create_stream() override {
     streams_.push_back(runtime_->create_stream());
+    if (disk_ && disk_->reserved()) disk_->add_stream(bounce(streams_.back(), CopyThread::kPlaces));
     return static_cast<StreamId>(streams_.size()) - 1;
   }
   EventId create_event() override {
-    created_.push_back(runtime_->create_event());
+    created_.push_back({runtime_->create_event(), {}});
     return static_cast<EventId>(created_.size()) - 1;
   }
   void record(EventId event, StreamId stream) override {
-    runtime_->record(created_.at(static_cast<size_t>(event)), at(stream));
+    Event& recorded = created_.at(static_cast<size_t>(event));
+    runtime_->record(recorded.event, at(stream));
+    if (disk_) recorded.copies = disk_->mark(stream);
   }
+  // For copies of a thread the host waits, so that no work that the device has ever waits for a thread.
   void wait(StreamId stream, EventId event) override {
-    runtime_->wait(at(stream), created_.at(static_cast<size_t>(event)));
+    const Event& recorded = created_.at(static_cast<size_t>(event));
+    if (disk_) disk_->wait(recorded.copies);
+    runtime_->wait(at(stream), recorded.event);
   }
-  void synchronize(StreamId stream) override { runtime_->synchronize(at(stream)); }
+  void synchronize(StreamId stream) override {
+    if (disk_) disk_->synchronize(stream);
+    runtime_->synchronize(at(stream));
+  }
 
   std::span<std::byte> pinned(int64_t bytes) override {
     pinned_.push_back(runtime_->allocate_pinned(bytes));
@@ -147,6 +167,20 @@ class CudaDevice final : public Device, public CudaServices {
   }
 
  private:
+  // Of the stream's work that the device has, and of its copies that a thread has.
+  struct Event {
+    CudaEvent event = nullptr;
+    DiskTier::Mark copies;
+  };
+
+  DiskTier& disk() {
+    HR_CHECK(disk_, "this device has no disk below it");
+    return *disk_;
+  }
+  std::unique_ptr<BounceBuffers> bounce(CudaStream stream, int64_t places) {
+    return std::make_unique<CudaBounce>(*runtime_, stream, pinned(CudaBounce::kPinnedBytes),
+                                        static_cast<size_t>(places));
+  }
   // ": python (pid 4242) holds 12.0 GiB", as far as the driver tells.
   std::string holders() {
     std::vector<GpuProcess> others = gpu_processes(properties_.bus_id, open_nvml());
@@ -162,12 +196,13 @@ class CudaDevice final : public Device, public CudaServices {
   CudaContext context_;
   std::vector<CudaStream> streams_;
   std::array<CudaEvent, kEvents> events_{};  // of mark()
-  std::vector<CudaEvent> created_;           // of create_event()
+  std::vector<Event> created_;               // of create_event()
   size_t next_event_ = 0;
   std::vector<std::byte*> pinned_;
   std::span<std::byte> window_;
   std::byte* arena_ = nullptr;
   int64_t arena_bytes_ = 0;
+  std::unique_ptr<DiskTier> disk_;
 };
 
 }  // namespace
@@ -183,8 +218,9 @@ DeviceFacts facts_of(const CudaProperties& properties) {
 }
 
 std::unique_ptr<Device> make_cuda_device(std::unique_ptr<CudaRuntime> runtime, const DeviceFacts& facts,
-                                         CudaLibraries libraries) {
-  return std::make_unique<CudaDevice>(std::move(runtime), facts, std::move(libraries));
+                                         CudaLibraries libraries, const std::filesystem::path& disk) {
+  return std::make_unique<CudaDevice>(std::move(runtime), facts, std::move(libraries),
+                                      disk.empty() ? nullptr : std::make_unique<DiskTier>(disk));
 }
 
 }  // namespace headroom

@@ -25,8 +25,9 @@ struct CudaLibraries {
 // capability 9.0 on, else 4 MiB (what cuBLAS itself takes by default).
 DeviceFacts facts_of(const CudaProperties& properties);
 
-// `facts` as the plan was made for. Throws Error(usage) when the device lacks what they say (compute capability).
+// `facts` as the plan was made for, `disk` as of open_device. Throws Error(usage) when the device lacks what they say
+// (compute capability).
 std::unique_ptr<Device> make_cuda_device(std::unique_ptr<CudaRuntime> runtime, const DeviceFacts& facts,
-                                         CudaLibraries libraries = {});
+                                         CudaLibraries libraries = {}, const std::filesystem::path& disk = {});
 
 }  // namespace headroom

@@ -29,10 +29,12 @@ struct CudaMemory {
   int64_t total_bytes = 0;
 };
 
-// One device. Calls that fail throw Error(run) with the runtime's words. Used from one thread.
+// One device. Calls that fail throw Error(run) with the runtime's words. Made and used by one thread; others may
+// record, wait, synchronize and copy, each on streams of its own, once they have entered.
 class CudaRuntime {
  public:
   virtual ~CudaRuntime() = default;
+  virtual void enter_thread() = 0;  // the device becomes the calling thread's
   virtual CudaProperties properties() = 0;
   virtual CudaMemory memory() = 0;
 
@@ -49,7 +51,7 @@ class CudaRuntime {
   virtual void record(CudaEvent event, CudaStream stream) = 0;
   virtual void wait(CudaStream stream, CudaEvent event) = 0;  // the stream waits
   virtual void synchronize(CudaStream stream) = 0;            // the host waits
-  virtual void synchronize(CudaEvent event) = 0;
+  virtual void synchronize(CudaEvent event) = 0;              // at once for one that was never recorded
   // Either way between pinned host memory and the device, or within the device.
   virtual void copy(void* to, const void* from, int64_t bytes, CudaStream stream) = 0;
   virtual void fill(void* at, int value, int64_t bytes, CudaStream stream) = 0;

@@ -13,9 +13,10 @@ void check(cudaError_t status, const char* what) { cuda::check_cuda(static_cast<
 class DriverRuntime final : public CudaRuntime {
  public:
   explicit DriverRuntime(int index) : index_(index) {
-    check(cudaSetDevice(index), "starting the device");
+    enter_thread();
     check(cudaFree(nullptr), "making the device's context");
   }
+  void enter_thread() override { check(cudaSetDevice(index_), "starting the device"); }
 
   CudaProperties properties() override {
     cudaDeviceProp p;
@@ -58,9 +59,10 @@ class DriverRuntime final : public CudaRuntime {
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
     return stream;
   }
+  // Who waits for one on the host sleeps: threads that copy wait for kernels.
   CudaEvent create_event() override {
     cudaEvent_t event = nullptr;
-    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync), "making an event");
     return event;
   }
   void destroy(CudaStream stream) noexcept override { cudaStreamDestroy(stream); }

@@ -14,7 +14,7 @@ namespace {
 
 }  // namespace
 
-std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts&) { refuse(index); }
+std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts&, const std::filesystem::path&) { refuse(index); }
 DeviceFacts cuda_facts(int index) { refuse(index); }
 DeviceMemory cuda_memory(int index) { refuse(index); }
 

@@ -14,7 +14,7 @@ std::string served_by_our_own(std::string_view what, std::string_view library, c
 
 }  // namespace
 
-std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts) {
+std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts, const std::filesystem::path& disk) {
   std::unique_ptr<CudaRuntime> runtime = open_cuda_runtime(index);
   std::string reason;
   CudaLibraries libraries;
@@ -23,7 +23,7 @@ std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts) {
   libraries.dnn = open_cudnn(runtime->properties().capability, reason);
   if (!libraries.dnn)
     libraries.missing += (libraries.missing.empty() ? "" : "; ") + served_by_our_own("attention", "cuDNN", reason);
-  return make_cuda_device(std::move(runtime), facts, std::move(libraries));
+  return make_cuda_device(std::move(runtime), facts, std::move(libraries), disk);
 }
 
 DeviceFacts cuda_facts(int index) { return facts_of(open_cuda_runtime(index)->properties()); }

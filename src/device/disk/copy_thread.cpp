@@ -21,15 +21,16 @@ class WithoutSignals {
 
 }  // namespace
 
-void carry_out(const DiskCopy& copy, const ScratchFile& file, std::span<std::byte> buffer) {
+void carry_out(const DiskCopy& copy, const ScratchFile& file, BounceBuffers& buffers, size_t place) {
   const std::span<std::byte> memory(copy.memory, static_cast<size_t>(copy.bytes));
+  buffers.begin(place);
   if (copy.to_disk)
-    file.write(copy.offset, memory, buffer);
+    file.write(copy.offset, memory, buffers);
   else
-    file.read(copy.offset, memory, buffer);
+    file.read(copy.offset, memory, buffers);
 }
 
-CopyThread::CopyThread(const ScratchFile& file, std::span<std::byte> buffer) : file_(file), buffer_(buffer) {
+CopyThread::CopyThread(const ScratchFile& file, BounceBuffers& buffers) : file_(file), buffers_(buffers) {
   const WithoutSignals none;
   thread_ = std::thread([this] { run(); });
 }
@@ -44,9 +45,13 @@ CopyThread::~CopyThread() {
 }
 
 void CopyThread::queue(const DiskCopy& copy) {
-  std::unique_lock lock(mutex_);
-  progress_.wait(lock, [&] { return queued_ - done_ < kMost; });
-  ring_[static_cast<size_t>(queued_ % kMost)] = copy;
+  {
+    std::unique_lock lock(mutex_);
+    progress_.wait(lock, [&] { return queued_ - done_ < kPlaces; });
+  }
+  buffers_.mark(place(queued_));
+  const std::lock_guard lock(mutex_);
+  ring_[place(queued_)] = copy;
   ++queued_;
   work_.notify_one();
 }
@@ -62,12 +67,12 @@ void CopyThread::run() {
   while (true) {
     work_.wait(lock, [&] { return ends_ || done_ < queued_; });
     if (ends_) return;
-    const DiskCopy copy = ring_[static_cast<size_t>(done_ % kMost)];
+    const DiskCopy copy = ring_[place(done_)];
     if (!failure_) {
       lock.unlock();
       std::exception_ptr failure;
       try {
-        carry_out(copy, file_, buffer_);
+        carry_out(copy, file_, buffers_, place(done_));
       } catch (...) {
         failure = std::current_exception();
       }

@@ -18,15 +18,18 @@ struct DiskCopy {
   bool to_disk = false;
 };
 
-// Carries out one copy by way of a buffer (ScratchFile::read). Throws Error(run).
-void carry_out(const DiskCopy& copy, const ScratchFile& file, std::span<std::byte> buffer);
+// Carries out the copy that was marked in this place. Throws Error(run).
+void carry_out(const DiskCopy& copy, const ScratchFile& file, BounceBuffers& buffers, size_t place);
 
 // Queueing and waiting take no memory. Once a copy has failed, later ones are dropped, and every wait throws what
 // failed. Used from one thread.
 class CopyThread {
  public:
+  // Places of the queue, each marked in the buffers for the copy that takes it.
+  static constexpr int64_t kPlaces = 256;
+
   // Both outlive it.
-  CopyThread(const ScratchFile& file, std::span<std::byte> buffer);
+  CopyThread(const ScratchFile& file, BounceBuffers& buffers);
   CopyThread(const CopyThread&) = delete;
   CopyThread& operator=(const CopyThread&) = delete;
   // Waits for the copy that is under way; those behind it are dropped.
@@ -40,13 +43,12 @@ class CopyThread {
   void wait_for(int64_t count);
 
  private:
-  static constexpr int64_t kMost = 256;
-
+  static size_t place(int64_t copy) { return static_cast<size_t>(copy % kPlaces); }
   void run();
 
   const ScratchFile& file_;
-  std::span<std::byte> buffer_;
-  std::array<DiskCopy, kMost> ring_;
+  BounceBuffers& buffers_;
+  std::array<DiskCopy, kPlaces> ring_;
   int64_t queued_ = 0;  // written by the queueing thread under the mutex
   int64_t done_ = 0;
   bool ends_ = false;

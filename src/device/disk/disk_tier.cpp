@@ -13,13 +13,12 @@
 namespace headroom {
 namespace {
 
-constexpr size_t kStreams = 2;             // in and out
-constexpr size_t kBuffers = 2 + kStreams;  // the window, the caller's, the streams'
-constexpr size_t kBufferBytes = size_t{1} << 20;
-static_assert(kDiskProcessBytes >= static_cast<int64_t>(kBuffers * kBufferBytes));
+constexpr int64_t kThreadsBytes = int64_t{256} << 10;  // what the streams' threads touch of their stacks
 
-std::byte* map(int64_t bytes, int protection, int flags) {
-  void* memory = ::mmap(nullptr, static_cast<size_t>(bytes), protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+// Addresses that no memory backs.
+std::byte* map(int64_t bytes) {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* memory = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_NONE, kFlags, -1, 0);
   if (memory == MAP_FAILED)
     throw Error(ErrorKind::run,
                 fmt::format("cannot map {} for the disk's tier: {}", format_bytes(bytes), std::strerror(errno)),
@@ -34,7 +33,6 @@ DiskTier::DiskTier(std::filesystem::path directory) : directory_(std::move(direc
 DiskTier::~DiskTier() {
   threads_.clear();
   if (base_) ::munmap(base_, static_cast<size_t>(bytes_));
-  if (buffers_) ::munmap(buffers_, kBuffers * kBufferBytes);
 }
 
 void DiskTier::require_room(int64_t bytes) {
@@ -44,22 +42,19 @@ void DiskTier::require_room(int64_t bytes) {
     file_ = std::make_unique<ScratchFile>(directory_, align_up(bytes, kDiskBlockBytes));
 }
 
-std::byte* DiskTier::reserve(int64_t bytes) {
+std::byte* DiskTier::reserve(int64_t bytes, std::unique_ptr<BounceBuffers> buffers) {
   HR_CHECK(!base_ && bytes > 0, "the disk's arena of {} bytes is reserved twice, or empty", bytes);
   require_room(bytes);
-  buffers_ = map(static_cast<int64_t>(kBuffers * kBufferBytes), PROT_READ | PROT_WRITE, MAP_POPULATE);
   bytes_ = align_up(bytes, kDiskBlockBytes);
-  base_ = map(bytes_, PROT_NONE, MAP_NORESERVE);
+  base_ = map(bytes_);
+  buffers_.push_back(std::move(buffers));
   return base_;
 }
 
-std::span<std::byte> DiskTier::buffer(size_t index) const { return {buffers_ + index * kBufferBytes, kBufferBytes}; }
-
-std::span<std::byte> DiskTier::window() const { return base_ ? buffer(0) : std::span<std::byte>(); }
-
-void DiskTier::add_stream() {
-  HR_CHECK(threads_.size() < kStreams, "the disk's tier has buffers for {} streams", kStreams);
-  threads_.push_back(std::make_unique<CopyThread>(*file_, buffer(2 + threads_.size())));
+void DiskTier::add_stream(std::unique_ptr<BounceBuffers> buffers) {
+  HR_CHECK(base_ && threads_.size() < kStreams, "the disk's tier has {} streams, behind its arena", kStreams);
+  buffers_.push_back(std::move(buffers));
+  threads_.push_back(std::make_unique<CopyThread>(*file_, *buffers_.back()));
 }
 
 void DiskTier::copy(std::byte* to, const std::byte* from, int64_t bytes, int stream) {
@@ -68,16 +63,25 @@ void DiskTier::copy(std::byte* to, const std::byte* from, int64_t bytes, int str
   std::byte* const place = to_disk ? to : const_cast<std::byte*>(from);
   HR_CHECK(bytes <= base_ + bytes_ - place, "a copy of {} bytes ends behind the disk's arena", bytes);
   const DiskCopy copy{to_disk ? const_cast<std::byte*>(from) : to, bytes, place - base_, to_disk};
-  if (stream == 0) return carry_out(copy, *file_, buffer(1));
-  threads_.at(static_cast<size_t>(stream - 1))->queue(copy);
+  if (stream > 0) return threads_.at(static_cast<size_t>(stream) - 1)->queue(copy);
+  buffers_[0]->mark(0);
+  carry_out(copy, *file_, *buffers_[0], 0);
 }
 
-int64_t DiskTier::queued(int stream) const {
-  return stream == 0 ? 0 : threads_.at(static_cast<size_t>(stream - 1))->queued();
+DiskTier::Mark DiskTier::mark(int stream) const {
+  const auto thread = static_cast<size_t>(stream) - 1;
+  return {stream, stream > 0 && thread < threads_.size() ? threads_[thread]->queued() : 0};
 }
 
-void DiskTier::wait_for(int stream, int64_t count) {
-  if (stream > 0) threads_.at(static_cast<size_t>(stream - 1))->wait_for(count);
+void DiskTier::wait(const Mark& mark) {
+  if (mark.copies > 0) threads_.at(static_cast<size_t>(mark.stream) - 1)->wait_for(mark.copies);
+}
+
+int64_t disk_process_bytes(const DeviceFacts& facts) {
+  constexpr size_t kUsers = 1 + DiskTier::kStreams;
+  // Beside the CPU's the window to the arena; a GPU's are double, and the window is there anyway.
+  const size_t buffers = facts.device == "cpu" ? kUsers + 1 : 2 * kUsers;
+  return static_cast<int64_t>(buffers) * DiskTier::kBufferBytes + kThreadsBytes;
 }
 
 }  // namespace headroom

@@ -1,5 +1,5 @@
-// The disk as a tier of a device whose memory is the host's: a scratch file, addresses that stand for its bytes, and
-// streams of copies between it and memory.
+// The disk as a tier below a device: a scratch file, addresses that stand for its bytes, and streams of copies between
+// it and memory that the device's buffers reach.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,15 @@ namespace headroom {
 
 class DiskTier {
  public:
+  static constexpr size_t kStreams = 2;                      // beside stream 0: in and out
+  static constexpr int64_t kBufferBytes = int64_t{1} << 20;  // of each buffer that the devices' copies pass through
+
+  // What a stream has been given so far.
+  struct Mark {
+    int stream = 0;
+    int64_t copies = 0;
+  };
+
   // Keeps its file in `directory`; nothing is made yet.
   explicit DiskTier(std::filesystem::path directory);
   DiskTier(const DiskTier&) = delete;
@@ -20,32 +29,28 @@ class DiskTier {
   // Makes the file with room for an arena of `bytes`, or sees only whether it could be made when they are 0. Throws as
   // ScratchFile.
   void require_room(int64_t bytes);
-  // The arena: addresses that no memory backs, at which an access is a fault and copy() finds the file's bytes. Called
-  // once.
-  std::byte* reserve(int64_t bytes);
+  // The arena: addresses that no memory backs, at which an access is a fault and copy() finds the file's bytes.
+  // `buffers` serve stream 0. Called once.
+  std::byte* reserve(int64_t bytes, std::unique_ptr<BounceBuffers> buffers);
   bool reserved() const { return base_ != nullptr; }
   bool holds(const std::byte* address) const { return address >= base_ && address < base_ + bytes_; }
 
-  // Memory for the host's access to the arena.
-  std::span<std::byte> window() const;
-
-  // A further stream, numbered from 1. Stream 0 is the caller itself.
-  void add_stream();
-  // Queues a copy of which one end lies in the arena and the other in memory; on stream 0 it is done on return.
+  // A further stream with buffers of its own, numbered from 1 by the order of calls. Stream 0 is the caller itself.
+  void add_stream(std::unique_ptr<BounceBuffers> buffers);
+  // Queues a copy of which one end lies in the arena; on stream 0 it is done on return.
   void copy(std::byte* to, const std::byte* from, int64_t bytes, int stream);
-  // Copies queued on a stream so far, and the wait for the first `count` of them. Throws Error(run).
-  int64_t queued(int stream) const;
-  void wait_for(int stream, int64_t count);
+  Mark mark(int stream) const;
+  // Returns when what was marked is done. Throws Error(run).
+  void wait(const Mark& mark);
+  void synchronize(int stream) { wait(mark(stream)); }
 
  private:
-  std::span<std::byte> buffer(size_t index) const;
-
   std::filesystem::path directory_;
   std::unique_ptr<ScratchFile> file_;
   std::byte* base_ = nullptr;
   int64_t bytes_ = 0;
-  std::byte* buffers_ = nullptr;  // the window, the caller's buffer, one for each stream
-  std::vector<std::unique_ptr<CopyThread>> threads_;
+  std::vector<std::unique_ptr<BounceBuffers>> buffers_;  // by stream
+  std::vector<std::unique_ptr<CopyThread>> threads_;     // of the streams from 1 on
 };
 
 }  // namespace headroom

@@ -108,30 +108,51 @@ void ScratchFile::fill_with_zeros(int64_t bytes) const {
     write_blocks(done, {zeros, static_cast<size_t>(std::min(kPiece, bytes - done))});
 }
 
-void ScratchFile::read(int64_t offset, std::span<std::byte> into, std::span<std::byte> buffer) const {
-  const auto size = static_cast<int64_t>(into.size()), most = static_cast<int64_t>(buffer.size());
-  for (int64_t done = 0; done < size;) {
-    const int64_t skip = (offset + done) % kDiskBlockBytes, length = std::min(size - done, most - skip);
-    const int64_t whole = align_up(skip + length, kDiskBlockBytes);
-    read_blocks(offset + done - skip, buffer.first(static_cast<size_t>(whole)));
-    std::memcpy(into.data() + done, buffer.data() + skip, static_cast<size_t>(length));
-    done += length;
+// Pieces begin and end with buffers that are laid end to end from the range's first block on.
+ScratchFile::Piece ScratchFile::Pieces::at(size_t index) const {
+  const int64_t first = offset / kDiskBlockBytes * kDiskBlockBytes + static_cast<int64_t>(index) * most;
+  const int64_t begin = std::max(offset, first), end = std::min(offset + bytes, first + most);
+  return {first, static_cast<size_t>(align_up(end - first, kDiskBlockBytes)), static_cast<size_t>(begin - first),
+          static_cast<size_t>(end - begin), begin - offset};
+}
+
+size_t ScratchFile::Pieces::count() const {
+  return bytes == 0 ? 0 : static_cast<size_t>((offset % kDiskBlockBytes + bytes + most - 1) / most);
+}
+
+void ScratchFile::read(int64_t offset, std::span<std::byte> into, BounceBuffers& buffers) const {
+  const Pieces pieces{offset, static_cast<int64_t>(into.size()), static_cast<int64_t>(buffers.bytes())};
+  for (size_t i = 0; i < pieces.count(); ++i) {
+    const Piece piece = pieces.at(i);
+    const size_t index = i % buffers.count();
+    const std::span<std::byte> blocks = buffers.await(index).first(piece.blocks);
+    read_blocks(piece.place, blocks);
+    buffers.store(index, blocks.subspan(piece.skip, piece.bytes), into.data() + piece.done);
+  }
+  for (size_t index = 0; index < buffers.count(); ++index) buffers.await(index);
+}
+
+// Every buffer but one is loaded ahead of the one that is written.
+void ScratchFile::write(int64_t offset, std::span<const std::byte> from, BounceBuffers& buffers) const {
+  const Pieces pieces{offset, static_cast<int64_t>(from.size()), static_cast<int64_t>(buffers.bytes())};
+  const size_t count = pieces.count(), ahead = buffers.count() - 1;
+  for (size_t i = 0; i < count + ahead; ++i) {
+    if (i < count) load(pieces.at(i), from, i % buffers.count(), buffers);
+    if (i < ahead) continue;
+    const Piece piece = pieces.at(i - ahead);
+    write_blocks(piece.place, buffers.await((i - ahead) % buffers.count()).first(piece.blocks));
   }
 }
 
-void ScratchFile::write(int64_t offset, std::span<const std::byte> from, std::span<std::byte> buffer) const {
-  const auto size = static_cast<int64_t>(from.size()), most = static_cast<int64_t>(buffer.size());
-  const auto block = [&](int64_t at) { return buffer.subspan(static_cast<size_t>(at), size_t{kDiskBlockBytes}); };
-  for (int64_t done = 0; done < size;) {
-    const int64_t begin = offset + done, skip = begin % kDiskBlockBytes, length = std::min(size - done, most - skip);
-    const int64_t whole = align_up(skip + length, kDiskBlockBytes);
-    // Of a block that is written in part, the rest is read first.
-    if (skip > 0) read_blocks(begin - skip, block(0));
-    if (skip + length < whole) read_blocks(begin - skip + whole - kDiskBlockBytes, block(whole - kDiskBlockBytes));
-    std::memcpy(buffer.data() + skip, from.data() + done, static_cast<size_t>(length));
-    write_blocks(begin - skip, buffer.first(static_cast<size_t>(whole)));
-    done += length;
-  }
+// Of a block that is written in part, the rest is read first.
+void ScratchFile::load(const Piece& piece, std::span<const std::byte> from, size_t index,
+                       BounceBuffers& buffers) const {
+  constexpr auto kBlock = static_cast<size_t>(kDiskBlockBytes);
+  const std::span<std::byte> blocks = buffers.await(index).first(piece.blocks);
+  if (piece.skip > 0) read_blocks(piece.place, blocks.first(kBlock));
+  if (piece.skip + piece.bytes < piece.blocks)
+    read_blocks(piece.place + static_cast<int64_t>(piece.blocks - kBlock), blocks.last(kBlock));
+  buffers.load(index, blocks.subspan(piece.skip, piece.bytes), from.data() + piece.done);
 }
 
 void ScratchFile::read_blocks(int64_t offset, std::span<std::byte> blocks) const {

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <span>
 
+#include "device/disk/bounce_buffers.h"
+
 namespace headroom {
 
 // Reads and writes go around the page cache where the file system allows it (O_DIRECT). Elsewhere each piece is written
@@ -26,15 +28,32 @@ class ScratchFile {
 
   bool direct() const { return direct_; }
 
-  // Exactly these bytes of the file; others of their blocks are left as they are. `buffer` is whole blocks of memory
-  // aligned to blocks, which one call at a time uses. Throws Error(run) naming place and cause.
-  void read(int64_t offset, std::span<std::byte> into, std::span<std::byte> buffer) const;
-  void write(int64_t offset, std::span<const std::byte> from, std::span<std::byte> buffer) const;
+  // Exactly these bytes of the file; others of their blocks are left as they are. `into` and `from` lie wherever the
+  // buffers' moves reach; one call at a time uses the buffers, whose moves are done on return. Throws Error(run) naming
+  // place and cause.
+  void read(int64_t offset, std::span<std::byte> into, BounceBuffers& buffers) const;
+  void write(int64_t offset, std::span<const std::byte> from, BounceBuffers& buffers) const;
 
  private:
+  // What of a range of bytes passes through one buffer.
+  struct Piece {
+    int64_t place = 0;  // in the file, of its first block
+    size_t blocks = 0;  // bytes of its blocks
+    size_t skip = 0;    // of them before its first byte
+    size_t bytes = 0;
+    int64_t done = 0;  // bytes of the range before it
+  };
+  // A range of bytes of the file, by way of buffers of `most` bytes.
+  struct Pieces {
+    int64_t offset = 0, bytes = 0, most = 0;
+    size_t count() const;
+    Piece at(size_t index) const;
+  };
+
   void open();
   void reserve(int64_t bytes) const;
   void fill_with_zeros(int64_t bytes) const;
+  void load(const Piece& piece, std::span<const std::byte> from, size_t index, BounceBuffers& buffers) const;
   void read_blocks(int64_t offset, std::span<std::byte> blocks) const;
   void write_blocks(int64_t offset, std::span<const std::byte> blocks) const;
   [[noreturn]] void fail(const char* what, int64_t offset, int64_t bytes, const char* why) const;

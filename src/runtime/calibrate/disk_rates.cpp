@@ -33,9 +33,10 @@ class Pieces {
 // Seconds of a copy of half the file in pieces.
 double seconds_of(const ScratchFile& file, int64_t begin, bool write) {
   Pieces pieces;
+  MemoryBounce bounce(pieces.buffer());
   const auto start = std::chrono::steady_clock::now();
   for (int64_t at = begin; at < begin + kHalf; at += static_cast<int64_t>(kPiece))
-    write ? file.write(at, pieces.memory(), pieces.buffer()) : file.read(at, pieces.memory(), pieces.buffer());
+    write ? file.write(at, pieces.memory(), bounce) : file.read(at, pieces.memory(), bounce);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 

@@ -1,0 +1,48 @@
+// Page-locked buffers between a scratch file and a GPU's memory: one is read or written while the other is copied.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "device/cuda/cuda_runtime.h"
+#include "device/disk/disk_tier.h"
+#include "ir/tier_bytes.h"
+
+namespace headroom {
+
+// Moves are copies on a stream of its own, which follows the marked places of the stream that copies are queued on.
+// That one never waits for them: whoever needs a copy's end waits on the host for its thread.
+class CudaBounce final : public BounceBuffers {
+ public:
+  // Of page-locked memory, wherever that begins.
+  static constexpr int64_t kPinnedBytes = 2 * DiskTier::kBufferBytes + kDiskBlockBytes;
+
+  // Follows `queue`; marks of `places` copies may stand at once. The runtime and the memory outlive it.
+  CudaBounce(CudaRuntime& runtime, CudaStream queue, std::span<std::byte> pinned, size_t places);
+  CudaBounce(const CudaBounce&) = delete;
+  CudaBounce& operator=(const CudaBounce&) = delete;
+  ~CudaBounce() override;
+
+  void mark(size_t place) override { runtime_.record(marks_.at(place), queue_); }
+  void begin(size_t place) override;
+  size_t count() const override { return buffers_.size(); }
+  size_t bytes() const override { return static_cast<size_t>(DiskTier::kBufferBytes); }
+  std::span<std::byte> await(size_t index) override;
+  void load(size_t index, std::span<std::byte> part, const std::byte* from) override;
+  void store(size_t index, std::span<const std::byte> part, std::byte* to) override;
+
+ private:
+  struct Buffer {
+    std::byte* memory = nullptr;
+    CudaEvent moved = nullptr;  // after its last move
+  };
+  void move(size_t index, std::byte* to, const std::byte* from, size_t bytes);
+
+  CudaRuntime& runtime_;
+  CudaStream queue_;
+  CudaStream moves_;
+  std::vector<CudaEvent> marks_;  // by place
+  std::array<Buffer, 2> buffers_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,217 @@
+// A disk below the CUDA device: whatever the GPU puts off or does at once, copies carry the bytes that their order in
+// the queues says; each of the implementation's waits is needed; failures in words.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "../device/disk_test.h"
+#include "../formats/file_size_limit.h"
+#include "cuda_shim/host_runtime.h"
+#include "deferred_runtime.h"
+#include "device/cuda/cuda_device.h"
+#include "runtime/copy_streams.h"
+
+namespace headroom::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kSlot = (int64_t{5} << 18) + 1000;  // bytes: two buffers' worth, ending within a block
+constexpr int kSlots = 8;                             // on the device and on disk
+constexpr int64_t kDiskSlot = (kSlot + kDiskBlockBytes - 1) / kDiskBlockBytes * kDiskBlockBytes;
+
+std::unique_ptr<Device> make_device(std::unique_ptr<CudaRuntime> runtime, const std::filesystem::path& disk) {
+  DeviceFacts facts;
+  facts.device = "cuda";
+  facts.alignment = 256;
+  return make_cuda_device(std::move(runtime), facts, {}, disk);
+}
+
+std::unique_ptr<CudaRuntime> deferred(const Deferral& deferral) {
+  return std::make_unique<DeferredRuntime>(make_host_runtime(), deferral);
+}
+
+// Copies between slots of the device and of the disk, drawn at random, beside work on the device that rewrites slots:
+// as a plan does, nothing touches a copy's destination, and nobody writes its source, before it was waited for. What
+// each slot must hold is a number, which fills it.
+class Traffic {
+ public:
+  // With `forgets`, copies are never waited for: a fault of the plan that must be found.
+  Traffic(Device& device, uint32_t seed, bool forgets)
+      : device_(device), copies_(device), bits_(seed), forgets_(forgets) {
+    bases_[0] = device_.reserve_arena(Tier::device, kSlots * kSlot);
+    bases_[1] = device_.reserve_arena(Tier::disk, kSlots * kDiskSlot);
+    for (int64_t token = 0; token < kMost; ++token) events_.push_back(copies_.event_of(token));
+    for (int place = 0; place < 2 * kSlots; ++place) write(place, ++newest_);
+  }
+
+  // False when a slot holds something else than it must.
+  bool run(int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+      if (below(3) == 0 || static_cast<int64_t>(flights_.size()) == kMost)
+        land();
+      else if (below(2) == 0)
+        rewrite();
+      else
+        start();
+    }
+    while (!flights_.empty()) land();
+    for (int place = 0; place < 2 * kSlots; ++place)
+      if (!holds(place)) return false;
+    return true;
+  }
+
+ private:
+  static constexpr int64_t kMost = 6;
+  struct Flight {
+    int from = 0, to = 0;
+    EventId done = 0;
+  };
+
+  static bool on_disk(int place) { return place >= kSlots; }
+  std::byte* at(int place) const {
+    return on_disk(place) ? bases_[1] + (place - kSlots) * kDiskSlot : bases_[0] + place * kSlot;
+  }
+  int below(int count) { return static_cast<int>(bits_() % static_cast<uint32_t>(count)); }
+  bool is_read(int place) const {
+    return std::any_of(flights_.begin(), flights_.end(), [&](const Flight& f) { return f.from == place; });
+  }
+  bool is_written(int place) const {
+    return std::any_of(flights_.begin(), flights_.end(), [&](const Flight& f) { return f.to == place; });
+  }
+
+  void write(int place, uint32_t value) {
+    const std::span<std::byte> window = device_.host_window();
+    const std::span<uint32_t> words(reinterpret_cast<uint32_t*>(window.data()), kSlot / 4);
+    for (size_t i = 0; i < words.size(); ++i) words[i] = value + static_cast<uint32_t>(i);
+    device_.copy(at(place), window.data(), kSlot, 0);
+    device_.synchronize(0);
+    values_[static_cast<size_t>(place)] = value;
+  }
+  bool holds(int place) {
+    const std::span<std::byte> window = device_.host_window();
+    device_.copy(window.data(), at(place), kSlot, 0);
+    device_.synchronize(0);
+    const std::span<const uint32_t> words(reinterpret_cast<const uint32_t*>(window.data()), kSlot / 4);
+    for (size_t i = 0; i < words.size(); ++i)
+      if (words[i] != values_[static_cast<size_t>(place)] + static_cast<uint32_t>(i)) return false;
+    return true;
+  }
+
+  // What a kernel does: one slot of the device becomes another.
+  void rewrite() {
+    const int from = below(kSlots), to = below(kSlots);
+    if (from == to || is_written(from) || is_written(to) || is_read(to)) return;
+    device_.copy(at(to), at(from), kSlot, 0);
+    values_[static_cast<size_t>(to)] = values_[static_cast<size_t>(from)];
+  }
+  void start() {
+    int from = below(kSlots), to = below(kSlots) + kSlots;
+    if (below(2) == 0) std::swap(from, to);
+    if (is_written(from) || is_written(to) || is_read(to)) return;
+    const EventId done = events_.back();
+    events_.pop_back();
+    flights_.push_back({from, to, done});
+    copies_.start(at(to), at(from), kSlot, on_disk(to) ? Tier::disk : Tier::device, done);
+  }
+  void land() {
+    if (flights_.empty()) return;
+    const auto flight = flights_.begin() + below(static_cast<int>(flights_.size()));
+    if (!forgets_) copies_.wait(flight->done);
+    values_[static_cast<size_t>(flight->to)] = values_[static_cast<size_t>(flight->from)];
+    events_.push_back(flight->done);
+    flights_.erase(flight);
+  }
+
+  Device& device_;
+  CopyStreams copies_;
+  std::mt19937 bits_;
+  bool forgets_;
+  std::array<std::byte*, 2> bases_{};
+  std::array<uint32_t, 2 * size_t{kSlots}> values_{};
+  uint32_t newest_ = 0;
+  std::vector<EventId> events_;  // of no copy in flight
+  std::vector<Flight> flights_;
+};
+
+class CudaDisk : public DiskTest {
+ protected:
+  bool carries(std::unique_ptr<CudaRuntime> runtime, uint32_t seed, bool forgets = false, int rounds = 60) {
+    const std::unique_ptr<Device> device = make_device(std::move(runtime), path());
+    return Traffic(*device, seed, forgets).run(rounds);
+  }
+};
+
+TEST_F(CudaDisk, CopiesCarryTheirBytesWhateverIsPutOff) {
+  for (uint32_t seed = 0; seed < 4; ++seed) {
+    EXPECT_TRUE(carries(make_host_runtime(), seed)) << "all at once, seed " << seed;
+    EXPECT_TRUE(carries(deferred({}), seed)) << "all late, seed " << seed;
+    EXPECT_TRUE(carries(deferred({true, Fault::none}), seed)) << "copies late, seed " << seed;
+  }
+}
+
+TEST_F(CudaDisk, WaitsThatAreMissingAreFound) {
+  for (const Fault fault : {Fault::streams_do_not_wait, Fault::host_does_not_wait})
+    EXPECT_FALSE(carries(deferred({false, fault}), 0)) << static_cast<int>(fault);
+  EXPECT_FALSE(carries(deferred({}), 0, true)) << "the plan's";
+}
+
+// Copies that a thread carries out and those that the device has alone, in one stream.
+TEST_F(CudaDisk, AStreamKeepsItsOrder) {
+  for (const bool late : {false, true}) {
+    const std::unique_ptr<Device> device = make_device(late ? deferred({}) : make_host_runtime(), path());
+    std::byte* const memory = device->reserve_arena(Tier::device, 2 * kSlot);
+    std::byte* const disk = device->reserve_arena(Tier::disk, 2 * kDiskSlot);
+    const StreamId stream = device->create_stream();
+    const std::span<std::byte> window = device->host_window().first(size_t{kSlot});
+    std::fill(window.begin(), window.end(), std::byte{7});
+    device->copy(memory, window.data(), kSlot, stream);
+    device->copy(disk, memory, kSlot, stream);
+    device->copy(memory + kSlot, disk, kSlot, stream);
+    device->copy(memory, memory + kSlot, kSlot, stream);
+    device->copy(disk + kDiskSlot, memory, kSlot, stream);
+    device->synchronize(stream);
+    std::fill(window.begin(), window.end(), std::byte{0});
+    device->copy(window.data(), disk + kDiskSlot, kSlot, 0);
+    EXPECT_TRUE(std::all_of(window.begin(), window.end(), [](std::byte b) { return b == std::byte{7}; }));
+  }
+}
+
+TEST_F(CudaDisk, ItsBuffersAreWhatIsBooked) {
+  const std::unique_ptr<Device> device = make_device(make_host_runtime(), path());
+  const int64_t before = host_runtime_pinned();
+  EXPECT_EQ(before, kCudaWindowBytes);
+  Traffic(*device, 0, false).run(0);
+  DeviceFacts facts;
+  facts.device = "cuda";
+  EXPECT_LE(host_runtime_pinned() - before, disk_process_bytes(facts));
+  EXPECT_GT(host_runtime_pinned() - before, disk_process_bytes(facts) * 9 / 10);
+}
+
+TEST_F(CudaDisk, AFailureIsThrownByTheWait) {
+  const std::unique_ptr<Device> device = make_device(make_host_runtime(), path());
+  std::byte* const memory = device->reserve_arena(Tier::device, kSlot);
+  std::byte* const disk = device->reserve_arena(Tier::disk, kDiskSlot);
+  CopyStreams copies(*device);
+  const EventId done = copies.event_of(0);
+  const FileSizeLimit full(size_t{1} << 20);
+  copies.start(disk, memory, kSlot, Tier::disk, done);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_THAT(
+        message([&] { copies.wait(done); }),
+        HasSubstr("writing 266240 bytes at 1048576 of the scratch file in " + path().string() + ": File too large"));
+  EXPECT_THAT(message([&] { copies.synchronize(); }), HasSubstr("File too large"));
+  EXPECT_THAT(message([&] { device->copy(disk, memory, kSlot, 0); }), HasSubstr("File too large"));
+}
+
+TEST_F(CudaDisk, RefusalsAreTheCpus) {
+  const std::unique_ptr<Device> device = make_device(make_host_runtime(), path());
+  EXPECT_THROW(device->require_room(Tier::disk, room() + (int64_t{8} << 30)), Error);
+  device->require_room(Tier::disk, 0);
+  EXPECT_THROW(make_device(make_host_runtime(), path() / "absent")->require_room(Tier::disk, 10), Error);
+  EXPECT_THROW(make_device(make_host_runtime(), {})->reserve_arena(Tier::disk, 10), InternalError);
+}
+
+}  // namespace
+}  // namespace headroom::test
