@@ -231,7 +231,10 @@ class Ahead {
 
   void step() {
     for (int64_t i = 0; i < per_step_ && at_; ++i) {
-      __builtin_prefetch(at_ + 64 * line_, 0, 2);
+      if (region_ == 0)
+        __builtin_prefetch(at_ + 64 * line_, 0, 2);
+      else
+        __builtin_prefetch(at_ + 64 * line_, 0, 3);
       if (++line_ < regions_[region_].lines) continue;
       line_ = 0;
       at_ += regions_[region_].stride;
@@ -320,7 +323,8 @@ HEADROOM_AMX inline __m512 finished(const FinishCall& call, int64_t row, int64_t
   return _mm512_add_ps(sum, widen_bf16(_mm256_maskz_loadu_epi16(mask, static_cast<const uint16_t*>(call.addend) + at)));
 }
 
-HEADROOM_AMX void finish_tile(const FinishCall& call) {
+HEADROOM_AMX void finish_tile(const FinishCall& given) {
+  const FinishCall call = given;  // which no store changes
   const __mmask32 mask = first_words(call.cols);
   const __mmask16 low = static_cast<__mmask16>(mask), high = static_cast<__mmask16>(mask >> 16);
   for (int64_t row = 0; row < call.rows; ++row) {

@@ -61,7 +61,7 @@ class BlockedMatmul final : public Matmul {
     Place place;
     place.arguments = &arguments;
     place.packed_a = arguments.scratch + cell * blocks_.cell_bytes();
-    place.packed_b = place.packed_a + blocks_.a_bytes;
+    place.packed_b = place.packed_a + blocks_.a_strips * blocks_.a_bytes;
     place.sums = reinterpret_cast<float*>(place.packed_b + blocks_.b_bytes);
     const Range rows = piece(cell / blocks_.grid_cols, blocks_.cell_rows, blocks_.row_tiles);
     const Range cols = piece(cell % blocks_.grid_cols, blocks_.cell_cols, blocks_.col_tiles);
@@ -99,28 +99,27 @@ class BlockedMatmul final : public Matmul {
     }
   }
 
-  // The share of the strip below that a tile brings near: rows of memory are steps of a transposed A, else its rows.
+  // The share of the strip below that a tile brings near, when it is read in place.
   Region strip_below(const Place& place, int64_t row, int64_t col, int64_t step) const {
-    if (row + 1 >= place.rows.end) return {};
+    if (spec_.a_transposed || row + 1 >= place.rows.end) return {};
     const int64_t bytes = dtype_bytes(spec_.operand);
     const int64_t tiles = place.cols.end - place.cols.begin;
     const int64_t pieces = tiles * matmul_blocks::ceil_div(place.depth, blocks_.depth_step);
     const int64_t piece = step / blocks_.depth_step * tiles + col - place.cols.begin;
-    const int64_t first = (row + 1) * tile_.rows, valid = lanes(row + 1, tile_.rows, spec_.size.rows);
-    const int64_t rows = spec_.a_transposed ? place.depth : valid;
+    const int64_t rows = lanes(row + 1, tile_.rows, spec_.size.rows);
     const int64_t begin = rows * piece / pieces, end = rows * (piece + 1) / pieces;
-    const int64_t line = spec_.a_transposed ? place.depth_begin + begin : first + begin;
-    const int64_t offset = line * a_stride_ + (spec_.a_transposed ? first : place.depth_begin);
-    const int64_t width = (spec_.a_transposed ? valid : place.depth) * bytes;
+    const int64_t offset = ((row + 1) * tile_.rows + begin) * a_stride_ + place.depth_begin;
     return {static_cast<const std::byte*>(place.arguments->a) + offset * bytes, a_stride_ * bytes, end - begin,
-            matmul_blocks::ceil_div(width, 64)};
+            matmul_blocks::ceil_div(place.depth * bytes, 64)};
   }
 
-  // Reads the strip of A in place when the kernel can, else packs it; packs that of P behind.
+  // Reads the strip of A in place when the kernel can, else it is packed, with those below it; packs that of P behind.
   void take_strip(Place& place, int64_t row) const {
     const int64_t valid = lanes(row, tile_.rows, spec_.size.rows);
+    const int64_t strip = (row - place.rows.begin) % blocks_.a_strips;
+    std::byte* const packed = place.packed_a + strip * blocks_.a_bytes;
     if (place.low_rank > 0) {
-      std::byte* const p = place.packed_a + tile_.rows * blocks_.depth_block * tile_.element_bytes;
+      std::byte* const p = packed + tile_.rows * blocks_.depth_block * tile_.element_bytes;
       kernel_.pack_a({place.arguments->p, spec_.operand, spec_.low_rank, false, row * tile_.rows, valid, 0,
                       spec_.low_rank, p, blocks_.a_bytes});
       place.p = p;
@@ -135,9 +134,13 @@ class BlockedMatmul final : public Matmul {
       place.a_stride = a_stride_ * tile_.element_bytes;
       return;
     }
-    kernel_.pack_a({place.arguments->a, spec_.operand, a_stride_, spec_.a_transposed, row * tile_.rows, valid,
-                    place.depth_begin, place.depth, place.packed_a, blocks_.a_bytes});
-    place.a = place.packed_a;
+    if (strip == 0) {
+      const int64_t first = row * tile_.rows;
+      const int64_t end = std::min(place.rows.end, row + blocks_.a_strips) * tile_.rows;
+      kernel_.pack_a({place.arguments->a, spec_.operand, a_stride_, spec_.a_transposed, first,
+                      std::min(end, spec_.size.rows) - first, place.depth_begin, place.depth, packed, blocks_.a_bytes});
+    }
+    place.a = packed;
     place.a_stride = 0;
   }
 
@@ -161,8 +164,7 @@ class BlockedMatmul final : public Matmul {
       const float* addend = spec_.addend ? static_cast<const float*>(place.arguments->addend) + offset : nullptr;
       call.init = place.first && step == 0 ? addend : call.out;
     } else {
-      const int64_t kept = keeps_sums() ? row - place.rows.begin : 0;
-      call.out = place.sums + (kept * blocks_.col_block + col - place.cols.begin) * tile_.rows * tile_.cols;
+      call.out = place.sums + place_of_sums(place, row, col) * tile_.rows * tile_.cols;
       call.out_stride = call.init_stride = tile_.cols;
       call.init = step > 0 || (keeps_sums() && !place.first) ? call.out : nullptr;
     }
@@ -171,6 +173,13 @@ class BlockedMatmul final : public Matmul {
     if (step + depth < place.depth) return;
     if (direct ? place.last && spec_.bias : place.last || !keeps_sums())
       finish(place, call, offset, col, rows, cols, direct);
+  }
+
+  // Sums that are finished at once stay where they are in the first-level cache.
+  int64_t place_of_sums(const Place& place, int64_t row, int64_t col) const {
+    if (!keeps_sums() && place.depth <= blocks_.depth_step) return 0;
+    const int64_t kept = keeps_sums() ? row - place.rows.begin : 0;
+    return kept * blocks_.col_block + col - place.cols.begin;
   }
 
   // Tiles whose sums go to C read and write it in the next call, and find it near after the first piece of the depth;

@@ -48,14 +48,18 @@ struct TileTraits {
   int64_t depth_unit = 1;     // packed depth is a multiple of this
   int64_t element_bytes = 4;  // of packed operands
   bool reads_a_in_place = false;
-  int64_t packed_bytes = 0;   // most of a packed block of B: a good part of the second-level cache
-  int64_t depth_most = 2048;  // of a packed block
-  int64_t depth_step = 320;   // a strip of A stays in the first-level cache
+  int64_t packed_bytes = 0;         // most of a packed block of B: a good part of the second-level cache
+  int64_t strips_bytes = 0;         // most of strips of a transposed A that are packed together
+  int64_t depth_most = 2048;        // of a packed block
+  int64_t depth_transposed = 1024;  // the same when A is transposed
+  int64_t depth_step = 320;         // a strip of A stays in the first-level cache
 };
 
-constexpr TileTraits kAmxTile{32, 32, 32, 2, true, 5 << 18, 2048, 576};
-constexpr TileTraits kAmxRoundedTile{32, 32, 32, 2, false, 5 << 18, 2048, 576};  // f32 operands, Multiply::bf16
-constexpr TileTraits kAmxSplitTile{32, 32, 32, 4, false, 5 << 18, 1024, 288};    // f32 operands, Multiply::bf16x3
+constexpr TileTraits kAmxTile{32, 32, 32, 2, true, 5 << 18, 1 << 19, 2048, 512, 576};
+// f32 operands, Multiply::bf16
+constexpr TileTraits kAmxRoundedTile{32, 32, 32, 2, false, 5 << 18, 1 << 19, 2048, 512, 576};
+// f32 operands, Multiply::bf16x3
+constexpr TileTraits kAmxSplitTile{32, 32, 32, 4, false, 5 << 18, 1 << 19, 1024, 512, 288};
 constexpr TileTraits kSimdTile{12, 32, 1, 4, false, 1 << 20};
 
 // The tile for operands that AMX takes, nullptr for others.
@@ -73,8 +77,9 @@ struct MatmulBlocks {
   int64_t row_block = 0, col_block = 0;             // tiles
   int64_t depth_block = 0, depth_step = 0;          // steps
   int64_t low_rank = 0;                             // steps after the last block of the depth
-  int64_t a_bytes = 0, b_bytes = 0, sum_bytes = 0;  // scratch of one cell
-  int64_t cell_bytes() const { return a_bytes + b_bytes + sum_bytes; }
+  int64_t a_strips = 1;                             // of A that are packed at a time
+  int64_t a_bytes = 0, b_bytes = 0, sum_bytes = 0;  // scratch of one cell: a strip, a block of B, sums
+  int64_t cell_bytes() const { return a_strips * a_bytes + b_bytes + sum_bytes; }
   int64_t total_bytes() const { return grid_rows * grid_cols * cell_bytes(); }
 };
 
@@ -118,7 +123,8 @@ inline MatmulBlocks cut_matmul(const MatmulSpec& spec, const TileTraits& tile, i
   blocks.col_tiles = std::max<int64_t>(1, ceil_div(size.cols, tile.cols));
   choose_grid(blocks, std::max(1, threads), spec.a_transposed);
   const int64_t depth = round_up(std::max<int64_t>(1, size.depth), tile.depth_unit);
-  blocks.depth_block = round_up(even_piece(depth, spec.a_transposed ? 1024 : tile.depth_most), tile.depth_unit);
+  blocks.depth_block =
+      round_up(even_piece(depth, spec.a_transposed ? tile.depth_transposed : tile.depth_most), tile.depth_unit);
   blocks.depth_step = round_up(even_piece(blocks.depth_block, tile.depth_step), tile.depth_unit);
   blocks.low_rank = round_up(spec.low_rank, tile.depth_unit);
   const int64_t packed_depth = blocks.depth_block + blocks.low_rank;
@@ -131,6 +137,8 @@ inline MatmulBlocks cut_matmul(const MatmulSpec& spec, const TileTraits& tile, i
     kept_rows = blocks.row_block = even_piece(blocks.cell_rows, kSumBytes / row_bytes);
   }
   blocks.a_bytes = round_up(tile.rows * packed_depth * tile.element_bytes, 64);
+  // Strips of a transposed A lie side by side in memory: the more of them, the longer the rows that are read.
+  blocks.a_strips = spec.a_transposed ? even_piece(blocks.row_block, tile.strips_bytes / blocks.a_bytes) : 1;
   blocks.b_bytes = blocks.col_block * strip;
   blocks.sum_bytes = kept_rows * blocks.col_block * tile.cols * tile.rows * 4;
   return blocks;
