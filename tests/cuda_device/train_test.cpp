@@ -4,11 +4,11 @@
 
 #include <cmath>
 
+#include "../cuda_disk/deferred_runtime.h"
 #include "../formats/file_size_limit.h"
 #include "../runtime/race_checker.h"
 #include "../runtime/tiny_run.h"
 #include "cuda_shim/host_runtime.h"
-#include "deferred_runtime.h"
 #include "device/cuda/cuda_device.h"
 #include "device/disk/scratch_file.h"
 

@@ -3,7 +3,7 @@
 
 Usage: budget.py HEADROOM MODEL_DIR DATA [--device cuda:0] [--fractions 1.0,0.5,0.0] [--extra "ARGS"]
 Asks `plan` for the least budget and the peak with plenty, trains 3 steps with evaluation and save at budgets between them, and checks: exit 0;
-planned == measured arena; the driver's peak for the process (NVML, every 5 ms) is at most the planned peak, and below it by at most 5 % of
+planned == measured arena and scratch file; the driver's peak for the process (NVML, every 5 ms) is at most the planned peak, and below it by at most 5 % of
 what lies outside the arena; what lies outside is at most 700 MiB; resident host memory is at most the host tier's plan; losses agree at
 all budgets; one byte less than the least budget is refused with exit 3. Prints N passed, N failed; without a device it skips.
 """
@@ -51,6 +51,7 @@ def check_run(options, checks, budget, losses):
     losses.append([row['loss'] for row in task.read_steps(out)])
     outside = planned['peak_bytes'] - planned['arena_bytes']
     checks.that(f'{budget}: arena planned == measured', run['arena_planned_bytes'] == run['arena_measured_bytes'], run['arena_measured_bytes'])
+    checks.that(f'{budget}: disk planned == measured', run['disk_planned_bytes'] == run['disk_measured_bytes'], run['disk_measured_bytes'])
     checks.that(f'{budget}: device <= planned <= budget', device <= planned['peak_bytes'] <= budget, f"{device} {planned['peak_bytes']}")
     checks.that(f'{budget}: within 5 % of what lies outside', planned['peak_bytes'] - device <= 0.05 * outside, planned['peak_bytes'] - device)
     checks.that(f'{budget}: outside at most 700 MiB', outside <= MOST_OUTSIDE, outside)
