@@ -128,17 +128,22 @@ std::vector<size_t> needed_waits(const std::vector<Instruction>& instructions) {
   return needed;
 }
 
+std::vector<Instruction>& step_of(Plan& plan) {
+  return std::find_if(plan.programs.begin(), plan.programs.end(),
+                      [](const PlanProgram& program) { return program.name == "train_step"; })
+      ->instructions;
+}
+
+void take_out(std::vector<Instruction>& instructions, size_t at) {
+  instructions.erase(instructions.begin() + static_cast<std::ptrdiff_t>(at));
+}
+
 // The plan without one of the waits that it needs; false when it has none.
 bool take_out_a_wait(Plan& plan, Draw& draw) {
-  for (PlanProgram& program : plan.programs) {
-    if (program.name != "train_step") continue;
-    const std::vector<size_t> waits = needed_waits(program.instructions);
-    if (waits.empty()) return false;
-    const auto out = waits[static_cast<size_t>(draw.below(static_cast<int64_t>(waits.size())))];
-    program.instructions.erase(program.instructions.begin() + static_cast<std::ptrdiff_t>(out));
-    return true;
-  }
-  return false;
+  const std::vector<size_t> waits = needed_waits(step_of(plan));
+  if (waits.empty()) return false;
+  take_out(step_of(plan), waits[static_cast<size_t>(draw.below(static_cast<int64_t>(waits.size())))]);
+  return true;
 }
 
 constexpr uint32_t kPlans = 30;  // of a test
@@ -170,6 +175,34 @@ TEST_P(EveryPlan, HasNoRacesAndNeedsItsWaits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Drawn, EveryPlan, testing::Range(uint32_t{0}, uint32_t{8}));
+
+// Everything on a disk below a GPU: each of the needed waits for what comes from there, and those for what goes there.
+TEST(DiskBelowAGpu, NeedsEachOfItsWaits) {
+  Draw draw(0);
+  TrainOptions options = draw_options(draw);
+  options.host_memory = 0;
+  options.disk_memory = options.memory;
+  options.micro_batch_size = 2;
+  options.techniques = {{"offload-optimizer", "on"},
+                        {"offload-gradients", "on"},
+                        {"offload-parameters", "on"},
+                        {"offload-activations", "on"},
+                        {"prefetch", "2"}};
+  Plan plan = search_training_plan(training_request(options, draw_model(draw))).plan;
+  ASSERT_TRUE(plan.feasible);
+  EXPECT_THAT(races_of(plan), testing::IsEmpty());
+  const std::vector<size_t> needed = needed_waits(step_of(plan));
+  EXPECT_GT(needed.size(), size_t{20});
+  for (const size_t at : needed) {
+    Plan broken = plan;
+    take_out(step_of(broken), at);
+    EXPECT_FALSE(races_of(broken).empty()) << "without the wait at " << at;
+  }
+  std::erase_if(step_of(plan), [](const Instruction& instruction) {
+    return is_op(instruction, "wait") && instruction.outputs[0].tier == Tier::disk;
+  });
+  EXPECT_FALSE(races_of(plan).empty()) << "without the waits for copies to disk";
+}
 
 }  // namespace
 }  // namespace headroom
