@@ -182,14 +182,23 @@ class BlockedMatmul final : public Matmul {
     return kept * blocks_.col_block + col - place.cols.begin;
   }
 
-  // Tiles whose sums go to C read and write it in the next call, and find it near after the first piece of the depth;
-  // others do when they are finished.
+  // The part of C that comes next: of the next tile where sums go to C, which after the first piece of the depth is
+  // near; else of this one, when it is finished.
   void look_ahead(const Place& place, int64_t row, int64_t col, int64_t step, bool direct, TileCall& call) const {
     call.ahead[0] = strip_below(place, row, col, step);
-    const bool finishes = step + blocks_.depth_step >= place.depth && place.last;
-    if (direct ? step > 0 || col + 1 >= place.cols.end : !finishes) return;
+    const bool whole = step + blocks_.depth_step >= place.depth;
+    if (!direct) {
+      if (!whole || !place.last) return;
+    } else if (col + 1 < place.cols.end) {
+      if (step > 0) return;
+      ++col;
+    } else {
+      if (!whole || row + 1 >= place.rows.end) return;
+      ++row;
+      col = place.cols.begin;
+    }
     const int64_t bytes = dtype_bytes(spec_.result);
-    const int64_t offset = (row * tile_.rows * spec_.size.cols + (col + (direct ? 1 : 0)) * tile_.cols) * bytes;
+    const int64_t offset = (row * tile_.rows * spec_.size.cols + col * tile_.cols) * bytes;
     call.ahead[1] = {static_cast<const std::byte*>(place.arguments->c) + offset, spec_.size.cols * bytes,
                      lanes(row, tile_.rows, spec_.size.rows), matmul_blocks::ceil_div(tile_.cols * bytes, 64)};
     if (!spec_.addend || place.arguments->addend == place.arguments->c || (direct && !place.first)) return;
