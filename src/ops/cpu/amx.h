@@ -15,7 +15,7 @@
 #include <cstdint>
 
 // Marks a function that uses the instructions, for machines on which they were found at run time.
-#define HEADROOM_AMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
+#define HEADROOM_AMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,prfchw")))
 
 namespace headroom::amx {
 

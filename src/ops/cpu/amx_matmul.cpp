@@ -229,12 +229,15 @@ class Ahead {
     enter();
   }
 
-  void step() {
+  HEADROOM_AMX void step() {
     for (int64_t i = 0; i < per_step_ && at_; ++i) {
+      const std::byte* const line = at_ + 64 * line_;
       if (region_ == 0)
-        __builtin_prefetch(at_ + 64 * line_, 0, 2);
+        __builtin_prefetch(line, 0, 2);
+      else if (region_ == 1)
+        __builtin_prefetch(line, 1, 3);
       else
-        __builtin_prefetch(at_ + 64 * line_, 0, 3);
+        __builtin_prefetch(line, 0, 3);
       if (++line_ < regions_[region_].lines) continue;
       line_ = 0;
       at_ += regions_[region_].stride;

@@ -43,8 +43,8 @@ struct TileCall {
   int64_t init_stride = 0;
   float* out = nullptr;
   int64_t out_stride = 0;
-  // A hint, that a kernel may leave: what the next tile or `finish` reads and writes, and a part of the next strip of
-  // A.
+  // A hint, that a kernel may leave: a part of the next strip of A; what the next tile or `finish` writes; what it only
+  // reads.
   Region ahead[3];
 };
 
