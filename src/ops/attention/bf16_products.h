@@ -1,20 +1,24 @@
 // Products of small bf16 matrices into fp32, on AMX tiles or with AVX512_BF16 dot products.
 //
-// The right operand is stored in pairs: element (k, j) is b[((k / 2) * b_row + j) * 2 + k % 2], the layout that both
-// instruction sets multiply a row-major left operand with.
+// The right operand is stored by groups of 32 columns, in pairs: element (k, j) is
+// b[j / 32 * b_group + (k / 2 * 32 + j % 32) * 2 + k % 2], the layout that both instruction sets multiply a row-major
+// left operand with. The left operand is stored by groups of 32 steps of the depth: element (i, k) is
+// a[k / 32 * a_step + i * a_row + k % 32]. Rows of a group lie together, so that they do not contend for the same lines
+// of the first-level cache.
 #pragma once
 
 #include <cstdint>
 
 namespace headroom {
 
-// c[rows x columns] [+]= a[rows x depth] b[depth x columns]. rows, columns and depth are multiples of 32; a_row and
-// c_row in elements, b_row in pairs.
+// c[rows x columns] [+]= a[rows x depth] b[depth x columns]. rows, columns and depth are multiples of 32; strides in
+// elements.
 struct Bf16Product {
   const uint16_t* a;
   int64_t a_row;
+  int64_t a_step;
   const uint16_t* b;
-  int64_t b_row;
+  int64_t b_group;
   float* c;
   int64_t c_row;
   int64_t rows;

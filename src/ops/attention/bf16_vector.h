@@ -1,24 +1,76 @@
-// Which keys the columns of a mask see, in AVX-512. Only functions marked HEADROOM_AVX512_BF16 may call it.
+// What attention with bf16 products computes in AVX-512. Only functions marked HEADROOM_AVX512_BF16 may call it.
 #pragma once
+
+#include <algorithm>
+#include <numbers>
 
 #include "ops/attention/forward_driver.h"
 #include "ops/cpu/avx512_bf16.h"
 
 namespace headroom {
 
-// Columns of a mask of 16 that starts at `first`: column c is set when begin + c <= row < end + c.
-HEADROOM_AVX512_BF16 inline __mmask16 columns_seeing(int32_t row, int32_t first, int32_t begin, int32_t end) {
-  const __m512i column = _mm512_add_epi32(_mm512_set1_epi32(first),
-                                          _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-  return _mm512_cmpgt_epi32_mask(column, _mm512_set1_epi32(row - end)) &
-         _mm512_cmple_epi32_mask(column, _mm512_set1_epi32(row - begin));
+// The keys [begin, end) of a step's tile that a query sees.
+struct KeySpan {
+  int32_t begin;
+  int32_t end;
+  // Of the 16 keys from `key` on, those in the span.
+  __mmask16 mask16(int32_t key) const {
+    const auto below = [](int32_t count) { return (1u << std::clamp(count, 0, 16)) - 1; };
+    return static_cast<__mmask16>(below(end - key) & ~below(begin - key));
+  }
+};
+inline KeySpan keys_seen(const StripStep& step, int32_t query) {
+  KeySpan span{std::max(step.begin, step.visible_begin + query), std::min(step.end, step.visible_end + query)};
+  if (step.segmented) span.begin = std::max(span.begin, step.starts[static_cast<size_t>(query)]);
+  return span;
 }
 
-// The same for the columns of a step from `first` on.
-HEADROOM_AVX512_BF16 inline __mmask16 columns_seeing(int32_t row, int32_t first, const StripStep& step) {
-  const __mmask16 seen = columns_seeing(row, first, step.visible_begin, step.visible_end);
-  if (!step.segmented) return seen;
-  return seen & _mm512_cmple_epi32_mask(_mm512_loadu_si512(step.starts.data() + first), _mm512_set1_epi32(row));
+// 2^x, relative error 3e-6 (the minimax polynomial of degree 4 on [0, 1)); 2^-126 for smaller ones, infinity for
+// larger ones.
+HEADROOM_AVX512_BF16 inline __m512 exp2_for_bf16(__m512 x) {
+  x = _mm512_max_ps(_mm512_set1_ps(-126.0f), x);
+  const __m512 f = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF);
+  __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(1.353416791e-2f), f, _mm512_set1_ps(5.201146062e-2f));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(2.414427569e-1f));
+  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(6.930038345e-1f));
+  return _mm512_scalef_ps(_mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0000025934f)), x);
+}
+
+// The transpose of rows [count][width] as the right operand of a product; both are multiples of 32.
+HEADROOM_AVX512_BF16 inline void pack_transposed(const uint16_t* rows, int64_t width, int64_t count, uint16_t* to) {
+  for (int64_t row = 0; row < count; row += 32)
+    transpose_words32(rows + row * width, width / 2, 32, width / 2, to + row * width, 32);
+}
+
+// Rows [count][width] as the right operand of a product, groups of columns `group` elements apart; both are multiples
+// of 32.
+HEADROOM_AVX512_BF16 inline void pack_rows(const uint16_t* rows, int64_t width, int64_t count, uint16_t* to,
+                                           int64_t group) {
+  for (int64_t column = 0; column < width; column += 32)
+    pair_rows(rows + column, width, count, 32, to + column / 32 * group);
+}
+
+// log(x) of positive numbers: 2 atanh((m - 1) / (m + 1)) of the mantissa m, 0.75 <= m < 1.5.
+HEADROOM_AVX512_BF16 inline __m512 log_of(__m512 x) {
+  const __m512 one = _mm512_set1_ps(1.0f), m = _mm512_getmant_ps(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan);
+  const __m512 exponent = _mm512_sub_ps(_mm512_getexp_ps(x), _mm512_getexp_ps(m));
+  const __m512 t = _mm512_div_ps(_mm512_sub_ps(m, one), _mm512_add_ps(m, one)), square = _mm512_mul_ps(t, t);
+  __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(2.0f / 9), square, _mm512_set1_ps(2.0f / 7));
+  p = _mm512_fmadd_ps(p, square, _mm512_set1_ps(2.0f / 5));
+  p = _mm512_fmadd_ps(p, square, _mm512_set1_ps(2.0f / 3));
+  p = _mm512_fmadd_ps(p, square, _mm512_set1_ps(2.0f));
+  return _mm512_fmadd_ps(exponent, _mm512_set1_ps(std::numbers::ln2_v<float>), _mm512_mul_ps(p, t));
+}
+
+// A row of `dim` numbers times `factor`, as bf16; `from` has them rounded up to 32.
+HEADROOM_AVX512_BF16 inline void store_row(const float* from, float factor, int64_t dim, uint16_t* to) {
+  const __m512 factors = _mm512_set1_ps(factor);
+  for (int64_t j = 0; j < dim; j += 32) {
+    const __m512i row = narrow_row(_mm512_mul_ps(_mm512_loadu_ps(from + j), factors),
+                                   _mm512_mul_ps(_mm512_loadu_ps(from + j + 16), factors));
+    const __mmask32 mask = dim - j >= 32 ? ~__mmask32{0} : (__mmask32{1} << (dim - j)) - 1;
+    _mm512_mask_storeu_epi16(to + j, mask, row);
+  }
 }
 
 }  // namespace headroom

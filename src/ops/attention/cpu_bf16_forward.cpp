@@ -1,7 +1,8 @@
-// Forward attention with bf16 products. Scores are kept transposed, [keys][queries]: the softmax runs down the vector
-// columns, and the probabilities become the right operand of the second product by interleaving two rows.
-#include <cmath>
+// Forward attention with bf16 products. Scores are [queries][keys]: the numerators of the softmax are the left operand
+// of the second product as they are.
+#include <algorithm>
 #include <numbers>
+#include <span>
 
 #include "ops/attention/bf16_vector.h"
 #include "ops/attention/forward_bf16.h"
@@ -9,129 +10,132 @@
 namespace headroom {
 namespace {
 
-constexpr float kHidden = -1e30f;  // a score no visible one reaches
+constexpr float kNoReference = -1e30f;
+constexpr float kLargestSum = 0x1p40f;  // of a chunk's numerators, in each vector lane
 
-// A strip's softmax state and its scores.
+// A strip's numerators and what is known of its queries: a query's numerators are exp2(score - reference). The
+// reference is the largest score of the first chunk in which it sees a key; it is raised when numerators grow far
+// above 1.
 struct Strip {
-  float* scores;  // [kKeyTile][kStrip]
-  uint16_t* p;    // [kKeyTile / 2][kStrip] pairs
-  float* maximum;
-  float* sum;
+  uint16_t* p;       // [kBf16Keys / 32][kStrip][32]
+  float* reference;  // [kStrip]
+  float* sum;        // [kStrip][16]
+  float* o;          // [kStrip][width]
+  int64_t width;
+  float scale;
+  uint16_t* numerators(int32_t query, int32_t key) const { return p + key * kStrip + query * 32; }
 };
 
-HEADROOM_AVX512_BF16 void hide_unseen(float* scores, const StripStep& step) {
-  const __m512 hidden = _mm512_set1_ps(kHidden);
-  for (int32_t row = step.begin; row < step.end; ++row)
-    for (int32_t column = 0; column < kStrip; column += 16) {
-      const __mmask16 seen = columns_seeing(row, column, step);
-      _mm512_mask_storeu_ps(scores + row * kStrip + column, static_cast<__mmask16>(~seen), hidden);
+// The keys [begin, end) of a step with their scores; both are multiples of 32.
+struct Chunk {
+  const float* scores;  // [kStrip][kScoreKeys]
+  int32_t begin;
+  int32_t end;
+  const float* row(int32_t query) const { return scores + query * kScoreKeys - begin; }  // of key 0
+};
+
+// A query's numerators; those outside `seen` are zero. Returns their sums.
+template <bool kMasked>
+HEADROOM_AVX512_BF16 inline __m512 exponentiate(const Strip& strip, const Chunk& chunk, int32_t query,
+                                                const KeySpan& seen) {
+  const __m512 scale = _mm512_set1_ps(strip.scale), reference = _mm512_set1_ps(strip.reference[query]);
+  const float* scores = chunk.row(query);
+  __m512 sum = _mm512_setzero_ps();
+  for (int32_t key = chunk.begin; key < chunk.end; key += 32) {
+    __m512 low = exp2_for_bf16(_mm512_fmsub_ps(_mm512_loadu_ps(scores + key), scale, reference));
+    __m512 high = exp2_for_bf16(_mm512_fmsub_ps(_mm512_loadu_ps(scores + key + 16), scale, reference));
+    if constexpr (kMasked) {
+      low = _mm512_maskz_mov_ps(seen.mask16(key), low);
+      high = _mm512_maskz_mov_ps(seen.mask16(key + 16), high);
     }
+    sum = _mm512_add_ps(sum, _mm512_add_ps(low, high));
+    _mm512_storeu_si512(strip.numerators(query, key), narrow_row(low, high));
+  }
+  return sum;
 }
 
-// The running maximum of 16 columns with the rows of this step; keeps a NaN as the scores have it.
-HEADROOM_AVX512_BF16 inline __m512 column_maximum(const float* scores, const StripStep& step, __m512 before,
-                                                  __m512 scale) {
-  __m512 even = _mm512_set1_ps(kHidden), odd = even;
-  int32_t row = step.begin;
-  for (; row + 1 < step.end; row += 2) {
-    even = _mm512_max_ps(_mm512_loadu_ps(scores + row * kStrip), even);
-    odd = _mm512_max_ps(_mm512_loadu_ps(scores + (row + 1) * kStrip), odd);
-  }
-  if (row < step.end) even = _mm512_max_ps(_mm512_loadu_ps(scores + row * kStrip), even);
-  return _mm512_max_ps(_mm512_mul_ps(_mm512_max_ps(even, odd), scale), before);
+HEADROOM_AVX512_BF16 void scale_floats(float* numbers, int64_t count, __m512 factor) {
+  for (float* at = numbers; at < numbers + count; at += 16)
+    _mm512_storeu_ps(at, _mm512_mul_ps(_mm512_loadu_ps(at), factor));
 }
 
-// The probabilities of a pair of rows, added to the sums and stored as pairs.
-HEADROOM_AVX512_BF16 inline void exponentiate_pair(const float* scores, uint16_t* p, bool second, __m512 scale,
-                                                   const __m512 (&maximum)[2], __m512 (&sum)[2]) {
-  __m512 even[2], odd[2];
-  for (int half = 0; half < 2; ++half) {
-    even[half] = fast_exp2(_mm512_fmsub_ps(_mm512_loadu_ps(scores + 16 * half), scale, maximum[half]));
-    odd[half] = second ? fast_exp2(_mm512_fmsub_ps(_mm512_loadu_ps(scores + kStrip + 16 * half), scale, maximum[half]))
-                       : _mm512_setzero_ps();
-    sum[half] = _mm512_add_ps(sum[half], _mm512_add_ps(even[half], odd[half]));
+// The largest score of a query in a chunk; keeps no NaN, which the numerators do.
+HEADROOM_AVX512_BF16 float largest_score(const Strip& strip, const Chunk& chunk, int32_t query, const KeySpan& seen) {
+  const __m512 scale = _mm512_set1_ps(strip.scale);
+  __m512 largest = _mm512_set1_ps(kNoReference);
+  for (int32_t key = chunk.begin; key < chunk.end; key += 16) {
+    const __m512 scores = _mm512_mul_ps(_mm512_loadu_ps(chunk.row(query) + key), scale);
+    largest = _mm512_mask_max_ps(largest, seen.mask16(key), scores, largest);
   }
-  const PairRow row = interleave_rows(narrow_row(even[0], even[1]), narrow_row(odd[0], odd[1]));
-  _mm512_storeu_si512(p, row.first);
-  _mm512_storeu_si512(p + kStrip, row.second);
+  return _mm512_reduce_max_ps(largest);
 }
 
-// Scores -> pairs of probabilities for the rows [begin, end rounded up to 32). Fills the factors of what was summed
-// before; returns false when they are all 1.
-HEADROOM_AVX512_BF16 bool softmax_strip(const Strip& strip, const StripStep& step, float scale_factor,
-                                        __m512 (&factor)[2]) {
-  const __m512 scale = _mm512_set1_ps(scale_factor);
-  __m512 maximum[2], sum[2];
-  for (int half = 0; half < 2; ++half) {
-    const __m512 before = _mm512_loadu_ps(strip.maximum + 16 * half);
-    maximum[half] = column_maximum(strip.scores + 16 * half, step, before, scale);
-    factor[half] = fast_exp2(_mm512_sub_ps(before, maximum[half]));
-    sum[half] = _mm512_setzero_ps();
+// Moves a query's reference to the largest score of the chunk, and what was computed with it: the numerators of this
+// step from `first` on, the sums and the output.
+HEADROOM_AVX512_BF16 void raise_reference(const Strip& strip, const Chunk& chunk, int32_t query, const KeySpan& seen,
+                                          int32_t first) {
+  const __m512 before = _mm512_set1_ps(strip.reference[query]);
+  const float largest = largest_score(strip, chunk, query, seen);
+  strip.reference[query] = largest;
+  const __m512 factor = fast_exp2<Exponential::fine>(_mm512_sub_ps(before, _mm512_set1_ps(largest)));
+  for (int32_t key = first; key < chunk.begin; key += 32) {
+    uint16_t* at = strip.numerators(query, key);
+    _mm512_storeu_si512(
+        at, narrow_row(_mm512_mul_ps(widen_words(at), factor), _mm512_mul_ps(widen_words(at + 16), factor)));
   }
-  int32_t row = step.begin;
-  for (; row + 1 < step.end; row += 2)
-    exponentiate_pair(strip.scores + row * kStrip, strip.p + row * kStrip, true, scale, maximum, sum);
-  if (row < step.end) {
-    exponentiate_pair(strip.scores + row * kStrip, strip.p + row * kStrip, false, scale, maximum, sum);
-    row += 2;
-  }
-  for (; row < round_up(step.end, 32); row += 2)
-    for (int half = 0; half < 2; ++half)
-      _mm512_storeu_si512(strip.p + row * kStrip + half * kStrip, _mm512_setzero_si512());
-  __mmask16 changed = 0;
-  for (int half = 0; half < 2; ++half) {
-    _mm512_storeu_ps(strip.maximum + 16 * half, maximum[half]);
-    const __m512 before = _mm512_loadu_ps(strip.sum + 16 * half);
-    _mm512_storeu_ps(strip.sum + 16 * half, _mm512_fmadd_ps(before, factor[half], sum[half]));
-    changed |= _mm512_cmp_ps_mask(factor[half], _mm512_set1_ps(1.0f), _CMP_NEQ_UQ);
-  }
-  return changed != 0;
+  scale_floats(strip.sum + query * 16, 16, factor);
+  scale_floats(strip.o + query * strip.width, strip.width, factor);
 }
 
-HEADROOM_AVX512_BF16 void scale_columns(float* o, int64_t rows, const __m512 (&factor)[2]) {
-  for (int64_t row = 0; row < rows; ++row)
-    for (int half = 0; half < 2; ++half) {
-      float* at = o + row * kStrip + 16 * half;
-      _mm512_storeu_ps(at, _mm512_mul_ps(_mm512_loadu_ps(at), factor[half]));
+template <bool kMasked>
+HEADROOM_AVX512_BF16 void attend_rows(const Strip& strip, const StripStep& step, const Chunk& chunk,
+                                      std::span<RowsAhead> ahead) {
+  const __m512 limit = _mm512_set1_ps(kLargestSum);
+  for (int32_t query = 0; query < kStrip; ++query) {
+    if (query % 4 == 0)
+      for (RowsAhead& rows : ahead) rows.bring_row();
+    const KeySpan seen = keys_seen(step, query);
+    if (strip.reference[query] == kNoReference) strip.reference[query] = largest_score(strip, chunk, query, seen);
+    __m512 sum = exponentiate<kMasked>(strip, chunk, query, seen);
+    if (_mm512_cmp_ps_mask(sum, limit, _CMP_GT_OQ) != 0) {
+      raise_reference(strip, chunk, query, seen, step.begin);
+      sum = exponentiate<kMasked>(strip, chunk, query, seen);
     }
-}
-
-HEADROOM_AVX512_BF16 void cap_rows(float* scores, int64_t count, float factor, float cap) {
-  for (int64_t i = 0; i < count; i += 16) {
-    const __m512 t = fast_tanh(_mm512_mul_ps(_mm512_loadu_ps(scores + i), _mm512_set1_ps(factor)));
-    _mm512_storeu_ps(scores + i, _mm512_mul_ps(t, _mm512_set1_ps(cap)));
+    _mm512_storeu_ps(strip.sum + query * 16, _mm512_add_ps(_mm512_loadu_ps(strip.sum + query * 16), sum));
   }
 }
 
-HEADROOM_AVX512_BF16 void attend(const Strip& strip, const StripStep& step, float scale, float* o, int64_t rows) {
-  __m512 factor[2];
-  if (step.masked) hide_unseen(strip.scores, step);
-  if (softmax_strip(strip, step, scale, factor)) scale_columns(o, rows, factor);
+// Scores to numerators, for one chunk of a step.
+HEADROOM_AVX512_BF16 void attend(const Strip& strip, const StripStep& step, const Chunk& chunk,
+                                 std::span<RowsAhead> ahead) {
+  step.hides(chunk.begin, chunk.end) ? attend_rows<true>(strip, step, chunk, ahead)
+                                     : attend_rows<false>(strip, step, chunk, ahead);
 }
 
-// o is transposed, [width][kStrip]; `staging` holds kStrip rows of width.
-HEADROOM_AVX512_BF16 void store_rows(const float* o, const float* sum, int64_t width, int64_t dim, float* staging,
-                                     uint16_t* to, int64_t stride, int64_t rows) {
-  transpose_words32(o, kStrip, width, kStrip, staging, width);
-  for (int64_t i = 0; i < rows; ++i) {
-    const __m512 factor = _mm512_set1_ps(1.0f / sum[i]);
-    for (int64_t j = 0; j < dim; j += 32) {
-      const float* from = staging + i * width + j;
-      const __m512i row =
-          narrow_row(_mm512_mul_ps(_mm512_loadu_ps(from), factor), _mm512_mul_ps(_mm512_loadu_ps(from + 16), factor));
-      const int64_t left = dim - j;
-      const __mmask32 mask = left >= 32 ? ~__mmask32{0} : (__mmask32{1} << left) - 1;
-      _mm512_mask_storeu_epi16(to + i * stride + j, mask, row);
-    }
+HEADROOM_AVX512_BF16 void cap_scores(float* scores, float factor, float cap) {
+  for (float* at = scores; at < scores + kStrip * kScoreKeys; at += 16) {
+    const __m512 t = fast_tanh(_mm512_mul_ps(_mm512_loadu_ps(at), _mm512_set1_ps(factor)));
+    _mm512_storeu_ps(at, _mm512_mul_ps(t, _mm512_set1_ps(cap)));
   }
 }
 
-HEADROOM_AVX512_BF16 void pack_queries(const uint16_t* rows, int64_t width, uint16_t* to) {
-  transpose_words32(rows, width / 2, kStrip, width / 2, to, kStrip);
+// The sums of 16 queries; `sums` is [16][16].
+HEADROOM_AVX512_BF16 __m512 add_lanes(const float* sums) {
+  __m512i rows[16];
+  for (int i = 0; i < 16; ++i) rows[i] = _mm512_loadu_si512(sums + 16 * i);
+  transpose16(rows);
+  __m512 sum = _mm512_castsi512_ps(rows[0]);
+  for (int i = 1; i < 16; ++i) sum = _mm512_add_ps(sum, _mm512_castsi512_ps(rows[i]));
+  return sum;
 }
 
-HEADROOM_AVX512_BF16 void pack_values(const uint16_t* rows, int64_t width, int64_t count, uint16_t* to) {
-  transpose_bf16(rows, width, count, width, to, kKeyTile);
+// The factors of a strip's output and its lse.
+HEADROOM_AVX512_BF16 void finish_strip(const float* references, const float* sums, float* factors, float* lse) {
+  for (int64_t half = 0; half < kStrip; half += 16) {
+    const __m512 sum = add_lanes(sums + 16 * half), reference = _mm512_loadu_ps(references + half);
+    _mm512_storeu_ps(factors + half, _mm512_div_ps(_mm512_set1_ps(1.0f), sum));
+    _mm512_storeu_ps(lse + half, _mm512_fmadd_ps(reference, _mm512_set1_ps(std::numbers::ln2_v<float>), log_of(sum)));
+  }
 }
 
 }  // namespace
@@ -146,47 +150,63 @@ Bf16Forward<Products>::Bf16Forward(const ForwardCall& call, std::byte* block)
 
 template <typename Products>
 void Bf16Forward<Products>::load_queries(int64_t lane, const void* q, int64_t rows) {
-  stage_rows(q, shape_.heads * shape_.dim, rows, kStrip, shape_.dim, block_.k, width_);
-  pack_queries(block_.k, width_, block_.q + lane * width_ * kStrip);
-  std::fill_n(block_.o + lane * width_ * kStrip, width_ * kStrip, 0.0f);
-  std::fill_n(block_.maximum + lane * kStrip, kStrip, kHidden);
-  std::fill_n(block_.sum + lane * kStrip, kStrip, 0.0f);
+  stage_rows(q, shape_.heads * shape_.dim, rows, kStrip, shape_.dim, block_.q + lane * kStrip * width_, width_);
+  std::fill_n(block_.o + lane * kStrip * width_, kStrip * width_, 0.0f);
+  std::fill_n(block_.reference + lane * kStrip, kStrip, kNoReference);
+  std::fill_n(block_.sum + lane * kStrip * 16, kStrip * 16, 0.0f);
 }
 
 template <typename Products>
 void Bf16Forward<Products>::load_keys(const void* k, const void* v, int64_t count) {
-  const int64_t stride = shape_.kv_heads * shape_.dim, all = round_up(count, 32);
-  stage_rows(v, stride, count, all, shape_.dim, block_.k, width_);
-  pack_values(block_.k, width_, all, block_.v);
-  stage_rows(k, stride, count, all, shape_.dim, block_.k, width_);
+  const int64_t stride = shape_.kv_heads * shape_.dim;
+  for (int64_t first = 0; first < count; first += kScoreKeys) {
+    const int64_t here = std::min(kScoreKeys, count - first), all = round_up(here, 32);
+    stage_rows(static_cast<const uint16_t*>(k) + first * stride, stride, here, all, shape_.dim, block_.rows, width_);
+    pack_transposed(block_.rows, width_, all, block_.k + first * width_);
+    stage_rows(static_cast<const uint16_t*>(v) + first * stride, stride, here, all, shape_.dim, block_.rows, width_);
+    pack_rows(block_.rows, width_, all, block_.v + first * 32, 32 * kBf16Keys);
+  }
+}
+
+template <typename Products>
+float* Bf16Forward<Products>::score(int64_t lane, int64_t begin, int64_t keys) {
+  float* scores = block_.scores + begin / kScoreKeys % 2 * kStrip * kScoreKeys;
+  Products::multiply({block_.q + lane * kStrip * width_, width_, 32, block_.k + begin * width_, 32 * width_, scores,
+                      kScoreKeys, kStrip, keys, width_, false});
+  if (shape_.softcap > 0)
+    cap_scores(scores, static_cast<float>(shape_.scale / shape_.softcap), static_cast<float>(shape_.softcap));
+  return scores;
 }
 
 template <typename Products>
 void Bf16Forward<Products>::step(int64_t lane, const StripStep& step) {
-  const int64_t rows = round_up(step.end, 32) - step.begin;
-  float* o = block_.o + lane * width_ * kStrip;
-  Products::multiply({block_.k + step.begin * width_, width_, block_.q + lane * width_ * kStrip, kStrip,
-                      block_.scores + step.begin * kStrip, kStrip, rows, kStrip, width_, false});
-  double scale = shape_.scale * std::numbers::log2e;
-  if (shape_.softcap > 0) {
-    cap_rows(block_.scores + step.begin * kStrip, rows * kStrip, static_cast<float>(shape_.scale / shape_.softcap),
-             static_cast<float>(shape_.softcap));
-    scale = std::numbers::log2e;
+  const double scale = (shape_.softcap > 0 ? 1 : shape_.scale) * std::numbers::log2e;
+  const Strip strip{
+      block_.p, block_.reference + lane * kStrip, block_.sum + lane * kStrip * 16, block_.o + lane * kStrip * width_,
+      width_,   static_cast<float>(scale)};
+  const int64_t begin = step.begin, end = round_up(step.end, 32);
+  const auto chunk_at = [&](int64_t first) {
+    const int64_t last = std::min(first + kScoreKeys, end);
+    return Chunk{score(lane, first, last - first), static_cast<int32_t>(first), static_cast<int32_t>(last)};
+  };
+  Chunk next = chunk_at(begin);
+  for (int64_t first = begin; first < end; first += kScoreKeys) {
+    const Chunk chunk = next;
+    if (first + kScoreKeys < end) next = chunk_at(first + kScoreKeys);
+    attend(strip, step, chunk, ahead_);
   }
-  attend({block_.scores, block_.p, block_.maximum + lane * kStrip, block_.sum + lane * kStrip}, step,
-         static_cast<float>(scale), o, width_);
-  Products::multiply(
-      {block_.v + step.begin, kKeyTile, block_.p + step.begin * kStrip, kStrip, o, kStrip, width_, kStrip, rows, true});
+  Products::multiply({block_.p + begin * kStrip, 32, 32 * kStrip, block_.v + begin * 32, 32 * kBf16Keys, strip.o,
+                      width_, kStrip, width_, end - begin, true});
 }
 
 template <typename Products>
 void Bf16Forward<Products>::store(int64_t lane, void* o, float* lse, int64_t rows) {
-  const float* maximum = block_.maximum + lane * kStrip;
-  const float* sum = block_.sum + lane * kStrip;
-  store_rows(block_.o + lane * width_ * kStrip, sum, width_, shape_.dim, reinterpret_cast<float*>(block_.k),
-             static_cast<uint16_t*>(o), shape_.heads * shape_.dim, rows);
-  if (!lse) return;
-  for (int64_t i = 0; i < rows; ++i) lse[i] = maximum[i] * std::numbers::ln2_v<float> + std::log(sum[i]);
+  float factors[kStrip], strip_lse[kStrip];
+  finish_strip(block_.reference + lane * kStrip, block_.sum + lane * kStrip * 16, factors, strip_lse);
+  for (int64_t i = 0; i < rows; ++i)
+    store_row(block_.o + (lane * kStrip + i) * width_, factors[i], shape_.dim,
+              static_cast<uint16_t*>(o) + i * shape_.heads * shape_.dim);
+  if (lse) std::copy_n(strip_lse, rows, lse);
 }
 
 template class Bf16Forward<Bf16Amx>;

@@ -1,9 +1,11 @@
 // Products of small bf16 matrices into fp32, on AMX tiles or with AVX512_BF16 dot products.
 #include <cpuid.h>
 
+#include <cstddef>
+
 #include "ops/attention/bf16_products.h"
-#include "ops/attention/bf16_vector.h"
 #include "ops/cpu/amx.h"
+#include "ops/cpu/avx512_bf16.h"
 
 namespace headroom {
 namespace {
@@ -29,7 +31,7 @@ inline void publish(const void* memory) { __asm__ volatile("" : : "r"(memory) : 
 // 32 x 32 of c: tiles 0-3 hold the result, 4-5 the left operand, 6-7 the right one.
 HEADROOM_AMX inline void amx_block(const Bf16Product& p, int64_t i, int64_t j) {
   float* c = p.c + i * p.c_row + j;
-  const int64_t c_stride = p.c_row * 4, a_stride = p.a_row * 2, b_stride = p.b_row * 4;
+  const int64_t c_stride = p.c_row * 4, a_stride = p.a_row * 2;
   if (p.add) {
     _tile_loadd(0, c, c_stride);
     _tile_loadd(1, c + 16, c_stride);
@@ -42,12 +44,12 @@ HEADROOM_AMX inline void amx_block(const Bf16Product& p, int64_t i, int64_t j) {
     _tile_zero(3);
   }
   const uint16_t* a = p.a + i * p.a_row;
-  const uint16_t* b = p.b + j * 2;
-  for (int64_t k = 0; k < p.depth; k += 32, a += 32, b += 32 * p.b_row) {
+  const uint16_t* b = p.b + j / 32 * p.b_group;
+  for (int64_t k = 0; k < p.depth; k += 32, a += p.a_step, b += 32 * 32) {
     _tile_loadd(4, a, a_stride);
-    _tile_loadd(6, b, b_stride);
+    _tile_loadd(6, b, 64 * 2);
     _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, b + 32, b_stride);
+    _tile_loadd(7, b + 32, 64 * 2);
     _tile_dpbf16ps(1, 4, 7);
     _tile_loadd(5, a + 16 * p.a_row, a_stride);
     _tile_dpbf16ps(2, 5, 6);
@@ -75,12 +77,13 @@ HEADROOM_AVX512_BF16 inline void dot_block(const Bf16Product& p, int64_t i, int6
     right[row] = p.add ? _mm512_loadu_ps(c + row * p.c_row + 16) : _mm512_setzero_ps();
   }
   const uint16_t* a = p.a + i * p.a_row;
-  const uint16_t* b = p.b + j * 2;
-  for (int64_t k = 0; k < p.depth; k += 2, a += 2, b += 2 * p.b_row) {
+  const uint16_t* b = p.b + j / 32 * p.b_group;
+  for (int64_t k = 0; k < p.depth; k += 2, b += 2 * 32) {
+    const uint16_t* step = a + k / 32 * p.a_step + k % 32;
     const __m512bh b0 = as_bf16(_mm512_loadu_si512(b)), b1 = as_bf16(_mm512_loadu_si512(b + 32));
     for (int row = 0; row < kRows; ++row) {
       int32_t pair;
-      __builtin_memcpy(&pair, a + row * p.a_row, sizeof(pair));
+      __builtin_memcpy(&pair, step + row * p.a_row, sizeof(pair));
       const __m512bh element = as_bf16(_mm512_set1_epi32(pair));
       left[row] = _mm512_dpbf16_ps(left[row], element, b0);
       right[row] = _mm512_dpbf16_ps(right[row], element, b1);

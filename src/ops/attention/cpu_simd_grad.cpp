@@ -163,7 +163,7 @@ SimdGrad::SimdGrad(const GradCall& call, std::byte* block) {
   state_ = {call.shape, call.dtype, grad_simd_block(carver, call.shape), nullptr, nullptr};
 }
 void SimdGrad::begin(const void* k, const void* v) {
-  const int64_t sums = round_up(state_.shape.keys, kGradKeys) * padded_dim(state_.shape.dim);
+  const int64_t sums = grad_sum_rows(state_.shape) * padded_dim(state_.shape.dim);
   std::fill_n(state_.block.dk, sums, 0.0f);
   std::fill_n(state_.block.dv, sums, 0.0f);
   state_.k = k;

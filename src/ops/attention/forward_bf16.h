@@ -10,21 +10,28 @@ namespace headroom {
 template <typename Products>
 class Bf16Forward {
  public:
+  static constexpr int64_t kKeys = kBf16Keys;
+
   Bf16Forward(const ForwardCall& call, std::byte* block);
   ~Bf16Forward() { Products::leave(); }
   Bf16Forward(const Bf16Forward&) = delete;
   Bf16Forward& operator=(const Bf16Forward&) = delete;
   static int64_t bytes(const AttentionShape& shape) { return block_bytes(forward_bf16_block, shape); }
 
+  void announce(const RowsAhead& q, const RowsAhead& o) { ahead_ = {q, o}; }
   void load_queries(int64_t lane, const void* q, int64_t rows);
   void load_keys(const void* k, const void* v, int64_t count);
   void step(int64_t lane, const StripStep& step);
   void store(int64_t lane, void* o, float* lse, int64_t rows);
 
  private:
+  // The scores of a strip and `keys` keys from `begin` of the tile on.
+  float* score(int64_t lane, int64_t begin, int64_t keys);
+
   AttentionShape shape_;
   ForwardBf16Block block_;
   int64_t width_;
+  std::array<RowsAhead, 2> ahead_;
 };
 
 extern template class Bf16Forward<Bf16Amx>;

@@ -2,7 +2,9 @@
 //
 // An Engine is built per thread from (const ForwardCall&, std::byte* block) and has
 //   static int64_t bytes(const AttentionShape&)                        bytes of its block
-//   void load_queries(int64_t lane, const void* q, int64_t rows)       starts a strip of at most kStrip queries
+//   static constexpr int64_t kKeys                                     keys of a tile, a multiple of 32
+//   void announce(const RowsAhead& q, const RowsAhead& o)              what later tasks read and this one writes; a
+//   hint void load_queries(int64_t lane, const void* q, int64_t rows)       starts a strip of at most kStrip queries
 //   void load_keys(const void* k, const void* v, int64_t count)        the tile that the next steps read
 //   void step(int64_t lane, const StripStep&)                          one strip against (a part of) the tile
 //   void store(int64_t lane, void* o, float* lse, int64_t rows)        ends the strip; lse may be null
@@ -15,6 +17,7 @@
 #include <cstdint>
 
 #include "base/threads.h"
+#include "ops/attention/rows_ahead.h"
 #include "ops/attention/scratch.h"
 #include "ops/attention/shape.h"
 
@@ -44,6 +47,12 @@ struct StripStep {
   bool masked = false;     // some row of [begin, end) is hidden from some column
   bool segmented = false;  // some of these by its segment
   std::array<int32_t, kStrip> starts{};
+
+  // Whether some of the rows [first, last) is hidden from some column.
+  bool hides(int32_t first, int32_t last) const {
+    return last > end || visible_end < last || visible_begin + kStrip - 1 > first ||
+           (segmented && *std::max_element(starts.begin(), starts.end()) > first);
+  }
 };
 
 // Far outside every tile, yet safe to add a column to.
@@ -132,8 +141,8 @@ void run_forward_task(Engine& engine, const ForwardCall& call, const ForwardTask
   });
   const int64_t position = call.first + task.query;
   const int64_t begin = shape.keys_begin(position) / 32 * 32, end = shape.keys_end(position + task.queries - 1);
-  for (int64_t tile = begin; tile < end; tile += kKeyTile) {
-    const int64_t count = std::min(kKeyTile, end - tile);
+  for (int64_t tile = begin; tile < end; tile += Engine::kKeys) {
+    const int64_t count = std::min(Engine::kKeys, end - tile);
     engine.load_keys(static_cast<const std::byte*>(call.k) + kv_offset(tile),
                      static_cast<const std::byte*>(call.v) + kv_offset(tile), count);
     for_each_strip(task, strips, [&](int64_t lane, int64_t, int64_t query, int64_t rows) {
@@ -147,13 +156,26 @@ void run_forward_task(Engine& engine, const ForwardCall& call, const ForwardTask
   });
 }
 
+// The rows of q, or of o, of a task.
+inline RowsAhead rows_of_task(const ForwardCall& call, const ForwardTask& task, const void* base) {
+  const AttentionShape& shape = call.shape;
+  const int64_t head_bytes = shape.dim * dtype_bytes(call.q_dtype);
+  const int64_t offset = ((task.row * shape.queries + task.query) * shape.heads + task.head) * head_bytes;
+  return {static_cast<const std::byte*>(base) + offset, shape.heads * head_bytes, task.queries,
+          task.heads * head_bytes};
+}
+
 template <typename Engine>
 void run_forward(const ForwardCall& call) {
   const ForwardTasks tasks(call.shape);
   const int64_t bytes = Engine::bytes(call.shape);
   parallel_for(tasks.count(), 1, [&](int64_t begin, int64_t end, int thread) {
     Engine engine(call, call.scratch + thread * bytes);
-    for (int64_t index = begin; index < end; ++index) run_forward_task(engine, call, tasks.at(index), tasks.strips());
+    for (int64_t index = begin; index < end; ++index) {
+      engine.announce(index + 1 < end ? rows_of_task(call, tasks.at(index + 1), call.q) : RowsAhead(),
+                      rows_of_task(call, tasks.at(index), call.o));
+      run_forward_task(engine, call, tasks.at(index), tasks.strips());
+    }
   });
 }
 

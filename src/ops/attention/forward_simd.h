@@ -7,9 +7,12 @@ namespace headroom {
 
 class SimdForward {
  public:
+  static constexpr int64_t kKeys = kKeyTile;
+
   SimdForward(const ForwardCall& call, std::byte* block);
   static int64_t bytes(const AttentionShape& shape) { return block_bytes(forward_simd_block, shape); }
 
+  void announce(const RowsAhead&, const RowsAhead&) {}
   void load_queries(int64_t lane, const void* q, int64_t rows);
   void load_keys(const void* k, const void* v, int64_t count);
   void step(int64_t lane, const StripStep& step);

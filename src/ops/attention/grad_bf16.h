@@ -3,6 +3,7 @@
 
 #include "ops/attention/bf16_products.h"
 #include "ops/attention/grad_driver.h"
+#include "ops/attention/rows_ahead.h"
 
 namespace headroom {
 
@@ -11,6 +12,7 @@ template <typename Products>
 class Bf16Grad {
  public:
   static constexpr int64_t kColumns = kGradStripsBf16 * kStrip;
+  static constexpr int64_t kKeys = kGradKeysBf16;
 
   Bf16Grad(const GradCall& call, std::byte* block);
   ~Bf16Grad() { Products::leave(); }
@@ -20,25 +22,29 @@ class Bf16Grad {
 
   void begin(const void* k, const void* v);
   void load_queries(const QueryTile& tile);
+  void announce(const QueryTile& next);
   void step(int64_t tile, int64_t count, std::span<const StripStep> steps);
   void store_queries(void* dq, int64_t rows);
+  void end();
 
  private:
-  // Rows [begin, end) of the tile against the strips [first, last).
+  // The keys [begin, end) of the tile against the strips [first, last).
   struct Range {
-    int64_t begin = kGradKeys;
+    int64_t begin = kGradKeysBf16;
     int64_t end = 0;
     int64_t first = kGradStripsBf16;
     int64_t last = 0;
   };
   static Range range_of(std::span<const StripStep> steps);
-  void strip_step(int64_t tile, int64_t strip, const StripStep& step, const Range& range);
+  // The probabilities and the gradient of the scores, of a strip and the 32 keys from `key` of the tile on.
+  void differentiate(int64_t tile, int64_t strip, int64_t key, const StripStep& step);
+  void add_to_dq(int64_t tile, int64_t strip, const StripStep& step);
+  void add_to_keys(int64_t tile, const Range& range);
 
   AttentionShape shape_;
   GradBf16Block block_;
   int64_t width_;
-  const uint16_t* k_ = nullptr;  // the kv head's first row
-  const uint16_t* v_ = nullptr;
+  std::array<RowsAhead, 4> ahead_;
 };
 
 extern template class Bf16Grad<Bf16Amx>;

@@ -7,12 +7,15 @@
 // An Engine is built per unit from (const GradCall&, std::byte* block) and has
 //   static int64_t bytes(const AttentionShape&)      bytes of its block
 //   static constexpr int64_t kColumns                queries of a tile, a multiple of kStrip
+//   static constexpr int64_t kKeys                   keys of a step, a multiple of 32
 //   void begin(const void* k, const void* v)         a kv head: its first rows; clears the sums
 //   void load_queries(const QueryTile&)
+//   void announce(const QueryTile& next)             what load_queries will read after this tile; a hint
 //   void step(int64_t tile, int64_t count, std::span<const StripStep>)   keys [tile, tile + count), a step per strip
 //   void store_queries(void* dq, int64_t rows)
-// and its block starts with dk and dv as grad_simd_block carves them. Recomputation of the probabilities and the order
-// of the five products after FlashAttention-2 (Dao 2023).
+//   void end()                                       the unit's sums are complete
+// and its block starts with dk and dv, from end() on as grad_simd_block has them. Recomputation of the probabilities
+// and the order of the five products after FlashAttention-2 (Dao 2023).
 #pragma once
 
 #include <array>
@@ -45,6 +48,7 @@ struct QueryTile {
   const void* o = nullptr;
   const void* grad_o = nullptr;
   const float* lse = nullptr;
+  void* dq = nullptr;
   int64_t rows = 0;
 };
 
@@ -84,18 +88,20 @@ class GradShares {
 };
 
 template <typename Engine>
-void run_query_tile(Engine& engine, const AttentionShape& shape, int64_t query, int64_t rows) {
+void run_query_tile(Engine& engine, const AttentionShape& shape, int64_t query, const QueryTile& queries) {
   std::array<StripStep, Engine::kColumns / kStrip> steps;
-  const int64_t end = shape.keys_end(query + rows - 1);
-  for (int64_t tile = shape.keys_begin(query) / kGradKeys * kGradKeys; tile < end; tile += kGradKeys) {
-    const int64_t count = std::min(kGradKeys, end - tile);
+  engine.load_queries(queries);
+  const int64_t end = shape.keys_end(query + queries.rows - 1);
+  for (int64_t tile = shape.keys_begin(query) / Engine::kKeys * Engine::kKeys; tile < end; tile += Engine::kKeys) {
+    const int64_t count = std::min(Engine::kKeys, end - tile);
     for (int64_t strip = 0; strip * kStrip < Engine::kColumns; ++strip) {
-      const int64_t left = std::min(kStrip, rows - strip * kStrip);
+      const int64_t left = std::min(kStrip, queries.rows - strip * kStrip);
       steps[static_cast<size_t>(strip)] =
           left > 0 ? strip_step(shape, query + strip * kStrip, left, tile, count) : StripStep{};
     }
     engine.step(tile, count, steps);
   }
+  engine.store_queries(queries.dq, queries.rows);
 }
 
 template <typename Engine>
@@ -107,15 +113,26 @@ void run_unit(const GradCall& call, int64_t group, int64_t parts, int64_t part, 
   const int64_t kv_offset = (row * shape.keys * shape.kv_heads + kv_head) * shape.dim * bytes;
   Engine engine(call, block);
   engine.begin(static_cast<const std::byte*>(call.k) + kv_offset, static_cast<const std::byte*>(call.v) + kv_offset);
-  shares.for_each(part, [&](int64_t group_head, int64_t query, int64_t rows) {
-    const int64_t head = kv_head * shape.group() + group_head;
+  const auto tile_at = [&](int64_t head, int64_t query, int64_t rows) {
     const int64_t offset = ((row * shape.queries + query) * shape.heads + head) * shape.dim * bytes;
-    engine.load_queries({static_cast<const std::byte*>(call.q) + offset, static_cast<const std::byte*>(call.o) + offset,
-                         static_cast<const std::byte*>(call.grad_o) + offset,
-                         call.lse + (row * shape.heads + head) * shape.queries + query, rows});
-    run_query_tile(engine, shape, query, rows);
-    engine.store_queries(static_cast<std::byte*>(call.dq) + offset, rows);
+    return QueryTile{static_cast<const std::byte*>(call.q) + offset,
+                     static_cast<const std::byte*>(call.o) + offset,
+                     static_cast<const std::byte*>(call.grad_o) + offset,
+                     call.lse + (row * shape.heads + head) * shape.queries + query,
+                     static_cast<std::byte*>(call.dq) + offset,
+                     rows};
+  };
+  QueryTile held;
+  int64_t held_query = 0;
+  shares.for_each(part, [&](int64_t group_head, int64_t query, int64_t rows) {
+    const QueryTile tile = tile_at(kv_head * shape.group() + group_head, query, rows);
+    engine.announce(tile);
+    if (held.rows > 0) run_query_tile(engine, shape, held_query, held);
+    held = tile;
+    held_query = query;
   });
+  if (held.rows > 0) run_query_tile(engine, shape, held_query, held);
+  engine.end();
 }
 
 template <typename Engine>

@@ -8,14 +8,17 @@ namespace headroom {
 class SimdGrad {
  public:
   static constexpr int64_t kColumns = kGradStripsSimd * kStrip;
+  static constexpr int64_t kKeys = kGradKeys;
 
   SimdGrad(const GradCall& call, std::byte* block);
   static int64_t bytes(const AttentionShape& shape) { return block_bytes(grad_simd_block, shape); }
 
   void begin(const void* k, const void* v);
   void load_queries(const QueryTile& tile);
+  void announce(const QueryTile&) {}
   void step(int64_t tile, int64_t count, std::span<const StripStep> steps);
   void store_queries(void* dq, int64_t rows);
+  void end() {}
 
   // What the per-target code works on.
   struct State {

@@ -19,10 +19,14 @@ namespace headroom {
 constexpr int64_t kStrip = 32;
 // Keys per step of the forward kernels.
 constexpr int64_t kKeyTile = 128;
+// Likewise with bf16 products; scores exist of kScoreKeys of them at a time, which fit the first-level cache.
+constexpr int64_t kBf16Keys = 512;
+constexpr int64_t kScoreKeys = 64;
 // Strips that a forward task carries over one packed tile of keys.
-constexpr int64_t kLanes = 8;
+constexpr int64_t kLanes = 12;
 // Keys per step of the gradient kernels, and strips of one query tile.
 constexpr int64_t kGradKeys = 64;
+constexpr int64_t kGradKeysBf16 = 128;
 constexpr int64_t kGradStripsSimd = 2;
 constexpr int64_t kGradStripsBf16 = 4;
 // Keys per partial result when decoding.
@@ -86,28 +90,33 @@ inline ForwardSimdBlock forward_simd_block(Carver& carver, const AttentionShape&
 
 // Forward, bf16 products. "pairs" is the layout of the right operand of a bf16 product: two rows interleaved.
 struct ForwardBf16Block {
-  uint16_t* q;  // [lanes][dim / 2][kStrip] pairs, transposed
-  float* o;     // [lanes][dim][kStrip], transposed
-  float* maximum;
-  float* sum;
-  float* scores;  // [kKeyTile][kStrip]
-  uint16_t* p;    // [kKeyTile / 2][kStrip] pairs
-  uint16_t* k;    // [kKeyTile][dim]
-  uint16_t* v;    // [dim][kKeyTile], transposed
+  uint16_t* q;       // [lanes][kStrip][dim]
+  float* o;          // [lanes][kStrip][dim]
+  float* reference;  // [lanes][kStrip], in the base-2 domain
+  float* sum;        // [lanes][kStrip][16]: parts of a query's sum
+  float* scores;     // [2][kStrip][kScoreKeys]
+  uint16_t* p;       // [kBf16Keys / 32][kStrip][32]
+  uint16_t* k;       // [kBf16Keys / 32][dim / 2][32] pairs, transposed
+  uint16_t* v;       // [dim / 32][kBf16Keys / 2][32] pairs
+  uint16_t* rows;    // [kScoreKeys][dim], to be packed
 };
 inline ForwardBf16Block forward_bf16_block(Carver& carver, const AttentionShape& shape) {
   const int64_t lanes = lane_grid(shape).count(), dim = padded_dim(shape.dim);
   ForwardBf16Block block{};
-  block.q = carver.take<uint16_t>(lanes * dim * kStrip);
-  block.o = carver.take<float>(lanes * dim * kStrip);
-  block.maximum = carver.take<float>(lanes * kStrip);
-  block.sum = carver.take<float>(lanes * kStrip);
-  block.scores = carver.take<float>(kKeyTile * kStrip);
-  block.p = carver.take<uint16_t>(kKeyTile * kStrip);
-  block.k = carver.take<uint16_t>(kKeyTile * dim);
-  block.v = carver.take<uint16_t>(kKeyTile * dim);
+  block.q = carver.take<uint16_t>(lanes * kStrip * dim);
+  block.o = carver.take<float>(lanes * kStrip * dim);
+  block.reference = carver.take<float>(lanes * kStrip);
+  block.sum = carver.take<float>(lanes * kStrip * 16);
+  block.scores = carver.take<float>(2 * kStrip * kScoreKeys);
+  block.p = carver.take<uint16_t>(kStrip * kBf16Keys);
+  block.k = carver.take<uint16_t>(kBf16Keys * dim);
+  block.v = carver.take<uint16_t>(kBf16Keys * dim);
+  block.rows = carver.take<uint16_t>(kScoreKeys * dim);
   return block;
 }
+
+// Rows of the sums of dk and dv: whole steps of every gradient kernel.
+inline int64_t grad_sum_rows(const AttentionShape& shape) { return round_up(shape.keys, kGradKeysBf16); }
 
 // Gradient, fp32 arithmetic: one per unit of a wave.
 struct GradSimdBlock {
@@ -127,7 +136,7 @@ struct GradSimdBlock {
 };
 inline GradSimdBlock grad_simd_block(Carver& carver, const AttentionShape& shape) {
   const int64_t dim = padded_dim(shape.dim), columns = kGradStripsSimd * kStrip;
-  const int64_t rows = round_up(shape.keys, kGradKeys);
+  const int64_t rows = grad_sum_rows(shape);
   GradSimdBlock block{};
   block.dk = carver.take<float>(rows * dim);
   block.dv = carver.take<float>(rows * dim);
@@ -147,45 +156,45 @@ inline GradSimdBlock grad_simd_block(Carver& carver, const AttentionShape& shape
 
 // Gradient, bf16 products: one per unit of a wave.
 struct GradBf16Block {
-  float* dk;  // [keys rounded up][dim]
-  float* dv;
-  uint16_t* k_t;       // [tiles][dim][kGradKeys], transposed, of the unit's kv head
-  uint16_t* q_t;       // [strips][dim / 2][kStrip] pairs, transposed
-  uint16_t* grad_o_t;  // [strips][dim / 2][kStrip] pairs, transposed
-  uint16_t* q;         // [columns / 2][dim] pairs; columns = kGradStripsBf16 * kStrip
-  uint16_t* grad_o;    // [columns / 2][dim] pairs
-  float* dq_t;         // [strips][dim][kStrip]
-  float* scores;       // [kGradKeys][kStrip]
-  float* dp;           // [kGradKeys][kStrip]
-  uint16_t* p;         // [kGradKeys][columns]
-  uint16_t* ds;        // [kGradKeys][columns]
-  uint16_t* ds_pairs;  // [kGradKeys / 2][kStrip] pairs
+  float* dk;           // [keys rounded up][dim]; by tiles of keys [dim][kGradKeysBf16] while they are summed
+  float* dv;           // likewise
+  uint16_t* k_t;       // [keys / 32][dim / 2][32] pairs, transposed, of the unit's kv head
+  uint16_t* v_t;       // likewise
+  uint16_t* k;         // [tiles of keys][dim / 32][kGradKeysBf16 / 2][32] pairs
+  uint16_t* q;         // [columns][dim]; columns = kGradStripsBf16 * kStrip
+  uint16_t* grad_o;    // [columns][dim]
+  uint16_t* q_t;       // [strips][dim][kStrip], transposed
+  uint16_t* grad_o_t;  // likewise
+  float* dq;           // [columns][dim]
+  float* scores;       // [kStrip][32]
+  float* dp;           // [kStrip][32]
+  uint16_t* ds;        // [strips][kGradKeysBf16 / 32][kStrip][32]
+  uint16_t* p_pairs;   // [kGradKeysBf16 / 32][columns / 2][32] pairs, keys in the order of pair_column
+  uint16_t* ds_pairs;  // likewise
   float* lse;          // [columns], base-2 domain
   float* rowsum;       // [columns]
-  uint16_t* k;         // [kGradKeys][dim]
-  uint16_t* v;
 };
 inline GradBf16Block grad_bf16_block(Carver& carver, const AttentionShape& shape) {
   const int64_t dim = padded_dim(shape.dim), columns = kGradStripsBf16 * kStrip;
-  const int64_t rows = round_up(shape.keys, kGradKeys);
+  const int64_t rows = grad_sum_rows(shape);
   GradBf16Block block{};
   block.dk = carver.take<float>(rows * dim);
   block.dv = carver.take<float>(rows * dim);
   block.k_t = carver.take<uint16_t>(rows * dim);
-  block.q_t = carver.take<uint16_t>(columns * dim);
-  block.grad_o_t = carver.take<uint16_t>(columns * dim);
+  block.v_t = carver.take<uint16_t>(rows * dim);
+  block.k = carver.take<uint16_t>(rows * dim);
   block.q = carver.take<uint16_t>(columns * dim);
   block.grad_o = carver.take<uint16_t>(columns * dim);
-  block.dq_t = carver.take<float>(columns * dim);
-  block.scores = carver.take<float>(kGradKeys * kStrip);
-  block.dp = carver.take<float>(kGradKeys * kStrip);
-  block.p = carver.take<uint16_t>(kGradKeys * columns);
-  block.ds = carver.take<uint16_t>(kGradKeys * columns);
-  block.ds_pairs = carver.take<uint16_t>(kGradKeys * kStrip);
+  block.q_t = carver.take<uint16_t>(columns * dim);
+  block.grad_o_t = carver.take<uint16_t>(columns * dim);
+  block.dq = carver.take<float>(columns * dim);
+  block.scores = carver.take<float>(kStrip * 32);
+  block.dp = carver.take<float>(kStrip * 32);
+  block.ds = carver.take<uint16_t>(columns * kGradKeysBf16);
+  block.p_pairs = carver.take<uint16_t>(columns * kGradKeysBf16);
+  block.ds_pairs = carver.take<uint16_t>(columns * kGradKeysBf16);
   block.lse = carver.take<float>(columns);
   block.rowsum = carver.take<float>(columns);
-  block.k = carver.take<uint16_t>(kGradKeys * dim);
-  block.v = carver.take<uint16_t>(kGradKeys * dim);
   return block;
 }
 

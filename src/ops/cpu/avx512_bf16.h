@@ -26,6 +26,10 @@ HEADROOM_AVX512_BF16 inline __m512 widen_bf16(__m256i bits) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
 
+HEADROOM_AVX512_BF16 inline __m512 widen_words(const uint16_t* from) {
+  return widen_bf16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+}
+
 // 32 columns of two fp32 vectors as one row of bf16, rounded to nearest even.
 HEADROOM_AVX512_BF16 inline __m512i narrow_row(__m512 low, __m512 high) {
   return (__m512i)_mm512_cvtne2ps_pbh(high, low);

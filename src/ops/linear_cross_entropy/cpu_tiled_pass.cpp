@@ -304,10 +304,6 @@ HEADROOM_AMX inline void gather_dx(const TiledPass* cells, int64_t count, int64_
   transpose16(r);
 }
 
-HEADROOM_AMX inline __m512 widen_words(const uint16_t* from) {
-  return widen_bf16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-}
-
 }  // namespace
 
 void run_vocabulary(const TiledPass& pass) {
