@@ -220,7 +220,7 @@ class BlockedMatmul final : public Matmul {
     kernel_.finish({tile.out, tile.out_stride, c, addend, spec_.size.cols, spec_.result, bias, rows, cols});
   }
 
-  int64_t packed_depth(int64_t depth) const { return matmul_blocks::round_up(depth, tile_.depth_unit); }
+  int64_t packed_depth(int64_t depth) const { return align_up(depth, tile_.depth_unit); }
   static int64_t lanes(int64_t tile, int64_t size, int64_t count) { return std::min(size, count - tile * size); }
 
   MatmulSpec spec_;

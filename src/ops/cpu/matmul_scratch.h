@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/bytes.h"
 #include "ir/op.h"
 
 namespace headroom {
@@ -88,7 +89,6 @@ namespace matmul_blocks {
 constexpr int64_t kSumBytes = int64_t{1} << 20;  // sums kept between blocks of the depth
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-inline int64_t round_up(int64_t a, int64_t unit) { return ceil_div(a, unit) * unit; }
 // The size of the pieces when `count` is cut evenly into pieces of at most `most`.
 inline int64_t even_piece(int64_t count, int64_t most) {
   return ceil_div(count, ceil_div(count, std::max<int64_t>(1, most)));
@@ -122,11 +122,11 @@ inline MatmulBlocks cut_matmul(const MatmulSpec& spec, const TileTraits& tile, i
   blocks.row_tiles = std::max<int64_t>(1, ceil_div(size.rows, tile.rows));
   blocks.col_tiles = std::max<int64_t>(1, ceil_div(size.cols, tile.cols));
   choose_grid(blocks, std::max(1, threads), spec.a_transposed);
-  const int64_t depth = round_up(std::max<int64_t>(1, size.depth), tile.depth_unit);
+  const int64_t depth = align_up(std::max<int64_t>(1, size.depth), tile.depth_unit);
   blocks.depth_block =
-      round_up(even_piece(depth, spec.a_transposed ? tile.depth_transposed : tile.depth_most), tile.depth_unit);
-  blocks.depth_step = round_up(even_piece(blocks.depth_block, tile.depth_step), tile.depth_unit);
-  blocks.low_rank = round_up(spec.low_rank, tile.depth_unit);
+      align_up(even_piece(depth, spec.a_transposed ? tile.depth_transposed : tile.depth_most), tile.depth_unit);
+  blocks.depth_step = align_up(even_piece(blocks.depth_block, tile.depth_step), tile.depth_unit);
+  blocks.low_rank = align_up(spec.low_rank, tile.depth_unit);
   const int64_t packed_depth = blocks.depth_block + blocks.low_rank;
   const int64_t strip = packed_depth * tile.cols * tile.element_bytes;
   blocks.col_block = even_piece(blocks.cell_cols, tile.packed_bytes / strip);
@@ -136,7 +136,7 @@ inline MatmulBlocks cut_matmul(const MatmulSpec& spec, const TileTraits& tile, i
     const int64_t row_bytes = blocks.col_block * tile.cols * tile.rows * 4;
     kept_rows = blocks.row_block = even_piece(blocks.cell_rows, kSumBytes / row_bytes);
   }
-  blocks.a_bytes = round_up(tile.rows * packed_depth * tile.element_bytes, 64);
+  blocks.a_bytes = align_up(tile.rows * packed_depth * tile.element_bytes, 64);
   // Strips of a transposed A lie side by side in memory: the more of them, the longer the rows that are read.
   blocks.a_strips = spec.a_transposed ? even_piece(blocks.row_block, tile.strips_bytes / blocks.a_bytes) : 1;
   blocks.b_bytes = blocks.col_block * strip;
@@ -159,9 +159,7 @@ inline MatmulSpec transposed_product(const MatmulSpec& spec) {
   return other;
 }
 
-inline int64_t transposed_bytes(const MatmulSpec& spec) {
-  return matmul_blocks::round_up(spec.size.rows * spec.size.cols * 4, 64);
-}
+inline int64_t transposed_bytes(const MatmulSpec& spec) { return align_up(spec.size.rows * spec.size.cols * 4, 64); }
 
 // The gradient of an adapter's first matrix, and of the second transposed: at most 64 rows, both operands stored by
 // steps, a depth that leaves packed A in the second-level cache.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "ops/cpu/matmul_scratch.h"
 
@@ -75,14 +76,14 @@ inline int64_t most_blocked_bytes(const MatmulSpec& most, const TileTraits& tile
   const bool varying_depth = most.a_transposed;
   const int64_t row_tiles = std::max<int64_t>(1, ceil_div(most.size.rows, tile.rows));
   const int64_t col_tiles = std::max<int64_t>(1, ceil_div(most.size.cols, tile.cols));
-  const int64_t depth = round_up(std::max<int64_t>(1, most.size.depth), tile.depth_unit);
-  const int64_t cap = round_up(most.a_transposed ? tile.depth_transposed : tile.depth_most, tile.depth_unit);
+  const int64_t depth = align_up(std::max<int64_t>(1, most.size.depth), tile.depth_unit);
+  const int64_t cap = align_up(most.a_transposed ? tile.depth_transposed : tile.depth_most, tile.depth_unit);
   const int64_t depth_block =
-      varying_depth ? std::min(depth, cap) : round_up(even_piece(depth, tile.depth_most), tile.depth_unit);
+      varying_depth ? std::min(depth, cap) : align_up(even_piece(depth, tile.depth_most), tile.depth_unit);
   const int64_t strip = depth_block * tile.cols * tile.element_bytes;
   const int64_t strips = std::max<int64_t>(1, tile.packed_bytes / strip);
   const int64_t tile_bytes = tile.rows * tile.cols * 4;
-  const int64_t a_strip = round_up(tile.rows * depth_block * tile.element_bytes, 64);
+  const int64_t a_strip = align_up(tile.rows * depth_block * tile.element_bytes, 64);
   const int64_t a = most.a_transposed ? std::min(row_tiles * a_strip, std::max(tile.strips_bytes, a_strip)) : a_strip;
   const int64_t b = std::min(col_tiles * strip, std::max(tile.packed_bytes, strip));
   int64_t sums = (varying_depth ? col_tiles : std::min(col_tiles, strips)) * tile_bytes;
