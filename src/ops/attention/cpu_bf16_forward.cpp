@@ -160,7 +160,7 @@ template <typename Products>
 void Bf16Forward<Products>::load_keys(const void* k, const void* v, int64_t count) {
   const int64_t stride = shape_.kv_heads * shape_.dim;
   for (int64_t first = 0; first < count; first += kScoreKeys) {
-    const int64_t here = std::min(kScoreKeys, count - first), all = round_up(here, 32);
+    const int64_t here = std::min(kScoreKeys, count - first), all = align_up(here, 32);
     stage_rows(static_cast<const uint16_t*>(k) + first * stride, stride, here, all, shape_.dim, block_.rows, width_);
     pack_transposed(block_.rows, width_, all, block_.k + first * width_);
     stage_rows(static_cast<const uint16_t*>(v) + first * stride, stride, here, all, shape_.dim, block_.rows, width_);
@@ -184,7 +184,7 @@ void Bf16Forward<Products>::step(int64_t lane, const StripStep& step) {
   const Strip strip{
       block_.p, block_.reference + lane * kStrip, block_.sum + lane * kStrip * 16, block_.o + lane * kStrip * width_,
       width_,   static_cast<float>(scale)};
-  const int64_t begin = step.begin, end = round_up(step.end, 32);
+  const int64_t begin = step.begin, end = align_up(step.end, 32);
   const auto chunk_at = [&](int64_t first) {
     const int64_t last = std::min(first + kScoreKeys, end);
     return Chunk{score(lane, first, last - first), static_cast<int32_t>(first), static_cast<int32_t>(last)};

@@ -172,7 +172,7 @@ typename Bf16Grad<Products>::Range Bf16Grad<Products>::range_of(std::span<const 
   for (size_t strip = 0; strip < steps.size(); ++strip) {
     if (steps[strip].begin >= steps[strip].end) continue;
     range.begin = std::min<int64_t>(range.begin, steps[strip].begin);
-    range.end = std::max<int64_t>(range.end, round_up(steps[strip].end, 32));
+    range.end = std::max<int64_t>(range.end, align_up(steps[strip].end, 32));
     range.first = std::min(range.first, static_cast<int64_t>(strip));
     range.last = static_cast<int64_t>(strip) + 1;
   }
@@ -204,7 +204,7 @@ void Bf16Grad<Products>::differentiate(int64_t tile, int64_t strip, int64_t key,
 
 template <typename Products>
 void Bf16Grad<Products>::add_to_dq(int64_t tile, int64_t strip, const StripStep& step) {
-  const int64_t begin = step.begin, keys = round_up(step.end, 32) - begin;
+  const int64_t begin = step.begin, keys = align_up(step.end, 32) - begin;
   if (keys <= 0) return;
   Products::multiply({block_.ds + (strip * kGradKeysBf16 + begin) * kStrip, 32, 32 * kStrip,
                       block_.k + tile * width_ + begin * 32, 32 * kGradKeysBf16, block_.dq + strip * kStrip * width_,

@@ -102,7 +102,7 @@ HWY_INLINE void score_keys(const float* q, const T* k, int64_t stride, int64_t k
 HWY_INLINE float exponentiate(float* scores, int64_t count, float* sum) {
   const VectorTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  std::fill(scores + count, scores + round_up(count, lanes), -1e30f);
+  std::fill(scores + count, scores + align_up(count, lanes), -1e30f);
   Vector largest = hn::LoadU(d, scores);
   for (int64_t i = lanes; i < count; i += lanes) largest = hn::Max(hn::LoadU(d, scores + i), largest);
   largest = hn::MaxOfLanes(d, largest);

@@ -53,7 +53,7 @@ constexpr int64_t kCudnnSpare = int64_t{64} << 10;
 // keys, dk and dv of every query head in bf16. Lengths count as multiples of 128.
 inline int64_t cudnn_grad_workspace(const AttentionShape& shape) {
   const int64_t heads = shape.batch * shape.heads, dim = shape.dim;
-  const int64_t queries = round_up(shape.queries, 128), keys = round_up(shape.keys, 128);
+  const int64_t queries = align_up(shape.queries, 128), keys = align_up(shape.keys, 128);
   const int64_t shared = shape.heads == shape.kv_heads ? 0 : 2 * keys * dim * int64_t{2};
   return heads * (queries * (dim + 1) * int64_t{4} + queries / 64 * int64_t{8} + shared) + kCudnnSpare;
 }
@@ -65,7 +65,7 @@ inline int64_t cuda_attention_scratch(const OpCall& call, const DeviceFacts& fac
 // The gradient: the sum of do * o for each query and head, or what cuDNN may use.
 inline int64_t cuda_grad_scratch(const OpCall& call, const DeviceFacts& facts) {
   const AttentionShape shape = attention_shape(call);
-  const int64_t own = round_up(shape.batch * shape.heads * shape.queries * static_cast<int64_t>(sizeof(float)), 64);
+  const int64_t own = align_up(shape.batch * shape.heads * shape.queries * static_cast<int64_t>(sizeof(float)), 64);
   return cudnn_refusal(call, facts.isa, true) ? own : std::max(own, cudnn_grad_workspace(shape));
 }
 

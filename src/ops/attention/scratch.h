@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <numeric>
 
+#include "base/bytes.h"
 #include "ir/op.h"
 #include "ops/attention/shape.h"
 #include "ops/cpu/scratch.h"
@@ -34,9 +35,8 @@ constexpr int64_t kDecodeChunk = 128;
 // Largest head dimension of the fast kernels.
 constexpr int64_t kMaxFastDim = 256;
 
-inline int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 // Columns of a head as the fast kernels store them.
-inline int64_t padded_dim(int64_t dim) { return round_up(dim, 32); }
+inline int64_t padded_dim(int64_t dim) { return align_up(dim, 32); }
 
 // How a forward task groups strips: `heads` query heads of one group times `strips` consecutive strips of queries.
 struct LaneGrid {
@@ -116,7 +116,7 @@ inline ForwardBf16Block forward_bf16_block(Carver& carver, const AttentionShape&
 }
 
 // Rows of the sums of dk and dv: whole steps of every gradient kernel.
-inline int64_t grad_sum_rows(const AttentionShape& shape) { return round_up(shape.keys, kGradKeysBf16); }
+inline int64_t grad_sum_rows(const AttentionShape& shape) { return align_up(shape.keys, kGradKeysBf16); }
 
 // Gradient, fp32 arithmetic: one per unit of a wave.
 struct GradSimdBlock {
@@ -223,7 +223,7 @@ int64_t block_bytes(Block (*carve)(Carver&, const AttentionShape&), const Attent
 }
 
 // The reference kernels keep three rows of doubles per thread.
-inline int64_t reference_row_bytes(const AttentionShape& shape) { return round_up(3 * shape.dim * 8, 64); }
+inline int64_t reference_row_bytes(const AttentionShape& shape) { return align_up(3 * shape.dim * 8, 64); }
 
 // Largest need of any implementation, for attention and for cached attention with more than one query.
 inline int64_t forward_scratch(const AttentionShape& shape, const DeviceFacts& facts) {
