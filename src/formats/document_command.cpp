@@ -304,7 +304,7 @@ class ShellReader {
 
 std::vector<ShellCommand> parse_shell_commands(std::string_view text, const std::string& source,
                                                std::map<std::string, std::string> variables) {
-  refuse_large_document(text, source);
+  refuse_unreadable_document(text, source);
   return ShellReader(text, source, std::move(variables)).read();
 }
 

@@ -185,7 +185,7 @@ class JsonReader {
 }  // namespace
 
 DocumentNode parse_json_document(std::string_view text, const std::string& source) {
-  refuse_large_document(text, source);
+  refuse_unreadable_document(text, source);
   return JsonReader(text, source).read();
 }
 

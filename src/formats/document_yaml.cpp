@@ -220,7 +220,7 @@ class TreeEvents : public YAML::EventHandler {
 }  // namespace
 
 DocumentNode parse_yaml_document(std::string_view text, const std::string& source) {
-  refuse_large_document(text, source);
+  refuse_unreadable_document(text, source);
   TreeEvents events(text, source);
   try {
     std::istringstream stream{std::string(text)};

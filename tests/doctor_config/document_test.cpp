@@ -68,6 +68,19 @@ TEST(Document, JsonRefusesWithFileAndLine) {
   expect_error(ErrorKind::format, "more text after", [] { parse_json_document("{} {}", "f"); });
 }
 
+// yaml-cpp would decode them, and places would be those of another text.
+TEST(Document, OtherEncodingsAreRefused) {
+  using namespace std::string_literals;
+  for (const std::string& text : {"\xFF\xFE"s + "a\0:\0"s, "\xFE\xFF"s + "\0a\0:"s, "a\0:\0 \0b\0"s, "\0\0\0a\0\0\0:"s,
+                                  "\0\xFBh$xLL:\n${\n:\n:\n\0:{\n:\n:\n\0:"s})
+    for (const auto& parse : {parse_yaml_document, parse_json_document})
+      expect_error(ErrorKind::format, "run.yaml begins as UTF-16 or UTF-32 do", [&] { parse(text, "run.yaml"); });
+  EXPECT_NO_THROW(
+      parse_yaml_document("\xEF\xBB\xBF"
+                          "a: b",
+                          "run.yaml"));
+}
+
 TEST(Document, ShellWordsVariablesAndArrays) {
   const std::string text =
       "#!/bin/bash\nBS=4\nexport LR=1e-4\nARGS=(--bf16 \\\n  --seed 1)\nEXTRA=\"--a 1 --b 2\"\n"

@@ -186,7 +186,7 @@ class PythonReader {
 }  // namespace
 
 std::vector<PythonToken> tokenize_python(std::string_view text, const std::string& source) {
-  refuse_large_document(text, source);
+  refuse_unreadable_document(text, source);
   return PythonReader(text, source).read();
 }
 
