@@ -100,6 +100,7 @@ HR_DEVICE int tile_place(int line, int column) {
 template <bool kAlongDepth, int kOuter, int kThreads>
 class PartCopies {
  public:
+  static constexpr bool kStoredAlongDepth = kAlongDepth;
   static constexpr int kLines = kAlongDepth ? kOuter : kMmaSteps, kLength = kAlongDepth ? kMmaSteps : kOuter;
 
   HR_DEVICE PartCopies(const Bf16* from, int64_t step, int outer, int depth)
@@ -140,8 +141,8 @@ struct MmaTile {
   static constexpr int kRows = kWarpRows * M * 16, kCols = kWarpCols * N * 8;
   using CopiesOfA = PartCopies<!kATransposed, kRows, kThreads>;
   using CopiesOfB = PartCopies<kBTransposed, kCols, kThreads>;
-  static constexpr int kALength = CopiesOfA::kLength, kAElements = CopiesOfA::kLines * kALength;
-  static constexpr int kBLength = CopiesOfB::kLength, kPart = kAElements + CopiesOfB::kLines * kBLength;
+  static constexpr int kAElements = CopiesOfA::kLines * CopiesOfA::kLength;
+  static constexpr int kPart = kAElements + CopiesOfB::kLines * CopiesOfB::kLength;
   static constexpr int64_t kSharedBytes = int64_t{kMmaParts} * kPart * 2;
 
   // Stores C's tile from (row, col) on. The whole block calls it, with the same arguments; `shared` is kSharedBytes.
@@ -174,21 +175,17 @@ struct MmaTile {
   }
 
  private:
-  // Rows `row` .. `row` + 15 and steps `step` .. `step` + 15 of A's tile as a left operand.
-  HR_DEVICE static void load_left(uint32_t (&left)[4], const Bf16* a, int row, int step) {
+  // The 16 x 16 elements of an operand's tile from (outer, step) on: with kOuterFirst a left operand's four matrices,
+  // whose second one lies eight rows on, else those of two right operands, whose second one lies eight steps on.
+  template <typename Copies, bool kOuterFirst>
+  HR_DEVICE static void load_fragment(uint32_t (&m)[4], const Bf16* tile, int outer, int step) {
     const int lane = static_cast<int>(threadIdx.x) % kWarp, matrix = lane / 8;
-    if (kATransposed)
-      load_matrices_transposed(left, a + tile_place<kALength>(step + lane % 8 + matrix / 2 * 8, row + matrix % 2 * 8));
+    outer += (kOuterFirst ? matrix % 2 : matrix / 2) * 8;
+    step += (kOuterFirst ? matrix / 2 : matrix % 2) * 8;
+    if (Copies::kStoredAlongDepth)
+      load_matrices(m, tile + tile_place<Copies::kLength>(outer + lane % 8, step));
     else
-      load_matrices(left, a + tile_place<kALength>(row + lane % 8 + matrix % 2 * 8, step + matrix / 2 * 8));
-  }
-  // Columns `col` .. `col` + 15 of B's tile as two right operands.
-  HR_DEVICE static void load_right(uint32_t (&right)[4], const Bf16* b, int col, int step) {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp, matrix = lane / 8;
-    if (kBTransposed)
-      load_matrices(right, b + tile_place<kBLength>(col + lane % 8 + matrix / 2 * 8, step + matrix % 2 * 8));
-    else
-      load_matrices_transposed(right, b + tile_place<kBLength>(step + lane % 8 + matrix % 2 * 8, col + matrix / 2 * 8));
+      load_matrices_transposed(m, tile + tile_place<Copies::kLength>(step + lane % 8, outer));
   }
 
   HR_DEVICE static void multiply_part(float (&sums)[M][N][4], const Bf16* part, int row, int col) {
@@ -196,11 +193,11 @@ struct MmaTile {
     for (int step = 0; step < kMmaSteps; step += 16) {
       uint32_t left[M][4];
       HR_UNROLL
-      for (int m = 0; m < M; ++m) load_left(left[m], part, row + 16 * m, step);
+      for (int m = 0; m < M; ++m) load_fragment<CopiesOfA, true>(left[m], part, row + 16 * m, step);
       HR_UNROLL
       for (int n = 0; n < N; n += 2) {
         uint32_t right[4];
-        load_right(right, part + kAElements, col + 8 * n, step);
+        load_fragment<CopiesOfB, false>(right, part + kAElements, col + 8 * n, step);
         HR_UNROLL
         for (int m = 0; m < M; ++m) {
           mma_m16n8k16(sums[m][n], left[m], right[0], right[1]);
