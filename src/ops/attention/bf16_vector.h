@@ -68,7 +68,7 @@ HEADROOM_AVX512_BF16 inline void store_row(const float* from, float factor, int6
   for (int64_t j = 0; j < dim; j += 32) {
     const __m512i row = narrow_row(_mm512_mul_ps(_mm512_loadu_ps(from + j), factors),
                                    _mm512_mul_ps(_mm512_loadu_ps(from + j + 16), factors));
-    const __mmask32 mask = dim - j >= 32 ? ~__mmask32{0} : (__mmask32{1} << (dim - j)) - 1;
+    const __mmask32 mask = first_words(dim - j);
     _mm512_mask_storeu_epi16(to + j, mask, row);
   }
 }

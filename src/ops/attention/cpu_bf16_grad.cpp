@@ -17,7 +17,7 @@ HEADROOM_AVX512_BF16 float row_product(const uint16_t* grad_o, const uint16_t* o
   __m512 even = _mm512_setzero_ps(), odd = even;
   const __m512i high = _mm512_set1_epi32(static_cast<int32_t>(0xffff0000u));
   for (int64_t i = 0; i < dim; i += 32) {
-    const __mmask32 mask = dim - i >= 32 ? ~__mmask32{0} : (__mmask32{1} << (dim - i)) - 1;
+    const __mmask32 mask = first_words(dim - i);
     const __m512i x = _mm512_loadu_si512(grad_o + i), y = _mm512_maskz_loadu_epi16(mask, o + i);
     even = _mm512_fmadd_ps(_mm512_castsi512_ps(_mm512_slli_epi32(x, 16)), _mm512_castsi512_ps(_mm512_slli_epi32(y, 16)),
                            even);

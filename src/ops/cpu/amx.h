@@ -53,11 +53,6 @@ inline bool tiles_permitted() {
   return permitted;
 }
 
-// The first `count` of 32 words.
-HEADROOM_AMX inline __mmask32 first_words(int64_t count) {
-  return count >= 32 ? ~__mmask32{0} : count <= 0 ? __mmask32{0} : (__mmask32{1} << count) - 1;
-}
-
 // Which operand of a product the first-level cache keeps: the other one passes it by.
 enum class Keep { a, b };
 

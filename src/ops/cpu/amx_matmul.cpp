@@ -14,7 +14,6 @@
 namespace headroom {
 namespace {
 
-using amx::first_words;
 using amx::Keep;
 using amx::kStepBytes;
 using amx::kTileBytes;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "ops/cpu/amx.h"
+#include "ops/cpu/avx512_bf16.h"
 #include "ops/cpu/thin_matmul.h"
 
 #ifdef HEADROOM_HAS_AMX
@@ -10,7 +11,6 @@
 namespace headroom {
 namespace {
 
-using amx::first_words;
 using amx::kStepBytes;
 using amx::kTileBytes;
 

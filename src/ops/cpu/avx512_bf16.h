@@ -26,6 +26,11 @@ HEADROOM_AVX512_BF16 inline __m512 widen_bf16(__m256i bits) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
 
+// The first `count` of 32 words.
+HEADROOM_AVX512_BF16 inline __mmask32 first_words(int64_t count) {
+  return count >= 32 ? ~__mmask32{0} : count <= 0 ? __mmask32{0} : (__mmask32{1} << count) - 1;
+}
+
 HEADROOM_AVX512_BF16 inline __m512 widen_words(const uint16_t* from) {
   return widen_bf16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 }

@@ -59,7 +59,7 @@ HEADROOM_AVX512_BF16 inline void backward(const SwigluArrays& arrays, int64_t i,
 
 HEADROOM_AVX512_BF16 void swiglu_bf16_range(const SwigluArrays& arrays, int64_t begin, int64_t end) {
   for (; begin < end; begin += 32) {
-    const __mmask32 mask = end - begin >= 32 ? ~__mmask32{0} : (__mmask32{1} << (end - begin)) - 1;
+    const __mmask32 mask = first_words(end - begin);
     arrays.dh ? backward(arrays, begin, mask) : forward(arrays, begin, mask);
   }
 }
