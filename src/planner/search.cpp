@@ -218,8 +218,7 @@ bool fits(const TierBytes& peaks, const PlanRequest& request) {
 }
 
 void set_peaks(const PlanRequest& request, Plan& plan) {
-  const TierBytes peaks = tier_peaks(plan.arenas(), request);
-  const TierBytes arenas = plan.arenas();
+  const TierBytes arenas = plan.arenas(), peaks = tier_peaks(arenas, request);
   plan.process = with_page_tables(beside(arenas, request.process), arenas.device, request.facts);
   plan.host_process = host_with_page_tables(beside(arenas, request.host_process), arenas.host);
   plan.budget_bytes = request.budget_bytes;

@@ -3,8 +3,8 @@
 // An Engine is built per thread from (const ForwardCall&, std::byte* block) and has
 //   static int64_t bytes(const AttentionShape&)                        bytes of its block
 //   static constexpr int64_t kKeys                                     keys of a tile, a multiple of 32
-//   void announce(const RowsAhead& q, const RowsAhead& o)              what later tasks read and this one writes; a
-//   hint void load_queries(int64_t lane, const void* q, int64_t rows)       starts a strip of at most kStrip queries
+//   void announce(const RowsAhead& q, const RowsAhead& o)              hint: what the next task reads, this one writes
+//   void load_queries(int64_t lane, const void* q, int64_t rows)       starts a strip of at most kStrip queries
 //   void load_keys(const void* k, const void* v, int64_t count)        the tile that the next steps read
 //   void step(int64_t lane, const StripStep&)                          one strip against (a part of) the tile
 //   void store(int64_t lane, void* o, float* lse, int64_t rows)        ends the strip; lse may be null

@@ -49,6 +49,7 @@ struct QueryTile {
   const void* grad_o = nullptr;
   const float* lse = nullptr;
   void* dq = nullptr;
+  int64_t first = 0;  // its first query
   int64_t rows = 0;
 };
 
@@ -88,10 +89,10 @@ class GradShares {
 };
 
 template <typename Engine>
-void run_query_tile(Engine& engine, const AttentionShape& shape, int64_t query, const QueryTile& queries) {
+void run_query_tile(Engine& engine, const AttentionShape& shape, const QueryTile& queries) {
   std::array<StripStep, Engine::kColumns / kStrip> steps;
   engine.load_queries(queries);
-  const int64_t end = shape.keys_end(query + queries.rows - 1);
+  const int64_t query = queries.first, end = shape.keys_end(query + queries.rows - 1);
   for (int64_t tile = shape.keys_begin(query) / Engine::kKeys * Engine::kKeys; tile < end; tile += Engine::kKeys) {
     const int64_t count = std::min(Engine::kKeys, end - tile);
     for (int64_t strip = 0; strip * kStrip < Engine::kColumns; ++strip) {
@@ -120,18 +121,17 @@ void run_unit(const GradCall& call, int64_t group, int64_t parts, int64_t part, 
                      static_cast<const std::byte*>(call.grad_o) + offset,
                      call.lse + (row * shape.heads + head) * shape.queries + query,
                      static_cast<std::byte*>(call.dq) + offset,
+                     query,
                      rows};
   };
   QueryTile held;
-  int64_t held_query = 0;
   shares.for_each(part, [&](int64_t group_head, int64_t query, int64_t rows) {
     const QueryTile tile = tile_at(kv_head * shape.group() + group_head, query, rows);
     engine.announce(tile);
-    if (held.rows > 0) run_query_tile(engine, shape, held_query, held);
+    if (held.rows > 0) run_query_tile(engine, shape, held);
     held = tile;
-    held_query = query;
   });
-  if (held.rows > 0) run_query_tile(engine, shape, held_query, held);
+  if (held.rows > 0) run_query_tile(engine, shape, held);
   engine.end();
 }
 
