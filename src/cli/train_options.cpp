@@ -106,8 +106,10 @@ void add_machine_options(CLI::App& app, TrainArguments& a) {
 std::string technique_help() {
   std::string text = "Techniques (--technique):\n";
   for (const PassInfo* pass : all_passes())
-    text += fmt::format("  {:<18}{} ({})\n", pass->name, pass->description, kind_name(pass->kind));
-  return text;
+    text += fmt::format("  {:<20}{} ({})\n", pass->name, pass->description, kind_name(pass->kind));
+  return text +
+         "The setting of an offload is on, off, host or disk; of offload-activations also a number of layers, as 12 or "
+         "disk:12.\n";
 }
 
 bool parse_switch(const std::string& option, const std::string& value) {

@@ -125,12 +125,6 @@ double stream_rate(const Profile& profile, std::string_view op, const OpCall& ca
   return otherwise;
 }
 
-double copy_rate(const Profile& profile, const Op& op, const OpCall& call) {
-  if (call.attrs.text("to") == "disk") return profile.disk_write_bytes_per_second;
-  if (call.attrs.text("from") == "disk") return profile.disk_read_bytes_per_second;
-  return stream_rate(profile, op.name(), call, profile.copy_bytes_per_second);
-}
-
 // A linear layer whose residual and result are the fp32 stream's moves more than its operands.
 double predict_product(const Op& op, const OpCall& call, const Profile& profile) {
   const double flops = op.work(call).flops;
@@ -172,7 +166,19 @@ double predict_experts(const Op& op, const OpCall& call, const Profile& profile)
   return std::max(work.flops / rate, work.bytes / profile.stream_bytes_per_second) + profile.launch_seconds;
 }
 
+// The tier below the device that a copy has one end in; of no meaning where it stays on the device.
+Tier crossed(const Attrs& attrs) {
+  return attrs.text("to") == "disk" || attrs.text("from") == "disk" ? Tier::disk : Tier::host;
+}
+
 }  // namespace
+
+double predict_copy(const Op& op, const OpCall& call, Tier below, bool out, const Profile& profile) {
+  const double rate = below == Tier::host ? stream_rate(profile, op.name(), call, profile.copy_bytes_per_second)
+                      : out               ? profile.disk_write_bytes_per_second
+                                          : profile.disk_read_bytes_per_second;
+  return op.work(call).bytes / rate + profile.launch_seconds;
+}
 
 double predict_call(const Op& op, const OpCall& call, const Profile& profile) {
   switch (op.cost_class()) {
@@ -191,7 +197,7 @@ double predict_call(const Op& op, const OpCall& call, const Profile& profile) {
     case CostClass::optimizer:
       return op.work(call).bytes / profile.optimizer_bytes_per_second + profile.launch_seconds;
     case CostClass::copy:
-      return op.work(call).bytes / copy_rate(profile, op, call) + profile.launch_seconds;
+      return predict_copy(op, call, crossed(call.attrs), call.attrs.text("to") != "device", profile);
     case CostClass::collective:
       return op.work(call).bytes / profile.copy_bytes_per_second + profile.launch_seconds;
     case CostClass::stream:
@@ -199,54 +205,6 @@ double predict_call(const Op& op, const OpCall& call, const Profile& profile) {
   }
   return op.work(call).bytes / stream_rate(profile, op.name(), call, profile.stream_bytes_per_second) +
          profile.launch_seconds;
-}
-
-namespace {
-
-// The clocks of the runtime's streams: kernels, copies into the device's memory, copies out of it.
-class StreamClocks {
- public:
-  double seconds() const { return std::max({compute_, in_, out_}); }
-  void run(double seconds) { compute_ += seconds; }
-
-  // A copy starts when its stream is free and all earlier kernels are done.
-  void start(ValueId token, Tier to, double seconds) {
-    double& stream = to == Tier::device ? in_ : out_;
-    stream = std::max(stream, compute_) + seconds;
-    done_[token] = stream;
-  }
-  void wait(ValueId token) {
-    if (const auto at = done_.find(token); at != done_.end()) compute_ = std::max(compute_, at->second);
-  }
-
- private:
-  double compute_ = 0, in_ = 0, out_ = 0;
-  std::map<ValueId, double> done_;  // of copies, by token
-};
-
-}  // namespace
-
-double predict_program(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips,
-                       const Profile& profile) {
-  StreamClocks clocks;
-  std::vector<ConcreteType> inputs, outputs;
-  for (NodeId id : graph.region(program).nodes) {
-    const Node& node = graph.node(id);
-    if (is_loop(node)) {
-      clocks.run(static_cast<double>(trips) * predict_program(graph, node.body, bindings, 1, profile));
-      continue;
-    }
-    if (node.op->name() == "wait") clocks.wait(node.inputs[1]);
-    inputs.clear(), outputs.clear();
-    for (ValueId value : node.inputs) inputs.push_back(concrete(graph.value(value).type, bindings));
-    for (ValueId value : node.outputs) outputs.push_back(concrete(graph.value(value).type, bindings));
-    const double seconds = predict_call(*node.op, {inputs, outputs, node.attrs}, profile);
-    if (node.op->name() == "copy_start")
-      clocks.start(node.outputs[1], graph.value(node.outputs[0]).type.tier, seconds);
-    else
-      clocks.run(seconds);
-  }
-  return clocks.seconds();
 }
 
 }  // namespace headroom

@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "cost/predict.h"
+#include "cost/timeline.h"
 #include "memory/liveness.h"
 #include "planner/assemble.h"
 
@@ -20,15 +21,15 @@ struct LossSlot {
 
 struct Profiled {
   int64_t without_loss = 0;  // largest live sum over the other slots
-  TierBytes lower;           // largest live sums of the tiers below
   std::vector<LossSlot> losses;
 };
 
-std::vector<int64_t> live_sums(const Liveness& liveness, Tier tier, int64_t device_alignment) {
-  const int64_t alignment = tier_alignment(tier, device_alignment);
+// By slot, the bytes alive of the storages that `counts` chooses.
+template <typename Counts>
+std::vector<int64_t> live_sums(const Liveness& liveness, int64_t alignment, const Counts& counts) {
   std::vector<int64_t> live(liveness.slots.size() + 1, 0);
   for (const StorageLife& life : liveness.storages) {
-    if (life.tier != tier) continue;
+    if (!counts(life)) continue;
     const int64_t bytes = align_up(life.bytes, alignment);
     live[static_cast<size_t>(life.lower)] += bytes;
     if (life.upper < static_cast<int64_t>(live.size())) live[static_cast<size_t>(life.upper)] -= bytes;
@@ -38,13 +39,24 @@ std::vector<int64_t> live_sums(const Liveness& liveness, Tier tier, int64_t devi
   return live;
 }
 
-Profiled profile_slots(const Graph& graph, const Bindings& bindings, const DeviceFacts& facts) {
-  const Liveness liveness = analyze_liveness(graph, bindings, facts);
-  const std::vector<int64_t> live = live_sums(liveness, Tier::device, facts.alignment);
-  Profiled out;
+// What each tier below the device holds at most when what lies there lies where `place` says.
+TierBytes lower_peaks(const Liveness& liveness, const Offload& place, int64_t alignment) {
+  TierBytes peaks;
   for (const Tier tier : kLowerTiers)
-    for (const int64_t bytes : live_sums(liveness, tier, facts.alignment))
-      out.lower.of(tier) = std::max(out.lower.of(tier), bytes);
+    if (place.uses(tier)) {
+      const std::vector<int64_t> live = live_sums(
+          liveness, tier_alignment(tier, alignment),
+          [&](const StorageLife& life) { return life.tier != Tier::device && place.tier_of(life.role) == tier; });
+      peaks.of(tier) = *std::max_element(live.begin(), live.end());
+    }
+  return peaks;
+}
+
+Profiled profile_slots(const Graph& graph, const Liveness& liveness, const Bindings& bindings,
+                       const DeviceFacts& facts) {
+  const std::vector<int64_t> live =
+      live_sums(liveness, facts.alignment, [](const StorageLife& life) { return life.tier == Tier::device; });
+  Profiled out;
   for (size_t slot = 0; slot < live.size(); ++slot) {
     const Slot& at = liveness.slots[slot];
     const Node& node = graph.node(at.node);
@@ -62,6 +74,24 @@ Profiled profile_slots(const Graph& graph, const Bindings& bindings, const Devic
   return out;
 }
 
+// The device's arena with this chunk of the loss, and the seconds that it adds to those of the graph's.
+Bound loss_bound(const Profiled& profiled, int64_t chunk, int64_t trips, const PlanRequest& request) {
+  Bound bound;
+  bound.arenas.device = profiled.without_loss;
+  for (const LossSlot& loss : profiled.losses) {
+    Attrs attrs = loss.node->attrs;
+    const OpCall before{loss.inputs, loss.outputs, loss.node->attrs};
+    attrs.set("chunk", chunk);
+    const OpCall after{loss.inputs, loss.outputs, attrs};
+    const int64_t scratch = align_up(loss.node->op->scratch_bytes(after, request.facts), request.facts.alignment);
+    bound.arenas.device = std::max(bound.arenas.device, loss.others + scratch);
+    if (loss.trains)
+      bound.step_seconds += static_cast<double>(trips) * (predict_call(*loss.node->op, after, request.profile) -
+                                                          predict_call(*loss.node->op, before, request.profile));
+  }
+  return bound;
+}
+
 }  // namespace
 
 int64_t accumulation_steps(const PlanRequest& request, int64_t micro_batch) {
@@ -74,39 +104,34 @@ const Graph& Bounder::assembled(bool weight_copies) {
   return at->second;
 }
 
-std::vector<Bound> Bounder::bounds(Candidate candidate, std::span<const int64_t> chunks) {
+std::vector<Bound> Bounder::bounds(Candidate candidate, std::span<const Offload> places,
+                                   std::span<const int64_t> chunks) {
   candidate.loss_chunk = chunks.front();
   const Graph graph = expand(assembled(candidate.weight_copies), candidate, false, nullptr);
   const Bindings bindings = graph.bounds();
-  const Profiled profiled = profile_slots(graph, bindings, request_.facts);
+  const Liveness liveness = analyze_liveness(graph, bindings, request_.facts);
+  const Profiled profiled = profile_slots(graph, liveness, bindings, request_.facts);
   const int64_t trips = accumulation_steps(request_, candidate.micro_batch);
-  const double seconds = predict_program(graph, graph.find_program("train_step"), bindings, trips, request_.profile);
+  const Timeline timeline(graph, graph.find_program("train_step"), bindings, trips, request_.profile);
+  std::vector<Bound> by_chunk;
+  for (int64_t chunk : chunks) by_chunk.push_back(loss_bound(profiled, chunk, trips, request_));
   std::vector<Bound> out;
-  for (int64_t chunk : chunks) {
-    Bound bound{profiled.lower, seconds};
-    bound.arenas.device = profiled.without_loss;
-    for (const LossSlot& loss : profiled.losses) {
-      Attrs attrs = loss.node->attrs;
-      const OpCall before{loss.inputs, loss.outputs, loss.node->attrs};
-      attrs.set("chunk", chunk);
-      const OpCall after{loss.inputs, loss.outputs, attrs};
-      bound.arenas.device = std::max(
-          bound.arenas.device,
-          loss.others + align_up(loss.node->op->scratch_bytes(after, request_.facts), request_.facts.alignment));
-      if (loss.trains)
-        bound.step_seconds += static_cast<double>(trips) * (predict_call(*loss.node->op, after, request_.profile) -
-                                                            predict_call(*loss.node->op, before, request_.profile));
+  for (const Offload& place : places) {
+    const TierBytes lower = lower_peaks(liveness, place, request_.facts.alignment);
+    const double seconds = timeline.seconds([&](Role role) { return place.tier_of(role); });
+    for (const Bound& with_chunk : by_chunk) {
+      Bound& bound = out.emplace_back(with_chunk);
+      for (const Tier tier : kLowerTiers) bound.arenas.of(tier) = lower.of(tier);
+      // To seven digits: copies that hide wholly cost nothing, in whatever order the seconds were added.
+      bound.step_seconds = static_cast<double>(static_cast<float>(seconds + bound.step_seconds));
     }
-    // To seven digits: copies that hide wholly cost nothing, in whatever order the seconds were added.
-    bound.step_seconds = static_cast<double>(static_cast<float>(bound.step_seconds));
-    out.push_back(bound);
   }
   return out;
 }
 
 Bound Bounder::bound(const Candidate& candidate) {
   const int64_t chunk = candidate.loss_chunk;
-  return bounds(candidate, {&chunk, 1}).front();
+  return bounds(candidate, {&candidate.offload, 1}, {&chunk, 1}).front();
 }
 
 }  // namespace headroom

@@ -24,8 +24,9 @@ class Bounder {
   // The assembled graph of a candidate's variant; made on first use.
   const Graph& assembled(bool weight_copies);
 
-  // One bound per loss chunk in `chunks` (candidate.loss_chunk is ignored): the graph is expanded once.
-  std::vector<Bound> bounds(Candidate candidate, std::span<const int64_t> chunks);
+  // Place by place, one bound per loss chunk in `chunks` (candidate.loss_chunk is ignored). `places` are candidate's
+  // offload with what it keeps below the device in other tiers there: the graph is expanded once.
+  std::vector<Bound> bounds(Candidate candidate, std::span<const Offload> places, std::span<const int64_t> chunks);
   Bound bound(const Candidate& candidate);
 
  private:

@@ -219,9 +219,7 @@ std::string describe_rung(const Rung& rung) {
                      rung.step_seconds, rung.candidate.micro_batch, rung.candidate.loss_chunk,
                      describe_keep(rung.candidate.keep), rung.candidate.weight_copies ? ", bf16 weight copies" : "",
                      rung.candidate.fused_optimizer ? ", fused optimizer" : "",
-                     offload.any() ? fmt::format(", {} of {}: {}", format_bytes(rung.peaks.of(offload.tier)),
-                                                 tier_name(offload.tier), describe_offload(offload))
-                                   : "");
+                     offload.any() ? ", " + describe_offload(offload, rung.peaks) : "");
 }
 
 void explain_parts(const Plan& plan, std::string& text) {

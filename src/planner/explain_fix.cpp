@@ -1,15 +1,28 @@
 // What would make a plan fit that does not.
+#include <optional>
+
 #include "base/bytes.h"
 #include "base/error.h"
 #include "planner/candidates.h"
 #include "planner/explain.h"
+#include "planner/offload_choices.h"
 
 namespace headroom {
 namespace {
 
-TierBytes least_peaks(const PlanRequest& request) {
-  const Bound bound = Bounder(request).bound(most_frugal(request));
-  return tier_peaks(bound.arenas, request);
+// The peaks of the candidate of least memory, with as little as the other tiers' budgets allow in `scarce`.
+TierBytes least_peaks(const PlanRequest& request, Tier scarce) {
+  const Candidate frugal = most_frugal(request);
+  std::optional<TierBytes> least;
+  const auto better = [&](const TierBytes& peaks) {
+    const bool fitting = fits(peaks, request);
+    return !least || fitting > fits(*least, request) ||
+           (fitting == fits(*least, request) && peaks.of(scarce) < least->of(scarce));
+  };
+  for (const Bound& bound :
+       Bounder(request).bounds(frugal, tier_choices(request, frugal.offload), {&frugal.loss_chunk, 1}))
+    if (const TierBytes peaks = tier_peaks(bound.arenas, request); better(peaks)) least = peaks;
+  return *least;
 }
 
 // A changed request and the options that change it, from least to most drastic.
@@ -37,13 +50,13 @@ std::vector<Change> changes(const PlanRequest& request) {
   if (request.facts.device != "cpu" && request.host_budget_bytes == 0) {
     PlanRequest hosted = request;
     hosted.host_budget_bytes = INT64_MAX;
-    const TierBytes peaks = least_peaks(hosted);
+    const TierBytes peaks = least_peaks(hosted, Tier::host);
     out.push_back({fmt::format("--host-memory {}", peaks.host), std::move(hosted)});
   }
   if (request.disk_budget_bytes == 0) {
     PlanRequest on_disk = request;
     on_disk.disk_budget_bytes = INT64_MAX;
-    const TierBytes peaks = least_peaks(on_disk);
+    const TierBytes peaks = least_peaks(on_disk, Tier::disk);
     out.push_back({fmt::format("--disk-memory DIR:{}", peaks.disk), std::move(on_disk)});
   }
   for (int64_t length = request.seq_length / 2; length >= 16; length /= 2) {
@@ -59,7 +72,7 @@ std::vector<Change> changes(const PlanRequest& request) {
 
 std::string find_cheapest_fix(const PlanRequest& request) {
   for (const Change& change : changes(request)) {
-    const TierBytes least = least_peaks(change.request);
+    const TierBytes least = least_peaks(change.request, Tier::device);
     if (fits(least, change.request)) return fmt::format("{} would need {}", change.options, format_bytes(least.device));
   }
   return {};

@@ -24,22 +24,19 @@ class OffloadReporter {
 
   void run() {
     const Offload& offload = chosen_.offload;
-    const bool disk = offload.tier == Tier::disk;
-    const std::string place = disk ? " on disk" : "", on = disk ? "on disk" : "on";
-    add(kOffloadActivations,
-        offload.activation_blocks > 0 ? fmt::format("{} layers{}", offload.activation_blocks, place) : "off",
-        offload.activation_blocks > 0, [](Offload& o) { o.activation_blocks = 0; });
-    add(kOffloadOptimizer, offload.optimizer ? on : "off", offload.optimizer, [](Offload& o) { o.optimizer = false; });
-    add(kOffloadGradients, offload.gradients ? on : "off", offload.gradients, [](Offload& o) { o.gradients = false; });
-    add(kOffloadParameters, offload.parameters ? on : "off", offload.parameters,
-        [](Offload& o) { o.parameters = false; });
+    add(kOffloadActivations, activations_setting(offload),
+        [](Offload& o) { o.activations = Tier::device, o.activation_blocks = 0; });
+    add(kOffloadOptimizer, tier_setting(offload.optimizer), [](Offload& o) { o.optimizer = Tier::device; });
+    add(kOffloadGradients, tier_setting(offload.gradients), [](Offload& o) { o.gradients = Tier::device; });
+    add(kOffloadParameters, tier_setting(offload.parameters), [](Offload& o) { o.parameters = Tier::device; });
     const bool ahead = offload.any() && offload.prefetch > 0;
-    add(kPrefetch, ahead ? std::to_string(offload.prefetch) : "off", ahead, [](Offload& o) { o.prefetch = 0; });
+    add(kPrefetch, ahead ? std::to_string(offload.prefetch) : "off", [](Offload& o) { o.prefetch = 0; });
   }
 
  private:
   template <typename Drop>
-  void add(const PassInfo& info, std::string value, bool taken, const Drop& drop) {
+  void add(const PassInfo& info, std::string value, const Drop& drop) {
+    const bool taken = value != "off";
     TechniqueReport report{
         std::string(info.name), std::string(kind_name(info.kind)), std::move(value), 0, 0, why(info)};
     if (taken) {

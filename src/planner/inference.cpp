@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "cost/predict.h"
+#include "cost/timeline.h"
 #include "ir/builder.h"
 #include "ir/verify.h"
 #include "memory/arenas.h"

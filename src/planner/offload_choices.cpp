@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "passes/offload_activations.h"
 #include "passes/offload_gradients.h"
@@ -15,9 +17,17 @@
 namespace headroom {
 namespace {
 
-constexpr std::string_view kNames[] = {kOffloadOptimizer.name, kOffloadGradients.name, kOffloadParameters.name,
-                                       kOffloadActivations.name, kPrefetch.name};
 constexpr int64_t kMostPrefetch = 64;
+
+// A technique and where it says what it keeps lies.
+struct OffloadTechnique {
+  std::string_view name;
+  Tier Offload::*tier;
+};
+constexpr OffloadTechnique kTechniques[] = {{kOffloadOptimizer.name, &Offload::optimizer},
+                                            {kOffloadGradients.name, &Offload::gradients},
+                                            {kOffloadParameters.name, &Offload::parameters},
+                                            {kOffloadActivations.name, &Offload::activations}};
 
 // A number of at most six digits, or -1.
 int64_t number(std::string_view text) {
@@ -27,20 +37,83 @@ int64_t number(std::string_view text) {
   return status == std::errc() && end == text.data() + text.size() ? value : -1;
 }
 
-// Pinned settings stand; the others follow `wish`.
-Offload pinned(const PlanRequest& request, Offload wish, int64_t blocks) {
-  const auto flag = [&](const PassInfo& info, bool& value) {
-    const std::string text = pin(request, info.name);
-    if (!text.empty()) value = text == "on";
-  };
-  flag(kOffloadOptimizer, wish.optimizer);
-  flag(kOffloadGradients, wish.gradients);
-  flag(kOffloadParameters, wish.parameters);
-  if (const std::string text = pin(request, kOffloadActivations.name); !text.empty())
-    wish.activation_blocks = text == "on" ? blocks : text == "off" ? 0 : std::min(number(text), blocks);
+std::optional<Tier> lower_tier(std::string_view text) {
+  for (const Tier tier : kLowerTiers)
+    if (tier_name(tier) == text) return tier;
+  return std::nullopt;
+}
+
+// What a pin of an offload technique says.
+struct Setting {
+  bool off = false;
+  std::optional<Tier> tier;  // none: any
+  int64_t layers = 0;        // of activations; 0: all
+};
+
+// off, on, TIER; of activations also LAYERS and TIER:LAYERS.
+std::optional<Setting> parse_setting(std::string_view text, bool counts) {
+  if (text == "off") return Setting{true, {}, 0};
+  if (text == "on") return Setting{};
+  if (const std::optional<Tier> tier = lower_tier(text)) return Setting{false, tier, 0};
+  if (!counts) return std::nullopt;
+  Setting setting;
+  if (const size_t colon = text.find(':'); colon != text.npos) {
+    if (!(setting.tier = lower_tier(text.substr(0, colon)))) return std::nullopt;
+    text.remove_prefix(colon + 1);
+  }
+  setting.layers = number(text);
+  return setting.layers >= 1 ? std::optional(setting) : std::nullopt;
+}
+
+// The pin of a technique, where it has one.
+std::optional<Setting> pinned_setting(const PlanRequest& request, std::string_view name) {
+  const std::string text = pin(request, name);
+  return text.empty() ? std::nullopt : parse_setting(text, name == kOffloadActivations.name);
+}
+
+// The tiers that may hold what a technique keeps, the fastest first; the device's for a pin that is off.
+std::vector<Tier> allowed_tiers(const PlanRequest& request, std::string_view name) {
+  const std::optional<Setting> setting = pinned_setting(request, name);
+  if (setting && setting->off) return {Tier::device};
+  return setting && setting->tier ? std::vector{*setting->tier} : offload_tiers(request);
+}
+
+// What a choice keeps below the device.
+struct Level {
+  bool optimizer = false;
+  bool gradients = false;
+  bool parameters = false;
+};
+
+// Pinned settings stand; the others follow `level` and `treated`, the layers whose activations leave the device.
+Offload settle(const PlanRequest& request, const Level& level, int64_t treated, int64_t blocks) {
+  Offload out;
+  const bool wished[] = {level.optimizer, level.gradients, level.parameters, treated > 0};
+  for (size_t i = 0; i < std::size(kTechniques); ++i)
+    if (wished[i] || pinned_setting(request, kTechniques[i].name))
+      out.*kTechniques[i].tier = allowed_tiers(request, kTechniques[i].name).front();
+  if (const std::optional<Setting> setting = pinned_setting(request, kOffloadActivations.name))
+    treated = setting->layers > 0 ? std::min(setting->layers, blocks) : blocks;
+  if (treated == 0) out.activations = Tier::device;
+  if (out.activations != Tier::device) out.activation_blocks = treated;
   if (const std::string text = pin(request, kPrefetch.name); !text.empty())
-    wish.prefetch = text == "on" ? 1 : text == "off" ? 0 : number(text);
-  return wish;
+    out.prefetch = text == "on" ? 1 : text == "off" ? 0 : number(text);
+  return out;
+}
+
+void check_prefetch(const std::string& value) {
+  const int64_t windows = number(value);
+  if (value == "on" || value == "off" || (windows >= 0 && windows <= kMostPrefetch)) return;
+  throw Error(ErrorKind::usage, fmt::format("--technique {}={} is no setting of it", kPrefetch.name, value),
+              fmt::format("off, or a number of windows of at most {}", kMostPrefetch));
+}
+
+// The options that give a request a tier, or either one.
+std::string budget_option(const PlanRequest& request, std::optional<Tier> tier) {
+  const bool hosted = request.facts.device != "cpu";
+  if (tier == Tier::disk || (!tier && !hosted)) return "add --disk-memory DIR:BYTES";
+  if (!hosted) return "the CPU's memory is the host's: say off, or disk with --disk-memory DIR:BYTES";
+  return tier ? "add --host-memory BYTES" : "add --host-memory BYTES, or --disk-memory DIR:BYTES";
 }
 
 }  // namespace
@@ -53,37 +126,53 @@ std::vector<Tier> offload_tiers(const PlanRequest& request) {
 }
 
 bool is_offload_technique(std::string_view name) {
-  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+  return name == kPrefetch.name || std::any_of(std::begin(kTechniques), std::end(kTechniques),
+                                               [&](const OffloadTechnique& each) { return each.name == name; });
 }
 
 void check_offload_pin(const PlanRequest& request, const std::string& name, const std::string& value) {
-  const int64_t parsed = number(value);
-  const bool counts =
-      name == kPrefetch.name ? parsed >= 0 && parsed <= kMostPrefetch : name == kOffloadActivations.name && parsed >= 1;
-  if (value != "on" && value != "off" && !counts)
-    throw Error(ErrorKind::usage, fmt::format("--technique {}={} is no setting of it", name, value),
-                name == kPrefetch.name             ? "off, or a number of windows of at most 64"
-                : name == kOffloadActivations.name ? "on, off, or a number of layers"
-                                                   : "one of on, off");
-  if (value == "off" || name == kPrefetch.name || !offload_tiers(request).empty()) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("--technique {}={} needs memory of the host or a disk below that of the device", name, value),
-              "add --disk-memory DIR:BYTES, or --host-memory for a device that has memory of its own");
+  if (name == kPrefetch.name) return check_prefetch(value);
+  const bool counts = name == kOffloadActivations.name;
+  const std::optional<Setting> setting = parse_setting(value, counts);
+  if (!setting)
+    throw Error(
+        ErrorKind::usage, fmt::format("--technique {}={} is no setting of it", name, value),
+        counts ? "one of on, off, host, disk, a number of layers, or both: disk:12" : "one of on, off, host, disk");
+  const std::vector<Tier> tiers = offload_tiers(request);
+  if (setting->off ||
+      (setting->tier ? std::find(tiers.begin(), tiers.end(), *setting->tier) != tiers.end() : !tiers.empty()))
+    return;
+  const std::string_view lacking = setting->tier == Tier::host   ? "the host below the device"
+                                   : setting->tier == Tier::disk ? "a disk"
+                                                                 : "the host or a disk below the device";
+  throw Error(ErrorKind::usage, fmt::format("--technique {}={} needs a budget of {}", name, value, lacking),
+              budget_option(request, setting->tier));
 }
 
 std::vector<Offload> offload_choices(const PlanRequest& request, int64_t blocks) {
-  const std::vector<Tier> tiers = offload_tiers(request);
-  if (tiers.empty()) return {Offload{}};
-  const Offload levels[] = {{}, {true}, {true, true}, {false, false, true}, {true, true, true}};
+  if (offload_tiers(request).empty()) return {Offload{}};
+  constexpr Level kLevels[] = {{}, {true}, {true, true}, {false, false, true}, {true, true, true}};
   std::vector<Offload> out;
-  for (const Tier tier : tiers)
-    for (Offload level : levels)
-      for (const int64_t treated : {int64_t{0}, blocks / 2, blocks}) {
-        level.activation_blocks = treated;
-        Offload choice = pinned(request, level, blocks);
-        if (choice.any()) choice.tier = tier;
-        if (std::find(out.begin(), out.end(), choice) == out.end()) out.push_back(choice);
+  for (const Level& level : kLevels)
+    for (const int64_t treated : {int64_t{0}, blocks / 2, blocks})
+      if (const Offload choice = settle(request, level, treated, blocks);
+          std::find(out.begin(), out.end(), choice) == out.end())
+        out.push_back(choice);
+  return out;
+}
+
+std::vector<Offload> tier_choices(const PlanRequest& request, const Offload& offload) {
+  std::vector<Offload> out{offload};
+  for (const OffloadTechnique& technique : kTechniques) {
+    if (offload.*technique.tier == Tier::device) continue;
+    const std::vector<Tier> tiers = allowed_tiers(request, technique.name);
+    const std::vector<Offload> so_far = out;
+    for (size_t i = 1; i < tiers.size(); ++i)
+      for (Offload placed : so_far) {
+        placed.*technique.tier = tiers[i];
+        out.push_back(placed);
       }
+  }
   return out;
 }
 
@@ -92,17 +181,26 @@ std::vector<int64_t> prefetch_choices(const PlanRequest& request, const Offload&
   return {0, 2, 4};
 }
 
-std::string describe_offload(const Offload& offload) {
+std::string tier_setting(Tier tier) { return std::string(tier == Tier::device ? "off" : tier_name(tier)); }
+
+std::string activations_setting(const Offload& offload) {
+  const std::string tier = tier_setting(offload.activations);
+  return offload.activation_blocks > 0 ? fmt::format("{}:{}", tier, offload.activation_blocks) : tier;
+}
+
+std::string describe_offload(const Offload& offload, const TierBytes& peaks) {
   if (!offload.any()) return {};
   std::string text;
-  const auto add = [&](bool on, const std::string& what) {
-    if (on) text += (text.empty() ? "" : ", ") + what;
-  };
-  add(offload.optimizer, "states");
-  add(offload.gradients, "gradients");
-  add(offload.parameters, "weights");
-  add(offload.activation_blocks > 0, fmt::format("activations of {} layers", offload.activation_blocks));
-  return fmt::format("{}; prefetch {}", text, offload.prefetch);
+  for (const Tier tier : kLowerTiers) {
+    std::vector<std::string> kept;
+    if (offload.optimizer == tier) kept.emplace_back("states");
+    if (offload.gradients == tier) kept.emplace_back("gradients");
+    if (offload.parameters == tier) kept.emplace_back("weights");
+    if (offload.activations == tier) kept.push_back(fmt::format("activations of {} layers", offload.activation_blocks));
+    if (!kept.empty())
+      text += fmt::format("{} of {}: {}; ", format_bytes(peaks.of(tier)), tier_name(tier), fmt::join(kept, ", "));
+  }
+  return fmt::format("{}prefetch {}", text, offload.prefetch);
 }
 
 }  // namespace headroom

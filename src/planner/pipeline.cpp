@@ -33,20 +33,21 @@ Graph expand(const Graph& assembled, const Candidate& candidate, bool verify, st
     run_pass(kFusedOptimizer, graph, verify, trace, [&](Graph& g) { fuse_optimizer(g, g.find_program("train_step")); });
   const Offload& offload = candidate.offload;
   // After recompute: what is computed again is not kept anywhere.
-  if (offload.activation_blocks > 0)
-    run_pass(kOffloadActivations, graph, verify, trace,
-             [&](Graph& g) { offload_activations(g, offload.tier, offload.activation_blocks, offload.prefetch); });
+  if (offload.activations != Tier::device)
+    run_pass(kOffloadActivations, graph, verify, trace, [&](Graph& g) {
+      offload_activations(g, offload.activations, offload.activation_blocks, offload.prefetch);
+    });
   // After fused-optimizer, which moves updates and leaves no gradient to carry.
-  if (offload.optimizer)
+  if (offload.optimizer != Tier::device)
     run_pass(kOffloadOptimizer, graph, verify, trace,
-             [&](Graph& g) { offload_optimizer(g, offload.tier, offload.prefetch); });
-  if (offload.gradients)
+             [&](Graph& g) { offload_optimizer(g, offload.optimizer, offload.prefetch); });
+  if (offload.gradients != Tier::device)
     run_pass(kOffloadGradients, graph, verify, trace,
-             [&](Graph& g) { offload_gradients(g, offload.tier, offload.prefetch, candidate.accumulates); });
+             [&](Graph& g) { offload_gradients(g, offload.gradients, offload.prefetch, candidate.accumulates); });
   // Last: every reader of a weight is known.
-  if (offload.parameters)
+  if (offload.parameters != Tier::device)
     run_pass(kOffloadParameters, graph, verify, trace,
-             [&](Graph& g) { offload_parameters(g, offload.tier, offload.prefetch); });
+             [&](Graph& g) { offload_parameters(g, offload.parameters, offload.prefetch); });
   return graph;
 }
 

@@ -9,15 +9,27 @@
 
 namespace headroom {
 
-// What is kept in a tier below the device.
+// Where what a step keeps lies: on the device, or each technique in a tier below it.
 struct Offload {
-  bool optimizer = false;
-  bool gradients = false;
-  bool parameters = false;
-  int64_t activation_blocks = 0;  // leading blocks whose saved activations wait there
+  Tier optimizer = Tier::device;
+  Tier gradients = Tier::device;
+  Tier parameters = Tier::device;
+  Tier activations = Tier::device;
+  int64_t activation_blocks = 0;  // leading blocks whose saved activations leave the device; none where they stay
   int64_t prefetch = 1;           // how many windows ahead copies start
-  Tier tier = Tier::host;         // host or disk; of no meaning when nothing is kept there
-  bool any() const { return optimizer || gradients || parameters || activation_blocks > 0; }
+
+  // The tier of the values of a role that do not stay on the device.
+  Tier tier_of(Role role) const {
+    return role == Role::optimizer   ? optimizer
+           : role == Role::gradient  ? gradients
+           : role == Role::parameter ? parameters
+                                     : activations;
+  }
+  // Something lies in this tier, or in any below the device's.
+  bool uses(Tier tier) const {
+    return optimizer == tier || gradients == tier || parameters == tier || activations == tier;
+  }
+  bool any() const { return uses(Tier::host) || uses(Tier::disk); }
   bool operator==(const Offload&) const = default;
 };
 

@@ -25,6 +25,17 @@ ProcessBytes beside(const TierBytes& arenas, ProcessBytes process) {
   return process;
 }
 
+// True when the candidates' graphs are the same but for the tiers below the device and the loss's chunk.
+bool same_graph(const Candidate& a, const Candidate& b) {
+  const auto kept = [](const Offload& offload) {
+    const auto below = [](Tier tier) { return tier != Tier::device; };
+    return std::tuple(below(offload.optimizer), below(offload.gradients), below(offload.parameters),
+                      offload.activation_blocks, offload.prefetch);
+  };
+  return a.micro_batch == b.micro_batch && a.weight_copies == b.weight_copies && a.keep == b.keep &&
+         kept(a.offload) == kept(b.offload);
+}
+
 class Search {
  public:
   explicit Search(const PlanRequest& request) : request_(request), bounder_(request) {}
@@ -62,28 +73,56 @@ class Search {
                                 fuses_optimizer(request_, micro_batch),
                                 micro_batch < request_.global_batch,
                                 offload};
-            add(candidate, loss_chunk_choices(request_, micro_batch * request_.seq_length));
+            add({candidate, tier_choices(request_, offload),
+                 loss_chunk_choices(request_, micro_batch * request_.seq_length)});
           }
   }
 
-  void add(Candidate candidate, const std::vector<int64_t>& chunks) {
-    const std::vector<Bound> bounds = bounder_.bounds(candidate, chunks);
-    for (size_t i = 0; i < chunks.size(); ++i) {
-      candidate.loss_chunk = chunks[i];
-      rungs_.push_back({candidate, tier_peaks(bounds[i].arenas, request_), false, bounds[i].step_seconds});
+  // Candidates of one graph but for the tiers below the device and the loss's chunk.
+  struct Family {
+    Candidate candidate;
+    std::vector<Offload> places;
+    std::vector<int64_t> chunks;
+  };
+
+  void add(const Family& family) {
+    Candidate candidate = family.candidate;
+    size_t at = 0;
+    const std::vector<Bound> bounds = bounder_.bounds(candidate, family.places, family.chunks);
+    for (const Offload& place : family.places)
+      for (const int64_t chunk : family.chunks) {
+        candidate.offload = place, candidate.loss_chunk = chunk;
+        rungs_.push_back({candidate, tier_peaks(bounds[at].arenas, request_), false, bounds[at].step_seconds});
+        ++at;
+      }
+  }
+
+  // The candidates of the rungs, by what tiers and chunks share.
+  static std::vector<Family> families(const std::vector<Rung>& rungs) {
+    std::vector<Family> out;
+    for (const Rung& rung : rungs) {
+      const Candidate& candidate = rung.candidate;
+      auto family = std::find_if(out.begin(), out.end(),
+                                 [&](const Family& other) { return same_graph(other.candidate, candidate); });
+      if (family == out.end()) family = out.insert(out.end(), {candidate, {}, {}});
+      const auto add = [](auto& to, const auto& value) {
+        if (std::find(to.begin(), to.end(), value) == to.end()) to.push_back(value);
+      };
+      add(family->places, candidate.offload);
+      add(family->chunks, candidate.loss_chunk);
     }
+    return out;
   }
 
   // Other depths only for what is worth taking at one depth.
   void try_prefetch() {
-    const std::vector<Rung> found = rungs_;
-    for (const Rung& rung : found)
-      for (const int64_t depth : prefetch_choices(request_, rung.candidate.offload)) {
-        Candidate candidate = rung.candidate;
-        candidate.offload.prefetch = depth;
-        add(candidate, {candidate.loss_chunk});
+    for (Family& family : families(rungs_))
+      for (const int64_t depth : prefetch_choices(request_, family.candidate.offload)) {
+        family.candidate.offload.prefetch = depth;
+        for (Offload& place : family.places) place.prefetch = depth;
+        add(family);
       }
-    if (rungs_.size() > found.size()) rungs_ = unbeaten(std::move(rungs_));
+    rungs_ = unbeaten(std::move(rungs_));
   }
 
   // Replaces a rung's bounds by the peaks of a packing.

@@ -49,7 +49,7 @@ class Disk(ProgramTest):
         self.assertEqual(plan["disk_arena_bytes"] % 4096, 0)
         self.assertGreater(plan["process"]["copies"], 4 << 20)
         values = {technique["name"]: technique["value"] for technique in plan["techniques"]}
-        self.assertEqual((values["offload-optimizer"], values["offload-activations"]), ("on disk", "2 layers on disk"))
+        self.assertEqual((values["offload-optimizer"], values["offload-activations"]), ("disk", "disk:2"))
         text = self.plan(*self.disk(), *OFFLOAD, "--explain").stdout
         self.assertRegex(text, r"(?m)^on disk, of a budget of 1.00 GiB$")
         self.assertIn("of disk: states, gradients", text)

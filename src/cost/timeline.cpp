@@ -1,0 +1,87 @@
+#include "cost/timeline.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "cost/predict.h"
+#include "ir/tier_bytes.h"
+
+namespace headroom {
+namespace {
+
+// What a wait finds: when the kernels and the copies of either direction are done.
+struct Clocks {
+  double compute = 0, in = 0, out = 0;
+};
+
+}  // namespace
+
+Timeline::Timeline(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips,
+                   const Profile& profile)
+    : trips_(trips) {
+  std::unordered_map<ValueId, size_t> copy_of;  // by token
+  std::vector<ConcreteType> inputs, outputs;
+  for (NodeId id : graph.region(program).nodes) {
+    const Node& node = graph.node(id);
+    if (is_loop(node)) {
+      events_.push_back({Event::loop, 0, loops_.size()});
+      loops_.emplace_back(graph, node.body, bindings, 1, profile);
+      continue;
+    }
+    inputs.clear(), outputs.clear();
+    for (ValueId value : node.inputs) inputs.push_back(concrete(graph.value(value).type, bindings));
+    for (ValueId value : node.outputs) outputs.push_back(concrete(graph.value(value).type, bindings));
+    const OpCall call{inputs, outputs, node.attrs};
+    if (node.op->name() == "copy_start") {
+      copy_of[node.outputs[1]] = copies_.size();
+      add_copy(graph, node, call, profile);
+      continue;
+    }
+    if (node.op->name() == "wait")
+      if (const auto copy = copy_of.find(node.inputs[1]); copy != copy_of.end())
+        events_.push_back({Event::wait, 0, copy->second});
+    add_kernel(predict_call(*node.op, call, profile));
+  }
+}
+
+void Timeline::add_kernel(double seconds) {
+  if (seconds == 0) return;
+  if (events_.empty() || events_.back().kind != Event::kernels) events_.push_back({Event::kernels, 0, 0});
+  events_.back().seconds += seconds;
+}
+
+void Timeline::add_copy(const Graph& graph, const Node& node, const OpCall& call, const Profile& profile) {
+  const Value &from = graph.value(node.inputs[0]), &to = graph.value(node.outputs[0]);
+  Copy copy;
+  copy.out = to.type.tier != Tier::device;
+  copy.tier = copy.out ? to.type.tier : from.type.tier;
+  copy.role = copy.out ? to.role : from.role;
+  for (const Tier tier : kLowerTiers)
+    copy.seconds[static_cast<size_t>(tier)] = predict_copy(*node.op, call, tier, copy.out, profile);
+  events_.push_back({Event::start, 0, copies_.size()});
+  copies_.push_back(copy);
+}
+
+double Timeline::seconds(const TierOf& tier_of) const {
+  Clocks clocks;
+  std::vector<double> done(copies_.size(), 0);
+  for (const Event& event : events_) {
+    if (event.kind == Event::kernels) clocks.compute += event.seconds;
+    if (event.kind == Event::loop) clocks.compute += static_cast<double>(trips_) * loops_[event.index].seconds(tier_of);
+    if (event.kind == Event::wait) clocks.compute = std::max(clocks.compute, done[event.index]);
+    if (event.kind != Event::start) continue;
+    const Copy& copy = copies_[event.index];
+    const Tier tier = tier_of ? tier_of(copy.role) : copy.tier;
+    double& stream = copy.out ? clocks.out : clocks.in;
+    stream = std::max(stream, clocks.compute) + copy.seconds[static_cast<size_t>(tier)];
+    done[event.index] = stream;
+  }
+  return std::max({clocks.compute, clocks.in, clocks.out});
+}
+
+double predict_program(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips,
+                       const Profile& profile) {
+  return Timeline(graph, program, bindings, trips, profile).seconds();
+}
+
+}  // namespace headroom
