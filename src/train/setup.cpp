@@ -19,8 +19,17 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 // Binary, libraries' touched pages, stacks of the team, allocator: measured on tiny models (docs/process_memory.md).
 constexpr int64_t kCodeBytes = 20 * kMiB;
 constexpr int64_t kThreadBytes = kMiB / 2;
-// Kernels prepared for one further sequence length.
-constexpr int64_t kBucketKernelBytes = kMiB / 2;
+// Instruction tables of evaluation or generation, per layer; 1.2 to 1.6 KiB an instruction.
+constexpr int64_t kInferenceLayerBytes = 40 * 1024;
+
+// What a further part of a training run holds: tables per layer, and kernels prepared for its shapes. oneDNN generates
+// code for each shape of an fp32 product; adapters bring instructions and products of their own.
+struct ProgramBytes {
+  int64_t layer, adapter_layer;
+  int64_t kernels, product_kernels, adapter_kernels;
+};
+constexpr ProgramBytes kTraining{120 * 1024, 160 * 1024, 0, 0, 0};  // its kernels are part of kCodeBytes
+constexpr ProgramBytes kFurtherLength{100 * 1024, 60 * 1024, kMiB / 2, kMiB, kMiB};
 
 bool looks_like_hub_id(const std::string& text) {
   const size_t slash = text.find('/');
@@ -59,9 +68,37 @@ ProcessBytes process_parts(const ModelFiles& model, const DeviceFacts& facts, bo
   std::error_code status;
   const auto size = std::filesystem::file_size(model.directory / "tokenizer.json", status);
   if (tokenizer_stays && !model.directory.empty() && !status) process.tokenizer = 3 * static_cast<int64_t>(size);
-  process.planner = align_up(model.spec.layers * 40 * 1024, 4096);
+  process.planner = align_up(model.spec.layers * kInferenceLayerBytes, 4096);
   return process;
 }
+
+namespace {
+
+void book_programs(const ProgramBytes& bytes, int64_t count, int64_t layers, const PlanRequest& request,
+                   ProcessBytes& process) {
+  const bool adapters = request.lora.rank > 0;
+  const bool fp32_products = request.precision == "32-true" && request.matmul_precision == "highest";
+  process.planner += align_up(count * layers * (bytes.layer + (adapters ? bytes.adapter_layer : 0)), 4096);
+  process.kernels += count * bytes.kernels;
+  if (fp32_products) process.kernels += count * (bytes.product_kernels + (adapters ? bytes.adapter_kernels : 0));
+}
+
+// What the process holds for all programs of a training run; those of further lengths are the step and evaluation.
+ProcessBytes training_process(const TrainOptions& options, const ModelFiles& model, const PlanRequest& request) {
+  ProcessBytes process = process_parts(model, request.facts, false);
+  process.planner = 0;
+  book_programs(kTraining, 1, model.spec.layers, request, process);
+  process.data = BatchReader::memory_bytes(options.global_batch_size);
+  if (request.length_buckets) {
+    process.data += SampleGroups::memory_bytes(options.global_batch_size);
+    const auto buckets = static_cast<int64_t>(bucket_choices(request).size());
+    book_programs(kFurtherLength, buckets, model.spec.layers, request, process);
+  }
+  process.copies = disk_process_bytes(request.facts);
+  return process;
+}
+
+}  // namespace
 
 DeviceFacts device_facts(const std::string& device, int threads, Profile& profile,
                          const std::string& requested_profile) {
@@ -157,16 +194,7 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
   request.micro_batch = options.micro_batch_size;
   request.techniques = options.techniques;
   request.budget_bytes = options.memory;
-  ProcessBytes process = process_parts(model, request.facts, false);
-  process.data = BatchReader::memory_bytes(options.global_batch_size) +
-                 (request.length_buckets ? SampleGroups::memory_bytes(options.global_batch_size) : 0);
-  if (request.length_buckets) {  // tables and kernels of the step and evaluation at each further length
-    const auto buckets = static_cast<int64_t>(bucket_choices(request).size());
-    process.planner += buckets * process.planner;
-    process.kernels += buckets * kBucketKernelBytes;
-  }
-  process.copies = disk_process_bytes(request.facts);
-  book_process(request, process);
+  book_process(request, training_process(options, model, request));
   request.host_budget_bytes = options.host_memory;
   request.disk_budget_bytes = options.disk_memory;
   return request;

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from program import ProgramTest
+from program import CONFIG, ProgramTest
 
 LENGTHS = [3, 9, 30, 5, 14, 22, 7, 12, 4, 18, 26, 6]
 
@@ -83,6 +83,15 @@ class DataOrder(ProgramTest):
         # The other way round too: whatever the order, nothing beyond the plan is touched.
         self.train("last", *base, "--group-by-length", "true", "--technique", "length-buckets=on", "--seed", 7, "--shuffle", "true", data="ascending.jsonl")
         self.assert_arena_as_planned("last")
+
+    def test_tables_and_kernels_of_a_deep_model_are_in_the_plan(self):
+        (self.root / "deep.json").write_text(json.dumps({**CONFIG, "num_hidden_layers": 30, "hidden_size": 64, "intermediate_size": 172}))
+        self.assertEqual(self.call("init", "--config", "deep.json", "--output-dir", "deep").returncode, 0)
+        base = ["--max-seq-length", 64, "--global-batch-size", 1, "--max-steps", 8]
+        for name, more in (("adapters", ["--lora-r", 8]), ("bucketed", ["--group-by-length", "true"]),
+                           ("both", ["--lora-r", 8, "--group-by-length", "true"])):
+            self.train(name, *base, *more, model="deep", data="rows.jsonl")
+            self.assert_arena_as_planned(name)
 
     def test_a_bucketed_step_has_the_loss_of_a_padded_one(self):
         write_rows(self.root / "short.jsonl", [5, 9, 12, 7] * 4)
