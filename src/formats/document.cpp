@@ -1,11 +1,6 @@
 #include "formats/document.h"
 
 #include <algorithm>
-#include <span>
-
-#include "base/bytes.h"
-#include "base/error.h"
-#include "formats/file.h"
 
 namespace headroom {
 namespace {
@@ -44,18 +39,6 @@ std::vector<DocumentLeaf> document_leaves(const DocumentNode& root) {
   if (root.kind == DocumentNode::Kind::mapping && root.entries.empty()) return leaves;
   add_leaves({"", "", root.line, &root}, leaves);
   return leaves;
-}
-
-std::string read_text_file(const std::filesystem::path& path, int64_t limit_bytes) {
-  const File file = File::open(path);
-  if (file.size() > limit_bytes)
-    throw Error(ErrorKind::format,
-                fmt::format("{} has {}, more than the {} expected of such a file", path.string(),
-                            format_bytes(file.size()), format_bytes(limit_bytes)),
-                "check that the path names the right file");
-  std::string text(static_cast<size_t>(file.size()), '\0');
-  file.read_at(0, std::as_writable_bytes(std::span(text)));
-  return text;
 }
 
 }  // namespace headroom

@@ -54,7 +54,4 @@ DocumentNode parse_json_document(std::string_view text, const std::string& sourc
 // All leaves in the order of the text. `root` must outlive the result.
 std::vector<DocumentLeaf> document_leaves(const DocumentNode& root);
 
-// A whole regular file of at most `limit_bytes`. Throws Error(usage) when missing, Error(format) when larger.
-std::string read_text_file(const std::filesystem::path& path, int64_t limit_bytes = int64_t{8} << 20);
-
 }  // namespace headroom

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/error.h"
 
 namespace headroom {
@@ -127,6 +128,35 @@ void File::sync() {
 void File::close() {
   if (descriptor_ < 0) return;
   if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) fail("write", path_, errno);
+}
+
+std::string read_text_file(const std::filesystem::path& path, int64_t limit_bytes) {
+  const File file = File::open(path);
+  if (file.size() > limit_bytes)
+    throw Error(ErrorKind::format,
+                fmt::format("{} has {}, more than the {} expected of such a file", path.string(),
+                            format_bytes(file.size()), format_bytes(limit_bytes)),
+                "check that the path names the right file");
+  std::string text(static_cast<size_t>(file.size()), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+std::string read_system_file(const std::filesystem::path& path) {
+  constexpr size_t kPiece = 4096, kMost = 256 * kPiece;
+  try {
+    const File file = File::open(path);
+    std::string text;
+    for (size_t size = 0; size < kMost; size = text.size()) {
+      text.resize(size + kPiece);
+      const auto piece = std::as_writable_bytes(std::span(text)).subspan(size);
+      text.resize(size + static_cast<size_t>(file.read_some_at(static_cast<int64_t>(size), piece)));
+      if (text.size() < size + kPiece) return text;
+    }
+    return text;
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 }  // namespace headroom

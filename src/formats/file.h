@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 
 namespace headroom {
 
@@ -54,5 +55,12 @@ bool is_there(const std::filesystem::path& path);
 
 // The same of a regular file.
 bool is_file_there(const std::filesystem::path& path);
+
+// A whole regular file of at most `limit_bytes`. Throws Error(usage) when missing or unreadable, Error(format) when
+// larger, Error(run) on an I/O error.
+std::string read_text_file(const std::filesystem::path& path, int64_t limit_bytes = int64_t{8} << 20);
+
+// A whole file that the kernel makes up (/proc, /sys), whose size it does not say; empty when it cannot be read.
+std::string read_system_file(const std::filesystem::path& path);
 
 }  // namespace headroom

@@ -1,10 +1,7 @@
 #include "formats/json.h"
 
-#include <fstream>
-#include <sstream>
-
-#include "base/bytes.h"
 #include "base/error.h"
+#include "formats/file.h"
 
 namespace headroom {
 namespace {
@@ -65,20 +62,7 @@ Json parse_json(std::string_view text, const std::string& source) {
 }
 
 Json read_json(const std::filesystem::path& path, int64_t limit_bytes) {
-  std::error_code status;
-  const auto size = std::filesystem::file_size(path, status);
-  if (status)
-    throw Error(ErrorKind::usage, fmt::format("cannot read {}: {}", path.string(), status.message()), "check the path");
-  if (static_cast<int64_t>(size) > limit_bytes)
-    throw Error(ErrorKind::format,
-                fmt::format("{} has {}, more than the {} expected of such a file", path.string(),
-                            format_bytes(static_cast<int64_t>(size)), format_bytes(limit_bytes)),
-                "check that the path names the right file");
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  if (!in) throw Error(ErrorKind::usage, fmt::format("cannot read {}", path.string()), "check the file's permissions");
-  return parse_json(text.str(), path.string());
+  return parse_json(read_text_file(path, limit_bytes), path.string());
 }
 
 }  // namespace headroom

@@ -1,7 +1,9 @@
 #include "formats/tokenizer_json.h"
 
+#include <cerrno>
 #include <fstream>
 #include <functional>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -81,6 +83,7 @@ TokenizerJson read_tokenizer_json(const std::filesystem::path& path) {
   return parse(
       [&](TokenizerSax& sax) {
         std::ifstream in(path, std::ios::binary);
+        if (!in && errno == ENOMEM) throw std::bad_alloc();
         if (!in)
           throw Error(ErrorKind::usage, fmt::format("cannot read {}", path.string()), "check the file's permissions");
         Json::sax_parse(in, &sax);

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <sstream>
+#include <string_view>
 #include <type_traits>
 
 #include "base/error.h"
+#include "base/lines.h"
 #include "formats/atomic_dir.h"
 #include "formats/file.h"
 #include "formats/json.h"
@@ -61,8 +61,7 @@ Number count_at(const fs::path& file, const Json& json, const char* key) {
 }
 
 // Whether a line of metrics.jsonl is an object of a step up to `step`, or of none.
-bool is_line_up_to(const std::string& line, int64_t step) {
-  const Json row = Json::parse(line, nullptr, false);
+bool is_up_to(const Json& row, int64_t step) {
   if (!row.is_object()) return false;
   const auto at = row.find("step");
   return at == row.end() || (at->is_number_unsigned() && at->get<uint64_t>() <= static_cast<uint64_t>(step));
@@ -134,9 +133,9 @@ std::string options_text(const TrainOptions& o) {
 
 std::vector<std::string> changed_options(const std::string& before, const std::string& now) {
   std::vector<std::string> changed;
-  std::istringstream a(before), b(now);
-  for (std::string x, y; std::getline(a, x) && std::getline(b, y);)
-    if (x != y) changed.push_back(fmt::format("{} (was {})", y, x.substr(x.find('=') + 1)));
+  for (std::string_view a = before, b = now; !a.empty() && !b.empty();)
+    if (const std::string_view x = take_line(a), y = take_line(b); x != y)
+      changed.push_back(fmt::format("{} (was {})", y, x.substr(x.find('=') + 1)));
   return changed;
 }
 
@@ -208,17 +207,23 @@ void load_weights_of_checkpoint(Executor& executor, const ModelFiles& model, con
   load_weights(executor, model.spec, weights);
 }
 
-void cut_metrics(const fs::path& file, int64_t step) {
-  std::ifstream in(file);
-  if (!in) return;
-  std::string kept;
-  for (std::string line; std::getline(in, line);)
-    if (is_line_up_to(line, step)) kept += line + "\n";
-  if (in.bad())
-    throw Error(ErrorKind::run, fmt::format("cannot read {} to its end", file.string()),
-                "check the disk and its mount");
-  in.close();
-  write_text_durably(file, kept);
+bool cut_metrics(const fs::path& file, int64_t step) {
+  if (!is_file_there(file)) return false;
+  std::string text = read_text_file(file, INT64_MAX);
+  if (!text.ends_with('\n')) text += '\n';
+  size_t kept = 0;
+  bool evaluated = false;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view line = take_line(rest);
+    const Json row = Json::parse(line, nullptr, false);
+    if (!is_up_to(row, step)) continue;
+    evaluated = evaluated || (row.contains("eval_loss") && row.value("step", int64_t{0}) == step);
+    std::char_traits<char>::move(text.data() + kept, line.data(), line.size() + 1);
+    kept += line.size() + 1;
+  }
+  text.resize(kept);
+  write_text_durably(file, text);
+  return evaluated;
 }
 
 }  // namespace headroom

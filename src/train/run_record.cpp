@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 
 #include "base/error.h"
 #include "formats/atomic_dir.h"
+#include "formats/file.h"
 #include "formats/json.h"
 #include "plan/step_memory.h"
 #include "planner/candidates.h"
@@ -19,9 +19,7 @@ constexpr size_t kMaxRungs = 64;
 
 // Field 22 of /proc/self/stat; the second, the program's name in parentheses, may hold anything.
 int64_t own_start_ticks() {
-  std::ifstream file("/proc/self/stat");
-  std::string text;
-  std::getline(file, text);
+  const std::string text = read_system_file("/proc/self/stat");
   size_t at = text.rfind(')');
   for (int field = 2; field < 22 && at != std::string::npos; ++field) at = text.find(' ', at + 1);
   return at == std::string::npos ? 0 : std::strtoll(text.c_str() + at, nullptr, 10);

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -15,7 +14,6 @@
 #include "base/threads.h"
 #include "device/device.h"
 #include "formats/atomic_dir.h"
-#include "formats/json.h"
 #include "planner/explain.h"
 #include "planner/search.h"
 #include "train/adapter.h"
@@ -219,8 +217,8 @@ class Run {
       for (const std::string& change : changed_options(state_.options, options_text(options_)))
         note("changed since the checkpoint: " + change);
       if (state_.data_key != data_->train.key()) note("changed since the checkpoint: the data files or the tokenizer");
-      cut_metrics(options_.output_dir / "metrics.jsonl", state_.step);
-      if (was_evaluated(state_.step)) evaluated_at_ = state_.step;
+      // What was evaluated is not at the end again.
+      if (cut_metrics(options_.output_dir / "metrics.jsonl", state_.step)) evaluated_at_ = state_.step;
       check_best();
     }
     if (restarts_) cut_metrics(options_.output_dir / "metrics.jsonl", 0);
@@ -352,16 +350,6 @@ class Run {
   fs::path checkpoint_of(int64_t step) const { return options_.output_dir / fmt::format("checkpoint-{}", step); }
 
   // Every set, then the mean over the target tokens of all.
-  // Whether the run that is gone on with evaluated that step: then its end does not do so again.
-  bool was_evaluated(int64_t step) const {
-    std::ifstream rows(options_.output_dir / "metrics.jsonl");
-    for (std::string line; std::getline(rows, line);) {
-      const Json row = Json::accept(line) ? Json::parse(line) : Json();
-      if (row.is_object() && row.contains("eval_loss") && row.value("step", int64_t{0}) == step) return true;
-    }
-    return false;
-  }
-
   void evaluate() {
     if (data_->evaluation.empty()) return;
     evaluated_at_ = state_.step;

@@ -10,6 +10,7 @@
 #include "doctor/config/defaults.h"
 #include "expect_config.h"
 #include "formats/document.h"
+#include "formats/file.h"
 
 namespace headroom::doctor {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "expect_config.h"
 #include "formats/document.h"
+#include "formats/file.h"
 
 namespace headroom::doctor {
 namespace {

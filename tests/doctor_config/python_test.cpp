@@ -2,7 +2,7 @@
 
 #include "doctor/config/python_calls.h"
 #include "expect_config.h"
-#include "formats/document.h"
+#include "formats/file.h"
 
 namespace headroom::doctor {
 namespace {

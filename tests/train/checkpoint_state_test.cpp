@@ -60,9 +60,19 @@ TEST_F(CheckpointState, MetricsKeepTheLinesOfStepsBefore) {
   const fs::path file = folder_ / "metrics.jsonl";
   std::ofstream(file)
       << "{\"step\": 1}\n{\"step\": 9}\nnull\n{\"step\": \"x\"}\n{\"step\": 1e300}\n{\"note\": 1}\n{\"step\": 2";
-  cut_metrics(file, 5);
+  EXPECT_FALSE(cut_metrics(file, 5));
   std::ifstream in(file);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "{\"step\": 1}\n{\"note\": 1}\n");
+}
+
+TEST_F(CheckpointState, MetricsSayWhetherTheLastStepWasEvaluated) {
+  const fs::path file = folder_ / "metrics.jsonl";
+  EXPECT_FALSE(cut_metrics(file, 3));  // there is none
+  EXPECT_FALSE(fs::exists(file));
+  std::ofstream(file) << "{\"step\": 2, \"eval_loss\": 1}\n{\"step\": 3}\n{\"step\": 3, \"eval_loss\": 1}";
+  EXPECT_TRUE(cut_metrics(file, 3));
+  EXPECT_TRUE(cut_metrics(file, 2));
+  EXPECT_FALSE(cut_metrics(file, 1));
 }
 
 }  // namespace

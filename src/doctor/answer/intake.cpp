@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "doctor/snapshot/read_snapshot.h"
-#include "formats/document.h"
+#include "formats/file.h"
 #include "formats/pickle_reader.h"
 
 namespace headroom::doctor {

@@ -12,6 +12,7 @@
 #include "doctor/config/environment.h"
 #include "doctor/config/python_reader.h"
 #include "formats/document.h"
+#include "formats/file.h"
 
 namespace headroom::doctor {
 namespace {
