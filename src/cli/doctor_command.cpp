@@ -1,12 +1,12 @@
 #include "cli/doctor_command.h"
 
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 
 #include "base/error.h"
 #include "cli/messages.h"
+#include "cli/output_file.h"
 #include "doctor/answer/answer.h"
 #include "doctor/answer/emit.h"
 #include "doctor/output/batch_script.h"
@@ -48,10 +48,7 @@ void write_file(const std::string& path, const std::string& text, const std::vec
   for (const std::string& source : sources)
     if (fs::equivalent(source, path, status))
       throw Error(ErrorKind::usage, fmt::format("{} is the input itself", path), "write to another file");
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) throw Error(ErrorKind::run, fmt::format("cannot write {}", path), "check the folder and the free space");
+  write_output(path, text);
 }
 
 bool is_batch_script(const std::string& path) { return path.ends_with(".sbatch") || path.ends_with(".slurm"); }

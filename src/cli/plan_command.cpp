@@ -1,7 +1,7 @@
-#include <fstream>
 #include <iostream>
 
 #include "base/error.h"
+#include "cli/output_file.h"
 #include "cli/plan_data.h"
 #include "cli/refusal.h"
 #include "cli/run_file_options.h"
@@ -87,7 +87,7 @@ int run_plan(const PlanArguments& arguments) {
   if (!arguments.json || arguments.explain) (arguments.json ? std::cerr : std::cout) << explain(request, result);
   if (arguments.explain && !options.data.empty())
     (arguments.json ? std::cerr : std::cout) << explain_cuts(options, model);
-  if (!arguments.text_file.empty()) std::ofstream(arguments.text_file) << plan_text(result.plan);
+  if (!arguments.text_file.empty()) write_output(arguments.text_file, plan_text(result.plan));
   if (!result.plan.feasible) {
     print_refusal(result.plan);
     return 3;

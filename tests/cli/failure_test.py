@@ -128,6 +128,7 @@ class Failure(ProgramTest):
             done = subprocess.run([self.program, "plan", "--model", "model", "--memory", "128MiB", "--threads", "1", "--json"], cwd=self.root, env=environment(self.root), stdout=full,
                                   stderr=subprocess.PIPE, text=True)
         self.assertEqual(done.returncode, 1, done.stderr)
+        self.assert_refused(["plan", "--model", "model", "--memory", "128MiB", "--threads", "1", "--emit-text", "/dev/full"], 1, "cannot write /dev/full")
 
 
 if __name__ == "__main__":
