@@ -2,10 +2,12 @@
 // that may do I/O, or the Nth call that needs room on a disk and all such calls after it; counted from the start of
 // main() to its end.
 //
-// Environment: HEADROOM_FAIL_KIND heap|io|disk; HEADROOM_FAIL_AT N (from 1; 0 = none, only count); HEADROOM_FAIL_REPORT
-// FILE: there, at the end or at the failure, "COUNT FUNCTION ERRNO PATH" is written. A failing allocation returns null
-// with ENOMEM (new then throws std::bad_alloc); a failing call returns what its manual says, with ENOSPC where it
-// writes, EACCES where it opens, EIO elsewhere.
+// Environment: HEADROOM_FAIL_KIND heap|io|disk; HEADROOM_FAIL_AT N (from 1; 0 = none, only count); HEADROOM_FAIL_STACK
+// HASH: not call N, but from there on the first whose call stack has this hash; HEADROOM_FAIL_REPORT FILE: there, at
+// the end or at the failure, "COUNT FUNCTION ERRNO PATH" is written. HEADROOM_FAIL_STACKS FILE: there, the hash of the
+// call stack of every counted call, 8 bytes each, in their order. A failing allocation returns null with ENOMEM (new
+// then throws std::bad_alloc); a failing call returns what its manual says, with ENOSPC where it writes, EACCES where
+// it opens, EIO elsewhere.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,6 +23,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <atomic>
+
+#include "call_stack.h"
+
 extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
@@ -32,21 +38,24 @@ namespace {
 
 enum class Kind { none, heap, io, disk };
 
+constexpr long kMostStacks = 1 << 20;
+
 struct State {
   Kind kind = Kind::none;
   long at = 0;
-  long count = 0;
-  bool counting = false;
-  bool reported = false;
+  uint64_t stack = 0;
+  std::atomic<long> count = 0;
+  std::atomic<bool> failed = false;
+  uint64_t* stacks = nullptr;  // of the first kMostStacks calls
+  std::atomic<bool> counting = false;
   char report[512] = {};
 };
 State state;
 
-void write_report(const char* function, int code, const char* path) {
-  if (state.report[0] == 0 || state.reported) return;
-  state.reported = true;
+void write_report(long count, const char* function, int code, const char* path) {
+  if (state.report[0] == 0) return;
   char text[1024];
-  const int size = snprintf(text, sizeof text, "%ld %s %d %s\n", state.count, function, code, path);
+  const int size = snprintf(text, sizeof text, "%ld %s %d %s\n", count, function, code, path);
   const long file = syscall(SYS_openat, AT_FDCWD, state.report, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file < 0) return;
   syscall(SYS_write, file, text, size);
@@ -61,9 +70,12 @@ bool counts(Kind kind, int code) {
 // Whether this call is one to fail; says so in the report.
 bool fails(Kind kind, const char* function, int code, const char* path) {
   if (!counts(kind, code)) return false;
-  ++state.count;
-  if (state.at == 0 || state.count < state.at || (state.count > state.at && state.kind != Kind::disk)) return false;
-  write_report(function, code, path);
+  const long count = ++state.count;
+  const bool due = state.at > 0 && count >= state.at, failed = state.failed;
+  const uint64_t stack = state.stacks || (due && !failed && state.stack) ? call_stack_hash() : 0;
+  if (state.stacks && count <= kMostStacks) state.stacks[count - 1] = stack;
+  if (!due || (failed && state.kind != Kind::disk) || (!failed && stack != state.stack)) return false;
+  if (!state.failed.exchange(true)) write_report(count, function, code, path);
   errno = code;
   return true;
 }
@@ -83,19 +95,33 @@ Function* next(Function*, const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
+// The file as memory, so that threads write it without a lock; null where it cannot be had.
+uint64_t* map_stacks(const char* path) {
+  constexpr size_t kBytes = kMostStacks * sizeof(uint64_t);
+  const int file = static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (file < 0 || syscall(SYS_ftruncate, file, kBytes) != 0) return nullptr;
+  const long at = syscall(SYS_mmap, nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  syscall(SYS_close, file);
+  return at < 0 ? nullptr : reinterpret_cast<uint64_t*>(at);
+}
+
 int (*program)(int, char**, char**);
 
 int counted_main(int argc, char** argv, char** environment) {
   const char* kind = getenv("HEADROOM_FAIL_KIND");
   const char* at = getenv("HEADROOM_FAIL_AT");
   const char* report = getenv("HEADROOM_FAIL_REPORT");
+  const char* stacks = getenv("HEADROOM_FAIL_STACKS");
   if (kind) state.kind = strcmp(kind, "heap") == 0 ? Kind::heap : strcmp(kind, "disk") == 0 ? Kind::disk : Kind::io;
   if (at) state.at = atol(at);
   if (report) snprintf(state.report, sizeof state.report, "%s", report);
+  const char* stack = getenv("HEADROOM_FAIL_STACK");
+  if (stack) state.stack = strtoull(stack, nullptr, 16);
+  if (stacks) state.stacks = map_stacks(stacks);
   state.counting = true;
   const int code = program(argc, argv, environment);
   state.counting = false;
-  if (state.at == 0) write_report("-", 0, "");
+  if (state.at == 0) write_report(state.count, "-", 0, "");
   return code;
 }
 

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Every allocation and every I/O call made to fail in turn: the program ends cleanly and leaves nothing half-written.
 
-Usage: fail_injection.py [HEADROOM_BINARY] --library LIBRARY [--case NAME] [--kind heap|io|disk] [--heap-stride K] [--first N] [--sample N]
+Usage: fail_injection.py [HEADROOM_BINARY] --library LIBRARY [--case NAME] [--kind heap|io|disk] [--distinct]
+           [--heap-stride K] [--first N] [--sample N]
 LIBRARY is the one built from fail_calls.cpp. For each command (init, plan, train, a resumed train, train with an adapter,
-merge, evaluate, generate) and each kind (an allocation; a call that may do I/O; from one write on, a full disk) the calls
+with states on disk, merge, evaluate, generate) and each kind (an allocation; a call that may do I/O; from one write on, a full disk) the calls
 are counted, and then the command is run once per call N with that call failing. Promised: exit 0 to 3, never a signal;
-when it is not 0, an error message, which for I/O names the file; when it is 0, the results of an undisturbed run; no
+when it is not 0, an error message, which for I/O names the file and
+for an allocation says that memory ran out, with exit code 1; when it is 0, the results of an undisturbed run; no
 file or directory under a final name that is not whole; a temporary name only where its removal was what failed; and the
-same command, or its resumption, then succeeds with the results of an undisturbed run. `--sample N` spreads N runs over
-all of it. The last line is "N passed, N failed". Standard library only.
+same command, or its resumption, then succeeds with the results of an undisturbed run. `--distinct` fails, of the calls
+with one call stack, only the first, in the first command that has it. `--sample N` spreads N runs over all of it. The last line is "N passed, N failed". Standard library only.
 """
 
 import argparse
+import array
 import collections
 import json
 import os
@@ -74,7 +77,10 @@ class Injection:
         self.arguments = arguments
         self.root = Path(tempfile.mkdtemp(prefix="headroom-fail-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
         self.run_directory, self.temporary = self.root / "run", self.root / "tmp"
-        self.report = self.root / "report"
+        self.scratch = Path(tempfile.mkdtemp(prefix="headroom-fail-", dir="."))  # not in memory
+        self.report, self.stacks = self.root / "report", self.root / "stacks"
+        self.seen = collections.defaultdict(set)  # by kind, the call stacks of the commands so far
+        self.unreached = 0
         self.passed, self.failed = 0, 0
         self.outcomes = collections.Counter()
 
@@ -85,11 +91,12 @@ class Injection:
         self.temporary.mkdir()
         shutil.copytree(case.prepared, self.run_directory) if case.prepared else self.run_directory.mkdir()
 
-    def call(self, command, kind=None, at=0):
+    def call(self, command, kind=None, at=0, **more):
         environment = {**os.environ, "HOME": str(self.root), "XDG_CACHE_HOME": str(self.root), "TMPDIR": str(self.temporary), "LC_ALL": "C.UTF-8"}
         if kind:
             environment |= {"LD_PRELOAD": self.arguments.library, "HEADROOM_FAIL_KIND": kind, "HEADROOM_FAIL_AT": str(at),
                             "HEADROOM_FAIL_REPORT": str(self.report)}
+            environment |= {f"HEADROOM_FAIL_{name.upper()}": value for name, value in more.items()}
             self.report.unlink(missing_ok=True)
         return subprocess.run([self.arguments.binary, *command], cwd=self.run_directory, env=environment, capture_output=True, text=True,
                               timeout=7200, check=False)
@@ -111,6 +118,7 @@ class Injection:
                  "chunked-loss=off", "--output-dir", "out", "--learning-rate", "1e-3", "--lr-scheduler-type", "constant"]
         full = [*train, "--eval-data", "../data.txt", "--eval-max-batches", "1", "--report-to", "tensorboard", "--save-steps", "1"]
         adapter = [*train, "--lora-r", "2", "--max-steps", "1"]
+        on_disk = ["--disk-memory", f"{self.scratch.absolute()}:64MiB", "--technique", "offload-optimizer=on", "--technique", "offload-gradients=on"]
         resume = ["--resume-from-checkpoint", "true"]
         for command, kept in ((["init", "--config", "../config.json", "--output-dir", "../model"], None), ([*full, "--max-steps", "1"], "begun"), (adapter, "adapted")):
             done = self.call(command)
@@ -124,21 +132,32 @@ class Injection:
                 Case("train", [*full, "--max-steps", "2"], "out", resume=resume),
                 Case("resume", [*full, "--max-steps", "2", "--save-total-limit", "1", *resume], "out", self.root / "begun", resume=[]),
                 Case("adapter", adapter, "out", resume=resume),
+                Case("on-disk", [*train, *on_disk, "--max-steps", "1"], "out", resume=resume),
                 Case("merge", ["merge", *model, "--adapter", "../adapted/out", "--output-dir", "out"], "out"),
                 Case("evaluate", ["evaluate", *common, "--json"]),
                 Case("generate", ["generate", *model, "--memory", "64MiB", "--threads", "1", "--prompt", "the", "--max-new-tokens", "3", "--temperature", "0", "--json"])]
 
     def undisturbed(self, case):
+        """Runs it; whether it can be run here."""
         self.reset(case)
         done = self.call(case.command)
+        if done.returncode == 2 and "lies in memory" in done.stderr:
+            print(f"{case.name}: left out: {done.stderr.splitlines()[0]}")
+            return False
         if done.returncode:
             raise SystemExit(f"{case.name}: exit {done.returncode}: {done.stderr}")
         case.expected, case.expected_stdout = contents(self.run_directory), done.stdout
+        return True
 
     def count(self, case, kind):
+        """The call stack of each call, or as many zeros."""
         self.reset(case)
-        self.call(case.command, kind)
-        return self.reported()[0]
+        self.call(case.command, kind, **({"stacks": str(self.stacks)} if self.arguments.distinct else {}))
+        total = self.reported()[0]
+        if not self.arguments.distinct:
+            return [0] * total
+        with open(self.stacks, "rb") as file:
+            return array.array("Q", file.read(8 * total)).tolist()
 
     # --- the verdict
     def check_end(self, case, done, kind, path):
@@ -154,6 +173,10 @@ class Injection:
             raise Fault(f"exit {done.returncode} without a message: {done.stderr.strip()[-300:]!r}")
         if "defect of headroom" in done.stderr:
             raise Fault(f"an invariant broke: {done.stderr.strip()[-300:]}")
+        if kind == "heap" and (done.returncode != 1 or not re.search("out of memory|Cannot allocate memory", done.stderr)):
+            raise Fault(f"exit {done.returncode} does not say that memory ran out: {done.stderr.strip()[-300:]}")
+        if path.endswith(" (deleted)"):  # a file without a name is named by its directory
+            path = os.path.dirname(path)
         named = TEMPORARY.sub("", os.path.basename(path.rstrip("/")))
         # What is removed relative to its directory is named by that.
         if kind != "heap" and named and named not in done.stderr and not path.startswith(OPTIONAL_PLACES) and "cannot remove" not in done.stderr:
@@ -201,9 +224,10 @@ class Injection:
         if case.name in ("init", "merge") and "out/" in found and done.returncode:
             if {name: found[name] for name in found if not TEMPORARY.search(name)} != case.expected:
                 raise Fault("the output directory is there, and is not whole")
-        left = sorted(path.name for path in self.temporary.iterdir())
-        if left and function not in REMOVALS and "out of memory" not in done.stderr:
-            raise Fault(f"{left} is left in the temporary directory")
+        for directory in self.temporary, self.scratch:
+            left = sorted(path.name for path in directory.iterdir())
+            if left and function not in REMOVALS and "out of memory" not in done.stderr:
+                raise Fault(f"{left} is left in the directory for temporary files")
 
     def check_same(self, case, found):
         """The results of an undisturbed run."""
@@ -232,14 +256,17 @@ class Injection:
             raise Fault(f"{left} is left by the same command afterwards")
         self.check_same(case, found)
 
-    def one(self, case, kind, at):
+    def one(self, case, kind, at, stack):
         self.reset(case)
         function, path = "?", ""
+        # Some figures have more digits in one run than in another: a call stack is looked for from a little before.
+        where = {"at": max(1, at - 100), "stack": f"{stack:x}"} if stack else {"at": at}
         try:
-            done = self.call(case.command, kind, at)
+            done = self.call(case.command, kind, **where)
             if not self.report.exists():
-                return  # fewer calls this time
-            _, function, _, path = self.reported()
+                self.unreached += 1  # fewer calls this time
+                return
+            at, function, _, path = self.reported()
             self.outcomes[f"{case.name} {kind}: exit {done.returncode}"] += 1
             self.check_end(case, done, kind, path)
             self.check_files(case, done, function)
@@ -253,23 +280,30 @@ class Injection:
             sys.stdout.flush()
 
     # --- which calls
-    def chosen(self, total, kind):
+    def chosen(self, stacks, kind):
+        """(number, call stack) of each call to fail."""
         arguments = self.arguments
         if arguments.first:
-            return [arguments.first]
-        return range(1, total + 1, arguments.heap_stride if kind == "heap" else 1)
+            return [(arguments.first, 0)]
+        numbered = list(enumerate(stacks, 1))
+        if not arguments.distinct:
+            return numbered[::arguments.heap_stride if kind == "heap" else 1]
+        new = {stack: at for at, stack in reversed(numbered) if stack not in self.seen[kind]}
+        self.seen[kind].update(new)
+        return sorted((at, stack) for stack, at in new.items())
 
     def run(self):
         arguments = self.arguments
         work = []
         for case in self.cases():
-            if arguments.case in (None, case.name):
-                self.undisturbed(case)
+            if arguments.case in (None, case.name) and self.undisturbed(case):
                 for kind in KINDS:
                     if arguments.kind in (None, kind):
-                        total = self.count(case, kind)
-                        print(f"{case.name}: {total} calls of kind {kind}")
-                        work += [(case, kind, at) for at in self.chosen(total, kind)]
+                        stacks = self.count(case, kind)
+                        chosen = self.chosen(stacks, kind)
+                        different = f" on {len(set(stacks))} call stacks" if arguments.distinct else ""
+                        print(f"{case.name}: {len(stacks)} calls of kind {kind}{different}, {len(chosen)} chosen", flush=True)
+                        work += [(case, kind, *call) for call in chosen]
         if arguments.sample and arguments.sample < len(work):
             # As many of each command and kind, at random places.
             groups = collections.defaultdict(list)
@@ -277,11 +311,14 @@ class Injection:
                 groups[item[0].name, item[1]].append(item)
             draw, each = random.Random(1), max(1, arguments.sample // len(groups))
             work = [item for group in groups.values() for item in sorted(draw.sample(group, min(each, len(group))), key=lambda i: i[2])]
-        for case, kind, at in work:
-            self.one(case, kind, at)
+        for item in work:
+            self.one(*item)
         shutil.rmtree(self.root)
+        shutil.rmtree(self.scratch)
         for outcome, times in sorted(self.outcomes.items()):
             print(f"{outcome}: {times}")
+        if self.unreached:
+            print(f"{self.unreached} not reached in their runs")
         print(f"{self.passed} passed, {self.failed} failed")
         return 1 if self.failed or not self.passed else 0
 
@@ -292,6 +329,7 @@ def main():
     parser.add_argument("--library", required=True)
     parser.add_argument("--case")
     parser.add_argument("--kind", choices=KINDS)
+    parser.add_argument("--distinct", action="store_true")
     parser.add_argument("--heap-stride", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="only this call")
     parser.add_argument("--sample", type=int, default=0)

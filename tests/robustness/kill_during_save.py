@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """kill -9 at random moments of saves: the newest complete checkpoint always loads and resumes to the same bits.
 
-Usage: kill_during_save.py [HEADROOM_BINARY] [--kills N] [--seed S] [--steps N]
+Usage: kill_during_save.py [HEADROOM_BINARY] [--kills N] [--seed S] [--on-disk]
 A run that saves at every step is killed again and again, each time at a random moment after the temporary directory of a
 save has appeared, and goes on from the newest checkpoint; some kills fall while the final model is written. After each
 kill every checkpoint under a final name must be complete and loadable, and a final model, where there is one, whole. In
 the end the losses, the weights and the optimizer's states are those of a run that was never killed, bitwise, and nothing
-temporary is left. The last line is "N passed, N failed". Standard library only.
+temporary is left. With --on-disk, the states and gradients of the runs that are killed lie on disk, and no kill leaves
+their file. The last line is "N passed, N failed". Standard library only.
 """
 
 import argparse
@@ -45,6 +46,8 @@ class KilledRuns:
         self.root = Path(tempfile.mkdtemp(prefix="killed-runs-", dir="."))
         self.passed = self.failed = self.in_saves = self.in_final = 0
         self.save_seconds = 0.02
+        self.scratch = self.root / "scratch"
+        self.scratch.mkdir()
         (self.root / "config.json").write_text(json.dumps(CONFIG))
         (self.root / "data.txt").write_text(TEXT)
         subprocess.run([arguments.binary, "init", "--config", self.root / "config.json", "--tokenizer", "bytes", "--output-dir", self.root / "model"],
@@ -63,8 +66,12 @@ class KilledRuns:
                 "--memory", "64MiB", "--threads", "1", "--max-seq-length", "32", "--global-batch-size", "4", "--max-steps", str(steps),
                 "--save-steps", "1", "--save-total-limit", "2", "--learning-rate", "1e-3", "--lr-scheduler-type", "constant", "--quiet", *more]
 
-    def finish(self, name, steps, *more):
-        done = subprocess.run(self.command(name, steps, *more), capture_output=True, text=True, timeout=7200, check=False)
+    def killed_command(self, steps, *more):
+        on_disk = ["--disk-memory", f"{self.scratch}:64MiB", "--technique", "offload-optimizer=on", "--technique", "offload-gradients=on"]
+        return self.command("killed", steps, *(on_disk if self.arguments.on_disk else []), *more)
+
+    def finish(self, name, command):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=7200, check=False)
         self.check(f"{name} ends well", done.returncode == 0, done.stderr.strip()[-400:])
 
     def saving(self):
@@ -82,7 +89,7 @@ class KilledRuns:
     def kill_once(self, steps, in_final):
         """Starts or resumes, waits for a save (or for the final model), and kills at a random moment of it. Returns whether it was killed."""
         more = ["--resume-from-checkpoint", "true"] if (self.root / "killed/metrics.jsonl").exists() else []
-        process = subprocess.Popen(self.command("killed", steps, *more), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        process = subprocess.Popen(self.killed_command(steps, *more), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
         skip = 0 if in_final else self.draw.randint(0, 2)  # saves that are let through
         seen = set()
         before = self.final_model() if in_final else None
@@ -105,6 +112,8 @@ class KilledRuns:
                 names = {file.name for file in path.iterdir()}
                 self.check("a checkpoint is complete", CHECKPOINT_FILES <= names, f"{path.name} has only {sorted(names)}")
                 self.check("a checkpoint's tensors are whole", CHECKPOINT_FILES <= names and all(whole(path / name) for name in names if name.endswith(".safetensors")), path.name)
+        left = os.listdir(self.scratch)
+        self.check("no scratch file is left", not left, left)
         model = self.root / "killed/model.safetensors"
         if model.exists():
             self.check("a final model is whole", whole(model), f"{model.stat().st_size} bytes")
@@ -114,8 +123,8 @@ class KilledRuns:
         return [(row["step"], row["loss"], row["grad_norm"]) for row in rows]
 
     def compare(self, steps):
-        self.finish("killed", steps, "--resume-from-checkpoint", "true")
-        self.finish("whole", steps)
+        self.finish("killed", self.killed_command(steps, "--resume-from-checkpoint", "true"))
+        self.finish("whole", self.command("whole", steps))
         self.check("every step is logged once, with the losses of the run that was never killed", self.losses("killed") == self.losses("whole"))
         for part in ("model.safetensors", f"checkpoint-{steps}/model.safetensors", f"checkpoint-{steps}/optimizer.safetensors"):
             self.check(f"{part} is that of the run that was never killed", (self.root / "killed" / part).read_bytes() == (self.root / "whole" / part).read_bytes())
@@ -124,7 +133,7 @@ class KilledRuns:
 
     def measure_save(self):
         """How long a save takes here, from its temporary directory's appearance to its final name."""
-        process = subprocess.Popen(self.command("killed", 6), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(self.killed_command(6), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         spent = begun = 0
         while process.poll() is None:
             if self.saving():
@@ -161,6 +170,7 @@ def main():
     parser.add_argument("binary", nargs="?", default=os.environ.get("HEADROOM"))
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--on-disk", action="store_true")
     arguments = parser.parse_args()
     if not arguments.binary:
         parser.error("no program: give its path, or HEADROOM in the environment")

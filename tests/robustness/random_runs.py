@@ -71,7 +71,20 @@ def draw_trained_part(draw, options, config):
         options += ["--freeze", f"{stem}.0-{draw.randrange(layers_of(config))}"]
 
 
-def draw_run(draw, model):
+def draw_disk(draw, options, directory):
+    """Adds a disk to some runs, and to some of these what has to lie there or must not."""
+    if draw.random() > 0.25:
+        return
+    os.mkdir(f"{directory}/scratch")
+    pinned = {part: draw.choice(("on", "off")) for part in ("optimizer", "gradients", "activations", "parameters") if draw.random() < 0.3}
+    # What has to lie there needs room.
+    size = "1GiB" if "on" in pinned.values() else draw.choice(("1MiB", "4MiB", "16MiB", "1GiB"))
+    options += ["--disk-memory", f"{directory}/scratch:{size}"]
+    for part, value in pinned.items():
+        options += ["--technique", f"offload-{part}={value}"]
+
+
+def draw_run(draw, model, directory):
     """(config, file name of the data, its text, options of the run) as `plan` and `train` both take them."""
     config = draw_config(draw, *model)
     length = draw.randint(2, positions_of(config))
@@ -82,6 +95,7 @@ def draw_run(draw, model):
                "--lr-scheduler-type", draw.choice(("linear", "cosine", "constant"))]
     draw_techniques(draw, options, batch)
     draw_trained_part(draw, options, config)
+    draw_disk(draw, options, directory)
     return config, name, text, options
 
 
@@ -112,7 +126,7 @@ class RandomRun:
         self.slack = None  # planned peak less the kernel's
         self.limited = True
         # Every model class comes in turn.
-        self.config, name, text, self.options = draw_run(self.draw, MODELS[index % len(MODELS)])
+        self.config, name, text, self.options = draw_run(self.draw, MODELS[index % len(MODELS)], directory)
         self.data = f"{directory}/{name}"
         Path(self.data).write_text(text)
         Path(f"{directory}/config.json").write_text(json.dumps(self.config))
