@@ -125,16 +125,22 @@ double stream_rate(const Profile& profile, std::string_view op, const OpCall& ca
   return otherwise;
 }
 
+// What an f32 weight takes beside bf16 rows: measured rates are those of narrow weights.
+double rounding_seconds(const OpCall& call, const Profile& profile) {
+  if (call.inputs[0].dtype == call.inputs[1].dtype) return 0;
+  return static_cast<double>(storage_bytes(call.inputs[1])) / profile.stream_bytes_per_second;
+}
+
 // A linear layer whose residual and result are the fp32 stream's moves more than its operands.
 double predict_product(const Op& op, const OpCall& call, const Profile& profile) {
   const double flops = op.work(call).flops;
-  const Arithmetic arithmetic{call.inputs[1].dtype, call.attrs.text("multiply")};
+  const Arithmetic arithmetic{call.inputs[0].dtype, call.attrs.text("multiply")};
   const ProductShape shape = product_shape(op, call);
   double rate = 0;
   if (op.name() == "linear" && call.attrs.integer("residual") != 0)
     rate = measured_rate(profile, "linear_residual", arithmetic, shape);
   if (rate <= 0) rate = product_rate(profile, op.name() == kGroup ? "linear" : op.name(), arithmetic, shape);
-  return flops / rate + profile.launch_seconds;
+  return flops / rate + rounding_seconds(call, profile) + profile.launch_seconds;
 }
 
 // The loss: its measured rate, which is that of its hidden size and chunk whatever the vocabulary; else its products at
@@ -147,10 +153,12 @@ double predict_loss(const Op& op, const OpCall& call, const Profile& profile) {
   const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(vocab) * static_cast<double>(hidden);
   const bool gradient = op.name() != "linear_cross_entropy";
   const Arithmetic arithmetic{x.dtype, call.attrs.text("multiply")};
+  const int64_t chunks = chunk > 0 ? (rows + chunk - 1) / chunk : 0;  // each rounds a wide weight
+  double seconds = static_cast<double>(chunks) * rounding_seconds(call, profile);
   if (gradient)
     if (const double rate = measured_rate(profile, op.name(), arithmetic, {chunk, vocab, hidden}); rate > 0)
-      return (call.attrs.integer("train_weight") != 0 ? 3 : 2) * flops / rate;
-  double seconds = flops / product_rate(profile, "linear", arithmetic, {chunk, vocab, hidden});
+      return seconds + (call.attrs.integer("train_weight") != 0 ? 3 : 2) * flops / rate;
+  seconds += flops / product_rate(profile, "linear", arithmetic, {chunk, vocab, hidden});
   const double logits = 4.0 * static_cast<double>(rows) * static_cast<double>(vocab);
   seconds += logits * (gradient ? 3 : 1) / profile.softmax_bytes_per_second;
   if (!gradient) return seconds;
@@ -163,7 +171,8 @@ double predict_experts(const Op& op, const OpCall& call, const Profile& profile)
   const Arithmetic arithmetic{call.inputs[0].dtype, call.attrs.text("multiply")};
   const double rate =
       product_rate(profile, op.name().substr(kExperts.size()), arithmetic, expert_product_shape(op, call));
-  return std::max(work.flops / rate, work.bytes / profile.stream_bytes_per_second) + profile.launch_seconds;
+  const double seconds = work.flops / rate + rounding_seconds(call, profile);
+  return std::max(seconds, work.bytes / profile.stream_bytes_per_second) + profile.launch_seconds;
 }
 
 // The tier below the device that a copy has one end in; of no meaning where it stays on the device.

@@ -82,6 +82,8 @@ class Op {
 
   // Narrow (bf16-mixed): inputs that the precision pass casts to the compute dtype. Default none: the op stays in fp32.
   virtual std::vector<int> narrow_inputs(const Attrs& attrs) const { return {}; }
+  // Inputs that may be f32 beside a bf16 first input: kernels round them, to the numbers that a cast would give.
+  virtual std::vector<int> rounded_inputs() const { return {}; }
   // Narrow (bf16-mixed): the value that attribute "dtype" takes, "bf16" where the output may be kept narrow; empty when
   // the op has no such attribute and follows its inputs.
   virtual std::string_view narrow_dtype(const Attrs& attrs) const { return {}; }

@@ -50,6 +50,14 @@ NodeId make_node(Graph& graph, const Op& op, std::vector<ValueId> inputs, Attrs 
   return static_cast<NodeId>(graph.nodes.size() - 1);
 }
 
+void infer_again(Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  std::vector<Type> inputs;
+  for (ValueId input : node.inputs) inputs.push_back(graph.value(input).type);
+  const std::vector<Type> outputs = node.op->infer(inputs, node.attrs);
+  for (size_t i = 0; i < outputs.size(); ++i) graph.value(node.outputs[i]).type = outputs[i];
+}
+
 NodeId clone_node(Graph& graph, NodeId node_id, Stage stage) {
   Node copy = graph.node(node_id);
   HR_CHECK(!is_loop(copy), "node {} is a loop and cannot be copied alone", node_id);

@@ -4,17 +4,10 @@
 #include "ir/builder.h"
 #include "ir/rewrite.h"
 #include "ops/registry.h"
+#include "passes/lora.h"
 
 namespace headroom {
 namespace {
-
-// Recomputes the types of a node's outputs after its inputs or attributes changed.
-void infer_again(Graph& graph, const Node& node) {
-  std::vector<Type> inputs;
-  for (ValueId id : node.inputs) inputs.push_back(graph.value(id).type);
-  const std::vector<Type> outputs = node.op->infer(inputs, node.attrs);
-  for (size_t i = 0; i < outputs.size(); ++i) graph.value(node.outputs[i]).type = outputs[i];
-}
 
 bool is_weight_cast(const Graph& graph, const Node& node) {
   return node.op->name() == "cast" && graph.value(node.inputs[0]).persistent &&
@@ -43,10 +36,24 @@ void narrow_to_bf16(Graph& graph, RegionId region) {
     Node& node = graph.node(id);
     if (const std::string_view dtype = node.op->narrow_dtype(node.attrs); !dtype.empty())
       node.attrs.set("dtype", std::string(dtype));
-    infer_again(graph, node);
+    infer_again(graph, id);
     rewritten.push_back(id);
   }
   graph.region(region).nodes = std::move(rewritten);
+}
+
+void round_in_products(Graph& graph, RegionId region) {
+  std::map<ValueId, ValueId> weights;  // cast -> weight
+  for (NodeId id : graph.region(region).nodes) {
+    Node& node = graph.node(id);
+    // Matrices of adapters are small, and become operands of the product beside them.
+    if (is_weight_cast(graph, node) && !is_lora_name(graph.value(node.inputs[0]).name))
+      weights[node.outputs[0]] = node.inputs[0];
+    for (int index : node.op->rounded_inputs()) {
+      ValueId& input = node.inputs.at(static_cast<size_t>(index));
+      if (const auto at = weights.find(input); at != weights.end()) input = at->second;
+    }
+  }
 }
 
 std::map<ValueId, ValueId> keep_weight_copies(Graph& graph, RegionId region) {

@@ -7,8 +7,8 @@
 // Legal when: named (--precision bf16-mixed) or allowed: it changes the arithmetic, as torch.autocast does.
 // Placed here because: before autodiff, so that the backward pass follows by itself: a cotangent has its value's dtype.
 // Saves: half of most saved activations. Costs: bytes for bf16 copies of the weights when these are kept (2 per
-// parameter),
-//   or the time of the casts; a small batch may need MORE memory than fp32, which the plan then says.
+//   parameter), which may need MORE memory than fp32 where the batch is small; else the time to round them where they
+//   are multiplied.
 // Manuals: M0 M1 M2 M3 M4 (T04).
 #pragma once
 
@@ -23,6 +23,9 @@ inline constexpr PassInfo kBf16Mixed{"bf16-mixed", PassStage::model, TechniqueKi
 
 // Rewrites the named program's region.
 void narrow_to_bf16(Graph& graph, RegionId region);
+
+// Lets ops that can round weights themselves read them in fp32 (Op::rounded_inputs): nothing holds a narrow copy.
+void round_in_products(Graph& graph, RegionId region);
 
 // Replaces the casts of persistent weights in the region by persistent bf16 values (role parameter, named
 // "<weight>#bf16") that the program "load" fills and the update refreshes. Returns copy -> weight.

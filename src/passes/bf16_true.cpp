@@ -33,7 +33,7 @@ class Narrower {
         if (const ValueId input = graph_.node(id).inputs[static_cast<size_t>(index)];
             graph_.value(input).type.dtype == DType::f32)
           graph_.node(id).inputs[static_cast<size_t>(index)] = cast(input, DType::bf16, graph_.node(id).block);
-      infer_again(id);
+      infer_again(graph_, id);
       rewritten_.push_back(id);
     }
     graph_.region(region_).nodes = std::move(rewritten_);
@@ -47,14 +47,6 @@ class Narrower {
         make_node(graph_, find_op("cast"), {value}, {{"dtype", std::string(dtype_name(dtype))}}, block, Stage::forward);
     rewritten_.push_back(node);
     return casts_[value] = graph_.node(node).outputs[0];
-  }
-
-  // The types of a node's outputs follow those of its inputs.
-  void infer_again(NodeId id) {
-    std::vector<Type> inputs;
-    for (ValueId input : graph_.node(id).inputs) inputs.push_back(graph_.value(input).type);
-    const std::vector<Type> outputs = graph_.node(id).op->infer(inputs, graph_.node(id).attrs);
-    for (size_t i = 0; i < outputs.size(); ++i) graph_.value(graph_.node(id).outputs[i]).type = outputs[i];
   }
 
   Graph& graph_;

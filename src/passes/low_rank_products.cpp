@@ -63,7 +63,8 @@ class Joiner {
     const auto depth = [&](const Node& node) { return graph_.value(node.inputs[0]).type.shape.back(); };
     if (depth(thin).symbol >= 0 || depth(thin).constant > kLowRankMost) return false;
     if (depth(wide).symbol < 0 && depth(wide).constant <= depth(thin).constant) return false;
-    return graph_.value(thin.inputs[0]).type.dtype == graph_.value(wide.inputs[0]).type.dtype &&
+    const DType dtype = graph_.value(wide.inputs[0]).type.dtype;
+    return graph_.value(thin.inputs[0]).type.dtype == dtype && graph_.value(thin.inputs[1]).type.dtype == dtype &&
            thin.attrs.text("layout", "out_in") == "out_in" && thin.attrs.integer("bias") == 0 &&
            thin.attrs.integer("low_rank") == 0 && wide.attrs.integer("low_rank") == 0;
   }

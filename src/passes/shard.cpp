@@ -1,5 +1,6 @@
 #include "passes/shard.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -86,9 +87,26 @@ class Sharder {
       if (is_cast(graph_.node(id)) && is_slice(graph_.node(id).inputs[0])) make_slice(graph_.node(id).outputs[0]);
   }
 
+  // f32 that the node would round itself is rounded before it is gathered.
+  bool gathers_narrow(const Node& node, size_t input) const {
+    const std::vector<int> rounded = node.op->rounded_inputs();
+    return std::find(rounded.begin(), rounded.end(), static_cast<int>(input)) != rounded.end() &&
+           graph_.value(node.inputs[input]).type.dtype != graph_.value(node.inputs[0]).type.dtype;
+  }
+
+  // The whole of a slice, of the element type `dtype`, for a node at `place`.
+  ValueId gather(ValueId slice, DType dtype, Place place, int32_t block) {
+    if (graph_.value(slice).type.dtype != dtype) {
+      const Attrs attrs{{"dtype", std::string(dtype_name(dtype))}};
+      slice = graph_.node(insert("cast", {slice}, attrs, place, block, Stage::transfer, Role::workspace)).outputs[0];
+      make_slice(slice);
+    }
+    return graph_.node(start_and_wait("all_gather_start", slice, place, block, Role::workspace)).outputs[0];
+  }
+
   // Nodes of one block and one direction that follow each other share the gathered matrix.
   void gather_reads(RegionId region) {
-    std::unordered_map<ValueId, ValueId> whole;
+    std::map<std::pair<ValueId, DType>, ValueId> whole;
     std::optional<std::pair<int32_t, bool>> run;
     for (NodeId id : std::vector<NodeId>(graph_.region(region).nodes)) {
       const Node node = graph_.node(id);
@@ -97,12 +115,9 @@ class Sharder {
       if (run != here) whole.clear(), run = here;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (!is_slice(node.inputs[i])) continue;
-        const auto [at, fresh] = whole.try_emplace(node.inputs[i], kNone);
-        if (fresh)
-          at->second =
-              graph_
-                  .node(start_and_wait("all_gather_start", node.inputs[i], places_.at(id), node.block, Role::workspace))
-                  .outputs[0];
+        const DType dtype = graph_.value(node.inputs[gathers_narrow(node, i) ? 0 : i]).type.dtype;
+        const auto [at, fresh] = whole.try_emplace({node.inputs[i], dtype}, kNone);
+        if (fresh) at->second = gather(node.inputs[i], dtype, places_.at(id), node.block);
         graph_.node(id).inputs[i] = at->second;
       }
     }
@@ -113,7 +128,7 @@ class Sharder {
     if (!is_slice(graph_.node(update).inputs[0])) return all_reduce(gradient);
     ValueId accumulator = slice_storage(gradient);
     while (writers_.contains(accumulator)) accumulator = scatter(writers_.at(accumulator), accumulator);
-    infer_again(update);
+    infer_again(graph_, update);
   }
 
   // Makes the storage that a gradient is accumulated in a slice; returns the value before its first writer.
@@ -253,13 +268,6 @@ class Sharder {
     if (op != "all_reduce_start") attrs.set("axis", int64_t{spec_.axis}).set("parts", int64_t{spec_.parts});
     const NodeId start = insert(op, {value}, std::move(attrs), place, block, Stage::transfer, role);
     return insert("wait", graph_.node(start).outputs, {}, place, block, Stage::transfer, role);
-  }
-
-  void infer_again(NodeId id) {
-    std::vector<Type> inputs;
-    for (ValueId input : graph_.node(id).inputs) inputs.push_back(graph_.value(input).type);
-    const std::vector<Type> outputs = graph_.node(id).op->infer(inputs, graph_.node(id).attrs);
-    for (size_t i = 0; i < outputs.size(); ++i) graph_.value(graph_.node(id).outputs[i]).type = outputs[i];
   }
 
   Graph& graph_;

@@ -6,8 +6,8 @@
 //     acc' = linear_dw(x, dy, acc)        t = linear_dw(x, dy, zero_fill(allocate))
 //                                         acc'/0:2 = accumulate(wait(reduce_scatter_start(t)), acc/0:2)
 //   - A matrix is gathered once for each run of nodes of one block and one direction that reads it, and dies there.
-//   - A cast of a slice stays a slice: the narrow form is gathered. Updates work on slices: the optimizer is
-//   elementwise.
+//   - A cast of a slice stays a slice, and what a product would round is cast before: the narrow form is gathered.
+//     Updates work on slices: the optimizer is elementwise.
 //   - Vectors stay whole in every process; the sums of their gradients over the micro-batches are all-reduced.
 //   - The squared norm of the slices is all-reduced once, then that of the vectors is added. Losses are all-reduced.
 // Legal when: matrices are read by ordinary nodes and updated in place by optimizer nodes; gradients are accumulated by

@@ -82,7 +82,7 @@ struct Choices {
   std::string recompute;   // "keep-all" or per class, readable: "8 x block-input, 22 x keep-all"
   std::string precision = "32-true";
   std::string matmul_precision = "highest";
-  bool weight_copies = false;  // bf16 copies kept, rather than cast when used
+  bool weight_copies = false;  // bf16 copies kept, rather than rounded when used
   bool fused_optimizer = false;
   bool packing = false;          // several rows in a sequence
   std::vector<int64_t> buckets;  // shorter sequence lengths that have programs of their own, ascending

@@ -71,7 +71,10 @@ class Assembler {
       for (ValueId id : lora_frozen(graph_, request.lora)) frozen.insert(id);
     if (request.precision == "bf16-mixed") narrow_to_bf16(graph_, forward_);
     if (request.precision == "bf16-true") store_in_bf16(graph_, adapters);
-    if (weight_copies) copies_ = keep_weight_copies(graph_, forward_);
+    if (weight_copies)
+      copies_ = keep_weight_copies(graph_, forward_);
+    else
+      round_in_products(graph_, forward_);
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id)
       if (graph_.value(id).persistent && graph_.value(id).role == Role::parameter && !copies_.contains(id) &&
           !frozen.contains(id))

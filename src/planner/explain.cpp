@@ -110,7 +110,8 @@ class Reporter {
                            bound.arenas.device - reached_.arenas.device,
                            reached_.step_seconds - bound.step_seconds,
                            reason(kBf16Mixed, "named by --precision")};
-    report.why += chosen_.weight_copies ? "; bf16 copies of the weights are kept" : "; weights are cast when used";
+    report.why += chosen_.weight_copies ? "; bf16 copies of the weights are kept"
+                                        : "; weights are rounded where they are multiplied";
     if (report.saves_bytes < 0)
       report.why += "; here it needs more memory than fp32: the copies outweigh the activations saved";
     plan_.techniques.push_back(std::move(report));

@@ -10,6 +10,7 @@ using namespace op_test;
 struct LossCase {
   int64_t batch = 2, sequence = 4, hidden = 6, vocabulary = 37, chunk = 0;
   DType dtype = DType::f32;
+  bool wide_weight = false;
   bool out_in = true, shift = true, hits = false, bias = false, train_weight = true, train_bias = false;
   double softcap = 0;
   std::string accumulate = "carried";
@@ -18,9 +19,9 @@ struct LossCase {
 
 std::ostream& operator<<(std::ostream& out, const LossCase& c) {
   return out << c.batch << "x" << c.sequence << " hidden " << c.hidden << " vocabulary " << c.vocabulary << " chunk "
-             << c.chunk << " " << dtype_name(c.dtype) << " out_in " << c.out_in << " shift " << c.shift << " hits "
-             << c.hits << " bias " << c.bias << c.train_bias << " softcap " << c.softcap << " " << c.accumulate << " "
-             << c.trip;
+             << c.chunk << " " << dtype_name(c.dtype) << " wide " << c.wide_weight << " out_in " << c.out_in
+             << " shift " << c.shift << " hits " << c.hits << " bias " << c.bias << c.train_bias << " softcap "
+             << c.softcap << " " << c.accumulate << " " << c.trip;
 }
 
 // A third of the labels is ignored.
@@ -42,8 +43,8 @@ LossCall call_of(const LossCase& c, bool gradient) {
   const std::vector<int64_t> w_dims =
       c.out_in ? std::vector<int64_t>{c.vocabulary, c.hidden} : std::vector<int64_t>{c.hidden, c.vocabulary};
   LossCall call{gradient ? "linear_cross_entropy_grad" : "linear_cross_entropy",
-                {Tensor::random(c.dtype, {c.batch, c.sequence, c.hidden}, 1, 2.0), Tensor::random(c.dtype, w_dims, 2),
-                 some_labels(c)},
+                {Tensor::random(c.dtype, {c.batch, c.sequence, c.hidden}, 1, 2.0),
+                 Tensor::random(c.wide_weight ? DType::f32 : c.dtype, w_dims, 2), some_labels(c)},
                 {{"layout", c.out_in ? "out_in" : "in_out"},
                  {"chunk", c.chunk},
                  {"accumulate", c.accumulate},
@@ -95,6 +96,8 @@ TEST_F(CudaLoss, AgreesInEveryLayoutAndChunk) {
         c.dtype = dtype;
         c.out_in = out_in;
         c.chunk = chunk;
+        expect_loss_matches(c);
+        c.wide_weight = true;
         expect_loss_matches(c);
       }
 }
@@ -201,6 +204,7 @@ TEST_F(CudaLossByLibrary, Agrees) {
         c.hidden = hidden;
         c.bias = out_in;
         c.chunk = 4;
+        c.wide_weight = hidden == 16;
         expect_library_matches(c);
         // Chunks of 4 rows of 6 bf16 elements begin at multiples of 16 bytes.
         EXPECT_EQ(fake.alignment, 16u);

@@ -140,6 +140,27 @@ TEST_F(CudaLinear, LowRankProductsAreAdded) {
     }
 }
 
+// The same bits as with the weight rounded before, of few rows and many.
+TEST_F(CudaLinear, AWideWeightIsRounded) {
+  const auto expect_rounded = [](const char* op, std::vector<Tensor> inputs, const Attrs& attrs, const char* only) {
+    RunOptions options;
+    options.only = only;
+    const Tensor found = run_cuda_op(op, inputs, attrs, options).outputs[0];
+    inputs[1] = rounded(inputs[1]);
+    expect_same_bytes(found, run_cuda_op(op, inputs, attrs, options).outputs[0]);
+  };
+  for (int64_t rows : {3, 24})
+    for (const char* only : {"mma", "plain"}) {
+      const Tensor x = Tensor::random(DType::bf16, {rows, 16}, 1), w = Tensor::random(DType::f32, {40, 16}, 2);
+      const Tensor p = Tensor::random(DType::bf16, {rows, 8}, 3), q = Tensor::random(DType::bf16, {40, 8}, 4);
+      const Tensor dy = Tensor::random(DType::bf16, {rows, 40}, 5);
+      expect_rounded("linear", {x, w}, {}, only);
+      expect_rounded("linear", {x, w, p, q}, {{"low_rank", int64_t{1}}}, only);
+      expect_rounded("linear_dx", {dy, w}, {}, only);
+      expect_cuda_matches("linear", {x, w}, {}, tolerance_of(DType::bf16));
+    }
+}
+
 TEST_F(CudaLinear, NoRowsNoWork) {
   const std::vector<Tensor> inputs{Tensor(DType::f32, {0, 8}), Tensor::random(DType::f32, {4, 8}, 2)};
   EXPECT_EQ(run_cuda_op("linear", inputs).outputs[0].count(), 0);

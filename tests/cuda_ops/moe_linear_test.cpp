@@ -102,6 +102,22 @@ TEST(CudaMoeLinear, EachRowMeetsItsExpert) {
   }
 }
 
+// f32 weights beside bf16 rows: the same bits as with the weights rounded before.
+TEST(CudaMoeLinear, WideWeightsAreRounded) {
+  std::vector<Layer> all = layers();
+  all.push_back(layers_of_packs().front());
+  for (const Layer& layer : all)
+    each_product(
+        layer, DType::bf16, DType::bf16,
+        [](const char* op, std::vector<Tensor> inputs, const Attrs& attrs, Tolerance, const RunOptions& options) {
+          const RunResult narrow = run_cuda_op(op, inputs, attrs, options);
+          inputs[1] = Tensor::random(DType::f32, inputs[1].type().dims, 2);
+          const RunResult wide = run_cuda_op(op, inputs, attrs, options);
+          EXPECT_EQ(wide.implementation, narrow.implementation);
+          expect_same_bytes(wide.outputs[0], narrow.outputs[0]);
+        });
+}
+
 TEST(CudaMoeLinear, WeightGradientsAddUpOrOverwrite) {
   for (const Layer& layer : layers())
     for (DType dtype : {DType::f32, DType::bf16}) each_weight_gradient(layer, dtype, expect_matches);

@@ -130,6 +130,19 @@ TEST(ExpertLinear, WeightGradient) {
   });
 }
 
+// f32 weights beside bf16 rows: the same bits as with the weights rounded before.
+TEST(ExpertLinear, WideWeightsAreRounded) {
+  for (const char* op : {"expert_linear", "expert_linear_dx"})
+    for_each_kernel(op, [&](const Case& c, DType dtype, const RunOptions& options) {
+      const bool forward = std::string_view(op) == "expert_linear";
+      const Tensor w = Tensor::random(DType::f32, {c.routing.experts, c.outs, c.ins}, 2);
+      const std::vector<Tensor> wide{rows_of(DType::bf16, c, forward ? c.ins : c.outs, 1), w, c.routing.offsets},
+          narrow{wide[0], rounded(w), c.routing.offsets};
+      if (dtype == DType::f32 || !accepts(op, wide, {}, options.only)) return;
+      expect_same_bytes(run_op(op, wide, {}, options).outputs[0], run_op(op, narrow, {}, options).outputs[0]);
+    });
+}
+
 TEST(ExpertLinear, MultipliesAsAsked) {
   const Case c{spread_routing(61, 2, 3), 70, 45};
   const Tensor x = rows_of(DType::f32, c, c.ins, 1), w = Tensor::random(DType::f32, {3, c.outs, c.ins}, 2);

@@ -168,6 +168,13 @@ inline DeviceFacts host_facts() {
   return facts;
 }
 
+// The same numbers in bf16.
+inline Tensor rounded(const Tensor& wide) {
+  Tensor narrow(DType::bf16, wide.type().dims);
+  for (int64_t i = 0; i < wide.count(); ++i) narrow.set(i, wide.at(i));
+  return narrow;
+}
+
 struct RunOptions {
   std::string only;      // implementation; empty: the best that accepts
   int64_t trip = 0;      // iteration of the enclosing loop

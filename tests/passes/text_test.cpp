@@ -95,7 +95,9 @@ void run_command(const std::string& command, Graph& graph) {
   } else if (pass == "bf16-mixed") {
     narrow_to_bf16(graph, graph.find_program("forward"));
     std::string copies;
-    if (words >> copies && copies == "weight-copies") keep_weight_copies(graph, graph.find_program("forward"));
+    words >> copies;
+    if (copies == "weight-copies") keep_weight_copies(graph, graph.find_program("forward"));
+    if (copies == "rounded-weights") round_in_products(graph, graph.find_program("forward"));
   } else if (pass == "bf16-true") {
     store_in_bf16(graph, Adapters::wide);
   } else if (pass == "linear-groups") {

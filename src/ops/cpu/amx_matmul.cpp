@@ -179,6 +179,15 @@ HEADROOM_AMX void pack_b(const PackCall& call) {
   });
 }
 
+// bf16 as it is, f32 rounded.
+HEADROOM_AMX void pack_any_a(const PackCall& call) {
+  (call.dtype == DType::f32 ? pack_a<Rounded> : pack_a<Words>)(call);
+}
+
+HEADROOM_AMX void pack_any_b(const PackCall& call) {
+  (call.dtype == DType::f32 ? pack_b<Rounded> : pack_b<Words>)(call);
+}
+
 // Both parts of f32, the rounded one first.
 HEADROOM_AMX void pack_split_a(const PackCall& call) {
   each_tile_pair(call, 2 * kStepBytes, [&](int64_t lane, int64_t step, std::byte* to) HEADROOM_AMX {
@@ -391,13 +400,11 @@ TileOffer offer_amx_tiles(const MatmulSpec& spec, const DeviceFacts& facts) {
   const TileTraits* traits = amx_tile(spec.operand, spec.multiply);
   if (!traits) return {{}, "operands are neither bf16 nor allowed to become bf16"};
   if (!amx::tiles_permitted()) return {{}, "the kernel does not permit AMX"};
-  TileKernel kernel{*traits,     pack_a<Words>,    pack_b<Words>,   multiply_tile,
-                    finish_tile, amx::enter_tiles, amx::leave_tiles};
-  if (spec.operand == DType::f32) {
-    const bool split = spec.multiply == Multiply::bf16x3;
-    kernel.pack_a = split ? pack_split_a : pack_a<Rounded>;
-    kernel.pack_b = split ? pack_split_b : pack_b<Rounded>;
-    if (split) kernel.tile = multiply_split_tile;
+  TileKernel kernel{*traits, pack_any_a, pack_any_b, multiply_tile, finish_tile, amx::enter_tiles, amx::leave_tiles};
+  if (spec.operand == DType::f32 && spec.multiply == Multiply::bf16x3) {
+    kernel.pack_a = pack_split_a;
+    kernel.pack_b = pack_split_b;
+    kernel.tile = multiply_split_tile;
   }
   return {kernel, {}};
 }

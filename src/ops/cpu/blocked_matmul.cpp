@@ -85,8 +85,8 @@ class BlockedMatmul final : public Matmul {
     const int64_t strip = (depth + place.low_rank) * step_bytes;
     const int64_t first_col = place.cols.begin * tile_.cols;
     const int64_t cols = std::min(spec_.size.cols, place.cols.end * tile_.cols) - first_col;
-    kernel_.pack_b({place.arguments->b, spec_.operand, b_stride_, !spec_.b_transposed, first_col, cols,
-                    place.depth_begin, place.depth, place.packed_b, strip});
+    kernel_.pack_b({place.arguments->b, spec_.rounds_b ? DType::f32 : spec_.operand, b_stride_, !spec_.b_transposed,
+                    first_col, cols, place.depth_begin, place.depth, place.packed_b, strip, spec_.rounds_b});
     if (place.low_rank > 0)
       kernel_.pack_b({place.arguments->q, spec_.operand, spec_.q_transposed ? spec_.low_rank : spec_.size.cols,
                       !spec_.q_transposed, first_col, cols, 0, spec_.low_rank, place.packed_b + depth * step_bytes,

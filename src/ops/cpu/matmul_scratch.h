@@ -32,6 +32,7 @@ inline Multiply multiply_of(const Attrs& attrs) {
 struct MatmulSpec {
   MatmulSize size;
   DType operand = DType::f32;  // of A and B: f32 or bf16
+  bool rounds_b = false;       // B alone is f32 and rounded to `operand`, which is bf16
   Multiply multiply = Multiply::full;
   DType result = DType::f32;  // of C and the addend: f32, or bf16 from bf16 operands
   bool a_transposed = false;  // A is stored [depth, rows]
@@ -201,9 +202,13 @@ inline int64_t amx_scratch(const MatmulSpec& spec, const TileTraits& tile, int t
   return transposed_bytes(spec) + amx_product_bytes(transposed_product(spec), tile, threads);
 }
 
+// A copy of B in bf16.
+inline int64_t rounded_bytes(const MatmulSpec& spec) { return align_up(spec.size.depth * spec.size.cols * 2, 64); }
+
 // Bytes booked for one product: what the kernels of our own need, which is enough for oneDNN's workspace too, except
 // for products added onto f32 with a transposed A (weight gradients): there oneDNN was seen to need up to 1.78 times as
-// much. Where it still needs more it refuses. `facts.gemm_workspace_cap`, when set, replaces the formula.
+// much. Where it still needs more it refuses. Of f32 B it gets a rounded copy. `facts.gemm_workspace_cap`, when set,
+// replaces the formula.
 inline int64_t matmul_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
   if (facts.gemm_workspace_cap > 0) return facts.gemm_workspace_cap;
   if (facts.isa == 0) return 0;
@@ -211,7 +216,8 @@ inline int64_t matmul_scratch(const MatmulSpec& spec, const DeviceFacts& facts) 
   const TileTraits* amx = facts.isa >= 514 ? amx_tile(spec.operand, spec.multiply) : nullptr;
   if (amx) return std::max(simd, amx_scratch(spec, *amx, facts.threads));
   const bool library = facts.isa >= 512 && spec.a_transposed && spec.addend;
-  return library ? simd / 5 * 9 : simd;
+  const int64_t rounded = facts.isa >= 512 && spec.rounds_b ? rounded_bytes(spec) : 0;
+  return rounded + (library ? simd / 5 * 9 : simd);
 }
 
 }  // namespace headroom

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "ops/cast/convert.h"
 #include "ops/cpu/matmul.h"
 
 namespace headroom {
@@ -133,6 +134,35 @@ MatmulOffer make_with_low_rank(const MatmulSpec& spec, const DeviceFacts& facts,
   return {std::make_unique<ProductAndMore>(std::move(product.matmul), std::move(onto.matmul)), {}};
 }
 
+// Rounds B into the scratch first.
+class RoundedMatmul final : public Matmul {
+ public:
+  RoundedMatmul(std::unique_ptr<Matmul> product, const MatmulSpec& spec) : product_(std::move(product)), spec_(spec) {}
+  int64_t scratch_bytes() const override { return rounded_bytes(spec_) + product_->scratch_bytes(); }
+  void run(const MatmulArguments& arguments) const override {
+    const auto* const wide = static_cast<const std::byte*>(arguments.b);
+    parallel_for(spec_.size.depth * spec_.size.cols, 4096, [&](int64_t begin, int64_t end, int) {
+      convert_floats(wide + begin * 4, DType::f32, arguments.scratch + begin * 2, DType::bf16, end - begin);
+    });
+    MatmulArguments rounded = arguments;
+    rounded.b = arguments.scratch;
+    rounded.scratch += rounded_bytes(spec_);
+    product_->run(rounded);
+  }
+
+ private:
+  std::unique_ptr<Matmul> product_;
+  MatmulSpec spec_;
+};
+
+MatmulOffer make_rounded(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
+  MatmulSpec narrow = spec;
+  narrow.rounds_b = false;
+  MatmulOffer product = make_onednn_matmul(narrow, facts, booked - rounded_bytes(spec));
+  if (product.matmul) product.matmul = std::make_unique<RoundedMatmul>(std::move(product.matmul), spec);
+  return product;
+}
+
 // Rows of B that lie multiples of 4 KiB apart evict each other from the caches. oneDNN copies B first where their
 // length is a power of two only; with others it runs at half the speed.
 bool rows_of_b_collide(const MatmulSpec& spec) {
@@ -144,6 +174,7 @@ bool rows_of_b_collide(const MatmulSpec& spec) {
 }  // namespace
 
 MatmulOffer make_onednn_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
+  if (spec.rounds_b) return make_rounded(spec, facts, booked);
   if (spec.low_rank > 0) return make_with_low_rank(spec, facts, booked);
   if (facts.isa < 512) return {nullptr, "the machine has no AVX-512"};
   if (rows_of_b_collide(spec)) return {nullptr, "rows of B collide in the caches"};

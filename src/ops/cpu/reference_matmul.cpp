@@ -6,7 +6,8 @@
 namespace headroom {
 namespace {
 
-template <typename T, typename R>
+// A and P Q in T, B in B and rounded to T, C in R.
+template <typename T, typename B, typename R>
 class ReferenceMatmul final : public Matmul {
  public:
   explicit ReferenceMatmul(const MatmulSpec& spec) : spec_(spec) {
@@ -31,10 +32,10 @@ class ReferenceMatmul final : public Matmul {
  private:
   void run_element(const MatmulArguments& arguments, int64_t row, int64_t col) const {
     const T* a = static_cast<const T*>(arguments.a) + row * a_row_;
-    const T* b = static_cast<const T*>(arguments.b) + col * b_col_;
+    const B* b = static_cast<const B*>(arguments.b) + col * b_col_;
     float sum = 0;
     for (int64_t step = 0; step < spec_.size.depth; ++step)
-      sum += static_cast<float>(a[step * a_step_]) * static_cast<float>(b[step * b_step_]);
+      sum += static_cast<float>(a[step * a_step_]) * static_cast<float>(static_cast<T>(b[step * b_step_]));
     for (int64_t step = 0; step < spec_.low_rank; ++step)
       sum += static_cast<float>(static_cast<const T*>(arguments.p)[row * spec_.low_rank + step]) *
              static_cast<float>(static_cast<const T*>(arguments.q)[col * q_col_ + step * q_step_]);
@@ -48,12 +49,18 @@ class ReferenceMatmul final : public Matmul {
   int64_t a_row_, a_step_, b_col_, b_step_, q_col_, q_step_;  // elements
 };
 
+template <typename T, typename B>
+MatmulOffer make_reference(const MatmulSpec& spec) {
+  if (spec.result == DType::f32) return {std::make_unique<ReferenceMatmul<T, B, float>>(spec), {}};
+  return {std::make_unique<ReferenceMatmul<T, B, T>>(spec), {}};
+}
+
 }  // namespace
 
 MatmulOffer make_reference_matmul(const MatmulSpec& spec, const DeviceFacts&, int64_t) {
-  if (spec.operand == DType::f32) return {std::make_unique<ReferenceMatmul<float, float>>(spec), {}};
-  if (spec.result == DType::f32) return {std::make_unique<ReferenceMatmul<bfloat16, float>>(spec), {}};
-  return {std::make_unique<ReferenceMatmul<bfloat16, bfloat16>>(spec), {}};
+  if (spec.operand == DType::f32) return make_reference<float, float>(spec);
+  if (spec.rounds_b) return make_reference<bfloat16, float>(spec);
+  return make_reference<bfloat16, bfloat16>(spec);
 }
 
 }  // namespace headroom

@@ -16,15 +16,27 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+template <typename T>
+struct AsIs {
+  using Number = T;
+  static float load(T number) { return static_cast<float>(number); }
+};
+
+struct Rounded {
+  using Number = float;
+  static float load(float number) { return static_cast<float>(static_cast<bfloat16>(number)); }
+};
+
 // Packs one strip: its lanes side by side, step after step, `width` lanes wide.
-template <typename T, int64_t width>
+template <typename Source, int64_t width>
 void pack(const PackCall& call) {
   float* to = reinterpret_cast<float*>(call.to);
+  using T = typename Source::Number;
   const T* from = static_cast<const T*>(call.from);
   if (call.depth_major) {
     for (int64_t step = 0; step < call.depth; ++step) {
       const T* row = from + (call.step + step) * call.stride + call.lane;
-      for (int64_t lane = 0; lane < call.lanes; ++lane) to[step * width + lane] = static_cast<float>(row[lane]);
+      for (int64_t lane = 0; lane < call.lanes; ++lane) to[step * width + lane] = Source::load(row[lane]);
       for (int64_t lane = call.lanes; lane < width; ++lane) to[step * width + lane] = 0;
     }
     return;
@@ -35,7 +47,7 @@ void pack(const PackCall& call) {
     for (int64_t lane = 0; lane < width; ++lane) {
       const T* row = from + (call.lane + lane) * call.stride + call.step;
       for (int64_t step = begin; step < end; ++step)
-        to[step * width + lane] = lane < call.lanes ? static_cast<float>(row[step]) : 0.0f;
+        to[step * width + lane] = lane < call.lanes ? Source::load(row[step]) : 0.0f;
     }
   }
 }
@@ -48,9 +60,11 @@ void pack_any(const PackCall& call) {
     strip.lanes = std::min(width, call.lanes - lane);
     strip.to += lane / width * call.strip_bytes;
     if (call.dtype == DType::bf16)
-      pack<bfloat16, width>(strip);
+      pack<AsIs<bfloat16>, width>(strip);
+    else if (call.rounds)
+      pack<Rounded, width>(strip);
     else
-      pack<float, width>(strip);
+      pack<AsIs<float>, width>(strip);
   }
 }
 

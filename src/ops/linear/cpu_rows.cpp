@@ -1,40 +1,24 @@
 // Few rows of x times weights that are read once: dot products with the rows of w [outs, ins], or multiples of the rows
 // of w [ins, outs].
+#include "ops/stream/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/linear/cpu_rows.cpp"
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #include "hwy/foreach_target.h"
 // After foreach_target.h, which includes this file once per target.
 #include <algorithm>
 #include <array>
 
-#include "base/bfloat16.h"
 #include "base/threads.h"
 #include "hwy/cache_control.h"
-#include "hwy/highway.h"
 #include "ops/linear/cpu_rows.h"
 #include "ops/linear/scratch.h"
 #include "ops/linear_group/members.h"
+#include "ops/stream/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-template <class D>
-HWY_INLINE hn::Vec<D> load(D d, const float* from) {
-  return hn::LoadU(d, from);
-}
-
-template <class D>
-HWY_INLINE hn::Vec<D> load(D d, const bfloat16* from) {
-  const hn::Rebind<uint16_t, D> narrow;
-  const hn::Rebind<uint32_t, D> wide;
-  const auto bits = hn::PromoteTo(wide, hn::LoadU(narrow, reinterpret_cast<const uint16_t*>(from)));
-  return hn::BitCast(d, hn::ShiftLeft<16>(bits));
-}
 
 // A weight [outs, ins], or [ins, outs], and what is made of it.
 template <typename T, typename R>
@@ -208,7 +192,9 @@ HWY_EXPORT(run_rows);
 
 namespace {
 
-KernelOffer make_rows(const RowsPlan& plan, const DeviceFacts& facts) {
+KernelOffer make_rows(const KernelSpec& spec, const RowsPlan& plan, const DeviceFacts& facts) {
+  for (size_t i = 0; i < spec.outputs.size(); ++i)
+    if (spec.inputs[1 + i].dtype != spec.inputs[0].dtype) return {nullptr, "the weight has another dtype than x"};
   if (facts.isa < 2) return {nullptr, "the machine has no AVX2"};
   if (plan.count > 8) return {nullptr, "more than eight rows"};
   return {kernel_of([plan](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(run_rows)(call, plan); }), {}};
@@ -220,13 +206,13 @@ KernelOffer make_linear_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   const LinearShape shape = linear_shape(spec.inputs[0], spec.inputs[1], spec.attrs);
   const LinearOperands inputs = linear_operands(spec.attrs);
   if (inputs.low_rank != 0) return {nullptr, "a low-rank product is added"};
-  return make_rows({shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last}, facts);
+  return make_rows(spec, {shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last}, facts);
 }
 
 KernelOffer make_linear_group_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   const LinearShape shape = linear_shape(spec.inputs[0], spec.inputs[1], spec.attrs);
   const size_t bias = spec.attrs.integer("bias") != 0 ? 1 + spec.outputs.size() : 0;
-  return make_rows({shape.rows, shape.ins, shape.out_in, bias, 0}, facts);
+  return make_rows(spec, {shape.rows, shape.ins, shape.out_in, bias, 0}, facts);
 }
 
 }  // namespace headroom

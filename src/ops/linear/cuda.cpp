@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ops/cast/cuda_kernels.h"
 #include "ops/cuda/kernel.h"
 #include "ops/linear/cuda_kernels.h"
 #include "ops/linear/cuda_product.h"
@@ -29,6 +30,7 @@ const void* input_at(const KernelCall& call, size_t index) { return index == 0 ?
 // The wide product of a spec, and p q as a product that is added onto its result.
 MatmulSpec wide_part(MatmulSpec spec) {
   spec.low_rank = 0;
+  spec.rounds_b = false;
   return spec;
 }
 MatmulSpec low_rank_part(MatmulSpec spec) {
@@ -39,30 +41,60 @@ MatmulSpec low_rank_part(MatmulSpec spec) {
   return wide_part(spec);
 }
 
-// linear or linear_dx: `spec` by one product, or two where p and q stand beside the wide operands.
+// Of linear or linear_dx: one product, or two where p and q stand beside the wide operands. An f32 weight beside bf16
+// is rounded first, into the front of the scratch.
+class ProductKernel final : public CudaKernel {
+ public:
+  ProductKernel(const MatmulSpec& spec, const LinearOperands& at, int multiprocessors)
+      : spec_(spec), at_(at), multiprocessors_(multiprocessors) {}
+
+  // Creates the products; the reason when one is refused.
+  std::string prepare(CudaProductMaker make, const CudaContext& context, int64_t booked) {
+    const int64_t workspace = booked - cuda_rounded_bytes(spec_);
+    std::string refusal = take(wide_, make(dense(wide_part(spec_)), context, workspace));
+    if (at_.low_rank != 0 && refusal.empty())
+      refusal = take(low_, make(dense(low_rank_part(spec_)), context, workspace));
+    if (refusal.empty())
+      HR_CHECK(wide_->workspace_bytes() <= workspace, "a product of {} bytes of workspace, {} are booked",
+               wide_->workspace_bytes(), workspace);
+    return refusal;
+  }
+
+  void enqueue(const KernelCall& call, CudaStream stream) const override {
+    void* const y = call.outputs[0].data;
+    void* const workspace = call.scratch.data() + cuda_rounded_bytes(spec_);
+    wide_->run(
+        {call.inputs[0].data, weight(call, stream), y, input_at(call, at_.bias), input_at(call, at_.last), workspace},
+        stream);
+    if (low_)
+      low_->run({input_at(call, at_.low_rank), input_at(call, at_.low_rank + 1), y, nullptr, y, workspace}, stream);
+  }
+
+ private:
+  static std::string take(std::shared_ptr<const CudaProduct>& to, CudaProductOffer offer) {
+    to = std::move(offer.call);
+    return to ? std::string() : std::move(offer.refusal);
+  }
+
+  const void* weight(const KernelCall& call, CudaStream stream) const {
+    if (!spec_.rounds_b) return call.inputs[1].data;
+    cuda::launch_cast(cuda::FloatType::f32, cuda::FloatType::bf16, call.inputs[1].data, call.scratch.data(),
+                      spec_.size.depth * spec_.size.cols, multiprocessors_, stream);
+    return call.scratch.data();
+  }
+
+  MatmulSpec spec_;
+  LinearOperands at_;
+  int multiprocessors_;
+  std::shared_ptr<const CudaProduct> wide_, low_;
+};
+
 CudaOffer product_kernel(CudaProductMaker make, const MatmulSpec& spec, const KernelSpec& kernel,
                          const CudaContext& context) {
-  const LinearOperands at = linear_operands(kernel.attrs);
-  CudaProductOffer low, wide = make(dense(wide_part(spec)), context, kernel.scratch_bytes);
-  if (!wide.call) return {nullptr, std::move(wide.refusal)};
-  if (at.low_rank != 0) {
-    low = make(dense(low_rank_part(spec)), context, kernel.scratch_bytes);
-    if (!low.call) return {nullptr, std::move(low.refusal)};
-  }
-  HR_CHECK(wide.call->workspace_bytes() <= kernel.scratch_bytes, "a product of {} bytes of workspace, {} are booked",
-           wide.call->workspace_bytes(), kernel.scratch_bytes);
-  return {cuda_kernel_of([wide = std::move(wide.call), low = std::move(low.call), at](const KernelCall& call,
-                                                                                      CudaStream stream) {
-            void* const y = call.outputs[0].data;
-            wide->run({call.inputs[0].data, call.inputs[1].data, y, input_at(call, at.bias), input_at(call, at.last),
-                       call.scratch.data()},
-                      stream);
-            if (low)
-              low->run(
-                  {input_at(call, at.low_rank), input_at(call, at.low_rank + 1), y, nullptr, y, call.scratch.data()},
-                  stream);
-          }),
-          {}};
+  auto product = std::make_unique<ProductKernel>(spec, linear_operands(kernel.attrs), context.multiprocessors);
+  std::string refusal = product->prepare(make, context, kernel.scratch_bytes);
+  if (!refusal.empty()) return {nullptr, std::move(refusal)};
+  return {std::move(product), {}};
 }
 
 constexpr std::array<std::string_view, 6> kLinearAttrs{"bias", "dtype", "layout", "low_rank", "multiply", "residual"};
@@ -83,6 +115,7 @@ CudaOffer make_few_rows(const KernelSpec& spec, const CudaContext&) {
   const LinearOperands at = linear_operands(spec.attrs);
   if (std::string refusal = refusal_of(spec, kLinearAttrs, at.count); !refusal.empty()) return {nullptr, refusal};
   const MatmulSpec m = linear_product(spec.call());
+  if (m.rounds_b) return {nullptr, "the weight has another dtype than x"};
   if (m.size.rows > cuda::kFewRows) return {nullptr, fmt::format("more than {} rows", cuda::kFewRows)};
   return {cuda_kernel_of([wide = row_product(wide_part(m)), low = row_product(low_rank_part(m)), at](
                              const KernelCall& call, CudaStream stream) {

@@ -194,10 +194,6 @@ __global__ void sum_over_rows(const T* x, int64_t rows, int64_t cols, int64_t st
   }
 }
 
-__global__ void narrow_floats(const float* from, Bf16* to, int64_t count) {
-  for (int64_t i = first_index(); i < count; i += index_stride()) to[i] = narrow<Bf16>(from[i]);
-}
-
 #ifdef __CUDACC_RTC__
 #define HR_TILES(T, R, A, B)                                                                                         \
   template __global__ void product_tiles<T, R, A, B, kBigTile>(ProductLines<T>, ProductLines<T>, ProductResult<R>,   \
@@ -274,10 +270,6 @@ void launch_sum_over_rows(FloatType type, const void* x, int64_t rows, int64_t c
     launch(sum_over_rows<T>, Grid{(cols + kWarp - 1) / kWarp, 1, 1, kSumWarps * kWarp, 0}, stream,
            static_cast<const T*>(x), rows, cols, step, sums, overwrite);
   });
-}
-
-void launch_narrow(const float* from, void* to, int64_t count, int multiprocessors, CudaStream stream) {
-  launch(narrow_floats, grid_over(count, multiprocessors), stream, from, static_cast<Bf16*>(to), count);
 }
 #endif
 

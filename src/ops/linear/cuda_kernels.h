@@ -44,7 +44,4 @@ void launch_row_product(const DeviceProduct& product, CudaStream stream);
 void launch_sum_over_rows(FloatType type, const void* x, int64_t rows, int64_t cols, int64_t step, float* sums,
                           bool overwrite, CudaStream stream);
 
-// to[i] = from[i] in bf16.
-void launch_narrow(const float* from, void* to, int64_t count, int multiprocessors, CudaStream stream);
-
 }  // namespace headroom::cuda

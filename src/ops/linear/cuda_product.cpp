@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/cast/cuda_kernels.h"
 #include "ops/cuda/mma_refusal.h"
 #include "ops/linear/cuda_kernels.h"
 #include "ops/linear/cuda_scratch.h"
@@ -20,7 +21,8 @@ class NarrowBiasProduct final : public CudaProduct {
   void run(const CudaProductArguments& arguments, CudaStream stream) const override {
     CudaProductArguments inner = arguments;
     void* const narrow = static_cast<std::byte*>(arguments.workspace) + library_bytes();
-    cuda::launch_narrow(static_cast<const float*>(arguments.bias), narrow, cols_, multiprocessors_, stream);
+    cuda::launch_cast(cuda::FloatType::f32, cuda::FloatType::bf16, arguments.bias, narrow, cols_, multiprocessors_,
+                      stream);
     inner.bias = narrow;
     product_->run(inner, stream);
   }

@@ -13,9 +13,14 @@ inline int64_t narrow_bias_bytes(const MatmulSpec& spec) {
   return spec.bias && spec.result != DType::f32 ? cuda_lines(spec.size.cols * 2) : 0;
 }
 
-// What the library may use, then the copy of the bias. Our own kernels need nothing.
+// The rounded copy of f32 B.
+inline int64_t cuda_rounded_bytes(const MatmulSpec& spec) {
+  return spec.rounds_b ? cuda_lines(spec.size.depth * spec.size.cols * 2) : 0;
+}
+
+// What the library may use, then the copies of bias and B. Our own kernels need but the last.
 inline int64_t cuda_product_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
-  return cuda_lines(facts.gemm_workspace_cap) + narrow_bias_bytes(spec);
+  return cuda_lines(facts.gemm_workspace_cap) + narrow_bias_bytes(spec) + cuda_rounded_bytes(spec);
 }
 
 // Bytes booked for a product of an op, on whichever device.

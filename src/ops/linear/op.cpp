@@ -1,4 +1,5 @@
-// Rules of linear, its two products for the gradient, and the gradient of the bias.
+// Rules of linear, its two products for the gradient, and the gradient of the bias. An f32 weight beside a bf16 operand
+// is rounded to bf16 where it is multiplied: the same numbers as of a cast before.
 #include <memory>
 
 #include "base/error.h"
@@ -20,13 +21,15 @@ void check_dense(std::string_view op, std::span<const Type> inputs) {
   for (const Type& type : inputs) HR_CHECK(type.storage.dense(), "{} takes dense inputs", op);
 }
 
-// Checks the attributes and operands that every product has in common.
-void check_operands(std::string_view op, const Type& left, const Type& right, const Attrs& attrs) {
+// Checks the attributes and operands that every product has in common. A weight may be wider than what it meets.
+enum class Right { operand, weight };
+void check_operands(std::string_view op, const Type& left, const Type& right, const Attrs& attrs, Right kind) {
   const std::string_view layout = attrs.text("layout", "out_in");
   HR_CHECK(layout == "out_in" || layout == "in_out", "{}: layout is out_in or in_out, not '{}'", op, layout);
   HR_CHECK(left.shape.size() >= 2 && right.shape.size() >= 2, "{}: operands have two dimensions or more", op);
-  HR_CHECK(is_operand(left.dtype) && left.dtype == right.dtype, "{}: operands are both f32 or both bf16, not {} and {}",
-           op, dtype_name(left.dtype), dtype_name(right.dtype));
+  const bool rounded = kind == Right::weight && right.dtype == DType::f32;
+  HR_CHECK(is_operand(left.dtype) && (left.dtype == right.dtype || rounded), "{}: no product of {} and {}", op,
+           dtype_name(left.dtype), dtype_name(right.dtype));
 }
 
 DType output_dtype(std::string_view op, DType operand, const Attrs& attrs) {
@@ -68,6 +71,24 @@ void check_low_rank(std::string_view op, std::span<const Type> inputs, size_t at
            "{}: p and q do not fit the operands", op);
 }
 
+// The result of linear, or of linear_dx.
+Type product_type(std::string_view op, std::span<const Type> inputs, const Attrs& attrs, bool forward) {
+  const LinearOperands at = linear_operands(attrs);
+  check_count(op, inputs.size(), at.count);
+  check_dense(op, inputs);
+  const Type &left = inputs[0], &weight = inputs[1];
+  check_operands(op, left, weight, attrs, Right::weight);
+  HR_CHECK(weight.shape.size() == 2, "{}: the weight has two dimensions, not {}", op, weight.shape.size());
+  const Dim& outs = weight.shape[is_out_in(attrs) ? 0 : 1];
+  const Dim& ins = weight.shape[is_out_in(attrs) ? 1 : 0];
+  const DType dtype = output_dtype(op, left.dtype, attrs);
+  const Type result = replace_last(op, left, forward ? ins : outs, forward ? outs : ins, dtype);
+  if (at.bias != 0) check_same(op, "bias", inputs[at.bias], Type{DType::f32, {outs}});
+  if (at.low_rank != 0) check_low_rank(op, inputs, at.low_rank, result, forward);
+  if (at.last != 0) check_same(op, forward ? "residual" : "addend", inputs[at.last], result);
+  return result;
+}
+
 Work product_work(const OpCall& call, const LinearShape& shape, int64_t wide, int64_t low_rank = 0) {
   const auto real = [](int64_t count) { return static_cast<double>(count); };
   Work work{2.0 * real(shape.rows) * (real(shape.outs) * real(shape.ins) + real(wide) * real(low_rank))};
@@ -84,19 +105,7 @@ class Linear final : public Op {
   std::string_view name() const override { return "linear"; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
-    const LinearOperands at = linear_operands(attrs);
-    check_count(name(), inputs.size(), at.count);
-    check_dense(name(), inputs);
-    const Type& weight = inputs[1];
-    check_operands(name(), inputs[0], weight, attrs);
-    HR_CHECK(weight.shape.size() == 2, "linear: the weight has two dimensions, not {}", weight.shape.size());
-    const Dim& outs = weight.shape[is_out_in(attrs) ? 0 : 1];
-    const Dim& ins = weight.shape[is_out_in(attrs) ? 1 : 0];
-    const Type y = replace_last(name(), inputs[0], ins, outs, output_dtype(name(), weight.dtype, attrs));
-    if (at.bias != 0) check_same(name(), "bias", inputs[at.bias], Type{DType::f32, {outs}});
-    if (at.low_rank != 0) check_low_rank(name(), inputs, at.low_rank, y, true);
-    if (at.last != 0) check_same(name(), "residual", inputs.back(), y);
-    return {y};
+    return {product_type(name(), inputs, attrs, true)};
   }
 
   std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override {
@@ -117,6 +126,7 @@ class Linear final : public Op {
     const int p = static_cast<int>(linear_operands(attrs).low_rank);
     return p == 0 ? std::vector<int>{0, 1} : std::vector<int>{0, 1, p, p + 1};
   }
+  std::vector<int> rounded_inputs() const override { return {1}; }
   // With a residual the result joins the fp32 stream.
   std::string_view narrow_dtype(const Attrs& attrs) const override {
     return attrs.integer("residual") != 0 ? "f32" : "bf16";
@@ -132,13 +142,13 @@ class Linear final : public Op {
     if (residual != 0 && context.wants(residual)) context.contribute(residual, dy);
     if (at.bias != 0 && context.trains(2)) train_bias(context, dy);
     if (!context.trains(1) && !context.wants(0)) return;
-    const ValueId narrow = in_dtype(context, dy, context.build().type(context.input(1)).dtype);
+    const ValueId narrow = in_dtype(context, dy, context.build().type(context.input(0)).dtype);
     if (context.trains(1)) train_weight(context, narrow);
     if (context.wants(0)) pass_on(context, narrow);
   }
 
  private:
-  // The products of the gradient run in the operands' dtype, whatever the result's.
+  // The products of the gradient run in x's dtype, whatever the result's.
   static ValueId in_dtype(VjpContext& context, ValueId value, DType dtype) {
     if (context.build().type(value).dtype == dtype) return value;
     return context.build().call("cast", {value}, {{"dtype", std::string(dtype_name(dtype))}}, Role::gradient);
@@ -175,18 +185,7 @@ class LinearDx final : public Op {
   std::string_view name() const override { return "linear_dx"; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
-    const LinearOperands at = linear_operands(attrs);
-    check_count(name(), inputs.size(), at.count);
-    check_dense(name(), inputs);
-    const Type& weight = inputs[1];
-    check_operands(name(), inputs[0], weight, attrs);
-    HR_CHECK(weight.shape.size() == 2, "linear_dx: the weight has two dimensions, not {}", weight.shape.size());
-    const Dim& outs = weight.shape[is_out_in(attrs) ? 0 : 1];
-    const Dim& ins = weight.shape[is_out_in(attrs) ? 1 : 0];
-    const Type dx = replace_last(name(), inputs[0], outs, ins, output_dtype(name(), weight.dtype, attrs));
-    if (at.low_rank != 0) check_low_rank(name(), inputs, at.low_rank, dx, false);
-    if (at.last != 0) check_same(name(), "addend", inputs[at.last], dx);
-    return {dx};
+    return {product_type(name(), inputs, attrs, false)};
   }
 
   std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override {
@@ -203,6 +202,7 @@ class LinearDx final : public Op {
   }
   CostClass cost_class() const override { return CostClass::gemm; }
   RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
+  std::vector<int> rounded_inputs() const override { return {1}; }
 };
 
 // acc [+]= dy^T x, in w's layout
@@ -215,7 +215,7 @@ class LinearDw final : public Op {
     check_dense(name(), inputs);
     const Type& x = inputs[0];
     const Type& dy = inputs[1];
-    check_operands(name(), x, dy, attrs);
+    check_operands(name(), x, dy, attrs, Right::operand);
     check_accumulate(name(), attrs);
     const std::vector<Dim> leading_x(x.shape.begin(), x.shape.end() - 1);
     const std::vector<Dim> leading_dy(dy.shape.begin(), dy.shape.end() - 1);

@@ -22,6 +22,7 @@ inline MatmulSpec linear_product(const OpCall& call) {
   spec.operand = call.inputs[0].dtype;
   spec.multiply = multiply_of(call.attrs);
   spec.result = call.outputs[0].dtype;
+  spec.rounds_b = call.inputs[1].dtype != spec.operand;
   spec.b_transposed = shape.out_in;
   spec.bias = call.attrs.integer("bias") != 0;
   spec.low_rank = low_rank_of(call);
@@ -33,7 +34,7 @@ inline MatmulSpec linear_product(const OpCall& call) {
 // Of linear_product(). A CUDA device has kernels for few rows, which need nothing.
 constexpr int64_t kCudaFewRows = 8;
 inline int64_t linear_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
-  return on_cuda(facts) && spec.size.rows <= kCudaFewRows ? 0 : product_scratch(spec, facts);
+  return on_cuda(facts) && spec.size.rows <= kCudaFewRows && !spec.rounds_b ? 0 : product_scratch(spec, facts);
 }
 
 // dx[rows, ins] = dy w + p q + addend
@@ -44,6 +45,7 @@ inline MatmulSpec linear_dx_product(const OpCall& call) {
   spec.operand = call.inputs[0].dtype;
   spec.multiply = multiply_of(call.attrs);
   spec.result = call.outputs[0].dtype;
+  spec.rounds_b = call.inputs[1].dtype != spec.operand;
   spec.b_transposed = !shape.out_in;
   spec.low_rank = low_rank_of(call);
   spec.addend = call.attrs.integer("addend") != 0;

@@ -56,7 +56,7 @@ class TiledLossKernel final : public ChunkLoss {
       pass.chunk = shared;
       pass.cell = tiled_cell(carver, cut_);
       pass.tiles = &tiles_;
-      pass.w = call.inputs[1].as<uint16_t>();
+      pass.w = call.inputs[1].data;
       pass.first = cell * cut_.cell_strips;
       pass.last = std::min(cut_.strips, pass.first + cut_.cell_strips);
     }

@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "base/bfloat16.h"
+#include "ops/cast/convert.h"
 #include "ops/cpu/amx.h"
 #include "ops/cpu/avx512_bf16.h"
 
@@ -78,25 +79,24 @@ HEADROOM_AMX inline void multiply_logits(const uint16_t* w, int64_t hidden, cons
   order_memory();
 }
 
-// The way through a block of strips for 32 rows.
+// The way through a block of strips for 32 rows; `w` is the block in bf16.
 template <bool kRows, bool kColumns>
 class RowsOfBlock {
  public:
-  RowsOfBlock(const TiledPass& pass, int64_t first, int64_t strips, int64_t row_tile)
-      : pass_(pass), first_(first), strips_(strips), row_tile_(row_tile) {}
+  RowsOfBlock(const TiledPass& pass, const uint16_t* w, int64_t first, int64_t strips, int64_t row_tile)
+      : pass_(pass), w_(w), first_(first), strips_(strips), row_tile_(row_tile) {}
 
   HEADROOM_AMX void run() {
     load();
     const int64_t hidden = pass_.hidden(), steps = pass_.cut.hidden, pairs = (kPairs + steps - 1) / steps;
     const std::byte* const x = pass_.chunk.x + row_tile_ * steps * amx::kStepBytes;
-    const uint16_t* const w = pass_.w + first_ * 32 * hidden;
-    multiply_logits(w, hidden, x, logits_of(0), [](int64_t) {});
+    multiply_logits(w_, hidden, x, logits_of(0), [](int64_t) {});
     for (int64_t strip = 1; strip < strips_; ++strip) {
       start(strip - 1);
       const float* const logits = logits_of(strip - 1);
       const Numerators to = numerators_of(strip - 1);
       Columns columns = columns_;
-      multiply_logits(w + strip * 32 * hidden, hidden, x, logits_of(strip), [&](int64_t step) HEADROOM_AMX {
+      multiply_logits(w_ + strip * 32 * hidden, hidden, x, logits_of(strip), [&](int64_t step) HEADROOM_AMX {
         for (int64_t pair = step * pairs; pair < std::min(kPairs, (step + 1) * pairs); ++pair)
           exponentiate<kRows, kColumns>(logits, pair, to, columns);
       });
@@ -256,6 +256,7 @@ class RowsOfBlock {
   }
 
   const TiledPass& pass_;
+  const uint16_t* w_;
   int64_t first_, strips_, row_tile_;
   Columns columns_;
 };
@@ -277,18 +278,34 @@ void add_to_dx(const TiledPass& pass, int64_t strips, int64_t row_tile, bool fir
   }
 }
 
+// A block of w in bf16.
+const uint16_t* block_of_weight(const TiledPass& pass, int64_t first, int64_t strips) {
+  const int64_t begin = first * 32 * pass.hidden(), count = strips * 32 * pass.hidden();
+  if (!pass.cut.rounds) return static_cast<const uint16_t*>(pass.w) + begin;
+  convert_floats(reinterpret_cast<const std::byte*>(static_cast<const float*>(pass.w) + begin), DType::f32,
+                 reinterpret_cast<std::byte*>(pass.cell.rounded), DType::bf16, count);
+  return pass.cell.rounded;
+}
+
 template <bool kRows, bool kColumns>
 HEADROOM_AMX void run_blocks(const TiledPass& pass) {
   for (int64_t first = pass.first; first < pass.last; first += pass.cut.block) {
     const int64_t strips = std::min(pass.cut.block, pass.last - first);
+    const uint16_t* const w = block_of_weight(pass, first, strips);
     if constexpr (kColumns)
-      pass.tiles->pack_a({pass.w, DType::bf16, pass.hidden(), true, 0, pass.hidden(), first * 32, strips * 32,
-                          pass.cell.weight, strips * amx::kStepBytes});
+      pass.tiles->pack_a({w, DType::bf16, pass.hidden(), true, 0, pass.hidden(), 0, strips * 32, pass.cell.weight,
+                          strips * amx::kStepBytes});
     for (int64_t row_tile = 0; row_tile < pass.cut.rows; ++row_tile) {
-      RowsOfBlock<kRows, kColumns>(pass, first, strips, row_tile).run();
+      RowsOfBlock<kRows, kColumns>(pass, w, first, strips, row_tile).run();
       if constexpr (kColumns) add_to_dx(pass, strips, row_tile, first == pass.first);
     }
   }
+}
+
+// 16 numbers of w, as they are multiplied.
+HEADROOM_AMX inline __m512 weights(const TiledPass& pass, int64_t at) {
+  if (!pass.cut.rounds) return widen_words(static_cast<const uint16_t*>(pass.w) + at);
+  return widen_bf16((__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(static_cast<const float*>(pass.w) + at)));
 }
 
 // 16 rows of dx, transposed, of all cells with their factors.
@@ -366,10 +383,10 @@ HEADROOM_AMX void store_dx(const TiledPass* cells, int64_t count, int64_t rows, 
         const int64_t row = first + i, target = any.chunk.targets[row];
         __m512i bits = _mm512_setzero_si512();
         if (target >= 0) {
-          const uint16_t* const w = any.w + target * hidden + tile * 32;
+          const int64_t at = target * hidden + tile * 32;
           const __m512 slope = _mm512_set1_ps(any.chunk.slopes[row]);
-          bits = narrow_row(_mm512_fmadd_ps(widen_words(w), slope, _mm512_castsi512_ps(left[i])),
-                            _mm512_fmadd_ps(widen_words(w + 16), slope, _mm512_castsi512_ps(right[i])));
+          bits = narrow_row(_mm512_fmadd_ps(weights(any, at), slope, _mm512_castsi512_ps(left[i])),
+                            _mm512_fmadd_ps(weights(any, at + 16), slope, _mm512_castsi512_ps(right[i])));
         }
         _mm512_storeu_si512(dx + row * hidden + tile * 32, bits);
       }

@@ -11,7 +11,7 @@ struct TiledPass {
   TiledChunk chunk;
   TiledCell cell;
   const TileKernel* tiles = nullptr;
-  const uint16_t* w = nullptr;  // [vocabulary, 32 hidden]
+  const void* w = nullptr;      // [vocabulary, 32 hidden]: f32 where `cut` says that it is rounded, else bf16
   int64_t first = 0, last = 0;  // strips of the vocabulary
   int64_t hidden() const { return cut.hidden * 32; }
 };

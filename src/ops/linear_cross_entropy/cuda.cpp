@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ops/cast/cuda_kernels.h"
 #include "ops/cuda/kernel.h"
 #include "ops/linear/cuda_kernels.h"
 #include "ops/linear/cuda_product.h"
@@ -20,8 +21,9 @@ struct CudaChunk {
 
 class CudaLossKernel final : public CudaKernel {
  public:
-  CudaLossKernel(const LossShape& shape, const CudaLossScratch& scratch, const LossOptions& options, DType dtype)
-      : shape_(shape), scratch_(scratch), options_(options), dtype_(dtype) {}
+  CudaLossKernel(const LossShape& shape, const CudaLossScratch& scratch, const LossOptions& options, DType dtype,
+                 int multiprocessors)
+      : shape_(shape), scratch_(scratch), options_(options), dtype_(dtype), multiprocessors_(multiprocessors) {}
 
   // Creates the products; the reason when one is refused.
   std::string prepare(CudaProductMaker make, const CudaContext& context) {
@@ -31,15 +33,17 @@ class CudaLossKernel final : public CudaKernel {
       refusal += offer.refusal;
       return std::move(offer.call);
     };
+    LossShape shape = shape_;
+    shape.rounds_weight = false;  // the products read the copy
     for (int64_t rows : {shape_.chunk, shape_.rows % shape_.chunk}) {
       if (rows == 0 || rows > shape_.rows) continue;
       CudaChunk chunk;
       chunk.rows = rows;
       const int64_t a = shape_.out_in ? gradient_stride() : 0, b = shape_.out_in ? 0 : gradient_stride();
-      chunk.logits = product(logits_product(shape_, dtype_, rows), 0, 0, scratch_.stride);
-      if (options_.gradient) chunk.dx = product(loss_dx_product(shape_, dtype_, rows), gradient_stride(), 0, 0);
-      if (options_.weight_carried) chunk.dw_first = product(loss_dw_product(shape_, dtype_, rows, false), a, b, 0);
-      if (options_.trains) chunk.dw_adding = product(loss_dw_product(shape_, dtype_, rows, true), a, b, 0);
+      chunk.logits = product(logits_product(shape, dtype_, rows), 0, 0, scratch_.stride);
+      if (options_.gradient) chunk.dx = product(loss_dx_product(shape, dtype_, rows), gradient_stride(), 0, 0);
+      if (options_.weight_carried) chunk.dw_first = product(loss_dw_product(shape, dtype_, rows, false), a, b, 0);
+      if (options_.trains) chunk.dw_adding = product(loss_dw_product(shape, dtype_, rows, true), a, b, 0);
       if (!refusal.empty()) return refusal;
       chunks_.push_back(std::move(chunk));
     }
@@ -47,6 +51,9 @@ class CudaLossKernel final : public CudaKernel {
   }
 
   void enqueue(const KernelCall& call, CudaStream stream) const override {
+    if (shape_.rounds_weight)
+      cuda::launch_cast(cuda::FloatType::f32, cuda::FloatType::bf16, call.inputs[1].data, rounded_weight(call),
+                        shape_.vocabulary * shape_.hidden, multiprocessors_, stream);
     if (launch_mode() == LaunchMode::load) return load(call, stream);
     bool first_weight = options_.weight_carried && call.trip == 0, first_bias = options_.bias_carried && call.trip == 0;
     for (int64_t first = 0; first < shape_.rows; first += shape_.chunk) {
@@ -92,14 +99,20 @@ class CudaLossKernel final : public CudaKernel {
     return reinterpret_cast<double*>(call.scratch.data() + scratch_.logits);
   }
   double* hits(const KernelCall& call) const { return shape_.hits ? losses(call) + shape_.rows : nullptr; }
-  void* workspace(const KernelCall& call) const { return call.scratch.data() + scratch_.logits + scratch_.losses; }
+  void* rounded_weight(const KernelCall& call) const { return call.scratch.data() + scratch_.logits + scratch_.losses; }
+  const void* weight(const KernelCall& call) const {
+    return shape_.rounds_weight ? rounded_weight(call) : call.inputs[1].data;
+  }
+  void* workspace(const KernelCall& call) const {
+    return call.scratch.data() + scratch_.logits + scratch_.losses + scratch_.weight;
+  }
   cuda::DeviceTargets targets(const KernelCall& call) const {
     return {static_cast<const int32_t*>(call.inputs[2].data), shape_.sequence, shape_.shift};
   }
 
   void queue_losses(const KernelCall& call, const CudaChunk& chunk, int64_t first, CudaStream stream) const {
-    chunk.logits->run({row_of(call.inputs[0], first), call.inputs[1].data, logits(call),
-                       loss_bias(shape_, options_, call), nullptr, workspace(call)},
+    chunk.logits->run({row_of(call.inputs[0], first), weight(call), logits(call), loss_bias(shape_, options_, call),
+                       nullptr, workspace(call)},
                       stream);
     cuda::DeviceLoss loss;
     loss.logits = logits(call);
@@ -116,8 +129,8 @@ class CudaLossKernel final : public CudaKernel {
   }
 
   void queue_dx(const KernelCall& call, const CudaChunk& chunk, int64_t first, CudaStream stream) const {
-    chunk.dx->run(
-        {logits(call), call.inputs[1].data, row_of(call.outputs[0], first), nullptr, nullptr, workspace(call)}, stream);
+    chunk.dx->run({logits(call), weight(call), row_of(call.outputs[0], first), nullptr, nullptr, workspace(call)},
+                  stream);
   }
 
   void queue_bias(const KernelCall& call, const CudaChunk& chunk, bool overwrite, CudaStream stream) const {
@@ -143,6 +156,7 @@ class CudaLossKernel final : public CudaKernel {
   CudaLossScratch scratch_;
   LossOptions options_;
   DType dtype_;
+  int multiprocessors_;
   std::vector<CudaChunk> chunks_;
 };
 
@@ -181,7 +195,8 @@ CudaOffer make_loss(const KernelSpec& spec, const CudaContext& context) {
   const CudaLossScratch scratch = cuda_loss_scratch(shape, context.facts);
   HR_CHECK(scratch.total() <= spec.scratch_bytes, "the loss needs {} bytes of scratch, {} are booked", scratch.total(),
            spec.scratch_bytes);
-  auto kernel = std::make_unique<CudaLossKernel>(shape, scratch, loss_options(spec), spec.inputs[0].dtype);
+  auto kernel = std::make_unique<CudaLossKernel>(shape, scratch, loss_options(spec), spec.inputs[0].dtype,
+                                                 context.multiprocessors);
   std::string refusal = kernel->prepare(make, context);
   if (!refusal.empty()) return {nullptr, std::move(refusal)};
   return {std::move(kernel), {}};

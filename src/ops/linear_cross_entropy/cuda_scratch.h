@@ -14,8 +14,9 @@ struct CudaLossScratch {
   int64_t stride = 0;     // elements from a row of logits to the next: rows begin at multiples of 256 bytes
   int64_t logits = 0;     // chunk * stride f32; a row of dlogits overwrites the begin of its row
   int64_t losses = 0;     // one f64 per row; with hits two, those of the losses first
+  int64_t weight = 0;     // w in bf16, where it is wider than x
   int64_t workspace = 0;  // of the products
-  int64_t total() const { return logits + losses + workspace; }
+  int64_t total() const { return logits + losses + weight + workspace; }
 };
 
 inline CudaLossScratch cuda_loss_scratch(const LossShape& s, const DeviceFacts& facts) {
@@ -23,6 +24,7 @@ inline CudaLossScratch cuda_loss_scratch(const LossShape& s, const DeviceFacts& 
   scratch.stride = align_up(s.vocabulary, 64);
   scratch.logits = s.chunk * scratch.stride * 4;
   scratch.losses = cuda_lines(s.rows * (s.hits ? 16 : 8));
+  scratch.weight = s.rounds_weight ? cuda_lines(s.vocabulary * s.hidden * 2) : 0;
   scratch.workspace = cuda_lines(facts.gemm_workspace_cap);
   return scratch;
 }

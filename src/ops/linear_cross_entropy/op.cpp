@@ -1,7 +1,8 @@
 // Rules of the output projection fused with the next-token cross entropy, and of its gradient. Attribute "softcap" c >
 // 0: a logit l becomes c tanh(l / c) before the softmax. Attribute "shift" 0: labels[t] is what position t predicts,
 // not what position t - 1 does. Attribute "bias" 1: f32[vocabulary] after the other inputs is added to the logits.
-// Attribute "hits" 1: the accumulator has a third element, how many targets have the largest logit of their row.
+// An f32 w beside bf16 x is rounded to bf16 where it is multiplied. Attribute "hits" 1: the accumulator has a third
+// element, how many targets have the largest logit of their row.
 #include <memory>
 
 #include "base/error.h"
@@ -37,8 +38,8 @@ void check_operands(std::string_view op, std::span<const Type> inputs, const Att
   const Type& x = inputs[0];
   const Type& w = inputs[1];
   HR_CHECK(x.shape.size() >= 2 && w.shape.size() == 2, "{}: x is [..., hidden] and w has two dimensions", op);
-  HR_CHECK((x.dtype == DType::f32 || x.dtype == DType::bf16) && x.dtype == w.dtype,
-           "{}: operands are both f32 or both bf16, not {} and {}", op, dtype_name(x.dtype), dtype_name(w.dtype));
+  HR_CHECK((x.dtype == DType::f32 || x.dtype == DType::bf16) && (x.dtype == w.dtype || w.dtype == DType::f32),
+           "{}: no product of {} and {}", op, dtype_name(x.dtype), dtype_name(w.dtype));
   HR_CHECK(x.shape.back() == w.shape[is_out_in(attrs) ? 1 : 0], "{}: x's last dimension is not that of the weight", op);
   const std::vector<Dim> leading(x.shape.begin(), x.shape.end() - 1);
   check_exact(op, "the label tensor", inputs[2], Type{DType::i32, leading});
@@ -93,6 +94,7 @@ class LinearCrossEntropy final : public Op {
   CostClass cost_class() const override { return CostClass::loss; }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
   std::vector<int> narrow_inputs(const Attrs&) const override { return {0, 1}; }
+  std::vector<int> rounded_inputs() const override { return {1}; }
 
   // The loss is the root of differentiation: the gradient op computes loss and gradient in one pass over the logits and
   // takes the forward node's place.
@@ -170,6 +172,7 @@ class LinearCrossEntropyGrad final : public Op {
   }
   CostClass cost_class() const override { return CostClass::loss; }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
+  std::vector<int> rounded_inputs() const override { return {1}; }
 };
 
 }  // namespace

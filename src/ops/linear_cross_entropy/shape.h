@@ -20,9 +20,10 @@ struct LossShape {
   int64_t chunk = 0;
   bool out_in = true;
   Multiply multiply = Multiply::full;
-  bool shift = true;  // a position predicts the next one's label
-  bool bias = false;  // added to the logits
-  bool hits = false;  // targets with the largest logit are counted
+  bool shift = true;           // a position predicts the next one's label
+  bool bias = false;           // added to the logits
+  bool hits = false;           // targets with the largest logit are counted
+  bool rounds_weight = false;  // w is f32 beside bf16 x
 };
 
 // The label that a position predicts: the next position's, or its own without shift.
@@ -49,7 +50,8 @@ inline LossShape loss_shape(const OpCall& call) {
           multiply_of(call.attrs),
           call.attrs.integer("shift", 1) != 0,
           call.attrs.integer("bias") != 0,
-          call.attrs.integer("hits") != 0};
+          call.attrs.integer("hits") != 0,
+          call.inputs[0].dtype != call.inputs[1].dtype};
 }
 
 // The three products of a chunk of `rows` rows. dlogits lie densely where the logits were.
@@ -57,6 +59,7 @@ inline MatmulSpec logits_product(const LossShape& s, DType dtype, int64_t rows) 
   MatmulSpec spec;
   spec.size = {rows, s.vocabulary, s.hidden};
   spec.operand = dtype;
+  spec.rounds_b = s.rounds_weight;
   spec.multiply = s.multiply;
   spec.b_transposed = s.out_in;
   spec.bias = s.bias;
@@ -67,6 +70,7 @@ inline MatmulSpec loss_dx_product(const LossShape& s, DType dtype, int64_t rows)
   MatmulSpec spec;
   spec.size = {rows, s.hidden, s.vocabulary};
   spec.operand = spec.result = dtype;
+  spec.rounds_b = s.rounds_weight;
   spec.multiply = s.multiply;
   spec.b_transposed = !s.out_in;
   return spec;

@@ -23,6 +23,7 @@ inline bool runs_tiled(const OpCall& call, const DeviceFacts& facts) {
 // in tiles of 32 (rows, hidden) or strips of 32 entries (vocabulary).
 struct TiledLoss {
   bool gradient = false, trains = false;
+  bool rounds = false;  // w is f32
   int64_t rows = 0, hidden = 0, strips = 0;
   int64_t cells = 1, cell_strips = 0, block = 0;
 };
@@ -32,6 +33,7 @@ inline TiledLoss cut_tiled_loss(const OpCall& call, bool gradient, int threads) 
   TiledLoss cut;
   cut.gradient = gradient;
   cut.trains = gradient && call.attrs.integer("train_weight") != 0;
+  cut.rounds = s.rounds_weight;
   cut.rows = matmul_blocks::ceil_div(s.chunk, 32);
   cut.hidden = s.hidden / 32;
   cut.strips = s.vocabulary / 32;
@@ -77,6 +79,7 @@ struct TiledCell {
   float* largest;      // per row
   double* sums;        // per row: of the numerators
   float* factors;      // per row: numerator -> gradient
+  uint16_t* rounded;   // [block][32 hidden]: a block of f32 w
   std::byte* weight;   // [hidden][block] left operands: a block of w, transposed
   std::byte* columns;  // [block] right operands: numerators of 32 rows
   float* dx;           // [rows][hidden] tiles, transposed, before the factors
@@ -91,6 +94,7 @@ inline TiledCell tiled_cell(Carver& carver, const TiledLoss& cut) {
   cell.references = carver.take<float>(rows);
   cell.largest = carver.take<float>(rows);
   cell.sums = carver.take<double>(rows);
+  cell.rounded = carver.take<uint16_t>(cut.rounds ? cut.block * cut.hidden * 32 * 32 : 0);
   if (!cut.gradient) return cell;
   cell.factors = carver.take<float>(rows);
   cell.weight = carver.take<std::byte>(cut.hidden * cut.block * kLossStep);

@@ -1,6 +1,7 @@
 // Kernels of the experts' linear layers: one product per expert, over the rows that the router sent to it.
 #include <cstring>
 
+#include "base/bfloat16.h"
 #include "base/threads.h"
 #include "ops/cpu/blocked_matmul.h"
 #include "ops/cpu/kernel.h"
@@ -120,8 +121,8 @@ KernelOffer make_weight_gradient(const KernelSpec& spec, const DeviceFacts& fact
 // y or dx by plain loops; `forward` says which.
 template <bool forward>
 std::unique_ptr<CpuKernel> rows_reference(const KernelSpec& spec) {
-  const bool addend = spec.attrs.integer("addend") != 0;
-  return kernel_of([shape = expert_shape(spec.inputs[0], spec.inputs[1]), addend](const KernelCall& call) {
+  const bool addend = spec.attrs.integer("addend") != 0, rounds = spec.inputs[0].dtype != spec.inputs[1].dtype;
+  return kernel_of([shape = expert_shape(spec.inputs[0], spec.inputs[1]), addend, rounds](const KernelCall& call) {
     const int64_t cols = forward ? shape.outs : shape.ins, depth = forward ? shape.ins : shape.outs;
     each_expert(call.inputs[2].as<int32_t>(), shape, [&](int64_t expert, int64_t first, int64_t rows) {
       const int64_t matrix = expert * shape.outs * shape.ins;
@@ -129,7 +130,9 @@ std::unique_ptr<CpuKernel> rows_reference(const KernelSpec& spec) {
         double sum = addend ? read_element(call.inputs[3], i) : 0;
         for (int64_t k = 0; k < depth; ++k) {
           const int64_t weight = matrix + (forward ? i % cols * shape.ins + k : k * shape.ins + i % cols);
-          sum += read_element(call.inputs[0], i / cols * depth + k) * read_element(call.inputs[1], weight);
+          const double factor = read_element(call.inputs[1], weight);
+          sum += read_element(call.inputs[0], i / cols * depth + k) *
+                 (rounds ? static_cast<float>(bfloat16(static_cast<float>(factor))) : factor);
         }
         write_element(call.outputs[0], i, sum);
       }

@@ -55,6 +55,7 @@ HWY_EXPORT(run_rows);
 
 KernelOffer make_expert_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   if (std::string refusal = simd_refusal(facts); !refusal.empty()) return {nullptr, std::move(refusal)};
+  if (spec.inputs[0].dtype != spec.inputs[1].dtype) return {nullptr, "the weights have another dtype than x"};
   const ExpertShape shape = expert_shape(spec.inputs[0], spec.inputs[1]);
   const std::vector<int64_t>& dims = spec.inputs[0].dims;
   const int64_t tokens = dims.size() < 2 ? shape.rows : shape.rows / dims[dims.size() - 2];

@@ -1,4 +1,5 @@
 // CUDA kernels of the experts' linear layers.
+#include "ops/cast/cuda_kernels.h"
 #include "ops/cuda/kernel.h"
 #include "ops/cuda/mma_refusal.h"
 #include "ops/moe_linear/cuda_kernels.h"
@@ -42,20 +43,28 @@ void set_addresses(cuda::ExpertArgs& args, const KernelCall& call, bool adds) {
 
 using Launch = void (*)(const cuda::ExpertArgs& args, CudaStream stream);
 
-CudaOffer offer_of(const KernelSpec& spec, ExpertProduct product, Launch launch) {
-  return {cuda_kernel_of([args = args_of(spec, product), launch, addend = spec.inputs.size() == 4,
+// f32 weights beside bf16 rows are rounded first, into the scratch.
+CudaOffer offer_of(const KernelSpec& spec, const CudaContext& context, ExpertProduct product, Launch launch) {
+  const bool rounds = product != ExpertProduct::weight_gradient && spec.inputs[0].dtype != spec.inputs[1].dtype;
+  return {cuda_kernel_of([args = args_of(spec, product), launch, rounds, weights = count_of(spec.inputs[1]),
+                          multiprocessors = context.multiprocessors, addend = spec.inputs.size() == 4,
                           carried = spec.attrs.text("accumulate", "always") == "carried"](const KernelCall& call,
                                                                                           CudaStream stream) {
             cuda::ExpertArgs own = args;
             set_addresses(own, call, addend && !(carried && call.trip == 0));
+            if (rounds) {
+              cuda::launch_cast(cuda::FloatType::f32, cuda::FloatType::bf16, own.other, call.scratch.data(), weights,
+                                multiprocessors, stream);
+              own.other = call.scratch.data();
+            }
             launch(own, stream);
           }),
           {}};
 }
 
 template <ExpertProduct product>
-CudaOffer make_plain(const KernelSpec& spec, const CudaContext&) {
-  return offer_of(spec, product, cuda::launch_expert_product);
+CudaOffer make_plain(const KernelSpec& spec, const CudaContext& context) {
+  return offer_of(spec, context, product, cuda::launch_expert_product);
 }
 
 template <ExpertProduct product>
@@ -65,16 +74,16 @@ CudaOffer make_mma(const KernelSpec& spec, const CudaContext& context) {
   std::string refusal =
       mma_product_refusal(context, cuda::expert_mma_shared(), spec.inputs[0].dtype, {wide, shape.ins});
   if (!refusal.empty()) return {nullptr, std::move(refusal)};
-  return offer_of(spec, product, cuda::launch_expert_mma);
+  return offer_of(spec, context, product, cuda::launch_expert_mma);
 }
 
 // As on the CPU: the weights are read once, as they are stored.
-CudaOffer make_few_rows(const KernelSpec& spec, const CudaContext&) {
+CudaOffer make_few_rows(const KernelSpec& spec, const CudaContext& context) {
   const std::vector<int64_t>& dims = spec.inputs[0].dims;
   const int64_t rows = element_count(dims) / dims.back(),
                 tokens = dims.size() < 2 ? rows : rows / dims[dims.size() - 2];
   if (tokens > 8) return {nullptr, "more than eight tokens"};
-  return offer_of(spec, ExpertProduct::forward, cuda::launch_expert_few_rows);
+  return offer_of(spec, context, ExpertProduct::forward, cuda::launch_expert_few_rows);
 }
 
 }  // namespace

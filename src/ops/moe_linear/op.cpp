@@ -1,4 +1,5 @@
-// Rules of the experts' linear layers and of their two products for the gradient.
+// Rules of the experts' linear layers and of their two products for the gradient. f32 weights beside a bf16 operand are
+// rounded to bf16 where they are multiplied.
 #include <memory>
 
 #include "ir/vjp.h"
@@ -12,10 +13,11 @@ namespace {
 
 using namespace operand_rules;
 
-// Operands of one dtype; w is [experts, outs, ins], `wide` has the rows, sorted by expert as `offsets` says.
+// w is [experts, outs, ins], of the operand's dtype or f32; `wide` has the rows, sorted by expert as `offsets` says.
 void check_operands(std::string_view op, const Type& wide, const Type& weight, const Type& offsets) {
   require_float(op, "the operand", wide, 2);
-  HR_CHECK(weight.dtype == wide.dtype && weight.shape.size() == 3 && !weight.shard && !wide.shard,
+  HR_CHECK((weight.dtype == wide.dtype || weight.dtype == DType::f32) && weight.shape.size() == 3 && !weight.shard &&
+               !wide.shard,
            "{}: weights are {}[experts, outs, ins], whole", op, dtype_name(wide.dtype));
   const int64_t experts = constant_dim(op, "the number of experts", weight.shape[0]);
   require_whole(op, "offsets", offsets, DType::i32, {Dim::of(experts + 1)});
@@ -54,9 +56,8 @@ class ExpertLinear final : public Op {
   }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return on_cuda(facts)
-               ? 0
-               : expert_scratch(expert_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
+    if (on_cuda(facts)) return cuda_rounded_experts(call);
+    return expert_scratch(expert_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
   }
   Work work(const OpCall& call) const override {
     return product_work(call, expert_shape(call.inputs[0], call.inputs[1]), 1);
@@ -64,13 +65,14 @@ class ExpertLinear final : public Op {
   CostClass cost_class() const override { return CostClass::gemm; }
   RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
   std::vector<int> narrow_inputs(const Attrs&) const override { return {0, 1}; }
+  std::vector<int> rounded_inputs() const override { return {1}; }
   std::string_view narrow_dtype(const Attrs&) const override { return "bf16"; }
 
   void vjp(VjpContext& context) const override {
     ValueId dy = context.cotangent(0);
     HR_CHECK(context.trains(1) || !context.wants(1), "expert_linear: no gradient for a weight that is computed");
     if (dy == kNone || (!context.trains(1) && !context.wants(0))) return;
-    const DType dtype = context.build().type(context.input(1)).dtype;
+    const DType dtype = context.build().type(context.input(0)).dtype;
     if (context.build().type(dy).dtype != dtype)
       dy = context.build().call("cast", {dy}, {{"dtype", std::string(dtype_name(dtype))}}, Role::gradient);
     if (context.trains(1))
@@ -114,15 +116,15 @@ class ExpertLinearDx final : public Op {
   }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return on_cuda(facts)
-               ? 0
-               : expert_scratch(expert_dx_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
+    if (on_cuda(facts)) return cuda_rounded_experts(call);
+    return expert_scratch(expert_dx_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
   }
   Work work(const OpCall& call) const override {
     return product_work(call, expert_shape(call.inputs[0], call.inputs[1]), 1);
   }
   CostClass cost_class() const override { return CostClass::gemm; }
   RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
+  std::vector<int> rounded_inputs() const override { return {1}; }
 };
 
 // acc[expert] [+]= dy^T x over the expert's rows; inputs x, dy, offsets, acc

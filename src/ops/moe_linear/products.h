@@ -39,6 +39,7 @@ inline MatmulSpec expert_product(const OpCall& call, int64_t rows) {
   MatmulSpec spec;
   spec.size = {rows, shape.outs, shape.ins};
   spec.operand = call.inputs[0].dtype;
+  spec.rounds_b = call.inputs[1].dtype != spec.operand;
   spec.multiply = multiply_of(call.attrs);
   spec.result = call.outputs[0].dtype;
   spec.b_transposed = true;
@@ -51,6 +52,7 @@ inline MatmulSpec expert_dx_product(const OpCall& call, int64_t rows) {
   MatmulSpec spec;
   spec.size = {rows, shape.ins, shape.outs};
   spec.operand = call.inputs[0].dtype;
+  spec.rounds_b = call.inputs[1].dtype != spec.operand;
   spec.multiply = multiply_of(call.attrs);
   spec.result = call.outputs[0].dtype;
   spec.addend = call.attrs.integer("addend") != 0;
@@ -98,6 +100,11 @@ inline int64_t expert_scratch(const MatmulSpec& most, const DeviceFacts& facts) 
   const int64_t simd = most_blocked_bytes(most, kSimdTile, facts.threads);
   const TileTraits* amx = facts.isa >= 514 ? amx_tile(most.operand, most.multiply) : nullptr;
   return amx ? std::max(simd, most_blocked_bytes(most, *amx, facts.threads)) : simd;
+}
+
+// On a CUDA device: a copy of all experts' f32 weights in bf16, where these are rounded.
+inline int64_t cuda_rounded_experts(const OpCall& call) {
+  return call.inputs[1].dtype == call.inputs[0].dtype ? 0 : element_count(call.inputs[1].dims) * 2;
 }
 
 }  // namespace headroom
