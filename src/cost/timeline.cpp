@@ -9,9 +9,14 @@
 namespace headroom {
 namespace {
 
-// What a wait finds: when the kernels and the copies of either direction are done.
+// When the kernels are done, and the copies of each stream.
 struct Clocks {
-  double compute = 0, in = 0, out = 0;
+  double kernels = 0;
+  std::array<double, 3> in{}, out{};  // by the tier below the device
+
+  double last() const {
+    return std::max({kernels, *std::max_element(in.begin(), in.end()), *std::max_element(out.begin(), out.end())});
+  }
 };
 
 }  // namespace
@@ -66,17 +71,17 @@ double Timeline::seconds(const TierOf& tier_of) const {
   Clocks clocks;
   std::vector<double> done(copies_.size(), 0);
   for (const Event& event : events_) {
-    if (event.kind == Event::kernels) clocks.compute += event.seconds;
-    if (event.kind == Event::loop) clocks.compute += static_cast<double>(trips_) * loops_[event.index].seconds(tier_of);
-    if (event.kind == Event::wait) clocks.compute = std::max(clocks.compute, done[event.index]);
+    if (event.kind == Event::kernels) clocks.kernels += event.seconds;
+    if (event.kind == Event::loop) clocks.kernels += static_cast<double>(trips_) * loops_[event.index].seconds(tier_of);
+    if (event.kind == Event::wait) clocks.kernels = std::max(clocks.kernels, done[event.index]);
     if (event.kind != Event::start) continue;
     const Copy& copy = copies_[event.index];
-    const Tier tier = tier_of ? tier_of(copy.role) : copy.tier;
-    double& stream = copy.out ? clocks.out : clocks.in;
-    stream = std::max(stream, clocks.compute) + copy.seconds[static_cast<size_t>(tier)];
+    const auto tier = static_cast<size_t>(tier_of ? tier_of(copy.role) : copy.tier);
+    double& stream = (copy.out ? clocks.out : clocks.in)[tier];
+    stream = std::max(stream, clocks.kernels) + copy.seconds[tier];
     done[event.index] = stream;
   }
-  return std::max({clocks.compute, clocks.in, clocks.out});
+  return clocks.last();
 }
 
 double predict_program(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips,

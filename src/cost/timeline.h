@@ -14,9 +14,9 @@ namespace headroom {
 using TierOf = std::function<Tier(Role)>;
 
 // The kernels of a program with their seconds, and its copies, whose seconds depend on the tier that holds what they
-// carry. Copies run beside the kernels, as the runtime orders them: into the device's memory on one stream, out of it
-// on another. A copy starts when its stream is free and all earlier kernels are done; a wait takes the time that the
-// copy still needs.
+// carry. Copies run beside the kernels, as the runtime orders them: for each tier one stream into the device's memory
+// and one out of it. A copy starts when its stream is free and all earlier kernels are done; a wait takes the time that
+// the copy still needs.
 class Timeline {
  public:
   // Every loop of the program makes `trips` trips; nodes may not nest loops deeper than one. Keeps no reference.

@@ -62,8 +62,10 @@ class Device {
   // Queues a copy between host memory and the arenas, in any direction. What fails in it is thrown by the wait.
   virtual void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId stream) = 0;
 
-  // Streams and events are created behind the arenas, before the first launch; recording and waiting take no memory.
-  virtual StreamId create_stream() = 0;
+  // Streams and events are created behind the arenas, before the first launch; recording and waiting take no memory. A
+  // stream is for copies between the device and the tier `below`; stream 0, which is there already, copies to all
+  // tiers.
+  virtual StreamId create_stream(Tier below) = 0;
   virtual EventId create_event() = 0;
   // The event marks the end of what is queued on the stream now. It may be recorded again: who waits then waits for the
   // newer mark, who waited before keeps the older one.

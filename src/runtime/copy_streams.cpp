@@ -1,26 +1,31 @@
 #include "runtime/copy_streams.h"
 
+#include "base/error.h"
+
 namespace headroom {
 
+const CopyStream& CopyStreams::stream_of(Tier from, Tier to) {
+  HR_CHECK((from == Tier::device) != (to == Tier::device), "a copy has one end in the device's tier");
+  const auto [at, added] = streams_.try_emplace({from, to});
+  if (added) at->second = {device_.create_stream(from == Tier::device ? to : from), device_.create_event()};
+  return at->second;
+}
+
 EventId CopyStreams::event_of(int64_t token_offset) {
-  if (!created_) in_ = make_direction(), out_ = make_direction(), created_ = true;
   const auto [at, added] = events_.try_emplace(token_offset, 0);
   if (added) at->second = device_.create_event();
   return at->second;
 }
 
-void CopyStreams::start(std::byte* to, const std::byte* from, int64_t bytes, Tier to_tier, EventId done) {
-  const Direction& direction = to_tier == Tier::device ? in_ : out_;
-  device_.record(direction.issued, 0);
-  device_.wait(direction.stream, direction.issued);
-  device_.copy(to, from, bytes, direction.stream);
-  device_.record(done, direction.stream);
+void CopyStreams::start(std::byte* to, const std::byte* from, int64_t bytes, const CopyStream& stream, EventId done) {
+  device_.record(stream.issued, 0);
+  device_.wait(stream.stream, stream.issued);
+  device_.copy(to, from, bytes, stream.stream);
+  device_.record(done, stream.stream);
 }
 
 void CopyStreams::synchronize() {
-  if (!created_) return;
-  device_.synchronize(in_.stream);
-  device_.synchronize(out_.stream);
+  for (const auto& [tiers, stream] : streams_) device_.synchronize(stream.stream);
 }
 
 }  // namespace headroom

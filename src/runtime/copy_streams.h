@@ -1,4 +1,5 @@
-// Copies between tiers beside the kernels: stream 0 computes, one stream copies into the device's arena, one out of it.
+// Copies between tiers beside the kernels: stream 0 computes; each tier below the device has a stream that copies into
+// the device's arena and one that copies out of it, so that no copy stands behind those of a slower tier.
 #pragma once
 
 #include <cstdint>
@@ -8,35 +9,37 @@
 
 namespace headroom {
 
+// One of these streams.
+struct CopyStream {
+  StreamId stream = 0;
+  EventId issued = 0;  // what stream 0 had been given when the newest copy was started
+};
+
 // A copy starts when all that stream 0 was given before it is done: its source is written by then, and nobody needs the
 // bytes it overwrites. Its event then tells stream 0 when its source may be overwritten and its result read. Between
-// the two, the plan keeps both places free of anything else. Streams are created at the first event_of().
+// the two, the plan keeps both places free of anything else.
 class CopyStreams {
  public:
   explicit CopyStreams(Device& device) : device_(device) {}
 
+  // The stream of copies from one tier to another, of which one is the device's. Creates it when it is new; not for use
+  // in a step. Stays where it is.
+  const CopyStream& stream_of(Tier from, Tier to);
   // The event of copies whose token has this place: tokens that are alive at once have different places. Creates it
   // when it is new; not for use in a step.
   EventId event_of(int64_t token_offset);
 
-  // Queues the copy of `bytes` into tier `to_tier` and records `done` after it.
-  void start(std::byte* to, const std::byte* from, int64_t bytes, Tier to_tier, EventId done);
+  // Queues the copy of `bytes` on one of these streams and records `done` after it.
+  void start(std::byte* to, const std::byte* from, int64_t bytes, const CopyStream& stream, EventId done);
   // Stream 0 waits for the copy that recorded `done` last.
   void wait(EventId done) { device_.wait(0, done); }
   // Returns when no copy is in flight.
   void synchronize();
 
  private:
-  struct Direction {
-    StreamId stream = 0;
-    EventId issued = 0;  // what stream 0 had been given when the copy was started
-  };
-  Direction make_direction() { return {device_.create_stream(), device_.create_event()}; }
-
   Device& device_;
-  bool created_ = false;
-  Direction in_, out_;
-  std::map<int64_t, EventId> events_;  // by the token's offset
+  std::map<std::pair<Tier, Tier>, CopyStream> streams_;  // by the tiers from and to
+  std::map<int64_t, EventId> events_;                    // by the token's offset
 };
 
 }  // namespace headroom

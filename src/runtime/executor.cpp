@@ -116,7 +116,7 @@ void Executor::bind(Prepared& program) {
     }
     if (step.action == Action::copy) {
       step.copied = copies_.event_of(instruction.outputs[1].offset);
-      step.to = instruction.outputs[0].tier;
+      step.stream = &copies_.stream_of(instruction.inputs[0].tier, instruction.outputs[0].tier);
       step.bytes = storage_bytes(instruction.outputs[0].type);
     } else if (step.action == Action::wait) {
       step.copied = copies_.event_of(instruction.inputs[1].offset);
@@ -167,7 +167,7 @@ void Executor::run_call(const Prepared& program, const Step& step, int64_t trip)
   const TensorView* const inputs = program.views.data() + step.first_input;
   const TensorView* const outputs = program.views.data() + step.first_output;
   if (step.action == Action::copy)
-    return copies_.start(outputs[0].as<std::byte>(), inputs[0].as<std::byte>(), step.bytes, step.to, step.copied);
+    return copies_.start(outputs[0].as<std::byte>(), inputs[0].as<std::byte>(), step.bytes, *step.stream, step.copied);
   if (step.action == Action::wait) return copies_.wait(step.copied);
   KernelCall call;
   call.inputs = {inputs, step.input_count};

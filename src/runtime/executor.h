@@ -72,9 +72,9 @@ class Executor {
     InstructionKind kind = InstructionKind::call;
     Action action = Action::none;
     const DeviceKernel* kernel = nullptr;
-    EventId copied = 0;  // of a copy and its wait
-    Tier to = Tier::device;
-    int64_t bytes = 0;  // of a copy
+    EventId copied = 0;                  // of a copy and its wait
+    const CopyStream* stream = nullptr;  // of a copy
+    int64_t bytes = 0;                   // of a copy
     std::string_view trips;
     size_t first_input = 0, input_count = 0;
     size_t first_output = 0, output_count = 0;

@@ -195,9 +195,25 @@ class CudaDiskTraining : public CudaTraining {
       return make_cuda_device(std::move(runtime), facts, {}, directory_.path());
     };
   }
+  // Trains with these options and as much of the host, and returns the plan.
+  Plan expect_same(const Curve& plain, const TrainOptions& options, bool defers, int64_t host = 0) {
+    Checked checked{shim_with_disk(defers)};
+    TinyRun run(options, directory_ / "offload", checked.device(), host);
+    const Curve curve = train(run);
+    EXPECT_EQ(curve.losses, plain.losses);
+    EXPECT_EQ(curve.evaluation, plain.evaluation);
+    EXPECT_EQ(curve.state, plain.state);
+    EXPECT_GT(run.plan().disk.arena_bytes, 0);
+    EXPECT_EQ(run.plan().process.copies, 0);
+    EXPECT_EQ(run.plan().host_process.copies, disk_process_bytes(run.plan().facts));
+    for (const Tier tier : kLowerTiers)
+      EXPECT_EQ(run.executor().arena_high_water(tier), run.plan().below(tier).arena_bytes);
+    checked.expect_none();
+    return run.plan();
+  }
 };
 
-// In a file, whether the GPU copies at once or as late as it may; with a host beside it, of which nothing is used.
+// In a file, whether the GPU copies at once or as late as it may.
 TEST_F(CudaDiskTraining, WhatWaitsOnDiskIsBitwiseTheSame) {
   const TrainOptions keep = kept(directory_);
   TinyRun first(keep, directory_ / "keep", make_shim_device);
@@ -206,20 +222,20 @@ TEST_F(CudaDiskTraining, WhatWaitsOnDiskIsBitwiseTheSame) {
     SCOPED_TRACE(defers ? "late" : "at once");
     TrainOptions options = on_disk(keep);
     options.techniques["prefetch"] = defers ? "2" : "off";
-    Checked checked{shim_with_disk(defers)};
-    TinyRun second(options, directory_ / "offload", checked.device());
-    const Curve b = train(second);
-    EXPECT_EQ(a.losses, b.losses);
-    EXPECT_EQ(a.evaluation, b.evaluation);
-    EXPECT_EQ(a.state, b.state);
-    EXPECT_GT(second.plan().disk.arena_bytes, 0);
-    EXPECT_EQ(second.plan().host.arena_bytes, 0);
-    EXPECT_EQ(second.plan().process.copies, 0);
-    EXPECT_EQ(second.plan().host_process.copies, disk_process_bytes(second.plan().facts));
-    EXPECT_EQ(second.executor().arena_high_water(Tier::disk), second.plan().disk.arena_bytes);
+    const Plan plan = expect_same(a, options, defers);
+    EXPECT_EQ(plan.host.arena_bytes, 0);
     EXPECT_EQ(host_runtime_allocations(), 1);
-    checked.expect_none();
   }
+}
+
+// A part of it in the host's memory.
+TEST_F(CudaDiskTraining, WhatWaitsInSeveralTiersIsBitwiseTheSame) {
+  const TrainOptions keep = kept(directory_);
+  TinyRun first(keep, directory_ / "keep", make_shim_device);
+  TrainOptions options = on_disk(keep);
+  options.techniques["offload-gradients"] = options.techniques["offload-parameters"] = "host";
+  options.techniques["offload-optimizer"] = options.techniques["offload-activations"] = "disk";
+  EXPECT_GT(expect_same(train(first), options, true, int64_t{1} << 30).host.arena_bytes, 0);
 }
 
 TEST_F(CudaDiskTraining, ADiskThatFailsEndsTheStepInWords) {

@@ -21,7 +21,7 @@ TEST_F(DiskTest, StreamsCopyInTheirOrderAndEventsTellWhenTheyAreDone) {
   constexpr int64_t kElements = 5000, kBytes = 4 * kElements;  // no whole number of blocks
   std::byte* const memory = device->reserve_arena(Tier::device, 4 * kBytes);
   std::byte* const disk = device->reserve_arena(Tier::disk, 8 * kBytes);
-  const StreamId in = device->create_stream(), out = device->create_stream();
+  const StreamId in = device->create_stream(Tier::disk), out = device->create_stream(Tier::disk);
   const EventId written = device->create_event(), read = device->create_event();
   auto* const source = reinterpret_cast<int32_t*>(memory);
   auto* const target = reinterpret_cast<int32_t*>(memory + kBytes);

@@ -41,12 +41,21 @@ ModelFiles draw_model(Draw& draw) {
   return model;
 }
 
+// A setting of an offload with the host, the disk, or both.
+std::string draw_tier(Draw& draw, int64_t tiers) {
+  return tiers == 0   ? draw.one_of({"on", "host"})
+         : tiers == 1 ? draw.one_of({"on", "disk"})
+                      : draw.one_of({"on", "host", "disk", "disk"});
+}
+
 TrainOptions draw_options(Draw& draw) {
   TrainOptions options;
   options.device = "null";
   options.profile = "H100-80GB";
   options.memory = int64_t{1} << 40;
-  (draw.chance(50) ? options.host_memory : options.disk_memory) = options.memory;
+  const int64_t tiers = draw.below(3);  // the host, the disk, or both
+  if (tiers != 1) options.host_memory = options.memory;
+  if (tiers != 0) options.disk_memory = options.memory;
   options.global_batch_size = 6;
   options.precision = draw.one_of({"32-true", "bf16-mixed", "bf16-true"});
   if (draw.chance(70)) options.micro_batch_size = 1 + draw.below(6);
@@ -57,7 +66,7 @@ TrainOptions draw_options(Draw& draw) {
     options.techniques["recompute"] = draw.one_of({"off", "drop-cheap", "drop-attention", "block-input"});
   if (draw.chance(80)) options.techniques["chunked-loss"] = draw.one_of({"off", "7", "64"});
   for (const char* name : {"offload-optimizer", "offload-gradients", "offload-parameters", "offload-activations"})
-    if (draw.chance(90)) options.techniques[name] = draw.one_of({"on", "off"});
+    if (draw.chance(90)) options.techniques[name] = draw.chance(50) ? "off" : draw_tier(draw, tiers);
   if (draw.chance(80)) options.techniques["prefetch"] = draw.one_of({"off", "1", "2", "3", "7"});
   return options;
 }
@@ -105,25 +114,28 @@ size_t first_use(const std::vector<Instruction>& instructions, size_t wait) {
   return at;
 }
 
-// Waits for copies to the device that no other one stands in for: copies in one direction are done in their order, so
-// that a wait for a later copy before the first use would do.
+// Waits for copies to the device that no other one stands in for: copies from one tier are done in their order, so that
+// a wait for a later copy before the first use would do.
 std::vector<size_t> needed_waits(const std::vector<Instruction>& instructions) {
   struct Wait {
     size_t at = 0, started = 0;
+    Tier from = Tier::host;
   };
   std::map<int64_t, size_t> started;  // by the token's place
   std::vector<Wait> waits;
   for (size_t at = 0; at < instructions.size(); ++at) {
     const Instruction& instruction = instructions[at];
     if (is_op(instruction, "copy_start")) started[instruction.outputs[1].offset] = at;
-    if (is_op(instruction, "wait") && instruction.outputs[0].tier == Tier::device)
-      waits.push_back({at, started.at(instruction.inputs[1].offset)});
+    if (is_op(instruction, "wait") && instruction.outputs[0].tier == Tier::device) {
+      const size_t start = started.at(instruction.inputs[1].offset);
+      waits.push_back({at, start, instructions[start].inputs[0].tier});
+    }
   }
   std::vector<size_t> needed;
   for (const Wait& wait : waits) {
     const size_t use = first_use(instructions, wait.at);
-    if (std::ranges::none_of(waits, [&](const Wait& w) { return w.started > wait.started && w.at < use; }))
-      needed.push_back(wait.at);
+    const auto stands_in = [&](const Wait& w) { return w.from == wait.from && w.started > wait.started && w.at < use; };
+    if (std::ranges::none_of(waits, stands_in)) needed.push_back(wait.at);
   }
   return needed;
 }
@@ -151,7 +163,7 @@ constexpr uint32_t kPlans = 30;  // of a test
 class EveryPlan : public testing::TestWithParam<uint32_t> {};
 
 TEST_P(EveryPlan, HasNoRacesAndNeedsItsWaits) {
-  int64_t copying = 0, planted = 0, on_disk = 0;
+  int64_t copying = 0, planted = 0, on_disk = 0, mixed = 0;
   for (uint32_t seed = GetParam() * kPlans; seed < (GetParam() + 1) * kPlans; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     Draw draw(seed);
@@ -162,6 +174,7 @@ TEST_P(EveryPlan, HasNoRacesAndNeedsItsWaits) {
     if (copies == 0) continue;
     ++copying;
     on_disk += plan.disk.arena_bytes > 0;
+    mixed += plan.disk.arena_bytes > 0 && plan.host.arena_bytes > 0;
     if (seed % 5 == 0) {
       EXPECT_FALSE(races_of(plan, true).empty()) << "copies do not wait for kernels";
     }
@@ -172,6 +185,7 @@ TEST_P(EveryPlan, HasNoRacesAndNeedsItsWaits) {
   EXPECT_GT(copying, kPlans / 2);
   EXPECT_GT(planted, kPlans / 3);
   EXPECT_GT(on_disk, kPlans / 6);
+  EXPECT_GT(mixed, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Drawn, EveryPlan, testing::Range(uint32_t{0}, uint32_t{8}));

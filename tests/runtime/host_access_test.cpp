@@ -23,7 +23,7 @@ class HiddenDevice final : public Device {
   void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId stream) override {
     inner_->copy(to, from, bytes, stream);
   }
-  StreamId create_stream() override { return inner_->create_stream(); }
+  StreamId create_stream(Tier below) override { return inner_->create_stream(below); }
   EventId create_event() override { return inner_->create_event(); }
   void record(EventId event, StreamId stream) override { inner_->record(event, stream); }
   void wait(StreamId stream, EventId event) override { inner_->wait(stream, event); }

@@ -149,6 +149,26 @@ TEST_P(Offload, OnDiskIsBitwiseThePlainRun) {
   expect_bitwise(run(options, directory / "cache.bin", 0), options, Tier::disk, directory);
 }
 
+// Each offload in a tier of its own, the host or the disk.
+TEST_P(Offload, InSeveralTiersIsBitwiseThePlainRun) {
+  const TemporaryDirectory directory;
+  if (!is_on_disk(directory)) GTEST_SKIP() << directory.path() << " lies in memory";
+  write_tiny_model(directory, GetParam().config);
+  const TrainOptions options = options_of(GetParam(), directory);
+  const Outcome plain = run(options, directory / "cache.bin", 0);
+  for (const std::array<const char*, 5>& setting :
+       {std::array{"disk", "host", "host", "disk:1", "3"}, std::array{"host", "disk", "disk", "host", "1"}}) {
+    SCOPED_TRACE(fmt::format("{}", fmt::join(setting, ", ")));
+    TrainOptions mixed = with_disk(options, directory);
+    for (size_t i = 0; i < std::size(kOffloads); ++i) mixed.techniques[kOffloads[i]] = setting[i];
+    mixed.techniques["prefetch"] = setting.back();
+    const Outcome offloaded = run(mixed, directory / "cache.bin", kHost);
+    EXPECT_EQ(offloaded.losses, plain.losses);
+    EXPECT_EQ(offloaded.state, plain.state);
+    for (const Tier tier : kLowerTiers) EXPECT_GT(offloaded.plan.below(tier).arena_bytes, 0) << tier_name(tier);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Runs, Offload,
                          testing::Values(OffloadCase{"Accumulated"},
                                          OffloadCase{"OneMicroBatch", kTinyConfig, "32-true", 6},

@@ -126,7 +126,7 @@ class RaceChecker final : public Device {
     inner_->copy(to, from, bytes, stream);
   }
 
-  StreamId create_stream() override { return inner_->create_stream(); }
+  StreamId create_stream(Tier below) override { return inner_->create_stream(below); }
   EventId create_event() override { return inner_->create_event(); }
   void record(EventId event, StreamId stream) override {
     marks_[event] = clock(stream);

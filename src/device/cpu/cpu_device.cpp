@@ -91,9 +91,10 @@ class CpuDevice final : public Device {
     std::memmove(to, from, static_cast<size_t>(bytes));
   }
 
-  StreamId create_stream() override {
-    if (disk_ && disk_->reserved()) disk_->add_stream(std::make_unique<MemoryBounce>(next_buffer()));
-    return ++streams_;
+  StreamId create_stream(Tier below) override {
+    ++streams_;
+    if (below == Tier::disk) disk().add_stream(streams_, std::make_unique<MemoryBounce>(next_buffer()));
+    return streams_;
   }
   EventId create_event() override {
     marks_.emplace_back();

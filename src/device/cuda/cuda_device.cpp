@@ -56,7 +56,7 @@ class CudaDevice final : public Device, public CudaServices {
                       properties_.name, properties_.capability / 10, properties_.capability % 10),
           "plan with this device's profile: `headroom profile --device cuda:0`");
     context_ = {facts, properties_.multiprocessors, properties_.shared_bytes, this};
-    create_stream();
+    streams_.push_back(runtime_->create_stream());
     for (CudaEvent& event : events_) event = runtime_->create_event();
     window_ = pinned(kCudaWindowBytes);
   }
@@ -120,10 +120,11 @@ class CudaDevice final : public Device, public CudaServices {
     runtime_->copy(to, from, bytes, at(stream));
   }
 
-  StreamId create_stream() override {
+  StreamId create_stream(Tier below) override {
+    const auto stream = static_cast<StreamId>(streams_.size());
     streams_.push_back(runtime_->create_stream());
-    if (disk_ && disk_->reserved()) disk_->add_stream(bounce(streams_.back(), CopyThread::kPlaces));
-    return static_cast<StreamId>(streams_.size()) - 1;
+    if (below == Tier::disk) disk().add_stream(stream, bounce(streams_.back(), CopyThread::kPlaces));
+    return stream;
   }
   EventId create_event() override {
     created_.push_back({runtime_->create_event(), {}});

@@ -31,7 +31,7 @@ std::byte* map(int64_t bytes) {
 DiskTier::DiskTier(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
 DiskTier::~DiskTier() {
-  threads_.clear();
+  streams_.clear();
   if (base_) ::munmap(base_, static_cast<size_t>(bytes_));
 }
 
@@ -47,14 +47,15 @@ std::byte* DiskTier::reserve(int64_t bytes, std::unique_ptr<BounceBuffers> buffe
   require_room(bytes);
   bytes_ = align_up(bytes, kDiskBlockBytes);
   base_ = map(bytes_);
-  buffers_.push_back(std::move(buffers));
+  buffers_ = std::move(buffers);
   return base_;
 }
 
-void DiskTier::add_stream(std::unique_ptr<BounceBuffers> buffers) {
-  HR_CHECK(base_ && threads_.size() < kStreams, "the disk's tier has {} streams, behind its arena", kStreams);
-  buffers_.push_back(std::move(buffers));
-  threads_.push_back(std::make_unique<CopyThread>(*file_, *buffers_.back()));
+void DiskTier::add_stream(int stream, std::unique_ptr<BounceBuffers> buffers) {
+  HR_CHECK(base_ && streams_.size() < kStreams, "the disk's tier has {} streams, behind its arena", kStreams);
+  Stream& added = streams_[stream];
+  added.buffers = std::move(buffers);
+  added.thread = std::make_unique<CopyThread>(*file_, *added.buffers);
 }
 
 void DiskTier::copy(std::byte* to, const std::byte* from, int64_t bytes, int stream) {
@@ -63,18 +64,18 @@ void DiskTier::copy(std::byte* to, const std::byte* from, int64_t bytes, int str
   std::byte* const place = to_disk ? to : const_cast<std::byte*>(from);
   HR_CHECK(bytes <= base_ + bytes_ - place, "a copy of {} bytes ends behind the disk's arena", bytes);
   const DiskCopy copy{to_disk ? const_cast<std::byte*>(from) : to, bytes, place - base_, to_disk};
-  if (stream > 0) return threads_.at(static_cast<size_t>(stream) - 1)->queue(copy);
-  buffers_[0]->mark(0);
-  carry_out(copy, *file_, *buffers_[0], 0);
+  if (stream > 0) return streams_.at(stream).thread->queue(copy);
+  buffers_->mark(0);
+  carry_out(copy, *file_, *buffers_, 0);
 }
 
 DiskTier::Mark DiskTier::mark(int stream) const {
-  const auto thread = static_cast<size_t>(stream) - 1;
-  return {stream, stream > 0 && thread < threads_.size() ? threads_[thread]->queued() : 0};
+  const auto at = streams_.find(stream);
+  return {stream, at == streams_.end() ? 0 : at->second.thread->queued()};
 }
 
 void DiskTier::wait(const Mark& mark) {
-  if (mark.copies > 0) threads_.at(static_cast<size_t>(mark.stream) - 1)->wait_for(mark.copies);
+  if (mark.copies > 0) streams_.at(mark.stream).thread->wait_for(mark.copies);
 }
 
 int64_t disk_process_bytes(const DeviceFacts& facts) {

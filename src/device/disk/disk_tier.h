@@ -2,8 +2,8 @@
 // it and memory that the device's buffers reach.
 #pragma once
 
+#include <map>
 #include <memory>
-#include <vector>
 
 #include "device/disk/copy_thread.h"
 
@@ -14,7 +14,7 @@ class DiskTier {
   static constexpr size_t kStreams = 2;                      // beside stream 0: in and out
   static constexpr int64_t kBufferBytes = int64_t{1} << 20;  // of each buffer that the devices' copies pass through
 
-  // What a stream has been given so far.
+  // What a stream has been given so far; nothing on those that do not copy to or from here.
   struct Mark {
     int stream = 0;
     int64_t copies = 0;
@@ -32,11 +32,10 @@ class DiskTier {
   // The arena: addresses that no memory backs, at which an access is a fault and copy() finds the file's bytes.
   // `buffers` serve stream 0. Called once.
   std::byte* reserve(int64_t bytes, std::unique_ptr<BounceBuffers> buffers);
-  bool reserved() const { return base_ != nullptr; }
   bool holds(const std::byte* address) const { return address >= base_ && address < base_ + bytes_; }
 
-  // A further stream with buffers of its own, numbered from 1 by the order of calls. Stream 0 is the caller itself.
-  void add_stream(std::unique_ptr<BounceBuffers> buffers);
+  // A further stream of the device that copies to or from here, with buffers of its own. Stream 0 is the caller itself.
+  void add_stream(int stream, std::unique_ptr<BounceBuffers> buffers);
   // Queues a copy of which one end lies in the arena; on stream 0 it is done on return.
   void copy(std::byte* to, const std::byte* from, int64_t bytes, int stream);
   Mark mark(int stream) const;
@@ -45,12 +44,17 @@ class DiskTier {
   void synchronize(int stream) { wait(mark(stream)); }
 
  private:
+  struct Stream {
+    std::unique_ptr<BounceBuffers> buffers;
+    std::unique_ptr<CopyThread> thread;
+  };
+
   std::filesystem::path directory_;
   std::unique_ptr<ScratchFile> file_;
   std::byte* base_ = nullptr;
   int64_t bytes_ = 0;
-  std::vector<std::unique_ptr<BounceBuffers>> buffers_;  // by stream
-  std::vector<std::unique_ptr<CopyThread>> threads_;     // of the streams from 1 on
+  std::unique_ptr<BounceBuffers> buffers_;  // of stream 0
+  std::map<int, Stream> streams_;           // the others
 };
 
 }  // namespace headroom

@@ -112,7 +112,7 @@ class NullDevice final : public Device {
     if (holder(from)) holder(from)->check_intact(op, from, bytes);
     if (holder(to)) holder(to)->overwrite(op, to, bytes, true);
   }
-  StreamId create_stream() override { return ++streams_; }
+  StreamId create_stream(Tier) override { return ++streams_; }
   EventId create_event() override { return ++events_; }
   void record(EventId, StreamId) override {}
   void wait(StreamId, EventId) override {}
