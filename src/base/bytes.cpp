@@ -56,8 +56,12 @@ int64_t parse_bytes(std::string_view text) {
     if (*end != '\0' || value * known.bytes > 9.2e18) break;
     return static_cast<int64_t>(std::llround(value * known.bytes));
   }
+  const bool short_unit = digits > 0 && (unit == "k" || unit == "m" || unit == "g" || unit == "t" || unit == "ki" ||
+                                         unit == "mi" || unit == "gi" || unit == "ti");
   throw Error(ErrorKind::usage, fmt::format("'{}' is not a size", text),
-              "write a number with a unit, such as 8GiB, 512MiB or 6000MB");
+              short_unit ? fmt::format("did you mean {}{}iB?", clean.substr(0, digits),
+                                       static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))))
+                         : "write a number with a unit, such as 8GiB, 512MiB or 6000MB");
 }
 
 std::string format_bytes(int64_t bytes) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "base/least_bytes.h"
 #include "cli/terminal.h"
 
 namespace headroom {
@@ -12,7 +13,7 @@ namespace {
 // "1048576 bytes (1.00 MiB) on the device, where the least is 2097152 (2.00 MiB)"
 std::string against_least(int64_t budget, std::string_view place, int64_t least) {
   return fmt::format("{} bytes ({}) {}, where the least is {} ({})", budget, format_bytes(budget), place, least,
-                     format_bytes(least));
+                     format_least_bytes(least));
 }
 
 // Every tier: what each would need, the others as they are.
@@ -42,7 +43,7 @@ void print_refusal(const Plan& plan) {
   print_error(
       fmt::format("does not fit: the budget of {} bytes ({}) falls short by {} bytes ({}); minimum_bytes {} ({})",
                   plan.budget_bytes, format_bytes(plan.budget_bytes), shortfall, format_bytes(shortfall),
-                  plan.minimum_bytes, format_bytes(plan.minimum_bytes)),
+                  plan.minimum_bytes, format_least_bytes(plan.minimum_bytes)),
       fmt::format("give --memory {} or more{}{}", plan.minimum_bytes,
                   plan.cheapest_fix.empty() ? "" : ", or: ", plan.cheapest_fix));
 }

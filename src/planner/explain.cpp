@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/least_bytes.h"
 #include "passes/bf16_mixed.h"
 #include "passes/bf16_true.h"
 #include "passes/chunked_loss.h"
@@ -244,6 +245,13 @@ void explain_parts(const Plan& plan, std::string& text) {
     text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", name, format_bytes(bytes), bytes);
 }
 
+// Nothing for a technique that is off: what it would save is not known.
+std::string describe_effect(const TechniqueReport& technique) {
+  if (technique.saves_bytes == 0 && technique.costs_seconds == 0) return {};
+  return fmt::format("saves {}, costs {:.3f} s per step: ", format_bytes(technique.saves_bytes),
+                     technique.costs_seconds);
+}
+
 }  // namespace
 
 void report_techniques(const PlanRequest& request, Bounder& bounder, const Candidate& chosen, const Bound& reached,
@@ -262,19 +270,18 @@ std::string explain(const PlanRequest& request, const SearchResult& result) {
     explain_parts(plan, text);
     explain_lower_tiers(plan, text);
   } else {
-    text += fmt::format("budget {}: does not fit, short of {} bytes; the least that works is {} bytes ({})\n",
-                        format_bytes(plan.budget_bytes), plan.minimum_bytes - plan.budget_bytes, plan.minimum_bytes,
-                        format_bytes(plan.minimum_bytes));
+    text += fmt::format("budget {}: does not fit, short of {}; the least that works is {} bytes ({})\n",
+                        format_bytes(plan.budget_bytes), format_bytes(plan.minimum_bytes - plan.budget_bytes),
+                        plan.minimum_bytes, format_least_bytes(plan.minimum_bytes));
     for (const Tier tier : kLowerTiers)
       if (const TierPlan& below = plan.below(tier); below.budget_bytes > 0)
         text +=
             fmt::format("{} budget {}: with the budget above, the least that works is {} bytes ({})\n", tier_name(tier),
-                        format_bytes(below.budget_bytes), below.peak_bytes, format_bytes(below.peak_bytes));
+                        format_bytes(below.budget_bytes), below.peak_bytes, format_least_bytes(below.peak_bytes));
   }
   if (plan.feasible) text += "techniques\n";
   for (const TechniqueReport& t : plan.techniques)
-    text += fmt::format("  {:<16} {:<13} {}\n      saves {}, costs {:.3f} s per step: {}\n", t.name, t.kind, t.value,
-                        format_bytes(t.saves_bytes), t.costs_seconds, t.why);
+    text += fmt::format("  {:<19} {:<13} {}\n      {}{}\n", t.name, t.kind, t.value, describe_effect(t), t.why);
   if (plan.feasible) text += explain_automatic(plan);
   text += "plans that no other beats in both memory and time (least memory first)\n";
   for (const Rung& rung : result.frontier) {

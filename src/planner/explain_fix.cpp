@@ -1,8 +1,8 @@
 // What would make a plan fit that does not.
 #include <optional>
 
-#include "base/bytes.h"
 #include "base/error.h"
+#include "base/least_bytes.h"
 #include "planner/candidates.h"
 #include "planner/explain.h"
 #include "planner/offload_choices.h"
@@ -73,7 +73,8 @@ std::vector<Change> changes(const PlanRequest& request) {
 std::string find_cheapest_fix(const PlanRequest& request) {
   for (const Change& change : changes(request)) {
     const TierBytes least = least_peaks(change.request, Tier::device);
-    if (fits(least, change.request)) return fmt::format("{} would need {}", change.options, format_bytes(least.device));
+    if (fits(least, change.request))
+      return fmt::format("{} would need {}", change.options, format_least_bytes(least.device));
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/least_bytes.h"
 
 namespace headroom {
 
@@ -23,6 +24,14 @@ TEST(Bytes, Formats) {
   EXPECT_EQ(format_bytes(17), "17 bytes");
   EXPECT_EQ(format_bytes(int64_t{3} << 29), "1.50 GiB");
   EXPECT_EQ(format_bytes(640 << 10), "640 KiB");
+}
+
+TEST(Bytes, LeastSizesAreRoundedUp) {
+  EXPECT_EQ(format_least_bytes(2236646144), "2.09 GiB");  // 2.083
+  EXPECT_EQ(format_least_bytes(int64_t{3} << 29), "1.50 GiB");
+  EXPECT_EQ(format_least_bytes(0), "0 bytes");
+  for (int64_t bytes = 1; bytes < int64_t{1} << 50; bytes += bytes / 7 + 1)
+    EXPECT_GE(parse_bytes(format_least_bytes(bytes)), bytes) << bytes;
 }
 
 }  // namespace headroom

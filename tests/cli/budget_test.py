@@ -39,6 +39,13 @@ class Budget(ProgramTest):
         _, errors = self.plan("--memory", str((minimum + pinned) // 2), "--micro-batch-size", "8", "--technique", "recompute=off", code=3)
         self.assertRegex(errors, r"or: .* would need")
 
+    def test_sizes_that_are_named_work_as_printed(self):
+        _, errors = self.plan("--memory", self.plan("--memory", "4GiB")[0]["minimum_bytes"] - (1 << 20), code=3)
+        for least in re.findall(r"minimum_bytes \d+ \(([^)]+)\)", errors):
+            self.assertLessEqual(self.plan("--memory", least)[0]["minimum_bytes"], self.plan("--memory", least)[0]["budget_bytes"])
+        options, least = re.search(r"or: (--.*?)(?: \([^)]*\))? would need ([\d.]+ \w+)", errors).groups()
+        self.plan("--memory", least, *options.replace("DIR", str(self.root)).split())
+
     def test_the_minimum_is_feasible_and_tight(self):
         minimum = self.plan("--memory", "4GiB")[0]["minimum_bytes"]
         self.assertLessEqual(self.plan("--memory", str(minimum))[0]["peak_bytes"], minimum)

@@ -1,0 +1,13 @@
+// Sizes that are given back as they are printed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace headroom {
+
+// Like format_bytes, rounded up: parse_bytes of the text is at least `bytes`. For least budgets: "2.09 GiB", where
+// 2.08 GiB would be refused.
+std::string format_least_bytes(int64_t bytes);
+
+}  // namespace headroom
