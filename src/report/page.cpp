@@ -22,8 +22,12 @@ std::string state_of(const Run& run) {
                      run.process ? fmt::format(" of {}", run.process->total_steps) : "");
 }
 
+// Of a run that has not ended the last line that its own process wrote: the earlier steps of a resumed run had another
+// plan, and from its second step on a run touches nothing for the first time.
 int64_t measured_peak(const Run& run) {
-  return run.end ? run.end->peak_resident : static_cast<int64_t>(run.metrics.resident.most());
+  if (run.end) return run.end->peak_resident;
+  if (!run.metrics.last || (run.process && run.metrics.last->step < run.process->first_step)) return 0;
+  return run.metrics.last->resident_bytes;
 }
 
 }  // namespace

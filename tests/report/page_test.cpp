@@ -268,5 +268,16 @@ TEST_F(Page, ScreenFitsTheTerminal) {
   }
 }
 
+TEST_F(Page, TheMeasuredPeakIsOfThePlanShown) {
+  constexpr const char* kProcess =
+      R"({"pid": 1, "start_ticks": 1, "host": "h", "started_unix_ms": 1, "first_step": 2, "total_steps": 9})";
+  write("process.json", kProcess);
+  EXPECT_EQ(made().find("measured peak"), std::string::npos);  // step 1 had another plan
+  write("metrics.jsonl", std::string(kLine) +
+                             R"({"step": 2, "loss": 4.5, "tokens": 4096, "seconds": 0.5, "resident_bytes": 52428800})"
+                             "\n");
+  EXPECT_NE(made().find("<dt>measured peak</dt><dd>50.0 MiB"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace headroom::report
