@@ -15,8 +15,9 @@ struct Unit {
   std::string_view name;
   double bytes;
 };
-constexpr std::array<Unit, 10> kUnits{{{"", 1},
+constexpr std::array<Unit, 11> kUnits{{{"", 1},
                                        {"b", 1},
+                                       {"bytes", 1},
                                        {"kib", 1024.0},
                                        {"mib", 1024.0 * 1024},
                                        {"gib", 1024.0 * 1024 * 1024},

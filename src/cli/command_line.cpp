@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/nearest_name.h"
+#include "cli/familiar_names.h"
 #include "cli/messages.h"
 
 namespace headroom {
@@ -30,12 +31,14 @@ int report(const Error& error) {
   return kExitRun;
 }
 
-// A result that did not reach stdout is a failure.
+// A result that did not reach stdout is a failure; one whose reader has gone (`| head`) needs no words.
 int flushed(int code) {
   std::cout.flush();
-  if (std::fflush(stdout) != 0 || !std::cout)
+  if (std::fflush(stdout) != 0 || !std::cout) {
+    if (errno == EPIPE) return kExitRun;
     throw Error(ErrorKind::run, fmt::format("cannot write to standard output: {}", std::strerror(errno)),
                 "free disk space, or check where it goes");
+  }
   return code;
 }
 
@@ -63,6 +66,9 @@ std::string parse_message(const CLI::ParseError& error, const CLI::App& app) {
     return fmt::format("{} {} is not {}", name, text.substr(std::min(text.size(), equals + 3)),
                        kind_of_value(option ? option->get_type_name() : "VALUE"));
   }
+  if (const size_t value = text.find(": Value "), range = text.find(" not in range ");
+      value != std::string::npos && range > value && range != std::string::npos)
+    return fmt::format("{} {} is out of range", text.substr(0, value), text.substr(value + 8, range - value - 8));
   if (error.get_name() == "ArgumentMismatch") return fmt::format("{} has no value", text.substr(0, text.find(':')));
   if (text == "A subcommand is required") return "no command is given";
   if (const size_t colon = text.find("not expected: "); colon != std::string::npos)
@@ -88,7 +94,8 @@ int report_parse_error(const CLI::ParseError& error, CLI::App& root, const std::
     const std::string wrong = extras.front().substr(0, extras.front().find('='));
     if (wrong.starts_with("--")) {
       message = fmt::format("unknown option '{}'", wrong);
-      remedy = fmt::format("did you mean '--{}'? {}", nearest_name(wrong.substr(2), option_names(*app)), remedy);
+      const std::string meant = familiar_option(wrong.substr(2), option_names(*app));
+      if (!meant.empty()) remedy = fmt::format("did you mean '--{}'? {}", meant, remedy);
     } else if (app == &root) {
       std::vector<std::string> names;
       for (const Declared& declared : commands) names.push_back(declared.command.name);
@@ -98,6 +105,18 @@ int report_parse_error(const CLI::ParseError& error, CLI::App& root, const std::
   }
   print_error(message, remedy);
   return kExitUsage;
+}
+
+// "--packing" means "--packing true", as elsewhere: completes options of kind BOOLEAN that no value follows.
+std::vector<std::string> with_switches_on(const std::vector<std::string>& arguments, const CLI::App& app) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    out.push_back(arguments[i]);
+    const CLI::Option* option = arguments[i].starts_with("--") ? app.get_option_no_throw(arguments[i]) : nullptr;
+    const bool last = i + 1 == arguments.size() || arguments[i + 1].starts_with("--");
+    if (option && last && option->get_type_name() == "BOOLEAN") out.push_back("true");
+  }
+  return out;
 }
 
 }  // namespace
@@ -113,7 +132,9 @@ int64_t parse_memory(const std::string& option, const std::string& text) {
   const int64_t bytes = parse_bytes(text);
   if (bytes < (int64_t{1} << 20))
     throw Error(ErrorKind::usage, fmt::format("{} {} is {} bytes", option, text, bytes),
-                fmt::format("a bare number is bytes; did you mean {}GiB?", text));
+                bytes > 0 && text.find_first_not_of("0123456789") == std::string::npos
+                    ? fmt::format("a bare number is bytes; did you mean {}GiB?", text)
+                    : "give at least 1MiB");
   return bytes;
 }
 
@@ -142,6 +163,9 @@ int run_commands(const std::string& name, const std::string& about, std::vector<
     for (const Declared& declared : commands)
       if (!arguments.empty() && arguments[0] == declared.command.name && declared.command.expand)
         arguments = declared.command.expand(std::move(arguments), *declared.app);
+    for (const Declared& declared : commands)
+      if (!arguments.empty() && arguments[0] == declared.command.name)
+        arguments = with_switches_on(arguments, *declared.app);
     std::reverse(arguments.begin(), arguments.end());
     root.parse(arguments);
     for (const Declared& declared : commands)

@@ -179,9 +179,17 @@ int run_evaluate(const InferenceArguments& a) {
   return 0;
 }
 
+// All of it, without the line break that ends the last line.
+std::string text_of_stdin() {
+  std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
 std::vector<int32_t> prompt_ids(const InferenceArguments& a, const Tokenizer& tokenizer, const ModelFiles& model) {
+  const std::string prompt = a.prompt == "-" ? text_of_stdin() : a.prompt;
   std::vector<int32_t> ids;
-  if (!a.prompt.empty()) ids = tokenizer.encode(a.prompt, true);
+  if (!prompt.empty()) ids = tokenizer.encode(prompt, true);
   if (ids.empty()) {
     const std::optional<int32_t> bos = tokenizer.bos_id();
     const std::optional<int64_t> fallback = model.config.bos_id();
@@ -208,12 +216,12 @@ void print_times(const GenerateTimes& times, const Plan& plan, int64_t arena) {
     return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
   };
   std::fflush(stdout);  // the text comes first
-  fmt::print(stderr,
-             "prompt: {} tokens in {:.3f} s, {:.1f} tokens/s; then {} tokens in {:.3f} s, {:.1f} tokens/s; arena {}, "
-             "peak planned {}\n",
-             times.prompt_tokens, times.prompt_seconds, rate(times.prompt_tokens, times.prompt_seconds),
-             times.decoded_tokens, times.decode_seconds, rate(times.decoded_tokens, times.decode_seconds),
-             format_bytes(arena), format_bytes(plan.peak_bytes));
+  print_note(fmt::format(
+      "prompt: {} tokens in {:.3f} s, {:.1f} tokens/s; then {} tokens in {:.3f} s, {:.1f} tokens/s; arena {}, "
+      "peak planned {}",
+      times.prompt_tokens, times.prompt_seconds, rate(times.prompt_tokens, times.prompt_seconds), times.decoded_tokens,
+      times.decode_seconds, rate(times.decoded_tokens, times.decode_seconds), format_bytes(arena),
+      format_bytes(plan.peak_bytes)));
 }
 
 int run_generate(const InferenceArguments& a) {
@@ -280,7 +288,7 @@ Command generate_command() {
       "generate", "text from a model, streamed", [](CLI::App& app) {
         auto a = std::make_shared<InferenceArguments>();
         add_inference_options(app, *a, "32-true, or bf16-true: weights and cache in bf16");
-        scalar(app, "--prompt", a->prompt, "text to continue (none: from BOS)");
+        scalar(app, "--prompt", a->prompt, "text to continue; - reads it from stdin (none: from BOS)");
         scalar(app, "--max-new-tokens", a->max_new_tokens, "tokens to make (128, or what the model's positions leave)");
         scalar(app, "--temperature", a->sampling.temperature, "0 = greedy")->capture_default_str();
         scalar(app, "--top-p", a->sampling.top_p, "least mass of the tokens drawn from")->capture_default_str();

@@ -5,7 +5,10 @@
 
 namespace headroom {
 
-// "error: MESSAGE" and the remedy below it.
+// Writes as it stands. A stderr that is closed or full is no error: nobody reads it, and the work goes on.
+void write_stderr(std::string_view text);
+
+// "error: MESSAGE" and the remedy below it, after all that stdout has.
 void print_error(std::string_view message, std::string_view remedy);
 void print_note(std::string_view text);
 

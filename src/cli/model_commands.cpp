@@ -3,6 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/least_bytes.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "formats/safetensors.h"
@@ -31,7 +32,21 @@ std::string minimum_text(const ModelFiles& model, const char* precision) {
   options.model = model.config.source;
   options.precision = precision;
   options.memory = int64_t{1} << 20;
-  return format_bytes(search_training_plan(training_request(options, model)).plan.minimum_bytes);
+  return format_least_bytes(search_training_plan(training_request(options, model)).plan.minimum_bytes);
+}
+
+void describe_weights(const ModelFiles& model) {
+  std::error_code status;
+  if (!fs::exists(model.directory / "model.safetensors", status) &&
+      !fs::exists(model.directory / "model.safetensors.index.json", status)) {
+    fmt::print("weights          none in this directory\n");
+    return;
+  }
+  const SafetensorsSet files = SafetensorsSet::open(model.directory);
+  check_weights(model.spec, files);
+  std::map<std::string, int64_t> bytes;
+  for (const auto& [name, tensor] : files.tensors()) bytes[std::string(stored_type_name(tensor.type))] += tensor.bytes;
+  for (const auto& [type, total] : bytes) fmt::print("weights          {} {}\n", type, format_bytes(total));
 }
 
 void describe_files(const ModelFiles& model) {
@@ -40,11 +55,7 @@ void describe_files(const ModelFiles& model) {
     fmt::print("weights          none (a bare config.json)\n");
     return;
   }
-  const SafetensorsSet files = SafetensorsSet::open(model.directory);
-  check_weights(model.spec, files);
-  std::map<std::string, int64_t> bytes;
-  for (const auto& [name, tensor] : files.tensors()) bytes[std::string(stored_type_name(tensor.type))] += tensor.bytes;
-  for (const auto& [type, total] : bytes) fmt::print("weights          {} {}\n", type, format_bytes(total));
+  describe_weights(model);
   if (fs::exists(model.directory / "tokenizer.json", status)) {
     const Tokenizer tokenizer = Tokenizer::load(model.directory);
     fmt::print("tokenizer        {} ids, BOS {}, EOS {}\n", tokenizer.vocab_size(),
@@ -80,9 +91,14 @@ int run_info(const std::string& path) {
   fmt::print("training needs   at least {} in fp32, {} in bf16-mixed (AdamW, sequence {}, --memory)\n",
              minimum_text(model, "32-true"), minimum_text(model, "bf16-mixed"),
              std::min<int64_t>(512, spec.max_positions));
+  const std::string weights = format_bytes(parameter_count(spec) * 4);
+  if (spec.objective != Objective::language) {  // no text is generated, no keys and values are kept
+    fmt::print("evaluating needs {} of weights in fp32\n", weights);
+    return 0;
+  }
   const int64_t cache = 2 * spec.layers * spec.kv_heads * spec.head_dim * 4;
-  fmt::print("serving needs    {} of weights in fp32, and {} of cache per token of context\n",
-             format_bytes(parameter_count(spec) * 4), format_bytes(cache));
+  fmt::print("serving needs    {} of weights in fp32, and {} of cache per token of context\n", weights,
+             format_bytes(cache));
   return 0;
 }
 

@@ -42,11 +42,11 @@ Profile measure(const ProfileArguments& arguments) {
   const std::unique_ptr<Device> device = open_device(arguments.device, facts);
   const bool terminal = ::isatty(STDERR_FILENO);
   const auto progress = [&](double share) {
-    if (terminal) fmt::print(stderr, "\rmeasuring {:3.0f}%", share * 100);
+    if (terminal) write_stderr(fmt::format("\rmeasuring {:3.0f}%", share * 100));
   };
   const Profile profile = calibrate(*device, facts, gpu ? fmt::format("cuda-{}", *gpu) : "this-machine", progress,
                                     gpu ? gpu_sizes() : cpu_sizes());
-  if (terminal) fmt::print(stderr, "\n");
+  if (terminal) write_stderr("\n");
   return profile;
 }
 

@@ -65,22 +65,21 @@ void Progress::step(const StepReport& report) {
   last_ = now;
   const std::string text = describe(report);
   if (terminal_) {
-    fmt::print(stderr, "\r{}\x1b[K", fit_to_terminal(text, share_done(report)));
+    write_stderr(fmt::format("\r{}\x1b[K", fit_to_terminal(text, share_done(report))));
     line_open_ = true;
   } else {
-    fmt::print(stderr, "{}\n", text);
+    print_note(text);
   }
-  std::fflush(stderr);
 }
 
 void Progress::line(std::string_view text) {
   if (quiet_) return;
   end();
-  fmt::print(stderr, "{}\n", text);
+  print_note(text);
 }
 
 void Progress::end() {
-  if (line_open_) fmt::print(stderr, "\n");
+  if (line_open_) write_stderr("\n");
   line_open_ = false;
 }
 

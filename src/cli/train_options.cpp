@@ -9,6 +9,9 @@
 namespace headroom {
 namespace {
 
+// What transformers takes where only the accumulation steps are given.
+constexpr int64_t kDeviceBatch = 8;
+
 void add_data_options(CLI::App& app, TrainOptions& o) {
   app.add_option("--data", o.data, "training data: .txt, .jsonl, .json or .tsv; repeatable")->type_name("FILE");
   app.add_option("--eval-data", o.eval_data, "evaluation data, or a set with a name; repeatable")
@@ -95,10 +98,11 @@ void add_machine_options(CLI::App& app, TrainArguments& a) {
       ->capture_default_str();
   scalar(app, "--packing", o.packing, "several rows in each sequence, which do not see each other")
       ->capture_default_str();
-  scalar(app, "--gradient-checkpointing", a.gradient_checkpointing, "alias of --technique recompute=on|off");
+  scalar(app, "--gradient-checkpointing", a.gradient_checkpointing, "alias of --technique recompute=on|off")
+      ->type_name("BOOLEAN");
   scalar(app, "--per-device-train-batch-size", a.per_device_batch,
-         "with --gradient-accumulation-steps: their product is the global batch size");
-  scalar(app, "--gradient-accumulation-steps", a.accumulation, "see --per-device-train-batch-size");
+         "with --gradient-accumulation-steps: their product is the global batch size (8)");
+  scalar(app, "--gradient-accumulation-steps", a.accumulation, "see --per-device-train-batch-size (1)");
   app.add_flag("--force", o.force, "accept a budget above what the machine can give");
   app.add_flag("--quiet", a.quiet, "no progress");
 }
@@ -182,8 +186,8 @@ TrainOptions resolve(const TrainArguments& arguments) {
     options.techniques["recompute"] =
         parse_switch("--gradient-checkpointing", arguments.gradient_checkpointing) ? "on" : "off";
   if (arguments.per_device_batch > 0 || arguments.accumulation > 0)
-    options.global_batch_size =
-        std::max<int64_t>(1, arguments.per_device_batch) * std::max<int64_t>(1, arguments.accumulation);
+    options.global_batch_size = (arguments.per_device_batch > 0 ? arguments.per_device_batch : kDeviceBatch) *
+                                std::max<int64_t>(1, arguments.accumulation);
   if (options.memory == 0) options.memory = default_budget(options.device, options.profile);
   if (options.host_memory == 0) options.host_memory = default_host_budget(options.device);
   return options;

@@ -205,7 +205,8 @@ DataCounts build_token_cache(const DataOptions& options, const Tokenizer* tokeni
     throw Error(ErrorKind::format,
                 fmt::format("{}: no token of the {} rows is scored ({} are empty)", options.files.front().string(),
                             rows.counts().rows, rows.counts().empty_rows),
-                "give rows with text, and labels other than -100 after the first token");
+                "give rows with text, conversations in which the assistant speaks, labels other than -100 after the "
+                "first token, and a --max-seq-length that leaves some of what is scored");
   return writer.finish(rows.counts());
 }
 

@@ -28,6 +28,20 @@ void one_of(std::string_view option, const std::string& value, std::initializer_
                 fmt::format("one of {}", fmt::join(words, ", ")));
 }
 
+// An option of adapters where none are trained would be passed over in silence, and all weights trained.
+void refuse_settings_without_adapters(const LoraOptions& lora) {
+  const LoraOptions unset;
+  const char* given = lora.alpha != unset.alpha                       ? "lora-alpha"
+                      : lora.dropout != unset.dropout                 ? "lora-dropout"
+                      : lora.rank_stabilised != unset.rank_stabilised ? "lora-rslora"
+                      : lora.targets != unset.targets                 ? "lora-target-modules"
+                      : !lora.modules_to_save.empty()                 ? "modules-to-save"
+                                                                      : nullptr;
+  if (given)
+    throw Error(ErrorKind::usage, fmt::format("--{} without --lora-r: no adapters are trained", given),
+                "add --lora-r 16, or leave it out");
+}
+
 }  // namespace
 
 std::string master_dtype(const TrainOptions& options) {
@@ -56,6 +70,7 @@ void check_options(const TrainOptions& o) {
   if (o.lora.rank > 8192) refuse("lora-r", std::to_string(o.lora.rank), "at most 8192");
   real_in("lora-alpha", o.lora.alpha, 0, 1e6);
   real_in("lora-dropout", o.lora.dropout, 0, 0.99);
+  if (o.lora.rank == 0) refuse_settings_without_adapters(o.lora);
   if (o.lora.rank > 0 && !o.freeze.empty())
     throw Error(ErrorKind::usage, "--freeze and --lora-r together", "adapters freeze all other weights by themselves");
   real_in("num-train-epochs", o.num_train_epochs, 0, 1e9);

@@ -49,6 +49,11 @@ ModelFiles open_model(const std::filesystem::path& model) {
   }
   ModelFiles files;
   if (std::filesystem::is_directory(model, status)) files.directory = model;
+  if (!std::filesystem::exists(model / "config.json", status) &&
+      std::filesystem::exists(model / "adapter_config.json", status))
+    throw Error(ErrorKind::usage, fmt::format("{} holds an adapter, no model", model.string()),
+                "give its base model here: `headroom merge` makes a model of both, `generate` and `evaluate` take "
+                "--adapter");
   files.config = HfConfig::read(model);
   files.spec = read_model_spec(files.config);
   return files;

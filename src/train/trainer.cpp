@@ -214,6 +214,10 @@ class Run {
           });
     } else {
       load_checkpoint(*executor_, model_, options_.lora, resume_);
+      note(state_.step < total_steps_
+               ? fmt::format("resuming {} after step {} of {}", resume_.string(), state_.step, total_steps_)
+               : fmt::format("{} stands at step {} of {}: no step is left to train", resume_.string(), state_.step,
+                             total_steps_));
       for (const std::string& change : changed_options(state_.options, options_text(options_)))
         note("changed since the checkpoint: " + change);
       if (state_.data_key != data_->train.key()) note("changed since the checkpoint: the data files or the tokenizer");

@@ -12,6 +12,7 @@ TEST(Bytes, ParsesUnits) {
   EXPECT_EQ(parse_bytes("2GiB"), int64_t{2} << 30);
   EXPECT_EQ(parse_bytes("1.5 MiB"), 3 << 19);
   EXPECT_EQ(parse_bytes("3kb"), 3000);
+  EXPECT_EQ(parse_bytes(format_bytes(17)), 17);
   EXPECT_EQ(parse_bytes("9007199254740993"), 9007199254740993);
 }
 

@@ -116,6 +116,24 @@ class Tokenizers(ProgramTest):
         self.assert_refused(["tokenize", "--model", "model", "--decode"], 2, "standard input:1", stdin="{\"ids\": [1.5]}\n")
         self.assert_refused(["tokenize"], 2, "--model", stdin="")
 
+    def test_info_of_a_directory_without_weights(self):
+        (self.fresh_model("bare") / "model.safetensors").unlink()
+        done = self.call("info", "bare")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for part in ("weights          none in this directory", "tokenizer        ", "training needs   at least"):
+            self.assertIn(part, done.stdout)
+
+    def test_an_adapter_is_no_model(self):
+        self.train("adapter", "--max-steps", 1, "--lora-r", 2)
+        for arguments in (["info", "adapter"], self.train_arguments("out", model="adapter"), ["plan", "--model", "adapter", "--memory", "64MiB"]):
+            self.assert_refused(arguments, 2, "adapter holds an adapter", "headroom merge")
+
+    def test_a_prompt_from_stdin(self):
+        base = ["generate", "--model", "model", "--memory", "128MiB", "--threads", 1, "--temperature", 0, "--max-new-tokens", 8, "--json"]
+        given, piped = self.call(*base, "--prompt", "the quick\nfox"), self.call(*base, "--prompt", "-", stdin="the quick\nfox\n")
+        self.assertEqual(piped.returncode, 0, piped.stderr)
+        self.assertEqual(piped.stdout, given.stdout)
+
     def test_shared_models_are_read(self):
         if not (SHARED / "data/models").is_dir():
             self.skipTest("../shared is not there")

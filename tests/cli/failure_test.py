@@ -46,7 +46,8 @@ class Failure(ProgramTest):
         """Resumes for two steps; an uninterrupted run of as many steps is the same to the bit."""
         steps = str(self.rows(output)[-1]["step"] + 2)
         common = ["--max-steps", steps, "--lr-scheduler-type", "constant"]
-        self.train(output, "--resume-from-checkpoint", "true", *common)
+        resumed = self.train(output, "--resume-from-checkpoint", "true", *common)
+        self.assertRegex(resumed.stderr, rf"resuming {output}/checkpoint-\d+ after step {int(steps) - 2} of {steps}")
         self.train(output + "-whole", *common)
         self.assert_same_run(output, output + "-whole")
 
@@ -82,6 +83,26 @@ class Failure(ProgramTest):
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=120)
         self.assertEqual(process.returncode, 143)
+
+    def into_a_closed_pipe(self, arguments, *streams):
+        """Exit code of the program with these streams leading to a pipe that nobody reads."""
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        files = {name: write_end if name in streams else subprocess.DEVNULL for name in ("stdout", "stderr")}
+        done = subprocess.run([self.program, *map(str, arguments)], cwd=self.root, env=environment(self.root), timeout=300, **files)
+        os.close(write_end)
+        return done.returncode
+
+    def test_nobody_reads(self):
+        plan = ["plan", "--model", "model", "--threads", "1", "--memory"]
+        self.assertEqual(self.into_a_closed_pipe([*plan, "64MiB"], "stdout", "stderr"), 1)
+        self.assertEqual(self.into_a_closed_pipe([*plan, "12"], "stdout", "stderr"), 2)
+        self.assertEqual(self.into_a_closed_pipe([*plan, "2MiB"], "stderr"), 3)
+        self.assertEqual(self.into_a_closed_pipe(self.train_arguments("unread"), "stderr"), 0)
+        self.assertTrue((self.root / "unread/model.safetensors").exists())
+        quiet = subprocess.run(f"{self.program} plan --model model --threads 1 --memory 64MiB | true", shell=True, cwd=self.root, env=environment(self.root),
+                               stderr=subprocess.PIPE, text=True, timeout=300)
+        self.assertEqual(quiet.stderr, "")
 
     def test_a_run_without_a_checkpoint_starts_anew(self):
         process = self.start("early")

@@ -35,6 +35,35 @@ class Usage(ProgramTest):
         self.assert_refused(self.train_arguments("out", "--device", "cuda:0"), 2, "cuda:0")
         self.assert_refused(self.train_arguments("out", "--profile", "rtx-9999"), 2, "rtx-9999")
 
+    def test_names_of_other_trainers(self):
+        for wrong, meant in [("--lr", "'--learning-rate'"), ("--epochs", "'--num-train-epochs'"), ("--bf16", "'--precision bf16-mixed'"),
+                             ("--batch-size", "'--global-batch-size'"), ("--max_seq_length", "'--max-seq-length'"), ("--model_name_or_path", "'--model'")]:
+            with self.subTest(wrong=wrong):
+                self.assert_refused(self.train_arguments("out", wrong, "1"), 2, f"unknown option '{wrong}'", f"did you mean {meant}?")
+        done = self.assert_refused(["generate", "--model", "model", "--stop", "."], 2, "unknown option '--stop'", "headroom generate --help")
+        self.assertNotIn("did you mean", done.stderr)
+        (self.root / "run.yaml").write_text("model: model\nbf16: true\n")
+        self.assert_refused(["train", "run.yaml"], 2, "run.yaml:2", "did you mean 'precision bf16-mixed'?")
+
+    def test_a_switch_needs_no_value(self):
+        plan = lambda *more: json.loads(self.call("plan", "--model", "model", "--memory", "64MiB", "--threads", 1, *more, "--json").stdout)
+        self.assertTrue(plan("--packing")["packing"])
+        self.assertFalse(plan("--packing", "false")["packing"])
+        self.assertTrue(plan("--packing", "--max-steps", 2)["packing"])
+        recompute = {t["name"]: t for t in plan("--gradient-checkpointing")["techniques"]}["recompute"]
+        self.assertNotIn("keep-all", recompute["value"])
+
+    def test_settings_of_adapters_without_adapters(self):
+        for option, value in [("--lora-alpha", "16"), ("--lora-dropout", "0.1"), ("--lora-rslora", "true"), ("--lora-target-modules", "q_proj"), ("--modules-to-save", "lm_head")]:
+            with self.subTest(option=option):
+                self.assert_refused(self.train_arguments("out", option, value), 2, f"{option} without --lora-r", "--lora-r 16")
+
+    def test_accumulation_alone_keeps_the_batch_of_transformers(self):
+        plan = lambda *more: json.loads(self.call("plan", "--model", "model", "--memory", "64MiB", "--threads", 1, *more, "--json").stdout)
+        for options, batch in [(("--gradient-accumulation-steps", 4), 32), (("--per-device-train-batch-size", 4), 4)]:
+            chosen = plan(*options, "--micro-batch-size", 1)
+            self.assertEqual(chosen["gradient_accumulation_steps"], batch)
+
     def test_values(self):
         cases = [("--max-steps", "-1"), ("--max-steps", ""), ("--max-steps", "many"), ("--max-steps", "1.5"), ("--max-steps", "9999999999999999"), ("--learning-rate", "-1"), ("--learning-rate", "nan"),
                  ("--learning-rate", "fast"), ("--global-batch-size", "0"), ("--micro-batch-size", "-2"), ("--max-seq-length", "1"), ("--max-seq-length", "65"), ("--adam-beta1", "1"),
@@ -57,6 +86,12 @@ class Usage(ProgramTest):
 
     def test_sizes(self):
         self.assert_refused(self.train_arguments("out", "--memory", "12"), 2, "--memory 12", "12GiB")
+        for size in ("8g", "8Gi", "8G"):
+            self.assert_refused(self.train_arguments("out", "--memory", size), 2, size, "did you mean 8GiB?")
+        for size in ("0", "1KiB"):
+            done = self.assert_refused(self.train_arguments("out", "--memory", size), 2, size, "give at least 1MiB")
+            self.assertNotIn("did you mean", done.stderr)
+        self.assert_refused(self.train_arguments("out", "--seed", "-1"), 2, "--seed -1 is out of range")
         for size in ("12XB", "-4GiB", "GiB", "1e99GiB", "99999999999TiB", "nan", ""):
             with self.subTest(size=size):
                 self.assert_refused(self.train_arguments("out", f"--memory={size}"), 2, size)
