@@ -79,6 +79,17 @@ TEST(Allocator, OtherProcessesAreNamedAndCounted) {
   EXPECT_NEAR(static_cast<double>(*diagnosis.limit_bytes), static_cast<double>(gib(11.2)), 0.1 * kGiB);
 }
 
+TEST(Allocator, ProcessesAreListedByTheToolOfTheDevice) {
+  Message message = cuda_message(2.0, 0.5, 10, 0.2, 24);
+  message.process_bytes = gib(10.7);
+  message.other_processes = {{4242, gib(12.8)}};
+  for (const auto& [framework, tool] : {std::pair("pytorch-cuda", "nvidia-smi;"), std::pair("pytorch-hip", "rocm-smi"),
+                                        std::pair("pytorch-npu", "npu-smi"), std::pair("pytorch-xpu", "xpu-smi")}) {
+    message.framework = framework;
+    EXPECT_THAT(expect_remedy(with(message), "end-other-processes").set, HasSubstr(tool));
+  }
+}
+
 TEST(Allocator, EnoughFreeAndRefusedIsALimit) {
   Message message = cuda_message(1.0, 4.0, 10, 0.2, 24);
   message.process_limit_bytes = gib(11);

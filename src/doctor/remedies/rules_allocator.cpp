@@ -94,14 +94,23 @@ void empty_cache(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
+// What lists a device's processes: of AMD, Huawei and Intel, else of NVIDIA.
+std::string_view process_list(std::string_view framework) {
+  return framework == "pytorch-hip"   ? "rocm-smi --showpids"
+         : framework == "pytorch-npu" ? "npu-smi info"
+         : framework == "pytorch-xpu" ? "xpu-smi ps"
+                                      : "nvidia-smi";
+}
+
 void other_processes(const Situation& s, Findings& findings) {
   const int64_t foreign = s.figures().foreign.value_or(0);
   if (s.pool() != Pool::device || foreign < (int64_t{256} << 20)) return;
-  std::string kill = "nvidia-smi; then end what is not needed";
+  const std::string_view list = process_list(s.message()->framework);
+  std::string kill = fmt::format("{}; then end what is not needed", list);
   std::string pids;
   for (const OtherProcess& other : s.message()->other_processes)
     if (other.pid > 0) pids += fmt::format("{}{}", pids.empty() ? "" : " ", other.pid);
-  if (!pids.empty()) kill = fmt::format("nvidia-smi; if yours and not needed: kill {}", pids);
+  if (!pids.empty()) kill = fmt::format("{}; if yours and not needed: kill {}", list, pids);
   Remedy remedy = make_remedy(s, "end-other-processes", {{"kill", kill}}, {},
                               fmt::format("other processes hold {} of this device", figure(foreign)));
   remedy.saves_bytes = foreign;
