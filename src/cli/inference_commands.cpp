@@ -13,12 +13,16 @@
 #include "cli/messages.h"
 #include "cli/refusal.h"
 #include "cli/terminal.h"
+#include "cli/tier_options.h"
 #include "data/token_cache_builder.h"
 #include "device/device.h"
 #include "formats/json.h"
 #include "generate/generator.h"
 #include "models/decoder.h"
+#include "passes/offload_parameters.h"
+#include "passes/prefetch.h"
 #include "planner/inference.h"
+#include "planner/weight_placement.h"
 #include "tokenizer/stream_decoder.h"
 #include "train/adapter.h"
 #include "train/adapter_files.h"
@@ -36,6 +40,7 @@ namespace fs = std::filesystem;
 
 struct InferenceArguments {
   TrainOptions options;
+  TierArguments tiers;
   fs::path adapter;
   std::string prompt;
   std::optional<int64_t> max_new_tokens;
@@ -48,7 +53,9 @@ void add_inference_options(CLI::App& app, InferenceArguments& a, const char* pre
   scalar(app, "--model", a.options.model, "model directory, or an adapter's, whose config names its base")->required();
   scalar(app, "--adapter", a.adapter, "LoRA adapter to apply: a directory that train or PEFT wrote")->type_name("DIR");
   memory_option(app, "--memory", a.options.memory,
-                "budget for all the kernel charges this process (what is available less 10 %)");
+                "budget for all the kernel charges this process (what is available less 10 %); on a GPU for all the "
+                "process holds there (what is free)");
+  add_tier_options(app, a.options, a.tiers, "weights");
   scalar(app, "--precision", a.options.precision, precisions)->capture_default_str();
   scalar(app, "--device", a.options.device, "cpu")->capture_default_str();
   scalar(app, "--threads", a.options.threads, "threads (all)");
@@ -56,6 +63,8 @@ void add_inference_options(CLI::App& app, InferenceArguments& a, const char* pre
   app.add_flag("--json", a.json, "the result as JSON on stdout");
   app.add_flag("--force", a.options.force, "accept a budget above what the machine can give");
   app.add_flag("--quiet", a.quiet, "no notes");
+  const PassInfo* const passes[] = {&kOffloadParameters, &kPrefetch};
+  app.footer(technique_help(passes));
 }
 
 // A model and the adapter to apply to it.
@@ -110,14 +119,26 @@ PlanRequest base_request(const InferenceArguments& a, const Opened& opened, bool
   request.parameters = parameter_count(model.spec);
   request.precision = a.options.precision;
   request.budget_bytes = a.options.memory > 0 ? a.options.memory : default_budget(a.options.device, a.options.profile);
-  book_process(request, process_parts(model, request.facts, tokenizer_stays));
-  if (a.options.device == "cpu" && !a.options.force) refuse_above_machine("--memory", request.budget_bytes);
+  request.host_budget_bytes = a.options.host_memory;
+  request.disk_budget_bytes = a.options.disk_memory;
+  request.techniques = a.options.techniques;
+  ProcessBytes process = process_parts(model, request.facts, tokenizer_stays);
+  process.copies = disk_process_bytes(request.facts);
+  book_process(request, process);
+  if (a.options.force) return request;
+  if (a.options.device == "cpu") refuse_above_machine("--memory", request.budget_bytes);
+  if (cuda_index(a.options.device)) refuse_above_machine("--host-memory", request.host_budget_bytes);
   return request;
 }
 
-std::unique_ptr<Device> open_device_of(const InferenceArguments& a, const DeviceFacts& facts) {
-  std::unique_ptr<Device> device = open_device(a.options.device, facts);
-  if (const std::string remark = device->remark(); !a.quiet && !remark.empty()) print_note(remark);
+// With room for the plan; notes say where weights wait, and what a run of `unit` is predicted to take.
+std::unique_ptr<Device> open_device_of(const InferenceArguments& a, const Plan& plan, const std::string& unit) {
+  std::unique_ptr<Device> device = open_device(a.options.device, plan.facts, a.options.disk_directory);
+  for (const Tier tier : kArenaTiers) device->require_room(tier, plan.arenas().of(tier));
+  if (a.quiet) return device;
+  if (const std::string remark = device->remark(); !remark.empty()) print_note(remark);
+  if (const std::string placement = describe_placement(plan); !placement.empty())
+    print_note(fmt::format("{}; predicted {:.3g} s for {}", placement, plan.step_seconds, unit));
   return device;
 }
 
@@ -169,7 +190,7 @@ int run_evaluate(const InferenceArguments& a) {
   const TokenCache cache = build_unnamed_cache(data, tokenizer ? &*tokenizer : nullptr);
   tokenizer.reset();
   const RowTargets targets = row_targets(model, a.options.mlm_probability, kEvaluationSeed);
-  const std::unique_ptr<Device> device = open_device_of(a, plan.facts);
+  const std::unique_ptr<Device> device = open_device_of(a, plan, fmt::format("{} sequences", plan.choices.micro_batch));
   BatchPort port;
   Executor executor(plan, *device, &port);
   load_opened(executor, opened, request.lora);
@@ -250,14 +271,13 @@ int run_generate(const InferenceArguments& a) {
   PlanRequest request = base_request(a, opened, true);
   request.seq_length = positions;
   const DType cache = a.options.precision == "bf16-true" ? DType::bf16 : DType::f32;
-  const Plan plan = plan_generation(request, prompt_chunks(prompt_tokens), [&](int64_t chunk) {
-    return build_generation(model.spec, positions, chunk, cache);
-  });
+  const auto build = [&](int64_t chunk) { return build_generation(model.spec, positions, chunk, cache); };
+  const Plan plan = plan_generation(request, {prompt_tokens, new_tokens}, prompt_chunks(prompt_tokens), build);
   if (!plan.feasible) {
     print_refusal(plan);
     return 3;
   }
-  const std::unique_ptr<Device> device = open_device_of(a, plan.facts);
+  const std::unique_ptr<Device> device = open_device_of(a, plan, "each token");
   Executor executor(plan, *device, nullptr);
   load_opened(executor, opened, request.lora);
   GenerateOptions options{a.sampling, new_tokens, stop_ids(tokenizer, model)};
@@ -294,7 +314,10 @@ Command generate_command() {
         scalar(app, "--top-p", a->sampling.top_p, "least mass of the tokens drawn from")->capture_default_str();
         scalar(app, "--top-k", a->sampling.top_k, "tokens drawn from; 0 = all")->capture_default_str();
         scalar(app, "--seed", a->sampling.seed, "of the draws")->capture_default_str()->check(CLI::NonNegativeNumber);
-        return [a] { return run_generate(*a); };
+        return [a] {
+          resolve_tiers(a->tiers, a->options);
+          return run_generate(*a);
+        };
       }};
 }
 
@@ -309,7 +332,10 @@ Command evaluate_command() {
         scalar(app, "--mlm-probability", a->options.mlm_probability,
                "masked-LM models: share of the tokens that are predicted")
             ->capture_default_str();
-        return [a] { return run_evaluate(*a); };
+        return [a] {
+          resolve_tiers(a->tiers, a->options);
+          return run_evaluate(*a);
+        };
       }};
 }
 

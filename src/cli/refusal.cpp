@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/least_bytes.h"
 #include "cli/terminal.h"
+#include "planner/offload_choices.h"
 
 namespace headroom {
 
@@ -28,8 +29,7 @@ void print_tiers_refusal(const Plan& plan) {
     tiers +=
         ", with " + against_least(below.budget_bytes, tier == Tier::host ? "on the host" : "on disk", below.peak_bytes);
     if (below.peak_bytes > below.budget_bytes)
-      ways += fmt::format("{}--{}-memory {}{} or more", ways.empty() ? "give " : ", or ", tier_name(tier),
-                          tier == Tier::disk ? "DIR:" : "", below.peak_bytes);
+      ways += fmt::format("{}{} or more", ways.empty() ? "give " : ", or ", tier_option(tier, below.peak_bytes));
   }
   print_error("does not fit: " + tiers,
               fmt::format("{}{}{}", ways, plan.cheapest_fix.empty() ? "" : ", or: ", plan.cheapest_fix));

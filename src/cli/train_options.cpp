@@ -1,6 +1,5 @@
 #include "cli/train_options.h"
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "passes/pass.h"
 #include "train/budget.h"
@@ -81,16 +80,11 @@ void add_machine_options(CLI::App& app, TrainArguments& a) {
   memory_option(app, "--memory", o.memory,
                 "budget for all the kernel charges this process (what is available less 10 %); on a GPU for all the "
                 "process holds there (what is free)");
-  memory_option(app, "--host-memory", o.host_memory,
-                "host budget beside a GPU (what is available less 10 %); on the CPU --memory is the host");
-  scalar(app, "--disk-memory", a.disk_memory,
-         "budget for a scratch file in a directory, where states, gradients, weights and activations may wait")
-      ->type_name("DIR:SIZE");
+  add_tier_options(app, o, a.tiers, "states, gradients, weights and activations");
   scalar(app, "--device", o.device, "cpu, cuda:N, or null: plan and check every access without arithmetic")
       ->capture_default_str();
   scalar(app, "--threads", o.threads, "threads (all)");
   scalar(app, "--profile", o.profile, "profile file or shipped profile (cached one, else this instruction set's)");
-  app.add_option("--technique", a.techniques, "NAME=on|off|VALUE: pins or forbids a technique; repeatable");
   app.add_option("--allow", o.allow, "lossy, data-order or a technique's name; repeatable");
   scalar(app, "--arithmetic", o.arithmetic, "free, or fixed: bitwise the same losses at every budget")
       ->capture_default_str();
@@ -107,35 +101,13 @@ void add_machine_options(CLI::App& app, TrainArguments& a) {
   app.add_flag("--quiet", a.quiet, "no progress");
 }
 
-std::string technique_help() {
-  std::string text = "Techniques (--technique):\n";
-  for (const PassInfo* pass : all_passes())
-    text += fmt::format("  {:<20}{} ({})\n", pass->name, pass->description, kind_name(pass->kind));
-  return text +
-         "The setting of an offload is on, off, host or disk; of offload-activations also a number of layers, as 12 or "
-         "disk:12.\n";
-}
-
 bool parse_switch(const std::string& option, const std::string& value) {
   if (value == "true" || value == "on" || value == "1" || value == "True") return true;
   if (value == "false" || value == "off" || value == "0" || value == "False") return false;
   throw Error(ErrorKind::usage, fmt::format("{} {} is neither true nor false", option, value), "give true or false");
 }
 
-// "/scratch:20GiB".
-void parse_disk_memory(const std::string& text, TrainOptions& options) {
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
-    throw Error(ErrorKind::usage, fmt::format("--disk-memory {} is no directory and size", text),
-                "write DIR:SIZE, as /scratch:20GiB");
-  options.disk_directory = text.substr(0, colon);
-  options.disk_memory = parse_memory("--disk-memory", text.substr(colon + 1));
-}
-
 void refuse_what_is_not_built(const TrainArguments& a) {
-  if (a.options.host_memory > 0 && a.options.device == "cpu")
-    throw Error(ErrorKind::usage, "--host-memory has no meaning on the CPU, where memory is the host",
-                "give --memory alone");
   constexpr std::string_view kinds[] = {"lossy", "data-order"};
   for (const std::string& allowed : a.options.allow) {
     const auto passes = all_passes();
@@ -157,20 +129,13 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
   add_optimizer_options(app, arguments.options);
   add_run_options(app, arguments.options);
   add_machine_options(app, arguments);
-  app.footer(technique_help());
+  app.footer(technique_help(all_passes()));
 }
 
 TrainOptions resolve(const TrainArguments& arguments) {
   refuse_what_is_not_built(arguments);
   TrainOptions options = arguments.options;
-  if (!arguments.disk_memory.empty()) parse_disk_memory(arguments.disk_memory, options);
-  for (const std::string& text : arguments.techniques) {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0)
-      throw Error(ErrorKind::usage, fmt::format("--technique {} has no setting", text),
-                  "write NAME=on, NAME=off or NAME=VALUE");
-    options.techniques[text.substr(0, equals)] = text.substr(equals + 1);
-  }
+  resolve_tiers(arguments.tiers, options);
   for (const char* precision : {"bf16-mixed", "bf16-true"})
     if (const auto at = options.techniques.find(precision); at != options.techniques.end() && at->second == "on")
       options.precision = precision;
@@ -189,7 +154,6 @@ TrainOptions resolve(const TrainArguments& arguments) {
     options.global_batch_size = (arguments.per_device_batch > 0 ? arguments.per_device_batch : kDeviceBatch) *
                                 std::max<int64_t>(1, arguments.accumulation);
   if (options.memory == 0) options.memory = default_budget(options.device, options.profile);
-  if (options.host_memory == 0) options.host_memory = default_host_budget(options.device);
   return options;
 }
 

@@ -1,7 +1,7 @@
 // The options that `train` and `plan` share.
 #pragma once
 
-#include "cli/command_line.h"
+#include "cli/tier_options.h"
 #include "train/options.h"
 
 namespace headroom {
@@ -9,11 +9,10 @@ namespace headroom {
 // Parsed text that becomes part of TrainOptions after parsing.
 struct TrainArguments {
   TrainOptions options;
-  std::vector<std::string> techniques;  // NAME=VALUE
-  int64_t per_device_batch = 0;         // HF's names: their product is the global batch size
+  TierArguments tiers;
+  int64_t per_device_batch = 0;  // HF's names: their product is the global batch size
   int64_t accumulation = 0;
   std::string gradient_checkpointing;  // HF's alias of recompute
-  std::string disk_memory;             // DIR:SIZE
   bool quiet = false;
 };
 

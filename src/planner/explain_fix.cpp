@@ -51,13 +51,13 @@ std::vector<Change> changes(const PlanRequest& request) {
     PlanRequest hosted = request;
     hosted.host_budget_bytes = INT64_MAX;
     const TierBytes peaks = least_peaks(hosted, Tier::host);
-    out.push_back({fmt::format("--host-memory {}", peaks.host), std::move(hosted)});
+    out.push_back({tier_option(Tier::host, peaks.host), std::move(hosted)});
   }
   if (request.disk_budget_bytes == 0) {
     PlanRequest on_disk = request;
     on_disk.disk_budget_bytes = INT64_MAX;
     const TierBytes peaks = least_peaks(on_disk, Tier::disk);
-    out.push_back({fmt::format("--disk-memory DIR:{}", peaks.disk), std::move(on_disk)});
+    out.push_back({tier_option(Tier::disk, peaks.disk), std::move(on_disk)});
   }
   for (int64_t length = request.seq_length / 2; length >= 16; length /= 2) {
     PlanRequest shorter = request;

@@ -24,11 +24,12 @@ class OffloadReporter {
 
   void run() {
     const Offload& offload = chosen_.offload;
-    add(kOffloadActivations, activations_setting(offload),
+    add(kOffloadActivations, tier_setting(offload.activations, offload.activation_blocks),
         [](Offload& o) { o.activations = Tier::device, o.activation_blocks = 0; });
     add(kOffloadOptimizer, tier_setting(offload.optimizer), [](Offload& o) { o.optimizer = Tier::device; });
     add(kOffloadGradients, tier_setting(offload.gradients), [](Offload& o) { o.gradients = Tier::device; });
-    add(kOffloadParameters, tier_setting(offload.parameters), [](Offload& o) { o.parameters = Tier::device; });
+    add(kOffloadParameters, tier_setting(offload.parameters, offload.parameter_layers),
+        [](Offload& o) { o.parameters = Tier::device, o.parameter_layers = 0; });
     const bool ahead = offload.any() && offload.prefetch > 0;
     add(kPrefetch, ahead ? std::to_string(offload.prefetch) : "off", [](Offload& o) { o.prefetch = 0; });
   }

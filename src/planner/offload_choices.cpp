@@ -43,39 +43,24 @@ std::optional<Tier> lower_tier(std::string_view text) {
   return std::nullopt;
 }
 
-// What a pin of an offload technique says.
-struct Setting {
-  bool off = false;
-  std::optional<Tier> tier;  // none: any
-  int64_t layers = 0;        // of activations; 0: all
-};
+// Techniques that keep what belongs to a number of layers.
+bool counts_layers(std::string_view name) {
+  return name == kOffloadActivations.name || name == kOffloadParameters.name;
+}
 
-// off, on, TIER; of activations also LAYERS and TIER:LAYERS.
-std::optional<Setting> parse_setting(std::string_view text, bool counts) {
-  if (text == "off") return Setting{true, {}, 0};
-  if (text == "on") return Setting{};
-  if (const std::optional<Tier> tier = lower_tier(text)) return Setting{false, tier, 0};
+// off, on, TIER; of what counts layers also LAYERS and TIER:LAYERS.
+std::optional<OffloadPin> parse_setting(std::string_view text, bool counts) {
+  if (text == "off") return OffloadPin{true, {}, 0};
+  if (text == "on") return OffloadPin{};
+  if (const std::optional<Tier> tier = lower_tier(text)) return OffloadPin{false, tier, 0};
   if (!counts) return std::nullopt;
-  Setting setting;
+  OffloadPin setting;
   if (const size_t colon = text.find(':'); colon != text.npos) {
     if (!(setting.tier = lower_tier(text.substr(0, colon)))) return std::nullopt;
     text.remove_prefix(colon + 1);
   }
   setting.layers = number(text);
   return setting.layers >= 1 ? std::optional(setting) : std::nullopt;
-}
-
-// The pin of a technique, where it has one.
-std::optional<Setting> pinned_setting(const PlanRequest& request, std::string_view name) {
-  const std::string text = pin(request, name);
-  return text.empty() ? std::nullopt : parse_setting(text, name == kOffloadActivations.name);
-}
-
-// The tiers that may hold what a technique keeps, the fastest first; the device's for a pin that is off.
-std::vector<Tier> allowed_tiers(const PlanRequest& request, std::string_view name) {
-  const std::optional<Setting> setting = pinned_setting(request, name);
-  if (setting && setting->off) return {Tier::device};
-  return setting && setting->tier ? std::vector{*setting->tier} : offload_tiers(request);
 }
 
 // What a choice keeps below the device.
@@ -85,19 +70,25 @@ struct Level {
   bool parameters = false;
 };
 
+// The layers that a technique's pin counts, at most `blocks`; else every one.
+int64_t pinned_layers(const PlanRequest& request, std::string_view name, int64_t blocks) {
+  const std::optional<OffloadPin> pinned = offload_pin(request, name);
+  return pinned && pinned->layers > 0 ? std::min(pinned->layers, blocks) : kEveryLayer;
+}
+
 // Pinned settings stand; the others follow `level` and `treated`, the layers whose activations leave the device.
 Offload settle(const PlanRequest& request, const Level& level, int64_t treated, int64_t blocks) {
   Offload out;
   const bool wished[] = {level.optimizer, level.gradients, level.parameters, treated > 0};
   for (size_t i = 0; i < std::size(kTechniques); ++i)
-    if (wished[i] || pinned_setting(request, kTechniques[i].name))
+    if (wished[i] || offload_pin(request, kTechniques[i].name))
       out.*kTechniques[i].tier = allowed_tiers(request, kTechniques[i].name).front();
-  if (const std::optional<Setting> setting = pinned_setting(request, kOffloadActivations.name))
-    treated = setting->layers > 0 ? std::min(setting->layers, blocks) : blocks;
+  if (out.parameters != Tier::device) out.parameter_layers = pinned_layers(request, kOffloadParameters.name, blocks);
+  if (offload_pin(request, kOffloadActivations.name))
+    treated = std::min(pinned_layers(request, kOffloadActivations.name, blocks), blocks);
   if (treated == 0) out.activations = Tier::device;
   if (out.activations != Tier::device) out.activation_blocks = treated;
-  if (const std::string text = pin(request, kPrefetch.name); !text.empty())
-    out.prefetch = text == "on" ? 1 : text == "off" ? 0 : number(text);
+  out.prefetch = pinned_prefetch(request).value_or(out.prefetch);
   return out;
 }
 
@@ -125,6 +116,23 @@ std::vector<Tier> offload_tiers(const PlanRequest& request) {
   return tiers;
 }
 
+std::optional<OffloadPin> offload_pin(const PlanRequest& request, std::string_view name) {
+  const std::string text = pin(request, name);
+  return text.empty() ? std::nullopt : parse_setting(text, counts_layers(name));
+}
+
+std::vector<Tier> allowed_tiers(const PlanRequest& request, std::string_view name) {
+  const std::optional<OffloadPin> pinned = offload_pin(request, name);
+  if (pinned && pinned->off) return {Tier::device};
+  return pinned && pinned->tier ? std::vector{*pinned->tier} : offload_tiers(request);
+}
+
+std::optional<int64_t> pinned_prefetch(const PlanRequest& request) {
+  const std::string text = pin(request, kPrefetch.name);
+  if (text.empty()) return std::nullopt;
+  return text == "on" ? 1 : text == "off" ? 0 : number(text);
+}
+
 bool is_offload_technique(std::string_view name) {
   return name == kPrefetch.name || std::any_of(std::begin(kTechniques), std::end(kTechniques),
                                                [&](const OffloadTechnique& each) { return each.name == name; });
@@ -132,8 +140,8 @@ bool is_offload_technique(std::string_view name) {
 
 void check_offload_pin(const PlanRequest& request, const std::string& name, const std::string& value) {
   if (name == kPrefetch.name) return check_prefetch(value);
-  const bool counts = name == kOffloadActivations.name;
-  const std::optional<Setting> setting = parse_setting(value, counts);
+  const bool counts = counts_layers(name);
+  const std::optional<OffloadPin> setting = parse_setting(value, counts);
   if (!setting)
     throw Error(
         ErrorKind::usage, fmt::format("--technique {}={} is no setting of it", name, value),
@@ -183,9 +191,13 @@ std::vector<int64_t> prefetch_choices(const PlanRequest& request, const Offload&
 
 std::string tier_setting(Tier tier) { return std::string(tier == Tier::device ? "off" : tier_name(tier)); }
 
-std::string activations_setting(const Offload& offload) {
-  const std::string tier = tier_setting(offload.activations);
-  return offload.activation_blocks > 0 ? fmt::format("{}:{}", tier, offload.activation_blocks) : tier;
+std::string tier_setting(Tier tier, int64_t layers) {
+  return tier == Tier::device || layers == kEveryLayer ? tier_setting(tier)
+                                                       : fmt::format("{}:{}", tier_name(tier), layers);
+}
+
+std::string tier_option(Tier tier, int64_t bytes) {
+  return fmt::format("--{}-memory {}{}", tier_name(tier), tier == Tier::disk ? "DIR:" : "", bytes);
 }
 
 std::string describe_offload(const Offload& offload, const TierBytes& peaks) {
@@ -195,7 +207,10 @@ std::string describe_offload(const Offload& offload, const TierBytes& peaks) {
     std::vector<std::string> kept;
     if (offload.optimizer == tier) kept.emplace_back("states");
     if (offload.gradients == tier) kept.emplace_back("gradients");
-    if (offload.parameters == tier) kept.emplace_back("weights");
+    if (offload.parameters == tier)
+      kept.push_back(offload.parameter_layers == kEveryLayer
+                         ? "weights"
+                         : fmt::format("weights of {} layers", offload.parameter_layers));
     if (offload.activations == tier) kept.push_back(fmt::format("activations of {} layers", offload.activation_blocks));
     if (!kept.empty())
       text += fmt::format("{} of {}: {}; ", format_bytes(peaks.of(tier)), tier_name(tier), fmt::join(kept, ", "));

@@ -1,6 +1,7 @@
 // What may be kept in the tiers below the device: pins, and the choices of the search.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,19 @@ bool is_offload_technique(std::string_view name);
 
 // The tiers below the device that the request has a budget for, the faster first.
 std::vector<Tier> offload_tiers(const PlanRequest& request);
+
+// What a pin of an offload technique says.
+struct OffloadPin {
+  bool off = false;
+  std::optional<Tier> tier;  // none: any
+  int64_t layers = 0;        // of weights or activations; 0: all
+};
+// The checked pin of a technique, where it has one.
+std::optional<OffloadPin> offload_pin(const PlanRequest& request, std::string_view name);
+// The tiers that may hold what a technique keeps, the faster first; the device's for a pin that is off.
+std::vector<Tier> allowed_tiers(const PlanRequest& request, std::string_view name);
+// What a checked pin of prefetch says: windows ahead; none without a pin.
+std::optional<int64_t> pinned_prefetch(const PlanRequest& request);
 
 // Throws Error(usage) when `value` is no setting of an offload technique, or needs a lower tier that the request does
 // not have.
@@ -30,9 +44,12 @@ std::vector<Offload> tier_choices(const PlanRequest& request, const Offload& off
 // Other depths of prefetch to try for a setting of offload_choices().
 std::vector<int64_t> prefetch_choices(const PlanRequest& request, const Offload& offload);
 
-// How --technique spells where something lies: "off", "host", "disk", and of activations "disk:12".
+// How --technique spells where something lies: "off", "host", "disk", and of a number of layers "disk:12".
 std::string tier_setting(Tier tier);
-std::string activations_setting(const Offload& offload);
+std::string tier_setting(Tier tier, int64_t layers);
+
+// The option that gives a tier below the device's a budget: "--disk-memory DIR:4096".
+std::string tier_option(Tier tier, int64_t bytes);
 
 // "21.2 GiB of host: gradients, weights; 50.3 GiB of disk: states, activations of 12 layers; prefetch 1", or empty.
 std::string describe_offload(const Offload& offload, const TierBytes& peaks);

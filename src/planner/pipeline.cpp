@@ -47,7 +47,7 @@ Graph expand(const Graph& assembled, const Candidate& candidate, bool verify, st
   // Last: every reader of a weight is known.
   if (offload.parameters != Tier::device)
     run_pass(kOffloadParameters, graph, verify, trace,
-             [&](Graph& g) { offload_parameters(g, offload.parameters, offload.prefetch); });
+             [&](Graph& g) { offload_parameters(g, offload.parameters, offload.parameter_layers, offload.prefetch); });
   return graph;
 }
 

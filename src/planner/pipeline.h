@@ -15,6 +15,7 @@ struct Offload {
   Tier gradients = Tier::device;
   Tier parameters = Tier::device;
   Tier activations = Tier::device;
+  int64_t parameter_layers = 0;   // layers whose weights leave the device, spread evenly; kEveryLayer: all weights
   int64_t activation_blocks = 0;  // leading blocks whose saved activations leave the device; none where they stay
   int64_t prefetch = 1;           // how many windows ahead copies start
 

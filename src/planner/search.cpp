@@ -30,7 +30,7 @@ bool same_graph(const Candidate& a, const Candidate& b) {
   const auto kept = [](const Offload& offload) {
     const auto below = [](Tier tier) { return tier != Tier::device; };
     return std::tuple(below(offload.optimizer), below(offload.gradients), below(offload.parameters),
-                      offload.activation_blocks, offload.prefetch);
+                      offload.parameter_layers, offload.activation_blocks, offload.prefetch);
   };
   return a.micro_batch == b.micro_batch && a.weight_copies == b.weight_copies && a.keep == b.keep &&
          kept(a.offload) == kept(b.offload);

@@ -120,7 +120,7 @@ TEST_P(EveryInstruction, OfInferenceHasAKernel) {
       if (model_.spec.objective != Objective::language || options.precision == "bf16-mixed") continue;
       const DType cache = options.precision == "bf16-true" ? DType::bf16 : DType::f32;
       const int64_t chunks[] = {8};
-      expect_kernels(plan_generation(request, chunks, [&](int64_t chunk) {
+      expect_kernels(plan_generation(request, {}, chunks, [&](int64_t chunk) {
         return build_generation(model_.spec, request.seq_length, chunk, cache);
       }));
     }

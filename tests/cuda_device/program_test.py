@@ -7,6 +7,7 @@ The second program is the first one with the shim in the place of a GPU (--devic
 import filecmp
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -78,11 +79,10 @@ def lies_in_memory(directory):
     return kind in ('tmpfs', 'ramfs')
 
 
-def check_disk(program, shim, folder, data):
+def check_disk(shim, folder, model, data):
     """States, gradients and weights in a scratch file, for the host is too small: bitwise the plain run, resumed too, and nothing is left."""
     scratch, plain, out = (os.path.join(folder, name) for name in ('scratch', 'in-memory', 'on-disk'))
     os.mkdir(scratch)
-    model = make_model(program, folder, WIDE)
     train(shim, GPU, model, data, plain, '--max-steps', 3)
     disk = ['--disk-memory', scratch + ':1GiB', '--host-memory', '28MiB']
     for name in ('optimizer', 'gradients', 'parameters'):
@@ -96,6 +96,28 @@ def check_disk(program, shim, folder, data):
         run = json.load(text)
     check('scratch file planned == measured', 0 < run['disk_planned_bytes'] == run['disk_measured_bytes'], run['disk_measured_bytes'])
     check('nothing is left of it', not os.listdir(scratch))
+
+
+def least_memory(program, *command):
+    """The least --memory that works, from a refusal."""
+    refused = subprocess.run([str(part) for part in (program, *command, '--memory', '1MiB')], capture_output=True, text=True)
+    return int(re.search(r'give --memory (\d+) or more', refused.stderr)[1])
+
+
+def check_weights_below(shim, model, data, tiers):
+    """Weights that the GPU has no room for wait on the host or on disk: at the least budget bitwise what a plan without them gives at its least."""
+    for command in (('generate', '--model', model, '--prompt', 'a prompt of its own', '--max-new-tokens', 6, '--temperature', 1, '--seed', 5),
+                    ('evaluate', '--model', model, '--data', data, '--max-seq-length', 16)):
+        command += (*GPU[:4], '--json')
+        resident = (*command, '--technique', 'offload-parameters=off')
+        plain = least_memory(shim, *resident)
+        expected = call(shim, *resident, '--memory', plain)[1]
+        for tier, options in tiers.items():
+            below = (*command, *options, '--technique', f'offload-parameters={tier}')
+            least = least_memory(shim, *below)
+            check(f'{command[0]}: with weights on the {tier} the GPU needs less', least < plain, f'{least} {plain}')
+            found = call(shim, *below, '--memory', least)
+            check(f'{command[0]}: with weights on the {tier} bitwise', found == (0, expected), found)
 
 
 def main():
@@ -121,10 +143,14 @@ def main():
         check('the GPU resumes', train(shim, GPU, model, data, resumed, '--max-steps', 3, '--resume-from-checkpoint', 'true') == 0)
         check('resumed bitwise', values(resumed, 'loss')[-1] == values(gpu, 'loss')[-1], f"{values(resumed, 'loss')[-1]} {values(gpu, 'loss')[-1]}")
 
+        wide = make_model(program, folder, WIDE)
+        tiers = {'host': ('--host-memory', '1GiB')}
         if lies_in_memory(folder):
             print('skipped: the directory for temporary files lies in memory, not on a disk')
         else:
-            check_disk(program, shim, folder, data)
+            check_disk(shim, folder, wide, data)
+            tiers['disk'] = ('--disk-memory', folder + ':1GiB')
+        check_weights_below(shim, wide, data, tiers)
 
         evaluate = ('evaluate', '--model', gpu, '--data', data, '--max-seq-length', 16, '--json')
         losses = [json.loads(call(binary, *evaluate, *where)[1] or '{"loss": 0}')['loss'] for binary, where in ((program, CPU), (shim, GPU))]

@@ -4,73 +4,26 @@
 #include <gtest/gtest.h>
 
 #include "../formats/expect_error.h"
-#include "../runtime/tiny_run.h"
-#include "models/decoder.h"
-#include "planner/inference.h"
+#include "tiny_generation.h"
 #include "tokenizer/stream_decoder.h"
 
 namespace headroom {
 namespace {
 
-class Generation {
- public:
-  Generation(const std::filesystem::path& model, int64_t positions, int64_t chunk) : model_(open_model(model)) {
-    set_threads(1);
-    PlanRequest request;
-    request.facts = device_facts("cpu", 1, request.profile, "cpu-avx2");
-    request.model = model_.spec.family;
-    request.parameters = parameter_count(model_.spec);
-    request.budget_bytes = int64_t{1} << 30;
-    request.process = process_parts(model_, request.facts, true);
-    request.seq_length = positions;
-    const int64_t chunks[] = {chunk};
-    plan_ = plan_generation(request, chunks,
-                            [&](int64_t size) { return build_generation(model_.spec, positions, size, DType::f32); });
-    EXPECT_TRUE(plan_.feasible);
-    device_ = make_cpu_device(plan_.facts);
-    executor_ = std::make_unique<Executor>(plan_, *device_, nullptr);
-    // NaN wherever nothing has been written.
-    std::memset(executor_->arena().data(), 0xff, executor_->arena().size());
-    load_weights(*executor_, model_.spec, SafetensorsSet::open(model_.directory));
-  }
-
-  std::vector<int32_t> run(const std::vector<int32_t>& prompt, const GenerateOptions& options,
-                           size_t stop_after = SIZE_MAX) {
-    std::vector<int32_t> told;
-    const std::vector<int32_t> ids = generate_tokens(*executor_, prompt, options, [&](int32_t id) {
-      told.push_back(id);
-      return told.size() < stop_after;
-    });
-    EXPECT_EQ(told, ids);
-    return ids;
-  }
-
- private:
-  ModelFiles model_;
-  Plan plan_;
-  std::unique_ptr<Device> device_;
-  std::unique_ptr<Executor> executor_;
-};
-
 class GeneratorTest : public testing::Test {
  protected:
   void SetUp() override { write_tiny_model(directory_); }
-  std::vector<int32_t> prompt(int64_t length) const {
-    std::vector<int32_t> ids{256};
-    for (int64_t i = 1; i < length; ++i) ids.push_back(static_cast<int32_t>(i * 37 % 256));
-    return ids;
-  }
   GenerateOptions greedy(int64_t tokens) const { return {{0, 1, 0, 1}, tokens, {}}; }
   TemporaryDirectory directory_;
 };
 
 TEST_F(GeneratorTest, GreedyEqualsTheWholeSequenceAnew) {
-  const std::vector<int32_t> start = prompt(5);
-  Generation cached(directory_ / "model", 40, 16);
+  const std::vector<int32_t> start = tiny_prompt(5);
+  TinyGeneration cached(directory_ / "model", 40, 16);
   const std::vector<int32_t> ids = cached.run(start, greedy(20));
   ASSERT_EQ(ids.size(), 20u);
   // One chunk that holds everything: every next token from a full forward pass, no cached rows.
-  Generation whole(directory_ / "model", 40, 40);
+  TinyGeneration whole(directory_ / "model", 40, 40);
   std::vector<int32_t> sequence = start;
   for (int32_t id : ids) {
     EXPECT_EQ(whole.run(sequence, greedy(1)), std::vector<int32_t>{id}) << "after " << sequence.size() << " tokens";
@@ -80,34 +33,34 @@ TEST_F(GeneratorTest, GreedyEqualsTheWholeSequenceAnew) {
 
 TEST_F(GeneratorTest, ChunksOfAnySizeAgree) {
   for (const int64_t length : {1, 7, 8, 9, 23, 32}) {
-    Generation reference(directory_ / "model", 44, 44);
-    const std::vector<int32_t> expected = reference.run(prompt(length), greedy(10));
+    TinyGeneration reference(directory_ / "model", 44, 44);
+    const std::vector<int32_t> expected = reference.run(tiny_prompt(length), greedy(10));
     for (const int64_t chunk : {1, 4, 8}) {
-      Generation chunked(directory_ / "model", 44, chunk);
-      EXPECT_EQ(chunked.run(prompt(length), greedy(10)), expected) << "prompt " << length << ", chunk " << chunk;
+      TinyGeneration chunked(directory_ / "model", 44, chunk);
+      EXPECT_EQ(chunked.run(tiny_prompt(length), greedy(10)), expected) << "prompt " << length << ", chunk " << chunk;
     }
   }
 }
 
 TEST_F(GeneratorTest, RunsAreIndependentOfEarlierOnes) {
-  Generation generation(directory_ / "model", 44, 8);
+  TinyGeneration generation(directory_ / "model", 44, 8);
   const GenerateOptions sampled{{1.0, 0.9, 0, 11}, 12, {}};
-  const std::vector<int32_t> first = generation.run(prompt(20), sampled);
-  generation.run(prompt(31), sampled);
-  EXPECT_EQ(generation.run(prompt(20), sampled), first);
+  const std::vector<int32_t> first = generation.run(tiny_prompt(20), sampled);
+  generation.run(tiny_prompt(31), sampled);
+  EXPECT_EQ(generation.run(tiny_prompt(20), sampled), first);
   GenerateOptions other = sampled;
   other.sampling.seed = 12;
-  EXPECT_NE(generation.run(prompt(20), other), first);
+  EXPECT_NE(generation.run(tiny_prompt(20), other), first);
 }
 
 TEST_F(GeneratorTest, Ends) {
-  Generation generation(directory_ / "model", 44, 8);
-  const std::vector<int32_t> free = generation.run(prompt(6), greedy(12));
-  EXPECT_EQ(generation.run(prompt(6), greedy(12), 3), std::vector<int32_t>(free.begin(), free.begin() + 3));
+  TinyGeneration generation(directory_ / "model", 44, 8);
+  const std::vector<int32_t> free = generation.run(tiny_prompt(6), greedy(12));
+  EXPECT_EQ(generation.run(tiny_prompt(6), greedy(12), 3), std::vector<int32_t>(free.begin(), free.begin() + 3));
   GenerateOptions stopped = greedy(12);
   stopped.stop_ids = {free[4]};
   const auto end = std::find(free.begin(), free.end(), free[4]);
-  EXPECT_EQ(generation.run(prompt(6), stopped), std::vector<int32_t>(free.begin(), end))
+  EXPECT_EQ(generation.run(tiny_prompt(6), stopped), std::vector<int32_t>(free.begin(), end))
       << "the stop id itself is not passed on";
 }
 
@@ -137,9 +90,9 @@ TEST(CountNewTokens, WhatIsAskedForIsMadeOrRefused) {
 
 TEST_F(GeneratorTest, StreamedTextIsTheDecodedText) {
   const Tokenizer tokenizer = Tokenizer::load(directory_ / "model");
-  Generation generation(directory_ / "model", 64, 16);
+  TinyGeneration generation(directory_ / "model", 64, 16);
   for (const uint64_t seed : {1, 2, 3}) {
-    const std::vector<int32_t> ids = generation.run(prompt(3), {{1.5, 1, 0, seed}, 60, {257}});
+    const std::vector<int32_t> ids = generation.run(tiny_prompt(3), {{1.5, 1, 0, seed}, 60, {257}});
     StreamDecoder decoder(tokenizer);
     std::string text;
     for (int32_t id : ids) text += decoder.push(id);

@@ -28,7 +28,7 @@ struct Generation {
     set_threads(request.facts.threads);
     request.budget_bytes = int64_t{1} << 30;
     const std::vector<int64_t> chunks{4};
-    plan = plan_generation(request, chunks, [&](int64_t chunk) {
+    plan = plan_generation(request, {}, chunks, [&](int64_t chunk) {
       return build_generation(golden.model.spec, positions, chunk, DType::f32);
     });
     device = make_cpu_device(plan.facts);

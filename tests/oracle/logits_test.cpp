@@ -38,7 +38,7 @@ class GoldenLogits : public testing::TestWithParam<const char*> {
     set_threads(request.facts.threads);
     request.budget_bytes = int64_t{1} << 30;
     const std::vector<int64_t> chunks{kChunk};
-    plan_ = plan_generation(request, chunks, [&](int64_t chunk) {
+    plan_ = plan_generation(request, {}, chunks, [&](int64_t chunk) {
       return build_generation(golden_.model.spec, golden_.row_length(), chunk,
                               precision == "bf16-true" ? DType::bf16 : DType::f32);
     });

@@ -64,7 +64,7 @@ TEST(Prefetch, DeeperThanTheRegionIsTheWholeRegion) {
 TEST(Windows, WeightAndStatesOfAnUpdateShareItsPlace) {
   Graph graph = updates(3);
   offload_optimizer(graph, Tier::host, 1);
-  offload_parameters(graph, Tier::host, 1);
+  offload_parameters(graph, Tier::host, kEveryLayer, 1);
   verify_or_throw(graph, "both");
   const TierBytes peaks = pack_arenas(analyze_liveness(graph, graph.bounds(), {})).peaks;
   EXPECT_EQ(peaks.host, 3 * 3 * 4 * kElements);

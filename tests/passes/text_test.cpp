@@ -63,19 +63,20 @@ std::vector<Keep> keep_levels(std::istringstream& words) {
   return keep;
 }
 
-// "offload-optimizer DEPTH", "offload-gradients DEPTH [accumulates]", "offload-activations BLOCKS DEPTH"; to the host,
-// or with "disk" before the numbers to the disk.
+// "offload-optimizer DEPTH", "offload-gradients DEPTH [accumulates]", "offload-activations BLOCKS DEPTH",
+// "offload-parameters LAYERS DEPTH" with 0 for every weight; to the host, or with "disk" before the numbers to the
+// disk.
 void offload(const std::string& pass, std::istringstream& words, Graph& graph) {
   int64_t depth = 0, blocks = 0;
   std::string accumulates;
   words >> std::ws;
   const Tier to = words.peek() == 'd' ? Tier::disk : Tier::host;
   if (to == Tier::disk) words >> accumulates;
-  if (pass == "offload-activations") words >> blocks;
+  if (pass == "offload-activations" || pass == "offload-parameters") words >> blocks;
   words >> depth >> accumulates;
   if (pass == "offload-optimizer") offload_optimizer(graph, to, depth);
   if (pass == "offload-gradients") offload_gradients(graph, to, depth, accumulates == "accumulates");
-  if (pass == "offload-parameters") offload_parameters(graph, to, depth);
+  if (pass == "offload-parameters") offload_parameters(graph, to, blocks > 0 ? blocks : kEveryLayer, depth);
   if (pass == "offload-activations") offload_activations(graph, to, blocks, depth);
 }
 

@@ -20,7 +20,7 @@ PlanRequest inference_request(const ModelFiles& model, const std::string& precis
 
 Plan generation(const ModelFiles& model, const std::string& precision) {
   static constexpr int64_t kChunks[] = {8};
-  return plan_generation(inference_request(model, precision), kChunks, [&](int64_t chunk) {
+  return plan_generation(inference_request(model, precision), {}, kChunks, [&](int64_t chunk) {
     return build_generation(model.spec, 32, chunk, precision == "bf16-true" ? DType::bf16 : DType::f32);
   });
 }

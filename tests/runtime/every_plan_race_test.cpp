@@ -67,6 +67,7 @@ TrainOptions draw_options(Draw& draw) {
   if (draw.chance(80)) options.techniques["chunked-loss"] = draw.one_of({"off", "7", "64"});
   for (const char* name : {"offload-optimizer", "offload-gradients", "offload-parameters", "offload-activations"})
     if (draw.chance(90)) options.techniques[name] = draw.chance(50) ? "off" : draw_tier(draw, tiers);
+  if (draw.chance(20)) options.techniques["offload-parameters"] = "2";
   if (draw.chance(80)) options.techniques["prefetch"] = draw.one_of({"off", "1", "2", "3", "7"});
   return options;
 }

@@ -118,6 +118,7 @@ class Offload : public testing::TestWithParam<OffloadCase> {
         if (alone && (depth[0] == '3' || (tier == Tier::disk && depth[0] != '1'))) continue;
         for (size_t i = 0; i < std::size(kOffloads); ++i)
           options.techniques[kOffloads[i]] = which == i || which == std::size(kOffloads) ? "on" : "off";
+        if (depth[0] == '3') options.techniques["offload-parameters"] = "2";  // layers of three
         options.techniques["prefetch"] = depth;
         SCOPED_TRACE(which < std::size(kOffloads) ? kOffloads[which] : "all");
         SCOPED_TRACE(depth);

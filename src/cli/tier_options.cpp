@@ -1,0 +1,54 @@
+#include "cli/tier_options.h"
+
+#include "base/error.h"
+#include "train/budget.h"
+
+namespace headroom {
+namespace {
+
+// "/scratch:20GiB".
+void parse_disk_memory(const std::string& text, TrainOptions& options) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
+    throw Error(ErrorKind::usage, fmt::format("--disk-memory {} is no directory and size", text),
+                "write DIR:SIZE, as /scratch:20GiB");
+  options.disk_directory = text.substr(0, colon);
+  options.disk_memory = parse_memory("--disk-memory", text.substr(colon + 1));
+}
+
+}  // namespace
+
+void add_tier_options(CLI::App& app, TrainOptions& options, TierArguments& arguments, const std::string& waiting) {
+  memory_option(app, "--host-memory", options.host_memory,
+                "host budget beside a GPU (what is available less 10 %); on the CPU --memory is the host");
+  scalar(app, "--disk-memory", arguments.disk_memory,
+         fmt::format("budget for a scratch file in a directory, where {} may wait", waiting))
+      ->type_name("DIR:SIZE");
+  app.add_option("--technique", arguments.techniques, "NAME=on|off|VALUE: pins or forbids a technique; repeatable");
+}
+
+std::string technique_help(std::span<const PassInfo* const> passes) {
+  std::string text = "Techniques (--technique):\n";
+  for (const PassInfo* pass : passes)
+    text += fmt::format("  {:<20}{} ({})\n", pass->name, pass->description, kind_name(pass->kind));
+  return text +
+         "The setting of an offload is on, off, host or disk; of offload-activations and offload-parameters also a "
+         "number of layers, as 12 or disk:12.\n";
+}
+
+void resolve_tiers(const TierArguments& arguments, TrainOptions& options) {
+  if (options.host_memory > 0 && options.device == "cpu")
+    throw Error(ErrorKind::usage, "--host-memory has no meaning on the CPU, where memory is the host",
+                "give --memory alone");
+  if (!arguments.disk_memory.empty()) parse_disk_memory(arguments.disk_memory, options);
+  for (const std::string& text : arguments.techniques) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw Error(ErrorKind::usage, fmt::format("--technique {} has no setting", text),
+                  "write NAME=on, NAME=off or NAME=VALUE");
+    options.techniques[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  if (options.host_memory == 0) options.host_memory = default_host_budget(options.device);
+}
+
+}  // namespace headroom

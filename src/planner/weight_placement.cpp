@@ -1,0 +1,280 @@
+#include "planner/weight_placement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "cost/timeline.h"
+#include "ir/verify.h"
+#include "memory/arenas.h"
+#include "passes/offload_parameters.h"
+#include "passes/prefetch.h"
+#include "planner/candidates.h"
+#include "planner/emit.h"
+#include "planner/offload_choices.h"
+#include "planner/search.h"
+
+namespace headroom {
+namespace {
+
+constexpr int64_t kDepths[] = {0, 1, 2, 4};
+
+Arenas pack(const PlanRequest& request, const Liveness& liveness, bool searched) {
+  PackOptions options;
+  options.alignment = request.facts.alignment;
+  if (searched) options.exact_nodes = 0;  // many are packed: greedy orders are within 0.3 % of the bound
+  return pack_arenas(liveness, options);
+}
+
+Liveness liveness_of(const PlanRequest& request, const Graph& graph) {
+  return analyze_liveness(graph, graph.bounds(), request.facts);
+}
+
+double seconds_of(const PlanRequest& request, const Graph& graph, const ProgramRuns& work) {
+  return static_cast<double>(work.runs) *
+         predict_program(graph, graph.find_program(work.program), graph.bounds(), work.trips, request.profile);
+}
+
+Plan describe(const PlanRequest& request, const Variant& variant) {
+  Plan plan;
+  plan.model = request.model;
+  plan.parameters = request.parameters;
+  plan.budget_bytes = request.budget_bytes;
+  plan.profile = request.profile.identity();
+  plan.facts = request.facts;
+  plan.process = request.process;
+  plan.choices.seq_length = request.seq_length;
+  plan.choices.precision = request.precision;
+  plan.choices.matmul_precision = request.matmul_precision;
+  plan.choices.micro_batch = variant.micro_batch;
+  plan.choices.loss_chunk = variant.loss_chunk;
+  return plan;
+}
+
+// Packs and emits a variant; feasible when it fits.
+Plan lay_out(const PlanRequest& request, const Variant& variant, const std::string& timed, bool searched = false) {
+  verify_or_throw(variant.graph, "place-weights");
+  Plan plan = describe(request, variant);
+  const Liveness liveness = liveness_of(request, variant.graph);
+  emit_programs(variant.graph, variant.graph.bounds(), liveness, pack(request, liveness, searched), request, plan);
+  set_peaks(request, plan);
+  plan.minimum_bytes = plan.peak_bytes;
+  plan.step_seconds = seconds_of(request, variant.graph, {timed, 1, 1});
+  return plan;
+}
+
+// Where the weights of some layers lie.
+struct Placement {
+  Tier tier = Tier::host;
+  int64_t layers = 0;  // kEveryLayer: all weights
+  int64_t depth = 0;
+};
+
+Graph placed(const Variant& variant, const Placement& at) {
+  Graph graph = variant.graph;
+  if (at.layers > 0) offload_parameters(graph, at.tier, at.layers, at.depth);
+  return graph;
+}
+
+class WeightPlacer {
+ public:
+  WeightPlacer(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
+               const std::string& timed)
+      : request_(request), count_(count), variant_(variant), timed_(timed) {
+    for (const auto& [name, value] : request.techniques) check_pin(name, value);
+    if (const std::optional<int64_t> pinned = pinned_prefetch(request)) depths_ = {*pinned};
+    if (const std::optional<OffloadPin> pinned = offload_pin(request, kOffloadParameters.name)) weights_ = *pinned;
+    if (!weights_ || !weights_->off) tiers_ = allowed_tiers(request, kOffloadParameters.name);
+  }
+
+  Plan run() {
+    for (size_t i = 0; i < count_ && may_stay(); ++i) {
+      Plan plan = lay_out(request_, variant_(i), timed_);
+      least_ = std::min(least_, plan.minimum_bytes);
+      if (plan.feasible) return plan;
+    }
+    for (size_t i = 0; i < count_; ++i) consider(i);
+    find_least();
+    Plan plan = best_ ? take() : refusal();
+    plan.minimum_bytes = least_;
+    return plan;
+  }
+
+ private:
+  struct Choice {
+    size_t variant = 0;
+    Placement at;
+    TierBytes peaks;
+    double seconds = 0;
+  };
+
+  void check_pin(const std::string& name, const std::string& value) const {
+    if (name != kOffloadParameters.name && name != kPrefetch.name)
+      throw Error(ErrorKind::usage, fmt::format("--technique {} is none of a model that is not trained", name),
+                  fmt::format("{} and {} are", kOffloadParameters.name, kPrefetch.name));
+    check_offload_pin(request_, name, value);
+  }
+
+  bool may_stay() const { return !weights_ || weights_->off; }
+
+  // Every setting of layers worth looking at, ascending in bytes.
+  std::vector<int64_t> settings(const Variant& variant) const {
+    const int64_t layers = block_count(variant.graph);
+    if (weights_) return {weights_->layers > 0 ? std::min(weights_->layers, layers) : kEveryLayer};
+    std::vector<int64_t> all;
+    for (int64_t i = 1; i <= layers; ++i) all.push_back(i);
+    all.push_back(kEveryLayer);
+    return all;
+  }
+
+  // What the budgets must hold; lower bounds will do where they are above the device's.
+  TierBytes peaks_of(const Graph& graph, bool bounds_will_do) const {
+    const Liveness liveness = liveness_of(request_, graph);
+    const TierBytes bounds = tier_peaks(lower_bounds(liveness, request_.facts.alignment), request_);
+    if (bounds_will_do && bounds.device > request_.budget_bytes) return bounds;
+    return tier_peaks(pack(request_, liveness, true).peaks, request_);
+  }
+
+  // The fewest layers whose weights below leave what fits the device. More layers never take more of it, but for the
+  // last setting, whose windows of large weights may.
+  std::optional<Choice> fewest(size_t which, const Variant& variant, Tier tier, int64_t depth) const {
+    const std::vector<int64_t> choices = settings(variant);
+    std::optional<Choice> found;
+    const auto fits_at = [&](size_t index) {
+      const Placement at{tier, choices[index], depth};
+      const TierBytes peaks = peaks_of(placed(variant, at), true);
+      const bool holds = peaks.device <= request_.budget_bytes;
+      if (holds) found = {which, at, peaks, 0};
+      return holds;
+    };
+    if (choices.empty()) return {};
+    size_t low = 0, high = choices.size() - 1;
+    if (high == 0 || !fits_at(--high)) {
+      fits_at(choices.size() - 1);
+      return found;
+    }
+    while (low < high) {
+      const size_t middle = (low + high) / 2;
+      fits_at(middle) ? high = middle : low = middle + 1;
+    }
+    return found;
+  }
+
+  void consider(size_t which) {
+    if (tiers_.empty()) return;
+    const Variant variant = variant_(which);
+    for (const Tier tier : tiers_)
+      for (const int64_t depth : depths_) {
+        std::optional<Choice> choice = fewest(which, variant, tier, depth);
+        if (!choice || !fits(choice->peaks, request_)) continue;
+        const Graph graph = placed(variant, choice->at);
+        for (const ProgramRuns& work : variant.work) choice->seconds += seconds_of(request_, graph, work);
+        if (!best_ || choice->seconds < best_->seconds) best_ = choice;
+      }
+  }
+
+  // The least of the device that the other budgets allow; of each lower tier the least beside the device's budget, or
+  // what that least takes there.
+  void find_least() {
+    const Variant variant = variant_(count_ - 1);
+    for (const Tier tier : tiers_) {
+      const std::vector<int64_t> choices = settings(variant);
+      for (auto layers = choices.rbegin(); layers != choices.rend(); ++layers) {
+        const TierBytes peaks = peaks_of(placed(variant, {tier, *layers, depths_.front()}), false);
+        if (layers == choices.rbegin()) least_below_.of(tier) = peaks.of(tier);
+        TierBytes others = peaks;
+        others.device = 0;
+        if (!fits(others, request_)) continue;
+        least_ = std::min(least_, peaks.device);
+        break;
+      }
+      if (const std::optional<Choice> beside = fewest(count_ - 1, variant, tier, depths_.front()))
+        least_below_.of(tier) = beside->peaks.of(tier);
+    }
+  }
+
+  Plan refusal() const {
+    Plan plan = describe(request_, variant_(count_ - 1));
+    plan.peak_bytes = least_;
+    for (const Tier tier : tiers_)
+      plan.below(tier).budget_bytes = request_.budgets().of(tier), plan.below(tier).peak_bytes = least_below_.of(tier);
+    return plan;
+  }
+
+  Plan take() {
+    Variant variant = variant_(best_->variant);
+    const TierBytes resident = pack(request_, liveness_of(request_, variant.graph), true).peaks;
+    const double seconds = seconds_of(request_, variant.graph, {timed_, 1, 1});
+    variant.graph = placed(variant, best_->at);
+    Plan plan = lay_out(request_, variant, timed_, true);
+    report(resident.device, seconds, plan);
+    return plan;
+  }
+
+  void report(int64_t resident, double seconds, Plan& plan) const {
+    const Placement& at = best_->at;
+    const auto add = [&](const PassInfo& info, std::string value, int64_t saves, double costs, std::string why) {
+      if (const std::string text = pin(request_, info.name); !text.empty())
+        why = fmt::format("pinned by --technique {}={}", info.name, text);
+      plan.techniques.push_back(
+          {std::string(info.name), std::string(kind_name(info.kind)), std::move(value), saves, costs, std::move(why)});
+    };
+    add(kOffloadParameters, tier_setting(at.tier, at.layers), resident - plan.arena_bytes, plan.step_seconds - seconds,
+        "against keeping them on the device");
+    add(kPrefetch, at.depth > 0 ? std::to_string(at.depth) : "off", 0, 0,
+        "windows ahead of their use that copies start");
+  }
+
+  const PlanRequest& request_;
+  size_t count_;
+  const std::function<Variant(size_t)>& variant_;
+  const std::string& timed_;
+  std::optional<OffloadPin> weights_;
+  std::vector<Tier> tiers_;  // that the weights may lie in
+  std::vector<int64_t> depths_{std::begin(kDepths), std::end(kDepths)};
+  std::optional<Choice> best_;
+  int64_t least_ = INT64_MAX;
+  TierBytes least_below_;
+};
+
+// What a tier that the request lacks would change: the options that do, or those with the least memory.
+std::string find_remedy(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
+                        const std::string& timed) {
+  std::string least;
+  for (const Tier tier : kLowerTiers) {
+    if (request.budgets().of(tier) > 0 || (tier == Tier::host && request.facts.device == "cpu")) continue;
+    PlanRequest with = request;
+    (tier == Tier::host ? with.host_budget_bytes : with.disk_budget_bytes) = INT64_MAX;
+    const Plan plan = WeightPlacer(with, count, variant, timed).run();
+    const std::string option = tier_option(tier, plan.below(tier).peak_bytes);
+    if (plan.feasible) return fmt::format("{} would need {}", option, format_bytes(plan.peak_bytes));
+    least = fmt::format("--memory {} with {}", plan.minimum_bytes, option);
+  }
+  return least;
+}
+
+}  // namespace
+
+Plan place_weights(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
+                   const std::string& timed) {
+  Plan plan = WeightPlacer(request, count, variant, timed).run();
+  if (plan.feasible) return plan;
+  if (pin(request, kOffloadParameters.name) != "off") plan.cheapest_fix = find_remedy(request, count, variant, timed);
+  if (plan.cheapest_fix.empty()) plan.cheapest_fix = "a shorter sequence";
+  return plan;
+}
+
+std::string describe_placement(const Plan& plan) {
+  int64_t bytes = 0;
+  for (const Tier tier : kLowerTiers) bytes += plan.below(tier).breakdown.weights;
+  if (bytes == 0) return {};
+  std::string text;
+  for (const TechniqueReport& technique : plan.techniques)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", technique.name, technique.value);
+  return fmt::format("{}: {} of weights", text, format_bytes(bytes));
+}
+
+}  // namespace headroom
