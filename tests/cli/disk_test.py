@@ -11,7 +11,12 @@ from pathlib import Path
 
 from program import ProgramTest, environment
 
-OFFLOAD = ["--technique", "offload-optimizer=on", "--technique", "offload-gradients=on", "--technique", "offload-activations=on"]
+
+def offload(to):
+    return [word for what in ("optimizer", "gradients", "activations") for word in ("--technique", f"offload-{what}={to}")]
+
+
+OFFLOAD = offload("on")
 
 
 def lies_in_memory(directory):
@@ -60,15 +65,15 @@ class Disk(ProgramTest):
         self.assertRegex(null.stderr, r"of the disk at (\d+) of \1")
 
     def test_below_a_gpu_its_buffers_are_the_hosts(self):
-        gpu = ["--device", "null", "--profile", "H100-80GB", "--memory", "2GiB", *self.disk(), *OFFLOAD]
-        plan = json.loads(self.plan(*gpu, "--json").stdout)
+        gpu = ["--device", "null", "--profile", "H100-80GB", "--memory", "2GiB", *self.disk()]
+        plan = json.loads(self.plan(*gpu, *OFFLOAD, "--json").stdout)
         self.assertGreater(plan["disk_breakdown"]["optimizer"], 0)
         self.assertNotIn("host_arena_bytes", plan)
         self.assertEqual(plan["process"]["copies"], 0)
         self.assertGreater(plan["host_process"]["copies"], 6 << 20)
         self.assertEqual(plan["tiers"]["host"]["peak_bytes"], sum(plan["host_process"].values()))
-        self.assertRegex(self.plan(*gpu, "--explain").stdout, r"(?s)on the host\n.*copies to disk +6\.25 MiB.*on disk, of a budget of 1\.00 GiB")
-        both = json.loads(self.plan(*gpu, "--host-memory", "1GiB", "--json").stdout)
+        self.assertRegex(self.plan(*gpu, *OFFLOAD, "--explain").stdout, r"(?s)on the host\n.*copies to disk +6\.25 MiB.*on disk, of a budget of 1\.00 GiB")
+        both = json.loads(self.plan(*gpu, *offload("host"), "--host-memory", "1GiB", "--json").stdout)
         self.assertGreater(both["host_arena_bytes"], 0)
         self.assertEqual(both["host_process"]["copies"], 0)
 

@@ -115,6 +115,7 @@ TEST_P(EveryInstruction, OfInferenceHasAKernel) {
       SCOPED_TRACE(fmt::format("{} rank {}", precision, rank));
       TrainOptions options = pinned_options(precision);
       options.lora.rank = rank;
+      options.techniques.clear();  // they are training's
       PlanRequest request = request_of(options, model_);
       expect_kernels(plan_evaluation(request));
       if (model_.spec.objective != Objective::language || options.precision == "bf16-mixed") continue;
