@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 #include "cost/predict.h"
-#include "cost/timeline.h"
+#include "cost/stream_timeline.h"
 #include "memory/liveness.h"
 #include "planner/assemble.h"
 
@@ -112,7 +112,7 @@ std::vector<Bound> Bounder::bounds(Candidate candidate, std::span<const Offload>
   const Liveness liveness = analyze_liveness(graph, bindings, request_.facts);
   const Profiled profiled = profile_slots(graph, liveness, bindings, request_.facts);
   const int64_t trips = accumulation_steps(request_, candidate.micro_batch);
-  const Timeline timeline(graph, graph.find_program("train_step"), bindings, trips, request_.profile);
+  const StreamTimeline timeline(graph, graph.find_program("train_step"), bindings, trips, request_.profile);
   std::vector<Bound> by_chunk;
   for (int64_t chunk : chunks) by_chunk.push_back(loss_bound(profiled, chunk, trips, request_));
   std::vector<Bound> out;

@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "cost/timeline.h"
+#include "cost/stream_timeline.h"
 #include "ir/verify.h"
 #include "memory/arenas.h"
 #include "passes/offload_parameters.h"

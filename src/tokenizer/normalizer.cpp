@@ -70,7 +70,7 @@ void Normalizer::add(const Component& component, int depth) {
   } else if (type == "Replace") {
     push(read_replace(component));
   } else if (type == "Strip") {
-    push(std::make_unique<StripStep>(component.flag("strip_left", true), component.flag("strip_right", true)));
+    push(std::make_unique<StripEndsStep>(component.flag("strip_left", true), component.flag("strip_right", true)));
   } else if (type == "BertNormalizer") {
     add_bert(component);
   } else if (type == "Precompiled") {

@@ -93,7 +93,7 @@ int64_t ReplaceStep::growth() const {
   return std::max<int64_t>(1, (content + replaced - 1) / replaced);
 }
 
-std::string StripStep::apply(std::string text, bool continued) const {
+std::string StripEndsStep::apply(std::string text, bool continued) const {
   size_t begin = 0, end = text.size();
   if (left_ && !continued)
     while (begin < end && unicode::is_space(decode_utf8(text, begin).code)) begin += decode_utf8(text, begin).bytes;
@@ -108,12 +108,14 @@ std::string StripStep::apply(std::string text, bool continued) const {
 }
 
 // A character that stays keeps what is stripped on its two sides apart.
-bool StripStep::allows_cut(const Boundary& boundary, BoundaryChoices& after) const {
+bool StripEndsStep::allows_cut(const Boundary& boundary, BoundaryChoices& after) const {
   after.add(boundary.left, boundary.right);
   return !unicode::is_space(boundary.left);
 }
 
-bool StripStep::drops_front(std::string_view text) const { return left_ && unicode::is_space(first_character(text)); }
+bool StripEndsStep::drops_front(std::string_view text) const {
+  return left_ && unicode::is_space(first_character(text));
+}
 
 bool CharacterStep::drops_front(std::string_view text) const {
   std::string first;

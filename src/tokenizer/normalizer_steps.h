@@ -56,9 +56,9 @@ class ReplaceStep final : public NormalizerStep {
 };
 
 // Takes white space off the ends.
-class StripStep final : public NormalizerStep {
+class StripEndsStep final : public NormalizerStep {
  public:
-  StripStep(bool left, bool right) : left_(left), right_(right) {}
+  StripEndsStep(bool left, bool right) : left_(left), right_(right) {}
   std::string apply(std::string text, bool continued) const override;
   bool drops_front(std::string_view text) const override;
   bool allows_cut(const Boundary& boundary, BoundaryChoices& after) const override;

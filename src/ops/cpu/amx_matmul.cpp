@@ -231,7 +231,7 @@ class Ahead {
  public:
   explicit Ahead(const TileCall& call) : regions_(call.ahead) {
     int64_t lines = 0;
-    for (const Region& region : call.ahead) lines += region.count();
+    for (const NearLines& region : call.ahead) lines += region.count();
     const int64_t steps = call.depth / 32;
     per_step_ = (lines + steps - 1) / steps;
     enter();
@@ -262,7 +262,7 @@ class Ahead {
     at_ = region_ < 3 ? regions_[region_].at : nullptr;
   }
 
-  const Region* regions_;
+  const NearLines* regions_;
   int64_t per_step_ = 0, region_ = 0, row_ = 0, line_ = 0;
   const std::byte* at_ = nullptr;
 };

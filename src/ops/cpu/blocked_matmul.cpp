@@ -100,7 +100,7 @@ class BlockedMatmul final : public Matmul {
   }
 
   // The share of the strip below that a tile brings near, when it is read in place.
-  Region strip_below(const Place& place, int64_t row, int64_t col, int64_t step) const {
+  NearLines strip_below(const Place& place, int64_t row, int64_t col, int64_t step) const {
     if (spec_.a_transposed || row + 1 >= place.rows.end) return {};
     const int64_t bytes = dtype_bytes(spec_.operand);
     const int64_t tiles = place.cols.end - place.cols.begin;

@@ -24,7 +24,7 @@ struct PackCall {
 };
 
 // Memory to be brought near the core while a tile is computed: `lines` cache lines of each row.
-struct Region {
+struct NearLines {
   const std::byte* at = nullptr;
   int64_t stride = 0;  // bytes between rows
   int64_t rows = 0;
@@ -46,7 +46,7 @@ struct TileCall {
   int64_t out_stride = 0;
   // A hint, that a kernel may leave: a part of the next strip of A; what the next tile or `finish` writes; what it only
   // reads.
-  Region ahead[3];
+  NearLines ahead[3];
 };
 
 // c = sum [+ bias] [+ addend] for a tile of rows x cols, rounded to c's dtype.

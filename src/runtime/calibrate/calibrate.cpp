@@ -63,7 +63,7 @@ void measure_loss(TimedCalls& calls, Profile& profile, const ProductShape& s, co
       {"linear_cross_entropy_grad", how.dtype, s.rows, s.outs, s.ins, 3 * flops_of(s) / seconds, how.multiply});
 }
 
-void measure_attention(TimedCalls& calls, Profile& profile, const AttentionShape& s, DType dtype) {
+void measure_attention(TimedCalls& calls, Profile& profile, const AttentionSizes& s, DType dtype) {
   const int64_t heads = 4, kv = 2;
   const Attrs attrs{{"heads", heads}, {"kv_heads", kv}};
   const ConcreteType q{dtype, {1, s.sequence, heads * s.head_dim}}, k{dtype, {1, s.sequence, kv * s.head_dim}},
@@ -187,7 +187,7 @@ Profile calibrate(Device& device, const DeviceFacts& facts, const std::string& n
     step();
   }
   for (DType dtype : {DType::f32, DType::bf16}) {
-    for (const AttentionShape& shape : sizes.attention) measure_attention(calls, profile, shape, dtype);
+    for (const AttentionSizes& shape : sizes.attention) measure_attention(calls, profile, shape, dtype);
     measure_streams(calls, profile, sizes, dtype);
     step();
   }

@@ -10,7 +10,7 @@ struct ProductShape {
   int64_t rows, outs, ins;
 };
 
-struct AttentionShape {
+struct AttentionSizes {
   int64_t sequence, head_dim;
 };
 
@@ -19,7 +19,7 @@ struct CalibrationSizes {
   std::vector<ProductShape> narrow;  // the two products of an adapter of low rank, which move more than they multiply
   std::vector<ProductShape> residuals;  // where a layer's sum joins the residual stream
   std::vector<ProductShape> losses;     // chunks of the loss: rows, vocabulary, hidden size
-  std::vector<AttentionShape> attention;
+  std::vector<AttentionSizes> attention;
   ProductShape warm_up{};
   int64_t stream_rows = 0, stream_width = 0;  // of elementwise ops and norms; the width is a multiple of 64
   int64_t optimizer_elements = 0;

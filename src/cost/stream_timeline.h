@@ -17,10 +17,10 @@ using TierOf = std::function<Tier(Role)>;
 // carry. Copies run beside the kernels, as the runtime orders them: for each tier one stream into the device's memory
 // and one out of it. A copy starts when its stream is free and all earlier kernels are done; a wait takes the time that
 // the copy still needs.
-class Timeline {
+class StreamTimeline {
  public:
   // Every loop of the program makes `trips` trips; nodes may not nest loops deeper than one. Keeps no reference.
-  Timeline(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips, const Profile& profile);
+  StreamTimeline(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips, const Profile& profile);
 
   // Seconds of one run with everything where the graph says, or with what lies below the device in other tiers there.
   double seconds(const TierOf& tier_of = {}) const;
@@ -45,10 +45,10 @@ class Timeline {
   int64_t trips_ = 1;
   std::vector<Event> events_;
   std::vector<Copy> copies_;
-  std::vector<Timeline> loops_;  // bodies
+  std::vector<StreamTimeline> loops_;  // bodies
 };
 
-// Timeline::seconds() of a program as its graph is.
+// StreamTimeline::seconds() of a program as its graph is.
 double predict_program(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips,
                        const Profile& profile);
 

@@ -1,4 +1,4 @@
-#include "cost/timeline.h"
+#include "cost/stream_timeline.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -21,8 +21,8 @@ struct Clocks {
 
 }  // namespace
 
-Timeline::Timeline(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips,
-                   const Profile& profile)
+StreamTimeline::StreamTimeline(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips,
+                               const Profile& profile)
     : trips_(trips) {
   std::unordered_map<ValueId, size_t> copy_of;  // by token
   std::vector<ConcreteType> inputs, outputs;
@@ -49,13 +49,13 @@ Timeline::Timeline(const Graph& graph, RegionId program, const Bindings& binding
   }
 }
 
-void Timeline::add_kernel(double seconds) {
+void StreamTimeline::add_kernel(double seconds) {
   if (seconds == 0) return;
   if (events_.empty() || events_.back().kind != Event::kernels) events_.push_back({Event::kernels, 0, 0});
   events_.back().seconds += seconds;
 }
 
-void Timeline::add_copy(const Graph& graph, const Node& node, const OpCall& call, const Profile& profile) {
+void StreamTimeline::add_copy(const Graph& graph, const Node& node, const OpCall& call, const Profile& profile) {
   const Value &from = graph.value(node.inputs[0]), &to = graph.value(node.outputs[0]);
   Copy copy;
   copy.out = to.type.tier != Tier::device;
@@ -67,7 +67,7 @@ void Timeline::add_copy(const Graph& graph, const Node& node, const OpCall& call
   copies_.push_back(copy);
 }
 
-double Timeline::seconds(const TierOf& tier_of) const {
+double StreamTimeline::seconds(const TierOf& tier_of) const {
   Clocks clocks;
   std::vector<double> done(copies_.size(), 0);
   for (const Event& event : events_) {
@@ -86,7 +86,7 @@ double Timeline::seconds(const TierOf& tier_of) const {
 
 double predict_program(const Graph& graph, RegionId program, const Bindings& bindings, int64_t trips,
                        const Profile& profile) {
-  return Timeline(graph, program, bindings, trips, profile).seconds();
+  return StreamTimeline(graph, program, bindings, trips, profile).seconds();
 }
 
 }  // namespace headroom
