@@ -9,5 +9,7 @@ namespace headroom {
 
 // to[i] = from[i] for `count` elements of f32 or bf16, rounded to nearest even; equal dtypes copy. One thread.
 void convert_floats(const void* from, DType from_dtype, void* to, DType to_dtype, int64_t count);
+// The same by the thread team.
+void convert_in_parallel(const void* from, DType from_dtype, void* to, DType to_dtype, int64_t count);
 
 }  // namespace headroom

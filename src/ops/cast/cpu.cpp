@@ -1,5 +1,4 @@
 // CPU kernels of cast.
-#include "base/threads.h"
 #include "ops/cast/convert.h"
 #include "ops/stream/scalar_access.h"
 
@@ -9,11 +8,7 @@ namespace {
 std::unique_ptr<CpuKernel> cast_simd(const KernelSpec&) {
   return kernel_of([](const KernelCall& call) {
     const TensorView &x = call.inputs[0], &y = call.outputs[0];
-    const int64_t x_bytes = dtype_bytes(x.dtype), y_bytes = dtype_bytes(y.dtype);
-    parallel_for(x.count(), 4096, [&](int64_t begin, int64_t end, int) {
-      convert_floats(x.as<std::byte>() + begin * x_bytes, x.dtype, y.as<std::byte>() + begin * y_bytes, y.dtype,
-                     end - begin);
-    });
+    convert_in_parallel(x.data, x.dtype, y.data, y.dtype, x.count());
   });
 }
 

@@ -1,8 +1,10 @@
 #include "ops/stream/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cast/cpu_simd.cpp"
+#include <cstddef>
 #include <cstring>
 
+#include "base/threads.h"
 #include "hwy/foreach_target.h"
 #include "ops/cast/convert.h"
 #include "ops/stream/lanes-inl.h"
@@ -38,6 +40,14 @@ void convert_floats(const void* from, DType from_dtype, void* to, DType to_dtype
     HWY_DYNAMIC_DISPATCH(narrow)(static_cast<const float*>(from), static_cast<bfloat16*>(to), count);
   else
     HWY_DYNAMIC_DISPATCH(widen)(static_cast<const bfloat16*>(from), static_cast<float*>(to), count);
+}
+
+void convert_in_parallel(const void* from, DType from_dtype, void* to, DType to_dtype, int64_t count) {
+  const int64_t from_bytes = dtype_bytes(from_dtype), to_bytes = dtype_bytes(to_dtype);
+  parallel_for(count, 4096, [&](int64_t begin, int64_t end, int) {
+    convert_floats(static_cast<const std::byte*>(from) + begin * from_bytes, from_dtype,
+                   static_cast<std::byte*>(to) + begin * to_bytes, to_dtype, end - begin);
+  });
 }
 
 }  // namespace headroom

@@ -140,10 +140,7 @@ class RoundedMatmul final : public Matmul {
   RoundedMatmul(std::unique_ptr<Matmul> product, const MatmulSpec& spec) : product_(std::move(product)), spec_(spec) {}
   int64_t scratch_bytes() const override { return rounded_bytes(spec_) + product_->scratch_bytes(); }
   void run(const MatmulArguments& arguments) const override {
-    const auto* const wide = static_cast<const std::byte*>(arguments.b);
-    parallel_for(spec_.size.depth * spec_.size.cols, 4096, [&](int64_t begin, int64_t end, int) {
-      convert_floats(wide + begin * 4, DType::f32, arguments.scratch + begin * 2, DType::bf16, end - begin);
-    });
+    convert_in_parallel(arguments.b, DType::f32, arguments.scratch, DType::bf16, spec_.size.depth * spec_.size.cols);
     MatmulArguments rounded = arguments;
     rounded.b = arguments.scratch;
     rounded.scratch += rounded_bytes(spec_);
