@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -90,17 +91,29 @@ class WeightPlacer {
     if (!weights_ || !weights_->off) tiers_ = allowed_tiers(request, kOffloadParameters.name);
   }
 
-  Plan run() {
+  // All weights on the device; the least that takes, when nothing fits.
+  std::optional<Plan> stay() {
     for (size_t i = 0; i < count_ && may_stay(); ++i) {
       Plan plan = lay_out(request_, variant_(i), timed_);
       least_ = std::min(least_, plan.minimum_bytes);
       if (plan.feasible) return plan;
     }
+    return {};
+  }
+
+  // Weights below the device; feasible when that fits. `least` is what is known to work otherwise.
+  Plan move(int64_t least) {
+    least_ = std::min(least_, least);
     for (size_t i = 0; i < count_; ++i) consider(i);
     find_least();
     Plan plan = best_ ? take() : refusal();
     plan.minimum_bytes = least_;
     return plan;
+  }
+
+  Plan run() {
+    std::optional<Plan> plan = stay();
+    return plan ? std::move(*plan) : move(INT64_MAX);
   }
 
  private:
@@ -240,15 +253,16 @@ class WeightPlacer {
   TierBytes least_below_;
 };
 
-// What a tier that the request lacks would change: the options that do, or those with the least memory.
+// What a tier that the request lacks would change: the options that do, or those with the least memory. `known` is the
+// least budget without it.
 std::string find_remedy(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
-                        const std::string& timed) {
+                        const std::string& timed, int64_t known) {
   std::string least;
   for (const Tier tier : kLowerTiers) {
     if (request.budgets().of(tier) > 0 || (tier == Tier::host && request.facts.device == "cpu")) continue;
     PlanRequest with = request;
     (tier == Tier::host ? with.host_budget_bytes : with.disk_budget_bytes) = INT64_MAX;
-    const Plan plan = WeightPlacer(with, count, variant, timed).run();
+    const Plan plan = WeightPlacer(with, count, variant, timed).move(known);
     const std::string option = tier_option(tier, plan.below(tier).peak_bytes);
     if (plan.feasible) return fmt::format("{} would need {}", option, format_bytes(plan.peak_bytes));
     least = fmt::format("--memory {} with {}", plan.minimum_bytes, option);
@@ -262,7 +276,8 @@ Plan place_weights(const PlanRequest& request, size_t count, const std::function
                    const std::string& timed) {
   Plan plan = WeightPlacer(request, count, variant, timed).run();
   if (plan.feasible) return plan;
-  if (pin(request, kOffloadParameters.name) != "off") plan.cheapest_fix = find_remedy(request, count, variant, timed);
+  if (pin(request, kOffloadParameters.name) != "off")
+    plan.cheapest_fix = find_remedy(request, count, variant, timed, plan.minimum_bytes);
   if (plan.cheapest_fix.empty()) plan.cheapest_fix = "a shorter sequence";
   return plan;
 }
