@@ -9,7 +9,7 @@ import time
 import unittest
 from pathlib import Path
 
-from program import ProgramTest, environment
+from program import DiskTest, environment
 
 
 def offload(to):
@@ -19,23 +19,7 @@ def offload(to):
 OFFLOAD = offload("on")
 
 
-def lies_in_memory(directory):
-    kinds = subprocess.run(["stat", "-f", "-c", "%T", directory], capture_output=True, text=True, check=True).stdout.strip()
-    return kinds in ("tmpfs", "ramfs")
-
-
-class Disk(ProgramTest):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        if lies_in_memory(cls.root):
-            raise unittest.SkipTest("the directory for temporary files lies in memory")
-        cls.scratch = cls.root / "scratch"
-        cls.scratch.mkdir()
-
-    def disk(self, size="1GiB"):
-        return ["--disk-memory", f"{self.scratch}:{size}"]
-
+class Disk(DiskTest):
     def plan(self, *arguments):
         done = self.call("plan", "--model", "model", "--memory", "128MiB", "--threads", "1", "--max-seq-length", "32", *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -7,28 +7,20 @@ import resource
 import subprocess
 import unittest
 
-from disk_test import lies_in_memory
-from program import CONFIG, ProgramTest, environment
+from program import CONFIG, DiskTest, environment
 
 GENERATE = ["generate", "--model", "wide", "--threads", "1", "--prompt", "the quick brown fox", "--max-new-tokens", "6", "--temperature", "1", "--seed", "3", "--json"]
 EVALUATE = ["evaluate", "--model", "wide", "--threads", "1", "--data", "data.txt", "--max-seq-length", "32", "--json"]
 
 
-class InferenceDisk(ProgramTest):
+class InferenceDisk(DiskTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        if lies_in_memory(cls.root):
-            raise unittest.SkipTest("the directory for temporary files lies in memory")
-        cls.scratch = cls.root / "scratch"
-        cls.scratch.mkdir()
         wide = {**CONFIG, "vocab_size": 2048, "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 6, "num_attention_heads": 4}
         (cls.root / "wide.json").write_text(json.dumps(wide))
         made = cls.call("init", "--config", "wide.json", "--tokenizer", "bytes", "--output-dir", "wide")
         assert made.returncode == 0, made.stderr
-
-    def disk(self, size="1GiB"):
-        return ["--disk-memory", f"{self.scratch}:{size}"]
 
     def least(self, *arguments):
         """The least --memory that works, from a refusal."""

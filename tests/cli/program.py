@@ -99,3 +99,19 @@ class ProgramTest(unittest.TestCase):
         self.assertRegex(done.stderr, r"(?m)^error: [^\n]+\n  \S", "an error line, and a remedy below it")
         self.assertEqual(self.files(), before, "a refusal writes nothing")
         return done
+
+
+class DiskTest(ProgramTest):
+    """The same with a directory for --disk-memory, which must not lie in memory itself."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        kind = subprocess.run(["stat", "-f", "-c", "%T", cls.root], capture_output=True, text=True, check=True).stdout.strip()
+        if kind in ("tmpfs", "ramfs"):
+            raise unittest.SkipTest("the directory for temporary files lies in memory")
+        cls.scratch = cls.root / "scratch"
+        cls.scratch.mkdir()
+
+    def disk(self, size="1GiB"):
+        return ["--disk-memory", f"{self.scratch}:{size}"]
