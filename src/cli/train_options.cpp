@@ -26,7 +26,7 @@ void add_data_options(CLI::App& app, TrainOptions& o) {
 }
 
 void add_optimizer_options(CLI::App& app, TrainOptions& o) {
-  scalar(app, "--max-steps", o.max_steps, "optimizer steps (by epochs)");
+  scalar(app, "--max-steps", o.max_steps, "optimizer steps; -1 = as many as the epochs have");
   scalar(app, "--num-train-epochs", o.num_train_epochs, "epochs, when --max-steps is not given")->capture_default_str();
   scalar(app, "--learning-rate", o.learning_rate, "peak learning rate")->capture_default_str();
   scalar(app, "--lr-scheduler-type", o.lr_scheduler_type, "linear, cosine or constant")->capture_default_str();
@@ -153,6 +153,7 @@ TrainOptions resolve(const TrainArguments& arguments) {
   if (arguments.per_device_batch > 0 || arguments.accumulation > 0)
     options.global_batch_size = (arguments.per_device_batch > 0 ? arguments.per_device_batch : kDeviceBatch) *
                                 std::max<int64_t>(1, arguments.accumulation);
+  if (options.max_steps == -1) options.max_steps = 0;  // transformers' way to say that epochs count
   if (options.memory == 0) options.memory = default_budget(options.device, options.profile);
   return options;
 }

@@ -65,7 +65,7 @@ class Usage(ProgramTest):
             self.assertEqual(chosen["gradient_accumulation_steps"], batch)
 
     def test_values(self):
-        cases = [("--max-steps", "-1"), ("--max-steps", ""), ("--max-steps", "many"), ("--max-steps", "1.5"), ("--max-steps", "9999999999999999"), ("--learning-rate", "-1"), ("--learning-rate", "nan"),
+        cases = [("--max-steps", "-2"), ("--max-steps", ""), ("--max-steps", "many"), ("--max-steps", "1.5"), ("--max-steps", "9999999999999999"), ("--learning-rate", "-1"), ("--learning-rate", "nan"),
                  ("--learning-rate", "fast"), ("--global-batch-size", "0"), ("--micro-batch-size", "-2"), ("--max-seq-length", "1"), ("--max-seq-length", "65"), ("--adam-beta1", "1"),
                  ("--adam-beta2", "inf"), ("--num-train-epochs", "-1"), ("--warmup-steps", "-1"), ("--save-total-limit", "0"), ("--logging-steps", "0"), ("--threads", "-1"),
                  ("--lr-scheduler-type", "wavy"), ("--precision", "8-true"), ("--precision", "16-true"), ("--optim", "sgdd"), ("--on-nan", "hope"), ("--save-dtype", "float64"),
@@ -76,6 +76,14 @@ class Usage(ProgramTest):
                 done = self.assert_refused(self.train_arguments("out", option, value), 2, option)
                 if option != "--disk-memory":
                     self.assertIn(value, done.stderr)
+
+    def test_no_limit_of_steps_is_said_as_elsewhere(self):
+        one_epoch = ("--num-train-epochs", 1, "--max-steps")
+        self.train("by-epochs", *one_epoch, -1)
+        self.train("limited", *one_epoch, 3)
+        steps = lambda run: len((self.root / run / "metrics.jsonl").read_text().splitlines())
+        self.assertEqual(steps("limited"), 3)
+        self.assertGreater(steps("by-epochs"), 3)
 
     def test_missing_values(self):
         self.assert_refused(["train", "--data", "data.txt", "--output-dir", "out"], 2, "--model")
