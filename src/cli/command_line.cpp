@@ -1,6 +1,7 @@
 #include "cli/command_line.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -17,8 +18,24 @@ namespace {
 
 constexpr int kExitRun = 1, kExitUsage = 2, kExitFit = 3;
 
-int report(const Error& error) {
-  print_error(error.what(), error.remedy());
+// Whether `text` holds `part` where no longer word of options does.
+bool holds_word(std::string_view text, std::string_view part) {
+  const auto continues = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_'; };
+  for (size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1)) {
+    const size_t end = at + part.size();
+    if ((at == 0 || !continues(text[at - 1])) && (end == text.size() || !continues(text[end]))) return true;
+  }
+  return false;
+}
+
+// Wrong usage of an option that stands in a file names its line there.
+std::string with_place(const std::string& message, const std::vector<PlacedValue>& places) {
+  const std::string place = place_of_refusal(message, places);
+  return place.empty() ? message : fmt::format("{}: {}", place, message);
+}
+
+int report(const Error& error, const std::vector<PlacedValue>& places) {
+  print_error(error.kind() == ErrorKind::usage ? with_place(error.what(), places) : error.what(), error.remedy());
   switch (error.kind()) {
     case ErrorKind::usage:
     case ErrorKind::format:
@@ -82,7 +99,8 @@ std::string help_hint(const CLI::App& root, const CLI::App& app, size_t commands
   return fmt::format("see `{} {}{}--help`", root.get_name(), named ? app.get_name() : "", named ? " " : "");
 }
 
-int report_parse_error(const CLI::ParseError& error, CLI::App& root, const std::vector<Declared>& commands) {
+int report_parse_error(const CLI::ParseError& error, CLI::App& root, const std::vector<Declared>& commands,
+                       const std::vector<PlacedValue>& places) {
   if (error.get_exit_code() == 0) return root.exit(error);
   const CLI::App* app = &root;
   for (const Declared& declared : commands)
@@ -103,7 +121,7 @@ int report_parse_error(const CLI::ParseError& error, CLI::App& root, const std::
       remedy = fmt::format("did you mean '{}'? {}", nearest_name(wrong, names), remedy);
     }
   }
-  print_error(message, remedy);
+  print_error(with_place(message, places), remedy);
   return kExitUsage;
 }
 
@@ -120,6 +138,29 @@ std::vector<std::string> with_switches_on(const std::vector<std::string>& argume
 }
 
 }  // namespace
+
+std::string place_of_refusal(const std::string& message, const std::vector<PlacedValue>& places) {
+  const auto first = [&](auto&& is_meant) {
+    const auto at = std::find_if(places.begin(), places.end(), is_meant);
+    return at == places.end() ? std::string() : at->place;
+  };
+  const auto named = [&](const PlacedValue& placed) { return holds_word(message, placed.option); };
+  const auto shown = [&](const PlacedValue& placed) {
+    return !placed.value.empty() && holds_word(message, placed.value);
+  };
+  std::string place = first([&](const PlacedValue& placed) { return named(placed) && shown(placed); });
+  if (place.empty()) place = first(named);
+  const auto quoted = [&](const std::string& text) { return message.find('\'' + text + '\'') != std::string::npos; };
+  if (place.empty())  // "there is no technique 'recompote'" of technique: recompote=on
+    place = first([&](const PlacedValue& placed) {
+      return quoted(placed.value) || quoted(placed.value.substr(0, placed.value.find('=')));
+    });
+  if (place.empty())  // "cannot read absent.jsonl"
+    place = first([&](const PlacedValue& placed) {
+      return shown(placed) && placed.value.find_first_of("./") != std::string::npos;
+    });
+  return place;
+}
 
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -154,6 +195,7 @@ int run_commands(const std::string& name, const std::string& about, std::vector<
   root.require_subcommand(1);
   root.failure_message([](const CLI::App*, const CLI::Error&) { return std::string(); });
   std::vector<Declared> commands;
+  std::vector<PlacedValue> places;
   for (Command& command : commands_given) {
     CLI::App* app = root.add_subcommand(command.name, command.description);
     std::function<int()> run = command.declare(*app);
@@ -161,8 +203,11 @@ int run_commands(const std::string& name, const std::string& about, std::vector<
   }
   try {
     for (const Declared& declared : commands)
-      if (!arguments.empty() && arguments[0] == declared.command.name && declared.command.expand)
-        arguments = declared.command.expand(std::move(arguments), *declared.app);
+      if (!arguments.empty() && arguments[0] == declared.command.name && declared.command.expand) {
+        ExpandedArguments expanded = declared.command.expand(std::move(arguments), *declared.app);
+        arguments = std::move(expanded.arguments);
+        places = std::move(expanded.places);
+      }
     for (const Declared& declared : commands)
       if (!arguments.empty() && arguments[0] == declared.command.name)
         arguments = with_switches_on(arguments, *declared.app);
@@ -172,9 +217,9 @@ int run_commands(const std::string& name, const std::string& about, std::vector<
       if (declared.app->parsed()) return flushed(declared.run());
     return kExitUsage;
   } catch (const CLI::ParseError& error) {
-    return report_parse_error(error, root, commands);
+    return report_parse_error(error, root, commands, places);
   } catch (const Error& error) {
-    return report(error);
+    return report(error, places);
   } catch (const InternalError& error) {
     print_error(error.what(), "this is a defect of headroom: please report it with the command line");
     return kExitRun;

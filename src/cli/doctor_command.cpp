@@ -121,11 +121,11 @@ void add_job_options(CLI::App& app, DoctorArguments& arguments) {
 }
 
 // What stands behind "--" is another system's command line.
-std::vector<std::string> gather_command(std::vector<std::string> arguments, const CLI::App&) {
+ExpandedArguments gather_command(std::vector<std::string> arguments, const CLI::App&) {
   const auto separator = std::find(arguments.begin(), arguments.end(), "--");
-  std::vector<std::string> out(arguments.begin(), separator);
+  ExpandedArguments out{{arguments.begin(), separator}, {}};
   for (auto at = separator; at != arguments.end(); ++at)
-    if (at != separator) out.push_back("--command-word=" + *at);
+    if (at != separator) out.arguments.push_back("--command-word=" + *at);
   return out;
 }
 

@@ -47,6 +47,7 @@ class RunFileEvents : public YAML::EventHandler {
       refuse(mark, fmt::format("'{}' where `option: value` was expected", value.substr(0, 60)), std::string(kFlat));
     if (depth_ == 1 && expect_key_) return begin_entry(mark, value);
     entries_.back().values.push_back(value);
+    entries_.back().value_lines.push_back(mark.line + 1);
     if (depth_ == 1) expect_key_ = true;
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
@@ -90,7 +91,7 @@ class RunFileEvents : public YAML::EventHandler {
     if (!is_new)
       refuse(mark, fmt::format("'{}' is given twice (first in line {})", written.substr(0, 60), first->second),
              "keep one of them; several values go in a list");
-    entries_.push_back({key, {}, false, mark.line + 1});
+    entries_.push_back({key, {}, {}, false, mark.line + 1});
     expect_key_ = false;
   }
 

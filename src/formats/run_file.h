@@ -11,6 +11,7 @@ namespace headroom {
 struct RunFileEntry {
   std::string key;                  // kebab case: "max-steps"
   std::vector<std::string> values;  // a scalar gives one, a list as many as it has; as written, quotes removed
+  std::vector<int> value_lines;     // of each value, from 1
   bool is_list = false;
   int line = 0;  // of the key, from 1
 };

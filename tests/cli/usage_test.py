@@ -174,8 +174,31 @@ class RunFile(ProgramTest):
         self.write("optimizer:\n  name: adamw\n")
         self.assert_refused(["train", "run.yaml"], 2, "run.yaml:2", "optimizer")
         self.write("model: model\ndata: data.txt\noutput-dir: out\nmemory: 128MiB\nmax-steps: many\n")
-        self.assert_refused(["train", "run.yaml"], 2, "--max-steps", "many")
+        self.assert_refused(["train", "run.yaml"], 2, "run.yaml:5: --max-steps many is not a whole number")
         self.assert_refused(["train", "absent.yaml"], 2, "absent.yaml")
+
+    def test_a_wrong_value_names_its_line(self):
+        good = "model: model\ndata:\n  - data.txt\noutput_dir: out\nmemory: 128MiB\nthreads: 1\n"
+        cases = [("max_steps: -7", 7, "--max-steps -7 is out of range"), ("precision: fp8", 7, "--precision 'fp8' is not known"),
+                 ("shuffle: perhaps", 7, "--shuffle perhaps is not true or false"), ("seed: -1", 7, "--seed -1"), ("lora_alpha: 3", 7, "--lora-alpha without --lora-r"),
+                 ("disk_memory: here", 7, "--disk-memory"), ("allow:\n  - lossy\n  - anything", 9, "--allow anything"), ("technique: [recompote=on]", 7, "recompote"),
+                 ("profile: rtx-9999", 7, "rtx-9999"), ("max-steps: [1, 2]", 7, "'max-steps' has 2 values")]
+        for text, line, said in cases:
+            with self.subTest(text=text):
+                self.write(good + text + "\n")
+                done = self.assert_refused(["train", "run.yaml"], 2, said)
+                self.assertRegex(done.stderr, rf"^error: run\.yaml:{line}: ")
+        self.write(good.replace("128MiB", "12"))
+        self.assert_refused(["train", "run.yaml"], 2, "run.yaml:5: --memory 12")
+        self.write(good.replace("model: model", "model: absent"))
+        self.assert_refused(["train", "run.yaml"], 2, "run.yaml:1: ", "absent")
+        self.write(good.replace("data.txt", "absent.txt"))
+        self.assert_refused(["train", "run.yaml"], 2, "run.yaml:3: ", "absent.txt")
+
+    def test_a_wrong_value_of_the_command_line_names_no_line(self):
+        self.write("model: model\ndata: data.txt\noutput-dir: out\nmemory: 128MiB\nmax-steps: 5\n")
+        done = self.assert_refused(["train", "run.yaml", "--max-steps", "-7"], 2, "--max-steps -7")
+        self.assertNotIn("run.yaml", done.stderr)
 
 
 if __name__ == "__main__":

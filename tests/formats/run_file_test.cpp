@@ -24,6 +24,7 @@ TEST(RunFile, ScalarsAndListsInOrder) {
   EXPECT_EQ(entries[3].key, "data");
   EXPECT_TRUE(entries[3].is_list);
   EXPECT_EQ(entries[3].values, (std::vector<std::string>{"a.txt", "b c.txt"}));
+  EXPECT_EQ(entries[3].value_lines, (std::vector<int>{7, 8}));
   EXPECT_EQ(entries[4].values[0], "false");
   EXPECT_EQ(entries[4].line, 9);
   EXPECT_EQ(entries[5].values, (std::vector<std::string>{"lossy", "data-order"}));
