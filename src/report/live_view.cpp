@@ -132,6 +132,7 @@ std::string LiveView::verdict() const {
     case RunState::running:
       return fmt::format("running, {} left", duration(seconds_left()));
     case RunState::finished:
+      if (end_->early) return fmt::format("ended early after step {} of {}", step, end_->total_steps);
       return fmt::format("finished after step {}", step);
     case RunState::stopped:
       return fmt::format("stopped by signal {} after step {}; it can be resumed", end_->stopped_by, step);
@@ -153,7 +154,8 @@ std::string LiveView::line() const {
   if (plan_)
     out += fmt::format("  mem {} of plan {}, budget {}", format_bytes(last.resident_bytes), format_bytes(plan_->peak),
                        format_bytes(plan_->budget));
-  return out + "  " + verdict();
+  out += "  " + verdict();
+  return end_ && end_->early ? out + ": " + end_->early->reason() : out;
 }
 
 std::string LiveView::screen(size_t columns) const {
@@ -162,6 +164,7 @@ std::string LiveView::screen(size_t columns) const {
   std::string out;
   const auto add = [&](const std::string& text) { out += cut(text, columns) + "\n"; };
   add(fmt::format("{}  {}", plain(directory_.string()), verdict()));
+  if (end_ && end_->early) add(end_->early->reason());
   if (!plan_) return out;
   add(fmt::format("{}, {} parameters, {}, micro-batch {} x {}, sequence {}", plain(plan_->model),
                   count_of(plan_->parameters), plain(plan_->precision), plan_->micro_batch, plan_->accumulation,

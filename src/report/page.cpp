@@ -17,6 +17,9 @@ std::string state_of(const Run& run) {
   const int64_t step = run.metrics.last ? run.metrics.last->step : 0;
   if (run.end && run.end->stopped_by)
     return fmt::format("<p>Stopped by signal {} after step {}.</p>\n", run.end->stopped_by, step);
+  if (run.end && run.end->early)
+    return fmt::format("<p class=\"good\">Ended early after step {} of {}: {}.</p>\n", step, run.end->total_steps,
+                       run.end->early->reason());
   if (run.end) return fmt::format("<p class=\"good\">Finished after step {}.</p>\n", step);
   return fmt::format("<p class=\"bad\">Not finished: the last step in its files is {}{}.</p>\n", step,
                      run.process ? fmt::format(" of {}", run.process->total_steps) : "");

@@ -117,15 +117,26 @@ std::optional<PlanFile> read_plan(const fs::path& directory) {
   return plan;
 }
 
+std::string EarlyEnd::reason() const {
+  return fmt::format("no better evaluation loss in {} evaluation{}{}", evaluations, evaluations == 1 ? "" : "s",
+                     best_step > 0 ? fmt::format(", the best was {:.4f} at step {}", best_loss, best_step) : "");
+}
+
 std::optional<EndFile> read_end(const fs::path& directory) {
   const auto json = read_if_there(directory / "run.json");
   if (!json) return std::nullopt;
   const Field root(*json, (directory / "run.json").string());
-  EndFile end{root.at("arena_planned_bytes").bytes(), root.at("arena_measured_bytes").bytes(),
-              root.at("process_peak_rss_bytes").bytes(), root.at("budget_bytes").bytes()};
+  EndFile end;
+  end.arena_planned = root.at("arena_planned_bytes").bytes();
+  end.arena_measured = root.at("arena_measured_bytes").bytes();
+  end.peak_resident = root.at("process_peak_rss_bytes").bytes(), end.budget = root.at("budget_bytes").bytes();
   if (!root.has("started_unix_ms")) return end;
   end.started_unix_ms = root.at("started_unix_ms").bytes(), end.steps = root.at("steps").bytes();
   end.total_steps = root.at("total_steps").bytes(), end.stopped_by = root.at("stopped_by").bytes();
+  if (root.has("early_stop")) {
+    const Field early = root.at("early_stop");
+    end.early = {early.at("evaluations").bytes(), early.at("best_step").bytes(), early.at("best_eval_loss").number()};
+  }
   return end;
 }
 

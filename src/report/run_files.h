@@ -25,11 +25,21 @@ struct PlanFile {
   std::vector<TechniqueReport> techniques;
 };
 
+// Why a run ended before its last step: evaluations in a row without a lower loss than the best.
+struct EarlyEnd {
+  int64_t evaluations = 0, best_step = 0;  // 0: no evaluation had a finite loss
+  double best_loss = 0;
+
+  // "no better evaluation loss in 3 evaluations, the best was 1.2345 at step 40"
+  std::string reason() const;
+};
+
 // run.json, written at the end.
 struct EndFile {
   int64_t arena_planned = 0, arena_measured = 0, peak_resident = 0, budget = 0;
   int64_t started_unix_ms = 0, steps = 0, total_steps = 0;  // 0: not recorded
   int64_t stopped_by = 0;
+  std::optional<EarlyEnd> early;
 };
 
 // process.json, written at the start.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 #include "train/trainer.h"
@@ -29,6 +30,13 @@ class Metrics {
   std::array<char, 512> line_{};
 };
 
+// Why a run ended before its last step.
+struct EarlyStop {
+  int64_t evaluations = 0;  // in a row without a lower loss
+  int64_t best_step = 0;    // of the lowest; 0: none was finite
+  double best_eval_loss = 0;
+};
+
 struct RunSummary {
   int64_t arena_planned_bytes = 0;
   int64_t arena_measured_bytes = 0;
@@ -40,6 +48,7 @@ struct RunSummary {
   int64_t steps = 0;
   int64_t total_steps = 0;
   int stopped_by = 0;  // the signal, or 0
+  std::optional<EarlyStop> early_stop;
 };
 void write_run_json(const std::filesystem::path& path, const RunSummary& summary);
 

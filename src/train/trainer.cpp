@@ -246,7 +246,7 @@ class Run {
   }
 
   void loop() {
-    while (state_.step < total_steps_ && !result_.stopped_by && !stopped_early_) {
+    while (state_.step < total_steps_ && !result_.stopped_by && !early_stop_) {
       step();
       const bool at_save = options_.save_steps > 0 && state_.step % options_.save_steps == 0;
       const bool at_eval = options_.eval_steps > 0 ? state_.step % options_.eval_steps == 0 : at_save;
@@ -389,11 +389,11 @@ class Run {
       state_.best_step = state_.step;
       if (options_.load_best_model_at_end) save();
     }
-    stopped_early_ =
-        options_.early_stopping_patience > 0 && state_.evals_since_best >= options_.early_stopping_patience;
-    if (stopped_early_)
-      note(fmt::format("step {}: no better evaluation loss in {} evaluations, stopping", state_.step,
-                       state_.evals_since_best));
+    const int64_t patience = options_.early_stopping_patience;
+    if (patience == 0 || state_.evals_since_best < patience || state_.step == total_steps_) return;
+    early_stop_ = {state_.evals_since_best, state_.best_step, state_.best_eval_loss};
+    note(fmt::format("step {}: no better evaluation loss in {} evaluations, stopping", state_.step,
+                     state_.evals_since_best));
   }
 
   void save() {
@@ -413,10 +413,11 @@ class Run {
     else
       write_model(*executor_, model_, saved_dtype(options_), options_.output_dir);
     metrics_->sync();
-    write_run_json(options_.output_dir / "run.json",
-                   {result_.plan.arena_bytes, executor_->arena_high_water(), result_.plan.disk.arena_bytes,
-                    executor_->arena_high_water(Tier::disk), peak_resident_bytes(), options_.memory,
-                    record_.started_unix_ms, state_.step, total_steps_, result_.stopped_by});
+    write_run_json(
+        options_.output_dir / "run.json",
+        {result_.plan.arena_bytes, executor_->arena_high_water(), result_.plan.disk.arena_bytes,
+         executor_->arena_high_water(Tier::disk), peak_resident_bytes(), options_.memory, record_.started_unix_ms,
+         state_.step, total_steps_, result_.stopped_by, result_.stopped_by ? std::nullopt : early_stop_});
     if (events_.saved) events_.saved(state_.step, options_.output_dir.string());
   }
 
@@ -453,7 +454,7 @@ class Run {
   int64_t total_steps_ = 0;
   int64_t evaluated_at_ = -1;
   int64_t saved_at_ = -1;
-  bool stopped_early_ = false;
+  std::optional<EarlyStop> early_stop_;
 };
 
 }  // namespace

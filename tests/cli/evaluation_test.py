@@ -79,9 +79,18 @@ class Evaluation(ProgramTest):
         state = json.loads((self.root / "best/checkpoint-6/state.json").read_text())
         self.assertEqual((state["best_step"], state["best_eval_loss"]), (best, losses[best]))
         # Stopped early, the model is the best one too.
-        self.train("early", *more, "--early-stopping-patience", 2)
+        self.train("early", *more, "--early-stopping-patience", 2, "--max-steps", 9)
         self.assertEqual(self.weights("early"), self.weights("best"))
         self.assertEqual(max(line["step"] for line in self.metrics("early")), best + 2)
+        run = json.loads((self.root / "early/run.json").read_text())
+        self.assertEqual(run["early_stop"], {"evaluations": 2, "best_step": best, "best_eval_loss": losses[best]})
+        said = f"ended early after step {best + 2} of 9: no better evaluation loss in 2 evaluations, the best was {losses[best]:.4f} at step {best}"
+        self.assertIn(said, self.call("watch", "early", "--once").stdout)
+        self.assertIn(said.replace("ended", "Ended"), self.call("report", "early", "-o", "-").stdout)
+        # A run that has all its steps has not ended early.
+        self.assertNotIn("early_stop", json.loads((self.root / "best/run.json").read_text()))
+        self.train("last", *more, "--max-steps", best + 2, "--early-stopping-patience", 2)
+        self.assertNotIn("early_stop", json.loads((self.root / "last/run.json").read_text()))
 
     def test_a_resumed_run_knows_the_best(self):
         more = ["--eval-data", "first.jsonl", "--eval-steps", 1, "--learning-rate", "0.5", "--lr-scheduler-type", "constant",

@@ -250,6 +250,29 @@ TEST_F(Page, FollowsARun) {
   EXPECT_TRUE(view.over());
 }
 
+TEST_F(Page, AnEarlyEndSaysWhy) {
+  constexpr const char* kEnd =
+      R"({"arena_planned_bytes": 1, "arena_measured_bytes": 1, "process_peak_rss_bytes": 1, "budget_bytes": 1,
+          "steps": 1, "total_steps": 40, "stopped_by": 0, "started_unix_ms": 5)";
+  write("process.json", R"({"pid": 1, "start_ticks": 1, "host": "h", "started_unix_ms": 5, "first_step": 1,
+                            "total_steps": 40})");
+  write("run.json", std::string(kEnd) + "}");
+  EXPECT_NE(made().find("Finished after step 1."), std::string::npos);
+  write("run.json",
+        std::string(kEnd) + R"(, "early_stop": {"evaluations": 3, "best_step": 7, "best_eval_loss": 1.25}})");
+  const std::string reason = "no better evaluation loss in 3 evaluations, the best was 1.2500 at step 7";
+  EXPECT_NE(made().find("Ended early after step 1 of 40: " + reason), std::string::npos);
+  LiveView view(directory);
+  view.poll();
+  EXPECT_EQ(view.state(), RunState::finished);
+  EXPECT_NE(view.line().find("ended early after step 1 of 40: " + reason), std::string::npos) << view.line();
+  EXPECT_NE(view.screen(80).find("\n" + reason + "\n"), std::string::npos) << view.screen(80);
+  write("run.json", std::string(kEnd) + R"(, "early_stop": {"evaluations": 1, "best_step": 0, "best_eval_loss": 0}})");
+  EXPECT_NE(made().find("in 1 evaluation.</p>"), std::string::npos);
+  write("run.json", std::string(kEnd) + R"(, "early_stop": 3})");
+  expect_refused({"run.json", "early_stop"});
+}
+
 TEST_F(Page, ScreenFitsTheTerminal) {
   LiveView view(directory);
   view.poll();
