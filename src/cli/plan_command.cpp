@@ -15,6 +15,7 @@
 #include "planner/search.h"
 #include "runtime/executor.h"
 #include "train/budget.h"
+#include "train/other_trainings.h"
 #include "train/setup.h"
 
 namespace headroom {
@@ -80,11 +81,12 @@ int run_plan(const PlanArguments& arguments) {
   const ModelFiles model = open_model(options.model);
   const PlanRequest request = training_request(options, model);
   SearchResult result = search_training_plan(request);
-  if (!result.plan.feasible) result.plan.cheapest_fix = find_cheapest_fix(request);
+  if (!result.plan.feasible) find_alternatives(request, other_trainings(options, model), result.plan);
   if (options.device == "cpu" && options.memory > available_memory() && !arguments.train.quiet)
     print_note(fmt::format("note: the budget is above what this machine can give now ({} bytes)", available_memory()));
   if (arguments.json) std::cout << plan_json(result.plan);
-  if (!arguments.json || arguments.explain) (arguments.json ? std::cerr : std::cout) << explain(request, result);
+  if (arguments.explain || (!arguments.json && result.plan.feasible))
+    (arguments.json ? std::cerr : std::cout) << explain(request, result);
   if (arguments.explain && !options.data.empty())
     (arguments.json ? std::cerr : std::cout) << explain_cuts(options, model);
   if (!arguments.text_file.empty()) write_output(arguments.text_file, plan_text(result.plan));

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "base/bytes.h"
 #include "base/least_bytes.h"
 #include "cli/terminal.h"
@@ -10,6 +13,24 @@
 namespace headroom {
 
 namespace {
+
+constexpr size_t kShownAlternatives = 3;
+
+// What other settings would need, a line each: those that fit, mildest first, then those that come nearest.
+std::string alternatives_text(const Plan& plan) {
+  if (plan.alternatives.empty()) return "";
+  std::vector<const Alternative*> shown;
+  for (const Alternative& a : plan.alternatives) shown.push_back(&a);
+  std::stable_sort(shown.begin(), shown.end(), [](const Alternative* a, const Alternative* b) {
+    return a->fits != b->fits ? a->fits : !a->fits && a->minimum_bytes < b->minimum_bytes;
+  });
+  shown.resize(std::min(shown.size(), kShownAlternatives));
+  std::string text = fmt::format("\n  least budget {:>11}  as it is", format_least_bytes(plan.minimum_bytes));
+  for (const Alternative* a : shown)
+    text += fmt::format("\n               {:>11}  {}{}{}", format_least_bytes(a->minimum_bytes), a->options,
+                        a->effect.empty() ? "" : ": " + a->effect, a->fits ? "  [fits]" : "");
+  return text;
+}
 
 // "1048576 bytes (1.00 MiB) on the device, where the least is 2097152 (2.00 MiB)"
 std::string against_least(int64_t budget, std::string_view place, int64_t least) {
@@ -31,8 +52,8 @@ void print_tiers_refusal(const Plan& plan) {
     if (below.peak_bytes > below.budget_bytes)
       ways += fmt::format("{}{} or more", ways.empty() ? "give " : ", or ", tier_option(tier, below.peak_bytes));
   }
-  print_error("does not fit: " + tiers,
-              fmt::format("{}{}{}", ways, plan.cheapest_fix.empty() ? "" : ", or: ", plan.cheapest_fix));
+  print_error("does not fit: " + tiers, fmt::format("{}{}{}{}", ways, plan.cheapest_fix.empty() ? "" : ", or: ",
+                                                    plan.cheapest_fix, alternatives_text(plan)));
 }
 
 }  // namespace
@@ -44,8 +65,8 @@ void print_refusal(const Plan& plan) {
       fmt::format("does not fit: the budget of {} bytes ({}) falls short by {} bytes ({}); minimum_bytes {} ({})",
                   plan.budget_bytes, format_bytes(plan.budget_bytes), shortfall, format_bytes(shortfall),
                   plan.minimum_bytes, format_least_bytes(plan.minimum_bytes)),
-      fmt::format("give --memory {} or more{}{}", plan.minimum_bytes,
-                  plan.cheapest_fix.empty() ? "" : ", or: ", plan.cheapest_fix));
+      fmt::format("give --memory {} or more{}{}{}", plan.minimum_bytes,
+                  plan.cheapest_fix.empty() ? "" : ", or: ", plan.cheapest_fix, alternatives_text(plan)));
 }
 
 }  // namespace headroom

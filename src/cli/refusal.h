@@ -5,7 +5,8 @@
 
 namespace headroom {
 
-// On stderr: the shortfall, the least budget, the cheapest change that would fit.
+// On stderr: the shortfall, the least budget, the cheapest change that would fit, and what a few other settings would
+// need.
 void print_refusal(const Plan& plan);
 
 }  // namespace headroom

@@ -110,6 +110,14 @@ struct TierPlan {
   Breakdown breakdown;
 };
 
+// Something else to ask for where a plan does not fit.
+struct Alternative {
+  std::string options;  // "--max-seq-length 256", or words
+  std::string effect;   // what it changes beside the memory: "longer rows are cut"; may be empty
+  int64_t minimum_bytes = 0;
+  bool fits = false;  // the budget
+};
+
 struct Plan {
   std::string model;
   int64_t parameters = 0;
@@ -132,6 +140,7 @@ struct Plan {
   Choices choices;
   std::vector<TechniqueReport> techniques;
   std::string cheapest_fix;  // when it does not fit: what would make it fit
+  std::vector<Alternative> alternatives;
   std::vector<PersistentTensor> tensors;
   std::vector<PlanProgram> programs;
 

@@ -84,7 +84,12 @@ std::string plan_json(const Plan& plan) {
   out["model"] = plan.model;
   out["profile"] = plan.profile;
   out["threads"] = plan.facts.threads;
-  if (!plan.feasible) out["remedy"] = plan.cheapest_fix;
+  if (plan.feasible) return out.dump(1) + "\n";
+  out["remedy"] = plan.cheapest_fix;
+  out["alternatives"] = Json::array();
+  for (const Alternative& a : plan.alternatives)
+    out["alternatives"].push_back(
+        {{"options", a.options}, {"effect", a.effect}, {"minimum_bytes", a.minimum_bytes}, {"fits", a.fits}});
   return out.dump(1) + "\n";
 }
 

@@ -13,9 +13,6 @@ namespace headroom {
 void report_techniques(const PlanRequest& request, Bounder& bounder, const Candidate& chosen, const Bound& reached,
                        Plan& plan);
 
-// The least drastic change of the request that would fit its budget, as the options to set; empty when there is none.
-std::string find_cheapest_fix(const PlanRequest& request);
-
 // Text for `plan --explain`: the budget by class, techniques, the frontier with the chosen rung marked.
 std::string explain(const PlanRequest& request, const SearchResult& result);
 

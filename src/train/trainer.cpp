@@ -14,7 +14,6 @@
 #include "base/threads.h"
 #include "device/device.h"
 #include "formats/atomic_dir.h"
-#include "planner/explain.h"
 #include "planner/search.h"
 #include "train/adapter.h"
 #include "train/bucket_programs.h"
@@ -25,6 +24,7 @@
 #include "train/metrics.h"
 #include "train/objective.h"
 #include "train/operation_times.h"
+#include "train/other_trainings.h"
 #include "train/run_data.h"
 #include "train/run_record.h"
 #include "train/schedule.h"
@@ -135,7 +135,7 @@ class Run {
     } else {
       search(request);
     }
-    if (!result_.plan.feasible) result_.plan.cheapest_fix = find_cheapest_fix(request);
+    if (!result_.plan.feasible) find_alternatives(request, other_trainings(options_, model_), result_.plan);
     if (events_.planned) events_.planned(result_.plan);
   }
 

@@ -46,6 +46,33 @@ class Budget(ProgramTest):
         options, least = re.search(r"or: (--.*?)(?: \([^)]*\))? would need ([\d.]+ \w+)", errors).groups()
         self.plan("--memory", least, *options.replace("DIR", str(self.root)).split())
 
+    def test_other_settings_are_named_with_what_they_need(self):
+        minimum = self.plan("--memory", "4GiB")[0]["minimum_bytes"]
+        refused, errors = self.plan("--memory", minimum * 9 // 10, code=3)
+        lines = re.findall(r"(?m)^ {15,} *([\d.]+ \w+)  (\S[^\n]*?)(?:: [^\n]*?)?(  \[fits\])?$", errors)
+        self.assertTrue(2 <= len(lines) <= 3, errors)
+        self.assertRegex(errors, r"\n  least budget +[\d.]+ MiB  as it is\n")
+        for least, options, fits in lines:
+            self.plan("--memory", least, *options.replace("DIR", str(self.root)).split())
+        fitting = [a["options"] for a in refused["alternatives"] if a["fits"]]
+        self.assertTrue(fitting)
+        self.assertEqual(fitting[:3], [options for _, options, fits in lines if fits])
+        self.assertIn("--lora-r 16", [a["options"] for a in refused["alternatives"]])
+        self.assertIn(refused["alternatives"][0]["options"], refused["remedy"])
+
+    def test_clipping_is_turned_off_last_and_said_to_be_another_training(self):
+        refused, errors = self.plan("--memory", self.plan("--memory", "4GiB")[0]["minimum_bytes"] - (1 << 20), code=3)
+        self.assertNotIn("--max-grad-norm", refused["remedy"])
+        self.assertIn("--max-grad-norm 0", refused["alternatives"][-1]["options"])
+        self.assertIn("not clipped", refused["alternatives"][-1]["effect"])
+
+    def test_a_refusal_is_short(self):
+        options = ["plan", "--model", "wide.json", *OPTIONS, "--memory", "30MiB"]
+        done = self.call(*options)
+        self.assertEqual((done.returncode, done.stdout), (3, ""))
+        self.assertLessEqual(len(done.stderr.splitlines()), 6)
+        self.assertIn("plans that no other beats", self.call(*options, "--explain").stdout)
+
     def test_the_minimum_is_feasible_and_tight(self):
         minimum = self.plan("--memory", "4GiB")[0]["minimum_bytes"]
         self.assertLessEqual(self.plan("--memory", str(minimum))[0]["peak_bytes"], minimum)

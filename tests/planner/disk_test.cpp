@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/explain.h"
+#include "planner/alternatives.h"
 #include "planning_case.h"
 
 namespace headroom::test {
@@ -35,8 +35,10 @@ TEST(DiskBudget, WithoutADiskItIsTheRemedy) {
   const Plan on_disk = search_training_plan(disk_request(kPlenty, kPlenty, model)).plan;
   ASSERT_LT(on_disk.minimum_bytes, plain.minimum_bytes);
   const PlanRequest request = disk_request(on_disk.minimum_bytes, 0, model);
-  EXPECT_FALSE(search_training_plan(request).plan.feasible);
-  EXPECT_THAT(find_cheapest_fix(request), HasSubstr("--disk-memory DIR:"));
+  Plan refused = search_training_plan(request).plan;
+  EXPECT_FALSE(refused.feasible);
+  find_alternatives(request, {}, refused);
+  EXPECT_THAT(refused.cheapest_fix, HasSubstr("--disk-memory DIR:"));
 }
 
 // A slower disk makes a plan that uses it slower, by its bytes.
@@ -105,9 +107,10 @@ TEST(DiskBelowAGpu, IsTheRemedyWhereTheHostIsTooSmall) {
   const ModelFiles model = wide_model();
   const Plan with_disk = search_training_plan(gpu_request(kPlenty, 0, kPlenty, model)).plan;
   const PlanRequest request = gpu_request(with_disk.minimum_bytes, int64_t{40} << 20, 0, model);
-  const SearchResult refused = search_training_plan(request);
+  SearchResult refused = search_training_plan(request);
   ASSERT_FALSE(refused.plan.feasible);
-  EXPECT_THAT(find_cheapest_fix(request), HasSubstr("--disk-memory DIR:"));
+  find_alternatives(request, {}, refused.plan);
+  EXPECT_THAT(refused.plan.cheapest_fix, HasSubstr("--disk-memory DIR:"));
   EXPECT_EQ(refused.plan.host_process.copies, 0);
 }
 

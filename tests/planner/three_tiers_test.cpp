@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "../runtime/race_checker.h"
+#include "planner/alternatives.h"
 #include "planner/bounds.h"
 #include "planner/candidates.h"
 #include "planner/explain.h"
@@ -203,8 +204,10 @@ TEST_F(ThreeTiers, AMixedPlanRunsOnTheNullDeviceWithoutARace) {
 
 TEST_F(ThreeTiers, TheRemedyBesideAHostIsTheLeastDisk) {
   const PlanRequest request = three_tiers({least_, hosted_.host.peak_bytes * 2 / 3, 0}, model_);
-  ASSERT_FALSE(search_training_plan(request).plan.feasible);
-  const std::string fix = find_cheapest_fix(request);
+  Plan refused = search_training_plan(request).plan;
+  ASSERT_FALSE(refused.feasible);
+  find_alternatives(request, {}, refused);
+  const std::string fix = refused.cheapest_fix;
   const size_t at = fix.find("--disk-memory DIR:");
   ASSERT_NE(at, fix.npos) << fix;
   const int64_t disk = std::stoll(fix.substr(at + 18));

@@ -1,0 +1,110 @@
+#include "planner/alternatives.h"
+
+#include <optional>
+
+#include "base/error.h"
+#include "base/least_bytes.h"
+#include "planner/bounds.h"
+#include "planner/candidates.h"
+#include "planner/offload_choices.h"
+#include "planner/search.h"
+
+namespace headroom {
+namespace {
+
+// The peaks of the candidate of least memory, with as little as the other tiers' budgets allow in `scarce`.
+TierBytes least_peaks(const PlanRequest& request, Tier scarce) {
+  const Candidate frugal = most_frugal(request);
+  std::optional<TierBytes> least;
+  const auto better = [&](const TierBytes& peaks) {
+    const bool fitting = fits(peaks, request);
+    return !least || fitting > fits(*least, request) ||
+           (fitting == fits(*least, request) && peaks.of(scarce) < least->of(scarce));
+  };
+  for (const Bound& bound :
+       Bounder(request).bounds(frugal, tier_choices(request, frugal.offload), {&frugal.loss_chunk, 1}))
+    if (const TierBytes peaks = tier_peaks(bound.arenas, request); better(peaks)) least = peaks;
+  return *least;
+}
+
+void add_tiers(const PlanRequest& request, std::vector<ChangedRequest>& out) {
+  if (request.facts.device != "cpu" && request.host_budget_bytes == 0) {
+    PlanRequest hosted = request;
+    hosted.host_budget_bytes = INT64_MAX;
+    const TierBytes peaks = least_peaks(hosted, Tier::host);
+    out.push_back({tier_option(Tier::host, peaks.host), "slower", std::move(hosted)});
+  }
+  if (request.disk_budget_bytes == 0) {
+    PlanRequest on_disk = request;
+    on_disk.disk_budget_bytes = INT64_MAX;
+    const TierBytes peaks = least_peaks(on_disk, Tier::disk);
+    out.push_back({tier_option(Tier::disk, peaks.disk), "slower", std::move(on_disk)});
+  }
+}
+
+// The same training in less memory.
+std::vector<ChangedRequest> changes_of_speed(const PlanRequest& request) {
+  std::vector<ChangedRequest> out;
+  if (request.micro_batch > 0 || request.loss_chunk >= 0 || !request.techniques.empty()) {
+    PlanRequest free = request;
+    free.micro_batch = 0;
+    free.loss_chunk = -1;
+    free.techniques.clear();
+    out.push_back({"let the planner choose: drop --micro-batch-size and --technique", "", std::move(free)});
+  }
+  add_tiers(request, out);
+  return out;
+}
+
+std::vector<ChangedRequest> shorter_sequences(const PlanRequest& request) {
+  std::vector<ChangedRequest> out;
+  for (int64_t length = request.seq_length / 2; length >= 16; length /= 2) {
+    PlanRequest shorter = request;
+    shorter.seq_length = length;
+    shorter.forward.symbols[static_cast<size_t>(shorter.forward.find_symbol("seq"))].bound = length;
+    out.push_back({fmt::format("--max-seq-length {}", length), "longer rows are cut", std::move(shorter)});
+  }
+  return out;
+}
+
+// Turning clipping off needs a reader's consent more than any other change.
+std::vector<ChangedRequest> without_clipping(const PlanRequest& request) {
+  if (!request.clips) return {};
+  PlanRequest single = request;
+  single.clips = false;
+  single.global_batch = 1;
+  single.micro_batch = 0;
+  return {
+      {"--global-batch-size 1 --max-grad-norm 0", "steps of one sequence, gradients not clipped", std::move(single)}};
+}
+
+Alternative measured(const ChangedRequest& change) {
+  const TierBytes least = least_peaks(change.request, Tier::device);
+  return {change.options, change.effect, least.device, fits(least, change.request)};
+}
+
+std::string describe_fix(const Alternative& a) {
+  return fmt::format("{}{} would need {}", a.options, a.effect.empty() ? "" : " (" + a.effect + ")",
+                     format_least_bytes(a.minimum_bytes));
+}
+
+}  // namespace
+
+void find_alternatives(const PlanRequest& request, const std::vector<ChangedRequest>& other_trainings, Plan& plan) {
+  const auto add = [&](const Alternative& found) {
+    if (found.fits || found.minimum_bytes < plan.minimum_bytes) plan.alternatives.push_back(found);
+  };
+  for (const ChangedRequest& change : changes_of_speed(request)) add(measured(change));
+  for (const ChangedRequest& change : shorter_sequences(request)) {  // the longest that fits
+    const Alternative found = measured(change);
+    if (!found.fits) continue;
+    add(found);
+    break;
+  }
+  for (const ChangedRequest& change : other_trainings) add(measured(change));
+  for (const ChangedRequest& change : without_clipping(request)) add(measured(change));
+  for (const Alternative& found : plan.alternatives)
+    if (found.fits && plan.cheapest_fix.empty()) plan.cheapest_fix = describe_fix(found);
+}
+
+}  // namespace headroom
