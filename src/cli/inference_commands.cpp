@@ -154,15 +154,17 @@ TokenCache build_unnamed_cache(const DataOptions& data, const Tokenizer* tokeniz
 }
 
 void print_result(const EvaluationResult& result, bool json) {
-  const double perplexity = std::exp(result.loss);
+  const double perplexity = std::exp(result.loss);  // of classes only for programs, which expect the key
   if (json) {
     Json values{{"loss", result.loss}, {"perplexity", perplexity}, {"tokens", result.targets}};
     if (result.hits) values["accuracy"] = result.accuracy();
     std::cout << values.dump() << '\n';
     return;
   }
-  fmt::print("loss {:.6f}  perplexity {:.4f}  {}tokens {}\n", result.loss, perplexity,
-             result.hits ? fmt::format("accuracy {:.4f}  ", result.accuracy()) : "", result.targets);
+  fmt::print("loss {:.6f}  {}{}{} {}\n", result.loss,
+             result.classes ? "" : fmt::format("perplexity {:.4f}  ", perplexity),
+             result.hits ? fmt::format("accuracy {:.4f}  ", result.accuracy()) : "",
+             result.classes ? "samples" : "tokens", result.targets);
 }
 
 int run_evaluate(const InferenceArguments& a) {
@@ -194,8 +196,9 @@ int run_evaluate(const InferenceArguments& a) {
   BatchPort port;
   Executor executor(plan, *device, &port);
   load_opened(executor, opened, request.lora);
-  const EvaluationResult result = evaluate_cache(executor, port, cache, request.seq_length, plan.choices.micro_batch,
-                                                 request.global_batch, 0, targets);
+  const EvaluationResult result =
+      evaluate_cache(executor, port, cache, request.seq_length, plan.choices.micro_batch, request.global_batch, 0,
+                     targets, nullptr, model.spec.objective == Objective::classification);
   print_result(result, a.json);
   return 0;
 }
@@ -323,7 +326,8 @@ Command generate_command() {
 
 Command evaluate_command() {
   return {
-      "evaluate", "loss, perplexity and accuracy of a model on data", [](CLI::App& app) {
+      "evaluate", "loss of a model on data, and perplexity of tokens, accuracy of classes and masked tokens",
+      [](CLI::App& app) {
         auto a = std::make_shared<InferenceArguments>();
         add_inference_options(app, *a, "32-true, bf16-mixed or bf16-true");
         app.add_option("--data", a->options.data, "data: .txt, .jsonl, .json or .tsv; repeatable")->type_name("FILE");

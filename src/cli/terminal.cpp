@@ -47,10 +47,13 @@ Progress::Progress(bool quiet, const Plan& plan)
 
 std::string Progress::describe(const StepReport& report) const {
   const double left = mean_seconds_ * static_cast<double>(report.total_steps - report.step);
-  const double rate = report.seconds > 0 ? static_cast<double>(report.tokens) / report.seconds : 0;
-  return fmt::format("{:3.0f}%  step {}/{}  loss {:.4f}  lr {:.2e}  {:.0f} tok/s  left {}  mem {} of {}",
-                     share_done(report) * 100, report.step, report.total_steps, report.loss, report.learning_rate, rate,
-                     format_duration(left), format_bytes(resident_bytes()), format_bytes(budget_bytes_));
+  const std::string accuracy = report.accuracy ? fmt::format("  accuracy {:.3f}", *report.accuracy) : "";
+  const std::string samples =
+      report.samples > 0 ? fmt::format("{:.1f} samples/s  ", report.per_second(report.samples)) : "";
+  return fmt::format("{:3.0f}%  step {}/{}  loss {:.4f}{}  lr {:.2e}  {}{:.0f} tok/s  left {}  mem {} of {}",
+                     share_done(report) * 100, report.step, report.total_steps, report.loss, accuracy,
+                     report.learning_rate, samples, report.per_second(report.tokens), format_duration(left),
+                     format_bytes(resident_bytes()), format_bytes(budget_bytes_));
 }
 
 void Progress::step(const StepReport& report) {

@@ -44,9 +44,7 @@ int run_train(const TrainArguments& arguments) {
   events.note = say;
   events.step = [&](const StepReport& report) { progress->step(report); };
   events.evaluated = [&](int64_t step, const std::string& set, const EvaluationResult& result) {
-    say(fmt::format("step {}: evaluation loss {:.4f}, perplexity {:.2f}{}{}", step, result.loss, std::exp(result.loss),
-                    result.hits ? fmt::format(", accuracy {:.4f}", result.accuracy()) : "",
-                    set.empty() ? "" : " on " + set));
+    say(fmt::format("step {}: evaluation {}{}", step, result.describe(), set.empty() ? "" : " on " + set));
   };
   events.saved = [&](int64_t step, const std::string& directory) {
     say(fmt::format("step {}: saved {}", step, directory));

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "base/bytes.h"
@@ -33,22 +34,25 @@ void draw_reach(Chart& chart, const Series& series, const std::string& fill) {
     chart.area(lower, upper, fill);
 }
 
-std::string loss_chart(const Metrics& metrics) {
-  double least = metrics.loss.least(), most = metrics.loss.most();
-  if (!metrics.eval_loss.empty())
-    least = std::min(least, metrics.eval_loss.least()), most = std::max(most, metrics.eval_loss.most());
+// A figure of training by step, and that of evaluation where there is one.
+std::string learning_chart(const Metrics& metrics, const std::string& name, const Series& training,
+                           const Series& evaluation) {
+  double least = training.least(), most = training.most();
+  if (!evaluation.empty()) least = std::min(least, evaluation.least()), most = std::max(most, evaluation.most());
   const double air = 0.06 * std::max(1e-6, most - least);
-  Chart chart("loss by step", steps_of(metrics), {least - air, most + air});
-  draw_reach(chart, metrics.loss, "#0072b240");
-  chart.line(means(metrics.loss), "stroke=\"#0072b2\" stroke-width=\"2\"");
-  if (!metrics.eval_loss.empty()) {
-    chart.line(means(metrics.eval_loss), "stroke=\"#d55e00\" stroke-width=\"2\"");
-    for (const Series::Point& point : metrics.eval_loss.points())
+  std::string title = name;
+  title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
+  Chart chart(name + " by step", steps_of(metrics), {least - air, most + air});
+  draw_reach(chart, training, "#0072b240");
+  chart.line(means(training), "stroke=\"#0072b2\" stroke-width=\"2\"");
+  if (!evaluation.empty()) {
+    chart.line(means(evaluation), "stroke=\"#d55e00\" stroke-width=\"2\"");
+    for (const Series::Point& point : evaluation.points())
       chart.mark(point.x, point.mean(), "#d55e00",
-                 fmt::format("step {:.0f}: evaluation loss {:.4f}", point.x, point.mean()));
+                 fmt::format("step {:.0f}: evaluation {} {:.4f}", point.x, name, point.mean()));
   }
-  std::string out = "<h3>Loss</h3>\n<p class=\"legend\">\n" + swatch("#0072b2", "training");
-  if (!metrics.eval_loss.empty()) out += swatch("#d55e00", "evaluation");
+  std::string out = "<h3>" + title + "</h3>\n<p class=\"legend\">\n" + swatch("#0072b2", "training");
+  if (!evaluation.empty()) out += swatch("#d55e00", "evaluation");
   return out + "</p>\n" +
          chart.html(
              step_label, false, [](double at) { return fmt::format("{:.4g}", at); }, false);
@@ -56,19 +60,26 @@ std::string loss_chart(const Metrics& metrics) {
 
 std::string sets_table(const Metrics& metrics) {
   if (metrics.eval_sets.empty()) return "";
+  const bool accurate = !metrics.eval_accuracy.empty(), perplexed = !metrics.classifies();
+  std::vector<std::string> head{"evaluated on", "step", "loss"};
+  if (accurate) head.emplace_back("accuracy");
+  if (perplexed) head.emplace_back("perplexity");
   std::vector<std::vector<std::string>> rows;
-  for (const auto& [name, line] : metrics.eval_sets)
-    rows.push_back({escaped(name), fmt::format("{}", line.step), fmt::format("{:.4f}", line.loss),
-                    fmt::format("{:.2f}", std::exp(line.loss))});
-  return table({"evaluated on", "step", "loss", "perplexity"}, rows);
+  for (const auto& [name, line] : metrics.eval_sets) {
+    rows.push_back({escaped(name), fmt::format("{}", line.step), fmt::format("{:.4f}", line.loss)});
+    if (accurate) rows.back().push_back(line.accuracy ? fmt::format("{:.4f}", *line.accuracy) : "");
+    if (perplexed) rows.back().push_back(fmt::format("{:.2f}", std::exp(line.loss)));
+  }
+  return table(head, rows);
 }
 
 std::string rate_chart(const Metrics& metrics) {
-  Chart chart("tokens a second by step", steps_of(metrics),
-              {0, 1.08 * std::max(1e-6, metrics.tokens_per_second.most())}, true);
-  draw_reach(chart, metrics.tokens_per_second, "#009e7340");
-  chart.line(means(metrics.tokens_per_second), "stroke=\"#009e73\" stroke-width=\"2\"");
-  return "<h3>Tokens a second</h3>\n" +
+  const Series& rate = metrics.classifies() ? metrics.samples_per_second : metrics.tokens_per_second;
+  const std::string unit = metrics.classifies() ? "samples" : "tokens";
+  Chart chart(unit + " a second by step", steps_of(metrics), {0, 1.08 * std::max(1e-6, rate.most())}, true);
+  draw_reach(chart, rate, "#009e7340");
+  chart.line(means(rate), "stroke=\"#009e73\" stroke-width=\"2\"");
+  return fmt::format("<h3>{} a second</h3>\n", metrics.classifies() ? "Samples" : "Tokens") +
          chart.html(
              step_label, false,
              [](double at) { return at >= 1e4 ? count_of(static_cast<int64_t>(at)) : fmt::format("{:.4g}", at); },
@@ -102,7 +113,9 @@ std::string curves_section(const Run& run) {
   if (!run.checkpoints.empty())
     out += fmt::format("; {} checkpoint{}, the newest at step {}", run.checkpoints.size(),
                        run.checkpoints.size() == 1 ? "" : "s", run.checkpoints.back());
-  return out + ".</p>\n" + loss_chart(metrics) + sets_table(metrics) + rate_chart(metrics) + memory_chart(run);
+  out += ".</p>\n" + learning_chart(metrics, "loss", metrics.loss, metrics.eval_loss);
+  if (!metrics.accuracy.empty()) out += learning_chart(metrics, "accuracy", metrics.accuracy, metrics.eval_accuracy);
+  return out + sets_table(metrics) + rate_chart(metrics) + memory_chart(run);
 }
 
 }  // namespace headroom::report

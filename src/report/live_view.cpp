@@ -70,6 +70,11 @@ std::string cut(const std::string& line, size_t columns) {
   return line.substr(0, at);
 }
 
+// "0.3012, accuracy 0.912"
+std::string evaluation_text(const EvalLine& line) {
+  return fmt::format("{:.4f}", line.loss) + (line.accuracy ? fmt::format(", accuracy {:.3f}", *line.accuracy) : "");
+}
+
 }  // namespace
 
 bool is_alive(const ProcessFile& process) {
@@ -149,7 +154,9 @@ std::string LiveView::line() const {
   if (!metrics.last) return verdict();
   const StepLine& last = *metrics.last;
   std::string out = fmt::format("step {}/{}  loss {:.4f}", last.step, total_steps(), last.loss);
-  if (metrics.last_eval) out += fmt::format("  eval {:.4f}", metrics.last_eval->loss);
+  if (last.accuracy) out += fmt::format("  accuracy {:.3f}", *last.accuracy);
+  if (metrics.last_eval) out += "  eval " + evaluation_text(*metrics.last_eval);
+  if (metrics.classifies()) out += fmt::format("  {:.1f} samples/s", last.samples_per_second);
   out += fmt::format("  {:.0f} tok/s", last.tokens_per_second);
   if (plan_)
     out += fmt::format("  mem {} of plan {}, budget {}", format_bytes(last.resident_bytes), format_bytes(plan_->peak),
@@ -182,9 +189,15 @@ std::string LiveView::screen(size_t columns) const {
   add(fmt::format("{:<10} {:>10} {} {:.0f}%", "step", fmt::format("{}/{}", last.step, total_steps()), bar(share, width),
                   100 * share));
   add(fmt::format("{:<10} {:>10} {}", "loss", fmt::format("{:.4f}", last.loss), sparkline(metrics.loss, width)));
+  if (last.accuracy)
+    add(fmt::format("{:<10} {:>10} {}", "accuracy", fmt::format("{:.3f}", *last.accuracy),
+                    sparkline(metrics.accuracy, width)));
   if (metrics.last_eval)
-    add(fmt::format("{:<10} {:>10} at step {}", "evaluation", fmt::format("{:.4f}", metrics.last_eval->loss),
+    add(fmt::format("{:<10} {:>10} at step {}", "evaluation", evaluation_text(*metrics.last_eval),
                     metrics.last_eval->step));
+  if (metrics.classifies())
+    add(fmt::format("{:<10} {:>10} {}", "samples/s", fmt::format("{:.1f}", last.samples_per_second),
+                    sparkline(metrics.samples_per_second, width)));
   add(fmt::format("{:<10} {:>10} {}", "tokens/s", fmt::format("{:.0f}", last.tokens_per_second),
                   sparkline(metrics.tokens_per_second, width)));
   add(fmt::format("{:<10} {:>10} predicted {}", "step time", duration(last.seconds), duration(plan_->step_seconds)));

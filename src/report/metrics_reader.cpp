@@ -17,6 +17,10 @@ double number_or(const Field& line, std::string_view key, double otherwise) {
   return line.has(key) ? line.at(key).number() : otherwise;
 }
 
+std::optional<double> accuracy_of(const Field& line, std::string_view key) {
+  return line.has(key) ? std::optional(line.at(key).number()) : std::nullopt;
+}
+
 }  // namespace
 
 bool MetricsReader::poll() {
@@ -53,14 +57,15 @@ void MetricsReader::take(std::string_view text) {
   const Field line(json, place);
   const int64_t step = line.at("step").bytes();
   if (line.has("eval_loss")) {
+    EvalLine row{step, line.at("eval_loss").number(), accuracy_of(line, "eval_accuracy")};
     if (line.has("eval_data")) {  // one of several sets; a line without the name says the mean over all
       const std::string set = line.at("eval_data").text();
-      if (metrics_.eval_sets.size() < 64 || metrics_.eval_sets.contains(set))
-        metrics_.eval_sets[set] = {step, line.at("eval_loss").number()};
+      if (metrics_.eval_sets.size() < 64 || metrics_.eval_sets.contains(set)) metrics_.eval_sets[set] = row;
       return;
     }
-    metrics_.last_eval = {step, line.at("eval_loss").number()};
-    metrics_.eval_loss.add(static_cast<double>(step), metrics_.last_eval->loss);
+    metrics_.last_eval = row;
+    metrics_.eval_loss.add(static_cast<double>(step), row.loss);
+    if (row.accuracy) metrics_.eval_accuracy.add(static_cast<double>(step), *row.accuracy);
     return;
   }
   StepLine row;
@@ -72,7 +77,11 @@ void MetricsReader::take(std::string_view text) {
   row.seconds = line.at("seconds").number();
   row.tokens_per_second = number_or(line, "tokens_per_second", 0);
   if (line.has("resident_bytes")) row.resident_bytes = line.at("resident_bytes").bytes();
+  row.samples_per_second = number_or(line, "samples_per_second", 0);
+  row.accuracy = accuracy_of(line, "accuracy");
   const double x = static_cast<double>(step);
+  if (row.samples_per_second > 0) metrics_.samples_per_second.add(x, row.samples_per_second);
+  if (row.accuracy) metrics_.accuracy.add(x, *row.accuracy);
   metrics_.loss.add(x, row.loss);
   metrics_.tokens_per_second.add(x, row.tokens_per_second);
   metrics_.step_seconds.add(x, row.seconds);

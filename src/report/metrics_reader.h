@@ -16,23 +16,30 @@ struct StepLine {
   int64_t step = 0;
   double loss = 0, grad_norm = 0, learning_rate = 0, seconds = 0, tokens_per_second = 0;
   int64_t tokens = 0;
-  int64_t resident_bytes = 0;  // 0: not recorded
+  int64_t resident_bytes = 0;     // 0: not recorded
+  double samples_per_second = 0;  // 0: the model predicts tokens, not classes
+  std::optional<double> accuracy;
 };
 
 struct EvalLine {
   int64_t step = 0;
   double loss = 0;
+  std::optional<double> accuracy;
 };
 
 // All that the lines so far say.
 struct Metrics {
   Series loss, tokens_per_second, resident, eval_loss, step_seconds;
+  Series samples_per_second;       // of models that classify, else empty
+  Series accuracy, eval_accuracy;  // of classes and masked tokens, else empty
   int64_t tokens = 0;
   double seconds = 0;
   int64_t lines = 0;
   std::optional<StepLine> last;
   std::optional<EvalLine> last_eval;
   std::map<std::string, EvalLine> eval_sets;  // the last of each set with a name; at most 64
+
+  bool classifies() const { return !samples_per_second.empty(); }
 };
 
 class MetricsReader {

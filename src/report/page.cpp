@@ -49,7 +49,13 @@ std::string head_section(const Run& run) {
   if (run.metrics.last) {
     const StepLine& last = *run.metrics.last;
     out += fact("loss", fmt::format("{:.4f}", last.loss), fmt::format("step {}", last.step));
-    if (run.metrics.last_eval) out += fact("evaluation loss", fmt::format("{:.4f}", run.metrics.last_eval->loss));
+    if (run.metrics.last_eval) {
+      out += fact("evaluation loss", fmt::format("{:.4f}", run.metrics.last_eval->loss));
+      if (const auto accuracy = run.metrics.last_eval->accuracy)
+        out += fact("evaluation accuracy", fmt::format("{:.4f}", *accuracy));
+    }
+    if (run.metrics.classifies())
+      out += fact("samples a second", fmt::format("{:.1f}", run.metrics.samples_per_second.mean()), "mean");
     out += fact("tokens a second", fmt::format("{:.0f}", run.metrics.tokens_per_second.mean()), "mean");
     out += fact("step", duration(run.metrics.step_seconds.mean()), duration(plan.step_seconds) + " predicted");
   }

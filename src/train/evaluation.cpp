@@ -1,6 +1,7 @@
 #include "train/evaluation.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "train/bucket_programs.h"
@@ -12,6 +13,14 @@ void EvaluationResult::add(const EvaluationResult& other) {
   if (both > 0) loss = (loss * static_cast<double>(targets) + other.loss * static_cast<double>(other.targets)) / both;
   targets += other.targets;
   if (other.hits) hits = hits.value_or(0) + *other.hits;
+  classes = classes || other.classes;
+}
+
+std::string EvaluationResult::describe() const {
+  std::string text = fmt::format("loss {:.4f}", loss);
+  if (!classes) text += fmt::format(", perplexity {:.2f}", std::exp(loss));
+  if (hits) text += fmt::format(", accuracy {:.4f}", accuracy());
+  return text;
 }
 
 void BatchPort::next_batch(int64_t trip, std::span<int32_t> ids, std::span<int32_t> labels, int64_t batch,
@@ -37,7 +46,7 @@ void BatchPort::next_lengths(int64_t trip, std::span<int32_t> lengths, int64_t b
 
 EvaluationResult evaluate_cache(Executor& executor, BatchPort& port, const TokenCache& cache, int64_t seq_length,
                                 int64_t micro_batch, int64_t batch_rows, int64_t max_batches,
-                                const RowTargets& row_targets, const PackIndex* packs) {
+                                const RowTargets& row_targets, const PackIndex* packs, bool classes) {
   const int64_t samples = packs ? packs->packs() : cache.sequences();
   BatchReader reader(cache, SampleOrder(samples, 0, false), seq_length, batch_rows, row_targets, packs);
   const BucketPrograms programs(executor.plan(), "evaluate");
@@ -61,7 +70,7 @@ EvaluationResult evaluate_cache(Executor& executor, BatchPort& port, const Token
     if (sums.size() > 2) hits = hits.value_or(0) + sums[2];
   }
   port.set_reader(nullptr);
-  EvaluationResult result{targets > 0 ? sum / targets : 0, static_cast<int64_t>(targets), std::nullopt};
+  EvaluationResult result{targets > 0 ? sum / targets : 0, static_cast<int64_t>(targets), std::nullopt, classes};
   if (hits) result.hits = static_cast<int64_t>(*hits);
   return result;
 }

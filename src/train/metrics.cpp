@@ -31,13 +31,22 @@ void Metrics::write(size_t bytes) {
 }
 
 void Metrics::step(const StepReport& r) {
-  const auto end = fmt::format_to_n(line_.data(), line_.size(),
-                                    "{{\"step\": {}, \"loss\": {}, \"grad_norm\": {}, \"learning_rate\": {}, "
-                                    "\"tokens\": {}, \"seconds\": {:.6f}, \"tokens_per_second\": {:.2f}, "
-                                    "\"resident_bytes\": {}}}\n",
-                                    r.step, std::isfinite(r.loss) ? r.loss : 0,
-                                    std::isfinite(r.grad_norm) ? r.grad_norm : 0, r.learning_rate, r.tokens, r.seconds,
-                                    r.seconds > 0 ? static_cast<double>(r.tokens) / r.seconds : 0, r.resident_bytes);
+  char more[128] = "";
+  char* to = more;
+  const auto room = [&] { return static_cast<size_t>(more + sizeof more - 1 - to); };
+  if (r.accuracy) to = fmt::format_to_n(to, room(), ", \"accuracy\": {:.6f}", *r.accuracy).out;
+  if (r.samples > 0)
+    to = fmt::format_to_n(to, room(), ", \"samples\": {}, \"samples_per_second\": {:.2f}", r.samples,
+                          r.per_second(r.samples))
+             .out;
+  *to = '\0';
+  const auto end =
+      fmt::format_to_n(line_.data(), line_.size(),
+                       "{{\"step\": {}, \"loss\": {}, \"grad_norm\": {}, \"learning_rate\": {}, "
+                       "\"tokens\": {}, \"seconds\": {:.6f}, \"tokens_per_second\": {:.2f}, "
+                       "\"resident_bytes\": {}{}}}\n",
+                       r.step, std::isfinite(r.loss) ? r.loss : 0, std::isfinite(r.grad_norm) ? r.grad_norm : 0,
+                       r.learning_rate, r.tokens, r.seconds, r.per_second(r.tokens), r.resident_bytes, more);
   write(std::min(end.size, line_.size()));
 }
 

@@ -73,6 +73,8 @@ class Run {
   }
 
  private:
+  bool classifies() const { return model_.spec.objective == Objective::classification; }
+
   void note(const std::string& text) const {
     if (events_.note) events_.note(text);
   }
@@ -297,7 +299,10 @@ class Run {
                       learning_rate_at(options_, step, total_steps_),
                       reader_->tokens(),
                       seconds_since(begin),
-                      resident_bytes()};
+                      resident_bytes(),
+                      std::nullopt,
+                      classifies() ? range.count : 0};
+    if (sums.size() > 2) report.accuracy = sums[1] > 0 ? sums[2] / sums[1] : 0;
     if (probed_steps_ == 2 || step == total_steps_) write_measured();
     if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm)) stop_or_skip(report);
     state_.step = step;
@@ -320,13 +325,15 @@ class Run {
   void log(const StepReport& report) {
     metrics_->step(report);
     if (!events_file_) return;
-    const double rate = report.seconds > 0 ? static_cast<double>(report.tokens) / report.seconds : 0;
     const Scalar scalars[] = {{"train/loss", report.loss},
                               {"train/grad_norm", report.grad_norm},
                               {"train/learning_rate", report.learning_rate},
-                              {"train/tokens_per_second", rate},
-                              {"train/memory_mib", static_cast<double>(report.resident_bytes) / (1 << 20)}};
-    events_file_->scalars(report.step, scalars);
+                              {"train/tokens_per_second", report.per_second(report.tokens)},
+                              {"train/memory_mib", static_cast<double>(report.resident_bytes) / (1 << 20)},
+                              {"train/accuracy", report.accuracy.value_or(0)},
+                              {"train/samples_per_second", report.per_second(report.samples)}};
+    const size_t count = report.samples > 0 ? 7 : report.accuracy ? 6 : 5;
+    events_file_->scalars(report.step, std::span(scalars).first(count));
   }
 
   void stop_or_skip(const StepReport& report) {
@@ -359,9 +366,9 @@ class Run {
     evaluated_at_ = state_.step;
     EvaluationResult all;
     for (const SequenceSet& set : data_->evaluation) {
-      const EvaluationResult result = evaluate_cache(*executor_, port_, set.cache, result_.plan.choices.seq_length,
-                                                     result_.plan.choices.micro_batch, options_.global_batch_size,
-                                                     options_.eval_max_batches, eval_targets_, set.packs_or_null());
+      const EvaluationResult result = evaluate_cache(
+          *executor_, port_, set.cache, result_.plan.choices.seq_length, result_.plan.choices.micro_batch,
+          options_.global_batch_size, options_.eval_max_batches, eval_targets_, set.packs_or_null(), classifies());
       all.add(result);
       if (!set.name.empty()) log_evaluation(set.name, result);
     }
@@ -373,9 +380,11 @@ class Run {
     metrics_->evaluation(state_.step, result, set);
     if (events_file_) {
       const std::string suffix = set.empty() ? "" : "/" + set;
-      const std::string tags[] = {"eval/loss" + suffix, "eval/perplexity" + suffix, "eval/accuracy" + suffix};
-      const Scalar scalars[] = {{tags[0], result.loss}, {tags[1], std::exp(result.loss)}, {tags[2], result.accuracy()}};
-      events_file_->scalars(state_.step, std::span(scalars).first(result.hits ? 3 : 2));
+      const std::string tags[] = {"eval/loss" + suffix, "eval/accuracy" + suffix, "eval/perplexity" + suffix};
+      std::vector<Scalar> scalars = {{tags[0], result.loss}};
+      if (result.hits) scalars.push_back({tags[1], result.accuracy()});
+      if (!result.classes) scalars.push_back({tags[2], std::exp(result.loss)});
+      events_file_->scalars(state_.step, scalars);
     }
     if (events_.evaluated) events_.evaluated(state_.step, set, result);
   }

@@ -85,6 +85,18 @@ class Encoders(ProgramTest):
         self.assertEqual([sorted(line) for line in lines], [["eval_accuracy", "eval_loss", "eval_perplexity", "step"]] * 2)
         self.assertEqual(lines[-1]["eval_accuracy"], 1)
         self.assertIn("accuracy 1.0000", done.stderr)
+        self.assertRegex(done.stderr, r"step 40/40  loss [\d.]+  accuracy 1.000  lr [^ ]+  [\d.]+ samples/s  \d+ tok/s")
+        self.assertNotIn("perplexity", done.stderr)
+        step = [line for line in self.metrics("learnt") if "loss" in line][-1]
+        self.assertEqual((step["accuracy"], step["samples"]), (1, 4))
+        self.assertAlmostEqual(step["samples_per_second"] * step["seconds"], 4, places=1)
+        shown = self.call("evaluate", "--model", "learnt", "--data", "rows.tsv", "--memory", "128MiB", "--threads", 1)
+        self.assertRegex(shown.stdout, r"^loss [\d.]+  accuracy 1.0000  samples 24\n$")
+        self.assertRegex(self.call("watch", "learnt", "--once").stdout, r"accuracy 1.000  eval [\d.]+, accuracy 1.000  [\d.]+ samples/s")
+        page = self.call("report", "learnt", "-o", "-").stdout
+        for part in ("<h3>Accuracy</h3>", "<h3>Samples a second</h3>", "<dt>evaluation accuracy</dt><dd>1.0000</dd>", "<dt>samples a second</dt>"):
+            self.assertIn(part, page)
+        self.assertNotIn("erplexity", page)
         found = self.evaluate("learnt", "rows.tsv")
         self.assertEqual(found["tokens"], 24)
         self.assertEqual(found["accuracy"], 1)
@@ -117,6 +129,8 @@ class Encoders(ProgramTest):
         self.assertEqual(self.losses("again"), self.losses("whole"))
         self.assertEqual((self.root / "again/model.safetensors").read_bytes(), (self.root / "whole/model.safetensors").read_bytes())
         self.assertEqual(len(set(self.losses("whole"))), 6)
+        self.assertNotIn("samples", self.metrics("whole")[0])
+        self.assertIn("perplexity", self.call("evaluate", "--model", "whole", "--data", "texts.jsonl", "--memory", "128MiB", "--threads", 1).stdout)
         first, second = (self.evaluate("whole", "texts.jsonl", "--mlm-probability", 0.3) for _ in range(2))
         self.assertEqual(first, second)
         line = [line for line in self.metrics("whole") if "eval_loss" in line][-1]
