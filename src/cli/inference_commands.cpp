@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/messages.h"
+#include "cli/processor_note.h"
 #include "cli/refusal.h"
 #include "cli/terminal.h"
 #include "cli/tier_options.h"
@@ -58,7 +59,7 @@ void add_inference_options(CLI::App& app, InferenceArguments& a, const char* pre
   add_tier_options(app, a.options, a.tiers, "weights");
   scalar(app, "--precision", a.options.precision, precisions)->capture_default_str();
   scalar(app, "--device", a.options.device, "cpu")->capture_default_str();
-  scalar(app, "--threads", a.options.threads, "threads (all)");
+  scalar(app, "--threads", a.options.threads, "threads (as many as it may use CPUs)");
   scalar(app, "--profile", a.options.profile, "profile file or shipped profile");
   app.add_flag("--json", a.json, "the result as JSON on stdout");
   app.add_flag("--force", a.options.force, "accept a budget above what the machine can give");
@@ -136,6 +137,7 @@ std::unique_ptr<Device> open_device_of(const InferenceArguments& a, const Plan& 
   std::unique_ptr<Device> device = open_device(a.options.device, plan.facts, a.options.disk_directory);
   for (const Tier tier : kArenaTiers) device->require_room(tier, plan.arenas().of(tier));
   if (a.quiet) return device;
+  note_processors(a.options.device, a.options.threads);
   if (const std::string remark = device->remark(); !remark.empty()) print_note(remark);
   if (const std::string placement = describe_placement(plan); !placement.empty())
     print_note(fmt::format("{}; predicted {:.3g} s for {}", placement, plan.step_seconds, unit));

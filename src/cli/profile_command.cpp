@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "cli/command.h"
+#include "cli/processor_note.h"
 #include "cli/terminal.h"
 #include "formats/atomic_dir.h"
 #include "runtime/calibrate/calibrate.h"
@@ -39,6 +40,7 @@ Profile measure(const ProfileArguments& arguments) {
   Profile shipped;
   const DeviceFacts facts = gpu ? cuda_facts(*gpu) : device_facts("cpu", arguments.threads, shipped, "cpu-avx2");
   set_threads(facts.threads);
+  note_processors(arguments.device, arguments.threads);
   const std::unique_ptr<Device> device = open_device(arguments.device, facts);
   const bool terminal = ::isatty(STDERR_FILENO);
   const auto progress = [&](double share) {
@@ -81,7 +83,7 @@ Command profile_command() {
         scalar(app, "--device", arguments->device, "what to measure: cpu or cuda:N")->capture_default_str();
         scalar(app, "-o,--output", arguments->output, "profile file (the cached one)");
         scalar(app, "--disk", arguments->disk, "directory whose disk is measured (the profile's)")->type_name("DIR");
-        scalar(app, "--threads", arguments->threads, "threads (all)");
+        scalar(app, "--threads", arguments->threads, "threads (as many as it may use CPUs)");
         return [arguments] { return run_profile(*arguments); };
       }};
 }

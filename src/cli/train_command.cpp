@@ -2,6 +2,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "cli/processor_note.h"
 #include "cli/refusal.h"
 #include "cli/run_file_options.h"
 #include "cli/signals.h"
@@ -39,6 +40,7 @@ int run_train(const TrainArguments& arguments) {
   events.planned = [&](const Plan& plan) {
     if (!plan.feasible) return;
     say(plan_line(plan));
+    if (!arguments.quiet) note_processors(options.device, options.threads);
     progress = std::make_unique<Progress>(arguments.quiet, plan);
   };
   events.note = say;

@@ -83,7 +83,7 @@ void add_machine_options(CLI::App& app, TrainArguments& a) {
   add_tier_options(app, o, a.tiers, "states, gradients, weights and activations");
   scalar(app, "--device", o.device, "cpu, cuda:N, or null: plan and check every access without arithmetic")
       ->capture_default_str();
-  scalar(app, "--threads", o.threads, "threads (all)");
+  scalar(app, "--threads", o.threads, "threads (as many as it may use CPUs)");
   scalar(app, "--profile", o.profile, "profile file or shipped profile (cached one, else this instruction set's)");
   app.add_option("--allow", o.allow, "lossy, data-order or a technique's name; repeatable");
   scalar(app, "--arithmetic", o.arithmetic, "free, or fixed: bitwise the same losses at every budget")

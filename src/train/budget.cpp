@@ -1,9 +1,14 @@
 #include "train/budget.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <filesystem>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -23,27 +28,61 @@ int64_t leading_number(std::string_view text) {
   return number;
 }
 
-// The smallest limit of the memory cgroups this process is in, v1 or v2; INT64_MAX when there is none.
-int64_t cgroup_limit() {
-  int64_t least = INT64_MAX;
+struct Cgroup {
+  std::string folder;
+  bool v2;
+};
+
+// The cgroups with a controller that this process is in, its own first.
+std::vector<Cgroup> cgroups_with(std::string_view controller) {
+  std::vector<Cgroup> out;
   const std::string groups = read_system_file("/proc/self/cgroup");
   for (std::string_view rest = groups; !rest.empty();) {
     const std::string_view line = take_line(rest);
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string_view::npos) continue;
-    const std::string_view controllers = line.substr(first + 1, second - first - 1);
-    const bool v2 = controllers.empty();
-    if (!v2 && controllers.find("memory") == std::string_view::npos) continue;
-    const std::string root = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
+    const bool v2 = controllers == ",,";
+    if (!v2 && controllers.find(fmt::format(",{},", controller)) == std::string::npos) continue;
+    const std::string root = v2 ? "/sys/fs/cgroup" : fmt::format("/sys/fs/cgroup/{}", controller);
     for (std::filesystem::path path = line.substr(second + 1); !path.empty(); path = path.parent_path()) {
-      const char* const name = v2 ? "/memory.max" : "/memory.limit_in_bytes";
-      const int64_t limit = leading_number(read_system_file(root + path.string() + name));
-      if (limit > 0) least = std::min(least, limit);
+      out.push_back({root + path.string(), v2});
       if (path == path.parent_path()) break;
     }
   }
+  return out;
+}
+
+// The smallest limit of the memory cgroups this process is in, v1 or v2; INT64_MAX when there is none.
+int64_t cgroup_limit() {
+  int64_t least = INT64_MAX;
+  for (const Cgroup& group : cgroups_with("memory")) {
+    const char* const name = group.v2 ? "/memory.max" : "/memory.limit_in_bytes";
+    const int64_t limit = leading_number(read_system_file(group.folder + name));
+    if (limit > 0) least = std::min(least, limit);
+  }
   return least;
 }
+
+// CPUs that the quotas of the cgroups amount to, rounded up; INT32_MAX where there is none.
+int cgroup_processors() {
+  int least = INT32_MAX;
+  for (const Cgroup& group : cgroups_with("cpu")) {
+    std::string quota, period;
+    if (group.v2) {  // "max 100000" or "150000 100000"
+      quota = read_system_file(group.folder + "/cpu.max");
+      if (const size_t blank = quota.find(' '); blank != std::string::npos) period = quota.substr(blank);
+    } else {
+      quota = read_system_file(group.folder + "/cpu.cfs_quota_us");
+      period = read_system_file(group.folder + "/cpu.cfs_period_us");
+    }
+    const int64_t q = leading_number(quota), p = leading_number(period);
+    if (q > 0 && p > 0) least = static_cast<int>(std::min<int64_t>(least, (q + p - 1) / p));
+  }
+  return least;
+}
+
+int online_processors() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
 int64_t meminfo_available() {
   constexpr std::string_view kKey = "MemAvailable:";
@@ -55,6 +94,34 @@ int64_t meminfo_available() {
 }
 
 }  // namespace
+
+int available_threads() {
+  cpu_set_t set;
+  const bool known = ::sched_getaffinity(0, sizeof set, &set) == 0;  // fails beyond 1024 CPUs
+  return std::max(1, std::min(known ? CPU_COUNT(&set) : online_processors(), cgroup_processors()));
+}
+
+ProcessorLoad processor_load() {
+  ProcessorLoad load{available_threads(), online_processors(), 0};
+  double minute = 0;
+  int running = 0;  // this process is one of them
+  if (std::sscanf(read_system_file("/proc/loadavg").c_str(), "%lf %*f %*f %d/", &minute, &running) == 2)
+    load.wanted = std::max(0.0, std::min(minute, static_cast<double>(running - 1)));
+  return load;
+}
+
+std::string thread_remark(int threads, const ProcessorLoad& load, bool passive) {
+  if (threads > load.allowed)
+    return fmt::format(
+        "note: {} threads share the {} CPU{} that this process may use and wait for each other: give "
+        "--threads {}",
+        threads, load.allowed, load.allowed == 1 ? "" : "s", load.allowed);
+  if (threads == 1 || passive || threads + load.wanted < load.machine + 0.75) return {};
+  return fmt::format(
+      "note: other processes keep {:.0f} of {} CPUs busy, and threads that wait for one another spin: "
+      "fewer --threads, or OMP_WAIT_POLICY=passive in the environment, is faster then",
+      std::min<double>(load.machine, load.wanted), load.machine);
+}
 
 int64_t available_memory() { return std::min(cgroup_limit(), meminfo_available()); }
 

@@ -9,6 +9,22 @@ namespace headroom {
 
 // Bytes of memory that this process may use: the least of its cgroup's limit and what the machine has available.
 int64_t available_memory();
+// The size of a team that this process can keep busy: the CPUs of its affinity, at most its cgroups' quota rounded up;
+// at least 1.
+int available_threads();
+
+// How busy the machine is without this process.
+struct ProcessorLoad {
+  int allowed = 1;    // available_threads()
+  int machine = 1;    // CPUs that are online
+  double wanted = 0;  // by others: of the tasks that run now and of the last minute's mean the smaller
+};
+ProcessorLoad processor_load();
+
+// What a team of `threads` meets there, as a line with the remedy: more threads than CPUs, or CPUs that others keep
+// busy while waiting threads spin (not when `passive`). Empty when all is well.
+std::string thread_remark(int threads, const ProcessorLoad& load, bool passive);
+
 // Throws Error(does_not_fit) for a budget, given by `option`, above available_memory(), compared in whole pages as the
 // kernel keeps limits.
 void refuse_above_machine(std::string_view option, int64_t budget);

@@ -1,7 +1,6 @@
 #include "train/setup.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -9,6 +8,7 @@
 #include "device/device.h"
 #include "models/decoder.h"
 #include "planner/candidates.h"
+#include "train/budget.h"
 #include "train/objective.h"
 
 namespace headroom {
@@ -107,8 +107,7 @@ ProcessBytes training_process(const TrainOptions& options, const ModelFiles& mod
 
 DeviceFacts device_facts(const std::string& device, int threads, Profile& profile,
                          const std::string& requested_profile) {
-  const int machine = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const DeviceFacts cpu = cpu_facts(threads > 0 ? threads : machine);
+  const DeviceFacts cpu = cpu_facts(threads > 0 ? threads : available_threads());
   profile = choose_profile(requested_profile, cpu.isa >= 512, device);
   if (device == "cpu") {
     if (profile.facts.device != "cpu")

@@ -32,7 +32,7 @@ ProcessBytes process_parts(const ModelFiles& model, const DeviceFacts& facts, bo
 // for a device with its own memory. The request has its facts and profile.
 void book_process(PlanRequest& request, const ProcessBytes& process);
 
-// Least this of the machine's threads and `requested` (0 = all); the device facts and profile for the options.
+// The device facts and profile for the options; `threads` 0 = available_threads().
 DeviceFacts device_facts(const std::string& device, int threads, Profile& profile,
                          const std::string& requested_profile);
 

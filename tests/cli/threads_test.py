@@ -1,0 +1,32 @@
+"""As many threads as the process may use CPUs; more are answered with a note."""
+
+import json
+import os
+import unittest
+
+from program import ProgramTest
+
+
+def on_one_cpu():
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+class Threads(ProgramTest):
+    def test_the_affinity_bounds_the_default(self):
+        planned = self.call("plan", "--model", "model", "--memory", "64MiB", "--json", preexec_fn=on_one_cpu)
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+        self.assertEqual(json.loads(planned.stdout)["threads"], 1)
+
+    def test_more_threads_than_cpus_are_noted(self):
+        done = self.call(*self.train_arguments("shared", "--max-steps", 1, "--threads", 2), preexec_fn=on_one_cpu)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("note: 2 threads share the 1 CPU that this process may use and wait for each other: give --threads 1", done.stderr)
+        for n, more in enumerate((["--quiet", "--threads", 2], ["--threads", 1])):
+            done = self.call(*self.train_arguments(f"alone{n}", "--max-steps", 1, *more), preexec_fn=on_one_cpu)
+            self.assertNotIn("threads share", done.stderr)
+        command = ["generate", "--model", "model", "--prompt", "a", "--max-new-tokens", 2, "--memory", "128MiB"]
+        self.assertIn("2 threads share", self.call(*command, "--threads", 2, preexec_fn=on_one_cpu).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

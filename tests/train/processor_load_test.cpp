@@ -1,0 +1,40 @@
+// How many threads a run takes, and what is said where they will wait.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include "train/budget.h"
+
+namespace headroom {
+namespace {
+
+TEST(ProcessorLoad, TheAffinityBoundsTheTeam) {
+  cpu_set_t before, one;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  int first = 0;
+  while (!CPU_ISSET(first, &before)) ++first;
+  CPU_ZERO(&one);
+  CPU_SET(first, &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(available_threads(), 1);
+  EXPECT_EQ(processor_load().allowed, 1);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_GE(available_threads(), 1);
+  EXPECT_LE(available_threads(), CPU_COUNT(&before));
+}
+
+TEST(ProcessorLoad, ARemarkNamesTheRemedy) {
+  EXPECT_EQ(thread_remark(4, {4, 4, 0}, false), "");
+  EXPECT_EQ(thread_remark(4, {4, 4, 0.5}, false), "");
+  EXPECT_EQ(thread_remark(1, {4, 4, 9}, false), "") << "one thread waits for no other";
+  EXPECT_EQ(thread_remark(2, {4, 4, 2}, false), "") << "there are CPUs for all";
+  EXPECT_EQ(thread_remark(4, {4, 4, 3}, true), "") << "waiting threads sleep";
+  const std::string busy = thread_remark(4, {4, 4, 3}, false);
+  EXPECT_NE(busy.find("3 of 4 CPUs"), std::string::npos) << busy;
+  EXPECT_NE(busy.find("OMP_WAIT_POLICY=passive"), std::string::npos) << busy;
+  const std::string many = thread_remark(8, {1, 4, 0}, true);
+  EXPECT_NE(many.find("8 threads share the 1 CPU that"), std::string::npos) << many;
+  EXPECT_NE(many.find("give --threads 1"), std::string::npos) << many;
+}
+
+}  // namespace
+}  // namespace headroom
