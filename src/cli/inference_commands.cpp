@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "cli/command.h"
+#include "cli/generation_text.h"
 #include "cli/messages.h"
 #include "cli/processor_note.h"
 #include "cli/refusal.h"
@@ -19,6 +20,7 @@
 #include "device/device.h"
 #include "formats/json.h"
 #include "generate/generator.h"
+#include "generate/stop_texts.h"
 #include "models/decoder.h"
 #include "passes/offload_parameters.h"
 #include "passes/prefetch.h"
@@ -43,7 +45,8 @@ struct InferenceArguments {
   TrainOptions options;
   TierArguments tiers;
   fs::path adapter;
-  std::string prompt;
+  PromptOptions prompt;
+  std::vector<std::string> stops;
   std::optional<int64_t> max_new_tokens;
   SamplingOptions sampling;
   bool json = false;
@@ -205,38 +208,6 @@ int run_evaluate(const InferenceArguments& a) {
   return 0;
 }
 
-// All of it, without the line break that ends the last line.
-std::string text_of_stdin() {
-  std::string text{std::istreambuf_iterator<char>(std::cin), {}};
-  if (text.ends_with('\n')) text.pop_back();
-  return text;
-}
-
-std::vector<int32_t> prompt_ids(const InferenceArguments& a, const Tokenizer& tokenizer, const ModelFiles& model) {
-  const std::string prompt = a.prompt == "-" ? text_of_stdin() : a.prompt;
-  std::vector<int32_t> ids;
-  if (!prompt.empty()) ids = tokenizer.encode(prompt, true);
-  if (ids.empty()) {
-    const std::optional<int32_t> bos = tokenizer.bos_id();
-    const std::optional<int64_t> fallback = model.config.bos_id();
-    if (!bos && !fallback) throw Error(ErrorKind::usage, "the tokenizer has no BOS to begin from", "give --prompt");
-    ids.push_back(bos ? *bos : static_cast<int32_t>(*fallback));
-  }
-  for (int32_t id : ids)
-    if (id >= model.spec.vocab)
-      throw Error(ErrorKind::format,
-                  fmt::format("the prompt has token id {}, the model's vocab_size is {}", id, model.spec.vocab),
-                  "the tokenizer and the model do not belong together");
-  return ids;
-}
-
-std::vector<int32_t> stop_ids(const Tokenizer& tokenizer, const ModelFiles& model) {
-  std::vector<int32_t> ids;
-  if (tokenizer.eos_id()) ids.push_back(*tokenizer.eos_id());
-  for (int64_t id : model.config.eos_ids()) ids.push_back(static_cast<int32_t>(id));
-  return ids;
-}
-
 void print_times(const GenerateTimes& times, const Plan& plan, int64_t arena) {
   const auto rate = [](int64_t tokens, double seconds) {
     return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
@@ -250,6 +221,44 @@ void print_times(const GenerateTimes& times, const Plan& plan, int64_t arena) {
       format_bytes(plan.peak_bytes)));
 }
 
+// The text as it is made: streamed to stdout, or kept for JSON.
+class ShownText {
+ public:
+  ShownText(const InferenceArguments& a, const Tokenizer& tokenizer)
+      : json_(a.json), decoder_(tokenizer), stops_(a.stops) {}
+
+  // False once a stop text is complete.
+  bool add(int32_t token) {
+    show(stops_.push(decoder_.push(token)));
+    return !stops_.stopped();
+  }
+
+  void end(const std::vector<int32_t>& tokens, bool ended) {
+    show(stops_.push(decoder_.finish()));
+    show(stops_.finish());
+    const char* const reason = ended || stops_.stopped() ? "stop" : "length";
+    if (json_)
+      std::cout << Json{{"ids", tokens}, {"text", text_}, {"finish_reason", reason}}.dump() << '\n';
+    else
+      fmt::print("\n");
+  }
+
+ private:
+  void show(const std::string& piece) {
+    if (json_) {
+      text_ += piece;
+      return;
+    }
+    std::fwrite(piece.data(), 1, piece.size(), stdout);
+    std::fflush(stdout);
+  }
+
+  bool json_;
+  StreamDecoder decoder_;
+  StopTexts stops_;
+  std::string text_;
+};
+
 int run_generate(const InferenceArguments& a) {
   check_options(a.options);
   if (a.options.precision != "32-true" && a.options.precision != "bf16-true")
@@ -261,6 +270,8 @@ int run_generate(const InferenceArguments& a) {
                 fmt::format("--temperature {} --top-p {} --top-k {} is out of range", a.sampling.temperature,
                             a.sampling.top_p, a.sampling.top_k),
                 "temperature 0 or more, top-p above 0 up to 1, top-k 0 or more");
+  if (std::find(a.stops.begin(), a.stops.end(), "") != a.stops.end())
+    throw Error(ErrorKind::usage, "--stop '' is empty", "give the text to end before");
   const Opened opened = open_with_weights(a, "generate with");
   const ModelFiles& model = opened.model;
   if (model.spec.objective != Objective::language)
@@ -269,7 +280,7 @@ int run_generate(const InferenceArguments& a) {
                             model.config.source.string(), model.spec.architecture),
                 "use the checkpoint of a causal language model");
   const Tokenizer tokenizer = Tokenizer::load(model.directory);
-  const std::vector<int32_t> prompt = prompt_ids(a, tokenizer, model);
+  const std::vector<int32_t> prompt = prompt_ids(a.prompt, tokenizer, model);
   const auto prompt_tokens = static_cast<int64_t>(prompt.size());
   const int64_t new_tokens = count_new_tokens(a.max_new_tokens, prompt_tokens, model.spec.max_positions);
   const int64_t positions = prompt_tokens + new_tokens;
@@ -285,23 +296,12 @@ int run_generate(const InferenceArguments& a) {
   const std::unique_ptr<Device> device = open_device_of(a, plan, "each token");
   Executor executor(plan, *device, nullptr);
   load_opened(executor, opened, request.lora);
-  GenerateOptions options{a.sampling, new_tokens, stop_ids(tokenizer, model)};
-  StreamDecoder decoder(tokenizer);
+  GenerateOptions options{a.sampling, new_tokens, stop_ids(a.stops, tokenizer, model)};
+  ShownText shown(a, tokenizer);
   GenerateTimes times;
-  const auto show = [&](int32_t token) {
-    if (a.json) return true;
-    const std::string piece = decoder.push(token);
-    std::fwrite(piece.data(), 1, piece.size(), stdout);
-    std::fflush(stdout);
-    return true;
-  };
-  const std::vector<int32_t> tokens = generate_tokens(executor, prompt, options, show, &times);
-  if (a.json) {
-    std::cout << Json{{"ids", tokens}, {"text", tokenizer.decode(tokens)}}.dump() << '\n';
-  } else {
-    const std::string rest = decoder.finish();
-    fmt::print("{}\n", rest);
-  }
+  const std::vector<int32_t> tokens = generate_tokens(
+      executor, prompt, options, [&](int32_t token) { return shown.add(token); }, &times);
+  shown.end(tokens, static_cast<int64_t>(tokens.size()) < new_tokens);
   if (!a.quiet) print_times(times, plan, executor.arena_high_water());
   return 0;
 }
@@ -313,7 +313,14 @@ Command generate_command() {
       "generate", "text from a model, streamed", [](CLI::App& app) {
         auto a = std::make_shared<InferenceArguments>();
         add_inference_options(app, *a, "32-true, or bf16-true: weights and cache in bf16");
-        scalar(app, "--prompt", a->prompt, "text to continue; - reads it from stdin (none: from BOS)");
+        scalar(app, "--prompt", a->prompt.prompt, "text to continue; - reads it from stdin (none: from BOS)");
+        app.add_flag(
+            "--chat", a->prompt.chat,
+            "the prompt is a user's message: the model's chat template renders it, and the text is the answer");
+        scalar(app, "--system,--system-prompt", a->prompt.system, "with --chat: the system's message before it");
+        app.add_option("--stop", a->stops,
+                       "end before this text, or at this special token, beside the model's own ends; repeatable")
+            ->allow_extra_args(false);
         scalar(app, "--max-new-tokens", a->max_new_tokens, "tokens to make (128, or what the model's positions leave)");
         scalar(app, "--temperature", a->sampling.temperature, "0 = greedy")->capture_default_str();
         scalar(app, "--top-p", a->sampling.top_p, "least mass of the tokens drawn from")->capture_default_str();

@@ -6,6 +6,7 @@
 #include "base/least_bytes.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "data/chat_template.h"
 #include "formats/safetensors.h"
 #include "planner/search.h"
 #include "tokenizer/tokenizer.h"
@@ -64,10 +65,7 @@ void describe_files(const ModelFiles& model) {
   } else {
     fmt::print("tokenizer        none\n");
   }
-  bool chat_template = fs::exists(model.directory / "chat_template.jinja", status);
-  if (fs::exists(model.directory / "tokenizer_config.json", status))
-    chat_template = chat_template || read_json(model.directory / "tokenizer_config.json").contains("chat_template");
-  fmt::print("chat template    {}\n", chat_template ? "yes" : "no");
+  fmt::print("chat template    {}\n", has_chat_template(model.directory) ? "yes" : "no");
 }
 
 int run_info(const std::string& path) {

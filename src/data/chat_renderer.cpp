@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "data/chat_values.h"
+#include "formats/json.h"
 #include "jinja/problem.h"
 
 namespace headroom {
@@ -115,6 +116,16 @@ ChatRenderer::ChatRenderer(const std::filesystem::path& tokenizer_folder, const 
 
 // Values of the row and of a rendering; three texts, and the two that the largest operation makes.
 int64_t ChatRenderer::memory_bytes() { return 2 * kLiveBytes + 8 * kTextBytes; }
+
+std::string ChatRenderer::render_prompt(std::span<const ChatMessage> messages, std::string_view source) const {
+  Json list = Json::array();
+  for (const ChatMessage& message : messages) list.push_back({{"role", message.role}, {"content", message.content}});
+  std::string text = list.dump();
+  Row row;
+  row.kind = RowKind::messages;
+  row.messages = text;
+  return Conversation(*this, row, {source}).render(messages.size(), true).text;
+}
 
 ScoredText ChatRenderer::render(const Row& row, const RowPlace& place) const {
   Conversation conversation(*this, row, place);

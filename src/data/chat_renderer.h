@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <ctime>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,10 @@
 #include "jinja/template.h"
 
 namespace headroom {
+
+struct ChatMessage {
+  std::string role, content;
+};
 
 struct ScoredText {
   std::string text;
@@ -30,6 +36,10 @@ class ChatRenderer {
   // before it with add_generation_prompt: its text and end marker. Throws Error(format) naming file and line for
   // messages without a role, for what the template refuses, and where a rendering does not begin with the one before.
   ScoredText render(const Row& row, const RowPlace& place) const;
+
+  // The text of `messages` with what the template puts before an answer (add_generation_prompt). Throws Error(format)
+  // for what the template refuses, naming `source`.
+  std::string render_prompt(std::span<const ChatMessage> messages, std::string_view source) const;
 
   // A bound on the heap bytes that render() holds at once, its result included.
   static int64_t memory_bytes();

@@ -85,6 +85,13 @@ Json read_if_there(const std::filesystem::path& path) {
 
 }  // namespace
 
+bool has_chat_template(const std::filesystem::path& folder) {
+  if (folder.empty()) return false;
+  if (is_file_there(folder / kTemplateFile)) return true;
+  const Json config = read_if_there(folder / kConfig);
+  return config.is_object() && config.contains("chat_template") && !config["chat_template"].is_null();
+}
+
 ChatTemplate load_chat_template(const std::filesystem::path& folder, const Tokenizer& tokenizer) {
   if (folder.empty()) refuse_missing(folder);
   const Json config = read_if_there(folder / kConfig), map = read_if_there(folder / kFiles[2]);

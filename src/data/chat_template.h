@@ -23,6 +23,10 @@ struct ChatTemplate {
 // there is no template (or `folder` is empty), Error(format) when a file is malformed or the template is not supported.
 ChatTemplate load_chat_template(const std::filesystem::path& folder, const Tokenizer& tokenizer);
 
+// Whether load_chat_template() finds one there, well-formed or not. Throws Error(format) for a malformed
+// tokenizer_config.json.
+bool has_chat_template(const std::filesystem::path& folder);
+
 // A hash of the files that load_chat_template() reads; 0 when there is none.
 uint64_t chat_template_key(const std::filesystem::path& folder);
 

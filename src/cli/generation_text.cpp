@@ -1,0 +1,91 @@
+#include "cli/generation_text.h"
+
+#include <iostream>
+#include <iterator>
+
+#include "base/error.h"
+#include "data/chat_renderer.h"
+#include "formats/json.h"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+// All of it, without the line break that ends the last line.
+std::string text_of_stdin() {
+  std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+void check_chat(const PromptOptions& options, const std::string& prompt, const ModelFiles& model) {
+  if (!options.chat && !options.system.empty())
+    throw Error(ErrorKind::usage, "--system without --chat: a plain prompt has no messages",
+                "add --chat, or put the text before the prompt");
+  if (!options.chat) return;
+  if (prompt.empty())
+    throw Error(ErrorKind::usage, "--chat without a message", "give --prompt, or pipe the message in with --prompt -");
+  if (!has_chat_template(model.directory))
+    throw Error(ErrorKind::usage, fmt::format("--chat: {} has no chat template", model.directory.string()),
+                "take the template from the model's instruct version: put chat_template.jinja beside tokenizer.json; a "
+                "base model knows no chat: leave out --chat, and its text continues the prompt");
+}
+
+std::vector<int32_t> chat_ids(const PromptOptions& options, const std::string& prompt, const Tokenizer& tokenizer,
+                              const ModelFiles& model) {
+  std::vector<ChatMessage> messages;
+  if (!options.system.empty()) messages.push_back({"system", options.system});
+  messages.push_back({"user", prompt});
+  // The template writes BOS and the like itself.
+  return tokenizer.encode(ChatRenderer(model.directory, tokenizer).render_prompt(messages, "--chat"), false);
+}
+
+// Of generation_config.json; none without the file.
+std::vector<int64_t> configured_eos(const fs::path& directory) {
+  const fs::path path = directory / "generation_config.json";
+  std::error_code status;
+  if (!fs::exists(path, status)) return {};
+  HfConfig config;
+  config.source = path;
+  config.raw = read_json(path);
+  return config.eos_ids();
+}
+
+}  // namespace
+
+std::vector<int32_t> prompt_ids(const PromptOptions& options, const Tokenizer& tokenizer, const ModelFiles& model) {
+  const std::string prompt = options.prompt == "-" ? text_of_stdin() : options.prompt;
+  check_chat(options, prompt, model);
+  std::vector<int32_t> ids;
+  if (options.chat)
+    ids = chat_ids(options, prompt, tokenizer, model);
+  else if (!prompt.empty())
+    ids = tokenizer.encode(prompt, true);
+  if (ids.empty()) {
+    const std::optional<int32_t> bos = tokenizer.bos_id();
+    const std::optional<int64_t> fallback = model.config.bos_id();
+    if (!bos && !fallback) throw Error(ErrorKind::usage, "the tokenizer has no BOS to begin from", "give --prompt");
+    ids.push_back(bos ? *bos : static_cast<int32_t>(*fallback));
+  }
+  for (int32_t id : ids)
+    if (id >= model.spec.vocab)
+      throw Error(ErrorKind::format,
+                  fmt::format("the prompt has token id {}, the model's vocab_size is {}", id, model.spec.vocab),
+                  "the tokenizer and the model do not belong together");
+  return ids;
+}
+
+std::vector<int32_t> stop_ids(const std::vector<std::string>& stops, const Tokenizer& tokenizer,
+                              const ModelFiles& model) {
+  std::vector<int32_t> ids;
+  if (tokenizer.eos_id()) ids.push_back(*tokenizer.eos_id());
+  for (int64_t id : model.config.eos_ids()) ids.push_back(static_cast<int32_t>(id));
+  for (int64_t id : configured_eos(model.directory)) ids.push_back(static_cast<int32_t>(id));
+  for (const std::string& stop : stops)
+    if (const std::optional<int32_t> id = tokenizer.token_id(stop); id && tokenizer.decode({&*id, 1}).empty())
+      ids.push_back(*id);
+  return ids;
+}
+
+}  // namespace headroom

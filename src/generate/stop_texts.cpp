@@ -1,0 +1,36 @@
+#include "generate/stop_texts.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace headroom {
+
+StopTexts::StopTexts(std::vector<std::string> texts) : texts_(std::move(texts)) {
+  for (const std::string& text : texts_) HR_CHECK(!text.empty(), "an empty text stops nothing");
+}
+
+std::string StopTexts::push(std::string_view piece) {
+  if (stopped_) return {};
+  held_ += piece;
+  size_t stop = held_.size(), beginning = held_.size();
+  for (const std::string& text : texts_) {
+    stop = std::min(stop, held_.find(text));
+    for (size_t length = std::min(text.size() - 1, held_.size()); length > 0; --length)
+      if (held_.ends_with(std::string_view(text).substr(0, length)))
+        beginning = std::min(beginning, held_.size() - length);
+  }
+  stopped_ = stop < held_.size();
+  const size_t certain = stopped_ ? stop : beginning;
+  std::string out = held_.substr(0, certain);
+  held_.erase(0, stopped_ ? held_.size() : certain);
+  return out;
+}
+
+std::string StopTexts::finish() {
+  std::string out;
+  out.swap(held_);
+  return out;
+}
+
+}  // namespace headroom

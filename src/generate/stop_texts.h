@@ -1,0 +1,29 @@
+// Texts that end generation, across the borders of tokens.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headroom {
+
+// Passes streamed text on up to the first of `texts`, which may be none. What may turn out to be the beginning of one
+// is held back, so that no part of one is ever passed on.
+class StopTexts {
+ public:
+  // None of the texts may be empty.
+  explicit StopTexts(std::vector<std::string> texts);
+
+  // The text before a stop that has become certain with this piece, perhaps empty; empty once stopped().
+  std::string push(std::string_view piece);
+  // What was still held back and is no stop's beginning after all: there is no more text.
+  std::string finish();
+  bool stopped() const { return stopped_; }
+
+ private:
+  std::vector<std::string> texts_;
+  std::string held_;
+  bool stopped_ = false;
+};
+
+}  // namespace headroom
