@@ -110,9 +110,9 @@ int report_parse_error(const CLI::ParseError& error, CLI::App& root, const std::
   const std::vector<std::string> extras = root.remaining(true);
   if (!extras.empty() && extras.back().size() + extras.front().size() > 0) {
     const std::string wrong = extras.front().substr(0, extras.front().find('='));
-    if (wrong.starts_with("--")) {
+    if (const size_t name = wrong.find_first_not_of('-'); name > 0 && name < wrong.size()) {
       message = fmt::format("unknown option '{}'", wrong);
-      const std::string meant = familiar_option(wrong.substr(2), option_names(*app));
+      const std::string meant = familiar_option(wrong.substr(name), option_names(*app));
       if (!meant.empty()) remedy = fmt::format("did you mean '--{}'? {}", meant, remedy);
     } else if (app == &root) {
       std::vector<std::string> names;
@@ -125,14 +125,19 @@ int report_parse_error(const CLI::ParseError& error, CLI::App& root, const std::
   return kExitUsage;
 }
 
-// "--packing" means "--packing true", as elsewhere: completes options of kind BOOLEAN that no value follows.
+bool takes_true(const CLI::Option& option) {
+  const std::string kind = option.get_type_name();
+  return kind == "BOOLEAN" || kind.starts_with("[true|");
+}
+
+// "--packing" means "--packing true", as elsewhere: completes options that take true and that no value follows.
 std::vector<std::string> with_switches_on(const std::vector<std::string>& arguments, const CLI::App& app) {
   std::vector<std::string> out;
   for (size_t i = 0; i < arguments.size(); ++i) {
     out.push_back(arguments[i]);
     const CLI::Option* option = arguments[i].starts_with("--") ? app.get_option_no_throw(arguments[i]) : nullptr;
     const bool last = i + 1 == arguments.size() || arguments[i + 1].starts_with("--");
-    if (option && last && option->get_type_name() == "BOOLEAN") out.push_back("true");
+    if (option && last && takes_true(*option)) out.push_back("true");
   }
   return out;
 }

@@ -62,8 +62,8 @@ void add_run_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--save-steps", o.save_steps, "a checkpoint every N steps (at the end, Ctrl-C, SIGTERM, SIGUSR1)");
   scalar(app, "--save-total-limit", o.save_total_limit, "checkpoints kept")->capture_default_str();
   scalar(app, "--save-dtype", o.save_dtype, "of the final model: float32 or bfloat16 (as it was trained)");
-  scalar(app, "--resume-from-checkpoint", o.resume_from_checkpoint,
-         "true = the newest in --output-dir, or a directory");
+  scalar(app, "--resume-from-checkpoint", o.resume_from_checkpoint, "the newest in --output-dir, or a directory")
+      ->type_name("[true|DIR]");
   scalar(app, "--output-dir", o.output_dir, "where the model, checkpoints and metrics go (plan: unused)")
       ->type_name("DIR");
   scalar(app, "--early-stopping-patience", o.early_stopping_patience,

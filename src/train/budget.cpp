@@ -118,8 +118,8 @@ std::string thread_remark(int threads, const ProcessorLoad& load, bool passive) 
         threads, load.allowed, load.allowed == 1 ? "" : "s", load.allowed);
   if (threads == 1 || passive || threads + load.wanted < load.machine + 0.75) return {};
   return fmt::format(
-      "note: other processes keep {:.0f} of {} CPUs busy, and threads that wait for one another spin: "
-      "fewer --threads, or OMP_WAIT_POLICY=passive in the environment, is faster then",
+      "note: others keep {:.0f} of {} CPUs busy, where threads that spin as they wait cost much: fewer --threads, or "
+      "OMP_WAIT_POLICY=passive in the environment",
       std::min<double>(load.machine, load.wanted), load.machine);
 }
 

@@ -88,11 +88,13 @@ std::vector<EvaluationFiles> evaluation_files(std::span<const std::string> value
 
 void check_evaluation(const TrainOptions& options) {
   evaluation_files(options.eval_data);
-  if (!options.eval_data.empty() || !(options.load_best_model_at_end || options.early_stopping_patience > 0)) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("--{} without evaluation",
-                          options.load_best_model_at_end ? "load-best-model-at-end" : "early-stopping-patience"),
-              "give --eval-data FILE");
+  const char* const given = options.load_best_model_at_end        ? "load-best-model-at-end"
+                            : options.early_stopping_patience > 0 ? "early-stopping-patience"
+                            : options.eval_steps > 0              ? "eval-steps"
+                            : options.eval_max_batches > 0        ? "eval-max-batches"
+                                                                  : nullptr;
+  if (given && options.eval_data.empty())
+    throw Error(ErrorKind::usage, fmt::format("--{} without evaluation", given), "give --eval-data FILE");
 }
 
 RunData open_run_data(const TrainOptions& options, const ModelFiles& model, const Choices& choices, bool resumes) {

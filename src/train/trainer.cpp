@@ -114,9 +114,16 @@ class Run {
       resume_ = options_.resume_from_checkpoint;
       if (!fs::exists(resume_ / "state.json"))
         throw Error(ErrorKind::usage, fmt::format("{} is no checkpoint: it has no state.json", resume_.string()),
-                    "give a checkpoint-N directory, or true");
+                    remedy_for_no_checkpoint());
     }
     state_ = read_state(resume_);
+  }
+
+  std::string remedy_for_no_checkpoint() const {
+    for (const fs::path& directory : {resume_, options_.output_dir})
+      if (const auto newest = newest_checkpoint(directory))
+        return fmt::format("give {}{}", newest->string(), directory == options_.output_dir ? ", or true for it" : "");
+    return "give a checkpoint-N directory, or true for the newest in --output-dir";
   }
 
   void make_plan() {

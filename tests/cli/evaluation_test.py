@@ -62,7 +62,8 @@ class Evaluation(ProgramTest):
         self.assert_refused(self.train_arguments("out", "--eval-data", "=first.jsonl"), 2, "--eval-data")
         self.assert_refused(self.train_arguments("out", "--eval-data", "a=absent.jsonl"), 2, "absent.jsonl")
         self.assert_refused(self.train_arguments("out", "--load-best-model-at-end", "true"), 2, "--load-best-model-at-end")
-        self.assert_refused(self.train_arguments("out", "--early-stopping-patience", 2), 2, "--early-stopping-patience")
+        for option in ("--early-stopping-patience", "--eval-steps", "--eval-max-batches"):
+            self.assert_refused(self.train_arguments("out", option, 2), 2, f"{option} without evaluation", "--eval-data")
 
     def test_the_best_model_is_kept_and_ends_the_run(self):
         # A rate this high spoils the model: the first evaluation is the best one.

@@ -42,6 +42,8 @@ class Usage(ProgramTest):
                 self.assert_refused(self.train_arguments("out", wrong, "1"), 2, f"unknown option '{wrong}'", f"did you mean {meant}?")
         done = self.assert_refused(["generate", "--model", "model", "--beams", "4"], 2, "unknown option '--beams'", "headroom generate --help")
         self.assertNotIn("did you mean", done.stderr)
+        for wrong, meant in [("-p", "'--prompt'"), ("-n", "'--max-new-tokens'"), ("-m", "'--model'")]:
+            self.assert_refused(["generate", "--model", "model", wrong, "hi"], 2, f"unknown option '{wrong}'", f"did you mean {meant}?")
         (self.root / "run.yaml").write_text("model: model\nbf16: true\n")
         self.assert_refused(["train", "run.yaml"], 2, "run.yaml:2", "did you mean 'precision bf16-mixed'?")
 
@@ -52,6 +54,16 @@ class Usage(ProgramTest):
         self.assertTrue(plan("--packing", "--max-steps", 2)["packing"])
         recompute = {t["name"]: t for t in plan("--gradient-checkpointing")["techniques"]}["recompute"]
         self.assertNotIn("keep-all", recompute["value"])
+
+    def test_resuming_needs_no_value(self):
+        self.train("resumed", "--max-steps", 2, "--save-steps", 1, "--lr-scheduler-type", "constant")
+        done = self.train("resumed", "--lr-scheduler-type", "constant", "--resume-from-checkpoint", "--max-steps", 3)
+        self.assertIn("resuming resumed/checkpoint-2 after step 2 of 3", done.stderr)
+        for wrong, remedy in (("resumed", "give resumed/checkpoint-3, or true for it"), ("latest", "give resumed/checkpoint-3, or true for it")):
+            done = self.call(*self.train_arguments("resumed", "--resume-from-checkpoint", wrong))
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"{wrong} is no checkpoint", done.stderr)
+            self.assertIn(remedy, done.stderr)
 
     def test_settings_of_adapters_without_adapters(self):
         for option, value in [("--lora-alpha", "16"), ("--lora-dropout", "0.1"), ("--lora-rslora", "true"), ("--lora-target-modules", "q_proj"), ("--modules-to-save", "lm_head")]:
