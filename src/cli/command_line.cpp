@@ -9,7 +9,6 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/nearest_name.h"
 #include "cli/familiar_names.h"
 #include "cli/messages.h"
 
@@ -118,7 +117,8 @@ int report_parse_error(const CLI::ParseError& error, CLI::App& root, const std::
       std::vector<std::string> names;
       for (const Declared& declared : commands) names.push_back(declared.command.name);
       message = fmt::format("unknown command '{}'", wrong);
-      remedy = fmt::format("did you mean '{}'? {}", nearest_name(wrong, names), remedy);
+      const std::string meant = familiar_option(wrong, names);
+      if (!meant.empty()) remedy = fmt::format("did you mean '{}'? {}", meant, remedy);
     }
   }
   print_error(with_place(message, places), remedy);

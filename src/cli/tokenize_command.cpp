@@ -26,14 +26,22 @@ std::vector<int32_t> read_ids(const Json& row, const std::string& place) {
   return ids;
 }
 
-std::string answer(const Tokenizer& tokenizer, const TokenizeArguments& arguments, const Json& row,
+std::string answer(const Tokenizer& tokenizer, const TokenizeArguments& arguments, const std::string& line,
                    const std::string& place) {
+  const char* const remedy = arguments.decode ? "write one JSON object a line: {\"ids\": [1, 2]}"
+                                              : "write one JSON object a line: {\"text\": \"...\"}";
+  Json row;
+  try {
+    row = parse_json(line, place);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::format, error.what(), remedy);
+  }
   try {
     if (arguments.decode) return Json{{"text", tokenizer.decode(read_ids(row.at("ids"), place))}}.dump();
     return Json{{"ids", tokenizer.encode(row.at("text").get_ref<const std::string&>(), !arguments.no_special)}}.dump();
   } catch (const Json::exception&) {
     throw Error(ErrorKind::format, fmt::format("{}: no row with {}", place, arguments.decode ? "\"ids\"" : "\"text\""),
-                "write one JSON object a line");
+                remedy);
   }
 }
 
@@ -45,7 +53,7 @@ int run_tokenize(const TokenizeArguments& arguments) {
   for (std::string line; std::getline(std::cin, line);) {
     const std::string place = fmt::format("standard input:{}", ++number);
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    std::cout << answer(tokenizer, arguments, parse_json(line, place), place) << '\n';
+    std::cout << answer(tokenizer, arguments, line, place) << '\n';
   }
   return 0;
 }

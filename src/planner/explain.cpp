@@ -192,7 +192,7 @@ class Reporter {
       add(kFusedOptimizer, "off", nullptr,
           reason(kFusedOptimizer,
                  "clipping by global norm needs every gradient before the first update (--max-grad-norm 0 lifts "
-                 "this)"));
+                 "this and trains without clipping)"));
     else if (chosen_.micro_batch < request_.global_batch)
       add(kFusedOptimizer, "off", nullptr,
           reason(kFusedOptimizer,
