@@ -58,6 +58,7 @@ void each_product(const Layer& layer, DType dtype, DType result, const Check& ch
   with_addend.set("addend", int64_t{1});
   RunOptions options;
   options.use_may = result == DType::f32;
+  check("expert_linear", {x, w, routing.offsets, rows_of(result, routing, layer.outs, 5)}, with_addend, near, options);
   check("expert_linear_dx", {dy, w, routing.offsets, rows_of(result, routing, layer.ins, 4)}, with_addend, near,
         options);
 }

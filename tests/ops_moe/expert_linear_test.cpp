@@ -56,25 +56,28 @@ void for_each_kernel(const char* op, const std::function<void(const Case&, DType
 
 TEST(ExpertLinear, EachRowMeetsItsExpert) {
   int ran = 0;
-  for_each_kernel("expert_linear", [&](const Case& c, DType dtype, const RunOptions& options) {
+  for_each_kernel("expert_linear", [&](const Case& c, DType dtype, RunOptions options) {
     const Tensor x = rows_of(dtype, c, c.ins, 1);
     const Tensor w = Tensor::random(dtype, {c.routing.experts, c.outs, c.ins}, 2);
-    for (const char* result_dtype : {"f32", "bf16"}) {
-      if (dtype == DType::f32 && std::string(result_dtype) == "bf16") continue;
-      const Attrs attrs{{"dtype", result_dtype}};
-      const std::vector<Tensor> inputs{x, w, c.routing.offsets};
+    for (const auto& [rounded, adds] :
+         {std::pair{DType::f32, false}, {DType::f32, true}, {DType::bf16, false}, {DType::bf16, true}}) {
+      if (dtype == DType::f32 && rounded == DType::bf16) continue;
+      const Attrs attrs{{"dtype", std::string(dtype_name(rounded))}, {"addend", int64_t{adds}}};
+      const Tensor addend = rows_of(rounded, c, c.outs, 4);
+      std::vector<Tensor> inputs{x, w, c.routing.offsets};
+      if (adds) inputs.push_back(addend);
+      options.use_may = c.ins % 2 == 0;
       if (!accepts("expert_linear", inputs, attrs, options.only)) continue;
       const RunResult result = run_op("expert_linear", inputs, attrs, options);
       Vector expected;
       for (size_t row = 0; row < c.routing.expert_of_row.size(); ++row)
         for (int64_t out = 0; out < c.outs; ++out) {
-          double sum = 0;
+          double sum = adds ? addend.at(static_cast<int64_t>(row) * c.outs + out) : 0;
           for (int64_t in = 0; in < c.ins; ++in)
             sum += x.at(static_cast<int64_t>(row) * c.ins + in) *
                    w.at((c.routing.expert_of_row[row] * c.outs + out) * c.ins + in);
           expected.push_back(sum);
         }
-      const DType rounded = std::string(result_dtype) == "bf16" ? DType::bf16 : DType::f32;
       expect_near(result.outputs[0], expected, tolerance(rounded, c.ins), 0);
       ++ran;
     }

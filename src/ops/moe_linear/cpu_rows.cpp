@@ -16,7 +16,7 @@ namespace HWY_NAMESPACE {
 namespace {
 
 template <typename T, typename R>
-void run(const KernelCall& call, const ExpertShape& shape) {
+void run(const KernelCall& call, const ExpertShape& shape, bool adds) {
   const int32_t* offsets = call.inputs[2].as<int32_t>();
   check_offsets(offsets, shape);
   parallel_for(shape.outs, 32, [&](int64_t begin, int64_t end, int) {
@@ -26,21 +26,24 @@ void run(const KernelCall& call, const ExpertShape& shape) {
         const T* w = call.inputs[1].as<T>() + (expert * shape.outs + out) * shape.ins;
         for (int64_t row = offsets[expert]; row < offsets[expert + 1]; ++row) {
           const T* x = call.inputs[0].as<T>() + row * shape.ins;
-          call.outputs[0].as<R>()[row * shape.outs + out] = static_cast<R>(sum_lanes(
-              shape.ins, [&](auto d, int64_t i) HWY_ATTR { return hn::Mul(load(d, x + i), load(d, w + i)); }));
+          const float product =
+              sum_lanes(shape.ins, [&](auto d, int64_t i) HWY_ATTR { return hn::Mul(load(d, x + i), load(d, w + i)); });
+          const int64_t at = row * shape.outs + out;
+          call.outputs[0].as<R>()[at] =
+              static_cast<R>(adds ? static_cast<float>(call.inputs[3].as<R>()[at]) + product : product);
         }
       }
     }
   });
 }
 
-void run_rows(const KernelCall& call, const ExpertShape& shape) {
+void run_rows(const KernelCall& call, const ExpertShape& shape, bool adds) {
   if (call.inputs[0].dtype == DType::f32)
-    run<float, float>(call, shape);
+    run<float, float>(call, shape, adds);
   else if (call.outputs[0].dtype == DType::f32)
-    run<bfloat16, float>(call, shape);
+    run<bfloat16, float>(call, shape, adds);
   else
-    run<bfloat16, bfloat16>(call, shape);
+    run<bfloat16, bfloat16>(call, shape, adds);
 }
 
 }  // namespace
@@ -60,7 +63,8 @@ KernelOffer make_expert_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   const std::vector<int64_t>& dims = spec.inputs[0].dims;
   const int64_t tokens = dims.size() < 2 ? shape.rows : shape.rows / dims[dims.size() - 2];
   if (tokens > 8) return {nullptr, "more than eight tokens"};
-  return {kernel_of([shape](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(run_rows)(call, shape); }), {}};
+  const bool adds = spec.attrs.integer("addend") != 0;
+  return {kernel_of([shape, adds](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(run_rows)(call, shape, adds); }), {}};
 }
 
 }  // namespace headroom

@@ -10,7 +10,7 @@ namespace {
 
 using cuda::ExpertProduct;
 
-// y of (x, w, offsets), dx of (dy, w, offsets [, addend]) or acc of (x, dy, offsets, acc).
+// y of (x, w, offsets [, addend]), dx of (dy, w, offsets [, addend]) or acc of (x, dy, offsets, acc).
 ExpertShape shape_of(const KernelSpec& spec, ExpertProduct product) {
   return expert_shape(spec.inputs[0], spec.inputs[product == ExpertProduct::weight_gradient ? 3 : 1]);
 }

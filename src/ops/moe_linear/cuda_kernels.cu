@@ -97,9 +97,11 @@ __global__ void __launch_bounds__(kExpertThreads) expert_few_rows(ExpertArgs arg
     }
   }
   R* const y = static_cast<R*>(args.result);
+  const R* const addend = static_cast<const R*>(args.addend);
   HR_UNROLL for (int row = 0; row < kFewRows; ++row) {
     const float sum = reduce_warp(sums[row], Sum());
-    if (lane == 0 && row < count) y[(first + row) * args.outs + out] = narrow<R>(sum);
+    const int64_t to = (first + row) * args.outs + out;
+    if (lane == 0 && row < count) y[to] = narrow<R>(sum + (addend ? widen(addend[to]) : 0.0f));
   }
 }
 

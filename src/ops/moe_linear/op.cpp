@@ -34,6 +34,12 @@ Type replace_last(std::string_view op, const Type& operand, const Dim& from, con
   return result;
 }
 
+// The result may take the place of what is added to it.
+std::vector<Alias> onto_addend(const Attrs& attrs, int inputs) {
+  if (attrs.integer("addend") == 0) return {};
+  return {{0, inputs - 1, false}};
+}
+
 // Input `weights` counts as far as it is read: matrices of experts without rows are not.
 Work product_work(const OpCall& call, const ExpertShape& shape, size_t weights) {
   Work work{2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.outs) * static_cast<double>(shape.ins)};
@@ -44,16 +50,21 @@ Work product_work(const OpCall& call, const ExpertShape& shape, size_t weights) 
   return work;
 }
 
-// y[..., outs] = x[..., ins] w[expert of the row]^T; inputs x, w, offsets
+// y[..., outs] = x[..., ins] w[expert of the row]^T [+ addend]; inputs x, w, offsets [, addend]
 class ExpertLinear final : public Op {
  public:
   std::string_view name() const override { return "expert_linear"; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
-    require_inputs(name(), inputs, 3);
+    const bool addend = flag(name(), attrs, "addend");
+    require_inputs(name(), inputs, 3 + size_t{addend});
     check_operands(name(), inputs[0], inputs[1], inputs[2]);
-    return {replace_last(name(), inputs[0], inputs[1].shape[2], inputs[1].shape[1], attrs)};
+    const Type y = replace_last(name(), inputs[0], inputs[1].shape[2], inputs[1].shape[1], attrs);
+    if (addend) require_type(name(), "addend", inputs[3], y);
+    return {y};
   }
+
+  std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override { return onto_addend(attrs, inputs); }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
     if (on_cuda(facts)) return cuda_rounded_experts(call);
@@ -70,6 +81,7 @@ class ExpertLinear final : public Op {
 
   void vjp(VjpContext& context) const override {
     ValueId dy = context.cotangent(0);
+    if (dy != kNone && context.attrs().integer("addend") != 0 && context.wants(3)) context.contribute(3, dy);
     HR_CHECK(context.trains(1) || !context.wants(1), "expert_linear: no gradient for a weight that is computed");
     if (dy == kNone || (!context.trains(1) && !context.wants(0))) return;
     const DType dtype = context.build().type(context.input(0)).dtype;
@@ -110,10 +122,7 @@ class ExpertLinearDx final : public Op {
     return {dx};
   }
 
-  std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override {
-    if (attrs.integer("addend") == 0) return {};
-    return {{0, inputs - 1, false}};
-  }
+  std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override { return onto_addend(attrs, inputs); }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
     if (on_cuda(facts)) return cuda_rounded_experts(call);

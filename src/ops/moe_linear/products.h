@@ -33,7 +33,7 @@ inline void check_offsets(const int32_t* offsets, const ExpertShape& shape) {
     HR_CHECK(offsets[e] <= offsets[e + 1], "the rows of expert {} end before they begin", e);
 }
 
-// The products of an expert to which `rows` rows are sent: y = x w^T.
+// The products of an expert to which `rows` rows are sent: y = x w^T + addend.
 inline MatmulSpec expert_product(const OpCall& call, int64_t rows) {
   const ExpertShape shape = expert_shape(call.inputs[0], call.inputs[1]);
   MatmulSpec spec;
@@ -42,6 +42,7 @@ inline MatmulSpec expert_product(const OpCall& call, int64_t rows) {
   spec.rounds_b = call.inputs[1].dtype != spec.operand;
   spec.multiply = multiply_of(call.attrs);
   spec.result = call.outputs[0].dtype;
+  spec.addend = call.attrs.integer("addend") != 0;
   spec.b_transposed = true;
   return spec;
 }
