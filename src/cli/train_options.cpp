@@ -43,7 +43,8 @@ void add_optimizer_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--lora-rslora", o.lora.rank_stabilised, "alpha / sqrt(r) instead")->capture_default_str();
   scalar(app, "--lora-dropout", o.lora.dropout, "share of what an adapter reads that is dropped in training")
       ->capture_default_str();
-  app.add_option("--lora-target-modules", o.lora.targets, "modules that get one, by parts of their names (all-linear)")
+  app.add_option("--lora-target-modules", o.lora.targets,
+                 "modules and experts that get one, by parts of their names (all-linear)")
       ->type_name("PATTERN");
   app.add_option("--modules-to-save", o.lora.modules_to_save, "modules trained whole beside the adapters; repeatable")
       ->type_name("PATTERN");

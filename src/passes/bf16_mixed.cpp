@@ -14,6 +14,8 @@ bool is_weight_cast(const Graph& graph, const Node& node) {
          graph.value(node.inputs[0]).role == Role::parameter;
 }
 
+bool joins_products(const Value& weight) { return is_lora_name(weight.name) && weight.type.shape.size() == 2; }
+
 }  // namespace
 
 void narrow_to_bf16(Graph& graph, RegionId region) {
@@ -46,8 +48,8 @@ void round_in_products(Graph& graph, RegionId region) {
   std::map<ValueId, ValueId> weights;  // cast -> weight
   for (NodeId id : graph.region(region).nodes) {
     Node& node = graph.node(id);
-    // Matrices of adapters are small, and become operands of the product beside them.
-    if (is_weight_cast(graph, node) && !is_lora_name(graph.value(node.inputs[0]).name))
+    // Matrices of adapters are small, and become operands of the product beside them; those of experts do not.
+    if (is_weight_cast(graph, node) && !joins_products(graph.value(node.inputs[0])))
       weights[node.outputs[0]] = node.inputs[0];
     for (int index : node.op->rounded_inputs()) {
       ValueId& input = node.inputs.at(static_cast<size_t>(index));

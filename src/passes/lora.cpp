@@ -1,7 +1,6 @@
 #include "passes/lora.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "base/counter_random.h"
@@ -15,7 +14,7 @@
 namespace headroom {
 namespace {
 
-constexpr std::string_view kPrefix = "base_model.model.", kWeight = ".weight";
+constexpr std::string_view kWeight = ".weight";
 
 std::string module_of(std::string_view weight) {
   if (weight.ends_with(kWeight)) weight.remove_suffix(kWeight.size());
@@ -24,20 +23,37 @@ std::string module_of(std::string_view weight) {
 
 std::string last_part(const std::string& module) { return module.substr(module.rfind('.') + 1); }
 
-// Last parts of the names of experts ("...experts.*.gate_proj"). PEFT takes targets of these names for experts in every
-// layer, so that no module of such a name has an adapter.
-std::set<std::string> expert_parts(const Graph& graph) {
-  std::set<std::string> parts;
+// Names of experts' weights ("...experts.*.gate_proj.weight").
+std::vector<std::string> expert_weights(const Graph& graph) {
+  std::vector<std::string> names;
   for (const Value& value : graph.values)
-    if (value.persistent && value.role == Role::parameter && value.name.find('*') != std::string::npos)
-      parts.insert(last_part(module_of(value.name)));
+    if (value.persistent && value.role == Role::parameter && !is_lora_name(value.name) && expert_weight(value.name))
+      names.push_back(value.name);
+  return names;
+}
+
+// PEFT takes targets of experts' names for experts in every layer, so that no module of such a name has an adapter.
+std::set<std::string> last_parts(const std::vector<std::string>& weights) {
+  std::set<std::string> parts;
+  for (const std::string& weight : weights) parts.insert(last_part(module_of(weight)));
   return parts;
 }
 
+// Logits that a router decides by.
+std::set<ValueId> router_logits(const Graph& graph, RegionId region) {
+  std::set<ValueId> logits;
+  for (NodeId id : graph.region(region).nodes)
+    if (const Node& node = graph.node(id); node.op && node.op->name() == "moe_route") logits.insert(node.inputs[0]);
+  return logits;
+}
+
+bool means(const std::string& target, const std::string& module) {
+  return target == "all-linear" || pattern_means(target, module) || pattern_means(target, transformers_name(module));
+}
+
 bool targeted(const std::string& module, const LoraOptions& options) {
-  return std::any_of(options.targets.begin(), options.targets.end(), [&](const std::string& target) {
-    return target == "all-linear" || pattern_means(target, module);
-  });
+  return std::any_of(options.targets.begin(), options.targets.end(),
+                     [&](const std::string& target) { return means(target, module); });
 }
 
 bool trained_whole(const std::string& module, const LoraOptions& options) {
@@ -45,10 +61,9 @@ bool trained_whole(const std::string& module, const LoraOptions& options) {
                      [&](const std::string& saved) { return pattern_means(saved, module); });
 }
 
-// The weight of a product with a matrix of the checkpoint; kNone for other nodes, and for logits, whose product alone
-// names its dtype.
+// The weight of a product with a matrix of the checkpoint; kNone for other nodes.
 ValueId weight_of(const Graph& graph, const Node& node) {
-  if (!node.op || node.op->name() != "linear" || node.attrs.has("dtype")) return kNone;
+  if (!node.op || (node.op->name() != "linear" && node.op->name() != "expert_linear")) return kNone;
   const Value& weight = graph.value(node.inputs[1]);
   return weight.persistent && weight.role == Role::parameter ? node.inputs[1] : kNone;
 }
@@ -56,11 +71,15 @@ ValueId weight_of(const Graph& graph, const Node& node) {
 class Adapter {
  public:
   Adapter(Graph& graph, RegionId region, const LoraOptions& options)
-      : graph_(graph), region_(region), options_(options), build_(graph, region, find_op) {
-    const double rank = static_cast<double>(options.rank);
-    factor_ = options.alpha / (options.rank_stabilised ? std::sqrt(rank) : rank);
-    experts_ = expert_parts(graph);
-  }
+      : graph_(graph),
+        region_(region),
+        options_(options),
+        build_(graph, region, find_op),
+        factor_(adapter_factor(options.alpha, options.rank, options.rank_stabilised)),
+        expert_weights_(expert_weights(graph)),
+        expert_parts_(last_parts(expert_weights_)),
+        routers_(router_logits(graph, region)),
+        experts_(expert_weights_, options) {}
 
   int64_t run() {
     std::vector<NodeId> rewritten;
@@ -68,12 +87,7 @@ class Adapter {
       for (ValueId& input : graph_.node(id).inputs)
         if (const auto at = replaced_.find(input); at != replaced_.end()) input = at->second;
       rewritten.push_back(id);
-      const ValueId weight = weight_of(graph_, graph_.node(id));
-      if (weight == kNone) continue;
-      const std::string module = module_of(graph_.value(weight).name);
-      if (experts_.contains(last_part(module))) continue;
-      modules_.insert(module);
-      if (targeted(module, options_) && !trained_whole(module, options_)) extend(id, weight, rewritten);
+      if (const ValueId weight = weight_of(graph_, graph_.node(id)); weight != kNone) adapt(id, weight, rewritten);
     }
     for (ValueId& result : graph_.region(region_).results)
       if (const auto at = replaced_.find(result); at != replaced_.end()) result = at->second;
@@ -83,6 +97,22 @@ class Adapter {
   }
 
  private:
+  void adapt(NodeId product, ValueId weight, std::vector<NodeId>& nodes) {
+    const std::string name = graph_.value(weight).name, module = module_of(name);
+    if (const std::optional<ExpertWeight> expert = expert_weight(name)) {
+      if (experts_.of(*expert).rank > 0) extend_experts(product, weight, *expert, nodes);
+      return;
+    }
+    if (expert_parts_.contains(last_part(module))) return;
+    // The head's logits name their dtype too.
+    const bool router = routers_.contains(graph_.node(product).outputs[0]);
+    if (graph_.node(product).attrs.has("dtype") && !router) return;
+    modules_.insert(module);
+    if (!targeted(module, options_) || trained_whole(module, options_)) return;
+    if (router) refuse_dropout(module);
+    extend(product, weight, nodes);
+  }
+
   void extend(NodeId product, ValueId weight, std::vector<NodeId>& nodes) {
     const std::string name = graph_.value(weight).name;
     const int32_t block = graph_.node(product).block;
@@ -107,10 +137,39 @@ class Adapter {
       sum.set("residual", int64_t{1});
       replaced_[y] = append("linear", {s, b, y}, sum, block, nodes);
     } else {
-      const ValueId u = append("linear", {s, b}, plain, block, nodes);
+      Attrs beside = plain;
+      if (const std::string_view dtype = graph_.node(product).attrs.text("dtype"); !dtype.empty())
+        beside.set("dtype", std::string(dtype));
+      const ValueId u = append("linear", {s, b}, beside, block, nodes);
       replaced_[y] = append("add", {y, u}, {}, block, nodes);
     }
     ++count_;
+  }
+
+  void extend_experts(NodeId product, ValueId weight, const ExpertWeight& expert, std::vector<NodeId>& nodes) {
+    refuse_dropout(module_of(graph_.value(weight).name));
+    const ExpertTargets::Scale scale = experts_.of(expert);
+    const int32_t block = graph_.node(product).block;
+    const std::vector<Dim> shape = graph_.value(weight).type.shape;
+    const Dim rank = Dim::of(scale.rank);
+    const ValueId x = graph_.node(product).inputs[0], offsets = graph_.node(product).inputs[2];
+    const ValueId b = matrix(expert_lora_b(expert), Type{DType::f32, {shape[0], shape[1], rank}});
+    ValueId& s = shared_.try_emplace(expert.parameter(), kNone).first->second;
+    if (s == kNone) {
+      const ValueId a = matrix(expert_lora_a(expert), Type{DType::f32, {shape[0], rank, shape[2]}});
+      const ValueId t = append("expert_linear", {x, a, offsets}, {}, block, nodes);
+      s = append("scale", {t}, {{"factor", scale.factor}}, block, nodes);
+    }
+    const ValueId y = graph_.node(product).outputs[0];
+    replaced_[y] = append("expert_linear", {s, b, offsets, y}, {{"addend", int64_t{1}}}, block, nodes);
+    ++count_;
+  }
+
+  void refuse_dropout(const std::string& module) const {
+    if (options_.dropout > 0)
+      throw Error(ErrorKind::usage, fmt::format("--lora-dropout {} before {}", options_.dropout, module),
+                  "adapters of experts and routers take no dropout, in PEFT neither: target attention alone "
+                  "(--lora-target-modules q_proj k_proj v_proj o_proj)");
   }
 
   ValueId matrix(const std::string& name, const Type& type) {
@@ -139,12 +198,13 @@ class Adapter {
   void refuse_strangers() const {
     std::set<std::string> parts;
     for (const std::string& module : modules_) parts.insert(last_part(module));
+    parts.insert(expert_parts_.begin(), expert_parts_.end());
+    if (!expert_parts_.empty()) parts.insert("gate_up_proj");
     const std::vector<std::string> names(parts.begin(), parts.end());
     for (const std::string& target : options_.targets) {
-      const bool means =
-          target == "all-linear" ||
-          std::any_of(modules_.begin(), modules_.end(), [&](const std::string& m) { return pattern_means(target, m); });
-      if (!means)
+      const bool known = experts_.means(target) ||
+                         std::any_of(modules_.begin(), modules_.end(), [&](const auto& m) { return means(target, m); });
+      if (!known)
         throw Error(
             ErrorKind::usage, fmt::format("--lora-target-modules {} means no linear layer of this model", target),
             fmt::format("there are {}; did you mean '{}'?", fmt::join(names, ", "), nearest_name(target, names)));
@@ -155,20 +215,25 @@ class Adapter {
   RegionId region_;
   const LoraOptions& options_;
   Builder build_;
-  double factor_ = 1;
+  double factor_;
+  std::vector<std::string> expert_weights_;
+  std::set<std::string> expert_parts_;
+  std::set<ValueId> routers_;
+  ExpertTargets experts_;
   int64_t count_ = 0;
   std::map<ValueId, ValueId> replaced_;
-  std::set<std::string> modules_, experts_;
+  std::map<std::string, ValueId> shared_;  // what both products with a parameter of the experts read, by its name
+  std::set<std::string> modules_;
 };
 
 }  // namespace
 
 std::string lora_name(std::string_view weight, char which) {
-  return fmt::format("{}{}.lora_{}{}", kPrefix, module_of(weight), which, kWeight);
+  return fmt::format("{}{}.lora_{}{}", kAdapterPrefix, transformers_name(module_of(weight)), which, kWeight);
 }
 
 bool is_lora_name(std::string_view name) {
-  return name.starts_with(kPrefix) && (name.ends_with(".lora_A.weight") || name.ends_with(".lora_B.weight"));
+  return name.starts_with(kAdapterPrefix) && (name.ends_with(".lora_A.weight") || name.ends_with(".lora_B.weight"));
 }
 
 int64_t add_lora(Graph& graph, RegionId region, const LoraOptions& options) {

@@ -4,7 +4,9 @@
 //     t = linear(x, A); s = scale(t) {factor = alpha / r}; y' = y + linear(s, B)
 //   with A [r, in] and B [out, r]; rank-stabilised (Kalajdzievski 2023): factor = alpha / sqrt(r). All other weights
 //   are frozen, but for the modules to save, which are trained whole. With a dropout rate t = linear(dropout(x), A) in
-//   training.
+//   training. A router's product likewise. Products of experts get matrices for each expert:
+//     t = expert_linear(x, A, offsets); s = scale(t); y' = expert_linear(s, B, offsets, y) {addend}
+//   with A [experts, r, in] and B [experts, out, r]; an expert's gate and up share t (passes/expert_adapters.h).
 // Legal when: named (--lora-r): another, smaller model is trained.
 // Placed here because: before bf16-mixed, so that the new products narrow like the others, and before autodiff, which
 // then
@@ -17,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "passes/expert_adapters.h"
 #include "passes/pass.h"
 
 namespace headroom {
@@ -34,14 +37,17 @@ struct LoraOptions {
 };
 
 // Adds the adapters to every targeted product of the region; a second region that reads the same weights gets the same
-// adapters. Logits get none. Returns the number of products. Throws Error(usage) for a target that means none, with the
-// names there are.
+// adapters. The head's logits get none. Returns the number of products. Throws Error(usage) for a target that means
+// none, with the names there are, for one half of what experts share, and for dropout before experts or routers.
 int64_t add_lora(Graph& graph, RegionId region, const LoraOptions& options);
 
 // The weights that stay frozen: all but adapters and modules to save. Throws Error(usage) for a module that is none.
 std::vector<ValueId> lora_frozen(const Graph& graph, const LoraOptions& options);
 
-// Names as PEFT stores them: "base_model.model." + module + ".lora_A.weight".
+// The prefix of every name in an adapter's file.
+inline constexpr std::string_view kAdapterPrefix = "base_model.model.";
+
+// Names as PEFT stores them: "base_model.model." + module + ".lora_A.weight"; experts' are in expert_adapters.h.
 std::string lora_name(std::string_view weight, char which);
 bool is_lora_name(std::string_view name);
 

@@ -10,6 +10,7 @@
 #include "formats/json.h"
 #include "formats/safetensors_writer.h"
 #include "train/adapter_files.h"
+#include "train/adapter_tensors.h"
 #include "train/weights.h"
 
 namespace headroom {
@@ -17,38 +18,60 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_saved_module(const std::string& name, const LoraOptions& options) {
-  return !name.ends_with("#bf16") &&
-         std::any_of(options.modules_to_save.begin(), options.modules_to_save.end(),
-                     [&](const std::string& module) { return pattern_means(module, name); });
+std::string last_parts(const std::string& name, size_t count) {
+  size_t begin = name.size();
+  for (; count > 0 && begin != std::string::npos; --count) begin = name.rfind('.', begin - 1);
+  return begin == std::string::npos ? name : name.substr(begin + 1);
 }
 
-// The name in the adapter's file; empty for what stays in the base model.
-std::string stored_name(const PersistentTensor& tensor, const LoraOptions& options) {
-  if (tensor.role != Role::parameter) return {};
-  if (is_lora_name(tensor.name)) return tensor.name;
-  return is_saved_module(tensor.name, options) ? std::string(kAdapterPrefix) + tensor.name : std::string();
+// The last `count` parts of the names where all names of such an end are adapted, else whole names.
+std::vector<std::string> targets(const std::set<std::string>& adapted, const std::set<std::string>& all, size_t count) {
+  std::set<std::string> others, found;
+  for (const std::string& name : all)
+    if (!adapted.contains(name)) others.insert(last_parts(name, count));
+  for (const std::string& name : adapted) {
+    const std::string end = last_parts(name, count);
+    found.insert(others.contains(end) ? name : end);
+  }
+  return {found.begin(), found.end()};
 }
 
-std::string module_of(const std::string& lora) {
-  return lora.substr(kAdapterPrefix.size(),
-                     lora.size() - kAdapterPrefix.size() - std::string_view(".lora_A.weight").size());
-}
+// What PEFT calls target_modules and target_parameters. Where a layer has experts, transformers 5 has parameters of
+// these and of the router in place of modules.
+struct Targets {
+  std::set<std::string> modules, all_modules, parameters, all_parameters;
+  bool doubled = false;  // gate_up_proj has twice the rank
+};
 
-std::string last_part(const std::string& name) { return name.substr(name.rfind('.') + 1); }
-
-// PEFT's target_modules: last parts of names where every module of that name has an adapter, else whole names.
-std::vector<std::string> target_modules(const Plan& plan) {
-  std::set<std::string> adapted, others, targets;
+Targets targets_of(const Plan& plan, const ModelSpec& spec, const LoraOptions& options) {
+  Targets found;
+  std::set<std::string> routers, adapted;
+  for (int64_t layer = 0; layer < spec.layers; ++layer)
+    if (spec.has_experts(layer)) routers.insert(transformers_name(spec.name("router", layer)));
   for (const PersistentTensor& tensor : plan.tensors)
-    if (is_lora_name(tensor.name) && tensor.name.ends_with("A.weight")) adapted.insert(module_of(tensor.name));
-  for (const PersistentTensor& tensor : plan.tensors)
-    if (tensor.role == Role::parameter && !is_lora_name(tensor.name) && tensor.name.ends_with(".weight"))
-      if (const std::string module = tensor.name.substr(0, tensor.name.size() - 7); !adapted.contains(module))
-        others.insert(last_part(module));
-  for (const std::string& module : adapted)
-    targets.insert(others.contains(last_part(module)) ? module : last_part(module));
-  return {targets.begin(), targets.end()};
+    if (is_lora_name(tensor.name)) adapted.insert(tensor.name);
+  for (const PersistentTensor& tensor : plan.tensors) {
+    if (tensor.role != Role::parameter || is_lora_name(tensor.name) || !tensor.name.ends_with(".weight")) continue;
+    const std::optional<ExpertWeight> expert = expert_weight(tensor.name);
+    const std::string name = transformers_name(tensor.name), module = name.substr(0, name.size() - 7);
+    const bool parameter = expert || routers.contains(name);
+    const std::string target = expert ? expert->parameter() : parameter ? name : module;
+    (parameter ? found.all_parameters : found.all_modules).insert(target);
+    const std::string a = expert ? expert_lora_a(*expert) : lora_name(tensor.name, 'A');
+    if (!adapted.contains(a)) continue;
+    (parameter ? found.parameters : found.modules).insert(target);
+    if (expert && expert->part == ExpertPart::gate)
+      found.doubled = found.doubled || plan.tensor(a)->place.type.dims.at(1) != options.rank;
+  }
+  return found;
+}
+
+// What PEFT writes for a gate_up_proj that stands for two modules: twice the rank counts as much.
+void describe_experts(const Targets& targeted, const LoraOptions& options, Json& config) {
+  config["target_parameters"] = targets(targeted.parameters, targeted.all_parameters, 3);
+  if (!targeted.doubled) return;
+  config["rank_pattern"] = Json{{std::string(kGateUpPattern), 2 * options.rank}};
+  config["alpha_pattern"] = Json{{std::string(kGateUpPattern), 2 * options.alpha}};
 }
 
 Json adapter_config(const Plan& plan, const ModelFiles& model, const LoraOptions& options) {
@@ -63,7 +86,9 @@ Json adapter_config(const Plan& plan, const ModelFiles& model, const LoraOptions
   config["lora_alpha"] = options.alpha;
   config["lora_dropout"] = options.dropout;
   config["use_rslora"] = options.rank_stabilised;
-  config["target_modules"] = target_modules(plan);
+  const Targets targeted = targets_of(plan, model.spec, options);
+  config["target_modules"] = targets(targeted.modules, targeted.all_modules, 1);
+  if (!targeted.parameters.empty()) describe_experts(targeted, options, config);
   config["modules_to_save"] = options.modules_to_save.empty() ? Json(nullptr) : Json(options.modules_to_save);
   config["bias"] = "none";
   config["fan_in_fan_out"] = model.spec.layout == "in_out";
@@ -77,7 +102,7 @@ void init_adapter(Executor& executor, uint64_t seed) {
   for (const PersistentTensor& tensor : executor.plan().tensors) {
     if (!is_lora_name(tensor.name)) continue;
     const bool down = tensor.name.ends_with("lora_A.weight");
-    const double bound = 1 / std::sqrt(static_cast<double>(tensor.place.type.dims.at(1)));
+    const double bound = 1 / std::sqrt(static_cast<double>(tensor.place.type.dims.back()));
     const uint64_t key = mix64(seed) ^ hash_text(tensor.name);
     executor.write(executor.tensor(tensor.name), [&](int64_t first, std::span<std::byte> piece) {
       float* const values = reinterpret_cast<float*>(piece.data());
@@ -91,30 +116,24 @@ void init_adapter(Executor& executor, uint64_t seed) {
 
 void write_adapter(Executor& executor, const ModelFiles& model, const LoraOptions& options, const fs::path& directory) {
   SafetensorsWriter writer(directory / "adapter_model.safetensors");
-  for (const PersistentTensor& tensor : executor.plan().tensors)
-    if (const std::string name = stored_name(tensor, options); !name.empty())
-      writer.declare(name, stored_as(tensor.place.type.dtype), tensor.place.type.dims);
-  for (const PersistentTensor& tensor : executor.plan().tensors)
-    if (const std::string name = stored_name(tensor, options); !name.empty()) {
-      const TensorView view = executor.tensor(tensor.name);
-      write_tensor(writer, name, executor, view, stored_as(view.dtype), {});
-    }
+  const std::vector<AdapterTensor> tensors = adapter_tensors(executor.plan(), options);
+  for (const AdapterTensor& tensor : tensors)
+    writer.declare(tensor.name, stored_as(executor.tensor(tensor.parts[0]).dtype), tensor.shape);
+  for (const AdapterTensor& tensor : tensors) write_adapter_tensor(executor, tensor, writer);
   writer.finish();
   write_text_durably(directory / "adapter_config.json", adapter_config(executor.plan(), model, options).dump(2) + "\n");
 }
 
 void load_adapter(Executor& executor, const LoraOptions& options, const fs::path& directory) {
   const SafetensorsFile file = SafetensorsFile::open(directory / "adapter_model.safetensors");
-  for (const PersistentTensor& tensor : executor.plan().tensors) {
-    const std::string name = stored_name(tensor, options);
-    if (name.empty()) continue;
-    const StoredTensor* stored = file.find(name);
-    if (!stored || stored->shape != tensor.place.type.dims)
+  for (const AdapterTensor& tensor : adapter_tensors(executor.plan(), options)) {
+    const StoredTensor* stored = file.find(tensor.name);
+    if (!stored || stored->shape != tensor.shape)
       throw Error(ErrorKind::format,
-                  fmt::format("{}: tensor '{}' is missing, or not of shape [{}]", file.path().string(), name,
-                              fmt::join(tensor.place.type.dims, ", ")),
+                  fmt::format("{}: tensor '{}' is missing, or not of shape [{}]", file.path().string(), tensor.name,
+                              fmt::join(tensor.shape, ", ")),
                   "the adapter belongs to another model, or to other --lora options");
-    read_tensor(executor, file, *stored, executor.tensor(tensor.name));
+    read_adapter_tensor(executor, tensor, file, *stored);
   }
 }
 

@@ -1,6 +1,5 @@
 #include "train/adapter_files.h"
 
-#include <cmath>
 #include <map>
 
 #include "base/error.h"
@@ -10,6 +9,8 @@ namespace headroom {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char *kLoraA = ".lora_A.weight", *kLoraB = ".lora_B.weight";
 
 [[noreturn]] void refuse(const fs::path& file, const std::string& what) {
   throw Error(ErrorKind::format, fmt::format("{}: {}", file.string(), what), "give a LoRA adapter");
@@ -22,18 +23,36 @@ bool is_set(const Json& config, const char* key) {
   return !(at->is_object() || at->is_array()) || !at->empty();
 }
 
+// Whether `key` gives gate_up_proj alone a value, which is twice the adapter's own.
+bool is_doubled(const Json& config, const char* key, const char* own) {
+  const auto at = config.find(key);
+  if (at == config.end() || !at->is_object() || at->size() != 1 || !config.contains(own)) return false;
+  const Json value = at->value(std::string(kGateUpPattern), Json());
+  return value.is_number() && config[own].is_number() && value.get<double>() == 2 * config[own].get<double>();
+}
+
+bool doubles_gate_up(const Json& config) {
+  return is_doubled(config, "rank_pattern", "r") && is_doubled(config, "alpha_pattern", "lora_alpha");
+}
+
+// Ranks and alphas of their own are taken where PEFT writes them by itself: of experts' gates and ups together.
+void refuse_patterns(const fs::path& file, const Json& config) {
+  if (doubles_gate_up(config)) return;
+  if (is_set(config, "rank_pattern")) refuse(file, "rank_pattern is set: modules have ranks of their own");
+  if (is_set(config, "alpha_pattern")) refuse(file, "alpha_pattern is set: modules have alphas of their own");
+}
+
 // What PEFT's LoraConfig can ask for beyond the two matrices of one rank.
 void refuse_what_is_not_built(const fs::path& file, const Json& config) {
   constexpr std::pair<const char*, const char*> kOthers[] = {
       {"use_dora", "magnitudes are not computed"},
       {"lora_bias", "biases in the adapter are not computed"},
-      {"rank_pattern", "modules have ranks of their own"},
-      {"alpha_pattern", "modules have alphas of their own"},
       {"layer_replication", "layers are repeated"},
       {"alora_invocation_tokens", "the adapter acts on a part of the tokens"},
       {"use_qalora", "groups of inputs are pooled"}};
   for (const auto& [key, why] : kOthers)
     if (is_set(config, key)) refuse(file, fmt::format("{} is set: {}", key, why));
+  refuse_patterns(file, config);
   if (const auto bias = config.find("bias"); bias != config.end() && *bias != "none")
     refuse(file, "biases were trained");
   const auto start = config.find("init_lora_weights");
@@ -46,9 +65,8 @@ void refuse_what_is_not_built(const fs::path& file, const Json& config) {
 
 }  // namespace
 
-double AdapterFiles::factor() const {
-  const double divisor = static_cast<double>(rank);
-  return alpha / (rank_stabilised ? std::sqrt(divisor) : divisor);
+double AdapterFiles::factor(int64_t times) const {
+  return adapter_factor(static_cast<double>(times) * alpha, times * rank, rank_stabilised);
 }
 
 AdapterFiles open_adapter(const fs::path& directory) {
@@ -64,8 +82,12 @@ AdapterFiles open_adapter(const fs::path& directory) {
     refuse(file, "r or lora_alpha is missing");
   const int64_t rank = config["r"].get<int64_t>();
   if (rank < 1 || rank > 1 << 20) refuse(file, fmt::format("r is {}", rank));
-  return {SafetensorsFile::open(directory / "adapter_model.safetensors"), rank, config["lora_alpha"].get<double>(),
-          is_set(config, "use_rslora"), text("base_model_name_or_path")};
+  return {SafetensorsFile::open(directory / "adapter_model.safetensors"),
+          rank,
+          config["lora_alpha"].get<double>(),
+          is_set(config, "use_rslora"),
+          doubles_gate_up(config),
+          text("base_model_name_or_path")};
 }
 
 bool is_adapter_directory(const fs::path& directory) {
@@ -85,16 +107,64 @@ fs::path base_of_adapter(const fs::path& directory) {
               "give --model BASE --adapter DIR");
 }
 
-LoraOptions lora_options(const AdapterFiles& adapter, const ModelSpec& spec) {
-  LoraOptions options{adapter.rank, adapter.alpha, 0, adapter.rank_stabilised, {}, {}};
-  std::map<std::string, std::vector<int64_t>> wanted;
+std::string ExpertPair::module_in(const AdapterFiles& adapter) const {
+  const std::string outer = std::string(kAdapterPrefix) + weight.module, inner = outer + ".base_layer";
+  const bool nested = adapter.tensors.find(inner + kLoraA) != nullptr;
+  if (nested) return weight.part == ExpertPart::down ? outer : inner;
+  const StoredTensor *a = adapter.tensors.find(outer + kLoraA), *b = adapter.tensors.find(outer + kLoraB);
+  return a && b && a->shape == shape_a() && b->shape == shape_b() ? outer : std::string();
+}
+
+std::optional<ExpertPair> expert_pair(const AdapterFiles& adapter, const WeightInfo& weight, int64_t experts) {
+  const std::optional<ExpertWeight> expert = expert_weight(weight.name);
+  if (!expert) return std::nullopt;
+  const size_t matrix = weight.shape.size() - 2;
+  const int64_t halves = expert->part == ExpertPart::down ? 1 : 2;
+  const int64_t times = halves == 2 && adapter.gate_up_doubled ? 2 : 1;
+  return ExpertPair{*expert,
+                    experts,
+                    times * adapter.rank,
+                    weight.shape[matrix + 1],
+                    halves * weight.shape[matrix],
+                    adapter.factor(times)};
+}
+
+namespace {
+
+// A tensor that an adapter's file may hold, and what it makes a target of lora_options().
+struct Wanted {
+  std::vector<int64_t> shape;
+  std::vector<std::string> targets;
+  std::string saved;
+};
+
+std::map<std::string, Wanted> wanted_tensors(const AdapterFiles& adapter, const ModelSpec& spec) {
+  std::map<std::string, Wanted> wanted;
   const bool transposed = spec.layout == "in_out";
   for (const WeightInfo& weight : model_weights(spec)) {
-    wanted[std::string(kAdapterPrefix) + weight.name] = weight.shape;
+    const std::string module = weight.name.substr(0, weight.name.rfind('.'));
+    if (const std::optional<ExpertPair> pair = expert_pair(adapter, weight, spec.experts.count)) {
+      const std::string stored = pair->module_in(adapter);
+      if (stored.empty()) continue;
+      Wanted& a = wanted[stored + kLoraA];
+      a.shape = pair->shape_a();
+      a.targets.push_back(adapter.gate_up_doubled ? module : pair->weight.parameter());
+      wanted[stored + kLoraB].shape = pair->shape_b();
+      continue;
+    }
+    wanted[std::string(kAdapterPrefix) + transformers_name(weight.name)] = {weight.shape, {}, weight.name};
     if (weight.shape.size() != 2) continue;
-    wanted[lora_name(weight.name, 'A')] = {adapter.rank, weight.shape[transposed ? 0 : 1]};
-    wanted[lora_name(weight.name, 'B')] = {weight.shape[transposed ? 1 : 0], adapter.rank};
+    wanted[lora_name(weight.name, 'A')] = {{adapter.rank, weight.shape[transposed ? 0 : 1]}, {module}, {}};
+    wanted[lora_name(weight.name, 'B')] = {{weight.shape[transposed ? 1 : 0], adapter.rank}, {}, {}};
   }
+  return wanted;
+}
+
+}  // namespace
+
+LoraOptions lora_options(const AdapterFiles& adapter, const ModelSpec& spec) {
+  LoraOptions options{adapter.rank, adapter.alpha, 0, adapter.rank_stabilised, {}, {}};
+  const std::map<std::string, Wanted> wanted = wanted_tensors(adapter, spec);
   const auto refuse_tensor = [&](const std::string& name, const std::string& what) {
     throw Error(ErrorKind::format, fmt::format("{}: '{}' {}", adapter.tensors.path().string(), name, what),
                 "the adapter belongs to another model");
@@ -102,21 +172,18 @@ LoraOptions lora_options(const AdapterFiles& adapter, const ModelSpec& spec) {
   for (const auto& [name, tensor] : adapter.tensors.tensors()) {
     const auto at = wanted.find(name);
     if (at == wanted.end()) refuse_tensor(name, "belongs to no weight of the model");
-    if (tensor.shape != at->second)
+    if (tensor.shape != at->second.shape)
       refuse_tensor(name, fmt::format("has shape [{}], the model asks for [{}]", fmt::join(tensor.shape, ", "),
-                                      fmt::join(at->second, ", ")));
+                                      fmt::join(at->second.shape, ", ")));
     if (!is_lora_name(name)) {
-      options.modules_to_save.push_back(name.substr(kAdapterPrefix.size()));
+      options.modules_to_save.push_back(at->second.saved);
       continue;
     }
     const bool down = name.ends_with(".lora_A.weight");
     std::string other = name;
     other[other.size() - std::string_view("A.weight").size()] = down ? 'B' : 'A';
     if (!adapter.tensors.find(other)) refuse_tensor(other, "is missing");
-    constexpr std::string_view kSuffix = ".lora_A.weight";
-    if (down)
-      options.targets.push_back(
-          name.substr(kAdapterPrefix.size(), name.size() - kAdapterPrefix.size() - kSuffix.size()));
+    options.targets.insert(options.targets.end(), at->second.targets.begin(), at->second.targets.end());
   }
   return options;
 }

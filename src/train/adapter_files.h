@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "formats/safetensors.h"
@@ -15,18 +16,39 @@ struct AdapterFiles {
   int64_t rank = 0;
   double alpha = 0;
   bool rank_stabilised = false;
-  std::string base;  // base_model_name_or_path, "" when it is not said
+  bool gate_up_doubled = false;  // experts' gate_up_proj has twice the rank and twice alpha
+  std::string base;              // base_model_name_or_path, "" when it is not said
 
-  // What B A counts.
-  double factor() const;
+  // What B A counts, for `times` the rank and alpha.
+  double factor(int64_t times = 1) const;
 };
 
-// The prefix of every tensor's name in an adapter's file.
-inline constexpr std::string_view kAdapterPrefix = "base_model.model.";
+// The key under which PEFT's rank_pattern and alpha_pattern give twice as much to the parameter that stands for two
+// modules of the experts.
+inline constexpr std::string_view kGateUpPattern = ".*\\.gate_up_proj";
+
+// The adapter of the experts' parameter that a weight is a part of.
+struct ExpertPair {
+  ExpertWeight weight;
+  int64_t experts = 0;
+  int64_t rank = 0;  // of each expert's matrices
+  int64_t in = 0;
+  int64_t out = 0;  // of the parameter: gates and ups together
+  double factor = 0;
+
+  std::vector<int64_t> shape_a() const { return {experts * rank, in}; }
+  std::vector<int64_t> shape_b() const { return {out, rank * experts}; }
+  // The module whose lora_A and lora_B the file holds for it: that of the experts, or its base_layer where the other
+  // parameter has an adapter too. Empty when there is none.
+  std::string module_in(const AdapterFiles& adapter) const;
+};
+
+// Of a weight of one expert [out, in] or of all [experts, out, in]; nothing for other weights.
+std::optional<ExpertPair> expert_pair(const AdapterFiles& adapter, const WeightInfo& weight, int64_t experts);
 
 // Reads config and header. Throws Error(usage) for missing files, Error(format) for an adapter that is not LoRA, and by
-// name for what this version does not compute: DoRA, trained biases, ranks or alphas per module, embeddings'
-// adapters and further initialisations that change the base.
+// name for what this version does not compute: DoRA, trained biases, ranks or alphas per module but for experts'
+// gates and ups, embeddings' adapters and further initialisations that change the base.
 AdapterFiles open_adapter(const std::filesystem::path& directory);
 
 // Whether a model directory is an adapter: it has adapter_config.json and no config.json.

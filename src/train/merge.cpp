@@ -23,7 +23,8 @@ constexpr int64_t kChunk = 1 << 18;  // elements
 // A and B of one weight.
 struct Pair {
   std::vector<float> a, b;
-  int64_t in = 0, out = 0;
+  int64_t in = 0, out = 0, rank = 0;
+  double factor = 0;
 };
 
 class Merger {
@@ -49,6 +50,8 @@ class Merger {
 
  private:
   std::optional<Pair> pair_of(const WeightInfo& weight) {
+    if (const std::optional<ExpertPair> experts = expert_pair(adapter_, weight, model_.spec.experts.count))
+      return expert_pair_of(weight, *experts);
     const StoredTensor* a = adapter_.tensors.find(lora_name(weight.name, 'A'));
     const StoredTensor* b = adapter_.tensors.find(lora_name(weight.name, 'B'));
     if (!a && !b) return std::nullopt;
@@ -56,6 +59,8 @@ class Merger {
     used_.insert(lora_name(weight.name, 'B'));
     const bool transposed = model_.spec.layout == "in_out";
     Pair pair;
+    pair.rank = adapter_.rank;
+    pair.factor = adapter_.factor();
     if (weight.shape.size() == 2) {
       pair.in = weight.shape[transposed ? 0 : 1];
       pair.out = weight.shape[transposed ? 1 : 0];
@@ -71,8 +76,44 @@ class Merger {
     return pair;
   }
 
+  // One expert's share of the adapter of a parameter.
+  std::optional<Pair> expert_pair_of(const WeightInfo& weight, const ExpertPair& of) {
+    const std::string module = of.module_in(adapter_);
+    if (module.empty()) return std::nullopt;
+    const StoredTensor &a = experts_tensor(module + ".lora_A.weight", of.shape_a()),
+                       &b = experts_tensor(module + ".lora_B.weight", of.shape_b());
+    Pair pair;
+    pair.in = of.in;
+    pair.out = weight.shape[0];
+    pair.rank = of.rank;
+    pair.factor = of.factor;
+    const int64_t expert = std::stoll(of.weight.expert), columns = of.rank * of.experts;
+    pair.a.resize(static_cast<size_t>(of.rank * of.in));
+    read_floats(adapter_.tensors, a, expert * of.rank * of.in, pair.a);
+    const int64_t first = of.weight.part == ExpertPart::up ? pair.out : 0;  // row of B
+    if (const std::string rows = fmt::format("{} {}", module, first); rows != rows_of_) {
+      rows_of_ = rows;
+      rows_.resize(static_cast<size_t>(pair.out * columns));
+      read_floats(adapter_.tensors, b, first * columns, rows_);
+    }
+    for (int64_t i = 0; i < pair.out * of.rank; ++i)
+      pair.b.push_back(rows_[static_cast<size_t>(i * of.experts + expert)]);
+    return pair;
+  }
+
+  const StoredTensor& experts_tensor(const std::string& name, const std::vector<int64_t>& shape) {
+    const StoredTensor* tensor = adapter_.tensors.find(name);
+    if (!tensor || tensor->shape != shape)
+      throw Error(ErrorKind::format,
+                  fmt::format("{}: '{}' is missing, or not of shape [{}]", adapter_.tensors.path().string(), name,
+                              fmt::join(shape, ", ")),
+                  "the adapter belongs to another model");
+    used_.insert(name);
+    return *tensor;
+  }
+
   void write_weight(const WeightInfo& weight, bool narrow, SafetensorsWriter& writer) {
-    const std::string module = std::string(kAdapterPrefix) + weight.name;
+    const std::string module = std::string(kAdapterPrefix) + transformers_name(weight.name);
     const StoredTensor* saved = adapter_.tensors.find(module);
     if (saved) used_.insert(module);
     if (saved && saved->shape != weight.shape)
@@ -103,15 +144,15 @@ class Merger {
     for (int64_t row = 0; row < rows; ++row) {
       float* into = values_.data() + row * columns;
       sums_.assign(static_cast<size_t>(columns), 0.0);
-      for (int64_t r = 0; r < adapter_.rank; ++r) {
+      for (int64_t r = 0; r < pair.rank; ++r) {
         const double left = transposed ? pair.a[static_cast<size_t>(r * pair.in + first + row)]
-                                       : pair.b[static_cast<size_t>((first + row) * adapter_.rank + r)];
+                                       : pair.b[static_cast<size_t>((first + row) * pair.rank + r)];
         for (int64_t c = 0; c < columns; ++c)
-          sums_[static_cast<size_t>(c)] += left * (transposed ? pair.b[static_cast<size_t>(c * adapter_.rank + r)]
+          sums_[static_cast<size_t>(c)] += left * (transposed ? pair.b[static_cast<size_t>(c * pair.rank + r)]
                                                               : pair.a[static_cast<size_t>(r * pair.in + c)]);
       }
       for (int64_t c = 0; c < columns; ++c)
-        into[c] = static_cast<float>(into[c] + adapter_.factor() * sums_[static_cast<size_t>(c)]);
+        into[c] = static_cast<float>(into[c] + pair.factor * sums_[static_cast<size_t>(c)]);
     }
   }
 
@@ -136,6 +177,8 @@ class Merger {
   AdapterFiles adapter_;
   std::set<std::string> used_;
   std::vector<float> values_;
+  std::string rows_of_;      // what rows_ holds
+  std::vector<float> rows_;  // of B, for all experts
   std::vector<bfloat16> narrowed_;
   std::vector<double> sums_;
 };

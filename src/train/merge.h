@@ -13,10 +13,10 @@ struct MergeOptions {
   std::string save_dtype = "float32";
 };
 
-// Writes a model in HF layout, tensor by tensor in pieces of at most 1 MiB: beside one adapter pair in fp32 nothing is
-// held, whatever the model's size. The sum is formed in fp32 and rounded once. Throws Error(usage) for missing paths
-// and adapters that are no LoRA, Error(format) for files that do not belong together, Error(run) on I/O errors; a
-// partial output is removed.
+// Writes a model in HF layout, tensor by tensor in pieces of at most 1 MiB: beside one adapter pair in fp32 (of
+// experts, B of all of one projection) nothing is held, whatever the model's size. The sum is formed in fp32 and
+// rounded once. Throws Error(usage) for missing paths and adapters that are no LoRA, Error(format) for files that do
+// not belong together, Error(run) on I/O errors; a partial output is removed.
 void merge_adapter(const MergeOptions& options);
 
 }  // namespace headroom

@@ -104,6 +104,14 @@ TEST_F(CudaExpertTraining, FollowsTheCpuInBf16) {
   }
 }
 
+TEST_F(CudaExpertTraining, AdaptersFollowTheCpu) {
+  TrainOptions options = gpu_options(directory_);
+  options.lora.rank = 4;
+  compare(options, 1e-5);
+  options.precision = "bf16-true";
+  compare(options, 5e-3);
+}
+
 TEST_F(CudaTraining, RepeatsBitwise) {
   const TrainOptions options = gpu_options(directory_);
   TinyRun first(options, directory_ / "first", make_shim_device);

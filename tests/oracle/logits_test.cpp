@@ -144,7 +144,8 @@ TEST_P(AdapterLogits, InBf16ArePeftsToItsPrecision) {
   expect_row();
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, AdapterLogits, testing::Values("llama_gqa_tied", "qwen2_bias", "gpt2"), case_name);
+INSTANTIATE_TEST_SUITE_P(Cases, AdapterLogits,
+                         testing::Values("llama_gqa_tied", "qwen2_bias", "gpt2", "mixtral", "qwen3_moe"), case_name);
 
 }  // namespace
 }  // namespace headroom::test

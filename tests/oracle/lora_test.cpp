@@ -4,11 +4,21 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "scratch_folder.h"
 #include "train/adapter.h"
 #include "training_run.h"
 
 namespace headroom::test {
 namespace {
+
+// As PEFT was asked: it writes an own rank of experts' gates and ups for all-linear.
+std::vector<std::string> targets_of(const Json& config) {
+  if (!config.at("rank_pattern").empty()) return {"all-linear"};
+  auto targets = config.at("target_modules").get<std::vector<std::string>>();
+  if (config.contains("target_parameters") && !config.at("target_parameters").is_null())
+    for (const Json& name : config.at("target_parameters")) targets.push_back(name.get<std::string>());
+  return targets;
+}
 
 struct LoraCase {
   explicit LoraCase(const std::string& name) : golden(GoldenCase::open(name)), folder(golden.folder / "lora") {
@@ -17,7 +27,7 @@ struct LoraCase {
     options.lora.rank = config.at("r").get<int64_t>();
     options.lora.alpha = config.at("lora_alpha").get<double>();
     options.lora.rank_stabilised = config.at("use_rslora").get<bool>();
-    options.lora.targets = config.at("target_modules").get<std::vector<std::string>>();
+    options.lora.targets = targets_of(config);
     if (!config.at("modules_to_save").is_null())
       options.lora.modules_to_save = config.at("modules_to_save").get<std::vector<std::string>>();
     options.learning_rate = expected.at("learning_rate").get<double>();
@@ -41,15 +51,17 @@ TEST_P(LoraAsPeft, InFp32) {
     EXPECT_NEAR(outcome.gradient_norm, norm, 1e-3 * norm) << "step " << row.at("step");
   }
   // The adapter then, tensor by tensor: nothing else was trained.
-  const SafetensorsFile final = SafetensorsFile::open(lora.folder / "final.safetensors");
-  size_t compared = 0;
+  const ScratchFolder scratch("lora");
+  run.save_adapter(scratch.path);
+  const SafetensorsFile final = SafetensorsFile::open(lora.folder / "final.safetensors"),
+                        written = SafetensorsFile::open(scratch.path / "adapter_model.safetensors");
+  EXPECT_EQ(written.tensors().size(), final.tensors().size());
   for (const auto& [name, tensor] : final.tensors()) {
-    const std::vector<float> theirs = read_floats(final, name), ours = run.parameter(name);
-    ASSERT_EQ(ours.size(), theirs.size()) << name;
+    ASSERT_NE(written.find(name), nullptr) << name;
+    ASSERT_EQ(written.find(name)->shape, tensor.shape) << name;
+    const std::vector<float> theirs = read_floats(final, name), ours = read_floats(written, name);
     for (size_t i = 0; i < ours.size(); ++i) ASSERT_NEAR(ours[i], theirs[i], 2e-3) << name << " " << i;
-    ++compared;
   }
-  EXPECT_GT(compared, 4u);
 }
 
 TEST_P(LoraAsPeft, InBf16Mixed) {
@@ -59,9 +71,13 @@ TEST_P(LoraAsPeft, InBf16Mixed) {
   // PEFT rounds the adapter's product and the layer's to bf16 before it adds them. Adam's first updates are hardly more
   // than the signs of gradients, so that a rounding that flips a small one grows from step to step: up to 2.5 % apart
   // at the fifth here, where PEFT's own bf16 is 0.5 % from its fp32. The test below holds one step's gradients.
-  for (const Json& row : lora.expected.at("bf16_autocast")) {
-    const double loss = row.at("loss").get<double>(), tolerance = row.at("step").get<int>() <= 3 ? 0.01 : 0.03;
-    EXPECT_NEAR(run.step().loss, loss, tolerance * loss) << "step " << row.at("step");
+  // Where rounding sends tokens to other experts, PEFT's own two curves are apart: with experts twice as far again.
+  double apart = 0;
+  for (size_t i = 0; i < lora.expected.at("bf16_autocast").size(); ++i) {
+    const double loss = lora.expected.at("bf16_autocast")[i].at("loss").get<double>(), tolerance = i < 3 ? 0.01 : 0.03;
+    if (!lora.golden.model.spec.experts.layers.empty())
+      apart = std::max(apart, std::abs(lora.expected.at("fp32")[i].at("loss").get<double>() - loss));
+    EXPECT_NEAR(run.step().loss, loss, tolerance * loss + 2 * apart) << "step " << i + 1;
   }
 }
 
@@ -99,7 +115,8 @@ TEST_P(LoraAsPeft, RecomputationChangesNoBit) {
   for (int step = 0; step < 3; ++step) EXPECT_EQ(plain.step().loss, recomputed.step().loss);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, LoraAsPeft, testing::Values("llama_gqa_tied", "gpt2", "qwen2_bias"));
+INSTANTIATE_TEST_SUITE_P(Cases, LoraAsPeft,
+                         testing::Values("llama_gqa_tied", "gpt2", "qwen2_bias", "mixtral", "qwen3_moe"));
 
 TEST(Lora, AFreshAdapterChangesNothing) {
   const GoldenCase golden = GoldenCase::open("llama_gqa_tied");

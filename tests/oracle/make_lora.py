@@ -27,8 +27,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CASES = {
     'llama_gqa_tied': dict(r=4, lora_alpha=8, target_modules='all-linear'),
     'gpt2': dict(r=3, lora_alpha=6, target_modules=['c_attn', 'c_fc'], fan_in_fan_out=True, use_rslora=True),
+    # Attention, the router and the experts: PEFT gives an expert's gate and up one pair of matrices of twice the rank.
+    'mixtral': dict(r=3, lora_alpha=6, target_modules='all-linear', use_rslora=True),
+    'qwen3_moe': dict(r=4, lora_alpha=8, target_modules=['q_proj', 'v_proj'],
+                      target_parameters=['mlp.experts.gate_up_proj', 'mlp.experts.down_proj']),
     'qwen2_bias': dict(r=5, lora_alpha=5, target_modules=['q_proj', 'v_proj', 'down_proj'], modules_to_save=['model.norm']),
 }
+# Of B. Small beside routers, where rounding to bf16 else sends many tokens to other experts.
+SCALES = {'mixtral': 0.02}
 STEPS = dict(learning_rate=1e-2, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.0, max_grad_norm=1.0)
 
 
@@ -39,7 +45,7 @@ def load(case, options):
     torch.manual_seed(hash_of(case))
     for name, parameter in sorted(model.named_parameters()):
         if 'lora_' in name:
-            parameter.data = torch.randn_like(parameter) * (0.3 if 'lora_A' in name else 0.1)
+            parameter.data = torch.randn_like(parameter) * (0.3 if 'lora_A' in name else SCALES.get(case, 0.1))
     return model
 
 
@@ -112,7 +118,8 @@ def clean_config(path, case):
     with open(path, encoding='utf-8') as text:
         config = json.load(text)
     config['base_model_name_or_path'] = f'tests/oracle/{case}/model'
-    config['target_modules'] = sorted(config['target_modules'])
+    for key in 'target_modules', 'target_parameters':
+        config[key] = config[key] and sorted(config[key])
     with open(path, 'w', encoding='utf-8') as out:
         json.dump(config, out, indent=1, sort_keys=True)
         out.write('\n')

@@ -69,7 +69,7 @@ TEST_P(Merge, RefusesWhatDoesNotBelongTogether) {
   EXPECT_THROW(merge_adapter(options_), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Merge, testing::Values("llama_gqa_tied", "gpt2", "qwen2_bias"));
+INSTANTIATE_TEST_SUITE_P(Cases, Merge, testing::Values("llama_gqa_tied", "gpt2", "qwen2_bias", "mixtral", "qwen3_moe"));
 
 }  // namespace
 }  // namespace headroom::test

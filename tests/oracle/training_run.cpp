@@ -145,6 +145,10 @@ std::vector<float> TrainingRun::parameter(const std::string& name) {
   return {view.as<float>(), view.as<float>() + view.count()};
 }
 
+void TrainingRun::save_adapter(const std::filesystem::path& directory) {
+  write_adapter(*executor_, golden_.model, options_.lora, directory);
+}
+
 void TrainingRun::move(const std::string& name, const std::vector<float>& direction, double factor) {
   float* const values = executor_->tensor(name).as<float>();
   for (size_t i = 0; i < direction.size(); ++i)

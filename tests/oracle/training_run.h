@@ -37,6 +37,8 @@ class TrainingRun {
   const Plan& plan() const { return result_.plan; }
   // A parameter as it is now; adapters and modules to save by their names in PEFT's file.
   std::vector<float> parameter(const std::string& name);
+  // Writes the adapter's files.
+  void save_adapter(const std::filesystem::path& directory);
   // Adds `factor` times a direction to an fp32 parameter.
   void move(const std::string& name, const std::vector<float>& direction, double factor);
   // Rounds every fp32 weight to the nearest bf16, in place.

@@ -62,7 +62,7 @@ def draw_trained_part(draw, options, config):
         options += ["--lora-r", str(draw.choice((1, 2, 3, 8))), "--lora-alpha", "16"]
         if draw.random() < 0.3:
             options += ["--lora-rslora", "true"]
-        if draw.random() < 0.3:
+        if draw.random() < 0.3 and not {"num_experts", "num_local_experts"} & set(config):
             options += ["--lora-dropout", "0.1"]
         if draw.random() < 0.3 and config["architectures"][0].endswith("CausalLM"):
             options += ["--modules-to-save", {"gpt2": "ln_f", "gpt_neox": "final_layer_norm"}.get(config["model_type"], "model.norm")]

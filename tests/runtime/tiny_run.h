@@ -16,6 +16,7 @@
 #include "device/device.h"
 #include "ir/tier_bytes.h"
 #include "planner/search.h"
+#include "train/adapter.h"
 #include "train/evaluation.h"
 #include "train/fresh_model.h"
 #include "train/setup.h"
@@ -98,6 +99,7 @@ class TinyRun {
 
   // Loads weights and clears the optimizer's states as a run does, on any device.
   void begin() {
+    if (options_.lora.rank > 0) init_adapter(*executor_, options_.seed);
     load_weights(*executor_, model_.spec, SafetensorsSet::open(model_.directory));
     for (const PersistentTensor& tensor : plan_.tensors)
       if (tensor.role == Role::optimizer)
