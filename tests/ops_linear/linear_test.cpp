@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "../ops_support/op_harness.h"
 #include "base/error.h"
 #include "hwy/targets.h"
@@ -336,9 +338,62 @@ TEST(LinearMultiply, KeepsTheBitsItPromises) {
 TEST(LinearMultiply, InfinitiesStayInfinite) {
   Tensor x = Tensor::random(DType::f32, {1, 40, 64}, 1), w = Tensor::random(DType::f32, {48, 64}, 2);
   x.set(3, std::numeric_limits<double>::infinity());
-  const Tensor y = op_test::run_op("linear", {x, w}, {{"multiply", "bf16x3"}}).outputs[0];
-  for (int64_t out = 0; out < 48; ++out) EXPECT_TRUE(std::isinf(y.at(out)) || std::isnan(y.at(out)));
-  EXPECT_TRUE(std::isfinite(y.at(48)));
+  for (const char* multiply : {"", "bf16x3"}) {
+    const Tensor y = op_test::run_op("linear", {x, w}, {{"multiply", multiply}}).outputs[0];
+    for (int64_t out = 0; out < 48; ++out) EXPECT_TRUE(std::isinf(y.at(out)) || std::isnan(y.at(out)));
+    EXPECT_TRUE(std::isfinite(y.at(48)));
+  }
+}
+
+// Numbers of all 24 bits whose magnitudes lie `octaves` apart at most.
+Tensor spread(const std::vector<int64_t>& dims, int octaves, uint64_t seed) {
+  Tensor numbers = Tensor::random(DType::f32, dims, seed);
+  std::mt19937 random(static_cast<uint32_t>(seed));
+  for (int64_t i = 0; i < element_count(dims); ++i)
+    numbers.set(i, std::ldexp(numbers.at(i), -static_cast<int>(random() % static_cast<uint32_t>(octaves))));
+  return numbers;
+}
+
+// The largest error of x w^T, as a share of the sum of its terms' magnitudes, and the root of the mean square.
+std::pair<double, double> errors(const Tensor& y, const Tensor& x, const Tensor& w, int64_t rows, int64_t outs,
+                                 int64_t ins) {
+  double most = 0, squares = 0;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t out = 0; out < outs; ++out) {
+      double sum = 0, magnitude = 0;
+      for (int64_t i = 0; i < ins; ++i) {
+        const double term = x.at(row * ins + i) * w.at(out * ins + i);
+        sum += term;
+        magnitude += std::abs(term);
+      }
+      const double error = std::abs(y.at(row * outs + out) - sum) / magnitude;
+      most = std::max(most, error);
+      squares += error * error;
+    }
+  return {most, std::sqrt(squares / static_cast<double>(rows * outs))};
+}
+
+// Without the attribute six bf16 products stand for one of f32 where the machine has tiles for them: they must be as
+// exact as one.
+TEST(LinearMultiply, FullIsAsExactOnTilesAsInF32) {
+  constexpr int64_t kRows = 64, kOuts = 96;
+  for (const int64_t ins : {32, 576, 1536})
+    for (const int octaves : {1, 20}) {
+      SCOPED_TRACE(fmt::format("{} inputs, {} octaves", ins, octaves));
+      const Tensor x = spread({1, kRows, ins}, octaves, 1), w = spread({kOuts, ins}, octaves, 2);
+      RunOptions tiles, plain;
+      tiles.only = "amx";
+      plain.only = "simd";
+      if (!op_test::accepts("linear", {x, w}, {}, "amx") || !op_test::accepts("linear", {x, w}, {}, "simd"))
+        GTEST_SKIP() << "the machine has no AMX";
+      const auto [most, mean] =
+          errors(op_test::run_op("linear", {x, w}, {}, tiles).outputs[0], x, w, kRows, kOuts, ins);
+      const auto [plain_most, plain_mean] =
+          errors(op_test::run_op("linear", {x, w}, {}, plain).outputs[0], x, w, kRows, kOuts, ins);
+      EXPECT_LE(mean, 1.25 * plain_mean);
+      EXPECT_LE(most, 1.5 * plain_most);
+      RecordProperty(fmt::format("mean_{}_{}", ins, octaves), fmt::format("{:.2e} {:.2e}", mean, plain_mean));
+    }
 }
 
 // The vector kernels on each instruction set they are built for.
@@ -433,7 +488,7 @@ TEST(LinearKernels, BookedScratchIsEnoughForTheFastest) {
         KernelSpec specs[] = {{"linear", {}, {x, w}, {y}, 0},
                               {"linear_dx", {}, {y, w}, {x}, 0},
                               {"linear_dw", {{"accumulate", "carried"}}, {x, y, sums}, {sums}, 0}};
-        const bool tiles = facts.isa >= 514 && dtype == DType::bf16;
+        const bool tiles = facts.isa >= 514;  // f32 too, in three parts
         for (KernelSpec& spec : specs) {
           const bool collides = ins == 3072 && dtype == DType::f32 && spec.op != "linear";
           const bool library = facts.isa >= (dtype == DType::bf16 ? 513 : 512) && !collides;

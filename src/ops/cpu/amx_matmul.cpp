@@ -1,5 +1,5 @@
 // bf16 products on AMX tiles: 32 x 32 results in four tiles, two of A and two of B per 32 steps of the depth. f32
-// operands are rounded to bf16 while they are packed, or split into two bf16 parts.
+// operands are rounded to bf16 while they are packed, or split into two or three bf16 parts.
 #include <algorithm>
 #include <cstring>
 
@@ -32,21 +32,6 @@ struct Rounded {
     const __m512 low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from);
     const __m512 high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + 16);
     return (__m512i)_mm512_cvtne2ps_pbh(high, low);
-  }
-};
-
-// What rounding leaves of f32, as bf16; nothing of what is not finite.
-struct Rest {
-  using Number = float;
-  HEADROOM_AMX static __m512 left(__m512 number) {
-    const __m512 rest = _mm512_sub_ps(number, widen_bf16((__m256i)_mm512_cvtneps_pbh(number)));
-    const __mmask16 finite = _mm512_cmp_ps_mask(rest, rest, _CMP_EQ_OQ);
-    return _mm512_maskz_mov_ps(finite, rest);
-  }
-  HEADROOM_AMX static __m512i load(__mmask32 mask, const Number* from) {
-    const __m512 low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from);
-    const __m512 high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + 16);
-    return (__m512i)_mm512_cvtne2ps_pbh(left(high), left(low));
   }
 };
 
@@ -188,18 +173,66 @@ HEADROOM_AMX void pack_any_b(const PackCall& call) {
   (call.dtype == DType::f32 ? pack_b<Rounded> : pack_b<Words>)(call);
 }
 
-// Both parts of f32, the rounded one first.
+// 32 numbers of f32 as the sum of kParts numbers of bf16 each, the rounded one first; what is not finite has one part.
+template <int kParts>
+HEADROOM_AMX inline void split_numbers(__mmask32 mask, const float* from, __m512i (&parts)[kParts]) {
+  __m512 low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from);
+  __m512 high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + 16);
+  constexpr int kNotFinite = 0x99;  // quiet and signalling NaN, both infinities
+  for (int part = 0; part < kParts; ++part) {
+    parts[part] = (__m512i)_mm512_cvtne2ps_pbh(high, low);
+    if (part + 1 == kParts) break;
+    const __m512 rounded_low = widen_bf16(_mm512_castsi512_si256(parts[part]));
+    const __m512 rounded_high = widen_bf16(_mm512_extracti64x4_epi64(parts[part], 1));
+    low = _mm512_maskz_sub_ps(_knot_mask16(_mm512_fpclass_ps_mask(rounded_low, kNotFinite)), low, rounded_low);
+    high = _mm512_maskz_sub_ps(_knot_mask16(_mm512_fpclass_ps_mask(rounded_high, kNotFinite)), high, rounded_high);
+  }
+}
+
+// The parts of a pair of tiles, as rows of memory are: 32 of 32 numbers, zero beyond the operand.
+template <int kParts>
+struct alignas(64) SplitBlock {
+  uint16_t parts[kParts][32 * 32];
+
+  HEADROOM_AMX void fill(const PackCall& call, int64_t lane, int64_t step) {
+    const int64_t row = call.depth_major ? call.step + step : call.lane + lane;
+    const int64_t column = call.depth_major ? call.lane + lane : call.step + step;
+    const int64_t rows = call.depth_major ? call.depth - step : call.lanes - lane;
+    const __mmask32 mask = first_words(call.depth_major ? call.lanes - lane : call.depth - step);
+    const float* from = static_cast<const float*>(call.from) + row * call.stride + column;
+    for (int64_t i = 0; i < 32; ++i, from += call.stride) {
+      __m512i numbers[kParts] = {};
+      if (i < rows) split_numbers<kParts>(mask, from, numbers);
+      for (int part = 0; part < kParts; ++part) _mm512_store_si512(parts[part] + 32 * i, numbers[part]);
+    }
+  }
+
+  // The same block of bf16 numbers to pack.
+  PackCall part(const PackCall& call, int index) const {
+    PackCall block = call;
+    block.from = parts[index];
+    block.dtype = DType::bf16;
+    block.stride = block.lanes = block.depth = 32;
+    block.lane = block.step = 0;
+    return block;
+  }
+};
+
+template <int kParts>
 HEADROOM_AMX void pack_split_a(const PackCall& call) {
-  each_tile_pair(call, 2 * kStepBytes, [&](int64_t lane, int64_t step, std::byte* to) HEADROOM_AMX {
-    pack_rows<Rounded>(call, lane, step, to);
-    pack_rows<Rest>(call, lane, step, to + kStepBytes);
+  SplitBlock<kParts> block;
+  each_tile_pair(call, kParts * kStepBytes, [&](int64_t lane, int64_t step, std::byte* to) HEADROOM_AMX {
+    block.fill(call, lane, step);
+    for (int i = 0; i < kParts; ++i) pack_rows<Words>(block.part(call, i), 0, 0, to + i * kStepBytes);
   });
 }
 
+template <int kParts>
 HEADROOM_AMX void pack_split_b(const PackCall& call) {
-  each_tile_pair(call, 2 * kStepBytes, [&](int64_t lane, int64_t step, std::byte* to) HEADROOM_AMX {
-    pack_columns<Rounded>(call, lane, step, to);
-    pack_columns<Rest>(call, lane, step, to + kStepBytes);
+  SplitBlock<kParts> block;
+  each_tile_pair(call, kParts * kStepBytes, [&](int64_t lane, int64_t step, std::byte* to) HEADROOM_AMX {
+    block.fill(call, lane, step);
+    for (int i = 0; i < kParts; ++i) pack_columns<Words>(block.part(call, i), 0, 0, to + i * kStepBytes);
   });
 }
 
@@ -293,33 +326,48 @@ HEADROOM_AMX inline void multiply_parts() {
   _tile_dpbf16ps(3, 5, 7);
 }
 
-// 32 steps: rest(A) round(B) + round(A) round(B) + round(A) rest(B).
-HEADROOM_AMX inline void multiply_split_step(const std::byte* a, const std::byte* b) {
-  _tile_stream_loadd(6, b, 64);
-  _tile_stream_loadd(7, b + kTileBytes, 64);
-  _tile_loadd(4, a + kStepBytes, 64);
-  _tile_loadd(5, a + kStepBytes + kTileBytes, 64);
-  multiply_parts();
-  _tile_loadd(4, a, 64);
-  _tile_loadd(5, a + kTileBytes, 64);
-  multiply_parts();
-  _tile_stream_loadd(6, b + kStepBytes, 64);
-  _tile_stream_loadd(7, b + kStepBytes + kTileBytes, 64);
-  multiply_parts();
+// Part `part` of A, or of B, which passes the first-level cache by.
+HEADROOM_AMX inline void load_a_part(const std::byte* a, int64_t part) {
+  _tile_loadd(4, a + part * kStepBytes, 64);
+  _tile_loadd(5, a + part * kStepBytes + kTileBytes, 64);
 }
 
+HEADROOM_AMX inline void load_b_part(const std::byte* b, int64_t part) {
+  _tile_stream_loadd(6, b + part * kStepBytes, 64);
+  _tile_stream_loadd(7, b + part * kStepBytes + kTileBytes, 64);
+}
+
+// 32 steps of operands in kParts parts, the products of parts i and j with i + j < kParts. Each differs from the one
+// before in one operand.
+template <int kParts>
+HEADROOM_AMX inline void multiply_split_step(const std::byte* a, const std::byte* b) {
+  if constexpr (kParts == 3) {
+    load_a_part(a, 0), load_b_part(b, 2), multiply_parts();
+    load_b_part(b, 1), multiply_parts();
+    load_a_part(a, 1), multiply_parts();
+    load_b_part(b, 0), multiply_parts();
+    load_a_part(a, 2), multiply_parts();
+    load_a_part(a, 0), multiply_parts();
+  } else {
+    load_b_part(b, 0), load_a_part(a, 1), multiply_parts();
+    load_a_part(a, 0), multiply_parts();
+    load_b_part(b, 1), multiply_parts();
+  }
+}
+
+template <int kParts>
 HEADROOM_AMX void multiply_split_tile(const TileCall& call) {
   load_sums(call);
   Ahead ahead(call);
   const std::byte* a = call.a;
   const std::byte* b = call.b;
-  for (int64_t step = 0; step < call.depth; step += 32, a += 2 * kStepBytes, b += 2 * kStepBytes) {
-    multiply_split_step(a, b);
+  for (int64_t step = 0; step < call.depth; step += 32, a += kParts * kStepBytes, b += kParts * kStepBytes) {
+    multiply_split_step<kParts>(a, b);
     ahead.step();
   }
   const std::byte* p = call.p;
-  for (int64_t step = 0; step < call.low_rank; step += 32, p += 2 * kStepBytes, b += 2 * kStepBytes)
-    multiply_split_step(p, b);
+  for (int64_t step = 0; step < call.low_rank; step += 32, p += kParts * kStepBytes, b += kParts * kStepBytes)
+    multiply_split_step<kParts>(p, b);
   store_sums(call);
 }
 
@@ -393,6 +441,13 @@ class TransposedMatmul final : public Matmul {
   MatmulSpec spec_;
 };
 
+template <int kParts>
+void take_parts(TileKernel& kernel) {
+  kernel.pack_a = pack_split_a<kParts>;
+  kernel.pack_b = pack_split_b<kParts>;
+  kernel.tile = multiply_split_tile<kParts>;
+}
+
 }  // namespace
 
 TileOffer offer_amx_tiles(const MatmulSpec& spec, const DeviceFacts& facts) {
@@ -401,11 +456,8 @@ TileOffer offer_amx_tiles(const MatmulSpec& spec, const DeviceFacts& facts) {
   if (!traits) return {{}, "operands are neither bf16 nor allowed to become bf16"};
   if (!amx::tiles_permitted()) return {{}, "the kernel does not permit AMX"};
   TileKernel kernel{*traits, pack_any_a, pack_any_b, multiply_tile, finish_tile, amx::enter_tiles, amx::leave_tiles};
-  if (spec.operand == DType::f32 && spec.multiply == Multiply::bf16x3) {
-    kernel.pack_a = pack_split_a;
-    kernel.pack_b = pack_split_b;
-    kernel.tile = multiply_split_tile;
-  }
+  if (spec.operand == DType::f32 && spec.multiply == Multiply::bf16x3) take_parts<2>(kernel);
+  if (spec.operand == DType::f32 && spec.multiply == Multiply::full) take_parts<3>(kernel);
   return {kernel, {}};
 }
 
@@ -423,6 +475,11 @@ namespace headroom {
 
 namespace {
 
+// To pack three parts of the other operand takes as long as fp32 needs for a few rows or columns.
+bool too_small_to_split(const MatmulSpec& spec) {
+  return spec.operand == DType::f32 && spec.multiply == Multiply::full && std::min(spec.size.rows, spec.size.cols) < 32;
+}
+
 MatmulOffer make_product(const MatmulSpec& spec, const TileKernel& tiles, const DeviceFacts& facts, int64_t booked) {
   return (runs_thin(spec) ? make_amx_thin_matmul : make_blocked_matmul)(spec, tiles, facts, booked);
 }
@@ -430,6 +487,7 @@ MatmulOffer make_product(const MatmulSpec& spec, const TileKernel& tiles, const 
 }  // namespace
 
 MatmulOffer make_amx_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
+  if (too_small_to_split(spec)) return {nullptr, "the product is too small to be split into parts"};
   const TileOffer offer = offer_amx_tiles(spec, facts);
   if (!offer.refusal.empty()) return {nullptr, offer.refusal};
   if (!runs_transposed(spec)) return make_product(spec, offer.kernel, facts, booked);

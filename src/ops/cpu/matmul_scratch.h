@@ -62,12 +62,15 @@ constexpr TileTraits kAmxTile{32, 32, 32, 2, true, 5 << 18, 1 << 19, 2048, 512, 
 constexpr TileTraits kAmxRoundedTile{32, 32, 32, 2, false, 5 << 18, 1 << 19, 2048, 512, 576};
 // f32 operands, Multiply::bf16x3
 constexpr TileTraits kAmxSplitTile{32, 32, 32, 4, false, 5 << 18, 1 << 19, 1024, 512, 288};
+// f32 operands, Multiply::full
+constexpr TileTraits kAmxExactTile{32, 32, 32, 6, false, 5 << 18, 1 << 19, 576, 512, 192};
 constexpr TileTraits kSimdTile{12, 32, 1, 4, false, 1 << 20};
 
 // The tile for operands that AMX takes, nullptr for others.
 inline const TileTraits* amx_tile(DType operand, Multiply multiply) {
   if (operand == DType::bf16) return &kAmxTile;
-  if (operand != DType::f32 || multiply == Multiply::full) return nullptr;
+  if (operand != DType::f32) return nullptr;
+  if (multiply == Multiply::full) return &kAmxExactTile;
   return multiply == Multiply::bf16 ? &kAmxRoundedTile : &kAmxSplitTile;
 }
 
