@@ -41,7 +41,7 @@ struct MatmulOffer {
 // Prepares a product that needs no more than `booked` bytes of scratch.
 using MatmulMaker = MatmulOffer (*)(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
 
-// Tile instructions of our own: bf16 on AMX machines.
+// Tile instructions of our own: bf16, and f32 in bf16 parts, on AMX machines.
 MatmulOffer make_amx_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
 // oneDNN's matmul: f32 and bf16 from AVX-512 on.
 MatmulOffer make_onednn_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
