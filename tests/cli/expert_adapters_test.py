@@ -1,6 +1,7 @@
 """Adapters of experts and routers through the program: PEFT's names and shapes, resumed bitwise, applied, merged."""
 
 import json
+import re
 import shutil
 import unittest
 
@@ -73,6 +74,17 @@ class ExpertAdapters(ProgramTest):
                 generate = ("generate", "--prompt", "the", "--max-new-tokens", "5", "--temperature", "0", "--memory", "128MiB", "--json")
                 ids = [json.loads(self.call(*generate, "--model", model).stdout)["ids"] for model in (out.name, f"{family}-merged")]
                 self.assertEqual(ids[0], ids[1])
+
+    def test_a_run_within_the_least_budget_stays_in_it(self):
+        for family, precision in (("mixtral", "32-true"), ("qwen3_moe", "bf16-mixed"), ("qwen3_moe", "bf16-true")):
+            with self.subTest(family=family, precision=precision):
+                options = ("--lora-r", "4", "--precision", precision)
+                done = self.call(*self.train_arguments("out", *options, "--memory", "2MiB", model=family))
+                minimum = int(re.search(r"minimum_bytes (\d+)", done.stderr).group(1))
+                out = self.adapted(family, f"{family}-{precision}-least", *options, "--memory", str(minimum))
+                run = json.loads((out / "run.json").read_text())
+                self.assertEqual(run["arena_planned_bytes"], run["arena_measured_bytes"])
+                self.assertLessEqual(run["process_peak_rss_bytes"], minimum)
 
     def test_what_peft_refuses_is_refused(self):
         for targets, part, remedy in ((("gate_proj",), "without the other half", "experts.gate_up_proj"),
