@@ -25,7 +25,7 @@ void pack_rows(Graph& graph, RegionId region) {
     }
     Node& node = graph.node(id);
     if (!reads_positions(node)) continue;
-    const size_t plain = node.op->name() == "attention" ? 3 : 2;
+    const size_t plain = node.op->name() != "attention" ? 2 : node.attrs.real("dropout", 0) > 0 ? 4 : 3;
     HR_CHECK(starts != kNone && node.inputs.size() == plain, "{} has {} inputs, {} expected", node.op->name(),
              node.inputs.size(), plain);
     node.inputs.push_back(starts);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "ir/builder.h"
 #include "ir/rewrite.h"
+#include "ops/attention/shape.h"
 #include "ops/registry.h"
 #include "passes/bf16_mixed.h"
 #include "passes/bf16_true.h"
@@ -32,6 +33,19 @@ ValueId persistent_named(const Graph& graph, std::string_view name) {
   return kNone;
 }
 
+// Makes of a node of training one that drops nothing. Dropout stays as a cast where it changes the element type.
+void stop_dropping(Node& node) {
+  if (node.op->name() == "dropout") node.attrs.set("rate", 0.0);
+  if (node.op->name() != "attention") return;
+  if (const size_t hyper = OptionalInputs(node.attrs, node.inputs.size(), false).hyper; hyper > 0) {
+    node.inputs.erase(node.inputs.begin() + static_cast<ptrdiff_t>(hyper));
+    Attrs kept;
+    for (const auto& [name, value] : node.attrs.items())
+      if (name != "dropout" && name != "tensor") kept.set(name, value);
+    node.attrs = std::move(kept);
+  }
+}
+
 // Copies the nodes of `from` to the end of the builder's region, its one param replaced by `carried`; returns the copy
 // of its one result. Dropout and the balance of experts' loads belong to training.
 ValueId stamp(Builder& build, RegionId from, ValueId carried, bool training) {
@@ -49,7 +63,7 @@ ValueId stamp(Builder& build, RegionId from, ValueId carried, bool training) {
     }
     const NodeId copy = clone_node(graph, id, Stage::forward);
     for (ValueId& input : graph.node(copy).inputs) input = mapped(input);
-    if (!training && drops) graph.node(copy).attrs.set("rate", 0.0);  // a cast, where it changes the element type
+    if (!training) stop_dropping(graph.node(copy));
     if (!training && graph.node(copy).op->name() == "moe_balance_loss") graph.node(copy).attrs.set("coefficient", 0.0);
     for (size_t i = 0; i < graph.node(id).outputs.size(); ++i)
       map[graph.node(id).outputs[i]] = graph.node(copy).outputs[i];

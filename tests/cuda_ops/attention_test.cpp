@@ -13,11 +13,13 @@ struct Call {
   int64_t window = 0;
   double softcap = 0;
   double scale = 0;
+  double dropout = 0;
 
   Attrs attrs() const {
     Attrs attrs{{"heads", heads}, {"kv_heads", kv_heads}, {"causal", int64_t{causal}}, {"window", window}};
     if (softcap > 0) attrs.set("softcap", softcap);
     if (scale > 0) attrs.set("scale", scale);
+    if (dropout > 0) attrs.set("dropout", dropout).set("tensor", int64_t{77});
     return attrs;
   }
   std::vector<Tensor> inputs(DType dtype) const {
@@ -27,6 +29,16 @@ struct Call {
   }
 };
 
+// The step's scalars: a seed and a step.
+Tensor hyper() {
+  Tensor hyper = Tensor::filled(DType::f32, {16}, 0);
+  const uint64_t seed = 0x123456789ull;
+  const uint32_t step = 4;
+  std::memcpy(hyper.as<float>() + 6, &seed, sizeof(seed));
+  std::memcpy(hyper.as<float>() + 8, &step, sizeof(step));
+  return hyper;
+}
+
 Tensor integers(std::vector<int64_t> dims, const std::vector<double>& values) {
   return Tensor(DType::i32, std::move(dims), values);
 }
@@ -35,15 +47,17 @@ Tolerance forward_tolerance(DType dtype) { return dtype == DType::f32 ? Toleranc
 Tolerance grad_tolerance(DType dtype) { return dtype == DType::f32 ? Tolerance{2e-5, 1e-4} : Tolerance{3e-2, 2e-2}; }
 
 // Attention and its gradient, with o and lse from the reference.
-void expect_attention(const Call& call, DType dtype, const std::vector<Tensor>& mask = {}) {
-  SCOPED_TRACE(fmt::format("B{} S{} heads {}/{} d{} causal {} window {} cap {} {}", call.batch, call.queries,
-                           call.heads, call.kv_heads, call.dim, call.causal, call.window, call.softcap,
+void expect_attention(const Call& call, DType dtype, std::vector<Tensor> mask = {}, int64_t trip = 0) {
+  SCOPED_TRACE(fmt::format("B{} S{} heads {}/{} d{} causal {} window {} cap {} dropout {} {}", call.batch, call.queries,
+                           call.heads, call.kv_heads, call.dim, call.causal, call.window, call.softcap, call.dropout,
                            dtype_name(dtype)));
+  if (call.dropout > 0) mask.insert(mask.begin(), hyper());
   std::vector<Tensor> inputs = call.inputs(dtype);
   for (const Tensor& tensor : mask) inputs.push_back(tensor);
-  expect_cuda_matches("attention", inputs, call.attrs(), forward_tolerance(dtype));
-
   RunOptions plain;
+  plain.trip = trip;
+  expect_cuda_matches("attention", inputs, call.attrs(), forward_tolerance(dtype), plain);
+
   plain.only = "reference";
   const RunResult forward = run_op("attention", inputs, call.attrs(), plain);
   std::vector<Tensor> grad{
@@ -51,7 +65,8 @@ void expect_attention(const Call& call, DType dtype, const std::vector<Tensor>& 
       inputs[2],          forward.outputs[0],
       forward.outputs[1], Tensor::random(dtype, {call.batch, call.queries, call.heads * call.dim}, 4)};
   for (const Tensor& tensor : mask) grad.push_back(tensor);
-  expect_cuda_matches("attention_grad", grad, call.attrs(), grad_tolerance(dtype));
+  plain.only = {};
+  expect_cuda_matches("attention_grad", grad, call.attrs(), grad_tolerance(dtype), plain);
 }
 
 TEST(CudaAttention, AgreesWithTheReferenceForEveryHeadSize) {
@@ -104,6 +119,30 @@ TEST(CudaAttention, PackedSegments) {
   expect_attention({2, 150, 1, 1, 8}, DType::f32, {integers({2, 150}, starts)});
   expect_attention({2, 150, 1, 1, 8, true, 9}, DType::f32, {integers({2, 150}, starts)});
   expect_attention({2, 150, 1, 1, 64}, DType::bf16, {integers({2, 150}, starts)});
+}
+
+// The masks of the CPU, in any micro-batch; windows begin at odd keys too.
+TEST(CudaAttention, DropsWhatTheCpuDrops) {
+  for (int64_t window : {0, 6, 33}) {
+    expect_attention({2, 140, 2, 1, 8, true, window, 0, 0, 0.3}, DType::f32, {}, 1);
+    expect_attention({1, 140, 1, 1, 64, true, window, 0, 0, 0.3}, DType::bf16);
+  }
+  expect_attention({1, 20, 2, 1, 130, true, 0, 0, 0, 0.5}, DType::f32);
+  expect_attention({1, 70, 1, 1, 16, true, 0, 3.0, 0, 0.1}, DType::f32);
+  for (int64_t dim : {64, 96, 128}) expect_attention({2, 70, 2, 1, dim, false, 0, 0, 0, 0.1}, DType::bf16, {}, 2);
+  expect_attention({1, 20, 1, 1, 64, true, 0, 2.0, 0, 0.1}, DType::bf16);
+  expect_attention({3, 70, 1, 1, 64, false, 0, 0, 0, 0.1}, DType::bf16, {integers({3}, {66, 5, 70})});
+  expect_attention({3, 70, 1, 1, 8, false, 0, 0, 0, 0.1}, DType::f32, {integers({3}, {66, 5, 70})});
+}
+
+TEST(CudaAttention, DropsOnTensorCores) {
+  Call call{1, 2, 1, 1, 64};
+  call.dropout = 0.1;
+  std::vector<Tensor> inputs = call.inputs(DType::bf16);
+  inputs.push_back(hyper());
+  EXPECT_EQ(run_cuda_op("attention", inputs, call.attrs()).implementation, "mma");
+  call.softcap = 2;
+  EXPECT_EQ(run_cuda_op("attention", inputs, call.attrs()).implementation, "plain");
 }
 
 // With a window and padding, late queries see nothing: zeros, and no weight in any gradient.

@@ -23,6 +23,13 @@ std::vector<Case> cases() {
     for (double softcap : {0.5, 4.0, 50.0}) all.push_back({2, 150, 4, 2, 32, true, 0, 0, dtype, softcap});
     all.push_back({1, 97, 3, 1, 256, true, 40, 0.3, dtype, 2.0});
     all.push_back({1, 40, 2, 1, 264, true, 0, 0, dtype, 2.0});
+    for (double dropout : {0.1, 0.5, 0.9}) {
+      all.push_back({2, 150, 4, 2, 64, true, 0, 0, dtype, 0, dropout});
+      all.push_back({1, 61, 2, 2, 20, false, 0, 0, dtype, 0, dropout});
+    }
+    all.push_back({1, 700, 3, 1, 32, false, 0, 0, dtype, 0, 0.1});
+    all.push_back({1, 300, 3, 1, 32, true, 70, 0, dtype, 2.0, 0.3});
+    all.push_back({1, 40, 2, 1, 264, true, 0, 0, dtype, 0, 0.3});
   }
   return all;
 }
@@ -37,7 +44,7 @@ void expect_forward(const Case& c, const std::string& implementation) {
   SCOPED_TRACE(c.text() + " " + implementation);
   const Inputs in = random_inputs(c);
   const NaiveForward expected = naive_forward(c, values_of(in.q), values_of(in.k), values_of(in.v));
-  const RunResult result = run_op("attention", {in.q, in.k, in.v}, c.attrs(), {implementation});
+  const RunResult result = run_op("attention", c.inputs({in.q, in.k, in.v}), c.attrs(), {implementation});
   ASSERT_EQ(result.outputs.size(), 2u);
   const Tolerance limit = tolerance(c);
   expect_close(result.outputs[0], Tensor(DType::f64, in.q.type().dims, expected.o), limit.element, limit.element);
@@ -45,8 +52,8 @@ void expect_forward(const Case& c, const std::string& implementation) {
 }
 
 std::vector<Tensor> grad_inputs(const Case& c, const Inputs& in) {
-  const RunResult forward = run_op("attention", {in.q, in.k, in.v}, c.attrs());
-  return {in.q, in.k, in.v, forward.outputs[0], forward.outputs[1], in.grad_o};
+  const RunResult forward = run_op("attention", c.inputs({in.q, in.k, in.v}), c.attrs());
+  return c.inputs({in.q, in.k, in.v, forward.outputs[0], forward.outputs[1], in.grad_o});
 }
 
 void expect_grad(const Case& c, const std::string& implementation) {
@@ -65,7 +72,7 @@ void expect_grad(const Case& c, const std::string& implementation) {
 TEST(Attention, EveryImplementationFollowsTheFormula) {
   for (const Case& c : cases()) {
     const Inputs in = random_inputs(c);
-    for (const std::string& implementation : implementations("attention", {in.q, in.k, in.v}, c.attrs()))
+    for (const std::string& implementation : implementations("attention", c.inputs({in.q, in.k, in.v}), c.attrs()))
       expect_forward(c, implementation);
   }
 }
@@ -78,8 +85,10 @@ TEST(AttentionGrad, EveryImplementationFollowsTheFormula) {
 }
 
 TEST(AttentionGrad, TheFormulaIsTheDerivative) {
-  for (const Case& c : {Case{1, 9, 4, 2, 8}, Case{2, 6, 3, 1, 8, true, 3, 0.7}, Case{1, 5, 2, 2, 8, false},
-                        Case{1, 9, 4, 2, 8, true, 4, 0.7, DType::f32, 1.5}}) {
+  for (const Case& c :
+       {Case{1, 9, 4, 2, 8}, Case{2, 6, 3, 1, 8, true, 3, 0.7}, Case{1, 5, 2, 2, 8, false},
+        Case{1, 9, 4, 2, 8, true, 4, 0.7, DType::f32, 1.5}, Case{2, 9, 4, 2, 8, true, 0, 0.7, DType::f32, 0, 0.4},
+        Case{1, 9, 4, 2, 8, false, 0, 0.7, DType::f32, 1.5, 0.2}}) {
     const Inputs in = random_inputs(c);
     std::vector<Values> inputs{values_of(in.q), values_of(in.k), values_of(in.v)};
     const Values grad_o = values_of(in.grad_o);
@@ -153,8 +162,9 @@ TEST(Attention, EveryTargetFollowsTheFormula) {
     hwy::SetSupportedTargetsForTest(target);
     SCOPED_TRACE(hwy::TargetName(target));
     for (DType dtype : {DType::f32, DType::bf16})
-      for (const Case& c : {Case{1, 150, 3, 1, 64, true, 0, 0, dtype}, Case{1, 70, 2, 2, 20, true, 30, 0, dtype},
-                            Case{1, 70, 2, 2, 20, true, 30, 0, dtype, 1.5}}) {
+      for (const Case& c :
+           {Case{1, 150, 3, 1, 64, true, 0, 0, dtype}, Case{1, 70, 2, 2, 20, true, 30, 0, dtype},
+            Case{1, 70, 2, 2, 20, true, 30, 0, dtype, 1.5}, Case{1, 70, 2, 2, 20, true, 30, 0, dtype, 0, 0.3}}) {
         expect_forward(c, "simd");
         expect_grad(c, "simd");
       }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../ops_support/op_harness.h"
+#include "ops/attention/score_dropout.h"
 
 namespace headroom::op_test {
 
@@ -21,11 +22,14 @@ struct Case {
   double scale = 0;  // 0: the default
   DType dtype = DType::f32;
   double softcap = 0;
+  double dropout = 0;
+  int64_t tensor = 5;
 
   Attrs attrs() const {
     Attrs attrs{{"heads", heads}, {"kv_heads", kv_heads}, {"causal", int64_t{causal}}, {"window", window}};
     if (scale > 0) attrs.set("scale", scale);
     if (softcap > 0) attrs.set("softcap", softcap);
+    if (dropout > 0) attrs.set("dropout", dropout).set("tensor", tensor);
     return attrs;
   }
   double factor() const { return scale > 0 ? scale : 1 / std::sqrt(static_cast<double>(dim)); }
@@ -38,9 +42,31 @@ struct Case {
   bool sees(int64_t query, int64_t key) const {
     return (!causal || key <= query) && (window == 0 || key > query - window);
   }
+  // Seed and step of the draws.
+  Tensor hyper(uint64_t seed = 42, uint32_t step = 3) const {
+    Tensor hyper = Tensor::filled(DType::f32, {16}, 0);
+    std::memcpy(hyper.as<float>() + 6, &seed, sizeof(seed));
+    std::memcpy(hyper.as<float>() + 8, &step, sizeof(step));
+    return hyper;
+  }
+  // What a probability is multiplied with, written out: 16 bits for each score, by (seed, step, tensor, row, key).
+  double kept(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    if (dropout == 0) return 1;
+    const uint64_t key = mix64(mix64(mix64(42) ^ static_cast<uint64_t>(tensor)) ^ 3);
+    const uint64_t row = mix64(key ^ static_cast<uint64_t>((b * heads + h) * queries + i));
+    const uint32_t word =
+        mix32(mix32(static_cast<uint32_t>(j / 2) + static_cast<uint32_t>(row)) ^ static_cast<uint32_t>(row >> 32));
+    const double below = std::round(dropout * 65536);
+    return (word >> 16 * (j % 2) & 0xffff) < below ? 0 : 65536 / (65536 - below);
+  }
+  // The inputs of the op: `own`, and with dropout the scalars.
+  std::vector<Tensor> inputs(std::vector<Tensor> own) const {
+    if (dropout > 0) own.push_back(hyper());
+    return own;
+  }
   std::string text() const {
-    return fmt::format("B{} S{} heads {}/{} d{} causal {} window {} {}", batch, queries, heads, kv_heads, dim, causal,
-                       window, dtype_name(dtype));
+    return fmt::format("B{} S{} heads {}/{} d{} causal {} window {} {} dropout {}", batch, queries, heads, kv_heads,
+                       dim, causal, window, dtype_name(dtype), dropout);
   }
 };
 
@@ -92,8 +118,8 @@ inline NaiveForward naive_forward(const Case& c, const Values& q, const Values& 
           }
         for (double score : scores) total += std::exp(score - largest);
         for (int64_t j = 0; j < c.queries; ++j)
-          at.add(result.o, at.q(b, i, h), std::exp(scores[static_cast<size_t>(j)] - largest) / total, v,
-                 at.kv(b, j, h));
+          at.add(result.o, at.q(b, i, h),
+                 c.kept(b, h, i, j) * std::exp(scores[static_cast<size_t>(j)] - largest) / total, v, at.kv(b, j, h));
         result.lse[at.lse(b, h, i)] = largest + std::log(total);
       }
   return result;
@@ -117,10 +143,11 @@ inline NaiveGrad naive_grad(const Case& c, const Values& q, const Values& k, con
           const size_t kj = at.kv(b, j, h);
           const double score = c.factor() * at.dot(q, qi, k, kj);
           const double p = std::exp(c.capped(score) - forward.lse[at.lse(b, h, i)]);
-          const double ds = c.factor() * p * (at.dot(grad_o, qi, v, kj) - rowsum) * c.slope(score);
+          const double kept = c.kept(b, h, i, j), dp = kept * at.dot(grad_o, qi, v, kj);
+          const double ds = c.factor() * p * (dp - rowsum) * c.slope(score);
           at.add(result.dq, qi, ds, k, kj);
           at.add(result.dk, kj, ds, q, qi);
-          at.add(result.dv, kj, p, grad_o, qi);
+          at.add(result.dv, kj, kept * p, grad_o, qi);
         }
       }
   return result;

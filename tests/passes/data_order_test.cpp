@@ -18,13 +18,15 @@ constexpr const char* kForward = R"(graph "tiny" {
   persistent %0: f32[32, 8] parameter "embed"
   persistent %1: f32[16, 8] parameter "positions"
   persistent %2: f32[16, 4] constant "rope_table"
+  persistent %3: f32[16] data "hyper"
   program forward() {
     %10: i32[batch, seq] data, %11: i32[batch, seq] data = next_batch() {batch_symbol=0, seq_symbol=1}
     %12: f32[batch, seq, 8] = embedding(%10, %0)
     %13: f32[batch, seq, 8] = position_embedding(%12, %1)
     %14: f32[batch, seq, 8] = rotary(%13, %2) {heads=2, inverse=0, offset=0}
     %15: f32[batch, seq, 8], %16: f32[batch, 2, seq] = attention(%14, %14, %13) {heads=2, kv_heads=2, window=0}
-    yield %15
+    %17: f32[batch, seq, 8], %18: f32[batch, 2, seq] = attention(%14, %14, %15, %3) {dropout=0.1, heads=2, kv_heads=2, tensor=7, window=0}
+    yield %17
   }
 }
 )";
@@ -40,7 +42,7 @@ TEST(Packing, TheSegmentsReachAllThatReadsPositions) {
   const ValueId starts = batch.outputs[2];
   EXPECT_EQ(graph.value(starts).type, graph.value(batch.outputs[0]).type);
   EXPECT_EQ(graph.value(starts).role, Role::data);
-  for (size_t i = 2; i < 5; ++i) EXPECT_EQ(graph.node(region.nodes.at(i)).inputs.back(), starts) << i;
+  for (size_t i = 2; i < 6; ++i) EXPECT_EQ(graph.node(region.nodes.at(i)).inputs.back(), starts) << i;
   EXPECT_EQ(graph.node(region.nodes.at(1)).inputs.size(), 2u);                   // the embedding reads no position
   EXPECT_THROW(pack_rows(graph, graph.find_program("forward")), InternalError);  // once
 }

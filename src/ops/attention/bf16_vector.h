@@ -62,6 +62,25 @@ HEADROOM_AVX512_BF16 inline __m512 log_of(__m512 x) {
   return _mm512_fmadd_ps(exponent, _mm512_set1_ps(std::numbers::ln2_v<float>), _mm512_mul_ps(p, t));
 }
 
+// A round of counter_bits() of ops/stream/counter_bits.h.
+HEADROOM_AVX512_BF16 inline __m512i mix32_words(__m512i x) {
+  x = _mm512_mullo_epi32(_mm512_xor_si512(x, _mm512_srli_epi32(x, 16)),
+                         _mm512_set1_epi32(static_cast<int>(0x85ebca6b)));
+  x = _mm512_mullo_epi32(_mm512_xor_si512(x, _mm512_srli_epi32(x, 13)),
+                         _mm512_set1_epi32(static_cast<int>(0xc2b2ae35)));
+  return _mm512_xor_si512(x, _mm512_srli_epi32(x, 16));
+}
+
+// Which probabilities of a row are kept, of the 32 keys from the even `key` on; `low` and `high` are the halves of its
+// row key.
+HEADROOM_AVX512_BF16 inline __mmask32 kept_words(uint32_t low, uint32_t high, int64_t key, uint32_t below) {
+  const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i pair = _mm512_set1_epi32(static_cast<int>(low + static_cast<uint32_t>(key / 2)));
+  const __m512i first = mix32_words(_mm512_add_epi32(pair, lane));
+  const __m512i bits = mix32_words(_mm512_xor_si512(first, _mm512_set1_epi32(static_cast<int>(high))));
+  return _mm512_cmpge_epu16_mask(bits, _mm512_set1_epi16(static_cast<int16_t>(below)));
+}
+
 // A row of `dim` numbers times `factor`, as bf16; `from` has them rounded up to 32.
 HEADROOM_AVX512_BF16 inline void store_row(const float* from, float factor, int64_t dim, uint16_t* to) {
   const __m512 factors = _mm512_set1_ps(factor);

@@ -32,10 +32,18 @@ RowMask mask_of(const TensorView& input) {
   return {segments ? nullptr : input.as<int32_t>(), segments ? input.as<int32_t>() : nullptr};
 }
 
-// `attention` (inputs q, k, v [, lengths or starts]; outputs o, lse) and `attention_cached` (q, k, v, offset; o) alike.
+// Dropout of a call's `rows` rows of scores; `hyper` is the place of the step's scalars, or 0.
+ScoreDropout dropout_of(const DropoutAttrs& attrs, const KernelCall& call, size_t hyper, int64_t rows) {
+  if (hyper == 0) return {};
+  return {attrs.rate, step_key(call.inputs[hyper].as<float>(), attrs.tensor), call.trip * rows};
+}
+
+// `attention` (inputs q, k, v, ...; outputs o, lse) and `attention_cached` (q, k, v, offset; o) alike.
 KernelOffer forward_kernel(const KernelSpec& spec, const DeviceFacts& facts, ForwardRun run) {
   const AttentionShape shape = attention_shape(spec.call());
-  const bool cached = spec.op == "attention_cached", masked = !cached && spec.inputs.size() == 4;
+  const bool cached = spec.op == "attention_cached";
+  const OptionalInputs places(spec.attrs, cached ? 0 : spec.inputs.size(), false);
+  const DropoutAttrs dropout(spec.attrs);
   return {kernel_of([=](const KernelCall& call) {
             check_team(facts);
             ForwardCall forward{shape, 0, call.inputs[0].dtype, call.inputs[1].dtype};
@@ -46,7 +54,8 @@ KernelOffer forward_kernel(const KernelSpec& spec, const DeviceFacts& facts, For
             forward.o = call.outputs[0].data;
             forward.lse = cached ? nullptr : call.outputs[1].as<float>();
             forward.scratch = call.scratch.data();
-            if (masked) forward.mask = mask_of(call.inputs[3]);
+            if (places.mask > 0) forward.mask = mask_of(call.inputs[places.mask]);
+            forward.dropout = dropout_of(dropout, call, places.hyper, shape.batch * shape.heads * shape.queries);
             run(forward);
           }),
           {}};
@@ -54,12 +63,15 @@ KernelOffer forward_kernel(const KernelSpec& spec, const DeviceFacts& facts, For
 
 KernelOffer grad_kernel(const KernelSpec& spec, const DeviceFacts& facts, GradRun run) {
   const AttentionShape shape = attention_shape(spec.call());
+  const OptionalInputs places(spec.attrs, spec.inputs.size(), true);
+  const DropoutAttrs dropout(spec.attrs);
   return {kernel_of([=](const KernelCall& call) {
             check_team(facts);
             const auto in = [&](size_t i) { return call.inputs[i].data; };
             run({shape, call.inputs[0].dtype, facts.threads, in(0), in(1), in(2), in(3), call.inputs[4].as<float>(),
                  in(5), call.outputs[0].data, call.outputs[1].data, call.outputs[2].data, call.scratch.data(),
-                 call.inputs.size() == 7 ? mask_of(call.inputs[6]) : RowMask{}});
+                 places.mask > 0 ? mask_of(call.inputs[places.mask]) : RowMask{},
+                 dropout_of(dropout, call, places.hyper, shape.batch * shape.heads * shape.queries)});
           }),
           {}};
 }

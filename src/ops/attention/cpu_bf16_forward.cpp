@@ -23,7 +23,15 @@ struct Strip {
   float* o;          // [kStrip][width]
   int64_t width;
   float scale;
+  int64_t tile;                     // key of row 0
+  uint32_t below;                   // of DropoutRate
+  const RowKeys<kStrip>& row_keys;  // where scores are dropped
   uint16_t* numerators(int32_t query, int32_t key) const { return p + key * kStrip + query * 32; }
+  // Of the 32 keys from `key` on, those that are not dropped.
+  HEADROOM_AVX512_BF16 __mmask32 kept(int32_t query, int32_t key) const {
+    const auto at = static_cast<size_t>(query);
+    return kept_words(row_keys.low[at], row_keys.high[at], tile + key, below);
+  }
 };
 
 // The keys [begin, end) of a step with their scores; both are multiples of 32.
@@ -34,8 +42,8 @@ struct Chunk {
   const float* row(int32_t query) const { return scores + query * kScoreKeys - begin; }  // of key 0
 };
 
-// A query's numerators; those outside `seen` are zero. Returns their sums.
-template <bool kMasked>
+// A query's numerators; those outside `seen` are zero, and behind the sums so are those dropped. Returns their sums.
+template <bool kMasked, bool kDropped>
 HEADROOM_AVX512_BF16 inline __m512 exponentiate(const Strip& strip, const Chunk& chunk, int32_t query,
                                                 const KeySpan& seen) {
   const __m512 scale = _mm512_set1_ps(strip.scale), reference = _mm512_set1_ps(strip.reference[query]);
@@ -49,7 +57,9 @@ HEADROOM_AVX512_BF16 inline __m512 exponentiate(const Strip& strip, const Chunk&
       high = _mm512_maskz_mov_ps(seen.mask16(key + 16), high);
     }
     sum = _mm512_add_ps(sum, _mm512_add_ps(low, high));
-    _mm512_storeu_si512(strip.numerators(query, key), narrow_row(low, high));
+    __m512i numerators = narrow_row(low, high);
+    if constexpr (kDropped) numerators = _mm512_maskz_mov_epi16(strip.kept(query, key), numerators);
+    _mm512_storeu_si512(strip.numerators(query, key), numerators);
   }
   return sum;
 }
@@ -87,7 +97,7 @@ HEADROOM_AVX512_BF16 void raise_reference(const Strip& strip, const Chunk& chunk
   scale_floats(strip.o + query * strip.width, strip.width, factor);
 }
 
-template <bool kMasked>
+template <bool kMasked, bool kDropped>
 HEADROOM_AVX512_BF16 void attend_rows(const Strip& strip, const StripStep& step, const Chunk& chunk,
                                       std::span<RowsAhead> ahead) {
   const __m512 limit = _mm512_set1_ps(kLargestSum);
@@ -96,10 +106,10 @@ HEADROOM_AVX512_BF16 void attend_rows(const Strip& strip, const StripStep& step,
       for (RowsAhead& rows : ahead) rows.bring_row();
     const KeySpan seen = keys_seen(step, query);
     if (strip.reference[query] == kNoReference) strip.reference[query] = largest_score(strip, chunk, query, seen);
-    __m512 sum = exponentiate<kMasked>(strip, chunk, query, seen);
+    __m512 sum = exponentiate<kMasked, kDropped>(strip, chunk, query, seen);
     if (_mm512_cmp_ps_mask(sum, limit, _CMP_GT_OQ) != 0) {
       raise_reference(strip, chunk, query, seen, step.begin);
-      sum = exponentiate<kMasked>(strip, chunk, query, seen);
+      sum = exponentiate<kMasked, kDropped>(strip, chunk, query, seen);
     }
     _mm512_storeu_ps(strip.sum + query * 16, _mm512_add_ps(_mm512_loadu_ps(strip.sum + query * 16), sum));
   }
@@ -108,8 +118,11 @@ HEADROOM_AVX512_BF16 void attend_rows(const Strip& strip, const StripStep& step,
 // Scores to numerators, for one chunk of a step.
 HEADROOM_AVX512_BF16 void attend(const Strip& strip, const StripStep& step, const Chunk& chunk,
                                  std::span<RowsAhead> ahead) {
-  step.hides(chunk.begin, chunk.end) ? attend_rows<true>(strip, step, chunk, ahead)
-                                     : attend_rows<false>(strip, step, chunk, ahead);
+  const bool masked = step.hides(chunk.begin, chunk.end);
+  if (strip.below > 0)
+    return masked ? attend_rows<true, true>(strip, step, chunk, ahead)
+                  : attend_rows<false, true>(strip, step, chunk, ahead);
+  masked ? attend_rows<true, false>(strip, step, chunk, ahead) : attend_rows<false, false>(strip, step, chunk, ahead);
 }
 
 HEADROOM_AVX512_BF16 void cap_scores(float* scores, float factor, float cap) {
@@ -129,11 +142,12 @@ HEADROOM_AVX512_BF16 __m512 add_lanes(const float* sums) {
   return sum;
 }
 
-// The factors of a strip's output and its lse.
-HEADROOM_AVX512_BF16 void finish_strip(const float* references, const float* sums, float* factors, float* lse) {
+// The factors of a strip's output, `scale` over the sums, and its lse.
+HEADROOM_AVX512_BF16 void finish_strip(const float* references, const float* sums, float scale, float* factors,
+                                       float* lse) {
   for (int64_t half = 0; half < kStrip; half += 16) {
     const __m512 sum = add_lanes(sums + 16 * half), reference = _mm512_loadu_ps(references + half);
-    _mm512_storeu_ps(factors + half, _mm512_div_ps(_mm512_set1_ps(1.0f), sum));
+    _mm512_storeu_ps(factors + half, _mm512_div_ps(_mm512_set1_ps(scale), sum));
     _mm512_storeu_ps(lse + half, _mm512_fmadd_ps(reference, _mm512_set1_ps(std::numbers::ln2_v<float>), log_of(sum)));
   }
 }
@@ -142,14 +156,15 @@ HEADROOM_AVX512_BF16 void finish_strip(const float* references, const float* sum
 
 template <typename Products>
 Bf16Forward<Products>::Bf16Forward(const ForwardCall& call, std::byte* block)
-    : shape_(call.shape), width_(padded_dim(call.shape.dim)) {
+    : shape_(call.shape), width_(padded_dim(call.shape.dim)), dropout_(call.dropout), row_keys_{} {
   Carver carver(block);
   block_ = forward_bf16_block(carver, call.shape);
   Products::enter();
 }
 
 template <typename Products>
-void Bf16Forward<Products>::load_queries(int64_t lane, const void* q, int64_t rows) {
+void Bf16Forward<Products>::load_queries(int64_t lane, const void* q, int64_t rows, int64_t scores) {
+  if (dropout_.drops()) row_keys_[static_cast<size_t>(lane)].fill(dropout_, scores);
   stage_rows(q, shape_.heads * shape_.dim, rows, kStrip, shape_.dim, block_.q + lane * kStrip * width_, width_);
   std::fill_n(block_.o + lane * kStrip * width_, kStrip * width_, 0.0f);
   std::fill_n(block_.reference + lane * kStrip, kStrip, kNoReference);
@@ -181,9 +196,15 @@ float* Bf16Forward<Products>::score(int64_t lane, int64_t begin, int64_t keys) {
 template <typename Products>
 void Bf16Forward<Products>::step(int64_t lane, const StripStep& step) {
   const double scale = (shape_.softcap > 0 ? 1 : shape_.scale) * std::numbers::log2e;
-  const Strip strip{
-      block_.p, block_.reference + lane * kStrip, block_.sum + lane * kStrip * 16, block_.o + lane * kStrip * width_,
-      width_,   static_cast<float>(scale)};
+  const Strip strip{block_.p,
+                    block_.reference + lane * kStrip,
+                    block_.sum + lane * kStrip * 16,
+                    block_.o + lane * kStrip * width_,
+                    width_,
+                    static_cast<float>(scale),
+                    step.tile,
+                    dropout_.rate.below,
+                    row_keys_[static_cast<size_t>(lane)]};
   const int64_t begin = step.begin, end = align_up(step.end, 32);
   const auto chunk_at = [&](int64_t first) {
     const int64_t last = std::min(first + kScoreKeys, end);
@@ -202,7 +223,8 @@ void Bf16Forward<Products>::step(int64_t lane, const StripStep& step) {
 template <typename Products>
 void Bf16Forward<Products>::store(int64_t lane, void* o, float* lse, int64_t rows) {
   float factors[kStrip], strip_lse[kStrip];
-  finish_strip(block_.reference + lane * kStrip, block_.sum + lane * kStrip * 16, factors, strip_lse);
+  finish_strip(block_.reference + lane * kStrip, block_.sum + lane * kStrip * 16, dropout_.rate.scale, factors,
+               strip_lse);
   for (int64_t i = 0; i < rows; ++i)
     store_row(block_.o + (lane * kStrip + i) * width_, factors[i], shape_.dim,
               static_cast<uint16_t*>(o) + i * shape_.heads * shape_.dim);

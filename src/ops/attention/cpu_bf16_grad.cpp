@@ -39,9 +39,12 @@ struct StripScores {
   const float* dp;      // likewise
   const float* lse;     // of the strip's queries
   const float* rowsum;
-  uint16_t* ds;        // [kStrip][32]
-  uint16_t* p_pairs;   // [kStrip / 2][32] pairs
-  uint16_t* ds_pairs;  // likewise
+  uint16_t* ds;         // [kStrip][32]
+  uint16_t* p_pairs;    // [kStrip / 2][32] pairs
+  uint16_t* ds_pairs;   // likewise
+  const uint32_t* low;  // halves of the queries' row keys, where scores are dropped
+  const uint32_t* high;
+  const DropoutRate& rate;
 };
 
 // How a product of a query and a key becomes a score in the base-2 domain: scale s, or cap tanh(inner s).
@@ -51,14 +54,18 @@ struct ScoreRule {
   __m512 inner;
 };
 
-// p = exp(score - lse) and ds = p (dp - rowsum), times the slope of the cap, of one query and 32 keys as bf16.
+// p = exp(score - lse) and ds = p (dp - rowsum), times the slope of the cap, of one query and 32 keys as bf16. Where
+// scores are dropped, so are p behind its use in ds, and dp, of which what is kept is scaled.
 struct GradRow {
   __m512i p;
   __m512i ds;
 };
-template <bool kCapped, bool kMasked>
-HEADROOM_AVX512_BF16 inline GradRow grad_row(const StripScores& strip, const KeySpan& seen, int32_t query, int32_t key,
-                                             const ScoreRule& rule) {
+template <bool kCapped, bool kMasked, bool kDropped>
+HEADROOM_AVX512_BF16 inline GradRow grad_row(const StripScores& strip, const StripStep& step, int32_t query,
+                                             int32_t key, const ScoreRule& rule) {
+  const KeySpan seen = keys_seen(step, query);
+  __mmask32 kept = ~__mmask32{0};
+  if constexpr (kDropped) kept = kept_words(strip.low[query], strip.high[query], step.tile + key, strip.rate.below);
   const __m512 lse = _mm512_set1_ps(strip.lse[query]), rowsum = _mm512_set1_ps(strip.rowsum[query]);
   __m512 p[2], ds[2];
   for (int half = 0; half < 2; ++half) {
@@ -67,10 +74,15 @@ HEADROOM_AVX512_BF16 inline GradRow grad_row(const StripScores& strip, const Key
     if constexpr (kCapped) s = fast_tanh(_mm512_mul_ps(s, rule.inner));
     p[half] = exp2_for_bf16(_mm512_fmsub_ps(s, kCapped ? rule.cap : rule.scale, lse));
     if constexpr (kMasked) p[half] = _mm512_maskz_mov_ps(seen.mask16(key + 16 * half), p[half]);
-    ds[half] = _mm512_mul_ps(p[half], _mm512_sub_ps(_mm512_loadu_ps(strip.dp + at), rowsum));
+    __m512 dp = _mm512_loadu_ps(strip.dp + at);
+    if constexpr (kDropped)
+      dp = _mm512_maskz_mul_ps(static_cast<__mmask16>(kept >> 16 * half), dp, _mm512_set1_ps(strip.rate.scale));
+    ds[half] = _mm512_mul_ps(p[half], _mm512_sub_ps(dp, rowsum));
     if constexpr (kCapped) ds[half] = _mm512_mul_ps(ds[half], _mm512_fnmadd_ps(s, s, _mm512_set1_ps(1.0f)));
   }
-  return {narrow_row(p[0], p[1]), narrow_row(ds[0], ds[1])};
+  __m512i weights = narrow_row(p[0], p[1]);
+  if constexpr (kDropped) weights = _mm512_maskz_mov_epi16(kept, weights);
+  return {weights, narrow_row(ds[0], ds[1])};
 }
 
 HEADROOM_AVX512_BF16 inline void store_pairs(uint16_t* to, __m512i even, __m512i odd) {
@@ -79,13 +91,13 @@ HEADROOM_AVX512_BF16 inline void store_pairs(uint16_t* to, __m512i even, __m512i
 }
 
 // The 32 keys from `key` on of the tile.
-template <bool kCapped, bool kMasked>
+template <bool kCapped, bool kMasked, bool kDropped>
 HEADROOM_AVX512_BF16 void grad_rows(const StripScores& strip, const StripStep& step, int32_t key, const ScoreRule& rule,
                                     std::span<RowsAhead> ahead) {
   for (int32_t query = 0; query < kStrip; query += 2) {
     for (RowsAhead& rows : ahead) rows.bring_row();
-    const GradRow even = grad_row<kCapped, kMasked>(strip, keys_seen(step, query), query, key, rule);
-    const GradRow odd = grad_row<kCapped, kMasked>(strip, keys_seen(step, query + 1), query + 1, key, rule);
+    const GradRow even = grad_row<kCapped, kMasked, kDropped>(strip, step, query, key, rule);
+    const GradRow odd = grad_row<kCapped, kMasked, kDropped>(strip, step, query + 1, key, rule);
     _mm512_storeu_si512(strip.ds + query * 32, even.ds);
     _mm512_storeu_si512(strip.ds + query * 32 + 32, odd.ds);
     store_pairs(strip.p_pairs + query * 32, even.p, odd.p);
@@ -93,6 +105,7 @@ HEADROOM_AVX512_BF16 void grad_rows(const StripScores& strip, const StripStep& s
   }
 }
 
+template <bool kDropped>
 HEADROOM_AVX512_BF16 void grad_scores(const StripScores& strip, const StripStep& step, int32_t key, double scale,
                                       double softcap, std::span<RowsAhead> ahead) {
   const ScoreRule rule{_mm512_set1_ps(static_cast<float>(scale * std::numbers::log2e)),
@@ -100,10 +113,10 @@ HEADROOM_AVX512_BF16 void grad_scores(const StripScores& strip, const StripStep&
                        _mm512_set1_ps(softcap > 0 ? static_cast<float>(scale / softcap) : 0.0f)};
   const bool masked = step.hides(key, key + 32);
   if (softcap > 0)
-    return masked ? grad_rows<true, true>(strip, step, key, rule, ahead)
-                  : grad_rows<true, false>(strip, step, key, rule, ahead);
-  masked ? grad_rows<false, true>(strip, step, key, rule, ahead)
-         : grad_rows<false, false>(strip, step, key, rule, ahead);
+    return masked ? grad_rows<true, true, kDropped>(strip, step, key, rule, ahead)
+                  : grad_rows<true, false, kDropped>(strip, step, key, rule, ahead);
+  masked ? grad_rows<false, true, kDropped>(strip, step, key, rule, ahead)
+         : grad_rows<false, false, kDropped>(strip, step, key, rule, ahead);
 }
 
 // Tiles [width][kGradKeysBf16] with keys in the order of pair_column become [kGradKeysBf16][width].
@@ -119,7 +132,7 @@ HEADROOM_AVX512_BF16 void turn_sums(float* sums, int64_t keys, int64_t width, fl
 
 template <typename Products>
 Bf16Grad<Products>::Bf16Grad(const GradCall& call, std::byte* block)
-    : shape_(call.shape), width_(padded_dim(call.shape.dim)) {
+    : shape_(call.shape), width_(padded_dim(call.shape.dim)), dropout_(call.dropout), row_keys_{} {
   Carver carver(block);
   block_ = grad_bf16_block(carver, call.shape);
   Products::enter();
@@ -145,6 +158,7 @@ void Bf16Grad<Products>::begin(const void* k, const void* v) {
 
 template <typename Products>
 void Bf16Grad<Products>::load_queries(const QueryTile& tile) {
+  if (dropout_.drops()) row_keys_.fill(dropout_, tile.scores);
   const int64_t stride = shape_.heads * shape_.dim;
   stage_rows(tile.q, stride, tile.rows, kColumns, shape_.dim, block_.q, width_);
   stage_rows(tile.grad_o, stride, tile.rows, kColumns, shape_.dim, block_.grad_o, width_);
@@ -189,7 +203,10 @@ void Bf16Grad<Products>::differentiate(int64_t tile, int64_t strip, int64_t key,
                            block_.rowsum + strip * kStrip,
                            block_.ds + (strip * kGradKeysBf16 + key) * kStrip,
                            block_.p_pairs + pairs,
-                           block_.ds_pairs + pairs};
+                           block_.ds_pairs + pairs,
+                           row_keys_.low.data() + strip * kStrip,
+                           row_keys_.high.data() + strip * kStrip,
+                           dropout_.rate};
   if (key < step.begin || key >= step.end) {
     std::fill_n(scores.p_pairs, kStrip * 32, uint16_t{0});
     std::fill_n(scores.ds_pairs, kStrip * 32, uint16_t{0});
@@ -199,7 +216,8 @@ void Bf16Grad<Products>::differentiate(int64_t tile, int64_t strip, int64_t key,
       {block_.q + queries, width_, 32, block_.k_t + keys, 32 * width_, block_.scores, 32, kStrip, 32, width_, false});
   Products::multiply(
       {block_.grad_o + queries, width_, 32, block_.v_t + keys, 32 * width_, block_.dp, 32, kStrip, 32, width_, false});
-  grad_scores(scores, step, static_cast<int32_t>(key), shape_.scale, shape_.softcap, ahead_);
+  dropout_.drops() ? grad_scores<true>(scores, step, static_cast<int32_t>(key), shape_.scale, shape_.softcap, ahead_)
+                   : grad_scores<false>(scores, step, static_cast<int32_t>(key), shape_.scale, shape_.softcap, ahead_);
 }
 
 template <typename Products>

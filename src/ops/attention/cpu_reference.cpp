@@ -61,16 +61,17 @@ void forward_rows(const ForwardCall& call) {
           const int64_t stride = shape.kv_heads * dim, position = call.first + query;
           double largest = -std::numeric_limits<double>::infinity(), total = 0;
           const int64_t first = shape.keys_begin(position), last = shape.keys_end(position);
+          const uint64_t row_key = call.dropout.row_key(index);
           for (int64_t key = first; key < last; ++key)
             largest = std::max(largest, score_of(shape, dot(q, k + key * stride, dim)).value);
           std::fill_n(sum, dim, 0.0);
           for (int64_t key = first; key < last; ++key) {
             const double p = std::exp(score_of(shape, dot(q, k + key * stride, dim)).value - largest);
             total += p;
-            add_scaled(sum, p, v + key * stride, dim);
+            if (!call.dropout.dropped(row_key, key)) add_scaled(sum, p, v + key * stride, dim);
           }
-          store(row_of(static_cast<Q*>(call.o), row, shape.queries, query, shape.heads, head, dim), sum, 1 / total,
-                dim);
+          store(row_of(static_cast<Q*>(call.o), row, shape.queries, query, shape.heads, head, dim), sum,
+                static_cast<double>(call.dropout.rate.scale) / total, dim);
           if (call.lse) call.lse[index] = static_cast<float>(largest + std::log(total));
         }
       });
@@ -114,18 +115,23 @@ class GradRows {
   }
 
  private:
+  // The weight of a value, and the gradient of the score.
   struct Pair {
     double p;
     double ds;
   };
   Pair pair(int64_t row, int64_t head, int64_t query, int64_t key) const {
     const T* grad_o = at_query(call_.grad_o, row, query, head);
-    const double lse = call_.lse[(row * shape_.heads + head) * shape_.queries + query];
+    const int64_t index = (row * shape_.heads + head) * shape_.queries + query;
+    const double lse = call_.lse[index];
     const double product = dot(at_query(call_.q, row, query, head), at_key(call_.k, row, key, head), shape_.dim);
     const Score score = score_of(shape_, product);
     const double p = std::exp(score.value - lse);
     const double rowsum = dot(grad_o, at_query(call_.o, row, query, head), shape_.dim);
-    return {p, p * (dot(grad_o, at_key(call_.v, row, key, head), shape_.dim) - rowsum) * score.slope};
+    const bool dropped = call_.dropout.dropped(call_.dropout.row_key(index), key);
+    const double factor = dropped ? 0 : static_cast<double>(call_.dropout.rate.scale);
+    const double dp = factor * dot(grad_o, at_key(call_.v, row, key, head), shape_.dim);
+    return {factor * p, p * (dp - rowsum) * score.slope};
   }
   const T* at_query(const void* data, int64_t row, int64_t query, int64_t head) const {
     return row_of(static_cast<const T*>(data), row, shape_.queries, query, shape_.heads, head, shape_.dim);

@@ -14,6 +14,8 @@
 
 #include "ops/attention/simd_tile-inl.h"
 
+#include "ops/attention/score_dropout-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace headroom {
 namespace HWY_NAMESPACE {
@@ -68,6 +70,19 @@ HWY_INLINE Vector softmax_column(float* scores, const StripStep& step, int32_t c
   return factor;
 }
 
+// Drops probabilities of all columns.
+HWY_INLINE void drop_scores(float* scores, const StripStep& step, const RowKeys<kStrip>& keys, uint32_t below) {
+  const VectorTag d;
+  const int32_t lanes = static_cast<int32_t>(hn::Lanes(d));
+  for (int32_t column = 0; column < kStrip; column += lanes) {
+    DroppedColumns dropped(keys.low.data() + column, keys.high.data() + column, below);
+    for (int32_t row = step.begin; row < step.end; ++row) {
+      float* at = scores + row * kStrip + column;
+      hn::StoreU(dropped.apply(hn::LoadU(d, at), step.tile + row), d, at);
+    }
+  }
+}
+
 void forward_step(SimdForward::State& state, int64_t lane, const StripStep& step) {
   const VectorTag d;
   const int32_t lanes = static_cast<int32_t>(hn::Lanes(d));
@@ -93,6 +108,8 @@ void forward_step(SimdForward::State& state, int64_t lane, const StripStep& step
       hn::StoreU(hn::Mul(hn::LoadU(d, at), factor), d, at);
     }
   }
+  if (state.dropout.drops())
+    drop_scores(block.scores, step, state.row_keys[static_cast<size_t>(lane)], state.dropout.rate.below);
   multiply({v, 1, width}, scores, kStrip, o, kStrip, dim, kStrip, rows, true);
 }
 
@@ -105,7 +122,7 @@ void forward_store(SimdForward::State& state, int64_t lane, void* o, float* lse,
   transpose(block.o + lane * width * kStrip, kStrip, width, kStrip, block.k, width);
   for (int64_t i = 0; i < rows; ++i) {
     narrow(block.k + i * width, static_cast<std::byte*>(o) + i * shape.heads * shape.dim * element, state.q_dtype,
-           shape.dim, 1.0f / sum[i]);
+           shape.dim, state.dropout.rate.scale / sum[i]);
     if (lse) lse[i] = maximum[i] * std::numbers::ln2_v<float> + std::log(sum[i]);
   }
 }
@@ -124,9 +141,10 @@ HWY_EXPORT(forward_store);
 
 SimdForward::SimdForward(const ForwardCall& call, std::byte* block) {
   Carver carver(block);
-  state_ = {call.shape, call.q_dtype, call.kv_dtype, forward_simd_block(carver, call.shape)};
+  state_ = {call.shape, call.q_dtype, call.kv_dtype, forward_simd_block(carver, call.shape), call.dropout, {}};
 }
-void SimdForward::load_queries(int64_t lane, const void* q, int64_t rows) {
+void SimdForward::load_queries(int64_t lane, const void* q, int64_t rows, int64_t scores) {
+  if (state_.dropout.drops()) state_.row_keys[static_cast<size_t>(lane)].fill(state_.dropout, scores);
   HWY_DYNAMIC_DISPATCH(forward_load_queries)(state_, lane, q, rows);
 }
 void SimdForward::load_keys(const void* k, const void* v, int64_t count) {

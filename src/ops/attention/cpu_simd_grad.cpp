@@ -12,6 +12,8 @@
 
 #include "ops/attention/simd_tile-inl.h"
 
+#include "ops/attention/score_dropout-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace headroom {
 namespace HWY_NAMESPACE {
@@ -54,9 +56,11 @@ struct ScoreRule {
         inner(shape.softcap > 0 ? static_cast<float>(shape.scale / shape.softcap) : 0.0f) {}
 };
 
-// p = exp(score - lse), ds = p (dp - rowsum) times the slope of the cap: s and dp are replaced in place.
-template <bool kCapped>
-HWY_INLINE void grad_scores(const GradSimdBlock& block, const StripStep& step, int64_t strip, const ScoreRule& rule) {
+// p = exp(score - lse), ds = p (dp - rowsum) times the slope of the cap: s and dp are replaced in place. Where scores
+// are dropped, so are p behind its use in ds, and dp, of which what is kept is scaled.
+template <bool kCapped, bool kDropped>
+HWY_INLINE void grad_scores(const SimdGrad::State& state, const StripStep& step, int64_t strip, const ScoreRule& rule) {
+  const GradSimdBlock& block = state.block;
   const VectorTag d;
   const int32_t lanes = static_cast<int32_t>(hn::Lanes(d));
   const ColumnMask mask{step.visible_begin, step.visible_end, step.segmented ? step.starts.data() : nullptr};
@@ -64,6 +68,8 @@ HWY_INLINE void grad_scores(const GradSimdBlock& block, const StripStep& step, i
   for (int32_t column = 0; column < kStrip; column += lanes) {
     const int64_t first = strip * kStrip + column;
     const Vector lse = hn::LoadU(d, block.lse + first), rowsum = hn::LoadU(d, block.rowsum + first);
+    DroppedColumns dropped(state.row_keys.low.data() + first, state.row_keys.high.data() + first,
+                           state.dropout.rate.below);
     for (int32_t row = step.begin; row < step.end; ++row) {
       float* p_at = block.p + row * kGradColumns + first;
       float* ds_at = block.ds + row * kGradColumns + first;
@@ -71,12 +77,26 @@ HWY_INLINE void grad_scores(const GradSimdBlock& block, const StripStep& step, i
       if constexpr (kCapped) s = tanh_of(d, hn::Mul(s, inner));
       Vector p = exp2_of(hn::MulSub(s, scales, lse));
       if (step.masked) p = mask.apply(p, hn::Zero(d), row, column);
-      hn::StoreU(p, d, p_at);
-      Vector ds = hn::Mul(p, hn::Sub(hn::LoadU(d, ds_at), rowsum));
+      Vector dp = hn::LoadU(d, ds_at), weight = p;
+      if constexpr (kDropped) {
+        weight = dropped.apply(p, step.tile + row);
+        dp = dropped.again(hn::Mul(dp, hn::Set(d, state.dropout.rate.scale)));
+      }
+      hn::StoreU(weight, d, p_at);
+      Vector ds = hn::Mul(p, hn::Sub(dp, rowsum));
       if constexpr (kCapped) ds = hn::Mul(ds, hn::NegMulAdd(s, s, hn::Set(d, 1.0f)));
       hn::StoreU(ds, d, ds_at);
     }
   }
+}
+
+HWY_INLINE void differentiate(const SimdGrad::State& state, const StripStep& step, int64_t strip,
+                              const ScoreRule& rule) {
+  const bool capped = state.shape.softcap > 0;
+  if (state.dropout.drops())
+    return capped ? grad_scores<true, true>(state, step, strip, rule)
+                  : grad_scores<false, true>(state, step, strip, rule);
+  capped ? grad_scores<true, false>(state, step, strip, rule) : grad_scores<false, false>(state, step, strip, rule);
 }
 
 HWY_INLINE void clear_strip(float* from, int64_t begin, int64_t end) {
@@ -106,8 +126,7 @@ void grad_step(SimdGrad::State& state, int64_t tile, int64_t count, std::span<co
              kGradColumns, rows, kStrip, dim, false);
     multiply({block.v + from * width, width, 1}, block.grad_o_t + first, kGradColumns,
              block.ds + from * kGradColumns + first, kGradColumns, rows, kStrip, dim, false);
-    if (rows > 0 && shape.softcap > 0) grad_scores<true>(block, step, static_cast<int64_t>(strip), rule);
-    if (rows > 0 && shape.softcap == 0) grad_scores<false>(block, step, static_cast<int64_t>(strip), rule);
+    if (rows > 0) differentiate(state, step, static_cast<int64_t>(strip), rule);
     for (float* scores : {block.p + first, block.ds + first}) {
       clear_strip(scores, begin, from);
       clear_strip(scores, from + rows, end);
@@ -160,7 +179,7 @@ HWY_EXPORT(grad_join_row);
 
 SimdGrad::SimdGrad(const GradCall& call, std::byte* block) {
   Carver carver(block);
-  state_ = {call.shape, call.dtype, grad_simd_block(carver, call.shape), nullptr, nullptr};
+  state_ = {call.shape, call.dtype, grad_simd_block(carver, call.shape), nullptr, nullptr, call.dropout, {}};
 }
 void SimdGrad::begin(const void* k, const void* v) {
   const int64_t sums = grad_sum_rows(state_.shape) * padded_dim(state_.shape.dim);
@@ -169,7 +188,10 @@ void SimdGrad::begin(const void* k, const void* v) {
   state_.k = k;
   state_.v = v;
 }
-void SimdGrad::load_queries(const QueryTile& tile) { HWY_DYNAMIC_DISPATCH(grad_load_queries)(state_, tile); }
+void SimdGrad::load_queries(const QueryTile& tile) {
+  if (state_.dropout.drops()) state_.row_keys.fill(state_.dropout, tile.scores);
+  HWY_DYNAMIC_DISPATCH(grad_load_queries)(state_, tile);
+}
 void SimdGrad::step(int64_t tile, int64_t count, std::span<const StripStep> steps) {
   HWY_DYNAMIC_DISPATCH(grad_step)(state_, tile, count, steps);
 }
@@ -191,7 +213,7 @@ void join_units(const GradCall& call, int64_t first_group, const GradWave& wave,
        static_cast<float>(shape.scale));
       HWY_DYNAMIC_DISPATCH(grad_join_row)
       (block.dv + key * width, stride, wave.parts, width, static_cast<std::byte*>(call.dv) + to, call.dtype, shape.dim,
-       1.0f);
+       call.dropout.rate.scale);
     }
   });
 }

@@ -5,6 +5,7 @@
 #include "ops/attention/cuda_kernels.h"
 #include "ops/attention/cuda_mma.h"
 #include "ops/attention/cuda_scratch.h"
+#include "ops/attention/score_dropout.h"
 #include "ops/cuda/kernel.h"
 #include "ops/cuda/mma_refusal.h"
 
@@ -39,26 +40,47 @@ void set_mask(AttentionSizes& sizes, const TensorView& mask) {
   (mask.dims.size() == 2 ? sizes.starts : sizes.lengths) = mask.as<int32_t>();
 }
 
+// The operands of a call that mask and those of which draws are a function.
+class CallOptions {
+ public:
+  CallOptions(const KernelSpec& spec, size_t inputs, bool gradient)
+      : places_(spec.attrs, inputs, gradient), dropout_(spec.attrs) {}
+  void set(AttentionSizes& sizes, const KernelCall& call) const {
+    if (places_.mask > 0) set_mask(sizes, call.inputs[places_.mask]);
+    if (places_.hyper > 0)
+      sizes.dropout = {call.inputs[places_.hyper].as<float>(), dropout_.tensor, dropout_.rate.below,
+                       dropout_.rate.scale, call.trip * sizes.batch * sizes.heads * sizes.queries};
+  }
+
+ private:
+  OptionalInputs places_;
+  DropoutAttrs dropout_;
+};
+
 // Why the kernels on tensor cores refuse, or empty; `shared` is what a block of theirs needs.
 std::string mma_refusal(const KernelSpec& spec, const CudaContext& context, int64_t (*shared)(int64_t dim)) {
   for (size_t i = 0; i < 3; ++i)
     if (spec.inputs[i].dtype != DType::bf16) return "operands are not all bf16";
-  const int64_t dim = attention_shape(spec.call()).dim;
+  const AttentionShape shape = attention_shape(spec.call());
+  const int64_t dim = shape.dim;
+  if (shape.softcap > 0 && spec.attrs.real("dropout", 0) > 0) return "scores are soft-capped and dropped";
   if (!cuda::is_mma_head(dim)) return fmt::format("head size {} is not 64, 96 or 128", dim);
   return mma_device_refusal(context, shared(dim));
 }
 
-// `attention` (inputs q, k, v [, lengths or starts]; outputs o, lse) and `attention_cached` (q, k, v, offset; o) alike:
+// `attention` (inputs q, k, v, ...; outputs o, lse) and `attention_cached` (q, k, v, offset; o) alike:
 // launch(sizes, arrays, stream).
 template <typename Launch>
 CudaOffer forward_offer(const KernelSpec& spec, const Launch& launch) {
-  return {cuda_kernel_of([sizes = sizes_of(attention_shape(spec.call())), cached = spec.op == "attention_cached",
+  const bool cached = spec.op == "attention_cached";
+  return {cuda_kernel_of([sizes = sizes_of(attention_shape(spec.call())), cached,
+                          options = CallOptions(spec, cached ? 0 : spec.inputs.size(), false),
                           launch](const KernelCall& call, CudaStream stream) {
             AttentionSizes own = sizes;
             if (cached)
               own.offset = call.inputs[3].as<int32_t>();
-            else if (call.inputs.size() == 4)
-              set_mask(own, call.inputs[3]);
+            else
+              options.set(own, call);
             launch(own, attention_arrays(call), stream);
           }),
           {}};
@@ -98,12 +120,13 @@ CudaOffer make_decode(const KernelSpec& spec, const CudaContext&) {
 // launch(sizes, arrays, stream)
 template <typename Launch>
 CudaOffer grad_offer(const KernelSpec& spec, const Launch& launch) {
-  return {cuda_kernel_of(
-              [sizes = sizes_of(attention_shape(spec.call())), launch](const KernelCall& call, CudaStream stream) {
-                AttentionSizes own = sizes;
-                if (call.inputs.size() == 7) set_mask(own, call.inputs[6]);
-                launch(own, attention_grad_arrays(call), stream);
-              }),
+  return {cuda_kernel_of([sizes = sizes_of(attention_shape(spec.call())),
+                          options = CallOptions(spec, spec.inputs.size(), true),
+                          launch](const KernelCall& call, CudaStream stream) {
+            AttentionSizes own = sizes;
+            options.set(own, call);
+            launch(own, attention_grad_arrays(call), stream);
+          }),
           {}};
 }
 

@@ -1,5 +1,6 @@
 // Device code of attention's gradient for any head size. Scores are computed again from lse, once by the blocks that
 // own queries (dq) and once by those that own keys (dk, dv): no sum is shared between blocks.
+#include "ops/attention/cuda_dropout.cuh"
 #include "ops/attention/cuda_kernels.h"
 #include "ops/attention/cuda_tile.cuh"
 #include "ops/attention/cuda_visible.cuh"
@@ -56,8 +57,34 @@ HR_DEVICE float probability(const GradShared& shared, const Scores& scores, int 
   return key >= shared.begin[query] && key < shared.end[query] ? power_of_two(score - shared.lse[query]) : 0.0f;
 }
 
+// Scales what is kept of this thread's four by four of a gradient, queries by keys, and drops the rest.
+template <bool kDropped>
+HR_DEVICE void drop_tile(float (&dp)[4][4], const HeadDropout<kDropped>& dropout, float scale, int query, int key) {
+  HR_UNROLL
+  for (int i = 0; i < 4; ++i) {
+    const uint64_t row_key = dropout.row_key(query + tile_row() + i);
+    HR_UNROLL
+    for (int j = 0; j < 4; ++j) dp[i][j] *= scale;
+    HR_UNROLL
+    for (int j = 0; j < 4; j += 2) dropout.drop_pair(dp[i][j], dp[i][j + 1], row_key, key + tile_column() + j);
+  }
+}
+
+// Drops of four keys' weights for one query; bit 4 i + j of `dropped` remembers key i.
+template <bool kDropped>
+HR_DEVICE void drop_weights(Pack<float, 4>& weights, uint32_t& dropped, int j, const HeadDropout<kDropped>& dropout,
+                            int query, int key) {
+  const uint64_t row_key = dropout.row_key(query);
+  HR_UNROLL
+  for (int i = 0; i < 4; ++i)
+    if (dropout.dropped(row_key, key + i)) {
+      weights.at[i] = 0;
+      dropped |= 1u << (4 * i + j);
+    }
+}
+
 // A block computes 64 C columns of dq for 64 queries of a head.
-template <typename T, int C>
+template <typename T, int C, bool kDropped>
 __global__ void __launch_bounds__(kTileThreads, 2)
     attention_grad_queries(AttentionSizes sizes, AttentionGradArrays arrays) {
   HR_DYNAMIC_SHARED(GradShared, shared);
@@ -78,11 +105,13 @@ __global__ void __launch_bounds__(kTileThreads, 2)
   k.count = v.count = last;
 
   const Scores scores(sizes);
+  const HeadDropout<kDropped> dropout(sizes, place.row, place.head);
   float dq[4][4 * C] = {};
-  for (int key = shared->begin[0]; key < last; key += kTile) {
+  for (int key = first_key<kDropped>(shared->begin[0]); key < last; key += kTile) {
     float p[4][4], ds[4][4];
     multiply_rows(p, q, k.from(key), shared->stage);
     multiply_rows(ds, grad_o, v.from(key), shared->stage);
+    if (kDropped) drop_tile(ds, dropout, sizes.dropout.scale, query, key);
     HR_UNROLL
     for (int i = 0; i < 4; ++i)
       for (int j = 0; j < 4; ++j) {
@@ -99,7 +128,7 @@ __global__ void __launch_bounds__(kTileThreads, 2)
 }
 
 // A block computes 64 C columns of dk and dv for 64 keys of a kv head, over all query heads of its group.
-template <typename T, int C>
+template <typename T, int C, bool kDropped>
 __global__ void __launch_bounds__(kTileThreads, C == 1 ? 2 : 1)
     attention_grad_keys(AttentionSizes sizes, AttentionGradArrays arrays) {
   HR_DYNAMIC_SHARED(GradShared, shared);
@@ -117,12 +146,14 @@ __global__ void __launch_bounds__(kTileThreads, C == 1 ? 2 : 1)
   float dk[4][4 * C] = {}, dv[4][4 * C] = {};
   for (int turn = 0; turn < group; ++turn) {
     const int head = place.head * group + turn;
+    const HeadDropout<kDropped> dropout(sizes, place.row, head);
     const HeadRows<T> q = head_rows<T>(arrays.q, place.row, sizes.queries, sizes.heads, head, sizes.dim);
     const HeadRows<T> grad_o = head_rows<T>(arrays.grad_o, place.row, sizes.queries, sizes.heads, head, sizes.dim);
     for (int query = from; query < to; query += kTile) {
       __syncthreads();
       load_queries(*shared, sizes, arrays, visible, place.row, head, query);
       float p[4][4], ds[4][4];  // p: times the slope
+      uint32_t dropped = 0;
       multiply_rows(p, k, q.from(query), shared->stage);
       HR_UNROLL
       for (int j = 0; j < 4; ++j) {
@@ -133,34 +164,53 @@ __global__ void __launch_bounds__(kTileThreads, C == 1 ? 2 : 1)
           weights.at[i] = probability(*shared, scores, tile_column() + j, key + tile_row() + i, p[i][j], slope);
           p[i][j] = weights.at[i] * slope;
         }
+        if (kDropped) drop_weights(weights, dropped, j, dropout, query + tile_column() + j, key + tile_row());
         store_weights(shared->weights, j, weights);
       }
       add_weighted_rows<C>(dv, shared->weights, grad_o.from(query), column, shared->stage);
       multiply_rows(ds, v, grad_o.from(query), shared->stage);
       HR_UNROLL
       for (int i = 0; i < 4; ++i)
-        for (int j = 0; j < 4; ++j) ds[i][j] = p[i][j] * (ds[i][j] - shared->products[tile_column() + j]);
+        for (int j = 0; j < 4; ++j) {
+          const float kept = dropped >> (4 * i + j) & 1 ? 0.0f : ds[i][j] * kept_scale<kDropped>(sizes);
+          ds[i][j] = p[i][j] * (kept - shared->products[tile_column() + j]);
+        }
       store_weights(shared->weights, ds);
       add_weighted_rows<C>(dk, shared->weights, q.from(query), column, shared->stage);
     }
   }
-  const float factors[4] = {sizes.scale, sizes.scale, sizes.scale, sizes.scale}, ones[4] = {1, 1, 1, 1};
+  const float factors[4] = {sizes.scale, sizes.scale, sizes.scale, sizes.scale};
+  const float kept = kept_scale<kDropped>(sizes), value_factors[4] = {kept, kept, kept, kept};
   store_rows<C, T>(arrays.dk, place.row, sizes.keys, sizes.kv_heads, place.head, sizes.dim, key, column, dk, factors);
-  store_rows<C, T>(arrays.dv, place.row, sizes.keys, sizes.kv_heads, place.head, sizes.dim, key, column, dv, ones);
+  store_rows<C, T>(arrays.dv, place.row, sizes.keys, sizes.kv_heads, place.head, sizes.dim, key, column, dv,
+                   value_factors);
 }
 
 #ifdef __CUDACC_RTC__
 template __global__ void attention_products<float>(AttentionSizes, AttentionGradArrays);
 template __global__ void attention_products<Bf16>(AttentionSizes, AttentionGradArrays);
-template __global__ void attention_grad_queries<float, 1>(AttentionSizes, AttentionGradArrays);
-template __global__ void attention_grad_queries<Bf16, 1>(AttentionSizes, AttentionGradArrays);
-template __global__ void attention_grad_queries<float, 2>(AttentionSizes, AttentionGradArrays);
-template __global__ void attention_grad_queries<Bf16, 2>(AttentionSizes, AttentionGradArrays);
-template __global__ void attention_grad_keys<float, 1>(AttentionSizes, AttentionGradArrays);
-template __global__ void attention_grad_keys<Bf16, 1>(AttentionSizes, AttentionGradArrays);
-template __global__ void attention_grad_keys<float, 2>(AttentionSizes, AttentionGradArrays);
-template __global__ void attention_grad_keys<Bf16, 2>(AttentionSizes, AttentionGradArrays);
+#define HR_ATTENTION_GRAD(T, C, kDropped)                                                               \
+  template __global__ void attention_grad_queries<T, C, kDropped>(AttentionSizes, AttentionGradArrays); \
+  template __global__ void attention_grad_keys<T, C, kDropped>(AttentionSizes, AttentionGradArrays);
+HR_ATTENTION_GRAD(float, 1, false)
+HR_ATTENTION_GRAD(Bf16, 1, false)
+HR_ATTENTION_GRAD(float, 2, false)
+HR_ATTENTION_GRAD(Bf16, 2, false)
+HR_ATTENTION_GRAD(float, 1, true)
+HR_ATTENTION_GRAD(Bf16, 1, true)
+HR_ATTENTION_GRAD(float, 2, true)
+HR_ATTENTION_GRAD(Bf16, 2, true)
 #else
+template <int C, bool kDropped>
+static void launch_grad_tiles(FloatType type, const AttentionSizes& sizes, const AttentionGradArrays& arrays,
+                              const Grid& queries, const Grid& keys, CudaStream stream) {
+  with_float_type(type, [&](auto zero) {
+    using T = decltype(zero);
+    launch(attention_grad_queries<T, C, kDropped>, queries, stream, sizes, arrays);
+    launch(attention_grad_keys<T, C, kDropped>, keys, stream, sizes, arrays);
+  });
+}
+
 void launch_attention_products(FloatType type, const AttentionSizes& sizes, const AttentionGradArrays& arrays,
                                CudaStream stream) {
   Grid grid;
@@ -177,16 +227,13 @@ void launch_attention_grad(FloatType type, const AttentionSizes& sizes, const At
   queries.shared_bytes = keys.shared_bytes = sizeof(GradShared);
   queries.x = (sizes.queries + kTile - 1) / kTile * parts * sizes.heads * sizes.batch;
   keys.x = (sizes.keys + kTile - 1) / kTile * parts * sizes.kv_heads * sizes.batch;
-  with_float_type(type, [&](auto zero) {
-    using T = decltype(zero);
-    if (sizes.dim <= 64) {
-      launch(attention_grad_queries<T, 1>, queries, stream, sizes, arrays);
-      launch(attention_grad_keys<T, 1>, keys, stream, sizes, arrays);
-    } else {
-      launch(attention_grad_queries<T, 2>, queries, stream, sizes, arrays);
-      launch(attention_grad_keys<T, 2>, keys, stream, sizes, arrays);
-    }
-  });
+  const auto run = [&](auto small, auto large) {
+    (sizes.dim <= 64 ? small : large)(type, sizes, arrays, queries, keys, stream);
+  };
+  if (sizes.dropout.below > 0)
+    run(&launch_grad_tiles<1, true>, &launch_grad_tiles<2, true>);
+  else
+    run(&launch_grad_tiles<1, false>, &launch_grad_tiles<2, false>);
 }
 #endif
 

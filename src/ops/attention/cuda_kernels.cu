@@ -2,6 +2,7 @@
 // al., "FlashAttention", 2022, algorithm 1).
 #include "ops/attention/cuda_kernels.h"
 
+#include "ops/attention/cuda_dropout.cuh"
 #include "ops/attention/cuda_tile.cuh"
 #include "ops/attention/cuda_visible.cuh"
 #include "ops/cuda/launch.cuh"
@@ -53,7 +54,7 @@ struct RunningRows {
 };
 
 // A block computes 64 queries of a head: 64 C columns of o from `part` on, and lse with the first part.
-template <typename Q, typename KV, int C>
+template <typename Q, typename KV, int C, bool kDropped>
 __global__ void __launch_bounds__(kTileThreads, 2) attention_tiles(AttentionSizes sizes, AttentionArrays arrays) {
   HR_DYNAMIC_SHARED(ForwardShared, shared);
   const int tiles = (sizes.queries + kTile - 1) / kTile, parts = (sizes.dim + 64 * C - 1) / (64 * C);
@@ -75,9 +76,10 @@ __global__ void __launch_bounds__(kTileThreads, 2) attention_tiles(AttentionSize
   k.count = v.count = last;
 
   const Scores scores(sizes);
+  const HeadDropout<kDropped> dropout(sizes, place.row, place.head);
   RunningRows running;
   float out[4][4 * C] = {};
-  for (int key = shared->begin[0]; key < last; key += kTile) {
+  for (int key = first_key<kDropped>(shared->begin[0]); key < last; key += kTile) {
     float s[4][4];
     multiply_rows(s, q, k.from(key), shared->stage);
     const bool whole = shared->begin[kTile - 1] <= key && shared->end[0] >= key + kTile;
@@ -91,6 +93,9 @@ __global__ void __launch_bounds__(kTileThreads, 2) attention_tiles(AttentionSize
       }
       float factor;
       running.step(i, s[i], factor);
+      const uint64_t row_key = dropout.row_key(query + tile_row() + i);
+      HR_UNROLL
+      for (int j = 0; j < 4; j += 2) dropout.drop_pair(s[i][j], s[i][j + 1], row_key, key + tile_column() + j);
       HR_UNROLL
       for (int j = 0; j < 4 * C; ++j) out[i][j] *= factor;
     }
@@ -102,7 +107,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) attention_tiles(AttentionSize
   HR_UNROLL
   for (int i = 0; i < 4; ++i) {
     const float sum = row_sum(running.sum[i]);
-    factors[i] = sum > 0 ? 1.0f / sum : sum == 0 ? 0.0f : sum;
+    factors[i] = sum > 0 ? kept_scale<kDropped>(sizes) / sum : sum == 0 ? 0.0f : sum;
     const int at = query + tile_row() + i;
     if (arrays.lse && place.part == 0 && tile_column() == 0 && at < sizes.queries)
       arrays.lse[(static_cast<int64_t>(place.row) * sizes.heads + place.head) * sizes.queries + at] =
@@ -112,34 +117,45 @@ __global__ void __launch_bounds__(kTileThreads, 2) attention_tiles(AttentionSize
 }
 
 #ifdef __CUDACC_RTC__
-template __global__ void attention_tiles<float, float, 1>(AttentionSizes, AttentionArrays);
-template __global__ void attention_tiles<float, Bf16, 1>(AttentionSizes, AttentionArrays);
-template __global__ void attention_tiles<Bf16, float, 1>(AttentionSizes, AttentionArrays);
-template __global__ void attention_tiles<Bf16, Bf16, 1>(AttentionSizes, AttentionArrays);
-template __global__ void attention_tiles<float, float, 2>(AttentionSizes, AttentionArrays);
-template __global__ void attention_tiles<float, Bf16, 2>(AttentionSizes, AttentionArrays);
-template __global__ void attention_tiles<Bf16, float, 2>(AttentionSizes, AttentionArrays);
-template __global__ void attention_tiles<Bf16, Bf16, 2>(AttentionSizes, AttentionArrays);
+#define HR_ATTENTION(Q, KV)                                                                   \
+  template __global__ void attention_tiles<Q, KV, 1, false>(AttentionSizes, AttentionArrays); \
+  template __global__ void attention_tiles<Q, KV, 2, false>(AttentionSizes, AttentionArrays);
+#define HR_ATTENTION_DROPPED(T)                                                             \
+  template __global__ void attention_tiles<T, T, 1, true>(AttentionSizes, AttentionArrays); \
+  template __global__ void attention_tiles<T, T, 2, true>(AttentionSizes, AttentionArrays);
+HR_ATTENTION(float, float)
+HR_ATTENTION(float, Bf16)
+HR_ATTENTION(Bf16, float)
+HR_ATTENTION(Bf16, Bf16)
+HR_ATTENTION_DROPPED(float)
+HR_ATTENTION_DROPPED(Bf16)
 #else
+template <int C>
+static void launch_tiles(FloatType q_type, FloatType kv_type, const AttentionSizes& sizes,
+                         const AttentionArrays& arrays, const Grid& grid, CudaStream stream) {
+  if (sizes.dropout.below > 0)  // training alone drops, and its operands are of one type
+    return with_float_type(q_type, [&](auto zero) {
+      using T = decltype(zero);
+      launch(attention_tiles<T, T, C, true>, grid, stream, sizes, arrays);
+    });
+  with_float_types(q_type, kv_type, [&](auto q_zero, auto kv_zero) {
+    using Q = decltype(q_zero);
+    using KV = decltype(kv_zero);
+    launch(attention_tiles<Q, KV, C, false>, grid, stream, sizes, arrays);
+  });
+}
+
 void launch_attention(FloatType q_type, FloatType kv_type, const AttentionSizes& sizes, const AttentionArrays& arrays,
                       CudaStream stream) {
   Grid grid;
   grid.block = kTileThreads;
   grid.shared_bytes = sizeof(ForwardShared);
   const int64_t tiles = int64_t{(sizes.queries + kTile - 1) / kTile} * sizes.heads * sizes.batch;
-  with_float_type(q_type, [&](auto q_zero) {
-    with_float_type(kv_type, [&](auto kv_zero) {
-      using Q = decltype(q_zero);
-      using KV = decltype(kv_zero);
-      if (sizes.dim <= 64) {
-        grid.x = tiles;
-        launch(attention_tiles<Q, KV, 1>, grid, stream, sizes, arrays);
-      } else {
-        grid.x = tiles * ((sizes.dim + 127) / 128);
-        launch(attention_tiles<Q, KV, 2>, grid, stream, sizes, arrays);
-      }
-    });
-  });
+  grid.x = sizes.dim <= 64 ? tiles : tiles * ((sizes.dim + 127) / 128);
+  if (sizes.dim <= 64)
+    launch_tiles<1>(q_type, kv_type, sizes, arrays, grid, stream);
+  else
+    launch_tiles<2>(q_type, kv_type, sizes, arrays, grid, stream);
 }
 #endif
 

@@ -5,6 +5,15 @@
 
 namespace headroom::cuda {
 
+// Dropout of probabilities; score_dropout.h says what the numbers mean.
+struct AttentionDropout {
+  const float* hyper = nullptr;  // of ops/adamw/hyper.h, read on the device
+  uint64_t tensor = 0;
+  uint32_t below = 0;  // 0: nothing is dropped
+  float scale = 1;
+  int64_t first = 0;
+};
+
 // One attention call; AttentionShape in ops/attention/shape.h says what the sizes mean.
 struct AttentionSizes {
   int32_t batch = 0;
@@ -20,6 +29,7 @@ struct AttentionSizes {
   const int32_t* lengths = nullptr;  // [batch], or null
   const int32_t* starts = nullptr;   // [batch, queries], or null
   const int32_t* offset = nullptr;   // [1]: position of the first query; null: 0
+  AttentionDropout dropout;
 };
 
 // q and o [batch, queries, heads * dim], k and v [batch, keys, kv_heads * dim], lse f32[batch, heads, queries] or null.

@@ -3,6 +3,7 @@
 // values are multiplied, and the other way round (Dao, "FlashAttention-2", 2023, section 3).
 #include "ops/attention/cuda_mma.h"
 
+#include "ops/attention/cuda_dropout.cuh"
 #include "ops/attention/cuda_mma_tile.cuh"
 #include "ops/attention/cuda_visible.cuh"
 #include "ops/cuda/launch.cuh"
@@ -79,12 +80,13 @@ HR_DEVICE void mma_softmax(MmaRunning& running, float (&s)[kMmaColumns][4], floa
 
 template <int D>
 HR_DEVICE void store_mma_forward(const AttentionSizes& sizes, const AttentionArrays& arrays, const TilePlace& place,
-                                 int first, const float (&out)[D / 8][4], const MmaRunning& running, float base) {
+                                 int first, const float (&out)[D / 8][4], const MmaRunning& running, float base,
+                                 float kept) {
   float factors[2];
   HR_UNROLL
   for (int half = 0; half < 2; ++half) {
     const float sum = quad_sum(running.sum[half]);
-    factors[half] = sum > 0 ? 1.0f / sum : sum == 0 ? 0.0f : sum;
+    factors[half] = sum > 0 ? kept / sum : sum == 0 ? 0.0f : sum;
     const int at = first + mma_row() + 8 * half;
     if (arrays.lse && mma_column() == 0 && at < sizes.queries)
       arrays.lse[(static_cast<int64_t>(place.row) * sizes.heads + place.head) * sizes.queries + at] =
@@ -93,7 +95,19 @@ HR_DEVICE void store_mma_forward(const AttentionSizes& sizes, const AttentionArr
   store_mma_rows<D>(arrays.o, place.row, sizes.queries, sizes.heads, place.head, first, out, factors[0], factors[1]);
 }
 
-template <int D, bool kCapped>
+// Drops this thread's weights of sixteen queries from `query` on and the keys of a tile.
+template <bool kDropped>
+HR_DEVICE void drop_mma_weights(float (&s)[kMmaColumns][4], const HeadDropout<kDropped>& dropout, int query, int key) {
+  HR_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const uint64_t row_key = dropout.row_key(query + mma_row() + 8 * half);
+    HR_UNROLL
+    for (int n = 0; n < kMmaColumns; ++n)
+      dropout.drop_pair(s[n][2 * half], s[n][2 * half + 1], row_key, key + 8 * n + mma_column());
+  }
+}
+
+template <int D, bool kCapped, bool kDropped>
 HR_DEVICE void mma_forward(const AttentionSizes& sizes, const AttentionArrays& arrays) {
   HR_DYNAMIC_SHARED(MmaForwardShared<D>, shared);
   const TilePlace place = tile_place((sizes.queries + kMmaQueries - 1) / kMmaQueries, sizes.heads, 1);
@@ -110,14 +124,15 @@ HR_DEVICE void mma_forward(const AttentionSizes& sizes, const AttentionArrays& a
   MmaRows k = mma_rows<D>(arrays.k, place.row, sizes.keys, sizes.kv_heads, kv_head);
   MmaRows v = mma_rows<D>(arrays.v, place.row, sizes.keys, sizes.kv_heads, kv_head);
   k.count = v.count = last;
-  begin_rows<D, kMmaKeys>(shared->k, rows_from(k, shared->begin[0]));
+  begin_rows<D, kMmaKeys>(shared->k, rows_from(k, first_key<kDropped>(shared->begin[0])));
   end_copy_group();
 
   const MmaScores<kCapped> scores(sizes);
+  const HeadDropout<kDropped> dropout(sizes, place.row, place.head);
   MmaRunning running[kMmaTimes];
   for (MmaRunning& rows : running) rows = {{minus_infinity(), minus_infinity()}, {0, 0}};
   float out[kMmaTimes][D / 8][4] = {};
-  for (int key = shared->begin[0]; key < last; key += kMmaKeys) {
+  for (int key = first_key<kDropped>(shared->begin[0]); key < last; key += kMmaKeys) {
     await_copies<0>();
     __syncthreads();  // k is here, v is free
     begin_rows<D, kMmaKeys>(shared->v, rows_from(v, key));
@@ -136,31 +151,34 @@ HR_DEVICE void mma_forward(const AttentionSizes& sizes, const AttentionArrays& a
       HR_UNROLL
       for (int d = 0; d < D / 8; ++d)
         for (int i = 0; i < 4; ++i) out[m][d][i] *= factor[i / 2];
+      if (kDropped) drop_mma_weights(s[m], dropout, query + own + 16 * m, key);
     }
     mma_weighted_rows<D>(out, s, shared->v);
   }
   await_copies<0>();
   HR_UNROLL
   for (int m = 0; m < kMmaTimes; ++m)
-    store_mma_forward<D>(sizes, arrays, place, query + own + 16 * m, out[m], running[m], scores.factor());
+    store_mma_forward<D>(sizes, arrays, place, query + own + 16 * m, out[m], running[m], scores.factor(),
+                         kept_scale<kDropped>(sizes));
 }
 
-template <int D, bool kCapped>
+template <int D, bool kCapped, bool kDropped>
 __global__ void __launch_bounds__(kMmaThreads, 2) attention_mma(AttentionSizes sizes, AttentionArrays arrays) {
 #ifdef HR_HAS_MMA
-  mma_forward<D, kCapped>(sizes, arrays);
+  mma_forward<D, kCapped, kDropped>(sizes, arrays);
 #else
   __trap();
 #endif
 }
 
 #ifdef __CUDACC_RTC__
-template __global__ void attention_mma<64, false>(AttentionSizes, AttentionArrays);
-template __global__ void attention_mma<64, true>(AttentionSizes, AttentionArrays);
-template __global__ void attention_mma<96, false>(AttentionSizes, AttentionArrays);
-template __global__ void attention_mma<96, true>(AttentionSizes, AttentionArrays);
-template __global__ void attention_mma<128, false>(AttentionSizes, AttentionArrays);
-template __global__ void attention_mma<128, true>(AttentionSizes, AttentionArrays);
+#define HR_MMA(D)                                                                           \
+  template __global__ void attention_mma<D, false, false>(AttentionSizes, AttentionArrays); \
+  template __global__ void attention_mma<D, true, false>(AttentionSizes, AttentionArrays);  \
+  template __global__ void attention_mma<D, false, true>(AttentionSizes, AttentionArrays);
+HR_MMA(64)
+HR_MMA(96)
+HR_MMA(128)
 #else
 int64_t attention_mma_shared(int64_t dim) {
   int64_t bytes = 0;
@@ -175,7 +193,10 @@ void launch_attention_mma(const AttentionSizes& sizes, const AttentionArrays& ar
   grid.shared_bytes = attention_mma_shared(sizes.dim);
   with_mma_head(sizes.dim, [&](auto head) {
     constexpr int D = decltype(head)::value;
-    launch(sizes.softcap > 0 ? attention_mma<D, true> : attention_mma<D, false>, grid, stream, sizes, arrays);
+    const auto kernel = sizes.softcap > 0 ? attention_mma<D, true, false>
+                        : sizes.dropout.below > 0 ? attention_mma<D, false, true>
+                                                  : attention_mma<D, false, false>;
+    launch(kernel, grid, stream, sizes, arrays);
   });
 }
 #endif

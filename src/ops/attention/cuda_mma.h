@@ -5,7 +5,7 @@
 
 namespace headroom::cuda {
 
-// What these take: bf16 operands, heads of 64, 96 or 128, compute capability 8.0 and later.
+// What these take: bf16 operands, heads of 64, 96 or 128, a soft cap or dropout, compute capability 8.0 and later.
 inline bool is_mma_head(int64_t dim) { return dim == 64 || dim == 96 || dim == 128; }
 
 // Dynamic shared memory of a block.

@@ -2,6 +2,7 @@
 // cuda_grad.cu scores are computed again by the blocks that own queries (dq) and by those that own keys (dk, dv).
 // Either keeps 64 rows of two tensors in shared memory and streams the rows of the other two past them, the next ones
 // copied meanwhile.
+#include "ops/attention/cuda_dropout.cuh"
 #include "ops/attention/cuda_mma.h"
 #include "ops/attention/cuda_mma_tile.cuh"
 #include "ops/attention/cuda_visible.cuh"
@@ -14,12 +15,13 @@ constexpr int kMmaOwned = 16 * kMmaWarps;
 template <int D>
 constexpr int kMmaStreamed = D == 128 ? 32 : 64;
 
-template <int D>
+template <int D, bool kDropped>
 struct MmaGradShared {
   Bf16 owned[2][kMmaOwned * kMmaStride<D>];
   Bf16 streamed[2][2][kMmaStreamed<D> * kMmaStride<D>];  // of two turns
   float lse[2][kMmaStreamed<D>];                         // of streamed queries
   float products[2][kMmaStreamed<D>];
+  uint64_t row_keys[2][kDropped ? kMmaStreamed<D> : 1];  // of streamed queries
 };
 
 // Begins to copy two tensors' rows.
@@ -29,10 +31,27 @@ HR_DEVICE void begin_pair(Bf16 (&tiles)[2][R * kMmaStride<D>], const MmaRows& on
   begin_rows<D, R>(tiles[1], rows_from(other, first));
 }
 
-template <int D, bool kCapped>
+// Scales what is kept of this thread's part of a gradient of sixteen queries by the keys of a tile, and drops the rest.
+template <int N, bool kDropped>
+HR_DEVICE void drop_mma_gradient(float (&dp)[N][4], const HeadDropout<kDropped>& dropout, float scale, int query,
+                                 int key) {
+  HR_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const uint64_t row_key = dropout.row_key(query + mma_row() + 8 * half);
+    HR_UNROLL
+    for (int n = 0; n < N; ++n) {
+      dp[n][2 * half] *= scale;
+      dp[n][2 * half + 1] *= scale;
+      dropout.drop_pair(dp[n][2 * half], dp[n][2 * half + 1], row_key, key + 8 * n + mma_column());
+    }
+  }
+}
+
+template <int D, bool kCapped, bool kDropped>
 HR_DEVICE void mma_grad_queries(const AttentionSizes& sizes, const AttentionGradArrays& arrays) {
   constexpr int R = kMmaStreamed<D>, N = R / 8;
-  HR_DYNAMIC_SHARED(MmaGradShared<D>, shared);
+  using Shared = MmaGradShared<D, kDropped>;
+  HR_DYNAMIC_SHARED(Shared, shared);
   const TilePlace place = tile_place((sizes.queries + kMmaOwned - 1) / kMmaOwned, sizes.heads, 1);
   const int query = place.tile * kMmaOwned, kv_head = place.head / (sizes.heads / sizes.kv_heads);
   const int own = static_cast<int>(threadIdx.x) / kWarp * 16,
@@ -40,7 +59,7 @@ HR_DEVICE void mma_grad_queries(const AttentionSizes& sizes, const AttentionGrad
   const VisibleKeys visible(sizes, place.row);
   begin_pair<D, kMmaOwned>(shared->owned, mma_rows<D>(arrays.q, place.row, sizes.queries, sizes.heads, place.head),
                            mma_rows<D>(arrays.grad_o, place.row, sizes.queries, sizes.heads, place.head), query);
-  const int first = visible.begin(query), last = visible.end(final_query);
+  const int first = first_key<kDropped>(visible.begin(query)), last = visible.end(final_query);
   const int latest_begin = visible.begin(final_query), earliest_end = visible.end(query);
   MmaRows k = mma_rows<D>(arrays.k, place.row, sizes.keys, sizes.kv_heads, kv_head);
   MmaRows v = mma_rows<D>(arrays.v, place.row, sizes.keys, sizes.kv_heads, kv_head);
@@ -62,6 +81,7 @@ HR_DEVICE void mma_grad_queries(const AttentionSizes& sizes, const AttentionGrad
   }
 
   const MmaScores<kCapped> scores(sizes);
+  const HeadDropout<kDropped> dropout(sizes, place.row, place.head);
   float dq[1][D / 8][4] = {};
   int turn = 0;
   for (int key = first; key < last; key += R, turn ^= 1) {
@@ -73,6 +93,7 @@ HR_DEVICE void mma_grad_queries(const AttentionSizes& sizes, const AttentionGrad
     mma_rows_product<D>(s, shared->owned[0] + own * kMmaStride<D>, shared->streamed[turn][0]);
     mma_rows_product<D>(ds, shared->owned[1] + own * kMmaStride<D>, shared->streamed[turn][1]);
     const bool whole = latest_begin <= key && earliest_end >= key + R;
+    if (kDropped) drop_mma_gradient(ds[0], dropout, sizes.dropout.scale, query + own, key);
     HR_UNROLL
     for (int n = 0; n < N; ++n)
       for (int i = 0; i < 4; ++i) {
@@ -92,14 +113,15 @@ HR_DEVICE void mma_grad_queries(const AttentionSizes& sizes, const AttentionGrad
 }
 
 // One turn of a block that owns keys: the queries from `query` on of one head.
-template <int D>
-HR_DEVICE void begin_queries(MmaGradShared<D>& shared, int turn, const AttentionSizes& sizes,
+template <int D, bool kDropped>
+HR_DEVICE void begin_queries(MmaGradShared<D, kDropped>& shared, int turn, const AttentionSizes& sizes,
                              const AttentionGradArrays& arrays, int row, int head, int query) {
   constexpr int R = kMmaStreamed<D>;
   begin_pair<D, R>(shared.streamed[turn], mma_rows<D>(arrays.q, row, sizes.queries, sizes.heads, head),
                    mma_rows<D>(arrays.grad_o, row, sizes.queries, sizes.heads, head), query);
   const int thread = static_cast<int>(threadIdx.x);
   if (thread >= R) return;
+  if (kDropped) shared.row_keys[turn][thread] = HeadDropout<kDropped>(sizes, row, head).row_key(query + thread);
   const bool there = query + thread < sizes.queries;
   const int64_t index = (static_cast<int64_t>(row) * sizes.heads + head) * sizes.queries + query + (there ? thread : 0);
   begin_copy_of_float(&shared.lse[turn][thread], arrays.lse + index, there);
@@ -130,10 +152,29 @@ HR_DEVICE void mma_probabilities(float (&s)[N][4], float (&slopes)[N][4], const 
     }
 }
 
-template <int D, bool kCapped>
+// weights = what is kept of the probabilities of keys (rows) and queries (columns); bit 4 n + i of the result is set
+// where [n][i] is dropped.
+template <int N, bool kDropped>
+HR_DEVICE uint32_t keep_mma_weights(float (&weights)[N][4], const float (&p)[N][4], const uint64_t* row_keys,
+                                    const HeadDropout<kDropped>& dropout, int key) {
+  static_assert(4 * N <= 32, "a bit for each");
+  uint32_t dropped = 0;
+  HR_UNROLL
+  for (int n = 0; n < N; ++n)
+    for (int i = 0; i < 4; ++i) {
+      const bool drops = dropout.dropped(row_keys[8 * n + mma_column() + i % 2], key + 8 * (i / 2));
+      weights[n][i] = drops ? 0.0f : p[n][i];
+      dropped |= static_cast<uint32_t>(drops) << (4 * n + i);
+    }
+  return dropped;
+}
+
+template <int D, bool kCapped, bool kDropped>
 HR_DEVICE void mma_grad_keys(const AttentionSizes& sizes, const AttentionGradArrays& arrays) {
   constexpr int R = kMmaStreamed<D>, N = R / 8;
-  HR_DYNAMIC_SHARED(MmaGradShared<D>, shared);
+  static_assert(!kCapped || !kDropped, "slopes lie where what is kept would");
+  using Shared = MmaGradShared<D, kDropped>;
+  HR_DYNAMIC_SHARED(Shared, shared);
   const int tiles = (sizes.keys + kMmaOwned - 1) / kMmaOwned, group = sizes.heads / sizes.kv_heads;
   const TilePlace place = tile_place(tiles, sizes.kv_heads, 1);
   const int key = (tiles - 1 - place.tile) * kMmaOwned, own = static_cast<int>(threadIdx.x) / kWarp * 16;
@@ -143,15 +184,15 @@ HR_DEVICE void mma_grad_keys(const AttentionSizes& sizes, const AttentionGradArr
   const int pieces = (to - from + R - 1) / R, turns = group * pieces;
   begin_pair<D, kMmaOwned>(shared->owned, mma_rows<D>(arrays.k, place.row, sizes.keys, sizes.kv_heads, place.head),
                            mma_rows<D>(arrays.v, place.row, sizes.keys, sizes.kv_heads, place.head), key);
-  if (turns > 0) begin_queries<D>(*shared, 0, sizes, arrays, place.row, place.head * group, from);
+  if (turns > 0) begin_queries<D, kDropped>(*shared, 0, sizes, arrays, place.row, place.head * group, from);
   end_copy_group();
 
   const MmaScores<kCapped> scores(sizes);
   float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
   for (int turn = 0; turn < turns; ++turn) {
     if (turn + 1 < turns)
-      begin_queries<D>(*shared, (turn + 1) % 2, sizes, arrays, place.row, place.head * group + (turn + 1) / pieces,
-                       from + (turn + 1) % pieces * R);
+      begin_queries<D, kDropped>(*shared, (turn + 1) % 2, sizes, arrays, place.row,
+                                 place.head * group + (turn + 1) / pieces, from + (turn + 1) % pieces * R);
     end_copy_group();
     await_copies<1>();
     __syncthreads();
@@ -164,7 +205,14 @@ HR_DEVICE void mma_grad_keys(const AttentionSizes& sizes, const AttentionGradArr
     mma_rows_product<D>(s, shared->owned[0] + own * kMmaStride<D>, q);
     mma_probabilities<N>(s[0], ds[0], scores, shared->lse[turn % 2], visible, sizes.queries, key + own + mma_row(),
                          query, whole);
-    mma_weighted_rows<D>(dv, s, grad_o);
+    uint32_t dropped = 0;
+    if (kDropped) {
+      const HeadDropout<kDropped> dropout(sizes, place.row, place.head * group + turn / pieces);
+      dropped = keep_mma_weights<N>(ds[0], s[0], shared->row_keys[turn % 2], dropout, key + own + mma_row());
+      mma_weighted_rows<D>(dv, ds, grad_o);
+    } else {
+      mma_weighted_rows<D>(dv, s, grad_o);
+    }
     if (kCapped) {
       HR_UNROLL
       for (int n = 0; n < N; ++n)
@@ -173,66 +221,80 @@ HR_DEVICE void mma_grad_keys(const AttentionSizes& sizes, const AttentionGradArr
     mma_rows_product<D>(ds, shared->owned[1] + own * kMmaStride<D>, grad_o);
     HR_UNROLL
     for (int n = 0; n < N; ++n)
-      for (int i = 0; i < 4; ++i)
-        ds[0][n][i] = s[0][n][i] * (ds[0][n][i] - shared->products[turn % 2][8 * n + mma_column() + i % 2]);
+      for (int i = 0; i < 4; ++i) {
+        const float kept = dropped >> (4 * n + i) & 1 ? 0.0f : ds[0][n][i] * kept_scale<kDropped>(sizes);
+        ds[0][n][i] = s[0][n][i] * (kept - shared->products[turn % 2][8 * n + mma_column() + i % 2]);
+      }
     mma_weighted_rows<D>(dk, ds, q);
     __syncthreads();
   }
   await_copies<0>();
   store_mma_rows<D>(arrays.dk, place.row, sizes.keys, sizes.kv_heads, place.head, key + own, dk[0], sizes.scale,
                     sizes.scale);
-  store_mma_rows<D>(arrays.dv, place.row, sizes.keys, sizes.kv_heads, place.head, key + own, dv[0], 1, 1);
+  store_mma_rows<D>(arrays.dv, place.row, sizes.keys, sizes.kv_heads, place.head, key + own, dv[0],
+                    kept_scale<kDropped>(sizes), kept_scale<kDropped>(sizes));
 }
 
-template <int D, bool kCapped>
+template <int D, bool kCapped, bool kDropped>
 __global__ void __launch_bounds__(kMmaThreads, 2)
     attention_mma_grad_queries(AttentionSizes sizes, AttentionGradArrays arrays) {
 #ifdef HR_HAS_MMA
-  mma_grad_queries<D, kCapped>(sizes, arrays);
+  mma_grad_queries<D, kCapped, kDropped>(sizes, arrays);
 #else
   __trap();
 #endif
 }
-template <int D, bool kCapped>
+template <int D, bool kCapped, bool kDropped>
 __global__ void __launch_bounds__(kMmaThreads, 2)
     attention_mma_grad_keys(AttentionSizes sizes, AttentionGradArrays arrays) {
 #ifdef HR_HAS_MMA
-  mma_grad_keys<D, kCapped>(sizes, arrays);
+  mma_grad_keys<D, kCapped, kDropped>(sizes, arrays);
 #else
   __trap();
 #endif
 }
 
 #ifdef __CUDACC_RTC__
-#define HR_MMA_GRAD(D, kCapped)                                                                         \
-  template __global__ void attention_mma_grad_queries<D, kCapped>(AttentionSizes, AttentionGradArrays); \
-  template __global__ void attention_mma_grad_keys<D, kCapped>(AttentionSizes, AttentionGradArrays);
-HR_MMA_GRAD(64, false)
-HR_MMA_GRAD(64, true)
-HR_MMA_GRAD(96, false)
-HR_MMA_GRAD(96, true)
-HR_MMA_GRAD(128, false)
-HR_MMA_GRAD(128, true)
+#define HR_MMA_GRAD(D, kCapped, kDropped)                                                                         \
+  template __global__ void attention_mma_grad_queries<D, kCapped, kDropped>(AttentionSizes, AttentionGradArrays); \
+  template __global__ void attention_mma_grad_keys<D, kCapped, kDropped>(AttentionSizes, AttentionGradArrays);
+HR_MMA_GRAD(64, false, false)
+HR_MMA_GRAD(64, true, false)
+HR_MMA_GRAD(64, false, true)
+HR_MMA_GRAD(96, false, false)
+HR_MMA_GRAD(96, true, false)
+HR_MMA_GRAD(96, false, true)
+HR_MMA_GRAD(128, false, false)
+HR_MMA_GRAD(128, true, false)
+HR_MMA_GRAD(128, false, true)
 #else
 int64_t attention_mma_grad_shared(int64_t dim) {
   int64_t bytes = 0;
-  with_mma_head(dim, [&](auto head) { bytes = sizeof(MmaGradShared<decltype(head)::value>); });
+  with_mma_head(dim, [&](auto head) { bytes = sizeof(MmaGradShared<decltype(head)::value, true>); });
   return bytes;
+}
+
+template <int D, bool kCapped, bool kDropped>
+static void launch_mma_grad_of(const AttentionSizes& sizes, const AttentionGradArrays& arrays, CudaStream stream) {
+  Grid queries, keys;
+  queries.block = keys.block = kMmaThreads;
+  queries.shared_bytes = keys.shared_bytes = sizeof(MmaGradShared<D, kDropped>);
+  queries.x = int64_t{(sizes.queries + kMmaOwned - 1) / kMmaOwned} * sizes.heads * sizes.batch;
+  keys.x = int64_t{(sizes.keys + kMmaOwned - 1) / kMmaOwned} * sizes.kv_heads * sizes.batch;
+  launch(attention_mma_grad_queries<D, kCapped, kDropped>, queries, stream, sizes, arrays);
+  launch(attention_mma_grad_keys<D, kCapped, kDropped>, keys, stream, sizes, arrays);
 }
 
 void launch_attention_mma_grad(const AttentionSizes& sizes, const AttentionGradArrays& arrays, CudaStream stream) {
   launch_attention_products(FloatType::bf16, sizes, arrays, stream);
-  Grid queries, keys;
-  queries.block = keys.block = kMmaThreads;
-  queries.shared_bytes = keys.shared_bytes = attention_mma_grad_shared(sizes.dim);
-  queries.x = int64_t{(sizes.queries + kMmaOwned - 1) / kMmaOwned} * sizes.heads * sizes.batch;
-  keys.x = int64_t{(sizes.keys + kMmaOwned - 1) / kMmaOwned} * sizes.kv_heads * sizes.batch;
   with_mma_head(sizes.dim, [&](auto head) {
     constexpr int D = decltype(head)::value;
-    const bool capped = sizes.softcap > 0;
-    launch(capped ? attention_mma_grad_queries<D, true> : attention_mma_grad_queries<D, false>, queries, stream, sizes,
-           arrays);
-    launch(capped ? attention_mma_grad_keys<D, true> : attention_mma_grad_keys<D, false>, keys, stream, sizes, arrays);
+    if (sizes.softcap > 0)
+      launch_mma_grad_of<D, true, false>(sizes, arrays, stream);
+    else if (sizes.dropout.below > 0)
+      launch_mma_grad_of<D, false, true>(sizes, arrays, stream);
+    else
+      launch_mma_grad_of<D, false, false>(sizes, arrays, stream);
   });
 }
 #endif

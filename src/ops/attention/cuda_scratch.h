@@ -39,6 +39,7 @@ inline const char* cudnn_refusal(const OpCall& call, int isa, bool gradient) {
   if (gradient && isa / 10 != 9) return "the workspace of its gradient is linear in the length on Hopper only";
   for (size_t i = 0; i < 3; ++i)
     if (call.inputs[i].dtype != DType::bf16) return "operands are not all bf16";
+  if (call.attrs.real("dropout", 0) > 0) return "probabilities are dropped";
   if (call.inputs.size() > (gradient ? 6 : 3)) return "rows have padding or segments";
   const AttentionShape shape = attention_shape(call);
   if (shape.softcap > 0) return "scores are soft-capped";

@@ -19,7 +19,7 @@ class Bf16Forward {
   static int64_t bytes(const AttentionShape& shape) { return block_bytes(forward_bf16_block, shape); }
 
   void announce(const RowsAhead& q, const RowsAhead& o) { ahead_ = {q, o}; }
-  void load_queries(int64_t lane, const void* q, int64_t rows);
+  void load_queries(int64_t lane, const void* q, int64_t rows, int64_t scores);
   void load_keys(const void* k, const void* v, int64_t count);
   void step(int64_t lane, const StripStep& step);
   void store(int64_t lane, void* o, float* lse, int64_t rows);
@@ -32,6 +32,8 @@ class Bf16Forward {
   ForwardBf16Block block_;
   int64_t width_;
   std::array<RowsAhead, 2> ahead_;
+  ScoreDropout dropout_;
+  std::array<RowKeys<kStrip>, kLanes> row_keys_;  // of the lanes, where scores are dropped
 };
 
 extern template class Bf16Forward<Bf16Amx>;

@@ -4,7 +4,8 @@
 //   static int64_t bytes(const AttentionShape&)                        bytes of its block
 //   static constexpr int64_t kKeys                                     keys of a tile, a multiple of 32
 //   void announce(const RowsAhead& q, const RowsAhead& o)              hint: what the next task reads, this one writes
-//   void load_queries(int64_t lane, const void* q, int64_t rows)       starts a strip of at most kStrip queries
+//   void load_queries(int64_t lane, const void* q, int64_t rows, int64_t scores)   starts a strip of at most kStrip
+//                                                                      queries; `scores` is its first row of scores
 //   void load_keys(const void* k, const void* v, int64_t count)        the tile that the next steps read
 //   void step(int64_t lane, const StripStep&)                          one strip against (a part of) the tile
 //   void store(int64_t lane, void* o, float* lse, int64_t rows)        ends the strip; lse may be null
@@ -18,6 +19,7 @@
 
 #include "base/threads.h"
 #include "ops/attention/rows_ahead.h"
+#include "ops/attention/score_dropout.h"
 #include "ops/attention/scratch.h"
 #include "ops/attention/shape.h"
 
@@ -35,11 +37,13 @@ struct ForwardCall {
   float* lse = nullptr;  // or null
   std::byte* scratch = nullptr;
   RowMask mask = {};
+  ScoreDropout dropout = {};
 };
 
 // The rows [begin, end) of the tile against a strip; column c sees the rows [visible_begin + c, visible_end + c), and
 // where `segmented` those from starts[c] on.
 struct StripStep {
+  int64_t tile = 0;  // key of row 0
   int32_t begin = 0;
   int32_t end = 0;
   int32_t visible_begin = 0;
@@ -65,6 +69,7 @@ inline StripStep strip_step(const AttentionShape& shape, int64_t position, int64
     return static_cast<int32_t>(std::clamp<int64_t>(key - tile, -kUnlimited, kUnlimited));
   };
   StripStep step;
+  step.tile = tile;
   step.end = std::min(relative(shape.keys_end(position + rows - 1)), static_cast<int32_t>(count));
   step.begin = std::max(0, relative(shape.keys_begin(position))) / 32 * 32;
   step.visible_end = shape.causal ? relative(position + 1) : kUnlimited;
@@ -136,8 +141,11 @@ void run_forward_task(Engine& engine, const ForwardCall& call, const ForwardTask
   const auto kv_offset = [&](int64_t key) {
     return (((task.row * shape.keys + key) * shape.kv_heads) + task.kv_head) * shape.dim * kv_bytes;
   };
+  const auto scores = [&](int64_t head, int64_t query) {
+    return (task.row * shape.heads + head) * shape.queries + query;
+  };
   for_each_strip(task, strips, [&](int64_t lane, int64_t head, int64_t query, int64_t rows) {
-    engine.load_queries(lane, static_cast<const std::byte*>(call.q) + q_offset(head, query), rows);
+    engine.load_queries(lane, static_cast<const std::byte*>(call.q) + q_offset(head, query), rows, scores(head, query));
   });
   const int64_t position = call.first + task.query;
   const int64_t begin = shape.keys_begin(position) / 32 * 32, end = shape.keys_end(position + task.queries - 1);
@@ -151,7 +159,7 @@ void run_forward_task(Engine& engine, const ForwardCall& call, const ForwardTask
     });
   }
   for_each_strip(task, strips, [&](int64_t lane, int64_t head, int64_t query, int64_t rows) {
-    float* lse = call.lse ? call.lse + (task.row * shape.heads + head) * shape.queries + query : nullptr;
+    float* lse = call.lse ? call.lse + scores(head, query) : nullptr;
     engine.store(lane, static_cast<std::byte*>(call.o) + q_offset(head, query), lse, rows);
   });
 }

@@ -13,7 +13,7 @@ class SimdForward {
   static int64_t bytes(const AttentionShape& shape) { return block_bytes(forward_simd_block, shape); }
 
   void announce(const RowsAhead&, const RowsAhead&) {}
-  void load_queries(int64_t lane, const void* q, int64_t rows);
+  void load_queries(int64_t lane, const void* q, int64_t rows, int64_t scores);
   void load_keys(const void* k, const void* v, int64_t count);
   void step(int64_t lane, const StripStep& step);
   void store(int64_t lane, void* o, float* lse, int64_t rows);
@@ -24,6 +24,8 @@ class SimdForward {
     DType q_dtype;
     DType kv_dtype;
     ForwardSimdBlock block;
+    ScoreDropout dropout;
+    std::array<RowKeys<kStrip>, kLanes> row_keys;  // of the lanes, where scores are dropped
   };
 
  private:

@@ -45,6 +45,8 @@ class Bf16Grad {
   GradBf16Block block_;
   int64_t width_;
   std::array<RowsAhead, 4> ahead_;
+  ScoreDropout dropout_;
+  RowKeys<kColumns> row_keys_;  // of the query tile, where scores are dropped
 };
 
 extern template class Bf16Grad<Bf16Amx>;

@@ -40,6 +40,7 @@ struct GradCall {
   void* dv = nullptr;
   std::byte* scratch = nullptr;
   RowMask mask = {};
+  ScoreDropout dropout = {};
 };
 
 // At most kColumns consecutive queries of one head; rows are heads * dim elements apart.
@@ -51,6 +52,7 @@ struct QueryTile {
   void* dq = nullptr;
   int64_t first = 0;  // its first query
   int64_t rows = 0;
+  int64_t scores = 0;  // its first row of scores
 };
 
 // Adds the units of `groups` kv heads from `first_group` on and writes dk and dv. Units are `unit_bytes` apart.
@@ -116,13 +118,15 @@ void run_unit(const GradCall& call, int64_t group, int64_t parts, int64_t part, 
   engine.begin(static_cast<const std::byte*>(call.k) + kv_offset, static_cast<const std::byte*>(call.v) + kv_offset);
   const auto tile_at = [&](int64_t head, int64_t query, int64_t rows) {
     const int64_t offset = ((row * shape.queries + query) * shape.heads + head) * shape.dim * bytes;
+    const int64_t scores = (row * shape.heads + head) * shape.queries + query;
     return QueryTile{static_cast<const std::byte*>(call.q) + offset,
                      static_cast<const std::byte*>(call.o) + offset,
                      static_cast<const std::byte*>(call.grad_o) + offset,
-                     call.lse + (row * shape.heads + head) * shape.queries + query,
+                     call.lse + scores,
                      static_cast<std::byte*>(call.dq) + offset,
                      query,
-                     rows};
+                     rows,
+                     scores};
   };
   QueryTile held;
   shares.for_each(part, [&](int64_t group_head, int64_t query, int64_t rows) {

@@ -27,6 +27,8 @@ class SimdGrad {
     GradSimdBlock block;
     const void* k;  // the kv head's first row
     const void* v;
+    ScoreDropout dropout;
+    RowKeys<kColumns> row_keys;  // of the query tile, where scores are dropped
   };
 
  private:

@@ -1,13 +1,16 @@
 // Rules of attention, its gradient, and of the two ops that read and write a key-value cache.
 //
 // Attributes: heads, kv_heads, window (0: none), causal (1 when absent), scale (1 / sqrt(head dim) when absent),
-// softcap (0 or absent: none; c: a scaled score s becomes c tanh(s / c)). A last input of attention is one of
-// `lengths`, i32[batch]: how many keys of each batch row are no padding (at least one), and, where causal,
+// softcap (0 or absent: none; c: a scaled score s becomes c tanh(s / c)), dropout (0 when absent) and tensor: the share
+// of the probabilities that training drops, and the place of these draws (score_dropout.h). Behind their own inputs
+// attention and its gradient take, with dropout, the run's hyper-parameters (ops/adamw/hyper.h); then, where given, one
+// of `lengths`, i32[batch]: how many keys of each batch row are no padding (at least one), and, where causal,
 // `starts`, i32[batch, seq]: the position at which the segment of each token begins (RowMask in shape.h).
 #include <memory>
 
 #include "base/error.h"
 #include "ir/vjp.h"
+#include "ops/adamw/hyper.h"
 #include "ops/attention/cuda_scratch.h"
 #include "ops/attention/scratch.h"
 #include "ops/attention/shape.h"
@@ -66,6 +69,18 @@ void check_mask(std::string_view op, const Type& mask, const Type& q, const Attr
   HR_CHECK(!segments || attrs.integer("causal", 1) != 0, "{}: segments need causal attention", op);
 }
 
+// What follows the inputs that every call has.
+void check_optional(std::string_view op, std::span<const Type> inputs, const Attrs& attrs, bool gradient) {
+  const double dropout = attrs.real("dropout", 0);
+  HR_CHECK(dropout >= 0 && dropout < 1, "{}: dropout is {}", op, dropout);
+  const OptionalInputs places(attrs, inputs.size(), gradient);
+  if (places.hyper > 0)
+    HR_CHECK(inputs[places.hyper].dtype == DType::f32 &&
+                 inputs[places.hyper].shape == std::vector<Dim>{Dim::of(kHyperCount)},
+             "{}: dropout reads f32[{}]", op, kHyperCount);
+  if (places.mask > 0) check_mask(op, inputs[places.mask], inputs[0], attrs);
+}
+
 void check_offset(std::string_view op, const Type& offset) {
   HR_CHECK(offset.dtype == DType::i32 && offset.shape == std::vector<Dim>{Dim::of(1)}, "{}: the offset is one i32", op);
 }
@@ -78,23 +93,29 @@ Type lse_type(const Type& q, const Attrs& attrs) {
   return Type{DType::f32, {q.shape[0], Dim::of(attrs.integer("heads")), q.shape[1]}};
 }
 
+// What to draw whether a probability is dropped takes, as operations of a product of that type.
+double draw_flops(const OpCall& call) {
+  if (call.attrs.real("dropout", 0) == 0) return 0;
+  return call.inputs[0].dtype == DType::bf16 ? 96 : 24;
+}
+
 // `products` matrix products over the visible pairs.
 Work attention_work(const OpCall& call, Work moved, int products, int64_t first) {
   const AttentionShape shape = attention_shape(call);
-  moved.flops = 2.0 * products * static_cast<double>(shape.dim) * visible_pairs(shape, first) *
+  moved.flops = (2.0 * products * static_cast<double>(shape.dim) + draw_flops(call)) * visible_pairs(shape, first) *
                 static_cast<double>(shape.batch * shape.heads);
   return moved;
 }
 
-// (q, k, v) -> (o, lse): o = softmax(scale q k^T) v per head, lse = log of the softmax's sum.
+// (q, k, v, ...) -> (o, lse): o = softmax(scale q k^T) v per head, lse = log of the softmax's sum.
 class Attention final : public Op {
  public:
   std::string_view name() const override { return "attention"; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
-    check_inputs(name(), inputs, 3, 1);
+    check_inputs(name(), inputs, attrs.real("dropout", 0) > 0 ? 4 : 3, 1);
     check_self_attention(name(), inputs, attrs);
-    if (inputs.size() == 4) check_mask(name(), inputs[3], inputs[0], attrs);
+    check_optional(name(), inputs, attrs, false);
     return {Type{inputs[0].dtype, inputs[0].shape}, lse_type(inputs[0], attrs)};
   }
 
@@ -115,7 +136,7 @@ class Attention final : public Op {
       cotangent = build.call("cast", {cotangent}, {{"dtype", std::string(dtype_name(dtype))}}, Role::gradient);
     std::vector<ValueId> inputs{context.input(0),  context.input(1),  context.input(2),
                                 context.output(0), context.output(1), cotangent};
-    if (context.node().inputs.size() == 4) inputs.push_back(context.input(3));
+    for (size_t i = 3; i < context.node().inputs.size(); ++i) inputs.push_back(context.input(static_cast<int>(i)));
     const std::vector<ValueId> gradients =
         build.append("attention_grad", std::move(inputs), context.attrs(), Role::gradient);
     for (int i = 0; i < 3; ++i)
@@ -123,15 +144,15 @@ class Attention final : public Op {
   }
 };
 
-// (q, k, v, o, lse, do) -> (dq, dk, dv)
+// (q, k, v, o, lse, do, ...) -> (dq, dk, dv)
 class AttentionGrad final : public Op {
  public:
   std::string_view name() const override { return "attention_grad"; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
-    check_inputs(name(), inputs, 6, 1);
+    check_inputs(name(), inputs, attrs.real("dropout", 0) > 0 ? 7 : 6, 1);
     check_self_attention(name(), inputs, attrs);
-    if (inputs.size() == 7) check_mask(name(), inputs[6], inputs[0], attrs);
+    check_optional(name(), inputs, attrs, true);
     check_same(name(), "o", inputs[3], inputs[0]);
     check_same(name(), "lse", inputs[4], lse_type(inputs[0], attrs));
     check_same(name(), "do", inputs[5], inputs[0]);

@@ -75,6 +75,19 @@ inline AttentionShape attention_shape(const OpCall& call) {
   return shape;
 }
 
+// Places of the inputs of `attention`, or with `gradient` of `attention_grad`, behind those that every call has: the
+// run's hyper-parameters where probabilities are dropped, then what masks. 0: the call has no such input.
+struct OptionalInputs {
+  size_t hyper = 0;
+  size_t mask = 0;
+
+  OptionalInputs(const Attrs& attrs, size_t inputs, bool gradient) {
+    size_t next = gradient ? 6 : 3;
+    if (attrs.real("dropout", 0) > 0) hyper = next++;
+    if (inputs > next) mask = next;
+  }
+};
+
 // Pairs (query, key) of one head that see each other, with the first query at position `first`; segments apart.
 inline double visible_pairs(const AttentionShape& shape, int64_t first) {
   const double queries = static_cast<double>(shape.queries);

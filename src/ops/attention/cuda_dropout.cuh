@@ -1,0 +1,53 @@
+// Which probabilities are dropped: the device's form of score_dropout.h.
+#pragma once
+
+#include "ops/attention/cuda_kernels.h"
+#include "ops/cuda/random.cuh"
+
+namespace headroom::cuda {
+
+// The draws of one head of one batch row. Without kDropped everything is kept and nothing is computed.
+template <bool kDropped>
+class HeadDropout {
+ public:
+  HR_DEVICE HeadDropout(const AttentionSizes& sizes, int row, int head) {
+    if (!kDropped) return;
+    key_ = step_key(sizes.dropout.hyper, sizes.dropout.tensor);
+    first_ = sizes.dropout.first + (static_cast<int64_t>(row) * sizes.heads + head) * sizes.queries;
+    below_ = sizes.dropout.below;
+  }
+  HR_DEVICE uint64_t row_key(int query) const {
+    return kDropped ? mix64(key_ ^ static_cast<uint64_t>(first_ + query)) : 0;
+  }
+  HR_DEVICE bool dropped(uint64_t row_key, int key) const {
+    if (!kDropped) return false;
+    const uint32_t bits = counter_bits(row_key, static_cast<uint64_t>(key / 2));
+    return (key % 2 == 0 ? bits & 0xffffu : bits >> 16) < below_;
+  }
+  // Replaces what is dropped of the values of `key`, which is even, and its neighbour.
+  HR_DEVICE void drop_pair(float& even, float& odd, uint64_t row_key, int key) const {
+    if (!kDropped) return;
+    const uint32_t bits = counter_bits(row_key, static_cast<uint64_t>(key / 2));
+    if ((bits & 0xffffu) < below_) even = 0;
+    if (bits >> 16 < below_) odd = 0;
+  }
+
+ private:
+  uint64_t key_ = 0;
+  int64_t first_ = 0;
+  uint32_t below_ = 0;
+};
+
+// The first key of a walk over tiles that begins at `key` or, where pairs of keys share a draw, at its pair.
+template <bool kDropped>
+HR_DEVICE int first_key(int key) {
+  return kDropped ? key & ~1 : key;
+}
+
+// Of what is kept.
+template <bool kDropped>
+HR_DEVICE float kept_scale(const AttentionSizes& sizes) {
+  return kDropped ? sizes.dropout.scale : 1.0f;
+}
+
+}  // namespace headroom::cuda
