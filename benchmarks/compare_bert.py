@@ -3,7 +3,7 @@
 
 Usage: compare_bert.py HEADROOM_BINARY --torch-python PYTHON [--shared ../shared] [--memory 3GiB] [--rounds 2]
 Both sides train SHARED/data/models/bert-base-uncased as BertForSequenceClassification with two classes (random weights,
-random tokens, no dropout: attention's is not applied by headroom) at sequence 128 and global batch 32, fp32, AdamW with clipping,
+random tokens, no dropout on either side) at sequence 128 and global batch 32, fp32, AdamW with clipping,
 on 2 threads. Peers: bert_peer.py beside this script, plain and compiled. Rounds, medians, budgets and results are those
 of compare_torch.py, whose options these are; writes benchmarks/results/compare_bert.json and .md. Standard library only.
 """

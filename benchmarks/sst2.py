@@ -17,7 +17,8 @@ import task
 CONFIG = {'model_type': 'bert', 'architectures': ['BertForSequenceClassification'], 'vocab_size': 30522, 'hidden_size': 64,
           'num_hidden_layers': 2, 'num_attention_heads': 2, 'intermediate_size': 128, 'max_position_embeddings': 64,
           'type_vocab_size': 2, 'hidden_act': 'gelu', 'layer_norm_eps': 1e-12, 'pad_token_id': 0,
-          'hidden_dropout_prob': 0.0, 'id2label': {'0': 'negative', '1': 'positive'}}
+          'hidden_dropout_prob': 0.0, 'attention_probs_dropout_prob': 0.0,
+          'id2label': {'0': 'negative', '1': 'positive'}}
 BATCH = 32
 
 

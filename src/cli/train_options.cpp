@@ -55,7 +55,8 @@ void add_optimizer_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--matmul-precision", o.matmul_precision,
          "products of fp32 matrices: highest (fp32), high (3 x bf16) or medium (bf16)")
       ->capture_default_str();
-  scalar(app, "--seed", o.seed, "of shuffling")->capture_default_str()->check(CLI::NonNegativeNumber);
+  scalar(app, "--dropout", o.dropout, "config: with the probabilities of config.json, or off")->capture_default_str();
+  scalar(app, "--seed", o.seed, "of shuffling and dropout")->capture_default_str()->check(CLI::NonNegativeNumber);
 }
 
 void add_run_options(CLI::App& app, TrainOptions& o) {

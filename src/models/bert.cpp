@@ -20,7 +20,8 @@ void fill_encoder(const HfConfig& config, ModelSpec& spec, const std::string& pr
   spec.mlp = MlpKind::plain;
   spec.positions = PositionKind::learned;
   spec.causal = false;
-  spec.dropout = config.number("hidden_dropout_prob", 0, 0.999, 0.1);
+  spec.dropout.embedding = spec.dropout.residual = dropout_rate(config, "hidden_dropout_prob", 0.1);
+  spec.dropout.attention = dropout_rate(config, "attention_probs_dropout_prob", 0.1);
   spec.type_vocab = config.integer("type_vocab_size", 1, 1 << 16, 2);
   const std::string layer = prefix + "encoder.layer.{}.", embeddings = prefix + "embeddings.";
   spec.names = {{"embed", embeddings + "word_embeddings.weight"},
@@ -67,7 +68,7 @@ void fill_head(const HfConfig& config, ModelSpec& spec, const std::string& prefi
   spec.names["pooler"] = prefix + "pooler.dense.weight";
   if (spec.architecture.ends_with("ForSequenceClassification")) {
     fill_classes(config, spec);
-    spec.head_dropout = config.number("classifier_dropout", 0, 0.999, spec.dropout);
+    spec.dropout.head = dropout_rate(config, "classifier_dropout", spec.dropout.residual);
     spec.ignored_prefixes = {names.others};
     if (!names.pooler.starts_with(prefix))
       spec.ignored_prefixes.insert(spec.ignored_prefixes.end(), {prefix + "pooler.", "pooler."});
@@ -100,7 +101,7 @@ void fill_roberta(const HfConfig& config, ModelSpec& spec) {
   fill_head(config, spec, "roberta.",
             {"lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias", "classifier.dense",
              "classifier.out_proj", "lm_head."});
-  spec.head_input_dropout = true;
+  spec.dropout.head_input = true;
 }
 
 }  // namespace headroom

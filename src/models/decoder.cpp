@@ -53,7 +53,7 @@ Graph build_training_forward(const ModelSpec& spec, int64_t batch_bound, int64_t
   const ValueId lengths = spec.causal ? kNone : build.call("sequence_lengths", {tokens[0]}, {{"pad", spec.pad_id}});
   const ValueId hidden =
       layers.hidden_states(build, tokens[0], in, [&](Builder& b, int64_t layer, ValueId q, ValueId k, ValueId v) {
-        return b.append("attention", {q, k, v, lengths}, layers.attention_attrs(layer))[0];
+        return layers.attention(b, layer, q, k, v, lengths, in);
       });
   const ValueId scale = build.call("loss_scale", {hyper}, {}, Role::workspace);
   ValueId before = losses;

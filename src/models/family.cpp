@@ -87,6 +87,7 @@ void fill_geometry(const HfConfig& config, ModelSpec& spec) {
   spec.norm_epsilon = config.norm_epsilon();
   spec.tied = config.tied();
   spec.initializer_range = config.initializer_range();
+  spec.dropout.attention = dropout_rate(config, "attention_dropout", 0);
   spec.windows.assign(static_cast<size_t>(spec.layers), 0);
   for (int64_t layer = 0; layer < spec.layers; ++layer)
     spec.windows[static_cast<size_t>(layer)] = config.sliding_window(layer).value_or(0);
@@ -97,6 +98,10 @@ void fill_rotary(const HfConfig& config, ModelSpec& spec, std::string_view layer
   spec.rope_theta = config.rope_theta(layer_type);
   spec.rope_scaling = config.rope_scaling(layer_type);
   spec.rotary_dim = static_cast<int64_t>(static_cast<double>(spec.head_dim) * config.rotary_fraction());
+}
+
+double dropout_rate(const HfConfig& config, std::string_view key, double fallback) {
+  return config.number(key, 0, 0.999, fallback);
 }
 
 void require_silu(const HfConfig& config) {

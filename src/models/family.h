@@ -15,12 +15,14 @@ struct Family {
 };
 
 // --- what families share ---
-// Sizes, norm epsilon, windows, tied head.
+// Sizes, norm epsilon, windows, tied head, dropout of attention's probabilities (attention_dropout).
 void fill_geometry(const HfConfig& config, ModelSpec& spec);
 // Rotary positions, of the layers of that type where layers differ; after fill_geometry.
 void fill_rotary(const HfConfig& config, ModelSpec& spec, std::string_view layer_type = {});
 // The activation as one of the GELUs; others are refused.
 void fill_gelu(const HfConfig& config, ModelSpec& spec);
+// A probability of dropout; absent or null: `fallback`.
+double dropout_rate(const HfConfig& config, std::string_view key, double fallback);
 void require_silu(const HfConfig& config);
 // A classification head with the classes of id2label or num_labels.
 void fill_classes(const HfConfig& config, ModelSpec& spec);

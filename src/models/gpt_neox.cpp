@@ -8,6 +8,7 @@ void fill_gpt_neox(const HfConfig& config, ModelSpec& spec) {
   fill_geometry(config, spec);
   fill_rotary(config, spec);
   fill_gelu(config, spec);
+  spec.dropout.embedding = spec.dropout.residual = dropout_rate(config, "hidden_dropout", 0);
   spec.windows.assign(spec.windows.size(), 0);
   spec.kv_heads = spec.heads;
   spec.norm = NormKind::layer;

@@ -13,6 +13,11 @@ Type dense_f32(const std::vector<int64_t>& dims) {
   return type;
 }
 
+// Attribute "tensor" of what drops at a place.
+int64_t place_of_draws(std::string_view place, int64_t layer) {
+  return static_cast<int64_t>(hash_text(fmt::format("dropout.{}.{}", place, layer)) >> 1);
+}
+
 // Attributes of the table for `positions` positions. LongRoPE has one set of factors for sequences within the original
 // context and one beyond; a run takes the set of its longest sequence.
 Attrs table_attrs(int64_t positions, int64_t width, double theta, const RopeScaling& scaling) {
@@ -72,7 +77,7 @@ ValueId Layers::embed(Builder& build, ValueId ids, const LayerInputs& in) const 
     x = build.call("position_embedding", {x, weight("positions"), in.offset}, std::move(attrs));
   }
   if (spec_.has("embed_norm")) x = norm(build, x, "embed_norm", 0, true);
-  return dropout(build, x, spec_.dropout, "embed", 0, in);
+  return dropout(build, x, spec_.dropout.embedding, "embed", 0, in);
 }
 
 ValueId Layers::hidden_states(Builder& build, ValueId ids, const LayerInputs& in, const Attend& attend) const {
@@ -88,9 +93,9 @@ ValueId Layers::hidden_states(Builder& build, ValueId ids, const LayerInputs& in
 
 ValueId Layers::head_input(Builder& build, ValueId hidden, const LayerInputs& in) const {
   if (spec_.has("pooler")) {
-    if (spec_.head_input_dropout) hidden = dropout(build, hidden, spec_.head_dropout, "pooler", 0, in);
+    if (spec_.dropout.head_input) hidden = dropout(build, hidden, spec_.dropout.head, "pooler", 0, in);
     const ValueId pooled = build.call("softcap", {linear(build, hidden, "pooler", 0)}, {{"cap", 1.0}});  // tanh
-    return dropout(build, pooled, spec_.head_dropout, "head", 0, in);
+    return dropout(build, pooled, spec_.dropout.head, "head", 0, in);
   }
   if (!spec_.has("transform")) return hidden;
   const bool tanh = spec_.activation == "gelu_tanh";
@@ -105,6 +110,14 @@ Attrs Layers::attention_attrs(int64_t layer) const {
   if (spec_.score_cap > 0) attrs.set("softcap", spec_.score_cap);
   if (!spec_.causal) attrs.set("causal", int64_t{0});
   return attrs;
+}
+
+ValueId Layers::attention(Builder& build, int64_t layer, ValueId q, ValueId k, ValueId v, ValueId lengths,
+                          const LayerInputs& in) const {
+  Attrs attrs = attention_attrs(layer);
+  const bool drops = spec_.dropout.attention > 0;
+  if (drops) attrs.set("dropout", spec_.dropout.attention).set("tensor", place_of_draws("scores", layer));
+  return build.append("attention", {q, k, v, drops ? in.hyper : kNone, lengths}, std::move(attrs))[0];
 }
 
 ValueId Layers::bias(std::string_view role, int64_t layer) const {
@@ -136,8 +149,7 @@ ValueId Layers::linear(Builder& build, ValueId x, std::string_view role, int64_t
 ValueId Layers::dropout(Builder& build, ValueId x, double rate, std::string_view place, int64_t layer,
                         const LayerInputs& in, bool joins_stream) const {
   if (rate == 0 || in.hyper == kNone) return x;
-  const uint64_t tensor = hash_text(fmt::format("dropout.{}.{}", place, layer));
-  Attrs attrs{{"rate", rate}, {"tensor", static_cast<int64_t>(tensor >> 1)}};
+  Attrs attrs{{"rate", rate}, {"tensor", place_of_draws(place, layer)}};
   if (joins_stream) attrs.set("stream", int64_t{1});
   return build.call("dropout", {x, in.hyper}, std::move(attrs));
 }
@@ -148,9 +160,9 @@ ValueId Layers::join(Builder& build, ValueId x, std::string_view role, std::stri
   const std::string post = fmt::format("{}_post_norm", half), sum = fmt::format("{}_sum_norm", half);
   if (spec_.has(post))
     x = build.call("add", {residual, norm(build, linear(build, x, role, layer), post, layer, true)});
-  else if (spec_.dropout > 0 && in.hyper != kNone)
-    x = build.call("add",
-                   {residual, dropout(build, linear(build, x, role, layer), spec_.dropout, half, layer, in, true)});
+  else if (spec_.dropout.residual > 0 && in.hyper != kNone)
+    x = build.call("add", {residual, dropout(build, linear(build, x, role, layer), spec_.dropout.residual, half, layer,
+                                             in, true)});
   else
     x = linear(build, x, role, layer, residual);
   return spec_.has(sum) ? norm(build, x, sum, layer, true) : x;

@@ -40,7 +40,10 @@ class Layers {
   // The output projection's weight, and its bias or kNone.
   ValueId head() const { return weight(spec_.tied ? "embed" : "head"); }
   ValueId head_bias() const { return bias("head", 0); }
-  // Attributes of a layer's attention op.
+  // A layer's attention without a cache, of rows with `lengths` or kNone; drops probabilities in training.
+  ValueId attention(Builder& build, int64_t layer, ValueId q, ValueId k, ValueId v, ValueId lengths,
+                    const LayerInputs& in) const;
+  // Attributes of a layer's attention op, but for dropout.
   Attrs attention_attrs(int64_t layer) const;
 
  private:

@@ -29,6 +29,15 @@ struct ExpertSpec {
   double balance = 0;        // coefficient of the load-balancing loss; 0: there is none
 };
 
+// Which shares training drops, the rest scaled so that the expectation stays (Srivastava et al. 2014); 0: nothing.
+struct DropoutRates {
+  double embedding = 0;     // of the embeddings
+  double attention = 0;     // of attention's probabilities
+  double residual = 0;      // of what attention and MLP add to the residual stream
+  double head = 0;          // of what a classifier reads
+  bool head_input = false;  // likewise of what the layer before it reads
+};
+
 // Names of a model's weights by what they are for; "{}" stands for the layer, "*" for every expert of the layer: the
 // graph has one weight for all experts, a checkpoint one tensor for each. A role without a name does not exist in
 // the family. Roles: embed positions final_norm head, and per layer: attn_norm q k v qkv q_norm k_norm o attn_post_norm
@@ -82,10 +91,8 @@ struct ModelSpec {
   std::vector<std::string> ignored_suffixes;   // buffers that old checkpoints hold (".rotary_emb.inv_freq")
   std::vector<std::string> ignored_prefixes;   // heads of the family's other classes ("cls.")
   double initializer_range = 0.02;
-  double dropout = 0;               // of encoders in training: of the embeddings, and of what joins the residual stream
-  double head_dropout = 0;          // of what a classifier reads
-  bool head_input_dropout = false;  // likewise of what the layer before it reads
-  std::string quantization;         // method of a quantised checkpoint, empty otherwise
+  DropoutRates dropout;
+  std::string quantization;  // method of a quantised checkpoint, empty otherwise
 
   bool has(std::string_view role) const { return names.contains(role); }
   bool has_experts(int64_t layer) const {

@@ -7,6 +7,8 @@ void fill_starcoder2(const HfConfig& config, ModelSpec& spec) {
   fill_geometry(config, spec);
   fill_rotary(config, spec);
   fill_gelu(config, spec);
+  spec.dropout.embedding = dropout_rate(config, "embedding_dropout", 0);
+  spec.dropout.residual = dropout_rate(config, "residual_dropout", 0);
   fill_llama_names(spec);
   spec.norm = NormKind::layer;
   spec.mlp = MlpKind::plain;

@@ -83,6 +83,7 @@ void check_options(const TrainOptions& o) {
   real_in("adam-epsilon", o.adam_epsilon, 0, 1);
   real_in("max-grad-norm", o.max_grad_norm, 0, 1e30);
   one_of("lr-scheduler-type", o.lr_scheduler_type, {"linear", "cosine", "constant"});
+  one_of("dropout", o.dropout, {"config", "off"});
   one_of("arithmetic", o.arithmetic, {"free", "fixed"});
   one_of("on-nan", o.on_nan, {"stop", "skip"});
   one_of("report-to", o.report_to, {"none", "tensorboard"});

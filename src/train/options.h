@@ -37,6 +37,7 @@ struct TrainOptions {
   std::vector<std::string> freeze;  // patterns of weights that are not trained
   std::string precision = "32-true";
   std::string matmul_precision = "highest";
+  std::string dropout = "config";  // as config.json says, or off
   uint64_t seed = 42;
   bool shuffle = true;
   bool packing = false;            // several rows in a sequence

@@ -174,6 +174,11 @@ void choose_data_order(const TrainOptions& options, const ModelSpec& spec, PlanR
     request.data_order_why = fmt::format("allowed by --allow {}", fmt::join(options.allow, ","));
 }
 
+Graph forward_graph(const TrainOptions& options, ModelSpec spec, int64_t seq_length) {
+  if (options.dropout == "off") spec.dropout = {};
+  return build_training_forward(spec, options.global_batch_size, seq_length);
+}
+
 }  // namespace
 
 PlanRequest training_request(const TrainOptions& options, const ModelFiles& model) {
@@ -184,7 +189,7 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
   request.model = model.spec.family;
   request.parameters = parameter_count(model.spec);
   request.seq_length = sequence_length(options, model.spec);
-  request.forward = build_training_forward(model.spec, options.global_batch_size, request.seq_length);
+  request.forward = forward_graph(options, model.spec, request.seq_length);
   request.global_batch = options.global_batch_size;
   request.precision = options.precision;
   request.matmul_precision = options.matmul_precision;

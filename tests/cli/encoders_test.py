@@ -9,7 +9,7 @@ from pathlib import Path
 from program import SHARED, ProgramTest, read_safetensors, write_safetensors
 
 ORACLE = Path(__file__).resolve().parents[1] / "oracle"
-BERT = {"hidden_dropout_prob": 0.0, "model_type": "bert", "vocab_size": 64, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+BERT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "model_type": "bert", "vocab_size": 64, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
         "intermediate_size": 32, "max_position_embeddings": 40, "initializer_range": 0.3, "type_vocab_size": 2, "hidden_act": "gelu",
         "layer_norm_eps": 1e-12, "pad_token_id": 0, "id2label": {"0": "bad", "1": "good"}}
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"{word}{n}" for word in ("bad", "good", "so") for n in range(18))]
@@ -37,7 +37,7 @@ class Encoders(ProgramTest):
         (cls.root / "rows.tsv").write_text("text\tlabel\n" + "".join(LINES))
         (cls.root / "texts.jsonl").write_text("".join(json.dumps({"text": line.split("\t")[0]}) + "\n" for line in LINES))
         for name, config in (("classes", {"architectures": ["BertForSequenceClassification"]}),
-                             ("masked", {"architectures": ["BertForMaskedLM"]}), ("bare", {"architectures": ["BertModel"]}),
+                             ("masked", {"architectures": ["BertForMaskedLM"], "attention_probs_dropout_prob": 0.1, "hidden_dropout_prob": 0.1}), ("bare", {"architectures": ["BertModel"]}),
                              ("roberta", {"architectures": ["RobertaForSequenceClassification"], "model_type": "roberta", "pad_token_id": 1}),
                              ("neox", {"architectures": ["GPTNeoXForSequenceClassification"], "model_type": "gpt_neox"})):
             (cls.root / f"{name}.json").write_text(json.dumps({**BERT, **config}))
@@ -136,6 +136,15 @@ class Encoders(ProgramTest):
         line = [line for line in self.metrics("whole") if "eval_loss" in line][-1]
         self.assertAlmostEqual(first["loss"], line["eval_loss"], places=5)
         self.assertTrue(0 < first["tokens"] < 100 and 0 <= first["accuracy"] <= 1)
+
+    def test_dropout_is_that_of_the_config_or_off(self):
+        shutil.copytree(self.root / "masked", self.root / "still")
+        (self.root / "still/config.json").write_text(json.dumps({**BERT, "architectures": ["BertForMaskedLM"]}))
+        for output, model, more in (("drops", "masked", ()), ("off", "masked", ("--dropout", "off")), ("zero", "still", ())):
+            self.train(output, "--max-steps", 3, "--learning-rate", 1e-3, *more, model=model, data="texts.jsonl")
+        self.assertEqual(self.losses("off"), self.losses("zero"))
+        self.assertNotEqual(self.losses("drops")[0], self.losses("zero")[0])
+        self.assert_refused(self.train_arguments("out", "--dropout", 0.1, model="masked", data="texts.jsonl"), 2, "--dropout", "config")
 
     def test_a_bare_model_gets_a_head(self):
         model = self.root / "headless"

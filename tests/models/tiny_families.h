@@ -43,6 +43,8 @@ inline Json tiny_config(const Family& family) {
               {"pad_token_id", 1},
               {"rms_norm_eps", 1e-6},
               {"hidden_dropout_prob", 0.1},
+              {"attention_dropout", 0.1},
+              {"residual_dropout", 0.1},
               {"query_pre_attn_scalar", 16}};
   config[family.model_type == "mixtral" ? "num_local_experts" : "num_experts"] = 4;
   if (!is_encoder(family) && !neox) config["num_key_value_heads"] = 2;
