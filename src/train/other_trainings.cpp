@@ -19,8 +19,8 @@ std::vector<ChangedRequest> other_trainings(const TrainOptions& options, const M
   if (adapts) out.push_back({fmt::format("--lora-r {}", kRank), adapters, training_request(adapted, model)});
   if (narrows && adapts) {
     narrow.lora.rank = kRank;
-    out.push_back({fmt::format("--lora-r {} --precision bf16-true", kRank), adapters + ", the weights are kept in 16 bits",
-                   training_request(narrow, model)});
+    out.push_back({fmt::format("--lora-r {} --precision bf16-true", kRank),
+                   adapters + ", the weights are kept in 16 bits", training_request(narrow, model)});
   }
   return out;
 }

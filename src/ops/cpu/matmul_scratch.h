@@ -19,9 +19,9 @@ struct MatmulSize {
 // How f32 operands are multiplied; attribute "multiply" of the ops with products. bf16: rounded to bf16 first. bf16x3:
 // each operand as a sum of two bf16 numbers, and the three largest of their four products, so that about 16 bits of the
 // operands count (Henry, Tang and Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for
-// higher-precision computations", 2019, section II). full: in f32, or on bf16 tiles as sums of three bf16 numbers, which
-// have all 24 bits, and the six largest of their nine products; what is left out is below 2^-25 of a term. Sums are f32
-// in any case. A machine without bf16 tiles computes in full.
+// higher-precision computations", 2019, section II). full: in f32, or on bf16 tiles as sums of three bf16 numbers,
+// which have all 24 bits, and the six largest of their nine products; what is left out is below 2^-25 of a term. Sums
+// are f32 in any case. A machine without bf16 tiles computes in full.
 enum class Multiply : uint8_t { full, bf16, bf16x3 };
 
 inline Multiply multiply_of(const Attrs& attrs) {
