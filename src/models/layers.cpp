@@ -115,7 +115,7 @@ Attrs Layers::attention_attrs(int64_t layer) const {
 ValueId Layers::attention(Builder& build, int64_t layer, ValueId q, ValueId k, ValueId v, ValueId lengths,
                           const LayerInputs& in) const {
   Attrs attrs = attention_attrs(layer);
-  const bool drops = spec_.dropout.attention > 0;
+  const bool drops = spec_.dropout.attention > 0 && in.hyper != kNone;
   if (drops) attrs.set("dropout", spec_.dropout.attention).set("tensor", place_of_draws("scores", layer));
   return build.append("attention", {q, k, v, drops ? in.hyper : kNone, lengths}, std::move(attrs))[0];
 }

@@ -37,8 +37,6 @@ std::string plan_name(const ExpertWeight& weight, std::string_view part, char wh
   return fmt::format("{}{}.*.{}.lora_{}.weight", kAdapterPrefix, weight.module, part, which);
 }
 
-std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
-
 enum class Meant { nothing, parameter, module };
 
 Meant meaning(const std::string& target, const std::string& name, const ExpertWeight& weight) {

@@ -67,6 +67,8 @@ bool pattern_means(std::string_view pattern, std::string_view weight) {
   return false;
 }
 
+std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+
 std::set<ValueId> frozen_weights(const Graph& graph, std::span<const std::string> patterns) {
   std::set<ValueId> frozen;
   std::set<std::string> known;

@@ -26,6 +26,9 @@ inline constexpr PassInfo kFreeze{"freeze", PassStage::model, TechniqueKind::los
 // letters within a part and `A-B` for the whole numbers from A to B: "layers.0-5", "embed_tokens", "mlp.*_proj".
 bool pattern_means(std::string_view pattern, std::string_view weight);
 
+// The last of a name's dot-separated parts: "q_proj" of "model.layers.0.self_attn.q_proj".
+std::string_view last_part(std::string_view name);
+
 // The persistent parameters of the graph that the patterns freeze. Throws Error(usage) for a pattern that means no
 // weight, naming the nearest part of a name, and when nothing would be left to train.
 std::set<ValueId> frozen_weights(const Graph& graph, std::span<const std::string> patterns);

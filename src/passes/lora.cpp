@@ -21,8 +21,6 @@ std::string module_of(std::string_view weight) {
   return std::string(weight);
 }
 
-std::string last_part(const std::string& module) { return module.substr(module.rfind('.') + 1); }
-
 // Names of experts' weights ("...experts.*.gate_proj.weight").
 std::vector<std::string> expert_weights(const Graph& graph) {
   std::vector<std::string> names;
@@ -35,7 +33,7 @@ std::vector<std::string> expert_weights(const Graph& graph) {
 // PEFT takes targets of experts' names for experts in every layer, so that no module of such a name has an adapter.
 std::set<std::string> last_parts(const std::vector<std::string>& weights) {
   std::set<std::string> parts;
-  for (const std::string& weight : weights) parts.insert(last_part(module_of(weight)));
+  for (const std::string& weight : weights) parts.emplace(last_part(module_of(weight)));
   return parts;
 }
 
@@ -103,7 +101,7 @@ class Adapter {
       if (experts_.of(*expert).rank > 0) extend_experts(product, weight, *expert, nodes);
       return;
     }
-    if (expert_parts_.contains(last_part(module))) return;
+    if (expert_parts_.contains(std::string(last_part(module)))) return;
     // The head's logits name their dtype too.
     const bool router = routers_.contains(graph_.node(product).outputs[0]);
     if (graph_.node(product).attrs.has("dtype") && !router) return;
@@ -197,7 +195,7 @@ class Adapter {
 
   void refuse_strangers() const {
     std::set<std::string> parts;
-    for (const std::string& module : modules_) parts.insert(last_part(module));
+    for (const std::string& module : modules_) parts.emplace(last_part(module));
     parts.insert(expert_parts_.begin(), expert_parts_.end());
     if (!expert_parts_.empty()) parts.insert("gate_up_proj");
     const std::vector<std::string> names(parts.begin(), parts.end());
