@@ -236,13 +236,12 @@ HEADROOM_AMX void pack_split_b(const PackCall& call) {
   });
 }
 
-HEADROOM_AMX inline void load_sums(const TileCall& call) {
-  if (call.init) {
-    const int64_t stride = call.init_stride * 4;
-    _tile_loadd(0, call.init, stride);
-    _tile_loadd(1, call.init + 16, stride);
-    _tile_loadd(2, call.init + 16 * call.init_stride, stride);
-    _tile_loadd(3, call.init + 16 * call.init_stride + 16, stride);
+HEADROOM_AMX inline void load_sums(const float* from, int64_t row) {
+  if (from) {
+    _tile_loadd(0, from, row * 4);
+    _tile_loadd(1, from + 16, row * 4);
+    _tile_loadd(2, from + 16 * row, row * 4);
+    _tile_loadd(3, from + 16 * row + 16, row * 4);
   } else {
     _tile_zero(0);
     _tile_zero(1);
@@ -251,72 +250,78 @@ HEADROOM_AMX inline void load_sums(const TileCall& call) {
   }
 }
 
-HEADROOM_AMX inline void store_sums(const TileCall& call) {
-  const int64_t stride = call.out_stride * 4;
-  _tile_stored(0, call.out, stride);
-  _tile_stored(1, call.out + 16, stride);
-  _tile_stored(2, call.out + 16 * call.out_stride, stride);
-  _tile_stored(3, call.out + 16 * call.out_stride + 16, stride);
+HEADROOM_AMX inline void store_sums(float* to, int64_t row) {
+  _tile_stored(0, to, row * 4);
+  _tile_stored(1, to + 16, row * 4);
+  _tile_stored(2, to + 16 * row, row * 4);
+  _tile_stored(3, to + 16 * row + 16, row * 4);
 }
 
-// Walks the lines of a call's regions, a few at each step of the depth.
-class Ahead {
+// Walks the lines of a region, a few at each of `steps`.
+class Walk {
  public:
-  explicit Ahead(const TileCall& call) : regions_(call.ahead) {
-    int64_t lines = 0;
-    for (const NearLines& region : call.ahead) lines += region.count();
-    const int64_t steps = call.depth / 32;
-    per_step_ = (lines + steps - 1) / steps;
-    enter();
+  Walk(const NearLines& region, int64_t steps)
+      : at_(region.at), stride_(region.stride), lines_(region.lines), rows_(region.rows), left_(region.rows) {
+    per_step_ = (region.count() + steps - 1) / steps;
   }
 
   HEADROOM_AMX void step() {
-    for (int64_t i = 0; i < per_step_ && at_; ++i) {
-      const std::byte* const line = at_ + 64 * line_;
-      if (region_ == 0)
-        __builtin_prefetch(line, 0, 2);
-      else if (region_ == 1)
-        __builtin_prefetch(line, 1, 3);
-      else
-        __builtin_prefetch(line, 0, 3);
-      if (++line_ < regions_[region_].lines) continue;
+    for (int64_t i = 0; i < per_step_ && left_ > 0; ++i) {
+      __builtin_prefetch(at_ + 64 * line_, 0, 2);
+      if (++line_ < lines_) continue;
       line_ = 0;
-      at_ += regions_[region_].stride;
-      if (++row_ < regions_[region_].rows) continue;
-      row_ = 0;
-      ++region_;
-      enter();
+      at_ += stride_;
+      --left_;
     }
   }
 
- private:
-  void enter() {
-    while (region_ < 3 && regions_[region_].count() == 0) ++region_;
-    at_ = region_ < 3 ? regions_[region_].at : nullptr;
+  // From the beginning again, `bytes` beyond it.
+  void go_on(int64_t bytes) {
+    at_ += bytes - (rows_ - left_) * stride_;
+    line_ = 0;
+    left_ = rows_;
   }
 
-  const NearLines* regions_;
-  int64_t per_step_ = 0, region_ = 0, row_ = 0, line_ = 0;
-  const std::byte* at_ = nullptr;
+ private:
+  const std::byte* at_;
+  int64_t stride_, lines_, rows_, left_;
+  int64_t per_step_ = 0, line_ = 0;
 };
 
-HEADROOM_AMX void multiply_tile(const TileCall& call) {
-  load_sums(call);
-  Ahead ahead(call);
-  const int64_t a_stride = call.a_stride ? call.a_stride : 64;
-  const int64_t a_step = call.a_stride ? 64 : kStepBytes;
-  const std::byte* a = call.a;
-  const std::byte* b = call.b;
-  for (int64_t step = 0; step < call.depth; step += 32) {
-    multiply_step<Keep::a>(a, a_stride, b);
-    ahead.step();
-    a += a_step;
-    b += kStepBytes;
-  }
-  for (int64_t step = 0; step < call.low_rank; step += 32)
-    multiply_step<Keep::a>(call.p + step / 32 * kStepBytes, 64, b + step / 32 * kStepBytes);
-  store_sums(call);
+// 16 sums of a row, with bias and addend.
+HEADROOM_AMX inline __m512 finished(const FinishCall& call, int64_t row, int64_t col, __mmask16 mask) {
+  __m512 sum = _mm512_maskz_loadu_ps(mask, call.sum + row * call.sum_stride + col);
+  if (call.bias) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, call.bias + col));
+  if (!call.addend) return sum;
+  const int64_t at = row * call.c_stride + col;
+  if (call.dtype == DType::f32)
+    return _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, static_cast<const float*>(call.addend) + at));
+  return _mm512_add_ps(sum, widen_bf16(_mm256_maskz_loadu_epi16(mask, static_cast<const uint16_t*>(call.addend) + at)));
 }
+
+HEADROOM_AMX void finish_tile(const FinishCall& given) {
+  const FinishCall call = given;  // which no store changes
+  const __mmask32 mask = first_words(call.cols);
+  const __mmask16 low = static_cast<__mmask16>(mask), high = static_cast<__mmask16>(mask >> 16);
+  for (int64_t row = 0; row < call.rows; ++row) {
+    const __m512 left = finished(call, row, 0, low), right = finished(call, row, 16, high);
+    const int64_t at = row * call.c_stride;
+    if (call.dtype == DType::f32) {
+      _mm512_mask_storeu_ps(static_cast<float*>(call.c) + at, low, left);
+      _mm512_mask_storeu_ps(static_cast<float*>(call.c) + at + 16, high, right);
+    } else {
+      _mm512_mask_storeu_epi16(static_cast<uint16_t*>(call.c) + at, mask, (__m512i)_mm512_cvtne2ps_pbh(right, left));
+    }
+  }
+}
+
+// The products of plain bf16 operands.
+struct PlainSteps {
+  static constexpr int64_t kBytes = kStepBytes;
+  HEADROOM_AMX static void multiply(const std::byte* a, int64_t a_stride, const std::byte* b) {
+    multiply_step<Keep::a>(a, a_stride, b);
+  }
+};
 
 // Tiles 4 and 5 hold a part of A, 6 and 7 a part of B.
 HEADROOM_AMX inline void multiply_parts() {
@@ -356,45 +361,37 @@ HEADROOM_AMX inline void multiply_split_step(const std::byte* a, const std::byte
 }
 
 template <int kParts>
-HEADROOM_AMX void multiply_split_tile(const TileCall& call) {
-  load_sums(call);
-  Ahead ahead(call);
-  const std::byte* a = call.a;
-  const std::byte* b = call.b;
-  for (int64_t step = 0; step < call.depth; step += 32, a += kParts * kStepBytes, b += kParts * kStepBytes) {
+struct SplitSteps {
+  static constexpr int64_t kBytes = kParts * kStepBytes;
+  HEADROOM_AMX static void multiply(const std::byte* a, int64_t, const std::byte* b) {
     multiply_split_step<kParts>(a, b);
-    ahead.step();
   }
-  const std::byte* p = call.p;
-  for (int64_t step = 0; step < call.low_rank; step += 32, p += kParts * kStepBytes, b += kParts * kStepBytes)
-    multiply_split_step<kParts>(p, b);
-  store_sums(call);
-}
+};
 
-// 16 sums of a row, with bias and addend.
-HEADROOM_AMX inline __m512 finished(const FinishCall& call, int64_t row, int64_t col, __mmask16 mask) {
-  __m512 sum = _mm512_maskz_loadu_ps(mask, call.sum + row * call.sum_stride + col);
-  if (call.bias) sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, call.bias + col));
-  if (!call.addend) return sum;
-  const int64_t at = row * call.c_stride + col;
-  if (call.dtype == DType::f32)
-    return _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, static_cast<const float*>(call.addend) + at));
-  return _mm512_add_ps(sum, widen_bf16(_mm256_maskz_loadu_epi16(mask, static_cast<const uint16_t*>(call.addend) + at)));
-}
-
-HEADROOM_AMX void finish_tile(const FinishCall& given) {
-  const FinishCall call = given;  // which no store changes
-  const __mmask32 mask = first_words(call.cols);
-  const __mmask16 low = static_cast<__mmask16>(mask), high = static_cast<__mmask16>(mask >> 16);
-  for (int64_t row = 0; row < call.rows; ++row) {
-    const __m512 left = finished(call, row, 0, low), right = finished(call, row, 16, high);
-    const int64_t at = row * call.c_stride;
-    if (call.dtype == DType::f32) {
-      _mm512_mask_storeu_ps(static_cast<float*>(call.c) + at, low, left);
-      _mm512_mask_storeu_ps(static_cast<float*>(call.c) + at + 16, high, right);
-    } else {
-      _mm512_mask_storeu_epi16(static_cast<uint16_t*>(call.c) + at, mask, (__m512i)_mm512_cvtne2ps_pbh(right, left));
+template <typename Steps>
+HEADROOM_AMX void multiply_tiles(const TileCall& given) {
+  const TileCall call = given;  // which no store changes
+  const int64_t steps = call.depth / 32, a_stride = call.a_stride ? call.a_stride : 64;
+  const int64_t a_step = call.a_stride ? 64 : Steps::kBytes;
+  Walk strip(call.ahead[0], steps * call.tiles), written(call.ahead[1], steps), read(call.ahead[2], steps);
+  for (int64_t tile = 0; tile < call.tiles; ++tile) {
+    const std::byte* a = call.a;
+    const std::byte* b = call.b + tile * call.b_bytes;
+    load_sums(call.init ? call.init + tile * call.out_step : nullptr, call.init_stride);
+    for (int64_t step = 0; step < steps; ++step, a += a_step, b += Steps::kBytes) {
+      Steps::multiply(a, a_stride, b);
+      strip.step();
+      written.step();
+      read.step();
     }
+    a = call.p;
+    for (int64_t step = 0; step < call.low_rank; step += 32, a += Steps::kBytes, b += Steps::kBytes)
+      Steps::multiply(a, 64, b);
+    float* const out = call.out + tile * call.out_step;
+    store_sums(out, call.out_stride);
+    if (call.finish) finish_tile(call.finish->tile(tile, 32, out));
+    written.go_on(call.ahead_step);
+    read.go_on(call.ahead_step);
   }
 }
 
@@ -445,7 +442,7 @@ template <int kParts>
 void take_parts(TileKernel& kernel) {
   kernel.pack_a = pack_split_a<kParts>;
   kernel.pack_b = pack_split_b<kParts>;
-  kernel.tile = multiply_split_tile<kParts>;
+  kernel.multiply = multiply_tiles<SplitSteps<kParts>>;
 }
 
 }  // namespace
@@ -455,7 +452,7 @@ TileOffer offer_amx_tiles(const MatmulSpec& spec, const DeviceFacts& facts) {
   const TileTraits* traits = amx_tile(spec.operand, spec.multiply);
   if (!traits) return {{}, "operands are neither bf16 nor allowed to become bf16"};
   if (!amx::tiles_permitted()) return {{}, "the kernel does not permit AMX"};
-  TileKernel kernel{*traits, pack_any_a, pack_any_b, multiply_tile, finish_tile, amx::enter_tiles, amx::leave_tiles};
+  TileKernel kernel{*traits, pack_any_a, pack_any_b, multiply_tiles<PlainSteps>, amx::enter_tiles, amx::leave_tiles};
   if (spec.operand == DType::f32 && spec.multiply == Multiply::bf16x3) take_parts<2>(kernel);
   if (spec.operand == DType::f32 && spec.multiply == Multiply::full) take_parts<3>(kernel);
   return {kernel, {}};

@@ -93,21 +93,19 @@ class BlockedMatmul final : public Matmul {
                       strip});
     for (int64_t row = place.rows.begin; row < place.rows.end; ++row) {
       take_strip(place, row);
-      for (int64_t step = 0; step < place.depth; step += blocks_.depth_step)
-        for (int64_t col = place.cols.begin; col < place.cols.end; ++col)
-          run_tile(place, row, col, step, place.packed_b + (col - place.cols.begin) * strip);
+      for (int64_t step = 0; step < place.depth; step += blocks_.depth_step) run_row(place, row, step, strip);
     }
   }
 
-  // The share of the strip below that a tile brings near, when it is read in place.
-  NearLines strip_below(const Place& place, int64_t row, int64_t col, int64_t step) const {
+  // The share of the strip below that the tiles of a row bring near.
+  NearLines strip_below(const Place& place, int64_t row, const Range& cols, int64_t step) const {
     if (spec_.a_transposed || row + 1 >= place.rows.end) return {};
     const int64_t bytes = dtype_bytes(spec_.operand);
     const int64_t tiles = place.cols.end - place.cols.begin;
     const int64_t pieces = tiles * matmul_blocks::ceil_div(place.depth, blocks_.depth_step);
-    const int64_t piece = step / blocks_.depth_step * tiles + col - place.cols.begin;
+    const int64_t before = step / blocks_.depth_step * tiles - place.cols.begin;
     const int64_t rows = lanes(row + 1, tile_.rows, spec_.size.rows);
-    const int64_t begin = rows * piece / pieces, end = rows * (piece + 1) / pieces;
+    const int64_t begin = rows * (before + cols.begin) / pieces, end = rows * (before + cols.end) / pieces;
     const int64_t offset = ((row + 1) * tile_.rows + begin) * a_stride_ + place.depth_begin;
     return {static_cast<const std::byte*>(place.arguments->a) + offset * bytes, a_stride_ * bytes, end - begin,
             matmul_blocks::ceil_div(place.depth * bytes, 64)};
@@ -144,80 +142,92 @@ class BlockedMatmul final : public Matmul {
     place.a_stride = 0;
   }
 
-  void run_tile(const Place& place, int64_t row, int64_t col, int64_t step, const std::byte* strip_b) const {
+  // A piece of the depth for a row of tiles: f32 sums of whole tiles go to C itself.
+  void run_row(const Place& place, int64_t row, int64_t step, int64_t strip) const {
+    const bool direct = spec_.result == DType::f32 && lanes(row, tile_.rows, spec_.size.rows) == tile_.rows;
+    const int64_t whole =
+        direct ? std::clamp(spec_.size.cols / tile_.cols, place.cols.begin, place.cols.end) : place.cols.begin;
+    if (whole > place.cols.begin) run_tiles(place, row, {place.cols.begin, whole}, step, strip, true);
+    if (whole < place.cols.end) run_tiles(place, row, {whole, place.cols.end}, step, strip, false);
+  }
+
+  void run_tiles(const Place& place, int64_t row, const Range& cols, int64_t step, int64_t strip, bool direct) const {
     const int64_t depth = std::min(blocks_.depth_step, place.depth - step);
-    const int64_t offset = row * tile_.rows * spec_.size.cols + col * tile_.cols;
-    const int64_t rows = lanes(row, tile_.rows, spec_.size.rows), cols = lanes(col, tile_.cols, spec_.size.cols);
-    const bool direct = spec_.result == DType::f32 && rows == tile_.rows && cols == tile_.cols;
+    const int64_t offset = row * tile_.rows * spec_.size.cols + cols.begin * tile_.cols;
+    const bool whole = step + depth == place.depth;
     TileCall call;
     call.a = place.a + step * (place.a_stride ? 1 : tile_.rows) * tile_.element_bytes;
     call.a_stride = place.a_stride;
-    call.b = strip_b + step * tile_.cols * tile_.element_bytes;
+    call.b = place.packed_b + (cols.begin - place.cols.begin) * strip + step * tile_.cols * tile_.element_bytes;
+    call.b_bytes = strip;
+    call.tiles = cols.end - cols.begin;
     call.depth = packed_depth(depth);
-    if (step + depth == place.depth) {
+    if (whole) {
       call.p = place.p;
       call.low_rank = place.low_rank;
     }
     if (direct) {
       call.out = static_cast<float*>(place.arguments->c) + offset;
       call.out_stride = call.init_stride = spec_.size.cols;
+      call.out_step = tile_.cols;
       const float* addend = spec_.addend ? static_cast<const float*>(place.arguments->addend) + offset : nullptr;
       call.init = place.first && step == 0 ? addend : call.out;
     } else {
-      call.out = place.sums + place_of_sums(place, row, col) * tile_.rows * tile_.cols;
+      call.out = place.sums + place_of_sums(place, row, cols.begin) * tile_.rows * tile_.cols;
       call.out_stride = call.init_stride = tile_.cols;
+      call.out_step = sums_stay(place) ? tile_.rows * tile_.cols : 0;
       call.init = step > 0 || (keeps_sums() && !place.first) ? call.out : nullptr;
     }
-    look_ahead(place, row, col, step, direct, call);
-    kernel_.tile(call);
-    if (step + depth < place.depth) return;
-    if (direct ? place.last && spec_.bias : place.last || !keeps_sums())
-      finish(place, call, offset, col, rows, cols, direct);
+    look_ahead(place, row, cols, step, direct, call);
+    const bool finishes = whole && (direct ? place.last && spec_.bias : place.last || !keeps_sums());
+    FinishCall finish;
+    if (finishes) finish = finish_of(place, call, row, cols, direct);
+    if (finishes) call.finish = &finish;
+    kernel_.multiply(call);
   }
 
   // Sums that are finished at once stay where they are in the first-level cache.
+  bool sums_stay(const Place& place) const { return keeps_sums() || place.depth > blocks_.depth_step; }
   int64_t place_of_sums(const Place& place, int64_t row, int64_t col) const {
-    if (!keeps_sums() && place.depth <= blocks_.depth_step) return 0;
+    if (!sums_stay(place)) return 0;
     const int64_t kept = keeps_sums() ? row - place.rows.begin : 0;
     return kept * blocks_.col_block + col - place.cols.begin;
   }
 
-  // The part of C that comes next: of the next tile where sums go to C, which after the first piece of the depth is
-  // near; else of this one, when it is finished.
-  void look_ahead(const Place& place, int64_t row, int64_t col, int64_t step, bool direct, TileCall& call) const {
-    call.ahead[0] = strip_below(place, row, col, step);
-    const bool whole = step + blocks_.depth_step >= place.depth;
-    if (!direct) {
-      if (!whole || !place.last) return;
-    } else if (col + 1 < place.cols.end) {
-      if (step > 0) return;
-      ++col;
-    } else {
-      if (!whole || row + 1 >= place.rows.end) return;
-      ++row;
-      col = place.cols.begin;
-    }
+  // The part of C that the row below writes and reads.
+  void look_ahead(const Place& place, int64_t row, const Range& cols, int64_t step, bool direct, TileCall& call) const {
+    call.ahead[0] = strip_below(place, row, cols, step);
+    if (step > 0 || row + 1 >= place.rows.end || (!direct && !place.last)) return;
     const int64_t bytes = dtype_bytes(spec_.result);
-    const int64_t offset = (row * tile_.rows * spec_.size.cols + col * tile_.cols) * bytes;
+    const int64_t offset = ((row + 1) * tile_.rows * spec_.size.cols + cols.begin * tile_.cols) * bytes;
     call.ahead[1] = {static_cast<const std::byte*>(place.arguments->c) + offset, spec_.size.cols * bytes,
-                     lanes(row, tile_.rows, spec_.size.rows), matmul_blocks::ceil_div(tile_.cols * bytes, 64)};
+                     lanes(row + 1, tile_.rows, spec_.size.rows), matmul_blocks::ceil_div(tile_.cols * bytes, 64)};
+    call.ahead_step = tile_.cols * bytes;
     if (!spec_.addend || place.arguments->addend == place.arguments->c || (direct && !place.first)) return;
     call.ahead[2] = call.ahead[1];
     call.ahead[2].at = static_cast<const std::byte*>(place.arguments->addend) + offset;
   }
 
-  // Writes the sums of a tile to C. f32 tiles at the edge are written after each block of the depth, onto the last.
-  void finish(const Place& place, const TileCall& tile, int64_t offset, int64_t col, int64_t rows, int64_t cols,
-              bool direct) const {
-    const int64_t bytes = offset * dtype_bytes(spec_.result);
+  // Writes the sums of tiles to C. f32 tiles at the edge are written after each block of the depth, onto the last.
+  FinishCall finish_of(const Place& place, const TileCall& tiles, int64_t row, const Range& cols, bool direct) const {
+    const int64_t first_col = cols.begin * tile_.cols;
+    const int64_t bytes = (row * tile_.rows * spec_.size.cols + first_col) * dtype_bytes(spec_.result);
     std::byte* c = static_cast<std::byte*>(place.arguments->c) + bytes;
     const std::byte* addend = nullptr;
     if (!direct && spec_.result == DType::f32 && !place.first)
       addend = c;
     else if (!direct && spec_.addend)
       addend = static_cast<const std::byte*>(place.arguments->addend) + bytes;
-    const float* bias = spec_.bias && place.last ? place.arguments->bias + col * tile_.cols : nullptr;
-    kernel_.finish({tile.out, tile.out_stride, c, addend, spec_.size.cols, spec_.result, bias, rows, cols});
+    const float* bias = spec_.bias && place.last ? place.arguments->bias + first_col : nullptr;
+    return {tiles.out,
+            tiles.out_stride,
+            c,
+            addend,
+            spec_.size.cols,
+            spec_.result,
+            bias,
+            lanes(row, tile_.rows, spec_.size.rows),
+            std::min(spec_.size.cols, cols.end * tile_.cols) - first_col};
   }
 
   int64_t packed_depth(int64_t depth) const { return align_up(depth, tile_.depth_unit); }

@@ -32,23 +32,6 @@ struct NearLines {
   int64_t count() const { return rows * lines; }
 };
 
-// out[tile] = (init or 0) + a b over `depth` packed steps, and p times what follows in b over `low_rank` more.
-struct TileCall {
-  const std::byte* a = nullptr;
-  int64_t a_stride = 0;  // bytes between rows when A is read in place, 0 when packed
-  const std::byte* b = nullptr;
-  int64_t depth = 0;
-  const std::byte* p = nullptr;  // packed
-  int64_t low_rank = 0;
-  const float* init = nullptr;  // nullptr: zero
-  int64_t init_stride = 0;
-  float* out = nullptr;
-  int64_t out_stride = 0;
-  // A hint, that a kernel may leave: a part of the next strip of A; what the next tile or `finish` writes; what it only
-  // reads.
-  NearLines ahead[3];
-};
-
 // c = sum [+ bias] [+ addend] for a tile of rows x cols, rounded to c's dtype.
 struct FinishCall {
   const float* sum = nullptr;
@@ -60,6 +43,50 @@ struct FinishCall {
   const float* bias = nullptr;
   int64_t rows = 0;
   int64_t cols = 0;
+
+  // The call for one tile of a row, whose sums are `sums`.
+  FinishCall tile(int64_t index, int64_t tile_cols, const float* sums) const {
+    FinishCall other = *this;
+    other.sum = sums;
+    const int64_t column = index * tile_cols, bytes = column * dtype_bytes(dtype);
+    other.c = static_cast<std::byte*>(c) + bytes;
+    if (addend) other.addend = static_cast<const std::byte*>(addend) + bytes;
+    if (bias) other.bias = bias + column;
+    other.cols = std::min(tile_cols, cols - column);
+    return other;
+  }
+};
+
+// A row of tiles side by side: out = (init or 0) + a b over `depth` packed steps, and p times what follows in b over
+// `low_rank` more. Each tile is finished, where that is asked for, before the next begins.
+struct TileCall {
+  const std::byte* a = nullptr;
+  int64_t a_stride = 0;  // bytes between rows when A is read in place, 0 when packed
+  const std::byte* b = nullptr;
+  int64_t depth = 0;
+  const std::byte* p = nullptr;  // packed
+  int64_t low_rank = 0;
+  const float* init = nullptr;  // nullptr: zero
+  int64_t init_stride = 0;
+  float* out = nullptr;
+  int64_t out_stride = 0;
+  int64_t tiles = 1;
+  int64_t b_bytes = 0;   // between the strips of B of two tiles
+  int64_t out_step = 0;  // elements between two tiles of `out` and `init`; 0: they take turns in one place
+  const FinishCall* finish = nullptr;  // of the first tile, `cols` of all
+  // A hint, that a kernel may leave: a part of the next strip of A, during the row; what lies where the first tile is
+  // written and read a row further down, during that tile, and so on for every tile.
+  NearLines ahead[3];
+  int64_t ahead_step = 0;  // bytes
+
+  // One tile of the row.
+  TileCall tile(int64_t index) const {
+    TileCall other = *this;
+    other.b += index * b_bytes;
+    other.out += index * out_step;
+    if (init) other.init += index * out_step;
+    return other;
+  }
 };
 
 // What an instruction set contributes.
@@ -67,8 +94,7 @@ struct TileKernel {
   TileTraits traits;
   void (*pack_a)(const PackCall&) = nullptr;
   void (*pack_b)(const PackCall&) = nullptr;
-  void (*tile)(const TileCall&) = nullptr;
-  void (*finish)(const FinishCall&) = nullptr;
+  void (*multiply)(const TileCall&) = nullptr;
   void (*enter)() = nullptr;  // once per thread before the first tile
   void (*leave)() = nullptr;
 };

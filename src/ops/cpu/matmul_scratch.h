@@ -62,9 +62,9 @@ constexpr TileTraits kAmxTile{32, 32, 32, 2, true, 5 << 18, 1 << 19, 2048, 512, 
 // f32 operands, Multiply::bf16
 constexpr TileTraits kAmxRoundedTile{32, 32, 32, 2, false, 5 << 18, 1 << 19, 2048, 512, 576};
 // f32 operands, Multiply::bf16x3
-constexpr TileTraits kAmxSplitTile{32, 32, 32, 4, false, 5 << 18, 1 << 19, 1024, 512, 288};
+constexpr TileTraits kAmxSplitTile{32, 32, 32, 4, false, 5 << 18, 1 << 19, 1024, 192, 288};
 // f32 operands, Multiply::full
-constexpr TileTraits kAmxExactTile{32, 32, 32, 6, false, 5 << 18, 1 << 19, 576, 512, 192};
+constexpr TileTraits kAmxExactTile{32, 32, 32, 6, false, 5 << 18, 1 << 19, 576, 128, 96};
 constexpr TileTraits kSimdTile{12, 32, 1, 4, false, 1 << 20};
 
 // The tile for operands that AMX takes, nullptr for others.

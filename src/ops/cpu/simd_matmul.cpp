@@ -102,12 +102,6 @@ HWY_INLINE void multiply_sub_tile(const TileCall& call, int64_t row, int64_t col
     for (int j = 0; j < 2; ++j) hn::StoreU(sums[i][j], d, call.out + (row + i) * call.out_stride + col + j * kLanes);
 }
 
-void multiply_tile(const TileCall& call) {
-  constexpr int64_t kCols = 2 * static_cast<int64_t>(hn::MaxLanes(hn::CappedTag<float, 16>()));
-  for (int64_t row = 0; row < kSimdTile.rows; row += kSubRows)
-    for (int64_t col = 0; col < kSimdTile.cols; col += kCols) multiply_sub_tile(call, row, col);
-}
-
 template <typename T>
 void finish(const FinishCall& call) {
   for (int64_t row = 0; row < call.rows; ++row) {
@@ -130,8 +124,18 @@ void finish_any(const FinishCall& call) {
     finish<float>(call);
 }
 
+void multiply_tiles(const TileCall& call) {
+  constexpr int64_t kCols = 2 * static_cast<int64_t>(hn::MaxLanes(hn::CappedTag<float, 16>()));
+  for (int64_t index = 0; index < call.tiles; ++index) {
+    const TileCall tile = call.tile(index);
+    for (int64_t row = 0; row < kSimdTile.rows; row += kSubRows)
+      for (int64_t col = 0; col < kSimdTile.cols; col += kCols) multiply_sub_tile(tile, row, col);
+    if (call.finish) finish_any(call.finish->tile(index, kSimdTile.cols, tile.out));
+  }
+}
+
 TileKernel simd_kernel() {
-  return {kSimdTile, pack_any<kSimdTile.rows>, pack_any<kSimdTile.cols>, multiply_tile, finish_any, nullptr, nullptr};
+  return {kSimdTile, pack_any<kSimdTile.rows>, pack_any<kSimdTile.cols>, multiply_tiles, nullptr, nullptr};
 }
 
 }  // namespace

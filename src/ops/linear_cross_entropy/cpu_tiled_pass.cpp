@@ -274,7 +274,7 @@ void add_to_dx(const TiledPass& pass, int64_t strips, int64_t row_tile, bool fir
     call.out_stride = call.init_stride = 32;
     if (tile + 1 < pass.cut.hidden)
       call.ahead[1] = {reinterpret_cast<const std::byte*>(call.out + kLossTile), 0, 1, 64};
-    pass.tiles->tile(call);
+    pass.tiles->multiply(call);
   }
 }
 
@@ -355,20 +355,22 @@ void multiply_numerators(const TiledPass& pass, bool overwrite, float* sums) {
   const int64_t rows = pass.cut.rows, hidden = pass.hidden(), depth = matmul_blocks::even_piece(rows, kDepth);
   for (int64_t group = pass.first; group < pass.last; group += kStrips)
     for (int64_t begin = 0; begin < rows; begin += depth)
-      for (int64_t strip = group; strip < std::min(pass.last, group + kStrips); ++strip)
-        for (int64_t tile = 0; tile < pass.cut.hidden; ++tile) {
-          TileCall call;
-          call.a = pass.chunk.numerators + (strip * rows + begin) * amx::kStepBytes;
-          call.b = pass.cell.scaled + (tile * rows + begin) * amx::kStepBytes;
-          call.depth = std::min(depth, rows - begin) * 32;
-          call.out = sums + strip * 32 * hidden + tile * 32;
-          call.out_stride = call.init_stride = hidden;
-          call.init = begin == 0 && overwrite ? nullptr : call.out;
-          const int64_t lines = matmul_blocks::ceil_div(call.depth, pass.cut.hidden);
-          call.ahead[0] = {call.a + rows * amx::kStepBytes + tile * lines * 64, 0, 1, lines};
-          if (begin == 0) call.ahead[1] = {reinterpret_cast<const std::byte*>(call.out + 32), hidden * 4, 32, 2};
-          pass.tiles->tile(call);
-        }
+      for (int64_t strip = group; strip < std::min(pass.last, group + kStrips); ++strip) {
+        TileCall call;
+        call.a = pass.chunk.numerators + (strip * rows + begin) * amx::kStepBytes;
+        call.b = pass.cell.scaled + begin * amx::kStepBytes;
+        call.b_bytes = rows * amx::kStepBytes;
+        call.depth = std::min(depth, rows - begin) * 32;
+        call.out = sums + strip * 32 * hidden;
+        call.out_stride = call.init_stride = hidden;
+        call.out_step = 32;
+        call.tiles = pass.cut.hidden;
+        call.init = begin == 0 && overwrite ? nullptr : call.out;
+        call.ahead[0] = {call.a + rows * amx::kStepBytes, 0, 1, call.depth};
+        if (begin == 0) call.ahead[1] = {reinterpret_cast<const std::byte*>(call.out + 32 * hidden), hidden * 4, 32, 2};
+        call.ahead_step = 32 * 4;
+        pass.tiles->multiply(call);
+      }
 }
 
 HEADROOM_AMX void store_dx(const TiledPass* cells, int64_t count, int64_t rows, int64_t row_tile, uint16_t* dx) {
