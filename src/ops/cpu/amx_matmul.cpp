@@ -265,9 +265,10 @@ class Walk {
     per_step_ = (region.count() + steps - 1) / steps;
   }
 
+  template <int kWritten, int kCache>
   HEADROOM_AMX void step() {
     for (int64_t i = 0; i < per_step_ && left_ > 0; ++i) {
-      __builtin_prefetch(at_ + 64 * line_, 0, 2);
+      __builtin_prefetch(at_ + 64 * line_, kWritten, kCache);
       if (++line_ < lines_) continue;
       line_ = 0;
       at_ += stride_;
@@ -380,9 +381,9 @@ HEADROOM_AMX void multiply_tiles(const TileCall& given) {
     load_sums(call.init ? call.init + tile * call.out_step : nullptr, call.init_stride);
     for (int64_t step = 0; step < steps; ++step, a += a_step, b += Steps::kBytes) {
       Steps::multiply(a, a_stride, b);
-      strip.step();
-      written.step();
-      read.step();
+      strip.step<0, 2>();
+      written.step<1, 3>();
+      read.step<0, 3>();
     }
     a = call.p;
     for (int64_t step = 0; step < call.low_rank; step += 32, a += Steps::kBytes, b += Steps::kBytes)

@@ -194,14 +194,17 @@ class BlockedMatmul final : public Matmul {
     return kept * blocks_.col_block + col - place.cols.begin;
   }
 
-  // The part of C that the row below writes and reads.
+  // The part of C that comes next: of the next tile where sums go to C, which after the first piece of the depth is
+  // near; else of this one, when it is finished.
   void look_ahead(const Place& place, int64_t row, const Range& cols, int64_t step, bool direct, TileCall& call) const {
     call.ahead[0] = strip_below(place, row, cols, step);
-    if (step > 0 || row + 1 >= place.rows.end || (!direct && !place.last)) return;
+    const bool whole = step + blocks_.depth_step >= place.depth;
+    if (direct ? step > 0 : !whole || !place.last) return;
     const int64_t bytes = dtype_bytes(spec_.result);
-    const int64_t offset = ((row + 1) * tile_.rows * spec_.size.cols + cols.begin * tile_.cols) * bytes;
+    const int64_t col = cols.begin + (direct ? 1 : 0);
+    const int64_t offset = (row * tile_.rows * spec_.size.cols + col * tile_.cols) * bytes;
     call.ahead[1] = {static_cast<const std::byte*>(place.arguments->c) + offset, spec_.size.cols * bytes,
-                     lanes(row + 1, tile_.rows, spec_.size.rows), matmul_blocks::ceil_div(tile_.cols * bytes, 64)};
+                     lanes(row, tile_.rows, spec_.size.rows), matmul_blocks::ceil_div(tile_.cols * bytes, 64)};
     call.ahead_step = tile_.cols * bytes;
     if (!spec_.addend || place.arguments->addend == place.arguments->c || (direct && !place.first)) return;
     call.ahead[2] = call.ahead[1];

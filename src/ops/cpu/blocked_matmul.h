@@ -74,10 +74,10 @@ struct TileCall {
   int64_t b_bytes = 0;   // between the strips of B of two tiles
   int64_t out_step = 0;  // elements between two tiles of `out` and `init`; 0: they take turns in one place
   const FinishCall* finish = nullptr;  // of the first tile, `cols` of all
-  // A hint, that a kernel may leave: a part of the next strip of A, during the row; what lies where the first tile is
-  // written and read a row further down, during that tile, and so on for every tile.
+  // A hint, that a kernel may leave: a part of the next strip of A, for the whole row; what is written after the first
+  // tile; what is only read then. For each later tile the last two lie `ahead_step` bytes further.
   NearLines ahead[3];
-  int64_t ahead_step = 0;  // bytes
+  int64_t ahead_step = 0;
 
   // One tile of the row.
   TileCall tile(int64_t index) const {

@@ -367,7 +367,7 @@ void multiply_numerators(const TiledPass& pass, bool overwrite, float* sums) {
         call.tiles = pass.cut.hidden;
         call.init = begin == 0 && overwrite ? nullptr : call.out;
         call.ahead[0] = {call.a + rows * amx::kStepBytes, 0, 1, call.depth};
-        if (begin == 0) call.ahead[1] = {reinterpret_cast<const std::byte*>(call.out + 32 * hidden), hidden * 4, 32, 2};
+        if (begin == 0) call.ahead[1] = {reinterpret_cast<const std::byte*>(call.out + 32), hidden * 4, 32, 2};
         call.ahead_step = 32 * 4;
         pass.tiles->multiply(call);
       }
