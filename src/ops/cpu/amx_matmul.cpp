@@ -173,66 +173,118 @@ HEADROOM_AMX void pack_any_b(const PackCall& call) {
   (call.dtype == DType::f32 ? pack_b<Rounded> : pack_b<Words>)(call);
 }
 
-// 32 numbers of f32 as the sum of kParts numbers of bf16 each, the rounded one first; what is not finite has one part.
+// 16 numbers of f32 as the sums of kParts numbers each, of which the upper halves are bf16. All but the last are
+// rounded to the nearest, so that what is left out is small; what is not finite has one part.
 template <int kParts>
-HEADROOM_AMX inline void split_numbers(__mmask32 mask, const float* from, __m512i (&parts)[kParts]) {
-  __m512 low = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from);
-  __m512 high = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), from + 16);
+HEADROOM_AMX inline void split_numbers(__m512 number, __m512i (&parts)[kParts]) {
   constexpr int kNotFinite = 0x99;  // quiet and signalling NaN, both infinities
-  for (int part = 0; part < kParts; ++part) {
-    parts[part] = (__m512i)_mm512_cvtne2ps_pbh(high, low);
-    if (part + 1 == kParts) break;
-    const __m512 rounded_low = widen_bf16(_mm512_castsi512_si256(parts[part]));
-    const __m512 rounded_high = widen_bf16(_mm512_extracti64x4_epi64(parts[part], 1));
-    low = _mm512_maskz_sub_ps(_knot_mask16(_mm512_fpclass_ps_mask(rounded_low, kNotFinite)), low, rounded_low);
-    high = _mm512_maskz_sub_ps(_knot_mask16(_mm512_fpclass_ps_mask(rounded_high, kNotFinite)), high, rounded_high);
+  const __mmask16 finite = _knot_mask16(_mm512_fpclass_ps_mask(number, kNotFinite));
+  const __m512i half = _mm512_set1_epi32(0x8000), upper = _mm512_set1_epi32(static_cast<int>(0xffff0000u));
+  parts[0] = _mm512_castps_si512(number);
+  parts[0] = _mm512_and_si512(_mm512_mask_add_epi32(parts[0], finite, parts[0], half), upper);
+  __m512 rest = _mm512_maskz_sub_ps(finite, number, _mm512_castsi512_ps(parts[0]));
+  for (int part = 1; part + 1 < kParts; ++part) {
+    parts[part] = _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(rest), half), upper);
+    rest = _mm512_sub_ps(rest, _mm512_castsi512_ps(parts[part]));
   }
+  // Two parts leave more than eight bits, three do not.
+  parts[kParts - 1] = _mm512_castps_si512(rest);
+  if constexpr (kParts == 2) parts[1] = _mm512_add_epi32(parts[1], half);
 }
 
-// The parts of a pair of tiles, as rows of memory are: 32 of 32 numbers, zero beyond the operand.
+// The parts of two vectors, as pairs of words: a tile's row of A from steps i and i + 16 of a lane, of B from those
+// steps of 16 lanes. Any order of the steps serves that is the same for A and B.
 template <int kParts>
-struct alignas(64) SplitBlock {
-  uint16_t parts[kParts][32 * 32];
+HEADROOM_AMX inline void store_split_row(__m512 first, __m512 second, std::byte* to) {
+  __m512i low[kParts], high[kParts];
+  split_numbers<kParts>(first, low);
+  split_numbers<kParts>(second, high);
+  for (int part = 0; part < kParts; ++part)
+    _mm512_store_si512(to + part * kStepBytes,
+                       _mm512_mask_mov_epi16(_mm512_srli_epi32(low[part], 16), 0xaaaaaaaau, high[part]));
+}
 
-  HEADROOM_AMX void fill(const PackCall& call, int64_t lane, int64_t step) {
-    const int64_t row = call.depth_major ? call.step + step : call.lane + lane;
-    const int64_t column = call.depth_major ? call.lane + lane : call.step + step;
-    const int64_t rows = call.depth_major ? call.depth - step : call.lanes - lane;
-    const __mmask32 mask = first_words(call.depth_major ? call.lanes - lane : call.depth - step);
-    const float* from = static_cast<const float*>(call.from) + row * call.stride + column;
-    for (int64_t i = 0; i < 32; ++i, from += call.stride) {
-      __m512i numbers[kParts] = {};
-      if (i < rows) split_numbers<kParts>(mask, from, numbers);
-      for (int part = 0; part < kParts; ++part) _mm512_store_si512(parts[part] + 32 * i, numbers[part]);
-    }
+// 32 rows of memory, 32 numbers each, of which `rows` and those of the masks exist.
+struct SplitBlock {
+  const float* from;
+  int64_t stride;
+  int64_t rows;
+  __mmask16 masks[2];  // of the halves of a row
+
+  HEADROOM_AMX __m512 load(int64_t row, int64_t half) const {
+    return row < rows ? _mm512_maskz_loadu_ps(masks[half], from + row * stride + 16 * half) : _mm512_setzero_ps();
   }
 
-  // The same block of bf16 numbers to pack.
-  PackCall part(const PackCall& call, int index) const {
-    PackCall block = call;
-    block.from = parts[index];
-    block.dtype = DType::bf16;
-    block.stride = block.lanes = block.depth = 32;
-    block.lane = block.step = 0;
-    return block;
+  // to[column] = a column of the 16 rows from `row` on, of the columns of one half.
+  HEADROOM_AMX void load_columns(int64_t row, int64_t half, __m512i (&to)[16]) const {
+    for (int64_t i = 0; i < 16; ++i) to[i] = _mm512_castps_si512(load(row + i, half));
+    transpose16(to);
   }
 };
 
+HEADROOM_AMX inline SplitBlock split_block(const PackCall& call, int64_t lane, int64_t step) {
+  const int64_t row = call.depth_major ? call.step + step : call.lane + lane;
+  const int64_t column = call.depth_major ? call.lane + lane : call.step + step;
+  const __mmask32 mask = first_words(call.depth_major ? call.lanes - lane : call.depth - step);
+  return {static_cast<const float*>(call.from) + row * call.stride + column,
+          call.stride,
+          call.depth_major ? call.depth - step : call.lanes - lane,
+          {static_cast<__mmask16>(mask), static_cast<__mmask16>(mask >> 16)}};
+}
+
+// The rows of memory as rows of A, for which they are lanes.
+template <int kParts>
+HEADROOM_AMX inline void split_rows(const SplitBlock& block, std::byte* to) {
+  for (int64_t row = 0; row < 32; ++row) store_split_row<kParts>(block.load(row, 0), block.load(row, 1), to + 64 * row);
+}
+
+// As pairs of rows of B, for which they are steps.
+template <int kParts>
+HEADROOM_AMX inline void split_pairs(const SplitBlock& block, std::byte* to) {
+  for (int64_t pair = 0; pair < 16; ++pair)
+    for (int64_t half = 0; half < 2; ++half)
+      store_split_row<kParts>(block.load(pair, half), block.load(pair + 16, half), to + half * kTileBytes + 64 * pair);
+}
+
+// The columns of memory as rows of A, for which they are lanes; the rows are steps.
+template <int kParts>
+HEADROOM_AMX inline void split_columns(const SplitBlock& block, std::byte* to) {
+  for (int64_t half = 0; half < 2; ++half) {
+    __m512i first[16], second[16];
+    block.load_columns(0, half, first);
+    block.load_columns(16, half, second);
+    for (int i = 0; i < 16; ++i)
+      store_split_row<kParts>(_mm512_castsi512_ps(first[i]), _mm512_castsi512_ps(second[i]),
+                              to + half * kTileBytes + 64 * i);
+  }
+}
+
+// As pairs of rows of B, for which they are steps; the rows are lanes.
+template <int kParts>
+HEADROOM_AMX inline void split_column_pairs(const SplitBlock& block, std::byte* to) {
+  for (int64_t half = 0; half < 2; ++half) {
+    __m512i first[16], second[16];
+    block.load_columns(16 * half, 0, first);
+    block.load_columns(16 * half, 1, second);
+    for (int i = 0; i < 16; ++i)
+      store_split_row<kParts>(_mm512_castsi512_ps(first[i]), _mm512_castsi512_ps(second[i]),
+                              to + half * kTileBytes + 64 * i);
+  }
+}
+
 template <int kParts>
 HEADROOM_AMX void pack_split_a(const PackCall& call) {
-  SplitBlock<kParts> block;
   each_tile_pair(call, kParts * kStepBytes, [&](int64_t lane, int64_t step, std::byte* to) HEADROOM_AMX {
-    block.fill(call, lane, step);
-    for (int i = 0; i < kParts; ++i) pack_rows<Words>(block.part(call, i), 0, 0, to + i * kStepBytes);
+    const SplitBlock block = split_block(call, lane, step);
+    call.depth_major ? split_columns<kParts>(block, to) : split_rows<kParts>(block, to);
   });
 }
 
 template <int kParts>
 HEADROOM_AMX void pack_split_b(const PackCall& call) {
-  SplitBlock<kParts> block;
   each_tile_pair(call, kParts * kStepBytes, [&](int64_t lane, int64_t step, std::byte* to) HEADROOM_AMX {
-    block.fill(call, lane, step);
-    for (int i = 0; i < kParts; ++i) pack_columns<Words>(block.part(call, i), 0, 0, to + i * kStepBytes);
+    const SplitBlock block = split_block(call, lane, step);
+    call.depth_major ? split_pairs<kParts>(block, to) : split_column_pairs<kParts>(block, to);
   });
 }
 
