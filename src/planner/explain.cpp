@@ -17,6 +17,7 @@
 #include "planner/candidates.h"
 #include "planner/explain_automatic.h"
 #include "planner/explain_data_order.h"
+#include "planner/explain_frontier.h"
 #include "planner/explain_offload.h"
 #include "planner/offload_choices.h"
 
@@ -215,15 +216,6 @@ class Reporter {
   Plan& plan_;
 };
 
-std::string describe_rung(const Rung& rung) {
-  const Offload& offload = rung.candidate.offload;
-  return fmt::format("{:>10}  {:>9.3f} s  micro-batch {}, loss chunk {}, {}{}{}{}", format_bytes(rung.peaks.device),
-                     rung.step_seconds, rung.candidate.micro_batch, rung.candidate.loss_chunk,
-                     describe_keep(rung.candidate.keep), rung.candidate.weight_copies ? ", bf16 weight copies" : "",
-                     rung.candidate.fused_optimizer ? ", fused optimizer" : "",
-                     offload.any() ? ", " + describe_offload(offload, rung.peaks) : "");
-}
-
 void explain_parts(const Plan& plan, std::string& text) {
   const Breakdown& b = plan.breakdown;
   const ProcessBytes& c = plan.process;
@@ -284,12 +276,7 @@ std::string explain(const PlanRequest& request, const SearchResult& result) {
     text += fmt::format("  {:<19} {:<13} {}\n      {}{}\n", t.name, t.kind, t.value, describe_effect(t), t.why);
   if (plan.feasible) text += explain_automatic(plan);
   text += "plans that no other beats in both memory and time (least memory first)\n";
-  for (const Rung& rung : result.frontier) {
-    const bool chosen =
-        plan.feasible && rung.packed && rung.peaks.device == plan.peak_bytes && rung.step_seconds == plan.step_seconds;
-    text += fmt::format("{} {}{}\n", chosen ? " >" : "  ", describe_rung(rung),
-                        rung.peaks.device > request.budget_bytes ? "  [above the budget]" : "");
-  }
+  explain_frontier(request.budget_bytes, result, text);
   return text;
 }
 
