@@ -186,14 +186,8 @@ int run_evaluate(const InferenceArguments& a) {
     print_refusal(plan);
     return 3;
   }
-  DataOptions data;
-  data.files = a.options.data;
-  data.max_seq_length = request.seq_length;
-  data.vocab_size = model.spec.vocab;
-  data.tokenizer_folder = model.directory;
-  set_objective(model, data);
-  std::optional<Tokenizer> tokenizer;
-  if (fs::exists(model.directory / "tokenizer.json")) tokenizer.emplace(Tokenizer::load(model.directory));
+  const DataOptions data = data_for(model, a.options.data, request.seq_length);
+  std::optional<Tokenizer> tokenizer = tokenizer_of(model);
   const TokenCache cache = build_unnamed_cache(data, tokenizer ? &*tokenizer : nullptr);
   tokenizer.reset();
   const RowTargets targets = row_targets(model, a.options.mlm_probability, kEvaluationSeed);

@@ -11,6 +11,7 @@
 #include "planner/search.h"
 #include "tokenizer/tokenizer.h"
 #include "train/fresh_model.h"
+#include "train/objective.h"
 #include "train/setup.h"
 #include "train/weights.h"
 
@@ -51,17 +52,15 @@ void describe_weights(const ModelFiles& model) {
 }
 
 void describe_files(const ModelFiles& model) {
-  std::error_code status;
   if (model.directory.empty()) {
     fmt::print("weights          none (a bare config.json)\n");
     return;
   }
   describe_weights(model);
-  if (fs::exists(model.directory / "tokenizer.json", status)) {
-    const Tokenizer tokenizer = Tokenizer::load(model.directory);
-    fmt::print("tokenizer        {} ids, BOS {}, EOS {}\n", tokenizer.vocab_size(),
-               tokenizer.bos_id() ? std::to_string(*tokenizer.bos_id()) : "none",
-               tokenizer.eos_id() ? std::to_string(*tokenizer.eos_id()) : "none");
+  if (const std::optional<Tokenizer> tokenizer = tokenizer_of(model)) {
+    fmt::print("tokenizer        {} ids, BOS {}, EOS {}\n", tokenizer->vocab_size(),
+               tokenizer->bos_id() ? std::to_string(*tokenizer->bos_id()) : "none",
+               tokenizer->eos_id() ? std::to_string(*tokenizer->eos_id()) : "none");
   } else {
     fmt::print("tokenizer        none\n");
   }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "data/token_cache_builder.h"
 #include "planner/search.h"
+#include "train/objective.h"
 
 namespace headroom {
 namespace {
@@ -15,14 +16,9 @@ namespace {
 namespace fs = std::filesystem;
 
 LengthHistogram read_lengths(const TrainOptions& options, const ModelFiles& model) {
-  DataOptions data;
-  data.files = options.data;
-  data.max_seq_length = sequence_length(options, model.spec);
-  data.vocab_size = model.spec.vocab;
-  data.tokenizer_folder = model.directory;
+  const DataOptions data = data_for(model, options.data, sequence_length(options, model.spec));
+  const std::optional<Tokenizer> tokenizer = tokenizer_of(model);
   std::error_code status;
-  std::optional<Tokenizer> tokenizer;
-  if (fs::exists(model.directory / "tokenizer.json", status)) tokenizer.emplace(Tokenizer::load(model.directory));
   const fs::path cache = fs::temp_directory_path() / fmt::format("headroom-plan-{}.bin", ::getpid());
   const DataCounts counts = build_token_cache(data, tokenizer ? &*tokenizer : nullptr, cache);
   fs::remove(cache, status);

@@ -50,6 +50,26 @@ void add_labels(const ModelFiles& model, Names& names) {
   }
 }
 
+void set_labels(const ModelFiles& model, DataOptions& data) {
+  switch (model.spec.objective) {
+    case Objective::masked:
+      data.labels = LabelKind::own_position;
+      return;
+    case Objective::classification: {
+      Names names;
+      add_ids(model, names);
+      add_labels(model, names);
+      data.labels = LabelKind::sequence_class;
+      data.token_types = model.spec.type_vocab;
+      data.classes = ClassNames(model.spec.classes, std::move(names));
+      return;
+    }
+    case Objective::language:
+    case Objective::none:
+      data.labels = LabelKind::next_token;
+  }
+}
+
 }  // namespace
 
 bool has_accuracy(const ModelSpec& spec) { return spec.objective != Objective::language; }
@@ -76,24 +96,20 @@ void train_head_with_adapters(const ModelSpec& spec, std::span<const WeightInfo>
   }
 }
 
-void set_objective(const ModelFiles& model, DataOptions& data) {
-  switch (model.spec.objective) {
-    case Objective::masked:
-      data.labels = LabelKind::own_position;
-      return;
-    case Objective::classification: {
-      Names names;
-      add_ids(model, names);
-      add_labels(model, names);
-      data.labels = LabelKind::sequence_class;
-      data.token_types = model.spec.type_vocab;
-      data.classes = ClassNames(model.spec.classes, std::move(names));
-      return;
-    }
-    case Objective::language:
-    case Objective::none:
-      data.labels = LabelKind::next_token;
-  }
+DataOptions data_for(const ModelFiles& model, std::vector<fs::path> files, int64_t seq_length) {
+  DataOptions data;
+  data.files = std::move(files);
+  data.max_seq_length = seq_length;
+  data.vocab_size = model.spec.vocab;
+  data.tokenizer_folder = model.directory;
+  set_labels(model, data);
+  return data;
+}
+
+std::optional<Tokenizer> tokenizer_of(const ModelFiles& model) {
+  std::error_code status;
+  if (!fs::exists(model.directory / "tokenizer.json", status)) return std::nullopt;
+  return Tokenizer::load(model.directory);
 }
 
 RowTargets row_targets(const ModelFiles& model, double probability, uint64_t seed) {
@@ -101,16 +117,16 @@ RowTargets row_targets(const ModelFiles& model, double probability, uint64_t see
   masking.probability = probability;
   masking.seed = seed;
   masking.vocab_size = model.spec.vocab;
-  std::error_code status;
-  if (model.spec.objective == Objective::masked && fs::exists(model.directory / "tokenizer.json", status)) {
-    const Tokenizer tokenizer = Tokenizer::load(model.directory);
-    masking.mask_id = find_mask_token(tokenizer, model.directory).value_or(-1);
+  const std::optional<Tokenizer> tokenizer =
+      model.spec.objective == Objective::masked ? tokenizer_of(model) : std::nullopt;
+  if (tokenizer) {
+    masking.mask_id = find_mask_token(*tokenizer, model.directory).value_or(-1);
     if (masking.mask_id >= model.spec.vocab)
       throw Error(
           ErrorKind::format,
           fmt::format("the mask token has id {}, the model's vocab_size is {}", masking.mask_id, model.spec.vocab),
           "the tokenizer and the model do not belong together");
-    masking.unmasked = special_token_ids(tokenizer);
+    masking.unmasked = special_token_ids(*tokenizer);
   }
   const bool classes = model.spec.objective == Objective::classification;
   const RowLimits limits{model.spec.vocab, classes ? model.spec.classes : model.spec.vocab};

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "data/row_targets.h"
 #include "data/token_cache_builder.h"
@@ -20,9 +23,13 @@ void refuse_without_head(const ModelFiles& model, std::string_view purpose);
 // weights of the head. Adds these to the modules to save; without adapters nothing.
 void train_head_with_adapters(const ModelSpec& spec, std::span<const WeightInfo> missing, LoraOptions& lora);
 
-// Sets what the rows of `data` are: the kind of labels, and the classes with the names of config.json's label2id and
-// id2label. Throws Error(format) when these contradict the number of classes.
-void set_objective(const ModelFiles& model, DataOptions& data);
+// How files of rows and text are read for a model in sequences of `seq_length` tokens: the kind of labels, and the
+// classes with the names of config.json's label2id and id2label. Throws Error(format) when these contradict the number
+// of classes.
+DataOptions data_for(const ModelFiles& model, std::vector<std::filesystem::path> files, int64_t seq_length);
+
+// The model's tokenizer, nothing where its folder has none. Throws Error(format).
+std::optional<Tokenizer> tokenizer_of(const ModelFiles& model);
 
 // How rows become targets: where a class stands, the padding id, and, of masked models with a tokenizer, the masking
 // with `probability`, drawn from `seed`. Loads the tokenizer where masking needs it, and frees it. Throws Error.

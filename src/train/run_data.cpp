@@ -50,15 +50,8 @@ class Sets {
   }
 
   TokenCache open_cache(const std::vector<fs::path>& files, const fs::path& path) const {
-    DataOptions data;
-    data.files = files;
-    data.max_seq_length = choices_.seq_length;
-    data.vocab_size = model_.spec.vocab;
-    data.tokenizer_folder = model_.directory;
-    set_objective(model_, data);
-    std::error_code status;
-    std::optional<Tokenizer> tokenizer;
-    if (fs::exists(model_.directory / "tokenizer.json", status)) tokenizer.emplace(Tokenizer::load(model_.directory));
+    const DataOptions data = data_for(model_, files, choices_.seq_length);
+    const std::optional<Tokenizer> tokenizer = tokenizer_of(model_);
     return open_or_build_token_cache(data, tokenizer ? &*tokenizer : nullptr, path);
   }
 

@@ -55,6 +55,13 @@ class Encoders(ProgramTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
+    def test_plan_reads_the_rows_that_train_would(self):
+        for model, data in (("classes", "rows.tsv"), ("masked", "texts.jsonl")):
+            with self.subTest(model):
+                done = self.call("plan", "--model", model, "--data", data, "--memory", "128MiB", "--threads", 1, "--explain")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn("data: 24 rows of ", done.stdout)
+
     def test_losses_are_those_of_transformers_with_an_attention_mask(self):
         for case in ("bert_classes", "roberta_classes", "gpt_neox_classes", "bert_masked", "roberta_masked"):
             with self.subTest(case):
