@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
+#include <algorithm>
+#include <array>
+
 #include "base/error.h"
 #include "naive_attention.h"
 #include "ops/attention/scratch.h"
@@ -82,6 +85,25 @@ TEST(AttentionGrad, EveryImplementationFollowsTheFormula) {
     for (const std::string& implementation :
          implementations("attention_grad", grad_inputs(c, random_inputs(c)), c.attrs()))
       expect_grad(c, implementation);
+}
+
+TEST(AttentionGrad, TilesInThreePartsAreAsExactAsVectors) {
+  const Case c{2, 300, 4, 2, 64};
+  const Inputs in = random_inputs(c);
+  const std::vector<std::string> known = implementations("attention", c.inputs({in.q, in.k, in.v}), c.attrs());
+  if (std::find(known.begin(), known.end(), "amx_exact") == known.end()) GTEST_SKIP() << "the machine has no AMX";
+  const Values q = values_of(in.q), k = values_of(in.k), v = values_of(in.v);
+  const Values o = naive_forward(c, q, k, v).o;
+  const NaiveGrad grad = naive_grad(c, q, k, v, values_of(in.grad_o));
+  const auto errors = [&](const char* implementation) {
+    const RunOptions options{implementation};
+    const RunResult forward = run_op("attention", c.inputs({in.q, in.k, in.v}), c.attrs(), options);
+    const RunResult backward = run_op("attention_grad", grad_inputs(c, in), c.attrs(), options);
+    return std::array{relative_distance(forward.outputs[0], o), relative_distance(backward.outputs[0], grad.dq),
+                      relative_distance(backward.outputs[1], grad.dk), relative_distance(backward.outputs[2], grad.dv)};
+  };
+  const auto tiles = errors("amx_exact"), vectors = errors("simd");
+  for (size_t i = 0; i < tiles.size(); ++i) EXPECT_LT(tiles[i], 1.2 * vectors[i]) << i;
 }
 
 TEST(AttentionGrad, TheFormulaIsTheDerivative) {

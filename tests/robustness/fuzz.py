@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fuzzes every parser for a given time of CPU each, in turns, and goes on where it stopped.
 
-Usage: fuzz.py BUILD [--minutes 60] [--turn 5] [--jobs 1] [--only NAME,...] [--shared ../shared] [--work DIR]
+Usage: fuzz.py BUILD [--minutes 60] [--turn 5] [--jobs 1] [--only NAME,...] [--shared ../shared] [--work DIR] [--timeout 60]
 BUILD is a folder made by `cmake --preset fuzz` with its libFuzzer programs built. The fuzzer with the least CPU time
 comes next, until each has --minutes. DIR keeps the corpora, logs, crashing inputs and minutes.json (CPU seconds and
 runs of each), so that minutes add up over several calls; Ctrl-C ends the turns at hand and keeps what they counted.
@@ -30,6 +30,8 @@ def parse_arguments():
     parser.add_argument('--only', default='', help='names, separated by commas')
     parser.add_argument('--shared', default='../shared')
     parser.add_argument('--work', default='build/fuzzing')
+    parser.add_argument('--timeout', type=int, default=60,
+                        help='seconds that an input may take, those in which the fuzzer is stopped counted')
     return parser.parse_args()
 
 
@@ -62,7 +64,7 @@ def cpu_seconds(pid):
 class Turn:
     """One run of one fuzzer."""
 
-    def __init__(self, name, program, work):
+    def __init__(self, name, program, work, timeout):
         self.name = name
         self.log = os.path.join(work, 'logs', name + '.log')
         corpus = os.path.join(work, 'corpora', name)
@@ -71,7 +73,7 @@ class Turn:
         with open(self.log, 'w') as log:
             self.process = subprocess.Popen(
                 [program, corpus, os.path.join(work, 'seeds'), f'-artifact_prefix={artifacts}', '-rss_limit_mb=4096',
-                 f'-max_len={LARGEST_INPUT}', '-print_final_stats=1', '-timeout=60'],
+                 f'-max_len={LARGEST_INPUT}', '-print_final_stats=1', f'-timeout={timeout}'],
                 stdout=log, stderr=log, cwd=work)
         self.seconds = 0.0
 
@@ -132,7 +134,7 @@ class Campaign:
         try:
             while True:
                 while len(turns) < self.options.jobs and (name := self.next_name(turns)):
-                    turns[name] = Turn(name, self.programs[name], self.work)
+                    turns[name] = Turn(name, self.programs[name], self.work, self.options.timeout)
                 if not turns:
                     return
                 time.sleep(1)

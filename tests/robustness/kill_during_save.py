@@ -83,8 +83,12 @@ class KilledRuns:
 
     def final_model(self):
         """The state of what bears the final model's name, finished or not."""
-        return [(entry.name, entry.stat().st_ino, entry.stat().st_mtime_ns) for entry in os.scandir(self.root / "killed")
-                if entry.name.startswith("model.safetensors")]
+        while True:
+            try:
+                return [(entry.name, entry.stat().st_ino, entry.stat().st_mtime_ns)
+                        for entry in os.scandir(self.root / "killed") if entry.name.startswith("model.safetensors")]
+            except FileNotFoundError:  # renamed since it was listed
+                continue
 
     def kill_once(self, steps, in_final):
         """Starts or resumes, waits for a save (or for the final model), and kills at a random moment of it. Returns whether it was killed."""

@@ -91,6 +91,28 @@ KernelOffer forward_simd(const KernelSpec& spec, const DeviceFacts& facts) {
   return forward_kernel(spec, facts, run_forward<SimdForward>);
 }
 
+// Why a kernel with exact products on tiles refuses, or empty.
+std::string exact_refusal(const KernelSpec& spec, const DeviceFacts& facts, int64_t needed) {
+  if (facts.isa < 514) return fmt::format("needs instruction set 514, not {}", facts.isa);
+  for (size_t i = 0; i < 3; ++i)
+    if (spec.inputs[i].dtype != DType::f32) return "operands are not all f32";
+  if (!exact_products_usable()) return "the processor or the system does not offer it";
+  return simd_refusal(spec, facts, needed);
+}
+
+KernelOffer forward_exact(const KernelSpec& spec, const DeviceFacts& facts) {
+  const int64_t needed = ExactForward::bytes(attention_shape(spec.call())) * facts.threads;
+  if (std::string refusal = exact_refusal(spec, facts, needed); !refusal.empty()) return {nullptr, refusal};
+  return forward_kernel(spec, facts, run_forward<ExactForward>);
+}
+
+KernelOffer grad_exact(const KernelSpec& spec, const DeviceFacts& facts) {
+  const AttentionShape shape = attention_shape(spec.call());
+  const int64_t needed = ExactGrad::bytes(shape) * grad_wave(shape, facts.threads).units();
+  if (std::string refusal = exact_refusal(spec, facts, needed); !refusal.empty()) return {nullptr, refusal};
+  return grad_kernel(spec, facts, run_grad<ExactGrad>);
+}
+
 KernelOffer decode_simd(const KernelSpec& spec, const DeviceFacts& facts) {
   const AttentionShape shape = attention_shape(spec.call());
   if (shape.queries != 1) return {nullptr, fmt::format("takes one query, not {}", shape.queries)};
@@ -172,6 +194,7 @@ KernelOffer append_reference(const KernelSpec&, const DeviceFacts&) {
 void register_attention_cpu(CpuKernels& kernels) {
   std::vector<KernelCandidate> forward{{"amx", forward_bf16<Bf16Amx, 514>},
                                        {"avx512_bf16", forward_bf16<Bf16Dot, 513>},
+                                       {"amx_exact", forward_exact},
                                        {"simd", forward_simd},
                                        {"reference", forward_reference}};
   kernels.add("attention", forward);
@@ -179,6 +202,7 @@ void register_attention_cpu(CpuKernels& kernels) {
   kernels.add("attention_cached", forward);
   kernels.add("attention_grad", {{"amx", grad_bf16<Bf16Amx, 514>},
                                  {"avx512_bf16", grad_bf16<Bf16Dot, 513>},
+                                 {"amx_exact", grad_exact},
                                  {"simd", grad_simd},
                                  {"reference", grad_reference}});
   kernels.add("kv_append", {{"reference", append_reference}});

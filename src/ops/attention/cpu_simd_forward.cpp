@@ -22,12 +22,27 @@ namespace HWY_NAMESPACE {
 
 constexpr float kHidden = -1e30f;  // a score no visible one reaches
 
+// A strip's q as the right operand of the scores; the rows of k as the left one, and the columns of v.
+ExactBlocks exact_queries(const SimdForward::State& state, int64_t lane) {
+  const int64_t bytes = exact_bytes(kStrip, padded_dim(state.shape.dim));
+  return {state.block.exact_q + lane * bytes, bytes, kExactBlock};
+}
+ExactBlocks exact_keys(const SimdForward::State& state) {
+  return {state.block.exact_k, exact_bytes(32, padded_dim(state.shape.dim)), kExactBlock};
+}
+ExactBlocks exact_values(const SimdForward::State& state) {
+  return {state.block.exact_v, exact_bytes(32, kKeyTile), kExactBlock};
+}
+
 void forward_load_queries(SimdForward::State& state, int64_t lane, const void* q, int64_t rows) {
   const AttentionShape& shape = state.shape;
   const ForwardSimdBlock& block = state.block;
   const int64_t width = padded_dim(shape.dim);
   gather_rows(q, state.q_dtype, shape.heads * shape.dim, rows, kStrip, shape.dim, block.k, width);
-  transpose(block.k, width, kStrip, width, block.q + lane * width * kStrip, kStrip);
+  if (block.exact_q)
+    pack_exact_right_turned({block.k, width, kStrip, width}, exact_queries(state, lane));
+  else
+    transpose(block.k, width, kStrip, width, block.q + lane * width * kStrip, kStrip);
   std::fill_n(block.o + lane * width * kStrip, width * kStrip, 0.0f);
   std::fill_n(block.maximum + lane * kStrip, kStrip, kHidden);
   std::fill_n(block.sum + lane * kStrip, kStrip, 0.0f);
@@ -36,8 +51,13 @@ void forward_load_queries(SimdForward::State& state, int64_t lane, const void* q
 void forward_load_keys(SimdForward::State& state, const void* k, const void* v, int64_t count) {
   const AttentionShape& shape = state.shape;
   const int64_t stride = shape.kv_heads * shape.dim, width = padded_dim(shape.dim);
-  gather_rows(k, state.kv_dtype, stride, count, count, shape.dim, state.block.k, width);
-  gather_rows(v, state.kv_dtype, stride, count, count, shape.dim, state.block.v, width);
+  const bool exact = state.block.exact_k != nullptr;
+  const int64_t rows = exact ? align_up(count, 32) : count;
+  gather_rows(k, state.kv_dtype, stride, count, rows, shape.dim, state.block.k, width);
+  gather_rows(v, state.kv_dtype, stride, count, rows, shape.dim, state.block.v, width);
+  if (!exact) return;
+  pack_exact_left({state.block.k, width, rows, width}, exact_keys(state));
+  pack_exact_left_turned({state.block.v, width, rows, width}, exact_values(state));
 }
 
 // Scores -> probabilities of one vector of columns; returns the factor of what was summed before.
@@ -83,16 +103,42 @@ HWY_INLINE void drop_scores(float* scores, const StripStep& step, const RowKeys<
   }
 }
 
+// Products of the rows of k from step.begin on and a strip of q.
+HWY_INLINE void multiply_queries(const SimdForward::State& state, int64_t lane, const StripStep& step) {
+  const ForwardSimdBlock& block = state.block;
+  const int64_t dim = state.shape.dim, width = padded_dim(dim), rows = step.end - step.begin;
+  float* const scores = block.scores + step.begin * kStrip;
+  if (block.exact_q)
+    multiply_exact({exact_keys(state).from(step.begin / 32, 0), exact_queries(state, lane), scores, kStrip,
+                    align_up(rows, 32), kStrip, width, false});
+  else
+    multiply({block.k + step.begin * width, width, 1}, block.q + lane * width * kStrip, kStrip, scores, kStrip, rows,
+             kStrip, dim, false);
+}
+
+// Adds the columns of v times the probabilities to a strip of o.
+HWY_INLINE void multiply_values(const SimdForward::State& state, int64_t lane, const StripStep& step) {
+  const ForwardSimdBlock& block = state.block;
+  const int64_t dim = state.shape.dim, width = padded_dim(dim), rows = step.end - step.begin;
+  float* const scores = block.scores + step.begin * kStrip;
+  float* const o = block.o + lane * width * kStrip;
+  if (!block.exact_q)
+    return multiply({block.v + step.begin * width, 1, width}, scores, kStrip, o, kStrip, dim, kStrip, rows, true);
+  const int64_t depth = align_up(rows, 32);
+  std::fill_n(scores + rows * kStrip, (depth - rows) * kStrip, 0.0f);
+  const ExactBlocks p{block.exact_p, exact_bytes(kStrip, kKeyTile), kExactBlock};
+  pack_exact_right({scores, kStrip, depth, kStrip}, p);
+  multiply_exact({exact_values(state).from(0, step.begin / 32), p, o, kStrip, width, kStrip, depth, true});
+}
+
 void forward_step(SimdForward::State& state, int64_t lane, const StripStep& step) {
   const VectorTag d;
   const int32_t lanes = static_cast<int32_t>(hn::Lanes(d));
   const ForwardSimdBlock& block = state.block;
   const int64_t dim = state.shape.dim, width = padded_dim(dim), rows = step.end - step.begin;
-  const float* k = block.k + step.begin * width;
-  const float* v = block.v + step.begin * width;
   float* scores = block.scores + step.begin * kStrip;
   float* o = block.o + lane * width * kStrip;
-  multiply({k, width, 1}, block.q + lane * width * kStrip, kStrip, scores, kStrip, rows, kStrip, dim, false);
+  multiply_queries(state, lane, step);
   float scale = static_cast<float>(state.shape.scale * std::numbers::log2e);
   if (state.shape.softcap > 0) {
     const double cap = state.shape.softcap;
@@ -110,7 +156,7 @@ void forward_step(SimdForward::State& state, int64_t lane, const StripStep& step
   }
   if (state.dropout.drops())
     drop_scores(block.scores, step, state.row_keys[static_cast<size_t>(lane)], state.dropout.rate.below);
-  multiply({v, 1, width}, scores, kStrip, o, kStrip, dim, kStrip, rows, true);
+  multiply_values(state, lane, step);
 }
 
 void forward_store(SimdForward::State& state, int64_t lane, void* o, float* lse, int64_t rows) {
@@ -139,10 +185,10 @@ HWY_EXPORT(forward_load_keys);
 HWY_EXPORT(forward_step);
 HWY_EXPORT(forward_store);
 
-SimdForward::SimdForward(const ForwardCall& call, std::byte* block) {
-  Carver carver(block);
-  state_ = {call.shape, call.q_dtype, call.kv_dtype, forward_simd_block(carver, call.shape), call.dropout, {}};
-}
+SimdForward::SimdForward(const ForwardCall& call, const ForwardSimdBlock& block)
+    : state_{call.shape, call.q_dtype, call.kv_dtype, block, call.dropout, {}} {}
+SimdForward::SimdForward(const ForwardCall& call, std::byte* block)
+    : SimdForward(call, carve_block(forward_simd_block, call.shape, block)) {}
 void SimdForward::load_queries(int64_t lane, const void* q, int64_t rows, int64_t scores) {
   if (state_.dropout.drops()) state_.row_keys[static_cast<size_t>(lane)].fill(state_.dropout, scores);
   HWY_DYNAMIC_DISPATCH(forward_load_queries)(state_, lane, q, rows);

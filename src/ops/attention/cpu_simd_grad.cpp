@@ -28,6 +28,44 @@ HWY_INLINE float dot(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, i
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
+// Operands of exact products. Of the kv head: rows of k and v, and columns of k, as left operands, steps of 32 keys
+// apart; of the query tile: rows as right operands whose columns, or whose steps, they are.
+struct ExactOperands {
+  explicit ExactOperands(const SimdGrad::State& state) {
+    const GradSimdBlock& block = state.block;
+    const int64_t rows = exact_bytes(32, padded_dim(state.shape.dim)), steps = exact_bytes(32, kGradColumns);
+    k = {block.exact_k, rows, kExactBlock};
+    v = {block.exact_v, rows, kExactBlock};
+    k_t = {block.exact_k_t, kExactBlock, rows};
+    q_t = {block.exact_q_t, rows, kExactBlock};
+    grad_o_t = {block.exact_grad_o_t, rows, kExactBlock};
+    q = {block.exact_q, steps, kExactBlock};
+    grad_o = {block.exact_grad_o, steps, kExactBlock};
+    p = {block.exact_p, steps, kExactBlock};
+    ds = {block.exact_ds, steps, kExactBlock};
+    ds_t = {block.exact_ds_t, exact_bytes(32, kGradKeys), kExactBlock};
+  }
+  ExactBlocks k, v, k_t, q_t, grad_o_t, q, grad_o, p, ds, ds_t;
+};
+
+void grad_pack_keys(SimdGrad::State& state) {
+  const AttentionShape& shape = state.shape;
+  const GradSimdBlock& block = state.block;
+  const ExactOperands exact(state);
+  const int64_t width = padded_dim(shape.dim), stride = shape.kv_heads * shape.dim;
+  const int64_t element = state.dtype == DType::f32 ? 4 : 2;
+  for (int64_t tile = 0; tile < shape.keys; tile += kGradKeys) {
+    const int64_t count = std::min(kGradKeys, shape.keys - tile), offset = tile * stride * element;
+    gather_rows(static_cast<const std::byte*>(state.k) + offset, state.dtype, stride, count, kGradKeys, shape.dim,
+                block.k, width);
+    gather_rows(static_cast<const std::byte*>(state.v) + offset, state.dtype, stride, count, kGradKeys, shape.dim,
+                block.v, width);
+    pack_exact_left({block.k, width, kGradKeys, width}, exact.k.from(tile / 32, 0));
+    pack_exact_left({block.v, width, kGradKeys, width}, exact.v.from(tile / 32, 0));
+    pack_exact_left_turned({block.k, width, kGradKeys, width}, exact.k_t.from(0, tile / 32));
+  }
+}
+
 void grad_load_queries(SimdGrad::State& state, const QueryTile& tile) {
   const AttentionShape& shape = state.shape;
   const GradSimdBlock& block = state.block;
@@ -39,9 +77,18 @@ void grad_load_queries(SimdGrad::State& state, const QueryTile& tile) {
     block.rowsum[i] = dot(block.k + i * width, block.grad_o + i * width, width);
     block.lse[i] = i < tile.rows ? tile.lse[i] * std::numbers::log2e_v<float> : 0.0f;
   }
-  transpose(block.q, width, kGradColumns, width, block.q_t, kGradColumns);
-  transpose(block.grad_o, width, kGradColumns, width, block.grad_o_t, kGradColumns);
   std::fill_n(block.dq_t, width * kGradColumns, 0.0f);
+  if (!block.exact_k) {
+    transpose(block.q, width, kGradColumns, width, block.q_t, kGradColumns);
+    transpose(block.grad_o, width, kGradColumns, width, block.grad_o_t, kGradColumns);
+    return;
+  }
+  const ExactOperands exact(state);
+  const ExactSource q{block.q, width, kGradColumns, width}, grad_o{block.grad_o, width, kGradColumns, width};
+  pack_exact_right_turned(q, exact.q_t);
+  pack_exact_right_turned(grad_o, exact.grad_o_t);
+  pack_exact_right(q, exact.q);
+  pack_exact_right(grad_o, exact.grad_o);
 }
 
 // How a product of a query and a key becomes a score in the base-2 domain: scale s, or cap tanh(inner s).
@@ -103,13 +150,111 @@ HWY_INLINE void clear_strip(float* from, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) std::fill_n(from + row * kGradColumns, kStrip, 0.0f);
 }
 
-void grad_step(SimdGrad::State& state, int64_t tile, int64_t count, std::span<const StripStep> steps) {
-  const AttentionShape& shape = state.shape;
+// The products of a step, in vector code. `rows` keys from `from` on of the tile, of which block.k and block.v hold
+// all.
+class VectorProducts {
+ public:
+  static constexpr int64_t kRows = 1;  // the keys of a product are a multiple of this
+
+  explicit VectorProducts(const SimdGrad::State& state)
+      : block_(state.block), dim_(state.shape.dim), width_(padded_dim(state.shape.dim)) {}
+
+  // p = k q^T and ds = v grad_o^T for a strip.
+  HWY_INLINE void scores(int64_t strip, int64_t from, int64_t rows) const {
+    const int64_t first = strip * kStrip, at = from * kGradColumns + first;
+    multiply({block_.k + from * width_, width_, 1}, block_.q_t + first, kGradColumns, block_.p + at, kGradColumns, rows,
+             kStrip, dim_, false);
+    multiply({block_.v + from * width_, width_, 1}, block_.grad_o_t + first, kGradColumns, block_.ds + at, kGradColumns,
+             rows, kStrip, dim_, false);
+  }
+  // dq^T += k^T ds for a strip.
+  HWY_INLINE void add_to_queries(int64_t strip, int64_t from, int64_t rows) const {
+    const int64_t first = strip * kStrip;
+    multiply({block_.k + from * width_, 1, width_}, block_.ds + from * kGradColumns + first, kGradColumns,
+             block_.dq_t + first, kGradColumns, dim_, kStrip, rows, true);
+  }
+  // dv += p grad_o and dk += ds q.
+  HWY_INLINE void add_to_keys(int64_t from, int64_t rows, float* dk, float* dv) const {
+    multiply({block_.p + from * kGradColumns, kGradColumns, 1}, block_.grad_o, width_, dv, width_, rows, width_,
+             kGradColumns, true);
+    multiply({block_.ds + from * kGradColumns, kGradColumns, 1}, block_.q, width_, dk, width_, rows, width_,
+             kGradColumns, true);
+  }
+
+ private:
+  const GradSimdBlock& block_;
+  int64_t dim_, width_;
+};
+
+// The same on tiles; `tile` is the key of row 0.
+class ExactProducts {
+ public:
+  static constexpr int64_t kRows = 32;
+
+  ExactProducts(const SimdGrad::State& state, int64_t tile)
+      : block_(state.block), exact_(state), tile_(tile), width_(padded_dim(state.shape.dim)) {}
+
+  HWY_INLINE void scores(int64_t strip, int64_t from, int64_t rows) const {
+    const int64_t at = from * kGradColumns + strip * kStrip, step = (tile_ + from) / 32;
+    multiply_exact(
+        {exact_.k.from(step, 0), exact_.q_t.from(strip, 0), block_.p + at, kGradColumns, rows, kStrip, width_, false});
+    multiply_exact({exact_.v.from(step, 0), exact_.grad_o_t.from(strip, 0), block_.ds + at, kGradColumns, rows, kStrip,
+                    width_, false});
+  }
+  HWY_INLINE void add_to_queries(int64_t strip, int64_t from, int64_t rows) const {
+    const int64_t first = strip * kStrip;
+    pack_exact_right({block_.ds + from * kGradColumns + first, kGradColumns, rows, kStrip}, exact_.ds_t);
+    multiply_exact({exact_.k_t.from(0, (tile_ + from) / 32), exact_.ds_t, block_.dq_t + first, kGradColumns, width_,
+                    kStrip, rows, true});
+  }
+  HWY_INLINE void add_to_keys(int64_t from, int64_t rows, float* dk, float* dv) const {
+    pack_exact_left({block_.p + from * kGradColumns, kGradColumns, rows, kGradColumns}, exact_.p);
+    multiply_exact({exact_.p, exact_.grad_o, dv, width_, rows, width_, kGradColumns, true});
+    pack_exact_left({block_.ds + from * kGradColumns, kGradColumns, rows, kGradColumns}, exact_.ds);
+    multiply_exact({exact_.ds, exact_.q, dk, width_, rows, width_, kGradColumns, true});
+  }
+
+ private:
+  const GradSimdBlock& block_;
+  ExactOperands exact_;
+  int64_t tile_, width_;
+};
+
+// Keys [begin, end) of the tile are those that some strip sees.
+template <class Products>
+HWY_INLINE void run_step(const SimdGrad::State& state, const Products& products, int64_t tile, int64_t begin,
+                         int64_t end, std::span<const StripStep> steps) {
   const GradSimdBlock& block = state.block;
+  const ScoreRule rule(state.shape);
+  const int64_t all = align_up(end, Products::kRows), width = padded_dim(state.shape.dim);
+  for (size_t strip = 0; strip < steps.size(); ++strip) {
+    const StripStep& step = steps[strip];
+    const int64_t index = static_cast<int64_t>(strip);
+    const int64_t from = std::min<int64_t>(step.begin, end), rows = std::max<int64_t>(0, step.end - from);
+    const int64_t whole = align_up(rows, Products::kRows);
+    if (rows > 0) {
+      products.scores(index, from, whole);
+      differentiate(state, step, index, rule);
+    }
+    for (float* scores : {block.p + index * kStrip, block.ds + index * kStrip}) {
+      clear_strip(scores, begin, from);
+      clear_strip(scores, from + rows, all);
+    }
+    if (rows > 0) products.add_to_queries(index, from, whole);
+  }
+  const int64_t to = (tile + begin) * width;
+  products.add_to_keys(begin, all - begin, block.dk + to, block.dv + to);
+}
+
+void gather_keys(const SimdGrad::State& state, int64_t tile, int64_t count) {
+  const AttentionShape& shape = state.shape;
   const int64_t dim = shape.dim, width = padded_dim(dim), stride = shape.kv_heads * dim;
-  const int64_t element = state.dtype == DType::f32 ? 4 : 2, offset = tile * stride * element;
-  gather_rows(static_cast<const std::byte*>(state.k) + offset, state.dtype, stride, count, count, dim, block.k, width);
-  gather_rows(static_cast<const std::byte*>(state.v) + offset, state.dtype, stride, count, count, dim, block.v, width);
+  const int64_t offset = tile * stride * (state.dtype == DType::f32 ? 4 : 2);
+  for (const auto& [from, to] : {std::pair(state.k, state.block.k), std::pair(state.v, state.block.v)})
+    gather_rows(static_cast<const std::byte*>(from) + offset, state.dtype, stride, count, count, dim, to, width);
+}
+
+void grad_step(SimdGrad::State& state, int64_t tile, int64_t count, std::span<const StripStep> steps) {
   int64_t begin = kGradKeys, end = 0;
   for (const StripStep& step : steps) {
     if (step.begin >= step.end) continue;
@@ -117,28 +262,9 @@ void grad_step(SimdGrad::State& state, int64_t tile, int64_t count, std::span<co
     end = std::max<int64_t>(end, step.end);
   }
   if (begin >= end) return;
-  const ScoreRule rule(shape);
-  for (size_t strip = 0; strip < steps.size(); ++strip) {
-    const StripStep& step = steps[strip];
-    const int64_t first = static_cast<int64_t>(strip) * kStrip;
-    const int64_t from = std::min<int64_t>(step.begin, end), rows = std::max<int64_t>(0, step.end - from);
-    multiply({block.k + from * width, width, 1}, block.q_t + first, kGradColumns, block.p + from * kGradColumns + first,
-             kGradColumns, rows, kStrip, dim, false);
-    multiply({block.v + from * width, width, 1}, block.grad_o_t + first, kGradColumns,
-             block.ds + from * kGradColumns + first, kGradColumns, rows, kStrip, dim, false);
-    if (rows > 0) differentiate(state, step, static_cast<int64_t>(strip), rule);
-    for (float* scores : {block.p + first, block.ds + first}) {
-      clear_strip(scores, begin, from);
-      clear_strip(scores, from + rows, end);
-    }
-    multiply({block.k + from * width, 1, width}, block.ds + from * kGradColumns + first, kGradColumns,
-             block.dq_t + first, kGradColumns, dim, kStrip, rows, true);
-  }
-  const int64_t rows = end - begin;
-  multiply({block.p + begin * kGradColumns, kGradColumns, 1}, block.grad_o, width, block.dv + (tile + begin) * width,
-           width, rows, width, kGradColumns, true);
-  multiply({block.ds + begin * kGradColumns, kGradColumns, 1}, block.q, width, block.dk + (tile + begin) * width, width,
-           rows, width, kGradColumns, true);
+  if (state.block.exact_k) return run_step(state, ExactProducts(state, tile), tile, begin, end, steps);
+  gather_keys(state, tile, count);
+  run_step(state, VectorProducts(state), tile, begin, end, steps);
 }
 
 void grad_store_queries(SimdGrad::State& state, void* dq, int64_t rows) {
@@ -172,21 +298,23 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace headroom {
 
+HWY_EXPORT(grad_pack_keys);
 HWY_EXPORT(grad_load_queries);
 HWY_EXPORT(grad_step);
 HWY_EXPORT(grad_store_queries);
 HWY_EXPORT(grad_join_row);
 
-SimdGrad::SimdGrad(const GradCall& call, std::byte* block) {
-  Carver carver(block);
-  state_ = {call.shape, call.dtype, grad_simd_block(carver, call.shape), nullptr, nullptr, call.dropout, {}};
-}
+SimdGrad::SimdGrad(const GradCall& call, const GradSimdBlock& block)
+    : state_{call.shape, call.dtype, block, nullptr, nullptr, call.dropout, {}} {}
+SimdGrad::SimdGrad(const GradCall& call, std::byte* block)
+    : SimdGrad(call, carve_block(grad_simd_block, call.shape, block)) {}
 void SimdGrad::begin(const void* k, const void* v) {
   const int64_t sums = grad_sum_rows(state_.shape) * padded_dim(state_.shape.dim);
   std::fill_n(state_.block.dk, sums, 0.0f);
   std::fill_n(state_.block.dv, sums, 0.0f);
   state_.k = k;
   state_.v = v;
+  if (state_.block.exact_k) HWY_DYNAMIC_DISPATCH(grad_pack_keys)(state_);
 }
 void SimdGrad::load_queries(const QueryTile& tile) {
   if (state_.dropout.drops()) state_.row_keys.fill(state_.dropout, tile.scores);

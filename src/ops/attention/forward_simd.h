@@ -28,8 +28,24 @@ class SimdForward {
     std::array<RowKeys<kStrip>, kLanes> row_keys;  // of the lanes, where scores are dropped
   };
 
+ protected:
+  SimdForward(const ForwardCall& call, const ForwardSimdBlock& block);
+
  private:
   State state_;
+};
+
+// The same with its products on AMX tiles, for f32 operands.
+class ExactForward : public SimdForward {
+ public:
+  ExactForward(const ForwardCall& call, std::byte* block)
+      : SimdForward(call, carve_block(forward_exact_block, call.shape, block)) {
+    enter_exact();
+  }
+  ~ExactForward() { leave_exact(); }
+  ExactForward(const ExactForward&) = delete;
+  ExactForward& operator=(const ExactForward&) = delete;
+  static int64_t bytes(const AttentionShape& shape) { return block_bytes(forward_exact_block, shape); }
 };
 
 }  // namespace headroom

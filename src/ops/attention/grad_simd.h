@@ -31,8 +31,23 @@ class SimdGrad {
     RowKeys<kColumns> row_keys;  // of the query tile, where scores are dropped
   };
 
+ protected:
+  SimdGrad(const GradCall& call, const GradSimdBlock& block);
+
  private:
   State state_;
+};
+
+// The same with its products on AMX tiles, for f32 operands.
+class ExactGrad : public SimdGrad {
+ public:
+  ExactGrad(const GradCall& call, std::byte* block) : SimdGrad(call, carve_block(grad_exact_block, call.shape, block)) {
+    enter_exact();
+  }
+  ~ExactGrad() { leave_exact(); }
+  ExactGrad(const ExactGrad&) = delete;
+  ExactGrad& operator=(const ExactGrad&) = delete;
+  static int64_t bytes(const AttentionShape& shape) { return block_bytes(grad_exact_block, shape); }
 };
 
 }  // namespace headroom

@@ -120,7 +120,8 @@ class Attention final : public Op {
   }
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return on_cuda(facts) ? cuda_attention_scratch(call, facts) : forward_scratch(attention_shape(call), facts);
+    return on_cuda(facts) ? cuda_attention_scratch(call, facts)
+                          : forward_scratch(attention_shape(call), call.inputs[0].dtype, facts);
   }
   Work work(const OpCall& call) const override { return attention_work(call, Op::work(call), 2, 0); }
   CostClass cost_class() const override { return CostClass::attention; }
@@ -209,7 +210,7 @@ class AttentionCached final : public Op {
 
   int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
     const AttentionShape shape = attention_shape(call);
-    return on_cuda(facts) ? cuda_cached_scratch(shape) : cached_scratch(shape, facts);
+    return on_cuda(facts) ? cuda_cached_scratch(shape) : cached_scratch(shape, call.inputs[0].dtype, facts);
   }
   // As if the chunk ended with the cache: the offset is known at run time only.
   Work work(const OpCall& call) const override {

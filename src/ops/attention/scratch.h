@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "ir/op.h"
+#include "ops/attention/exact_products.h"
 #include "ops/attention/shape.h"
 #include "ops/cpu/scratch.h"
 
@@ -74,6 +75,11 @@ struct ForwardSimdBlock {
   float* scores;   // [kKeyTile][kStrip]
   float* k;        // [kKeyTile][dim]: the tile of keys
   float* v;
+  // Packed for exact products, else null: q of the lanes, k, v, and the probabilities of a strip.
+  std::byte* exact_q;
+  std::byte* exact_k;
+  std::byte* exact_v;
+  std::byte* exact_p;
 };
 inline ForwardSimdBlock forward_simd_block(Carver& carver, const AttentionShape& shape) {
   const int64_t lanes = lane_grid(shape).count(), dim = padded_dim(shape.dim);
@@ -85,6 +91,16 @@ inline ForwardSimdBlock forward_simd_block(Carver& carver, const AttentionShape&
   block.scores = carver.take<float>(kKeyTile * kStrip);
   block.k = carver.take<float>(kKeyTile * dim);
   block.v = carver.take<float>(kKeyTile * dim);
+  return block;
+}
+// The same, with f32 products on tiles.
+inline ForwardSimdBlock forward_exact_block(Carver& carver, const AttentionShape& shape) {
+  const int64_t lanes = lane_grid(shape).count(), dim = padded_dim(shape.dim);
+  ForwardSimdBlock block = forward_simd_block(carver, shape);
+  block.exact_q = carver.take<std::byte>(lanes * exact_bytes(kStrip, dim));
+  block.exact_k = carver.take<std::byte>(exact_bytes(kKeyTile, dim));
+  block.exact_v = carver.take<std::byte>(exact_bytes(kKeyTile, dim));
+  block.exact_p = carver.take<std::byte>(exact_bytes(kKeyTile, kStrip));
   return block;
 }
 
@@ -133,6 +149,18 @@ struct GradSimdBlock {
   float* rowsum;  // [columns], rowsum(do * o)
   float* k;       // [kGradKeys][dim]
   float* v;
+  // Packed for exact products, else null: k, v and k transposed of the kv head by steps of keys; q and grad_o of the
+  // query tile as right operands of either side; p and ds of a step as left operands, ds as right one.
+  std::byte* exact_k;
+  std::byte* exact_v;
+  std::byte* exact_k_t;
+  std::byte* exact_q_t;
+  std::byte* exact_grad_o_t;
+  std::byte* exact_q;
+  std::byte* exact_grad_o;
+  std::byte* exact_p;
+  std::byte* exact_ds;
+  std::byte* exact_ds_t;
 };
 inline GradSimdBlock grad_simd_block(Carver& carver, const AttentionShape& shape) {
   const int64_t dim = padded_dim(shape.dim), columns = kGradStripsSimd * kStrip;
@@ -151,6 +179,18 @@ inline GradSimdBlock grad_simd_block(Carver& carver, const AttentionShape& shape
   block.rowsum = carver.take<float>(columns);
   block.k = carver.take<float>(kGradKeys * dim);
   block.v = carver.take<float>(kGradKeys * dim);
+  return block;
+}
+// The same, with f32 products on tiles.
+inline GradSimdBlock grad_exact_block(Carver& carver, const AttentionShape& shape) {
+  const int64_t dim = padded_dim(shape.dim), columns = kGradStripsSimd * kStrip, rows = grad_sum_rows(shape);
+  GradSimdBlock block = grad_simd_block(carver, shape);
+  for (std::byte** keys : {&block.exact_k, &block.exact_v, &block.exact_k_t})
+    *keys = carver.take<std::byte>(exact_bytes(rows, dim));
+  for (std::byte** queries : {&block.exact_q_t, &block.exact_grad_o_t, &block.exact_q, &block.exact_grad_o})
+    *queries = carver.take<std::byte>(exact_bytes(columns, dim));
+  for (std::byte** scores : {&block.exact_p, &block.exact_ds, &block.exact_ds_t})
+    *scores = carver.take<std::byte>(exact_bytes(kGradKeys, columns));
   return block;
 }
 
@@ -222,15 +262,23 @@ int64_t block_bytes(Block (*carve)(Carver&, const AttentionShape&), const Attent
   return counter.used();
 }
 
+// A block that begins at `at`.
+template <typename Block>
+Block carve_block(Block (*carve)(Carver&, const AttentionShape&), const AttentionShape& shape, std::byte* at) {
+  Carver carver(at);
+  return carve(carver, shape);
+}
+
 // The reference kernels keep three rows of doubles per thread.
 inline int64_t reference_row_bytes(const AttentionShape& shape) { return align_up(3 * shape.dim * 8, 64); }
 
 // Largest need of any implementation, for attention and for cached attention with more than one query.
-inline int64_t forward_scratch(const AttentionShape& shape, const DeviceFacts& facts) {
+inline int64_t forward_scratch(const AttentionShape& shape, DType dtype, const DeviceFacts& facts) {
   int64_t bytes = reference_row_bytes(shape);
   if (facts.isa >= 2 && shape.dim <= kMaxFastDim) {
     bytes = std::max(bytes, block_bytes(forward_simd_block, shape));
     if (facts.isa >= 513) bytes = std::max(bytes, block_bytes(forward_bf16_block, shape));
+    if (facts.isa >= 514 && dtype == DType::f32) bytes = std::max(bytes, block_bytes(forward_exact_block, shape));
   }
   return bytes * facts.threads;
 }
@@ -239,12 +287,13 @@ inline int64_t grad_scratch(const AttentionShape& shape, DType dtype, const Devi
   const int64_t reference = reference_row_bytes(shape) * facts.threads;
   if (facts.isa < 2 || shape.dim > kMaxFastDim) return reference;
   int64_t unit = block_bytes(grad_simd_block, shape);
+  if (facts.isa >= 514 && dtype == DType::f32) unit = block_bytes(grad_exact_block, shape);
   if (facts.isa >= 513 && dtype == DType::bf16) unit = std::max(unit, block_bytes(grad_bf16_block, shape));
   return std::max(reference, unit * grad_wave(shape, facts.threads).units());
 }
 
-inline int64_t cached_scratch(const AttentionShape& shape, const DeviceFacts& facts) {
-  const int64_t forward = forward_scratch(shape, facts);
+inline int64_t cached_scratch(const AttentionShape& shape, DType dtype, const DeviceFacts& facts) {
+  const int64_t forward = forward_scratch(shape, dtype, facts);
   if (shape.queries != 1 || facts.isa < 2 || shape.dim > kMaxFastDim) return forward;
   return std::max(forward, block_bytes(decode_block, shape));
 }

@@ -16,6 +16,8 @@
 
 // Marks a function that uses the instructions, for machines on which they were found at run time.
 #define HEADROOM_AMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,prfchw")))
+// The same for pieces of a few instructions, whose vectors stay in registers.
+#define HEADROOM_AMX_INLINE HEADROOM_AMX __attribute__((always_inline))
 
 namespace headroom::amx {
 

@@ -168,13 +168,13 @@ class BlockedMatmul final : public Matmul {
     }
     if (direct) {
       call.out = static_cast<float*>(place.arguments->c) + offset;
-      call.out_stride = call.init_stride = spec_.size.cols;
+      call.out_stride = spec_.size.cols;
       call.out_step = tile_.cols;
       const float* addend = spec_.addend ? static_cast<const float*>(place.arguments->addend) + offset : nullptr;
       call.init = place.first && step == 0 ? addend : call.out;
     } else {
       call.out = place.sums + place_of_sums(place, row, cols.begin) * tile_.rows * tile_.cols;
-      call.out_stride = call.init_stride = tile_.cols;
+      call.out_stride = tile_.cols;
       call.out_step = sums_stay(place) ? tile_.rows * tile_.cols : 0;
       call.init = step > 0 || (keeps_sums() && !place.first) ? call.out : nullptr;
     }

@@ -66,8 +66,7 @@ struct TileCall {
   int64_t depth = 0;
   const std::byte* p = nullptr;  // packed
   int64_t low_rank = 0;
-  const float* init = nullptr;  // nullptr: zero
-  int64_t init_stride = 0;
+  const float* init = nullptr;  // nullptr: zero; laid out as `out`
   float* out = nullptr;
   int64_t out_stride = 0;
   int64_t tiles = 1;

@@ -94,7 +94,7 @@ HWY_INLINE void multiply_sub_tile(const TileCall& call, int64_t row, int64_t col
   SubTile sums;
   for (int i = 0; i < kSubRows; ++i)
     for (int j = 0; j < 2; ++j)
-      sums[i][j] = call.init ? hn::LoadU(d, call.init + (row + i) * call.init_stride + col + j * kLanes) : hn::Zero(d);
+      sums[i][j] = call.init ? hn::LoadU(d, call.init + (row + i) * call.out_stride + col + j * kLanes) : hn::Zero(d);
   const float* b = reinterpret_cast<const float*>(call.b) + col;
   b = add_steps(reinterpret_cast<const float*>(call.a) + row, b, call.depth, sums);
   if (call.low_rank > 0) add_steps(reinterpret_cast<const float*>(call.p) + row, b, call.low_rank, sums);

@@ -271,7 +271,7 @@ void add_to_dx(const TiledPass& pass, int64_t strips, int64_t row_tile, bool fir
     call.depth = strips * 32;
     call.out = dx + tile * kLossTile;
     call.init = first ? nullptr : call.out;
-    call.out_stride = call.init_stride = 32;
+    call.out_stride = 32;
     if (tile + 1 < pass.cut.hidden)
       call.ahead[1] = {reinterpret_cast<const std::byte*>(call.out + kLossTile), 0, 1, 64};
     pass.tiles->multiply(call);
@@ -362,7 +362,7 @@ void multiply_numerators(const TiledPass& pass, bool overwrite, float* sums) {
         call.b_bytes = rows * amx::kStepBytes;
         call.depth = std::min(depth, rows - begin) * 32;
         call.out = sums + strip * 32 * hidden;
-        call.out_stride = call.init_stride = hidden;
+        call.out_stride = hidden;
         call.out_step = 32;
         call.tiles = pass.cut.hidden;
         call.init = begin == 0 && overwrite ? nullptr : call.out;
