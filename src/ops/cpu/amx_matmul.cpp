@@ -222,6 +222,7 @@ class Walk {
 
   // From the beginning again, `bytes` beyond it.
   void go_on(int64_t bytes) {
+    if (rows_ == 0) return;
     at_ += bytes - (rows_ - left_) * stride_;
     line_ = 0;
     left_ = rows_;
