@@ -30,7 +30,7 @@ std::string answer(const Tokenizer& tokenizer, const TokenizeArguments& argument
                    const std::string& place) {
   const char* const remedy = arguments.decode ? "write one JSON object a line: {\"ids\": [1, 2]}"
                                               : "write one JSON object a line: {\"text\": \"...\"}";
-  Json row;
+  Json row = Json::object();
   try {
     row = parse_json(line, place);
   } catch (const Error& error) {

@@ -75,7 +75,8 @@ void describe_experts(const Targets& targeted, const LoraOptions& options, Json&
 }
 
 Json adapter_config(const Plan& plan, const ModelFiles& model, const LoraOptions& options) {
-  Json config;
+  // An object from the start: the library cannot destroy a value that found no memory on its way to become one.
+  Json config = Json::object();
   config["peft_type"] = "LORA";
   const bool classes = model.spec.objective == Objective::classification;
   config["task_type"] = classes                                       ? Json("SEQ_CLS")

@@ -15,7 +15,7 @@ Json or_null(const std::optional<T>& value) {
 }
 
 Json message_json(const Message& message) {
-  Json json;
+  Json json = Json::object();
   json["text"] = message.text;
   json["line"] = message.line;
   json["framework"] = message.framework;
@@ -39,7 +39,7 @@ Json message_json(const Message& message) {
 
 Json estimate_json(const std::optional<Estimate>& estimate) {
   if (!estimate) return nullptr;
-  Json json;
+  Json json = Json::object();
   json["low_bytes"] = estimate->low_bytes;
   json["likely_bytes"] = estimate->likely_bytes;
   json["high_bytes"] = estimate->high_bytes;
@@ -57,7 +57,7 @@ Json estimate_json(const std::optional<Estimate>& estimate) {
 }
 
 Json remedy_json(const Remedy& remedy) {
-  Json json;
+  Json json = Json::object();
   json["name"] = remedy.name;
   json["set"] = remedy.set;
   json["saves_bytes"] = or_null(remedy.saves_bytes);
@@ -77,7 +77,7 @@ Json remedy_json(const Remedy& remedy) {
 
 std::string report_json(const Report& report) {
   const Diagnosis& diagnosis = report.diagnosis;
-  Json json;
+  Json json = Json::object();
   json["messages"] = Json::array();
   for (const Message& message : report.patient.messages) json["messages"].push_back(message_json(message));
   json["causes"] = Json::array();
