@@ -65,45 +65,72 @@ class DeviceWatch:
         return self.peak
 
 
-def watched(command, index=0):
-    """Runs a command; returns (exit status, standard error, peak device bytes, the kernel's count of peak resident bytes)."""
+def watched(command, index=0, enough=None):
+    """Runs a command, ended as soon as enough() says so, which counts as well done; returns (exit status, standard error, peak device bytes,
+    the kernel's count of peak resident bytes)."""
     watch = DeviceWatch(index)
     with tempfile.TemporaryFile('w+') as errors:
         child = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=errors)
         watch.follow(child.pid)
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
+        killed, pid = False, 0
+        while enough and not pid:
+            time.sleep(0.02)
+            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if not pid and enough():
+                child.kill()
+                killed, enough = True, None
+        if not pid:
+            _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = 0 if killed else os.waitstatus_to_exitcode(status)
         peak = watch.stop()
         errors.seek(0)
         return child.returncode, errors.read(), peak, usage.ru_maxrss * 1024
 
 
+def room_to_save(model, folder):
+    """Does the disk hold what a run writes at its end: weights, two states and the model, 16 bytes for each of the model's bf16 weights?"""
+    weights = sum(os.path.getsize(os.path.join(model, name)) for name in os.listdir(model) if name.endswith('.safetensors'))
+    return 8 * weights < shutil.disk_usage(folder).free
+
+
+def steps_written(out):
+    """How many steps a run's metrics have so far."""
+    try:
+        return len(task.read_steps(out))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return 0
+
+
 def train(binary, model, rows, out, memory, sequence, batch, steps, device='cuda:0', extra=()):
-    """One training run on the device. Returns its figures; ends this script when the run fails."""
+    """One training run on the device. Returns its figures, of a run that fails the command and what it said ('failed'). Where the disk has no
+    room for what a run leaves, it is killed after the last step, and there is no measured arena."""
     shutil.rmtree(out, ignore_errors=True)
+    saves = room_to_save(model, os.path.dirname(out))
     command = [binary, 'train', '--model', model, '--data', rows, '--output-dir', out, '--device', device,
                '--max-seq-length', sequence, '--global-batch-size', batch, '--max-steps', steps, '--learning-rate', '1e-4',
                '--lr-scheduler-type', 'constant', *(['--memory', memory] if memory else []), *extra]
-    status, errors, device_peak, resident = watched(command, int(device.split(':')[1]))
+    said = ' '.join(map(str, command))
+    status, errors, device_peak, resident = watched(command, int(device.split(':')[1]), None if saves else lambda: steps_written(out) >= steps)
     if status:
-        sys.exit(f'exit {status}: {errors[-2000:]}')
+        return {'command': said, 'failed': f'exit {status}: {" ".join(errors[-600:].split())}'}
     steps_seen = task.read_steps(out)
     plan = task.read_json(out, 'plan.json')
-    run = task.read_json(out, 'run.json')
+    run = task.read_json(out, 'run.json') if saves else {}
+    shutil.rmtree(out)
     seconds = statistics.median(row['seconds'] for row in steps_seen[2:])
-    return {'command': ' '.join(map(str, command)), 'tokens_per_second': batch * sequence / seconds, 'step_seconds': seconds,
+    return {'command': said, 'tokens_per_second': batch * sequence / seconds, 'step_seconds': seconds,
             'predicted_step_seconds': plan['predicted_step_seconds'], 'planned_peak_bytes': plan['peak_bytes'],
             'device_peak_bytes': device_peak, 'resident_bytes': resident, 'losses': [row['loss'] for row in steps_seen],
-            'arena_planned_bytes': run['arena_planned_bytes'], 'arena_measured_bytes': run['arena_measured_bytes'],
-            'tiers': plan['tiers'], 'techniques': [t['name'] for t in plan['techniques']]}
+            'arena_planned_bytes': plan['arena_bytes'], 'arena_measured_bytes': run.get('arena_measured_bytes'),
+            'tiers': plan['tiers'], 'techniques': {t['name']: t['value'] for t in plan['techniques'] if t['value'] != 'off'}}
 
 
 def fresh_model(binary, config, folder, sequence, rows):
-    """A model of random weights and a file of random rows for it; returns their paths."""
+    """A model of random weights in bf16 and a file of random rows for it; returns their paths."""
     os.makedirs(folder, exist_ok=True)
     model, data = os.path.join(folder, 'model'), os.path.join(folder, 'rows.jsonl')
     shutil.rmtree(model, ignore_errors=True)
-    task.run([binary, 'init', '--config', config, '--tokenizer', 'bytes', '--output-dir', model])
+    task.run([binary, 'init', '--config', config, '--tokenizer', 'bytes', '--dtype', 'bfloat16', '--output-dir', model])
     task.write_random_rows(data, task.vocabulary_of(config), rows, sequence)
     return model, data
 
@@ -127,5 +154,7 @@ def shown(value):
 
 
 def device_name():
+    if shutil.which('nvidia-smi') is None:
+        return 'no device'
     done = subprocess.run(['nvidia-smi', '--query-gpu=name,driver_version', '--format=csv,noheader'], capture_output=True, text=True)
     return done.stdout.strip() or 'no device'

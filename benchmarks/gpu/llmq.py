@@ -28,9 +28,11 @@ def main():
         path, data = gpu_run.fresh_model(options.binary, config, options.work, 1024, options.batch * 8)
         run = gpu_run.train(options.binary, path, data, os.path.join(options.work, 'run'), None, 1024, options.batch, 8,
                             extra=['--precision', 'bf16-mixed', *options.extra.split()])
-        rows.append({'model': model, 'published': PUBLISHED[model], **run, 'share': run['tokens_per_second'] / PUBLISHED[model]})
-    gpu_run.write_results('llmq', rows, ['model', 'published', 'tokens_per_second', 'share', 'device_peak_bytes', 'predicted_step_seconds', 'step_seconds'],
-                          'Beside the published rates of LLMQ')
+        if 'failed' not in run:
+            run['share'] = run['tokens_per_second'] / PUBLISHED[model]
+        rows.append({'model': model, 'published': PUBLISHED[model], **run})
+        gpu_run.write_results('llmq', rows, ['model', 'published', 'tokens_per_second', 'share', 'device_peak_bytes', 'predicted_step_seconds', 'step_seconds',
+                                             'failed'], 'Beside the published rates of LLMQ')
 
 
 if __name__ == '__main__':

@@ -27,9 +27,10 @@ def main():
     path, data = gpu_run.fresh_model(options.binary, config, options.work, options.sequence, options.batch * 6)
     run = gpu_run.train(options.binary, path, data, os.path.join(options.work, 'run'), options.memory, options.sequence, options.batch, 6,
                         extra=['--precision', 'bf16-mixed', '--host-memory', options.host_memory])
-    run['prediction_error'] = run['predicted_step_seconds'] / run['step_seconds'] - 1
+    if 'failed' not in run:
+        run['prediction_error'] = run['predicted_step_seconds'] / run['step_seconds'] - 1
     gpu_run.write_results('offload_7b', [{'model': options.model, **run}],
-                          ['model', 'tokens_per_second', 'device_peak_bytes', 'resident_bytes', 'predicted_step_seconds', 'step_seconds', 'prediction_error'],
+                          ['model', 'tokens_per_second', 'device_peak_bytes', 'resident_bytes', 'predicted_step_seconds', 'step_seconds', 'prediction_error', 'failed'],
                           f'A 7B model in {options.memory} of device memory')
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The peer of compare_torch.py: full fine-tuning of an HF causal model in PyTorch on one GPU, bf16, random weights and tokens.
+"""The peer of compare_torch.py: full fine-tuning of an HF causal model in PyTorch on one GPU, random weights and tokens.
 
-Usage: torch_peer.py CONFIG_DIR --sequence N --batch N [--compile] [--checkpointing] [--steps 8]
+Usage: torch_peer.py CONFIG_DIR --sequence N --batch N [--precision bf16-mixed|bf16-true] [--compile] [--checkpointing] [--steps 8]
+bf16-mixed: weights and states in fp32 under autocast; bf16-true: all in bf16.
 transformers with the fastest attention that is installed (flash-attn, else scaled_dot_product_attention), fused AdamW, clipping at 1. Prints one JSON line:
 tokens_per_second (median of the steps after the second), device_peak_bytes (what the driver counts for the process, sampled
 every 5 ms).
@@ -20,6 +21,7 @@ parser.add_argument('config')
 parser.add_argument('--sequence', type=int, required=True)
 parser.add_argument('--batch', type=int, required=True)
 parser.add_argument('--steps', type=int, default=8)
+parser.add_argument('--precision', choices=['bf16-mixed', 'bf16-true'], default='bf16-mixed')
 parser.add_argument('--compile', action='store_true')
 parser.add_argument('--checkpointing', action='store_true')
 options = parser.parse_args()
@@ -34,8 +36,9 @@ attention = 'flash_attention_2' if importlib.util.find_spec('flash_attn') else '
 config = AutoConfig.from_pretrained(options.config)
 config.use_cache = False
 torch.manual_seed(0)
+mixed = options.precision == 'bf16-mixed'
 with torch.device('cuda'):
-    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention, torch_dtype=torch.bfloat16)
+    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention, torch_dtype=torch.float32 if mixed else torch.bfloat16)
 if options.checkpointing:
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={'use_reentrant': False})
 model.train()
@@ -46,7 +49,8 @@ for _ in range(options.steps):
     ids = torch.randint(0, config.vocab_size, (options.batch, options.sequence), device='cuda')
     torch.cuda.synchronize()
     began = time.perf_counter()
-    loss = step_model(input_ids=ids, labels=ids).loss
+    with torch.autocast('cuda', dtype=torch.bfloat16, enabled=mixed):
+        loss = step_model(input_ids=ids, labels=ids).loss
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
