@@ -145,7 +145,10 @@ ModelSpec read_model_spec(const HfConfig& config) {
   if (config.quantized()) spec.quantization = config.quantization_method();
   family.fill(config, spec);
   if (spec.objective != Objective::language && spec.objective != Objective::masked) spec.tied = false;
-  if (spec.tied) spec.names.erase("head");
+  if (spec.tied) {
+    if (const auto head = spec.names.find("head"); head != spec.names.end()) spec.tied_head = head->second;
+    spec.names.erase("head");
+  }
   check_geometry(config, spec);
   return spec;
 }

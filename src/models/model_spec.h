@@ -85,6 +85,7 @@ struct ModelSpec {
   int64_t type_vocab = 0;      // token types; tokens have type 0, or 1 in the second text of a pair
   int64_t classes = 0;         // of a classification head
   bool tied = false;
+  std::string tied_head;          // the head's name where it is tied, which no weight of the model has
   std::string layout = "out_in";  // of every matrix but the embedding and the head; "in_out" for Conv1D checkpoints
   WeightNames names;
   std::vector<std::string> optional_prefixes;  // a checkpoint may carry names with or without these ("transformer.")

@@ -11,6 +11,7 @@
 #include "formats/safetensors_writer.h"
 #include "train/adapter_files.h"
 #include "train/adapter_tensors.h"
+#include "train/tied_head.h"
 #include "train/weights.h"
 
 namespace headroom {
@@ -91,10 +92,23 @@ Json adapter_config(const Plan& plan, const ModelFiles& model, const LoraOptions
   config["target_modules"] = targets(targeted.modules, targeted.all_modules, 1);
   if (!targeted.parameters.empty()) describe_experts(targeted, options, config);
   config["modules_to_save"] = options.modules_to_save.empty() ? Json(nullptr) : Json(options.modules_to_save);
+  if (saves_tied_head(model.spec, options)) {
+    config["modules_to_save"].push_back(tied_head_module(model.spec));
+    config["ensure_weight_tying"] = true;
+  }
   config["bias"] = "none";
   config["fan_in_fan_out"] = model.spec.layout == "in_out";
   config["inference_mode"] = true;
   return config;
+}
+
+// The file's tensors: those that are loaded from it, and a tied embedding once more as the head.
+std::vector<AdapterTensor> file_tensors(const Plan& plan, const ModelSpec& spec, const LoraOptions& options) {
+  std::vector<AdapterTensor> tensors = adapter_tensors(plan, options);
+  if (!saves_tied_head(spec, options)) return tensors;
+  const std::string embedding = spec.name("embed");
+  tensors.push_back({tied_head_in_adapter(spec), plan.tensor(embedding)->place.type.dims, {embedding}});
+  return tensors;
 }
 
 }  // namespace
@@ -117,7 +131,7 @@ void init_adapter(Executor& executor, uint64_t seed) {
 
 void write_adapter(Executor& executor, const ModelFiles& model, const LoraOptions& options, const fs::path& directory) {
   SafetensorsWriter writer(directory / "adapter_model.safetensors");
-  const std::vector<AdapterTensor> tensors = adapter_tensors(executor.plan(), options);
+  const std::vector<AdapterTensor> tensors = file_tensors(executor.plan(), model.spec, options);
   for (const AdapterTensor& tensor : tensors)
     writer.declare(tensor.name, stored_as(executor.tensor(tensor.parts[0]).dtype), tensor.shape);
   for (const AdapterTensor& tensor : tensors) write_adapter_tensor(executor, tensor, writer);

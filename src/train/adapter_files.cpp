@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "formats/json.h"
+#include "train/tied_head.h"
 
 namespace headroom {
 namespace {
@@ -157,6 +158,7 @@ std::map<std::string, Wanted> wanted_tensors(const AdapterFiles& adapter, const 
     wanted[lora_name(weight.name, 'A')] = {{adapter.rank, weight.shape[transposed ? 0 : 1]}, {module}, {}};
     wanted[lora_name(weight.name, 'B')] = {{weight.shape[transposed ? 1 : 0], adapter.rank}, {}, {}};
   }
+  if (!spec.tied_head.empty()) wanted[tied_head_in_adapter(spec)] = {{spec.vocab, spec.hidden}, {}, {}};
   return wanted;
 }
 
@@ -165,6 +167,7 @@ std::map<std::string, Wanted> wanted_tensors(const AdapterFiles& adapter, const 
 LoraOptions lora_options(const AdapterFiles& adapter, const ModelSpec& spec) {
   LoraOptions options{adapter.rank, adapter.alpha, 0, adapter.rank_stabilised, {}, {}};
   const std::map<std::string, Wanted> wanted = wanted_tensors(adapter, spec);
+  check_tied_head(adapter.tensors, spec);
   const auto refuse_tensor = [&](const std::string& name, const std::string& what) {
     throw Error(ErrorKind::format, fmt::format("{}: '{}' {}", adapter.tensors.path().string(), name, what),
                 "the adapter belongs to another model");
@@ -176,7 +179,7 @@ LoraOptions lora_options(const AdapterFiles& adapter, const ModelSpec& spec) {
       refuse_tensor(name, fmt::format("has shape [{}], the model asks for [{}]", fmt::join(tensor.shape, ", "),
                                       fmt::join(at->second.shape, ", ")));
     if (!is_lora_name(name)) {
-      options.modules_to_save.push_back(at->second.saved);
+      if (!at->second.saved.empty()) options.modules_to_save.push_back(at->second.saved);
       continue;
     }
     const bool down = name.ends_with(".lora_A.weight");

@@ -12,6 +12,7 @@
 #include "train/adapter_files.h"
 #include "train/checkpoint.h"
 #include "train/setup.h"
+#include "train/tied_head.h"
 #include "train/weights.h"
 
 namespace headroom {
@@ -35,6 +36,8 @@ class Merger {
         weights_(SafetensorsSet::open(model.directory)),
         adapter_(open_adapter(options.adapter)) {
     check_weights(model.spec, weights_);
+    check_tied_head(adapter_.tensors, model.spec);
+    used_.insert(tied_head_in_adapter(model.spec));
   }
 
   void write(const fs::path& path) {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "data/mask_tokens.h"
 #include "planner/request.h"
+#include "train/tied_head.h"
 
 namespace headroom {
 namespace {
@@ -85,6 +86,7 @@ void refuse_without_head(const ModelFiles& model, std::string_view purpose) {
 
 void train_head_with_adapters(const ModelSpec& spec, std::span<const WeightInfo> missing, LoraOptions& lora) {
   if (lora.rank == 0) return;
+  refuse_tied_head_with_bias(spec, lora);
   std::vector<std::string> modules;
   const auto first_part = [](const std::string& name) { return name.substr(0, name.find('.')); };
   if (spec.objective == Objective::classification) modules.push_back(first_part(spec.name("head")));

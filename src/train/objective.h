@@ -20,7 +20,8 @@ bool has_accuracy(const ModelSpec& spec);
 void refuse_without_head(const ModelFiles& model, std::string_view purpose);
 
 // With adapters, what has no trained weights is trained whole beside them, as in PEFT: a classifier, and `missing`
-// weights of the head. Adds these to the modules to save; without adapters nothing.
+// weights of the head. Adds these to the modules to save; without adapters nothing. Throws Error(usage) for modules to
+// save that PEFT's files cannot hold (train/tied_head.h).
 void train_head_with_adapters(const ModelSpec& spec, std::span<const WeightInfo> missing, LoraOptions& lora);
 
 // How files of rows and text are read for a model in sequences of `seq_length` tokens: the kind of labels, and the

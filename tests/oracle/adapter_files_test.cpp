@@ -4,8 +4,12 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "formats/safetensors_writer.h"
 #include "golden_case.h"
+#include "scratch_folder.h"
 #include "train/adapter_files.h"
+#include "train/objective.h"
+#include "train/weights.h"
 
 namespace headroom::test {
 namespace {
@@ -84,6 +88,50 @@ TEST_F(AdapterDirectory, RefusesTensorsOfAnotherModel) {
   } catch (const Error& error) {
     EXPECT_MENTIONS(std::string(error.what()), "belongs to no weight");
   }
+}
+
+// PEFT loads the embedding and the head as two copies: what trained one of them, or both apart, is another model.
+TEST(TiedHead, IsAcceptedWhereTheFileHasItTwice) {
+  const fs::path golden = fs::path(HEADROOM_SOURCE_DIR) / "tests/oracle/gemma2";
+  const ModelFiles model = open_model(golden / "model");
+  const SafetensorsFile whole = SafetensorsFile::open(golden / "lora/adapter_model.safetensors");
+  const LoraOptions options = lora_options(open_adapter(golden / "lora"), model.spec);
+  EXPECT_EQ(options.modules_to_save, std::vector<std::string>{"model.embed_tokens.weight"});
+
+  const std::string head = "base_model.model.lm_head.weight";
+  const auto refusal_of = [&](const std::string& left_out, bool changed) {
+    const ScratchFolder folder("tied-head");
+    fs::copy_file(golden / "lora/adapter_config.json", folder.path / "adapter_config.json");
+    SafetensorsWriter writer(folder.path / "adapter_model.safetensors");
+    for (const auto& [name, tensor] : whole.tensors())
+      if (name != left_out) writer.declare(name, StoredType::f32, tensor.shape);
+    for (const auto& [name, tensor] : whole.tensors()) {
+      if (name == left_out) continue;
+      std::vector<float> values = read_floats(whole, tensor);
+      if (changed && name == head) values.back() += 1;
+      writer.write(name, std::as_bytes(std::span(values)));
+    }
+    writer.finish();
+    try {
+      lora_options(open_adapter(folder.path), model.spec);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refusal_of("", false), "accepted");
+  EXPECT_MENTIONS(refusal_of("", true), "lm_head.weight' differ");
+  EXPECT_MENTIONS(refusal_of(head, false), "apart from 'base_model.model.lm_head.weight'");
+  EXPECT_MENTIONS(refusal_of("base_model.model.model.embed_tokens.weight", false), "'" + head + "' was trained apart");
+}
+
+TEST(TiedHead, WithABiasIsRefused) {
+  const ModelFiles model = open_model(fs::path(HEADROOM_SOURCE_DIR) / "tests/oracle/bert_masked/model");
+  LoraOptions options;
+  options.rank = 4;
+  train_head_with_adapters(model.spec, {}, options);
+  options.modules_to_save = {"word_embeddings"};
+  EXPECT_THROW(train_head_with_adapters(model.spec, {}, options), Error);
 }
 
 TEST_F(AdapterDirectory, FindsItsBase) {

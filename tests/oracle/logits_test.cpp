@@ -145,7 +145,8 @@ TEST_P(AdapterLogits, InBf16ArePeftsToItsPrecision) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, AdapterLogits,
-                         testing::Values("llama_gqa_tied", "qwen2_bias", "gpt2", "mixtral", "qwen3_moe"), case_name);
+                         testing::Values("llama_gqa_tied", "qwen2_bias", "gpt2", "mixtral", "qwen3_moe", "gemma2"),
+                         case_name);
 
 }  // namespace
 }  // namespace headroom::test

@@ -116,7 +116,7 @@ TEST_P(LoraAsPeft, RecomputationChangesNoBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, LoraAsPeft,
-                         testing::Values("llama_gqa_tied", "gpt2", "qwen2_bias", "mixtral", "qwen3_moe"));
+                         testing::Values("llama_gqa_tied", "gpt2", "qwen2_bias", "mixtral", "qwen3_moe", "gemma2"));
 
 TEST(Lora, AFreshAdapterChangesNothing) {
   const GoldenCase golden = GoldenCase::open("llama_gqa_tied");

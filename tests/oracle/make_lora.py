@@ -31,6 +31,9 @@ CASES = {
     'mixtral': dict(r=3, lora_alpha=6, target_modules='all-linear', use_rslora=True),
     'qwen3_moe': dict(r=4, lora_alpha=8, target_modules=['q_proj', 'v_proj'],
                       target_parameters=['mlp.experts.gate_up_proj', 'mlp.experts.down_proj']),
+    # An embedding that is the head too, trained whole: PEFT's file has it under both names.
+    'gemma2': dict(r=4, lora_alpha=8, target_modules=['q_proj', 'gate_proj'], modules_to_save=['embed_tokens'],
+                   ensure_weight_tying=True),
     'qwen2_bias': dict(r=5, lora_alpha=5, target_modules=['q_proj', 'v_proj', 'down_proj'], modules_to_save=['model.norm']),
 }
 # Of B. Small beside routers, where rounding to bf16 else sends many tokens to other experts.
@@ -104,7 +107,7 @@ def main():
         clean_config(os.path.join(folder, 'adapter_config.json'), case)
         model, fp32 = curve(case, CASES[case], batch, False)
         final = peft.get_peft_model_state_dict(model)
-        save_file({k: v.contiguous() for k, v in sorted(final.items())}, os.path.join(folder, 'final.safetensors'))
+        save_file({k: v.contiguous().clone() for k, v in sorted(final.items())}, os.path.join(folder, 'final.safetensors'))
         expected = dict(STEPS, fp32=fp32, bf16_autocast=curve(case, CASES[case], batch, True)[1],
                         versions=dict(torch=torch.__version__, transformers=transformers.__version__, peft=peft.__version__))
         with open(os.path.join(folder, 'expected.json'), 'w', encoding='utf-8') as out:

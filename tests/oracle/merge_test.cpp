@@ -69,7 +69,8 @@ TEST_P(Merge, RefusesWhatDoesNotBelongTogether) {
   EXPECT_THROW(merge_adapter(options_), Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Merge, testing::Values("llama_gqa_tied", "gpt2", "qwen2_bias", "mixtral", "qwen3_moe"));
+INSTANTIATE_TEST_SUITE_P(Cases, Merge,
+                         testing::Values("llama_gqa_tied", "gpt2", "qwen2_bias", "mixtral", "qwen3_moe", "gemma2"));
 
 }  // namespace
 }  // namespace headroom::test
