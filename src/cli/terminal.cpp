@@ -5,7 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <utility>
+#include <vector>
 
 #include "base/bytes.h"
 #include "base/process_memory.h"
@@ -34,7 +37,35 @@ std::string fit_to_terminal(std::string text, double done) {
   return bar + ' ' + text;
 }
 
+// A part of the line and how soon it gives way to the others: 0 never.
+struct Part {
+  std::string text;
+  int yields = 0;
+};
+
+// The parts two spaces apart, without those that yield most where there is no room.
+std::string join_within(std::vector<Part> parts, size_t columns) {
+  while (true) {
+    std::string line;
+    for (const Part& part : parts) line += (line.empty() ? "" : "  ") + part.text;
+    const auto most =
+        std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.yields < b.yields; });
+    if (line.size() < columns || most->yields == 0) return line;
+    parts.erase(most);
+  }
+}
+
 }  // namespace
+
+std::string memory_in_use(int64_t used, int64_t planned, int64_t budget) {
+  const std::string limit = format_bytes(budget), unit = limit.substr(limit.find(' '));
+  const auto amount = [&](int64_t bytes) {
+    std::string text = format_bytes(bytes);
+    if (text.ends_with(unit)) text.resize(text.size() - unit.size());
+    return text;
+  };
+  return fmt::format("mem {} of plan {} of {}", amount(used), amount(planned), limit);
+}
 
 std::string format_duration(double seconds) {
   const int64_t whole = static_cast<int64_t>(std::max(0.0, seconds) + 0.5);
@@ -43,17 +74,23 @@ std::string format_duration(double seconds) {
 }
 
 Progress::Progress(bool quiet, const Plan& plan)
-    : quiet_(quiet), terminal_(::isatty(STDERR_FILENO)), budget_bytes_(plan.budget_bytes) {}
+    : quiet_(quiet),
+      terminal_(::isatty(STDERR_FILENO)),
+      budget_bytes_(plan.budget_bytes),
+      planned_bytes_(plan.peak_bytes) {}
 
-std::string Progress::describe(const StepReport& report) const {
+std::string Progress::describe(const StepReport& report, size_t columns) const {
   const double left = mean_seconds_ * static_cast<double>(report.total_steps - report.step);
-  const std::string accuracy = report.accuracy ? fmt::format("  accuracy {:.3f}", *report.accuracy) : "";
-  const std::string samples =
-      report.samples > 0 ? fmt::format("{:.1f} samples/s  ", report.per_second(report.samples)) : "";
-  return fmt::format("{:3.0f}%  step {}/{}  loss {:.4f}{}  lr {:.2e}  {}{:.0f} tok/s  left {}  mem {} of {}",
-                     share_done(report) * 100, report.step, report.total_steps, report.loss, accuracy,
-                     report.learning_rate, samples, report.per_second(report.tokens), format_duration(left),
-                     format_bytes(resident_bytes()), format_bytes(budget_bytes_));
+  std::vector<Part> parts{
+      {fmt::format("{:3.0f}%  step {}/{}", share_done(report) * 100, report.step, report.total_steps)},
+      {fmt::format("loss {:.4f}", report.loss)}};
+  if (report.accuracy) parts.push_back({fmt::format("accuracy {:.3f}", *report.accuracy), 1});
+  parts.push_back({fmt::format("lr {:.2e}", report.learning_rate), 5});
+  if (report.samples > 0) parts.push_back({fmt::format("{:.1f} samples/s", report.per_second(report.samples)), 2});
+  parts.push_back({fmt::format("{:.0f} tok/s", report.per_second(report.tokens)), report.samples > 0 ? 4 : 2});
+  parts.push_back({fmt::format("left {}", format_duration(left)), 3});
+  parts.push_back({memory_in_use(resident_bytes(), planned_bytes_, budget_bytes_)});
+  return join_within(std::move(parts), columns);
 }
 
 void Progress::step(const StepReport& report) {
@@ -66,7 +103,7 @@ void Progress::step(const StepReport& report) {
   const auto pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(1000);
   if (!last && steps_ > 1 && now - last_ < pause) return;
   last_ = now;
-  const std::string text = describe(report);
+  const std::string text = describe(report, terminal_ ? terminal_columns() : SIZE_MAX);
   if (terminal_) {
     write_stderr(fmt::format("\r{}\x1b[K", fit_to_terminal(text, share_done(report))));
     line_open_ = true;

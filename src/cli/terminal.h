@@ -14,8 +14,11 @@ namespace headroom {
 // "1:02:03" or "2:03".
 std::string format_duration(double seconds);
 
-// Progress of a training run: one line rewritten in place on a terminal, a line per step (at most one a second)
-// otherwise.
+// "mem 41.2 of plan 48.0 of 100 MiB": what a process uses, its planned peak, its budget, in the budget's unit.
+std::string memory_in_use(int64_t used, int64_t planned, int64_t budget);
+
+// Progress of a training run: one line rewritten in place on a terminal, without its less important parts where that is
+// narrow; a line per step (at most one a second) otherwise.
 class Progress {
  public:
   Progress(bool quiet, const Plan& plan);
@@ -27,12 +30,14 @@ class Progress {
   void end();
 
  private:
-  std::string describe(const StepReport& report) const;
+  // Within `columns`, if what never yields fits.
+  std::string describe(const StepReport& report, size_t columns) const;
 
   bool quiet_;
   bool terminal_;
   bool line_open_ = false;
   int64_t budget_bytes_;
+  int64_t planned_bytes_;
   double mean_seconds_ = 0;
   int64_t steps_ = 0;
   std::chrono::steady_clock::time_point last_{};

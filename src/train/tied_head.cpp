@@ -59,13 +59,12 @@ void check_tied_head(const SafetensorsFile& adapter, const ModelSpec& spec) {
   const StoredTensor *a = adapter.find(embedding), *b = adapter.find(head);
   if (!a && !b) return;
   if (a && b && has_same_values(adapter, *a, *b)) return;
-  throw Error(ErrorKind::format,
-              fmt::format("{}: {}, but the model's config.json ties the two (tie_word_embeddings)",
-                          adapter.path().string(),
-                          a && b ? fmt::format("'{}' and '{}' differ", embedding, head)
-                                 : fmt::format("'{}' was trained apart from '{}'", a ? embedding : head,
-                                               a ? head : embedding)),
-              "train both as one (in PEFT: ensure_weight_tying), or use a base with a head of its own");
+  throw Error(
+      ErrorKind::format,
+      fmt::format("{}: {}, but the model's config.json ties the two (tie_word_embeddings)", adapter.path().string(),
+                  a && b ? fmt::format("'{}' and '{}' differ", embedding, head)
+                         : fmt::format("'{}' was trained apart from '{}'", a ? embedding : head, a ? head : embedding)),
+      "train both as one (in PEFT: ensure_weight_tying), or use a base with a head of its own");
 }
 
 }  // namespace headroom
