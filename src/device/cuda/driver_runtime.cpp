@@ -88,11 +88,12 @@ class DriverRuntime final : public CudaRuntime {
 // "12.4" of 12040.
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
-// Throws when there is a driver, but for an older CUDA than this program was built with.
-void check_driver_version(int index) {
+// The driver is none, or one for an older CUDA than this program was built with.
+[[noreturn]] void refuse_driver(int index) {
   int driver = 0, runtime = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || cudaRuntimeGetVersion(&runtime) != cudaSuccess || driver == 0)
-    return;
+    throw Error(ErrorKind::usage, fmt::format("--device cuda:{}: there is no NVIDIA driver on this machine", index),
+                "install it, or use --device cpu");
   throw Error(ErrorKind::usage,
               fmt::format("--device cuda:{}: the driver is for CUDA {}, this program for {}", index,
                           version_text(driver), version_text(runtime)),
@@ -104,7 +105,7 @@ void check_driver_version(int index) {
 std::unique_ptr<CudaRuntime> open_cuda_runtime(int index) {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status == cudaErrorInsufficientDriver) check_driver_version(index);
+  if (status == cudaErrorInsufficientDriver) refuse_driver(index);
   if (status != cudaSuccess)
     throw Error(ErrorKind::usage, fmt::format("--device cuda:{}: {}", index, cudaGetErrorString(status)),
                 "install NVIDIA's driver, or use --device cpu");
