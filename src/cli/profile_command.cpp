@@ -1,6 +1,9 @@
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/error.h"
+#include "base/process_memory.h"
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/processor_note.h"
@@ -38,6 +41,7 @@ Profile measure(const ProfileArguments& arguments) {
   if (!gpu && arguments.device != "cpu")
     throw Error(ErrorKind::usage, fmt::format("--device {} cannot be measured", arguments.device), "use cpu or cuda:0");
   Profile shipped;
+  const int64_t before = peak_resident_bytes();
   const DeviceFacts facts = gpu ? cuda_facts(*gpu) : device_facts("cpu", arguments.threads, shipped, "cpu-avx2");
   set_threads(facts.threads);
   note_processors(arguments.device, arguments.threads);
@@ -46,9 +50,10 @@ Profile measure(const ProfileArguments& arguments) {
   const auto progress = [&](double share) {
     if (terminal) write_stderr(fmt::format("\rmeasuring {:3.0f}%", share * 100));
   };
-  const Profile profile = calibrate(*device, facts, gpu ? fmt::format("cuda-{}", *gpu) : "this-machine", progress,
-                                    gpu ? gpu_sizes() : cpu_sizes());
+  Profile profile = calibrate(*device, facts, gpu ? fmt::format("cuda-{}", *gpu) : "this-machine", progress,
+                              gpu ? gpu_sizes() : cpu_sizes());
   if (terminal) write_stderr("\n");
+  if (gpu) profile.host_context_bytes = std::max<int64_t>(0, peak_resident_bytes() - before - kCudaWindowBytes);
   return profile;
 }
 

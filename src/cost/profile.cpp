@@ -77,6 +77,7 @@ Profile parse_profile(std::string_view text, const std::string& source) {
     read_facts(reader, json, profile);
     profile.memory_bytes = reader.whole(json, "memory_bytes", 0);
     profile.context_bytes = reader.whole(json, "context_bytes", 0);
+    profile.host_context_bytes = reader.whole(json, "host_context_bytes", 0);
     for (const Json& row : reader.array("products"))
       profile.products.push_back({row.value("op", ""), reader.dtype(row), reader.whole(row, "rows", 1),
                                   reader.whole(row, "outs", 1), reader.whole(row, "ins", 1),
@@ -121,7 +122,8 @@ std::string profile_json(const Profile& profile) {
                              {"alignment", profile.facts.alignment},
                              {"gemm_workspace_bytes", profile.facts.gemm_workspace_cap},
                              {"memory_bytes", profile.memory_bytes},
-                             {"context_bytes", profile.context_bytes}};
+                             {"context_bytes", profile.context_bytes},
+                             {"host_context_bytes", profile.host_context_bytes}};
   out["products"] = nlohmann::ordered_json::array();
   for (const ProductSample& s : profile.products) {
     out["products"].push_back({{"op", s.op},

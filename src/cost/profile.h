@@ -47,8 +47,9 @@ inline constexpr double kUnmeasuredDisk = 1e9;
 struct Profile {
   std::string name;  // "cpu", "A100-80GB", or the machine's own
   DeviceFacts facts;
-  int64_t memory_bytes = 0;   // of the device; 0 = ask the machine
-  int64_t context_bytes = 0;  // held by the device's runtime outside the arena
+  int64_t memory_bytes = 0;        // of the device; 0 = ask the machine
+  int64_t context_bytes = 0;       // held by the device's runtime outside the arena
+  int64_t host_context_bytes = 0;  // of the host's memory: by a GPU's driver and libraries
   std::vector<ProductSample> products;
   std::vector<AttentionRate> attention;
   std::vector<StreamRate> streams;

@@ -90,6 +90,8 @@ int64_t disk_process_bytes(const DeviceFacts& facts);
 // input still holds the bytes its last producer wrote (no other tensor was written over them since).
 std::unique_ptr<Device> make_null_device(const DeviceFacts& facts);
 
+constexpr int64_t kCudaWindowBytes = int64_t{8} << 20;  // a GPU's host_window()
+
 // A GPU of this machine; `disk` as of open_device. Throws Error(usage) when this build has no CUDA, there is no driver
 // or no such device.
 std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts, const std::filesystem::path& disk = {});

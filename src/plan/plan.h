@@ -97,7 +97,8 @@ struct ProcessBytes {
   int64_t planner = 0;      // graph and plan tables
   int64_t page_tables = 0;  // of the arena: 1/512 of it with 4 KiB pages
   int64_t copies = 0;       // buffers and threads of copies to and from the disk
-  int64_t total() const { return code + tokenizer + data + kernels + planner + page_tables + copies; }
+  int64_t gpu = 0;          // on the host: a GPU's driver and libraries, the window to its memory
+  int64_t total() const { return code + tokenizer + data + kernels + planner + page_tables + copies + gpu; }
 };
 
 // A tier below the device's, the host's memory or a file on disk: what may be kept there and what is.

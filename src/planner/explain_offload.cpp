@@ -88,7 +88,8 @@ void explain_lower_tiers(const Plan& plan, std::string& text) {
     if (tier == Tier::host)
       rows.insert(rows.end(), {{"arena", below.arena_bytes},
                                {"copies to disk", copies},
-                               {"rest of the process", plan.host_process.total() - copies}});
+                               {"GPU's driver, window", plan.host_process.gpu},
+                               {"rest of the process", plan.host_process.total() - copies - plan.host_process.gpu}});
     rows.emplace_back("peak", below.peak_bytes);
     text += tier == Tier::host ? "on the host" : "on disk";
     text += below.budget_bytes > 0 ? fmt::format(", of a budget of {}\n", format_bytes(below.budget_bytes)) : "\n";

@@ -77,13 +77,15 @@ std::string early_stop_member(const std::optional<EarlyStop>& stop) {
 
 void write_run_json(const std::filesystem::path& path, const RunSummary& s) {
   write_text_durably(
-      path, fmt::format("{{\"arena_planned_bytes\": {}, \"arena_measured_bytes\": {}, \"disk_planned_bytes\": {}, "
-                        "\"disk_measured_bytes\": {}, \"process_peak_rss_bytes\": {}, \"budget_bytes\": {}, "
-                        "\"started_unix_ms\": {}, \"steps\": {}, \"total_steps\": {}, "
-                        "\"stopped_by\": {}{}}}\n",
-                        s.arena_planned_bytes, s.arena_measured_bytes, s.disk_planned_bytes, s.disk_measured_bytes,
-                        s.process_peak_rss_bytes, s.budget_bytes, s.started_unix_ms, s.steps, s.total_steps,
-                        s.stopped_by, early_stop_member(s.early_stop)));
+      path,
+      fmt::format("{{\"arena_planned_bytes\": {}, \"arena_measured_bytes\": {}, \"disk_planned_bytes\": {}, "
+                  "\"disk_measured_bytes\": {}, \"device_outside_arena_bytes\": {}, \"process_peak_rss_bytes\": {}, "
+                  "\"budget_bytes\": {}, "
+                  "\"started_unix_ms\": {}, \"steps\": {}, \"total_steps\": {}, "
+                  "\"stopped_by\": {}{}}}\n",
+                  s.arena_planned_bytes, s.arena_measured_bytes, s.disk_planned_bytes, s.disk_measured_bytes,
+                  s.device_outside_arena_bytes, s.process_peak_rss_bytes, s.budget_bytes, s.started_unix_ms, s.steps,
+                  s.total_steps, s.stopped_by, early_stop_member(s.early_stop)));
 }
 
 }  // namespace headroom

@@ -88,12 +88,21 @@ void book_programs(const ProgramBytes& bytes, int64_t count, int64_t layers, con
   if (fp32_products) process.kernels += count * (bytes.product_kernels + (adapters ? bytes.adapter_kernels : 0));
 }
 
+// Of a GPU's two page-locked batches for each program that reads the data, ids, labels, types and segments.
+int64_t pinned_batch_bytes(const PlanRequest& request) {
+  const int64_t programs =
+      2 * (1 + (request.length_buckets ? static_cast<int64_t>(bucket_choices(request).size()) : 0));
+  const int64_t rows = request.micro_batch > 0 ? request.micro_batch : request.global_batch;
+  return 2 * programs * rows * request.seq_length * 4 * 4;
+}
+
 // What the process holds for all programs of a training run; those of further lengths are the step and evaluation.
 ProcessBytes training_process(const TrainOptions& options, const ModelFiles& model, const PlanRequest& request) {
   ProcessBytes process = process_parts(model, request.facts, false);
   process.planner = 0;
   book_programs(kTraining, 1, model.spec.layers, request, process);
   process.data = BatchReader::memory_bytes(options.global_batch_size);
+  if (request.facts.device != "cpu") process.data += pinned_batch_bytes(request);
   if (request.length_buckets) {
     process.data += SampleGroups::memory_bytes(options.global_batch_size);
     const auto buckets = static_cast<int64_t>(bucket_choices(request).size());
@@ -213,6 +222,7 @@ void book_process(PlanRequest& request, const ProcessBytes& process) {
   request.process = process;
   if (request.facts.device == "cpu") return;
   request.host_process = process;
+  request.host_process.gpu = kCudaWindowBytes + request.profile.host_context_bytes;
   request.process = {request.profile.context_bytes, 0, 0, 0, 0, 0};
 }
 

@@ -429,11 +429,11 @@ class Run {
     else
       write_model(*executor_, model_, saved_dtype(options_), options_.output_dir);
     metrics_->sync();
-    write_run_json(
-        options_.output_dir / "run.json",
-        {result_.plan.arena_bytes, executor_->arena_high_water(), result_.plan.disk.arena_bytes,
-         executor_->arena_high_water(Tier::disk), peak_resident_bytes(), options_.memory, record_.started_unix_ms,
-         state_.step, total_steps_, result_.stopped_by, result_.stopped_by ? std::nullopt : early_stop_});
+    write_run_json(options_.output_dir / "run.json",
+                   {result_.plan.arena_bytes, executor_->arena_high_water(), result_.plan.disk.arena_bytes,
+                    executor_->arena_high_water(Tier::disk), device_->memory().outside_arena_bytes,
+                    peak_resident_bytes(), options_.memory, record_.started_unix_ms, state_.step, total_steps_,
+                    result_.stopped_by, result_.stopped_by ? std::nullopt : early_stop_});
     if (events_.saved) events_.saved(state_.step, options_.output_dir.string());
   }
 

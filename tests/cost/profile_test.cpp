@@ -86,11 +86,12 @@ TEST(Profile, WrongTypesAreRefused) {
 }
 
 TEST(Profile, FactsOutOfRangeAreRefused) {
-  const std::pair<const char*, Json> facts[] = {
-      {"alignment", 96},     {"alignment", int64_t{1} << 40}, {"alignment", -64},
-      {"threads", 1 << 20},  {"launch_seconds", -1.0},        {"launch_seconds", 1e9},
-      {"memory_bytes", -1},  {"context_bytes", INT64_MAX},    {"gemm_workspace_bytes", INT64_MAX},
-      {"memory_bytes", 1e30}};
+  const std::pair<const char*, Json> facts[] = {{"alignment", 96},          {"alignment", int64_t{1} << 40},
+                                                {"alignment", -64},         {"threads", 1 << 20},
+                                                {"launch_seconds", -1.0},   {"launch_seconds", 1e9},
+                                                {"memory_bytes", -1},       {"context_bytes", INT64_MAX},
+                                                {"host_context_bytes", -1}, {"gemm_workspace_bytes", INT64_MAX},
+                                                {"memory_bytes", 1e30}};
   for (const auto& [key, value] : facts) {
     Json json = shipped_json();
     json[key] = value;

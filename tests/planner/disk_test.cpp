@@ -81,7 +81,9 @@ PlanRequest gpu_request(int64_t memory, int64_t host, int64_t disk, const ModelF
   options.host_memory = host;
   options.disk_directory = ".";
   options.disk_memory = disk;
-  return fixed_request(options, model);
+  PlanRequest request = fixed_request(options, model);
+  request.host_process.gpu = 0;  // else it hides what else the host holds
+  return request;
 }
 
 TEST(DiskBelowAGpu, MakesAPlanFitThatWouldNot) {
@@ -112,6 +114,27 @@ TEST(DiskBelowAGpu, IsTheRemedyWhereTheHostIsTooSmall) {
   find_alternatives(request, {}, refused.plan);
   EXPECT_THAT(refused.plan.cheapest_fix, HasSubstr("--disk-memory DIR:"));
   EXPECT_EQ(refused.plan.host_process.copies, 0);
+}
+
+// The host's budget holds what the GPU's driver and libraries take there.
+TEST(DiskBelowAGpu, ItsDriverCountsAgainstTheHost) {
+  const ModelFiles model = wide_model();
+  TrainOptions options = fixed_options(kPlenty);
+  options.device = "null";
+  options.profile = "H100-80GB";
+  options.host_memory = kPlenty;
+  PlanRequest request = fixed_request(options, model);
+  EXPECT_EQ(request.host_process.gpu, kCudaWindowBytes + request.profile.host_context_bytes);
+  EXPECT_EQ(request.process.gpu, 0);
+  const Plan plan = search_training_plan(request).plan;
+  EXPECT_EQ(Json::parse(plan_json(plan)).at("host_process").at("gpu"), request.host_process.gpu);
+  EXPECT_GT(plan.host.peak_bytes, request.host_process.gpu);
+  request.host_budget_bytes = request.host_process.gpu;
+  EXPECT_FALSE(search_training_plan(request).plan.feasible);
+  options.device = "cpu";
+  options.profile.clear();
+  options.host_memory = 0;
+  EXPECT_EQ(fixed_request(options, model).process.gpu, 0);
 }
 
 // The host's budget holds the buffers of copies to disk.

@@ -12,8 +12,6 @@
 
 namespace headroom {
 
-constexpr int64_t kCudaWindowBytes = int64_t{8} << 20;  // page-locked host memory for the host's access to the arena
-
 // Outside libraries of the device; null where one is not installed: our own kernels then take its place.
 struct CudaLibraries {
   std::unique_ptr<CudaBlas> blas;
