@@ -9,9 +9,11 @@ SHARED/data/models/smollm2-135m (random weights, random tokens) at sequence 512 
 each takes the median over its steps after the first; a side's result is the median over the rounds. headroom's peak is
 the kernel's count, the peers' the largest of 10 ms samples (torch_train.py). headroom's budget
 is --memory, else a share of what the compiled peer took (0.5 in fp32, 0.6 in bf16-mixed, 0.4 with --lora).
+--limits PROGRAM (target machine_limits) measures the machine's own rates before each round, for the record.
 Writes benchmarks/results/NAME.json (every run with its command) and NAME.md (the table). Standard library only.
 """
 import argparse
+import datetime
 import json
 import os
 import platform
@@ -37,6 +39,7 @@ def arguments(description=__doc__, **defaults):
     here = os.path.dirname(os.path.abspath(__file__))
     parser.add_argument('binary', help='the headroom program')
     parser.add_argument('--torch-python', help='interpreter with torch; without it only headroom runs, and needs --memory')
+    parser.add_argument('--limits', help='the program machine_limits')
     parser.add_argument('--shared', default=os.path.join(here, '..', '..', 'shared'))
     parser.add_argument('--model', default='smollm2-135m', help='folder of SHARED/data/models')
     parser.add_argument('--precision', default='32-true/highest,32-true/medium,bf16-mixed')
@@ -65,6 +68,7 @@ class Comparison:
         self.config = os.path.join(self.shared, 'data', 'models', options.model, 'config.json')
         self.work = os.path.abspath(options.work)
         self.runs = []
+        self.limits = []
 
     def shown(self, command):
         """The command without the paths of this machine."""
@@ -153,6 +157,10 @@ class Comparison:
         share = SHARE_WITH_LORA if self.options.lora else SHARE_OF_COMPILED.get(precision.split('/')[0], 0.5)
         return [int(share * compiled[0])]
 
+    def measure_limits(self):
+        if self.options.limits:
+            self.limits.append(json.loads(task.run([self.options.limits, self.options.threads]).stdout))
+
     def measure(self):
         peers = self.options.peers.split(',') if self.options.torch_python else []
         if 'compile' in peers:  # first: headroom's budget comes from it
@@ -160,6 +168,7 @@ class Comparison:
         for precision in self.options.precision.split(','):
             budgets = None
             for _ in range(self.options.rounds):
+                self.measure_limits()
                 for peer in peers:
                     self.run_peer(peer, precision)
                 if self.options.no_headroom:
@@ -194,7 +203,10 @@ class Comparison:
         os.makedirs(self.options.results, exist_ok=True)
         base = os.path.join(self.options.results, self.options.name)
         rows = self.summary()
-        machine = {'processor': (task.processors() or ['unknown'])[0], 'cores': os.cpu_count(), 'system': platform.platform(terse=True)}
+        machine = {'date': str(datetime.date.today()), 'processor': (task.processors() or ['unknown'])[0], 'cores': os.cpu_count(),
+                   'system': platform.platform(terse=True)}
+        if self.limits:
+            machine['limits'] = {name: statistics.median(each[name] for each in self.limits) for name in self.limits[0]}
         with open(base + '.json', 'w', encoding='utf-8') as out:
             json.dump({'machine': machine, 'model': self.options.model, 'sequence': self.options.sequence, 'global_batch': self.options.batch, 'lora': self.options.lora,
                        'summary': rows, 'runs': self.runs}, out, indent=1)
@@ -217,9 +229,10 @@ def ratio(value):
 
 def markdown(options, machine, rows):
     lora = 'LoRA of rank 16 on all linear layers, ' if options.lora else ''
-    lines = [f'{options.model}, sequence {options.sequence}, global batch {options.batch}, {lora}AdamW with clipping, {options.threads} threads; '
+    limits = f' The machine by itself then: {task.describe_limits(machine["limits"])}.' if 'limits' in machine else ''
+    lines = [f'{machine["date"]}. {options.model}, sequence {options.sequence}, global batch {options.batch}, {lora}AdamW with clipping, {options.threads} threads; '
              f'{machine["processor"]}, {machine["cores"]} cores. Medians of {options.steps - 1} steps, '
-             f'{options.rounds} alternating rounds.', '',
+             f'{options.rounds} alternating rounds.{limits}', '',
              '| precision | side | tokens/s | peak RSS, GiB | speed / fastest peer | peak / compiled peer | predicted / measured step |',
              '|---|---|---|---|---|---|---|']
     for row in rows:

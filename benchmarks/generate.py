@@ -82,7 +82,7 @@ class Generation:
             gemm = limits[RATE[precision]] / (2 * self.parameters)
             read = limits['read_bytes_per_second']
             weights = self.parameters * BYTES[precision]
-            rounds.append({'prompt_tokens': tokens, 'prefill': prefill, 'prefill_limit': gemm,
+            rounds.append({'limits': limits, 'prompt_tokens': tokens, 'prefill': prefill, 'prefill_limit': gemm,
                            'decode': from_start,
                            'decode_limit': read / (weights + self.cache_bytes(precision, NEW // 2)),
                            'decode_after_prompt': after_prompt,
@@ -91,10 +91,10 @@ class Generation:
         return rounds
 
     def all(self):
-        lines = [f'{self.options.model}, {self.parameters} weights, {self.options.threads} threads, medians of '
+        lines = [f'{task.day_and_machine()}. {self.options.model}, {self.parameters} weights, {self.options.threads} threads, medians of '
                  f'{self.options.rounds} rounds. `benchmarks/generate.py` says how.', '',
                  '| precision | what | tokens/s | limit, tokens/s | share |', '|---|---|---|---|---|']
-        notes = []
+        notes, measured = [], []
         for precision in self.options.precisions.split(','):
             rounds = self.measure(precision)
             for key, name in (('prefill', f'prompt of {rounds[0]["prompt_tokens"]} tokens'),
@@ -105,8 +105,10 @@ class Generation:
                 share = statistics.median(r[key] / r[key + '_limit'] for r in rounds)
                 lines.append(f'| {precision} | {name} | {speed:.0f} | {limit:.0f} | {100 * share:.0f} % |')
                 if key == 'prefill':
+                    medians = {name: statistics.median(r['limits'][name] for r in rounds) for name in rounds[0]['limits']}
+                    measured.append(f'{precision} {task.describe_limits(medians)}')
                     notes.append(f'{precision} {100 * share * self.projected_share():.0f} %')
-        lines += ['', f'The prompt\'s limit counts all weights, {100 * (1 - self.projected_share()):.0f} % of which are the table of '
+        lines += ['', f'The machine then: {"; ".join(measured)}.', '', f'The prompt\'s limit counts all weights, {100 * (1 - self.projected_share()):.0f} % of which are the table of '
                   f'tokens, read once a prompt. Of the products done, its share is: {", ".join(notes)}.']
         with open(os.path.join(self.options.results, self.options.name + '.md'), 'w', encoding='utf-8') as out:
             out.write('\n'.join(lines) + '\n')

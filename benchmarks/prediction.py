@@ -95,7 +95,7 @@ class Prediction:
         with open(base + '.json', 'w', encoding='utf-8') as out:
             json.dump({'summary': summary, 'rows': self.rows}, out, indent=1)
             out.write('\n')
-        lines = [f'Sequence {self.options.sequence}, global batch {self.options.batch}, {self.options.threads} threads; '
+        lines = [f'{task.day_and_machine()}. Sequence {self.options.sequence}, global batch {self.options.batch}, {self.options.threads} threads; '
                  f'{summary["plans"]} plans: error of the predicted step, median {100 * summary["median_error"]:.1f} %, p90 '
                  f'{100 * summary["p90_error"]:.1f} %, largest {100 * summary["largest_error"]:.1f} %. '
                  '`benchmarks/prediction.py` says how.', '',

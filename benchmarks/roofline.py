@@ -77,9 +77,7 @@ class Roofline:
         lines = [f'## {precision}, budget {memory}{" " + self.options.extra if self.options.extra else ""}', '',
                  f'Step {total:.3f} s, predicted {plan["predicted_step_seconds"]:.3f} s, {tokens / total:.0f} tokens/s, '
                  f'peak planned {plan["peak_bytes"] / 2 ** 30:.2f} GiB, micro-batch {plan["micro_batch_size"]}. Limits: '
-                 f'fp32 {limits["f32_flops_per_second"] / 1e9:.0f} and bf16 {limits["bf16_flops_per_second"] / 1e9:.0f} '
-                 f'GFLOP/s, read {limits["read_bytes_per_second"] / 1e9:.1f} and copy '
-                 f'{limits["copy_bytes_per_second"] / 1e9:.1f} GB/s.', '',
+                 f'{task.describe_limits(limits)}.', '',
                  '| op | stage | operands | calls | GFLOP | MB | ms | of the step | GFLOP/s | GB/s | share of the limit | predicted / measured |',
                  '|---|---|---|---|---|---|---|---|---|---|---|---|']
         ideal = 0
@@ -98,7 +96,11 @@ class Roofline:
             by_limit.setdefault(row['op'], [0.0, 0.0])
             by_limit[row['op']][0] += row['seconds']
             by_limit[row['op']][1] += row['ideal']
-        lines += ['', f'All ops at their limits would take {ideal:.3f} s: the step runs at {100 * ideal / total:.0f} % of '
+        rate = limits['f32_flops_per_second' if precision == '32-true' else 'bf16_flops_per_second']
+        flops = sum(row['flops'] for row in operations if row['stage'] != 'recompute')
+        lines += ['', f'{flops / 1e9:.0f} GFLOP in {total:.3f} s, recomputation not counted: {100 * flops / total / rate:.0f} % of the '
+                  'GEMM rate.', '',
+                  f'All ops at their limits would take {ideal:.3f} s: the step runs at {100 * ideal / total:.0f} % of '
                   'the roofline. By op: ' +
                   ', '.join(f'{op} {100 * seconds / total:.1f} % of the time at {100 * bound / seconds:.0f} %'
                             for op, (seconds, bound) in sorted(by_limit.items(), key=lambda item: -item[1][0])
@@ -130,7 +132,7 @@ class Roofline:
         memories = self.options.memory.split(',')
         memories += memories[-1:] * (len(precisions) - len(memories))
         lines = [f'# A step of {self.options.model}, op by op', '',
-                 f'Sequence {self.options.sequence}, global batch {self.options.batch}, {self.options.threads} threads. '
+                 f'{task.day_and_machine()}. Sequence {self.options.sequence}, global batch {self.options.batch}, {self.options.threads} threads. '
                  '`benchmarks/roofline.py` says how.', '']
         for precision, memory in zip(precisions, memories):
             lines += self.section(precision, memory)

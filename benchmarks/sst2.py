@@ -56,7 +56,7 @@ def main():
         lines = task.read_metrics(out)
         run = task.read_json(out, 'run.json')
     seconds = sum(line['seconds'] for line in lines if 'seconds' in line)
-    table = [f'{rows} rows, {steps} steps of {BATCH} an epoch, {options.threads} threads; {seconds:.0f} s of training steps, peak RSS '
+    table = [f'{task.day_and_machine()}. {rows} rows, {steps} steps of {BATCH} an epoch, {options.threads} threads; {seconds:.0f} s of training steps, peak RSS '
              f'{run["process_peak_rss_bytes"] / 2 ** 20:.0f} MiB. The larger class has '
              f'{max(held_out.values()) / sum(held_out.values()):.1%} of the {sum(held_out.values())} held-out rows.', '',
              '| epoch | loss on dev.tsv | accuracy on dev.tsv |', '|---|---|---|']

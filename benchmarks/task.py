@@ -1,4 +1,5 @@
-"""What the benchmark scripts of this folder share: a task of random tokens, a program run to its end, the processor's name."""
+"""What the benchmark scripts of this folder share: a task of random tokens, a program run to its end, the day and the machine."""
+import datetime
 import json
 import os
 import random
@@ -44,6 +45,17 @@ def read_metrics(out):
 def read_steps(out):
     """Those of the lines that are steps: loss, seconds, tokens."""
     return [line for line in read_metrics(out) if 'loss' in line]
+
+
+def day_and_machine():
+    """What every record begins with."""
+    return f'{datetime.date.today()}, {(processors() or ["unknown processor"])[0]}, {os.cpu_count()} cores'
+
+
+def describe_limits(limits):
+    """What the program machine_limits measured, for a sentence."""
+    return (f'fp32 {limits["f32_flops_per_second"] / 1e9:.0f} and bf16 {limits["bf16_flops_per_second"] / 1e9:.0f} GFLOP/s, read '
+            f'{limits["read_bytes_per_second"] / 1e9:.1f} and copy {limits["copy_bytes_per_second"] / 1e9:.1f} GB/s')
 
 
 def processors():
