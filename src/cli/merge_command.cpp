@@ -24,6 +24,8 @@ Command merge_command() {
         scalar(app, "--model", options->model, "the base model's directory")->required();
         scalar(app, "--adapter", options->adapter, "adapter_config.json's directory, of headroom or PEFT")->required();
         scalar(app, "--output-dir", options->output_dir, "where the merged model goes")->required();
+        memory_option(app, "--memory", options->memory,
+                      "refuses where all the kernel charges this process may be more");
         scalar(app, "--save-dtype", options->save_dtype, "float32 or bfloat16")->capture_default_str();
         return [options] { return run_merge(*options); };
       }};

@@ -6,7 +6,9 @@
 #include <set>
 
 #include "base/bfloat16.h"
+#include "base/bytes.h"
 #include "base/error.h"
+#include "base/least_bytes.h"
 #include "formats/atomic_dir.h"
 #include "formats/safetensors_writer.h"
 #include "train/adapter_files.h"
@@ -19,7 +21,8 @@ namespace headroom {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int64_t kChunk = 1 << 18;  // elements
+constexpr int64_t kChunk = 1 << 18;     // elements
+constexpr int64_t kHeaderBytes = 2048;  // of a tensor's entries in headers, read and written
 
 // A and B of one weight.
 struct Pair {
@@ -40,6 +43,15 @@ class Merger {
     used_.insert(tied_head_in_adapter(model.spec));
   }
 
+  // What the process needs at most: itself, the files' headers, a piece, and the largest pair.
+  int64_t memory_bytes() const {
+    int64_t largest = 0;
+    for (const WeightInfo& weight : checkpoint_weights(model_.spec))
+      largest = std::max(largest, pair_bytes(weight) + piece_bytes(weight));
+    const auto tensors = static_cast<int64_t>(weights_.tensors().size() + adapter_.tensors.tensors().size());
+    return process_parts(model_, {}, false).code + tensors * kHeaderBytes + largest;
+  }
+
   void write(const fs::path& path) {
     const bool narrow = options_.save_dtype == "bfloat16";
     const std::vector<WeightInfo> all = checkpoint_weights(model_.spec);
@@ -52,6 +64,20 @@ class Merger {
   }
 
  private:
+  // A and B, and B of all experts of a projection.
+  int64_t pair_bytes(const WeightInfo& weight) const {
+    constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+    if (const std::optional<ExpertPair> experts = expert_pair(adapter_, weight, model_.spec.experts.count))
+      return kFloat * experts->rank * (experts->in + weight.shape[0] * (experts->experts + 2));
+    return weight.shape.size() == 2 ? kFloat * adapter_.rank * (weight.shape[0] + weight.shape[1]) : 0;
+  }
+
+  // values_, narrowed_ and sums_.
+  static int64_t piece_bytes(const WeightInfo& weight) {
+    const int64_t columns = weight.shape.empty() ? 1 : weight.shape.back();
+    return 6 * std::max(kChunk, columns) + 8 * columns;
+  }
+
   std::optional<Pair> pair_of(const WeightInfo& weight) {
     if (const std::optional<ExpertPair> experts = expert_pair(adapter_, weight, model_.spec.experts.count))
       return expert_pair_of(weight, *experts);
@@ -186,6 +212,14 @@ class Merger {
   std::vector<double> sums_;
 };
 
+void refuse_below(int64_t budget, int64_t needed) {
+  if (budget == 0 || budget >= needed) return;
+  throw Error(ErrorKind::does_not_fit,
+              fmt::format("does not fit: the budget of {} bytes ({}) falls short by {} bytes; minimum_bytes {} ({})",
+                          budget, format_bytes(budget), needed - budget, needed, format_least_bytes(needed)),
+              fmt::format("give --memory {} or more", needed));
+}
+
 }  // namespace
 
 void merge_adapter(const MergeOptions& options) {
@@ -197,8 +231,10 @@ void merge_adapter(const MergeOptions& options) {
   if (fs::exists(options.output_dir) && !fs::is_empty(options.output_dir))
     throw Error(ErrorKind::usage, fmt::format("{} is not empty", options.output_dir.string()),
                 "give a fresh --output-dir");
+  Merger merger(options, model);
+  refuse_below(options.memory, merger.memory_bytes());
   AtomicDirectory directory(options.output_dir);
-  Merger(options, model).write(directory.path() / "model.safetensors");
+  merger.write(directory.path() / "model.safetensors");
   write_model_files(model, options.save_dtype, directory.path());
   directory.commit();
 }

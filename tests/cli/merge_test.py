@@ -1,0 +1,33 @@
+"""A merge inside a budget: refused below what it needs, its process within that."""
+
+import os
+import re
+import subprocess
+import unittest
+
+from program import ProgramTest, environment
+
+
+class Merge(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        done = cls.call(*cls.train_arguments("adapter", "--lora-r", 4, "--modules-to-save", "embed_tokens"))
+        assert done.returncode == 0, done.stderr
+
+    def test_too_little_is_refused_and_the_least_does(self):
+        command = ["merge", "--model", "model", "--adapter", "adapter", "--output-dir"]
+        refused = self.assert_refused([*command, "out", "--memory", "2MiB"], 3, "falls short by", "minimum_bytes")
+        least = int(re.search(r"minimum_bytes (\d+)", refused.stderr).group(1))
+        self.assert_refused([*command, "out", "--memory", str(least - 1)], 3, "falls short by 1 bytes")
+        run = subprocess.Popen([self.program, *command, "merged", "--memory", str(least)], cwd=self.root, env=environment(self.root),
+                               stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(run.pid, 0)
+        run.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(run.returncode, 0)
+        self.assertLessEqual(usage.ru_maxrss * 1024, least)
+        self.assertTrue((self.root / "merged" / "model.safetensors").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
