@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "golden_curve.h"
 #include "scratch_folder.h"
 #include "train/adapter.h"
-#include "training_run.h"
 
 namespace headroom::test {
 namespace {
@@ -44,12 +44,7 @@ class LoraAsPeft : public testing::TestWithParam<const char*> {};
 TEST_P(LoraAsPeft, InFp32) {
   const LoraCase lora(GetParam());
   TrainingRun run(lora.golden, lora.options, lora.folder);
-  for (const Json& row : lora.expected.at("fp32")) {
-    const StepOutcome outcome = run.step();
-    const double loss = row.at("loss").get<double>(), norm = row.at("grad_norm").get<double>();
-    EXPECT_NEAR(outcome.loss, loss, 1e-4 * loss) << "step " << row.at("step");
-    EXPECT_NEAR(outcome.gradient_norm, norm, 1e-3 * norm) << "step " << row.at("step");
-  }
+  expect_curve(lora.expected.at("fp32"), run);
   // The adapter then, tensor by tensor: nothing else was trained.
   const ScratchFolder scratch("lora");
   run.save_adapter(scratch.path);

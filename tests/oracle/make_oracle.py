@@ -8,6 +8,8 @@ bytes)
 Per case: model/ (config.json, model.safetensors), batch.json, expected.json, expected_logits.safetensors,
 expected_grads.safetensors. README.md beside this script describes the files and the tolerances.
 """
+import contextlib
+import copy
 import json
 import os
 import sys
@@ -102,6 +104,10 @@ def objective(config):
     return 'masked' if config.model_type in ('bert', 'roberta') else 'tokens'
 
 
+def has_experts(config):
+    return getattr(config, 'num_local_experts', 0) > 0
+
+
 def head_class(config):
     return {'tokens': transformers.AutoModelForCausalLM, 'masked': transformers.AutoModelForMaskedLM,
             'classes': transformers.AutoModelForSequenceClassification}[objective(config)]
@@ -180,7 +186,7 @@ def graph_gradients(config, grads):
     """Under the names that headroom's graph has for them."""
     if config.model_type == 'gpt_neox':  # the file keeps the name of older versions
         return {name.replace('lm_head', 'embed_out'): g for name, g in grads.items()}
-    if not getattr(config, 'num_local_experts', 0):
+    if not has_experts(config):
         return grads
     block, gate, up, down = {'mixtral': ('block_sparse_moe', 'w1', 'w3', 'w2'),
                              'qwen3_moe': ('mlp', 'gate_proj', 'up_proj', 'down_proj')}[config.model_type]
@@ -271,7 +277,7 @@ def write_case(folder, name, generator):
     for path in (os.path.join(folder, 'model', 'model.safetensors'), os.path.join(folder, 'expected_logits.safetensors'),
                  os.path.join(folder, 'expected_grads.safetensors')):
         os.chmod(path, 0o644)
-    generated = {'greedy': greedy(model, ids, 20)} if getattr(model.config, 'num_local_experts', 0) else {}
+    generated = {'greedy': greedy(model, ids, 20)} if has_experts(model.config) else {}
     write_json(os.path.join(folder, 'expected.json'), {
         'what': special, 'torch': torch.__version__.split('+')[0], 'transformers': transformers.__version__,
         'loss': float(loss), 'targets': int(((labels[:, 1:] if objective(model.config) == 'tokens' else labels) != IGNORED).sum()), 'gradient_norm': float(norm),
@@ -279,33 +285,100 @@ def write_case(folder, name, generator):
     return model, ids, labels
 
 
-def curve(model, ids, labels, bf16, steps):
-    """AdamW steps on one batch; matrices and embeddings decay, vectors do not."""
-    decayed = [p for p in model.parameters() if p.dim() > 1]
-    plain = [p for p in model.parameters() if p.dim() <= 1]
-    optimizer = torch.optim.AdamW([{'params': decayed, 'weight_decay': 0.1}, {'params': plain, 'weight_decay': 0.0}],
-                                  lr=3e-3, betas=(0.9, 0.95), eps=1e-8)
+class Product(torch.autograd.Function):
+    """x w^T and its gradients with every operand as a sum of `parts` bf16 numbers: of their products those whose share can
+    count, summed in fp32. One part is --matmul-precision medium, two are high."""
+
+    @staticmethod
+    def forward(context, x, weight, parts):
+        context.save_for_backward(x, weight)
+        context.parts = parts
+        return multiply(x.flatten(0, -2), weight.t(), parts).unflatten(0, x.shape[:-1])
+
+    @staticmethod
+    def backward(context, dy):
+        (x, weight), parts, rows = context.saved_tensors, context.parts, dy.flatten(0, -2)
+        return multiply(rows, weight, parts).view_as(x), multiply(rows.t(), x.flatten(0, -2), parts), None
+
+
+def split(values, parts):
+    out = []
+    for _ in range(parts):
+        out.append(values.bfloat16().float())
+        values = values - out[-1]
+    return out
+
+
+def multiply(a, b, parts):
+    a, b = split(a, parts), split(b, parts)
+    return sum(a[i] @ b[j] for i in reversed(range(parts)) for j in reversed(range(parts - i)))
+
+
+@contextlib.contextmanager
+def products_of(parts):
+    """Every linear layer multiplies that way; attention does not."""
+    plain = F.linear
+    F.linear = lambda x, weight, bias=None: Product.apply(x, weight, parts) + (0.0 if bias is None else bias)
+    yield
+    F.linear = plain
+
+
+# How the model is computed, by the key of the curve.
+ARITHMETIC = {'fp32': contextlib.nullcontext, 'bf16_autocast': lambda: torch.autocast('cpu', dtype=torch.bfloat16),
+              'high': lambda: products_of(2), 'medium': lambda: products_of(1)}
+STEPS = dict(learning_rate=3e-3, weight_decay=0.1, adam_beta1=0.9, adam_beta2=0.95, adam_epsilon=1e-8, max_grad_norm=1.0)
+
+
+def curve(model, batches, arithmetic=contextlib.nullcontext, options=STEPS):
+    """AdamW steps, one on each of `batches` of ids and labels; matrices and embeddings decay, vectors do not. The
+    gradients' norm is that of what is trained."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(
+        [{'params': [p for p in trained if p.dim() > 1], 'weight_decay': options['weight_decay']},
+         {'params': [p for p in trained if p.dim() <= 1], 'weight_decay': 0.0}], lr=options['learning_rate'],
+        betas=(options['adam_beta1'], options['adam_beta2']), eps=options['adam_epsilon'])
     rows = []
-    for step in range(1, steps + 1):
+    for step, (ids, labels) in enumerate(batches, 1):
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast('cpu', dtype=torch.bfloat16, enabled=bf16):
+        with arithmetic():
             loss, _ = loss_of(model, ids, labels)
         loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        norm = torch.nn.utils.clip_grad_norm_(trained, options['max_grad_norm'])
         optimizer.step()
         rows.append({'step': step, 'loss': float(loss.detach()), 'grad_norm': float(norm)})
     return rows
 
 
+def frozen_patterns(config):
+    """What --freeze is told: the embeddings and the first layer."""
+    first = {'bert': ['embeddings', 'layer.0'], 'roberta': ['embeddings', 'layer.0'], 'gpt_neox': ['embed_in', 'layers.0']}
+    return first.get(config.model_type, ['embed_tokens', 'layers.0'])
+
+
+def gradient_error(model, ids, labels, arithmetic):
+    """How far all gradients together are from fp32's, relative to their norm."""
+    exact = gradients(model, ids, labels)[2]
+    with arithmetic():
+        found = gradients(model, ids, labels)[2]
+    squares = [sum(float((g.double() ** 2).sum()) for g in of) for of in
+               ((found[name] - exact[name] for name in exact), exact.values())]
+    return (squares[0] / squares[1]) ** 0.5
+
+
 def write_curves(folder, model, ids, labels, steps):
-    start = {name: p.detach().clone() for name, p in model.named_parameters()}
-    result = {'learning_rate': 3e-3, 'weight_decay': 0.1, 'adam_beta1': 0.9, 'adam_beta2': 0.95, 'adam_epsilon': 1e-8,
-              'max_grad_norm': 1.0}
-    for key, bf16 in (('fp32', False), ('bf16_autocast', True)):
-        with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                parameter.copy_(start[name])
-        result[key] = curve(model, ids, labels, bf16, steps)
+    start = copy.deepcopy(model.state_dict())
+    batches = [(ids, labels)] * steps
+    result = dict(STEPS)
+    for key in ('fp32', 'bf16_autocast') if has_experts(model.config) else ARITHMETIC:
+        model.load_state_dict(start)
+        result[key] = curve(model, batches, ARITHMETIC[key])
+    model.load_state_dict(start)
+    if not has_experts(model.config):
+        result['gradient_error'] = {key: gradient_error(model, ids, labels, ARITHMETIC[key]) for key in ('high', 'medium')}
+    result['freeze'] = frozen_patterns(model.config)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(not any(f'.{pattern}.' in f'.{name}' for pattern in result['freeze']))
+    result['frozen'] = curve(model, batches)
     write_json(os.path.join(folder, 'curves.json'), result)
 
 
@@ -359,7 +432,7 @@ def main():
         if name == 'bert_classes':
             start = type(model).from_pretrained(os.path.join(folder, 'model'), attn_implementation='eager').train()
             write_pairs(folder, start, ids, labels)
-        if getattr(model.config, 'num_local_experts', 0):
+        if has_experts(model.config):
             start = type(model).from_pretrained(os.path.join(folder, 'model'), attn_implementation='eager').train()
             start.config._experts_implementation = 'eager'
             write_balanced(folder, start, ids, labels)
