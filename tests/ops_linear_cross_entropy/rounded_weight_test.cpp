@@ -57,7 +57,8 @@ TEST_P(RoundedLossWeight, GivesTheBitsOfANarrowOne) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, RoundedLossWeight,
                          ::testing::Values(Case{2, 4, 3, 0}, Case{40, 32, 97, 16}, Case{66, 40, 2100, 32},
-                                           Case{74, 64, 160, 48}, Case{34, 576, 2080, 0}));
+                                           Case{74, 64, 160, 48}, Case{34, 576, 2080, 0}, Case{74, 64, 1057, 48},
+                                           Case{34, 576, 2093, 0}));
 
 }  // namespace
 }  // namespace headroom

@@ -79,6 +79,9 @@ HEADROOM_AMX inline void multiply_logits(const uint16_t* w, int64_t hidden, cons
   order_memory();
 }
 
+// Whether a strip reaches beyond the vocabulary.
+bool has_filling(const TiledPass& pass, int64_t strip) { return pass.cut.tail > 0 && strip == pass.cut.strips - 1; }
+
 // The way through a block of strips for 32 rows; `w` is the block in bf16.
 template <bool kRows, bool kColumns>
 class RowsOfBlock {
@@ -103,6 +106,7 @@ class RowsOfBlock {
       columns_ = columns;
       settle(strip - 1);
     }
+    if (has_filling(pass_, first_ + strips_ - 1)) lower_filling(logits_of(strips_ - 1));
     start(strips_ - 1);
     exponentiate_tile(strips_ - 1);
     settle(strips_ - 1);
@@ -121,6 +125,9 @@ class RowsOfBlock {
     if constexpr (kColumns) to.columns = pass_.cell.columns + strip * amx::kStepBytes;
     return to;
   }
+
+  // Logits of no entry of the vocabulary: their numerators become 0.
+  void lower_filling(float* logits) const { std::fill(logits + pass_.cut.tail * 32, logits + kLossTile, -1e30f); }
 
   HEADROOM_AMX void load() {
     for (int half = 0; half < 2; ++half) {
@@ -278,12 +285,16 @@ void add_to_dx(const TiledPass& pass, int64_t strips, int64_t row_tile, bool fir
   }
 }
 
-// A block of w in bf16.
+// A block of w in bf16, zeros behind the vocabulary.
 const uint16_t* block_of_weight(const TiledPass& pass, int64_t first, int64_t strips) {
-  const int64_t begin = first * 32 * pass.hidden(), count = strips * 32 * pass.hidden();
-  if (!pass.cut.rounds) return static_cast<const uint16_t*>(pass.w) + begin;
-  convert_floats(reinterpret_cast<const std::byte*>(static_cast<const float*>(pass.w) + begin), DType::f32,
+  const bool fills = has_filling(pass, first + strips - 1);
+  const int64_t begin = first * 32 * pass.hidden(), whole = strips * 32 * pass.hidden();
+  if (!pass.cut.rounds && !fills) return static_cast<const uint16_t*>(pass.w) + begin;
+  const int64_t count = fills ? whole - (32 - pass.cut.tail) * pass.hidden() : whole;
+  const DType dtype = pass.cut.rounds ? DType::f32 : DType::bf16;
+  convert_floats(static_cast<const std::byte*>(pass.w) + begin * dtype_bytes(dtype), dtype,
                  reinterpret_cast<std::byte*>(pass.cell.rounded), DType::bf16, count);
+  std::fill(pass.cell.rounded + count, pass.cell.rounded + whole, uint16_t{0});
   return pass.cell.rounded;
 }
 
@@ -350,9 +361,21 @@ HEADROOM_AMX void scale_rows(const TiledPass& pass, const uint16_t* x, int64_t r
                       pass.cell.scaled + row_tile * amx::kStepBytes, pass.cut.rows * amx::kStepBytes});
 }
 
+// The sums of the last strip where it reaches beyond the vocabulary: they have memory of their own while they grow.
+void start_last_sums(const TiledPass& pass, const float* sums) {
+  const int64_t count = pass.cut.tail * pass.hidden();
+  std::copy_n(sums + (pass.cut.strips - 1) * 32 * pass.hidden(), count, pass.cell.last_sums);
+  std::fill(pass.cell.last_sums + count, pass.cell.last_sums + 32 * pass.hidden(), 0.0f);
+}
+void store_last_sums(const TiledPass& pass, float* sums) {
+  std::copy_n(pass.cell.last_sums, pass.cut.tail * pass.hidden(), sums + (pass.cut.strips - 1) * 32 * pass.hidden());
+}
+
 void multiply_numerators(const TiledPass& pass, bool overwrite, float* sums) {
   constexpr int64_t kStrips = 8, kDepth = 16;  // sums of a group and a block of x stay in the second-level cache
   const int64_t rows = pass.cut.rows, hidden = pass.hidden(), depth = matmul_blocks::even_piece(rows, kDepth);
+  const bool fills = has_filling(pass, pass.last - 1);
+  if (fills && !overwrite) start_last_sums(pass, sums);
   for (int64_t group = pass.first; group < pass.last; group += kStrips)
     for (int64_t begin = 0; begin < rows; begin += depth)
       for (int64_t strip = group; strip < std::min(pass.last, group + kStrips); ++strip) {
@@ -361,7 +384,7 @@ void multiply_numerators(const TiledPass& pass, bool overwrite, float* sums) {
         call.b = pass.cell.scaled + begin * amx::kStepBytes;
         call.b_bytes = rows * amx::kStepBytes;
         call.depth = std::min(depth, rows - begin) * 32;
-        call.out = sums + strip * 32 * hidden;
+        call.out = has_filling(pass, strip) ? pass.cell.last_sums : sums + strip * 32 * hidden;
         call.out_stride = hidden;
         call.out_step = 32;
         call.tiles = pass.cut.hidden;
@@ -371,6 +394,7 @@ void multiply_numerators(const TiledPass& pass, bool overwrite, float* sums) {
         call.ahead_step = 32 * 4;
         pass.tiles->multiply(call);
       }
+  if (fills) store_last_sums(pass, sums);
 }
 
 HEADROOM_AMX void store_dx(const TiledPass* cells, int64_t count, int64_t rows, int64_t row_tile, uint16_t* dx) {

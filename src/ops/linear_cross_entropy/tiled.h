@@ -11,12 +11,15 @@
 
 namespace headroom {
 
-// Whether a call runs on tiles: bf16 operands, w stored [vocabulary, hidden], whole tiles of both, nothing between
+// A vocabulary that does not fill its last strip pays for the rest: little where there are many strips.
+inline bool cuts_well(int64_t vocabulary) { return vocabulary % 32 == 0 || vocabulary > 1024; }
+
+// Whether a call runs on tiles: bf16 operands, w stored [vocabulary, hidden] in rows of whole tiles, nothing between
 // product and softmax.
 inline bool runs_tiled(const OpCall& call, const DeviceFacts& facts) {
   const LossShape s = loss_shape(call);
   return facts.isa >= 514 && call.inputs[0].dtype == DType::bf16 && s.out_in && s.hidden % 32 == 0 &&
-         s.vocabulary % 32 == 0 && !s.bias && call.attrs.real("softcap", 0) == 0;
+         cuts_well(s.vocabulary) && !s.bias && call.attrs.real("softcap", 0) == 0;
 }
 
 // How a chunk is cut: each cell has a thread and a range of the vocabulary, which it goes through in blocks. Counts are
@@ -25,6 +28,7 @@ struct TiledLoss {
   bool gradient = false, trains = false;
   bool rounds = false;  // w is f32
   int64_t rows = 0, hidden = 0, strips = 0;
+  int64_t tail = 0;  // entries of the last strip, 0: it is whole
   int64_t cells = 1, cell_strips = 0, block = 0;
 };
 
@@ -36,7 +40,8 @@ inline TiledLoss cut_tiled_loss(const OpCall& call, bool gradient, int threads) 
   cut.rounds = s.rounds_weight;
   cut.rows = matmul_blocks::ceil_div(s.chunk, 32);
   cut.hidden = s.hidden / 32;
-  cut.strips = s.vocabulary / 32;
+  cut.strips = matmul_blocks::ceil_div(s.vocabulary, 32);
+  cut.tail = s.vocabulary % 32;
   cut.cell_strips = matmul_blocks::ceil_div(cut.strips, std::max(1, threads));
   cut.cells = matmul_blocks::ceil_div(cut.strips, cut.cell_strips);
   // A block of w and its transpose share the second-level cache.
@@ -79,12 +84,13 @@ struct TiledCell {
   float* largest;      // per row
   double* sums;        // per row: of the numerators
   float* factors;      // per row: numerator -> gradient
-  uint16_t* rounded;   // [block][32 hidden]: a block of f32 w
+  uint16_t* rounded;   // [block][32 hidden]: a block of f32 w, or the one whose last strip is filled up
   std::byte* weight;   // [hidden][block] left operands: a block of w, transposed
   std::byte* columns;  // [block] right operands: numerators of 32 rows
   float* dx;           // [rows][hidden] tiles, transposed, before the factors
   uint16_t* staged;    // 32 rows of x with their factors
   std::byte* scaled;   // [hidden][rows] right operands: x with its factors
+  float* last_sums;    // [32][32 hidden]: the sums of a last strip that is filled up
 };
 
 inline TiledCell tiled_cell(Carver& carver, const TiledLoss& cut) {
@@ -94,7 +100,7 @@ inline TiledCell tiled_cell(Carver& carver, const TiledLoss& cut) {
   cell.references = carver.take<float>(rows);
   cell.largest = carver.take<float>(rows);
   cell.sums = carver.take<double>(rows);
-  cell.rounded = carver.take<uint16_t>(cut.rounds ? cut.block * cut.hidden * 32 * 32 : 0);
+  cell.rounded = carver.take<uint16_t>(cut.rounds || cut.tail > 0 ? cut.block * cut.hidden * 32 * 32 : 0);
   if (!cut.gradient) return cell;
   cell.factors = carver.take<float>(rows);
   cell.weight = carver.take<std::byte>(cut.hidden * cut.block * kLossStep);
@@ -103,6 +109,7 @@ inline TiledCell tiled_cell(Carver& carver, const TiledLoss& cut) {
   if (!cut.trains) return cell;
   cell.staged = carver.take<uint16_t>(cut.hidden * 32 * 32);
   cell.scaled = carver.take<std::byte>(cut.hidden * cut.rows * kLossStep);
+  cell.last_sums = carver.take<float>(cut.tail > 0 ? cut.hidden * kLossTile : 0);
   return cell;
 }
 
