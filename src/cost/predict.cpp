@@ -114,15 +114,27 @@ double attention_rate(const Profile& profile, const OpCall& call, bool backward)
   return std::exp(sum / weight);
 }
 
-double stream_rate(const Profile& profile, std::string_view op, const OpCall& call, double otherwise) {
+// bf16 when any operand is.
+DType dtype_of(const OpCall& call) {
   const auto narrow = [](const ConcreteType& type) { return type.dtype == DType::bf16; };
-  const DType dtype = std::any_of(call.inputs.begin(), call.inputs.end(), narrow) ||
-                              std::any_of(call.outputs.begin(), call.outputs.end(), narrow)
-                          ? DType::bf16
-                          : DType::f32;
+  return std::any_of(call.inputs.begin(), call.inputs.end(), narrow) ||
+                 std::any_of(call.outputs.begin(), call.outputs.end(), narrow)
+             ? DType::bf16
+             : DType::f32;
+}
+
+double stream_rate(const Profile& profile, std::string_view op, const OpCall& call, double otherwise) {
+  const DType dtype = dtype_of(call);
   for (const StreamRate& rate : profile.streams)
     if (rate.op == op && rate.dtype == dtype) return rate.bytes_per_second;
   return otherwise;
+}
+
+double sequence_factor(const Profile& profile, const OpCall& call) {
+  const DType dtype = dtype_of(call);
+  for (const SequenceFactor& sequence : profile.in_sequence)
+    if (sequence.dtype == dtype) return sequence.factor;
+  return 1;
 }
 
 // What an f32 weight takes beside bf16 rows: measured rates are those of narrow weights.
@@ -189,7 +201,9 @@ double predict_copy(const Op& op, const OpCall& call, Tier below, bool out, cons
   return op.work(call).bytes / rate + profile.launch_seconds;
 }
 
-double predict_call(const Op& op, const OpCall& call, const Profile& profile) {
+namespace {
+
+double predict_alone(const Op& op, const OpCall& call, const Profile& profile) {
   switch (op.cost_class()) {
     case CostClass::none:
       return 0;
@@ -214,6 +228,14 @@ double predict_call(const Op& op, const OpCall& call, const Profile& profile) {
   }
   return op.work(call).bytes / stream_rate(profile, op.name(), call, profile.stream_bytes_per_second) +
          profile.launch_seconds;
+}
+
+}  // namespace
+
+double predict_call(const Op& op, const OpCall& call, const Profile& profile) {
+  const double seconds = predict_alone(op, call, profile);
+  const CostClass cost = op.cost_class();
+  return cost == CostClass::gemm || cost == CostClass::stream ? seconds * sequence_factor(profile, call) : seconds;
 }
 
 }  // namespace headroom

@@ -89,6 +89,9 @@ Profile parse_profile(std::string_view text, const std::string& source) {
       for (const Json& row : reader.array("streams"))
         profile.streams.push_back(
             {reader.field(row, "op").get<std::string>(), reader.dtype(row), reader.positive(row, "bytes_per_second")});
+    if (json.contains("in_sequence"))
+      for (const Json& row : reader.array("in_sequence"))
+        profile.in_sequence.push_back({reader.dtype(row), reader.positive(row, "factor")});
     profile.stream_bytes_per_second = reader.positive(json, "stream_bytes_per_second");
     profile.optimizer_bytes_per_second = reader.positive(json, "optimizer_bytes_per_second");
     profile.softmax_bytes_per_second = reader.positive(json, "softmax_bytes_per_second");
@@ -143,6 +146,9 @@ std::string profile_json(const Profile& profile) {
   if (!profile.streams.empty()) out["streams"] = nlohmann::ordered_json::array();
   for (const StreamRate& r : profile.streams)
     out["streams"].push_back({{"op", r.op}, {"dtype", dtype_name(r.dtype)}, {"bytes_per_second", r.bytes_per_second}});
+  if (!profile.in_sequence.empty()) out["in_sequence"] = nlohmann::ordered_json::array();
+  for (const SequenceFactor& s : profile.in_sequence)
+    out["in_sequence"].push_back({{"dtype", dtype_name(s.dtype)}, {"factor", s.factor}});
   out["stream_bytes_per_second"] = profile.stream_bytes_per_second;
   out["optimizer_bytes_per_second"] = profile.optimizer_bytes_per_second;
   out["softmax_bytes_per_second"] = profile.softmax_bytes_per_second;

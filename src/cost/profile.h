@@ -41,6 +41,13 @@ struct StreamRate {
   double bytes_per_second = 0;
 };
 
+// What products, elementwise ops and norms of a layer take one behind the other, over what they take alone: between
+// ops that share cores and caches each finds fewer of its operands near. bf16 when any operand is.
+struct SequenceFactor {
+  DType dtype = DType::f32;
+  double factor = 1;
+};
+
 // What a disk is taken for that nobody measured.
 inline constexpr double kUnmeasuredDisk = 1e9;
 
@@ -53,6 +60,7 @@ struct Profile {
   std::vector<ProductSample> products;
   std::vector<AttentionRate> attention;
   std::vector<StreamRate> streams;
+  std::vector<SequenceFactor> in_sequence;               // 1 for a dtype that it does not name
   double stream_bytes_per_second = 0;                    // elementwise ops and norms that `streams` does not name
   double optimizer_bytes_per_second = 0;                 // the fused update
   double softmax_bytes_per_second = 0;                   // the loss's passes over a chunk of logits

@@ -160,6 +160,29 @@ TEST(Predict, AnOpWithItsOwnStreamRateTakesIt) {
   EXPECT_NE(refusal(json.dump()).find("bytes_per_second"), std::string::npos);
 }
 
+// Products and elementwise ops of a dtype; not what stands by itself in a step.
+TEST(Predict, OpsInSequenceTakeTheirFactor) {
+  Json json = shipped_json();
+  const Profile alone = parse_profile(json.dump(), "p.json");
+  json["in_sequence"] = Json::array({{{"dtype", "bf16"}, {"factor", 1.25}}});
+  const Profile profile = parse_profile(json.dump(), "p.json");
+  EXPECT_EQ(profile_json(parse_profile(profile_json(profile), "again")), profile_json(profile));
+  EXPECT_DOUBLE_EQ(linear_seconds(64, DType::bf16, profile), 1.25 * linear_seconds(64, DType::bf16, alone));
+  EXPECT_DOUBLE_EQ(linear_seconds(64, DType::f32, profile), linear_seconds(64, DType::f32, alone));
+  const auto seconds = [&](const char* op, const Profile& with) {
+    const std::vector<ConcreteType> in(std::string_view(op) == "adamw" ? 4 : 2, {DType::bf16, {100, 100}});
+    const std::vector<ConcreteType> out{in[0]};
+    const Attrs attrs;
+    return predict_call(find_op(op), {in, out, attrs}, with);
+  };
+  EXPECT_DOUBLE_EQ(seconds("add", profile), 1.25 * seconds("add", alone));
+  EXPECT_DOUBLE_EQ(seconds("adamw", profile), seconds("adamw", alone));
+  for (const char* wrong : {"0", "-1", "\"much\""}) {
+    json["in_sequence"][0]["factor"] = Json::parse(wrong);
+    EXPECT_NE(refusal(json.dump()).find("factor"), std::string::npos) << wrong;
+  }
+}
+
 double loss_seconds(int64_t chunk, const Profile& profile) {
   const std::vector<ConcreteType> in{{DType::f32, {1, 1024, 64}}, {DType::f32, {999, 64}}, {DType::i32, {1, 1024}},
                                      {DType::f32, {1}},           {DType::f64, {2}},       {DType::f32, {999, 64}}};

@@ -10,7 +10,7 @@
 
 namespace headroom {
 
-// Runs kernels on `device` in one arena of sizes.buffer_bytes, 30 s at most on the CPU. `progress` gets the share done.
+// Runs kernels on `device` in one arena of sizes.buffer_bytes, about 25 s on the CPU. `progress` gets the share done.
 // The hash of the result is that of its JSON text.
 Profile calibrate(Device& device, const DeviceFacts& facts, const std::string& name,
                   const std::function<void(double)>& progress, const CalibrationSizes& sizes);

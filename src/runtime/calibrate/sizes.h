@@ -21,6 +21,9 @@ struct CalibrationSizes {
   std::vector<ProductShape> losses;     // chunks of the loss: rows, vocabulary, hidden size
   std::vector<AttentionSizes> attention;
   ProductShape warm_up{};
+  ProductShape before{0, 0, 0};               // runs before each group of timed calls; no rows: nothing does
+  ProductShape layer{0, 0, 0};                // rows, inner and hidden size of a layer run as a whole; no rows: none is
+  int layer_sets = 0;                         // copies of it, which fill most of the buffer in fp32
   int64_t stream_rows = 0, stream_width = 0;  // of elementwise ops and norms; the width is a multiple of 64
   int64_t optimizer_elements = 0;
   int64_t softmax_rows = 0, softmax_vocabulary = 0;

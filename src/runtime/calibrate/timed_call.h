@@ -3,6 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -17,10 +20,31 @@ class TimedCalls {
   // All outlive this.
   TimedCalls(Device& device, const DeviceFacts& facts, const CalibrationSizes& sizes);
 
+  // From now on this call runs, untimed, before each group of timed ones: cores that have multiplied are slower for a
+  // while, and a step's ops run between its products. At most once.
+  void precede_with(std::string_view op, const Attrs& attrs, std::vector<ConcreteType> inputs);
+
   // Seconds of one call: the mean of several, after one to warm up. Copies of the inputs in `cold` are evicted, then
-  // take turns. With `token_ids` every i32 operand holds small numbers.
+  // take turns; where there are any, the results take turns too, so that none is written where the last was. With
+  // `token_ids` every i32 operand holds small numbers.
   double seconds(std::string_view op, const Attrs& attrs, std::vector<ConcreteType> inputs,
                  const std::vector<size_t>& cold, bool token_ids = false);
+  // A call of a sequence; its inputs are numbers of tensors. First come the tensors that are there before, then what
+  // each call writes, in order.
+  struct Member {
+    std::string_view op;
+    Attrs attrs;
+    std::vector<size_t> inputs;
+  };
+  struct Sequence {
+    std::vector<ConcreteType> tensors;
+    std::vector<Member> forward, backward;
+  };
+  // Seconds of all calls of `sets` copies of a sequence, each with tensors of its own: forward copy by copy, backward
+  // from the last to the first, a copy's tensors evicted before each of both. `each` sees every call once. The mean of
+  // some passes after one to warm up. Throws InternalError when the buffer is too small.
+  double sequence_seconds(const Sequence& sequence, int sets,
+                          const std::function<void(const Op&, const OpCall&)>& each);
   // Bytes per second between host and arena, the mean of both ways.
   double copy_rate();
   // Of the last call.
@@ -32,8 +56,30 @@ class TimedCalls {
     std::vector<TensorView> inputs, outputs;
   };
 
+  struct Before {
+    KernelSpec spec;  // whose dims the tensors view
+    std::unique_ptr<DeviceKernel> kernel;
+    Tensors tensors;
+    std::span<std::byte> scratch;
+  };
+
+  struct Prepared {
+    KernelSpec spec;
+    std::unique_ptr<DeviceKernel> kernel;
+    std::vector<size_t> inputs;
+  };
+  struct Placed {
+    const DeviceKernel* kernel;
+    Tensors tensors;
+  };
+
+  std::vector<Prepared> prepare(const Sequence& sequence);
+  std::vector<Placed> place(const Sequence& sequence, const std::vector<Prepared>& calls);
+  KernelSpec spec_of(const Op& op, const Attrs& attrs, std::vector<ConcreteType> inputs) const;
   std::byte* take(int64_t bytes);
   Tensors lay_out(const KernelSpec& spec);
+  static void evict(const Tensors& tensors);
+  void place_outputs(const KernelSpec& spec, Tensors& tensors);
   std::vector<Tensors> copies_of(const KernelSpec& spec, const Tensors& first, const std::vector<size_t>& cold);
   void repeat(std::byte* to, int64_t bytes, std::span<const std::byte> pattern);
   void fill();
@@ -43,7 +89,9 @@ class TimedCalls {
   const DeviceFacts& facts_;
   const CalibrationSizes& sizes_;
   std::byte* base_;
+  int64_t first_ = 0;  // where timed calls' tensors begin
   int64_t used_ = 0;
+  Before before_;
   std::array<uint16_t, (64 << 10) / 2> pattern_;
   Work work_;
 };

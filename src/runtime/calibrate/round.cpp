@@ -1,0 +1,233 @@
+#include "runtime/calibrate/round.h"
+
+#include <fmt/format.h>
+
+#include "cost/predict.h"
+
+namespace headroom {
+namespace {
+
+constexpr int kWarmUpRuns = 12;  // of a large product: a training run is sustained load, at the clock that this leaves
+
+// How a product's operands are stored and multiplied.
+struct Arithmetic {
+  DType dtype = DType::f32;
+  std::string multiply;  // of fp32 operands; empty: in fp32
+  Attrs attrs() const {
+    Attrs attrs{{"layout", "out_in"}};
+    if (!multiply.empty()) attrs.set("multiply", multiply);
+    return attrs;
+  }
+};
+
+double flops_of(const ProductShape& s) {
+  return 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.outs) * static_cast<double>(s.ins);
+}
+
+// Inputs that a step finds far from the cores are cold: weights, accumulators, states, saved activations.
+void measure_product(TimedCalls& calls, Profile& profile, const ProductShape& s, const Arithmetic& how) {
+  const ConcreteType x{how.dtype, {1, s.rows, s.ins}}, w{how.dtype, {s.outs, s.ins}},
+      dy{how.dtype, {1, s.rows, s.outs}}, acc{DType::f32, {s.outs, s.ins}};
+  const auto measure = [&](const char* op, const Attrs& more, std::vector<ConcreteType> inputs,
+                           const std::vector<size_t>& cold) {
+    Attrs attrs = how.attrs();
+    for (const auto& [name, value] : more.items()) attrs.set(name, value);
+    const double seconds = calls.seconds(op, attrs, std::move(inputs), cold);
+    profile.products.push_back({op, how.dtype, s.rows, s.outs, s.ins, flops_of(s) / seconds, how.multiply});
+  };
+  measure("linear", {{"bias", int64_t{0}}, {"residual", int64_t{0}}}, {x, w}, {1});
+  measure("linear_dx", {{"addend", int64_t{0}}}, {dy, w}, {1});
+  measure("linear_dw", {{"accumulate", "always"}}, {x, dy, acc}, {0, 2});
+}
+
+void measure_residual(TimedCalls& calls, Profile& profile, const ProductShape& s, const Arithmetic& how) {
+  const ConcreteType x{how.dtype, {1, s.rows, s.ins}}, w{how.dtype, {s.outs, s.ins}},
+      y{DType::f32, {1, s.rows, s.outs}};
+  Attrs attrs = how.attrs();
+  attrs.set("bias", int64_t{0}).set("residual", int64_t{1}).set("dtype", "f32");
+  const double seconds = calls.seconds("linear", attrs, {x, w, y}, {1, 2});
+  profile.products.push_back(
+      {"linear_residual", how.dtype, s.rows, s.outs, s.ins, flops_of(s) / seconds, how.multiply});
+}
+
+void measure_loss(TimedCalls& calls, Profile& profile, const ProductShape& s, const Arithmetic& how) {
+  const ConcreteType x{how.dtype, {1, s.rows, s.ins}}, w{how.dtype, {s.outs, s.ins}}, labels{DType::i32, {1, s.rows}},
+      scale{DType::f32, {1}}, sums{DType::f64, {2}}, acc{DType::f32, {s.outs, s.ins}};
+  Attrs attrs = how.attrs();
+  attrs.set("chunk", s.rows).set("train_weight", int64_t{1}).set("accumulate", "always");
+  attrs.set("loss_accumulate", "always");
+  const double seconds =
+      calls.seconds("linear_cross_entropy_grad", attrs, {x, w, labels, scale, sums, acc}, {1, 5}, true);
+  profile.products.push_back(
+      {"linear_cross_entropy_grad", how.dtype, s.rows, s.outs, s.ins, 3 * flops_of(s) / seconds, how.multiply});
+}
+
+void measure_attention(TimedCalls& calls, Profile& profile, const AttentionSizes& s, DType dtype) {
+  const int64_t heads = 4, kv = 2;
+  const Attrs attrs{{"heads", heads}, {"kv_heads", kv}};
+  const ConcreteType q{dtype, {1, s.sequence, heads * s.head_dim}}, k{dtype, {1, s.sequence, kv * s.head_dim}},
+      lse{DType::f32, {1, heads, s.sequence}};
+  const double forward_seconds = calls.seconds("attention", attrs, {q, k, k}, {0, 1, 2});
+  const double forward = calls.work().flops / forward_seconds;
+  const double backward_seconds = calls.seconds("attention_grad", attrs, {q, k, k, q, lse, q}, {0, 1, 2, 3});
+  profile.attention.push_back({dtype, forward, calls.work().flops / backward_seconds, s.sequence, s.head_dim});
+}
+
+// Elementwise ops and norms, as a step calls them: the stream in fp32, what goes into products in `dtype`.
+void measure_streams(TimedCalls& calls, Profile& profile, const CalibrationSizes& sizes, DType dtype) {
+  const int64_t rows = sizes.stream_rows, width = sizes.stream_width;
+  const ConcreteType stream{DType::f32, {1, rows, width}}, x{dtype, {1, rows, width}},
+      wide{dtype, {1, rows, 2 * width}}, norm{DType::f32, {width}}, table{DType::f32, {rows, 64}};
+  const auto measure = [&](const char* op, const Attrs& attrs, std::vector<ConcreteType> inputs,
+                           const std::vector<size_t>& cold) {
+    const double seconds = calls.seconds(op, attrs, std::move(inputs), cold);
+    profile.streams.push_back({op, dtype, calls.work().bytes / seconds});
+  };
+  const std::string kept(dtype_name(dtype));
+  measure("rms_norm", {{"eps", 1e-6}, {"dtype", kept}}, {stream, norm}, {0});
+  measure("rms_norm_grad", {{"eps", 1e-6}, {"train", int64_t{1}}, {"accumulate", "always"}, {"addend", int64_t{1}}},
+          {stream, norm, x, norm, stream}, {0});
+  measure("layer_norm", {{"eps", 1e-6}, {"dtype", kept}}, {stream, norm, norm}, {0});
+  measure("layer_norm_grad",
+          {{"eps", 1e-6},
+           {"train", int64_t{3}},
+           {"accumulate", "always"},
+           {"accumulate_bias", "always"},
+           {"addend", int64_t{1}}},
+          {stream, norm, x, norm, norm, stream}, {0});
+  measure("swiglu", {}, {wide, wide}, {0, 1});
+  measure("swiglu_grad", {}, {wide, wide, wide}, {0, 1});
+  measure("gelu", {{"approximate", "tanh"}}, {wide}, {0});
+  measure("gelu_grad", {{"approximate", "tanh"}}, {wide, wide}, {0});
+  measure("rotary", {{"heads", width / 64}, {"offset", int64_t{0}}, {"inverse", int64_t{0}}}, {x, table}, {});
+  measure("add", {}, {x, x}, {});
+  measure("split", {{"sizes", fmt::format("{0},{0},{0}", width)}}, {{dtype, {1, rows, 3 * width}}}, {0});
+  measure("dropout", {{"rate", 0.1}, {"tensor", int64_t{0}}}, {x, {DType::f32, {16}}}, {});
+  measure("bias_grad", {{"accumulate", "always"}}, {wide, {DType::f32, {2 * width}}}, {});
+  if (dtype == DType::f32) measure("sum_squares", {{"accumulate", "always"}}, {wide, {DType::f64, {1}}}, {0});
+}
+
+void measure_rest(TimedCalls& calls, Profile& profile, const CalibrationSizes& sizes) {
+  const ConcreteType wide{DType::f32, {1, sizes.stream_rows, sizes.stream_width}},
+      norm{DType::f32, {sizes.stream_width}};
+  double seconds = calls.seconds("rms_norm", {{"eps", 1e-6}}, {wide, norm}, {});
+  double bytes = calls.work().bytes;
+  seconds += calls.seconds("swiglu", {}, {wide, wide}, {});
+  bytes += calls.work().bytes;
+  seconds += calls.seconds("add", {}, {wide, wide}, {});
+  profile.stream_bytes_per_second = (bytes + calls.work().bytes) / seconds;
+  const ConcreteType weight{DType::f32, {sizes.optimizer_elements}};
+  seconds = calls.seconds("adamw", {{"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8}, {"decay", int64_t{1}}},
+                          {weight, weight, weight, weight, {DType::f32, {16}}, {DType::f32, {1}}}, {0, 1, 2, 3});
+  profile.optimizer_bytes_per_second = calls.work().bytes / seconds;
+  const int64_t rows = sizes.softmax_rows, vocabulary = sizes.softmax_vocabulary;
+  const ConcreteType x{DType::f32, {1, rows, 16}}, w{DType::f32, {vocabulary, 16}}, labels{DType::i32, {1, rows}},
+      acc{DType::f64, {2}};
+  seconds = calls.seconds("linear_cross_entropy", {{"layout", "out_in"}, {"chunk", rows}, {"accumulate", "carried"}},
+                          {x, w, labels, acc}, {}, true);
+  profile.softmax_bytes_per_second = 4.0 * static_cast<double>(rows * vocabulary) / seconds;
+  seconds = calls.seconds("cast", {{"dtype", "bf16"}}, {{DType::f32, {1, sizes.stream_rows, 2048}}}, {0});
+  const double cast_rate = calls.work().bytes / seconds;
+  profile.copy_bytes_per_second = cast_rate;
+  if (profile.facts.device != "cpu") {  // there copies between tiers cross a bus
+    profile.copy_bytes_per_second = calls.copy_rate();
+    profile.streams.push_back({"cast", DType::bf16, cast_rate});
+  }
+  profile.launch_seconds = calls.seconds("add", {}, {{DType::f32, {64}}, {DType::f32, {64}}}, {});
+}
+
+// The feed-forward part of a layer with its gradient: each product finds what the op before it left.
+TimedCalls::Sequence layer_of(const ProductShape& s, DType dtype) {
+  const ConcreteType stream{DType::f32, {1, s.rows, s.ins}}, norm{DType::f32, {s.ins}}, dy{dtype, {1, s.rows, s.ins}},
+      in{dtype, {s.outs, s.ins}}, out{dtype, {s.ins, s.outs}}, in_sum{DType::f32, {s.outs, s.ins}},
+      out_sum{DType::f32, {s.ins, s.outs}};
+  enum : size_t { kX, kNorm, kGate, kUp, kDown, kGateSum, kUpSum, kDownSum, kDy, kStreamDy, kNormSum };
+  enum : size_t { kNormed = kNormSum + 1, kGates, kUps, kH, kY, kDh, kDownDw, kDgate, kDup, kDx, kDxSum };
+  const auto linear = [](int64_t residual) {
+    Attrs attrs{{"layout", "out_in"}, {"bias", int64_t{0}}, {"residual", residual}};
+    if (residual != 0) attrs.set("dtype", "f32");
+    return attrs;
+  };
+  const auto dx = [](int64_t addend) { return Attrs{{"layout", "out_in"}, {"addend", addend}}; };
+  const Attrs dw{{"layout", "out_in"}, {"accumulate", "always"}};
+  const Attrs norm_grad{{"eps", 1e-6}, {"train", int64_t{1}}, {"accumulate", "always"}, {"addend", int64_t{1}}};
+  TimedCalls::Sequence layer;
+  layer.tensors = {stream, norm, in, in, out, in_sum, in_sum, out_sum, dy, stream, norm};
+  layer.forward = {{"rms_norm", {{"eps", 1e-6}, {"dtype", std::string(dtype_name(dtype))}}, {kX, kNorm}},
+                   {"linear", linear(0), {kNormed, kGate}},
+                   {"linear", linear(0), {kNormed, kUp}},
+                   {"swiglu", {}, {kGates, kUps}},
+                   {"linear", linear(1), {kH, kDown, kX}}};
+  layer.backward = {{"linear_dx", dx(0), {kDy, kDown}},
+                    {"linear_dw", dw, {kH, kDy, kDownSum}},
+                    {"swiglu_grad", {}, {kGates, kUps, kDh}},
+                    {"linear_dx", dx(0), {kDgate, kGate}},
+                    {"linear_dx", dx(1), {kDup, kUp, kDx}},
+                    {"linear_dw", dw, {kNormed, kDgate, kGateSum}},
+                    {"linear_dw", dw, {kNormed, kDup, kUpSum}},
+                    {"rms_norm_grad", norm_grad, {kX, kNorm, kDxSum, kNormSum, kStreamDy}}};
+  return layer;
+}
+
+// Against what the round's own rates say of the same calls.
+void measure_sequence(TimedCalls& calls, Profile& round, const CalibrationSizes& sizes, DType dtype) {
+  if (sizes.layer.rows == 0) return;
+  double alone = 0;
+  const double seconds =
+      calls.sequence_seconds(layer_of(sizes.layer, dtype), sizes.layer_sets,
+                             [&](const Op& op, const OpCall& call) { alone += predict_call(op, call, round); });
+  round.in_sequence.push_back({dtype, seconds / (alone * sizes.layer_sets)});
+}
+
+// Every product in every arithmetic.
+void measure_products(TimedCalls& calls, Profile& round, const CalibrationSizes& sizes,
+                      const std::vector<Arithmetic>& arithmetics) {
+  for (const Arithmetic& how : arithmetics)
+    for (const ProductShape& shape : sizes.products) measure_product(calls, round, shape, how);
+  for (const Arithmetic& how : arithmetics)
+    for (const ProductShape& shape : sizes.residuals) measure_residual(calls, round, shape, how);
+  for (const Arithmetic& how : arithmetics)
+    if (how.multiply.empty())
+      for (const ProductShape& shape : sizes.narrow) {
+        measure_product(calls, round, shape, how);
+        measure_residual(calls, round, shape, how);
+      }
+  for (const Arithmetic& how : arithmetics)
+    for (const ProductShape& shape : sizes.losses) measure_loss(calls, round, shape, how);
+}
+
+std::vector<Arithmetic> arithmetics_of(const DeviceFacts& facts) {
+  std::vector<Arithmetic> arithmetics{{DType::f32, ""}, {DType::bf16, ""}};
+  if (facts.device == "cpu" && facts.isa >= 514)
+    arithmetics.insert(arithmetics.end(), {{DType::f32, "bf16"}, {DType::f32, "bf16x3"}});
+  return arithmetics;
+}
+
+}  // namespace
+
+void warm_up(TimedCalls& calls, const CalibrationSizes& sizes) {
+  Profile unused;
+  for (int run = 0; run < kWarmUpRuns; ++run) measure_product(calls, unused, sizes.warm_up, {});
+  const ProductShape& s = sizes.before;
+  if (s.rows > 0)
+    calls.precede_with("linear", Arithmetic().attrs().set("bias", int64_t{0}).set("residual", int64_t{0}),
+                       {{DType::f32, {1, s.rows, s.ins}}, {DType::f32, {s.outs, s.ins}}});
+}
+
+Profile measure_round(TimedCalls& calls, const DeviceFacts& facts, const CalibrationSizes& sizes,
+                      const std::function<void()>& step) {
+  Profile round;
+  round.facts = facts;
+  measure_products(calls, round, sizes, arithmetics_of(facts));
+  step();
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    for (const AttentionSizes& shape : sizes.attention) measure_attention(calls, round, shape, dtype);
+    measure_streams(calls, round, sizes, dtype);
+  }
+  measure_rest(calls, round, sizes);
+  for (DType dtype : {DType::f32, DType::bf16}) measure_sequence(calls, round, sizes, dtype);
+  step();
+  return round;
+}
+
+}  // namespace headroom

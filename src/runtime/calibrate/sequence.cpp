@@ -1,0 +1,80 @@
+// The time of calls one behind the other, as a step makes them.
+#include <algorithm>
+#include <chrono>
+
+#include "ops/registry.h"
+#include "runtime/calibrate/timed_call.h"
+
+namespace headroom {
+namespace {
+
+constexpr int kPasses = 3;
+
+}  // namespace
+
+std::vector<TimedCalls::Prepared> TimedCalls::prepare(const Sequence& sequence) {
+  std::vector<ConcreteType> types = sequence.tensors;
+  std::vector<Prepared> calls;
+  for (const std::vector<Member>* members : {&sequence.forward, &sequence.backward})
+    for (const Member& member : *members) {
+      std::vector<ConcreteType> inputs;
+      for (size_t tensor : member.inputs) inputs.push_back(types.at(tensor));
+      KernelSpec spec = spec_of(find_op(member.op), member.attrs, std::move(inputs));
+      types.insert(types.end(), spec.outputs.begin(), spec.outputs.end());
+      std::unique_ptr<DeviceKernel> kernel = device_.prepare(spec);
+      calls.push_back({std::move(spec), std::move(kernel), member.inputs});
+    }
+  return calls;
+}
+
+// One set of tensors, behind what is taken.
+std::vector<TimedCalls::Placed> TimedCalls::place(const Sequence& sequence, const std::vector<Prepared>& calls) {
+  std::vector<TensorView> tensors;
+  for (const ConcreteType& type : sequence.tensors)
+    tensors.push_back({take(storage_bytes(type)), type.dtype, type.dims});
+  std::vector<Placed> placed;
+  for (const Prepared& call : calls) {
+    Tensors operands;
+    for (size_t tensor : call.inputs) operands.inputs.push_back(tensors.at(tensor));
+    place_outputs(call.spec, operands);
+    tensors.insert(tensors.end(), operands.outputs.begin(), operands.outputs.end());
+    placed.push_back({call.kernel.get(), std::move(operands)});
+  }
+  return placed;
+}
+
+double TimedCalls::sequence_seconds(const Sequence& sequence, int sets,
+                                    const std::function<void(const Op&, const OpCall&)>& each) {
+  const std::vector<Prepared> calls = prepare(sequence);
+  used_ = first_;
+  int64_t scratch_bytes = 0;
+  for (const Prepared& call : calls) scratch_bytes = std::max(scratch_bytes, call.spec.scratch_bytes);
+  const std::span<std::byte> scratch(take(scratch_bytes), static_cast<size_t>(scratch_bytes));
+  std::vector<std::vector<Placed>> placed;
+  for (int set = 0; set < sets; ++set) placed.push_back(place(sequence, calls));
+  fill();
+  for (const Prepared& call : calls) each(find_op(call.spec.op), call.spec.call());
+  const size_t turn = sequence.forward.size();
+  using Clock = std::chrono::steady_clock;
+  double seconds = 0;
+  const auto run = [&](const std::vector<Placed>& set, size_t begin, size_t end) {
+    if (device_.host_visible())
+      for (const Placed& call : set) evict(call.tensors);
+    device_.synchronize(0);
+    const Clock::time_point start = Clock::now();
+    for (size_t i = begin; i < end; ++i)
+      device_.launch(*set[i].kernel, {set[i].tensors.inputs, set[i].tensors.outputs, scratch, 1, nullptr}, 0);
+    device_.synchronize(0);
+    seconds += std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  const auto pass = [&] {
+    for (const std::vector<Placed>& set : placed) run(set, 0, turn);
+    for (auto set = placed.rbegin(); set != placed.rend(); ++set) run(*set, turn, calls.size());
+  };
+  pass();
+  seconds = 0;
+  for (int i = 0; i < kPasses; ++i) pass();
+  return seconds / kPasses;
+}
+
+}  // namespace headroom
