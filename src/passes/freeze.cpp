@@ -67,6 +67,14 @@ bool pattern_means(std::string_view pattern, std::string_view weight) {
   return false;
 }
 
+std::string pattern_without_commas(std::string_view option, std::string_view pattern, std::string_view between) {
+  if (pattern.find(',') == std::string_view::npos) return {};
+  while (pattern.ends_with(',')) pattern.remove_suffix(1);
+  std::string apart;
+  for (const char letter : pattern) letter == ',' ? apart += between : apart += letter;
+  return fmt::format("no commas between patterns: {} {}", option, apart);
+}
+
 std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
 std::set<ValueId> frozen_weights(const Graph& graph, std::span<const std::string> patterns) {
@@ -86,10 +94,14 @@ std::set<ValueId> frozen_weights(const Graph& graph, std::span<const std::string
   for (const std::string& pattern : patterns) {
     const bool means = std::any_of(frozen.begin(), frozen.end(),
                                    [&](ValueId id) { return pattern_means(pattern, graph.value(id).name); });
-    if (!means)
-      throw Error(ErrorKind::usage, fmt::format("--freeze {} means no weight of this model", pattern),
-                  fmt::format("patterns are parts of weight names (layers.0-5, embed_tokens, mlp); did you mean '{}'?",
-                              nearest_name(pattern, names)));
+    if (means) continue;
+    const std::string apart = pattern_without_commas("--freeze", pattern, " --freeze ");
+    throw Error(ErrorKind::usage, fmt::format("--freeze {} means no weight of this model", pattern),
+                !apart.empty()
+                    ? apart
+                    : fmt::format("patterns are parts of weight names (layers.0-5, embed_tokens, mlp); did you mean "
+                                  "'{}'?",
+                                  nearest_name(pattern, names)));
   }
   if (!patterns.empty() && static_cast<int64_t>(frozen.size()) == weights)
     throw Error(ErrorKind::usage, "--freeze leaves nothing to train", "freeze fewer weights");

@@ -26,6 +26,10 @@ inline constexpr PassInfo kFreeze{"freeze", PassStage::model, TechniqueKind::los
 // letters within a part and `A-B` for the whole numbers from A to B: "layers.0-5", "embed_tokens", "mlp.*_proj".
 bool pattern_means(std::string_view pattern, std::string_view weight);
 
+// The remedy for a pattern with commas, which patterns have none of: the option again, `between` in a comma's place
+// ("--freeze a --freeze b"). Empty for other patterns.
+std::string pattern_without_commas(std::string_view option, std::string_view pattern, std::string_view between);
+
 // The last of a name's dot-separated parts: "q_proj" of "model.layers.0.self_attn.q_proj".
 std::string_view last_part(std::string_view name);
 

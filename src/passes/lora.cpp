@@ -202,11 +202,32 @@ class Adapter {
     for (const std::string& target : options_.targets) {
       const bool known = experts_.means(target) ||
                          std::any_of(modules_.begin(), modules_.end(), [&](const auto& m) { return means(target, m); });
-      if (!known)
-        throw Error(
-            ErrorKind::usage, fmt::format("--lora-target-modules {} means no linear layer of this model", target),
-            fmt::format("there are {}; did you mean '{}'?", fmt::join(names, ", "), nearest_name(target, names)));
+      if (!known) refuse_stranger(target, names);
     }
+  }
+
+  // `names`: the last parts of what can have an adapter.
+  [[noreturn]] void refuse_stranger(const std::string& target, const std::vector<std::string>& names) const {
+    if (const std::string apart = pattern_without_commas("--lora-target-modules", target, " "); !apart.empty())
+      throw Error(ErrorKind::usage, fmt::format("--lora-target-modules {} is no name", target), apart);
+    if (const std::string* weight = weight_without_adapter(target))
+      throw Error(ErrorKind::usage,
+                  fmt::format("--lora-target-modules {} means {}, which takes no adapter", target, *weight),
+                  fmt::format("adapters stand beside {}; --modules-to-save {} trains it whole", fmt::join(names, ", "),
+                              target));
+    const std::string nearest = nearest_name(target, names);
+    const bool misspelt = edit_distance(target, nearest) <= target.size() / 2;
+    throw Error(ErrorKind::usage, fmt::format("--lora-target-modules {} means no linear layer of this model", target),
+                fmt::format("there are {}{}; head and embeddings take no adapter: --modules-to-save trains them whole",
+                            fmt::join(names, ", "), misspelt ? fmt::format("; did you mean '{}'?", nearest) : ""));
+  }
+
+  const std::string* weight_without_adapter(const std::string& target) const {
+    for (const Value& value : graph_.values)
+      if (value.persistent && value.role == Role::parameter && !is_lora_name(value.name) &&
+          !expert_weight(value.name) && means(target, value.name))
+        return &value.name;
+    return nullptr;
   }
 
   Graph& graph_;
@@ -258,10 +279,13 @@ std::vector<ValueId> lora_frozen(const Graph& graph, const LoraOptions& options)
       }
     if (!trained) frozen.push_back(id);
   }
-  for (const std::string& module : options.modules_to_save)
-    if (!saved.contains(module))
-      throw Error(ErrorKind::usage, fmt::format("--modules-to-save {} means no weight of this model", module),
-                  "a part of a weight's name: lm_head, embed_tokens; a tied head is its embedding");
+  for (const std::string& module : options.modules_to_save) {
+    if (saved.contains(module)) continue;
+    const std::string apart = pattern_without_commas("--modules-to-save", module, " ");
+    throw Error(
+        ErrorKind::usage, fmt::format("--modules-to-save {} means no weight of this model", module),
+        apart.empty() ? "a part of a weight's name: lm_head or embed_tokens; a tied head is its embedding" : apart);
+  }
   return frozen;
 }
 

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from program import ProgramTest
+from program import CONFIG, ProgramTest
 
 
 class Usage(ProgramTest):
@@ -72,6 +72,24 @@ class Usage(ProgramTest):
         for option, value in [("--lora-alpha", "16"), ("--lora-dropout", "0.1"), ("--lora-rslora", "true"), ("--lora-target-modules", "q_proj"), ("--modules-to-save", "lm_head")]:
             with self.subTest(option=option):
                 self.assert_refused(self.train_arguments("out", option, value), 2, f"{option} without --lora-r", "--lora-r 16")
+
+    def test_names_that_mean_nothing_to_train(self):
+        (self.root / "untied.json").write_text(json.dumps({**CONFIG, "tie_word_embeddings": False}))
+        self.call("init", "--config", "untied.json", "--tokenizer", "bytes", "--output-dir", "untied")
+        adapters = ("--lora-r", 2, "--lora-target-modules")
+        for model, options, *parts in (
+            ("untied", (*adapters, "lm_head"), "lm_head means lm_head.weight, which takes no adapter", "--modules-to-save lm_head trains it whole"),
+            ("model", (*adapters, "embed_tokens"), "means model.embed_tokens.weight, which takes no adapter", "--modules-to-save embed_tokens trains it whole"),
+            ("model", (*adapters, "lm_head"), "means no linear layer", "v_proj; head and embeddings take no adapter: --modules-to-save trains them whole"),
+            ("model", (*adapters, "q_porj"), "means no linear layer", "did you mean 'q_proj'?"),
+            ("model", (*adapters, "q_proj,v_proj"), "q_proj,v_proj is no name", "no commas between patterns: --lora-target-modules q_proj v_proj\n"),
+            ("model", ("--lora-r", 2, "--modules-to-save", "embed_tokens,norm,"), "means no weight", "no commas between patterns: --modules-to-save embed_tokens norm\n"),
+            ("model", ("--freeze", "layers.0,norm"), "means no weight", "no commas between patterns: --freeze layers.0 --freeze norm\n"),
+        ):
+            with self.subTest(options=options, model=model):
+                done = self.assert_refused(self.train_arguments("out", *options, model=model), 2, *parts)
+                if "head" in parts[-1]:
+                    self.assertNotIn("did you mean", done.stderr)
 
     def test_accumulation_alone_keeps_the_batch_of_transformers(self):
         plan = lambda *more: json.loads(self.call("plan", "--model", "model", "--memory", "64MiB", "--threads", 1, *more, "--json").stdout)
