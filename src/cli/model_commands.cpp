@@ -85,6 +85,10 @@ int run_info(const std::string& path) {
     return 0;
   }
   describe_files(model);
+  if (spec.objective == Objective::none) {
+    fmt::print("head             none: {}\n", head_remedy());
+    return 0;
+  }
   fmt::print("training needs   at least {} in fp32, {} in bf16-mixed (AdamW, sequence {}, --memory)\n",
              minimum_text(model, "32-true"), minimum_text(model, "bf16-mixed"),
              std::min<int64_t>(512, spec.max_positions));

@@ -75,13 +75,17 @@ void set_labels(const ModelFiles& model, DataOptions& data) {
 
 bool has_accuracy(const ModelSpec& spec) { return spec.objective != Objective::language; }
 
+std::string_view head_remedy() {
+  return "name a class with a head in config.json's architectures: ...ForSequenceClassification (with num_labels or "
+         "id2label) or ...ForMaskedLM; `train` draws the head's weights afresh";
+}
+
 void refuse_without_head(const ModelFiles& model, std::string_view purpose) {
   if (model.spec.objective != Objective::none) return;
   throw Error(ErrorKind::usage,
               fmt::format("{}: a {} has no head and so nothing to {} for", model.config.source.string(),
                           model.spec.architecture, purpose),
-              "name a class with a head in config.json's architectures: ...ForSequenceClassification (with num_labels "
-              "or id2label) or ...ForMaskedLM; `train` draws the head's weights afresh");
+              std::string(head_remedy()));
 }
 
 void train_head_with_adapters(const ModelSpec& spec, std::span<const WeightInfo> missing, LoraOptions& lora) {

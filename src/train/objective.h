@@ -16,6 +16,8 @@ namespace headroom {
 // Whether the labels of evaluation are hit or missed one by one: masked tokens and classes, not next tokens.
 bool has_accuracy(const ModelSpec& spec);
 
+// How a model without a head gets one, in words.
+std::string_view head_remedy();
 // Throws Error(usage) for models without a head, by name.
 void refuse_without_head(const ModelFiles& model, std::string_view purpose);
 

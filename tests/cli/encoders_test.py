@@ -167,6 +167,9 @@ class Encoders(ProgramTest):
         self.assertGreater(self.evaluate("head", "rows.tsv")["accuracy"], 0.8)
         self.assert_refused(["evaluate", "--model", "headless", "--data", "rows.tsv", "--memory", "128MiB"], 2, "'classifier.weight' is missing")
         self.assert_refused(self.train_arguments("out", model="bare", data="rows.tsv"), 2, "BertModel has no head")
+        done = self.call("info", "bare")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"(?m)^head +none: name a class with a head")
         self.assert_refused(["generate", "--model", "classes", "--memory", "128MiB", "--prompt", "a"], 2, "generates no text")
 
     def test_bad_rows_are_refused_before_anything_is_written(self):
