@@ -1,6 +1,7 @@
 // What the kernel says of this process's memory.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace headroom {
@@ -9,5 +10,18 @@ namespace headroom {
 int64_t peak_resident_bytes();
 // Resident set now (VmRSS), bytes. No heap call.
 int64_t resident_bytes();
+
+// The peak that a run records, beside what it recorded on the way. The kernel sums its counters of the resident set
+// anew each time, and its peak can end a few pages below a sum that it gave out earlier.
+class RecordedPeak {
+ public:
+  // `resident`: a resident set that was recorded, bytes.
+  void include(int64_t resident) { highest_ = std::max(highest_, resident); }
+  // VmHWM, or what was recorded where that is higher; bytes.
+  int64_t bytes() const { return std::max(highest_, peak_resident_bytes()); }
+
+ private:
+  int64_t highest_ = 0;
+};
 
 }  // namespace headroom

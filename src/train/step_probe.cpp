@@ -70,6 +70,11 @@ void StepProbe::after_kernel() {
   skip_to_kernel();
 }
 
+int64_t StepProbe::highest_resident() const {
+  return std::accumulate(resident_.begin(), resident_.end(), int64_t{0},
+                         [](int64_t a, int64_t b) { return std::max(a, b); });
+}
+
 std::string StepProbe::json() const {
   const int32_t count = static_cast<int32_t>(kinds_.size());
   std::string text = fmt::format("{{\"instructions\": {}, \"micro_batches\": {},\n \"points\": [", count, trips_);

@@ -22,6 +22,8 @@ class StepProbe {
   // measured.json: a row of [first instruction, resident bytes, seconds] per point of the timeline; at most 24 KiB.
   // docs/report.md.
   std::string json() const;
+  // The largest resident set in json(), bytes.
+  int64_t highest_resident() const;
   // By instruction, of the last begun step.
   std::span<const double> seconds() const { return seconds_; }
   std::span<const int64_t> calls() const { return calls_; }

@@ -309,6 +309,7 @@ class Run {
                       resident_bytes(),
                       std::nullopt,
                       classifies() ? range.count : 0};
+    peak_.include(report.resident_bytes);
     if (sums.size() > 2) report.accuracy = sums[1] > 0 ? sums[2] / sums[1] : 0;
     if (probed_steps_ == 2 || step == total_steps_) write_measured();
     if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm)) stop_or_skip(report);
@@ -323,6 +324,7 @@ class Run {
   void write_measured() {
     if (!probe_) return;
     executor_->set_interrupt({});
+    peak_.include(probe_->highest_resident());
     write_text_durably(options_.output_dir / "measured.json", probe_->json());
     write_text_durably(options_.output_dir / "operations.json",
                        operations_json(*result_.plan.program("train_step"), probe_->seconds(), probe_->calls()));
@@ -431,9 +433,9 @@ class Run {
     metrics_->sync();
     write_run_json(options_.output_dir / "run.json",
                    {result_.plan.arena_bytes, executor_->arena_high_water(), result_.plan.disk.arena_bytes,
-                    executor_->arena_high_water(Tier::disk), device_->memory().outside_arena_bytes,
-                    peak_resident_bytes(), options_.memory, record_.started_unix_ms, state_.step, total_steps_,
-                    result_.stopped_by, result_.stopped_by ? std::nullopt : early_stop_});
+                    executor_->arena_high_water(Tier::disk), device_->memory().outside_arena_bytes, peak_.bytes(),
+                    options_.memory, record_.started_unix_ms, state_.step, total_steps_, result_.stopped_by,
+                    result_.stopped_by ? std::nullopt : early_stop_});
     if (events_.saved) events_.saved(state_.step, options_.output_dir.string());
   }
 
@@ -466,6 +468,7 @@ class Run {
   int probed_steps_ = 0;
   std::optional<BucketPrograms> programs_;
   RunRecord record_;
+  RecordedPeak peak_;
   std::optional<BatchReader> reader_;
   int64_t total_steps_ = 0;
   int64_t evaluated_at_ = -1;
