@@ -59,7 +59,7 @@ th{color:var(--soft);font-weight:500}td:first-child,th:first-child{text-align:le
 td.nowrap{white-space:nowrap}article{border-top:1px solid var(--line);padding:.7rem 0}article p{margin:.15rem 0}
 article header{display:flex;flex-wrap:wrap;gap:.2rem .9rem;align-items:baseline}article header b{min-width:9rem}
 details{margin:.6rem 0}summary{cursor:pointer;color:var(--soft);font-size:.9rem}
-@media(max-width:30rem){.chart,.strip{margin-left:3.6rem}td,th{padding-left:.5rem}table{font-size:.8rem}.chart .x.odd{display:none}}
+@media(max-width:30rem){.chart,.strip{margin-left:3.6rem}td,th{padding-left:.5rem}table{font-size:.8rem}td:first-child{width:100%}.chart .x.odd{display:none}}
 )";
 
 std::string escaped(std::string_view text) {

@@ -101,8 +101,8 @@ std::string page(const Run& run) {
   out += fmt::format("<style>{}</style></head>\n<body>\n", kStyle);
   out += head_section(run) + timeline_section(run) + peak_section(run) + curves_section(run) + lengths_section(run) +
          techniques_section(run) + budget_section(run) + process_section(run);
-  out += fmt::format("<p class=\"soft small\">headroom {}, profile {}, {} threads</p>\n</body></html>\n",
-                     HEADROOM_VERSION, escaped(run.plan.profile), run.plan.threads);
+  out += fmt::format("<p class=\"soft small\">headroom {}, profile {}, {} thread{}</p>\n</body></html>\n",
+                     HEADROOM_VERSION, escaped(run.plan.profile), run.plan.threads, run.plan.threads == 1 ? "" : "s");
   return out;
 }
 

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""A report in a real browser: its sections, drawn charts, layout on a phone and a desktop, no script, no network.
+
+Usage: browser_check.py HEADROOM [FOLDER]
+Makes a tiny run with HEADROOM, draws its report and opens it in a headless Chromium or Chrome found on PATH, at widths 390 and 1280,
+light and dark. Screenshots are left in FOLDER where it is given. Prints N passed, N failed; exits 77 where there is no browser.
+"""
+import base64
+import fcntl
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+SKIPPED = 77
+MODEL = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258, "hidden_size": 64, "intermediate_size": 128,
+         "num_hidden_layers": 6, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128, "rms_norm_eps": 1e-5,
+         "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": True, "torch_dtype": "float32", "bos_token_id": 256, "eos_token_id": 257}
+# Of docs/report.md, with the least number of charts that each part draws.
+PARTS = {"Memory of a step": 1, "The peak": 0, "The run": 3, "Row lengths": 0, "Techniques": 0, "What another budget would give": 2, "Planned and measured": 0}
+# What a reader of the page could measure: by heading its charts and what is drawn in each; whatever reaches beyond the screen.
+PROBE = """(() => {
+  const seen = element => { const box = element.getBoundingClientRect(); return box.width > 0 && box.height > 0; };
+  const drawn = shape => { const box = shape.getBoundingClientRect(); return box.width > 0 || box.height > 0; };
+  const parts = {};
+  let part = null;
+  for (const element of document.body.children) {
+    if (element.tagName === 'H1') parts.facts = document.querySelectorAll('.facts div').length;
+    if (element.tagName === 'H2') parts[part = element.textContent] = {charts: [], text: 0};
+    if (!part || element.tagName === 'H2') continue;
+    parts[part].text += element.textContent.length;
+    for (const chart of [element, ...element.querySelectorAll('.chart')].filter(found => found.matches('.chart')))
+      parts[part].charts.push({shapes: [...chart.querySelectorAll('svg *')].filter(drawn).length,
+        titles: chart.querySelectorAll('svg title').length, labels: [...chart.querySelectorAll('span')].filter(seen).length});
+  }
+  const wide = document.documentElement.clientWidth;
+  const outside = [...document.body.querySelectorAll('*')].filter(element => seen(element) && !element.closest('svg'))
+    .filter(element => { const box = element.getBoundingClientRect(); return box.right > wide + 0.5 || box.left < -0.5; })
+    .map(element => element.tagName + '.' + element.className + ': ' + element.textContent.slice(0, 60));
+  const lapping = [];
+  for (const chart of document.querySelectorAll('.chart')) {
+    const boxes = [...chart.querySelectorAll('span')].filter(seen).map(label => {
+      const text = document.createRange();
+      text.selectNodeContents(label);
+      return [label.textContent, text.getBoundingClientRect()];
+    });
+    boxes.forEach(([text, a], i) => boxes.slice(i + 1).forEach(([other, b]) => {
+      const across = Math.min(a.right, b.right) - Math.max(a.left, b.left), down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+      if (across > 1 && down > 1) lapping.push(text + ' / ' + other);
+    }));
+  }
+  const style = getComputedStyle(document.body);
+  return {parts, outside, lapping, scroll: document.documentElement.scrollWidth, wide, height: document.documentElement.scrollHeight,
+    scripts: document.scripts.length, back: style.backgroundColor, ink: style.color};
+})()"""
+passed, failed = 0, 0
+
+
+def check(name, holds, figure=""):
+    global passed, failed
+    print(("ok   " if holds else "FAIL ") + name, figure if not holds else "")
+    passed, failed = passed + bool(holds), failed + (not holds)
+
+
+class Browser:
+    """A headless browser, spoken to over its debugging pipe: JSON messages that end in a zero byte, read from 3, written to 4."""
+
+    def __init__(self, program, profile):
+        ours_in, theirs_out = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in os.pipe())
+        theirs_in, ours_out = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in os.pipe())
+        self.process = subprocess.Popen(
+            [program, "--headless", "--disable-gpu", "--no-sandbox", "--disable-dev-shm-usage", "--no-first-run", f"--user-data-dir={profile}",
+             "--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-pipe", "about:blank"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(3, 4),
+            preexec_fn=lambda: (os.dup2(theirs_in, 3), os.dup2(theirs_out, 4)))
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self.input, self.output = os.fdopen(ours_in, "rb", 0), os.fdopen(ours_out, "wb", 0)
+        self.left, self.number, self.session, self.events = b"", 0, None, []
+        target = self("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self(domain + ".enable")
+
+    def message(self):
+        while b"\0" not in self.left:
+            piece = self.input.read(1 << 16)
+            if not piece:
+                raise RuntimeError("the browser has ended")
+            self.left += piece
+        text, self.left = self.left.split(b"\0", 1)
+        return json.loads(text)
+
+    def __call__(self, method, **parameters):
+        self.number += 1
+        request = {"id": self.number, "method": method, "params": parameters} | ({"sessionId": self.session} if self.session else {})
+        self.output.write(json.dumps(request).encode() + b"\0")
+        while True:
+            message = self.message()
+            if message.get("id") == self.number:
+                if "error" in message:
+                    raise RuntimeError(f"{method}: {message['error']}")
+                return message["result"]
+            self.events.append(message)
+
+    def open(self, page, width, height, scheme):
+        self("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2 if width < 600 else 1, mobile=width < 600)
+        self("Emulation.setScrollbarsHidden", hidden=True)
+        self("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.events = []
+        self("Page.navigate", url=page.as_uri())
+        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
+            self.events.append(self.message())
+        return self.probe()
+
+    def probe(self, first=""):
+        return self("Runtime.evaluate", expression=first + PROBE, returnByValue=True)["result"]["value"]
+
+    def screenshot(self, file, size):
+        picture = self("Page.captureScreenshot", captureBeyondViewport=True, clip={"x": 0, "y": 0, "width": size["wide"], "height": size["height"], "scale": 1})
+        file.write_bytes(base64.b64decode(picture["data"]))
+
+    def close(self):
+        try:
+            self("Browser.close")
+        except (RuntimeError, OSError):
+            pass
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def complaints(events):
+    """Errors of the console, of scripts and of loading, and whatever was asked for but the page itself."""
+    out = []
+    for event in events:
+        told = event.get("params", {})
+        if event["method"] == "Runtime.exceptionThrown" or (event["method"] == "Runtime.consoleAPICalled" and told["type"] in ("error", "assert")):
+            out.append(json.dumps(told)[:300])
+        if event["method"] == "Log.entryAdded" and told["entry"]["level"] in ("error", "warning"):
+            out.append(told["entry"]["text"])
+        if event["method"] == "Network.requestWillBeSent" and not re.search(r"/page\.html$|^data:", told["request"]["url"]):
+            out.append("asks for " + told["request"]["url"])
+    return out
+
+
+def make_page(program, folder):
+    """The report of a tiny run with evaluation, whose rows have various lengths."""
+    (folder / "config.json").write_text(json.dumps(MODEL))
+    words = "the quick brown fox jumps over the lazy dog and sleeps on "
+    (folder / "rows.jsonl").write_text("".join(json.dumps({"text": words * (1 + n * n % 7)}) + "\n" for n in range(60)))
+
+    def call(*arguments):
+        subprocess.run([program, *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=300,
+                       env={**os.environ, "HOME": str(folder), "XDG_CACHE_HOME": str(folder)})
+
+    call("init", "--config", "config.json", "--tokenizer", "bytes", "--output-dir", "model")
+    call("train", "--model", "model", "--data", "rows.jsonl", "--eval-data", "rows.jsonl", "--eval-steps", "10", "--eval-max-batches", "2", "--output-dir", "run",
+         "--memory", "48MiB", "--threads", "1", "--max-seq-length", "128", "--global-batch-size", "8", "--max-steps", "40", "--quiet")
+    call("report", "run", "-o", "page.html")
+    return folder / "page.html"
+
+
+def check_view(browser, page, width, scheme, pictures):
+    name = f"{width} {scheme}"
+    found = browser.open(page, width, 844 if width < 600 else 900, scheme)
+    if pictures:
+        browser.screenshot(pictures / f"report-{width}-{scheme}.png", found)
+    check(f"{name}: the parts of the page, in order", [part for part in found["parts"] if part != "facts"] == list(PARTS), found["parts"].keys())
+    check(f"{name}: figures at the head", found["parts"].get("facts", 0) >= 8)
+    for part, least in PARTS.items():
+        seen = found["parts"].get(part, {"charts": [], "text": 0})
+        charts = seen["charts"]
+        check(f"{name}: {part}", seen["text"] > 40 and len(charts) >= least and all(chart["shapes"] >= 3 and chart["labels"] >= 4 for chart in charts), seen)
+    memory = found["parts"].get("Memory of a step", {}).get("charts") or [{"titles": 0}]
+    check(f"{name}: a pointer on the memory of a step shows figures", memory[0]["titles"] >= 20, memory)
+    check(f"{name}: nothing is wider than the screen", found["scroll"] <= found["wide"] == width and not found["outside"], (found["scroll"], found["wide"], found["outside"]))
+    unfolded = browser.probe("document.querySelectorAll('details').forEach(folded => { folded.open = true; });")
+    check(f"{name}: nor is anything unfolded", unfolded["height"] > found["height"] and unfolded["scroll"] <= width and not unfolded["outside"], unfolded["outside"])
+    check(f"{name}: labels of a chart do not lap over each other", not found["lapping"], found["lapping"])
+    check(f"{name}: no script", found["scripts"] == 0)
+    trouble = complaints(browser.events)
+    check(f"{name}: no error, nothing loaded", not trouble, trouble)
+    return found["back"], found["ink"]
+
+
+def main():
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not program:
+        print("skipped: no Chromium or Chrome on PATH\n0 passed, 0 failed, 1 skipped")
+        return SKIPPED
+    pictures = Path(sys.argv[2]) if len(sys.argv) == 3 else None
+    with tempfile.TemporaryDirectory(prefix="headroom-browser-", ignore_cleanup_errors=True) as folder:
+        page = make_page(os.path.abspath(sys.argv[1]), Path(folder))
+        browser = Browser(program, os.path.join(folder, "profile"))
+        try:
+            colours = {(width, scheme): check_view(browser, page, width, scheme, pictures) for width in (390, 1280) for scheme in ("light", "dark")}
+        finally:
+            browser.close()
+        for width in (390, 1280):
+            light, dark = colours[width, "light"], colours[width, "dark"]
+            check(f"{width}: ink and paper change in the dark", light[0] != dark[0] and light[1] != dark[1], (light, dark))
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
