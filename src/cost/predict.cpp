@@ -187,6 +187,13 @@ double predict_experts(const Op& op, const OpCall& call, const Profile& profile)
   return std::max(seconds, work.bytes / profile.stream_bytes_per_second) + profile.launch_seconds;
 }
 
+// A copy that stays where it is, as of a cast: on a GPU at the rate of its own memory, not of the bus.
+double predict_within(const Op& op, const OpCall& call, const Profile& profile) {
+  const double otherwise =
+      profile.facts.device == "cpu" ? profile.copy_bytes_per_second : profile.stream_bytes_per_second;
+  return op.work(call).bytes / stream_rate(profile, op.name(), call, otherwise) + profile.launch_seconds;
+}
+
 // The tier below the device that a copy has one end in; of no meaning where it stays on the device.
 Tier crossed(const Attrs& attrs) {
   return attrs.text("to") == "disk" || attrs.text("from") == "disk" ? Tier::disk : Tier::host;
@@ -220,6 +227,7 @@ double predict_alone(const Op& op, const OpCall& call, const Profile& profile) {
     case CostClass::optimizer:
       return op.work(call).bytes / profile.optimizer_bytes_per_second + profile.launch_seconds;
     case CostClass::copy:
+      if (!call.attrs.has("to") && !call.attrs.has("from")) return predict_within(op, call, profile);
       return predict_copy(op, call, crossed(call.attrs), call.attrs.text("to") != "device", profile);
     case CostClass::collective:
       return op.work(call).bytes / profile.copy_bytes_per_second + profile.launch_seconds;

@@ -160,6 +160,20 @@ TEST(Predict, AnOpWithItsOwnStreamRateTakesIt) {
   EXPECT_NE(refusal(json.dump()).find("bytes_per_second"), std::string::npos);
 }
 
+// Copies between tiers cross a bus there.
+TEST(Predict, ACastStaysInTheMemoryOfAGpu) {
+  const std::vector<ConcreteType> in{{DType::f32, {1000, 1000}}}, out{{DType::bf16, {1000, 1000}}};
+  const Attrs attrs{{"dtype", "bf16"}};
+  for (const char* name : {"H100-80GB", "RTX-4090"}) {
+    const Profile profile = load_profile(name);
+    EXPECT_DOUBLE_EQ(predict_call(find_op("cast"), {in, out, attrs}, profile),
+                     6e6 / profile.stream_bytes_per_second + profile.launch_seconds);
+  }
+  const Profile profile = load_profile("cpu-avx2");
+  EXPECT_DOUBLE_EQ(predict_call(find_op("cast"), {in, out, attrs}, profile),
+                   6e6 / profile.copy_bytes_per_second + profile.launch_seconds);
+}
+
 // Products and elementwise ops of a dtype; not what stands by itself in a step.
 TEST(Predict, OpsInSequenceTakeTheirFactor) {
   Json json = shipped_json();
