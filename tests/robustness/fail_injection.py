@@ -2,7 +2,7 @@
 """Every allocation and every I/O call made to fail in turn: the program ends cleanly and leaves nothing half-written.
 
 Usage: fail_injection.py [HEADROOM_BINARY] --library LIBRARY [--case NAME] [--kind heap|io|disk] [--distinct]
-           [--heap-stride K] [--first N] [--sample N]
+           [--heap-stride K] [--first N] [--sample N] [--from NAME] [--part K/N]
 LIBRARY is the one built from fail_calls.cpp. For each command (init, plan, train, a resumed train, train with an adapter,
 with states on disk, merge, evaluate, generate) and each kind (an allocation; a call that may do I/O; from one write on, a full disk) the calls
 are counted, and then the command is run once per call N with that call failing. Promised: exit 0 to 3, never a signal;
@@ -295,8 +295,9 @@ class Injection:
 
     def run(self):
         arguments = self.arguments
-        work = []
+        work, names = [], []
         for case in self.cases():
+            names.append(case.name)
             if arguments.case in (None, case.name) and self.undisturbed(case):
                 for kind in KINDS:
                     if arguments.kind in (None, kind):
@@ -312,7 +313,13 @@ class Injection:
                 groups[item[0].name, item[1]].append(item)
             draw, each = random.Random(1), max(1, arguments.sample // len(groups))
             work = [item for group in groups.values() for item in sorted(draw.sample(group, min(each, len(group))), key=lambda i: i[2])]
-        for item in work:
+        if arguments.begin:
+            if arguments.begin not in names:
+                sys.exit(f"no command is called {arguments.begin}: {', '.join(names)}")
+            begin = names.index(arguments.begin)
+            work = [item for item in work if names.index(item[0].name) >= begin]
+        part, parts = (int(number) for number in arguments.part.split("/"))
+        for item in work[part - 1::parts]:
             self.one(*item)
         shutil.rmtree(self.root)
         shutil.rmtree(self.scratch)
@@ -334,6 +341,8 @@ def main():
     parser.add_argument("--heap-stride", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="only this call")
     parser.add_argument("--sample", type=int, default=0)
+    parser.add_argument("--from", dest="begin", help="leaves out the calls of the commands before this one")
+    parser.add_argument("--part", default="1/1", help="2/3: every third call from the second on, for several at a time")
     arguments = parser.parse_args()
     if not arguments.binary:
         parser.error("no program: give its path, or HEADROOM in the environment")
