@@ -174,7 +174,7 @@ class Injection:
             raise Fault(f"exit {done.returncode} without a message: {done.stderr.strip()[-300:]!r}")
         if "defect of headroom" in done.stderr:
             raise Fault(f"an invariant broke: {done.stderr.strip()[-300:]}")
-        if kind == "heap" and (done.returncode != 1 or not re.search("out of memory|Cannot allocate memory", done.stderr)):
+        if kind == "heap" and (done.returncode != 1 or not re.search("[Oo]ut of memory|Cannot allocate memory", done.stderr)):
             raise Fault(f"exit {done.returncode} does not say that memory ran out: {done.stderr.strip()[-300:]}")
         if path.endswith(" (deleted)"):  # a file without a name is named by its directory
             path = os.path.dirname(path)
