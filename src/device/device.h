@@ -99,7 +99,8 @@ std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts, co
 // Its facts, for a calibration. Throws as open_cuda_device.
 DeviceFacts cuda_facts(int index);
 
-// Its memory now; outside_arena_bytes is 0. Throws as open_cuda_device.
+// Its memory now, this process having no arena there: free_bytes are less by the context that asking makes, which
+// outside_arena_bytes tells, as far as the driver does. Throws as open_cuda_device.
 DeviceMemory cuda_memory(int index);
 
 // N of "cuda:N", 0 of "cuda"; nothing for other devices. Throws Error(usage) for a bad number.

@@ -29,9 +29,10 @@ std::string thread_remark(int threads, const ProcessorLoad& load, bool passive);
 // kernel keeps limits.
 void refuse_above_machine(std::string_view option, int64_t budget);
 
-// The default of --memory, in bytes: on the CPU available_memory() less 10 %; on a GPU what is free on it; for a plan
-// without its GPU (device null, the profile of a GPU) what `profile` says that the GPU has, less 5 %. Throws
-// Error(usage) when there is no such device or profile.
+// The default of --memory, in bytes: on the CPU available_memory() less 10 %; on a GPU what is free on it, this
+// process's own context counted as free as far as the driver tells it; for a plan without its GPU (device null, the
+// profile of a GPU) what `profile` says that the GPU has, less 5 %. Throws Error(usage) when there is no such device or
+// profile.
 int64_t default_budget(const std::string& device, const std::string& profile);
 // The default of --host-memory, in bytes: beside a GPU of this machine available_memory() less 10 %, else 0.
 int64_t default_host_budget(const std::string& device);

@@ -5,6 +5,7 @@
 #include "cuda_shim/host_runtime.h"
 #include "device/cuda/cuda_device.h"
 #include "ops/registry.h"
+#include "train/budget.h"
 
 namespace headroom {
 namespace {
@@ -50,6 +51,18 @@ TEST(CudaDevice, SaysWhichLibrariesAreMissing) {
   EXPECT_EQ(make_cuda_device(make_host_runtime(), gpu_facts(), std::move(libraries))->remark(),
             "products by our own kernels");
   EXPECT_EQ(make_cuda_device(make_host_runtime(), gpu_facts())->remark(), "");
+}
+
+// The plan books the process's context: what asking for memory has taken counts as free, unless nobody tells how much.
+TEST(CudaDevice, TheDefaultBudgetIsWhatWasFreeBeforeTheContext) {
+  const HostRuntimeLimits limits;
+  EXPECT_EQ(cuda_memory(0).free_bytes, limits.total_bytes - kHostRuntimeContext);
+  EXPECT_EQ(default_budget("cuda:0", ""), limits.total_bytes);
+  HostRuntimeLimits silent;
+  silent.context_bytes = kHostRuntimeContext;
+  const DeviceMemory untold = memory_without_arena(*make_host_runtime(silent), NvmlTable{});
+  EXPECT_EQ(untold.free_bytes, silent.total_bytes - kHostRuntimeContext);
+  EXPECT_EQ(untold.outside_arena_bytes, 0);
 }
 
 TEST(CudaDevice, RefusesAnArenaThatOthersLeaveNoRoomFor) {

@@ -1,5 +1,7 @@
 #include "cuda_shim/host_runtime.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -33,7 +35,7 @@ class HostRuntime final : public CudaRuntime {
     return {"0000:00:00.0", "shim", limits_.capability, 2, limits_.total_bytes, int64_t{99} << 10};
   }
   CudaMemory memory() override {
-    return {limits_.total_bytes - limits_.held_by_others - counts().bytes, limits_.total_bytes};
+    return {limits_.total_bytes - limits_.held_by_others - limits_.context_bytes - counts().bytes, limits_.total_bytes};
   }
   void enter_thread() override {}
   std::byte* allocate(int64_t bytes) override {
@@ -82,6 +84,25 @@ class HostRuntime final : public CudaRuntime {
   uintptr_t made_ = 0;
 };
 
+NvmlTable telling_of_this_process() {
+  struct ProcessInfo {  // nvmlProcessInfo_t
+    unsigned pid;
+    unsigned long long used;
+    unsigned gpu_instance;
+    unsigned compute_instance;
+  };
+  NvmlTable table;
+  table.init = [] { return 0; };
+  table.shutdown = [] { return 0; };
+  table.device_by_bus_id = [](const char*, void**) { return 0; };
+  table.running_processes = [](void*, unsigned* count, void* infos) {
+    *static_cast<ProcessInfo*>(infos) = {static_cast<unsigned>(::getpid()), kHostRuntimeContext, 0, 0};
+    *count = 1;
+    return 0;
+  };
+  return table;
+}
+
 }  // namespace
 
 std::unique_ptr<CudaRuntime> make_host_runtime(const HostRuntimeLimits& limits) {
@@ -97,8 +118,9 @@ std::unique_ptr<Device> open_cuda_device(int, const DeviceFacts& facts, const st
 }
 DeviceFacts cuda_facts(int) { return facts_of(make_host_runtime()->properties()); }
 DeviceMemory cuda_memory(int) {
-  const CudaMemory memory = make_host_runtime()->memory();
-  return {memory.total_bytes, memory.free_bytes, 0};
+  HostRuntimeLimits limits;
+  limits.context_bytes = kHostRuntimeContext;
+  return memory_without_arena(*make_host_runtime(limits), telling_of_this_process());
 }
 
 }  // namespace headroom

@@ -12,8 +12,12 @@ namespace headroom {
 struct HostRuntimeLimits {
   int64_t total_bytes = int64_t{4} << 30;
   int64_t held_by_others = 0;
+  int64_t context_bytes = 0;  // held by this process beside its allocations
   int capability = 90;
 };
+
+// Of the device that stands in the place of cuda:0, where NVML would tell it too.
+inline constexpr int64_t kHostRuntimeContext = int64_t{256} << 20;
 
 std::unique_ptr<CudaRuntime> make_host_runtime(const HostRuntimeLimits& limits = {});
 

@@ -94,9 +94,8 @@ class CudaDevice final : public Device, public CudaServices {
   // The driver's word for this process, else what all processes hold.
   DeviceMemory memory() override {
     const CudaMemory memory = runtime_->memory();
-    int64_t held = memory.total_bytes - memory.free_bytes;
-    for (const GpuProcess& process : gpu_processes(properties_.bus_id, open_nvml()))
-      if (process.pid == ::getpid() && process.bytes > 0) held = process.bytes;
+    const int64_t own = own_bytes(properties_.bus_id, open_nvml());
+    const int64_t held = own > 0 ? own : memory.total_bytes - memory.free_bytes;
     return {memory.total_bytes, memory.free_bytes, held - arena_bytes_};
   }
   bool host_visible() const override { return false; }
@@ -216,6 +215,11 @@ DeviceFacts facts_of(const CudaProperties& properties) {
   facts.alignment = 256;
   facts.gemm_workspace_cap = int64_t{properties.capability >= 90 ? 32 : 4} << 20;
   return facts;
+}
+
+DeviceMemory memory_without_arena(CudaRuntime& runtime, const NvmlTable& table) {
+  const CudaMemory memory = runtime.memory();
+  return {memory.total_bytes, memory.free_bytes, own_bytes(runtime.properties().bus_id, table)};
 }
 
 std::unique_ptr<Device> make_cuda_device(std::unique_ptr<CudaRuntime> runtime, const DeviceFacts& facts,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "device/cuda/cuda_runtime.h"
+#include "device/cuda/nvml.h"
 #include "device/device.h"
 #include "ops/cuda/blas.h"
 #include "ops/cuda/dnn.h"
@@ -22,6 +23,10 @@ struct CudaLibraries {
 // What planning needs to know of such a device: alignment 256, a workspace for library products of 32 MiB from compute
 // capability 9.0 on, else 4 MiB (what cuBLAS itself takes by default).
 DeviceFacts facts_of(const CudaProperties& properties);
+
+// Of a device on which this process has no arena yet. outside_arena_bytes is what `table` says that this process holds,
+// the context that asking made; 0 where it does not tell.
+DeviceMemory memory_without_arena(CudaRuntime& runtime, const NvmlTable& table);
 
 // `facts` as the plan was made for, `disk` as of open_device. Throws Error(usage) when the device lacks what they say
 // (compute capability).

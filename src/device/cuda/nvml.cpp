@@ -1,6 +1,7 @@
 #include "device/cuda/nvml.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -70,6 +71,12 @@ std::vector<GpuProcess> gpu_processes(const std::string& bus_id, const NvmlTable
   std::stable_sort(processes.begin(), processes.end(),
                    [](const GpuProcess& a, const GpuProcess& b) { return a.bytes > b.bytes; });
   return processes;
+}
+
+int64_t own_bytes(const std::string& bus_id, const NvmlTable& table) {
+  for (const GpuProcess& process : gpu_processes(bus_id, table))
+    if (process.pid == ::getpid()) return process.bytes;
+  return 0;
 }
 
 std::string describe(const std::vector<GpuProcess>& processes, size_t most) {

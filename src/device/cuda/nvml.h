@@ -28,6 +28,9 @@ NvmlTable open_nvml();
 // library or the device is not there, or the driver does not tell.
 std::vector<GpuProcess> gpu_processes(const std::string& bus_id, const NvmlTable& table);
 
+// What this process holds of the device, its context too; 0 where the driver does not tell (in a container).
+int64_t own_bytes(const std::string& bus_id, const NvmlTable& table);
+
 // "python (pid 4242) holds 12.0 GiB, ..." of at most `most` processes; empty for none.
 std::string describe(const std::vector<GpuProcess>& processes, size_t most = 3);
 

@@ -28,9 +28,6 @@ std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts, co
 
 DeviceFacts cuda_facts(int index) { return facts_of(open_cuda_runtime(index)->properties()); }
 
-DeviceMemory cuda_memory(int index) {
-  const CudaMemory memory = open_cuda_runtime(index)->memory();
-  return {memory.total_bytes, memory.free_bytes, 0};
-}
+DeviceMemory cuda_memory(int index) { return memory_without_arena(*open_cuda_runtime(index), open_nvml()); }
 
 }  // namespace headroom
