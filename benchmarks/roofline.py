@@ -16,6 +16,12 @@ import shutil
 import task
 
 
+NOTE = """The fp32 limit is that of oneDNN's vector arithmetic. On AMX tiles fp32 operands are multiplied as three bf16 parts each, and six of
+their products are summed, so that a sixth of the bf16 limit is their limit: rows above 100 % are of such products. oneDNN's GEMM
+limit is of one shape; other shapes may run faster than it.
+"""
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     here = os.path.dirname(os.path.abspath(__file__))
@@ -133,7 +139,7 @@ class Roofline:
         memories += memories[-1:] * (len(precisions) - len(memories))
         lines = [f'# A step of {self.options.model}, op by op', '',
                  f'{task.day_and_machine()}. Sequence {self.options.sequence}, global batch {self.options.batch}, {self.options.threads} threads. '
-                 '`benchmarks/roofline.py` says how.', '']
+                 '`benchmarks/roofline.py` says how.', '', *NOTE.splitlines(), '']
         for precision, memory in zip(precisions, memories):
             lines += self.section(precision, memory)
         with open(os.path.join(self.options.results, self.options.name + '.md'), 'w', encoding='utf-8') as out:
