@@ -205,8 +205,8 @@ class Injection:
         for name, data in found.items():
             first = [part for part in Path(name).parts if TEMPORARY.search(part)]
             if first:
-                # Memory that runs out may end the program at once (src/cli/memory_exhaustion.h).
-                if function not in REMOVALS and "out of memory" not in done.stderr:
+                # Memory that runs out may end the program at once (src/cli/memory_exhaustion.h), or a removal.
+                if function not in REMOVALS and not re.search("[Oo]ut of memory|error: cannot remove ", done.stderr):
                     raise Fault(f"{name} is left")
                 continue
             if name.endswith("/"):
