@@ -204,7 +204,7 @@ class Comparison:
         base = os.path.join(self.options.results, self.options.name)
         rows = self.summary()
         machine = {'date': str(datetime.date.today()), 'processor': (task.processors() or ['unknown'])[0], 'cores': os.cpu_count(),
-                   'system': platform.platform(terse=True)}
+                   'system': f'{platform.system()} {platform.machine()}, {" ".join(platform.libc_ver())}'}
         if self.limits:
             machine['limits'] = {name: statistics.median(each[name] for each in self.limits) for name in self.limits[0]}
         with open(base + '.json', 'w', encoding='utf-8') as out:
