@@ -187,28 +187,14 @@ double predict_experts(const Op& op, const OpCall& call, const Profile& profile)
   return std::max(seconds, work.bytes / profile.stream_bytes_per_second) + profile.launch_seconds;
 }
 
-// A copy that stays where it is, as of a cast: on a GPU at the rate of its own memory, not of the bus.
-double predict_within(const Op& op, const OpCall& call, const Profile& profile) {
-  const double otherwise =
-      profile.facts.device == "cpu" ? profile.copy_bytes_per_second : profile.stream_bytes_per_second;
+double predict_moved(const Op& op, const OpCall& call, const Profile& profile, double otherwise) {
   return op.work(call).bytes / stream_rate(profile, op.name(), call, otherwise) + profile.launch_seconds;
 }
 
-// The tier below the device that a copy has one end in; of no meaning where it stays on the device.
+// The tier below the device that a copy has one end in.
 Tier crossed(const Attrs& attrs) {
   return attrs.text("to") == "disk" || attrs.text("from") == "disk" ? Tier::disk : Tier::host;
 }
-
-}  // namespace
-
-double predict_copy(const Op& op, const OpCall& call, Tier below, bool out, const Profile& profile) {
-  const double rate = below == Tier::host ? stream_rate(profile, op.name(), call, profile.copy_bytes_per_second)
-                      : out               ? profile.disk_write_bytes_per_second
-                                          : profile.disk_read_bytes_per_second;
-  return op.work(call).bytes / rate + profile.launch_seconds;
-}
-
-namespace {
 
 double predict_alone(const Op& op, const OpCall& call, const Profile& profile) {
   switch (op.cost_class()) {
@@ -227,18 +213,27 @@ double predict_alone(const Op& op, const OpCall& call, const Profile& profile) {
     case CostClass::optimizer:
       return op.work(call).bytes / profile.optimizer_bytes_per_second + profile.launch_seconds;
     case CostClass::copy:
-      if (!call.attrs.has("to") && !call.attrs.has("from")) return predict_within(op, call, profile);
+      if (!call.attrs.has("to"))  // stays where it is, as a cast: on a GPU in its own memory, not on the bus
+        return predict_moved(
+            op, call, profile,
+            profile.facts.device == "cpu" ? profile.copy_bytes_per_second : profile.stream_bytes_per_second);
       return predict_copy(op, call, crossed(call.attrs), call.attrs.text("to") != "device", profile);
     case CostClass::collective:
       return op.work(call).bytes / profile.copy_bytes_per_second + profile.launch_seconds;
     case CostClass::stream:
       break;
   }
-  return op.work(call).bytes / stream_rate(profile, op.name(), call, profile.stream_bytes_per_second) +
-         profile.launch_seconds;
+  return predict_moved(op, call, profile, profile.stream_bytes_per_second);
 }
 
 }  // namespace
+
+double predict_copy(const Op& op, const OpCall& call, Tier below, bool out, const Profile& profile) {
+  const double rate = below == Tier::host ? profile.copy_bytes_per_second
+                      : out               ? profile.disk_write_bytes_per_second
+                                          : profile.disk_read_bytes_per_second;
+  return op.work(call).bytes / rate + profile.launch_seconds;
+}
 
 double predict_call(const Op& op, const OpCall& call, const Profile& profile) {
   const double seconds = predict_alone(op, call, profile);

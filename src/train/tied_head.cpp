@@ -13,8 +13,7 @@ std::string in_adapter(const std::string& weight) { return std::string(kAdapterP
 bool has_same_values(const SafetensorsFile& file, const StoredTensor& a, const StoredTensor& b) {
   if (a.shape != b.shape) return false;
   constexpr int64_t kPiece = 1 << 16;
-  int64_t count = 1;
-  for (const int64_t dim : a.shape) count *= dim;
+  const int64_t count = a.elements();
   std::vector<float> left, right;
   for (int64_t at = 0; at < count; at += kPiece) {
     const auto size = static_cast<size_t>(std::min(kPiece, count - at));

@@ -25,24 +25,11 @@ bool has_amx_bf16() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBf16) != 0 && (d & kTile) != 0;
 }
 
-// The tile instructions read memory behind the compiler's back: what was written before must be in memory.
-inline void publish(const void* memory) { __asm__ volatile("" : : "r"(memory) : "memory"); }
-
 // 32 x 32 of c: tiles 0-3 hold the result, 4-5 the left operand, 6-7 the right one.
 HEADROOM_AMX inline void amx_block(const Bf16Product& p, int64_t i, int64_t j) {
   float* c = p.c + i * p.c_row + j;
-  const int64_t c_stride = p.c_row * 4, a_stride = p.a_row * 2;
-  if (p.add) {
-    _tile_loadd(0, c, c_stride);
-    _tile_loadd(1, c + 16, c_stride);
-    _tile_loadd(2, c + 16 * p.c_row, c_stride);
-    _tile_loadd(3, c + 16 * p.c_row + 16, c_stride);
-  } else {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-  }
+  const int64_t a_stride = p.a_row * 2;
+  amx::load_sums(p.add ? c : nullptr, p.c_row);
   const uint16_t* a = p.a + i * p.a_row;
   const uint16_t* b = p.b + j / 32 * p.b_group;
   for (int64_t k = 0; k < p.depth; k += 32, a += p.a_step, b += 32 * 32) {
@@ -55,14 +42,11 @@ HEADROOM_AMX inline void amx_block(const Bf16Product& p, int64_t i, int64_t j) {
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
   }
-  _tile_stored(0, c, c_stride);
-  _tile_stored(1, c + 16, c_stride);
-  _tile_stored(2, c + 16 * p.c_row, c_stride);
-  _tile_stored(3, c + 16 * p.c_row + 16, c_stride);
+  amx::store_sums(c, p.c_row);
 }
 
 HEADROOM_AMX void amx_multiply(const Bf16Product& product) {
-  publish(&product);
+  amx::order_memory();
   for (int64_t j = 0; j < product.columns; j += 32)
     for (int64_t i = 0; i < product.rows; i += 32) amx_block(product, i, j);
 }

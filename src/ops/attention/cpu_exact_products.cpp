@@ -16,9 +16,6 @@ void pack_blocks(const ExactSource& source, const ExactBlocks& to) {
     }
 }
 
-// The tile instructions read memory behind the compiler's back: what was written before must be in memory.
-inline void publish(const void* memory) { __asm__ volatile("" : : "r"(memory) : "memory"); }
-
 HEADROOM_AMX inline void multiply_block(const ExactProduct& p, int64_t row, int64_t column) {
   float* const c = p.c + row * p.c_row + column;
   amx::load_sums(p.add ? c : nullptr, p.c_row);
@@ -29,7 +26,7 @@ HEADROOM_AMX inline void multiply_block(const ExactProduct& p, int64_t row, int6
 }
 
 HEADROOM_AMX void multiply_blocks(const ExactProduct& product) {
-  publish(&product);
+  amx::order_memory();
   for (int64_t column = 0; column < product.columns; column += 32)
     for (int64_t row = 0; row < product.rows; row += 32) multiply_block(product, row, column);
 }

@@ -48,18 +48,21 @@ struct ExactOperands {
   ExactBlocks k, v, k_t, q_t, grad_o_t, q, grad_o, p, ds, ds_t;
 };
 
-void grad_pack_keys(SimdGrad::State& state) {
+// `count` rows of k and v from `tile` on, zeros behind them up to `rows`.
+void gather_keys(const SimdGrad::State& state, int64_t tile, int64_t count, int64_t rows) {
   const AttentionShape& shape = state.shape;
+  const int64_t dim = shape.dim, width = padded_dim(dim), stride = shape.kv_heads * dim;
+  const int64_t offset = tile * stride * (state.dtype == DType::f32 ? 4 : 2);
+  for (const auto& [from, to] : {std::pair(state.k, state.block.k), std::pair(state.v, state.block.v)})
+    gather_rows(static_cast<const std::byte*>(from) + offset, state.dtype, stride, count, rows, dim, to, width);
+}
+
+void grad_pack_keys(SimdGrad::State& state) {
   const GradSimdBlock& block = state.block;
   const ExactOperands exact(state);
-  const int64_t width = padded_dim(shape.dim), stride = shape.kv_heads * shape.dim;
-  const int64_t element = state.dtype == DType::f32 ? 4 : 2;
-  for (int64_t tile = 0; tile < shape.keys; tile += kGradKeys) {
-    const int64_t count = std::min(kGradKeys, shape.keys - tile), offset = tile * stride * element;
-    gather_rows(static_cast<const std::byte*>(state.k) + offset, state.dtype, stride, count, kGradKeys, shape.dim,
-                block.k, width);
-    gather_rows(static_cast<const std::byte*>(state.v) + offset, state.dtype, stride, count, kGradKeys, shape.dim,
-                block.v, width);
+  const int64_t keys = state.shape.keys, width = padded_dim(state.shape.dim);
+  for (int64_t tile = 0; tile < keys; tile += kGradKeys) {
+    gather_keys(state, tile, std::min(kGradKeys, keys - tile), kGradKeys);
     pack_exact_left({block.k, width, kGradKeys, width}, exact.k.from(tile / 32, 0));
     pack_exact_left({block.v, width, kGradKeys, width}, exact.v.from(tile / 32, 0));
     pack_exact_left_turned({block.k, width, kGradKeys, width}, exact.k_t.from(0, tile / 32));
@@ -246,14 +249,6 @@ HWY_INLINE void run_step(const SimdGrad::State& state, const Products& products,
   products.add_to_keys(begin, all - begin, block.dk + to, block.dv + to);
 }
 
-void gather_keys(const SimdGrad::State& state, int64_t tile, int64_t count) {
-  const AttentionShape& shape = state.shape;
-  const int64_t dim = shape.dim, width = padded_dim(dim), stride = shape.kv_heads * dim;
-  const int64_t offset = tile * stride * (state.dtype == DType::f32 ? 4 : 2);
-  for (const auto& [from, to] : {std::pair(state.k, state.block.k), std::pair(state.v, state.block.v)})
-    gather_rows(static_cast<const std::byte*>(from) + offset, state.dtype, stride, count, count, dim, to, width);
-}
-
 void grad_step(SimdGrad::State& state, int64_t tile, int64_t count, std::span<const StripStep> steps) {
   int64_t begin = kGradKeys, end = 0;
   for (const StripStep& step : steps) {
@@ -263,7 +258,7 @@ void grad_step(SimdGrad::State& state, int64_t tile, int64_t count, std::span<co
   }
   if (begin >= end) return;
   if (state.block.exact_k) return run_step(state, ExactProducts(state, tile), tile, begin, end, steps);
-  gather_keys(state, tile, count);
+  gather_keys(state, tile, count, count);
   run_step(state, VectorProducts(state), tile, begin, end, steps);
 }
 

@@ -56,6 +56,14 @@ struct ExactProduct {
 void multiply_exact(const ExactProduct& product);
 void enter_exact();
 void leave_exact();
+// While one lives, its thread is between the two.
+class ExactSession {
+ public:
+  ExactSession() { enter_exact(); }
+  ~ExactSession() { leave_exact(); }
+  ExactSession(const ExactSession&) = delete;
+  ExactSession& operator=(const ExactSession&) = delete;
+};
 
 // The processor has what is needed and the system lets this process use it (asks once). Thread-safe.
 bool exact_products_usable();

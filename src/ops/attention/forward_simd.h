@@ -39,13 +39,11 @@ class SimdForward {
 class ExactForward : public SimdForward {
  public:
   ExactForward(const ForwardCall& call, std::byte* block)
-      : SimdForward(call, carve_block(forward_exact_block, call.shape, block)) {
-    enter_exact();
-  }
-  ~ExactForward() { leave_exact(); }
-  ExactForward(const ExactForward&) = delete;
-  ExactForward& operator=(const ExactForward&) = delete;
+      : SimdForward(call, carve_block(forward_exact_block, call.shape, block)) {}
   static int64_t bytes(const AttentionShape& shape) { return block_bytes(forward_exact_block, shape); }
+
+ private:
+  ExactSession session_;
 };
 
 }  // namespace headroom

@@ -41,13 +41,12 @@ class SimdGrad {
 // The same with its products on AMX tiles, for f32 operands.
 class ExactGrad : public SimdGrad {
  public:
-  ExactGrad(const GradCall& call, std::byte* block) : SimdGrad(call, carve_block(grad_exact_block, call.shape, block)) {
-    enter_exact();
-  }
-  ~ExactGrad() { leave_exact(); }
-  ExactGrad(const ExactGrad&) = delete;
-  ExactGrad& operator=(const ExactGrad&) = delete;
+  ExactGrad(const GradCall& call, std::byte* block)
+      : SimdGrad(call, carve_block(grad_exact_block, call.shape, block)) {}
   static int64_t bytes(const AttentionShape& shape) { return block_bytes(grad_exact_block, shape); }
+
+ private:
+  ExactSession session_;
 };
 
 }  // namespace headroom

@@ -55,6 +55,32 @@ inline bool tiles_permitted() {
   return permitted;
 }
 
+// The compiler does not see which memory tile instructions read and write: what was written before is in memory behind
+// this, what is read later is read anew.
+inline void order_memory() { __asm__ volatile("" : : : "memory"); }
+
+// Tiles 0-3 hold the sums of a product of 32 rows and columns, `row` floats from row to row; without `from` zeros.
+HEADROOM_AMX inline void load_sums(const float* from, int64_t row) {
+  if (from) {
+    _tile_loadd(0, from, row * 4);
+    _tile_loadd(1, from + 16, row * 4);
+    _tile_loadd(2, from + 16 * row, row * 4);
+    _tile_loadd(3, from + 16 * row + 16, row * 4);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+}
+
+HEADROOM_AMX inline void store_sums(float* to, int64_t row) {
+  _tile_stored(0, to, row * 4);
+  _tile_stored(1, to + 16, row * 4);
+  _tile_stored(2, to + 16 * row, row * 4);
+  _tile_stored(3, to + 16 * row + 16, row * 4);
+}
+
 // Which operand of a product the first-level cache keeps: the other one passes it by.
 enum class Keep { a, b };
 

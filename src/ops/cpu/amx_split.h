@@ -99,27 +99,6 @@ HEADROOM_AMX inline void split_column_pairs(const SplitBlock& block, std::byte* 
   }
 }
 
-HEADROOM_AMX inline void load_sums(const float* from, int64_t row) {
-  if (from) {
-    _tile_loadd(0, from, row * 4);
-    _tile_loadd(1, from + 16, row * 4);
-    _tile_loadd(2, from + 16 * row, row * 4);
-    _tile_loadd(3, from + 16 * row + 16, row * 4);
-  } else {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-  }
-}
-
-HEADROOM_AMX inline void store_sums(float* to, int64_t row) {
-  _tile_stored(0, to, row * 4);
-  _tile_stored(1, to + 16, row * 4);
-  _tile_stored(2, to + 16 * row, row * 4);
-  _tile_stored(3, to + 16 * row + 16, row * 4);
-}
-
 // Tiles 4 and 5 hold a part of A, 6 and 7 a part of B.
 HEADROOM_AMX inline void multiply_parts() {
   _tile_dpbf16ps(0, 4, 6);

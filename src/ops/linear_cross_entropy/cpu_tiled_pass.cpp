@@ -21,9 +21,6 @@ constexpr float kLog2e = std::numbers::log2e_v<float>;
 constexpr float kLargestPower = 60;
 constexpr int64_t kPairs = 16;  // of rows of a tile
 
-// The compiler does not see which memory tile instructions read and write.
-inline void order_memory() { __asm__ volatile("" : : : "memory"); }
-
 // What is known of 32 columns (rows of the chunk).
 struct Columns {
   __m512 reference[2], largest[2], sum[2];
@@ -64,19 +61,13 @@ HEADROOM_AMX inline void exponentiate(const float* logits, int64_t pair, const N
 template <typename Between>
 HEADROOM_AMX inline void multiply_logits(const uint16_t* w, int64_t hidden, const std::byte* x, float* logits,
                                          Between between) {
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
+  amx::load_sums(nullptr, 32);
   for (int64_t step = 0; step < hidden / 32; ++step) {
     amx::multiply_step(reinterpret_cast<const std::byte*>(w + 32 * step), 2 * hidden, x + step * amx::kStepBytes);
     between(step);
   }
-  _tile_stored(0, logits, 128);
-  _tile_stored(1, logits + 16, 128);
-  _tile_stored(2, logits + 16 * 32, 128);
-  _tile_stored(3, logits + 16 * 32 + 16, 128);
-  order_memory();
+  amx::store_sums(logits, 32);
+  amx::order_memory();
 }
 
 // Whether a strip reaches beyond the vocabulary.

@@ -34,7 +34,7 @@ std::vector<TimedCalls::Placed> TimedCalls::place(const Sequence& sequence, cons
     tensors.push_back({take(storage_bytes(type)), type.dtype, type.dims});
   std::vector<Placed> placed;
   for (const Prepared& call : calls) {
-    Tensors operands;
+    CallTensors operands;
     for (size_t tensor : call.inputs) operands.inputs.push_back(tensors.at(tensor));
     place_outputs(call.spec, operands);
     tensors.insert(tensors.end(), operands.outputs.begin(), operands.outputs.end());
@@ -59,11 +59,10 @@ double TimedCalls::sequence_seconds(const Sequence& sequence, int sets,
   double seconds = 0;
   const auto run = [&](const std::vector<Placed>& set, size_t begin, size_t end) {
     if (device_.host_visible())
-      for (const Placed& call : set) evict(call.tensors);
+      for (const Placed& call : set) call.tensors.evict();
     device_.synchronize(0);
     const Clock::time_point start = Clock::now();
-    for (size_t i = begin; i < end; ++i)
-      device_.launch(*set[i].kernel, {set[i].tensors.inputs, set[i].tensors.outputs, scratch, 1, nullptr}, 0);
+    for (size_t i = begin; i < end; ++i) launch(*set[i].kernel, set[i].tensors, scratch);
     device_.synchronize(0);
     seconds += std::chrono::duration<double>(Clock::now() - start).count();
   };

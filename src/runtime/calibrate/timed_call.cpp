@@ -51,7 +51,7 @@ void follow_inputs(const KernelSpec& spec, std::vector<TensorView>& inputs, std:
 }
 
 // Indices of the outputs that are no input's memory.
-std::vector<size_t> results_of(const auto& tensors) {
+std::vector<size_t> results_of(const CallTensors& tensors) {
   std::vector<size_t> results;
   for (size_t i = 0; i < tensors.outputs.size(); ++i)
     if (std::none_of(tensors.inputs.begin(), tensors.inputs.end(),
@@ -61,13 +61,18 @@ std::vector<size_t> results_of(const auto& tensors) {
 }
 
 // Results too where anything is cold: a step writes them to memory that holds something else by then.
-void evict_cold(const auto& tensors, const std::vector<size_t>& cold) {
+void evict_cold(const CallTensors& tensors, const std::vector<size_t>& cold) {
   for (size_t index : cold) evict_tensor(tensors.inputs[index]);
   if (!cold.empty())
     for (const TensorView& output : tensors.outputs) evict_tensor(output);
 }
 
 }  // namespace
+
+void CallTensors::evict() const {
+  for (const std::vector<TensorView>* views : {&inputs, &outputs})
+    for (const TensorView& tensor : *views) evict_tensor(tensor);
+}
 
 TimedCalls::TimedCalls(Device& device, const DeviceFacts& facts, const CalibrationSizes& sizes)
     : device_(device), facts_(facts), sizes_(sizes), base_(device.reserve_arena(Tier::device, sizes.buffer_bytes)) {
@@ -118,20 +123,15 @@ std::byte* TimedCalls::take(int64_t bytes) {
   return at;
 }
 
-TimedCalls::Tensors TimedCalls::lay_out(const KernelSpec& spec) {
-  Tensors tensors;
+CallTensors TimedCalls::lay_out(const KernelSpec& spec) {
+  CallTensors tensors;
   for (const ConcreteType& type : spec.inputs)
     tensors.inputs.push_back({take(storage_bytes(type)), type.dtype, type.dims});
   place_outputs(spec, tensors);
   return tensors;
 }
 
-void TimedCalls::evict(const Tensors& tensors) {
-  for (const std::vector<TensorView>* views : {&tensors.inputs, &tensors.outputs})
-    for (const TensorView& tensor : *views) evict_tensor(tensor);
-}
-
-void TimedCalls::place_outputs(const KernelSpec& spec, Tensors& tensors) {
+void TimedCalls::place_outputs(const KernelSpec& spec, CallTensors& tensors) {
   for (const ConcreteType& type : spec.outputs) tensors.outputs.push_back({nullptr, type.dtype, type.dims});
   follow_inputs(spec, tensors.inputs, tensors.outputs);
   for (TensorView& output : tensors.outputs)
@@ -139,9 +139,9 @@ void TimedCalls::place_outputs(const KernelSpec& spec, Tensors& tensors) {
 }
 
 // The first tensors, and copies of the cold ones and of the results as far as the buffer reaches.
-std::vector<TimedCalls::Tensors> TimedCalls::copies_of(const KernelSpec& spec, const Tensors& first,
-                                                       const std::vector<size_t>& cold) {
-  std::vector<Tensors> copies{first};
+std::vector<CallTensors> TimedCalls::copies_of(const KernelSpec& spec, const CallTensors& first,
+                                               const std::vector<size_t>& cold) {
+  std::vector<CallTensors> copies{first};
   int64_t bytes = 0;
   for (size_t index : cold) bytes += align_up(storage_bytes(spec.inputs[index]), facts_.alignment);
   if (bytes == 0) return copies;
@@ -193,14 +193,14 @@ double TimedCalls::copy_rate() {
 double TimedCalls::time(const DeviceKernel& kernel, const KernelSpec& spec, const std::vector<size_t>& cold,
                         bool token_ids) {
   used_ = first_;
-  const Tensors first = lay_out(spec);
+  const CallTensors first = lay_out(spec);
   const std::span<std::byte> scratch(take(spec.scratch_bytes), static_cast<size_t>(spec.scratch_bytes));
-  const std::vector<Tensors> copies = copies_of(spec, first, cold);
+  const std::vector<CallTensors> copies = copies_of(spec, first, cold);
   fill();
   if (token_ids)
     for (const TensorView& input : first.inputs)
       if (input.dtype == DType::i32) repeat(input.as<std::byte>(), input.count() * 4, kOnes);
-  device_.launch(kernel, {first.inputs, first.outputs, scratch, 1, nullptr}, 0);
+  launch(kernel, first, scratch);
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point begin) {
     return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -210,15 +210,12 @@ double TimedCalls::time(const DeviceKernel& kernel, const KernelSpec& spec, cons
   int64_t runs = 0;
   while (runs < kRunsPerPoint || since(first_start) < sizes_.seconds_per_point) {
     if (device_.host_visible())
-      for (const Tensors& tensors : copies) evict_cold(tensors, cold);
-    if (before_.kernel)
-      device_.launch(*before_.kernel, {before_.tensors.inputs, before_.tensors.outputs, before_.scratch, 1, nullptr},
-                     0);
+      for (const CallTensors& tensors : copies) evict_cold(tensors, cold);
+    if (before_.kernel) launch(*before_.kernel, before_.tensors, before_.scratch);
     device_.synchronize(0);
     const Clock::time_point start = Clock::now();
     for (int round = 0; round < sizes_.launches_per_wait; ++round)
-      for (const Tensors& tensors : copies)
-        device_.launch(kernel, {tensors.inputs, tensors.outputs, scratch, 1, nullptr}, 0);
+      for (const CallTensors& tensors : copies) launch(kernel, tensors, scratch);
     device_.synchronize(0);
     seconds += since(start);
     runs += static_cast<int64_t>(copies.size()) * sizes_.launches_per_wait;

@@ -14,6 +14,13 @@
 
 namespace headroom {
 
+// What a call reads and writes.
+struct CallTensors {
+  std::vector<TensorView> inputs, outputs;
+
+  void evict() const;  // from the processor's caches; the host sees them
+};
+
 // Owns the device's arena. One call at a time.
 class TimedCalls {
  public:
@@ -51,15 +58,10 @@ class TimedCalls {
   const Work& work() const { return work_; }
 
  private:
-  // A call's tensors.
-  struct Tensors {
-    std::vector<TensorView> inputs, outputs;
-  };
-
   struct Before {
     KernelSpec spec;  // whose dims the tensors view
     std::unique_ptr<DeviceKernel> kernel;
-    Tensors tensors;
+    CallTensors tensors;
     std::span<std::byte> scratch;
   };
 
@@ -70,17 +72,19 @@ class TimedCalls {
   };
   struct Placed {
     const DeviceKernel* kernel;
-    Tensors tensors;
+    CallTensors tensors;
   };
 
   std::vector<Prepared> prepare(const Sequence& sequence);
   std::vector<Placed> place(const Sequence& sequence, const std::vector<Prepared>& calls);
   KernelSpec spec_of(const Op& op, const Attrs& attrs, std::vector<ConcreteType> inputs) const;
   std::byte* take(int64_t bytes);
-  Tensors lay_out(const KernelSpec& spec);
-  static void evict(const Tensors& tensors);
-  void place_outputs(const KernelSpec& spec, Tensors& tensors);
-  std::vector<Tensors> copies_of(const KernelSpec& spec, const Tensors& first, const std::vector<size_t>& cold);
+  CallTensors lay_out(const KernelSpec& spec);
+  void place_outputs(const KernelSpec& spec, CallTensors& tensors);
+  std::vector<CallTensors> copies_of(const KernelSpec& spec, const CallTensors& first, const std::vector<size_t>& cold);
+  void launch(const DeviceKernel& kernel, const CallTensors& tensors, std::span<std::byte> scratch) {
+    device_.launch(kernel, {tensors.inputs, tensors.outputs, scratch, 1, nullptr}, 0);
+  }
   void repeat(std::byte* to, int64_t bytes, std::span<const std::byte> pattern);
   void fill();
   double time(const DeviceKernel& kernel, const KernelSpec& spec, const std::vector<size_t>& cold, bool token_ids);
