@@ -205,8 +205,9 @@ class Injection:
         for name, data in found.items():
             first = [part for part in Path(name).parts if TEMPORARY.search(part)]
             if first:
-                # Memory that runs out may end the program at once (src/cli/memory_exhaustion.h), or a removal.
-                if function not in REMOVALS and not re.search("[Oo]ut of memory|error: cannot remove ", done.stderr):
+                # Memory that runs out may end the program at once (src/cli/memory_exhaustion.h), or this one's removal.
+                excuse = rf"[Oo]ut of memory|error: cannot remove \S*{re.escape(first[0])}"
+                if function not in REMOVALS and not re.search(excuse, done.stderr):
                     raise Fault(f"{name} is left")
                 continue
             if name.endswith("/"):
