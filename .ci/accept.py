@@ -188,8 +188,6 @@ class Acceptance:
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    # Threads that wait by sleeping: on a busy machine they would otherwise take each other's time.
-    os.environ.setdefault('OMP_WAIT_POLICY', 'passive')
     # budget.py writes its runs into the current directory, which must not be a tmpfs.
     os.makedirs('build/ci', exist_ok=True)
     acceptance = Acceptance(*sys.argv[1:])

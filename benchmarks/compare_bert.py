@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """headroom and PyTorch side by side on a classifier of BERT-base's shape: tokens per second and peak resident memory.
 
-Usage: compare_bert.py HEADROOM_BINARY --torch-python PYTHON [--shared ../shared] [--memory 3GiB] [--rounds 2]
+Usage: compare_bert.py HEADROOM_BINARY --torch-python PYTHON [--shared ../shared] [--memory 3GiB] [--rounds 3]
 Both sides train SHARED/data/models/bert-base-uncased as BertForSequenceClassification with two classes (random weights,
 random tokens, no dropout on either side) at sequence 128 and global batch 32, fp32, AdamW with clipping,
 on 2 threads. Peers: bert_peer.py beside this script, plain and compiled. Rounds, medians, budgets and results are those
@@ -48,6 +48,6 @@ class Classification(compare_torch.Comparison):
 if __name__ == '__main__':
     compare_torch.compare(
         compare_torch.arguments(__doc__, model='bert-base-uncased', precision='32-true/highest,32-true/medium',
-                                peers='compile,plain', steps=6, sequence=128, batch=32, work='build/benchmark-bert',
+                                peers='compile,plain', sequence=128, batch=32, work='build/benchmark-bert',
                                 name='compare_bert'),
         Classification)

@@ -19,6 +19,11 @@ BASES = {
     'llama-200m': dict(LLAMA, hidden_size=1024, intermediate_size=2816, num_hidden_layers=12, num_attention_heads=16, num_key_value_heads=4, vocab_size=32000),
     'gpt2': dict(model_type='gpt2'),
     'pythia-70m': dict(model_type='gpt_neox', hidden_size=512, intermediate_size=2048, num_hidden_layers=6, num_attention_heads=8, vocab_size=50304, tie_word_embeddings=False),
+    # Attention and MLP side by side.
+    'gptj-small': dict(model_type='gptj', n_embd=768, n_layer=8, n_head=12, rotary_dim=32, vocab_size=32000, n_positions=2048, tie_word_embeddings=False),
+    'falcon-small': dict(model_type='falcon', hidden_size=768, num_hidden_layers=8, num_attention_heads=12, vocab_size=32000, multi_query=True, parallel_attn=True, bias=False, alibi=False, new_decoder_architecture=False, tie_word_embeddings=True),
+    'phi-small': dict(model_type='phi', hidden_size=768, intermediate_size=3072, num_hidden_layers=8, num_attention_heads=12, vocab_size=32000, resid_pdrop=0.0, embd_pdrop=0.0, tie_word_embeddings=False),
+    'neox-small': dict(model_type='gpt_neox', hidden_size=768, intermediate_size=3072, num_hidden_layers=8, num_attention_heads=12, vocab_size=32000, tie_word_embeddings=False),
     'qwen3-small': dict(model_type='qwen3', hidden_size=512, intermediate_size=1536, num_hidden_layers=8, num_attention_heads=8, num_key_value_heads=4, head_dim=64, vocab_size=65536, tie_word_embeddings=True),
 }
 # name of base: (batch, sequence, further options)
@@ -36,6 +41,9 @@ def grid():
     add('llama-200m', 1, 256); add('llama-200m', 2, 512); add('llama-200m', 2, 512, checkpointing=1, optimizer='sgd'); add('llama-200m', 2, 512, lora=16, weights='bfloat16')
     add('gpt2', 2, 256); add('gpt2', 4, 256, autocast='bfloat16'); add('gpt2', 2, 512, checkpointing=1)
     add('pythia-70m', 4, 256); add('pythia-70m', 4, 512, attention='eager'); add('qwen3-small', 2, 512); add('qwen3-small', 2, 512, autocast='bfloat16')
+    for base in ('gptj-small', 'falcon-small', 'phi-small', 'neox-small'):
+        kernel = dict(attention='eager') if base == 'gptj-small' else {}
+        add(base, 2, 256, **kernel); add(base, 2, 512, checkpointing=1, **kernel)
     return {'-'.join([b, f'b{n}', f's{s}'] + [f'{k}_{v}' if v != 1 else k for k, v in o.items()]): (b, n, s, o) for b, n, s, o in rows}
 
 def one(name):
@@ -47,7 +55,7 @@ def one(name):
     fields = dict(BASES[base]); kind = fields.pop('model_type')
     torch.set_num_threads(1); torch.manual_seed(0)
     # A small model of the family takes a step first: what libraries import only when used belongs to the imports.
-    small = {**fields, **({'n_embd': 64, 'n_layer': 2, 'n_head': 4, 'vocab_size': 1000} if kind == 'gpt2' else
+    small = {**fields, **({'n_embd': 64, 'n_layer': 2, 'n_head': 4, 'vocab_size': 1000, **({'rotary_dim': 8} if kind == 'gptj' else {})} if kind in ('gpt2', 'gptj') else
                           dict(hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, vocab_size=1000))}
     m = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **small), attn_implementation=options.get('attention', 'sdpa'))
     if 'lora' in options: m = peft.get_peft_model(m, peft.LoraConfig(r=2, target_modules=['q_proj', 'v_proj']))
@@ -103,7 +111,7 @@ def main():
     p.add_argument('out', nargs='?'); p.add_argument('--one'); a = p.parse_args()
     if a.one: return print(json.dumps(one(a.one)))
     write_configs(os.path.dirname(os.path.abspath(a.out)))
-    done = {line.split('\t')[1] for line in open(a.out)} if os.path.exists(a.out) and os.path.getsize(a.out) else set()
+    done = {line.split('\t')[1] for line in open(a.out) if not line.startswith('#')} if os.path.exists(a.out) and os.path.getsize(a.out) else set()
     for name in grid():
         if name in done: continue
         r = subprocess.run([sys.executable, __file__, '--one', name], capture_output=True, text=True)

@@ -18,6 +18,7 @@ import tempfile
 
 ALLOWED = {
     'base': '',
+    'team': '',
     'formats': '',
     'jinja': '',
     'tokenizer': 'formats',

@@ -1,18 +1,36 @@
 #!/usr/bin/env python3
-"""Sums up what ctest wrote with --output-junit: the last line is "N passed, N failed, N skipped"; exit 1 on a failure."""
+"""Sums up what ctest wrote with --output-junit: the last line is "N passed, N failed, N skipped"; exit 1 on a failure.
+
+Tests named NAME.at_LEVEL are runs at an instruction set (tests/isa): a line for each level says how they went."""
 import sys
 import xml.etree.ElementTree as ElementTree
 
-passed, failed, skipped = 0, [], 0
+
+def verdict(case):
+    if case.get('status') == 'run':
+        return 'passed'
+    skips = case.get('status') == 'notrun' and case.find('skipped').get('message', '').startswith('SKIP')
+    return 'skipped' if skips else 'failed'
+
+
+def last_line(case):
+    lines = (case.findtext('system-out') or '').strip().splitlines()
+    return lines[-1].strip() if lines else ''
+
+
+counts = dict(passed=0, failed=0, skipped=0)
+levels = {}
 for case in ElementTree.parse(sys.argv[1]).getroot().iter('testcase'):
-    status = case.get('status')
-    if status == 'run':
-        passed += 1
-    elif status == 'notrun' and case.find('skipped').get('message', '').startswith('SKIP'):
-        skipped += 1
-    else:
-        failed.append(case.get('name'))
-for name in failed:
-    print(f'FAIL {name}')
-print(f'{passed} passed, {len(failed)} failed, {skipped} skipped')
-sys.exit(1 if failed or not passed else 0)
+    found = verdict(case)
+    counts[found] += 1
+    if found == 'failed':
+        print(f"FAIL {case.get('name')}")
+    if '.at_' in case.get('name'):
+        level = levels.setdefault(case.get('name').rsplit('.at_', 1)[1], dict(passed=0, failed=0, skipped=0, why=''))
+        level[found] += 1
+        if found == 'skipped' or 'own' in last_line(case):
+            level['why'] = ' (' + last_line(case) + ')'
+for name, level in levels.items():
+    print('instruction set {}: {passed} passed; {failed} failed; {skipped} skipped{why}'.format(name, **level))
+print('{passed} passed, {failed} failed, {skipped} skipped'.format(**counts))
+sys.exit(1 if counts['failed'] or not counts['passed'] else 0)

@@ -4,11 +4,20 @@
 #include <thread>
 #include <vector>
 
-#ifdef HEADROOM_OPENMP
-#include <omp.h>
-#endif
-
 #include "base/error.h"
+
+#ifdef HEADROOM_OPENMP
+// What g++ makes of a parallel region, called by name: clang's would be another library's team.
+extern "C" {
+void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
+// The same for shares that wait for nothing, in programs that bring src/team.
+__attribute__((weak)) void headroom_parallel_shares(void (*body)(void*), void* data, unsigned threads);
+int omp_get_max_threads() noexcept;
+int omp_get_thread_num() noexcept;
+void omp_set_dynamic(int dynamic) noexcept;
+void omp_set_num_threads(int threads) noexcept;
+}
+#endif
 
 namespace headroom {
 
@@ -23,14 +32,23 @@ void set_threads(int threads) {
 int threads() { return omp_get_max_threads(); }
 
 namespace {
+struct Region {
+  int64_t count, piece;
+  const RangeBody& body;
+};
+void run_share(void* data) noexcept {
+  const Region& region = *static_cast<const Region*>(data);
+  const int thread = omp_get_thread_num();
+  const int64_t begin = std::min<int64_t>(region.count, thread * region.piece);
+  const int64_t end = std::min<int64_t>(region.count, begin + region.piece);
+  if (begin < end) region.body(begin, end, thread);
+}
 void run_team(int team, int64_t count, int64_t piece, const RangeBody& body) {
-#pragma omp parallel num_threads(team)
-  {
-    const int thread = omp_get_thread_num();
-    const int64_t begin = std::min<int64_t>(count, thread * piece);
-    const int64_t end = std::min<int64_t>(count, begin + piece);
-    if (begin < end) body(begin, end, thread);
-  }
+  Region region{count, piece, body};
+  if (headroom_parallel_shares)
+    headroom_parallel_shares(run_share, &region, static_cast<unsigned>(team));
+  else
+    GOMP_parallel(run_share, &region, static_cast<unsigned>(team), 0);
 }
 }  // namespace
 

@@ -1,4 +1,5 @@
-// One thread team for all: our kernels share libgomp's team with oneDNN. The std backend exists for ThreadSanitizer.
+// One thread team for all: our kernels share it with oneDNN. It is the program's own (src/team), in a program without
+// that libgomp's. The std backend exists for ThreadSanitizer.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -19,6 +17,7 @@
 #include "data/token_cache_builder.h"
 #include "device/device.h"
 #include "formats/json.h"
+#include "formats/temporary_place.h"
 #include "generate/generator.h"
 #include "generate/stop_texts.h"
 #include "models/decoder.h"
@@ -62,8 +61,8 @@ void add_inference_options(CLI::App& app, InferenceArguments& a, const char* pre
   add_tier_options(app, a.options, a.tiers, "weights");
   scalar(app, "--precision", a.options.precision, precisions)->capture_default_str();
   scalar(app, "--device", a.options.device, "cpu")->capture_default_str();
-  scalar(app, "--threads", a.options.threads, "threads (as many as it may use CPUs)");
-  scalar(app, "--profile", a.options.profile, "profile file or shipped profile");
+  scalar(app, "--threads", a.options.threads, "threads (those of --profile, else as many as it may use CPUs)");
+  scalar(app, "--profile", a.options.profile, "profile file or shipped profile (as train)");
   app.add_flag("--json", a.json, "the result as JSON on stdout");
   app.add_flag("--force", a.options.force, "accept a budget above what the machine can give");
   app.add_flag("--quiet", a.quiet, "no notes");
@@ -117,8 +116,11 @@ PlanRequest base_request(const InferenceArguments& a, const Opened& opened, bool
   const ModelFiles& model = opened.model;
   PlanRequest request;
   if (opened.adapter) request.lora = lora_options(*opened.adapter, model.spec);
-  request.facts = device_facts(a.options.device, a.options.threads, request.profile, a.options.profile);
+  TrainOptions here = a.options;
+  here.runs_here = true;
+  request.facts = device_facts(here, request.profile);
   set_threads(request.facts.threads);
+  if (const std::string remark = profile_remark(here, request); !remark.empty() && !a.quiet) print_note(remark);
   request.model = model.spec.family;
   request.parameters = parameter_count(model.spec);
   request.precision = a.options.precision;
@@ -128,6 +130,7 @@ PlanRequest base_request(const InferenceArguments& a, const Opened& opened, bool
   request.techniques = a.options.techniques;
   ProcessBytes process = process_parts(model, request.facts, tokenizer_stays);
   process.copies = disk_process_bytes(request.facts);
+  if (opened.adapter) process.data += adapter_bytes(opened.adapter->tensors.path().parent_path());
   book_process(request, process);
   if (a.options.force) return request;
   if (a.options.device == "cpu") refuse_above_machine("--memory", request.budget_bytes);
@@ -140,22 +143,11 @@ std::unique_ptr<Device> open_device_of(const InferenceArguments& a, const Plan& 
   std::unique_ptr<Device> device = open_device(a.options.device, plan.facts, a.options.disk_directory);
   for (const Tier tier : kArenaTiers) device->require_room(tier, plan.arenas().of(tier));
   if (a.quiet) return device;
-  note_processors(a.options.device, a.options.threads);
+  note_processors(a.options.device, plan.facts.threads);
   if (const std::string remark = device->remark(); !remark.empty()) print_note(remark);
   if (const std::string placement = describe_placement(plan); !placement.empty())
     print_note(fmt::format("{}; predicted {:.3g} s for {}", placement, plan.step_seconds, unit));
   return device;
-}
-
-// The data's tokens in a file of the temporary directory that has no name any more.
-TokenCache build_unnamed_cache(const DataOptions& data, const Tokenizer* tokenizer) {
-  struct Name {
-    fs::path path;
-    ~Name() { ::unlink(path.c_str()); }
-  };
-  const Name name{fs::temp_directory_path() / fmt::format("headroom-evaluate-{}.bin", ::getpid())};
-  build_token_cache(data, tokenizer, name.path);
-  return TokenCache::open(name.path);
 }
 
 void print_result(const EvaluationResult& result, bool json) {
@@ -181,14 +173,16 @@ int run_evaluate(const InferenceArguments& a) {
   request.seq_length = sequence_length(a.options, model.spec);
   request.global_batch = 8;
   request.forward = build_training_forward(model.spec, request.global_batch, request.seq_length);
+  book_prepare(request, model);
   const Plan plan = plan_evaluation(request);
   if (!plan.feasible) {
     print_refusal(plan);
     return 3;
   }
-  const DataOptions data = data_for(model, a.options.data, request.seq_length);
+  const DataOptions data = data_for(model, a.options.data, request.seq_length, chat_bytes_of(plan));
   std::optional<Tokenizer> tokenizer = tokenizer_of(model);
-  const TokenCache cache = build_unnamed_cache(data, tokenizer ? &*tokenizer : nullptr);
+  const fs::path place = temporary_place_on_disk(".", "the data's tokens");
+  const TokenCache cache = build_nameless_token_cache(data, tokenizer ? &*tokenizer : nullptr, place);
   tokenizer.reset();
   const RowTargets targets = row_targets(model, a.options.mlm_probability, kEvaluationSeed);
   const std::unique_ptr<Device> device = open_device_of(a, plan, fmt::format("{} sequences", plan.choices.micro_batch));

@@ -84,6 +84,8 @@ int run_plan(const PlanArguments& arguments) {
   if (!result.plan.feasible) find_alternatives(request, other_trainings(options, model), result.plan);
   if (options.device == "cpu" && options.memory > available_memory() && !arguments.train.quiet)
     print_note(fmt::format("note: the budget is above what this machine can give now ({} bytes)", available_memory()));
+  if (const std::string remark = request.profile.remark(); !remark.empty() && !arguments.train.quiet)
+    print_note(remark);
   if (arguments.json) std::cout << plan_json(result.plan);
   if (arguments.explain || (!arguments.json && result.plan.feasible))
     (arguments.json ? std::cerr : std::cout) << explain(request, result);

@@ -1,28 +1,23 @@
 #include "cli/plan_data.h"
 
-#include <unistd.h>
-
+#include <filesystem>
 #include <optional>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "data/token_cache_builder.h"
+#include "formats/temporary_place.h"
 #include "planner/search.h"
 #include "train/objective.h"
 
 namespace headroom {
 namespace {
 
-namespace fs = std::filesystem;
-
 LengthHistogram read_lengths(const TrainOptions& options, const ModelFiles& model) {
   const DataOptions data = data_for(model, options.data, sequence_length(options, model.spec));
   const std::optional<Tokenizer> tokenizer = tokenizer_of(model);
-  std::error_code status;
-  const fs::path cache = fs::temp_directory_path() / fmt::format("headroom-plan-{}.bin", ::getpid());
-  const DataCounts counts = build_token_cache(data, tokenizer ? &*tokenizer : nullptr, cache);
-  fs::remove(cache, status);
-  return counts.lengths;
+  const std::filesystem::path place = temporary_place_on_disk(".", "the data's tokens");
+  return build_nameless_token_cache(data, tokenizer ? &*tokenizer : nullptr, place).counts().lengths;
 }
 
 std::string share(int64_t part, int64_t whole) {

@@ -4,16 +4,18 @@
 
 #include <cstdlib>
 
+#include "base/openmp_environment.h"
 #include "cli/messages.h"
 #include "train/budget.h"
 
 namespace headroom {
 namespace {
 
-// Waiting threads of the OpenMP library sleep instead of spinning.
-bool waits_passively() {
+// Whether waiting threads are libgomp's and spin.
+bool waits_spinning() {
   const char* const policy = std::getenv("OMP_WAIT_POLICY");
-  return (policy && ::strcasecmp(policy, "passive") == 0) || std::getenv("GOMP_SPINCOUNT");
+  const bool sleeps = (policy && ::strcasecmp(policy, "passive") == 0) || std::getenv("GOMP_SPINCOUNT");
+  return openmp_set_up() && !sleeps;
 }
 
 }  // namespace
@@ -21,7 +23,7 @@ bool waits_passively() {
 void note_processors(const std::string& device, int threads) {
   if (device != "cpu") return;
   const ProcessorLoad load = processor_load();
-  const std::string remark = thread_remark(threads > 0 ? threads : load.allowed, load, waits_passively());
+  const std::string remark = thread_remark(threads, load, waits_spinning());
   if (!remark.empty()) print_note(remark);
 }
 

@@ -5,7 +5,7 @@
 
 namespace headroom {
 
-// On stderr, for a run on `device` (nothing but for the CPU) with `threads` (0 = available_threads()): what
+// On stderr, for a run on `device` (nothing but for the CPU) with `threads`: what
 // thread_remark() says of the machine as it is now.
 void note_processors(const std::string& device, int threads);
 

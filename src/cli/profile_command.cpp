@@ -11,6 +11,7 @@
 #include "formats/atomic_dir.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/calibrate/disk_rates.h"
+#include "train/budget.h"
 #include "train/setup.h"
 
 namespace headroom {
@@ -40,18 +41,18 @@ Profile measure(const ProfileArguments& arguments) {
   const std::optional<int> gpu = cuda_index(arguments.device);
   if (!gpu && arguments.device != "cpu")
     throw Error(ErrorKind::usage, fmt::format("--device {} cannot be measured", arguments.device), "use cpu or cuda:0");
-  Profile shipped;
   const int64_t before = peak_resident_bytes();
-  const DeviceFacts facts = gpu ? cuda_facts(*gpu) : device_facts("cpu", arguments.threads, shipped, "cpu-avx2");
+  const DeviceFacts facts =
+      gpu ? cuda_facts(*gpu) : cpu_facts(arguments.threads > 0 ? arguments.threads : available_threads());
   set_threads(facts.threads);
-  note_processors(arguments.device, arguments.threads);
+  note_processors(arguments.device, facts.threads);
   const std::unique_ptr<Device> device = open_device(arguments.device, facts);
   const bool terminal = ::isatty(STDERR_FILENO);
   const auto progress = [&](double share) {
     if (terminal) write_stderr(fmt::format("\rmeasuring {:3.0f}%", share * 100));
   };
   Profile profile = calibrate(*device, facts, gpu ? fmt::format("cuda-{}", *gpu) : "this-machine", progress,
-                              gpu ? gpu_sizes() : cpu_sizes());
+                              gpu ? gpu_sizes() : cpu_sizes(), gpu ? clock_reading : process_reading);
   if (terminal) write_stderr("\n");
   if (gpu) profile.host_context_bytes = std::max<int64_t>(0, peak_resident_bytes() - before - kCudaWindowBytes);
   return profile;
@@ -76,6 +77,7 @@ int run_profile(const ProfileArguments& arguments) {
     }
   }
   print_note(fmt::format("wrote {}", path.string()));
+  if (const std::string remark = profile.remark(); !remark.empty()) print_note(remark);
   return 0;
 }
 

@@ -40,7 +40,7 @@ int run_train(const TrainArguments& arguments) {
   events.planned = [&](const Plan& plan) {
     if (!plan.feasible) return;
     say(plan_line(plan));
-    if (!arguments.quiet) note_processors(options.device, options.threads);
+    if (!arguments.quiet) note_processors(options.device, plan.facts.threads);
     progress = std::make_unique<Progress>(arguments.quiet, plan);
   };
   events.note = say;

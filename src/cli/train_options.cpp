@@ -52,8 +52,11 @@ void add_optimizer_options(CLI::App& app, TrainOptions& o) {
       ->type_name("PATTERN")
       ->allow_extra_args(false);
   scalar(app, "--precision", o.precision, "32-true, bf16-mixed or bf16-true")->capture_default_str();
-  scalar(app, "--matmul-precision", o.matmul_precision,
-         "products of fp32 matrices: highest (fp32), high (3 x bf16) or medium (bf16)")
+  scalar(
+      app, "--matmul-precision", o.matmul_precision,
+      "products of fp32 matrices: highest (fp32; on AMX as sums of three bf16 parts, which cannot hold finite values "
+      "above 3.396e38 nor parts below 2^-126), high (3 x bf16) or medium (bf16); without AMX the last two round alike "
+      "and are no faster than fp32")
       ->capture_default_str();
   scalar(app, "--dropout", o.dropout, "config: with the probabilities of config.json, or off")->capture_default_str();
   scalar(app, "--seed", o.seed, "of shuffling and dropout")->capture_default_str()->check(CLI::NonNegativeNumber);
@@ -85,8 +88,10 @@ void add_machine_options(CLI::App& app, TrainArguments& a) {
   add_tier_options(app, o, a.tiers, "states, gradients, weights and activations");
   scalar(app, "--device", o.device, "cpu, cuda:N, or null: plan and check every access without arithmetic")
       ->capture_default_str();
-  scalar(app, "--threads", o.threads, "threads (as many as it may use CPUs)");
-  scalar(app, "--profile", o.profile, "profile file or shipped profile (cached one, else this instruction set's)");
+  scalar(app, "--threads", o.threads, "threads (those of --profile, else as many as it may use CPUs)");
+  scalar(app, "--profile", o.profile,
+         "profile file or shipped profile: its rates, threads and instruction set make the plan, on any machine (this "
+         "machine's, with the rates of the cached profile or of a shipped one)");
   app.add_option("--allow", o.allow, "lossy, data-order or a technique's name; repeatable");
   scalar(app, "--arithmetic", o.arithmetic, "free, or fixed: bitwise the same losses at every budget")
       ->capture_default_str();

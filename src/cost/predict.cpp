@@ -85,11 +85,15 @@ double measured_rate(const Profile& profile, std::string_view op, Arithmetic ari
   return weight > 0 ? std::exp(sum / weight) : 0;
 }
 
-// fp32 operands multiplied as bf16 numbers, where that was not measured: at the rate of bf16, or a third of it.
+// fp32 operands multiplied as bf16 numbers, where that was not measured: at the rate of bf16, or a third of it. A CPU
+// without bf16 tiles multiplies the rounded numbers in fp32, two products for the three of bf16x3.
 double product_rate(const Profile& profile, std::string_view op, Arithmetic arithmetic, const ProductShape& shape) {
-  const bool native = profile.facts.device != "cpu" || profile.facts.isa >= 514;
-  if (arithmetic.dtype != DType::f32 || !native) arithmetic.multiply = {};
+  if (arithmetic.dtype != DType::f32) arithmetic.multiply = {};
   if (const double rate = measured_rate(profile, op, arithmetic, shape); rate > 0) return rate;
+  if (!arithmetic.multiply.empty() && profile.facts.device == "cpu" && profile.facts.isa < 514) {
+    const double rate = product_rate(profile, op, {DType::f32, {}}, shape);
+    return arithmetic.multiply == "bf16x3" ? rate / 2 : rate;
+  }
   HR_CHECK(!arithmetic.multiply.empty(), "profile {} has no rate for {} in {}", profile.name, op,
            dtype_name(arithmetic.dtype));
   const double rate = product_rate(profile, op, {DType::bf16, {}}, shape);

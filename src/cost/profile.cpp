@@ -1,5 +1,7 @@
 #include "cost/profile.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdlib>
 
@@ -56,7 +58,12 @@ void read_facts(const Reader& reader, const Json& json, Profile& profile) {
   const int64_t threads = std::max<int64_t>(1, reader.whole(json, "threads", 1));
   if (threads > (1 << 16)) reader.refuse("threads", "at most 65536");
   profile.facts.threads = static_cast<int>(threads);
-  profile.facts.isa = static_cast<int>(reader.whole(json, "isa", 2));
+  const int64_t isa = reader.whole(json, "isa", 2);
+  constexpr std::array<int64_t, 5> kCpuSets{0, 2, 512, 513, 514};
+  if (profile.facts.device == "cpu" && std::find(kCpuSets.begin(), kCpuSets.end(), isa) == kCpuSets.end())
+    reader.refuse("isa", "0, 2, 512, 513 or 514 of a cpu");
+  if (isa > 10000) reader.refuse("isa", "a compute capability, 10 major + minor");
+  profile.facts.isa = static_cast<int>(isa);
   profile.facts.native_bf16 = json.value("native_bf16", false);
   profile.facts.alignment = std::max<int64_t>(64, reader.whole(json, "alignment", 64));
   if (!std::has_single_bit(static_cast<uint64_t>(profile.facts.alignment)) || profile.facts.alignment > (1 << 20))
@@ -64,7 +71,33 @@ void read_facts(const Reader& reader, const Json& json, Profile& profile) {
   profile.facts.gemm_workspace_cap = reader.whole(json, "gemm_workspace_bytes", 0);
 }
 
+void mark(nlohmann::ordered_json& row, bool disturbed) {
+  if (disturbed) row["disturbed"] = true;
+}
+
+// Of a profile's rates, how many there are and how many of them disturbed.
+struct Points {
+  size_t all = 5, disturbed = 0;
+};
+
+template <typename Rows>
+void count(const Rows& rows, Points& points) {
+  points.all += rows.size();
+  for (const auto& row : rows) points.disturbed += row.disturbed ? 1 : 0;
+}
+
 }  // namespace
+
+std::string Profile::remark() const {
+  Points points;
+  points.disturbed = disturbed.size();
+  count(products, points), count(attention, points), count(streams, points), count(in_sequence, points);
+  if (points.disturbed == 0) return {};
+  return fmt::format(
+      "note: of profile {}, {} of {} points were measured only while others kept the CPUs busy: predicted times may be "
+      "too long; on a quieter machine measure anew with `headroom profile`",
+      name, points.disturbed, points.all);
+}
 
 std::string Profile::identity() const { return fmt::format("{}#{:016x}", name, hash); }
 
@@ -81,17 +114,22 @@ Profile parse_profile(std::string_view text, const std::string& source) {
     for (const Json& row : reader.array("products"))
       profile.products.push_back({row.value("op", ""), reader.dtype(row), reader.whole(row, "rows", 1),
                                   reader.whole(row, "outs", 1), reader.whole(row, "ins", 1),
-                                  reader.positive(row, "flops_per_second"), row.value("multiply", "")});
+                                  reader.positive(row, "flops_per_second"), row.value("multiply", ""),
+                                  row.value("disturbed", false)});
     for (const Json& row : reader.array("attention"))
       profile.attention.push_back({reader.dtype(row), reader.positive(row, "forward"), reader.positive(row, "backward"),
-                                   reader.whole(row, "sequence", 0), reader.whole(row, "head_dim", 0)});
+                                   reader.whole(row, "sequence", 0), reader.whole(row, "head_dim", 0),
+                                   row.value("disturbed", false)});
     if (json.contains("streams"))
       for (const Json& row : reader.array("streams"))
-        profile.streams.push_back(
-            {reader.field(row, "op").get<std::string>(), reader.dtype(row), reader.positive(row, "bytes_per_second")});
+        profile.streams.push_back({reader.field(row, "op").get<std::string>(), reader.dtype(row),
+                                   reader.positive(row, "bytes_per_second"), row.value("disturbed", false)});
     if (json.contains("in_sequence"))
       for (const Json& row : reader.array("in_sequence"))
-        profile.in_sequence.push_back({reader.dtype(row), reader.positive(row, "factor")});
+        profile.in_sequence.push_back(
+            {reader.dtype(row), reader.positive(row, "factor"), row.value("disturbed", false)});
+    if (json.contains("disturbed"))
+      for (const Json& key : reader.array("disturbed")) profile.disturbed.push_back(key.get<std::string>());
     profile.stream_bytes_per_second = reader.positive(json, "stream_bytes_per_second");
     profile.optimizer_bytes_per_second = reader.positive(json, "optimizer_bytes_per_second");
     profile.softmax_bytes_per_second = reader.positive(json, "softmax_bytes_per_second");
@@ -136,19 +174,25 @@ std::string profile_json(const Profile& profile) {
                                {"ins", s.ins},
                                {"flops_per_second", s.flops_per_second}});
     if (!s.multiply.empty()) out["products"].back()["multiply"] = s.multiply;
+    mark(out["products"].back(), s.disturbed);
   }
   out["attention"] = nlohmann::ordered_json::array();
   for (const AttentionRate& r : profile.attention) {
     out["attention"].push_back({{"dtype", dtype_name(r.dtype)}, {"forward", r.forward}, {"backward", r.backward}});
     if (r.sequence > 0) out["attention"].back()["sequence"] = r.sequence;
     if (r.head_dim > 0) out["attention"].back()["head_dim"] = r.head_dim;
+    mark(out["attention"].back(), r.disturbed);
   }
   if (!profile.streams.empty()) out["streams"] = nlohmann::ordered_json::array();
-  for (const StreamRate& r : profile.streams)
+  for (const StreamRate& r : profile.streams) {
     out["streams"].push_back({{"op", r.op}, {"dtype", dtype_name(r.dtype)}, {"bytes_per_second", r.bytes_per_second}});
+    mark(out["streams"].back(), r.disturbed);
+  }
   if (!profile.in_sequence.empty()) out["in_sequence"] = nlohmann::ordered_json::array();
-  for (const SequenceFactor& s : profile.in_sequence)
+  for (const SequenceFactor& s : profile.in_sequence) {
     out["in_sequence"].push_back({{"dtype", dtype_name(s.dtype)}, {"factor", s.factor}});
+    mark(out["in_sequence"].back(), s.disturbed);
+  }
   out["stream_bytes_per_second"] = profile.stream_bytes_per_second;
   out["optimizer_bytes_per_second"] = profile.optimizer_bytes_per_second;
   out["softmax_bytes_per_second"] = profile.softmax_bytes_per_second;
@@ -156,6 +200,7 @@ std::string profile_json(const Profile& profile) {
   out["disk_read_bytes_per_second"] = profile.disk_read_bytes_per_second;
   out["disk_write_bytes_per_second"] = profile.disk_write_bytes_per_second;
   out["launch_seconds"] = profile.launch_seconds;
+  if (!profile.disturbed.empty()) out["disturbed"] = profile.disturbed;
   return out.dump(1) + "\n";
 }
 

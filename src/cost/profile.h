@@ -22,7 +22,8 @@ struct ProductSample {
   int64_t outs = 0;
   int64_t ins = 0;
   double flops_per_second = 0;
-  std::string multiply;  // attribute "multiply" of the product; empty: in its dtype
+  std::string multiply;    // attribute "multiply" of the product; empty: in its dtype
+  bool disturbed = false;  // measured while others computed on the same CPUs, and never without them; so below
 };
 
 // Rates of attention in one dtype, at a sequence length and a head dimension; 0: at any.
@@ -32,6 +33,7 @@ struct AttentionRate {
   double backward = 0;
   int64_t sequence = 0;
   int64_t head_dim = 0;
+  bool disturbed = false;
 };
 
 // The rate of one elementwise op or norm; bf16 when any of its operands is.
@@ -39,6 +41,7 @@ struct StreamRate {
   std::string op;
   DType dtype = DType::f32;
   double bytes_per_second = 0;
+  bool disturbed = false;
 };
 
 // What products, elementwise ops and norms of a layer take one behind the other, over what they take alone: between
@@ -46,6 +49,7 @@ struct StreamRate {
 struct SequenceFactor {
   DType dtype = DType::f32;
   double factor = 1;
+  bool disturbed = false;
 };
 
 // What a disk is taken for that nobody measured.
@@ -68,8 +72,11 @@ struct Profile {
   double disk_read_bytes_per_second = kUnmeasuredDisk;   // from a file, past the page cache
   double disk_write_bytes_per_second = kUnmeasuredDisk;  // into one
   double launch_seconds = 0;                             // per kernel call
+  std::vector<std::string> disturbed;                    // those of the single rates, by their keys in the file
   uint64_t hash = 0;                                     // of the text it was read from
 
+  // That some rates were measured beside others, as a line with the remedy; empty where none was.
+  std::string remark() const;
   std::string identity() const;  // "NAME#hash", recorded in plans
 };
 

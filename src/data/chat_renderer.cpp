@@ -13,18 +13,18 @@
 namespace headroom {
 namespace {
 
-constexpr int64_t kTextBytes = int64_t{4} << 20;
-constexpr int64_t kLiveBytes = int64_t{16} << 20;
 constexpr int64_t kRowSteps = 64'000'000;  // of all renderings of a row
 constexpr const char* kPrefixRemedy =
     "mark the assistant's turns with {% generation %} in the template, or render the conversations into "
     "{\"prompt\",\"completion\"} rows";
 
-jinja::Limits row_limits() {
+// Values of the row and of a rendering, a quarter of the memory each; three texts, and the two that the largest
+// operation makes, of a sixteenth.
+jinja::Limits row_limits(int64_t memory_bytes) {
   jinja::Limits limits;
   limits.steps = kRowSteps;
-  limits.text_bytes = kTextBytes;
-  limits.live_bytes = kLiveBytes;
+  limits.text_bytes = memory_bytes / 16;
+  limits.live_bytes = memory_bytes / 4;
   return limits;
 }
 
@@ -39,17 +39,17 @@ bool begins_with(const std::string& text, const std::string& beginning) {
   return text.compare(0, beginning.size(), beginning) == 0;
 }
 
-// The role of each message.
-std::vector<std::string> roles_of(const jinja::List& messages, const RowPlace& place) {
-  std::vector<std::string> roles;
+// Whether the assistant speaks, for each message.
+std::vector<bool> speakers_of(const jinja::List& messages, const RowPlace& place) {
+  std::vector<bool> speakers;
   for (const jinja::Value& message : messages.items) {
     const jinja::Value* role = message.is(jinja::Type::dict) ? message.dict().find("role") : nullptr;
     if (role == nullptr || !role->is(jinja::Type::text))
-      refuse_row(place, fmt::format("messages[{}] has no role", roles.size()),
+      refuse_row(place, fmt::format("messages[{}] has no role", speakers.size()),
                  "messages are [{\"role\":\"user\",\"content\":\"...\"}, ...]");
-    roles.push_back(role->text());
+    speakers.push_back(role->text() == "assistant");
   }
-  return roles;
+  return speakers;
 }
 
 }  // namespace
@@ -58,17 +58,18 @@ std::vector<std::string> roles_of(const jinja::List& messages, const RowPlace& p
 class ChatRenderer::Conversation {
  public:
   Conversation(const ChatRenderer& renderer, const Row& row, const RowPlace& place)
-      : renderer_(renderer), place_(place), budget_(row_limits()) {
-    messages_ = chat_value(row.messages, row.messages_at, place, budget_);
-    if (!row.tools.empty()) tools_ = chat_value(row.tools, row.tools_at, place, budget_);
-    roles_ = roles_of(messages_.list(), place);
+      : renderer_(renderer), place_(place), budget_(row_limits(renderer.memory_bytes_)) {
+    messages_ = chat_value(row, row.messages, place, budget_);
+    if (!row.tools.empty()) tools_ = chat_value(row, row.tools, place, budget_);
+    assistant_ = speakers_of(messages_.list(), place);
   }
 
-  const std::vector<std::string>& roles() const { return roles_; }
+  // Whether the assistant speaks, for each message.
+  const std::vector<bool>& assistant() const { return assistant_; }
 
   // The first `count` messages.
   jinja::Rendered render(size_t count, bool add_generation_prompt) {
-    jinja::Limits limits = row_limits();
+    jinja::Limits limits = row_limits(renderer_.memory_bytes_);
     limits.steps -= steps_;
     jinja::Budget budget(limits);
     try {
@@ -79,7 +80,9 @@ class ChatRenderer::Conversation {
     } catch (const jinja::Refusal& refusal) {
       refuse_row(place_, fmt::format("{}{}", scope_of(count), refusal.what()), refusal.remedy());
     } catch (const Error& error) {
-      refuse_row(place_, fmt::format("{}{}", scope_of(count), error.what()), error.remedy());
+      const bool may_have_more = renderer_.memory_bytes_ < kMostBytes;
+      refuse_row(place_, fmt::format("{}{}", scope_of(count), error.what()),
+                 error.remedy() + (may_have_more ? "; with a larger --memory longer ones are rendered" : ""));
     } catch (const jinja::Problem& problem) {
       refuse_row(place_, "the conversation holds " + problem.text, "split the conversation into shorter ones");
     }
@@ -87,7 +90,7 @@ class ChatRenderer::Conversation {
 
  private:
   std::string scope_of(size_t count) const {
-    return count == roles_.size() ? "" : fmt::format("rendering the first {} messages: ", count);
+    return count == assistant_.size() ? "" : fmt::format("rendering the first {} messages: ", count);
   }
 
   jinja::Value variables_of(size_t count, bool add_generation_prompt) {
@@ -107,15 +110,15 @@ class ChatRenderer::Conversation {
   const RowPlace& place_;
   jinja::Budget budget_;
   jinja::Value messages_, tools_;
-  std::vector<std::string> roles_;
+  std::vector<bool> assistant_;
   int64_t steps_ = 0;
 };
 
-ChatRenderer::ChatRenderer(const std::filesystem::path& tokenizer_folder, const Tokenizer& tokenizer)
-    : chat_(load_chat_template(tokenizer_folder, tokenizer)), now_(local_now()) {}
-
-// Values of the row and of a rendering; three texts, and the two that the largest operation makes.
-int64_t ChatRenderer::memory_bytes() { return 2 * kLiveBytes + 8 * kTextBytes; }
+ChatRenderer::ChatRenderer(const std::filesystem::path& tokenizer_folder, const Tokenizer& tokenizer,
+                           int64_t memory_bytes)
+    : chat_(load_chat_template(tokenizer_folder, tokenizer)), now_(local_now()), memory_bytes_(memory_bytes) {
+  HR_CHECK(memory_bytes >= kLeastBytes && memory_bytes <= kMostBytes, "{} bytes for conversations", memory_bytes);
+}
 
 std::string ChatRenderer::render_prompt(std::span<const ChatMessage> messages, std::string_view source) const {
   Json list = Json::array();
@@ -123,25 +126,27 @@ std::string ChatRenderer::render_prompt(std::span<const ChatMessage> messages, s
   std::string text = list.dump();
   Row row;
   row.kind = RowKind::messages;
-  row.messages = text;
+  const RowBytes bytes{text};
+  row.bytes = &bytes;
+  row.messages = {0, bytes.size(), false};
   return Conversation(*this, row, {source}).render(messages.size(), true).text;
 }
 
 ScoredText ChatRenderer::render(const Row& row, const RowPlace& place) const {
   Conversation conversation(*this, row, place);
-  const std::vector<std::string>& roles = conversation.roles();
-  if (roles.empty()) return {};
-  jinja::Rendered whole = conversation.render(roles.size(), false);
+  const std::vector<bool>& assistant = conversation.assistant();
+  if (assistant.empty()) return {};
+  jinja::Rendered whole = conversation.render(assistant.size(), false);
   ScoredText result{std::move(whole.text), {}};
   if (chat_.made.marks_generations()) {
     for (const auto& range : whole.generations)
       if (range.first < range.second) result.scored.push_back(range);
     return result;
   }
-  for (size_t i = 0; i < roles.size(); ++i) {
-    if (roles[i] != "assistant") continue;
+  for (size_t i = 0; i < assistant.size(); ++i) {
+    if (!assistant[i]) continue;
     const std::string before = conversation.render(i, true).text;
-    const std::string after = i + 1 == roles.size() ? result.text : conversation.render(i + 1, false).text;
+    const std::string after = i + 1 == assistant.size() ? result.text : conversation.render(i + 1, false).text;
     const bool follows = begins_with(after, before);
     if (!follows || !begins_with(result.text, after))
       refuse_row(place,

@@ -28,10 +28,16 @@ struct ScoredText {
 // Used by one thread.
 class ChatRenderer {
  public:
-  // Loads the template as load_chat_template() does. strftime_now() gives the time of construction.
-  ChatRenderer(const std::filesystem::path& tokenizer_folder, const Tokenizer& tokenizer);
+  // Heap bytes that rendering may be given; with the most a text may have 4 MiB, with less in proportion.
+  static constexpr int64_t kMostBytes = int64_t{64} << 20;
+  static constexpr int64_t kLeastBytes = int64_t{4} << 20;
 
-  // Renders a row of RowKind::messages, whose buffer is parsed in place. The assistant's turns are what stands in
+  // Loads the template as load_chat_template() does. strftime_now() gives the time of construction. render() holds at
+  // most `memory_bytes` of heap at once, its result included, and refuses what needs more.
+  ChatRenderer(const std::filesystem::path& tokenizer_folder, const Tokenizer& tokenizer,
+               int64_t memory_bytes = kMostBytes);
+
+  // Renders a row of RowKind::messages. The assistant's turns are what stands in
   // {% generation %} blocks when the template has any. Else turn i is what rendering the messages up to i adds to those
   // before it with add_generation_prompt: its text and end marker. Throws Error(format) naming file and line for
   // messages without a role, for what the template refuses, and where a rendering does not begin with the one before.
@@ -41,14 +47,12 @@ class ChatRenderer {
   // for what the template refuses, naming `source`.
   std::string render_prompt(std::span<const ChatMessage> messages, std::string_view source) const;
 
-  // A bound on the heap bytes that render() holds at once, its result included.
-  static int64_t memory_bytes();
-
  private:
   class Conversation;
 
   ChatTemplate chat_;
   std::tm now_;
+  int64_t memory_bytes_;
 };
 
 }  // namespace headroom

@@ -9,13 +9,12 @@
 #include "base/error.h"
 #include "data/token_cache_format.h"
 #include "formats/file.h"
-#include "formats/json.h"
+#include "formats/token_names.h"
 #include "tokenizer/utf8.h"
 
 namespace headroom {
 namespace {
 
-constexpr int64_t kConfigLimit = int64_t{16} << 20;
 constexpr const char* kConfig = "tokenizer_config.json";
 constexpr const char* kTemplateFile = "chat_template.jinja";
 constexpr std::array<const char*, 3> kFiles = {kTemplateFile, kConfig, "special_tokens_map.json"};
@@ -79,9 +78,7 @@ std::optional<std::string> known_token(const Tokenizer& tokenizer, std::string_v
   return id ? std::optional(tokenizer.token(*id)) : std::nullopt;
 }
 
-Json read_if_there(const std::filesystem::path& path) {
-  return is_file_there(path) ? read_json(path, kConfigLimit) : Json();
-}
+Json read_if_there(const std::filesystem::path& path) { return is_file_there(path) ? read_token_names(path) : Json(); }
 
 }  // namespace
 
@@ -122,9 +119,14 @@ uint64_t chat_template_key(const std::filesystem::path& folder) {
   for (const char* name : kFiles) {
     if (folder.empty() || !is_file_there(folder / name)) continue;
     any = true;
-    const std::string text = read_whole(folder / name, kConfigLimit);
-    key.add(std::as_bytes(std::span(text)));
-    key.add_value(static_cast<uint64_t>(text.size()));
+    const File file = File::open(folder / name);
+    std::array<std::byte, 4096> block;
+    int64_t size = 0;
+    while (const int64_t n = file.read_some_at(size, block)) {
+      key.add(std::span(block).first(static_cast<size_t>(n)));
+      size += n;
+    }
+    key.add_value(static_cast<uint64_t>(size));
   }
   return any ? key.value() : 0;
 }

@@ -12,6 +12,9 @@
 
 namespace headroom {
 
+// A longer template is refused.
+inline constexpr int64_t kChatTemplateBytes = jinja::Limits{}.template_bytes;
+
 struct ChatTemplate {
   jinja::Template made;
   std::vector<std::pair<std::string, std::string>> special_tokens;  // "bos_token", "<s>" ...

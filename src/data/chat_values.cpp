@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "data/json_scanner.h"
 #include "jinja/problem.h"
@@ -13,13 +17,34 @@ namespace {
 
 jinja::Value read(JsonScanner& json, jinja::Budget& budget);
 
+// A text, read in pieces; what it needs while it grows is held in the budget.
+jinja::Value read_text(JsonScanner& json, jinja::Budget& budget) {
+  std::array<char, 2048> piece;
+  std::string text;
+  jinja::Charge growing(budget, 0);
+  json.open_string();
+  while (const size_t count = json.read_string(piece)) {
+    if (text.size() + count > text.capacity()) {
+      growing.add(static_cast<int64_t>(std::max(text.capacity(), count)));  // then it holds the capacity
+      budget.check_text(text.size() + count);
+    }
+    text.append(piece.data(), count);
+  }
+  growing = {};
+  return jinja::make_text(budget, std::move(text));
+}
+
 jinja::Value read_list(JsonScanner& json, jinja::Budget& budget) {
   std::vector<jinja::Value> items;
+  jinja::Charge growing(budget, 0);
   json.expect('[');
   while (!json.accept(']')) {
     if (!items.empty()) json.expect(',');
+    if (items.size() == items.capacity())
+      growing.add(static_cast<int64_t>(std::max<size_t>(items.size(), 1) * sizeof(jinja::Value)));
     items.push_back(read(json, budget));
   }
+  growing = {};
   return jinja::make_list(budget, jinja::ListKind::list, std::move(items));
 }
 
@@ -28,7 +53,8 @@ jinja::Value read_object(JsonScanner& json, jinja::Budget& budget) {
   json.expect('{');
   for (bool first = true; !json.accept('}'); first = false) {
     if (!first) json.expect(',');
-    const jinja::Value key = jinja::make_text(budget, std::string(json.string()));
+    json.peek();
+    const jinja::Value key = read_text(json, budget);
     json.expect(':');
     dict->set(key, read(json, budget));
   }
@@ -55,26 +81,25 @@ jinja::Value read(JsonScanner& json, jinja::Budget& budget) {
   const char first = json.peek();
   if (first == '[') return read_list(json, budget);
   if (first == '{') return read_object(json, budget);
-  if (first == '"') return jinja::make_text(budget, std::string(json.string()));
-  const std::string_view text = json.skip_value();
-  if (first == 'n') return jinja::Value();
-  if (first == 't' || first == 'f') return jinja::Value(first == 't');
-  return read_number(text);
+  if (first == '"') return read_text(json, budget);
+  if (first == '-' || (first >= '0' && first <= '9')) return read_number(json.number());
+  json.skip_value();
+  return first == 'n' ? jinja::Value() : jinja::Value(first == 't');
 }
 
 }  // namespace
 
-jinja::Value chat_value(std::span<char> json, int64_t at, const RowPlace& place, jinja::Budget& budget) {
-  JsonScanner scanner(json);
+jinja::Value chat_value(const Row& row, const RowPart& part, const RowPlace& place, jinja::Budget& budget) {
+  JsonScanner scanner(*row.bytes, part.at, part.at + part.bytes);
   try {
     jinja::Value value = read(scanner, budget);
     scanner.expect_end();
     return value;
   } catch (const jinja::Problem& problem) {
-    refuse_row(place, "the conversation holds " + problem.text, "split the conversation into shorter ones");
+    refuse_row(place, "the conversation holds " + problem.text,
+               "split the conversation into shorter ones, or give a larger --memory");
   } catch (const JsonProblem& problem) {
-    refuse_row(place,
-               fmt::format("no JSON: {} at byte {} of the file", problem.what, place.offset + at + problem.position),
+    refuse_row(place, fmt::format("no JSON: {} at byte {} of the file", problem.what, place.offset + problem.position),
                "each row is one JSON object");
   }
 }

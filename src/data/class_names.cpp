@@ -22,6 +22,8 @@ ClassNames::ClassNames(int64_t count, std::map<std::string, int32_t, std::less<>
 }
 
 int32_t ClassNames::class_of(const Row& row, const RowPlace& place) const {
+  if (row.label.size() > kLabelBytes)
+    refuse_row(place, fmt::format("the label has more than {} bytes", kLabelBytes), "give a class's number or name");
   if (row.label_named)
     if (const auto at = names_.find(row.label); at != names_.end()) return at->second;
   int64_t value = -1;

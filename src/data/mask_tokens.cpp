@@ -3,13 +3,11 @@
 #include <algorithm>
 
 #include "formats/file.h"
-#include "formats/json.h"
+#include "formats/token_names.h"
 #include "tokenizer/pipeline.h"
 
 namespace headroom {
 namespace {
-
-constexpr int64_t kFileLimit = int64_t{16} << 20;
 
 // A token as these files write it: its text, or an object with its "content".
 std::optional<std::string> named_token(const Json& config, const char* key) {
@@ -25,7 +23,7 @@ std::optional<std::string> named_token(const Json& config, const char* key) {
 std::optional<int32_t> find_mask_token(const Tokenizer& tokenizer, const std::filesystem::path& folder) {
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json"}) {
     if (folder.empty() || !is_file_there(folder / name)) continue;
-    const std::optional<std::string> token = named_token(read_json(folder / name, kFileLimit), "mask_token");
+    const std::optional<std::string> token = named_token(read_token_names(folder / name), "mask_token");
     if (!token) continue;
     if (const auto id = tokenizer.token_id(*token)) return id;
   }

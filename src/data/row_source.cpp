@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
+#include <string_view>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -10,6 +12,10 @@ namespace headroom {
 namespace {
 
 constexpr size_t kReadBytes = 65536;
+constexpr size_t kHeldBytes = 131072;  // a row up to this size stays in the buffer
+constexpr size_t kCapacity = kHeldBytes + kReadBytes;
+constexpr size_t kWindowBytes = 65536;
+constexpr size_t kKeptEnd = 16;  // of a longer one, for the line's end
 constexpr int kEnd = -1;
 
 bool is_space(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -21,16 +27,14 @@ RowSource::RowSource(const std::filesystem::path& path, int64_t row_limit_bytes,
       name_(path.string()),
       row_limit_(row_limit_bytes),
       file_bytes_(file_.size()),
-      capacity_(static_cast<size_t>(memory_bytes(row_limit_bytes))),
-      buffer_(new char[capacity_]),
+      buffer_(new char[kCapacity]),
+      window_(new char[kWindowBytes]),
       format_(format) {
   HR_CHECK(row_limit_bytes >= 1, "rows of at most {} bytes", row_limit_bytes);
   detect();
 }
 
-int64_t RowSource::memory_bytes(int64_t row_limit_bytes) {
-  return row_limit_bytes + static_cast<int64_t>(2 * kReadBytes);
-}
+int64_t RowSource::memory_bytes() { return static_cast<int64_t>(kCapacity + kWindowBytes); }
 
 // Skips a byte order mark and white space, and sees whether a list begins.
 void RowSource::detect() {
@@ -43,15 +47,17 @@ void RowSource::detect() {
   if (is_list_) advance();
 }
 
-// Reads more behind the buffered bytes, whose part before begin_ is given up. False at the end of the file.
+// Reads more behind the buffered bytes, whose part before begin_ is given up; all but the end of a long row is too.
+// False at the end of the file.
 bool RowSource::refill() {
+  if (end_ - begin_ > kHeldBytes) begin_ = end_ - kKeptEnd;
   if (begin_ > 0) {
     std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
     scan_ -= begin_;
     end_ -= begin_;
     begin_ = 0;
   }
-  const size_t room = std::min(kReadBytes, capacity_ - end_);
+  const size_t room = std::min(kReadBytes, kCapacity - end_);
   const int64_t n = file_.read_some_at(file_offset_, std::as_writable_bytes(std::span(buffer_.get() + end_, room)));
   file_.drop_cache(file_offset_, n);
   file_offset_ += n;
@@ -86,38 +92,52 @@ void RowSource::skip_empty_lines() {
   begin_ = scan_;
 }
 
-RowPlace RowSource::place_here() const { return {name_, line_, file_offset_ - static_cast<int64_t>(end_ - scan_)}; }
+RowPlace RowSource::place_here() const { return {name_, line_, offset_of(scan_)}; }
+
+void RowSource::begin_row() {
+  begin_ = scan_;
+  row_at_ = offset_of(scan_);
+}
+
+// The row's first `length` bytes, from the buffer where it holds them.
+RowBytes RowSource::finish_row(int64_t length) {
+  const bool held = offset_of(begin_) == row_at_;
+  const char* const at = buffer_.get() + begin_;
+  begin_ = scan_;
+  if (held) return RowBytes(std::string_view(at, static_cast<size_t>(length)));
+  return {file_, row_at_, length, std::span(window_.get(), kWindowBytes)};
+}
 
 void RowSource::refuse_length(const RowPlace& place) const {
   refuse_row(place, fmt::format("the row has more than {}", format_bytes(row_limit_)),
              "split the row, or put each JSON object on its own line");
 }
 
-bool RowSource::next(std::span<char>& row, RowPlace& place) {
+bool RowSource::next(RowBytes& row, RowPlace& place) {
   if (ended_) return false;
   return is_list_ ? next_element(row, place) : next_line(row, place);
 }
 
-bool RowSource::next_line(std::span<char>& row, RowPlace& place) {
+bool RowSource::next_line(RowBytes& row, RowPlace& place) {
   format_ == RowFormat::lines ? skip_empty_lines() : skip_space();
   if (at() == kEnd) {
     ended_ = true;
     return false;
   }
+  begin_row();
   place = place_here();
   while (true) {
     const void* found = std::memchr(buffer_.get() + scan_, '\n', end_ - scan_);
     scan_ = found != nullptr ? static_cast<size_t>(static_cast<const char*>(found) - buffer_.get()) : end_;
-    if (static_cast<int64_t>(scan_ - begin_) > row_limit_) refuse_length(place);
+    if (row_length() > row_limit_) refuse_length(place);
     if (found != nullptr || !refill()) break;
   }
-  row = {buffer_.get() + begin_, scan_ - begin_};
-  if (format_ == RowFormat::lines && row.back() == '\r') row = row.first(row.size() - 1);
-  begin_ = scan_;
+  const bool carriage_return = format_ == RowFormat::lines && buffer_[scan_ - 1] == '\r';
+  row = finish_row(row_length() - int64_t{carriage_return});
   return true;
 }
 
-bool RowSource::next_element(std::span<char>& row, RowPlace& place) {
+bool RowSource::next_element(RowBytes& row, RowPlace& place) {
   skip_space();
   if (at() != ']' && !first_element_) {
     if (at() != ',')
@@ -139,9 +159,9 @@ bool RowSource::next_element(std::span<char>& row, RowPlace& place) {
         place,
         at() == kEnd ? "no JSON: the list does not end" : "the list holds something else than rows (JSON objects)",
         "a .json file is a list of objects, or one object per line");
+  begin_row();
   skip_object(place);
-  row = {buffer_.get() + begin_, scan_ - begin_};
-  begin_ = scan_;
+  row = finish_row(row_length());
   return true;
 }
 
@@ -152,7 +172,7 @@ void RowSource::skip_object(const RowPlace& place) {
   do {
     const int c = at();
     if (c == kEnd) refuse_row(place, "no JSON: the row does not end", "the file is cut short; copy it again");
-    if (static_cast<int64_t>(scan_ - begin_) >= row_limit_) refuse_length(place);
+    if (row_length() >= row_limit_) refuse_length(place);
     if (in_string) {
       in_string = escaped || c != '"';
       escaped = !escaped && c == '\\';

@@ -1,6 +1,7 @@
 #include "data/row_tokenizer.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/error.h"
@@ -12,12 +13,28 @@
 namespace headroom {
 namespace {
 
-constexpr size_t kChunk = 16384;
-constexpr int64_t kPieceBytes = int64_t{64} << 10;
+constexpr int64_t kChunk = 16384;
+constexpr size_t kPartPiece = 8192;
+constexpr int64_t kMostPieceBytes = int64_t{64} << 10;
+constexpr int64_t kLeastPieceBytes = 64;
 
-// What an encoder can yield at once: at most one id per byte of its normalised text, and the special tokens around.
-int64_t most_pieces(const Tokenizer& tokenizer) {
-  return tokenizer.pipeline().word_bytes_bound(kPieceBytes + static_cast<int64_t>(kChunk)) + 64;
+int64_t chunk_of(int64_t piece) { return std::min<int64_t>(piece, kChunk); }
+
+// What an encoder of such pieces can yield at once: at most one id per byte of its normalised text, and the special
+// tokens around.
+int64_t most_pieces(const Tokenizer& tokenizer, int64_t piece) {
+  return tokenizer.pipeline().word_bytes_bound(piece + chunk_of(piece)) + 64;
+}
+
+// The largest piece whose encoding stays within RowTokenizer::kEncoderBytes.
+int64_t piece_bytes(const Tokenizer& tokenizer) {
+  for (int64_t piece = kMostPieceBytes; piece >= kLeastPieceBytes; piece = piece * 3 / 4)
+    if (StreamEncoder::memory_bound(tokenizer, piece) + most_pieces(tokenizer, piece) * 4 <=
+        RowTokenizer::kEncoderBytes)
+      return piece;
+  throw Error(ErrorKind::format,
+              "the tokenizer makes texts so much longer that they cannot be encoded in little memory",
+              "use another tokenizer.json, or give rows of {\"input_ids\",\"labels\"}");
 }
 
 // The errors of an encoder know no file: names it.
@@ -43,7 +60,7 @@ std::pair<int64_t, int64_t> lengths_within(int64_t first, int64_t second, int64_
 
 RowTokenizer::RowTokenizer(const Tokenizer* tokenizer, int64_t max_seq_length, int64_t vocab_size,
                            TokenCacheWriter& writer, std::filesystem::path tokenizer_folder, ClassNames classes,
-                           int64_t token_types)
+                           int64_t token_types, int64_t chat_bytes)
     : tokenizer_(tokenizer),
       max_seq_length_(max_seq_length),
       most_ids_(max_seq_length),
@@ -51,19 +68,16 @@ RowTokenizer::RowTokenizer(const Tokenizer* tokenizer, int64_t max_seq_length, i
       writer_(writer),
       tokenizer_folder_(std::move(tokenizer_folder)),
       classes_(std::move(classes)),
-      token_types_(token_types) {
+      token_types_(token_types),
+      chat_bytes_(chat_bytes) {
   ids_.reserve(static_cast<size_t>(max_seq_length));
   labels_.reserve(static_cast<size_t>(max_seq_length));
   first_.reserve(static_cast<size_t>(max_seq_length));
   if (tokenizer == nullptr) return;
-  encoder_.emplace(*tokenizer, false, kPieceBytes);
-  pieces_.reserve(static_cast<size_t>(most_pieces(*tokenizer)));
-}
-
-int64_t RowTokenizer::memory_bytes(const Tokenizer* tokenizer, int64_t max_seq_length) {
-  const int64_t sequences = 3 * max_seq_length * 4;
-  if (tokenizer == nullptr) return sequences;
-  return sequences + most_pieces(*tokenizer) * 4 + StreamEncoder::memory_bound(*tokenizer, kPieceBytes);
+  const int64_t piece = piece_bytes(*tokenizer);
+  chunk_bytes_ = static_cast<size_t>(chunk_of(piece));
+  encoder_.emplace(*tokenizer, false, piece);
+  pieces_.reserve(static_cast<size_t>(most_pieces(*tokenizer, piece)));
 }
 
 void RowTokenizer::check_id(int32_t id, const RowPlace& place) const {
@@ -90,10 +104,17 @@ void RowTokenizer::add_special(const std::vector<int32_t>& ids) {
 }
 
 void RowTokenizer::add_text(std::string_view text, const RowPlace& place) {
-  for (; !text.empty(); text.remove_prefix(std::min(text.size(), kChunk))) {
-    encoder_->feed(text.substr(0, kChunk), pieces_);
+  for (; !text.empty(); text.remove_prefix(std::min(text.size(), chunk_bytes_))) {
+    encoder_->feed(text.substr(0, chunk_bytes_), pieces_);
     flush_pieces(place);
   }
+}
+
+void RowTokenizer::add_part(const Row& row, const RowPart& part, const RowPlace& place) {
+  if (part.empty()) return;
+  RowText text(row, part);
+  std::array<char, kPartPiece> piece;
+  while (const size_t count = text.read(piece)) add_text({piece.data(), count}, place);
 }
 
 void RowTokenizer::end_text(const RowPlace& place) {
@@ -127,12 +148,12 @@ void RowTokenizer::add(const Row& row, const RowPlace& place) {
     return;
   }
   if (labels() != LabelKind::next_token) {
-    add_whole(row.text, place);
+    add_whole(row, place);
     row.kind == RowKind::labelled ? writer_.append_class(ids_, label) : writer_.append(ids_, 0);
     return finish_row();
   }
   add_special(tokenizer_->pipeline().post_processor().prefix);
-  add_text(row.text, place);
+  add_part(row, row.text, place);
   end_text(place);
   add_eos(place);
   writer_.append(ids_, 0);
@@ -164,7 +185,7 @@ void RowTokenizer::require_mask(const RowPlace& place) {
 }
 
 // A text between the special tokens of the post-processor, cut within them.
-void RowTokenizer::add_whole(std::string_view text, const RowPlace& place) {
+void RowTokenizer::add_whole(const Row& row, const RowPlace& place) {
   if (labels() == LabelKind::own_position) require_mask(place);
   const PostProcessor& around = tokenizer_->pipeline().post_processor();
   const auto special = static_cast<int64_t>(around.prefix.size() + around.suffix.size());
@@ -175,7 +196,7 @@ void RowTokenizer::add_whole(std::string_view text, const RowPlace& place) {
         "give a longer one");
   most_ids_ = max_seq_length_ - static_cast<int64_t>(around.suffix.size());
   add_special(around.prefix);
-  add_text(text, place);
+  add_part(row, row.text, place);
   end_text(place);
   most_ids_ = max_seq_length_;
   add_special(around.suffix);
@@ -201,12 +222,12 @@ void RowTokenizer::add_pair(const Row& row, const RowPlace& place) {
                 fmt::format("--max-seq-length {} leaves no room for two texts beside {} special tokens",
                             max_seq_length_, specials),
                 "give a longer one");
-  add_text(row.text, place);
+  add_part(row, row.text, place);
   end_text(place);
   first_.swap(ids_);
   ids_.clear();
   const int64_t first_tokens = std::exchange(row_tokens_, 0);
-  add_text(row.text_pair, place);
+  add_part(row, row.text_pair, place);
   end_text(place);
   const int64_t second_tokens = row_tokens_;
   const auto [first, second] = lengths_within(first_tokens, second_tokens, room);
@@ -225,7 +246,7 @@ void RowTokenizer::add_pair(const Row& row, const RowPlace& place) {
 
 void RowTokenizer::add_prompt(const Row& row, const RowPlace& place) {
   const bool instruction = row.kind == RowKind::instruction;
-  const std::string_view completion = instruction ? row.output : row.completion;
+  const RowPart& completion = instruction ? row.output : row.completion;
   if (completion.empty() && row.prompt.empty() && row.instruction.empty() && row.input.empty()) {
     ++counts_.empty_rows;
     return;
@@ -233,15 +254,17 @@ void RowTokenizer::add_prompt(const Row& row, const RowPlace& place) {
   add_special(tokenizer_->pipeline().post_processor().prefix);
   if (instruction) {
     const AlpacaTemplate& form = row.input.empty() ? kAlpacaWithoutInput : kAlpacaWithInput;
-    for (const std::string_view part :
-         {form.before_instruction, row.instruction, form.before_input, row.input, form.before_output})
-      add_text(part, place);
+    add_text(form.before_instruction, place);
+    add_part(row, row.instruction, place);
+    add_text(form.before_input, place);
+    add_part(row, row.input, place);
+    add_text(form.before_output, place);
   } else {
-    add_text(row.prompt, place);
+    add_part(row, row.prompt, place);
   }
   end_text(place);
   const auto ignored = static_cast<int64_t>(ids_.size());
-  add_text(completion, place);
+  add_part(row, completion, place);
   end_text(place);
   add_eos(place);
   if (ids_.empty()) {
@@ -253,9 +276,9 @@ void RowTokenizer::add_prompt(const Row& row, const RowPlace& place) {
 }
 
 // Appends a JSON list's values to `into`, as far as the row may be long, and returns how many there are.
-int64_t RowTokenizer::read_list(std::span<char> list, int64_t at, std::string_view name, bool may_ignore,
+int64_t RowTokenizer::read_list(const Row& row, const RowPart& list, std::string_view name, bool may_ignore,
                                 std::vector<int32_t>& into, const RowPlace& place) const {
-  JsonScanner json(list);
+  JsonScanner json(*row.bytes, list.at, list.at + list.bytes);
   int64_t count = 0;
   try {
     json.expect('[');
@@ -269,17 +292,17 @@ int64_t RowTokenizer::read_list(std::span<char> list, int64_t at, std::string_vi
       if (count < max_seq_length_) into.push_back(static_cast<int32_t>(value));
     }
   } catch (const JsonProblem& problem) {
-    refuse_row(place,
-               fmt::format("{}[{}]: {} at byte {} of the file", name, count, problem.what,
-                           place.offset + at + problem.position),
-               "give a list of integers");
+    refuse_row(
+        place,
+        fmt::format("{}[{}]: {} at byte {} of the file", name, count, problem.what, place.offset + problem.position),
+        "give a list of integers");
   }
   return count;
 }
 
 void RowTokenizer::add_ids(const Row& row, const RowPlace& place) {
-  row_tokens_ = read_list(row.ids, row.ids_at, "input_ids", false, ids_, place);
-  const int64_t label_count = read_list(row.labels, row.labels_at, "labels", true, labels_, place);
+  row_tokens_ = read_list(row, row.ids, "input_ids", false, ids_, place);
+  const int64_t label_count = read_list(row, row.labels, "labels", true, labels_, place);
   if (label_count != row_tokens_)
     refuse_row(place, fmt::format("{} input_ids have {} labels", row_tokens_, label_count),
                "give one label per id, not shifted; -100 ignores a token");
@@ -293,7 +316,7 @@ void RowTokenizer::add_ids(const Row& row, const RowPlace& place) {
 
 void RowTokenizer::add_labelled_ids(const Row& row, const RowPlace& place) {
   const int32_t label = classes_.class_of(row, place);
-  row_tokens_ = read_list(row.ids, row.ids_at, "input_ids", false, ids_, place);
+  row_tokens_ = read_list(row, row.ids, "input_ids", false, ids_, place);
   if (ids_.empty()) {
     ++counts_.empty_rows;
     return;
@@ -315,7 +338,7 @@ int64_t RowTokenizer::tokens_before(std::string_view text, bool is_end, const Ro
     pieces_.clear();
   };
   while (!text.empty() && !differs && same < ids_.size()) {
-    size_t chunk = std::min(text.size(), kChunk);
+    size_t chunk = std::min(text.size(), chunk_bytes_);
     while (chunk < text.size() && (static_cast<unsigned char>(text[chunk]) & 0xc0) == 0x80) --chunk;
     encoder_->feed(text.substr(0, chunk), pieces_);
     text.remove_prefix(chunk);
@@ -327,7 +350,7 @@ int64_t RowTokenizer::tokens_before(std::string_view text, bool is_end, const Ro
 }
 
 void RowTokenizer::add_messages(const Row& row, const RowPlace& place) {
-  if (!chat_) chat_.emplace(tokenizer_folder_, *tokenizer_);
+  if (!chat_) chat_.emplace(tokenizer_folder_, *tokenizer_, chat_bytes_);
   const ScoredText rendered = chat_->render(row, place);
   add_text(rendered.text, place);
   end_text(place);
@@ -376,9 +399,9 @@ void RowTokenizer::add_stream(std::string_view chunk, const RowPlace& place) {
   if (labels() == LabelKind::own_position) require_mask(place);
   if (!in_stream_) add_special(tokenizer_->pipeline().post_processor().prefix);
   in_stream_ = true;
-  for (; !chunk.empty(); chunk.remove_prefix(std::min(chunk.size(), kChunk))) {
+  for (; !chunk.empty(); chunk.remove_prefix(std::min(chunk.size(), chunk_bytes_))) {
     try {
-      encoder_->feed(chunk.substr(0, kChunk), pieces_);
+      encoder_->feed(chunk.substr(0, chunk_bytes_), pieces_);
     } catch (const Error& e) {
       throw named(e, place);
     }

@@ -25,9 +25,11 @@ class RowTokenizer {
   // to be masked. What rows there may be is up to the writer's labels: texts that are masked and sequences with a class
   // stand between the special tokens of the post-processor and are cut within them; classes are those of `classes`.
   // Pairs of texts are cut as transformers' truncation=True does: the longer first, then both to half the room. A model
-  // of fewer than 2 `token_types` knows no second text.
+  // of fewer than 2 `token_types` knows no second text. Conversations are rendered with `chat_bytes` of heap. Throws
+  // Error(format) for a tokenizer that needs more than kEncoderBytes for 64 bytes of text.
   RowTokenizer(const Tokenizer* tokenizer, int64_t max_seq_length, int64_t vocab_size, TokenCacheWriter& writer,
-               std::filesystem::path tokenizer_folder = {}, ClassNames classes = {}, int64_t token_types = 2);
+               std::filesystem::path tokenizer_folder = {}, ClassNames classes = {}, int64_t token_types = 2,
+               int64_t chat_bytes = ChatRenderer::kMostBytes);
 
   // Appends the row's sequence, cut to max_seq_length, and counts it.
   void add(const Row& row, const RowPlace& place);
@@ -39,21 +41,25 @@ class RowTokenizer {
 
   // rows, empty_rows, cut_rows and lost_tokens so far.
   const DataCounts& counts() const { return counts_; }
-  // A bound on the heap bytes, the tokenizer's own tables and ChatRenderer::memory_bytes(), which rows with messages
-  // need besides, excluded. `tokenizer` may be null.
-  static int64_t memory_bytes(const Tokenizer* tokenizer, int64_t max_seq_length);
+  // A bound on the heap bytes, the tokenizer's own tables and `chat_bytes`, which rows with messages need besides,
+  // excluded: whatever the tokenizer.
+  static int64_t memory_bytes(int64_t max_seq_length) { return 3 * max_seq_length * 4 + kEncoderBytes; }
+  // Of a text's encoder and its ids: texts are encoded in pieces of at most 64 KiB, and smaller ones where a tokenizer
+  // needs more than this for them.
+  static constexpr int64_t kEncoderBytes = int64_t{10} << 20;
 
  private:
   LabelKind labels() const { return writer_.labels(); }
   void check_kind(const Row& row, const RowPlace& place) const;
   void require_mask(const RowPlace& place);
-  void add_whole(std::string_view text, const RowPlace& place);
+  void add_whole(const Row& row, const RowPlace& place);
   void add_pair(const Row& row, const RowPlace& place);
   void add_labelled_ids(const Row& row, const RowPlace& place);
-  int64_t read_list(std::span<char> list, int64_t at, std::string_view name, bool may_ignore,
+  int64_t read_list(const Row& row, const RowPart& list, std::string_view name, bool may_ignore,
                     std::vector<int32_t>& into, const RowPlace& place) const;
   void add_special(const std::vector<int32_t>& ids);
   void add_text(std::string_view text, const RowPlace& place);
+  void add_part(const Row& row, const RowPart& part, const RowPlace& place);
   void end_text(const RowPlace& place);
   void add_eos(const RowPlace& place);
   void add_prompt(const Row& row, const RowPlace& place);
@@ -81,7 +87,9 @@ class RowTokenizer {
   std::optional<ChatRenderer> chat_;
   ClassNames classes_;
   int64_t token_types_;
-  bool has_mask_ = false;  // looked for and found
+  int64_t chat_bytes_;
+  size_t chunk_bytes_ = 0;  // of text given to the encoder at once
+  bool has_mask_ = false;   // looked for and found
   DataCounts counts_;
 };
 

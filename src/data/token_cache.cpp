@@ -105,9 +105,11 @@ SequenceInfo info_of(const TokenCacheEntry& entry, LabelKind kind) {
 
 }  // namespace
 
-TokenCache TokenCache::open(const std::filesystem::path& path) {
+TokenCache TokenCache::open(const std::filesystem::path& path) { return open(File::open(path)); }
+
+TokenCache TokenCache::open(File file) {
   TokenCache cache;
-  cache.file_ = File::open(path);
+  cache.file_ = std::move(file);
   const TokenCacheHeader header = read_header(cache.file_);
   check_index(cache.file_, header);
   cache.key_ = header.key;

@@ -52,6 +52,8 @@ class TokenCache {
   // Checks header, size and index. Throws Error(usage) when missing, Error(format) when corrupt or of another version
   // (remedy: delete it).
   static TokenCache open(const std::filesystem::path& path);
+  // The same of an open file.
+  static TokenCache open(File file);
 
   const std::filesystem::path& path() const { return file_.path(); }
   // Of the inputs it was made from (token_cache_key).

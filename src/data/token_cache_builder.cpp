@@ -96,12 +96,12 @@ void add_text_file(const std::filesystem::path& path, RowTokenizer& rows, Progre
 
 void add_row_file(const std::filesystem::path& path, int64_t row_limit, RowTokenizer& rows, Progress& progress) {
   RowSource source(path, row_limit);
-  std::span<char> buffer;
+  RowBytes bytes;
   RowPlace place;
   std::optional<RowKind> kind;
   int64_t kind_line = 0;
-  while (source.next(buffer, place)) {
-    const Row row = parse_row(buffer, place);
+  while (source.next(bytes, place)) {
+    const Row row = parse_row(bytes, place);
     if (kind && *kind != row.kind)
       refuse_row(place,
                  fmt::format("a row of {{{}}} among rows of {{{}}} (line {})", row_kind_keys(row.kind),
@@ -121,7 +121,7 @@ void add_row_file(const std::filesystem::path& path, int64_t row_limit, RowToken
 void add_table_file(const std::filesystem::path& path, int64_t row_limit, RowTokenizer& rows, Progress& progress) {
   RowSource source(path, row_limit, RowFormat::lines);
   TsvReader reader;
-  std::span<char> line;
+  RowBytes line;
   RowPlace place;
   bool empty = true;
   while (source.next(line, place)) {
@@ -147,6 +147,34 @@ void check(const DataOptions& options) {
            options.row_limit_bytes);
   if (options.files.empty()) throw Error(ErrorKind::usage, "no data was given", "give --data FILE");
   for (const auto& path : options.files) kind_of(path);
+}
+
+DataCounts write_cache(const DataOptions& options, const Tokenizer* tokenizer, TokenCacheWriter& writer,
+                       const DataProgress& progress) {
+  Progress report{progress, total_bytes(options)};
+  RowTokenizer rows(tokenizer, options.max_seq_length, options.vocab_size, writer, options.tokenizer_folder,
+                    options.classes, options.token_types, options.chat_bytes);
+  for (const auto& path : options.files) {
+    switch (kind_of(path)) {
+      case FileKind::text:
+        add_text_file(path, rows, report);
+        break;
+      case FileKind::rows:
+        add_row_file(path, options.row_limit_bytes, rows, report);
+        break;
+      case FileKind::table:
+        add_table_file(path, options.row_limit_bytes, rows, report);
+        break;
+    }
+    report.before += File::open(path).size();
+  }
+  if (writer.targets() == 0)
+    throw Error(ErrorKind::format,
+                fmt::format("{}: no token of the {} rows is scored ({} are empty)", options.files.front().string(),
+                            rows.counts().rows, rows.counts().empty_rows),
+                "give rows with text, conversations in which the assistant speaks, labels other than -100 after the "
+                "first token, and a --max-seq-length that leaves some of what is scored");
+  return writer.finish(rows.counts());
 }
 
 }  // namespace
@@ -182,32 +210,17 @@ uint64_t token_cache_key(const DataOptions& options, const Tokenizer* tokenizer)
 
 DataCounts build_token_cache(const DataOptions& options, const Tokenizer* tokenizer,
                              const std::filesystem::path& cache_path, const DataProgress& progress) {
-  const uint64_t key = token_cache_key(options, tokenizer);
-  Progress report{progress, total_bytes(options)};
-  TokenCacheWriter writer(cache_path, key, options.max_seq_length, options.vocab_size, options.labels);
-  RowTokenizer rows(tokenizer, options.max_seq_length, options.vocab_size, writer, options.tokenizer_folder,
-                    options.classes, options.token_types);
-  for (const auto& path : options.files) {
-    switch (kind_of(path)) {
-      case FileKind::text:
-        add_text_file(path, rows, report);
-        break;
-      case FileKind::rows:
-        add_row_file(path, options.row_limit_bytes, rows, report);
-        break;
-      case FileKind::table:
-        add_table_file(path, options.row_limit_bytes, rows, report);
-        break;
-    }
-    report.before += File::open(path).size();
-  }
-  if (writer.targets() == 0)
-    throw Error(ErrorKind::format,
-                fmt::format("{}: no token of the {} rows is scored ({} are empty)", options.files.front().string(),
-                            rows.counts().rows, rows.counts().empty_rows),
-                "give rows with text, conversations in which the assistant speaks, labels other than -100 after the "
-                "first token, and a --max-seq-length that leaves some of what is scored");
-  return writer.finish(rows.counts());
+  TokenCacheWriter writer(cache_path, token_cache_key(options, tokenizer), options.max_seq_length, options.vocab_size,
+                          options.labels);
+  return write_cache(options, tokenizer, writer, progress);
+}
+
+TokenCache build_nameless_token_cache(const DataOptions& options, const Tokenizer* tokenizer,
+                                      const std::filesystem::path& directory) {
+  TokenCacheWriter writer(TokenCacheWriter::Nameless::yes, directory, token_cache_key(options, tokenizer),
+                          options.max_seq_length, options.vocab_size, options.labels);
+  write_cache(options, tokenizer, writer, {});
+  return TokenCache::open(writer.take());
 }
 
 TokenCache open_or_build_token_cache(const DataOptions& options, const Tokenizer* tokenizer,
@@ -229,10 +242,10 @@ TokenCache open_or_build_token_cache(const DataOptions& options, const Tokenizer
   return TokenCache::open(cache_path);
 }
 
-int64_t data_memory_bytes(const Tokenizer* tokenizer, int64_t max_seq_length, int64_t row_limit_bytes) {
+int64_t data_memory_bytes(int64_t max_seq_length) {
   constexpr int64_t names_and_errors = 64 << 10;
-  return RowSource::memory_bytes(row_limit_bytes) + RowTokenizer::memory_bytes(tokenizer, max_seq_length) +
-         TokenCacheWriter::memory_bytes() + names_and_errors;
+  return RowSource::memory_bytes() + RowTokenizer::memory_bytes(max_seq_length) + TokenCacheWriter::memory_bytes() +
+         names_and_errors;
 }
 
 }  // namespace headroom

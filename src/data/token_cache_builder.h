@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "data/chat_renderer.h"
 #include "data/class_names.h"
 #include "data/token_cache.h"
 #include "tokenizer/tokenizer.h"
@@ -20,9 +21,10 @@ struct DataOptions {
   // Of the tokenizer: where the chat template of rows with messages is looked for (data/chat_template.h), and the mask
   // token of texts that are masked (data/mask_tokens.h).
   std::filesystem::path tokenizer_folder = {};
-  LabelKind labels = LabelKind::next_token;  // what the model predicts
-  ClassNames classes = {};                   // of sequence_class
-  int64_t token_types = 2;                   // of the model: with one, the second of two texts is as the first
+  LabelKind labels = LabelKind::next_token;       // what the model predicts
+  ClassNames classes = {};                        // of sequence_class
+  int64_t token_types = 2;                        // of the model: with one, the second of two texts is as the first
+  int64_t chat_bytes = ChatRenderer::kMostBytes;  // heap for rendering conversations
 };
 
 // Called now and then with the bytes read of all bytes; may throw to stop.
@@ -38,16 +40,19 @@ uint64_t token_cache_key(const DataOptions& options, const Tokenizer* tokenizer)
 DataCounts build_token_cache(const DataOptions& options, const Tokenizer* tokenizer,
                              const std::filesystem::path& cache_path, const DataProgress& progress = {});
 
+// The same into a file of `directory` that has no name (base/nameless_file.h): nobody else finds it, and it is gone
+// with the last who has it open.
+TokenCache build_nameless_token_cache(const DataOptions& options, const Tokenizer* tokenizer,
+                                      const std::filesystem::path& directory);
+
 // Opens `cache_path` when it is whole and its key is that of the options, else builds it. `reused` (nullable) tells
 // which.
 TokenCache open_or_build_token_cache(const DataOptions& options, const Tokenizer* tokenizer,
                                      const std::filesystem::path& cache_path, bool* reused = nullptr,
                                      const DataProgress& progress = {});
 
-// A bound on the heap that building a cache holds at once, whatever the amount of data (the tokenizer's tables
-// excluded; BatchReader states its own; rows with messages need ChatRenderer::memory_bytes() besides). `tokenizer` may
-// be null: rows that are tokenised already.
-int64_t data_memory_bytes(const Tokenizer* tokenizer, int64_t max_seq_length,
-                          int64_t row_limit_bytes = int64_t{16} << 20);
+// A bound on the heap that building a cache holds at once, whatever the data and the tokenizer (its tables excluded;
+// rows with messages need `chat_bytes` besides).
+int64_t data_memory_bytes(int64_t max_seq_length);
 
 }  // namespace headroom

@@ -1,66 +1,30 @@
 #include "data/token_cache_writer.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "data/token_cache_format.h"
-#include "formats/atomic_dir.h"
+#include "formats/append_file.h"
 
 namespace headroom {
 namespace {
 
-constexpr int64_t kWriteBack = int64_t{8} << 20;
-
-// A file that is appended to through a fixed buffer; dirty pages are written back every 8 MiB. Removed by the
-// destructor unless kept.
-class AppendFile {
- public:
-  explicit AppendFile(const std::filesystem::path& path) : file_(File::create(path)) {}
-  ~AppendFile() {
-    if (!kept_) ::unlink(file_.path().c_str());
-  }
-  void append(std::span<const std::byte> bytes) {
-    while (!bytes.empty()) {
-      const size_t n = std::min(bytes.size(), buffer_.size() - used_);
-      std::memcpy(buffer_.data() + used_, bytes.data(), n);
-      used_ += n;
-      bytes = bytes.subspan(n);
-      if (used_ == buffer_.size()) flush();
-    }
-  }
-  void flush() {
-    file_.write_at(flushed_, std::span(buffer_).first(used_));
-    flushed_ += static_cast<int64_t>(used_);
-    used_ = 0;
-    if (flushed_ - written_back_ < kWriteBack) return;
-    file_.write_back(written_back_, flushed_ - written_back_);
-    written_back_ = flushed_;
-  }
-  int64_t size() const { return flushed_ + static_cast<int64_t>(used_); }
-  File& file() { return file_; }
-  void keep() { kept_ = true; }
-
- private:
-  File file_;
-  std::array<std::byte, 65536> buffer_;
-  size_t used_ = 0;
-  int64_t flushed_ = 0, written_back_ = 0;
-  bool kept_ = false;
-};
-
-std::filesystem::path temporary_name(const std::filesystem::path& path, const char* infix) {
-  return fmt::format("{}{}.tmp-{}", path.string(), infix, ::getpid());
+std::filesystem::path parent_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : ".";
 }
 
 }  // namespace
 
 struct TokenCacheWriter::State {
-  State(const std::filesystem::path& path, uint64_t key, int64_t max_seq_length, int64_t vocab_size, LabelKind labels)
-      : final_path(path), data(temporary_name(path, "")), index(temporary_name(path, ".index")) {
+  // `place` makes the data's file: by its name, or as one that has none.
+  template <typename Place>
+  State(Place&& place, const std::filesystem::path& directory, uint64_t key, int64_t max_seq_length, int64_t vocab_size,
+        LabelKind labels)
+      : data(std::forward<Place>(place)), index(File::create_nameless(directory)) {
+    HR_CHECK(max_seq_length >= 1 && max_seq_length <= INT32_MAX && vocab_size >= 1 && vocab_size <= INT32_MAX,
+             "sequences of {} ids below {}", max_seq_length, vocab_size);
     header.magic = kTokenCacheMagic;
     header.version = kTokenCacheVersion;
     header.id_bytes = vocab_size <= 65536 ? 2 : 4;
@@ -74,7 +38,6 @@ struct TokenCacheWriter::State {
   void append_entry(TokenCacheEntry entry);
   LabelKind labels() const { return static_cast<LabelKind>(header.labels); }
 
-  std::filesystem::path final_path;
   TokenCacheHeader header{};
   Checksum index_checksum;
   AppendFile data;
@@ -82,11 +45,13 @@ struct TokenCacheWriter::State {
 };
 
 TokenCacheWriter::TokenCacheWriter(const std::filesystem::path& path, uint64_t key, int64_t max_seq_length,
-                                   int64_t vocab_size, LabelKind labels) {
-  HR_CHECK(max_seq_length >= 1 && max_seq_length <= INT32_MAX && vocab_size >= 1 && vocab_size <= INT32_MAX,
-           "sequences of {} ids below {}", max_seq_length, vocab_size);
-  state_ = std::make_unique<State>(path, key, max_seq_length, vocab_size, labels);
-}
+                                   int64_t vocab_size, LabelKind labels)
+    : state_(std::make_unique<State>(path, parent_of(path), key, max_seq_length, vocab_size, labels)), named_(true) {}
+
+TokenCacheWriter::TokenCacheWriter(Nameless, const std::filesystem::path& directory, uint64_t key,
+                                   int64_t max_seq_length, int64_t vocab_size, LabelKind labels)
+    : state_(std::make_unique<State>(File::create_nameless(directory), directory, key, max_seq_length, vocab_size,
+                                     labels)) {}
 
 TokenCacheWriter::~TokenCacheWriter() = default;
 
@@ -187,13 +152,14 @@ DataCounts TokenCacheWriter::finish(const DataCounts& counts) {
   checksum.add(std::as_bytes(std::span(&header, 1)).first(offsetof(TokenCacheHeader, checksum)));
   header.checksum = checksum.value();
   state.data.file().write_at(0, std::as_bytes(std::span(&header, 1)));
-  state.data.file().sync();
-  const std::filesystem::path temporary = state.data.file().path();
-  state.data.file().close();
-  rename_durably(temporary, state.final_path);
-  state.data.keep();
+  if (named_) state.data.keep();
   return {header.sequences, header.tokens,      header.targets, header.rows,   header.empty_rows,
           header.cut_rows,  header.lost_tokens, header.longest, counts.lengths};
+}
+
+File TokenCacheWriter::take() {
+  HR_CHECK(!named_, "the file of {} has a name", state_->data.file().path().string());
+  return state_->data.take();
 }
 
 }  // namespace headroom

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "data/token_cache.h"
+#include "formats/file.h"
 
 namespace headroom {
 
@@ -17,6 +18,10 @@ class TokenCacheWriter {
   // ids must be below `vocab_size`. Throws Error(run) when the file cannot be created.
   TokenCacheWriter(const std::filesystem::path& path, uint64_t key, int64_t max_seq_length, int64_t vocab_size,
                    LabelKind labels = LabelKind::next_token);
+  // The same in a file of `directory` that has no name; take() gives it.
+  enum class Nameless { yes };
+  TokenCacheWriter(Nameless, const std::filesystem::path& directory, uint64_t key, int64_t max_seq_length,
+                   int64_t vocab_size, LabelKind labels = LabelKind::next_token);
   ~TokenCacheWriter();
 
   // Appends a sequence of 1 .. max_seq_length ids whose first `ignored` positions are not scored and whose others are
@@ -29,6 +34,8 @@ class TokenCacheWriter {
   // Makes the cache complete. `counts` gives rows, empty_rows, cut_rows and lost_tokens; the rest is counted here.
   // Returns all.
   DataCounts finish(const DataCounts& counts);
+  // The finished file without a name.
+  File take();
 
   LabelKind labels() const;
   // Scored tokens so far.
@@ -40,6 +47,7 @@ class TokenCacheWriter {
  private:
   struct State;
   std::unique_ptr<State> state_;
+  bool named_ = false;
 };
 
 }  // namespace headroom

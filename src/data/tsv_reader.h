@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <span>
 
 #include "data/row.h"
 
@@ -15,11 +14,11 @@ namespace headroom {
 class TsvReader {
  public:
   // The row of the next line; nothing for a header. Throws Error(format) naming the line: another number of columns, no
-  // UTF-8, no label. Allocates only for errors.
-  std::optional<Row> read(std::span<char> line, const RowPlace& place);
+  // UTF-8, no label. Allocates for errors and long labels alone. `line` outlives the row.
+  std::optional<Row> read(const RowBytes& line, const RowPlace& place);
 
  private:
-  bool is_header(std::span<char> line, const RowPlace& place);
+  bool is_header(const RowBytes& line, const RowPlace& place);
 
   bool first_ = true;
   size_t columns_ = 2, text_ = 0, label_ = 1;

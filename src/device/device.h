@@ -112,5 +112,7 @@ std::unique_ptr<Device> open_device(std::string_view device, const DeviceFacts& 
 
 // This machine's facts (instruction set as oneDNN will see it) with a team of `threads`.
 DeviceFacts cpu_facts(int threads);
+// "AVX-512 with bf16": a CPU's DeviceFacts::isa in words.
+std::string_view cpu_isa_name(int isa);
 
 }  // namespace headroom

@@ -123,10 +123,18 @@ void replace_directory(const fs::path& from, const fs::path& to, const fs::path&
   fail_errno("rename", from);
 }
 
-void recover_names(const fs::path& parent, const std::vector<std::string>& names, const std::string* only) {
+// Of `only`, or of all.
+void recover_names(const fs::path& parent, const std::string* only) {
+  std::vector<std::string> marked;
+  each_name_in(parent, [&](const std::string& name) {
+    for (const std::string_view mark : {kSetAside, kTemporary})
+      if (const MarkedName found = split_mark(name, mark); !found.name.empty() && (!only || found.name == *only))
+        return marked.push_back(name);
+  });
+  std::sort(marked.begin(), marked.end());
   std::error_code status;
-  for (const std::string& name : names) {
-    if (const MarkedName aside = split_mark(name, kSetAside); !aside.name.empty() && (!only || aside.name == *only)) {
+  for (const std::string& name : marked) {
+    if (const MarkedName aside = split_mark(name, kSetAside); !aside.name.empty()) {
       if (fs::exists(parent / aside.name, status)) {
         erase_tree(parent / name);
       } else if (::rename((parent / name).c_str(), (parent / aside.name).c_str()) != 0) {
@@ -134,8 +142,7 @@ void recover_names(const fs::path& parent, const std::vector<std::string>& names
       }
     }
     const MarkedName temporary = split_mark(name, kTemporary);
-    if (!temporary.name.empty() && (!only || temporary.name == *only) && is_stale(parent / name, temporary.process))
-      erase_tree(parent / name);
+    if (!temporary.name.empty() && is_stale(parent / name, temporary.process)) erase_tree(parent / name);
   }
 }
 
@@ -177,10 +184,10 @@ void AtomicDirectory::commit() {
 void recover_directory(const fs::path& final_path) {
   const fs::path path = without_slash(final_path);
   const std::string name = path.filename().string();
-  recover_names(parent_of(path), names_in(parent_of(path)), &name);
+  recover_names(parent_of(path), &name);
 }
 
-void recover_directories_in(const fs::path& parent) { recover_names(parent, names_in(parent), nullptr); }
+void recover_directories_in(const fs::path& parent) { recover_names(parent, nullptr); }
 
 void remove_directory(const fs::path& path) {
   const fs::path temporary = temporary_beside(without_slash(path));
@@ -231,14 +238,11 @@ void copy_file_durably(const fs::path& from, const fs::path& to) {
   }
 }
 
-std::vector<std::string> names_in(const fs::path& directory) {
-  std::vector<std::string> names;
+void each_name_in(const fs::path& directory, const std::function<void(const std::string& name)>& body) {
   std::error_code status;
   for (fs::directory_iterator it(directory, status), end; !status && it != end; it.increment(status))
-    names.push_back(it->path().filename().string());
+    body(it->path().filename().string());
   if (status && status != std::errc::no_such_file_or_directory) fail("read", directory, status);
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 void sync_directory(const fs::path& directory) { sync_path(directory, O_DIRECTORY); }

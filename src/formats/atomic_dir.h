@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace headroom {
 
@@ -61,8 +61,9 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 // missing, Error(run) on I/O errors.
 void copy_file_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// The names in a directory, sorted; none where it is missing. Throws Error(run) when it cannot be read to its end.
-std::vector<std::string> names_in(const std::filesystem::path& directory);
+// Calls body(name) for the names in a directory, in the system's order, one in memory at a time; none where it is
+// missing. Throws Error(run) when it cannot be read to its end.
+void each_name_in(const std::filesystem::path& directory, const std::function<void(const std::string& name)>& body);
 
 // fsyncs a directory's entries. Throws Error(run).
 void sync_directory(const std::filesystem::path& directory);

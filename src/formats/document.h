@@ -46,7 +46,7 @@ struct DocumentLeaf {
 
 // Both throw Error(format) with file and line for malformed text, nesting deeper than 64 levels, more than 200000
 // values or a text above 8 MiB. `source` names the text in errors. YAML: the first document (others are refused);
-// aliases are followed, merge keys (<<) filled in.
+// aliases are followed, merge keys (<<) filled in; what anchors and aliases repeat counts as values and text too.
 DocumentNode parse_yaml_document(std::string_view text, const std::string& source);
 // JSON; comments (// and #) and a comma before a closing bracket are let pass, as DeepSpeed's hjson does.
 DocumentNode parse_json_document(std::string_view text, const std::string& source);

@@ -64,7 +64,7 @@ class TreeEvents : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) refuse(mark, "an alias inside its own anchor");
-    values_ += count(found->second);
+    book_copy(mark, found->second);
     DocumentNode node = found->second;
     forget_places(node, mark.line + 1);
     add(mark, std::move(node), 0);
@@ -120,11 +120,22 @@ class TreeEvents : public YAML::EventHandler {
     node.begin = std::max(mark.pos, 0) + offset_;
     return node;
   }
-  static int64_t count(const DocumentNode& node) {
-    int64_t total = 1;
-    for (const DocumentNode& item : node.items) total += count(item);
-    for (const DocumentEntry& entry : node.entries) total += count(entry.value);
-    return total;
+  // Counts a copy of a value, for an anchor or an alias, against the document's limits before it is made.
+  void book_copy(const YAML::Mark& mark, const DocumentNode& node) {
+    count(node);
+    if (values_ > kMaxDocumentValues)
+      refuse(mark, fmt::format("more than {} values with those that anchors and aliases repeat", kMaxDocumentValues));
+    if (copied_bytes_ > kMaxDocumentBytes)
+      refuse(mark, fmt::format("anchors and aliases repeat more than {} of text", format_bytes(kMaxDocumentBytes)));
+  }
+  void count(const DocumentNode& node) {
+    ++values_;
+    copied_bytes_ += static_cast<int64_t>(node.text.size());
+    for (const DocumentNode& item : node.items) count(item);
+    for (const DocumentEntry& entry : node.entries) {
+      copied_bytes_ += static_cast<int64_t>(entry.key.size());
+      count(entry.value);
+    }
   }
   // What an alias repeats stands elsewhere in the text: it is not to be edited there.
   static void forget_places(DocumentNode& node, int64_t line) {
@@ -171,7 +182,10 @@ class TreeEvents : public YAML::EventHandler {
 
   void add(const YAML::Mark& mark, DocumentNode node, YAML::anchor_t anchor) {
     if (++values_ > kMaxDocumentValues) refuse(mark, fmt::format("more than {} values", kMaxDocumentValues));
-    if (anchor != 0) anchors_[anchor] = node;
+    if (anchor != 0) {
+      book_copy(mark, node);
+      anchors_[anchor] = node;
+    }
     if (open_.empty()) {
       root_ = std::move(node);
       return;
@@ -214,7 +228,8 @@ class TreeEvents : public YAML::EventHandler {
   DocumentNode root_;
   std::vector<Open> open_;
   std::map<YAML::anchor_t, DocumentNode> anchors_;
-  int64_t values_ = 0;
+  int64_t values_ = 0;        // of the tree and of the anchors' copies
+  int64_t copied_bytes_ = 0;  // of the copies' texts
 };
 
 }  // namespace

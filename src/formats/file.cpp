@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/nameless_file.h"
 
 namespace headroom {
 namespace {
@@ -58,6 +59,12 @@ File File::create(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor < 0) fail("create", path, errno);
   return File(descriptor, path);
+}
+
+File File::create_nameless(const std::filesystem::path& directory) {
+  const int descriptor = open_nameless(directory, 0);
+  if (descriptor < 0) fail("create a file in", directory, errno);
+  return File(descriptor, directory / "(a file without a name)");
 }
 
 File::File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)), path_(std::move(other.path_)) {}

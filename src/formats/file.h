@@ -16,6 +16,8 @@ class File {
   static File open(const std::filesystem::path& path);
   // Creates or truncates a file for writing (and reading back). Throws Error(run).
   static File create(const std::filesystem::path& path);
+  // A new file without a name in `directory`, for its owner alone (base/nameless_file.h). Throws Error(run).
+  static File create_nameless(const std::filesystem::path& directory);
 
   File() = default;
   File(File&& other) noexcept;

@@ -89,8 +89,9 @@ struct HfConfig {
   std::string dtype() const;  // "float32", "float16", "bfloat16" ...; absent: "float32"
   bool tied() const;          // absent: as the class has (llama false, GPT-2 true)
   std::optional<int64_t> bos_id() const;
-  std::vector<int64_t> eos_ids() const;     // an integer or a list
-  bool quantized() const;                   // quantization_config is present
+  std::optional<int64_t> pad_id() const;  // may be negative; null: none; absent: as the class has (Gemma 0), else none
+  std::vector<int64_t> eos_ids() const;   // an integer or a list
+  bool quantized() const;                 // quantization_config is present
   std::string quantization_method() const;  // "bitsandbytes", "gptq" ...; "" when not quantized
 
  private:

@@ -1,5 +1,8 @@
 // The getters of HfConfig that know the spellings and the defaults of each family's class in transformers.
 #include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "base/error.h"
 #include "formats/hf_config.h"
@@ -16,25 +19,26 @@ struct ClassDefaults {
   double norm_epsilon = 1e-6;
   std::string_view activation = "silu";
   bool tied = true;
-  int64_t window = 0;  // 0: none
+  int64_t window = 0;          // 0: none
+  std::optional<int64_t> pad;  // pad_token_id
 };
 
 constexpr ClassDefaults kDefaults[] = {
-    {"llama", 2048, 0, 0, 1e-6, "silu", false, 0},
-    {"mistral", 131072, 8, 0, 1e-6, "silu", false, 4096},
-    {"qwen2", 32768, 0, 0, 1e-6, "silu", false, 4096},
-    {"qwen3", 32768, 32, 128, 1e-6, "silu", false, 4096},
-    {"mixtral", 131072, 8, 0, 1e-5, "silu", false, 0},
-    {"qwen3_moe", 32768, 4, 0, 1e-6, "silu", false, 4096},
-    {"olmo2", 2048, 0, 0, 1e-5, "silu", false, 0},
-    {"phi3", 4096, 0, 0, 1e-5, "silu", false, 0},
-    {"gemma2", 8192, 4, 256, 1e-6, "gelu_pytorch_tanh", true, 4096},
-    {"gemma3_text", 131072, 4, 256, 1e-6, "gelu_pytorch_tanh", true, 4096},
-    {"gpt_neox", 2048, 0, 0, 1e-5, "gelu", false, 0},
-    {"starcoder2", 4096, 2, 0, 1e-5, "gelu_pytorch_tanh", true, 0},
-    {"bert", 512, 0, 0, 1e-12, "gelu", true, 0},
-    {"roberta", 512, 0, 0, 1e-12, "gelu", true, 0},
-    {"gpt2", 1024, 0, 0, 1e-5, "gelu_new", true, 0},
+    {"llama", 2048, 0, 0, 1e-6, "silu", false, 0, {}},
+    {"mistral", 131072, 8, 0, 1e-6, "silu", false, 4096, {}},
+    {"qwen2", 32768, 0, 0, 1e-6, "silu", false, 4096, {}},
+    {"qwen3", 32768, 32, 128, 1e-6, "silu", false, 4096, {}},
+    {"mixtral", 131072, 8, 0, 1e-5, "silu", false, 0, {}},
+    {"qwen3_moe", 32768, 4, 0, 1e-6, "silu", false, 4096, {}},
+    {"olmo2", 2048, 0, 0, 1e-5, "silu", false, 0, 1},
+    {"phi3", 4096, 0, 0, 1e-5, "silu", false, 0, 32000},
+    {"gemma2", 8192, 4, 256, 1e-6, "gelu_pytorch_tanh", true, 4096, 0},
+    {"gemma3_text", 131072, 4, 256, 1e-6, "gelu_pytorch_tanh", true, 4096, 0},
+    {"gpt_neox", 2048, 0, 0, 1e-5, "gelu", false, 0, {}},
+    {"starcoder2", 4096, 2, 0, 1e-5, "gelu_pytorch_tanh", true, 0, {}},
+    {"bert", 512, 0, 0, 1e-12, "gelu", true, 0, 0},
+    {"roberta", 512, 0, 0, 1e-12, "gelu", true, 0, 1},
+    {"gpt2", 1024, 0, 0, 1e-5, "gelu_new", true, 0, {}},
 };
 
 ClassDefaults defaults_of(const HfConfig& config) {
@@ -108,6 +112,11 @@ std::string HfConfig::activation() const {
 double HfConfig::initializer_range() const { return number("initializer_range", 0.0, 1e3, 0.02); }
 
 bool HfConfig::tied() const { return boolean("tie_word_embeddings", defaults_of(*this).tied); }
+
+std::optional<int64_t> HfConfig::pad_id() const {
+  if (has("pad_token_id")) return integer("pad_token_id", INT32_MIN, INT32_MAX);
+  return raw.contains("pad_token_id") ? std::nullopt : defaults_of(*this).pad;
+}
 
 int64_t HfConfig::full_attention_period() const {
   if (model_type == "gemma2") return 2;

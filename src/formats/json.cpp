@@ -1,7 +1,10 @@
 #include "formats/json.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "formats/file.h"
+#include "formats/json_members.h"
 
 namespace headroom {
 namespace {
@@ -48,17 +51,28 @@ void refuse_deep_nesting(std::string_view text, const std::string& source) {
   }
 }
 
-}  // namespace
-
-Json parse_json(std::string_view text, const std::string& source) {
+Json parse(std::string_view text, const std::string& source, const Json::parser_callback_t& keeps) {
   refuse_nul(text, source);
   refuse_deep_nesting(text, source);
   try {
-    return Json::parse(text);
+    return Json::parse(text, keeps);
   } catch (const Json::exception& e) {
     throw Error(ErrorKind::format, fmt::format("{}: malformed JSON: {}", source, printable(e.what())),
                 "mend or re-download the file");
   }
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, const std::string& source) { return parse(text, source, nullptr); }
+
+Json read_json_members(const std::filesystem::path& path, std::span<const std::string_view> members,
+                       int64_t limit_bytes) {
+  const auto keeps = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    return event != Json::parse_event_t::key || depth != 1 ||
+           std::find(members.begin(), members.end(), parsed.get_ref<const std::string&>()) != members.end();
+  };
+  return parse(read_text_file(path, limit_bytes), path.string(), keeps);
 }
 
 Json read_json(const std::filesystem::path& path, int64_t limit_bytes) {

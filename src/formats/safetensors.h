@@ -1,7 +1,7 @@
-// Reads safetensors checkpoints: one file, or shards listed by model.safetensors.index.json. Only headers stay in
-// memory; tensor bytes are read by pread on demand and dropped from the page cache after. Layout of a file: 8 bytes
-// little-endian header length N, N bytes of JSON {"name": {"dtype", "shape", "data_offsets": [begin, end]},
-// "__metadata__": {...}}, then the data.
+// Reads safetensors checkpoints: one file, or shards listed by model.safetensors.index.json. Only the tables of tensors
+// stay in memory, headers and index are read piece by piece; tensor bytes are read by pread on demand and dropped from
+// the page cache after. Layout of a file: 8 bytes little-endian header length N, N bytes of JSON {"name": {"dtype",
+// "shape", "data_offsets": [begin, end]}, "__metadata__": {...}}, then the data.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,9 @@
 #include "formats/stored_type.h"
 
 namespace headroom {
+
+// What a header, or the index of a checkpoint's files, has at most.
+inline constexpr int64_t kMaxHeaderBytes = 100'000'000;
 
 struct StoredTensor {
   StoredType type = StoredType::f32;
@@ -34,16 +37,16 @@ using StoredTensors = std::map<std::string, StoredTensor, std::less<>>;
 // One file. Reading is const and may be done from several threads.
 class SafetensorsFile {
  public:
-  // Opens and checks the header only: at most 100 MB of JSON, known dtypes, sizes equal to shape x dtype, data without
-  // holes, overlaps or duplicates that ends where the file ends. Throws Error(usage) when the file is missing,
-  // Error(format) naming file, tensor and value.
-  static SafetensorsFile open(const std::filesystem::path& path);
+  // Opens and checks the header only: at most `most_header` bytes of JSON (100 MB), known dtypes, sizes equal to shape
+  // x dtype, data without holes, overlaps or duplicates that ends where the file ends. Throws Error(usage) when the
+  // file is missing, Error(format) naming file, tensor and value.
+  static SafetensorsFile open(const std::filesystem::path& path, int64_t most_header = kMaxHeaderBytes);
+  // A bound of the heap that open() holds at once, from the header's length alone; 0 for what open() refuses.
+  static int64_t table_bytes(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return file_.path(); }
   // Sorted by name.
   const StoredTensors& tensors() const { return tensors_; }
-  // The "__metadata__" strings.
-  const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
   // The tensor, or nullptr.
   const StoredTensor* find(std::string_view name) const;
@@ -56,7 +59,6 @@ class SafetensorsFile {
   friend class SafetensorsSet;
   File file_;
   StoredTensors tensors_;
-  std::map<std::string, std::string> metadata_;
 };
 
 // All the weights of a model directory: model.safetensors, or the shards of model.safetensors.index.json. Thread-safe
@@ -65,7 +67,9 @@ class SafetensorsSet {
  public:
   // Throws Error(usage) when there are no weights (other formats lying there are named), Error(format) for a missing
   // shard, a tensor in two shards, or an index that disagrees with the shards.
-  static SafetensorsSet open(const std::filesystem::path& model_directory);
+  static SafetensorsSet open(const std::filesystem::path& model_directory, int64_t most_header = kMaxHeaderBytes);
+  // As SafetensorsFile::table_bytes, of all files and the index.
+  static int64_t table_bytes(const std::filesystem::path& model_directory);
 
   const std::filesystem::path& directory() const { return directory_; }
   // Every tensor of every file, sorted by name; StoredTensor::file says which file.

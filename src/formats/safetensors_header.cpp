@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -17,7 +19,7 @@ constexpr size_t kMaxDimensions = 16;
 // Places in the document: depth 1 = the header object, 2 = a tensor or the metadata, 3 = a list of a tensor.
 class HeaderEvents : public nlohmann::json_sax<Json> {
  public:
-  HeaderEvents(SafetensorsHeader& header, const std::string& source) : header_(header), source_(source) {}
+  HeaderEvents(StoredTensors& tensors, const std::string& source) : tensors_(tensors), source_(source) {}
 
   bool start_object(std::size_t) override {
     if (depth_ == 0 || (depth_ == 1 && !name_.empty())) return enter_object();
@@ -34,7 +36,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
     return true;
   }
   bool end_object() override {
-    if (depth_ == 2 && !in_metadata_) end_tensor();
+    if (depth_ == 2) in_metadata_ ? end_metadata() : end_tensor();
     --depth_;
     return true;
   }
@@ -53,7 +55,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   }
   bool string(string_t& text) override {
     if (depth_ == 2 && in_metadata_) {
-      if (!header_.metadata.emplace(field_, text).second) refuse(fmt::format("has the key '{}' twice", field_));
+      metadata_keys_.push_back(std::hash<std::string_view>{}(field_));
       return true;
     }
     if (depth_ != 2 || field_ != "dtype") refuse(fmt::format("has the text '{}' where none belongs", text));
@@ -107,7 +109,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
     if (name.empty()) refuse("has an empty name");
     name_ = name;
     in_metadata_ = name == "__metadata__";
-    if (in_metadata_ ? seen_metadata_ : header_.tensors.contains(name)) refuse("is listed twice");
+    if (in_metadata_ ? seen_metadata_ : tensors_.contains(name)) refuse("is listed twice");
     seen_metadata_ = seen_metadata_ || in_metadata_;
     return true;
   }
@@ -139,10 +141,17 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
     tensor_.type = *type_;
     tensor_.offset = offsets_[0];
     tensor_.bytes = bytes;
-    header_.tensors.emplace(name_, std::move(tensor_));
+    tensors_.emplace(name_, std::move(tensor_));
   }
 
-  SafetensorsHeader& header_;
+  void end_metadata() {
+    std::sort(metadata_keys_.begin(), metadata_keys_.end());
+    if (std::adjacent_find(metadata_keys_.begin(), metadata_keys_.end()) != metadata_keys_.end())
+      refuse("has a key twice");
+    std::vector<size_t>().swap(metadata_keys_);
+  }
+
+  StoredTensors& tensors_;
   const std::string& source_;
   int depth_ = 0;
   bool in_metadata_ = false, seen_metadata_ = false;
@@ -152,6 +161,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
   bool has_shape_ = false, has_offsets_ = false;
   size_t offset_count_ = 0;
   std::array<int64_t, 2> offsets_{};
+  std::vector<size_t> metadata_keys_;  // hashed: there may be many
 };
 
 // Tensors in order of their data must follow each other from 0 to the end: no hole, no overlap, nothing left over.
@@ -184,21 +194,30 @@ void check_layout(const StoredTensors& tensors, int64_t data_bytes, const std::s
 
 }  // namespace
 
-SafetensorsHeader parse_safetensors_header(std::string_view text, int64_t data_offset, int64_t data_bytes,
-                                           const std::string& source) {
-  SafetensorsHeader header;
-  HeaderEvents events(header, source);
-  if (text.empty() || text.front() != '{')
+StoredTensors parse_safetensors_header(JsonCharacters& text, int64_t data_offset, int64_t data_bytes,
+                                       const std::string& source) {
+  StoredTensors tensors;
+  HeaderEvents events(tensors, source);
+  const auto refuse_zero = [&] {
+    if (const std::optional<int64_t> zero = text.zero_at())
+      throw Error(ErrorKind::format, fmt::format("{}: malformed header at byte {}: a zero byte", source, *zero + 8),
+                  "the file is damaged or no safetensors file; download it again");
+  };
+  if (text.front() != '{') {
+    refuse_zero();
     throw Error(ErrorKind::format, fmt::format("{}: the header does not begin with '{{'", source),
                 "this is no safetensors file; check the path");
-  // The parser would take a zero byte for the end and not look behind it.
-  if (const size_t zero = text.find('\0'); zero != std::string_view::npos)
-    throw Error(ErrorKind::format, fmt::format("{}: malformed header at byte {}: a zero byte", source, zero + 8),
-                "the file is damaged or no safetensors file; download it again");
-  Json::sax_parse(text.begin(), text.end(), &events);
-  check_layout(header.tensors, data_bytes, source);
-  for (auto& [name, tensor] : header.tensors) tensor.offset += data_offset;
-  return header;
+  }
+  try {
+    Json::sax_parse(text.begin(), text.end(), &events);
+  } catch (const Error&) {
+    refuse_zero();  // the parser took it for the end
+    throw;
+  }
+  refuse_zero();
+  check_layout(tensors, data_bytes, source);
+  for (auto& [name, tensor] : tensors) tensor.offset += data_offset;
+  return tensors;
 }
 
 }  // namespace headroom

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
@@ -16,6 +15,7 @@ namespace headroom {
 namespace {
 
 constexpr int64_t kWriteBack = int64_t{8} << 20;
+constexpr size_t kHeaderPiece = 16384;  // of the header, in memory
 
 }  // namespace
 
@@ -41,40 +41,51 @@ void SafetensorsWriter::declare(std::string name, StoredType type, std::vector<i
   declared_.push_back({std::move(name), type, std::move(shape), bytes});
 }
 
-std::string SafetensorsWriter::header() const {
-  std::string text = R"({"__metadata__":{"format":"pt"})";
-  int64_t offset = 0;
+int64_t SafetensorsWriter::each_piece(const std::function<void(std::string_view)>& piece) const {
+  int64_t bytes = 0, offset = 0;
+  const auto add = [&](std::string_view text) {
+    bytes += static_cast<int64_t>(text.size());
+    piece(text);
+  };
+  add(R"({"__metadata__":{"format":"pt"})");
   for (const Declared& tensor : declared_) {
-    text += fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", Json(tensor.name).dump(),
-                        stored_type_name(tensor.type), fmt::join(tensor.shape, ","), offset, offset + tensor.bytes);
+    add(fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", Json(tensor.name).dump(),
+                    stored_type_name(tensor.type), fmt::join(tensor.shape, ","), offset, offset + tensor.bytes));
     offset += tensor.bytes;
   }
-  text += '}';
-  text.resize(static_cast<size_t>(align_up(static_cast<int64_t>(text.size()), 8)), ' ');
-  return text;
+  add("}");
+  add(std::string(static_cast<size_t>(align_up(bytes, 8) - bytes), ' '));
+  return bytes;
 }
 
 int64_t SafetensorsWriter::file_bytes() const {
-  int64_t bytes = 8 + static_cast<int64_t>(header().size());
+  int64_t bytes = 8 + each_piece([](std::string_view) {});
   for (const Declared& tensor : declared_) bytes += tensor.bytes;
   return bytes;
 }
 
 void SafetensorsWriter::begin() {
   std::vector<std::string_view> names;
+  names.reserve(declared_.size());
   for (const Declared& tensor : declared_) names.push_back(tensor.name);
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
   HR_CHECK(twice == names.end(), "tensor {} declared twice", *twice);
 
-  const std::string text = header();
-  std::array<std::byte, 8> prefix{};
-  const uint64_t length = text.size();
-  std::memcpy(prefix.data(), &length, prefix.size());
   begun_ = true;
-  file_.write_at(0, prefix);
-  file_.write_at(8, std::as_bytes(std::span(text)));
-  end_ = 8 + static_cast<int64_t>(text.size());
+  std::string text(8, '\0');
+  const auto length = static_cast<uint64_t>(each_piece([](std::string_view) {}));
+  std::memcpy(text.data(), &length, text.size());
+  const auto flush = [&] {
+    file_.write_at(end_, std::as_bytes(std::span(text)));
+    end_ += static_cast<int64_t>(text.size());
+    text.clear();
+  };
+  each_piece([&](std::string_view piece) {
+    text += piece;
+    if (text.size() >= kHeaderPiece) flush();
+  });
+  flush();
 }
 
 void SafetensorsWriter::write(std::string_view name, std::span<const std::byte> chunk) {

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,17 +51,18 @@ class SafetensorsWriter {
     std::vector<int64_t> shape;
     int64_t bytes;
   };
-  std::string header() const;
+  // The header piece by piece, with its padding; returns its length.
+  int64_t each_piece(const std::function<void(std::string_view)>& piece) const;
   void begin();
   void abandon() noexcept;
 
   std::filesystem::path path_;
   File file_;
-  std::vector<Declared> declared_;
-  size_t current_ = 0;         // the tensor being written
-  int64_t current_bytes_ = 0;  // of it, written so far
-  int64_t end_ = 0;            // of what is written
-  int64_t written_back_ = 0;   // up to here nothing is dirty
+  std::deque<Declared> declared_;  // which does not move what it has when it grows
+  size_t current_ = 0;             // the tensor being written
+  int64_t current_bytes_ = 0;      // of it, written so far
+  int64_t end_ = 0;                // of what is written
+  int64_t written_back_ = 0;       // up to here nothing is dirty
   bool begun_ = false;
   bool finished_ = false;
 };

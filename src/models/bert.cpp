@@ -9,6 +9,7 @@ namespace {
 // What both share; `prefix` is "bert." or "roberta.".
 void fill_encoder(const HfConfig& config, ModelSpec& spec, const std::string& prefix) {
   fill_geometry(config, spec);
+  fill_padding(config, spec);
   fill_gelu(config, spec);
   if (config.boolean("is_decoder", false) || config.boolean("add_cross_attention", false) ||
       config.text("position_embedding_type", "absolute") != "absolute")
@@ -89,7 +90,7 @@ void fill_bert(const HfConfig& config, ModelSpec& spec) {
              "cls.predictions.bias", "bert.pooler.dense", "classifier", "cls."});
 }
 
-// Positions count from the padding id on; the rows up to it are never read.
+// Positions count the tokens that are not padding, from the row behind the padding id's on; padding has that id's row.
 void fill_roberta(const HfConfig& config, ModelSpec& spec) {
   fill_encoder(config, spec, "roberta.");
   spec.pad_id = config.integer("pad_token_id", 0, INT32_MAX, 1);

@@ -1,6 +1,7 @@
 #include "models/family.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 
@@ -91,6 +92,15 @@ void fill_geometry(const HfConfig& config, ModelSpec& spec) {
   spec.windows.assign(static_cast<size_t>(spec.layers), 0);
   for (int64_t layer = 0; layer < spec.layers; ++layer)
     spec.windows[static_cast<size_t>(layer)] = config.sliding_window(layer).value_or(0);
+}
+
+// As nn.Embedding takes its padding_idx: a negative id counts from the table's end. transformers refuses an id outside
+// the table; no token has it.
+void fill_padding(const HfConfig& config, ModelSpec& spec) {
+  const std::optional<int64_t> pad = config.pad_id();
+  if (!pad) return;
+  const int64_t row = *pad < 0 ? *pad + spec.vocab : *pad;
+  if (row >= 0 && row < spec.vocab) spec.padding_row = row;
 }
 
 void fill_rotary(const HfConfig& config, ModelSpec& spec, std::string_view layer_type) {

@@ -17,6 +17,9 @@ struct Family {
 // --- what families share ---
 // Sizes, norm epsilon, windows, tied head, dropout of attention's probabilities (attention_dropout).
 void fill_geometry(const HfConfig& config, ModelSpec& spec);
+// The row of the embedding that look-ups give no gradient, for families that transformers builds so; after
+// fill_geometry.
+void fill_padding(const HfConfig& config, ModelSpec& spec);
 // Rotary positions, of the layers of that type where layers differ; after fill_geometry.
 void fill_rotary(const HfConfig& config, ModelSpec& spec, std::string_view layer_type = {});
 // The activation as one of the GELUs; others are refused.

@@ -15,6 +15,7 @@ double read_cap(const HfConfig& config, std::string_view key, double usual) {
 
 void fill_gemma(const HfConfig& config, ModelSpec& spec, double score_cap, double logit_cap) {
   fill_geometry(config, spec);
+  fill_padding(config, spec);
   fill_rotary(config, spec, "full_attention");
   fill_gelu(config, spec);
   fill_llama_names(spec);

@@ -65,7 +65,9 @@ ValueId Layers::rope_table(Builder& build, const char* name, int64_t positions, 
 }
 
 ValueId Layers::embed(Builder& build, ValueId ids, const LayerInputs& in) const {
-  ValueId x = build.call("embedding", {ids, weight("embed")});
+  Attrs lookup;
+  if (spec_.padding_row >= 0) lookup.set("padding", spec_.padding_row);
+  ValueId x = build.call("embedding", {ids, weight("embed")}, std::move(lookup));
   if (spec_.embedding_scale != 1) x = build.call("scale", {x}, {{"factor", spec_.embedding_scale}});
   if (spec_.has("types")) {
     const ValueId types = in.types == kNone ? build.call("zero_ids", {ids}) : in.types;
@@ -73,8 +75,12 @@ ValueId Layers::embed(Builder& build, ValueId ids, const LayerInputs& in) const 
   }
   if (spec_.has("positions")) {
     Attrs attrs;
-    if (spec_.first_position > 0) attrs.set("first", spec_.first_position);
-    x = build.call("position_embedding", {x, weight("positions"), in.offset}, std::move(attrs));
+    ValueId shift = in.offset;
+    if (spec_.first_position > 0) {
+      attrs.set("first", spec_.first_position);
+      shift = build.call("padding_starts", {ids}, {{"pad", spec_.pad_id}});
+    }
+    x = build.call("position_embedding", {x, weight("positions"), shift}, std::move(attrs));
   }
   if (spec_.has("embed_norm")) x = norm(build, x, "embed_norm", 0, true);
   return dropout(build, x, spec_.dropout.embedding, "embed", 0, in);

@@ -28,6 +28,7 @@ void fill_llama_names(ModelSpec& spec) {
 
 void fill_llama_layout(const HfConfig& config, ModelSpec& spec) {
   fill_geometry(config, spec);
+  fill_padding(config, spec);
   fill_rotary(config, spec);
   fill_llama_names(spec);
   require_silu(config);

@@ -79,11 +79,14 @@ struct ModelSpec {
   bool qk_norm_whole = false;      // query and key norms run over all heads together
   bool parallel_residual = false;  // attention and MLP both read the block's input
   Objective objective = Objective::language;
-  bool causal = true;          // otherwise every token sees every other but padding
-  int64_t pad_id = 0;          // trailing ids that are padding, where that matters
-  int64_t first_position = 0;  // row of the position table for position 0; the table has max_positions rows behind it
-  int64_t type_vocab = 0;      // token types; tokens have type 0, or 1 in the second text of a pair
-  int64_t classes = 0;         // of a classification head
+  bool causal = true;        // otherwise every token sees every other but padding
+  int64_t pad_id = 0;        // trailing ids that are padding, where that matters
+  int64_t padding_row = -1;  // row of the embedding that look-ups give no gradient; -1: none
+  // Row of the position table for position 0; the table has max_positions rows behind it. Above 0 positions count the
+  // tokens that are not padding, and padding has the row before.
+  int64_t first_position = 0;
+  int64_t type_vocab = 0;  // token types; tokens have type 0, or 1 in the second text of a pair
+  int64_t classes = 0;     // of a classification head
   bool tied = false;
   std::string tied_head;          // the head's name where it is tied, which no weight of the model has
   std::string layout = "out_in";  // of every matrix but the embedding and the head; "in_out" for Conv1D checkpoints
@@ -110,8 +113,9 @@ struct WeightInfo {
   std::string name;
   std::vector<int64_t> shape;
   WeightInit init = WeightInit::normal;
-  bool decays = true;  // weight decay applies: matrices and embeddings
-  bool head = false;   // of a masked-LM or classification head, which checkpoints of the bare model lack
+  bool decays = true;     // weight decay applies: matrices and embeddings
+  bool head = false;      // of a masked-LM or classification head, which checkpoints of the bare model lack
+  int64_t zero_row = -1;  // a fresh table's row of zeros: padding's, which look-ups never train; -1: none
 };
 
 // Reads a config of a supported family. Throws Error(format) naming the file, the key, the value and the remedy: an

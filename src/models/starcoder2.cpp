@@ -5,6 +5,7 @@ namespace headroom {
 
 void fill_starcoder2(const HfConfig& config, ModelSpec& spec) {
   fill_geometry(config, spec);
+  fill_padding(config, spec);
   fill_rotary(config, spec);
   fill_gelu(config, spec);
   spec.dropout.embedding = dropout_rate(config, "embedding_dropout", 0);

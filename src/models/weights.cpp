@@ -18,8 +18,9 @@ class WeightList {
   void experts(std::string_view role, int64_t out, int64_t in, int64_t layer) {
     weights_.push_back({spec_.name(role, layer), {spec_.experts.count, out, in}, WeightInit::normal, true});
   }
-  void table(std::string_view role, int64_t rows, int64_t width) {
-    if (spec_.has(role)) weights_.push_back({spec_.name(role), {rows, width}, WeightInit::normal, true});
+  void table(std::string_view role, int64_t rows, int64_t width, int64_t zero_row = -1) {
+    if (spec_.has(role))
+      weights_.push_back({spec_.name(role), {rows, width}, WeightInit::normal, true, false, zero_row});
   }
   void norm(std::string_view role, int64_t layer, int64_t width) {
     vector(role, width, layer, spec_.unit_norm ? WeightInit::zeros : WeightInit::ones);
@@ -58,8 +59,8 @@ void list_mlp(WeightList& list, const ModelSpec& spec, int64_t layer) {
 std::vector<WeightInfo> model_weights(const ModelSpec& spec) {
   WeightList list(spec);
   const int64_t q = spec.heads * spec.head_dim, kv = spec.kv_heads * spec.head_dim;
-  list.table("embed", spec.vocab, spec.hidden);
-  list.table("positions", spec.first_position + spec.max_positions, spec.hidden);
+  list.table("embed", spec.vocab, spec.hidden, spec.padding_row);
+  list.table("positions", spec.first_position + spec.max_positions, spec.hidden, spec.first_position - 1);
   list.table("types", spec.type_vocab, spec.hidden);
   list.norm("embed_norm", 0, spec.hidden);
   for (int64_t layer = 0; layer < spec.layers; ++layer) {

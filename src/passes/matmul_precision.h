@@ -5,10 +5,12 @@
 //   highest: in fp32. high: as three bf16 products of split operands, about 16 bits of which count. medium: operands
 //   rounded to bf16, 8 bits. Storage, sums and everything else stay fp32; torch.set_float32_matmul_precision has the
 //   same words for the same choices.
-// Legal when: named (--matmul-precision): it changes the arithmetic. A machine without bf16 tiles computes in fp32.
+// Legal when: named (--matmul-precision): it changes the arithmetic. A machine without bf16 tiles rounds the operands
+// in
+//   the same way and multiplies them in fp32.
 // Placed here because: after autodiff, so that it meets the gradients' products too; before any other schedule, since
 //   scratch and time follow from it.
-// Saves: no bytes. Costs: none; it is faster where bf16 tiles exist.
+// Saves: no bytes. Costs: none where bf16 tiles exist, where it is faster; elsewhere high takes twice as long as fp32.
 // Manuals: M4 (T04).
 #pragma once
 

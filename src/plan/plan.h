@@ -101,6 +101,14 @@ struct ProcessBytes {
   int64_t total() const { return code + tokenizer + data + kernels + planner + page_tables + copies + gpu; }
 };
 
+// What the whole process holds while it prepares the data, before there is an arena: the least that any data can be
+// prepared with, and the most that it may take (of a request: that is of use; long conversations need more than the
+// least).
+struct PrepareBytes {
+  int64_t least = 0;
+  int64_t most = 0;
+};
+
 // A tier below the device's, the host's memory or a file on disk: what may be kept there and what is.
 struct TierPlan {
   int64_t budget_bytes = 0;  // 0: none was given, nothing is kept there
@@ -124,11 +132,12 @@ struct Plan {
   int64_t parameters = 0;
   bool feasible = false;
   int64_t budget_bytes = 0;
-  int64_t peak_bytes = 0;     // arena + process
+  int64_t peak_bytes = 0;     // of the largest phase: arena + process, or preparing the data
   int64_t minimum_bytes = 0;  // least budget with a plan
   int64_t arena_bytes = 0;
   int64_t lower_bound_bytes = 0;  // largest live sum: no arena can be smaller
   ProcessBytes process;
+  PrepareBytes prepare;  // of the host; 0: no data is prepared
   Breakdown breakdown;
   // The host's tier beside a device with memory of its own; on the CPU the figures above are the host's and these are
   // 0.

@@ -34,6 +34,9 @@ Json tiers_json(const Plan& plan) {
           {"disk", beside(Tier::disk)}};
 }
 
+// Of the memory that the plan's own figures are of: on a GPU the data is prepared beside its bare context.
+int64_t prepare_peak(const Plan& plan) { return plan.facts.device == "cpu" ? plan.prepare.most : plan.process.total(); }
+
 }  // namespace
 
 std::string plan_json(const Plan& plan) {
@@ -48,6 +51,8 @@ std::string plan_json(const Plan& plan) {
            {"process_bytes", plan.process.total()}};
   out["tiers"] = tiers_json(plan);
   out["phases"] = Json::array();
+  if (plan.feasible && plan.prepare.most > 0)
+    out["phases"].push_back({{"name", "prepare"}, {"peak_bytes", prepare_peak(plan)}});
   for (const PlanProgram& program : plan.programs)
     if (program.name.find('@') == std::string::npos)
       out["phases"].push_back({{"name", program.name}, {"peak_bytes", program.peaks.device + plan.process.total()}});

@@ -133,19 +133,30 @@ class Reporter {
                                 reached_.step_seconds - bound.step_seconds, reason(kBf16True, "named by --precision")});
   }
 
+  // Products of f32 operands on bf16 tiles stand for fp32's but for the ends of its range.
   void report_matmul_precision() {
     const std::string& precision = request_.matmul_precision;
+    const bool cpu = request_.facts.device == "cpu", tiles = cpu && request_.facts.isa >= 514;
     if (precision == "highest") {
-      add(kMatmulPrecision, precision, nullptr, "changes the arithmetic: taken only when named (--matmul-precision)");
+      add(kMatmulPrecision, precision, nullptr,
+          std::string("changes the arithmetic: taken only when named (--matmul-precision)") +
+              (tiles && request_.precision == "32-true" ? "; fp32 products as sums of three bf16 parts: finite "
+                                                          "operands above 3.396e38 become infinite, parts "
+                                                          "below 2^-126 zero"
+                                                        : ""));
       return;
     }
     PlanRequest full = request_;
     full.matmul_precision = "highest";
     Bounder other(full);
     const Bound bound = other.bound(chosen_);
-    plan_.techniques.push_back({std::string(kMatmulPrecision.name), "lossy", precision,
-                                bound.arenas.device - reached_.arenas.device,
-                                reached_.step_seconds - bound.step_seconds, "named by --matmul-precision"});
+    plan_.techniques.push_back(
+        {std::string(kMatmulPrecision.name), "lossy", precision, bound.arenas.device - reached_.arenas.device,
+         reached_.step_seconds - bound.step_seconds,
+         std::string("named by --matmul-precision") +
+             (cpu && !tiles ? "; without bf16 tiles the rounded operands are multiplied in fp32, "
+                              "which is no faster"
+                            : "")});
   }
 
   void report_micro_batch() {

@@ -41,6 +41,7 @@ struct PlanRequest {
   Profile profile;
   ProcessBytes process;       // everything outside the arena but its page tables; `copies` as if something lay on disk
   ProcessBytes host_process;  // the same on the host, when the device has its own memory
+  PrepareBytes prepare;       // of the host
   int64_t staging_bytes = int64_t{4} << 20;  // host buffer for load and save
 
   TierBytes budgets() const { return {budget_bytes, host_budget_bytes, disk_budget_bytes}; }

@@ -92,7 +92,7 @@ class Search {
     for (const Offload& place : family.places)
       for (const int64_t chunk : family.chunks) {
         candidate.offload = place, candidate.loss_chunk = chunk;
-        rungs_.push_back({candidate, tier_peaks(bounds[at].arenas, request_), false, bounds[at].step_seconds});
+        rungs_.push_back({candidate, run_peaks(bounds[at].arenas, request_), false, bounds[at].step_seconds});
         ++at;
       }
   }
@@ -130,7 +130,7 @@ class Search {
     if (rung.packed) return;
     const Graph graph = expand(bounder_.assembled(rung.candidate.weight_copies), rung.candidate, false, nullptr);
     const Liveness liveness = analyze_liveness(graph, graph.bounds(), request_.facts);
-    rung.peaks = tier_peaks(pack_arenas(liveness, pack_options()).peaks, request_);
+    rung.peaks = run_peaks(pack_arenas(liveness, pack_options()).peaks, request_);
     rung.packed = true;
   }
 
@@ -143,7 +143,7 @@ class Search {
 
   // The budgets of the other tiers hold the rung.
   bool fits_beside(const Rung& rung, Tier tier) const {
-    TierBytes others = rung.peaks;
+    TierBytes others = with_prepare(rung.peaks, request_);
     others.of(tier) = 0;
     return fits(others, request_);
   }
@@ -163,9 +163,15 @@ class Search {
         pack_rung(*rung);
         if (!beside || fits_beside(*rung, tier)) least = std::min(least, rung->peaks.of(tier));
       }
-      if (least < INT64_MAX) return least;
+      if (least < INT64_MAX) return with_prepare(only(tier, least), request_).of(tier);
     }
     return INT64_MAX;
+  }
+
+  static TierBytes only(Tier tier, int64_t bytes) {
+    TierBytes out;
+    out.of(tier) = bytes;
+    return out;
   }
 
   // The fastest rung whose packing fits all tiers; of equally fast ones, what keeps least in the lowest tiers.
@@ -177,9 +183,9 @@ class Search {
              std::tie(b->step_seconds, b->peaks.disk, b->peaks.host, b->peaks.device);
     });
     for (Rung* rung : order) {
-      if (!fits(rung->peaks, request_)) continue;
+      if (!fits(with_prepare(rung->peaks, request_), request_)) continue;
       pack_rung(*rung);
-      if (fits(rung->peaks, request_)) return rung;
+      if (fits(with_prepare(rung->peaks, request_), request_)) return rung;
     }
     return nullptr;
   }
@@ -244,10 +250,20 @@ int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process, const Dev
   return arena_bytes + with_page_tables(process, arena_bytes, facts).total();
 }
 
-TierBytes tier_peaks(const TierBytes& arenas, const PlanRequest& request) {
+TierBytes run_peaks(const TierBytes& arenas, const PlanRequest& request) {
   const ProcessBytes host = host_with_page_tables(beside(arenas, request.host_process), arenas.host);
   return {process_peak(arenas.device, beside(arenas, request.process), request.facts), arenas.host + host.total(),
           arenas.disk};
+}
+
+TierBytes with_prepare(TierBytes peaks, const PlanRequest& request) {
+  int64_t& prepared_in = request.facts.device == "cpu" ? peaks.device : peaks.host;
+  prepared_in = std::max(prepared_in, request.prepare.least);
+  return peaks;
+}
+
+TierBytes tier_peaks(const TierBytes& arenas, const PlanRequest& request) {
+  return with_prepare(run_peaks(arenas, request), request);
 }
 
 bool fits(const TierBytes& peaks, const PlanRequest& request) {
@@ -262,6 +278,8 @@ void set_peaks(const PlanRequest& request, Plan& plan) {
   plan.host_process = host_with_page_tables(beside(arenas, request.host_process), arenas.host);
   plan.budget_bytes = request.budget_bytes;
   plan.peak_bytes = peaks.device;
+  const int64_t host_peak = request.facts.device == "cpu" ? peaks.device : peaks.host;
+  plan.prepare = {request.prepare.least, std::clamp(host_peak, request.prepare.least, request.prepare.most)};
   for (const Tier tier : kLowerTiers) {
     plan.below(tier).budget_bytes = request.budgets().of(tier);
     plan.below(tier).peak_bytes = peaks.of(tier);

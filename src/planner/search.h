@@ -13,7 +13,7 @@ namespace headroom {
 // A candidate with its arena (lower bound until packed) and predicted time.
 struct Rung {
   Candidate candidate;
-  TierBytes peaks;      // what each tier's budget must hold (tier_peaks)
+  TierBytes peaks;      // of each tier while there are arenas (run_peaks): what is compared
   bool packed = false;  // they are those of a checked packing, else lower bounds
   double step_seconds = 0;
 };
@@ -28,7 +28,9 @@ struct SearchResult {
 // largest live sums, keeps the frontier in (bytes of each tier, seconds), and takes the fastest candidate whose checked
 // packing fits all tiers. A candidate that fits at some budgets fits at any larger ones, so more of any is never
 // slower. Pure function of the request. Throws Error(usage) for pins that cannot be honoured; a budget that is too
-// small is no error: plan.feasible is false, minimum_bytes and the peak of each lower tier (the least of it) are set.
+// small is no error: plan.feasible is false, minimum_bytes and the peak of each lower tier (the least of it) are set:
+// the least that the frontier's packings need. A candidate that is beaten by its bounds is not packed, though it might
+// pack tighter than those that beat it.
 SearchResult search_training_plan(const PlanRequest& request);
 
 // The whole process: arena, everything else, page tables of both.
@@ -38,8 +40,12 @@ ProcessBytes with_page_tables(ProcessBytes process, int64_t arena_bytes, const D
 // The same of the host's tier beside a device, where page tables are always charged.
 ProcessBytes host_with_page_tables(ProcessBytes process, int64_t host_arena_bytes);
 
-// What each tier's budget must hold with these arenas: beside the device's and the host's arena the process, whose
-// copies count where something lies on disk.
+// What each tier holds while there are arenas: beside the device's and the host's arena the process, whose copies count
+// where something lies on disk.
+TierBytes run_peaks(const TierBytes& arenas, const PlanRequest& request);
+// The same over all phases: of the host at least what preparing the data needs.
+TierBytes with_prepare(TierBytes peaks, const PlanRequest& request);
+// What each tier's budget must hold with these arenas, over all phases.
 TierBytes tier_peaks(const TierBytes& arenas, const PlanRequest& request);
 // True when all tiers fit; a budget of 0 of a lower tier bounds nothing.
 bool fits(const TierBytes& peaks, const PlanRequest& request);

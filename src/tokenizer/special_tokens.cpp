@@ -4,12 +4,11 @@
 #include <array>
 
 #include "base/error.h"
-#include "formats/json.h"
+#include "formats/token_names.h"
 
 namespace headroom {
 namespace {
 
-constexpr int64_t kFileLimit = int64_t{16} << 20;
 constexpr std::array<std::string_view, 5> kBosNames = {"<s>", "<|begin_of_text|>", "<bos>", "<|startoftext|>", "[BOS]"};
 constexpr std::array<std::string_view, 7> kEosNames = {"</s>",       "<|end_of_text|>", "<eos>", "<|endoftext|>",
                                                        "<|im_end|>", "<|eot_id|>",      "[EOS]"};
@@ -45,7 +44,7 @@ void find_special_tokens(const std::filesystem::path& folder, TokenizerPipeline&
     const std::filesystem::path file = folder / name;
     std::error_code status;
     if (folder.empty() || !std::filesystem::is_regular_file(file, status)) continue;
-    const Json config = read_json(file, kFileLimit);
+    const Json config = read_token_names(file);
     configured = configured || (config.is_object() && (config.contains("bos_token") || config.contains("eos_token")));
     if (!pipeline.bos_id) pipeline.bos_id = named_id(config, "bos_token", pipeline, file.string());
     if (!pipeline.eos_id) pipeline.eos_id = named_id(config, "eos_token", pipeline, file.string());

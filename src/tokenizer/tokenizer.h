@@ -57,6 +57,10 @@ class Tokenizer {
   // encode() of n bytes StreamEncoder::memory_bound(tokenizer, n) and the ids come on top.
   int64_t memory_bytes() const;
 
+  // A bound on the heap bytes that loading a tokenizer.json of `file_bytes` holds at once, and the tokenizer
+  // afterwards.
+  static constexpr int64_t memory_bound(int64_t file_bytes) { return 4 * file_bytes + (int64_t{2} << 20); }
+
   const TokenizerPipeline& pipeline() const { return *pipeline_; }
   std::shared_ptr<const TokenizerPipeline> shared_pipeline() const { return pipeline_; }
 

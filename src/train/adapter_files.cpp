@@ -11,6 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kMaxConfigBytes = int64_t{4} << 20;
 constexpr const char *kLoraA = ".lora_A.weight", *kLoraB = ".lora_B.weight";
 
 [[noreturn]] void refuse(const fs::path& file, const std::string& what) {
@@ -72,7 +73,7 @@ double AdapterFiles::factor(int64_t times) const {
 
 AdapterFiles open_adapter(const fs::path& directory) {
   const fs::path file = directory / "adapter_config.json";
-  const Json config = read_json(file);
+  const Json config = read_json(file, kMaxConfigBytes);
   const auto text = [&](const char* key) {
     return config.contains(key) && config[key].is_string() ? config[key].get<std::string>() : std::string();
   };
@@ -97,7 +98,7 @@ bool is_adapter_directory(const fs::path& directory) {
 }
 
 fs::path base_of_adapter(const fs::path& directory) {
-  const Json config = read_json(directory / "adapter_config.json");
+  const Json config = read_json(directory / "adapter_config.json", kMaxConfigBytes);
   const Json named = config.is_object() ? config.value("base_model_name_or_path", Json()) : Json();
   const std::string base = named.is_string() ? named.get<std::string>() : std::string();
   std::error_code status;

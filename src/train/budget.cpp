@@ -110,17 +110,18 @@ ProcessorLoad processor_load() {
   return load;
 }
 
-std::string thread_remark(int threads, const ProcessorLoad& load, bool passive) {
+std::string thread_remark(int threads, const ProcessorLoad& load, bool spinning) {
   if (threads > load.allowed)
     return fmt::format(
         "note: {} threads share the {} CPU{} that this process may use and wait for each other: give "
         "--threads {}",
         threads, load.allowed, load.allowed == 1 ? "" : "s", load.allowed);
-  if (threads == 1 || passive || threads + load.wanted < load.machine + 0.75) return {};
-  return fmt::format(
-      "note: others keep {:.0f} of {} CPUs busy, where threads that spin as they wait cost much: fewer --threads, or "
-      "OMP_WAIT_POLICY=passive in the environment",
-      std::min<double>(load.machine, load.wanted), load.machine);
+  if (threads + load.wanted < load.machine + 0.75) return {};
+  return fmt::format("note: others keep {:.0f} of {} CPUs busy: steps take longer by the share that they take{}",
+                     std::min<double>(load.machine, load.wanted), load.machine,
+                     spinning && threads > 1 ? ", and by far more as threads spin while they wait: unset the OMP_ and "
+                                               "GOMP_ variables of the environment"
+                                             : "");
 }
 
 int64_t available_memory() { return std::min(cgroup_limit(), meminfo_available()); }

@@ -22,8 +22,8 @@ struct ProcessorLoad {
 ProcessorLoad processor_load();
 
 // What a team of `threads` meets there, as a line with the remedy: more threads than CPUs, or CPUs that others keep
-// busy while waiting threads spin (not when `passive`). Empty when all is well.
-std::string thread_remark(int threads, const ProcessorLoad& load, bool passive);
+// busy, which costs most where waiting threads are `spinning`. Empty when all is well.
+std::string thread_remark(int threads, const ProcessorLoad& load, bool spinning);
 
 // Throws Error(does_not_fit) for a budget, given by `option`, above available_memory(), compared in whole pages as the
 // kernel keeps limits.

@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view kPrefix = "checkpoint-";
+constexpr int64_t kMaxStateBytes = 256 * 1024;  // of state.json, which has some 1500
 
 std::optional<int64_t> step_of(const fs::path& directory) {
   const std::string name = directory.filename().string();
@@ -27,18 +28,44 @@ std::optional<int64_t> step_of(const fs::path& directory) {
   int64_t step = 0;
   const char* end = name.data() + name.size();
   const auto [at, status] = std::from_chars(name.data() + kPrefix.size(), end, step);
-  if (status != std::errc() || at != end) return std::nullopt;
+  if (status != std::errc() || at != end || name != fmt::format("{}{}", kPrefix, step)) return std::nullopt;
   return step;
 }
 
-// Complete checkpoints, oldest first.
-std::vector<std::pair<int64_t, fs::path>> checkpoints_in(const fs::path& output_dir) {
-  std::vector<std::pair<int64_t, fs::path>> found;
-  for (const std::string& name : names_in(output_dir))
-    if (const auto step = step_of(name); step && is_there(output_dir / name / "state.json"))
-      found.emplace_back(*step, output_dir / name);
-  std::sort(found.begin(), found.end());
+// The complete checkpoints of a directory; of their steps, in ascending order, no more than a pass over them needs.
+struct Checkpoints {
+  static constexpr size_t kMost = 256;
+  int64_t count = 0, newest = -1;
+  std::vector<int64_t> oldest;  // at most kMost
+};
+
+// `kept`: a step whose checkpoint is left out.
+Checkpoints checkpoints_in(const fs::path& output_dir, int64_t kept = -1) {
+  Checkpoints found;
+  each_name_in(output_dir, [&](const std::string& name) {
+    const std::optional<int64_t> step = step_of(name);
+    if (!step || *step == kept || !is_there(output_dir / name / "state.json")) return;
+    ++found.count;
+    found.newest = std::max(found.newest, *step);
+    found.oldest.insert(std::lower_bound(found.oldest.begin(), found.oldest.end(), *step), *step);
+    if (found.oldest.size() > Checkpoints::kMost) found.oldest.pop_back();
+  });
   return found;
+}
+
+fs::path checkpoint_of(const fs::path& output_dir, int64_t step) {
+  return output_dir / fmt::format("{}{}", kPrefix, step);
+}
+
+// The oldest beyond `limit`.
+void remove_checkpoints(const fs::path& output_dir, int64_t limit, int64_t kept) {
+  for (;;) {
+    const Checkpoints all = checkpoints_in(output_dir, kept);
+    const auto surplus = static_cast<size_t>(std::max<int64_t>(0, all.count - limit));
+    if (surplus == 0) return;
+    for (size_t i = 0; i < std::min(surplus, all.oldest.size()); ++i)
+      remove_directory(checkpoint_of(output_dir, all.oldest[i]));
+  }
 }
 
 // Small files of the source model that belong beside the weights.
@@ -60,11 +87,20 @@ Number count_at(const fs::path& file, const Json& json, const char* key) {
               "resume from an older checkpoint");
 }
 
-// Whether a line of metrics.jsonl is an object of a step up to `step`, or of none.
-bool is_up_to(const Json& row, int64_t step) {
-  if (!row.is_object()) return false;
-  const auto at = row.find("step");
-  return at == row.end() || (at->is_number_unsigned() && at->get<uint64_t>() <= static_cast<uint64_t>(step));
+void load_states(Executor& executor, const ModelFiles& model, const fs::path& checkpoint) {
+  const SafetensorsFile states =
+      SafetensorsFile::open(checkpoint / "optimizer.safetensors", most_own_header_bytes(model.spec));
+  for (const PersistentTensor& tensor : executor.plan().tensors) {
+    if (tensor.role != Role::optimizer) continue;
+    const StoredTensor* stored = states.find(tensor.name);
+    if (!stored || stored->shape != tensor.place.type.dims || stored->type != StoredType::f32)
+      throw Error(ErrorKind::format,
+                  fmt::format("{}: state '{}' is missing, or not F32 [{}]", states.path().string(), tensor.name,
+                              fmt::join(tensor.place.type.dims, ", ")),
+                  "resume from an older checkpoint");
+    executor.write(executor.tensor(tensor.name),
+                   [&](int64_t first, std::span<std::byte> piece) { states.read(*stored, first * 4, piece); });
+  }
 }
 
 void write_config(const ModelFiles& model, const std::string& save_dtype, const fs::path& directory) {
@@ -92,7 +128,7 @@ std::string state_json(const RunState& state) {
 
 RunState read_state(const fs::path& checkpoint) {
   const fs::path file = checkpoint / "state.json";
-  const Json json = read_json(file);
+  const Json json = read_json(file, kMaxStateBytes);
   RunState state;
   try {
     state.step = count_at(file, json, "step");
@@ -150,13 +186,14 @@ void write_model(Executor& executor, const ModelFiles& model, const std::string&
 void write_model_files(const ModelFiles& model, const std::string& save_dtype, const fs::path& directory) {
   write_config(model, save_dtype, directory);
   if (fs::equivalent(model.directory, directory)) return;
-  for (const std::string& name : names_in(model.directory))
+  each_name_in(model.directory, [&](const std::string& name) {
     if (const fs::path file = model.directory / name; is_companion(file) && is_file_there(file))
       copy_file_durably(file, directory / name);
+  });
 }
 
 void save_checkpoint(Executor& executor, const ModelFiles& model, const RunState& state, const TrainOptions& options) {
-  AtomicDirectory directory(options.output_dir / fmt::format("{}{}", kPrefix, state.step));
+  AtomicDirectory directory(checkpoint_of(options.output_dir, state.step));
   if (options.lora.rank > 0)
     write_adapter(executor, model, options.lora, directory.path());
   else
@@ -165,33 +202,19 @@ void save_checkpoint(Executor& executor, const ModelFiles& model, const RunState
   write_text_durably(directory.path() / "plan.json", plan_json(executor.plan()));
   write_text_durably(directory.path() / "state.json", state_json(state));
   directory.commit();
-  auto all = checkpoints_in(options.output_dir);
-  if (options.load_best_model_at_end)
-    std::erase_if(all, [&](const auto& checkpoint) { return checkpoint.first == state.best_step; });
-  for (size_t i = 0; i + static_cast<size_t>(options.save_total_limit) < all.size(); ++i)
-    remove_directory(all[i].second);
+  remove_checkpoints(options.output_dir, options.save_total_limit,
+                     options.load_best_model_at_end ? state.best_step : -1);
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& output_dir) {
   recover_directories_in(output_dir);
-  const auto all = checkpoints_in(output_dir);
-  if (all.empty()) return std::nullopt;
-  return all.back().second;
+  const int64_t newest = checkpoints_in(output_dir).newest;
+  if (newest < 0) return std::nullopt;
+  return checkpoint_of(output_dir, newest);
 }
 
 void load_checkpoint(Executor& executor, const ModelFiles& model, const LoraOptions& lora, const fs::path& checkpoint) {
-  const SafetensorsFile states = SafetensorsFile::open(checkpoint / "optimizer.safetensors");
-  for (const PersistentTensor& tensor : executor.plan().tensors) {
-    if (tensor.role != Role::optimizer) continue;
-    const StoredTensor* stored = states.find(tensor.name);
-    if (!stored || stored->shape != tensor.place.type.dims || stored->type != StoredType::f32)
-      throw Error(ErrorKind::format,
-                  fmt::format("{}: state '{}' is missing, or not F32 [{}]", states.path().string(), tensor.name,
-                              fmt::join(tensor.place.type.dims, ", ")),
-                  "resume from an older checkpoint");
-    executor.write(executor.tensor(tensor.name),
-                   [&](int64_t first, std::span<std::byte> piece) { states.read(*stored, first * 4, piece); });
-  }
+  load_states(executor, model, checkpoint);
   load_weights_of_checkpoint(executor, model, lora, checkpoint);
 }
 
@@ -203,28 +226,9 @@ void load_weights_of_checkpoint(Executor& executor, const ModelFiles& model, con
     executor.run("load", {});
     return;
   }
-  const SafetensorsSet weights = SafetensorsSet::open(checkpoint);
+  const SafetensorsSet weights = SafetensorsSet::open(checkpoint, most_own_header_bytes(model.spec));
   check_weights(model.spec, weights);
   load_weights(executor, model.spec, weights);
-}
-
-bool cut_metrics(const fs::path& file, int64_t step) {
-  if (!is_file_there(file)) return false;
-  std::string text = read_text_file(file, INT64_MAX);
-  if (!text.ends_with('\n')) text += '\n';
-  size_t kept = 0;
-  bool evaluated = false;
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::string_view line = take_line(rest);
-    const Json row = Json::parse(line, nullptr, false);
-    if (!is_up_to(row, step)) continue;
-    evaluated = evaluated || (row.contains("eval_loss") && row.value("step", int64_t{0}) == step);
-    std::char_traits<char>::move(text.data() + kept, line.data(), line.size() + 1);
-    kept += line.size() + 1;
-  }
-  text.resize(kept);
-  write_text_durably(file, text);
-  return evaluated;
 }
 
 }  // namespace headroom

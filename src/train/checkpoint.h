@@ -62,8 +62,4 @@ void load_checkpoint(Executor& executor, const ModelFiles& model, const LoraOpti
 void load_weights_of_checkpoint(Executor& executor, const ModelFiles& model, const LoraOptions& lora,
                                 const std::filesystem::path& checkpoint);
 
-// Cuts metrics.jsonl back to lines of steps up to `step`; a missing file has none. Returns whether one of them is an
-// evaluation of that step. Throws Error(run).
-bool cut_metrics(const std::filesystem::path& file, int64_t step);
-
 }  // namespace headroom

@@ -29,6 +29,11 @@ void draw_weight(const WeightInfo& weight, const ModelSpec& spec, uint64_t seed,
   const uint64_t key = mix64(seed) ^ hash_text(weight.name);
   for (size_t i = 0; i < into.size(); ++i)
     into[i] = static_cast<float>(spec.initializer_range) * normal_at(key, static_cast<uint64_t>(first) + i);
+  if (weight.zero_row < 0) return;
+  const int64_t width = weight.shape.back(), size = static_cast<int64_t>(into.size());
+  const int64_t row = weight.zero_row * width - first;
+  std::fill(into.begin() + std::clamp<int64_t>(row, 0, size), into.begin() + std::clamp<int64_t>(row + width, 0, size),
+            0.0f);
 }
 
 std::vector<WeightInfo> missing_head(const ModelSpec& spec, const SafetensorsSet& files) {

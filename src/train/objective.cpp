@@ -102,10 +102,11 @@ void train_head_with_adapters(const ModelSpec& spec, std::span<const WeightInfo>
   }
 }
 
-DataOptions data_for(const ModelFiles& model, std::vector<fs::path> files, int64_t seq_length) {
+DataOptions data_for(const ModelFiles& model, std::vector<fs::path> files, int64_t seq_length, int64_t chat_bytes) {
   DataOptions data;
   data.files = std::move(files);
   data.max_seq_length = seq_length;
+  data.chat_bytes = chat_bytes;
   data.vocab_size = model.spec.vocab;
   data.tokenizer_folder = model.directory;
   set_labels(model, data);

@@ -26,10 +26,11 @@ void refuse_without_head(const ModelFiles& model, std::string_view purpose);
 // save that PEFT's files cannot hold (train/tied_head.h).
 void train_head_with_adapters(const ModelSpec& spec, std::span<const WeightInfo> missing, LoraOptions& lora);
 
-// How files of rows and text are read for a model in sequences of `seq_length` tokens: the kind of labels, and the
-// classes with the names of config.json's label2id and id2label. Throws Error(format) when these contradict the number
-// of classes.
-DataOptions data_for(const ModelFiles& model, std::vector<std::filesystem::path> files, int64_t seq_length);
+// How files of rows and text are read for a model in sequences of `seq_length` tokens, conversations with `chat_bytes`
+// of heap: the kind of labels, and the classes with the names of config.json's label2id and id2label. Throws
+// Error(format) when these contradict the number of classes.
+DataOptions data_for(const ModelFiles& model, std::vector<std::filesystem::path> files, int64_t seq_length,
+                     int64_t chat_bytes = ChatRenderer::kMostBytes);
 
 // The model's tokenizer, nothing where its folder has none. Throws Error(format).
 std::optional<Tokenizer> tokenizer_of(const ModelFiles& model);

@@ -58,8 +58,9 @@ struct TrainOptions {
   std::filesystem::path disk_directory;
   int64_t disk_memory = 0;  // bytes of a file in disk_directory; 0 = keep nothing there
   std::string device = "cpu";
-  int threads = 0;  // 0 = the machine's
+  int threads = 0;  // 0 = those of a named profile, else the machine's
   std::string profile;
+  bool runs_here = false;  // on the CPU: what a named profile describes and this machine lacks is left out
   std::map<std::string, std::string> techniques;
   std::string arithmetic = "free";
   bool force = false;

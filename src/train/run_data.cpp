@@ -1,5 +1,7 @@
 #include "train/run_data.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -28,11 +30,12 @@ std::string file_name(const char* what, bool evaluates, const std::string& set) 
 
 class Sets {
  public:
-  Sets(const TrainOptions& options, const ModelFiles& model, const Choices& choices)
-      : options_(options), model_(model), choices_(choices) {}
+  Sets(const TrainOptions& options, const ModelFiles& model, const Plan& plan)
+      : options_(options), model_(model), choices_(plan.choices), chat_bytes_(chat_bytes_of(plan)) {}
 
   SequenceSet open(const std::vector<fs::path>& files, bool evaluates, const std::string& name) {
     SequenceSet set{name, open_cache(files, path("cache", evaluates, name)), std::nullopt};
+    ::malloc_trim(0);  // what the tokenizer held
     if (!choices_.packing) return set;
     const SampleOrder order(set.cache.sequences(), evaluates ? 0 : options_.seed, !evaluates && options_.shuffle);
     set.packs = PackIndex::open_or_build(set.cache, order, choices_.seq_length, path("packs", evaluates, name));
@@ -50,7 +53,7 @@ class Sets {
   }
 
   TokenCache open_cache(const std::vector<fs::path>& files, const fs::path& path) const {
-    const DataOptions data = data_for(model_, files, choices_.seq_length);
+    const DataOptions data = data_for(model_, files, choices_.seq_length, chat_bytes_);
     const std::optional<Tokenizer> tokenizer = tokenizer_of(model_);
     return open_or_build_token_cache(data, tokenizer ? &*tokenizer : nullptr, path);
   }
@@ -58,6 +61,7 @@ class Sets {
   const TrainOptions& options_;
   const ModelFiles& model_;
   const Choices& choices_;
+  int64_t chat_bytes_;
   std::vector<fs::path> paths_;
 };
 
@@ -90,8 +94,8 @@ void check_evaluation(const TrainOptions& options) {
     throw Error(ErrorKind::usage, fmt::format("--{} without evaluation", given), "give --eval-data FILE");
 }
 
-RunData open_run_data(const TrainOptions& options, const ModelFiles& model, const Choices& choices, bool resumes) {
-  Sets sets(options, model, choices);
+RunData open_run_data(const TrainOptions& options, const ModelFiles& model, const Plan& plan, bool resumes) {
+  Sets sets(options, model, plan);
   try {
     RunData data{sets.open(options.data, false, ""), {}};
     for (const EvaluationFiles& set : evaluation_files(options.eval_data))

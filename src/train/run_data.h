@@ -45,9 +45,9 @@ struct RunData {
   std::vector<SequenceSet> evaluation;
 };
 
-// Opens or builds the caches of `--data` and `--eval-data` in options.output_dir, which exists, for a plan with these
-// choices. When it throws, no cache of a fresh run is left (those of a resumed one stay).
-RunData open_run_data(const TrainOptions& options, const ModelFiles& model, const Choices& choices, bool resumes);
+// Opens or builds the caches of `--data` and `--eval-data` in options.output_dir, which exists, for this plan. When it
+// throws, no cache of a fresh run is left (those of a resumed one stay).
+RunData open_run_data(const TrainOptions& options, const ModelFiles& model, const Plan& plan, bool resumes);
 
 // "data: 12 sequences, 340 tokens, ..." for people.
 std::string describe_data(const SequenceSet& data);

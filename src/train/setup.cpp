@@ -1,13 +1,23 @@
 #include "train/setup.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "data/batch_reader.h"
+#include "data/chat_renderer.h"
+#include "data/chat_template.h"
+#include "data/pack_index.h"
+#include "data/token_cache_builder.h"
 #include "device/device.h"
+#include "formats/safetensors.h"
+#include "formats/safetensors_header.h"
+#include "formats/token_names.h"
 #include "models/decoder.h"
 #include "planner/candidates.h"
+#include "tokenizer/tokenizer.h"
 #include "train/budget.h"
 #include "train/objective.h"
 
@@ -19,6 +29,11 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 // Binary, libraries' touched pages, stacks of the team, allocator: measured on tiny models (docs/process_memory.md).
 constexpr int64_t kCodeBytes = 20 * kMiB;
 constexpr int64_t kThreadBytes = kMiB / 2;
+// The same before a kernel has run: nothing is prepared or generated yet.
+constexpr int64_t kPrepareCodeBytes = 14 * kMiB;
+constexpr int64_t kPrepareThreadBytes = kMiB / 8;
+constexpr int64_t kTemplateFactor = 24;  // of a chat template's text: its parsed form
+constexpr int64_t kPageTableRatio = 512;
 // Instruction tables of evaluation or generation, per layer; 1.2 to 1.6 KiB an instruction.
 constexpr int64_t kInferenceLayerBytes = 40 * 1024;
 
@@ -31,6 +46,49 @@ struct ProgramBytes {
 constexpr ProgramBytes kTraining{120 * 1024, 160 * 1024, 0, 0, 0};  // its kernels are part of kCodeBytes
 constexpr ProgramBytes kFurtherLength{100 * 1024, 60 * 1024, kMiB / 2, kMiB, kMiB};
 
+// Tables of tensors up to this size are part of kCodeBytes: those of 2000 tensors.
+constexpr int64_t kTableBytes = 2 * kMiB;
+
+// Lengths of the headers that a run writes: of its weights, and of its optimizer's two states for each.
+int64_t own_header_bytes(const ModelSpec& spec) {
+  constexpr int64_t kEntry = 144;  // of a tensor, beside its name
+  int64_t bytes = 0;
+  for (const WeightInfo& weight : model_weights(spec)) {
+    const int64_t parts = weight.name.find('*') == std::string::npos ? 1 : spec.experts.count;
+    bytes += std::max<int64_t>(parts, 2) * (static_cast<int64_t>(weight.name.size()) + kEntry);
+  }
+  return bytes;
+}
+
+// Of small JSON files, which are held parsed; up to kDocumentBytes they are part of kCodeBytes. An empty object of
+// three bytes takes 16 in a list, three times that while the list grows, and 64 of its own.
+constexpr int64_t kDocumentFactor = 40;
+constexpr int64_t kDocumentBytes = 64 * 1024;
+
+int64_t document_bytes(const std::filesystem::path& file) {
+  std::error_code status;
+  const auto size = std::filesystem::file_size(file, status);
+  return status ? 0 : kDocumentFactor * std::max<int64_t>(0, static_cast<int64_t>(size) - kDocumentBytes);
+}
+
+// Of the tables of tensors that files hold, beyond what is part of kCodeBytes.
+int64_t beyond_code(int64_t tables) { return align_up(std::max<int64_t>(0, tables - kTableBytes), 4096); }
+
+// What of the model's files is held while the arena exists: config.json, and the tables of the tensors of one file at a
+// time, of the model or of the run's checkpoints.
+int64_t file_tables(const ModelFiles& model) {
+  const int64_t files = model.directory.empty() ? 0 : SafetensorsSet::table_bytes(model.directory);
+  return document_bytes(model.config.source) +
+         beyond_code(std::max(files, kHeaderFactor * own_header_bytes(model.spec)));
+}
+
+// What planning holds per layer beside the tables of its plan: the graphs of a candidate before and after its passes
+// and their lifetimes; 60 KiB measured, with adapters 100. The first kPlanningBytes lie in what kCodeBytes has for
+// kernels and stacks, which are not there yet.
+constexpr int64_t kPlanningLayerBytes = 96 * 1024;
+constexpr int64_t kPlanningAdapterBytes = 32 * 1024;
+constexpr int64_t kPlanningBytes = 8 * kMiB;
+
 bool looks_like_hub_id(const std::string& text) {
   const size_t slash = text.find('/');
   return slash != std::string::npos && slash > 0 && text.find('/', slash + 1) == std::string::npos && text[0] != '.' &&
@@ -38,6 +96,13 @@ bool looks_like_hub_id(const std::string& text) {
 }
 
 }  // namespace
+
+int64_t adapter_bytes(const std::filesystem::path& directory) {
+  return document_bytes(directory / "adapter_config.json") +
+         beyond_code(SafetensorsFile::table_bytes(directory / "adapter_model.safetensors"));
+}
+
+int64_t most_own_header_bytes(const ModelSpec& spec) { return 2 * own_header_bytes(spec); }
 
 ModelFiles open_model(const std::filesystem::path& model) {
   std::error_code status;
@@ -49,6 +114,9 @@ ModelFiles open_model(const std::filesystem::path& model) {
   }
   ModelFiles files;
   if (std::filesystem::is_directory(model, status)) files.directory = model;
+  if (status && status != std::errc::no_such_file_or_directory)
+    throw Error(ErrorKind::run, fmt::format("{}: {}", model.string(), status.message()),
+                "check that the model's folder can be read");
   if (!std::filesystem::exists(model / "config.json", status) &&
       std::filesystem::exists(model / "adapter_config.json", status))
     throw Error(ErrorKind::usage, fmt::format("{} holds an adapter, no model", model.string()),
@@ -74,8 +142,44 @@ ProcessBytes process_parts(const ModelFiles& model, const DeviceFacts& facts, bo
   const auto size = std::filesystem::file_size(model.directory / "tokenizer.json", status);
   if (tokenizer_stays && !model.directory.empty() && !status) process.tokenizer = 3 * static_cast<int64_t>(size);
   process.planner = align_up(model.spec.layers * kInferenceLayerBytes, 4096);
+  process.data = file_tables(model);
   return process;
 }
+
+namespace {
+
+int64_t file_bytes(const ModelFiles& model, const char* name) {
+  std::error_code status;
+  if (model.directory.empty()) return 0;
+  const auto size = std::filesystem::file_size(model.directory / name, status);
+  if (!status) return static_cast<int64_t>(size);
+  if (status == std::errc::no_such_file_or_directory) return 0;
+  throw Error(ErrorKind::run, fmt::format("{}: {}", (model.directory / name).string(), status.message()),
+              "check that the model's folder can be read");
+}
+
+}  // namespace
+
+void book_prepare(PlanRequest& request, const ModelFiles& model) {
+  const int64_t tokenizer = file_bytes(model, "tokenizer.json"), config = file_bytes(model, "tokenizer_config.json");
+  const int64_t template_file = file_bytes(model, "chat_template.jinja");
+  int64_t cache = data_memory_bytes(request.seq_length);
+  if (tokenizer > 0)
+    cache += Tokenizer::memory_bound(tokenizer) + token_names_bytes(config) +
+             token_names_bytes(file_bytes(model, "special_tokens_map.json"));
+  const bool chats = tokenizer > 0 && (config > 0 || template_file > 0);
+  if (chats)
+    cache +=
+        kTemplateFactor * std::min(kChatTemplateBytes, std::max(config, template_file)) + ChatRenderer::kLeastBytes;
+  const int64_t packing = request.packing ? PackIndex::memory_bytes(request.seq_length) : 0;
+  const ProcessBytes& there = request.facts.device == "cpu" ? request.process : request.host_process;
+  const int64_t process = kPrepareCodeBytes + request.facts.threads * kPrepareThreadBytes + there.planner + there.gpu +
+                          std::max(cache, packing);
+  request.prepare.least = process + align_up(process / kPageTableRatio, 4096);
+  request.prepare.most = request.prepare.least + (chats ? ChatRenderer::kMostBytes - ChatRenderer::kLeastBytes : 0);
+}
+
+int64_t chat_bytes_of(const Plan& plan) { return ChatRenderer::kLeastBytes + plan.prepare.most - plan.prepare.least; }
 
 namespace {
 
@@ -96,53 +200,91 @@ int64_t pinned_batch_bytes(const PlanRequest& request) {
   return 2 * programs * rows * request.seq_length * 4 * 4;
 }
 
+// Planning ends before the arena exists: what it holds is booked as far as the weights alone do not take as much of the
+// arena. Weights that may lie below the device are not counted on.
+int64_t planning_bytes(const ModelSpec& spec, const PlanRequest& request) {
+  const bool may_leave =
+      request.host_budget_bytes > 0 || request.disk_budget_bytes > 0 || request.facts.device != "cpu";
+  const int64_t weights = may_leave ? 0 : 2 * parameter_count(spec);
+  const int64_t layer = kPlanningLayerBytes + (request.lora.rank > 0 ? kPlanningAdapterBytes : 0);
+  return align_up(std::max<int64_t>(0, spec.layers * layer - kPlanningBytes - weights), 4096);
+}
+
 // What the process holds for all programs of a training run; those of further lengths are the step and evaluation.
 ProcessBytes training_process(const TrainOptions& options, const ModelFiles& model, const PlanRequest& request) {
   ProcessBytes process = process_parts(model, request.facts, false);
   process.planner = 0;
   book_programs(kTraining, 1, model.spec.layers, request, process);
-  process.data = BatchReader::memory_bytes(options.global_batch_size);
+  process.data += BatchReader::memory_bytes(options.global_batch_size);
   if (request.facts.device != "cpu") process.data += pinned_batch_bytes(request);
   if (request.length_buckets) {
     process.data += SampleGroups::memory_bytes(options.global_batch_size);
     const auto buckets = static_cast<int64_t>(bucket_choices(request).size());
     book_programs(kFurtherLength, buckets, model.spec.layers, request, process);
   }
+  process.planner += planning_bytes(model.spec, request);
   process.copies = disk_process_bytes(request.facts);
   return process;
 }
 
 }  // namespace
 
-DeviceFacts device_facts(const std::string& device, int threads, Profile& profile,
-                         const std::string& requested_profile) {
-  const DeviceFacts cpu = cpu_facts(threads > 0 ? threads : available_threads());
-  profile = choose_profile(requested_profile, cpu.isa >= 512, device);
-  if (device == "cpu") {
-    if (profile.facts.device != "cpu")
-      throw Error(ErrorKind::usage,
-                  fmt::format("profile {} describes a {} device, not the cpu", profile.name, profile.facts.device),
-                  "add --device null to plan for it");
-    return cpu;
+namespace {
+
+DeviceFacts machine_facts(int threads) { return cpu_facts(threads > 0 ? threads : available_threads()); }
+
+// Of a profile of a CPU: its own facts where it is named.
+DeviceFacts facts_on_cpu(const TrainOptions& options, const Profile& profile) {
+  if (options.profile.empty()) return machine_facts(options.threads);
+  DeviceFacts facts = profile.facts;
+  if (options.threads > 0) facts.threads = options.threads;
+  if (!options.runs_here || options.device != "cpu") return facts;
+  const DeviceFacts machine = machine_facts(options.threads);
+  facts.isa = std::min(facts.isa, machine.isa);
+  facts.native_bf16 = facts.native_bf16 && machine.native_bf16;
+  return facts;
+}
+
+DeviceFacts facts_on_gpu(const TrainOptions& options, int gpu, Profile& profile) {
+  if (profile.facts.device == "cuda") return profile.facts;
+  if (options.profile.empty()) {  // nobody measured it: a shipped profile's rates, the device's own facts
+    profile = load_profile("H100-80GB");
+    return cuda_facts(gpu);
   }
-  if (const std::optional<int> gpu = cuda_index(device)) {
-    if (profile.facts.device == "cuda") return profile.facts;
-    if (requested_profile.empty()) {  // nobody measured it: a shipped profile's rates, the device's own facts
-      profile = load_profile("H100-80GB");
-      return cuda_facts(*gpu);
-    }
-    throw Error(
-        ErrorKind::usage,
-        fmt::format("--device {}: profile {} describes a {} device", device, profile.name, profile.facts.device),
-        "measure the GPU with `headroom profile --device cuda:0`, or give a shipped profile of a GPU: H100-80GB");
-  }
-  if (device == "null") {
-    DeviceFacts facts = profile.facts;
-    if (facts.device == "cpu") facts = cpu;
-    return facts;
-  }
-  throw Error(ErrorKind::usage, fmt::format("--device {} is not known", device),
-              "use cpu, cuda:0, or null to plan and check without arithmetic");
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("--device {}: profile {} describes a {} device", options.device, profile.name, profile.facts.device),
+      "measure the GPU with `headroom profile --device cuda:0`, or give a shipped profile of a GPU: H100-80GB");
+}
+
+}  // namespace
+
+DeviceFacts device_facts(const TrainOptions& options, Profile& profile) {
+  profile = choose_profile(options.profile, cpu_facts(1).isa >= 512, options.device);
+  if (const std::optional<int> gpu = cuda_index(options.device)) return facts_on_gpu(options, *gpu, profile);
+  if (options.device != "cpu" && options.device != "null")
+    throw Error(ErrorKind::usage, fmt::format("--device {} is not known", options.device),
+                "use cpu, cuda:0, or null to plan and check without arithmetic");
+  if (profile.facts.device == "cpu") return facts_on_cpu(options, profile);
+  if (options.device == "null") return profile.facts;
+  throw Error(ErrorKind::usage,
+              fmt::format("profile {} describes a {} device, not the cpu", profile.name, profile.facts.device),
+              "add --device null to plan for it");
+}
+
+std::string profile_remark(const TrainOptions& options, const PlanRequest& request) {
+  if (options.profile.empty() || options.device != "cpu") return {};
+  const Profile& profile = request.profile;
+  if (request.facts.isa < profile.facts.isa)
+    return fmt::format(
+        "note: profile {} describes {}, this machine has {}: planned anew for that, so that bytes and seconds are not "
+        "those of `plan --profile {}`; `headroom profile -o FILE` measures this machine",
+        profile.name, cpu_isa_name(profile.facts.isa), cpu_isa_name(request.facts.isa), profile.name);
+  const int usable = available_threads();
+  if (options.threads == 0 && request.facts.threads < usable)
+    return fmt::format("note: {} thread{}, as profile {} describes: --threads {} uses every CPU of this process",
+                       request.facts.threads, request.facts.threads == 1 ? "" : "s", profile.name, usable);
+  return {};
 }
 
 int64_t sequence_length(const TrainOptions& options, const ModelSpec& spec) {
@@ -194,7 +336,7 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
   check_options(options);
   refuse_quantized(model, "train");
   PlanRequest request;
-  request.facts = device_facts(options.device, options.threads, request.profile, options.profile);
+  request.facts = device_facts(options, request.profile);
   request.model = model.spec.family;
   request.parameters = parameter_count(model.spec);
   request.seq_length = sequence_length(options, model.spec);
@@ -212,9 +354,10 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
   request.micro_batch = options.micro_batch_size;
   request.techniques = options.techniques;
   request.budget_bytes = options.memory;
-  book_process(request, training_process(options, model, request));
   request.host_budget_bytes = options.host_memory;
   request.disk_budget_bytes = options.disk_memory;
+  book_process(request, training_process(options, model, request));
+  book_prepare(request, model);
   return request;
 }
 

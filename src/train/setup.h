@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "formats/hf_config.h"
 #include "models/model_spec.h"
@@ -28,13 +29,31 @@ void refuse_quantized(const ModelFiles& model, std::string_view purpose);
 // `tokenizer_stays` when the tokenizer is held while the arena is (generation).
 ProcessBytes process_parts(const ModelFiles& model, const DeviceFacts& facts, bool tokenizer_stays);
 
+// The heap that rendering conversations may take in a run of this plan.
+int64_t chat_bytes_of(const Plan& plan);
+// What an adapter's files take of memory besides, while they are open.
+int64_t adapter_bytes(const std::filesystem::path& directory);
+
+// What the header of a file of a run's own checkpoint has at most: a longer one was not written by it, and its tables
+// are not booked.
+int64_t most_own_header_bytes(const ModelSpec& spec);
+
 // Books `process` where it lies: beside the arena on the CPU; on the host, and the device's context beside the arena,
 // for a device with its own memory. The request has its facts and profile.
 void book_process(PlanRequest& request, const ProcessBytes& process);
 
-// The device facts and profile for the options; `threads` 0 = available_threads().
-DeviceFacts device_facts(const std::string& device, int threads, Profile& profile,
-                         const std::string& requested_profile);
+// Books what preparing data for a request needs, which has its process, length and packing: whatever data it is
+// (docs/process_memory.md).
+void book_prepare(PlanRequest& request, const ModelFiles& model);
+
+// The device facts of the options, and their profile. A named profile's own facts decide, so that a plan is the same
+// wherever it is made; without one, those of this machine. Of its facts only the instruction set may be lowered, to
+// this machine's, for a run on the CPU (options.runs_here).
+DeviceFacts device_facts(const TrainOptions& options, Profile& profile);
+
+// Where a run on this CPU differs from what its named profile describes: a lower instruction set, for which the plan is
+// made anew, or another number of threads than this process could use. A line with the remedy; empty when all is alike.
+std::string profile_remark(const TrainOptions& options, const PlanRequest& request);
 
 // The request of a training run. Throws Error(usage | format).
 PlanRequest training_request(const TrainOptions& options, const ModelFiles& model);

@@ -18,6 +18,7 @@
 #include "train/adapter.h"
 #include "train/bucket_programs.h"
 #include "train/checkpoint.h"
+#include "train/cut_metrics.h"
 #include "train/evaluation.h"
 #include "train/event_file.h"
 #include "train/fresh_weights.h"
@@ -44,7 +45,9 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 class Run {
  public:
   Run(const TrainOptions& options, const TrainEvents& events, RunControl& control)
-      : options_(options), events_(events), control_(control) {}
+      : options_(options), events_(events), control_(control) {
+    options_.runs_here = true;
+  }
 
   TrainResult run() {
     model_ = open_model(options_.model);
@@ -129,6 +132,7 @@ class Run {
   void make_plan() {
     PlanRequest request = training_request(options_, model_);
     set_threads(request.facts.threads);
+    if (const std::string remark = profile_remark(options_, request); !remark.empty()) note(remark);
     if (!resume_.empty() && options_.micro_batch_size == 0) {
       request.micro_batch = std::min(state_.micro_batch, options_.global_batch_size);
       request.loss_chunk = state_.loss_chunk;
@@ -146,6 +150,7 @@ class Run {
     }
     if (!result_.plan.feasible) find_alternatives(request, other_trainings(options_, model_), result_.plan);
     if (events_.planned) events_.planned(result_.plan);
+    if (const std::string remark = request.profile.remark(); !remark.empty()) note(remark);
   }
 
   void search(const PlanRequest& request) {
@@ -182,7 +187,7 @@ class Run {
     try {
       targets_ = row_targets(model_, options_.mlm_probability, options_.seed);
       eval_targets_ = row_targets(model_, options_.mlm_probability, kEvaluationSeed);
-      data_.emplace(open_run_data(options_, model_, result_.plan.choices, !resume_.empty()));
+      data_.emplace(open_run_data(options_, model_, result_.plan, !resume_.empty()));
     } catch (...) {
       std::error_code status;
       if (created_output_) fs::remove(options_.output_dir, status);

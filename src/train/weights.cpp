@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <set>
 
 #include "base/bfloat16.h"
 #include "base/error.h"
@@ -141,30 +140,42 @@ std::vector<float> read_floats(const SafetensorsFile& file, const StoredTensor& 
   return values;
 }
 
+namespace {
+
+// What the checkpoint holds of a weight; null where a head may miss.
+const StoredTensor* checked_weight(const ModelSpec& spec, const SafetensorsSet& files, const WeightInfo& weight,
+                                   HeadRule head) {
+  const std::string name = stored_weight_name(spec, files, weight.name);
+  if (name.empty() && weight.head && head == HeadRule::may_miss) return nullptr;
+  if (name.empty())
+    throw Error(ErrorKind::format, fmt::format("{}: tensor '{}' is missing", files.directory().string(), weight.name),
+                weight.head ? "it is of the head: `train` draws it afresh and trains it"
+                            : "re-download the checkpoint, or mend config.json: it asks for this tensor");
+  const StoredTensor& tensor = *files.find(name);
+  if (tensor.shape != weight.shape)
+    throw Error(ErrorKind::format,
+                fmt::format("{}: tensor '{}' has shape {}, config.json asks for {}", files.directory().string(), name,
+                            shape_text(tensor.shape), shape_text(weight.shape)),
+                "the checkpoint and its config.json do not belong together");
+  if (tensor.type != StoredType::f32 && tensor.type != StoredType::f16 && tensor.type != StoredType::bf16)
+    throw Error(ErrorKind::format,
+                fmt::format("{}: tensor '{}' is {}, not F32, F16 or BF16", files.directory().string(), name,
+                            stored_type_name(tensor.type)),
+                "convert the checkpoint to one of these (a quantised one cannot be trained)");
+  return &tensor;
+}
+
+}  // namespace
+
 void check_weights(const ModelSpec& spec, const SafetensorsSet& files, HeadRule head) {
-  std::set<std::string> known;
-  for (const WeightInfo& weight : checkpoint_weights(spec)) {
-    const std::string name = stored_weight_name(spec, files, weight.name);
-    if (name.empty() && weight.head && head == HeadRule::may_miss) continue;
-    if (name.empty())
-      throw Error(ErrorKind::format, fmt::format("{}: tensor '{}' is missing", files.directory().string(), weight.name),
-                  weight.head ? "it is of the head: `train` draws it afresh and trains it"
-                              : "re-download the checkpoint, or mend config.json: it asks for this tensor");
-    const StoredTensor& tensor = *files.find(name);
-    if (tensor.shape != weight.shape)
-      throw Error(ErrorKind::format,
-                  fmt::format("{}: tensor '{}' has shape {}, config.json asks for {}", files.directory().string(), name,
-                              shape_text(tensor.shape), shape_text(weight.shape)),
-                  "the checkpoint and its config.json do not belong together");
-    if (tensor.type != StoredType::f32 && tensor.type != StoredType::f16 && tensor.type != StoredType::bf16)
-      throw Error(ErrorKind::format,
-                  fmt::format("{}: tensor '{}' is {}, not F32, F16 or BF16", files.directory().string(), name,
-                              stored_type_name(tensor.type)),
-                  "convert the checkpoint to one of these (a quantised one cannot be trained)");
-    known.insert(name);
-  }
+  std::vector<const StoredTensor*> known;
+  known.reserve(files.tensors().size());
+  for (const WeightInfo& whole : model_weights(spec))
+    for (const WeightInfo& weight : stored_parts(whole))
+      if (const StoredTensor* tensor = checked_weight(spec, files, weight, head)) known.push_back(tensor);
+  std::sort(known.begin(), known.end());
   for (const auto& [name, tensor] : files.tensors())
-    if (!known.contains(name) && !is_ignored(spec, name))
+    if (!std::binary_search(known.begin(), known.end(), &tensor) && !is_ignored(spec, name))
       throw Error(ErrorKind::format,
                   fmt::format("{}: tensor '{}' {} belongs to no part of a {} model", files.directory().string(), name,
                               shape_text(tensor.shape), spec.family),

@@ -103,6 +103,38 @@ class Budget(ProgramTest):
         self.assertEqual(plan["peak_bytes"], plan["arena_bytes"] + plan["process_bytes"])
         self.assertEqual(plan["shortfall_bytes"], 0)
         self.assertEqual({"train_step", "evaluate", "save"} - {phase["name"] for phase in plan["phases"]}, set())
+        self.assertEqual(plan["phases"][0]["name"], "prepare")
+        self.assertEqual(max(phase["peak_bytes"] for phase in plan["phases"]), plan["peak_bytes"])
+
+    def least(self, *options):
+        done = self.call("plan", "--json", *([] if "--model" in options else ["--model", "model"]), "--threads", "1", "--max-seq-length", "32", "--global-batch-size", "4", "--memory", "4GiB", *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["minimum_bytes"]
+
+    def test_a_row_of_any_length_is_prepared_within_the_least_budget(self):
+        parts = {"text": ('{"text":"short"}', '{"text":"', "some words, ", 12, '"}'),
+                 "ids": ('{"input_ids":[1,2],"labels":[1,2]}', '{"labels":[1,2],"input_ids":[1,2],"other":[5', ",5", 2, "]}")}
+        for name, (short, begin, piece, size, end) in parts.items():
+            with open(self.root / "long.jsonl", "w", encoding="ascii") as file:  # in pieces: a child's peak begins at its parent's
+                file.write(f"{short}\n{begin}")
+                for _ in range(((16 << 20) - 65536) // (1000 * size)):
+                    file.write(1000 * piece)
+                file.write(f"{end}\n{short}\n")
+            for packing in ("false", "true"):
+                least, output = self.least("--packing", packing), f"{name}-{packing}"
+                self.train(output, "--memory", least, "--packing", packing, data="long.jsonl")
+                self.assertLessEqual(json.loads((self.root / output / "run.json").read_text())["process_peak_rss_bytes"], least)
+
+    def test_a_conversation_that_needs_more_than_the_budget_is_refused(self):
+        model = self.fresh_model("chatty")
+        (model / "chat_template.jinja").write_text("{% for m in messages %}{{ m.role[0] }}:{{ m.content }};{% endfor %}{% if add_generation_prompt %}a:{% endif %}")
+        row = lambda bytes: json.dumps({"messages": [{"role": "assistant", "content": "y"}, {"role": "user", "content": "x" * bytes}]}) + "\n"
+        (self.root / "chats.jsonl").write_text(row(10) + row(100_000))
+        least = self.least("--model", "chatty")
+        self.train("chats", "--memory", least, model="chatty", data="chats.jsonl")
+        self.assertLessEqual(json.loads((self.root / "chats/run.json").read_text())["process_peak_rss_bytes"], least)
+        (self.root / "chats.jsonl").write_text(row(10) + row(3 << 20))
+        self.assert_refused(self.train_arguments("out", "--memory", least, model="chatty", data="chats.jsonl"), 2, "chats.jsonl:2: ", "bytes", "--memory")
 
     def test_the_default_budget_is_printed(self):
         done = self.call("train", "--model", "model", "--data", "data.txt", "--output-dir", "default", "--threads", "1", "--max-seq-length", "32", "--max-steps", "1")

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from program import CONFIG, SHARED, ProgramTest
+from program import CONFIG, DATA, ProgramTest
 
 
 class Config(ProgramTest):
@@ -134,10 +134,8 @@ class Tokenizers(ProgramTest):
         self.assertEqual(piped.returncode, 0, piped.stderr)
         self.assertEqual(piped.stdout, given.stdout)
 
-    def test_shared_models_are_read(self):
-        if not (SHARED / "data/models").is_dir():
-            self.skipTest("../shared is not there")
-        done = self.call("info", SHARED / "data/stories260K")
+    def test_published_models_are_read(self):
+        done = self.call("info", DATA / "stories260K")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("llama", done.stdout)
 

@@ -55,7 +55,9 @@ class Disk(DiskTest):
         self.assertNotIn("host_arena_bytes", plan)
         self.assertEqual(plan["process"]["copies"], 0)
         self.assertGreater(plan["host_process"]["copies"], 6 << 20)
-        self.assertEqual(plan["tiers"]["host"]["peak_bytes"], sum(plan["host_process"].values()))
+        held = sum(plan["host_process"].values())  # preparing the data, before there are copies, may take more
+        self.assertGreaterEqual(plan["tiers"]["host"]["peak_bytes"], held)
+        self.assertLess(plan["tiers"]["host"]["peak_bytes"], held + (8 << 20))
         self.assertRegex(self.plan(*gpu, *OFFLOAD, "--explain").stdout, r"(?s)on the host\n.*copies to disk +6\.25 MiB.*on disk, of a budget of 1\.00 GiB")
         both = json.loads(self.plan(*gpu, *offload("host"), "--host-memory", "1GiB", "--json").stdout)
         self.assertGreater(both["host_arena_bytes"], 0)

@@ -5,9 +5,13 @@ import os
 import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data_files"))
+from data_files import DATA, SHARED  # noqa: E402,F401  (for the tests)
 
 CONFIG = {
     "architectures": ["LlamaForCausalLM"],
@@ -28,7 +32,6 @@ CONFIG = {
     "eos_token_id": 257,
 }
 TEXT = "the quick brown fox jumps over the lazy dog, and the dog sleeps on.\n" * 40
-SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 
 def environment(home):

@@ -1,8 +1,9 @@
-"""As many threads as the process may use CPUs; more are answered with a note."""
+"""As many threads as the process may use CPUs; more are answered with a note, and so is a profile of a busy minute."""
 
 import json
 import os
 import unittest
+from pathlib import Path
 
 from program import ProgramTest
 
@@ -26,6 +27,23 @@ class Threads(ProgramTest):
             self.assertNotIn("threads share", done.stderr)
         command = ["generate", "--model", "model", "--prompt", "a", "--max-new-tokens", 2, "--memory", "128MiB"]
         self.assertIn("2 threads share", self.call(*command, "--threads", 2, preexec_fn=on_one_cpu).stderr)
+
+    def test_a_disturbed_profile_is_noted(self):
+        with open(Path(__file__).resolve().parents[2] / "src/cost/profiles/cpu-avx2.json", encoding="utf-8") as file:
+            profile = json.load(file)
+        command = ["plan", "--model", "model", "--memory", "64MiB", "--profile", "profile.json"]
+        for disturbed, quiet in ((False, []), (True, ["--quiet"]), (True, [])):
+            profile["products"][0]["disturbed"] = disturbed
+            with open(self.root / "profile.json", "w", encoding="utf-8") as file:
+                json.dump(profile, file)
+            planned = self.call(*command, *quiet)
+            self.assertEqual(planned.returncode, 0, planned.stderr)
+            noted = "points were measured only while others kept the CPUs busy" in planned.stderr
+            self.assertEqual(noted, disturbed and not quiet, planned.stderr)
+        self.assertIn("measure anew with `headroom profile`", planned.stderr)
+        trained = self.call(*self.train_arguments("disturbed", "--max-steps", 1, "--profile", "profile.json"))
+        self.assertEqual(trained.returncode, 0, trained.stderr)
+        self.assertIn("note: of profile", trained.stderr)
 
 
 if __name__ == "__main__":

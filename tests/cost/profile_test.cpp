@@ -52,6 +52,27 @@ TEST(Profile, IdentityFollowsTheContent) {
   EXPECT_EQ(first.identity(), parse_profile(shipped_json().dump(), "elsewhere").identity());
 }
 
+TEST(Profile, DisturbedPointsAreKeptAndRemarkedOn) {
+  Json json = shipped_json();
+  const Profile undisturbed = parse_profile(json.dump(), "p.json");
+  EXPECT_EQ(undisturbed.remark(), "");
+  json["products"][1]["disturbed"] = true;
+  json["attention"][0]["disturbed"] = true;
+  json["streams"] = Json::parse(R"([{"op": "add", "dtype": "f32", "bytes_per_second": 1, "disturbed": true}])");
+  json["in_sequence"] = Json::parse(R"([{"dtype": "f32", "factor": 1, "disturbed": true}])");
+  json["disturbed"] = {"launch_seconds"};
+  const Profile profile = parse_profile(json.dump(), "p.json");
+  EXPECT_TRUE(profile.products[1].disturbed);
+  EXPECT_FALSE(profile.products[0].disturbed);
+  EXPECT_TRUE(profile.attention[0].disturbed);
+  EXPECT_TRUE(profile.streams[0].disturbed);
+  EXPECT_TRUE(profile.in_sequence[0].disturbed);
+  const size_t points = profile.products.size() + profile.attention.size() + 1 + 1 + 5;
+  EXPECT_NE(profile.remark().find(fmt::format(" 5 of {} points", points)), std::string::npos) << profile.remark();
+  EXPECT_NE(profile.remark().find("`headroom profile`"), std::string::npos) << profile.remark();
+  EXPECT_EQ(profile_json(parse_profile(profile_json(profile), "again")), profile_json(profile));
+}
+
 TEST(Profile, MalformedOnesAreRefusedByKey) {
   for (const char* key : {"name", "products", "attention", "stream_bytes_per_second", "optimizer_bytes_per_second",
                           "softmax_bytes_per_second", "copy_bytes_per_second"}) {

@@ -39,8 +39,10 @@ void expect_product(CudaBlas& blas, CudaProductSpec spec, bool in_place = false)
   Tensor expected(m.result, {rows, cols});
   Tensor found = in_place ? Tensor(wide_addend) : Tensor::filled(m.result, {rows, spec.c_step()}, 777.0);
   set_threads(1);
-  make_reference_matmul(m, {}, 0).matmul->run(
-      {a.as<void>(), b.as<void>(), expected.as<void>(), bias32.as<float>(), addend.as<void>(), nullptr});
+  MatmulSpec exact = m;
+  exact.multiply = Multiply::full;  // the fake multiplies in fp32, whatever compute type it is asked for
+  make_reference_matmul(exact, {}, 0)
+      .matmul->run({a.as<void>(), b.as<void>(), expected.as<void>(), bias32.as<float>(), addend.as<void>(), nullptr});
   const Tensor wide_a = spread(a, spec.a_step()), wide_b = spread(b, spec.b_step());
   const CudaProductOffer offer = blas.prepare(spec, 1 << 20);
   ASSERT_TRUE(offer.call) << offer.refusal;

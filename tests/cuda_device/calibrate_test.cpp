@@ -17,7 +17,7 @@ TEST(CudaCalibration, MeasuresEveryRateOfAProfile) {
   facts.alignment = 256;
   const std::unique_ptr<Device> device = make_cuda_device(make_host_runtime(), facts);
   const Profile profile = calibrate(
-      *device, facts, "cuda-0", [](double) {}, small_calibration());
+      *device, facts, "cuda-0", [](double) {}, small_calibration(), clock_reading);
   EXPECT_EQ(profile.facts.device, "cuda");
   EXPECT_EQ(profile.in_sequence.size(), 2u);
   EXPECT_GT(profile.memory_bytes, 0);

@@ -37,6 +37,16 @@ TEST(CudaEmbeddingGrad, AgreesWithTheReference) {
     }
 }
 
+// Rows of few tokens, of many, and one that no token names.
+TEST(CudaEmbeddingGrad, LeavesOutThePaddingRow) {
+  for (int64_t padding : {0, 3, 8})
+    for (int most : {0, 50})
+      expect_cuda_matches(
+          "embedding_grad",
+          {ids(140, 9, most), Tensor::random(DType::f32, {1, 140, 37}, 1), Tensor::random(DType::f32, {9, 37}, 2)},
+          {{"padding", padding}}, {2e-5, 1e-5});
+}
+
 // 32 tokens of a row, and one fewer and more, at every place of the order.
 TEST(CudaEmbeddingGrad, AddsRowsOfEveryLength) {
   for (int run : {31, 32, 33, 64}) {

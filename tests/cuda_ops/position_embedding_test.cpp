@@ -37,6 +37,9 @@ TEST(CudaPositionEmbeddingGrad, AgreesWithTheReference) {
                                  Tensor::random(DType::f32, {rows, width}, 2)};
           if (segments) in.push_back(starts(3, 40));
           expect_cuda_matches("position_embedding_grad", in, {{"first", int64_t{2}}}, {1e-5, 1e-5});
+          if (!segments) continue;
+          in.back().set(50, 11);  // of padding: the position -1
+          expect_cuda_matches("position_embedding_grad", in, {{"first", int64_t{2}}}, {1e-5, 1e-5});
         }
 }
 

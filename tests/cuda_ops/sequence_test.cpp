@@ -10,6 +10,7 @@ TEST(CudaSequenceLengths, AgreesWithTheReference) {
     Tensor ids(DType::i32, {4, seq});
     for (int64_t i = 0; i < 4 * seq; ++i) ids.set(i, i / seq == 0 || i % seq > seq * (i / seq) / 4 ? 0 : i % 7);
     expect_cuda_matches("sequence_lengths", {ids}, {{"pad", int64_t{0}}}, {0, 0});
+    expect_cuda_matches("padding_starts", {ids}, {{"pad", int64_t{0}}}, {0, 0});
     expect_cuda_matches("zero_ids", {ids}, {}, {0, 0});
   }
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes chat_goldens.json: ids and labels of conversations, computed with jinja2 and, but for the byte tokenizer, with
-PyPI's tokenizers on ../shared/data/tokenizers.
+PyPI's tokenizers on those of tests/data_files.
 
 The assistant's turns are the {% generation %} blocks, or what rendering messages[:i + 1] adds to rendering messages[:i]
 with add_generation_prompt. A token is scored when it holds a character of a turn.
@@ -62,7 +62,7 @@ class ByteTokenizer:
 class FastTokenizer:
     def __init__(self, name):
         import tokenizers
-        self.made = tokenizers.Tokenizer.from_file(str(HERE / '../../../shared/data/tokenizers' / name / 'tokenizer.json'))
+        self.made = tokenizers.Tokenizer.from_file(str(HERE.parent / 'data_files/tokenizers' / name / 'tokenizer.json'))
 
     def encode(self, text):
         encoding = self.made.encode(text, add_special_tokens=False)

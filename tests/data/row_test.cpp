@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "../formats/expect_error.h"
 
 namespace headroom {
@@ -9,61 +14,67 @@ namespace {
 
 const RowPlace kPlace{"d.jsonl", 7, 1000};
 
+// A row with the texts of its parts; `bytes` is held for it.
+struct Parsed {
+  explicit Parsed(std::string text) : text(std::move(text)), bytes(this->text), row(parse_row(bytes, kPlace)) {}
+  std::string part(const RowPart& part) const {
+    RowText reader(row, part);
+    std::string result;
+    std::array<char, 5> piece;
+    while (const size_t count = reader.read(piece)) result.append(piece.data(), count);
+    return result;
+  }
+  std::string text;
+  RowBytes bytes;
+  Row row;
+};
+
 TEST(Row, KindsAndParts) {
-  std::string text = R"({"id":[1,{"x":null}],"text":"a\tb"})";
-  Row row = parse_row(text, kPlace);
-  EXPECT_EQ(row.kind, RowKind::text);
-  EXPECT_EQ(row.text, "a\tb");
+  const Parsed text(R"({"id":[1,{"x":null}],"text":"a\tb"})");
+  EXPECT_EQ(text.row.kind, RowKind::text);
+  EXPECT_EQ(text.part(text.row.text), "a\tb");
 
-  text = R"({"completion":"c","prompt":"p"})";
-  row = parse_row(text, kPlace);
-  EXPECT_EQ(row.kind, RowKind::prompt);
-  EXPECT_EQ(row.prompt, "p");
-  EXPECT_EQ(row.completion, "c");
+  const Parsed prompt(R"({"completion":"c","prompt":"p"})");
+  EXPECT_EQ(prompt.row.kind, RowKind::prompt);
+  EXPECT_EQ(prompt.part(prompt.row.prompt), "p");
+  EXPECT_EQ(prompt.part(prompt.row.completion), "c");
 
-  text = R"({"instruction":"i","input":null,"output":"o","text":"all of it"})";
-  row = parse_row(text, kPlace);
-  EXPECT_EQ(row.kind, RowKind::instruction);
-  EXPECT_EQ(row.instruction, "i");
-  EXPECT_EQ(row.input, "");
-  EXPECT_EQ(row.output, "o");
+  const Parsed instruction(R"({"instruction":"i","input":null,"output":"o","text":"all of it"})");
+  EXPECT_EQ(instruction.row.kind, RowKind::instruction);
+  EXPECT_EQ(instruction.part(instruction.row.instruction), "i");
+  EXPECT_TRUE(instruction.row.input.empty());
+  EXPECT_EQ(instruction.part(instruction.row.output), "o");
 
-  text = R"({"labels": [-100, 2], "input_ids":[1,2] })";
-  row = parse_row(text, kPlace);
-  EXPECT_EQ(row.kind, RowKind::ids);
-  EXPECT_EQ(std::string(row.ids.begin(), row.ids.end()), "[1,2]");
-  EXPECT_EQ(std::string(row.labels.begin(), row.labels.end()), "[-100, 2]");
-  EXPECT_EQ(row.labels_at, 11);
+  const Parsed ids(R"({"labels": [-100, 2], "input_ids":[1,2] })");
+  EXPECT_EQ(ids.row.kind, RowKind::ids);
+  EXPECT_EQ(ids.part(ids.row.ids), "[1,2]");
+  EXPECT_EQ(ids.part(ids.row.labels), "[-100, 2]");
+  EXPECT_EQ(ids.row.labels.at, 11);
 
-  text = R"({"text":"t","label":-3})";
-  row = parse_row(text, kPlace);
-  EXPECT_EQ(row.kind, RowKind::labelled);
-  EXPECT_EQ(row.text, "t");
-  EXPECT_EQ(row.label, "-3");
-  EXPECT_FALSE(row.label_named);
+  const Parsed labelled(R"({"text":"t","label":-3})");
+  EXPECT_EQ(labelled.row.kind, RowKind::labelled);
+  EXPECT_EQ(labelled.part(labelled.row.text), "t");
+  EXPECT_EQ(labelled.row.label, "-3");
+  EXPECT_FALSE(labelled.row.label_named);
 
-  text = R"({"label":"go\u006fd","text":"t"})";
-  row = parse_row(text, kPlace);
-  EXPECT_EQ(row.label, "good");
-  EXPECT_TRUE(row.label_named);
+  const Parsed named(R"({"label":"go\u006fd","text":"t"})");
+  EXPECT_EQ(named.row.label, "good");
+  EXPECT_TRUE(named.row.label_named);
 
-  text = R"({"text":"t","label":null})";
-  EXPECT_EQ(parse_row(text, kPlace).kind, RowKind::text);
+  EXPECT_EQ(Parsed(R"({"text":"t","label":null})").row.kind, RowKind::text);
 
   for (const std::string key : {"label", "labels"}) {
-    text = R"({"input_ids":[5,6],")" + key + R"(":4})";
-    row = parse_row(text, kPlace);
-    EXPECT_EQ(row.kind, RowKind::labelled_ids);
-    EXPECT_EQ(std::string(row.ids.begin(), row.ids.end()), "[5,6]");
-    EXPECT_EQ(row.label, "4");
+    const Parsed labelled_ids(R"({"input_ids":[5,6],")" + key + R"(":4})");
+    EXPECT_EQ(labelled_ids.row.kind, RowKind::labelled_ids);
+    EXPECT_EQ(labelled_ids.part(labelled_ids.row.ids), "[5,6]");
+    EXPECT_EQ(labelled_ids.row.label, "4");
   }
 
-  text = R"({"text":"t","messages": [{"role":"a\"b"}],"tools":null})";
-  row = parse_row(text, kPlace);
-  EXPECT_EQ(row.kind, RowKind::messages);
-  EXPECT_EQ(std::string(row.messages.begin(), row.messages.end()), R"([{"role":"a\"b"}])");
-  EXPECT_EQ(row.messages_at, 24);
-  EXPECT_TRUE(row.tools.empty());
+  const Parsed messages(R"({"text":"t","messages": [{"role":"a\"b"}],"tools":null})");
+  EXPECT_EQ(messages.row.kind, RowKind::messages);
+  EXPECT_EQ(messages.part(messages.row.messages), R"([{"role":"a\"b"}])");
+  EXPECT_EQ(messages.row.messages.at, 24);
+  EXPECT_TRUE(messages.row.tools.empty());
 }
 
 TEST(Row, RefusalsNameFileLineAndByte) {
@@ -98,8 +109,8 @@ TEST(Row, RefusalsNameFileLineAndByte) {
   };
   for (const auto& [text, message] : cases) {
     SCOPED_TRACE(text);
-    std::string buffer = text;
-    expect_error(ErrorKind::format, message, [&] { parse_row(buffer, kPlace); });
+    const RowBytes bytes{text};
+    expect_error(ErrorKind::format, message, [&] { parse_row(bytes, kPlace); });
   }
 }
 

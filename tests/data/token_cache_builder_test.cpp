@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "../data_files/data_files.h"
 #include "../formats/expect_error.h"
 #include "../formats/file_size_limit.h"
 #include "../formats/temporary_directory.h"
@@ -282,9 +283,7 @@ TEST_F(Builder, AFullDiskLeavesNothing) {
 }
 
 TEST_F(Builder, RealRows) {
-  const std::filesystem::path shared = HEADROOM_SOURCE_DIR "/../shared";
-  if (!std::filesystem::exists(shared)) GTEST_SKIP();
-  options_.files = {shared / "data/text/identity.json"};
+  options_.files = {test::data_file("text/identity.json")};
   options_.max_seq_length = 2048;
   options_.vocab_size = 258;
   const Json rows = read_json(options_.files[0]);
@@ -295,9 +294,13 @@ TEST_F(Builder, RealRows) {
   for (const Json& row : rows) targets += static_cast<int64_t>(row["output"].get<std::string>().size()) + 1;
   EXPECT_EQ(instructions.counts.targets, targets);
 
-  options_.files = {shared / "accept/golden/llama_gqa_tied/data.jsonl"};
+  const Json batch = read_json(HEADROOM_SOURCE_DIR "/tests/oracle/llama_gqa_tied/batch.json");
+  std::string lines_of_ids;
+  for (size_t i = 0; i < batch["input_ids"].size(); ++i)
+    lines_of_ids += Json{{"input_ids", batch["input_ids"][i]}, {"labels", batch["labels"][i]}}.dump() + "\n";
+  options_.files = {directory_.write("golden.jsonl", lines_of_ids)};
   options_.max_seq_length = 64;
-  options_.vocab_size = 320;
+  options_.vocab_size = 131;
   tokenizer_ = nullptr;
   const Built golden = build();
   std::ifstream lines(options_.files[0]);

@@ -13,10 +13,10 @@ void require(bool condition) {
 }
 
 // Whether `part` is a whole column of `line`.
-bool is_column(std::string_view line, std::string_view part) {
-  const auto at = static_cast<size_t>(part.data() - line.data());
-  return at <= line.size() && at + part.size() <= line.size() && (at == 0 || line[at - 1] == '\t') &&
-         (at + part.size() == line.size() || line[at + part.size()] == '\t') && part.find('\t') == std::string::npos;
+bool is_column(std::string_view line, headroom::RowPart part) {
+  const auto at = static_cast<size_t>(part.at), size = static_cast<size_t>(part.bytes);
+  return at <= line.size() && at + size <= line.size() && (at == 0 || line[at - 1] == '\t') &&
+         (at + size == line.size() || line[at + size] == '\t') && line.substr(at, size).find('\t') == std::string::npos;
 }
 
 }  // namespace
@@ -29,16 +29,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     for (size_t at = 0; at < text.size();) {
       const size_t end = std::min(text.find('\n', at), text.size());
-      const std::span<char> bytes(text.data() + at, end - at);
+      const std::string_view whole(text.data() + at, end - at);
+      const RowBytes bytes{whole};
       const auto row = reader.read(bytes, {"fuzz", ++line, static_cast<int64_t>(at)});
       require(row.has_value() || line == 1);
       if (row) {
         ++rows;
-        const std::string_view whole(bytes.data(), bytes.size());
         const bool pair = row->kind == RowKind::labelled_pair;
         require((pair || row->kind == RowKind::labelled) && !row->label.empty() && row->label_named);
-        require(!pair || (is_column(whole, row->text_pair) && row->text_pair.data() != row->text.data()));
-        require(is_column(whole, row->text) && is_column(whole, row->label) && row->text.data() != row->label.data());
+        require(!pair || (is_column(whole, row->text_pair) && row->text_pair.at != row->text.at));
+        require(is_column(whole, row->text) && whole.find(row->label.substr(0, kLabelBytes)) != std::string_view::npos);
       }
       at = end + 1;
     }

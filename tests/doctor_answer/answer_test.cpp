@@ -6,7 +6,9 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "doctor/answer/ask_again.h"
 #include "doctor/answer/job_model.h"
+#include "doctor/output/screen.h"
 
 namespace headroom::doctor {
 namespace {
@@ -58,6 +60,29 @@ TEST(Answer, AnOrdinaryLogHasNoMessage) {
   EXPECT_TRUE(a.report.patient.messages.empty());
   EXPECT_TRUE(a.report.looked_for_message);
   EXPECT_FALSE(a.report.diagnosis.fits.has_value());
+}
+
+// A DeepSpeed or accelerate file by itself: without the model there is nothing to advise on.
+TEST(Answer, AFileWithoutAModelAsksForItFirst) {
+  for (const char* file : {"{\"train_micro_batch_size_per_gpu\": 4, \"zero_optimization\": {\"stage\": 2}}",
+                           "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nnum_processes: 4\n"
+                           "fsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD\n"}) {
+    Request request = reading_input();
+    request.gpu = "a100-40gb";
+    const Report report = ask(request, file).report;
+    EXPECT_EQ(report.ask, "headroom doctor - --gpu a100-40gb --model NAME");
+    EXPECT_EQ(screen(report).rfind("WHICH MODEL? Run: headroom doctor - --gpu a100-40gb --model NAME\n", 0), 0u);
+    request.model = "meta-llama/Llama-3.2-1B";
+    EXPECT_EQ(ask(request, file).report.ask, "");
+  }
+}
+
+TEST(Answer, TheCommandToRunAgainIsQuotedForTheShell) {
+  Request request = reading_input();
+  request.inputs = {"my file's.json"};
+  Case patient;
+  patient.job = Job();
+  EXPECT_EQ(ask_for_model(request, patient), "headroom doctor 'my file'\\''s.json' --model NAME");
 }
 
 TEST(Answer, NothingIsAnError) { EXPECT_THROW(ask({}), Error); }

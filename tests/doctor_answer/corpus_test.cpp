@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "../data_files/data_files.h"
 #include "base/error.h"
 #include "doctor/answer/answer.h"
 #include "doctor/output/screen.h"
@@ -14,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kConfigs = fs::path(HEADROOM_SOURCE_DIR) / "../shared/data/configs";
+const fs::path kConfigs = test::data_file("configs");
 
 struct Tally {
   int read = 0, refused = 0, named = 0, estimated = 0, unnamed = 0;
@@ -50,7 +51,6 @@ void count(Request request, Tally& tally) {
 }
 
 TEST(Corpus, ConfigurationsThatNameAModelGetAnEstimate) {
-  if (!fs::exists(kConfigs)) GTEST_SKIP() << "no shared/data";
   Tally tally;
   for (const auto& entry : fs::recursive_directory_iterator(kConfigs)) {
     if (!entry.is_regular_file()) continue;

@@ -1,4 +1,4 @@
-// All published configurations in ../shared/data/configs: each is read, each key accounted for, and those that name a
+// All published configurations in tests/data_files/configs: each is read, each key accounted for, and those that name a
 // model say enough for an estimate.
 #include <filesystem>
 #include <fstream>
@@ -6,6 +6,7 @@
 #include <set>
 #include <sstream>
 
+#include "../data_files/data_files.h"
 #include "doctor/config/config_reader.h"
 #include "doctor/config/defaults.h"
 #include "expect_config.h"
@@ -17,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path corpus() { return fs::path(HEADROOM_SOURCE_DIR) / ".." / "shared" / "data" / "configs"; }
+fs::path corpus() { return test::data_file("configs"); }
 
 std::vector<fs::path> corpus_files() {
   std::vector<fs::path> files;
@@ -48,7 +49,6 @@ System expected_system(const fs::path& file) {
 }
 
 TEST(Corpus, EveryFileIsReadAndEveryKeyAccountedFor) {
-  if (!fs::exists(corpus())) GTEST_SKIP() << "no shared data";
   int64_t files = 0, keys = 0, unknown = 0, unreadable = 0;
   for (const fs::path& file : corpus_files()) {
     SCOPED_TRACE(file.string());
@@ -70,7 +70,6 @@ TEST(Corpus, EveryFileIsReadAndEveryKeyAccountedFor) {
 
 // Counted apart from the reader: leaves of the parsed text.
 TEST(Corpus, KeysInAreKeysOut) {
-  if (!fs::exists(corpus())) GTEST_SKIP() << "no shared data";
   for (const fs::path& file : corpus_files()) {
     const std::string text = read_text_file(file);
     const bool json = file.extension() == ".json";
@@ -87,7 +86,6 @@ TEST(Corpus, KeysInAreKeysOut) {
 }
 
 TEST(Corpus, ThoseThatNameAModelSayEnough) {
-  if (!fs::exists(corpus())) GTEST_SKIP() << "no shared data";
   int named = 0, enough = 0, unnamed = 0;
   for (const fs::path& file : corpus_files()) {
     const Job job = read_config_file(file).job;
@@ -110,7 +108,6 @@ TEST(Corpus, ThoseThatNameAModelSayEnough) {
 }
 
 TEST(Corpus, ServingRowsAreRead) {
-  if (!fs::exists(corpus())) GTEST_SKIP() << "no shared data";
   const fs::path path = corpus() / "serving_cmdlines.jsonl";
   const std::string text = read_text_file(path);
   std::istringstream lines(text);

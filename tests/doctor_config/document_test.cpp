@@ -1,5 +1,8 @@
 #include "formats/document.h"
 
+#include <fmt/format.h>
+
+#include "base/process_memory.h"
 #include "expect_config.h"
 #include "formats/document_command.h"
 
@@ -118,6 +121,30 @@ TEST(Document, ShellVariablesThatDoubleStaySmall) {
   for (const ShellCommand& command : commands)
     for (const CommandWord& word : command.words) total += word.text.size();
   EXPECT_LT(total, size_t{32} << 20);
+}
+
+// Sixty anchors, one inside the other: each would keep a copy of all within.
+TEST(Document, AnchorsCountAsTheValuesThatTheyRepeat) {
+  constexpr int kAnchors = 60, kValues = 120000;
+  std::string text = "key: ";
+  for (int i = 0; i < kAnchors; ++i) text += fmt::format("&a{} [\n", i);
+  for (int i = 0; i < kValues; ++i) text += "0, ";
+  text += std::string(kAnchors, ']') + "\n";
+  ASSERT_LT(text.size(), size_t{400} << 10);
+  const int64_t before = peak_resident_bytes();
+  expect_error(ErrorKind::format, "f:60: more than 200000 values with those that anchors and aliases repeat",
+               [&] { parse_yaml_document(text, "f"); });
+  EXPECT_LT(peak_resident_bytes() - before, int64_t{128} << 20);
+}
+
+TEST(Document, AliasesCountAsTheTextThatTheyRepeat) {
+  std::string text = "a: &a " + std::string(100000, 'x') + "\nb:\n";
+  for (int i = 0; i < 1000; ++i) text += "- *a\n";
+  // Line 2 is "b:"; the anchor's copy and 82 aliases are 8.3 million bytes, one alias more is above 8 MiB.
+  expect_error(ErrorKind::format, "f:85: anchors and aliases repeat more than 8",
+               [&] { parse_yaml_document(text, "f"); });
+  text.resize(text.find("- *a") + 82 * 5);
+  EXPECT_EQ(parse_yaml_document(text, "f").find("b")->items.size(), 82u);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "../data_files/data_files.h"
 #include "expect_config.h"
 #include "formats/document.h"
 #include "formats/file.h"
@@ -88,8 +89,7 @@ TEST(Patch, UnifiedDiff) {
 
 // Every understood scalar of every published file can be changed and changed back.
 TEST(Patch, CorpusRoundTrip) {
-  const auto corpus = std::filesystem::path(HEADROOM_SOURCE_DIR) / ".." / "shared" / "data" / "configs";
-  if (!std::filesystem::exists(corpus)) GTEST_SKIP() << "no shared data";
+  const std::filesystem::path corpus = test::data_file("configs");
   int64_t edits = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(corpus)) {
     const std::string suffix = entry.path().extension().string();

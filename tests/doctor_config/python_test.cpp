@@ -1,5 +1,6 @@
 #include <filesystem>
 
+#include "../data_files/data_files.h"
 #include "doctor/config/python_calls.h"
 #include "expect_config.h"
 #include "formats/file.h"
@@ -265,15 +266,20 @@ std::vector<std::string> blocks_of(const std::string& manual) {
   return blocks;
 }
 
-std::string manual(const char* name) {
-  const auto path = std::filesystem::path(HEADROOM_SOURCE_DIR) / ".." / "shared" / "manuals" / name;
-  return std::filesystem::exists(path) ? read_text_file(path) : std::string();
+// A page of the tree and, where it lies beside the repository, the manual with blocks of the same settings.
+std::vector<std::filesystem::path> pages(const char* own, const char* manual) {
+  std::vector<std::filesystem::path> found{test::data_file(own)};
+  if (std::filesystem::exists(test::shared_file(manual))) found.push_back(test::shared_file(manual));
+  return found;
+}
+std::string label(const testing::TestParamInfo<std::filesystem::path>& param) {
+  return test::data_file_label(param.param);
 }
 
-TEST(PythonManuals, M1) {
-  const std::string text = manual("M1.txt");
-  if (text.empty()) GTEST_SKIP() << "no shared data";
-  const auto blocks = blocks_of(text);
+class TrainerPage : public testing::TestWithParam<std::filesystem::path> {};
+
+TEST_P(TrainerPage, Blocks) {
+  const auto blocks = blocks_of(read_text_file(GetParam()));
   ASSERT_EQ(blocks.size(), 3u);
   for (const std::string& block : blocks) {
     const Job job = job_of("m1", block);
@@ -288,10 +294,12 @@ TEST(PythonManuals, M1) {
   EXPECT_EQ(job_of("m1", blocks[2]).autocast, "float16");
 }
 
-TEST(PythonManuals, M3) {
-  const std::string text = manual("M3.txt");
-  if (text.empty()) GTEST_SKIP() << "no shared data";
-  const auto blocks = blocks_of(text);
+INSTANTIATE_TEST_SUITE_P(Pages, TrainerPage, testing::ValuesIn(pages("scripts/trainer.md", "manuals/M1.txt")), label);
+
+class OumiPage : public testing::TestWithParam<std::filesystem::path> {};
+
+TEST_P(OumiPage, Blocks) {
+  const auto blocks = blocks_of(read_text_file(GetParam()));
   ASSERT_EQ(blocks.size(), 18u);
   std::vector<Job> jobs;
   for (const std::string& block : blocks) {
@@ -323,6 +331,7 @@ TEST(PythonManuals, M3) {
   ASSERT_EQ(jobs[17].corrected.size(), 1u);
   EXPECT_THAT(jobs[17].corrected[0].text, testing::HasSubstr("NO_PREFETCH"));
 }
+INSTANTIATE_TEST_SUITE_P(Pages, OumiPage, testing::ValuesIn(pages("scripts/oumi.md", "manuals/M3.txt")), label);
 
 }  // namespace
 }  // namespace headroom::doctor

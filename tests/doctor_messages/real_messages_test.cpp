@@ -1,11 +1,12 @@
-// The 103 real messages of ../shared, held to the rule of its acceptance: figures within the rounding of their last
-// printed digit, nothing invented, the framework right.
+// Messages in the formats of 27 kinds of programs, and 103 real ones where ../shared lies: figures within the rounding
+// of their last printed digit, nothing invented, the framework right.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "../data_files/data_files.h"
 #include "doctor/messages/log_filter.h"
 #include "doctor/messages/log_scanner.h"
 
@@ -26,9 +27,9 @@ constexpr Field kFields[] = {{"requested", &Message::requested_bytes},
                              {"free", &Message::free_bytes},
                              {"process", &Message::process_bytes}};
 
-std::vector<json> rows() {
+std::vector<json> rows_of(const std::filesystem::path& path) {
   std::vector<json> rows;
-  std::ifstream file(HEADROOM_SOURCE_DIR "/../shared/data/oom_messages.jsonl");
+  std::ifstream file(path);
   for (std::string line; std::getline(file, line);) rows.push_back(json::parse(line));
   return rows;
 }
@@ -76,16 +77,16 @@ Message first_message(const std::string& text) {
   return report.messages.empty() ? Message{} : report.messages[0];
 }
 
-class RealMessages : public testing::Test {
+class MessageSet : public testing::TestWithParam<std::filesystem::path> {
  protected:
   void SetUp() override {
-    rows_ = rows();
-    if (rows_.empty()) GTEST_SKIP() << "no ../shared";
+    rows_ = rows_of(GetParam());
+    ASSERT_GE(rows_.size(), 100u);
   }
   std::vector<json> rows_;
 };
 
-TEST_F(RealMessages, FiguresFrameworksAndPhases) {
+TEST_P(MessageSet, FiguresFrameworksAndPhases) {
   Score score;
   int framework = 0, phases = 0, phases_wrong = 0;
   for (const json& row : rows_) {
@@ -111,7 +112,7 @@ TEST_F(RealMessages, FiguresFrameworksAndPhases) {
 }
 
 // Around a message in a log there are prefixes, colours and other lines; fed in pieces of any size.
-TEST_F(RealMessages, SameInsideALog) {
+TEST_P(MessageSet, SameInsideALog) {
   Score alone, inside;
   for (const json& row : rows_) {
     judge(row, first_message(row["text"]), alone, false);
@@ -128,7 +129,7 @@ TEST_F(RealMessages, SameInsideALog) {
 
 // A message wrapped by a terminal at any width, also within words and numbers, reads the same as long as every figure
 // has its unit.
-TEST_F(RealMessages, WrappedByATerminal) {
+TEST_P(MessageSet, WrappedByATerminal) {
   for (const size_t width : {60, 80, 100, 132}) {
     Score wrapped;
     for (const json& row : rows_) {
@@ -144,7 +145,7 @@ TEST_F(RealMessages, WrappedByATerminal) {
 }
 
 // Cut at every position: what is read is right, or it is not told.
-TEST_F(RealMessages, CutAnywhere) {
+TEST_P(MessageSet, CutAnywhere) {
   for (const json& row : rows_) {
     const std::string text = row["text"];
     for (size_t length = 0; length < text.size(); ++length) {
@@ -165,12 +166,15 @@ TEST_F(RealMessages, CutAnywhere) {
   }
 }
 
-TEST_F(RealMessages, EachHasAWordOfTheFilter) {
+TEST_P(MessageSet, EachHasAWordOfTheFilter) {
   const WordScan filter(filter_words());
   for (const json& row : rows_) {
     EXPECT_NE(filter.tags(row["text"].get<std::string>()) & kMessage, 0u) << row["text"];
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Files, MessageSet, testing::ValuesIn(test::data_files("oom_messages.jsonl")),
+                         [](const auto& param) { return test::data_file_label(param.param); });
 
 }  // namespace
 }  // namespace headroom::doctor

@@ -44,6 +44,20 @@ TEST(Accuracy, MedianAndNinthDecileHoldOnBothHalves) {
   }
 }
 
+// Live tensors of real steps (benchmarks/doctor_trace.py): no allocator, so the formulas alone must give them. 4-bit
+// bases after PEFT's preparation, blocks with attention and MLP side by side, LitGPT's own modules.
+TEST(Accuracy, TracedStepsAreWhatTheFormulasSay) {
+  const std::string table = std::string(HEADROOM_SOURCE_DIR) + "/benchmarks/doctor_data/traced.tsv";
+  std::vector<double> errors;
+  for (const MeasuredCase& c : read_cases(table)) {
+    errors.push_back(error_of(c));
+    EXPECT_LE(errors.back(), 0.05) << c.name;
+  }
+  ASSERT_GE(errors.size(), 20u);
+  EXPECT_LE(quantile(errors, 0.5), 0.01);
+  EXPECT_LE(quantile(errors, 0.9), 0.03);
+}
+
 TEST(Accuracy, EachSourceHolds) {
   for (const char* source : {"A", "B", "C", "peft", "cpu"}) {
     std::vector<double> errors;

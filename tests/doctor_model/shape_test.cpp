@@ -4,13 +4,12 @@
 #include <filesystem>
 #include <fstream>
 
+#include "../data_files/data_files.h"
 #include "base/error.h"
 #include "doctor/model/model_shape.h"
 
 namespace headroom::doctor {
 namespace {
-
-std::string shared_models() { return std::string(HEADROOM_SOURCE_DIR) + "/../shared/data/models"; }
 
 double count(const std::string& name) {
   const auto shape = find_model_shape(name);
@@ -58,10 +57,10 @@ TEST(Shape, NamesAreFoundInTheirManySpellings) {
   EXPECT_FALSE(find_model_shape(""));
 }
 
-// Counts stated beside the shared configs: computed_params, or the first figure of a set for encoders.
+// Counts stated beside the configs: computed_params, or the first figure of a set for encoders.
 TEST(Shape, ConfigsCountAsStated) {
-  std::ifstream table(shared_models() + "/PARAMS.tsv");
-  if (!table) GTEST_SKIP();
+  std::ifstream table(test::data_file("models/PARAMS.tsv"));
+  ASSERT_TRUE(table);
   int compared = 0;
   std::string line;
   std::getline(table, line);
@@ -75,7 +74,7 @@ TEST(Shape, ConfigsCountAsStated) {
       const std::string key = architecture == "BertForMaskedLM" ? "masked_lm_head(tied)': " : "with_pooler': ";
       stated = stated.substr(stated.find(key) + key.size());
     }
-    const auto shape = find_model_shape(shared_models() + "/" + name);
+    const auto shape = find_model_shape(test::data_file("models/" + name).string());
     ASSERT_TRUE(shape) << name;
     EXPECT_EQ(shape->parameters, std::stod(stated)) << name;
     ++compared;

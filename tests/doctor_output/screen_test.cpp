@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "../data_files/data_files.h"
 #include "base/error.h"
 #include "doctor/answer/answer.h"
 #include "doctor/output/wrapped_text.h"
@@ -17,8 +18,6 @@ namespace headroom::doctor {
 namespace {
 
 namespace fs = std::filesystem;
-
-const fs::path kShared = fs::path(HEADROOM_SOURCE_DIR) / "../shared/data";
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -45,9 +44,11 @@ void expect_terminal(const Report& report) {
   }
 }
 
-TEST(Screen, EveryRealMessage) {
-  std::ifstream file(kShared / "oom_messages.jsonl");
-  if (!file) GTEST_SKIP() << "no shared/data";
+class ScreenOf : public testing::TestWithParam<fs::path> {};
+
+TEST_P(ScreenOf, EveryMessage) {
+  std::ifstream file(GetParam());
+  ASSERT_TRUE(file);
   Request request;
   request.inputs = {"-"};
   for (std::string line; std::getline(file, line);) {
@@ -62,10 +63,12 @@ TEST(Screen, EveryRealMessage) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(Files, ScreenOf, testing::ValuesIn(test::data_files("oom_messages.jsonl")),
+                         [](const auto& param) { return test::data_file_label(param.param); });
+
 TEST(Screen, EveryPublishedConfiguration) {
-  if (!fs::exists(kShared / "configs")) GTEST_SKIP() << "no shared/data";
   int count = 0;
-  for (const auto& entry : fs::recursive_directory_iterator(kShared / "configs")) {
+  for (const auto& entry : fs::recursive_directory_iterator(test::data_file("configs"))) {
     if (!entry.is_regular_file() || entry.path().extension() == ".jsonl") continue;
     SCOPED_TRACE(entry.path().string());
     Request request;

@@ -15,6 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data_files"))
+from data_files import SHARED  # noqa: E402
+
 import torch
 from transformers import AutoModelForCausalLM
 
@@ -76,7 +79,7 @@ def logit_difference(program, model_dir, model, ids, work):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
-    parser.add_argument("--shared", default=str(Path(__file__).resolve().parents[3] / "shared"))
+    parser.add_argument("--shared", default=str(SHARED))
     parser.add_argument("--steps", type=int, default=30)
     arguments = parser.parse_args()
     program, shared = str(Path(arguments.program).resolve()), Path(arguments.shared)

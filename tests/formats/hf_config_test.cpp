@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "../data_files/data_files.h"
 #include "expect_error.h"
 #include "temporary_directory.h"
 
@@ -45,6 +46,20 @@ TEST(HfConfig, DefaultsOfTheFamilies) {
   EXPECT_EQ(of("mistral", R"("num_key_value_heads":null)").kv_heads(), 4);
   expect_error(ErrorKind::format, "m/config.json: intermediate_size is missing", [&] { llama.intermediate_size(); });
   expect_error(ErrorKind::format, "max_position_embeddings is missing", [&] { of("falcon").max_positions(); });
+}
+
+TEST(HfConfig, PaddingIdsAreTheClasses) {
+  for (const char* family :
+       {"llama", "mistral", "qwen2", "qwen3", "mixtral", "qwen3_moe", "gpt_neox", "starcoder2", "gpt2"})
+    EXPECT_FALSE(of(family).pad_id()) << family;
+  for (const auto& [family, id] :
+       {std::pair{"gemma2", 0}, {"gemma3_text", 0}, {"bert", 0}, {"roberta", 1}, {"olmo2", 1}, {"phi3", 32000}})
+    EXPECT_EQ(of(family).pad_id(), id) << family;
+  EXPECT_FALSE(of("gemma2", R"("pad_token_id":null)").pad_id());
+  EXPECT_EQ(of("llama", R"("pad_token_id":-1)").pad_id(), -1);
+  EXPECT_EQ(of("gemma2", R"("pad_token_id":7)").pad_id(), 7);
+  expect_error(ErrorKind::format, "pad_token_id is \"x\", not an integer",
+               [] { of("llama", R"("pad_token_id":"x")").pad_id(); });
 }
 
 TEST(HfConfig, Gpt2SpeaksItsOwnNames) {
@@ -226,8 +241,7 @@ TEST(HfConfig, MalformedFiles) {
 }
 
 TEST(HfConfig, EveryRealConfigurationOfTheFamiliesIsRead) {
-  const std::filesystem::path models = HEADROOM_SOURCE_DIR "/../shared/data/models";
-  if (!std::filesystem::exists(models)) GTEST_SKIP();
+  const std::filesystem::path models = test::data_file("models");
   int seen = 0;
   for (const auto& entry : std::filesystem::directory_iterator(models)) {
     if (!entry.is_directory()) continue;

@@ -44,7 +44,7 @@ TEST(Safetensors, WhatIsWrittenIsRead) {
   const auto file = SafetensorsFile::open(directory / "model.safetensors");
   ASSERT_EQ(file.tensors().size(), 3u);
   EXPECT_EQ(file.tensors().begin()->first, "a \"quoted\" name");
-  EXPECT_EQ(file.metadata().at("format"), "pt");
+  EXPECT_NE(read_text(file.path()).find(R"({"__metadata__":{"format":"pt"},)"), std::string::npos);
   const StoredTensor& z = *file.find("z.weight");
   EXPECT_EQ(z.shape, (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(z.type, StoredType::f32);
@@ -173,10 +173,8 @@ TEST(Safetensors, ATensorThatLiesBeyondAFileCutLaterIsAFormatError) {
 }
 
 TEST(Safetensors, ReadsWhatTransformersWrote) {
-  const std::filesystem::path golden = HEADROOM_SOURCE_DIR "/../shared/accept/golden/llama_gqa_tied/model";
-  if (!std::filesystem::exists(golden)) GTEST_SKIP();
-  const auto set = SafetensorsSet::open(golden);
-  EXPECT_EQ(set.at("model.embed_tokens.weight").shape, (std::vector<int64_t>{320, 64}));
+  const auto set = SafetensorsSet::open(HEADROOM_SOURCE_DIR "/tests/oracle/llama_gqa_tied/model");
+  EXPECT_EQ(set.at("model.embed_tokens.weight").shape, (std::vector<int64_t>{131, 48}));
   EXPECT_EQ(set.find("lm_head.weight"), nullptr);
   EXPECT_GT(set.total_bytes(), 100000);
 }

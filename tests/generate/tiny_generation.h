@@ -30,7 +30,8 @@ class TinyGeneration {
   static Plan plan(const ModelFiles& model, int64_t positions, int64_t chunk, const Change& change) {
     set_threads(1);
     PlanRequest request;
-    request.facts = device_facts("cpu", 1, request.profile, "cpu-avx2");
+    request.profile = load_profile("cpu-avx2");
+    request.facts = cpu_facts(1);
     request.model = model.spec.family;
     request.parameters = parameter_count(model.spec);
     request.budget_bytes = int64_t{1} << 30;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "../data_files/data_files.h"
 #include "base/error.h"
 #include "memory/checker.h"
 #include "memory/lower_bound.h"
@@ -150,8 +151,7 @@ TEST(Exact, RefusesPins) {
 }
 
 TEST(Exact, SolvesHardProblems) {
-  const std::filesystem::path folder = std::filesystem::path(HEADROOM_SOURCE_DIR) / "../shared/data/packing";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no data";
+  const std::filesystem::path folder = test::data_file("packing");
   for (const char* name : {"A", "C", "E", "G", "I", "K"}) {
     const std::vector<Buffer> buffers = read_packing_csv(folder / fmt::format("{}.1048576.csv", name));
     PackOptions options;

@@ -9,9 +9,11 @@
 #include <set>
 #include <sstream>
 
+#include "../data_files/data_files.h"
 #include "base/error.h"
 #include "models/decoder.h"
 #include "models/family.h"
+#include "tiny_families.h"
 #include "train/setup.h"
 
 namespace headroom {
@@ -19,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kModels = fs::path(HEADROOM_SOURCE_DIR) / "../shared/data/models";
+const fs::path kModels = test::data_file("models");
 
 struct Published {
   std::string name, model_type, architecture, parameters;
@@ -88,7 +90,6 @@ std::string llama(const Json& changes = Json::object()) {
 #define EXPECT_MENTIONS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 TEST(ModelSpec, CountsOfPublishedConfigsAreTheirs) {
-  if (!fs::exists(kModels)) GTEST_SKIP() << "no ../shared";
   std::set<std::string> counted;
   for (const Published& row : published_models()) {
     if (!is_built(row)) continue;
@@ -103,7 +104,6 @@ TEST(ModelSpec, CountsOfPublishedConfigsAreTheirs) {
 }
 
 TEST(ModelSpec, OtherFamiliesAreRefusedByName) {
-  if (!fs::exists(kModels)) GTEST_SKIP() << "no ../shared";
   int refused = 0;
   for (const Published& row : published_models()) {
     if (is_built(row)) continue;
@@ -123,7 +123,6 @@ TEST(ModelSpec, OtherFamiliesAreRefusedByName) {
 }
 
 TEST(ModelSpec, QuantisedCheckpointIsCountedAndNotTrained) {
-  if (!fs::exists(kModels)) GTEST_SKIP() << "no ../shared";
   const ModelFiles model = open_model(kModels / "llama-3.2-1b-bnb8");
   EXPECT_EQ(parameter_count(model.spec), 1235814400);
   EXPECT_FALSE(model.spec.quantization.empty());
@@ -158,6 +157,21 @@ TEST(ModelSpec, CountsBySizes) {
   const ModelSpec biased =
       read_model_spec(HfConfig::parse(llama({{"attention_bias", true}, {"mlp_bias", true}}), "c.json"));
   EXPECT_EQ(parameter_count(biased), parameter_count(spec) + 3 * (48 + 16 + 16 + 48 + 80 + 80 + 48));
+}
+
+// Of all families but GPT-2 and GPT-NeoX, as transformers builds them.
+TEST(ModelSpec, PaddingRowsAreThoseOfTheFamilies) {
+  for (const TinyModel& model : tiny_families()) {
+    const ModelSpec spec = read_model_spec(HfConfig::parse(model.config.dump(), "c.json"));
+    const bool without = spec.family == "gpt2" || spec.family == "gpt_neox";
+    EXPECT_EQ(spec.padding_row, without ? -1 : 1) << model.name;
+  }
+}
+
+TEST(ModelSpec, PaddingIdsCountFromTheEndAndOutsideTheTableMeanNone) {
+  for (const auto& [id, row] : {std::pair<Json, int64_t>{99, 99}, {0, 0}, {-1, 99}, {-100, 0}, {-101, -1}, {100, -1}})
+    EXPECT_EQ(read_model_spec(HfConfig::parse(llama({{"pad_token_id", id}}), "c.json")).padding_row, row) << id;
+  EXPECT_EQ(read_model_spec(HfConfig::parse(llama(), "c.json")).padding_row, -1);
 }
 
 TEST(ModelSpec, WeightsAreNamedOnceAndNormsDoNotDecay) {
@@ -196,7 +210,6 @@ TEST(ModelSpec, OtherClassesOfAFamilyAreRefusedByName) {
 
 // What a published config says beyond sizes.
 TEST(ModelSpec, VariantsOfPublishedConfigs) {
-  if (!fs::exists(kModels)) GTEST_SKIP() << "no ../shared";
   const auto spec = [](const char* name) { return open_model(kModels / name).spec; };
   const ModelSpec gemma2 = spec("gemma2-9b");
   EXPECT_EQ(gemma2.windows[0], 4096);

@@ -179,7 +179,7 @@ TEST(Attention, NanInOneKeyReachesTheQueriesThatSeeIt) {
 // The Highway code under each target this machine and build have, the AVX2 one included.
 TEST(Attention, EveryTargetFollowsTheFormula) {
   const int64_t supported = hwy::SupportedTargets();
-  for (const int64_t target : {HWY_AVX3, HWY_AVX2}) {
+  for (const int64_t target : {HWY_AVX3, HWY_AVX2, HWY_NEON}) {
     if ((supported & target) == 0) continue;
     hwy::SetSupportedTargetsForTest(target);
     SCOPED_TRACE(hwy::TargetName(target));

@@ -100,7 +100,7 @@ TEST(Segments, AreAsIfAloneInEveryImplementation) {
 TEST(Segments, AreAsIfAloneOnEveryTargetAndTeam) {
   const int64_t supported = hwy::SupportedTargets();
   const int held = threads();
-  for (const int64_t target : {HWY_AVX3, HWY_AVX2}) {
+  for (const int64_t target : {HWY_AVX3, HWY_AVX2, HWY_NEON}) {
     if ((supported & target) == 0) continue;
     hwy::SetSupportedTargetsForTest(target);
     for (int team : {1, 3}) {

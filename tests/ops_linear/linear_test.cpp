@@ -305,7 +305,7 @@ TEST(LinearBlocks, ThinGradientsMatchTheFormula) {
 }
 
 // Products of f32 operands as bf16 products, in both orders of memory and at ragged edges: as exact as the attribute
-// promises, and never more than that much off. Machines without bf16 tiles compute in full.
+// promises, and never more than that much off.
 TEST(LinearMultiply, KeepsTheBitsItPromises) {
   struct Size {
     int64_t rows, ins, outs;
@@ -333,6 +333,61 @@ TEST(LinearMultiply, KeepsTheBitsItPromises) {
           EXPECT_EQ(result.implementation == "amx", op_test::host_facts().isa >= 514);
         }
       }
+}
+
+// Every machine rounds the operands, and multiplies the same parts of them: what is left between two kernels is the
+// rounding of fp32 sums, far below what the parts leave out.
+TEST(LinearMultiply, RoundsAlikeInEveryKernel) {
+  constexpr int64_t kRows = 40, kOuts = 70, kIns = 60;
+  const double sums = 8 * std::sqrt(static_cast<double>(kIns)) * std::ldexp(1.0, -24);
+  const Tensor x = Tensor::random(DType::f32, {1, kRows, kIns}, 1), w = Tensor::random(DType::f32, {kOuts, kIns}, 2),
+               dy = Tensor::random(DType::f32, {1, kRows, kOuts}, 3),
+               acc = Tensor::filled(DType::f32, {kOuts, kIns}, 0);
+  RunOptions reference;
+  reference.only = "reference";
+  for (const auto& [op, inputs] : {std::pair("linear", std::vector{x, w}), std::pair("linear_dx", std::vector{dy, w}),
+                                   std::pair("linear_dw", std::vector{x, dy, acc})}) {
+    const Tensor full = op_test::run_op(op, inputs, {}, reference).outputs[0];
+    for (const char* multiply : {"bf16", "bf16x3"}) {
+      SCOPED_TRACE(fmt::format("{} {}", op, multiply));
+      const Attrs attrs{{"multiply", multiply}};
+      const Tensor found = op_test::run_op(op, inputs, attrs).outputs[0];
+      op_test::expect_close(found, op_test::run_op(op, inputs, attrs, reference).outputs[0], sums, 1e-6);
+      double most = 0;
+      for (int64_t i = 0; i < found.count(); ++i) most = std::max(most, std::abs(found.at(i) - full.at(i)));
+      EXPECT_GT(most, 2 * sums);
+    }
+  }
+}
+
+// A row's bits do not depend on how many rows there are, nor on its place among them, in the kernels of our own.
+TEST(LinearKernels, ARowHasTheSameBitsAmongOthers) {
+  constexpr int64_t kRows = 70;
+  for (const int64_t ins : {96, 2500})
+    for (const int64_t outs : {64, 75})
+      for (const auto& [dtype, result] :
+           {std::pair(DType::f32, DType::f32), std::pair(DType::bf16, DType::bf16), std::pair(DType::bf16, DType::f32)})
+        for (const char* implementation : {"amx", "simd", "reference"}) {
+          SCOPED_TRACE(
+              fmt::format("{}: {} -> {}, {} to {}", implementation, ins, outs, dtype_name(dtype), dtype_name(result)));
+          const Tensor x = Tensor::random(dtype, {1, kRows, ins}, 1), w = Tensor::random(dtype, {outs, ins}, 2),
+                       bias = Tensor::random(DType::f32, {outs}, 3),
+                       residual = Tensor::random(result, {1, kRows, outs}, 4);
+          const Attrs attrs{{"bias", int64_t{1}}, {"residual", int64_t{1}}, {"dtype", std::string(dtype_name(result))}};
+          if (!op_test::accepts("linear", {x, w, bias, residual}, attrs, implementation)) continue;
+          RunOptions options;
+          options.only = implementation;
+          const Tensor whole = op_test::run_op("linear", {x, w, bias, residual}, attrs, options).outputs[0];
+          for (const auto& [first, count] : {std::pair<int64_t, int64_t>(0, 33), std::pair<int64_t, int64_t>(31, 39)}) {
+            Tensor part_x(dtype, {1, count, ins}), part_residual(result, {1, count, outs});
+            for (int64_t i = 0; i < part_x.count(); ++i) part_x.set(i, x.at(first * ins + i));
+            for (int64_t i = 0; i < part_residual.count(); ++i) part_residual.set(i, residual.at(first * outs + i));
+            const Tensor part = op_test::run_op("linear", {part_x, w, bias, part_residual}, attrs, options).outputs[0];
+            int64_t differing = 0;
+            for (int64_t i = 0; i < part.count(); ++i) differing += part.at(i) != whole.at(first * outs + i);
+            EXPECT_EQ(differing, 0) << "rows " << first << " to " << first + count;
+          }
+        }
 }
 
 TEST(LinearMultiply, InfinitiesStayInfinite) {
@@ -399,7 +454,7 @@ TEST(LinearMultiply, FullIsAsExactOnTilesAsInF32) {
 // The vector kernels on each instruction set they are built for.
 TEST(LinearTargets, EveryVectorWidthAgreesWithTheReference) {
   const int64_t supported = hwy::SupportedTargets();
-  for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}}) {
+  for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}, int64_t{HWY_NEON}}) {
     if ((supported & target) == 0) continue;
     hwy::SetSupportedTargetsForTest(target);
     for (DType dtype : {DType::f32, DType::bf16})

@@ -100,7 +100,7 @@ TEST(RoundedWeightTargets, EveryVectorWidthRounds) {
   const Tensor x = Tensor::random(DType::bf16, {1, 30, 70}, 1), w = Tensor::random(DType::f32, {75, 70}, 2);
   RunOptions options;
   options.only = "simd";
-  for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}}) {
+  for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}, int64_t{HWY_NEON}}) {
     if ((supported & target) == 0) continue;
     hwy::SetSupportedTargetsForTest(target);
     op_test::expect_same_bytes(op_test::run_op("linear", {x, w}, {}, options).outputs[0],

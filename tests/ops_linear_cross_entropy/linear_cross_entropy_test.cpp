@@ -199,7 +199,7 @@ TEST(LinearCrossEntropySoftcap, LossAndGradientFollowTheFormula) {
     return kScale * (above - objective(at)) / (2 * step);
   };
   const int64_t supported = hwy::SupportedTargets();
-  for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}}) {
+  for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}, int64_t{HWY_NEON}}) {
     if ((supported & target) == 0) continue;
     hwy::SetSupportedTargetsForTest(target);
     for (const char* implementation : kImplementations) {
@@ -306,7 +306,7 @@ TEST(LinearCrossEntropyTargetsOfHighway, EveryVectorWidthAgreesWithTheReference)
   reference.only = "reference";
   options.only = "simd";
   const auto expected = op_test::run_op("linear_cross_entropy_grad", inputs, {}, reference).outputs;
-  for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}}) {
+  for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}, int64_t{HWY_NEON}}) {
     if ((supported & target) == 0) continue;
     SCOPED_TRACE(target);
     hwy::SetSupportedTargetsForTest(target);

@@ -188,6 +188,9 @@ TEST(Formula, Embeddings) {
     options.trip = 0;
     EXPECT_EQ(values(run_op("embedding_grad", {ids, dy, acc}, always, options).outputs[0]), added);
     EXPECT_EQ(values(run_op("embedding_grad", {ids, dy, acc}, carried, options).outputs[0]), fresh);
+    const Attrs padded{{"accumulate", "always"}, {"padding", int64_t{2}}};  // look-ups of row 2 leave it as it is
+    EXPECT_EQ(values(run_op("embedding_grad", {ids, dy, acc}, padded, options).outputs[0]),
+              (Vector{10.5, 20.5, 0.5, 0.5, 0.5, 0.5}));
     const Tensor two(DType::f32, {2, 2, 2}, {1, 2, 3, 4, 10, 20, 30, 40});
     EXPECT_EQ(values(run_op("position_embedding_grad", {two, acc}, carried, options).outputs[0]),
               (Vector{11, 22, 33, 44, 0, 0}));
@@ -205,11 +208,18 @@ TEST(Formula, SequenceLengthsAndPositionsFromARow) {
   const Tensor ids(DType::i32, {4, 3}, {5, 6, 7, 5, 0, 7, 5, 6, 0, 0, 0, 0});
   EXPECT_EQ(values(run_op("sequence_lengths", {ids}, {{"pad", int64_t{0}}}).outputs[0]), (Vector{3, 3, 2, 1}));
   EXPECT_EQ(values(run_op("zero_ids", {ids}).outputs[0]), Vector(12, 0));
+  EXPECT_EQ(values(run_op("padding_starts", {ids}, {{"pad", int64_t{0}}}).outputs[0]),
+            (Vector{0, 0, 0, 0, 2, 1, 0, 0, 3, 1, 2, 3}));
   const Tensor x = Tensor::filled(DType::f32, {1, 2, 1}, 1), table(DType::f32, {4, 1}, {10, 20, 30, 40});
   const Tensor dy(DType::f32, {2, 2, 1}, {1, 2, 3, 4});
   const Attrs first{{"first", int64_t{2}}, {"accumulate", "always"}};
+  const Tensor starts(DType::i32, {2, 2}, {1, 1, 0, 2});  // padding and a token, a token and padding
   for (const char* which : {"reference", "simd"}) {
     const RunOptions options{.only = which, .trip = 1};
+    EXPECT_EQ(values(run_op("position_embedding", {dy, table, starts}, first, options).outputs[0]),
+              (Vector{21, 32, 33, 24}));
+    EXPECT_EQ(values(run_op("position_embedding_grad", {dy, table, starts}, first, options).outputs[0]),
+              (Vector{10, 20, 35, 40}));
     EXPECT_EQ(values(run_op("position_embedding", {x, table}, first, options).outputs[0]), (Vector{31, 41}));
     EXPECT_EQ(values(run_op("position_embedding_grad", {dy, table}, first, options).outputs[0]),
               (Vector{10, 20, 34, 46}));

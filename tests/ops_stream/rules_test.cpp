@@ -43,6 +43,11 @@ TEST(Rules, Embeddings) {
   refuse("embedding", {i32({-1, -2}), f32({99, 12})}, {{"dtype", "i8"}});
   EXPECT_EQ(infer("embedding_grad", {i32({-1, -2}), kNarrow, f32({99, 12})}), std::vector<Type>{f32({99, 12})});
   refuse("embedding_grad", {i32({-1, -2}), kNarrow, f32({99, 13})});
+  EXPECT_EQ(infer("embedding", {i32({-1, -2}), f32({99, 12})}, {{"padding", int64_t{98}}}), std::vector<Type>{kX});
+  for (int64_t row : {-1, 99}) {
+    refuse("embedding", {i32({-1, -2}), f32({99, 12})}, {{"padding", row}});
+    refuse("embedding_grad", {i32({-1, -2}), kNarrow, f32({99, 12})}, {{"padding", row}});
+  }
   refuse("embedding_grad", {i32({-1, -2}), kNarrow, f32({99, 12})}, {{"accumulate", "sometimes"}});
   EXPECT_EQ(infer("position_embedding", {kNarrow, f32({64, 12}), i32({1})}), std::vector<Type>{kNarrow});
   refuse("position_embedding", {kX, f32({64, 13})});
@@ -215,6 +220,9 @@ TEST(Rules, WhatFamiliesAdd) {
   EXPECT_EQ(infer("sequence_lengths", {i32({3, 7})}, {{"pad", int64_t{0}}}), std::vector<Type>{i32({3})});
   refuse("sequence_lengths", {i32({3, 7})});
   refuse("sequence_lengths", {i32({3})}, {{"pad", int64_t{0}}});
+  EXPECT_EQ(infer("padding_starts", {i32({3, 7})}, {{"pad", int64_t{0}}}), std::vector<Type>{i32({3, 7})});
+  refuse("padding_starts", {i32({3, 7})});
+  refuse("padding_starts", {i32({3})}, {{"pad", int64_t{0}}});
   EXPECT_EQ(infer("zero_ids", {i32({3, 7})}), std::vector<Type>{i32({3, 7})});
   refuse("zero_ids", {kX});
   refuse("split", {kX}, {{"sizes", "7,5"}, {"groups", int64_t{2}}});

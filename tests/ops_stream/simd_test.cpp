@@ -151,7 +151,9 @@ TEST(Simd, Embeddings) {
         check({"embedding", {ids, table}, {{"dtype", std::string(dtype_name(b))}}});
         const Tensor dy = Tensor::random(a, {2, 4, width}, 2), whole = Tensor::random(DType::f32, {7, width}, 3);
         for (const char* accumulate : {"carried", "always"})
-          check({"embedding_grad", {ids, dy, whole}, {{"accumulate", accumulate}}});
+          for (int64_t padding : {3, 6})
+            check({"embedding_grad", {ids, dy, whole}, {{"accumulate", accumulate}, {"padding", padding}}});
+        check({"embedding_grad", {ids, dy, whole}, {{"accumulate", "always"}}});
         check({"position_embedding", {dy, whole}, {}});
         check({"position_embedding", {dy, whole, Tensor(DType::i32, {1}, {5})}, {}});
         check({"position_embedding_grad", {dy, whole}, {{"accumulate", "always"}}});

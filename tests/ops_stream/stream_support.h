@@ -15,7 +15,8 @@ namespace headroom::op_test {
 inline void for_each_target(const std::function<void(const std::string&)>& body) {
   hwy::SetSupportedTargetsForTest(0);
   const int64_t supported = hwy::SupportedTargets();
-  for (const auto& [target, name] : {std::pair<int64_t, const char*>{HWY_AVX3, "AVX-512"}, {HWY_AVX2, "AVX2"}}) {
+  for (const auto& [target, name] :
+       {std::pair<int64_t, const char*>{HWY_AVX3, "AVX-512"}, {HWY_AVX2, "AVX2"}, {HWY_NEON, "NEON"}}) {
     if ((supported & target) == 0) continue;
     hwy::SetSupportedTargetsForTest(target);
     SCOPED_TRACE(name);

@@ -173,6 +173,12 @@ TEST(Vjp, VariantsPassToTheGradient) {
   position.accumulators[1] = position.fresh(table);
   position.run();
   EXPECT_EQ(position.last().attrs.integer("first"), 2);
+  const Type ids{DType::i32, {Dim::of(2), Dim::of(3)}};
+  FakeContext lookup("embedding", {ids, table}, {{"padding", int64_t{7}}});
+  lookup.seed(0);
+  lookup.accumulators[1] = lookup.fresh(table);
+  lookup.run();
+  EXPECT_EQ(lookup.last().attrs.integer("padding"), 7);
 }
 
 TEST(Vjp, ScaleAndSoftcap) {

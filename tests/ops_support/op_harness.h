@@ -2,7 +2,6 @@
 // written after an output or after the booked scratch, and no result depends on what scratch or outputs held before.
 #pragma once
 
-#include <cpuid.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,6 +16,7 @@
 
 #include "base/bfloat16.h"
 #include "base/threads.h"
+#include "ops/cpu/instruction_set.h"
 #include "ops/cpu/kernel.h"
 #include "ops/registry.h"
 
@@ -154,17 +154,12 @@ class Tensor {
   std::shared_ptr<GuardedBuffer> buffer_;
 };
 
-// What this machine offers, as the device would say it.
+// What this process may use of the machine, as the device would say it.
 inline DeviceFacts host_facts() {
   DeviceFacts facts;
   facts.threads = threads();
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) facts.isa = 2;
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")) facts.isa = 512;
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (facts.isa == 512 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & (1u << 5))) facts.isa = 513;
-  if (facts.isa == 513 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & (1u << 22))) facts.isa = 514;
-  facts.native_bf16 = facts.isa >= 513;
+  facts.isa = instruction_set();
+  facts.native_bf16 = facts.isa >= kAvx512Bf16;
   return facts;
 }
 

@@ -75,10 +75,24 @@ TEST_P(GoldenCurve, InBf16MixedIsBitwiseTheSameUnderRecomputation) {
   }
 }
 
-constexpr const char* kDense[] = {
-    "llama_gqa_tied",      "qwen3",           "olmo2",      "gemma2",      "gemma3",       "gpt_neox",
-    "gpt_neox_sequential", "phi3_longrope",   "starcoder2", "bert_masked", "bert_classes", "roberta_masked",
-    "roberta_classes",     "gpt_neox_classes"};
+constexpr const char* kDense[] = {"llama_gqa_tied",
+                                  "qwen3",
+                                  "olmo2",
+                                  "gemma2",
+                                  "gemma3",
+                                  "gpt_neox",
+                                  "gpt_neox_sequential",
+                                  "phi3_longrope",
+                                  "starcoder2",
+                                  "bert_masked",
+                                  "bert_classes",
+                                  "roberta_masked",
+                                  "roberta_classes",
+                                  "gpt_neox_classes",
+                                  "llama_padding",
+                                  "gemma2_padding",
+                                  "bert_padding",
+                                  "roberta_padding"};
 constexpr const char* kExperts[] = {"mixtral", "qwen3_moe"};
 
 std::string case_name(const testing::TestParamInfo<const char*>& info) { return info.param; }
@@ -86,13 +100,9 @@ std::string case_name(const testing::TestParamInfo<const char*>& info) { return 
 INSTANTIATE_TEST_SUITE_P(Cases, GoldenCurve, testing::ValuesIn(kDense), case_name);
 INSTANTIATE_TEST_SUITE_P(Experts, GoldenCurve, testing::ValuesIn(kExperts), case_name);
 
-// --matmul-precision against PyTorch with operands split in the same way. A machine without bf16 tiles computes in
-// fp32.
+// --matmul-precision against PyTorch with operands split in the same way.
 class RoundedProducts : public testing::TestWithParam<std::tuple<const char*, const char*>> {
  protected:
-  void SetUp() override {
-    if (TrainingRun(curve.golden, options).plan().facts.isa < 514) GTEST_SKIP() << "the machine has no bf16 tiles";
-  }
   const char* precision() const { return std::get<1>(GetParam()); }
   TrainOptions rounding() const {
     TrainOptions rounded = options;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "device/device.h"
 #include "formats/atomic_dir.h"
 #include "generate/generator.h"
 #include "models/decoder.h"
@@ -25,7 +26,8 @@ namespace fs = std::filesystem;
 struct Generation {
   Generation(const GoldenCase& golden, int64_t positions) {
     PlanRequest request;
-    request.facts = device_facts("cpu", 1, request.profile, "cpu-avx2");
+    request.profile = load_profile("cpu-avx2");
+    request.facts = cpu_facts(1);
     set_threads(request.facts.threads);
     request.budget_bytes = int64_t{1} << 30;
     const std::vector<int64_t> chunks{4};

@@ -134,7 +134,7 @@ TEST_P(GradientsWithTwoThreads, AreTorchs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, GradientsWithTwoThreads,
-                         testing::Values("qwen2_bias", "gpt2", "gemma2", "bert_masked", "mixtral"));
+                         testing::Values("qwen2_bias", "gpt2", "gemma2", "bert_masked", "mixtral", "roberta_padding"));
 
 std::string case_name(const testing::TestParamInfo<const char*>& param) { return param.param; }
 
@@ -143,7 +143,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, GoldenGradients,
                                          "mistral_window", "gpt2", "qwen3", "olmo2", "gemma2", "gemma3", "gpt_neox",
                                          "gpt_neox_sequential", "phi3_longrope", "starcoder2", "bert_masked",
                                          "bert_classes", "roberta_masked", "roberta_classes", "gpt_neox_classes",
-                                         "mixtral", "qwen3_moe"),
+                                         "mixtral", "qwen3_moe", "llama_padding", "gemma2_padding", "bert_padding",
+                                         "roberta_padding"),
                          case_name);
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/threads.h"
+#include "device/device.h"
 #include "golden_case.h"
 #include "models/decoder.h"
 #include "planner/inference.h"
@@ -34,7 +35,8 @@ class GoldenLogits : public testing::TestWithParam<const char*> {
     PlanRequest request;
     request.precision = precision;
     if (!adapter.empty()) request.lora = lora_options(open_adapter(adapter), golden_.model.spec);
-    request.facts = device_facts("cpu", 1, request.profile, "cpu-avx2");
+    request.profile = load_profile("cpu-avx2");
+    request.facts = cpu_facts(1);
     set_threads(request.facts.threads);
     request.budget_bytes = int64_t{1} << 30;
     const std::vector<int64_t> chunks{kChunk};

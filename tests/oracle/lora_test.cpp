@@ -76,19 +76,26 @@ TEST_P(LoraAsPeft, InBf16Mixed) {
   }
 }
 
-// One step's loss and gradient, which no update has moved yet, are nearer.
-TEST_P(LoraAsPeft, GradientsInBf16MixedAreThoseInFp32) {
+// One step's loss and gradient, which no update has moved yet, are nearer: as far from fp32's as PEFT's are under
+// autocast, at the numbers given or at one of their neighbours (make_lora.py). A processor that sums in another order
+// rounds other numbers the other way, as a neighbour does, and may so send a token to another expert. Which ones are
+// rounded hardly matters to the error itself, an operand with a bit too few or too many changes it by two.
+TEST_P(LoraAsPeft, GradientsInBf16MixedAreAsFarFromFp32AsPefts) {
   LoraCase lora(GetParam());
   const StepOutcome wide = TrainingRun(lora.golden, lora.options, lora.folder).step();
   lora.options.precision = "bf16-mixed";
   const StepOutcome narrow = TrainingRun(lora.golden, lora.options, lora.folder).step();
-  EXPECT_NEAR(narrow.loss, wide.loss, 2e-3 * wide.loss);
+  const Json& pefts = lora.expected.at("bf16_gradient_error");
+  EXPECT_NEAR(narrow.loss, wide.loss, 1.4 * pefts.at("loss").get<double>() * wide.loss);
   double distance = 0, norm = 0;
   for (const auto& [name, gradient] : wide.gradients) {
     distance += std::pow(l2_distance(gradient, narrow.gradients.at(name)), 2);
     norm += std::pow(l2_norm(gradient), 2);
   }
-  EXPECT_LT(std::sqrt(distance / norm), 0.06);
+  const double error = std::sqrt(distance / norm);
+  EXPECT_LT(error, 1.4 * pefts.at("most").get<double>());
+  EXPECT_GT(error, pefts.at("least").get<double>() / 1.4);
+  RecordProperty("error", fmt::format("{:.4f}", error));
 }
 
 TEST_P(LoraAsPeft, FrozenWeightsHaveNeitherGradientsNorStates) {
@@ -111,7 +118,8 @@ TEST_P(LoraAsPeft, RecomputationChangesNoBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, LoraAsPeft,
-                         testing::Values("llama_gqa_tied", "gpt2", "qwen2_bias", "mixtral", "qwen3_moe", "gemma2"));
+                         testing::Values("llama_gqa_tied", "gpt2", "qwen2_bias", "mixtral", "qwen3_moe", "gemma2",
+                                         "gemma2_padding"));
 
 TEST(Lora, AFreshAdapterChangesNothing) {
   const GoldenCase golden = GoldenCase::open("llama_gqa_tied");

@@ -2,12 +2,18 @@
 """Makes the golden files of LoRA: tests/oracle/CASE/lora/ with an adapter by PEFT and what PEFT computed with it.
 
 Needs torch, transformers, peft and safetensors (not needed to build or test headroom: the files are committed).
-Usage: make_lora.py [--logits] [CASE...]      --logits: logits.safetensors alone, of the adapter that is there
+Usage: make_lora.py [--logits | --errors] [CASE...]      of the adapter that is there, --logits: logits.safetensors alone;
+--errors: bf16_gradient_error alone
 
 CASE/lora/adapter_config.json, adapter_model.safetensors: an adapter with random A and B, as PEFT saves it.
 CASE/lora/expected.json: losses and gradient norms (before clipping at 1) of five AdamW steps from that adapter on the
 case's batch, all rows at once, fp32 and under torch's bf16 autocast; the arguments and versions. final.safetensors: the
 adapter after the fp32 steps. logits.safetensors: fp32 logits of the batch's first row with the saved adapter.
+bf16_gradient_error: the least and the most that the first step's gradient under autocast is from fp32's, as a relative
+L2 difference over all that is trained, at the adapter and base given and at 24 neighbours, whose numbers differ by up to
+2^-12 of themselves: a sixteenth of what bf16 resolves, so that other numbers are rounded the other way. Where tokens
+choose experts, one of them goes elsewhere at some of the neighbours, and the error doubles. `loss`: the most that the
+loss is off, relative.
 """
 import json
 import os
@@ -34,6 +40,9 @@ CASES = {
     # An embedding that is the head too, trained whole: PEFT's file has it under both names.
     'gemma2': dict(r=4, lora_alpha=8, target_modules=['q_proj', 'gate_proj'], modules_to_save=['embed_tokens'],
                    ensure_weight_tying=True),
+    # The same with the padding id inside rows: the copy that is trained keeps the embedding's padding_idx.
+    'gemma2_padding': dict(r=2, lora_alpha=4, target_modules=['q_proj'], modules_to_save=['embed_tokens'],
+                           ensure_weight_tying=True),
     'qwen2_bias': dict(r=5, lora_alpha=5, target_modules=['q_proj', 'v_proj', 'down_proj'], modules_to_save=['model.norm']),
 }
 # Of B. Small beside routers, where rounding to bf16 else sends many tokens to other experts.
@@ -79,11 +88,53 @@ def curve(case, options, batch, autocast):
     return model, rows
 
 
-def write_logits(case):
+def adapted(case, is_trainable):
     base = transformers.AutoModelForCausalLM.from_pretrained(os.path.join(HERE, case, 'model'), attn_implementation='eager',
                                                              dtype=torch.float32)
+    return peft.PeftModel.from_pretrained(base, os.path.join(HERE, case, 'lora'), is_trainable=is_trainable)
+
+
+def gradient(model, batch, autocast):
+    model.zero_grad()
+    loss = loss_of(model, batch, autocast)
+    loss.backward()
+    return loss.item(), torch.cat([p.grad.flatten() for p in model.parameters() if p.requires_grad]).double()
+
+
+def gradient_errors(case, batch, neighbours=24):
+    model = adapted(case, True)
+    given = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+    errors, losses = [], []
+    for draw in range(1 + neighbours):
+        random = torch.Generator().manual_seed(draw)
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                moved = 1 + 2 ** -12 * (2 * torch.rand(parameter.shape, generator=random) - 1)
+                parameter.copy_(given[name] * (moved if draw > 0 else 1))
+        loss, exact = gradient(model, batch, False)
+        narrow_loss, narrow = gradient(model, batch, True)
+        errors.append(((exact - narrow).norm() / exact.norm()).item())
+        losses.append(abs(narrow_loss / loss - 1))
+    return dict(least=min(errors), most=max(errors), loss=max(losses), neighbours=neighbours)
+
+
+def write_errors(case, batch):
+    path = os.path.join(HERE, case, 'lora', 'expected.json')
+    with open(path, encoding='utf-8') as text:
+        expected = json.load(text)
+    expected['bf16_gradient_error'] = gradient_errors(case, batch)
+    write_expected(path, expected)
+
+
+def write_expected(path, expected):
+    with open(path, 'w', encoding='utf-8') as out:
+        json.dump(expected, out, indent=1)
+        out.write('\n')
+
+
+def write_logits(case):
     folder = os.path.join(HERE, case, 'lora')
-    model = peft.PeftModel.from_pretrained(base, folder)
+    model = adapted(case, False)
     model.eval()
     with open(os.path.join(HERE, case, 'batch.json'), encoding='utf-8') as text:
         ids = torch.tensor(json.load(text)['input_ids'][:1])
@@ -92,14 +143,17 @@ def write_logits(case):
 
 
 def main():
-    for case in [name for name in sys.argv[1:] if name != '--logits'] or CASES:
+    for case in [name for name in sys.argv[1:] if not name.startswith('--')] or CASES:
         folder = os.path.join(HERE, case, 'lora')
         if '--logits' in sys.argv:
             write_logits(case)
             continue
-        shutil.rmtree(folder, ignore_errors=True)
         with open(os.path.join(HERE, case, 'batch.json'), encoding='utf-8') as text:
             batch = json.load(text)
+        if '--errors' in sys.argv:
+            write_errors(case, batch)
+            continue
+        shutil.rmtree(folder, ignore_errors=True)
         load(case, CASES[case]).save_pretrained(folder)
         for extra in os.listdir(folder):
             if not extra.startswith('adapter_'):
@@ -110,9 +164,8 @@ def main():
         save_file({k: v.contiguous().clone() for k, v in sorted(final.items())}, os.path.join(folder, 'final.safetensors'))
         expected = dict(STEPS, fp32=fp32, bf16_autocast=curve(case, CASES[case], batch, True)[1],
                         versions=dict(torch=torch.__version__, transformers=transformers.__version__, peft=peft.__version__))
-        with open(os.path.join(folder, 'expected.json'), 'w', encoding='utf-8') as out:
-            json.dump(expected, out, indent=1)
-            out.write('\n')
+        write_expected(os.path.join(folder, 'expected.json'), expected)
+        write_errors(case, batch)
         write_logits(case)
         print(case, [round(r['loss'], 5) for r in fp32])
 

@@ -26,6 +26,8 @@ torch.set_float32_matmul_precision('highest')
 LLAMA = dict(vocab_size=131, hidden_size=48, intermediate_size=80, num_hidden_layers=2, num_attention_heads=6,
              num_key_value_heads=2, max_position_embeddings=64, rms_norm_eps=1e-5, bos_token_id=1, eos_token_id=2)
 SMALL = dict(LLAMA, hidden_size=32, intermediate_size=56, num_attention_heads=4, num_key_value_heads=2)
+TINY = dict(vocab_size=67, hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2,
+            max_position_embeddings=64)
 ENCODER = dict(vocab_size=131, hidden_size=32, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4,
                max_position_embeddings=64, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
@@ -91,6 +93,18 @@ CASES = {
         num_experts_per_tok=3, moe_intermediate_size=20, norm_topk_prob=False, mlp_only_layers=[1],
         tie_word_embeddings=False, rope_parameters=dict(rope_type='default', rope_theta=10000.0)),
         'three of six small experts with their plain probabilities, a layer without experts, query and key norms'),
+    # The padding id stands inside the rows too: look-ups give its embedding no gradient.
+    'llama_padding': (transformers.LlamaConfig, dict(TINY, num_key_value_heads=1, tie_word_embeddings=False, pad_token_id=-1,
+        bos_token_id=1, eos_token_id=2, rope_parameters=dict(rope_type='default', rope_theta=10000.0)),
+        'padding inside rows, untied; the padding id counts from the end of the vocabulary'),
+    'gemma2_padding': (transformers.Gemma2Config, dict(TINY, num_key_value_heads=1, head_dim=8, query_pre_attn_scalar=8,
+        rope_parameters=dict(rope_type='default', rope_theta=10000.0)),
+        'padding inside rows, tied; config.json names no padding id'),
+    'bert_padding': (transformers.BertConfig, dict(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        type_vocab_size=2, layer_norm_eps=1e-12), 'padding inside rows and behind them, a tied head for masked tokens'),
+    'roberta_padding': (transformers.RobertaConfig, dict(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1, num_labels=3),
+        'padding inside rows and behind them: positions leave it out, and its own has no gradient either'),
 }
 PADDED = (27, 19, 25, 8)  # tokens of the rows of cases with padding
 FIRST = ('llama_gqa_tied', 'llama_rope_llama3', 'llama_rope_linear', 'qwen2_bias', 'mistral_window', 'gpt2')
@@ -162,11 +176,29 @@ def make_padded_batch(config, generator):
     return ids, labels
 
 
+def pad_inside(config, ids, labels, generator):
+    """Puts the padding id in place of some tokens, and of their targets, but not at the end of a row."""
+    pad = config.pad_token_id % config.vocab_size
+    chosen = torch.rand(ids.shape, generator=generator) < 0.2
+    chosen[:, -1] = False
+    for row, length in enumerate(PADDED):
+        if objective(config) != 'tokens':
+            chosen[row, length - 1:] = False
+    if objective(config) == 'tokens':
+        labels[chosen & (labels != IGNORED)] = pad
+    ids[chosen] = pad
+
+
+def attention_mask(config, ids):
+    """Nobody sees the padding at the end of a row."""
+    return (ids != config.pad_token_id).flip(1).long().cummax(dim=1).values.flip(1)
+
+
 def loss_of(model, ids, labels):
     """Mean over the non-ignored targets of all rows; position t predicts the label of t + 1, or its own."""
     kind = objective(model.config)
     if kind != 'tokens':
-        logits = model(input_ids=ids, attention_mask=(ids != model.config.pad_token_id).long()).logits
+        logits = model(input_ids=ids, attention_mask=attention_mask(model.config, ids)).logits
         chosen = labels.max(dim=1).values if kind == 'classes' else labels.reshape(-1)
         return F.cross_entropy(logits.float().reshape(-1, logits.shape[-1]), chosen, ignore_index=IGNORED), logits
     logits = model(input_ids=ids).logits
@@ -242,6 +274,13 @@ def older_dialect(path):
     write_json(path, config)
 
 
+def without_key(path, key):
+    with open(path, encoding='utf-8') as text:
+        config = json.load(text)
+    del config[key]
+    write_json(path, config)
+
+
 def write_json(path, value):
     with open(path, 'w', encoding='utf-8') as out:
         out.write(json.dumps(value, indent=1) + '\n')
@@ -258,6 +297,8 @@ def write_case(folder, name, generator):
         ids, labels = make_batch(arguments['vocab_size'], generator)
     else:
         ids, labels = make_padded_batch(model.config, generator)
+    if name.endswith('_padding'):
+        pad_inside(model.config, ids, labels, generator)
     loss, logits, grads = gradients(model, ids, labels)
     noise = rounding_noise(model, ids, labels, loss, logits, grads)
     os.makedirs(os.path.join(folder, 'model'), exist_ok=True)
@@ -267,6 +308,8 @@ def write_case(folder, name, generator):
         os.remove(generation)
     if name == 'llama_rope_linear':
         older_dialect(os.path.join(folder, 'model', 'config.json'))
+    if name == 'gemma2_padding':
+        without_key(os.path.join(folder, 'model', 'config.json'), 'pad_token_id')
     with open(os.path.join(folder, 'batch.json'), 'w', encoding='utf-8') as out:
         json.dump({'input_ids': rows_json(ids), 'labels': rows_json(labels)}, out)
         out.write('\n')

@@ -7,6 +7,7 @@
 #include "base/bfloat16.h"
 #include "base/error.h"
 #include "base/threads.h"
+#include "device/device.h"
 #include "train/adapter.h"
 #include "train/weights.h"
 
@@ -113,7 +114,8 @@ TrainOptions plain_options(const GoldenCase& golden) {
 
 TrainingRun::TrainingRun(const GoldenCase& golden, const TrainOptions& options, const std::filesystem::path& adapter)
     : golden_(golden), options_(options) {
-  const PlanRequest request = training_request(options, golden.model);
+  PlanRequest request = training_request(options, golden.model);
+  request.facts = cpu_facts(options.threads);  // every instruction set that this process may use
   set_threads(request.facts.threads);
   result_ = search_training_plan(request);
   HR_CHECK(result_.plan.feasible, "the plan of {} does not fit {} bytes", golden.folder.string(), options.memory);

@@ -10,7 +10,8 @@ namespace {
 
 PlanRequest inference_request(const ModelFiles& model, const std::string& precision) {
   PlanRequest request;
-  request.facts = device_facts("cpu", 2, request.profile, "cpu-avx2");
+  request.profile = load_profile("cpu-avx2");
+  request.facts = request.profile.facts;
   request.budget_bytes = int64_t{1} << 50;
   request.precision = precision;
   request.seq_length = 32;

@@ -82,7 +82,8 @@ PlanRequest gpu_request(int64_t memory, int64_t host, int64_t disk, const ModelF
   options.disk_directory = ".";
   options.disk_memory = disk;
   PlanRequest request = fixed_request(options, model);
-  request.host_process.gpu = 0;  // else it hides what else the host holds
+  request.host_process.gpu = 0;  // else it hides what else the host holds, as preparing the data does
+  request.prepare = {};
   return request;
 }
 

@@ -1,9 +1,10 @@
-// Requests for the planner's tests: small llama-like models, and published configs where ../shared lies.
+// Requests for the planner's tests: small llama-like models, and published configs.
 #pragma once
 
 #include <filesystem>
 #include <string>
 
+#include "../data_files/data_files.h"
 #include "formats/json.h"
 #include "planner/search.h"
 #include "runtime/executor.h"
@@ -11,9 +12,7 @@
 
 namespace headroom::test {
 
-inline std::filesystem::path published(const std::string& name) {
-  return std::filesystem::path(HEADROOM_SOURCE_DIR) / "../shared/data/models" / name / "config.json";
-}
+inline std::filesystem::path published(const std::string& name) { return data_file("models/" + name + "/config.json"); }
 
 // Options that do not depend on the machine.
 inline TrainOptions fixed_options(int64_t memory = int64_t{1} << 50) {

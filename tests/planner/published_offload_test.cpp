@@ -11,7 +11,6 @@ namespace {
 
 // 7B in bf16 with clipping: weights on the device, states and gradients on the host.
 TEST(Offload, PlanOf7BIn24GiBOfADevice) {
-  if (!std::filesystem::exists(published("mistral-7b"))) GTEST_SKIP() << "no ../shared";
   TrainOptions options = fixed_options(int64_t{24} << 30);
   options.device = "null";
   options.profile = "H100-80GB";

@@ -31,6 +31,7 @@ PlanRequest three_tiers(const TierBytes& budgets, const ModelFiles& model,
   PlanRequest request = fixed_request(options, model);
   request.facts.gemm_workspace_cap = 1 << 12;  // else it hides what else the device holds
   request.host_process.gpu = 0;                // the same on the host
+  request.prepare = {};
   return request;
 }
 

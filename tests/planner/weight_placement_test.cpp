@@ -18,8 +18,8 @@ constexpr int64_t kPositions = 64;
 
 PlanRequest serving_request(int64_t memory, int64_t host, int64_t disk, const std::string& device = "cpu") {
   PlanRequest request;
-  const DeviceFacts facts = device_facts(device, 2, request.profile, device == "cpu" ? "cpu-avx2" : "H100-80GB");
-  request.facts = device == "cpu" ? request.profile.facts : facts;
+  request.profile = load_profile(device == "cpu" ? "cpu-avx2" : "H100-80GB");
+  request.facts = request.profile.facts;
   request.budget_bytes = memory;
   request.host_budget_bytes = host;
   request.disk_budget_bytes = disk;

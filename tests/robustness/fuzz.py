@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Fuzzes every parser for a given time of CPU each, in turns, and goes on where it stopped.
 
-Usage: fuzz.py BUILD [--minutes 60] [--turn 5] [--jobs 1] [--only NAME,...] [--shared ../shared] [--work DIR] [--timeout 60]
+Usage: fuzz.py BUILD [--minutes 60] [--turn 5] [--jobs 1] [--only NAME,...] [--work DIR] [--timeout 60]
 BUILD is a folder made by `cmake --preset fuzz` with its libFuzzer programs built. The fuzzer with the least CPU time
 comes next, until each has --minutes. DIR keeps the corpora, logs, crashing inputs and minutes.json (CPU seconds and
 runs of each), so that minutes add up over several calls; Ctrl-C ends the turns at hand and keeps what they counted.
-Small files of SHARED/data are the first inputs. Prints a table and `N passed, N failed`: a fuzzer fails when it found a
+Small files of tests/data_files, and of ../shared/data where it is, are the first inputs. Prints a table and `N passed, N failed`: a fuzzer fails when it found a
 crash, a leak or an input that takes long. Standard library only.
 """
 import argparse
@@ -18,6 +18,9 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'data_files'))
+from data_files import DATA, SHARED  # noqa: E402
+
 LARGEST_INPUT = 1 << 16
 
 
@@ -28,7 +31,6 @@ def parse_arguments():
     parser.add_argument('--turn', type=float, default=5, help='minutes of CPU before another fuzzer has its turn')
     parser.add_argument('--jobs', type=int, default=1, help='fuzzers at a time')
     parser.add_argument('--only', default='', help='names, separated by commas')
-    parser.add_argument('--shared', default='../shared')
     parser.add_argument('--work', default='build/fuzzing')
     parser.add_argument('--timeout', type=int, default=60,
                         help='seconds that an input may take, those in which the fuzzer is stopped counted')
@@ -46,13 +48,14 @@ def fuzzers_of(build, only):
     return found
 
 
-def copy_seeds(shared, folder):
+def copy_seeds(folder):
     os.makedirs(folder, exist_ok=True)
-    for base, _, files in os.walk(os.path.join(shared, 'data')):
-        for name in files:
-            path = os.path.join(base, name)
-            if os.path.getsize(path) <= LARGEST_INPUT:
-                shutil.copyfile(path, os.path.join(folder, os.path.relpath(path, shared).replace(os.sep, '_')))
+    for root in (SHARED / 'data', DATA):
+        for base, _, files in os.walk(root):
+            for name in files:
+                path = os.path.join(base, name)
+                if os.path.getsize(path) <= LARGEST_INPUT:
+                    shutil.copyfile(path, os.path.join(folder, 'data_' + os.path.relpath(path, root).replace(os.sep, '_')))
 
 
 def cpu_seconds(pid):
@@ -103,7 +106,7 @@ class Campaign:
             sys.exit(f'{options.build} holds no fuzzer: cmake --preset fuzz && cmake --build build/fuzz')
         for folder in ('logs', 'crashes', 'corpora'):
             os.makedirs(os.path.join(self.work, folder), exist_ok=True)
-        copy_seeds(options.shared, os.path.join(self.work, 'seeds'))
+        copy_seeds(os.path.join(self.work, 'seeds'))
         self.record = os.path.join(self.work, 'minutes.json')
         self.done = {}
         if os.path.exists(self.record):

@@ -153,9 +153,7 @@ class RandomRun:
         command = [self.binary, "train", "--memory", str(budget), "--output-dir", f"{self.directory}/out", "--max-steps", str(steps),
                    *self.common(), *self.schedule, *more]
         with tempfile.TemporaryFile("w+") as errors:
-            # Threads that wait by sleeping: on a busy machine they would otherwise take each other's time.
-            child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, preexec_fn=group.enter,
-                                     env={**os.environ, "OMP_WAIT_POLICY": "passive"})
+            child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, preexec_fn=group.enter)
             _, status, usage = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
             errors.seek(0)
@@ -223,8 +221,9 @@ class RandomRun:
 
 
 class Campaign:
-    def __init__(self, arguments):
+    def __init__(self, arguments, make_run=RandomRun):
         self.arguments = arguments
+        self.make_run = make_run
         self.passed = self.failed = self.skipped = self.unlimited = 0
         self.slacks = []
 
@@ -232,7 +231,7 @@ class Campaign:
         directory = tempfile.mkdtemp(prefix="random-run-", dir=self.arguments.keep or ".")
         run = None
         try:
-            run = RandomRun(self.arguments.binary, self.arguments.seed, index, directory)
+            run = self.make_run(self.arguments.binary, self.arguments.seed, index, directory)
             what = run.run()
             self.passed += 1
             self.slacks += [run.slack] if run.slack is not None else []
@@ -263,8 +262,8 @@ class Campaign:
         return 1 if self.failed or not self.passed else 0
 
 
-def main():
-    parser = argparse.ArgumentParser(description=re.split(r"\n\n", __doc__)[0])
+def main(description=__doc__, make_run=RandomRun):
+    parser = argparse.ArgumentParser(description=re.split(r"\n\n", description)[0])
     parser.add_argument("binary", nargs="?", default=os.environ.get("HEADROOM"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
@@ -275,7 +274,7 @@ def main():
     if not arguments.binary:
         parser.error("no program: give its path, or HEADROOM in the environment")
     arguments.binary = os.path.abspath(arguments.binary)
-    sys.exit(Campaign(arguments).run())
+    sys.exit(Campaign(arguments, make_run).run())
 
 
 if __name__ == "__main__":

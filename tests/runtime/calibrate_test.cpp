@@ -1,12 +1,13 @@
-// What a calibration finds, and one profile of several rounds.
+// What a calibration finds, and what it takes for undisturbed.
 #include "runtime/calibrate/calibrate.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "base/threads.h"
 #include "ops/registry.h"
-#include "runtime/calibrate/median.h"
+#include "runtime/calibrate/samples.h"
 #include "runtime/calibrate/timed_call.h"
 #include "small_calibration.h"
 
@@ -21,8 +22,8 @@ TEST(Calibrate, MeasuresEveryRateOfAProfile) {
     EXPECT_GT(share, last);
     last = share;
   };
-  const Profile profile = calibrate(*device, facts, "this-machine", progress, small_calibration());
-  EXPECT_EQ(last, 1);
+  const Profile profile = calibrate(*device, facts, "this-machine", progress, small_calibration(), process_reading);
+  EXPECT_DOUBLE_EQ(last, 1);
   std::set<std::string> ops;
   for (const ProductSample& sample : profile.products) ops.insert(sample.op);
   for (const StreamRate& rate : profile.streams) ops.insert(rate.op);
@@ -36,26 +37,117 @@ TEST(Calibrate, MeasuresEveryRateOfAProfile) {
   for (const SequenceFactor& sequence : profile.in_sequence) EXPECT_GT(sequence.factor, 0);
 }
 
-TEST(Calibrate, TheMedianOfTheRoundsCounts) {
-  Profile round;
-  round.products = {{"linear", DType::f32, 8, 8, 8, 10, ""}};
-  round.attention = {{DType::f32, 20, 30, 0, 0}};
-  round.streams = {{"add", DType::f32, 40}};
-  round.in_sequence = {{DType::f32, 1.1}};
-  round.launch_seconds = 5;
-  Profile slow = round, fast = round;
-  slow.products[0].flops_per_second = 1, fast.products[0].flops_per_second = 11;
-  slow.attention[0].forward = 2, slow.attention[0].backward = 40, fast.attention[0].backward = 31;
-  slow.streams[0].bytes_per_second = 4, fast.streams[0].bytes_per_second = 39;
-  slow.in_sequence[0].factor = 9, fast.in_sequence[0].factor = 1.2;
-  slow.launch_seconds = 9, fast.launch_seconds = 4;
-  const Profile median = median_of({slow, round, fast});
-  EXPECT_EQ(median.products[0].flops_per_second, 10);
-  EXPECT_EQ(median.attention[0].forward, 20);
-  EXPECT_EQ(median.attention[0].backward, 31);
-  EXPECT_EQ(median.streams[0].bytes_per_second, 39);
-  EXPECT_EQ(median.in_sequence[0].factor, 1.2);
-  EXPECT_EQ(median.launch_seconds, 5);
+// A machine on which every timing takes a tick of a millisecond, and ten of them while others are busy; sums of ticks
+// are exact.
+constexpr double kTick = 1.0 / 1024;
+class FakeMachine {
+ public:
+  Stopwatch stopwatch() {
+    return [this] {
+      const double seconds = busy ? 10 * kTick : kTick;
+      now_.seconds += seconds;
+      now_.processor_seconds += kTick;
+      if (busy && switches) ++now_.forced_switches;
+      return now_;
+    };
+  }
+  bool busy = false;
+  bool switches = true;  // of a busy machine; else the lost time alone tells
+
+ private:
+  Reading now_;
+};
+
+// A calibration during which others are busy while `busy(step)`, where step is the number of halves of rounds done.
+Profile calibrated(FakeMachine& machine, const std::function<bool(int)>& busy,
+                   const CalibrationSizes& sizes = small_calibration()) {
+  const DeviceFacts facts = cpu_facts(threads());
+  const std::unique_ptr<Device> device = make_cpu_device(facts);
+  int step = -1;  // warming up
+  const auto progress = [&](double) { machine.busy = busy(++step); };
+  return calibrate(*device, facts, "this-machine", progress, sizes, machine.stopwatch());
+}
+
+constexpr int kHalves = 2;  // steps of a round
+
+TEST(Calibrate, WhatAQuietMachineSaysIsUndisturbed) {
+  FakeMachine machine;
+  const Profile profile = calibrated(machine, [](int) { return false; });
+  EXPECT_EQ(profile.remark(), "");
+  EXPECT_DOUBLE_EQ(profile.launch_seconds, kTick);
+}
+
+TEST(Calibrate, TimingsOfABusySpellDoNotCount) {
+  FakeMachine quiet;
+  const std::string expected = profile_json(calibrated(quiet, [](int) { return false; }));
+  for (int round : {0, 1, 2}) {
+    FakeMachine machine;
+    machine.switches = round != 1;
+    const Profile profile = calibrated(machine, [&](int step) { return step / kHalves == round; });
+    EXPECT_EQ(profile_json(profile), expected) << "busy in round " << round;
+  }
+}
+
+TEST(Calibrate, DisturbedPointsAreTimedAgain) {
+  FakeMachine quiet, machine;
+  const Profile profile = calibrated(machine, [&](int step) { return step < 3 * kHalves; });
+  EXPECT_EQ(profile_json(profile), profile_json(calibrated(quiet, [](int) { return false; })));
+}
+
+TEST(Calibrate, SaysWhereThereWasNoUndisturbedTiming) {
+  FakeMachine machine;
+  const Profile profile = calibrated(machine, [](int step) { return step % kHalves == 0; });  // the products' half
+  for (const ProductSample& sample : profile.products) EXPECT_TRUE(sample.disturbed) << sample.op;
+  for (const StreamRate& rate : profile.streams) EXPECT_FALSE(rate.disturbed) << rate.op;
+  EXPECT_TRUE(profile.disturbed.empty());
+  const std::string count = fmt::format("{} of ", profile.products.size());
+  EXPECT_NE(profile.remark().find(count), std::string::npos) << profile.remark();
+  const Profile all = calibrated(machine, [](int) { return true; });
+  EXPECT_EQ(all.disturbed.size(), 5u);
+  for (const SequenceFactor& sequence : all.in_sequence) EXPECT_TRUE(sequence.disturbed);
+  EXPECT_NE(all.remark().find("headroom profile"), std::string::npos) << all.remark();
+}
+
+TEST(Calibrate, EndsInTimeOnABusyMachine) {
+  FakeMachine machine, quiet;
+  CalibrationSizes sizes = small_calibration();
+  sizes.most_seconds = kTick;  // over with the first point of the first round
+  const Profile profile = calibrated(
+      machine, [](int step) { return step < kHalves; }, sizes);
+  for (const ProductSample& sample : profile.products) EXPECT_TRUE(sample.disturbed) << sample.op;
+  EXPECT_EQ(calibrated(
+                quiet, [](int) { return false; }, sizes)
+                .remark(),
+            "")
+      << "each point has its first timings";
+}
+
+TEST(Samples, TheMedianOfTheUndisturbedCounts) {
+  Samples samples;
+  EXPECT_TRUE(samples.empty());
+  samples.add({9, true});
+  samples.add({7, true});
+  EXPECT_FALSE(samples.empty());
+  EXPECT_TRUE(samples.disturbed());
+  EXPECT_EQ(samples.seconds(), 7) << "the least, as others took of each";
+  for (double seconds : {3.0, 1.0, 2.0}) {
+    EXPECT_FALSE(samples.settled());
+    samples.add({seconds, false});
+    samples.add({0.5, true});
+  }
+  EXPECT_TRUE(samples.settled());
+  EXPECT_FALSE(samples.disturbed());
+  EXPECT_EQ(samples.seconds(), 2);
+}
+
+TEST(Stopwatch, TellsADisturbedTiming) {
+  const Reading begin{10, 5, 7};
+  EXPECT_FALSE(between(begin, {10.1, 5.1, 7}).disturbed);
+  EXPECT_FALSE(between(begin, {10.1, 5.0985, 7}).disturbed) << "interrupts take a little";
+  EXPECT_TRUE(between(begin, {10.1, 5.1, 8}).disturbed) << "a thread was switched away";
+  EXPECT_TRUE(between(begin, {10.1, 5.09, 7}).disturbed) << "a tenth of the time without a CPU";
+  EXPECT_FALSE(between(begin, {10.00001, 5, 7}).disturbed) << "shorter than what can be told";
+  EXPECT_DOUBLE_EQ(between(begin, {10.1, 5.1, 8}).seconds, 10.1 - 10);
 }
 
 // x = x + y, twice forward and once backward, on two copies.
@@ -64,7 +156,7 @@ TEST(Calibrate, ASequenceRunsOverTensorsOfItsOwn) {
   const std::unique_ptr<Device> device = make_cpu_device(facts);
   CalibrationSizes sizes = small_calibration();
   sizes.buffer_bytes = 5 * 2 * 4096;  // what the two copies take, and nothing more
-  TimedCalls calls(*device, facts, sizes);
+  TimedCalls calls(*device, facts, sizes, process_reading);
   const ConcreteType x{DType::f32, {1024}};
   const TimedCalls::Sequence sequence{{x, x}, {{"add", {}, {0, 1}}, {"add", {}, {2, 1}}}, {{"add", {}, {3, 2}}}};
   int seen = 0;
@@ -75,6 +167,7 @@ TEST(Calibrate, ASequenceRunsOverTensorsOfItsOwn) {
   });
   EXPECT_EQ(seen, 3);
   EXPECT_GT(seconds, 0);
+  calls.begin();
   EXPECT_THROW(calls.sequence_seconds(sequence, 3, [](const Op&, const OpCall&) {}), std::exception);
 }
 

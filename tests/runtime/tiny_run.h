@@ -73,6 +73,7 @@ class TinyRun {
       : options_(options), model_(open_model(options.model)) {
     set_threads(1);
     PlanRequest request = training_request(options, model_);
+    if (options.device == "cpu") request.facts = cpu_facts(1);  // every instruction set that this process may use
     request.host_budget_bytes = host_budget;
     plan_ = search_training_plan(request).plan;
     if (change) change(plan_);

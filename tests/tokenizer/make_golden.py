@@ -37,13 +37,13 @@ def sequence(*steps):
     return {"type": "Sequence", "pretokenizers": list(steps)}
 
 
-def train(files, byte_fallback):
+def train(files, byte_fallback, size=160, alphabet=70):
     tokenizer = Tokenizer(models.BPE(byte_fallback=byte_fallback, unk_token='<unk>' if byte_fallback else None, fuse_unk=byte_fallback))
     if byte_fallback:
         tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend('▁'), normalizers.Replace(' ', '▁')])
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement='▁', prepend_scheme='never')
         special = ['<unk>', '<s>', '</s>'] + [f'<0x{b:02X}>' for b in range(256)]
-        trainer = trainers.BpeTrainer(vocab_size=259 + 160, special_tokens=special, limit_alphabet=70, show_progress=False)
+        trainer = trainers.BpeTrainer(vocab_size=259 + size, special_tokens=special, limit_alphabet=alphabet, show_progress=False)
     else:
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         trainer = trainers.BpeTrainer(vocab_size=256 + 120, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False)

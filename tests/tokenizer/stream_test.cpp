@@ -3,7 +3,9 @@
 #include <fstream>
 #include <random>
 
+#include "../data_files/data_files.h"
 #include "base/error.h"
+#include "formats/file.h"
 #include "tokenizer/pipeline.h"
 #include "tokenizer/stream_decoder.h"
 #include "tokenizer/stream_encoder.h"
@@ -59,19 +61,15 @@ TEST(stream_encoder, cuts_that_are_called_safe_are_safe) {
 }
 
 TEST(stream_encoder, real_texts_are_cut_safely) {
-  const std::filesystem::path texts = shared_tokenizers() / "../text";
-  if (!std::filesystem::exists(texts)) GTEST_SKIP() << "no shared data";
-  for (const char* name : {"gpt2", "qwen2.5", "llama2", "gpt-neox-20b", "bert-base-uncased"}) {
-    const Tokenizer tokenizer = Tokenizer::load(shared_tokenizers() / name);
+  for (const std::filesystem::path& folder : real_tokenizers()) {
+    const Tokenizer tokenizer = Tokenizer::load(folder);
     for (const char* file : {"tinyshakespeare.txt", "wagahaiwa_nekodearu.txt"}) {
-      std::ifstream in(texts / file, std::ios::binary);
-      std::string text(300'000, '\0');
-      in.read(text.data(), static_cast<std::streamsize>(text.size()));
-      text.resize(check_utf8(text).valid);
+      const std::string text = read_text_file(test::data_file("text") / file);
+      ASSERT_GT(text.size(), 190'000U);
       int64_t forced_cuts = 0;
       EXPECT_EQ(encode_in_chunks(tokenizer, text, 777, 4096, forced_cuts), tokenizer.encode(text, true))
-          << name << ' ' << file;
-      EXPECT_EQ(forced_cuts, 0) << name << ' ' << file;
+          << folder << ' ' << file;
+      EXPECT_EQ(forced_cuts, 0) << folder << ' ' << file;
     }
   }
 }

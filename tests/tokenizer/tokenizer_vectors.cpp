@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string_view>
 
+#include "../data_files/data_files.h"
 #include "base/error.h"
 #include "tokenizer/stream_decoder.h"
 #include "tokenizer/stream_encoder.h"
@@ -16,6 +17,14 @@ std::vector<Json> read_rows(const std::filesystem::path& path) {
   std::ifstream in(path);
   for (std::string line; std::getline(in, line);) rows.push_back(Json::parse(line));
   return rows;
+}
+
+std::vector<std::filesystem::path> real_tokenizers() {
+  std::vector<std::filesystem::path> folders;
+  for (const std::filesystem::path& set : test::data_files("tokenizers"))
+    for (const char* name : {"gpt2", "qwen2.5", "llama2", "gpt-neox-20b", "bert-base-uncased"})
+      folders.push_back(set / name);
+  return folders;
 }
 
 std::vector<Json> golden_bpe() {

@@ -11,9 +11,8 @@
 
 namespace headroom {
 
-inline std::filesystem::path shared_tokenizers() {
-  return std::filesystem::path(HEADROOM_SOURCE_DIR) / "../shared/data/tokenizers";
-}
+// The folders of real tokenizers: with a part of their vocabulary in the tree, whole ones where ../shared lies.
+std::vector<std::filesystem::path> real_tokenizers();
 
 // The lines of a file of JSON lines.
 std::vector<Json> read_rows(const std::filesystem::path& path);

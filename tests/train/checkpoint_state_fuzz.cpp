@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "train/checkpoint.h"
+#include "train/cut_metrics.h"
 
 namespace {
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "train/checkpoint.h"
+#include "train/cut_metrics.h"
 
 namespace headroom {
 namespace {

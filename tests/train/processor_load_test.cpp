@@ -25,12 +25,15 @@ TEST(ProcessorLoad, TheAffinityBoundsTheTeam) {
 TEST(ProcessorLoad, ARemarkNamesTheRemedy) {
   EXPECT_EQ(thread_remark(4, {4, 4, 0}, false), "");
   EXPECT_EQ(thread_remark(4, {4, 4, 0.5}, false), "");
-  EXPECT_EQ(thread_remark(1, {4, 4, 9}, false), "") << "one thread waits for no other";
-  EXPECT_EQ(thread_remark(2, {4, 4, 2}, false), "") << "there are CPUs for all";
-  EXPECT_EQ(thread_remark(4, {4, 4, 3}, true), "") << "waiting threads sleep";
+  EXPECT_EQ(thread_remark(2, {4, 4, 2}, true), "") << "there are CPUs for all";
   const std::string busy = thread_remark(4, {4, 4, 3}, false);
-  EXPECT_NE(busy.find("3 of 4 CPUs"), std::string::npos) << busy;
-  EXPECT_NE(busy.find("OMP_WAIT_POLICY=passive"), std::string::npos) << busy;
+  EXPECT_EQ(busy, "note: others keep 3 of 4 CPUs busy: steps take longer by the share that they take");
+  EXPECT_EQ(thread_remark(1, {4, 4, 9}, true),
+            "note: others keep 4 of 4 CPUs busy: steps take longer by the share that they take")
+      << "one thread waits for no other";
+  const std::string spinning = thread_remark(4, {4, 4, 3}, true);
+  EXPECT_TRUE(spinning.starts_with(busy)) << spinning;
+  EXPECT_NE(spinning.find("unset the OMP_ and GOMP_ variables"), std::string::npos) << spinning;
   const std::string many = thread_remark(8, {1, 4, 0}, true);
   EXPECT_NE(many.find("8 threads share the 1 CPU that"), std::string::npos) << many;
   EXPECT_NE(many.find("give --threads 1"), std::string::npos) << many;

@@ -8,9 +8,21 @@
 #include "base/error.h"
 #include "device/device.h"
 #include "device/disk/disk_tier.h"
+#include "ops/cpu/instruction_set.h"
 
 namespace headroom {
 namespace {
+
+// Kernels are chosen by the facts: of a higher set they would end in an illegal instruction.
+const DeviceFacts& facts_of_this_machine(const DeviceFacts& facts) {
+  const int machine = instruction_set();
+  if (facts.isa > machine)
+    throw Error(ErrorKind::usage,
+                fmt::format("the plan is made for {}, this CPU has {}", instruction_set_name(facts.isa),
+                            instruction_set_name(machine)),
+                "plan on this machine without --profile");
+  return facts;
+}
 
 class PreparedCpuKernel final : public DeviceKernel {
  public:
@@ -62,7 +74,7 @@ class MappedArena {
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(const DeviceFacts& facts, std::unique_ptr<DiskTier> disk = nullptr)
-      : facts_(facts), disk_(std::move(disk)) {}
+      : facts_(facts_of_this_machine(facts)), disk_(std::move(disk)) {}
 
   std::string_view name() const override { return "cpu"; }
 

@@ -1,41 +1,24 @@
 #include "device/disk/scratch_file.h"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/statvfs.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <string>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/nameless_file.h"
 #include "ir/tier_bytes.h"
 
 namespace headroom {
 namespace {
 
-constexpr int kFlags = O_RDWR | O_CLOEXEC;
-
-// A file without a name, or with one for an instant where the file system knows no others; -1 and errno.
-int open_nameless(const std::filesystem::path& directory, int more) {
-  const int descriptor = ::open(directory.c_str(), O_TMPFILE | kFlags | more, 0600);
-  if (descriptor >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return descriptor;
-  std::string name = (directory / "headroom-scratch-XXXXXX").string();
-  const int named = ::mkostemp(name.data(), O_CLOEXEC | more);
-  if (named >= 0) ::unlink(name.c_str());
-  return named;
-}
-
 void refuse_memory(const std::filesystem::path& directory) {
-  struct statfs system {};
-  if (::statfs(directory.c_str(), &system) != 0) return;
-  if (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC)
+  if (lies_in_memory(directory))
     throw Error(ErrorKind::usage, fmt::format("--disk-memory: {} lies in memory, not on a disk", directory.string()),
                 "give a directory on a disk");
 }

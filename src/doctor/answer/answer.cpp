@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "doctor/answer/ask_again.h"
 #include "doctor/answer/emit.h"
 #include "doctor/answer/headroom_answer.h"
 #include "doctor/answer/job_model.h"
@@ -78,7 +79,7 @@ void add_failures(const Intake& intake, Case& patient) {
 
 // The smallest set as a patch. A file that cannot be edited leaves its reason instead.
 void add_patch(const Intake& intake, Report& report) {
-  if (!intake.config || report.diagnosis.smallest_fitting_set.empty()) return;
+  if (!intake.config || report.diagnosis.proposed_set().empty()) return;
   try {
     const Emitted emitted = emit_patch(report.diagnosis, *intake.config);
     report.patch = emitted.diff;
@@ -133,6 +134,7 @@ Answer answer(const Request& request, std::istream& standard_input) {
   if (patient.job && patient.shape)
     patient.estimate = estimate(*patient.job, *patient.shape, patient.gpu, patient.software);
   fill_capacity(request, sized, patient);
+  report.ask = ask_for_model(request, patient);
   report.diagnosis = diagnose(patient);
   if (request.which_gpu && patient.job && patient.shape)
     report.gpus =

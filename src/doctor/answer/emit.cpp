@@ -159,7 +159,7 @@ Emitted emit_patch(const Diagnosis& diagnosis, const ConfigReading& config) {
                   "set the options by hand");
   Editor editor(config);
   std::vector<std::string> by_hand;
-  for (const std::string& name : diagnosis.smallest_fitting_set)
+  for (const std::string& name : diagnosis.proposed_set())
     for (const Remedy& remedy : diagnosis.remedies) {
       if (remedy.name != name) continue;
       if (remedy.settings.empty()) by_hand.push_back(remedy.set);

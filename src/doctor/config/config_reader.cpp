@@ -183,6 +183,7 @@ class Session {
     if (name == "script.labels") draft.job.architecture["labels"] = 2;
     if (name == "script.task") draft.job.task = Task::infer;
     if (name == "script.gradients") draft.job.extras["no_grad"] = "false";
+    if (name == "script.library") draft.job.extras["library"] = text;
     if (name == "script.apex") draft.job.extras["half_precision_backend"] = "apex";
     if (name == "litgpt.command" && text == "pretrain") draft.job.objective = "pretrain";
   }

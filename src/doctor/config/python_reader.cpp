@@ -190,6 +190,15 @@ class ScriptReader {
   void note_apex() {
     for (const std::string& import : script_.imports)
       if (import == "apex" || import.starts_with("apex.")) parts_.facts["script.apex"] = "true";
+    note_replaced_modules();
+  }
+
+  // Libraries that load or train a model by modules and kernels of their own, which the memory model does not know.
+  void note_replaced_modules() {
+    for (const std::string& import : script_.imports)
+      for (const char* library : {"unsloth", "colossalai", "llmfoundry", "composer", "open_flamingo", "ludwig"})
+        if (import == library || import.starts_with(std::string(library) + "."))
+          parts_.facts["script.library"] = library;
   }
 
   Part& part_of(const Dialect& dialect, const std::string& callee) {

@@ -11,11 +11,24 @@ bool one_of(const std::string& name, std::initializer_list<const char*> names) {
   return std::any_of(names.begin(), names.end(), [&](const char* n) { return name == n; });
 }
 
-// The bytes per token of one layer, part by part. Widths: c of a product's operands, r of the residual stream.
+// Families whose fused query-key-value product lives on as the storage of the values: rotary positions make new queries
+// and keys, the values stay a view.
+bool keeps_fused_product(const ModelShape& shape, Library library) {
+  if (library == Library::litgpt) return shape.kv_heads == shape.heads;  // else keys and values are copied to all heads
+  return library == Library::transformers && one_of(shape.family, {"gpt_neox", "phi3"});
+}
+
+// The bytes per token of one layer, part by part. Widths: c of a product's operands, r of the residual stream, o of a
+// linear layer's output, a of attention's operands.
 class LayerLedger {
  public:
   LayerLedger(const ModelShape& shape, const TrainSettings& s)
-      : shape_(shape), s_(s), c_(s.compute_width), r_(s.residual_width()) {
+      : shape_(shape),
+        s_(s),
+        c_(s.compute_width),
+        r_(s.residual_width()),
+        o_(s.output_width()),
+        a_(s.attention_width()) {
     hidden_ = static_cast<double>(shape.hidden);
     const double dim = static_cast<double>(shape.head_dim);
     value_dim_ = static_cast<double>(shape.value_head_dim > 0 ? shape.value_head_dim : shape.head_dim);
@@ -30,7 +43,15 @@ class LayerLedger {
   double norms() const {
     const double count = static_cast<double>(shape_.norms_per_layer);
     const bool by_hand = shape_.rms_norm && !s_.compiled && s_.library != Library::megatron;
-    double bytes = by_hand ? count * hidden_ * (4 + (trained_ ? r_ : 0)) : count * hidden_ * r_;
+    double bytes = 0;
+    if (by_hand) {
+      bytes = count * hidden_ * (4 + (trained_ ? r_ : 0));
+    } else {
+      // Autocast gives each LayerNorm a float32 copy of a narrower stream; else two norms side by side read, and keep,
+      // one and the same tensor.
+      const bool copied = s_.cast_products && r_ < 4 && !s_.compiled;
+      bytes = copied ? count * hidden_ * 4 : (shape_.parallel_residual ? 1 : count) * hidden_ * r_;
+    }
     if (shape_.query_key_norm) bytes += (queries_ + keys_) * (by_hand ? 4 + (trained_ ? c_ : 0) : c_);
     return bytes;
   }
@@ -39,7 +60,7 @@ class LayerLedger {
   double product_inputs() const {
     if (!trained_) return 0;
     const double groups = shape_.parallel_residual && shape_.norms_per_layer == 1 ? 1 : 2;
-    if (!s_.autocast) return groups * hidden_ * c_;
+    if (!s_.autocast && !(s_.cast_products && !shape_.rms_norm)) return groups * hidden_ * c_;
     const bool one_qkv = one_of(shape_.family, {"gpt2", "gpt_neox", "phi3", "falcon", "bloom", "mpt", "dbrx"});
     const double mlp = shape_.gated_mlp && shape_.family != "phi3" ? 2 : 1;
     return ((one_qkv ? 1 : 3) + mlp) * hidden_ * c_;
@@ -50,11 +71,16 @@ class LayerLedger {
     const double keys = repeated ? queries_ : keys_;
     const double values = repeated ? heads_ * value_dim_ : keys_ / static_cast<double>(shape_.head_dim) * value_dim_;
     const double output = heads_ * value_dim_;
-    double bytes = (queries_ + keys + values) * c_;
+    double bytes = (queries_ + keys + values) * a_;
     if (s_.attention == AttentionKernel::eager)
-      bytes += heads_ * square_width() * s_.sequence + (trained_ ? output * c_ : 0);
+      bytes += heads_ * square_width() * s_.sequence + (trained_ ? output * a_ : 0);
     else
-      bytes += output * c_ + heads_ * 4;  // and the log-sum-exp
+      bytes += output * a_ + heads_ * 4;  // and the log-sum-exp
+    // A cast copy is no view: then the fused product goes.
+    if (keeps_fused_product(shape_, s_.library) && a_ == o_) bytes += (queries_ + keys_) * o_;
+    // GPT-J multiplies queries and keys in float32.
+    if (shape_.family == "gptj" && s_.attention == AttentionKernel::eager && !s_.cast_products)
+      bytes += (queries_ + keys) * (4 - a_);
     if (shape_.kv_latent > 0) bytes += static_cast<double>(shape_.kv_latent) * (4 + c_);
     return bytes;
   }
@@ -76,12 +102,12 @@ class LayerLedger {
 
   double dense_mlp(double inner) const {
     const double product = trained_ ? c_ : 0;
-    if (shape_.gated_mlp) return inner * ((s_.compiled ? 2 : 3) * c_ + product);
-    if (shape_.activation == "relu") return inner * c_;  // the product's input is the output relu keeps
+    if (shape_.gated_mlp) return inner * ((s_.compiled ? 2 : 3) * o_ + product);
+    if (shape_.activation == "relu") return inner * o_;  // the product's input is the output relu keeps
     const bool by_hand = one_of(shape_.activation, {"gelu_new", "gelu_fast", "gelu_python_tanh"}) &&
                          shape_.family != "bloom" && !s_.compiled && s_.library == Library::transformers;
     // 0.5 x (1 + tanh(...)): the input (cast for pow under autocast), tanh, 1 + tanh, 0.5 x.
-    const double kept = by_hand ? (s_.autocast ? 14 : 4 * c_) : c_;
+    const double kept = by_hand ? (s_.cast_products && o_ < 4 ? 14 : 4 * o_) : o_;
     return inner * (kept + product);
   }
 
@@ -101,18 +127,36 @@ class LayerLedger {
     return 2 * hidden_ * (s_.cpu ? 2 * c_ : 1);  // on the CPU noise and input, on a GPU a byte of mask
   }
 
-  // LoRA keeps the input of its first product: PEFT casts it to the adapters' width for each target.
+  // LoRA keeps the input of its first product. PEFT's adapters are float32: under autocast each target casts the input
+  // to the compute width, without it to float32, and a float32 stream is taken as it is, shared by targets that read
+  // the same. Dropout gives each its own dropped input and a byte of mask per element (on the CPU noise as wide).
   double adapters() const {
     if (!s_.lora) return 0;
     const Adapters a = lora_adapters(shape_, s_);
     const double rank = static_cast<double>(s_.lora_settings.rank);
-    const bool cast = s_.library == Library::transformers && (s_.autocast || s_.adapter_width != c_);
-    double bytes = cast ? a.input_width * (s_.autocast ? 2 : s_.adapter_width) : a.shared_input_width * c_;
-    bytes += a.targets * rank * s_.adapter_width;
-    if (s_.lora_settings.dropout > 0)
-      bytes += a.input_width * (s_.cpu ? 2 * s_.adapter_width : s_.adapter_width + 1) -
-               (cast ? 0 : a.shared_input_width * c_);
-    return bytes;
+    const bool peft = s_.library == Library::transformers;
+    const double width = peft && !s_.cast_products ? s_.adapter_width : c_;
+    const bool copied = peft && (s_.cast_products || o_ != s_.adapter_width);
+    double inputs = copied ? a.input_width * width : a.shared_input_width * o_;
+    if (s_.lora_settings.dropout > 0) {
+      // LitGPT drops the input of queries, keys and values once.
+      const double dropped = s_.library == Library::litgpt ? a.distinct_input_width : a.input_width;
+      inputs = dropped * (s_.cpu ? 2 * width : width + 1);
+    }
+    return inputs + a.targets * rank * width + padded_adapters();
+  }
+
+  // LitGPT spreads the outputs of its adapters over the fused product's columns, and keeps them, where not all of
+  // queries, keys and values have one.
+  double padded_adapters() const {
+    if (s_.library != Library::litgpt) return 0;
+    double outputs = 0, all = 0;
+    for (const std::string& name : s_.lora_settings.targets) {
+      const double width = name == "q_proj" ? queries_ : name == "k_proj" || name == "v_proj" ? keys_ : 0;
+      outputs += width * c_;
+      all += width > 0 ? 1 : 0;
+    }
+    return all < 3 ? outputs : 0;
   }
 
   // Largest temporaries of the layer's backward per token: gradients inside the MLP, or of the scores.
@@ -120,7 +164,7 @@ class LayerLedger {
     const double inner = static_cast<double>(shape_.experts > 0 ? shape_.moe_intermediate * shape_.experts_per_token
                                                                 : shape_.intermediate) /
                          s_.tensor;
-    const double mlp = inner * c_ * (shape_.gated_mlp ? 3 : 2) + 2 * hidden_ * r_;
+    const double mlp = inner * o_ * (shape_.gated_mlp ? 3 : 2) + 2 * hidden_ * r_;
     const double scores = s_.attention == AttentionKernel::eager ? heads_ * s_.sequence * (8 + c_) : 0;
     return std::max(mlp, scores + 4 * queries_ * c_);
   }
@@ -139,7 +183,7 @@ class LayerLedger {
  private:
   const ModelShape& shape_;
   const TrainSettings& s_;
-  double c_, r_, hidden_ = 0, value_dim_ = 0, heads_ = 0, queries_ = 0, keys_ = 0;
+  double c_, r_, o_, a_, hidden_ = 0, value_dim_ = 0, heads_ = 0, queries_ = 0, keys_ = 0;
   bool trained_ = true;
 };
 
@@ -188,10 +232,14 @@ Activations network_activations(const ModelShape& shape, const TrainSettings& s)
   return out;
 }
 
+namespace {
+constexpr double kLitGptPiece = 128;  // lm_head_chunk_size in litgpt/finetune/*.py
+}
+
 LossBytes loss_bytes(const ModelShape& shape, const TrainSettings& s) {
   LossBytes out;
   if (s.loss == LossKind::none || shape.vocab == 0) return out;
-  const double cells = s.tokens() * static_cast<double>(shape.vocab) / s.tensor, c = s.compute_width;
+  const double cells = s.tokens() * static_cast<double>(shape.vocab) / s.tensor, c = s.attention_width();
   const double table = static_cast<double>(shape.vocab) * static_cast<double>(shape.hidden) / s.tensor * s.weight_width;
   double alive = c, peak = 0, evaluation = c + (c < 4 ? 4 : 0) + 4;
   const char* how = "";
@@ -213,6 +261,14 @@ LossBytes loss_bytes(const ModelShape& shape, const TrainSettings& s) {
       evaluation = 3 * c;
       how = "logits, log-softmax and two gradients in the compute width";
       break;
+    case LossKind::half_pieces: {  // a head's piece is done, and its gradient gone, before the next one's begins
+      const double piece = std::min(1.0, kLitGptPiece / s.sequence);
+      alive = 0;
+      peak = 2 * c + 2 * c * piece;
+      evaluation = 3 * c;
+      how = "logits and log-softmax in the compute width, two gradients of a piece of 128 tokens";
+      break;
+    }
     case LossKind::chunked: {  // logits of all chunks, float32 work on one of eight
       const double work = s.compiled ? c / 8 : 4 + 8.0 / 8;
       alive = 0;

@@ -7,10 +7,6 @@ namespace {
 
 constexpr double kMi = 1048576.0;
 
-// Fitted on the half of the measured cases that tests/doctor_model/cases/case_table.h calls "fit".
-constexpr double kFragmentation = 0.03, kEagerFragmentation = 0.20;
-constexpr double kHeapGradients = 1.0, kHeapActivations = 0.2, kHeapScores = 2.5;
-
 }  // namespace
 
 double context_bytes(const std::optional<Gpu>& gpu, const Software& software) {
@@ -32,12 +28,13 @@ double workspace_bytes(const std::optional<Gpu>& gpu) {
 
 AllocatorSlack allocator_slack(const AllocatorLoad& load, const TrainSettings& s) {
   if (s.cpu) {
-    const double held = kHeapGradients * load.gradients + kHeapActivations * load.activations +
-                        (load.score_piece < 32 * kMi ? kHeapScores * load.scores : 0);
+    const double held = s.fitted.heap_gradients * load.gradients + s.fitted.heap_activations * load.activations +
+                        (load.score_piece < 32 * kMi ? s.fitted.heap_scores * load.scores : 0);
     const double fixed = 30 * kMi;  // thread pools, primitives, code touched for the first time
     return {0.3 * held, fixed + held, 3 * fixed + 1.8 * held + 0.1 * load.passing};
   }
-  const double fragmented = s.attention == AttentionKernel::eager ? kEagerFragmentation : kFragmentation;
+  const double fragmented =
+      s.attention == AttentionKernel::eager ? s.fitted.eager_fragmentation : s.fitted.fragmentation;
   return {2 * kMi, 20 * kMi + fragmented * load.passing,
           40 * kMi + (fragmented + 0.15) * load.passing + 0.03 * load.lasting};
 }

@@ -106,20 +106,36 @@ struct Resolver {
     s.quantization = job.quantization.value_or("none") == "none" ? "" : *job.quantization;
     if (!s.quantization.empty() && s.weight_width > 2) s.weight_width = 2;
     if (!s.quantization.empty()) s.compute_width = 2;
+    s.cast_products = !s.deepspeed && !mixed.empty() && mixed != "none";
+    s.prepared_kbit = job.lora && prepares_kbit();
+  }
+
+  // Whose scripts call PEFT's prepare_model_for_kbit_training on a base that bitsandbytes quantised. DeepSpeed's engine
+  // casts everything back to the 16-bit type; axolotl does where a flash kernel needs it; LLaMA-Factory leaves norms
+  // and tables alone unless told otherwise.
+  bool prepares_kbit() const {
+    const std::string& kind = s.quantization;
+    const bool bitsandbytes = kind.rfind("nf4", 0) == 0 || kind.rfind("fp4", 0) == 0 || kind == "int8";
+    if (!bitsandbytes || s.deepspeed || s.library != Library::transformers) return false;
+    if (job.system == System::llamafactory) return false;
+    return job.system != System::axolotl || job.attention.value_or("").find("flash") == std::string::npos;
   }
 
   void kernels() {
     const bool old = before(software.transformers, 4, 36);
     std::string kernel = job.attention.value_or("");
     if (kernel.empty()) {
-      kernel = old || shape.encoder_decoder ? "eager" : std::string(defaults.attention.value.value_or("sdpa"));
+      const bool only_eager = shape.family == "gptj";  // its class knows no sdpa
+      kernel =
+          old || shape.encoder_decoder || only_eager ? "eager" : std::string(defaults.attention.value.value_or("sdpa"));
       assume(fmt::format("{} attention (not stated)", kernel));
     }
     const bool eager = kernel == "eager" || kernel == "math" || kernel == "naive";
     const bool flash = kernel.find("flash") != std::string::npos || kernel.find("flex") != std::string::npos;
     if (eager)
       s.attention = AttentionKernel::eager;
-    else if (s.library == Library::torchtune || (kernel == "sdpa" && transformers_trainer(job.system)))
+    else if (s.library == Library::torchtune || s.library == Library::litgpt ||
+             (kernel == "sdpa" && transformers_trainer(job.system)))
       s.attention = AttentionKernel::fused_repeated;  // a padding mask rules the kernels for grouped heads out
     else
       s.attention = AttentionKernel::fused;
@@ -141,6 +157,8 @@ struct Resolver {
   void optimizer() {
     s.optimizer = job.optimizer.value_or("");
     const bool fused_default = transformers_trainer(job.system) && !before(software.torch, 2, 8);
+    // LitGPT trains a quantised base with bitsandbytes' PagedAdamW whatever AdamW is asked for (litgpt/utils.py).
+    if (job.system == System::litgpt && !s.quantization.empty()) s.optimizer = "paged_adamw";
     if (s.optimizer.empty()) {
       s.optimizer = fused_default ? "adamw_fused" : "adamw";
       assume(fmt::format("optimizer {} (not stated)", s.optimizer));
@@ -181,11 +199,13 @@ struct Resolver {
       s.loss = LossKind::none;
     else if (job.chunked_loss.value_or(liger()))
       s.loss = s.library == Library::torchtune ? LossKind::chunked : LossKind::fused_chunked;
+    else if (s.library == Library::litgpt && job.objective != "pretrain")
+      s.loss = LossKind::half_pieces;
     else if (s.library == Library::litgpt || (job.flash_loss_upcast && !*job.flash_loss_upcast))
       s.loss = LossKind::half;
     else
       s.loss = before(software.transformers, 4, 45) ? LossKind::upcast_old : LossKind::upcast;
-    s.logits_float_output = s.autocast && trainer;
+    s.logits_float_output = (s.autocast || s.cast_products) && trainer;
     s.outputs_alive = s.library == Library::transformers;
   }
 };

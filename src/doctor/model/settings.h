@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "doctor/model/estimate.h"
+#include "doctor/model/fitted_constants.h"
 
 namespace headroom::doctor {
 
 enum class AttentionKernel { eager, fused, fused_repeated };  // fused_repeated: keys and values copied to every head
 enum class Checkpointing { none, selective, full };
-enum class LossKind { upcast, upcast_old, half, chunked, fused_chunked, none };
+enum class LossKind { upcast, upcast_old, half, half_pieces, chunked, fused_chunked, none };
 enum class Library { transformers, torchtune, litgpt, megatron };  // whose modules compute the layers
 
 struct TrainSettings {
@@ -19,9 +20,13 @@ struct TrainSettings {
   bool cpu = false, deepspeed = false, compiled = false;
   double batch = 1, accumulation = 1, sequence = 1, eval_batch = 0;
   double world = 1, tensor = 1, pipeline = 1, context = 1, expert = 1;
-  double weight_width = 4;   // bytes of a stored weight
-  double compute_width = 4;  // bytes of an activation that a matrix product reads
-  bool autocast = false;     // weights stay in weight_width, products run in compute_width
+  double weight_width = 4;     // bytes of a stored weight
+  double compute_width = 4;    // bytes of an activation that a matrix product reads
+  bool autocast = false;       // weights stay in weight_width, products run in compute_width
+  bool cast_products = false;  // products run under torch.autocast, whatever width the weights have
+  // PEFT's prepare_model_for_kbit_training: every weight that is not quantised is cast to float32, and with the
+  // embedding's output the residual stream is float32.
+  bool prepared_kbit = false;
   AttentionKernel attention = AttentionKernel::fused;
   Checkpointing checkpointing = Checkpointing::none;
   bool activation_offload = false;
@@ -42,9 +47,14 @@ struct TrainSettings {
   double prefetched_units = 1;
   double workers = 0;
   std::map<std::string, int64_t> buffers;
+  FittedConstants fitted;
 
-  // Bytes per element of the residual stream: float32 under autocast.
-  double residual_width() const { return autocast ? 4 : compute_width; }
+  // Bytes per element of the residual stream: float32 under autocast and after PEFT's preparation.
+  double residual_width() const { return autocast || prepared_kbit ? 4 : compute_width; }
+  // Of what a linear layer returns: bitsandbytes' layers return the type of their input, whatever they compute in.
+  double output_width() const { return prepared_kbit ? 4 : compute_width; }
+  // Of attention's operands: autocast casts them once more.
+  double attention_width() const { return cast_products ? compute_width : output_width(); }
   double tokens() const { return batch * sequence / context; }
   // Nothing of the base model is trained.
   bool frozen() const { return lora; }

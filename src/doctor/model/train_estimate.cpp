@@ -44,15 +44,21 @@ class Trainer {
                            (s.loss == LossKind::none ? 0 : shape.embedding_parameters)) *
                               s.compute_width
                         : 0;
+    if (s.prepared_kbit && s.cast_products && s.loss != LossKind::none)  // the head alone is a float32 matrix
+      casts_ = static_cast<double>(shape.vocab) * static_cast<double>(shape.hidden) * s.compute_width;
     if (s.sharding == Sharding::zero3 || s.sharding == Sharding::hybrid || s.sharding == Sharding::zero2) casts_ = 0;
-    const double widest =
-        static_cast<double>(std::max(shape.intermediate, shape.hidden)) * static_cast<double>(shape.hidden);
+    const int64_t inner = shape.experts > 0 ? shape.moe_intermediate : shape.intermediate;
+    const double widest = static_cast<double>(std::max(inner, shape.hidden)) * static_cast<double>(shape.hidden);
     // Quantisation-aware training keeps each matrix's rounded copy for its backward product.
     const double layers = static_cast<double>(std::max<int64_t>(1, shape.layers + shape.encoder_layers));
     if (s.fake_quantised)
       rounded_ = shape.linear_parameters / s.tensor / s.pipeline * s.weight_width /
                  (s.checkpointing == Checkpointing::full ? layers : 1);
     dequantized_ = s.quantization.empty() ? 0 : widest * s.compute_width;
+    const LitGptTables tables = litgpt_tables(shape, s);
+    dequantized_head_ = s.quantization.empty() ? 0 : tables.head * s.compute_width;
+    // bitsandbytes' StableEmbedding comes after the optimizer: the gradient of its table is never used, never freed.
+    stale_gradient_ = {tables.stale * s.weight_width, "of the replaced token table, which no optimizer frees"};
     table_ = static_cast<double>(shape.vocab) * static_cast<double>(shape.hidden) / s.tensor;
   }
 
@@ -62,16 +68,18 @@ class Trainer {
     states(p);
     if (s_.accumulation > 1 || s_.gradients_kept) p.last("gradients", states_.gradients);
     p.pass("activations", activations_.kept.bytes, activations_.kept.how);
-    const double top = std::max(loss_.peak, loss_.alive + activations_.recomputed + activations_.backward);
-    if (loss_.peak >= top)
+    // A quantised matrix is in 16 bits while it is used: those of the layers after the loss, a head's beside it.
+    const double layer = activations_.recomputed + activations_.backward + dequantized_;
+    if (loss_.peak + dequantized_head_ >= loss_.alive + layer) {
       p.pass("logits", loss_.peak, loss_.how);
-    else {
+      p.pass("temporaries", dequantized_head_, "the quantised head in 16 bits");
+    } else {
       p.pass("logits", loss_.alive, loss_.how);
       p.pass("recomputed layer", activations_.recomputed, "one layer's activations again");
       p.pass("temporaries", activations_.backward, "gradients inside one layer");
+      p.pass("temporaries", dequantized_, "a quantised matrix in 16 bits");
     }
     p.pass("autocast copies", casts_, "matrices in the compute width");
-    p.pass("temporaries", dequantized_, "a quantised matrix in 16 bits");
     p.pass("rounded weights", rounded_, "fake-quantised copies, kept for backward");
     p.pass("gathered parameters", states_.gathered.bytes, states_.gathered.how);
     if (s_.accumulation <= 1 && !s_.gradients_kept) p.load.gradients = small_gradients();
@@ -80,21 +88,32 @@ class Trainer {
     return p;
   }
 
-  // Backward at the first layer: all gradients, one layer's activations.
-  Phase backward_end() const {
+  // Backward at the first layer: its activations, and all gradients but that of the token table, which comes last. A
+  // tied table has its head's gradient already.
+  Phase first_layer() const {
     Phase p{"backward"};
     states(p);
-    p.last("gradients", states_.gradients);
+    Bytes gradients = states_.gradients;
+    if (!s_.frozen() && !shape_.tied && !s_.gradients_kept && !s_.optimizer_in_backward && s_.accumulation <= 1)
+      gradients.bytes = std::max(0.0, gradients.bytes * (1 - table_ * s_.tensor / std::max(1.0, shape_.parameters)));
+    p.last("gradients", gradients);
     const double layers = static_cast<double>(shape_.layers + shape_.encoder_layers);
     const double layer = activations_.recomputed > 0 ? activations_.recomputed : activations_.kept.bytes / layers;
     p.pass("activations", layer, "of the first layer");
     p.pass("temporaries", activations_.backward, "gradients inside one layer");
+    p.pass("temporaries", dequantized_, "a quantised matrix in 16 bits");
+    return end_of_backward(std::move(p));
+  }
+
+  // Its end: every gradient, and a tied table's second one before it is added.
+  Phase backward_end() const {
+    Phase p{"backward"};
+    states(p);
+    p.last("gradients", states_.gradients);
     const double table = s_.frozen() || s_.gradients_kept ? 0 : table_ * s_.weight_width;
     p.pass("table gradient", shape_.tied ? table : 0, "the tied table's second gradient before it is added");
-    if (s_.outputs_alive) p.pass("logits", loss_.alive, "the outputs, kept by the caller");
-    p.pass("gathered parameters", states_.gathered.bytes, states_.gathered.how);
-    hold_freed(p);
-    return p;
+    p.pass("table gradient", stale_gradient_.bytes, "of this step, before it is added");
+    return end_of_backward(std::move(p));
   }
 
   Phase optimizer_step() const {
@@ -130,6 +149,12 @@ class Trainer {
   }
 
  private:
+  Phase end_of_backward(Phase p) const {
+    if (s_.outputs_alive) p.pass("logits", loss_.alive, "the outputs, kept by the caller");
+    p.pass("gathered parameters", states_.gathered.bytes, states_.gathered.how);
+    hold_freed(p);
+    return p;
+  }
   // Gradients in pieces that a heap keeps: all but the tables.
   double small_gradients() const {
     if (s_.frozen()) return states_.gradients.bytes;
@@ -151,16 +176,16 @@ class Trainer {
     p.load.activations = 0;
     hold(p);
     if (!s_.cpu) return;
-    const double freed = kHeapFreed * (activations_.kept.bytes + activations_.recomputed);
+    const double freed = s_.fitted.heap_freed * (activations_.kept.bytes + activations_.recomputed);
     p.held.likely += freed;
     p.held.high += freed;
   }
-  static constexpr double kHeapFreed = 0.8;  // fitted, as the constants of device_overheads.cpp
 
   void states(Phase& p) const {
     p.last("weights", states_.weights);
     p.last("master weights", states_.masters);
     p.last("optimizer states", states_.states);
+    p.last("gradients", stale_gradient_);
   }
 
   const ModelShape& shape_;
@@ -168,7 +193,8 @@ class Trainer {
   ModelStates states_;
   Activations activations_;
   LossBytes loss_;
-  double rounded_ = 0, casts_ = 0, dequantized_ = 0, table_ = 0;
+  double rounded_ = 0, casts_ = 0, dequantized_ = 0, dequantized_head_ = 0, table_ = 0;
+  Bytes stale_gradient_;
 };
 
 // Host memory of one process: the interpreter and its libraries, offloaded states, workers, the load.
@@ -224,11 +250,13 @@ void page_out(Estimate& e, const Gpu& gpu, double states) {
 }  // namespace
 
 Estimate estimate_training(const Job& job, const ModelShape& shape, const std::optional<Gpu>& gpu,
-                           const Software& software) {
+                           const Software& software, const FittedConstants& fitted) {
   Estimate e;
-  const TrainSettings s = resolve_training(job, shape, gpu, software, e.assumptions);
+  TrainSettings s = resolve_training(job, shape, gpu, software, e.assumptions);
+  s.fitted = fitted;
   const Trainer trainer(shape, s);
-  std::vector<Phase> phases{trainer.loss(), trainer.backward_end(), trainer.optimizer_step(), trainer.evaluation()};
+  std::vector<Phase> phases{trainer.loss(), trainer.first_layer(), trainer.backward_end(), trainer.optimizer_step(),
+                            trainer.evaluation()};
   const Phase& peak = *std::max_element(phases.begin(), phases.end(),
                                         [](const Phase& a, const Phase& b) { return a.total() < b.total(); });
   double passing = 0;  // the most that came and went: what the allocator had to find room for

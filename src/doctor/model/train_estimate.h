@@ -2,11 +2,12 @@
 #pragma once
 
 #include "doctor/model/estimate.h"
+#include "doctor/model/fitted_constants.h"
 
 namespace headroom::doctor {
 
 Estimate estimate_training(const Job& job, const ModelShape& shape, const std::optional<Gpu>& gpu,
-                           const Software& software);
+                           const Software& software, const FittedConstants& fitted = {});
 // Serving with a KV cache of the server's own.
 Estimate estimate_serving(const Job& job, const ModelShape& shape, const std::optional<Gpu>& gpu,
                           const Software& software);

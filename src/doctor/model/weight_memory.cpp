@@ -68,18 +68,30 @@ double quantized_width(const std::string& method) {
   return 2;
 }
 
+LitGptTables litgpt_tables(const ModelShape& shape, const TrainSettings& s) {
+  LitGptTables tables;
+  if (s.library != Library::litgpt || shape.vocab == 0) return tables;
+  const double table = static_cast<double>(shape.vocab) * static_cast<double>(shape.hidden);
+  tables.head = table;
+  tables.untied = shape.tied ? table : 0;
+  tables.stale = s.lora && !s.quantization.empty() ? table : 0;
+  return tables;
+}
+
 Bytes base_weights(const ModelShape& shape, const TrainSettings& s) {
   const double share = s.tensor * s.pipeline;
+  const LitGptTables tables = litgpt_tables(shape, s);
+  const double parameters = shape.parameters + tables.untied;
   if (s.quantization.empty())
-    return {shape.parameters * s.weight_width / share,
-            fmt::format("{:.0f} weights x {} B{}", shape.parameters, s.weight_width,
-                        share > 1 ? fmt::format(" / {}", share) : "")};
+    return {parameters * s.weight_width / share, fmt::format("{:.0f} weights x {} B{}", parameters, s.weight_width,
+                                                             share > 1 ? fmt::format(" / {}", share) : "")};
   const double width = quantized_width(s.quantization);
-  const double rest_width = s.library == Library::transformers && s.lora ? 4 : s.compute_width;
-  const double rest = shape.parameters - shape.linear_parameters;
-  return {(shape.linear_parameters * width + rest * rest_width) / share,
-          fmt::format("{:.0f} in {} x {:.4f} B + {:.0f} others x {} B", shape.linear_parameters, s.quantization, width,
-                      rest, rest_width)};
+  const double rest_width = s.prepared_kbit ? 4 : s.compute_width;
+  const double quantized = shape.linear_parameters + tables.head;
+  const double rest = parameters + tables.stale - quantized;
+  return {(quantized * width + rest * rest_width) / share,
+          fmt::format("{:.0f} in {} x {:.4f} B + {:.0f} others x {} B", quantized, s.quantization, width, rest,
+                      rest_width)};
 }
 
 Adapters lora_adapters(const ModelShape& shape, const TrainSettings& s) {
@@ -96,6 +108,7 @@ Adapters lora_adapters(const ModelShape& shape, const TrainSettings& s) {
     const size_t kind = static_cast<size_t>(target.input);
     // The attention's output is kept by its kernel anyway.
     if (!seen[kind] && target.input != Input::attention_output) a.shared_input_width += target.in;
+    if (!seen[kind]) a.distinct_input_width += target.in;
     seen[kind] = true;
     a.targets += 1;
   }

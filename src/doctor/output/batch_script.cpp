@@ -24,7 +24,7 @@ std::string resource_lines(const Report& report) {
   const int64_t nodes = std::max<int64_t>(1, job.nodes.value_or(1)), gpus = std::max<int64_t>(1, job.gpus.value_or(1));
   int64_t host = report.patient.estimate ? report.patient.estimate->host_high_bytes : int64_t{16} << 30;
   for (const Remedy& remedy : report.diagnosis.remedies)
-    for (const std::string& name : report.diagnosis.smallest_fitting_set)
+    for (const std::string& name : report.diagnosis.proposed_set())
       if (remedy.name == name) host += remedy.host_bytes.value_or(0);
   const int64_t gib = (host * gpus * 5 / 4 >> 30) + 1;
   const int64_t cpus = job.grant.cpus.value_or(2 + job.dataloader_workers.value_or(0));

@@ -31,7 +31,7 @@ void add_remedy(const Remedy& remedy, std::string& out) {
   std::string facts = remedy.saves_bytes ? fmt::format("saves {}", figure(*remedy.saves_bytes)) : "saving unknown";
   facts += fmt::format(", {} of the time, {}, effort: {}", fmt::format("{:.2f} x", remedy.slowdown), remedy.kind,
                        remedy.effort);
-  if (remedy.fits_alone) facts += ", fits alone";
+  if (remedy.likely_alone) facts += remedy.fits_alone ? ", fits alone" : ", likely to fit alone";
   if (remedy.host_bytes && *remedy.host_bytes > 0)
     facts += fmt::format(", {} more on the host", figure(*remedy.host_bytes));
   if (!remedy.needs.empty()) facts += ", needs " + remedy.needs;
@@ -69,10 +69,12 @@ std::string details(const Report& report) {
   add_estimate(report, out);
   title(out, "FITS");
   add_block(out, "  ", verdict(report), 2, kWidth);
-  if (!d.smallest_fitting_set.empty()) {
+  if (!d.proposed_set().empty()) {
     std::string names;
-    for (const std::string& name : d.smallest_fitting_set) names += (names.empty() ? "" : " + ") + name;
-    add_block(out, "  ", "smallest set that fits: " + names, 2, kWidth);
+    for (const std::string& name : d.proposed_set()) names += (names.empty() ? "" : " + ") + name;
+    const char* sure =
+        d.smallest_fitting_set.empty() ? "smallest set that is likely to fit: " : "smallest set that fits: ";
+    add_block(out, "  ", sure + names, 2, kWidth);
   }
   if (!report.patch.empty()) out += "\nPATCH\n" + report.patch;
   for (const std::string& step : report.by_hand) add_block(out, "  by hand ", step, 10, kWidth);

@@ -145,8 +145,9 @@ std::string report_html(const Report& report) {
       "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>headroom doctor</title>";
   out += fmt::format("<style>{}</style>\n<h1>{}</h1>\n", kStyle, escaped(headline(report)));
-  out += fmt::format("<p class=\"{}\"><strong>Does it fit?</strong> {}</p>\n",
-                     d.fits.value_or(false) || d.bytes_after ? "good" : "bad", escaped(verdict(report)));
+  out +=
+      fmt::format("<p class=\"{}\"><strong>Does it fit?</strong> {}</p>\n",
+                  d.fits.value_or(false) || !d.smallest_fitting_set.empty() ? "good" : "bad", escaped(verdict(report)));
   for (const SnapshotAnalysis& snapshot : report.snapshots) {
     out += "<h2>Memory over time</h2>\n" + snapshot_svg(snapshot);
     out += "<pre>" + escaped(snapshot_text(snapshot, false)) + "</pre>\n";
@@ -160,7 +161,7 @@ std::string report_html(const Report& report) {
     out += bars.draw(report.patient.estimate->terms, "memory now");
     if (d.bytes_after) {
       std::string names;
-      for (const std::string& name : d.smallest_fitting_set) names += (names.empty() ? "" : " + ") + name;
+      for (const std::string& name : d.proposed_set()) names += (names.empty() ? "" : " + ") + name;
       out += fmt::format("<p>with {}, {}</p>\n", escaped(names), figure(*d.bytes_after));
       out += bars.draw(d.terms_after, "memory with the smallest set");
     }

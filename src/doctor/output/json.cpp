@@ -64,6 +64,7 @@ Json remedy_json(const Remedy& remedy) {
   json["slowdown"] = remedy.slowdown;
   json["kind"] = remedy.kind;
   json["fits_alone"] = remedy.fits_alone;
+  json["likely_alone"] = remedy.likely_alone;
   json["why"] = remedy.why;
   json["effect"] = remedy.effect;
   json["effort"] = remedy.effort;
@@ -87,6 +88,7 @@ std::string report_json(const Report& report) {
   json["remedies"] = Json::array();
   for (const Remedy& remedy : diagnosis.remedies) json["remedies"].push_back(remedy_json(remedy));
   json["smallest_fitting_set"] = diagnosis.smallest_fitting_set;
+  json["likely_set"] = diagnosis.likely_set;
   json["unknown_keys"] = Json::array();
   if (report.patient.job)
     for (const KeyNote& note : report.patient.job->unknown)
@@ -96,12 +98,15 @@ std::string report_json(const Report& report) {
   json["need_bytes"] = or_null(diagnosis.need_bytes);
   json["limit_bytes"] = or_null(diagnosis.limit_bytes);
   json["bytes_after"] = or_null(diagnosis.bytes_after);
+  json["high_after"] = or_null(diagnosis.high_after);
   json["fits"] = or_null(diagnosis.fits);
+  json["doubt"] = diagnosis.doubt;
   json["not_useful"] = Json::array();
   for (const Refusal& refusal : diagnosis.refused)
     json["not_useful"].push_back({{"name", refusal.name}, {"why", refusal.why}});
   json["notes"] = diagnosis.notes;
   for (const std::string& note : report.notes) json["notes"].push_back(note);
+  json["ask"] = report.ask.empty() ? Json(nullptr) : Json(report.ask);
   json["patch"] = report.patch.empty() ? Json(nullptr) : Json(report.patch);
   json["by_hand"] = report.by_hand;
   if (!report.snapshots.empty()) json["snapshots"] = Json::array();

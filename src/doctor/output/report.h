@@ -30,6 +30,7 @@ struct Report {
   std::string measured;              // what a probe of two batch sizes says; empty without one
   std::string patch;                 // the smallest set as a diff of the user's file; empty when there is none
   std::vector<std::string> by_hand;  // of that set: what the file cannot express
+  std::string ask;                   // the command to run again where the model is unknown; empty otherwise
   bool looked_for_message = false;   // a log was read
 };
 

@@ -39,8 +39,8 @@ std::string effects(const Remedy& remedy) {
   if (remedy.saves_bytes) add(fmt::format("{} {}", remedy.one_try ? "frees" : "saves", figure(*remedy.saves_bytes)));
   if (remedy.one_try)
     add("one try, no cure");
-  else if (remedy.fits_alone)
-    add("FITS");
+  else if (remedy.likely_alone)
+    add(remedy.fits_alone ? "FITS" : "likely");
   const double percent = 100 * (remedy.slowdown - 1);
   if (percent >= 100)
     add(fmt::format("{:.1f} x slower", remedy.slowdown));
@@ -54,11 +54,11 @@ std::string effects(const Remedy& remedy) {
 // What the screen proposes: the smallest set, else the first ones.
 std::vector<const Remedy*> proposed(const Diagnosis& diagnosis) {
   std::vector<const Remedy*> chosen;
-  for (const std::string& name : diagnosis.smallest_fitting_set)
+  for (const std::string& name : diagnosis.proposed_set())
     for (const Remedy& remedy : diagnosis.remedies)
       if (remedy.name == name) chosen.push_back(&remedy);
   for (const Remedy& remedy : diagnosis.remedies) {
-    if (chosen.size() >= 3 || !diagnosis.smallest_fitting_set.empty()) break;
+    if (chosen.size() >= 3 || !diagnosis.proposed_set().empty()) break;
     if (remedy.name != "measure" || diagnosis.remedies.size() == 1) chosen.push_back(&remedy);
   }
   return chosen;
@@ -87,7 +87,7 @@ void add_remedies(const Report& report, std::string& out) {
   const std::vector<const Remedy*> remedies = proposed(report.diagnosis);
   const bool patient = !report.patient.messages.empty() || report.patient.job;
   if (!patient || report.diagnosis.fits.value_or(false)) return;
-  const bool set = report.diagnosis.smallest_fitting_set.size() > 1;
+  const bool set = report.diagnosis.proposed_set().size() > 1;
   size_t number = 0;
   for (const Remedy* remedy : remedies) {
     ++number;
@@ -164,15 +164,21 @@ std::string verdict(const Report& report) {
   std::string need = fmt::format("{} ({} to {})", figure(d.need_bytes.value_or(estimate->likely_bytes)),
                                  figure(d.host ? estimate->host_low_bytes : estimate->low_bytes),
                                  figure(d.host ? estimate->host_high_bytes : estimate->high_bytes));
-  if (report.patient.shape->guessed) need += ", the model's shape guessed";
   if (!d.limit_bytes) return fmt::format("{} needed per GPU. Add --gpu NAME or --capacity 24GiB", need);
   const std::string of = fmt::format("of {}", figure(*d.limit_bytes));
   if (d.fits.value_or(false)) return fmt::format("yes: {} {}", need, of);
-  if (d.bytes_after)
-    return fmt::format("with {}: yes, {} {}. Now: {}", d.smallest_fitting_set.size() > 1 ? "all of these" : "this",
-                       figure(*d.bytes_after), of, need);
-  if (!d.smallest_fitting_set.empty()) return fmt::format("with this: yes. Now: {} {}", need, of);
-  return fmt::format("no: {} {}, and no four of these remedies are enough; see --which-gpu", need, of);
+  if (!d.smallest_fitting_set.empty()) {
+    const char* with = d.smallest_fitting_set.size() > 1 ? "all of these" : "this";
+    return d.bytes_after ? fmt::format("with {}: yes, {} {}. Now: {}", with, figure(*d.bytes_after), of, need)
+                         : fmt::format("with {}: yes. Now: {} {}", with, need, of);
+  }
+  const std::string sure = d.doubt.empty() ? "the range crosses the limit: measure with --probe" : d.doubt;
+  if (!d.fits && report.patient.messages.empty()) return fmt::format("likely: {} {}. To be sure: {}", need, of, sure);
+  if (d.likely_set.empty())
+    return fmt::format("no: {} {}, and no four of these remedies are enough; see --which-gpu", need, of);
+  const std::string after = d.bytes_after ? fmt::format(", {}", figure(*d.bytes_after)) : "";
+  return fmt::format("likely with {}{} {}. Now: {}. To be sure: {}", d.likely_set.size() > 1 ? "these" : "this", after,
+                     of, need, sure);
 }
 
 std::string headroom_line(const Report& report) {
@@ -200,12 +206,13 @@ std::string snapshot_screen(const Report& report) {
 std::string screen(const Report& report) {
   std::string out;
   if (!report.snapshots.empty() && !report.patient.job) return cut(snapshot_screen(report));
+  if (!report.ask.empty()) add_block(out, "", "WHICH MODEL? Run: " + report.ask, 0, kWidth, 4);
   add_block(out, "", headline(report), 0, kWidth, 2);
   out += "\n";
   add_why(report, out);
   out += "\n";
   if (report.gpus.empty()) add_remedies(report, out);
-  add_block(out, "FITS", verdict(report), kIndent, kWidth, 2);
+  add_block(out, "FITS", verdict(report), kIndent, kWidth, 3);
   add_gpus(report, out);
   if (!report.measured.empty() && report.patient.estimate) add_block(out, "PROBE", report.measured, kIndent, kWidth, 2);
   if (!report.diagnosis.notes.empty()) add_block(out, "NOTE", report.diagnosis.notes.front(), kIndent, kWidth, 2);

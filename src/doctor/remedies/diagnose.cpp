@@ -28,7 +28,7 @@ size_t answer_rank(const std::vector<Cause>& causes, const Remedy& remedy) {
 }
 
 bool member(const Diagnosis& diagnosis, const Remedy& remedy) {
-  const std::vector<std::string>& set = diagnosis.smallest_fitting_set;
+  const std::vector<std::string>& set = diagnosis.proposed_set();
   return std::find(set.begin(), set.end(), remedy.name) != set.end();
 }
 
@@ -37,9 +37,9 @@ bool member(const Diagnosis& diagnosis, const Remedy& remedy) {
 void order(const Diagnosis& diagnosis, std::vector<Remedy>& remedies) {
   const auto group = [&](const Remedy& remedy) {
     const bool replaces = remedy.name == "larger-gpu" || remedy.name == "smaller-model";
-    if (remedy.fits_alone && !replaces) return 0;
+    if (remedy.likely_alone && !replaces) return 0;
     if (member(diagnosis, remedy)) return 1;
-    if (replaces) return remedy.fits_alone ? 2 : 5;
+    if (replaces) return remedy.likely_alone ? 2 : 5;
     if (answer_rank(diagnosis.causes, remedy) < kNoAnswer && remedy.effort != "hardware") return 3;
     return remedy.saves_bytes ? 4 : 5;
   };
@@ -56,17 +56,32 @@ void order(const Diagnosis& diagnosis, std::vector<Remedy>& remedies) {
 
 // The remedies of the set stand in the list in the size that the set takes.
 void choose_set(const Situation& situation, std::vector<Remedy>& remedies, Diagnosis& diagnosis) {
-  std::optional<FittingSet> set = smallest_fitting_set(situation, remedies);
+  // Where the job itself is in doubt no set is sought that would only end the doubt (a cut at some length).
+  std::optional<FittingSet> set;
+  if (situation.doubt_after({}).empty()) set = smallest_fitting_set(situation, remedies, true);
+  std::vector<std::string>& names = set ? diagnosis.smallest_fitting_set : diagnosis.likely_set;
+  if (!set) set = smallest_fitting_set(situation, remedies, false);
   if (!set) return;
   for (const Remedy& chosen : set->members) {
-    diagnosis.smallest_fitting_set.push_back(chosen.name);
+    names.push_back(chosen.name);
     for (Remedy& remedy : remedies)
       if (remedy.name == chosen.name) remedy = chosen;
   }
   diagnosis.set_changes = set->changes;
   if (set->changes.empty()) return;
   diagnosis.bytes_after = situation.need_after(set->changes);
+  diagnosis.high_after = situation.most_after(set->changes);
   if (const std::optional<Estimate> after = situation.after(set->changes)) diagnosis.terms_after = after->terms;
+}
+
+}  // namespace
+
+namespace {
+
+// Yes where it is proven, no where not even the likely figure fits, else open.
+std::optional<bool> judge(const Situation& situation) {
+  if (situation.fits_after({})) return true;
+  return situation.likely_after({}) ? std::nullopt : std::optional(false);
 }
 
 }  // namespace
@@ -85,7 +100,8 @@ Diagnosis diagnose(const Case& patient, const Estimator& estimator) {
   if (!patient.messages.empty())
     diagnosis.fits = false;
   else if (estimated)
-    diagnosis.fits = situation.fits_after({});
+    diagnosis.fits = judge(situation);
+  if (estimated) diagnosis.doubt = situation.doubt_after({});
   if (!diagnosis.fits.value_or(false) && estimated) choose_set(situation, findings.remedies, diagnosis);
   order(diagnosis, findings.remedies);
   diagnosis.remedies = std::move(findings.remedies);

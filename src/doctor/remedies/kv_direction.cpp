@@ -62,7 +62,7 @@ Raise raise_by_estimate(const Situation& s, double now) {
     const Changes changes{{"gpu_memory_utilization", fmt::format("{:.2f}", percent / 100.0)}};
     const std::optional<int64_t> need = s.need_after(changes);
     if (!need || !s.balance().limit || !fits(*need, *s.balance().limit)) break;
-    raise = {percent / 100.0, s.fits_after(changes)};
+    raise = {percent / 100.0, s.enough_after(changes)};
     if (raise.enough) break;
   }
   return raise;

@@ -50,8 +50,9 @@ struct Remedy {
   std::string effort;  // flag, config, code, install, hardware
   std::string needs;   // package and minimum version, GPU capability; empty when nothing
   std::vector<std::string> caveats;
-  bool fits_alone = false;
-  bool one_try = false;  // may serve this very request and is no cure
+  bool fits_alone = false;  // proven: the upper end of the estimate, or the message's own figures, are below the limit
+  bool likely_alone = false;  // its likely figure is; true wherever fits_alone is
+  bool one_try = false;       // may serve this very request and is no cure
   std::string why;
   double cost = 0;                // effort, time and accuracy in one figure: see cost_of
   double extra_cost = 0;          // in accuracy, above what the technique's record says
@@ -71,14 +72,22 @@ struct Diagnosis {
   std::vector<Remedy> remedies;                   // cheapest that fits first
   std::vector<Refusal> refused;                   // what does not apply, and why
   std::vector<std::string> notes;                 // stale or misspelt advice in the job, opposite advice, defaults
-  std::vector<std::string> smallest_fitting_set;  // remedy names; empty when none fits
+  std::vector<std::string> smallest_fitting_set;  // remedy names; empty when none is proven to fit
+  std::vector<std::string> likely_set;            // where none is proven: the smallest that fits by the likely figure
   Changes set_changes;                            // of the set together
   std::optional<int64_t> bytes_after;             // estimate with the set applied
+  std::optional<int64_t> high_after;              // its upper end
   std::vector<Term> terms_after;                  // its terms
   std::optional<int64_t> need_bytes;              // what the job wants at its peak, as far as is known
   std::optional<int64_t> limit_bytes;             // what it may have: the device less what others hold
   bool host = false;                              // the memory in question is the host's
-  std::optional<bool> fits;                       // as it stands
+  std::optional<bool> fits;                       // as it stands; absent where that is not proven either way
+  std::string doubt;                              // what would have to be known for a proof, and what gives it
+
+  // What is proposed: the set that is proven, else the likely one.
+  const std::vector<std::string>& proposed_set() const {
+    return smallest_fitting_set.empty() ? likely_set : smallest_fitting_set;
+  }
 };
 
 using Estimator = std::function<Estimate(const Job&, const ModelShape&, const std::optional<Gpu>&)>;

@@ -20,6 +20,18 @@ double effort_cost(std::string_view effort) {
   return 12;
 }
 
+// BAdam, GaLore and the like have switches of their own, beside which the optimizer's option says nothing.
+void drop_overridden_optimizers(const Situation& situation, Findings& findings) {
+  const auto own = [&](std::string_view name) { return situation.optimizer().find(name) != std::string::npos; };
+  if (!own("badam") && !own("galore") && !own("apollo") && !own("adam_mini")) return;
+  std::erase_if(findings.remedies, [&](const Remedy& remedy) {
+    const bool sets = std::any_of(remedy.changes.begin(), remedy.changes.end(),
+                                  [](const auto& change) { return change.first == "optimizer"; });
+    if (sets) findings.refuse(remedy.name, "the switch of the job's own optimizer comes before this option");
+    return sets;
+  });
+}
+
 }  // namespace
 
 void Findings::offer(Remedy remedy) {
@@ -29,6 +41,7 @@ void Findings::offer(Remedy remedy) {
       return refuse(remedy.name, fmt::format("would take {} more here", figure(-*remedy.saves_bytes)));
     return refuse(remedy.name, "would save nothing to speak of here");
   }
+  remedy.likely_alone = remedy.likely_alone || remedy.fits_alone;
   remedy.cost = cost_of(remedy);
   remedies.push_back(std::move(remedy));
 }
@@ -59,6 +72,7 @@ Remedy make_remedy(const Situation& situation, std::string_view name, const Valu
   if (!changes.empty()) {
     remedy.saves_bytes = situation.saving(changes);
     remedy.fits_alone = situation.fits_after(changes);
+    remedy.likely_alone = situation.likely_after(changes);
     const std::optional<Estimate> after = situation.after(changes);
     if (after) remedy.terms_after = after->terms;
     if (after && situation.patient().estimate)
@@ -85,6 +99,7 @@ Findings run_rules(const Situation& situation) {
        {batch_rules, evaluation_rules, precision_rules, checkpointing_rules, optimizer_rules, sharding_rules,
         kernel_rules, adapter_rules, allocator_rules, serving_rules, host_rules, hardware_rules, advice_rules})
     for (const Rule rule : group()) rule(situation, findings);
+  drop_overridden_optimizers(situation, findings);
   return findings;
 }
 

@@ -39,7 +39,7 @@ void inference_batch(const Situation& s, Findings& findings) {
   const std::optional<int64_t> micro = s.job().micro_batch;
   if (micro && *micro <= 1) return findings.refuse("micro-batch", "it is 1 already");
   int64_t chosen = micro ? *micro / 2 : 0;
-  while (chosen > 1 && !s.fits_after({{"micro_batch", std::to_string(chosen)}})) chosen /= 2;
+  while (chosen > 1 && !s.enough_after({{"micro_batch", std::to_string(chosen)}})) chosen /= 2;
   Remedy remedy =
       make_remedy(s, "micro-batch", {}, micro ? Changes{{"micro_batch", std::to_string(chosen)}} : Changes{},
                   "activations shrink with the rows that go through at a time");
@@ -61,7 +61,7 @@ void micro_batch(const Situation& s, Findings& findings) {
   if (*micro <= 1) return findings.refuse("micro-batch", "it is 1 already");
   int64_t chosen = 1;
   for (int64_t candidate = *micro / 2; candidate >= 1; candidate /= 2)
-    if (s.fits_after(batch_changes(s, candidate))) {
+    if (s.enough_after(batch_changes(s, candidate))) {
       chosen = candidate;
       break;
     }
@@ -92,7 +92,7 @@ void sequence_length(const Situation& s, Findings& findings) {
   if (*sequence <= kLeastSequence) return findings.refuse(name, fmt::format("{} tokens are short already", *sequence));
   int64_t chosen = kLeastSequence;
   for (int64_t candidate = *sequence / 2; candidate >= kLeastSequence; candidate /= 2)
-    if (s.fits_after({{"sequence", std::to_string(candidate)}})) {
+    if (s.enough_after({{"sequence", std::to_string(candidate)}})) {
       chosen = candidate;
       break;
     }

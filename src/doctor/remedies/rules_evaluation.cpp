@@ -16,7 +16,7 @@ void eval_batch(const Situation& s, Findings& findings) {
   if (estimated || in_evaluation(s)) batch = 1;
   if (estimated)
     for (int64_t candidate = s.job().eval_batch.value_or(8) / 2; candidate > batch; candidate /= 2)
-      if (s.fits_after({{"eval_batch", std::to_string(candidate)}})) batch = candidate;
+      if (s.enough_after({{"eval_batch", std::to_string(candidate)}})) batch = candidate;
   findings.offer(make_remedy(s, "eval-batch", {{"eval", std::to_string(batch)}},
                              {{"eval_batch", std::to_string(batch)}},
                              "evaluation has a batch of its own, and its logits are whole"));

@@ -15,20 +15,27 @@ bool comparable(const Gpu& gpu, const std::optional<Gpu>& now) {
          gpu.flash_attention >= now->flash_attention;
 }
 
-void larger_gpu(const Situation& s, Findings& findings) {
-  if (s.pool() != Pool::device || !s.balance().need || (!s.message() && s.fits_after({}))) return;
+const Gpu* smallest_of_all(const Situation& s, bool surely) {
   const Gpu* best = nullptr;
   for (const Gpu& gpu : known_gpus()) {
     if (!comparable(gpu, s.gpu()) || gpu.memory_bytes <= s.balance().limit.value_or(0)) continue;
     if (best && best->memory_bytes <= gpu.memory_bytes) continue;
-    if (s.fits_on(gpu)) best = &gpu;
+    if (s.fits_on(gpu, surely)) best = &gpu;
   }
+  return best;
+}
+
+void larger_gpu(const Situation& s, Findings& findings) {
+  if (s.pool() != Pool::device || !s.balance().need || (!s.message() && s.fits_after({}))) return;
+  const Gpu* best = smallest_of_all(s, true);
+  if (!best) best = smallest_of_all(s, false);
   if (!best) return findings.refuse("larger-gpu", "no single GPU that doctor knows is large enough");
   Remedy remedy =
       make_remedy(s, "larger-gpu",
                   {{"gpu", fmt::format("a GPU of {} or more, such as {}", figure(best->memory_bytes), best->name)}}, {},
                   "the smallest that fits; --which-gpu lists all");
-  remedy.fits_alone = s.patient().estimate.has_value();
+  remedy.fits_alone = s.fits_on(*best, true);
+  remedy.likely_alone = s.patient().estimate.has_value();
   if (!s.patient().estimate) remedy.caveats.push_back("the message tells the least that is needed, not all");
   findings.offer(std::move(remedy));
 }
@@ -44,7 +51,7 @@ void smaller_model(const Situation& s, Findings& findings) {
   Remedy remedy =
       make_remedy(s, "smaller-model", {{"params", text}}, {}, "the choice of model has the largest effect of all");
   remedy.saves_bytes = *s.balance().need - static_cast<int64_t>(static_cast<double>(*s.balance().need) * share);
-  remedy.fits_alone = true;
+  remedy.likely_alone = true;  // by proportion, no estimate of its own
   findings.offer(std::move(remedy));
 }
 

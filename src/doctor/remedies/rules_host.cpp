@@ -54,7 +54,7 @@ void host_memory(const Situation& s, Findings& findings) {
                               "the kernel or the scheduler ended the process at its memory limit");
   if (s.message() && s.message()->framework == "kubernetes")
     remedy.set = fmt::format("resources.limits.memory: {}", wanted > 0 ? fmt::format("{}Gi", gib) : "<twice as much>");
-  if (wanted > 0 && s.balance().limit) remedy.fits_alone = true;
+  remedy.likely_alone = s.patient().estimate && wanted > 0 && s.balance().limit;
   remedy.caveats.push_back("`seff JOB` or `sacct -j JOB -o MaxRSS` says what it really used");
   findings.offer(std::move(remedy));
 }

@@ -26,7 +26,7 @@ bool tell_gain(const Situation& s, Remedy& remedy) {
     remedy.why += fmt::format("; room for about {} tokens instead of {}", *after->kv_tokens, *now->kv_tokens);
     return true;
   }
-  return remedy.saves_bytes || remedy.fits_alone || s.message();
+  return remedy.saves_bytes || remedy.likely_alone || s.message();
 }
 
 void offer_gain(const Situation& s, Remedy remedy, Findings& findings) {
@@ -48,7 +48,8 @@ void utilization(const Situation& s, Findings& findings) {
     remedy.caveats.push_back("the opposite advice, lowering it, is for failures outside the KV cache");
   } else {
     remedy.saves_bytes = advice.bytes;
-    remedy.fits_alone = advice.bytes && s.figures().short_by && *advice.bytes >= *s.figures().short_by;
+    remedy.fits_alone = false;  // enough for the request that failed; what comes after it is not known
+    remedy.likely_alone = advice.bytes && s.figures().short_by && *advice.bytes >= *s.figures().short_by;
     remedy.caveats.push_back("the opposite advice, raising it, is for a KV cache that is too small");
   }
   findings.offer(std::move(remedy));
@@ -79,7 +80,7 @@ void max_model_len(const Situation& s, Findings& findings) {
     const int64_t now = length;
     length = std::max<int64_t>(2048, now / 2);
     for (int64_t candidate = now / 2; candidate >= 2048; candidate /= 2)
-      if (s.fits_after({{"max_model_len", std::to_string(candidate)}})) {
+      if (s.enough_after({{"max_model_len", std::to_string(candidate)}})) {
         length = candidate;
         break;
       }
@@ -161,7 +162,7 @@ void tensor_parallel(const Situation& s, Findings& findings) {
   const int64_t now = s.job().tensor_parallel.value_or(1);
   int64_t gpus = std::max<int64_t>(2, 2 * now);
   for (int64_t wider = gpus; wider <= 16; wider *= 2)
-    if (s.fits_after({{"tensor_parallel", std::to_string(wider)}, {"gpus", std::to_string(wider)}})) {
+    if (s.enough_after({{"tensor_parallel", std::to_string(wider)}, {"gpus", std::to_string(wider)}})) {
       gpus = wider;
       break;
     }
@@ -184,7 +185,7 @@ void offload(const Situation& s, Findings& findings) {
     const int64_t now = layers > 0 ? std::min(stated, layers + 1) : stated < 99 ? stated : 0;
     int64_t chosen = now > 0 ? now / 2 : 0;
     for (int64_t n = now - 1; n > 0; --n)
-      if (s.fits_after({{"gpu_layers", std::to_string(n)}})) {
+      if (s.enough_after({{"gpu_layers", std::to_string(n)}})) {
         chosen = n;
         break;
       }
@@ -196,7 +197,7 @@ void offload(const Situation& s, Findings& findings) {
   }
   int64_t gib = 8;
   for (int64_t enough = 1; enough <= 512; ++enough)
-    if (s.fits_after({{"cpu_offload_bytes", std::to_string(enough << 30)}})) {
+    if (s.enough_after({{"cpu_offload_bytes", std::to_string(enough << 30)}})) {
       gib = enough;
       break;
     }

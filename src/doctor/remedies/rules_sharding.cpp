@@ -29,7 +29,7 @@ Changes shard_changes(int64_t gpus) { return {{"gpus", std::to_string(gpus)}, {"
 // The smallest number of GPUs from `least` on that fits, else `least`.
 int64_t enough_gpus(const Situation& s, int64_t least) {
   for (int64_t gpus = least; gpus <= 16; gpus *= 2)
-    if (s.fits_after(shard_changes(gpus))) return gpus;
+    if (s.enough_after(shard_changes(gpus))) return gpus;
   return least;
 }
 

@@ -1,6 +1,9 @@
 #include "doctor/remedies/situation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cctype>
 
 #include "doctor/config/defaults.h"
 #include "doctor/remedies/changes.h"
@@ -48,10 +51,30 @@ Job job_of(const Case& patient, const Message* message) {
   return job;
 }
 
-bool full_length_fits(const Job& job, const ModelShape& shape, const Estimate& estimate) {
+// The tokens of a server's cache are what weights and workspace leave: an error of a few percent of these moves them by
+// more, and a tenth covers it.
+constexpr double kSureTokens = 1.1;
+
+bool full_length_fits(const Job& job, const ModelShape& shape, const Estimate& estimate, bool surely) {
   if (job.task != Task::serve || !estimate.kv_tokens) return true;
   const int64_t length = job.max_model_len.value_or(shape.max_positions);
-  return length <= 0 || *estimate.kv_tokens >= length;
+  const double least = static_cast<double>(length) * (surely ? kSureTokens : 1.0);
+  // llama.cpp's cache is what was asked for; the others' is what is left.
+  const bool asked = job.system == System::llama_server;
+  return length <= 0 || static_cast<double>(*estimate.kv_tokens) >= (asked ? static_cast<double>(length) : least);
+}
+
+// vLLM and SGLang fill the share of the device they are given: their need is that share, no estimate.
+bool takes_a_share(const Job& job) {
+  return job.task == Task::serve && (job.system == System::vllm || job.system == System::sglang);
+}
+
+bool sees_images(const Job& job, const ModelShape& shape) {
+  std::string name = job.model + " " + shape.name + " " + shape.family;
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const char* word : {"vision", "-vl", "vl-", "llava", "multimodal", "omni", "mllama", "pixtral", "internvl"})
+    if (name.find(word) != std::string::npos) return true;
+  return false;
 }
 
 }  // namespace
@@ -187,18 +210,73 @@ std::optional<int64_t> Situation::saving(const Changes& changes) const {
   return *balance_.need - *need;
 }
 
+std::optional<int64_t> Situation::most_after(const Changes& changes) const {
+  const std::optional<Estimate> changed = after(changes);
+  if (!changed || !doubt_after(changes).empty()) return std::nullopt;
+  if (takes_a_share(job_)) return changed->likely_bytes + balance_.unexplained;
+  return (pool_ == Pool::device ? changed->high_bytes : changed->host_high_bytes) + balance_.unexplained;
+}
+
 bool Situation::fits_after(const Changes& changes) const {
+  const std::optional<int64_t> most = most_after(changes);
+  return most && balance_.limit && *most <= *balance_.limit && likely_after(changes) &&
+         full_length_fits(with_changes(job_, changes), *shape(), *after(changes), true);
+}
+
+bool Situation::likely_after(const Changes& changes) const {
   const std::optional<Estimate> changed = after(changes);
   if (!changed || !balance_.limit) return false;
   const int64_t need = pool_ == Pool::device ? changed->likely_bytes : changed->host_likely_bytes;
   return fits(need + balance_.unexplained, *balance_.limit) &&
-         full_length_fits(with_changes(job_, changes), *shape(), *changed);
+         full_length_fits(with_changes(job_, changes), *shape(), *changed, false);
 }
 
-bool Situation::fits_on(const Gpu& other) const {
-  if (!shape() || !has_job()) return balance_.need && fits(*balance_.need, other.memory_bytes);
+bool Situation::enough_after(const Changes& changes) const {
+  return doubt_after(changes).empty() ? fits_after(changes) : likely_after(changes);
+}
+
+std::string Situation::doubt_after(const Changes& changes) const {
+  if (!shape() || !has_job()) return "the model is unknown: add --model config.json or NAME";
+  if (shape()->guessed) return "the model's shape is guessed: give --model config.json";
+  if (const std::string library = extra("library"); !library.empty())
+    return library + " brings modules of its own: measure with --probe";
+  if (!job_.unknown.empty())
+    return fmt::format("{} is not understood and may take memory: give the script, or measure with --probe",
+                       job_.unknown.front().origin.key);
+  if (job_.system == System::llama_server && !job_.quantization && job_.model.ends_with(".gguf"))
+    return "the type of the weights in the file is not known: see its name or `gguf-dump`";
+  if (pool_ != Pool::device) return "what a node's processes hold together is not known: `free -h`, `sacct -o MaxRSS`";
+  if (sees_images(job_, *shape())) return "images take memory that is not in the estimate: measure with --probe";
+  const Job changed = with_changes(job_, changes);
+  if (changed.task == Task::train) {
+    // Published runs of such jobs went beyond the upper end (benchmarks/results/doctor_estimates.md).
+    const bool split = changed.tensor_parallel.value_or(1) > 1 || changed.pipeline_parallel.value_or(1) > 1 ||
+                       changed.context_parallel.value_or(1) > 1;
+    const Sharding sharding = changed.sharding.value_or(Sharding::none);
+    const bool sharded_states = sharding != Sharding::none && sharding != Sharding::ddp &&
+                                changed.gpus.value_or(1) * changed.nodes.value_or(1) > 1;
+    if (split || sharded_states)
+      return "what devices gather from each other is estimated, not bounded: try one step, or --probe";
+    if (job_.system == System::unknown) return "the training program is unknown: measure with --probe";
+    if (!effective_sequence(changed) && !(shape()->encoder_only && shape()->vocab == 0))
+      return "the longest sample decides: give --max-seq-length N";
+    if (!changed.micro_batch && !changed.global_batch && !job_defaults(changed).micro_batch.value)
+      return "the batch is not stated: give --micro-batch-size N";
+  }
+  // A run that ended although its upper end is below the limit has more in memory than the estimate knows.
+  if (message_ && patient_.estimate && balance_.limit && patient_.estimate->high_bytes <= *balance_.limit)
+    return "the log shows more than the estimate knows: measure with --probe";
+  return {};
+}
+
+bool Situation::fits_on(const Gpu& other, bool surely) const {
+  if (!shape() || !has_job()) return !surely && balance_.need && fits(*balance_.need, other.memory_bytes);
+  if (surely && !doubt_after({}).empty()) return false;
   const Estimate there = estimator_(job_, *shape(), other);
-  return fits(there.likely_bytes + balance_.unexplained, other.memory_bytes) && full_length_fits(job_, *shape(), there);
+  const bool within = surely && !takes_a_share(job_)
+                          ? there.high_bytes + balance_.unexplained <= other.memory_bytes
+                          : fits(there.likely_bytes + balance_.unexplained, other.memory_bytes);
+  return within && full_length_fits(job_, *shape(), there, surely);
 }
 
 int64_t Situation::term(std::string_view name) const {

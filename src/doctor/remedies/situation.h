@@ -55,10 +55,19 @@ class Situation {
   // Need of the pool in question after the changes, the unexplained part kept.
   std::optional<int64_t> need_after(const Changes& changes) const;
   std::optional<int64_t> saving(const Changes& changes) const;
-  // need_after fits the limit; a server must also hold one request of full length.
+  // Upper end of the same. Absent where the estimate is no bound: see doubt_after.
+  std::optional<int64_t> most_after(const Changes& changes) const;
+  // Proven to fit: nothing in doubt and the upper end within the limit; a server must hold one request of full length
+  // with a tenth to spare.
   bool fits_after(const Changes& changes) const;
-  // Whether the job as it stands fits another device of its own, as far as can be told.
-  bool fits_on(const Gpu& gpu) const;
+  // By the likely figure alone; what is proven is likely.
+  bool likely_after(const Changes& changes) const;
+  // What a size is chosen by: proven where the estimate allows proofs, else likely.
+  bool enough_after(const Changes& changes) const;
+  // Why the estimate after the changes bounds nothing, and what would mend that; empty when it does.
+  std::string doubt_after(const Changes& changes) const;
+  // Whether the job as it stands fits another device of its own, as far as can be told; `surely`: proven.
+  bool fits_on(const Gpu& gpu, bool surely = false) const;
   // Bytes of the estimate's terms of that name, 0 when absent.
   int64_t term(std::string_view name) const;
 

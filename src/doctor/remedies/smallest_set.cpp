@@ -27,6 +27,7 @@ std::vector<Remedy> sizes_of(const Situation& s, const Remedy& remedy) {
 
 struct Search {
   const Situation& situation;
+  bool surely = true;
   std::vector<Remedy> candidates{};  // by cost
   std::optional<FittingSet> best{};
 
@@ -48,7 +49,7 @@ struct Search {
       larger.cost += remedy.cost;
       if (larger.members.size() < size)
         extend(larger, i + 1, size);
-      else if (situation.fits_after(larger.changes))
+      else if (surely ? situation.fits_after(larger.changes) : situation.likely_after(larger.changes))
         best = std::move(larger);
     }
   }
@@ -58,14 +59,15 @@ bool cheaper(const Remedy& a, const Remedy& b) { return a.cost < b.cost; }
 
 }  // namespace
 
-std::optional<FittingSet> smallest_fitting_set(const Situation& situation, const std::vector<Remedy>& remedies) {
-  Search search{situation};
+std::optional<FittingSet> smallest_fitting_set(const Situation& situation, const std::vector<Remedy>& remedies,
+                                               bool surely) {
+  Search search{situation, surely};
   std::vector<Remedy> combined;
   std::optional<FittingSet> otherwise;
   for (const Remedy& remedy : remedies) {
     if (!remedy.changes.empty() && remedy.available)
       combined.push_back(remedy);
-    else if (remedy.fits_alone && (!otherwise || remedy.cost < otherwise->cost))
+    else if ((surely ? remedy.fits_alone : remedy.likely_alone) && (!otherwise || remedy.cost < otherwise->cost))
       otherwise = FittingSet{{remedy}, {}, remedy.cost};
   }
   std::stable_sort(combined.begin(), combined.end(), cheaper);

@@ -14,7 +14,9 @@ struct FittingSet {
 // The set of at most four remedies of least total cost that fits the limit; of equals the smaller. Only remedies with
 // changes to the job are combined, the 16 cheapest of them, a smaller batch and a shorter sequence in every halving;
 // one that fits alone without changes (another device) counts where no set does. No proper subset of the set fits.
-// nullopt when none fits or nothing can be estimated.
-std::optional<FittingSet> smallest_fitting_set(const Situation& situation, const std::vector<Remedy>& remedies);
+// nullopt when none fits or nothing can be estimated. `surely`: proven by the upper end of the estimate, else by its
+// likely figure.
+std::optional<FittingSet> smallest_fitting_set(const Situation& situation, const std::vector<Remedy>& remedies,
+                                               bool surely);
 
 }  // namespace headroom::doctor

@@ -7,6 +7,8 @@
 #include "ops/attention/forward_driver.h"
 #include "ops/cpu/avx512_bf16.h"
 
+#ifdef HEADROOM_HAS_AVX512
+
 namespace headroom {
 
 // The keys [begin, end) of a step's tile that a query sees.
@@ -93,3 +95,5 @@ HEADROOM_AVX512_BF16 inline void store_row(const float* from, float factor, int6
 }
 
 }  // namespace headroom
+
+#endif

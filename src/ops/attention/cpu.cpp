@@ -121,6 +121,7 @@ KernelOffer decode_simd(const KernelSpec& spec, const DeviceFacts& facts) {
   return forward_kernel(spec, facts, run_decode);
 }
 
+#if defined(__x86_64__)
 // Why a kernel with bf16 products refuses, or empty.
 template <typename Products>
 std::string bf16_refusal(const KernelSpec& spec, const DeviceFacts& facts, int isa, int64_t needed) {
@@ -139,6 +140,26 @@ KernelOffer forward_bf16(const KernelSpec& spec, const DeviceFacts& facts) {
   return forward_kernel(spec, facts, run_forward<Bf16Forward<Products>>);
 }
 
+template <typename Products, int kIsa>
+KernelOffer grad_bf16(const KernelSpec& spec, const DeviceFacts& facts) {
+  const AttentionShape shape = attention_shape(spec.call());
+  const int64_t needed = Bf16Grad<Products>::bytes(shape) * grad_wave(shape, facts.threads).units();
+  if (std::string refusal = bf16_refusal<Products>(spec, facts, kIsa, needed); !refusal.empty())
+    return {nullptr, refusal};
+  return grad_kernel(spec, facts, run_grad<Bf16Grad<Products>>);
+}
+#else
+template <typename Products, int kIsa>
+KernelOffer forward_bf16(const KernelSpec&, const DeviceFacts&) {
+  return {nullptr, "is made for x86-64"};
+}
+
+template <typename Products, int kIsa>
+KernelOffer grad_bf16(const KernelSpec&, const DeviceFacts&) {
+  return {nullptr, "is made for x86-64"};
+}
+#endif
+
 KernelOffer forward_reference(const KernelSpec& spec, const DeviceFacts& facts) {
   return forward_kernel(spec, facts, reference_forward);
 }
@@ -148,15 +169,6 @@ KernelOffer grad_simd(const KernelSpec& spec, const DeviceFacts& facts) {
   const int64_t needed = SimdGrad::bytes(shape) * grad_wave(shape, facts.threads).units();
   if (std::string refusal = simd_refusal(spec, facts, needed); !refusal.empty()) return {nullptr, refusal};
   return grad_kernel(spec, facts, run_grad<SimdGrad>);
-}
-
-template <typename Products, int kIsa>
-KernelOffer grad_bf16(const KernelSpec& spec, const DeviceFacts& facts) {
-  const AttentionShape shape = attention_shape(spec.call());
-  const int64_t needed = Bf16Grad<Products>::bytes(shape) * grad_wave(shape, facts.threads).units();
-  if (std::string refusal = bf16_refusal<Products>(spec, facts, kIsa, needed); !refusal.empty())
-    return {nullptr, refusal};
-  return grad_kernel(spec, facts, run_grad<Bf16Grad<Products>>);
 }
 
 KernelOffer grad_reference(const KernelSpec& spec, const DeviceFacts& facts) {

@@ -7,6 +7,8 @@
 #include "ops/attention/bf16_vector.h"
 #include "ops/attention/forward_bf16.h"
 
+#ifdef HEADROOM_HAS_AVX512
+
 namespace headroom {
 namespace {
 
@@ -235,3 +237,5 @@ template class Bf16Forward<Bf16Amx>;
 template class Bf16Forward<Bf16Dot>;
 
 }  // namespace headroom
+
+#endif

@@ -5,6 +5,8 @@
 #include "ops/attention/bf16_vector.h"
 #include "ops/attention/grad_bf16.h"
 
+#ifdef HEADROOM_HAS_AVX512
+
 namespace headroom {
 namespace {
 
@@ -269,3 +271,5 @@ template class Bf16Grad<Bf16Amx>;
 template class Bf16Grad<Bf16Dot>;
 
 }  // namespace headroom
+
+#endif

@@ -1,29 +1,16 @@
 // Products of small bf16 matrices into fp32, on AMX tiles or with AVX512_BF16 dot products.
-#include <cpuid.h>
+#include "ops/attention/bf16_products.h"
 
 #include <cstddef>
 
-#include "ops/attention/bf16_products.h"
 #include "ops/cpu/amx.h"
 #include "ops/cpu/avx512_bf16.h"
+#include "ops/cpu/instruction_set.h"
+
+#ifdef HEADROOM_HAS_AMX
 
 namespace headroom {
 namespace {
-
-bool has_avx512_bf16() {
-  __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
-      !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
-    return false;
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1u << 5)) != 0;
-}
-
-bool has_amx_bf16() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  constexpr unsigned kBf16 = 1u << 22, kTile = 1u << 24;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kBf16) != 0 && (d & kTile) != 0;
-}
 
 // 32 x 32 of c: tiles 0-3 hold the result, 4-5 the left operand, 6-7 the right one.
 HEADROOM_AMX inline void amx_block(const Bf16Product& p, int64_t i, int64_t j) {
@@ -89,15 +76,11 @@ HEADROOM_AVX512_BF16 void dot_multiply(const Bf16Product& product) {
 void Bf16Amx::enter() { amx::enter_tiles(); }
 void Bf16Amx::leave() { amx::leave_tiles(); }
 void Bf16Amx::multiply(const Bf16Product& product) { amx_multiply(product); }
-bool Bf16Amx::usable() {
-  static const bool usable = has_avx512_bf16() && has_amx_bf16() && amx::tiles_permitted();
-  return usable;
-}
+bool Bf16Amx::usable() { return instruction_set() >= kAmx; }
 
 void Bf16Dot::multiply(const Bf16Product& product) { dot_multiply(product); }
-bool Bf16Dot::usable() {
-  static const bool usable = has_avx512_bf16();
-  return usable;
-}
+bool Bf16Dot::usable() { return instruction_set() >= kAvx512Bf16; }
 
 }  // namespace headroom
+
+#endif

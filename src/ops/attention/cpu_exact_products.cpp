@@ -1,6 +1,10 @@
-#include "ops/attention/bf16_products.h"
 #include "ops/attention/exact_products.h"
+
+#include "base/error.h"
+#include "ops/attention/bf16_products.h"
 #include "ops/cpu/amx_split.h"
+
+#ifdef HEADROOM_HAS_AMX
 
 namespace headroom {
 namespace {
@@ -52,3 +56,22 @@ void leave_exact() { Bf16Amx::leave(); }
 bool exact_products_usable() { return Bf16Amx::usable(); }
 
 }  // namespace headroom
+
+#else
+
+namespace headroom {
+namespace {
+void refuse() { HR_CHECK(false, "the machine has no AMX"); }
+}  // namespace
+
+void pack_exact_left(const ExactSource&, const ExactBlocks&) { refuse(); }
+void pack_exact_left_turned(const ExactSource&, const ExactBlocks&) { refuse(); }
+void pack_exact_right(const ExactSource&, const ExactBlocks&) { refuse(); }
+void pack_exact_right_turned(const ExactSource&, const ExactBlocks&) { refuse(); }
+void multiply_exact(const ExactProduct&) { refuse(); }
+void enter_exact() { refuse(); }
+void leave_exact() {}
+bool exact_products_usable() { return false; }
+}  // namespace headroom
+
+#endif

@@ -36,7 +36,9 @@ HWY_INLINE Vector exp2_of(Vector x) {
   const VectorTag d;
   const hn::RebindToUnsigned<VectorTag> bits;
   const Vector shift = hn::Set(d, 12582912.0f + 127.0f);  // the sum's low bits are the biased exponent
-  x = hn::Max(hn::Set(d, -127.0f), x);
+  // A NaN stays one: x86-64's maximum is then its right operand, arm64's is the number.
+  const Vector lowest = hn::Set(d, -127.0f);
+  x = HWY_ARCH_X86 ? hn::Max(lowest, x) : hn::IfThenElse(hn::Lt(x, lowest), lowest, x);
   const Vector rounded = hn::Add(x, shift);
   const Vector f = hn::Sub(x, hn::Sub(rounded, shift));
   Vector p = hn::MulAdd(hn::Set(d, 1.338130253736246e-3f), f, hn::Set(d, 9.666368515388853e-3f));

@@ -367,18 +367,6 @@ TileOffer offer_amx_tiles(const MatmulSpec& spec, const DeviceFacts& facts) {
   return {kernel, {}};
 }
 
-}  // namespace headroom
-
-#else
-
-namespace headroom {
-TileOffer offer_amx_tiles(const MatmulSpec&, const DeviceFacts&) { return {{}, "the machine has no AMX"}; }
-}  // namespace headroom
-
-#endif
-
-namespace headroom {
-
 namespace {
 
 // To pack three parts of the other operand takes as long as fp32 needs for a few rows or columns.
@@ -403,3 +391,14 @@ MatmulOffer make_amx_matmul(const MatmulSpec& spec, const DeviceFacts& facts, in
 }
 
 }  // namespace headroom
+
+#else
+
+namespace headroom {
+TileOffer offer_amx_tiles(const MatmulSpec&, const DeviceFacts&) { return {{}, "the machine has no AMX"}; }
+MatmulOffer make_amx_matmul(const MatmulSpec&, const DeviceFacts&, int64_t) {
+  return {nullptr, "the machine has no AMX"};
+}
+}  // namespace headroom
+
+#endif

@@ -1,6 +1,9 @@
 // Vector code of kernels with bf16 products: rearrangement of bf16 rows and the exponential, in AVX-512.
-// Only functions marked HEADROOM_AVX512_BF16 may call it.
+// Only functions marked HEADROOM_AVX512_BF16 may call it. Nothing where HEADROOM_HAS_AVX512 stays undefined.
 #pragma once
+
+#if defined(__x86_64__)
+#define HEADROOM_HAS_AVX512 1
 
 // GCC 12 takes the deliberately undefined operands inside its own intrinsics for mistakes.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -198,3 +201,5 @@ HEADROOM_AVX512_BF16 inline void stage_rows(const void* from, int64_t stride, in
 }
 
 }  // namespace headroom
+
+#endif  // __x86_64__

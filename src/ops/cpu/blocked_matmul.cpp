@@ -177,17 +177,40 @@ class BlockedMatmul final : public Matmul {
       call.out_stride = tile_.cols;
       call.out_step = sums_stay(place) ? tile_.rows * tile_.cols : 0;
       call.init = step > 0 || (keeps_sums() && !place.first) ? call.out : nullptr;
+      if (step == 0 && continues(place)) {
+        load_sums(place, row, cols, call.out);
+        call.init = call.out;
+      }
     }
     look_ahead(place, row, cols, step, direct, call);
     const bool finishes = whole && (direct ? place.last && spec_.bias : place.last || !keeps_sums());
     FinishCall finish;
-    if (finishes) finish = finish_of(place, call, row, cols, direct);
+    if (finishes) finish = finish_of(place, call, row, cols);
     if (finishes) call.finish = &finish;
     kernel_.multiply(call);
   }
 
+  // f32 sums go on from C, or begin with the addend: at the edges too, so that a row's bits do not depend on how many
+  // rows there are.
+  bool continues(const Place& place) const { return spec_.result == DType::f32 && (!place.first || spec_.addend); }
+
+  // What f32 tiles at the edge begin with; what is no part of C is 0.
+  void load_sums(const Place& place, int64_t row, const Range& cols, float* sums) const {
+    const void* from = place.first ? place.arguments->addend : place.arguments->c;
+    const int64_t rows = lanes(row, tile_.rows, spec_.size.rows);
+    for (int64_t col = cols.begin; col < cols.end; ++col, sums += tile_.rows * tile_.cols) {
+      const int64_t width = lanes(col, tile_.cols, spec_.size.cols);
+      std::fill_n(sums, tile_.rows * tile_.cols, 0.0f);
+      for (int64_t i = 0; i < rows; ++i)
+        std::copy_n(static_cast<const float*>(from) + (row * tile_.rows + i) * spec_.size.cols + col * tile_.cols,
+                    width, sums + i * tile_.cols);
+    }
+  }
+
   // Sums that are finished at once stay where they are in the first-level cache.
-  bool sums_stay(const Place& place) const { return keeps_sums() || place.depth > blocks_.depth_step; }
+  bool sums_stay(const Place& place) const {
+    return keeps_sums() || place.depth > blocks_.depth_step || continues(place);
+  }
   int64_t place_of_sums(const Place& place, int64_t row, int64_t col) const {
     if (!sums_stay(place)) return 0;
     const int64_t kept = keeps_sums() ? row - place.rows.begin : 0;
@@ -212,14 +235,12 @@ class BlockedMatmul final : public Matmul {
   }
 
   // Writes the sums of tiles to C. f32 tiles at the edge are written after each block of the depth, onto the last.
-  FinishCall finish_of(const Place& place, const TileCall& tiles, int64_t row, const Range& cols, bool direct) const {
+  FinishCall finish_of(const Place& place, const TileCall& tiles, int64_t row, const Range& cols) const {
     const int64_t first_col = cols.begin * tile_.cols;
     const int64_t bytes = (row * tile_.rows * spec_.size.cols + first_col) * dtype_bytes(spec_.result);
     std::byte* c = static_cast<std::byte*>(place.arguments->c) + bytes;
-    const std::byte* addend = nullptr;
-    if (!direct && spec_.result == DType::f32 && !place.first)
-      addend = c;
-    else if (!direct && spec_.addend)
+    const std::byte* addend = nullptr;  // of f32 sums, which begin with it, none
+    if (spec_.addend && spec_.result != DType::f32)
       addend = static_cast<const std::byte*>(place.arguments->addend) + bytes;
     const float* bias = spec_.bias && place.last ? place.arguments->bias + first_col : nullptr;
     return {tiles.out,

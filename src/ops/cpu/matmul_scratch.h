@@ -21,7 +21,7 @@ struct MatmulSize {
 // operands count (Henry, Tang and Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for
 // higher-precision computations", 2019, section II). full: in f32, or on bf16 tiles as sums of three bf16 numbers,
 // which have all 24 bits, and the six largest of their nine products; what is left out is below 2^-25 of a term. Sums
-// are f32 in any case. A machine without bf16 tiles computes in full.
+// are f32 in any case. A machine without bf16 tiles rounds the operands in the same way and multiplies them in f32.
 enum class Multiply : uint8_t { full, bf16, bf16x3 };
 
 inline Multiply multiply_of(const Attrs& attrs) {
@@ -66,6 +66,13 @@ constexpr TileTraits kAmxSplitTile{32, 32, 32, 4, false, 5 << 18, 1 << 19, 1024,
 // f32 operands, Multiply::full
 constexpr TileTraits kAmxExactTile{32, 32, 32, 6, false, 5 << 18, 1 << 19, 576, 128, 96};
 constexpr TileTraits kSimdTile{12, 32, 1, 4, false, 1 << 20};
+// f32 operands, Multiply::bf16x3: two numbers stand for each
+constexpr TileTraits kSimdSplitTile{12, 32, 1, 8, false, 1 << 20, 0, 1024, 512, 160};
+
+// The tile of the vector kernels.
+inline const TileTraits& simd_tile(DType operand, Multiply multiply) {
+  return operand == DType::f32 && multiply == Multiply::bf16x3 ? kSimdSplitTile : kSimdTile;
+}
 
 // The tile for operands that AMX takes, nullptr for others.
 inline const TileTraits* amx_tile(DType operand, Multiply multiply) {
@@ -219,7 +226,7 @@ inline int64_t rounded_bytes(const MatmulSpec& spec) { return align_up(spec.size
 inline int64_t matmul_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
   if (facts.gemm_workspace_cap > 0) return facts.gemm_workspace_cap;
   if (facts.isa == 0) return 0;
-  const int64_t simd = cut_matmul(spec, kSimdTile, facts.threads).total_bytes();
+  const int64_t simd = cut_matmul(spec, simd_tile(spec.operand, spec.multiply), facts.threads).total_bytes();
   const TileTraits* amx = facts.isa >= 514 ? amx_tile(spec.operand, spec.multiply) : nullptr;
   if (amx) return std::max(simd, amx_scratch(spec, *amx, facts.threads));
   const bool library = facts.isa >= 512 && spec.a_transposed && spec.addend;

@@ -1,6 +1,7 @@
 // Products by plain loops: every type and layout, no scratch.
 #include "base/bfloat16.h"
 #include "base/threads.h"
+#include "ops/cpu/bf16_parts.h"
 #include "ops/cpu/matmul.h"
 
 namespace headroom {
@@ -35,14 +36,21 @@ class ReferenceMatmul final : public Matmul {
     const B* b = static_cast<const B*>(arguments.b) + col * b_col_;
     float sum = 0;
     for (int64_t step = 0; step < spec_.size.depth; ++step)
-      sum += static_cast<float>(a[step * a_step_]) * static_cast<float>(static_cast<T>(b[step * b_step_]));
+      sum = with_product(sum, static_cast<float>(a[step * a_step_]),
+                         static_cast<float>(static_cast<T>(b[step * b_step_])));
     for (int64_t step = 0; step < spec_.low_rank; ++step)
-      sum += static_cast<float>(static_cast<const T*>(arguments.p)[row * spec_.low_rank + step]) *
-             static_cast<float>(static_cast<const T*>(arguments.q)[col * q_col_ + step * q_step_]);
+      sum = with_product(sum, static_cast<float>(static_cast<const T*>(arguments.p)[row * spec_.low_rank + step]),
+                         static_cast<float>(static_cast<const T*>(arguments.q)[col * q_col_ + step * q_step_]));
     if (spec_.bias) sum += arguments.bias[col];
     const int64_t at = row * spec_.size.cols + col;
     if (spec_.addend) sum += static_cast<float>(static_cast<const R*>(arguments.addend)[at]);
     static_cast<R*>(arguments.c)[at] = static_cast<R>(sum);
+  }
+
+  float with_product(float sum, float a, float b) const {
+    if (spec_.operand != DType::f32 || spec_.multiply == Multiply::full) return sum + a * b;
+    if (spec_.multiply == Multiply::bf16) return sum + rounded_to_bf16(a) * rounded_to_bf16(b);
+    return add_three_products(sum, bf16_parts(a), bf16_parts(b));
   }
 
   MatmulSpec spec_;

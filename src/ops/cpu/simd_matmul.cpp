@@ -1,5 +1,6 @@
 // Products in f32 arithmetic for every vector width: a 12 x 32 result in sub-tiles of the registers at hand. bf16
-// operands become f32 while they are packed.
+// operands become f32 while they are packed, f32 operands are rounded to bf16 numbers or sums of two where
+// MatmulSpec::multiply asks for it.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cpu/simd_matmul.cpp"
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
@@ -7,6 +8,7 @@
 // After foreach_target.h, which includes this file once per target.
 #include "base/bfloat16.h"
 #include "hwy/highway.h"
+#include "ops/cpu/bf16_parts.h"
 #include "ops/cpu/blocked_matmul.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -16,15 +18,40 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// What a number becomes: kPlanes numbers, `width` apart.
 template <typename T>
 struct AsIs {
   using Number = T;
-  static float load(T number) { return static_cast<float>(number); }
+  static constexpr int kPlanes = 1;
+  static void store(T number, float* to, int64_t) { *to = static_cast<float>(number); }
 };
 
 struct Rounded {
   using Number = float;
-  static float load(float number) { return static_cast<float>(static_cast<bfloat16>(number)); }
+  static constexpr int kPlanes = 1;
+  static void store(float number, float* to, int64_t) { *to = rounded_to_bf16(number); }
+};
+
+// Of A: the high part, then the low one.
+struct SplitA {
+  using Number = float;
+  static constexpr int kPlanes = 2;
+  static void store(float number, float* to, int64_t width) {
+    const Bf16Parts parts = bf16_parts(number);
+    to[0] = parts.high;
+    to[width] = parts.low;
+  }
+};
+
+// Of B, as add_three_products meets them: both parts together, then the high one where it is finite.
+struct SplitB {
+  using Number = float;
+  static constexpr int kPlanes = 2;
+  static void store(float number, float* to, int64_t width) {
+    const Bf16Parts parts = bf16_parts(number);
+    to[0] = parts.high + parts.low;
+    to[width] = std::isfinite(parts.high) ? parts.high : 0.0f;
+  }
 };
 
 // Packs one strip: its lanes side by side, step after step, `width` lanes wide.
@@ -33,11 +60,12 @@ void pack(const PackCall& call) {
   float* to = reinterpret_cast<float*>(call.to);
   using T = typename Source::Number;
   const T* from = static_cast<const T*>(call.from);
+  constexpr int64_t kStep = Source::kPlanes * width;
   if (call.depth_major) {
     for (int64_t step = 0; step < call.depth; ++step) {
       const T* row = from + (call.step + step) * call.stride + call.lane;
-      for (int64_t lane = 0; lane < call.lanes; ++lane) to[step * width + lane] = Source::load(row[lane]);
-      for (int64_t lane = call.lanes; lane < width; ++lane) to[step * width + lane] = 0;
+      for (int64_t lane = 0; lane < call.lanes; ++lane) Source::store(row[lane], to + step * kStep + lane, width);
+      for (int64_t lane = call.lanes; lane < width; ++lane) Source::store(T{}, to + step * kStep + lane, width);
     }
     return;
   }
@@ -47,12 +75,13 @@ void pack(const PackCall& call) {
     for (int64_t lane = 0; lane < width; ++lane) {
       const T* row = from + (call.lane + lane) * call.stride + call.step;
       for (int64_t step = begin; step < end; ++step)
-        to[step * width + lane] = lane < call.lanes ? Source::load(row[step]) : 0.0f;
+        Source::store(lane < call.lanes ? row[step] : T{}, to + step * kStep + lane, width);
     }
   }
 }
 
-template <int64_t width>
+// f32 operands become what Wide makes of them.
+template <typename Wide, int64_t width>
 void pack_any(const PackCall& call) {
   for (int64_t lane = 0; lane < call.lanes; lane += width) {
     PackCall strip = call;
@@ -64,7 +93,7 @@ void pack_any(const PackCall& call) {
     else if (call.rounds)
       pack<Rounded, width>(strip);
     else
-      pack<AsIs<float>, width>(strip);
+      pack<Wide, width>(strip);
   }
 }
 
@@ -73,11 +102,12 @@ constexpr int kSubRows = HWY_TARGET == HWY_AVX3 ? 12 : 6;
 
 using SubTile = hn::Vec<hn::CappedTag<float, 16>>[kSubRows][2];
 
-// Adds `depth` steps of packed strips; returns where b goes on.
+// Adds `depth` steps of packed strips of as many planes; returns where b goes on.
+template <int kPlanes>
 HWY_INLINE const float* add_steps(const float* a, const float* b, int64_t depth, SubTile& sums) {
   const hn::CappedTag<float, 16> d;
   constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
-  for (int64_t step = 0; step < depth; ++step, a += kSimdTile.rows, b += kSimdTile.cols) {
+  for (int64_t step = 0; step < depth * kPlanes; ++step, a += kSimdTile.rows, b += kSimdTile.cols) {
     const auto left = hn::LoadU(d, b), right = hn::LoadU(d, b + kLanes);
     for (int i = 0; i < kSubRows; ++i) {
       const auto factor = hn::Set(d, a[i]);
@@ -88,6 +118,7 @@ HWY_INLINE const float* add_steps(const float* a, const float* b, int64_t depth,
   return b;
 }
 
+template <int kPlanes>
 HWY_INLINE void multiply_sub_tile(const TileCall& call, int64_t row, int64_t col) {
   const hn::CappedTag<float, 16> d;
   constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(d));
@@ -96,8 +127,8 @@ HWY_INLINE void multiply_sub_tile(const TileCall& call, int64_t row, int64_t col
     for (int j = 0; j < 2; ++j)
       sums[i][j] = call.init ? hn::LoadU(d, call.init + (row + i) * call.out_stride + col + j * kLanes) : hn::Zero(d);
   const float* b = reinterpret_cast<const float*>(call.b) + col;
-  b = add_steps(reinterpret_cast<const float*>(call.a) + row, b, call.depth, sums);
-  if (call.low_rank > 0) add_steps(reinterpret_cast<const float*>(call.p) + row, b, call.low_rank, sums);
+  b = add_steps<kPlanes>(reinterpret_cast<const float*>(call.a) + row, b, call.depth, sums);
+  if (call.low_rank > 0) add_steps<kPlanes>(reinterpret_cast<const float*>(call.p) + row, b, call.low_rank, sums);
   for (int i = 0; i < kSubRows; ++i)
     for (int j = 0; j < 2; ++j) hn::StoreU(sums[i][j], d, call.out + (row + i) * call.out_stride + col + j * kLanes);
 }
@@ -124,18 +155,29 @@ void finish_any(const FinishCall& call) {
     finish<float>(call);
 }
 
+template <int kPlanes>
 void multiply_tiles(const TileCall& call) {
   constexpr int64_t kCols = 2 * static_cast<int64_t>(hn::MaxLanes(hn::CappedTag<float, 16>()));
   for (int64_t index = 0; index < call.tiles; ++index) {
     const TileCall tile = call.tile(index);
     for (int64_t row = 0; row < kSimdTile.rows; row += kSubRows)
-      for (int64_t col = 0; col < kSimdTile.cols; col += kCols) multiply_sub_tile(tile, row, col);
+      for (int64_t col = 0; col < kSimdTile.cols; col += kCols) multiply_sub_tile<kPlanes>(tile, row, col);
     if (call.finish) finish_any(call.finish->tile(index, kSimdTile.cols, tile.out));
   }
 }
 
-TileKernel simd_kernel() {
-  return {kSimdTile, pack_any<kSimdTile.rows>, pack_any<kSimdTile.cols>, multiply_tiles, nullptr, nullptr};
+template <typename WideA, typename WideB>
+TileKernel kernel_of(const TileTraits& traits) {
+  return {
+      traits, pack_any<WideA, kSimdTile.rows>, pack_any<WideB, kSimdTile.cols>, multiply_tiles<WideA::kPlanes>, nullptr,
+      nullptr};
+}
+
+TileKernel simd_kernel(const MatmulSpec& spec) {
+  const TileTraits& traits = simd_tile(spec.operand, spec.multiply);
+  if (spec.operand == DType::f32 && spec.multiply == Multiply::bf16) return kernel_of<Rounded, Rounded>(traits);
+  if (spec.operand == DType::f32 && spec.multiply == Multiply::bf16x3) return kernel_of<SplitA, SplitB>(traits);
+  return kernel_of<AsIs<float>, AsIs<float>>(traits);
 }
 
 }  // namespace
@@ -148,9 +190,9 @@ namespace headroom {
 
 HWY_EXPORT(simd_kernel);
 
-TileOffer offer_simd_tiles(const MatmulSpec&, const DeviceFacts& facts) {
+TileOffer offer_simd_tiles(const MatmulSpec& spec, const DeviceFacts& facts) {
   if (facts.isa < 2) return {{}, "the machine has no AVX2"};
-  return {HWY_DYNAMIC_DISPATCH(simd_kernel)(), {}};
+  return {HWY_DYNAMIC_DISPATCH(simd_kernel)(spec), {}};
 }
 
 MatmulOffer make_simd_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {

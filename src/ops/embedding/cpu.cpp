@@ -11,6 +11,9 @@ namespace {
 
 int64_t row_of(int32_t id, int64_t rows) { return std::clamp<int64_t>(id, 0, rows - 1); }
 
+constexpr int64_t kNoPadding = -1;
+int64_t padding_row(const KernelSpec& spec) { return spec.attrs.integer("padding", kNoPadding); }
+
 std::unique_ptr<CpuKernel> gather_simd(const KernelSpec&) {
   return kernel_of([](const KernelCall& call) {
     const TensorView &ids = call.inputs[0], &table = call.inputs[1], &y = call.outputs[0];
@@ -44,27 +47,34 @@ void zero(const TensorView& acc) {
 // Each thread owns a range of columns and takes the tokens in order: balanced whatever the ids, and every element's sum
 // has the order of the tokens, for any team and any cut into micro-batches.
 std::unique_ptr<CpuKernel> scatter_simd(const KernelSpec& spec) {
-  return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always"))](const KernelCall& call) {
+  return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always")),
+                    padding = padding_row(spec)](const KernelCall& call) {
     const TensorView &ids = call.inputs[0], &dy = call.inputs[1], &acc = call.outputs[0];
     if (overwrites(accumulate, call.trip)) zero(acc);
     const int64_t width = acc.dims[1], bytes = dtype_bytes(dy.dtype);
     parallel_for(width, 16, [&](int64_t begin, int64_t end, int) {
-      for (int64_t i = 0; i < ids.count(); ++i)
+      for (int64_t i = 0; i < ids.count(); ++i) {
+        const int64_t row = row_of(ids.as<int32_t>()[i], acc.dims[0]);
+        if (row == padding) continue;
         accumulate_floats(dy.as<std::byte>() + (i * width + begin) * bytes, dy.dtype,
-                          acc.as<float>() + row_of(ids.as<int32_t>()[i], acc.dims[0]) * width + begin, end - begin);
+                          acc.as<float>() + row * width + begin, end - begin);
+      }
     });
   });
 }
 
 std::unique_ptr<CpuKernel> scatter_reference(const KernelSpec& spec) {
-  return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always"))](const KernelCall& call) {
+  return kernel_of([accumulate = std::string(spec.attrs.text("accumulate", "always")),
+                    padding = padding_row(spec)](const KernelCall& call) {
     const TensorView &ids = call.inputs[0], &dy = call.inputs[1], &acc = call.outputs[0];
     if (overwrites(accumulate, call.trip)) zero(acc);
     const int64_t width = acc.dims[1];
-    for (int64_t i = 0; i < ids.count(); ++i)
+    for (int64_t i = 0; i < ids.count(); ++i) {
+      const int64_t row = row_of(ids.as<int32_t>()[i], acc.dims[0]);
+      if (row == padding) continue;
       for (int64_t j = 0; j < width; ++j)
-        acc.as<float>()[row_of(ids.as<int32_t>()[i], acc.dims[0]) * width + j] +=
-            static_cast<float>(read_element(dy, i * width + j));
+        acc.as<float>()[row * width + j] += static_cast<float>(read_element(dy, i * width + j));
+    }
   });
 }
 

@@ -26,6 +26,7 @@ std::unique_ptr<CudaKernel> make_grad(const KernelSpec& spec, const CudaContext&
   args.tokens = count_of(spec.inputs[0]);
   args.rows = spec.outputs[0].dims[0];
   args.width = spec.outputs[0].dims[1];
+  args.padding = spec.attrs.integer("padding", args.padding);
   HR_CHECK(args.tokens < int64_t{1} << 31 && args.rows < int64_t{1} << 31, "embedding_grad: {} tokens, {} rows",
            args.tokens, args.rows);
   HR_CHECK(spec.scratch_bytes >= embedding_grad_cuda_scratch(args.tokens), "embedding_grad: {} bytes of scratch",

@@ -81,7 +81,7 @@ __global__ void add_short_rows(EmbeddingGradArgs a) {
   const bool same = at + lane < a.tokens && a.row[at + lane] == row;
   const int other = reduce_warp(same ? 0 : kWarp - lane, Max());  // the first lane past the row, counted from the end
   const int count = kWarp - other;
-  if (!first || count >= kLongRow) return;
+  if (!first || count >= kLongRow || row == a.padding) return;
   Floats<kGradRun> sum = {};
   add_tokens<D, kWhole>(a, at, count, i, sum);
   add_to_row<kWhole>(a, row, i, sum);
@@ -107,7 +107,7 @@ __global__ void add_long_rows(EmbeddingGradArgs a) {
   __shared__ float sums[kLongWarps][kGradColumns];
   const int64_t at = int64_t{blockIdx.x} * kLongRow;
   const int32_t row = a.row[at];
-  if (at > 0 && a.row[at - kLongRow] == row) return;
+  if (row == a.padding || (at > 0 && a.row[at - kLongRow] == row)) return;
   const int64_t begin = first_place(a, row), end = first_place(a, int64_t{row} + 1);
   if (end - begin < kLongRow) return;
   const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;

@@ -17,7 +17,7 @@ struct EmbeddingArgs {
 
 void launch_embedding(FloatType table, FloatType y, const EmbeddingArgs& args, int multiprocessors, CudaStream stream);
 
-// acc[ids[i]] += dy[i], the tokens of a row in their order.
+// acc[ids[i]] += dy[i], the tokens of a row in their order, but for the row `padding`.
 struct EmbeddingGradArgs {
   const int32_t* ids = nullptr;
   const void* dy = nullptr;  // [tokens, width]
@@ -27,6 +27,7 @@ struct EmbeddingGradArgs {
   int64_t tokens = 0;        // below 2^31
   int64_t rows = 0;
   int64_t width = 0;
+  int64_t padding = -1;  // -1: none
 };
 
 void launch_embedding_grad(FloatType dy, const EmbeddingGradArgs& args, CudaStream stream);

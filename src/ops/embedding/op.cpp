@@ -12,6 +12,14 @@ namespace {
 
 using namespace operand_rules;
 
+// Attribute "padding": the row of the table that look-ups give no gradient, as nn.Embedding's padding_idx; absent:
+// none.
+void require_padding(std::string_view op, const Attrs& attrs, const Dim& rows) {
+  if (!attrs.has("padding")) return;
+  const int64_t padding = attrs.integer("padding");
+  HR_CHECK(padding >= 0 && padding < rows.constant, "{}: padding is row {} of {}", op, padding, rows.constant);
+}
+
 // y[b, s] = table[ids[b, s]], in the table's dtype or that of attribute "dtype"
 class Embedding final : public Op {
  public:
@@ -24,6 +32,7 @@ class Embedding final : public Op {
     HR_CHECK(ids.dtype == DType::i32, "embedding: ids are i32, not {}", dtype_name(ids.dtype));
     require_float(name(), "table", table);
     HR_CHECK(table.shape.size() == 2 && !table.shard, "embedding: the table is a whole matrix");
+    require_padding(name(), attrs, table.shape[0]);
     Type y = computed(ids, float_attr(name(), attrs, table.dtype));
     y.shape.push_back(table.shape[1]);
     return {y};
@@ -39,13 +48,14 @@ class Embedding final : public Op {
   void vjp(VjpContext& context) const override {
     const ValueId dy = context.cotangent(0);
     if (dy == kNone || !context.trains(1)) return;
-    const Attrs attrs{{"accumulate", std::string(context.accumulate(1))}};
+    Attrs attrs{{"accumulate", std::string(context.accumulate(1))}};
+    if (context.attrs().has("padding")) attrs.set("padding", context.attrs().integer("padding"));
     context.set_accumulator(1, context.build().call("embedding_grad", {context.input(0), dy, context.accumulator(1)},
-                                                    attrs, Role::gradient));
+                                                    std::move(attrs), Role::gradient));
   }
 };
 
-// acc[ids[b, s]] += dy[b, s]
+// acc[ids[b, s]] += dy[b, s], but for the row "padding"
 class EmbeddingGrad final : public Op {
  public:
   std::string_view name() const override { return "embedding_grad"; }
@@ -57,6 +67,7 @@ class EmbeddingGrad final : public Op {
     HR_CHECK(inputs[0].dtype == DType::i32, "embedding_grad: ids are i32");
     HR_CHECK(acc.dtype == DType::f32 && acc.shape.size() == 2 && !acc.shard,
              "embedding_grad: the accumulator is a whole f32 matrix");
+    require_padding(name(), attrs, acc.shape[0]);
     Type dy = computed(inputs[0], DType::f32);
     dy.shape.push_back(acc.shape[1]);
     require_float_like(name(), "dy", inputs[1], dy);

@@ -9,7 +9,8 @@ namespace {
 // Each layer by the kernel that linear has for it, or by its reference.
 KernelOffer make_each(const KernelSpec& spec, const DeviceFacts& facts, std::string_view only) {
   std::vector<std::unique_ptr<CpuKernel>> layers;
-  for (size_t i = 0; i < spec.outputs.size(); ++i) layers.push_back(make_cpu_kernel(member_spec(spec, i), facts, only));
+  for (size_t i = 0; i < spec.outputs.size(); ++i)
+    layers.push_back(make_cpu_kernel(member_spec(spec, i, facts), facts, only));
   return {kernel_of([layers = std::move(layers)](const KernelCall& call) {
             each_member(call, [&](size_t i, const KernelCall& member) { layers[i]->run(member); });
           }),

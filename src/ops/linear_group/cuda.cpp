@@ -7,7 +7,8 @@ namespace {
 
 std::unique_ptr<CudaKernel> make_each(const KernelSpec& spec, const CudaContext& context) {
   std::vector<std::unique_ptr<CudaKernel>> layers;
-  for (size_t i = 0; i < spec.outputs.size(); ++i) layers.push_back(make_cuda_kernel(member_spec(spec, i), context));
+  for (size_t i = 0; i < spec.outputs.size(); ++i)
+    layers.push_back(make_cuda_kernel(member_spec(spec, i, context.facts), context));
   return cuda_kernel_of([layers = std::move(layers)](const KernelCall& call, CudaStream stream) {
     each_member(call, [&](size_t i, const KernelCall& member) { layers[i]->enqueue(member, stream); });
   });

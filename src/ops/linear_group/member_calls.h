@@ -1,20 +1,25 @@
 // What a member of a group of linear layers is to kernels, on whichever device.
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "ops/cpu/kernel.h"
 #include "ops/linear_group/members.h"
+#include "ops/registry.h"
 
 namespace headroom {
 
-// linear for a member.
-inline KernelSpec member_spec(const KernelSpec& group, size_t member) {
-  return {"linear",
-          group.attrs,
-          member_inputs<ConcreteType>(group.inputs, group.attrs, member),
-          {group.outputs[member]},
-          group.scratch_bytes};
+// linear for a member, with the scratch that it has by itself: kernels are chosen by it, and with what the group's
+// largest member books, a smaller one would get another kernel, and other bits, than alone.
+inline KernelSpec member_spec(const KernelSpec& group, size_t member, const DeviceFacts& facts) {
+  KernelSpec own{"linear",
+                 group.attrs,
+                 member_inputs<ConcreteType>(group.inputs, group.attrs, member),
+                 {group.outputs[member]},
+                 0};
+  own.scratch_bytes = std::min(group.scratch_bytes, find_op("linear").scratch_bytes(own.call(), facts));
+  return own;
 }
 
 // run(member, its call of linear) for one member after the other. No heap call.

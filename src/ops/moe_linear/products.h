@@ -98,7 +98,7 @@ inline int64_t most_blocked_bytes(const MatmulSpec& most, const TileTraits& tile
 inline int64_t expert_scratch(const MatmulSpec& most, const DeviceFacts& facts) {
   if (facts.gemm_workspace_cap > 0) return facts.gemm_workspace_cap;
   if (facts.isa == 0) return 0;
-  const int64_t simd = most_blocked_bytes(most, kSimdTile, facts.threads);
+  const int64_t simd = most_blocked_bytes(most, simd_tile(most.operand, most.multiply), facts.threads);
   const TileTraits* amx = facts.isa >= 514 ? amx_tile(most.operand, most.multiply) : nullptr;
   return amx ? std::max(simd, most_blocked_bytes(most, *amx, facts.threads)) : simd;
 }

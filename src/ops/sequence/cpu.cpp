@@ -1,4 +1,4 @@
-// CPU kernels of sequence_lengths and zero_ids.
+// CPU kernels of sequence_lengths, padding_starts and zero_ids.
 #include <algorithm>
 
 #include "ops/stream/scalar_access.h"
@@ -18,6 +18,21 @@ std::unique_ptr<CpuKernel> lengths_kernel(const KernelSpec& spec) {
   });
 }
 
+std::unique_ptr<CpuKernel> starts_kernel(const KernelSpec& spec) {
+  return kernel_of([pad = static_cast<int32_t>(spec.attrs.integer("pad"))](const KernelCall& call) {
+    const int64_t seq = call.inputs[0].dims[1];
+    const int32_t* const ids = call.inputs[0].as<int32_t>();
+    int32_t* const starts = call.outputs[0].as<int32_t>();
+    int32_t paddings = 0;
+    for (int64_t i = 0; i < call.inputs[0].count(); ++i) {
+      if (i % seq == 0) paddings = 0;
+      const bool padding = ids[i] == pad;
+      starts[i] = padding ? static_cast<int32_t>(i % seq) + 1 : paddings;
+      paddings += padding ? 1 : 0;
+    }
+  });
+}
+
 std::unique_ptr<CpuKernel> zeros_kernel(const KernelSpec&) {
   return kernel_of(
       [](const KernelCall& call) { std::fill_n(call.outputs[0].as<int32_t>(), call.outputs[0].count(), 0); });
@@ -27,6 +42,7 @@ std::unique_ptr<CpuKernel> zeros_kernel(const KernelSpec&) {
 
 void register_sequence_cpu(CpuKernels& kernels) {
   kernels.add("sequence_lengths", reference_only<lengths_kernel>());
+  kernels.add("padding_starts", reference_only<starts_kernel>());
   kernels.add("zero_ids", reference_only<zeros_kernel>());
 }
 

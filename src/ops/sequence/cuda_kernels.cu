@@ -1,4 +1,4 @@
-// Device code of sequence lengths.
+// Device code of sequence lengths and of what padding shifts positions by.
 #include "ops/sequence/cuda_kernels.h"
 
 #include "ops/cuda/launch.cuh"
@@ -16,6 +16,25 @@ __global__ void sequence_lengths(const int32_t* ids, int64_t seq, int32_t pad, i
   if (threadIdx.x == 0) lengths[blockIdx.x] = length;
 }
 
+// A warp for each sequence, 32 tokens at a time.
+__global__ void padding_starts(const int32_t* ids, int64_t seq, int32_t pad, int32_t* starts) {
+  const int lane = static_cast<int>(threadIdx.x);
+  const int64_t row = blockIdx.x * seq;
+  int32_t before = 0;
+  for (int64_t base = 0; base < seq; base += kWarp) {
+    const int64_t i = base + lane;
+    const bool padding = i < seq && ids[row + i] == pad;
+    const uint32_t found = reduce_warp(padding ? uint32_t{1} << lane : uint32_t{0}, Sum());
+    int32_t own = before;
+    for (int other = 0; other < kWarp; ++other) {
+      const auto bit = static_cast<int32_t>(found >> other & 1u);
+      before += bit;
+      own += other < lane ? bit : 0;
+    }
+    if (i < seq) starts[row + i] = padding ? static_cast<int32_t>(i) + 1 : own;
+  }
+}
+
 #ifndef __CUDACC_RTC__
 void launch_sequence_lengths(const int32_t* ids, int64_t batch, int64_t seq, int32_t pad, int32_t* lengths,
                              CudaStream stream) {
@@ -23,6 +42,14 @@ void launch_sequence_lengths(const int32_t* ids, int64_t batch, int64_t seq, int
   grid.x = batch;
   grid.block = kWarp;
   launch(sequence_lengths, grid, stream, ids, seq, pad, lengths);
+}
+
+void launch_padding_starts(const int32_t* ids, int64_t batch, int64_t seq, int32_t pad, int32_t* starts,
+                           CudaStream stream) {
+  Grid grid;
+  grid.x = batch;
+  grid.block = kWarp;
+  launch(padding_starts, grid, stream, ids, seq, pad, starts);
 }
 #endif
 

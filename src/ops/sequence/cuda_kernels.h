@@ -1,4 +1,4 @@
-// Launcher of the device code of sequence lengths.
+// Launchers of the device code of sequence lengths and of what padding shifts positions by.
 #pragma once
 
 #include "ops/cuda/launch.h"
@@ -8,5 +8,9 @@ namespace headroom::cuda {
 // lengths[b] = tokens of ids[b, 0 .. seq) up to the last that is not `pad`, at least 1.
 void launch_sequence_lengths(const int32_t* ids, int64_t batch, int64_t seq, int32_t pad, int32_t* lengths,
                              CudaStream stream);
+
+// starts[b, s] = paddings of ids[b, 0 .. s), or s + 1 where ids[b, s] itself is `pad`.
+void launch_padding_starts(const int32_t* ids, int64_t batch, int64_t seq, int32_t pad, int32_t* starts,
+                           CudaStream stream);
 
 }  // namespace headroom::cuda

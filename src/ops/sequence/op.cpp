@@ -1,4 +1,5 @@
-// Rules of the ops that read the shape of sequences off their token ids: lengths without padding, and zero ids.
+// Rules of the ops that read the shape of sequences off their token ids: lengths without padding, what padding shifts
+// positions by, and zero ids.
 #include <memory>
 
 #include "ops/registry.h"
@@ -25,6 +26,17 @@ class SequenceLengths final : public Op {
   }
 };
 
+// ids[b, s] -> i32[b, s]: the starts that position_embedding subtracts where positions count the tokens that are not
+// attribute "pad": of a token the paddings before it; of padding s + 1, so that its position is -1.
+class PaddingStarts final : public Op {
+ public:
+  std::string_view name() const override { return "padding_starts"; }
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    HR_CHECK(attrs.has("pad"), "padding_starts: no padding id");
+    return {computed(require_ids(name(), inputs), DType::i32)};
+  }
+};
+
 // ids[b, s] -> i32[b, s] of zeros: the token types of single segments.
 class ZeroIds final : public Op {
  public:
@@ -38,6 +50,7 @@ class ZeroIds final : public Op {
 
 void register_sequence_ops(OpRegistry& registry) {
   registry.add(std::make_unique<SequenceLengths>());
+  registry.add(std::make_unique<PaddingStarts>());
   registry.add(std::make_unique<ZeroIds>());
 }
 

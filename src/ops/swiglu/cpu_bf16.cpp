@@ -1,6 +1,9 @@
 // 32 numbers at a time: the even and the odd ones are a vector of fp32 each.
+#include "base/error.h"
 #include "ops/cpu/avx512_bf16.h"
 #include "ops/swiglu/bf16.h"
+
+#ifdef HEADROOM_HAS_AVX512
 
 namespace headroom {
 namespace {
@@ -65,3 +68,11 @@ HEADROOM_AVX512_BF16 void swiglu_bf16_range(const SwigluArrays& arrays, int64_t 
 }
 
 }  // namespace headroom
+
+#else
+
+namespace headroom {
+void swiglu_bf16_range(const SwigluArrays&, int64_t, int64_t) { HR_CHECK(false, "the machine has no AVX512_BF16"); }
+}  // namespace headroom
+
+#endif

@@ -1,25 +1,30 @@
 #include "runtime/calibrate/calibrate.h"
 
-#include "runtime/calibrate/median.h"
+#include <utility>
+
 #include "runtime/calibrate/round.h"
 
 namespace headroom {
 namespace {
 
-constexpr int kRounds = 3;  // the median of each point counts: machines are faster and slower by the second
+constexpr int kRounds = 3;      // over all points: machines are faster and slower by the second
+constexpr int kMoreRounds = 3;  // over those that were disturbed
 
 }  // namespace
 
 Profile calibrate(Device& device, const DeviceFacts& facts, const std::string& name,
-                  const std::function<void(double)>& progress, const CalibrationSizes& sizes) {
-  TimedCalls calls(device, facts, sizes);
+                  const std::function<void(double)>& progress, const CalibrationSizes& sizes, Stopwatch stopwatch) {
+  TimedCalls calls(device, facts, sizes, std::move(stopwatch));
   double done = 0;
-  const auto step = [&] { progress(++done / (kRounds * kStepsOfRound + 1)); };
+  const auto step = [&] { progress(++done / ((kRounds + kMoreRounds) * kStepsOfRound + 1)); };
   warm_up(calls, sizes);
   step();
-  std::vector<Profile> rounds;
-  for (int round = 0; round < kRounds; ++round) rounds.push_back(measure_round(calls, facts, sizes, step));
-  Profile profile = median_of(rounds);
+  calls.begin();
+  Profile profile;
+  for (int round = 0; round < kRounds + kMoreRounds; ++round) {
+    calls.begin_round(round >= kRounds);
+    profile = measure_round(calls, facts, sizes, step);
+  }
   profile.name = name;
   const DeviceMemory memory = device.memory();
   profile.memory_bytes = memory.total_bytes;

@@ -7,12 +7,14 @@
 #include "cost/profile.h"
 #include "device/device.h"
 #include "runtime/calibrate/sizes.h"
+#include "runtime/calibrate/stopwatch.h"
 
 namespace headroom {
 
 // Runs kernels on `device` in one arena of sizes.buffer_bytes, about 25 s on the CPU. `progress` gets the share done.
-// The hash of the result is that of its JSON text.
+// Every rate is that of undisturbed timings where `stopwatch` found any; the profile says where it found none. The hash
+// of the result is that of its JSON text.
 Profile calibrate(Device& device, const DeviceFacts& facts, const std::string& name,
-                  const std::function<void(double)>& progress, const CalibrationSizes& sizes);
+                  const std::function<void(double)>& progress, const CalibrationSizes& sizes, Stopwatch stopwatch);
 
 }  // namespace headroom

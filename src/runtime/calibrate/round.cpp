@@ -33,7 +33,8 @@ void measure_product(TimedCalls& calls, Profile& profile, const ProductShape& s,
     Attrs attrs = how.attrs();
     for (const auto& [name, value] : more.items()) attrs.set(name, value);
     const double seconds = calls.seconds(op, attrs, std::move(inputs), cold);
-    profile.products.push_back({op, how.dtype, s.rows, s.outs, s.ins, flops_of(s) / seconds, how.multiply});
+    profile.products.push_back(
+        {op, how.dtype, s.rows, s.outs, s.ins, flops_of(s) / seconds, how.multiply, calls.take_disturbed()});
   };
   measure("linear", {{"bias", int64_t{0}}, {"residual", int64_t{0}}}, {x, w}, {1});
   measure("linear_dx", {{"addend", int64_t{0}}}, {dy, w}, {1});
@@ -46,8 +47,8 @@ void measure_residual(TimedCalls& calls, Profile& profile, const ProductShape& s
   Attrs attrs = how.attrs();
   attrs.set("bias", int64_t{0}).set("residual", int64_t{1}).set("dtype", "f32");
   const double seconds = calls.seconds("linear", attrs, {x, w, y}, {1, 2});
-  profile.products.push_back(
-      {"linear_residual", how.dtype, s.rows, s.outs, s.ins, flops_of(s) / seconds, how.multiply});
+  profile.products.push_back({"linear_residual", how.dtype, s.rows, s.outs, s.ins, flops_of(s) / seconds, how.multiply,
+                              calls.take_disturbed()});
 }
 
 void measure_loss(TimedCalls& calls, Profile& profile, const ProductShape& s, const Arithmetic& how) {
@@ -58,8 +59,8 @@ void measure_loss(TimedCalls& calls, Profile& profile, const ProductShape& s, co
   attrs.set("loss_accumulate", "always");
   const double seconds =
       calls.seconds("linear_cross_entropy_grad", attrs, {x, w, labels, scale, sums, acc}, {1, 5}, true);
-  profile.products.push_back(
-      {"linear_cross_entropy_grad", how.dtype, s.rows, s.outs, s.ins, 3 * flops_of(s) / seconds, how.multiply});
+  profile.products.push_back({"linear_cross_entropy_grad", how.dtype, s.rows, s.outs, s.ins, 3 * flops_of(s) / seconds,
+                              how.multiply, calls.take_disturbed()});
 }
 
 void measure_attention(TimedCalls& calls, Profile& profile, const AttentionSizes& s, DType dtype) {
@@ -70,7 +71,8 @@ void measure_attention(TimedCalls& calls, Profile& profile, const AttentionSizes
   const double forward_seconds = calls.seconds("attention", attrs, {q, k, k}, {0, 1, 2});
   const double forward = calls.work().flops / forward_seconds;
   const double backward_seconds = calls.seconds("attention_grad", attrs, {q, k, k, q, lse, q}, {0, 1, 2, 3});
-  profile.attention.push_back({dtype, forward, calls.work().flops / backward_seconds, s.sequence, s.head_dim});
+  profile.attention.push_back(
+      {dtype, forward, calls.work().flops / backward_seconds, s.sequence, s.head_dim, calls.take_disturbed()});
 }
 
 // Elementwise ops and norms, as a step calls them: the stream in fp32, what goes into products in `dtype`.
@@ -81,7 +83,7 @@ void measure_streams(TimedCalls& calls, Profile& profile, const CalibrationSizes
   const auto measure = [&](const char* op, const Attrs& attrs, std::vector<ConcreteType> inputs,
                            const std::vector<size_t>& cold) {
     const double seconds = calls.seconds(op, attrs, std::move(inputs), cold);
-    profile.streams.push_back({op, dtype, calls.work().bytes / seconds});
+    profile.streams.push_back({op, dtype, calls.work().bytes / seconds, calls.take_disturbed()});
   };
   const std::string kept(dtype_name(dtype));
   measure("rms_norm", {{"eps", 1e-6}, {"dtype", kept}}, {stream, norm}, {0});
@@ -108,6 +110,9 @@ void measure_streams(TimedCalls& calls, Profile& profile, const CalibrationSizes
 }
 
 void measure_rest(TimedCalls& calls, Profile& profile, const CalibrationSizes& sizes) {
+  const auto note = [&](const char* rate) {
+    if (calls.take_disturbed()) profile.disturbed.push_back(rate);
+  };
   const ConcreteType wide{DType::f32, {1, sizes.stream_rows, sizes.stream_width}},
       norm{DType::f32, {sizes.stream_width}};
   double seconds = calls.seconds("rms_norm", {{"eps", 1e-6}}, {wide, norm}, {});
@@ -116,24 +121,29 @@ void measure_rest(TimedCalls& calls, Profile& profile, const CalibrationSizes& s
   bytes += calls.work().bytes;
   seconds += calls.seconds("add", {}, {wide, wide}, {});
   profile.stream_bytes_per_second = (bytes + calls.work().bytes) / seconds;
+  note("stream_bytes_per_second");
   const ConcreteType weight{DType::f32, {sizes.optimizer_elements}};
   seconds = calls.seconds("adamw", {{"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8}, {"decay", int64_t{1}}},
                           {weight, weight, weight, weight, {DType::f32, {16}}, {DType::f32, {1}}}, {0, 1, 2, 3});
   profile.optimizer_bytes_per_second = calls.work().bytes / seconds;
+  note("optimizer_bytes_per_second");
   const int64_t rows = sizes.softmax_rows, vocabulary = sizes.softmax_vocabulary;
   const ConcreteType x{DType::f32, {1, rows, 16}}, w{DType::f32, {vocabulary, 16}}, labels{DType::i32, {1, rows}},
       acc{DType::f64, {2}};
   seconds = calls.seconds("linear_cross_entropy", {{"layout", "out_in"}, {"chunk", rows}, {"accumulate", "carried"}},
                           {x, w, labels, acc}, {}, true);
   profile.softmax_bytes_per_second = 4.0 * static_cast<double>(rows * vocabulary) / seconds;
+  note("softmax_bytes_per_second");
   seconds = calls.seconds("cast", {{"dtype", "bf16"}}, {{DType::f32, {1, sizes.stream_rows, 2048}}}, {0});
   const double cast_rate = calls.work().bytes / seconds;
   profile.copy_bytes_per_second = cast_rate;
+  note("copy_bytes_per_second");
   if (profile.facts.device != "cpu") {  // there copies between tiers cross a bus
     profile.copy_bytes_per_second = calls.copy_rate();
     profile.streams.push_back({"cast", DType::bf16, cast_rate});
   }
   profile.launch_seconds = calls.seconds("add", {}, {{DType::f32, {64}}, {DType::f32, {64}}}, {});
+  note("launch_seconds");
 }
 
 // The feed-forward part of a layer with its gradient: each product finds what the op before it left.
@@ -176,7 +186,7 @@ void measure_sequence(TimedCalls& calls, Profile& round, const CalibrationSizes&
   const double seconds =
       calls.sequence_seconds(layer_of(sizes.layer, dtype), sizes.layer_sets,
                              [&](const Op& op, const OpCall& call) { alone += predict_call(op, call, round); });
-  round.in_sequence.push_back({dtype, seconds / (alone * sizes.layer_sets)});
+  round.in_sequence.push_back({dtype, seconds / (alone * sizes.layer_sets), calls.take_disturbed()});
 }
 
 // Every product in every arithmetic.

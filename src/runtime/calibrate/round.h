@@ -1,4 +1,4 @@
-// One round of a calibration: every rate of a profile, measured once.
+// One round of a calibration: every rate of a profile, by the timings so far.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,7 @@
 // The time of calls one behind the other, as a step makes them.
 #include <algorithm>
-#include <chrono>
+#include <span>
+#include <utility>
 
 #include "ops/registry.h"
 #include "runtime/calibrate/timed_call.h"
@@ -46,6 +47,18 @@ std::vector<TimedCalls::Placed> TimedCalls::place(const Sequence& sequence, cons
 double TimedCalls::sequence_seconds(const Sequence& sequence, int sets,
                                     const std::function<void(const Op&, const OpCall&)>& each) {
   const std::vector<Prepared> calls = prepare(sequence);
+  for (const Prepared& call : calls) each(find_op(call.spec.op), call.spec.call());
+  const size_t first = next_points(calls.size());
+  const auto points = std::span(points_).subspan(first, calls.size());
+  if (std::any_of(points.begin(), points.end(), [&](const Samples& point) { return wanted(point); }))
+    run_sequence(sequence, sets, calls, first);
+  double seconds = 0;
+  for (const Samples& point : points) seconds += conclude(point);
+  return seconds * sets;
+}
+
+void TimedCalls::run_sequence(const Sequence& sequence, int sets, const std::vector<Prepared>& calls,
+                              size_t first_point) {
   used_ = first_;
   int64_t scratch_bytes = 0;
   for (const Prepared& call : calls) scratch_bytes = std::max(scratch_bytes, call.spec.scratch_bytes);
@@ -53,27 +66,28 @@ double TimedCalls::sequence_seconds(const Sequence& sequence, int sets,
   std::vector<std::vector<Placed>> placed;
   for (int set = 0; set < sets; ++set) placed.push_back(place(sequence, calls));
   fill();
-  for (const Prepared& call : calls) each(find_op(call.spec.op), call.spec.call());
   const size_t turn = sequence.forward.size();
-  using Clock = std::chrono::steady_clock;
-  double seconds = 0;
+  bool warm = over();
   const auto run = [&](const std::vector<Placed>& set, size_t begin, size_t end) {
     if (device_.host_visible())
       for (const Placed& call : set) call.tensors.evict();
     device_.synchronize(0);
-    const Clock::time_point start = Clock::now();
-    for (size_t i = begin; i < end; ++i) launch(*set[i].kernel, set[i].tensors, scratch);
-    device_.synchronize(0);
-    seconds += std::chrono::duration<double>(Clock::now() - start).count();
+    Reading before = stopwatch_();
+    for (size_t i = begin; i < end; ++i) {
+      launch(*set[i].kernel, set[i].tensors, scratch);
+      device_.synchronize(0);
+      const Reading after = stopwatch_();
+      if (warm) points_[first_point + i].add(between(before, after));
+      before = after;
+    }
   };
   const auto pass = [&] {
     for (const std::vector<Placed>& set : placed) run(set, 0, turn);
     for (auto set = placed.rbegin(); set != placed.rend(); ++set) run(*set, turn, calls.size());
   };
   pass();
-  seconds = 0;
+  if (std::exchange(warm, true)) return;
   for (int i = 0; i < kPasses; ++i) pass();
-  return seconds / kPasses;
 }
 
 }  // namespace headroom

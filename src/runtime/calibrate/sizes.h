@@ -31,6 +31,7 @@ struct CalibrationSizes {
   int64_t cold_bytes = 0;        // of copies of a cold operand, more than the caches hold
   double seconds_per_point = 0;  // with what prepares the runs
   int launches_per_wait = 1;     // of every copy, before the host waits
+  double most_seconds = 25;      // no point is timed again after that
 };
 
 // Layers of small and middling models.

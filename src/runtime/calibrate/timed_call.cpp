@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -16,6 +17,7 @@ namespace headroom {
 namespace {
 
 constexpr int kRunsPerPoint = 2;
+constexpr int kMostGroups = 256;  // timings of a point and round
 
 constexpr std::byte kOnes[64] = {
     std::byte{1}, {}, {}, {}, std::byte{1}, {}, {}, {}, std::byte{1}, {}, {}, {}, std::byte{1}, {}, {}, {},
@@ -74,8 +76,13 @@ void CallTensors::evict() const {
     for (const TensorView& tensor : *views) evict_tensor(tensor);
 }
 
-TimedCalls::TimedCalls(Device& device, const DeviceFacts& facts, const CalibrationSizes& sizes)
-    : device_(device), facts_(facts), sizes_(sizes), base_(device.reserve_arena(Tier::device, sizes.buffer_bytes)) {
+TimedCalls::TimedCalls(Device& device, const DeviceFacts& facts, const CalibrationSizes& sizes, Stopwatch stopwatch)
+    : device_(device),
+      facts_(facts),
+      sizes_(sizes),
+      stopwatch_(std::move(stopwatch)),
+      began_(stopwatch_().seconds),
+      base_(device.reserve_arena(Tier::device, sizes.buffer_bytes)) {
   // Small normal numbers in every dtype: subnormals would be slow, zeros unfairly fast.
   uint32_t state = 12345;
   for (uint16_t& word : pattern_) {
@@ -101,9 +108,10 @@ double TimedCalls::seconds(std::string_view op_name, const Attrs& attrs, std::ve
                            const std::vector<size_t>& cold, bool token_ids) {
   const Op& op = find_op(op_name);
   const KernelSpec spec = spec_of(op, attrs, std::move(inputs));
-  const std::unique_ptr<DeviceKernel> kernel = device_.prepare(spec);
   work_ = op.work(spec.call());
-  return time(*kernel, spec, cold, token_ids);
+  Samples& samples = points_[next_points(1)];
+  if (wanted(samples)) time(*device_.prepare(spec), spec, cold, token_ids, samples);
+  return conclude(samples);
 }
 
 void TimedCalls::precede_with(std::string_view op_name, const Attrs& attrs, std::vector<ConcreteType> inputs) {
@@ -190,37 +198,63 @@ double TimedCalls::copy_rate() {
          std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-double TimedCalls::time(const DeviceKernel& kernel, const KernelSpec& spec, const std::vector<size_t>& cold,
-                        bool token_ids) {
+void TimedCalls::begin() {
+  points_.clear();
+  begin_round(false);
+}
+
+void TimedCalls::begin_round(bool only_unsettled) {
+  next_ = 0;
+  only_unsettled_ = only_unsettled;
+  disturbed_ = false;
+}
+
+size_t TimedCalls::next_points(size_t count) {
+  const size_t first = next_;
+  next_ += count;
+  if (points_.size() < next_) points_.resize(next_);
+  return first;
+}
+
+bool TimedCalls::wanted(const Samples& samples) const {
+  if (samples.empty()) return true;
+  return !(only_unsettled_ && samples.settled()) && !over();
+}
+
+double TimedCalls::conclude(const Samples& samples) {
+  disturbed_ = disturbed_ || samples.disturbed();
+  return samples.seconds();
+}
+
+bool TimedCalls::take_disturbed() { return std::exchange(disturbed_, false); }
+
+void TimedCalls::time(const DeviceKernel& kernel, const KernelSpec& spec, const std::vector<size_t>& cold,
+                      bool token_ids, Samples& samples) {
   used_ = first_;
   const CallTensors first = lay_out(spec);
   const std::span<std::byte> scratch(take(spec.scratch_bytes), static_cast<size_t>(spec.scratch_bytes));
-  const std::vector<CallTensors> copies = copies_of(spec, first, cold);
+  const bool once = over();
+  const std::vector<CallTensors> copies = once ? std::vector{first} : copies_of(spec, first, cold);
   fill();
   if (token_ids)
     for (const TensorView& input : first.inputs)
       if (input.dtype == DType::i32) repeat(input.as<std::byte>(), input.count() * 4, kOnes);
-  launch(kernel, first, scratch);
-  using Clock = std::chrono::steady_clock;
-  const auto since = [](Clock::time_point begin) {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-  };
-  const Clock::time_point first_start = Clock::now();
-  double seconds = 0;
-  int64_t runs = 0;
-  while (runs < kRunsPerPoint || since(first_start) < sizes_.seconds_per_point) {
+  if (!once) launch(kernel, first, scratch);
+  const double start = stopwatch_().seconds;
+  const auto runs = static_cast<double>(copies.size()) * sizes_.launches_per_wait;
+  for (int group = 0; group < (once ? 1 : kMostGroups); ++group) {
+    if (group * runs >= kRunsPerPoint && stopwatch_().seconds - start >= sizes_.seconds_per_point) break;
     if (device_.host_visible())
       for (const CallTensors& tensors : copies) evict_cold(tensors, cold);
     if (before_.kernel) launch(*before_.kernel, before_.tensors, before_.scratch);
     device_.synchronize(0);
-    const Clock::time_point start = Clock::now();
+    const Reading begin = stopwatch_();
     for (int round = 0; round < sizes_.launches_per_wait; ++round)
       for (const CallTensors& tensors : copies) launch(kernel, tensors, scratch);
     device_.synchronize(0);
-    seconds += since(start);
-    runs += static_cast<int64_t>(copies.size()) * sizes_.launches_per_wait;
+    const Timing timing = between(begin, stopwatch_());
+    samples.add({timing.seconds / runs, timing.disturbed});
   }
-  return std::max(seconds / static_cast<double>(runs), 1e-9);
 }
 
 }  // namespace headroom

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "device/device.h"
+#include "runtime/calibrate/samples.h"
 #include "runtime/calibrate/sizes.h"
+#include "runtime/calibrate/stopwatch.h"
 
 namespace headroom {
 
@@ -21,17 +23,25 @@ struct CallTensors {
   void evict() const;  // from the processor's caches; the host sees them
 };
 
-// Owns the device's arena. One call at a time.
+// Owns the device's arena. One call at a time. The calls of a round are its points: every round makes the same ones in
+// the same order, and a point's timings of all rounds count, so that what disturbs the machine for some seconds
+// disturbs some timings of each point instead of all timings of some.
 class TimedCalls {
  public:
-  // All outlive this.
-  TimedCalls(Device& device, const DeviceFacts& facts, const CalibrationSizes& sizes);
+  // All outlive this but the stopwatch.
+  TimedCalls(Device& device, const DeviceFacts& facts, const CalibrationSizes& sizes, Stopwatch stopwatch);
+
+  // Forgets the timings so far.
+  void begin();
+  // From the first point again. What has a timing is timed again only while sizes.most_seconds are not over, and
+  // with `only_unsettled` only what still wants undisturbed timings. What has none is timed once when they are.
+  void begin_round(bool only_unsettled);
 
   // From now on this call runs, untimed, before each group of timed ones: cores that have multiplied are slower for a
   // while, and a step's ops run between its products. At most once.
   void precede_with(std::string_view op, const Attrs& attrs, std::vector<ConcreteType> inputs);
 
-  // Seconds of one call: the mean of several, after one to warm up. Copies of the inputs in `cold` are evicted, then
+  // Seconds of one call, by this point's timings so far. Copies of the inputs in `cold` are evicted, then
   // take turns; where there are any, the results take turns too, so that none is written where the last was. With
   // `token_ids` every i32 operand holds small numbers.
   double seconds(std::string_view op, const Attrs& attrs, std::vector<ConcreteType> inputs,
@@ -48,14 +58,16 @@ class TimedCalls {
     std::vector<Member> forward, backward;
   };
   // Seconds of all calls of `sets` copies of a sequence, each with tensors of its own: forward copy by copy, backward
-  // from the last to the first, a copy's tensors evicted before each of both. `each` sees every call once. The mean of
-  // some passes after one to warm up. Throws InternalError when the buffer is too small.
+  // from the last to the first, a copy's tensors evicted before each of both. `each` sees every call once. Every call
+  // is a point. Throws InternalError when the buffer is too small.
   double sequence_seconds(const Sequence& sequence, int sets,
                           const std::function<void(const Op&, const OpCall&)>& each);
   // Bytes per second between host and arena, the mean of both ways.
   double copy_rate();
   // Of the last call.
   const Work& work() const { return work_; }
+  // Whether a point since the last time this was asked has no undisturbed timing.
+  bool take_disturbed();
 
  private:
   struct Before {
@@ -87,11 +99,23 @@ class TimedCalls {
   }
   void repeat(std::byte* to, int64_t bytes, std::span<const std::byte> pattern);
   void fill();
-  double time(const DeviceKernel& kernel, const KernelSpec& spec, const std::vector<size_t>& cold, bool token_ids);
+  size_t next_points(size_t count);  // the first of them
+  bool over() const { return stopwatch_().seconds - began_ >= sizes_.most_seconds; }
+  bool wanted(const Samples& samples) const;
+  double conclude(const Samples& samples);  // its seconds
+  void time(const DeviceKernel& kernel, const KernelSpec& spec, const std::vector<size_t>& cold, bool token_ids,
+            Samples& samples);
+  void run_sequence(const Sequence& sequence, int sets, const std::vector<Prepared>& calls, size_t first_point);
 
   Device& device_;
   const DeviceFacts& facts_;
   const CalibrationSizes& sizes_;
+  Stopwatch stopwatch_;
+  double began_ = 0;
+  std::vector<Samples> points_;
+  size_t next_ = 0;
+  bool only_unsettled_ = false;
+  bool disturbed_ = false;
   std::byte* base_;
   int64_t first_ = 0;  // where timed calls' tensors begin
   int64_t used_ = 0;

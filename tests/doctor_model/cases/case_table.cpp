@@ -28,7 +28,13 @@ Version version_of(const std::string& text) {
 System system_of(const std::string& name) {
   const std::map<std::string, System> names{{"hf_trainer", System::hf_trainer},  {"torchtune", System::torchtune},
                                             {"pytorch", System::pytorch_script}, {"deepspeed", System::deepspeed},
-                                            {"litgpt", System::litgpt},          {"vllm", System::vllm}};
+                                            {"litgpt", System::litgpt},          {"neox", System::neox}};
+  return names.at(name);
+}
+
+Sharding sharding_of(const std::string& name) {
+  const std::map<std::string, Sharding> names{
+      {"ddp", Sharding::ddp}, {"zero1", Sharding::zero1}, {"zero2", Sharding::zero2}, {"zero3", Sharding::zero3}};
   return names.at(name);
 }
 
@@ -50,10 +56,19 @@ const std::map<std::string, Setter>& setters() {
       {"weights", [](MeasuredCase& c, const std::string& v) { c.job.weight_dtype = v; }},
       {"autocast", [](MeasuredCase& c, const std::string& v) { c.job.autocast = v; }},
       {"attention", [](MeasuredCase& c, const std::string& v) { c.job.attention = v; }},
-      {"checkpointing", [](MeasuredCase& c, const std::string& v) { c.job.checkpointing = v == "1"; }},
+      {"checkpointing",
+       [](MeasuredCase& c, const std::string& v) {
+         c.job.checkpointing = v != "0";
+         if (v == "selective") c.job.checkpointing_kind = v;
+       }},
       {"optimizer", [](MeasuredCase& c, const std::string& v) { c.job.optimizer = v; }},
       {"lora_rank", [](MeasuredCase& c, const std::string& v) { lora(c).rank = std::stoll(v); }},
       {"lora_targets", [](MeasuredCase& c, const std::string& v) { lora(c).targets = split(v, ','); }},
+      {"tensor", [](MeasuredCase& c, const std::string& v) { c.job.tensor_parallel = std::stoll(v); }},
+      {"pipeline", [](MeasuredCase& c, const std::string& v) { c.job.pipeline_parallel = std::stoll(v); }},
+      {"context", [](MeasuredCase& c, const std::string& v) { c.job.context_parallel = std::stoll(v); }},
+      {"sharding", [](MeasuredCase& c, const std::string& v) { c.job.sharding = sharding_of(v); }},
+      {"lora_dropout", [](MeasuredCase& c, const std::string& v) { lora(c).dropout = std::stod(v); }},
       {"quantization", [](MeasuredCase& c, const std::string& v) { c.job.quantization = v; }},
       {"in_backward", [](MeasuredCase& c, const std::string& v) { c.job.optimizer_in_backward = v == "1"; }},
       {"chunked_loss", [](MeasuredCase& c, const std::string& v) { c.job.chunked_loss = v == "1"; }},

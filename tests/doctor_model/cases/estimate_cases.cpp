@@ -1,20 +1,22 @@
-// doctor_estimate_cases TABLE... [--terms]: one line per case: source, name, fit or test, measured, low, predicted,
+// doctor_estimate_cases TABLE... [--terms] [--constants=F,E,G,A,S,R]: with other fitted constants, in the order of
+// fitted_constants.h; one line per case: source, name, fit or test, measured, low, predicted,
 // high, parameters, the largest module's, a tied table's, devices, dtype; with --terms the terms below it.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <sstream>
 
 #include "base/error.h"
 #include "cases/case_table.h"
+#include "doctor/model/train_estimate.h"
 
 namespace headroom::doctor {
 namespace {
 
-void print_case(const MeasuredCase& c, bool terms) {
+void print_case(const MeasuredCase& c, bool terms, const FittedConstants& fitted) {
   const std::optional<ModelShape> shape = find_model_shape(c.model);
   if (!shape) throw Error(ErrorKind::usage, fmt::format("{}: model {} is unknown", c.name, c.model), "mend the table");
-  const Estimate e = estimate(c.job, *shape, c.gpu, c.software);
+  const Estimate e = estimate_training(c.job, *shape, c.gpu, c.software, fitted);
   const double shift = predicted_bytes(c, e) - static_cast<double>(e.likely_bytes);
   const double table = static_cast<double>(shape->vocab) * static_cast<double>(shape->hidden);
   const double widest = static_cast<double>(shape->hidden) * static_cast<double>(shape->intermediate);
@@ -29,12 +31,31 @@ void print_case(const MeasuredCase& c, bool terms) {
                term.how);
 }
 
+FittedConstants constants_of(const std::string& list) {
+  FittedConstants c;
+  std::stringstream stream(list);
+  char comma = 0;
+  stream >> c.fragmentation >> comma >> c.eager_fragmentation >> comma >> c.heap_gradients >> comma >>
+      c.heap_activations >> comma >> c.heap_scores >> comma >> c.heap_freed;
+  if (!stream) throw Error(ErrorKind::usage, "--constants=" + list + " is no list of six numbers", "give all six");
+  return c;
+}
+
 int run(int count, char** arguments) {
   bool terms = false;
-  for (int i = 1; i < count; ++i) terms = terms || std::strcmp(arguments[i], "--terms") == 0;
-  for (int i = 1; i < count; ++i)
-    if (std::strcmp(arguments[i], "--terms") != 0)
-      for (const MeasuredCase& c : read_cases(arguments[i])) print_case(c, terms);
+  FittedConstants fitted;
+  std::vector<std::string> tables;
+  for (int i = 1; i < count; ++i) {
+    const std::string argument = arguments[i];
+    if (argument == "--terms")
+      terms = true;
+    else if (argument.rfind("--constants=", 0) == 0)
+      fitted = constants_of(argument.substr(12));
+    else
+      tables.push_back(argument);
+  }
+  for (const std::string& table : tables)
+    for (const MeasuredCase& c : read_cases(table)) print_case(c, terms, fitted);
   return 0;
 }
 

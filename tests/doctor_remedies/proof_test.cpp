@@ -1,0 +1,85 @@
+// "Fits" is said only where the estimate's upper end, or the message's own figures, prove it.
+#include "patients.h"
+
+namespace headroom::doctor {
+namespace {
+
+using testing::HasSubstr;
+
+Case crossing() {
+  Case patient = case_of(training_job(System::hf_trainer, 4, 1024), "a100-40gb");
+  patient.gpu.reset();
+  patient.capacity_bytes = (patient.estimate->likely_bytes + patient.estimate->high_bytes) / 2;
+  return patient;
+}
+
+TEST(Proof, ARangeThatCrossesTheLimitIsOnlyLikely) {
+  const Case patient = crossing();
+  const Diagnosis diagnosis = diagnose(patient);
+  EXPECT_FALSE(diagnosis.fits.has_value());
+  for (const Remedy& remedy : diagnosis.remedies)
+    if (!remedy.changes.empty() && remedy.fits_alone) {
+      const Estimate after = estimate(with_changes(*patient.job, remedy.changes), *patient.shape, std::nullopt);
+      EXPECT_LE(after.high_bytes, *patient.capacity_bytes) << remedy.name;
+    }
+}
+
+TEST(Proof, AboveTheUpperEndItFitsBelowTheLikelyItDoesNot) {
+  Case patient = crossing();
+  patient.capacity_bytes = patient.estimate->high_bytes * 21 / 20;
+  EXPECT_EQ(diagnose(patient).fits, true);
+  patient.capacity_bytes = patient.estimate->likely_bytes * 9 / 10;
+  EXPECT_EQ(diagnose(patient).fits, false);
+}
+
+// Whatever leaves the estimate open is named, with what would settle it; nothing fits meanwhile.
+void expect_doubt(const Case& patient, const std::string& words) {
+  const Diagnosis diagnosis = diagnose(patient);
+  EXPECT_THAT(diagnosis.doubt, HasSubstr(words));
+  EXPECT_NE(diagnosis.fits, true);
+  for (const Remedy& remedy : diagnosis.remedies)
+    EXPECT_FALSE(remedy.fits_alone && remedy.changes.size() == 1 && remedy.name == "micro-batch") << words;
+}
+
+TEST(Proof, WhatIsNotKnownIsNamed) {
+  const Job job = training_job(System::hf_trainer, 1, 256);
+  Case guessed = case_of(job, "h100-80gb");
+  guessed.shape = guess_model_shape(1e9);
+  guessed.estimate = estimate(job, *guessed.shape, guessed.gpu);
+  expect_doubt(guessed, "--model config.json");
+
+  Job open = job;
+  open.sequence.reset();
+  expect_doubt(case_of(open, "h100-80gb"), "--max-seq-length");
+
+  Job foreign = job;
+  foreign.unknown.push_back({{"cmd.sh", 1, "--finetuning_type"}, "", "lora"});
+  expect_doubt(case_of(foreign, "h100-80gb"), "--finetuning_type");
+
+  Job replaced = job;
+  replaced.extras["library"] = "unsloth";
+  expect_doubt(case_of(replaced, "h100-80gb"), "unsloth");
+
+  Case images = case_of(job, "h100-80gb");
+  images.job->model = "meta-llama/Llama-3.2-11B-Vision-Instruct";
+  expect_doubt(images, "images");
+}
+
+TEST(Proof, NothingIsInDoubtWhereAllIsStated) {
+  const Diagnosis diagnosis = diagnose(case_of(training_job(System::hf_trainer, 1, 256), "h100-80gb"));
+  EXPECT_EQ(diagnosis.doubt, "");
+  EXPECT_EQ(diagnosis.fits, true);
+}
+
+// A job that ended on a device where the upper end of its estimate has room: the estimate is refuted.
+TEST(Proof, ALogThatRefutesTheEstimateWithdrawsIt) {
+  Case patient = case_of(training_job(System::hf_trainer, 1, 256), "h100-80gb");
+  patient.messages.push_back(cuda_message(2.0, 0.5, 70, 0.2, 79));
+  const Diagnosis diagnosis = diagnose(patient);
+  EXPECT_THAT(diagnosis.doubt, HasSubstr("the log shows more"));
+  EXPECT_TRUE(diagnosis.smallest_fitting_set.empty());
+  for (const Remedy& remedy : diagnosis.remedies) EXPECT_FALSE(remedy.fits_alone) << remedy.name;
+}
+
+}  // namespace
+}  // namespace headroom::doctor
