@@ -51,6 +51,13 @@ bool is_null_word(const std::string& text) {
   return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
 }
 
+// Byte behind the word for null at `begin`; 0 when the value is left out and something else, the next key say, stands there.
+int64_t written_null_end(std::string_view text, int64_t begin, bool flow) {
+  const int64_t end = scalar_end(text, begin, flow);
+  if (end <= begin || (end < static_cast<int64_t>(text.size()) && text[static_cast<size_t>(end)] == ':')) return 0;
+  return is_null_word(std::string(text.substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin)))) ? end : 0;
+}
+
 // Builds the tree from yaml-cpp's events.
 class TreeEvents : public YAML::EventHandler {
  public:
@@ -60,7 +67,11 @@ class TreeEvents : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(mark, leaf(mark), anchor); }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    DocumentNode node = leaf(mark);
+    if (!expects_key()) node.end = written_null_end(text_, node.begin, !open_.empty() && open_.back().flow);
+    add(mark, std::move(node), anchor);
+  }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) refuse(mark, "an alias inside its own anchor");

@@ -1,13 +1,13 @@
 """--disk-memory of evaluate and generate: weights that do not fit wait on disk, the result is the plain one, and the peak is the plan's."""
 
 import json
-import os
 import re
 import resource
-import subprocess
+import tempfile
 import unittest
 
 from program import CONFIG, DiskTest, environment
+import child_peak
 
 GENERATE = ["generate", "--model", "wide", "--threads", "1", "--prompt", "the quick brown fox", "--max-new-tokens", "6", "--temperature", "1", "--seed", "3", "--json"]
 EVALUATE = ["evaluate", "--model", "wide", "--threads", "1", "--data", "data.txt", "--max-seq-length", "32", "--json"]
@@ -29,14 +29,14 @@ class InferenceDisk(DiskTest):
 
     def result(self, *arguments, memory):
         """(stdout, notes, peak bytes of the process) of a run that succeeds and leaves nothing on disk."""
-        with subprocess.Popen([self.program, *arguments, "--memory", str(memory)], cwd=self.root, env=environment(self.root), text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
-            out, notes = run.stdout.read(), run.stderr.read()
-            _, status, use = os.wait4(run.pid, 0)
-            run.returncode = os.waitstatus_to_exitcode(status)
-        self.assertEqual(run.returncode, 0, notes)
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+            code, peak = child_peak.run([self.program, *arguments, "--memory", memory], cwd=self.root, env=environment(self.root), stdout=out, stderr=errors)
+            out.seek(0)
+            errors.seek(0)
+            text, notes = out.read(), errors.read()
+        self.assertEqual(code, 0, notes)
         self.assertEqual(list(self.scratch.iterdir()), [])
-        return out, notes, use.ru_maxrss * 1024
+        return text, notes, peak
 
     def test_the_least_budget_gives_the_plain_result_within_the_plan(self):
         for command in (GENERATE, EVALUATE):

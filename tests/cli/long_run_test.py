@@ -7,18 +7,16 @@ import time
 import unittest
 
 from program import CONFIG, ProgramTest, environment
+import child_peak
 
 
 class LongRun(ProgramTest):
     def measured(self, *arguments):
         """(exit code, largest resident set in bytes, stdout) of a call."""
         with open(self.root / "stdout", "w+", encoding="utf-8") as out:
-            child = subprocess.Popen([self.program, *map(str, arguments)], cwd=self.root, env=environment(self.root), stdout=out,
-                                     stderr=subprocess.DEVNULL)
-            _, status, use = os.wait4(child.pid, 0)
-            child.returncode = os.waitstatus_to_exitcode(status)
+            code, peak = child_peak.run([self.program, *arguments], cwd=self.root, env=environment(self.root), stdout=out, stderr=subprocess.DEVNULL)
             out.seek(0)
-            return child.returncode, use.ru_maxrss * 1024, out.read()
+            return code, peak, out.read()
 
     def least(self, *arguments):
         done = self.call("plan", "--json", "--memory", "1TiB", "--threads", 1, *arguments)
@@ -37,7 +35,6 @@ class LongRun(ProgramTest):
                                                                "--resume-from-checkpoint", "true"))
         self.assertEqual(code, 0)
         self.assertLessEqual(resident, least)
-        # Line by line: the kernel counts what this process held as the peak of the next one that it starts.
         with open(metrics, "rb") as lines:
             self.assertEqual(sum(1 for _ in lines), 3 + 300000 + 1)
 

@@ -1,11 +1,11 @@
 """A merge inside a budget: refused below what it needs, its process within that."""
 
-import os
 import re
 import subprocess
 import unittest
 
 from program import ProgramTest, environment
+import child_peak
 
 
 class Merge(ProgramTest):
@@ -20,12 +20,10 @@ class Merge(ProgramTest):
         refused = self.assert_refused([*command, "out", "--memory", "2MiB"], 3, "falls short by", "minimum_bytes")
         least = int(re.search(r"minimum_bytes (\d+)", refused.stderr).group(1))
         self.assert_refused([*command, "out", "--memory", str(least - 1)], 3, "falls short by 1 bytes")
-        run = subprocess.Popen([self.program, *command, "merged", "--memory", str(least)], cwd=self.root, env=environment(self.root),
-                               stderr=subprocess.DEVNULL)
-        _, status, usage = os.wait4(run.pid, 0)
-        run.returncode = os.waitstatus_to_exitcode(status)
-        self.assertEqual(run.returncode, 0)
-        self.assertLessEqual(usage.ru_maxrss * 1024, least)
+        code, peak = child_peak.run([self.program, *command, "merged", "--memory", least], cwd=self.root, env=environment(self.root),
+                                    stderr=subprocess.DEVNULL)
+        self.assertEqual(code, 0)
+        self.assertLessEqual(peak, least)
         self.assertTrue((self.root / "merged" / "model.safetensors").exists())
 
 

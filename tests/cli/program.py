@@ -10,7 +10,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data_files"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "data_files"), str(Path(__file__).resolve().parents[1])]
 from data_files import DATA, SHARED  # noqa: E402,F401  (for the tests)
 
 CONFIG = {

@@ -31,6 +31,14 @@ TEST(Patch, YamlKeysAreAddedInTheirSection) {
   EXPECT_EQ(patched(SourceKind::yaml, "a: 1\nb: 2\n", {{"a", "", 0, true}}), "b: 2\n");
 }
 
+TEST(Patch, YamlWrittenNullsAreReplaced) {
+  EXPECT_EQ(patched(SourceKind::yaml, "a: null  # one\nb: ~\nc: {d: null, e: 1}\nf:\nnull: 3\n",
+                    {{"a", "1024"}, {"b", "x"}, {"c.d", "2"}, {"f", "4"}}),
+            "a: 1024  # one\nb: x\nc: {d: 2, e: 1}\nf: 4\nnull: 3\n");
+  EXPECT_EQ(patched(SourceKind::yaml, "s: null # c\nt: 1\n", {{"s.x", "1"}}), "s: # c\n  x: 1\nt: 1\n");
+  EXPECT_EQ(patched(SourceKind::yaml, "a: null\nb: 2\n", {{"a", "", 0, true}}), "b: 2\n");
+}
+
 TEST(Patch, YamlRefusesWhatItCannotChangeAlone) {
   expect_error(ErrorKind::usage, "spans lines", [] { patched(SourceKind::yaml, "a: |\n  x\n  y\n", {{"a", "1"}}); });
   expect_error(ErrorKind::usage, "by an alias", [] { patched(SourceKind::yaml, "a: &x 1\nb: *x\n", {{"b", "1"}}); });

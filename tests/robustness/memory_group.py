@@ -9,7 +9,7 @@ HIERARCHIES = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.limit_
 
 
 class MemoryGroup:
-    """Limits what the kernel charges the processes that enter; `path` is None where no group can be made."""
+    """Limits what the kernel charges the processes that child_peak.run puts inside; `path` is None where no group can be made."""
 
     def __init__(self, limit, name="headroom-robustness"):
         self.path = None
@@ -33,11 +33,6 @@ class MemoryGroup:
     def write(path, name, value):
         with open(f"{path}/{name}", "w", encoding="ascii") as file:
             file.write(str(value))
-
-    def enter(self):
-        """For preexec_fn: the process that calls this, and what it executes, is inside."""
-        if self.path:
-            self.write(self.path, "cgroup.procs", os.getpid())
 
     def close(self):
         for _ in range(100):

@@ -11,15 +11,16 @@ Standard library only.
 """
 
 import json
-import os
 import random
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from random_runs import PLENTY, RandomRun, Violation, main  # noqa: E402
+import child_peak  # noqa: E402
 
 TOKENIZERS = Path(__file__).resolve().parents[3] / "shared/data/tokenizers"
 # (name, ids, families)
@@ -126,15 +127,15 @@ class PrepareRun(RandomRun):
         least = re.search(r"(?:least|needs|minimum)\D*(\d{7,})", refused.stderr)
         if refused.returncode != 3 or not least:
             raise Violation(f"evaluate with 1 MiB: exit {refused.returncode}: {refused.stderr.strip()[-300:]}")
-        child = subprocess.Popen([*command, "--memory", least[1]], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        text = child.stderr.read()
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        long_conversation = self.kind == "chats" and child.returncode == 2 and "more than" in text
-        if child.returncode != 0 and not long_conversation:
-            raise Violation(f"evaluate at its least budget {least[1]}: exit {child.returncode}: {text.strip()[-300:]}")
-        if usage.ru_maxrss * 1024 > int(least[1]):
-            raise Violation(f"evaluate at its least budget {least[1]}: peak {usage.ru_maxrss * 1024}")
+        with tempfile.TemporaryFile("w+") as errors:
+            code, peak = child_peak.run([*command, "--memory", least[1]], stdout=subprocess.DEVNULL, stderr=errors)
+            errors.seek(0)
+            text = errors.read()
+        long_conversation = self.kind == "chats" and code == 2 and "more than" in text
+        if code != 0 and not long_conversation:
+            raise Violation(f"evaluate at its least budget {least[1]}: exit {code}: {text.strip()[-300:]}")
+        if peak > int(least[1]):
+            raise Violation(f"evaluate at its least budget {least[1]}: peak {peak}")
 
     def run(self):
         self.make_model()

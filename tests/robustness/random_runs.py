@@ -21,7 +21,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
+import child_peak  # noqa: E402
 from memory_group import MemoryGroup  # noqa: E402
 from tiny_models import MODELS, draw_config, draw_rows, layers_of, positions_of  # noqa: E402
 
@@ -153,15 +154,13 @@ class RandomRun:
         command = [self.binary, "train", "--memory", str(budget), "--output-dir", f"{self.directory}/out", "--max-steps", str(steps),
                    *self.common(), *self.schedule, *more]
         with tempfile.TemporaryFile("w+") as errors:
-            child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors, preexec_fn=group.enter)
-            _, status, usage = os.wait4(child.pid, 0)
-            child.returncode = os.waitstatus_to_exitcode(status)
+            code, peak = child_peak.run(command, group.path, stdout=subprocess.DEVNULL, stderr=errors)
             errors.seek(0)
             text = errors.read()
         group.close()
-        if child.returncode == 2 and "this version" in text:  # `plan` knows more models than `train`
+        if code == 2 and "this version" in text:  # `plan` knows more models than `train`
             raise Refused(text.strip().splitlines()[0])
-        return child.returncode, text, usage.ru_maxrss * 1024
+        return code, text, peak
 
     def rows(self):
         return [json.loads(line) for line in Path(f"{self.directory}/out/metrics.jsonl").read_text().splitlines()]

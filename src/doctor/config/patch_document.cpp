@@ -168,6 +168,13 @@ std::string add_yaml(const std::string& text, const Place& place, const Edit& ed
   return text.substr(0, end) + (end > 0 ? "\n" : "") + lines + text.substr(end);
 }
 
+// `key: null` as `key:`, so that a section can follow.
+std::string without_null(const std::string& text, const DocumentNode& null) {
+  size_t start = static_cast<size_t>(null.begin);
+  while (start > 0 && text[start - 1] == ' ') --start;
+  return splice(text, static_cast<int64_t>(start), null.end, "");
+}
+
 // `key:` without a value: the value goes behind the colon.
 std::string fill_empty(const std::string& text, const DocumentEntry& entry, const std::string& value) {
   const size_t line_stop = line_end(text, static_cast<size_t>(entry.begin));
@@ -185,8 +192,9 @@ std::string patch_yaml(const std::string& name, const std::string& text, const E
   const DocumentEntry& entry = *place.entry;
   const DocumentNode& value = entry.value;
   if (!place.missing.empty()) {
-    if (value.kind != DocumentNode::Kind::null || value.end > value.begin)
+    if (value.kind != DocumentNode::Kind::null)
       refuse(name, entry.line, edit.key, "a value stands where its section belongs");
+    if (value.end > value.begin) return patch_yaml(name, without_null(text, value), edit);
     const std::string indent = indentation(text, entry.begin) + "  ";
     const size_t end = line_end(text, static_cast<size_t>(entry.begin));
     std::string lines = nested_yaml(place.missing, indent, edit.value);
