@@ -20,14 +20,9 @@ double share_done(const StepReport& report) {
   return static_cast<double>(report.step) / static_cast<double>(std::max<int64_t>(1, report.total_steps));
 }
 
-size_t terminal_columns() {
-  winsize size{};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
 // One line that never wraps: a bar where there is room for it, then the text, cut at the edge.
 std::string fit_to_terminal(std::string text, double done) {
-  const size_t columns = terminal_columns();
+  const size_t columns = terminal_columns(STDERR_FILENO);
   if (text.size() >= columns) return text.substr(0, columns - 1);
   const size_t width = std::min<size_t>(20, columns - 1 - text.size());
   if (width < 6) return text;
@@ -56,6 +51,11 @@ std::string join_within(std::vector<Part> parts, size_t columns) {
 }
 
 }  // namespace
+
+size_t terminal_columns(int file) {
+  winsize size{};
+  return ::ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col : 80;
+}
 
 std::string memory_in_use(int64_t used, int64_t planned, int64_t budget) {
   const std::string limit = format_bytes(budget), unit = limit.substr(limit.find(' '));
@@ -103,7 +103,7 @@ void Progress::step(const StepReport& report) {
   const auto pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(1000);
   if (!last && steps_ > 1 && now - last_ < pause) return;
   last_ = now;
-  const std::string text = describe(report, terminal_ ? terminal_columns() : SIZE_MAX);
+  const std::string text = describe(report, terminal_ ? terminal_columns(STDERR_FILENO) : SIZE_MAX);
   if (terminal_) {
     write_stderr(fmt::format("\r{}\x1b[K", fit_to_terminal(text, share_done(report))));
     line_open_ = true;

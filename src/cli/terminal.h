@@ -11,6 +11,9 @@
 
 namespace headroom {
 
+// Columns of the terminal behind a file descriptor; 80 where there is none.
+size_t terminal_columns(int file);
+
 // "1:02:03" or "2:03".
 std::string format_duration(double seconds);
 

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/command.h"
+#include "cli/terminal.h"
 #include "report/live_view.h"
 
 namespace headroom {
@@ -25,11 +25,6 @@ void install_handlers() {
   ::sigaction(SIGTERM, &action, nullptr);
 }
 
-size_t terminal_columns() {
-  winsize size{};
-  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79;
-}
-
 // On a terminal: the last screen is painted over in place. Elsewhere: a line whenever something changed.
 class Output {
  public:
@@ -40,7 +35,7 @@ class Output {
       last_ = line;
       fmt::print("{}\n", line);
     } else {
-      std::string screen = view.screen(terminal_columns());
+      std::string screen = view.screen(terminal_columns(STDOUT_FILENO) - 1);
       std::string text = lines_ > 0 ? fmt::format("\x1b[{}A", lines_) : "";
       lines_ = std::count(screen.begin(), screen.end(), '\n');
       for (size_t at = 0; at < screen.size();) {
