@@ -136,8 +136,8 @@ def fresh_model(binary, config, folder, sequence, rows):
 
 
 def write_results(name, rows, columns, heading):
-    """benchmarks/results/gpu_NAME.json and .md."""
-    results = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'results')
+    """gpu_NAME.json and .md in HEADROOM_RESULTS, or else in benchmarks/results."""
+    results = os.environ.get('HEADROOM_RESULTS') or os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'results')
     with open(os.path.join(results, f'gpu_{name}.json'), 'w', encoding='utf-8') as out:
         json.dump(rows, out, indent=1)
     with open(os.path.join(results, f'gpu_{name}.md'), 'w', encoding='utf-8') as out:

@@ -51,7 +51,8 @@ bool is_null_word(const std::string& text) {
   return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
 }
 
-// Byte behind the word for null at `begin`; 0 when the value is left out and something else, the next key say, stands there.
+// Byte behind the word for null at `begin`; 0 when the value is left out and something else, the next key say, stands
+// there.
 int64_t written_null_end(std::string_view text, int64_t begin, bool flow) {
   const int64_t end = scalar_end(text, begin, flow);
   if (end <= begin || (end < static_cast<int64_t>(text.size()) && text[static_cast<size_t>(end)] == ':')) return 0;

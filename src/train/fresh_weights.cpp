@@ -7,6 +7,7 @@
 #include "base/bfloat16.h"
 #include "base/counter_random.h"
 #include "base/error.h"
+#include "base/threads.h"
 #include "train/weights.h"
 
 namespace headroom {
@@ -27,10 +28,14 @@ void draw_weight(const WeightInfo& weight, const ModelSpec& spec, uint64_t seed,
     return;
   }
   const uint64_t key = mix64(seed) ^ hash_text(weight.name);
-  for (size_t i = 0; i < into.size(); ++i)
-    into[i] = static_cast<float>(spec.initializer_range) * normal_at(key, static_cast<uint64_t>(first) + i);
+  const int64_t size = static_cast<int64_t>(into.size());
+  parallel_for(size, 1024, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i)
+      into[static_cast<size_t>(i)] =
+          static_cast<float>(spec.initializer_range) * normal_at(key, static_cast<uint64_t>(first + i));
+  });
   if (weight.zero_row < 0) return;
-  const int64_t width = weight.shape.back(), size = static_cast<int64_t>(into.size());
+  const int64_t width = weight.shape.back();
   const int64_t row = weight.zero_row * width - first;
   std::fill(into.begin() + std::clamp<int64_t>(row, 0, size), into.begin() + std::clamp<int64_t>(row + width, 0, size),
             0.0f);

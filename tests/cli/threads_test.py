@@ -18,6 +18,12 @@ class Threads(ProgramTest):
         self.assertEqual(planned.returncode, 0, planned.stderr)
         self.assertEqual(json.loads(planned.stdout)["threads"], 1)
 
+    def test_a_fresh_model_is_the_same_whatever_the_threads(self):
+        for name, more in (("one", {"preexec_fn": on_one_cpu}), ("all", {})):
+            done = self.call("init", "--config", "config.json", "--tokenizer", "bytes", "--output-dir", name, "--seed", 5, **more)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.root / "one/model.safetensors").read_bytes(), (self.root / "all/model.safetensors").read_bytes())
+
     def test_more_threads_than_cpus_are_noted(self):
         done = self.call(*self.train_arguments("shared", "--max-steps", 1, "--threads", 2), preexec_fn=on_one_cpu)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -25,7 +25,7 @@ class DnnAttention : public testing::Test {
   // The library, and a Hopper that has no other.
   explicit DnnAttention() {
     services.attention = std::make_unique<FakeDnn>(notes);
-    context = shim_context(services);
+    context = test_context(services);
     context.facts.isa = 90;
   }
 
@@ -63,7 +63,7 @@ class DnnAttention : public testing::Test {
   }
 
   FakeDnnNotes notes;
-  ShimServices services;
+  TestServices services;
   CudaContext context;
 };
 

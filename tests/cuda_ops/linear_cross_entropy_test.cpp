@@ -173,7 +173,7 @@ class CudaLossByLibrary : public CudaLoss {
 
   void expect_library_matches(const LossCase& c) {
     const LossCall call = call_of(c, true);
-    CudaContext context = shim_context(services);
+    CudaContext context = test_context(services);
     context.facts.gemm_workspace_cap = 300;
     const KernelSpec spec = spec_of(call.op, call.inputs, call.attrs, context.facts);
     std::string chosen;
@@ -190,7 +190,7 @@ class CudaLossByLibrary : public CudaLoss {
   }
 
   cublaslt_test::Fake& fake = cublaslt_test::fresh_fake();
-  ShimServices services;
+  TestServices services;
 };
 
 TEST_F(CudaLossByLibrary, Agrees) {

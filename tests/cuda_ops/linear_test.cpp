@@ -186,8 +186,8 @@ TEST_F(CudaLinear, BiasGradientsAgreeWithTheReference) {
 }
 
 TEST_F(CudaLinear, RefusesWhatItDoesNotKnow) {
-  ShimServices services;
-  const CudaContext context = shim_context(services);
+  TestServices services;
+  const CudaContext context = test_context(services);
   KernelSpec spec = spec_of("linear", {Tensor(DType::f32, {2, 4}), Tensor(DType::f32, {3, 4})}, Attrs{}, context.facts);
   spec.attrs.set("unheard", int64_t{1});
   for (const CudaCandidate& candidate : cuda_kernels().candidates("linear"))
@@ -201,7 +201,7 @@ class CudaLinearByLibrary : public CudaLinear {
 
   void expect_library_matches(std::string_view op, const std::vector<Tensor>& inputs, const Attrs& attrs,
                               Tolerance tolerance, RunOptions options) {
-    CudaContext context = shim_context(services);
+    CudaContext context = test_context(services);
     context.facts.gemm_workspace_cap = 1000;
     const KernelSpec spec = spec_of(op, inputs, attrs, context.facts);
     std::string chosen;
@@ -216,7 +216,7 @@ class CudaLinearByLibrary : public CudaLinear {
   }
 
   cublaslt_test::Fake& fake = cublaslt_test::fresh_fake();
-  ShimServices services;
+  TestServices services;
 };
 
 TEST_F(CudaLinearByLibrary, AgreesWithTheReference) {
@@ -233,7 +233,7 @@ TEST_F(CudaLinearByLibrary, AgreesWithTheReference) {
 }
 
 TEST_F(CudaLinearByLibrary, ComesAfterFewRowsAndBeforeOurTiles) {
-  const CudaContext context = shim_context(services);
+  const CudaContext context = test_context(services);
   for (const auto& [rows, implementation] : {std::pair(8, "rows"), std::pair(9, "cublaslt")}) {
     std::string chosen;
     make_cuda_kernel(

@@ -158,10 +158,10 @@ TEST(CudaMoeLinear, RowsDoNotDependOnTheirTile) {
 }
 
 TEST(CudaMoeLinear, TensorCoresRefuseWhatTheyCannotRead) {
-  ShimServices services;
+  TestServices services;
   const Routing routing = counted_routing({9, 3});
   const auto refusal = [&](const char* op, DType dtype, int64_t ins, int64_t outs, int isa, int64_t shared_bytes) {
-    CudaContext context = shim_context(services);
+    CudaContext context = test_context(services);
     context.facts.isa = isa;
     context.shared_bytes = shared_bytes;
     const bool forward = op == std::string("expert_linear");

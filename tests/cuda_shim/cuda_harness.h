@@ -1,4 +1,4 @@
-// Runs CUDA kernels of an op on the shim and compares them with the CPU's reference kernel.
+// Runs CUDA kernels of an op, on the shim or on a device, and compares them with the CPU's reference kernel.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,49 +8,36 @@
 #include <string>
 #include <vector>
 
-#include "cuda_shim/cuda_shim.h"
-#include "ops/cuda/blas.h"
-#include "ops/cuda/dnn.h"
-#include "ops/cuda/kernel.h"
+#include "cuda_shim/place.h"
 #include "ops_support/op_harness.h"
 
 namespace headroom::op_test {
 
-// Host memory in the place of the device's: everything happens at once.
-class ShimServices final : public CudaServices {
+// What a device gives its kernels besides launches.
+class TestServices final : public CudaServices {
  public:
-  std::span<std::byte> pinned(int64_t bytes) override {
-    blocks_.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(bytes)));
-    return {blocks_.back().get(), static_cast<size_t>(bytes)};
+  std::span<std::byte> pinned(int64_t bytes) override { return place().pinned(bytes); }
+  void copy(void* to, const void* from, int64_t bytes, CudaStream stream) override {
+    if (launch_mode() == LaunchMode::run) place().copy(to, from, bytes, stream);
   }
-  void copy(void* to, const void* from, int64_t bytes, CudaStream) override {
-    if (launch_mode() == LaunchMode::run) std::memcpy(to, from, static_cast<size_t>(bytes));
+  void fill(void* at, int value, int64_t bytes, CudaStream stream) override {
+    if (launch_mode() == LaunchMode::run) place().fill(at, value, bytes, stream);
   }
-  void fill(void* at, int value, int64_t bytes, CudaStream) override {
-    if (launch_mode() == LaunchMode::run) std::memset(at, value, static_cast<size_t>(bytes));
+  int mark(CudaStream stream) override {
+    place().finish(stream);
+    return 0;
   }
-  int mark(CudaStream) override { return 0; }
   void wait_for(int) override {}
   CudaBlas* blas() override { return products.get(); }
   CudaDnn* dnn() override { return attention.get(); }
 
-  // Libraries that a test gives the device; it has none of its own.
-  std::unique_ptr<CudaBlas> products;
-  std::unique_ptr<CudaDnn> attention;
-
- private:
-  std::vector<std::unique_ptr<std::byte[]>> blocks_;
+  // The place's, or those that a test gives.
+  std::unique_ptr<CudaBlas> products = place().blas();
+  std::unique_ptr<CudaDnn> attention = place().dnn();
 };
 
-// A made-up GPU: small, so that grids get several rounds of their loops.
-inline CudaContext shim_context(CudaServices& services) {
-  CudaContext context;
-  context.facts.device = "cuda";
-  context.facts.isa = 80;
-  context.facts.native_bf16 = true;
-  context.facts.alignment = 256;
-  context.multiprocessors = 2;
-  context.shared_bytes = 99 << 10;  // as 8.6 has, the least of 8.0 and later
+inline CudaContext test_context(CudaServices& services) {
+  CudaContext context = place().context();
   context.services = &services;
   return context;
 }
@@ -66,30 +53,31 @@ inline void load_cuda_kernel(const CudaKernel& kernel, const KernelSpec& spec) {
   set_launch_mode(LaunchMode::run);
 }
 
-// Runs the op's CUDA kernel in three orders of the threads, which must agree bitwise; it may launch only what it loads.
+// Runs the op's CUDA kernel as often as the place says, with the same bits each time; it may launch only what it loads.
 inline RunResult run_cuda_op(std::string_view name, const std::vector<Tensor>& inputs, const Attrs& attrs = {},
                              RunOptions options = {}) {
-  ShimServices services;
-  const CudaContext context = shim_context(services);
+  TestServices services;
+  const CudaContext context = test_context(services);
   options.facts = context.facts;
   const KernelSpec spec = spec_of(name, inputs, attrs, options.facts);
   RunResult result;
   const std::unique_ptr<CudaKernel> kernel = make_cuda_kernel(spec, context, options.only, &result.implementation);
-  cuda_shim::demand_loading(true);
+  place().begin_loading();
   load_cuda_kernel(*kernel, spec);
-  for (cuda_shim::Order order : {cuda_shim::Order::forward, cuda_shim::Order::backward, cuda_shim::Order::shuffled}) {
-    cuda_shim::set_order(order);
-    std::vector<Tensor> outputs = run_call(spec, inputs, options, result.implementation,
-                                           [&](const KernelCall& call) { kernel->enqueue(call, nullptr); });
-    cuda_shim::set_order(cuda_shim::Order::forward);
+  for (int run = 0; run < place().runs(); ++run) {
+    place().begin_run(run);
+    std::vector<Tensor> outputs = run_call(spec, inputs, options, result.implementation, [&](const KernelCall& call) {
+      kernel->enqueue(call, nullptr);
+      place().finish(nullptr);
+    });
     if (result.outputs.empty())
       result.outputs = std::move(outputs);
     else
       for (size_t i = 0; i < outputs.size(); ++i)
         EXPECT_TRUE(outputs[i].same_bytes(result.outputs[i]))
-            << name << " (" << result.implementation << "): output " << i << " depends on the order of the threads";
+            << name << " (" << result.implementation << "): output " << i << " has other bits in run " << run;
   }
-  cuda_shim::demand_loading(false);
+  place().end_runs();
   return result;
 }
 
@@ -104,8 +92,8 @@ inline void expect_cuda_matches(std::string_view name, const std::vector<Tensor>
   RunOptions plain = options;
   plain.only = "reference";
   const RunResult expected = run_op(name, inputs, attrs, plain);
-  ShimServices services;
-  const CudaContext context = shim_context(services);
+  TestServices services;
+  const CudaContext context = test_context(services);
   const KernelSpec spec = spec_of(name, inputs, attrs, context.facts);
   int accepted = 0;
   for (const CudaCandidate& candidate : cuda_kernels().candidates(name)) {

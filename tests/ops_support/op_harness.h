@@ -16,6 +16,7 @@
 
 #include "base/bfloat16.h"
 #include "base/threads.h"
+#include "operand_memory.h"
 #include "ops/cpu/instruction_set.h"
 #include "ops/cpu/kernel.h"
 #include "ops/registry.h"
@@ -31,7 +32,7 @@ class GuardedBuffer {
  public:
   explicit GuardedBuffer(int64_t bytes) : bytes_(bytes) {
     const int64_t rounded = (bytes + kGuardBytes + 63) / 64 * 64;
-    data_.reset(static_cast<std::byte*>(std::aligned_alloc(64, static_cast<size_t>(rounded))));
+    data_.reset(operand_memory().allocate(static_cast<size_t>(rounded)));
     std::memset(data_.get(), kPoisonByte, static_cast<size_t>(bytes));
     std::memset(data_.get() + bytes, kGuardByte, kGuardBytes);
   }
@@ -45,7 +46,7 @@ class GuardedBuffer {
 
  private:
   struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
+    void operator()(std::byte* p) const { operand_memory().release(p); }
   };
   int64_t bytes_;
   std::unique_ptr<std::byte[], Free> data_;

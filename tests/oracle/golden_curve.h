@@ -16,18 +16,6 @@ struct CurveTolerance {
   double grad_norm = 1e-3;
 };
 
-// The largest relative distances of two curves.
-inline CurveTolerance distance_of(const Json& rows, const Json& others) {
-  const auto apart = [](const Json& row, const Json& other, const char* key) {
-    return std::abs(row.at(key).get<double>() / other.at(key).get<double>() - 1);
-  };
-  CurveTolerance most{0, 0};
-  for (size_t i = 0; i < rows.size(); ++i)
-    most = {std::max(most.loss, apart(rows.at(i), others.at(i), "loss")),
-            std::max(most.grad_norm, apart(rows.at(i), others.at(i), "grad_norm"))};
-  return most;
-}
-
 // The optimizer's options that a curve's file names.
 inline TrainOptions with_optimizer_of(const Json& file, TrainOptions options) {
   options.learning_rate = file.at("learning_rate").get<double>();

@@ -1,13 +1,25 @@
 // Shared libraries that are opened at run time, and their functions by name.
 #pragma once
 
+#include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace headroom::cuda {
 
-// The first of `names` that opens, for the life of the process (these libraries do not survive being closed); null and
-// the reason when none does.
+// Where NVIDIA's libraries lie beside the loader's own folders, in the order in which they are searched: `lib` in the
+// program's folder or beside it; site-packages/nvidia/*/lib of the virtual environment that is active (VIRTUAL_ENV,
+// CONDA_PREFIX); lib64 of CUDA_HOME, CUDA_PATH and /usr/local/cuda. Only folders that are there. Allocates; thread-safe
+// as long as no thread changes the environment.
+std::vector<std::filesystem::path> library_folders();
+
+// Whether the environment lets a library be opened: HEADROOM_CUDA_WITHOUT lists those that are not, as
+// "cudnn,cublaslt".
+bool library_wanted(const std::string& name);
+
+// The first of `names` that opens, by the loader's rules and then in library_folders(), for the life of the process
+// (these libraries do not survive being closed); null and the loader's reasons when none does.
 void* open_library(std::span<const char* const> names, std::string& reason);
 
 // Sets `function` to the library's symbol. False and the reason when it is not there.

@@ -223,7 +223,10 @@ class Cudnn final : public CudaDnn {
 
 std::unique_ptr<CudaDnn> open_cudnn(int capability, std::string& reason, const CudnnOptions& options) {
   if (!fe::cudnn_dlhandle) {
+    // Where the loader would not find the compiler that cuDNN asks for, one that is open serves.
+    constexpr const char* kCompilers[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
     const char* const names[] = {options.library.c_str()};
+    if (cuda::library_wanted(options.library)) cuda::open_library(kCompilers, reason);
     fe::cudnn_dlhandle = cuda::open_library(names, reason);
     if (!fe::cudnn_dlhandle) return nullptr;
     // Of the gradient's two deterministic algorithms the frontend takes the one whose workspace grows with the square

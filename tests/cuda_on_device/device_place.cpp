@@ -1,0 +1,102 @@
+// The tests of tests/cuda_ops on a GPU: operands lie in memory that host and device both reach, kernels are nvcc's, and
+// the libraries are NVIDIA's. Every kernel runs twice and must give the same bits.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "cuda_shim/place.h"
+#include "device/cuda/cuda_device.h"
+#include "ops/cuda/cublaslt.h"
+#include "ops/cuda/cudnn.h"
+#include "ops_support/operand_memory.h"
+
+namespace headroom::op_test {
+namespace {
+
+int device_index() {
+  const char* const named = std::getenv("HEADROOM_TEST_DEVICE");
+  return named ? std::atoi(named) : 0;
+}
+
+class Gpu final : public Place {
+ public:
+  Gpu() : runtime_(open_cuda_runtime(device_index())), properties_(runtime_->properties()) {}
+
+  CudaContext context() override {
+    CudaContext context;
+    context.facts = facts_of(properties_);
+    context.multiprocessors = properties_.multiprocessors;
+    context.shared_bytes = properties_.shared_bytes;
+    return context;
+  }
+  std::unique_ptr<CudaBlas> blas() override { return open_cublaslt(reason_); }
+  std::unique_ptr<CudaDnn> dnn() override { return open_cudnn(properties_.capability, reason_); }
+
+  std::span<std::byte> pinned(int64_t bytes) override {
+    return {runtime_->allocate_pinned(bytes), static_cast<size_t>(bytes)};  // held until the process ends
+  }
+  void copy(void* to, const void* from, int64_t bytes, CudaStream stream) override {
+    runtime_->copy(to, from, bytes, stream);
+  }
+  void fill(void* at, int value, int64_t bytes, CudaStream stream) override {
+    runtime_->fill(at, value, bytes, stream);
+  }
+  int runs() const override { return 2; }
+  void begin_run(int) override {}
+  void finish(CudaStream stream) override { runtime_->synchronize(stream); }
+
+  std::string description() const {
+    return properties_.name + ", compute capability " + std::to_string(properties_.capability / 10) + "." +
+           std::to_string(properties_.capability % 10);
+  }
+
+ private:
+  std::unique_ptr<CudaRuntime> runtime_;
+  CudaProperties properties_;
+  std::string reason_;
+};
+
+Gpu& gpu() {
+  static Gpu device;
+  return device;
+}
+
+std::byte* allocate_managed(size_t bytes) {
+  void* memory = nullptr;
+  if (cudaMallocManaged(&memory, bytes) != cudaSuccess) throw Error(ErrorKind::run, "no managed memory", "free some");
+  return static_cast<std::byte*>(memory);
+}
+
+void release_managed(std::byte* memory) noexcept { cudaFree(memory); }
+
+}  // namespace
+
+Place& place() { return gpu(); }
+
+// The libraries that are made for every test say what they lack once.
+bool begin_on_device() {
+  try {
+    std::printf("on %s\n", gpu().description().c_str());
+  } catch (const Error& error) {
+    std::printf("skipped: %s\n", error.what());
+    return false;
+  }
+  operand_memory() = {allocate_managed, release_managed};
+  return true;
+}
+
+}  // namespace headroom::op_test
+
+// Without a device nothing runs, which is no failure: exit 77, as ctest's SKIP_RETURN_CODE says.
+int main(int count, char** arguments) {
+  testing::InitGoogleTest(&count, arguments);
+  if (!headroom::op_test::begin_on_device()) return 77;
+  // Their fakes multiply on the host as soon as they are asked.
+  if (GTEST_FLAG_GET(filter) == "*") GTEST_FLAG_SET(filter, "-*ByLibrary*");
+  return RUN_ALL_TESTS();
+}

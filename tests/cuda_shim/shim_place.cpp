@@ -1,0 +1,57 @@
+#include <cstring>
+#include <vector>
+
+#include "cuda_shim/cuda_shim.h"
+#include "cuda_shim/place.h"
+
+namespace headroom::op_test {
+namespace {
+
+constexpr cuda_shim::Order kOrders[] = {cuda_shim::Order::forward, cuda_shim::Order::backward,
+                                        cuda_shim::Order::shuffled};
+
+// Host memory in the place of the device's: everything happens at once, in three orders of the threads.
+class Shim final : public Place {
+ public:
+  // Small, so that grids get several rounds of their loops.
+  CudaContext context() override {
+    CudaContext context;
+    context.facts.device = "cuda";
+    context.facts.isa = 80;
+    context.facts.native_bf16 = true;
+    context.facts.alignment = 256;
+    context.multiprocessors = 2;
+    context.shared_bytes = 99 << 10;  // as 8.6 has, the least of 8.0 and later
+    return context;
+  }
+  std::span<std::byte> pinned(int64_t bytes) override {
+    blocks_.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(bytes)));
+    return {blocks_.back().get(), static_cast<size_t>(bytes)};
+  }
+  void copy(void* to, const void* from, int64_t bytes, CudaStream) override {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+  }
+  void fill(void* at, int value, int64_t bytes, CudaStream) override {
+    std::memset(at, value, static_cast<size_t>(bytes));
+  }
+  void begin_loading() override { cuda_shim::demand_loading(true); }
+  int runs() const override { return static_cast<int>(std::size(kOrders)); }
+  void begin_run(int run) override { cuda_shim::set_order(kOrders[run]); }
+  void end_runs() override {
+    cuda_shim::set_order(cuda_shim::Order::forward);
+    cuda_shim::demand_loading(false);
+  }
+  void finish(CudaStream) override {}
+
+ private:
+  std::vector<std::unique_ptr<std::byte[]>> blocks_;
+};
+
+}  // namespace
+
+Place& place() {
+  static Shim shim;
+  return shim;
+}
+
+}  // namespace headroom::op_test
