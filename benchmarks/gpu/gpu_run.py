@@ -145,6 +145,7 @@ def write_results(name, rows, columns, heading):
         out.write('| ' + ' | '.join(columns) + ' |\n|' + '---|' * len(columns) + '\n')
         for row in rows:
             out.write('| ' + ' | '.join(shown(row.get(column)) for column in columns) + ' |\n')
+    print(f'{len(rows)} rows, {sum("failed" in row for row in rows)} of them without a figure: gpu_{name}.md')
 
 
 def shown(value):

@@ -13,7 +13,8 @@
 namespace headroom {
 
 // Elements [first, first + into.size()) of a fresh weight: normal with the config's initializer_range, ones for norms,
-// zeros for biases and padding's row; each a function of (seed, weight name, element) alone, drawn by all threads of the team.
+// zeros for biases and padding's row; each a function of (seed, weight name, element) alone, drawn by all threads of
+// the team.
 void draw_weight(const WeightInfo& weight, const ModelSpec& spec, uint64_t seed, int64_t first, std::span<float> into);
 
 // The weights of the model's head (WeightInfo::head) that a checkpoint lacks, in the order of the forward pass.
