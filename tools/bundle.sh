@@ -2,7 +2,7 @@
 # One archive with what a bare machine with a driver needs: the program, the tests of the CUDA kernels, the libraries that are
 # not the system's, the benchmarks, and small data. Nothing is installed there: unpack, then bin/headroom.
 # Usage: bundle.sh [OUT.tar.gz] [--libraries DIR]...    (build/headroom-bundle.tar.gz)
-# Takes build/release as it is. --libraries DIR adds NVIDIA's shared libraries in DIR (cuBLASLt, cuDNN: a gigabyte or two),
+# Takes build/release (HEADROOM_BUILD) as it is. --libraries DIR adds NVIDIA's shared libraries in DIR (cuBLASLt, cuDNN: a gigabyte or two),
 # for machines that have a driver and no toolkit. Models and checks of ../shared go along where they are there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -17,7 +17,7 @@ while [ $# -gt 0 ]; do
     *) out=$1; shift ;;
   esac
 done
-built=build/release
+built=${HEADROOM_BUILD:-build/release}
 [ -x "$built/bin/headroom" ] || { echo "$built/bin/headroom is not there: build the release preset first" >&2; exit 1; }
 
 name=$(basename "$out" .tar.gz)
