@@ -11,13 +11,14 @@ import tempfile
 
 
 def run(command, group=None, **more):
-    """(exit code, peak resident bytes) of the command, inside the cgroup of the folder `group`; `more` as subprocess.run takes it."""
+    """(exit code, peak resident bytes, stdout, stderr) of the command, inside the cgroup of the folder `group`; `more` as subprocess.run
+    takes it."""
     with tempfile.TemporaryFile() as told:
         starter = [sys.executable, "-I", "-S", "-B", os.path.abspath(__file__), str(told.fileno()), group or ""]
-        subprocess.run([*starter, *map(str, command)], pass_fds=(told.fileno(),), check=True, **more)
+        done = subprocess.run([*starter, *map(str, command)], pass_fds=(told.fileno(),), check=True, capture_output=True, text=True, **more)
         told.seek(0)
         code, peak = told.read().split()
-    return int(code), int(peak)
+    return int(code), int(peak), done.stdout, done.stderr
 
 
 def main(told, group, command):

@@ -71,15 +71,19 @@ python=$(command -v python3) || { echo "python3 is needed" >&2; exit 2; }
 models=$root/tests/data_files/models
 tiny=$root/tests/data_files/stories260K
 text=$root/tests/data_files/text/tinyshakespeare.txt
-[ -d "$shared/data/models" ] && models=$shared/data/models
-llmq=qwen2.5-0.5b,qwen2.5-1.5b,llama-3.2-3b sequences=1024,4096 batch=32 peer_batch=8 least=(--fractions 1.0,0.5,0.0) steps=() precisions="32-true bf16-mixed bf16-true"
+[ -d "$shared/data/models" ] && models=$(cd "$shared/data/models" && pwd)
+llmq=qwen2.5-0.5b,qwen2.5-1.5b,llama-3.2-3b sequences=1024,4096 batch=32 peer_batch=8 least=(--fractions 1.0,0.5,0.0)
+precisions="32-true bf16-mixed bf16-true" steps=() offload=()
 if [ -n "$small" ]; then
-  models=$out/small/data/models
+  models=$out/small
   mkdir -p "$models/tiny"
   cp "$tiny/config.json" "$models/tiny/"
-  precisions=bf16-mixed steps=(--steps 2) llmq=tiny sequences=32 batch=2 peer_batch=2 least=(--fractions 0.0)
+  llmq=tiny sequences=32 batch=2 peer_batch=2 least=(--fractions 0.0)
+  precisions=bf16-mixed steps=(--steps 2) offload=(--model tiny --memory 2GiB --host-memory 4GiB --batch 2 --sequence 32)
 fi
-shape=$(dirname "$(dirname "$models")")
+shape=$out/shapes   # the scripts look for SHARED/data/models
+mkdir -p "$shape/data"
+ln -sfn "$models" "$shape/data/models"
 
 model=$out/model   # the tiny one of the checks, with weights of its own
 train=("$headroom" train --device cuda:0 --model "$model" --data "$text" --max-seq-length 128 --global-batch-size 4 --max-steps 3 --learning-rate 1e-3)
@@ -135,12 +139,7 @@ if [ -n "$torch" ]; then
 else
   skip torch "no --torch-python"
 fi
-if [ -z "$small" ]; then
-  step offload-7b 900 "$python" "$here/offload_7b.py" "$headroom" --shared "$shape" --work "$out/work"
-else
-  step offload-7b 300 "$python" "$here/offload_7b.py" "$headroom" --shared "$shape" --model tiny --memory 2GiB --host-memory 4GiB --batch 2 \
-    --sequence 32 --work "$out/work"
-fi
+step offload-7b 900 "$python" "$here/offload_7b.py" "$headroom" --shared "$shape" "${offload[@]}" --work "$out/work"
 if command -v ncu > /dev/null; then
   step ncu 300 ncu --set basic --launch-skip 200 --launch-count 60 --csv --log-file "$out/records/ncu.csv" "${train[@]}" --precision bf16-mixed \
     --memory 2GiB --output-dir "$out/counted"

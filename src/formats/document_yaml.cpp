@@ -47,7 +47,7 @@ int64_t scalar_end(std::string_view text, int64_t begin, bool flow) {
   return static_cast<int64_t>(end);
 }
 
-bool is_null_word(const std::string& text) {
+bool is_null_word(std::string_view text) {
   return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
 }
 
@@ -56,7 +56,7 @@ bool is_null_word(const std::string& text) {
 int64_t written_null_end(std::string_view text, int64_t begin, bool flow) {
   const int64_t end = scalar_end(text, begin, flow);
   if (end <= begin || (end < static_cast<int64_t>(text.size()) && text[static_cast<size_t>(end)] == ':')) return 0;
-  return is_null_word(std::string(text.substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin)))) ? end : 0;
+  return is_null_word(text.substr(static_cast<size_t>(begin), static_cast<size_t>(end - begin))) ? end : 0;
 }
 
 // Builds the tree from yaml-cpp's events.

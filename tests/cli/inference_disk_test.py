@@ -3,7 +3,6 @@
 import json
 import re
 import resource
-import tempfile
 import unittest
 
 from program import CONFIG, DiskTest, environment
@@ -29,11 +28,7 @@ class InferenceDisk(DiskTest):
 
     def result(self, *arguments, memory):
         """(stdout, notes, peak bytes of the process) of a run that succeeds and leaves nothing on disk."""
-        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
-            code, peak = child_peak.run([self.program, *arguments, "--memory", memory], cwd=self.root, env=environment(self.root), stdout=out, stderr=errors)
-            out.seek(0)
-            errors.seek(0)
-            text, notes = out.read(), errors.read()
+        code, peak, text, notes = child_peak.run([self.program, *arguments, "--memory", memory], cwd=self.root, env=environment(self.root))
         self.assertEqual(code, 0, notes)
         self.assertEqual(list(self.scratch.iterdir()), [])
         return text, notes, peak

@@ -13,10 +13,8 @@ import child_peak
 class LongRun(ProgramTest):
     def measured(self, *arguments):
         """(exit code, largest resident set in bytes, stdout) of a call."""
-        with open(self.root / "stdout", "w+", encoding="utf-8") as out:
-            code, peak = child_peak.run([self.program, *arguments], cwd=self.root, env=environment(self.root), stdout=out, stderr=subprocess.DEVNULL)
-            out.seek(0)
-            return code, peak, out.read()
+        code, peak, text, _ = child_peak.run([self.program, *arguments], cwd=self.root, env=environment(self.root))
+        return code, peak, text
 
     def least(self, *arguments):
         done = self.call("plan", "--json", "--memory", "1TiB", "--threads", 1, *arguments)

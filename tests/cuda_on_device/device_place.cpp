@@ -25,7 +25,13 @@ int device_index() {
 
 class Gpu final : public Place {
  public:
-  Gpu() : runtime_(open_cuda_runtime(device_index())), properties_(runtime_->properties()) {}
+  Gpu() : runtime_(open_cuda_runtime(device_index())), properties_(runtime_->properties()) {
+    std::string reason;
+    blas_ = open_cublaslt(reason);
+    if (!blas_) std::printf("without cuBLASLt: %s\n", reason.c_str());
+    dnn_ = open_cudnn(properties_.capability, reason);
+    if (!dnn_) std::printf("without cuDNN: %s\n", reason.c_str());
+  }
 
   CudaContext context() override {
     CudaContext context;
@@ -34,11 +40,11 @@ class Gpu final : public Place {
     context.shared_bytes = properties_.shared_bytes;
     return context;
   }
-  std::unique_ptr<CudaBlas> blas() override { return open_cublaslt(reason_); }
-  std::unique_ptr<CudaDnn> dnn() override { return open_cudnn(properties_.capability, reason_); }
+  CudaBlas* blas() override { return blas_.get(); }
+  CudaDnn* dnn() override { return dnn_.get(); }
 
-  std::span<std::byte> pinned(int64_t bytes) override {
-    return {runtime_->allocate_pinned(bytes), static_cast<size_t>(bytes)};  // held until the process ends
+  std::shared_ptr<std::byte> pinned(int64_t bytes) override {
+    return {runtime_->allocate_pinned(bytes), [this](std::byte* host) { runtime_->release_pinned(host); }};
   }
   void copy(void* to, const void* from, int64_t bytes, CudaStream stream) override {
     runtime_->copy(to, from, bytes, stream);
@@ -58,7 +64,8 @@ class Gpu final : public Place {
  private:
   std::unique_ptr<CudaRuntime> runtime_;
   CudaProperties properties_;
-  std::string reason_;
+  std::unique_ptr<CudaBlas> blas_;
+  std::unique_ptr<CudaDnn> dnn_;
 };
 
 Gpu& gpu() {
@@ -78,7 +85,7 @@ void release_managed(std::byte* memory) noexcept { cudaFree(memory); }
 
 Place& place() { return gpu(); }
 
-// The libraries that are made for every test say what they lack once.
+// False, with the reason printed, where there is no device.
 bool begin_on_device() {
   try {
     std::printf("on %s\n", gpu().description().c_str());

@@ -16,7 +16,10 @@ namespace headroom::op_test {
 // What a device gives its kernels besides launches.
 class TestServices final : public CudaServices {
  public:
-  std::span<std::byte> pinned(int64_t bytes) override { return place().pinned(bytes); }
+  std::span<std::byte> pinned(int64_t bytes) override {
+    blocks_.push_back(place().pinned(bytes));
+    return {blocks_.back().get(), static_cast<size_t>(bytes)};
+  }
   void copy(void* to, const void* from, int64_t bytes, CudaStream stream) override {
     if (launch_mode() == LaunchMode::run) place().copy(to, from, bytes, stream);
   }
@@ -28,12 +31,15 @@ class TestServices final : public CudaServices {
     return 0;
   }
   void wait_for(int) override {}
-  CudaBlas* blas() override { return products.get(); }
-  CudaDnn* dnn() override { return attention.get(); }
+  CudaBlas* blas() override { return products ? products.get() : place().blas(); }
+  CudaDnn* dnn() override { return attention ? attention.get() : place().dnn(); }
 
-  // The place's, or those that a test gives.
-  std::unique_ptr<CudaBlas> products = place().blas();
-  std::unique_ptr<CudaDnn> attention = place().dnn();
+  // Libraries that a test gives in the place of the device's.
+  std::unique_ptr<CudaBlas> products;
+  std::unique_ptr<CudaDnn> attention;
+
+ private:
+  std::vector<std::shared_ptr<std::byte>> blocks_;
 };
 
 inline CudaContext test_context(CudaServices& services) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <span>
 
 #include "ops/cuda/blas.h"
 #include "ops/cuda/dnn.h"
@@ -16,11 +15,11 @@ class Place {
   virtual ~Place() = default;
   // Facts and limits of the GPU, a made-up one on the shim; its services are null.
   virtual CudaContext context() = 0;
-  // The device's libraries; null where there are none.
-  virtual std::unique_ptr<CudaBlas> blas() { return nullptr; }
-  virtual std::unique_ptr<CudaDnn> dnn() { return nullptr; }
+  // The device's libraries, opened once; null where there are none.
+  virtual CudaBlas* blas() { return nullptr; }
+  virtual CudaDnn* dnn() { return nullptr; }
 
-  virtual std::span<std::byte> pinned(int64_t bytes) = 0;
+  virtual std::shared_ptr<std::byte> pinned(int64_t bytes) = 0;
   virtual void copy(void* to, const void* from, int64_t bytes, CudaStream stream) = 0;
   virtual void fill(void* at, int value, int64_t bytes, CudaStream stream) = 0;
 

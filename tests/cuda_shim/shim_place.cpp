@@ -1,5 +1,5 @@
 #include <cstring>
-#include <vector>
+#include <iterator>
 
 #include "cuda_shim/cuda_shim.h"
 #include "cuda_shim/place.h"
@@ -24,9 +24,8 @@ class Shim final : public Place {
     context.shared_bytes = 99 << 10;  // as 8.6 has, the least of 8.0 and later
     return context;
   }
-  std::span<std::byte> pinned(int64_t bytes) override {
-    blocks_.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(bytes)));
-    return {blocks_.back().get(), static_cast<size_t>(bytes)};
+  std::shared_ptr<std::byte> pinned(int64_t bytes) override {
+    return {new std::byte[static_cast<size_t>(bytes)], std::default_delete<std::byte[]>()};
   }
   void copy(void* to, const void* from, int64_t bytes, CudaStream) override {
     std::memcpy(to, from, static_cast<size_t>(bytes));
@@ -42,9 +41,6 @@ class Shim final : public Place {
     cuda_shim::demand_loading(false);
   }
   void finish(CudaStream) override {}
-
- private:
-  std::vector<std::unique_ptr<std::byte[]>> blocks_;
 };
 
 }  // namespace

@@ -1,13 +1,9 @@
 // Counts the heap: building a cache stays below data_memory_bytes() whatever the data, and reading batches allocates
 // nothing.
 #include <gtest/gtest.h>
-#include <malloc.h>
-
-#include <atomic>
-#include <cstdlib>
-#include <new>
 
 #include "../data_files/data_files.h"
+#include "../formats/counted_heap.h"
 #include "../formats/temporary_directory.h"
 #include "base/error.h"
 #include "data/batch_reader.h"
@@ -17,39 +13,12 @@
 #include "data/token_cache_writer.h"
 #include "formats/token_names.h"
 
-namespace {
-
-std::atomic<int64_t> live{0}, peak{0}, calls{0};
-
-void* counted(std::size_t size) {
-  void* memory = std::malloc(size);
-  if (memory == nullptr) throw std::bad_alloc();
-  const int64_t now = live += static_cast<int64_t>(malloc_usable_size(memory));
-  ++calls;
-  int64_t seen = peak;
-  while (now > seen && !peak.compare_exchange_weak(seen, now)) {
-  }
-  return memory;
-}
-
-void uncounted(void* memory) noexcept {
-  if (memory != nullptr) live -= static_cast<int64_t>(malloc_usable_size(memory));
-  std::free(memory);
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) { return counted(size); }
-void* operator new[](std::size_t size) { return counted(size); }
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return counted(size); }
-void* operator new[](std::size_t size, const std::nothrow_t&) noexcept { return counted(size); }
-void operator delete(void* memory) noexcept { uncounted(memory); }
-void operator delete[](void* memory) noexcept { uncounted(memory); }
-void operator delete(void* memory, std::size_t) noexcept { uncounted(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { uncounted(memory); }
-
 namespace headroom {
 namespace {
+
+using counted_heap::calls;
+using counted_heap::live;
+using counted_heap::peak;
 
 TEST(DataMemory, BuildingStaysBelowTheBoundWhateverTheData) {
   TemporaryDirectory directory;

@@ -10,11 +10,13 @@
 
 namespace headroom::counted_heap {
 
-inline std::atomic<int64_t> live{0}, peak{0};
+inline std::atomic<int64_t> live{0}, peak{0};  // bytes
+inline std::atomic<int64_t> calls{0};
 
 inline void* allocate(std::size_t size) noexcept {
   void* const memory = std::malloc(size);
   if (memory == nullptr) return nullptr;
+  ++calls;
   const int64_t now = live += static_cast<int64_t>(malloc_usable_size(memory));
   int64_t seen = peak;
   while (now > seen && !peak.compare_exchange_weak(seen, now)) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "golden_curve.h"
+#include "moments.h"
 
 namespace headroom::test {
 namespace {
@@ -113,19 +114,6 @@ class RoundedProducts : public testing::TestWithParam<std::tuple<const char*, co
   const TrainOptions options = curve.options("32-true");
 };
 
-// Mean and standard deviation of one figure of a step over several runs.
-struct Spread {
-  double sum = 0, squares = 0;
-  int count = 0;
-  void add(double value) {
-    sum += value;
-    squares += value * value;
-    ++count;
-  }
-  double mean() const { return sum / count; }
-  double deviation() const { return std::sqrt(std::max(0.0, (squares - sum * mean()) / (count - 1))); }
-};
-
 // One number that is rounded the other way changes what is computed from it, and soon all of it is rounded otherwise: a
 // curve is one draw out of many. Twelve runs whose weights differ in their last bits show how far draws lie apart, and
 // torch's must lie among them: beyond this bound a thirteenth draw falls once in 100,000 times (Student's t of 11
@@ -134,15 +122,15 @@ TEST_P(RoundedProducts, LossesAreTorchs) {
   constexpr int kRuns = 12;
   const double bound = 7.5 * std::sqrt(1 + 1.0 / kRuns);
   const Json& rows = curve.json.at(precision());
-  std::vector<Spread> losses(rows.size()), norms(rows.size());
+  std::vector<Moments> losses(rows.size()), norms(rows.size());
   for (int i = 0; i < kRuns; ++i) {
     TrainingRun run(curve.golden, rounding());
     for (const WeightInfo& weight : model_weights(curve.golden.model.spec))
       run.move(weight.name, run.parameter(weight.name), (i - kRuns / 2) * 0x1p-23);
     for (size_t step = 0; step < rows.size(); ++step) {
       const StepOutcome outcome = run.step();
-      losses[step].add(outcome.loss);
-      norms[step].add(outcome.gradient_norm);
+      losses[step].values.push_back(outcome.loss);
+      norms[step].values.push_back(outcome.gradient_norm);
     }
   }
   double worst = 0;

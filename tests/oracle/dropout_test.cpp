@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "moments.h"
 #include "training_run.h"
 
 namespace headroom::test {
@@ -100,20 +101,6 @@ INSTANTIATE_TEST_SUITE_P(
 // Means over many steps of a learning rate of zero against PyTorch's over as many draws.
 constexpr size_t kSettings = 23;
 class DropoutMeans : public testing::TestWithParam<size_t> {};
-
-struct Moments {
-  std::vector<double> values;
-  double mean() const {
-    double sum = 0;
-    for (double value : values) sum += value;
-    return sum / static_cast<double>(values.size());
-  }
-  double deviation() const {
-    double sum = 0;
-    for (double value : values) sum += (value - mean()) * (value - mean());
-    return std::sqrt(sum / static_cast<double>(values.size() - 1));
-  }
-};
 
 void expect_alike(const Moments& found, const Json& expected, double draws) {
   const double mean = expected.at(0).get<double>(), deviation = expected.at(1).get<double>();

@@ -15,7 +15,6 @@ import random
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -127,10 +126,7 @@ class PrepareRun(RandomRun):
         least = re.search(r"(?:least|needs|minimum)\D*(\d{7,})", refused.stderr)
         if refused.returncode != 3 or not least:
             raise Violation(f"evaluate with 1 MiB: exit {refused.returncode}: {refused.stderr.strip()[-300:]}")
-        with tempfile.TemporaryFile("w+") as errors:
-            code, peak = child_peak.run([*command, "--memory", least[1]], stdout=subprocess.DEVNULL, stderr=errors)
-            errors.seek(0)
-            text = errors.read()
+        code, peak, _, text = child_peak.run([*command, "--memory", least[1]])
         long_conversation = self.kind == "chats" and code == 2 and "more than" in text
         if code != 0 and not long_conversation:
             raise Violation(f"evaluate at its least budget {least[1]}: exit {code}: {text.strip()[-300:]}")

@@ -153,10 +153,7 @@ class RandomRun:
         self.limited = self.limited and group.path is not None
         command = [self.binary, "train", "--memory", str(budget), "--output-dir", f"{self.directory}/out", "--max-steps", str(steps),
                    *self.common(), *self.schedule, *more]
-        with tempfile.TemporaryFile("w+") as errors:
-            code, peak = child_peak.run(command, group.path, stdout=subprocess.DEVNULL, stderr=errors)
-            errors.seek(0)
-            text = errors.read()
+        code, peak, _, text = child_peak.run(command, group.path)
         group.close()
         if code == 2 and "this version" in text:  # `plan` knows more models than `train`
             raise Refused(text.strip().splitlines()[0])

@@ -1,17 +1,8 @@
 #include "counting_allocator.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HEADROOM_COUNTS_HEAP_CALLS 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HEADROOM_COUNTS_HEAP_CALLS 0
-#endif
-#endif
-#ifndef HEADROOM_COUNTS_HEAP_CALLS
-#define HEADROOM_COUNTS_HEAP_CALLS 1
-#endif
+#include "../sanitized.h"
 
-#if HEADROOM_COUNTS_HEAP_CALLS
+#if !HEADROOM_SANITIZED
 
 #include <dlfcn.h>
 

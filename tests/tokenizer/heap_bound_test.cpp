@@ -1,65 +1,29 @@
 // The heap bytes that tokenizers state are bounds of what they take: every allocation of this program is counted.
 #include <gtest/gtest.h>
-#include <malloc.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <fstream>
-#include <new>
 
 #include "../data_files/data_files.h"
+#include "../formats/counted_heap.h"
 #include "../formats/temporary_directory.h"
 #include "base/error.h"
 #include "tokenizer/stream_encoder.h"
 #include "tokenizer_vectors.h"
 
-namespace {
-
-std::atomic<int64_t> live_bytes{0};
-std::atomic<int64_t> peak_bytes{0};
-
-// Null when there is no memory.
-void* counted_allocation(std::size_t bytes) noexcept {
-  void* block = std::malloc(bytes);
-  if (block == nullptr) return nullptr;
-  const int64_t live = live_bytes += static_cast<int64_t>(malloc_usable_size(block));
-  if (live > peak_bytes) peak_bytes = live;
-  return block;
-}
-
-void* counted_or_throw(std::size_t bytes) {
-  void* block = counted_allocation(bytes);
-  if (block == nullptr) throw std::bad_alloc();
-  return block;
-}
-
-void counted_release(void* block) noexcept {
-  if (block != nullptr) live_bytes -= static_cast<int64_t>(malloc_usable_size(block));
-  std::free(block);
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return counted_or_throw(bytes); }
-void* operator new[](std::size_t bytes) { return counted_or_throw(bytes); }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return counted_allocation(bytes); }
-void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return counted_allocation(bytes); }
-void operator delete(void* block) noexcept { counted_release(block); }
-void operator delete[](void* block) noexcept { counted_release(block); }
-void operator delete(void* block, std::size_t) noexcept { counted_release(block); }
-void operator delete[](void* block, std::size_t) noexcept { counted_release(block); }
-
 namespace headroom {
 namespace {
+
+using counted_heap::live;
+using counted_heap::peak;
 
 // Texts without a place to cut, texts that grow when normalized, ordinary ones.
 const char* const kUnits[] = {"e", " ", "\u0301", "\U0001D160", "中", "e\u0301", "\u00a0", "\uFDFA", "the end, "};
 
 void check_bounds(const std::string& name, const Json& file) {
   const std::string text = file.dump();
-  const int64_t before = live_bytes;
+  const int64_t before = live;
   const Tokenizer tokenizer = Tokenizer::from_json(text, name);
-  const int64_t held = live_bytes - before;
+  const int64_t held = live - before;
   EXPECT_LE(held, tokenizer.memory_bytes()) << name;
   for (const char* unit : kUnits) {
     std::string sample;
@@ -68,17 +32,17 @@ void check_bounds(const std::string& name, const Json& file) {
     ids.reserve(12 * sample.size());
     for (const int64_t piece : {int64_t{4096}, StreamEncoder::kDefaultMaxPieceBytes}) {
       ids.clear();
-      const int64_t start = live_bytes;
-      peak_bytes = start;
+      const int64_t start = live;
+      peak = start;
       StreamEncoder encoder(tokenizer, true, piece);
       encoder.feed(sample, ids);
       encoder.finish(ids);
-      EXPECT_LE(peak_bytes - start, StreamEncoder::memory_bound(tokenizer, piece))
+      EXPECT_LE(peak - start, StreamEncoder::memory_bound(tokenizer, piece))
           << name << " pieces of " << piece << " of " << unit;
     }
-    const int64_t between = live_bytes;
+    const int64_t between = live;
     tokenizer.encode(sample, true);
-    EXPECT_LE(held + live_bytes - between, tokenizer.memory_bytes()) << name << " after " << unit;
+    EXPECT_LE(held + live - between, tokenizer.memory_bytes()) << name << " after " << unit;
   }
 }
 
@@ -116,12 +80,12 @@ TEST_P(Loading, TakesLittleMoreThanTheResult) {
   TemporaryDirectory made;
   if (!GetParam()) write_large_tokenizer(made.path());
   const std::filesystem::path folder = GetParam() ? test::shared_file("data/tokenizers/qwen2.5") : made.path();
-  const int64_t start = live_bytes;
-  peak_bytes = start;
+  const int64_t start = live;
+  peak = start;
   const Tokenizer tokenizer = Tokenizer::load(folder);
   EXPECT_GT(tokenizer.vocab_size(), 140'000);
-  EXPECT_LE(live_bytes - start, tokenizer.memory_bytes());
-  EXPECT_LE(peak_bytes - start, 2 * tokenizer.memory_bytes());
+  EXPECT_LE(live - start, tokenizer.memory_bytes());
+  EXPECT_LE(peak - start, 2 * tokenizer.memory_bytes());
 }
 
 // True: a real one, where ../shared has it.

@@ -58,11 +58,6 @@ std::vector<std::string> parts_of(const Edit& edit, const std::string& name) {
   return parts;
 }
 
-[[noreturn]] void refuse(const std::string& name, int64_t line, const std::string& key, const std::string& why) {
-  throw Error(ErrorKind::usage, fmt::format("{}:{}: cannot edit '{}': {}", name, line, key, why),
-              "change this line by hand");
-}
-
 bool is_plain_json(const std::string& value) {
   if (value == "true" || value == "false" || value == "null") return true;
   if (!value.empty() && (value[0] == '[' || value[0] == '{' || value[0] == '"')) return true;

@@ -12,11 +12,6 @@
 namespace headroom::doctor {
 namespace {
 
-[[noreturn]] void refuse(const std::string& name, int64_t line, const std::string& key, const std::string& why) {
-  throw Error(ErrorKind::usage, fmt::format("{}:{}: cannot edit '{}': {}", name, line, key, why),
-              "change this line by hand");
-}
-
 // A Python expression: numbers, truth values, symbols and brackets stay, the rest is a string.
 std::string python_value(const std::string& value, char old_quote) {
   if (value == "true" || value == "false") return value == "true" ? "True" : "False";

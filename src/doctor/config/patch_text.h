@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/error.h"
 #include "doctor/config/patch.h"
 
 namespace headroom::doctor {
@@ -11,6 +12,12 @@ std::string patch_yaml(const std::string& name, const std::string& text, const E
 std::string patch_json(const std::string& name, const std::string& text, const Edit& edit);
 std::string patch_python(const std::string& name, const std::string& text, const Edit& edit);
 std::string patch_command(const std::string& name, const std::string& text, const Edit& edit);
+
+// What stands at this line is no place that can be edited by itself.
+[[noreturn]] inline void refuse(const std::string& name, int64_t line, const std::string& key, const std::string& why) {
+  throw Error(ErrorKind::usage, fmt::format("{}:{}: cannot edit '{}': {}", name, line, key, why),
+              "change this line by hand");
+}
 
 // Replaces bytes [begin, end).
 inline std::string splice(const std::string& text, int64_t begin, int64_t end, const std::string& value) {

@@ -60,22 +60,23 @@ std::vector<fs::path> library_folders() {
 
 void* open_library(std::span<const char* const> names, std::string& reason) {
   reason.clear();
+  const auto open = [&](const fs::path& file) {
+    void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) reason += (reason.empty() ? "" : "; ") + last_words();
+    return library;
+  };
   for (const char* name : names) {
     if (!library_wanted(name)) {
       reason = "left out by HEADROOM_CUDA_WITHOUT";
       return nullptr;
     }
-    if (void* const library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
-    reason += (reason.empty() ? "" : "; ") + last_words();
+    if (void* const library = open(name)) return library;
   }
+  std::error_code unknown;
   for (const fs::path& folder : library_folders())
-    for (const char* name : names) {
-      const fs::path file = folder / name;
-      std::error_code unknown;
-      if (!fs::exists(file, unknown)) continue;
-      if (void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-      reason += "; " + last_words();
-    }
+    for (const char* name : names)
+      if (fs::exists(folder / name, unknown))
+        if (void* const library = open(folder / name)) return library;
   return nullptr;
 }
 

@@ -36,20 +36,22 @@ __global__ void padding_starts(const int32_t* ids, int64_t seq, int32_t pad, int
 }
 
 #ifndef __CUDACC_RTC__
-void launch_sequence_lengths(const int32_t* ids, int64_t batch, int64_t seq, int32_t pad, int32_t* lengths,
-                             CudaStream stream) {
+// A warp for each row.
+inline Grid grid_of_rows(int64_t batch) {
   Grid grid;
   grid.x = batch;
   grid.block = kWarp;
-  launch(sequence_lengths, grid, stream, ids, seq, pad, lengths);
+  return grid;
+}
+
+void launch_sequence_lengths(const int32_t* ids, int64_t batch, int64_t seq, int32_t pad, int32_t* lengths,
+                             CudaStream stream) {
+  launch(sequence_lengths, grid_of_rows(batch), stream, ids, seq, pad, lengths);
 }
 
 void launch_padding_starts(const int32_t* ids, int64_t batch, int64_t seq, int32_t pad, int32_t* starts,
                            CudaStream stream) {
-  Grid grid;
-  grid.x = batch;
-  grid.block = kWarp;
-  launch(padding_starts, grid, stream, ids, seq, pad, starts);
+  launch(padding_starts, grid_of_rows(batch), stream, ids, seq, pad, starts);
 }
 #endif
 
