@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "cost/predict.h"
+#include "ir/call_types.h"
 #include "ir/tier_bytes.h"
 
 namespace headroom {
@@ -25,7 +26,7 @@ StreamTimeline::StreamTimeline(const Graph& graph, RegionId program, const Bindi
                                const Profile& profile)
     : trips_(trips) {
   std::unordered_map<ValueId, size_t> copy_of;  // by token
-  std::vector<ConcreteType> inputs, outputs;
+  CallTypes types;
   for (NodeId id : graph.region(program).nodes) {
     const Node& node = graph.node(id);
     if (is_loop(node)) {
@@ -33,10 +34,7 @@ StreamTimeline::StreamTimeline(const Graph& graph, RegionId program, const Bindi
       loops_.emplace_back(graph, node.body, bindings, 1, profile);
       continue;
     }
-    inputs.clear(), outputs.clear();
-    for (ValueId value : node.inputs) inputs.push_back(concrete(graph.value(value).type, bindings));
-    for (ValueId value : node.outputs) outputs.push_back(concrete(graph.value(value).type, bindings));
-    const OpCall call{inputs, outputs, node.attrs};
+    const OpCall call = types.of(graph, node, bindings);
     if (node.op->name() == "copy_start") {
       copy_of[node.outputs[1]] = copies_.size();
       add_copy(graph, node, call, profile);

@@ -12,14 +12,20 @@ int64_t dim_value(const Dim& dim, const Bindings& bindings) {
 }
 
 ConcreteType concrete(const Type& type, const Bindings& bindings) {
-  ConcreteType out{type.dtype, {}, type.storage};
-  out.dims.reserve(type.shape.size());
-  for (const Dim& dim : type.shape) out.dims.push_back(dim_value(dim, bindings));
+  ConcreteType out;
+  concrete(type, bindings, out);
+  return out;
+}
+
+void concrete(const Type& type, const Bindings& bindings, ConcreteType& out) {
+  out.dtype = type.dtype;
+  out.storage = type.storage;
+  out.dims.resize(type.shape.size());
+  for (size_t i = 0; i < type.shape.size(); ++i) out.dims[i] = dim_value(type.shape[i], bindings);
   if (type.shard) {
     int64_t& length = out.dims.at(static_cast<size_t>(type.shard->axis));
     length = (length + type.shard->parts - 1) / type.shard->parts;
   }
-  return out;
 }
 
 std::string dims_text(const Type& type) {

@@ -71,6 +71,8 @@ struct ConcreteType {
 
 int64_t dim_value(const Dim& dim, const Bindings& bindings);
 ConcreteType concrete(const Type& type, const Bindings& bindings);
+// The same in place of `out`, whose memory is used again.
+void concrete(const Type& type, const Bindings& bindings, ConcreteType& out);
 // The constant dimensions joined by commas: "49152,576".
 std::string dims_text(const Type& type);
 // Product of the dimensions; 1 for a scalar.

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "ir/call_types.h"
 
 namespace headroom {
 namespace {
@@ -20,7 +21,11 @@ class Analysis {
         last_(graph.values.size(), -1) {
     std::iota(leader_.begin(), leader_.end(), 0);
     bytes_.reserve(graph.values.size());
-    for (const Value& value : graph.values) bytes_.push_back(storage_bytes(concrete(value.type, bindings)));
+    ConcreteType type;
+    for (const Value& value : graph.values) {
+      concrete(value.type, bindings, type);
+      bytes_.push_back(storage_bytes(type));
+    }
   }
 
   Liveness run() {
@@ -194,15 +199,12 @@ class Analysis {
 
   void collect_scratch() {
     out_.scratch_of_slot.assign(out_.slots.size(), kNone);
-    std::vector<ConcreteType> inputs, outputs;
+    CallTypes types;
     for (int64_t at = 0; at < now(); ++at) {
       const Slot& slot = out_.slots[static_cast<size_t>(at)];
       if (slot.kind != SlotKind::call) continue;
       const Node& node = graph_.node(slot.node);
-      inputs.clear(), outputs.clear();
-      for (ValueId id : node.inputs) inputs.push_back(concrete(graph_.value(id).type, bindings_));
-      for (ValueId id : node.outputs) outputs.push_back(concrete(graph_.value(id).type, bindings_));
-      const int64_t bytes = node.op->scratch_bytes({inputs, outputs, node.attrs}, facts_);
+      const int64_t bytes = node.op->scratch_bytes(types.of(graph_, node, bindings_), facts_);
       if (bytes <= 0) continue;
       out_.scratch_of_slot[static_cast<size_t>(at)] = static_cast<int32_t>(out_.storages.size());
       out_.storages.push_back({kNone, slot.node, Role::workspace, false, bytes, at, at + 1});

@@ -49,6 +49,7 @@ void OffsetList::split(size_t block_index) {
   blocks_.insert(blocks_.begin() + static_cast<std::ptrdiff_t>(block_index) + 1, std::move(upper_half));
   for (size_t i = block_index; i < block_index + 2; ++i) {
     Block& block = blocks_[i];
+    block.summarized = false;
     block.lower = std::numeric_limits<int32_t>::max();
     block.upper = 0;
     for (const Entry& entry : block.entries) {
@@ -62,12 +63,13 @@ void OffsetList::insert(int64_t offset, int64_t end, int32_t lower, int32_t uppe
   lower = std::max(lower, lower_);
   upper = std::min(upper, upper_);
   if (blocks_.empty()) {
-    blocks_.push_back({lower, upper, {}});
+    blocks_.push_back({lower, upper, {}, false, {}});
     blocks_.back().entries.push_back({offset, end, lower, upper});
     return;
   }
   const size_t block_index = block_for(offset);
   Block& block = blocks_[block_index];
+  block.summarized = false;
   const auto place = std::upper_bound(block.entries.begin(), block.entries.end(), offset,
                                       [](int64_t value, const Entry& entry) { return value < entry.offset; });
   const bool wall = lower == lower_ && upper == upper_;
@@ -78,14 +80,35 @@ void OffsetList::insert(int64_t offset, int64_t end, int32_t lower, int32_t uppe
   if (block.entries.size() == kBlockCapacity) split(block_index);
 }
 
-int64_t OffsetList::find_gap(const TimelineItem& item, FitRule rule, int64_t& visited) const {
+const OffsetList::Summary& OffsetList::summary_of(Block& block) {
+  if (block.summarized) return block.summary;
+  Summary summary{block.lower, block.upper, block.entries.front().offset, 0};
+  for (const Entry& entry : block.entries) {
+    summary.latest_lower = std::max(summary.latest_lower, entry.lower);
+    summary.earliest_upper = std::min(summary.earliest_upper, entry.upper);
+    summary.largest_gap = std::max(summary.largest_gap, entry.offset - summary.end);
+    summary.end = std::max(summary.end, entry.end);
+  }
+  block.summary = summary;
+  block.summarized = true;
+  return block.summary;
+}
+
+int64_t OffsetList::find_gap(const TimelineItem& item, FitRule rule, int64_t& visited) {
   int64_t cursor = 0;  // end of the conflicting entries seen so far
   int64_t best_offset = -1;
   int64_t best_gap = std::numeric_limits<int64_t>::max();
-  for (const Block& block : blocks_) {
+  for (Block& block : blocks_) {
     ++visited;
     if (block.upper <= item.lower || block.lower >= item.upper) continue;
     visited += static_cast<int64_t>(block.entries.size());
+    // A block that conflicts as a whole and has no gap of that size: neither inside nor before it.
+    const Summary& all = summary_of(block);
+    if (all.latest_lower < item.upper && all.earliest_upper > item.lower && all.largest_gap < item.size &&
+        block.entries.front().offset - cursor < item.size) {
+      cursor = std::max(cursor, all.end);
+      continue;
+    }
     for (const Entry& entry : block.entries) {
       if (entry.upper <= item.lower || entry.lower >= item.upper) continue;
       const int64_t gap = entry.offset - cursor;
@@ -145,20 +168,21 @@ void Occupancy::place(const TimelineItem& item, int64_t offset) {
   }
 }
 
-const OffsetList& Occupancy::chunk_for(const TimelineItem& item) const {
+std::pair<size_t, size_t> Occupancy::chunk_for(const TimelineItem& item) const {
   const int32_t duration = item.upper - item.lower;
-  for (const Level& level : levels_) {
-    if (duration <= level.width) return level.chunks[static_cast<size_t>(item.lower / level.width)];
-  }
-  return levels_.back().chunks.front();
+  for (size_t level = 0; level < levels_.size(); ++level)
+    if (duration <= levels_[level].width) return {level, static_cast<size_t>(item.lower / levels_[level].width)};
+  return {levels_.size() - 1, 0};
 }
 
 int64_t Occupancy::find_gap(const TimelineItem& item, FitRule rule) {
-  return chunk_for(item).find_gap(item, rule, work_);
+  const auto [level, chunk] = chunk_for(item);
+  return levels_[level].chunks[chunk].find_gap(item, rule, work_);
 }
 
 bool Occupancy::is_free(const TimelineItem& item, int64_t offset) const {
-  return item.size == 0 || chunk_for(item).is_free(item, offset);
+  const auto [level, chunk] = chunk_for(item);
+  return item.size == 0 || levels_[level].chunks[chunk].is_free(item, offset);
 }
 
 }  // namespace headroom

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "memory/timeline.h"
@@ -24,7 +25,7 @@ class OffsetList {
   OffsetList(int32_t lower, int32_t upper) : lower_(lower), upper_(upper) {}
 
   void insert(int64_t offset, int64_t end, int32_t lower, int32_t upper);
-  int64_t find_gap(const TimelineItem& item, FitRule rule, int64_t& visited) const;
+  int64_t find_gap(const TimelineItem& item, FitRule rule, int64_t& visited);
   bool is_free(const TimelineItem& item, int64_t offset) const;
   void clear() { blocks_.clear(); }
 
@@ -35,13 +36,23 @@ class OffsetList {
     int32_t lower;
     int32_t upper;
   };
+  // What holds for an item that conflicts with every entry of a block.
+  struct Summary {
+    int32_t latest_lower = 0;  // the last slot that an entry begins in, and the first that one ends before
+    int32_t earliest_upper = 0;
+    int64_t end = 0;          // of the highest entry
+    int64_t largest_gap = 0;  // between the entries
+  };
   struct Block {
     int32_t lower;  // hull of the entries' slots
     int32_t upper;
     std::vector<Entry> entries;
+    bool summarized = false;  // the summary is that of the entries
+    Summary summary = {};
   };
 
   size_t block_for(int64_t offset) const;
+  static const Summary& summary_of(Block& block);
   bool merge_wall(Block& block, size_t position, int64_t offset, int64_t end) const;
   void split(size_t block_index);
 
@@ -75,7 +86,8 @@ class Occupancy {
     int32_t width;
     std::vector<OffsetList> chunks;
   };
-  const OffsetList& chunk_for(const TimelineItem& item) const;
+  // The narrowest chunk that holds the item's lifetime: its level, and its place there.
+  std::pair<size_t, size_t> chunk_for(const TimelineItem& item) const;
 
   std::vector<Level> levels_;  // narrowest first; the last one is a single chunk over everything
   int64_t work_ = 0;

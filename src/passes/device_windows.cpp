@@ -31,7 +31,17 @@ struct Window {
 struct Unit {
   int32_t begin = 0;  // positions [begin, end)
   int32_t end = 0;
-  std::vector<Window> windows;  // in the order of their first use
+  std::vector<Window> windows;       // in the order of their first use
+  std::map<ValueId, ValueId> roots;  // a value that the unit makes in a window's place -> the window's
+
+  // The window that holds `id`, or null.
+  Window* window_of(ValueId id) {
+    const auto at = roots.find(id);
+    const ValueId first = at == roots.end() ? id : at->second;
+    for (Window& window : windows)
+      if (window.value == id || window.value == first) return &window;
+    return nullptr;
+  }
 };
 
 class RegionWindows {
@@ -42,6 +52,8 @@ class RegionWindows {
   void run() {
     find_units();
     if (std::all_of(units_.begin(), units_.end(), [](const Unit& unit) { return unit.windows.empty(); })) return;
+    for (int32_t unit = 0; unit < static_cast<int32_t>(units_.size()); ++unit)
+      if (has_windows(unit)) first_window_.emplace(segment_[static_cast<size_t>(unit)], unit);
     const std::vector<NodeId> nodes = graph_.region(region_).nodes;
     for (size_t i = 0; i < nodes.size(); ++i)
       for (ValueId output : graph_.node(nodes[i]).outputs) made_at_[output] = static_cast<int32_t>(i);
@@ -64,7 +76,7 @@ class RegionWindows {
     for (size_t i = 0; i < nodes.size(); ++i) {
       const int32_t position = static_cast<int32_t>(i);
       if (static_cast<size_t>(unit_of[i]) >= units_.size()) {
-        units_.push_back({position, position, {}});
+        units_.push_back({position, position, {}, {}});
         segment_.push_back(segments_);
       }
       units_.back().end = position + 1;
@@ -76,24 +88,15 @@ class RegionWindows {
     }
   }
 
-  // The window of a unit that holds `id`, or null.
-  static Window* window_of(Unit& unit, const std::map<ValueId, ValueId>& root, ValueId id) {
-    const auto at = root.find(id);
-    const ValueId first = at == root.end() ? id : at->second;
-    for (Window& window : unit.windows)
-      if (window.value == id || window.value == first) return &window;
-    return nullptr;
-  }
-
   void need(Unit& unit, const Node& node, ValueId id, int32_t position) {
-    Window* window = window_of(unit, root_, id);
+    Window* window = unit.window_of(id);
     if (!window) {
       unit.windows.push_back({id, position, position, !(overwrites_ && overwrites_(node, id)), kNone});
       window = &unit.windows.back();
     }
     window->last = position;
     for (size_t output = 0; output < node.outputs.size(); ++output)
-      if (overwritten(node, output) == id) root_[node.outputs[output]] = window->value;
+      if (overwritten(node, output) == id) unit.roots[node.outputs[output]] = window->value;
   }
 
   // Gives the unit's nodes windows, and what they write back a value in the lower tier.
@@ -114,9 +117,9 @@ class RegionWindows {
       }
       if (!needs) continue;
       for (ValueId output : graph_.node(id).outputs) {
-        if (!root_.contains(output)) continue;  // what a node allocates there stays
+        if (!unit.roots.contains(output)) continue;  // what a node allocates there stays
         graph_.value(output).type.tier = Tier::device;
-        Window* window = window_of(unit, root_, output);
+        Window* window = unit.window_of(output);
         window->newest = output;
         inside[output] = output;
       }
@@ -163,16 +166,14 @@ class RegionWindows {
     stores_.push_back({window.last + 1, copy.start});
     written_by_[copy.arrived] = written_.size();
     written_.push_back({copy.wait, behind(at)});
-    for (auto& [made, root] : root_)
+    for (const auto& [made, root] : units_[static_cast<size_t>(at)].roots)
       if (root == window.value) moved_[made] = copy.arrived;
   }
 
   // The unit `depth` units before this one in the same stretch between loops, or the stretch's first. Units without
   // windows count where no unit with windows precedes.
   int32_t ahead_of(int32_t at) const {
-    int32_t first = at;
-    for (int32_t unit = at; unit >= 0 && same_segment(unit, at); --unit)
-      if (has_windows(unit)) first = unit;
+    const int32_t first = first_window_.at(segment_[static_cast<size_t>(at)]);
     int64_t left = depth_;
     int32_t ahead = at;
     while (left > 0 && ahead > 0 && same_segment(ahead - 1, at)) {
@@ -218,7 +219,7 @@ class RegionWindows {
   std::vector<Unit> units_;
   std::vector<int32_t> segment_;  // by unit: the stretch between loops that it lies in
   int32_t segments_ = 0;
-  std::map<ValueId, ValueId> root_;                 // within its unit, a value made in a window's place -> the window's
+  std::map<int32_t, int32_t> first_window_;         // by segment: its first unit with windows
   std::unordered_map<ValueId, ValueId> moved_;      // what later units and the region's results read instead
   std::unordered_map<ValueId, int32_t> made_at_;    // position of the node that makes a value
   std::unordered_map<ValueId, size_t> written_by_;  // value that was copied back -> index in written_

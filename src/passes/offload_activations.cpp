@@ -12,10 +12,17 @@ namespace {
 
 constexpr int64_t kSmall = 16;  // values below this part of the largest stay
 
+// What is small does not depend on the micro-batch: sizes are those of one sequence.
+Bindings of_one_sequence(const Graph& graph) {
+  Bindings bindings = graph.bounds();
+  if (const SymbolId batch = graph.find_symbol("batch"); batch != kNone) bindings[static_cast<size_t>(batch)] = 1;
+  return bindings;
+}
+
 class BodyOffloader {
  public:
   BodyOffloader(Graph& graph, RegionId region, Tier to, int64_t blocks, int64_t depth)
-      : graph_(graph), region_(region), to_(to), blocks_(blocks), depth_(depth), bounds_(graph.bounds()) {}
+      : graph_(graph), region_(region), to_(to), blocks_(blocks), depth_(depth), bounds_(of_one_sequence(graph)) {}
 
   void run() {
     const std::vector<NodeId> nodes = graph_.region(region_).nodes;

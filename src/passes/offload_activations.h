@@ -7,8 +7,8 @@
 //   becomes
 //     h = norm(x); start h -> tier; y = linear(h); ...; k = wait   ...   start k; ...; h1 = wait;
 //     dw = linear_dw(h1, dy)
-// Legal when: always; bytes are copied, never changed. Values below a sixteenth of the largest stay: many small copies
-//   would save little.
+// Legal when: always; bytes are copied, never changed. Values below a sixteenth of the largest (of one sequence each,
+//   so that the micro-batch changes nothing) stay: many small copies would save little.
 // Placed here because: after recompute: what is computed again need not be kept anywhere.
 // Saves: the treated blocks' saved activations but for 2 depth + 1 blocks of them. The first blocks are treated first:
 //   their activations live longest. Costs: each value crosses the link twice per micro-batch, beside the kernels.

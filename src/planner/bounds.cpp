@@ -1,6 +1,7 @@
 #include "planner/bounds.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/bytes.h"
 #include "cost/predict.h"
@@ -94,6 +95,27 @@ Bound loss_bound(const Profiled& profiled, int64_t chunk, int64_t trips, const P
 
 }  // namespace
 
+namespace {
+
+// What the compute passes look at beside the sizes.
+auto compute_key(const Candidate& candidate) {
+  return std::tie(candidate.weight_copies, candidate.keep, candidate.fused_optimizer);
+}
+
+// What the offload passes look at.
+auto offload_key(const Candidate& candidate) {
+  const Offload& offload = candidate.offload;
+  return std::tuple(candidate.accumulates && offload.gradients != Tier::device, offload.optimizer, offload.gradients,
+                    offload.parameters, offload.activations, offload.parameter_layers, offload.activation_blocks,
+                    offload.prefetch);
+}
+
+}  // namespace
+
+bool expands_before(const Candidate& a, const Candidate& b) {
+  return std::tuple(compute_key(a), offload_key(a)) < std::tuple(compute_key(b), offload_key(b));
+}
+
 int64_t accumulation_steps(const PlanRequest& request, int64_t micro_batch) {
   return (request.global_batch + micro_batch - 1) / micro_batch;
 }
@@ -104,10 +126,37 @@ const Graph& Bounder::assembled(bool weight_copies) {
   return at->second;
 }
 
+const Graph& Bounder::expanded(const Candidate& candidate) {
+  const bool computed = last_ && compute_key(*last_) == compute_key(candidate);
+  const bool offloaded = computed && offload_key(*last_) == offload_key(candidate);
+  last_.reset();  // should a pass throw
+  if (computed) {
+    set_sizes(computed_, candidate, false, nullptr);
+  } else {
+    computed_ = assembled(candidate.weight_copies);
+    run_compute_passes(computed_, candidate, false, nullptr);
+  }
+  const bool offloads = candidate.offload.any();
+  if (offloads && offloaded) {
+    set_sizes(expanded_, candidate, false, nullptr);
+  } else if (offloads) {
+    expanded_ = computed_;
+    run_offload_passes(expanded_, candidate, false, nullptr);
+  }
+  last_ = candidate;
+  return offloads ? expanded_ : computed_;
+}
+
+void Bounder::forget() {
+  last_.reset();
+  computed_ = {};
+  expanded_ = {};
+}
+
 std::vector<Bound> Bounder::bounds(Candidate candidate, std::span<const Offload> places,
                                    std::span<const int64_t> chunks) {
   candidate.loss_chunk = chunks.front();
-  const Graph graph = expand(assembled(candidate.weight_copies), candidate, false, nullptr);
+  const Graph& graph = expanded(candidate);
   const Bindings bindings = graph.bounds();
   const Liveness liveness = analyze_liveness(graph, bindings, request_.facts);
   const Profiled profiled = profile_slots(graph, liveness, bindings, request_.facts);

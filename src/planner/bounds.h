@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,7 +17,8 @@ struct Bound {
   double step_seconds = 0;
 };
 
-// Judges candidates over graphs assembled once per variant. Not thread-safe.
+// Judges candidates over graphs assembled once per variant; what one candidate's passes made serves the next one where
+// both are alike, so that candidates are best asked for in the order of expands_before(). Not thread-safe.
 class Bounder {
  public:
   explicit Bounder(const PlanRequest& request) : request_(request) {}
@@ -29,10 +31,20 @@ class Bounder {
   std::vector<Bound> bounds(Candidate candidate, std::span<const Offload> places, std::span<const int64_t> chunks);
   Bound bound(const Candidate& candidate);
 
+  // Gives back what is kept for the next candidate.
+  void forget();
+
  private:
+  const Graph& expanded(const Candidate& candidate);
+
   const PlanRequest& request_;
   std::map<bool, Graph> assembled_;
+  std::optional<Candidate> last_;  // whose graphs these are
+  Graph computed_, expanded_;      // after its compute passes, and after its offload passes where it has any
 };
+
+// An order in which candidates that share the work of their passes are neighbours.
+bool expands_before(const Candidate& a, const Candidate& b);
 
 int64_t accumulation_steps(const PlanRequest& request, int64_t micro_batch);
 

@@ -22,15 +22,28 @@ namespace headroom {
 //   update            norm, clipping, one optimizer node per weight
 Graph expand(const Graph& assembled, const Candidate& candidate, bool verify, std::vector<PassTrace>* trace) {
   Graph graph = assembled;
+  run_compute_passes(graph, candidate, verify, trace);
+  run_offload_passes(graph, candidate, verify, trace);
+  return graph;
+}
+
+void set_sizes(Graph& graph, const Candidate& candidate, bool verify, std::vector<PassTrace>* trace) {
   // The micro-batch bounds every shape; all later decisions look at bytes.
   run_pass(kMicroBatch, graph, verify, trace, [&](Graph& g) { set_micro_batch(g, candidate.micro_batch); });
   // The loss's scratch follows from the chunk.
   run_pass(kChunkedLoss, graph, verify, trace, [&](Graph& g) { set_loss_chunk(g, candidate.loss_chunk); });
+}
+
+void run_compute_passes(Graph& graph, const Candidate& candidate, bool verify, std::vector<PassTrace>* trace) {
+  set_sizes(graph, candidate, verify, trace);
   // Drops activations; its clones read weights in the backward pass.
   run_pass(kRecompute, graph, verify, trace, [&](Graph& g) { recompute(g, candidate.keep); });
   // An update may only follow the last reader of its weight, clones included.
   if (candidate.fused_optimizer)
     run_pass(kFusedOptimizer, graph, verify, trace, [&](Graph& g) { fuse_optimizer(g, g.find_program("train_step")); });
+}
+
+void run_offload_passes(Graph& graph, const Candidate& candidate, bool verify, std::vector<PassTrace>* trace) {
   const Offload& offload = candidate.offload;
   // After recompute: what is computed again is not kept anywhere.
   if (offload.activations != Tier::device)
@@ -48,7 +61,6 @@ Graph expand(const Graph& assembled, const Candidate& candidate, bool verify, st
   if (offload.parameters != Tier::device)
     run_pass(kOffloadParameters, graph, verify, trace,
              [&](Graph& g) { offload_parameters(g, offload.parameters, offload.parameter_layers, offload.prefetch); });
-  return graph;
 }
 
 }  // namespace headroom

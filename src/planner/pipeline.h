@@ -45,7 +45,15 @@ struct Candidate {
   Offload offload;
 };
 
-// The assembled graph with a candidate's schedule passes applied.
+// The assembled graph with a candidate's schedule passes applied: compute passes, then offload passes.
 Graph expand(const Graph& assembled, const Candidate& candidate, bool verify, std::vector<PassTrace>* trace);
+
+// The passes that say what is computed when: sizes, recompute, updates.
+void run_compute_passes(Graph& graph, const Candidate& candidate, bool verify, std::vector<PassTrace>* trace);
+// The passes that say where the results lie. They look at candidate.offload and, for gradients, at `accumulates`.
+void run_offload_passes(Graph& graph, const Candidate& candidate, bool verify, std::vector<PassTrace>* trace);
+
+// The sizes of a graph that has had its passes, or will have: the bound of the micro-batch and the loss's chunk.
+void set_sizes(Graph& graph, const Candidate& candidate, bool verify, std::vector<PassTrace>* trace);
 
 }  // namespace headroom

@@ -1,6 +1,7 @@
 #include "planner/search.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 #include "base/bytes.h"
@@ -61,6 +62,7 @@ class Search {
 
  private:
   void enumerate() {
+    std::vector<Family> families;
     const int64_t blocks = block_count(request_.forward);
     for (const Offload& offload : offload_choices(request_, blocks))
       for (bool copies : weight_copy_choices(request_))
@@ -73,9 +75,10 @@ class Search {
                                 fuses_optimizer(request_, micro_batch),
                                 micro_batch < request_.global_batch,
                                 offload};
-            add({candidate, tier_choices(request_, offload),
-                 loss_chunk_choices(request_, micro_batch * request_.seq_length)});
+            families.push_back({candidate, tier_choices(request_, offload),
+                                loss_chunk_choices(request_, micro_batch * request_.seq_length)});
           }
+    judge(families);
   }
 
   // Candidates of one graph but for the tiers below the device and the loss's chunk.
@@ -85,10 +88,22 @@ class Search {
     std::vector<int64_t> chunks;
   };
 
-  void add(const Family& family) {
+  // Bounds each family beside those that share its graphs. The rungs stand in the order of the families: of equals the
+  // first one stays.
+  void judge(const std::vector<Family>& families) {
+    std::vector<size_t> order(families.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return expands_before(families[a].candidate, families[b].candidate); });
+    std::vector<std::vector<Bound>> bounds(families.size());
+    for (const size_t at : order)
+      bounds[at] = bounder_.bounds(families[at].candidate, families[at].places, families[at].chunks);
+    for (size_t at = 0; at < families.size(); ++at) add(families[at], bounds[at]);
+  }
+
+  void add(const Family& family, const std::vector<Bound>& bounds) {
     Candidate candidate = family.candidate;
     size_t at = 0;
-    const std::vector<Bound> bounds = bounder_.bounds(candidate, family.places, family.chunks);
     for (const Offload& place : family.places)
       for (const int64_t chunk : family.chunks) {
         candidate.offload = place, candidate.loss_chunk = chunk;
@@ -116,12 +131,15 @@ class Search {
 
   // Other depths only for what is worth taking at one depth.
   void try_prefetch() {
+    std::vector<Family> deeper;
     for (Family& family : families(rungs_))
       for (const int64_t depth : prefetch_choices(request_, family.candidate.offload)) {
         family.candidate.offload.prefetch = depth;
         for (Offload& place : family.places) place.prefetch = depth;
-        add(family);
+        deeper.push_back(family);
       }
+    judge(deeper);
+    bounder_.forget();
     rungs_ = unbeaten(std::move(rungs_));
   }
 

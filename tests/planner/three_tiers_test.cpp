@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 #include "../runtime/race_checker.h"
 #include "planner/alternatives.h"
 #include "planner/bounds.h"
@@ -189,6 +192,26 @@ TEST_F(ThreeTiers, ABoundOfEveryPlaceIsThatOfItsOwnGraph) {
     const Bound own = bounder.bound(candidate);
     EXPECT_EQ(bounds[i].arenas, own.arenas) << i;
     EXPECT_NEAR(bounds[i].step_seconds, own.step_seconds, 1e-6 * own.step_seconds) << i;
+  }
+}
+
+TEST_F(ThreeTiers, ABoundIsTheSameWhateverWasBoundBefore) {
+  const PlanRequest request = three_tiers({kPlenty, kPlenty, kPlenty}, model_);
+  const int64_t blocks = block_count(request.forward);
+  std::vector<Candidate> candidates;
+  for (const Offload& offload : offload_choices(request, blocks))
+    for (const std::vector<Keep>& keep : keeps_beside(request, offload, blocks))
+      for (const int64_t micro_batch : {1, 2})
+        candidates.push_back({micro_batch, 64, keep, false, micro_batch == 2, micro_batch == 1, offload});
+  std::mt19937 random(1);
+  std::shuffle(candidates.begin(), candidates.end(), random);
+  std::stable_sort(candidates.begin() + static_cast<std::ptrdiff_t>(candidates.size() / 2), candidates.end(),
+                   expands_before);
+  Bounder bounder(request);
+  for (const Candidate& candidate : candidates) {
+    const Bound bound = bounder.bound(candidate), alone = Bounder(request).bound(candidate);
+    EXPECT_EQ(bound.arenas, alone.arenas);
+    EXPECT_EQ(bound.step_seconds, alone.step_seconds);
   }
 }
 

@@ -137,6 +137,17 @@ TEST(Tiers, TheNullDeviceChecksBothArenas) {
   EXPECT_THROW(Executor(plan, *small, nullptr).run("step", trips), InternalError);
 }
 
+// States of 10^12 weights take more.
+TEST(Tiers, ArenasOfTheNullDeviceMayHaveAnySize) {
+  const std::unique_ptr<Device> device = make_null_device({});
+  constexpr int64_t kBytes = int64_t{1} << 58;
+  std::vector<std::byte*> arenas;
+  for (const Tier tier : kArenaTiers) arenas.push_back(device->reserve_arena(tier, kBytes));
+  for (std::byte* to : arenas)
+    for (std::byte* from : arenas) EXPECT_NO_THROW(device->copy(to + kBytes - 512, from + kBytes - 512, 512, 0));
+  EXPECT_THROW(device->copy(arenas[0] + kBytes - 256, arenas[1], 512, 0), InternalError);
+}
+
 // The plan without one of its instructions.
 Plan without(Plan plan, size_t index) {
   std::vector<Instruction>& instructions = plan.programs[0].instructions;

@@ -18,7 +18,9 @@ class NullKernel final : public DeviceKernel {
 // An arena that is never touched: addresses are offsets from a base, and what was written where is remembered.
 class NullArena {
  public:
-  NullArena(std::string_view tier, uintptr_t base) : tier_(tier), base_(reinterpret_cast<std::byte*>(base)) {}
+  // The arenas of different numbers, from 1 to 15, lie far from each other and from where a process has memory.
+  NullArena(std::string_view tier, uintptr_t number)
+      : tier_(tier), base_(reinterpret_cast<std::byte*>(number * kReach)) {}
 
   std::byte* reserve(int64_t bytes) {
     HR_CHECK(bytes_ < 0, "the {} arena is reserved twice", tier_);
@@ -70,7 +72,7 @@ class NullArena {
     int64_t end = 0;
     bool holds_value = false;  // false: scratch, its contents are gone
   };
-  static constexpr uintptr_t kReach = uintptr_t{1} << 44;
+  static constexpr uintptr_t kReach = uintptr_t{1} << 60;  // beyond 10^18 bytes
 
   // The offset of `data`, all bytes being inside the arena.
   int64_t bounded(const std::string& op, const void* data, int64_t bytes) const {
@@ -129,9 +131,7 @@ class NullDevice final : public Device {
     return arena ? *arena : arenas_.front();  // which then says that it does not hold it
   }
 
-  // By tier, far from each other and from where a process has memory.
-  std::array<NullArena, 3> arenas_{NullArena{"device", uintptr_t{1} << 46}, NullArena{"host", uintptr_t{3} << 45},
-                                   NullArena{"disk", uintptr_t{1} << 45}};
+  std::array<NullArena, 3> arenas_{NullArena{"device", 1}, NullArena{"host", 2}, NullArena{"disk", 3}};  // by tier
   StreamId streams_ = 0;
   EventId events_ = 0;
 };
