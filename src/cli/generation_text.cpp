@@ -1,7 +1,8 @@
 #include "cli/generation_text.h"
 
+#include <algorithm>
+#include <array>
 #include <iostream>
-#include <iterator>
 
 #include "base/error.h"
 #include "data/chat_renderer.h"
@@ -12,33 +13,32 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr size_t kMostPromptBytes = size_t{16} << 20;  // as a row of data
+
 // All of it, without the line break that ends the last line.
 std::string text_of_stdin() {
-  std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  std::string text;
+  for (std::array<char, 4096> part{}; std::cin.read(part.data(), part.size()) || std::cin.gcount() > 0;) {
+    text.append(part.data(), static_cast<size_t>(std::cin.gcount()));
+    if (text.size() > kMostPromptBytes)
+      throw Error(ErrorKind::usage, fmt::format("the prompt on stdin has more than {} bytes", kMostPromptBytes),
+                  "give the part that the model is to continue");
+  }
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }
 
-void check_chat(const PromptOptions& options, const std::string& prompt, const ModelFiles& model) {
+void check_chat(const PromptOptions& options, const ModelFiles& model) {
   if (!options.chat && !options.system.empty())
     throw Error(ErrorKind::usage, "--system without --chat: a plain prompt has no messages",
                 "add --chat, or put the text before the prompt");
   if (!options.chat) return;
-  if (prompt.empty())
+  if (options.prompt.empty())
     throw Error(ErrorKind::usage, "--chat without a message", "give --prompt, or pipe the message in with --prompt -");
   if (!has_chat_template(model.directory))
     throw Error(ErrorKind::usage, fmt::format("--chat: {} has no chat template", model.directory.string()),
                 "take the template from the model's instruct version: put chat_template.jinja beside tokenizer.json; a "
                 "base model knows no chat: leave out --chat, and its text continues the prompt");
-}
-
-std::vector<int32_t> chat_ids(const PromptOptions& options, const std::string& prompt, const Tokenizer& tokenizer,
-                              const ModelFiles& model) {
-  std::vector<ChatMessage> messages;
-  if (!options.system.empty()) messages.push_back({"system", options.system});
-  messages.push_back({"user", prompt});
-  // The template writes BOS and the like itself.
-  return tokenizer.encode(ChatRenderer(model.directory, tokenizer).render_prompt(messages, "--chat"), false);
 }
 
 // Of generation_config.json; none without the file.
@@ -54,14 +54,31 @@ std::vector<int64_t> configured_eos(const fs::path& directory) {
 
 }  // namespace
 
-std::vector<int32_t> prompt_ids(const PromptOptions& options, const Tokenizer& tokenizer, const ModelFiles& model) {
-  const std::string prompt = options.prompt == "-" ? text_of_stdin() : options.prompt;
-  check_chat(options, prompt, model);
+void read_prompt(PromptOptions& options, const ModelFiles& model) {
+  if (options.prompt == "-") options.prompt = text_of_stdin();
+  check_chat(options, model);
+}
+
+int64_t rendering_bytes(const PromptOptions& options) {
+  if (!options.chat) return 0;
+  constexpr int64_t kHeapPerByte = ChatRenderer::kMostBytes / (int64_t{4} << 20), kMarks = 64 << 10;
+  const auto text = static_cast<int64_t>(options.prompt.size() + options.system.size());
+  return std::clamp(kHeapPerByte * (text + kMarks), ChatRenderer::kLeastBytes, ChatRenderer::kMostBytes);
+}
+
+std::string prompt_text(const PromptOptions& options, const Tokenizer& tokenizer, const ModelFiles& model) {
+  if (!options.chat) return options.prompt;
+  std::vector<ChatMessage> messages;
+  if (!options.system.empty()) messages.push_back({"system", options.system});
+  messages.push_back({"user", options.prompt});
+  return ChatRenderer(model.directory, tokenizer, rendering_bytes(options)).render_prompt(messages, "--chat");
+}
+
+std::vector<int32_t> prompt_ids(const PromptOptions& options, const std::string& text, const Tokenizer& tokenizer,
+                                const ModelFiles& model) {
   std::vector<int32_t> ids;
-  if (options.chat)
-    ids = chat_ids(options, prompt, tokenizer, model);
-  else if (!prompt.empty())
-    ids = tokenizer.encode(prompt, true);
+  // A chat's template writes BOS and the like itself.
+  if (!text.empty()) ids = tokenizer.encode(text, !options.chat);
   if (ids.empty()) {
     const std::optional<int32_t> bos = tokenizer.bos_id();
     const std::optional<int64_t> fallback = model.config.bos_id();

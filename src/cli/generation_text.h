@@ -10,14 +10,25 @@
 namespace headroom {
 
 struct PromptOptions {
-  std::string prompt;  // - is stdin; empty: begin with BOS
+  std::string prompt;  // - is stdin, until read_prompt(); empty: begin with BOS
   bool chat = false;   // the prompt is a user's message, rendered by the model's chat template
   std::string system;  // a message before it; with chat
 };
 
-// The ids to continue. Throws Error(usage | format): no chat template, what it refuses, text that is no UTF-8, an id
-// above the model's vocabulary.
-std::vector<int32_t> prompt_ids(const PromptOptions& options, const Tokenizer& tokenizer, const ModelFiles& model);
+// Reads the prompt where it is stdin's, and checks that the options go together and the model has what they need.
+// Throws Error(usage).
+void read_prompt(PromptOptions& options, const ModelFiles& model);
+
+// Heap bytes that rendering a prompt may take; 0 where it is no chat.
+int64_t rendering_bytes(const PromptOptions& options);
+
+// The text to encode: the prompt, or the chat of it as the model's template renders it, within rendering_bytes().
+// Throws Error(format) for what the template refuses.
+std::string prompt_text(const PromptOptions& options, const Tokenizer& tokenizer, const ModelFiles& model);
+
+// The ids to continue. Throws Error(usage | format): text that is no UTF-8, an id above the model's vocabulary.
+std::vector<int32_t> prompt_ids(const PromptOptions& options, const std::string& text, const Tokenizer& tokenizer,
+                                const ModelFiles& model);
 
 // EOS of the tokenizer, every eos_token_id of config.json and generation_config.json, and those of `stops` that are
 // special tokens, which no text shows. Throws Error(format) for a malformed generation_config.json.

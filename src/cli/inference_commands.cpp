@@ -1,3 +1,5 @@
+#include <malloc.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -24,6 +26,7 @@
 #include "passes/offload_parameters.h"
 #include "passes/prefetch.h"
 #include "planner/inference.h"
+#include "planner/search.h"
 #include "planner/weight_placement.h"
 #include "tokenizer/stream_decoder.h"
 #include "train/adapter.h"
@@ -247,6 +250,33 @@ class ShownText {
   std::string text_;
 };
 
+// A prompt, the more of it the more its preparation fits.
+struct PreparedPrompt {
+  int64_t tokens = 0;  // where `ids` are lacking the most that it could have and leave room for what is to be made
+  std::optional<Tokenizer> tokenizer;
+  std::optional<std::vector<int32_t>> ids;
+};
+
+// Books what the prompt takes before there is an arena, as it becomes known, and encodes it where that fits.
+PreparedPrompt prepare_prompt(const InferenceArguments& a, const ModelFiles& model, PlanRequest& request) {
+  PromptOptions prompt = a.prompt;
+  PreparedPrompt out;
+  read_prompt(prompt, model);
+  const auto bytes = static_cast<int64_t>(prompt.prompt.size() + prompt.system.size());
+  const int64_t room = model.spec.max_positions - a.max_new_tokens.value_or(1);
+  out.tokens = std::max<int64_t>(1, std::min(bytes + 1, room));
+  book_prompt(request, model, bytes, rendering_bytes(prompt));
+  if (!prepare_fits(request)) return out;
+  out.tokenizer = Tokenizer::load(model.directory);
+  const std::string text = prompt_text(prompt, *out.tokenizer, model);
+  book_encoding(request, *out.tokenizer, static_cast<int64_t>(text.size()));
+  if (!prepare_fits(request)) return out;
+  out.ids = prompt_ids(prompt, text, *out.tokenizer, model);
+  out.tokens = static_cast<int64_t>(out.ids->size());
+  ::malloc_trim(0);  // what loading and encoding held
+  return out;
+}
+
 int run_generate(const InferenceArguments& a) {
   check_options(a.options);
   if (a.options.precision != "32-true" && a.options.precision != "bf16-true")
@@ -267,28 +297,26 @@ int run_generate(const InferenceArguments& a) {
                 fmt::format("{}: a {} predicts masked tokens or classes and generates no text",
                             model.config.source.string(), model.spec.architecture),
                 "use the checkpoint of a causal language model");
-  const Tokenizer tokenizer = Tokenizer::load(model.directory);
-  const std::vector<int32_t> prompt = prompt_ids(a.prompt, tokenizer, model);
-  const auto prompt_tokens = static_cast<int64_t>(prompt.size());
-  const int64_t new_tokens = count_new_tokens(a.max_new_tokens, prompt_tokens, model.spec.max_positions);
-  const int64_t positions = prompt_tokens + new_tokens;
   PlanRequest request = base_request(a, opened, true);
+  const PreparedPrompt prompt = prepare_prompt(a, model, request);
+  const int64_t new_tokens = count_new_tokens(a.max_new_tokens, prompt.tokens, model.spec.max_positions);
+  const int64_t positions = prompt.tokens + new_tokens;
   request.seq_length = positions;
   const DType cache = a.options.precision == "bf16-true" ? DType::bf16 : DType::f32;
   const auto build = [&](int64_t chunk) { return build_generation(model.spec, positions, chunk, cache); };
-  const Plan plan = plan_generation(request, {prompt_tokens, new_tokens}, prompt_chunks(prompt_tokens), build);
-  if (!plan.feasible) {
+  const Plan plan = plan_generation(request, {prompt.tokens, new_tokens}, prompt_chunks(prompt.tokens), build);
+  if (!plan.feasible || !prompt.ids) {
     print_refusal(plan);
     return 3;
   }
   const std::unique_ptr<Device> device = open_device_of(a, plan, "each token");
   Executor executor(plan, *device, nullptr);
   load_opened(executor, opened, request.lora);
-  GenerateOptions options{a.sampling, new_tokens, stop_ids(a.stops, tokenizer, model)};
-  ShownText shown(a, tokenizer);
+  GenerateOptions options{a.sampling, new_tokens, stop_ids(a.stops, *prompt.tokenizer, model)};
+  ShownText shown(a, *prompt.tokenizer);
   GenerateTimes times;
   const std::vector<int32_t> tokens = generate_tokens(
-      executor, prompt, options, [&](int32_t token) { return shown.add(token); }, &times);
+      executor, *prompt.ids, options, [&](int32_t token) { return shown.add(token); }, &times);
   shown.end(tokens, static_cast<int64_t>(tokens.size()) < new_tokens);
   if (!a.quiet) print_times(times, plan, executor.arena_high_water());
   return 0;

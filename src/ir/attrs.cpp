@@ -10,18 +10,24 @@ Attrs::Attrs(std::initializer_list<std::pair<const char*, Attr>> list) {
   for (const auto& [name, value] : list) set(name, value);
 }
 
+const Attrs::Items& Attrs::items() const {
+  static const Items none;
+  return items_ ? *items_ : none;
+}
+
 Attrs& Attrs::set(std::string_view name, Attr value) {
-  auto at = std::lower_bound(items_.begin(), items_.end(), name,
+  if (!items_ || items_.use_count() > 1) items_ = std::make_shared<Items>(items());
+  auto at = std::lower_bound(items_->begin(), items_->end(), name,
                              [](const auto& item, std::string_view n) { return item.first < n; });
-  if (at != items_.end() && at->first == name)
+  if (at != items_->end() && at->first == name)
     at->second = std::move(value);
   else
-    items_.insert(at, {std::string(name), std::move(value)});
+    items_->insert(at, {std::string(name), std::move(value)});
   return *this;
 }
 
 const Attr* Attrs::find(std::string_view name) const {
-  for (const auto& item : items_)
+  for (const auto& item : items())
     if (item.first == name) return &item.second;
   return nullptr;
 }

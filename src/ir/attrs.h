@@ -1,7 +1,9 @@
-// Attributes of a node: a small sorted map from name to integer, real or text.
+// Attributes of a node: a small sorted map from name to integer, real or text. Copies share it until one is changed, as
+// those of a graph's nodes seldom are.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,12 +26,14 @@ class Attrs {
   double real(std::string_view name, double fallback = 0) const;
   std::string_view text(std::string_view name, std::string_view fallback = {}) const;
 
-  const std::vector<std::pair<std::string, Attr>>& items() const { return items_; }
-  bool operator==(const Attrs&) const = default;
+  // Sorted by name.
+  using Items = std::vector<std::pair<std::string, Attr>>;
+  const Items& items() const;
+  bool operator==(const Attrs& other) const { return items_ == other.items_ || items() == other.items(); }
 
  private:
   const Attr* find(std::string_view name) const;
-  std::vector<std::pair<std::string, Attr>> items_;  // sorted by name
+  std::shared_ptr<Items> items_;  // null: none; changed only where no other copy holds it
 };
 
 }  // namespace headroom

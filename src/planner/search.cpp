@@ -146,10 +146,13 @@ class Search {
   // Replaces a rung's bounds by the peaks of a packing.
   void pack_rung(Rung& rung) {
     if (rung.packed) return;
-    const Graph graph = expand(bounder_.assembled(rung.candidate.weight_copies), rung.candidate, false, nullptr);
-    const Liveness liveness = analyze_liveness(graph, graph.bounds(), request_.facts);
-    rung.peaks = run_peaks(pack_arenas(liveness, pack_options()).peaks, request_);
+    rung.peaks = run_peaks(pack_arenas(liveness_of(rung.candidate), pack_options()).peaks, request_);
     rung.packed = true;
+  }
+
+  Liveness liveness_of(const Candidate& candidate) {
+    const Graph graph = expand(bounder_.assembled(candidate.weight_copies), candidate, false, nullptr);
+    return analyze_liveness(graph, graph.bounds(), request_.facts);
   }
 
   PackOptions pack_options() const {
@@ -289,6 +292,8 @@ bool fits(const TierBytes& peaks, const PlanRequest& request) {
   const auto below = [&](Tier tier) { return budgets.of(tier) == 0 || peaks.of(tier) <= budgets.of(tier); };
   return peaks.device <= budgets.device && std::all_of(kLowerTiers.begin(), kLowerTiers.end(), below);
 }
+
+bool prepare_fits(const PlanRequest& request) { return fits(with_prepare({}, request), request); }
 
 void set_peaks(const PlanRequest& request, Plan& plan) {
   const TierBytes arenas = plan.arenas(), peaks = tier_peaks(arenas, request);

@@ -45,6 +45,8 @@ ProcessBytes host_with_page_tables(ProcessBytes process, int64_t host_arena_byte
 TierBytes run_peaks(const TierBytes& arenas, const PlanRequest& request);
 // The same over all phases: of the host at least what preparing the data needs.
 TierBytes with_prepare(TierBytes peaks, const PlanRequest& request);
+// The budgets hold the phase `prepare`, as far as it is booked.
+bool prepare_fits(const PlanRequest& request);
 // What each tier's budget must hold with these arenas, over all phases.
 TierBytes tier_peaks(const TierBytes& arenas, const PlanRequest& request);
 // True when all tiers fit; a budget of 0 of a lower tier bounds nothing.

@@ -17,6 +17,8 @@
 #include "formats/token_names.h"
 #include "models/decoder.h"
 #include "planner/candidates.h"
+#include "tokenizer/pipeline.h"
+#include "tokenizer/stream_encoder.h"
 #include "tokenizer/tokenizer.h"
 #include "train/budget.h"
 #include "train/objective.h"
@@ -158,25 +160,55 @@ int64_t file_bytes(const ModelFiles& model, const char* name) {
               "check that the model's folder can be read");
 }
 
+// Of loading the tokenizer and the names of its special tokens.
+int64_t tokenizer_bytes(const ModelFiles& model) {
+  const int64_t tokenizer = file_bytes(model, "tokenizer.json");
+  if (tokenizer == 0) return 0;
+  return Tokenizer::memory_bound(tokenizer) + token_names_bytes(file_bytes(model, "tokenizer_config.json")) +
+         token_names_bytes(file_bytes(model, "special_tokens_map.json"));
+}
+
+// Of the file that may hold a chat template; 0 where none does.
+int64_t template_file_bytes(const ModelFiles& model) {
+  return std::max(file_bytes(model, "tokenizer_config.json"), file_bytes(model, "chat_template.jinja"));
+}
+
+int64_t template_bytes(const ModelFiles& model) {
+  return kTemplateFactor * std::min(kChatTemplateBytes, template_file_bytes(model));
+}
+
+// The process while it holds so many bytes besides, before a kernel has run.
+int64_t before_arena(const PlanRequest& request, int64_t bytes) {
+  const ProcessBytes& there = request.facts.device == "cpu" ? request.process : request.host_process;
+  const int64_t process =
+      kPrepareCodeBytes + request.facts.threads * kPrepareThreadBytes + there.planner + there.gpu + bytes;
+  return process + align_up(process / kPageTableRatio, 4096);
+}
+
 }  // namespace
 
 void book_prepare(PlanRequest& request, const ModelFiles& model) {
-  const int64_t tokenizer = file_bytes(model, "tokenizer.json"), config = file_bytes(model, "tokenizer_config.json");
-  const int64_t template_file = file_bytes(model, "chat_template.jinja");
-  int64_t cache = data_memory_bytes(request.seq_length);
-  if (tokenizer > 0)
-    cache += Tokenizer::memory_bound(tokenizer) + token_names_bytes(config) +
-             token_names_bytes(file_bytes(model, "special_tokens_map.json"));
-  const bool chats = tokenizer > 0 && (config > 0 || template_file > 0);
-  if (chats)
-    cache +=
-        kTemplateFactor * std::min(kChatTemplateBytes, std::max(config, template_file)) + ChatRenderer::kLeastBytes;
+  const int64_t tokenizer = tokenizer_bytes(model);
+  const bool chats = tokenizer > 0 && template_file_bytes(model) > 0;
+  const int64_t cache = data_memory_bytes(request.seq_length) + tokenizer +
+                        (chats ? template_bytes(model) + ChatRenderer::kLeastBytes : 0);
   const int64_t packing = request.packing ? PackIndex::memory_bytes(request.seq_length) : 0;
-  const ProcessBytes& there = request.facts.device == "cpu" ? request.process : request.host_process;
-  const int64_t process = kPrepareCodeBytes + request.facts.threads * kPrepareThreadBytes + there.planner + there.gpu +
-                          std::max(cache, packing);
-  request.prepare.least = process + align_up(process / kPageTableRatio, 4096);
+  request.prepare.least = before_arena(request, std::max(cache, packing));
   request.prepare.most = request.prepare.least + (chats ? ChatRenderer::kMostBytes - ChatRenderer::kLeastBytes : 0);
+}
+
+void book_prompt(PlanRequest& request, const ModelFiles& model, int64_t text_bytes, int64_t chat_bytes) {
+  // The text, and what held it while it was read.
+  const int64_t held =
+      3 * text_bytes + tokenizer_bytes(model) + (chat_bytes > 0 ? template_bytes(model) + chat_bytes : 0);
+  request.prepare.least = request.prepare.most = before_arena(request, held);
+}
+
+void book_encoding(PlanRequest& request, const Tokenizer& tokenizer, int64_t text_bytes) {
+  // A token has at least a byte of what the text becomes; a growing list holds twice what is in it, besides its copy.
+  const int64_t ids = 3 * static_cast<int64_t>(sizeof(int32_t)) * tokenizer.pipeline().word_bytes_bound(text_bytes);
+  request.prepare.least += align_up(StreamEncoder::memory_bound(tokenizer, text_bytes) + ids, 4096);
+  request.prepare.most = request.prepare.least;
 }
 
 int64_t chat_bytes_of(const Plan& plan) { return ChatRenderer::kLeastBytes + plan.prepare.most - plan.prepare.least; }

@@ -7,6 +7,7 @@
 #include "formats/hf_config.h"
 #include "models/model_spec.h"
 #include "planner/request.h"
+#include "tokenizer/tokenizer.h"
 #include "train/options.h"
 
 namespace headroom {
@@ -45,6 +46,11 @@ void book_process(PlanRequest& request, const ProcessBytes& process);
 // Books what preparing data for a request needs, which has its process, length and packing: whatever data it is
 // (docs/process_memory.md).
 void book_prepare(PlanRequest& request, const ModelFiles& model);
+// The same of `generate`, before the tokenizer is loaded: a prompt of so many bytes of text, which is rendered with
+// `chat_bytes` of heap where it is a chat (0: it is none).
+void book_prompt(PlanRequest& request, const ModelFiles& model, int64_t text_bytes, int64_t chat_bytes);
+// Adds what encoding so many bytes of text takes, with a tokenizer that is there.
+void book_encoding(PlanRequest& request, const Tokenizer& tokenizer, int64_t text_bytes);
 
 // The device facts of the options, and their profile. A named profile's own facts decide, so that a plan is the same
 // wherever it is made; without one, those of this machine. Of its facts only the instruction set may be lowered, to
