@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <climits>
+#include <ctime>
 
 namespace headroom::team {
 namespace {
@@ -28,10 +29,14 @@ void relax() {
 #endif
 }
 
-// Switches of this thread that it did not ask for.
-int64_t forced_switches() {
+ThreadTimes times_of_thread(int64_t clock) {
+  ThreadTimes times{clock, 0, 0};
+  timespec processor{};
+  if (::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &processor) == 0)
+    times.processor = int64_t{processor.tv_sec} * 1'000'000'000 + processor.tv_nsec;
   rusage usage{};
-  return ::getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
+  if (::getrusage(RUSAGE_THREAD, &usage) == 0) times.forced_switches = usage.ru_nivcsw;
+  return times;
 }
 
 }  // namespace
@@ -41,15 +46,18 @@ void SpinRule::switched(int64_t now) {
     busy_until_.store(now + kRemembered, std::memory_order_relaxed);
 }
 
+bool neighbours_between(const ThreadTimes& before, const ThreadTimes& after) {
+  const int64_t lacking = (after.clock - before.clock) - (after.processor - before.processor);
+  return after.forced_switches > before.forced_switches && lacking >= kTaken;
+}
+
 int64_t look_for_neighbours(SpinRule& rule) {
-  thread_local constinit int64_t looked = INT64_MIN / 2;
-  thread_local constinit int64_t before = -1;
+  thread_local constinit ThreadTimes before{INT64_MIN / 2, 0, INT64_MAX};
   const int64_t time = now();
-  if (time - looked < SpinRule::kMillisecond) return time;
-  looked = time;
-  const int64_t switches = forced_switches();
-  if (before >= 0 && switches > before) rule.switched(time);
-  before = switches;
+  if (time - before.clock < SpinRule::kMillisecond) return time;
+  const ThreadTimes times = times_of_thread(time);
+  if (neighbours_between(before, times)) rule.switched(time);
+  before = times;
   return time;
 }
 

@@ -9,8 +9,8 @@ namespace headroom::team {
 // How long waiting threads spin. On a machine of one's own a long spin costs nothing, and a sleeper's wake-up some ten
 // microseconds. Where others compute on the same CPUs, a thread that spins holds the CPU that a late one needs, and has
 // used up its share when its turn comes: there it sleeps, and the kernel runs it soon after it is woken.
-// Others show in the switches that a thread was forced to: several a second come from the system's own threads,
-// neighbours take turns every few milliseconds. One for the whole team; any thread may call.
+// Others show in the switches that a thread was forced to and that cost it time: the system's own threads take some
+// microseconds each, neighbours take turns of a millisecond or more. One for the whole team; any thread may call.
 class SpinRule {
  public:
   static constexpr int64_t kMillisecond = 1'000'000;
@@ -31,7 +31,18 @@ class SpinRule {
   std::atomic<int64_t> busy_until_{INT64_MIN};
 };
 
-// Tells `rule` when this thread was switched away since it last looked, which it does every millisecond at most.
+// What a thread has had of its CPU so far, in nanoseconds, and how often it was switched away.
+struct ThreadTimes {
+  int64_t clock = 0;  // of any steady clock
+  int64_t processor = 0;
+  int64_t forced_switches = 0;
+};
+
+// Neighbours took the thread's CPU between two looks: it was switched away, and lacks at least kTaken of the time.
+constexpr int64_t kTaken = 300'000;
+bool neighbours_between(const ThreadTimes& before, const ThreadTimes& after);
+
+// Tells `rule` when neighbours took this thread's CPU since it last looked, which it does every millisecond at most.
 // Returns the time.
 int64_t look_for_neighbours(SpinRule& rule);
 

@@ -40,6 +40,13 @@ TEST(SpinRule, ANeighbourThatLeftIsForgotten) {
   EXPECT_EQ(rule.spin(3 * kMs + SpinRule::kRemembered, true), SpinRule::kQuietSpin);
 }
 
+TEST(NeighboursBetween, ASwitchCountsWhereItCostTime) {
+  const ThreadTimes before{0, 0, 5};
+  EXPECT_TRUE(neighbours_between(before, {4 * kMs, kMs, 6}));
+  EXPECT_FALSE(neighbours_between(before, {4 * kMs, 4 * kMs - 50'000, 9})) << "the system's threads";
+  EXPECT_FALSE(neighbours_between(before, {4 * kMs, kMs, 5})) << "it slept";
+}
+
 TEST(Signal, AWaitEndsWithTheNumberThatWasSet) {
   SpinRule rule;
   Signal signal;
