@@ -9,7 +9,7 @@ for group in "$@"; do
   while read -r package its_group _; do
     [ "$its_group" = "$group" ] || continue
     dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
-  done < packages.txt
+  done < <(grep -v '^#' packages.txt)
 done
 [ "${#missing[@]}" -gt 0 ] || exit 0
 

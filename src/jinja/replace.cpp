@@ -70,7 +70,7 @@ Charge room_for_parts(Budget& budget, uint64_t parts) {
 
 Charge room_for_lines(Budget& budget, std::string_view text) {
   // Every character that ends a line is a control character or begins with one of these bytes.
-  const auto may_end = [](char c) { return (c >= 0 && c < 0x20) || c == '\xc2' || c == '\xe2'; };
+  const auto may_end = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == '\xc2' || c == '\xe2'; };
   return room_for_parts(budget, static_cast<uint64_t>(std::count_if(text.begin(), text.end(), may_end)) + 1);
 }
 

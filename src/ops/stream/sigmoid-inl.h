@@ -14,9 +14,11 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// 1 / x for 1 <= x <= 1e9: the hardware's estimate and one step of Newton's method.
+// 1 / x for 1 <= x <= 1e9. On x86 the hardware's estimate, of 12 bits or more, and one step of Newton's method; the
+// estimates of others have fewer (NEON 8).
 template <class D>
 HWY_INLINE hn::Vec<D> reciprocal(D d, hn::Vec<D> x) {
+  if constexpr (!HWY_ARCH_X86) return hn::Div(hn::Set(d, 1.0f), x);
   const auto guess = hn::ApproximateReciprocal(x);
   return hn::Mul(guess, hn::NegMulAdd(x, guess, hn::Set(d, 2.0f)));
 }
