@@ -71,7 +71,7 @@ void emit(const DoctorArguments& arguments, const doctor::Answer& answer, const 
 
 // A configuration that does not fit, without an error to explain: as `plan` answers.
 int exit_code(const doctor::Report& report) {
-  const bool asked = report.patient.messages.empty() && report.diagnosis.fits.has_value();
+  const bool asked = report.incident.messages.empty() && report.diagnosis.fits.has_value();
   return asked && !*report.diagnosis.fits ? 3 : 0;
 }
 

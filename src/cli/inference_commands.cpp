@@ -250,7 +250,7 @@ class ShownText {
   std::string text_;
 };
 
-// A prompt, the more of it the more its preparation fits.
+// A prompt, as far as preparing it fits the budget.
 struct PreparedPrompt {
   int64_t tokens = 0;  // where `ids` are lacking the most that it could have and leave room for what is to be made
   std::optional<Tokenizer> tokenizer;

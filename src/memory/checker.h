@@ -1,4 +1,4 @@
-// The independent judge of packings: shares no code with the packer.
+// The independent check of packings: shares no code with the packer.
 #pragma once
 
 #include <cstdint>

@@ -30,9 +30,9 @@ std::string rows(const Json& array) {
 
 }  // namespace
 
-std::string memory_json(const Plan& plan, const StepMemory& memory, const std::vector<BudgetRung>& frontier) {
+std::string memory_json(const Plan& plan, const StepMemory& memory, const std::vector<BudgetPoint>& frontier) {
   Json classes = Json::array(), points = Json::array(), groups = Json::array(), tensors = Json::array();
-  Json layers = Json::array(), rungs = Json::array();
+  Json layers = Json::array(), budgets = Json::array();
   for (size_t i = 0; i < kMemoryClasses; ++i) classes.push_back(memory_class_name(static_cast<MemoryClass>(i)));
   for (const TimelinePoint& point : memory.points) points.push_back(timeline_row(point));
   for (const TensorGroup& g : memory.groups)
@@ -51,11 +51,11 @@ std::string memory_json(const Plan& plan, const StepMemory& memory, const std::v
                        {"made", t.begin},
                        {"freed", t.end}});
   for (const LayerBytes& layer : memory.layers) layers.push_back(layer_row(layer));
-  for (const BudgetRung& rung : frontier)
-    rungs.push_back({{"peak_bytes", rung.peak_bytes},
-                     {"packed", rung.packed},
-                     {"step_seconds", rung.step_seconds},
-                     {"setting", rung.setting}});
+  for (const BudgetPoint& point : frontier)
+    budgets.push_back({{"peak_bytes", point.peak_bytes},
+                       {"packed", point.packed},
+                       {"step_seconds", point.step_seconds},
+                       {"setting", point.setting}});
   const Json peak{{"instruction", memory.peak_instruction},
                   {"op", memory.peak_op},
                   {"layer", memory.peak_block},
@@ -68,7 +68,7 @@ std::string memory_json(const Plan& plan, const StepMemory& memory, const std::v
   std::string text = "{" + head.dump().substr(1, head.dump().size() - 2);
   text += ",\n \"classes\": " + classes.dump() + ",\n \"points\": " + rows(points) + ",\n \"peak\": " + peak.dump();
   text += ",\n \"groups\": " + rows(groups) + ",\n \"tensors\": " + rows(tensors) + ",\n \"layers\": " + rows(layers);
-  return text + ",\n \"frontier\": " + rows(rungs) + "}\n";
+  return text + ",\n \"frontier\": " + rows(budgets) + "}\n";
 }
 
 }  // namespace headroom

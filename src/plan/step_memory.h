@@ -40,7 +40,7 @@ struct LayerBytes {
 };
 
 // A point of the planner's frontier: with a budget of peak_bytes a step takes step_seconds.
-struct BudgetRung {
+struct BudgetPoint {
   int64_t peak_bytes = 0;
   bool packed = false;  // else a lower bound, which packings exceed by 0.3 % at most
   double step_seconds = 0;
@@ -65,6 +65,6 @@ struct StepMemory {
 StepMemory step_memory(const Plan& plan, std::string_view program);
 
 // memory.json.
-std::string memory_json(const Plan& plan, const StepMemory& memory, const std::vector<BudgetRung>& frontier);
+std::string memory_json(const Plan& plan, const StepMemory& memory, const std::vector<BudgetPoint>& frontier);
 
 }  // namespace headroom

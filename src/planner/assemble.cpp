@@ -48,7 +48,7 @@ void stop_dropping(Node& node) {
 
 // Copies the nodes of `from` to the end of the builder's region, its one param replaced by `carried`; returns the copy
 // of its one result. Dropout and the balance of experts' loads belong to training.
-ValueId stamp(Builder& build, RegionId from, ValueId carried, bool training) {
+ValueId copy_forward(Builder& build, RegionId from, ValueId carried, bool training) {
   Graph& graph = build.graph();
   std::unordered_map<ValueId, ValueId> map{{graph.region(from).params.at(0), carried}};
   const auto mapped = [&](ValueId id) {
@@ -153,7 +153,7 @@ class Assembler {
           GradientSinks sinks;
           sinks.copies = copies_;
           for (size_t i = 0; i < trained_.size(); ++i) sinks.accumulators[trained_[i].weight] = params[i + 1];
-          std::vector<ValueId> results{stamp(body, forward_, params[0], true)};
+          std::vector<ValueId> results{copy_forward(body, forward_, params[0], true)};
           differentiate(body, results, sinks);
           for (const Trained& weight : trained_) results.push_back(sinks.accumulators.at(weight.weight));
           return results;
@@ -195,7 +195,7 @@ class Assembler {
     const ValueId losses = allocate_losses(build);
     const std::vector<ValueId> done =
         build.loop("eval_batches", {losses}, [&](Builder& body, const std::vector<ValueId>& params) {
-          return std::vector<ValueId>{stamp(body, forward_, params[0], false)};
+          return std::vector<ValueId>{copy_forward(body, forward_, params[0], false)};
         });
     graph_.region(region).results = {done[0]};
   }

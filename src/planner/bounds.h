@@ -1,4 +1,4 @@
-// The cheap judgement of a candidate: largest live sum and predicted time, without packing.
+// What a candidate takes at least and how long, without packing: its largest live sum and its predicted time.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Bound {
   double step_seconds = 0;
 };
 
-// Judges candidates over graphs assembled once per variant; what one candidate's passes made serves the next one where
+// Bounds candidates over graphs assembled once per variant; what one candidate's passes made serves the next one where
 // both are alike, so that candidates are best asked for in the order of expands_before(). Not thread-safe.
 class Bounder {
  public:

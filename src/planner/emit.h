@@ -11,7 +11,7 @@
 namespace headroom {
 
 // Fills tensors, programs, and arena, lower bound and breakdown of each tier in `plan` from the packing of `liveness`.
-// The packing is judged by the independent checker first; throws InternalError when it is unsound. Of `request` the
+// The packing passes the independent checker first; throws InternalError when it is unsound. Of `request` the
 // facts' alignment and the profile that predicts each call's seconds are used.
 void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Arenas& arenas,
                    const PlanRequest& request, Plan& plan);

@@ -13,7 +13,7 @@ namespace headroom {
 void report_techniques(const PlanRequest& request, Bounder& bounder, const Candidate& chosen, const Bound& reached,
                        Plan& plan);
 
-// Text for `plan --explain`: the budget by class, techniques, the frontier with the chosen rung marked.
+// Text for `plan --explain`: the budget by class, techniques, the frontier with the chosen point marked.
 std::string explain(const PlanRequest& request, const SearchResult& result);
 
 }  // namespace headroom

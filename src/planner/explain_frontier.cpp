@@ -11,17 +11,17 @@
 namespace headroom {
 namespace {
 
-std::string describe_rung(const Rung& rung) {
-  const Offload& offload = rung.candidate.offload;
-  return fmt::format("{:>10}  {:>9.3f} s  micro-batch {}, loss chunk {}, {}{}{}{}", format_bytes(rung.peaks.device),
-                     rung.step_seconds, rung.candidate.micro_batch, rung.candidate.loss_chunk,
-                     describe_keep(rung.candidate.keep), rung.candidate.weight_copies ? ", bf16 weight copies" : "",
-                     rung.candidate.fused_optimizer ? ", fused optimizer" : "",
-                     offload.any() ? ", " + describe_offload(offload, rung.peaks) : "");
+std::string describe_rung(const FrontierPoint& point) {
+  const Offload& offload = point.candidate.offload;
+  return fmt::format("{:>10}  {:>9.3f} s  micro-batch {}, loss chunk {}, {}{}{}{}", format_bytes(point.peaks.device),
+                     point.step_seconds, point.candidate.micro_batch, point.candidate.loss_chunk,
+                     describe_keep(point.candidate.keep), point.candidate.weight_copies ? ", bf16 weight copies" : "",
+                     point.candidate.fused_optimizer ? ", fused optimizer" : "",
+                     offload.any() ? ", " + describe_offload(offload, point.peaks) : "");
 }
 
 // Whether a reader would see the same line twice.
-bool look_alike(const Rung& a, const Rung& b) {
+bool look_alike(const FrontierPoint& a, const FrontierPoint& b) {
   const auto close = [](double x, double y) { return std::abs(x - y) <= 1e-3 * std::max(x, y); };
   return close(static_cast<double>(a.peaks.device), static_cast<double>(b.peaks.device)) &&
          close(static_cast<double>(a.peaks.host), static_cast<double>(b.peaks.host)) &&
@@ -32,15 +32,16 @@ bool look_alike(const Rung& a, const Rung& b) {
 }  // namespace
 
 void explain_frontier(int64_t budget_bytes, const SearchResult& result, std::string& text) {
-  const auto is_chosen = [&](const Rung& rung) {
-    return result.plan.feasible && rung.packed && rung.peaks.device == result.plan.peak_bytes &&
-           rung.step_seconds == result.plan.step_seconds;
+  const auto is_chosen = [&](const FrontierPoint& point) {
+    return result.plan.feasible && point.packed && point.peaks.device == result.plan.peak_bytes &&
+           point.step_seconds == result.plan.step_seconds;
   };
-  const std::vector<Rung>& rungs = result.frontier;
-  for (auto first = rungs.begin(); first != rungs.end();) {
-    const auto last = std::find_if_not(first, rungs.end(), [&](const Rung& rung) { return look_alike(*first, rung); });
+  const std::vector<FrontierPoint>& points = result.frontier;
+  for (auto first = points.begin(); first != points.end();) {
+    const auto last =
+        std::find_if_not(first, points.end(), [&](const FrontierPoint& point) { return look_alike(*first, point); });
     const auto chosen = std::find_if(first, last, is_chosen);
-    const Rung& shown = chosen == last ? *first : *chosen;
+    const FrontierPoint& shown = chosen == last ? *first : *chosen;
     text += fmt::format("{} {}{}\n", chosen == last ? "  " : " >", describe_rung(shown),
                         shown.peaks.device > budget_bytes ? "  [above the budget]" : "");
     first = last;

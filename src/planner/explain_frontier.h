@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-// Appends a line per rung of the frontier, the chosen one marked. Of neighbours within a thousandth of each other in
+// Appends a line per point of the frontier, the chosen one marked. Of neighbours within a thousandth of each other in
 // every tier's bytes and in time the chosen one stands for all, or the first.
 void explain_frontier(int64_t budget_bytes, const SearchResult& result, std::string& text);
 

@@ -1,4 +1,4 @@
-// Which rungs no other beats: in the bytes of each tier and in time.
+// Which points no other beats: in the bytes of each tier and in time.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace headroom {
 
-// The rungs that no other equals or beats in all tiers and in time, ascending in the device's bytes, then the host's.
-std::vector<Rung> unbeaten(std::vector<Rung> rungs);
+// The points that no other equals or beats in all tiers and in time, ascending in the device's bytes, then the host's.
+std::vector<FrontierPoint> unbeaten(std::vector<FrontierPoint> points);
 
-// Of these, the rungs that no other within the budgets of the lower tiers (0: any) beats in the device's bytes and
+// Of these, the points that no other within the budgets of the lower tiers (0: any) beats in the device's bytes and
 // time: ascending in bytes, strictly descending in time.
-std::vector<Rung> unbeaten_within(const std::vector<Rung>& rungs, const TierBytes& budgets);
+std::vector<FrontierPoint> unbeaten_within(const std::vector<FrontierPoint>& points, const TierBytes& budgets);
 
 }  // namespace headroom

@@ -10,7 +10,7 @@
 
 namespace headroom {
 
-// True for the names of techniques whose pins check_offload_pin() judges.
+// True for the names of techniques whose pins check_offload_pin() checks.
 bool is_offload_technique(std::string_view name);
 
 // The tiers below the device that the request has a budget for, the faster first.

@@ -44,11 +44,11 @@ class Search {
   SearchResult run() {
     check_techniques(request_);
     enumerate();
-    rungs_ = unbeaten(std::move(rungs_));
+    points_ = unbeaten(std::move(points_));
     try_prefetch();
     result_.plan.minimum_bytes = least_of(Tier::device);
     describe_request();
-    if (const Rung* chosen = choose()) {
+    if (const FrontierPoint* chosen = choose()) {
       emit(*chosen);
       report_techniques(request_, bounder_, chosen->candidate, {result_.plan.arenas(), chosen->step_seconds},
                         result_.plan);
@@ -56,7 +56,7 @@ class Search {
       for (const Tier tier : kLowerTiers)
         if (request_.budgets().of(tier) > 0) result_.plan.below(tier).peak_bytes = least_of(tier);
     }
-    result_.frontier = unbeaten_within(rungs_, request_.budgets());
+    result_.frontier = unbeaten_within(points_, request_.budgets());
     return std::move(result_);
   }
 
@@ -78,7 +78,7 @@ class Search {
             families.push_back({candidate, tier_choices(request_, offload),
                                 loss_chunk_choices(request_, micro_batch * request_.seq_length)});
           }
-    judge(families);
+    bound(families);
   }
 
   // Candidates of one graph but for the tiers below the device and the loss's chunk.
@@ -88,9 +88,9 @@ class Search {
     std::vector<int64_t> chunks;
   };
 
-  // Bounds each family beside those that share its graphs. The rungs stand in the order of the families: of equals the
+  // Bounds each family beside those that share its graphs. The points stand in the order of the families: of equals the
   // first one stays.
-  void judge(const std::vector<Family>& families) {
+  void bound(const std::vector<Family>& families) {
     std::vector<size_t> order(families.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
@@ -107,16 +107,16 @@ class Search {
     for (const Offload& place : family.places)
       for (const int64_t chunk : family.chunks) {
         candidate.offload = place, candidate.loss_chunk = chunk;
-        rungs_.push_back({candidate, run_peaks(bounds[at].arenas, request_), false, bounds[at].step_seconds});
+        points_.push_back({candidate, run_peaks(bounds[at].arenas, request_), false, bounds[at].step_seconds});
         ++at;
       }
   }
 
-  // The candidates of the rungs, by what tiers and chunks share.
-  static std::vector<Family> families(const std::vector<Rung>& rungs) {
+  // The candidates of the points, by what tiers and chunks share.
+  static std::vector<Family> families(const std::vector<FrontierPoint>& points) {
     std::vector<Family> out;
-    for (const Rung& rung : rungs) {
-      const Candidate& candidate = rung.candidate;
+    for (const FrontierPoint& point : points) {
+      const Candidate& candidate = point.candidate;
       auto family = std::find_if(out.begin(), out.end(),
                                  [&](const Family& other) { return same_graph(other.candidate, candidate); });
       if (family == out.end()) family = out.insert(out.end(), {candidate, {}, {}});
@@ -132,22 +132,22 @@ class Search {
   // Other depths only for what is worth taking at one depth.
   void try_prefetch() {
     std::vector<Family> deeper;
-    for (Family& family : families(rungs_))
+    for (Family& family : families(points_))
       for (const int64_t depth : prefetch_choices(request_, family.candidate.offload)) {
         family.candidate.offload.prefetch = depth;
         for (Offload& place : family.places) place.prefetch = depth;
         deeper.push_back(family);
       }
-    judge(deeper);
+    bound(deeper);
     bounder_.forget();
-    rungs_ = unbeaten(std::move(rungs_));
+    points_ = unbeaten(std::move(points_));
   }
 
-  // Replaces a rung's bounds by the peaks of a packing.
-  void pack_rung(Rung& rung) {
-    if (rung.packed) return;
-    rung.peaks = run_peaks(pack_arenas(liveness_of(rung.candidate), pack_options()).peaks, request_);
-    rung.packed = true;
+  // Replaces a point's bounds by the peaks of a packing.
+  void pack_point(FrontierPoint& point) {
+    if (point.packed) return;
+    point.peaks = run_peaks(pack_arenas(liveness_of(point.candidate), pack_options()).peaks, request_);
+    point.packed = true;
   }
 
   Liveness liveness_of(const Candidate& candidate) {
@@ -162,9 +162,9 @@ class Search {
     return options;
   }
 
-  // The budgets of the other tiers hold the rung.
-  bool fits_beside(const Rung& rung, Tier tier) const {
-    TierBytes others = with_prepare(rung.peaks, request_);
+  // The budgets of the other tiers hold the point.
+  bool fits_beside(const FrontierPoint& point, Tier tier) const {
+    TierBytes others = with_prepare(point.peaks, request_);
     others.of(tier) = 0;
     return fits(others, request_);
   }
@@ -172,17 +172,18 @@ class Search {
   // The least budget of a tier that works with the other tiers' budgets; without regard to those when nothing fits
   // them.
   int64_t least_of(Tier tier) {
-    std::vector<Rung*> order;
-    for (Rung& rung : rungs_) order.push_back(&rung);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](const Rung* a, const Rung* b) { return a->peaks.of(tier) < b->peaks.of(tier); });
+    std::vector<FrontierPoint*> order;
+    for (FrontierPoint& point : points_) order.push_back(&point);
+    std::stable_sort(order.begin(), order.end(), [&](const FrontierPoint* a, const FrontierPoint* b) {
+      return a->peaks.of(tier) < b->peaks.of(tier);
+    });
     for (const bool beside : {true, false}) {
       int64_t least = INT64_MAX;
-      for (Rung* rung : order) {
-        if (rung->peaks.of(tier) >= least) break;  // bounds ascend: no later rung can be smaller
-        if (beside && !fits_beside(*rung, tier)) continue;
-        pack_rung(*rung);
-        if (!beside || fits_beside(*rung, tier)) least = std::min(least, rung->peaks.of(tier));
+      for (FrontierPoint* point : order) {
+        if (point->peaks.of(tier) >= least) break;  // bounds ascend: no later point can be smaller
+        if (beside && !fits_beside(*point, tier)) continue;
+        pack_point(*point);
+        if (!beside || fits_beside(*point, tier)) least = std::min(least, point->peaks.of(tier));
       }
       if (least < INT64_MAX) return with_prepare(only(tier, least), request_).of(tier);
     }
@@ -195,18 +196,18 @@ class Search {
     return out;
   }
 
-  // The fastest rung whose packing fits all tiers; of equally fast ones, what keeps least in the lowest tiers.
-  const Rung* choose() {
-    std::vector<Rung*> order;
-    for (Rung& rung : rungs_) order.push_back(&rung);
-    std::stable_sort(order.begin(), order.end(), [](const Rung* a, const Rung* b) {
+  // The fastest point whose packing fits all tiers; of equally fast ones, what keeps least in the lowest tiers.
+  const FrontierPoint* choose() {
+    std::vector<FrontierPoint*> order;
+    for (FrontierPoint& point : points_) order.push_back(&point);
+    std::stable_sort(order.begin(), order.end(), [](const FrontierPoint* a, const FrontierPoint* b) {
       return std::tie(a->step_seconds, a->peaks.disk, a->peaks.host, a->peaks.device) <
              std::tie(b->step_seconds, b->peaks.disk, b->peaks.host, b->peaks.device);
     });
-    for (Rung* rung : order) {
-      if (!fits(with_prepare(rung->peaks, request_), request_)) continue;
-      pack_rung(*rung);
-      if (fits(with_prepare(rung->peaks, request_), request_)) return rung;
+    for (FrontierPoint* point : order) {
+      if (!fits(with_prepare(point->peaks, request_), request_)) continue;
+      pack_point(*point);
+      if (fits(with_prepare(point->peaks, request_), request_)) return point;
     }
     return nullptr;
   }
@@ -227,11 +228,11 @@ class Search {
     plan.choices.matmul_precision = request_.matmul_precision;
   }
 
-  void emit(const Rung& rung) {
+  void emit(const FrontierPoint& point) {
     Plan& plan = result_.plan;
-    const Graph& base = bounder_.assembled(rung.candidate.weight_copies);
+    const Graph& base = bounder_.assembled(point.candidate.weight_copies);
     verify_or_throw(base, "assemble");
-    const Graph graph = expand(base, rung.candidate, true, &result_.trace);
+    const Graph graph = expand(base, point.candidate, true, &result_.trace);
     const Bindings bindings = graph.bounds();
     const Liveness liveness = analyze_liveness(graph, bindings, request_.facts);
     const Arenas arenas = pack_arenas(liveness, pack_options());
@@ -241,18 +242,18 @@ class Search {
       emit_buckets(graph, liveness, arenas, request_, plan.choices.buckets, plan);
     }
     set_peaks(request_, plan);
-    plan.step_seconds = rung.step_seconds;
-    plan.choices.micro_batch = rung.candidate.micro_batch;
-    plan.choices.accumulation = accumulation_steps(request_, rung.candidate.micro_batch);
-    plan.choices.loss_chunk = rung.candidate.loss_chunk;
-    plan.choices.recompute = describe_keep(rung.candidate.keep);
-    plan.choices.weight_copies = rung.candidate.weight_copies;
-    plan.choices.fused_optimizer = rung.candidate.fused_optimizer;
+    plan.step_seconds = point.step_seconds;
+    plan.choices.micro_batch = point.candidate.micro_batch;
+    plan.choices.accumulation = accumulation_steps(request_, point.candidate.micro_batch);
+    plan.choices.loss_chunk = point.candidate.loss_chunk;
+    plan.choices.recompute = describe_keep(point.candidate.keep);
+    plan.choices.weight_copies = point.candidate.weight_copies;
+    plan.choices.fused_optimizer = point.candidate.fused_optimizer;
   }
 
   const PlanRequest& request_;
   Bounder bounder_;
-  std::vector<Rung> rungs_;
+  std::vector<FrontierPoint> points_;
   SearchResult result_;
 };
 

@@ -11,7 +11,7 @@
 namespace headroom {
 
 // A candidate with its arena (lower bound until packed) and predicted time.
-struct Rung {
+struct FrontierPoint {
   Candidate candidate;
   TierBytes peaks;      // of each tier while there are arenas (run_peaks): what is compared
   bool packed = false;  // they are those of a checked packing, else lower bounds
@@ -19,9 +19,9 @@ struct Rung {
 };
 
 struct SearchResult {
-  Plan plan;                     // of the chosen candidate; without programs when nothing fits
-  std::vector<Rung> frontier;    // no other candidate is both smaller and faster; ascending in bytes
-  std::vector<PassTrace> trace;  // of the chosen candidate's passes
+  Plan plan;                            // of the chosen candidate; without programs when nothing fits
+  std::vector<FrontierPoint> frontier;  // no other candidate is both smaller and faster; ascending in bytes
+  std::vector<PassTrace> trace;         // of the chosen candidate's passes
 };
 
 // Enumerates candidates (independent of the budgets, but for which of the lower tiers have one), bounds each by its

@@ -164,9 +164,9 @@ std::optional<MemoryFile> read_memory(const fs::path& directory) {
   read_peak(root.at("peak"), memory.step);
   read_tensors(root, memory.step);
   for (size_t i = 0; i < frontier.size(kManyRows); ++i) {
-    const Field rung = frontier.at(i);
-    memory.frontier.push_back({rung.at("peak_bytes").bytes(), rung.at("packed").flag(),
-                               rung.at("step_seconds").number(), rung.at("setting").text()});
+    const Field point = frontier.at(i);
+    memory.frontier.push_back({point.at("peak_bytes").bytes(), point.at("packed").flag(),
+                               point.at("step_seconds").number(), point.at("setting").text()});
   }
   return memory;
 }

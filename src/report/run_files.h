@@ -51,7 +51,7 @@ struct ProcessFile {
 // memory.json.
 struct MemoryFile {
   StepMemory step;
-  std::vector<BudgetRung> frontier;
+  std::vector<BudgetPoint> frontier;
 };
 
 // measured.json: by point of the timeline.

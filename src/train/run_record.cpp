@@ -53,14 +53,14 @@ RunRecord write_process_json(const std::filesystem::path& directory, int64_t fir
 }
 
 std::string memory_record(const SearchResult& found) {
-  std::vector<BudgetRung> rungs;
+  std::vector<BudgetPoint> points;
   const size_t count = found.frontier.size(), kept = std::min(count, kMaxRungs);
   for (size_t i = 0; i < kept; ++i) {
     // The first and the last are always among them.
-    const Rung& rung = found.frontier[kept > 1 ? i * (count - 1) / (kept - 1) : 0];
-    rungs.push_back({rung.peaks.device, rung.packed, rung.step_seconds, setting_of(rung.candidate)});
+    const FrontierPoint& point = found.frontier[kept > 1 ? i * (count - 1) / (kept - 1) : 0];
+    points.push_back({point.peaks.device, point.packed, point.step_seconds, setting_of(point.candidate)});
   }
-  return memory_json(found.plan, step_memory(found.plan, "train_step"), rungs);
+  return memory_json(found.plan, step_memory(found.plan, "train_step"), points);
 }
 
 }  // namespace headroom

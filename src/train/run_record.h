@@ -19,7 +19,7 @@ struct RunRecord {
 // another process some day) and the host's name. Throws Error(run).
 RunRecord write_process_json(const std::filesystem::path& directory, int64_t first_step, int64_t total_steps);
 
-// memory.json of a plan that fits: the training step's memory and the frontier, at most 64 of its rungs.
+// memory.json of a plan that fits: the training step's memory and the frontier, at most 64 of its points.
 std::string memory_record(const SearchResult& found);
 
 }  // namespace headroom

@@ -32,8 +32,8 @@ Request reading_input() {
 
 TEST(Answer, ALogOnStandardInput) {
   const Answer a = ask(reading_input(), kMessage);
-  ASSERT_EQ(a.report.patient.messages.size(), 1u);
-  EXPECT_EQ(a.report.patient.messages[0].requested_bytes, int64_t{2} << 30);
+  ASSERT_EQ(a.report.incident.messages.size(), 1u);
+  EXPECT_EQ(a.report.incident.messages[0].requested_bytes, int64_t{2} << 30);
   EXPECT_EQ(a.report.diagnosis.fits, false);
   EXPECT_FALSE(a.config.has_value());
 }
@@ -44,7 +44,7 @@ TEST(Answer, AConfigurationOnStandardInputIsToldFromALog) {
                        "datasets:\n  - path: x\n    type: alpaca\n");
   ASSERT_TRUE(a.config.has_value());
   EXPECT_EQ(a.config->job.system, System::axolotl);
-  EXPECT_TRUE(a.report.patient.estimate.has_value());
+  EXPECT_TRUE(a.report.incident.estimate.has_value());
 }
 
 TEST(Answer, ACommandLineOnStandardInput) {
@@ -57,7 +57,7 @@ TEST(Answer, ACommandLineOnStandardInput) {
 
 TEST(Answer, AnOrdinaryLogHasNoMessage) {
   const Answer a = ask(reading_input(), "step 1 loss 2.3\nstep 2 loss 2.2\n");
-  EXPECT_TRUE(a.report.patient.messages.empty());
+  EXPECT_TRUE(a.report.incident.messages.empty());
   EXPECT_TRUE(a.report.looked_for_message);
   EXPECT_FALSE(a.report.diagnosis.fits.has_value());
 }
@@ -80,9 +80,9 @@ TEST(Answer, AFileWithoutAModelAsksForItFirst) {
 TEST(Answer, TheCommandToRunAgainIsQuotedForTheShell) {
   Request request = reading_input();
   request.inputs = {"my file's.json"};
-  Case patient;
-  patient.job = Job();
-  EXPECT_EQ(ask_for_model(request, patient), "headroom doctor 'my file'\\''s.json' --model NAME");
+  Case incident;
+  incident.job = Job();
+  EXPECT_EQ(ask_for_model(request, incident), "headroom doctor 'my file'\\''s.json' --model NAME");
 }
 
 TEST(Answer, NothingIsAnError) { EXPECT_THROW(ask({}), Error); }
@@ -92,8 +92,8 @@ TEST(Answer, AModelAloneIsEnough) {
   request.parameters = "7B";
   request.gpu = "24GiB";
   const Answer a = ask(request);
-  ASSERT_TRUE(a.report.patient.estimate.has_value());
-  EXPECT_TRUE(a.report.patient.shape->guessed);
+  ASSERT_TRUE(a.report.incident.estimate.has_value());
+  EXPECT_TRUE(a.report.incident.shape->guessed);
   EXPECT_EQ(a.report.diagnosis.fits, false);
   EXPECT_EQ(a.report.diagnosis.limit_bytes, int64_t{24} << 30);
 }
@@ -124,7 +124,7 @@ TEST(Answer, TheCapacityOfTheMessageIsTheLimit) {
   Request request = reading_input();
   request.model = "Qwen/Qwen2.5-7B";
   const Answer a = ask(request, kMessage);
-  EXPECT_EQ(a.report.patient.capacity_bytes, a.report.patient.messages[0].capacity_bytes);
+  EXPECT_EQ(a.report.incident.capacity_bytes, a.report.incident.messages[0].capacity_bytes);
 }
 
 TEST(Answer, NamesThatAreUnknownAreErrorsWithARemedy) {

@@ -38,16 +38,16 @@ void count(Request request, Tally& tally) {
     return;
   }
   ++tally.read;
-  const Job& job = *first.report.patient.job;
+  const Job& job = *first.report.incident.job;
   if (!job.model.empty() || !job.architecture.empty()) {
     ++tally.named;
-    tally.estimated += first.report.patient.estimate.has_value();
+    tally.estimated += first.report.incident.estimate.has_value();
     return;
   }
   ++tally.unnamed;
   EXPECT_NE(screen(first.report).find("--params"), std::string::npos) << request.configs[0];
   request.parameters = "7B";
-  EXPECT_TRUE(ask(request).report.patient.estimate.has_value()) << request.configs[0];
+  EXPECT_TRUE(ask(request).report.incident.estimate.has_value()) << request.configs[0];
 }
 
 TEST(Corpus, ConfigurationsThatNameAModelGetAnEstimate) {

@@ -75,7 +75,7 @@ TEST(Emit, AYamlFileKeepsItsCommentsAndFits) {
   EXPECT_TRUE(emitted.by_hand.empty());
   const Answer after = ask_config(folder.write("fits.yaml", emitted.text), "a100-40gb");
   EXPECT_TRUE(after.report.diagnosis.fits.value_or(false));
-  EXPECT_EQ(after.report.patient.estimate->likely_bytes, *before.report.diagnosis.bytes_after);
+  EXPECT_EQ(after.report.incident.estimate->likely_bytes, *before.report.diagnosis.bytes_after);
 }
 
 TEST(Emit, ACommandLineIsChangedInPlace) {
@@ -126,7 +126,7 @@ TEST(Emit, PatchedPublishedConfigurationsFit) {
       } catch (const Error&) {
         break;
       }
-      if (!before.report.patient.estimate || before.report.patch.empty() || !before.report.by_hand.empty()) continue;
+      if (!before.report.incident.estimate || before.report.patch.empty() || !before.report.by_hand.empty()) continue;
       // Files that this one names are found beside it only.
       if (before.config->sources.size() != 1) continue;
       const Emitted emitted = emit_patch(before.report.diagnosis, *before.config);

@@ -1,6 +1,6 @@
 // PyTorch's caching allocator and neighbours on the device.
 #include "doctor/remedies/conflicts.h"
-#include "patients.h"
+#include "incidents.h"
 
 namespace headroom::doctor {
 namespace {
@@ -8,10 +8,10 @@ namespace {
 using testing::HasSubstr;
 
 Diagnosis with(const Message& message, const Job* job = nullptr) {
-  Case patient;
-  patient.messages.push_back(message);
-  if (job) patient.job = *job;
-  return diagnose(patient);
+  Case incident;
+  incident.messages.push_back(message);
+  if (job) incident.job = *job;
+  return diagnose(incident);
 }
 
 TEST(Allocator, MuchUnallocatedIsACure) {
@@ -110,17 +110,17 @@ TEST(Allocator, OneTensorLargerThanTheDevice) {
 // 4 x 2048 x 128256 x 4 bytes.
 TEST(Allocator, ARequestOfTheLogitsSizeIsRecognised) {
   Job job = training_job(System::trl, 4, 2048);
-  Case patient = case_of(job, "a100-40gb");
+  Case incident = case_of(job, "a100-40gb");
   Message message = cuda_message(1, 0.2, 38, 0.3, 39.4);
   message.requested_bytes = int64_t{4} * 2048 * 128256 * 4;
-  patient.messages.push_back(message);
-  const Diagnosis diagnosis = diagnose(patient);
+  incident.messages.push_back(message);
+  const Diagnosis diagnosis = diagnose(incident);
   ASSERT_FALSE(diagnosis.causes.empty());
   EXPECT_EQ(diagnosis.causes[0].name, "logits");
   EXPECT_THAT(diagnosis.causes[0].evidence, HasSubstr("batch 4 x length 2048 x vocabulary 128256 x 4 bytes"));
   // 4 x 32 x 2048 x 2048 x 2
-  patient.messages[0].requested_bytes = int64_t{4} * 32 * 2048 * 2048 * 2;
-  const Diagnosis scores = diagnose(patient);
+  incident.messages[0].requested_bytes = int64_t{4} * 32 * 2048 * 2048 * 2;
+  const Diagnosis scores = diagnose(incident);
   EXPECT_NE(cause_of(scores, "attention_scores"), nullptr);
 }
 

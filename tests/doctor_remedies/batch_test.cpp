@@ -1,5 +1,5 @@
 // Batches, lengths, evaluation.
-#include "patients.h"
+#include "incidents.h"
 
 namespace headroom::doctor {
 namespace {
@@ -37,15 +37,15 @@ TEST(Batch, AnUnevenSplitChangesTheGlobalBatchAndSaysSo) {
 }
 
 TEST(Batch, TheLargestHalvingThatFitsIsTaken) {
-  const Case patient = case_of(training_job(System::hf_trainer, 32, 512), "rtx-4090");
-  const Remedy remedy = expect_remedy(diagnose(patient), "micro-batch");
+  const Case incident = case_of(training_job(System::hf_trainer, 32, 512), "rtx-4090");
+  const Remedy remedy = expect_remedy(diagnose(incident), "micro-batch");
   ASSERT_TRUE(remedy.fits_alone);
   const int64_t micro = std::stoll(change(remedy, "micro_batch"));
-  Job twice = *patient.job;
+  Job twice = *incident.job;
   twice.micro_batch = 2 * micro;
   twice.accumulation = 32 / (2 * micro);
-  const double limit = 0.97 * static_cast<double>(*patient.capacity_bytes);
-  EXPECT_GT(static_cast<double>(estimate(twice, *patient.shape, patient.gpu).likely_bytes), limit);
+  const double limit = 0.97 * static_cast<double>(*incident.capacity_bytes);
+  EXPECT_GT(static_cast<double>(estimate(twice, *incident.shape, incident.gpu).likely_bytes), limit);
 }
 
 TEST(Batch, LitgptDerivesItsSteps) {
@@ -109,13 +109,13 @@ TEST(Batch, PackedRowsBecomeShorterPacks) {
 
 // M1: out of memory in the middle of training.
 TEST(Batch, MidTrainingIsTheLongestBatch) {
-  Case patient;
+  Case incident;
   Job job = training_job(System::hf_trainer);
-  patient.job = job;
-  patient.messages.push_back(cuda_message(1, 0.1, 22, 0.3, 23.6));
-  patient.growth.kind = GrowthKind::length;
-  patient.growth.evidence = {"memory follows the longest row of the batch"};
-  const Diagnosis diagnosis = diagnose(patient);
+  incident.job = job;
+  incident.messages.push_back(cuda_message(1, 0.1, 22, 0.3, 23.6));
+  incident.growth.kind = GrowthKind::length;
+  incident.growth.evidence = {"memory follows the longest row of the batch"};
+  const Diagnosis diagnosis = diagnose(incident);
   EXPECT_NE(cause_of(diagnosis, "variable_length"), nullptr);
   const Remedy remedy = expect_remedy(diagnosis, "length-buckets");
   EXPECT_EQ(remedy.set, "train_sampling_strategy=\"group_by_length\"");
@@ -124,25 +124,25 @@ TEST(Batch, MidTrainingIsTheLongestBatch) {
 }
 
 TEST(Batch, ALeakIsNoMatterOfSettings) {
-  Case patient;
-  patient.messages.push_back(cuda_message(0.1, 0.05, 22, 0.3, 23.6));
-  patient.growth.kind = GrowthKind::leak;
-  patient.growth.evidence = {"12 MiB more per step over 900 steps"};
-  const Diagnosis diagnosis = diagnose(patient);
+  Case incident;
+  incident.messages.push_back(cuda_message(0.1, 0.05, 22, 0.3, 23.6));
+  incident.growth.kind = GrowthKind::leak;
+  incident.growth.evidence = {"12 MiB more per step over 900 steps"};
+  const Diagnosis diagnosis = diagnose(incident);
   ASSERT_NE(cause_of(diagnosis, "leak"), nullptr);
   EXPECT_THAT(cause_of(diagnosis, "leak")->evidence, HasSubstr(".item()"));
   EXPECT_NE(remedy_of(diagnosis, "measure"), nullptr);
 }
 
 Case evaluating(System system) {
-  Case patient = case_of(training_job(system), "rtx-4090");
-  patient.job->eval_batch = 64;
-  patient.estimate = estimate(*patient.job, *patient.shape, patient.gpu);
+  Case incident = case_of(training_job(system), "rtx-4090");
+  incident.job->eval_batch = 64;
+  incident.estimate = estimate(*incident.job, *incident.shape, incident.gpu);
   Message message = cuda_message(6, 1, 18, 0.5, 23.6);
   message.phase = "eval";
   message.phase_evidence = "evaluation_loop";
-  patient.messages.push_back(message);
-  return patient;
+  incident.messages.push_back(message);
+  return incident;
 }
 
 TEST(Evaluation, HasItsOwnBatchAndItsOwnAccumulation) {
@@ -178,8 +178,8 @@ TEST(Evaluation, InferenceTakesHalves) {
 }
 
 TEST(Checkpointing, SavesActivationsExactly) {
-  const Case patient = case_of(training_job(System::hf_trainer, 8), "a100-40gb");
-  const Diagnosis diagnosis = diagnose(patient);
+  const Case incident = case_of(training_job(System::hf_trainer, 8), "a100-40gb");
+  const Diagnosis diagnosis = diagnose(incident);
   const Remedy remedy = expect_remedy(diagnosis, "checkpointing");
   EXPECT_EQ(remedy.kind, "exact");
   EXPECT_EQ(remedy.set, "gradient_checkpointing=True, gradient_checkpointing_kwargs={\"use_reentrant\": False}");

@@ -8,7 +8,7 @@
 #include "doctor/messages/log_scanner.h"
 #include "doctor/remedies/balance.h"
 #include "formats/json.h"
-#include "patients.h"
+#include "incidents.h"
 
 namespace headroom::doctor {
 namespace {
@@ -37,19 +37,19 @@ TEST(Corpus, EveryConfigurationGetsASoundAnswer) {
   int read = 0, too_large = 0, solved = 0;
   for (const auto& entry : fs::recursive_directory_iterator(test::data_file("configs"))) {
     if (!entry.is_regular_file() || entry.path().extension() == ".jsonl") continue;
-    Case patient;
+    Case incident;
     try {
-      patient.job = read_config_file(entry.path()).job;
+      incident.job = read_config_file(entry.path()).job;
     } catch (const Error&) {
       continue;
     }
     ++read;
-    patient.shape = find_model_shape(patient.job->model);
-    if (!patient.shape) patient.shape = guess_model_shape(7e9);
-    patient.gpu = find_gpu("rtx-3090");
-    patient.capacity_bytes = patient.gpu->memory_bytes;
-    patient.estimate = estimate(*patient.job, *patient.shape, patient.gpu);
-    const Diagnosis diagnosis = diagnose(patient);
+    incident.shape = find_model_shape(incident.job->model);
+    if (!incident.shape) incident.shape = guess_model_shape(7e9);
+    incident.gpu = find_gpu("rtx-3090");
+    incident.capacity_bytes = incident.gpu->memory_bytes;
+    incident.estimate = estimate(*incident.job, *incident.shape, incident.gpu);
+    const Diagnosis diagnosis = diagnose(incident);
     const std::string what = entry.path().filename().string();
     expect_sound(diagnosis, what);
     if (diagnosis.fits.value_or(true)) continue;
@@ -57,8 +57,8 @@ TEST(Corpus, EveryConfigurationGetsASoundAnswer) {
     if (diagnosis.proposed_set().empty()) continue;
     ++solved;
     if (diagnosis.set_changes.empty()) continue;
-    const Job changed = with_changes(*patient.job, diagnosis.set_changes);
-    EXPECT_TRUE(fits(estimate(changed, *patient.shape, patient.gpu).likely_bytes, *patient.capacity_bytes)) << what;
+    const Job changed = with_changes(*incident.job, diagnosis.set_changes);
+    EXPECT_TRUE(fits(estimate(changed, *incident.shape, incident.gpu).likely_bytes, *incident.capacity_bytes)) << what;
   }
   EXPECT_GT(read, 150);
   EXPECT_GT(too_large, 50);
@@ -76,12 +76,12 @@ TEST_P(Messages, EachGetsASoundAnswer) {
   while (std::getline(file, line)) {
     ++rows;
     const Json row = Json::parse(line);
-    Case patient;
-    patient.messages = scan_log(row["text"].get<std::string>()).messages;
-    if (patient.messages.empty()) continue;
-    const Diagnosis diagnosis = diagnose(patient);
+    Case incident;
+    incident.messages = scan_log(row["text"].get<std::string>()).messages;
+    if (incident.messages.empty()) continue;
+    const Diagnosis diagnosis = diagnose(incident);
     expect_sound(diagnosis, row["id"].get<std::string>());
-    const std::string& framework = patient.messages[0].framework;
+    const std::string& framework = incident.messages[0].framework;
     for (const char* other : {"tensorflow", "jax", "paddle", "onnxruntime", "cupy", "mlx"})
       if (framework == other) {
         for (const Remedy& remedy : diagnosis.remedies)

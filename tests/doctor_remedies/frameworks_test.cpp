@@ -1,5 +1,5 @@
 // Messages without figures, and messages of frameworks that are not PyTorch.
-#include "patients.h"
+#include "incidents.h"
 
 namespace headroom::doctor {
 namespace {
@@ -7,12 +7,12 @@ namespace {
 using testing::HasSubstr;
 
 Diagnosis of(const std::string& framework, const std::string& text = "out of memory") {
-  Case patient;
+  Case incident;
   Message message;
   message.framework = framework;
   message.text = text;
-  patient.messages.push_back(message);
-  return diagnose(patient);
+  incident.messages.push_back(message);
+  return diagnose(incident);
 }
 
 TEST(Frameworks, TensorflowIsAnsweredInItsOwnWords) {
@@ -35,11 +35,11 @@ TEST(Frameworks, LmdeploysShareGoesDown) {
 }
 
 TEST(Frameworks, WithAJobTheJobsWordsHold) {
-  Case patient = case_of(training_job(System::hf_trainer), "a10");
+  Case incident = case_of(training_job(System::hf_trainer), "a10");
   Message message;
   message.framework = "jax";
-  patient.messages.push_back(message);
-  EXPECT_EQ(expect_remedy(diagnose(patient), "optimizer-8bit").set, "optim=\"adamw_bnb_8bit\"");
+  incident.messages.push_back(message);
+  EXPECT_EQ(expect_remedy(diagnose(incident), "optimizer-8bit").set, "optim=\"adamw_bnb_8bit\"");
 }
 
 TEST(Frameworks, AMessageWithoutFiguresStillGetsTheUsualOrder) {
@@ -52,13 +52,13 @@ TEST(Frameworks, AMessageWithoutFiguresStillGetsTheUsualOrder) {
 }
 
 TEST(Frameworks, AComputeBufferOfLlamaCpp) {
-  Case patient;
+  Case incident;
   Message message;
   message.framework = "llama.cpp";
   message.phase = "compute_buffer";
   message.requested_bytes = 50 * kGiB;
-  patient.messages.push_back(message);
-  const Diagnosis diagnosis = diagnose(patient);
+  incident.messages.push_back(message);
+  const Diagnosis diagnosis = diagnose(incident);
   ASSERT_FALSE(diagnosis.causes.empty());
   EXPECT_EQ(diagnosis.causes[0].name, "compute_buffer");
   EXPECT_EQ(diagnosis.remedies[0].set, "--ubatch-size 128");

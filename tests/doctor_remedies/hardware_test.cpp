@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "doctor/remedies/which_gpu.h"
-#include "patients.h"
+#include "incidents.h"
 
 namespace headroom::doctor {
 namespace {
@@ -66,8 +66,8 @@ TEST(WhichGpu, AServerMustHoldOneRequest) {
 TEST(LargerGpu, IsTheSmallestThatFitsAndComparable) {
   Job job = training_job(System::hf_trainer, 2, 2048);
   job.autocast = "bfloat16";
-  const Case patient = case_of(job, "rtx-4060-ti-16gb");
-  const Diagnosis diagnosis = diagnose(patient);
+  const Case incident = case_of(job, "rtx-4060-ti-16gb");
+  const Diagnosis diagnosis = diagnose(incident);
   const Remedy remedy = expect_remedy(diagnosis, "larger-gpu");
   EXPECT_TRUE(remedy.fits_alone);
   EXPECT_EQ(remedy.effort, "hardware");
@@ -76,8 +76,8 @@ TEST(LargerGpu, IsTheSmallestThatFitsAndComparable) {
   EXPECT_THAT(remedy.set, testing::Not(HasSubstr("MI"))) << "another make";
   for (const Gpu& gpu : known_gpus()) {
     if (!remedy.set.ends_with("such as " + gpu.name)) continue;
-    EXPECT_GT(gpu.memory_bytes, patient.gpu->memory_bytes);
-    EXPECT_LE(estimate(job, *patient.shape, gpu).high_bytes, gpu.memory_bytes);
+    EXPECT_GT(gpu.memory_bytes, incident.gpu->memory_bytes);
+    EXPECT_LE(estimate(job, *incident.shape, gpu).high_bytes, gpu.memory_bytes);
   }
 }
 
@@ -86,9 +86,9 @@ TEST(LargerGpu, NotWhereItFitsAlready) {
 }
 
 TEST(LargerGpu, AMessageAloneTellsTheLeast) {
-  Case patient;
-  patient.messages.push_back(cuda_message(2.22, 0.22, 76.28, 2.14, 79.15));
-  const Remedy remedy = expect_remedy(diagnose(patient), "larger-gpu");
+  Case incident;
+  incident.messages.push_back(cuda_message(2.22, 0.22, 76.28, 2.14, 79.15));
+  const Remedy remedy = expect_remedy(diagnose(incident), "larger-gpu");
   EXPECT_FALSE(remedy.fits_alone);
   EXPECT_THAT(caveats_of(remedy), HasSubstr("the least that is needed"));
 }
@@ -96,11 +96,11 @@ TEST(LargerGpu, AMessageAloneTellsTheLeast) {
 TEST(SmallerModel, InParameters) {
   Job job = training_job(System::hf_trainer, 1, 2048);
   job.model = "meta-llama/Llama-3.1-8B";
-  const Case patient = case_of(job, "a100-80gb");
-  const Remedy remedy = expect_remedy(diagnose(patient), "smaller-model");
+  const Case incident = case_of(job, "a100-80gb");
+  const Remedy remedy = expect_remedy(diagnose(incident), "smaller-model");
   EXPECT_THAT(remedy.set, HasSubstr("B"));
   EXPECT_GT(remedy.cost, 15) << "another model is the last resort";
-  EXPECT_LE(*remedy.saves_bytes, patient.estimate->likely_bytes);
+  EXPECT_LE(*remedy.saves_bytes, incident.estimate->likely_bytes);
 }
 
 }  // namespace

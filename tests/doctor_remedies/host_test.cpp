@@ -1,5 +1,5 @@
 // Host memory, shared memory, loading.
-#include "patients.h"
+#include "incidents.h"
 
 namespace headroom::doctor {
 namespace {
@@ -16,11 +16,11 @@ Message killed(const std::string& framework) {
 }
 
 TEST(Host, ASchedulersLimitIsNoMatterOfTheGpu) {
-  Case patient;
-  patient.messages.push_back(killed("slurm"));
-  patient.messages[0].process_bytes = 64 * kGiB;
-  patient.capacity_bytes = 64 * kGiB;
-  const Diagnosis diagnosis = diagnose(patient);
+  Case incident;
+  incident.messages.push_back(killed("slurm"));
+  incident.messages[0].process_bytes = 64 * kGiB;
+  incident.capacity_bytes = 64 * kGiB;
+  const Diagnosis diagnosis = diagnose(incident);
   EXPECT_TRUE(diagnosis.host);
   ASSERT_FALSE(diagnosis.causes.empty());
   EXPECT_EQ(diagnosis.causes[0].name, "host_memory");
@@ -32,53 +32,53 @@ TEST(Host, ASchedulersLimitIsNoMatterOfTheGpu) {
 }
 
 TEST(Host, KubernetesHasItsOwnWord) {
-  Case patient;
-  patient.messages.push_back(killed("kubernetes"));
-  EXPECT_THAT(expect_remedy(diagnose(patient), "host-memory").set, HasSubstr("resources.limits.memory"));
+  Case incident;
+  incident.messages.push_back(killed("kubernetes"));
+  EXPECT_THAT(expect_remedy(diagnose(incident), "host-memory").set, HasSubstr("resources.limits.memory"));
 }
 
 // M4: as many data loaders as GPUs is advice about speed.
 TEST(Host, WorkersAreProcessesWithCopies) {
   Job job = training_job(System::hf_trainer);
   job.dataloader_workers = 32;
-  Case patient = case_of(job, "a100-40gb");
-  patient.capacity_bytes.reset();
-  patient.messages.push_back(killed("linux-oom"));
-  const Remedy remedy = expect_remedy(diagnose(patient), "fewer-workers");
+  Case incident = case_of(job, "a100-40gb");
+  incident.capacity_bytes.reset();
+  incident.messages.push_back(killed("linux-oom"));
+  const Remedy remedy = expect_remedy(diagnose(incident), "fewer-workers");
   EXPECT_EQ(remedy.set, "dataloader_num_workers=8");
   EXPECT_GT(*remedy.saves_bytes, kGiB);
   EXPECT_THAT(caveats_of(remedy), HasSubstr("about speed, not memory"));
-  patient.job->dataloader_workers = 0;
-  EXPECT_THAT(refusal_of(diagnose(patient), "fewer-workers"), HasSubstr("by the process itself"));
+  incident.job->dataloader_workers = 0;
+  EXPECT_THAT(refusal_of(diagnose(incident), "fewer-workers"), HasSubstr("by the process itself"));
 }
 
 TEST(Host, OnTheCpuTheBatchIsHostMemory) {
-  Case patient;
-  patient.messages.push_back(killed("pytorch-cpu"));
-  patient.messages[0].requested_bytes = 4 * kGiB;
-  const Diagnosis diagnosis = diagnose(patient);
+  Case incident;
+  incident.messages.push_back(killed("pytorch-cpu"));
+  incident.messages[0].requested_bytes = 4 * kGiB;
+  const Diagnosis diagnosis = diagnose(incident);
   EXPECT_NE(remedy_of(diagnosis, "micro-batch"), nullptr);
   EXPECT_EQ(remedy_of(diagnosis, "optimizer-8bit"), nullptr);
 }
 
 TEST(Host, OllamaWeighsBeforeItLoads) {
-  Case patient;
-  patient.messages.push_back(killed("ollama"));
-  const Diagnosis diagnosis = diagnose(patient);
+  Case incident;
+  incident.messages.push_back(killed("ollama"));
+  const Diagnosis diagnosis = diagnose(incident);
   EXPECT_EQ(expect_remedy(diagnosis, "max-model-len").set, "export OLLAMA_CONTEXT_LENGTH=4096");
   EXPECT_THAT(expect_remedy(diagnosis, "quantized-model").set, HasSubstr("smaller tag"));
 }
 
 TEST(Host, SharedMemoryOfAContainer) {
-  Case patient;
+  Case incident;
   Message message;
   message.framework = "pytorch-dataloader";
   message.text =
       "RuntimeError: DataLoader worker (pid 42) is killed by signal: Bus error. It is possible that "
       "dataloader's workers are out of shared memory. Please try to raise your shared memory limit.";
   message.hints = {"shared_memory"};
-  patient.messages.push_back(message);
-  const Diagnosis diagnosis = diagnose(patient);
+  incident.messages.push_back(message);
+  const Diagnosis diagnosis = diagnose(incident);
   ASSERT_FALSE(diagnosis.causes.empty());
   EXPECT_EQ(diagnosis.causes[0].name, "shared_memory");
   const Remedy remedy = expect_remedy(diagnosis, "shared-memory");
@@ -91,15 +91,15 @@ TEST(Host, LoadingUnderFsdpReadsTheModelOften) {
   job.model = "meta-llama/Llama-3.1-8B";
   job.sharding = Sharding::zero3;
   job.gpus = 8;
-  Case patient = case_of(job, "a100-80gb");
+  Case incident = case_of(job, "a100-80gb");
   Message message = killed("linux-oom");
   message.phase = "load";
-  patient.messages.push_back(message);
-  const Remedy remedy = expect_remedy(diagnose(patient), "lean-load");
+  incident.messages.push_back(message);
+  const Remedy remedy = expect_remedy(diagnose(incident), "lean-load");
   EXPECT_THAT(remedy.set, HasSubstr("fsdp_cpu_ram_efficient_loading: true"));
   EXPECT_THAT(remedy.why, HasSubstr("every process reads the whole model"));
-  patient.job->extras["cpu_ram_efficient_loading"] = "true";
-  EXPECT_EQ(remedy_of(diagnose(patient), "lean-load"), nullptr);
+  incident.job->extras["cpu_ram_efficient_loading"] = "true";
+  EXPECT_EQ(remedy_of(diagnose(incident), "lean-load"), nullptr);
 }
 
 }  // namespace

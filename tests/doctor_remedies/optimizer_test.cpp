@@ -1,6 +1,6 @@
 // Lighter optimizers, and where they do not help.
 #include "doctor/remedies/conflicts.h"
-#include "patients.h"
+#include "incidents.h"
 
 namespace headroom::doctor {
 namespace {
@@ -67,9 +67,9 @@ TEST(Optimizer, SavesWhatItsStatesTakeLess) {
   Job job = training_job(System::pytorch_script, 1, 512);
   job.optimizer = "adamw_torch_fused";
   job.checkpointing = true;
-  const Case patient = case_of(job, "a100-40gb");
-  const Diagnosis diagnosis = diagnose(patient);
-  const double weights = patient.shape->parameters;
+  const Case incident = case_of(job, "a100-40gb");
+  const Diagnosis diagnosis = diagnose(incident);
+  const double weights = incident.shape->parameters;
   const auto saves = [&](const char* name) {
     return static_cast<double>(expect_remedy(diagnosis, name).saves_bytes.value_or(0));
   };
@@ -78,7 +78,7 @@ TEST(Optimizer, SavesWhatItsStatesTakeLess) {
   EXPECT_NEAR(saves("lion"), 4 * weights, 0.1 * weights);
   // Its step works on three float32 copies of the largest weight, the table; AdamW's peak is the end of backward, with
   // the tied table's second gradient.
-  const double table = static_cast<double>(patient.shape->vocab * patient.shape->hidden);
+  const double table = static_cast<double>(incident.shape->vocab * incident.shape->hidden);
   EXPECT_NEAR(saves("adafactor"), 8 * weights - (3 - 1) * 4 * table, 0.1 * weights);
 }
 
@@ -103,12 +103,12 @@ TEST(Optimizer, PagedStatesLeaveOnlyWhenRoomIsShort) {
   EXPECT_THAT(remedy.needs, HasSubstr("bitsandbytes"));
   EXPECT_EQ(remedy.kind, "exact");
   // Without a device nothing says how short: all states at most.
-  Case patient;
-  patient.job = job;
-  patient.shape = find_model_shape(job.model);
-  patient.estimate = estimate(job, *patient.shape, std::nullopt);
-  patient.capacity_bytes = 16 * kGiB;
-  const Remedy most = expect_remedy(diagnose(patient), "paged-optimizer");
+  Case incident;
+  incident.job = job;
+  incident.shape = find_model_shape(job.model);
+  incident.estimate = estimate(job, *incident.shape, std::nullopt);
+  incident.capacity_bytes = 16 * kGiB;
+  const Remedy most = expect_remedy(diagnose(incident), "paged-optimizer");
   EXPECT_EQ(most.saves_bytes, most.host_bytes);
   EXPECT_THAT(caveats_of(most), HasSubstr("at most"));
 }
@@ -139,11 +139,11 @@ TEST(Optimizer, ApexIsGone) {
   Job job = training_job(System::hf_trainer);
   job.extras["fp16_opt_level"] = "O2";
   EXPECT_THAT(notes_of(diagnose(case_of(job, "v100-16gb"))), HasSubstr("apex.amp is gone"));
-  Case patient;
+  Case incident;
   Message message = cuda_message(1, 0.1, 14, 0.2, 15.7);
   message.frames = {{"/opt/conda/lib/python3.6/site-packages/apex/amp/handle.py", 123, "scale_loss", ""}};
-  patient.messages.push_back(message);
-  EXPECT_THAT(notes_of(diagnose(patient)), HasSubstr("since 1.6 and needs no apex"));
+  incident.messages.push_back(message);
+  EXPECT_THAT(notes_of(diagnose(incident)), HasSubstr("since 1.6 and needs no apex"));
 }
 
 TEST(Optimizer, SystemsSpellTheSameTechniqueDifferently) {

@@ -5,7 +5,7 @@
 #include "doctor/config/patch.h"
 #include "doctor/remedies/option_text.h"
 #include "doctor/remedies/technique.h"
-#include "patients.h"
+#include "incidents.h"
 
 namespace headroom::doctor {
 namespace {

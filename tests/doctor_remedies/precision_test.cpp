@@ -1,5 +1,5 @@
 // Fewer bits per number, on GPUs that have the units and on those that have not.
-#include "patients.h"
+#include "incidents.h"
 
 namespace headroom::doctor {
 namespace {

@@ -2,7 +2,7 @@
 #include "doctor/remedies/probe.h"
 
 #include "base/error.h"
-#include "patients.h"
+#include "incidents.h"
 
 namespace headroom::doctor {
 namespace {

@@ -1,5 +1,5 @@
 // "Fits" is said only where the estimate's upper end, or the message's own figures, prove it.
-#include "patients.h"
+#include "incidents.h"
 
 namespace headroom::doctor {
 namespace {
@@ -7,34 +7,34 @@ namespace {
 using testing::HasSubstr;
 
 Case crossing() {
-  Case patient = case_of(training_job(System::hf_trainer, 4, 1024), "a100-40gb");
-  patient.gpu.reset();
-  patient.capacity_bytes = (patient.estimate->likely_bytes + patient.estimate->high_bytes) / 2;
-  return patient;
+  Case incident = case_of(training_job(System::hf_trainer, 4, 1024), "a100-40gb");
+  incident.gpu.reset();
+  incident.capacity_bytes = (incident.estimate->likely_bytes + incident.estimate->high_bytes) / 2;
+  return incident;
 }
 
 TEST(Proof, ARangeThatCrossesTheLimitIsOnlyLikely) {
-  const Case patient = crossing();
-  const Diagnosis diagnosis = diagnose(patient);
+  const Case incident = crossing();
+  const Diagnosis diagnosis = diagnose(incident);
   EXPECT_FALSE(diagnosis.fits.has_value());
   for (const Remedy& remedy : diagnosis.remedies)
     if (!remedy.changes.empty() && remedy.fits_alone) {
-      const Estimate after = estimate(with_changes(*patient.job, remedy.changes), *patient.shape, std::nullopt);
-      EXPECT_LE(after.high_bytes, *patient.capacity_bytes) << remedy.name;
+      const Estimate after = estimate(with_changes(*incident.job, remedy.changes), *incident.shape, std::nullopt);
+      EXPECT_LE(after.high_bytes, *incident.capacity_bytes) << remedy.name;
     }
 }
 
 TEST(Proof, AboveTheUpperEndItFitsBelowTheLikelyItDoesNot) {
-  Case patient = crossing();
-  patient.capacity_bytes = patient.estimate->high_bytes * 21 / 20;
-  EXPECT_EQ(diagnose(patient).fits, true);
-  patient.capacity_bytes = patient.estimate->likely_bytes * 9 / 10;
-  EXPECT_EQ(diagnose(patient).fits, false);
+  Case incident = crossing();
+  incident.capacity_bytes = incident.estimate->high_bytes * 21 / 20;
+  EXPECT_EQ(diagnose(incident).fits, true);
+  incident.capacity_bytes = incident.estimate->likely_bytes * 9 / 10;
+  EXPECT_EQ(diagnose(incident).fits, false);
 }
 
 // Whatever leaves the estimate open is named, with what would settle it; nothing fits meanwhile.
-void expect_doubt(const Case& patient, const std::string& words) {
-  const Diagnosis diagnosis = diagnose(patient);
+void expect_doubt(const Case& incident, const std::string& words) {
+  const Diagnosis diagnosis = diagnose(incident);
   EXPECT_THAT(diagnosis.doubt, HasSubstr(words));
   EXPECT_NE(diagnosis.fits, true);
   for (const Remedy& remedy : diagnosis.remedies)
@@ -73,9 +73,9 @@ TEST(Proof, NothingIsInDoubtWhereAllIsStated) {
 
 // A job that ended on a device where the upper end of its estimate has room: the estimate is refuted.
 TEST(Proof, ALogThatRefutesTheEstimateWithdrawsIt) {
-  Case patient = case_of(training_job(System::hf_trainer, 1, 256), "h100-80gb");
-  patient.messages.push_back(cuda_message(2.0, 0.5, 70, 0.2, 79));
-  const Diagnosis diagnosis = diagnose(patient);
+  Case incident = case_of(training_job(System::hf_trainer, 1, 256), "h100-80gb");
+  incident.messages.push_back(cuda_message(2.0, 0.5, 70, 0.2, 79));
+  const Diagnosis diagnosis = diagnose(incident);
   EXPECT_THAT(diagnosis.doubt, HasSubstr("the log shows more"));
   EXPECT_TRUE(diagnosis.smallest_fitting_set.empty());
   for (const Remedy& remedy : diagnosis.remedies) EXPECT_FALSE(remedy.fits_alone) << remedy.name;

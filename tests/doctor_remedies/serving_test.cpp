@@ -1,6 +1,6 @@
 // Servers: the two failures that ask for opposite things, and what else gives the KV cache room.
 #include "doctor/remedies/kv_direction.h"
-#include "patients.h"
+#include "incidents.h"
 
 namespace headroom::doctor {
 namespace {
@@ -50,18 +50,18 @@ constexpr Direction kDirections[] = {
 
 TEST(Serving, TheDirectionIsRightInEveryCase) {
   for (const Direction& row : kDirections) {
-    Case patient;
+    Case incident;
     Job job = serving_job(row.system);
     job.gpu_memory_utilization = row.now;
-    patient.job = job;
-    patient.gpu = find_gpu("rtx-4090");
+    incident.job = job;
+    incident.gpu = find_gpu("rtx-4090");
     Message message;
     message.framework = row.requested > 0 ? "pytorch-cuda" : "vllm";
     message.text = row.text;
     message.phase = row.phase;
     if (row.requested > 0) message.requested_bytes = gib(row.requested);
-    patient.messages.push_back(message);
-    const Diagnosis diagnosis = diagnose(patient);
+    incident.messages.push_back(message);
+    const Diagnosis diagnosis = diagnose(incident);
     const Remedy remedy = expect_remedy(diagnosis, "gpu-memory-utilization");
     EXPECT_EQ(row.expected == KvDirection::raise, fraction_of(remedy) > row.now) << row.what;
     EXPECT_NE(fraction_of(remedy), row.now) << row.what;
@@ -71,39 +71,39 @@ TEST(Serving, TheDirectionIsRightInEveryCase) {
 
 // What a message asks to be fewer is no matter of the share.
 TEST(Serving, FewerSlotsAndShorterPrefills) {
-  Case patient;
-  patient.job = serving_job(System::sglang);
+  Case incident;
+  incident.job = serving_job(System::sglang);
   Message message;
   message.framework = "sglang";
   message.phase = "serve";
   message.text = "alloc_req_slots runs out of memory. Please set a smaller number for `--max-running-requests`.";
-  patient.messages.push_back(message);
-  Diagnosis diagnosis = diagnose(patient);
+  incident.messages.push_back(message);
+  Diagnosis diagnosis = diagnose(incident);
   EXPECT_EQ(remedy_of(diagnosis, "gpu-memory-utilization"), nullptr);
   EXPECT_EQ(diagnosis.remedies[0].name, "max-sequences");
-  patient.job = serving_job(System::tgi);
-  patient.messages[0].framework = "tgi";
-  patient.messages[0].text =
+  incident.job = serving_job(System::tgi);
+  incident.messages[0].framework = "tgi";
+  incident.messages[0].text =
       "Not enough memory to handle 4096 prefill tokens. You need to decrease `--max-batch-prefill-tokens`";
-  diagnosis = diagnose(patient);
+  diagnosis = diagnose(incident);
   EXPECT_EQ(remedy_of(diagnosis, "gpu-memory-utilization"), nullptr);
   EXPECT_EQ(diagnosis.remedies[0].set, "--max-batch-prefill-tokens 2048");
 }
 
 // vLLM says in bytes what is missing.
 TEST(Serving, RaisedByWhatTheCacheLacks) {
-  Case patient;
+  Case incident;
   Job job = serving_job(System::vllm);
   job.gpu_memory_utilization = 0.8;
-  patient.job = job;
-  patient.gpu = find_gpu("rtx-4090");
+  incident.job = job;
+  incident.gpu = find_gpu("rtx-4090");
   Message message;
   message.framework = "vllm";
   message.phase = "serve_init";
   message.kv_bytes_wanted = gib(4);
   message.kv_bytes_available = gib(2);
-  patient.messages.push_back(message);
-  const Diagnosis diagnosis = diagnose(patient);
+  incident.messages.push_back(message);
+  const Diagnosis diagnosis = diagnose(incident);
   ASSERT_FALSE(diagnosis.causes.empty());
   EXPECT_EQ(diagnosis.causes[0].name, "kv_cache_too_small");
   EXPECT_THAT(diagnosis.causes[0].evidence, HasSubstr("4.00 GiB of KV cache wanted, 2.00 GiB there"));
@@ -112,16 +112,16 @@ TEST(Serving, RaisedByWhatTheCacheLacks) {
 }
 
 TEST(Serving, NotAboveNinetyFive) {
-  Case patient;
+  Case incident;
   Job job = serving_job(System::vllm);
   job.gpu_memory_utilization = 0.95;
-  patient.job = job;
+  incident.job = job;
   Message message;
   message.framework = "vllm";
   message.kv_tokens_wanted = 131072;
   message.kv_tokens_available = 40000;
-  patient.messages.push_back(message);
-  const Diagnosis diagnosis = diagnose(patient);
+  incident.messages.push_back(message);
+  const Diagnosis diagnosis = diagnose(incident);
   EXPECT_EQ(remedy_of(diagnosis, "gpu-memory-utilization"), nullptr);
   const Remedy length = expect_remedy(diagnosis, "max-model-len");
   EXPECT_EQ(length.set, "--max-model-len 40000");
@@ -129,16 +129,16 @@ TEST(Serving, NotAboveNinetyFive) {
 }
 
 TEST(Serving, AnotherProcessOnTheDevice) {
-  Case patient;
-  patient.job = serving_job(System::vllm);
+  Case incident;
+  incident.job = serving_job(System::vllm);
   Message message;
   message.framework = "vllm";
   message.phase = "serve_init";
   message.text = "Free memory on device is less than desired GPU memory utilization";
   message.capacity_bytes = gib(24);
   message.free_bytes = gib(12);
-  patient.messages.push_back(message);
-  EXPECT_NEAR(fraction_of(expect_remedy(diagnose(patient), "gpu-memory-utilization")), 0.5, 0.001);
+  incident.messages.push_back(message);
+  EXPECT_NEAR(fraction_of(expect_remedy(diagnose(incident), "gpu-memory-utilization")), 0.5, 0.001);
 }
 
 TEST(Serving, WithoutAMessageTheEstimateDecides) {
@@ -180,24 +180,24 @@ TEST(Serving, TheWeightsAloneAreTooMuch) {
 TEST(Serving, TheSmallestOffloadThatFits) {
   Job job = serving_job(System::vllm);
   job.max_model_len = 65536;
-  const Case patient = case_of(job, "l4");
-  const Remedy remedy = expect_remedy(diagnose(patient), "serve-offload");
+  const Case incident = case_of(job, "l4");
+  const Remedy remedy = expect_remedy(diagnose(incident), "serve-offload");
   ASSERT_TRUE(remedy.fits_alone);
   Job less = with_changes(job, remedy.changes);
   *less.cpu_offload_bytes -= kGiB;
-  EXPECT_LT(static_cast<double>(*estimate(less, *patient.shape, patient.gpu).kv_tokens), 1.1 * 65536);
+  EXPECT_LT(static_cast<double>(*estimate(less, *incident.shape, incident.gpu).kv_tokens), 1.1 * 65536);
   EXPECT_THAT(caveats_of(remedy), HasSubstr("cross the bus for every token"));
 }
 
 TEST(Serving, GraphCaptureAsksForFewerGraphs) {
-  Case patient;
+  Case incident;
   Job job = serving_job(System::sglang);
   job.gpu_memory_utilization = 0.9;
-  patient.job = job;
+  incident.job = job;
   Message message = cuda_message(0.5, 0.2, 22, 0.3, 23.6);
   message.phase = "cudagraph_capture";
-  patient.messages.push_back(message);
-  const Diagnosis diagnosis = diagnose(patient);
+  incident.messages.push_back(message);
+  const Diagnosis diagnosis = diagnose(incident);
   ASSERT_NE(cause_of(diagnosis, "graph_capture"), nullptr);
   EXPECT_EQ(expect_remedy(diagnosis, "eager").set, "--disable-cuda-graph");
   EXPECT_LT(fraction_of(expect_remedy(diagnosis, "gpu-memory-utilization")), 0.9);
@@ -205,16 +205,16 @@ TEST(Serving, GraphCaptureAsksForFewerGraphs) {
 }
 
 TEST(Serving, PrefillsComeInSmallerPieces) {
-  Case patient;
+  Case incident;
   Job job = serving_job(System::sglang);
-  patient.job = job;
-  patient.gpu = find_gpu("h100-80gb");
+  incident.job = job;
+  incident.gpu = find_gpu("h100-80gb");
   Message message = cuda_message(3, 0.2, 76, 0.3, 79);
   message.phase = "prefill";
-  patient.messages.push_back(message);
-  EXPECT_EQ(expect_remedy(diagnose(patient), "batched-tokens").set, "--chunked-prefill-size 4096");
-  patient.job->extras["chunked_prefill_size"] = "2048";
-  EXPECT_THAT(refusal_of(diagnose(patient), "batched-tokens"), HasSubstr("2048 tokens already"));
+  incident.messages.push_back(message);
+  EXPECT_EQ(expect_remedy(diagnose(incident), "batched-tokens").set, "--chunked-prefill-size 4096");
+  incident.job->extras["chunked_prefill_size"] = "2048";
+  EXPECT_THAT(refusal_of(diagnose(incident), "batched-tokens"), HasSubstr("2048 tokens already"));
 }
 
 TEST(Serving, LlamaServerOffloadsLayers) {
@@ -222,8 +222,8 @@ TEST(Serving, LlamaServerOffloadsLayers) {
   job.quantization = "q8_0";
   job.gpu_layers = 99;
   job.max_model_len = 32768;
-  const Case patient = case_of(job, "rtx-3060");
-  const Diagnosis diagnosis = diagnose(patient);
+  const Case incident = case_of(job, "rtx-3060");
+  const Diagnosis diagnosis = diagnose(incident);
   const Remedy remedy = expect_remedy(diagnosis, "gpu-layers");
   ASSERT_TRUE(remedy.fits_alone);
   const int64_t layers = std::stoll(remedy.changes[0].second);

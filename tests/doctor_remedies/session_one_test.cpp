@@ -1,5 +1,5 @@
 // M2's message, the first thing that doctor was made to answer.
-#include "patients.h"
+#include "incidents.h"
 
 namespace headroom::doctor {
 namespace {
@@ -18,9 +18,9 @@ Message session_one() {
 }
 
 Diagnosis answer() {
-  Case patient;
-  patient.messages.push_back(session_one());
-  return diagnose(patient);
+  Case incident;
+  incident.messages.push_back(session_one());
+  return diagnose(incident);
 }
 
 TEST(SessionOne, LiveTensorsFillTheDevice) {
@@ -87,10 +87,10 @@ TEST(SessionOne, WithItsConfigurationTheOptionsAreLitgpts) {
   job.global_batch = 64;
   job.accumulation.reset();
   job.autocast = "bfloat16";
-  Case patient = case_of(job, "a100-80gb");
-  patient.messages.push_back(session_one());
-  patient.capacity_bytes = gib(79.15);
-  const Diagnosis diagnosis = diagnose(patient);
+  Case incident = case_of(job, "a100-80gb");
+  incident.messages.push_back(session_one());
+  incident.capacity_bytes = gib(79.15);
+  const Diagnosis diagnosis = diagnose(incident);
   EXPECT_EQ(expect_remedy(diagnosis, "half-weights").set, "--precision bf16-true");
   EXPECT_THAT(refusal_of(diagnosis, "offload-parameters"), HasSubstr("cpu_offload=False is a literal"));
   EXPECT_THAT(refusal_of(diagnosis, "checkpointing"), HasSubstr("only under FSDP"));

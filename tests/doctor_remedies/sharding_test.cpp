@@ -1,6 +1,6 @@
 // Several GPUs, the host, the disk.
 #include "doctor/remedies/conflicts.h"
-#include "patients.h"
+#include "incidents.h"
 
 namespace headroom::doctor {
 namespace {
@@ -143,11 +143,11 @@ TEST(Sharding, BucketsOfHalfABillionElements) {
 }
 
 TEST(Sharding, DataParallelGathersOnTheFirst) {
-  Case patient;
+  Case incident;
   Message message = cuda_message(1, 0.1, 14, 0.2, 15.7);
   message.frames = {{"/usr/lib/python3/torch/nn/parallel/data_parallel.py", 171, "forward", ""}};
-  patient.messages.push_back(message);
-  const Remedy remedy = expect_remedy(diagnose(patient), "ddp");
+  incident.messages.push_back(message);
+  const Remedy remedy = expect_remedy(diagnose(incident), "ddp");
   EXPECT_THAT(remedy.set, HasSubstr("DistributedDataParallel instead of nn.DataParallel"));
 }
 
@@ -155,18 +155,18 @@ TEST(Sharding, DdpsBucketsAreASecondCopy) {
   Job job = training_job(System::pytorch_script, 1, 1024);
   job.gpus = 2;
   job.sharding = Sharding::ddp;
-  const Case patient = case_of(job, "a100-40gb");
-  const Remedy remedy = expect_remedy(diagnose(patient), "bucket-view");
-  EXPECT_NEAR(static_cast<double>(*remedy.saves_bytes), 4 * patient.shape->parameters, 1e8);
+  const Case incident = case_of(job, "a100-40gb");
+  const Remedy remedy = expect_remedy(diagnose(incident), "bucket-view");
+  EXPECT_NEAR(static_cast<double>(*remedy.saves_bytes), 4 * incident.shape->parameters, 1e8);
 }
 
 TEST(Sharding, SavingsOfAShardedSaveAreNamed) {
-  Case patient = case_of(sharded(System::hf_trainer), "a100-40gb");
-  patient.job->extras["fsdp"] = "full_shard";
+  Case incident = case_of(sharded(System::hf_trainer), "a100-40gb");
+  incident.job->extras["fsdp"] = "full_shard";
   Message message = cuda_message(10, 1, 35, 1, 39.4);
   message.phase = "checkpoint_save";
-  patient.messages.push_back(message);
-  const Diagnosis diagnosis = diagnose(patient);
+  incident.messages.push_back(message);
+  const Diagnosis diagnosis = diagnose(incident);
   EXPECT_NE(cause_of(diagnosis, "save"), nullptr);
   EXPECT_THAT(expect_remedy(diagnosis, "sharded-save").set, HasSubstr("SHARDED_STATE_DICT"));
 }

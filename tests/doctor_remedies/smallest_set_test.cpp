@@ -3,18 +3,18 @@
 
 #include "doctor/remedies/balance.h"
 #include "doctor/remedies/conflicts.h"
-#include "patients.h"
+#include "incidents.h"
 
 namespace headroom::doctor {
 namespace {
 
-bool fits_with(const Case& patient, const Changes& changes) {
-  const Job changed = with_changes(*patient.job, changes);
-  const Estimate after = estimate(changed, *patient.shape, patient.gpu);
-  if (patient.job->task != Task::serve)
-    return fits(after.likely_bytes, *patient.capacity_bytes) && after.high_bytes <= *patient.capacity_bytes;
-  const int64_t length = changed.max_model_len.value_or(patient.shape->max_positions);
-  return fits(after.likely_bytes, *patient.capacity_bytes) &&
+bool fits_with(const Case& incident, const Changes& changes) {
+  const Job changed = with_changes(*incident.job, changes);
+  const Estimate after = estimate(changed, *incident.shape, incident.gpu);
+  if (incident.job->task != Task::serve)
+    return fits(after.likely_bytes, *incident.capacity_bytes) && after.high_bytes <= *incident.capacity_bytes;
+  const int64_t length = changed.max_model_len.value_or(incident.shape->max_positions);
+  return fits(after.likely_bytes, *incident.capacity_bytes) &&
          (!after.kv_tokens || static_cast<double>(*after.kv_tokens) >= 1.1 * static_cast<double>(length));
 }
 
@@ -38,7 +38,7 @@ constexpr SetCase kCases[] = {
     {"a small card", System::pytorch_script, "bert-large-uncased", "gtx-1080", 32, 512, false},
 };
 
-Case patient_of(const SetCase& row) {
+Case incident_of(const SetCase& row) {
   Job job = training_job(row.system, row.batch, row.sequence);
   job.model = row.model;
   if (row.checkpointing) job.checkpointing = true;
@@ -47,20 +47,20 @@ Case patient_of(const SetCase& row) {
 
 TEST(SmallestSet, FitsByTheEstimatorAndNoPartOfItDoes) {
   for (const SetCase& row : kCases) {
-    const Case patient = patient_of(row);
-    const Diagnosis diagnosis = diagnose(patient);
+    const Case incident = incident_of(row);
+    const Diagnosis diagnosis = diagnose(incident);
     ASSERT_EQ(diagnosis.fits, false) << row.what;
     ASSERT_FALSE(diagnosis.smallest_fitting_set.empty()) << row.what;
     if (diagnosis.set_changes.empty()) continue;
-    EXPECT_TRUE(fits_with(patient, diagnosis.set_changes)) << row.what;
+    EXPECT_TRUE(fits_with(incident, diagnosis.set_changes)) << row.what;
     EXPECT_EQ(diagnosis.bytes_after,
-              estimate(with_changes(*patient.job, diagnosis.set_changes), *patient.shape, patient.gpu).likely_bytes);
+              estimate(with_changes(*incident.job, diagnosis.set_changes), *incident.shape, incident.gpu).likely_bytes);
     const size_t count = diagnosis.smallest_fitting_set.size();
     for (size_t mask = 0; mask + 1 < (size_t{1} << count); ++mask) {
       Changes part;
       for (size_t i = 0; i < count; ++i)
         if (mask >> i & 1) part = together(part, expect_remedy(diagnosis, diagnosis.smallest_fitting_set[i]).changes);
-      EXPECT_FALSE(fits_with(patient, part)) << row.what << " without a member, mask " << mask;
+      EXPECT_FALSE(fits_with(incident, part)) << row.what << " without a member, mask " << mask;
     }
   }
 }
@@ -68,15 +68,15 @@ TEST(SmallestSet, FitsByTheEstimatorAndNoPartOfItDoes) {
 // Every set of at most three of the remedies as offered, brute force: none that fits costs less.
 TEST(SmallestSet, NothingCheaperFits) {
   for (const SetCase& row : kCases) {
-    const Case patient = patient_of(row);
-    const Diagnosis diagnosis = diagnose(patient);
+    const Case incident = incident_of(row);
+    const Diagnosis diagnosis = diagnose(incident);
     if (diagnosis.set_changes.empty()) continue;
     double cost = 0;
     for (const std::string& name : diagnosis.smallest_fitting_set) cost += expect_remedy(diagnosis, name).cost;
     std::vector<const Remedy*> all;
     for (const Remedy& remedy : diagnosis.remedies)
       if (!remedy.changes.empty() && remedy.cost < cost) all.push_back(&remedy);
-    const System system = patient.job->system;
+    const System system = incident.job->system;
     const auto together_cost = [&](const std::vector<const Remedy*>& members) -> std::optional<double> {
       Changes changes;
       double sum = 0;
@@ -86,7 +86,7 @@ TEST(SmallestSet, NothingCheaperFits) {
         changes = together(changes, members[i]->changes);
         sum += members[i]->cost;
       }
-      if (sum >= cost - 1e-9 || !fits_with(patient, changes)) return std::nullopt;
+      if (sum >= cost - 1e-9 || !fits_with(incident, changes)) return std::nullopt;
       return sum;
     };
     for (size_t a = 0; a < all.size(); ++a) {
@@ -103,12 +103,12 @@ TEST(SmallestSet, NothingCheaperFits) {
 
 TEST(SmallestSet, HoldsNoConflicts) {
   for (const SetCase& row : kCases) {
-    const Case patient = patient_of(row);
-    const Diagnosis diagnosis = diagnose(patient);
+    const Case incident = incident_of(row);
+    const Diagnosis diagnosis = diagnose(incident);
     for (const std::string& a : diagnosis.smallest_fitting_set)
       for (const std::string& b : diagnosis.smallest_fitting_set) {
         if (a >= b) continue;
-        EXPECT_TRUE(conflict_of(expect_remedy(diagnosis, a), expect_remedy(diagnosis, b), patient.job->system).empty())
+        EXPECT_TRUE(conflict_of(expect_remedy(diagnosis, a), expect_remedy(diagnosis, b), incident.job->system).empty())
             << row.what << ": " << a << " " << b;
       }
   }
@@ -116,8 +116,8 @@ TEST(SmallestSet, HoldsNoConflicts) {
 
 // The largest batch that does, where other members make room.
 TEST(SmallestSet, TakesNoSmallerBatchThanItMust) {
-  const Case patient = patient_of({"", System::pytorch_script, "bert-large-uncased", "gtx-1080", 32, 512, false});
-  const Diagnosis diagnosis = diagnose(patient);
+  const Case incident = incident_of({"", System::pytorch_script, "bert-large-uncased", "gtx-1080", 32, 512, false});
+  const Diagnosis diagnosis = diagnose(incident);
   const Changes& changes = diagnosis.set_changes;
   const auto micro =
       std::find_if(changes.begin(), changes.end(), [](const auto& c) { return c.first == "micro_batch"; });
@@ -125,7 +125,7 @@ TEST(SmallestSet, TakesNoSmallerBatchThanItMust) {
   Changes twice = changes;
   for (auto& [name, value] : twice)
     if (name == "micro_batch") value = std::to_string(2 * std::stoll(value));
-  EXPECT_FALSE(fits_with(patient, twice));
+  EXPECT_FALSE(fits_with(incident, twice));
 }
 
 TEST(SmallestSet, AnotherGpuWhereNothingElseDoes) {
@@ -140,15 +140,15 @@ TEST(SmallestSet, AnotherGpuWhereNothingElseDoes) {
 TEST(SmallestSet, AServersSetHoldsOneRequest) {
   Job job = serving_job(System::vllm);
   job.max_model_len = 65536;
-  const Case patient = case_of(job, "l4");
-  const Diagnosis diagnosis = diagnose(patient);
+  const Case incident = case_of(job, "l4");
+  const Diagnosis diagnosis = diagnose(incident);
   ASSERT_FALSE(diagnosis.set_changes.empty());
-  EXPECT_TRUE(fits_with(patient, diagnosis.set_changes));
+  EXPECT_TRUE(fits_with(incident, diagnosis.set_changes));
 }
 
 TEST(Order, FirstWhatFitsAloneThenTheSetAndByCost) {
   for (const SetCase& row : kCases) {
-    const Diagnosis diagnosis = diagnose(patient_of(row));
+    const Diagnosis diagnosis = diagnose(incident_of(row));
     ASSERT_FALSE(diagnosis.remedies.empty());
     double last = -1;
     bool alone = true;
@@ -174,14 +174,14 @@ TEST(Savings, AreTheDifferenceOfTwoEstimates) {
     const bool server =
         system == System::vllm || system == System::sglang || system == System::llama_server || system == System::tgi;
     for (const char* gpu : {"rtx-3060", "a100-80gb"}) {
-      const Case patient = case_of(server ? serving_job(system) : training_job(system, 4, 4096), gpu);
-      for (const Remedy& remedy : diagnose(patient).remedies) {
+      const Case incident = case_of(server ? serving_job(system) : training_job(system, 4, 4096), gpu);
+      for (const Remedy& remedy : diagnose(incident).remedies) {
         EXPECT_GE(remedy.saves_bytes.value_or(0), 0) << remedy.name;
         if (remedy.changes.empty() || !remedy.saves_bytes || apart.count(remedy.name)) continue;
-        const Estimate after = estimate(with_changes(*patient.job, remedy.changes), *patient.shape, patient.gpu);
-        EXPECT_EQ(*remedy.saves_bytes, patient.estimate->likely_bytes - after.likely_bytes) << remedy.name;
-        EXPECT_TRUE(!remedy.likely_alone || fits(after.likely_bytes, *patient.capacity_bytes)) << remedy.name;
-        EXPECT_TRUE(!remedy.fits_alone || server || after.high_bytes <= *patient.capacity_bytes) << remedy.name;
+        const Estimate after = estimate(with_changes(*incident.job, remedy.changes), *incident.shape, incident.gpu);
+        EXPECT_EQ(*remedy.saves_bytes, incident.estimate->likely_bytes - after.likely_bytes) << remedy.name;
+        EXPECT_TRUE(!remedy.likely_alone || fits(after.likely_bytes, *incident.capacity_bytes)) << remedy.name;
+        EXPECT_TRUE(!remedy.fits_alone || server || after.high_bytes <= *incident.capacity_bytes) << remedy.name;
       }
     }
   }
@@ -189,14 +189,14 @@ TEST(Savings, AreTheDifferenceOfTwoEstimates) {
 
 // What the message wants beyond the estimate stays wanted after a remedy.
 TEST(Savings, AreCountedFromWhatTheMessageShows) {
-  Case patient = case_of(training_job(System::hf_trainer, 4, 512), "a100-40gb");
-  const int64_t estimated = patient.estimate->likely_bytes;
+  Case incident = case_of(training_job(System::hf_trainer, 4, 512), "a100-40gb");
+  const int64_t estimated = incident.estimate->likely_bytes;
   ASSERT_LT(estimated, 30 * kGiB);
-  patient.messages.push_back(cuda_message(2, 0.1, 38.5, 0.3, 39.4));
-  const Diagnosis diagnosis = diagnose(patient);
+  incident.messages.push_back(cuda_message(2, 0.1, 38.5, 0.3, 39.4));
+  const Diagnosis diagnosis = diagnose(incident);
   EXPECT_GT(*diagnosis.need_bytes, 40 * kGiB);
   const Remedy remedy = expect_remedy(diagnosis, "micro-batch");
-  const Estimate after = estimate(with_changes(*patient.job, remedy.changes), *patient.shape, patient.gpu);
+  const Estimate after = estimate(with_changes(*incident.job, remedy.changes), *incident.shape, incident.gpu);
   EXPECT_EQ(*remedy.saves_bytes, estimated - after.likely_bytes);
 }
 

@@ -10,8 +10,8 @@
 #include "doctor/remedies/option_text.h"
 #include "doctor/remedies/rules.h"
 #include "doctor/remedies/technique.h"
+#include "incidents.h"
 #include "passes/pass.h"
-#include "patients.h"
 
 namespace headroom::doctor {
 namespace {
@@ -142,31 +142,31 @@ TEST(Techniques, EachIsOfferedOrRefusedSomewhere) {
       job.packing = phase[0] == 'e';
       if (phase[0] == 'u') job.micro_batch = 4, job.sharding.reset(), job.gpus.reset();
       job.extras["qat"] = "true";
-      Case patient = case_of(job, "a100-40gb");
-      visit(diagnose(patient));
+      Case incident = case_of(job, "a100-40gb");
+      visit(diagnose(incident));
       Message message = cuda_message(1, 0.1, 30, 6, 39.4);
       message.process_bytes = gib(37);
       message.phase = phase;
       message.format = phase[0] == 'p' ? "torch1_max_split" : "torch2.2";
       message.frames = {{"torch/nn/parallel/data_parallel.py", 1, "forward", ""}};
       message.text += " state_dict";
-      patient.messages = {message};
-      visit(diagnose(patient));
+      incident.messages = {message};
+      visit(diagnose(incident));
       for (const char* host : {"linux-oom", "pytorch-dataloader"}) {
         message.framework = host;
         message.text = "shared memory";
         if (host[0] == 'l') message.text = "Killed";
-        patient.messages = {message};
-        visit(diagnose(patient));
+        incident.messages = {message};
+        visit(diagnose(incident));
       }
       message.framework = "tensorflow";
       message.text = "OOM when allocating tensor";
       Case other;
       other.messages = {message};
       visit(diagnose(other));
-      patient.job->task = Task::infer;
-      patient.messages.clear();
-      visit(diagnose(patient));
+      incident.job->task = Task::infer;
+      incident.messages.clear();
+      visit(diagnose(incident));
     }
   }
   for (const Technique& technique : all_techniques()) {
@@ -178,18 +178,18 @@ TEST(Techniques, EachIsOfferedOrRefusedSomewhere) {
 TEST(Techniques, BareJobsAreAnswered) {
   for (const System system : all_systems())
     for (const Task task : {Task::train, Task::serve, Task::infer}) {
-      Case patient;
+      Case incident;
       Job job;
       job.system = system;
       job.task = task;
-      patient.job = job;
-      EXPECT_NO_THROW(diagnose(patient));
-      patient.messages.push_back(cuda_message(1, 0.1, 10, 1, 12));
-      EXPECT_NO_THROW(diagnose(patient));
-      patient.shape = guess_model_shape(7e9);
-      patient.gpu = find_gpu("t4");
-      patient.estimate = estimate(job, *patient.shape, patient.gpu);
-      EXPECT_NO_THROW(diagnose(patient));
+      incident.job = job;
+      EXPECT_NO_THROW(diagnose(incident));
+      incident.messages.push_back(cuda_message(1, 0.1, 10, 1, 12));
+      EXPECT_NO_THROW(diagnose(incident));
+      incident.shape = guess_model_shape(7e9);
+      incident.gpu = find_gpu("t4");
+      incident.estimate = estimate(job, *incident.shape, incident.gpu);
+      EXPECT_NO_THROW(diagnose(incident));
     }
   EXPECT_NO_THROW(diagnose(Case{}));
 }

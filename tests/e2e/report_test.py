@@ -115,7 +115,7 @@ class Report(ProgramTest):
         self.assertLessEqual(max(point[1] for point in measured["points"]), plan["peak_bytes"])
         self.assertGreater(sum(point[2] for point in measured["points"]), 0)
         self.assertEqual((run["steps"], run["total_steps"], run["stopped_by"]), (4, 4, 0))
-        seconds = [rung["step_seconds"] for rung in memory["frontier"]]
+        seconds = [point["step_seconds"] for point in memory["frontier"]]
         self.assertEqual(seconds, sorted(seconds, reverse=True))
         recorded = [row["resident_bytes"] for row in self.rows if "loss" in row] + [point[1] for point in measured["points"]]
         self.assertLessEqual(max(recorded), run["process_peak_rss_bytes"])

@@ -9,8 +9,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-Rung rung(int64_t bytes, double seconds, int64_t chunk) {
-  Rung made;
+FrontierPoint point(int64_t bytes, double seconds, int64_t chunk) {
+  FrontierPoint made;
   made.peaks.device = bytes;
   made.step_seconds = seconds;
   made.candidate.loss_chunk = chunk;
@@ -26,8 +26,8 @@ std::string frontier_text(const SearchResult& result) {
 
 TEST(ExplainFrontier, NeighboursThatLookAlikeAreOneLine) {
   SearchResult result;
-  result.frontier = {rung(1000000, 2.0, 64), rung(1000100, 1.9999, 128), rung(1000200, 1.9998, 256),
-                     rung(1200000, 1.9997, 512), rung(1200100, 1.5, 1024)};
+  result.frontier = {point(1000000, 2.0, 64), point(1000100, 1.9999, 128), point(1000200, 1.9998, 256),
+                     point(1200000, 1.9997, 512), point(1200100, 1.5, 1024)};
   const std::string text = frontier_text(result);
   EXPECT_THAT(text, HasSubstr("loss chunk 64,"));
   EXPECT_THAT(text, Not(HasSubstr("loss chunk 128,")));
@@ -38,7 +38,7 @@ TEST(ExplainFrontier, NeighboursThatLookAlikeAreOneLine) {
 
 TEST(ExplainFrontier, TheChosenOneStandsForItsNeighbours) {
   SearchResult result;
-  result.frontier = {rung(1000000, 2.0, 64), rung(1000100, 1.9999, 128), rung(1000200, 1.9998, 256)};
+  result.frontier = {point(1000000, 2.0, 64), point(1000100, 1.9999, 128), point(1000200, 1.9998, 256)};
   result.plan.feasible = true;
   result.plan.peak_bytes = 1000200;
   result.plan.step_seconds = 1.9998;
@@ -50,7 +50,7 @@ TEST(ExplainFrontier, TheChosenOneStandsForItsNeighbours) {
 
 TEST(ExplainFrontier, PlansAboveTheBudgetSaySo) {
   SearchResult result;
-  result.frontier = {rung(1 << 20, 2.0, 64), rung(int64_t{1} << 31, 1.0, 64)};
+  result.frontier = {point(1 << 20, 2.0, 64), point(int64_t{1} << 31, 1.0, 64)};
   EXPECT_THAT(frontier_text(result), HasSubstr("[above the budget]"));
 }
 

@@ -117,7 +117,7 @@ TEST(StepMemory, NothingOverlaps) {
 
 TEST(StepMemory, TheFileDoesNotGrowWithTheModel) {
   const Plan plan = plan_of(options_of(int64_t{1} << 40), 120);
-  std::vector<BudgetRung> frontier(64, {plan.peak_bytes, true, 0.5, std::string(200, 'x')});
+  std::vector<BudgetPoint> frontier(64, {plan.peak_bytes, true, 0.5, std::string(200, 'x')});
   const StepMemory memory = step_memory(plan, "train_step");
   EXPECT_EQ(memory.points.size(), static_cast<size_t>(kTimelinePoints));
   const std::string text = memory_json(plan, memory, frontier);

@@ -34,23 +34,23 @@ Job bare_job(const Request& request) {
 }
 
 // Of the host: what the scheduler granted.
-std::optional<int64_t> host_limit(const Request& request, const Case& patient) {
+std::optional<int64_t> host_limit(const Request& request, const Case& incident) {
   if (request.host_bytes) return request.host_bytes;
-  const JobResources& job = patient.resources.job;
+  const JobResources& job = incident.resources.job;
   if (job.memory_requested_bytes) return job.memory_requested_bytes;
   if (job.memory_requested_per_cpu_bytes && job.cpus) return *job.memory_requested_per_cpu_bytes * *job.cpus;
-  if (patient.job && patient.job->grant.host_memory_bytes) return patient.job->grant.host_memory_bytes;
+  if (incident.job && incident.job->grant.host_memory_bytes) return incident.job->grant.host_memory_bytes;
   return std::nullopt;
 }
 
-void fill_capacity(const Request& request, const std::optional<int64_t>& sized, Case& patient) {
-  if (pool_of(patient) != Pool::device) {
-    patient.capacity_bytes = host_limit(request, patient);
+void fill_capacity(const Request& request, const std::optional<int64_t>& sized, Case& incident) {
+  if (pool_of(incident) != Pool::device) {
+    incident.capacity_bytes = host_limit(request, incident);
     return;
   }
-  patient.capacity_bytes = request.capacity_bytes ? request.capacity_bytes : sized;
-  const Message* message = main_message(patient);
-  if (!patient.capacity_bytes && message && message->capacity_bytes) patient.capacity_bytes = message->capacity_bytes;
+  incident.capacity_bytes = request.capacity_bytes ? request.capacity_bytes : sized;
+  const Message* message = main_message(incident);
+  if (!incident.capacity_bytes && message && message->capacity_bytes) incident.capacity_bytes = message->capacity_bytes;
 }
 
 // A request that failed in a snapshot, as the message that PyTorch printed for it.
@@ -70,11 +70,11 @@ Message message_of(const DeviceAnalysis& device) {
 }
 
 // Failures of snapshots stand for messages where no log has any.
-void add_failures(const Intake& intake, Case& patient) {
-  if (!patient.messages.empty()) return;
+void add_failures(const Intake& intake, Case& incident) {
+  if (!incident.messages.empty()) return;
   for (const SnapshotAnalysis& snapshot : intake.snapshots)
     for (const DeviceAnalysis& device : snapshot.devices)
-      if (!device.failures.empty()) patient.messages.push_back(message_of(device));
+      if (!device.failures.empty()) incident.messages.push_back(message_of(device));
 }
 
 // The smallest set as a patch. A file that cannot be edited leaves its reason instead.
@@ -95,8 +95,8 @@ void add_probe(const Request& request, const Intake& intake, Report& report) {
   std::string text =
       fmt::format("measured: {} whatever the batch, {} per sample", figure(static_cast<int64_t>(fit.fixed_bytes)),
                   figure(static_cast<int64_t>(fit.per_sample_bytes)));
-  std::optional<int64_t> capacity = report.patient.capacity_bytes;
-  if (!capacity && report.patient.gpu) capacity = report.patient.gpu->memory_bytes;
+  std::optional<int64_t> capacity = report.incident.capacity_bytes;
+  if (!capacity && report.incident.gpu) capacity = report.incident.gpu->memory_bytes;
   if (capacity) {
     const int64_t batch = largest_batch(fit, *capacity);
     text += batch > 0 ? fmt::format("; batch {} is the largest that fits {}", batch, figure(*capacity))
@@ -113,35 +113,35 @@ Answer answer(const Request& request, std::istream& standard_input) {
   Intake intake = read_inputs(request, standard_input);
   Answer result;
   Report& report = result.report;
-  Case& patient = report.patient;
+  Case& incident = report.incident;
   if (!intake.has_log && !intake.config && intake.snapshots.empty() && intake.probe.empty() && request.model.empty() &&
       request.parameters.empty())
     throw Error(ErrorKind::usage, "nothing to look at",
                 "give a log, --config FILE, --model NAME, or a command line behind --");
-  patient.messages = std::move(intake.log.messages);
-  add_failures(intake, patient);
-  patient.growth = intake.log.growth;
-  patient.resources = intake.log.resources;
+  incident.messages = std::move(intake.log.messages);
+  add_failures(intake, incident);
+  incident.growth = intake.log.growth;
+  incident.resources = intake.log.resources;
   if (intake.config)
-    patient.job = intake.config->job;
+    incident.job = intake.config->job;
   else if (!request.model.empty() || !request.parameters.empty())
-    patient.job = bare_job(request);
-  if (patient.job) apply_overrides(request, *patient.job);
+    incident.job = bare_job(request);
+  if (incident.job) apply_overrides(request, *incident.job);
   if (intake.config) report.notes = intake.config->notes;
-  patient.shape = choose_shape(request, intake.config, report.notes);
+  incident.shape = choose_shape(request, intake.config, report.notes);
   std::optional<int64_t> sized;
-  patient.gpu = choose_gpu(request, intake.config, intake.log, sized);
-  if (patient.job && patient.shape)
-    patient.estimate = estimate(*patient.job, *patient.shape, patient.gpu, patient.software);
-  fill_capacity(request, sized, patient);
-  report.ask = ask_for_model(request, patient);
-  report.diagnosis = diagnose(patient);
-  if (request.which_gpu && patient.job && patient.shape)
+  incident.gpu = choose_gpu(request, intake.config, intake.log, sized);
+  if (incident.job && incident.shape)
+    incident.estimate = estimate(*incident.job, *incident.shape, incident.gpu, incident.software);
+  fill_capacity(request, sized, incident);
+  report.ask = ask_for_model(request, incident);
+  report.diagnosis = diagnose(incident);
+  if (request.which_gpu && incident.job && incident.shape)
     report.gpus =
-        rank_gpus(*patient.job, *patient.shape, [&](const Job& job, const ModelShape& shape, const auto& gpu) {
-          return estimate(job, shape, gpu, patient.software);
+        rank_gpus(*incident.job, *incident.shape, [&](const Job& job, const ModelShape& shape, const auto& gpu) {
+          return estimate(job, shape, gpu, incident.software);
         });
-  if (patient.job && patient.job->system != System::unknown) report.system = system_name(patient.job->system);
+  if (incident.job && incident.job->system != System::unknown) report.system = system_name(incident.job->system);
   report.sources = std::move(intake.sources);
   report.snapshots = std::move(intake.snapshots);
   if (intake.log.messages_dropped > 0)
@@ -149,7 +149,7 @@ Answer answer(const Request& request, std::istream& standard_input) {
   report.looked_for_message = intake.has_log;
   add_probe(request, intake, report);
   add_patch(intake, report);
-  report.headroom = headroom_answer(request, patient, intake.config);
+  report.headroom = headroom_answer(request, incident, intake.config);
   result.config = std::move(intake.config);
   return result;
 }

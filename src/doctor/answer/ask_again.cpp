@@ -42,8 +42,8 @@ std::string options_of(const Request& request) {
 
 }  // namespace
 
-std::string ask_for_model(const Request& request, const Case& patient) {
-  if (!patient.job || patient.shape || !patient.messages.empty() || !patient.job->model.empty()) return {};
+std::string ask_for_model(const Request& request, const Case& incident) {
+  if (!incident.job || incident.shape || !incident.messages.empty() || !incident.job->model.empty()) return {};
   std::string command = "headroom doctor" + options_of(request) + " --model NAME";
   if (request.command.empty()) return command;
   command += " --";

@@ -33,39 +33,39 @@ std::string local_model(const Request& request, const std::optional<ConfigReadin
   return {};
 }
 
-std::optional<int64_t> capacity_of(const Case& patient) {
-  if (patient.capacity_bytes) return patient.capacity_bytes;
-  return patient.gpu ? std::optional(patient.gpu->memory_bytes) : std::nullopt;
+std::optional<int64_t> capacity_of(const Case& incident) {
+  if (incident.capacity_bytes) return incident.capacity_bytes;
+  return incident.gpu ? std::optional(incident.gpu->memory_bytes) : std::nullopt;
 }
 
 // Whether fp32 weights alone would take most of the device.
-bool is_small_for(const Case& patient) {
+bool is_small_for(const Case& incident) {
   constexpr double kMost = 0.6;
-  const std::optional<int64_t> bytes = capacity_of(patient);
-  return bytes && patient.shape && 4 * patient.shape->parameters > kMost * static_cast<double>(*bytes);
+  const std::optional<int64_t> bytes = capacity_of(incident);
+  return bytes && incident.shape && 4 * incident.shape->parameters > kMost * static_cast<double>(*bytes);
 }
 
-std::string budget_of(const Case& patient) {
-  const std::optional<int64_t> bytes = capacity_of(patient);
+std::string budget_of(const Case& incident) {
+  const std::optional<int64_t> bytes = capacity_of(incident);
   if (!bytes || *bytes < (int64_t{1} << 20)) return "8GiB";
   return *bytes >= (int64_t{1} << 30) ? fmt::format("{}GiB", *bytes >> 30) : fmt::format("{}MiB", *bytes >> 20);
 }
 
 // The tokens per sequence that the estimate assumed.
-int64_t sequence_of(const Case& patient, const Job& job) {
+int64_t sequence_of(const Case& incident, const Job& job) {
   if (const std::optional<int64_t> stated = effective_sequence(job)) return *stated;
-  return patient.shape ? assumed_sequence(job, *patient.shape) : 512;
+  return incident.shape ? assumed_sequence(job, *incident.shape) : 512;
 }
 
-HeadroomJob training_of(const Case& patient, const std::string& model) {
-  const Job job = patient.job.value_or(Job());
+HeadroomJob training_of(const Case& incident, const std::string& model) {
+  const Job job = incident.job.value_or(Job());
   HeadroomJob own;
   own.model = model;
   const int64_t micro = effective_micro_batch(job);
   own.global_batch = std::clamp<int64_t>(
       job.global_batch.value_or(micro * job.accumulation.value_or(1) * job.gpus.value_or(1) * job.nodes.value_or(1)), 1,
       int64_t{1} << 20);
-  own.sequence = std::clamp<int64_t>(sequence_of(patient, job), 1, int64_t{1} << 20);
+  own.sequence = std::clamp<int64_t>(sequence_of(incident, job), 1, int64_t{1} << 20);
   const bool half = job.autocast.value_or("none") != "none" || job.weight_dtype.value_or("float32") != "float32";
   if (job.lora) own.lora_rank = std::clamp<int64_t>(job.lora->rank, 1, 8192);
   own.precision = half ? "bf16-mixed" : "32-true";
@@ -82,10 +82,10 @@ std::optional<int64_t> minimum_of(const Request& request, const HeadroomJob& job
 
 // Adapters leave the base's weights as they are: these may be bf16 where the device is too small for fp32 ones. Decides
 // by the least memory where it is known.
-void narrow_base(const Request& request, const Case& patient, HeadroomJob& job, HeadroomAnswer& answer) {
+void narrow_base(const Request& request, const Case& incident, HeadroomJob& job, HeadroomAnswer& answer) {
   if (job.lora_rank == 0) return;
-  const std::optional<int64_t> bytes = capacity_of(patient);
-  if (answer.minimum_bytes ? !bytes || *answer.minimum_bytes <= *bytes : !is_small_for(patient)) return;
+  const std::optional<int64_t> bytes = capacity_of(incident);
+  if (answer.minimum_bytes ? !bytes || *answer.minimum_bytes <= *bytes : !is_small_for(incident)) return;
   HeadroomJob narrow = job;
   narrow.precision = "bf16-true";
   if (answer.minimum_bytes) {
@@ -98,26 +98,26 @@ void narrow_base(const Request& request, const Case& patient, HeadroomJob& job, 
 
 }  // namespace
 
-HeadroomAnswer headroom_answer(const Request& request, const Case& patient,
+HeadroomAnswer headroom_answer(const Request& request, const Case& incident,
                                const std::optional<ConfigReading>& config) {
   HeadroomAnswer answer;
   const std::string here = local_model(request, config);
   std::string model = !here.empty() ? here : config && !config->job.model.empty() ? config->job.model : request.model;
   if (model.empty()) model = "MODEL_DIR";
-  const Message* message = main_message(patient);
-  const bool serves = message && !patient.job &&
+  const Message* message = main_message(incident);
+  const bool serves = message && !incident.job &&
                       (system_of(*message) == System::vllm || system_of(*message) == System::sglang ||
                        system_of(*message) == System::tgi || system_of(*message) == System::llama_server);
-  if (serves || (patient.job && patient.job->task != Task::train)) {
-    answer.command = fmt::format("headroom generate --model {} --memory {}{}", model, budget_of(patient),
-                                 is_small_for(patient) ? " --precision bf16-true" : "");
+  if (serves || (incident.job && incident.job->task != Task::train)) {
+    answer.command = fmt::format("headroom generate --model {} --memory {}{}", model, budget_of(incident),
+                                 is_small_for(incident) ? " --precision bf16-true" : "");
     return answer;
   }
-  HeadroomJob own = training_of(patient, model);
-  if (patient.job && request.minimum && !here.empty()) answer.minimum_bytes = minimum_of(request, own);
-  if (patient.job) narrow_base(request, patient, own, answer);
-  answer.command = fmt::format("headroom plan --model {} --memory {}", model, budget_of(patient));
-  if (patient.job)
+  HeadroomJob own = training_of(incident, model);
+  if (incident.job && request.minimum && !here.empty()) answer.minimum_bytes = minimum_of(request, own);
+  if (incident.job) narrow_base(request, incident, own, answer);
+  answer.command = fmt::format("headroom plan --model {} --memory {}", model, budget_of(incident));
+  if (incident.job)
     answer.command += fmt::format(" --global-batch-size {} --max-seq-length {} --precision {}", own.global_batch,
                                   own.sequence, own.precision);
   if (own.lora_rank > 0) answer.command += fmt::format(" --lora-r {}", own.lora_rank);

@@ -7,6 +7,7 @@
 namespace headroom::doctor {
 
 // The command, and the least memory where `request.minimum` can tell: for models whose config.json lies here.
-HeadroomAnswer headroom_answer(const Request& request, const Case& patient, const std::optional<ConfigReading>& config);
+HeadroomAnswer headroom_answer(const Request& request, const Case& incident,
+                               const std::optional<ConfigReading>& config);
 
 }  // namespace headroom::doctor

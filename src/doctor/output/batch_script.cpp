@@ -20,9 +20,9 @@ bool asks_for_resources(const std::string& line) {
 }
 
 std::string resource_lines(const Report& report) {
-  const Job job = with_changes(report.patient.job.value_or(Job()), report.diagnosis.set_changes);
+  const Job job = with_changes(report.incident.job.value_or(Job()), report.diagnosis.set_changes);
   const int64_t nodes = std::max<int64_t>(1, job.nodes.value_or(1)), gpus = std::max<int64_t>(1, job.gpus.value_or(1));
-  int64_t host = report.patient.estimate ? report.patient.estimate->host_high_bytes : int64_t{16} << 30;
+  int64_t host = report.incident.estimate ? report.incident.estimate->host_high_bytes : int64_t{16} << 30;
   for (const Remedy& remedy : report.diagnosis.remedies)
     for (const std::string& name : report.diagnosis.proposed_set())
       if (remedy.name == name) host += remedy.host_bytes.value_or(0);
@@ -61,8 +61,8 @@ std::string batch_script(const Report& report, const std::string& command) {
   const std::string resources = resource_lines(report);
   if (command.find("#SBATCH") != std::string::npos) return own_script(command, resources);
   std::string out = "#!/bin/bash\n" + resources;
-  if (report.patient.job) {
-    const Grant& grant = report.patient.job->grant;
+  if (report.incident.job) {
+    const Grant& grant = report.incident.job->grant;
     if (!grant.partition.empty()) out += fmt::format("#SBATCH --partition={}\n", grant.partition);
     if (!grant.time_limit.empty()) out += fmt::format("#SBATCH --time={}\n", grant.time_limit);
   }

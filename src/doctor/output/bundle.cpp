@@ -34,26 +34,26 @@ std::string report_bundle(const Report& report) {
   std::string out = "Out-of-memory report by headroom doctor: paths, hosts, names and secrets are taken out\n\n";
   out += headline(report) + "\n";
   if (!report.system.empty()) out += "System: " + report.system + "\n";
-  if (report.patient.gpu)
-    out += fmt::format("GPU: {}, {}\n", report.patient.gpu->name, figure(report.patient.gpu->memory_bytes));
-  for (size_t i = 0; i < report.patient.messages.size() && i < kMessages; ++i)
-    add_message(report.patient.messages[i], out);
+  if (report.incident.gpu)
+    out += fmt::format("GPU: {}, {}\n", report.incident.gpu->name, figure(report.incident.gpu->memory_bytes));
+  for (size_t i = 0; i < report.incident.messages.size() && i < kMessages; ++i)
+    add_message(report.incident.messages[i], out);
   if (!d.causes.empty()) out += "\nCauses, the likeliest first\n";
   for (const Cause& cause : d.causes) out += fmt::format("  {}: {}\n", cause.name, cause.evidence);
-  if (report.patient.estimate) {
+  if (report.incident.estimate) {
     out += fmt::format("\nEstimate: {}\n", verdict(report));
-    for (const Term& term : report.patient.estimate->terms)
+    for (const Term& term : report.incident.estimate->terms)
       out += fmt::format("  {:<14} {}\n", term.name, figure(term.bytes));
   }
   if (!d.remedies.empty()) out += "\nProposed\n";
   for (const Remedy& remedy : d.remedies)
     out += fmt::format("  {}: {}{}\n", remedy.name, remedy.set,
                        remedy.saves_bytes ? fmt::format(" (saves {})", figure(*remedy.saves_bytes)) : "");
-  if (report.patient.job) add_settings(*report.patient.job, out);
+  if (report.incident.job) add_settings(*report.incident.job, out);
   std::vector<std::string> keep{"/dev/shm"};
-  if (report.patient.job && report.patient.shape && !report.patient.shape->guessed &&
-      find_model_shape(report.patient.shape->name))
-    keep.push_back(report.patient.job->model);
+  if (report.incident.job && report.incident.shape && !report.incident.shape->guessed &&
+      find_model_shape(report.incident.shape->name))
+    keep.push_back(report.incident.job->model);
   return redact(out, keep);
 }
 

@@ -14,8 +14,8 @@ constexpr size_t kWidth = 100;
 void title(std::string& out, std::string_view text) { out += fmt::format("\n{}\n", text); }
 
 void add_estimate(const Report& report, std::string& out) {
-  if (!report.patient.estimate) return;
-  const Estimate& estimate = *report.patient.estimate;
+  if (!report.incident.estimate) return;
+  const Estimate& estimate = *report.incident.estimate;
   title(out, fmt::format("ESTIMATE, peak in {}: {} ({} to {}) per device", estimate.peak_phase,
                          figure(estimate.likely_bytes), figure(estimate.low_bytes), figure(estimate.high_bytes)));
   out += fmt::format("  host memory per process: {} ({} to {})\n", figure(estimate.host_likely_bytes),
@@ -57,7 +57,7 @@ std::string details(const Report& report) {
   const Diagnosis& d = report.diagnosis;
   std::string out;
   add_block(out, "", headline(report), 0, kWidth);
-  for (const Message& message : report.patient.messages)
+  for (const Message& message : report.incident.messages)
     add_block(out, fmt::format("  line {:<6} ", message.line),
               fmt::format("[{} {}] {}", message.framework, message.format, message.text), 14, kWidth, 6);
   for (const SnapshotAnalysis& snapshot : report.snapshots) {
@@ -93,12 +93,12 @@ std::string details(const Report& report) {
   if (!d.notes.empty() || !report.notes.empty()) title(out, "NOTES");
   for (const std::string& note : d.notes) add_block(out, "  ", note, 2, kWidth);
   for (const std::string& note : report.notes) add_block(out, "  ", note, 2, kWidth);
-  if (report.patient.job) {
+  if (report.incident.job) {
     title(out, "KEYS");
-    add_keys(out, "unknown", report.patient.job->unknown);
-    add_keys(out, "unreadable", report.patient.job->unreadable);
-    add_keys(out, "understood", report.patient.job->understood);
-    add_keys(out, "irrelevant", report.patient.job->irrelevant);
+    add_keys(out, "unknown", report.incident.job->unknown);
+    add_keys(out, "unreadable", report.incident.job->unreadable);
+    add_keys(out, "understood", report.incident.job->understood);
+    add_keys(out, "irrelevant", report.incident.job->irrelevant);
   }
   for (const std::string& source : report.sources) add_block(out, "\nread ", source, 5, kWidth);
   out += "\n";

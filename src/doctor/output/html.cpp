@@ -60,7 +60,7 @@ class Bars {
     const Diagnosis& d = report.diagnosis;
     limit_ = d.limit_bytes.value_or(0);
     widest_ = limit_;
-    if (report.patient.estimate) add(report.patient.estimate->terms);
+    if (report.incident.estimate) add(report.incident.estimate->terms);
     for (const Remedy& remedy : d.remedies) add(remedy.terms_after);
     add(d.terms_after);
   }
@@ -132,7 +132,7 @@ std::string remedy_block(const Remedy& remedy, const Bars& bars) {
 
 std::string messages_block(const Report& report) {
   std::string out;
-  for (const Message& message : report.patient.messages) out += fmt::format("<pre>{}</pre>\n", escaped(message.text));
+  for (const Message& message : report.incident.messages) out += fmt::format("<pre>{}</pre>\n", escaped(message.text));
   return out;
 }
 
@@ -155,10 +155,10 @@ std::string report_html(const Report& report) {
   if (!d.causes.empty()) out += "<h2>Why</h2>\n<ol>\n";
   for (const Cause& cause : d.causes) out += "<li>" + escaped(cause.evidence) + "</li>\n";
   if (!d.causes.empty()) out += "</ol>\n";
-  if (report.patient.estimate) {
+  if (report.incident.estimate) {
     out += "<h2>What fills the memory</h2>\n" + bars.legend();
-    out += fmt::format("<p>now, {}</p>\n", figure(report.patient.estimate->likely_bytes));
-    out += bars.draw(report.patient.estimate->terms, "memory now");
+    out += fmt::format("<p>now, {}</p>\n", figure(report.incident.estimate->likely_bytes));
+    out += bars.draw(report.incident.estimate->terms, "memory now");
     if (d.bytes_after) {
       std::string names;
       for (const std::string& name : d.proposed_set()) names += (names.empty() ? "" : " + ") + name;
@@ -168,7 +168,7 @@ std::string report_html(const Report& report) {
   }
   if (!d.remedies.empty()) out += "<h2>What to do</h2>\n";
   for (const Remedy& remedy : d.remedies) out += remedy_block(remedy, bars);
-  if (!report.patient.messages.empty()) out += "<h2>The message</h2>\n" + messages_block(report);
+  if (!report.incident.messages.empty()) out += "<h2>The message</h2>\n" + messages_block(report);
   out += "<p class=\"soft\">" + escaped(headroom_line(report)) + "</p>\n</html>\n";
   return out;
 }

@@ -80,18 +80,18 @@ std::string report_json(const Report& report) {
   const Diagnosis& diagnosis = report.diagnosis;
   Json json = Json::object();
   json["messages"] = Json::array();
-  for (const Message& message : report.patient.messages) json["messages"].push_back(message_json(message));
+  for (const Message& message : report.incident.messages) json["messages"].push_back(message_json(message));
   json["causes"] = Json::array();
   for (const Cause& cause : diagnosis.causes)
     json["causes"].push_back({{"name", cause.name}, {"evidence", cause.evidence}});
-  json["estimate"] = estimate_json(report.patient.estimate);
+  json["estimate"] = estimate_json(report.incident.estimate);
   json["remedies"] = Json::array();
   for (const Remedy& remedy : diagnosis.remedies) json["remedies"].push_back(remedy_json(remedy));
   json["smallest_fitting_set"] = diagnosis.smallest_fitting_set;
   json["likely_set"] = diagnosis.likely_set;
   json["unknown_keys"] = Json::array();
-  if (report.patient.job)
-    for (const KeyNote& note : report.patient.job->unknown)
+  if (report.incident.job)
+    for (const KeyNote& note : report.incident.job->unknown)
       json["unknown_keys"].push_back(
           {{"key", note.origin.key}, {"file", note.origin.file}, {"line", note.origin.line}, {"nearest", note.text}});
   json["headroom"] = {{"command", report.headroom.command}, {"minimum_bytes", or_null(report.headroom.minimum_bytes)}};

@@ -19,7 +19,7 @@ struct HeadroomAnswer {
 };
 
 struct Report {
-  Case patient;
+  Case incident;
   Diagnosis diagnosis;
   HeadroomAnswer headroom;
   std::string system;                // "TRL", for people; empty when unknown

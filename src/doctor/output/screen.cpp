@@ -27,8 +27,8 @@ std::string place_of(const Report& report, const Message& message) {
   if (message.phase != "unknown") add("in " + message.phase);
   if (message.line > 1) add(fmt::format("line {}", message.line));
   if (message.repeats > 1) add(fmt::format("{} times", message.repeats));
-  if (report.patient.messages.size() > 1)
-    add(fmt::format("first of {} different messages", report.patient.messages.size()));
+  if (report.incident.messages.size() > 1)
+    add(fmt::format("first of {} different messages", report.incident.messages.size()));
   return place;
 }
 
@@ -66,10 +66,10 @@ std::vector<const Remedy*> proposed(const Diagnosis& diagnosis) {
 
 void add_why(const Report& report, std::string& out) {
   const std::vector<Cause>& causes = report.diagnosis.causes;
-  if (causes.empty() && report.patient.estimate) {
+  if (causes.empty() && report.incident.estimate) {
     std::string terms;
-    for (size_t i = 0; i < std::min<size_t>(4, report.patient.estimate->terms.size()); ++i) {
-      const Term& term = report.patient.estimate->terms[i];
+    for (size_t i = 0; i < std::min<size_t>(4, report.incident.estimate->terms.size()); ++i) {
+      const Term& term = report.incident.estimate->terms[i];
       terms += fmt::format("{}{} {}", i ? ", " : "", term.name, figure(term.bytes));
     }
     add_block(out, "WHAT", terms, kIndent, kWidth, 2);
@@ -85,8 +85,8 @@ void add_why(const Report& report, std::string& out) {
 
 void add_remedies(const Report& report, std::string& out) {
   const std::vector<const Remedy*> remedies = proposed(report.diagnosis);
-  const bool patient = !report.patient.messages.empty() || report.patient.job;
-  if (!patient || report.diagnosis.fits.value_or(false)) return;
+  const bool incident = !report.incident.messages.empty() || report.incident.job;
+  if (!incident || report.diagnosis.fits.value_or(false)) return;
   const bool set = report.diagnosis.proposed_set().size() > 1;
   size_t number = 0;
   for (const Remedy* remedy : remedies) {
@@ -128,13 +128,13 @@ std::string cut(const std::string& text) {
 }  // namespace
 
 std::string headline(const Report& report) {
-  const Message* message = main_message(report.patient);
-  if (!message && report.looked_for_message && !report.patient.job) return "NO OUT-OF-MEMORY MESSAGE FOUND";
+  const Message* message = main_message(report.incident);
+  if (!message && report.looked_for_message && !report.incident.job) return "NO OUT-OF-MEMORY MESSAGE FOUND";
   if (!message) {
-    const Job* job = report.patient.job ? &*report.patient.job : nullptr;
+    const Job* job = report.incident.job ? &*report.incident.job : nullptr;
     std::string what = report.system.empty() ? "JOB" : "JOB OF " + report.system;
     if (job && !job->model.empty()) what += ", " + job->model;
-    if (report.patient.gpu) what += ", " + report.patient.gpu->name;
+    if (report.incident.gpu) what += ", " + report.incident.gpu->name;
     return what;
   }
   std::string text = "OUT OF MEMORY  " + device_of(*message);
@@ -150,12 +150,12 @@ std::string headline(const Report& report) {
 
 std::string verdict(const Report& report) {
   const Diagnosis& d = report.diagnosis;
-  const std::optional<Estimate>& estimate = report.patient.estimate;
+  const std::optional<Estimate>& estimate = report.incident.estimate;
   if (!estimate) {
     if (!report.measured.empty()) return report.measured;
-    if (report.patient.messages.empty() && !report.patient.job)
+    if (report.incident.messages.empty() && !report.incident.job)
       return "nothing to tell. Give the lines around the error, or --config FILE";
-    if (report.patient.job && !report.patient.shape)
+    if (report.incident.job && !report.incident.shape)
       return "cannot tell: the model is unknown. Add --model config.json|NAME or --params 7B";
     for (const Remedy* remedy : proposed(d))
       if (remedy->fits_alone) return "by the message's own figures, with " + remedy->set;
@@ -173,7 +173,7 @@ std::string verdict(const Report& report) {
                          : fmt::format("with {}: yes. Now: {} {}", with, need, of);
   }
   const std::string sure = d.doubt.empty() ? "the range crosses the limit: measure with --probe" : d.doubt;
-  if (!d.fits && report.patient.messages.empty()) return fmt::format("likely: {} {}. To be sure: {}", need, of, sure);
+  if (!d.fits && report.incident.messages.empty()) return fmt::format("likely: {} {}. To be sure: {}", need, of, sure);
   if (d.likely_set.empty())
     return fmt::format("no: {} {}, and no four of these remedies are enough; see --which-gpu", need, of);
   const std::string after = d.bytes_after ? fmt::format(", {}", figure(*d.bytes_after)) : "";
@@ -195,7 +195,7 @@ namespace {
 std::string snapshot_screen(const Report& report) {
   std::string out = snapshot_text(report.snapshots.front(), false);
   const std::vector<const Remedy*> remedies = proposed(report.diagnosis);
-  if (!remedies.empty() && !report.patient.messages.empty())
+  if (!remedies.empty() && !report.incident.messages.empty())
     add_block(out, "DO", remedies.front()->set, kIndent, kWidth, 1);
   add_block(out, "", headroom_line(report), 0, kWidth, 2);
   return out;
@@ -205,7 +205,7 @@ std::string snapshot_screen(const Report& report) {
 
 std::string screen(const Report& report) {
   std::string out;
-  if (!report.snapshots.empty() && !report.patient.job) return cut(snapshot_screen(report));
+  if (!report.snapshots.empty() && !report.incident.job) return cut(snapshot_screen(report));
   if (!report.ask.empty()) add_block(out, "", "WHICH MODEL? Run: " + report.ask, 0, kWidth, 4);
   add_block(out, "", headline(report), 0, kWidth, 2);
   out += "\n";
@@ -214,7 +214,8 @@ std::string screen(const Report& report) {
   if (report.gpus.empty()) add_remedies(report, out);
   add_block(out, "FITS", verdict(report), kIndent, kWidth, 3);
   add_gpus(report, out);
-  if (!report.measured.empty() && report.patient.estimate) add_block(out, "PROBE", report.measured, kIndent, kWidth, 2);
+  if (!report.measured.empty() && report.incident.estimate)
+    add_block(out, "PROBE", report.measured, kIndent, kWidth, 2);
   if (!report.diagnosis.notes.empty()) add_block(out, "NOTE", report.diagnosis.notes.front(), kIndent, kWidth, 2);
   out += "\n";
   add_block(out, "", headroom_line(report), 0, kWidth, 2);

@@ -35,8 +35,8 @@ std::optional<int64_t> foreign_bytes(const Message& message, const MessageFigure
 
 }  // namespace
 
-Pool pool_of(const Case& patient) {
-  const Message* message = main_message(patient);
+Pool pool_of(const Case& incident) {
+  const Message* message = main_message(incident);
   if (!message) return Pool::device;
   if (contains(message->hints, "dev_shm") || contains(message->hints, "host_shm") ||
       message->text.find("/dev/shm") != std::string::npos || message->text.find("shared memory") != std::string::npos)
@@ -47,10 +47,10 @@ Pool pool_of(const Case& patient) {
   return message->phase == "host_ram" || contains(message->hints, "host_ram") ? Pool::host : Pool::device;
 }
 
-const Message* main_message(const Case& patient) {
-  for (const Message& message : patient.messages)
+const Message* main_message(const Case& incident) {
+  for (const Message& message : incident.messages)
     if (message.requested_bytes || message.allocated_bytes || message.kv_bytes_wanted) return &message;
-  return patient.messages.empty() ? nullptr : &patient.messages.front();
+  return incident.messages.empty() ? nullptr : &incident.messages.front();
 }
 
 MessageFigures figures_of(const Message& message) {
@@ -72,12 +72,12 @@ MessageFigures figures_of(const Message& message) {
   return f;
 }
 
-Balance balance_of(const Case& patient) {
+Balance balance_of(const Case& incident) {
   Balance balance;
-  const Message* message = main_message(patient);
-  const bool host = pool_of(patient) != Pool::device;
-  balance.limit = patient.capacity_bytes;
-  if (!host && !balance.limit && patient.gpu) balance.limit = patient.gpu->memory_bytes;
+  const Message* message = main_message(incident);
+  const bool host = pool_of(incident) != Pool::device;
+  balance.limit = incident.capacity_bytes;
+  if (!host && !balance.limit && incident.gpu) balance.limit = incident.gpu->memory_bytes;
   if (message) {
     const MessageFigures f = figures_of(*message);
     if (!balance.limit) balance.limit = f.capacity;
@@ -88,7 +88,7 @@ Balance balance_of(const Case& patient) {
       balance.observed = *f.allocated + *f.requested +
                          (host ? 0 : f.own_outside.value_or(std::min(f.outside_pytorch.value_or(0), kOwnContext)));
   }
-  if (patient.estimate) balance.need = host ? patient.estimate->host_likely_bytes : patient.estimate->likely_bytes;
+  if (incident.estimate) balance.need = host ? incident.estimate->host_likely_bytes : incident.estimate->likely_bytes;
   if (balance.observed && balance.need) {
     balance.unexplained = std::max<int64_t>(0, *balance.observed - *balance.need);
     balance.need = *balance.need + balance.unexplained;

@@ -11,10 +11,10 @@ namespace headroom::doctor {
 
 // Which memory ran out.
 enum class Pool { device, host, shared_memory };
-Pool pool_of(const Case& patient);
+Pool pool_of(const Case& incident);
 
 // The message that the answer is about: the first with figures, else the first; null without messages.
-const Message* main_message(const Case& patient);
+const Message* main_message(const Case& incident);
 
 // The figures of a device message put in relation. Absent where the message does not allow to compute them.
 struct MessageFigures {
@@ -34,7 +34,7 @@ struct Balance {
   std::optional<int64_t> observed;  // at least this was wanted when the message came
   int64_t unexplained = 0;          // observed above the estimate: kept when the job changes
 };
-Balance balance_of(const Case& patient);
+Balance balance_of(const Case& incident);
 
 // The share of the limit that an estimate may take to count as fitting: the estimate is no exact figure.
 constexpr double kFitShare = 0.97;

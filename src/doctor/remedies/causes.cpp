@@ -17,7 +17,7 @@ struct Answer {
 }  // namespace
 
 void growth_causes(const Situation& s, std::vector<Cause>& causes) {
-  const Growth& growth = s.patient().growth;
+  const Growth& growth = s.incident().growth;
   std::string evidence;
   for (const std::string& line : growth.evidence) evidence += (evidence.empty() ? "" : "; ") + line;
   switch (growth.kind) {

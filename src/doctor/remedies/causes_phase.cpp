@@ -62,7 +62,7 @@ void host(const Situation& s, std::vector<Cause>& causes) {
                            figure(*message.capacity_bytes));
   else if (message.process_bytes)
     evidence = fmt::format("the process held {} when it was ended", figure(*message.process_bytes));
-  const JobResources& job = s.patient().resources.job;
+  const JobResources& job = s.incident().resources.job;
   if (job.memory_requested_bytes && job.memory_used_bytes)
     evidence += fmt::format("; Slurm: {} used of {} asked for", figure(*job.memory_used_bytes),
                             figure(*job.memory_requested_bytes));

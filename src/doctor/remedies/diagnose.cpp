@@ -86,8 +86,8 @@ std::optional<bool> judge(const Situation& situation) {
 
 }  // namespace
 
-Diagnosis diagnose(const Case& patient, const Estimator& estimator) {
-  const Situation situation(patient, estimator);
+Diagnosis diagnose(const Case& incident, const Estimator& estimator) {
+  const Situation situation(incident, estimator);
   Diagnosis diagnosis;
   diagnosis.causes = rank_causes(situation);
   Findings findings = run_rules(situation);
@@ -96,8 +96,8 @@ Diagnosis diagnose(const Case& patient, const Estimator& estimator) {
   diagnosis.need_bytes = situation.balance().need;
   diagnosis.limit_bytes = situation.balance().limit;
   diagnosis.host = situation.pool() != Pool::device;
-  const bool estimated = patient.estimate && diagnosis.limit_bytes;
-  if (!patient.messages.empty())
+  const bool estimated = incident.estimate && diagnosis.limit_bytes;
+  if (!incident.messages.empty())
     diagnosis.fits = false;
   else if (estimated)
     diagnosis.fits = judge(situation);

@@ -3,9 +3,9 @@
 
 namespace headroom::doctor {
 
-Diagnosis diagnose(const Case& patient) {
-  const Software software = patient.software;
-  return diagnose(patient, [software](const Job& job, const ModelShape& shape, const std::optional<Gpu>& gpu) {
+Diagnosis diagnose(const Case& incident) {
+  const Software software = incident.software;
+  return diagnose(incident, [software](const Job& job, const ModelShape& shape, const std::optional<Gpu>& gpu) {
     return estimate(job, shape, gpu, software);
   });
 }

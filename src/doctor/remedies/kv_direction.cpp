@@ -88,7 +88,7 @@ KvAdvice raised(const Situation& s, double now) {
   if (message && message->kv_bytes_wanted && message->kv_bytes_available && device <= 0)
     enough = static_cast<double>(*message->kv_bytes_wanted - *message->kv_bytes_available) <=
              (kHighest - now) * static_cast<double>(largest_device());
-  if (!message && s.patient().estimate) {
+  if (!message && s.incident().estimate) {
     const Raise raise = raise_by_estimate(s, now);
     if (raise.fraction <= 0) return {};
     wanted = raise.fraction;
@@ -132,7 +132,7 @@ KvAdvice kv_advice(const Situation& s) {
       return raised(s, now);
     return lowered(s, now);
   }
-  const std::optional<Estimate>& estimate = s.patient().estimate;
+  const std::optional<Estimate>& estimate = s.incident().estimate;
   const int64_t length = s.job().max_model_len.value_or(s.shape() ? s.shape()->max_positions : 0);
   if (estimate && estimate->kv_tokens && *estimate->kv_tokens < length) return raised(s, now);
   return {};

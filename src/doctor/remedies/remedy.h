@@ -93,7 +93,7 @@ struct Diagnosis {
 using Estimator = std::function<Estimate(const Job&, const ModelShape&, const std::optional<Gpu>&)>;
 
 // Pure functions: no file, no device, no network. The first uses the memory model, estimate().
-Diagnosis diagnose(const Case& patient);
-Diagnosis diagnose(const Case& patient, const Estimator& estimator);
+Diagnosis diagnose(const Case& incident);
+Diagnosis diagnose(const Case& incident, const Estimator& estimator);
 
 }  // namespace headroom::doctor

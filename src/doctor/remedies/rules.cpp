@@ -75,9 +75,9 @@ Remedy make_remedy(const Situation& situation, std::string_view name, const Valu
     remedy.likely_alone = situation.likely_after(changes);
     const std::optional<Estimate> after = situation.after(changes);
     if (after) remedy.terms_after = after->terms;
-    if (after && situation.patient().estimate)
+    if (after && situation.incident().estimate)
       remedy.host_bytes =
-          std::max<int64_t>(0, after->host_likely_bytes - situation.patient().estimate->host_likely_bytes);
+          std::max<int64_t>(0, after->host_likely_bytes - situation.incident().estimate->host_likely_bytes);
   }
   remedy.changes = std::move(changes);
   return remedy;

@@ -93,7 +93,7 @@ void freeze(const Situation& s, Findings& findings) {
                                {"frozen", frozen > 0 ? std::to_string(frozen) : "k"},
                                {"trainable", layers > 0 ? std::to_string(layers - frozen) : "2"}},
                               {}, "no gradients, states and saved activations for the first half of the layers");
-  if (s.patient().estimate && frozen > 0) {
+  if (s.incident().estimate && frozen > 0) {
     remedy.saves_bytes = (s.term("gradients") + s.term("optimizer states") + s.term("master weights") +
                           (s.checkpointing() ? 0 : s.term("activations"))) /
                          2;

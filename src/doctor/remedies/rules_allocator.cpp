@@ -115,7 +115,7 @@ void other_processes(const Situation& s, Findings& findings) {
                               fmt::format("other processes hold {} of this device", figure(foreign)));
   remedy.saves_bytes = foreign;
   // It serves this very request at most: nobody knows the next one, nor whose the bytes are.
-  remedy.likely_alone = s.patient().estimate && s.balance().need && s.figures().capacity
+  remedy.likely_alone = s.incident().estimate && s.balance().need && s.figures().capacity
                             ? fits(*s.balance().need, *s.figures().capacity)
                             : s.figures().short_by && *s.figures().short_by <= foreign;
   remedy.caveats.push_back("look whose they are first: an earlier run of yours that hangs, a notebook, a colleague");

@@ -8,7 +8,7 @@ bool in_evaluation(const Situation& s) { return s.phase("eval"); }
 
 void eval_batch(const Situation& s, Findings& findings) {
   if (!s.training() || s.pool() != Pool::device) return;
-  const bool estimated = s.patient().estimate && s.patient().estimate->peak_phase == "eval";
+  const bool estimated = s.incident().estimate && s.incident().estimate->peak_phase == "eval";
   if (!in_evaluation(s) && !estimated && s.job().eval_batch.value_or(0) <= s.micro_batch().value_or(1)) return;
   if (s.job().eval_batch == 1) return findings.refuse("eval-batch", "it is 1 already");
   int64_t batch = s.micro_batch().value_or(1);

@@ -35,8 +35,8 @@ void larger_gpu(const Situation& s, Findings& findings) {
                   {{"gpu", fmt::format("a GPU of {} or more, such as {}", figure(best->memory_bytes), best->name)}}, {},
                   "the smallest that fits; --which-gpu lists all");
   remedy.fits_alone = s.fits_on(*best, true);
-  remedy.likely_alone = s.patient().estimate.has_value();
-  if (!s.patient().estimate) remedy.caveats.push_back("the message tells the least that is needed, not all");
+  remedy.likely_alone = s.incident().estimate.has_value();
+  if (!s.incident().estimate) remedy.caveats.push_back("the message tells the least that is needed, not all");
   findings.offer(std::move(remedy));
 }
 

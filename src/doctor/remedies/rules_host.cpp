@@ -46,7 +46,7 @@ void host_memory(const Situation& s, Findings& findings) {
   if (s.pool() != Pool::host) return;
   const int64_t tasks = std::max<int64_t>(1, s.job().grant.tasks_per_node.value_or(s.job().gpus.value_or(1)));
   int64_t wanted = 0;
-  if (s.patient().estimate) wanted = s.patient().estimate->host_high_bytes * tasks;
+  if (s.incident().estimate) wanted = s.incident().estimate->host_high_bytes * tasks;
   if (s.balance().limit) wanted = std::max(wanted, *s.balance().limit + *s.balance().limit / 2);
   if (s.balance().observed) wanted = std::max(wanted, *s.balance().observed + *s.balance().observed / 4);
   const int64_t gib = static_cast<int64_t>(static_cast<double>(wanted) / kGiB) + 1;
@@ -54,7 +54,7 @@ void host_memory(const Situation& s, Findings& findings) {
                               "the kernel or the scheduler ended the process at its memory limit");
   if (s.message() && s.message()->framework == "kubernetes")
     remedy.set = fmt::format("resources.limits.memory: {}", wanted > 0 ? fmt::format("{}Gi", gib) : "<twice as much>");
-  remedy.likely_alone = s.patient().estimate && wanted > 0 && s.balance().limit;
+  remedy.likely_alone = s.incident().estimate && wanted > 0 && s.balance().limit;
   remedy.caveats.push_back("`seff JOB` or `sacct -j JOB -o MaxRSS` says what it really used");
   findings.offer(std::move(remedy));
 }

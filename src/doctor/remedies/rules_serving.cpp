@@ -20,7 +20,7 @@ bool applies(const Situation& s) { return s.serving() && s.pool() == Pool::devic
 bool tell_gain(const Situation& s, Remedy& remedy) {
   if (!remedy.saves_bytes) return true;
   if (*remedy.saves_bytes <= 0) remedy.saves_bytes.reset();
-  const std::optional<Estimate>& now = s.patient().estimate;
+  const std::optional<Estimate>& now = s.incident().estimate;
   const std::optional<Estimate> after = s.after(remedy.changes);
   if (now && after && now->kv_tokens && after->kv_tokens && *after->kv_tokens > *now->kv_tokens) {
     remedy.why += fmt::format("; room for about {} tokens instead of {}", *after->kv_tokens, *now->kv_tokens);
@@ -65,7 +65,7 @@ int64_t round_length(int64_t tokens) {
 void max_model_len(const Situation& s, Findings& findings) {
   if (!applies(s)) return;
   const Message* message = s.message();
-  const std::optional<Estimate>& estimate = s.patient().estimate;
+  const std::optional<Estimate>& estimate = s.incident().estimate;
   int64_t length = s.job().max_model_len.value_or(s.shape() ? s.shape()->max_positions : 0);
   std::string why = "the cache must hold one request of full length";
   if (message && message->kv_tokens_available && *message->kv_tokens_available > 0) {

@@ -33,8 +33,8 @@ constexpr FrameMark kFrameMarks[] = {
     {"/accelerate/", System::accelerate},
 };
 
-Job job_of(const Case& patient, const Message* message) {
-  if (patient.job) return *patient.job;
+Job job_of(const Case& incident, const Message* message) {
+  if (incident.job) return *incident.job;
   Job job;
   if (!message) return job;
   job.system = system_of(*message);
@@ -92,13 +92,13 @@ System system_of(const Message& message) {
   return message.framework.starts_with("pytorch") ? System::pytorch_script : System::unknown;
 }
 
-Situation::Situation(const Case& patient, const Estimator& estimator)
-    : patient_(patient),
+Situation::Situation(const Case& incident, const Estimator& estimator)
+    : incident_(incident),
       estimator_(estimator),
-      message_(main_message(patient)),
-      balance_(balance_of(patient)),
-      pool_(pool_of(patient)) {
-  job_ = job_of(patient, message_);
+      message_(main_message(incident)),
+      balance_(balance_of(incident)),
+      pool_(pool_of(incident)) {
+  job_ = job_of(incident, message_);
   if (message_) figures_ = figures_of(*message_);
   style_ = style_of(job_);
 }
@@ -264,7 +264,7 @@ std::string Situation::doubt_after(const Changes& changes) const {
       return "the batch is not stated: give --micro-batch-size N";
   }
   // A run that ended although its upper end is below the limit has more in memory than the estimate knows.
-  if (message_ && patient_.estimate && balance_.limit && patient_.estimate->high_bytes <= *balance_.limit)
+  if (message_ && incident_.estimate && balance_.limit && incident_.estimate->high_bytes <= *balance_.limit)
     return "the log shows more than the estimate knows: measure with --probe";
   return {};
 }
@@ -281,8 +281,8 @@ bool Situation::fits_on(const Gpu& other, bool surely) const {
 
 int64_t Situation::term(std::string_view name) const {
   int64_t bytes = 0;
-  if (patient_.estimate)
-    for (const Term& term : patient_.estimate->terms)
+  if (incident_.estimate)
+    for (const Term& term : incident_.estimate->terms)
       if (term.name == name) bytes += term.bytes;
   return bytes;
 }

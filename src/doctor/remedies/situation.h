@@ -10,16 +10,16 @@ namespace headroom::doctor {
 
 class Situation {
  public:
-  Situation(const Case& patient, const Estimator& estimator);
+  Situation(const Case& incident, const Estimator& estimator);
 
-  const Case& patient() const { return patient_; }
+  const Case& incident() const { return incident_; }
   const Job& job() const { return job_; }  // the system inferred from the message where no job was given
   const Message* message() const { return message_; }
   const MessageFigures& figures() const { return figures_; }
   const Balance& balance() const { return balance_; }
   Pool pool() const { return pool_; }
-  const std::optional<Gpu>& gpu() const { return patient_.gpu; }
-  const std::optional<ModelShape>& shape() const { return patient_.shape; }
+  const std::optional<Gpu>& gpu() const { return incident_.gpu; }
+  const std::optional<ModelShape>& shape() const { return incident_.shape; }
   Style style() const { return style_; }
 
   bool training() const { return job_.task == Task::train; }
@@ -29,7 +29,7 @@ class Situation {
   bool caching_allocator() const;
   // A device message of TensorFlow, JAX or the like, and no job: PyTorch's words would be wrong.
   bool foreign_framework() const;
-  bool has_job() const { return patient_.job.has_value(); }
+  bool has_job() const { return incident_.job.has_value(); }
 
   // The job's value, or the system's own default; absent where neither says.
   std::optional<int64_t> micro_batch() const;
@@ -72,7 +72,7 @@ class Situation {
   int64_t term(std::string_view name) const;
 
  private:
-  const Case& patient_;
+  const Case& incident_;
   const Estimator& estimator_;
   Job job_;
   const Message* message_ = nullptr;

@@ -45,15 +45,15 @@ inline Job serving_job(System system, const std::string& model = "meta-llama/Lla
 
 // The job on a GPU, with the memory model's estimate.
 inline Case case_of(const Job& job, const std::string& gpu) {
-  Case patient;
-  patient.job = job;
-  patient.shape = find_model_shape(job.model);
-  EXPECT_TRUE(patient.shape) << job.model;
-  patient.gpu = find_gpu(gpu);
-  EXPECT_TRUE(patient.gpu) << gpu;
-  patient.capacity_bytes = patient.gpu->memory_bytes;
-  patient.estimate = estimate(job, *patient.shape, patient.gpu);
-  return patient;
+  Case incident;
+  incident.job = job;
+  incident.shape = find_model_shape(job.model);
+  EXPECT_TRUE(incident.shape) << job.model;
+  incident.gpu = find_gpu(gpu);
+  EXPECT_TRUE(incident.gpu) << gpu;
+  incident.capacity_bytes = incident.gpu->memory_bytes;
+  incident.estimate = estimate(job, *incident.shape, incident.gpu);
+  return incident;
 }
 
 // PyTorch's message since 2.1, its own part of the process 0.5 GiB above what it reserved.
