@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/chat_renderer.h"
+#include "data/token_cache_builder.h"
 #include "formats/json.h"
 
 namespace headroom {
@@ -13,15 +14,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostPromptBytes = size_t{16} << 20;  // as a row of data
-
-// All of it, without the line break that ends the last line.
+// All of it, at most as much as a row of data may have, without the line break that ends the last line.
 std::string text_of_stdin() {
   std::string text;
   for (std::array<char, 4096> part{}; std::cin.read(part.data(), part.size()) || std::cin.gcount() > 0;) {
     text.append(part.data(), static_cast<size_t>(std::cin.gcount()));
-    if (text.size() > kMostPromptBytes)
-      throw Error(ErrorKind::usage, fmt::format("the prompt on stdin has more than {} bytes", kMostPromptBytes),
+    if (text.size() > static_cast<size_t>(kRowLimitBytes))
+      throw Error(ErrorKind::usage, fmt::format("the prompt on stdin has more than {} bytes", kRowLimitBytes),
                   "give the part that the model is to continue");
   }
   if (text.ends_with('\n')) text.pop_back();
@@ -61,9 +60,10 @@ void read_prompt(PromptOptions& options, const ModelFiles& model) {
 
 int64_t rendering_bytes(const PromptOptions& options) {
   if (!options.chat) return 0;
-  constexpr int64_t kHeapPerByte = ChatRenderer::kMostBytes / (int64_t{4} << 20), kMarks = 64 << 10;
+  constexpr int64_t kMarks = 64 << 10;  // what a template puts around the messages
   const auto text = static_cast<int64_t>(options.prompt.size() + options.system.size());
-  return std::clamp(kHeapPerByte * (text + kMarks), ChatRenderer::kLeastBytes, ChatRenderer::kMostBytes);
+  return std::clamp(ChatRenderer::kHeapPerTextByte * (text + kMarks), ChatRenderer::kLeastBytes,
+                    ChatRenderer::kMostBytes);
 }
 
 std::string prompt_text(const PromptOptions& options, const Tokenizer& tokenizer, const ModelFiles& model) {

@@ -23,7 +23,7 @@ constexpr const char* kPrefixRemedy =
 jinja::Limits row_limits(int64_t memory_bytes) {
   jinja::Limits limits;
   limits.steps = kRowSteps;
-  limits.text_bytes = memory_bytes / 16;
+  limits.text_bytes = memory_bytes / ChatRenderer::kHeapPerTextByte;
   limits.live_bytes = memory_bytes / 4;
   return limits;
 }

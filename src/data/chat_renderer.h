@@ -28,9 +28,10 @@ struct ScoredText {
 // Used by one thread.
 class ChatRenderer {
  public:
-  // Heap bytes that rendering may be given; with the most a text may have 4 MiB, with less in proportion.
+  // Heap bytes that rendering may be given, kHeapPerTextByte of them for each byte that a text may have.
   static constexpr int64_t kMostBytes = int64_t{64} << 20;
   static constexpr int64_t kLeastBytes = int64_t{4} << 20;
+  static constexpr int64_t kHeapPerTextByte = 16;
 
   // Loads the template as load_chat_template() does. strftime_now() gives the time of construction. render() holds at
   // most `memory_bytes` of heap at once, its result included, and refuses what needs more.

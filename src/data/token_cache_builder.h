@@ -13,11 +13,13 @@
 
 namespace headroom {
 
+constexpr int64_t kRowLimitBytes = int64_t{16} << 20;
+
 struct DataOptions {
   std::vector<std::filesystem::path> files;  // .txt, .jsonl, .json, .tsv
   int64_t max_seq_length = 512;
-  int64_t vocab_size = 0;                       // of the model: ids at or above it are refused
-  int64_t row_limit_bytes = int64_t{16} << 20;  // a longer row is refused
+  int64_t vocab_size = 0;                    // of the model: ids at or above it are refused
+  int64_t row_limit_bytes = kRowLimitBytes;  // a longer row is refused
   // Of the tokenizer: where the chat template of rows with messages is looked for (data/chat_template.h), and the mask
   // token of texts that are masked (data/mask_tokens.h).
   std::filesystem::path tokenizer_folder = {};

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "cost/predict.h"
 #include "cost/stream_timeline.h"
+#include "ir/call_types.h"
 #include "memory/liveness.h"
 #include "planner/assemble.h"
 
@@ -58,6 +59,7 @@ Profiled profile_slots(const Graph& graph, const Liveness& liveness, const Bindi
   const std::vector<int64_t> live =
       live_sums(liveness, facts.alignment, [](const StorageLife& life) { return life.tier == Tier::device; });
   Profiled out;
+  CallTypes types;
   for (size_t slot = 0; slot < live.size(); ++slot) {
     const Slot& at = liveness.slots[slot];
     const Node& node = graph.node(at.node);
@@ -65,11 +67,14 @@ Profiled profile_slots(const Graph& graph, const Liveness& liveness, const Bindi
       out.without_loss = std::max(out.without_loss, live[slot]);
       continue;
     }
-    LossSlot loss{&node, live[slot], node.stage == Stage::backward, {}, {}};
+    const OpCall call = types.of(graph, node, bindings);
+    LossSlot loss{&node,
+                  live[slot],
+                  node.stage == Stage::backward,
+                  {call.inputs.begin(), call.inputs.end()},
+                  {call.outputs.begin(), call.outputs.end()}};
     if (const int32_t scratch = liveness.scratch_of_slot[slot]; scratch != kNone)
       loss.others -= align_up(liveness.storages[static_cast<size_t>(scratch)].bytes, facts.alignment);
-    for (ValueId id : node.inputs) loss.inputs.push_back(concrete(graph.value(id).type, bindings));
-    for (ValueId id : node.outputs) loss.outputs.push_back(concrete(graph.value(id).type, bindings));
     out.losses.push_back(std::move(loss));
   }
   return out;
