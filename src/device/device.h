@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,10 +20,16 @@ namespace headroom {
 using StreamId = int32_t;
 using EventId = int32_t;
 
+// Kernels queued by one call (Device::capture).
+using CaptureId = int32_t;
+
 // A kernel prepared by a device for concrete types; holds no addresses.
 class DeviceKernel {
  public:
   virtual ~DeviceKernel() = default;
+  // Whether launches with the same operands may be captured: they do the same each time, but for one difference, trip 0
+  // or a later one.
+  virtual bool replays() const { return false; }
 };
 
 // Of a device whose memory is not the host's; zeros where nobody tells.
@@ -59,6 +66,14 @@ class Device {
 
   // Queues a kernel. `call` need not outlive the launch.
   virtual void launch(const DeviceKernel& kernel, const KernelCall& call, StreamId stream) = 0;
+
+  // Keeps what `queue` launches on stream 0, without running it, for replay() to queue by one call (on a GPU a CUDA
+  // graph). Its kernels replay, and `queue` calls launch() alone. Nothing where the device captures nothing, or no
+  // more: who calls then launches each kernel. Called behind the arenas, before the first launch; takes host and device
+  // memory.
+  virtual std::optional<CaptureId> capture(const std::function<void()>& queue) { return {}; }
+  virtual void replay(CaptureId capture) {}
+
   // Queues a copy between host memory and the arenas, in any direction. What fails in it is thrown by the wait.
   virtual void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId stream) = 0;
 
@@ -91,6 +106,7 @@ int64_t disk_process_bytes(const DeviceFacts& facts);
 std::unique_ptr<Device> make_null_device(const DeviceFacts& facts);
 
 constexpr int64_t kCudaWindowBytes = int64_t{8} << 20;  // a GPU's host_window()
+constexpr int64_t kCudaGraphBytes = int64_t{32} << 20;  // most that a GPU's captures take of its memory
 
 // A GPU of this machine; `disk` as of open_device. Throws Error(usage) when this build has no CUDA, there is no driver
 // or no such device.

@@ -98,7 +98,8 @@ struct ProcessBytes {
   int64_t page_tables = 0;  // of the arena: 1/512 of it with 4 KiB pages
   int64_t copies = 0;       // buffers and threads of copies to and from the disk
   int64_t gpu = 0;          // on the host: a GPU's driver and libraries, the window to its memory
-  int64_t total() const { return code + tokenizer + data + kernels + planner + page_tables + copies + gpu; }
+  int64_t graphs = 0;       // on a GPU: kernels that are queued by one call
+  int64_t total() const { return code + tokenizer + data + kernels + planner + page_tables + copies + gpu + graphs; }
 };
 
 // What the whole process holds while it prepares the data, before there is an arena: the least that any data can be

@@ -230,22 +230,24 @@ class Reporter {
 void explain_parts(const Plan& plan, std::string& text) {
   const Breakdown& b = plan.breakdown;
   const ProcessBytes& c = plan.process;
-  const std::pair<const char*, int64_t> rows[] = {{"weights", b.weights},
-                                                  {"gradients", b.gradients},
-                                                  {"optimizer states", b.optimizer},
-                                                  {"activations", b.activations},
-                                                  {"workspace", b.workspace},
-                                                  {"data and tables", b.data},
-                                                  {"alignment and gaps", b.alignment},
-                                                  {"arena", plan.arena_bytes},
-                                                  {"code and libraries", c.code + c.kernels},
-                                                  {"tokenizer and loader", c.tokenizer + c.data},
-                                                  {"plan tables", c.planner},
-                                                  {"copies to disk", c.copies},
-                                                  {"page tables", c.page_tables},
-                                                  {"peak", plan.peak_bytes}};
-  for (const auto& [name, bytes] : rows)
+  const auto row = [&](const char* name, int64_t bytes) {
     text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", name, format_bytes(bytes), bytes);
+  };
+  row("weights", b.weights);
+  row("gradients", b.gradients);
+  row("optimizer states", b.optimizer);
+  row("activations", b.activations);
+  row("workspace", b.workspace);
+  row("data and tables", b.data);
+  row("alignment and gaps", b.alignment);
+  row("arena", plan.arena_bytes);
+  row("code and libraries", c.code + c.kernels);
+  row("tokenizer and loader", c.tokenizer + c.data);
+  row("plan tables", c.planner);
+  row("copies to disk", c.copies);
+  row("page tables", c.page_tables);
+  if (c.graphs > 0) row("CUDA graphs", c.graphs);
+  row("peak", plan.peak_bytes);
 }
 
 // Nothing for a technique that is off: what it would save is not known.

@@ -1,10 +1,12 @@
-// Executes a plan: reserves the arenas, prepares every kernel, then runs programs without a heap call of its own.
+// Executes a plan: reserves the arenas, prepares every kernel, then runs programs without a heap call of its own. Where
+// the device captures work (Device::capture), spans of kernels between host calls and copies are one launch each.
 #pragma once
 
 #include <array>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +32,7 @@ class Executor {
   // Runs a program to its end. No heap call of our own. `after_kernel`, when set, is asked after each kernel and stops
   // the program early by returning false; run() then returns false.
   bool run(std::string_view program, std::span<const Trips> trips);
+  // While it is set every kernel is launched by itself.
   void set_interrupt(std::function<bool()> should_stop) { should_stop_ = std::move(should_stop); }
 
   // A persistent tensor in the arena of its tier; throws InternalError when the plan has none of that name.
@@ -80,6 +83,9 @@ class Executor {
     size_t first_output = 0, output_count = 0;
     std::span<std::byte> scratch;
     TierBytes end_offset;
+    // Of the first step of a captured span: the step behind it, and the span's work in trip 0 and in later ones.
+    size_t span_end = 0;
+    std::optional<CaptureId> first_trip, later_trip;
   };
   struct Prepared {
     const PlanProgram* source = nullptr;
@@ -89,6 +95,9 @@ class Executor {
 
   void prepare_kernels();
   void bind(Prepared& program);
+  void capture(Prepared& program);
+  size_t replaying_until(const Prepared& program, size_t begin) const;
+  bool replay(const Step& step, int64_t trip);
   void bind_operands(const std::vector<Operand>& operands, Prepared& program, Step& step);
   const DeviceKernel* kernel_for(const Instruction& instruction);
   std::byte* base(Tier tier) const { return bases_[static_cast<size_t>(tier)]; }
@@ -100,6 +109,7 @@ class Executor {
   std::span<std::byte> window_half(int which) const;
   int64_t granted(Tier tier, int64_t bytes) const;
   void run_steps(const Prepared& program, size_t begin, size_t end, int64_t trip, std::span<const Trips> trips);
+  void raise_high_water(const TierBytes& end);
   void run_call(const Prepared& program, const Step& step, int64_t trip);
   const Prepared& find(std::string_view program) const;
 

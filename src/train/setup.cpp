@@ -397,8 +397,10 @@ void book_process(PlanRequest& request, const ProcessBytes& process) {
   request.process = process;
   if (request.facts.device == "cpu") return;
   request.host_process = process;
-  request.host_process.gpu = kCudaWindowBytes + request.profile.host_context_bytes;
-  request.process = {request.profile.context_bytes, 0, 0, 0, 0, 0};
+  request.host_process.gpu = kCudaWindowBytes + kCudaGraphBytes + request.profile.host_context_bytes;
+  request.process = {};
+  request.process.code = request.profile.context_bytes;
+  request.process.graphs = kCudaGraphBytes;
 }
 
 }  // namespace headroom

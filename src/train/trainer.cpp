@@ -252,7 +252,6 @@ class Run {
     if (options_.report_to == "tensorboard") events_file_.emplace(options_.output_dir / "runs", state_.step + 1);
     record_ = write_process_json(options_.output_dir, state_.step + 1, total_steps_);
     probe_ = std::make_unique<StepProbe>(*result_.plan.program("train_step"));
-    executor_->set_interrupt([this] { return probing_ ? probe_->after_kernel() : void(), false; });
     reader_.emplace(data_->train.cache, SampleOrder(data_->train.samples(), options_.seed, options_.shuffle),
                     result_.plan.choices.seq_length, options_.global_batch_size, targets_, data_->train.packs_or_null(),
                     !result_.plan.choices.buckets.empty());
@@ -298,7 +297,9 @@ class Run {
         step <= kFullLengthSteps ? programs_->full() : programs_->holding(reader_->longest(0, range.count));
     probing_ = probe_ && program == programs_->full();
     if (probing_) probe_->begin(trips[0].count), ++probed_steps_;
+    if (probing_) executor_->set_interrupt([this] { return probe_->after_kernel(), false; });
     executor_->run(program, trips);
+    executor_->set_interrupt({});
     const TensorView result = executor_->result(program, 0);
     double sums_buffer[3], squares_buffer[1];
     const std::span<const double> sums =
@@ -328,7 +329,6 @@ class Run {
   // Two steps are measured: memory in the first, time in the second.
   void write_measured() {
     if (!probe_) return;
-    executor_->set_interrupt({});
     peak_.include(probe_->highest_resident());
     write_text_durably(options_.output_dir / "measured.json", probe_->json());
     write_text_durably(options_.output_dir / "operations.json",

@@ -21,7 +21,7 @@ struct Deferral {
   Fault fault = Fault::none;
 };
 
-class DeferredRuntime final : public CudaRuntime {
+class DeferredRuntime : public CudaRuntime {
  public:
   // Memory is `inner`'s.
   DeferredRuntime(std::unique_ptr<CudaRuntime> inner, const Deferral& deferral)
@@ -70,6 +70,15 @@ class DeferredRuntime final : public CudaRuntime {
     synchronize(stream);
     inner_->fill(at, value, bytes, stream);
   }
+
+  void begin_capture(CudaStream stream) override { inner_->begin_capture(stream); }
+  CudaGraph end_capture(CudaStream stream) override { return inner_->end_capture(stream); }
+  void abandon_capture(CudaStream stream) noexcept override { inner_->abandon_capture(stream); }
+  void launch(CudaGraph graph, CudaStream stream) override {
+    synchronize(stream);
+    inner_->launch(graph, stream);
+  }
+  void destroy(CudaGraph graph) noexcept override { inner_->destroy(graph); }
 
  private:
   // An event's record, the how manyeth of it.

@@ -25,6 +25,9 @@ std::unique_ptr<CudaKernel> make_cuda_kernel(const KernelSpec& spec, const CudaC
 
 namespace cuda_shim {
 void demand_loading(bool) {}
+void begin_capture() {}
+Captured end_capture() { return {}; }
+Captured* capture_under_way() { return nullptr; }
 }  // namespace cuda_shim
 
 }  // namespace headroom

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "base/error.h"
@@ -75,6 +76,7 @@ struct Machine {
   Order order = Order::forward;
   int64_t threads = 0;
   bool demands_loading = false;
+  std::optional<Captured> captured;       // the capture under way
   std::map<const void*, int64_t> loaded;  // code and the most shared memory asked for
 #ifdef HR_SHIM_ASAN
   void* fake_stack = nullptr;
@@ -285,6 +287,18 @@ void exchange(const void* mine, void* theirs, size_t bytes, int from, unsigned m
   warp_barrier(line);
   std::memcpy(theirs, m.fibers[first + static_cast<size_t>(from)]->slot[turn], bytes);
 }
+
+void begin_capture() {
+  HR_CHECK(!machine().captured, "a capture begins inside another");
+  machine().captured.emplace();
+}
+Captured end_capture() {
+  HR_CHECK(machine().captured, "a capture ends that never began");
+  Captured all = std::move(*machine().captured);
+  machine().captured.reset();
+  return all;
+}
+Captured* capture_under_way() { return machine().captured ? &*machine().captured : nullptr; }
 
 void load(const void* code, int64_t shared_bytes) {
   HR_CHECK(shared_bytes <= kMostShared, "a block asks for {} bytes of shared memory", shared_bytes);

@@ -9,7 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <type_traits>
+#include <vector>
 
 #define __global__
 #define __device__
@@ -55,6 +57,20 @@ template <typename Body>
 void run_grid(Dim3 grid, unsigned block, size_t shared_bytes, const Body& body) {
   run_grid_of(
       grid, block, shared_bytes, [](const void* context) { (*static_cast<const Body*>(context))(); }, &body);
+}
+
+// Stream capture: between begin_capture() and end_capture() work that is queued through do_or_capture() is kept, not
+// done. One capture at a time; a test or runtime over the shim does what was kept by calling it.
+using Captured = std::vector<std::function<void()>>;
+void begin_capture();
+Captured end_capture();
+Captured* capture_under_way();  // null when there is none
+template <typename Work>
+void do_or_capture(const Work& work) {
+  if (Captured* const captured = capture_under_way())
+    captured->emplace_back(work);
+  else
+    work();
 }
 
 // In the place of loading code and asking for shared memory (ops/cuda/launch.h).

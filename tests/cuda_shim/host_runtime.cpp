@@ -17,6 +17,7 @@ struct Counts {
   int64_t allocations = 0;
   int64_t bytes = 0;
   int64_t pinned = 0;
+  HostRuntimeGraphs graphs;
 };
 
 Counts& counts() {
@@ -66,10 +67,33 @@ class HostRuntime final : public CudaRuntime {
   void synchronize(CudaStream) override {}
   void synchronize(CudaEvent) override {}
   void copy(void* to, const void* from, int64_t bytes, CudaStream) override {
-    std::memmove(to, from, static_cast<size_t>(bytes));
+    cuda_shim::do_or_capture([=] { std::memmove(to, from, static_cast<size_t>(bytes)); });
   }
   void fill(void* at, int value, int64_t bytes, CudaStream) override {
-    std::memset(at, value, static_cast<size_t>(bytes));
+    cuda_shim::do_or_capture([=] { std::memset(at, value, static_cast<size_t>(bytes)); });
+  }
+
+  void begin_capture(CudaStream) override { cuda_shim::begin_capture(); }
+  CudaGraph end_capture(CudaStream) override {
+    auto graph = std::make_unique<cuda_shim::Captured>(cuda_shim::end_capture());
+    const int64_t bytes = limits_.graph_node_bytes * static_cast<int64_t>(graph->size());
+    if (bytes > memory().free_bytes) throw Error(ErrorKind::run, "the device is full");
+    counts().bytes += bytes;
+    ++counts().graphs.held;
+    counts().graphs.nodes += static_cast<int64_t>(graph->size());
+    return reinterpret_cast<CudaGraph>(graph.release());
+  }
+  void abandon_capture(CudaStream) noexcept override { cuda_shim::end_capture(); }
+  void launch(CudaGraph graph, CudaStream) override {
+    ++counts().graphs.launches;
+    for (const std::function<void()>& work : *reinterpret_cast<cuda_shim::Captured*>(graph)) work();
+  }
+  void destroy(CudaGraph graph) noexcept override {
+    const std::unique_ptr<cuda_shim::Captured> own(reinterpret_cast<cuda_shim::Captured*>(graph));
+    const auto nodes = static_cast<int64_t>(own->size());
+    counts().bytes -= limits_.graph_node_bytes * nodes;
+    --counts().graphs.held;
+    counts().graphs.nodes -= nodes;
   }
 
  private:
@@ -111,6 +135,7 @@ std::unique_ptr<CudaRuntime> make_host_runtime(const HostRuntimeLimits& limits) 
 int64_t host_runtime_allocations() { return counts().allocations; }
 int64_t host_runtime_bytes() { return counts().bytes; }
 int64_t host_runtime_pinned() { return counts().pinned; }
+HostRuntimeGraphs host_runtime_graphs() { return counts().graphs; }
 
 // In the place of src/device/cuda/open_cuda.cpp or no_cuda.cpp.
 std::unique_ptr<Device> open_cuda_device(int, const DeviceFacts& facts, const std::filesystem::path& disk) {

@@ -14,6 +14,14 @@ struct HostRuntimeLimits {
   int64_t held_by_others = 0;
   int64_t context_bytes = 0;  // held by this process beside its allocations
   int capability = 90;
+  int64_t graph_node_bytes = 512;  // of device memory, for each node of a graph
+};
+
+// Of the runtime made last: graphs and their nodes that are there, launches of graphs so far.
+struct HostRuntimeGraphs {
+  int64_t held = 0;
+  int64_t nodes = 0;
+  int64_t launches = 0;
 };
 
 // Of the device that stands in the place of cuda:0, where NVML would tell it too.
@@ -25,5 +33,6 @@ std::unique_ptr<CudaRuntime> make_host_runtime(const HostRuntimeLimits& limits =
 int64_t host_runtime_allocations();
 int64_t host_runtime_bytes();
 int64_t host_runtime_pinned();
+HostRuntimeGraphs host_runtime_graphs();
 
 }  // namespace headroom

@@ -11,6 +11,7 @@
 #include "device/cuda/nvml.h"
 #include "device/disk/disk_tier.h"
 #include "ops/cuda/kernel.h"
+#include "ops/cuda/library.h"
 
 namespace headroom {
 namespace {
@@ -23,6 +24,7 @@ class PreparedCudaKernel final : public DeviceKernel {
  public:
   explicit PreparedCudaKernel(std::unique_ptr<CudaKernel> kernel) : kernel_(std::move(kernel)) {}
   const CudaKernel& kernel() const { return *kernel_; }
+  bool replays() const override { return kernel_->replays(); }
 
  private:
   std::unique_ptr<CudaKernel> kernel_;
@@ -62,6 +64,7 @@ class CudaDevice final : public Device, public CudaServices {
   }
   ~CudaDevice() override {
     disk_.reset();
+    for (CudaGraph graph : graphs_) runtime_->destroy(graph);
     for (CudaStream stream : streams_) runtime_->destroy(stream);
     for (CudaEvent event : events_) runtime_->destroy(event);
     for (const Event& event : created_) runtime_->destroy(event.event);
@@ -112,6 +115,24 @@ class CudaDevice final : public Device, public CudaServices {
   void launch(const DeviceKernel& kernel, const KernelCall& call, StreamId stream) override {
     if (disk_) disk_->synchronize(stream);
     static_cast<const PreparedCudaKernel&>(kernel).kernel().enqueue(call, at(stream));
+  }
+  // A capture that goes beyond kCudaGraphBytes, or that the driver refuses, is given up with all later ones.
+  std::optional<CaptureId> capture(const std::function<void()>& queue) override {
+    if (!captures_) return {};
+    const int64_t free_before = runtime_->memory().free_bytes;
+    const CudaGraph graph = captured(queue);
+    if (graph) graph_bytes_ += free_before - runtime_->memory().free_bytes;
+    captures_ = graph && graph_bytes_ <= kCudaGraphBytes;
+    if (captures_) {
+      graphs_.push_back(graph);
+      return static_cast<CaptureId>(graphs_.size()) - 1;
+    }
+    if (graph) runtime_->destroy(graph);
+    return {};
+  }
+  void replay(CaptureId capture) override {
+    if (disk_) disk_->synchronize(0);
+    runtime_->launch(graphs_.at(static_cast<size_t>(capture)), streams_[0]);
   }
   void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId stream) override {
     if (disk_ && (disk_->holds(to) || disk_->holds(from))) return disk_->copy(to, from, bytes, stream);
@@ -188,6 +209,25 @@ class CudaDevice final : public Device, public CudaServices {
     return others.empty() ? "" : ": " + describe(others);
   }
 
+  // Null where the driver does not capture the work.
+  CudaGraph captured(const std::function<void()>& queue) {
+    try {
+      runtime_->begin_capture(streams_[0]);
+      queue_or_abandon(queue);
+      return runtime_->end_capture(streams_[0]);
+    } catch (const Error&) {
+      return nullptr;
+    }
+  }
+  void queue_or_abandon(const std::function<void()>& queue) {
+    try {
+      queue();
+    } catch (...) {
+      runtime_->abandon_capture(streams_[0]);
+      throw;
+    }
+  }
+
   CudaStream at(StreamId stream) const { return streams_.at(static_cast<size_t>(stream)); }
 
   std::unique_ptr<CudaRuntime> runtime_;
@@ -198,6 +238,9 @@ class CudaDevice final : public Device, public CudaServices {
   std::array<CudaEvent, kEvents> events_{};  // of mark()
   std::vector<Event> created_;               // of create_event()
   size_t next_event_ = 0;
+  std::vector<CudaGraph> graphs_;  // by CaptureId
+  int64_t graph_bytes_ = 0;        // of device memory
+  bool captures_ = cuda::part_wanted("graphs");
   std::vector<std::byte*> pinned_;
   std::span<std::byte> window_;
   std::byte* arena_ = nullptr;

@@ -9,10 +9,12 @@
 #include "ops/cuda/launch.h"
 
 struct CUevent_st;
+struct CUgraphExec_st;
 
 namespace headroom {
 
-using CudaEvent = CUevent_st*;  // cudaEvent_t without its header
+using CudaEvent = CUevent_st*;      // cudaEvent_t without its header
+using CudaGraph = CUgraphExec_st*;  // cudaGraphExec_t
 
 struct CudaProperties {
   std::string bus_id;        // PCI: "0000:1B:00.0"
@@ -55,6 +57,14 @@ class CudaRuntime {
   // Either way between pinned host memory and the device, or within the device.
   virtual void copy(void* to, const void* from, int64_t bytes, CudaStream stream) = 0;
   virtual void fill(void* at, int value, int64_t bytes, CudaStream stream) = 0;
+
+  // From begin_capture to end_capture, which the same thread calls, what is queued on the stream is kept and does not
+  // run. end_capture gives it as a graph that lies on the device, ready to be launched; abandon_capture forgets it.
+  virtual void begin_capture(CudaStream stream) = 0;
+  virtual CudaGraph end_capture(CudaStream stream) = 0;
+  virtual void abandon_capture(CudaStream stream) noexcept = 0;
+  virtual void launch(CudaGraph graph, CudaStream stream) = 0;
+  virtual void destroy(CudaGraph graph) noexcept = 0;
 };
 
 // Device `index` of this machine. Throws Error(usage) when this build has no CUDA, there is no driver, or no such

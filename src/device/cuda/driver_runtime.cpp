@@ -4,6 +4,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "device/cuda/cuda_runtime.h"
+#include "ops/cuda/capture.h"
 
 namespace headroom {
 namespace {
@@ -80,6 +81,12 @@ class DriverRuntime final : public CudaRuntime {
   void fill(void* at, int value, int64_t bytes, CudaStream stream) override {
     check(cudaMemsetAsync(at, value, static_cast<size_t>(bytes), stream), "a fill");
   }
+
+  void begin_capture(CudaStream stream) override { cuda::begin_capture(stream, "capturing kernels"); }
+  CudaGraph end_capture(CudaStream stream) override { return cuda::end_capture(stream, "making a CUDA graph"); }
+  void abandon_capture(CudaStream stream) noexcept override { cuda::abandon_capture(stream); }
+  void launch(CudaGraph graph, CudaStream stream) override { check(cudaGraphLaunch(graph, stream), "a CUDA graph"); }
+  void destroy(CudaGraph graph) noexcept override { cudaGraphExecDestroy(graph); }
 
  private:
   int index_;

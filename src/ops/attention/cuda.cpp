@@ -57,6 +57,9 @@ class CallOptions {
   DropoutAttrs dropout_;
 };
 
+// Whether each call queues the same: draws differ from trip to trip.
+bool draws_nothing(const KernelSpec& spec) { return spec.attrs.real("dropout", 0) == 0; }
+
 // Why the kernels on tensor cores refuse, or empty; `shared` is what a block of theirs needs.
 std::string mma_refusal(const KernelSpec& spec, const CudaContext& context, int64_t (*shared)(int64_t dim)) {
   for (size_t i = 0; i < 3; ++i)
@@ -73,16 +76,18 @@ std::string mma_refusal(const KernelSpec& spec, const CudaContext& context, int6
 template <typename Launch>
 CudaOffer forward_offer(const KernelSpec& spec, const Launch& launch) {
   const bool cached = spec.op == "attention_cached";
-  return {cuda_kernel_of([sizes = sizes_of(attention_shape(spec.call())), cached,
-                          options = CallOptions(spec, cached ? 0 : spec.inputs.size(), false),
-                          launch](const KernelCall& call, CudaStream stream) {
-            AttentionSizes own = sizes;
-            if (cached)
-              own.offset = call.inputs[3].as<int32_t>();
-            else
-              options.set(own, call);
-            launch(own, attention_arrays(call), stream);
-          }),
+  return {cuda_kernel_of(
+              [sizes = sizes_of(attention_shape(spec.call())), cached,
+               options = CallOptions(spec, cached ? 0 : spec.inputs.size(), false),
+               launch](const KernelCall& call, CudaStream stream) {
+                AttentionSizes own = sizes;
+                if (cached)
+                  own.offset = call.inputs[3].as<int32_t>();
+                else
+                  options.set(own, call);
+                launch(own, attention_arrays(call), stream);
+              },
+              draws_nothing(spec)),
           {}};
 }
 
@@ -120,13 +125,14 @@ CudaOffer make_decode(const KernelSpec& spec, const CudaContext&) {
 // launch(sizes, arrays, stream)
 template <typename Launch>
 CudaOffer grad_offer(const KernelSpec& spec, const Launch& launch) {
-  return {cuda_kernel_of([sizes = sizes_of(attention_shape(spec.call())),
-                          options = CallOptions(spec, spec.inputs.size(), true),
-                          launch](const KernelCall& call, CudaStream stream) {
-            AttentionSizes own = sizes;
-            options.set(own, call);
-            launch(own, attention_grad_arrays(call), stream);
-          }),
+  return {cuda_kernel_of(
+              [sizes = sizes_of(attention_shape(spec.call())), options = CallOptions(spec, spec.inputs.size(), true),
+               launch](const KernelCall& call, CudaStream stream) {
+                AttentionSizes own = sizes;
+                options.set(own, call);
+                launch(own, attention_grad_arrays(call), stream);
+              },
+              draws_nothing(spec)),
           {}};
 }
 

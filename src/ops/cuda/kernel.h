@@ -53,6 +53,8 @@ class CudaKernel {
   // Queues the work on `stream`. Operands and scratch are device memory: the host never reads nor writes them here. In
   // LaunchMode::load the addresses may be null. No allocation, no waiting but for a pinned buffer of the kernel's own.
   virtual void enqueue(const KernelCall& call, CudaStream stream) const = 0;
+  // Whether every call with the same operands queues the same work, but for one difference: trip 0 or a later one.
+  virtual bool replays() const { return true; }
 };
 
 using CudaOffer = Offer<CudaKernel>;
@@ -78,16 +80,18 @@ inline int64_t count_of(const ConcreteType& type) { return element_count(type.di
 
 // A kernel from a callable (call, stream).
 template <typename F>
-std::unique_ptr<CudaKernel> cuda_kernel_of(F body) {
+std::unique_ptr<CudaKernel> cuda_kernel_of(F body, bool replays = true) {
   class Lambda final : public CudaKernel {
    public:
-    explicit Lambda(F body) : body_(std::move(body)) {}
+    Lambda(F body, bool replays) : body_(std::move(body)), replays_(replays) {}
     void enqueue(const KernelCall& call, CudaStream stream) const override { body_(call, stream); }
+    bool replays() const override { return replays_; }
 
    private:
     F body_;
+    bool replays_;
   };
-  return std::make_unique<Lambda>(std::move(body));
+  return std::make_unique<Lambda>(std::move(body), replays);
 }
 
 // The one candidate of an op whose kernel is made from the spec and accepts every legal one.

@@ -23,9 +23,11 @@ void launch(void (*kernel)(P...), const Grid& grid, CudaStream stream, A... argu
   check_cuda(cudaGetLastError(), "a launch");
 #else
   cuda_shim::check_loaded(code, grid.shared_bytes);
-  const auto body = [&] { kernel(static_cast<P>(arguments)...); };
-  cuda_shim::run_grid({static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z)},
-                      static_cast<unsigned>(grid.block), static_cast<size_t>(grid.shared_bytes), body);
+  cuda_shim::do_or_capture([=] {
+    const auto body = [&] { kernel(static_cast<P>(arguments)...); };
+    cuda_shim::run_grid({static_cast<unsigned>(grid.x), static_cast<unsigned>(grid.y), static_cast<unsigned>(grid.z)},
+                        static_cast<unsigned>(grid.block), static_cast<size_t>(grid.shared_bytes), body);
+  });
 #endif
 }
 

@@ -30,14 +30,20 @@ std::vector<fs::path> folders_in(const fs::path& parent) {
 
 }  // namespace
 
-bool library_wanted(const std::string& name) {
+bool part_wanted(std::string_view part) {
   const char* const left_out = std::getenv("HEADROOM_CUDA_WITHOUT");
-  std::string lower(name);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   std::istringstream words(left_out ? left_out : "");
   for (std::string word; std::getline(words, word, ',');)
-    if (!word.empty() && lower.starts_with("lib" + word + ".")) return false;
+    if (word == part) return false;
   return true;
+}
+
+bool library_wanted(const std::string& name) {
+  constexpr std::string_view kPrefix = "lib";
+  if (!name.starts_with(kPrefix)) return true;
+  std::string part = name.substr(kPrefix.size(), name.find('.') - kPrefix.size());
+  for (char& c : part) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return part_wanted(part);
 }
 
 std::vector<fs::path> library_folders() {

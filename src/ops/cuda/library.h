@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace headroom::cuda {
@@ -14,8 +15,11 @@ namespace headroom::cuda {
 // as long as no thread changes the environment.
 std::vector<std::filesystem::path> library_folders();
 
-// Whether the environment lets a library be opened: HEADROOM_CUDA_WITHOUT lists those that are not, as
-// "cudnn,cublaslt".
+// HEADROOM_CUDA_WITHOUT of the environment lists what the backend shall do without, as "cudnn,graphs": whether `part`
+// is not listed. Thread-safe as library_folders.
+bool part_wanted(std::string_view part);
+
+// The same for a library by its file's name: "libcudnn.so.9" is the part "cudnn".
 bool library_wanted(const std::string& name);
 
 // The first of `names` that opens, by the loader's rules and then in library_folders(), for the life of the process

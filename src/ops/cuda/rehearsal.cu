@@ -1,5 +1,6 @@
 #include "ops/cuda/rehearsal.h"
 
+#include "ops/cuda/capture.h"
 #include "ops/cuda/device_language.cuh"
 
 namespace headroom::cuda {
@@ -8,13 +9,11 @@ namespace headroom::cuda {
 namespace {
 
 // Closed on every way out.
-struct Recording {
+struct Rehearsal {
   cudaStream_t stream = nullptr;
-  cudaGraph_t graph = nullptr;
   cudaGraphExec_t runnable = nullptr;
-  ~Recording() {
+  ~Rehearsal() {
     if (runnable) cudaGraphExecDestroy(runnable);
-    if (graph) cudaGraphDestroy(graph);
     if (stream) cudaStreamDestroy(stream);
   }
 };
@@ -22,20 +21,16 @@ struct Recording {
 }  // namespace
 
 void rehearse(void (*queue)(const void* context, CudaStream stream), const void* context) {
-  Recording recording;
-  check_cuda(cudaStreamCreateWithFlags(&recording.stream, cudaStreamNonBlocking), "making a stream");
-  check_cuda(cudaStreamBeginCapture(recording.stream, cudaStreamCaptureModeRelaxed), "recording a library's kernels");
+  Rehearsal rehearsal;
+  check_cuda(cudaStreamCreateWithFlags(&rehearsal.stream, cudaStreamNonBlocking), "making a stream");
+  begin_capture(rehearsal.stream, "recording a library's kernels");
   try {
-    queue(context, recording.stream);
+    queue(context, rehearsal.stream);
   } catch (...) {
-    cudaStreamEndCapture(recording.stream, &recording.graph);
-    cudaGetLastError();  // else the next launch would report it
+    abandon_capture(rehearsal.stream);
     throw;
   }
-  check_cuda(cudaStreamEndCapture(recording.stream, &recording.graph), "recording a library's kernels");
-  check_cuda(cudaGraphInstantiate(&recording.runnable, recording.graph, 0), "loading a library's kernels");
-  check_cuda(cudaGraphUpload(recording.runnable, recording.stream), "loading a library's kernels");
-  check_cuda(cudaStreamSynchronize(recording.stream), "loading a library's kernels");
+  rehearsal.runnable = end_capture(rehearsal.stream, "loading a library's kernels");
 }
 
 RehearsalMemory::RehearsalMemory(int64_t bytes) {

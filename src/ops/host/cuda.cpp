@@ -20,6 +20,7 @@ class NextBatch final : public CudaKernel {
     for (Slot& slot : slots_) slot.memory = services_.pinned(bytes_);
   }
 
+  bool replays() const override { return false; }
   void enqueue(const KernelCall& call, CudaStream stream) const override {
     if (launch_mode() == LaunchMode::load) return;
     HR_CHECK(call.host, "next_batch runs without a host");
