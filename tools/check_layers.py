@@ -39,14 +39,15 @@ ALLOWED = {
     'data': 'tokenizer formats jinja',
     'generate': 'runtime plan tokenizer',
     'train': 'planner runtime device models data tokenizer formats plan generate',
-    'serve': 'planner runtime models data formats plan generate',
+    'engine': 'train planner runtime device models data tokenizer formats plan generate',
+    'serve': 'engine planner runtime models data formats plan generate',
     'doctor': 'planner passes optim models formats plan',
     'report': 'plan',
     'api': '*',
     'cli': '*',
 }
 # Only the command line and the public API may include these.
-TOPS = ('train', 'serve', 'doctor', 'report', 'api', 'cli')
+TOPS = ('train', 'engine', 'serve', 'doctor', 'report', 'api', 'cli')
 
 # First part of an include path of an outside library: the layers that may use it.
 LIBRARIES = {

@@ -28,4 +28,8 @@ void print_note(std::string_view text) {
   write_stderr("\n");
 }
 
+void print_remark(std::string_view text) {
+  if (!text.empty()) print_note(text);
+}
+
 }  // namespace headroom

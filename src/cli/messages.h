@@ -11,5 +11,6 @@ void write_stderr(std::string_view text);
 // "error: MESSAGE" and the remedy below it, after all that stdout has.
 void print_error(std::string_view message, std::string_view remedy);
 void print_note(std::string_view text);
+void print_remark(std::string_view text);  // a note; nothing for an empty one
 
 }  // namespace headroom

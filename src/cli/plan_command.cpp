@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "cli/output_file.h"
 #include "cli/plan_data.h"
-#include "cli/refusal.h"
+#include "cli/refuse.h"
 #include "cli/run_file_options.h"
 #include "cli/terminal.h"
 #include "cli/train_options.h"
@@ -92,10 +92,7 @@ int run_plan(const PlanArguments& arguments) {
   if (arguments.explain && !options.data.empty())
     (arguments.json ? std::cerr : std::cout) << explain_cuts(options, model);
   if (!arguments.text_file.empty()) write_output(arguments.text_file, plan_text(result.plan));
-  if (!result.plan.feasible) {
-    print_refusal(result.plan);
-    return 3;
-  }
+  if (!result.plan.feasible) return refuse(result.plan);
   if (options.device == "null") check_on_null(result.plan);
   return 0;
 }

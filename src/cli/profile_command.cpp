@@ -6,8 +6,8 @@
 #include "base/process_memory.h"
 #include "base/threads.h"
 #include "cli/command.h"
-#include "cli/processor_note.h"
 #include "cli/terminal.h"
+#include "engine/processor_remark.h"
 #include "formats/atomic_dir.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/calibrate/disk_rates.h"
@@ -45,7 +45,7 @@ Profile measure(const ProfileArguments& arguments) {
   const DeviceFacts facts =
       gpu ? cuda_facts(*gpu) : cpu_facts(arguments.threads > 0 ? arguments.threads : available_threads());
   set_threads(facts.threads);
-  note_processors(arguments.device, facts.threads);
+  print_remark(processor_remark(arguments.device, facts.threads));
   const std::unique_ptr<Device> device = open_device(arguments.device, facts);
   const bool terminal = ::isatty(STDERR_FILENO);
   const auto progress = [&](double share) {
@@ -77,7 +77,7 @@ int run_profile(const ProfileArguments& arguments) {
     }
   }
   print_note(fmt::format("wrote {}", path.string()));
-  if (const std::string remark = profile.remark(); !remark.empty()) print_note(remark);
+  print_remark(profile.remark());
   return 0;
 }
 

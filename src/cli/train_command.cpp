@@ -2,12 +2,12 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "cli/processor_note.h"
-#include "cli/refusal.h"
+#include "cli/refuse.h"
 #include "cli/run_file_options.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include "cli/train_options.h"
+#include "engine/processor_remark.h"
 #include "train/trainer.h"
 
 namespace headroom {
@@ -40,7 +40,7 @@ int run_train(const TrainArguments& arguments) {
   events.planned = [&](const Plan& plan) {
     if (!plan.feasible) return;
     say(plan_line(plan));
-    if (!arguments.quiet) note_processors(options.device, plan.facts.threads);
+    if (!arguments.quiet) print_remark(processor_remark(options.device, plan.facts.threads));
     progress = std::make_unique<Progress>(arguments.quiet, plan);
   };
   events.note = say;
@@ -54,10 +54,7 @@ int run_train(const TrainArguments& arguments) {
   RunControl& control = install_signal_handlers();
   const TrainResult result = train(options, events, control);
   if (progress) progress->end();
-  if (!result.plan.feasible) {
-    print_refusal(result.plan);
-    return 3;
-  }
+  if (!result.plan.feasible) return refuse(result.plan);
   return result.stopped_by == 0 ? 0 : 128 + result.stopped_by;
 }
 

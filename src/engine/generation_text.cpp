@@ -1,8 +1,6 @@
-#include "cli/generation_text.h"
+#include "engine/generation_text.h"
 
 #include <algorithm>
-#include <array>
-#include <iostream>
 
 #include "base/error.h"
 #include "data/chat_renderer.h"
@@ -13,32 +11,6 @@ namespace headroom {
 namespace {
 
 namespace fs = std::filesystem;
-
-// All of it, at most as much as a row of data may have, without the line break that ends the last line.
-std::string text_of_stdin() {
-  std::string text;
-  for (std::array<char, 4096> part{}; std::cin.read(part.data(), part.size()) || std::cin.gcount() > 0;) {
-    text.append(part.data(), static_cast<size_t>(std::cin.gcount()));
-    if (text.size() > static_cast<size_t>(kRowLimitBytes))
-      throw Error(ErrorKind::usage, fmt::format("the prompt on stdin has more than {} bytes", kRowLimitBytes),
-                  "give the part that the model is to continue");
-  }
-  if (text.ends_with('\n')) text.pop_back();
-  return text;
-}
-
-void check_chat(const PromptOptions& options, const ModelFiles& model) {
-  if (!options.chat && !options.system.empty())
-    throw Error(ErrorKind::usage, "--system without --chat: a plain prompt has no messages",
-                "add --chat, or put the text before the prompt");
-  if (!options.chat) return;
-  if (options.prompt.empty())
-    throw Error(ErrorKind::usage, "--chat without a message", "give --prompt, or pipe the message in with --prompt -");
-  if (!has_chat_template(model.directory))
-    throw Error(ErrorKind::usage, fmt::format("--chat: {} has no chat template", model.directory.string()),
-                "take the template from the model's instruct version: put chat_template.jinja beside tokenizer.json; a "
-                "base model knows no chat: leave out --chat, and its text continues the prompt");
-}
 
 // Of generation_config.json; none without the file.
 std::vector<int64_t> configured_eos(const fs::path& directory) {
@@ -53,9 +25,17 @@ std::vector<int64_t> configured_eos(const fs::path& directory) {
 
 }  // namespace
 
-void read_prompt(PromptOptions& options, const ModelFiles& model) {
-  if (options.prompt == "-") options.prompt = text_of_stdin();
-  check_chat(options, model);
+void check_prompt(const PromptOptions& options, const ModelFiles& model) {
+  if (!options.chat && !options.system.empty())
+    throw Error(ErrorKind::usage, "--system without --chat: a plain prompt has no messages",
+                "add --chat, or put the text before the prompt");
+  if (!options.chat) return;
+  if (options.prompt.empty())
+    throw Error(ErrorKind::usage, "--chat without a message", "give --prompt, or pipe the message in with --prompt -");
+  if (!has_chat_template(model.directory))
+    throw Error(ErrorKind::usage, fmt::format("--chat: {} has no chat template", model.directory.string()),
+                "take the template from the model's instruct version: put chat_template.jinja beside tokenizer.json; a "
+                "base model knows no chat: leave out --chat, and its text continues the prompt");
 }
 
 int64_t rendering_bytes(const PromptOptions& options) {

@@ -10,14 +10,13 @@
 namespace headroom {
 
 struct PromptOptions {
-  std::string prompt;  // - is stdin, until read_prompt(); empty: begin with BOS
+  std::string prompt;  // empty: begin with BOS
   bool chat = false;   // the prompt is a user's message, rendered by the model's chat template
   std::string system;  // a message before it; with chat
 };
 
-// Reads the prompt where it is stdin's, and checks that the options go together and the model has what they need.
-// Throws Error(usage).
-void read_prompt(PromptOptions& options, const ModelFiles& model);
+// Checks that the options go together and the model has what they need. Throws Error(usage).
+void check_prompt(const PromptOptions& options, const ModelFiles& model);
 
 // Heap bytes that rendering a prompt may take; 0 where it is no chat.
 int64_t rendering_bytes(const PromptOptions& options);

@@ -1,11 +1,10 @@
-#include "cli/processor_note.h"
+#include "engine/processor_remark.h"
 
 #include <strings.h>
 
 #include <cstdlib>
 
 #include "base/openmp_environment.h"
-#include "cli/messages.h"
 #include "train/budget.h"
 
 namespace headroom {
@@ -20,11 +19,8 @@ bool waits_spinning() {
 
 }  // namespace
 
-void note_processors(const std::string& device, int threads) {
-  if (device != "cpu") return;
-  const ProcessorLoad load = processor_load();
-  const std::string remark = thread_remark(threads, load, waits_spinning());
-  if (!remark.empty()) print_note(remark);
+std::string processor_remark(const std::string& device, int threads) {
+  return device == "cpu" ? thread_remark(threads, processor_load(), waits_spinning()) : std::string();
 }
 
 }  // namespace headroom

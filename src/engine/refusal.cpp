@@ -1,4 +1,4 @@
-#include "cli/refusal.h"
+#include "engine/refusal.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 
 #include "base/bytes.h"
 #include "base/least_bytes.h"
-#include "cli/terminal.h"
 #include "planner/offload_choices.h"
 
 namespace headroom {
@@ -39,7 +38,7 @@ std::string against_least(int64_t budget, std::string_view place, int64_t least)
 }
 
 // Every tier: what each would need, the others as they are.
-void print_tiers_refusal(const Plan& plan) {
+Refusal refusal_of_tiers(const Plan& plan) {
   std::string ways;
   if (plan.minimum_bytes > plan.budget_bytes) ways = fmt::format("give --memory {} or more", plan.minimum_bytes);
   std::string tiers =
@@ -52,21 +51,20 @@ void print_tiers_refusal(const Plan& plan) {
     if (below.peak_bytes > below.budget_bytes)
       ways += fmt::format("{}{} or more", ways.empty() ? "give " : ", or ", tier_option(tier, below.peak_bytes));
   }
-  print_error("does not fit: " + tiers, fmt::format("{}{}{}{}", ways, plan.cheapest_fix.empty() ? "" : ", or: ",
-                                                    plan.cheapest_fix, alternatives_text(plan)));
+  return {"does not fit: " + tiers, fmt::format("{}{}{}{}", ways, plan.cheapest_fix.empty() ? "" : ", or: ",
+                                                plan.cheapest_fix, alternatives_text(plan))};
 }
 
 }  // namespace
 
-void print_refusal(const Plan& plan) {
-  if (plan.host.budget_bytes > 0 || plan.disk.budget_bytes > 0) return print_tiers_refusal(plan);
+Refusal refusal_of(const Plan& plan) {
+  if (plan.host.budget_bytes > 0 || plan.disk.budget_bytes > 0) return refusal_of_tiers(plan);
   const int64_t shortfall = plan.minimum_bytes - plan.budget_bytes;
-  print_error(
-      fmt::format("does not fit: the budget of {} bytes ({}) falls short by {} bytes ({}); minimum_bytes {} ({})",
-                  plan.budget_bytes, format_bytes(plan.budget_bytes), shortfall, format_bytes(shortfall),
-                  plan.minimum_bytes, format_least_bytes(plan.minimum_bytes)),
-      fmt::format("give --memory {} or more{}{}{}", plan.minimum_bytes,
-                  plan.cheapest_fix.empty() ? "" : ", or: ", plan.cheapest_fix, alternatives_text(plan)));
+  return {fmt::format("does not fit: the budget of {} bytes ({}) falls short by {} bytes ({}); minimum_bytes {} ({})",
+                      plan.budget_bytes, format_bytes(plan.budget_bytes), shortfall, format_bytes(shortfall),
+                      plan.minimum_bytes, format_least_bytes(plan.minimum_bytes)),
+          fmt::format("give --memory {} or more{}{}{}", plan.minimum_bytes,
+                      plan.cheapest_fix.empty() ? "" : ", or: ", plan.cheapest_fix, alternatives_text(plan))};
 }
 
 }  // namespace headroom

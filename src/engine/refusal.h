@@ -1,12 +1,18 @@
-// The message of exit code 3.
+// A budget that holds no plan, in words.
 #pragma once
+
+#include <string>
 
 #include "plan/plan.h"
 
 namespace headroom {
 
-// On stderr: the shortfall, the least budget, the cheapest change that would fit, and what a few other settings would
-// need.
-void print_refusal(const Plan& plan);
+struct Refusal {
+  std::string message;  // the shortfall and the least budget
+  std::string remedy;   // the cheapest change that would fit, and what a few other settings would need
+};
+
+// Of a plan that is not feasible.
+Refusal refusal_of(const Plan& plan);
 
 }  // namespace headroom

@@ -1,0 +1,126 @@
+#include "engine/generate.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "generate/stop_texts.h"
+#include "models/decoder.h"
+#include "planner/inference.h"
+#include "planner/search.h"
+#include "tokenizer/stream_decoder.h"
+
+namespace headroom {
+namespace {
+
+void check_generation(const InferenceOptions& options, const GenerationRequest& request) {
+  check_options(options.run);
+  if (options.run.precision != "32-true" && options.run.precision != "bf16-true")
+    throw Error(ErrorKind::usage,
+                fmt::format("generate --precision {} is not built in this version", options.run.precision),
+                "use 32-true or bf16-true");
+  const SamplingOptions& sampling = request.sampling;
+  if (!(sampling.temperature >= 0) || !(sampling.top_p > 0 && sampling.top_p <= 1) || sampling.top_k < 0)
+    throw Error(ErrorKind::usage,
+                fmt::format("--temperature {} --top-p {} --top-k {} is out of range", sampling.temperature,
+                            sampling.top_p, sampling.top_k),
+                "temperature 0 or more, top-p above 0 up to 1, top-k 0 or more");
+  if (std::find(request.stops.begin(), request.stops.end(), "") != request.stops.end())
+    throw Error(ErrorKind::usage, "--stop '' is empty", "give the text to end before");
+}
+
+// A prompt, as far as preparing it fits the budget.
+struct PreparedPrompt {
+  int64_t tokens = 0;  // where `ids` are lacking the most that it could have and leave room for what is to be made
+  std::optional<Tokenizer> tokenizer;
+  std::optional<std::vector<int32_t>> ids;
+};
+
+// Books what the prompt takes before there is an arena, as it becomes known, and encodes it where that fits.
+PreparedPrompt prepare_prompt(const GenerationRequest& asked, const ModelFiles& model, PlanRequest& request) {
+  const PromptOptions& prompt = asked.prompt;
+  PreparedPrompt out;
+  check_prompt(prompt, model);
+  const auto bytes = static_cast<int64_t>(prompt.prompt.size() + prompt.system.size());
+  const int64_t room = model.spec.max_positions - asked.max_new_tokens.value_or(1);
+  out.tokens = std::max<int64_t>(1, std::min(bytes + 1, room));
+  book_prompt(request, model, bytes, rendering_bytes(prompt));
+  if (!prepare_fits(request)) return out;
+  out.tokenizer = Tokenizer::load(model.directory);
+  const std::string text = prompt_text(prompt, *out.tokenizer, model);
+  book_encoding(request, *out.tokenizer, static_cast<int64_t>(text.size()));
+  if (!prepare_fits(request)) return out;
+  out.ids = prompt_ids(prompt, text, *out.tokenizer, model);
+  out.tokens = static_cast<int64_t>(out.ids->size());
+  ::malloc_trim(0);  // what loading and encoding held
+  return out;
+}
+
+// Tokens as text, up to a stop.
+class TextOf {
+ public:
+  TextOf(const std::vector<std::string>& stops, const Tokenizer& tokenizer,
+         const std::function<bool(std::string_view)>& on_text)
+      : decoder_(tokenizer), stops_(stops), on_text_(on_text) {}
+
+  // False once a stop text is complete, or the reader wants no more.
+  bool add(int32_t token) { return give(stops_.push(decoder_.push(token))) && !stops_.stopped(); }
+  void finish() { give(stops_.push(decoder_.finish())) && give(stops_.finish()); }
+  bool stopped() const { return stops_.stopped(); }
+
+ private:
+  bool give(const std::string& piece) {
+    if (wanted_ && !piece.empty() && on_text_) wanted_ = on_text_(piece);
+    return wanted_;
+  }
+
+  StreamDecoder decoder_;
+  StopTexts stops_;
+  const std::function<bool(std::string_view)>& on_text_;
+  bool wanted_ = true;
+};
+
+void run_generation(const OpenedModel& opened, const PlanRequest& request, const GenerationRequest& asked,
+                    const PreparedPrompt& prompt, int64_t new_tokens,
+                    const std::function<bool(std::string_view)>& on_text, Generation& out) {
+  const std::unique_ptr<Device> device = opened.open_device_for(out.plan, "each token");
+  Executor executor(out.plan, *device, nullptr);
+  opened.load(executor, request.lora);
+  const GenerateOptions options{asked.sampling, new_tokens, stop_ids(asked.stops, *prompt.tokenizer, opened.files())};
+  TextOf text(asked.stops, *prompt.tokenizer, on_text);
+  bool wanted = true;
+  out.ids = generate_tokens(
+      executor, *prompt.ids, options, [&](int32_t token) { return wanted = text.add(token); }, &out.times);
+  text.finish();
+  out.stopped = text.stopped() || (wanted && static_cast<int64_t>(out.ids.size()) < new_tokens);
+  out.arena_high_water = executor.arena_high_water();
+}
+
+}  // namespace
+
+Generation generate_text(const InferenceOptions& options, const GenerationRequest& asked,
+                         const std::function<bool(std::string_view)>& on_text, const Notes& notes) {
+  check_generation(options, asked);
+  const OpenedModel opened(options, "generate with", notes);
+  const ModelFiles& model = opened.files();
+  if (model.spec.objective != Objective::language)
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: a {} predicts masked tokens or classes and generates no text",
+                            model.config.source.string(), model.spec.architecture),
+                "use the checkpoint of a causal language model");
+  PlanRequest request = opened.request(true);
+  const PreparedPrompt prompt = prepare_prompt(asked, model, request);
+  const int64_t new_tokens = count_new_tokens(asked.max_new_tokens, prompt.tokens, model.spec.max_positions);
+  const int64_t positions = prompt.tokens + new_tokens;
+  request.seq_length = positions;
+  const DType cache = options.run.precision == "bf16-true" ? DType::bf16 : DType::f32;
+  const auto build = [&](int64_t chunk) { return build_generation(model.spec, positions, chunk, cache); };
+  Generation out;
+  out.plan = plan_generation(request, {prompt.tokens, new_tokens}, prompt_chunks(prompt.tokens), build);
+  out.feasible = out.plan.feasible && prompt.ids;
+  if (out.feasible) run_generation(opened, request, asked, prompt, new_tokens, on_text, out);
+  return out;
+}
+
+}  // namespace headroom

@@ -1,0 +1,37 @@
+// Text from a model: plan, prompt, weights, tokens as they come.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/generation_text.h"
+#include "engine/opened_model.h"
+#include "generate/generator.h"
+
+namespace headroom {
+
+struct GenerationRequest {
+  PromptOptions prompt;
+  std::vector<std::string> stops;         // texts to end before, or special tokens to end at
+  std::optional<int64_t> max_new_tokens;  // 128, or what the model's positions leave
+  SamplingOptions sampling;
+};
+
+struct Generation {
+  Plan plan;              // not feasible: nothing was run
+  bool feasible = false;  // a plan of a prompt that cannot be encoded inside the budget is not, whatever it says
+  std::vector<int32_t> ids;
+  bool stopped = false;  // by the model or a stop text; else by the number of tokens, or by on_text
+  GenerateTimes times;
+  int64_t arena_high_water = 0;  // bytes
+};
+
+// `on_text` is called with each piece of text, complete characters only, and ends the generation by returning false.
+// Throws Error.
+Generation generate_text(const InferenceOptions& options, const GenerationRequest& request,
+                         const std::function<bool(std::string_view)>& on_text, const Notes& notes = {});
+
+}  // namespace headroom

@@ -1,0 +1,99 @@
+#include "engine/opened_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/threads.h"
+#include "device/device.h"
+#include "engine/processor_remark.h"
+#include "planner/weight_placement.h"
+#include "train/adapter.h"
+#include "train/budget.h"
+#include "train/fresh_weights.h"
+#include "train/objective.h"
+#include "train/weights.h"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+// An adapter's directory in the place of a model's.
+bool names_adapter(const InferenceOptions& options) {
+  return options.adapter.empty() && is_adapter_directory(options.run.model);
+}
+
+}  // namespace
+
+OpenedModel::OpenedModel(const InferenceOptions& options, const char* purpose, Notes notes)
+    : options_(options),
+      notes_(std::move(notes)),
+      model_(open_model(names_adapter(options) ? base_of_adapter(options.run.model) : options.run.model)) {
+  if (model_.directory.empty())
+    throw Error(ErrorKind::usage,
+                fmt::format("{} is a bare config.json: there are no weights", options.run.model.string()),
+                "give a model directory");
+  refuse_quantized(model_, purpose);
+  refuse_without_head(model_, purpose);
+  if (names_adapter(options) || !options.adapter.empty())
+    adapter_ = open_adapter(names_adapter(options) ? options.run.model : options.adapter);
+  const SafetensorsSet files = SafetensorsSet::open(model_.directory);
+  check_weights(model_.spec, files, adapter_ ? HeadRule::may_miss : HeadRule::required);
+  if (adapter_) check_head(files);
+}
+
+// What the base lacks of its head must be in the adapter.
+void OpenedModel::check_head(const SafetensorsSet& files) const {
+  const LoraOptions lora = lora_options(*adapter_, model_.spec);
+  for (const WeightInfo& weight : missing_head(model_.spec, files))
+    if (std::none_of(lora.modules_to_save.begin(), lora.modules_to_save.end(),
+                     [&](const std::string& module) { return pattern_means(module, weight.name); }))
+      throw Error(
+          ErrorKind::format,
+          fmt::format("{}: tensor '{}' is missing, in the adapter too", files.directory().string(), weight.name),
+          "train with --modules-to-save naming it, or use a base with a head");
+}
+
+void OpenedModel::load(Executor& executor, const LoraOptions& lora) const {
+  read_weights(executor, model_.spec, SafetensorsSet::open(model_.directory));
+  if (adapter_) load_adapter(executor, lora, adapter_->tensors.path().parent_path());
+  executor.run("load", {});
+}
+
+PlanRequest OpenedModel::request(bool tokenizer_stays) const {
+  PlanRequest request;
+  if (adapter_) request.lora = lora_options(*adapter_, model_.spec);
+  TrainOptions here = options_.run;
+  here.runs_here = true;
+  request.facts = device_facts(here, request.profile);
+  set_threads(request.facts.threads);
+  note(profile_remark(here, request));
+  request.model = model_.spec.family;
+  request.parameters = parameter_count(model_.spec);
+  request.precision = here.precision;
+  request.budget_bytes = here.memory > 0 ? here.memory : default_budget(here.device, here.profile);
+  request.host_budget_bytes = here.host_memory;
+  request.disk_budget_bytes = here.disk_memory;
+  request.techniques = here.techniques;
+  ProcessBytes process = process_parts(model_, request.facts, tokenizer_stays);
+  process.copies = disk_process_bytes(request.facts);
+  if (adapter_) process.data += adapter_bytes(adapter_->tensors.path().parent_path());
+  book_process(request, process);
+  if (here.force) return request;
+  if (here.device == "cpu") refuse_above_machine("--memory", request.budget_bytes);
+  if (cuda_index(here.device)) refuse_above_machine("--host-memory", request.host_budget_bytes);
+  return request;
+}
+
+std::unique_ptr<Device> OpenedModel::open_device_for(const Plan& plan, const std::string& unit) const {
+  std::unique_ptr<Device> device = open_device(options_.run.device, plan.facts, options_.run.disk_directory);
+  for (const Tier tier : kArenaTiers) device->require_room(tier, plan.arenas().of(tier));
+  note(processor_remark(options_.run.device, plan.facts.threads));
+  note(device->remark());
+  if (const std::string placement = describe_placement(plan); !placement.empty())
+    note(fmt::format("{}; predicted {:.3g} s for {}", placement, plan.step_seconds, unit));
+  return device;
+}
+
+}  // namespace headroom

@@ -1,0 +1,55 @@
+// A model to run without training it: its files checked, its plan's request, its device, its weights loaded.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "formats/safetensors_index.h"
+#include "plan/plan.h"
+#include "runtime/executor.h"
+#include "train/adapter_files.h"
+#include "train/setup.h"
+
+namespace headroom {
+
+// What evaluation and generation take alike. Of `run`: model (a model's directory or an adapter's, whose config names
+// its base), budgets, device, precision, techniques; evaluation also data and length.
+struct InferenceOptions {
+  TrainOptions run;
+  std::filesystem::path adapter;  // a LoRA adapter to apply; empty: none
+};
+
+// Lines for people: where weights wait, what the machine lacks. May be empty. Called on the calling thread.
+using Notes = std::function<void(const std::string&)>;
+
+class OpenedModel {
+ public:
+  // Reads config and headers. `purpose` completes "headroom cannot ...": "evaluate". Throws Error(usage | format).
+  OpenedModel(const InferenceOptions& options, const char* purpose, Notes notes);
+
+  const ModelFiles& files() const { return model_; }
+  // The request of a plan, less program and length. `tokenizer_stays` while the arena is there. Sets the team's
+  // threads. Throws Error(usage) for what does not go together, Error(does_not_fit) for a budget above the machine.
+  PlanRequest request(bool tokenizer_stays) const;
+  // The device of a plan, with room for its arenas. `unit`: what one run of the plan's program makes, for the notes.
+  // Throws as open_device and require_room.
+  std::unique_ptr<Device> open_device_for(const Plan& plan, const std::string& unit) const;
+  // Weights, then what the adapter holds, then the program "load".
+  void load(Executor& executor, const LoraOptions& lora) const;
+
+ private:
+  void note(const std::string& text) const {
+    if (notes_ && !text.empty()) notes_(text);
+  }
+  void check_head(const SafetensorsSet& files) const;
+
+  const InferenceOptions& options_;
+  Notes notes_;
+  ModelFiles model_;
+  std::optional<AdapterFiles> adapter_;
+};
+
+}  // namespace headroom
