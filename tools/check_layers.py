@@ -40,6 +40,7 @@ ALLOWED = {
     'generate': 'runtime plan tokenizer',
     'train': 'planner runtime device models data tokenizer formats plan generate',
     'engine': 'train planner runtime device models data tokenizer formats plan generate',
+    'arguments': 'engine train planner passes data',
     'serve': 'engine planner runtime models data formats plan generate',
     'doctor': 'planner passes optim models formats plan',
     'report': 'plan',
@@ -47,13 +48,13 @@ ALLOWED = {
     'cli': '*',
 }
 # Only the command line and the public API may include these.
-TOPS = ('train', 'engine', 'serve', 'doctor', 'report', 'api', 'cli')
+TOPS = ('train', 'engine', 'arguments', 'serve', 'doctor', 'report', 'api', 'cli')
 
 # First part of an include path of an outside library: the layers that may use it.
 LIBRARIES = {
     'dnnl.h': 'kernels', 'dnnl.hpp': 'kernels', 'oneapi': 'kernels', 'hwy': 'kernels', 'omp.h': 'base', 'mpi.h': 'comm',
     'cuda_runtime.h': 'kernels device', 'cublasLt.h': 'kernels', 'cudnn.h': 'kernels', 'cudnn_frontend.h': 'kernels', 'cuda_shim': 'kernels',
-    'yaml-cpp': 'formats', 'CLI': 'cli',
+    'yaml-cpp': 'formats', 'CLI': 'cli arguments api',
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')

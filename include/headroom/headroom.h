@@ -1,6 +1,9 @@
 // The public API of headroom. Link headroom::headroom (find_package(headroom)).
 #pragma once
 
+#include "headroom/doctor.h"
+#include "headroom/engine.h"
+
 namespace headroom {
 
 // The version of the library, "major.minor.patch"; a constant string, never null. Thread-safe.

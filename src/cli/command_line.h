@@ -2,11 +2,11 @@
 // small programs can use it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
-#include <type_traits>
 #include <vector>
+
+#include "arguments/option.h"
 
 namespace headroom {
 
@@ -40,22 +40,5 @@ struct Command {
 // Parses and runs; never throws. The first argument is the command's name.
 int run_commands(const std::string& name, const std::string& about, std::vector<Command> commands,
                  std::vector<std::string> arguments);
-
-// The long names of an app's options, without dashes.
-std::vector<std::string> option_names(const CLI::App& app);
-
-// "--name": an option of scalar kind, the last of several wins.
-template <typename T>
-CLI::Option* scalar(CLI::App& app, const std::string& name, T& value, const std::string& help) {
-  CLI::Option* option = app.add_option(name, value, help)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  if constexpr (std::is_arithmetic_v<T>)
-    option->check([](const std::string& text) { return std::string(text.empty() ? "a number is missing" : ""); }, "");
-  return option;
-}
-
-// A size such as 8GiB as bytes. Throws Error(usage) naming the option; below 1 MiB is refused as a slip of the unit.
-int64_t parse_memory(const std::string& option, const std::string& text);
-// The same as an option.
-CLI::Option* memory_option(CLI::App& app, const std::string& name, int64_t& bytes, const std::string& help);
 
 }  // namespace headroom

@@ -1,7 +1,7 @@
 // doctor's answer for headroom itself: the planner says the least budget.
+#include "arguments/train_options.h"
 #include "cli/command.h"
 #include "cli/doctor_command.h"
-#include "cli/train_options.h"
 #include "planner/search.h"
 #include "train/setup.h"
 

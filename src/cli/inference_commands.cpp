@@ -2,53 +2,20 @@
 #include <cmath>
 #include <cstdio>
 #include <iostream>
-#include <optional>
 
+#include "arguments/inference_options.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/messages.h"
 #include "cli/refuse.h"
-#include "cli/tier_options.h"
 #include "data/token_cache_builder.h"
 #include "engine/evaluate.h"
 #include "engine/generate.h"
 #include "formats/json.h"
-#include "passes/offload_parameters.h"
-#include "passes/prefetch.h"
 
 namespace headroom {
 namespace {
-
-namespace fs = std::filesystem;
-
-struct InferenceArguments {
-  InferenceOptions options;
-  TierArguments tiers;
-  GenerationRequest generation;
-  bool json = false;
-  bool quiet = false;
-};
-
-void add_inference_options(CLI::App& app, InferenceArguments& a, const char* precisions) {
-  scalar(app, "--model", a.options.run.model, "model directory, or an adapter's, whose config names its base")
-      ->required();
-  scalar(app, "--adapter", a.options.adapter, "LoRA adapter to apply: a directory that train or PEFT wrote")
-      ->type_name("DIR");
-  memory_option(app, "--memory", a.options.run.memory,
-                "budget for all the kernel charges this process (what is available less 10 %); on a GPU for all the "
-                "process holds there (what is free)");
-  add_tier_options(app, a.options.run, a.tiers, "weights");
-  scalar(app, "--precision", a.options.run.precision, precisions)->capture_default_str();
-  scalar(app, "--device", a.options.run.device, "cpu")->capture_default_str();
-  scalar(app, "--threads", a.options.run.threads, "threads (those of --profile, else as many as it may use CPUs)");
-  scalar(app, "--profile", a.options.run.profile, "profile file or shipped profile (as train)");
-  app.add_flag("--json", a.json, "the result as JSON on stdout");
-  app.add_flag("--force", a.options.run.force, "accept a budget above what the machine can give");
-  app.add_flag("--quiet", a.quiet, "no notes");
-  const PassInfo* const passes[] = {&kOffloadParameters, &kPrefetch};
-  app.footer(technique_help(passes));
-}
 
 Notes notes_of(const InferenceArguments& a) {
   if (a.quiet) return {};
@@ -132,26 +99,7 @@ int run_generate(InferenceArguments a) {
 Command generate_command() {
   return {"generate", "text from a model, streamed", [](CLI::App& app) {
             auto a = std::make_shared<InferenceArguments>();
-            add_inference_options(app, *a, "32-true, or bf16-true: weights and cache in bf16");
-            scalar(app, "--prompt", a->generation.prompt.prompt,
-                   "text to continue; - reads it from stdin (none: from BOS)");
-            app.add_flag(
-                "--chat", a->generation.prompt.chat,
-                "the prompt is a user's message: the model's chat template renders it, and the text is the answer");
-            scalar(app, "--system,--system-prompt", a->generation.prompt.system,
-                   "with --chat: the system's message before it");
-            app.add_option("--stop", a->generation.stops,
-                           "end before this text, or at this special token, beside the model's own ends; repeatable")
-                ->allow_extra_args(false);
-            scalar(app, "--max-new-tokens", a->generation.max_new_tokens,
-                   "tokens to make (128, or what the model's positions leave)");
-            scalar(app, "--temperature", a->generation.sampling.temperature, "0 = greedy")->capture_default_str();
-            scalar(app, "--top-p", a->generation.sampling.top_p, "least mass of the tokens drawn from")
-                ->capture_default_str();
-            scalar(app, "--top-k", a->generation.sampling.top_k, "tokens drawn from; 0 = all")->capture_default_str();
-            scalar(app, "--seed", a->generation.sampling.seed, "of the draws")
-                ->capture_default_str()
-                ->check(CLI::NonNegativeNumber);
+            add_generate_options(app, *a);
             return [a] {
               resolve_tiers(a->tiers, a->options.run);
               return run_generate(*a);
@@ -163,14 +111,7 @@ Command evaluate_command() {
   return {"evaluate", "loss of a model on data, and perplexity of tokens, accuracy of classes and masked tokens",
           [](CLI::App& app) {
             auto a = std::make_shared<InferenceArguments>();
-            add_inference_options(app, *a, "32-true, bf16-mixed or bf16-true");
-            app.add_option("--data", a->options.run.data, "data: .txt, .jsonl, .json or .tsv; repeatable")
-                ->type_name("FILE");
-            scalar(app, "--max-seq-length", a->options.run.max_seq_length,
-                   "tokens per window (the least of the model's and 512)");
-            scalar(app, "--mlm-probability", a->options.run.mlm_probability,
-                   "masked-LM models: share of the tokens that are predicted")
-                ->capture_default_str();
+            add_evaluate_options(app, *a);
             return [a] {
               resolve_tiers(a->tiers, a->options.run);
               return run_evaluate(*a);

@@ -1,21 +1,20 @@
 #include <iostream>
 
+#include "arguments/train_options.h"
 #include "base/error.h"
 #include "cli/output_file.h"
 #include "cli/plan_data.h"
 #include "cli/refuse.h"
 #include "cli/run_file_options.h"
 #include "cli/terminal.h"
-#include "cli/train_options.h"
 #include "device/device.h"
+#include "engine/plan_training.h"
 #include "memory/lower_bound.h"
 #include "memory/pack.h"
 #include "memory/packing_csv.h"
 #include "planner/explain.h"
-#include "planner/search.h"
 #include "runtime/executor.h"
 #include "train/budget.h"
-#include "train/other_trainings.h"
 #include "train/setup.h"
 
 namespace headroom {
@@ -78,22 +77,21 @@ int run_plan(const PlanArguments& arguments) {
   if (arguments.train.options.model.empty())
     throw Error(ErrorKind::usage, "no model", "give --model DIR or --model config.json");
   const TrainOptions options = resolve(for_profile(arguments.train));
-  const ModelFiles model = open_model(options.model);
-  const PlanRequest request = training_request(options, model);
-  SearchResult result = search_training_plan(request);
-  if (!result.plan.feasible) find_alternatives(request, other_trainings(options, model), result.plan);
+  const PlannedTraining planned = plan_training(options);
+  const PlanRequest& request = planned.request;
+  const Plan& plan = planned.search.plan;
   if (options.device == "cpu" && options.memory > available_memory() && !arguments.train.quiet)
     print_note(fmt::format("note: the budget is above what this machine can give now ({} bytes)", available_memory()));
   if (const std::string remark = request.profile.remark(); !remark.empty() && !arguments.train.quiet)
     print_note(remark);
-  if (arguments.json) std::cout << plan_json(result.plan);
-  if (arguments.explain || (!arguments.json && result.plan.feasible))
-    (arguments.json ? std::cerr : std::cout) << explain(request, result);
+  if (arguments.json) std::cout << plan_json(plan);
+  if (arguments.explain || (!arguments.json && plan.feasible))
+    (arguments.json ? std::cerr : std::cout) << explain(request, planned.search);
   if (arguments.explain && !options.data.empty())
-    (arguments.json ? std::cerr : std::cout) << explain_cuts(options, model);
-  if (!arguments.text_file.empty()) write_output(arguments.text_file, plan_text(result.plan));
-  if (!result.plan.feasible) return refuse(result.plan);
-  if (options.device == "null") check_on_null(result.plan);
+    (arguments.json ? std::cerr : std::cout) << explain_cuts(options, planned.model);
+  if (!arguments.text_file.empty()) write_output(arguments.text_file, plan_text(plan));
+  if (!plan.feasible) return refuse(plan);
+  if (options.device == "null") check_on_null(plan);
   return 0;
 }
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "arguments/familiar_names.h"
 #include "base/error.h"
 #include "cli/command_line.h"
-#include "cli/familiar_names.h"
 #include "formats/run_file.h"
 
 namespace headroom {

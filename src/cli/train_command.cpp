@@ -1,12 +1,12 @@
 #include <csignal>
 
+#include "arguments/train_options.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "cli/refuse.h"
 #include "cli/run_file_options.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
-#include "cli/train_options.h"
 #include "engine/processor_remark.h"
 #include "train/trainer.h"
 

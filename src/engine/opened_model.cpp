@@ -78,6 +78,7 @@ PlanRequest OpenedModel::request(bool tokenizer_stays) const {
   request.techniques = here.techniques;
   ProcessBytes process = process_parts(model_, request.facts, tokenizer_stays);
   process.copies = disk_process_bytes(request.facts);
+  process.caller = here.caller_bytes;
   if (adapter_) process.data += adapter_bytes(adapter_->tensors.path().parent_path());
   book_process(request, process);
   if (here.force) return request;

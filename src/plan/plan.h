@@ -99,7 +99,10 @@ struct ProcessBytes {
   int64_t copies = 0;       // buffers and threads of copies to and from the disk
   int64_t gpu = 0;          // on the host: a GPU's driver and libraries, the window to its memory
   int64_t graphs = 0;       // on a GPU: kernels that are queued by one call
-  int64_t total() const { return code + tokenizer + data + kernels + planner + page_tables + copies + gpu + graphs; }
+  int64_t caller = 0;       // of a program that embeds headroom: what it held before
+  int64_t total() const {
+    return code + tokenizer + data + kernels + planner + page_tables + copies + gpu + graphs + caller;
+  }
 };
 
 // What the whole process holds while it prepares the data, before there is an arena: the least that any data can be

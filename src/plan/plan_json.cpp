@@ -17,9 +17,11 @@ Json breakdown_json(const Breakdown& b) {
 }
 
 Json process_json(const ProcessBytes& c) {
-  return {{"code", c.code},       {"tokenizer", c.tokenizer},     {"data", c.data},     {"kernels", c.kernels},
-          {"planner", c.planner}, {"page_tables", c.page_tables}, {"copies", c.copies}, {"gpu", c.gpu},
-          {"graphs", c.graphs}};
+  return {{"code", c.code},       {"tokenizer", c.tokenizer},
+          {"data", c.data},       {"kernels", c.kernels},
+          {"planner", c.planner}, {"page_tables", c.page_tables},
+          {"copies", c.copies},   {"gpu", c.gpu},
+          {"graphs", c.graphs},   {"caller", c.caller}};
 }
 
 // The tier that --memory bounds holds the plan's own figures: the host on the CPU, else the device.

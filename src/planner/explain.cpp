@@ -246,6 +246,7 @@ void explain_parts(const Plan& plan, std::string& text) {
   row("plan tables", c.planner);
   row("copies to disk", c.copies);
   row("page tables", c.page_tables);
+  if (c.caller > 0) row("calling program", c.caller);
   if (c.graphs > 0) row("CUDA graphs", c.graphs);
   row("peak", plan.peak_bytes);
 }

@@ -64,6 +64,7 @@ struct TrainOptions {
   std::map<std::string, std::string> techniques;
   std::string arithmetic = "free";
   bool force = false;
+  int64_t caller_bytes = 0;  // held by the program around the engine: a part of what the budgets hold
 };
 
 // The dtype that a run keeps its weights in: "float32" or "bfloat16".

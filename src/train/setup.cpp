@@ -181,7 +181,7 @@ int64_t template_bytes(const ModelFiles& model) {
 int64_t before_arena(const PlanRequest& request, int64_t bytes) {
   const ProcessBytes& there = request.facts.device == "cpu" ? request.process : request.host_process;
   const int64_t process =
-      kPrepareCodeBytes + request.facts.threads * kPrepareThreadBytes + there.planner + there.gpu + bytes;
+      kPrepareCodeBytes + request.facts.threads * kPrepareThreadBytes + there.planner + there.gpu + there.caller + bytes;
   return process + align_up(process / kPageTableRatio, 4096);
 }
 
@@ -256,6 +256,7 @@ ProcessBytes training_process(const TrainOptions& options, const ModelFiles& mod
   }
   process.planner += planning_bytes(model.spec, request);
   process.copies = disk_process_bytes(request.facts);
+  process.caller = options.caller_bytes;
   return process;
 }
 

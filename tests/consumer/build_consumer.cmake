@@ -9,13 +9,30 @@ endfunction()
 
 file(REMOVE_RECURSE ${WORK})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
-# The consumer must not see this source tree, only the prefix.
-file(COPY ${PROJECT}/ DESTINATION ${WORK}/source)
-run(${CMAKE_COMMAND} -S ${WORK}/source -B ${WORK}/build -G ${GENERATOR} -DCMAKE_BUILD_TYPE=${BUILD_TYPE}
-    -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_PREFIX_PATH=${WORK}/prefix)
-run(${CMAKE_COMMAND} --build ${WORK}/build)
-run(${WORK}/build/consumer)
+# A project must not see this source tree, only the prefix.
+function(build folder name)
+  file(COPY ${folder}/ DESTINATION ${WORK}/${name}/source)
+  run(${CMAKE_COMMAND} -S ${WORK}/${name}/source -B ${WORK}/${name}/build -G ${GENERATOR} -DCMAKE_BUILD_TYPE=${BUILD_TYPE}
+      -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_PREFIX_PATH=${WORK}/prefix)
+  run(${CMAKE_COMMAND} --build ${WORK}/${name}/build)
+endfunction()
+
+build(${PROJECT} consumer)
+run(${WORK}/consumer/build/consumer)
 string(STRIP "${output}" output)
 if(NOT output STREQUAL "headroom ${VERSION}")
   message(FATAL_ERROR "the consumer printed '${output}', expected 'headroom ${VERSION}'")
+endif()
+
+# The example plans, trains a tiny model, writes with it and explains an error.
+build(${EXAMPLE} example)
+run(${WORK}/prefix/bin/headroom init --config ${EXAMPLE_CONFIG} --tokenizer bytes --output-dir ${WORK}/model)
+run(${WORK}/example/build/train_and_write ${WORK}/model ${EXAMPLE}/train_and_write.txt ${WORK}/out)
+foreach(expected "planned peak [0-9]+ of 268435456 bytes" "step 4 loss [0-9.]+" "2\\.00 GiB")
+  if(NOT output MATCHES "${expected}")
+    message(FATAL_ERROR "the example printed no '${expected}':\n${output}")
+  endif()
+endforeach()
+if(NOT EXISTS ${WORK}/out/model.safetensors)
+  message(FATAL_ERROR "the example wrote no model:\n${output}")
 endif()

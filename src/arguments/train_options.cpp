@@ -1,4 +1,4 @@
-#include "cli/train_options.h"
+#include "arguments/train_options.h"
 
 #include "base/error.h"
 #include "passes/pass.h"

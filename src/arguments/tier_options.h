@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/command_line.h"
+#include "arguments/option.h"
 #include "passes/pass.h"
 #include "train/options.h"
 

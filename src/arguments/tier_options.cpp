@@ -1,4 +1,4 @@
-#include "cli/tier_options.h"
+#include "arguments/tier_options.h"
 
 #include "base/error.h"
 #include "train/budget.h"

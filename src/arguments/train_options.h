@@ -1,7 +1,7 @@
 // The options that `train` and `plan` share.
 #pragma once
 
-#include "cli/tier_options.h"
+#include "arguments/tier_options.h"
 #include "train/options.h"
 
 namespace headroom {

@@ -1,4 +1,4 @@
-#include "cli/familiar_names.h"
+#include "arguments/familiar_names.h"
 
 #include <algorithm>
 

@@ -1,0 +1,190 @@
+// The Python module headroom._engine: the public API of include/headroom as it is; python/headroom/*.py gives it the
+// shape that Python's users expect.
+#include <pybind11/functional.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "headroom/headroom.h"
+
+namespace py = pybind11;
+namespace api = headroom::api;
+
+namespace {
+
+// A run lets other threads of Python work; callbacks take the interpreter back. What a callback throws, Python's own
+// exceptions too, passes through the engine.
+using Released = py::call_guard<py::gil_scoped_release>;
+
+// Ctrl-C is seen between steps: the run saves and ends, and the caller raises KeyboardInterrupt.
+class Interrupts {
+ public:
+  bool pending() {
+    const py::gil_scoped_acquire held;
+    if (!seen_ && PyErr_CheckSignals() != 0) {
+      PyErr_Clear();
+      seen_ = true;
+    }
+    return seen_;
+  }
+  void raise_if_seen() const {
+    if (!seen_) return;
+    const py::gil_scoped_acquire held;
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+    throw py::error_already_set();
+  }
+
+ private:
+  bool seen_ = false;
+};
+
+struct PythonCallbacks {
+  std::function<void(const api::Plan&)> on_plan;
+  std::function<void(const std::string&)> on_note;
+  std::function<void(const api::Step&)> on_step;
+  std::function<void(std::int64_t, const std::string&, const api::Evaluation&)> on_evaluation;
+  std::function<void(std::int64_t, const std::string&)> on_save;
+};
+
+api::Training train(const api::Session& session, const api::Options& options, const PythonCallbacks& given) {
+  Interrupts interrupts;
+  api::Callbacks callbacks{given.on_plan, given.on_note, given.on_step, given.on_evaluation, given.on_save, {}};
+  callbacks.should_stop = [&] { return interrupts.pending(); };
+  const api::Training training = session.train(options, callbacks);
+  interrupts.raise_if_seen();
+  return training;
+}
+
+api::Generation generate(const api::Session& session, const std::string& prompt, const api::Options& options,
+                         const std::function<bool(py::bytes)>& on_text) {
+  Interrupts interrupts;
+  const auto piece = [&](std::string_view text) {
+    if (interrupts.pending()) return false;
+    if (!on_text) return true;
+    const py::gil_scoped_acquire held;
+    return on_text(py::bytes(text.data(), text.size()));
+  };
+  const api::Generation generation = session.generate(prompt, options, piece);
+  interrupts.raise_if_seen();
+  return generation;
+}
+
+// Raises headroom.errors' classes, so that their attributes are Python's.
+void register_errors() {
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer) std::rethrow_exception(pointer);
+    } catch (const api::Refusal& refusal) {
+      const py::object made = py::module_::import("headroom.errors")
+                                  .attr("Refusal")(refusal.what(), refusal.remedy(), refusal.budget_bytes(),
+                                                   refusal.minimum_bytes(), refusal.changes());
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+    } catch (const api::Error& error) {
+      constexpr const char* names[] = {"UsageError", "FormatError", "RunError", "BudgetError", "InternalError"};
+      const py::object made = py::module_::import("headroom.errors")
+                                  .attr(names[static_cast<size_t>(error.kind())])(error.what(), error.remedy());
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
+    }
+  });
+}
+
+void bind_values(py::module_& m) {
+  py::class_<api::Change>(m, "Change", "Something else to ask for where a budget holds no plan.")
+      .def_readonly("options", &api::Change::options)
+      .def_readonly("effect", &api::Change::effect)
+      .def_readonly("minimum_bytes", &api::Change::minimum_bytes)
+      .def_readonly("fits", &api::Change::fits);
+  py::class_<api::Step>(m, "Step", "After an optimizer step.")
+      .def_readonly("step", &api::Step::step)
+      .def_readonly("total_steps", &api::Step::total_steps)
+      .def_readonly("loss", &api::Step::loss)
+      .def_readonly("grad_norm", &api::Step::grad_norm)
+      .def_readonly("learning_rate", &api::Step::learning_rate)
+      .def_readonly("tokens", &api::Step::tokens)
+      .def_readonly("seconds", &api::Step::seconds)
+      .def_readonly("resident_bytes", &api::Step::resident_bytes);
+  py::class_<api::Evaluation>(m, "Evaluation", "Means over the targets of a data set.")
+      .def_readonly("loss", &api::Evaluation::loss)
+      .def_readonly("perplexity", &api::Evaluation::perplexity)
+      .def_readonly("targets", &api::Evaluation::targets)
+      .def_readonly("accuracy", &api::Evaluation::accuracy);
+  py::class_<api::Training>(m, "Training")
+      .def_readonly("steps", &api::Training::steps)
+      .def_readonly("output_dir", &api::Training::output_dir);
+  py::class_<api::Generation>(m, "Generation")
+      .def_property_readonly("text", [](const api::Generation& g) { return py::bytes(g.text); })
+      .def_readonly("ids", &api::Generation::ids)
+      .def_readonly("finish_reason", &api::Generation::finish_reason)
+      .def_readonly("prompt_tokens", &api::Generation::prompt_tokens)
+      .def_readonly("prompt_seconds", &api::Generation::prompt_seconds)
+      .def_readonly("decode_seconds", &api::Generation::decode_seconds);
+  py::class_<api::ModelFacts>(m, "ModelFacts", "What config.json says of a model.")
+      .def_readonly("architecture", &api::ModelFacts::architecture)
+      .def_readonly("family", &api::ModelFacts::family)
+      .def_readonly("parameters", &api::ModelFacts::parameters)
+      .def_readonly("layers", &api::ModelFacts::layers)
+      .def_readonly("vocabulary", &api::ModelFacts::vocabulary)
+      .def_readonly("positions", &api::ModelFacts::positions);
+  py::class_<api::Diagnosis>(m, "Diagnosis")
+      .def_readonly("screen", &api::Diagnosis::screen)
+      .def_readonly("details", &api::Diagnosis::details)
+      .def_readonly("json", &api::Diagnosis::json);
+}
+
+void bind_plan(py::module_& m) {
+  py::class_<api::Plan>(m, "Plan")
+      .def_property_readonly("feasible", &api::Plan::feasible)
+      .def_property_readonly("budget_bytes", &api::Plan::budget_bytes)
+      .def_property_readonly("peak_bytes", &api::Plan::peak_bytes)
+      .def_property_readonly("minimum_bytes", &api::Plan::minimum_bytes)
+      .def_property_readonly("arena_bytes", &api::Plan::arena_bytes)
+      .def_property_readonly("process_bytes", &api::Plan::process_bytes)
+      .def_property_readonly("step_seconds", &api::Plan::step_seconds)
+      .def_property_readonly("micro_batch_size", &api::Plan::micro_batch_size)
+      .def_property_readonly("gradient_accumulation_steps", &api::Plan::gradient_accumulation_steps)
+      .def_property_readonly("changes", &api::Plan::changes)
+      .def("json", &api::Plan::json)
+      .def("explanation", &api::Plan::explanation);
+}
+
+void bind_session(py::module_& m) {
+  py::class_<api::Session>(m, "Session")
+      .def(py::init<std::string, api::Options>())
+      .def("plan", &api::Session::plan, Released())
+      .def(
+          "train",
+          [](const api::Session& session, const api::Options& options,
+             const std::function<void(const api::Plan&)>& on_plan, const std::function<void(const std::string&)>& on_note,
+             const std::function<void(const api::Step&)>& on_step,
+             const std::function<void(std::int64_t, const std::string&, const api::Evaluation&)>& on_evaluation,
+             const std::function<void(std::int64_t, const std::string&)>& on_save) {
+            return train(session, options, {on_plan, on_note, on_step, on_evaluation, on_save});
+          },
+          Released())
+      .def(
+          "evaluate",
+          [](const api::Session& session, const api::Options& options) { return session.evaluate(options); },
+          Released())
+      .def("generate", &generate, Released());
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_engine, m) {
+  m.doc() = "headroom's engine; use the package headroom.";
+  m.attr("__version__") = headroom::version();
+  register_errors();
+  bind_values(m);
+  bind_plan(m);
+  bind_session(m);
+  m.def("describe_model", &api::describe_model, Released());
+  m.def("merge", &api::merge, Released());
+  m.def(
+      "explain",
+      [](const std::string& text, const std::vector<std::string>& files, const std::vector<std::string>& configs,
+         const std::vector<std::string>& command, const std::string& model, const std::string& parameters,
+         const std::string& gpu, std::int64_t gpus, std::int64_t micro_batch_size, std::int64_t max_seq_length) {
+        return api::explain(
+            {text, files, configs, command, model, parameters, gpu, gpus, micro_batch_size, max_seq_length});
+      },
+      Released());
+}
