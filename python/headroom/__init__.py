@@ -1,0 +1,19 @@
+"""Train and serve networks inside a memory budget: plan, train, evaluate and generate with a number of bytes as an input.
+
+    import headroom
+    plan = headroom.plan("models/SmolLM2-135M", memory="6GiB", max_seq_length=1024)
+    run = headroom.train("models/SmolLM2-135M", data="notes.txt", output_dir="out", memory="6GiB", on_step=print)
+    for text in headroom.Model("out", memory="1GiB").generate("Once upon a time"):
+        print(text, end="")
+
+Options are those of the command line with underscores for dashes (`headroom train --help`). A budget that holds no plan
+is a `Refusal`, which carries `minimum_bytes` and what else would fit.
+"""
+from . import _engine, doctor
+from ._engine import Change, Evaluation, ModelFacts, Step, Training, __version__
+from .errors import BudgetError, Error, FormatError, InternalError, Refusal, RunError, UsageError
+from .model import Model, describe, evaluate, merge, plan, train
+from .plan import Plan
+
+__all__ = ["BudgetError", "Change", "Error", "Evaluation", "FormatError", "InternalError", "Model", "ModelFacts", "Plan", "Refusal",
+           "RunError", "Step", "Training", "UsageError", "__version__", "describe", "doctor", "evaluate", "merge", "plan", "train"]

@@ -1,0 +1,168 @@
+"""Answers about out-of-memory errors, for users of PyTorch and the systems on top of it. Needs none of them.
+
+    with headroom.doctor.watch():            # prints doctor's answer when the code inside runs out of memory
+        trainer.train()
+
+    trainer.add_callback(headroom.doctor.TrainerCallback())     # of transformers' Trainer: the same, with its settings
+
+    print(headroom.doctor.explain(error, config="sft.yaml"))
+"""
+import contextlib
+import json
+import os
+import sys
+import tempfile
+
+from . import _engine
+
+__all__ = ["Diagnosis", "TrainerCallback", "explain", "is_out_of_memory", "watch"]
+
+
+class Diagnosis:
+    """doctor's answer: str() is the screen, .details everything, .to_dict() the record for programs."""
+
+    def __init__(self, engine):
+        self.screen, self.details, self._json = engine.screen, engine.details, engine.json
+
+    def to_dict(self):
+        return json.loads(self._json)
+
+    def __str__(self):
+        return self.screen
+
+    __repr__ = __str__
+
+
+def _listed(value):
+    return [] if value is None else [os.fspath(v) for v in (value if isinstance(value, (list, tuple)) else [value])]
+
+
+def explain(problem=None, config=None, *, files=None, command=None, model="", parameters="", gpu="", gpus=0, micro_batch_size=0,
+            max_seq_length=0):
+    """doctor's answer (`Diagnosis`) to an exception or the text of an error, a configuration, a command, or all of them.
+
+    config, files: paths, or lists of them; command: words of another system's command line; model: config.json, its
+    directory, or a published name; gpu: "a100-40gb", or its memory as "24GiB". Raises UsageError when nothing is brought."""
+    text = message_of(problem) if isinstance(problem, BaseException) else problem or ""
+    words = command.split() if isinstance(command, str) else list(command or [])
+    return Diagnosis(_engine.explain(text, _listed(files), _listed(config), words, os.fspath(model), parameters, gpu, gpus, micro_batch_size,
+                                     max_seq_length))
+
+
+def message_of(error):
+    """As an uncaught exception is printed: "torch.OutOfMemoryError: CUDA out of memory. ..."."""
+    kind = type(error)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return f"{name}: {error}"
+
+
+def is_out_of_memory(error):
+    """Whether an exception says that memory ran out, of a device or of the host."""
+    if isinstance(error, MemoryError):
+        return True
+    text = str(error).lower()
+    return type(error).__name__ == "OutOfMemoryError" or any(
+        sign in text for sign in ("out of memory", "can't allocate memory", "cannot allocate memory", "cublas_status_alloc_failed"))
+
+
+def _live_facts():
+    """What the process knows of its GPU: keywords of explain()."""
+    torch = sys.modules.get("torch")
+    try:
+        if torch is None or not torch.cuda.is_available():
+            return {}
+        properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        return {"gpu": f"{properties.total_memory / 2**30:.2f}GiB", "gpus": torch.cuda.device_count()}
+    except Exception:  # a device that is lost tells nothing
+        return {}
+
+
+def _snapshot(folder):
+    """torch's record of its allocations, where it was asked to keep one."""
+    torch = sys.modules.get("torch")
+    path = os.path.join(folder, "snapshot.pickle")
+    try:
+        if torch is not None and torch.cuda.is_available() and torch.cuda.memory._snapshot()["device_traces"][0]:
+            torch.cuda.memory._dump_snapshot(path)
+            return [path]
+    except Exception:
+        pass
+    return []
+
+
+def _answer(error, known):
+    facts = {**_live_facts(), **{key: value for key, value in known.items() if value}}
+    with tempfile.TemporaryDirectory() as folder:
+        for more in ({"files": _snapshot(folder)}, {}):
+            for narrowed in (facts, {}):  # a fact that doctor cannot use does not cost the answer
+                try:
+                    return str(explain(error, **{**narrowed, **more}))
+                except Exception:
+                    continue
+    return ""
+
+
+def _print_answer(error, known, file):
+    if answer := _answer(error, known):
+        print("\n" + answer, file=file or sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def watch(*, file=None, **known):
+    """Prints doctor's answer when the code inside runs out of memory; the exception goes on.
+
+    known: keywords of explain() beside what the live process tells (its GPU, torch's snapshot). file: where to print
+    (sys.stderr)."""
+    try:
+        yield
+    except Exception as error:
+        if is_out_of_memory(error):
+            _print_answer(error, known, file)
+        raise
+
+
+class TrainerCallback:
+    """For transformers' Trainer: when training runs out of memory and the script ends of it, doctor's answer is printed
+    behind the traceback, filled with the trainer's model and arguments.
+
+        Trainer(..., callbacks=[headroom.doctor.TrainerCallback()])
+
+    Inside `with headroom.doctor.watch():` or a notebook, where no exception ends the program, use `watch(**callback.known)`."""
+
+    def __init__(self, file=None):
+        self.file = file
+        self.known = {}
+        self._folder = None
+        self._hook = None
+
+    def on_train_begin(self, args, state, control, model=None, **others):
+        self._folder = self._folder or tempfile.TemporaryDirectory()
+        self.known = {"micro_batch_size": getattr(args, "per_device_train_batch_size", 0)}
+        if hasattr(args, "to_json_string"):
+            self.known["config"] = self._keep("arguments.json", args.to_json_string())
+        if hasattr(getattr(model, "config", None), "to_json_string"):
+            self.known["model"] = self._keep("config.json", model.config.to_json_string(use_diff=False))
+        if self._hook is None:
+            self._hook, sys.excepthook = sys.excepthook, self._uncaught
+        return control
+
+    def on_train_end(self, args, state, control, **others):
+        if self._hook is not None:
+            sys.excepthook, self._hook = self._hook, None
+        return control
+
+    def _keep(self, name, text):
+        path = os.path.join(self._folder.name, name)
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(text)
+        return path
+
+    def _uncaught(self, kind, error, trace):
+        self._hook(kind, error, trace)
+        if is_out_of_memory(error):
+            _print_answer(error, self.known, self.file)
+
+    def __getattr__(self, name):
+        if name.startswith("on_"):  # the trainer's other events
+            return lambda args, state, control, **others: control
+        raise AttributeError(name)

@@ -1,0 +1,44 @@
+"""What headroom's calls raise. str(error) names the value and the place, error.remedy says what to do."""
+
+
+class Error(Exception):
+    """Of all kinds below."""
+
+    def __init__(self, message, remedy=""):
+        super().__init__(message)
+        self.remedy = remedy
+
+    def __str__(self):
+        return self.args[0] + (f"\n  {self.remedy}" if self.remedy else "")
+
+
+class UsageError(Error, ValueError):
+    """An option, or options that do not go together."""
+
+
+class FormatError(Error, ValueError):
+    """What a file holds."""
+
+
+class RunError(Error, RuntimeError):
+    """The machine: reading and writing, a device, a loss that is not finite."""
+
+
+class InternalError(Error, RuntimeError):
+    """A defect of headroom."""
+
+
+class BudgetError(Error, MemoryError):
+    """A budget above what the machine can give, or below what the work needs."""
+
+
+class Refusal(BudgetError):
+    """The budget holds no plan. Raised before anything is written.
+
+    budget_bytes: the budget; minimum_bytes: the least with a plan; changes: what else to ask for (`Change`)."""
+
+    def __init__(self, message, remedy, budget_bytes, minimum_bytes, changes):
+        super().__init__(message, remedy)
+        self.budget_bytes = budget_bytes
+        self.minimum_bytes = minimum_bytes
+        self.changes = list(changes)

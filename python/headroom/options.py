@@ -1,0 +1,21 @@
+"""Python's values as the options of the command line."""
+import os
+
+
+def _text(value):
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def pairs(options):
+    """[(name, text)] of keyword arguments: None is left out, a list is a repeated option, a dict one of NAME=VALUE."""
+    found = []
+    for name, value in options.items():
+        if value is None:
+            continue
+        if isinstance(value, dict):
+            value = [f"{key}={_text(setting)}" for key, setting in value.items()]
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            found.append((name, _text(one)))
+    return found

@@ -1,0 +1,115 @@
+"""headroom from Python: the numbers of the command line, errors with figures, text as it comes, Ctrl-C that saves."""
+import _thread
+import json
+import os
+import subprocess
+import threading
+
+import pytest
+
+import headroom
+
+SHORT = {'memory': '512MiB', 'threads': 1, 'max_seq_length': 32}
+RUN = {**SHORT, 'max_steps': 3, 'learning_rate': 1e-2}
+
+
+def test_a_plan_has_figures_and_a_picture(model):
+    plan = headroom.plan(model, **SHORT)
+    assert plan.feasible and plan.budget_bytes == 512 << 20
+    assert plan.arena_bytes + plan.process_bytes <= plan.peak_bytes <= plan.budget_bytes
+    assert plan.to_dict()['arena_bytes'] == plan.arena_bytes == sum(plan.breakdown.values())
+    assert 'optimizer' in plan._repr_html_() and repr(plan).startswith('<headroom.Plan: peak ')
+    assert 'techniques' in plan.explanation()
+
+
+def test_a_refusal_carries_its_figures(model, data, tmp_path):
+    with pytest.raises(headroom.Refusal) as caught:
+        headroom.train(model, data, tmp_path / 'out', memory='20MiB', max_seq_length=32)
+    refusal = caught.value
+    assert refusal.budget_bytes == 20 << 20 < refusal.minimum_bytes
+    assert str(refusal.minimum_bytes) in refusal.remedy
+    assert isinstance(refusal, MemoryError)
+    assert not (tmp_path / 'out').exists()
+    assert headroom.plan(model, memory=refusal.minimum_bytes + (64 << 20), max_seq_length=32).feasible
+    assert 'Does not fit' in headroom.plan(model, memory='20MiB')._repr_html_()
+
+
+def test_training_is_the_command_lines(model, data, tmp_path):
+    steps, seen = [], []
+    run = headroom.train(model, data, tmp_path / 'out', on_step=steps.append, on_plan=seen.append, on_note=str, **RUN)
+    assert run.steps == 3 and len(seen) == 1 and isinstance(seen[0], headroom.Plan)
+    subprocess.run([os.environ['HEADROOM'], 'train', '--model', model, '--data', data, '--output-dir', tmp_path / 'by-command', '--memory', '512MiB',
+                    '--threads', '1', '--max-seq-length', '32', '--max-steps', '3', '--learning-rate', '1e-2'], check=True, capture_output=True)
+    with open(tmp_path / 'by-command' / 'metrics.jsonl', encoding='utf-8') as text:
+        losses = [row['loss'] for row in map(json.loads, text) if 'loss' in row]
+    assert [step.loss for step in steps] == pytest.approx(losses, abs=0)
+    assert all(step.resident_bytes <= seen[0].peak_bytes for step in steps)
+    evaluation = headroom.evaluate(tmp_path / 'out', data, memory='512MiB', max_seq_length=32)
+    assert evaluation.targets > 100 and evaluation.loss < steps[0].loss
+
+
+def test_text_comes_in_pieces(model):
+    opened = headroom.Model(model, memory='512MiB', threads=1)
+    pieces = list(opened.generate('line ', max_new_tokens=12, temperature=0))
+    assert ''.join(pieces) == opened.write('line ', max_new_tokens=12, temperature=0)
+    endless = opened.generate('line ', max_new_tokens=40)
+    next(endless)
+    endless.close()
+    with pytest.raises(headroom.Refusal):
+        list(headroom.Model(model, memory='5MiB').generate('x'))
+
+
+def test_errors_name_the_option(model, data):
+    with pytest.raises(headroom.UsageError, match="did you mean 'memory'"):
+        headroom.Model(model, memry='1GiB')
+    with pytest.raises(ValueError, match='--max-steps many'):
+        headroom.plan(model, max_steps='many')
+    with pytest.raises(headroom.UsageError, match='absent'):
+        headroom.plan('absent', memory='1GiB')
+    with pytest.raises(headroom.UsageError, match='recompote'):
+        headroom.plan(model, technique={'recompote': 'on'}, **SHORT)
+
+
+def test_what_a_callback_raises_passes(model, data, tmp_path):
+    def stop(step):
+        raise LookupError('mine')
+
+    with pytest.raises(LookupError, match='mine'):
+        headroom.train(model, data, tmp_path / 'out', on_step=stop, **RUN)
+    assert headroom.train(model, data, tmp_path / 'again', **RUN).steps == 3
+
+
+def test_ctrl_c_saves_and_raises(model, data, tmp_path):
+    saved = []
+
+    def press(step):
+        if step.step == 2:
+            _thread.interrupt_main()
+
+    with pytest.raises(KeyboardInterrupt):
+        headroom.train(model, data, tmp_path / 'out', on_step=press, on_save=lambda step, where: saved.append((step, where)), **{**RUN, 'max_steps': 50})
+    assert saved and saved[-1][0] in (2, 3) and os.path.isdir(saved[-1][1])
+    resumed = headroom.train(model, data, tmp_path / 'out', resume_from_checkpoint='true', **{**RUN, 'max_steps': 5})
+    assert resumed.steps == 5
+
+
+def test_other_threads_work_during_a_run(model, data, tmp_path):
+    counted, done = [0], threading.Event()
+
+    def count():
+        while not done.is_set():
+            counted[0] += 1
+
+    other = threading.Thread(target=count)
+    other.start()
+    before = counted[0]
+    headroom.train(model, data, tmp_path / 'out', **{**RUN, 'max_steps': 20})
+    during = counted[0] - before
+    done.set()
+    other.join()
+    assert during > 0
+
+
+def test_a_model_describes_itself(model):
+    facts = headroom.describe(model)
+    assert (facts.family, facts.layers, facts.vocabulary, facts.positions) == ('llama', 2, 258, 64)
