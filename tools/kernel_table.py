@@ -116,7 +116,7 @@ def figures(kernels, value):
     return found[0] if len(set(found)) == 1 else ' / '.join(found)
 
 
-def table(rows, architectures):
+def table(rows):
     """rows: [(name, [Kernel or None per architecture])]"""
     lines = ['| kernel | registers | spilled | shared | loads | stores | copies | narrow | mma |', '|---|---|---|---|---|---|---|---|---|']
     fields = ['registers', 'spills', 'shared', 'loads', 'stores', 'copies', 'narrow', 'products']
@@ -141,7 +141,7 @@ argument is `false` or 1 take rows that are not multiples of 16 bytes.
         names = plain_names(sorted({name for kernels in found.values() for name in kernels}))
         rows = sorted((plain, [found[a].get(name) for a in architectures]) for name, plain in names.items())
         spilling += sum(any(kernel and kernel.spills for kernel in kernels) for _, kernels in rows)
-        parts.append(f'## {path}\n{table(rows, architectures)}\n')
+        parts.append(f'## {path}\n\n{table(rows)}\n')
     count = sum(len({name for kernels in found.values() for name in kernels}) for found in files.values())
     parts.insert(1, f'{count} kernels, of which {spilling} spill on one of the architectures.\n')
     return '\n'.join(parts)
