@@ -89,7 +89,7 @@ double sequence_factor(const Profile& profile, const OpCall& call) {
 double rounding_seconds(const OpCall& call, const Profile& profile) {
   if (call.inputs[0].dtype == call.inputs[1].dtype) return 0;
   const double bytes = static_cast<double>(storage_bytes(call.inputs[1]));
-  if (is_gpu(profile)) return with_launches(profile, 1.5 * bytes / profile.stream_bytes_per_second);
+  if (is_gpu(profile)) return with_launch(profile, 1.5 * bytes / profile.stream_bytes_per_second);
   return bytes / profile.stream_bytes_per_second;
 }
 
@@ -105,7 +105,7 @@ double predict_product(const Op& op, const OpCall& call, const Profile& profile)
   if (rate <= 0) rate = product_rate(profile, op.name() == kGroup ? "linear" : op.name(), how, shape);
   if (!is_gpu(profile)) return flops / rate + rounding_seconds(call, profile) + profile.launch_seconds;
   const double moving = op.work(call).bytes / profile.stream_bytes_per_second;
-  return with_launches(profile, std::max(flops / rate, moving)) + rounding_seconds(call, profile);
+  return with_launch(profile, std::max(flops / rate, moving)) + rounding_seconds(call, profile);
 }
 
 double predict_experts(const Op& op, const OpCall& call, const Profile& profile) {
@@ -113,11 +113,11 @@ double predict_experts(const Op& op, const OpCall& call, const Profile& profile)
   const Multiplication how{call.inputs[0].dtype, call.attrs.text("multiply")};
   const double rate = product_rate(profile, op.name().substr(kExperts.size()), how, expert_product_shape(op, call));
   const double seconds = work.flops / rate + rounding_seconds(call, profile);
-  return with_launches(profile, std::max(seconds, work.bytes / profile.stream_bytes_per_second));
+  return with_launch(profile, std::max(seconds, work.bytes / profile.stream_bytes_per_second));
 }
 
 double predict_moved(const Op& op, const OpCall& call, const Profile& profile, double otherwise) {
-  return with_launches(profile, op.work(call).bytes / stream_rate(profile, op.name(), call, otherwise));
+  return with_launch(profile, op.work(call).bytes / stream_rate(profile, op.name(), call, otherwise));
 }
 
 // The tier below the device that a copy has one end in.
@@ -134,13 +134,13 @@ double predict_alone(const Op& op, const OpCall& call, const Profile& profile) {
       if (op.name().starts_with(kExperts)) return predict_experts(op, call, profile);
       return predict_product(op, call, profile);
     case CostClass::attention:
-      return with_launches(profile, op.work(call).flops / attention_rate(profile, call, false));
+      return with_launch(profile, op.work(call).flops / attention_rate(profile, call, false));
     case CostClass::attention_grad:
-      return with_launches(profile, op.work(call).flops / attention_rate(profile, call, true));
+      return with_launch(profile, op.work(call).flops / attention_rate(profile, call, true));
     case CostClass::loss:
       return predict_loss(op, call, profile);
     case CostClass::optimizer:
-      return with_launches(profile, op.work(call).bytes / profile.optimizer_bytes_per_second);
+      return with_launch(profile, op.work(call).bytes / profile.optimizer_bytes_per_second);
     case CostClass::copy:
       if (!call.attrs.has("to"))  // stays where it is, as a cast: on a GPU in its own memory, not on the bus
         return predict_moved(op, call, profile,

@@ -62,7 +62,7 @@ double product_seconds(const Profile& profile, std::string_view op, Multiplicati
                        double bytes) {
   const double work =
       std::max(flops_of(shape) / product_rate(profile, op, how, shape), bytes / profile.stream_bytes_per_second);
-  return with_launches(profile, work);
+  return with_launch(profile, work);
 }
 
 // A chunk of shape.rows rows. The logits lie in fp32, their gradient in the operands' dtype; every chunk reads the sums
@@ -75,10 +75,10 @@ double chunk_seconds(const Profile& profile, const LossCall& loss, const Product
                sums = real(shape.outs) * real(shape.ins) * 4;
   double seconds = product_seconds(profile, "linear", loss.how, shape, x + weight + logits);
   const double passes = loss.gradient ? 2 * logits + slopes : logits;
-  seconds += with_launches(profile, passes / profile.softmax_bytes_per_second);
+  seconds += with_launch(profile, passes / profile.softmax_bytes_per_second);
   if (loss.gradient) seconds += product_seconds(profile, "linear_dx", loss.how, shape, slopes + weight + x);
   if (loss.trains) seconds += product_seconds(profile, "linear_dw", loss.how, shape, slopes + x + 2 * sums);
-  if (loss.trains_bias) seconds += with_launches(profile, slopes / profile.stream_bytes_per_second);
+  if (loss.trains_bias) seconds += with_launch(profile, slopes / profile.stream_bytes_per_second);
   return seconds;
 }
 
@@ -109,8 +109,8 @@ double on_gpu(const LossCall& loss, const Profile& profile) {
   }
   if (loss.gradient) seconds *= measured_share(profile, loss);
   if (loss.rounds)
-    seconds += with_launches(
-        profile, 6.0 * static_cast<double>(loss.vocabulary * loss.hidden) / profile.stream_bytes_per_second);
+    seconds += with_launch(profile,
+                           6.0 * static_cast<double>(loss.vocabulary * loss.hidden) / profile.stream_bytes_per_second);
   return seconds + profile.launch_seconds;  // the sum of the rows' losses
 }
 
