@@ -2,17 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 
 #include "base/error.h"
+#include "cost/call_seconds.h"
+#include "cost/predict_loss.h"
+#include "cost/product_rates.h"
 
 namespace headroom {
 namespace {
-
-struct ProductShape {
-  int64_t rows = 1, outs = 1, ins = 1;
-};
 
 // Linear layers of one input: one product with the outs of all.
 constexpr std::string_view kGroup = "linear_group";
@@ -48,74 +46,19 @@ ProductShape expert_product_shape(const Op& op, const OpCall& call) {
   return {std::max<int64_t>(1, rows / weight[0]), weight[1], weight[2]};
 }
 
-double gap(int64_t a, int64_t b) {
-  return std::log2(static_cast<double>(std::max<int64_t>(1, a)) / static_cast<double>(std::max<int64_t>(1, b)));
-}
-
-double log_distance(const ProductSample& sample, const ProductShape& shape) {
-  const double r = gap(sample.rows, shape.rows), o = gap(sample.outs, shape.outs), i = gap(sample.ins, shape.ins);
-  return r * r + o * o + i * i;
-}
-
-// What a product's operands are, and how they are multiplied.
-struct Arithmetic {
-  DType dtype = DType::f32;
-  std::string_view multiply;
-};
-
-// Ops that samples of any product say nothing about.
-bool stands_for_more(std::string_view op) { return op == "linear_residual" || op == "linear_cross_entropy_grad"; }
-
-ProductShape of_any_vocabulary(const ProductSample& sample, ProductShape shape) {
-  shape.outs = sample.outs;
-  return shape;
-}
-
-// Inverse-square-distance mean of the logarithms of the measured rates; 0 when nothing was measured.
-double measured_rate(const Profile& profile, std::string_view op, Arithmetic arithmetic, const ProductShape& shape) {
-  double weight = 0, sum = 0;
-  for (const ProductSample& sample : profile.products) {
-    if (sample.dtype != arithmetic.dtype || sample.multiply != arithmetic.multiply) continue;
-    if (sample.op.empty() ? stands_for_more(op) : sample.op != op) continue;
-    const double d = log_distance(sample, op == "linear_cross_entropy_grad" ? of_any_vocabulary(sample, shape) : shape);
-    const double w = 1.0 / (d * d + 1e-6);
-    weight += w;
-    sum += w * std::log(sample.flops_per_second);
-  }
-  return weight > 0 ? std::exp(sum / weight) : 0;
-}
-
-// fp32 operands multiplied as bf16 numbers, where that was not measured: at the rate of bf16, or a third of it. A CPU
-// without bf16 tiles multiplies the rounded numbers in fp32, two products for the three of bf16x3.
-double product_rate(const Profile& profile, std::string_view op, Arithmetic arithmetic, const ProductShape& shape) {
-  if (arithmetic.dtype != DType::f32) arithmetic.multiply = {};
-  if (const double rate = measured_rate(profile, op, arithmetic, shape); rate > 0) return rate;
-  if (!arithmetic.multiply.empty() && profile.facts.device == "cpu" && profile.facts.isa < 514) {
-    const double rate = product_rate(profile, op, {DType::f32, {}}, shape);
-    return arithmetic.multiply == "bf16x3" ? rate / 2 : rate;
-  }
-  HR_CHECK(!arithmetic.multiply.empty(), "profile {} has no rate for {} in {}", profile.name, op,
-           dtype_name(arithmetic.dtype));
-  const double rate = product_rate(profile, op, {DType::bf16, {}}, shape);
-  return arithmetic.multiply == "bf16x3" ? rate / 3 : rate;
-}
-
 // The mean of the logarithms of the measured rates, as for products.
 double attention_rate(const Profile& profile, const OpCall& call, bool backward) {
   const ConcreteType& q = call.inputs[0];
   const int64_t head_dim = q.dims.back() / std::max<int64_t>(1, call.attrs.integer("heads"));
-  double weight = 0, sum = 0;
+  NearMean logarithms;
   for (const AttentionRate& rate : profile.attention) {
     if (rate.dtype != q.dtype) continue;
     const double s = rate.sequence > 0 ? gap(rate.sequence, q.dims[1]) : 0;
     const double h = rate.head_dim > 0 ? gap(rate.head_dim, head_dim) : 0;
-    const double d = s * s + h * h;
-    const double w = 1.0 / (d * d + 1e-6);
-    weight += w;
-    sum += w * std::log(backward ? rate.backward : rate.forward);
+    logarithms.add(s * s + h * h, std::log(backward ? rate.backward : rate.forward));
   }
-  HR_CHECK(weight > 0, "profile {} has no attention rate for {}", profile.name, dtype_name(q.dtype));
-  return std::exp(sum / weight);
+  HR_CHECK(!logarithms.empty(), "profile {} has no attention rate for {}", profile.name, dtype_name(q.dtype));
+  return std::exp(logarithms.mean());
 }
 
 // bf16 when any operand is.
@@ -141,58 +84,40 @@ double sequence_factor(const Profile& profile, const OpCall& call) {
   return 1;
 }
 
-// What an f32 weight takes beside bf16 rows: measured rates are those of narrow weights.
+// What an f32 weight takes beside bf16 rows: measured rates are those of narrow weights. A GPU writes a copy, half as
+// large, before the product.
 double rounding_seconds(const OpCall& call, const Profile& profile) {
   if (call.inputs[0].dtype == call.inputs[1].dtype) return 0;
-  return static_cast<double>(storage_bytes(call.inputs[1])) / profile.stream_bytes_per_second;
+  const double bytes = static_cast<double>(storage_bytes(call.inputs[1]));
+  if (is_gpu(profile)) return with_launch(profile, 1.5 * bytes / profile.stream_bytes_per_second);
+  return bytes / profile.stream_bytes_per_second;
 }
 
-// A linear layer whose residual and result are the fp32 stream's moves more than its operands.
+// A linear layer whose residual and result are the fp32 stream's moves more than its operands. On a GPU few rows take
+// what moving the weight does, however fast large products are.
 double predict_product(const Op& op, const OpCall& call, const Profile& profile) {
   const double flops = op.work(call).flops;
-  const Arithmetic arithmetic{call.inputs[0].dtype, call.attrs.text("multiply")};
+  const Multiplication how{call.inputs[0].dtype, call.attrs.text("multiply")};
   const ProductShape shape = product_shape(op, call);
   double rate = 0;
   if (op.name() == "linear" && call.attrs.integer("residual") != 0)
-    rate = measured_rate(profile, "linear_residual", arithmetic, shape);
-  if (rate <= 0) rate = product_rate(profile, op.name() == kGroup ? "linear" : op.name(), arithmetic, shape);
-  return flops / rate + rounding_seconds(call, profile) + profile.launch_seconds;
-}
-
-// The loss: its measured rate, which is that of its hidden size and chunk whatever the vocabulary; else its products at
-// the rate of the head's shape per chunk, plus passes over the logits.
-double predict_loss(const Op& op, const OpCall& call, const Profile& profile) {
-  const ConcreteType& x = call.inputs[0];
-  const int64_t hidden = x.dims.back(), rows = element_count(x.dims) / hidden,
-                vocab = element_count(call.inputs[1].dims) / hidden;
-  const int64_t chunk = call.attrs.integer("chunk") > 0 ? std::min(rows, call.attrs.integer("chunk")) : rows;
-  const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(vocab) * static_cast<double>(hidden);
-  const bool gradient = op.name() != "linear_cross_entropy";
-  const Arithmetic arithmetic{x.dtype, call.attrs.text("multiply")};
-  const int64_t chunks = chunk > 0 ? (rows + chunk - 1) / chunk : 0;  // each rounds a wide weight
-  double seconds = static_cast<double>(chunks) * rounding_seconds(call, profile);
-  if (gradient)
-    if (const double rate = measured_rate(profile, op.name(), arithmetic, {chunk, vocab, hidden}); rate > 0)
-      return seconds + (call.attrs.integer("train_weight") != 0 ? 3 : 2) * flops / rate;
-  seconds += flops / product_rate(profile, "linear", arithmetic, {chunk, vocab, hidden});
-  const double logits = 4.0 * static_cast<double>(rows) * static_cast<double>(vocab);
-  seconds += logits * (gradient ? 3 : 1) / profile.softmax_bytes_per_second;
-  if (!gradient) return seconds;
-  seconds += flops / product_rate(profile, "linear_dx", arithmetic, {chunk, vocab, hidden});
-  return seconds + flops / product_rate(profile, "linear_dw", arithmetic, {chunk, vocab, hidden});
+    rate = measured_rate(profile, "linear_residual", how, shape);
+  if (rate <= 0) rate = product_rate(profile, op.name() == kGroup ? "linear" : op.name(), how, shape);
+  if (!is_gpu(profile)) return flops / rate + rounding_seconds(call, profile) + profile.launch_seconds;
+  const double moving = op.work(call).bytes / profile.stream_bytes_per_second;
+  return with_launch(profile, std::max(flops / rate, moving)) + rounding_seconds(call, profile);
 }
 
 double predict_experts(const Op& op, const OpCall& call, const Profile& profile) {
   const Work work = op.work(call);
-  const Arithmetic arithmetic{call.inputs[0].dtype, call.attrs.text("multiply")};
-  const double rate =
-      product_rate(profile, op.name().substr(kExperts.size()), arithmetic, expert_product_shape(op, call));
+  const Multiplication how{call.inputs[0].dtype, call.attrs.text("multiply")};
+  const double rate = product_rate(profile, op.name().substr(kExperts.size()), how, expert_product_shape(op, call));
   const double seconds = work.flops / rate + rounding_seconds(call, profile);
-  return std::max(seconds, work.bytes / profile.stream_bytes_per_second) + profile.launch_seconds;
+  return with_launch(profile, std::max(seconds, work.bytes / profile.stream_bytes_per_second));
 }
 
 double predict_moved(const Op& op, const OpCall& call, const Profile& profile, double otherwise) {
-  return op.work(call).bytes / stream_rate(profile, op.name(), call, otherwise) + profile.launch_seconds;
+  return with_launch(profile, op.work(call).bytes / stream_rate(profile, op.name(), call, otherwise));
 }
 
 // The tier below the device that a copy has one end in.
@@ -209,18 +134,17 @@ double predict_alone(const Op& op, const OpCall& call, const Profile& profile) {
       if (op.name().starts_with(kExperts)) return predict_experts(op, call, profile);
       return predict_product(op, call, profile);
     case CostClass::attention:
-      return op.work(call).flops / attention_rate(profile, call, false) + profile.launch_seconds;
+      return with_launch(profile, op.work(call).flops / attention_rate(profile, call, false));
     case CostClass::attention_grad:
-      return op.work(call).flops / attention_rate(profile, call, true) + profile.launch_seconds;
+      return with_launch(profile, op.work(call).flops / attention_rate(profile, call, true));
     case CostClass::loss:
       return predict_loss(op, call, profile);
     case CostClass::optimizer:
-      return op.work(call).bytes / profile.optimizer_bytes_per_second + profile.launch_seconds;
+      return with_launch(profile, op.work(call).bytes / profile.optimizer_bytes_per_second);
     case CostClass::copy:
       if (!call.attrs.has("to"))  // stays where it is, as a cast: on a GPU in its own memory, not on the bus
-        return predict_moved(
-            op, call, profile,
-            profile.facts.device == "cpu" ? profile.copy_bytes_per_second : profile.stream_bytes_per_second);
+        return predict_moved(op, call, profile,
+                             is_gpu(profile) ? profile.stream_bytes_per_second : profile.copy_bytes_per_second);
       return predict_copy(op, call, crossed(call.attrs), call.attrs.text("to") != "device", profile);
     case CostClass::collective:
       return op.work(call).bytes / profile.copy_bytes_per_second + profile.launch_seconds;

@@ -1,4 +1,4 @@
-// Predicted seconds of nodes from a profile: max(flops / rate, bytes / bandwidth) + launch.
+// Predicted seconds of nodes from a profile: flops / rate or bytes / bandwidth, and what launching takes.
 #pragma once
 
 #include "cost/profile.h"

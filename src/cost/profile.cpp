@@ -71,6 +71,13 @@ void read_facts(const Reader& reader, const Json& json, Profile& profile) {
   profile.facts.gemm_workspace_cap = reader.whole(json, "gemm_workspace_bytes", 0);
 }
 
+void read_sources(const Reader& reader, const Json& json, Profile& profile) {
+  if (!json.contains("sources")) return;
+  for (const Json& row : reader.array("sources"))
+    profile.sources.push_back(
+        {reader.field(row, "rates").get<std::string>(), reader.field(row, "from").get<std::string>()});
+}
+
 void mark(nlohmann::ordered_json& row, bool disturbed) {
   if (disturbed) row["disturbed"] = true;
 }
@@ -128,6 +135,7 @@ Profile parse_profile(std::string_view text, const std::string& source) {
       for (const Json& row : reader.array("in_sequence"))
         profile.in_sequence.push_back(
             {reader.dtype(row), reader.positive(row, "factor"), row.value("disturbed", false)});
+    read_sources(reader, json, profile);
     if (json.contains("disturbed"))
       for (const Json& key : reader.array("disturbed")) profile.disturbed.push_back(key.get<std::string>());
     profile.stream_bytes_per_second = reader.positive(json, "stream_bytes_per_second");
@@ -165,6 +173,7 @@ std::string profile_json(const Profile& profile) {
                              {"memory_bytes", profile.memory_bytes},
                              {"context_bytes", profile.context_bytes},
                              {"host_context_bytes", profile.host_context_bytes}};
+  for (const RateSource& s : profile.sources) out["sources"].push_back({{"rates", s.rates}, {"from", s.from}});
   out["products"] = nlohmann::ordered_json::array();
   for (const ProductSample& s : profile.products) {
     out["products"].push_back({{"op", s.op},

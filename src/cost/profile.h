@@ -52,6 +52,13 @@ struct SequenceFactor {
   bool disturbed = false;
 };
 
+// Where rates come from that headroom has not measured on the device, in words: "products in bf16 of 4096" and whose
+// measurement that is, or "estimate".
+struct RateSource {
+  std::string rates;
+  std::string from;
+};
+
 // What a disk is taken for that nobody measured.
 inline constexpr double kUnmeasuredDisk = 1e9;
 
@@ -73,6 +80,7 @@ struct Profile {
   double disk_write_bytes_per_second = kUnmeasuredDisk;  // into one
   double launch_seconds = 0;                             // per kernel call
   std::vector<std::string> disturbed;                    // those of the single rates, by their keys in the file
+  std::vector<RateSource> sources;                       // of rates that are not this program's own measurements
   uint64_t hash = 0;                                     // of the text it was read from
 
   // That some rates were measured beside others, as a line with the remedy; empty where none was.

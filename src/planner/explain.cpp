@@ -251,6 +251,13 @@ void explain_parts(const Plan& plan, std::string& text) {
   row("peak", plan.peak_bytes);
 }
 
+// Whose measurements or estimates the predicted seconds rest on, where they are not this program's own.
+void explain_sources(const Profile& profile, std::string& text) {
+  if (profile.sources.empty()) return;
+  text += "rates of the profile that headroom has not measured\n";
+  for (const RateSource& source : profile.sources) text += fmt::format("  {:<40} {}\n", source.rates, source.from);
+}
+
 // Nothing for a technique that is off: what it would save is not known.
 std::string describe_effect(const TechniqueReport& technique) {
   if (technique.saves_bytes == 0 && technique.costs_seconds == 0) return {};
@@ -269,6 +276,7 @@ std::string explain(const PlanRequest& request, const SearchResult& result) {
   const Plan& plan = result.plan;
   std::string text = fmt::format("model {} with {} parameters, {} threads, profile {}\n", plan.model, plan.parameters,
                                  plan.facts.threads, plan.profile);
+  explain_sources(request.profile, text);
   if (plan.feasible) {
     text += fmt::format("budget {}: fits, peak {} ({} unused), predicted step {:.3f} s\n",
                         format_bytes(plan.budget_bytes), format_bytes(plan.peak_bytes),

@@ -155,6 +155,14 @@ class Usage(ProgramTest):
         self.assert_refused([*gpu, "--memory", "24GiB", "--technique", "offload-optimizer=on"], 2, "offload-optimizer", "--host-memory")
         self.assert_refused([*gpu, "--memory", "601MiB", "--host-memory", "1MiB"], 3, "on the device", "on the host")
 
+    def test_a_plan_names_the_sources_of_rates_that_nobody_measured_here(self):
+        options = ["plan", "--model", "model", "--threads", "1", "--memory", "24GiB", "--explain"]
+        explained = self.call(*options, "--profile", "H200-141GB")
+        self.assertEqual(explained.returncode, 0, explained.stderr)
+        self.assertRegex(explained.stdout, r"rates of the profile that headroom has not measured\n(  .*\n)*  streams +H200, triad")
+        self.assertRegex(explained.stdout, r"\n  other products +estimate")
+        self.assertNotIn("has not measured", self.call(*options, "--profile", "cpu-avx2").stdout)
+
     def test_generate_values(self):
         for option, value in [("--temperature", "-1"), ("--temperature", "nan"), ("--top-p", "0"), ("--top-p", "1.5"), ("--top-k", "-1"), ("--max-new-tokens", "0"), ("--max-new-tokens", "1000")]:
             with self.subTest(option=option, value=value):

@@ -102,6 +102,18 @@ TEST_F(CudaLoss, AgreesInEveryLayoutAndChunk) {
       }
 }
 
+// More rows than a block adds up, in a whole chunk and in a last one.
+TEST_F(CudaLoss, SumsABiasOverManyRows) {
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (int64_t vocabulary : {37, 264}) {
+      LossCase c;
+      c.sequence = 110, c.chunk = 140, c.vocabulary = vocabulary, c.dtype = dtype;
+      c.bias = c.train_bias = true;
+      c.trip = 1;
+      expect_loss_matches(c);
+    }
+}
+
 TEST_F(CudaLoss, AgreesWithEveryOption) {
   for (int option = 0; option < 7; ++option) {
     LossCase c;

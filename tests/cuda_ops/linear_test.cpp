@@ -174,7 +174,7 @@ TEST_F(CudaLinear, GradientsAgreeWithTheReference) {
 
 TEST_F(CudaLinear, BiasGradientsAgreeWithTheReference) {
   for (DType dtype : {DType::f32, DType::bf16})
-    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{1, 1}, {130, 33}, {77, 64}})
+    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{1, 1}, {130, 33}, {77, 64}, {300, 264}, {65, 1031}})
       for (const char* accumulate : {"carried", "always"})
         for (int64_t trip : {0, 1}) {
           RunOptions options;

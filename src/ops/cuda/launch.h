@@ -30,9 +30,13 @@ struct Grid {
   int64_t shared_bytes = 0;  // of dynamic shared memory
 };
 
-// For a grid-stride loop over `items`: enough blocks for every multiprocessor, never more than the items need.
+// Blocks of a grid-stride loop for each multiprocessor: whole waves, whether 2, 3, 4, 6 or 8 blocks of the kernel are
+// resident at a time (which its registers and the architecture decide).
+constexpr int64_t kBlocksOfWaves = 24;
+
+// For a grid-stride loop over `items`: whole waves of blocks, never more than the items need.
 inline Grid grid_over(int64_t items, int multiprocessors, int block = 256) {
-  const int64_t needed = (items + block - 1) / block, most = int64_t{multiprocessors} * 8;
+  const int64_t needed = (items + block - 1) / block, most = int64_t{multiprocessors} * kBlocksOfWaves;
   Grid grid;
   grid.x = needed < 1 ? 1 : needed < most ? needed : most;
   grid.block = block;

@@ -6,6 +6,7 @@
 #include "ops/cuda/kernel.h"
 #include "ops/linear/cuda_kernels.h"
 #include "ops/linear/cuda_product.h"
+#include "ops/linear/cuda_sum_scratch.h"
 #include "ops/linear/scratch.h"
 
 namespace headroom {
@@ -189,13 +190,16 @@ CudaOffer make_linear_dw(const KernelSpec& spec, const CudaContext& context) {
 }
 
 std::unique_ptr<CudaKernel> make_bias_grad(const KernelSpec& spec, const CudaContext&) {
-  const int64_t cols = count_of(spec.outputs[0]);
-  return cuda_kernel_of(
-      [type = float_type(spec.inputs[0].dtype), cols, rows = cols == 0 ? 0 : count_of(spec.inputs[0]) / cols,
-       carried = spec.attrs.text("accumulate", "always") == "carried"](const KernelCall& call, CudaStream stream) {
-        cuda::launch_sum_over_rows(type, call.inputs[0].data, rows, cols, cols,
-                                   static_cast<float*>(call.outputs[0].data), carried && call.trip == 0, stream);
-      });
+  const int64_t cols = count_of(spec.outputs[0]), rows = cols == 0 ? 0 : count_of(spec.inputs[0]) / cols;
+  const int64_t needed = cuda::sum_scratch_bytes(rows, cols);
+  HR_CHECK(needed <= spec.scratch_bytes, "bias_grad needs {} bytes of scratch, {} are booked", needed,
+           spec.scratch_bytes);
+  return cuda_kernel_of([type = float_type(spec.inputs[0].dtype), cols, rows,
+                         carried = spec.attrs.text("accumulate", "always") == "carried"](const KernelCall& call,
+                                                                                         CudaStream stream) {
+    cuda::launch_sum_over_rows(type, call.inputs[0].data, rows, cols, cols, static_cast<float*>(call.outputs[0].data),
+                               carried && call.trip == 0, call.scratch.data(), stream);
+  });
 }
 
 }  // namespace

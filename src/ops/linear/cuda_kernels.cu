@@ -165,35 +165,6 @@ __global__ __launch_bounds__(kTileThreads, 2) void product_tiles(ProductLines<T>
   }
 }
 
-// Lanes take 32 neighbouring columns, warps every sixteenth row.
-constexpr int kSumWarps = 16;
-template <typename T>
-__global__ void sum_over_rows(const T* x, int64_t rows, int64_t cols, int64_t step, float* sums, bool overwrite) {
-  __shared__ float parts[kSumWarps][kWarp];
-  const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int64_t col = static_cast<int64_t>(blockIdx.x) * kWarp + lane;
-  float sum = 0;
-  if (col < cols) {
-    constexpr int kAhead = 4;  // loads on their way
-    const T* from = x + col;
-    int64_t row = warp;
-    for (; row + (kAhead - 1) * kSumWarps < rows; row += kAhead * kSumWarps) {
-      float found[kAhead];
-      for (int i = 0; i < kAhead; ++i) found[i] = widen(from[(row + i * kSumWarps) * step]);
-      HR_UNROLL
-      for (int i = 0; i < kAhead; ++i) sum += found[i];
-    }
-    for (; row < rows; row += kSumWarps) sum += widen(from[row * step]);
-  }
-  parts[warp][lane] = sum;
-  __syncthreads();
-  if (warp == 0 && col < cols) {
-    float total = 0;
-    for (int i = 0; i < kSumWarps; ++i) total += parts[i][lane];
-    sums[col] = overwrite ? total : sums[col] + total;
-  }
-}
-
 #ifdef __CUDACC_RTC__
 #define HR_TILES(T, R, A, B)                                                                                         \
   template __global__ void product_tiles<T, R, A, B, kBigTile>(ProductLines<T>, ProductLines<T>, ProductResult<R>,   \
@@ -207,8 +178,6 @@ __global__ void sum_over_rows(const T* x, int64_t rows, int64_t cols, int64_t st
 HR_LAYOUTS(float, float);
 HR_LAYOUTS(Bf16, float);
 HR_LAYOUTS(Bf16, Bf16);
-template __global__ void sum_over_rows<float>(const float*, int64_t, int64_t, int64_t, float*, bool);
-template __global__ void sum_over_rows<Bf16>(const Bf16*, int64_t, int64_t, int64_t, float*, bool);
 #else
 namespace {
 
@@ -261,15 +230,6 @@ void launch_product(const DeviceProduct& p, int multiprocessors, CudaStream stre
     launch_layout<Bf16, float>(p, multiprocessors, stream);
   else
     launch_layout<Bf16, Bf16>(p, multiprocessors, stream);
-}
-
-void launch_sum_over_rows(FloatType type, const void* x, int64_t rows, int64_t cols, int64_t step, float* sums,
-                          bool overwrite, CudaStream stream) {
-  with_float_type(type, [&](auto zero) {
-    using T = decltype(zero);
-    launch(sum_over_rows<T>, Grid{(cols + kWarp - 1) / kWarp, 1, 1, kSumWarps * kWarp, 0}, stream,
-           static_cast<const T*>(x), rows, cols, step, sums, overwrite);
-  });
 }
 #endif
 

@@ -39,9 +39,9 @@ constexpr int kFewRows = 8;
 // lies.
 void launch_row_product(const DeviceProduct& product, CudaStream stream);
 
-// sums[col] [+]= sum of x[rows, cols] over the rows, in an order that only the number of rows decides. Rows of x are
-// `step` elements apart.
+// sums[col] [+]= sum of x[rows, cols] over the rows, in an order that only their numbers decide. Rows of x are `step`
+// elements apart. `scratch`: sum_scratch_bytes(rows, cols), aligned to 4 bytes; null where that is none.
 void launch_sum_over_rows(FloatType type, const void* x, int64_t rows, int64_t cols, int64_t step, float* sums,
-                          bool overwrite, CudaStream stream);
+                          bool overwrite, void* scratch, CudaStream stream);
 
 }  // namespace headroom::cuda

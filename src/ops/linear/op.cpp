@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "ir/vjp.h"
+#include "ops/linear/cuda_sum_scratch.h"
 #include "ops/linear/scratch.h"
 #include "ops/linear/shape.h"
 #include "ops/registry.h"
@@ -256,6 +257,11 @@ class BiasGrad final : public Op {
 
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 1, true}}; }
 
+  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
+    const int64_t cols = call.inputs[1].dims[0];
+    if (!on_cuda(facts) || cols == 0) return 0;
+    return cuda_lines(cuda::sum_scratch_bytes(element_count(call.inputs[0].dims) / cols, cols));
+  }
   Work work(const OpCall& call) const override {
     Work work = Op::work(call);
     work.flops = static_cast<double>(element_count(call.inputs[0].dims));

@@ -135,7 +135,7 @@ class CudaLossKernel final : public CudaKernel {
 
   void queue_bias(const KernelCall& call, const CudaChunk& chunk, bool overwrite, CudaStream stream) const {
     cuda::launch_sum_over_rows(float_type(dtype_), logits(call), chunk.rows, shape_.vocabulary, gradient_stride(),
-                               static_cast<float*>(call.outputs.back().data), overwrite, stream);
+                               static_cast<float*>(call.outputs.back().data), overwrite, workspace(call), stream);
   }
 
   void queue_dw(const KernelCall& call, const CudaProduct& product, int64_t first, CudaStream stream) const {

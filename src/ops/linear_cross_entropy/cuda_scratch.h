@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "ops/linear/cuda_scratch.h"
+#include "ops/linear/cuda_sum_scratch.h"
 #include "ops/linear_cross_entropy/shape.h"
 
 namespace headroom {
@@ -15,7 +16,7 @@ struct CudaLossScratch {
   int64_t logits = 0;     // chunk * stride f32; a row of dlogits overwrites the begin of its row
   int64_t losses = 0;     // one f64 per row; with hits two, those of the losses first
   int64_t weight = 0;     // w in bf16, where it is wider than x
-  int64_t workspace = 0;  // of the products
+  int64_t workspace = 0;  // of the products, and of the sums of the bias' gradient in turn with them
   int64_t total() const { return logits + losses + weight + workspace; }
 };
 
@@ -26,6 +27,9 @@ inline CudaLossScratch cuda_loss_scratch(const LossShape& s, const DeviceFacts& 
   scratch.losses = cuda_lines(s.rows * (s.hits ? 16 : 8));
   scratch.weight = s.rounds_weight ? cuda_lines(s.vocabulary * s.hidden * 2) : 0;
   scratch.workspace = cuda_lines(facts.gemm_workspace_cap);
+  if (s.trains_bias)
+    for (int64_t rows : {s.chunk, s.rows % s.chunk})
+      scratch.workspace = std::max(scratch.workspace, cuda_lines(cuda::sum_scratch_bytes(rows, s.vocabulary)));
   return scratch;
 }
 

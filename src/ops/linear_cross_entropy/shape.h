@@ -24,6 +24,7 @@ struct LossShape {
   bool bias = false;           // added to the logits
   bool hits = false;           // targets with the largest logit are counted
   bool rounds_weight = false;  // w is f32 beside bf16 x
+  bool trains_bias = false;
 };
 
 // The label that a position predicts: the next position's, or its own without shift.
@@ -51,7 +52,8 @@ inline LossShape loss_shape(const OpCall& call) {
           call.attrs.integer("shift", 1) != 0,
           call.attrs.integer("bias") != 0,
           call.attrs.integer("hits") != 0,
-          call.inputs[0].dtype != call.inputs[1].dtype};
+          call.inputs[0].dtype != call.inputs[1].dtype,
+          call.attrs.integer("train_bias") != 0};
 }
 
 // The three products of a chunk of `rows` rows. dlogits lie densely where the logits were.

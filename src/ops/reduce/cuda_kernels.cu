@@ -11,8 +11,16 @@ namespace headroom::cuda {
 
 constexpr int kSumThreads = 256;
 
-// A block takes a chunk, whatever the grid; four sums a thread hide the latency of f64.
-__global__ void sum_squares(const float* x, int64_t count, double* sums) {
+// Where the sum of all squares goes: stored, or added to what stands there.
+struct SquaresTotal {
+  double* acc;
+  bool first;
+  HR_DEVICE void take(double sum) const { *acc = (first ? 0.0 : *acc) + sum; }
+};
+
+// A block takes a chunk, whatever the grid; four sums a thread hide the latency of f64. The sum of a single chunk is
+// the total.
+__global__ void sum_squares(const float* x, int64_t count, double* sums, SquaresTotal total) {
   __shared__ double slots[kWarp];
   constexpr int N = 4;
   const int64_t begin = blockIdx.x * kCudaSumChunk;
@@ -25,15 +33,19 @@ __global__ void sum_squares(const float* x, int64_t count, double* sums) {
   }
   for (; i < end; ++i) own[0] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
   const double sum = reduce_block((own[0] + own[1]) + (own[2] + own[3]), slots, 0.0, Sum());
-  if (threadIdx.x == 0) sums[blockIdx.x] = sum;
+  if (threadIdx.x != 0) return;
+  if (gridDim.x == 1)
+    total.take(sum);
+  else
+    sums[blockIdx.x] = sum;
 }
 
-__global__ void join_squares(const double* sums, int64_t chunks, bool first, double* acc) {
+__global__ void join_squares(const double* sums, int64_t chunks, SquaresTotal total) {
   __shared__ double slots[kWarp];
   double own = 0;
   for (int64_t i = threadIdx.x; i < chunks; i += kSumThreads) own += sums[i];
   const double sum = reduce_block(own, slots, 0.0, Sum());
-  if (threadIdx.x == 0) *acc = (first ? 0.0 : *acc) + sum;
+  if (threadIdx.x == 0) total.take(sum);
 }
 
 __global__ void clip_coefficient(const double* squares, const float* hyper, float* y) {
@@ -50,9 +62,11 @@ void launch_sum_squares(const float* x, int64_t count, double* sums, bool first,
   Grid grid;
   grid.x = cuda_sum_chunks(count);
   grid.block = kSumThreads;
-  launch(sum_squares, grid, stream, x, count, sums);
+  const SquaresTotal total{acc, first};
+  launch(sum_squares, grid, stream, x, count, sums, total);
+  if (grid.x == 1) return;
   grid.x = 1;
-  launch(join_squares, grid, stream, sums, cuda_sum_chunks(count), first, acc);
+  launch(join_squares, grid, stream, sums, cuda_sum_chunks(count), total);
 }
 
 void launch_clip_coefficient(const double* squares, const float* hyper, float* y, CudaStream stream) {

@@ -4,11 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace headroom {
+#include "cost/product_rates.h"
 
-struct ProductShape {
-  int64_t rows, outs, ins;
-};
+namespace headroom {
 
 struct AttentionSizes {
   int64_t sequence, head_dim;

@@ -1,0 +1,124 @@
+#include "cost/predict_loss.h"
+
+#include <cmath>
+
+#include "cost/call_seconds.h"
+#include "cost/product_rates.h"
+
+namespace headroom {
+namespace {
+
+constexpr std::string_view kGradient = "linear_cross_entropy_grad";
+
+// What a call does to each of its chunks, and how often.
+struct LossCall {
+  Multiplication how;
+  int64_t rows = 0, chunk = 0, vocabulary = 0, hidden = 0;
+  bool gradient = false, trains = false, trains_bias = false;
+  bool rounds = false;  // an f32 weight beside bf16 rows
+};
+
+LossCall loss_call(const Op& op, const OpCall& call) {
+  const ConcreteType &x = call.inputs[0], &weight = call.inputs[1];
+  LossCall loss;
+  loss.how = {x.dtype, call.attrs.text("multiply")};
+  loss.hidden = x.dims.back();
+  loss.rows = element_count(x.dims) / loss.hidden;
+  loss.vocabulary = element_count(weight.dims) / loss.hidden;
+  const int64_t chunk = call.attrs.integer("chunk");
+  loss.chunk = chunk > 0 ? std::min(loss.rows, chunk) : loss.rows;
+  loss.gradient = op.name() == kGradient;
+  loss.trains = loss.gradient && call.attrs.integer("train_weight") != 0;
+  loss.trains_bias = loss.gradient && call.attrs.integer("train_bias") != 0;
+  loss.rounds = x.dtype != weight.dtype;
+  return loss;
+}
+
+double flops_of(const ProductShape& shape) {
+  return 2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.outs) * static_cast<double>(shape.ins);
+}
+
+// The measured rate, which is that of a hidden size and chunk whatever the vocabulary; else the products at the rate of
+// the head's shape per chunk, plus passes over the logits. Every chunk rounds a wide weight.
+double on_cpu(const LossCall& loss, const Profile& profile) {
+  const ProductShape shape{loss.chunk, loss.vocabulary, loss.hidden};
+  const double flops = flops_of({loss.rows, loss.vocabulary, loss.hidden});
+  const int64_t chunks = loss.chunk > 0 ? (loss.rows + loss.chunk - 1) / loss.chunk : 0;
+  const double weight_bytes = 4.0 * static_cast<double>(loss.vocabulary * loss.hidden);
+  double seconds = static_cast<double>(chunks) * (loss.rounds ? weight_bytes / profile.stream_bytes_per_second : 0);
+  if (loss.gradient)
+    if (const double rate = measured_rate(profile, kGradient, loss.how, shape); rate > 0)
+      return seconds + (loss.trains ? 3 : 2) * flops / rate;
+  seconds += flops / product_rate(profile, "linear", loss.how, shape);
+  const double logits = 4.0 * static_cast<double>(loss.rows) * static_cast<double>(loss.vocabulary);
+  seconds += logits * (loss.gradient ? 3 : 1) / profile.softmax_bytes_per_second;
+  if (!loss.gradient) return seconds;
+  seconds += flops / product_rate(profile, "linear_dx", loss.how, shape);
+  return seconds + flops / product_rate(profile, "linear_dw", loss.how, shape);
+}
+
+// One product of a chunk: its arithmetic, or moving its operands where that takes longer.
+double product_seconds(const Profile& profile, std::string_view op, Multiplication how, const ProductShape& shape,
+                       double bytes) {
+  const double work =
+      std::max(flops_of(shape) / product_rate(profile, op, how, shape), bytes / profile.stream_bytes_per_second);
+  return with_launch(profile, work);
+}
+
+// A chunk of shape.rows rows. The logits lie in fp32, their gradient in the operands' dtype; every chunk reads the sums
+// of the weight's gradient and writes them again.
+double chunk_seconds(const Profile& profile, const LossCall& loss, const ProductShape& shape) {
+  const auto real = [](int64_t count) { return static_cast<double>(count); };
+  const double element = static_cast<double>(dtype_bytes(loss.how.dtype));
+  const double x = real(shape.rows) * real(shape.ins) * element, weight = real(shape.outs) * real(shape.ins) * element,
+               logits = real(shape.rows) * real(shape.outs) * 4, slopes = real(shape.rows) * real(shape.outs) * element,
+               sums = real(shape.outs) * real(shape.ins) * 4;
+  double seconds = product_seconds(profile, "linear", loss.how, shape, x + weight + logits);
+  const double passes = loss.gradient ? 2 * logits + slopes : logits;
+  seconds += with_launch(profile, passes / profile.softmax_bytes_per_second);
+  if (loss.gradient) seconds += product_seconds(profile, "linear_dx", loss.how, shape, slopes + weight + x);
+  if (loss.trains) seconds += product_seconds(profile, "linear_dw", loss.how, shape, slopes + x + 2 * sums);
+  if (loss.trains_bias) seconds += with_launch(profile, slopes / profile.stream_bytes_per_second);
+  return seconds;
+}
+
+// What measured chunks took over what chunk_seconds() says of them; 1 where none was measured.
+double measured_share(const Profile& profile, const LossCall& loss) {
+  LossCall measured;
+  measured.how = loss.how;
+  measured.gradient = measured.trains = true;
+  NearMean logarithms;
+  for (const ProductSample& sample : profile.products) {
+    if (sample.op != kGradient || sample.dtype != loss.how.dtype || sample.multiply != loss.how.multiply) continue;
+    const ProductShape shape{sample.rows, sample.outs, sample.ins};
+    const double seconds = 3 * flops_of(shape) / sample.flops_per_second;
+    logarithms.add(shape_distance(profile, sample, {loss.chunk, sample.outs, loss.hidden}),
+                   std::log(seconds / chunk_seconds(profile, measured, shape)));
+  }
+  return logarithms.empty() ? 1 : std::exp(logarithms.mean());
+}
+
+// Chunk by chunk, of which the last may be shorter; a wide weight is rounded once.
+double on_gpu(const LossCall& loss, const Profile& profile) {
+  double seconds = 0;
+  if (loss.chunk > 0) {
+    const auto of_rows = [&](int64_t rows) {
+      return rows > 0 ? chunk_seconds(profile, loss, {rows, loss.vocabulary, loss.hidden}) : 0.0;
+    };
+    seconds = static_cast<double>(loss.rows / loss.chunk) * of_rows(loss.chunk) + of_rows(loss.rows % loss.chunk);
+  }
+  if (loss.gradient) seconds *= measured_share(profile, loss);
+  if (loss.rounds)
+    seconds += with_launch(profile,
+                           6.0 * static_cast<double>(loss.vocabulary * loss.hidden) / profile.stream_bytes_per_second);
+  return seconds + profile.launch_seconds;  // the sum of the rows' losses
+}
+
+}  // namespace
+
+double predict_loss(const Op& op, const OpCall& call, const Profile& profile) {
+  const LossCall loss = loss_call(op, call);
+  return is_gpu(profile) ? on_gpu(loss, profile) : on_cpu(loss, profile);
+}
+
+}  // namespace headroom

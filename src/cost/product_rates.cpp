@@ -1,0 +1,52 @@
+#include "cost/product_rates.h"
+
+#include "base/error.h"
+#include "cost/call_seconds.h"
+
+namespace headroom {
+namespace {
+
+// Ops that samples of any product say nothing about.
+bool stands_for_more(std::string_view op) { return op == "linear_residual" || op == "linear_cross_entropy_grad"; }
+
+ProductShape of_any_vocabulary(const ProductSample& sample, ProductShape shape) {
+  shape.outs = sample.outs;
+  return shape;
+}
+
+}  // namespace
+
+double shape_distance(const Profile& profile, const ProductSample& sample, const ProductShape& shape) {
+  const double r = gap(sample.rows, shape.rows), o = gap(sample.outs, shape.outs), i = gap(sample.ins, shape.ins);
+  const double all = r * r + o * o + i * i;
+  if (!is_gpu(profile)) return all;
+  const double volume = (r + o + i) * (r + o + i) / 3;
+  return volume + (all - volume) / 16;
+}
+
+double measured_rate(const Profile& profile, std::string_view op, Multiplication how, const ProductShape& shape) {
+  NearMean logarithms;
+  for (const ProductSample& sample : profile.products) {
+    if (sample.dtype != how.dtype || sample.multiply != how.multiply) continue;
+    if (sample.op.empty() ? stands_for_more(op) : sample.op != op) continue;
+    const ProductShape from = op == "linear_cross_entropy_grad" ? of_any_vocabulary(sample, shape) : shape;
+    logarithms.add(shape_distance(profile, sample, from), std::log(sample.flops_per_second));
+  }
+  return logarithms.empty() ? 0 : std::exp(logarithms.mean());
+}
+
+// At the rate of bf16, or a third of it: on a GPU, where TF32 stands for bf16x3, half of it. A CPU without bf16 tiles
+// multiplies the rounded numbers in fp32, two products for the three of bf16x3.
+double product_rate(const Profile& profile, std::string_view op, Multiplication how, const ProductShape& shape) {
+  if (how.dtype != DType::f32) how.multiply = {};
+  if (const double rate = measured_rate(profile, op, how, shape); rate > 0) return rate;
+  if (!how.multiply.empty() && !is_gpu(profile) && profile.facts.isa < 514) {
+    const double rate = product_rate(profile, op, {DType::f32, {}}, shape);
+    return how.multiply == "bf16x3" ? rate / 2 : rate;
+  }
+  HR_CHECK(!how.multiply.empty(), "profile {} has no rate for {} in {}", profile.name, op, dtype_name(how.dtype));
+  const double rate = product_rate(profile, op, {DType::bf16, {}}, shape);
+  return how.multiply == "bf16x3" ? rate / (is_gpu(profile) ? 2 : 3) : rate;
+}
+
+}  // namespace headroom
