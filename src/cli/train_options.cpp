@@ -33,7 +33,8 @@ void add_optimizer_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--warmup-steps", o.warmup_steps, "steps of linear warm-up")->capture_default_str();
   scalar(app, "--min-lr", o.min_lr, "learning rate at the schedule's end")->capture_default_str();
   scalar(app, "--weight-decay", o.weight_decay, "on matrices and embeddings only")->capture_default_str();
-  scalar(app, "--optim", o.optim, "optimizer")->capture_default_str();
+  scalar(app, "--optim", o.optim, fmt::format("{}", fmt::join(optimizer_names(), " or ")))->capture_default_str();
+  scalar(app, "--optim-args", o.optim_args, "the optimizer's own settings: k=v,k=v")->type_name("K=V,...");
   scalar(app, "--adam-beta1", o.adam_beta1, "decay of the first moment")->capture_default_str();
   scalar(app, "--adam-beta2", o.adam_beta2, "decay of the second moment")->capture_default_str();
   scalar(app, "--adam-epsilon", o.adam_epsilon, "added to the root of the second moment")->capture_default_str();

@@ -3,49 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 
 #include "base/error.h"
 
 namespace headroom {
 namespace {
 
-struct ProductShape {
-  int64_t rows = 1, outs = 1, ins = 1;
-};
-
-// Linear layers of one input: one product with the outs of all.
-constexpr std::string_view kGroup = "linear_group";
-
-// x[rows, ins] with w: outs = elements of w / ins; dw has dy[rows, outs] as its second operand.
-ProductShape product_shape(const Op& op, const OpCall& call) {
-  const auto rows_of = [](const ConcreteType& t) {
-    return element_count(t.dims) / std::max<int64_t>(1, t.dims.back());
-  };
-  const ConcreteType& left = call.inputs[0];
-  ProductShape shape;
-  shape.rows = rows_of(left);
-  shape.ins = left.dims.back();
-  const ConcreteType& right = call.inputs[1];
-  shape.outs =
-      op.name() == "linear_dw" ? right.dims.back() : element_count(right.dims) / std::max<int64_t>(1, shape.ins);
-  if (op.name() == "linear_dx") std::swap(shape.outs, shape.ins);
-  if (op.name() == kGroup)
-    shape.outs = std::accumulate(call.outputs.begin(), call.outputs.end(), int64_t{0},
-                                 [](int64_t sum, const ConcreteType& y) { return sum + y.dims.back(); });
-  return shape;
-}
-
-// One product per expert: the kernels are those of a linear layer with an expert's share of the rows, and every matrix
-// comes from memory however few rows meet it.
-constexpr std::string_view kExperts = "expert_";
-
-ProductShape expert_product_shape(const Op& op, const OpCall& call) {
-  const bool gradient = op.name() == "expert_linear_dw";
-  const std::vector<int64_t>& weight = call.inputs[gradient ? 3 : 1].dims;
-  const ConcreteType& left = call.inputs[0];
-  const int64_t rows = element_count(left.dims) / std::max<int64_t>(1, left.dims.back());
-  return {std::max<int64_t>(1, rows / weight[0]), weight[1], weight[2]};
+// The key of a product's rates in a profile: an expert's product has those of a linear layer with its share of the
+// rows, and so has a group of layers.
+std::string_view rates_of(ProductPart part) {
+  if (part == ProductPart::input_gradient) return "linear_dx";
+  return part == ProductPart::weight_gradient ? "linear_dw" : "linear";
 }
 
 double gap(int64_t a, int64_t b) {
@@ -151,11 +119,11 @@ double rounding_seconds(const OpCall& call, const Profile& profile) {
 double predict_product(const Op& op, const OpCall& call, const Profile& profile) {
   const double flops = op.work(call).flops;
   const Arithmetic arithmetic{call.inputs[0].dtype, call.attrs.text("multiply")};
-  const ProductShape shape = product_shape(op, call);
+  const ProductShape shape = op.product_shape(call);
   double rate = 0;
-  if (op.name() == "linear" && call.attrs.integer("residual") != 0)
+  if (op.product().part == ProductPart::output && call.attrs.integer("residual") != 0)
     rate = measured_rate(profile, "linear_residual", arithmetic, shape);
-  if (rate <= 0) rate = product_rate(profile, op.name() == kGroup ? "linear" : op.name(), arithmetic, shape);
+  if (rate <= 0) rate = product_rate(profile, rates_of(op.product().part), arithmetic, shape);
   return flops / rate + rounding_seconds(call, profile) + profile.launch_seconds;
 }
 
@@ -167,12 +135,13 @@ double predict_loss(const Op& op, const OpCall& call, const Profile& profile) {
                 vocab = element_count(call.inputs[1].dims) / hidden;
   const int64_t chunk = call.attrs.integer("chunk") > 0 ? std::min(rows, call.attrs.integer("chunk")) : rows;
   const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(vocab) * static_cast<double>(hidden);
-  const bool gradient = op.name() != "linear_cross_entropy";
+  const bool gradient = op.cost_class() == CostClass::loss_grad;
   const Arithmetic arithmetic{x.dtype, call.attrs.text("multiply")};
   const int64_t chunks = chunk > 0 ? (rows + chunk - 1) / chunk : 0;  // each rounds a wide weight
   double seconds = static_cast<double>(chunks) * rounding_seconds(call, profile);
   if (gradient)
-    if (const double rate = measured_rate(profile, op.name(), arithmetic, {chunk, vocab, hidden}); rate > 0)
+    if (const double rate = measured_rate(profile, "linear_cross_entropy_grad", arithmetic, {chunk, vocab, hidden});
+        rate > 0)
       return seconds + (call.attrs.integer("train_weight") != 0 ? 3 : 2) * flops / rate;
   seconds += flops / product_rate(profile, "linear", arithmetic, {chunk, vocab, hidden});
   const double logits = 4.0 * static_cast<double>(rows) * static_cast<double>(vocab);
@@ -182,17 +151,17 @@ double predict_loss(const Op& op, const OpCall& call, const Profile& profile) {
   return seconds + flops / product_rate(profile, "linear_dw", arithmetic, {chunk, vocab, hidden});
 }
 
+// Every expert's matrix comes from memory, however few rows meet it.
 double predict_experts(const Op& op, const OpCall& call, const Profile& profile) {
   const Work work = op.work(call);
   const Arithmetic arithmetic{call.inputs[0].dtype, call.attrs.text("multiply")};
-  const double rate =
-      product_rate(profile, op.name().substr(kExperts.size()), arithmetic, expert_product_shape(op, call));
+  const double rate = product_rate(profile, rates_of(op.product().part), arithmetic, op.product_shape(call));
   const double seconds = work.flops / rate + rounding_seconds(call, profile);
   return std::max(seconds, work.bytes / profile.stream_bytes_per_second) + profile.launch_seconds;
 }
 
 double predict_moved(const Op& op, const OpCall& call, const Profile& profile, double otherwise) {
-  return op.work(call).bytes / stream_rate(profile, op.name(), call, otherwise) + profile.launch_seconds;
+  return op.work(call).bytes / stream_rate(profile, op_name(op), call, otherwise) + profile.launch_seconds;
 }
 
 // The tier below the device that a copy has one end in.
@@ -205,14 +174,14 @@ double predict_alone(const Op& op, const OpCall& call, const Profile& profile) {
     case CostClass::none:
       return 0;
     case CostClass::gemm:
-      if (call.inputs.size() < 2 || op.name() == "bias_grad") break;
-      if (op.name().starts_with(kExperts)) return predict_experts(op, call, profile);
+      if (op.product().matrices == ProductMatrices::experts) return predict_experts(op, call, profile);
       return predict_product(op, call, profile);
     case CostClass::attention:
       return op.work(call).flops / attention_rate(profile, call, false) + profile.launch_seconds;
     case CostClass::attention_grad:
       return op.work(call).flops / attention_rate(profile, call, true) + profile.launch_seconds;
     case CostClass::loss:
+    case CostClass::loss_grad:
       return predict_loss(op, call, profile);
     case CostClass::optimizer:
       return op.work(call).bytes / profile.optimizer_bytes_per_second + profile.launch_seconds;

@@ -5,7 +5,7 @@
 namespace headroom {
 namespace {
 
-bool has_products(const Op& op) { return op.cost_class() == CostClass::gemm || op.cost_class() == CostClass::loss; }
+bool has_products(const Op& op) { return op.cost_class() == CostClass::gemm || is_loss(op.cost_class()); }
 
 }  // namespace
 
