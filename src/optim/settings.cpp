@@ -23,6 +23,11 @@ std::optional<double> parse_value(const OptimizerOption& option, std::string_vie
   return value >= option.least && value < option.below ? std::optional(value) : std::nullopt;
 }
 
+std::string value_text(const OptimizerOption& option, double value) {
+  if (option.flag) return value != 0 ? "true" : "false";
+  return fmt::format("{}", value);
+}
+
 std::string range_text(const OptimizerOption& option) {
   return option.flag ? "true or false" : fmt::format("{} <= v < {}", option.least, option.below);
 }
@@ -42,9 +47,9 @@ const OptimizerOption* find_option(const Optimizer& optimizer, std::string_view 
     refuse(fmt::format("--optim-args {}: the rate is no option of an optimizer", key), "give --learning-rate");
   if (key == "weight_decay")
     refuse("--optim-args weight_decay: every optimizer takes it from an option of its own", "give --weight-decay");
-  std::string remedy = fmt::format("it has {}", options_text(optimizer.options()));
-  if (optimizer.options().empty()) remedy = "it has none: leave --optim-args out";
-  refuse(fmt::format("--optim {} has no argument '{}'", optimizer.name(), key), remedy);
+  std::string remedy = fmt::format("{} has {}", optimizer.name(), options_text(optimizer.options()));
+  if (optimizer.options().empty()) remedy = "leave --optim-args out";
+  refuse(fmt::format("--optim-args {}: {} has no such argument", key, optimizer.name()), remedy);
 }
 
 struct Argument {
@@ -72,9 +77,8 @@ Argument parse_argument(const Optimizer& optimizer, std::string_view args, std::
 std::string options_text(std::span<const OptimizerOption> options) {
   std::vector<std::string> texts;
   for (const OptimizerOption& option : options)
-    texts.push_back(fmt::format("{}={} ({}; {})", option.name,
-                                option.flag ? (option.usual != 0 ? "true" : "false") : fmt::format("{}", option.usual),
-                                option.meaning, range_text(option)));
+    texts.push_back(fmt::format("{}={} ({}, {})", option.name, value_text(option, option.usual), option.meaning,
+                                range_text(option)));
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
@@ -111,7 +115,7 @@ double OptimizerSettings::value(std::string_view option) const {
 std::string OptimizerSettings::text() const {
   std::vector<std::string> texts;
   for (const OptimizerOption& option : find_optimizer(optimizer_).options())
-    texts.push_back(fmt::format("{}={}", option.name, value(option.name)));
+    texts.push_back(fmt::format("{}={}", option.name, value_text(option, value(option.name))));
   return fmt::format("{}", fmt::join(texts, ","));
 }
 

@@ -44,7 +44,7 @@ class OptimizerSettings {
   std::map<std::string, double, std::less<>> values_;
 };
 
-// "momentum=0 (0 <= v < 1): ...", one line per option, for help texts and refusals.
+// "momentum=0 (decay of ..., 0 <= v < 1), nesterov=false (...)": each option with its usual value.
 std::string options_text(std::span<const OptimizerOption> options);
 
 }  // namespace headroom

@@ -29,7 +29,7 @@ void expect_refused(std::string_view optimizer, std::string_view args, const std
 
 TEST(OptimizerSettings, AreTheUsualOnesUnlessGiven) {
   EXPECT_EQ(OptimizerSettings().text(), "beta1=0.9,beta2=0.999,eps=1e-08");
-  EXPECT_EQ(OptimizerSettings("sgd", "").text(), "momentum=0,nesterov=0");
+  EXPECT_EQ(OptimizerSettings("sgd", "").text(), "momentum=0,nesterov=false");
   const OptimizerSettings given("sgd", "nesterov=true,momentum=0.5");
   EXPECT_EQ(given.optimizer(), "sgd");
   EXPECT_EQ(given.value("momentum"), 0.5);
@@ -41,15 +41,14 @@ TEST(OptimizerSettings, AreTheUsualOnesUnlessGiven) {
 TEST(OptimizerSettings, TakeFamiliarOptionsWhereTheOptimizerHasThem) {
   const std::map<std::string, double, std::less<>> beta{{"--adam-beta1", 0.8}};
   EXPECT_EQ(OptimizerSettings("adamw", "beta2=0.9", beta).text(), "beta1=0.8,beta2=0.9,eps=1e-08");
-  EXPECT_EQ(OptimizerSettings("sgd", "", beta).text(), "momentum=0,nesterov=0");
+  EXPECT_EQ(OptimizerSettings("sgd", "", beta).text(), "momentum=0,nesterov=false");
   expect_refused("adamw", "beta1=0.7", "beta1=0.7 and --adam-beta1 set the same", "one of the two", beta);
 }
 
 TEST(OptimizerSettings, RefuseWhatTheyDoNotKnow) {
   expect_refused("adamwx", "", "--optim 'adamwx' is not known", "one of adamw, sgd");
-  expect_refused("sgd", "beta1=0.5", "--optim sgd has no argument 'beta1'",
-                 "it has momentum=0 (decay of the sum of gradients, kept in 4 bytes per weight; 0 keeps none; 0 <= v < "
-                 "1), nesterov=false (");
+  expect_refused("sgd", "beta1=0.5", "--optim-args beta1: sgd has no such argument",
+                 "sgd has momentum=0 (decay of the sum of gradients, 0 keeps none, 0 <= v < 1), nesterov=false (");
   expect_refused("sgd", "lr=0.5", "the rate is no option of an optimizer", "--learning-rate");
   expect_refused("sgd", "weight_decay=0.5", "weight_decay", "--weight-decay");
   expect_refused("sgd", "momentum", "'momentum' is no key=value", "k=v,k=v");

@@ -11,9 +11,8 @@ class SgdMethod final : public Optimizer {
   std::string_view name() const override { return "sgd"; }
 
   std::span<const OptimizerOption> options() const override {
-    static constexpr OptimizerOption kOptions[] = {
-        {"momentum", "decay of the sum of gradients, kept in 4 bytes per weight; 0 keeps none", 0, 0, 1},
-        {"nesterov", "steps by the sum as it will be", 0, 0, 1, true}};
+    static constexpr OptimizerOption kOptions[] = {{"momentum", "decay of the sum of gradients, 0 keeps none", 0, 0, 1},
+                                                   {"nesterov", "steps by the sum as it will be", 0, 0, 1, true}};
     return kOptions;
   }
   void check(const OptimizerSettings& settings) const override {
