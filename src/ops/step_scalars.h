@@ -18,8 +18,8 @@ enum HyperIndex : int64_t {
   kStep = 8,         // the bits of the step's number (uint32)
 };
 
-// The place of the optimizer's own scalar `i`, in the order in which it names them (optim/optimizer.h).
+// The places of an optimizer's own scalars, in the order in which it names them (optim/optimizer.h).
 constexpr int64_t kOwnScalars = 9;
-constexpr int64_t own_scalar(int64_t i) { return i < 2 ? 2 + i : 7 + i; }
+constexpr int64_t kOwnScalar[kOwnScalars] = {2, 3, 9, 10, 11, 12, 13, 14, 15};
 
 }  // namespace headroom

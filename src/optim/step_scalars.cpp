@@ -26,7 +26,7 @@ void StepScalars::set(std::string_view name, double value) {
   for (const auto& [known, at] : kOfEveryRun)
     if (known == name) place = at;
   if (const auto at = std::find(own_.begin(), own_.end(), name); at != own_.end())
-    place = own_scalar(at - own_.begin());
+    place = kOwnScalar[at - own_.begin()];
   HR_CHECK(place >= 0, "a step has no scalar '{}'", name);
   values_[static_cast<size_t>(place)] = static_cast<float>(value);
 }

@@ -69,7 +69,7 @@ TEST(StepScalars, AreFilledByName) {
   adamw.fill(OptimizerSettings(), 2, scalars);
   EXPECT_EQ(scalars.values()[kLearningRate], 0.5f);
   EXPECT_EQ(scalars.values()[kLossScale], 0.25f);
-  EXPECT_EQ(scalars.values()[own_scalar(0)], static_cast<float>(1 - 0.9 * 0.9));
+  EXPECT_EQ(scalars.values()[kOwnScalar[0]], static_cast<float>(1 - 0.9 * 0.9));
   EXPECT_EQ(std::bit_cast<uint32_t>(scalars.values()[kSeed]), 0x89abcdefu);
   EXPECT_EQ(std::bit_cast<uint32_t>(scalars.values()[kStep]), 7u);
   EXPECT_THROW(scalars.set("momentum", 1), InternalError);
@@ -78,7 +78,7 @@ TEST(StepScalars, AreFilledByName) {
 // No place is taken twice.
 TEST(StepScalars, HaveAPlaceEach) {
   std::vector<int64_t> places{kLearningRate, kWeightDecay, kLossScale, kMaxGradNorm, kSeed, kSeed + 1, kStep};
-  for (int64_t i = 0; i < kOwnScalars; ++i) places.push_back(own_scalar(i));
+  for (int64_t i = 0; i < kOwnScalars; ++i) places.push_back(kOwnScalar[i]);
   std::sort(places.begin(), places.end());
   for (int64_t i = 0; i < kHyperCount; ++i) EXPECT_EQ(places[static_cast<size_t>(i)], i);
   EXPECT_EQ(places.size(), static_cast<size_t>(kHyperCount));

@@ -5,7 +5,7 @@
 
 namespace headroom {
 
-constexpr int64_t kBiasCorrection1 = own_scalar(0);      // 1 - beta1^t
-constexpr int64_t kSqrtBiasCorrection2 = own_scalar(1);  // sqrt(1 - beta2^t)
+constexpr int64_t kBiasCorrection1 = kOwnScalar[0];      // 1 - beta1^t
+constexpr int64_t kSqrtBiasCorrection2 = kOwnScalar[1];  // sqrt(1 - beta2^t)
 
 }  // namespace headroom
