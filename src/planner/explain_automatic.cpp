@@ -41,13 +41,19 @@ int64_t accumulator_bytes(const PlanProgram* program) {
   return others + (below > 0 ? below : matrices);
 }
 
+// The dimensions of a call's input by name.
+const std::vector<int64_t>& dims_of(const Instruction& call, std::string_view name) {
+  const OperandNames names = call.op->operands(call.attrs, call.inputs.size());
+  return call.inputs.at(static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin())).type.dims;
+}
+
 // The scores of one attention call as a matrix of fp32.
 int64_t score_bytes(const PlanProgram* program) {
   int64_t most = 0;
   const auto attends = [](const Op& op) { return op.cost_class() == CostClass::attention; };
   for_each_call(program, attends, [&](const Instruction& call) {
-    const std::vector<int64_t>& q = call.inputs.at(0).type.dims;
-    most = std::max(most, q.at(0) * call.attrs.integer("heads") * q.at(1) * call.inputs.at(1).type.dims.at(1) * 4);
+    const std::vector<int64_t>&q = dims_of(call, "q"), &k = dims_of(call, "k");
+    most = std::max(most, q.at(0) * call.attrs.integer("heads") * q.at(1) * k.at(1) * 4);
   });
   return most;
 }

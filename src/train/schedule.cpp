@@ -18,11 +18,11 @@ double learning_rate_at(const TrainOptions& options, int64_t step, int64_t total
   return options.min_lr + (options.learning_rate - options.min_lr) * factor;
 }
 
-StepScalars step_scalars(const TrainOptions& options, int64_t step, int64_t total, int64_t targets) {
-  const OptimizerSettings settings = optimizer_settings(options);
+StepScalars step_scalars(const TrainOptions& options, const OptimizerSettings& settings, double rate, int64_t step,
+                         int64_t targets) {
   const Optimizer& optimizer = find_optimizer(settings.optimizer());
   StepScalars scalars(optimizer.scalars());
-  scalars.set("learning_rate", learning_rate_at(options, step, total));
+  scalars.set("learning_rate", rate);
   scalars.set("weight_decay", options.weight_decay);
   scalars.set("loss_scale", targets > 0 ? 1.0 / static_cast<double>(targets) : 0.0);
   scalars.set("max_grad_norm", options.max_grad_norm);

@@ -45,7 +45,7 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 class Run {
  public:
   Run(const TrainOptions& options, const TrainEvents& events, RunControl& control)
-      : options_(options), events_(events), control_(control) {
+      : options_(options), optimizer_(optimizer_settings(options)), events_(events), control_(control) {
     options_.runs_here = true;
   }
 
@@ -276,7 +276,8 @@ class Run {
     const SampleRange range = samples_from(state_.next_sample, data_->train.samples(), options_.global_batch_size);
     const int64_t targets = reader_->begin(range);
     port_.set_reader(&*reader_);
-    executor_->put<float>(executor_->tensor("hyper"), step_scalars(options_, step, total_steps_, targets).values());
+    const double rate = learning_rate_at(options_, step, total_steps_);
+    executor_->put<float>(executor_->tensor("hyper"), step_scalars(options_, optimizer_, rate, step, targets).values());
     const int64_t micro_batch = result_.plan.choices.micro_batch;
     const Trips trips[] = {{"micro_batches", (range.count + micro_batch - 1) / micro_batch}};
     // The first steps of a run take the plan's full length, whatever their rows: what is planned has then been used.
@@ -437,6 +438,7 @@ class Run {
   }
 
   TrainOptions options_;
+  OptimizerSettings optimizer_;
   const TrainEvents& events_;
   RunControl& control_;
   ModelFiles model_;

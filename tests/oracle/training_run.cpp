@@ -176,9 +176,8 @@ Gradients TrainingRun::named(const std::map<const void*, std::vector<float>>& by
 
 StepOutcome TrainingRun::step() {
   ++steps_;
-  TrainOptions constant = options_;
-  constant.lr_scheduler_type = "constant";
-  const StepScalars scalars = step_scalars(constant, steps_, steps_, golden_.targets);
+  const StepScalars scalars =
+      step_scalars(options_, optimizer_settings(options_), options_.learning_rate, steps_, golden_.targets);
   std::copy(scalars.values().begin(), scalars.values().end(), executor_->tensor("hyper").as<float>());
   const Trips trips[] = {{"micro_batches", plan().choices.accumulation}};
   device_->gradients.clear();

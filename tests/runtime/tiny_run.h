@@ -71,7 +71,7 @@ class TinyRun {
   TinyRun(const TrainOptions& options, const std::filesystem::path& scratch,
           const MakeDevice& make_device = make_cpu_device, int64_t host_budget = 0,
           const std::function<void(Plan&)>& change = {})
-      : options_(options), model_(open_model(options.model)) {
+      : options_(options), optimizer_(optimizer_settings(options)), model_(open_model(options.model)) {
     set_threads(1);
     PlanRequest request = training_request(options, model_);
     if (options.device == "cpu") request.facts = cpu_facts(1);  // every instruction set that this process may use
@@ -115,9 +115,9 @@ class TinyRun {
     const SampleRange range = samples_of_step(number - 1, cache_->sequences(), options_.global_batch_size);
     const int64_t targets = reader_->begin(range);
     port_.set_reader(reader_.get());
-    TrainOptions constant = options_;
-    constant.lr_scheduler_type = "constant";
-    executor_->put<float>(executor_->tensor("hyper"), step_scalars(constant, number, number, targets).values());
+    const double rate = options_.learning_rate;
+    executor_->put<float>(executor_->tensor("hyper"),
+                          step_scalars(options_, optimizer_, rate, number, targets).values());
     const int64_t micro_batch = plan_.choices.micro_batch;
     const Trips trips[] = {{"micro_batches", (range.count + micro_batch - 1) / micro_batch}};
     executor_->run("train_step", trips);
@@ -173,6 +173,7 @@ class TinyRun {
   }
 
   TrainOptions options_;
+  OptimizerSettings optimizer_;
   ModelFiles model_;
   Plan plan_;
   std::unique_ptr<TokenCache> cache_;
