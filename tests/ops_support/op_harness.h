@@ -192,8 +192,8 @@ inline std::vector<ConcreteType> infer_types(const Op& op, const std::vector<Ten
     types.push_back(std::move(type));
   }
   std::vector<ConcreteType> outputs;
-  EXPECT_EQ(op.operands(attrs, types.size()).size(), types.size()) << op_name(op);
   for (const Type& type : op.infer(types, attrs)) outputs.push_back(concrete(type, {}));
+  EXPECT_EQ(op.operands(attrs, types.size()).size(), types.size()) << op_name(op);
   return outputs;
 }
 
