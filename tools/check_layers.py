@@ -38,7 +38,7 @@ ALLOWED = {
     'runtime': 'plan device comm cost ir ops',
     'data': 'tokenizer formats jinja',
     'generate': 'runtime plan tokenizer',
-    'train': 'planner runtime device models data tokenizer formats plan generate',
+    'train': 'planner optim runtime device models data tokenizer formats plan generate',
     'engine': 'train planner runtime device models data tokenizer formats plan generate',
     'arguments': 'engine train planner passes data',
     'serve': 'engine planner runtime models data formats plan generate',

@@ -1,6 +1,7 @@
 #include "arguments/train_options.h"
 
 #include "base/error.h"
+#include "optim/optimizer.h"
 #include "passes/pass.h"
 #include "train/budget.h"
 #include "train/setup.h"
@@ -25,6 +26,16 @@ void add_data_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--shuffle", o.shuffle, "visit sequences in a seeded random order")->capture_default_str();
 }
 
+// Each optimizer with its usual settings.
+std::string optimizer_args_help() {
+  std::string text = "settings of the optimizer:";
+  for (const std::string_view name : optimizer_names()) {
+    const std::string usual = OptimizerSettings(name, "").text();
+    text += fmt::format("{} {} {}", text.ends_with(':') ? "" : ";", name, usual.empty() ? "none" : usual);
+  }
+  return text;
+}
+
 void add_optimizer_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--max-steps", o.max_steps, "optimizer steps; -1 = as many as the epochs have");
   scalar(app, "--num-train-epochs", o.num_train_epochs, "epochs, when --max-steps is not given")->capture_default_str();
@@ -33,7 +44,8 @@ void add_optimizer_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--warmup-steps", o.warmup_steps, "steps of linear warm-up")->capture_default_str();
   scalar(app, "--min-lr", o.min_lr, "learning rate at the schedule's end")->capture_default_str();
   scalar(app, "--weight-decay", o.weight_decay, "on matrices and embeddings only")->capture_default_str();
-  scalar(app, "--optim", o.optim, "optimizer")->capture_default_str();
+  scalar(app, "--optim", o.optim, fmt::format("{}", fmt::join(optimizer_names(), " or ")))->capture_default_str();
+  scalar(app, "--optim-args", o.optim_args, optimizer_args_help())->type_name("K=V,...");
   scalar(app, "--adam-beta1", o.adam_beta1, "decay of the first moment")->capture_default_str();
   scalar(app, "--adam-beta2", o.adam_beta2, "decay of the second moment")->capture_default_str();
   scalar(app, "--adam-epsilon", o.adam_epsilon, "added to the root of the second moment")->capture_default_str();

@@ -39,7 +39,7 @@ class Differentiator final : public VjpContext {
   void set_total(int input, ValueId value) override {
     const ValueId primal = this->input(input);
     HR_CHECK(build_.type(value).dtype == build_.type(primal).dtype,
-             "the cotangent of %{} made by {} is {}, the value is {}", primal, node_.op->name(),
+             "the cotangent of %{} made by {} is {}, the value is {}", primal, op_name(*node_.op),
              dtype_name(build_.type(value).dtype), dtype_name(build_.type(primal).dtype));
     cotangents_[primal] = value;
   }
@@ -81,14 +81,14 @@ class Differentiator final : public VjpContext {
     for (NodeId id : nodes) {
       const Node& node = graph().node(id);
       HR_CHECK(!is_loop(node), "a loop inside the differentiated region");
-      if (node.op->name() == "cast") casts_[node.outputs[0]] = node.inputs[0];
+      if (node.op->kind() == OpKind::cast) casts_[node.outputs[0]] = node.inputs[0];
       bool depends = false;
       for (ValueId input : node.inputs) {
         depends = depends || depends_.contains(input);
         if (const ValueId parameter = parameter_of(input); parameter != kNone)
           depends = depends || sinks_.accumulators.contains(parameter);
       }
-      const bool weight_cast = node.op->name() == "cast" && parameter_of(node.outputs[0]) != kNone;
+      const bool weight_cast = node.op->kind() == OpKind::cast && parameter_of(node.outputs[0]) != kNone;
       if (depends && !weight_cast) depends_.insert(node.outputs.begin(), node.outputs.end());
     }
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/error.h"
 #include "cost/call_seconds.h"
@@ -12,38 +11,11 @@
 namespace headroom {
 namespace {
 
-// Linear layers of one input: one product with the outs of all.
-constexpr std::string_view kGroup = "linear_group";
-
-// x[rows, ins] with w: outs = elements of w / ins; dw has dy[rows, outs] as its second operand.
-ProductShape product_shape(const Op& op, const OpCall& call) {
-  const auto rows_of = [](const ConcreteType& t) {
-    return element_count(t.dims) / std::max<int64_t>(1, t.dims.back());
-  };
-  const ConcreteType& left = call.inputs[0];
-  ProductShape shape;
-  shape.rows = rows_of(left);
-  shape.ins = left.dims.back();
-  const ConcreteType& right = call.inputs[1];
-  shape.outs =
-      op.name() == "linear_dw" ? right.dims.back() : element_count(right.dims) / std::max<int64_t>(1, shape.ins);
-  if (op.name() == "linear_dx") std::swap(shape.outs, shape.ins);
-  if (op.name() == kGroup)
-    shape.outs = std::accumulate(call.outputs.begin(), call.outputs.end(), int64_t{0},
-                                 [](int64_t sum, const ConcreteType& y) { return sum + y.dims.back(); });
-  return shape;
-}
-
-// One product per expert: the kernels are those of a linear layer with an expert's share of the rows, and every matrix
-// comes from memory however few rows meet it.
-constexpr std::string_view kExperts = "expert_";
-
-ProductShape expert_product_shape(const Op& op, const OpCall& call) {
-  const bool gradient = op.name() == "expert_linear_dw";
-  const std::vector<int64_t>& weight = call.inputs[gradient ? 3 : 1].dims;
-  const ConcreteType& left = call.inputs[0];
-  const int64_t rows = element_count(left.dims) / std::max<int64_t>(1, left.dims.back());
-  return {std::max<int64_t>(1, rows / weight[0]), weight[1], weight[2]};
+// The key of a product's rates in a profile: an expert's product has those of a linear layer with its share of the
+// rows, and so has a group of layers.
+std::string_view rates_of(ProductPart part) {
+  if (part == ProductPart::input_gradient) return "linear_dx";
+  return part == ProductPart::weight_gradient ? "linear_dw" : "linear";
 }
 
 // The mean of the logarithms of the measured rates, as for products.
@@ -98,26 +70,27 @@ double rounding_seconds(const OpCall& call, const Profile& profile) {
 double predict_product(const Op& op, const OpCall& call, const Profile& profile) {
   const double flops = op.work(call).flops;
   const Multiplication how{call.inputs[0].dtype, call.attrs.text("multiply")};
-  const ProductShape shape = product_shape(op, call);
+  const ProductShape shape = op.product_shape(call);
   double rate = 0;
-  if (op.name() == "linear" && call.attrs.integer("residual") != 0)
+  if (op.product().part == ProductPart::output && call.attrs.integer("residual") != 0)
     rate = measured_rate(profile, "linear_residual", how, shape);
-  if (rate <= 0) rate = product_rate(profile, op.name() == kGroup ? "linear" : op.name(), how, shape);
+  if (rate <= 0) rate = product_rate(profile, rates_of(op.product().part), how, shape);
   if (!is_gpu(profile)) return flops / rate + rounding_seconds(call, profile) + profile.launch_seconds;
   const double moving = op.work(call).bytes / profile.stream_bytes_per_second;
   return with_launch(profile, std::max(flops / rate, moving)) + rounding_seconds(call, profile);
 }
 
+// Every expert's matrix comes from memory, however few rows meet it.
 double predict_experts(const Op& op, const OpCall& call, const Profile& profile) {
   const Work work = op.work(call);
   const Multiplication how{call.inputs[0].dtype, call.attrs.text("multiply")};
-  const double rate = product_rate(profile, op.name().substr(kExperts.size()), how, expert_product_shape(op, call));
+  const double rate = product_rate(profile, rates_of(op.product().part), how, op.product_shape(call));
   const double seconds = work.flops / rate + rounding_seconds(call, profile);
   return with_launch(profile, std::max(seconds, work.bytes / profile.stream_bytes_per_second));
 }
 
 double predict_moved(const Op& op, const OpCall& call, const Profile& profile, double otherwise) {
-  return with_launch(profile, op.work(call).bytes / stream_rate(profile, op.name(), call, otherwise));
+  return with_launch(profile, op.work(call).bytes / stream_rate(profile, op_name(op), call, otherwise));
 }
 
 // The tier below the device that a copy has one end in.
@@ -130,14 +103,14 @@ double predict_alone(const Op& op, const OpCall& call, const Profile& profile) {
     case CostClass::none:
       return 0;
     case CostClass::gemm:
-      if (call.inputs.size() < 2 || op.name() == "bias_grad") break;
-      if (op.name().starts_with(kExperts)) return predict_experts(op, call, profile);
+      if (op.product().matrices == ProductMatrices::experts) return predict_experts(op, call, profile);
       return predict_product(op, call, profile);
     case CostClass::attention:
       return with_launch(profile, op.work(call).flops / attention_rate(profile, call, false));
     case CostClass::attention_grad:
       return with_launch(profile, op.work(call).flops / attention_rate(profile, call, true));
     case CostClass::loss:
+    case CostClass::loss_grad:
       return predict_loss(op, call, profile);
     case CostClass::optimizer:
       return with_launch(profile, op.work(call).bytes / profile.optimizer_bytes_per_second);

@@ -27,7 +27,7 @@ LossCall loss_call(const Op& op, const OpCall& call) {
   loss.vocabulary = element_count(weight.dims) / loss.hidden;
   const int64_t chunk = call.attrs.integer("chunk");
   loss.chunk = chunk > 0 ? std::min(loss.rows, chunk) : loss.rows;
-  loss.gradient = op.name() == kGradient;
+  loss.gradient = op.cost_class() == CostClass::loss_grad;
   loss.trains = loss.gradient && call.attrs.integer("train_weight") != 0;
   loss.trains_bias = loss.gradient && call.attrs.integer("train_bias") != 0;
   loss.rounds = x.dtype != weight.dtype;

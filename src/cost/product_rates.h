@@ -7,13 +7,9 @@
 #include <string_view>
 
 #include "cost/profile.h"
+#include "ir/op.h"
 
 namespace headroom {
-
-// A linear layer's product, or one of the two of its gradient: y[rows, outs] = x[rows, ins] w^T.
-struct ProductShape {
-  int64_t rows = 1, outs = 1, ins = 1;
-};
 
 // What a product's operands are, and how they are multiplied (attribute "multiply").
 struct Multiplication {

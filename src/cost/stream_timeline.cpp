@@ -35,12 +35,12 @@ StreamTimeline::StreamTimeline(const Graph& graph, RegionId program, const Bindi
       continue;
     }
     const OpCall call = types.of(graph, node, bindings);
-    if (node.op->name() == "copy_start") {
+    if (node.op->kind() == OpKind::copy_start) {
       copy_of[node.outputs[1]] = copies_.size();
       add_copy(graph, node, call, profile);
       continue;
     }
-    if (node.op->name() == "wait")
+    if (node.op->kind() == OpKind::wait)
       if (const auto copy = copy_of.find(node.inputs[1]); copy != copy_of.end())
         events_.push_back({Event::wait, 0, copy->second});
     add_kernel(predict_call(*node.op, call, profile));

@@ -52,7 +52,7 @@ void BlockSignature::body(const Region& region) {
 }
 
 void BlockSignature::operation(const Node& node) {
-  text(node.op->name());
+  text(op_name(*node.op));
   number(static_cast<int64_t>(node.stage));
   attrs(node.attrs);
   number(static_cast<int64_t>(node.inputs.size()));

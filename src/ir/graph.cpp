@@ -1,5 +1,7 @@
 #include "ir/graph.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace headroom {
@@ -31,6 +33,28 @@ RegionId Graph::find_program(std::string_view program) const {
   for (const Program& candidate : programs)
     if (candidate.name == program) return candidate.region;
   return kNone;
+}
+
+namespace {
+
+// The place of an input by name, or the number of inputs.
+size_t place_of(const Node& node, std::string_view name) {
+  const OperandNames names = node.op->operands(node.attrs, node.inputs.size());
+  const auto at = static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+  return std::min(at, node.inputs.size());
+}
+
+}  // namespace
+
+ValueId operand(const Node& node, std::string_view name) {
+  const size_t place = place_of(node, name);
+  return place < node.inputs.size() ? node.inputs[place] : kNone;
+}
+
+ValueId& operand_of(Node& node, std::string_view name) {
+  const size_t place = place_of(node, name);
+  HR_CHECK(place < node.inputs.size(), "a call of {} has no operand '{}'", op_name(*node.op), name);
+  return node.inputs[place];
 }
 
 Bindings Graph::bounds() const {

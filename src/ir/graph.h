@@ -79,6 +79,11 @@ struct Graph {
   Bindings bounds() const;
 };
 
+// The input of a node that its op calls `name`; kNone where the call has none of that name.
+ValueId operand(const Node& node, std::string_view name);
+// The same, to be replaced. Throws InternalError where there is none.
+ValueId& operand_of(Node& node, std::string_view name);
+
 // The op name of a loop node; its trip count is the run-time number named by attribute "trips".
 constexpr std::string_view kLoop = "loop";
 inline bool is_loop(const Node& node) { return node.body != kNone; }

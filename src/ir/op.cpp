@@ -11,6 +11,8 @@ Work Op::work(const OpCall& call) const {
   return work;
 }
 
+std::string_view op_name(const Op& of) { return of.name(); }
+
 void Op::vjp(VjpContext&) const { HR_CHECK(false, "{} is not differentiable", name()); }
 
 }  // namespace headroom

@@ -29,7 +29,62 @@ struct Work {
 };
 
 // The row of the profile that predicts an op's time.
-enum class CostClass : uint8_t { none, gemm, attention, attention_grad, loss, stream, optimizer, copy, collective };
+enum class CostClass : uint8_t {
+  none,
+  gemm,
+  attention,
+  attention_grad,
+  loss,
+  loss_grad,
+  stream,
+  optimizer,
+  copy,
+  collective
+};
+inline bool is_loss(CostClass cost) { return cost == CostClass::loss || cost == CostClass::loss_grad; }
+
+// What an op is to those who rewrite, place or run graphs. A gradient has the kind of its op where it says so.
+enum class OpKind : uint8_t {
+  other,             // a function of its operands that nothing treats by itself
+  loop,              // runs its body
+  next_batch,        // brings the micro-batch
+  allocate,          // storage without contents
+  host_stage,        // scratch for loading and saving
+  copy_start,        // starts a copy between tiers; the last output is its token
+  collective_start,  // starts a collective; the last output is its token
+  wait,              // completes what a start began: (value, token) -> value
+  cast,              // another element type
+  sum,               // of two tensors of one type
+  norm,              // and its gradient
+  activation,        // and its gradient
+  rotation,          // of pairs of channels, by position
+  lookup,            // of rows of operand "table", by ids or positions
+  router,            // chooses each token's experts from its operand "logits"
+  squared_norm,      // adds the squares of "x" to "accumulator"
+  update,            // an optimizer's: "weight", "gradient", states, "hyper", "clip" and, to be refreshed, "copy"
+};
+inline bool starts_transfer(OpKind kind) { return kind == OpKind::copy_start || kind == OpKind::collective_start; }
+inline bool is_transfer(OpKind kind) { return starts_transfer(kind) || kind == OpKind::wait; }
+
+// Which of a linear layer's products an op computes, and with how many matrices.
+enum class ProductPart : uint8_t { none, output, input_gradient, weight_gradient };
+enum class ProductMatrices : uint8_t { one, group, experts };  // group: of layers that read one input
+struct Product {
+  ProductPart part = ProductPart::none;
+  ProductMatrices matrices = ProductMatrices::one;
+
+  bool operator==(const Product&) const = default;
+};
+
+// rows x ins times ins x outs: of a product, of all members of a group together, of one expert's mean share.
+struct ProductShape {
+  int64_t rows = 1;
+  int64_t outs = 1;
+  int64_t ins = 1;
+};
+
+// The names of a call's inputs, in their order. Members of a list (the matrices of a group) have one name.
+using OperandNames = std::vector<std::string_view>;
 
 // How recomputation sees an op: free (views, tables), cheap (elementwise, norms), attention, linear, never (host input,
 // updates).
@@ -57,7 +112,8 @@ class Op {
  public:
   virtual ~Op() = default;
 
-  virtual std::string_view name() const = 0;
+  // Names the inputs of a legal call with so many of them.
+  virtual OperandNames operands(const Attrs& attrs, size_t inputs) const = 0;
 
   // Types of the outputs. Throws InternalError naming the rule that `inputs` or `attrs` break.
   virtual std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const = 0;
@@ -71,8 +127,23 @@ class Op {
   // Default: no flops, every input and output moved once.
   virtual Work work(const OpCall& call) const;
 
+  virtual OpKind kind() const { return OpKind::other; }
+  virtual Product product() const { return {}; }
+  // Of a call whose op computes a product.
+  virtual ProductShape product_shape(const OpCall& call) const { return {}; }
   virtual CostClass cost_class() const { return CostClass::stream; }
   virtual RecomputeClass recompute_class() const { return RecomputeClass::cheap; }
+
+  // True where the result depends on all rows of a batch together: it is no sum over micro-batches.
+  virtual bool spans_batch() const { return false; }
+  // Makes of a call of training (its inputs by value id and its attributes) one that drops nothing and balances
+  // nothing.
+  virtual void leave_training(std::vector<int32_t>& inputs, Attrs& attrs) const {}
+  // True where the one result is the first input, unchanged.
+  virtual bool is_identity(const Attrs& attrs) const { return false; }
+  // Packed rows: an op whose result depends on a token's position takes, behind its other inputs, i32[batch, seq] with
+  // the position at which each token's segment begins. True for such ops, whose attributes then say so.
+  virtual bool take_segments(Attrs& attrs) const { return false; }
 
   // Effects beyond the outputs (host calls, updates of persistent storage): never removed, duplicated or reordered.
   virtual bool has_effect() const { return false; }
@@ -87,6 +158,15 @@ class Op {
   // Narrow (bf16-mixed): the value that attribute "dtype" takes, "bf16" where the output may be kept narrow; empty when
   // the op has no such attribute and follows its inputs.
   virtual std::string_view narrow_dtype(const Attrs& attrs) const { return {}; }
+
+ protected:
+  // Unique among all ops: what texts call it (op_name) and what its kernels are registered by.
+  virtual std::string_view name() const = 0;
+  friend std::string_view op_name(const Op& op);
 };
+
+// The op's name for texts, messages, and keys of tables outside (kernels, profiles). Rules never compare it: they ask
+// for traits, and for operands by name. tools/check_op_names.py lists who writes it.
+std::string_view op_name(const Op& op);
 
 }  // namespace headroom

@@ -162,7 +162,7 @@ class Writer {
       text(" = ");
     }
     if (node.op)
-      name(node.op->name());
+      name(op_name(*node.op));
     else
       text("?");
     text("(");

@@ -115,8 +115,8 @@ void check_loop_storage(const CheckedGraph& checked, Findings& findings) {
 
 namespace {
 
-bool is_start(const Node& node) { return node.op->name().ends_with("_start"); }
-bool is_wait(const Node& node) { return node.op->name() == "wait" || node.op->name().ends_with("_wait"); }
+bool is_start(const Node& node) { return starts_transfer(node.op->kind()); }
+bool is_wait(const Node& node) { return node.op->kind() == OpKind::wait; }
 
 }  // namespace
 

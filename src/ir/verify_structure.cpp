@@ -84,7 +84,7 @@ void check_loop_shape(const Graph& graph, Findings& findings) {
   for (const Region& region : graph.regions)
     for (NodeId id : region.nodes) {
       const Node& node = graph.node(id);
-      const bool named_loop = node.op->name() == kLoop;
+      const bool named_loop = node.op->kind() == OpKind::loop;
       if (named_loop != is_loop(node)) {
         findings.add(id, "{}", named_loop ? "the loop has no body" : "the node has a body and is no loop");
         continue;

@@ -4,6 +4,7 @@
 #include "ir/builder.h"
 #include "models/layers.h"
 #include "ops/registry.h"
+#include "ops/step_scalars.h"
 
 namespace headroom {
 namespace {
@@ -32,7 +33,7 @@ Graph build_training_forward(const ModelSpec& spec, int64_t batch_bound, int64_t
   LayerInputs in = layers.build_load(seq_bound);
   const RegionId region = add_program(graph, "forward");
   Builder build(graph, region, find_op);
-  const ValueId hyper = build.persistent("hyper", dense(DType::f32, {16}), Role::data);
+  const ValueId hyper = build.persistent("hyper", dense(DType::f32, {kHyperCount}), Role::data);
   const bool hits = spec.objective != Objective::language;
   in.hyper = hyper;
   const ValueId losses = add_value(graph, dense(DType::f64, {hits ? 3 : 2}), Role::workspace);

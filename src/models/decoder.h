@@ -13,11 +13,11 @@ bool takes_pairs(const ModelSpec& spec);
 // named as in the checkpoint) and rotary table (role constant); a program "load" that fills the table and a program
 // "forward" whose region carries one value, the f64[2] loss accumulator {sum of losses, targets}: params[0] and
 // results[0]; of other objectives f64[3] with the targets that have the largest logit. A further persistent value
-// "hyper" (f32[16], role data) holds the step's scalars (ops/adamw). The loss node takes hyper's loss scale, which its
-// gradient needs. labels[b, s] of the batch, -100 where there is none: causal models predict it at s - 1; masked models
-// at s; classifiers at s too, where the label is a class and s the position it is read at: the first for encoders, the
-// last token for decoders. Encoders take trailing padding ids for padding. Throws Error(usage) for a model without a
-// head.
+// "hyper" (f32[16], role data) holds the step's scalars (ops/step_scalars.h). The loss node takes hyper's loss scale,
+// which its gradient needs. labels[b, s] of the batch, -100 where there is none: causal models predict it at s - 1;
+// masked models at s; classifiers at s too, where the label is a class and s the position it is read at: the first for
+// encoders, the last token for decoders. Encoders take trailing padding ids for padding. Throws Error(usage) for a
+// model without a head.
 Graph build_training_forward(const ModelSpec& spec, int64_t batch_bound, int64_t seq_bound);
 
 // Token generation with a KV cache of `positions` rows per layer (dtype `cache`), all in one graph: programs "load",

@@ -15,7 +15,7 @@ struct LayerInputs {
   ValueId rope_table = kNone;
   ValueId local_rope_table = kNone;  // of windowed layers, where they have their own
   ValueId offset = kNone;            // i32[1]: rows of the cache already filled; kNone when training
-  ValueId hyper = kNone;             // f32[16]: the step's scalars (ops/adamw); kNone: nothing is dropped
+  ValueId hyper = kNone;             // f32[16]: the step's scalars (ops/step_scalars.h); kNone: nothing is dropped
   ValueId types = kNone;             // i32[batch, seq]: token types; kNone: all 0
   ValueId lengths = kNone;           // i32[batch]: tokens of each row, where experts' loads are balanced
   ValueId* loads = nullptr;          // the sums of ops/moe_balance, replaced layer by layer; nullptr: none are wanted

@@ -7,7 +7,7 @@ namespace headroom {
 void register_all_ops(OpRegistry& registry);  // generated
 
 void OpRegistry::add(std::unique_ptr<Op> op) {
-  const std::string name(op->name());
+  const std::string name(op_name(*op));
   HR_CHECK(ops_.emplace(name, std::move(op)).second, "op {} is registered twice", name);
 }
 

@@ -1,42 +1,78 @@
-// Optimizers as IR: which states a parameter has and the nodes that update it. One file per optimizer.
+// Optimizers as IR: what a user may set, which states a parameter has, which scalars a step has, and the nodes that
+// update a parameter. One file per optimizer, src/optim/methods/<name>.cpp, which CMake registers.
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/builder.h"
+#include "optim/settings.h"
+#include "optim/step_scalars.h"
 
 namespace headroom {
 
-struct OptimizerOptions {
-  std::string name = "adamw";
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
+// What a parameter is to an optimizer: a matrix that is multiplied, a table of a vocabulary or of positions (embeddings
+// and the head), or a vector (norms, biases).
+enum class ParameterKind : uint8_t { matrix, table, vector };
+
+// A trained weight. `name` and `type` are those of the value that is updated.
+struct Parameter {
+  ValueId weight = kNone;
+  ParameterKind kind = ParameterKind::matrix;
+  // Weight decay is for matrices and tables.
+  bool decays() const { return kind != ParameterKind::vector; }
+};
+
+// A tensor that an optimizer keeps for a parameter, called "<weight>.<name>" in optimizer.safetensors.
+struct OptimizerState {
+  std::string_view name;
+  Type type;
 };
 
 // One parameter's share of the update.
 struct UpdateInputs {
-  ValueId parameter = kNone;
-  ValueId gradient = kNone;  // f32, final
-  ValueId hyper = kNone;     // f32[16], the step's scalars (ops/adamw)
-  ValueId clip = kNone;      // f32[1], factor on the gradient
-  ValueId copy = kNone;      // persistent bf16 copy of the parameter to refresh, or kNone
-  bool decays = true;
+  Parameter parameter;
+  ValueId gradient = kNone;     // f32, final
+  std::vector<ValueId> states;  // as Optimizer::states names them
+  ValueId hyper = kNone;        // f32[16], the step's scalars (ops/step_scalars.h)
+  ValueId clip = kNone;         // f32[1], factor on the gradient
+  ValueId copy = kNone;         // persistent bf16 copy of the parameter to refresh, or kNone
 };
 
-struct Optimizer {
-  std::string_view name;
-  // Suffixes of the state tensors, as in optimizer.safetensors: "<weight>.exp_avg".
-  std::span<const std::string_view> states;
-  // Creates the states and appends the update of one parameter.
-  void (*update)(Builder& build, const OptimizerOptions& options, const UpdateInputs& in);
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  // As --optim takes it.
+  virtual std::string_view name() const = 0;
+  // What --optim-args may set.
+  virtual std::span<const OptimizerOption> options() const { return {}; }
+  // Throws Error(usage) where values that are legal alone contradict each other.
+  virtual void check(const OptimizerSettings& settings) const {}
+
+  // The names of the scalars of a step that this optimizer alone has, at most kOwnScalars, and their values in step
+  // `step`, from 1.
+  virtual std::span<const std::string_view> scalars() const { return {}; }
+  virtual void fill(const OptimizerSettings& settings, int64_t step, StepScalars& scalars) const {}
+
+  // The states of a parameter of that type and kind; none is legal.
+  virtual std::vector<OptimizerState> states(const OptimizerSettings& settings, const Type& type,
+                                             ParameterKind kind) const = 0;
+  // Appends the nodes that update one parameter.
+  virtual void update(Builder& build, const OptimizerSettings& settings, const UpdateInputs& in) const = 0;
 };
 
-// Throws Error(usage) naming the optimizers there are.
-const Optimizer& find_optimizer(const std::string& name);
+// The optimizer of that name; throws Error(usage) naming those that there are.
+const Optimizer& find_optimizer(std::string_view name);
+// The names of all, in alphabetical order.
+std::vector<std::string_view> optimizer_names();
 
-const Optimizer& adamw_optimizer();
+// Creates a parameter's states and appends its update; `in.states` is empty.
+void append_update(Builder& build, const OptimizerSettings& settings, UpdateInputs in);
+
+// The attributes of an update that every optimizer has: "decay", and "tensor", the key of the draws that round a bf16
+// weight (ops/stream/counter_bits.h).
+Attrs update_attrs(const Graph& graph, const Parameter& parameter);
 
 }  // namespace headroom

@@ -10,7 +10,7 @@ namespace headroom {
 namespace {
 
 bool is_weight_cast(const Graph& graph, const Node& node) {
-  return node.op->name() == "cast" && graph.value(node.inputs[0]).persistent &&
+  return node.op->kind() == OpKind::cast && graph.value(node.inputs[0]).persistent &&
          graph.value(node.inputs[0]).role == Role::parameter;
 }
 

@@ -229,7 +229,7 @@ class RegionWindows {
 
 }  // namespace
 
-bool is_transfer(const Node& node) { return node.op->name().ends_with("_start") || node.op->name() == "wait"; }
+bool is_transfer(const Node& node) { return is_transfer(node.op->kind()); }
 
 std::vector<int32_t> units_of(const Graph& graph, RegionId region) {
   std::vector<int32_t> units;

@@ -15,7 +15,7 @@ struct Move {
   size_t position = 0;  // the update stands after this position of the body
   size_t carried = 0;   // index of its gradient among the loop's carried values
   NodeId update = kNone;
-  NodeId norm = kNone;  // the sum_squares node of the same gradient
+  NodeId norm = kNone;  // the squared norm of the same gradient
 };
 
 class Fuser {
@@ -25,8 +25,9 @@ class Fuser {
 
   int run() {
     index_body();
+    index_norms();
     for (NodeId id : graph_.region(program_).nodes)
-      if (graph_.node(id).op->cost_class() == CostClass::optimizer) moves_.push_back(plan_move(id));
+      if (graph_.node(id).op->kind() == OpKind::update) moves_.push_back(plan_move(id));
     std::stable_sort(moves_.begin(), moves_.end(),
                      [](const Move& a, const Move& b) { return a.position < b.position; });
     take_out_of_program();
@@ -50,8 +51,17 @@ class Fuser {
     }
   }
 
+  void index_norms() {
+    for (NodeId id : graph_.region(program_).nodes) {
+      const Node& node = graph_.node(id);
+      if (node.op->kind() != OpKind::squared_norm) continue;
+      norms_[operand(node, "x")] = id;
+      if (const ValueId sum = operand(node, "accumulator"); graph_.value(sum).persistent) norm_start_ = sum;
+    }
+  }
+
   Move plan_move(NodeId update) {
-    const ValueId gradient = graph_.node(update).inputs[1];
+    const ValueId gradient = operand(graph_.node(update), "gradient");
     const auto& outputs = graph_.node(loop_).outputs;
     const auto at = std::find(outputs.begin(), outputs.end(), gradient);
     HR_CHECK(at != outputs.end(), "the gradient of an update is no result of the loop");
@@ -60,12 +70,7 @@ class Fuser {
     for (ValueId input : graph_.node(update).inputs)
       if (const auto use = last_use_.find(input); use != last_use_.end())
         move.position = std::max(move.position, use->second);
-    for (NodeId id : graph_.region(program_).nodes) {
-      const Node& node = graph_.node(id);
-      if (node.op->name() != "sum_squares" || node.inputs[0] != gradient) continue;
-      move.norm = id;
-      if (graph_.value(node.inputs[1]).persistent) norm_start_ = node.inputs[1];
-    }
+    if (const auto norm = norms_.find(gradient); norm != norms_.end()) move.norm = norm->second;
     return move;
   }
 
@@ -91,13 +96,14 @@ class Fuser {
     const int32_t block = graph_.node(graph_.region(body_).nodes[move.position]).block;
     if (move.norm != kNone) {
       Node& node = graph_.node(move.norm);
-      node.inputs = {result, norm};
+      operand_of(node, "x") = result;
+      operand_of(node, "accumulator") = norm;
       node.attrs.set("accumulate", norm == norm_start_ ? "first" : "always");
       node.block = block;
       norm = node.outputs[0];
       insertions_.push_back({after, move.norm});
     }
-    graph_.node(move.update).inputs[1] = result;
+    operand_of(graph_.node(move.update), "gradient") = result;
     graph_.node(move.update).block = block;
     insertions_.push_back({after, move.update});
     return norm;
@@ -117,7 +123,8 @@ class Fuser {
   RegionId program_;
   NodeId loop_;
   RegionId body_;
-  ValueId norm_start_ = kNone;  // the persistent accumulator of the squared norm
+  ValueId norm_start_ = kNone;                 // the persistent accumulator of the squared norm
+  std::unordered_map<ValueId, NodeId> norms_;  // the squared_norm node of a gradient
   std::unordered_map<ValueId, size_t> first_use_, last_use_, produced_;
   std::vector<Move> moves_;
   std::vector<Insertion> insertions_;

@@ -35,8 +35,8 @@ class Grouper {
   };
 
   static bool joins(const Node& node) {
-    return node.op && node.op->name() == "linear" && node.attrs.integer("residual") == 0 &&
-           node.attrs.integer("low_rank") == 0;
+    return node.op && node.op->product() == Product{ProductPart::output, ProductMatrices::one} &&
+           node.attrs.integer("residual") == 0 && node.attrs.integer("low_rank") == 0;
   }
 
   // Who reads a member must come after the group. A loop may read anything.

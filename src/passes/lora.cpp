@@ -41,7 +41,8 @@ std::set<std::string> last_parts(const std::vector<std::string>& weights) {
 std::set<ValueId> router_logits(const Graph& graph, RegionId region) {
   std::set<ValueId> logits;
   for (NodeId id : graph.region(region).nodes)
-    if (const Node& node = graph.node(id); node.op && node.op->name() == "moe_route") logits.insert(node.inputs[0]);
+    if (const Node& node = graph.node(id); node.op && node.op->kind() == OpKind::router)
+      logits.insert(operand(node, "logits"));
   return logits;
 }
 
@@ -61,9 +62,10 @@ bool trained_whole(const std::string& module, const LoraOptions& options) {
 
 // The weight of a product with a matrix of the checkpoint; kNone for other nodes.
 ValueId weight_of(const Graph& graph, const Node& node) {
-  if (!node.op || (node.op->name() != "linear" && node.op->name() != "expert_linear")) return kNone;
-  const Value& weight = graph.value(node.inputs[1]);
-  return weight.persistent && weight.role == Role::parameter ? node.inputs[1] : kNone;
+  if (!node.op || node.op->product().part != ProductPart::output) return kNone;
+  const ValueId id = operand(node, "weight");
+  const Value& weight = graph.value(id);
+  return weight.persistent && weight.role == Role::parameter ? id : kNone;
 }
 
 class Adapter {
@@ -120,7 +122,7 @@ class Adapter {
     const ValueId a = matrix(lora_name(name, 'A'), Type{DType::f32, {rank, in}});
     const ValueId b = matrix(lora_name(name, 'B'), Type{DType::f32, {out, rank}});
     const ValueId y = graph_.node(product).outputs[0];
-    ValueId x = graph_.node(product).inputs[0];
+    ValueId x = operand(graph_.node(product), "x");
     if (options_.dropout > 0) {
       const Attrs drop{{"rate", options_.dropout}, {"tensor", static_cast<int64_t>(hash_text(name) >> 1)}};
       x = append("dropout", {x, hyper()}, drop, block, nodes);
@@ -150,7 +152,7 @@ class Adapter {
     const int32_t block = graph_.node(product).block;
     const std::vector<Dim> shape = graph_.value(weight).type.shape;
     const Dim rank = Dim::of(scale.rank);
-    const ValueId x = graph_.node(product).inputs[0], offsets = graph_.node(product).inputs[2];
+    const ValueId x = operand(graph_.node(product), "x"), offsets = operand(graph_.node(product), "offsets");
     const ValueId b = matrix(expert_lora_b(expert), Type{DType::f32, {shape[0], shape[1], rank}});
     ValueId& s = shared_.try_emplace(expert.parameter(), kNone).first->second;
     if (s == kNone) {

@@ -6,6 +6,14 @@
 namespace headroom {
 namespace {
 
+constexpr Product kForward{ProductPart::output}, kInputGradient{ProductPart::input_gradient};
+
+// What a product adds to its own: linear's residual, linear_dx's addend; or kNone.
+ValueId added(const Node& node) {
+  const ValueId residual = operand(node, "residual");
+  return residual != kNone ? residual : operand(node, "addend");
+}
+
 class Joiner {
  public:
   explicit Joiner(Graph& graph) : graph_(graph), producers_(graph.values.size(), kNone), uses_(graph.values.size()) {}
@@ -29,34 +37,28 @@ class Joiner {
   }
 
   bool join(NodeId id) {
-    const std::string_view op = graph_.node(id).op ? graph_.node(id).op->name() : "";
-    const std::vector<ValueId> inputs = graph_.node(id).inputs;
-    if (op == "add" && inputs.size() == 2) {
-      const NodeId left = product_before("linear", inputs[0], id), right = product_before("linear", inputs[1], id);
+    const Node& node = graph_.node(id);
+    if (!node.op) return false;
+    if (node.op->kind() == OpKind::sum) {
+      const NodeId left = product_before(kForward, operand(node, "a"), id);
+      const NodeId right = product_before(kForward, operand(node, "b"), id);
       return left != kNone && right != kNone && (merge(left, right, id) || merge(right, left, id));
     }
-    if (op == "linear" && graph_.node(id).attrs.integer("residual") != 0) {
-      const NodeId wide = product_before(op, inputs.back(), id);
-      return wide != kNone && merge(wide, id, id);
-    }
-    if (op == "linear_dx" && graph_.node(id).attrs.integer("addend") != 0) {
-      const NodeId other = product_before(op, inputs.back(), id);
-      return other != kNone && (merge(id, other, id) || merge(other, id, id));
-    }
-    return false;
+    const Product product = node.op->product();
+    if (product != kForward && product != kInputGradient) return false;
+    const NodeId other = product_before(product, added(node), id);
+    return other != kNone && (merge(product == kForward ? other : id, product == kForward ? id : other, id) ||
+                              (product == kInputGradient && merge(other, id, id)));
   }
 
   // The product that computes a value which only node `id`, of the same block and stage, reads.
-  NodeId product_before(std::string_view op, ValueId value, NodeId id) const {
+  NodeId product_before(Product product, ValueId value, NodeId id) const {
+    if (value == kNone) return kNone;
     const NodeId producer = producers_[static_cast<size_t>(value)];
     if (producer == kNone || uses_[static_cast<size_t>(value)] != 1) return kNone;
     const Node &node = graph_.node(producer), &reader = graph_.node(id);
     const bool near = node.block == reader.block && node.stage == reader.stage;
-    return near && node.op && node.op->name() == op ? producer : kNone;
-  }
-
-  static bool has_last(const Node& node) {
-    return node.attrs.integer("residual") != 0 || node.attrs.integer("addend") != 0;
+    return near && node.op && node.op->product() == product ? producer : kNone;
   }
 
   bool thin_beside(const Node& thin, const Node& wide) const {
@@ -64,7 +66,8 @@ class Joiner {
     if (depth(thin).symbol >= 0 || depth(thin).constant > kLowRankMost) return false;
     if (depth(wide).symbol < 0 && depth(wide).constant <= depth(thin).constant) return false;
     const DType dtype = graph_.value(wide.inputs[0]).type.dtype;
-    return graph_.value(thin.inputs[0]).type.dtype == dtype && graph_.value(thin.inputs[1]).type.dtype == dtype &&
+    return graph_.value(thin.inputs[0]).type.dtype == dtype &&
+           graph_.value(operand(thin, "weight")).type.dtype == dtype &&
            thin.attrs.text("layout", "out_in") == "out_in" && thin.attrs.integer("bias") == 0 &&
            thin.attrs.integer("low_rank") == 0 && wide.attrs.integer("low_rank") == 0;
   }
@@ -77,18 +80,18 @@ class Joiner {
     for (const Node* node : {&wide, &thin})
       if (graph_.value(node->outputs[0]).type.dtype != result.dtype) return false;
     const bool onto = at != wide_id && at != thin_id;
-    if (onto && has_last(thin)) return false;
-    const Node& first = at == wide_id ? thin : wide;
-    const bool is_forward = wide.op->name() == "linear";
+    if (onto && added(thin) != kNone) return false;
+    const ValueId first_added = added(at == wide_id ? thin : wide);
+    const bool is_forward = wide.op->product() == kForward;
     std::vector<ValueId> inputs = wide.inputs;
-    if (has_last(wide)) inputs.pop_back();
-    inputs.insert(inputs.end(), {thin.inputs[0], thin.inputs[1]});
-    if (has_last(first)) inputs.push_back(first.inputs.back());
+    if (added(wide) != kNone) inputs.pop_back();
+    inputs.insert(inputs.end(), {thin.inputs[0], operand(thin, "weight")});
+    if (first_added != kNone) inputs.push_back(first_added);
     Node& node = graph_.node(at);
     node.op = wide.op;
     node.attrs = wide.attrs;
     node.attrs.set("low_rank", int64_t{1});
-    node.attrs.set(is_forward ? "residual" : "addend", int64_t{has_last(first)});
+    node.attrs.set(is_forward ? "residual" : "addend", int64_t{first_added != kNone});
     node.inputs = std::move(inputs);
     return true;
   }

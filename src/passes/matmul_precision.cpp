@@ -5,7 +5,7 @@
 namespace headroom {
 namespace {
 
-bool has_products(const Op& op) { return op.cost_class() == CostClass::gemm || op.cost_class() == CostClass::loss; }
+bool has_products(const Op& op) { return op.product().part != ProductPart::none || is_loss(op.cost_class()); }
 
 }  // namespace
 
@@ -13,7 +13,7 @@ void set_matmul_precision(Graph& graph, std::string_view precision) {
   if (precision == "highest") return;
   HR_CHECK(precision == "high" || precision == "medium", "no matmul precision '{}'", precision);
   for (Node& node : graph.nodes) {
-    if (!node.op || !has_products(*node.op) || node.inputs.size() < 2) continue;
+    if (!node.op || !has_products(*node.op)) continue;
     if (graph.value(node.inputs[0]).type.dtype != DType::f32) continue;
     node.attrs.set("multiply", std::string(precision == "high" ? "bf16x3" : "bf16"));
   }

@@ -16,7 +16,7 @@ std::vector<NodeId> carried_matrices(const Graph& graph, RegionId region) {
   std::vector<NodeId> out;
   for (NodeId id : graph.region(region).nodes) {
     const Node& node = graph.node(id);
-    if (node.op->name() != "allocate" || !carried.contains(node.outputs[0])) continue;
+    if (node.op->kind() != OpKind::allocate || !carried.contains(node.outputs[0])) continue;
     const Value& value = graph.value(node.outputs[0]);
     if (value.role == Role::gradient && value.type.shape.size() >= 2) out.push_back(id);
   }

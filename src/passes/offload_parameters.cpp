@@ -11,7 +11,7 @@ namespace {
 
 // An update writes the narrow copy of its weight without reading it.
 bool is_shadow(const Node& node, ValueId value) {
-  return node.op->name() == "adamw" && node.inputs.size() == 7 && node.inputs[6] == value;
+  return node.op->kind() == OpKind::update && operand(node, "copy") == value;
 }
 
 bool is_matrix(const Value& value) {

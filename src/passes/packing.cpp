@@ -2,20 +2,14 @@
 
 #include "base/error.h"
 #include "ir/builder.h"
+#include "ir/rewrite.h"
 
 namespace headroom {
-namespace {
-
-bool reads_positions(const Node& node) {
-  return node.op->name() == "attention" || node.op->name() == "rotary" || node.op->name() == "position_embedding";
-}
-
-}  // namespace
 
 void pack_rows(Graph& graph, RegionId region) {
   ValueId starts = kNone;
   for (const NodeId id : graph.region(region).nodes) {
-    if (graph.node(id).op->name() == "next_batch") {
+    if (graph.node(id).op->kind() == OpKind::next_batch) {
       HR_CHECK(starts == kNone, "two batches");
       starts = add_value(graph, graph.value(graph.node(id).outputs.at(0)).type, Role::data);
       Node& batch = graph.node(id);
@@ -24,12 +18,10 @@ void pack_rows(Graph& graph, RegionId region) {
       continue;
     }
     Node& node = graph.node(id);
-    if (!reads_positions(node)) continue;
-    const size_t plain = node.op->name() != "attention" ? 2 : node.attrs.real("dropout", 0) > 0 ? 4 : 3;
-    HR_CHECK(starts != kNone && node.inputs.size() == plain, "{} has {} inputs, {} expected", node.op->name(),
-             node.inputs.size(), plain);
+    if (!node.op->take_segments(node.attrs)) continue;
+    HR_CHECK(starts != kNone, "{} stands before the batch", op_name(*node.op));
     node.inputs.push_back(starts);
-    if (node.op->name() == "rotary") node.attrs.set("segments", int64_t{1});
+    infer_again(graph, id);  // refuses a call that has such an input
   }
   HR_CHECK(starts != kNone, "there is no batch");
 }

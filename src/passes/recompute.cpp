@@ -57,7 +57,7 @@ class BodyRewriter {
   }
 
   static bool is_weight_cast(const Graph& graph, const Node& node) {
-    return node.op->name() == "cast" && graph.value(node.inputs[0]).persistent;
+    return node.op->kind() == OpKind::cast && graph.value(node.inputs[0]).persistent;
   }
 
   Keep choice(int32_t block) const {

@@ -27,8 +27,8 @@ struct Writer {
   size_t output = 0;
 };
 
-bool is_update(const Node& node) { return node.op->cost_class() == CostClass::optimizer; }
-bool is_cast(const Node& node) { return node.op->name() == "cast"; }
+bool is_update(const Node& node) { return node.op->kind() == OpKind::update; }
+bool is_cast(const Node& node) { return node.op->kind() == OpKind::cast; }
 
 // Values keep their ids through the rewrite: where a value must come out of a collective, its old producer gets a fresh
 // output and the last inserted node takes over the id. Readers need no change.
@@ -58,7 +58,7 @@ class Sharder {
         places_[id] = {region, static_cast<int32_t>(position)};
         for (ValueId output : node.outputs) producers_[output] = id;
         if (is_update(node)) updates_.push_back(id);
-        if (node.op->name() == "sum_squares") norms_.push_back(id);
+        if (node.op->kind() == OpKind::squared_norm) norms_.push_back(id);
         for (const Alias& alias : node.op->aliases(node.attrs, static_cast<int>(node.inputs.size())))
           if (alias.must && !is_loop(node))
             writers_[node.inputs[static_cast<size_t>(alias.input)]] = {id, static_cast<size_t>(alias.input),
@@ -78,9 +78,9 @@ class Sharder {
       value.type.shard = spec_;
     }
     for (NodeId update : updates_) {
-      const std::vector<ValueId> operands = graph_.node(update).inputs;
-      if (!is_slice(operands[0])) continue;
-      for (ValueId id : operands)
+      const std::vector<ValueId> inputs = graph_.node(update).inputs;
+      if (!is_slice(operand(graph_.node(update), "weight"))) continue;
+      for (ValueId id : inputs)
         if (graph_.value(id).persistent && graph_.value(id).role == Role::optimizer) make_slice(id);
     }
     for (const auto& [id, place] : places_)
@@ -124,8 +124,8 @@ class Sharder {
   }
 
   void sum_gradient(NodeId update) {
-    const ValueId gradient = graph_.node(update).inputs.at(1);
-    if (!is_slice(graph_.node(update).inputs[0])) return all_reduce(gradient);
+    const ValueId gradient = operand(graph_.node(update), "gradient");
+    if (!is_slice(operand(graph_.node(update), "weight"))) return all_reduce(gradient);
     ValueId accumulator = slice_storage(gradient);
     while (writers_.contains(accumulator)) accumulator = scatter(writers_.at(accumulator), accumulator);
     infer_again(graph_, update);
@@ -144,7 +144,7 @@ class Sharder {
       return param;
     }
     ValueId root = gradient;
-    while (graph_.node(producers_.at(root)).op->name() != "allocate") root = overwritten_by(root);
+    while (graph_.node(producers_.at(root)).op->kind() != OpKind::allocate) root = overwritten_by(root);
     slice_allocation(root);
     return root;
   }
@@ -161,7 +161,7 @@ class Sharder {
 
   void slice_allocation(ValueId id) {
     Node& node = graph_.node(producers_.at(id));
-    HR_CHECK(node.op->name() == "allocate", "the accumulator %{} is made by {}", id, node.op->name());
+    HR_CHECK(node.op->kind() == OpKind::allocate, "the accumulator %{} is made by {}", id, op_name(*node.op));
     node.attrs.set("shard_axis", int64_t{spec_.axis}).set("shard_parts", int64_t{spec_.parts});
     make_slice(id);
   }
@@ -171,7 +171,7 @@ class Sharder {
   ValueId scatter(const Writer& writer, ValueId accumulator) {
     const Node node = graph_.node(writer.node);
     const Place place = places_.at(writer.node), after{place.region, place.position + 1};
-    HR_CHECK(node.attrs.has("accumulate"), "{} writes a gradient without attribute 'accumulate'", node.op->name());
+    HR_CHECK(node.attrs.has("accumulate"), "{} writes a gradient without attribute 'accumulate'", op_name(*node.op));
     Type type = graph_.value(accumulator).type;
     type.shard.reset();
     const NodeId storage =
@@ -208,8 +208,8 @@ class Sharder {
     for (NodeId id : norms_) {
       Node& node = graph_.node(id);
       HR_CHECK(places_.at(id).region == places_.at(norms_[0]).region, "the gradient norm is summed in two regions");
-      if (id == norms_[0]) whole = node.inputs[1];
-      const bool slice = is_slice(node.inputs[0]);
+      if (id == norms_[0]) whole = operand(node, "accumulator");
+      const bool slice = is_slice(operand(node, "x"));
       ValueId& chain = slice ? sliced : whole;
       const bool first = slice ? sliced == kNone : !any_whole;
       if (slice && first) {
@@ -218,7 +218,7 @@ class Sharder {
         sliced = graph_.node(storage).outputs[0];
       }
       any_whole = any_whole || !slice;
-      graph_.node(id).inputs[1] = chain;
+      operand_of(graph_.node(id), "accumulator") = chain;
       graph_.node(id).attrs.set("accumulate", first ? "first" : "always");
       graph_.value(graph_.node(id).outputs[0]).role = graph_.value(chain).role;
       chain = graph_.node(id).outputs[0];

@@ -43,7 +43,7 @@ void write_instruction(Out out, const Instruction& instruction) {
   }
   fmt::format_to(out, "  ");
   write_operands(out, instruction.outputs);
-  fmt::format_to(out, " = {}(", instruction.op->name());
+  fmt::format_to(out, " = {}(", op_name(*instruction.op));
   write_operands(out, instruction.inputs);
   fmt::format_to(out, ")");
   write_attrs(out, instruction.attrs);

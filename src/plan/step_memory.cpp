@@ -79,7 +79,7 @@ class Summary {
       out_.points.push_back(best);
     }
     const Instruction& peak = program_.instructions[static_cast<size_t>(out_.peak_instruction)];
-    out_.peak_op = peak.op ? peak.op->name() : "";
+    out_.peak_op = peak.op ? op_name(*peak.op) : "";
     out_.peak_block = peak.block;
     out_.peak_stage = peak.stage;
   }

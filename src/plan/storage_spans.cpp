@@ -136,7 +136,7 @@ class Reader {
       return use(open->second, at);
     open_[output.offset] = spans_.size();
     if (const PersistentTensor* source =
-            index == 0 && instruction.op->name() == "copy_start" ? persistent(instruction.inputs[0]) : nullptr) {
+            index == 0 && instruction.op->kind() == OpKind::copy_start ? persistent(instruction.inputs[0]) : nullptr) {
       spans_.push_back({"window of " + source->name, class_of(source->role), layer_in(source->name), output.offset,
                         storage_bytes(output.type), at, at + 1, false});
       return;
@@ -168,7 +168,7 @@ class Reader {
 
   // "linear(model.layers.3.mlp.up_proj)": the op and the first weight that it reads.
   std::string describe(const Instruction& instruction, size_t output) const {
-    std::string text(instruction.op->name());
+    std::string text(op_name(*instruction.op));
     for (const Operand& input : instruction.inputs) {
       const PersistentTensor* tensor = persistent(input);
       if (!tensor || tensor->role != Role::parameter) continue;

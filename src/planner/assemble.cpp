@@ -1,13 +1,13 @@
 #include "planner/assemble.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "autodiff/differentiate.h"
 #include "base/error.h"
 #include "ir/builder.h"
 #include "ir/rewrite.h"
-#include "ops/attention/shape.h"
 #include "ops/registry.h"
 #include "passes/bf16_mixed.h"
 #include "passes/bf16_true.h"
@@ -23,6 +23,7 @@ namespace {
 // A trained weight and what the update needs of it.
 struct Trained {
   ValueId weight = kNone;
+  ParameterKind kind = ParameterKind::matrix;
   ValueId copy = kNone;
 };
 
@@ -33,21 +34,8 @@ ValueId persistent_named(const Graph& graph, std::string_view name) {
   return kNone;
 }
 
-// Makes of a node of training one that drops nothing. Dropout stays as a cast where it changes the element type.
-void stop_dropping(Node& node) {
-  if (node.op->name() == "dropout") node.attrs.set("rate", 0.0);
-  if (node.op->name() != "attention") return;
-  if (const size_t hyper = OptionalInputs(node.attrs, node.inputs.size(), false).hyper; hyper > 0) {
-    node.inputs.erase(node.inputs.begin() + static_cast<ptrdiff_t>(hyper));
-    Attrs kept;
-    for (const auto& [name, value] : node.attrs.items())
-      if (name != "dropout" && name != "tensor") kept.set(name, value);
-    node.attrs = std::move(kept);
-  }
-}
-
 // Copies the nodes of `from` to the end of the builder's region, its one param replaced by `carried`; returns the copy
-// of its one result. Dropout and the balance of experts' loads belong to training.
+// of its one result. Outside of training nothing is dropped and no experts' loads are balanced.
 ValueId copy_forward(Builder& build, RegionId from, ValueId carried, bool training) {
   Graph& graph = build.graph();
   std::unordered_map<ValueId, ValueId> map{{graph.region(from).params.at(0), carried}};
@@ -56,15 +44,19 @@ ValueId copy_forward(Builder& build, RegionId from, ValueId carried, bool traini
     return at == map.end() ? id : at->second;
   };
   for (NodeId id : std::vector<NodeId>(graph.region(from).nodes)) {
-    const bool drops = graph.node(id).op->name() == "dropout";
-    if (!training && drops && !graph.node(id).attrs.has("dtype")) {
-      map[graph.node(id).outputs[0]] = mapped(graph.node(id).inputs[0]);
-      continue;
+    std::vector<ValueId> inputs = graph.node(id).inputs;
+    Attrs attrs = graph.node(id).attrs;
+    for (ValueId& input : inputs) input = mapped(input);
+    if (!training) {
+      graph.node(id).op->leave_training(inputs, attrs);
+      if (graph.node(id).op->is_identity(attrs)) {
+        map[graph.node(id).outputs[0]] = inputs[0];
+        continue;
+      }
     }
     const NodeId copy = clone_node(graph, id, Stage::forward);
-    for (ValueId& input : graph.node(copy).inputs) input = mapped(input);
-    if (!training) stop_dropping(graph.node(copy));
-    if (!training && graph.node(copy).op->name() == "moe_balance_loss") graph.node(copy).attrs.set("coefficient", 0.0);
+    graph.node(copy).inputs = std::move(inputs);
+    graph.node(copy).attrs = std::move(attrs);
     for (size_t i = 0; i < graph.node(id).outputs.size(); ++i)
       map[graph.node(id).outputs[i]] = graph.node(copy).outputs[i];
     graph.region(build.region()).nodes.push_back(copy);
@@ -78,6 +70,7 @@ class Assembler {
       : request_(request), graph_(request.forward) {
     forward_ = graph_.find_program("forward");
     HR_CHECK(forward_ != kNone, "the graph has no program 'forward'");
+    find_tables();
     if (request.packing) pack_rows(graph_, forward_);
     if (request.lora.rank > 0) add_lora(graph_, forward_, request.lora);
     std::set<ValueId> frozen = frozen_weights(graph_, request.freeze);
@@ -92,7 +85,7 @@ class Assembler {
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id)
       if (graph_.value(id).persistent && graph_.value(id).role == Role::parameter && !copies_.contains(id) &&
           !frozen.contains(id))
-        trained_.push_back({id, copy_of(id)});
+        trained_.push_back({id, kind_of(id), copy_of(id)});
   }
 
   Graph training() {
@@ -110,6 +103,19 @@ class Assembler {
   }
 
  private:
+  void find_tables() {
+    for (NodeId id : graph_.region(forward_).nodes) {
+      const Node& node = graph_.node(id);
+      if (node.op->kind() == OpKind::lookup) tables_.insert(operand(node, "table"));
+      if (is_loss(node.op->cost_class())) tables_.insert(operand(node, "weight"));
+    }
+  }
+
+  ParameterKind kind_of(ValueId weight) const {
+    if (graph_.value(weight).type.shape.size() < 2) return ParameterKind::vector;
+    return tables_.contains(weight) ? ParameterKind::table : ParameterKind::matrix;
+  }
+
   Graph take() {
     graph_.programs.erase(std::find_if(graph_.programs.begin(), graph_.programs.end(),
                                        [](const Program& p) { return p.name == "forward"; }));
@@ -175,12 +181,10 @@ class Assembler {
     for (size_t i = 0; i < gradients.size(); ++i)
       squares = build.call("sum_squares", {gradients[i], squares}, {{"accumulate", i == 0 ? "first" : "always"}});
     if (request_.clips) clip = build.call("clip_coefficient", {squares, hyper}, {}, Role::workspace);
-    const Optimizer& optimizer = find_optimizer(request_.optimizer.name);
-    for (size_t i = 0; i < trained_.size(); ++i) {
-      const bool decays = graph_.value(trained_[i].weight).type.shape.size() >= 2;
-      optimizer.update(build, request_.optimizer,
-                       {trained_[i].weight, gradients[i], hyper, clip, trained_[i].copy, decays});
-    }
+    for (size_t i = 0; i < trained_.size(); ++i)
+      headroom::append_update(
+          build, request_.optimizer,
+          {{trained_[i].weight, trained_[i].kind}, gradients[i], {}, hyper, clip, trained_[i].copy});
   }
 
   // The last `count` nodes of the region move to its beginning.
@@ -204,6 +208,7 @@ class Assembler {
   Graph graph_;
   RegionId forward_ = kNone;
   std::map<ValueId, ValueId> copies_;
+  std::set<ValueId> tables_;  // of embeddings, and the head
   std::vector<Trained> trained_;
 };
 

@@ -63,7 +63,7 @@ Profiled profile_slots(const Graph& graph, const Liveness& liveness, const Bindi
   for (size_t slot = 0; slot < live.size(); ++slot) {
     const Slot& at = liveness.slots[slot];
     const Node& node = graph.node(at.node);
-    if (at.kind != SlotKind::call || node.op->cost_class() != CostClass::loss) {
+    if (at.kind != SlotKind::call || !is_loss(node.op->cost_class())) {
       out.without_loss = std::max(out.without_loss, live[slot]);
       continue;
     }

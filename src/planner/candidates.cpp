@@ -126,8 +126,7 @@ void check_techniques(const PlanRequest& request) {
 bool loss_spans_batch(const PlanRequest& request) {
   const Graph& graph = request.forward;
   const std::vector<NodeId>& nodes = graph.region(graph.find_program("forward")).nodes;
-  return std::any_of(nodes.begin(), nodes.end(),
-                     [&](NodeId id) { return graph.node(id).op->name() == "moe_balance_loss"; });
+  return std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) { return graph.node(id).op->spans_batch(); });
 }
 
 std::vector<int64_t> micro_batch_choices(const PlanRequest& request) {

@@ -114,7 +114,7 @@ void check_scratch(const Instruction& instruction, const DeviceFacts& facts) {
   for (const Operand& operand : instruction.outputs) outputs.push_back(operand.type);
   const int64_t needed = instruction.op->scratch_bytes({inputs, outputs, instruction.attrs}, facts);
   HR_CHECK(needed <= instruction.scratch_bytes, "a shorter {} needs {} bytes of scratch, not {}",
-           instruction.op->name(), needed, instruction.scratch_bytes);
+           op_name(*instruction.op), needed, instruction.scratch_bytes);
 }
 
 }  // namespace

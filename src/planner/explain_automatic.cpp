@@ -9,17 +9,21 @@
 namespace headroom {
 namespace {
 
-// Calls visit(instruction) for the calls of an op in a program.
-template <typename Visit>
-void for_each_call(const PlanProgram* program, std::string_view op, Visit visit) {
+// Calls visit(instruction) for the calls of a program whose op is `wanted`.
+template <typename Wanted, typename Visit>
+void for_each_call(const PlanProgram* program, Wanted wanted, Visit visit) {
   if (!program) return;
   for (const Instruction& instruction : program->instructions)
-    if (instruction.kind == InstructionKind::call && instruction.op->name() == op) visit(instruction);
+    if (instruction.kind == InstructionKind::call && wanted(*instruction.op)) visit(instruction);
+}
+
+auto of_kind(OpKind kind) {
+  return [kind](const Op& op) { return op.kind() == kind; };
 }
 
 int64_t batch_bytes(const PlanProgram* program) {
   int64_t bytes = 0;
-  for_each_call(program, "next_batch", [&](const Instruction& call) {
+  for_each_call(program, of_kind(OpKind::next_batch), [&](const Instruction& call) {
     for (const Operand& output : call.outputs) bytes += storage_bytes(output.type);
   });
   return bytes;
@@ -29,7 +33,7 @@ int64_t batch_bytes(const PlanProgram* program) {
 // on the device are windows.
 int64_t accumulator_bytes(const PlanProgram* program) {
   int64_t below = 0, matrices = 0, others = 0;
-  for_each_call(program, "allocate", [&](const Instruction& call) {
+  for_each_call(program, of_kind(OpKind::allocate), [&](const Instruction& call) {
     const Operand& made = call.outputs.at(0);
     if (made.type.dtype != DType::f32) return;
     (made.tier != Tier::device ? below : made.type.dims.size() >= 2 ? matrices : others) += storage_bytes(made.type);
@@ -37,12 +41,19 @@ int64_t accumulator_bytes(const PlanProgram* program) {
   return others + (below > 0 ? below : matrices);
 }
 
+// The dimensions of a call's input by name.
+const std::vector<int64_t>& dims_of(const Instruction& call, std::string_view name) {
+  const OperandNames names = call.op->operands(call.attrs, call.inputs.size());
+  return call.inputs.at(static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin())).type.dims;
+}
+
 // The scores of one attention call as a matrix of fp32.
 int64_t score_bytes(const PlanProgram* program) {
   int64_t most = 0;
-  for_each_call(program, "attention", [&](const Instruction& call) {
-    const std::vector<int64_t>& q = call.inputs.at(0).type.dims;
-    most = std::max(most, q.at(0) * call.attrs.integer("heads") * q.at(1) * call.inputs.at(1).type.dims.at(1) * 4);
+  const auto attends = [](const Op& op) { return op.cost_class() == CostClass::attention; };
+  for_each_call(program, attends, [&](const Instruction& call) {
+    const std::vector<int64_t>&q = dims_of(call, "q"), &k = dims_of(call, "k");
+    most = std::max(most, q.at(0) * call.attrs.integer("heads") * q.at(1) * k.at(1) * 4);
   });
   return most;
 }
@@ -54,18 +65,19 @@ struct Fused {
 };
 Fused fused_calls(const PlanProgram* program) {
   Fused found;
-  for (const char* op : {"rms_norm", "layer_norm", "swiglu", "gelu", "rotary", "rms_norm_grad", "layer_norm_grad",
-                         "swiglu_grad", "gelu_grad"})
-    for_each_call(program, op, [&](const Instruction& call) {
-      ++found.calls;
-      found.largest = std::max(found.largest, storage_bytes(call.inputs.at(0).type));
-    });
+  const auto pointwise = [](const Op& op) {
+    return op.kind() == OpKind::norm || op.kind() == OpKind::activation || op.kind() == OpKind::rotation;
+  };
+  for_each_call(program, pointwise, [&](const Instruction& call) {
+    ++found.calls;
+    found.largest = std::max(found.largest, storage_bytes(call.inputs.at(0).type));
+  });
   return found;
 }
 
-int64_t count_calls(const PlanProgram* program, std::string_view op) {
+int64_t count_updates(const PlanProgram* program) {
   int64_t calls = 0;
-  for_each_call(program, op, [&](const Instruction&) { ++calls; });
+  for_each_call(program, of_kind(OpKind::update), [&](const Instruction&) { ++calls; });
   return calls;
 }
 
@@ -94,7 +106,7 @@ std::vector<AutomaticItem> automatic_items(const Plan& plan) {
                    "tiles of them live in scratch; a whole matrix of one layer would take this"});
   items.push_back({"fused optimizer", -1,
                    fmt::format("{} updates, each one pass over weight, gradient and states without temporaries",
-                               count_calls(step, "adamw"))});
+                               count_updates(step))});
   items.push_back(
       {"asynchronous loading", batch_bytes(step),
        "tokens are ready before step 0; a micro-batch is read straight into its place in the arena, with no "

@@ -28,7 +28,7 @@ struct PlanRequest {
   bool packing = false;                      // several rows in a sequence (passes/packing.h)
   bool length_buckets = false;               // batches of similar lengths (passes/length_buckets.h)
   std::string data_order_why;                // what asked for it: "named by --packing"
-  OptimizerOptions optimizer;
+  OptimizerSettings optimizer;
   bool clips = true;  // by global norm
   bool arithmetic_fixed = false;
   int64_t micro_batch = 0;                        // pinned; 0 = the planner's choice

@@ -10,8 +10,6 @@
 namespace headroom {
 namespace {
 
-constexpr std::string_view kCopyStart = "copy_start", kWait = "wait";
-
 // Ops that only book scratch: nothing to launch.
 bool is_bookkeeping(const Instruction& instruction) {
   return instruction.op->cost_class() == CostClass::none && instruction.outputs.empty();
@@ -35,7 +33,7 @@ std::string signature(const KernelSpec& spec) {
 
 KernelSpec spec_of(const Instruction& instruction) {
   KernelSpec spec;
-  spec.op = instruction.op->name();
+  spec.op = op_name(*instruction.op);
   spec.attrs = instruction.attrs;
   spec.inputs = types_of(instruction.inputs);
   spec.outputs = types_of(instruction.outputs);
@@ -72,10 +70,10 @@ void Executor::prepare_kernels() {
       step.kind = instruction.kind;
       step.trips = instruction.attrs.text("trips");
       if (instruction.kind != InstructionKind::call || is_bookkeeping(instruction)) continue;
-      if (instruction.op->name() == kCopyStart) {
+      if (instruction.op->kind() == OpKind::copy_start) {
         step.action = Action::copy;
         copying.insert(instruction.outputs.at(1).offset);
-      } else if (instruction.op->name() == kWait && copying.erase(instruction.inputs.at(1).offset) > 0) {
+      } else if (instruction.op->kind() == OpKind::wait && copying.erase(instruction.inputs.at(1).offset) > 0) {
         step.action = Action::wait;
       } else {
         step.action = Action::kernel;
@@ -203,7 +201,7 @@ std::span<std::byte> Executor::staging(std::string_view name) {
   if (!device_.host_visible()) return window_half(1);
   const Prepared& program = find(name);
   for (size_t i = 0; i < program.steps.size(); ++i)
-    if (program.source->instructions[i].op->name() == "host_stage") {
+    if (program.source->instructions[i].op->kind() == OpKind::host_stage) {
       high_water_.device = std::max(high_water_.device, program.steps[i].end_offset.device);
       return program.steps[i].scratch;
     }

@@ -97,7 +97,7 @@ void load_states(Executor& executor, const ModelFiles& model, const fs::path& ch
       throw Error(ErrorKind::format,
                   fmt::format("{}: state '{}' is missing, or not F32 [{}]", states.path().string(), tensor.name,
                               fmt::join(tensor.place.type.dims, ", ")),
-                  "resume from an older checkpoint");
+                  "resume with the optimizer that wrote it, or from an older checkpoint");
     executor.write(executor.tensor(tensor.name),
                    [&](int64_t first, std::span<std::byte> piece) { states.read(*stored, first * 4, piece); });
   }
@@ -160,12 +160,12 @@ std::string options_text(const TrainOptions& o) {
       "weight-decay={}\nadam-beta1={}\nadam-beta2={}\nadam-epsilon={}\nmax-grad-norm={}\nprecision={}\nseed={}"
       "\nshuffle={}\nmatmul-precision={}\nfreeze={}\nlora-r={}\nlora-alpha={}\nlora-rslora={}\nlora-target-"
       "modules={}\nmodules-to-save={}\nlora-dropout={}\npacking={}\ngroup-by-length={}\nmlm-probability={}\ndropout={}"
-      "\n",
+      "\noptim={}\noptim-args={}\n",
       o.global_batch_size, o.max_seq_length, o.max_steps, o.num_train_epochs, o.learning_rate, o.lr_scheduler_type,
       o.warmup_steps, o.min_lr, o.weight_decay, o.adam_beta1, o.adam_beta2, o.adam_epsilon, o.max_grad_norm,
       o.precision, o.seed, o.shuffle, o.matmul_precision, fmt::join(o.freeze, ","), o.lora.rank, o.lora.alpha,
       o.lora.rank_stabilised, fmt::join(o.lora.targets, ","), fmt::join(o.lora.modules_to_save, ","), o.lora.dropout,
-      o.packing, o.group_by_length, o.mlm_probability, o.dropout);
+      o.packing, o.group_by_length, o.mlm_probability, o.dropout, o.optim, o.optim_args);
 }
 
 std::vector<std::string> changed_options(const std::string& before, const std::string& now) {

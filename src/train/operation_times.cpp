@@ -25,7 +25,7 @@ std::string group_of(const Instruction& instruction) {
                    fmt::join(operand.type.dims, ","));
   if (const std::string_view multiply = instruction.attrs.text("multiply"); !multiply.empty())
     fmt::format_to(out, " as {}", multiply);
-  return fmt::format(R"("op": "{}", "stage": "{}", "operands": "{}")", instruction.op->name(),
+  return fmt::format(R"("op": "{}", "stage": "{}", "operands": "{}")", op_name(*instruction.op),
                      stage_name(instruction.stage), operands);
 }
 

@@ -52,6 +52,15 @@ std::string saved_dtype(const TrainOptions& options) {
   return options.save_dtype.empty() ? master_dtype(options) : options.save_dtype;
 }
 
+OptimizerSettings optimizer_settings(const TrainOptions& o) {
+  const TrainOptions usual;
+  std::map<std::string, double, std::less<>> familiar;
+  if (o.adam_beta1 != usual.adam_beta1) familiar["--adam-beta1"] = o.adam_beta1;
+  if (o.adam_beta2 != usual.adam_beta2) familiar["--adam-beta2"] = o.adam_beta2;
+  if (o.adam_epsilon != usual.adam_epsilon) familiar["--adam-epsilon"] = o.adam_epsilon;
+  return {o.optim, o.optim_args, familiar};
+}
+
 void check_options(const TrainOptions& o) {
   at_least("global-batch-size", o.global_batch_size, 1);
   at_least("micro-batch-size", o.micro_batch_size, 0);
@@ -88,7 +97,7 @@ void check_options(const TrainOptions& o) {
   one_of("on-nan", o.on_nan, {"stop", "skip"});
   one_of("report-to", o.report_to, {"none", "tensorboard"});
   one_of("save-dtype", saved_dtype(o), {"float32", "bfloat16"});
-  one_of("optim", o.optim, {"adamw"});
+  optimizer_settings(o);
   one_of("matmul-precision", o.matmul_precision, {"highest", "high", "medium"});
   if (o.precision == "16-mixed" || o.precision == "16-true")
     throw Error(ErrorKind::usage, fmt::format("--precision {} is not built in this version", o.precision),

@@ -32,6 +32,7 @@ struct TrainOptions {
   double adam_beta1 = 0.9;
   double adam_beta2 = 0.999;
   double adam_epsilon = 1e-8;
+  std::string optim_args;  // "k=v,k=v": what else the optimizer has
   double max_grad_norm = 1.0;
   LoraOptions lora;
   std::vector<std::string> freeze;  // patterns of weights that are not trained
@@ -71,6 +72,9 @@ struct TrainOptions {
 std::string master_dtype(const TrainOptions& options);
 // The dtype of the final model: --save-dtype, by default the master precision.
 std::string saved_dtype(const TrainOptions& options);
+
+// The optimizer and its settings. Throws Error(usage) for a name or an argument that there is not.
+OptimizerSettings optimizer_settings(const TrainOptions& options);
 
 // Checks ranges and words that need no file. Throws Error(usage) naming option, value and remedy.
 void check_options(const TrainOptions& options);

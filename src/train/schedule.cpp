@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "optim/optimizer.h"
+
 namespace headroom {
 
 double learning_rate_at(const TrainOptions& options, int64_t step, int64_t total) {
@@ -14,6 +16,19 @@ double learning_rate_at(const TrainOptions& options, int64_t step, int64_t total
   if (options.lr_scheduler_type == "linear") factor = std::max(0.0, 1 - progress);
   if (options.lr_scheduler_type == "cosine") factor = std::max(0.0, 0.5 * (1 + std::cos(std::numbers::pi * progress)));
   return options.min_lr + (options.learning_rate - options.min_lr) * factor;
+}
+
+StepScalars step_scalars(const TrainOptions& options, const OptimizerSettings& settings, double rate, int64_t step,
+                         int64_t targets) {
+  const Optimizer& optimizer = find_optimizer(settings.optimizer());
+  StepScalars scalars(optimizer.scalars());
+  scalars.set("learning_rate", rate);
+  scalars.set("weight_decay", options.weight_decay);
+  scalars.set("loss_scale", targets > 0 ? 1.0 / static_cast<double>(targets) : 0.0);
+  scalars.set("max_grad_norm", options.max_grad_norm);
+  scalars.set_key(options.seed, static_cast<uint32_t>(step));
+  optimizer.fill(settings, step, scalars);
+  return scalars;
 }
 
 }  // namespace headroom

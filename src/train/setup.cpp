@@ -381,7 +381,7 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
   train_head_with_adapters(model.spec, {}, request.lora);
   request.freeze = options.freeze;
   choose_data_order(options, model.spec, request);
-  request.optimizer = {options.optim, options.adam_beta1, options.adam_beta2, options.adam_epsilon};
+  request.optimizer = optimizer_settings(options);
   request.clips = options.max_grad_norm > 0;
   request.arithmetic_fixed = options.arithmetic == "fixed";
   request.micro_batch = options.micro_batch_size;

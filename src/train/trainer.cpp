@@ -45,7 +45,7 @@ double seconds_since(Clock::time_point begin) { return std::chrono::duration<dou
 class Run {
  public:
   Run(const TrainOptions& options, const TrainEvents& events, RunControl& control)
-      : options_(options), events_(events), control_(control) {
+      : options_(options), optimizer_(optimizer_settings(options)), events_(events), control_(control) {
     options_.runs_here = true;
   }
 
@@ -269,27 +269,14 @@ class Run {
     }
   }
 
-  void write_hyper(int64_t step, int64_t targets) {
-    float hyper[16] = {};
-    hyper[0] = static_cast<float>(learning_rate_at(options_, step, total_steps_));
-    hyper[1] = static_cast<float>(options_.weight_decay);
-    hyper[2] = static_cast<float>(1 - std::pow(options_.adam_beta1, static_cast<double>(step)));
-    hyper[3] = static_cast<float>(std::sqrt(1 - std::pow(options_.adam_beta2, static_cast<double>(step))));
-    hyper[4] = targets > 0 ? static_cast<float>(1.0 / static_cast<double>(targets)) : 0.0f;
-    hyper[5] = static_cast<float>(options_.max_grad_norm);
-    const auto number = static_cast<uint32_t>(step);
-    std::memcpy(hyper + 6, &options_.seed, sizeof(options_.seed));
-    std::memcpy(hyper + 8, &number, sizeof(number));
-    executor_->put<float>(executor_->tensor("hyper"), hyper);
-  }
-
   void step() {
     const Clock::time_point begin = Clock::now();
     const int64_t step = state_.step + 1;
     const SampleRange range = samples_from(state_.next_sample, data_->train.samples(), options_.global_batch_size);
     const int64_t targets = reader_->begin(range);
     port_.set_reader(&*reader_);
-    write_hyper(step, targets);
+    const double rate = learning_rate_at(options_, step, total_steps_);
+    executor_->put<float>(executor_->tensor("hyper"), step_scalars(options_, optimizer_, rate, step, targets).values());
     const int64_t micro_batch = result_.plan.choices.micro_batch;
     const Trips trips[] = {{"micro_batches", (range.count + micro_batch - 1) / micro_batch}};
     // The first steps of a run take the plan's full length, whatever their rows: what is planned has then been used.
@@ -451,6 +438,7 @@ class Run {
   }
 
   TrainOptions options_;
+  OptimizerSettings optimizer_;
   const TrainEvents& events_;
   RunControl& control_;
   ModelFiles model_;

@@ -55,7 +55,7 @@ class Network {
   std::vector<std::string> ops(Stage stage) const {
     std::vector<std::string> names;
     for (NodeId id : graph_.region(build_.region()).nodes)
-      if (graph_.node(id).stage == stage) names.emplace_back(graph_.node(id).op->name());
+      if (graph_.node(id).stage == stage) names.emplace_back(op_name(*graph_.node(id).op));
     return names;
   }
   int count(const std::string& op) const {
@@ -97,7 +97,7 @@ TEST(Differentiate, BackwardNodesFollowTheForwardOnesInReverse) {
   EXPECT_EQ(net.count("linear_dw"), 1);
   EXPECT_EQ(net.count("linear_dx"), 1);
   for (const Node& node : net.graph().nodes)
-    if (node.op->name() == "linear_dw" || node.op->name() == "linear_dx") {
+    if (op_name(*node.op) == "linear_dw" || op_name(*node.op) == "linear_dx") {
       EXPECT_EQ(node.block, 3);
     }
 }

@@ -101,7 +101,7 @@ class Usage(ProgramTest):
         cases = [("--max-steps", "-2"), ("--max-steps", ""), ("--max-steps", "many"), ("--max-steps", "1.5"), ("--max-steps", "9999999999999999"), ("--learning-rate", "-1"), ("--learning-rate", "nan"),
                  ("--learning-rate", "fast"), ("--global-batch-size", "0"), ("--micro-batch-size", "-2"), ("--max-seq-length", "1"), ("--max-seq-length", "65"), ("--adam-beta1", "1"),
                  ("--adam-beta2", "inf"), ("--num-train-epochs", "-1"), ("--warmup-steps", "-1"), ("--save-total-limit", "0"), ("--logging-steps", "0"), ("--threads", "-1"),
-                 ("--lr-scheduler-type", "wavy"), ("--precision", "8-true"), ("--precision", "16-true"), ("--optim", "sgdd"), ("--on-nan", "hope"), ("--save-dtype", "float64"),
+                 ("--lr-scheduler-type", "wavy"), ("--precision", "8-true"), ("--precision", "16-true"), ("--optim", "sgdd"), ("--optim-args", "beta3"), ("--on-nan", "hope"), ("--save-dtype", "float64"),
                  ("--shuffle", "perhaps"), ("--seed", "-1"), ("--seed", "x"), ("--gradient-checkpointing", "perhaps"), ("--arithmetic", "loose"), ("--packing", "perhaps"),
                  ("--disk-memory", "x:1GiB")]
         for option, value in cases:
@@ -228,7 +228,7 @@ class RunFile(ProgramTest):
         cases = [("max_steps: -7", 7, "--max-steps -7 is out of range"), ("precision: fp8", 7, "--precision 'fp8' is not known"),
                  ("shuffle: perhaps", 7, "--shuffle perhaps is not true or false"), ("seed: -1", 7, "--seed -1"), ("lora_alpha: 3", 7, "--lora-alpha without --lora-r"),
                  ("disk_memory: here", 7, "--disk-memory"), ("allow:\n  - lossy\n  - anything", 9, "--allow anything"), ("technique: [recompote=on]", 7, "recompote"),
-                 ("profile: rtx-9999", 7, "rtx-9999"), ("max-steps: [1, 2]", 7, "'max-steps' has 2 values")]
+                 ("profile: rtx-9999", 7, "rtx-9999"), ("optim: sgd\noptim_args: beta1=0.5", 8, "--optim-args beta1: sgd has no such argument"), ("max-steps: [1, 2]", 7, "'max-steps' has 2 values")]
         for text, line, said in cases:
             with self.subTest(text=text):
                 self.write(good + text + "\n")

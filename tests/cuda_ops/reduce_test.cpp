@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "cuda_shim/cuda_harness.h"
-#include "ops/adamw/hyper.h"
+#include "ops/step_scalars.h"
 
 namespace headroom {
 namespace {

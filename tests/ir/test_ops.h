@@ -12,11 +12,16 @@ namespace headroom::test {
 using Types = std::vector<Type>;
 
 inline void expect_inputs(const Op& op, std::span<const Type> inputs, size_t count) {
-  HR_CHECK(inputs.size() == count, "{} takes {} inputs, not {}", op.name(), count, inputs.size());
+  HR_CHECK(inputs.size() == count, "{} takes {} inputs, not {}", op_name(op), count, inputs.size());
 }
 
+class TestOp : public Op {
+ public:
+  OperandNames operands(const Attrs&, size_t inputs) const override { return OperandNames(inputs, "x"); }
+};
+
 // (x) -> x, `count` times; the first may lie in x's storage.
-class CopiesOp : public Op {
+class CopiesOp : public TestOp {
  public:
   CopiesOp(const char* name, size_t inputs, size_t outputs) : name_(name), inputs_(inputs), outputs_(outputs) {}
   std::string_view name() const override { return name_; }
@@ -33,7 +38,7 @@ class CopiesOp : public Op {
 };
 
 // () -> f32[rows, cols]; without an effect.
-class ZerosOp : public Op {
+class ZerosOp : public TestOp {
  public:
   std::string_view name() const override { return "zeros"; }
   Types infer(std::span<const Type>, const Attrs& attrs) const override {
@@ -42,9 +47,10 @@ class ZerosOp : public Op {
 };
 
 // () -> i32[batch, seq], the symbols by attribute; reads from the host.
-class NextBatchOp : public Op {
+class NextBatchOp : public TestOp {
  public:
   std::string_view name() const override { return "next_batch"; }
+  OpKind kind() const override { return OpKind::next_batch; }
   bool has_effect() const override { return true; }
   Types infer(std::span<const Type>, const Attrs& attrs) const override {
     const auto symbol = [&](const char* name) { return Dim::of_symbol(static_cast<SymbolId>(attrs.integer(name))); };
@@ -53,7 +59,7 @@ class NextBatchOp : public Op {
 };
 
 // (x[..., k], w[n, k]) -> [..., n] of x's dtype
-class LinearOp : public Op {
+class LinearOp : public TestOp {
  public:
   std::string_view name() const override { return "linear"; }
   Types infer(std::span<const Type> inputs, const Attrs&) const override {
@@ -68,7 +74,7 @@ class LinearOp : public Op {
 };
 
 // (ids, table[n, k]) -> ids' shape with k behind it
-class EmbeddingOp : public Op {
+class EmbeddingOp : public TestOp {
  public:
   std::string_view name() const override { return "embedding"; }
   Types infer(std::span<const Type> inputs, const Attrs&) const override {
@@ -81,7 +87,7 @@ class EmbeddingOp : public Op {
 };
 
 // (target, x) -> target, in place. `update` has an effect, `accumulate` has none.
-class InPlaceOp : public Op {
+class InPlaceOp : public TestOp {
  public:
   InPlaceOp(const char* name, bool effect) : name_(name), effect_(effect) {}
   std::string_view name() const override { return name_; }
@@ -99,7 +105,7 @@ class InPlaceOp : public Op {
 };
 
 // (x) -> nothing, an effect
-class SinkOp : public Op {
+class SinkOp : public TestOp {
  public:
   std::string_view name() const override { return "sink"; }
   bool has_effect() const override { return true; }
@@ -110,9 +116,10 @@ class SinkOp : public Op {
 };
 
 // (x) -> x on the tier given by attribute "tier", and a token; copy_wait(x, token) -> x.
-class CopyStartOp : public Op {
+class CopyStartOp : public TestOp {
  public:
   std::string_view name() const override { return "copy_start"; }
+  OpKind kind() const override { return OpKind::copy_start; }
   Types infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     expect_inputs(*this, inputs, 1);
     Type out = inputs[0];
@@ -120,9 +127,10 @@ class CopyStartOp : public Op {
     return {out, {DType::i32, {}}};
   }
 };
-class CopyWaitOp : public Op {
+class CopyWaitOp : public TestOp {
  public:
   std::string_view name() const override { return "copy_wait"; }
+  OpKind kind() const override { return OpKind::wait; }
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 0, true}}; }
   Types infer(std::span<const Type> inputs, const Attrs&) const override {
     expect_inputs(*this, inputs, 2);
@@ -131,9 +139,10 @@ class CopyWaitOp : public Op {
 };
 
 // (x) -> x with another dtype. With attribute "in_place" it must lie in x's storage: legal for equal bytes only.
-class CastOp : public Op {
+class CastOp : public TestOp {
  public:
   std::string_view name() const override { return "cast"; }
+  OpKind kind() const override { return OpKind::cast; }
   std::vector<Alias> aliases(const Attrs& attrs, int) const override {
     return {{0, static_cast<int>(attrs.integer("alias_input")), attrs.integer("in_place") != 0}};
   }
@@ -154,9 +163,10 @@ class MergeOp : public CopiesOp {
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 0, true}, {0, 1, true}}; }
 };
 
-class LoopOp : public Op {
+class LoopOp : public TestOp {
  public:
   std::string_view name() const override { return kLoop; }
+  OpKind kind() const override { return OpKind::loop; }
   bool has_effect() const override { return true; }
   Types infer(std::span<const Type> inputs, const Attrs&) const override { return Types(inputs.begin(), inputs.end()); }
 };
@@ -179,7 +189,7 @@ inline const Op& test_op(std::string_view name) {
                                              &linear,    &embedding, &accumulate, &update, &sink,  &copy_start,
                                              &copy_wait, &cast,      &merge,      &loop};
   for (const Op* op : all)
-    if (op->name() == name) return *op;
+    if (op_name(*op) == name) return *op;
   throw InternalError("no op is named " + std::string(name));
 }
 

@@ -128,7 +128,7 @@ TEST(ExpertSpec, LoadsAreBalancedWhereRouterLogitsAreAskedFor) {
 TEST(ExpertSpec, ALayerRoutesDispatchesAndCombines) {
   const Graph graph = build_training_forward(spec_of(changed(kMixtral, {{"num_hidden_layers", 1}})), 2, 16);
   std::map<std::string, int> counts;
-  for (const Node& node : graph.nodes) ++counts[std::string(node.op->name())];
+  for (const Node& node : graph.nodes) ++counts[std::string(op_name(*node.op))];
   EXPECT_EQ(counts["moe_route"], 1);
   EXPECT_EQ(counts["moe_dispatch"], 1);
   EXPECT_EQ(counts["expert_linear"], 3);

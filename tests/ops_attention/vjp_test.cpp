@@ -56,7 +56,7 @@ TEST(AttentionVjp, AppendsOneGradientForAllInputs) {
   context.differentiate();
   ASSERT_EQ(context.graph().nodes.size(), 2u);
   const Node& grad = context.graph().nodes[1];
-  EXPECT_EQ(grad.op->name(), "attention_grad");
+  EXPECT_EQ(op_name(*grad.op), "attention_grad");
   EXPECT_EQ(grad.attrs, context.graph().nodes[0].attrs);
   ASSERT_EQ(grad.inputs.size(), 6u);
   EXPECT_EQ(grad.inputs[3], context.output(0));

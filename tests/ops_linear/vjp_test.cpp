@@ -30,13 +30,13 @@ class LinearVjp : public ::testing::Test {
   }
   std::vector<std::string> names() const {
     std::vector<std::string> out;
-    for (NodeId id : graph.region(build.region()).nodes) out.emplace_back(graph.node(id).op->name());
+    for (NodeId id : graph.region(build.region()).nodes) out.emplace_back(op_name(*graph.node(id).op));
     return out;
   }
   const Node& last(std::string_view name) const {
     const std::vector<NodeId>& nodes = graph.region(build.region()).nodes;
     for (size_t i = nodes.size(); i > 0; --i)
-      if (graph.node(nodes[i - 1]).op->name() == name) return graph.node(nodes[i - 1]);
+      if (op_name(*graph.node(nodes[i - 1]).op) == name) return graph.node(nodes[i - 1]);
     throw std::out_of_range(std::string(name));
   }
 

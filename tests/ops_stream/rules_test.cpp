@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "ir/graph.h"
 #include "ops/registry.h"
 
 namespace headroom {
@@ -53,6 +54,106 @@ TEST(Rules, Embeddings) {
   refuse("position_embedding", {kX, f32({64, 13})});
   refuse("position_embedding", {kX, f32({64, 12}), i32({2})});
   refuse("position_embedding_grad", {kX, bf16({64, 12})});
+}
+
+ValueId first_of(std::string_view op, std::vector<ValueId> inputs, const Attrs& attrs, std::string_view name) {
+  Node node;
+  node.op = &find_op(op);
+  node.inputs = std::move(inputs);
+  node.attrs = attrs;
+  return operand(node, name);
+}
+
+TEST(Rules, OperandsHaveNames) {
+  EXPECT_EQ(first_of("adamw", {10, 11, 12, 13, 14, 15}, {}, "gradient"), 11);
+  EXPECT_EQ(first_of("adamw", {10, 11, 12, 13, 14, 15}, {}, "copy"), kNone);
+  EXPECT_EQ(first_of("adamw", {10, 11, 12, 13, 14, 15, 16}, {}, "copy"), 16);
+  const Attrs all{{"bias", int64_t{1}}, {"low_rank", int64_t{1}}, {"residual", int64_t{1}}};
+  EXPECT_EQ(first_of("linear", {1, 2, 3, 4, 5, 6}, all, "bias"), 3);
+  EXPECT_EQ(first_of("linear", {1, 2, 3, 4, 5, 6}, all, "q"), 5);
+  EXPECT_EQ(first_of("linear", {1, 2, 3, 4, 5, 6}, all, "residual"), 6);
+  EXPECT_EQ(first_of("linear", {1, 2, 3}, {{"residual", int64_t{1}}}, "residual"), 3);
+  EXPECT_EQ(first_of("linear_group", {1, 2, 3, 4, 5}, {{"bias", int64_t{1}}}, "bias"), 4);
+  EXPECT_EQ(first_of("attention", {1, 2, 3, 4}, {}, "mask"), 4);
+  EXPECT_EQ(first_of("attention", {1, 2, 3, 4}, {{"dropout", 0.1}}, "hyper"), 4);
+  EXPECT_EQ(first_of("linear_cross_entropy", {1, 2, 3, 4, 5, 6}, {{"bias", int64_t{1}}}, "scale"), 5);
+  EXPECT_EQ(first_of("linear_cross_entropy", {1, 2, 3, 4, 5}, {{"bias", int64_t{1}}}, "scale"), kNone);
+  Node node;
+  node.op = &find_op("adamw");
+  node.inputs = {10, 11, 12, 13, 14, 15};
+  operand_of(node, "gradient") = 20;
+  EXPECT_EQ(node.inputs[1], 20);
+  EXPECT_THROW(operand_of(node, "copy"), InternalError);
+}
+
+TEST(Rules, KindsAndProducts) {
+  for (const auto& [op, kind] : {std::pair{"cast", OpKind::cast},
+                                 {"add", OpKind::sum},
+                                 {"adamw", OpKind::update},
+                                 {"sgd", OpKind::update},
+                                 {"sum_squares", OpKind::squared_norm},
+                                 {"copy_start", OpKind::copy_start},
+                                 {"wait", OpKind::wait},
+                                 {"all_gather_start", OpKind::collective_start},
+                                 {"reduce_scatter_start", OpKind::collective_start},
+                                 {"all_reduce_start", OpKind::collective_start},
+                                 {"loop", OpKind::loop},
+                                 {"moe_route", OpKind::router},
+                                 {"embedding", OpKind::lookup},
+                                 {"rms_norm_grad", OpKind::norm},
+                                 {"scale", OpKind::other}})
+    EXPECT_EQ(find_op(op).kind(), kind) << op;
+  EXPECT_TRUE(starts_transfer(OpKind::copy_start) && !starts_transfer(OpKind::wait) && is_transfer(OpKind::wait));
+  const Product layer{ProductPart::output};
+  EXPECT_EQ(find_op("linear").product(), layer);
+  EXPECT_NE(find_op("linear_group").product(), layer);
+  EXPECT_NE(find_op("expert_linear").product(), layer);
+  EXPECT_EQ(find_op("expert_linear").product().part, ProductPart::output);
+  EXPECT_EQ(find_op("add").product().part, ProductPart::none);
+  EXPECT_TRUE(find_op("moe_balance_loss").spans_batch());
+  EXPECT_FALSE(find_op("linear_cross_entropy").spans_batch());
+  // Kinds of products agree with the class that predicts their time.
+  for (const auto& [name, op] : ops().all())
+    EXPECT_EQ(op->product().part != ProductPart::none, op->cost_class() == CostClass::gemm) << name;
+}
+
+ProductShape product_of(std::string_view op, const std::vector<ConcreteType>& inputs,
+                        const std::vector<ConcreteType>& outputs, const Attrs& attrs = {}) {
+  return find_op(op).product_shape({inputs, outputs, attrs});
+}
+
+TEST(Rules, ShapesOfProducts) {
+  const auto expect = [](const ProductShape& found, int64_t rows, int64_t outs, int64_t ins) {
+    EXPECT_EQ(found.rows, rows);
+    EXPECT_EQ(found.outs, outs);
+    EXPECT_EQ(found.ins, ins);
+  };
+  const ConcreteType x{DType::f32, {2, 3, 5}}, y{DType::f32, {2, 3, 7}}, w{DType::f32, {7, 5}}, t{DType::f32, {5, 7}};
+  expect(product_of("linear", {x, w}, {y}), 6, 7, 5);
+  expect(product_of("linear", {x, t}, {y}, {{"layout", "in_out"}}), 6, 7, 5);
+  expect(product_of("linear_dx", {y, w}, {x}), 6, 7, 5);
+  expect(product_of("linear_dw", {x, y, w}, {w}), 6, 7, 5);
+  expect(product_of("linear_group", {x, w, w}, {y, y}), 6, 14, 5);
+  const ConcreteType experts{DType::f32, {3, 7, 5}}, offsets{DType::i32, {4}};
+  expect(product_of("expert_linear", {x, experts, offsets}, {y}), 2, 7, 5);
+  expect(product_of("expert_linear_dx", {y, experts, offsets}, {x}), 2, 7, 5);
+  expect(product_of("expert_linear_dw", {x, y, offsets, experts}, {experts}), 2, 7, 5);
+}
+
+TEST(Rules, OutsideOfTraining) {
+  std::vector<int32_t> inputs{1, 2};
+  Attrs attrs{{"rate", 0.5}, {"tensor", int64_t{3}}};
+  EXPECT_FALSE(find_op("dropout").is_identity(attrs));
+  find_op("dropout").leave_training(inputs, attrs);
+  EXPECT_TRUE(find_op("dropout").is_identity(attrs));
+  EXPECT_FALSE(find_op("dropout").is_identity(attrs.set("dtype", "bf16")));
+  inputs = {1, 2, 3, 4, 5};
+  attrs = {{"heads", int64_t{2}}, {"dropout", 0.1}, {"tensor", int64_t{3}}};
+  find_op("attention").leave_training(inputs, attrs);
+  EXPECT_EQ(inputs, (std::vector<int32_t>{1, 2, 3, 5}));
+  EXPECT_EQ(attrs, (Attrs{{"heads", int64_t{2}}}));
+  find_op("attention").leave_training(inputs, attrs);
+  EXPECT_EQ(inputs.size(), 4u);
 }
 
 TEST(Rules, Norms) {

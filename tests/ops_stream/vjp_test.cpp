@@ -230,7 +230,7 @@ TEST(Vjp, DropoutDropsTheSameElementsOfTheCotangent) {
   context.wanted[0] = true;
   context.run();
   ASSERT_EQ(context.backward_nodes(), 1u);
-  EXPECT_EQ(context.last().op->name(), "dropout");
+  EXPECT_EQ(op_name(*context.last().op), "dropout");
   EXPECT_EQ(context.last().attrs, attrs);
   EXPECT_EQ(context.last().inputs, (std::vector<ValueId>{dy, context.input(1)}));
   EXPECT_EQ(context.contributions.at(0), context.last().outputs[0]);

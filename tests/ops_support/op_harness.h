@@ -193,6 +193,7 @@ inline std::vector<ConcreteType> infer_types(const Op& op, const std::vector<Ten
   }
   std::vector<ConcreteType> outputs;
   for (const Type& type : op.infer(types, attrs)) outputs.push_back(concrete(type, {}));
+  EXPECT_EQ(op.operands(attrs, types.size()).size(), types.size()) << op_name(op);
   return outputs;
 }
 
@@ -200,7 +201,7 @@ inline std::vector<ConcreteType> infer_types(const Op& op, const std::vector<Ten
 inline KernelSpec spec_of(std::string_view name, const std::vector<Tensor>& inputs, const Attrs& attrs,
                           const DeviceFacts& facts) {
   const Op& op = find_op(name);
-  KernelSpec spec{op.name(), attrs, {}, infer_types(op, inputs, attrs), 0};
+  KernelSpec spec{op_name(op), attrs, {}, infer_types(op, inputs, attrs), 0};
   for (const Tensor& tensor : inputs) spec.inputs.push_back(tensor.type());
   spec.scratch_bytes = op.scratch_bytes(spec.call(), facts);
   return spec;

@@ -140,7 +140,7 @@ TEST_P(Packing, LoaderIsInThePlan) {
   EXPECT_EQ(plan.process.data, BatchReader::memory_bytes(options.global_batch_size));
   int64_t batch = 0;
   for (const Instruction& instruction : plan.program("train_step")->instructions)
-    if (instruction.kind == InstructionKind::call && instruction.op->name() == "next_batch")
+    if (instruction.kind == InstructionKind::call && op_name(*instruction.op) == "next_batch")
       for (const Operand& output : instruction.outputs) batch += storage_bytes(output.type);
   EXPECT_EQ(batch, 3 * golden.packed.rows() * golden.packed.row_length() * 4);
   EXPECT_GE(plan.breakdown.data, 2 * batch / 3);  // the ids are read again by the embedding's gradient alone

@@ -9,6 +9,7 @@
 #include "base/threads.h"
 #include "device/device.h"
 #include "train/adapter.h"
+#include "train/schedule.h"
 #include "train/weights.h"
 
 namespace headroom::test {
@@ -174,18 +175,10 @@ Gradients TrainingRun::named(const std::map<const void*, std::vector<float>>& by
 }
 
 StepOutcome TrainingRun::step() {
-  const auto power = static_cast<double>(++steps_);
-  float* const hyper = executor_->tensor("hyper").as<float>();
-  std::fill_n(hyper, 16, 0.0f);
-  hyper[0] = static_cast<float>(options_.learning_rate);
-  hyper[1] = static_cast<float>(options_.weight_decay);
-  hyper[2] = static_cast<float>(1 - std::pow(options_.adam_beta1, power));
-  hyper[3] = static_cast<float>(std::sqrt(1 - std::pow(options_.adam_beta2, power)));
-  hyper[4] = static_cast<float>(1.0 / static_cast<double>(golden_.targets));
-  hyper[5] = static_cast<float>(options_.max_grad_norm);
-  const auto number = static_cast<uint32_t>(steps_);
-  std::memcpy(hyper + 6, &options_.seed, sizeof(options_.seed));
-  std::memcpy(hyper + 8, &number, sizeof(number));
+  ++steps_;
+  const StepScalars scalars =
+      step_scalars(options_, optimizer_settings(options_), options_.learning_rate, steps_, golden_.targets);
+  std::copy(scalars.values().begin(), scalars.values().end(), executor_->tensor("hyper").as<float>());
   const Trips trips[] = {{"micro_batches", plan().choices.accumulation}};
   device_->gradients.clear();
   executor_->run("train_step", trips);

@@ -161,7 +161,7 @@ TEST(Calibrate, ASequenceRunsOverTensorsOfItsOwn) {
   const TimedCalls::Sequence sequence{{x, x}, {{"add", {}, {0, 1}}, {"add", {}, {2, 1}}}, {{"add", {}, {3, 2}}}};
   int seen = 0;
   const double seconds = calls.sequence_seconds(sequence, 2, [&](const Op& op, const OpCall& call) {
-    EXPECT_EQ(op.name(), "add");
+    EXPECT_EQ(op_name(op), "add");
     EXPECT_EQ(call.inputs.size(), 2u);
     ++seen;
   });

@@ -95,7 +95,7 @@ std::vector<std::string> races_of(const Plan& plan, bool deaf = false, int64_t* 
 }
 
 bool is_op(const Instruction& instruction, std::string_view name) {
-  return instruction.kind == InstructionKind::call && instruction.op->name() == name;
+  return instruction.kind == InstructionKind::call && op_name(*instruction.op) == name;
 }
 
 bool overlap(const Operand& a, const Operand& b) {

@@ -215,9 +215,9 @@ TEST(Offload, MissingWaitsAreFound) {
   int groups = 0;
   for (size_t begin = 0, end = 0; begin < step.size(); begin = end) {
     end = begin + 1;
-    if (!step[begin].op || step[begin].op->name() != "wait") continue;
+    if (!step[begin].op || op_name(*step[begin].op) != "wait") continue;
     const Tier tier = step[begin].outputs[0].tier;
-    while (end < step.size() && step[end].op->name() == "wait" && step[end].outputs[0].tier == tier) ++end;
+    while (end < step.size() && op_name(*step[end].op) == "wait" && step[end].outputs[0].tier == tier) ++end;
     if (tier != Tier::device || ++groups % 5 != 1) continue;
     CheckedRun broken(options, directory / "cache.bin", kHost, [&](Plan& plan) {
       for (PlanProgram& program : plan.programs)
@@ -233,7 +233,7 @@ TEST(Offload, MissingWaitsAreFound) {
   CheckedRun deaf(options, directory / "cache.bin", kHost, [&](Plan& plan) {
     for (PlanProgram& program : plan.programs)
       std::erase_if(program.instructions, [](const Instruction& instruction) {
-        return instruction.kind == InstructionKind::call && instruction.op->name() == "wait" &&
+        return instruction.kind == InstructionKind::call && op_name(*instruction.op) == "wait" &&
                instruction.outputs[0].tier == Tier::host;
       });
   });

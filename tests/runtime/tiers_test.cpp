@@ -159,7 +159,7 @@ TEST(RaceCheckerFinds, EveryWaitThatIsMissing) {
   const Plan plan = plan_of(kSums);
   int missing = 0;
   for (size_t i = 0; i < plan.programs[0].instructions.size(); ++i) {
-    if (!plan.programs[0].instructions[i].op || plan.programs[0].instructions[i].op->name() != "wait") continue;
+    if (!plan.programs[0].instructions[i].op || op_name(*plan.programs[0].instructions[i].op) != "wait") continue;
     const Plan broken = without(plan, i);
     RaceChecker device(make_cpu_device(plan.facts));
     run(broken, device, 2, 2);

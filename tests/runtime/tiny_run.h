@@ -19,6 +19,7 @@
 #include "train/adapter.h"
 #include "train/evaluation.h"
 #include "train/fresh_model.h"
+#include "train/schedule.h"
 #include "train/setup.h"
 #include "train/weights.h"
 
@@ -70,7 +71,7 @@ class TinyRun {
   TinyRun(const TrainOptions& options, const std::filesystem::path& scratch,
           const MakeDevice& make_device = make_cpu_device, int64_t host_budget = 0,
           const std::function<void(Plan&)>& change = {})
-      : options_(options), model_(open_model(options.model)) {
+      : options_(options), optimizer_(optimizer_settings(options)), model_(open_model(options.model)) {
     set_threads(1);
     PlanRequest request = training_request(options, model_);
     if (options.device == "cpu") request.facts = cpu_facts(1);  // every instruction set that this process may use
@@ -114,13 +115,9 @@ class TinyRun {
     const SampleRange range = samples_of_step(number - 1, cache_->sequences(), options_.global_batch_size);
     const int64_t targets = reader_->begin(range);
     port_.set_reader(reader_.get());
-    float hyper[16] = {};
-    hyper[0] = static_cast<float>(options_.learning_rate);
-    hyper[2] = static_cast<float>(1 - std::pow(options_.adam_beta1, static_cast<double>(number)));
-    hyper[3] = static_cast<float>(std::sqrt(1 - std::pow(options_.adam_beta2, static_cast<double>(number))));
-    hyper[4] = static_cast<float>(1.0 / static_cast<double>(targets));
-    hyper[5] = static_cast<float>(options_.max_grad_norm);
-    executor_->put<float>(executor_->tensor("hyper"), hyper);
+    const double rate = options_.learning_rate;
+    executor_->put<float>(executor_->tensor("hyper"),
+                          step_scalars(options_, optimizer_, rate, number, targets).values());
     const int64_t micro_batch = plan_.choices.micro_batch;
     const Trips trips[] = {{"micro_batches", (range.count + micro_batch - 1) / micro_batch}};
     executor_->run("train_step", trips);
@@ -176,6 +173,7 @@ class TinyRun {
   }
 
   TrainOptions options_;
+  OptimizerSettings optimizer_;
   ModelFiles model_;
   Plan plan_;
   std::unique_ptr<TokenCache> cache_;

@@ -24,6 +24,7 @@ class InPlace : public Op {
 class Accumulate final : public InPlace {
  public:
   std::string_view name() const override { return "accumulate"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x", "accumulator"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2);
@@ -44,6 +45,7 @@ class Accumulate final : public InPlace {
 class ZeroFill final : public InPlace {
  public:
   std::string_view name() const override { return "zero_fill"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     require_inputs(name(), inputs, 1);

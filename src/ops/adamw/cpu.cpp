@@ -1,12 +1,10 @@
 // CPU kernels of adamw.
-#include <bit>
 #include <cmath>
 
 #include "base/threads.h"
 #include "ops/adamw/hyper.h"
 #include "ops/adamw/simd.h"
-#include "ops/stream/counter_bits.h"
-#include "ops/stream/scalar_access.h"
+#include "ops/stream/updated_weight.h"
 
 namespace headroom {
 namespace {
@@ -61,22 +59,13 @@ AdamWStep rounded(const Plan& plan, const Step& step, uint64_t key) {
           key};
 }
 
-// Stochastic rounding by the top 16 of `bits`, as the vector kernel does it.
-bfloat16 rounded_by(float value, uint32_t bits) {
-  if (std::isnan(value)) return bfloat16(value);
-  bfloat16 result;
-  result.bits = static_cast<uint16_t>((std::bit_cast<uint32_t>(value) + (bits >> 16)) >> 16);
-  return result;
-}
+// The copy that the call refreshes, or null.
+const TensorView* copy_of(const KernelCall& call) { return call.outputs.size() == 4 ? &call.outputs[3] : nullptr; }
 
 std::unique_ptr<CpuKernel> update_simd(const KernelSpec& spec) {
   return kernel_of([plan = Plan(spec.attrs)](const KernelCall& call) {
-    const TensorView& w = call.outputs[0];
-    const bool narrow = w.dtype == DType::bf16;
-    const AdamWArrays arrays{
-        narrow ? nullptr : w.as<float>(), narrow ? w.as<bfloat16>() : nullptr,
-        call.inputs[1].as<float>(),       call.outputs[1].as<float>(),
-        call.outputs[2].as<float>(),      call.outputs.size() == 4 ? call.outputs[3].as<bfloat16>() : nullptr};
+    const AdamWArrays arrays{updated_weight(call.outputs[0], copy_of(call)), call.inputs[1].as<float>(),
+                             call.outputs[1].as<float>(), call.outputs[2].as<float>()};
     const Step exact(call);
     if (!exact.usable()) return;
     const AdamWStep step = rounded(plan, exact, step_key(call.inputs[4].as<float>(), plan.tensor));
@@ -99,13 +88,7 @@ std::unique_ptr<CpuKernel> update_reference(const KernelSpec& spec) {
       const double move = first / (std::sqrt(second) / step.sqrt_correction2 + plan.eps);
       write_element(m, i, first);
       write_element(v, i, second);
-      const double updated = kept - step.lr / step.correction1 * move;
-      const auto at = static_cast<uint64_t>(i);
-      if (w.dtype == DType::bf16)
-        w.as<bfloat16>()[i] = rounded_by(static_cast<float>(updated), counter_bits(block_key(key, at), at));
-      else
-        write_element(w, i, updated);
-      if (call.outputs.size() == 4) write_element(call.outputs[3], i, read_element(w, i));
+      write_weight(w, copy_of(call), i, kept - step.lr / step.correction1 * move, key);
     }
   });
 }

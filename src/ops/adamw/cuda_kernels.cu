@@ -2,9 +2,8 @@
 #include "ops/adamw/cuda_kernels.h"
 
 #include "ops/adamw/hyper.h"
-#include "ops/cuda/elements.cuh"
 #include "ops/cuda/launch.cuh"
-#include "ops/cuda/random.cuh"
+#include "ops/cuda/updated_weight.cuh"
 
 namespace headroom::cuda {
 
@@ -38,23 +37,6 @@ HR_DEVICE AdamWScalars scalars_of(const AdamWArgs& a) {
   return s;
 }
 
-template <int N>
-HR_DEVICE void store_weight(const AdamWArgs& a, BlockKeys&, int64_t i, const Floats<N>& w, float*) {
-  store_floats(static_cast<float*>(a.w) + i, w);
-  if (a.shadow) store_floats(static_cast<Bf16*>(a.shadow) + i, w);
-}
-
-template <int N>
-HR_DEVICE void store_weight(const AdamWArgs& a, BlockKeys& keys, int64_t i, const Floats<N>& w, Bf16*) {
-  uint32_t bits[N];
-  HR_UNROLL for (int j = 0; j < N; ++j) bits[j] =
-      round_stochastically(w.at[j], keys.bits(static_cast<uint64_t>(i + j))).bits;
-  Raw<Bf16, N> raw;
-  raw.word[0] = bits[0];
-  HR_UNROLL for (int j = 1; j < N; ++j) raw.word[j / 2] = j % 2 == 0 ? bits[j] : raw.word[j / 2] | bits[j] << 16;
-  store_raw<N>(static_cast<Bf16*>(a.w) + i, raw);
-}
-
 // 16 bytes of g, m and v per thread and round. The first thread of a block computes the scalars: f64 is slow on most
 // GPUs.
 template <typename W>
@@ -63,7 +45,7 @@ __global__ void adamw(AdamWArgs a) {
   if (threadIdx.x == 0) shared = scalars_of(a);
   __syncthreads();
   const AdamWScalars s = shared;
-  if (!(fabsf(s.clip) <= 3.402823466e38f)) return;
+  if (!usable_factor(s.clip)) return;
   BlockKeys keys(s.key);
   for_runs<4>(a.count, [&](auto run, int64_t i) {
     constexpr int N = decltype(run)::value;
@@ -78,7 +60,7 @@ __global__ void adamw(AdamWArgs a) {
     }
     store_floats(a.m + i, m);
     store_floats(a.v + i, v);
-    store_weight(a, keys, i, w, static_cast<W*>(nullptr));
+    store_weight(static_cast<W*>(a.w), static_cast<Bf16*>(a.shadow), keys, i, w);
   });
 }
 

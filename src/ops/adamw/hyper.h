@@ -1,22 +1,11 @@
-// The layout of the hyper-parameter vector f32[16] that the host fills before each update.
+// AdamW's own scalars of a step, in the order of src/optim/methods/adamw.cpp.
 #pragma once
 
-#include <cstdint>
+#include "ops/step_scalars.h"
 
 namespace headroom {
 
-constexpr int64_t kHyperCount = 16;
-
-// Places in the vector; the rest is zero.
-enum HyperIndex : int64_t {
-  kLearningRate = 0,
-  kWeightDecay = 1,
-  kBiasCorrection1 = 2,      // 1 - beta1^t
-  kSqrtBiasCorrection2 = 3,  // sqrt(1 - beta2^t)
-  kLossScale = 4,            // 1 / target tokens of the global batch
-  kMaxGradNorm = 5,          // 0 = no clipping
-  kSeed = 6,                 // and 7: the bits of the run's seed (uint64)
-  kStep = 8,                 // the bits of the step's number (uint32)
-};
+constexpr int64_t kBiasCorrection1 = kOwnScalar[0];      // 1 - beta1^t
+constexpr int64_t kSqrtBiasCorrection2 = kOwnScalar[1];  // sqrt(1 - beta2^t)
 
 }  // namespace headroom

@@ -16,6 +16,12 @@ using namespace operand_rules;
 class AdamW final : public Op {
  public:
   std::string_view name() const override { return "adamw"; }
+  OperandNames operands(const Attrs&, size_t inputs) const override {
+    OperandNames names{"weight", "gradient", "exp_avg", "exp_avg_sq", "hyper", "clip"};
+    if (inputs > names.size()) names.push_back("copy");
+    return names;
+  }
+  OpKind kind() const override { return OpKind::update; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 6, 7);

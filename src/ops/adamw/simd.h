@@ -3,17 +3,15 @@
 
 #include <cstdint>
 
-#include "base/bfloat16.h"
+#include "ops/stream/updated_weight.h"
 
 namespace headroom {
 
 struct AdamWArrays {
-  float* w = nullptr;
-  bfloat16* narrow = nullptr;  // the weight where it is kept in bf16, then w is null
+  UpdatedWeight weight;
   const float* g = nullptr;
   float* m = nullptr;
   float* v = nullptr;
-  bfloat16* shadow = nullptr;  // may be null
 };
 
 // The scalars of one step, rounded to f32 once.
@@ -30,8 +28,7 @@ struct AdamWStep {
   uint64_t key = 0;  // of the draws that round a bf16 weight (ops/stream/counter_bits.h)
 };
 
-// Elements [begin, end): reads w, g, m, v once, writes w, m, v and the shadow once. A bf16 weight is widened, updated
-// in f32 and rounded stochastically by its element's draw.
+// Elements [begin, end): reads the weight, g, m and v once, writes the weight, m, v and the copy once.
 void adamw_range(const AdamWArrays& arrays, const AdamWStep& step, int64_t begin, int64_t end);
 
 }  // namespace headroom

@@ -13,6 +13,8 @@ using namespace operand_rules;
 class Add final : public Op {
  public:
   std::string_view name() const override { return "add"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"a", "b"}; }
+  OpKind kind() const override { return OpKind::sum; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     require_inputs(name(), inputs, 2);

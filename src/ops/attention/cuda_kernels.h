@@ -7,7 +7,7 @@ namespace headroom::cuda {
 
 // Dropout of probabilities; score_dropout.h says what the numbers mean.
 struct AttentionDropout {
-  const float* hyper = nullptr;  // of ops/adamw/hyper.h, read on the device
+  const float* hyper = nullptr;  // of ops/step_scalars.h, read on the device
   uint64_t tensor = 0;
   uint32_t below = 0;  // 0: nothing is dropped
   float scale = 1;

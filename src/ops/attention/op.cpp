@@ -3,19 +3,19 @@
 // Attributes: heads, kv_heads, window (0: none), causal (1 when absent), scale (1 / sqrt(head dim) when absent),
 // softcap (0 or absent: none; c: a scaled score s becomes c tanh(s / c)), dropout (0 when absent) and tensor: the share
 // of the probabilities that training drops, and the place of these draws (score_dropout.h). Behind their own inputs
-// attention and its gradient take, with dropout, the run's hyper-parameters (ops/adamw/hyper.h); then, where given, one
-// of `lengths`, i32[batch]: how many keys of each batch row are no padding (at least one), and, where causal,
+// attention and its gradient take, with dropout, the run's hyper-parameters (ops/step_scalars.h); then, where given,
+// one of `lengths`, i32[batch]: how many keys of each batch row are no padding (at least one), and, where causal,
 // `starts`, i32[batch, seq]: the position at which the segment of each token begins (RowMask in shape.h).
 #include <memory>
 
 #include "base/error.h"
 #include "ir/vjp.h"
-#include "ops/adamw/hyper.h"
 #include "ops/attention/cuda_scratch.h"
 #include "ops/attention/scratch.h"
 #include "ops/attention/shape.h"
 #include "ops/cuda/scratch.h"
 #include "ops/registry.h"
+#include "ops/step_scalars.h"
 
 namespace headroom {
 namespace {
@@ -107,10 +107,20 @@ Work attention_work(const OpCall& call, Work moved, int products, int64_t first)
   return moved;
 }
 
+// The names of a call's inputs behind `own`.
+OperandNames with_optional(OperandNames own, const Attrs& attrs, size_t inputs) {
+  if (attrs.real("dropout", 0) > 0) own.push_back("hyper");
+  if (inputs > own.size()) own.push_back("mask");
+  return own;
+}
+
 // (q, k, v, ...) -> (o, lse): o = softmax(scale q k^T) v per head, lse = log of the softmax's sum.
 class Attention final : public Op {
  public:
   std::string_view name() const override { return "attention"; }
+  OperandNames operands(const Attrs& attrs, size_t inputs) const override {
+    return with_optional({"q", "k", "v"}, attrs, inputs);
+  }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     check_inputs(name(), inputs, attrs.real("dropout", 0) > 0 ? 4 : 3, 1);
@@ -125,6 +135,16 @@ class Attention final : public Op {
   }
   Work work(const OpCall& call) const override { return attention_work(call, Op::work(call), 2, 0); }
   CostClass cost_class() const override { return CostClass::attention; }
+  bool take_segments(Attrs&) const override { return true; }
+  void leave_training(std::vector<int32_t>& inputs, Attrs& attrs) const override {
+    const size_t hyper = OptionalInputs(attrs, inputs.size(), false).hyper;
+    if (hyper == 0) return;
+    inputs.erase(inputs.begin() + static_cast<ptrdiff_t>(hyper));
+    Attrs kept;
+    for (const auto& [attr, value] : attrs.items())
+      if (attr != "dropout" && attr != "tensor") kept.set(attr, value);
+    attrs = std::move(kept);
+  }
   RecomputeClass recompute_class() const override { return RecomputeClass::attention; }
 
   void vjp(VjpContext& context) const override {
@@ -149,6 +169,9 @@ class Attention final : public Op {
 class AttentionGrad final : public Op {
  public:
   std::string_view name() const override { return "attention_grad"; }
+  OperandNames operands(const Attrs& attrs, size_t inputs) const override {
+    return with_optional({"q", "k", "v", "o", "lse", "do"}, attrs, inputs);
+  }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     check_inputs(name(), inputs, attrs.real("dropout", 0) > 0 ? 7 : 6, 1);
@@ -174,6 +197,7 @@ class AttentionGrad final : public Op {
 class KvAppend final : public Op {
  public:
   std::string_view name() const override { return "kv_append"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"rows", "cache", "offset"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     check_inputs(name(), inputs, 3);
@@ -199,6 +223,7 @@ class KvAppend final : public Op {
 class AttentionCached final : public Op {
  public:
   std::string_view name() const override { return "attention_cached"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"q", "k_cache", "v_cache", "offset"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     check_inputs(name(), inputs, 4);

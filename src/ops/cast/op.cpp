@@ -14,6 +14,10 @@ using namespace operand_rules;
 class Cast final : public Op {
  public:
   std::string_view name() const override { return "cast"; }
+  OperandNames operands(const Attrs&, size_t inputs) const override {
+    return inputs == 1 ? OperandNames{"x"} : OperandNames{"x", "storage"};
+  }
+  OpKind kind() const override { return OpKind::cast; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 1, 2);

@@ -1,8 +1,8 @@
 // Random bits on the device: those of ops/stream/counter_bits.h, and stochastic rounding by them.
 #pragma once
 
-#include "ops/adamw/hyper.h"
 #include "ops/cuda/device_language.cuh"
+#include "ops/step_scalars.h"
 
 namespace headroom::cuda {
 

@@ -8,7 +8,7 @@ namespace headroom::cuda {
 struct DropoutArgs {
   const void* x = nullptr;
   void* y = nullptr;             // may be x where the types are the same
-  const float* hyper = nullptr;  // of ops/adamw/hyper.h, read on the device
+  const float* hyper = nullptr;  // of ops/step_scalars.h, read on the device
   int64_t count = 0;
   int64_t first = 0;    // index of the first element in the step's global batch
   uint64_t tensor = 0;  // the node's part of the key of its draws

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "ir/vjp.h"
-#include "ops/adamw/hyper.h"
 #include "ops/registry.h"
+#include "ops/step_scalars.h"
 #include "ops/stream/operand_rules.h"
 
 namespace headroom {
@@ -19,6 +19,7 @@ using namespace operand_rules;
 class Dropout final : public Op {
  public:
   std::string_view name() const override { return "dropout"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x", "hyper"}; }
   // With attribute "stream" 1 the result joins the fp32 stream.
   std::string_view narrow_dtype(const Attrs& attrs) const override {
     return attrs.integer("stream") != 0 ? "f32" : std::string_view();
@@ -37,6 +38,10 @@ class Dropout final : public Op {
     if (attrs.has("dtype")) return {};
     return {{0, 0, false}};
   }
+
+  void leave_training(std::vector<int32_t>&, Attrs& attrs) const override { attrs.set("rate", 0.0); }
+  // Without "dtype": with it, dropout is a cast besides.
+  bool is_identity(const Attrs& attrs) const override { return attrs.real("rate") == 0 && !attrs.has("dtype"); }
 
   Work work(const OpCall& call) const override {
     return {10 * static_cast<double>(element_count(call.inputs[0].dims)),

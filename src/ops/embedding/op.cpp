@@ -24,6 +24,8 @@ void require_padding(std::string_view op, const Attrs& attrs, const Dim& rows) {
 class Embedding final : public Op {
  public:
   std::string_view name() const override { return "embedding"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"ids", "table"}; }
+  OpKind kind() const override { return OpKind::lookup; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2);
@@ -59,6 +61,7 @@ class Embedding final : public Op {
 class EmbeddingGrad final : public Op {
  public:
   std::string_view name() const override { return "embedding_grad"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"ids", "dy", "accumulator"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 3);

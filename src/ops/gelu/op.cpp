@@ -18,6 +18,8 @@ void require_approximate(std::string_view op, const Attrs& attrs) {
 class Gelu final : public Op {
  public:
   std::string_view name() const override { return "gelu"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x"}; }
+  OpKind kind() const override { return OpKind::activation; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 1);
@@ -38,6 +40,8 @@ class Gelu final : public Op {
 class GeluGrad final : public Op {
  public:
   std::string_view name() const override { return "gelu_grad"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x", "dy"}; }
+  OpKind kind() const override { return OpKind::activation; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2);

@@ -25,6 +25,8 @@ class HostOp : public Op {
 class NextBatch final : public HostOp {
  public:
   std::string_view name() const override { return "next_batch"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {}; }
+  OpKind kind() const override { return OpKind::next_batch; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 0);
@@ -57,6 +59,8 @@ class NextBatch final : public HostOp {
 class Allocate final : public HostOp {
  public:
   std::string_view name() const override { return "allocate"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {}; }
+  OpKind kind() const override { return OpKind::allocate; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 0);
@@ -98,6 +102,8 @@ class Allocate final : public HostOp {
 class HostStage final : public HostOp {
  public:
   std::string_view name() const override { return "host_stage"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {}; }
+  OpKind kind() const override { return OpKind::host_stage; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 0);

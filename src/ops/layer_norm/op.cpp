@@ -22,6 +22,8 @@ void require_eps(std::string_view op, const Attrs& attrs) {
 class LayerNorm final : public Op {
  public:
   std::string_view name() const override { return "layer_norm"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x", "weight", "bias"}; }
+  OpKind kind() const override { return OpKind::norm; }
   // With attribute "stream" 1 the result joins the fp32 stream.
   std::string_view narrow_dtype(const Attrs& attrs) const override {
     return attrs.integer("stream") != 0 ? "f32" : "bf16";
@@ -66,6 +68,13 @@ class LayerNorm final : public Op {
 class LayerNormGrad final : public Op {
  public:
   std::string_view name() const override { return "layer_norm_grad"; }
+  OperandNames operands(const Attrs& attrs, size_t) const override {
+    OperandNames names{"x", "weight", "dy"};
+    names.insert(names.end(), static_cast<size_t>(trained_count(attrs)), "accumulator");
+    if (attrs.integer("addend") != 0) names.push_back("addend");
+    return names;
+  }
+  OpKind kind() const override { return OpKind::norm; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     const int accumulators = trained_count(attrs);

@@ -98,12 +98,31 @@ Work product_work(const OpCall& call, const LinearShape& shape, int64_t wide, in
   return work;
 }
 
+// The names of the inputs of linear and linear_dx: `left`, and what is added last.
+OperandNames linear_operand_names(std::string_view left, std::string_view last, const Attrs& attrs) {
+  const LinearOperands at = linear_operands(attrs);
+  OperandNames names{left, "weight"};
+  if (at.bias != 0) names.push_back("bias");
+  if (at.low_rank != 0) names.insert(names.end(), {"p", "q"});
+  if (at.last != 0) names.push_back(last);
+  return names;
+}
+
+ProductShape plain_product(const LinearShape& shape) { return {shape.rows, shape.outs, shape.ins}; }
+
 Attrs layout_of(const Attrs& attrs) { return Attrs{{"layout", std::string(attrs.text("layout", "out_in"))}}; }
 
 // y = x w^T [+ p q^T] [+ bias] [+ residual]
 class Linear final : public Op {
  public:
   std::string_view name() const override { return "linear"; }
+  OperandNames operands(const Attrs& attrs, size_t) const override {
+    return linear_operand_names("x", "residual", attrs);
+  }
+  Product product() const override { return {ProductPart::output, ProductMatrices::one}; }
+  ProductShape product_shape(const OpCall& call) const override {
+    return plain_product(linear_shape(call.inputs[0], call.inputs[1], call.attrs));
+  }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     return {product_type(name(), inputs, attrs, true)};
@@ -184,6 +203,13 @@ class Linear final : public Op {
 class LinearDx final : public Op {
  public:
   std::string_view name() const override { return "linear_dx"; }
+  OperandNames operands(const Attrs& attrs, size_t) const override {
+    return linear_operand_names("dy", "addend", attrs);
+  }
+  Product product() const override { return {ProductPart::input_gradient, ProductMatrices::one}; }
+  ProductShape product_shape(const OpCall& call) const override {
+    return plain_product(linear_shape(call.inputs[0], call.inputs[1], call.attrs));
+  }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     return {product_type(name(), inputs, attrs, false)};
@@ -210,6 +236,11 @@ class LinearDx final : public Op {
 class LinearDw final : public Op {
  public:
   std::string_view name() const override { return "linear_dw"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x", "dy", "accumulator"}; }
+  Product product() const override { return {ProductPart::weight_gradient, ProductMatrices::one}; }
+  ProductShape product_shape(const OpCall& call) const override {
+    return plain_product(linear_shape(call.inputs[0], call.inputs[2], call.attrs));
+  }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     check_count(name(), inputs.size(), 3);
@@ -244,6 +275,7 @@ class LinearDw final : public Op {
 class BiasGrad final : public Op {
  public:
   std::string_view name() const override { return "bias_grad"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"dy", "accumulator"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     check_count(name(), inputs.size(), 2);

@@ -73,6 +73,13 @@ int64_t scratch_of(const OpCall& call, const DeviceFacts& facts, bool gradient) 
 class LinearCrossEntropy final : public Op {
  public:
   std::string_view name() const override { return "linear_cross_entropy"; }
+  OperandNames operands(const Attrs& attrs, size_t inputs) const override {
+    OperandNames names{"x", "weight", "labels", "losses"};
+    const bool bias = attrs.integer("bias") != 0;
+    if (inputs > names.size() + size_t{bias}) names.push_back("scale");
+    if (bias) names.push_back("bias");
+    return names;
+  }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     const size_t bias = attrs.integer("bias") != 0 ? 1 : 0, count = inputs.size() - bias;
@@ -135,6 +142,13 @@ class LinearCrossEntropy final : public Op {
 class LinearCrossEntropyGrad final : public Op {
  public:
   std::string_view name() const override { return "linear_cross_entropy_grad"; }
+  OperandNames operands(const Attrs& attrs, size_t) const override {
+    OperandNames names{"x", "weight", "labels", "scale", "losses"};
+    if (attrs.integer("train_weight") != 0) names.push_back("accumulator");
+    if (attrs.integer("bias") != 0) names.push_back("bias");
+    if (attrs.integer("train_bias") != 0) names.push_back("bias_accumulator");
+    return names;
+  }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     const bool trains = attrs.integer("train_weight") != 0;
@@ -170,7 +184,7 @@ class LinearCrossEntropyGrad final : public Op {
   Work work(const OpCall& call) const override {
     return loss_work(call, call.attrs.integer("train_weight") != 0 ? 3 : 2);
   }
-  CostClass cost_class() const override { return CostClass::loss; }
+  CostClass cost_class() const override { return CostClass::loss_grad; }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
   std::vector<int> rounded_inputs() const override { return {1}; }
 };

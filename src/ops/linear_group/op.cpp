@@ -12,6 +12,21 @@ namespace {
 class LinearGroup final : public Op {
  public:
   std::string_view name() const override { return "linear_group"; }
+  OperandNames operands(const Attrs& attrs, size_t inputs) const override {
+    const size_t members = group_members(inputs, attrs);
+    OperandNames names{"x"};
+    names.insert(names.end(), members, "weight");
+    names.resize(inputs, "bias");
+    return names;
+  }
+  Product product() const override { return {ProductPart::output, ProductMatrices::group}; }
+  ProductShape product_shape(const OpCall& call) const override {
+    const ConcreteType& x = call.inputs[0];
+    ProductShape shape{1, 0, x.dims.back()};
+    shape.rows = element_count(x.dims) / std::max<int64_t>(1, shape.ins);
+    for (const ConcreteType& y : call.outputs) shape.outs += y.dims.back();
+    return shape;
+  }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     HR_CHECK(attrs.integer("residual") == 0 && attrs.integer("low_rank") == 0,

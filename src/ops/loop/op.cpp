@@ -10,6 +10,8 @@ namespace {
 class Loop final : public Op {
  public:
   std::string_view name() const override { return kLoop; }
+  OperandNames operands(const Attrs&, size_t inputs) const override { return OperandNames(inputs, "carried"); }
+  OpKind kind() const override { return OpKind::loop; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     return std::vector<Type>(inputs.begin(), inputs.end());

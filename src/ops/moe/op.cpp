@@ -42,6 +42,8 @@ std::vector<Dim> pair_shape(const Type& rows, Dim width) {
 class Route final : public Op {
  public:
   std::string_view name() const override { return "moe_route"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"logits"}; }
+  OpKind kind() const override { return OpKind::router; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 1);
@@ -77,6 +79,7 @@ class Route final : public Op {
 class RouteGrad final : public Op {
  public:
   std::string_view name() const override { return "moe_route_grad"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"logits", "dweights", "rows", "offsets"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 4);
@@ -97,6 +100,7 @@ class RouteGrad final : public Op {
 class Dispatch final : public Op {
  public:
   std::string_view name() const override { return "moe_dispatch"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x", "rows"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     require_inputs(name(), inputs, 2);
@@ -120,6 +124,12 @@ class Dispatch final : public Op {
 class Combine final : public Op {
  public:
   std::string_view name() const override { return "moe_combine"; }
+  OperandNames operands(const Attrs& attrs, size_t) const override {
+    OperandNames names{"z", "rows"};
+    if (attrs.integer("weighted") != 0) names.push_back("weights");
+    if (attrs.integer("residual") != 0) names.push_back("residual");
+    return names;
+  }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     const bool weighted = flag(name(), attrs, "weighted"), residual = flag(name(), attrs, "residual");
@@ -176,6 +186,7 @@ class Combine final : public Op {
 class CombineGrad final : public Op {
  public:
   std::string_view name() const override { return "moe_combine_grad"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"dy", "z", "rows", "weights"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     require_inputs(name(), inputs, 4);

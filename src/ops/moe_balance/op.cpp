@@ -52,6 +52,7 @@ class BalanceOp : public Op {
 class Begin final : public BalanceOp {
  public:
   std::string_view name() const override { return "moe_balance_begin"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 0);
@@ -66,6 +67,9 @@ class Begin final : public BalanceOp {
 class Balance final : public BalanceOp {
  public:
   std::string_view name() const override { return "moe_balance"; }
+  OperandNames operands(const Attrs&, size_t) const override {
+    return {"logits", "rows", "offsets", "lengths", "sums"};
+  }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     require_inputs(name(), inputs, 5);
@@ -107,6 +111,7 @@ class Balance final : public BalanceOp {
 class BalanceGrad final : public Op {
  public:
   std::string_view name() const override { return "moe_balance_grad"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"logits", "lengths", "dsums"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     require_inputs(name(), inputs, 3);
@@ -131,6 +136,7 @@ class BalanceGrad final : public Op {
 class BalanceLoss final : public BalanceOp {
  public:
   std::string_view name() const override { return "moe_balance_loss"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"sums", "labels", "losses", "scale"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 4);
@@ -144,6 +150,8 @@ class BalanceLoss final : public BalanceOp {
   }
 
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 2, true}}; }
+  bool spans_batch() const override { return true; }
+  void leave_training(std::vector<int32_t>&, Attrs& attrs) const override { attrs.set("coefficient", 0.0); }
 
   // A part of the loss, which is the root of differentiation: its weight is `scale`, whatever the cotangent.
   void vjp(VjpContext& context) const override {
@@ -158,6 +166,7 @@ class BalanceLoss final : public BalanceOp {
 class BalanceLossGrad final : public BalanceOp {
  public:
   std::string_view name() const override { return "moe_balance_loss_grad"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"sums", "labels", "scale"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 3);

@@ -40,6 +40,18 @@ std::vector<Alias> onto_addend(const Attrs& attrs, int inputs) {
   return {{0, inputs - 1, false}};
 }
 
+// The names of a call's inputs.
+OperandNames with_addend(OperandNames names, const Attrs& attrs) {
+  if (attrs.integer("addend") != 0) names.push_back("addend");
+  return names;
+}
+
+// One expert's product with its mean share of the rows of `wide`.
+ProductShape mean_product(const ConcreteType& wide, const ConcreteType& weight) {
+  const ExpertShape shape = expert_shape(wide, weight);
+  return {std::max<int64_t>(1, shape.rows / shape.experts), shape.outs, shape.ins};
+}
+
 // Input `weights` counts as far as it is read: matrices of experts without rows are not.
 Work product_work(const OpCall& call, const ExpertShape& shape, size_t weights) {
   Work work{2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.outs) * static_cast<double>(shape.ins)};
@@ -54,6 +66,11 @@ Work product_work(const OpCall& call, const ExpertShape& shape, size_t weights) 
 class ExpertLinear final : public Op {
  public:
   std::string_view name() const override { return "expert_linear"; }
+  OperandNames operands(const Attrs& attrs, size_t) const override {
+    return with_addend({"x", "weight", "offsets"}, attrs);
+  }
+  Product product() const override { return {ProductPart::output, ProductMatrices::experts}; }
+  ProductShape product_shape(const OpCall& call) const override { return mean_product(call.inputs[0], call.inputs[1]); }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     const bool addend = flag(name(), attrs, "addend");
@@ -112,6 +129,11 @@ class ExpertLinear final : public Op {
 class ExpertLinearDx final : public Op {
  public:
   std::string_view name() const override { return "expert_linear_dx"; }
+  OperandNames operands(const Attrs& attrs, size_t) const override {
+    return with_addend({"dy", "weight", "offsets"}, attrs);
+  }
+  Product product() const override { return {ProductPart::input_gradient, ProductMatrices::experts}; }
+  ProductShape product_shape(const OpCall& call) const override { return mean_product(call.inputs[0], call.inputs[1]); }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     const bool addend = flag(name(), attrs, "addend");
@@ -140,6 +162,9 @@ class ExpertLinearDx final : public Op {
 class ExpertLinearDw final : public Op {
  public:
   std::string_view name() const override { return "expert_linear_dw"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x", "dy", "offsets", "accumulator"}; }
+  Product product() const override { return {ProductPart::weight_gradient, ProductMatrices::experts}; }
+  ProductShape product_shape(const OpCall& call) const override { return mean_product(call.inputs[0], call.inputs[3]); }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 4);

@@ -33,6 +33,10 @@ void require_shift(std::string_view op, const Type& shift, const Type& x) {
 class PositionEmbedding final : public Op {
  public:
   std::string_view name() const override { return "position_embedding"; }
+  OperandNames operands(const Attrs&, size_t inputs) const override {
+    return inputs == 2 ? OperandNames{"x", "table"} : OperandNames{"x", "table", "shift"};
+  }
+  OpKind kind() const override { return OpKind::lookup; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2, 3);
@@ -49,6 +53,7 @@ class PositionEmbedding final : public Op {
   }
 
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 0, false}}; }
+  bool take_segments(Attrs&) const override { return true; }
 
   Work work(const OpCall& call) const override {
     const double elements = static_cast<double>(element_count(call.inputs[0].dims));
@@ -77,6 +82,9 @@ class PositionEmbedding final : public Op {
 class PositionEmbeddingGrad final : public Op {
  public:
   std::string_view name() const override { return "position_embedding_grad"; }
+  OperandNames operands(const Attrs&, size_t inputs) const override {
+    return inputs == 2 ? OperandNames{"dy", "accumulator"} : OperandNames{"dy", "accumulator", "starts"};
+  }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2, 3);

@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "base/threads.h"
-#include "ops/adamw/hyper.h"
 #include "ops/reduce/chunks.h"
 #include "ops/reduce/simd.h"
+#include "ops/step_scalars.h"
 #include "ops/stream/scalar_access.h"
 
 namespace headroom {

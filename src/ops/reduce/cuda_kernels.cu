@@ -1,11 +1,11 @@
 // Device code of the gradient norm and of an update's scalars.
 #include "ops/reduce/cuda_kernels.h"
 
-#include "ops/adamw/hyper.h"
 #include "ops/cuda/elements.cuh"
 #include "ops/cuda/launch.cuh"
 #include "ops/cuda/reduce.cuh"
 #include "ops/reduce/cuda_scratch.h"
+#include "ops/step_scalars.h"
 
 namespace headroom::cuda {
 

@@ -1,11 +1,11 @@
 // Rules of the global gradient norm and of the scalars of an update.
 #include <memory>
 
-#include "ops/adamw/hyper.h"
 #include "ops/cuda/scratch.h"
 #include "ops/reduce/chunks.h"
 #include "ops/reduce/cuda_scratch.h"
 #include "ops/registry.h"
+#include "ops/step_scalars.h"
 #include "ops/stream/operand_rules.h"
 
 namespace headroom {
@@ -17,6 +17,8 @@ using namespace operand_rules;
 class SumSquares final : public Op {
  public:
   std::string_view name() const override { return "sum_squares"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x", "accumulator"}; }
+  OpKind kind() const override { return OpKind::squared_norm; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2);
@@ -45,6 +47,7 @@ class SumSquares final : public Op {
 class ClipCoefficient final : public Op {
  public:
   std::string_view name() const override { return "clip_coefficient"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"squares", "hyper"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     require_inputs(name(), inputs, 2);
@@ -59,6 +62,7 @@ class ClipCoefficient final : public Op {
 class LossScale final : public Op {
  public:
   std::string_view name() const override { return "loss_scale"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"hyper"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     require_inputs(name(), inputs, 1);

@@ -39,6 +39,8 @@ void copy_unit(const Attrs& from, Attrs& to) {
 class RmsNorm final : public Op {
  public:
   std::string_view name() const override { return "rms_norm"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x", "weight"}; }
+  OpKind kind() const override { return OpKind::norm; }
   // With attribute "stream" 1 the result joins the fp32 stream.
   std::string_view narrow_dtype(const Attrs& attrs) const override {
     return attrs.integer("stream") != 0 ? "f32" : "bf16";
@@ -79,6 +81,13 @@ class RmsNorm final : public Op {
 class RmsNormGrad final : public Op {
  public:
   std::string_view name() const override { return "rms_norm_grad"; }
+  OperandNames operands(const Attrs& attrs, size_t) const override {
+    OperandNames names{"x", "weight", "dy"};
+    if (attrs.integer("train") != 0) names.push_back("accumulator");
+    if (attrs.integer("addend") != 0) names.push_back("addend");
+    return names;
+  }
+  OpKind kind() const override { return OpKind::norm; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     const bool train = flag(name(), attrs, "train");

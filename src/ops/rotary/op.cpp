@@ -19,6 +19,13 @@ using namespace operand_rules;
 class Rotary final : public Op {
  public:
   std::string_view name() const override { return "rotary"; }
+  OperandNames operands(const Attrs& attrs, size_t) const override {
+    OperandNames names{"x", "table"};
+    if (attrs.integer("offset") != 0) names.push_back("offset");
+    if (attrs.integer("segments") != 0) names.push_back("starts");
+    return names;
+  }
+  OpKind kind() const override { return OpKind::rotation; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     const bool offset = flag(name(), attrs, "offset");
@@ -44,6 +51,10 @@ class Rotary final : public Op {
   }
 
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 0, false}}; }
+  bool take_segments(Attrs& attrs) const override {
+    attrs.set("segments", int64_t{1});
+    return true;
+  }
 
   // Of the table one row per position is read.
   Work work(const OpCall& call) const override {
@@ -67,6 +78,9 @@ class Rotary final : public Op {
 class RopeTable final : public Op {
  public:
   std::string_view name() const override { return "rope_table"; }
+  OperandNames operands(const Attrs&, size_t inputs) const override {
+    return inputs == 0 ? OperandNames{} : OperandNames{"storage"};
+  }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 0, 1);

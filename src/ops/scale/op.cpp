@@ -13,6 +13,7 @@ using namespace operand_rules;
 class Scale final : public Op {
  public:
   std::string_view name() const override { return "scale"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 1);

@@ -13,6 +13,7 @@ using namespace operand_rules;
 class SelectLast final : public Op {
  public:
   std::string_view name() const override { return "select_last"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x", "index"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     require_inputs(name(), inputs, 2);

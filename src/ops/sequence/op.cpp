@@ -20,6 +20,7 @@ const Type& require_ids(std::string_view op, std::span<const Type> inputs) {
 class SequenceLengths final : public Op {
  public:
   std::string_view name() const override { return "sequence_lengths"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"ids"}; }
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     HR_CHECK(attrs.has("pad"), "sequence_lengths: no padding id");
     return {computed(Type{DType::i32, {require_ids(name(), inputs).shape[0]}}, DType::i32)};
@@ -31,6 +32,7 @@ class SequenceLengths final : public Op {
 class PaddingStarts final : public Op {
  public:
   std::string_view name() const override { return "padding_starts"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"ids"}; }
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     HR_CHECK(attrs.has("pad"), "padding_starts: no padding id");
     return {computed(require_ids(name(), inputs), DType::i32)};
@@ -41,6 +43,7 @@ class PaddingStarts final : public Op {
 class ZeroIds final : public Op {
  public:
   std::string_view name() const override { return "zero_ids"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"ids"}; }
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     return {computed(require_ids(name(), inputs), DType::i32)};
   }

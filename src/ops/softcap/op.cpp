@@ -17,6 +17,7 @@ void require_cap(std::string_view op, const Attrs& attrs) {
 class Softcap final : public Op {
  public:
   std::string_view name() const override { return "softcap"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 1);
@@ -39,6 +40,7 @@ class Softcap final : public Op {
 class SoftcapGrad final : public Op {
  public:
   std::string_view name() const override { return "softcap_grad"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"y", "dy"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2);

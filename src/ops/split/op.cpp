@@ -16,6 +16,7 @@ using namespace operand_rules;
 class Split final : public Op {
  public:
   std::string_view name() const override { return "split"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 1);
@@ -52,6 +53,7 @@ class Split final : public Op {
 class Concat final : public Op {
  public:
   std::string_view name() const override { return "concat"; }
+  OperandNames operands(const Attrs&, size_t inputs) const override { return OperandNames(inputs, "part"); }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 1, inputs.size());

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/counter_random.h"
-#include "ops/adamw/hyper.h"
+#include "ops/step_scalars.h"
 
 namespace headroom {
 

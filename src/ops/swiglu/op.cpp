@@ -14,6 +14,8 @@ using namespace operand_rules;
 class Swiglu final : public Op {
  public:
   std::string_view name() const override { return "swiglu"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"gate", "up"}; }
+  OpKind kind() const override { return OpKind::activation; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2);
@@ -38,6 +40,8 @@ class Swiglu final : public Op {
 class SwigluGrad final : public Op {
  public:
   std::string_view name() const override { return "swiglu_grad"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"gate", "up", "dy"}; }
+  OpKind kind() const override { return OpKind::activation; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 3);

@@ -22,6 +22,10 @@ class TransferOp : public Op {
 class CopyStart final : public TransferOp {
  public:
   std::string_view name() const override { return "copy_start"; }
+  OperandNames operands(const Attrs&, size_t inputs) const override {
+    return inputs == 1 ? OperandNames{"x"} : OperandNames{"x", "destination"};
+  }
+  OpKind kind() const override { return OpKind::copy_start; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 1, 2);
@@ -47,6 +51,8 @@ class CopyStart final : public TransferOp {
 class Wait final : public TransferOp {
  public:
   std::string_view name() const override { return "wait"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x", "token"}; }
+  OpKind kind() const override { return OpKind::wait; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     HR_CHECK(inputs.size() == 2, "wait: {} inputs, not 2", inputs.size());
@@ -61,6 +67,7 @@ class Wait final : public TransferOp {
 // Every rank runs the collectives of a program in the same order.
 class Collective : public TransferOp {
  public:
+  OpKind kind() const override { return OpKind::collective_start; }
   CostClass cost_class() const override { return CostClass::collective; }
   bool has_effect() const override { return true; }
 
@@ -83,6 +90,7 @@ class Collective : public TransferOp {
 class AllGatherStart final : public Collective {
  public:
   std::string_view name() const override { return "all_gather_start"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 1);
@@ -98,6 +106,7 @@ class AllGatherStart final : public Collective {
 class ReduceScatterStart final : public Collective {
  public:
   std::string_view name() const override { return "reduce_scatter_start"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 1);
@@ -114,6 +123,7 @@ class ReduceScatterStart final : public Collective {
 class AllReduceStart final : public Collective {
  public:
   std::string_view name() const override { return "all_reduce_start"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"x"}; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 1);

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cost/product_rates.h"
+#include "ir/op.h"
 
 namespace headroom {
 
@@ -18,7 +18,7 @@ struct CalibrationSizes {
   std::vector<ProductShape> residuals;  // where a layer's sum joins the residual stream
   std::vector<ProductShape> losses;     // chunks of the loss: rows, vocabulary, hidden size
   std::vector<AttentionSizes> attention;
-  ProductShape warm_up{};
+  ProductShape warm_up{0, 0, 0};
   ProductShape before{0, 0, 0};               // runs before each group of timed calls; no rows: nothing does
   ProductShape layer{0, 0, 0};                // rows, inner and hidden size of a layer run as a whole; no rows: none is
   int layer_sets = 0;                         // copies of it, which fill most of the buffer in fp32

@@ -1,0 +1,31 @@
+// The weight that an optimizer's update writes, on the device: as ops/stream/updated_weight.h.
+#pragma once
+
+#include "ops/cuda/elements.cuh"
+#include "ops/cuda/random.cuh"
+
+namespace headroom::cuda {
+
+// Stores N elements of a weight from i on: f32, with a bf16 copy where there is one; or, in the second form, bf16
+// rounded by the draws of their elements.
+template <int N>
+HR_DEVICE void store_weight(float* weight, Bf16* copy, BlockKeys&, int64_t i, const Floats<N>& value) {
+  store_floats(weight + i, value);
+  if (copy) store_floats(copy + i, value);
+}
+
+template <int N>
+HR_DEVICE void store_weight(Bf16* weight, Bf16*, BlockKeys& keys, int64_t i, const Floats<N>& value) {
+  uint32_t bits[N];
+  HR_UNROLL for (int j = 0; j < N; ++j) bits[j] =
+      round_stochastically(value.at[j], keys.bits(static_cast<uint64_t>(i + j))).bits;
+  Raw<Bf16, N> raw;
+  raw.word[0] = bits[0];
+  HR_UNROLL for (int j = 1; j < N; ++j) raw.word[j / 2] = j % 2 == 0 ? bits[j] : raw.word[j / 2] | bits[j] << 16;
+  store_raw<N>(weight + i, raw);
+}
+
+// A factor on the gradient that is not finite leaves the step out.
+HR_DEVICE bool usable_factor(float clip) { return fabsf(clip) <= 3.402823466e38f; }
+
+}  // namespace headroom::cuda

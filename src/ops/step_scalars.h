@@ -1,0 +1,25 @@
+// The layout of the vector of a step's scalars, f32[16], that the host fills before each update: graphs call it
+// "hyper".
+#pragma once
+
+#include <cstdint>
+
+namespace headroom {
+
+constexpr int64_t kHyperCount = 16;
+
+// Places of the scalars of every run; the others belong to the optimizer, and are zero where it has none.
+enum HyperIndex : int64_t {
+  kLearningRate = 0,
+  kWeightDecay = 1,
+  kLossScale = 4,    // 1 / target tokens of the global batch
+  kMaxGradNorm = 5,  // 0 = no clipping
+  kSeed = 6,         // and 7: the bits of the run's seed (uint64)
+  kStep = 8,         // the bits of the step's number (uint32)
+};
+
+// The places of an optimizer's own scalars, in the order in which it names them (optim/optimizer.h).
+constexpr int64_t kOwnScalars = 9;
+constexpr int64_t kOwnScalar[kOwnScalars] = {2, 3, 9, 10, 11, 12, 13, 14, 15};
+
+}  // namespace headroom

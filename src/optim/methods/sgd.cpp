@@ -1,0 +1,42 @@
+// Stochastic gradient descent with momentum, as torch.optim.SGD computes it; --weight-decay is its weight_decay, on
+// matrices and tables.
+#include "base/error.h"
+#include "optim/registry.h"
+
+namespace headroom {
+namespace {
+
+class SgdMethod final : public Optimizer {
+ public:
+  std::string_view name() const override { return "sgd"; }
+
+  std::span<const OptimizerOption> options() const override {
+    static constexpr OptimizerOption kOptions[] = {{"momentum", "decay of the sum of gradients, 0 keeps none", 0, 0, 1},
+                                                   {"nesterov", "steps by the sum as it will be", 0, 0, 1, true}};
+    return kOptions;
+  }
+  void check(const OptimizerSettings& settings) const override {
+    if (settings.flag("nesterov") && settings.value("momentum") == 0)
+      throw Error(ErrorKind::usage, "--optim-args nesterov=true without momentum",
+                  "add momentum: --optim-args momentum=0.9,nesterov=true");
+  }
+
+  std::vector<OptimizerState> states(const OptimizerSettings& settings, const Type& type,
+                                     ParameterKind) const override {
+    if (settings.value("momentum") == 0) return {};
+    return {{"momentum_buffer", Type{DType::f32, type.shape}}};
+  }
+
+  void update(Builder& build, const OptimizerSettings& settings, const UpdateInputs& in) const override {
+    Attrs attrs = update_attrs(build.graph(), in.parameter);
+    attrs.set("momentum", settings.value("momentum")).set("nesterov", int64_t{settings.flag("nesterov")});
+    const ValueId buffer = in.states.empty() ? kNone : in.states[0];
+    build.append("sgd", {in.parameter.weight, in.gradient, buffer, in.hyper, in.clip, in.copy}, std::move(attrs));
+  }
+};
+
+}  // namespace
+
+void register_sgd_optimizer(OptimizerRegistry& registry) { registry.add(std::make_unique<SgdMethod>()); }
+
+}  // namespace headroom

@@ -1,0 +1,25 @@
+// Every optimizer headroom knows. Filled by generated code with explicit calls (CMake collects src/optim/methods).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "optim/optimizer.h"
+
+namespace headroom {
+
+class OptimizerRegistry {
+ public:
+  // Throws InternalError when the name is taken.
+  void add(std::unique_ptr<Optimizer> optimizer);
+  const std::map<std::string, std::unique_ptr<Optimizer>, std::less<>>& all() const { return all_; }
+
+ private:
+  std::map<std::string, std::unique_ptr<Optimizer>, std::less<>> all_;
+};
+
+// The registry with every optimizer, built once; safe to call from several threads.
+const OptimizerRegistry& optimizers();
+
+}  // namespace headroom
