@@ -25,6 +25,7 @@
 #include "models/decoder.h"
 #include "passes/offload_parameters.h"
 #include "passes/prefetch.h"
+#include "planner/estimates.h"
 #include "planner/inference.h"
 #include "planner/search.h"
 #include "planner/weight_placement.h"
@@ -108,6 +109,11 @@ Opened open_with_weights(const InferenceArguments& a, const char* purpose) {
   return opened;
 }
 
+// What the device has to say once kernels are prepared.
+void note_device(const InferenceArguments& a, const Device& device) {
+  if (const std::string remark = device.remark(); !remark.empty() && !a.quiet) print_note(remark);
+}
+
 // Weights, then what the adapter holds, then the program "load".
 void load_opened(Executor& executor, const Opened& opened, const LoraOptions& lora) {
   read_weights(executor, opened.model.spec, SafetensorsSet::open(opened.model.directory));
@@ -124,6 +130,8 @@ PlanRequest base_request(const InferenceArguments& a, const Opened& opened, bool
   request.facts = device_facts(here, request.profile);
   set_threads(request.facts.threads);
   if (const std::string remark = profile_remark(here, request); !remark.empty() && !a.quiet) print_note(remark);
+  if (const std::string unmeasured = estimates(request.profile); !unmeasured.empty() && !a.quiet)
+    print_note("note: " + unmeasured);
   request.model = model.spec.family;
   request.parameters = parameter_count(model.spec);
   request.precision = a.options.precision;
@@ -147,7 +155,6 @@ std::unique_ptr<Device> open_device_of(const InferenceArguments& a, const Plan& 
   for (const Tier tier : kArenaTiers) device->require_room(tier, plan.arenas().of(tier));
   if (a.quiet) return device;
   note_processors(a.options.device, plan.facts.threads);
-  if (const std::string remark = device->remark(); !remark.empty()) print_note(remark);
   if (const std::string placement = describe_placement(plan); !placement.empty())
     print_note(fmt::format("{}; predicted {:.3g} s for {}", placement, plan.step_seconds, unit));
   return device;
@@ -191,6 +198,7 @@ int run_evaluate(const InferenceArguments& a) {
   const std::unique_ptr<Device> device = open_device_of(a, plan, fmt::format("{} sequences", plan.choices.micro_batch));
   BatchPort port;
   Executor executor(plan, *device, &port);
+  note_device(a, *device);
   load_opened(executor, opened, request.lora);
   const EvaluationResult result =
       evaluate_cache(executor, port, cache, request.seq_length, plan.choices.micro_batch, request.global_batch, 0,
@@ -311,6 +319,7 @@ int run_generate(const InferenceArguments& a) {
   }
   const std::unique_ptr<Device> device = open_device_of(a, plan, "each token");
   Executor executor(plan, *device, nullptr);
+  note_device(a, *device);
   load_opened(executor, opened, request.lora);
   GenerateOptions options{a.sampling, new_tokens, stop_ids(a.stops, *prompt.tokenizer, model)};
   ShownText shown(a, *prompt.tokenizer);

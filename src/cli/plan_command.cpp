@@ -11,6 +11,7 @@
 #include "memory/lower_bound.h"
 #include "memory/pack.h"
 #include "memory/packing_csv.h"
+#include "planner/estimates.h"
 #include "planner/explain.h"
 #include "planner/search.h"
 #include "runtime/executor.h"
@@ -86,9 +87,12 @@ int run_plan(const PlanArguments& arguments) {
     print_note(fmt::format("note: the budget is above what this machine can give now ({} bytes)", available_memory()));
   if (const std::string remark = request.profile.remark(); !remark.empty() && !arguments.train.quiet)
     print_note(remark);
+  const bool explains = arguments.explain || (!arguments.json && result.plan.feasible);  // and says it there
+  if (const std::string unmeasured = estimates(request.profile);
+      !unmeasured.empty() && !explains && !arguments.train.quiet)
+    print_note("note: " + unmeasured);
   if (arguments.json) std::cout << plan_json(result.plan);
-  if (arguments.explain || (!arguments.json && result.plan.feasible))
-    (arguments.json ? std::cerr : std::cout) << explain(request, result);
+  if (explains) (arguments.json ? std::cerr : std::cout) << explain(request, result);
   if (arguments.explain && !options.data.empty())
     (arguments.json ? std::cerr : std::cout) << explain_cuts(options, model);
   if (!arguments.text_file.empty()) write_output(arguments.text_file, plan_text(result.plan));

@@ -15,6 +15,7 @@
 #include "passes/micro_batch.h"
 #include "passes/recompute.h"
 #include "planner/candidates.h"
+#include "planner/estimates.h"
 #include "planner/explain_automatic.h"
 #include "planner/explain_data_order.h"
 #include "planner/explain_frontier.h"
@@ -266,6 +267,7 @@ std::string explain(const PlanRequest& request, const SearchResult& result) {
   const Plan& plan = result.plan;
   std::string text = fmt::format("model {} with {} parameters, {} threads, profile {}\n", plan.model, plan.parameters,
                                  plan.facts.threads, plan.profile);
+  if (const std::string unmeasured = estimates(request.profile); !unmeasured.empty()) text += unmeasured + "\n";
   if (plan.feasible) {
     text += fmt::format("budget {}: fits, peak {} ({} unused), predicted step {:.3f} s\n",
                         format_bytes(plan.budget_bytes), format_bytes(plan.peak_bytes),

@@ -13,6 +13,7 @@
 #include "ir/tier_bytes.h"
 #include "plan/plan.h"
 #include "runtime/copy_streams.h"
+#include "runtime/outside_arena.h"
 
 namespace headroom {
 
@@ -22,10 +23,19 @@ struct Trips {
   int64_t count = 1;
 };
 
+// When an executor reserves its arenas.
+enum class Reservation : uint8_t { now, later };
+
 class Executor {
  public:
-  // Prepares kernels (shared by equal calls), then reserves the arenas. `plan` and `host` outlive the executor.
-  Executor(const Plan& plan, Device& device, HostPort* host);
+  // Sees that there is room for the arenas, prepares kernels (shared by equal calls) and the streams and events of
+  // copies, and sees that what all this takes of the device is within what the plan books beside its arena, and leaves
+  // room for that; then reserves the arenas, unless that is for `later`. `plan`, `device` and `host` outlive the
+  // executor. Throws Error(does_not_fit) where memory is short, Error(run) as the device does.
+  Executor(const Plan& plan, Device& device, HostPort* host, Reservation arenas = Reservation::now);
+  // Once, before anything else is asked of an executor that was to reserve them later; sees again that what lies beside
+  // the device's arena is within what is booked. Throws as the constructor.
+  void reserve_arenas();
 
   // Runs a program to its end. No heap call of our own. `after_kernel`, when set, is asked after each kernel and stops
   // the program early by returning false; run() then returns false.
@@ -87,7 +97,9 @@ class Executor {
     std::vector<TensorView> views;
   };
 
+  void require_room();
   void prepare_kernels();
+  void prepare_copies();
   void bind(Prepared& program);
   void bind_operands(const std::vector<Operand>& operands, Prepared& program, Step& step);
   const DeviceKernel* kernel_for(const Instruction& instruction);
@@ -108,6 +120,7 @@ class Executor {
   HostPort* host_;
   std::array<std::byte*, kArenaTiers.size()> bases_{};  // by tier; null where the plan keeps nothing
   CopyStreams copies_;
+  OutsideArena outside_;
   TierBytes high_water_;
   bool stopped_ = false;
   std::function<bool()> should_stop_;

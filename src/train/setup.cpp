@@ -17,6 +17,7 @@
 #include "formats/token_names.h"
 #include "models/decoder.h"
 #include "planner/candidates.h"
+#include "planner/estimates.h"
 #include "tokenizer/pipeline.h"
 #include "tokenizer/stream_encoder.h"
 #include "tokenizer/tokenizer.h"
@@ -263,6 +264,14 @@ ProcessBytes training_process(const TrainOptions& options, const ModelFiles& mod
 
 namespace {
 
+// A GPU's kernels are prepared before the data is: their page-locked batches are there by then.
+void book_kernels_first(PlanRequest& request) {
+  const int64_t batches = pinned_batch_bytes(request);
+  const int64_t bytes = batches + align_up(batches / kPageTableRatio, 4096);
+  request.prepare.least += bytes;
+  request.prepare.most += bytes;
+}
+
 DeviceFacts machine_facts(int threads) { return cpu_facts(threads > 0 ? threads : available_threads()); }
 
 // Of a profile of a CPU: its own facts where it is named.
@@ -280,13 +289,14 @@ DeviceFacts facts_on_cpu(const TrainOptions& options, const Profile& profile) {
 DeviceFacts facts_on_gpu(const TrainOptions& options, int gpu, Profile& profile) {
   if (profile.facts.device == "cuda") return profile.facts;
   if (options.profile.empty()) {  // nobody measured it: a shipped profile's rates, the device's own facts
-    profile = load_profile("H100-80GB");
+    profile = load_profile(kUnmeasuredGpu);
     return cuda_facts(gpu);
   }
   throw Error(
       ErrorKind::usage,
       fmt::format("--device {}: profile {} describes a {} device", options.device, profile.name, profile.facts.device),
-      "measure the GPU with `headroom profile --device cuda:0`, or give a shipped profile of a GPU: H100-80GB");
+      fmt::format("measure the GPU with `headroom profile --device cuda:0`, or give a shipped profile of a GPU: {}",
+                  kUnmeasuredGpu));
 }
 
 }  // namespace
@@ -390,6 +400,7 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
   request.disk_budget_bytes = options.disk_memory;
   book_process(request, training_process(options, model, request));
   book_prepare(request, model);
+  if (request.facts.device != "cpu") book_kernels_first(request);
   return request;
 }
 
@@ -398,7 +409,7 @@ void book_process(PlanRequest& request, const ProcessBytes& process) {
   if (request.facts.device == "cpu") return;
   request.host_process = process;
   request.host_process.gpu = kCudaWindowBytes + request.profile.host_context_bytes;
-  request.process = {request.profile.context_bytes, 0, 0, 0, 0, 0};
+  request.process = {booked_context_bytes(request.profile), 0, 0, 0, 0, 0};
 }
 
 }  // namespace headroom

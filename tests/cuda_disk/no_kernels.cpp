@@ -25,6 +25,7 @@ std::unique_ptr<CudaKernel> make_cuda_kernel(const KernelSpec& spec, const CudaC
 
 namespace cuda_shim {
 void demand_loading(bool) {}
+int64_t loaded_kernels() { return 0; }
 }  // namespace cuda_shim
 
 }  // namespace headroom

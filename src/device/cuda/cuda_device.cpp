@@ -28,13 +28,6 @@ class PreparedCudaKernel final : public DeviceKernel {
   std::unique_ptr<CudaKernel> kernel_;
 };
 
-// Launches load code only while this lives.
-class Loading {
- public:
-  Loading() { set_launch_mode(LaunchMode::load); }
-  ~Loading() { set_launch_mode(LaunchMode::run); }
-};
-
 std::vector<TensorView> without_addresses(const std::vector<ConcreteType>& types) {
   std::vector<TensorView> views;
   for (const ConcreteType& type : types) views.push_back({nullptr, type.dtype, type.dims});
@@ -70,7 +63,13 @@ class CudaDevice final : public Device, public CudaServices {
   }
 
   std::string_view name() const override { return "cuda"; }
-  std::string remark() const override { return libraries_.missing; }
+  std::string remark() const override {
+    std::string text = libraries_.missing;
+    for (const std::string& more : {libraries_.blas ? libraries_.blas->remark() : std::string(),
+                                    libraries_.dnn ? libraries_.dnn->remark() : std::string()})
+      if (!more.empty()) text += (text.empty() ? "" : "; ") + more;
+    return text;
+  }
 
   void require_room(Tier tier, int64_t bytes) override {
     if (tier == Tier::disk && (disk_ || bytes > 0)) return disk().require_room(bytes);
@@ -91,19 +90,20 @@ class CudaDevice final : public Device, public CudaServices {
     arena_bytes_ = bytes;
     return arena_;
   }
-  // The driver's word for this process, else what all processes hold.
   DeviceMemory memory() override {
     const CudaMemory memory = runtime_->memory();
-    const int64_t own = own_bytes(properties_.bus_id, open_nvml());
-    const int64_t held = own > 0 ? own : memory.total_bytes - memory.free_bytes;
-    return {memory.total_bytes, memory.free_bytes, held - arena_bytes_};
+    std::optional<int64_t> outside = own_bytes(properties_.bus_id, libraries_.nvml);
+    if (outside) *outside -= arena_bytes_;
+    // A number of another process, as one in a container may see it, is no answer.
+    if (outside && *outside < 0) outside.reset();
+    return {memory.total_bytes, memory.free_bytes, outside};
   }
   bool host_visible() const override { return false; }
   std::span<std::byte> host_window() override { return window_; }
 
   std::unique_ptr<DeviceKernel> prepare(const KernelSpec& spec) override {
     std::unique_ptr<CudaKernel> kernel = make_cuda_kernel(spec, context_);
-    const Loading loading;
+    const LoadingOnly loading;
     const std::vector<TensorView> inputs = without_addresses(spec.inputs), outputs = without_addresses(spec.outputs);
     kernel->enqueue({inputs, outputs, {static_cast<std::byte*>(nullptr), static_cast<size_t>(spec.scratch_bytes)}},
                     streams_[0]);
@@ -183,7 +183,7 @@ class CudaDevice final : public Device, public CudaServices {
   }
   // ": python (pid 4242) holds 12.0 GiB", as far as the driver tells.
   std::string holders() {
-    std::vector<GpuProcess> others = gpu_processes(properties_.bus_id, open_nvml());
+    std::vector<GpuProcess> others = gpu_processes(properties_.bus_id, libraries_.nvml);
     std::erase_if(others, [](const GpuProcess& process) { return process.pid == ::getpid(); });
     return others.empty() ? "" : ": " + describe(others);
   }
