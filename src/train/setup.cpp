@@ -264,11 +264,10 @@ ProcessBytes training_process(const TrainOptions& options, const ModelFiles& mod
 
 namespace {
 
-// A GPU's kernels and copies are prepared before the data is: their page-locked buffers are there by then.
+// A GPU's kernels are prepared before the data is: their page-locked batches are there by then.
 void book_kernels_first(PlanRequest& request) {
-  const int64_t copies = request.disk_budget_bytes > 0 ? request.host_process.copies : 0;
-  const int64_t buffers = pinned_batch_bytes(request) + copies;
-  const int64_t bytes = buffers + align_up(buffers / kPageTableRatio, 4096);
+  const int64_t batches = pinned_batch_bytes(request);
+  const int64_t bytes = batches + align_up(batches / kPageTableRatio, 4096);
   request.prepare.least += bytes;
   request.prepare.most += bytes;
 }

@@ -82,7 +82,7 @@ class CudaDevice final : public Device, public CudaServices {
                   "end what else runs on the device, or give a smaller --memory");
   }
   std::byte* reserve_arena(Tier tier, int64_t bytes) override {
-    if (tier == Tier::disk) return disk().reserve(bytes, bounce(streams_[0], 1));
+    if (tier == Tier::disk) return reserve_disk(bytes);
     if (tier == Tier::host) return pinned(bytes).data();
     HR_CHECK(!arena_, "the arena is reserved twice");
     require_room(tier, bytes);
@@ -122,7 +122,11 @@ class CudaDevice final : public Device, public CudaServices {
   StreamId create_stream(Tier below) override {
     const auto stream = static_cast<StreamId>(streams_.size());
     streams_.push_back(runtime_->create_stream());
-    if (below == Tier::disk) disk().add_stream(stream, bounce(streams_.back(), CopyThread::kPlaces));
+    if (below != Tier::disk) return stream;
+    make_first_bounce();
+    bounces_.emplace_back(
+        stream, std::make_unique<CudaBounce>(*runtime_, streams_.back(), static_cast<size_t>(CopyThread::kPlaces)));
+    if (disk_reserved_) start_bounces();
     return stream;
   }
   EventId create_event() override {
@@ -177,9 +181,25 @@ class CudaDevice final : public Device, public CudaServices {
     HR_CHECK(disk_, "this device has no disk below it");
     return *disk_;
   }
-  std::unique_ptr<BounceBuffers> bounce(CudaStream stream, int64_t places) {
-    return std::make_unique<CudaBounce>(*runtime_, stream, pinned(CudaBounce::kPinnedBytes),
-                                        static_cast<size_t>(places));
+  // The disk's buffers: their streams and events are there before any arena, their memory is with the disk's.
+  void make_first_bounce() {
+    HR_CHECK(disk_, "this device has no disk below it");
+    if (!first_bounce_ && !disk_reserved_) first_bounce_ = std::make_unique<CudaBounce>(*runtime_, streams_[0], 1);
+  }
+  void start_bounces() {
+    for (auto& [stream, bounce] : bounces_) {
+      bounce->take(pinned(CudaBounce::kPinnedBytes));
+      disk().add_stream(stream, std::move(bounce));
+    }
+    bounces_.clear();
+  }
+  std::byte* reserve_disk(int64_t bytes) {
+    make_first_bounce();
+    first_bounce_->take(pinned(CudaBounce::kPinnedBytes));
+    std::byte* const arena = disk().reserve(bytes, std::move(first_bounce_));
+    disk_reserved_ = true;
+    start_bounces();
+    return arena;
   }
   // ": python (pid 4242) holds 12.0 GiB", as far as the driver tells.
   std::string holders() {
@@ -203,6 +223,9 @@ class CudaDevice final : public Device, public CudaServices {
   std::byte* arena_ = nullptr;
   int64_t arena_bytes_ = 0;
   std::unique_ptr<DiskTier> disk_;
+  bool disk_reserved_ = false;
+  std::unique_ptr<CudaBounce> first_bounce_;                               // of stream 0, until the disk is reserved
+  std::vector<std::pair<StreamId, std::unique_ptr<CudaBounce>>> bounces_;  // of other streams, until then
 };
 
 }  // namespace
