@@ -1,11 +1,14 @@
 #include "cli/memory_exhaustion.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <bit>
 #include <cerrno>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string_view>
@@ -36,6 +39,17 @@ std::atomic_flag& exhausted() {
   ::_exit(1);
 }
 
+// Whether a call that returns to this address comes from code that does not look whether it got its memory: the
+// program's own, whose callers have no better answer than to end, or oneDNN's.
+bool uses_unchecked(const void* return_address) {
+  Dl_info caller{}, own{};
+  if (::dladdr(return_address, &caller) == 0 || !caller.dli_fname) return false;
+  if (::dladdr(reinterpret_cast<const void*>(&end_without_memory), &own) != 0 && own.dli_fbase == caller.dli_fbase)
+    return true;
+  const char* const slash = std::strrchr(caller.dli_fname, '/');
+  return std::string_view(slash ? slash + 1 : caller.dli_fname).starts_with("libdnnl.");
+}
+
 void note_exhaustion() {
   exhausted().test_and_set();
   throw std::bad_alloc();
@@ -57,11 +71,18 @@ void end_cleanly_without_memory() {
 }  // namespace headroom
 
 #if HEADROOM_OWN_ALLOCATOR
-// The program's definitions come before the C library's, for oneDNN too. It takes objects and scratch from
-// posix_memalign, and code buffers from mmap; the arena, which is populated, reports its own failure.
+// The program's definitions come before the C library's, for every library. oneDNN takes objects and scratch from
+// posix_memalign, and code buffers from mmap; the arena, which is populated, reports its own failure. Other libraries,
+// a GPU's for one, get the answer that the C library would give.
 extern "C" int posix_memalign(void** into, size_t alignment, size_t bytes) noexcept {
+  if (alignment % sizeof(void*) != 0 || !std::has_single_bit(alignment)) return EINVAL;
+  const int before = errno;  // which it leaves alone
   void* memory = ::aligned_alloc(alignment, bytes);
-  if (!memory && bytes > 0) headroom::end_without_memory();
+  errno = before;
+  if (!memory && bytes > 0) {
+    if (headroom::uses_unchecked(__builtin_return_address(0))) headroom::end_without_memory();
+    return ENOMEM;
+  }
   *into = memory;
   return 0;
 }
@@ -69,7 +90,9 @@ extern "C" int posix_memalign(void** into, size_t alignment, size_t bytes) noexc
 extern "C" void* mmap(void* at, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
   void* memory = ::mmap64(at, bytes, protection, flags, file, offset);
   const bool anonymous = (flags & MAP_ANONYMOUS) != 0 && (flags & MAP_POPULATE) == 0;
-  if (memory == MAP_FAILED && errno == ENOMEM && anonymous) headroom::end_without_memory();
+  if (memory != MAP_FAILED || errno != ENOMEM || !anonymous) return memory;
+  if (headroom::uses_unchecked(__builtin_return_address(0))) headroom::end_without_memory();
+  errno = ENOMEM;
   return memory;
 }
 #endif

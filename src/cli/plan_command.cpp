@@ -12,6 +12,7 @@
 #include "memory/lower_bound.h"
 #include "memory/pack.h"
 #include "memory/packing_csv.h"
+#include "planner/estimates.h"
 #include "planner/explain.h"
 #include "runtime/executor.h"
 #include "train/budget.h"
@@ -84,9 +85,12 @@ int run_plan(const PlanArguments& arguments) {
     print_note(fmt::format("note: the budget is above what this machine can give now ({} bytes)", available_memory()));
   if (const std::string remark = request.profile.remark(); !remark.empty() && !arguments.train.quiet)
     print_note(remark);
+  const bool explains = arguments.explain || (!arguments.json && plan.feasible);  // and says it there
+  if (const std::string unmeasured = estimates(request.profile);
+      !unmeasured.empty() && !explains && !arguments.train.quiet)
+    print_note("note: " + unmeasured);
   if (arguments.json) std::cout << plan_json(plan);
-  if (arguments.explain || (!arguments.json && plan.feasible))
-    (arguments.json ? std::cerr : std::cout) << explain(request, planned.search);
+  if (explains) (arguments.json ? std::cerr : std::cout) << explain(request, planned.search);
   if (arguments.explain && !options.data.empty())
     (arguments.json ? std::cerr : std::cout) << explain_cuts(options, planned.model);
   if (!arguments.text_file.empty()) write_output(arguments.text_file, plan_text(plan));

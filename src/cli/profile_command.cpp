@@ -9,6 +9,7 @@
 #include "cli/terminal.h"
 #include "engine/processor_remark.h"
 #include "formats/atomic_dir.h"
+#include "planner/estimates.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/calibrate/disk_rates.h"
 #include "train/budget.h"
@@ -54,6 +55,7 @@ Profile measure(const ProfileArguments& arguments) {
   Profile profile = calibrate(*device, facts, gpu ? fmt::format("cuda-{}", *gpu) : "this-machine", progress,
                               gpu ? gpu_sizes() : cpu_sizes(), gpu ? clock_reading : process_reading);
   if (terminal) write_stderr("\n");
+  if (const std::string remark = device->remark(); !remark.empty()) print_note(remark);
   if (gpu) profile.host_context_bytes = std::max<int64_t>(0, peak_resident_bytes() - before - kCudaWindowBytes);
   return profile;
 }
@@ -78,6 +80,7 @@ int run_profile(const ProfileArguments& arguments) {
   }
   print_note(fmt::format("wrote {}", path.string()));
   print_remark(profile.remark());
+  if (const std::string unmeasured = estimates(profile); !unmeasured.empty()) print_note("note: " + unmeasured);
   return 0;
 }
 

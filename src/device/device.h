@@ -32,27 +32,31 @@ class DeviceKernel {
   virtual bool replays() const { return false; }
 };
 
-// Of a device whose memory is not the host's; zeros where nobody tells.
+// Of a device whose memory is not the host's; zeros of others.
 struct DeviceMemory {
   int64_t total_bytes = 0;
-  int64_t free_bytes = 0;           // for anyone
-  int64_t outside_arena_bytes = 0;  // held by this process beside its arena: context, modules, libraries
+  int64_t free_bytes = 0;  // for anyone
+  // Held by this process beside its arena: context, modules, libraries. Nothing where the driver does not tell it from
+  // what other processes hold.
+  std::optional<int64_t> outside_arena_bytes = 0;
 };
 
 class Device {
  public:
   virtual ~Device() = default;
   virtual std::string_view name() const = 0;
-  // What the user should know of it, as that a library is missing and slower kernels serve; empty when there is
-  // nothing.
+  // What the user should know of it, as that a library is missing, or has refused a call so far, and slower kernels
+  // serve; empty when there is nothing.
   virtual std::string remark() const { return {}; }
 
   // Throws Error(does_not_fit) when an arena of these bytes cannot be had in a tier now, saying who holds the memory
-  // where the device tells; says nothing where only the reservation itself can know. Room on disk is taken at once.
+  // where the device tells; says nothing where only the reservation itself can know. Room on disk is taken at once, of
+  // the first call with bytes.
   virtual void require_room(Tier tier, int64_t bytes) {}
   // Reserves the arena of a tier, all pages present (the host's pinned where copies need it), a file on disk in full:
   // it cannot fail later. Only copies reach the disk's, whose addresses no memory backs. Called at most once for each
-  // tier, kernels being prepared. Throws Error(run) when memory is short, and what require_room throws.
+  // tier, the device's the last, kernels being prepared and streams created. Throws Error(run) when memory is short,
+  // and what require_room throws.
   virtual std::byte* reserve_arena(Tier tier, int64_t bytes) = 0;
   virtual DeviceMemory memory() { return {}; }
   // False when this process cannot read the bytes of the device's arena through their addresses (null device, GPUs).
@@ -77,9 +81,9 @@ class Device {
   // Queues a copy between host memory and the arenas, in any direction. What fails in it is thrown by the wait.
   virtual void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId stream) = 0;
 
-  // Streams and events are created behind the arenas, before the first launch; recording and waiting take no memory. A
-  // stream is for copies between the device and the tier `below`; stream 0, which is there already, copies to all
-  // tiers.
+  // Streams and events are created before the arenas, so that what they take is known by then; recording and waiting
+  // take no memory. A stream is for copies between the device and the tier `below`, of a disk that require_room has
+  // given its file; stream 0, which is there already, copies to all tiers.
   virtual StreamId create_stream(Tier below) = 0;
   virtual EventId create_event() = 0;
   // The event marks the end of what is queued on the stream now. It may be recorded again: who waits then waits for the
@@ -116,7 +120,7 @@ std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts, co
 DeviceFacts cuda_facts(int index);
 
 // Its memory now, this process having no arena there: free_bytes are less by the context that asking makes, which
-// outside_arena_bytes tells, as far as the driver does. Throws as open_cuda_device.
+// outside_arena_bytes is, as far as the driver tells. Throws as open_cuda_device.
 DeviceMemory cuda_memory(int index);
 
 // N of "cuda:N", 0 of "cuda"; nothing for other devices. Throws Error(usage) for a bad number.

@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "device/device.h"
 #include "engine/processor_remark.h"
+#include "planner/estimates.h"
 #include "planner/weight_placement.h"
 #include "train/adapter.h"
 #include "train/budget.h"
@@ -56,6 +57,7 @@ void OpenedModel::check_head(const SafetensorsSet& files) const {
 }
 
 void OpenedModel::load(Executor& executor, const LoraOptions& lora) const {
+  note(executor.device().remark());
   read_weights(executor, model_.spec, SafetensorsSet::open(model_.directory));
   if (adapter_) load_adapter(executor, lora, adapter_->tensors.path().parent_path());
   executor.run("load", {});
@@ -69,6 +71,7 @@ PlanRequest OpenedModel::request(bool tokenizer_stays) const {
   request.facts = device_facts(here, request.profile);
   set_threads(request.facts.threads);
   note(profile_remark(here, request));
+  if (const std::string unmeasured = estimates(request.profile); !unmeasured.empty()) note("note: " + unmeasured);
   request.model = model_.spec.family;
   request.parameters = parameter_count(model_.spec);
   request.precision = here.precision;
@@ -91,7 +94,6 @@ std::unique_ptr<Device> OpenedModel::open_device_for(const Plan& plan, const std
   std::unique_ptr<Device> device = open_device(options_.run.device, plan.facts, options_.run.disk_directory);
   for (const Tier tier : kArenaTiers) device->require_room(tier, plan.arenas().of(tier));
   note(processor_remark(options_.run.device, plan.facts.threads));
-  note(device->remark());
   if (const std::string placement = describe_placement(plan); !placement.empty())
     note(fmt::format("{}; predicted {:.3g} s for {}", placement, plan.step_seconds, unit));
   return device;

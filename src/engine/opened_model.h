@@ -37,7 +37,8 @@ class OpenedModel {
   // The device of a plan, with room for its arenas. `unit`: what one run of the plan's program makes, for the notes.
   // Throws as open_device and require_room.
   std::unique_ptr<Device> open_device_for(const Plan& plan, const std::string& unit) const;
-  // Weights, then what the adapter holds, then the program "load".
+  // Notes what the device says of itself once kernels are prepared; weights, then what the adapter holds, then the
+  // program "load".
   void load(Executor& executor, const LoraOptions& lora) const;
 
  private:

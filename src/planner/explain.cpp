@@ -15,6 +15,7 @@
 #include "passes/micro_batch.h"
 #include "passes/recompute.h"
 #include "planner/candidates.h"
+#include "planner/estimates.h"
 #include "planner/explain_automatic.h"
 #include "planner/explain_data_order.h"
 #include "planner/explain_frontier.h"
@@ -276,6 +277,7 @@ std::string explain(const PlanRequest& request, const SearchResult& result) {
   const Plan& plan = result.plan;
   std::string text = fmt::format("model {} with {} parameters, {} threads, profile {}\n", plan.model, plan.parameters,
                                  plan.facts.threads, plan.profile);
+  if (const std::string unmeasured = estimates(request.profile); !unmeasured.empty()) text += unmeasured + "\n";
   explain_sources(request.profile, text);
   if (plan.feasible) {
     text += fmt::format("budget {}: fits, peak {} ({} unused), predicted step {:.3f} s\n",

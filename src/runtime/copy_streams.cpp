@@ -1,8 +1,17 @@
 #include "runtime/copy_streams.h"
 
 #include "base/error.h"
+#include "ir/tier_bytes.h"
 
 namespace headroom {
+
+void make_streams_of_any_plan(Device& device) {
+  // Two for each tier below the device; for the disk a further one beside each of its own and beside stream 0.
+  constexpr int kStreams = 2 * static_cast<int>(kLowerTiers.size()) + 3;
+  constexpr int kEvents = 1024;  // of copies that are under way at once, and of places in the disk's queues
+  for (int i = 0; i < kStreams; ++i) device.create_stream(Tier::host);
+  for (int i = 0; i < kEvents; ++i) device.create_event();
+}
 
 const CopyStream& CopyStreams::stream_of(Tier from, Tier to) {
   HR_CHECK((from == Tier::device) != (to == Tier::device), "a copy has one end in the device's tier");

@@ -15,6 +15,10 @@ struct CopyStream {
   EventId issued = 0;  // what stream 0 had been given when the newest copy was started
 };
 
+// Makes as many streams and events as a plan that copies to every tier has, and some more events, and leaves them to
+// the device: for a measurement of what they take of it.
+void make_streams_of_any_plan(Device& device);
+
 // A copy starts when all that stream 0 was given before it is done: its source is written by then, and nobody needs the
 // bytes it overwrites. Its event then tells stream 0 when its source may be overwritten and its result read. Between
 // the two, the plan keeps both places free of anything else.

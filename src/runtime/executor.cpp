@@ -43,14 +43,33 @@ KernelSpec spec_of(const Instruction& instruction) {
 
 }  // namespace
 
-Executor::Executor(const Plan& plan, Device& device, HostPort* host)
-    : plan_(plan), device_(device), host_(host), copies_(device) {
+Executor::Executor(const Plan& plan, Device& device, HostPort* host, Reservation arenas)
+    : plan_(plan), device_(device), host_(host), copies_(device), outside_(device) {
+  require_room();
+  outside_.took("the context and the libraries' handles");
   prepare_kernels();
+  outside_.took("kernels and the libraries' plans");
+  prepare_copies();
+  outside_.took("streams and events of copies");
+  outside_.require(plan_.process.total());
+  require_room();
+  if (arenas == Reservation::now) reserve_arenas();
+}
+
+void Executor::require_room() {
   for (const Tier tier : kArenaTiers)
-    if (const int64_t bytes = plan_.arenas().of(tier); bytes > 0 || tier == Tier::device)
-      bases_[static_cast<size_t>(tier)] = device_.reserve_arena(tier, bytes);
+    if (const int64_t bytes = plan_.arenas().of(tier); bytes > 0) device_.require_room(tier, bytes);
+}
+
+void Executor::reserve_arenas() {
+  for (auto tier = kArenaTiers.rbegin(); tier != kArenaTiers.rend(); ++tier)
+    if (const int64_t bytes = plan_.arenas().of(*tier); bytes > 0 || *tier == Tier::device)
+      bases_[static_cast<size_t>(*tier)] = device_.reserve_arena(*tier, bytes);
   for (Prepared& program : programs_) bind(program);
+  outside_.took("the tables of what is page-locked, and the rest of the arena's last piece");
   for (Prepared& program : programs_) capture(program);
+  outside_.took("CUDA graphs");
+  outside_.require(plan_.process.total());
 }
 
 const DeviceKernel* Executor::kernel_for(const Instruction& instruction) {
@@ -83,6 +102,21 @@ void Executor::prepare_kernels() {
   }
 }
 
+void Executor::prepare_copies() {
+  for (Prepared& program : programs_)
+    for (size_t i = 0; i < program.steps.size(); ++i) {
+      const Instruction& instruction = program.source->instructions[i];
+      Step& step = program.steps[i];
+      if (step.action == Action::copy) {
+        step.copied = copies_.event_of(instruction.outputs[1].offset);
+        step.stream = &copies_.stream_of(instruction.inputs[0].tier, instruction.outputs[0].tier);
+        step.bytes = storage_bytes(instruction.outputs[0].type);
+      } else if (step.action == Action::wait) {
+        step.copied = copies_.event_of(instruction.inputs[1].offset);
+      }
+    }
+}
+
 // An arena grants whole multiples of its alignment.
 int64_t Executor::granted(Tier tier, int64_t bytes) const {
   return align_up(bytes, tier_alignment(tier, plan_.facts.alignment));
@@ -112,13 +146,6 @@ void Executor::bind(Prepared& program) {
       step.scratch = {base(Tier::device) + instruction.scratch_offset, static_cast<size_t>(instruction.scratch_bytes)};
       step.end_offset.device = std::max(step.end_offset.device,
                                         instruction.scratch_offset + granted(Tier::device, instruction.scratch_bytes));
-    }
-    if (step.action == Action::copy) {
-      step.copied = copies_.event_of(instruction.outputs[1].offset);
-      step.stream = &copies_.stream_of(instruction.inputs[0].tier, instruction.outputs[0].tier);
-      step.bytes = storage_bytes(instruction.outputs[0].type);
-    } else if (step.action == Action::wait) {
-      step.copied = copies_.event_of(instruction.inputs[1].offset);
     }
   }
 }

@@ -15,6 +15,7 @@
 #include "ir/tier_bytes.h"
 #include "plan/plan.h"
 #include "runtime/copy_streams.h"
+#include "runtime/outside_arena.h"
 
 namespace headroom {
 
@@ -24,10 +25,19 @@ struct Trips {
   int64_t count = 1;
 };
 
+// When an executor reserves its arenas.
+enum class Reservation : uint8_t { now, later };
+
 class Executor {
  public:
-  // Prepares kernels (shared by equal calls), then reserves the arenas. `plan` and `host` outlive the executor.
-  Executor(const Plan& plan, Device& device, HostPort* host);
+  // Sees that there is room for the arenas, prepares kernels (shared by equal calls) and the streams and events of
+  // copies, and sees that what all this takes of the device is within what the plan books beside its arena, and leaves
+  // room for that; then reserves the arenas, unless that is for `later`. `plan`, `device` and `host` outlive the
+  // executor. Throws Error(does_not_fit) where memory is short, Error(run) as the device does.
+  Executor(const Plan& plan, Device& device, HostPort* host, Reservation arenas = Reservation::now);
+  // Once, before anything else is asked of an executor that was to reserve them later; sees again that what lies beside
+  // the device's arena is within what is booked. Throws as the constructor.
+  void reserve_arenas();
 
   // Runs a program to its end. No heap call of our own. `after_kernel`, when set, is asked after each kernel and stops
   // the program early by returning false; run() then returns false.
@@ -67,6 +77,7 @@ class Executor {
   int64_t arena_high_water(Tier tier = Tier::device) const { return high_water_.of(tier); }
   std::span<std::byte> arena(Tier tier = Tier::device);
   const Plan& plan() const { return plan_; }
+  const Device& device() const { return device_; }
 
  private:
   // What a call is to the executor: the device's kernel, a copy between tiers, the wait for one, or nothing to run.
@@ -93,7 +104,9 @@ class Executor {
     std::vector<TensorView> views;
   };
 
+  void require_room();
   void prepare_kernels();
+  void prepare_copies();
   void bind(Prepared& program);
   void capture(Prepared& program);
   size_t replaying_until(const Prepared& program, size_t begin) const;
@@ -118,6 +131,7 @@ class Executor {
   HostPort* host_;
   std::array<std::byte*, kArenaTiers.size()> bases_{};  // by tier; null where the plan keeps nothing
   CopyStreams copies_;
+  OutsideArena outside_;
   TierBytes high_water_;
   bool stopped_ = false;
   std::function<bool()> should_stop_;

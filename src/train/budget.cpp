@@ -139,7 +139,7 @@ void refuse_above_machine(std::string_view option, int64_t budget) {
 int64_t default_budget(const std::string& device, const std::string& profile) {
   if (const std::optional<int> gpu = cuda_index(device)) {
     const DeviceMemory memory = cuda_memory(*gpu);
-    return memory.free_bytes + memory.outside_arena_bytes;  // a plan books this process's context
+    return memory.free_bytes + memory.outside_arena_bytes.value_or(0);  // a plan books this process's context
   }
   const bool planned_only = device == "null" && !profile.empty();
   const int64_t described = planned_only ? load_profile(profile).memory_bytes : 0;

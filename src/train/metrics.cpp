@@ -73,6 +73,8 @@ std::string early_stop_member(const std::optional<EarlyStop>& stop) {
                      stop->evaluations, stop->best_step, stop->best_eval_loss);
 }
 
+std::string number_or_null(const std::optional<int64_t>& number) { return number ? std::to_string(*number) : "null"; }
+
 }  // namespace
 
 void write_run_json(const std::filesystem::path& path, const RunSummary& s) {
@@ -84,8 +86,8 @@ void write_run_json(const std::filesystem::path& path, const RunSummary& s) {
                   "\"started_unix_ms\": {}, \"steps\": {}, \"total_steps\": {}, "
                   "\"stopped_by\": {}{}}}\n",
                   s.arena_planned_bytes, s.arena_measured_bytes, s.disk_planned_bytes, s.disk_measured_bytes,
-                  s.device_outside_arena_bytes, s.process_peak_rss_bytes, s.budget_bytes, s.started_unix_ms, s.steps,
-                  s.total_steps, s.stopped_by, early_stop_member(s.early_stop)));
+                  number_or_null(s.device_outside_arena_bytes), s.process_peak_rss_bytes, s.budget_bytes,
+                  s.started_unix_ms, s.steps, s.total_steps, s.stopped_by, early_stop_member(s.early_stop)));
 }
 
 }  // namespace headroom

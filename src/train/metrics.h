@@ -42,7 +42,7 @@ struct RunSummary {
   int64_t arena_measured_bytes = 0;
   int64_t disk_planned_bytes = 0;  // of the scratch file
   int64_t disk_measured_bytes = 0;
-  int64_t device_outside_arena_bytes = 0;  // at the end, as its driver counts; 0 where the device has no such memory
+  std::optional<int64_t> device_outside_arena_bytes;  // at the end, as DeviceMemory has it
   int64_t process_peak_rss_bytes = 0;
   int64_t budget_bytes = 0;
   int64_t started_unix_ms = 0;  // of process.json: the start that this end belongs to

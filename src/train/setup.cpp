@@ -17,6 +17,7 @@
 #include "formats/token_names.h"
 #include "models/decoder.h"
 #include "planner/candidates.h"
+#include "planner/estimates.h"
 #include "tokenizer/pipeline.h"
 #include "tokenizer/stream_encoder.h"
 #include "tokenizer/tokenizer.h"
@@ -264,6 +265,14 @@ ProcessBytes training_process(const TrainOptions& options, const ModelFiles& mod
 
 namespace {
 
+// A GPU's kernels are prepared before the data is: their page-locked batches are there by then.
+void book_kernels_first(PlanRequest& request) {
+  const int64_t batches = pinned_batch_bytes(request);
+  const int64_t bytes = batches + align_up(batches / kPageTableRatio, 4096);
+  request.prepare.least += bytes;
+  request.prepare.most += bytes;
+}
+
 DeviceFacts machine_facts(int threads) { return cpu_facts(threads > 0 ? threads : available_threads()); }
 
 // Of a profile of a CPU: its own facts where it is named.
@@ -281,13 +290,14 @@ DeviceFacts facts_on_cpu(const TrainOptions& options, const Profile& profile) {
 DeviceFacts facts_on_gpu(const TrainOptions& options, int gpu, Profile& profile) {
   if (profile.facts.device == "cuda") return profile.facts;
   if (options.profile.empty()) {  // nobody measured it: a shipped profile's rates, the device's own facts
-    profile = load_profile("H100-80GB");
+    profile = load_profile(kUnmeasuredGpu);
     return cuda_facts(gpu);
   }
   throw Error(
       ErrorKind::usage,
       fmt::format("--device {}: profile {} describes a {} device", options.device, profile.name, profile.facts.device),
-      "measure the GPU with `headroom profile --device cuda:0`, or give a shipped profile of a GPU: H100-80GB");
+      fmt::format("measure the GPU with `headroom profile --device cuda:0`, or give a shipped profile of a GPU: {}",
+                  kUnmeasuredGpu));
 }
 
 }  // namespace
@@ -391,6 +401,7 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
   request.disk_budget_bytes = options.disk_memory;
   book_process(request, training_process(options, model, request));
   book_prepare(request, model);
+  if (request.facts.device != "cpu") book_kernels_first(request);
   return request;
 }
 
@@ -400,7 +411,7 @@ void book_process(PlanRequest& request, const ProcessBytes& process) {
   request.host_process = process;
   request.host_process.gpu = kCudaWindowBytes + kCudaGraphBytes + request.profile.host_context_bytes;
   request.process = {};
-  request.process.code = request.profile.context_bytes;
+  request.process.code = booked_context_bytes(request.profile);
   request.process.graphs = kCudaGraphBytes;
 }
 

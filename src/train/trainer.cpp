@@ -14,6 +14,7 @@
 #include "base/threads.h"
 #include "device/device.h"
 #include "formats/atomic_dir.h"
+#include "planner/estimates.h"
 #include "planner/search.h"
 #include "train/adapter.h"
 #include "train/bucket_programs.h"
@@ -63,9 +64,7 @@ class Run {
     make_plan();
     if (!result_.plan.feasible) return std::move(result_);
     if (!options_.force) refuse_budget_above_machine();
-    device_ = open_device(options_.device, result_.plan.facts, options_.disk_directory);
-    for (const Tier tier : kArenaTiers) device_->require_room(tier, result_.plan.arenas().of(tier));
-    if (const std::string remark = device_->remark(); !remark.empty()) note(remark);
+    prepare_device();
     open_output();
     open_data();
     if (options_.device == "null") return run_on_null();
@@ -151,12 +150,22 @@ class Run {
     if (!result_.plan.feasible) find_alternatives(request, other_trainings(options_, model_), result_.plan);
     if (events_.planned) events_.planned(result_.plan);
     if (const std::string remark = request.profile.remark(); !remark.empty()) note(remark);
+    if (const std::string unmeasured = estimates(request.profile); !unmeasured.empty()) note("note: " + unmeasured);
   }
 
   void search(const PlanRequest& request) {
     SearchResult found = search_training_plan(request);
     if (found.plan.feasible) memory_record_ = memory_record(found);
     result_.plan = std::move(found.plan);
+  }
+
+  // What a GPU would refuse, it refuses before anything is written: its kernels and libraries are loaded here. The CPU
+  // prepares its kernels when the data's tokens are there, as that takes memory of the same budget.
+  void prepare_device() {
+    device_ = open_device(options_.device, result_.plan.facts, options_.disk_directory);
+    for (const Tier tier : kArenaTiers) device_->require_room(tier, result_.plan.arenas().of(tier));
+    if (cuda_index(options_.device)) executor_.emplace(result_.plan, *device_, &port_, Reservation::later);
+    if (const std::string remark = device_->remark(); !remark.empty()) note(remark);
   }
 
   void check_output() const {
@@ -215,7 +224,10 @@ class Run {
   }
 
   void start() {
-    executor_.emplace(result_.plan, *device_, &port_);
+    if (executor_)
+      executor_->reserve_arenas();
+    else
+      executor_.emplace(result_.plan, *device_, &port_);
     if (resume_.empty()) {
       read_weights(*executor_, model_.spec, SafetensorsSet::open(model_.directory));
       draw_weights(*executor_, model_.spec, missing_, options_.seed);

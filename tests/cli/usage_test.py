@@ -2,6 +2,7 @@
 
 import json
 import unittest
+from pathlib import Path
 
 from program import CONFIG, ProgramTest
 
@@ -162,6 +163,22 @@ class Usage(ProgramTest):
         self.assertRegex(explained.stdout, r"rates of the profile that headroom has not measured\n(  .*\n)*  streams +H200, triad")
         self.assertRegex(explained.stdout, r"\n  other products +estimate")
         self.assertNotIn("has not measured", self.call(*options, "--profile", "cpu-avx2").stdout)
+
+    def test_a_plan_by_a_shipped_profile_of_a_gpu_names_its_estimates(self):
+        words = "600 MiB of the device and 512 MiB of the host outside the arenas, and every predicted time, are estimates of the shipped profile H100-80GB, not measured"
+        gpu = ["plan", "--model", "model", "--profile", "H100-80GB", "--threads", "1", "--memory", "24GiB"]
+        explained, as_json, quiet = self.call(*gpu), self.call(*gpu, "--json"), self.call(*gpu, "--json", "--quiet")
+        self.assertIn(words, explained.stdout)
+        self.assertNotIn(words, explained.stderr)
+        self.assertIn("note: " + words, as_json.stderr)
+        self.assertEqual(json.loads(as_json.stdout)["process_bytes"], 632 << 20)
+        self.assertNotIn(words, quiet.stderr)
+        cpu = self.call("plan", "--model", "model", "--threads", "1", "--memory", "128MiB")
+        self.assertNotIn("estimates", cpu.stdout + cpu.stderr)
+        profile = json.loads((Path(__file__).parents[2] / "src/cost/profiles/H100-80GB.json").read_text())
+        (self.root / "gpu.json").write_text(json.dumps(profile | {"name": "cuda-0", "context_bytes": 0}))
+        untold = self.call("plan", "--model", "model", "--profile", "gpu.json", "--threads", "1", "--memory", "24GiB")
+        self.assertIn("600 MiB of the device outside the arena are an estimate, those of the shipped profile H100-80GB: profile cuda-0 has no context_bytes", untold.stdout)
 
     def test_generate_values(self):
         for option, value in [("--temperature", "-1"), ("--temperature", "nan"), ("--top-p", "0"), ("--top-p", "1.5"), ("--top-k", "-1"), ("--max-new-tokens", "0"), ("--max-new-tokens", "1000")]:

@@ -177,37 +177,58 @@ TEST(CublasLt, FailuresAreErrorsInTheLibrarysWords) {
   const std::unique_ptr<CudaBlas> blas = make_cublaslt(fake_api());
   CudaProductSpec spec;
   spec.matmul.size = {8, 8, 8};
-  fake.heuristic_status = 3;
-  EXPECT_NE(words([&] { blas->prepare(spec, 0); }).find("choosing an algorithm failed: out of memory"),
-            std::string::npos);
-  fake.heuristic_status = cublaslt::kSuccess;
-  fake.matmul_status = 3;
   const auto product = blas->prepare(spec, 1).call;
   ASSERT_TRUE(product);
+  fake.matmul_status = 3;
   EXPECT_NE(words([&] { product->run({}, nullptr); }).find("a product failed: out of memory"), std::string::npos);
   EXPECT_EQ(fake.products, 1);
+  EXPECT_EQ(blas->remark(), "");
 }
 
-TEST(CublasLt, LoadingRunsNothing) {
+TEST(CublasLt, RefusesWhatFailsWhenItIsPrepared) {
   Fake& fake = fresh_fake();
   const std::unique_ptr<CudaBlas> blas = make_cublaslt(fake_api());
   CudaProductSpec spec;
   spec.matmul.size = {8, 8, 8};
-  set_launch_mode(LaunchMode::load);
-  blas->prepare(spec, 1).call->run({}, nullptr);
-  set_launch_mode(LaunchMode::run);
+  fake.matmul_status = 3;
+  for (int ask = 0; ask < 2; ++ask) {
+    const CudaProductOffer refused = blas->prepare(spec, 1);
+    EXPECT_FALSE(refused.call);
+    EXPECT_EQ(refused.refusal, "cuBLASLt 13.1.0: a product failed: out of memory");
+  }
+  EXPECT_EQ(blas->remark(),
+            "products by our own kernels where cuBLASLt fails (cuBLASLt 13.1.0: a product failed: out of memory, 8 x 8 "
+            "x 8 of f32)");
+  fake.heuristic_status = 3;
+  EXPECT_EQ(blas->prepare(spec, 0).refusal, "cuBLASLt 13.1.0: choosing an algorithm failed: out of memory");
+  EXPECT_NE(blas->remark().find("; and 1 more)"), std::string::npos) << blas->remark();
+  EXPECT_EQ(fake.rehearsals, 1);
+  EXPECT_EQ(fake.products, 0);
+}
+
+TEST(CublasLt, PreparingRehearsesAndLoadingRunsNothing) {
+  Fake& fake = fresh_fake();
+  const std::unique_ptr<CudaBlas> blas = make_cublaslt(fake_api());
+  CudaProductSpec spec;
+  spec.matmul.size = {8, 8, 8};
+  const auto product = blas->prepare(spec, 1).call;
+  EXPECT_EQ(fake.rehearsals, 1);
+  {
+    const LoadingOnly loading;
+    product->run({}, nullptr);
+  }
+  EXPECT_EQ(launch_mode(), LaunchMode::run);
+  EXPECT_EQ(fake.rehearsals, 1);
   EXPECT_EQ(fake.products, 0);
 }
 
 TEST(CublasLt, TheInstalledLibraryOpensOrSaysWhyNot) {
   std::string reason;
-  try {
-    const std::unique_ptr<CudaBlas> blas = open_cublaslt(reason);
-    EXPECT_EQ(blas == nullptr, !reason.empty());
-    EXPECT_TRUE(blas || reason.find("libcublasLt.so.13") != std::string::npos) << reason;
-  } catch (const Error& error) {  // a library, but no device
-    EXPECT_NE(std::string(error.what()).find("cannot be used on this device"), std::string::npos) << error.what();
-  }
+  const std::unique_ptr<CudaBlas> blas = open_cublaslt(reason);
+  EXPECT_EQ(blas == nullptr, !reason.empty());
+  EXPECT_TRUE(blas || reason.find("libcublasLt.so.13") != std::string::npos ||
+              reason.find("cannot be used on this device") != std::string::npos)
+      << reason;
 }
 
 }  // namespace

@@ -146,7 +146,8 @@ int matmul(Handle handle, Desc desc, const void* alpha, const void* a, Layout la
            const void* beta, const void* c, Layout lc, void* d, Layout ld, const Algorithm* algorithm, void* workspace,
            size_t bytes, CudaStream) {
   Fake& f = fake();
-  ++f.products;
+  const bool rehearsed = launch_mode() == LaunchMode::load;
+  ++(rehearsed ? f.rehearsals : f.products);
   f.workspace = bytes;
   f.compute = desc->compute;
   f.reduction = static_cast<uint32_t>(algorithm->data[1]);
@@ -157,6 +158,7 @@ int matmul(Handle handle, Desc desc, const void* alpha, const void* a, Layout la
     if (reinterpret_cast<uintptr_t>(at) % algorithm->data[2] != 0) return kInvalid;
   if (desc->epilogue == kEpilogueBias && reinterpret_cast<uintptr_t>(desc->bias) % algorithm->data[2] != 0)
     return kInvalid;
+  if (rehearsed) return kSuccess;
   std::memset(workspace, 0x5A, algorithm->data[0]);
   const int64_t depth = static_cast<int64_t>(desc->transposed_a ? la->rows : la->cols);
   for (int64_t col = 0; col < static_cast<int64_t>(ld->cols); ++col)

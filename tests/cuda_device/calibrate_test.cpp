@@ -6,6 +6,7 @@
 #include "../runtime/small_calibration.h"
 #include "cuda_shim/host_runtime.h"
 #include "device/cuda/cuda_device.h"
+#include "planner/estimates.h"
 
 namespace headroom {
 namespace {
@@ -22,6 +23,29 @@ TEST(CudaCalibration, MeasuresEveryRateOfAProfile) {
   EXPECT_EQ(profile.in_sequence.size(), 2u);
   EXPECT_GT(profile.memory_bytes, 0);
   EXPECT_GT(profile.copy_bytes_per_second, 0);
+}
+
+// Streams and events of any plan's copies are among what is measured.
+TEST(CudaCalibration, MeasuresWhatTheProcessHoldsBesideItsArena) {
+  HostRuntimeLimits limits;
+  limits.context_bytes = 100 << 20;
+  limits.stream_bytes = 1 << 20;
+  DeviceFacts facts;
+  facts.device = "cuda";
+  facts.isa = 80;
+  facts.alignment = 256;
+  for (const bool tells : {true, false}) {
+    CudaLibraries libraries;
+    if (tells) libraries.nvml = telling_nvml();
+    const std::unique_ptr<Device> device = make_cuda_device(make_host_runtime(limits), facts, std::move(libraries));
+    const Profile profile = calibrate(
+        *device, facts, "cuda-0", [](double) {}, small_calibration(), clock_reading);
+    // Stream 0; in and out of the host and of the disk, and three of the disk's buffers.
+    EXPECT_EQ(profile.context_bytes, tells ? 108 << 20 : 0);
+    EXPECT_EQ(host_runtime_made_late(), 0);
+    EXPECT_EQ(estimates(profile).empty(), tells);
+    EXPECT_EQ(booked_context_bytes(profile), tells ? 108 << 20 : load_profile(kUnmeasuredGpu).context_bytes);
+  }
 }
 
 }  // namespace

@@ -62,7 +62,28 @@ TEST(CudaDevice, TheDefaultBudgetIsWhatWasFreeBeforeTheContext) {
   silent.context_bytes = kHostRuntimeContext;
   const DeviceMemory untold = memory_without_arena(*make_host_runtime(silent), NvmlTable{});
   EXPECT_EQ(untold.free_bytes, silent.total_bytes - kHostRuntimeContext);
-  EXPECT_EQ(untold.outside_arena_bytes, 0);
+  EXPECT_EQ(untold.outside_arena_bytes, std::nullopt);
+}
+
+// The driver's word for this process counts, and no other's: where there is none, nothing is known.
+TEST(CudaDevice, TellsWhatThisProcessHoldsBesideItsArena) {
+  HostRuntimeLimits limits;
+  limits.context_bytes = 100 << 20;
+  limits.held_by_others = 1 << 30;
+  limits.stream_bytes = 2 << 20;
+  CudaLibraries telling, of_others, silent;
+  telling.nvml = telling_nvml();
+  of_others.nvml = telling_nvml(true);
+  const std::unique_ptr<Device> device = make_cuda_device(make_host_runtime(limits), gpu_facts(), std::move(telling));
+  EXPECT_EQ(device->memory().outside_arena_bytes, 102 << 20);
+  device->create_stream(Tier::host);
+  device->reserve_arena(Tier::device, 1 << 20);
+  EXPECT_EQ(device->memory().outside_arena_bytes, 104 << 20);
+  EXPECT_EQ(device->memory().free_bytes, limits.total_bytes - (int64_t{1} << 30) - (105 << 20));
+  for (CudaLibraries* libraries : {&of_others, &silent})
+    EXPECT_EQ(
+        make_cuda_device(make_host_runtime(limits), gpu_facts(), std::move(*libraries))->memory().outside_arena_bytes,
+        std::nullopt);
 }
 
 TEST(CudaDevice, RefusesAnArenaThatOthersLeaveNoRoomFor) {

@@ -6,13 +6,6 @@
 namespace headroom {
 namespace {
 
-struct ProcessInfo {
-  unsigned pid;
-  unsigned long long used;
-  unsigned gpu_instance;
-  unsigned compute_instance;
-};
-
 NvmlTable fake_table() {
   NvmlTable table;
   table.init = [] { return 0; };
@@ -22,7 +15,7 @@ NvmlTable fake_table() {
     return std::string(bus_id) == "00000000:1B:00.0" ? 0 : 6;
   };
   table.running_processes = [](void*, unsigned* count, void* infos) {
-    auto* info = static_cast<ProcessInfo*>(infos);
+    auto* info = static_cast<NvmlProcessInfo*>(infos);
     info[0] = {4000000001u, 1ull << 30, 0, 0};
     info[1] = {static_cast<unsigned>(::getpid()), 3ull << 30, 0, 0};
     info[2] = {4000000001u, 4ull << 30, 0, 0};

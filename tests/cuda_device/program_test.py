@@ -120,6 +120,22 @@ def check_weights_below(shim, model, data, tiers):
             check(f'{command[0]}: with weights on the {tier} bitwise', found == (0, expected), found)
 
 
+def check_context(shim, folder, model, data):
+    """A measured profile that books less than the context takes: a run, an evaluation and a generation are refused, nothing is written."""
+    profile, out = os.path.join(folder, 'cuda-0.json'), os.path.join(folder, 'above')
+    with open(os.path.join(os.path.dirname(__file__), '../../src/cost/profiles/H100-80GB.json'), encoding='utf-8') as text:
+        measured = json.load(text) | {'name': 'cuda-0', 'context_bytes': 100 << 20}
+    with open(profile, 'w', encoding='utf-8') as text:
+        json.dump(measured, text)
+    where = ('--device', 'cuda:0', '--profile', profile, '--memory', '1GiB', '--model', model)
+    for command in (('train', '--data', data, '--output-dir', out, '--max-seq-length', 16, '--max-steps', 1),
+                    ('evaluate', '--data', data, '--max-seq-length', 16), ('generate', '--prompt', 'a prompt', '--max-new-tokens', 2)):
+        refused = subprocess.run([str(part) for part in (shim, *command, *where)], capture_output=True, text=True)
+        told = all(part in refused.stderr for part in (f'the plan books {100 << 20} (100 MiB)', f'{256 << 20} bytes by the context', 'headroom profile'))
+        check(f'{command[0]}: more than is booked is refused', refused.returncode == 3 and told and 'estimate' not in refused.stderr, refused.stderr)
+    check('and nothing is written', not os.path.exists(out))
+
+
 def main():
     program, shim = sys.argv[1:3]
     with tempfile.TemporaryDirectory() as folder:
@@ -166,6 +182,7 @@ def main():
         check('the budgets are what is there', tiers['device']['budget_bytes'] > 2 ** 30 and tiers['host']['budget_bytes'] > 0, tiers)
         code = train(shim, [*GPU[:4], '--memory', '590MiB'], model, data, os.path.join(folder, 'small'), '--max-steps', 1)
         check('less than the context is refused', code == 3 and not os.path.exists(os.path.join(folder, 'small')), code)
+        check_context(shim, folder, model, data)
     print(f'{passed} passed, {len(failed)} failed')
     sys.exit(1 if failed else 0)
 

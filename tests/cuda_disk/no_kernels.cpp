@@ -28,6 +28,7 @@ void demand_loading(bool) {}
 void begin_capture() {}
 Captured end_capture() { return {}; }
 Captured* capture_under_way() { return nullptr; }
+int64_t loaded_kernels() { return 0; }
 }  // namespace cuda_shim
 
 }  // namespace headroom

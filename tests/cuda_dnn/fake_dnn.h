@@ -33,7 +33,9 @@ inline KernelSpec attention_spec(const AttentionShape& shape, bool gradient, con
 
 struct FakeDnnNotes {
   int prepared = 0;
-  int loaded = 0;         // runs in LaunchMode::load
+  int loaded = 0;      // runs in LaunchMode::load
+  bool fails = false;  // when it rehearses
+  int failed = 0;
   int runs = 0;           // others
   int64_t workspace = 0;  // granted to the last call
 };
@@ -92,6 +94,7 @@ class FakeDnn final : public CudaDnn {
     return offer<cuda::AttentionGradArrays>(shape, workspace);
   }
   std::string name() const override { return "a fake"; }
+  std::string remark() const override { return notes_.failed == 0 ? "" : "attention by our own kernels"; }
 
  private:
   template <typename Arrays>
@@ -99,6 +102,10 @@ class FakeDnn final : public CudaDnn {
     ++notes_.prepared;
     notes_.workspace = workspace;
     if (workspace_ > workspace) return {nullptr, fmt::format("a fake wants {} bytes", workspace_)};
+    if (notes_.fails) {
+      ++notes_.failed;
+      return {nullptr, "a fake fails"};
+    }
     return {std::make_shared<FakeDnnCall<Arrays>>(shape, workspace_, notes_), {}};
   }
 

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <fstream>
 
+#include "ops/cuda/cudnn.h"
+
 namespace headroom::cuda {
 namespace {
 
@@ -71,6 +73,13 @@ TEST(CudaLibrary, OneThatCannotBeOpenedIsNamedWithTheReason) {
   std::string reason;
   EXPECT_EQ(open_library(names, reason), nullptr);
   EXPECT_NE(reason.find(environment.libraries().string()), std::string::npos) << reason;
+}
+
+TEST(CudaLibrary, AnOldOneThatTakesNoGradientIsNamed) {
+  EXPECT_EQ(cudnn_gradient_remark(91900, 90),
+            "attention's gradient by our own kernels: cuDNN 9.19.0 is older than 9.25.0");
+  EXPECT_EQ(cudnn_gradient_remark(92500, 90), "");
+  for (int other : {80, 86, 89, 100, 120}) EXPECT_EQ(cudnn_gradient_remark(91900, other), "") << "none takes it there";
 }
 
 }  // namespace

@@ -53,10 +53,9 @@ inline void load_cuda_kernel(const CudaKernel& kernel, const KernelSpec& spec) {
   std::vector<TensorView> inputs, outputs;
   for (const ConcreteType& type : spec.inputs) inputs.push_back({nullptr, type.dtype, type.dims});
   for (const ConcreteType& type : spec.outputs) outputs.push_back({nullptr, type.dtype, type.dims});
-  set_launch_mode(LaunchMode::load);
+  const LoadingOnly loading;
   kernel.enqueue({inputs, outputs, {static_cast<std::byte*>(nullptr), static_cast<size_t>(spec.scratch_bytes)}},
                  nullptr);
-  set_launch_mode(LaunchMode::run);
 }
 
 // Runs the op's CUDA kernel as often as the place says, with the same bits each time; it may launch only what it loads.

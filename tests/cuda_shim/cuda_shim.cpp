@@ -310,6 +310,7 @@ void demand_loading(bool demand) {
   if (m.demands_loading != demand) m.loaded.clear();
   m.demands_loading = demand;
 }
+int64_t loaded_kernels() { return static_cast<int64_t>(machine().loaded.size()); }
 void check_loaded(const void* code, int64_t shared_bytes) {
   const Machine& m = machine();
   if (!m.demands_loading) return;

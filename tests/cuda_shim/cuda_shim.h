@@ -78,6 +78,7 @@ void load(const void* code, int64_t shared_bytes);
 // From now on only kernels run that have been loaded since, with at least as much shared memory; or, with false, all.
 void demand_loading(bool demand);
 void check_loaded(const void* code, int64_t shared_bytes);
+int64_t loaded_kernels();  // since loading was demanded
 
 // An access of `bytes` is aligned to them.
 void check_aligned(const void* at, size_t bytes);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -18,6 +19,15 @@ struct Counts {
   int64_t bytes = 0;
   int64_t pinned = 0;
   HostRuntimeGraphs graphs;
+  int64_t streams = 0;
+  int64_t made_late = 0;
+  HostRuntimeLimits limits;
+
+  // By this process.
+  int64_t held() const {
+    return limits.context_bytes + streams * limits.stream_bytes + cuda_shim::loaded_kernels() * limits.kernel_bytes +
+           bytes;
+  }
 };
 
 Counts& counts() {
@@ -29,6 +39,8 @@ class HostRuntime final : public CudaRuntime {
  public:
   explicit HostRuntime(const HostRuntimeLimits& limits) : limits_(limits) {
     counts() = {};
+    counts().limits = limits;
+    cuda_shim::demand_loading(false);  // forgets those that an earlier device had loaded
     cuda_shim::demand_loading(true);
   }
 
@@ -36,7 +48,7 @@ class HostRuntime final : public CudaRuntime {
     return {"0000:00:00.0", "shim", limits_.capability, 2, limits_.total_bytes, int64_t{99} << 10};
   }
   CudaMemory memory() override {
-    return {limits_.total_bytes - limits_.held_by_others - limits_.context_bytes - counts().bytes, limits_.total_bytes};
+    return {std::max<int64_t>(0, limits_.total_bytes - limits_.held_by_others - counts().held()), limits_.total_bytes};
   }
   void enter_thread() override {}
   std::byte* allocate(int64_t bytes) override {
@@ -45,6 +57,7 @@ class HostRuntime final : public CudaRuntime {
     std::memset(at, 0xFF, static_cast<size_t>(bytes));  // nobody may rely on what is there
     sizes_[at] = bytes;
     ++counts().allocations;
+    counts().made_late = 0;
     counts().bytes += bytes;
     return at;
   }
@@ -58,9 +71,16 @@ class HostRuntime final : public CudaRuntime {
   }
   void release_pinned(std::byte* host) noexcept override { std::free(host); }
 
-  CudaStream create_stream() override { return reinterpret_cast<CudaStream>(++made_); }
-  CudaEvent create_event() override { return reinterpret_cast<CudaEvent>(++made_); }
-  void destroy(CudaStream) noexcept override {}
+  CudaStream create_stream() override {
+    ++counts().streams;
+    ++counts().made_late;
+    return reinterpret_cast<CudaStream>(++made_);
+  }
+  CudaEvent create_event() override {
+    ++counts().made_late;
+    return reinterpret_cast<CudaEvent>(++made_);
+  }
+  void destroy(CudaStream) noexcept override { --counts().streams; }
   void destroy(CudaEvent) noexcept override {}
   void record(CudaEvent, CudaStream) override {}
   void wait(CudaStream, CudaEvent) override {}
@@ -108,26 +128,37 @@ class HostRuntime final : public CudaRuntime {
   uintptr_t made_ = 0;
 };
 
-NvmlTable telling_of_this_process() {
-  struct ProcessInfo {  // nvmlProcessInfo_t
-    unsigned pid;
-    unsigned long long used;
-    unsigned gpu_instance;
-    unsigned compute_instance;
-  };
+constexpr unsigned kOtherProcess = 4000000001u;
+
+int tell(unsigned pid, unsigned* count, void* infos) {
+  *static_cast<NvmlProcessInfo*>(infos) = {pid, static_cast<unsigned long long>(counts().held()), 0, 0};
+  *count = 1;
+  return 0;
+}
+
+}  // namespace
+
+NvmlTable telling_nvml(bool of_others) {
   NvmlTable table;
   table.init = [] { return 0; };
   table.shutdown = [] { return 0; };
   table.device_by_bus_id = [](const char*, void**) { return 0; };
   table.running_processes = [](void*, unsigned* count, void* infos) {
-    *static_cast<ProcessInfo*>(infos) = {static_cast<unsigned>(::getpid()), kHostRuntimeContext, 0, 0};
-    *count = 1;
-    return 0;
+    return tell(static_cast<unsigned>(::getpid()), count, infos);
   };
+  if (of_others)
+    table.running_processes = [](void*, unsigned* count, void* infos) { return tell(kOtherProcess, count, infos); };
   return table;
 }
 
-}  // namespace
+HostRuntimeLimits& limits_of_cuda0() {
+  static HostRuntimeLimits limits = [] {
+    HostRuntimeLimits first;
+    first.context_bytes = kHostRuntimeContext;
+    return first;
+  }();
+  return limits;
+}
 
 std::unique_ptr<CudaRuntime> make_host_runtime(const HostRuntimeLimits& limits) {
   return std::make_unique<HostRuntime>(limits);
@@ -136,16 +167,18 @@ int64_t host_runtime_allocations() { return counts().allocations; }
 int64_t host_runtime_bytes() { return counts().bytes; }
 int64_t host_runtime_pinned() { return counts().pinned; }
 HostRuntimeGraphs host_runtime_graphs() { return counts().graphs; }
+int64_t host_runtime_made_late() { return counts().made_late; }
 
 // In the place of src/device/cuda/open_cuda.cpp or no_cuda.cpp.
 std::unique_ptr<Device> open_cuda_device(int, const DeviceFacts& facts, const std::filesystem::path& disk) {
-  return make_cuda_device(make_host_runtime(), facts, {}, disk);
+  CudaLibraries libraries;
+  if (limits_of_cuda0().tells) libraries.nvml = telling_nvml();
+  return make_cuda_device(make_host_runtime(limits_of_cuda0()), facts, std::move(libraries), disk);
 }
-DeviceFacts cuda_facts(int) { return facts_of(make_host_runtime()->properties()); }
+DeviceFacts cuda_facts(int) { return facts_of(make_host_runtime(limits_of_cuda0())->properties()); }
 DeviceMemory cuda_memory(int) {
-  HostRuntimeLimits limits;
-  limits.context_bytes = kHostRuntimeContext;
-  return memory_without_arena(*make_host_runtime(limits), telling_of_this_process());
+  return memory_without_arena(*make_host_runtime(limits_of_cuda0()),
+                              limits_of_cuda0().tells ? telling_nvml() : NvmlTable{});
 }
 
 }  // namespace headroom

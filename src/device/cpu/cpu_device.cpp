@@ -83,8 +83,6 @@ class CpuDevice final : public Device {
   }
   std::byte* reserve_arena(Tier tier, int64_t bytes) override {
     if (tier != Tier::disk) return (tier == Tier::host ? host_ : device_).reserve(bytes);
-    buffers_ = {disk_buffers_.reserve(kBuffers * DiskTier::kBufferBytes),
-                static_cast<size_t>(kBuffers * DiskTier::kBufferBytes)};
     window_ = next_buffer();
     return disk().reserve(bytes, std::make_unique<MemoryBounce>(next_buffer()));
   }
@@ -132,18 +130,17 @@ class CpuDevice final : public Device {
     HR_CHECK(disk_, "this device has no disk below it");
     return *disk_;
   }
-  // Of those that have no user yet.
   std::span<std::byte> next_buffer() {
-    const auto bytes = static_cast<size_t>(DiskTier::kBufferBytes);
-    HR_CHECK(buffers_.size() >= bytes, "the disk's tier has buffers for {} streams", DiskTier::kStreams);
-    const std::span<std::byte> buffer = buffers_.first(bytes);
-    buffers_ = buffers_.subspan(bytes);
-    return buffer;
+    HR_CHECK(used_buffers_ < kBuffers, "the disk's tier has buffers for {} streams", DiskTier::kStreams);
+    if (!buffers_) buffers_ = disk_buffers_.reserve(kBuffers * DiskTier::kBufferBytes);
+    return {buffers_ + used_buffers_++ * DiskTier::kBufferBytes, static_cast<size_t>(DiskTier::kBufferBytes)};
   }
 
   DeviceFacts facts_;
   MappedArena device_, host_, disk_buffers_;
-  std::span<std::byte> buffers_, window_;
+  std::byte* buffers_ = nullptr;
+  int64_t used_buffers_ = 0;
+  std::span<std::byte> window_;
   std::unique_ptr<DiskTier> disk_;  // after what its threads copy from and to
   StreamId streams_ = 0;
   std::vector<DiskTier::Mark> marks_;  // by event

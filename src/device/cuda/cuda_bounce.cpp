@@ -6,15 +6,18 @@
 
 namespace headroom {
 
-CudaBounce::CudaBounce(CudaRuntime& runtime, CudaStream queue, std::span<std::byte> pinned, size_t places)
+CudaBounce::CudaBounce(CudaRuntime& runtime, CudaStream queue, size_t places)
     : runtime_(runtime), queue_(queue), moves_(runtime.create_stream()), marks_(places) {
   for (CudaEvent& mark : marks_) mark = runtime_.create_event();
+  for (Buffer& buffer : buffers_) buffer.moved = runtime_.create_event();
+}
+
+void CudaBounce::take(std::span<std::byte> pinned) {
   void* at = pinned.data();
   size_t space = pinned.size();
   HR_CHECK(std::align(static_cast<size_t>(kDiskBlockBytes), buffers_.size() * bytes(), at, space),
            "{} bytes for {} buffers of {}", pinned.size(), buffers_.size(), bytes());
-  for (size_t i = 0; i < buffers_.size(); ++i)
-    buffers_[i] = {static_cast<std::byte*>(at) + i * bytes(), runtime_.create_event()};
+  for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].memory = static_cast<std::byte*>(at) + i * bytes();
 }
 
 CudaBounce::~CudaBounce() {

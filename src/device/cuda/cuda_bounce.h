@@ -17,11 +17,14 @@ class CudaBounce final : public BounceBuffers {
   // Of page-locked memory, wherever that begins.
   static constexpr int64_t kPinnedBytes = 2 * DiskTier::kBufferBytes + kDiskBlockBytes;
 
-  // Follows `queue`; marks of `places` copies may stand at once. The runtime and the memory outlive it.
-  CudaBounce(CudaRuntime& runtime, CudaStream queue, std::span<std::byte> pinned, size_t places);
+  // Follows `queue`; marks of `places` copies may stand at once. The runtime outlives it.
+  CudaBounce(CudaRuntime& runtime, CudaStream queue, size_t places);
   CudaBounce(const CudaBounce&) = delete;
   CudaBounce& operator=(const CudaBounce&) = delete;
   ~CudaBounce() override;
+
+  // Its memory, of kPinnedBytes, which outlives it; before the first copy.
+  void take(std::span<std::byte> pinned);
 
   void mark(size_t place) override { runtime_.record(marks_.at(place), queue_); }
   void begin(size_t place) override;

@@ -30,13 +30,6 @@ class PreparedCudaKernel final : public DeviceKernel {
   std::unique_ptr<CudaKernel> kernel_;
 };
 
-// Launches load code only while this lives.
-class Loading {
- public:
-  Loading() { set_launch_mode(LaunchMode::load); }
-  ~Loading() { set_launch_mode(LaunchMode::run); }
-};
-
 std::vector<TensorView> without_addresses(const std::vector<ConcreteType>& types) {
   std::vector<TensorView> views;
   for (const ConcreteType& type : types) views.push_back({nullptr, type.dtype, type.dims});
@@ -73,7 +66,13 @@ class CudaDevice final : public Device, public CudaServices {
   }
 
   std::string_view name() const override { return "cuda"; }
-  std::string remark() const override { return libraries_.missing; }
+  std::string remark() const override {
+    std::string text = libraries_.missing;
+    for (const std::string& more : {libraries_.blas ? libraries_.blas->remark() : std::string(),
+                                    libraries_.dnn ? libraries_.dnn->remark() : std::string()})
+      if (!more.empty()) text += (text.empty() ? "" : "; ") + more;
+    return text;
+  }
 
   void require_room(Tier tier, int64_t bytes) override {
     if (tier == Tier::disk && (disk_ || bytes > 0)) return disk().require_room(bytes);
@@ -86,7 +85,7 @@ class CudaDevice final : public Device, public CudaServices {
                   "end what else runs on the device, or give a smaller --memory");
   }
   std::byte* reserve_arena(Tier tier, int64_t bytes) override {
-    if (tier == Tier::disk) return disk().reserve(bytes, bounce(streams_[0], 1));
+    if (tier == Tier::disk) return reserve_disk(bytes);
     if (tier == Tier::host) return pinned(bytes).data();
     HR_CHECK(!arena_, "the arena is reserved twice");
     require_room(tier, bytes);
@@ -94,19 +93,20 @@ class CudaDevice final : public Device, public CudaServices {
     arena_bytes_ = bytes;
     return arena_;
   }
-  // The driver's word for this process, else what all processes hold.
   DeviceMemory memory() override {
     const CudaMemory memory = runtime_->memory();
-    const int64_t own = own_bytes(properties_.bus_id, open_nvml());
-    const int64_t held = own > 0 ? own : memory.total_bytes - memory.free_bytes;
-    return {memory.total_bytes, memory.free_bytes, held - arena_bytes_};
+    std::optional<int64_t> outside = own_bytes(properties_.bus_id, libraries_.nvml);
+    if (outside) *outside -= arena_bytes_;
+    // A number of another process, as one in a container may see it, is no answer.
+    if (outside && *outside < 0) outside.reset();
+    return {memory.total_bytes, memory.free_bytes, outside};
   }
   bool host_visible() const override { return false; }
   std::span<std::byte> host_window() override { return window_; }
 
   std::unique_ptr<DeviceKernel> prepare(const KernelSpec& spec) override {
     std::unique_ptr<CudaKernel> kernel = make_cuda_kernel(spec, context_);
-    const Loading loading;
+    const LoadingOnly loading;
     const std::vector<TensorView> inputs = without_addresses(spec.inputs), outputs = without_addresses(spec.outputs);
     kernel->enqueue({inputs, outputs, {static_cast<std::byte*>(nullptr), static_cast<size_t>(spec.scratch_bytes)}},
                     streams_[0]);
@@ -143,7 +143,11 @@ class CudaDevice final : public Device, public CudaServices {
   StreamId create_stream(Tier below) override {
     const auto stream = static_cast<StreamId>(streams_.size());
     streams_.push_back(runtime_->create_stream());
-    if (below == Tier::disk) disk().add_stream(stream, bounce(streams_.back(), CopyThread::kPlaces));
+    if (below != Tier::disk) return stream;
+    make_first_bounce();
+    bounces_.emplace_back(
+        stream, std::make_unique<CudaBounce>(*runtime_, streams_.back(), static_cast<size_t>(CopyThread::kPlaces)));
+    if (disk_reserved_) start_bounces();
     return stream;
   }
   EventId create_event() override {
@@ -198,13 +202,29 @@ class CudaDevice final : public Device, public CudaServices {
     HR_CHECK(disk_, "this device has no disk below it");
     return *disk_;
   }
-  std::unique_ptr<BounceBuffers> bounce(CudaStream stream, int64_t places) {
-    return std::make_unique<CudaBounce>(*runtime_, stream, pinned(CudaBounce::kPinnedBytes),
-                                        static_cast<size_t>(places));
+  // The disk's buffers: their streams and events are there before any arena, their memory is with the disk's.
+  void make_first_bounce() {
+    HR_CHECK(disk_, "this device has no disk below it");
+    if (!first_bounce_ && !disk_reserved_) first_bounce_ = std::make_unique<CudaBounce>(*runtime_, streams_[0], 1);
+  }
+  void start_bounces() {
+    for (auto& [stream, bounce] : bounces_) {
+      bounce->take(pinned(CudaBounce::kPinnedBytes));
+      disk().add_stream(stream, std::move(bounce));
+    }
+    bounces_.clear();
+  }
+  std::byte* reserve_disk(int64_t bytes) {
+    make_first_bounce();
+    first_bounce_->take(pinned(CudaBounce::kPinnedBytes));
+    std::byte* const arena = disk().reserve(bytes, std::move(first_bounce_));
+    disk_reserved_ = true;
+    start_bounces();
+    return arena;
   }
   // ": python (pid 4242) holds 12.0 GiB", as far as the driver tells.
   std::string holders() {
-    std::vector<GpuProcess> others = gpu_processes(properties_.bus_id, open_nvml());
+    std::vector<GpuProcess> others = gpu_processes(properties_.bus_id, libraries_.nvml);
     std::erase_if(others, [](const GpuProcess& process) { return process.pid == ::getpid(); });
     return others.empty() ? "" : ": " + describe(others);
   }
@@ -246,6 +266,9 @@ class CudaDevice final : public Device, public CudaServices {
   std::byte* arena_ = nullptr;
   int64_t arena_bytes_ = 0;
   std::unique_ptr<DiskTier> disk_;
+  bool disk_reserved_ = false;
+  std::unique_ptr<CudaBounce> first_bounce_;                               // of stream 0, until the disk is reserved
+  std::vector<std::pair<StreamId, std::unique_ptr<CudaBounce>>> bounces_;  // of other streams, until then
 };
 
 }  // namespace

@@ -18,6 +18,7 @@ struct CudaLibraries {
   std::unique_ptr<CudaBlas> blas;
   std::unique_ptr<CudaDnn> dnn;
   std::string missing;  // a sentence for the user, of those that are null
+  NvmlTable nvml;       // who holds the device's memory; nulls where nobody tells
 };
 
 // What planning needs to know of such a device: alignment 256, a workspace for library products of 32 MiB from compute
@@ -25,7 +26,7 @@ struct CudaLibraries {
 DeviceFacts facts_of(const CudaProperties& properties);
 
 // Of a device on which this process has no arena yet. outside_arena_bytes is what `table` says that this process holds,
-// the context that asking made; 0 where it does not tell.
+// the context that asking made.
 DeviceMemory memory_without_arena(CudaRuntime& runtime, const NvmlTable& table);
 
 // `facts` as the plan was made for, `disk` as of open_device. Throws Error(usage) when the device lacks what they say

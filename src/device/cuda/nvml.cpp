@@ -13,14 +13,6 @@
 namespace headroom {
 namespace {
 
-// nvmlProcessInfo_t of API versions 2 and 3.
-struct ProcessInfo {
-  unsigned pid;
-  unsigned long long used;
-  unsigned gpu_instance;
-  unsigned compute_instance;
-};
-
 constexpr unsigned kMostProcesses = 256;
 constexpr unsigned long long kUnknown = ~0ull;
 
@@ -52,7 +44,7 @@ NvmlTable open_nvml() {
 std::vector<GpuProcess> gpu_processes(const std::string& bus_id, const NvmlTable& table) {
   if (!table.init || !table.shutdown || !table.device_by_bus_id || !table.running_processes) return {};
   if (table.init() != 0) return {};
-  std::vector<ProcessInfo> infos(kMostProcesses);
+  std::vector<NvmlProcessInfo> infos(kMostProcesses);
   unsigned count = kMostProcesses;
   void* device = nullptr;
   const bool known = table.device_by_bus_id(bus_id.c_str(), &device) == 0 &&
@@ -73,10 +65,10 @@ std::vector<GpuProcess> gpu_processes(const std::string& bus_id, const NvmlTable
   return processes;
 }
 
-int64_t own_bytes(const std::string& bus_id, const NvmlTable& table) {
+std::optional<int64_t> own_bytes(const std::string& bus_id, const NvmlTable& table) {
   for (const GpuProcess& process : gpu_processes(bus_id, table))
-    if (process.pid == ::getpid()) return process.bytes;
-  return 0;
+    if (process.pid == ::getpid() && process.bytes > 0) return process.bytes;
+  return std::nullopt;
 }
 
 std::string describe(const std::vector<GpuProcess>& processes, size_t most) {

@@ -18,6 +18,7 @@ std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts, co
   std::unique_ptr<CudaRuntime> runtime = open_cuda_runtime(index);
   std::string reason;
   CudaLibraries libraries;
+  libraries.nvml = open_nvml();
   libraries.blas = open_cublaslt(reason);
   if (!libraries.blas) libraries.missing = served_by_our_own("products", "cuBLASLt", reason);
   libraries.dnn = open_cudnn(runtime->properties().capability, reason);

@@ -52,7 +52,7 @@ std::byte* DiskTier::reserve(int64_t bytes, std::unique_ptr<BounceBuffers> buffe
 }
 
 void DiskTier::add_stream(int stream, std::unique_ptr<BounceBuffers> buffers) {
-  HR_CHECK(base_ && streams_.size() < kStreams, "the disk's tier has {} streams, behind its arena", kStreams);
+  HR_CHECK(file_ && streams_.size() < kStreams, "the disk's tier has {} streams, once there is room for it", kStreams);
   Stream& added = streams_[stream];
   added.buffers = std::move(buffers);
   added.thread = std::make_unique<CopyThread>(*file_, *added.buffers);

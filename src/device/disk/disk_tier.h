@@ -34,7 +34,8 @@ class DiskTier {
   std::byte* reserve(int64_t bytes, std::unique_ptr<BounceBuffers> buffers);
   bool holds(const std::byte* address) const { return address >= base_ && address < base_ + bytes_; }
 
-  // A further stream of the device that copies to or from here, with buffers of its own. Stream 0 is the caller itself.
+  // A further stream of the device that copies to or from here, with buffers of its own, once there is room for an
+  // arena. Stream 0 is the caller itself.
   void add_stream(int stream, std::unique_ptr<BounceBuffers> buffers);
   // Queues a copy of which one end lies in the arena; on stream 0 it is done on return.
   void copy(std::byte* to, const std::byte* from, int64_t bytes, int stream);

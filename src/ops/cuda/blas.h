@@ -43,8 +43,8 @@ class CudaProduct {
  public:
   virtual ~CudaProduct() = default;
   virtual int64_t workspace_bytes() const = 0;
-  // Queues the product on `stream`; in LaunchMode::load loads its code and looks at no address. Thread-safe. Throws
-  // Error(run) when the library or the driver refuses.
+  // Queues the product on `stream`; in LaunchMode::load does nothing, as its code is there already. Thread-safe. Throws
+  // Error(run) when the library or the driver refuses what it took when it was rehearsed.
   virtual void run(const CudaProductArguments& arguments, CudaStream stream) const = 0;
 };
 
@@ -55,9 +55,12 @@ using CudaProductOffer = CudaLibraryOffer<CudaProduct>;
 class CudaBlas {
  public:
   virtual ~CudaBlas() = default;
-  // Prepares a product that needs no more than `workspace` bytes and sums in a fixed order; the same spec and cap give
-  // the same product. Refuses what the library has no algorithm for. Thread-safe. Throws Error(run) when it fails.
+  // Prepares a product that needs no more than `workspace` bytes and sums in a fixed order, and rehearses it, which
+  // loads its code (ops/cuda/rehearsal.h); the same spec and cap give the same product. Refuses what the library has no
+  // algorithm for, and where the library or the driver fails. Thread-safe.
   virtual CudaProductOffer prepare(const CudaProductSpec& spec, int64_t workspace) = 0;
+  // What failed so far, as a sentence for the user; empty when nothing did. Thread-safe.
+  virtual std::string remark() const { return {}; }
   // Name and version, for messages.
   virtual std::string name() const = 0;
 };

@@ -22,25 +22,23 @@ class Library {
   explicit Library(const Api& api) : api(api) {
     const int status = api.create(&handle);
     if (status != kSuccess)
-      throw Error(ErrorKind::run,
-                  fmt::format("cuBLASLt {} cannot be used on this device: {}", version_text(), api.status_text(status)),
-                  "install the cuBLAS that belongs to the driver, or run without it");
+      throw Error(ErrorKind::run, fmt::format("{} cannot be used on this device: {}", name(), api.status_text(status)),
+                  "install the cuBLAS that belongs to the driver, or run without it: HEADROOM_CUDA_WITHOUT=cublaslt");
   }
   ~Library() { api.destroy(handle); }
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
   // From CUDA 12 on the number has two digits for each part after the first.
-  std::string version_text() const {
+  std::string name() const {
     const size_t version = api.version();
-    if (version < 100000) return fmt::format("{}", version);
-    return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+    if (version < 100000) return fmt::format("cuBLASLt {}", version);
+    return fmt::format("cuBLASLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
   }
   void check(int status, const char* what) const {
     if (status == kSuccess) return;
-    throw Error(ErrorKind::run,
-                fmt::format("cuBLASLt {}: {} failed: {}", version_text(), what, api.status_text(status)),
-                "see the driver's messages (dmesg), or run without cuBLASLt");
+    throw Error(ErrorKind::run, fmt::format("{}: {} failed: {}", name(), what, api.status_text(status)),
+                "see the driver's messages (dmesg), or run without it: HEADROOM_CUDA_WITHOUT=cublaslt");
   }
 
   const Api api;
@@ -131,12 +129,15 @@ class LtProduct final : public CudaProduct {
 
   int64_t workspace_bytes() const override { return workspace_; }
 
-  void run(const CudaProductArguments& arguments, CudaStream stream) const override {
-    if (launch_mode() == LaunchMode::run) return queue(arguments, stream);
+  // Loads its code. Throws Error(run) when the library or the driver refuses.
+  void rehearse() const {
     // The library may clear its workspace; addresses of operands only need to be aligned.
     cuda::rehearse_in(std::max<int64_t>(workspace_, 256), [this](void* at, CudaStream recording) {
       queue({at, at, at, at, at, at}, recording);
     });
+  }
+  void run(const CudaProductArguments& arguments, CudaStream stream) const override {
+    if (launch_mode() == LaunchMode::run) queue(arguments, stream);
   }
 
  private:
@@ -199,22 +200,35 @@ class CublasLt final : public CudaBlas {
     return at->second;
   }
 
-  std::string name() const override { return "cuBLASLt " + library_->version_text(); }
+  std::string name() const override { return library_->name(); }
+  std::string remark() const override {
+    const std::lock_guard lock(mutex_);
+    return failures_.remark("products", "cuBLASLt");
+  }
 
  private:
   using Key = std::tuple<int64_t, int64_t, int64_t, DType, Multiply, DType, bool, bool, bool, bool, int64_t, int64_t,
                          int64_t, int64_t, int64_t>;
 
-  CudaProductOffer make(const CudaProductSpec& spec, int64_t workspace) const {
-    auto product = std::make_shared<LtProduct>(library_, spec);
-    std::string refusal = product->choose(workspace);
-    if (!refusal.empty()) return {nullptr, std::move(refusal)};
-    return {std::move(product), {}};
+  CudaProductOffer make(const CudaProductSpec& spec, int64_t workspace) {
+    try {
+      auto product = std::make_shared<LtProduct>(library_, spec);
+      std::string refusal = product->choose(workspace);
+      if (!refusal.empty()) return {nullptr, std::move(refusal)};
+      product->rehearse();
+      return {std::move(product), {}};
+    } catch (const Error& failure) {
+      const auto& [rows, cols, depth] = spec.matmul.size;
+      failures_.add(
+          fmt::format("{}, {} x {} x {} of {}", failure.what(), rows, cols, depth, dtype_name(spec.matmul.operand)));
+      return {nullptr, failure.what()};
+    }
   }
 
   std::shared_ptr<const Library> library_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<Key, CudaProductOffer> products_;
+  CudaLibraryFailures failures_;
 };
 
 }  // namespace
@@ -223,7 +237,13 @@ std::unique_ptr<CudaBlas> make_cublaslt(const Api& api) { return std::make_uniqu
 
 std::unique_ptr<CudaBlas> open_cublaslt(std::string& reason) {
   const std::optional<Api> api = cublaslt::open_library(reason);
-  return api ? make_cublaslt(*api) : nullptr;
+  if (!api) return nullptr;
+  try {
+    return make_cublaslt(*api);
+  } catch (const Error& refusal) {
+    reason = refusal.what();
+    return nullptr;
+  }
 }
 
 }  // namespace headroom

@@ -13,7 +13,8 @@ namespace headroom {
 // cannot make one.
 std::unique_ptr<CudaBlas> make_cublaslt(const cublaslt::Api& api);
 
-// The installed library; null and the reason when there is none. Throws Error(run) like make_cublaslt().
+// The installed library; null and the reason when there is none, or it cannot be used on the calling thread's current
+// device.
 std::unique_ptr<CudaBlas> open_cublaslt(std::string& reason);
 
 }  // namespace headroom

@@ -17,8 +17,9 @@ class CudaDnnCall {
  public:
   virtual ~CudaDnnCall() = default;
   virtual int64_t workspace_bytes() const = 0;
-  // Queues the call on `stream`, with workspace_bytes() at `workspace`, aligned to 256 bytes; in LaunchMode::load loads
-  // its code and looks at no address. Thread-safe. Throws Error(run) when the library or the driver refuses.
+  // Queues the call on `stream`, with workspace_bytes() at `workspace`, aligned to 256 bytes; in LaunchMode::load does
+  // nothing, as its code is there already. Thread-safe. Throws Error(run) when the library or the driver refuses what
+  // it took when it was rehearsed.
   virtual void run(const Arrays& arrays, void* workspace, CudaStream stream) const = 0;
 };
 using CudaAttention = CudaDnnCall<cuda::AttentionArrays>;
@@ -33,10 +34,13 @@ class CudaDnn {
  public:
   virtual ~CudaDnn() = default;
   // Prepare self-attention without masks of rows (`limit` and `starts` of the shape are not looked at), its sums in a
-  // fixed order, in no more than `workspace` bytes; the same shape and cap give the same call. They refuse what the
-  // library has no kernel for. Thread-safe. Throw Error(run) when the library fails.
+  // fixed order, in no more than `workspace` bytes, and rehearse it, which loads its code (ops/cuda/rehearsal.h); the
+  // same shape and cap give the same call. They refuse what the library has no kernel for, and where the library or the
+  // driver fails. Thread-safe.
   virtual CudaAttentionOffer attention(const AttentionShape& shape, int64_t workspace) = 0;
   virtual CudaAttentionGradOffer attention_grad(const AttentionShape& shape, int64_t workspace) = 0;
+  // What it lacks, and what failed so far, as a sentence for the user; empty when all is well. Thread-safe.
+  virtual std::string remark() const { return {}; }
   // Name and version, for messages.
   virtual std::string name() const = 0;
 };

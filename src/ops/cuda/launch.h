@@ -17,6 +17,18 @@ enum class LaunchMode { run, load };
 LaunchMode launch_mode();
 void set_launch_mode(LaunchMode mode);
 
+// While it lives, launches of this thread load code and queue nothing.
+class LoadingOnly {
+ public:
+  LoadingOnly() { set_launch_mode(LaunchMode::load); }
+  LoadingOnly(const LoadingOnly&) = delete;
+  LoadingOnly& operator=(const LoadingOnly&) = delete;
+  ~LoadingOnly() { set_launch_mode(before_); }
+
+ private:
+  LaunchMode before_ = launch_mode();
+};
+
 namespace cuda {
 
 // The floating types that kernels take.

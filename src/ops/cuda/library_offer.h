@@ -1,6 +1,8 @@
 // What a library of the device answers when it is asked to prepare a call.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <string>
 
@@ -11,6 +13,25 @@ template <typename Call>
 struct CudaLibraryOffer {
   std::shared_ptr<const Call> call;
   std::string refusal;
+};
+
+// Calls that a library failed to prepare or to rehearse, each refused: other kernels take them.
+class CudaLibraryFailures {
+ public:
+  void add(const std::string& words) {
+    if (count_++ == 0) first_ = words;
+  }
+  // A sentence for the user: "products by our own kernels where cuBLASLt fails (WORDS; 2 more)" of `what` by `library`.
+  // Empty when there was none.
+  std::string remark(const std::string& what, const std::string& library) const {
+    if (count_ == 0) return {};
+    return fmt::format("{} by our own kernels where {} fails ({}{})", what, library, first_,
+                       count_ > 1 ? fmt::format("; and {} more", count_ - 1) : "");
+  }
+
+ private:
+  std::string first_;
+  int count_ = 0;
 };
 
 }  // namespace headroom

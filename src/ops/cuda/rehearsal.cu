@@ -3,6 +3,10 @@
 #include "ops/cuda/capture.h"
 #include "ops/cuda/device_language.cuh"
 
+#if !defined(__CUDACC__)
+#include <new>
+#endif
+
 namespace headroom::cuda {
 
 #if defined(__CUDACC__)
@@ -18,9 +22,10 @@ struct Rehearsal {
   }
 };
 
-}  // namespace
+// Who goes on after a failure finds none: else the next launch would report it.
+void forget_failure() { cudaGetLastError(); }
 
-void rehearse(void (*queue)(const void* context, CudaStream stream), const void* context) {
+void record_and_load(void (*queue)(const void* context, CudaStream stream), const void* context) {
   Rehearsal rehearsal;
   check_cuda(cudaStreamCreateWithFlags(&rehearsal.stream, cudaStreamNonBlocking), "making a stream");
   begin_capture(rehearsal.stream, "recording a library's kernels");
@@ -33,14 +38,36 @@ void rehearse(void (*queue)(const void* context, CudaStream stream), const void*
   rehearsal.runnable = end_capture(rehearsal.stream, "loading a library's kernels");
 }
 
+}  // namespace
+
+void rehearse(void (*queue)(const void* context, CudaStream stream), const void* context) {
+  try {
+    record_and_load(queue, context);
+  } catch (...) {
+    forget_failure();
+    throw;
+  }
+}
+
 RehearsalMemory::RehearsalMemory(int64_t bytes) {
-  check_cuda(cudaMalloc(&at_, static_cast<size_t>(bytes)), "taking memory to load a library's kernels");
+  const cudaError_t status = cudaMalloc(&at_, static_cast<size_t>(bytes));
+  if (status != cudaSuccess) forget_failure();
+  check_cuda(status, "taking memory to load a library's kernels");
 }
 RehearsalMemory::~RehearsalMemory() { cudaFree(at_); }
 #else
-void rehearse(void (*)(const void*, CudaStream), const void*) {}  // the shim has no code to load
-RehearsalMemory::RehearsalMemory(int64_t) {}
-RehearsalMemory::~RehearsalMemory() {}
+namespace {
+
+constexpr std::align_val_t kAlignment{256};
+
+}  // namespace
+
+void rehearse(void (*queue)(const void* context, CudaStream stream), const void* context) {
+  const LoadingOnly loading;
+  queue(context, nullptr);
+}
+RehearsalMemory::RehearsalMemory(int64_t bytes) : at_(::operator new(static_cast<size_t>(bytes), kAlignment)) {}
+RehearsalMemory::~RehearsalMemory() { ::operator delete(at_, kAlignment); }
 #endif
 
 }  // namespace headroom::cuda

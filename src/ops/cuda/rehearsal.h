@@ -7,7 +7,8 @@ namespace headroom::cuda {
 
 // Calls queue(context, stream) with a stream that records instead of running, turns what was recorded into an
 // executable graph on the device, which loads the code of its kernels, and drops it. Kernels take any address; fills
-// and copies only what lies in device memory (RehearsalMemory). Throws Error(run) with the driver's words.
+// and copies only what lies in device memory (RehearsalMemory). Throws Error(run) with the driver's words. Over the
+// shim, which has no code to load, only calls it, in LaunchMode::load, in which fakes of libraries run nothing.
 void rehearse(void (*queue)(const void* context, CudaStream stream), const void* context);
 
 // Device memory that stands in for operands and workspace while work is rehearsed.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/calibrate/round.h"
+#include "runtime/copy_streams.h"
 
 namespace headroom {
 namespace {
@@ -14,6 +15,7 @@ constexpr int kMoreRounds = 3;  // over those that were disturbed
 
 Profile calibrate(Device& device, const DeviceFacts& facts, const std::string& name,
                   const std::function<void(double)>& progress, const CalibrationSizes& sizes, Stopwatch stopwatch) {
+  make_streams_of_any_plan(device);
   TimedCalls calls(device, facts, sizes, std::move(stopwatch));
   double done = 0;
   const auto step = [&] { progress(++done / ((kRounds + kMoreRounds) * kStepsOfRound + 1)); };
@@ -28,7 +30,7 @@ Profile calibrate(Device& device, const DeviceFacts& facts, const std::string& n
   profile.name = name;
   const DeviceMemory memory = device.memory();
   profile.memory_bytes = memory.total_bytes;
-  profile.context_bytes = memory.outside_arena_bytes;
+  profile.context_bytes = memory.outside_arena_bytes.value_or(0);
   return parse_profile(profile_json(profile), name);
 }
 

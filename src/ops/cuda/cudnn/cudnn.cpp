@@ -86,10 +86,8 @@ class Library {
   }
 
   int capability() const { return capability_; }
-  std::string name() const {
-    const size_t version = fe::detail::get_backend_version();
-    return fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-  }
+  bool has_device() const { return handle_ != nullptr; }  // rather than a description
+  std::string name() const { return "cuDNN " + cudnn_version_text(fe::detail::get_backend_version()); }
 
   // Chooses and compiles a plan of the graph; the reason when there is none within `workspace` bytes.
   std::string plan(Graph& graph, int64_t workspace, int64_t& needed) const {
@@ -125,7 +123,7 @@ class Library {
   }
   [[noreturn]] void fail(const std::string& words) const {
     throw Error(ErrorKind::run, fmt::format("{}: attention failed: {}", name(), words),
-                "see the driver's messages (dmesg), or run without cuDNN");
+                "see the driver's messages (dmesg), or run without it: HEADROOM_CUDA_WITHOUT=cudnn");
   }
 
   int capability_;
@@ -154,14 +152,13 @@ class CudnnCall final : public CudaDnnCall<Arrays> {
   int64_t workspace_bytes() const override { return workspace_; }
 
   void run(const Arrays& arrays, void* workspace, CudaStream stream) const override {
-    if (launch_mode() == LaunchMode::load) return rehearse();
+    if (launch_mode() == LaunchMode::load) return;
     auto operands = operands_of(arrays);
     library_->queue(*graph_, operands, workspace, stream);
   }
-
- private:
-  // One block of memory stands for the workspace and every operand: the library may clear them.
+  // Loads its code. Throws Error(run) when the library or the driver refuses.
   void rehearse() const {
+    // One block of memory stands for the workspace and every operand: the library may clear them.
     cuda::rehearse_in(std::max(workspace_, operand_bytes_), [this](void* at, CudaStream recording) {
       auto operands = operands_of(Arrays{});
       operands.fill(at);
@@ -169,6 +166,7 @@ class CudnnCall final : public CudaDnnCall<Arrays> {
     });
   }
 
+ private:
   std::shared_ptr<const Library> library_;
   std::unique_ptr<Graph> graph_;
   int64_t operand_bytes_;  // of the largest
@@ -188,17 +186,35 @@ class Calls {
                   shape.dim,   shape.causal,  shape.window, shape.scale, workspace};
     const auto [at, added] = offers_.try_emplace(key);
     if (!added) return at->second;
-    auto call = std::make_shared<CudnnCall<Arrays>>(library, shape);
-    at->second.refusal = call->plan(workspace);
-    if (at->second.refusal.empty()) at->second.call = std::move(call);
+    at->second = make(library, shape, workspace);
     return at->second;
+  }
+  // `what`: the calls of this kind, for messages.
+  std::string remark(const std::string& what) const {
+    const std::lock_guard lock(mutex_);
+    return failures_.remark(what, "cuDNN");
   }
 
  private:
+  Offer make(const std::shared_ptr<const Library>& library, const AttentionShape& shape, int64_t workspace) {
+    auto call = std::make_shared<CudnnCall<Arrays>>(library, shape);
+    std::string refusal = call->plan(workspace);
+    if (!refusal.empty()) return {nullptr, std::move(refusal)};
+    try {
+      if (library->has_device()) call->rehearse();
+    } catch (const Error& failure) {
+      failures_.add(fmt::format("{}, {} x {} queries of {} heads of {}", failure.what(), shape.batch, shape.queries,
+                                shape.heads, shape.dim));
+      return {nullptr, failure.what()};
+    }
+    return {std::move(call), {}};
+  }
+
   using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, int64_t, double, int64_t>;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<Key, Offer> offers_;
+  CudaLibraryFailures failures_;
 };
 
 class Cudnn final : public CudaDnn {
@@ -212,6 +228,12 @@ class Cudnn final : public CudaDnn {
     return gradient_.prepare(library_, shape, workspace);
   }
   std::string name() const override { return library_->name(); }
+  std::string remark() const override {
+    std::string text = cudnn_gradient_remark(fe::detail::get_backend_version(), library_->capability());
+    for (const std::string& failed : {forward_.remark("attention"), gradient_.remark("attention's gradient")})
+      if (!failed.empty()) text += (text.empty() ? "" : "; ") + failed;
+    return text;
+  }
 
  private:
   std::shared_ptr<const Library> library_;
@@ -234,7 +256,11 @@ std::unique_ptr<CudaDnn> open_cudnn(int capability, std::string& reason, const C
     ::setenv("CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT", "0", 0);
   }
   auto library = std::make_shared<Library>(capability);
-  reason = options.device.empty() ? library->take_device() : library->take_device(options.device);
+  try {
+    reason = options.device.empty() ? library->take_device() : library->take_device(options.device);
+  } catch (const std::runtime_error& lacking) {  // a library without a function that the frontend asks for
+    reason = lacking.what();
+  }
   return reason.empty() ? std::make_unique<Cudnn>(std::move(library)) : nullptr;
 }
 
