@@ -40,7 +40,7 @@ ALLOWED = {
     'generate': 'runtime plan tokenizer',
     'train': 'planner optim runtime device models data tokenizer formats plan generate',
     'engine': 'train planner runtime device models data tokenizer formats plan generate',
-    'arguments': 'engine train planner optim passes data',
+    'arguments': 'engine train planner optim passes data device',
     'serve': 'engine planner runtime models data formats plan generate',
     'doctor': 'planner passes optim models formats plan',
     'report': 'plan',

@@ -1,6 +1,7 @@
 #include "arguments/tier_options.h"
 
 #include "base/error.h"
+#include "device/device.h"
 #include "train/budget.h"
 
 namespace headroom {
@@ -37,7 +38,7 @@ std::string technique_help(std::span<const PassInfo* const> passes) {
 }
 
 void resolve_tiers(const TierArguments& arguments, TrainOptions& options) {
-  if (options.host_memory > 0 && options.device == "cpu")
+  if (options.host_memory > 0 && device_kind(options.device) == DeviceKind::cpu)
     throw Error(ErrorKind::usage, "--host-memory has no meaning on the CPU, where memory is the host",
                 "give --memory alone");
   if (!arguments.disk_memory.empty()) parse_disk_memory(arguments.disk_memory, options);

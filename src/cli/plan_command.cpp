@@ -68,7 +68,8 @@ void check_on_null(const Plan& plan) {
 // A plan for a profile of another device needs none: the null device checks it.
 TrainArguments for_profile(TrainArguments arguments) {
   TrainOptions& options = arguments.options;
-  if (options.device == "cpu" && !options.profile.empty() && load_profile(options.profile).facts.device != "cpu")
+  if (device_kind(options.device) == DeviceKind::cpu && !options.profile.empty() &&
+      !load_profile(options.profile).facts.is_cpu())
     options.device = "null";
   return arguments;
 }
@@ -81,7 +82,7 @@ int run_plan(const PlanArguments& arguments) {
   const PlannedTraining planned = plan_training(options);
   const PlanRequest& request = planned.request;
   const Plan& plan = planned.search.plan;
-  if (options.device == "cpu" && options.memory > available_memory() && !arguments.train.quiet)
+  if (device_kind(options.device) == DeviceKind::cpu && options.memory > available_memory() && !arguments.train.quiet)
     print_note(fmt::format("note: the budget is above what this machine can give now ({} bytes)", available_memory()));
   if (const std::string remark = request.profile.remark(); !remark.empty() && !arguments.train.quiet)
     print_note(remark);
@@ -95,7 +96,7 @@ int run_plan(const PlanArguments& arguments) {
     (arguments.json ? std::cerr : std::cout) << explain_cuts(options, planned.model);
   if (!arguments.text_file.empty()) write_output(arguments.text_file, plan_text(plan));
   if (!plan.feasible) return refuse(plan);
-  if (options.device == "null") check_on_null(plan);
+  if (device_kind(options.device) == DeviceKind::null) check_on_null(plan);
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "cli/command.h"
 #include "cli/terminal.h"
+#include "device/device.h"
 #include "engine/processor_remark.h"
 #include "formats/atomic_dir.h"
 #include "planner/estimates.h"
@@ -40,7 +41,7 @@ void add_disk_rates(const ProfileArguments& arguments, const std::filesystem::pa
 
 Profile measure(const ProfileArguments& arguments) {
   const std::optional<int> gpu = cuda_index(arguments.device);
-  if (!gpu && arguments.device != "cpu")
+  if (!gpu && device_kind(arguments.device) != DeviceKind::cpu)
     throw Error(ErrorKind::usage, fmt::format("--device {} cannot be measured", arguments.device), "use cpu or cuda:0");
   const int64_t before = peak_resident_bytes();
   const DeviceFacts facts =

@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-inline bool is_gpu(const Profile& profile) { return profile.facts.device != "cpu"; }
+inline bool is_gpu(const Profile& profile) { return !profile.facts.is_cpu(); }
 
 // Seconds of a call that works for `work` seconds by rates measured call behind call. On the CPU the time to begin one
 // is added. A GPU takes launches from a queue while it works, and its rates are those of such queues: a call takes its

@@ -40,7 +40,7 @@ double measured_rate(const Profile& profile, std::string_view op, Multiplication
 double product_rate(const Profile& profile, std::string_view op, Multiplication how, const ProductShape& shape) {
   if (how.dtype != DType::f32) how.multiply = {};
   if (const double rate = measured_rate(profile, op, how, shape); rate > 0) return rate;
-  if (!how.multiply.empty() && !is_gpu(profile) && profile.facts.isa < 514) {
+  if (!how.multiply.empty() && !is_gpu(profile) && !profile.facts.has_bf16_tiles()) {
     const double rate = product_rate(profile, op, {DType::f32, {}}, shape);
     return how.multiply == "bf16x3" ? rate / 2 : rate;
   }

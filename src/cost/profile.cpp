@@ -60,7 +60,7 @@ void read_facts(const Reader& reader, const Json& json, Profile& profile) {
   profile.facts.threads = static_cast<int>(threads);
   const int64_t isa = reader.whole(json, "isa", 2);
   constexpr std::array<int64_t, 5> kCpuSets{0, 2, 512, 513, 514};
-  if (profile.facts.device == "cpu" && std::find(kCpuSets.begin(), kCpuSets.end(), isa) == kCpuSets.end())
+  if (profile.facts.is_cpu() && std::find(kCpuSets.begin(), kCpuSets.end(), isa) == kCpuSets.end())
     reader.refuse("isa", "0, 2, 512, 513 or 514 of a cpu");
   if (isa > 10000) reader.refuse("isa", "a compute capability, 10 major + minor");
   profile.facts.isa = static_cast<int>(isa);

@@ -123,6 +123,10 @@ DeviceFacts cuda_facts(int index);
 // outside_arena_bytes is, as far as the driver tells. Throws as open_cuda_device.
 DeviceMemory cuda_memory(int index);
 
+// What --device names. null plans and checks without arithmetic.
+enum class DeviceKind : uint8_t { cpu, cuda, null };
+// Of "cpu", "null", "cuda" or "cuda:N". Throws Error(usage) for other devices.
+DeviceKind device_kind(std::string_view device);
 // N of "cuda:N", 0 of "cuda"; nothing for other devices. Throws Error(usage) for a bad number.
 std::optional<int> cuda_index(std::string_view device);
 // "cpu", "null" or "cuda:N". `disk`: the directory for what plans keep on disk; empty: there is none. Throws

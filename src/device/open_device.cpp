@@ -16,12 +16,25 @@ std::optional<int> cuda_index(std::string_view device) {
   return index;
 }
 
+DeviceKind device_kind(std::string_view device) {
+  if (device == "cpu") return DeviceKind::cpu;
+  if (device == "null") return DeviceKind::null;
+  if (cuda_index(device)) return DeviceKind::cuda;
+  throw Error(ErrorKind::usage, fmt::format("--device {} is not known", device),
+              "use cpu, cuda:0, or null to plan and check without arithmetic");
+}
+
 std::unique_ptr<Device> open_device(std::string_view device, const DeviceFacts& facts,
                                     const std::filesystem::path& disk) {
-  if (device == "cpu") return disk.empty() ? make_cpu_device(facts) : make_cpu_device_with_disk(facts, disk);
-  if (device == "null") return make_null_device(facts);
-  if (const std::optional<int> index = cuda_index(device)) return open_cuda_device(*index, facts, disk);
-  throw Error(ErrorKind::usage, fmt::format("--device {} is not known", device), "use cpu, cuda:0 or null");
+  switch (device_kind(device)) {
+    case DeviceKind::cpu:
+      return disk.empty() ? make_cpu_device(facts) : make_cpu_device_with_disk(facts, disk);
+    case DeviceKind::cuda:
+      return open_cuda_device(*cuda_index(device), facts, disk);
+    case DeviceKind::null:
+      return make_null_device(facts);
+  }
+  return nullptr;
 }
 
 }  // namespace headroom

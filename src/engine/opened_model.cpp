@@ -85,7 +85,7 @@ PlanRequest OpenedModel::request(bool tokenizer_stays) const {
   if (adapter_) process.data += adapter_bytes(adapter_->tensors.path().parent_path());
   book_process(request, process);
   if (here.force) return request;
-  if (here.device == "cpu") refuse_above_machine("--memory", request.budget_bytes);
+  if (device_kind(here.device) == DeviceKind::cpu) refuse_above_machine("--memory", request.budget_bytes);
   if (cuda_index(here.device)) refuse_above_machine("--host-memory", request.host_budget_bytes);
   return request;
 }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/openmp_environment.h"
+#include "device/device.h"
 #include "train/budget.h"
 
 namespace headroom {
@@ -20,7 +21,8 @@ bool waits_spinning() {
 }  // namespace
 
 std::string processor_remark(const std::string& device, int threads) {
-  return device == "cpu" ? thread_remark(threads, processor_load(), waits_spinning()) : std::string();
+  if (device_kind(device) != DeviceKind::cpu) return {};
+  return thread_remark(threads, processor_load(), waits_spinning());
 }
 
 }  // namespace headroom

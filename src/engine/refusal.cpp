@@ -42,7 +42,7 @@ Refusal refusal_of_tiers(const Plan& plan) {
   std::string ways;
   if (plan.minimum_bytes > plan.budget_bytes) ways = fmt::format("give --memory {} or more", plan.minimum_bytes);
   std::string tiers =
-      against_least(plan.budget_bytes, plan.facts.device == "cpu" ? "in memory" : "on the device", plan.minimum_bytes);
+      against_least(plan.budget_bytes, plan.facts.is_cpu() ? "in memory" : "on the device", plan.minimum_bytes);
   for (const Tier tier : kLowerTiers) {
     const TierPlan& below = plan.below(tier);
     if (below.budget_bytes == 0) continue;

@@ -92,13 +92,19 @@ enum class RecomputeClass : uint8_t { cheap, attention, linear, never };
 
 // What the device offers, as far as planning needs to know. Part of the plan's key.
 struct DeviceFacts {
-  std::string device = "cpu";
+  std::string device = "cpu";  // or "cuda"
   int threads = 1;
   int isa = 0;  // cpu: 2 = AVX2, 512 = AVX-512, 513 = AVX-512 with bf16, 514 = AMX; 0 = reference only; cuda: 10 major
                 // + minor
   bool native_bf16 = false;
   int64_t alignment = 64;          // bytes
   int64_t gemm_workspace_cap = 0;  // bytes booked for each matrix product of the library; 0 = ask the op's own rule
+
+  // A CPU: its arena lies in the host's memory, one budget holds both. Else the device has memory of its own, and a bus
+  // between.
+  bool is_cpu() const { return device == "cpu"; }
+  // A CPU that multiplies bf16 matrices in tiles (AMX).
+  bool has_bf16_tiles() const { return is_cpu() && isa >= 514; }
 };
 
 // The concrete call an op's byte and work rules look at.

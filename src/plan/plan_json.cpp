@@ -31,14 +31,14 @@ Json tiers_json(const Plan& plan) {
     return {{"budget_bytes", plan.below(tier).budget_bytes}, {"peak_bytes", plan.below(tier).peak_bytes}};
   };
   const Json none{{"budget_bytes", 0}, {"peak_bytes", 0}};
-  const bool one_memory = plan.facts.device == "cpu" && plan.host.arena_bytes == 0;
+  const bool one_memory = plan.facts.is_cpu() && plan.host.arena_bytes == 0;
   return {{"host", one_memory ? bounded : beside(Tier::host)},
           {"device", one_memory ? none : bounded},
           {"disk", beside(Tier::disk)}};
 }
 
 // Of the memory that the plan's own figures are of: on a GPU the data is prepared beside its bare context.
-int64_t prepare_peak(const Plan& plan) { return plan.facts.device == "cpu" ? plan.prepare.most : plan.process.total(); }
+int64_t prepare_peak(const Plan& plan) { return plan.facts.is_cpu() ? plan.prepare.most : plan.process.total(); }
 
 }  // namespace
 

@@ -28,7 +28,7 @@ TierBytes least_peaks(const PlanRequest& request, Tier scarce) {
 }
 
 void add_tiers(const PlanRequest& request, std::vector<ChangedRequest>& out) {
-  if (request.facts.device != "cpu" && request.host_budget_bytes == 0) {
+  if (!request.facts.is_cpu() && request.host_budget_bytes == 0) {
     PlanRequest hosted = request;
     hosted.host_budget_bytes = INT64_MAX;
     const TierBytes peaks = least_peaks(hosted, Tier::host);

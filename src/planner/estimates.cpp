@@ -21,7 +21,7 @@ int64_t booked_context_bytes(const Profile& gpu) {
 }
 
 std::string estimates(const Profile& profile) {
-  if (profile.facts.device == "cpu") return {};
+  if (profile.facts.is_cpu()) return {};
   const std::string context = format_bytes(booked_context_bytes(profile));
   if (is_shipped(profile.name))
     return fmt::format(

@@ -137,7 +137,7 @@ class Reporter {
   // Products of f32 operands on bf16 tiles stand for fp32's but for the ends of its range.
   void report_matmul_precision() {
     const std::string& precision = request_.matmul_precision;
-    const bool cpu = request_.facts.device == "cpu", tiles = cpu && request_.facts.isa >= 514;
+    const bool cpu = request_.facts.is_cpu(), tiles = request_.facts.has_bf16_tiles();
     if (precision == "highest") {
       add(kMatmulPrecision, precision, nullptr,
           std::string("changes the arithmetic: taken only when named (--matmul-precision)") +

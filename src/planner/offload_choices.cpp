@@ -101,7 +101,7 @@ void check_prefetch(const std::string& value) {
 
 // The options that give a request a tier, or either one.
 std::string budget_option(const PlanRequest& request, std::optional<Tier> tier) {
-  const bool hosted = request.facts.device != "cpu";
+  const bool hosted = !request.facts.is_cpu();
   if (tier == Tier::disk || (!tier && !hosted)) return "add --disk-memory DIR:BYTES";
   if (!hosted) return "the CPU's memory is the host's: say off, or disk with --disk-memory DIR:BYTES";
   return tier ? "add --host-memory BYTES" : "add --host-memory BYTES, or --disk-memory DIR:BYTES";

@@ -265,7 +265,7 @@ ProcessBytes host_with_page_tables(ProcessBytes process, int64_t host_arena_byte
 }
 
 ProcessBytes with_page_tables(ProcessBytes process, int64_t arena_bytes, const DeviceFacts& facts) {
-  return facts.device == "cpu" ? host_with_page_tables(process, arena_bytes) : process;
+  return facts.is_cpu() ? host_with_page_tables(process, arena_bytes) : process;
 }
 
 int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process, const DeviceFacts& facts) {
@@ -279,7 +279,7 @@ TierBytes run_peaks(const TierBytes& arenas, const PlanRequest& request) {
 }
 
 TierBytes with_prepare(TierBytes peaks, const PlanRequest& request) {
-  int64_t& prepared_in = request.facts.device == "cpu" ? peaks.device : peaks.host;
+  int64_t& prepared_in = request.facts.is_cpu() ? peaks.device : peaks.host;
   prepared_in = std::max(prepared_in, request.prepare.least);
   return peaks;
 }
@@ -302,7 +302,7 @@ void set_peaks(const PlanRequest& request, Plan& plan) {
   plan.host_process = host_with_page_tables(beside(arenas, request.host_process), arenas.host);
   plan.budget_bytes = request.budget_bytes;
   plan.peak_bytes = peaks.device;
-  const int64_t host_peak = request.facts.device == "cpu" ? peaks.device : peaks.host;
+  const int64_t host_peak = request.facts.is_cpu() ? peaks.device : peaks.host;
   plan.prepare = {request.prepare.least, std::clamp(host_peak, request.prepare.least, request.prepare.most)};
   for (const Tier tier : kLowerTiers) {
     plan.below(tier).budget_bytes = request.budgets().of(tier);

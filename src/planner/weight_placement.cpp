@@ -259,7 +259,7 @@ std::string find_remedy(const PlanRequest& request, size_t count, const std::fun
                         const std::string& timed, int64_t known) {
   std::string least;
   for (const Tier tier : kLowerTiers) {
-    if (request.budgets().of(tier) > 0 || (tier == Tier::host && request.facts.device == "cpu")) continue;
+    if (request.budgets().of(tier) > 0 || (tier == Tier::host && request.facts.is_cpu())) continue;
     PlanRequest with = request;
     (tier == Tier::host ? with.host_budget_bytes : with.disk_budget_bytes) = INT64_MAX;
     const Plan plan = WeightPlacer(with, count, variant, timed).move(known);

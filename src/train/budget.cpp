@@ -141,7 +141,7 @@ int64_t default_budget(const std::string& device, const std::string& profile) {
     const DeviceMemory memory = cuda_memory(*gpu);
     return memory.free_bytes + memory.outside_arena_bytes.value_or(0);  // a plan books this process's context
   }
-  const bool planned_only = device == "null" && !profile.empty();
+  const bool planned_only = device_kind(device) == DeviceKind::null && !profile.empty();
   const int64_t described = planned_only ? load_profile(profile).memory_bytes : 0;
   return described > 0 ? described / 20 * 19 : available_memory() / 10 * 9;
 }

@@ -180,9 +180,9 @@ int64_t template_bytes(const ModelFiles& model) {
 
 // The process while it holds so many bytes besides, before a kernel has run.
 int64_t before_arena(const PlanRequest& request, int64_t bytes) {
-  const ProcessBytes& there = request.facts.device == "cpu" ? request.process : request.host_process;
-  const int64_t process =
-      kPrepareCodeBytes + request.facts.threads * kPrepareThreadBytes + there.planner + there.gpu + there.caller + bytes;
+  const ProcessBytes& there = request.facts.is_cpu() ? request.process : request.host_process;
+  const int64_t process = kPrepareCodeBytes + request.facts.threads * kPrepareThreadBytes + there.planner + there.gpu +
+                          there.caller + bytes;
   return process + align_up(process / kPageTableRatio, 4096);
 }
 
@@ -236,8 +236,7 @@ int64_t pinned_batch_bytes(const PlanRequest& request) {
 // Planning ends before the arena exists: what it holds is booked as far as the weights alone do not take as much of the
 // arena. Weights that may lie below the device are not counted on.
 int64_t planning_bytes(const ModelSpec& spec, const PlanRequest& request) {
-  const bool may_leave =
-      request.host_budget_bytes > 0 || request.disk_budget_bytes > 0 || request.facts.device != "cpu";
+  const bool may_leave = request.host_budget_bytes > 0 || request.disk_budget_bytes > 0 || !request.facts.is_cpu();
   const int64_t weights = may_leave ? 0 : 2 * parameter_count(spec);
   const int64_t layer = kPlanningLayerBytes + (request.lora.rank > 0 ? kPlanningAdapterBytes : 0);
   return align_up(std::max<int64_t>(0, spec.layers * layer - kPlanningBytes - weights), 4096);
@@ -249,7 +248,7 @@ ProcessBytes training_process(const TrainOptions& options, const ModelFiles& mod
   process.planner = 0;
   book_programs(kTraining, 1, model.spec.layers, request, process);
   process.data += BatchReader::memory_bytes(options.global_batch_size);
-  if (request.facts.device != "cpu") process.data += pinned_batch_bytes(request);
+  if (!request.facts.is_cpu()) process.data += pinned_batch_bytes(request);
   if (request.length_buckets) {
     process.data += SampleGroups::memory_bytes(options.global_batch_size);
     const auto buckets = static_cast<int64_t>(bucket_choices(request).size());
@@ -280,7 +279,7 @@ DeviceFacts facts_on_cpu(const TrainOptions& options, const Profile& profile) {
   if (options.profile.empty()) return machine_facts(options.threads);
   DeviceFacts facts = profile.facts;
   if (options.threads > 0) facts.threads = options.threads;
-  if (!options.runs_here || options.device != "cpu") return facts;
+  if (!options.runs_here || device_kind(options.device) != DeviceKind::cpu) return facts;
   const DeviceFacts machine = machine_facts(options.threads);
   facts.isa = std::min(facts.isa, machine.isa);
   facts.native_bf16 = facts.native_bf16 && machine.native_bf16;
@@ -288,7 +287,7 @@ DeviceFacts facts_on_cpu(const TrainOptions& options, const Profile& profile) {
 }
 
 DeviceFacts facts_on_gpu(const TrainOptions& options, int gpu, Profile& profile) {
-  if (profile.facts.device == "cuda") return profile.facts;
+  if (!profile.facts.is_cpu()) return profile.facts;
   if (options.profile.empty()) {  // nobody measured it: a shipped profile's rates, the device's own facts
     profile = load_profile(kUnmeasuredGpu);
     return cuda_facts(gpu);
@@ -303,20 +302,18 @@ DeviceFacts facts_on_gpu(const TrainOptions& options, int gpu, Profile& profile)
 }  // namespace
 
 DeviceFacts device_facts(const TrainOptions& options, Profile& profile) {
+  const DeviceKind kind = device_kind(options.device);
   profile = choose_profile(options.profile, cpu_facts(1).isa >= 512, options.device);
   if (const std::optional<int> gpu = cuda_index(options.device)) return facts_on_gpu(options, *gpu, profile);
-  if (options.device != "cpu" && options.device != "null")
-    throw Error(ErrorKind::usage, fmt::format("--device {} is not known", options.device),
-                "use cpu, cuda:0, or null to plan and check without arithmetic");
-  if (profile.facts.device == "cpu") return facts_on_cpu(options, profile);
-  if (options.device == "null") return profile.facts;
+  if (profile.facts.is_cpu()) return facts_on_cpu(options, profile);
+  if (kind == DeviceKind::null) return profile.facts;
   throw Error(ErrorKind::usage,
               fmt::format("profile {} describes a {} device, not the cpu", profile.name, profile.facts.device),
               "add --device null to plan for it");
 }
 
 std::string profile_remark(const TrainOptions& options, const PlanRequest& request) {
-  if (options.profile.empty() || options.device != "cpu") return {};
+  if (options.profile.empty() || device_kind(options.device) != DeviceKind::cpu) return {};
   const Profile& profile = request.profile;
   if (request.facts.isa < profile.facts.isa)
     return fmt::format(
@@ -401,13 +398,13 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
   request.disk_budget_bytes = options.disk_memory;
   book_process(request, training_process(options, model, request));
   book_prepare(request, model);
-  if (request.facts.device != "cpu") book_kernels_first(request);
+  if (!request.facts.is_cpu()) book_kernels_first(request);
   return request;
 }
 
 void book_process(PlanRequest& request, const ProcessBytes& process) {
   request.process = process;
-  if (request.facts.device == "cpu") return;
+  if (request.facts.is_cpu()) return;
   request.host_process = process;
   request.host_process.gpu = kCudaWindowBytes + kCudaGraphBytes + request.profile.host_context_bytes;
   request.process = {};

@@ -67,7 +67,7 @@ class Run {
     prepare_device();
     open_output();
     open_data();
-    if (options_.device == "null") return run_on_null();
+    if (device_kind(options_.device) == DeviceKind::null) return run_on_null();
     start();
     loop();
     finish();
@@ -82,7 +82,7 @@ class Run {
   }
 
   void refuse_budget_above_machine() const {
-    if (options_.device == "cpu") refuse_above_machine("--memory", options_.memory);
+    if (device_kind(options_.device) == DeviceKind::cpu) refuse_above_machine("--memory", options_.memory);
     if (cuda_index(options_.device)) refuse_above_machine("--host-memory", options_.host_memory);
   }
 

@@ -81,7 +81,7 @@ void DiskTier::wait(const Mark& mark) {
 int64_t disk_process_bytes(const DeviceFacts& facts) {
   constexpr size_t kUsers = 1 + DiskTier::kStreams;
   // Beside the CPU's the window to the arena; a GPU's are double, and the window is there anyway.
-  const size_t buffers = facts.device == "cpu" ? kUsers + 1 : 2 * kUsers;
+  const size_t buffers = facts.is_cpu() ? kUsers + 1 : 2 * kUsers;
   return static_cast<int64_t>(buffers) * DiskTier::kBufferBytes + kThreadsBytes;
 }
 

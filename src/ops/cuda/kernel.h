@@ -39,7 +39,7 @@ class CudaServices {
   virtual CudaDnn* dnn() { return nullptr; }
 };
 
-// What kernels are made for. facts.device begins with "cuda"; facts.isa is the compute capability, 10 major + minor.
+// What kernels are made for. facts are a GPU's; facts.isa is the compute capability, 10 major + minor.
 struct CudaContext {
   DeviceFacts facts;
   int multiprocessors = 1;

@@ -5,6 +5,6 @@
 
 namespace headroom {
 
-inline bool on_cuda(const DeviceFacts& facts) { return facts.device.starts_with("cuda"); }
+inline bool on_cuda(const DeviceFacts& facts) { return !facts.is_cpu(); }
 
 }  // namespace headroom

@@ -138,7 +138,7 @@ void measure_rest(TimedCalls& calls, Profile& profile, const CalibrationSizes& s
   const double cast_rate = calls.work().bytes / seconds;
   profile.copy_bytes_per_second = cast_rate;
   note("copy_bytes_per_second");
-  if (profile.facts.device != "cpu") {  // there copies between tiers cross a bus
+  if (!profile.facts.is_cpu()) {  // there copies between tiers cross a bus
     profile.copy_bytes_per_second = calls.copy_rate();
     profile.streams.push_back({"cast", DType::bf16, cast_rate});
   }
@@ -208,8 +208,7 @@ void measure_products(TimedCalls& calls, Profile& round, const CalibrationSizes&
 
 std::vector<Arithmetic> arithmetics_of(const DeviceFacts& facts) {
   std::vector<Arithmetic> arithmetics{{DType::f32, ""}, {DType::bf16, ""}};
-  if (facts.device == "cpu" && facts.isa >= 514)
-    arithmetics.insert(arithmetics.end(), {{DType::f32, "bf16"}, {DType::f32, "bf16x3"}});
+  if (facts.has_bf16_tiles()) arithmetics.insert(arithmetics.end(), {{DType::f32, "bf16"}, {DType::f32, "bf16x3"}});
   return arithmetics;
 }
 
