@@ -63,7 +63,7 @@ Profile measure(const ProfileArguments& arguments) {
 
 int run_profile(const ProfileArguments& arguments) {
   Profile profile = measure(arguments);
-  const std::filesystem::path cache = cached_profile_path(arguments.device);
+  const std::filesystem::path cache = cached_profile_path(cuda_index(arguments.device));
   const std::filesystem::path path = arguments.output.empty() ? cache : std::filesystem::path(arguments.output);
   if (path.empty()) throw Error(ErrorKind::usage, "there is no home directory for the cached profile", "give -o FILE");
   std::error_code status;

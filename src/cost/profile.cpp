@@ -225,10 +225,8 @@ Profile load_profile(const std::string& file_or_name) {
   return parse_profile(read_json(file_or_name, int64_t{4} << 20).dump(), file_or_name);
 }
 
-std::filesystem::path cached_profile_path(const std::string& device) {
-  std::string name = "profile.json";
-  if (device.starts_with("cuda"))
-    name = fmt::format("profile-cuda-{}.json", device.size() > 5 ? device.substr(5) : "0");
+std::filesystem::path cached_profile_path(std::optional<int> gpu) {
+  const std::string name = gpu ? fmt::format("profile-cuda-{}.json", *gpu) : "profile.json";
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
     return std::filesystem::path(cache) / "headroom" / name;
   if (const char* home = std::getenv("HOME"); home && *home)
@@ -236,9 +234,9 @@ std::filesystem::path cached_profile_path(const std::string& device) {
   return {};
 }
 
-Profile choose_profile(const std::string& requested, bool avx512, const std::string& device) {
+Profile choose_profile(const std::string& requested, bool avx512, std::optional<int> gpu) {
   if (!requested.empty()) return load_profile(requested);
-  const std::filesystem::path cached = cached_profile_path(device);
+  const std::filesystem::path cached = cached_profile_path(gpu);
   std::error_code status;
   if (!cached.empty() && std::filesystem::exists(cached, status)) return load_profile(cached.string());
   return load_profile(avx512 ? "cpu-avx512" : "cpu-avx2");

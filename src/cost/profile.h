@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -96,11 +97,12 @@ std::string profile_json(const Profile& profile);
 Profile load_profile(const std::string& file_or_name);
 
 // $XDG_CACHE_HOME/headroom/profile.json (or ~/.cache), of a GPU profile-cuda-N.json; empty when there is no home.
-std::filesystem::path cached_profile_path(const std::string& device = "cpu");
+// `gpu`: which one; none for the CPU.
+std::filesystem::path cached_profile_path(std::optional<int> gpu = {});
 
 // How `plan` and `train` choose: `requested` when not empty, else the cached profile of this device when it is there,
 // else the shipped "cpu-avx512" or "cpu-avx2" of this instruction set, for a GPU too: which one it is, only its owner
 // knows.
-Profile choose_profile(const std::string& requested, bool avx512, const std::string& device = "cpu");
+Profile choose_profile(const std::string& requested, bool avx512, std::optional<int> gpu = {});
 
 }  // namespace headroom

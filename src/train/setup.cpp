@@ -303,7 +303,7 @@ DeviceFacts facts_on_gpu(const TrainOptions& options, int gpu, Profile& profile)
 
 DeviceFacts device_facts(const TrainOptions& options, Profile& profile) {
   const DeviceKind kind = device_kind(options.device);
-  profile = choose_profile(options.profile, cpu_facts(1).isa >= 512, options.device);
+  profile = choose_profile(options.profile, cpu_facts(1).isa >= 512, cuda_index(options.device));
   if (const std::optional<int> gpu = cuda_index(options.device)) return facts_on_gpu(options, *gpu, profile);
   if (profile.facts.is_cpu()) return facts_on_cpu(options, profile);
   if (kind == DeviceKind::null) return profile.facts;
