@@ -26,6 +26,20 @@ class Interrupts {
     }
     return seen_;
   }
+  // The same callback; one that Ctrl-C falls into returns, and the run ends behind it.
+  template <typename... A>
+  std::function<void(A...)> around(const std::function<void(A...)>& callback) {
+    if (!callback) return {};
+    return [this, &callback](A... arguments) {
+      try {
+        callback(arguments...);
+      } catch (const py::error_already_set& error) {
+        const py::gil_scoped_acquire held;
+        if (!error.matches(PyExc_KeyboardInterrupt)) throw;
+        seen_ = true;
+      }
+    };
+  }
   void raise_if_seen() const {
     if (!seen_) return;
     const py::gil_scoped_acquire held;
@@ -47,7 +61,12 @@ struct PythonCallbacks {
 
 api::Training train(const api::Session& session, const api::Options& options, const PythonCallbacks& given) {
   Interrupts interrupts;
-  api::Callbacks callbacks{given.on_plan, given.on_note, given.on_step, given.on_evaluation, given.on_save, {}};
+  api::Callbacks callbacks;
+  callbacks.planned = interrupts.around(given.on_plan);
+  callbacks.note = interrupts.around(given.on_note);
+  callbacks.step = interrupts.around(given.on_step);
+  callbacks.evaluated = interrupts.around(given.on_evaluation);
+  callbacks.saved = interrupts.around(given.on_save);
   callbacks.should_stop = [&] { return interrupts.pending(); };
   const api::Training training = session.train(options, callbacks);
   interrupts.raise_if_seen();
@@ -153,7 +172,8 @@ void bind_session(py::module_& m) {
       .def(
           "train",
           [](const api::Session& session, const api::Options& options,
-             const std::function<void(const api::Plan&)>& on_plan, const std::function<void(const std::string&)>& on_note,
+             const std::function<void(const api::Plan&)>& on_plan,
+             const std::function<void(const std::string&)>& on_note,
              const std::function<void(const api::Step&)>& on_step,
              const std::function<void(std::int64_t, const std::string&, const api::Evaluation&)>& on_evaluation,
              const std::function<void(std::int64_t, const std::string&)>& on_save) {

@@ -23,7 +23,7 @@ OutOfMemoryError.__module__ = 'torch'
 def test_an_exception_is_explained():
     answer = doctor.explain(OutOfMemoryError(TEXT))
     assert '2.00 GiB' in str(answer)
-    assert answer.to_dict()['requested_bytes'] == 2 << 30
+    assert answer.to_dict()['messages'][0]['requested_bytes'] == 2 << 30
     assert len(answer.details) > len(answer.screen)
     assert '2.00 GiB' in str(doctor.explain(TEXT))
     with pytest.raises(headroom.UsageError):
