@@ -51,7 +51,7 @@ Executor::Executor(const Plan& plan, Device& device, HostPort* host, Reservation
   outside_.took("kernels and the libraries' plans");
   prepare_copies();
   outside_.took("streams and events of copies");
-  outside_.require(plan_.process.total());
+  outside_.require(plan_.process.total() - plan_.process.graphs);
   require_room();
   if (arenas == Reservation::now) reserve_arenas();
 }

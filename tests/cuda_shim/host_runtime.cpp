@@ -155,6 +155,7 @@ HostRuntimeLimits& limits_of_cuda0() {
   static HostRuntimeLimits limits = [] {
     HostRuntimeLimits first;
     first.context_bytes = kHostRuntimeContext;
+    first.graph_node_bytes = 0;
     return first;
   }();
   return limits;

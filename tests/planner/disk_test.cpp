@@ -125,7 +125,7 @@ TEST(DiskBelowAGpu, ItsDriverCountsAgainstTheHost) {
   options.profile = "H100-80GB";
   options.host_memory = kPlenty;
   PlanRequest request = fixed_request(options, model);
-  EXPECT_EQ(request.host_process.gpu, kCudaWindowBytes + request.profile.host_context_bytes);
+  EXPECT_EQ(request.host_process.gpu, kCudaWindowBytes + kCudaGraphBytes + request.profile.host_context_bytes);
   EXPECT_EQ(request.process.gpu, 0);
   const Plan plan = search_training_plan(request).plan;
   EXPECT_EQ(Json::parse(plan_json(plan)).at("host_process").at("gpu"), request.host_process.gpu);
