@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What jobs were measured to take, what doctor estimates, and what other estimators say; judged by systems held out.
+"""What jobs were measured to take, what doctor estimates, and what other estimators say; tested on systems held out.
 
     doctor_estimates.py PROGRAM [--markdown]
 
@@ -68,7 +68,7 @@ def fitted_without(estimates, held):
     constants = [grid[len(grid) // 2] for grid in GRID]
     for _ in range(2):
         for i, grid in enumerate(GRID):
-            # A constant that no other system depends on stays at 0: the held-out system is judged without it.
+            # A constant that no other system depends on stays at 0: the held-out system is tested without it.
             scores = [(score(constants[:i] + [value] + constants[i + 1:]), value) for value in grid]
             constants[i] = min(scores)[1]
     return constants
@@ -92,7 +92,7 @@ def by_system(estimates):
                       two([abs(centre[r['source']] / r['measured'] - 1) for r in once]), two([abs(r['said']['accelerate'] / r['measured'] - 1) for r in once]), f"{sum(r['low'] <= r['measured'] <= r['high'] for r in once)} of {len(once)}"])
     return table
 
-CAPACITY = {'aleph-alpha': 81051 * 2**20}  # gpu_table.cpp: A100-80GB
+CAPACITY = {'aleph-alpha': 81051 * 2**20}  # gpu_data.cpp: A100-80GB
 
 def outcomes(estimates):
     rows = distinct_outcomes([r for r in estimates.rows(SHIPPED) if r['statistic'] in ('ok', 'oom')])
@@ -102,7 +102,7 @@ def outcomes(estimates):
         right = sum((r['ours'] <= limit) == (r['statistic'] == 'ok') for r in mine)
         sure = [r for r in mine if r['high'] <= limit]; never = [r for r in mine if r['low'] > limit]
         most = max(sum(r['statistic'] == kind for r in mine) for kind in ('ok', 'oom'))
-        lines.append(f'{source}: {len(mine)} distinct runs, {right} ({100 * right / len(mine):.0f} %) judged right by the likely figure; always saying the same: {100 * most / len(mine):.0f} %. '
+        lines.append(f'{source}: {len(mine)} distinct runs, {right} ({100 * right / len(mine):.0f} %) predicted right by the likely figure; always saying the same: {100 * most / len(mine):.0f} %. '
                      f'"Fits" (upper end below the device): {len(sure)} times, {sum(r["statistic"] == "oom" for r in sure)} of these ran out. "Does not fit" (lower end above it): {len(never)} times, {sum(r["statistic"] == "ok" for r in never)} of these ran. The range crosses the limit {len(mine) - len(sure) - len(never)} times.')
     return lines
 

@@ -1,6 +1,7 @@
-# headroom_module(NAME [DEPS module...] [LIBS target...] [ALONE regex]): one static library per folder of src/.
+# headroom_module(NAME [DEPS module...] [LIBS target...] [FOLDERS folder...] [ALONE regex]): one static library per folder of
+# src/.
 #
-# Collects src/NAME/*.cpp (tests live in tests/NAME/). DEPS are headroom modules, LIBS are outside libraries. Files whose path
+# Collects src/NAME/*.cpp, and those of its FOLDERS (tests live in tests/NAME/). DEPS are headroom modules, LIBS are outside libraries. Files whose path
 # matches ALONE are compiled one by one: they name things in their anonymous namespaces as others do (headroom_unity). Every
 # module is noted in the global property HEADROOM_MODULES, which cmake/HeadroomInstall.cmake reads.
 #
@@ -19,7 +20,7 @@ if(HEADROOM_SANITIZE)
   target_compile_options(headroom_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer -fno-sanitize-recover=all>)
 endif()
 if(HEADROOM_FUZZERS)
-  # So that libFuzzer sees the modules; the link option is for the programs that are no fuzzers.
+  # So that libFuzzer sees the modules; the link option is for the programs that are not fuzzers.
   target_compile_options(headroom_options INTERFACE -fsanitize=fuzzer-no-link)
   target_link_options(headroom_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
@@ -61,11 +62,12 @@ function(headroom_unity target alone)
 endfunction()
 
 function(headroom_module name)
-  cmake_parse_arguments(ARG "" "ALONE" "DEPS;LIBS;SOURCES" ${ARGN})
+  cmake_parse_arguments(ARG "" "ALONE" "DEPS;LIBS;FOLDERS;SOURCES" ${ARGN})
   if(ARG_SOURCES)
     set(sources ${ARG_SOURCES})
   else()
-    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+    list(TRANSFORM ARG_FOLDERS REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/\\1/*.cpp")
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp ${ARG_FOLDERS})
   endif()
   add_library(headroom_${name} STATIC ${sources})
   target_link_libraries(headroom_${name} PUBLIC $<BUILD_INTERFACE:headroom_options> ${ARG_LIBS})

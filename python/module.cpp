@@ -87,6 +87,17 @@ api::Generation generate(const api::Session& session, const std::string& prompt,
   return generation;
 }
 
+// Ctrl-C ends a measurement: KeyboardInterrupt passes through it.
+api::MachineProfile profile(const api::Options& options, const std::function<void(double)>& on_progress,
+                            const std::function<void(const std::string&)>& on_note) {
+  const auto progress = [&](double share) {
+    const py::gil_scoped_acquire held;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (on_progress) on_progress(share);
+  };
+  return api::profile(options, progress, on_note);
+}
+
 // Raises headroom.errors' classes, so that their attributes are Python's.
 void register_errors() {
   py::register_exception_translator([](std::exception_ptr pointer) {
@@ -143,6 +154,10 @@ void bind_values(py::module_& m) {
       .def_readonly("layers", &api::ModelFacts::layers)
       .def_readonly("vocabulary", &api::ModelFacts::vocabulary)
       .def_readonly("positions", &api::ModelFacts::positions);
+  py::class_<api::MachineProfile>(m, "MachineProfile", "What was measured of a machine.")
+      .def_readonly("name", &api::MachineProfile::name)
+      .def_readonly("path", &api::MachineProfile::path)
+      .def_readonly("json", &api::MachineProfile::json);
   py::class_<api::Diagnosis>(m, "Diagnosis")
       .def_readonly("screen", &api::Diagnosis::screen)
       .def_readonly("details", &api::Diagnosis::details)
@@ -197,6 +212,7 @@ PYBIND11_MODULE(_engine, m) {
   bind_plan(m);
   bind_session(m);
   m.def("describe_model", &api::describe_model, Released());
+  m.def("profile", &profile, Released());
   m.def("merge", &api::merge, Released());
   m.def(
       "explain",

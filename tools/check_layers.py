@@ -7,7 +7,8 @@ Usage: check_layers.py [SOURCE_DIR]     prints every forbidden include as file:l
 An include is an edge from the folder of the file to the first part of the path. A module may always include itself and
 base. The op folders hold two layers: "ops" are the rules, which link no library, and "kernels" what computes. Kernels are
 src/ops/cpu and src/ops/cuda, the files cpu*.cpp and cuda*, and those headers of the op folders that no rule includes, directly or through another
-header. A header named *scratch.h is a booking formula, shared by rules and kernels, and belongs to the rules. "headroom"
+header. Files named *scratch.h or *scratch.cpp are booking formulas, and backend and capabilities what planning knows of a
+backend: kernels share them, but they belong to the rules. "headroom"
 stands for the public headers in include/. Outside libraries in LIBRARIES are open to the named layers only. Standard
 library only.
 """
@@ -15,6 +16,8 @@ import os
 import re
 import sys
 import tempfile
+
+import source_check
 
 ALLOWED = {
     'base': '',
@@ -38,8 +41,8 @@ ALLOWED = {
     'runtime': 'plan device comm cost ir ops',
     'data': 'tokenizer formats jinja',
     'generate': 'runtime plan tokenizer',
-    'train': 'planner optim runtime device models data tokenizer formats plan generate',
-    'engine': 'train planner runtime device models data tokenizer formats plan generate',
+    'train': 'planner passes optim runtime device models data tokenizer formats plan generate',
+    'engine': 'train planner passes memory cost runtime device models data tokenizer formats plan generate',
     'arguments': 'engine train planner optim passes data device',
     'serve': 'engine planner runtime models data formats plan generate',
     'doctor': 'planner passes optim models formats plan',
@@ -83,8 +86,12 @@ def in_op_folder(path):
     return parts[0] == 'ops' and len(parts) > 2 and parts[1] not in ('cpu', 'cuda')
 
 
+def is_booking(path):
+    return re.search(r'(scratch|/backend|/capabilities)\.(h|cpp)$', path) is not None
+
+
 def is_kernel_source(path):
-    return in_op_folder(path) and re.match(r'(cpu|cuda)[_.]', path.split('/')[-1]) is not None
+    return in_op_folder(path) and not is_booking(path) and re.match(r'(cpu|cuda)[_.]', path.split('/')[-1]) is not None
 
 
 def rule_headers(includes):
@@ -102,7 +109,7 @@ def rule_headers(includes):
 def layer(path, rules):
     """The layer of a path relative to src/; `rules` are the headers of op folders that belong to the rules."""
     parts = path.split('/')
-    if parts[0] != 'ops' or len(parts) < 3 or parts[-1].endswith('scratch.h'):
+    if parts[0] != 'ops' or len(parts) < 3 or is_booking(path):
         return parts[0]
     if parts[1] in ('cpu', 'cuda') or is_kernel_source(path):
         return 'kernels'
@@ -165,6 +172,9 @@ def self_test():
         'ops/add/scratch.h': '#include "device/device.h"\n',            # ops may not see the device
         'ops/cpu/gemm_scratch.h': '#include "ir/graph.h"\n',
         'ops/gemm/op.cpp': '#include "ops/cpu/gemm_scratch.h"\n',
+        'ops/gemm/cpu_scratch.cpp': '#include "ops/cpu/gemm_scratch.h"\n#include "ops/cpu/capabilities.h"\n',
+        'ops/cpu/capabilities.h': '#include "ir/graph.h"\n',
+        'ops/cpu/backend.cpp': '#include "ops/registry.h"\n#include "ops/cpu/kernel.h"\n',  # planning sees no kernel
         'device/device.h': '#include "ops/cpu/kernel.h"\n',
         'planner/p.cpp': '#include "device/device.h"\n#include "cli/main.h"\n',
         'memory/m.cpp': '#include <yaml-cpp/yaml.h>\n#include <vector>\n',
@@ -179,7 +189,7 @@ def self_test():
             with open(os.path.join(root, name), 'w', encoding='utf-8') as out:
                 out.write(text)
         found = sorted(fault.split(': ')[0] for fault in forbidden(root)[0])
-    expected = ['memory/m.cpp:1', 'odd/o.h:1', 'ops/add/op.cpp:1', 'ops/add/scratch.h:1', 'ops/sub/shape.h:1',
+    expected = ['memory/m.cpp:1', 'odd/o.h:1', 'ops/add/op.cpp:1', 'ops/add/scratch.h:1', 'ops/cpu/backend.cpp:2', 'ops/sub/shape.h:1',
                 'ops/sub/shape.h:2', 'planner/p.cpp:1', 'planner/p.cpp:2', 'runtime/r.cpp:1', 'runtime/r.cpp:2',
                 'train/t.h:1']
     if found != expected:
@@ -187,17 +197,10 @@ def self_test():
     print('self test: ok')
 
 
-def main():
-    if sys.argv[1:] == ['--self-test']:
-        return self_test()
-    here = os.path.dirname(os.path.abspath(__file__))
-    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, '..', 'src')
-    if not os.path.isdir(root):
-        sys.exit(f'no such directory: {root}')
+def check(root):
     faults, count = forbidden(root)
-    print('\n'.join(faults + [f'{count} includes, {len(faults)} forbidden']))
-    return sys.exit(1 if faults else 0)
+    return faults, f'{count} includes, {len(faults)} forbidden'
 
 
 if __name__ == '__main__':
-    main()
+    source_check.run(self_test, check)

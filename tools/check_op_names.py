@@ -13,6 +13,8 @@ import re
 import sys
 import tempfile
 
+import source_check
+
 WRITERS = {
     'ir/op.h': 'declares op_name', 'ir/op.cpp': 'defines it',
     'ir/graph.cpp': 'a message', 'ir/print.cpp': 'graph text', 'ir/block_signature.cpp': 'the text of a block',
@@ -26,9 +28,9 @@ WRITERS = {
 CALL = r'op_name\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)'
 BREACHES = (
     (re.compile(r'\bop_?(?:->|\.)name\(\)'), 'op_name() gives the name, and to WRITERS only'),
-    (re.compile(CALL + r'\s*(?:[=!]=|[.<>])'), 'a name is no trait: ask for one (src/ir/op.h)'),
-    (re.compile(r'(?:[=!]=)\s*' + CALL), 'a name is no trait: ask for one (src/ir/op.h)'),
-    (re.compile(r'(?:[=!]=)\s*&?\s*find_op\('), 'a name is no trait: ask for one (src/ir/op.h)'),
+    (re.compile(CALL + r'\s*(?:[=!]=|[.<>])'), 'a name is not a trait: ask for one (src/ir/op.h)'),
+    (re.compile(r'(?:[=!]=)\s*' + CALL), 'a name is not a trait: ask for one (src/ir/op.h)'),
+    (re.compile(r'(?:[=!]=)\s*&?\s*find_op\('), 'a name is not a trait: ask for one (src/ir/op.h)'),
 )
 USE = re.compile(r'\bop_name\(')
 
@@ -36,20 +38,16 @@ USE = re.compile(r'\bop_name\(')
 def breaches(root):
     """The messages, and the number of uses of op_name."""
     faults, uses = [], 0
-    for folder, folders, files in os.walk(root):
-        folders.sort()
-        for name in sorted(files):
-            path = os.path.relpath(os.path.join(folder, name), root).replace(os.sep, '/')
-            if path.startswith('ops/') or not name.endswith(('.h', '.cpp', '.cu', '.cuh')):
-                continue
-            with open(os.path.join(folder, name), encoding='utf-8') as text:
-                for number, line in enumerate(text, 1):
-                    uses += len(USE.findall(line))
-                    for breach, fault in BREACHES:
-                        if breach.search(line):
-                            faults.append(f'{path}:{number}: {fault}')
-                    if USE.search(line) and path not in WRITERS:
-                        faults.append(f'{path}:{number}: op_name() in a file that WRITERS (tools/check_op_names.py) does not list')
+    for path, lines in source_check.source_files(root):
+        if path.startswith('ops/'):
+            continue
+        for number, line in enumerate(lines, 1):
+            uses += len(USE.findall(line))
+            for breach, fault in BREACHES:
+                if breach.search(line):
+                    faults.append(f'{path}:{number}: {fault}')
+            if USE.search(line) and path not in WRITERS:
+                faults.append(f'{path}:{number}: op_name() in a file that WRITERS (tools/check_op_names.py) does not list')
     return faults, uses
 
 
@@ -75,17 +73,10 @@ def self_test():
     print('self test: ok')
 
 
-def main():
-    if sys.argv[1:] == ['--self-test']:
-        return self_test()
-    here = os.path.dirname(os.path.abspath(__file__))
-    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, '..', 'src')
-    if not os.path.isdir(root):
-        sys.exit(f'no such directory: {root}')
+def check(root):
     faults, uses = breaches(root)
-    print('\n'.join(faults + [f'{uses} names of ops written, {len(faults)} breaches']))
-    return sys.exit(1 if faults else 0)
+    return faults, f'{uses} names of ops written, {len(faults)} breaches'
 
 
 if __name__ == '__main__':
-    main()
+    source_check.run(self_test, check)

@@ -5,7 +5,7 @@ Usage: check_sizes.py [PROJECT_DIR]     prints the figures, exit 1 when a file i
        check_sizes.py --self-test
 
 A function's length is estimated by matching braces after comments and literals are blanked: a block whose head ends in
-a parameter list (or a constructor's initialisers) and is no control statement. Standard library only.
+a parameter list (or a constructor's initialisers) and is not a control statement. Standard library only.
 """
 import os
 import re

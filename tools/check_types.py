@@ -14,6 +14,8 @@ import re
 import sys
 import tempfile
 
+import source_check
+
 OPENS = re.compile(r'(?:inline )?namespace\s*([\w:]*)\s*\{(?!.*\})')
 CLOSES = re.compile(r'\}\s*//\s*namespace')
 TYPE = re.compile(r'(?:class|struct)\s+(?:alignas\([^)]*\)\s*)?(\w+)\s*(?:final\s*)?(?::[^:].*)?\{')
@@ -62,14 +64,10 @@ def self_test():
     print('self test: ok')
 
 
-def main():
-    if sys.argv[1:] == ['--self-test']:
-        return self_test()
-    here = os.path.dirname(os.path.abspath(__file__))
-    faults, count = doubled(sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, '..', 'src'))
-    print('\n'.join(faults + [f'{count} types, {len(faults)} defined twice']))
-    return sys.exit(1 if faults else 0)
+def check(root):
+    faults, count = doubled(root)
+    return faults, f'{count} types, {len(faults)} defined twice'
 
 
 if __name__ == '__main__':
-    main()
+    source_check.run(self_test, check)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sums up what ctest wrote with --output-junit: the last line is "N passed, N failed, N skipped"; exit 1 on a failure.
+"""Sums up what ctest wrote with --output-junit, or pytest with --junitxml: the last line is "N passed, N failed, N skipped"; exit 1 on a failure.
 
 Tests named NAME.at_LEVEL are runs at an instruction set (tests/isa): a line for each level says how they went."""
 import sys
@@ -7,6 +7,8 @@ import xml.etree.ElementTree as ElementTree
 
 
 def verdict(case):
+    if case.get('status') is None:  # pytest's
+        return 'failed' if case.find('failure') is not None or case.find('error') is not None else 'skipped' if case.find('skipped') is not None else 'passed'
     if case.get('status') == 'run':
         return 'passed'
     skips = case.get('status') == 'notrun' and case.find('skipped').get('message', '').startswith('SKIP')

@@ -1,12 +1,14 @@
-// The public API of headroom. Link headroom::headroom (find_package(headroom)).
+/// @file
+/// The public API of headroom. Link headroom::headroom (find_package(headroom)).
 #pragma once
 
 #include "headroom/doctor.h"
 #include "headroom/engine.h"
 
+/// headroom trains and serves networks inside a memory budget. What is public stands in headroom::api.
 namespace headroom {
 
-// The version of the library, "major.minor.patch"; a constant string, never null. Thread-safe.
+/// The version of the library, "major.minor.patch"; a constant string, never null. Thread-safe.
 const char* version();
 
 }  // namespace headroom

@@ -10,10 +10,11 @@ Options are those of the command line with underscores for dashes (`headroom tra
 is a `Refusal`, which carries `minimum_bytes` and what else would fit.
 """
 from . import _engine, doctor
-from ._engine import Change, Evaluation, ModelFacts, Step, Training, __version__
+from ._engine import Change, Evaluation, MachineProfile, ModelFacts, Step, Training, __version__
 from .errors import BudgetError, Error, FormatError, InternalError, Refusal, RunError, UsageError
-from .model import Model, describe, evaluate, merge, plan, train
+from .model import Model, describe, evaluate, merge, plan, profile, train
 from .plan import Plan
 
-__all__ = ["BudgetError", "Change", "Error", "Evaluation", "FormatError", "InternalError", "Model", "ModelFacts", "Plan", "Refusal",
-           "RunError", "Step", "Training", "UsageError", "__version__", "describe", "doctor", "evaluate", "merge", "plan", "train"]
+__all__ = ["BudgetError", "Change", "Error", "Evaluation", "FormatError", "InternalError", "MachineProfile", "Model", "ModelFacts", "Plan",
+           "Refusal", "RunError", "Step", "Training", "UsageError", "__version__", "describe", "doctor", "evaluate", "merge", "plan", "profile",
+           "train"]

@@ -45,6 +45,11 @@ class ModelFacts:
     vocabulary: int
     positions: int
 
+class MachineProfile:
+    name: str
+    path: str
+    json: str
+
 class Diagnosis:
     screen: str
     details: str
@@ -80,6 +85,9 @@ class Session:
     def generate(self, prompt: str, options: Options, on_text: Optional[Callable[[bytes], bool]]) -> Generation: ...
 
 def describe_model(model: str) -> ModelFacts: ...
+def profile(
+    options: Options, on_progress: Optional[Callable[[float], None]], on_note: Optional[Callable[[str], None]]
+) -> MachineProfile: ...
 def merge(model: str, adapter: str, output_dir: str, save_dtype: str) -> None: ...
 def explain(
     text: str,

@@ -19,7 +19,7 @@ __all__ = ["Diagnosis", "TrainerCallback", "explain", "is_out_of_memory", "watch
 
 
 class Diagnosis:
-    """doctor's answer: str() is the screen, .details everything, .to_dict() the record for programs."""
+    """doctor's answer: str() is the screen, .details everything, .to_dict() the JSON record as a dict."""
 
     def __init__(self, engine):
         self.screen, self.details, self._json = engine.screen, engine.details, engine.json
@@ -109,7 +109,7 @@ def _print_answer(error, known, file):
 
 @contextlib.contextmanager
 def watch(*, file=None, **known):
-    """Prints doctor's answer when the code inside runs out of memory; the exception goes on.
+    """Prints doctor's answer when the code inside runs out of memory; the exception propagates.
 
     known: keywords of explain() beside what the live process tells (its GPU, torch's snapshot). file: where to print
     (sys.stderr)."""
@@ -122,7 +122,7 @@ def watch(*, file=None, **known):
 
 
 class TrainerCallback:
-    """For transformers' Trainer: when training runs out of memory and the script ends of it, doctor's answer is printed
+    """For transformers' Trainer: when training runs out of memory and the script ends because of it, doctor's answer is printed
     behind the traceback, filled with the trainer's model and arguments.
 
         Trainer(..., callbacks=[headroom.doctor.TrainerCallback()])

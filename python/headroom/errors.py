@@ -2,7 +2,7 @@
 
 
 class Error(Exception):
-    """Of all kinds below."""
+    """Base of the errors below."""
 
     def __init__(self, message, remedy=""):
         super().__init__(message)
@@ -13,15 +13,15 @@ class Error(Exception):
 
 
 class UsageError(Error, ValueError):
-    """An option, or options that do not go together."""
+    """A wrong option, or options that conflict."""
 
 
 class FormatError(Error, ValueError):
-    """What a file holds."""
+    """A file whose content cannot be used."""
 
 
 class RunError(Error, RuntimeError):
-    """The machine: reading and writing, a device, a loss that is not finite."""
+    """The machine failed: input or output, a device, or a loss that is not finite."""
 
 
 class InternalError(Error, RuntimeError):

@@ -14,8 +14,8 @@ class Model:
 
         model = headroom.Model("models/SmolLM2-135M", memory="6GiB", device="cpu")
 
-    Each call takes further options as keywords; of the shared ones it takes those that it knows. A process does one run
-    at a time. What the process holds already counts against the budget."""
+    Each call takes further options as keywords; of the shared ones it takes those that it knows. What the process holds
+    already counts against the budget. Calls of several threads run at the same time, each inside its own budget."""
 
     def __init__(self, path, **options):
         self.path = os.fspath(path)
@@ -26,11 +26,11 @@ class Model:
         return _engine.describe_model(self.path)
 
     def plan(self, **options):
-        """The fastest plan of a training run inside the budget (`Plan`); one that does not fit is no error."""
+        """The fastest plan of a training run inside the budget (`Plan`); one that does not fit is not an error."""
         return Plan(self._session.plan(pairs(options)))
 
     def train(self, data=None, output_dir=None, *, on_step=None, on_plan=None, on_note=None, on_evaluation=None, on_save=None, **options):
-        """Plans, and does exactly that. Ctrl-C saves a checkpoint, then raises KeyboardInterrupt.
+        """Plans a run and executes the plan. Ctrl-C saves a checkpoint, then raises KeyboardInterrupt.
 
         on_step(Step), on_plan(Plan), on_note(str), on_evaluation(step, set, Evaluation), on_save(step, directory) are
         called between steps. Raises Refusal before anything is written."""
@@ -43,7 +43,7 @@ class Model:
         return self._session.evaluate(pairs({"data": data, **options}))
 
     def generate(self, prompt, **options):
-        """An iterator over pieces of text as they are made. Closing it ends the generation."""
+        """An iterator over pieces of text as they are generated. Closing it ends the generation."""
         return _stream(self._session, prompt, pairs(options))
 
     def write(self, prompt, **options):
@@ -95,6 +95,14 @@ def train(model, data=None, output_dir=None, **options):
 def evaluate(model, data, **options):
     """`Model(model).evaluate(...)`."""
     return Model(model).evaluate(data, **options)
+
+
+def profile(device="cpu", output=None, *, on_progress=None, on_note=None, **options):
+    """Measures this machine, or a GPU of it ("cuda:0"), in about 25 s (`MachineProfile`: name, path, json).
+
+    The profile is written to `output`, and in any case where plans look that name none. Further options: disk, threads.
+    on_progress(share) is called with 0 to 1, on_note(str) with lines for people. Ctrl-C ends it; nothing is written."""
+    return _engine.profile(pairs({"device": device, "output": output, **options}), on_progress, on_note)
 
 
 def merge(model, adapter, output_dir, save_dtype="float32"):

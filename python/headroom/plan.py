@@ -1,4 +1,4 @@
-"""A plan as an object to look at."""
+"""A plan as an object, with a picture in notebooks."""
 import html
 import json
 

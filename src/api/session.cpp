@@ -1,34 +1,33 @@
 #include <cmath>
 #include <csignal>
-#include <mutex>
 
 #include "api/translate.h"
 #include "arguments/inference_options.h"
 #include "arguments/parse.h"
+#include "arguments/profile_options.h"
 #include "arguments/train_options.h"
-#include "base/process_memory.h"
 #include "engine/evaluate.h"
 #include "engine/generate.h"
+#include "engine/merge.h"
 #include "engine/plan_training.h"
+#include "engine/session_share.h"
+#include "engine/train_model.h"
 #include "headroom/engine.h"
 #include "planner/explain.h"
-#include "train/merge.h"
-#include "train/trainer.h"
 
 namespace headroom::api {
 
+// What is told of a plan, without its programs.
 struct Plan::Impl {
-  headroom::Plan plan;
-  std::string explanation;
+  bool feasible = false;
+  std::int64_t budget_bytes = 0, peak_bytes = 0, minimum_bytes = 0, arena_bytes = 0, process_bytes = 0;
+  double step_seconds = 0;
+  std::int64_t micro_batch_size = 0, gradient_accumulation_steps = 0;
+  std::vector<Change> changes;
+  std::string json, explanation;
 };
 
 namespace {
-
-// Runs of a process, one after the other: they share its team of threads.
-std::mutex& running() {
-  static std::mutex instance;
-  return instance;
-}
 
 // An app with the options of one kind of call.
 template <typename Arguments>
@@ -38,10 +37,13 @@ struct Parser {
   Arguments arguments;
 };
 
-bool is_known(const std::string& name) {
-  return has_option(Parser<TrainArguments>(add_train_options).app, name) ||
-         has_option(Parser<InferenceArguments>(add_evaluate_options).app, name) ||
-         has_option(Parser<InferenceArguments>(add_generate_options).app, name);
+// Throws Error(usage) for an option that no call knows.
+void check_known(const Options& options) {
+  const Parser<TrainArguments> train(add_train_options);
+  const Parser<InferenceArguments> evaluate(add_evaluate_options), generate(add_generate_options);
+  for (const auto& [name, value] : options)
+    if (!has_option(train.app, name) && !has_option(evaluate.app, name) && !has_option(generate.app, name))
+      refuse_unknown_option(train.app, name);
 }
 
 // The session's options as far as the call knows them, then the call's own.
@@ -54,26 +56,30 @@ void parse(Parser<Arguments>& parser, const std::string& model, const Options& s
   parse_values(parser.app, values);
 }
 
-TrainOptions train_options(const std::string& model, const Options& shared, const Options& own) {
+TrainOptions train_options(const std::string& model, const Options& shared, const Options& own,
+                           const SessionShare& share) {
   Parser<TrainArguments> parser(add_train_options);
   parse(parser, model, shared, own);
   TrainOptions options = resolve(parser.arguments);
-  options.caller_bytes = resident_bytes();
+  options.machine.caller_bytes = share.caller_bytes();
   return options;
 }
 
 InferenceArguments inference_options(void (*add)(CLI::App&, InferenceArguments&), const std::string& model,
-                                     const Options& shared, const Options& own) {
+                                     const Options& shared, const Options& own, const SessionShare& share) {
   Parser<InferenceArguments> parser(add);
   parse(parser, model, shared, own);
   InferenceArguments arguments = std::move(parser.arguments);
-  resolve_tiers(arguments.tiers, arguments.options.run);
-  arguments.options.run.caller_bytes = resident_bytes();
+  resolve_tiers(arguments.tiers, arguments.options.machine, arguments.options.techniques);
+  arguments.options.machine.caller_bytes = share.caller_bytes();
   return arguments;
 }
 
-Plan plan_of(headroom::Plan plan, std::string explanation = {}) {
-  return Plan(std::make_shared<const Plan::Impl>(Plan::Impl{std::move(plan), std::move(explanation)}));
+Plan plan_of(const headroom::Plan& plan, std::string explanation = {}) {
+  return Plan(std::make_shared<const Plan::Impl>(
+      Plan::Impl{plan.feasible, plan.budget_bytes, plan.peak_bytes, plan.minimum_bytes, plan.arena_bytes,
+                 plan.process.total(), plan.step_seconds, plan.choices.micro_batch, plan.choices.accumulation,
+                 changes_of(plan), plan_json(plan), std::move(explanation)}));
 }
 
 Evaluation evaluation_of(const EvaluationResult& result) {
@@ -103,17 +109,17 @@ TrainEvents events_of(const Callbacks& callbacks, RunControl& control) {
 
 }  // namespace
 
-bool Plan::feasible() const { return impl_->plan.feasible; }
-std::int64_t Plan::budget_bytes() const { return impl_->plan.budget_bytes; }
-std::int64_t Plan::peak_bytes() const { return impl_->plan.peak_bytes; }
-std::int64_t Plan::minimum_bytes() const { return impl_->plan.minimum_bytes; }
-std::int64_t Plan::arena_bytes() const { return impl_->plan.arena_bytes; }
-std::int64_t Plan::process_bytes() const { return impl_->plan.process.total(); }
-double Plan::step_seconds() const { return impl_->plan.step_seconds; }
-std::int64_t Plan::micro_batch_size() const { return impl_->plan.choices.micro_batch; }
-std::int64_t Plan::gradient_accumulation_steps() const { return impl_->plan.choices.accumulation; }
-std::vector<Change> Plan::changes() const { return changes_of(impl_->plan); }
-std::string Plan::json() const { return plan_json(impl_->plan); }
+bool Plan::feasible() const { return impl_->feasible; }
+std::int64_t Plan::budget_bytes() const { return impl_->budget_bytes; }
+std::int64_t Plan::peak_bytes() const { return impl_->peak_bytes; }
+std::int64_t Plan::minimum_bytes() const { return impl_->minimum_bytes; }
+std::int64_t Plan::arena_bytes() const { return impl_->arena_bytes; }
+std::int64_t Plan::process_bytes() const { return impl_->process_bytes; }
+double Plan::step_seconds() const { return impl_->step_seconds; }
+std::int64_t Plan::micro_batch_size() const { return impl_->micro_batch_size; }
+std::int64_t Plan::gradient_accumulation_steps() const { return impl_->gradient_accumulation_steps; }
+std::vector<Change> Plan::changes() const { return impl_->changes; }
+std::string Plan::json() const { return impl_->json; }
 std::string Plan::explanation() const { return impl_->explanation; }
 
 ModelFacts describe_model(const std::string& model) {
@@ -125,37 +131,33 @@ ModelFacts describe_model(const std::string& model) {
 }
 
 Session::Session(std::string model, Options options) : model_(std::move(model)), options_(std::move(options)) {
-  translating([&] {
-    for (const auto& [name, value] : options_)
-      if (!is_known(name)) refuse_unknown_option(Parser<TrainArguments>(add_train_options).app, name);
-  });
+  translating([&] { check_known(options_); });
 }
 
 Plan Session::plan(const Options& options) const {
   return translating([&] {
-    const PlannedTraining planned = plan_training(train_options(model_, options_, options));
+    const SessionShare share;
+    const TrainOptions run = train_options(model_, options_, options, share);
+    const PlannedTraining planned = plan_training(run, open_model(run.model.path));
     return plan_of(planned.search.plan, explain(planned.request, planned.search));
   });
 }
 
 Training Session::train(const Options& options, const Callbacks& callbacks) const {
   return translating([&]() -> Training {
-    const std::lock_guard one_at_a_time(running());
-    const TrainOptions run = train_options(model_, options_, options);
-    if (run.data.empty()) throw headroom::Error(headroom::ErrorKind::usage, "no training data", "give data");
-    if (run.output_dir.empty())
-      throw headroom::Error(headroom::ErrorKind::usage, "no output directory", "give output-dir");
+    const SessionShare share;
+    const TrainOptions run = train_options(model_, options_, options, share);
     RunControl control;
-    const TrainResult result = headroom::train(run, events_of(callbacks, control), control);
+    const TrainResult result = train_model(run, events_of(callbacks, control), control);
     if (!result.plan.feasible) throw_refusal(result.plan);
-    return {result.steps, result.stopped_by != 0, run.output_dir.string()};
+    return {result.steps, result.stopped_by != 0, run.saving.output_dir.string()};
   });
 }
 
 Evaluation Session::evaluate(const Options& options, const Callbacks& callbacks) const {
   return translating([&] {
-    const std::lock_guard one_at_a_time(running());
-    const InferenceArguments arguments = inference_options(add_evaluate_options, model_, options_, options);
+    const SessionShare share;
+    const InferenceArguments arguments = inference_options(add_evaluate_options, model_, options_, options, share);
     const headroom::Evaluation evaluation = evaluate_model(arguments.options, callbacks.note);
     if (callbacks.planned) callbacks.planned(plan_of(evaluation.plan));
     if (!evaluation.plan.feasible) throw_refusal(evaluation.plan);
@@ -166,8 +168,8 @@ Evaluation Session::evaluate(const Options& options, const Callbacks& callbacks)
 Generation Session::generate(const std::string& prompt, const Options& options,
                              const std::function<bool(std::string_view)>& on_text, const Callbacks& callbacks) const {
   return translating([&] {
-    const std::lock_guard one_at_a_time(running());
-    InferenceArguments arguments = inference_options(add_generate_options, model_, options_, options);
+    const SessionShare share;
+    InferenceArguments arguments = inference_options(add_generate_options, model_, options_, options, share);
     arguments.generation.prompt.prompt = prompt;
     Generation out;
     const auto keep = [&](std::string_view piece) {
@@ -184,10 +186,21 @@ Generation Session::generate(const std::string& prompt, const Options& options,
   });
 }
 
+MachineProfile profile(const Options& options, const std::function<void(double)>& progress,
+                       const std::function<void(const std::string&)>& note) {
+  return translating([&]() -> MachineProfile {
+    const SessionShare share;
+    Parser<ProfileOptions> parser(add_profile_options);
+    parse_values(parser.app, options);
+    const MeasuredProfile measured = measure_profile(parser.arguments, {progress, note});
+    return {measured.profile.name, measured.path.string(), profile_json(measured.profile)};
+  });
+}
+
 void merge(const std::string& model, const std::string& adapter, const std::string& output_dir,
            const std::string& save_dtype) {
   translating([&] {
-    const std::lock_guard one_at_a_time(running());
+    const SessionShare share;
     merge_adapter({model, adapter, output_dir, save_dtype, 0});
   });
 }

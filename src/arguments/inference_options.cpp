@@ -7,20 +7,19 @@ namespace headroom {
 namespace {
 
 void add_inference_options(CLI::App& app, InferenceArguments& a, const char* precisions) {
-  scalar(app, "--model", a.options.run.model, "model directory, or an adapter's, whose config names its base")
-      ->required();
+  scalar(app, "--model", a.options.model, "model directory, or an adapter's, whose config names its base")->required();
   scalar(app, "--adapter", a.options.adapter, "LoRA adapter to apply: a directory that train or PEFT wrote")
       ->type_name("DIR");
-  memory_option(app, "--memory", a.options.run.memory,
+  memory_option(app, "--memory", a.options.machine.memory,
                 "budget for all the kernel charges this process (what is available less 10 %); on a GPU for all the "
                 "process holds there (what is free)");
-  add_tier_options(app, a.options.run, a.tiers, "weights");
-  scalar(app, "--precision", a.options.run.precision, precisions)->capture_default_str();
-  scalar(app, "--device", a.options.run.device, "cpu")->capture_default_str();
-  scalar(app, "--threads", a.options.run.threads, "threads (those of --profile, else as many as it may use CPUs)");
-  scalar(app, "--profile", a.options.run.profile, "profile file or shipped profile (as train)");
+  add_tier_options(app, a.options.machine, a.tiers, "weights");
+  scalar(app, "--precision", a.options.techniques.precision, precisions)->capture_default_str();
+  scalar(app, "--device", a.options.machine.device, "cpu")->capture_default_str();
+  scalar(app, "--threads", a.options.machine.threads, "threads (those of --profile, else as many as it may use CPUs)");
+  scalar(app, "--profile", a.options.machine.profile, "profile file or shipped profile (as train)");
   app.add_flag("--json", a.json, "the result as JSON on stdout");
-  app.add_flag("--force", a.options.run.force, "accept a budget above what the machine can give");
+  app.add_flag("--force", a.options.machine.force, "accept a budget above what the machine can give");
   app.add_flag("--quiet", a.quiet, "no notes");
   const PassInfo* const passes[] = {&kOffloadParameters, &kPrefetch};
   app.footer(technique_help(passes));
@@ -30,9 +29,10 @@ void add_inference_options(CLI::App& app, InferenceArguments& a, const char* pre
 
 void add_evaluate_options(CLI::App& app, InferenceArguments& a) {
   add_inference_options(app, a, "32-true, bf16-mixed or bf16-true");
-  app.add_option("--data", a.options.run.data, "data: .txt, .jsonl, .json or .tsv; repeatable")->type_name("FILE");
-  scalar(app, "--max-seq-length", a.options.run.max_seq_length, "tokens per window (the least of the model's and 512)");
-  scalar(app, "--mlm-probability", a.options.run.mlm_probability,
+  app.add_option("--data", a.options.data.train, "data: .txt, .jsonl, .json or .tsv; repeatable")->type_name("FILE");
+  scalar(app, "--max-seq-length", a.options.data.max_seq_length,
+         "tokens per window (the least of the model's and 512)");
+  scalar(app, "--mlm-probability", a.options.data.mlm_probability,
          "masked-LM models: share of the tokens that are predicted")
       ->capture_default_str();
 }
@@ -45,13 +45,15 @@ void add_generate_options(CLI::App& app, InferenceArguments& a) {
                "the prompt is a user's message: the model's chat template renders it, and the text is the answer");
   scalar(app, "--system,--system-prompt", g.prompt.system, "with --chat: the system's message before it");
   app.add_option("--stop", g.stops,
-                 "end before this text, or at this special token, beside the model's own ends; repeatable")
+                 "stop before this text, or at this special token, in addition to the model's own; repeatable")
       ->allow_extra_args(false);
-  scalar(app, "--max-new-tokens", g.max_new_tokens, "tokens to make (128, or what the model's positions leave)");
+  scalar(app, "--max-new-tokens", g.max_new_tokens, "tokens to generate (128, or what the model's positions leave)");
   scalar(app, "--temperature", g.sampling.temperature, "0 = greedy")->capture_default_str();
-  scalar(app, "--top-p", g.sampling.top_p, "least mass of the tokens drawn from")->capture_default_str();
-  scalar(app, "--top-k", g.sampling.top_k, "tokens drawn from; 0 = all")->capture_default_str();
-  scalar(app, "--seed", g.sampling.seed, "of the draws")->capture_default_str()->check(CLI::NonNegativeNumber);
+  scalar(app, "--top-p", g.sampling.top_p, "draw from the most likely tokens whose probabilities sum to this")
+      ->capture_default_str();
+  scalar(app, "--top-k", g.sampling.top_k, "draw from this many of the most likely tokens; 0 = all")
+      ->capture_default_str();
+  scalar(app, "--seed", g.sampling.seed, "seed of sampling")->capture_default_str()->check(CLI::NonNegativeNumber);
 }
 
 }  // namespace headroom

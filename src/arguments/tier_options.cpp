@@ -2,16 +2,16 @@
 
 #include "base/error.h"
 #include "device/device.h"
-#include "train/budget.h"
+#include "engine/budget.h"
 
 namespace headroom {
 namespace {
 
 // "/scratch:20GiB".
-void parse_disk_memory(const std::string& text, TrainOptions& options) {
+void parse_disk_memory(const std::string& text, MachineOptions& options) {
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
-    throw Error(ErrorKind::usage, fmt::format("--disk-memory {} is no directory and size", text),
+    throw Error(ErrorKind::usage, fmt::format("--disk-memory {} is not a directory and a size", text),
                 "write DIR:SIZE, as /scratch:20GiB");
   options.disk_directory = text.substr(0, colon);
   options.disk_memory = parse_memory("--disk-memory", text.substr(colon + 1));
@@ -19,11 +19,11 @@ void parse_disk_memory(const std::string& text, TrainOptions& options) {
 
 }  // namespace
 
-void add_tier_options(CLI::App& app, TrainOptions& options, TierArguments& arguments, const std::string& waiting) {
+void add_tier_options(CLI::App& app, MachineOptions& options, TierArguments& arguments, const std::string& waiting) {
   memory_option(app, "--host-memory", options.host_memory,
                 "host budget beside a GPU (what is available less 10 %); on the CPU --memory is the host");
   scalar(app, "--disk-memory", arguments.disk_memory,
-         fmt::format("budget for a scratch file in a directory, where {} may wait", waiting))
+         fmt::format("budget for a scratch file in a directory, for {} that are not in use", waiting))
       ->type_name("DIR:SIZE");
   app.add_option("--technique", arguments.techniques, "NAME=on|off|VALUE: pins or forbids a technique; repeatable");
 }
@@ -37,7 +37,7 @@ std::string technique_help(std::span<const PassInfo* const> passes) {
          "number of layers, as 12 or disk:12.\n";
 }
 
-void resolve_tiers(const TierArguments& arguments, TrainOptions& options) {
+void resolve_tiers(const TierArguments& arguments, MachineOptions& options, TechniqueOptions& techniques) {
   if (options.host_memory > 0 && device_kind(options.device) == DeviceKind::cpu)
     throw Error(ErrorKind::usage, "--host-memory has no meaning on the CPU, where memory is the host",
                 "give --memory alone");
@@ -47,7 +47,7 @@ void resolve_tiers(const TierArguments& arguments, TrainOptions& options) {
     if (equals == std::string::npos || equals == 0)
       throw Error(ErrorKind::usage, fmt::format("--technique {} has no setting", text),
                   "write NAME=on, NAME=off or NAME=VALUE");
-    options.techniques[text.substr(0, equals)] = text.substr(equals + 1);
+    techniques.pins[text.substr(0, equals)] = text.substr(equals + 1);
   }
   if (options.host_memory == 0) options.host_memory = default_host_budget(options.device);
 }

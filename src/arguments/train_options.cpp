@@ -1,10 +1,9 @@
 #include "arguments/train_options.h"
 
 #include "base/error.h"
+#include "engine/budget.h"
 #include "optim/optimizer.h"
-#include "passes/pass.h"
-#include "train/budget.h"
-#include "train/setup.h"
+#include "planner/pipeline.h"
 
 namespace headroom {
 namespace {
@@ -12,12 +11,12 @@ namespace {
 // What transformers takes where only the accumulation steps are given.
 constexpr int64_t kDeviceBatch = 8;
 
-void add_data_options(CLI::App& app, TrainOptions& o) {
-  app.add_option("--data", o.data, "training data: .txt, .jsonl, .json or .tsv; repeatable")->type_name("FILE");
-  app.add_option("--eval-data", o.eval_data, "evaluation data, or a set with a name; repeatable")
+void add_data_options(CLI::App& app, BatchOptions& o, EvaluationOptions& evaluation) {
+  app.add_option("--data", o.train, "training data: .txt, .jsonl, .json or .tsv; repeatable")->type_name("FILE");
+  app.add_option("--eval-data", evaluation.data, "evaluation data, or a set with a name; repeatable")
       ->type_name("[NAME=]FILE");
-  scalar(app, "--eval-steps", o.eval_steps, "evaluate every N steps (at each save)");
-  scalar(app, "--eval-max-batches", o.eval_max_batches, "batches per evaluation (all)");
+  scalar(app, "--eval-steps", evaluation.eval_steps, "evaluate every N steps (at each save)");
+  scalar(app, "--eval-max-batches", evaluation.eval_max_batches, "batches per evaluation (all)");
   scalar(app, "--global-batch-size", o.global_batch_size, "sequences per optimizer step")->capture_default_str();
   scalar(app, "--micro-batch-size", o.micro_batch_size, "pins the sequences computed at once (the planner's choice)");
   scalar(app, "--max-seq-length", o.max_seq_length, "tokens per sequence (the least of the model's and 512)");
@@ -36,29 +35,36 @@ std::string optimizer_args_help() {
   return text;
 }
 
-void add_optimizer_options(CLI::App& app, TrainOptions& o) {
+void add_schedule_options(CLI::App& app, ScheduleOptions& o) {
   scalar(app, "--max-steps", o.max_steps, "optimizer steps; -1 = as many as the epochs have");
   scalar(app, "--num-train-epochs", o.num_train_epochs, "epochs, when --max-steps is not given")->capture_default_str();
   scalar(app, "--learning-rate", o.learning_rate, "peak learning rate")->capture_default_str();
   scalar(app, "--lr-scheduler-type", o.lr_scheduler_type, "linear, cosine or constant")->capture_default_str();
   scalar(app, "--warmup-steps", o.warmup_steps, "steps of linear warm-up")->capture_default_str();
   scalar(app, "--min-lr", o.min_lr, "learning rate at the schedule's end")->capture_default_str();
+}
+
+void add_optimizer_options(CLI::App& app, OptimizerOptions& o) {
   scalar(app, "--weight-decay", o.weight_decay, "on matrices and embeddings only")->capture_default_str();
-  scalar(app, "--optim", o.optim, fmt::format("{}", fmt::join(optimizer_names(), " or ")))->capture_default_str();
+  scalar(app, "--optim", o.optim, optimizers_text())->capture_default_str();
   scalar(app, "--optim-args", o.optim_args, optimizer_args_help())->type_name("K=V,...");
   scalar(app, "--adam-beta1", o.adam_beta1, "decay of the first moment")->capture_default_str();
   scalar(app, "--adam-beta2", o.adam_beta2, "decay of the second moment")->capture_default_str();
   scalar(app, "--adam-epsilon", o.adam_epsilon, "added to the root of the second moment")->capture_default_str();
+}
+
+// What is trained, and in which precision.
+void add_arithmetic_options(CLI::App& app, TechniqueOptions& o) {
   scalar(app, "--max-grad-norm", o.max_grad_norm, "clip the global gradient norm; 0 = never")->capture_default_str();
   scalar(app, "--lora-r", o.lora.rank, "train adapters of this rank beside the frozen weights (0: none)");
   scalar(app, "--lora-alpha", o.lora.alpha, "the adapters count alpha / r")->capture_default_str();
   scalar(app, "--lora-rslora", o.lora.rank_stabilised, "alpha / sqrt(r) instead")->capture_default_str();
-  scalar(app, "--lora-dropout", o.lora.dropout, "share of what an adapter reads that is dropped in training")
+  scalar(app, "--lora-dropout", o.lora.dropout, "dropout on what the adapters read, in training")
       ->capture_default_str();
   app.add_option("--lora-target-modules", o.lora.targets,
-                 "modules and experts that get one, by parts of their names (all-linear)")
+                 "modules and experts that get adapters, by parts of their names (all-linear)")
       ->type_name("PATTERN");
-  app.add_option("--modules-to-save", o.lora.modules_to_save, "modules trained whole beside the adapters; repeatable")
+  app.add_option("--modules-to-save", o.lora.modules_to_save, "modules trained in full beside the adapters; repeatable")
       ->type_name("PATTERN");
   app.add_option("--freeze", o.freeze, "weights that are not trained, by parts of their names: layers.0-5; repeatable")
       ->type_name("PATTERN")
@@ -70,32 +76,32 @@ void add_optimizer_options(CLI::App& app, TrainOptions& o) {
       "above 3.396e38 nor parts below 2^-126), high (3 x bf16) or medium (bf16); without AMX the last two round alike "
       "and are no faster than fp32")
       ->capture_default_str();
-  scalar(app, "--dropout", o.dropout, "config: with the probabilities of config.json, or off")->capture_default_str();
-  scalar(app, "--seed", o.seed, "of shuffling and dropout")->capture_default_str()->check(CLI::NonNegativeNumber);
 }
 
 void add_run_options(CLI::App& app, TrainOptions& o) {
-  scalar(app, "--logging-steps", o.logging_steps, "a line of metrics every N steps")->capture_default_str();
-  scalar(app, "--save-steps", o.save_steps, "a checkpoint every N steps (at the end, Ctrl-C, SIGTERM, SIGUSR1)");
-  scalar(app, "--save-total-limit", o.save_total_limit, "checkpoints kept")->capture_default_str();
-  scalar(app, "--save-dtype", o.save_dtype, "of the final model: float32 or bfloat16 (as it was trained)");
-  scalar(app, "--resume-from-checkpoint", o.resume_from_checkpoint, "the newest in --output-dir, or a directory")
+  scalar(app, "--logging-steps", o.reporting.logging_steps, "a line of metrics every N steps")->capture_default_str();
+  scalar(app, "--save-steps", o.saving.save_steps, "a checkpoint every N steps (at the end, Ctrl-C, SIGTERM, SIGUSR1)");
+  scalar(app, "--save-total-limit", o.saving.save_total_limit, "checkpoints kept")->capture_default_str();
+  scalar(app, "--save-dtype", o.saving.save_dtype, "of the final model: float32 or bfloat16 (as it was trained)");
+  scalar(app, "--resume-from-checkpoint", o.saving.resume_from_checkpoint, "the newest in --output-dir, or a directory")
       ->type_name("[true|DIR]");
-  scalar(app, "--output-dir", o.output_dir, "where the model, checkpoints and metrics go (plan: unused)")
+  scalar(app, "--output-dir", o.saving.output_dir, "where the model, checkpoints and metrics go (plan: unused)")
       ->type_name("DIR");
-  scalar(app, "--early-stopping-patience", o.early_stopping_patience,
+  scalar(app, "--early-stopping-patience", o.evaluation.early_stopping_patience,
          "evaluations without improvement before the run ends (never)");
-  scalar(app, "--load-best-model-at-end", o.load_best_model_at_end,
+  scalar(app, "--load-best-model-at-end", o.evaluation.load_best_model_at_end,
          "keep the checkpoint of the least evaluation loss, and end with its weights");
-  scalar(app, "--on-nan", o.on_nan, "stop, or skip the update")->capture_default_str();
-  scalar(app, "--report-to", o.report_to, "none, or tensorboard: event files in --output-dir/runs")
+  scalar(app, "--on-nan", o.optimizer.on_nan, "stop, or skip the update")->capture_default_str();
+  scalar(app, "--report-to", o.reporting.report_to, "none, or tensorboard: event files in --output-dir/runs")
       ->capture_default_str();
 }
 
 void add_machine_options(CLI::App& app, TrainArguments& a) {
-  TrainOptions& o = a.options;
+  MachineOptions& o = a.options.machine;
+  TechniqueOptions& techniques = a.options.techniques;
   memory_option(app, "--memory", o.memory,
-                "budget for all the kernel charges this process (what is available less 10 %); on a GPU for all the "
+                "budget for all memory that the kernel charges to this process (what is available less 10 %); on a GPU "
+                "for all the "
                 "process holds there (what is free)");
   add_tier_options(app, o, a.tiers, "states, gradients, weights and activations");
   scalar(app, "--device", o.device, "cpu, cuda:N, or null: plan and check every access without arithmetic")
@@ -104,12 +110,13 @@ void add_machine_options(CLI::App& app, TrainArguments& a) {
   scalar(app, "--profile", o.profile,
          "profile file or shipped profile: its rates, threads and instruction set make the plan, on any machine (this "
          "machine's, with the rates of the cached profile or of a shipped one)");
-  app.add_option("--allow", o.allow, "lossy, data-order or a technique's name; repeatable");
-  scalar(app, "--arithmetic", o.arithmetic, "free, or fixed: bitwise the same losses at every budget")
+  app.add_option("--allow", techniques.allow, "lossy, data-order or a technique's name; repeatable");
+  scalar(app, "--arithmetic", techniques.arithmetic, "free, or fixed: bitwise the same losses at every budget")
       ->capture_default_str();
-  scalar(app, "--group-by-length", o.group_by_length, "batches of rows of similar length, without most of the padding")
+  scalar(app, "--group-by-length", techniques.group_by_length,
+         "batches of rows of similar length, without most of the padding")
       ->capture_default_str();
-  scalar(app, "--packing", o.packing, "several rows in each sequence, which do not see each other")
+  scalar(app, "--packing", techniques.packing, "several rows in each sequence, which do not see each other")
       ->capture_default_str();
   scalar(app, "--gradient-checkpointing", a.gradient_checkpointing, "alias of --technique recompute=on|off")
       ->type_name("BOOLEAN");
@@ -128,7 +135,7 @@ bool parse_switch(const std::string& option, const std::string& value) {
 
 void refuse_what_is_not_built(const TrainArguments& a) {
   constexpr std::string_view kinds[] = {"lossy", "data-order"};
-  for (const std::string& allowed : a.options.allow) {
+  for (const std::string& allowed : a.options.techniques.allow) {
     const auto passes = all_passes();
     if (std::find(std::begin(kinds), std::end(kinds), allowed) == std::end(kinds) &&
         std::none_of(passes.begin(), passes.end(), [&](const PassInfo* pass) { return pass->name == allowed; }))
@@ -137,16 +144,33 @@ void refuse_what_is_not_built(const TrainArguments& a) {
   }
 }
 
+// A pin of a technique that has an option of its own sets that.
+void fold_pins(TechniqueOptions& o) {
+  for (const char* precision : {"bf16-mixed", "bf16-true"})
+    if (const auto at = o.pins.find(precision); at != o.pins.end() && at->second == "on") o.precision = precision;
+  if (const auto at = o.pins.find("packing"); at != o.pins.end() && at->second == "on") o.packing = true;
+  if (const auto at = o.pins.find("length-buckets"); at != o.pins.end() && at->second == "on") o.group_by_length = true;
+  if (const auto at = o.pins.find("freeze"); at != o.pins.end() && at->second != "off")
+    for (const std::string& pattern : CLI::detail::split(at->second, ',')) o.freeze.push_back(pattern);
+  if (const auto at = o.pins.find("matmul-precision"); at != o.pins.end()) o.matmul_precision = at->second;
+}
+
 }  // namespace
 
 void add_train_options(CLI::App& app, TrainArguments& arguments) {
-  app.add_option("--model", arguments.options.model,
+  app.add_option("--model", arguments.options.model.path,
                  "model directory in Hugging Face layout (plan: or a bare config.json)")
       ->required()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  add_data_options(app, arguments.options);
-  add_optimizer_options(app, arguments.options);
-  add_run_options(app, arguments.options);
+  TrainOptions& o = arguments.options;
+  add_data_options(app, o.data, o.evaluation);
+  add_schedule_options(app, o.schedule);
+  add_optimizer_options(app, o.optimizer);
+  add_arithmetic_options(app, o.techniques);
+  scalar(app, "--dropout", o.model.dropout, "config: with the probabilities of config.json, or off")
+      ->capture_default_str();
+  scalar(app, "--seed", o.seed, "of shuffling and dropout")->capture_default_str()->check(CLI::NonNegativeNumber);
+  add_run_options(app, o);
   add_machine_options(app, arguments);
   app.footer(technique_help(all_passes()));
 }
@@ -154,26 +178,17 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
 TrainOptions resolve(const TrainArguments& arguments) {
   refuse_what_is_not_built(arguments);
   TrainOptions options = arguments.options;
-  resolve_tiers(arguments.tiers, options);
-  for (const char* precision : {"bf16-mixed", "bf16-true"})
-    if (const auto at = options.techniques.find(precision); at != options.techniques.end() && at->second == "on")
-      options.precision = precision;
-  if (const auto at = options.techniques.find("packing"); at != options.techniques.end() && at->second == "on")
-    options.packing = true;
-  if (const auto at = options.techniques.find("length-buckets"); at != options.techniques.end() && at->second == "on")
-    options.group_by_length = true;
-  if (const auto at = options.techniques.find("freeze"); at != options.techniques.end() && at->second != "off")
-    for (const std::string& pattern : CLI::detail::split(at->second, ',')) options.freeze.push_back(pattern);
-  if (const auto at = options.techniques.find("matmul-precision"); at != options.techniques.end())
-    options.matmul_precision = at->second;
+  resolve_tiers(arguments.tiers, options.machine, options.techniques);
+  fold_pins(options.techniques);
   if (!arguments.gradient_checkpointing.empty())
-    options.techniques["recompute"] =
+    options.techniques.pins["recompute"] =
         parse_switch("--gradient-checkpointing", arguments.gradient_checkpointing) ? "on" : "off";
   if (arguments.per_device_batch > 0 || arguments.accumulation > 0)
-    options.global_batch_size = (arguments.per_device_batch > 0 ? arguments.per_device_batch : kDeviceBatch) *
-                                std::max<int64_t>(1, arguments.accumulation);
-  if (options.max_steps == -1) options.max_steps = 0;  // transformers' way to say that epochs count
-  if (options.memory == 0) options.memory = default_budget(options.device, options.profile);
+    options.data.global_batch_size = (arguments.per_device_batch > 0 ? arguments.per_device_batch : kDeviceBatch) *
+                                     std::max<int64_t>(1, arguments.accumulation);
+  if (options.schedule.max_steps == -1) options.schedule.max_steps = 0;  // transformers' way to say that epochs count
+  if (options.machine.memory == 0)
+    options.machine.memory = default_budget(options.machine.device, options.machine.profile);
   return options;
 }
 

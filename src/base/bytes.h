@@ -8,7 +8,7 @@
 namespace headroom {
 
 // Parses "8GiB", "512 MiB", "1.5GB", "1048576" (bytes). Units KiB MiB GiB TiB and KB MB GB TB (powers of 1000),
-// case-insensitive. Throws Error(usage) naming the text when it is no size, is negative, or does not fit 63 bits.
+// case-insensitive. Throws Error(usage) naming the text when it is not a size, is negative, or does not fit 63 bits.
 int64_t parse_bytes(std::string_view text);
 
 // "1.50 GiB", "12.0 MiB", "640 KiB", "17 bytes": three significant digits, binary units.

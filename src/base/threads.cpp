@@ -56,7 +56,7 @@ void run_team(int team, int64_t count, int64_t piece, const RangeBody& body) {
 
 namespace {
 int& team_size() {
-  static int size = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  thread_local int size = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   return size;
 }
 void run_team(int team, int64_t count, int64_t piece, const RangeBody& body) {

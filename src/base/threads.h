@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-// Size of the team (at least 1). Set once before the first parallel region.
+// Size of the team in the regions that the calling thread begins (at least 1); set before the first of them.
 void set_threads(int threads);
 int threads();
 

@@ -109,11 +109,12 @@ void add_job_options(CLI::App& app, DoctorArguments& arguments) {
       ->allow_extra_args(false);
   scalar(app, "--model", arguments.request.model, "a model's config.json, its folder, or a published name")
       ->type_name("NAME");
-  scalar(app, "--params", arguments.request.parameters, "its size alone: 7B (a wider range)")->type_name("SIZE");
+  scalar(app, "--params", arguments.request.parameters, "the number of parameters alone: 7B (gives a wider range)")
+      ->type_name("SIZE");
   scalar(app, "--gpu", arguments.request.gpu, "a100-40gb, 4090, t4, ... or its memory: 24GiB")->type_name("NAME");
-  scalar(app, "--gpus", arguments.gpus, "how many");
-  memory_option(app, "--capacity", arguments.capacity, "what the job may have on the device");
-  memory_option(app, "--host-memory", arguments.host, "what it may have on the host");
+  scalar(app, "--gpus", arguments.gpus, "how many of them");
+  memory_option(app, "--capacity", arguments.capacity, "device memory that the job may use");
+  memory_option(app, "--host-memory", arguments.host, "host memory that the job may use");
   scalar(app, "--micro-batch-size", arguments.micro_batch, "instead of the configuration's");
   scalar(app, "--max-seq-length", arguments.sequence, "instead of the configuration's, or of the data's");
   scalar(app, "--row", arguments.request.row, "which row of a JSONL of server commands");
@@ -140,10 +141,10 @@ Command make_doctor_command(doctor::MinimumPlanner minimum) {
         app.add_option("inputs", arguments->request.inputs, "logs, configurations, probe output; - is stdin")
             ->type_name("FILE");
         add_job_options(app, *arguments);
-        app.add_flag("--which-gpu", arguments->request.which_gpu, "rank the GPUs that would do");
+        app.add_flag("--which-gpu", arguments->request.which_gpu, "rank the GPUs that the job would fit on");
         app.add_flag("--probe", arguments->probe, "print a script that measures two batch sizes");
         app.add_flag("--verbose", arguments->verbose, "every cause, remedy, caveat, term and key");
-        app.add_flag("--json", arguments->json, "the answer for programs");
+        app.add_flag("--json", arguments->json, "the answer as JSON");
         scalar(app, "--html", arguments->html, "write a page with bars of what fills the memory")->type_name("FILE");
         scalar(app, "--emit", arguments->emit,
                "write the configuration or command line with the smallest fitting set applied; *.sbatch: a job "

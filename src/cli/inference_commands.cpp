@@ -101,7 +101,7 @@ Command generate_command() {
             auto a = std::make_shared<InferenceArguments>();
             add_generate_options(app, *a);
             return [a] {
-              resolve_tiers(a->tiers, a->options.run);
+              resolve_tiers(a->tiers, a->options.machine, a->options.techniques);
               return run_generate(*a);
             };
           }};
@@ -113,7 +113,7 @@ Command evaluate_command() {
             auto a = std::make_shared<InferenceArguments>();
             add_evaluate_options(app, *a);
             return [a] {
-              resolve_tiers(a->tiers, a->options.run);
+              resolve_tiers(a->tiers, a->options.machine, a->options.techniques);
               return run_evaluate(*a);
             };
           }};

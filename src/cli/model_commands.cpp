@@ -2,69 +2,37 @@
 #include <iostream>
 
 #include "base/bytes.h"
-#include "base/error.h"
 #include "base/least_bytes.h"
 #include "cli/command.h"
-#include "cli/terminal.h"
-#include "data/chat_template.h"
-#include "formats/safetensors.h"
-#include "planner/search.h"
-#include "tokenizer/tokenizer.h"
-#include "train/fresh_model.h"
+#include "cli/messages.h"
+#include "engine/fresh_model.h"
+#include "engine/model_info.h"
 #include "train/objective.h"
-#include "train/setup.h"
-#include "train/weights.h"
 
 namespace headroom {
 namespace {
 
-namespace fs = std::filesystem;
-
 int run_init(const FreshModelOptions& options) {
-  if (options.dtype != "float32" && options.dtype != "bfloat16")
-    throw Error(ErrorKind::usage, fmt::format("--dtype {} is not known", options.dtype), "float32 or bfloat16");
   write_fresh_model(options);
   print_note(fmt::format("wrote {}", options.output_dir.string()));
   return 0;
 }
 
-// Least budgets of training with the defaults, fp32 and bf16-mixed.
-std::string minimum_text(const ModelFiles& model, const char* precision) {
-  TrainOptions options;
-  options.model = model.config.source;
-  options.precision = precision;
-  options.memory = int64_t{1} << 20;
-  return format_least_bytes(search_training_plan(training_request(options, model)).plan.minimum_bytes);
-}
-
-void describe_weights(const ModelFiles& model) {
-  std::error_code status;
-  if (!fs::exists(model.directory / "model.safetensors", status) &&
-      !fs::exists(model.directory / "model.safetensors.index.json", status)) {
-    fmt::print("weights          none in this directory\n");
-    return;
-  }
-  const SafetensorsSet files = SafetensorsSet::open(model.directory);
-  check_weights(model.spec, files);
-  std::map<std::string, int64_t> bytes;
-  for (const auto& [name, tensor] : files.tensors()) bytes[std::string(stored_type_name(tensor.type))] += tensor.bytes;
-  for (const auto& [type, total] : bytes) fmt::print("weights          {} {}\n", type, format_bytes(total));
-}
-
-void describe_files(const ModelFiles& model) {
+void print_files(const ModelFiles& model) {
   if (model.directory.empty()) {
     fmt::print("weights          none (a bare config.json)\n");
     return;
   }
-  describe_weights(model);
-  if (const std::optional<Tokenizer> tokenizer = tokenizer_of(model)) {
-    fmt::print("tokenizer        {} ids, BOS {}, EOS {}\n", tokenizer->vocab_size(),
-               tokenizer->bos_id() ? std::to_string(*tokenizer->bos_id()) : "none",
-               tokenizer->eos_id() ? std::to_string(*tokenizer->eos_id()) : "none");
-  } else {
+  const ModelInfo info = read_model_info(model);
+  if (info.weight_bytes.empty()) fmt::print("weights          none in this directory\n");
+  for (const auto& [type, total] : info.weight_bytes) fmt::print("weights          {} {}\n", type, format_bytes(total));
+  const auto id = [](const std::optional<int32_t>& token) { return token ? std::to_string(*token) : "none"; };
+  if (info.tokenizer)
+    fmt::print("tokenizer        {} ids, BOS {}, EOS {}\n", info.tokenizer->ids, id(info.tokenizer->bos),
+               id(info.tokenizer->eos));
+  else
     fmt::print("tokenizer        none\n");
-  }
-  fmt::print("chat template    {}\n", has_chat_template(model.directory) ? "yes" : "no");
+  fmt::print("chat template    {}\n", info.chat_template ? "yes" : "no");
 }
 
 int run_info(const std::string& path) {
@@ -84,14 +52,14 @@ int run_info(const std::string& path) {
     fmt::print("quantised        {}: counted, cannot be trained\n", spec.quantization);
     return 0;
   }
-  describe_files(model);
+  print_files(model);
   if (spec.objective == Objective::none) {
     fmt::print("head             none: {}\n", head_remedy());
     return 0;
   }
   fmt::print("training needs   at least {} in fp32, {} in bf16-mixed (AdamW, sequence {}, --memory)\n",
-             minimum_text(model, "32-true"), minimum_text(model, "bf16-mixed"),
-             std::min<int64_t>(512, spec.max_positions));
+             format_least_bytes(least_budget_in(model, "32-true")),
+             format_least_bytes(least_budget_in(model, "bf16-mixed")), std::min<int64_t>(512, spec.max_positions));
   const std::string weights = format_bytes(parameter_count(spec) * 4);
   if (spec.objective != Objective::language) {  // no text is generated, no keys and values are kept
     fmt::print("evaluating needs {} of weights in fp32\n", weights);
@@ -119,7 +87,7 @@ Command init_command() {
 }
 
 Command info_command() {
-  return {"info", "family, parameters, tokenizer, what training and serving need at least", [](CLI::App& app) {
+  return {"info", "family, parameters, tokenizer, the least memory that training and serving need", [](CLI::App& app) {
             auto path = std::make_shared<std::string>();
             app.add_option("model", *path, "model directory or config.json")->required();
             return [path] { return run_info(*path); };

@@ -1,7 +1,7 @@
 // Ctrl-C, SIGTERM and SIGUSR1 for a run that saves before it ends.
 #pragma once
 
-#include "train/trainer.h"
+#include "train/run_events.h"
 
 namespace headroom {
 

@@ -7,7 +7,7 @@
 
 #include "cli/messages.h"
 #include "plan/plan.h"
-#include "train/trainer.h"
+#include "train/run_events.h"
 
 namespace headroom {
 

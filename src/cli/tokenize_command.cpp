@@ -19,7 +19,7 @@ std::vector<int32_t> read_ids(const Json& row, const std::string& place) {
   std::vector<int32_t> ids;
   for (const Json& id : row.get_ref<const Json::array_t&>()) {
     if (!id.is_number_integer() || id < 0 || id > INT32_MAX)
-      throw Error(ErrorKind::format, fmt::format("{}: {} is no token id", place, id.dump()),
+      throw Error(ErrorKind::format, fmt::format("{}: {} is not a token id", place, id.dump()),
                   "ids are whole numbers from 0");
     ids.push_back(id.get<int32_t>());
   }

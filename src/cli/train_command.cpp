@@ -8,7 +8,7 @@
 #include "cli/signals.h"
 #include "cli/terminal.h"
 #include "engine/processor_remark.h"
-#include "train/trainer.h"
+#include "engine/train_model.h"
 
 namespace headroom {
 namespace {
@@ -24,14 +24,12 @@ std::string plan_line(const Plan& plan) {
       format_bytes(plan.peak_bytes), format_bytes(plan.budget_bytes), format_bytes(plan.arena_bytes),
       format_bytes(plan.process.total()),
       plan.disk.arena_bytes > 0 ? fmt::format(", {} on disk", format_bytes(plan.disk.arena_bytes)) : "",
-      plan.choices.micro_batch, plan.choices.accumulation, plan.choices.loss_chunk, plan.choices.recompute,
-      format_step(plan.step_seconds), plan.profile.substr(0, plan.profile.find('#')));
+      plan.choices.micro_batch, plan.choices.accumulation, plan.choices.integer("loss_chunk_rows"),
+      plan.choices.text("recompute"), format_step(plan.step_seconds), plan.profile.substr(0, plan.profile.find('#')));
 }
 
 int run_train(const TrainArguments& arguments) {
   const TrainOptions options = resolve(arguments);
-  if (options.data.empty()) throw Error(ErrorKind::usage, "no training data", "give --data FILE");
-  if (options.output_dir.empty()) throw Error(ErrorKind::usage, "no output directory", "give --output-dir DIR");
   std::unique_ptr<Progress> progress;
   TrainEvents events;
   const auto say = [&](const std::string& text) {
@@ -40,7 +38,7 @@ int run_train(const TrainArguments& arguments) {
   events.planned = [&](const Plan& plan) {
     if (!plan.feasible) return;
     say(plan_line(plan));
-    if (!arguments.quiet) print_remark(processor_remark(options.device, plan.facts.threads));
+    if (!arguments.quiet) print_remark(processor_remark(options.machine.device, plan.facts.threads));
     progress = std::make_unique<Progress>(arguments.quiet, plan);
   };
   events.note = say;
@@ -52,7 +50,7 @@ int run_train(const TrainArguments& arguments) {
     say(fmt::format("step {}: saved {}", step, directory));
   };
   RunControl& control = install_signal_handlers();
-  const TrainResult result = train(options, events, control);
+  const TrainResult result = train_model(options, events, control);
   if (progress) progress->end();
   if (!result.plan.feasible) return refuse(result.plan);
   return result.stopped_by == 0 ? 0 : 128 + result.stopped_by;

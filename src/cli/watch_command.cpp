@@ -86,7 +86,7 @@ Command watch_command() {
             app.add_option("directory", arguments->directory, "the --output-dir of a run, begun or not")
                 ->required()
                 ->type_name("DIR");
-            app.add_flag("--once", arguments->once, "say how it stands and leave");
+            app.add_flag("--once", arguments->once, "print the state once and exit");
             return [arguments] { return run_watch(*arguments); };
           }};
 }

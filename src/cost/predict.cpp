@@ -1,9 +1,8 @@
 #include "cost/predict.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "base/error.h"
+#include "cost/attention_rates.h"
 #include "cost/call_seconds.h"
 #include "cost/predict_loss.h"
 #include "cost/product_rates.h"
@@ -16,21 +15,6 @@ namespace {
 std::string_view rates_of(ProductPart part) {
   if (part == ProductPart::input_gradient) return "linear_dx";
   return part == ProductPart::weight_gradient ? "linear_dw" : "linear";
-}
-
-// The mean of the logarithms of the measured rates, as for products.
-double attention_rate(const Profile& profile, const OpCall& call, bool backward) {
-  const ConcreteType& q = call.inputs[0];
-  const int64_t head_dim = q.dims.back() / std::max<int64_t>(1, call.attrs.integer("heads"));
-  NearMean logarithms;
-  for (const AttentionRate& rate : profile.attention) {
-    if (rate.dtype != q.dtype) continue;
-    const double s = rate.sequence > 0 ? gap(rate.sequence, q.dims[1]) : 0;
-    const double h = rate.head_dim > 0 ? gap(rate.head_dim, head_dim) : 0;
-    logarithms.add(s * s + h * h, std::log(backward ? rate.backward : rate.forward));
-  }
-  HR_CHECK(!logarithms.empty(), "profile {} has no attention rate for {}", profile.name, dtype_name(q.dtype));
-  return std::exp(logarithms.mean());
 }
 
 // bf16 when any operand is.
@@ -61,7 +45,7 @@ double sequence_factor(const Profile& profile, const OpCall& call) {
 double rounding_seconds(const OpCall& call, const Profile& profile) {
   if (call.inputs[0].dtype == call.inputs[1].dtype) return 0;
   const double bytes = static_cast<double>(storage_bytes(call.inputs[1]));
-  if (is_gpu(profile)) return with_launch(profile, 1.5 * bytes / profile.stream_bytes_per_second);
+  if (!profile.facts.is_cpu()) return with_launch(profile, 1.5 * bytes / profile.stream_bytes_per_second);
   return bytes / profile.stream_bytes_per_second;
 }
 
@@ -75,7 +59,7 @@ double predict_product(const Op& op, const OpCall& call, const Profile& profile)
   if (op.product().part == ProductPart::output && call.attrs.integer("residual") != 0)
     rate = measured_rate(profile, "linear_residual", how, shape);
   if (rate <= 0) rate = product_rate(profile, rates_of(op.product().part), how, shape);
-  if (!is_gpu(profile)) return flops / rate + rounding_seconds(call, profile) + profile.launch_seconds;
+  if (profile.facts.is_cpu()) return flops / rate + rounding_seconds(call, profile) + profile.launch_seconds;
   const double moving = op.work(call).bytes / profile.stream_bytes_per_second;
   return with_launch(profile, std::max(flops / rate, moving)) + rounding_seconds(call, profile);
 }
@@ -93,6 +77,15 @@ double predict_moved(const Op& op, const OpCall& call, const Profile& profile, d
   return with_launch(profile, op.work(call).bytes / stream_rate(profile, op_name(op), call, otherwise));
 }
 
+// By the bytes; one that multiplies matrices, in bf16, by what takes longer.
+double predict_update(const Op& op, const OpCall& call, const Profile& profile) {
+  const Work work = op.work(call);
+  const double moving = work.bytes / profile.optimizer_bytes_per_second;
+  const ProductShape shape = op.product_shape(call);
+  if (shape.rows * shape.outs * shape.ins <= 1) return moving;
+  return std::max(moving, work.flops / product_rate(profile, rates_of(ProductPart::output), {DType::bf16, {}}, shape));
+}
+
 // The tier below the device that a copy has one end in.
 Tier crossed(const Attrs& attrs) {
   return attrs.text("to") == "disk" || attrs.text("from") == "disk" ? Tier::disk : Tier::host;
@@ -106,18 +99,18 @@ double predict_alone(const Op& op, const OpCall& call, const Profile& profile) {
       if (op.product().matrices == ProductMatrices::experts) return predict_experts(op, call, profile);
       return predict_product(op, call, profile);
     case CostClass::attention:
-      return with_launch(profile, op.work(call).flops / attention_rate(profile, call, false));
+      return with_launch(profile, op.work(call).flops / attention_rate(profile, call, AttentionPass::forward));
     case CostClass::attention_grad:
-      return with_launch(profile, op.work(call).flops / attention_rate(profile, call, true));
+      return with_launch(profile, op.work(call).flops / attention_rate(profile, call, AttentionPass::backward));
     case CostClass::loss:
     case CostClass::loss_grad:
       return predict_loss(op, call, profile);
     case CostClass::optimizer:
-      return with_launch(profile, op.work(call).bytes / profile.optimizer_bytes_per_second);
+      return with_launch(profile, predict_update(op, call, profile));
     case CostClass::copy:
       if (!call.attrs.has("to"))  // stays where it is, as a cast: on a GPU in its own memory, not on the bus
         return predict_moved(op, call, profile,
-                             is_gpu(profile) ? profile.stream_bytes_per_second : profile.copy_bytes_per_second);
+                             profile.facts.is_cpu() ? profile.copy_bytes_per_second : profile.stream_bytes_per_second);
       return predict_copy(op, call, crossed(call.attrs), call.attrs.text("to") != "device", profile);
     case CostClass::collective:
       return op.work(call).bytes / profile.copy_bytes_per_second + profile.launch_seconds;

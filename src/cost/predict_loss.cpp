@@ -4,6 +4,7 @@
 
 #include "cost/call_seconds.h"
 #include "cost/product_rates.h"
+#include "ops/linear_cross_entropy/cuda_scratch.h"
 
 namespace headroom {
 namespace {
@@ -16,6 +17,7 @@ struct LossCall {
   int64_t rows = 0, chunk = 0, vocabulary = 0, hidden = 0;
   bool gradient = false, trains = false, trains_bias = false;
   bool rounds = false;  // an f32 weight beside bf16 rows
+  int64_t logit_bytes = 4;
 };
 
 LossCall loss_call(const Op& op, const OpCall& call) {
@@ -31,6 +33,7 @@ LossCall loss_call(const Op& op, const OpCall& call) {
   loss.trains = loss.gradient && call.attrs.integer("train_weight") != 0;
   loss.trains_bias = loss.gradient && call.attrs.integer("train_bias") != 0;
   loss.rounds = x.dtype != weight.dtype;
+  if (call.attrs.text("logits") == "bf16") loss.logit_bytes = 2;
   return loss;
 }
 
@@ -65,16 +68,17 @@ double product_seconds(const Profile& profile, std::string_view op, Multiplicati
   return with_launch(profile, work);
 }
 
-// A chunk of shape.rows rows. The logits lie in fp32, their gradient in the operands' dtype; every chunk reads the sums
-// of the weight's gradient and writes them again.
+// A chunk of shape.rows rows. The logits lie in fp32 or bf16, their gradient in the operands' dtype; every chunk reads
+// the sums of the weight's gradient and writes them again.
 double chunk_seconds(const Profile& profile, const LossCall& loss, const ProductShape& shape) {
   const auto real = [](int64_t count) { return static_cast<double>(count); };
   const double element = static_cast<double>(dtype_bytes(loss.how.dtype));
   const double x = real(shape.rows) * real(shape.ins) * element, weight = real(shape.outs) * real(shape.ins) * element,
-               logits = real(shape.rows) * real(shape.outs) * 4, slopes = real(shape.rows) * real(shape.outs) * element,
-               sums = real(shape.outs) * real(shape.ins) * 4;
+               logits = real(shape.rows) * real(shape.outs) * real(loss.logit_bytes),
+               slopes = real(shape.rows) * real(shape.outs) * element, sums = real(shape.outs) * real(shape.ins) * 4;
   double seconds = product_seconds(profile, "linear", loss.how, shape, x + weight + logits);
-  const double passes = loss.gradient ? 2 * logits + slopes : logits;
+  const bool held = loss.logit_bytes == 2 && loss.vocabulary <= kCudaHeldLogits;
+  const double passes = loss.gradient ? (held ? 1 : 2) * logits + slopes : logits;
   seconds += with_launch(profile, passes / profile.softmax_bytes_per_second);
   if (loss.gradient) seconds += product_seconds(profile, "linear_dx", loss.how, shape, slopes + weight + x);
   if (loss.trains) seconds += product_seconds(profile, "linear_dw", loss.how, shape, slopes + x + 2 * sums);
@@ -118,7 +122,7 @@ double on_gpu(const LossCall& loss, const Profile& profile) {
 
 double predict_loss(const Op& op, const OpCall& call, const Profile& profile) {
   const LossCall loss = loss_call(op, call);
-  return is_gpu(profile) ? on_gpu(loss, profile) : on_cpu(loss, profile);
+  return profile.facts.is_cpu() ? on_cpu(loss, profile) : on_gpu(loss, profile);
 }
 
 }  // namespace headroom

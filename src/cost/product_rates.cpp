@@ -19,7 +19,7 @@ ProductShape of_any_vocabulary(const ProductSample& sample, ProductShape shape) 
 double shape_distance(const Profile& profile, const ProductSample& sample, const ProductShape& shape) {
   const double r = gap(sample.rows, shape.rows), o = gap(sample.outs, shape.outs), i = gap(sample.ins, shape.ins);
   const double all = r * r + o * o + i * i;
-  if (!is_gpu(profile)) return all;
+  if (profile.facts.is_cpu()) return all;
   const double volume = (r + o + i) * (r + o + i) / 3;
   return volume + (all - volume) / 16;
 }
@@ -40,13 +40,13 @@ double measured_rate(const Profile& profile, std::string_view op, Multiplication
 double product_rate(const Profile& profile, std::string_view op, Multiplication how, const ProductShape& shape) {
   if (how.dtype != DType::f32) how.multiply = {};
   if (const double rate = measured_rate(profile, op, how, shape); rate > 0) return rate;
-  if (!how.multiply.empty() && !is_gpu(profile) && !profile.facts.has_bf16_tiles()) {
+  if (!how.multiply.empty() && profile.facts.is_cpu() && !profile.facts.has_bf16_tiles()) {
     const double rate = product_rate(profile, op, {DType::f32, {}}, shape);
     return how.multiply == "bf16x3" ? rate / 2 : rate;
   }
   HR_CHECK(!how.multiply.empty(), "profile {} has no rate for {} in {}", profile.name, op, dtype_name(how.dtype));
   const double rate = product_rate(profile, op, {DType::bf16, {}}, shape);
-  return how.multiply == "bf16x3" ? rate / (is_gpu(profile) ? 2 : 3) : rate;
+  return how.multiply == "bf16x3" ? rate / (profile.facts.is_cpu() ? 3 : 2) : rate;
 }
 
 }  // namespace headroom

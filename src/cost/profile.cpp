@@ -1,7 +1,6 @@
 #include "cost/profile.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdlib>
 
@@ -9,6 +8,8 @@
 #include "base/error.h"
 #include "cost/shipped_profiles.h"
 #include "formats/json.h"
+#include "ops/backend.h"
+#include "ops/cpu/capabilities.h"
 
 namespace headroom {
 namespace {
@@ -35,6 +36,10 @@ class Reader {
     if (!parsed) refuse("dtype", "f32 or bf16");
     return *parsed;
   }
+  // 0 where the key is absent.
+  double positive_or_none(const Json& object, const char* key) const {
+    return object.is_object() && object.contains(key) ? positive(object, key) : 0;
+  }
   const Json& array(const char* key) const {
     if (!field(json_, key).is_array()) refuse(key, "an array");
     return json_[key];
@@ -45,7 +50,7 @@ class Reader {
   }
   [[noreturn]] void refuse(const char* key, const char* wanted) const {
     throw Error(ErrorKind::format, fmt::format("{}: profile key '{}' should be {}", source_, key, wanted),
-                "make the profile anew with `headroom profile`");
+                "measure the profile again with `headroom profile`");
   }
 
  private:
@@ -53,17 +58,24 @@ class Reader {
   const std::string& source_;
 };
 
+// "cpu or cuda"
+std::string known_devices() {
+  std::string names;
+  for (const auto& backend : backends().all())
+    names += fmt::format("{}{}", names.empty() ? "" : " or ", backend->name());
+  return names;
+}
+
 void read_facts(const Reader& reader, const Json& json, Profile& profile) {
   profile.facts.device = json.value("device", "cpu");
+  const Backend* const backend = backends().find(profile.facts.device);
+  if (!backend) reader.refuse("device", known_devices().c_str());
   const int64_t threads = std::max<int64_t>(1, reader.whole(json, "threads", 1));
   if (threads > (1 << 16)) reader.refuse("threads", "at most 65536");
   profile.facts.threads = static_cast<int>(threads);
-  const int64_t isa = reader.whole(json, "isa", 2);
-  constexpr std::array<int64_t, 5> kCpuSets{0, 2, 512, 513, 514};
-  if (profile.facts.is_cpu() && std::find(kCpuSets.begin(), kCpuSets.end(), isa) == kCpuSets.end())
-    reader.refuse("isa", "0, 2, 512, 513 or 514 of a cpu");
-  if (isa > 10000) reader.refuse("isa", "a compute capability, 10 major + minor");
-  profile.facts.isa = static_cast<int>(isa);
+  const auto capabilities = backend->capabilities(reader.whole(json, "isa", 2));
+  if (!capabilities) reader.refuse("isa", std::string(backend->numbers()).c_str());
+  profile.facts.capabilities = *capabilities;
   profile.facts.native_bf16 = json.value("native_bf16", false);
   profile.facts.alignment = std::max<int64_t>(64, reader.whole(json, "alignment", 64));
   if (!std::has_single_bit(static_cast<uint64_t>(profile.facts.alignment)) || profile.facts.alignment > (1 << 20))
@@ -78,8 +90,31 @@ void read_sources(const Reader& reader, const Json& json, Profile& profile) {
         {reader.field(row, "rates").get<std::string>(), reader.field(row, "from").get<std::string>()});
 }
 
+void read_attention_kernels(const Reader& reader, const Json& json, Profile& profile) {
+  if (!json.contains("attention_kernels")) return;
+  for (const Json& row : reader.array("attention_kernels")) {
+    profile.attention_kernels.push_back({reader.dtype(row), reader.positive_or_none(row, "forward"),
+                                         reader.positive_or_none(row, "backward"), reader.whole(row, "sequence", 0),
+                                         reader.whole(row, "head_dim", 0), row.value("disturbed", false),
+                                         reader.field(row, "kernels").get<std::string>()});
+    const AttentionRate& rate = profile.attention_kernels.back();
+    if (rate.forward <= 0 && rate.backward <= 0) reader.refuse("attention_kernels", "rows with forward or backward");
+  }
+}
+
 void mark(nlohmann::ordered_json& row, bool disturbed) {
   if (disturbed) row["disturbed"] = true;
+}
+
+nlohmann::ordered_json attention_row(const AttentionRate& rate) {
+  nlohmann::ordered_json row{{"dtype", dtype_name(rate.dtype)}};
+  if (!rate.kernels.empty()) row["kernels"] = rate.kernels;
+  if (rate.forward > 0) row["forward"] = rate.forward;
+  if (rate.backward > 0) row["backward"] = rate.backward;
+  if (rate.sequence > 0) row["sequence"] = rate.sequence;
+  if (rate.head_dim > 0) row["head_dim"] = rate.head_dim;
+  mark(row, rate.disturbed);
+  return row;
 }
 
 // Of a profile's rates, how many there are and how many of them disturbed.
@@ -98,11 +133,12 @@ void count(const Rows& rows, Points& points) {
 std::string Profile::remark() const {
   Points points;
   points.disturbed = disturbed.size();
-  count(products, points), count(attention, points), count(streams, points), count(in_sequence, points);
+  count(products, points), count(attention, points), count(attention_kernels, points), count(streams, points),
+      count(in_sequence, points);
   if (points.disturbed == 0) return {};
   return fmt::format(
       "note: of profile {}, {} of {} points were measured only while others kept the CPUs busy: predicted times may be "
-      "too long; on a quieter machine measure anew with `headroom profile`",
+      "too long; on a quieter machine measure again with `headroom profile`",
       name, points.disturbed, points.all);
 }
 
@@ -124,9 +160,14 @@ Profile parse_profile(std::string_view text, const std::string& source) {
                                   reader.positive(row, "flops_per_second"), row.value("multiply", ""),
                                   row.value("disturbed", false)});
     for (const Json& row : reader.array("attention"))
-      profile.attention.push_back({reader.dtype(row), reader.positive(row, "forward"), reader.positive(row, "backward"),
-                                   reader.whole(row, "sequence", 0), reader.whole(row, "head_dim", 0),
-                                   row.value("disturbed", false)});
+      profile.attention.push_back({reader.dtype(row),
+                                   reader.positive(row, "forward"),
+                                   reader.positive(row, "backward"),
+                                   reader.whole(row, "sequence", 0),
+                                   reader.whole(row, "head_dim", 0),
+                                   row.value("disturbed", false),
+                                   {}});
+    read_attention_kernels(reader, json, profile);
     if (json.contains("streams"))
       for (const Json& row : reader.array("streams"))
         profile.streams.push_back({reader.field(row, "op").get<std::string>(), reader.dtype(row),
@@ -150,7 +191,7 @@ Profile parse_profile(std::string_view text, const std::string& source) {
       reader.refuse("launch_seconds", "0 or more, below 1");
   } catch (const Json::exception& e) {
     throw Error(ErrorKind::format, fmt::format("{}: malformed profile: {}", source, e.what()),
-                "make the profile anew with `headroom profile`");
+                "measure the profile again with `headroom profile`");
   }
   for (DType dtype : {DType::f32, DType::bf16}) {
     bool product = false, attention = false;
@@ -166,7 +207,7 @@ std::string profile_json(const Profile& profile) {
   nlohmann::ordered_json out{{"name", profile.name},
                              {"device", profile.facts.device},
                              {"threads", profile.facts.threads},
-                             {"isa", profile.facts.isa},
+                             {"isa", backend_of(profile.facts).number(profile.facts.capabilities)},
                              {"native_bf16", profile.facts.native_bf16},
                              {"alignment", profile.facts.alignment},
                              {"gemm_workspace_bytes", profile.facts.gemm_workspace_cap},
@@ -186,12 +227,8 @@ std::string profile_json(const Profile& profile) {
     mark(out["products"].back(), s.disturbed);
   }
   out["attention"] = nlohmann::ordered_json::array();
-  for (const AttentionRate& r : profile.attention) {
-    out["attention"].push_back({{"dtype", dtype_name(r.dtype)}, {"forward", r.forward}, {"backward", r.backward}});
-    if (r.sequence > 0) out["attention"].back()["sequence"] = r.sequence;
-    if (r.head_dim > 0) out["attention"].back()["head_dim"] = r.head_dim;
-    mark(out["attention"].back(), r.disturbed);
-  }
+  for (const AttentionRate& r : profile.attention) out["attention"].push_back(attention_row(r));
+  for (const AttentionRate& r : profile.attention_kernels) out["attention_kernels"].push_back(attention_row(r));
   if (!profile.streams.empty()) out["streams"] = nlohmann::ordered_json::array();
   for (const StreamRate& r : profile.streams) {
     out["streams"].push_back({{"op", r.op}, {"dtype", dtype_name(r.dtype)}, {"bytes_per_second", r.bytes_per_second}});
@@ -225,8 +262,8 @@ Profile load_profile(const std::string& file_or_name) {
   return parse_profile(read_json(file_or_name, int64_t{4} << 20).dump(), file_or_name);
 }
 
-std::filesystem::path cached_profile_path(std::optional<int> gpu) {
-  const std::string name = gpu ? fmt::format("profile-cuda-{}.json", *gpu) : "profile.json";
+std::filesystem::path cached_profile_path(std::string_view accelerator) {
+  const std::string name = accelerator.empty() ? "profile.json" : fmt::format("profile-{}.json", accelerator);
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
     return std::filesystem::path(cache) / "headroom" / name;
   if (const char* home = std::getenv("HOME"); home && *home)
@@ -234,12 +271,12 @@ std::filesystem::path cached_profile_path(std::optional<int> gpu) {
   return {};
 }
 
-Profile choose_profile(const std::string& requested, bool avx512, std::optional<int> gpu) {
+Profile choose_profile(const std::string& requested, const DeviceFacts& cpu, std::string_view accelerator) {
   if (!requested.empty()) return load_profile(requested);
-  const std::filesystem::path cached = cached_profile_path(gpu);
+  const std::filesystem::path cached = cached_profile_path(accelerator);
   std::error_code status;
   if (!cached.empty() && std::filesystem::exists(cached, status)) return load_profile(cached.string());
-  return load_profile(avx512 ? "cpu-avx512" : "cpu-avx2");
+  return load_profile(cpu.capabilities.has(kAvx512) ? "cpu-avx512" : "cpu-avx2");
 }
 
 }  // namespace headroom

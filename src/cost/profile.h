@@ -35,6 +35,7 @@ struct AttentionRate {
   int64_t sequence = 0;
   int64_t head_dim = 0;
   bool disturbed = false;
+  std::string kernels;  // of Profile::attention_kernels
 };
 
 // The rate of one elementwise op or norm; bf16 when any of its operands is.
@@ -71,6 +72,8 @@ struct Profile {
   int64_t host_context_bytes = 0;  // of the host's memory: by a GPU's driver and libraries
   std::vector<ProductSample> products;
   std::vector<AttentionRate> attention;
+  // Of a GPU, by whose kernels they are (cost/attention_rates.h); a direction that was not measured is 0.
+  std::vector<AttentionRate> attention_kernels;
   std::vector<StreamRate> streams;
   std::vector<SequenceFactor> in_sequence;               // 1 for a dtype that it does not name
   double stream_bytes_per_second = 0;                    // elementwise ops and norms that `streams` does not name
@@ -97,12 +100,12 @@ std::string profile_json(const Profile& profile);
 Profile load_profile(const std::string& file_or_name);
 
 // $XDG_CACHE_HOME/headroom/profile.json (or ~/.cache), of a GPU profile-cuda-N.json; empty when there is no home.
-// `gpu`: which one; none for the CPU.
-std::filesystem::path cached_profile_path(std::optional<int> gpu = {});
+// `accelerator`: its label, "cuda-0" (device/device.h); empty for the CPU.
+std::filesystem::path cached_profile_path(std::string_view accelerator = {});
 
 // How `plan` and `train` choose: `requested` when not empty, else the cached profile of this device when it is there,
-// else the shipped "cpu-avx512" or "cpu-avx2" of this instruction set, for a GPU too: which one it is, only its owner
-// knows.
-Profile choose_profile(const std::string& requested, bool avx512, std::optional<int> gpu = {});
+// else the shipped "cpu-avx512" or "cpu-avx2" of what this machine's CPU can do, for a GPU too: which one it is, only
+// its owner knows.
+Profile choose_profile(const std::string& requested, const DeviceFacts& cpu, std::string_view accelerator = {});
 
 }  // namespace headroom

@@ -26,7 +26,7 @@ std::string read_whole(const std::filesystem::path& path, int64_t limit) {
   if (file.size() > limit)
     throw Error(ErrorKind::format,
                 fmt::format("{} has {} bytes, at most {} are read", path.string(), file.size(), limit),
-                "mend or re-download the file");
+                "correct or re-download the file");
   std::string text(static_cast<size_t>(file.size()), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(text)));
   return text;
@@ -59,7 +59,7 @@ std::optional<std::string> configured_template(const Json& config, const std::st
       if (entry.is_object() && entry.value("name", Json()) == "default" && entry.contains("template") &&
           entry["template"].is_string())
         return entry["template"].get<std::string>();
-  throw Error(ErrorKind::format, fmt::format("{}: chat_template is no text and has no \"default\"", source),
+  throw Error(ErrorKind::format, fmt::format("{}: chat_template is not a string and has no \"default\"", source),
               "give the template as a text, or as a list with the name \"default\"");
 }
 

@@ -99,7 +99,7 @@ jinja::Value chat_value(const Row& row, const RowPart& part, const RowPlace& pla
     refuse_row(place, "the conversation holds " + problem.text,
                "split the conversation into shorter ones, or give a larger --memory");
   } catch (const JsonProblem& problem) {
-    refuse_row(place, fmt::format("no JSON: {} at byte {} of the file", problem.what, place.offset + problem.position),
+    refuse_row(place, fmt::format("not JSON: {} at byte {} of the file", problem.what, place.offset + problem.position),
                "each row is one JSON object");
   }
 }

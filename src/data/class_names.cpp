@@ -40,7 +40,7 @@ int32_t ClassNames::class_of(const Row& row, const RowPlace& place) const {
       place,
       number || error == std::errc::result_out_of_range
           ? fmt::format("the label {} is out of range: the model has {} classes", row.label.substr(0, 40), count_)
-          : fmt::format("the label '{}' is no class of the model", row.label.substr(0, 40)),
+          : fmt::format("the label '{}' is not a class of the model", row.label.substr(0, 40)),
       fmt::format("give a number from 0 to {}{}; config.json's num_labels, id2label and label2id say which "
                   "classes there are",
                   count_ - 1, known));

@@ -17,7 +17,7 @@ struct JsonProblem {
   std::string what;
 };
 
-// Used from left to right. Every member throws JsonProblem when the text is no JSON (RFC 8259) or no UTF-8. `text`
+// Used from left to right. Every member throws JsonProblem when the text is not JSON (RFC 8259) or not UTF-8. `text`
 // outlives it, and only one scanner reads it at a time.
 class JsonScanner {
  public:
@@ -25,7 +25,7 @@ class JsonScanner {
   // Reads the bytes from `begin` up to `end`; positions are still those in the whole row.
   JsonScanner(const RowBytes& text, int64_t begin, int64_t end) : text_(text), at_(begin), end_(end) {}
 
-  // The next byte that is no white space, not consumed; '\0' at the end.
+  // The next byte that is not white space, not consumed; '\0' at the end.
   char peek();
   // Consumes `expected`, after white space.
   void expect(char expected);

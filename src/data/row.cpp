@@ -62,7 +62,7 @@ void scan(Parsed& row) {
   if (json.peek() != '{') {
     json.skip_value();
     json.expect_end();
-    refuse_row(row.place, "the row is no JSON object", kShapes);
+    refuse_row(row.place, "the row is not a JSON object", kShapes);
   }
   json.expect('{');
   for (bool first = true; !json.accept('}'); first = false) {
@@ -100,7 +100,7 @@ RowPart text_of(const Parsed& row, Key key) {
   const std::optional<Value>& value = row.values[key];
   if (!value) refuse_row(row.place, fmt::format("the key '{}' is missing", kKeys[key]), kShapes);
   if (value->first != '"')
-    refuse_row(row.place, fmt::format("'{}' is {}, not a text", kKeys[key], shown(row, key)), kShapes);
+    refuse_row(row.place, fmt::format("'{}' is {}, not a string", kKeys[key], shown(row, key)), kShapes);
   return {value->at + 1, value->bytes - 2, true};
 }
 
@@ -135,7 +135,7 @@ void add_label(Row& row, const Parsed& parsed, Key key) {
 
 bool has(const Parsed& row, Key key) { return row.values[key] && row.values[key]->first != 'n'; }
 
-// Token ids with a class ("label", or "labels" that is no list) or with a label per position.
+// Token ids with a class ("label", or "labels" that is not a list) or with a label per position.
 Row ids_row(const Parsed& parsed) {
   Row row;
   const Values& values = parsed.values;
@@ -229,7 +229,7 @@ Row parse_row(const RowBytes& bytes, const RowPlace& place) {
   } catch (const JsonProblem& problem) {
     const bool encoding = problem.what.rfind("not UTF-8", 0) == 0;
     refuse_row(place,
-               fmt::format("{} at byte {} of the file", encoding ? problem.what : "no JSON: " + problem.what,
+               fmt::format("{} at byte {} of the file", encoding ? problem.what : "not JSON: " + problem.what,
                            place.offset + problem.position),
                encoding ? "convert the file to UTF-8"
                         : "each row is one JSON object, on one line unless the file is a JSON list");

@@ -47,7 +47,7 @@ struct Row {
   bool label_named = false;            // the label was written as a text: it may be a name
 };
 
-// A longer label is no class's.
+// No class has a longer label.
 inline constexpr size_t kLabelBytes = 4096;
 
 // Parses a row, a JSON object. Among several kinds of keys the most specific wins: input_ids before messages before

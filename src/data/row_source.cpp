@@ -141,14 +141,14 @@ bool RowSource::next_element(RowBytes& row, RowPlace& place) {
   skip_space();
   if (at() != ']' && !first_element_) {
     if (at() != ',')
-      refuse_row(place_here(), "no JSON: ',' or ']' was expected after a row of the list",
-                 "mend the list or write one object per line");
+      refuse_row(place_here(), "not JSON: ',' or ']' was expected after a row of the list",
+                 "correct the list or write one object per line");
     advance();
     skip_space();
   } else if (at() == ']') {
     advance();
     skip_space();
-    if (at() != kEnd) refuse_row(place_here(), "no JSON: text after the end of the list", "keep one list per file");
+    if (at() != kEnd) refuse_row(place_here(), "not JSON: text after the end of the list", "keep one list per file");
     ended_ = true;
     return false;
   }
@@ -157,7 +157,7 @@ bool RowSource::next_element(RowBytes& row, RowPlace& place) {
   if (at() != '{')
     refuse_row(
         place,
-        at() == kEnd ? "no JSON: the list does not end" : "the list holds something else than rows (JSON objects)",
+        at() == kEnd ? "not JSON: the list does not end" : "the list holds something else than rows (JSON objects)",
         "a .json file is a list of objects, or one object per line");
   begin_row();
   skip_object(place);
@@ -171,7 +171,7 @@ void RowSource::skip_object(const RowPlace& place) {
   bool in_string = false, escaped = false;
   do {
     const int c = at();
-    if (c == kEnd) refuse_row(place, "no JSON: the row does not end", "the file is cut short; copy it again");
+    if (c == kEnd) refuse_row(place, "not JSON: the row does not end", "the file is cut short; copy it again");
     if (row_length() >= row_limit_) refuse_length(place);
     if (in_string) {
       in_string = escaped || c != '"';

@@ -12,7 +12,7 @@
 
 namespace headroom {
 
-// json: lines of JSON, or the objects of one JSON list; the first byte that is no white space tells. lines: lines of
+// json: lines of JSON, or the objects of one JSON list; the first byte that is not white space tells. lines: lines of
 // text, as they are but for the line's end.
 enum class RowFormat { json, lines };
 

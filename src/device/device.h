@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "ops/cpu/kernel.h"
+#include "ops/kernel.h"
 
 namespace headroom {
 
@@ -30,6 +30,8 @@ class DeviceKernel {
   // Whether launches with the same operands may be captured: they do the same each time, but for one difference, trip 0
   // or a later one.
   virtual bool replays() const { return false; }
+  // The name of its implementation ("cudnn", "mma" ...); empty where the device does not tell.
+  virtual std::string_view implementation() const { return {}; }
 };
 
 // Of a device whose memory is not the host's; zeros of others.
@@ -109,34 +111,30 @@ int64_t disk_process_bytes(const DeviceFacts& facts);
 // input still holds the bytes its last producer wrote (no other tensor was written over them since).
 std::unique_ptr<Device> make_null_device(const DeviceFacts& facts);
 
-constexpr int64_t kCudaWindowBytes = int64_t{8} << 20;  // a GPU's host_window()
-constexpr int64_t kCudaGraphBytes = int64_t{32} << 20;  // most that a GPU's captures take of its memory
-
-// A GPU of this machine; `disk` as of open_device. Throws Error(usage) when this build has no CUDA, there is no driver
-// or no such device.
-std::unique_ptr<Device> open_cuda_device(int index, const DeviceFacts& facts, const std::filesystem::path& disk = {});
-
-// Its facts, for a calibration. Throws as open_cuda_device.
-DeviceFacts cuda_facts(int index);
-
-// Its memory now, this process having no arena there: free_bytes are less by the context that asking makes, which
-// outside_arena_bytes is, as far as the driver tells. Throws as open_cuda_device.
-DeviceMemory cuda_memory(int index);
-
-// What --device names. null plans and checks without arithmetic.
-enum class DeviceKind : uint8_t { cpu, cuda, null };
-// Of "cpu", "null", "cuda" or "cuda:N". Throws Error(usage) for other devices.
+// What --device names: the CPU, a device with memory of its own, or null, which plans and checks without arithmetic.
+enum class DeviceKind : uint8_t { cpu, accelerator, null };
+// `device` is "cpu", "null", or an accelerator's name (device/devices.h), alone or with its number: "cuda:1". Throws
+// Error(usage) for other devices and for a bad number; so do all functions below that take such a name.
 DeviceKind device_kind(std::string_view device);
-// N of "cuda:N", 0 of "cuda"; nothing for other devices. Throws Error(usage) for a bad number.
-std::optional<int> cuda_index(std::string_view device);
-// "cpu", "null" or "cuda:N". `disk`: the directory for what plans keep on disk; empty: there is none. Throws
-// Error(usage) for other devices, and as open_cuda_device.
+// An accelerator by name and number, "cuda-0", for names of files; empty for other devices.
+std::string accelerator_label(std::string_view device);
+// Facts of a device of this machine, with a team of `threads` where it is the CPU. Throws as open_device.
+DeviceFacts facts_of_device(std::string_view device, int threads);
+// An accelerator's memory now, this process having no arena there: free_bytes are less by the context that asking
+// makes, which outside_arena_bytes is, as far as the driver tells. Throws as open_device.
+DeviceMemory memory_of_device(std::string_view device);
+// `disk`: the directory for what plans keep on disk; empty: there is none. Throws Error(usage) where this build or this
+// machine has no such device.
 std::unique_ptr<Device> open_device(std::string_view device, const DeviceFacts& facts,
                                     const std::filesystem::path& disk = {});
 
+// Most that the device of these facts takes of the host's memory as its host_window(), and of its own for captures.
+int64_t window_bytes(const DeviceFacts& facts);
+int64_t graph_bytes(const DeviceFacts& facts);
+// "AVX-512 with bf16": what the device of these facts can do, for users.
+std::string describe_capabilities(const DeviceFacts& facts);
+
 // This machine's facts (instruction set as oneDNN will see it) with a team of `threads`.
 DeviceFacts cpu_facts(int threads);
-// "AVX-512 with bf16": a CPU's DeviceFacts::isa in words.
-std::string_view cpu_isa_name(int isa);
 
 }  // namespace headroom

@@ -11,7 +11,7 @@ struct Evaluation {
   EvaluationResult result;
 };
 
-// Over all rows of options.run.data, cut to its length. Throws Error.
+// Over all rows of options.data.train, cut to its length. Throws Error.
 Evaluation evaluate_model(const InferenceOptions& options, const Notes& notes = {});
 
 }  // namespace headroom

@@ -5,20 +5,23 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/process_bytes.h"
 #include "generate/stop_texts.h"
 #include "models/decoder.h"
 #include "planner/inference.h"
 #include "planner/search.h"
+#include "planner/techniques/lora.h"
 #include "tokenizer/stream_decoder.h"
 
 namespace headroom {
 namespace {
 
 void check_generation(const InferenceOptions& options, const GenerationRequest& request) {
-  check_options(options.run);
-  if (options.run.precision != "32-true" && options.run.precision != "bf16-true")
+  check_options(options.machine);
+  check_options(options.techniques);
+  if (options.techniques.precision != "32-true" && options.techniques.precision != "bf16-true")
     throw Error(ErrorKind::usage,
-                fmt::format("generate --precision {} is not built in this version", options.run.precision),
+                fmt::format("generate --precision {} is not built in this version", options.techniques.precision),
                 "use 32-true or bf16-true");
   const SamplingOptions& sampling = request.sampling;
   if (!(sampling.temperature >= 0) || !(sampling.top_p > 0 && sampling.top_p <= 1) || sampling.top_k < 0)
@@ -27,7 +30,7 @@ void check_generation(const InferenceOptions& options, const GenerationRequest& 
                             sampling.top_p, sampling.top_k),
                 "temperature 0 or more, top-p above 0 up to 1, top-k 0 or more");
   if (std::find(request.stops.begin(), request.stops.end(), "") != request.stops.end())
-    throw Error(ErrorKind::usage, "--stop '' is empty", "give the text to end before");
+    throw Error(ErrorKind::usage, "--stop '' is empty", "give the text to stop at");
 }
 
 // A prompt, as far as preparing it fits the budget.
@@ -86,7 +89,7 @@ void run_generation(const OpenedModel& opened, const PlanRequest& request, const
                     const std::function<bool(std::string_view)>& on_text, Generation& out) {
   const std::unique_ptr<Device> device = opened.open_device_for(out.plan, "each token");
   Executor executor(out.plan, *device, nullptr);
-  opened.load(executor, request.lora);
+  opened.load(executor, requested_lora(request));
   const GenerateOptions options{asked.sampling, new_tokens, stop_ids(asked.stops, *prompt.tokenizer, opened.files())};
   TextOf text(asked.stops, *prompt.tokenizer, on_text);
   bool wanted = true;
@@ -114,7 +117,7 @@ Generation generate_text(const InferenceOptions& options, const GenerationReques
   const int64_t new_tokens = count_new_tokens(asked.max_new_tokens, prompt.tokens, model.spec.max_positions);
   const int64_t positions = prompt.tokens + new_tokens;
   request.seq_length = positions;
-  const DType cache = options.run.precision == "bf16-true" ? DType::bf16 : DType::f32;
+  const DType cache = options.techniques.precision == "bf16-true" ? DType::bf16 : DType::f32;
   const auto build = [&](int64_t chunk) { return build_generation(model.spec, positions, chunk, cache); };
   Generation out;
   out.plan = plan_generation(request, {prompt.tokens, new_tokens}, prompt_chunks(prompt.tokens), build);

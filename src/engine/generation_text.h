@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tokenizer/tokenizer.h"
-#include "train/setup.h"
+#include "train/model_files.h"
 
 namespace headroom {
 
@@ -18,14 +18,14 @@ struct PromptOptions {
 // Checks that the options go together and the model has what they need. Throws Error(usage).
 void check_prompt(const PromptOptions& options, const ModelFiles& model);
 
-// Heap bytes that rendering a prompt may take; 0 where it is no chat.
+// Heap bytes that rendering a prompt may take; 0 where it is not a chat.
 int64_t rendering_bytes(const PromptOptions& options);
 
 // The text to encode: the prompt, or the chat of it as the model's template renders it, within rendering_bytes().
 // Throws Error(format) for what the template refuses.
 std::string prompt_text(const PromptOptions& options, const Tokenizer& tokenizer, const ModelFiles& model);
 
-// The ids to continue. Throws Error(usage | format): text that is no UTF-8, an id above the model's vocabulary.
+// The ids to continue. Throws Error(usage | format): text that is not UTF-8, an id above the model's vocabulary.
 std::vector<int32_t> prompt_ids(const PromptOptions& options, const std::string& text, const Tokenizer& tokenizer,
                                 const ModelFiles& model);
 

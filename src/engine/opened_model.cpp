@@ -6,11 +6,16 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "device/device.h"
+#include "engine/budget.h"
+#include "engine/device_facts.h"
+#include "engine/process_bytes.h"
 #include "engine/processor_remark.h"
+#include "passes/freeze.h"
 #include "planner/estimates.h"
+#include "planner/techniques/lora.h"
+#include "planner/techniques/precision.h"
 #include "planner/weight_placement.h"
 #include "train/adapter.h"
-#include "train/budget.h"
 #include "train/fresh_weights.h"
 #include "train/objective.h"
 #include "train/weights.h"
@@ -22,7 +27,7 @@ namespace fs = std::filesystem;
 
 // An adapter's directory in the place of a model's.
 bool names_adapter(const InferenceOptions& options) {
-  return options.adapter.empty() && is_adapter_directory(options.run.model);
+  return options.adapter.empty() && is_adapter_directory(options.model);
 }
 
 }  // namespace
@@ -30,15 +35,14 @@ bool names_adapter(const InferenceOptions& options) {
 OpenedModel::OpenedModel(const InferenceOptions& options, const char* purpose, Notes notes)
     : options_(options),
       notes_(std::move(notes)),
-      model_(open_model(names_adapter(options) ? base_of_adapter(options.run.model) : options.run.model)) {
+      model_(open_model(names_adapter(options) ? base_of_adapter(options.model) : options.model)) {
   if (model_.directory.empty())
-    throw Error(ErrorKind::usage,
-                fmt::format("{} is a bare config.json: there are no weights", options.run.model.string()),
+    throw Error(ErrorKind::usage, fmt::format("{} is a bare config.json: there are no weights", options.model.string()),
                 "give a model directory");
   refuse_quantized(model_, purpose);
   refuse_without_head(model_, purpose);
   if (names_adapter(options) || !options.adapter.empty())
-    adapter_ = open_adapter(names_adapter(options) ? options.run.model : options.adapter);
+    adapter_ = open_adapter(names_adapter(options) ? options.model : options.adapter);
   const SafetensorsSet files = SafetensorsSet::open(model_.directory);
   check_weights(model_.spec, files, adapter_ ? HeadRule::may_miss : HeadRule::required);
   if (adapter_) check_head(files);
@@ -65,35 +69,33 @@ void OpenedModel::load(Executor& executor, const LoraOptions& lora) const {
 
 PlanRequest OpenedModel::request(bool tokenizer_stays) const {
   PlanRequest request;
-  if (adapter_) request.lora = lora_options(*adapter_, model_.spec);
-  TrainOptions here = options_.run;
+  MachineOptions here = options_.machine;
   here.runs_here = true;
   request.facts = device_facts(here, request.profile);
   set_threads(request.facts.threads);
   note(profile_remark(here, request));
-  if (const std::string unmeasured = estimates(request.profile); !unmeasured.empty()) note("note: " + unmeasured);
+  note(estimates_note(request.profile));
   request.model = model_.spec.family;
   request.parameters = parameter_count(model_.spec);
-  request.precision = here.precision;
   request.budget_bytes = here.memory > 0 ? here.memory : default_budget(here.device, here.profile);
   request.host_budget_bytes = here.host_memory;
   request.disk_budget_bytes = here.disk_memory;
-  request.techniques = here.techniques;
+  for (const auto& [name, setting] : options_.techniques.pins) request.techniques[name] = {setting};
+  set_precision(request, options_.techniques.precision);
+  if (adapter_) request.techniques[std::string(kLora.name)] = lora_pin(lora_options(*adapter_, model_.spec));
   ProcessBytes process = process_parts(model_, request.facts, tokenizer_stays);
   process.copies = disk_process_bytes(request.facts);
   process.caller = here.caller_bytes;
   if (adapter_) process.data += adapter_bytes(adapter_->tensors.path().parent_path());
   book_process(request, process);
-  if (here.force) return request;
-  if (device_kind(here.device) == DeviceKind::cpu) refuse_above_machine("--memory", request.budget_bytes);
-  if (cuda_index(here.device)) refuse_above_machine("--host-memory", request.host_budget_bytes);
+  if (!here.force) refuse_budgets_above_machine(here.device, request.budget_bytes, request.host_budget_bytes);
   return request;
 }
 
 std::unique_ptr<Device> OpenedModel::open_device_for(const Plan& plan, const std::string& unit) const {
-  std::unique_ptr<Device> device = open_device(options_.run.device, plan.facts, options_.run.disk_directory);
+  std::unique_ptr<Device> device = open_device(options_.machine.device, plan.facts, options_.machine.disk_directory);
   for (const Tier tier : kArenaTiers) device->require_room(tier, plan.arenas().of(tier));
-  note(processor_remark(options_.run.device, plan.facts.threads));
+  note(processor_remark(options_.machine.device, plan.facts.threads));
   if (const std::string placement = describe_placement(plan); !placement.empty())
     note(fmt::format("{}; predicted {:.3g} s for {}", placement, plan.step_seconds, unit));
   return device;

@@ -11,15 +11,17 @@
 #include "plan/plan.h"
 #include "runtime/executor.h"
 #include "train/adapter_files.h"
-#include "train/setup.h"
+#include "train/model_files.h"
 
 namespace headroom {
 
-// What evaluation and generation take alike. Of `run`: model (a model's directory or an adapter's, whose config names
-// its base), budgets, device, precision, techniques; evaluation also data and length.
+// What evaluation and generation take alike.
 struct InferenceOptions {
-  TrainOptions run;
+  std::filesystem::path model;    // a model's directory, or an adapter's, whose config names its base
   std::filesystem::path adapter;  // a LoRA adapter to apply; empty: none
+  BatchOptions data;              // of evaluation: files, length and masked share
+  MachineOptions machine;
+  TechniqueOptions techniques;  // precision and pins
 };
 
 // Lines for people: where weights wait, what the machine lacks. May be empty. Called on the calling thread.

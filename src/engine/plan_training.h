@@ -1,19 +1,30 @@
 // The plan of a training run, and what else would fit where it does not.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "planner/search.h"
-#include "train/setup.h"
+#include "train/model_files.h"
+#include "train/resume_point.h"
 
 namespace headroom {
 
 struct PlannedTraining {
-  ModelFiles model;
   PlanRequest request;
   SearchResult search;  // search.plan has its alternatives where it is not feasible
 };
 
-// Pure but for reading the model's files and, without a named profile, this machine's facts. Throws Error(usage |
-// format).
-PlannedTraining plan_training(const TrainOptions& options);
+// Pure but for, without a named profile, this machine's facts. Throws Error(usage | format).
+PlannedTraining plan_training(const TrainOptions& options, const ModelFiles& model);
+
+// The least budget of a training run, bytes, whatever its options say: Plan::minimum_bytes. Throws as plan_training().
+int64_t least_training_budget(TrainOptions options, const ModelFiles& model);
+
+// The plan of a run on this machine that goes on from `from`: with the checkpoint's micro-batch and chunk sizes where
+// the budget holds them, so that losses are bitwise the same. Sets the size of this thread's team. `note` gets lines
+// for people.
+PlannedTraining plan_run(const TrainOptions& options, const ModelFiles& model, const ResumePoint& from,
+                         const std::function<void(const std::string&)>& note);
 
 }  // namespace headroom

@@ -6,7 +6,7 @@
 
 #include "base/openmp_environment.h"
 #include "device/device.h"
-#include "train/budget.h"
+#include "engine/budget.h"
 
 namespace headroom {
 namespace {

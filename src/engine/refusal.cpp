@@ -7,7 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/least_bytes.h"
-#include "planner/offload_choices.h"
+#include "planner/search.h"
 
 namespace headroom {
 

@@ -41,7 +41,7 @@ class AtomicDirectory {
 // process had set aside. Call before looking for the newest complete directory. Throws Error(run).
 void recover_directory(const std::filesystem::path& final_path);
 
-// recover_directory for every final name in `parent` that has temporaries. A missing parent is no error.
+// recover_directory for every final name in `parent` that has temporaries. A missing parent is not an error.
 void recover_directories_in(const std::filesystem::path& parent);
 
 // Removes a directory through a temporary name, so that a kill in between leaves no directory of the final name with

@@ -58,7 +58,7 @@ class ShellReader {
     }
   }
 
-  // 2>&1, > file, <<EOF: the target is no argument.
+  // 2>&1, > file, <<EOF: the target is not an argument.
   void skip_redirection() {
     const bool here_document = peek() == '<' && peek(1) == '<' && peek(2) != '<';
     while (peek() == '>' || peek() == '<' || peek() == '&' || peek() == '-') ++at_;
@@ -133,7 +133,7 @@ class ShellReader {
   void read_array(const std::string& name) {
     ShellCommand outside = std::move(current_);
     current_ = {};
-    current_.words.push_back({});  // so that NAME=value among the words is no assignment
+    current_.words.push_back({});  // so that NAME=value among the words is not an assignment
     ++at_;
     while (at_ < text_.size() && peek() != ')') {
       if (peek() == '\n') {

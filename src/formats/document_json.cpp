@@ -24,7 +24,7 @@ class JsonReader {
  private:
   [[noreturn]] void refuse(const std::string& problem) const {
     throw Error(ErrorKind::format, fmt::format("{}:{}: malformed JSON: {}", source_, line_, problem),
-                "mend the file at this line");
+                "correct the file at this line");
   }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
 
@@ -171,7 +171,7 @@ class JsonReader {
     const std::string_view word = node.text;
     const bool number = !word.empty() && word.find_first_not_of("+-.0123456789eE") == std::string_view::npos;
     if (!number && word != "true" && word != "false" && word != "NaN" && word != "Infinity" && word != "-Infinity")
-      refuse(word.empty() ? "a value was expected" : fmt::format("'{}' is no value", word.substr(0, 60)));
+      refuse(word.empty() ? "a value was expected" : fmt::format("'{}' is not a value", word.substr(0, 60)));
     node.kind = DocumentNode::Kind::scalar;
   }
 

@@ -121,7 +121,7 @@ class TreeEvents : public YAML::EventHandler {
 
   [[noreturn]] void refuse(const YAML::Mark& mark, const std::string& problem) const {
     throw Error(ErrorKind::format, fmt::format("{}:{}: {}", source_, mark.line + 1, problem),
-                "mend the file at this line");
+                "correct the file at this line");
   }
   bool expects_key() const {
     return !open_.empty() && open_.back().node.kind == Kind::mapping && open_.back().key_next;
@@ -265,7 +265,7 @@ DocumentNode parse_yaml_document(std::string_view text, const std::string& sourc
     const int64_t last = ends + (text.empty() || text.back() != '\n' ? 1 : 0);
     const int64_t line = std::min<int64_t>(e.mark.line + 1, std::max<int64_t>(last, 1));
     throw Error(ErrorKind::format, fmt::format("{}:{}: malformed YAML: {}", source, line, e.msg),
-                "mend the file at this line");
+                "correct the file at this line");
   }
 }
 

@@ -85,7 +85,7 @@ std::string HfConfig::text(std::string_view key, std::optional<std::string> fall
     if (!fallback) refuse_absent(source, key);
     return *fallback;
   }
-  if (!value->is_string()) refuse_value(source, key, *value, "not a text");
+  if (!value->is_string()) refuse_value(source, key, *value, "not a string");
   return value->get<std::string>();
 }
 
@@ -129,7 +129,7 @@ std::string HfConfig::quantization_method() const {
   const Json* method = find(*value, "quant_method");
   if (method == nullptr)
     return value->contains("load_in_8bit") || value->contains("load_in_4bit") ? "bitsandbytes" : "unknown";
-  if (!method->is_string()) refuse_value(source, "quantization_config.quant_method", *method, "not a text");
+  if (!method->is_string()) refuse_value(source, "quantization_config.quant_method", *method, "not a string");
   return method->get<std::string>();
 }
 

@@ -1,5 +1,5 @@
 // A model's config.json as Hugging Face writes it, in both dialects: rope_theta / rope_scaling / torch_dtype, and the
-// newer rope_parameters / dtype. Types and ranges are checked here; contradictions between values are judged by
+// newer rope_parameters / dtype. Types and ranges are checked here; contradictions between values are checked by
 // models/.
 #pragma once
 

@@ -6,45 +6,16 @@
 
 #include "base/error.h"
 #include "formats/hf_config.h"
+#include "formats/model_families.h"
 
 namespace headroom {
 namespace {
 
-// What a family's class in transformers takes where config.json is silent.
-struct ClassDefaults {
-  std::string_view family;
-  int64_t positions = 0;  // 0: the file must say
-  int64_t kv_heads = 0;   // 0: as many as heads
-  int64_t head_dim = 0;   // 0: hidden_size / heads
-  double norm_epsilon = 1e-6;
-  std::string_view activation = "silu";
-  bool tied = true;
-  int64_t window = 0;          // 0: none
-  std::optional<int64_t> pad;  // pad_token_id
-};
-
-constexpr ClassDefaults kDefaults[] = {
-    {"llama", 2048, 0, 0, 1e-6, "silu", false, 0, {}},
-    {"mistral", 131072, 8, 0, 1e-6, "silu", false, 4096, {}},
-    {"qwen2", 32768, 0, 0, 1e-6, "silu", false, 4096, {}},
-    {"qwen3", 32768, 32, 128, 1e-6, "silu", false, 4096, {}},
-    {"mixtral", 131072, 8, 0, 1e-5, "silu", false, 0, {}},
-    {"qwen3_moe", 32768, 4, 0, 1e-6, "silu", false, 4096, {}},
-    {"olmo2", 2048, 0, 0, 1e-5, "silu", false, 0, 1},
-    {"phi3", 4096, 0, 0, 1e-5, "silu", false, 0, 32000},
-    {"gemma2", 8192, 4, 256, 1e-6, "gelu_pytorch_tanh", true, 4096, 0},
-    {"gemma3_text", 131072, 4, 256, 1e-6, "gelu_pytorch_tanh", true, 4096, 0},
-    {"gpt_neox", 2048, 0, 0, 1e-5, "gelu", false, 0, {}},
-    {"starcoder2", 4096, 2, 0, 1e-5, "gelu_pytorch_tanh", true, 0, {}},
-    {"bert", 512, 0, 0, 1e-12, "gelu", true, 0, 0},
-    {"roberta", 512, 0, 0, 1e-12, "gelu", true, 0, 1},
-    {"gpt2", 1024, 0, 0, 1e-5, "gelu_new", true, 0, {}},
-};
-
-ClassDefaults defaults_of(const HfConfig& config) {
-  for (const ClassDefaults& row : kDefaults)
-    if (row.family == config.model_type) return row;
-  return {};
+// What the family's class takes where the file is silent.
+const ClassDefaults& defaults_of(const HfConfig& config) {
+  static constexpr ClassDefaults kNone;
+  const FamilyFacts* facts = find_family_facts(config.model_type);
+  return facts != nullptr ? facts->defaults : kNone;
 }
 
 // The first of two spellings that the file uses; the first one when it uses neither.
@@ -104,14 +75,18 @@ double HfConfig::norm_epsilon() const {
 }
 
 std::string HfConfig::activation() const {
-  const std::string usual(defaults_of(*this).activation);
+  const FamilyFacts* facts = find_family_facts(model_type);
+  const std::string usual(facts != nullptr ? facts->activation : "silu");
   if (has("hidden_activation")) return text("hidden_activation");
   return text(named(*this, "hidden_act", "activation_function"), usual);
 }
 
 double HfConfig::initializer_range() const { return number("initializer_range", 0.0, 1e3, 0.02); }
 
-bool HfConfig::tied() const { return boolean("tie_word_embeddings", defaults_of(*this).tied); }
+bool HfConfig::tied() const {
+  const FamilyFacts* facts = find_family_facts(model_type);
+  return boolean("tie_word_embeddings", facts == nullptr || facts->tied);
+}
 
 std::optional<int64_t> HfConfig::pad_id() const {
   if (has("pad_token_id")) return integer("pad_token_id", INT32_MIN, INT32_MAX);
@@ -132,13 +107,14 @@ std::optional<int64_t> HfConfig::sliding_window(int64_t layer) const {
     const int64_t usual = raw.contains("sliding_window") ? 0 : defaults_of(*this).window;
     return usual > 0 ? std::optional(usual) : std::nullopt;
   };
-  const bool is_qwen = model_type == "qwen2" || model_type == "qwen3";
+  const FamilyFacts* facts = find_family_facts(model_type);
+  const bool switched = facts != nullptr && facts->window_switch;
   if (model_type == "mistral") return window();
-  if (model_type == "qwen3_moe") return boolean("use_sliding_window", false) ? window() : std::nullopt;
-  if (is_qwen && !boolean("use_sliding_window", false)) return std::nullopt;
+  if (switched && !boolean("use_sliding_window", false)) return std::nullopt;
+  if (model_type == "qwen3_moe") return window();
   if (has("layer_types")) {
     const Json& types = raw["layer_types"];
-    if (!types.is_array()) refuse("layer_types", "not a list", "mend the config.json");
+    if (!types.is_array()) refuse("layer_types", "not a list", "correct the config.json");
     if (layer >= static_cast<int64_t>(types.size()))
       refuse("layer_types", fmt::format("too short for layer {}", layer), "give one entry per layer");
     const Json& type = types[static_cast<size_t>(layer)];
@@ -149,7 +125,7 @@ std::optional<int64_t> HfConfig::sliding_window(int64_t layer) const {
     if (!window()) refuse("sliding_window", "which layer_types needs", "give its length");
     return window();
   }
-  if (is_qwen && layer < integer("max_window_layers", 0, most, 28)) return std::nullopt;
+  if (switched && layer < integer("max_window_layers", 0, most, 28)) return std::nullopt;
   if (const int64_t period = full_attention_period(); period > 0 && (layer + 1) % period == 0) return std::nullopt;
   return window();
 }

@@ -113,7 +113,7 @@ RopeScaling HfConfig::rope_scaling(std::string_view layer_type) const {
     if (find(*object, "factor") == nullptr) return scaling;
     refuse_absent(source, from.name_of("rope_type"));
   }
-  if (!type->is_string()) refuse_value(source, from.name_of(type_key), *type, "not a text");
+  if (!type->is_string()) refuse_value(source, from.name_of(type_key), *type, "not a string");
   const auto name = type->get<std::string>();
   if (name == "default") return scaling;
   if (name == "longrope" || name == "su") return read_longrope(from);

@@ -10,7 +10,7 @@
 
 namespace headroom::hf_config_values {
 
-inline constexpr std::string_view kRemedy = "mend the config.json or download the model again";
+inline constexpr std::string_view kRemedy = "correct the config.json or download the model again";
 
 // The value of a key that is present and not null, else nullptr.
 const Json* find(const Json& object, std::string_view key);

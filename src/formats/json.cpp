@@ -17,7 +17,7 @@ void refuse_nul(std::string_view text, const std::string& source) {
   const size_t at = text.find('\0');
   if (at != std::string_view::npos)
     throw Error(ErrorKind::format, fmt::format("{}: malformed JSON: a NUL byte at byte {}", source, at),
-                "mend or re-download the file");
+                "correct or re-download the file");
 }
 
 // The parser's words quote the file: at most kMaxReason bytes of them, in printable ASCII.
@@ -47,7 +47,7 @@ void refuse_deep_nesting(std::string_view text, const std::string& source) {
     if (c == '}' || c == ']') --depth;
     if (depth > kMaxDepth)
       throw Error(ErrorKind::format, fmt::format("{}: nested deeper than {} levels at byte {}", source, kMaxDepth, i),
-                  "this is no file that headroom reads; check the path");
+                  "this is not a file that headroom reads; check the path");
   }
 }
 
@@ -58,7 +58,7 @@ Json parse(std::string_view text, const std::string& source, const Json::parser_
     return Json::parse(text, keeps);
   } catch (const Json::exception& e) {
     throw Error(ErrorKind::format, fmt::format("{}: malformed JSON: {}", source, printable(e.what())),
-                "mend or re-download the file");
+                "correct or re-download the file");
   }
 }
 

@@ -113,7 +113,7 @@ class PickleDocument {
   // Text may be invalid UTF-8.
   std::string_view text(PickleValue value) const;
   size_t size(PickleValue value) const;     // members of a container; of text and bytes their length; else 0
-  Cursor members(PickleValue value) const;  // done at once for what is no container
+  Cursor members(PickleValue value) const;  // done at once for what is not a container
   // A number for a container, below container_count(), the same for every reference to it.
   size_t container_number(PickleValue value) const { return value.index(); }
   size_t container_count() const { return containers_.size(); }

@@ -26,7 +26,8 @@ PickleDocument PickleMachine::run() {
   constexpr uint8_t kStop = '.';
   while ((opcode_ = in_.opcode()) != kStop) {
     const Handler handler = handlers[opcode_];
-    if (handler == nullptr) in_.fail(fmt::format("{} is no opcode of protocols 0 to 5", pickle_opcode_name(opcode_)));
+    if (handler == nullptr)
+      in_.fail(fmt::format("{} is not an opcode of protocols 0 to 5", pickle_opcode_name(opcode_)));
     (this->*handler)();
   }
   document_.set_root(pop());
@@ -109,7 +110,7 @@ void PickleMachine::push_float_line() {
   const std::string text(in_.line().substr(0, 400));
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || end != text.c_str() + text.size()) in_.fail(fmt::format("'{}' is no number", shown(text)));
+  if (text.empty() || end != text.c_str() + text.size()) in_.fail(fmt::format("'{}' is not a number", shown(text)));
   push(document_.make_real(value));
 }
 
@@ -117,7 +118,7 @@ void PickleMachine::push_integer_line() {
   const std::string_view text = in_.line();
   if (opcode_ == 'I' && (text == "00" || text == "01")) return push(PickleDocument::make_boolean(text == "01"));
   const auto value = parse_pickled_integer(text);
-  if (!value) in_.fail(fmt::format("'{}' is no integer of 64 bits", shown(text)));
+  if (!value) in_.fail(fmt::format("'{}' is not an integer of 64 bits", shown(text)));
   push(document_.make_integer(*value));
 }
 

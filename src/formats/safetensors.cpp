@@ -40,7 +40,7 @@ uint64_t header_length(const File& file) {
 [[noreturn]] void no_weights(const std::filesystem::path& directory) {
   std::error_code status;
   if (!std::filesystem::is_directory(directory, status))
-    throw Error(ErrorKind::usage, fmt::format("{} is no directory", directory.string()),
+    throw Error(ErrorKind::usage, fmt::format("{} is not a directory", directory.string()),
                 "give the directory of a model: config.json and model.safetensors");
   for (const char* other : {"pytorch_model.bin", "pytorch_model.bin.index.json", "tf_model.h5", "flax_model.msgpack"})
     if (std::filesystem::exists(directory / other, status))
@@ -58,7 +58,7 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path, int64_t
   const int64_t size = result.file_.size();
   const auto refuse = [&](const std::string& problem) {
     throw Error(ErrorKind::format, fmt::format("{}: {}", path.string(), problem),
-                "the file is truncated or no safetensors file; download it again");
+                "the file is truncated or not a safetensors file; download it again");
   };
   if (size < 8) refuse(fmt::format("has {} bytes, a safetensors file has at least 8", size));
   const uint64_t length = header_length(result.file_);

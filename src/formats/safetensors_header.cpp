@@ -83,7 +83,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
     const std::string_view what = e.what();
     throw Error(ErrorKind::format,
                 fmt::format("{}: malformed header at byte {}: {}", source_, position + 8, what.substr(0, 200)),
-                "the file is damaged or no safetensors file; download it again");
+                "the file is damaged or not a safetensors file; download it again");
   }
 
  private:
@@ -92,7 +92,7 @@ class HeaderEvents : public nlohmann::json_sax<Json> {
                               : in_metadata_ ? "__metadata__"
                                              : fmt::format("tensor '{}'", name_);
     throw Error(ErrorKind::format, fmt::format("{}: {} {}", source_, place, problem),
-                "the file is damaged or no safetensors file; download it again");
+                "the file is damaged or not a safetensors file; download it again");
   }
 
   bool enter_object() {
@@ -201,12 +201,12 @@ StoredTensors parse_safetensors_header(JsonCharacters& text, int64_t data_offset
   const auto refuse_zero = [&] {
     if (const std::optional<int64_t> zero = text.zero_at())
       throw Error(ErrorKind::format, fmt::format("{}: malformed header at byte {}: a zero byte", source, *zero + 8),
-                  "the file is damaged or no safetensors file; download it again");
+                  "the file is damaged or not a safetensors file; download it again");
   };
   if (text.front() != '{') {
     refuse_zero();
     throw Error(ErrorKind::format, fmt::format("{}: the header does not begin with '{{'", source),
-                "this is no safetensors file; check the path");
+                "this is not a safetensors file; check the path");
   }
   try {
     Json::sax_parse(text.begin(), text.end(), &events);

@@ -64,10 +64,10 @@ class IndexEvents : public nlohmann::json_sax<Json> {
   }
 
  private:
-  // A value that is no entry.
+  // A value that is not an entry.
   bool other_value() {
     if (depth_ == 0 || (depth_ == 1 && key_ == "weight_map")) refuse(index_, "has no object weight_map");
-    if (in_map_) refuse(index_, fmt::format("weight_map of '{}' is no text", key_));
+    if (in_map_) refuse(index_, fmt::format("weight_map of '{}' is not a string", key_));
     return true;
   }
   bool enter() {

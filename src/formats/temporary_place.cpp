@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 // Why files cannot lie there, or nullptr.
 const char* problem_of(const fs::path& directory) {
   std::error_code status;
-  if (!fs::is_directory(directory, status)) return "is no directory";
+  if (!fs::is_directory(directory, status)) return "is not a directory";
   if (lies_in_memory(directory)) return "lies in memory";
   return ::access(directory.c_str(), W_OK | X_OK) == 0 ? nullptr : "cannot be written";
 }
@@ -31,7 +31,7 @@ fs::path temporary_place_on_disk(const fs::path& last, const char* purpose) {
     if (!problem) return directory;
     problems += fmt::format("{}{} {}", problems.empty() ? "" : ", ", directory.string(), problem);
   }
-  throw Error(ErrorKind::usage, fmt::format("no place on a disk for {}: {}", purpose, problems),
+  throw Error(ErrorKind::usage, fmt::format("no directory on a disk for {}: {}", purpose, problems),
               "set TMPDIR to a directory on a disk");
 }
 

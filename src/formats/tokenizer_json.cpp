@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kFileLimit = int64_t{1} << 30;
 
 [[noreturn]] void refuse(const std::string& source, const std::string& problem) {
-  throw Error(ErrorKind::format, fmt::format("{}: {}", source, problem), "mend or re-download the tokenizer.json");
+  throw Error(ErrorKind::format, fmt::format("{}: {}", source, problem), "correct or re-download the tokenizer.json");
 }
 
 // Runs the parser over the text again for each pass it is asked for.
@@ -27,7 +27,7 @@ TokenModelKind kind_of_model(const Json& root, const TokenizerSax& parsed, const
   if (model == root.end() || !model->is_object()) refuse(source, "there is no object \"model\"");
   const auto type = model->find("type");
   if (type != model->end()) {
-    if (!type->is_string()) refuse(source, "model.type is no text");
+    if (!type->is_string()) refuse(source, "model.type is not a string");
     return TokenizerSax::kind_of_model(type->get<std::string>(), source);
   }
   // Files of 2019 to 2020 have no type; their members tell.
@@ -42,7 +42,7 @@ TokenizerJson parse(const Pass& pass, const std::string& source) {
   TokenizerSax first(source);
   pass(first);
   result.root = std::move(first).take_root();
-  if (!result.root.is_object()) refuse(source, "the top level is no object");
+  if (!result.root.is_object()) refuse(source, "the top level is not an object");
   result.kind = kind_of_model(result.root, first, source);
   if (result.kind == TokenModelKind::unigram) {
     if (!first.saw_pieces()) refuse(source, "there is no list model.vocab");

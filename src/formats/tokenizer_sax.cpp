@@ -26,7 +26,7 @@ TokenizerSax::TokenizerSax(const std::string& source, const TokenVocabulary* voc
     : source_(source), vocabulary_(vocabulary), only_merges_(vocabulary != nullptr) {}
 
 void TokenizerSax::refuse(const std::string& problem) const {
-  throw Error(ErrorKind::format, fmt::format("{}: {}", source_, problem), "mend or re-download the tokenizer.json");
+  throw Error(ErrorKind::format, fmt::format("{}: {}", source_, problem), "correct or re-download the tokenizer.json");
 }
 
 TokenModelKind TokenizerSax::kind_of_model(const std::string& type, const std::string& source) {
@@ -72,12 +72,12 @@ bool TokenizerSax::value(Json v) {
       }
       return true;
     case Part::vocabulary:
-      refuse(fmt::format("model.vocab: token \"{}\" has the id {}, which is no number from 0 to {}", token_, quoted(v),
-                         TokenVocabulary::kIdLimit - 1));
+      refuse(fmt::format("model.vocab: token \"{}\" has the id {}, which is not a number from 0 to {}", token_,
+                         quoted(v), TokenVocabulary::kIdLimit - 1));
     case Part::pieces:
       refuse_piece(v);
     case Part::merges:
-      refuse(fmt::format("model.merges[{}] is {}, no pair of tokens", rank_, quoted(v)));
+      refuse(fmt::format("model.merges[{}] is {}, not a pair of tokens", rank_, quoted(v)));
     case Part::skipped:
       break;
   }

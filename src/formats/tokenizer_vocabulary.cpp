@@ -13,7 +13,7 @@ constexpr uint64_t kFreeGaps = 65536;
 
 [[noreturn]] void refuse(const std::string& source, const std::string& problem) {
   throw Error(ErrorKind::format, fmt::format("{}: model.vocab: {}", source, problem),
-              "mend or re-download the tokenizer.json");
+              "correct or re-download the tokenizer.json");
 }
 
 }  // namespace

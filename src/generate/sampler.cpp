@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kChunk = 2048;  // ids whose weights are summed in one piece
 
-// Numbers by size, then what is no number.
+// Numbers by size, then what is not a number.
 bool larger(float x, float y) { return x > y || (std::isnan(y) && !std::isnan(x)); }
 
 size_t chunks_of(size_t count) { return (count + kChunk - 1) / kChunk; }

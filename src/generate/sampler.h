@@ -16,7 +16,7 @@ struct SamplingOptions {
 
 // Deterministic by seed: the random number of position `n` is a function of (seed, n) alone (counter_uniform), and the
 // token one of that number and the logits, whatever the threads. Holds an index and a weight per vocabulary entry; no
-// heap call after construction. Logits that are no numbers are never drawn.
+// heap call after construction. Logits that are not numbers are never drawn.
 class Sampler {
  public:
   Sampler(const SamplingOptions& options, int64_t vocab);

@@ -16,7 +16,7 @@ class StopTexts {
 
   // The text before a stop that has become certain with this piece, perhaps empty; empty once stopped().
   std::string push(std::string_view piece);
-  // What was still held back and is no stop's beginning after all: there is no more text.
+  // What was still held back and is not a stop's beginning after all: there is no more text.
   std::string finish();
   bool stopped() const { return stopped_; }
 

@@ -35,7 +35,7 @@ const Attr* Attrs::find(std::string_view name) const {
 int64_t Attrs::integer(std::string_view name, int64_t fallback) const {
   const Attr* attr = find(name);
   if (!attr) return fallback;
-  HR_CHECK(std::holds_alternative<int64_t>(*attr), "attribute {} is no integer", name);
+  HR_CHECK(std::holds_alternative<int64_t>(*attr), "attribute {} is not an integer", name);
   return std::get<int64_t>(*attr);
 }
 
@@ -43,14 +43,14 @@ double Attrs::real(std::string_view name, double fallback) const {
   const Attr* attr = find(name);
   if (!attr) return fallback;
   if (const int64_t* whole = std::get_if<int64_t>(attr)) return static_cast<double>(*whole);
-  HR_CHECK(std::holds_alternative<double>(*attr), "attribute {} is no number", name);
+  HR_CHECK(std::holds_alternative<double>(*attr), "attribute {} is not a number", name);
   return std::get<double>(*attr);
 }
 
 std::string_view Attrs::text(std::string_view name, std::string_view fallback) const {
   const Attr* attr = find(name);
   if (!attr) return fallback;
-  HR_CHECK(std::holds_alternative<std::string>(*attr), "attribute {} is no text", name);
+  HR_CHECK(std::holds_alternative<std::string>(*attr), "attribute {} is not a string", name);
   return std::get<std::string>(*attr);
 }
 

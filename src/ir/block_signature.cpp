@@ -81,6 +81,7 @@ void BlockSignature::value(ValueId id) {
   for (const Dim& dim : type.shape) {
     number(dim.symbol);
     number(dim.symbol < 0 ? dim.constant : 0);
+    if (dim.parts != 1) number(dim.part), number(dim.parts);
   }
   number(type.storage.block);
   if (!type.storage.dense()) {

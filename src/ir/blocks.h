@@ -9,7 +9,7 @@
 
 namespace headroom {
 
-// Blocks of equal structure: a technique chosen for the class is planned once and stamped on each of `blocks`.
+// Blocks of equal structure: a technique chosen for the class is planned once and applied to each of `blocks`.
 struct BlockClass {
   uint64_t hash = 0;            // of the structure: the same in every run and on every machine
   std::vector<int32_t> blocks;  // ascending
@@ -30,7 +30,7 @@ std::vector<BlockClass> block_classes(const Graph& graph, RegionId region);
 // longest first, then by the smaller period, then by the earlier start. Where a run is longer than its whole periods
 // the boundary may slide; it is put where the fewest values cross it. A candidate stands when at least two
 // neighbouring blocks have equal structure in the sense of block_classes() and each reads a value made in the one
-// before (so three projections side by side are no layers). O(n^2 / 2) comparisons of hashes for n nodes.
+// before (so three projections side by side are not layers). O(n^2 / 2) comparisons of hashes for n nodes.
 std::vector<int32_t> find_repeated_blocks(const Graph& graph, RegionId region);
 
 // Writes one block id per node position of the region into its nodes.

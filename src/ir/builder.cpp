@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "ir/row_slice.h"
 
 namespace headroom {
 
@@ -31,7 +32,7 @@ std::vector<ValueId> Builder::append(std::string_view op_name, std::vector<Value
   std::vector<Type> types;
   types.reserve(inputs.size());
   for (ValueId id : inputs) types.push_back(graph_->value(id).type);
-  std::vector<Type> results = op.infer(types, attrs);
+  std::vector<Type> results = infer_call(op, types, attrs);
   Node node;
   node.op = &op;
   for (size_t i = 0; i < results.size(); ++i) node.outputs.push_back(add_value(*graph_, std::move(results[i]), role));

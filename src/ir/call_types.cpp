@@ -1,19 +1,26 @@
 #include "ir/call_types.h"
 
+#include "ir/row_slice.h"
+
 namespace headroom {
 namespace {
 
 std::span<const ConcreteType> fill(const Graph& graph, const std::vector<ValueId>& values, const Bindings& bindings,
-                                   std::vector<ConcreteType>& types) {
+                                   const std::optional<RowSlice>& slice, std::vector<ConcreteType>& types) {
   if (types.size() < values.size()) types.resize(values.size());
-  for (size_t i = 0; i < values.size(); ++i) concrete(graph.value(values[i]).type, bindings, types[i]);
+  for (size_t i = 0; i < values.size(); ++i) {
+    concrete(graph.value(values[i]).type, bindings, types[i]);
+    if (slice) select_rows(types[i], *slice);
+  }
   return {types.data(), values.size()};
 }
 
 }  // namespace
 
 OpCall CallTypes::of(const Graph& graph, const Node& node, const Bindings& bindings) {
-  return {fill(graph, node.inputs, bindings, inputs_), fill(graph, node.outputs, bindings, outputs_), node.attrs};
+  const std::optional<RowSlice> slice = row_slice(node.attrs);
+  return {fill(graph, node.inputs, bindings, slice, inputs_), fill(graph, node.outputs, bindings, slice, outputs_),
+          node.attrs};
 }
 
 }  // namespace headroom

@@ -10,7 +10,7 @@ namespace headroom {
 // Holds the types of one call at a time, in memory that is used again from node to node. Not thread-safe.
 class CallTypes {
  public:
-  // The call that a node makes with these bindings; valid until the next one.
+  // The call that a node makes with these bindings, of a slice of rows where it works on one; valid until the next one.
   OpCall of(const Graph& graph, const Node& node, const Bindings& bindings);
 
  private:

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/attrs.h"
+#include "ir/capabilities.h"
 #include "ir/type.h"
 
 namespace headroom {
@@ -92,10 +93,9 @@ enum class RecomputeClass : uint8_t { cheap, attention, linear, never };
 
 // What the device offers, as far as planning needs to know. Part of the plan's key.
 struct DeviceFacts {
-  std::string device = "cpu";  // or "cuda"
+  std::string device = "cpu";  // the name of its backend (ops/backend.h)
   int threads = 1;
-  int isa = 0;  // cpu: 2 = AVX2, 512 = AVX-512, 513 = AVX-512 with bf16, 514 = AMX; 0 = reference only; cuda: 10 major
-                // + minor
+  Capabilities capabilities;  // none: reference kernels only
   bool native_bf16 = false;
   int64_t alignment = 64;          // bytes
   int64_t gemm_workspace_cap = 0;  // bytes booked for each matrix product of the library; 0 = ask the op's own rule
@@ -103,8 +103,7 @@ struct DeviceFacts {
   // A CPU: its arena lies in the host's memory, one budget holds both. Else the device has memory of its own, and a bus
   // between.
   bool is_cpu() const { return device == "cpu"; }
-  // A CPU that multiplies bf16 matrices in tiles (AMX).
-  bool has_bf16_tiles() const { return is_cpu() && isa >= 514; }
+  bool has_bf16_tiles() const { return capabilities.has(kBf16Tiles); }
 };
 
 // The concrete call an op's byte and work rules look at.
@@ -126,9 +125,9 @@ class Op {
 
   virtual std::vector<Alias> aliases(const Attrs& attrs, int inputs) const { return {}; }
 
-  // Bytes of scratch the CPU or GPU kernel needs for this call, library workspace included: booked at plan time,
-  // granted at run time.
-  virtual int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const { return 0; }
+  // Bytes of the stage through which the host fills or reads tensors, booked as scratch. What kernels need as scratch
+  // their backend says (scratch_bytes() of ops/backend.h).
+  virtual int64_t stage_bytes(const OpCall& call) const { return 0; }
 
   // Default: no flops, every input and output moved once.
   virtual Work work(const OpCall& call) const;
@@ -140,7 +139,7 @@ class Op {
   virtual CostClass cost_class() const { return CostClass::stream; }
   virtual RecomputeClass recompute_class() const { return RecomputeClass::cheap; }
 
-  // True where the result depends on all rows of a batch together: it is no sum over micro-batches.
+  // True where the result depends on all rows of a batch together: it is not a sum over micro-batches.
   virtual bool spans_batch() const { return false; }
   // Makes of a call of training (its inputs by value id and its attributes) one that drops nothing and balances
   // nothing.
@@ -150,6 +149,18 @@ class Op {
   // Packed rows: an op whose result depends on a token's position takes, behind its other inputs, i32[batch, seq] with
   // the position at which each token's segment begins. True for such ops, whose attributes then say so.
   virtual bool take_segments(Attrs& attrs) const { return false; }
+
+  // True where the op acts on token rows, the leading dimensions [batch, seq] of tensors, one by one: a row of a result
+  // follows from the same row of the operands that have rows and from the whole of those that have none (weights), and
+  // a result without rows is a sum over rows, added to its accumulator as attribute "accumulate", "accumulate_..." or
+  // "..._accumulate" says. Such an op may run on one part of the rows after the other. Of a loss it is meant with
+  // attribute "shift" 0: its labels are those of its rows.
+  virtual bool by_rows() const { return false; }
+
+  // Of an update: it may run on one part of the weight after the other, each of a multiple of so many elements (the
+  // last one excepted), as a part's new weight and states follow from the same part of weight, gradient and states
+  // (ir/row_slice.h). 0: the weight is updated as a whole.
+  virtual int64_t update_grain() const { return 0; }
 
   // Effects beyond the outputs (host calls, updates of persistent storage): never removed, duplicated or reordered.
   virtual bool has_effect() const { return false; }
@@ -164,6 +175,8 @@ class Op {
   // Narrow (bf16-mixed): the value that attribute "dtype" takes, "bf16" where the output may be kept narrow; empty when
   // the op has no such attribute and follows its inputs.
   virtual std::string_view narrow_dtype(const Attrs& attrs) const { return {}; }
+  // True where attribute "narrow" 1 adds a last output: the first one, where that is f32, rounded to bf16.
+  virtual bool writes_narrow_copy() const { return false; }
 
  protected:
   // Unique among all ops: what texts call it (op_name) and what its kernels are registered by.

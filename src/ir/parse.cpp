@@ -182,7 +182,11 @@ class Parser {
     const std::string_view place = token().spelling;
     const SymbolId symbol_id = graph_.find_symbol(name("a dimension: a number or a symbol"));
     if (symbol_id == kNone) lexer_.fail_at(place, "found an unknown symbol, expected one declared above");
-    return Dim::of_symbol(symbol_id);
+    if (!accept(":")) return Dim::of_symbol(symbol_id);
+    const int64_t part = integer(0, kMaxParts - 1, "the number of a part");
+    expect("/");
+    return Dim::of_part(symbol_id, static_cast<int32_t>(part),
+                        static_cast<int32_t>(integer(2, kMaxParts, "a number of parts")));
   }
 
   // <block 64, bits 4, scale f32>, after the opening bracket

@@ -95,6 +95,7 @@ class Writer {
       name(graph_.symbols[static_cast<size_t>(dim.symbol)].name);
     else
       text("?").integer(dim.symbol);
+    if (dim.parts != 1) text(":").integer(dim.part).text("/").integer(dim.parts);
   }
 
   void type(const Type& type) {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "ir/builder.h"
 #include "ir/graph_index.h"
+#include "ir/row_slice.h"
 
 namespace headroom {
 
@@ -38,7 +39,7 @@ NodeId make_node(Graph& graph, const Op& op, std::vector<ValueId> inputs, Attrs 
   for (ValueId id : inputs) types.push_back(graph.value(id).type);
   Node node;
   node.op = &op;
-  for (Type& type : op.infer(types, attrs)) node.outputs.push_back(add_value(graph, std::move(type), role));
+  for (Type& type : infer_call(op, types, attrs)) node.outputs.push_back(add_value(graph, std::move(type), role));
   node.inputs = std::move(inputs);
   node.attrs = std::move(attrs);
   node.block = block;
@@ -54,7 +55,7 @@ void infer_again(Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   std::vector<Type> inputs;
   for (ValueId input : node.inputs) inputs.push_back(graph.value(input).type);
-  const std::vector<Type> outputs = node.op->infer(inputs, node.attrs);
+  const std::vector<Type> outputs = infer_call(*node.op, inputs, node.attrs);
   for (size_t i = 0; i < outputs.size(); ++i) graph.value(node.outputs[i]).type = outputs[i];
 }
 

@@ -33,7 +33,7 @@ NodeId make_node(Graph& graph, const Op& op, std::vector<ValueId> inputs, Attrs 
 // The types of a node's outputs anew, after those of its inputs or its attributes changed.
 void infer_again(Graph& graph, NodeId id);
 
-// A copy of a node that is no loop: same op, inputs, attributes, block; fresh unnamed outputs of the same types and
+// A copy of a node that is not a loop: same op, inputs, attributes, block; fresh unnamed outputs of the same types and
 // roles; listed in no region yet.
 NodeId clone_node(Graph& graph, NodeId node, Stage stage);
 

@@ -20,12 +20,26 @@ struct Symbol {
   bool operator==(const Symbol&) const = default;
 };
 
-// A constant (`symbol` < 0) or a symbol.
+// Part `part` of a length cut into `parts`: the first length % parts of them are one longer than the others, so that
+// none is empty where the length is at least `parts`, and none grows when the length falls.
+constexpr int64_t part_length(int64_t length, int64_t part, int64_t parts) {
+  return length / parts + (part < length % parts ? 1 : 0);
+}
+// Where it begins.
+constexpr int64_t part_begin(int64_t length, int64_t part, int64_t parts) {
+  const int64_t longer = length % parts;
+  return length / parts * part + (part < longer ? part : longer);
+}
+
+// A constant (`symbol` < 0), a symbol, or one of `parts` parts of a symbol.
 struct Dim {
   int64_t constant = 0;
   SymbolId symbol = -1;
+  int32_t part = 0;
+  int32_t parts = 1;
   static Dim of(int64_t constant) { return {constant, -1}; }
   static Dim of_symbol(SymbolId symbol) { return {0, symbol}; }
+  static Dim of_part(SymbolId symbol, int32_t part, int32_t parts) { return {0, symbol, part, parts}; }
   bool operator==(const Dim&) const = default;
 };
 

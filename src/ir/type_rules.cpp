@@ -7,6 +7,12 @@
 namespace headroom {
 namespace {
 
+std::string part_problem(const Dim& dim) {
+  if (dim.parts < 1 || dim.parts > kMaxParts || dim.part < 0 || dim.part >= dim.parts)
+    return fmt::format("there is no part {} of {}", dim.part, dim.parts);
+  return dim.parts > 1 && dim.symbol < 0 ? "part of a constant" : std::string();
+}
+
 std::string storage_problem(const Storage& storage) {
   if (storage.block < 0) return fmt::format("storage block {} is negative", storage.block);
   if (storage.dense()) return storage == Storage{} ? "" : "dense storage has payload bits or a scale";
@@ -31,7 +37,10 @@ std::string type_problem(const Type& type, std::span<const Symbol> symbols) {
   for (const Dim& dim : type.shape) {
     if (dim.symbol >= 0 && static_cast<size_t>(dim.symbol) >= symbols.size())
       return fmt::format("symbol {} is not declared", dim.symbol);
-    const int64_t length = dim.symbol >= 0 ? symbols[static_cast<size_t>(dim.symbol)].bound : dim.constant;
+    if (std::string problem = part_problem(dim); !problem.empty()) return problem;
+    const int64_t length = dim.symbol >= 0
+                               ? part_length(symbols[static_cast<size_t>(dim.symbol)].bound, dim.part, dim.parts)
+                               : dim.constant;
     if (length < 0) return fmt::format("dimension {} is negative", length);
     // A zero counts as one here: the product of the others must not overflow either.
     const int64_t factor = std::max<int64_t>(length, 1);

@@ -10,7 +10,8 @@
 namespace headroom {
 
 // What is wrong with the type, or an empty string: rank at most kMaxRank, dimensions not negative, symbols declared,
-// at most kMaxElements elements with every symbol at its bound, block storage with 1 to 64 payload bits and a floating
+// at most kMaxElements elements with every symbol at its bound, parts of symbols within their
+// number (1 to kMaxParts), block storage with 1 to 64 payload bits and a floating
 // scale, shard axis within the rank and 1 to kMaxParts parts. Never throws for any content.
 std::string type_problem(const Type& type, std::span<const Symbol> symbols);
 

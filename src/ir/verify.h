@@ -33,5 +33,8 @@ std::vector<Violation> verify(const Graph& graph);
 // Throws InternalError when a rule is broken: it names `culprit` (the pass that ran last), the first rule, the text of
 // the node, and how many more violations there are.
 void verify_or_throw(const Graph& graph, std::string_view culprit);
+// The same of a graph whose program "forward" still takes its accumulator as a param, as it does until autodiff has
+// run.
+void verify_forward_or_throw(const Graph& graph, std::string_view culprit);
 
 }  // namespace headroom

@@ -86,7 +86,7 @@ void check_loop_shape(const Graph& graph, Findings& findings) {
       const Node& node = graph.node(id);
       const bool named_loop = node.op->kind() == OpKind::loop;
       if (named_loop != is_loop(node)) {
-        findings.add(id, "{}", named_loop ? "the loop has no body" : "the node has a body and is no loop");
+        findings.add(id, "{}", named_loop ? "the loop has no body" : "the node has a body and is not a loop");
         continue;
       }
       if (!is_loop(node)) continue;

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "ir/print.h"
+#include "ir/row_slice.h"
 #include "ir/verify_rules.h"
 
 namespace headroom {
@@ -101,7 +102,7 @@ void check_output_types(const CheckedGraph& checked, Findings& findings) {
     for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = checked.graph.value(node.inputs[i]).type;
     std::vector<Type> expected;
     try {
-      expected = node.op->infer(inputs, node.attrs);
+      expected = infer_call(*node.op, inputs, node.attrs);
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception& error) {

@@ -78,7 +78,7 @@ Value on_reals(Operator op, double a, double b) {
       const double power = std::pow(a, b);
       if ((std::isnan(power) && !std::isnan(a) && !std::isnan(b)) ||
           (std::isinf(power) && std::isfinite(a) && std::isfinite(b)))
-        fail("a power that is no float");
+        fail("a power that is not a float");
       return Value(power);
     }
     default:

@@ -26,7 +26,7 @@ struct Filter {
 };
 
 bool is_filter(std::string_view name);
-// Throws Problem(unsupported) for a name that is no filter of the subset.
+// Throws Problem(unsupported) for a name that is not a filter of the subset.
 Value run_filter(Budget& budget, std::string_view name, const Value& value, const Arguments& arguments);
 
 // The filters by what they work on.

@@ -86,7 +86,7 @@ Value Interpreter::make_dict(const Arguments& given) {
       const ListRef pairs = iterate(budget_, from);
       for (const Value& pair : pairs->items) {
         const ListRef both = iterate(budget_, pair);
-        if (both->items.size() != 2) fail("dict of what are no pairs");
+        if (both->items.size() != 2) fail("dict of what are not pairs");
         made->set(both->items[0], both->items[1]);
       }
     }
@@ -101,7 +101,7 @@ Value Interpreter::make_namespace(const Arguments& given) {
   auto made = std::make_shared<Namespace>();
   made->charge = Charge(budget_, sizeof(Namespace) + 64);
   for (const auto& [key, value] : from.dict().entries()) {
-    if (!key.is(Type::text)) refuse("a namespace with names that are no texts");
+    if (!key.is(Type::text)) refuse("a namespace with names that are not strings");
     if (!key.text().empty() && key.text()[0] == '_') fail(fmt::format("a namespace has no member '{}'", key.text()));
     made->charge.add(static_cast<int64_t>(128 + key.text().size()));
     made->members[key.text()] = value;

@@ -211,7 +211,7 @@ void Interpreter::assign(const Target& target, Value value) {
   }
   if (target.member.empty()) return scope_->set(target.name, std::move(value));
   const Value* space = scope_->find(target.name);
-  if (space == nullptr || !space->is(Type::name_space)) fail(fmt::format("'{}' is no namespace", target.name));
+  if (space == nullptr || !space->is(Type::name_space)) fail(fmt::format("'{}' is not a namespace", target.name));
   if (target.member[0] == '_') fail(fmt::format("a namespace has no member '{}'", target.member));
   Namespace& members = space->name_space();
   if (members.members.count(target.member) == 0) members.charge.add(static_cast<int64_t>(128 + target.member.size()));

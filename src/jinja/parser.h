@@ -7,7 +7,7 @@
 
 namespace headroom::jinja {
 
-// Throws ProblemAt for what is no Jinja, and for tags, filters and tests outside the subset.
+// Throws ProblemAt for what is not Jinja, and for tags, filters and tests outside the subset.
 Body parse(std::string_view source);
 
 }  // namespace headroom::jinja

@@ -24,7 +24,7 @@ struct JsonStyle {
   std::string item_separator = ", ", key_separator = ": ";
 };
 
-// Throws Problem for values that are no JSON.
+// Throws Problem for values that are not JSON.
 std::string to_json(Budget& budget, const Value& value, const JsonStyle& style);
 
 }  // namespace headroom::jinja

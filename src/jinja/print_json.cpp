@@ -53,7 +53,7 @@ class JsonWriter {
       default:
         break;
     }
-    fail(fmt::format("tojson of a {}, which is no JSON", type_name(value)));
+    fail(fmt::format("tojson of a {}, which is not JSON", type_name(value)));
   }
 
  private:
@@ -114,7 +114,7 @@ class JsonWriter {
   static std::vector<const Entry*> ordered_entries(const Dict& dict, bool sorted) {
     std::vector<const Entry*> entries;
     for (const Entry& entry : dict.entries()) {
-      if (sorted && !entry.first.is(Type::text)) refuse("tojson(sort_keys=true) with keys that are no texts");
+      if (sorted && !entry.first.is(Type::text)) refuse("tojson(sort_keys=true) with keys that are not strings");
       entries.push_back(&entry);
     }
     if (sorted)

@@ -25,7 +25,7 @@ struct Rendered {
 class Refusal : public Error {
  public:
   Refusal(std::string message, std::string said)
-      : Error(ErrorKind::format, std::move(message), "mend the conversation"), said_(std::move(said)) {}
+      : Error(ErrorKind::format, std::move(message), "correct the conversation"), said_(std::move(said)) {}
   // What the template said.
   const std::string& said() const { return said_; }
 
@@ -36,8 +36,8 @@ class Refusal : public Error {
 // Immutable; copies share their data. All members are const and may be called from several threads.
 class Template {
  public:
-  // `source` names the template in errors. Throws Error(format) "SOURCE:LINE: ..." for what is no Jinja, is outside the
-  // subset (then named), or is larger than limits.template_bytes. `utf8` is valid UTF-8.
+  // `source` names the template in errors. Throws Error(format) "SOURCE:LINE: ..." for what is not Jinja, is outside
+  // the subset (then named), or is larger than limits.template_bytes. `utf8` is valid UTF-8.
   static Template parse(std::string_view utf8, std::string source, const Limits& limits = {});
 
   // Renders with these variables. `now` is what strftime_now() formats. `budget` bounds the rendering and is used up by

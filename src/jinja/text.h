@@ -1,4 +1,4 @@
-// Python's view of a text, on UTF-8: code points, Unicode white space, case. Bytes that are no UTF-8 count as one
+// Python's view of a text, on UTF-8: code points, Unicode white space, case. Bytes that are not UTF-8 count as one
 // character each.
 #pragma once
 

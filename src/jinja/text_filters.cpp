@@ -107,7 +107,7 @@ Value safe(const FilterCall& call) {
 
 void set_separators(const Value& separators, JsonStyle& style) {
   if (!separators.is(Type::list) || separators.list().items.size() != 2)
-    fail("tojson with separators that are no pair");
+    fail("tojson with separators that are not a pair");
   style.item_separator = text_argument("tojson", &separators.list().items[0]);
   style.key_separator = text_argument("tojson", &separators.list().items[1]);
 }

@@ -83,7 +83,7 @@ bool is_key(const Value& value) {
 
 void require_hashable(const Value& value) {
   const bool unhashable = value.is(Type::dict) || (value.is(Type::list) && value.list().kind == ListKind::list);
-  if (unhashable) fail(fmt::format("a {} is no key of a dict", type_name(value)));
+  if (unhashable) fail(fmt::format("a {} is not a key of a dict", type_name(value)));
 }
 
 bool key_less(const Value& a, const Value& b) {

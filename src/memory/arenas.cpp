@@ -5,16 +5,16 @@
 
 namespace headroom {
 
-Arenas pack_arenas(const Liveness& liveness, const PackOptions& options) {
+Arenas assign_arenas(const Liveness& liveness, const AssignmentOptions& options) {
   Arenas out;
   out.offsets.assign(liveness.storages.size(), 0);
   for (const Tier tier : kArenaTiers) {
     const std::vector<Buffer> buffers = liveness.buffers(tier);
-    PackOptions aligned = options;
+    AssignmentOptions aligned = options;
     aligned.alignment = tier_alignment(tier, options.alignment);
-    const Packing packing = pack(buffers, aligned);
-    for (size_t i = 0; i < buffers.size(); ++i) out.offsets[static_cast<size_t>(buffers[i].id)] = packing.offsets[i];
-    out.peaks.of(tier) = packing.peak;
+    const OffsetAssignment assignment = assign_offsets(buffers, aligned);
+    for (size_t i = 0; i < buffers.size(); ++i) out.offsets[static_cast<size_t>(buffers[i].id)] = assignment.offsets[i];
+    out.peaks.of(tier) = assignment.peak;
   }
   return out;
 }
@@ -22,9 +22,10 @@ Arenas pack_arenas(const Liveness& liveness, const PackOptions& options) {
 std::optional<std::string> find_violation(const Liveness& liveness, const Arenas& arenas, int64_t alignment) {
   for (const Tier tier : kArenaTiers) {
     const std::vector<Buffer> buffers = liveness.buffers(tier);
-    Packing packing{{}, arenas.peaks.of(tier)};
-    for (const Buffer& buffer : buffers) packing.offsets.push_back(arenas.offsets.at(static_cast<size_t>(buffer.id)));
-    if (auto violation = find_violation(buffers, packing, tier_alignment(tier, alignment), packing.peak))
+    OffsetAssignment assignment{{}, arenas.peaks.of(tier)};
+    for (const Buffer& buffer : buffers)
+      assignment.offsets.push_back(arenas.offsets.at(static_cast<size_t>(buffer.id)));
+    if (auto violation = find_violation(buffers, assignment, tier_alignment(tier, alignment), assignment.peak))
       return violation;
   }
   return std::nullopt;

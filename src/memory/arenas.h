@@ -8,7 +8,7 @@
 
 #include "ir/tier_bytes.h"
 #include "memory/liveness.h"
-#include "memory/pack.h"
+#include "memory/offset_assignment.h"
 
 namespace headroom {
 
@@ -17,10 +17,11 @@ struct Arenas {
   TierBytes peaks;
 };
 
-// Packs each tier by itself, at its alignment (tier_alignment): storages of different tiers never conflict. Pure.
-Arenas pack_arenas(const Liveness& liveness, const PackOptions& options = {});
+// Assigns the offsets of each tier by itself, at its alignment (tier_alignment): storages of different tiers never
+// conflict. Pure.
+Arenas assign_arenas(const Liveness& liveness, const AssignmentOptions& options = {});
 
-// Judges each arena by the independent checker; the first violation, or nothing.
+// Checks each arena by the independent checker; the first violation, or nothing.
 std::optional<std::string> find_violation(const Liveness& liveness, const Arenas& arenas, int64_t alignment);
 
 // The largest sum of bytes alive at once in each tier.

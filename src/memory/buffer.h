@@ -1,4 +1,4 @@
-// What the packer places: byte ranges with a lifetime, and where they went.
+// Byte ranges with a lifetime, and the offsets that they are assigned.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Buffer {
 };
 
 // Offsets in bytes, parallel to the buffers they were made for.
-struct Packing {
+struct OffsetAssignment {
   std::vector<int64_t> offsets;
   int64_t peak = 0;  // highest offset + aligned size: the bytes an arena needs; a multiple of the alignment
 };

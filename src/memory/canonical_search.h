@@ -1,9 +1,9 @@
-// Depth-first search for one packing below a capacity, over canonical packings only (docs/packing.md).
+// Depth-first search for one assignment below a capacity, over canonical ones only (docs/offset_assignment.md).
 //
-// Of all packings of the items choose one whose offsets have the smallest sum: no item of it can be moved down. So each
-// item lies on 0 or on top of another, and the packing can be built in order of offset. A node looks at the lowest
-// support among the items not yet placed or skipped, and branches on one item there: it lies at its support, or it is
-// skipped, which means that a later item will lie below it. Ideas after MiniMalloc (ASPLOS 2023).
+// Of all assignments of the items choose one whose offsets have the smallest sum: no item of it can be moved down. So
+// each item lies on 0 or on top of another, and the assignment can be built in order of offset. A node looks at the
+// lowest support among the items not yet placed or skipped, and branches on one item there: it lies at its support, or
+// it is skipped, which means that a later item will lie below it. Ideas after MiniMalloc (ASPLOS 2023).
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ std::optional<std::string> check_one(const Buffer& buffer, int64_t offset, int64
   }
   if (offset < 0) return fmt::format("buffer {} has the negative offset {}", buffer.id, offset);
   if (offset % alignment != 0) {
-    return fmt::format("buffer {} has the offset {}, no multiple of {}", buffer.id, offset, alignment);
+    return fmt::format("buffer {} has the offset {}, not a multiple of {}", buffer.id, offset, alignment);
   }
   if (buffer.pinned_offset != -1 && offset != buffer.pinned_offset) {
     return fmt::format("buffer {} is pinned to {} but placed at {}", buffer.id, buffer.pinned_offset, offset);
@@ -80,24 +80,24 @@ std::optional<std::string> find_overlap(std::span<const Buffer> buffers, const s
 
 }  // namespace
 
-std::optional<std::string> find_violation(std::span<const Buffer> buffers, const Packing& packing, int64_t alignment,
-                                          int64_t capacity) {
+std::optional<std::string> find_violation(std::span<const Buffer> buffers, const OffsetAssignment& assignment,
+                                          int64_t alignment, int64_t capacity) {
   if (alignment < 1) return fmt::format("the alignment {} is not positive", alignment);
-  if (packing.offsets.size() != buffers.size()) {
-    return fmt::format("{} offsets for {} buffers", packing.offsets.size(), buffers.size());
+  if (assignment.offsets.size() != buffers.size()) {
+    return fmt::format("{} offsets for {} buffers", assignment.offsets.size(), buffers.size());
   }
   int64_t highest = 0;
   for (size_t i = 0; i < buffers.size(); ++i) {
-    if (auto violation = check_one(buffers[i], packing.offsets[i], alignment)) return violation;
-    highest = std::max(highest, *aligned_end(packing.offsets[i], buffers[i].size, alignment));
+    if (auto violation = check_one(buffers[i], assignment.offsets[i], alignment)) return violation;
+    highest = std::max(highest, *aligned_end(assignment.offsets[i], buffers[i].size, alignment));
   }
-  if (highest != packing.peak) {
-    return fmt::format("the peak is stated as {} but the highest end is {}", packing.peak, highest);
+  if (highest != assignment.peak) {
+    return fmt::format("the peak is stated as {} but the highest end is {}", assignment.peak, highest);
   }
   if (capacity > 0 && highest > capacity) {
     return fmt::format("the peak {} is above the capacity {}", highest, capacity);
   }
-  return find_overlap(buffers, packing.offsets, alignment);
+  return find_overlap(buffers, assignment.offsets, alignment);
 }
 
 }  // namespace headroom

@@ -90,10 +90,10 @@ ExactResult decide(const Timeline& timeline, int64_t capacity, int64_t node_limi
   if (outcome == CanonicalSearch::Outcome::none) result.status = ExactStatus::infeasible;
   if (outcome != CanonicalSearch::Outcome::found) return result;
   result.status = ExactStatus::solved;
-  result.packing.offsets.assign(timeline.items.size(), 0);
+  result.assignment.offsets.assign(timeline.items.size(), 0);
   for (size_t k = 0; k < origin.size(); ++k) {
-    result.packing.offsets[origin[k]] = search.offsets()[k];
-    result.packing.peak = std::max(result.packing.peak, search.offsets()[k] + solid.items[k].size);
+    result.assignment.offsets[origin[k]] = search.offsets()[k];
+    result.assignment.peak = std::max(result.assignment.peak, search.offsets()[k] + solid.items[k].size);
   }
   return result;
 }
@@ -101,7 +101,8 @@ ExactResult decide(const Timeline& timeline, int64_t capacity, int64_t node_limi
 Timeline unpinned_timeline(std::span<const Buffer> buffers, int64_t alignment) {
   Timeline timeline = make_timeline(buffers, alignment);
   if (timeline.has_pins) {
-    throw Error(ErrorKind::usage, "the exact search does not take pinned buffers", "use pack(), or drop the pins");
+    throw Error(ErrorKind::usage, "the exact search does not take pinned buffers",
+                "use assign_offsets(), or drop the pins");
   }
   return timeline;
 }
@@ -112,15 +113,15 @@ ExactResult pack_within(std::span<const Buffer> buffers, int64_t alignment, int6
   return decide(unpinned_timeline(buffers, alignment), capacity, node_limit);
 }
 
-ExactResult pack_optimal(std::span<const Buffer> buffers, int64_t alignment, int64_t node_limit) {
+ExactResult assign_optimally(std::span<const Buffer> buffers, int64_t alignment, int64_t node_limit) {
   const Timeline timeline = unpinned_timeline(buffers, alignment);
   Occupancy occupancy(timeline);
   const GreedyPass pass = *place_in_order(timeline, make_order(timeline, OrderRule::size_then_start), FitRule::first, 0,
                                           std::numeric_limits<int64_t>::max(), occupancy);
   ExactResult best{ExactStatus::solved, {pass.offsets, pass.peak}, 0};
   const std::vector<int64_t> live = live_bytes(timeline);
-  int64_t low = live.empty() ? 0 : *std::max_element(live.begin(), live.end());  // no packing below
-  for (int64_t goal = low; low < best.packing.peak; goal = low + (best.packing.peak - low) / 2) {
+  int64_t low = live.empty() ? 0 : *std::max_element(live.begin(), live.end());  // no peak below
+  for (int64_t goal = low; low < best.assignment.peak; goal = low + (best.assignment.peak - low) / 2) {
     ExactResult step = decide(timeline, goal, node_limit - best.nodes);
     best.nodes += step.nodes;
     if (step.status == ExactStatus::node_limit) {
@@ -128,7 +129,7 @@ ExactResult pack_optimal(std::span<const Buffer> buffers, int64_t alignment, int
       break;
     }
     if (step.status == ExactStatus::infeasible) low = goal + 1;
-    if (step.status == ExactStatus::solved) best.packing = std::move(step.packing);
+    if (step.status == ExactStatus::solved) best.assignment = std::move(step.assignment);
   }
   return best;
 }

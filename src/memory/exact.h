@@ -1,4 +1,4 @@
-// Exact packing of small timelines by branch and bound over canonical solutions (docs/packing.md).
+// Exact offsets for small timelines by branch and bound over canonical solutions (docs/offset_assignment.md).
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,23 @@
 namespace headroom {
 
 enum class ExactStatus {
-  solved,      // a packing is attached
+  solved,      // an assignment is attached
   infeasible,  // proven: none exists
   node_limit,  // gave up
 };
 
 struct ExactResult {
   ExactStatus status = ExactStatus::node_limit;
-  Packing packing;    // only when solved
-  int64_t nodes = 0;  // nodes expanded
+  OffsetAssignment assignment;  // only when solved
+  int64_t nodes = 0;            // nodes expanded
 };
 
 // Decides whether the buffers fit into `capacity` bytes. Deterministic; thread-safe.
-// Throws Error(usage) for a buffer that pack() refuses and for pinned buffers.
+// Throws Error(usage) for a buffer that assign_offsets() refuses and for pinned buffers.
 ExactResult pack_within(std::span<const Buffer> buffers, int64_t alignment, int64_t capacity, int64_t node_limit);
 
-// A packing of the smallest peak. `node_limit` bounds the whole run; status is node_limit when optimality is not
+// An assignment of the smallest peak. `node_limit` bounds the whole run; status is node_limit when optimality is not
 // proven.
-ExactResult pack_optimal(std::span<const Buffer> buffers, int64_t alignment, int64_t node_limit);
+ExactResult assign_optimally(std::span<const Buffer> buffers, int64_t alignment, int64_t node_limit);
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// Greedy packing: orders to place buffers in, and one pass of placing.
+// Greedy assignment: orders to place buffers in, and one pass of placing.
 #pragma once
 
 #include <cstdint>

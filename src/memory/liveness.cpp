@@ -6,16 +6,16 @@
 
 #include "base/error.h"
 #include "ir/call_types.h"
+#include "ops/backend.h"
 
 namespace headroom {
 namespace {
 
 class Analysis {
  public:
-  Analysis(const Graph& graph, const Bindings& bindings, const DeviceFacts& facts)
+  Analysis(const Graph& graph, const Bindings& bindings)
       : graph_(graph),
         bindings_(bindings),
-        facts_(facts),
         leader_(graph.values.size()),
         first_(graph.values.size(), kFar),
         last_(graph.values.size(), -1) {
@@ -194,26 +194,10 @@ class Analysis {
       }
       out_.storage_of_value[static_cast<size_t>(id)] = storage;
     }
-    collect_scratch();
-  }
-
-  void collect_scratch() {
-    out_.scratch_of_slot.assign(out_.slots.size(), kNone);
-    CallTypes types;
-    for (int64_t at = 0; at < now(); ++at) {
-      const Slot& slot = out_.slots[static_cast<size_t>(at)];
-      if (slot.kind != SlotKind::call) continue;
-      const Node& node = graph_.node(slot.node);
-      const int64_t bytes = node.op->scratch_bytes(types.of(graph_, node, bindings_), facts_);
-      if (bytes <= 0) continue;
-      out_.scratch_of_slot[static_cast<size_t>(at)] = static_cast<int32_t>(out_.storages.size());
-      out_.storages.push_back({kNone, slot.node, Role::workspace, false, bytes, at, at + 1});
-    }
   }
 
   const Graph& graph_;
   const Bindings& bindings_;
-  const DeviceFacts& facts_;
   Liveness out_;
   std::vector<ValueId> leader_;
   std::vector<int64_t> first_, last_, bytes_;
@@ -234,7 +218,29 @@ std::vector<Buffer> Liveness::buffers(Tier tier) const {
 }
 
 Liveness analyze_liveness(const Graph& graph, const Bindings& bindings, const DeviceFacts& facts) {
-  return Analysis(graph, bindings, facts).run();
+  Liveness liveness = Analysis(graph, bindings).run();
+  liveness.scratch_of_slot.assign(liveness.slots.size(), kNone);
+  book_scratch(graph, bindings, facts, liveness);
+  return liveness;
+}
+
+void book_scratch(const Graph& graph, const Bindings& bindings, const DeviceFacts& facts, Liveness& liveness) {
+  CallTypes types;
+  for (size_t at = 0; at < liveness.slots.size(); ++at) {
+    const Slot& slot = liveness.slots[at];
+    if (slot.kind != SlotKind::call) continue;
+    const Node& node = graph.node(slot.node);
+    const int64_t bytes = scratch_bytes(*node.op, types.of(graph, node, bindings), facts);
+    if (bytes <= 0) continue;
+    int32_t& storage = liveness.scratch_of_slot[at];
+    if (storage == kNone) {
+      storage = static_cast<int32_t>(liveness.storages.size());
+      const auto time = static_cast<int64_t>(at);
+      liveness.storages.push_back({kNone, slot.node, Role::workspace, false, 0, time, time + 1});
+    }
+    int64_t& booked = liveness.storages[static_cast<size_t>(storage)].bytes;
+    booked = std::max(booked, bytes);
+  }
 }
 
 }  // namespace headroom

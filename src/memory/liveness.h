@@ -49,4 +49,8 @@ struct Liveness {
 // Pure; throws InternalError when a `must` alias joins storages of different sizes or tiers.
 Liveness analyze_liveness(const Graph& graph, const Bindings& bindings, const DeviceFacts& facts);
 
+// Raises the scratch of the graph's calls to what they need with other bindings: kernels chosen by shape may need more
+// for a shorter sequence.
+void book_scratch(const Graph& graph, const Bindings& bindings, const DeviceFacts& facts, Liveness& liveness);
+
 }  // namespace headroom

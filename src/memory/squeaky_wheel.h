@@ -1,4 +1,4 @@
-// Improves a greedy packing by blaming what ended too high (squeaky wheel optimisation, Joslin and Clements 1999).
+// Improves a greedy assignment by blaming what ended too high (squeaky wheel optimisation, Joslin and Clements 1999).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct SqueakyWheelOptions {
 };
 
 // Each iteration moves about half of the items that ended above the goal forward by 20-80 % of their position in the
-// order, swaps a few neighbours and packs again; an order up to 0.2 % worse than the current one is kept. The moves
+// order, swaps a few neighbours and assigns again; an order up to 0.2 % worse than the current one is kept. The moves
 // come from a fixed seed. Returns the best pass found, `start` if none is better.
 GreedyPass squeaky_wheel(const Timeline& timeline, PlacementOrder order, GreedyPass start,
                          const SqueakyWheelOptions& options, Occupancy& occupancy);

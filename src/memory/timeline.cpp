@@ -96,7 +96,7 @@ Timeline make_timeline(std::span<const Buffer> buffers, int64_t alignment) {
   Timeline timeline;
   if (buffers.empty()) return timeline;
   if (buffers.size() > size_t{1} << 29) {
-    throw Error(ErrorKind::usage, fmt::format("{} buffers are too many to pack", buffers.size()), "split the timeline");
+    throw Error(ErrorKind::usage, fmt::format("{} buffers are too many", buffers.size()), "split the timeline");
   }
   int64_t total = 0;
   int64_t highest_pin = 0;

@@ -1,4 +1,4 @@
-// A validated packing problem with slots renumbered 0..slot_count-1, the form every stage of the packer works on.
+// Validated buffers with slots renumbered 0..slot_count-1, the form every stage of the assignment works on.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Timeline {
 };
 
 // Validates the buffers and renumbers their slots: the dense slots are cut where a buffer begins or ends.
-// Throws Error(usage) as stated for pack(), except for overlapping pins.
+// Throws Error(usage) as stated for assign_offsets(), except for overlapping pins.
 Timeline make_timeline(std::span<const Buffer> buffers, int64_t alignment);
 
 // Bytes live in each dense slot.

@@ -17,12 +17,8 @@ void fill_encoder(const HfConfig& config, ModelSpec& spec, const std::string& pr
                   "use an encoder with absolute positions");
   spec.windows.assign(spec.windows.size(), 0);
   spec.kv_heads = spec.heads;
-  spec.norm = NormKind::layer;
-  spec.mlp = MlpKind::plain;
-  spec.positions = PositionKind::learned;
-  spec.causal = false;
-  spec.dropout.embedding = spec.dropout.residual = dropout_rate(config, "hidden_dropout_prob", 0.1);
-  spec.dropout.attention = dropout_rate(config, "attention_probs_dropout_prob", 0.1);
+  spec.dropout.embedding = spec.dropout.residual = dropout_rate(config, "hidden_dropout_prob");
+  spec.dropout.attention = dropout_rate(config, "attention_probs_dropout_prob");
   spec.type_vocab = config.integer("type_vocab_size", 1, 1 << 16, 2);
   const std::string layer = prefix + "encoder.layer.{}.", embeddings = prefix + "embeddings.";
   spec.names = {{"embed", embeddings + "word_embeddings.weight"},
@@ -97,7 +93,7 @@ void fill_roberta(const HfConfig& config, ModelSpec& spec) {
   spec.first_position = spec.pad_id + 1;
   if (spec.first_position >= spec.max_positions)
     config.refuse("max_position_embeddings", fmt::format("but positions begin at {}", spec.first_position),
-                  "mend config.json");
+                  "correct config.json");
   spec.max_positions -= spec.first_position;
   fill_head(config, spec, "roberta.",
             {"lm_head.dense", "lm_head.layer_norm", "lm_head.decoder", "lm_head.bias", "classifier.dense",

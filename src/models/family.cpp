@@ -54,22 +54,39 @@ const Family& find_family(const HfConfig& config) {
   config.refuse("model_type", "a family that this version does not build", "families built: " + supported_families());
 }
 
+const FamilyFacts& facts_of(std::string_view model_type) {
+  const FamilyFacts* facts = find_family_facts(model_type);
+  HR_CHECK(facts != nullptr, "{} is not in the table of formats/model_families.cpp", model_type);
+  return *facts;
+}
+
+// What every model of the family has.
+void take_facts(ModelSpec& spec) {
+  const FamilyFacts& facts = facts_of(spec.family);
+  spec.norm = facts.norm;
+  spec.mlp = facts.mlp;
+  spec.positions = facts.positions;
+  spec.qk_norm_whole = facts.query_key_norm == QueryKeyNorm::full_width;
+  spec.parallel_residual = facts.parallel_residual;
+  spec.causal = !facts.encoder_only;
+}
+
 void check_geometry(const HfConfig& config, const ModelSpec& spec) {
   if (spec.heads % spec.kv_heads != 0)
     config.refuse("num_key_value_heads", fmt::format("which does not divide num_attention_heads {}", spec.heads),
-                  "mend config.json");
+                  "correct config.json");
   if (!config.has("head_dim") && spec.hidden % spec.heads != 0)
     config.refuse("num_attention_heads", fmt::format("which does not divide hidden_size {}", spec.hidden),
-                  "mend config.json, or state head_dim");
+                  "correct config.json, or state head_dim");
   if (spec.positions == PositionKind::rotary && (spec.rotary_dim % 2 != 0 || spec.rotary_dim < 2))
     config.refuse("head_dim", fmt::format("odd or nothing: rotary embeddings pair {} channels", spec.rotary_dim),
-                  "mend config.json");
+                  "correct config.json");
   const auto factors = static_cast<int64_t>(spec.rope_scaling.long_factors.size());
   if (spec.rope_scaling.type == RopeType::longrope &&
       (factors != spec.rotary_dim / 2 ||
        spec.rope_scaling.short_factors.size() != spec.rope_scaling.long_factors.size()))
     config.refuse("rope_scaling", fmt::format("whose factors are not one per pair of {} channels", spec.rotary_dim),
-                  "mend config.json");
+                  "correct config.json");
 }
 
 }  // namespace
@@ -88,7 +105,7 @@ void fill_geometry(const HfConfig& config, ModelSpec& spec) {
   spec.norm_epsilon = config.norm_epsilon();
   spec.tied = config.tied();
   spec.initializer_range = config.initializer_range();
-  spec.dropout.attention = dropout_rate(config, "attention_dropout", 0);
+  spec.dropout.attention = dropout_rate(config, "attention_dropout");
   spec.windows.assign(static_cast<size_t>(spec.layers), 0);
   for (int64_t layer = 0; layer < spec.layers; ++layer)
     spec.windows[static_cast<size_t>(layer)] = config.sliding_window(layer).value_or(0);
@@ -104,14 +121,13 @@ void fill_padding(const HfConfig& config, ModelSpec& spec) {
 }
 
 void fill_rotary(const HfConfig& config, ModelSpec& spec, std::string_view layer_type) {
-  spec.positions = PositionKind::rotary;
   spec.rope_theta = config.rope_theta(layer_type);
   spec.rope_scaling = config.rope_scaling(layer_type);
   spec.rotary_dim = static_cast<int64_t>(static_cast<double>(spec.head_dim) * config.rotary_fraction());
 }
 
-double dropout_rate(const HfConfig& config, std::string_view key, double fallback) {
-  return config.number(key, 0, 0.999, fallback);
+double dropout_rate(const HfConfig& config, std::string_view key, std::optional<double> fallback) {
+  return config.number(key, 0, 0.999, fallback.value_or(facts_of(config.model_type).dropout));
 }
 
 void require_silu(const HfConfig& config) {
@@ -153,6 +169,7 @@ ModelSpec read_model_spec(const HfConfig& config) {
   spec.family = family.model_type;
   spec.architecture = family.architecture;
   if (config.quantized()) spec.quantization = config.quantization_method();
+  take_facts(spec);
   family.fill(config, spec);
   if (spec.objective != Objective::language && spec.objective != Objective::masked) spec.tied = false;
   if (spec.tied) {

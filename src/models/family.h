@@ -1,6 +1,8 @@
-// The table of families.
+// The table of families that are built: their classes and what fills a ModelSpec. What a family's layers have is in
+// formats/model_families.h.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -24,8 +26,8 @@ void fill_padding(const HfConfig& config, ModelSpec& spec);
 void fill_rotary(const HfConfig& config, ModelSpec& spec, std::string_view layer_type = {});
 // The activation as one of the GELUs; others are refused.
 void fill_gelu(const HfConfig& config, ModelSpec& spec);
-// A probability of dropout; absent or null: `fallback`.
-double dropout_rate(const HfConfig& config, std::string_view key, double fallback);
+// A probability of dropout; absent or null: `fallback`, without one the family's own.
+double dropout_rate(const HfConfig& config, std::string_view key, std::optional<double> fallback = {});
 void require_silu(const HfConfig& config);
 // A classification head with the classes of id2label or num_labels.
 void fill_classes(const HfConfig& config, ModelSpec& spec);

@@ -8,14 +8,11 @@ void fill_gpt2(const HfConfig& config, ModelSpec& spec) {
   spec.windows.assign(spec.windows.size(), 0);
   spec.kv_heads = spec.heads;
   spec.head_dim = spec.hidden / spec.heads;
-  spec.norm = NormKind::layer;
-  spec.mlp = MlpKind::plain;
-  spec.positions = PositionKind::learned;
   spec.layout = "in_out";
   fill_gelu(config, spec);
-  spec.dropout.embedding = dropout_rate(config, "embd_pdrop", 0.1);
-  spec.dropout.attention = dropout_rate(config, "attn_pdrop", 0.1);
-  spec.dropout.residual = dropout_rate(config, "resid_pdrop", 0.1);
+  spec.dropout.embedding = dropout_rate(config, "embd_pdrop");
+  spec.dropout.attention = dropout_rate(config, "attn_pdrop");
+  spec.dropout.residual = dropout_rate(config, "resid_pdrop");
   if (!config.boolean("scale_attn_weights", true) || config.boolean("scale_attn_by_inverse_layer_idx", false) ||
       config.boolean("add_cross_attention", false))
     config.refuse("model_type",

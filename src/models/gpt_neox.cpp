@@ -8,13 +8,11 @@ void fill_gpt_neox(const HfConfig& config, ModelSpec& spec) {
   fill_geometry(config, spec);
   fill_rotary(config, spec);
   fill_gelu(config, spec);
-  spec.dropout.embedding = spec.dropout.residual = dropout_rate(config, "hidden_dropout", 0);
+  spec.dropout.embedding = spec.dropout.residual = dropout_rate(config, "hidden_dropout");
   spec.windows.assign(spec.windows.size(), 0);
   spec.kv_heads = spec.heads;
-  spec.norm = NormKind::layer;
-  spec.mlp = MlpKind::plain;
   spec.qkv_by_head = true;
-  spec.parallel_residual = config.boolean("use_parallel_residual", true);
+  spec.parallel_residual = config.boolean("use_parallel_residual", spec.parallel_residual);
   spec.names = {{"embed", "gpt_neox.embed_in.weight"},
                 {"attn_norm", "gpt_neox.layers.{}.input_layernorm.weight"},
                 {"qkv", "gpt_neox.layers.{}.attention.query_key_value.weight"},

@@ -212,8 +212,8 @@ ValueId Layers::gated_unit(Builder& build, ValueId gate, ValueId up) const {
   return build.call("swiglu", {gate, up}, std::move(attrs));
 }
 
-// residual + the weighted sum of what each token's experts make of it. The logits name their dtype: they are no layer
-// that adapters extend.
+// residual + the weighted sum of what each token's experts make of it. The logits name their dtype: they are not a
+// layer that adapters extend.
 ValueId Layers::experts_half(Builder& build, ValueId x, int64_t layer, ValueId residual, const LayerInputs& in) const {
   const ValueId normed = norm_before(build, x, "ffn_norm", layer);
   const ValueId logits =

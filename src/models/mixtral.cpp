@@ -9,7 +9,7 @@ void fill_experts(const HfConfig& config, ModelSpec& spec) {
   spec.experts.count = config.integer(count, 1, 1 << 14);
   spec.experts.chosen = config.integer("num_experts_per_tok", 1, 1 << 14);
   if (spec.experts.chosen > spec.experts.count)
-    config.refuse("num_experts_per_tok", fmt::format("of {} experts", spec.experts.count), "mend config.json");
+    config.refuse("num_experts_per_tok", fmt::format("of {} experts", spec.experts.count), "correct config.json");
   spec.experts.intermediate = spec.intermediate;
   spec.experts.layers.assign(static_cast<size_t>(spec.layers), true);
   if (config.boolean("output_router_logits", false))

@@ -9,12 +9,10 @@
 #include <vector>
 
 #include "formats/hf_config.h"
+#include "formats/model_families.h"
 
 namespace headroom {
 
-enum class NormKind { rms, layer };
-enum class MlpKind { gated, plain };
-enum class PositionKind { rotary, learned };
 // What the output predicts: the next token, a token at its own position, the class of a sequence; or there is no head.
 enum class Objective { language, masked, classification, none };
 

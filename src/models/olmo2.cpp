@@ -7,7 +7,6 @@ namespace headroom {
 void fill_olmo2(const HfConfig& config, ModelSpec& spec) {
   fill_llama_layout(config, spec);
   spec.windows.assign(spec.windows.size(), 0);
-  spec.qk_norm_whole = true;
   spec.names.erase("attn_norm");
   spec.names.erase("ffn_norm");
   spec.names["q_norm"] = "model.layers.{}.self_attn.q_norm.weight";

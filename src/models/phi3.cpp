@@ -6,7 +6,7 @@ namespace headroom {
 
 void fill_phi3(const HfConfig& config, ModelSpec& spec) {
   fill_llama_layout(config, spec);
-  spec.dropout.residual = dropout_rate(config, "resid_pdrop", 0);
+  spec.dropout.residual = dropout_rate(config, "resid_pdrop");
   for (const char* role : {"q", "k", "v", "gate", "up"}) spec.names.erase(role);
   spec.names["qkv"] = "model.layers.{}.self_attn.qkv_proj.weight";
   spec.names["gate_up"] = "model.layers.{}.mlp.gate_up_proj.weight";

@@ -12,7 +12,7 @@ void exempt_layers(const HfConfig& config, ModelSpec& spec) {
   const Json& exempt = config.raw["mlp_only_layers"];
   const bool whole = exempt.is_array() && std::all_of(exempt.begin(), exempt.end(),
                                                       [](const Json& layer) { return layer.is_number_integer(); });
-  if (!whole) config.refuse("mlp_only_layers", "not a list of layers", "mend config.json");
+  if (!whole) config.refuse("mlp_only_layers", "not a list of layers", "correct config.json");
   for (int64_t layer = 0; layer < spec.layers; ++layer)
     if (std::find(exempt.begin(), exempt.end(), Json(layer)) != exempt.end())
       spec.experts.layers[static_cast<size_t>(layer)] = false;

@@ -8,11 +8,9 @@ void fill_starcoder2(const HfConfig& config, ModelSpec& spec) {
   fill_padding(config, spec);
   fill_rotary(config, spec);
   fill_gelu(config, spec);
-  spec.dropout.embedding = dropout_rate(config, "embedding_dropout", 0);
-  spec.dropout.residual = dropout_rate(config, "residual_dropout", 0);
+  spec.dropout.embedding = dropout_rate(config, "embedding_dropout");
+  spec.dropout.residual = dropout_rate(config, "residual_dropout");
   fill_llama_names(spec);
-  spec.norm = NormKind::layer;
-  spec.mlp = MlpKind::plain;
   spec.names.erase("gate");
   spec.names["up"] = "model.layers.{}.mlp.c_fc.weight";
   spec.names["down"] = "model.layers.{}.mlp.c_proj.weight";

@@ -44,7 +44,7 @@ const OptimizerOption* find_option(const Optimizer& optimizer, std::string_view 
 
 [[noreturn]] void refuse_stranger(const Optimizer& optimizer, std::string_view key) {
   if (key == "lr" || key == "learning_rate")
-    refuse(fmt::format("--optim-args {}: the rate is no option of an optimizer", key), "give --learning-rate");
+    refuse(fmt::format("--optim-args {}: the rate is not an option of an optimizer", key), "give --learning-rate");
   if (key == "weight_decay")
     refuse("--optim-args weight_decay: every optimizer takes it from an option of its own", "give --weight-decay");
   std::string remedy = fmt::format("{} has {}", optimizer.name(), options_text(optimizer.options()));
@@ -61,13 +61,13 @@ struct Argument {
 Argument parse_argument(const Optimizer& optimizer, std::string_view args, std::string_view item) {
   const size_t equals = item.find('=');
   if (equals == std::string_view::npos || equals == 0)
-    refuse(fmt::format("--optim-args {}: '{}' is no key=value", args, item), "write k=v,k=v without spaces");
+    refuse(fmt::format("--optim-args {}: '{}' is not key=value", args, item), "write k=v,k=v without spaces");
   const std::string_view key = item.substr(0, equals), text = item.substr(equals + 1);
   const OptimizerOption* option = find_option(optimizer, key);
   if (!option) refuse_stranger(optimizer, key);
   const std::optional<double> value = parse_value(*option, text);
   if (!value)
-    refuse(fmt::format("--optim-args {}: '{}' is no {}", item, text, option->flag ? "flag" : "legal value"),
+    refuse(fmt::format("--optim-args {}: '{}' is not a {}", item, text, option->flag ? "flag" : "legal value"),
            fmt::format("{} takes {}", key, range_text(*option)));
   return {option, *value};
 }
@@ -86,7 +86,7 @@ OptimizerSettings::OptimizerSettings() : OptimizerSettings("adamw", "") {}
 
 OptimizerSettings::OptimizerSettings(std::string_view name, std::string_view args,
                                      const std::map<std::string, double, std::less<>>& familiar)
-    : optimizer_(name) {
+    : optimizer_(find_optimizer(name).name()), paged_(name.starts_with("paged_")) {
   const Optimizer& optimizer = find_optimizer(name);
   for (const OptimizerOption& option : optimizer.options()) {
     const auto given = familiar.find(option.familiar);

@@ -32,7 +32,10 @@ class OptimizerSettings {
   OptimizerSettings(std::string_view optimizer, std::string_view args,
                     const std::map<std::string, double, std::less<>>& familiar = {});
 
+  // Its own name, where an alias was given too.
   const std::string& optimizer() const { return optimizer_; }
+  // Asked for by a name of bitsandbytes' that wants states off the device where there is room: "paged_...".
+  bool paged() const { return paged_; }
   // Of an option that the optimizer has; throws InternalError for another.
   double value(std::string_view option) const;
   bool flag(std::string_view option) const { return value(option) != 0; }
@@ -41,6 +44,7 @@ class OptimizerSettings {
 
  private:
   std::string optimizer_;
+  bool paged_ = false;
   std::map<std::string, double, std::less<>> values_;
 };
 

@@ -5,7 +5,7 @@
 //     h: f32 = rms_norm(x, n: f32); y: f32 = linear(h, w: f32)   becomes
 //     m: f32 = cast(n: bf16); h: bf16 = rms_norm(x, m); y: bf16 = linear(h, w: bf16)
 //   Adapters of LoRA stay in fp32 and are cast where they are multiplied. Trained weights are updated in fp32 registers
-//   and rounded stochastically (ops/adamw); gradients and optimizer states stay in fp32.
+//   and rounded stochastically (ops/update); gradients and optimizer states stay in fp32.
 // Legal when: named (--precision bf16-true): it changes the arithmetic.
 // Placed here because: after lora, whose adapters it leaves wide, and before autodiff, so that the backward pass
 //   follows by itself: a cotangent has its value's dtype, a gradient is summed in fp32.

@@ -116,9 +116,11 @@ class RegionWindows {
           input = newest(input);
       }
       if (!needs) continue;
+      const std::optional<RowSlice> slice = row_slice(graph_.node(id).attrs);
+      if (slice) infer_again(graph_, id);  // what is written in a window of a slice is a slice
       for (ValueId output : graph_.node(id).outputs) {
         if (!unit.roots.contains(output)) continue;  // what a node allocates there stays
-        graph_.value(output).type.tier = Tier::device;
+        if (!slice) graph_.value(output).type.tier = Tier::device;
         Window* window = unit.window_of(output);
         window->newest = output;
         inside[output] = output;
@@ -134,25 +136,22 @@ class RegionWindows {
     const NodeId user = graph_.region(region_).nodes[static_cast<size_t>(window.first)];
     const int32_t block = graph_.node(user).block;
     const ValueId source = newest(window.value);
+    const std::optional<RowSlice> slice = row_slice(graph_.node(user).attrs);
     if (!window.loads) {
-      const NodeId room = make_node(
-          graph_, find_op("allocate"), {},
-          {{"dtype", std::string(dtype_name(value(source).type.dtype))}, {"dims", dims_text(value(source).type)}},
-          block, graph_.node(user).stage, value(source).role);
+      const Type type = slice ? rows_of(value(source).type, *slice) : value(source).type;
+      const NodeId room = make_node(graph_, find_op("allocate"), {},
+                                    {{"dtype", std::string(dtype_name(type.dtype))}, {"dims", dims_text(type)}}, block,
+                                    graph_.node(user).stage, value(source).role);
       starts_.push_back({window.first, room});
       return graph_.node(room).outputs[0];
     }
     const int32_t ahead = ahead_of(at);
     int32_t position = units_[static_cast<size_t>(ahead)].begin;
     // What an earlier unit wrote, or a copy brought there, must have arrived.
-    if (const auto wrote = written_by_.find(source); wrote != written_by_.end()) {
-      position = unit.begin;
-      int32_t& waited = written_[wrote->second].waited_after;
-      waited = std::min(waited, at - 1);
-    }
+    if (wait_before(at, source)) position = unit.begin;
     if (const auto made = made_at_.find(source); made != made_at_.end())
       position = std::max(position, made->second + 1);
-    const Copy copy = make_copy(graph_, source, Tier::device, block);
+    const Copy copy = make_copy(graph_, source, Tier::device, block, kNone, slice);
     starts_.push_back({std::min(position, window.first), copy.start});
     waits_.push_back({window.first, copy.wait});
     return copy.arrived;
@@ -160,14 +159,25 @@ class RegionWindows {
 
   // Copies what the unit made back to its tier; the copy is waited for `depth` units later.
   void close(int32_t at, Window& window, const std::vector<NodeId>& nodes) {
-    const int32_t block = graph_.node(nodes[static_cast<size_t>(window.last)]).block;
+    const NodeId writer = nodes[static_cast<size_t>(window.last)];
     const ValueId over = newest(window.value);
-    const Copy copy = make_copy(graph_, window.newest, value(over).type.tier, block, over);
+    wait_before(at, over);
+    const Copy copy = make_copy(graph_, window.newest, value(over).type.tier, graph_.node(writer).block, over,
+                                row_slice(graph_.node(writer).attrs));
     stores_.push_back({window.last + 1, copy.start});
     written_by_[copy.arrived] = written_.size();
     written_.push_back({copy.wait, behind(at)});
     for (const auto& [made, root] : units_[static_cast<size_t>(at)].roots)
       if (root == window.value) moved_[made] = copy.arrived;
+  }
+
+  // Waits before the unit for what an earlier one copied back; false where none did.
+  bool wait_before(int32_t at, ValueId value) {
+    const auto wrote = written_by_.find(value);
+    if (wrote == written_by_.end()) return false;
+    int32_t& waited = written_[wrote->second].waited_after;
+    waited = std::min(waited, at - 1);
+    return true;
   }
 
   // The unit `depth` units before this one in the same stretch between loops, or the stretch's first. Units without
@@ -231,13 +241,28 @@ class RegionWindows {
 
 bool is_transfer(const Node& node) { return is_transfer(node.op->kind()); }
 
+namespace {
+
+// The node works on a part of a sequence, as others beside it do on the other parts.
+bool is_on_part(const Graph& graph, const Node& node) {
+  const auto has_part = [&](ValueId id) {
+    const std::vector<Dim>& shape = graph.value(id).type.shape;
+    return std::any_of(shape.begin(), shape.end(), [](const Dim& dim) { return dim.parts > 1; });
+  };
+  return std::any_of(node.inputs.begin(), node.inputs.end(), has_part) ||
+         std::any_of(node.outputs.begin(), node.outputs.end(), has_part);
+}
+
+}  // namespace
+
 std::vector<int32_t> units_of(const Graph& graph, RegionId region) {
   std::vector<int32_t> units;
   int32_t unit = -1, block = kNone;
   bool backward = false, whole = true;  // whole: nothing may join the unit
   for (NodeId id : graph.region(region).nodes) {
     const Node& node = graph.node(id);
-    const bool alone = is_loop(node) || node.stage == Stage::update || node.block == kNone;
+    const bool alone =
+        is_loop(node) || node.stage == Stage::update || (node.block == kNone && !is_on_part(graph, node));
     const bool turned = node.stage == Stage::backward || node.stage == Stage::recompute;
     if (unit < 0 || (!is_transfer(node) && (alone || whole || node.block != block || turned != backward))) {
       ++unit;
@@ -255,11 +280,13 @@ void move_to(Tier tier, Graph& graph, const std::vector<bool>& roots) {
     if (roots[static_cast<size_t>(root[id])]) graph.values[id].type.tier = tier;
 }
 
-Copy make_copy(Graph& graph, ValueId source, Tier to, int32_t block, ValueId over) {
+Copy make_copy(Graph& graph, ValueId source, Tier to, int32_t block, ValueId over,
+               const std::optional<RowSlice>& slice) {
   std::vector<ValueId> inputs{source};
   if (over != kNone) inputs.push_back(over);
   Attrs attrs{{"to", std::string(tier_name(to))}};
   if (graph.value(source).type.tier == Tier::disk) attrs.set("from", std::string("disk"));
+  if (slice) set_row_slice(attrs, *slice);
   const NodeId start =
       make_node(graph, find_op("copy_start"), inputs, attrs, block, Stage::transfer, graph.value(source).role);
   const NodeId wait = make_node(graph, find_op("wait"), graph.node(start).outputs, {}, block, Stage::transfer);

@@ -4,9 +4,10 @@
 // What: a node that reads a value of the tier reads a copy of it instead; what it writes in place is copied back.
 //     m' = update(m)      becomes      start m; w = wait; w' = update(w); start w' -> m; m' = wait
 //   Nodes that follow each other with the same block and direction form a unit and share a window per value; an update
-//   and a node outside blocks are units by themselves. Copies for a unit start `depth` units ahead, and what it wrote
-//   is waited for `depth` units later; with depth 0 its copies begin with the unit and end with it. No window is open
-//   across a loop.
+//   and a node outside blocks are units by themselves, but for nodes on parts of a sequence (sequence-chunks). Copies
+//   for a unit start `depth` units ahead, and what it wrote is waited for `depth` units later; with depth 0 its copies
+//   begin with the unit and end with it. No window is open across a loop. A node on a slice of rows (ir/row_slice.h)
+//   has windows of these rows.
 // Memory: of units of equal size u, 2 depth + 1 windows are open at most: the peak grows by 2 u with each step of
 // depth.
 #pragma once
@@ -15,6 +16,7 @@
 #include <functional>
 
 #include "ir/graph.h"
+#include "ir/row_slice.h"
 
 namespace headroom {
 
@@ -34,9 +36,11 @@ struct Copy {
 };
 // Makes both nodes and leaves their places to the caller. With `over`, a value of that tier, the copy takes its
 // storage.
-Copy make_copy(Graph& graph, ValueId source, Tier to, int32_t block, ValueId over = kNone);
+// With `slice`, of these rows of the source, or from a source that holds them into those of `over`.
+Copy make_copy(Graph& graph, ValueId source, Tier to, int32_t block, ValueId over = kNone,
+               const std::optional<RowSlice>& slice = {});
 
-// Opens windows for every node of the graph that reads or writes a value of a lower tier and is no copy.
+// Opens windows for every node of the graph that reads or writes a value of a lower tier and is not a copy.
 void open_windows(Graph& graph, int64_t depth, const Overwrites& overwrites = {});
 
 // The units of a region: by position, the number of the unit that the node belongs to; transfers belong to the unit of

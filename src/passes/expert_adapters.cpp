@@ -84,7 +84,7 @@ ExpertTargets::ExpertTargets(std::span<const std::string> weights, const LoraOpt
   std::map<std::string, std::map<ExpertPart, std::string>> halves;  // parameter, part, the weight that targets mean
   for (const std::string& name : weights) {
     const std::optional<ExpertWeight> weight = expert_weight(name);
-    HR_CHECK(weight, "'{}' is no expert's weight", name);
+    HR_CHECK(weight, "'{}' is not an expert's weight", name);
     for (const std::string& target : options.targets) {
       const Meant meant = meaning(target, name, *weight);
       if (meant == Meant::nothing) continue;

@@ -64,7 +64,7 @@ class Fuser {
     const ValueId gradient = operand(graph_.node(update), "gradient");
     const auto& outputs = graph_.node(loop_).outputs;
     const auto at = std::find(outputs.begin(), outputs.end(), gradient);
-    HR_CHECK(at != outputs.end(), "the gradient of an update is no result of the loop");
+    HR_CHECK(at != outputs.end(), "the gradient of an update is not a result of the loop");
     Move move{0, static_cast<size_t>(at - outputs.begin()), update, kNone};
     move.position = produced_.at(graph_.region(body_).results[move.carried]);
     for (ValueId input : graph_.node(update).inputs)

@@ -211,7 +211,7 @@ class Adapter {
   // `names`: the last parts of what can have an adapter.
   [[noreturn]] void refuse_stranger(const std::string& target, const std::vector<std::string>& names) const {
     if (const std::string apart = pattern_without_commas("--lora-target-modules", target, " "); !apart.empty())
-      throw Error(ErrorKind::usage, fmt::format("--lora-target-modules {} is no name", target), apart);
+      throw Error(ErrorKind::usage, fmt::format("--lora-target-modules {} is not a name", target), apart);
     if (const std::string* weight = weight_without_adapter(target))
       throw Error(ErrorKind::usage,
                   fmt::format("--lora-target-modules {} means {}, which takes no adapter", target, *weight),

@@ -1,16 +1,24 @@
 #include "passes/offload_optimizer.h"
 
+#include <algorithm>
+
 #include "passes/device_windows.h"
+#include "passes/update_slices.h"
 
 namespace headroom {
 
 void offload_optimizer(Graph& graph, Tier to, int64_t depth) {
   std::vector<bool> states(graph.values.size(), false);
-  for (size_t id = 0; id < graph.values.size(); ++id) {
-    const Value& value = graph.values[id];
-    states[id] = value.persistent && value.role == Role::optimizer && value.type.shape.size() >= 2;
-  }
+  for (const Region& region : graph.regions)
+    for (const NodeId id : region.nodes) {
+      const Node& node = graph.node(id);
+      if (node.op->kind() != OpKind::update || graph.value(operand(node, "weight")).type.shape.size() < 2) continue;
+      for (const ValueId input : node.inputs)
+        if (graph.value(input).persistent && graph.value(input).role == Role::optimizer)
+          states[static_cast<size_t>(input)] = true;
+    }
   move_to(to, graph, states);
+  slice_updates(graph, std::max(kLeastSliceBytes, largest_layer_matrix(graph)));
   open_windows(graph, depth);
 }
 

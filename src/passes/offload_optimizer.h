@@ -1,11 +1,13 @@
 // offload-optimizer: the states of the optimizer live on the host or on disk; each update sees its own for as long as
 // it runs.
 //
-// What: the states of every matrix move to the tier. An update works on windows of the device (device_windows.h):
+// What: the states of every matrix, whatever their shape, move to the tier. An update works on windows of the device
+//   (device_windows.h):
 //     w', m', v' = adamw(w, g, m, v)
 //   becomes
 //     start m; start v; ...; wait m; wait v; w', m', v' = adamw(w, g, m, v); start m' -> tier; start v' -> tier; ...
-//   Copies in start `depth` updates ahead, copies out are waited for `depth` updates later.
+//   Copies in start `depth` updates ahead, copies out are waited for `depth` updates later. Tables larger than every
+//   matrix of a layer are updated a slice at a time (update_slices.h).
 // Legal when: always; bytes are copied, never changed. Vectors stay: a copy costs more than they take.
 // Placed here because: after fused-optimizer, which moves updates; before offload-parameters, whose windows may hold
 // the

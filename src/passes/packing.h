@@ -1,7 +1,7 @@
 // packing: several rows of data in one sequence, each as if it were alone.
 //
 // What: the batch comes with the position at which the row of each token begins. Positions count from there, attention
-//   does not reach beyond it, and the first token of a row is no target. Tiles of attention that lie outside the row
+//   does not reach beyond it, and the first token of a row is not a target. Tiles of attention that lie outside the row
 //   are skipped, forward and backward.
 // Legal when: named (--packing true) or allowed (--allow packing, data-order): other rows share a step, and a step of
 //   the same number of sequences sees more of them. Causal language models, whose op list names every use of a

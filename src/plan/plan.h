@@ -4,8 +4,11 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "ir/graph.h"
@@ -73,19 +76,31 @@ struct TechniqueReport {
   std::string why;
 };
 
-// What was chosen; a checkpoint records it so that a resumed run can choose the same.
+// A further choice, as plan.json has it.
+using Choice = std::variant<bool, int64_t, std::string>;
+
+// What was chosen: what the runtime goes by, and what each technique records.
 struct Choices {
   int64_t micro_batch = 1;
   int64_t accumulation = 1;
   int64_t seq_length = 0;
-  int64_t loss_chunk = 0;  // rows
-  std::string recompute;   // "keep-all" or per class, readable: "8 x block-input, 22 x keep-all"
-  std::string precision = "32-true";
-  std::string matmul_precision = "highest";
-  bool weight_copies = false;  // bf16 copies kept, rather than rounded when used
-  bool fused_optimizer = false;
-  bool packing = false;          // several rows in a sequence
   std::vector<int64_t> buckets;  // shorter sequence lengths that have programs of their own, ascending
+  std::vector<std::pair<std::string, Choice>> others;  // "recompute", "8 x block-input, 22 x keep-all"
+  std::map<std::string, std::string> pins;             // techniques whose settings make the same sums again when pinned
+
+  void set(std::string name, Choice value) { others.emplace_back(std::move(name), std::move(value)); }
+  // False, 0 or "" where nothing has recorded it; one of another type is a broken invariant.
+  bool flag(std::string_view name) const { return get<bool>(name); }
+  int64_t integer(std::string_view name) const { return get<int64_t>(name); }
+  std::string text(std::string_view name) const { return get<std::string>(name); }
+
+ private:
+  template <typename T>
+  T get(std::string_view name) const {
+    for (const auto& [known, value] : others)
+      if (known == name) return std::get<T>(value);
+    return {};
+  }
 };
 
 // Everything outside the arena, by part (bytes); their sum bounds it.

@@ -79,14 +79,9 @@ std::string plan_json(const Plan& plan) {
   out["micro_batch_size"] = plan.choices.micro_batch;
   out["gradient_accumulation_steps"] = plan.choices.accumulation;
   out["max_seq_length"] = plan.choices.seq_length;
-  out["loss_chunk_rows"] = plan.choices.loss_chunk;
-  out["recompute"] = plan.choices.recompute;
-  out["precision"] = plan.choices.precision;
-  out["matmul_precision"] = plan.choices.matmul_precision;
-  out["weight_copies"] = plan.choices.weight_copies;
-  out["packing"] = plan.choices.packing;
   out["length_buckets"] = plan.choices.buckets;
-  out["fused_optimizer"] = plan.choices.fused_optimizer;
+  for (const auto& [name, value] : plan.choices.others)
+    std::visit([&out, &key = name](const auto& chosen) { out[key] = chosen; }, value);
   out["predicted_step_seconds"] = plan.step_seconds;
   out["parameters"] = plan.parameters;
   out["model"] = plan.model;

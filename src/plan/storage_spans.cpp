@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/row_slice.h"
+
 namespace headroom {
 namespace {
 
@@ -79,9 +81,15 @@ class Reader {
     }
   }
 
+  // The persistent tensor that the operand is, or a slice of.
   const PersistentTensor* persistent(const Operand& operand) const {
-    const auto at = places_.find({operand.tier, operand.offset});
-    return at == places_.end() ? nullptr : at->second;
+    auto at = places_.upper_bound({operand.tier, operand.offset});
+    if (at == places_.begin()) return nullptr;
+    const PersistentTensor& tensor = *(--at)->second;
+    const Operand& place = tensor.place;
+    if (place.tier != operand.tier) return nullptr;
+    const bool inside = operand.offset < place.offset + storage_bytes(place.type);
+    return inside || operand.offset == place.offset ? &tensor : nullptr;
   }
 
   // The newest span at an operand's place; none for what lies in a lower tier.
@@ -89,9 +97,22 @@ class Reader {
     return operand.tier == Tier::device ? open_.find(operand.offset) : open_.end();
   }
 
+  // The same where the operand may be a slice of what the span holds: the span that begins last, as nothing else begins
+  // where one is alive.
+  std::map<int64_t, size_t>::const_iterator open_around(const Operand& operand, const Attrs& attrs) const {
+    const auto at = open_at(operand);
+    const std::optional<RowSlice> slice = row_slice(attrs);
+    if (!slice || operand.type.dims.size() < 2) return at;
+    Operand whole = operand;
+    whole.offset -= storage_bytes(operand.type) / slice->rows * slice->first;
+    const auto around = open_at(whole);
+    if (at == open_.end() || around == open_.end()) return at == open_.end() ? around : at;
+    return spans_[around->second].begin > spans_[at->second].begin ? around : at;
+  }
+
   void read(const Instruction& instruction, int32_t at) {
     for (const Operand& input : instruction.inputs)
-      if (const auto open = open_at(input); open != open_.end()) use(open->second, at);
+      if (const auto open = open_around(input, instruction.attrs); open != open_.end()) use(open->second, at);
     name_gradients(instruction);
     for (size_t i = 0; i < instruction.outputs.size(); ++i) define(instruction, i, at);
     if (instruction.scratch_bytes > 0)
@@ -107,21 +128,22 @@ class Reader {
 
   // An update reads a weight, its states and its gradient: what it reads of the weight's shape that does not persist.
   void name_gradients(const Instruction& instruction) {
-    const PersistentTensor* weight = nullptr;
+    const Operand* weight = nullptr;
     bool updates = false;
     for (const Operand& input : instruction.inputs) {
       const PersistentTensor* tensor = persistent(input);
-      if (tensor && tensor->role == Role::parameter && !weight) weight = tensor;
+      if (tensor && tensor->role == Role::parameter && !weight) weight = &input;
       updates |= tensor && tensor->role == Role::optimizer;
     }
     if (!updates || !weight) return;
+    const std::string& name = persistent(*weight)->name;
     for (const Operand& input : instruction.inputs) {
-      const auto open = open_at(input);
-      if (open == open_.end() || input.type.dims != weight->place.type.dims) continue;
+      const auto open = open_around(input, instruction.attrs);
+      if (open == open_.end() || input.type.dims != weight->type.dims) continue;
       StorageSpan& span = spans_[open->second];
-      span.name = "gradient of " + weight->name;
+      span.name = "gradient of " + name;
       span.kind = MemoryClass::gradients;
-      span.block = layer_in(weight->name);
+      span.block = layer_in(name);
     }
   }
 

@@ -6,24 +6,26 @@
 #include "base/least_bytes.h"
 #include "planner/bounds.h"
 #include "planner/candidates.h"
-#include "planner/offload_choices.h"
 #include "planner/search.h"
+#include "planner/techniques/micro_batch.h"
 
 namespace headroom {
 namespace {
 
 // The peaks of the candidate of least memory, with as little as the other tiers' budgets allow in `scarce`.
 TierBytes least_peaks(const PlanRequest& request, Tier scarce) {
-  const Candidate frugal = most_frugal(request);
   std::optional<TierBytes> least;
   const auto better = [&](const TierBytes& peaks) {
     const bool fitting = fits(peaks, request);
     return !least || fitting > fits(*least, request) ||
            (fitting == fits(*least, request) && peaks.of(scarce) < least->of(scarce));
   };
-  for (const Bound& bound :
-       Bounder(request).bounds(frugal, tier_choices(request, frugal.offload), {&frugal.loss_chunk, 1}))
-    if (const TierBytes peaks = tier_peaks(bound.arenas, request); better(peaks)) least = peaks;
+  Bounder bounder(request);
+  for (const CandidateFamily& frugal : frugal_families(request)) {
+    const int64_t more = process_bytes_of(request, frugal.candidate);
+    for (const Bound& bound : bounder.bounds(frugal.candidate, frugal.places, frugal.chunks))
+      if (const TierBytes peaks = tier_peaks(bound.arenas, request, more); better(peaks)) least = peaks;
+  }
   return *least;
 }
 
@@ -42,16 +44,19 @@ void add_tiers(const PlanRequest& request, std::vector<ChangedRequest>& out) {
   }
 }
 
+// Whether a technique changes neither the training nor its data: what it pins may be left to the planner.
+bool is_planners(std::string_view name) {
+  const Technique* const technique = find_technique(name);
+  return technique &&
+         (technique->info->kind == TechniqueKind::exact || technique->info->kind == TechniqueKind::reassociating);
+}
+
 // The same training in less memory.
 std::vector<ChangedRequest> changes_of_speed(const PlanRequest& request) {
   std::vector<ChangedRequest> out;
-  if (request.micro_batch > 0 || request.loss_chunk >= 0 || !request.techniques.empty()) {
-    PlanRequest free = request;
-    free.micro_batch = 0;
-    free.loss_chunk = -1;
-    free.techniques.clear();
+  PlanRequest free = request;
+  if (std::erase_if(free.techniques, [](const auto& pin) { return is_planners(pin.first); }) > 0)
     out.push_back({"let the planner choose: drop --micro-batch-size and --technique", "", std::move(free)});
-  }
   add_tiers(request, out);
   return out;
 }
@@ -73,7 +78,7 @@ std::vector<ChangedRequest> without_clipping(const PlanRequest& request) {
   PlanRequest single = request;
   single.clips = false;
   single.global_batch = 1;
-  single.micro_batch = 0;
+  single.techniques.erase(std::string(techniques::micro_batch.name()));
   return {
       {"--global-batch-size 1 --max-grad-norm 0", "steps of one sequence, gradients not clipped", std::move(single)}};
 }

@@ -16,8 +16,8 @@ struct ChangedRequest {
 
 // Fills plan.alternatives and plan.cheapest_fix of a plan that does not fit `request`: what leaves the training as it
 // is comes first (fewer pins, a tier below), then shorter sequences, then `other_trainings`, clipping turned off last.
-// Alternatives that need as much memory as the request are left out. Their sizes are lower bounds that packings exceed
-// by 0.3 % at most.
+// Alternatives that need as much memory as the request are left out. Their sizes are lower bounds that assigned offsets
+// exceed by 0.3 % at most.
 void find_alternatives(const PlanRequest& request, const std::vector<ChangedRequest>& other_trainings, Plan& plan);
 
 }  // namespace headroom

@@ -1,7 +1,6 @@
 #include "planner/assemble.h"
 
 #include <algorithm>
-#include <set>
 #include <unordered_map>
 
 #include "autodiff/differentiate.h"
@@ -9,13 +8,6 @@
 #include "ir/builder.h"
 #include "ir/rewrite.h"
 #include "ops/registry.h"
-#include "passes/bf16_mixed.h"
-#include "passes/bf16_true.h"
-#include "passes/freeze.h"
-#include "passes/lora.h"
-#include "passes/low_rank_products.h"
-#include "passes/matmul_precision.h"
-#include "passes/packing.h"
 
 namespace headroom {
 namespace {
@@ -64,66 +56,29 @@ ValueId copy_forward(Builder& build, RegionId from, ValueId carried, bool traini
   return mapped(graph.region(from).results.at(0));
 }
 
-class Assembler {
+// Writes the programs around an assembly's forward program.
+class ProgramWriter {
  public:
-  Assembler(const PlanRequest& request, bool weight_copies, Adapters adapters = Adapters::wide)
-      : request_(request), graph_(request.forward) {
-    forward_ = graph_.find_program("forward");
-    HR_CHECK(forward_ != kNone, "the graph has no program 'forward'");
-    find_tables();
-    if (request.packing) pack_rows(graph_, forward_);
-    if (request.lora.rank > 0) add_lora(graph_, forward_, request.lora);
-    std::set<ValueId> frozen = frozen_weights(graph_, request.freeze);
-    if (request.lora.rank > 0)
-      for (ValueId id : lora_frozen(graph_, request.lora)) frozen.insert(id);
-    if (request.precision == "bf16-mixed") narrow_to_bf16(graph_, forward_);
-    if (request.precision == "bf16-true") store_in_bf16(graph_, adapters);
-    if (weight_copies)
-      copies_ = keep_weight_copies(graph_, forward_);
-    else
-      round_in_products(graph_, forward_);
+  ProgramWriter(Assembly& assembly, const PlanRequest& request)
+      : request_(request), assembly_(assembly), graph_(assembly.graph), forward_(assembly.forward) {
     for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id)
-      if (graph_.value(id).persistent && graph_.value(id).role == Role::parameter && !copies_.contains(id) &&
-          !frozen.contains(id))
+      if (graph_.value(id).persistent && graph_.value(id).role == Role::parameter && !assembly.copies.contains(id) &&
+          !assembly.frozen.contains(id))
         trained_.push_back({id, kind_of(id), copy_of(id)});
   }
 
-  Graph training() {
+  void run() {
     stage_host("load");
-    build_train_step();
+    if (assembly_.trains) build_train_step();
     build_evaluate();
-    stage_host("save");
-    return take();
-  }
-
-  Graph evaluation() {
-    stage_host("load");
-    build_evaluate();
-    return take();
+    if (assembly_.trains) stage_host("save");
   }
 
  private:
-  void find_tables() {
-    for (NodeId id : graph_.region(forward_).nodes) {
-      const Node& node = graph_.node(id);
-      if (node.op->kind() == OpKind::lookup) tables_.insert(operand(node, "table"));
-      if (is_loss(node.op->cost_class())) tables_.insert(operand(node, "weight"));
-    }
-  }
-
   ParameterKind kind_of(ValueId weight) const {
     if (graph_.value(weight).type.shape.size() < 2) return ParameterKind::vector;
-    return tables_.contains(weight) ? ParameterKind::table : ParameterKind::matrix;
-  }
-
-  Graph take() {
-    graph_.programs.erase(std::find_if(graph_.programs.begin(), graph_.programs.end(),
-                                       [](const Program& p) { return p.name == "forward"; }));
-    remove_dead_nodes(graph_);
-    if (request_.lora.rank > 0) join_low_rank_products(graph_);
-    compact(graph_);
-    set_matmul_precision(graph_, request_.matmul_precision);
-    return std::move(graph_);
+    if (assembly_.embeddings.contains(weight)) return ParameterKind::embedding;
+    return assembly_.heads.contains(weight) ? ParameterKind::head : ParameterKind::matrix;
   }
 
   // The accumulator that the forward program's loss adds to.
@@ -133,7 +88,7 @@ class Assembler {
   }
 
   ValueId copy_of(ValueId weight) const {
-    for (const auto& [copy, source] : copies_)
+    for (const auto& [copy, source] : assembly_.copies)
       if (source == weight) return copy;
     return kNone;
   }
@@ -157,7 +112,7 @@ class Assembler {
     const std::vector<ValueId> done =
         build.loop("micro_batches", carried, [&](Builder& body, const std::vector<ValueId>& params) {
           GradientSinks sinks;
-          sinks.copies = copies_;
+          sinks.copies = assembly_.copies;
           for (size_t i = 0; i < trained_.size(); ++i) sinks.accumulators[trained_[i].weight] = params[i + 1];
           std::vector<ValueId> results{copy_forward(body, forward_, params[0], true)};
           differentiate(body, results, sinks);
@@ -205,21 +160,33 @@ class Assembler {
   }
 
   const PlanRequest& request_;
-  Graph graph_;
-  RegionId forward_ = kNone;
-  std::map<ValueId, ValueId> copies_;
-  std::set<ValueId> tables_;  // of embeddings, and the head
+  const Assembly& assembly_;
+  Graph& graph_;
+  const RegionId forward_;
   std::vector<Trained> trained_;
 };
 
 }  // namespace
 
-Graph assemble_training(const PlanRequest& request, bool weight_copies) {
-  return Assembler(request, weight_copies).training();
+Assembly begin_assembly(const PlanRequest& request, bool trains) {
+  Assembly assembly{.graph = request.forward, .trains = trains};
+  const Graph& graph = assembly.graph;
+  assembly.forward = graph.find_program("forward");
+  HR_CHECK(assembly.forward != kNone, "the graph has no program 'forward'");
+  for (const NodeId id : graph.region(assembly.forward).nodes) {
+    const Node& node = graph.node(id);
+    if (node.op->kind() == OpKind::lookup) assembly.embeddings.insert(operand(node, "table"));
+    if (is_loss(node.op->cost_class())) assembly.heads.insert(operand(node, "weight"));
+  }
+  return assembly;
 }
 
-Graph assemble_evaluation(const PlanRequest& request) {
-  return Assembler(request, false, Adapters::narrow).evaluation();
+void add_programs(Assembly& assembly, const PlanRequest& request) { ProgramWriter(assembly, request).run(); }
+
+void drop_forward(Graph& graph) {
+  graph.programs.erase(
+      std::find_if(graph.programs.begin(), graph.programs.end(), [](const Program& p) { return p.name == "forward"; }));
+  remove_dead_nodes(graph);
 }
 
 }  // namespace headroom

@@ -1,14 +1,16 @@
 #include "planner/bounds.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "base/bytes.h"
 #include "cost/predict.h"
 #include "cost/stream_timeline.h"
 #include "ir/call_types.h"
 #include "memory/liveness.h"
-#include "planner/assemble.h"
+#include "ops/backend.h"
+#include "planner/techniques/chunked_loss.h"
+#include "planner/techniques/length_buckets.h"
+#include "planner/techniques/micro_batch.h"
 
 namespace headroom {
 namespace {
@@ -42,13 +44,13 @@ std::vector<int64_t> live_sums(const Liveness& liveness, int64_t alignment, cons
 }
 
 // What each tier below the device holds at most when what lies there lies where `place` says.
-TierBytes lower_peaks(const Liveness& liveness, const Offload& place, int64_t alignment) {
+TierBytes lower_peaks(const Liveness& liveness, const KeptIn& place, int64_t alignment) {
   TierBytes peaks;
   for (const Tier tier : kLowerTiers)
     if (place.uses(tier)) {
-      const std::vector<int64_t> live = live_sums(
-          liveness, tier_alignment(tier, alignment),
-          [&](const StorageLife& life) { return life.tier != Tier::device && place.tier_of(life.role) == tier; });
+      const std::vector<int64_t> live =
+          live_sums(liveness, tier_alignment(tier, alignment),
+                    [&](const StorageLife& life) { return life.tier != Tier::device && place.of(life.role) == tier; });
       peaks.of(tier) = *std::max_element(live.begin(), live.end());
     }
   return peaks;
@@ -89,7 +91,7 @@ Bound loss_bound(const Profiled& profiled, int64_t chunk, int64_t trips, const P
     const OpCall before{loss.inputs, loss.outputs, loss.node->attrs};
     attrs.set("chunk", chunk);
     const OpCall after{loss.inputs, loss.outputs, attrs};
-    const int64_t scratch = align_up(loss.node->op->scratch_bytes(after, request.facts), request.facts.alignment);
+    const int64_t scratch = align_up(scratch_bytes(*loss.node->op, after, request.facts), request.facts.alignment);
     bound.arenas.device = std::max(bound.arenas.device, loss.others + scratch);
     if (loss.trains)
       bound.step_seconds += static_cast<double>(trips) * (predict_call(*loss.node->op, after, request.profile) -
@@ -98,58 +100,51 @@ Bound loss_bound(const Profiled& profiled, int64_t chunk, int64_t trips, const P
   return bound;
 }
 
-}  // namespace
-
-namespace {
-
-// What the compute passes look at beside the sizes.
-auto compute_key(const Candidate& candidate) {
-  return std::tie(candidate.weight_copies, candidate.keep, candidate.fused_optimizer);
-}
-
-// What the offload passes look at.
-auto offload_key(const Candidate& candidate) {
-  const Offload& offload = candidate.offload;
-  return std::tuple(candidate.accumulates && offload.gradients != Tier::device, offload.optimizer, offload.gradients,
-                    offload.parameters, offload.activations, offload.parameter_layers, offload.activation_blocks,
-                    offload.prefetch);
+// The candidates' settings of these parts are alike.
+bool same(std::initializer_list<PipelinePart> parts, const Candidate& a, const Candidate& b) {
+  for (const PipelinePart part : parts)
+    for (const Technique* technique : techniques_of(part))
+      if (a[*technique] != b[*technique]) return false;
+  return true;
 }
 
 }  // namespace
 
 bool expands_before(const Candidate& a, const Candidate& b) {
-  return std::tuple(compute_key(a), offload_key(a)) < std::tuple(compute_key(b), offload_key(b));
+  for (const PipelinePart part :
+       {PipelinePart::model, PipelinePart::products, PipelinePart::compute, PipelinePart::placement})
+    for (const Technique* technique : techniques_of(part))
+      if (a[*technique] != b[*technique]) return a[*technique] < b[*technique];
+  return false;
 }
 
-int64_t accumulation_steps(const PlanRequest& request, int64_t micro_batch) {
-  return (request.global_batch + micro_batch - 1) / micro_batch;
-}
-
-const Graph& Bounder::assembled(bool weight_copies) {
-  auto at = assembled_.find(weight_copies);
-  if (at == assembled_.end()) at = assembled_.emplace(weight_copies, assemble_training(request_, weight_copies)).first;
-  return at->second;
+const Graph& Bounder::assembled(const Candidate& candidate) {
+  for (const auto& [made_for, graph] : assembled_)
+    if (same({PipelinePart::model, PipelinePart::products}, made_for, candidate)) return graph;
+  return assembled_.emplace_back(candidate, assemble_training(request_, candidate)).second;
 }
 
 const Graph& Bounder::expanded(const Candidate& candidate) {
-  const bool computed = last_ && compute_key(*last_) == compute_key(candidate);
-  const bool offloaded = computed && offload_key(*last_) == offload_key(candidate);
+  const Candidate graph = in_graph(request_, candidate);
+  const bool computed =
+      last_ && same({PipelinePart::model, PipelinePart::products, PipelinePart::compute}, *last_, graph);
+  const bool placed = computed && same({PipelinePart::placement}, *last_, graph);
   last_.reset();  // should a pass throw
   if (computed) {
-    set_sizes(computed_, candidate, false, nullptr);
+    set_sizes(computed_, request_, candidate);
   } else {
-    computed_ = assembled(candidate.weight_copies);
-    run_compute_passes(computed_, candidate, false, nullptr);
+    computed_ = assembled(candidate);
+    run_compute_passes(computed_, request_, candidate);
   }
-  const bool offloads = candidate.offload.any();
-  if (offloads && offloaded) {
-    set_sizes(expanded_, candidate, false, nullptr);
-  } else if (offloads) {
+  const bool moves = offloads(candidate);
+  if (moves && placed) {
+    set_sizes(expanded_, request_, candidate);
+  } else if (moves) {
     expanded_ = computed_;
-    run_offload_passes(expanded_, candidate, false, nullptr);
+    run_placement_passes(expanded_, request_, candidate);
   }
-  last_ = candidate;
-  return offloads ? expanded_ : computed_;
+  last_ = graph;
+  return moves ? expanded_ : computed_;
 }
 
 void Bounder::forget() {
@@ -158,21 +153,22 @@ void Bounder::forget() {
   expanded_ = {};
 }
 
-std::vector<Bound> Bounder::bounds(Candidate candidate, std::span<const Offload> places,
+std::vector<Bound> Bounder::bounds(Candidate candidate, std::span<const Candidate> places,
                                    std::span<const int64_t> chunks) {
-  candidate.loss_chunk = chunks.front();
+  candidate[techniques::chunked_loss].count = chunks.front();
   const Graph& graph = expanded(candidate);
   const Bindings bindings = graph.bounds();
-  const Liveness liveness = analyze_liveness(graph, bindings, request_.facts);
+  const Liveness liveness = training_liveness(graph, request_);
   const Profiled profiled = profile_slots(graph, liveness, bindings, request_.facts);
-  const int64_t trips = accumulation_steps(request_, candidate.micro_batch);
+  const int64_t trips = accumulation_steps(request_, micro_batch_of(candidate));
   const StreamTimeline timeline(graph, graph.find_program("train_step"), bindings, trips, request_.profile);
   std::vector<Bound> by_chunk;
   for (int64_t chunk : chunks) by_chunk.push_back(loss_bound(profiled, chunk, trips, request_));
   std::vector<Bound> out;
-  for (const Offload& place : places) {
+  for (const Candidate& at : places) {
+    const KeptIn place(at);
     const TierBytes lower = lower_peaks(liveness, place, request_.facts.alignment);
-    const double seconds = timeline.seconds([&](Role role) { return place.tier_of(role); });
+    const double seconds = timeline.seconds([&](Role role) { return place.of(role); });
     for (const Bound& with_chunk : by_chunk) {
       Bound& bound = out.emplace_back(with_chunk);
       for (const Tier tier : kLowerTiers) bound.arenas.of(tier) = lower.of(tier);
@@ -184,8 +180,8 @@ std::vector<Bound> Bounder::bounds(Candidate candidate, std::span<const Offload>
 }
 
 Bound Bounder::bound(const Candidate& candidate) {
-  const int64_t chunk = candidate.loss_chunk;
-  return bounds(candidate, {&candidate.offload, 1}, {&chunk, 1}).front();
+  const int64_t chunk = loss_chunk_of(candidate);
+  return bounds(candidate, {&candidate, 1}, {&chunk, 1}).front();
 }
 
 }  // namespace headroom

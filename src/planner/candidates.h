@@ -1,38 +1,35 @@
-// Which candidates are worth looking at: a small grid that does not depend on the budget.
+// Which candidates are worth looking at: a small grid that does not depend on the budgets.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "planner/pipeline.h"
-#include "planner/request.h"
 
 namespace headroom {
 
-// Rows per loss chunk when the arithmetic is fixed, and the choices otherwise (0 = all rows).
-inline constexpr int64_t kFixedLossChunk = 256;
+// Candidates of one graph but for the tiers below the device and the loss's chunk.
+struct CandidateFamily {
+  Candidate candidate;
+  std::vector<Candidate> places;  // the tiers: other settings of what moves values
+  std::vector<int64_t> chunks;
+};
 
-// Whether a part of the loss is no sum over sequences, as the balance of experts' loads: another micro-batch is another
-// loss, so that it is the global batch unless it is pinned.
-bool loss_spans_batch(const PlanRequest& request);
+// All that the techniques' choices make. Where things lie is decided first, then the model stage, sizes, and what is
+// computed when.
+std::vector<CandidateFamily> families(const PlanRequest& request);
+// The families of candidates worth taking, with each refinement of their settings.
+std::vector<CandidateFamily> refined_families(const PlanRequest& request, const std::vector<Candidate>& worth_taking);
+// The one whose members take least memory; what a technique holds outside the arenas is not weighed against what it
+// saves (frugal_families).
+CandidateFamily most_frugal(const PlanRequest& request);
+// The same, and without each technique that holds something outside the arenas: one of them takes least.
+std::vector<CandidateFamily> frugal_families(const PlanRequest& request);
 
-std::vector<int64_t> micro_batch_choices(const PlanRequest& request);
-std::vector<int64_t> loss_chunk_choices(const PlanRequest& request, int64_t rows);
-// Per block: what to keep. Activations of late layers live shortest, so the first layers are treated first.
-std::vector<std::vector<Keep>> keep_choices(const PlanRequest& request, int64_t blocks);
-// A few of these, to combine with what is kept on the host.
-std::vector<std::vector<Keep>> keeps_beside(const PlanRequest& request, const Offload& offload, int64_t blocks);
-std::vector<bool> weight_copy_choices(const PlanRequest& request);
-bool fuses_optimizer(const PlanRequest& request, int64_t micro_batch);
+// A member of a family.
+Candidate member(const CandidateFamily& family, const Candidate& place, int64_t chunk);
 
-// The shorter sequence lengths that get programs of their own; none unless the request asks for buckets.
-std::vector<int64_t> bucket_choices(const PlanRequest& request);
-
-// The candidate of least memory among the choices.
-Candidate most_frugal(const PlanRequest& request);
-// Blocks (layers) of a forward graph.
-int64_t block_count(const Graph& graph);
-
-// "8 x block-input, 22 x keep-all"
-std::string describe_keep(const std::vector<Keep>& keep);
+// "micro-batch 2, loss chunk 256, 8 x block-input, 22 x keep-all, fused optimizer"
+std::string describe(const Candidate& candidate);
 
 }  // namespace headroom

@@ -5,7 +5,10 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "cost/predict.h"
+#include "ir/row_slice.h"
 #include "memory/lower_bound.h"
+#include "ops/backend.h"
+#include "planner/techniques/length_buckets.h"
 
 namespace headroom {
 namespace {
@@ -16,11 +19,14 @@ class Emitter {
           const Profile& profile)
       : graph_(graph), bindings_(bindings), liveness_(liveness), arenas_(arenas), profile_(profile) {}
 
-  Operand operand(ValueId id) const {
+  // The value, or those rows of it.
+  Operand operand(ValueId id, const std::optional<RowSlice>& slice = {}) const {
     const int32_t storage = liveness_.storage_of_value[static_cast<size_t>(id)];
     HR_CHECK(storage != kNone, "%{} has no storage", id);
     const Type& type = graph_.value(id).type;
-    return {arenas_.offsets[static_cast<size_t>(storage)], concrete(type, bindings_), type.tier};
+    Operand out{arenas_.offsets[static_cast<size_t>(storage)], concrete(type, bindings_), type.tier};
+    if (slice) out.offset += select_rows(out.type, *slice);
+    return out;
   }
 
   Instruction instruction(int64_t slot) const {
@@ -34,8 +40,9 @@ class Emitter {
     out.block = node.block;
     out.stage = node.stage;
     if (at.kind != SlotKind::call) return out;
-    for (ValueId id : node.inputs) out.inputs.push_back(operand(id));
-    for (ValueId id : node.outputs) out.outputs.push_back(operand(id));
+    const std::optional<RowSlice> slice = row_slice(node.attrs);
+    for (ValueId id : node.inputs) out.inputs.push_back(operand(id, slice));
+    for (ValueId id : node.outputs) out.outputs.push_back(operand(id, slice));
     const std::vector<ConcreteType> inputs = types_of(out.inputs), outputs = types_of(out.outputs);
     out.predicted_seconds = predict_call(*node.op, {inputs, outputs, node.attrs}, profile_);
     if (const int32_t scratch = liveness_.scratch_of_slot[static_cast<size_t>(slot)]; scratch != kNone) {
@@ -112,7 +119,7 @@ void check_scratch(const Instruction& instruction, const DeviceFacts& facts) {
   std::vector<ConcreteType> inputs, outputs;
   for (const Operand& operand : instruction.inputs) inputs.push_back(operand.type);
   for (const Operand& operand : instruction.outputs) outputs.push_back(operand.type);
-  const int64_t needed = instruction.op->scratch_bytes({inputs, outputs, instruction.attrs}, facts);
+  const int64_t needed = scratch_bytes(*instruction.op, {inputs, outputs, instruction.attrs}, facts);
   HR_CHECK(needed <= instruction.scratch_bytes, "a shorter {} needs {} bytes of scratch, not {}",
            op_name(*instruction.op), needed, instruction.scratch_bytes);
 }
@@ -122,7 +129,7 @@ void check_scratch(const Instruction& instruction, const DeviceFacts& facts) {
 void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness& liveness, const Arenas& arenas,
                    const PlanRequest& request, Plan& plan) {
   const std::optional<std::string> violation = find_violation(liveness, arenas, request.facts.alignment);
-  HR_CHECK(!violation, "the packing is unsound: {}", *violation);
+  HR_CHECK(!violation, "the offset assignment is unsound: {}", *violation);
   plan.arena_bytes = arenas.peaks.device;
   int64_t slot = 0;
   plan.lower_bound_bytes = lower_bound(liveness.buffers(Tier::device), request.facts.alignment, &slot);
@@ -142,10 +149,7 @@ void emit_programs(const Graph& graph, const Bindings& bindings, const Liveness&
 void emit_buckets(const Graph& graph, const Liveness& liveness, const Arenas& arenas, const PlanRequest& request,
                   std::span<const int64_t> lengths, Plan& plan) {
   for (const int64_t length : lengths) {
-    Bindings bindings = graph.bounds();
-    int64_t& seq = bindings[static_cast<size_t>(graph.find_symbol("seq"))];
-    HR_CHECK(length < seq, "a bucket of {} in sequences of {}", length, seq);
-    seq = length;
+    const Bindings bindings = bucket_bindings(graph, length);
     const Emitter emitter(graph, bindings, liveness, arenas, request.profile);
     for (size_t i = 0; i < graph.programs.size(); ++i) {
       if (graph.programs[i].name != "train_step" && graph.programs[i].name != "evaluate") continue;

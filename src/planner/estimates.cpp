@@ -35,4 +35,9 @@ std::string estimates(const Profile& profile) {
       context, kUnmeasuredGpu, profile.name);
 }
 
+std::string estimates_note(const Profile& profile) {
+  const std::string unmeasured = estimates(profile);
+  return unmeasured.empty() ? unmeasured : "note: " + unmeasured;
+}
+
 }  // namespace headroom

@@ -18,5 +18,7 @@ int64_t booked_context_bytes(const Profile& gpu);
 // Which figures of a plan by this profile are estimates, as a sentence with the remedy; empty where all are measured,
 // and for a CPU's.
 std::string estimates(const Profile& profile);
+// The same as a note, "note: ...".
+std::string estimates_note(const Profile& profile);
 
 }  // namespace headroom

@@ -6,18 +6,15 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "planner/candidates.h"
-#include "planner/offload_choices.h"
+#include "planner/techniques/offload.h"
 
 namespace headroom {
 namespace {
 
-std::string describe_rung(const FrontierPoint& point) {
-  const Offload& offload = point.candidate.offload;
-  return fmt::format("{:>10}  {:>9.3f} s  micro-batch {}, loss chunk {}, {}{}{}{}", format_bytes(point.peaks.device),
-                     point.step_seconds, point.candidate.micro_batch, point.candidate.loss_chunk,
-                     describe_keep(point.candidate.keep), point.candidate.weight_copies ? ", bf16 weight copies" : "",
-                     point.candidate.fused_optimizer ? ", fused optimizer" : "",
-                     offload.any() ? ", " + describe_offload(offload, point.peaks) : "");
+std::string describe_point(const FrontierPoint& point) {
+  const std::string below = describe_offload(point.candidate, point.peaks);
+  return fmt::format("{:>10}  {:>9.3f} s  {}{}{}", format_bytes(point.peaks.device), point.step_seconds,
+                     describe(point.candidate), below.empty() ? "" : ", ", below);
 }
 
 // Whether a reader would see the same line twice.
@@ -42,7 +39,7 @@ void explain_frontier(int64_t budget_bytes, const SearchResult& result, std::str
         std::find_if_not(first, points.end(), [&](const FrontierPoint& point) { return look_alike(*first, point); });
     const auto chosen = std::find_if(first, last, is_chosen);
     const FrontierPoint& shown = chosen == last ? *first : *chosen;
-    text += fmt::format("{} {}{}\n", chosen == last ? "  " : " >", describe_rung(shown),
+    text += fmt::format("{} {}{}\n", chosen == last ? "  " : " >", describe_point(shown),
                         shown.peaks.device > budget_bytes ? "  [above the budget]" : "");
     first = last;
   }

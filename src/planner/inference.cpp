@@ -2,12 +2,15 @@
 
 #include "ir/builder.h"
 #include "ops/registry.h"
+#include "passes/attention_kernels.h"
 #include "passes/bf16_true.h"
 #include "passes/chunked_loss.h"
 #include "passes/linear_groups.h"
 #include "passes/micro_batch.h"
-#include "planner/assemble.h"
-#include "planner/bounds.h"
+#include "planner/pipeline.h"
+#include "planner/techniques/lora.h"
+#include "planner/techniques/micro_batch.h"
+#include "planner/techniques/precision.h"
 #include "planner/weight_placement.h"
 
 namespace headroom {
@@ -28,10 +31,11 @@ std::vector<EvaluationSize> evaluation_sizes(const PlanRequest& request) {
 }
 
 Graph finished_generation(const PlanRequest& request, Graph graph) {
-  if (request.lora.rank > 0)
-    for (const char* program : {"prefill", "decode"}) add_lora(graph, graph.find_program(program), request.lora);
-  if (request.precision == "bf16-true") store_in_bf16(graph, Adapters::narrow);
+  if (const LoraOptions lora = requested_lora(request); lora.rank > 0)
+    for (const char* program : {"prefill", "decode"}) add_lora(graph, graph.find_program(program), lora);
+  if (precision_of(request) == "bf16-true") store_in_bf16(graph, Adapters::narrow);
   for (const char* program : {"prefill", "decode"}) group_linears(graph, graph.find_program(program));
+  choose_attention_kernels(graph, request.facts, request.profile);
   Builder load(graph, graph.find_program("load"), find_op);
   load.set_stage(Stage::transfer);
   load.append("host_stage", {}, {{"bytes", request.staging_bytes}});

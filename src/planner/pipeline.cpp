@@ -1,66 +1,248 @@
 #include "planner/pipeline.h"
 
+#include <algorithm>
+#include <array>
+
 #include "base/error.h"
-#include "passes/chunked_loss.h"
-#include "passes/fused_optimizer.h"
-#include "passes/micro_batch.h"
-#include "passes/offload_activations.h"
-#include "passes/offload_gradients.h"
-#include "passes/offload_optimizer.h"
-#include "passes/offload_parameters.h"
+#include "base/nearest_name.h"
+#include "ir/rewrite.h"
+#include "ir/verify.h"
+#include "passes/attention_kernels.h"
+#include "passes/low_rank_products.h"
+#include "passes/narrow_logits.h"
+#include "passes/norm_casts.h"
+#include "planner/assemble.h"
 
 namespace headroom {
 
-// Before this, assemble.cpp has run the model stage:
-//   packing           hands attention and positions the segments of the batch
-//   lora              adds thin products beside the targeted ones
-//   freeze            says which weights autodiff trains
-//   bf16-mixed        rewrites the forward graph, so that its backward pass follows by itself
-//   bf16-true         the same with the weights themselves in bf16
-//   autodiff          inside the loop over micro-batches
-//   matmul-precision  after autodiff, so that it meets the gradients' products
-//   update            norm, clipping, one optimizer node per weight
-Graph expand(const Graph& assembled, const Candidate& candidate, bool verify, std::vector<PassTrace>* trace) {
+namespace techniques {
+extern const Technique packing, length_buckets, lora, freeze, bf16_mixed, bf16_true;
+extern const Technique matmul_precision;
+extern const Technique micro_batch, chunked_loss;
+extern const Technique recompute, sequence_chunks, fused_optimizer;
+extern const Technique offload_activations, offload_optimizer, offload_gradients, offload_parameters, prefetch;
+extern const Technique flash_attention;
+}  // namespace techniques
+
+namespace {
+
+// Every technique, in the order in which its pass runs: the order of the lists, and within them.
+
+// The forward program, which autodiff will differentiate.
+constexpr const Technique* kModel[] = {
+    &techniques::packing,         // hands attention and positions the segments of the batch
+    &techniques::length_buckets,  // no pass
+    &techniques::lora,            // adds thin products beside the targeted ones
+    &techniques::freeze,          // says which weights autodiff trains
+    &techniques::bf16_mixed,      // rewrites the forward graph, so that its backward pass follows by itself
+    &techniques::bf16_true,       // the same with the weights themselves in bf16
+};
+// Autodiff has run: these meet the gradients' products too.
+constexpr const Technique* kProducts[] = {&techniques::matmul_precision};
+// The micro-batch bounds every shape; the loss's scratch follows from its chunk.
+constexpr const Technique* kSizes[] = {&techniques::micro_batch, &techniques::chunked_loss};
+// What is computed when.
+constexpr const Technique* kCompute[] = {
+    &techniques::recompute,        // drops activations; its clones read weights in the backward pass
+    &techniques::sequence_chunks,  // the clones join the runs that it cuts; updates follow all parts of a gradient
+    &techniques::fused_optimizer,  // an update may only follow the last reader of its weight, clones included
+};
+// Where the results lie.
+constexpr const Technique* kPlacement[] = {
+    &techniques::offload_activations,  // after recompute: what is computed again is not kept anywhere
+    &techniques::offload_optimizer,    // after fused-optimizer, which moves updates and leaves no gradient to carry
+    &techniques::offload_gradients,
+    &techniques::offload_parameters,  // last: every reader of a weight is known
+    &techniques::prefetch,            // no pass: the depth of the copies of those above
+};
+// What is always there.
+constexpr const Technique* kAlways[] = {&techniques::flash_attention};
+
+// The lists as one.
+constexpr auto kOrder = [] {
+  std::array<const Technique*, std::size(kModel) + std::size(kProducts) + std::size(kSizes) + std::size(kCompute) +
+                                   std::size(kPlacement) + std::size(kAlways)>
+      all{};
+  auto to = all.begin();
+  const auto append = [&](std::span<const Technique* const> part) { to = std::copy(part.begin(), part.end(), to); };
+  append(kModel), append(kProducts), append(kSizes), append(kCompute), append(kPlacement), append(kAlways);
+  return all;
+}();
+static_assert(kOrder.size() <= Candidate::kMostTechniques);
+
+// Names of cli.md that later versions build.
+constexpr std::string_view kLater[] = {"fuse-elementwise",
+                                       "compress-activations",
+                                       "fp16-mixed",
+                                       "fp16-true",
+                                       "quantize-weights",
+                                       "quantize-training",
+                                       "qat",
+                                       "optimizer-8bit",
+                                       "paged-optimizer",
+                                       "shard",
+                                       "ring-attention",
+                                       "paged-kv"};
+
+// Steps between the techniques' passes.
+constexpr PassInfo kAutodiff{"autodiff", PassStage::model, TechniqueKind::exact,
+                             "the training step's backward pass and its updates"};
+constexpr PassInfo kLowRankProducts{"low-rank-products", PassStage::schedule, TechniqueKind::exact,
+                                    "the thin products of adapters joined to their neighbours"};
+constexpr PassInfo kNormCasts{"norm-casts", PassStage::schedule, TechniqueKind::exact,
+                              "norms on a GPU that write the bf16 copy which products read"};
+constexpr PassInfo kNarrowLogits{"narrow-logits", PassStage::schedule, TechniqueKind::lossy,
+                                 "logits in bf16 on a GPU, where products are in bf16"};
+constexpr PassInfo kAttentionKernels{"attention-kernels", PassStage::schedule, TechniqueKind::reassociating,
+                                     "attention by cuDNN or our own kernels, as the profile measured them"};
+constexpr PassInfo kCompact{"compact", PassStage::schedule, TechniqueKind::exact, "what is dead is dropped"};
+
+void run_model_passes(Assembly& assembly, const PlanRequest& request, const Candidate& candidate, bool verify,
+                      std::vector<PassTrace>* trace) {
+  for (const Technique* technique : techniques_of(PipelinePart::model))
+    if (technique->model_pass && candidate[*technique].taken()) {
+      run_pass(*technique->info, assembly.graph, false, trace,
+               [&](Graph&) { technique->model_pass(assembly, request, candidate); });
+      if (verify) verify_forward_or_throw(assembly.graph, technique->name());
+    }
+}
+
+void run_passes(PipelinePart part, Graph& graph, const PlanRequest& request, const Candidate& candidate, bool verify,
+                std::vector<PassTrace>* trace) {
+  for (const Technique* technique : techniques_of(part))
+    if (technique->pass && (technique->runs_always || candidate[*technique].taken()))
+      run_pass(*technique->info, graph, verify, trace, [&](Graph& g) { technique->pass(g, request, candidate); });
+}
+
+// The first half of the pipeline; the order of kOrder, with autodiff in its midst.
+Graph assemble(Assembly assembly, const PlanRequest& request, const Candidate& candidate, bool verify,
+               std::vector<PassTrace>* trace) {
+  run_model_passes(assembly, request, candidate, verify, trace);
+  Graph& graph = assembly.graph;
+  run_pass(kAutodiff, graph, verify, trace, [&](Graph& g) {
+    add_programs(assembly, request);
+    drop_forward(g);
+  });
+  if (candidate[techniques::lora].taken())
+    run_pass(kLowRankProducts, graph, verify, trace, [](Graph& g) { join_low_rank_products(g); });
+  run_pass(kNormCasts, graph, verify, trace, [&](Graph& g) { join_norm_casts(g, request.facts); });
+  run_pass(kCompact, graph, verify, trace, [](Graph& g) { compact(g); });
+  run_passes(PipelinePart::products, graph, request, candidate, verify, trace);
+  run_pass(kNarrowLogits, graph, verify, trace, [&](Graph& g) { narrow_logits(g, request.facts); });
+  run_pass(kAttentionKernels, graph, verify, trace,
+           [&](Graph& g) { choose_attention_kernels(g, request.facts, request.profile); });
+  return std::move(graph);
+}
+
+}  // namespace
+
+std::span<const Technique* const> all_techniques() { return kOrder; }
+
+std::vector<const PassInfo*> all_passes() {
+  std::vector<const PassInfo*> infos;
+  for (const Technique* technique : kOrder) infos.push_back(technique->info);
+  return infos;
+}
+
+const Technique* find_technique(std::string_view name) {
+  const auto at = std::find_if(kOrder.begin(), kOrder.end(), [&](const Technique* t) { return t->name() == name; });
+  return at == kOrder.end() ? nullptr : *at;
+}
+
+std::span<const Technique* const> techniques_of(PipelinePart part) {
+  switch (part) {
+    case PipelinePart::model:
+      return kModel;
+    case PipelinePart::products:
+      return kProducts;
+    case PipelinePart::sizes:
+      return kSizes;
+    case PipelinePart::compute:
+      return kCompute;
+    case PipelinePart::placement:
+      return kPlacement;
+  }
+  return {};
+}
+
+size_t Candidate::slot(const Technique& technique) {
+  size_t at = 0;
+  while (kOrder[at] != &technique) ++at;
+  return at;
+}
+
+void check_techniques(const PlanRequest& request) {
+  for (const auto& [name, pin] : request.techniques) {
+    if (const Technique* technique = find_technique(name)) {
+      if (technique->check) technique->check(request, pin.setting);
+      if (pin.setting == "off" || !technique->verdict) continue;
+      const Verdict verdict = technique->verdict(request);
+      if (!verdict.why_not.empty())
+        throw Error(ErrorKind::usage, fmt::format("--technique {}={} {}", name, pin.setting, verdict.why_not),
+                    verdict.remedy);
+      continue;
+    }
+    if (std::find(std::begin(kLater), std::end(kLater), name) == std::end(kLater)) {
+      std::vector<std::string> names;
+      for (const PassInfo* info : all_passes()) names.emplace_back(info->name);
+      throw Error(ErrorKind::usage, fmt::format("there is no technique '{}'", name),
+                  fmt::format("did you mean '{}'?", nearest_name(name, names)));
+    }
+    if (pin.setting != "off")
+      throw Error(ErrorKind::usage, fmt::format("technique '{}' is not built in this version", name),
+                  "leave it out; `headroom plan --help` lists what is built");
+  }
+}
+
+Graph assemble_training(const PlanRequest& request, const Candidate& candidate, bool verify,
+                        std::vector<PassTrace>* trace) {
+  return assemble(begin_assembly(request, true), request, candidate, verify, trace);
+}
+
+Graph assemble_evaluation(const PlanRequest& request) {
+  Candidate asked;
+  for (const PipelinePart part : {PipelinePart::model, PipelinePart::products})
+    for (const Technique* technique : techniques_of(part))
+      if (technique->choices) asked[*technique] = technique->choices(request, asked).back();
+  return assemble(begin_assembly(request, false), request, asked, false, nullptr);
+}
+
+Graph expand(const Graph& assembled, const PlanRequest& request, const Candidate& candidate, bool verify,
+             std::vector<PassTrace>* trace) {
   Graph graph = assembled;
-  run_compute_passes(graph, candidate, verify, trace);
-  run_offload_passes(graph, candidate, verify, trace);
+  run_compute_passes(graph, request, candidate, verify, trace);
+  run_placement_passes(graph, request, candidate, verify, trace);
   return graph;
 }
 
-void set_sizes(Graph& graph, const Candidate& candidate, bool verify, std::vector<PassTrace>* trace) {
-  // The micro-batch bounds every shape; all later decisions look at bytes.
-  run_pass(kMicroBatch, graph, verify, trace, [&](Graph& g) { set_micro_batch(g, candidate.micro_batch); });
-  // The loss's scratch follows from the chunk.
-  run_pass(kChunkedLoss, graph, verify, trace, [&](Graph& g) { set_loss_chunk(g, candidate.loss_chunk); });
+void set_sizes(Graph& graph, const PlanRequest& request, const Candidate& candidate, bool verify,
+               std::vector<PassTrace>* trace) {
+  run_passes(PipelinePart::sizes, graph, request, candidate, verify, trace);
 }
 
-void run_compute_passes(Graph& graph, const Candidate& candidate, bool verify, std::vector<PassTrace>* trace) {
-  set_sizes(graph, candidate, verify, trace);
-  // Drops activations; its clones read weights in the backward pass.
-  run_pass(kRecompute, graph, verify, trace, [&](Graph& g) { recompute(g, candidate.keep); });
-  // An update may only follow the last reader of its weight, clones included.
-  if (candidate.fused_optimizer)
-    run_pass(kFusedOptimizer, graph, verify, trace, [&](Graph& g) { fuse_optimizer(g, g.find_program("train_step")); });
+void run_compute_passes(Graph& graph, const PlanRequest& request, const Candidate& candidate, bool verify,
+                        std::vector<PassTrace>* trace) {
+  set_sizes(graph, request, candidate, verify, trace);
+  run_passes(PipelinePart::compute, graph, request, candidate, verify, trace);
 }
 
-void run_offload_passes(Graph& graph, const Candidate& candidate, bool verify, std::vector<PassTrace>* trace) {
-  const Offload& offload = candidate.offload;
-  // After recompute: what is computed again is not kept anywhere.
-  if (offload.activations != Tier::device)
-    run_pass(kOffloadActivations, graph, verify, trace, [&](Graph& g) {
-      offload_activations(g, offload.activations, offload.activation_blocks, offload.prefetch);
-    });
-  // After fused-optimizer, which moves updates and leaves no gradient to carry.
-  if (offload.optimizer != Tier::device)
-    run_pass(kOffloadOptimizer, graph, verify, trace,
-             [&](Graph& g) { offload_optimizer(g, offload.optimizer, offload.prefetch); });
-  if (offload.gradients != Tier::device)
-    run_pass(kOffloadGradients, graph, verify, trace,
-             [&](Graph& g) { offload_gradients(g, offload.gradients, offload.prefetch, candidate.accumulates); });
-  // Last: every reader of a weight is known.
-  if (offload.parameters != Tier::device)
-    run_pass(kOffloadParameters, graph, verify, trace,
-             [&](Graph& g) { offload_parameters(g, offload.parameters, offload.parameter_layers, offload.prefetch); });
+void run_placement_passes(Graph& graph, const PlanRequest& request, const Candidate& candidate, bool verify,
+                          std::vector<PassTrace>* trace) {
+  run_passes(PipelinePart::placement, graph, request, candidate, verify, trace);
+}
+
+int64_t process_bytes_of(const PlanRequest& request, const Candidate& candidate) {
+  int64_t bytes = 0;
+  for (const Technique* technique : all_techniques())
+    if (technique->process_bytes) bytes += technique->process_bytes(request, candidate);
+  return bytes;
+}
+
+Candidate in_graph(const PlanRequest& request, const Candidate& candidate) {
+  Candidate out = candidate;
+  for (const Technique* technique : all_techniques())
+    if (technique->in_graph) out[*technique] = technique->in_graph(request, candidate);
+  return out;
 }
 
 }  // namespace headroom

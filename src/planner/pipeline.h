@@ -1,59 +1,54 @@
-// The order of the passes, readable top to bottom.
+// The techniques and the order of their passes.
 #pragma once
 
+#include <span>
+#include <string_view>
 #include <vector>
 
-#include "passes/pass.h"
-#include "passes/recompute.h"
-#include "planner/request.h"
+#include "planner/technique.h"
 
 namespace headroom {
 
-// Where what a step keeps lies: on the device, or each technique in a tier below it.
-struct Offload {
-  Tier optimizer = Tier::device;
-  Tier gradients = Tier::device;
-  Tier parameters = Tier::device;
-  Tier activations = Tier::device;
-  int64_t parameter_layers = 0;   // layers whose weights leave the device, spread evenly; kEveryLayer: all weights
-  int64_t activation_blocks = 0;  // leading blocks whose saved activations leave the device; none where they stay
-  int64_t prefetch = 1;           // how many windows ahead copies start
+// Every technique of this version, in the order of the pipeline.
+std::span<const Technique* const> all_techniques();
+std::vector<const PassInfo*> all_passes();  // the same, for help and documentation
+// Null for a name that there is not.
+const Technique* find_technique(std::string_view name);
 
-  // The tier of the values of a role that do not stay on the device.
-  Tier tier_of(Role role) const {
-    return role == Role::optimizer   ? optimizer
-           : role == Role::gradient  ? gradients
-           : role == Role::parameter ? parameters
-                                     : activations;
-  }
-  // Something lies in this tier, or in any below the device's.
-  bool uses(Tier tier) const {
-    return optimizer == tier || gradients == tier || parameters == tier || activations == tier;
-  }
-  bool any() const { return uses(Tier::host) || uses(Tier::disk); }
-  bool operator==(const Offload&) const = default;
-};
+// The parts of the pipeline: before autodiff, and after it what changes products, sizes, what is computed when, and
+// where it lies.
+enum class PipelinePart : uint8_t { model, products, sizes, compute, placement };
+std::span<const Technique* const> techniques_of(PipelinePart part);
 
-// One point of the search: everything the planner may choose.
-struct Candidate {
-  int64_t micro_batch = 1;
-  int64_t loss_chunk = 0;  // rows; 0 = all
-  std::vector<Keep> keep;  // per block
-  bool weight_copies = false;
-  bool fused_optimizer = false;
-  bool accumulates = true;  // a step may have more than one micro-batch
-  Offload offload;
-};
+// Checks names and settings of all pins and that they can be honoured. Throws Error(usage) with the nearest name and
+// the reason.
+void check_techniques(const PlanRequest& request);
 
-// The assembled graph with a candidate's schedule passes applied: compute passes, then offload passes.
-Graph expand(const Graph& assembled, const Candidate& candidate, bool verify, std::vector<PassTrace>* trace);
+// The forward graph through model passes, autodiff and the passes on products: programs load, train_step, evaluate and
+// save. Only the candidate's settings of these parts matter.
+Graph assemble_training(const PlanRequest& request, const Candidate& candidate, bool verify = false,
+                        std::vector<PassTrace>* trace = nullptr);
+// The same for evaluation alone: load and evaluate.
+Graph assemble_evaluation(const PlanRequest& request);
+
+// The rest of the pipeline: compute passes, then placement passes.
+Graph expand(const Graph& assembled, const PlanRequest& request, const Candidate& candidate, bool verify = false,
+             std::vector<PassTrace>* trace = nullptr);
 
 // The passes that say what is computed when: sizes, recompute, updates.
-void run_compute_passes(Graph& graph, const Candidate& candidate, bool verify, std::vector<PassTrace>* trace);
-// The passes that say where the results lie. They look at candidate.offload and, for gradients, at `accumulates`.
-void run_offload_passes(Graph& graph, const Candidate& candidate, bool verify, std::vector<PassTrace>* trace);
-
+void run_compute_passes(Graph& graph, const PlanRequest& request, const Candidate& candidate, bool verify = false,
+                        std::vector<PassTrace>* trace = nullptr);
+// The passes that say where the results lie.
+void run_placement_passes(Graph& graph, const PlanRequest& request, const Candidate& candidate, bool verify = false,
+                          std::vector<PassTrace>* trace = nullptr);
 // The sizes of a graph that has had its passes, or will have: the bound of the micro-batch and the loss's chunk.
-void set_sizes(Graph& graph, const Candidate& candidate, bool verify, std::vector<PassTrace>* trace);
+void set_sizes(Graph& graph, const PlanRequest& request, const Candidate& candidate, bool verify = false,
+               std::vector<PassTrace>* trace = nullptr);
+
+// What the process holds for a candidate's techniques, beside what the request has for every one.
+int64_t process_bytes_of(const PlanRequest& request, const Candidate& candidate);
+
+// What of a candidate its graph depends on.
+Candidate in_graph(const PlanRequest& request, const Candidate& candidate);
 
 }  // namespace headroom

@@ -1,19 +1,20 @@
 #include "planner/search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <tuple>
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "ir/verify.h"
 #include "memory/arenas.h"
 #include "planner/bounds.h"
 #include "planner/candidates.h"
 #include "planner/emit.h"
 #include "planner/explain.h"
 #include "planner/frontier.h"
-#include "planner/offload_choices.h"
+#include "planner/techniques/length_buckets.h"
 
 namespace headroom {
 namespace {
@@ -26,15 +27,16 @@ ProcessBytes beside(const TierBytes& arenas, ProcessBytes process) {
   return process;
 }
 
-// True when the candidates' graphs are the same but for the tiers below the device and the loss's chunk.
-bool same_graph(const Candidate& a, const Candidate& b) {
-  const auto kept = [](const Offload& offload) {
-    const auto below = [](Tier tier) { return tier != Tier::device; };
-    return std::tuple(below(offload.optimizer), below(offload.gradients), below(offload.parameters),
-                      offload.parameter_layers, offload.activation_blocks, offload.prefetch);
-  };
-  return a.micro_batch == b.micro_batch && a.weight_copies == b.weight_copies && a.keep == b.keep &&
-         kept(a.offload) == kept(b.offload);
+// What is held on the device and on the host beside the arenas; tables of plans lie on the host.
+ProcessBytes on_device(const TierBytes& arenas, const PlanRequest& request, int64_t more) {
+  ProcessBytes process = beside(arenas, request.process);
+  if (request.facts.is_cpu()) process.planner += more;
+  return with_page_tables(process, arenas.device, request.facts);
+}
+ProcessBytes on_host(const TierBytes& arenas, const PlanRequest& request, int64_t more) {
+  ProcessBytes process = beside(arenas, request.host_process);
+  if (!request.facts.is_cpu()) process.planner += more;
+  return host_with_page_tables(process, arenas.host);
 }
 
 class Search {
@@ -43,9 +45,8 @@ class Search {
 
   SearchResult run() {
     check_techniques(request_);
-    enumerate();
-    points_ = unbeaten(std::move(points_));
-    try_prefetch();
+    bound(families(request_));
+    refine();
     result_.plan.minimum_bytes = least_of(Tier::device);
     describe_request();
     if (const FrontierPoint* chosen = choose()) {
@@ -53,6 +54,7 @@ class Search {
       report_techniques(request_, bounder_, chosen->candidate, {result_.plan.arenas(), chosen->step_seconds},
                         result_.plan);
     } else {
+      record(most_frugal(request_).candidate);
       for (const Tier tier : kLowerTiers)
         if (request_.budgets().of(tier) > 0) result_.plan.below(tier).peak_bytes = least_of(tier);
     }
@@ -61,102 +63,56 @@ class Search {
   }
 
  private:
-  void enumerate() {
-    std::vector<Family> families;
-    const int64_t blocks = block_count(request_.forward);
-    for (const Offload& offload : offload_choices(request_, blocks))
-      for (bool copies : weight_copy_choices(request_))
-        for (int64_t micro_batch : micro_batch_choices(request_))
-          for (const std::vector<Keep>& keep : keeps_beside(request_, offload, blocks)) {
-            Candidate candidate{micro_batch,
-                                0,
-                                keep,
-                                copies,
-                                fuses_optimizer(request_, micro_batch),
-                                micro_batch < request_.global_batch,
-                                offload};
-            families.push_back({candidate, tier_choices(request_, offload),
-                                loss_chunk_choices(request_, micro_batch * request_.seq_length)});
-          }
-    bound(families);
-  }
-
-  // Candidates of one graph but for the tiers below the device and the loss's chunk.
-  struct Family {
-    Candidate candidate;
-    std::vector<Offload> places;
-    std::vector<int64_t> chunks;
-  };
-
   // Bounds each family beside those that share its graphs. The points stand in the order of the families: of equals the
   // first one stays.
-  void bound(const std::vector<Family>& families) {
+  void bound(const std::vector<CandidateFamily>& families) {
+    std::vector<Candidate> graphs;
+    for (const CandidateFamily& family : families) graphs.push_back(in_graph(request_, family.candidate));
     std::vector<size_t> order(families.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return expands_before(families[a].candidate, families[b].candidate); });
+                     [&](size_t a, size_t b) { return expands_before(graphs[a], graphs[b]); });
     std::vector<std::vector<Bound>> bounds(families.size());
     for (const size_t at : order)
       bounds[at] = bounder_.bounds(families[at].candidate, families[at].places, families[at].chunks);
     for (size_t at = 0; at < families.size(); ++at) add(families[at], bounds[at]);
+    points_ = unbeaten(std::move(points_));
   }
 
-  void add(const Family& family, const std::vector<Bound>& bounds) {
-    Candidate candidate = family.candidate;
+  void add(const CandidateFamily& family, const std::vector<Bound>& bounds) {
+    const int64_t more = process_bytes_of(request_, family.candidate);
     size_t at = 0;
-    for (const Offload& place : family.places)
+    for (const Candidate& place : family.places)
       for (const int64_t chunk : family.chunks) {
-        candidate.offload = place, candidate.loss_chunk = chunk;
-        points_.push_back({candidate, run_peaks(bounds[at].arenas, request_), false, bounds[at].step_seconds});
+        points_.push_back({member(family, place, chunk), run_peaks(bounds[at].arenas, request_, more), false,
+                           bounds[at].step_seconds});
         ++at;
       }
   }
 
-  // The candidates of the points, by what tiers and chunks share.
-  static std::vector<Family> families(const std::vector<FrontierPoint>& points) {
-    std::vector<Family> out;
-    for (const FrontierPoint& point : points) {
-      const Candidate& candidate = point.candidate;
-      auto family = std::find_if(out.begin(), out.end(),
-                                 [&](const Family& other) { return same_graph(other.candidate, candidate); });
-      if (family == out.end()) family = out.insert(out.end(), {candidate, {}, {}});
-      const auto add = [](auto& to, const auto& value) {
-        if (std::find(to.begin(), to.end(), value) == to.end()) to.push_back(value);
-      };
-      add(family->places, candidate.offload);
-      add(family->chunks, candidate.loss_chunk);
-    }
-    return out;
-  }
-
-  // Other depths only for what is worth taking at one depth.
-  void try_prefetch() {
-    std::vector<Family> deeper;
-    for (Family& family : families(points_))
-      for (const int64_t depth : prefetch_choices(request_, family.candidate.offload)) {
-        family.candidate.offload.prefetch = depth;
-        for (Offload& place : family.places) place.prefetch = depth;
-        deeper.push_back(family);
-      }
-    bound(deeper);
+  // Refinements only of what is worth taking.
+  void refine() {
+    std::vector<Candidate> worth_taking;
+    for (const FrontierPoint& point : points_) worth_taking.push_back(point.candidate);
+    bound(refined_families(request_, worth_taking));
     bounder_.forget();
-    points_ = unbeaten(std::move(points_));
   }
 
-  // Replaces a point's bounds by the peaks of a packing.
+  // Replaces a point's bounds by the peaks of its offset assignment.
   void pack_point(FrontierPoint& point) {
     if (point.packed) return;
-    point.peaks = run_peaks(pack_arenas(liveness_of(point.candidate), pack_options()).peaks, request_);
+    point.peaks = run_peaks(assign_arenas(liveness_of(point.candidate), assignment_options()).peaks, request_,
+                            process_bytes_of(request_, point.candidate));
     point.packed = true;
   }
 
   Liveness liveness_of(const Candidate& candidate) {
-    const Graph graph = expand(bounder_.assembled(candidate.weight_copies), candidate, false, nullptr);
-    return analyze_liveness(graph, graph.bounds(), request_.facts);
+    const Graph graph = expand(bounder_.assembled(candidate), request_, candidate);
+    return training_liveness(graph, request_);
   }
 
-  PackOptions pack_options() const {
-    PackOptions options;
+  AssignmentOptions assignment_options() const {
+    AssignmentOptions options;
     options.alignment = request_.facts.alignment;
     options.exact_nodes = 0;  // for tiny timelines only, and slow there; greedy orders are within 0.3 % of the bound
     return options;
@@ -196,7 +152,7 @@ class Search {
     return out;
   }
 
-  // The fastest point whose packing fits all tiers; of equally fast ones, what keeps least in the lowest tiers.
+  // The fastest point whose assigned offsets fit all tiers; of equally fast ones, what keeps least in the lowest tiers.
   const FrontierPoint* choose() {
     std::vector<FrontierPoint*> order;
     for (FrontierPoint& point : points_) order.push_back(&point);
@@ -223,32 +179,28 @@ class Search {
     for (const Tier tier : kLowerTiers) plan.below(tier).budget_bytes = request_.budgets().of(tier);
     plan.host_process = beside(plan.arenas(), request_.host_process);
     plan.choices.seq_length = request_.seq_length;
-    plan.choices.precision = request_.precision;
-    plan.choices.packing = request_.packing;
-    plan.choices.matmul_precision = request_.matmul_precision;
   }
 
   void emit(const FrontierPoint& point) {
     Plan& plan = result_.plan;
-    const Graph& base = bounder_.assembled(point.candidate.weight_copies);
-    verify_or_throw(base, "assemble");
-    const Graph graph = expand(base, point.candidate, true, &result_.trace);
+    const Graph graph = expand(assemble_training(request_, point.candidate, true, &result_.trace), request_,
+                               point.candidate, true, &result_.trace);
     const Bindings bindings = graph.bounds();
-    const Liveness liveness = analyze_liveness(graph, bindings, request_.facts);
-    const Arenas arenas = pack_arenas(liveness, pack_options());
+    const Liveness liveness = training_liveness(graph, request_);
+    const Arenas arenas = assign_arenas(liveness, assignment_options());
     emit_programs(graph, bindings, liveness, arenas, request_, plan);
-    if (request_.length_buckets) {
-      plan.choices.buckets = bucket_choices(request_);
-      emit_buckets(graph, liveness, arenas, request_, plan.choices.buckets, plan);
-    }
-    set_peaks(request_, plan);
+    record(point.candidate);
+    if (!plan.choices.buckets.empty()) emit_buckets(graph, liveness, arenas, request_, plan.choices.buckets, plan);
+    set_peaks(request_, plan, process_bytes_of(request_, point.candidate));
     plan.step_seconds = point.step_seconds;
-    plan.choices.micro_batch = point.candidate.micro_batch;
-    plan.choices.accumulation = accumulation_steps(request_, point.candidate.micro_batch);
-    plan.choices.loss_chunk = point.candidate.loss_chunk;
-    plan.choices.recompute = describe_keep(point.candidate.keep);
-    plan.choices.weight_copies = point.candidate.weight_copies;
-    plan.choices.fused_optimizer = point.candidate.fused_optimizer;
+  }
+
+  void record(const Candidate& chosen) {
+    Choices& choices = result_.plan.choices;
+    for (const Technique* technique : all_techniques()) {
+      if (technique->record) technique->record(request_, chosen, choices);
+      if (technique->as_pin) choices.pins[std::string(technique->name())] = technique->as_pin(chosen[*technique]);
+    }
   }
 
   const PlanRequest& request_;
@@ -272,10 +224,9 @@ int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process, const Dev
   return arena_bytes + with_page_tables(process, arena_bytes, facts).total();
 }
 
-TierBytes run_peaks(const TierBytes& arenas, const PlanRequest& request) {
-  const ProcessBytes host = host_with_page_tables(beside(arenas, request.host_process), arenas.host);
-  return {process_peak(arenas.device, beside(arenas, request.process), request.facts), arenas.host + host.total(),
-          arenas.disk};
+TierBytes run_peaks(const TierBytes& arenas, const PlanRequest& request, int64_t more) {
+  return {arenas.device + on_device(arenas, request, more).total(),
+          arenas.host + on_host(arenas, request, more).total(), arenas.disk};
 }
 
 TierBytes with_prepare(TierBytes peaks, const PlanRequest& request) {
@@ -284,8 +235,8 @@ TierBytes with_prepare(TierBytes peaks, const PlanRequest& request) {
   return peaks;
 }
 
-TierBytes tier_peaks(const TierBytes& arenas, const PlanRequest& request) {
-  return with_prepare(run_peaks(arenas, request), request);
+TierBytes tier_peaks(const TierBytes& arenas, const PlanRequest& request, int64_t more) {
+  return with_prepare(run_peaks(arenas, request, more), request);
 }
 
 bool fits(const TierBytes& peaks, const PlanRequest& request) {
@@ -294,12 +245,16 @@ bool fits(const TierBytes& peaks, const PlanRequest& request) {
   return peaks.device <= budgets.device && std::all_of(kLowerTiers.begin(), kLowerTiers.end(), below);
 }
 
+std::string tier_option(Tier tier, int64_t bytes) {
+  return fmt::format("--{}-memory {}{}", tier_name(tier), tier == Tier::disk ? "DIR:" : "", bytes);
+}
+
 bool prepare_fits(const PlanRequest& request) { return fits(with_prepare({}, request), request); }
 
-void set_peaks(const PlanRequest& request, Plan& plan) {
-  const TierBytes arenas = plan.arenas(), peaks = tier_peaks(arenas, request);
-  plan.process = with_page_tables(beside(arenas, request.process), arenas.device, request.facts);
-  plan.host_process = host_with_page_tables(beside(arenas, request.host_process), arenas.host);
+void set_peaks(const PlanRequest& request, Plan& plan, int64_t more) {
+  const TierBytes arenas = plan.arenas(), peaks = tier_peaks(arenas, request, more);
+  plan.process = on_device(arenas, request, more);
+  plan.host_process = on_host(arenas, request, more);
   plan.budget_bytes = request.budget_bytes;
   plan.peak_bytes = peaks.device;
   const int64_t host_peak = request.facts.is_cpu() ? peaks.device : peaks.host;

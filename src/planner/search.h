@@ -10,11 +10,11 @@
 
 namespace headroom {
 
-// A candidate with its arena (lower bound until packed) and predicted time.
+// A candidate with its arena (lower bound until offsets are assigned) and predicted time.
 struct FrontierPoint {
   Candidate candidate;
   TierBytes peaks;      // of each tier while there are arenas (run_peaks): what is compared
-  bool packed = false;  // they are those of a checked packing, else lower bounds
+  bool packed = false;  // they are those of a checked offset assignment, else lower bounds
   double step_seconds = 0;
 };
 
@@ -26,11 +26,11 @@ struct SearchResult {
 
 // Enumerates candidates (independent of the budgets, but for which of the lower tiers have one), bounds each by its
 // largest live sums, keeps the frontier in (bytes of each tier, seconds), and takes the fastest candidate whose checked
-// packing fits all tiers. A candidate that fits at some budgets fits at any larger ones, so more of any is never
-// slower. Pure function of the request. Throws Error(usage) for pins that cannot be honoured; a budget that is too
-// small is no error: plan.feasible is false, minimum_bytes and the peak of each lower tier (the least of it) are set:
-// the least that the frontier's packings need. A candidate that is beaten by its bounds is not packed, though it might
-// pack tighter than those that beat it.
+// offset assignment fits all tiers. A candidate that fits at some budgets fits at any larger ones, so more of any is
+// never slower. Pure function of the request. Throws Error(usage) for pins that cannot be honoured; a budget that is
+// too small is not an error: plan.feasible is false, minimum_bytes and the peak of each lower tier (the least of it)
+// are set: the least that the offset assignments of the frontier need. A candidate that is beaten by its bounds gets
+// none, though its own might be tighter than those of the candidates that beat it.
 SearchResult search_training_plan(const PlanRequest& request);
 
 // The whole process: arena, everything else, page tables of both.
@@ -41,18 +41,21 @@ ProcessBytes with_page_tables(ProcessBytes process, int64_t arena_bytes, const D
 ProcessBytes host_with_page_tables(ProcessBytes process, int64_t host_arena_bytes);
 
 // What each tier holds while there are arenas: beside the device's and the host's arena the process, whose copies count
-// where something lies on disk.
-TierBytes run_peaks(const TierBytes& arenas, const PlanRequest& request);
+// where something lies on disk. `more`: bytes that the process holds for a candidate (process_bytes_of).
+TierBytes run_peaks(const TierBytes& arenas, const PlanRequest& request, int64_t more = 0);
 // The same over all phases: of the host at least what preparing the data needs.
 TierBytes with_prepare(TierBytes peaks, const PlanRequest& request);
 // The budgets hold the phase `prepare`, as far as it is booked.
 bool prepare_fits(const PlanRequest& request);
 // What each tier's budget must hold with these arenas, over all phases.
-TierBytes tier_peaks(const TierBytes& arenas, const PlanRequest& request);
+TierBytes tier_peaks(const TierBytes& arenas, const PlanRequest& request, int64_t more = 0);
 // True when all tiers fit; a budget of 0 of a lower tier bounds nothing.
 bool fits(const TierBytes& peaks, const PlanRequest& request);
 
+// The option that gives a tier below the device's a budget: "--disk-memory DIR:4096".
+std::string tier_option(Tier tier, int64_t bytes);
+
 // Fills the process bytes and peaks of all tiers, the budgets and `feasible` of a plan that has its arenas.
-void set_peaks(const PlanRequest& request, Plan& plan);
+void set_peaks(const PlanRequest& request, Plan& plan, int64_t more = 0);
 
 }  // namespace headroom

@@ -11,12 +11,12 @@
 #include "cost/stream_timeline.h"
 #include "ir/verify.h"
 #include "memory/arenas.h"
-#include "passes/offload_parameters.h"
 #include "passes/prefetch.h"
-#include "planner/candidates.h"
 #include "planner/emit.h"
-#include "planner/offload_choices.h"
+#include "planner/pipeline.h"
 #include "planner/search.h"
+#include "planner/techniques/offload.h"
+#include "planner/techniques/precision.h"
 
 namespace headroom {
 namespace {
@@ -24,10 +24,10 @@ namespace {
 constexpr int64_t kDepths[] = {0, 1, 2, 4};
 
 Arenas pack(const PlanRequest& request, const Liveness& liveness, bool searched) {
-  PackOptions options;
+  AssignmentOptions options;
   options.alignment = request.facts.alignment;
-  if (searched) options.exact_nodes = 0;  // many are packed: greedy orders are within 0.3 % of the bound
-  return pack_arenas(liveness, options);
+  if (searched) options.exact_nodes = 0;  // many are tried: greedy orders are within 0.3 % of the bound
+  return assign_arenas(liveness, options);
 }
 
 Liveness liveness_of(const PlanRequest& request, const Graph& graph) {
@@ -48,10 +48,9 @@ Plan describe(const PlanRequest& request, const Variant& variant) {
   plan.facts = request.facts;
   plan.process = request.process;
   plan.choices.seq_length = request.seq_length;
-  plan.choices.precision = request.precision;
-  plan.choices.matmul_precision = request.matmul_precision;
   plan.choices.micro_batch = variant.micro_batch;
-  plan.choices.loss_chunk = variant.loss_chunk;
+  plan.choices.set("precision", precision_of(request));
+  plan.choices.set("loss_chunk_rows", variant.loss_chunk);
   return plan;
 }
 
@@ -85,7 +84,8 @@ class WeightPlacer {
   WeightPlacer(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
                const std::string& timed)
       : request_(request), count_(count), variant_(variant), timed_(timed) {
-    for (const auto& [name, value] : request.techniques) check_pin(name, value);
+    for (const auto& [name, pin] : request.techniques)
+      if (pin.why.empty()) check_pin(name, pin.setting);
     if (const std::optional<int64_t> pinned = pinned_prefetch(request)) depths_ = {*pinned};
     if (const std::optional<OffloadPin> pinned = offload_pin(request, kOffloadParameters.name)) weights_ = *pinned;
     if (!weights_ || !weights_->off) tiers_ = allowed_tiers(request, kOffloadParameters.name);
@@ -128,7 +128,7 @@ class WeightPlacer {
     if (name != kOffloadParameters.name && name != kPrefetch.name)
       throw Error(ErrorKind::usage, fmt::format("--technique {} is none of a model that is not trained", name),
                   fmt::format("{} and {} are", kOffloadParameters.name, kPrefetch.name));
-    check_offload_pin(request_, name, value);
+    find_technique(name)->check(request_, value);
   }
 
   bool may_stay() const { return !weights_ || weights_->off; }

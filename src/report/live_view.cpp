@@ -99,7 +99,7 @@ bool LiveView::poll() {
   const bool again = process && (!process_ || process_->started_unix_ms != process->started_unix_ms);
   process_ = process;
   if (!plan_ || again) plan_ = read_plan(directory_);
-  const RunState now = judge();
+  const RunState now = run_state();
   const bool grew = metrics_.poll();
   end_ = read_end(directory_);
   if (end_ && process_ && end_->started_unix_ms != process_->started_unix_ms) end_.reset();
@@ -108,7 +108,7 @@ bool LiveView::poll() {
   return grew || again || state_ != before;
 }
 
-RunState LiveView::judge() const {
+RunState LiveView::run_state() const {
   if (!plan_) return RunState::absent;
   if (!process_) return RunState::starting;
   if (process_->host == own_host()) return is_alive(*process_) ? RunState::starting : RunState::died;

@@ -34,7 +34,7 @@ class LiveView {
   std::string line() const;
 
  private:
-  RunState judge() const;
+  RunState run_state() const;
   std::string verdict() const;
   double seconds_left() const;
   int64_t total_steps() const { return process_ ? process_->total_steps : 0; }

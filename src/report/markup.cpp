@@ -18,7 +18,7 @@ size_t character(std::string_view text, size_t at) {
   if (size == 0 || at + size > text.size()) return 0;
   for (size_t i = 1; i < size; ++i)
     if ((static_cast<unsigned char>(text[at + i]) & 0xc0) != 0x80) return 0;
-  // Surrogates, U+FFFE and U+FFFF, and overlong forms are no characters of a page.
+  // Surrogates, U+FFFE and U+FFFF, and overlong forms are not characters of a page.
   const unsigned char second = size > 1 ? static_cast<unsigned char>(text[at + 1]) : 0;
   if (lead == 0xed && second >= 0xa0) return 0;
   if (lead == 0xe0 && second < 0xa0) return 0;

@@ -43,6 +43,9 @@ void Executor::capture(Prepared& program) {
       step.first_trip = queue_in(0);
       if (depth > 0 && step.first_trip) step.later_trip = queue_in(1);
       step.span_end = end;
+      for (auto s = first; s != last; ++s)
+        for (const Tier tier : kArenaTiers)
+          step.end_offset.of(tier) = std::max(step.end_offset.of(tier), s->end_offset.of(tier));
     }
     at = end - 1;
   }

@@ -170,7 +170,7 @@ void Executor::run_steps(const Prepared& program, size_t begin, size_t end, int6
                          std::span<const Trips> trips) {
   for (size_t at = begin; at < end && !stopped_; ++at) {
     const Step& step = program.steps[at];
-    raise_high_water(step.end_offset);
+    for (const Tier tier : kArenaTiers) high_water_.of(tier) = std::max(high_water_.of(tier), step.end_offset.of(tier));
     if (step.kind == InstructionKind::loop_begin) {
       size_t close = at + 1;
       for (int depth = 1; depth > 0; ++close) {
@@ -185,16 +185,12 @@ void Executor::run_steps(const Prepared& program, size_t begin, size_t end, int6
     }
     if (step.action == Action::none) continue;
     if (!should_stop_ && replay(step, trip)) {
-      for (; at + 1 < step.span_end; ++at) raise_high_water(program.steps[at + 1].end_offset);
+      at = step.span_end - 1;
       continue;
     }
     run_call(program, step, trip);
     if (should_stop_ && should_stop_()) stopped_ = true;
   }
-}
-
-void Executor::raise_high_water(const TierBytes& end) {
-  for (const Tier tier : kArenaTiers) high_water_.of(tier) = std::max(high_water_.of(tier), end.of(tier));
 }
 
 void Executor::run_call(const Prepared& program, const Step& step, int64_t trip) {

@@ -94,7 +94,8 @@ class Executor {
     size_t first_output = 0, output_count = 0;
     std::span<std::byte> scratch;
     TierBytes end_offset;
-    // Of the first step of a captured span: the step behind it, and the span's work in trip 0 and in later ones.
+    // Of the first step of a captured span, whose end_offset is the span's: the step behind it, and its work in trip 0
+    // and in later ones.
     size_t span_end = 0;
     std::optional<CaptureId> first_trip, later_trip;
   };
@@ -122,7 +123,6 @@ class Executor {
   std::span<std::byte> window_half(int which) const;
   int64_t granted(Tier tier, int64_t bytes) const;
   void run_steps(const Prepared& program, size_t begin, size_t end, int64_t trip, std::span<const Trips> trips);
-  void raise_high_water(const TierBytes& end);
   void run_call(const Prepared& program, const Step& step, int64_t trip);
   const Prepared& find(std::string_view program) const;
 

@@ -65,7 +65,7 @@ void Executor::put_bytes(const TensorView& to, std::span<const std::byte> bytes)
     return;
   }
   const std::span<std::byte> window = window_half(0);
-  HR_CHECK(bytes.size() <= window.size(), "{} bytes are no small tensor", bytes.size());
+  HR_CHECK(bytes.size() <= window.size(), "{} bytes are not a small tensor", bytes.size());
   std::memcpy(window.data(), bytes.data(), bytes.size());
   copy_now(to.as<std::byte>(), window.data(), static_cast<int64_t>(bytes.size()));
 }

@@ -17,12 +17,13 @@ void OutsideArena::require(int64_t booked) const {
   std::string parts;
   for (const auto& [what, bytes] : parts_)
     parts += fmt::format("{}{} bytes by {}", parts.empty() ? "" : ", ", bytes, what);
-  throw Error(ErrorKind::does_not_fit,
-              fmt::format("beside the arena this process holds {} bytes ({}) of the device, the plan books {} ({}): {}",
-                          held_, format_bytes(held_), booked, format_bytes(booked), parts),
-              fmt::format("measure the device with `headroom profile --device cuda:0`, or give a --profile whose "
-                          "context_bytes is {} or more",
-                          held_));
+  throw Error(
+      ErrorKind::does_not_fit,
+      fmt::format("outside the arena this process holds {} bytes ({}) of the device, the plan books {} ({}): {}", held_,
+                  format_bytes(held_), booked, format_bytes(booked), parts),
+      fmt::format("measure the device with `headroom profile --device cuda:0`, or give a --profile whose "
+                  "context_bytes is {} or more",
+                  held_));
 }
 
 }  // namespace headroom

@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <thread>
 
@@ -51,9 +50,10 @@ int first_size() {
   return number > 0 ? number : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
-// Of regions that do not say.
-std::atomic<int>& usual_size() {
-  static std::atomic<int> size = first_size();
+// Of regions that do not say and that this thread begins: as OpenMP has it, each thread sets its own.
+int& usual_size() {
+  static const int first = first_size();
+  thread_local int size = first;
   return size;
 }
 
@@ -66,7 +66,7 @@ extern "C" {
 
 void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags) {
   if (const team::Libgomp* const own = team::libgomp()) return own->parallel(body, data, threads, flags);
-  team::run(body, data, threads > 0 ? static_cast<int>(threads) : team::usual_size().load(), team::Shares::together);
+  team::run(body, data, threads > 0 ? static_cast<int>(threads) : team::usual_size(), team::Shares::together);
 }
 
 // Not of OpenMP's: base/threads.cpp calls it where it is there.
@@ -82,7 +82,7 @@ void GOMP_barrier() {
 
 int omp_get_max_threads() noexcept {
   const team::Libgomp* const own = team::libgomp();
-  return own ? own->max_threads() : team::usual_size().load();
+  return own ? own->max_threads() : team::usual_size();
 }
 
 int omp_get_num_threads() noexcept {

@@ -6,9 +6,9 @@
 
 namespace headroom::team {
 
-// How long waiting threads spin. On a machine of one's own a long spin costs nothing, and a sleeper's wake-up some ten
-// microseconds. Where others compute on the same CPUs, a thread that spins holds the CPU that a late one needs, and has
-// used up its share when its turn comes: there it sleeps, and the kernel runs it soon after it is woken.
+// How long waiting threads spin. Where nothing else runs on the CPUs a long spin costs nothing, and a sleeper's wake-up
+// some ten microseconds. Where others compute on the same CPUs, a thread that spins holds the CPU that a late one
+// needs, and has used up its share when its turn comes: there it sleeps, and the kernel runs it soon after it is woken.
 // Others show in the switches that a thread was forced to and that cost it time: the system's own threads take some
 // microseconds each, neighbours take turns of a millisecond or more. One for the whole team; any thread may call.
 class SpinRule {

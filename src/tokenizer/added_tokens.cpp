@@ -123,7 +123,7 @@ int64_t AddedTokenFinder::memory_bytes() const {
 }
 
 AddedTokens AddedTokens::read(const Component& list, const TokenVocabulary& vocabulary, const Normalizer& normalizer) {
-  if (!list.value().is_array()) list.refuse("is no list");
+  if (!list.value().is_array()) list.refuse("is not a list");
   if (list.value().size() > kMaxTokens) list.refuse(fmt::format("has more than {} tokens", kMaxTokens));
   AddedTokens result;
   for (size_t i = 0; i < list.value().size(); ++i) {

@@ -22,7 +22,7 @@ struct AddedToken {
   bool special = false;
   bool normalized = false;   // looked for in the normalized text
   std::string spelling;      // what the decoder sees: the content, normalized if the token is
-  bool single_word = false;  // only between characters that are no part of a word
+  bool single_word = false;  // only between characters that are not part of a word
   bool lstrip = false;       // takes the white space before it along
   bool rstrip = false;       // and after it
 };
@@ -71,7 +71,7 @@ class AddedTokenFinder {
   // The next match at or after `at`, which is set to its begin.
   const Entry* find(std::string_view text, size_t& at) const;
   const Entry* longest_at(std::string_view text, size_t at) const;
-  // Applies single_word, lstrip and rstrip; false when it is no single word.
+  // Applies single_word, lstrip and rstrip; false when it is not a single word.
   static bool widen(const Entry& entry, std::string_view text, size_t done, Piece& piece);
   void note_edges(const Entry& entry);
 
@@ -93,7 +93,7 @@ class AddedTokens {
   const AddedTokenFinder& raw() const { return raw_; }
   const AddedTokenFinder& normalized() const { return normalized_; }
 
-  // The token of an id, null when it is no added one.
+  // The token of an id, null when it is not an added one.
   const AddedToken* find(int32_t id) const;
   const AddedToken* find(std::string_view content) const;
   const std::vector<AddedToken>& tokens() const { return tokens_; }

@@ -75,7 +75,7 @@ void Bpe::find_joints() {
 }
 
 bool Bpe::allows_cut(const Boundary& boundary) const {
-  // A word taken whole from the vocabulary is no matter of merges.
+  // A word taken whole from the vocabulary needs no merges.
   return !ignore_merges_ && separates(boundary.left, boundary.right);
 }
 

@@ -8,7 +8,7 @@
 namespace headroom {
 
 void Component::refuse(std::string_view problem) const {
-  throw Error(ErrorKind::format, fmt::format("{}: {}", place_, problem), "mend or re-download the tokenizer.json");
+  throw Error(ErrorKind::format, fmt::format("{}: {}", place_, problem), "correct or re-download the tokenizer.json");
 }
 
 void Component::refuse_type(std::string_view supported) const {
@@ -21,7 +21,7 @@ void Component::refuse_type(std::string_view supported) const {
 std::string Component::type() const { return text("type"); }
 
 Component Component::member(const char* key) const {
-  if (!value_->is_object()) refuse("is no object");
+  if (!value_->is_object()) refuse("is not an object");
   const auto found = value_->find(key);
   if (found == value_->end()) refuse(fmt::format("\"{}\" is missing", key));
   return Component(*found, fmt::format("{}.{}", place_, key));
@@ -29,7 +29,7 @@ Component Component::member(const char* key) const {
 
 std::string Component::text(const char* key) const {
   const Component found = member(key);
-  if (!found.value().is_string()) found.refuse("is no text");
+  if (!found.value().is_string()) found.refuse("is not a string");
   return found.value().get<std::string>();
 }
 
@@ -44,7 +44,7 @@ int32_t Component::number(const char* key) const {
   const Component found = member(key);
   const Json& value = found.value();
   const bool fits = value.is_number_unsigned() && value.get<uint64_t>() <= std::numeric_limits<int32_t>::max();
-  if (!fits) found.refuse("is no number from 0 to 2147483647");
+  if (!fits) found.refuse("is not a number from 0 to 2147483647");
   return value.get<int32_t>();
 }
 
@@ -56,7 +56,7 @@ char32_t Component::character(const char* key) const {
 
 std::vector<Component> Component::list(const char* key) const {
   const Component found = member(key);
-  if (!found.value().is_array()) found.refuse("is no list");
+  if (!found.value().is_array()) found.refuse("is not a list");
   std::vector<Component> elements;
   for (size_t i = 0; i < found.value().size(); ++i)
     elements.emplace_back(found.value()[i], fmt::format("{}[{}]", found.place(), i));

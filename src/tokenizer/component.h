@@ -16,7 +16,7 @@ class Component {
   const std::string& place() const { return place_; }
   const Json& value() const { return *value_; }
 
-  // The text of its member "type". Throws Error(format) when it is no object or has none.
+  // The text of its member "type". Throws Error(format) when it is not an object or has none.
   std::string type() const;
   bool has(const char* key) const { return value_->is_object() && value_->contains(key) && !value_->at(key).is_null(); }
   // Required members and members with a default. Throw Error(format) naming the member when it is of another type.

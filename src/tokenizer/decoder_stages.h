@@ -17,7 +17,7 @@ class JoinStage final : public DecoderStage {
   bool first_ = true;
 };
 
-// Byte symbols -> text; bytes that are no UTF-8 become U+FFFD, one for each longest part that could have begun a
+// Byte symbols -> text; bytes that are not UTF-8 become U+FFFD, one for each longest part that could have begun a
 // character.
 class ByteLevelStage final : public DecoderStage {
  public:

@@ -52,7 +52,7 @@ void TokenizerPipeline::check_special_ids(const std::string& source) const {
     for (const int32_t id : *ids)
       if (!token(id, false))
         throw Error(ErrorKind::format, fmt::format("{}: post_processor: no token has the id {}", source, id),
-                    "mend or re-download the tokenizer.json");
+                    "correct or re-download the tokenizer.json");
 }
 
 // For how many steps of the pre-tokenizer a text goes on with the one that it was cut off.

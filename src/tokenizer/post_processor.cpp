@@ -14,7 +14,7 @@ void append_special(const Component& component, const std::string& name, std::ve
   if (!tokens.has(name.c_str())) tokens.refuse(fmt::format("\"{}\" is missing", name));
   for (const Component& id : tokens.member(name.c_str()).list("ids")) {
     const Json& value = id.value();
-    if (!value.is_number_unsigned() || value.get<uint64_t>() > INT32_MAX) id.refuse("is no token id");
+    if (!value.is_number_unsigned() || value.get<uint64_t>() > INT32_MAX) id.refuse("is not a token id");
     if (ids.size() == kMaxIds) id.refuse(fmt::format("more than {} special tokens", kMaxIds));
     ids.push_back(value.get<int32_t>());
   }
@@ -84,7 +84,7 @@ int32_t id_of_pair(const Component& component, const char* key) {
   const Json& value = pair.value();
   const bool fits =
       value.is_array() && value.size() == 2 && value[1].is_number_unsigned() && value[1].get<uint64_t>() <= INT32_MAX;
-  if (!fits) pair.refuse("is no pair of token and id");
+  if (!fits) pair.refuse("is not a pair of token and id");
   return value[1].get<int32_t>();
 }
 

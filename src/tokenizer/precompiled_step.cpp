@@ -30,7 +30,7 @@ uint32_t offset_of(uint32_t unit) { return (unit >> 10) << ((unit & 0x200U) >> 6
 
 PrecompiledStep::PrecompiledStep(const Component& component) {
   const Component place = component.member("precompiled_charsmap");
-  if (!place.value().is_string()) place.refuse("is no text");
+  if (!place.value().is_string()) place.refuse("is not a string");
   const auto& encoded = place.value().get_ref<const std::string&>();
   if (encoded.size() / 4 * 3 > kMaxTableBytes) place.refuse(fmt::format("has more than {} bytes", kMaxTableBytes));
   const std::optional<std::string> bytes = decode_base64(encoded);

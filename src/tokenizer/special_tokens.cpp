@@ -25,7 +25,8 @@ std::optional<int32_t> named_id(const Json& config, const char* key, const Token
     content = &value["content"];
   }
   if (!content->is_string())
-    throw Error(ErrorKind::format, fmt::format("{}: {} is no token", source, key), "mend or re-download the file");
+    throw Error(ErrorKind::format, fmt::format("{}: {} is not a token", source, key),
+                "correct or re-download the file");
   return pipeline.id(content->get<std::string>());
 }
 

@@ -16,7 +16,7 @@ std::unique_ptr<const TokenModel> TokenModel::read(const Component& model, const
     case TokenModelKind::unigram:
       return std::make_unique<Unigram>(model, file);
   }
-  model.refuse("is of no known kind");
+  model.refuse("is of an unknown kind");
 }
 
 }  // namespace headroom

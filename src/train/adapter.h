@@ -3,9 +3,10 @@
 
 #include <filesystem>
 
+#include "passes/lora.h"
 #include "planner/request.h"
 #include "runtime/executor.h"
-#include "train/setup.h"
+#include "train/model_files.h"
 
 namespace headroom {
 

@@ -7,6 +7,8 @@
 
 #include "formats/safetensors.h"
 #include "models/model_spec.h"
+#include "passes/expert_adapters.h"
+#include "passes/lora.h"
 #include "planner/request.h"
 
 namespace headroom {

@@ -7,6 +7,7 @@
 
 #include "base/bfloat16.h"
 #include "base/error.h"
+#include "passes/freeze.h"
 #include "train/weights.h"
 
 namespace headroom {

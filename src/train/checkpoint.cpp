@@ -10,6 +10,9 @@
 #include "formats/atomic_dir.h"
 #include "formats/file.h"
 #include "formats/json.h"
+#include "passes/chunked_loss.h"
+#include "passes/micro_batch.h"
+#include "planner/pipeline.h"
 #include "train/adapter.h"
 #include "train/weights.h"
 
@@ -83,7 +86,7 @@ Number count_at(const fs::path& file, const Json& json, const char* key) {
   constexpr uint64_t kMost = std::is_same_v<Number, uint64_t> ? UINT64_MAX : uint64_t{1} << 50;
   const Json& value = json.at(key);
   if (value.is_number_unsigned() && value.get<uint64_t>() <= kMost) return value.get<Number>();
-  throw Error(ErrorKind::format, fmt::format("{}: '{}' is no whole number in range", file.string(), key),
+  throw Error(ErrorKind::format, fmt::format("{}: '{}' is not a whole number in range", file.string(), key),
               "resume from an older checkpoint");
 }
 
@@ -93,13 +96,15 @@ void load_states(Executor& executor, const ModelFiles& model, const fs::path& ch
   for (const PersistentTensor& tensor : executor.plan().tensors) {
     if (tensor.role != Role::optimizer) continue;
     const StoredTensor* stored = states.find(tensor.name);
-    if (!stored || stored->shape != tensor.place.type.dims || stored->type != StoredType::f32)
+    const StoredType type = stored_as(tensor.place.type.dtype);
+    const int64_t width = stored_type_bytes(type);
+    if (!stored || stored->shape != tensor.place.type.dims || stored->type != type)
       throw Error(ErrorKind::format,
-                  fmt::format("{}: state '{}' is missing, or not F32 [{}]", states.path().string(), tensor.name,
-                              fmt::join(tensor.place.type.dims, ", ")),
+                  fmt::format("{}: state '{}' is missing, or not {} [{}]", states.path().string(), tensor.name,
+                              stored_type_name(type), fmt::join(tensor.place.type.dims, ", ")),
                   "resume with the optimizer that wrote it, or from an older checkpoint");
     executor.write(executor.tensor(tensor.name),
-                   [&](int64_t first, std::span<std::byte> piece) { states.read(*stored, first * 4, piece); });
+                   [&](int64_t first, std::span<std::byte> piece) { states.read(*stored, first * width, piece); });
   }
 }
 
@@ -109,18 +114,38 @@ void write_config(const ModelFiles& model, const std::string& save_dtype, const 
   write_text_durably(directory / "config.json", config.dump(2) + "\n");
 }
 
+// Settings that a resumed run pins.
+std::map<std::string, std::string> techniques_at(const fs::path& file, const Json& json) {
+  if (!json.contains("techniques")) {  // of a version that knew these two
+    const int64_t rows = count_at(file, json, "loss_chunk_rows");
+    return {{std::string(kMicroBatch.name), std::to_string(count_at(file, json, "micro_batch_size"))},
+            {std::string(kChunkedLoss.name), rows == 0 ? "off" : std::to_string(rows)}};
+  }
+  auto pins = json.at("techniques").get<std::map<std::string, std::string>>();
+  for (const auto& [name, setting] : pins) {
+    const Technique* const technique = find_technique(name);
+    const auto refuse = [&, &key = name, &value = setting] {
+      throw Error(ErrorKind::format,
+                  fmt::format("{}: '{}' is not a setting of a technique '{}'", file.string(), value, key),
+                  "resume from an older checkpoint");
+    };
+    if (!technique || !technique->as_pin) refuse();
+    try {
+      technique->check({}, setting);
+    } catch (const Error&) {
+      refuse();
+    }
+  }
+  return pins;
+}
+
 }  // namespace
 
 std::string state_json(const RunState& state) {
-  return OrderedJson{{"step", state.step},
-                     {"next_sample", state.next_sample},
-                     {"seed", state.seed},
-                     {"micro_batch_size", state.micro_batch},
-                     {"loss_chunk_rows", state.loss_chunk},
-                     {"data_key", state.data_key},
-                     {"best_eval_loss", state.best_eval_loss},
-                     {"best_step", state.best_step},
-                     {"evals_since_best", state.evals_since_best},
+  return OrderedJson{{"step", state.step},           {"next_sample", state.next_sample},
+                     {"seed", state.seed},           {"techniques", state.techniques},
+                     {"data_key", state.data_key},   {"best_eval_loss", state.best_eval_loss},
+                     {"best_step", state.best_step}, {"evals_since_best", state.evals_since_best},
                      {"options", state.options}}
              .dump(1) +
          "\n";
@@ -134,8 +159,7 @@ RunState read_state(const fs::path& checkpoint) {
     state.step = count_at(file, json, "step");
     state.next_sample = count_at(file, json, "next_sample");
     state.seed = count_at<uint64_t>(file, json, "seed");
-    state.micro_batch = count_at(file, json, "micro_batch_size");
-    state.loss_chunk = count_at(file, json, "loss_chunk_rows");
+    state.techniques = techniques_at(file, json);
     state.data_key = count_at<uint64_t>(file, json, "data_key");
     state.best_eval_loss = json.at("best_eval_loss").get<double>();
     state.best_step = json.contains("best_step") ? count_at(file, json, "best_step") : 0;
@@ -145,10 +169,9 @@ RunState read_state(const fs::path& checkpoint) {
     throw Error(ErrorKind::format, fmt::format("{}: malformed: {}", file.string(), e.what()),
                 "resume from an older checkpoint");
   }
-  if (state.micro_batch < 1 || state.best_step > state.step)
+  if (state.best_step > state.step)
     throw Error(ErrorKind::format,
-                fmt::format("{}: micro-batch {} or best step {} of {} is out of range", file.string(),
-                            state.micro_batch, state.best_step, state.step),
+                fmt::format("{}: best step {} of {} is out of range", file.string(), state.best_step, state.step),
                 "resume from an older checkpoint");
   return state;
 }
@@ -161,11 +184,14 @@ std::string options_text(const TrainOptions& o) {
       "\nshuffle={}\nmatmul-precision={}\nfreeze={}\nlora-r={}\nlora-alpha={}\nlora-rslora={}\nlora-target-"
       "modules={}\nmodules-to-save={}\nlora-dropout={}\npacking={}\ngroup-by-length={}\nmlm-probability={}\ndropout={}"
       "\noptim={}\noptim-args={}\n",
-      o.global_batch_size, o.max_seq_length, o.max_steps, o.num_train_epochs, o.learning_rate, o.lr_scheduler_type,
-      o.warmup_steps, o.min_lr, o.weight_decay, o.adam_beta1, o.adam_beta2, o.adam_epsilon, o.max_grad_norm,
-      o.precision, o.seed, o.shuffle, o.matmul_precision, fmt::join(o.freeze, ","), o.lora.rank, o.lora.alpha,
-      o.lora.rank_stabilised, fmt::join(o.lora.targets, ","), fmt::join(o.lora.modules_to_save, ","), o.lora.dropout,
-      o.packing, o.group_by_length, o.mlm_probability, o.dropout, o.optim, o.optim_args);
+      o.data.global_batch_size, o.data.max_seq_length, o.schedule.max_steps, o.schedule.num_train_epochs,
+      o.schedule.learning_rate, o.schedule.lr_scheduler_type, o.schedule.warmup_steps, o.schedule.min_lr,
+      o.optimizer.weight_decay, o.optimizer.adam_beta1, o.optimizer.adam_beta2, o.optimizer.adam_epsilon,
+      o.techniques.max_grad_norm, o.techniques.precision, o.seed, o.data.shuffle, o.techniques.matmul_precision,
+      fmt::join(o.techniques.freeze, ","), o.techniques.lora.rank, o.techniques.lora.alpha,
+      o.techniques.lora.rank_stabilised, fmt::join(o.techniques.lora.targets, ","),
+      fmt::join(o.techniques.lora.modules_to_save, ","), o.techniques.lora.dropout, o.techniques.packing,
+      o.techniques.group_by_length, o.data.mlm_probability, o.model.dropout, o.optimizer.optim, o.optimizer.optim_args);
 }
 
 std::vector<std::string> changed_options(const std::string& before, const std::string& now) {
@@ -193,17 +219,17 @@ void write_model_files(const ModelFiles& model, const std::string& save_dtype, c
 }
 
 void save_checkpoint(Executor& executor, const ModelFiles& model, const RunState& state, const TrainOptions& options) {
-  AtomicDirectory directory(checkpoint_of(options.output_dir, state.step));
-  if (options.lora.rank > 0)
-    write_adapter(executor, model, options.lora, directory.path());
+  AtomicDirectory directory(checkpoint_of(options.saving.output_dir, state.step));
+  if (options.techniques.lora.rank > 0)
+    write_adapter(executor, model, options.techniques.lora, directory.path());
   else
-    write_model(executor, model, master_dtype(options), directory.path());
+    write_model(executor, model, master_dtype(options.techniques), directory.path());
   save_tensors(executor, Role::optimizer, StoredType::f32, directory.path() / "optimizer.safetensors");
   write_text_durably(directory.path() / "plan.json", plan_json(executor.plan()));
   write_text_durably(directory.path() / "state.json", state_json(state));
   directory.commit();
-  remove_checkpoints(options.output_dir, options.save_total_limit,
-                     options.load_best_model_at_end ? state.best_step : -1);
+  remove_checkpoints(options.saving.output_dir, options.saving.save_total_limit,
+                     options.evaluation.load_best_model_at_end ? state.best_step : -1);
 }
 
 std::optional<fs::path> newest_checkpoint(const fs::path& output_dir) {

@@ -4,14 +4,15 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "models/model_spec.h"
 #include "runtime/executor.h"
+#include "train/model_files.h"
 #include "train/options.h"
-#include "train/setup.h"
 
 namespace headroom {
 
@@ -20,11 +21,10 @@ struct RunState {
   int64_t step = 0;         // optimizer steps done
   int64_t next_sample = 0;  // global sample index of the next step's first sequence
   uint64_t seed = 0;
-  int64_t micro_batch = 0;  // the plan's choices, for a resumed run to choose again
-  int64_t loss_chunk = 0;
-  uint64_t data_key = 0;      // of the token cache
-  double best_eval_loss = 0;  // 0 = none yet
-  int64_t best_step = 0;      // that it was found at; 0 = none yet
+  std::map<std::string, std::string> techniques;  // Choices::pins, for a resumed run to choose again
+  uint64_t data_key = 0;                          // of the token cache
+  double best_eval_loss = 0;                      // 0 = none yet
+  int64_t best_step = 0;                          // that it was found at; 0 = none yet
   int64_t evals_since_best = 0;
   std::string options;  // the options that shape the run, a line each: "learning-rate=1e-4"
 };

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "train/trainer.h"
+#include "train/run_events.h"
 
 namespace headroom {
 

@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "data/mask_tokens.h"
+#include "passes/freeze.h"
+#include "passes/lora.h"
 #include "planner/request.h"
 #include "train/tied_head.h"
 
@@ -18,7 +20,7 @@ namespace fs = std::filesystem;
 using Names = std::map<std::string, int32_t, std::less<>>;
 
 [[noreturn]] void refuse_names(const HfConfig& config, const char* key, const std::string& problem) {
-  config.refuse(key, problem, "mend config.json: classes are numbered from 0 on");
+  config.refuse(key, problem, "correct config.json: classes are numbered from 0 on");
 }
 
 void add_name(const ModelFiles& model, const char* key, Names& names, const std::string& name, int64_t index) {
@@ -112,6 +114,8 @@ DataOptions data_for(const ModelFiles& model, std::vector<fs::path> files, int64
   set_labels(model, data);
   return data;
 }
+
+int64_t chat_bytes_of(const Plan& plan) { return ChatRenderer::kLeastBytes + plan.prepare.most - plan.prepare.least; }
 
 std::optional<Tokenizer> tokenizer_of(const ModelFiles& model) {
   std::error_code status;

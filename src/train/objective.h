@@ -9,7 +9,9 @@
 
 #include "data/row_targets.h"
 #include "data/token_cache_builder.h"
-#include "train/setup.h"
+#include "plan/plan.h"
+#include "planner/request.h"
+#include "train/model_files.h"
 
 namespace headroom {
 
@@ -31,6 +33,9 @@ void train_head_with_adapters(const ModelSpec& spec, std::span<const WeightInfo>
 // Error(format) when these contradict the number of classes.
 DataOptions data_for(const ModelFiles& model, std::vector<std::filesystem::path> files, int64_t seq_length,
                      int64_t chat_bytes = ChatRenderer::kMostBytes);
+
+// The heap that rendering conversations may take in a run of this plan.
+int64_t chat_bytes_of(const Plan& plan);
 
 // The model's tokenizer, nothing where its folder has none. Throws Error(format).
 std::optional<Tokenizer> tokenizer_of(const ModelFiles& model);

@@ -36,8 +36,8 @@ class Sets {
   SequenceSet open(const std::vector<fs::path>& files, bool evaluates, const std::string& name) {
     SequenceSet set{name, open_cache(files, path("cache", evaluates, name)), std::nullopt};
     ::malloc_trim(0);  // what the tokenizer held
-    if (!choices_.packing) return set;
-    const SampleOrder order(set.cache.sequences(), evaluates ? 0 : options_.seed, !evaluates && options_.shuffle);
+    if (!choices_.flag("packing")) return set;
+    const SampleOrder order(set.cache.sequences(), evaluates ? 0 : options_.seed, !evaluates && options_.data.shuffle);
     set.packs = PackIndex::open_or_build(set.cache, order, choices_.seq_length, path("packs", evaluates, name));
     return set;
   }
@@ -49,7 +49,7 @@ class Sets {
 
  private:
   fs::path path(const char* what, bool evaluates, const std::string& name) {
-    return paths_.emplace_back(options_.output_dir / file_name(what, evaluates, name));
+    return paths_.emplace_back(options_.saving.output_dir / file_name(what, evaluates, name));
   }
 
   TokenCache open_cache(const std::vector<fs::path>& files, const fs::path& path) const {
@@ -74,7 +74,7 @@ std::vector<EvaluationFiles> evaluation_files(std::span<const std::string> value
     const size_t equals = fs::exists(value, status) ? std::string::npos : value.find('=');
     const std::string name = equals == std::string::npos ? "" : value.substr(0, equals);
     if (equals != std::string::npos && !is_name(name))
-      throw Error(ErrorKind::usage, fmt::format("--eval-data {}: '{}' is no name for a set", value, name),
+      throw Error(ErrorKind::usage, fmt::format("--eval-data {}: '{}' cannot name a set", value, name),
                   "write NAME=FILE, the name of letters, digits, '_', '-' and '.'");
     auto set = std::find_if(sets.begin(), sets.end(), [&](const EvaluationFiles& s) { return s.name == name; });
     if (set == sets.end()) set = sets.insert(sets.end(), {name, {}});
@@ -83,22 +83,22 @@ std::vector<EvaluationFiles> evaluation_files(std::span<const std::string> value
   return sets;
 }
 
-void check_evaluation(const TrainOptions& options) {
-  evaluation_files(options.eval_data);
+void check_evaluation(const EvaluationOptions& options) {
+  evaluation_files(options.data);
   const char* const given = options.load_best_model_at_end        ? "load-best-model-at-end"
                             : options.early_stopping_patience > 0 ? "early-stopping-patience"
                             : options.eval_steps > 0              ? "eval-steps"
                             : options.eval_max_batches > 0        ? "eval-max-batches"
                                                                   : nullptr;
-  if (given && options.eval_data.empty())
+  if (given && options.data.empty())
     throw Error(ErrorKind::usage, fmt::format("--{} without evaluation", given), "give --eval-data FILE");
 }
 
 RunData open_run_data(const TrainOptions& options, const ModelFiles& model, const Plan& plan, bool resumes) {
   Sets sets(options, model, plan);
   try {
-    RunData data{sets.open(options.data, false, ""), {}};
-    for (const EvaluationFiles& set : evaluation_files(options.eval_data))
+    RunData data{sets.open(options.data.train, false, ""), {}};
+    for (const EvaluationFiles& set : evaluation_files(options.evaluation.data))
       data.evaluation.push_back(sets.open(set.files, true, set.name));
     return data;
   } catch (...) {

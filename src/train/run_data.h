@@ -9,8 +9,8 @@
 
 #include "data/pack_index.h"
 #include "data/token_cache.h"
+#include "train/model_files.h"
 #include "train/options.h"
-#include "train/setup.h"
 
 namespace headroom {
 
@@ -26,7 +26,7 @@ struct EvaluationFiles {
 std::vector<EvaluationFiles> evaluation_files(std::span<const std::string> values);
 
 // Checks the names, and that what needs an evaluation has one. Throws Error(usage).
-void check_evaluation(const TrainOptions& options);
+void check_evaluation(const EvaluationOptions& options);
 
 // A token cache and, in a run that packs, which of its sequences share one.
 struct SequenceSet {

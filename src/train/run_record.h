@@ -1,10 +1,8 @@
-// What a run says of itself for `report` and `watch`: process.json, and memory.json before the first step.
+// What a run says of itself for `report` and `watch`.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
-#include <string>
-
-#include "planner/search.h"
 
 namespace headroom {
 
@@ -18,8 +16,5 @@ struct RunRecord {
 // Writes `directory`/process.json with this process's id, its start in the kernel's ticks (an id is given anew to
 // another process some day) and the host's name. Throws Error(run).
 RunRecord write_process_json(const std::filesystem::path& directory, int64_t first_step, int64_t total_steps);
-
-// memory.json of a plan that fits: the training step's memory and the frontier, at most 64 of its points.
-std::string memory_record(const SearchResult& found);
 
 }  // namespace headroom

@@ -8,7 +8,7 @@
 
 namespace headroom {
 
-double learning_rate_at(const TrainOptions& options, int64_t step, int64_t total) {
+double learning_rate_at(const ScheduleOptions& options, int64_t step, int64_t total) {
   const double done = static_cast<double>(step - 1), warmup = static_cast<double>(options.warmup_steps);
   if (done < warmup) return options.learning_rate * done / std::max(1.0, warmup);
   const double progress = (done - warmup) / std::max(1.0, static_cast<double>(total) - warmup);
@@ -23,9 +23,9 @@ StepScalars step_scalars(const TrainOptions& options, const OptimizerSettings& s
   const Optimizer& optimizer = find_optimizer(settings.optimizer());
   StepScalars scalars(optimizer.scalars());
   scalars.set("learning_rate", rate);
-  scalars.set("weight_decay", options.weight_decay);
+  scalars.set("weight_decay", options.optimizer.weight_decay);
   scalars.set("loss_scale", targets > 0 ? 1.0 / static_cast<double>(targets) : 0.0);
-  scalars.set("max_grad_norm", options.max_grad_norm);
+  scalars.set("max_grad_norm", options.techniques.max_grad_norm);
   scalars.set_key(options.seed, static_cast<uint32_t>(step));
   optimizer.fill(settings, step, scalars);
   return scalars;

@@ -8,7 +8,7 @@
 namespace headroom {
 
 // The rate used in step `step` (from 1) of `total` steps.
-double learning_rate_at(const TrainOptions& options, int64_t step, int64_t total);
+double learning_rate_at(const ScheduleOptions& options, int64_t step, int64_t total);
 
 // The scalars of step `step` (from 1) at that rate, whose global batch has so many targets. Makes no heap call.
 StepScalars step_scalars(const TrainOptions& options, const OptimizerSettings& settings, double rate, int64_t step,

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "passes/freeze.h"
+#include "passes/lora.h"
 #include "train/weights.h"
 
 namespace headroom {

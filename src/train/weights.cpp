@@ -6,6 +6,7 @@
 
 #include "base/bfloat16.h"
 #include "base/error.h"
+#include "passes/lora.h"
 #include "planner/request.h"
 
 namespace headroom {
@@ -92,7 +93,8 @@ void each_part(const PersistentTensor& tensor, const TensorView& view, const Bod
 }  // namespace
 
 StoredType stored_as(DType dtype) {
-  HR_CHECK(dtype == DType::f32 || dtype == DType::bf16, "weights are f32 or bf16, not {}", dtype_name(dtype));
+  if (dtype == DType::u8) return StoredType::u8;
+  HR_CHECK(dtype == DType::f32 || dtype == DType::bf16, "tensors are f32, bf16 or u8, not {}", dtype_name(dtype));
   return dtype == DType::bf16 ? StoredType::bf16 : StoredType::f32;
 }
 
@@ -150,7 +152,7 @@ const StoredTensor* checked_weight(const ModelSpec& spec, const SafetensorsSet& 
   if (name.empty())
     throw Error(ErrorKind::format, fmt::format("{}: tensor '{}' is missing", files.directory().string(), weight.name),
                 weight.head ? "it is of the head: `train` draws it afresh and trains it"
-                            : "re-download the checkpoint, or mend config.json: it asks for this tensor");
+                            : "re-download the checkpoint, or correct config.json: it asks for this tensor");
   const StoredTensor& tensor = *files.find(name);
   if (tensor.shape != weight.shape)
     throw Error(ErrorKind::format,
@@ -249,11 +251,12 @@ void save_tensors(Executor& executor, Role role, StoredType stored, const std::f
     for (const PersistentTensor& tensor : executor.plan().tensors)
       if (tensor.role == role && !is_copy(tensor.name)) each_part(tensor, executor.tensor(tensor.name), body);
   };
+  const auto type_of = [&](const TensorView& part) { return part.dtype == DType::u8 ? StoredType::u8 : stored; };
   each([&](const std::string& name, const TensorView& part) {
-    writer.declare(name, stored, {part.dims.begin(), part.dims.end()});
+    writer.declare(name, type_of(part), {part.dims.begin(), part.dims.end()});
   });
   each([&](const std::string& name, const TensorView& part) {
-    write_tensor(writer, name, executor, part, stored, executor.staging("save"));
+    write_tensor(writer, name, executor, part, type_of(part), executor.staging("save"));
   });
   writer.finish();
 }

@@ -27,7 +27,7 @@ void read_floats(const SafetensorsSet& files, const std::string& stored_name, in
 std::vector<float> read_floats(const SafetensorsFile& file, const StoredTensor& tensor);
 // The whole tensor into the arena, f32 or bf16, without staging.
 void read_tensor(Executor& executor, const SafetensorsFile& file, const StoredTensor& tensor, const TensorView& into);
-// How a file stores what the arena holds as it is: f32 or bf16.
+// How a file stores what the arena holds as it is: f32, bf16, or u8.
 StoredType stored_as(DType dtype);
 // The checkpoint's spelling of a weight's name: as it is, or without an optional prefix, or with the old names of
 // LayerNorm's weight and bias, gamma and beta; empty when it is missing.
@@ -49,7 +49,8 @@ void load_tensor(Executor& executor, const TensorView& into, const SafetensorsSe
 void write_tensor(SafetensorsWriter& writer, const std::string& name, const Executor& executor, const TensorView& view,
                   StoredType stored, std::span<std::byte> staging);
 
-// Writes the plan's tensors of a role ("#bf16" copies left out) to a safetensors file; `stored` f32 or bf16.
+// Writes the plan's tensors of a role ("#bf16" copies left out) to a safetensors file; `stored` f32 or bf16, u8 as it
+// is.
 void save_tensors(Executor& executor, Role role, StoredType stored, const std::filesystem::path& path);
 
 }  // namespace headroom

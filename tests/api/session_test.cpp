@@ -1,34 +1,19 @@
-// The public API: the command line's plans and numbers, refusals as exceptions, sessions beside each other.
+// The public API: the command line's plans and numbers, refusals as exceptions.
 #include "headroom/headroom.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
-
-#include "../formats/temporary_directory.h"
-#include "base/process_memory.h"
-#include "train/fresh_model.h"
+#include "../runtime/tiny_run.h"
 
 namespace headroom::api {
 namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kConfig =
-    R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","vocab_size":258,"hidden_size":32,
-"intermediate_size":64,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,"max_position_embeddings":64,
-"rms_norm_eps":1e-5,"rope_theta":10000.0,"hidden_act":"silu","tie_word_embeddings":true,"initializer_range":0.2,"torch_dtype":"float32"})";
-
 class ApiSession : public testing::Test {
  protected:
-  ApiSession() {
-    directory_.write("config.json", kConfig);
-    write_fresh_model({directory_ / "config.json", "bytes", directory_ / "model", 7, "float32"});
-    std::string text;
-    for (int line = 0; line < 40; ++line) text += "line " + std::to_string(line) + " of a text\n";
-    directory_.write("data.txt", text);
-  }
+  ApiSession() { write_tiny_model(directory_); }
   std::string path(const char* name) const { return (directory_ / name).string(); }
   Session session(const char* memory = "128MiB") const {
     return Session(path("model"),
@@ -146,21 +131,6 @@ TEST_F(ApiSession, WhatACallbackThrowsPasses) {
   EXPECT_EQ(train(session(), "again").size(), 3) << "the engine is as it was";
 }
 
-// Two budgets, one after the other and at the same time: the losses of each alone, each inside its plan.
-TEST_F(ApiSession, SessionsBesideEachOtherKeepTheirPromises) {
-  const Session roomy = session(),
-                tight(
-                    path("model"),
-                    {{"memory", "128MiB"}, {"threads", "1"}, {"max_seq_length", "32"}, {"technique", "recompute=on"}});
-  const std::vector<double> first = train(roomy, "first"), second = train(tight, "second");
-  std::vector<double> a, b;
-  std::thread other([&] { b = train(tight, "second-again"); });
-  a = train(roomy, "first-again");
-  other.join();
-  EXPECT_EQ(a, first);
-  EXPECT_EQ(b, second);
-}
-
 TEST(Api, ExplainsAnError) {
   Question question;
   question.text =
@@ -170,6 +140,25 @@ TEST(Api, ExplainsAnError) {
   EXPECT_THAT(diagnosis.screen, HasSubstr("2.00 GiB"));
   EXPECT_THAT(diagnosis.json, HasSubstr("\"requested_bytes\""));
   EXPECT_THROW(explain({}), Error);
+}
+
+TEST_F(ApiSession, MeasuresTheMachineIntoAProfileForPlans) {
+  const std::string home = path("cache"), file = path("here.json");
+  ::setenv("XDG_CACHE_HOME", home.c_str(), 1);
+  double last = 0;
+  std::string notes;
+  const MachineProfile measured = profile(
+      {{"output", file}, {"threads", "1"}}, [&](double share) { last = share; },
+      [&](const std::string& text) { notes += text + "\n"; });
+  EXPECT_EQ(measured.path, file);
+  EXPECT_NEAR(last, 1, 1e-9);
+  EXPECT_THAT(notes, HasSubstr("wrote " + file));
+  EXPECT_THAT(measured.json, HasSubstr("disk_read_bytes_per_second"));
+  EXPECT_FALSE(std::filesystem::is_empty(home));
+  EXPECT_THAT(session().plan({{"profile", file}}).json(), HasSubstr("\"profile\": \"this-machine#"));
+  EXPECT_THROW(profile({{"device", "null"}}), Error);
+  EXPECT_THROW(profile({{"outptu", file}}), Error);
+  ::unsetenv("XDG_CACHE_HOME");
 }
 
 TEST_F(ApiSession, DescribesAModel) {

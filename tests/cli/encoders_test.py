@@ -175,7 +175,7 @@ class Encoders(ProgramTest):
     def test_bad_rows_are_refused_before_anything_is_written(self):
         for name, content, message in (
             ("a.tsv", "good1\t1\nbad1\t2\n", "a.tsv:2: the label 2 is out of range"), ("a.tsv", "good1\n", "a.tsv:1: 1 columns"),
-            ("a.tsv", "good1\tfine\n", "a.tsv:1: the label 'fine' is no class"), ("a.jsonl", '{"text":"a","label":1.5}', "a.jsonl:1: 'label' is 1.5"),
+            ("a.tsv", "good1\tfine\n", "a.tsv:1: the label 'fine' is not a class"), ("a.jsonl", '{"text":"a","label":1.5}', "a.jsonl:1: 'label' is 1.5"),
             ("a.jsonl", '{"text":"a"}', "a.jsonl:1: a row of {text}: the model classifies"), ("a.txt", "a", "text without labels")):
             (self.root / name).write_text(content)
             with self.subTest(content):

@@ -37,7 +37,7 @@ class Evaluation(ProgramTest):
         for line in lines:
             self.assertAlmostEqual(line["eval_perplexity"], math.exp(line["eval_loss"]), places=6)
         a, b, both = (line["eval_loss"] for line in lines[3:])
-        targets = {"first.jsonl": 3 * 20, "second.jsonl": 18 + 10}  # bytes and EOS; BOS is no target
+        targets = {"first.jsonl": 3 * 20, "second.jsonl": 18 + 10}  # bytes and EOS; BOS is not a target
         self.assertAlmostEqual(both, (a * targets["first.jsonl"] + b * targets["second.jsonl"]) / sum(targets.values()), places=9)
         self.assertIn("on a", done.stderr)
         for name, loss in (("first.jsonl", a), ("second.jsonl", b)):

@@ -46,7 +46,7 @@ class Threads(ProgramTest):
             self.assertEqual(planned.returncode, 0, planned.stderr)
             noted = "points were measured only while others kept the CPUs busy" in planned.stderr
             self.assertEqual(noted, disturbed and not quiet, planned.stderr)
-        self.assertIn("measure anew with `headroom profile`", planned.stderr)
+        self.assertIn("measure again with `headroom profile`", planned.stderr)
         trained = self.call(*self.train_arguments("disturbed", "--max-steps", 1, "--profile", "profile.json"))
         self.assertEqual(trained.returncode, 0, trained.stderr)
         self.assertIn("note: of profile", trained.stderr)

@@ -66,7 +66,7 @@ class Usage(ProgramTest):
         for wrong, remedy in (("resumed", "give resumed/checkpoint-3, or true for it"), ("latest", "give resumed/checkpoint-3, or true for it")):
             done = self.call(*self.train_arguments("resumed", "--resume-from-checkpoint", wrong))
             self.assertEqual(done.returncode, 2)
-            self.assertIn(f"{wrong} is no checkpoint", done.stderr)
+            self.assertIn(f"{wrong} is not a checkpoint", done.stderr)
             self.assertIn(remedy, done.stderr)
 
     def test_settings_of_adapters_without_adapters(self):
@@ -83,7 +83,7 @@ class Usage(ProgramTest):
             ("model", (*adapters, "embed_tokens"), "means model.embed_tokens.weight, which takes no adapter", "--modules-to-save embed_tokens trains it whole"),
             ("model", (*adapters, "lm_head"), "means no linear layer", "v_proj; head and embeddings take no adapter: --modules-to-save trains them whole"),
             ("model", (*adapters, "q_porj"), "means no linear layer", "did you mean 'q_proj'?"),
-            ("model", (*adapters, "q_proj,v_proj"), "q_proj,v_proj is no name", "no commas between patterns: --lora-target-modules q_proj v_proj\n"),
+            ("model", (*adapters, "q_proj,v_proj"), "q_proj,v_proj is not a name", "no commas between patterns: --lora-target-modules q_proj v_proj\n"),
             ("model", ("--lora-r", 2, "--modules-to-save", "embed_tokens,norm,"), "means no weight", "no commas between patterns: --modules-to-save embed_tokens norm\n"),
             ("model", ("--freeze", "layers.0,norm"), "means no weight", "no commas between patterns: --freeze layers.0 --freeze norm\n"),
         ):

@@ -39,12 +39,12 @@ TEST(ShardPlan, RunsOnTheNullDevice) {
 TEST(ShardPlan, RunsOnTheNullDeviceWithOtherTechniques) {
   Options options;
   options.layers = 3;
-  options.candidate.keep = {Keep::block_input, Keep::block_input, Keep::no_cheap};
-  options.candidate.micro_batch = 2;
-  options.candidate.loss_chunk = 8;
+  options.candidate[techniques::recompute] = keep_setting(3, 2, Keep::block_input, Keep::no_cheap);
+  options.candidate[techniques::micro_batch].count = 2;
+  options.candidate[techniques::chunked_loss].count = 8;
   for (const bool copies : {false, true}) {
     options.precision = "bf16-mixed";
-    options.candidate.weight_copies = copies;
+    options.candidate[techniques::bf16_mixed] = mixed(copies);
     run_on_null(make_plan(options, 2, cpu_facts(2)).plan);
   }
 }
@@ -53,8 +53,8 @@ TEST(ShardPlan, FollowsTheFusedOptimizer) {
   Options options;
   options.layers = 2;
   options.clips = false;
-  options.candidate.micro_batch = 4;
-  options.candidate.fused_optimizer = true;
+  options.candidate[techniques::micro_batch].count = 4;
+  options.candidate[*find_technique("fused-optimizer")].count = 1;
   const Planned plain = make_plan(options, 1, cpu_facts(2)), sharded = make_plan(options, 2, cpu_facts(2));
   EXPECT_LT(sharded.plan.arena_bytes, plain.plan.arena_bytes);
   const std::unique_ptr<Device> device = make_null_device(sharded.plan.facts);
@@ -100,7 +100,7 @@ TEST(ShardPlan, GathersTheNarrowForm) {
   Options options;
   options.precision = "bf16-mixed";
   for (const bool copies : {false, true}) {
-    options.candidate.weight_copies = copies;
+    options.candidate[techniques::bf16_mixed] = mixed(copies);
     const Plan plan = make_plan(options, 2, cpu_facts(1)).plan;
     int64_t wide = 0;
     for (const Instruction& instruction : plan.program("train_step")->instructions)

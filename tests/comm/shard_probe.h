@@ -14,21 +14,33 @@
 #include "ir/verify.h"
 #include "memory/arenas.h"
 #include "models/decoder.h"
-#include "ops/adamw/hyper.h"
+#include "ops/update/hyper.h"
 #include "passes/shard.h"
-#include "planner/assemble.h"
 #include "planner/emit.h"
 #include "planner/pipeline.h"
+#include "planner/techniques/chunked_loss.h"
+#include "planner/techniques/micro_batch.h"
+#include "planner/techniques/precision.h"
+#include "planner/techniques/recompute.h"
 #include "runtime/executor.h"
 
 namespace headroom::shard_probe {
 
 constexpr int64_t kSeq = 12;
 
+inline Candidate one_sequence() {
+  Candidate candidate;
+  candidate[techniques::micro_batch].count = 1;
+  return candidate;
+}
+
+// bf16-mixed with copies of the weights, or weights rounded when used.
+inline Setting mixed(bool copies) { return {.count = 1, .form = static_cast<uint8_t>(copies ? kWeightCopies : 0)}; }
+
 struct Options {
   bool tied = false;
   std::string precision = "32-true";
-  Candidate candidate{};
+  Candidate candidate = one_sequence();  // of 32-true or bf16-mixed, as `precision` says
   bool clips = true;
   int64_t layers = 1;
 };
@@ -53,20 +65,20 @@ inline Planned make_plan(const Options& options, int32_t parts, const DeviceFact
   PlanRequest request;
   request.forward = build_training_forward(tiny_llama(options), 4, kSeq);
   request.seq_length = kSeq;
-  request.precision = options.precision;
+  set_precision(request, options.precision);
   request.clips = options.clips;
   request.staging_bytes = 4096;
   request.facts = facts;
   request.profile = load_profile("cpu-avx2");
   Planned out;
-  out.graph = expand(assemble_training(request, options.candidate.weight_copies), options.candidate, true, nullptr);
+  out.graph = expand(assemble_training(request, options.candidate), request, options.candidate, true);
   run_pass(kShard, out.graph, true, nullptr, [&](Graph& graph) { shard(graph, parts); });
   compact(out.graph);
   verify_or_throw(out.graph, "compact");
   const Bindings bindings = out.graph.bounds();
   const Liveness liveness = analyze_liveness(out.graph, bindings, facts);
   out.plan.facts = facts;
-  emit_programs(out.graph, bindings, liveness, pack_arenas(liveness), request, out.plan);
+  emit_programs(out.graph, bindings, liveness, assign_arenas(liveness), request, out.plan);
   return out;
 }
 

@@ -35,6 +35,27 @@ double linear_seconds(const Profile& profile, int64_t rows, int64_t outs, int64_
   return predict_call(find_op("linear"), {in, out, attrs}, profile);
 }
 
+// Of the kernels that the call names, where they were measured.
+TEST(GpuPredict, AttentionTakesTheRateOfItsKernels) {
+  Json json = gpu_json();
+  json["attention_kernels"] = Json::parse(R"([{"dtype": "bf16", "kernels": "own", "forward": 2e14, "backward": 4e14},
+                                              {"dtype": "bf16", "kernels": "cudnn", "forward": 8e14}])");
+  const Profile profile = parse_profile(json.dump(), "gpu");
+  const ConcreteType q{DType::bf16, {4, 4096, 1024}}, lse{DType::f32, {4, 16, 4096}};
+  const auto rate = [&](const char* op, const char* kernels) {
+    Attrs attrs{{"heads", int64_t{16}}, {"kv_heads", int64_t{16}}};
+    if (*kernels) attrs.set("kernels", std::string(kernels));
+    std::vector<ConcreteType> in{q, q, q}, out{q, lse};
+    if (op == std::string_view("attention_grad")) in.insert(in.end(), {q, lse, q}), out = {q, q, q};
+    return find_op(op).work({in, out, attrs}).flops / predict_call(find_op(op), {in, out, attrs}, profile);
+  };
+  EXPECT_NEAR(rate("attention", ""), kRate, 1e3);
+  EXPECT_NEAR(rate("attention", "own"), 2e14, 1e3);
+  EXPECT_NEAR(rate("attention", "cudnn"), 8e14, 1e3);
+  EXPECT_NEAR(rate("attention_grad", "own"), 4e14, 1e3);
+  EXPECT_NEAR(rate("attention_grad", "cudnn"), kRate, 1e3);
+}
+
 double add_seconds(int64_t elements) {
   const std::vector<ConcreteType> in(2, {DType::f32, {elements}}), out{in[0]};
   const Attrs attrs;

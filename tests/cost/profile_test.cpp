@@ -99,6 +99,26 @@ TEST(Profile, DisturbedPointsAreKeptAndRemarkedOn) {
   EXPECT_EQ(profile_json(parse_profile(profile_json(profile), "again")), profile_json(profile));
 }
 
+TEST(Profile, AttentionKernelsAreKept) {
+  Json json = shipped_json();
+  EXPECT_TRUE(parse_profile(json.dump(), "p.json").attention_kernels.empty());
+  json["attention_kernels"] = Json::parse(R"([
+      {"dtype": "bf16", "kernels": "own", "forward": 2e14, "backward": 1e14, "sequence": 4096, "head_dim": 64},
+      {"dtype": "bf16", "kernels": "cudnn_any_order", "backward": 3e14, "disturbed": true}])");
+  const Profile profile = parse_profile(json.dump(), "p.json");
+  ASSERT_EQ(profile.attention_kernels.size(), 2u);
+  EXPECT_EQ(profile.attention_kernels[0].kernels, "own");
+  EXPECT_EQ(profile.attention_kernels[0].forward, 2e14);
+  EXPECT_EQ(profile.attention_kernels[0].sequence, 4096);
+  EXPECT_EQ(profile.attention_kernels[1].forward, 0);
+  EXPECT_NE(profile.remark().find(" 1 of "), std::string::npos) << profile.remark();
+  EXPECT_EQ(profile_json(parse_profile(profile_json(profile), "again")), profile_json(profile));
+  json["attention_kernels"][0].erase("kernels");
+  EXPECT_NE(refusal(json.dump()).find("kernels"), std::string::npos);
+  json["attention_kernels"] = Json::parse(R"([{"dtype": "bf16", "kernels": "own"}])");
+  EXPECT_NE(refusal(json.dump()).find("attention_kernels"), std::string::npos);
+}
+
 TEST(Profile, MalformedOnesAreRefusedByKey) {
   for (const char* key : {"name", "products", "attention", "stream_bytes_per_second", "optimizer_bytes_per_second",
                           "softmax_bytes_per_second", "copy_bytes_per_second"}) {

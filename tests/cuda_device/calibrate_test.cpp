@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "../cuda_dnn/fake_dnn.h"
 #include "../runtime/small_calibration.h"
 #include "cuda_shim/host_runtime.h"
 #include "device/cuda/cuda_device.h"
+#include "ops/cuda/capabilities.h"
 #include "planner/estimates.h"
 
 namespace headroom {
@@ -14,7 +16,7 @@ namespace {
 TEST(CudaCalibration, MeasuresEveryRateOfAProfile) {
   DeviceFacts facts;
   facts.device = "cuda";
-  facts.isa = 80;
+  facts.capabilities = of_compute_capability(80);
   facts.alignment = 256;
   const std::unique_ptr<Device> device = make_cuda_device(make_host_runtime(), facts);
   const Profile profile = calibrate(
@@ -25,6 +27,30 @@ TEST(CudaCalibration, MeasuresEveryRateOfAProfile) {
   EXPECT_GT(profile.copy_bytes_per_second, 0);
 }
 
+// Whose kernels a plan may take for attention: cuDNN's where the device has them, ours in any case.
+TEST(CudaCalibration, MeasuresAttentionByEachSetOfKernels) {
+  const auto measured = [](int isa, bool with_cudnn) {
+    DeviceFacts facts;
+    facts.device = "cuda";
+    facts.capabilities = of_compute_capability(isa);
+    facts.alignment = 256;
+    op_test::FakeDnnNotes notes;
+    CudaLibraries libraries;
+    if (with_cudnn) libraries.dnn = std::make_unique<op_test::FakeDnn>(notes);
+    const std::unique_ptr<Device> device = make_cuda_device(make_host_runtime(), facts, std::move(libraries));
+    std::string text;
+    for (const AttentionRate& rate : calibrate(
+                                         *device, facts, "cuda-0", [](double) {}, small_calibration(), clock_reading)
+                                         .attention_kernels)
+      text += fmt::format("{}{}{} ", rate.kernels, rate.forward > 0 ? " forward" : "",
+                          rate.backward > 0 ? " backward" : "");
+    return text;
+  };
+  EXPECT_EQ(measured(80, false), "own forward backward ");
+  EXPECT_EQ(measured(80, true), "cudnn forward own forward backward cudnn_any_order backward ");
+  EXPECT_EQ(measured(90, true), "cudnn forward backward own forward backward cudnn_any_order backward ");
+}
+
 // Streams and events of any plan's copies are among what is measured.
 TEST(CudaCalibration, MeasuresWhatTheProcessHoldsBesideItsArena) {
   HostRuntimeLimits limits;
@@ -32,7 +58,7 @@ TEST(CudaCalibration, MeasuresWhatTheProcessHoldsBesideItsArena) {
   limits.stream_bytes = 1 << 20;
   DeviceFacts facts;
   facts.device = "cuda";
-  facts.isa = 80;
+  facts.capabilities = of_compute_capability(80);
   facts.alignment = 256;
   for (const bool tells : {true, false}) {
     CudaLibraries libraries;

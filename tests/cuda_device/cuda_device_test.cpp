@@ -4,8 +4,10 @@
 #include "base/error.h"
 #include "cuda_shim/host_runtime.h"
 #include "device/cuda/cuda_device.h"
+#include "device/cuda/open_cuda.h"
+#include "engine/budget.h"
+#include "ops/cuda/capabilities.h"
 #include "ops/registry.h"
-#include "train/budget.h"
 
 namespace headroom {
 namespace {
@@ -13,7 +15,7 @@ namespace {
 DeviceFacts gpu_facts() {
   DeviceFacts facts;
   facts.device = "cuda";
-  facts.isa = 80;
+  facts.capabilities = of_compute_capability(80);
   facts.alignment = 256;
   return facts;
 }

@@ -5,11 +5,13 @@
 #include "../models/tiny_families.h"
 #include "cuda_shim/host_runtime.h"
 #include "device/cuda/cuda_device.h"
+#include "engine/training_request.h"
 #include "models/decoder.h"
+#include "ops/cuda/capabilities.h"
 #include "planner/inference.h"
 #include "planner/search.h"
 #include "runtime/executor.h"
-#include "train/setup.h"
+#include "train/model_files.h"
 
 namespace headroom {
 namespace {
@@ -26,13 +28,13 @@ ModelFiles model_of(const TinyModel& tiny) {
 // Without a search of micro-batch, chunk and kept activations.
 TrainOptions pinned_options(const std::string& precision) {
   TrainOptions options;
-  options.device = "null";
-  options.profile = "H100-80GB";
-  options.memory = int64_t{1} << 40;
-  options.global_batch_size = 4;
-  options.micro_batch_size = 2;
-  options.precision = precision;
-  options.techniques = {{"recompute", "off"}, {"chunked-loss", "16"}};
+  options.machine.device = "null";
+  options.machine.profile = "H100-80GB";
+  options.machine.memory = int64_t{1} << 40;
+  options.data.global_batch_size = 4;
+  options.data.micro_batch_size = 2;
+  options.techniques.precision = precision;
+  options.techniques.pins = {{"recompute", "off"}, {"chunked-loss", "16"}};
   return options;
 }
 
@@ -51,23 +53,23 @@ struct Variation {
 constexpr Variation kVariations[] = {
     {"plain", [](TrainOptions&) {}},
     {"recomputed, packed where rows can share a sequence",
-     [](TrainOptions& o) { o.techniques["recompute"] = "block-input", o.allow = {"packing"}; }},
+     [](TrainOptions& o) { o.techniques.pins["recompute"] = "block-input", o.techniques.allow = {"packing"}; }},
     {"fused, products in TF32",
      [](TrainOptions& o) {
-       o.micro_batch_size = 4, o.max_grad_norm = 0;
-       if (o.precision == "32-true") o.matmul_precision = "high";
+       o.data.micro_batch_size = 4, o.techniques.max_grad_norm = 0;
+       if (o.techniques.precision == "32-true") o.techniques.matmul_precision = "high";
      }},
-    {"adapters", [](TrainOptions& o) { o.lora.rank = 4, o.lora.dropout = 0.1; }},
+    {"adapters", [](TrainOptions& o) { o.techniques.lora.rank = 4, o.techniques.lora.dropout = 0.1; }},
     {"buckets, products in bf16",
      [](TrainOptions& o) {
-       o.group_by_length = true;
-       if (o.precision == "32-true") o.matmul_precision = "medium";
+       o.techniques.group_by_length = true;
+       if (o.techniques.precision == "32-true") o.techniques.matmul_precision = "medium";
      }},
     {"offloaded",
      [](TrainOptions& o) {
-       o.host_memory = int64_t{1} << 40;
+       o.machine.host_memory = int64_t{1} << 40;
        for (const char* name : {"offload-optimizer", "offload-gradients", "offload-parameters", "offload-activations"})
-         o.techniques[name] = "on";
+         o.techniques.pins[name] = "on";
      }},
 };
 
@@ -94,7 +96,7 @@ TEST_P(EveryInstruction, OfTrainingHasAKernel) {
       SCOPED_TRACE(fmt::format("{} {}", precision, variation.name));
       TrainOptions options = pinned_options(precision);
       variation.change(options);
-      if (!model_.spec.experts.layers.empty()) options.lora.dropout = 0;  // refused there
+      if (!model_.spec.experts.layers.empty()) options.techniques.lora.dropout = 0;  // refused there
       expect_kernels(search_training_plan(request_of(options, model_)).plan);
     }
 }
@@ -104,7 +106,7 @@ TEST_P(EveryInstruction, OfTrainingHasAKernelOnTuring) {
   for (const char* precision : kPrecisions) {
     SCOPED_TRACE(precision);
     PlanRequest request = request_of(pinned_options(precision), model_);
-    request.facts.isa = 75;
+    request.facts.capabilities = of_compute_capability(75);
     request.facts.native_bf16 = false;
     expect_kernels(search_training_plan(request).plan);
   }
@@ -115,12 +117,12 @@ TEST_P(EveryInstruction, OfInferenceHasAKernel) {
     for (int64_t rank : {0, 4}) {
       SCOPED_TRACE(fmt::format("{} rank {}", precision, rank));
       TrainOptions options = pinned_options(precision);
-      options.lora.rank = rank;
-      options.techniques.clear();  // they are training's
+      options.techniques.lora.rank = rank;
+      options.techniques.pins.clear();  // they are training's
       PlanRequest request = request_of(options, model_);
       expect_kernels(plan_evaluation(request));
-      if (model_.spec.objective != Objective::language || options.precision == "bf16-mixed") continue;
-      const DType cache = options.precision == "bf16-true" ? DType::bf16 : DType::f32;
+      if (model_.spec.objective != Objective::language || options.techniques.precision == "bf16-mixed") continue;
+      const DType cache = options.techniques.precision == "bf16-true" ? DType::bf16 : DType::f32;
       const int64_t chunks[] = {8};
       expect_kernels(plan_generation(request, {}, chunks, [&](int64_t chunk) {
         return build_generation(model_.spec, request.seq_length, chunk, cache);

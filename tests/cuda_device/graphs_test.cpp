@@ -8,6 +8,7 @@
 #include "../runtime/tiny_run.h"
 #include "cuda_shim/host_runtime.h"
 #include "device/cuda/cuda_device.h"
+#include "ops/cuda/backend.h"
 
 namespace headroom {
 namespace {
@@ -23,11 +24,11 @@ class CudaGraphs : public testing::Test {
   CudaGraphs() {
     write_tiny_model(directory_);
     options_ = tiny_options(directory_);
-    options_.device = "cuda:0";
-    options_.profile = "H100-80GB";
-    options_.global_batch_size = 4;
-    options_.max_seq_length = 16;
-    options_.micro_batch_size = 1;
+    options_.machine.device = "cuda:0";
+    options_.machine.profile = "H100-80GB";
+    options_.data.global_batch_size = 4;
+    options_.data.max_seq_length = 16;
+    options_.data.micro_batch_size = 1;
   }
 
   // Two steps of four micro-batches each, so that gradients are written once and added to three times.
@@ -79,7 +80,7 @@ TEST_F(CudaGraphs, AStepIsAFewLaunchesWithTheSameBits) {
 TEST_F(CudaGraphs, StandAsideForCopies) {
   TrainOptions offloaded = options_;
   for (const char* name : {"offload-optimizer", "offload-gradients", "offload-parameters", "offload-activations"})
-    offloaded.techniques[name] = "on";
+    offloaded.techniques.pins[name] = "on";
   const Outcome graphs = train(on_shim(), offloaded, int64_t{1} << 30);
   expect_same(graphs, train_without_graphs(options_));
   EXPECT_GT(graphs.graphs.launches, 2 * (4 + 2));
@@ -92,7 +93,7 @@ TEST_F(CudaGraphs, LeaveOutDropout) {
   config["attention_dropout"] = 0.25;
   write_tiny_model(directory, config.dump().c_str());
   TrainOptions drops = options_;
-  drops.model = directory / "model";
+  drops.model.path = directory / "model";
   const Outcome outcome = train_without_graphs(drops);
   expect_same(train(on_shim(), drops), outcome);
   EXPECT_NE(outcome.losses, train(on_shim()).losses);

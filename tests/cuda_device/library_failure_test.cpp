@@ -1,4 +1,4 @@
-// A library that fails when its calls are rehearsed is no reason to end a run: our own kernels serve, as without it.
+// A library that fails when its calls are rehearsed does not end a run: our own kernels serve, as without it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,11 +27,11 @@ class LibraryFailure : public testing::Test {
   };
   Outcome train(const std::string& name, CudaLibraries libraries) {
     TrainOptions options = tiny_options(directory_);
-    options.device = "cuda:0";
-    options.profile = kUnmeasuredGpu;
-    options.precision = "bf16-true";  // which both libraries take
-    options.global_batch_size = 4;
-    options.max_seq_length = 16;
+    options.machine.device = "cuda:0";
+    options.machine.profile = kUnmeasuredGpu;
+    options.techniques.precision = "bf16-true";  // which both libraries take
+    options.data.global_batch_size = 4;
+    options.data.max_seq_length = 16;
     Device* device = nullptr;
     TinyRun run(options, directory_ / name, [&](const DeviceFacts& facts) {
       std::unique_ptr<Device> made = make_cuda_device(make_host_runtime(), facts, std::move(libraries));

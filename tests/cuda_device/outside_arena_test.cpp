@@ -7,10 +7,10 @@
 #include "cuda_shim/host_runtime.h"
 #include "device/cuda/cuda_device.h"
 #include "device/disk/scratch_file.h"
+#include "engine/train_model.h"
 #include "formats/json.h"
 #include "planner/estimates.h"
 #include "runtime/outside_arena.h"
-#include "train/trainer.h"
 
 namespace headroom {
 namespace {
@@ -27,11 +27,11 @@ class OutsideTheArena : public testing::Test {
 
   TrainOptions options() const {
     TrainOptions options = tiny_options(directory_);
-    options.device = "cuda:0";
-    options.profile = kUnmeasuredGpu;
-    options.global_batch_size = 4;
-    options.max_seq_length = 16;
-    options.max_steps = 1;
+    options.machine.device = "cuda:0";
+    options.machine.profile = kUnmeasuredGpu;
+    options.data.global_batch_size = 4;
+    options.data.max_seq_length = 16;
+    options.schedule.max_steps = 1;
     return options;
   }
   // As the program does; the notes that it prints.
@@ -40,7 +40,7 @@ class OutsideTheArena : public testing::Test {
     TrainEvents events;
     events.note = [&](const std::string& note) { notes.push_back(note); };
     RunControl control;
-    plan_ = train(options, events, control).plan;
+    plan_ = train_model(options, events, control).plan;
     return notes;
   }
   // The refusal of such a run, which leaves nothing.
@@ -50,7 +50,7 @@ class OutsideTheArena : public testing::Test {
       ADD_FAILURE() << "no refusal";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::does_not_fit);
-      EXPECT_FALSE(std::filesystem::exists(options.output_dir));
+      EXPECT_FALSE(std::filesystem::exists(options.saving.output_dir));
       return fmt::format("{}\n{}", error.what(), error.remedy());
     }
     return {};
@@ -90,10 +90,10 @@ TEST_F(OutsideTheArena, IsWrittenDownAsFarAsItIsKnown) {
   for (const bool tells : {true, false}) {
     limits_of_cuda0().tells = tells;
     TrainOptions here = options();
-    here.output_dir = directory_ / (tells ? "told" : "untold");
+    here.saving.output_dir = directory_ / (tells ? "told" : "untold");
     const std::vector<std::string> notes = train_whole(here);
     EXPECT_THAT(notes, testing::Contains(HasSubstr("600 MiB of the device")));
-    const Json run = read_json(here.output_dir / "run.json", kMiB);
+    const Json run = read_json(here.saving.output_dir / "run.json", kMiB);
     EXPECT_EQ(run["device_outside_arena_bytes"], tells ? Json(kHostRuntimeContext) : Json(nullptr));
   }
 }
@@ -108,8 +108,8 @@ TEST_F(OutsideTheArena, WhatOthersHoldIsNeverOurs) {
 // Every stream and event is there before the arena is, of copies to every tier.
 TEST_F(OutsideTheArena, StreamsAndEventsComeBeforeTheArena) {
   TrainOptions offloaded = options();
-  offloaded.micro_batch_size = 2;
-  for (const char* name : {"offload-optimizer", "offload-gradients"}) offloaded.techniques[name] = "on";
+  offloaded.data.micro_batch_size = 2;
+  for (const char* name : {"offload-optimizer", "offload-gradients"}) offloaded.techniques.pins[name] = "on";
   std::vector<const char*> tiers{"host"};
   try {
     const ScratchFile file(directory_.path(), kDiskBlockBytes);
@@ -119,11 +119,11 @@ TEST_F(OutsideTheArena, StreamsAndEventsComeBeforeTheArena) {
   for (const std::string tier : tiers) {
     SCOPED_TRACE(tier);
     TrainOptions there = offloaded;
-    if (tier == "disk") there.disk_directory = directory_.path(), there.disk_memory = int64_t{1} << 30;
+    if (tier == "disk") there.machine.disk_directory = directory_.path(), there.machine.disk_memory = int64_t{1} << 30;
     TinyRun run(
         there, directory_ / tier,
         [&](const DeviceFacts& facts) {
-          return make_cuda_device(make_host_runtime(), facts, {}, there.disk_directory);
+          return make_cuda_device(make_host_runtime(), facts, {}, there.machine.disk_directory);
         },
         tier == "host" ? int64_t{1} << 30 : 0);
     EXPECT_GT(run.plan().host.arena_bytes + run.plan().disk.arena_bytes, 0);

@@ -10,6 +10,7 @@
 #include "cuda_shim/host_runtime.h"
 #include "deferred_runtime.h"
 #include "device/cuda/cuda_device.h"
+#include "ops/cuda/backend.h"
 #include "runtime/copy_streams.h"
 
 namespace headroom::test {

@@ -26,7 +26,7 @@ class DnnAttention : public testing::Test {
   explicit DnnAttention() {
     services.attention = std::make_unique<FakeDnn>(notes);
     context = test_context(services);
-    context.facts.isa = 90;
+    context.facts.capabilities = of_compute_capability(90);
   }
 
   std::string chosen(const KernelSpec& spec) {
@@ -42,7 +42,7 @@ class DnnAttention : public testing::Test {
   KernelSpec changed(const char* op, const Change& change) const {
     KernelSpec spec = attention_spec(shape_of(1, 8, 2, 1, 64), op == std::string("attention_grad"), context.facts);
     change(spec);
-    spec.scratch_bytes = find_op(op).scratch_bytes(spec.call(), context.facts);
+    spec.scratch_bytes = scratch_bytes(find_op(op), spec.call(), context.facts);
     return spec;
   }
 
@@ -99,24 +99,50 @@ TEST_F(DnnAttention, RefusesWhatTheLibraryDoesNotTake) {
     expect("rows have padding or segments", [](KernelSpec& spec) { spec.inputs.push_back({DType::i32, {1, 8}, {}}); });
     expect("scores are soft-capped", [](KernelSpec& spec) { spec.attrs.set("softcap", 30.0); });
     for (int64_t dim : {60, 264})
-      expect("the head size is no multiple of 8, or above 256", [dim](KernelSpec& spec) {
+      expect("the head size is not a multiple of 8, or is above 256", [dim](KernelSpec& spec) {
         for (ConcreteType& type : spec.inputs)
           if (type.dtype == DType::bf16) type.dims[2] = type.dims[2] / 64 * dim;
       });
-    context.facts.isa = 75;
+    context.facts.capabilities = of_compute_capability(75);
     expect("needs compute capability 8.0", [](KernelSpec&) {});
-    context.facts.isa = 90;
+    context.facts.capabilities = of_compute_capability(90);
     EXPECT_EQ(notes.prepared, 0);
   }
 }
 
 TEST_F(DnnAttention, TakesGradientsOnHopperOnly) {
-  for (int isa : {80, 86, 89, 100, 120}) {
-    context.facts.isa = isa;
-    EXPECT_EQ(chosen(changed("attention", [](KernelSpec&) {})), "cudnn") << isa;
+  for (int capability : {80, 86, 89, 100, 120}) {
+    context.facts.capabilities = of_compute_capability(capability);
+    EXPECT_EQ(chosen(changed("attention", [](KernelSpec&) {})), "cudnn") << capability;
     EXPECT_EQ(refusal(changed("attention_grad", [](KernelSpec&) {})),
               "the workspace of its gradient is linear in the length on Hopper only");
   }
+}
+
+// The plan says so by an attribute, and books nothing for the library then.
+TEST_F(DnnAttention, OurOwnKernelsServeWhereThePlanTakesThem) {
+  for (const char* op : {"attention", "attention_grad"}) {
+    const auto with = [&](std::string_view kernels) {
+      return changed(op, [&](KernelSpec& spec) { spec.attrs.set("kernels", std::string(kernels)); });
+    };
+    EXPECT_EQ(chosen(with(kOwnKernels)), "mma");
+    EXPECT_EQ(refusal(with(kOwnKernels)), "the plan takes our own kernels");
+    EXPECT_EQ(chosen(with(kCudnnKernels)), "cudnn");
+    EXPECT_LT(with(kOwnKernels).scratch_bytes, kCudnnSpare);
+    EXPECT_EQ(with(kCudnnKernels).scratch_bytes, changed(op, [](KernelSpec&) {}).scratch_bytes);
+    services.attention = nullptr;
+    EXPECT_EQ(chosen(with(kCudnnKernels)), "mma");
+    services.attention = std::make_unique<FakeDnn>(notes);
+  }
+}
+
+// Sums in any order are for a measurement: their workspace is linear in the length everywhere.
+TEST_F(DnnAttention, TakesGradientsInAnyOrderWhereverItIsAsked) {
+  context.facts.capabilities = of_compute_capability(80);
+  const auto any_order = [](KernelSpec& spec) { spec.attrs.set("kernels", std::string(kCudnnAnyOrder)); };
+  EXPECT_EQ(chosen(changed("attention_grad", any_order)), "cudnn");
+  EXPECT_TRUE(attention_shape(changed("attention_grad", any_order).call()).any_order);
+  EXPECT_NE(chosen(changed("attention_grad", [](KernelSpec&) {})), "cudnn");
 }
 
 TEST_F(DnnAttention, OurOwnKernelsServeWithoutTheLibrary) {
@@ -149,9 +175,9 @@ TEST_F(DnnAttention, BooksTheLibrarysWorkspace) {
   EXPECT_EQ(booked(shape, true) - kCudnnSpare, rows * (64 * 4 + 4 + 2 * 64 * 2) + rows / 64 * 8);
   EXPECT_EQ(booked(longer, true) - kCudnnSpare, 4 * (booked(shape, true) - kCudnnSpare));
   EXPECT_EQ(booked(shape_of(2, 1024, 14, 14, 64), true) - kCudnnSpare, rows * (64 * 4 + 4) + rows / 64 * 8);
-  context.facts.isa = 80;
+  context.facts.capabilities = of_compute_capability(80);
   EXPECT_EQ(booked(shape, true), rows * 4);  // what our own kernels need
-  context.facts.isa = 75;
+  context.facts.capabilities = of_compute_capability(75);
   EXPECT_EQ(booked(shape, false), 0);
 }
 

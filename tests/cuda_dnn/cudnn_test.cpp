@@ -56,7 +56,7 @@ class Cudnn : public testing::TestWithParam<DescribedDevice> {
     }
     if (!library) GTEST_SKIP() << reason;
     facts.device = "cuda";
-    facts.isa = GetParam().capability;
+    facts.capabilities = of_compute_capability(GetParam().capability);
   }
 
   // The library accepts the call, within what the plan books for it.
@@ -78,7 +78,7 @@ class Cudnn : public testing::TestWithParam<DescribedDevice> {
                              shape.queries, shape.heads, shape.kv_heads, shape.dim, shape.causal, shape.window));
     const int64_t booked = std::max(attention_spec(shape, true, facts).scratch_bytes, cudnn_grad_workspace(shape));
     const auto offer = library->attention_grad(shape, booked);
-    if (facts.isa == 90 && has_ordered_gradient()) return expect_planned(offer, booked);
+    if (compute_capability(facts) == 90 && has_ordered_gradient()) return expect_planned(offer, booked);
     // Our own kernels serve: it wants a matrix of queries by keys.
     EXPECT_FALSE(offer.call);
     EXPECT_NE(offer.refusal.find("workspace"), std::string::npos) << offer.refusal;

@@ -27,7 +27,7 @@ inline KernelSpec attention_spec(const AttentionShape& shape, bool gradient, con
     spec.inputs.insert(spec.inputs.end(), {q, lse, q});
     spec.outputs = {q, k, k};
   }
-  spec.scratch_bytes = find_op(spec.op).scratch_bytes(spec.call(), facts);
+  spec.scratch_bytes = scratch_bytes(find_op(spec.op), spec.call(), facts);
   return spec;
 }
 

@@ -99,7 +99,7 @@ bool begin_on_device() {
 
 }  // namespace headroom::op_test
 
-// Without a device nothing runs, which is no failure: exit 77, as ctest's SKIP_RETURN_CODE says.
+// Without a device nothing runs, which is not a failure: exit 77, as ctest's SKIP_RETURN_CODE says.
 int main(int count, char** arguments) {
   testing::InitGoogleTest(&count, arguments);
   if (!headroom::op_test::begin_on_device()) return 77;

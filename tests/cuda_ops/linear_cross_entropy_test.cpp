@@ -10,7 +10,7 @@ using namespace op_test;
 struct LossCase {
   int64_t batch = 2, sequence = 4, hidden = 6, vocabulary = 37, chunk = 0;
   DType dtype = DType::f32;
-  bool wide_weight = false;
+  bool wide_weight = false, narrow_logits = false;
   bool out_in = true, shift = true, hits = false, bias = false, train_weight = true, train_bias = false;
   double softcap = 0;
   std::string accumulate = "carried";
@@ -19,9 +19,9 @@ struct LossCase {
 
 std::ostream& operator<<(std::ostream& out, const LossCase& c) {
   return out << c.batch << "x" << c.sequence << " hidden " << c.hidden << " vocabulary " << c.vocabulary << " chunk "
-             << c.chunk << " " << dtype_name(c.dtype) << " wide " << c.wide_weight << " out_in " << c.out_in
-             << " shift " << c.shift << " hits " << c.hits << " bias " << c.bias << c.train_bias << " softcap "
-             << c.softcap << " " << c.accumulate << " " << c.trip;
+             << c.chunk << " " << dtype_name(c.dtype) << " wide " << c.wide_weight << " narrow " << c.narrow_logits
+             << " out_in " << c.out_in << " shift " << c.shift << " hits " << c.hits << " bias " << c.bias
+             << c.train_bias << " softcap " << c.softcap << " " << c.accumulate << " " << c.trip;
 }
 
 // A third of the labels is ignored.
@@ -57,6 +57,7 @@ LossCall call_of(const LossCase& c, bool gradient) {
     call.inputs.push_back(Tensor(DType::f32, {1}, {0.25}));
     call.inputs.push_back(sums);
     call.attrs.set("loss_accumulate", c.accumulate).set("train_weight", int64_t{c.train_weight});
+    if (c.narrow_logits) call.attrs.set("logits", std::string("bf16"));
     if (c.train_weight) call.inputs.push_back(Tensor::random(DType::f32, w_dims, 3));
   } else {
     call.inputs.push_back(sums);
@@ -132,7 +133,7 @@ TEST_F(CudaLoss, AgreesWithEveryOption) {
   }
 }
 
-// Several rounds of each loop over a row, and lengths that are no multiple of a pack.
+// Several rounds of each loop over a row, and lengths that are not a multiple of a pack.
 TEST_F(CudaLoss, AgreesForLongRows) {
   for (int64_t vocabulary : {4101, 9003})
     for (DType dtype : {DType::f32, DType::bf16}) {
@@ -147,6 +148,90 @@ TEST_F(CudaLoss, AgreesForLongRows) {
       c.train_weight = false;
       expect_loss_matches(c);
     }
+}
+
+// Logits in bf16: what they are off by is a share of a probability.
+TEST_F(CudaLoss, AgreesWithNarrowLogits) {
+  for (int64_t chunk : {0, 3})
+    for (bool wide : {false, true}) {
+      LossCase c;
+      c.dtype = DType::bf16, c.narrow_logits = true, c.hidden = 16, c.chunk = chunk, c.wide_weight = wide;
+      c.softcap = wide ? 1.5 : 0, c.out_in = chunk == 0;
+      expect_loss_matches(c);
+    }
+}
+
+// Rows that a block reads twice, one that it holds in part, and one that it holds as a whole.
+TEST_F(CudaLoss, AgreesForLongRowsOfNarrowLogits) {
+  for (int64_t vocabulary : {4101, 8192, 25001, 32768, 33005}) {
+    LossCase c;
+    c.batch = 1, c.sequence = 2, c.hidden = 8, c.vocabulary = vocabulary;
+    c.dtype = DType::bf16, c.narrow_logits = true, c.shift = c.train_weight = false;
+    expect_loss_matches(c);
+  }
+}
+
+// A call in fp64 on the same operands: the sum of the losses and dx, and bounds of what narrow logits do to them.
+struct ExactLoss {
+  double loss = 0, loss_bound = 0;
+  std::vector<double> dx, dx_bound;
+};
+
+// A logit l is off by 2^-9 |l|, its own sum in fp32 aside; a probability p then by at most p (e^(2 m) - 1), m the most
+// that any is off by; the gradient of a logit and dx are rounded to bf16, 2^-9 of themselves.
+ExactLoss exact_loss(const LossCase& c, const LossCall& call, double scale) {
+  constexpr double kHalfBit = 1.0 / 512;
+  const Tensor &x = call.inputs[0], &w = call.inputs[1];
+  ExactLoss exact;
+  for (int64_t row = 0; row < c.batch * c.sequence; ++row) {
+    const auto target = static_cast<int64_t>(call.inputs[2].at(row));
+    std::vector<double> logits(static_cast<size_t>(c.vocabulary)), dx(static_cast<size_t>(c.hidden)), bound(dx);
+    double sum = 0, most = 0;
+    for (int64_t j = 0; j < c.vocabulary; ++j) {
+      double& logit = logits[static_cast<size_t>(j)];
+      for (int64_t k = 0; k < c.hidden; ++k) logit += x.at(row * c.hidden + k) * w.at(j * c.hidden + k);
+      sum += std::exp(logit), most = std::max(most, std::abs(logit));
+    }
+    const double off = most * (kHalfBit + 1e-5);
+    for (int64_t j = 0; target >= 0 && j < c.vocabulary; ++j) {
+      const double p = std::exp(logits[static_cast<size_t>(j)]) / sum, g = scale * (p - (j == target ? 1 : 0));
+      const double off_g = scale * p * std::expm1(2 * off);
+      for (int64_t k = 0; k < c.hidden; ++k) {
+        const double weight = w.at(j * c.hidden + k);
+        dx[static_cast<size_t>(k)] += g * weight;
+        bound[static_cast<size_t>(k)] += std::abs(weight) * (off_g + (std::abs(g) + off_g) * kHalfBit);
+      }
+    }
+    if (target >= 0) exact.loss += std::log(sum) - logits[static_cast<size_t>(target)], exact.loss_bound += 2 * off;
+    for (size_t k = 0; k < dx.size(); ++k) bound[k] += (std::abs(dx[k]) + bound[k]) * kHalfBit;
+    exact.dx.insert(exact.dx.end(), dx.begin(), dx.end());
+    exact.dx_bound.insert(exact.dx_bound.end(), bound.begin(), bound.end());
+  }
+  return exact;
+}
+
+TEST_F(CudaLoss, NarrowLogitsStayWithinTheirBound) {
+  for (int64_t hidden : {16, 128}) {
+    LossCase c;
+    c.batch = 1, c.sequence = 6, c.hidden = hidden, c.vocabulary = 301;
+    c.dtype = DType::bf16, c.narrow_logits = true, c.shift = false, c.train_weight = false;
+    const LossCall call = call_of(c, true);
+    const ExactLoss exact = exact_loss(c, call, call.inputs[3].at(0));
+    for (const char* implementation : {"mma", "plain"}) {
+      SCOPED_TRACE(implementation);
+      RunOptions options;
+      options.only = implementation;
+      const std::vector<Tensor> found = run_cuda_op(call.op, call.inputs, call.attrs, options).outputs;
+      EXPECT_NEAR(found[1].at(0), exact.loss, exact.loss_bound);
+      double worst = 0;
+      for (size_t i = 0; i < exact.dx.size(); ++i) {
+        const double error = std::abs(found[0].at(static_cast<int64_t>(i)) - exact.dx[i]);
+        EXPECT_LE(error, exact.dx_bound[i] + 1e-6) << i;
+        if (exact.dx_bound[i] > 0) worst = std::max(worst, error / exact.dx_bound[i]);
+      }
+      EXPECT_GT(worst, 1e-3);  // the bound is one of this error
+    }
+  }
 }
 
 // Outputs of the CUDA kernel for a call that the reference would refuse or see otherwise.
@@ -217,6 +302,7 @@ TEST_F(CudaLossByLibrary, Agrees) {
         c.bias = out_in;
         c.chunk = 4;
         c.wide_weight = hidden == 16;
+        c.narrow_logits = dtype == DType::bf16 && !c.bias;
         expect_library_matches(c);
         // Chunks of 4 rows of 6 bf16 elements begin at multiples of 16 bytes.
         EXPECT_EQ(fake.alignment, 16u);

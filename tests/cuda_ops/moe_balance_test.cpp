@@ -60,7 +60,7 @@ TEST(CudaMoeBalance, GivesTheGradientOfTheLogits) {
     }
 }
 
-// Negative labels, of which only -100 occurs, and the first of a row are no targets.
+// Negative labels, of which only -100 occurs, and the first of a row are not targets.
 Tensor labels(int64_t rows, int64_t seq) {
   Tensor made = Tensor::filled(DType::i32, {rows, seq}, 3);
   for (int64_t at = 0; at < rows * seq; at += 3) made.set(at, -100);

@@ -2,6 +2,7 @@
 
 #include "../ops_moe/routing.h"
 #include "cuda_shim/cuda_harness.h"
+#include "ops/cuda/capabilities.h"
 #include "ops/moe_linear/cuda_expert.cuh"
 
 namespace headroom {
@@ -160,9 +161,10 @@ TEST(CudaMoeLinear, RowsDoNotDependOnTheirTile) {
 TEST(CudaMoeLinear, TensorCoresRefuseWhatTheyCannotRead) {
   TestServices services;
   const Routing routing = counted_routing({9, 3});
-  const auto refusal = [&](const char* op, DType dtype, int64_t ins, int64_t outs, int isa, int64_t shared_bytes) {
+  const auto refusal = [&](const char* op, DType dtype, int64_t ins, int64_t outs, int capability,
+                           int64_t shared_bytes) {
     CudaContext context = test_context(services);
-    context.facts.isa = isa;
+    context.facts.capabilities = of_compute_capability(capability);
     context.shared_bytes = shared_bytes;
     const bool forward = op == std::string("expert_linear");
     const KernelSpec spec = spec_of(op,
@@ -177,12 +179,12 @@ TEST(CudaMoeLinear, TensorCoresRefuseWhatTheyCannotRead) {
   for (const char* op : {"expert_linear", "expert_linear_dx"}) {
     EXPECT_EQ(refusal(op, DType::bf16, 16, 24, 80, enough), "");
     EXPECT_EQ(refusal(op, DType::f32, 16, 24, 80, enough), "operands are not bf16");
-    EXPECT_EQ(refusal(op, DType::bf16, 20, 24, 80, enough), "rows are no multiples of 16 bytes");
-    EXPECT_EQ(refusal(op, DType::bf16, 16, 24, 75, enough), "needs compute capability 8.0, not 75");
+    EXPECT_EQ(refusal(op, DType::bf16, 20, 24, 80, enough), "rows are not multiples of 16 bytes");
+    EXPECT_EQ(refusal(op, DType::bf16, 16, 24, 75, enough), "needs compute capability 8.0, not 7.5");
     EXPECT_EQ(refusal(op, DType::bf16, 16, 24, 80, enough - 1), "needs 49152 bytes of shared memory, not 49151");
   }
   EXPECT_EQ(refusal("expert_linear", DType::bf16, 16, 20, 80, enough), "");
-  EXPECT_EQ(refusal("expert_linear_dx", DType::bf16, 16, 20, 80, enough), "rows are no multiples of 16 bytes");
+  EXPECT_EQ(refusal("expert_linear_dx", DType::bf16, 16, 20, 80, enough), "rows are not multiples of 16 bytes");
 }
 
 TEST(CudaMoeLinear, EveryTileHasItsTurn) {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "cuda_shim/cuda_harness.h"
-#include "ops/adamw/hyper.h"
+#include "ops/update/hyper.h"
 
 namespace headroom::op_test {
 

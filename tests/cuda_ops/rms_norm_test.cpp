@@ -45,6 +45,23 @@ Attrs grad_attrs(bool train, bool addend, const char* accumulate) {
       {"eps", 1e-6}, {"train", int64_t{train}}, {"addend", int64_t{addend}}, {"accumulate", std::string(accumulate)}};
 }
 
+// The bf16 copy is dx, rounded.
+TEST(CudaRmsNormGrad, WritesANarrowCopy) {
+  for (const auto& [rows, width] : kShapes)
+    for (bool train : {false, true}) {
+      SCOPED_TRACE(width);
+      Attrs attrs = grad_attrs(train, rows % 2 == 0, "always");
+      const std::vector<Tensor> inputs = grad_inputs(DType::f32, DType::bf16, rows, width, train, rows % 2 == 0);
+      const std::vector<Tensor> alone = run_cuda_op("rms_norm_grad", inputs, attrs).outputs;
+      attrs.set("narrow", int64_t{1});
+      const std::vector<Tensor> both = run_cuda_op("rms_norm_grad", inputs, attrs).outputs;
+      ASSERT_EQ(both.size(), alone.size() + 1);
+      for (size_t i = 0; i < alone.size(); ++i) EXPECT_TRUE(both[i].same_bytes(alone[i])) << i;
+      EXPECT_TRUE(both.back().same_bytes(run_cuda_op("cast", {alone[0]}, {{"dtype", "bf16"}}).outputs[0]));
+      expect_cuda_matches("rms_norm_grad", inputs, attrs, {3e-5, 8e-3});
+    }
+}
+
 TEST(CudaRmsNormGrad, AgreesWithTheReference) {
   for (const auto& [rows, width] : kShapes)
     for (DType x : {DType::f32, DType::bf16})

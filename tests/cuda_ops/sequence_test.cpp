@@ -12,6 +12,7 @@ TEST(CudaSequenceLengths, AgreesWithTheReference) {
     expect_cuda_matches("sequence_lengths", {ids}, {{"pad", int64_t{0}}}, {0, 0});
     expect_cuda_matches("padding_starts", {ids}, {{"pad", int64_t{0}}}, {0, 0});
     expect_cuda_matches("zero_ids", {ids}, {}, {0, 0});
+    expect_cuda_matches("next_labels", {ids}, {}, {0, 0});
   }
 }
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cuda_shim/cuda_shim.h"
 #include "device/cuda/cuda_device.h"
+#include "device/cuda/open_cuda.h"
 
 namespace headroom {
 namespace {

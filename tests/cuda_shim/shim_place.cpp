@@ -3,6 +3,7 @@
 
 #include "cuda_shim/cuda_shim.h"
 #include "cuda_shim/place.h"
+#include "ops/cuda/capabilities.h"
 
 namespace headroom::op_test {
 namespace {
@@ -17,7 +18,7 @@ class Shim final : public Place {
   CudaContext context() override {
     CudaContext context;
     context.facts.device = "cuda";
-    context.facts.isa = 80;
+    context.facts.capabilities = of_compute_capability(80);
     context.facts.native_bf16 = true;
     context.facts.alignment = 256;
     context.multiprocessors = 2;

@@ -80,7 +80,7 @@ TEST_F(Chat, TemplatesComeFromTheTokenizersFolder) {
   config({{"bos_token", "<s>"}});
   refused(row, "tokenizer_config.json has no chat template", ErrorKind::usage);
   config({{"chat_template", 5}});
-  refused(row, "chat_template is no text and has no \"default\"");
+  refused(row, "chat_template is not a string and has no \"default\"");
   config({{"chat_template", {{{"name", "tool_use"}, {"template", "x"}}, {{"name", "default"}, {"template", kPlain}}}}});
   EXPECT_EQ(build(row).tokens, 19);  // user:u;assistant:a;
   config({{"chat_template", "{% include 'x' %}"}});

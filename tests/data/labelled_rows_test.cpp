@@ -105,7 +105,7 @@ TEST_F(LabelledRows, NamesAndNumbersMeanClasses) {
           "d.jsonl:2: the label 3 is out of range: the model has 3 classes");
   refused("d.jsonl", "{\"text\":\"a\",\"label\":-1}", "d.jsonl:1: the label -1 is out of range");
   refused("d.jsonl", "{\"text\":\"a\",\"label\":99999999999999999999}", "is out of range");
-  refused("d.jsonl", "{\"text\":\"a\",\"label\":\"fine\"}", "d.jsonl:1: the label 'fine' is no class of the model");
+  refused("d.jsonl", "{\"text\":\"a\",\"label\":\"fine\"}", "d.jsonl:1: the label 'fine' is not a class of the model");
   refused("d.jsonl", "{\"text\":\"a\"}", "d.jsonl:1: a row of {text}: the model classifies sequences");
   refused("d.jsonl", R"({"input_ids":[5],"labels":[5]})", "a row of {input_ids, labels}: the model classifies");
   refused("d.jsonl", R"({"prompt":"a","completion":"b"})", "a row of {prompt, completion}: the model classifies");
@@ -122,7 +122,7 @@ TEST_F(LabelledRows, Tables) {
   EXPECT_EQ(build("d.tsv", "[a\t1\n").size(), 1u);
   EXPECT_EQ(build("d.tsv", "\t1\na\t1\n"), (std::vector<Sequence>{{{2, 5, 3}, 1}}));
   EXPECT_EQ(counts_.empty_rows, 1);
-  refused("d.tsv", "words\tlabel\na\t1\n", "d.tsv:1: the label 'label' is no class of the model");
+  refused("d.tsv", "words\tlabel\na\t1\n", "d.tsv:1: the label 'label' is not a class of the model");
   refused("d.tsv", "a\t1\nb\n", "d.tsv:2: 1 columns where 2 were expected");
   refused("d.tsv", "a\t1\nb\t1\t2\n", "d.tsv:2: 3 columns where 2 were expected");
   refused("d.tsv", "a\t1\nb\t\n", "d.tsv:2: the label is empty");

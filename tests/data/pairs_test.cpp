@@ -96,7 +96,7 @@ TEST_F(Pairs, WhatCannotBeReadIsRefusedByPlace) {
     EXPECT_FALSE(std::filesystem::exists(directory_ / "cache"));
   };
   refused("d.jsonl", R"({"text":"a","text_pair":"b"})", tokenizer, "d.jsonl:1: a pair of texts without a label");
-  refused("d.jsonl", R"({"text":"a","text_pair":3,"label":0})", tokenizer, "'text_pair' is 3, not a text");
+  refused("d.jsonl", R"({"text":"a","text_pair":3,"label":0})", tokenizer, "'text_pair' is 3, not a string");
   refused("d.jsonl", "{\"text\":\"a\",\"label\":0}\n{\"text\":\"a\",\"text_pair\":\"b\",\"label\":0}", tokenizer,
           "d.jsonl:2: a row of {text, text_pair, label} among rows of {text, label} (line 1)");
   refused("d.tsv", "sentence1\tsentence\tlabel\na\tb\t0\n", tokenizer, "names a text or the label twice");

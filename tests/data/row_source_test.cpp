@@ -80,14 +80,14 @@ TEST(RowSource, RowsAboveTheLimitAreRefused) {
 TEST(RowSource, WhatStandsBetweenTheRowsOfAList) {
   TemporaryDirectory directory;
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"[{}\n{}]", ":2: no JSON: ',' or ']' was expected"},
+      {"[{}\n{}]", ":2: not JSON: ',' or ']' was expected"},
       {"[{},]", ":1: the list holds something else"},
       {"[1]", ":1: the list holds something else"},
-      {"[{}", ":1: no JSON: ',' or ']'"},
-      {"[", ":1: no JSON: the list does not end"},
-      {"[{}] x", ":1: no JSON: text after"},
-      {"[{\"a\":", ":1: no JSON: the row does not end"},
-      {"[{},", ":1: no JSON: the list does not end"},
+      {"[{}", ":1: not JSON: ',' or ']'"},
+      {"[", ":1: not JSON: the list does not end"},
+      {"[{}] x", ":1: not JSON: text after"},
+      {"[{\"a\":", ":1: not JSON: the row does not end"},
+      {"[{},", ":1: not JSON: the list does not end"},
       {"[{\"a\":\"}]", "the row does not end"},
   };
   for (const auto& [content, message] : cases) {

@@ -188,7 +188,7 @@ TEST_F(Builder, BadTokenisedRowsAreNamed) {
 TEST_F(Builder, BadFilesAreNamedAndLeaveNothing) {
   refused("d.jsonl", "{\"text\":\"a\"}\n\n{\"prompt\":\"a\",\"completion\":\"b\"}\n",
           "d.jsonl:3: a row of {prompt, completion} among rows of {text} (line 1)");
-  refused("d.jsonl", "{\"text\":\"a\"}\nnot json\n", "d.jsonl:2: no JSON");
+  refused("d.jsonl", "{\"text\":\"a\"}\nnot json\n", "d.jsonl:2: not JSON");
   refused("d.jsonl", "{\"text\":\"a\"}\n{\"text\":\"\xff\"}\n",
           "d.jsonl:2: not UTF-8 (byte 0xff) at byte 22 of the file");
   refused("d.jsonl", "", "holds no rows");

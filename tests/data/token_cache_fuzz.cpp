@@ -16,7 +16,7 @@ namespace {
 
 using namespace headroom;
 
-void mend(std::vector<uint8_t>& file) {
+void repair_header(std::vector<uint8_t>& file) {
   TokenCacheHeader header;
   if (file.size() < sizeof header) return;
   std::memcpy(&header, file.data(), sizeof header);
@@ -41,7 +41,7 @@ void mend(std::vector<uint8_t>& file) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 1) return 0;
   std::vector<uint8_t> file(data + 1, data + size);
-  if (data[0] & 1) mend(file);
+  if (data[0] & 1) repair_header(file);
   const int descriptor = memfd_create("cache", 0);
   if (write(descriptor, file.data(), file.size()) != static_cast<ssize_t>(file.size())) abort();
   try {

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 TEST_F(DiskTest, StreamsCopyInTheirOrderAndEventsTellWhenTheyAreDone) {
   const std::unique_ptr<Device> device = make_cpu_device_with_disk({}, path());
-  constexpr int64_t kElements = 5000, kBytes = 4 * kElements;  // no whole number of blocks
+  constexpr int64_t kElements = 5000, kBytes = 4 * kElements;  // ends within a block
   std::byte* const memory = device->reserve_arena(Tier::device, 4 * kBytes);
   std::byte* const disk = device->reserve_arena(Tier::disk, 8 * kBytes);
   const StreamId in = device->create_stream(Tier::disk), out = device->create_stream(Tier::disk);

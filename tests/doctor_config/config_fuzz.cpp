@@ -13,12 +13,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const char* name : {"f.yaml", "f.json", "f.py", "f.sh", "f.ipynb", "f"}) try {
       const ConfigReading reading = read_config_text(name, text);
       const Job& job = reading.job;
-      const auto keys = job.understood.size() + job.irrelevant.size() + job.unknown.size() + job.unreadable.size();
+      const auto keys = job.keys.understood.size() + job.keys.irrelevant.size() + job.keys.unknown.size() +
+                        job.keys.unreadable.size();
       if (static_cast<int64_t>(keys) != reading.keys) abort();
       if (effective_micro_batch(job) < 1) abort();
-      if (!job.understood.empty())
+      if (!job.keys.understood.empty())
         patch_config(name, reading.sources[0].kind, text,
-                     {{job.understood[0].origin.key, "1", job.understood[0].origin.line}});
+                     {{job.keys.understood[0].origin.key, "1", job.keys.understood[0].origin.line}});
     } catch (const Error&) {
     }
   return 0;

@@ -55,12 +55,12 @@ TEST(Corpus, EveryFileIsReadAndEveryKeyAccountedFor) {
     const ConfigReading reading = read_config_file(file);
     ++files;
     keys += reading.keys;
-    unknown += static_cast<int64_t>(reading.job.unknown.size());
-    unreadable += static_cast<int64_t>(reading.job.unreadable.size());
+    unknown += static_cast<int64_t>(reading.job.keys.unknown.size());
+    unreadable += static_cast<int64_t>(reading.job.keys.unreadable.size());
     expect_all_keys(reading);
     EXPECT_EQ(reading.job.system, expected_system(file));
-    for (const KeyNote& note : reading.job.understood) EXPECT_GT(note.origin.line, 0) << note.origin.key;
-    for (const KeyNote& note : reading.job.unknown) ADD_FAILURE() << "unknown key " << note.origin.key;
+    for (const KeyNote& note : reading.job.keys.understood) EXPECT_GT(note.origin.line, 0) << note.origin.key;
+    for (const KeyNote& note : reading.job.keys.unknown) ADD_FAILURE() << "unknown key " << note.origin.key;
   }
   EXPECT_EQ(files, 217);
   EXPECT_GT(keys, 7000);
@@ -79,7 +79,8 @@ TEST(Corpus, KeysInAreKeysOut) {
     const ConfigReading alone = read_config_text(file.filename().string(), text);
     EXPECT_EQ(alone.keys, leaves) << file;
     std::set<std::pair<int64_t, std::string>> places;
-    for (const auto* notes : {&alone.job.understood, &alone.job.irrelevant, &alone.job.unknown, &alone.job.unreadable})
+    for (const auto* notes :
+         {&alone.job.keys.understood, &alone.job.keys.irrelevant, &alone.job.keys.unknown, &alone.job.keys.unreadable})
       for (const KeyNote& note : *notes) places.insert({note.origin.line, note.origin.key});
     EXPECT_EQ(static_cast<int64_t>(places.size()), leaves) << file;
   }
@@ -97,7 +98,7 @@ TEST(Corpus, ThoseThatNameAModelSayEnough) {
     }
     ++named;
     const SystemDefaults defaults = job_defaults(job);
-    const bool batch = job.micro_batch || defaults.micro_batch.value || job.task != Task::train;
+    const bool batch = job.batch.micro || defaults.micro_batch.value || job.task != Task::train;
     const bool sequence = effective_sequence(job) || defaults.sequence_rule != SequenceRule::fixed;
     const bool says_enough = !job.model.empty() && batch && sequence && effective_micro_batch(job) >= 1;
     EXPECT_TRUE(says_enough) << file;
@@ -120,7 +121,8 @@ TEST(Corpus, ServingRowsAreRead) {
       ASSERT_EQ(readings.size(), 1u);
       expect_all_keys(readings[0]);
       EXPECT_EQ(readings[0].job.task, Task::serve);
-      EXPECT_TRUE(readings[0].job.unknown.empty()) << row << " unknown " << readings[0].job.unknown.front().origin.key;
+      EXPECT_TRUE(readings[0].job.keys.unknown.empty())
+          << row << " unknown " << readings[0].job.keys.unknown.front().origin.key;
       ++read;
     } catch (const Error& e) {
       refused.push_back(e.what());

@@ -65,7 +65,7 @@ TEST(Document, JsonKeepsLinesAndTakesHjsonComments) {
 
 TEST(Document, JsonRefusesWithFileAndLine) {
   expect_error(ErrorKind::format, "f:2: malformed JSON", [] { parse_json_document("{\"a\": 1\n\"b\": 2}", "f"); });
-  expect_error(ErrorKind::format, "f:1: malformed JSON: 'ture' is no value",
+  expect_error(ErrorKind::format, "f:1: malformed JSON: 'ture' is not a value",
                [] { parse_json_document("{\"a\": ture}", "f"); });
   expect_error(ErrorKind::format, "nested deeper", [] { parse_json_document(std::string(100, '['), "f"); });
   expect_error(ErrorKind::format, "without its closing quote", [] { parse_json_document("{\"a", "f"); });

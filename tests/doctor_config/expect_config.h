@@ -31,12 +31,19 @@ inline const KeyNote* note_of(const std::vector<KeyNote>& notes, const std::stri
   return found == notes.end() ? nullptr : &*found;
 }
 
+// The value, as written, of the key that was understood as that field; empty where there is none.
+inline std::string understood_value(const Job& job, const std::string& field) {
+  for (const KeyNote& note : job.keys.understood)
+    if (note.text == field) return note.value;
+  return {};
+}
+
 // Every key is in exactly one list.
 inline void expect_all_keys(const ConfigReading& reading) {
   const Job& job = reading.job;
-  EXPECT_EQ(
-      static_cast<int64_t>(job.understood.size() + job.irrelevant.size() + job.unknown.size() + job.unreadable.size()),
-      reading.keys);
+  EXPECT_EQ(static_cast<int64_t>(job.keys.understood.size() + job.keys.irrelevant.size() + job.keys.unknown.size() +
+                                 job.keys.unreadable.size()),
+            reading.keys);
 }
 
 inline Job job_of(const std::string& name, const std::string& text) {

@@ -98,24 +98,24 @@ args = TrainingArguments("out", per_device_train_batch_size=BATCH * 2, gradient_
 )");
   EXPECT_EQ(job.system, System::hf_trainer);
   EXPECT_EQ(job.model, "meta-llama/Llama-2-7b-hf");
-  EXPECT_EQ(job.micro_batch, 4);
-  EXPECT_EQ(job.accumulation, 4);
-  EXPECT_EQ(job.quantization, "nf4-dq");
-  EXPECT_EQ(job.weight_dtype, "bfloat16");
-  EXPECT_EQ(job.autocast, "bfloat16");
-  EXPECT_EQ(job.attention, "flash_attention_2");
-  EXPECT_EQ(job.optimizer, "paged_adamw");
-  EXPECT_EQ(job.checkpointing, true);
+  EXPECT_EQ(job.batch.micro, 4);
+  EXPECT_EQ(job.batch.accumulation, 4);
+  EXPECT_EQ(job.precision.quantization, "nf4-dq");
+  EXPECT_EQ(job.precision.weights, "bfloat16");
+  EXPECT_EQ(job.precision.autocast, "bfloat16");
+  EXPECT_EQ(job.compute.attention, "flash_attention_2");
+  EXPECT_EQ(job.optimizer.name, "paged_adamw");
+  EXPECT_EQ(job.compute.checkpointing, true);
   ASSERT_TRUE(job.lora);
   EXPECT_EQ(job.lora->rank, 64);
   EXPECT_THAT(job.lora->targets, testing::ElementsAre("q_proj", "v_proj"));
-  EXPECT_EQ(job.extras.at("checkpointing_reentrant"), "false");
-  EXPECT_FALSE(job.sequence);
-  EXPECT_EQ(job.origins.at("micro_batch").key, "TrainingArguments.per_device_train_batch_size");
-  EXPECT_EQ(job.origins.at("micro_batch").line, 12);
-  EXPECT_NE(note_of(job.corrected, "TrainingArguments.evaluation_strategy"), nullptr);
-  EXPECT_NE(note_of(job.corrected, "AutoModelForCausalLM.from_pretrained.torch_dtype"), nullptr);
-  EXPECT_NE(note_of(job.corrected, "AutoModelForCausalLM.from_pretrained.attn_implementation"), nullptr);
+  EXPECT_EQ(understood_value(job, "extras.checkpointing_reentrant"), "False");
+  EXPECT_FALSE(job.batch.sequence);
+  EXPECT_EQ(job.keys.origins.at("micro_batch").key, "TrainingArguments.per_device_train_batch_size");
+  EXPECT_EQ(job.keys.origins.at("micro_batch").line, 12);
+  EXPECT_NE(note_of(job.keys.corrected, "TrainingArguments.evaluation_strategy"), nullptr);
+  EXPECT_NE(note_of(job.keys.corrected, "AutoModelForCausalLM.from_pretrained.torch_dtype"), nullptr);
+  EXPECT_NE(note_of(job.keys.corrected, "AutoModelForCausalLM.from_pretrained.attn_implementation"), nullptr);
 }
 
 TEST(PythonScript, PlainLoop) {
@@ -133,19 +133,19 @@ with torch.autocast("cuda", dtype=torch.float16):
     loss = model(x)
 )");
   EXPECT_EQ(job.system, System::pytorch_script);
-  EXPECT_EQ(job.micro_batch, 16);
-  EXPECT_EQ(job.eval_batch, 64);
-  EXPECT_EQ(job.dataloader_workers, 4);
-  EXPECT_EQ(job.pin_memory, true);
-  EXPECT_EQ(job.sharding, Sharding::zero2);
-  EXPECT_EQ(job.offload_parameters, Offload::cpu);
-  EXPECT_EQ(job.checkpointing, true);
-  EXPECT_EQ(job.optimizer, "adamw_8bit");
-  EXPECT_EQ(job.autocast, "float16");
-  EXPECT_EQ(job.compile, true);
-  EXPECT_EQ(job.allocator.at("expandable_segments"), "True");
-  EXPECT_EQ(job.allocator.at("max_split_size_mb"), "128");
-  EXPECT_NE(note_of(job.corrected, "os.environ[PYTORCH_CUDA_ALLOC_CONF]"), nullptr);
+  EXPECT_EQ(job.batch.micro, 16);
+  EXPECT_EQ(job.evaluation.batch, 64);
+  EXPECT_EQ(job.load.workers, 4);
+  EXPECT_EQ(job.load.pin_memory, true);
+  EXPECT_EQ(job.parallel.sharding, Sharding::zero2);
+  EXPECT_EQ(job.parallel.offload_parameters, Offload::cpu);
+  EXPECT_EQ(job.compute.checkpointing, true);
+  EXPECT_EQ(job.optimizer.name, "adamw_8bit");
+  EXPECT_EQ(job.precision.autocast, "float16");
+  EXPECT_EQ(job.compute.compile, true);
+  EXPECT_EQ(job.environment.allocator.at("expandable_segments"), "True");
+  EXPECT_EQ(job.environment.allocator.at("max_split_size_mb"), "128");
+  EXPECT_NE(note_of(job.keys.corrected, "os.environ[PYTORCH_CUDA_ALLOC_CONF]"), nullptr);
 }
 
 TEST(PythonScript, LitgptsOldScripts) {
@@ -164,13 +164,13 @@ def setup(checkpoint_dir: Path = Path("checkpoints/tiiuae/falcon-7b"), precision
 )");
   EXPECT_EQ(job.system, System::litgpt);
   EXPECT_EQ(job.model, "tiiuae/falcon-7b");
-  EXPECT_EQ(job.micro_batch, 4);
-  EXPECT_EQ(job.global_batch, 128);
-  EXPECT_EQ(job.weight_dtype, "bfloat16");
+  EXPECT_EQ(job.batch.micro, 4);
+  EXPECT_EQ(job.batch.global, 128);
+  EXPECT_EQ(job.precision.weights, "bfloat16");
   ASSERT_TRUE(job.lora);
   EXPECT_EQ(job.lora->rank, 8);
-  EXPECT_EQ(note_of(job.corrected, "micro_batch_size")->text.substr(0, 22), "train.micro_batch_size");
-  EXPECT_NE(note_of(job.corrected, "override_max_seq_length"), nullptr);
+  EXPECT_EQ(note_of(job.keys.corrected, "micro_batch_size")->text.substr(0, 22), "train.micro_batch_size");
+  EXPECT_NE(note_of(job.keys.corrected, "override_max_seq_length"), nullptr);
 }
 
 TEST(PythonScript, DefaultsOfItsOwnOptions) {
@@ -195,14 +195,14 @@ def parse():
   const ConfigReading reading = read_config_text("own.py", text);
   expect_all_keys(reading);
   const Job& job = reading.job;
-  EXPECT_EQ(job.micro_batch, 4);
-  EXPECT_EQ(job.accumulation, 32);
-  EXPECT_EQ(job.optimizer, "adafactor");
-  EXPECT_EQ(job.autocast, "none");
+  EXPECT_EQ(job.batch.micro, 4);
+  EXPECT_EQ(job.batch.accumulation, 32);
+  EXPECT_EQ(job.optimizer.name, "adafactor");
+  EXPECT_EQ(job.precision.autocast, "none");
   ASSERT_TRUE(job.lora);
   EXPECT_EQ(job.lora->rank, 8);
   EXPECT_EQ(job.lora->alpha, 32);
-  EXPECT_EQ(job.unreadable.size(), 2u);  // lora_dropout has two defaults, `other` has none
+  EXPECT_EQ(job.keys.unreadable.size(), 2u);  // lora_dropout has two defaults, `other` has none
   ASSERT_EQ(reading.notes.size(), 1u);
   EXPECT_THAT(reading.notes[0], testing::HasSubstr("own.py: 6 values are taken from the script's own defaults (r, "));
 }
@@ -218,15 +218,15 @@ config = TrainingConfig(
 )");
   EXPECT_EQ(job.system, System::oumi);
   EXPECT_EQ(job.model, "m/x");
-  EXPECT_EQ(job.micro_batch, 2);
-  EXPECT_EQ(job.autocast, "bfloat16");
-  EXPECT_EQ(job.attention, "sdpa");
-  EXPECT_EQ(job.sharding, Sharding::zero3);
-  EXPECT_EQ(job.offload_parameters, Offload::cpu);
-  EXPECT_EQ(job.backward_prefetch, false);
-  ASSERT_EQ(job.corrected.size(), 1u);
-  EXPECT_THAT(job.corrected[0].text, testing::HasSubstr("NO_PREFETCH"));
-  EXPECT_TRUE(job.unknown.empty());
+  EXPECT_EQ(job.batch.micro, 2);
+  EXPECT_EQ(job.precision.autocast, "bfloat16");
+  EXPECT_EQ(job.compute.attention, "sdpa");
+  EXPECT_EQ(job.parallel.sharding, Sharding::zero3);
+  EXPECT_EQ(job.parallel.offload_parameters, Offload::cpu);
+  EXPECT_EQ(job.parallel.backward_prefetch, false);
+  ASSERT_EQ(job.keys.corrected.size(), 1u);
+  EXPECT_THAT(job.keys.corrected[0].text, testing::HasSubstr("NO_PREFETCH"));
+  EXPECT_TRUE(job.keys.unknown.empty());
 }
 
 TEST(PythonScript, NothingKnownIsRefused) {
@@ -246,11 +246,11 @@ TEST(PythonScript, Notebook) {
  ]
 })json");
   EXPECT_EQ(job.system, System::trl);
-  EXPECT_EQ(job.sequence, 512);
-  EXPECT_EQ(job.micro_batch, 2);
-  EXPECT_EQ(job.origins.at("micro_batch").line, 8);
-  EXPECT_FALSE(job.autocast);
-  EXPECT_THAT(note_of(job.corrected, "SFTConfig.max_seq_length")->text, testing::HasSubstr("max_length"));
+  EXPECT_EQ(job.batch.sequence, 512);
+  EXPECT_EQ(job.batch.micro, 2);
+  EXPECT_EQ(job.keys.origins.at("micro_batch").line, 8);
+  EXPECT_FALSE(job.precision.autocast);
+  EXPECT_THAT(note_of(job.keys.corrected, "SFTConfig.max_seq_length")->text, testing::HasSubstr("max_length"));
 }
 
 // The fenced Python blocks of a manual.
@@ -284,14 +284,14 @@ TEST_P(TrainerPage, Blocks) {
   for (const std::string& block : blocks) {
     const Job job = job_of("m1", block);
     EXPECT_EQ(job.system, System::hf_trainer);
-    EXPECT_EQ(job.micro_batch, 4);
-    EXPECT_EQ(job.eval_batch, 4);
-    EXPECT_EQ(job.accumulation, 8);
-    EXPECT_TRUE(job.unknown.empty());
+    EXPECT_EQ(job.batch.micro, 4);
+    EXPECT_EQ(job.evaluation.batch, 4);
+    EXPECT_EQ(job.batch.accumulation, 8);
+    EXPECT_TRUE(job.keys.unknown.empty());
   }
-  EXPECT_FALSE(job_of("m1", blocks[0]).checkpointing);
-  EXPECT_EQ(job_of("m1", blocks[1]).checkpointing, true);
-  EXPECT_EQ(job_of("m1", blocks[2]).autocast, "float16");
+  EXPECT_FALSE(job_of("m1", blocks[0]).compute.checkpointing);
+  EXPECT_EQ(job_of("m1", blocks[1]).compute.checkpointing, true);
+  EXPECT_EQ(job_of("m1", blocks[2]).precision.autocast, "float16");
 }
 
 INSTANTIATE_TEST_SUITE_P(Pages, TrainerPage, testing::ValuesIn(pages("scripts/trainer.md", "manuals/M1.txt")), label);
@@ -305,33 +305,47 @@ TEST_P(OumiPage, Blocks) {
   for (const std::string& block : blocks) {
     jobs.push_back(job_of("m3", block));
     EXPECT_EQ(jobs.back().system, System::oumi) << block;
-    EXPECT_TRUE(jobs.back().unknown.empty()) << block;
-    EXPECT_FALSE(jobs.back().understood.empty()) << block;
+    EXPECT_TRUE(jobs.back().keys.unknown.empty()) << block;
+    EXPECT_FALSE(jobs.back().keys.understood.empty()) << block;
   }
-  EXPECT_EQ(jobs[0].micro_batch, 8);
-  EXPECT_EQ(jobs[0].accumulation, 4);
-  EXPECT_EQ(jobs[1].checkpointing, true);
-  EXPECT_EQ(jobs[2].optimizer, "adamw");
-  EXPECT_EQ(jobs[3].autocast, "bfloat16");
-  EXPECT_EQ(jobs[4].weight_dtype, "bfloat16");
-  EXPECT_EQ(jobs[5].extras.at("empty_cache_steps"), "50");
-  EXPECT_EQ(jobs[6].optimizer, "paged_adamw");
-  EXPECT_EQ(jobs[7].attention, "sdpa");
-  EXPECT_EQ(jobs[8].compile, true);
-  EXPECT_EQ(jobs[9].extras.at("liger"), "true");
-  EXPECT_EQ(jobs[10].sequence, 2048);
-  EXPECT_EQ(jobs[11].extras.at("freeze"), "layer.0,layer.1,layer.2");
-  EXPECT_EQ(jobs[12].attention, "ring_attention");
+  EXPECT_EQ(jobs[0].batch.micro, 8);
+  EXPECT_EQ(jobs[0].batch.accumulation, 4);
+  EXPECT_EQ(jobs[1].compute.checkpointing, true);
+  EXPECT_EQ(jobs[2].optimizer.name, "adamw");
+  EXPECT_EQ(jobs[3].precision.autocast, "bfloat16");
+  EXPECT_EQ(jobs[4].precision.weights, "bfloat16");
+  EXPECT_EQ(understood_value(jobs[5], "extras.empty_cache_steps"), "50");
+  EXPECT_EQ(jobs[6].optimizer.name, "paged_adamw");
+  EXPECT_EQ(jobs[7].compute.attention, "sdpa");
+  EXPECT_EQ(jobs[8].compute.compile, true);
+  EXPECT_EQ(jobs[9].compute.liger, true);
+  EXPECT_EQ(jobs[10].batch.sequence, 2048);
+  EXPECT_EQ(jobs[11].frozen, "layer.0,layer.1,layer.2");
+  EXPECT_EQ(jobs[12].compute.attention, "ring_attention");
   ASSERT_TRUE(jobs[13].lora);
   EXPECT_EQ(jobs[13].lora->rank, 16);
-  EXPECT_EQ(jobs[14].sharding, Sharding::zero3);
-  EXPECT_EQ(jobs[15].offload_parameters, Offload::cpu);
-  EXPECT_EQ(jobs[16].forward_prefetch, false);
-  EXPECT_EQ(jobs[17].backward_prefetch, false);
-  ASSERT_EQ(jobs[17].corrected.size(), 1u);
-  EXPECT_THAT(jobs[17].corrected[0].text, testing::HasSubstr("NO_PREFETCH"));
+  EXPECT_EQ(jobs[14].parallel.sharding, Sharding::zero3);
+  EXPECT_EQ(jobs[15].parallel.offload_parameters, Offload::cpu);
+  EXPECT_EQ(jobs[16].parallel.forward_prefetch, false);
+  EXPECT_EQ(jobs[17].parallel.backward_prefetch, false);
+  ASSERT_EQ(jobs[17].keys.corrected.size(), 1u);
+  EXPECT_THAT(jobs[17].keys.corrected[0].text, testing::HasSubstr("NO_PREFETCH"));
 }
 INSTANTIATE_TEST_SUITE_P(Pages, OumiPage, testing::ValuesIn(pages("scripts/oumi.md", "manuals/M3.txt")), label);
+
+TEST(Python, UnslothsAdaptersAndDefaults) {
+  const Job job =
+      read_config_text("train.py",
+                       "from unsloth import FastLanguageModel\n"
+                       "model, t = FastLanguageModel.from_pretrained(model_name=\"m\", max_seq_length=2048)\n"
+                       "model = FastLanguageModel.get_peft_model(model, r=16, lora_alpha=16)\n")
+          .job;
+  ASSERT_TRUE(job.lora.has_value());
+  EXPECT_EQ(job.lora->rank, 16);
+  EXPECT_EQ(job.batch.sequence, 2048);
+  EXPECT_EQ(job.precision.quantization, "nf4");
+  EXPECT_EQ(job.library, "unsloth");
+}
 
 }  // namespace
 }  // namespace headroom::doctor

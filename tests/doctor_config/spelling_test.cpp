@@ -59,10 +59,10 @@ TEST(Spelling, AppliesToTheText) {
                                      std::pair("checkpointing", "true"), std::pair("optimizer", "paged_adamw_8bit")})
     edits.push_back(spelling_of(job, field, value, SourceKind::yaml)->edit);
   const Job after = job_of("a.yml", patch_config("a.yml", SourceKind::yaml, text, edits).text);
-  EXPECT_EQ(after.micro_batch, 1);
-  EXPECT_EQ(after.sequence, 512);
-  EXPECT_EQ(after.checkpointing, true);
-  EXPECT_EQ(after.optimizer, "paged_adamw_8bit");
+  EXPECT_EQ(after.batch.micro, 1);
+  EXPECT_EQ(after.batch.sequence, 512);
+  EXPECT_EQ(after.compute.checkpointing, true);
+  EXPECT_EQ(after.optimizer.name, "paged_adamw_8bit");
 }
 
 }  // namespace

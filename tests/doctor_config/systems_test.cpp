@@ -20,20 +20,20 @@ TEST(Systems, AxolotlQlora) {
                          "fsdp_version: 2\nfsdp_config:\n  offload_params: true\n  reshard_after_forward: false\n"
                          "wandb_project:\nmy_own_key: 3\n");
   EXPECT_EQ(job.system, System::axolotl);
-  EXPECT_EQ(job.quantization, "nf4-dq");
+  EXPECT_EQ(job.precision.quantization, "nf4-dq");
   ASSERT_TRUE(job.lora);
   EXPECT_TRUE(job.lora->all_linear);
   EXPECT_EQ(job.lora->alpha, 32);
-  EXPECT_EQ(job.checkpointing, true);
-  EXPECT_EQ(job.activation_offload, true);
-  EXPECT_EQ(job.optimizer, "adamw_4bit");
-  EXPECT_EQ(job.attention, "flash_attention_2");
-  EXPECT_EQ(job.chunked_loss, true);
-  EXPECT_EQ(job.sharding, Sharding::zero2);
-  EXPECT_EQ(job.reshard_after_forward, false);
-  EXPECT_EQ(job.offload_parameters, Offload::cpu);
-  ASSERT_EQ(job.unknown.size(), 1u);
-  EXPECT_EQ(job.unknown[0].origin.line, 20);
+  EXPECT_EQ(job.compute.checkpointing, true);
+  EXPECT_EQ(job.compute.activation_offload, true);
+  EXPECT_EQ(job.optimizer.name, "adamw_4bit");
+  EXPECT_EQ(job.compute.attention, "flash_attention_2");
+  EXPECT_EQ(job.compute.chunked_loss, true);
+  EXPECT_EQ(job.parallel.sharding, Sharding::zero2);
+  EXPECT_EQ(job.parallel.reshard_after_forward, false);
+  EXPECT_EQ(job.parallel.offload_parameters, Offload::cpu);
+  ASSERT_EQ(job.keys.unknown.size(), 1u);
+  EXPECT_EQ(job.keys.unknown[0].origin.line, 20);
 }
 
 TEST(Systems, OumiSharding) {
@@ -43,16 +43,16 @@ TEST(Systems, OumiSharding) {
              "  attn_implementation: flash_attention2\ntraining:\n  use_peft: true\n  gradient_checkpointing: true\n"
              "  per_device_train_batch_size: 4\npeft:\n  q_lora: true\n  lora_r: 64\nfsdp:\n  enable_fsdp: true\n"
              "  sharding_strategy: HYBRID_SHARD\n  backward_prefetch: NO_PREFETCH\n");
-  EXPECT_EQ(job.sharding, Sharding::hybrid);
-  EXPECT_EQ(job.backward_prefetch, false);
-  EXPECT_EQ(job.quantization, "fp4");  // Oumi's own default
-  EXPECT_EQ(job.attention, "flash_attention_2");
-  EXPECT_EQ(job.checkpointing, true);
-  EXPECT_EQ(job.corrected.size(), 2u);
+  EXPECT_EQ(job.parallel.sharding, Sharding::hybrid);
+  EXPECT_EQ(job.parallel.backward_prefetch, false);
+  EXPECT_EQ(job.precision.quantization, "fp4");  // Oumi's own default
+  EXPECT_EQ(job.compute.attention, "flash_attention_2");
+  EXPECT_EQ(job.compute.checkpointing, true);
+  EXPECT_EQ(job.keys.corrected.size(), 2u);
   const Job off = job_of("o.yaml",
                          "model: {model_name: m/x}\nfsdp: {enable_fsdp: false, sharding_strategy: FULL_SHARD}\n"
                          "peft: {lora_r: 8}\ntraining: {use_peft: false}\n");
-  EXPECT_FALSE(off.sharding);
+  EXPECT_FALSE(off.parallel.sharding);
   EXPECT_FALSE(off.lora);
 }
 
@@ -67,14 +67,14 @@ TEST(Systems, DeepSpeedAutoAndOldNames) {
   const Job& job = reading.job;
   EXPECT_EQ(job.system, System::deepspeed);
   EXPECT_EQ(job.model, "");
-  EXPECT_EQ(job.sharding, Sharding::zero2);
-  EXPECT_EQ(job.offload_optimizer, Offload::cpu);
-  EXPECT_EQ(job.buffers.at("reduce_bucket_size"), 500'000'000);
-  EXPECT_EQ(job.buffers.at("stage3_max_live_parameters"), 1'000'000'000);
-  EXPECT_FALSE(job.micro_batch);
-  EXPECT_EQ(job.weight_dtype, "bfloat16");
-  EXPECT_EQ(job.corrected.size(), 3u);
-  EXPECT_EQ(job.extras.at("deepspeed"), "true");
+  EXPECT_EQ(job.parallel.sharding, Sharding::zero2);
+  EXPECT_EQ(job.parallel.offload_optimizer, Offload::cpu);
+  EXPECT_EQ(job.parallel.buffers.at("reduce_bucket_size"), 500'000'000);
+  EXPECT_EQ(job.parallel.buffers.at("stage3_max_live_parameters"), 1'000'000'000);
+  EXPECT_FALSE(job.batch.micro);
+  EXPECT_EQ(job.precision.weights, "bfloat16");
+  EXPECT_EQ(job.keys.corrected.size(), 3u);
+  EXPECT_TRUE(job.parallel.deepspeed);
 }
 
 TEST(Systems, TorchtuneInterpolatesAndNamesTheModel) {
@@ -87,13 +87,13 @@ TEST(Systems, TorchtuneInterpolatesAndNamesTheModel) {
       "  apply_lora_to_mlp: True\n  lora_rank: 64\ndtype: bf16\nmetric_logger: {log_dir: \"${output_dir}/logs\"}\n"
       "optimizer:\n  _component_: bitsandbytes.optim.PagedAdamW8bit\nx_y: ${nowhere}\n");
   EXPECT_EQ(job.model, "meta-llama/Llama-3.2-3B-Instruct");
-  EXPECT_EQ(job.eval_batch, 4);
-  EXPECT_EQ(job.quantization, "nf4");
-  EXPECT_EQ(job.optimizer, "paged_adamw_8bit");
+  EXPECT_EQ(job.evaluation.batch, 4);
+  EXPECT_EQ(job.precision.quantization, "nf4");
+  EXPECT_EQ(job.optimizer.name, "paged_adamw_8bit");
   ASSERT_TRUE(job.lora);
   EXPECT_THAT(job.lora->targets, testing::ElementsAre("q_proj", "o_proj", "gate_proj", "up_proj", "down_proj"));
-  EXPECT_FALSE(job.sequence);
-  EXPECT_EQ(job.unknown.size(), 1u);
+  EXPECT_FALSE(job.batch.sequence);
+  EXPECT_EQ(job.keys.unknown.size(), 1u);
 }
 
 TEST(Systems, NeoxStatesItsShape) {
@@ -104,11 +104,11 @@ TEST(Systems, NeoxStatesItsShape) {
              "\"train_micro_batch_size_per_gpu\": 16, \"gas\": 2, \"fp16\": {\"enabled\": true},\n"
              "\"zero_optimization\": {\"stage\": 1}, \"checkpoint-activations\": true, }\n");
   EXPECT_EQ(job.system, System::neox);
-  EXPECT_EQ(job.attention, "flash_attention_2");
+  EXPECT_EQ(job.compute.attention, "flash_attention_2");
   EXPECT_NEAR(*job.parameters, 1.4146e9, 2e6);  // Pythia-1.4b has 1 414 647 808
-  EXPECT_EQ(job.accumulation, 2);
-  EXPECT_EQ(job.checkpointing, true);
-  EXPECT_EQ(job.weight_dtype, "float16");
+  EXPECT_EQ(job.batch.accumulation, 2);
+  EXPECT_EQ(job.compute.checkpointing, true);
+  EXPECT_EQ(job.precision.weights, "float16");
 }
 
 TEST(Systems, PeftAdapterAndModelConfig) {
@@ -131,11 +131,11 @@ TEST(Systems, HfJsonWithSections) {
              "\"fsdp_config\": {\"backward_prefetch\": \"backward_pre\", \"fsdp_forward_prefetch\": false,"
              "\"activation_checkpointing\": true}, \"optim\": \"adamw_bnb_8bit\", \"no_cuda\": false}");
   EXPECT_EQ(job.system, System::hf_trainer);
-  EXPECT_EQ(job.sharding, Sharding::zero3);
-  EXPECT_EQ(job.backward_prefetch, true);
-  EXPECT_EQ(job.forward_prefetch, false);
-  EXPECT_EQ(job.checkpointing, true);
-  EXPECT_EQ(job.optimizer, "adamw_8bit");
+  EXPECT_EQ(job.parallel.sharding, Sharding::zero3);
+  EXPECT_EQ(job.parallel.backward_prefetch, true);
+  EXPECT_EQ(job.parallel.forward_prefetch, false);
+  EXPECT_EQ(job.compute.checkpointing, true);
+  EXPECT_EQ(job.optimizer.name, "adamw_8bit");
 }
 
 TEST(Systems, EveryRenameLeadsToAKnownKey) {
@@ -185,11 +185,11 @@ TEST(Systems, SeveralFilesMerge) {
   const ConfigReading reading = read_config(input);
   expect_all_keys(reading);
   EXPECT_EQ(reading.job.system, System::hf_trainer);
-  EXPECT_EQ(reading.job.gpus, 4);
-  EXPECT_EQ(reading.job.autocast, "bfloat16");  // TrainingArguments over Accelerate
-  EXPECT_EQ(reading.job.sharding, Sharding::zero3);
-  EXPECT_EQ(reading.job.offload_optimizer, Offload::cpu);
-  EXPECT_EQ(reading.job.conflicts.size(), 2u);
+  EXPECT_EQ(reading.job.devices.gpus, 4);
+  EXPECT_EQ(reading.job.precision.autocast, "bfloat16");  // TrainingArguments over Accelerate
+  EXPECT_EQ(reading.job.parallel.sharding, Sharding::zero3);
+  EXPECT_EQ(reading.job.parallel.offload_optimizer, Offload::cpu);
+  EXPECT_EQ(reading.job.keys.conflicts.size(), 2u);
   EXPECT_EQ(reading.sources.size(), 3u);
 }
 
@@ -202,10 +202,10 @@ TEST(Systems, ReferredFilesAreReadBelowTheFolderOnly) {
   std::ofstream(folder / "inner" / "b.yml")
       << "base_model: m/x\nsequence_len: 1\nadapter:\ndeepspeed: ../secret.json\n";
   const ConfigReading a = read_config_file(folder / "inner" / "a.yml");
-  EXPECT_EQ(a.job.sharding, Sharding::zero3);
+  EXPECT_EQ(a.job.parallel.sharding, Sharding::zero3);
   EXPECT_EQ(a.sources.size(), 2u);
   const ConfigReading b = read_config_file(folder / "inner" / "b.yml");
-  EXPECT_FALSE(b.job.sharding);
+  EXPECT_FALSE(b.job.parallel.sharding);
   ASSERT_EQ(b.notes.size(), 1u);
   EXPECT_THAT(b.notes[0], testing::HasSubstr("../secret.json"));
   fs::remove_all(folder);

@@ -48,7 +48,7 @@ struct Score {
   int right = 0, wrong = 0, invented = 0;
 };
 
-void judge(const json& row, const Message& message, Score& score, bool verbose) {
+void add_score(const json& row, const Message& message, Score& score, bool verbose) {
   const auto note = [&](const std::string& what) {
     if (verbose) std::cout << "  " << row["id"] << " " << row["format"] << ": " << what << "\n";
   };
@@ -91,7 +91,7 @@ TEST_P(MessageSet, FiguresFrameworksAndPhases) {
   int framework = 0, phases = 0, phases_wrong = 0;
   for (const json& row : rows_) {
     const Message message = first_message(row["text"]);
-    judge(row, message, score, true);
+    add_score(row, message, score, true);
     framework += message.framework == row["framework"];
     if (message.framework != row["framework"]) {
       std::cout << "  " << row["id"] << " is " << row["framework"] << ", read as '" << message.framework << "'\n";
@@ -115,13 +115,13 @@ TEST_P(MessageSet, FiguresFrameworksAndPhases) {
 TEST_P(MessageSet, SameInsideALog) {
   Score alone, inside;
   for (const json& row : rows_) {
-    judge(row, first_message(row["text"]), alone, false);
+    add_score(row, first_message(row["text"]), alone, false);
     std::string log = "step 10 loss 2.31 lr 1e-4\nINFO: starting\n\x1b[31m";
     log += row["text"].get<std::string>() + "\x1b[0m\nCleaning up.\nbye 12 GiB of cake\n";
     LogScanner scanner;
     for (size_t at = 0; at < log.size(); at += 7) scanner.feed(std::string_view(log).substr(at, 7));
     const LogReport report = scanner.finish();
-    judge(row, report.messages.empty() ? Message{} : report.messages[0], inside, false);
+    add_score(row, report.messages.empty() ? Message{} : report.messages[0], inside, false);
   }
   EXPECT_EQ(alone.right, inside.right);
   EXPECT_EQ(inside.invented, 0);
@@ -137,7 +137,7 @@ TEST_P(MessageSet, WrappedByATerminal) {
       const std::string text = row["text"];
       std::string folded;
       for (size_t at = 0; at < text.size(); at += width) folded += text.substr(at, width) + "\n";
-      judge(row, first_message(folded), wrapped, false);
+      add_score(row, first_message(folded), wrapped, false);
     }
     EXPECT_EQ(wrapped.wrong, 0) << width;
     EXPECT_EQ(wrapped.invented, 0) << width;

@@ -9,12 +9,12 @@ namespace {
 Job pure_bf16(int64_t batch, int64_t sequence) {
   Job job;
   job.system = System::pytorch_script;
-  job.weight_dtype = "bfloat16";
-  job.micro_batch = batch;
-  job.sequence = sequence;
-  job.attention = "flash_attention_2";
-  job.checkpointing = false;
-  job.optimizer = "adamw_fused";
+  job.precision.weights = "bfloat16";
+  job.batch.micro = batch;
+  job.batch.sequence = sequence;
+  job.compute.attention = "flash_attention_2";
+  job.compute.checkpointing = false;
+  job.optimizer.name = "adamw_fused";
   return job;
 }
 
@@ -46,7 +46,7 @@ TEST(Estimate, OptimizerStepIsThePeakOfATinyBatch) {
   Job job = pure_bf16(1, 16);
   const Estimate fused = estimate(job, llama8b(), find_gpu("H100"));
   EXPECT_EQ(term(fused, "gradients"), 8030261248.0 * 2);
-  job.optimizer = "adamw_torch";
+  job.optimizer.name = "adamw_torch";
   const Estimate foreach_step = estimate(job, llama8b(), find_gpu("H100"));
   EXPECT_EQ(foreach_step.peak_phase, "optimizer_step");
   EXPECT_EQ(term(foreach_step, "optimizer temporaries"), 8030261248.0 * 2);  // the square roots, all at once
@@ -55,7 +55,7 @@ TEST(Estimate, OptimizerStepIsThePeakOfATinyBatch) {
 TEST(Estimate, StatesByOptimizer) {
   Job job = pure_bf16(1, 16);
   const auto states = [&](const char* optimizer) {
-    job.optimizer = optimizer;
+    job.optimizer.name = optimizer;
     return term(estimate(job, llama8b(), find_gpu("H100")), "optimizer states") / 8030261248.0;
   };
   EXPECT_DOUBLE_EQ(states("adamw"), 4);
@@ -65,17 +65,17 @@ TEST(Estimate, StatesByOptimizer) {
   EXPECT_NEAR(states("adamw_8bit"), 2 + 2 * 4.0 / 256, 1e-9);
   EXPECT_NEAR(states("ao_adamw_4bit"), 1 + 2 * 4.0 / 128, 1e-9);
   EXPECT_LT(states("adafactor"), 0.01);
-  job.weight_dtype = "float32";
+  job.precision.weights = "float32";
   EXPECT_DOUBLE_EQ(states("adamw"), 8);
 }
 
 TEST(Estimate, EagerScoresByHand) {
   Job job = pure_bf16(2, 1024);
-  job.weight_dtype = "float32";
-  job.accumulation = 2;  // gradients stay, so both peak at the loss
-  job.attention = "sdpa";
+  job.precision.weights = "float32";
+  job.batch.accumulation = 2;  // gradients stay, so both peak at the loss
+  job.compute.attention = "sdpa";
   const Estimate fused = estimate(job, llama8b(), find_gpu("H100"));
-  job.attention = "eager";
+  job.compute.attention = "eager";
   const Estimate eager = estimate(job, llama8b(), find_gpu("H100"));
   const double scores = 2.0 * 32 * 1024 * 1024 * 4, tokens = 2 * 1024;
   // More: the scores, keys and values repeated to all heads; less: no log-sum-exp.
@@ -87,7 +87,7 @@ TEST(Estimate, QuantisedBaseByHand) {
   Job job = pure_bf16(1, 512);
   job.lora.emplace();
   job.lora->rank = 16;
-  job.quantization = "nf4-dq";
+  job.precision.quantization = "nf4-dq";
   const ModelShape& s = llama8b();
   const double adapters = 32.0 * 16 * ((4096 + 4096) + (4096 + 1024));
   const Estimate e = estimate(job, s, find_gpu("4090"));
@@ -100,22 +100,22 @@ TEST(Estimate, QuantisedBaseByHand) {
 
 TEST(Estimate, ShardingDividesStates) {
   Job job = pure_bf16(1, 512);
-  job.gpus = 8;
-  job.sharding = Sharding::zero3;
+  job.devices.gpus = 8;
+  job.parallel.sharding = Sharding::zero3;
   const Estimate e = estimate(job, llama8b(), find_gpu("A100-80GB"));
   EXPECT_NEAR(term(e, "weights"), 8030261248.0 * 2 / 8, 1);
   EXPECT_NEAR(term(e, "optimizer states"), 8030261248.0 * 4 / 8, 1);
   EXPECT_GT(term(e, "gathered parameters"), 2 * llama8b().layer_parameters);
-  job.sharding = Sharding::ddp;
+  job.parallel.sharding = Sharding::ddp;
   EXPECT_EQ(term(estimate(job, llama8b(), find_gpu("A100-80GB")), "weights"), 8030261248.0 * 2);
   job.system = System::deepspeed;
-  job.sharding = Sharding::zero2;
-  job.autocast = "bfloat16";
+  job.parallel.sharding = Sharding::zero2;
+  job.precision.autocast = "bfloat16";
   const Estimate zero2 = estimate(job, llama8b(), find_gpu("A100-80GB"));
   EXPECT_EQ(term(zero2, "weights"), 8030261248.0 * 2);
   EXPECT_NEAR(term(zero2, "master weights"), 8030261248.0 * 4 / 8, 1);
   EXPECT_NEAR(term(zero2, "optimizer states"), 8030261248.0, 1);
-  job.offload_optimizer = Offload::cpu;
+  job.parallel.offload_optimizer = Offload::cpu;
   const Estimate offloaded = estimate(job, llama8b(), find_gpu("A100-80GB"));
   EXPECT_EQ(term(offloaded, "optimizer states"), 0);
   EXPECT_GT(offloaded.host_low_bytes,
@@ -128,7 +128,7 @@ TEST(Estimate, TermsSumAndRangesHold) {
     for (const char* gpu : {"cpu", "T4", "H100", "mi300x"})
       for (const bool checkpointing : {false, true}) {
         Job job = pure_bf16(2, 512);
-        job.checkpointing = checkpointing;
+        job.compute.checkpointing = checkpointing;
         const Estimate e = estimate(job, *find_model_shape(model), find_gpu(gpu));
         int64_t sum = 0;
         for (const Term& t : e.terms) {
@@ -153,12 +153,12 @@ TEST(Estimate, NeverFallsWithBatchSequenceOrLayers) {
         for (int64_t k = 1; k <= 64; k *= 2) {
           Job job = pure_bf16(k, 256);
           job.system = system;
-          job.attention = attention;
-          job.checkpointing = checkpointing;
+          job.compute.attention = attention;
+          job.compute.checkpointing = checkpointing;
           ModelShape shape = llama8b();
           const int64_t batch = estimate(job, shape, find_gpu("H100")).likely_bytes;
-          job.micro_batch = 1;
-          job.sequence = 64 * k;
+          job.batch.micro = 1;
+          job.batch.sequence = 64 * k;
           const int64_t sequence = estimate(job, shape, find_gpu("H100")).likely_bytes;
           shape.layers = k;
           shape.parameters = 1e9 + 2e8 * static_cast<double>(k);
@@ -175,11 +175,11 @@ TEST(Estimate, NeverFallsWithBatchSequenceOrLayers) {
 
 TEST(Estimate, HostileJobsStayInRange) {
   Job job = pure_bf16(INT64_MAX, INT64_MAX);
-  job.gpus = INT64_MAX;
-  job.nodes = -5;
-  job.tensor_parallel = 0;
-  job.sharding = Sharding::zero3;
-  job.buffers["reduce_bucket_size"] = INT64_MAX;
+  job.devices.gpus = INT64_MAX;
+  job.devices.nodes = -5;
+  job.parallel.tensor = 0;
+  job.parallel.sharding = Sharding::zero3;
+  job.parallel.buffers["reduce_bucket_size"] = INT64_MAX;
   job.lora.emplace();
   job.lora->rank = INT64_MAX;
   job.lora->targets = {"", ".", "all-linear", "no_such"};
@@ -192,8 +192,8 @@ TEST(Estimate, HostileJobsStayInRange) {
   Job serve;
   serve.task = Task::serve;
   serve.system = System::vllm;
-  serve.tensor_parallel = INT64_MAX;
-  serve.kv_block_size = INT64_MAX;
+  serve.parallel.tensor = INT64_MAX;
+  serve.serving.kv_block_size = INT64_MAX;
   EXPECT_GE(estimate(serve, ModelShape{}, find_gpu("T4")).likely_bytes, 0);
 }
 
@@ -230,15 +230,15 @@ TEST(Serving, CacheGrowsWithUtilization) {
   Job job;
   job.task = Task::serve;
   job.system = System::vllm;
-  job.max_model_len = 8192;
+  job.serving.max_model_len = 8192;
   int64_t last = 0;
   for (const double share : {0.5, 0.7, 0.9, 0.95}) {
-    job.gpu_memory_utilization = share;
+    job.serving.gpu_memory_utilization = share;
     const Estimate e = estimate(job, llama8b(), find_gpu("A100-40GB"));
     EXPECT_GT(*e.kv_tokens, last);
     last = *e.kv_tokens;
   }
-  job.kv_dtype = "fp8";
+  job.serving.kv_dtype = "fp8";
   EXPECT_NEAR(static_cast<double>(*estimate(job, llama8b(), find_gpu("A100-40GB")).kv_tokens),
               2.0 * static_cast<double>(last), 64);
 }

@@ -95,7 +95,7 @@ TEST(BatchScript, StatesWhatTheJobNeeds) {
   Report report = report_of(
       "base_model: Qwen/Qwen2.5-7B\nmicro_batch_size: 1\nsequence_len: 1024\ndatasets:\n  - path: x\n    type: "
       "alpaca\n");
-  report.incident.job->gpus = 2;
+  report.incident.job->devices.gpus = 2;
   const std::string script = batch_script(report, "axolotl train x.yaml");
   EXPECT_TRUE(script.starts_with("#!/bin/bash\n"));
   EXPECT_NE(script.find("--gpus-per-node=2"), std::string::npos);

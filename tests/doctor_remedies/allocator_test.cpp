@@ -49,10 +49,10 @@ TEST(Allocator, NewerPytorchHasAnotherVariable) {
 
 TEST(Allocator, ExpandableSegmentsAndMaxSplitSizeDoNotGoTogether) {
   Job job = training_job(System::hf_trainer);
-  job.allocator["max_split_size_mb"] = "512";
+  job.environment.allocator["max_split_size_mb"] = "512";
   Diagnosis diagnosis = with(cuda_message(1.0, 0.1, 10, 9, 20), &job);
   EXPECT_THAT(caveats_of(expect_remedy(diagnosis, "expandable-segments")), HasSubstr("drop max_split_size_mb"));
-  job.allocator["expandable_segments"] = "True";
+  job.environment.allocator["expandable_segments"] = "True";
   diagnosis = with(cuda_message(1.0, 0.1, 10, 9, 20), &job);
   EXPECT_THAT(notes_of(diagnosis), HasSubstr("expandable_segments and max_split_size_mb do not go together"));
   EXPECT_THAT(refusal_of(diagnosis, "expandable-segments"), HasSubstr("on already"));

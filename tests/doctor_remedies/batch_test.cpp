@@ -15,7 +15,7 @@ std::string change(const Remedy& remedy, const std::string& field) {
 
 TEST(Batch, ASmallerMicroBatchKeepsTheGlobalOne) {
   Job job = training_job(System::hf_trainer, 16, 1024);
-  job.accumulation = 2;
+  job.batch.accumulation = 2;
   const Remedy remedy = expect_remedy(diagnose(case_of(job, "a100-40gb")), "micro-batch");
   const int64_t micro = std::stoll(change(remedy, "micro_batch")), steps = std::stoll(change(remedy, "accumulation"));
   EXPECT_LT(micro, 16);
@@ -42,16 +42,16 @@ TEST(Batch, TheLargestHalvingThatFitsIsTaken) {
   ASSERT_TRUE(remedy.fits_alone);
   const int64_t micro = std::stoll(change(remedy, "micro_batch"));
   Job twice = *incident.job;
-  twice.micro_batch = 2 * micro;
-  twice.accumulation = 32 / (2 * micro);
+  twice.batch.micro = 2 * micro;
+  twice.batch.accumulation = 32 / (2 * micro);
   const double limit = 0.97 * static_cast<double>(*incident.capacity_bytes);
   EXPECT_GT(static_cast<double>(estimate(twice, *incident.shape, incident.gpu).likely_bytes), limit);
 }
 
 TEST(Batch, LitgptDerivesItsSteps) {
   Job job = training_job(System::litgpt, 8, 2048);
-  job.accumulation.reset();
-  job.global_batch = 64;
+  job.batch.accumulation.reset();
+  job.batch.global = 64;
   const Remedy remedy = expect_remedy(diagnose(case_of(job, "a10")), "micro-batch");
   EXPECT_EQ(remedy.set, "--train.micro_batch_size " + change(remedy, "micro_batch"));
   EXPECT_EQ(change(remedy, "accumulation"), "");
@@ -76,14 +76,13 @@ TEST(Batch, BelowOneThereAreChunks) {
 TEST(Batch, AutomaticBatchFindersDoNotWorkUnderFsdp) {
   Job job = training_job(System::hf_trainer);
   EXPECT_EQ(expect_remedy(diagnose(case_of(job, "a10")), "auto-batch").set, "auto_find_batch_size=True");
-  job.extras["fsdp"] = "full_shard";
-  job.sharding = Sharding::zero3;
-  job.gpus = 4;
+  job.parallel.sharding = Sharding::zero3;
+  job.devices.gpus = 4;
   EXPECT_THAT(refusal_of(diagnose(case_of(job, "a10")), "auto-batch"), HasSubstr("do not work under FSDP"));
-  job.extras["auto_find_batch_size"] = "true";
+  job.batch.finds_size = true;
   EXPECT_THAT(notes_of(diagnose(case_of(job, "a10"))), HasSubstr("does not work under FSDP"));
   job = training_job(System::hf_trainer);
-  job.extras["auto_find_batch_size"] = "true";
+  job.batch.finds_size = true;
   EXPECT_THAT(caveats_of(expect_remedy(diagnose(case_of(job, "a10")), "shard")), HasSubstr("auto_find_batch_size"));
 }
 
@@ -99,7 +98,7 @@ TEST(Batch, AShorterSequenceCostsMoreTheShorterItIs) {
 
 TEST(Batch, PackedRowsBecomeShorterPacks) {
   Job job = training_job(System::trl, 4, 8192);
-  job.packing = true;
+  job.batch.packing = true;
   const Diagnosis diagnosis = diagnose(case_of(job, "a100-40gb"));
   EXPECT_EQ(remedy_of(diagnosis, "sequence-length"), nullptr);
   const Remedy remedy = expect_remedy(diagnosis, "shorter-pack");
@@ -136,7 +135,7 @@ TEST(Batch, ALeakIsNoMatterOfSettings) {
 
 Case evaluating(System system) {
   Case incident = case_of(training_job(system), "rtx-4090");
-  incident.job->eval_batch = 64;
+  incident.job->evaluation.batch = 64;
   incident.estimate = estimate(*incident.job, *incident.shape, incident.gpu);
   Message message = cuda_message(6, 1, 18, 0.5, 23.6);
   message.phase = "eval";
@@ -168,7 +167,7 @@ TEST(Evaluation, InferenceTakesHalves) {
   job.system = System::pytorch_script;
   job.task = Task::infer;
   job.model = "meta-llama/Llama-3.2-3B";
-  job.weight_dtype = "float32";
+  job.precision.weights = "float32";
   const Diagnosis diagnosis = diagnose(case_of(job, "rtx-3060"));
   EXPECT_NE(remedy_of(diagnosis, "no-grad"), nullptr);
   const Remedy half = expect_remedy(diagnosis, "half-inference");
@@ -194,8 +193,8 @@ TEST(Checkpointing, DefaultsAreKnown) {
               HasSubstr("by default"));
   Job job = training_job(System::litgpt);
   EXPECT_THAT(refusal_of(diagnose(case_of(job, "a10")), "checkpointing"), HasSubstr("only under FSDP"));
-  job.gpus = 4;
-  job.sharding = Sharding::zero3;
+  job.devices.gpus = 4;
+  job.parallel.sharding = Sharding::zero3;
   EXPECT_THAT(refusal_of(diagnose(case_of(job, "a10")), "checkpointing"), HasSubstr("by itself under FSDP"));
 }
 

@@ -45,9 +45,9 @@ TEST(Frameworks, WithAJobTheJobsWordsHold) {
 TEST(Frameworks, AMessageWithoutFiguresStillGetsTheUsualOrder) {
   const Diagnosis diagnosis = of("pytorch-cuda", "cuda runtime error (2) : out of memory");
   ASSERT_EQ(diagnosis.causes.size(), 1u);
-  EXPECT_EQ(diagnosis.causes[0].name, "device_full");
+  EXPECT_EQ(diagnosis.causes[0].name, "failed_without_figures");
   EXPECT_EQ(diagnosis.remedies[0].name, "micro-batch");
-  EXPECT_EQ(diagnosis.remedies[1].name, "checkpointing");
+  EXPECT_EQ(diagnosis.remedies[1].name, "end-other-processes");
   for (const Remedy& remedy : diagnosis.remedies) EXPECT_FALSE(remedy.saves_bytes && *remedy.saves_bytes < 0);
 }
 

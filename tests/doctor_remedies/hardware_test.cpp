@@ -15,7 +15,7 @@ Estimate by_model(const Job& job, const ModelShape& shape, const std::optional<G
 
 TEST(WhichGpu, TheSmallestThatFitsComesFirst) {
   Job job = training_job(System::hf_trainer, 1, 1024);
-  job.checkpointing = true;
+  job.compute.checkpointing = true;
   const ModelShape shape = *find_model_shape(job.model);
   const std::vector<GpuChoice> choices = rank_gpus(job, shape, by_model);
   ASSERT_GT(choices.size(), 20u);
@@ -34,7 +34,7 @@ TEST(WhichGpu, TheSmallestThatFitsComesFirst) {
 TEST(WhichGpu, MoreOfThemWhereOneIsTooSmall) {
   Job job = training_job(System::oumi, 1, 2048);
   job.model = "meta-llama/Llama-3.1-8B";
-  job.checkpointing = true;
+  job.compute.checkpointing = true;
   const std::vector<GpuChoice> choices = rank_gpus(job, *find_model_shape(job.model), by_model);
   const auto found = std::find_if(choices.begin(), choices.end(),
                                   [](const GpuChoice& choice) { return choice.gpu.name == "A100-40GB"; });
@@ -46,18 +46,18 @@ TEST(WhichGpu, MoreOfThemWhereOneIsTooSmall) {
 
 TEST(WhichGpu, SaysWhatAGpuLacks) {
   Job job = training_job(System::hf_trainer, 1, 512);
-  job.autocast = "bfloat16";
+  job.precision.autocast = "bfloat16";
   const std::vector<GpuChoice> choices = rank_gpus(job, *find_model_shape(job.model), by_model);
   for (const GpuChoice& choice : choices) EXPECT_EQ(choice.note.empty(), choice.gpu.bf16) << choice.gpu.name;
-  job.autocast.reset();
-  job.attention = "flash_attention_2";
+  job.precision.autocast.reset();
+  job.compute.attention = "flash_attention_2";
   for (const GpuChoice& choice : rank_gpus(job, *find_model_shape(job.model), by_model))
     EXPECT_EQ(choice.note.empty(), choice.gpu.flash_attention) << choice.gpu.name;
 }
 
 TEST(WhichGpu, AServerMustHoldOneRequest) {
   Job job = serving_job(System::vllm);
-  job.max_model_len = 65536;
+  job.serving.max_model_len = 65536;
   const std::vector<GpuChoice> choices = rank_gpus(job, *find_model_shape(job.model), by_model);
   for (const GpuChoice& choice : choices)
     EXPECT_TRUE(choice.gpu.name != "L4" || choice.count > 1) << "one L4 holds half of that";
@@ -65,7 +65,7 @@ TEST(WhichGpu, AServerMustHoldOneRequest) {
 
 TEST(LargerGpu, IsTheSmallestThatFitsAndComparable) {
   Job job = training_job(System::hf_trainer, 2, 2048);
-  job.autocast = "bfloat16";
+  job.precision.autocast = "bfloat16";
   const Case incident = case_of(job, "rtx-4060-ti-16gb");
   const Diagnosis diagnosis = diagnose(incident);
   const Remedy remedy = expect_remedy(diagnosis, "larger-gpu");

@@ -40,7 +40,7 @@ TEST(Host, KubernetesHasItsOwnWord) {
 // M4: as many data loaders as GPUs is advice about speed.
 TEST(Host, WorkersAreProcessesWithCopies) {
   Job job = training_job(System::hf_trainer);
-  job.dataloader_workers = 32;
+  job.load.workers = 32;
   Case incident = case_of(job, "a100-40gb");
   incident.capacity_bytes.reset();
   incident.messages.push_back(killed("linux-oom"));
@@ -48,7 +48,7 @@ TEST(Host, WorkersAreProcessesWithCopies) {
   EXPECT_EQ(remedy.set, "dataloader_num_workers=8");
   EXPECT_GT(*remedy.saves_bytes, kGiB);
   EXPECT_THAT(caveats_of(remedy), HasSubstr("about speed, not memory"));
-  incident.job->dataloader_workers = 0;
+  incident.job->load.workers = 0;
   EXPECT_THAT(refusal_of(diagnose(incident), "fewer-workers"), HasSubstr("by the process itself"));
 }
 
@@ -89,8 +89,8 @@ TEST(Host, SharedMemoryOfAContainer) {
 TEST(Host, LoadingUnderFsdpReadsTheModelOften) {
   Job job = training_job(System::accelerate);
   job.model = "meta-llama/Llama-3.1-8B";
-  job.sharding = Sharding::zero3;
-  job.gpus = 8;
+  job.parallel.sharding = Sharding::zero3;
+  job.devices.gpus = 8;
   Case incident = case_of(job, "a100-80gb");
   Message message = killed("linux-oom");
   message.phase = "load";
@@ -98,7 +98,7 @@ TEST(Host, LoadingUnderFsdpReadsTheModelOften) {
   const Remedy remedy = expect_remedy(diagnose(incident), "lean-load");
   EXPECT_THAT(remedy.set, HasSubstr("fsdp_cpu_ram_efficient_loading: true"));
   EXPECT_THAT(remedy.why, HasSubstr("every process reads the whole model"));
-  incident.job->extras["cpu_ram_efficient_loading"] = "true";
+  incident.job->load.ram_efficient = true;
   EXPECT_EQ(remedy_of(diagnose(incident), "lean-load"), nullptr);
 }
 

@@ -29,9 +29,9 @@ inline Job training_job(System system, int64_t micro_batch = 8, int64_t sequence
   Job job;
   job.system = system;
   job.model = "meta-llama/Llama-3.2-1B";
-  job.micro_batch = micro_batch;
-  job.accumulation = 1;
-  job.sequence = sequence;
+  job.batch.micro = micro_batch;
+  job.batch.accumulation = 1;
+  job.batch.sequence = sequence;
   return job;
 }
 

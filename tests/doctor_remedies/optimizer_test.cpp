@@ -9,23 +9,22 @@ using testing::HasSubstr;
 
 TEST(Optimizer, EightBitOptimizersDoNotGoWithZero) {
   Job job = training_job(System::hf_trainer);
-  job.extras["deepspeed"] = "true";
-  job.sharding = Sharding::zero2;
-  job.gpus = 2;
+  job.parallel.deepspeed = true;
+  job.parallel.sharding = Sharding::zero2;
+  job.devices.gpus = 2;
   const Diagnosis diagnosis = diagnose(case_of(job, "a100-40gb"));
   for (const char* name : {"optimizer-8bit", "paged-optimizer"}) {
     EXPECT_EQ(remedy_of(diagnosis, name), nullptr) << name;
     EXPECT_THAT(refusal_of(diagnosis, name), HasSubstr("do not go with ZeRO")) << name;
   }
-  job.optimizer = "adamw_8bit";
+  job.optimizer.name = "adamw_8bit";
   EXPECT_THAT(notes_of(diagnose(case_of(job, "a100-40gb"))), HasSubstr("8-bit optimizers do not go with ZeRO"));
 }
 
 TEST(Optimizer, EightBitUnderFsdpCannotBeGathered) {
   Job job = training_job(System::trl);
-  job.extras["fsdp"] = "full_shard";
-  job.sharding = Sharding::zero3;
-  job.gpus = 2;
+  job.parallel.sharding = Sharding::zero3;
+  job.devices.gpus = 2;
   const Remedy remedy = expect_remedy(diagnose(case_of(job, "a100-40gb")), "optimizer-8bit");
   EXPECT_THAT(caveats_of(remedy), HasSubstr("cannot be gathered"));
 }
@@ -65,8 +64,8 @@ TEST(Optimizer, AdafactorIsKnownToBeUnstable) {
 // AdamW 8 bytes per weight, 8-bit 2 and tables in 32 bits, Lion 4, SGD none, Adafactor rows and columns.
 TEST(Optimizer, SavesWhatItsStatesTakeLess) {
   Job job = training_job(System::pytorch_script, 1, 512);
-  job.optimizer = "adamw_torch_fused";
-  job.checkpointing = true;
+  job.optimizer.name = "adamw_torch_fused";
+  job.compute.checkpointing = true;
   const Case incident = case_of(job, "a100-40gb");
   const Diagnosis diagnosis = diagnose(incident);
   const double weights = incident.shape->parameters;
@@ -84,8 +83,8 @@ TEST(Optimizer, SavesWhatItsStatesTakeLess) {
 
 TEST(Optimizer, FusedSavesTheTemporaries) {
   Job job = training_job(System::pytorch_script, 1, 512);
-  job.optimizer = "adamw";
-  job.checkpointing = true;
+  job.optimizer.name = "adamw";
+  job.compute.checkpointing = true;
   const Remedy remedy = expect_remedy(diagnose(case_of(job, "a100-40gb")), "fused-optimizer");
   EXPECT_EQ(remedy.set, "torch.optim.AdamW(..., fused=True)");
   EXPECT_GT(*remedy.saves_bytes, kGiB);
@@ -95,7 +94,7 @@ TEST(Optimizer, FusedSavesTheTemporaries) {
 // M3's paged Adam: its states stay while there is room.
 TEST(Optimizer, PagedStatesLeaveOnlyWhenRoomIsShort) {
   Job job = training_job(System::oumi, 1, 512);
-  job.weight_dtype = "float32";
+  job.precision.weights = "float32";
   const Remedy remedy = expect_remedy(diagnose(case_of(job, "rtx-3060")), "paged-optimizer");
   EXPECT_EQ(remedy.set, "training.optimizer: paged_adamw_32bit");
   EXPECT_GE(*remedy.saves_bytes, 0);
@@ -118,18 +117,18 @@ TEST(Optimizer, InBackwardNeedsOneStepAndNoClipping) {
   Diagnosis diagnosis = diagnose(case_of(job, "rtx-4090"));
   const Remedy remedy = expect_remedy(diagnosis, "optimizer-in-backward");
   EXPECT_EQ(remedy.set, "optimizer_in_bwd: true, gradient_accumulation_steps: 1, clip_grad_norm: null");
-  job.accumulation = 8;
+  job.batch.accumulation = 8;
   diagnosis = diagnose(case_of(job, "rtx-4090"));
   EXPECT_THAT(refusal_of(diagnosis, "optimizer-in-backward"), HasSubstr("accumulated over 8 steps"));
   job = training_job(System::pytorch_script, 1, 512);
-  job.max_grad_norm = 1.0;
+  job.optimizer.max_grad_norm = 1.0;
   EXPECT_THAT(caveats_of(expect_remedy(diagnose(case_of(job, "rtx-4090")), "optimizer-in-backward")),
               HasSubstr("clipping must go"));
 }
 
 TEST(Optimizer, ALightOneNeedsNoLighterOne) {
   Job job = training_job(System::hf_trainer);
-  job.optimizer = "adafactor";
+  job.optimizer.name = "adafactor";
   const Diagnosis diagnosis = diagnose(case_of(job, "a10"));
   EXPECT_THAT(refusal_of(diagnosis, "optimizer-8bit"), HasSubstr("light already"));
   EXPECT_EQ(remedy_of(diagnosis, "lion"), nullptr);
@@ -137,7 +136,7 @@ TEST(Optimizer, ALightOneNeedsNoLighterOne) {
 
 TEST(Optimizer, ApexIsGone) {
   Job job = training_job(System::hf_trainer);
-  job.extras["fp16_opt_level"] = "O2";
+  job.precision.apex = true;
   EXPECT_THAT(notes_of(diagnose(case_of(job, "v100-16gb"))), HasSubstr("apex.amp is gone"));
   Case incident;
   Message message = cuda_message(1, 0.1, 14, 0.2, 15.7);

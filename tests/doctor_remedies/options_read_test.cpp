@@ -114,17 +114,17 @@ ConfigReading read(const Home& home, const std::string& text) {
 }
 
 void expect_known(const Job& job, const std::string& what) {
-  for (const KeyNote& note : job.unknown) ADD_FAILURE() << what << ": " << note.origin.key << " is unknown";
-  for (const KeyNote& note : job.unreadable)
+  for (const KeyNote& note : job.keys.unknown) ADD_FAILURE() << what << ": " << note.origin.key << " is unknown";
+  for (const KeyNote& note : job.keys.unreadable)
     ADD_FAILURE() << what << ": " << note.origin.key << " = " << note.value << ": " << note.text;
-  for (const KeyNote& note : job.corrected) ADD_FAILURE() << what << ": " << note.origin.key << ": " << note.text;
+  for (const KeyNote& note : job.keys.corrected) ADD_FAILURE() << what << ": " << note.origin.key << ": " << note.text;
 }
 
 TEST(Options, AreKnownToDoctorsOwnReaders) {
   int checked = 0;
   for (const Home& home : kHomes) {
     ASSERT_EQ(read(home, home.text).job.system, home.system) << home.text;
-    ASSERT_TRUE(read(home, home.text).job.unknown.empty()) << home.text;
+    ASSERT_TRUE(read(home, home.text).job.keys.unknown.empty()) << home.text;
     for (const Technique& technique : all_techniques()) {
       const Spelt spelt = spell(technique.name, home.system, home.style, values_for(home.system));
       if (spelt.settings.empty() || !spelt.available) continue;
@@ -170,16 +170,16 @@ TEST(Options, AreWrittenAsTheUserWrites) {
 TEST(Options, StyleIsThatOfMostKeys) {
   Job job = training_job(System::trl);
   EXPECT_EQ(style_of(job), Style::python);
-  job.origins["autocast"] = {"fsdp.yaml", 3, "mixed_precision"};
-  job.origins["micro_batch"] = {"train.py", 10, "SFTConfig.per_device_train_batch_size"};
-  job.origins["sequence"] = {"train.py", 11, "SFTConfig.max_length"};
+  job.keys.origins["autocast"] = {"fsdp.yaml", 3, "mixed_precision"};
+  job.keys.origins["micro_batch"] = {"train.py", 10, "SFTConfig.per_device_train_batch_size"};
+  job.keys.origins["sequence"] = {"train.py", 11, "SFTConfig.max_length"};
   EXPECT_EQ(style_of(job), Style::python);
   EXPECT_EQ(style_of(job, "autocast"), Style::yaml);
-  job.origins["micro_batch"] = job.origins["sequence"] = {"", 0, "--max_length"};
+  job.keys.origins["micro_batch"] = job.keys.origins["sequence"] = {"", 0, "--max_length"};
   EXPECT_EQ(style_of(job), Style::flags);
   // A server's options are options, wherever they were read.
   job.system = System::vllm;
-  job.origins["micro_batch"] = job.origins["sequence"] = {"compose.yaml", 4, "command"};
+  job.keys.origins["micro_batch"] = job.keys.origins["sequence"] = {"compose.yaml", 4, "command"};
   EXPECT_EQ(style_of(job), Style::flags);
 }
 

@@ -42,8 +42,8 @@ TEST(Precision, Gtx1080SavesBytesAndGivesNoSpeed) {
 // M1's small batch: 16-bit copies of the weights outweigh the activations.
 TEST(Precision, MixedPrecisionCostsMoreAtASmallBatch) {
   Job job = training_job(System::hf_trainer, 1, 128);
-  job.accumulation = 4;
-  job.checkpointing = true;
+  job.batch.accumulation = 4;
+  job.compute.checkpointing = true;
   const Diagnosis diagnosis = diagnose(case_of(job, "a100-40gb"));
   EXPECT_EQ(remedy_of(diagnosis, "mixed-precision"), nullptr);
   EXPECT_THAT(refusal_of(diagnosis, "mixed-precision"), HasSubstr("would take"));
@@ -52,7 +52,7 @@ TEST(Precision, MixedPrecisionCostsMoreAtASmallBatch) {
 
 TEST(Precision, TrueHalvesHalveAndWarn) {
   Job job = training_job(System::litgpt);
-  job.autocast = "float16";
+  job.precision.autocast = "float16";
   const Remedy bf16 = expect_remedy(diagnose(case_of(job, "a100-40gb")), "half-weights");
   EXPECT_EQ(bf16.set, "--precision bf16-true");
   EXPECT_THAT(caveats_of(bf16), HasSubstr("small updates round away"));
@@ -65,7 +65,7 @@ TEST(Precision, TrueHalvesHalveAndWarn) {
 
 TEST(Precision, TrueFloat16InTheJobIsWarnedOf) {
   Job job = training_job(System::litgpt);
-  job.weight_dtype = "float16";
+  job.precision.weights = "float16";
   EXPECT_THAT(notes_of(diagnose(case_of(job, "v100-32gb"))), HasSubstr("often end in NaN"));
   // DeepSpeed's fp16 has masters and a loss scale.
   job.system = System::neox;
@@ -74,7 +74,7 @@ TEST(Precision, TrueFloat16InTheJobIsWarnedOf) {
 
 TEST(Precision, Bfloat16OnAGpuWithoutItIsNoted) {
   Job job = training_job(System::hf_trainer);
-  job.autocast = "bfloat16";
+  job.precision.autocast = "bfloat16";
   EXPECT_THAT(notes_of(diagnose(case_of(job, "v100-16gb"))), HasSubstr("V100-16GB has no bf16 units"));
   EXPECT_THAT(notes_of(diagnose(case_of(job, "a100-40gb"))), Not(HasSubstr("bf16")));
   // TRL sets it by itself.
@@ -83,7 +83,7 @@ TEST(Precision, Bfloat16OnAGpuWithoutItIsNoted) {
 
 TEST(Precision, DeepspeedKeepsMasters) {
   Job job = training_job(System::deepspeed);
-  job.sharding = Sharding::zero2;
+  job.parallel.sharding = Sharding::zero2;
   const Diagnosis diagnosis = diagnose(case_of(job, "a100-40gb"));
   EXPECT_EQ(remedy_of(diagnosis, "half-weights"), nullptr);
   EXPECT_THAT(refusal_of(diagnosis, "half-weights"), HasSubstr("float32 masters"));
@@ -94,26 +94,26 @@ TEST(Precision, DeepspeedKeepsMasters) {
 
 TEST(Precision, OnAlreadyIsRefused) {
   Job job = training_job(System::hf_trainer);
-  job.autocast = "bfloat16";
+  job.precision.autocast = "bfloat16";
   EXPECT_THAT(refusal_of(diagnose(case_of(job, "a100-40gb")), "mixed-precision"), HasSubstr("on already"));
   EXPECT_THAT(refusal_of(on("a100-40gb", System::trl), "mixed-precision"), HasSubstr("by default"));
-  job.weight_dtype = "bfloat16";
+  job.precision.weights = "bfloat16";
   EXPECT_THAT(refusal_of(diagnose(case_of(job, "a100-40gb")), "half-weights"), HasSubstr("16 bits"));
 }
 
 // M4: flash-attention is not available on V100s; sdpa's other kernel saves the same bytes.
 TEST(Precision, FlashAttentionNotOnVolta) {
   Job job = training_job(System::hf_trainer);
-  job.attention = "eager";
+  job.compute.attention = "eager";
   const Remedy volta = expect_remedy(diagnose(case_of(job, "v100-32gb")), "flash-attention");
   EXPECT_THAT(volta.set, HasSubstr("sdpa"));
   EXPECT_THAT(caveats_of(volta), HasSubstr("flash_attention_2 is not available on V100-32GB"));
   EXPECT_THAT(caveats_of(expect_remedy(diagnose(case_of(job, "a100-40gb")), "flash-attention")),
               HasSubstr("needs no package"));
-  job.attention = "flash_attention_2";
+  job.compute.attention = "flash_attention_2";
   EXPECT_THAT(notes_of(diagnose(case_of(job, "v100-32gb"))), HasSubstr("does not run on V100-32GB"));
   EXPECT_THAT(refusal_of(diagnose(case_of(job, "a100-40gb")), "flash-attention"), HasSubstr("on already"));
-  job.attention.reset();
+  job.compute.attention.reset();
   EXPECT_THAT(refusal_of(diagnose(case_of(job, "a100-40gb")), "flash-attention"), HasSubstr("default already"));
 }
 
@@ -130,7 +130,7 @@ TEST(Precision, TritonNeedsVolta) {
 
 TEST(Precision, QatTakesMoreNotLess) {
   Job job = training_job(System::torchtune);
-  job.extras["qat"] = "true";
+  job.precision.fake_quantised = true;
   EXPECT_THAT(expect_remedy(diagnose(case_of(job, "a100-40gb")), "no-qat").why,
               HasSubstr("takes more memory, not less"));
   EXPECT_THAT(refusal_of(on("a100-40gb"), "quantized-model"), HasSubstr("inference, not training"));

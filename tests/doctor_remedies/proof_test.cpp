@@ -49,15 +49,15 @@ TEST(Proof, WhatIsNotKnownIsNamed) {
   expect_doubt(guessed, "--model config.json");
 
   Job open = job;
-  open.sequence.reset();
+  open.batch.sequence.reset();
   expect_doubt(case_of(open, "h100-80gb"), "--max-seq-length");
 
   Job foreign = job;
-  foreign.unknown.push_back({{"cmd.sh", 1, "--finetuning_type"}, "", "lora"});
+  foreign.keys.unknown.push_back({{"cmd.sh", 1, "--finetuning_type"}, "", "lora"});
   expect_doubt(case_of(foreign, "h100-80gb"), "--finetuning_type");
 
   Job replaced = job;
-  replaced.extras["library"] = "unsloth";
+  replaced.library = "unsloth";
   expect_doubt(case_of(replaced, "h100-80gb"), "unsloth");
 
   Case images = case_of(job, "h100-80gb");

@@ -52,7 +52,7 @@ TEST(Serving, TheDirectionIsRightInEveryCase) {
   for (const Direction& row : kDirections) {
     Case incident;
     Job job = serving_job(row.system);
-    job.gpu_memory_utilization = row.now;
+    job.serving.gpu_memory_utilization = row.now;
     incident.job = job;
     incident.gpu = find_gpu("rtx-4090");
     Message message;
@@ -69,7 +69,7 @@ TEST(Serving, TheDirectionIsRightInEveryCase) {
   }
 }
 
-// What a message asks to be fewer is no matter of the share.
+// What a message asks to be fewer does not depend on the share.
 TEST(Serving, FewerSlotsAndShorterPrefills) {
   Case incident;
   incident.job = serving_job(System::sglang);
@@ -94,7 +94,7 @@ TEST(Serving, FewerSlotsAndShorterPrefills) {
 TEST(Serving, RaisedByWhatTheCacheLacks) {
   Case incident;
   Job job = serving_job(System::vllm);
-  job.gpu_memory_utilization = 0.8;
+  job.serving.gpu_memory_utilization = 0.8;
   incident.job = job;
   incident.gpu = find_gpu("rtx-4090");
   Message message;
@@ -114,7 +114,7 @@ TEST(Serving, RaisedByWhatTheCacheLacks) {
 TEST(Serving, NotAboveNinetyFive) {
   Case incident;
   Job job = serving_job(System::vllm);
-  job.gpu_memory_utilization = 0.95;
+  job.serving.gpu_memory_utilization = 0.95;
   incident.job = job;
   Message message;
   message.framework = "vllm";
@@ -143,7 +143,7 @@ TEST(Serving, AnotherProcessOnTheDevice) {
 
 TEST(Serving, WithoutAMessageTheEstimateDecides) {
   Job job = serving_job(System::vllm);
-  job.max_model_len = 65536;
+  job.serving.max_model_len = 65536;
   const Diagnosis diagnosis = diagnose(case_of(job, "l4"));
   EXPECT_EQ(diagnosis.fits, false);
   ASSERT_FALSE(diagnosis.causes.empty());
@@ -159,7 +159,7 @@ TEST(Serving, WithoutAMessageTheEstimateDecides) {
 
 TEST(Serving, WhatFitsIsLeftAlone) {
   Job job = serving_job(System::vllm);
-  job.max_model_len = 8192;
+  job.serving.max_model_len = 8192;
   const Diagnosis diagnosis = diagnose(case_of(job, "l4"));
   EXPECT_EQ(diagnosis.fits, true);
   EXPECT_EQ(remedy_of(diagnosis, "gpu-memory-utilization"), nullptr);
@@ -179,12 +179,12 @@ TEST(Serving, TheWeightsAloneAreTooMuch) {
 
 TEST(Serving, TheSmallestOffloadThatFits) {
   Job job = serving_job(System::vllm);
-  job.max_model_len = 65536;
+  job.serving.max_model_len = 65536;
   const Case incident = case_of(job, "l4");
   const Remedy remedy = expect_remedy(diagnose(incident), "serve-offload");
   ASSERT_TRUE(remedy.fits_alone);
   Job less = with_changes(job, remedy.changes);
-  *less.cpu_offload_bytes -= kGiB;
+  *less.serving.cpu_offload_bytes -= kGiB;
   EXPECT_LT(static_cast<double>(*estimate(less, *incident.shape, incident.gpu).kv_tokens), 1.1 * 65536);
   EXPECT_THAT(caveats_of(remedy), HasSubstr("cross the bus for every token"));
 }
@@ -192,7 +192,7 @@ TEST(Serving, TheSmallestOffloadThatFits) {
 TEST(Serving, GraphCaptureAsksForFewerGraphs) {
   Case incident;
   Job job = serving_job(System::sglang);
-  job.gpu_memory_utilization = 0.9;
+  job.serving.gpu_memory_utilization = 0.9;
   incident.job = job;
   Message message = cuda_message(0.5, 0.2, 22, 0.3, 23.6);
   message.phase = "cudagraph_capture";
@@ -213,15 +213,15 @@ TEST(Serving, PrefillsComeInSmallerPieces) {
   message.phase = "prefill";
   incident.messages.push_back(message);
   EXPECT_EQ(expect_remedy(diagnose(incident), "batched-tokens").set, "--chunked-prefill-size 4096");
-  incident.job->extras["chunked_prefill_size"] = "2048";
+  incident.job->serving.prefill_chunk = 2048;
   EXPECT_THAT(refusal_of(diagnose(incident), "batched-tokens"), HasSubstr("2048 tokens already"));
 }
 
 TEST(Serving, LlamaServerOffloadsLayers) {
   Job job = serving_job(System::llama_server);
-  job.quantization = "q8_0";
-  job.gpu_layers = 99;
-  job.max_model_len = 32768;
+  job.precision.quantization = "q8_0";
+  job.serving.gpu_layers = 99;
+  job.serving.max_model_len = 32768;
   const Case incident = case_of(job, "rtx-3060");
   const Diagnosis diagnosis = diagnose(incident);
   const Remedy remedy = expect_remedy(diagnosis, "gpu-layers");
@@ -237,7 +237,7 @@ TEST(Serving, LlamaServerOffloadsLayers) {
 // llama.cpp's cache is what is asked for, not what is left.
 TEST(Serving, LlamaServersContextIsTheCache) {
   Job job = serving_job(System::llama_server);
-  job.max_model_len = 131072;
+  job.serving.max_model_len = 131072;
   const Diagnosis diagnosis = diagnose(case_of(job, "rtx-4090"));
   ASSERT_NE(cause_of(diagnosis, "kv_cache_too_large"), nullptr);
   const Remedy remedy = expect_remedy(diagnosis, "max-model-len");
@@ -247,7 +247,7 @@ TEST(Serving, LlamaServersContextIsTheCache) {
 
 TEST(Serving, NoFp8CacheBeforeAmpere) {
   Job job = serving_job(System::vllm);
-  job.max_model_len = 65536;
+  job.serving.max_model_len = 65536;
   EXPECT_THAT(refusal_of(diagnose(case_of(job, "v100-32gb")), "kv-dtype"), HasSubstr("no fp8 kernels"));
 }
 

@@ -37,7 +37,7 @@ TEST(SessionOne, DefragmentationWouldJustServeThisRequest) {
   ASSERT_NE(cause, nullptr);
   EXPECT_THAT(cause->evidence, HasSubstr("free 0.22 GiB + unallocated 2.14 GiB = 2.36 GiB against 2.22 GiB asked"));
   EXPECT_THAT(cause->evidence, HasSubstr("0.14 GiB left"));
-  EXPECT_THAT(cause->evidence, HasSubstr("worth one try, no cure"));
+  EXPECT_THAT(cause->evidence, HasSubstr("worth one try, but not a fix"));
   EXPECT_LT(cause->weight, diagnosis.causes[0].weight);
 }
 
@@ -47,7 +47,7 @@ TEST(SessionOne, ExpandableSegmentsAreOneTryAndNoCure) {
   EXPECT_EQ(remedy.set, "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
   EXPECT_TRUE(remedy.one_try);
   EXPECT_FALSE(remedy.fits_alone);
-  EXPECT_THAT(caveats_of(remedy), HasSubstr("worth one try, no cure"));
+  EXPECT_THAT(caveats_of(remedy), HasSubstr("worth one try, but not a fix"));
   EXPECT_THAT(caveats_of(remedy), HasSubstr("PYTORCH_ALLOC_CONF"));
   EXPECT_THAT(remedy.why, HasSubstr("0.14 GiB would be left"));
   EXPECT_EQ(remedy.saves_bytes, gib(2.14));
@@ -84,9 +84,9 @@ TEST(SessionOne, ManualsAdviceIsThereInItsOrder) {
 TEST(SessionOne, WithItsConfigurationTheOptionsAreLitgpts) {
   Job job = training_job(System::litgpt, 4, 4096);
   job.model = "meta-llama/Llama-2-7b-hf";
-  job.global_batch = 64;
-  job.accumulation.reset();
-  job.autocast = "bfloat16";
+  job.batch.global = 64;
+  job.batch.accumulation.reset();
+  job.precision.autocast = "bfloat16";
   Case incident = case_of(job, "a100-80gb");
   incident.messages.push_back(session_one());
   incident.capacity_bytes = gib(79.15);

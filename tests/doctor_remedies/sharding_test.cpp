@@ -10,9 +10,9 @@ using testing::HasSubstr;
 Job sharded(System system) {
   Job job = training_job(system, 2, 4096);
   job.model = "meta-llama/Llama-3.1-8B";
-  job.weight_dtype = "bfloat16";
-  job.gpus = 4;
-  job.sharding = Sharding::zero3;
+  job.precision.weights = "bfloat16";
+  job.devices.gpus = 4;
+  job.parallel.sharding = Sharding::zero3;
   return job;
 }
 
@@ -23,7 +23,7 @@ TEST(Sharding, SplitsStatesOverGpus) {
   EXPECT_EQ(remedy.set, "fsdp.enable_fsdp: true, fsdp.sharding_strategy: FULL_SHARD");
   EXPECT_EQ(remedy.effort, "hardware") << "there is one GPU";
   EXPECT_GT(*remedy.saves_bytes, 0);
-  job.gpus = 4;
+  job.devices.gpus = 4;
   EXPECT_EQ(expect_remedy(diagnose(case_of(job, "a100-40gb")), "shard").effort, "config");
 }
 
@@ -38,13 +38,12 @@ TEST(Sharding, ForwardPrefetchIsOffByDefault) {
 
 TEST(Sharding, PrefetchIsOffByDefaultUnderAccelerate) {
   Job job = sharded(System::hf_trainer);
-  job.extras["fsdp"] = "full_shard";
   EXPECT_THAT(refusal_of(diagnose(case_of(job, "a10")), "no-prefetch"), HasSubstr("off by default already"));
-  job.backward_prefetch = false;
+  job.parallel.backward_prefetch = false;
   EXPECT_THAT(refusal_of(diagnose(case_of(job, "a10")), "no-prefetch"), HasSubstr("off already"));
-  job.backward_prefetch = true;
+  job.parallel.backward_prefetch = true;
   EXPECT_NE(remedy_of(diagnose(case_of(job, "a10")), "no-prefetch"), nullptr);
-  job.extras["fsdp_version"] = "2";
+  job.parallel.fsdp2 = true;
   EXPECT_THAT(refusal_of(diagnose(case_of(job, "a10")), "no-prefetch"), HasSubstr("FSDP2 has no options"));
 }
 
@@ -56,13 +55,13 @@ TEST(Sharding, LitgptsOffloadIsALiteral) {
 
 TEST(Sharding, OumiHasNoRingAttention) {
   Job job = sharded(System::oumi);
-  job.sequence = 65536;
-  job.attention = "ring_attention";
+  job.batch.sequence = 65536;
+  job.compute.attention = "ring_attention";
   const Diagnosis diagnosis = diagnose(case_of(job, "a100-40gb"));
   EXPECT_THAT(notes_of(diagnosis), HasSubstr("Oumi has no ring attention"));
   EXPECT_THAT(refusal_of(diagnosis, "context-parallel"), HasSubstr("Oumi has no ring attention"));
   job.system = System::axolotl;
-  job.attention = "sdpa";
+  job.compute.attention = "sdpa";
   EXPECT_EQ(expect_remedy(diagnose(case_of(job, "a100-40gb")), "context-parallel").set, "context_parallel_size: 4");
 }
 
@@ -71,16 +70,16 @@ TEST(Sharding, OumiFreezesFullNamesOnly) {
   Job job = training_job(System::oumi);
   const Remedy remedy = expect_remedy(diagnose(case_of(job, "a10")), "freeze");
   EXPECT_THAT(remedy.set, HasSubstr("model.freeze_layers: [\"model.layers.0\""));
-  job.extras["freeze"] = "layer.0,layer.1,layer.2";
+  job.frozen = "layer.0,layer.1,layer.2";
   EXPECT_THAT(notes_of(diagnose(case_of(job, "a10"))), HasSubstr("\"layer.0\" is \"model.layers.0\""));
 }
 
 TEST(Sharding, OffloadingTakesHostMemory) {
   Job job = training_job(System::deepspeed, 1, 2048);
   job.model = "meta-llama/Llama-3.1-8B";
-  job.autocast = "bfloat16";
-  job.sharding = Sharding::zero2;
-  job.gpus = 2;
+  job.precision.autocast = "bfloat16";
+  job.parallel.sharding = Sharding::zero2;
+  job.devices.gpus = 2;
   const Diagnosis diagnosis = diagnose(case_of(job, "a100-80gb"));
   const Remedy states = expect_remedy(diagnosis, "offload-optimizer");
   EXPECT_THAT(states.set, HasSubstr("\"offload_optimizer\": {\"device\": \"cpu\"}"));
@@ -90,7 +89,7 @@ TEST(Sharding, OffloadingTakesHostMemory) {
   EXPECT_THAT(disk.set, HasSubstr("\"nvme_path\""));
   EXPECT_THAT(caveats_of(disk), HasSubstr("network file system"));
   EXPECT_GT(disk.slowdown, states.slowdown);
-  job.offload_optimizer = Offload::cpu;
+  job.parallel.offload_optimizer = Offload::cpu;
   EXPECT_THAT(refusal_of(diagnose(case_of(job, "a100-80gb")), "offload-optimizer"), HasSubstr("on the host already"));
 }
 
@@ -100,7 +99,7 @@ TEST(Sharding, OffloadedParametersOnOneGpuAndOnFour) {
   job.model = "meta-llama/Llama-3.1-8B";
   EXPECT_THAT(expect_remedy(diagnose(case_of(job, "rtx-4090")), "offload-parameters").set,
               HasSubstr("deepspeed.zero_stage: ZERO_3"));
-  job.gpus = 4;
+  job.devices.gpus = 4;
   EXPECT_THAT(expect_remedy(diagnose(case_of(job, "rtx-4090")), "offload-parameters").set,
               HasSubstr("fsdp.cpu_offload: true"));
   job = training_job(System::torchtune, 1, 2048);
@@ -109,16 +108,16 @@ TEST(Sharding, OffloadedParametersOnOneGpuAndOnFour) {
 
 TEST(Sharding, AccumulationUnderFsdpOffloadIsWarnedOf) {
   Job job = sharded(System::oumi);
-  job.accumulation = 8;
+  job.batch.accumulation = 8;
   EXPECT_THAT(caveats_of(expect_remedy(diagnose(case_of(job, "a10")), "offload-parameters")), HasSubstr("no_sync"));
 }
 
 TEST(Sharding, FourBitBasesShardWithTheirStorageOnly) {
   Job job = sharded(System::axolotl);
   job.lora = LoraSettings{};
-  job.quantization = "nf4";
-  job.sharding = Sharding::none;
-  job.gpus = 2;
+  job.precision.quantization = "nf4";
+  job.parallel.sharding = Sharding::none;
+  job.devices.gpus = 2;
   const Diagnosis diagnosis = diagnose(case_of(job, "rtx-3060"));
   EXPECT_THAT(refusal_of(diagnosis, "offload-parameters"), HasSubstr("cannot be offloaded"));
   EXPECT_THAT(caveats_of(expect_remedy(diagnosis, "shard")), HasSubstr("bnb_4bit_quant_storage"));
@@ -128,17 +127,17 @@ TEST(Sharding, LitgptQuantisesOnOneDevice) {
   Job job = training_job(System::litgpt);
   EXPECT_THAT(expect_remedy(diagnose(case_of(job, "a10")), "qlora").set,
               HasSubstr("--quantize bnb.nf4 --precision bf16-true --devices 1"));
-  job.gpus = 2;
+  job.devices.gpus = 2;
   EXPECT_THAT(refusal_of(diagnose(case_of(job, "a10")), "qlora"), HasSubstr("one device only"));
 }
 
 TEST(Sharding, BucketsOfHalfABillionElements) {
   Job job = sharded(System::deepspeed);
-  job.sharding = Sharding::zero2;
+  job.parallel.sharding = Sharding::zero2;
   const Remedy remedy = expect_remedy(diagnose(case_of(job, "a100-80gb")), "smaller-buckets");
   EXPECT_THAT(remedy.set, HasSubstr("\"reduce_bucket_size\": 50000000"));
   EXPECT_GT(*remedy.saves_bytes, kGiB);
-  job.buffers["reduce_bucket_size"] = 5000000;
+  job.parallel.buffers["reduce_bucket_size"] = 5000000;
   EXPECT_THAT(refusal_of(diagnose(case_of(job, "a100-80gb")), "smaller-buckets"), HasSubstr("small already"));
 }
 
@@ -153,8 +152,8 @@ TEST(Sharding, DataParallelGathersOnTheFirst) {
 
 TEST(Sharding, DdpsBucketsAreASecondCopy) {
   Job job = training_job(System::pytorch_script, 1, 1024);
-  job.gpus = 2;
-  job.sharding = Sharding::ddp;
+  job.devices.gpus = 2;
+  job.parallel.sharding = Sharding::ddp;
   const Case incident = case_of(job, "a100-40gb");
   const Remedy remedy = expect_remedy(diagnose(incident), "bucket-view");
   EXPECT_NEAR(static_cast<double>(*remedy.saves_bytes), 4 * incident.shape->parameters, 1e8);
@@ -162,7 +161,6 @@ TEST(Sharding, DdpsBucketsAreASecondCopy) {
 
 TEST(Sharding, SavingsOfAShardedSaveAreNamed) {
   Case incident = case_of(sharded(System::hf_trainer), "a100-40gb");
-  incident.job->extras["fsdp"] = "full_shard";
   Message message = cuda_message(10, 1, 35, 1, 39.4);
   message.phase = "checkpoint_save";
   incident.messages.push_back(message);

@@ -1,4 +1,4 @@
-// Files that are no snapshots, broken ones, and ones made to waste time or memory.
+// Files that are not snapshots, broken ones, and ones made to waste time or memory.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -46,7 +46,7 @@ TEST(HostileSnapshots, OtherPicklesAreNoSnapshots) {
   expect_refused("\x80\x02" + list("K\x05") + ".", "segments[0]: needs a dictionary and finds an integer");
   expect_refused("cos\nsystem\n(S'true'\ntR.", "byte 0: the pickle refers to os.system");
   expect_refused(file_of("K\x01"), "'segments' is an integer, not a list");
-  expect_refused(file_of(list(""), list("}")), "no list of lists");
+  expect_refused(file_of(list(""), list("}")), "not a list of lists");
 }
 
 TEST(HostileSnapshots, FiguresThatCannotBeAreRefusedAtTheirPlace) {
@@ -55,8 +55,8 @@ TEST(HostileSnapshots, FiguresThatCannotBeAreRefusedAtTheirPlace) {
   expect_refused(file_of(list(dict(text("total_size") + number(-1)))), "'total_size' is -1 bytes");
   expect_refused(file_of(list(dict(text("total_size") + number(INT64_MAX)))), "which no device has");
   expect_refused(file_of(list(segment(text("device") + number(5000)))), "device 5000 cannot be");
-  expect_refused(file_of(list(segment(text("address") + text("x")))), "'address' is no address");
-  expect_refused(file_of(list(segment(text("address") + number(INT64_MAX)))), "'address' is no address");
+  expect_refused(file_of(list(segment(text("address") + text("x")))), "'address' is not an address");
+  expect_refused(file_of(list(segment(text("address") + number(INT64_MAX)))), "'address' is not an address");
   const std::string block = dict(text("size") + number(4097));
   expect_refused(file_of(list(segment(text("blocks") + list(block)))), "segments[0][0]: the blocks");
   const std::string event = dict(text("action") + text("alloc") + text("size") + number(-5));

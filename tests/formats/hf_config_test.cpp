@@ -206,7 +206,7 @@ TEST(HfConfig, GettersCheckTypesAndRanges) {
   expect_error(ErrorKind::format, "e is true, not a number", [&] { config.number("e", 0, 9); });
   expect_error(ErrorKind::format, "g is 18446744073709551615", [&] { config.integer("g", 0, INT64_MAX); });
   expect_error(ErrorKind::format, "i is -4, not an integer from 0", [&] { config.integer("i", 0, 9); });
-  expect_error(ErrorKind::format, "h is [1], not a text", [&] { config.text("h"); });
+  expect_error(ErrorKind::format, "h is [1], not a string", [&] { config.text("h"); });
   expect_error(ErrorKind::format, "a is 7, not true or false", [&] { config.boolean("a"); });
   expect_error(ErrorKind::format, "none is missing", [&] { config.boolean("none"); });
   expect_error(ErrorKind::format, "a is 7, odd", [&] { config.refuse("a", "odd", "choose an even one"); });
@@ -232,7 +232,7 @@ TEST(HfConfig, MalformedFiles) {
   expect_error(ErrorKind::usage, "config.json", [&] { HfConfig::read(directory.path()); });
   expect_error(ErrorKind::format, "not a JSON object but array", [] { parse("[]"); });
   expect_error(ErrorKind::format, "model_type is missing", [] { parse("{}"); });
-  expect_error(ErrorKind::format, "model_type is 3, not a text", [] { parse(R"({"model_type":3})"); });
+  expect_error(ErrorKind::format, "model_type is 3, not a string", [] { parse(R"({"model_type":3})"); });
   expect_error(ErrorKind::format, "architectures", [] { parse(R"({"model_type":"x","architectures":"y"})"); });
   expect_error(ErrorKind::format, "malformed JSON", [] { parse("{"); });
   directory.write("config.json", R"({"model_type":"llama"})");

@@ -285,7 +285,7 @@ TEST(Pickle, OrderedDictionariesAreDictionaries) {
 TEST(Pickle, MalformedProgramsAreRefusedAtTheirByte) {
   expect_refused("", "byte 0: the file ends");
   expect_refused("\x80\x06N.", "byte 0: protocol 6");
-  expect_refused("\x80\x02\xff", "byte 2: opcode 0xff is no opcode");
+  expect_refused("\x80\x02\xff", "byte 2: opcode 0xff is not an opcode");
   expect_refused("a.", "finds no value on the stack");
   expect_refused(
       "K\x01K\x02"
@@ -299,8 +299,8 @@ TEST(Pickle, MalformedProgramsAreRefusedAtTheirByte) {
   expect_refused("}(K\x01K\x02K\x03u.", "a key without a value");
   expect_refused("h\x05.", "memo entry 5, which was never stored");
   expect_refused("g-1\n.", "memo entry's number is malformed");
-  expect_refused("Ifive\n.", "'five' is no integer");
-  expect_refused("Fx\n.", "'x' is no number");
+  expect_refused("Ifive\n.", "'five' is not an integer");
+  expect_refused("Fx\n.", "'x' is not a number");
   expect_refused("S'open\n.", "a quoted text has no end");
   expect_refused("V\\u12\n.", "malformed \\u escape");
   expect_refused("K\x01(.", "finds no value on the stack");

@@ -40,7 +40,7 @@ TEST(SafetensorsSet, NamesWhatIsMissingOrDouble) {
   TemporaryDirectory directory;
   const auto open = [&] { SafetensorsSet::open(directory.path()); };
   expect_error(ErrorKind::usage, "has neither", open);
-  expect_error(ErrorKind::usage, "is no directory", [&] { SafetensorsSet::open(directory / "none"); });
+  expect_error(ErrorKind::usage, "is not a directory", [&] { SafetensorsSet::open(directory / "none"); });
   directory.write("pytorch_model.bin", "");
   expect_error(ErrorKind::usage, "holds pytorch_model.bin", open);
   directory.write(kIndex, R"({"weight_map":{"a":"m-1","b":"m-2"}})");
@@ -62,7 +62,7 @@ TEST(SafetensorsSet, HostileIndexesAreRefused) {
       {"[]", "no object weight_map"},
       {"{}", "no object weight_map"},
       {R"({"weight_map":{}})", "weight_map is empty"},
-      {R"({"weight_map":{"a":1}})", "weight_map of 'a' is no text"},
+      {R"({"weight_map":{"a":1}})", "weight_map of 'a' is not a string"},
       {R"({"weight_map":{"a":"../../secret"}})", "not the name of a file beside it"},
       {R"({"weight_map":{"a":".."}})", "not the name of a file beside it"},
       {R"({"weight_map":)", "malformed JSON"},

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "../runtime/tiny_run.h"
+#include "engine/process_bytes.h"
 #include "generate/generator.h"
 #include "models/decoder.h"
 #include "planner/inference.h"
+#include "planner/techniques/precision.h"
 
 namespace headroom {
 
@@ -38,7 +40,7 @@ class TinyGeneration {
     request.process = process_parts(model, request.facts, true);
     request.seq_length = positions;
     if (change) change(request);
-    const DType cache = request.precision == "bf16-true" ? DType::bf16 : DType::f32;
+    const DType cache = precision_of(request) == "bf16-true" ? DType::bf16 : DType::f32;
     const int64_t chunks[] = {chunk};
     return plan_generation(request, {positions / 2, positions / 2}, chunks,
                            [&](int64_t size) { return build_generation(model.spec, positions, size, cache); });

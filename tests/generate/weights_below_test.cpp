@@ -40,9 +40,9 @@ class WeightsBelow : public testing::TestWithParam<const char*> {
 
   TinyGeneration::Change within(Tier tier, int64_t memory, std::map<std::string, std::string> techniques = {}) const {
     return [=](PlanRequest& request) {
-      request.precision = GetParam();
       request.budget_bytes = memory;
-      request.techniques = techniques;
+      for (const auto& [name, setting] : techniques) request.techniques[name] = {setting};
+      set_precision(request, GetParam());
       if (tier != Tier::device) (tier == Tier::host ? request.host_budget_bytes : request.disk_budget_bytes) = kBelow;
     };
   }

@@ -72,6 +72,27 @@ TEST(Text, RichGraphRoundTripsByteForByte) {
   EXPECT_EQ(graph.value(3).role, Role::workspace);
 }
 
+// Parts of a symbol follow it: sizes differ by one at most, and none grows when the symbol falls.
+TEST(Text, PartsOfASymbol) {
+  const std::string text =
+      "graph \"g\" {\n  symbol s <= 7\n  persistent %0: f32[s:0/3]\n  persistent %1: f32[s:2/3, 4]\n}\n";
+  const Graph graph = parse(text);
+  EXPECT_EQ(print(graph), text);
+  EXPECT_EQ(graph.value(1).type.shape[0], Dim::of_part(0, 2, 3));
+  EXPECT_EQ(concrete(graph.value(0).type, graph.bounds()).dims, (std::vector<int64_t>{3}));
+  EXPECT_EQ(concrete(graph.value(1).type, {5}).dims, (std::vector<int64_t>{1, 4}));
+  for (int64_t parts = 1; parts < 9; ++parts)
+    for (int64_t length = 0; length < 40; ++length) {
+      int64_t end = 0;
+      for (int64_t part = 0; part < parts; ++part) {
+        EXPECT_EQ(part_begin(length, part, parts), end);
+        end += part_length(length, part, parts);
+        EXPECT_LE(part_length(length, part, parts), part_length(length + 1, part, parts));
+      }
+      EXPECT_EQ(end, length);
+    }
+}
+
 TEST(Text, AttributesKeepKindAndBits) {
   const Graph graph = parse(kRich);
   const Attrs& attrs = graph.node(2).attrs;
@@ -181,6 +202,10 @@ TEST(Text, ErrorsNamePlaceFoundAndExpected) {
        "t.graph:1:34: found a symbol that is declared already, expected a new name"},
       {"graph \"g\" { persistent %0: f31[] }", "t.graph:1:28: found 'f31', expected a dtype such as f32"},
       {"graph \"g\" { persistent %0: f32[s] }", "t.graph:1:32: found an unknown symbol, expected one declared above"},
+      {"graph \"g\" { symbol s <= 4 persistent %0: f32[s:1/1] }",
+       "t.graph:1:50: found '1', expected a number of parts from 2 to 1048576"},
+      {"graph \"g\" { symbol s <= 4 persistent %0: f32[s:2/2] }",
+       "t.graph:1:42: found a type that cannot be: there is no part 2 of 2, expected a legal one"},
       {"graph \"g\" { persistent %0: f32[-1] }",
        "t.graph:1:32: found '-1', expected a dimension from 0 to 281474976710656"},
       {"graph \"g\" { persistent %0: f32[281474976710656, 2] }",

@@ -173,6 +173,11 @@ const std::vector<BrokenCase>& broken_cases() {
       {"symbol-in-range", [](Graph& g) { g.symbols.push_back(g.symbols[0]); }},
       {"symbol-in-range", [](Graph& g) { g.values[2].type.shape[0] = Dim::of_symbol(1); }},
       {"type-well-formed", [](Graph& g) { g.values[2].type.shape[0] = Dim::of(-4); }},
+      {"type-well-formed", [](Graph& g) { g.values[2].type.shape[0].parts = 0; }},
+      {"type-well-formed",
+       [](Graph& g) {
+         g.values[2].type.shape[0] = Dim{8, -1, 0, 2};
+       }},
       {"type-well-formed", [](Graph& g) { g.values[2].type.shape[0] = Dim::of(std::numeric_limits<int64_t>::max()); }},
       {"type-well-formed",
        [](Graph& g) {

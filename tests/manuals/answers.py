@@ -55,7 +55,7 @@ def number(answers, path):
         return sum(-number(answers, p[1:]) if p.startswith("-") else number(answers, p) for p in path)
     value = look(answers, path)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise Missing(f"{path}: {value!r} is no number")
+        raise Missing(f"{path}: {value!r} is not a number")
     return value
 
 

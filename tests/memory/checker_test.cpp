@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "memory/pack.h"
+#include "memory/offset_assignment.h"
 #include "random_buffers.h"
 
 namespace headroom {
@@ -14,18 +14,18 @@ constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
 std::vector<Buffer> three_buffers() { return {{0, 0, 4, 100, -1}, {1, 2, 6, 64, 128}, {2, 4, 8, 128, -1}}; }
 
-TEST(Checker, AcceptsASoundPacking) {
+TEST(Checker, AcceptsASoundAssignment) {
   EXPECT_EQ(find_violation(three_buffers(), {{0, 128, 0}, 192}, 64, 192), std::nullopt);
   EXPECT_EQ(find_violation({}, {}, 64, 0), std::nullopt);
 }
 
 TEST(Checker, NamesWhatIsWrong) {
-  const auto complaint = [](const Packing& packing, int64_t capacity = 0) {
-    return find_violation(three_buffers(), packing, 64, capacity).value_or("accepted");
+  const auto complaint = [](const OffsetAssignment& assignment, int64_t capacity = 0) {
+    return find_violation(three_buffers(), assignment, 64, capacity).value_or("accepted");
   };
   EXPECT_EQ(complaint({{64, 128, 0}, 192}), "buffers 0 (offset 64) and 1 (offset 128) overlap in slot 2");
   EXPECT_EQ(complaint({{0, 128, 64}, 192}), "buffers 1 (offset 128) and 2 (offset 64) overlap in slot 4");
-  EXPECT_EQ(complaint({{32, 128, 0}, 192}), "buffer 0 has the offset 32, no multiple of 64");
+  EXPECT_EQ(complaint({{32, 128, 0}, 192}), "buffer 0 has the offset 32, not a multiple of 64");
   EXPECT_EQ(complaint({{-64, 128, 0}, 192}), "buffer 0 has the negative offset -64");
   EXPECT_EQ(complaint({{0, 192, 0}, 256}), "buffer 1 is pinned to 128 but placed at 192");
   EXPECT_EQ(complaint({{0, 128, 0}, 256}), "the peak is stated as 256 but the highest end is 192");
@@ -57,20 +57,20 @@ TEST(Checker, SurvivesHostileNumbers) {
   EXPECT_TRUE(find_violation(negative, {{0}, 0}, 1));
 }
 
-// Moving one buffer of a packing into another that lives with it is always found.
+// Moving one buffer of an assignment into another that lives with it is always found.
 TEST(Checker, CatchesEveryMutation) {
   std::mt19937_64 random(7);
   int mutations = 0;
   for (int round = 0; round < 200; ++round) {
     const std::vector<Buffer> buffers = testing::random_buffers(random, 20, 12, 9, 64);
-    const Packing packing = pack(buffers);
-    ASSERT_EQ(find_violation(buffers, packing, 64), std::nullopt);
+    const OffsetAssignment assignment = assign_offsets(buffers);
+    ASSERT_EQ(find_violation(buffers, assignment, 64), std::nullopt);
     for (size_t a = 0; a < buffers.size(); ++a) {
       for (size_t b = 0; b < buffers.size(); ++b) {
         const bool together = buffers[a].lower < buffers[b].upper && buffers[b].lower < buffers[a].upper;
         if (a == b || !together || buffers[a].size == 0 || buffers[b].size == 0) continue;
-        Packing mutated = packing;
-        mutated.offsets[a] = packing.offsets[b] + buffers[b].size - 64;
+        OffsetAssignment mutated = assignment;
+        mutated.offsets[a] = assignment.offsets[b] + buffers[b].size - 64;
         mutated.peak = 0;
         for (size_t i = 0; i < buffers.size(); ++i) {
           mutated.peak = std::max(mutated.peak, mutated.offsets[i] + buffers[i].size);

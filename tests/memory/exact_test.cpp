@@ -9,17 +9,17 @@
 
 #include "../data_files/data_files.h"
 #include "base/error.h"
+#include "memory/buffers_csv.h"
 #include "memory/checker.h"
 #include "memory/lower_bound.h"
-#include "memory/pack.h"
-#include "memory/packing_csv.h"
+#include "memory/offset_assignment.h"
 #include "random_buffers.h"
 
 namespace headroom {
 namespace {
 
-// The smallest peak by trying all orders: placed in order of offset, each buffer of some optimal packing lies on top of
-// what was placed before it.
+// The smallest peak by trying all orders: placed in order of offset, each buffer of some optimal assignment lies on top
+// of what was placed before it.
 int64_t brute_force_peak(const std::vector<Buffer>& buffers) {
   std::vector<size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -79,10 +79,10 @@ TEST(Exact, MatchesBruteForce) {
     const int count = 3 + round % 5;
     const std::vector<Buffer> buffers = testing::random_buffers(random, count, 3 + round % 7, 1 + round % 9);
     const int64_t optimum = brute_force_peak(buffers);
-    const ExactResult exact = pack_optimal(buffers, 1, 1'000'000);
+    const ExactResult exact = assign_optimally(buffers, 1, 1'000'000);
     ASSERT_EQ(exact.status, ExactStatus::solved);
-    EXPECT_EQ(exact.packing.peak, optimum) << "round " << round;
-    EXPECT_EQ(find_violation(buffers, exact.packing, 1), std::nullopt);
+    EXPECT_EQ(exact.assignment.peak, optimum) << "round " << round;
+    EXPECT_EQ(find_violation(buffers, exact.assignment, 1), std::nullopt);
     EXPECT_EQ(pack_within(buffers, 1, optimum, 1'000'000).status, ExactStatus::solved);
     if (optimum > 0) {
       EXPECT_EQ(pack_within(buffers, 1, optimum - 1, 1'000'000).status, ExactStatus::infeasible);
@@ -105,12 +105,12 @@ TEST(Exact, DecidesTightProblemsAsTryingDoes) {
     ASSERT_EQ(exact.status, fits ? ExactStatus::solved : ExactStatus::infeasible) << "round " << round;
     ++(fits ? feasible : infeasible);
     if (fits) continue;
-    const ExactResult optimal = pack_optimal(buffers, 1, 1'000'000);
+    const ExactResult optimal = assign_optimally(buffers, 1, 1'000'000);
     ASSERT_EQ(optimal.status, ExactStatus::solved);
-    EXPECT_GT(optimal.packing.peak, kHeight);
-    EXPECT_EQ(find_violation(buffers, optimal.packing, 1), std::nullopt);
+    EXPECT_GT(optimal.assignment.peak, kHeight);
+    EXPECT_EQ(find_violation(buffers, optimal.assignment, 1), std::nullopt);
     offsets.assign(buffers.size(), -1);
-    EXPECT_FALSE(fits_by_trying(buffers, offsets, optimal.packing.peak - 1));
+    EXPECT_FALSE(fits_by_trying(buffers, offsets, optimal.assignment.peak - 1));
   }
   EXPECT_GT(infeasible, 5);
   EXPECT_GT(feasible, 20);
@@ -125,16 +125,16 @@ TEST(Exact, NeverCallsADissectionInfeasible) {
     ASSERT_NE(exact.status, ExactStatus::infeasible) << "round " << round;
     if (exact.status != ExactStatus::solved) continue;
     ++solved;
-    EXPECT_EQ(find_violation(buffers, exact.packing, 1, 64), std::nullopt);
+    EXPECT_EQ(find_violation(buffers, exact.assignment, 1, 64), std::nullopt);
   }
   EXPECT_GT(solved, 250);
 }
 
 TEST(Exact, RoundsSizesUpToTheAlignment) {
   const std::vector<Buffer> buffers = {{0, 0, 2, 1, -1}, {1, 1, 3, 65, -1}, {2, 0, 3, 0, -1}};
-  const ExactResult exact = pack_optimal(buffers, 64, 1000);
-  EXPECT_EQ(exact.packing.peak, 192);
-  EXPECT_EQ(find_violation(buffers, exact.packing, 64), std::nullopt);
+  const ExactResult exact = assign_optimally(buffers, 64, 1000);
+  EXPECT_EQ(exact.assignment.peak, 192);
+  EXPECT_EQ(find_violation(buffers, exact.assignment, 64), std::nullopt);
 }
 
 TEST(Exact, KeepsItsNodeLimit) {
@@ -147,18 +147,18 @@ TEST(Exact, KeepsItsNodeLimit) {
 TEST(Exact, RefusesPins) {
   const std::vector<Buffer> buffers = {{0, 0, 1, 64, 0}};
   EXPECT_THROW(pack_within(buffers, 64, 64, 10), Error);
-  EXPECT_THROW(pack_optimal(buffers, 64, 10), Error);
+  EXPECT_THROW(assign_optimally(buffers, 64, 10), Error);
 }
 
 TEST(Exact, SolvesHardProblems) {
   const std::filesystem::path folder = test::data_file("packing");
   for (const char* name : {"A", "C", "E", "G", "I", "K"}) {
-    const std::vector<Buffer> buffers = read_packing_csv(folder / fmt::format("{}.1048576.csv", name));
-    PackOptions options;
+    const std::vector<Buffer> buffers = read_buffers_csv(folder / fmt::format("{}.1048576.csv", name));
+    AssignmentOptions options;
     options.capacity = 1048576;
     options.exact_nodes = 1'000'000;
-    const Packing packing = pack(buffers, options);
-    EXPECT_EQ(find_violation(buffers, packing, options.alignment, options.capacity), std::nullopt) << name;
+    const OffsetAssignment assignment = assign_offsets(buffers, options);
+    EXPECT_EQ(find_violation(buffers, assignment, options.alignment, options.capacity), std::nullopt) << name;
   }
 }
 

@@ -1,4 +1,4 @@
-// Random packing problems from a seed, the same on every machine.
+// Random buffers from a seed, the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ inline std::vector<Buffer> random_buffers(std::mt19937_64& random, int count, in
 }
 
 // Buffers whose live sizes sum to exactly `height` in every one of `slots` slots: in each slot two live buffers die and
-// new ones of the same total are born, of 2 to 5 bytes where that sums up. Some such problems have no packing of that
+// new ones of the same total are born, of 2 to 5 bytes where that sums up. Some have no assignment of that
 // height.
 inline std::vector<Buffer> tight_buffers(std::mt19937_64& random, int64_t slots, int64_t height) {
   const auto below = [&random](int64_t bound) { return static_cast<int64_t>(random() % static_cast<uint64_t>(bound)); };

@@ -1,4 +1,4 @@
-// Timelines like those of transformer training, for packing tests.
+// Timelines like those of transformer training, for tests of offset assignment.
 #pragma once
 
 #include <cstdint>

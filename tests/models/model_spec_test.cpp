@@ -11,10 +11,11 @@
 
 #include "../data_files/data_files.h"
 #include "base/error.h"
+#include "engine/training_request.h"
 #include "models/decoder.h"
 #include "models/family.h"
 #include "tiny_families.h"
-#include "train/setup.h"
+#include "train/model_files.h"
 
 namespace headroom {
 namespace {
@@ -127,8 +128,8 @@ TEST(ModelSpec, QuantisedCheckpointIsCountedAndNotTrained) {
   EXPECT_EQ(parameter_count(model.spec), 1235814400);
   EXPECT_FALSE(model.spec.quantization.empty());
   TrainOptions options;
-  options.profile = "cpu-avx2";
-  options.threads = 1;
+  options.machine.profile = "cpu-avx2";
+  options.machine.threads = 1;
   try {
     training_request(options, model);
     FAIL() << "accepted";
@@ -302,6 +303,32 @@ TEST(ModelSpec, LongropeFactorsFitTheHeads) {
   EXPECT_MENTIONS(with({1.0, 2.0, 3.0}), "factors");
   EXPECT_MENTIONS(with({1.0, -2.0}), "short_factor");
   EXPECT_MENTIONS(with(Json::array()), "short_factor");
+}
+
+// The weights that a family names are those that the table of families, which doctor counts from, says it has.
+TEST(ModelSpec, WeightsAreThoseOfTheTableOfFamilies) {
+  for (const Family& family : families()) {
+    SCOPED_TRACE(family.architecture);
+    const FamilyFacts* facts = find_family_facts(family.model_type);
+    ASSERT_TRUE(facts);
+    const ModelSpec spec = read_model_spec(HfConfig::parse(tiny_config(family).dump(), "c.json"));
+    int norms = 0, norm_biases = 0;
+    for (const char* norm :
+         {"attn_norm", "attn_post_norm", "attn_sum_norm", "ffn_norm", "ffn_post_norm", "ffn_sum_norm"}) {
+      norms += spec.has(norm);
+      norm_biases += spec.has(std::string(norm) + "_bias");
+    }
+    EXPECT_EQ(norms, facts->norms_per_layer);
+    EXPECT_EQ(norm_biases, facts->norm_bias ? norms : 0);
+    EXPECT_EQ(spec.has("qkv_bias") || spec.has("q_bias"), facts->qkv_bias);
+    EXPECT_EQ(spec.has("o_bias"), facts->output_bias);
+    EXPECT_EQ(spec.has("down_bias"), facts->mlp_bias);
+    EXPECT_EQ(spec.has("gate") || spec.has("gate_up") || spec.has("expert_gate"), facts->mlp == MlpKind::gated);
+    EXPECT_EQ(spec.has("q_norm"), facts->query_key_norm != QueryKeyNorm::none);
+    EXPECT_EQ(spec.has("embed_norm"), facts->embedding_norm);
+    EXPECT_EQ(spec.has("final_norm"), facts->final_norm);
+    EXPECT_EQ(spec.has("positions"), facts->positions == PositionKind::learned);
+  }
 }
 
 TEST(ModelSpec, Gpt2VariantsThatAreNotBuiltAreRefused) {

@@ -317,15 +317,15 @@ KernelSpec spec_for(std::string_view op, int64_t queries, int64_t dim, DType dty
   KernelSpec spec{op, Attrs{{"heads", int64_t{4}}, {"kv_heads", int64_t{2}}}, {}, {}, 0};
   const ConcreteType q{dtype, {1, queries, 4 * dim}, {}}, k{dtype, {1, queries, 2 * dim}, {}};
   spec.inputs = {q, k, k, q, ConcreteType{DType::f32, {1, 4, queries}, {}}, q};
-  spec.scratch_bytes = find_op(op).scratch_bytes(spec.call(), facts);
+  spec.scratch_bytes = scratch_bytes(find_op(op), spec.call(), facts);
   return spec;
 }
 
 TEST(Attention, ForwardScratchDoesNotGrowWithTheSequence) {
-  for (int isa : {0, 2, 512, 513, 514}) {
+  for (const InstructionSet set : kInstructionSets) {
     DeviceFacts facts;
     facts.threads = 2;
-    facts.isa = isa;
+    facts.capabilities = capabilities_of(set);
     const int64_t small = spec_for("attention", 512, 64, DType::bf16, facts).scratch_bytes;
     EXPECT_EQ(spec_for("attention", 32768, 64, DType::bf16, facts).scratch_bytes, small);
     EXPECT_LE(small, 2 * 512 * 1024);

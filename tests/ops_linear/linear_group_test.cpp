@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, LinearGroup,
                                            Case{7, 70, {75, 9, 11}}, Case{40, 48, {96, 33}}));
 
 TEST(LinearGroupTargets, EveryVectorWidthHasTheBitsOfItsLayers) {
-  if (op_test::host_facts().isa < kAvx2) GTEST_SKIP() << "the machine has no AVX2";
+  if (instruction_set() < InstructionSet::avx2) GTEST_SKIP() << "the machine has no AVX2";
   const int64_t supported = hwy::SupportedTargets();
   for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}, int64_t{HWY_NEON}}) {
     if ((supported & target) == 0) continue;
@@ -92,7 +92,7 @@ TEST(LinearGroupTargets, EveryVectorWidthHasTheBitsOfItsLayers) {
 }
 
 TEST(LinearGroupKernels, FewRowsReadAllWeightsAtOnce) {
-  if (op_test::host_facts().isa < 2) GTEST_SKIP() << "the machine has no AVX2";
+  if (instruction_set() < InstructionSet::avx2) GTEST_SKIP() << "the machine has no AVX2";
   const auto chosen = [](int64_t rows) {
     return op_test::run_op("linear_group", group_inputs({rows, 64, {32, 32}}, DType::bf16, true, false)).implementation;
   };
@@ -102,17 +102,17 @@ TEST(LinearGroupKernels, FewRowsReadAllWeightsAtOnce) {
 
 // With the scratch of the largest, a smaller layer could get a kernel that it has not by itself.
 TEST(LinearGroupKernels, EachLayerHasTheScratchThatItHasByItself) {
-  for (const int isa : {kNoVectors, kAvx2, kAvx512, kAvx512Bf16, kAmx})
+  for (const InstructionSet set : kInstructionSets)
     for (const DType dtype : {DType::f32, DType::bf16})
       for (const Case& c : {Case{40, 48, {96, 33}}, Case{300, 64, {8, 1024, 200}}}) {
         DeviceFacts facts = op_test::host_facts();
-        facts.isa = isa;
+        facts.capabilities = capabilities_of(set);
         const std::vector<Tensor> inputs = group_inputs(c, dtype, true, false);
         const KernelSpec group = op_test::spec_of("linear_group", inputs, {}, facts);
         for (size_t i = 0; i < c.outs.size(); ++i)
           EXPECT_EQ(member_spec(group, i, facts).scratch_bytes,
                     op_test::spec_of("linear", {inputs[0], inputs[1 + i]}, {}, facts).scratch_bytes)
-              << c << ", layer " << i << ", instruction set " << isa;
+              << c << ", layer " << i << ", " << instruction_set_name(set);
       }
 }
 

@@ -330,7 +330,7 @@ TEST(LinearMultiply, KeepsTheBitsItPromises) {
           const Tensor expected = op_test::run_op(op, inputs, plain, reference).outputs[0];
           const double bound = 4 * std::sqrt(static_cast<double>(depth)) * std::ldexp(1.0, -bits);
           op_test::expect_close(result.outputs[0], expected, bound, 1e-5);
-          EXPECT_EQ(result.implementation == "amx", op_test::host_facts().isa >= 514);
+          EXPECT_EQ(result.implementation == "amx", op_test::host_facts().capabilities.has(kAmx));
         }
       }
 }
@@ -543,15 +543,19 @@ TEST(LinearKernels, BookedScratchIsEnoughForTheFastest) {
         KernelSpec specs[] = {{"linear", {}, {x, w}, {y}, 0},
                               {"linear_dx", {}, {y, w}, {x}, 0},
                               {"linear_dw", {{"accumulate", "carried"}}, {x, y, sums}, {sums}, 0}};
-        const bool tiles = facts.isa >= 514;  // f32 too, in three parts
+        const bool tiles = facts.capabilities.has(kAmx);  // f32 too, in three parts
         for (KernelSpec& spec : specs) {
           const bool collides = ins == 3072 && dtype == DType::f32 && spec.op != "linear";
-          const bool library = facts.isa >= (dtype == DType::bf16 ? 513 : 512) && !collides;
-          spec.scratch_bytes = find_op(spec.op).scratch_bytes(spec.call(), facts);
+          const bool library = facts.capabilities.has(dtype == DType::bf16 ? kAvx512Bf16 : kAvx512) && !collides;
+          spec.scratch_bytes = scratch_bytes(find_op(spec.op), spec.call(), facts);
           EXPECT_LE(spec.scratch_bytes, int64_t{4} << 20) << spec.op;
           std::string chosen;
           make_cpu_kernel(spec, facts, {}, &chosen);
-          EXPECT_EQ(chosen, tiles ? "amx" : library ? "onednn" : facts.isa >= 2 ? "simd" : "reference") << spec.op;
+          EXPECT_EQ(chosen, tiles                           ? "amx"
+                            : library                       ? "onednn"
+                            : facts.capabilities.has(kAvx2) ? "simd"
+                                                            : "reference")
+              << spec.op;
         }
       }
 }

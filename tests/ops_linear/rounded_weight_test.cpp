@@ -71,11 +71,11 @@ TEST_P(RoundedWeight, GivesTheBitsOfANarrowOne) {
 }
 
 TEST_P(RoundedWeight, GivesTheBitsOfANarrowOneOnOtherMachines) {
-  for (const int isa : {0, 2, 512, 513}) {
-    if (op_test::host_facts().isa < isa) continue;
-    SCOPED_TRACE(isa);
+  for (const InstructionSet set : kInstructionSets) {
+    if (set == InstructionSet::amx || instruction_set() < set) continue;
+    SCOPED_TRACE(instruction_set_name(set));
     RunOptions options;
-    options.facts.isa = isa;
+    options.facts.capabilities = capabilities_of(set);
     compared_ = 0;
     expect_all_rounded(options);
     EXPECT_GT(compared_, 0);

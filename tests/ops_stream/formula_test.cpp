@@ -254,6 +254,38 @@ TEST(Formula, SplitAndConcatByGroups) {
             (Vector{0, 2, 3, 0, 5, 6, 0, 8, 9, 0, 11, 12}));
 }
 
+TEST(Formula, NextLabels) {
+  const Tensor labels(DType::i32, {2, 3}, {1, 2, 3, 4, -100, 6});
+  EXPECT_EQ(values(run_op("next_labels", {labels}).outputs[0]), (Vector{2, 3, -100, -100, 6, -100}));
+}
+
+// Seven rows in three parts: of 3, 2 and 2.
+TEST(Formula, TakeAndPutRows) {
+  const Tensor x = Tensor::random(DType::bf16, {2, 7, 5}, 1);
+  const std::vector<std::pair<int64_t, int64_t>> rows{{0, 3}, {3, 2}, {5, 2}};
+  Tensor joined = Tensor::filled(DType::bf16, {2, 7, 5}, 9);
+  for (int64_t part = 0; part < 3; ++part) {
+    const Attrs attrs{{"part", part}, {"parts", int64_t{3}}};
+    const Tensor taken = run_op("take_rows", {x}, attrs).outputs[0];
+    const auto [begin, count] = rows[static_cast<size_t>(part)];
+    ASSERT_EQ(taken.type().dims, (std::vector<int64_t>{2, count, 5}));
+    for (int64_t i = 0; i < taken.count(); ++i)
+      EXPECT_EQ(taken.at(i), x.at((i / (count * 5) * 7 + begin) * 5 + i % (count * 5))) << part << ' ' << i;
+    joined = run_op("put_rows", {taken, joined}, attrs).outputs[0];
+  }
+  expect_same_bytes(joined, x);
+}
+
+TEST(Formula, RowsOfEveryDtype) {
+  for (DType dtype : {DType::f64, DType::f32, DType::bf16, DType::i64, DType::i32, DType::u8}) {
+    const Tensor x = Tensor::filled(dtype, {3, 4}, 7);
+    const Attrs attrs{{"part", int64_t{1}}, {"parts", int64_t{3}}};
+    const Tensor taken = run_op("take_rows", {x}, attrs).outputs[0];
+    EXPECT_EQ(values(taken), (Vector{7, 7, 7}));
+    expect_same_bytes(run_op("put_rows", {taken, x}, attrs).outputs[0], x);
+  }
+}
+
 TEST(Formula, SelectLast) {
   const Tensor x = Tensor::random(DType::bf16, {1, 4, 3}, 1);
   for (const auto& [index, row] : std::vector<std::pair<double, int64_t>>{{0, 0}, {2, 2}, {9, 3}, {-1, 0}}) {

@@ -70,7 +70,7 @@ TEST(Host, AllocateAndStageLeaveMemoryAlone) {
   EXPECT_EQ(found.as<uint32_t>()[14], 0xffffffffu);
   EXPECT_TRUE(run_op("host_stage", {}, {{"bytes", int64_t{100}}}).outputs.empty());
   const Attrs attrs{{"bytes", int64_t{1000}}};
-  EXPECT_EQ(find_op("host_stage").scratch_bytes({{}, {}, attrs}, {}), 1000);
+  EXPECT_EQ(scratch_bytes(find_op("host_stage"), {{}, {}, attrs}, {}), 1000);
 }
 
 TEST(Transfer, CopyAndWait) {

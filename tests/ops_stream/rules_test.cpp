@@ -90,7 +90,15 @@ TEST(Rules, KindsAndProducts) {
   for (const auto& [op, kind] : {std::pair{"cast", OpKind::cast},
                                  {"add", OpKind::sum},
                                  {"adamw", OpKind::update},
+                                 {"adam", OpKind::update},
                                  {"sgd", OpKind::update},
+                                 {"rmsprop", OpKind::update},
+                                 {"adagrad", OpKind::update},
+                                 {"lion", OpKind::update},
+                                 {"adafactor", OpKind::update},
+                                 {"muon", OpKind::update},
+                                 {"adamw_8bit", OpKind::update},
+                                 {"lion_8bit", OpKind::update},
                                  {"sum_squares", OpKind::squared_norm},
                                  {"copy_start", OpKind::copy_start},
                                  {"wait", OpKind::wait},
@@ -257,6 +265,32 @@ TEST(Rules, Update) {
   refuse("sum_squares", {w, sum}, {{"accumulate", "carried"}});
   EXPECT_EQ(infer("clip_coefficient", {sum, hyper}), std::vector<Type>{one});
   EXPECT_EQ(infer("loss_scale", {hyper}), std::vector<Type>{one});
+}
+
+TEST(Rules, NextLabels) {
+  EXPECT_EQ(infer("next_labels", {i32({-1, -2})}), std::vector<Type>{i32({-1, -2})});
+  refuse("next_labels", {f32({-1, -2})});
+  refuse("next_labels", {i32({-2})});
+}
+
+TEST(Rules, Rows) {
+  const auto part = [](int64_t number, int64_t parts) { return Attrs{{"part", number}, {"parts", parts}}; };
+  Type rows = kX;
+  rows.shape[1] = Dim::of_part(kSeq, 1, 3);
+  EXPECT_EQ(infer("take_rows", {kX}, part(1, 3)), std::vector<Type>{rows});
+  EXPECT_EQ(infer("put_rows", {rows}, part(1, 3)), std::vector<Type>{kX});
+  EXPECT_EQ(infer("put_rows", {rows, kX}, part(1, 3)), std::vector<Type>{kX});
+  EXPECT_EQ(infer("take_rows", {i32({2, 7})}, part(0, 3)), std::vector<Type>{i32({2, 3})});
+  EXPECT_EQ(infer("put_rows", {i32({2, 3}), i32({2, 7})}, part(0, 3)), std::vector<Type>{i32({2, 7})});
+  refuse("take_rows", {f32({7})}, part(0, 3));
+  refuse("take_rows", {sharded(kX, 2)}, part(0, 3));
+  refuse("take_rows", {rows}, part(0, 3));
+  for (const auto& [number, parts] : {std::pair{3, 3}, {-1, 3}, {0, 1}}) refuse("take_rows", {kX}, part(number, parts));
+  refuse("put_rows", {rows}, part(0, 3));
+  refuse("put_rows", {kX}, part(0, 3));
+  refuse("put_rows", {i32({2, 3})}, part(0, 3));
+  refuse("put_rows", {rows, kNarrow}, part(1, 3));
+  refuse("put_rows", {i32({2, 4}), i32({2, 7})}, part(0, 3));
 }
 
 TEST(Rules, Host) {

@@ -192,7 +192,7 @@ TEST(Simd, SumSquares) {
 // A device without AVX2 gets the reference kernel.
 TEST(Simd, RefusesWithoutAvx2) {
   RunOptions options;
-  options.facts.isa = 0;
+  options.facts.capabilities = {};
   const Tensor x = Tensor::random(DType::f32, {4}, 1);
   EXPECT_EQ(run_op("add", {x, x}, {}, options).implementation, "reference");
   EXPECT_EQ(run_op("add", {x, x}).implementation, "simd");

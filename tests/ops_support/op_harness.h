@@ -17,6 +17,7 @@
 #include "base/bfloat16.h"
 #include "base/threads.h"
 #include "operand_memory.h"
+#include "ops/backend.h"
 #include "ops/cpu/instruction_set.h"
 #include "ops/cpu/kernel.h"
 #include "ops/registry.h"
@@ -159,8 +160,8 @@ class Tensor {
 inline DeviceFacts host_facts() {
   DeviceFacts facts;
   facts.threads = threads();
-  facts.isa = instruction_set();
-  facts.native_bf16 = facts.isa >= kAvx512Bf16;
+  facts.capabilities = capabilities_of(instruction_set());
+  facts.native_bf16 = facts.capabilities.has(kAvx512Bf16);
   return facts;
 }
 
@@ -203,7 +204,7 @@ inline KernelSpec spec_of(std::string_view name, const std::vector<Tensor>& inpu
   const Op& op = find_op(name);
   KernelSpec spec{op_name(op), attrs, {}, infer_types(op, inputs, attrs), 0};
   for (const Tensor& tensor : inputs) spec.inputs.push_back(tensor.type());
-  spec.scratch_bytes = op.scratch_bytes(spec.call(), facts);
+  spec.scratch_bytes = scratch_bytes(op, spec.call(), facts);
   return spec;
 }
 

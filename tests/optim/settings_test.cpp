@@ -46,17 +46,21 @@ TEST(OptimizerSettings, TakeFamiliarOptionsWhereTheOptimizerHasThem) {
 }
 
 TEST(OptimizerSettings, RefuseWhatTheyDoNotKnow) {
-  expect_refused("adamwx", "", "--optim 'adamwx' is not known", "one of adamw, sgd");
+  expect_refused(
+      "adamwx", "", "--optim 'adamwx' is not known",
+      "one of adafactor, adagrad, adam, adamw (adamw_torch, adamw_torch_fused, paged_adamw_32bit), adamw_bnb_8bit ("
+      "adamw_8bit, paged_adamw_8bit), lion_32bit (lion, paged_lion_32bit), lion_8bit (paged_lion_8bit), muon, rmsprop, "
+      "sgd");
   expect_refused("sgd", "beta1=0.5", "--optim-args beta1: sgd has no such argument",
                  "sgd has momentum=0 (decay of the sum of gradients, 0 keeps none, 0 <= v < 1), nesterov=false (");
-  expect_refused("sgd", "lr=0.5", "the rate is no option of an optimizer", "--learning-rate");
+  expect_refused("sgd", "lr=0.5", "the rate is not an option of an optimizer", "--learning-rate");
   expect_refused("sgd", "weight_decay=0.5", "weight_decay", "--weight-decay");
-  expect_refused("sgd", "momentum", "'momentum' is no key=value", "k=v,k=v");
-  expect_refused("sgd", "momentum=0.5,", "'' is no key=value", "k=v,k=v");
+  expect_refused("sgd", "momentum", "'momentum' is not key=value", "k=v,k=v");
+  expect_refused("sgd", "momentum=0.5,", "'' is not key=value", "k=v,k=v");
   expect_refused("sgd", "momentum=0.5,momentum=0.6", "names 'momentum' twice", "once");
   for (const char* wrong : {"1", "-0.1", "nan", "inf", "0.5x", "", " 0.5"})
-    expect_refused("sgd", std::string("momentum=") + wrong, "is no legal value", "momentum takes 0 <= v < 1");
-  expect_refused("sgd", "momentum=0.9,nesterov=2", "'2' is no flag", "nesterov takes true or false");
+    expect_refused("sgd", std::string("momentum=") + wrong, "is not a legal value", "momentum takes 0 <= v < 1");
+  expect_refused("sgd", "momentum=0.9,nesterov=2", "'2' is not a flag", "nesterov takes true or false");
   expect_refused("sgd", "nesterov=true", "nesterov=true without momentum", "momentum=0.9,nesterov=true");
 }
 
@@ -84,7 +88,17 @@ TEST(StepScalars, HaveAPlaceEach) {
   EXPECT_EQ(places.size(), static_cast<size_t>(kHyperCount));
 }
 
-TEST(Optimizers, AreRegistered) { EXPECT_THAT(optimizer_names(), ElementsAre("adamw", "sgd")); }
+TEST(Optimizers, AreRegistered) {
+  EXPECT_THAT(optimizer_names(), ElementsAre("adafactor", "adagrad", "adam", "adamw", "adamw_bnb_8bit", "lion_32bit",
+                                             "lion_8bit", "muon", "rmsprop", "sgd"));
+}
+
+TEST(Optimizers, AreFoundByTheNamesOfTransformers) {
+  EXPECT_EQ(OptimizerSettings("adamw_torch_fused", "").optimizer(), "adamw");
+  EXPECT_TRUE(OptimizerSettings("paged_adamw_8bit", "").paged());
+  EXPECT_FALSE(OptimizerSettings("adamw_8bit", "").paged());
+  EXPECT_EQ(&find_optimizer("lion"), &find_optimizer("lion_32bit"));
+}
 
 }  // namespace
 }  // namespace headroom

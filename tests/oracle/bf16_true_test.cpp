@@ -13,7 +13,7 @@ constexpr double kLossTolerance = 0.004;
 
 TrainOptions narrow_options(const GoldenCase& golden) {
   TrainOptions options = plain_options(golden);
-  options.precision = "bf16-true";
+  options.techniques.precision = "bf16-true";
   return options;
 }
 
@@ -23,7 +23,7 @@ TEST_P(Bf16TrueAsTorch, LossesOfFiveSteps) {
   const GoldenCase golden = GoldenCase::open(GetParam());
   const Json expected = read_json(golden.folder / "bf16_true.json");
   TrainOptions options = narrow_options(golden);
-  options.learning_rate = expected.at("learning_rate").get<double>();
+  options.schedule.learning_rate = expected.at("learning_rate").get<double>();
   TrainingRun run(golden, options);
   for (const Json& loss : expected.at("losses"))
     EXPECT_NEAR(run.step().loss, loss.get<double>(), kLossTolerance * loss.get<double>());
@@ -40,9 +40,9 @@ TEST_P(Bf16TrueAsTorch, WeightsTakeHalfTheBytes) {
 TEST_P(Bf16TrueAsTorch, RecomputationChangesNoBit) {
   const GoldenCase golden = GoldenCase::open(GetParam());
   TrainOptions options = narrow_options(golden);
-  options.learning_rate = 1e-3;
+  options.schedule.learning_rate = 1e-3;
   TrainingRun plain(golden, options);
-  options.techniques["recompute"] = "block-input";
+  options.techniques.pins["recompute"] = "block-input";
   TrainingRun recomputed(golden, options);
   for (int step = 0; step < 3; ++step) EXPECT_EQ(plain.step().loss, recomputed.step().loss);
 }
@@ -54,11 +54,11 @@ INSTANTIATE_TEST_SUITE_P(Cases, Bf16TrueAsTorch, testing::Values("llama_gqa_tied
 TEST(Bf16True, StochasticRoundingLearnsWhereRoundingToNearestStalls) {
   const GoldenCase golden = GoldenCase::open("llama_gqa_tied");
   TrainOptions options = plain_options(golden);
-  options.learning_rate = 2e-5;
+  options.schedule.learning_rate = 2e-5;
   TrainingRun wide(golden, options), nearest(golden, options);
   TrainingRun stochastic(golden, [&] {
     TrainOptions narrow = options;
-    narrow.precision = "bf16-true";
+    narrow.techniques.precision = "bf16-true";
     return narrow;
   }());
   nearest.round_weights();
@@ -79,8 +79,8 @@ TEST(Bf16True, StochasticRoundingLearnsWhereRoundingToNearestStalls) {
 TEST(Bf16True, AdaptersStayInFp32BesideABf16Base) {
   const GoldenCase golden = GoldenCase::open("llama_gqa_tied");
   TrainOptions options = narrow_options(golden);
-  options.lora.rank = 4;
-  options.learning_rate = 1e-2;
+  options.techniques.lora.rank = 4;
+  options.schedule.learning_rate = 1e-2;
   TrainingRun run(golden, options);
   for (const PersistentTensor& tensor : run.plan().tensors) {
     if (tensor.role == Role::parameter) {

@@ -15,7 +15,7 @@ struct Curve {
 
   TrainOptions options(const char* precision) const {
     TrainOptions options = with_optimizer_of(json, plain_options(golden));
-    options.precision = precision;
+    options.techniques.precision = precision;
     return options;
   }
 };
@@ -33,7 +33,7 @@ TEST_P(GoldenCurve, InFp32IsTorchs) {
 TEST_P(GoldenCurve, WithFrozenLayersIsTorchs) {
   const Curve curve(GetParam());
   TrainOptions options = curve.options("32-true");
-  options.freeze = curve.json.at("freeze").get<std::vector<std::string>>();
+  options.techniques.freeze = curve.json.at("freeze").get<std::vector<std::string>>();
   TrainingRun run(curve.golden, options);
   const double worst = expect_curve(curve.json.at("frozen"), run);
   RecordProperty("worst_loss", fmt::format("{:.1e}", worst));
@@ -67,7 +67,7 @@ TEST_P(GoldenCurve, InBf16MixedIsBitwiseTheSameUnderRecomputation) {
   const Curve curve(GetParam());
   TrainOptions options = curve.options("bf16-mixed");
   TrainingRun plain(curve.golden, options);
-  options.techniques["recompute"] = "on";
+  options.techniques.pins["recompute"] = "on";
   TrainingRun recomputed(curve.golden, options);
   for (int step = 0; step < 3; ++step) {
     const StepOutcome expected = plain.step(), outcome = recomputed.step();
@@ -107,7 +107,7 @@ class RoundedProducts : public testing::TestWithParam<std::tuple<const char*, co
   const char* precision() const { return std::get<1>(GetParam()); }
   TrainOptions rounding() const {
     TrainOptions rounded = options;
-    rounded.matmul_precision = precision();
+    rounded.techniques.matmul_precision = precision();
     return rounded;
   }
   const Curve curve{std::get<0>(GetParam())};

@@ -43,13 +43,13 @@ TEST_P(Dropout, IsThatOfTraining) {
 TEST_P(Dropout, RecomputationAndMicroBatchesDropTheSame) {
   const StepOutcome plain = TrainingRun(golden_, options_).step();
   TrainOptions redone = options_;
-  redone.techniques["recompute"] = "on";
+  redone.techniques.pins["recompute"] = "on";
   TrainingRun again(golden_, redone);
   const StepOutcome outcome = again.step();
   EXPECT_EQ(outcome.loss, plain.loss);
   EXPECT_EQ(outcome.gradients, plain.gradients);
   TrainOptions cut = options_;
-  cut.micro_batch_size = 1;
+  cut.data.micro_batch_size = 1;
   TrainingRun pieces(golden_, cut);
   const StepOutcome sum = pieces.step();
   EXPECT_NEAR(sum.loss, plain.loss, 1e-5 * plain.loss);
@@ -58,14 +58,14 @@ TEST_P(Dropout, RecomputationAndMicroBatchesDropTheSame) {
 
 TEST_P(Dropout, MixedPrecisionDropsTheSame) {
   const double plain = TrainingRun(golden_, options_).step().loss;
-  options_.precision = "bf16-mixed";
+  options_.techniques.precision = "bf16-mixed";
   TrainingRun run(golden_, options_);
   EXPECT_NEAR(run.step().loss, plain, 0.03 * plain);
   EXPECT_NEAR(run.evaluate(), golden_.loss, 0.03 * golden_.loss);
 }
 
 TEST_P(Dropout, OffIsTheModelWithoutIt) {
-  options_.dropout = "off";
+  options_.model.dropout = "off";
   TrainingRun run(golden_, options_);
   const StepOutcome first = run.step();
   EXPECT_NEAR(first.loss, golden_.loss, 2e-5 * golden_.loss);

@@ -24,15 +24,15 @@ std::set<std::string> names_of(const Json& list) {
 class ExpertAdapters : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    options_.lora = lora_options(open_adapter(folder_), golden_.model.spec);
-    options_.learning_rate = 1e-2;
+    options_.techniques.lora = lora_options(open_adapter(folder_), golden_.model.spec);
+    options_.schedule.learning_rate = 1e-2;
   }
 
   // Names and shapes of the file that a fresh adapter of these targets gives.
   std::map<std::string, std::vector<int64_t>> stored(const std::vector<std::string>& targets) {
     const ScratchFolder scratch("expert-targets");
     TrainOptions options = options_;
-    options.lora.targets = targets;
+    options.techniques.lora.targets = targets;
     TrainingRun(golden_, options).save_adapter(scratch.path);
     config_ = read_json(scratch.path / "adapter_config.json");
     std::map<std::string, std::vector<int64_t>> shapes;
@@ -43,7 +43,7 @@ class ExpertAdapters : public testing::TestWithParam<const char*> {
 
   std::string refusal(const std::vector<std::string>& targets) {
     TrainOptions options = options_;
-    options.lora.targets = targets;
+    options.techniques.lora.targets = targets;
     try {
       TrainingRun run(golden_, options);
     } catch (const Error& error) {
@@ -101,7 +101,7 @@ TEST_P(ExpertAdapters, FilesOfPeftComeBackBitForBit) {
 }
 
 TEST_P(ExpertAdapters, AllLinearIsAttentionExpertsAndRouters) {
-  const int64_t r = options_.lora.rank;
+  const int64_t r = options_.techniques.lora.rank;
   const auto shapes = stored({"all-linear"});
   const std::vector<int64_t> inner_a{experts_ * 2 * r, hidden_}, inner_b{2 * width_, 2 * r * experts_},
       a{experts_ * r, width_}, b{hidden_, r * experts_}, router{experts_, r};
@@ -121,7 +121,7 @@ TEST_P(ExpertAdapters, AllLinearIsAttentionExpertsAndRouters) {
 }
 
 TEST_P(ExpertAdapters, ParametersHaveTheRankAndModulesTwice) {
-  const int64_t r = options_.lora.rank;
+  const int64_t r = options_.techniques.lora.rank;
   const std::vector<int64_t> once{experts_ * r, hidden_}, twice{experts_ * 2 * r, hidden_}, down{experts_ * r, width_};
   const std::string a = module_ + ".lora_A.weight";
   for (const char* name : {"gate_up_proj", "experts.gate_up_proj", "mlp.experts.gate_up_proj"}) {
@@ -144,42 +144,42 @@ TEST_P(ExpertAdapters, WhatCannotBeIsRefusedByName) {
   EXPECT_NE(half.find("without the other half"), std::string::npos) << half;
   EXPECT_NE(half.find("experts.gate_up_proj"), std::string::npos) << half;
   EXPECT_NE(refusal({"experts.0"}).find("means no linear layer"), std::string::npos);
-  options_.lora.dropout = 0.1;
+  options_.techniques.lora.dropout = 0.1;
   for (const char* target : {"experts", "gate", "all-linear"})
     EXPECT_NE(refusal({target}).find("--lora-dropout 0.1 before"), std::string::npos) << target;
   EXPECT_EQ(refusal({"q_proj"}), "accepted");
-  options_.lora.dropout = 0;
-  options_.lora.modules_to_save = {"experts"};
+  options_.techniques.lora.dropout = 0;
+  options_.techniques.lora.modules_to_save = {"experts"};
   EXPECT_NE(refusal({"q_proj"}).find("means experts"), std::string::npos);
 }
 
 TEST_P(ExpertAdapters, AFreshOneChangesNothing) {
   TrainOptions plain = options_;
-  plain.lora = LoraOptions{};
-  options_.lora.targets = {"all-linear"};
+  plain.techniques.lora = LoraOptions{};
+  options_.techniques.lora.targets = {"all-linear"};
   EXPECT_EQ(TrainingRun(golden_, options_).step().loss, TrainingRun(golden_, plain).step().loss);
 }
 
 TEST_P(ExpertAdapters, MicroBatchesHaveTheSameLosses) {
   const std::vector<double> whole = losses(options_);
-  options_.micro_batch_size = 1;
+  options_.data.micro_batch_size = 1;
   const std::vector<double> cut = losses(options_);
   for (size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(cut[i], whole[i], 1e-5 * whole[i]);
 }
 
 TEST_P(ExpertAdapters, RecomputationChangesNoBit) {
   for (const char* precision : {"32-true", "bf16-mixed", "bf16-true"}) {
-    options_.precision = precision;
-    options_.techniques = {{"fused-optimizer", "off"}, {"recompute", "off"}, {"chunked-loss", "off"}};
+    options_.techniques.precision = precision;
+    options_.techniques.pins = {{"fused-optimizer", "off"}, {"recompute", "off"}, {"chunked-loss", "off"}};
     const std::vector<double> kept = losses(options_);
-    options_.techniques["recompute"] = "on";
+    options_.techniques.pins["recompute"] = "on";
     EXPECT_EQ(losses(options_), kept) << precision;
   }
 }
 
 TEST_P(ExpertAdapters, OverABaseInBf16TheLossIsNear) {
   const double wide = TrainingRun(golden_, options_, folder_).step().loss;
-  options_.precision = "bf16-true";
+  options_.techniques.precision = "bf16-true";
   EXPECT_NEAR(TrainingRun(golden_, options_, folder_).step().loss, wide, 0.03 * wide);
 }
 

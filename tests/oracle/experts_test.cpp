@@ -8,12 +8,12 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "device/device.h"
+#include "engine/fresh_model.h"
 #include "formats/atomic_dir.h"
 #include "generate/generator.h"
 #include "models/decoder.h"
 #include "planner/inference.h"
 #include "scratch_folder.h"
-#include "train/fresh_model.h"
 #include "train/weights.h"
 #include "training_run.h"
 
@@ -77,14 +77,14 @@ TEST_P(Experts, GreedyTokensAreTransformers) {
 TEST_P(Experts, LossesOfFiveStepsAreTransformers) {
   const Json json = read_json(golden_.folder / "curves.json");
   TrainOptions options = plain_options(golden_);
-  options.learning_rate = json.at("learning_rate").get<double>();
-  options.weight_decay = json.at("weight_decay").get<double>();
-  options.adam_beta1 = json.at("adam_beta1").get<double>();
-  options.adam_beta2 = json.at("adam_beta2").get<double>();
-  options.max_grad_norm = json.at("max_grad_norm").get<double>();
+  options.schedule.learning_rate = json.at("learning_rate").get<double>();
+  options.optimizer.weight_decay = json.at("weight_decay").get<double>();
+  options.optimizer.adam_beta1 = json.at("adam_beta1").get<double>();
+  options.optimizer.adam_beta2 = json.at("adam_beta2").get<double>();
+  options.techniques.max_grad_norm = json.at("max_grad_norm").get<double>();
   TrainOptions cut = options;
-  cut.micro_batch_size = 1;
-  cut.techniques = {{"recompute", "on"}, {"chunked-loss", "13"}, {"fused-optimizer", "off"}};
+  cut.data.micro_batch_size = 1;
+  cut.techniques.pins = {{"recompute", "on"}, {"chunked-loss", "13"}, {"fused-optimizer", "off"}};
   for (const TrainOptions& chosen : {options, cut}) {
     TrainingRun run(golden_, chosen);
     for (const Json& row : json.at("fp32")) {
@@ -111,9 +111,9 @@ class BalancedExperts : public Experts {
       golden_.targets += std::count_if(labels.begin() + 1, labels.end(), [](int32_t label) { return label >= 0; });
     }
     options_ = plain_options(golden_);
-    options_.learning_rate = expected_.at("learning_rate").get<double>();
-    options_.weight_decay = 0;
-    options_.adam_beta2 = 0.95;
+    options_.schedule.learning_rate = expected_.at("learning_rate").get<double>();
+    options_.optimizer.weight_decay = 0;
+    options_.optimizer.adam_beta2 = 0.95;
   }
   Json expected_;
   TrainOptions options_;
@@ -121,7 +121,7 @@ class BalancedExperts : public Experts {
 
 TEST_P(BalancedExperts, LossesAreTransformers) {
   TrainOptions redone = options_;
-  redone.techniques = {{"recompute", "on"}, {"chunked-loss", "13"}, {"fused-optimizer", "off"}};
+  redone.techniques.pins = {{"recompute", "on"}, {"chunked-loss", "13"}, {"fused-optimizer", "off"}};
   for (const TrainOptions& chosen : {options_, redone}) {
     TrainingRun run(golden_, chosen);
     for (const Json& step : expected_.at("steps")) {
@@ -136,7 +136,7 @@ TEST_P(BalancedExperts, LossesAreTransformers) {
 // Evaluation is of the next token alone.
 TEST_P(BalancedExperts, EvaluationLeavesTheBalanceOut) {
   const Json first = expected_.at("steps").at(0);
-  options_.learning_rate = 0;
+  options_.schedule.learning_rate = 0;
   TrainingRun run(golden_, options_);
   EXPECT_NEAR(run.evaluate(),
               first.at("loss").get<double>() - golden_.model.spec.experts.balance * first.at("balance").get<double>(),
@@ -144,9 +144,9 @@ TEST_P(BalancedExperts, EvaluationLeavesTheBalanceOut) {
 }
 
 TEST_P(BalancedExperts, TheMicroBatchIsTheGlobalBatchUnlessItIsPinned) {
-  options_.micro_batch_size = 0;
+  options_.data.micro_batch_size = 0;
   EXPECT_EQ(TrainingRun(golden_, options_).plan().choices.micro_batch, golden_.rows());
-  options_.micro_batch_size = 2;
+  options_.data.micro_batch_size = 2;
   TrainingRun halves(golden_, options_);
   EXPECT_EQ(halves.plan().choices.micro_batch, 2);
   const double loss = expected_.at("steps").at(0).at("loss").get<double>();
@@ -210,7 +210,7 @@ TEST_P(Experts, AMissingExpertIsNamed) {
 TEST_P(Experts, FrozenExpertsLeaveTheOthersGradientsAsTheyAre) {
   TrainOptions options = plain_options(golden_);
   const StepOutcome all = TrainingRun(golden_, options).step();
-  options.freeze = {"experts"};
+  options.techniques.freeze = {"experts"};
   TrainingRun part(golden_, options);
   const StepOutcome some = part.step();
   EXPECT_EQ(some.loss, all.loss);
@@ -219,16 +219,16 @@ TEST_P(Experts, FrozenExpertsLeaveTheOthersGradientsAsTheyAre) {
     EXPECT_EQ(name.find(".experts."), std::string::npos) << name;
     EXPECT_EQ(gradient, all.gradients.at(name)) << name;
   }
-  options.freeze = {"experts.0"};
+  options.techniques.freeze = {"experts.0"};
   EXPECT_THROW(TrainingRun(golden_, options), Error) << "experts train together";
 }
 
 TEST_P(Experts, AdaptersOfAttentionTrainBesideThem) {
   TrainOptions options = plain_options(golden_);
-  options.learning_rate = 1e-2;
+  options.schedule.learning_rate = 1e-2;
   const double before = TrainingRun(golden_, options).step().loss;
-  options.lora.rank = 4;
-  options.lora.targets = {"q_proj", "k_proj", "v_proj", "o_proj"};
+  options.techniques.lora.rank = 4;
+  options.techniques.lora.targets = {"q_proj", "k_proj", "v_proj", "o_proj"};
   TrainingRun run(golden_, options);
   EXPECT_EQ(run.step().loss, before);
   const StepOutcome second = run.step();
@@ -241,7 +241,7 @@ TEST_P(Experts, AdaptersOfAttentionTrainBesideThem) {
     modules.insert(name);
   }
   EXPECT_GT(modules.size(), 8u);
-  options.techniques["recompute"] = "block-input";
+  options.techniques.pins["recompute"] = "block-input";
   TrainingRun recomputed(golden_, options);
   recomputed.step();
   EXPECT_EQ(recomputed.step().loss, second.loss);
@@ -249,10 +249,10 @@ TEST_P(Experts, AdaptersOfAttentionTrainBesideThem) {
 
 TEST_P(Experts, TrainWithWeightsInBf16) {
   TrainOptions options = plain_options(golden_);
-  options.precision = "bf16-true";
-  options.learning_rate = 3e-3;
+  options.techniques.precision = "bf16-true";
+  options.schedule.learning_rate = 3e-3;
   TrainingRun run(golden_, options);
-  options.techniques["recompute"] = "block-input";
+  options.techniques.pins["recompute"] = "block-input";
   TrainingRun recomputed(golden_, options);
   double loss = run.step().loss;
   EXPECT_EQ(recomputed.step().loss, loss);
@@ -268,10 +268,10 @@ TEST_P(Experts, TrainWithWeightsInBf16) {
 // Losses, bits of gradients and evaluation do not depend on what the arena, the scratch or padding rows held before.
 TEST_P(Experts, TwoRunsAgreeBitwise) {
   TrainOptions options = plain_options(golden_);
-  options.precision = "bf16-mixed";
-  options.learning_rate = 1e-3;
-  options.threads = 2;
-  options.micro_batch_size = 3;
+  options.techniques.precision = "bf16-mixed";
+  options.schedule.learning_rate = 1e-3;
+  options.machine.threads = 2;
+  options.data.micro_batch_size = 3;
   TrainingRun first(golden_, options), again(golden_, options);
   for (int step = 0; step < 2; ++step) {
     const StepOutcome a = first.step(), b = again.step();

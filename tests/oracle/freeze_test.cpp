@@ -15,7 +15,7 @@ TEST_P(Frozen, TheOthersHaveTheSameGradients) {
   const GoldenCase golden = GoldenCase::open(GetParam());
   TrainOptions options = plain_options(golden);
   TrainingRun whole(golden, options);
-  options.freeze = {golden.model.spec.family == "gpt2" ? "h.0" : "layers.0"};
+  options.techniques.freeze = {golden.model.spec.family == "gpt2" ? "h.0" : "layers.0"};
   TrainingRun part(golden, options);
   const StepOutcome all = whole.step(), some = part.step();
   EXPECT_EQ(all.loss, some.loss);
@@ -31,14 +31,14 @@ TEST_P(Frozen, BelowTheFirstTrainedWeightNothingIsKept) {
   TrainOptions options = plain_options(golden);
   const Plan all = TrainingRun(golden, options).plan();
   // Everything but the last norm: no activation of any block is needed later.
-  options.freeze = {golden.model.spec.family == "gpt2" ? "h" : "layers",
-                    "wte",
-                    "wpe",
-                    "embed_tokens",
-                    "embed_in",
-                    "embed_out",
-                    "lm_head"};
-  std::erase_if(options.freeze, [&](const std::string& pattern) {
+  options.techniques.freeze = {golden.model.spec.family == "gpt2" ? "h" : "layers",
+                               "wte",
+                               "wpe",
+                               "embed_tokens",
+                               "embed_in",
+                               "embed_out",
+                               "lm_head"};
+  std::erase_if(options.techniques.freeze, [&](const std::string& pattern) {
     const std::vector<WeightInfo> weights = model_weights(golden.model.spec);
     return std::none_of(weights.begin(), weights.end(),
                         [&](const WeightInfo& weight) { return pattern_means(pattern, weight.name); });

@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/training_request.h"
 #include "formats/json.h"
 #include "formats/safetensors.h"
-#include "train/setup.h"
+#include "train/model_files.h"
 
 namespace headroom::test {
 

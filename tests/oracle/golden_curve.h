@@ -18,12 +18,12 @@ struct CurveTolerance {
 
 // The optimizer's options that a curve's file names.
 inline TrainOptions with_optimizer_of(const Json& file, TrainOptions options) {
-  options.learning_rate = file.at("learning_rate").get<double>();
-  options.weight_decay = file.at("weight_decay").get<double>();
-  options.adam_beta1 = file.at("adam_beta1").get<double>();
-  options.adam_beta2 = file.at("adam_beta2").get<double>();
-  options.adam_epsilon = file.at("adam_epsilon").get<double>();
-  options.max_grad_norm = file.at("max_grad_norm").get<double>();
+  options.schedule.learning_rate = file.at("learning_rate").get<double>();
+  options.optimizer.weight_decay = file.at("weight_decay").get<double>();
+  options.optimizer.adam_beta1 = file.at("adam_beta1").get<double>();
+  options.optimizer.adam_beta2 = file.at("adam_beta2").get<double>();
+  options.optimizer.adam_epsilon = file.at("adam_epsilon").get<double>();
+  options.techniques.max_grad_norm = file.at("max_grad_norm").get<double>();
   return options;
 }
 

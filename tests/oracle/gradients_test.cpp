@@ -51,7 +51,7 @@ class GoldenGradients : public testing::TestWithParam<const char*> {
 TEST_P(GoldenGradients, OfThePlainRunAreTorchs) {
   expect_golden(plain_options(golden_));
   EXPECT_EQ(plan_.micro_batch, golden_.rows());
-  EXPECT_FALSE(plan_.fused_optimizer);
+  EXPECT_FALSE(plan_.flag("fused_optimizer"));
 }
 
 TEST_P(GoldenGradients, WithSmallMicroBatchesAndChunksAndRecomputationAreTorchs) {
@@ -61,37 +61,37 @@ TEST_P(GoldenGradients, WithSmallMicroBatchesAndChunksAndRecomputationAreTorchs)
                                                       {3, "27", "on"}}) {
     SCOPED_TRACE(fmt::format("micro-batch {}, chunk {}, recompute {}", micro_batch, chunk, recompute));
     TrainOptions options = plain_options(golden_);
-    options.micro_batch_size = micro_batch;
-    options.techniques["chunked-loss"] = chunk;
-    options.techniques["recompute"] = recompute;
+    options.data.micro_batch_size = micro_batch;
+    options.techniques.pins["chunked-loss"] = chunk;
+    options.techniques.pins["recompute"] = recompute;
     expect_golden(options);
     EXPECT_EQ(plan_.micro_batch, micro_batch);
-    EXPECT_EQ(plan_.loss_chunk, std::min<int64_t>(std::stoll(chunk), micro_batch * plan_.seq_length));
+    EXPECT_EQ(plan_.integer("loss_chunk_rows"), std::min<int64_t>(std::stoll(chunk), micro_batch * plan_.seq_length));
     EXPECT_EQ(plan_.accumulation, (golden_.rows() + micro_batch - 1) / micro_batch);
   }
 }
 
 TEST_P(GoldenGradients, InsideAFusedOptimizerAreTorchs) {
   TrainOptions options = plain_options(golden_);
-  options.techniques = {{"fused-optimizer", "on"}, {"recompute", "on"}};
-  options.learning_rate = 1e-3;  // an update before the weight's last reader would show in later gradients
+  options.techniques.pins = {{"fused-optimizer", "on"}, {"recompute", "on"}};
+  options.schedule.learning_rate = 1e-3;  // an update before the weight's last reader would show in later gradients
   TrainingRun run(golden_, options);
   expect_gradients(run.step());
   plan_ = run.plan().choices;
-  EXPECT_TRUE(plan_.fused_optimizer);
+  EXPECT_TRUE(plan_.flag("fused_optimizer"));
 }
 
 TEST_P(GoldenGradients, AreBitwiseTheSameUnderRecomputationAndFusion) {
   TrainOptions options = plain_options(golden_);
-  options.learning_rate = 1e-3;
+  options.schedule.learning_rate = 1e-3;
   TrainingRun plain(golden_, options);
   const StepOutcome first = plain.step(), second = plain.step();
   EXPECT_LT(second.loss, first.loss);  // the weights did move
   for (const char* recompute : {"drop-cheap", "drop-attention", "block-input"})
     for (const char* fused : {"off", "on"}) {
       SCOPED_TRACE(fmt::format("recompute {}, fused optimizer {}", recompute, fused));
-      options.techniques["recompute"] = recompute;
-      options.techniques["fused-optimizer"] = fused;
+      options.techniques.pins["recompute"] = recompute;
+      options.techniques.pins["fused-optimizer"] = fused;
       TrainingRun run(golden_, options);
       for (const StepOutcome* expected : {&first, &second}) {
         const StepOutcome outcome = run.step();
@@ -108,7 +108,7 @@ TEST(GoldenPairs, LossAndGradientsAreTorchs) {
   golden.types = expected.at("types").get<std::vector<std::vector<int32_t>>>();
   for (const int64_t micro_batch : {4, 1}) {
     TrainOptions options = plain_options(golden);
-    options.micro_batch_size = micro_batch;
+    options.data.micro_batch_size = micro_batch;
     TrainingRun run(golden, options);
     const StepOutcome outcome = run.step();
     const double loss = expected.at("loss").get<double>(), norm = expected.at("gradient_norm").get<double>();
@@ -129,7 +129,7 @@ class GradientsWithTwoThreads : public GoldenGradients {};
 
 TEST_P(GradientsWithTwoThreads, AreTorchs) {
   TrainOptions options = plain_options(golden_);
-  options.threads = 2;
+  options.machine.threads = 2;
   expect_golden(options);
 }
 

@@ -2,9 +2,9 @@
 // (make_length_buckets.py).
 #include <fstream>
 
+#include "engine/train_model.h"
 #include "golden_curve.h"
 #include "scratch_folder.h"
-#include "train/trainer.h"
 
 namespace headroom::test {
 namespace {
@@ -19,15 +19,15 @@ class LengthBuckets : public testing::TestWithParam<int64_t> {
   void SetUp() override { write_rows(file.at("rows"), scratch.path / "rows.jsonl"); }
   TrainOptions options() const {
     TrainOptions options = with_optimizer_of(file, plain_options(golden));
-    options.lr_scheduler_type = "constant";
-    options.group_by_length = true;
+    options.schedule.lr_scheduler_type = "constant";
+    options.techniques.group_by_length = true;
     options.seed = file.at("seed").get<uint64_t>();
-    options.global_batch_size = file.at("global_batch_size").get<int64_t>();
-    options.micro_batch_size = GetParam();
-    options.max_seq_length = file.at("max_seq_length").get<int64_t>();
-    options.max_steps = static_cast<int64_t>(file.at("steps").size());
-    options.data = {scratch.path / "rows.jsonl"};
-    options.output_dir = scratch.path / "run";
+    options.data.global_batch_size = file.at("global_batch_size").get<int64_t>();
+    options.data.micro_batch_size = GetParam();
+    options.data.max_seq_length = file.at("max_seq_length").get<int64_t>();
+    options.schedule.max_steps = static_cast<int64_t>(file.at("steps").size());
+    options.data.train = {scratch.path / "rows.jsonl"};
+    options.saving.output_dir = scratch.path / "run";
     return options;
   }
   const Json file = read_json(std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests/oracle/length_buckets.json");
@@ -45,7 +45,7 @@ TEST_P(LengthBuckets, StepsAreTorchsOnTheSameRows) {
     worst = std::max(worst, expect_step(row, report.loss, report.grad_norm));
   };
   RunControl control;
-  const TrainResult result = train(options(), events, control);
+  const TrainResult result = train_model(options(), events, control);
   EXPECT_EQ(result.steps, static_cast<int64_t>(steps.size()));
   EXPECT_EQ(result.plan.choices.buckets, (std::vector<int64_t>{16, 32, 48}));
   RecordProperty("worst_loss", fmt::format("{:.1e}", worst));

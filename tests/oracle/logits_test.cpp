@@ -8,6 +8,8 @@
 #include "golden_case.h"
 #include "models/decoder.h"
 #include "planner/inference.h"
+#include "planner/techniques/lora.h"
+#include "planner/techniques/precision.h"
 #include "runtime/executor.h"
 #include "train/adapter.h"
 #include "train/adapter_files.h"
@@ -33,8 +35,9 @@ class GoldenLogits : public testing::TestWithParam<const char*> {
     // Where tokens choose experts, rounding sends some to others.
     if (precision == "bf16-true") tolerance_ = kNarrowTolerance * (golden_.model.spec.experts.count > 0 ? 2 : 1);
     PlanRequest request;
-    request.precision = precision;
-    if (!adapter.empty()) request.lora = lora_options(open_adapter(adapter), golden_.model.spec);
+    set_precision(request, precision);
+    if (!adapter.empty())
+      request.techniques["lora"] = lora_pin(lora_options(open_adapter(adapter), golden_.model.spec));
     request.profile = load_profile("cpu-avx2");
     request.facts = cpu_facts(1);
     set_threads(request.facts.threads);
@@ -47,7 +50,7 @@ class GoldenLogits : public testing::TestWithParam<const char*> {
     device_ = make_cpu_device(plan_.facts);
     executor_ = std::make_unique<Executor>(plan_, *device_, nullptr);
     read_weights(*executor_, golden_.model.spec, SafetensorsSet::open(golden_.model.directory));
-    if (!adapter.empty()) load_adapter(*executor_, request.lora, adapter);
+    if (!adapter.empty()) load_adapter(*executor_, requested_lora(request), adapter);
     executor_->run("load", {});
   }
 

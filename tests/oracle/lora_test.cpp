@@ -24,14 +24,14 @@ struct LoraCase {
   explicit LoraCase(const std::string& name) : golden(GoldenCase::open(name)), folder(golden.folder / "lora") {
     const Json config = read_json(folder / "adapter_config.json");
     options = plain_options(golden);
-    options.lora.rank = config.at("r").get<int64_t>();
-    options.lora.alpha = config.at("lora_alpha").get<double>();
-    options.lora.rank_stabilised = config.at("use_rslora").get<bool>();
-    options.lora.targets = targets_of(config);
+    options.techniques.lora.rank = config.at("r").get<int64_t>();
+    options.techniques.lora.alpha = config.at("lora_alpha").get<double>();
+    options.techniques.lora.rank_stabilised = config.at("use_rslora").get<bool>();
+    options.techniques.lora.targets = targets_of(config);
     if (!config.at("modules_to_save").is_null())
-      options.lora.modules_to_save = config.at("modules_to_save").get<std::vector<std::string>>();
-    options.learning_rate = expected.at("learning_rate").get<double>();
-    options.max_grad_norm = expected.at("max_grad_norm").get<double>();
+      options.techniques.lora.modules_to_save = config.at("modules_to_save").get<std::vector<std::string>>();
+    options.schedule.learning_rate = expected.at("learning_rate").get<double>();
+    options.techniques.max_grad_norm = expected.at("max_grad_norm").get<double>();
   }
   GoldenCase golden;
   std::filesystem::path folder;
@@ -61,7 +61,7 @@ TEST_P(LoraAsPeft, InFp32) {
 
 TEST_P(LoraAsPeft, InBf16Mixed) {
   LoraCase lora(GetParam());
-  lora.options.precision = "bf16-mixed";
+  lora.options.techniques.precision = "bf16-mixed";
   TrainingRun run(lora.golden, lora.options, lora.folder);
   // PEFT rounds the adapter's product and the layer's to bf16 before it adds them. Adam's first updates are hardly more
   // than the signs of gradients, so that a rounding that flips a small one grows from step to step: up to 2.5 % apart
@@ -83,7 +83,7 @@ TEST_P(LoraAsPeft, InBf16Mixed) {
 TEST_P(LoraAsPeft, GradientsInBf16MixedAreAsFarFromFp32AsPefts) {
   LoraCase lora(GetParam());
   const StepOutcome wide = TrainingRun(lora.golden, lora.options, lora.folder).step();
-  lora.options.precision = "bf16-mixed";
+  lora.options.techniques.precision = "bf16-mixed";
   const StepOutcome narrow = TrainingRun(lora.golden, lora.options, lora.folder).step();
   const Json& pefts = lora.expected.at("bf16_gradient_error");
   EXPECT_NEAR(narrow.loss, wide.loss, 1.4 * pefts.at("loss").get<double>() * wide.loss);
@@ -103,7 +103,8 @@ TEST_P(LoraAsPeft, FrozenWeightsHaveNeitherGradientsNorStates) {
   const Plan plan = TrainingRun(lora.golden, lora.options, lora.folder).plan();
   for (const PersistentTensor& tensor : plan.tensors) {
     if (tensor.role != Role::optimizer) continue;
-    const bool saved = std::any_of(lora.options.lora.modules_to_save.begin(), lora.options.lora.modules_to_save.end(),
+    const bool saved = std::any_of(lora.options.techniques.lora.modules_to_save.begin(),
+                                   lora.options.techniques.lora.modules_to_save.end(),
                                    [&](const std::string& m) { return tensor.name.find(m) != std::string::npos; });
     EXPECT_TRUE(saved || tensor.name.find(".lora_") != std::string::npos) << tensor.name;
   }
@@ -112,7 +113,7 @@ TEST_P(LoraAsPeft, FrozenWeightsHaveNeitherGradientsNorStates) {
 TEST_P(LoraAsPeft, RecomputationChangesNoBit) {
   LoraCase lora(GetParam());
   TrainingRun plain(lora.golden, lora.options, lora.folder);
-  lora.options.techniques["recompute"] = "block-input";
+  lora.options.techniques.pins["recompute"] = "block-input";
   TrainingRun recomputed(lora.golden, lora.options, lora.folder);
   for (int step = 0; step < 3; ++step) EXPECT_EQ(plain.step().loss, recomputed.step().loss);
 }
@@ -125,14 +126,14 @@ TEST(Lora, AFreshAdapterChangesNothing) {
   const GoldenCase golden = GoldenCase::open("llama_gqa_tied");
   TrainOptions options = plain_options(golden);
   const double before = TrainingRun(golden, options).step().loss;
-  options.lora.rank = 4;
+  options.techniques.lora.rank = 4;
   EXPECT_EQ(TrainingRun(golden, options).step().loss, before);
 }
 
 class LoraDropout : public testing::Test {
  protected:
   LoraCase lora{"llama_gqa_tied"};
-  void SetUp() override { lora.options.lora.dropout = 0.3; }
+  void SetUp() override { lora.options.techniques.lora.dropout = 0.3; }
   std::vector<double> losses(int steps = 3) {
     TrainingRun run(lora.golden, lora.options, lora.folder);
     std::vector<double> out;
@@ -144,26 +145,26 @@ class LoraDropout : public testing::Test {
 TEST_F(LoraDropout, ChangesTheStepButNotTheEvaluation) {
   TrainingRun dropping(lora.golden, lora.options, lora.folder);
   const double loss = dropping.step().loss;
-  lora.options.lora.dropout = 0;
+  lora.options.techniques.lora.dropout = 0;
   TrainingRun plain(lora.golden, lora.options, lora.folder);
   EXPECT_GT(std::abs(plain.step().loss - loss), 1e-4);
-  lora.options.lora.dropout = 0.3;
-  lora.options.learning_rate = 0;
+  lora.options.techniques.lora.dropout = 0.3;
+  lora.options.schedule.learning_rate = 0;
   TrainingRun frozen(lora.golden, lora.options, lora.folder);
   const double evaluated = frozen.evaluate();
-  lora.options.lora.dropout = 0;
+  lora.options.techniques.lora.dropout = 0;
   EXPECT_EQ(TrainingRun(lora.golden, lora.options, lora.folder).evaluate(), evaluated);
 }
 
 TEST_F(LoraDropout, RecomputationDropsTheSameElements) {
   const std::vector<double> kept = losses();
-  lora.options.techniques["recompute"] = "block-input";
+  lora.options.techniques.pins["recompute"] = "block-input";
   EXPECT_EQ(losses(), kept);
 }
 
 TEST_F(LoraDropout, MicroBatchesDropTheSameElements) {
   const std::vector<double> whole = losses();
-  lora.options.micro_batch_size = 1;
+  lora.options.data.micro_batch_size = 1;
   const std::vector<double> cut = losses();
   for (size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(cut[i], whole[i], 1e-5 * whole[i]);
 }
@@ -177,7 +178,7 @@ TEST_F(LoraDropout, SeedsDiffer) {
 
 // Moving every trained matrix along the gradient by h lowers the loss by h |g|.
 void expect_gradient_of_loss(LoraCase& lora) {
-  lora.options.learning_rate = 0;
+  lora.options.schedule.learning_rate = 0;
   TrainingRun run(lora.golden, lora.options, lora.folder);
   const StepOutcome outcome = run.step();
   double squares = 0;
@@ -202,11 +203,11 @@ TEST_F(LoraDropout, GradientsAreThoseOfTheMaskedLoss) { expect_gradient_of_loss(
 TEST(Lora, TargetsThatMeanNothingAreRefused) {
   const GoldenCase golden = GoldenCase::open("llama_gqa_tied");
   TrainOptions options = plain_options(golden);
-  options.lora.rank = 4;
-  options.lora.targets = {"query"};
+  options.techniques.lora.rank = 4;
+  options.techniques.lora.targets = {"query"};
   EXPECT_THROW(TrainingRun(golden, options), Error);
-  options.lora.targets = {"q_proj"};
-  options.lora.modules_to_save = {"head"};
+  options.techniques.lora.targets = {"q_proj"};
+  options.techniques.lora.modules_to_save = {"head"};
   EXPECT_THROW(TrainingRun(golden, options), Error);
 }
 

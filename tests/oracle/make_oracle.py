@@ -85,7 +85,7 @@ CASES = {
     'gpt_neox_classes': (transformers.GPTNeoXConfig, dict(vocab_size=131, hidden_size=32, intermediate_size=56,
         num_hidden_layers=2, num_attention_heads=4, max_position_embeddings=64, tie_word_embeddings=False, num_labels=3,
         pad_token_id=0, rope_parameters=dict(rope_type='default', rope_theta=10000.0, partial_rotary_factor=0.25)),
-        'a class per sequence, read from the last token that is no padding'),
+        'a class per sequence, read from the last token that is not padding'),
     'mixtral': (transformers.MixtralConfig, dict(SMALL, num_local_experts=4, num_experts_per_tok=2,
         tie_word_embeddings=False, rope_parameters=dict(rope_type='default', rope_theta=10000.0)),
         'two of four experts in every layer, weights that sum to one'),

@@ -1,5 +1,5 @@
 // An adapter of PEFT merged into its base: the loss of the merged model is the loss PEFT computed with the adapter.
-#include "train/merge.h"
+#include "engine/merge.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

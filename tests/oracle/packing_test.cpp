@@ -3,6 +3,8 @@
 
 #include "base/error.h"
 #include "data/batch_reader.h"
+#include "passes/packing.h"
+#include "planner/technique.h"
 #include "training_run.h"
 
 namespace headroom::test {
@@ -57,7 +59,7 @@ PackedCase open_packed(const std::string& name) {
 
 TrainOptions packing_options(const GoldenCase& golden) {
   TrainOptions options = plain_options(golden);
-  options.packing = true;
+  options.techniques.packing = true;
   return options;
 }
 
@@ -101,12 +103,12 @@ TEST_P(Packing, RecomputationAndMicroBatchesKeepTheSegments) {
   TrainOptions options = packing_options(golden.packed);
   const StepOutcome plain = TrainingRun(golden.packed, options).step();
   for (const char* keep : {"drop-cheap", "drop-attention", "block-input"}) {
-    options.techniques["recompute"] = keep;
+    options.techniques.pins["recompute"] = keep;
     const StepOutcome again = TrainingRun(golden.packed, options).step();
     EXPECT_EQ(again.loss, plain.loss) << keep;
     EXPECT_EQ(again.gradients, plain.gradients) << keep;
   }
-  options.micro_batch_size = 1;
+  options.data.micro_batch_size = 1;
   const StepOutcome halves = TrainingRun(golden.packed, options).step();
   EXPECT_NEAR(halves.loss, plain.loss, 1e-6 * plain.loss);
   for (const auto& [name, gradient] : halves.gradients)
@@ -125,8 +127,8 @@ TEST_P(Packing, IsInThePlan) {
   const PackedCase golden = open_packed(GetParam());
   const Plan with = plan_of(golden.packed, packing_options(golden.packed));
   const Plan without = plan_of(golden.packed, plain_options(golden.packed));
-  EXPECT_TRUE(with.choices.packing);
-  EXPECT_FALSE(without.choices.packing);
+  EXPECT_TRUE(with.choices.flag("packing"));
+  EXPECT_FALSE(without.choices.flag("packing"));
   const int64_t starts = golden.packed.rows() * golden.packed.row_length() * 4;
   EXPECT_EQ(with.breakdown.data, without.breakdown.data + starts);
   EXPECT_EQ(with.lower_bound_bytes, without.lower_bound_bytes + starts);
@@ -137,7 +139,7 @@ TEST_P(Packing, LoaderIsInThePlan) {
   const PackedCase golden = open_packed(GetParam());
   const TrainOptions options = packing_options(golden.packed);
   const Plan plan = plan_of(golden.packed, options);
-  EXPECT_EQ(plan.process.data, BatchReader::memory_bytes(options.global_batch_size));
+  EXPECT_EQ(plan.process.data, BatchReader::memory_bytes(options.data.global_batch_size));
   int64_t batch = 0;
   for (const Instruction& instruction : plan.program("train_step")->instructions)
     if (instruction.kind == InstructionKind::call && op_name(*instruction.op) == "next_batch")
@@ -152,23 +154,23 @@ INSTANTIATE_TEST_SUITE_P(Families, Packing,
 TEST(PackingRefusal, EncodersAndUnaskedPlansAreNotPacked) {
   const GoldenCase encoder = GoldenCase::open("bert_masked");
   TrainOptions options = plain_options(encoder);
-  options.packing = true;
+  options.techniques.packing = true;
   EXPECT_THROW(training_request(options, encoder.model), Error);
-  options.packing = false;
-  options.allow = {"data-order"};
-  EXPECT_FALSE(training_request(options, encoder.model).packing);
+  options.techniques.packing = false;
+  options.techniques.allow = {"data-order"};
+  EXPECT_FALSE(asked_for(training_request(options, encoder.model), kPacking));
 
   const GoldenCase decoder = GoldenCase::open("qwen3");
   options = plain_options(decoder);
-  EXPECT_FALSE(training_request(options, decoder.model).packing);
-  options.allow = {"lossy"};
-  EXPECT_FALSE(training_request(options, decoder.model).packing);
-  options.allow = {"data-order"};
-  EXPECT_TRUE(training_request(options, decoder.model).packing);
-  options.allow = {"packing"};
-  EXPECT_TRUE(training_request(options, decoder.model).packing);
-  options.techniques["packing"] = "off";
-  EXPECT_FALSE(training_request(options, decoder.model).packing);
+  EXPECT_FALSE(asked_for(training_request(options, decoder.model), kPacking));
+  options.techniques.allow = {"lossy"};
+  EXPECT_FALSE(asked_for(training_request(options, decoder.model), kPacking));
+  options.techniques.allow = {"data-order"};
+  EXPECT_TRUE(asked_for(training_request(options, decoder.model), kPacking));
+  options.techniques.allow = {"packing"};
+  EXPECT_TRUE(asked_for(training_request(options, decoder.model), kPacking));
+  options.techniques.pins["packing"] = "off";
+  EXPECT_FALSE(asked_for(training_request(options, decoder.model), kPacking));
 }
 
 }  // namespace

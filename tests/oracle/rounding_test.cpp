@@ -63,8 +63,8 @@ GoldenCase other_batch(const GoldenCase& golden, int64_t number) {
 std::vector<Gradients> gradients_of(const RoundingCase& rounding, const char* precision, int64_t micro_batch = 4) {
   GoldenCase golden = rounding.golden;
   TrainOptions options = plain_options(golden);
-  options.micro_batch_size = micro_batch;
-  options.precision = precision;
+  options.data.micro_batch_size = micro_batch;
+  options.techniques.precision = precision;
   TrainingRun run(golden, options);
   std::vector<Gradients> out;
   for (int64_t number = 0; number < rounding.batches(); ++number) {

@@ -100,32 +100,35 @@ class TrainingRun::WatchedDevice final : public Device {
 
 TrainOptions plain_options(const GoldenCase& golden) {
   TrainOptions options;
-  options.model = golden.folder / "model";
-  options.global_batch_size = golden.rows();
-  options.micro_batch_size = golden.rows();
-  options.max_seq_length = golden.row_length();
-  options.max_grad_norm = 0;
-  options.learning_rate = 0;
-  options.memory = kPlenty;
-  options.threads = 1;
-  options.profile = "cpu-avx2";
-  options.techniques = {{"fused-optimizer", "off"}, {"recompute", "off"}, {"chunked-loss", "off"}};
+  options.model.path = golden.folder / "model";
+  options.data.global_batch_size = golden.rows();
+  options.data.micro_batch_size = golden.rows();
+  options.data.max_seq_length = golden.row_length();
+  options.techniques.max_grad_norm = 0;
+  options.schedule.learning_rate = 0;
+  options.machine.memory = kPlenty;
+  options.machine.threads = 1;
+  options.machine.profile = "cpu-avx2";
+  options.techniques.pins = {{"fused-optimizer", "off"}, {"recompute", "off"}, {"chunked-loss", "off"}};
   return options;
 }
 
-TrainingRun::TrainingRun(const GoldenCase& golden, const TrainOptions& options, const std::filesystem::path& adapter)
+TrainingRun::TrainingRun(const GoldenCase& golden, const TrainOptions& options, const std::filesystem::path& adapter,
+                         const std::function<void(const PlanRequest&, Plan&)>& change)
     : golden_(golden), options_(options) {
   PlanRequest request = training_request(options, golden.model);
-  request.facts = cpu_facts(options.threads);  // every instruction set that this process may use
+  request.facts = cpu_facts(options.machine.threads);  // every instruction set that this process may use
   set_threads(request.facts.threads);
   result_ = search_training_plan(request);
-  HR_CHECK(result_.plan.feasible, "the plan of {} does not fit {} bytes", golden.folder.string(), options.memory);
+  HR_CHECK(result_.plan.feasible, "the plan of {} does not fit {} bytes", golden.folder.string(),
+           options.machine.memory);
+  if (change) change(request, result_.plan);
   port_ = std::make_unique<BatchPort>(golden);
   device_ = std::make_unique<WatchedDevice>(plan().facts);
   executor_ = std::make_unique<Executor>(plan(), *device_, port_.get());
   read_weights(*executor_, golden.model.spec, SafetensorsSet::open(golden.model.directory));
-  if (options.lora.rank > 0 && adapter.empty()) init_adapter(*executor_, options.seed);
-  if (!adapter.empty()) load_adapter(*executor_, options.lora, adapter);
+  if (options.techniques.lora.rank > 0 && adapter.empty()) init_adapter(*executor_, options.seed);
+  if (!adapter.empty()) load_adapter(*executor_, options.techniques.lora, adapter);
   executor_->run("load", {});
   for (const PersistentTensor& tensor : plan().tensors)
     if (tensor.role == Role::optimizer) {
@@ -149,7 +152,7 @@ std::vector<float> TrainingRun::parameter(const std::string& name) {
 }
 
 void TrainingRun::save_adapter(const std::filesystem::path& directory) {
-  write_adapter(*executor_, golden_.model, options_.lora, directory);
+  write_adapter(*executor_, golden_.model, options_.techniques.lora, directory);
 }
 
 void TrainingRun::move(const std::string& name, const std::vector<float>& direction, double factor) {
@@ -176,8 +179,8 @@ Gradients TrainingRun::named(const std::map<const void*, std::vector<float>>& by
 
 StepOutcome TrainingRun::step() {
   ++steps_;
-  const StepScalars scalars =
-      step_scalars(options_, optimizer_settings(options_), options_.learning_rate, steps_, golden_.targets);
+  const StepScalars scalars = step_scalars(options_, optimizer_settings(options_.optimizer),
+                                           options_.schedule.learning_rate, steps_, golden_.targets);
   std::copy(scalars.values().begin(), scalars.values().end(), executor_->tensor("hyper").as<float>());
   const Trips trips[] = {{"micro_batches", plan().choices.accumulation}};
   device_->gradients.clear();

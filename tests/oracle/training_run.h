@@ -1,6 +1,7 @@
 // Trains a golden case on the CPU through planner and executor, and looks at the gradients.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,8 +28,9 @@ struct StepOutcome {
 class TrainingRun {
  public:
   // Plans within plenty of memory, loads the weights and zeroes the optimizer's states. `adapter`: where the adapter of
-  // options.lora starts; a fresh one without.
-  TrainingRun(const GoldenCase& golden, const TrainOptions& options, const std::filesystem::path& adapter = {});
+  // options.lora starts; a fresh one without. `change`: of the plan, before it is executed.
+  TrainingRun(const GoldenCase& golden, const TrainOptions& options, const std::filesystem::path& adapter = {},
+              const std::function<void(const PlanRequest&, Plan&)>& change = {});
   ~TrainingRun();
 
   StepOutcome step();

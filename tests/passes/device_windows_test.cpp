@@ -37,13 +37,13 @@ TierBytes arenas(int count, void (*pass)(Graph&, Tier, int64_t), int64_t depth, 
   Graph graph = updates(count);
   pass(graph, to, depth);
   verify_or_throw(graph, "the pass");
-  return pack_arenas(analyze_liveness(graph, graph.bounds(), {})).peaks;
+  return assign_arenas(analyze_liveness(graph, graph.bounds(), {})).peaks;
 }
 
 TEST(Prefetch, TwoMoreWindowsWithEachStepOfDepth) {
   constexpr int64_t kStates = 2 * 4 * kElements;  // of one matrix
   constexpr int kUpdates = 12;
-  const TierBytes plain = pack_arenas(analyze_liveness(updates(kUpdates), {}, {})).peaks;
+  const TierBytes plain = assign_arenas(analyze_liveness(updates(kUpdates), {}, {})).peaks;
   const TierBytes none = arenas(kUpdates, offload_optimizer, 0);
   EXPECT_EQ(none.host, kUpdates * kStates);
   EXPECT_NEAR(static_cast<double>(none.device), static_cast<double>(plain.device - (kUpdates - 1) * kStates), 1024);
@@ -66,7 +66,7 @@ TEST(Windows, WeightAndStatesOfAnUpdateShareItsPlace) {
   offload_optimizer(graph, Tier::host, 1);
   offload_parameters(graph, Tier::host, kEveryLayer, 1);
   verify_or_throw(graph, "both");
-  const TierBytes peaks = pack_arenas(analyze_liveness(graph, graph.bounds(), {})).peaks;
+  const TierBytes peaks = assign_arenas(analyze_liveness(graph, graph.bounds(), {})).peaks;
   EXPECT_EQ(peaks.host, 3 * 3 * 4 * kElements);
 }
 

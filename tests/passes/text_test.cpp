@@ -13,7 +13,9 @@
 #include "ir/print.h"
 #include "ir/rewrite.h"
 #include "ir/verify.h"
+#include "ops/cuda/capabilities.h"
 #include "ops/registry.h"
+#include "passes/attention_kernels.h"
 #include "passes/bf16_mixed.h"
 #include "passes/bf16_true.h"
 #include "passes/chunked_loss.h"
@@ -21,12 +23,16 @@
 #include "passes/linear_groups.h"
 #include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
+#include "passes/narrow_logits.h"
+#include "passes/norm_casts.h"
 #include "passes/offload_activations.h"
 #include "passes/offload_gradients.h"
 #include "passes/offload_optimizer.h"
 #include "passes/offload_parameters.h"
 #include "passes/recompute.h"
-#include "planner/assemble.h"
+#include "passes/sequence_chunks.h"
+#include "planner/candidates.h"
+#include "planner/techniques/lora.h"
 
 namespace headroom {
 namespace {
@@ -80,6 +86,29 @@ void offload(const std::string& pass, std::istringstream& words, Graph& graph) {
   if (pass == "offload-activations") offload_activations(graph, to, blocks, depth);
 }
 
+void add_pattern(std::string& patterns, const std::string& pattern) {
+  patterns += (patterns.empty() ? "" : ",") + pattern;
+}
+
+// Of a GPU of compute capability 9.0.
+DeviceFacts hopper() {
+  DeviceFacts facts;
+  facts.device = "cuda";
+  facts.capabilities = of_compute_capability(90);
+  return facts;
+}
+
+// "attention-kernels OWN CUDNN": their rates, forward and backward, in 1e14 flops per second.
+void attention_kernels(std::istringstream& words, Graph& graph) {
+  Profile profile;
+  for (const char* kernels : {"own", "cudnn"}) {
+    double forward = 0, backward = 0;
+    words >> forward >> backward;
+    profile.attention_kernels.push_back({DType::bf16, forward * 1e14, backward * 1e14, 0, 0, false, kernels});
+  }
+  choose_attention_kernels(graph, hopper(), profile);
+}
+
 void run_command(const std::string& command, Graph& graph) {
   std::istringstream words(command);
   std::string pass;
@@ -89,6 +118,8 @@ void run_command(const std::string& command, Graph& graph) {
     set_micro_batch(graph, number);
   } else if (pass == "chunked-loss" && words >> number) {
     set_loss_chunk(graph, number);
+  } else if (pass == "sequence-chunks" && words >> number) {
+    chunk_sequences(graph, number);
   } else if (pass == "matmul-precision" && words >> pass) {
     set_matmul_precision(graph, pass);
   } else if (pass == "recompute") {
@@ -103,21 +134,29 @@ void run_command(const std::string& command, Graph& graph) {
     store_in_bf16(graph, Adapters::wide);
   } else if (pass == "linear-groups") {
     group_linears(graph, graph.find_program("forward"));
+  } else if (pass == "narrow-logits") {
+    narrow_logits(graph, hopper());
+  } else if (pass == "norm-casts") {
+    join_norm_casts(graph, hopper());
+  } else if (pass == "attention-kernels") {
+    attention_kernels(words, graph);
   } else if (pass == "fused-optimizer") {
     fuse_optimizer(graph, graph.find_program("train_step"));
   } else if (pass.starts_with("offload-")) {
     offload(pass, words, graph);
   } else if (pass == "assemble") {
     PlanRequest request;
+    LoraOptions lora;
     for (std::string word; words >> word;) {
       if (word == "unclipped") request.clips = false;
-      if (word.starts_with("lora-r=")) request.lora.rank = std::stoll(word.substr(7));
-      if (word.starts_with("lora-target=")) request.lora.targets = {word.substr(12)};
-      if (word.starts_with("freeze=")) request.freeze.push_back(word.substr(7));
+      if (word.starts_with("lora-r=")) lora.rank = std::stoll(word.substr(7));
+      if (word.starts_with("lora-target=")) lora.targets = {word.substr(12)};
+      if (word.starts_with("freeze=")) add_pattern(request.techniques["freeze"].setting, word.substr(7));
     }
+    request.techniques["lora"] = lora_pin(lora);
     request.staging_bytes = 4096;
     request.forward = std::move(graph);
-    graph = assemble_training(request, false);
+    graph = assemble_training(request, most_frugal(request).candidate);
   } else {
     HR_CHECK(false, "no pass for '{}'", command);
   }

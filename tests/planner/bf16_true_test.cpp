@@ -3,6 +3,7 @@
 
 #include "models/decoder.h"
 #include "planner/inference.h"
+#include "planner/techniques/precision.h"
 #include "planning_case.h"
 
 namespace headroom::test {
@@ -13,7 +14,7 @@ PlanRequest inference_request(const ModelFiles& model, const std::string& precis
   request.profile = load_profile("cpu-avx2");
   request.facts = request.profile.facts;
   request.budget_bytes = int64_t{1} << 50;
-  request.precision = precision;
+  set_precision(request, precision);
   request.seq_length = 32;
   request.forward = build_training_forward(model.spec, request.global_batch, request.seq_length);
   return request;

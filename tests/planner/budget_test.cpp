@@ -16,12 +16,12 @@ void expect_monotone(const ModelFiles& model, TrainOptions options) {
   ASSERT_LT(least, most);
   double seconds = 1e300;
   for (int64_t i = 0; i < 50; ++i) {
-    options.memory = least + (most - least) * i / 49;
+    options.machine.memory = least + (most - least) * i / 49;
     const Plan chosen = plan(options, model).plan;
-    ASSERT_TRUE(chosen.feasible) << options.memory;
-    EXPECT_LE(chosen.peak_bytes, options.memory);
-    EXPECT_LE(chosen.step_seconds, seconds) << "at " << options.memory;
-    EXPECT_EQ(chosen.minimum_bytes, least) << "at " << options.memory;
+    ASSERT_TRUE(chosen.feasible) << options.machine.memory;
+    EXPECT_LE(chosen.peak_bytes, options.machine.memory);
+    EXPECT_LE(chosen.step_seconds, seconds) << "at " << options.machine.memory;
+    EXPECT_EQ(chosen.minimum_bytes, least) << "at " << options.machine.memory;
     EXPECT_EQ(chosen.peak_bytes, process_peak(chosen.arena_bytes, chosen.process, chosen.facts));
     seconds = chosen.step_seconds;
   }
@@ -32,8 +32,8 @@ TEST(Budget, MoreIsNeverSlowerOnASmallModel) { expect_monotone(small_model(), fi
 
 TEST(Budget, MoreIsNeverSlowerInBf16WithoutClipping) {
   TrainOptions options = fixed_options();
-  options.precision = "bf16-mixed";
-  options.max_grad_norm = 0;
+  options.techniques.precision = "bf16-mixed";
+  options.techniques.max_grad_norm = 0;
   expect_monotone(small_model(), options);
 }
 
@@ -43,11 +43,11 @@ TEST(Budget, OneByteBelowTheMinimumIsShortByOne) {
   const ModelFiles model = small_model();
   TrainOptions options = fixed_options();
   const int64_t least = plan(options, model).plan.minimum_bytes;
-  options.memory = least;
+  options.machine.memory = least;
   const Plan fits = plan(options, model).plan;
   EXPECT_TRUE(fits.feasible);
   EXPECT_EQ(fits.peak_bytes, least);
-  options.memory = least - 1;
+  options.machine.memory = least - 1;
   const PlanRequest request = fixed_request(options, model);
   SearchResult refused = search_training_plan(request);
   EXPECT_FALSE(refused.plan.feasible);
@@ -66,7 +66,7 @@ TEST(Budget, RepeatedPlansAreTheSameBytes) {
   const ModelFiles model = small_model();
   TrainOptions options = fixed_options();
   const Plan plenty = plan(options, model).plan;
-  options.memory = (plenty.minimum_bytes + plenty.peak_bytes) / 2;
+  options.machine.memory = (plenty.minimum_bytes + plenty.peak_bytes) / 2;
   const Plan first = plan(options, model).plan, second = plan(options, small_model()).plan;
   EXPECT_EQ(plan_text(first), plan_text(second));
   EXPECT_EQ(plan_json(first), plan_json(second));
@@ -75,15 +75,15 @@ TEST(Budget, RepeatedPlansAreTheSameBytes) {
 TEST(Budget, FixedArithmeticDoesNotDependOnIt) {
   const ModelFiles model = small_model();
   TrainOptions options = fixed_options();
-  options.arithmetic = "fixed";
+  options.techniques.arithmetic = "fixed";
   const Plan plenty = plan(options, model).plan;
   ASSERT_LT(plenty.minimum_bytes, plenty.peak_bytes);
   for (int64_t i = 0; i < 10; ++i) {
-    options.memory = plenty.minimum_bytes + (plenty.peak_bytes - plenty.minimum_bytes) * i / 9;
+    options.machine.memory = plenty.minimum_bytes + (plenty.peak_bytes - plenty.minimum_bytes) * i / 9;
     const Plan chosen = plan(options, model).plan;
     ASSERT_TRUE(chosen.feasible);
     EXPECT_EQ(chosen.choices.micro_batch, plenty.choices.micro_batch);
-    EXPECT_EQ(chosen.choices.loss_chunk, plenty.choices.loss_chunk);
+    EXPECT_EQ(chosen.choices.integer("loss_chunk_rows"), plenty.choices.integer("loss_chunk_rows"));
   }
 }
 

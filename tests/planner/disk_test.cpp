@@ -45,7 +45,8 @@ TEST(DiskBudget, WithoutADiskItIsTheRemedy) {
 TEST(DiskBudget, TheProfileSaysHowFastTheDiskIs) {
   const ModelFiles model = wide_model();
   PlanRequest request = disk_request(kPlenty, kPlenty, model);
-  request.techniques = {{"offload-optimizer", "on"}, {"prefetch", "1"}};
+  request.techniques["offload-optimizer"] = "on";
+  request.techniques["prefetch"] = "1";
   request.profile.disk_read_bytes_per_second = request.profile.disk_write_bytes_per_second = 1e6;
   const Plan slow = search_training_plan(request).plan;
   const double seconds = static_cast<double>(slow.disk.breakdown.optimizer) / 1e6;
@@ -60,7 +61,7 @@ TEST(DiskBudget, BesideAHostTheDiskIsTheLastResort) {
   const ModelFiles model = wide_model();
   PlanRequest request = disk_request(kPlenty, kPlenty, model);
   request.host_budget_bytes = kPlenty;
-  request.techniques = {{"offload-optimizer", "on"}};
+  request.techniques["offload-optimizer"] = "on";
   const Plan hosted = search_training_plan(request).plan;
   EXPECT_GT(hosted.host.arena_bytes, 0);
   EXPECT_EQ(hosted.disk.arena_bytes, 0);
@@ -74,13 +75,13 @@ TEST(DiskBudget, BesideAHostTheDiskIsTheLastResort) {
 // A GPU that nobody needs to have: the device "null" with its profile.
 PlanRequest gpu_request(int64_t memory, int64_t host, int64_t disk, const ModelFiles& model) {
   TrainOptions options = fixed_options(memory);
-  options.device = "null";
-  options.profile = "H100-80GB";
-  options.global_batch_size = 2;
-  options.micro_batch_size = 1;
-  options.host_memory = host;
-  options.disk_directory = ".";
-  options.disk_memory = disk;
+  options.machine.device = "null";
+  options.machine.profile = "H100-80GB";
+  options.data.global_batch_size = 2;
+  options.data.micro_batch_size = 1;
+  options.machine.host_memory = host;
+  options.machine.disk_directory = ".";
+  options.machine.disk_memory = disk;
   PlanRequest request = fixed_request(options, model);
   request.host_process.gpu = 0;  // else it hides what else the host holds, as preparing the data does
   request.prepare = {};
@@ -101,7 +102,8 @@ TEST(DiskBelowAGpu, MakesAPlanFitThatWouldNot) {
   EXPECT_GT(least.disk.arena_bytes, 0);
   EXPECT_EQ(least.host.arena_bytes, 0);
   EXPECT_EQ(least.process.copies, 0) << "the GPU's memory holds none of the buffers";
-  EXPECT_EQ(least.host_process.copies, disk_process_bytes(least.facts));
+  EXPECT_EQ(least.host_process.copies,
+            disk_process_bytes(least.facts) + 6 * 128 * 1024);  // buffers, and tables of six layers
   EXPECT_EQ(least.host.peak_bytes, least.host_process.total());
   EXPECT_EQ(Json::parse(plan_json(least)).at("host_process").at("copies"), least.host_process.copies);
 }
@@ -121,20 +123,21 @@ TEST(DiskBelowAGpu, IsTheRemedyWhereTheHostIsTooSmall) {
 TEST(DiskBelowAGpu, ItsDriverCountsAgainstTheHost) {
   const ModelFiles model = wide_model();
   TrainOptions options = fixed_options(kPlenty);
-  options.device = "null";
-  options.profile = "H100-80GB";
-  options.host_memory = kPlenty;
+  options.machine.device = "null";
+  options.machine.profile = "H100-80GB";
+  options.machine.host_memory = kPlenty;
   PlanRequest request = fixed_request(options, model);
-  EXPECT_EQ(request.host_process.gpu, kCudaWindowBytes + kCudaGraphBytes + request.profile.host_context_bytes);
+  EXPECT_EQ(request.host_process.gpu,
+            window_bytes(request.facts) + graph_bytes(request.facts) + request.profile.host_context_bytes);
   EXPECT_EQ(request.process.gpu, 0);
   const Plan plan = search_training_plan(request).plan;
   EXPECT_EQ(Json::parse(plan_json(plan)).at("host_process").at("gpu"), request.host_process.gpu);
   EXPECT_GT(plan.host.peak_bytes, request.host_process.gpu);
   request.host_budget_bytes = request.host_process.gpu;
   EXPECT_FALSE(search_training_plan(request).plan.feasible);
-  options.device = "cpu";
-  options.profile.clear();
-  options.host_memory = 0;
+  options.machine.device = "cpu";
+  options.machine.profile.clear();
+  options.machine.host_memory = 0;
   EXPECT_EQ(fixed_request(options, model).process.gpu, 0);
 }
 
@@ -142,7 +145,7 @@ TEST(DiskBelowAGpu, ItsDriverCountsAgainstTheHost) {
 TEST(DiskBelowAGpu, ItsBuffersCountAgainstTheHost) {
   const ModelFiles model = wide_model();
   PlanRequest request = gpu_request(kPlenty, kPlenty, kPlenty, model);
-  request.techniques = {{"offload-optimizer", "on"}};
+  request.techniques["offload-optimizer"] = "on";
   const Plan hosted = search_training_plan(request).plan;
   EXPECT_GT(hosted.host.arena_bytes, 0);
   EXPECT_EQ(hosted.disk.arena_bytes, 0) << "the host is faster";

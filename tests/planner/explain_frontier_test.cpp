@@ -1,4 +1,5 @@
 #include "planner/explain_frontier.h"
+#include "planner/techniques/chunked_loss.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@ FrontierPoint point(int64_t bytes, double seconds, int64_t chunk) {
   FrontierPoint made;
   made.peaks.device = bytes;
   made.step_seconds = seconds;
-  made.candidate.loss_chunk = chunk;
+  made.candidate[techniques::chunked_loss].count = chunk;
   made.packed = true;
   return made;
 }

@@ -5,10 +5,11 @@
 #include <string>
 
 #include "../data_files/data_files.h"
+#include "engine/training_request.h"
 #include "formats/json.h"
 #include "planner/search.h"
 #include "runtime/executor.h"
-#include "train/setup.h"
+#include "train/model_files.h"
 
 namespace headroom::test {
 
@@ -17,9 +18,9 @@ inline std::filesystem::path published(const std::string& name) { return data_fi
 // Options that do not depend on the machine.
 inline TrainOptions fixed_options(int64_t memory = int64_t{1} << 50) {
   TrainOptions options;
-  options.memory = memory;
-  options.threads = 2;
-  options.profile = "cpu-avx2";
+  options.machine.memory = memory;
+  options.machine.threads = 2;
+  options.machine.profile = "cpu-avx2";
   return options;
 }
 
@@ -56,9 +57,9 @@ constexpr int64_t kPlenty = int64_t{1} << 50;
 // Two micro-batches a step, within a budget of the device and one of a lower tier.
 inline PlanRequest tiered_request(Tier tier, int64_t memory, int64_t below, const ModelFiles& model) {
   TrainOptions options = fixed_options(memory);
-  options.global_batch_size = 2;
-  options.micro_batch_size = 1;
-  if (tier == Tier::disk) options.disk_directory = ".", options.disk_memory = below;
+  options.data.global_batch_size = 2;
+  options.data.micro_batch_size = 1;
+  if (tier == Tier::disk) options.machine.disk_directory = ".", options.machine.disk_memory = below;
   PlanRequest request = fixed_request(options, model);
   if (tier == Tier::host) request.host_budget_bytes = below;
   return request;

@@ -32,7 +32,7 @@ TEST_P(Published, PlanIsTightAndSoundAtPlentyMinimumAndBetween) {
   const Plan plenty = plan(options, model_).plan;
   expect_tight_and_sound(plenty);
   for (int64_t budget : {plenty.minimum_bytes, (plenty.minimum_bytes + plenty.peak_bytes) / 2}) {
-    options.memory = budget;
+    options.machine.memory = budget;
     SCOPED_TRACE(budget);
     expect_tight_and_sound(plan(options, model_).plan);
   }
@@ -40,11 +40,11 @@ TEST_P(Published, PlanIsTightAndSoundAtPlentyMinimumAndBetween) {
 
 TEST_P(Published, PlanInBf16WithFusedUpdatesIsTightAndSound) {
   TrainOptions options = fixed_options();
-  options.precision = "bf16-mixed";
-  options.max_grad_norm = 0;
-  options.techniques["fused-optimizer"] = "on";
+  options.techniques.precision = "bf16-mixed";
+  options.techniques.max_grad_norm = 0;
+  options.techniques.pins["fused-optimizer"] = "on";
   const Plan chosen = plan(options, model_).plan;
-  EXPECT_TRUE(chosen.choices.fused_optimizer);
+  EXPECT_TRUE(chosen.choices.flag("fused_optimizer"));
   expect_tight_and_sound(chosen);
 }
 
@@ -60,8 +60,8 @@ INSTANTIATE_TEST_SUITE_P(Models, Published,
 
 TEST(PublishedForAnAbsentDevice, PlanOf70BIsTightAndSound) {
   TrainOptions options = fixed_options();
-  options.device = "null";
-  options.profile = "H100-80GB";
+  options.machine.device = "null";
+  options.machine.profile = "H100-80GB";
   const Plan chosen = plan(options, open_model(published("llama-3.1-70b"))).plan;
   EXPECT_EQ(chosen.parameters, 70553706496);
   EXPECT_EQ(chosen.facts.alignment, 256);

@@ -2,21 +2,22 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "planner/candidates.h"
+#include "planner/pipeline.h"
+#include "planner/techniques/recompute.h"
 #include "planning_case.h"
 
 namespace headroom::test {
 namespace {
 
 Choices choices_with(const std::map<std::string, std::string>& techniques, TrainOptions options = fixed_options()) {
-  options.techniques = techniques;
+  options.techniques.pins = techniques;
   const Plan chosen = plan(options, small_model()).plan;
   EXPECT_TRUE(chosen.feasible);
   return chosen.choices;
 }
 
 std::string refusal(const std::map<std::string, std::string>& techniques, TrainOptions options = fixed_options()) {
-  options.techniques = techniques;
+  options.techniques.pins = techniques;
   try {
     plan(options, small_model());
   } catch (const Error& error) {
@@ -32,18 +33,18 @@ TEST(Techniques, PinsAreHonoured) {
   EXPECT_EQ(choices_with({{"micro-batch", "3"}}).micro_batch, 3);
   EXPECT_EQ(choices_with({{"micro-batch", "3"}}).accumulation, 3);
   EXPECT_EQ(choices_with({{"micro-batch", "1000"}}).micro_batch, 8);
-  EXPECT_EQ(choices_with({{"chunked-loss", "100"}}).loss_chunk, 100);
-  EXPECT_EQ(choices_with({{"chunked-loss", "off"}}).loss_chunk, 0);
-  EXPECT_EQ(choices_with({{"recompute", "on"}}).recompute, "6 x block-input");
-  EXPECT_EQ(choices_with({{"recompute", "block-input"}}).recompute, "6 x block-input");
-  EXPECT_EQ(choices_with({{"recompute", "drop-attention"}}).recompute, "6 x drop-attention");
-  EXPECT_EQ(choices_with({{"recompute", "drop-cheap"}}).recompute, "6 x drop-cheap");
-  EXPECT_EQ(choices_with({{"recompute", "off"}}).recompute, "6 x keep-all");
+  EXPECT_EQ(choices_with({{"chunked-loss", "100"}}).integer("loss_chunk_rows"), 100);
+  EXPECT_EQ(choices_with({{"chunked-loss", "off"}}).integer("loss_chunk_rows"), 0);
+  EXPECT_EQ(choices_with({{"recompute", "on"}}).text("recompute"), "6 x block-input");
+  EXPECT_EQ(choices_with({{"recompute", "block-input"}}).text("recompute"), "6 x block-input");
+  EXPECT_EQ(choices_with({{"recompute", "drop-attention"}}).text("recompute"), "6 x drop-attention");
+  EXPECT_EQ(choices_with({{"recompute", "drop-cheap"}}).text("recompute"), "6 x drop-cheap");
+  EXPECT_EQ(choices_with({{"recompute", "off"}}).text("recompute"), "6 x keep-all");
 }
 
 TEST(Techniques, PinnedMicroBatchOptionIsHonoured) {
   TrainOptions options = fixed_options();
-  options.micro_batch_size = 5;
+  options.data.micro_batch_size = 5;
   const Choices choices = choices_with({}, options);
   EXPECT_EQ(choices.micro_batch, 5);
   EXPECT_EQ(choices.accumulation, 2);
@@ -51,28 +52,34 @@ TEST(Techniques, PinnedMicroBatchOptionIsHonoured) {
 
 TEST(Techniques, FusedOptimizerFollowsClippingAndMicroBatch) {
   TrainOptions unclipped = fixed_options();
-  unclipped.max_grad_norm = 0;
-  EXPECT_FALSE(choices_with({{"fused-optimizer", "off"}, {"micro-batch", "8"}}, unclipped).fused_optimizer);
-  EXPECT_TRUE(choices_with({{"micro-batch", "8"}}, unclipped).fused_optimizer);
-  EXPECT_FALSE(choices_with({{"micro-batch", "4"}}, unclipped).fused_optimizer);
+  unclipped.techniques.max_grad_norm = 0;
+  EXPECT_FALSE(choices_with({{"fused-optimizer", "off"}, {"micro-batch", "8"}}, unclipped).flag("fused_optimizer"));
+  EXPECT_TRUE(choices_with({{"micro-batch", "8"}}, unclipped).flag("fused_optimizer"));
+  EXPECT_FALSE(choices_with({{"micro-batch", "4"}}, unclipped).flag("fused_optimizer"));
   const Choices pinned = choices_with({{"fused-optimizer", "on"}}, unclipped);
-  EXPECT_TRUE(pinned.fused_optimizer);
+  EXPECT_TRUE(pinned.flag("fused_optimizer"));
   EXPECT_EQ(pinned.micro_batch, 8);
-  EXPECT_FALSE(choices_with({{"micro-batch", "8"}}).fused_optimizer);
+  EXPECT_FALSE(choices_with({{"micro-batch", "8"}}).flag("fused_optimizer"));
 }
 
 TEST(Techniques, PrecisionIsRecorded) {
   TrainOptions options = fixed_options();
-  options.precision = "bf16-mixed";
-  EXPECT_EQ(choices_with({{"bf16-mixed", "on"}}, options).precision, "bf16-mixed");
-  EXPECT_EQ(choices_with({}).precision, "32-true");
+  options.techniques.precision = "bf16-mixed";
+  EXPECT_EQ(choices_with({{"bf16-mixed", "on"}}, options).text("precision"), "bf16-mixed");
+  EXPECT_EQ(choices_with({}).text("precision"), "32-true");
+}
+
+std::vector<std::string> every_name() {
+  std::vector<std::string> names;
+  for (const Technique* technique : all_techniques()) names.emplace_back(technique->name());
+  return names;
 }
 
 TEST(Techniques, EveryOneIsReportedWithAReason) {
   TrainOptions options = fixed_options();
   const int64_t least = plan(options, small_model()).plan.minimum_bytes;
-  for (int64_t budget : {least, options.memory}) {
-    options.memory = budget;
+  for (int64_t budget : {least, options.machine.memory}) {
+    options.machine.memory = budget;
     const Plan chosen = plan(options, small_model()).plan;
     std::vector<std::string> names;
     for (const TechniqueReport& report : chosen.techniques) {
@@ -80,11 +87,7 @@ TEST(Techniques, EveryOneIsReportedWithAReason) {
       EXPECT_FALSE(report.why.empty()) << report.name;
       EXPECT_FALSE(report.value.empty()) << report.name;
     }
-    EXPECT_EQ(names,
-              (std::vector<std::string>{"packing", "length-buckets", "lora", "freeze", "bf16-mixed", "bf16-true",
-                                        "matmul-precision", "micro-batch", "chunked-loss", "recompute",
-                                        "fused-optimizer", "offload-activations", "offload-optimizer",
-                                        "offload-gradients", "offload-parameters", "prefetch", "flash-attention"}));
+    EXPECT_EQ(names, every_name());
   }
 }
 
@@ -96,20 +99,21 @@ std::string reason_for(const std::string& name, const TrainOptions& options) {
 
 TEST(Techniques, PinsAreReportedAsTheUsers) {
   TrainOptions options = fixed_options();
-  options.techniques = {
+  options.techniques.pins = {
       {"micro-batch", "2"}, {"chunked-loss", "64"}, {"recompute", "block-input"}, {"fused-optimizer", "off"}};
-  for (const auto& [name, value] : options.techniques)
+  for (const auto& [name, value] : options.techniques.pins)
     EXPECT_EQ(reason_for(name, options), "pinned by --technique " + name + "=" + value);
-  options.techniques = {{"micro-batch", "8"}, {"chunked-loss", "off"}, {"recompute", "off"}, {"fused-optimizer", "on"}};
-  options.max_grad_norm = 0;
-  for (const auto& [name, value] : options.techniques)
+  options.techniques.pins = {
+      {"micro-batch", "8"}, {"chunked-loss", "off"}, {"recompute", "off"}, {"fused-optimizer", "on"}};
+  options.techniques.max_grad_norm = 0;
+  for (const auto& [name, value] : options.techniques.pins)
     EXPECT_EQ(reason_for(name, options), "pinned by --technique " + name + "=" + value);
-  options.techniques = {{"micro-batch", "on"}, {"bf16-mixed", "on"}};
-  options.precision = "bf16-mixed";
+  options.techniques.pins = {{"micro-batch", "on"}, {"bf16-mixed", "on"}};
+  options.techniques.precision = "bf16-mixed";
   EXPECT_EQ(reason_for("micro-batch", options).find("pinned"), std::string::npos);
   EXPECT_EQ(reason_for("bf16-mixed", options).find("pinned by --technique bf16-mixed=on"), 0U);
-  options.techniques.clear();
-  options.micro_batch_size = 2;
+  options.techniques.pins.clear();
+  options.data.micro_batch_size = 2;
   EXPECT_EQ(reason_for("micro-batch", options), "pinned by --micro-batch-size");
   for (const char* name : {"chunked-loss", "recompute", "fused-optimizer", "bf16-mixed"})
     EXPECT_EQ(reason_for(name, options).find("pinned"), std::string::npos) << name;
@@ -117,22 +121,16 @@ TEST(Techniques, PinsAreReportedAsTheUsers) {
 
 TEST(Techniques, ChunksOfTheLossEndAtTheRows) {
   TrainOptions options = fixed_options();
-  options.techniques = {{"chunked-loss", "1000000"}, {"micro-batch", "2"}};
+  options.techniques.pins = {{"chunked-loss", "1000000"}, {"micro-batch", "2"}};
   const Plan large = plan(options, small_model()).plan;
-  EXPECT_EQ(large.choices.loss_chunk, 2 * large.choices.seq_length);
-  options.techniques["chunked-loss"] = "off";
+  EXPECT_EQ(large.choices.integer("loss_chunk_rows"), 2 * large.choices.seq_length);
+  options.techniques.pins["chunked-loss"] = "off";
   EXPECT_EQ(plan(options, small_model()).plan.arena_bytes, large.arena_bytes);
-  PlanRequest request = fixed_request(fixed_options(), small_model());
-  request.loss_chunk = 4096;
-  EXPECT_EQ(loss_chunk_choices(request, 256), std::vector<int64_t>{256});
-  EXPECT_EQ(loss_chunk_choices(request, 8192), std::vector<int64_t>{4096});
-  request.loss_chunk = 0;
-  EXPECT_EQ(loss_chunk_choices(request, 256), std::vector<int64_t>{0});
 }
 
 TEST(Techniques, SavingsAndCostsOfRecomputationArePositive) {
   TrainOptions options = fixed_options();
-  options.techniques = {{"recompute", "on"}, {"micro-batch", "8"}};
+  options.techniques.pins = {{"recompute", "on"}, {"micro-batch", "8"}};
   for (const TechniqueReport& report : plan(options, small_model()).plan.techniques)
     if (report.name == "recompute") {
       EXPECT_GT(report.saves_bytes, 0);
@@ -154,16 +152,16 @@ TEST(Techniques, OnesOfLaterVersionsAreRefusedUnlessOff) {
 TEST(Techniques, AdaptersAndFrozenWeightsNeedLess) {
   TrainOptions options = fixed_options();
   const Plan whole = plan(options, small_model()).plan;
-  options.freeze = {"layers.0-3", "embed_tokens"};
+  options.techniques.freeze = {"layers.0-3", "embed_tokens"};
   const Plan frozen = plan(options, small_model()).plan;
-  options.freeze.clear();
-  options.lora.rank = 4;
+  options.techniques.freeze.clear();
+  options.techniques.lora.rank = 4;
   const Plan adapted = plan(options, small_model()).plan;
   for (const Plan* part : {&frozen, &adapted}) {
     EXPECT_LT(part->minimum_bytes, whole.minimum_bytes);
     EXPECT_LT(part->arena_bytes, whole.arena_bytes);
   }
-  options.freeze = {"layers.0"};
+  options.techniques.freeze = {"layers.0"};
   EXPECT_THROW(plan(options, small_model()), Error);
 }
 
@@ -178,18 +176,21 @@ TEST(Techniques, ValuesOutOfRangeAreRefused) {
 TEST(Techniques, ContradictionsAreRefused) {
   EXPECT_MENTIONS(refusal({{"fused-optimizer", "on"}}), "--max-grad-norm 0");
   TrainOptions options = fixed_options();
-  options.max_grad_norm = 0;
-  options.micro_batch_size = 2;
+  options.techniques.max_grad_norm = 0;
+  options.data.micro_batch_size = 2;
   EXPECT_MENTIONS(refusal({{"fused-optimizer", "on"}}, options), "one micro-batch per step, not 8 of 2");
   EXPECT_MENTIONS(refusal({{"bf16-mixed", "on"}}), "--precision");
-  options.micro_batch_size = 0;
+  options.data.micro_batch_size = 0;
   EXPECT_MENTIONS(refusal({{"fused-optimizer", "on"}, {"micro-batch", "2"}}, options),
                   "one micro-batch per step, not 8 of 2");
 }
 
 TEST(Techniques, KeepLevelsReadWell) {
   EXPECT_EQ(describe_keep({}), "keep-all");
-  EXPECT_EQ(describe_keep({Keep::block_input, Keep::block_input, Keep::all}), "2 x block-input, 1 x keep-all");
+  EXPECT_EQ(describe_keep(keep_setting(3, 2, Keep::block_input, Keep::all)), "2 x block-input, 1 x keep-all");
+  EXPECT_EQ(keep_setting(3, 0, Keep::block_input, Keep::no_cheap), keep_setting(3, 3, Keep::no_cheap, Keep::all));
+  const std::vector<Keep> kept{Keep::no_attention, Keep::no_cheap};
+  EXPECT_EQ(keeps(keep_setting(2, 1, kept[0], kept[1])), kept);
 }
 
 }  // namespace

@@ -10,7 +10,8 @@
 #include "planner/bounds.h"
 #include "planner/candidates.h"
 #include "planner/explain.h"
-#include "planner/offload_choices.h"
+#include "planner/techniques/chunked_loss.h"
+#include "planner/techniques/offload.h"
 #include "planning_case.h"
 
 namespace headroom::test {
@@ -23,14 +24,14 @@ using testing::HasSubstr;
 PlanRequest three_tiers(const TierBytes& budgets, const ModelFiles& model,
                         const std::map<std::string, std::string>& techniques = {}) {
   TrainOptions options = fixed_options(budgets.device);
-  options.device = "null";
-  options.profile = "H100-80GB";
-  options.global_batch_size = 2;
-  options.micro_batch_size = 1;
-  options.host_memory = budgets.host;
-  options.disk_directory = ".";
-  options.disk_memory = budgets.disk;
-  options.techniques = techniques;
+  options.machine.device = "null";
+  options.machine.profile = "H100-80GB";
+  options.data.global_batch_size = 2;
+  options.data.micro_batch_size = 1;
+  options.machine.host_memory = budgets.host;
+  options.machine.disk_directory = ".";
+  options.machine.disk_memory = budgets.disk;
+  options.techniques.pins = techniques;
   PlanRequest request = fixed_request(options, model);
   request.facts.gemm_workspace_cap = 1 << 12;  // else it hides what else the device holds
   request.host_process.gpu = 0;                // the same on the host
@@ -57,8 +58,8 @@ class ThreeTiers : public testing::Test {
   }
 
   const ModelFiles model_ = wide_model();
-  const Plan plenty_ = plan({kPlenty, kPlenty, kPlenty});
-  const int64_t least_ = plenty_.minimum_bytes;
+  // Of the device, that works with either of the lower tiers.
+  const int64_t least_ = std::max(plan({kPlenty, kPlenty, 0}).minimum_bytes, plan({kPlenty, 0, kPlenty}).minimum_bytes);
   const Plan hosted_ = plan({least_, kPlenty, 0});
   const Plan on_disk_ = plan({least_, 0, kPlenty});
 };
@@ -172,24 +173,21 @@ TEST_F(ThreeTiers, PinsOfATierWithoutABudgetAreRefusedWithTheOption) {
   for (const char* value : {"disk:0", "disk:", "disk:-3", "disk:4x", "tape:4", "4:disk", "disk:disk", "0", ":4"})
     EXPECT_THAT(refused(value, {kPlenty, kPlenty, kPlenty}, "offload-activations"), HasSubstr("disk:12")) << value;
   TrainOptions cpu = fixed_options();
-  cpu.techniques = {{"offload-optimizer", "host"}};
+  cpu.techniques.pins = {{"offload-optimizer", "host"}};
   EXPECT_THAT(refusal(fixed_request(cpu, model_)), HasSubstr("the CPU's memory is the host's"));
 }
 
-// One expansion judges all tiers: the same bytes and seconds as a graph with each of them.
+// One expansion serves all tiers: the same bytes and seconds as a graph with each of them.
 TEST_F(ThreeTiers, ABoundOfEveryPlaceIsThatOfItsOwnGraph) {
   const PlanRequest request = three_tiers({kPlenty, kPlenty, kPlenty}, model_);
   Bounder bounder(request);
-  Candidate candidate = most_frugal(request);
-  const std::vector<Offload> places = tier_choices(request, candidate.offload);
-  EXPECT_EQ(places.size(), size_t{16});
+  const CandidateFamily frugal = most_frugal(request);
+  EXPECT_EQ(frugal.places.size(), size_t{16});
   const int64_t chunks[] = {64, 0};
-  const std::vector<Bound> bounds = bounder.bounds(candidate, places, chunks);
-  ASSERT_EQ(bounds.size(), 2 * places.size());
+  const std::vector<Bound> bounds = bounder.bounds(frugal.candidate, frugal.places, chunks);
+  ASSERT_EQ(bounds.size(), 2 * frugal.places.size());
   for (size_t i = 0; i < bounds.size(); ++i) {
-    candidate.offload = places[i / 2];
-    candidate.loss_chunk = chunks[i % 2];
-    const Bound own = bounder.bound(candidate);
+    const Bound own = bounder.bound(member(frugal, frugal.places[i / 2], chunks[i % 2]));
     EXPECT_EQ(bounds[i].arenas, own.arenas) << i;
     EXPECT_NEAR(bounds[i].step_seconds, own.step_seconds, 1e-6 * own.step_seconds) << i;
   }
@@ -197,12 +195,8 @@ TEST_F(ThreeTiers, ABoundOfEveryPlaceIsThatOfItsOwnGraph) {
 
 TEST_F(ThreeTiers, ABoundIsTheSameWhateverWasBoundBefore) {
   const PlanRequest request = three_tiers({kPlenty, kPlenty, kPlenty}, model_);
-  const int64_t blocks = block_count(request.forward);
   std::vector<Candidate> candidates;
-  for (const Offload& offload : offload_choices(request, blocks))
-    for (const std::vector<Keep>& keep : keeps_beside(request, offload, blocks))
-      for (const int64_t micro_batch : {1, 2})
-        candidates.push_back({micro_batch, 64, keep, false, micro_batch == 2, micro_batch == 1, offload});
+  for (const CandidateFamily& family : families(request)) candidates.push_back(member(family, family.candidate, 64));
   std::mt19937 random(1);
   std::shuffle(candidates.begin(), candidates.end(), random);
   std::stable_sort(candidates.begin() + static_cast<std::ptrdiff_t>(candidates.size() / 2), candidates.end(),

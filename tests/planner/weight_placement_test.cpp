@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "engine/process_bytes.h"
 #include "models/decoder.h"
 #include "planner/inference.h"
 #include "planning_case.h"
@@ -151,7 +152,7 @@ TEST(WeightPlacementTime, IsThatOfTheCopies) {
 TEST(WeightPlacementTime, CountsThePromptsChunks) {
   PlanRequest request = serving_request(kPlenty, 0, kPlenty);
   request.techniques = {{"offload-parameters", "on"}};
-  EXPECT_EQ(generation(request, {32, 1}).choices.loss_chunk, 32);
+  EXPECT_EQ(generation(request, {32, 1}).choices.integer("loss_chunk_rows"), 32);
 }
 
 TEST(WeightPlacementBelowAGpu, TheHostIsTakenBeforeTheDisk) {

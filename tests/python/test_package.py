@@ -110,6 +110,63 @@ def test_other_threads_work_during_a_run(model, data, tmp_path):
     assert during > 0
 
 
+def test_threads_train_and_generate_at_the_same_time(model, data, tmp_path):
+    def losses(name, meeting=None, **options):
+        seen = []
+
+        def on_step(step):
+            seen.append(step.loss)
+            if meeting and step.step == 2:
+                meeting.wait(30)  # raises where the other does not come
+
+        headroom.train(model, data, tmp_path / name, on_step=on_step, **{**RUN, 'max_steps': 5, **options})
+        return seen
+
+    tight = {'memory': '192MiB', 'technique': {'recompute': 'on'}, 'global_batch_size': 4}
+    alone = losses('a'), losses('b', **tight)
+    assert alone[0] != alone[1]
+    text = headroom.Model(model, **SHORT).write('line ', max_new_tokens=12, temperature=0)
+    meeting, beside, errors = threading.Barrier(2), [None, None], []
+
+    def run(place, name, options):
+        try:
+            beside[place] = losses(name, meeting, **options)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=arguments) for arguments in ((0, 'beside-a', {}), (1, 'beside-b', tight))]
+    for thread in threads:
+        thread.start()
+    first, second = (headroom.Model(model, **SHORT).generate('line ', max_new_tokens=12, temperature=0) for _ in range(2))
+    both = [next(first), next(second)]  # two generations at once, beside the trainings
+    assert both[0] + ''.join(first) == both[1] + ''.join(second) == text
+    for thread in threads:
+        thread.join()
+    assert not errors and tuple(beside) == alone
+    for name in ('beside-a', 'beside-b'):
+        with open(tmp_path / name / 'run.json', encoding='utf-8') as file:
+            end = json.load(file)
+        assert 0 < end['arena_measured_bytes'] <= end['arena_planned_bytes'] < end['budget_bytes']
+
+
+def test_a_measurement_tells_its_share_and_ctrl_c_ends_it(tmp_path, monkeypatch):
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path / 'cache'))
+    with pytest.raises(headroom.UsageError, match='null'):
+        headroom.profile('null')
+    with pytest.raises(headroom.UsageError, match='outptu'):
+        headroom.profile(outptu='x')
+    shares = []
+
+    def press(share):
+        shares.append(share)
+        _thread.interrupt_main()
+
+    with pytest.raises(KeyboardInterrupt):
+        headroom.profile(output=tmp_path / 'here.json', threads=1, on_progress=press)
+    assert shares and all(0 <= share <= 1 for share in shares)
+    assert not (tmp_path / 'here.json').exists()
+
+
 def test_a_model_describes_itself(model):
     facts = headroom.describe(model)
     assert (facts.family, facts.layers, facts.vocabulary, facts.positions) == ('llama', 2, 258, 64)

@@ -7,10 +7,11 @@
 #include <random>
 
 #include "../models/tiny_families.h"
+#include "engine/training_request.h"
 #include "planner/search.h"
 #include "race_checker.h"
 #include "runtime/executor.h"
-#include "train/setup.h"
+#include "train/model_files.h"
 
 namespace headroom {
 namespace {
@@ -50,25 +51,25 @@ std::string draw_tier(Draw& draw, int64_t tiers) {
 
 TrainOptions draw_options(Draw& draw) {
   TrainOptions options;
-  options.device = "null";
-  options.profile = "H100-80GB";
-  options.memory = int64_t{1} << 40;
+  options.machine.device = "null";
+  options.machine.profile = "H100-80GB";
+  options.machine.memory = int64_t{1} << 40;
   const int64_t tiers = draw.below(3);  // the host, the disk, or both
-  if (tiers != 1) options.host_memory = options.memory;
-  if (tiers != 0) options.disk_memory = options.memory;
-  options.global_batch_size = 6;
-  options.precision = draw.one_of({"32-true", "bf16-mixed", "bf16-true"});
-  if (draw.chance(70)) options.micro_batch_size = 1 + draw.below(6);
-  if (draw.chance(30)) options.max_grad_norm = 0;
-  if (draw.chance(20)) options.lora.rank = 2;
-  if (draw.chance(20)) options.allow = {"packing"};
+  if (tiers != 1) options.machine.host_memory = options.machine.memory;
+  if (tiers != 0) options.machine.disk_memory = options.machine.memory;
+  options.data.global_batch_size = 6;
+  options.techniques.precision = draw.one_of({"32-true", "bf16-mixed", "bf16-true"});
+  if (draw.chance(70)) options.data.micro_batch_size = 1 + draw.below(6);
+  if (draw.chance(30)) options.techniques.max_grad_norm = 0;
+  if (draw.chance(20)) options.techniques.lora.rank = 2;
+  if (draw.chance(20)) options.techniques.allow = {"packing"};
   if (draw.chance(80))
-    options.techniques["recompute"] = draw.one_of({"off", "drop-cheap", "drop-attention", "block-input"});
-  if (draw.chance(80)) options.techniques["chunked-loss"] = draw.one_of({"off", "7", "64"});
+    options.techniques.pins["recompute"] = draw.one_of({"off", "drop-cheap", "drop-attention", "block-input"});
+  if (draw.chance(80)) options.techniques.pins["chunked-loss"] = draw.one_of({"off", "7", "64"});
   for (const char* name : {"offload-optimizer", "offload-gradients", "offload-parameters", "offload-activations"})
-    if (draw.chance(90)) options.techniques[name] = draw.chance(50) ? "off" : draw_tier(draw, tiers);
-  if (draw.chance(20)) options.techniques["offload-parameters"] = "2";
-  if (draw.chance(80)) options.techniques["prefetch"] = draw.one_of({"off", "1", "2", "3", "7"});
+    if (draw.chance(90)) options.techniques.pins[name] = draw.chance(50) ? "off" : draw_tier(draw, tiers);
+  if (draw.chance(20)) options.techniques.pins["offload-parameters"] = "2";
+  if (draw.chance(80)) options.techniques.pins["prefetch"] = draw.one_of({"off", "1", "2", "3", "7"});
   return options;
 }
 
@@ -195,14 +196,14 @@ INSTANTIATE_TEST_SUITE_P(Drawn, EveryPlan, testing::Range(uint32_t{0}, uint32_t{
 TEST(DiskBelowAGpu, NeedsEachOfItsWaits) {
   Draw draw(0);
   TrainOptions options = draw_options(draw);
-  options.host_memory = 0;
-  options.disk_memory = options.memory;
-  options.micro_batch_size = 2;
-  options.techniques = {{"offload-optimizer", "on"},
-                        {"offload-gradients", "on"},
-                        {"offload-parameters", "on"},
-                        {"offload-activations", "on"},
-                        {"prefetch", "2"}};
+  options.machine.host_memory = 0;
+  options.machine.disk_memory = options.machine.memory;
+  options.data.micro_batch_size = 2;
+  options.techniques.pins = {{"offload-optimizer", "on"},
+                             {"offload-gradients", "on"},
+                             {"offload-parameters", "on"},
+                             {"offload-activations", "on"},
+                             {"prefetch", "2"}};
   Plan plan = search_training_plan(training_request(options, draw_model(draw))).plan;
   ASSERT_TRUE(plan.feasible);
   EXPECT_THAT(races_of(plan), testing::IsEmpty());

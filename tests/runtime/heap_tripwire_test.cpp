@@ -4,8 +4,8 @@
 #include <malloc.h>
 
 #include "counting_allocator.h"
+#include "engine/train_model.h"
 #include "tiny_run.h"
-#include "train/trainer.h"
 
 namespace headroom {
 namespace {
@@ -28,11 +28,11 @@ TEST_P(HeapTripwire, StepsMakeNoHeapCall) {
   const TemporaryDirectory directory;
   write_tiny_model(directory, GetParam().config);
   TrainOptions options = tiny_options(directory);
-  options.precision = GetParam().precision;
-  options.threads = GetParam().threads;
-  options.max_steps = 30;  // three epochs: the order is drawn anew inside
-  options.micro_batch_size = 4;
-  std::vector<int64_t> calls(static_cast<size_t>(options.max_steps) + 1);
+  options.techniques.precision = GetParam().precision;
+  options.machine.threads = GetParam().threads;
+  options.schedule.max_steps = 30;  // three epochs: the order is drawn anew inside
+  options.data.micro_batch_size = 4;
+  std::vector<int64_t> calls(static_cast<size_t>(options.schedule.max_steps) + 1);
   std::vector<size_t> bytes(calls.size());
   TrainEvents events;
   events.step = [&](const StepReport& report) {
@@ -40,8 +40,8 @@ TEST_P(HeapTripwire, StepsMakeNoHeapCall) {
     bytes[static_cast<size_t>(report.step)] = ::mallinfo2().uordblks;
   };
   RunControl control;
-  const TrainResult result = train(options, events, control);
-  ASSERT_EQ(result.steps, options.max_steps);
+  const TrainResult result = train_model(options, events, control);
+  ASSERT_EQ(result.steps, options.schedule.max_steps);
   for (size_t step = 3; step < calls.size(); ++step) {
     EXPECT_EQ(calls[step] - calls[step - 1], 0) << "heap calls in step " << step;
     EXPECT_EQ(bytes[step], bytes[step - 1]) << "heap bytes in step " << step;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "device/disk/scratch_file.h"
+#include "ir/row_slice.h"
 #include "race_checker.h"
 #include "tiny_run.h"
 
@@ -22,7 +23,8 @@ class CheckedRun {
       : run(
             options, scratch,
             [&, this](const DeviceFacts& facts) {
-              auto checker = std::make_unique<test::RaceChecker>(open_device("cpu", facts, options.disk_directory));
+              auto checker =
+                  std::make_unique<test::RaceChecker>(open_device("cpu", facts, options.machine.disk_directory));
               checker_ = checker.get();
               return checker;
             },
@@ -57,7 +59,7 @@ Outcome run(const TrainOptions& options, const std::filesystem::path& scratch, i
         values[i] = 0.01f * static_cast<float>((first + i) % 17 - 8);
     });
   }
-  if (options.lora.rank > 0) run.executor().run("load", {});
+  if (options.techniques.lora.rank > 0) run.executor().run("load", {});
   for (int64_t step = 1; step <= 2; ++step) outcome.losses.push_back(run.step(step));
   outcome.losses.push_back(run.evaluate());
   outcome.state = run.state();
@@ -83,18 +85,18 @@ void PrintTo(const OffloadCase& value, std::ostream* out) { *out << value.name; 
 
 TrainOptions options_of(const OffloadCase& which, const TemporaryDirectory& directory) {
   TrainOptions options = tiny_options(directory);
-  options.precision = which.precision;
-  options.micro_batch_size = which.micro_batch;
-  options.max_grad_norm = which.max_grad_norm;
-  options.lora.rank = which.lora_rank;
-  options.techniques = {{"recompute", which.recompute}, {"chunked-loss", "64"}};
+  options.techniques.precision = which.precision;
+  options.data.micro_batch_size = which.micro_batch;
+  options.techniques.max_grad_norm = which.max_grad_norm;
+  options.techniques.lora.rank = which.lora_rank;
+  options.techniques.pins = {{"recompute", which.recompute}, {"chunked-loss", "64"}};
   return options;
 }
 
 // The options with a disk for what is kept there.
 TrainOptions with_disk(TrainOptions options, const TemporaryDirectory& directory) {
-  options.disk_directory = directory.path();
-  options.disk_memory = kHost;
+  options.machine.disk_directory = directory.path();
+  options.machine.disk_memory = kHost;
   return options;
 }
 
@@ -118,17 +120,17 @@ class Offload : public testing::TestWithParam<OffloadCase> {
         const bool alone = which < std::size(kOffloads);
         if (alone && (depth[0] == '3' || (tier == Tier::disk && depth[0] != '1'))) continue;
         for (size_t i = 0; i < std::size(kOffloads); ++i)
-          options.techniques[kOffloads[i]] = which == i || which == std::size(kOffloads) ? "on" : "off";
-        if (depth[0] == '3') options.techniques["offload-parameters"] = "2";  // layers of three
-        options.techniques["prefetch"] = depth;
+          options.techniques.pins[kOffloads[i]] = which == i || which == std::size(kOffloads) ? "on" : "off";
+        if (depth[0] == '3') options.techniques.pins["offload-parameters"] = "2";  // layers of three
+        options.techniques.pins["prefetch"] = depth;
         SCOPED_TRACE(which < std::size(kOffloads) ? kOffloads[which] : "all");
         SCOPED_TRACE(depth);
         const Outcome offloaded = run(options, directory / "cache.bin", tier == Tier::host ? kHost : 0);
         EXPECT_EQ(offloaded.losses, plain.losses);
         EXPECT_EQ(offloaded.state, plain.state);
-        EXPECT_EQ(offloaded.plan.choices.fused_optimizer, plain.plan.choices.fused_optimizer);
+        EXPECT_EQ(offloaded.plan.choices.flag("fused_optimizer"), plain.plan.choices.flag("fused_optimizer"));
         // Nothing to move: gradients that nothing carries, states and gradients of adapters are matrices all the same.
-        const bool empty = plain.plan.choices.fused_optimizer && which == 1;
+        const bool empty = plain.plan.choices.flag("fused_optimizer") && which == 1;
         EXPECT_EQ(offloaded.plan.below(tier).arena_bytes > 0, !empty);
       }
   }
@@ -162,8 +164,8 @@ TEST_P(Offload, InSeveralTiersIsBitwiseThePlainRun) {
        {std::array{"disk", "host", "host", "disk:1", "3"}, std::array{"host", "disk", "disk", "host", "1"}}) {
     SCOPED_TRACE(fmt::format("{}", fmt::join(setting, ", ")));
     TrainOptions mixed = with_disk(options, directory);
-    for (size_t i = 0; i < std::size(kOffloads); ++i) mixed.techniques[kOffloads[i]] = setting[i];
-    mixed.techniques["prefetch"] = setting.back();
+    for (size_t i = 0; i < std::size(kOffloads); ++i) mixed.techniques.pins[kOffloads[i]] = setting[i];
+    mixed.techniques.pins["prefetch"] = setting.back();
     const Outcome offloaded = run(mixed, directory / "cache.bin", kHost);
     EXPECT_EQ(offloaded.losses, plain.losses);
     EXPECT_EQ(offloaded.state, plain.state);
@@ -178,6 +180,10 @@ INSTANTIATE_TEST_SUITE_P(
                     OffloadCase{"Recomputed", kTinyConfig, "32-true", 3, 1, "block-input"},
                     OffloadCase{"MixedPrecision", kTinyConfig, "bf16-mixed", 3, 1, "drop-cheap"},
                     OffloadCase{"HalfWeights", kTinyConfig, "bf16-true", 4},
+                    OffloadCase{"LargeTable", kTinyTableConfig},
+                    OffloadCase{"LargeTableFused", kTinyTableConfig, "32-true", 6, 0},
+                    OffloadCase{"LargeTableMixed", kTinyTableConfig, "bf16-mixed", 3},
+                    OffloadCase{"LargeTableHalf", kTinyTableConfig, "bf16-true", 4},
                     OffloadCase{"Adapters", kTinyConfig, "32-true", 3, 1, "off", 4},
                     OffloadCase{"Experts", kTinyExpertsConfig, "32-true", 3, 1, "drop-attention"},
                     OffloadCase{"ExpertAdapters", kTinyExpertsConfig, "32-true", 3, 1, "off", 4},
@@ -190,16 +196,38 @@ TEST(Offload, TakesFromTheDeviceWhatItPutsOnTheHost) {
   write_tiny_model(directory);
   TrainOptions options = options_of({"Bytes"}, directory);
   const Plan plain = run(options, directory / "cache.bin", 0).plan;
-  options.techniques["offload-optimizer"] = "on";
-  options.techniques["prefetch"] = "off";
+  options.techniques.pins["offload-optimizer"] = "on";
+  options.techniques.pins["prefetch"] = "off";
   const Plan states = run(options, directory / "cache.bin", kHost).plan;
   EXPECT_EQ(states.host.breakdown.optimizer, states.host.arena_bytes - states.host.breakdown.alignment);
   EXPECT_GT(states.host.breakdown.optimizer, plain.breakdown.optimizer * 9 / 10);
   EXPECT_LT(states.arena_bytes, plain.arena_bytes);
-  options.techniques["offload-gradients"] = "on";
+  options.techniques.pins["offload-gradients"] = "on";
   const Plan gradients = run(options, directory / "cache.bin", kHost).plan;
   EXPECT_GT(gradients.host.breakdown.gradients, 0);
   EXPECT_LE(gradients.arena_bytes, states.arena_bytes);
+}
+
+// The rows that the updates of a plan work on, in their order; 0 for all.
+std::vector<int64_t> updated_rows(const Plan& plan) {
+  std::vector<int64_t> rows;
+  for (const PlanProgram& program : plan.programs)
+    for (const Instruction& instruction : program.instructions)
+      if (instruction.op->kind() == OpKind::update && instruction.inputs[0].type.dims.size() == 2)
+        if (const std::optional<RowSlice> slice = row_slice(instruction.attrs)) rows.push_back(slice->rows);
+  return rows;
+}
+
+// The update of a table has windows of 512 rows, as many as take 64 KiB, and of the two rows that are left.
+TEST(Offload, UpdatesALargeTableInSlices) {
+  const TemporaryDirectory directory;
+  write_tiny_model(directory, kTinyTableConfig);
+  TrainOptions options = options_of({"Bytes"}, directory);
+  options.techniques.pins["prefetch"] = "off";
+  EXPECT_THAT(updated_rows(run(options, directory / "cache.bin", 0).plan), testing::IsEmpty());
+  options.techniques.pins["offload-optimizer"] = "on";
+  EXPECT_THAT(updated_rows(run(options, directory / "cache.bin", kHost).plan),
+              testing::ElementsAre(512, 512, 512, 512, 2));
 }
 
 // A wait that is missing is found: each of the waits for what comes to the device, and all of the others together.
@@ -207,8 +235,8 @@ TEST(Offload, MissingWaitsAreFound) {
   const TemporaryDirectory directory;
   write_tiny_model(directory);
   TrainOptions options = options_of({"Mutations"}, directory);
-  options.techniques["offload-optimizer"] = "on";
-  options.techniques["offload-activations"] = "on";
+  options.techniques.pins["offload-optimizer"] = "on";
+  options.techniques.pins["offload-activations"] = "on";
   CheckedRun sound(options, directory / "cache.bin", kHost);
   const std::vector<Instruction>& step = sound.run.plan().program("train_step")->instructions;
   // Waits that stand together are taken out together: each of them covers those before it on its stream.

@@ -60,8 +60,8 @@ void expect_poison_unread(const TrainOptions& options, const std::filesystem::pa
 // Batches large enough for activations to outweigh the staging of load and save.
 TrainOptions large_batches(const TemporaryDirectory& directory) {
   TrainOptions options = tiny_options(directory);
-  options.max_seq_length = 64;
-  options.global_batch_size = 40;
+  options.data.max_seq_length = 64;
+  options.data.global_batch_size = 40;
   return options;
 }
 
@@ -83,9 +83,9 @@ TEST_P(PoisonedArena, IsNeitherReadNorLeft) {
   const auto& [precision, recompute, config] = GetParam();
   write_tiny_model(directory, config);
   TrainOptions options = large_batches(directory);
-  options.precision = precision;
-  options.techniques["recompute"] = recompute;
-  options.micro_batch_size = 36;  // does not divide the batch: the last rows are padding
+  options.techniques.precision = precision;
+  options.techniques.pins["recompute"] = recompute;
+  options.data.micro_batch_size = 36;  // does not divide the batch: the last rows are padding
   expect_poison_unread(options, directory / "cache.bin");
 }
 
@@ -100,8 +100,8 @@ TEST(PoisonedArena, FusedOptimizer) {
   const TemporaryDirectory directory;
   write_tiny_model(directory);
   TrainOptions options = large_batches(directory);
-  options.max_grad_norm = 0;
-  options.micro_batch_size = 40;
+  options.techniques.max_grad_norm = 0;
+  options.data.micro_batch_size = 40;
   expect_poison_unread(options, directory / "cache.bin");
 }
 

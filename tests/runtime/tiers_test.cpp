@@ -52,7 +52,7 @@ Plan plan_of(const char* text, int64_t alignment = 64) {
   plan.model = "sums";
   plan.facts = request.facts;
   const Liveness liveness = analyze_liveness(graph, graph.bounds(), request.facts);
-  emit_programs(graph, graph.bounds(), liveness, pack_arenas(liveness), request, plan);
+  emit_programs(graph, graph.bounds(), liveness, assign_arenas(liveness), request, plan);
   return plan;
 }
 

@@ -14,13 +14,14 @@
 #include "base/threads.h"
 #include "data/token_cache_builder.h"
 #include "device/device.h"
+#include "engine/fresh_model.h"
+#include "engine/training_request.h"
 #include "ir/tier_bytes.h"
 #include "planner/search.h"
 #include "train/adapter.h"
 #include "train/evaluation.h"
-#include "train/fresh_model.h"
+#include "train/model_files.h"
 #include "train/schedule.h"
-#include "train/setup.h"
 #include "train/weights.h"
 
 namespace headroom {
@@ -28,6 +29,12 @@ namespace headroom {
 inline constexpr const char* kTinyConfig =
     R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","vocab_size":258,"hidden_size":32,
 "intermediate_size":64,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,"max_position_embeddings":64,
+"rms_norm_eps":1e-5,"rope_theta":10000.0,"hidden_act":"silu","tie_word_embeddings":true,"initializer_range":0.2,"torch_dtype":"float32"})";
+
+// A table larger than 64 KiB and than every matrix of a layer: 2050 rows of 128 bytes.
+inline constexpr const char* kTinyTableConfig =
+    R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","vocab_size":2050,"hidden_size":32,
+"intermediate_size":64,"num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"max_position_embeddings":64,
 "rms_norm_eps":1e-5,"rope_theta":10000.0,"hidden_act":"silu","tie_word_embeddings":true,"initializer_range":0.2,"torch_dtype":"float32"})";
 
 // Two of three experts in the first and last layer.
@@ -49,16 +56,16 @@ inline void write_tiny_model(const TemporaryDirectory& directory, const char* co
 
 inline TrainOptions tiny_options(const TemporaryDirectory& directory) {
   TrainOptions options;
-  options.model = directory / "model";
-  options.data = {directory / "data.txt"};
-  options.output_dir = directory / "out";
-  options.global_batch_size = 6;
-  options.max_seq_length = 32;
-  options.max_steps = 3;
-  options.learning_rate = 1e-2;
-  options.threads = 1;
-  options.memory = int64_t{1} << 30;
-  options.profile = "cpu-avx2";
+  options.model.path = directory / "model";
+  options.data.train = {directory / "data.txt"};
+  options.saving.output_dir = directory / "out";
+  options.data.global_batch_size = 6;
+  options.data.max_seq_length = 32;
+  options.schedule.max_steps = 3;
+  options.schedule.learning_rate = 1e-2;
+  options.machine.threads = 1;
+  options.machine.memory = int64_t{1} << 30;
+  options.machine.profile = "cpu-avx2";
   return options;
 }
 
@@ -71,22 +78,23 @@ class TinyRun {
   TinyRun(const TrainOptions& options, const std::filesystem::path& scratch,
           const MakeDevice& make_device = make_cpu_device, int64_t host_budget = 0,
           const std::function<void(Plan&)>& change = {})
-      : options_(options), optimizer_(optimizer_settings(options)), model_(open_model(options.model)) {
+      : options_(options), optimizer_(optimizer_settings(options.optimizer)), model_(open_model(options.model.path)) {
     set_threads(1);
     PlanRequest request = training_request(options, model_);
-    if (options.device == "cpu") request.facts = cpu_facts(1);  // every instruction set that this process may use
+    if (options.machine.device == "cpu")
+      request.facts = cpu_facts(1);  // every instruction set that this process may use
     request.host_budget_bytes = host_budget;
     plan_ = search_training_plan(request).plan;
     if (change) change(plan_);
     DataOptions data;
-    data.files = options.data;
+    data.files = options.data.train;
     data.max_seq_length = plan_.choices.seq_length;
     data.vocab_size = model_.spec.vocab;
     const Tokenizer tokenizer = Tokenizer::bytes();
     build_token_cache(data, &tokenizer, scratch);
     cache_ = std::make_unique<TokenCache>(TokenCache::open(scratch));
     reader_ = std::make_unique<BatchReader>(*cache_, SampleOrder(cache_->sequences(), 42, true),
-                                            plan_.choices.seq_length, options.global_batch_size);
+                                            plan_.choices.seq_length, options.data.global_batch_size);
     device_ = make_device(plan_.facts);
     executor_ = std::make_unique<Executor>(plan_, *device_, &port_);
   }
@@ -101,7 +109,7 @@ class TinyRun {
 
   // Loads weights and clears the optimizer's states as a run does, on any device.
   void begin() {
-    if (options_.lora.rank > 0) init_adapter(*executor_, options_.seed);
+    if (options_.techniques.lora.rank > 0) init_adapter(*executor_, options_.seed);
     load_weights(*executor_, model_.spec, SafetensorsSet::open(model_.directory));
     for (const PersistentTensor& tensor : plan_.tensors)
       if (tensor.role == Role::optimizer)
@@ -112,10 +120,10 @@ class TinyRun {
 
   // One optimizer step; its loss.
   double step(int64_t number) {
-    const SampleRange range = samples_of_step(number - 1, cache_->sequences(), options_.global_batch_size);
+    const SampleRange range = samples_of_step(number - 1, cache_->sequences(), options_.data.global_batch_size);
     const int64_t targets = reader_->begin(range);
     port_.set_reader(reader_.get());
-    const double rate = options_.learning_rate;
+    const double rate = options_.schedule.learning_rate;
     executor_->put<float>(executor_->tensor("hyper"),
                           step_scalars(options_, optimizer_, rate, number, targets).values());
     const int64_t micro_batch = plan_.choices.micro_batch;
@@ -129,7 +137,7 @@ class TinyRun {
   // Of the first batches, all for 0.
   double evaluate(int64_t batches = 0) {
     return evaluate_cache(*executor_, port_, *cache_, plan_.choices.seq_length, plan_.choices.micro_batch,
-                          options_.global_batch_size, batches)
+                          options_.data.global_batch_size, batches)
         .loss;
   }
 

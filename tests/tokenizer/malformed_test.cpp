@@ -39,8 +39,8 @@ TEST(malformed, text_that_is_no_json) {
   EXPECT_REFUSAL("{", "malformed JSON at byte");
   EXPECT_REFUSAL(R"({"model":{"type":"BPE","vocab":{"a":0)", "malformed JSON at byte");
   EXPECT_REFUSAL("{\"model\":\"\xFF\"}", "malformed JSON at byte 11");
-  EXPECT_REFUSAL("[]", "the top level is no object");
-  EXPECT_REFUSAL("7", "the top level is no object");
+  EXPECT_REFUSAL("[]", "the top level is not an object");
+  EXPECT_REFUSAL("7", "the top level is not an object");
   EXPECT_REFUSAL("{}", "no object \"model\"");
   const std::string whole = bytes_tokenizer_json();
   for (size_t cut = 0; cut + 2 < whole.size(); cut += 97) EXPECT_NE(refusal(whole.substr(0, cut)), "no error") << cut;
@@ -57,7 +57,7 @@ TEST(malformed, models) {
   EXPECT_REFUSAL(with("[]"), "no object \"model\"");
   EXPECT_REFUSAL(with(R"({"type":"WordLevel","vocab":{}})"), "model.type \"WordLevel\" is not supported");
   EXPECT_REFUSAL(with(R"({"type":"BPE","vocab":[["a",-1.5]],"merges":[]})"), "there is no object model.vocab");
-  EXPECT_REFUSAL(with(R"({"type":3,"vocab":{},"merges":[]})"), "model.type is no text");
+  EXPECT_REFUSAL(with(R"({"type":3,"vocab":{},"merges":[]})"), "model.type is not a string");
   EXPECT_REFUSAL(with(R"({"type":"BPE"})"), "no object model.vocab");
   EXPECT_REFUSAL(with(R"({"type":"BPE","vocab":{"a":0}})"), "no list model.merges");
   EXPECT_REFUSAL(with(R"({"type":"BPE","vocab":7,"merges":[]})"), "model.vocab is 7");
@@ -79,9 +79,10 @@ TEST(malformed, word_piece) {
   EXPECT_REFUSAL(with(R"({"type":"WordPiece","vocab":[]})"), "there is no object model.vocab");
   EXPECT_REFUSAL(with(R"({"type":"WordPiece"})"), "there is no object model.vocab");
   EXPECT_REFUSAL(with(R"({"type":"WordPiece","vocab":{}})"), "model: unk_token \"[UNK]\" is not in model.vocab");
-  EXPECT_REFUSAL(with_options(R"(,"unk_token":7)"), "model.unk_token: is no text");
-  EXPECT_REFUSAL(with_options(R"(,"max_input_chars_per_word":-1)"), "model.max_input_chars_per_word: is no number");
-  EXPECT_REFUSAL(with_options(R"(,"continuing_subword_prefix":[])"), "model.continuing_subword_prefix: is no text");
+  EXPECT_REFUSAL(with_options(R"(,"unk_token":7)"), "model.unk_token: is not a string");
+  EXPECT_REFUSAL(with_options(R"(,"max_input_chars_per_word":-1)"), "model.max_input_chars_per_word: is not a number");
+  EXPECT_REFUSAL(with_options(R"(,"continuing_subword_prefix":[])"),
+                 "model.continuing_subword_prefix: is not a string");
   EXPECT_REFUSAL(with(R"({"type":"WordPiece","vocab":{"[UNK]":0,")" + std::string(5000, 'a') + R"(":1}})"),
                  "the token of id 1 has 5000 bytes");
 }
@@ -97,7 +98,7 @@ TEST(malformed, unigram) {
   EXPECT_REFUSAL(with(R"({"vocab":[],"vocab":[],"type":"Unigram"})"), "model.vocab comes twice");
   EXPECT_REFUSAL(with_pieces("[]"), "model.unk_id: 0 where model.vocab has 0 tokens");
   EXPECT_REFUSAL(with(R"({"type":"Unigram","unk_id":2,"vocab":[["a",0]]})"), "model.unk_id: 2 where");
-  EXPECT_REFUSAL(with(R"({"type":"Unigram","unk_id":-1,"vocab":[["a",0]]})"), "model.unk_id: is no number");
+  EXPECT_REFUSAL(with(R"({"type":"Unigram","unk_id":-1,"vocab":[["a",0]]})"), "model.unk_id: is not a number");
   EXPECT_REFUSAL(with_pieces(R"([["a"]])"), "model.vocab[0]: [] where a pair of token and score is expected");
   EXPECT_REFUSAL(with_pieces(R"([["b",0],[]])"), "model.vocab[1]: []");
   EXPECT_REFUSAL(with_pieces(R"([["a",0,0]])"), "model.vocab[1]: 0.0 where");
@@ -140,8 +141,8 @@ TEST(malformed, tables_of_replacements) {
   units[0] = 1U << 10;
   units[96] = 'a' | 1U << 8 | (96U ^ 2U) << 10;
   EXPECT_EQ(refusal(with_table(table(units, 256, "bcd"))), "no error");
-  EXPECT_REFUSAL(with_table("null"), "precompiled_charsmap: is no text");
-  EXPECT_REFUSAL(with_table("7"), "normalizer.precompiled_charsmap: is no text");
+  EXPECT_REFUSAL(with_table("null"), "precompiled_charsmap: is not a string");
+  EXPECT_REFUSAL(with_table("7"), "normalizer.precompiled_charsmap: is not a string");
   EXPECT_REFUSAL(with_table("\"?\""), "precompiled_charsmap: is not base64");
   EXPECT_REFUSAL(with_table("\"\""), "has 0 bytes, too few for a table");
   EXPECT_REFUSAL(with_table("\"AAAAAA==\""), "states a trie of 0 bytes, of 0");
@@ -186,11 +187,11 @@ TEST(malformed, merges) {
 }
 
 TEST(malformed, added_tokens) {
-  EXPECT_REFUSAL(with_part(R"("added_tokens":{})"), "added_tokens: is no list");
-  EXPECT_REFUSAL(with_part(R"("added_tokens":[7])"), "added_tokens[0]: is no object");
+  EXPECT_REFUSAL(with_part(R"("added_tokens":{})"), "added_tokens: is not a list");
+  EXPECT_REFUSAL(with_part(R"("added_tokens":[7])"), "added_tokens[0]: is not an object");
   EXPECT_REFUSAL(with_part(R"("added_tokens":[{"id":3}])"), "added_tokens[0]: \"content\" is missing");
   EXPECT_REFUSAL(with_part(R"("added_tokens":[{"content":"x"}])"), "added_tokens[0]: \"id\" is missing");
-  EXPECT_REFUSAL(with_part(R"("added_tokens":[{"content":"x","id":-3}])"), "added_tokens[0].id: is no number");
+  EXPECT_REFUSAL(with_part(R"("added_tokens":[{"content":"x","id":-3}])"), "added_tokens[0].id: is not a number");
   EXPECT_REFUSAL(with_part(R"("added_tokens":[{"content":"x","id":2000000000}])"), "id 2000000000 is above");
   EXPECT_REFUSAL(with_part(R"("added_tokens":[{"content":"x","id":1}])"), "id 1 belongs to \"b\"");
   EXPECT_REFUSAL(with_part(R"("added_tokens":[{"content":"x","id":3},{"content":"y","id":3}])"),
@@ -202,7 +203,7 @@ TEST(malformed, added_tokens) {
 
 TEST(malformed, components) {
   EXPECT_REFUSAL(with_part(R"("normalizer":{"type":"ByteLevel"})"), "normalizer: type \"ByteLevel\" is not supported");
-  EXPECT_REFUSAL(with_part(R"("normalizer":"NFC")"), "normalizer: is no object");
+  EXPECT_REFUSAL(with_part(R"("normalizer":"NFC")"), "normalizer: is not an object");
   EXPECT_REFUSAL(with_part(R"("normalizer":{"type":"Replace","pattern":{"Regex":"a*"},"content":"b"})"),
                  "can match the empty text");
   EXPECT_REFUSAL(with_part(R"("normalizer":{"type":"Replace","pattern":{"String":""},"content":"b"})"),
@@ -228,10 +229,10 @@ TEST(malformed, components) {
   EXPECT_REFUSAL(with_part(R"("normalizer":{"type":"Strip","strip_left":1})"), "strip_left: is neither true nor false");
   EXPECT_REFUSAL(with_part(R"("normalizer":{"type":"BertNormalizer","lowercase":"no"})"), "lowercase: is neither");
   EXPECT_REFUSAL(with_part(R"("pre_tokenizer":{"type":"CharDelimiterSplit","delimiter":""})"), "is not one character");
-  EXPECT_REFUSAL(with_part(R"("decoder":{"type":"WordPiece","prefix":1})"), "decoder.prefix: is no text");
+  EXPECT_REFUSAL(with_part(R"("decoder":{"type":"WordPiece","prefix":1})"), "decoder.prefix: is not a string");
   EXPECT_REFUSAL(with_part(R"("decoder":{"type":"CTC"})"), "decoder: type \"CTC\" is not supported");
   EXPECT_REFUSAL(with_part(R"("decoder":{"type":"Strip","content":" ","start":-1,"stop":0})"),
-                 "decoder.start: is no number");
+                 "decoder.start: is not a number");
 }
 
 TEST(malformed, missing_and_unreadable_files) {

@@ -25,7 +25,7 @@ class CheckpointState : public testing::Test {
     RunState state;
     state.step = 3;
     state.best_step = 2;
-    state.micro_batch = 1;
+    state.techniques = {{"micro-batch", "1"}};
     state.seed = UINT64_MAX;
     std::string text = state_json(state);
     const size_t at = text.find("\"" + key + "\": ");
@@ -47,14 +47,14 @@ class CheckpointState : public testing::Test {
 TEST_F(CheckpointState, IsReadAsWritten) { EXPECT_EQ(refusal("step", "3"), "accepted"); }
 
 TEST_F(CheckpointState, CountsThatAreNoneAreRefusedByName) {
-  for (const char* key : {"step", "next_sample", "seed", "micro_batch_size", "loss_chunk_rows", "data_key", "best_step",
-                          "evals_since_best"})
+  for (const char* key : {"step", "next_sample", "seed", "data_key", "best_step", "evals_since_best"})
     for (const char* value : {"-1", "1.5", "1e300", "\"3\"", "null", "18446744073709551616"})
-      EXPECT_NE(refusal(key, value).find(fmt::format("'{}' is no whole number", key)), std::string::npos)
+      EXPECT_NE(refusal(key, value).find(fmt::format("'{}' is not a whole number", key)), std::string::npos)
           << key << " " << value;
   EXPECT_NE(refusal("step", "9223372036854775807").find("'step'"), std::string::npos);
   EXPECT_NE(refusal("best_step", "4").find("best step 4 of 3"), std::string::npos);
-  EXPECT_NE(refusal("micro_batch_size", "0").find("micro-batch 0"), std::string::npos);
+  for (const char* value : {"\"0\"", "\"some\"", "\"\""})
+    EXPECT_NE(refusal("micro-batch", value).find("not a setting of a technique 'micro-batch'"), std::string::npos);
 }
 
 TEST_F(CheckpointState, MetricsKeepTheLinesOfStepsBefore) {

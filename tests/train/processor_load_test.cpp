@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
-#include "train/budget.h"
+#include "engine/budget.h"
 
 namespace headroom {
 namespace {

@@ -6,21 +6,23 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "device/device.h"
+#include "device/devices.h"
 #include "device/disk/disk_tier.h"
 #include "ops/cpu/instruction_set.h"
+#include "ops/cpu/kernel.h"
 
 namespace headroom {
 namespace {
 
 // Kernels are chosen by the facts: of a higher set they would end in an illegal instruction.
 const DeviceFacts& facts_of_this_machine(const DeviceFacts& facts) {
-  const int machine = instruction_set();
-  if (facts.isa > machine)
-    throw Error(ErrorKind::usage,
-                fmt::format("the plan is made for {}, this CPU has {}", instruction_set_name(facts.isa),
-                            instruction_set_name(machine)),
-                "plan on this machine without --profile");
+  const InstructionSet machine = instruction_set();
+  if (!capabilities_of(machine).cover(facts.capabilities))
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("the plan is made for {}, this CPU has {}",
+                    instruction_set_name(instruction_set_of(facts.capabilities)), instruction_set_name(machine)),
+        "plan on this machine without --profile");
   return facts;
 }
 
@@ -146,7 +148,20 @@ class CpuDevice final : public Device {
   std::vector<DiskTier::Mark> marks_;  // by event
 };
 
+class CpuFactory final : public DeviceFactory {
+ public:
+  std::string_view name() const override { return "cpu"; }
+  DeviceKind kind() const override { return DeviceKind::cpu; }
+  std::unique_ptr<Device> open(int, const DeviceFacts& facts, const std::filesystem::path& disk) const override {
+    return disk.empty() ? make_cpu_device(facts) : make_cpu_device_with_disk(facts, disk);
+  }
+  DeviceFacts facts(int, int threads) const override { return cpu_facts(threads); }
+};
+
 }  // namespace
+
+void register_cpu_device(Devices& devices);
+void register_cpu_device(Devices& devices) { devices.add(std::make_unique<CpuFactory>()); }
 
 std::unique_ptr<Device> make_cpu_device(const DeviceFacts& facts) { return std::make_unique<CpuDevice>(facts); }
 

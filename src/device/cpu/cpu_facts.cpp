@@ -7,12 +7,10 @@ DeviceFacts cpu_facts(int threads) {
   DeviceFacts facts;
   facts.device = "cpu";
   facts.threads = threads;
-  facts.isa = instruction_set();
-  facts.native_bf16 = facts.isa >= kAvx512Bf16;
+  facts.capabilities = capabilities_of(instruction_set());
+  facts.native_bf16 = facts.capabilities.has(kAvx512Bf16);
   facts.alignment = 64;
   return facts;
 }
-
-std::string_view cpu_isa_name(int isa) { return instruction_set_name(isa); }
 
 }  // namespace headroom

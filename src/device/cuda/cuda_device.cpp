@@ -10,6 +10,8 @@
 #include "device/cuda/cuda_bounce.h"
 #include "device/cuda/nvml.h"
 #include "device/disk/disk_tier.h"
+#include "ops/cuda/backend.h"
+#include "ops/cuda/capabilities.h"
 #include "ops/cuda/kernel.h"
 #include "ops/cuda/library.h"
 
@@ -22,12 +24,15 @@ constexpr size_t kEvents = 1024;
 
 class PreparedCudaKernel final : public DeviceKernel {
  public:
-  explicit PreparedCudaKernel(std::unique_ptr<CudaKernel> kernel) : kernel_(std::move(kernel)) {}
+  PreparedCudaKernel(std::unique_ptr<CudaKernel> kernel, std::string implementation)
+      : kernel_(std::move(kernel)), implementation_(std::move(implementation)) {}
   const CudaKernel& kernel() const { return *kernel_; }
   bool replays() const override { return kernel_->replays(); }
+  std::string_view implementation() const override { return implementation_; }
 
  private:
   std::unique_ptr<CudaKernel> kernel_;
+  std::string implementation_;
 };
 
 std::vector<TensorView> without_addresses(const std::vector<ConcreteType>& types) {
@@ -44,12 +49,12 @@ class CudaDevice final : public Device, public CudaServices {
         properties_(runtime_->properties()),
         libraries_(std::move(libraries)),
         disk_(std::move(disk)) {
-    if (facts.isa > properties_.capability)
-      throw Error(
-          ErrorKind::usage,
-          fmt::format("the plan is made for compute capability {}.{}, but {} has {}.{}", facts.isa / 10, facts.isa % 10,
-                      properties_.name, properties_.capability / 10, properties_.capability % 10),
-          "plan with this device's profile: `headroom profile --device cuda:0`");
+    if (!facts_of(properties_).capabilities.cover(facts.capabilities))
+      throw Error(ErrorKind::usage,
+                  fmt::format("the plan is made for compute capability {}, but {} has {}",
+                              compute_capability_name(compute_capability(facts)), properties_.name,
+                              compute_capability_name(properties_.capability)),
+                  "plan with this device's profile: `headroom profile --device cuda:0`");
     context_ = {facts, properties_.multiprocessors, properties_.shared_bytes, this};
     streams_.push_back(runtime_->create_stream());
     for (CudaEvent& event : events_) event = runtime_->create_event();
@@ -97,7 +102,7 @@ class CudaDevice final : public Device, public CudaServices {
     const CudaMemory memory = runtime_->memory();
     std::optional<int64_t> outside = own_bytes(properties_.bus_id, libraries_.nvml);
     if (outside) *outside -= arena_bytes_;
-    // A number of another process, as one in a container may see it, is no answer.
+    // A number of another process, as one in a container may see it, is not an answer.
     if (outside && *outside < 0) outside.reset();
     return {memory.total_bytes, memory.free_bytes, outside};
   }
@@ -105,12 +110,13 @@ class CudaDevice final : public Device, public CudaServices {
   std::span<std::byte> host_window() override { return window_; }
 
   std::unique_ptr<DeviceKernel> prepare(const KernelSpec& spec) override {
-    std::unique_ptr<CudaKernel> kernel = make_cuda_kernel(spec, context_);
+    std::string implementation;
+    std::unique_ptr<CudaKernel> kernel = make_cuda_kernel(spec, context_, {}, &implementation);
     const LoadingOnly loading;
     const std::vector<TensorView> inputs = without_addresses(spec.inputs), outputs = without_addresses(spec.outputs);
     kernel->enqueue({inputs, outputs, {static_cast<std::byte*>(nullptr), static_cast<size_t>(spec.scratch_bytes)}},
                     streams_[0]);
-    return std::make_unique<PreparedCudaKernel>(std::move(kernel));
+    return std::make_unique<PreparedCudaKernel>(std::move(kernel), std::move(implementation));
   }
   void launch(const DeviceKernel& kernel, const KernelCall& call, StreamId stream) override {
     if (disk_) disk_->synchronize(stream);
@@ -276,10 +282,10 @@ class CudaDevice final : public Device, public CudaServices {
 DeviceFacts facts_of(const CudaProperties& properties) {
   DeviceFacts facts;
   facts.device = "cuda";
-  facts.isa = properties.capability;
-  facts.native_bf16 = properties.capability >= 80;
+  facts.capabilities = of_compute_capability(properties.capability);
+  facts.native_bf16 = has_bf16_tensor_cores(facts);
   facts.alignment = 256;
-  facts.gemm_workspace_cap = int64_t{properties.capability >= 90 ? 32 : 4} << 20;
+  facts.gemm_workspace_cap = int64_t{is_hopper_or_later(facts) ? 32 : 4} << 20;
   return facts;
 }
 

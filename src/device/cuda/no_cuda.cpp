@@ -1,7 +1,7 @@
 // In the place of the CUDA device where it is not built.
 #include "base/error.h"
 #include "device/cuda/cuda_runtime.h"
-#include "device/device.h"
+#include "device/cuda/open_cuda.h"
 
 namespace headroom {
 

@@ -1,3 +1,5 @@
+#include "device/cuda/open_cuda.h"
+
 #include <string>
 
 #include "base/error.h"

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
+#include <set>
 
 #include "base/error.h"
-#include "device/device.h"
+#include "device/devices.h"
 
 namespace headroom {
 namespace {
@@ -34,37 +36,43 @@ class NullArena {
     return address >= begin && address - begin < kReach;
   }
 
-  // What is read must lie inside one value that nothing has written over. Bytes never written hold what the host put
-  // there.
-  void check_intact(const std::string& op, const void* data, int64_t bytes) const {
-    const int64_t offset = bounded(op, data, bytes);
-    auto at = written_.upper_bound(offset);
-    if (at != written_.begin()) --at;
-    for (; at != written_.end() && at->first < offset + bytes; ++at) {
+  // What is read must lie inside one value that nothing has written over, or be made of whole ones: slices that were
+  // written one after the other. Bytes never written hold what the host put there.
+  void check_intact(const std::string& op, const void* data, int64_t bytes) {
+    const int64_t offset = bounded(op, data, bytes), end = offset + bytes;
+    bool part = false;
+    for (auto at = first_at(offset); at != written_.end() && at->first < end; ++at) {
       if (at->second.end <= offset) continue;
-      HR_CHECK(at->second.holds_value && at->first <= offset && at->second.end >= offset + bytes,
-               "{} reads [{}, {}) of the {} arena, but [{}, {}) was written over it since", op, offset, offset + bytes,
-               tier_, at->first, at->second.end);
+      const bool around = at->first <= offset && at->second.end >= end;
+      const bool whole = at->first >= offset && at->second.end <= end;
+      HR_CHECK(at->second.holds_value && (around || whole),
+               "{} reads [{}, {}) of the {} arena, but [{}, {}) was written over it since", op, offset, end, tier_,
+               at->first, at->second.end);
+      part = around && !whole;
     }
+    if (part) parts_read_.insert({offset, end});
   }
 
   void overwrite(const std::string& op, const void* data, int64_t bytes, bool value) {
-    const int64_t offset = bounded(op, data, bytes);
+    const int64_t offset = bounded(op, data, bytes), end = offset + bytes;
     if (bytes == 0) return;
-    auto at = written_.upper_bound(offset);
-    if (at != written_.begin()) --at;
-    while (at != written_.end() && at->first < offset + bytes) {
+    // What sticks out of an older value no longer holds a whole one, unless just this part of it was read: then a slice
+    // is written back.
+    const bool slice = parts_read_.erase({offset, end}) > 0;
+    auto at = first_at(offset);
+    while (at != written_.end() && at->first < end) {
       if (at->second.end <= offset) {
         ++at;
         continue;
       }
-      // Parts of an older value that stick out are no whole value any more.
       const auto [begin, old] = *at;
+      const bool holds = slice && value && old.holds_value;
       at = written_.erase(at);
-      if (begin < offset) written_[begin] = {offset, false};
-      if (old.end > offset + bytes) at = written_.insert_or_assign(offset + bytes, Written{old.end, false}).first;
+      if (begin < offset) written_[begin] = {offset, holds};
+      if (old.end > end) at = written_.insert_or_assign(end, Written{old.end, holds}).first;
     }
-    written_[offset] = {offset + bytes, value};
+    written_[offset] = {end, value};
+    if (!slice) forget_parts(offset, end);
   }
 
  private:
@@ -72,7 +80,19 @@ class NullArena {
     int64_t end = 0;
     bool holds_value = false;  // false: scratch, its contents are gone
   };
+  using Ranges = std::map<int64_t, Written>;
   static constexpr uintptr_t kReach = uintptr_t{1} << 60;  // beyond 10^18 bytes
+
+  // The range that begins last at or before an offset, or the first one.
+  Ranges::const_iterator first_at(int64_t offset) const {
+    const auto at = written_.upper_bound(offset);
+    return at == written_.begin() ? at : std::prev(at);
+  }
+
+  // A new value in [offset, end) has had no part read.
+  void forget_parts(int64_t offset, int64_t end) {
+    std::erase_if(parts_read_, [&](const auto& part) { return part.first < end && part.second > offset; });
+  }
 
   // The offset of `data`, all bytes being inside the arena.
   int64_t bounded(const std::string& op, const void* data, int64_t bytes) const {
@@ -85,7 +105,8 @@ class NullArena {
   std::string tier_;
   std::byte* base_;
   int64_t bytes_ = -1;
-  std::map<int64_t, Written> written_;  // disjoint ranges by begin
+  Ranges written_;                                    // disjoint, by begin
+  std::set<std::pair<int64_t, int64_t>> parts_read_;  // of values, since they were written
 };
 
 class NullDevice final : public Device {
@@ -136,7 +157,19 @@ class NullDevice final : public Device {
   EventId events_ = 0;
 };
 
+class NullFactory final : public DeviceFactory {
+ public:
+  std::string_view name() const override { return "null"; }
+  DeviceKind kind() const override { return DeviceKind::null; }
+  std::unique_ptr<Device> open(int, const DeviceFacts& facts, const std::filesystem::path&) const override {
+    return make_null_device(facts);
+  }
+};
+
 }  // namespace
+
+void register_null_device(Devices& devices);
+void register_null_device(Devices& devices) { devices.add(std::make_unique<NullFactory>()); }
 
 std::unique_ptr<Device> make_null_device(const DeviceFacts&) { return std::make_unique<NullDevice>(); }
 

@@ -9,6 +9,7 @@
 #include "doctor/answer/emit.h"
 #include "doctor/answer/headroom_answer.h"
 #include "doctor/answer/job_model.h"
+#include "doctor/config/setting.h"
 #include "doctor/remedies/balance.h"
 #include "doctor/remedies/figures.h"
 
@@ -17,11 +18,11 @@ namespace {
 
 // What the command line knows better than the files.
 void apply_overrides(const Request& request, Job& job) {
-  if (request.gpus) job.gpus = request.gpus;
-  if (request.micro_batch) job.micro_batch = request.micro_batch;
+  if (request.gpus) job.devices.gpus = request.gpus;
+  if (request.micro_batch) job.batch.micro = request.micro_batch;
   if (request.sequence) {
-    (job.task == Task::serve ? job.max_model_len : job.sequence) = request.sequence;
-    job.origins["sequence"] = Origin{"command line", 0, "--sequence"};
+    (job.task == Task::serve ? job.serving.max_model_len : job.batch.sequence) = request.sequence;
+    job.keys.origins["sequence"] = Origin{"command line", 0, "--sequence"};
   }
 }
 
@@ -33,13 +34,23 @@ Job bare_job(const Request& request) {
   return job;
 }
 
+// What was read as text alone, in a line.
+std::string why_unread(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    return fmt::format("read as text: {}", e.what());
+  }
+}
+
 // Of the host: what the scheduler granted.
 std::optional<int64_t> host_limit(const Request& request, const Case& incident) {
   if (request.host_bytes) return request.host_bytes;
   const JobResources& job = incident.resources.job;
   if (job.memory_requested_bytes) return job.memory_requested_bytes;
   if (job.memory_requested_per_cpu_bytes && job.cpus) return *job.memory_requested_per_cpu_bytes * *job.cpus;
-  if (incident.job && incident.job->grant.host_memory_bytes) return incident.job->grant.host_memory_bytes;
+  if (incident.job && incident.job->devices.grant.host_memory_bytes)
+    return incident.job->devices.grant.host_memory_bytes;
   return std::nullopt;
 }
 
@@ -114,17 +125,19 @@ Answer answer(const Request& request, std::istream& standard_input) {
   Answer result;
   Report& report = result.report;
   Case& incident = report.incident;
-  if (!intake.has_log && !intake.config && intake.snapshots.empty() && intake.probe.empty() && request.model.empty() &&
-      request.parameters.empty())
+  if (!intake.has_log && !intake.config && !intake.unread && intake.snapshots.empty() && intake.probe.empty() &&
+      request.model.empty() && request.parameters.empty())
     throw Error(ErrorKind::usage, "nothing to look at",
                 "give a log, --config FILE, --model NAME, or a command line behind --");
   incident.messages = std::move(intake.log.messages);
   add_failures(intake, incident);
   incident.growth = intake.log.growth;
   incident.resources = intake.log.resources;
+  incident.log_text = lower(intake.log.excerpt);
+  incident.setup_text = std::move(intake.setup);
   if (intake.config)
     incident.job = intake.config->job;
-  else if (!request.model.empty() || !request.parameters.empty())
+  else if (!intake.unread && (!request.model.empty() || !request.parameters.empty()))
     incident.job = bare_job(request);
   if (incident.job) apply_overrides(request, *incident.job);
   if (intake.config) report.notes = intake.config->notes;
@@ -136,6 +149,10 @@ Answer answer(const Request& request, std::istream& standard_input) {
   fill_capacity(request, sized, incident);
   report.ask = ask_for_model(request, incident);
   report.diagnosis = diagnose(incident);
+  // A file that was not understood and shows nothing else either.
+  if (intake.unread && incident.messages.empty() && report.diagnosis.causes.empty())
+    std::rethrow_exception(intake.unread);
+  if (intake.unread) report.notes.push_back(why_unread(intake.unread));
   if (request.which_gpu && incident.job && incident.shape)
     report.gpus =
         rank_gpus(*incident.job, *incident.shape, [&](const Job& job, const ModelShape& shape, const auto& gpu) {

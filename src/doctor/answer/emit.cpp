@@ -49,7 +49,7 @@ class Editor {
  public:
   explicit Editor(const ConfigReading& config) : config_(config) {
     for (const SourceRead& source : config.sources) texts_.emplace(source.name, source.text);
-    for (const auto* notes : {&config.job.understood, &config.job.irrelevant, &config.job.unreadable})
+    for (const auto* notes : {&config.job.keys.understood, &config.job.keys.irrelevant, &config.job.keys.unreadable})
       for (const KeyNote& note : *notes) seen_.push_back(note.origin);
   }
 

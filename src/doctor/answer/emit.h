@@ -16,7 +16,7 @@ struct Emitted {
   std::vector<std::string> by_hand;  // of the set: what no key of the file expresses, to be done by hand
 };
 
-// The patch for the smallest set. Sources that are no files are patched as command lines.
+// The patch for the smallest set. Sources that are not files are patched as command lines.
 // Throws Error(usage) when there is no configuration, or when the file cannot be edited.
 Emitted emit_patch(const Diagnosis& diagnosis, const ConfigReading& config);
 

@@ -10,7 +10,7 @@
 #include "doctor/config/defaults.h"
 #include "doctor/model/settings.h"
 #include "doctor/remedies/balance.h"
-#include "doctor/remedies/situation.h"
+#include "doctor/remedies/case_view.h"
 
 namespace headroom::doctor {
 namespace {
@@ -62,11 +62,13 @@ HeadroomJob training_of(const Case& incident, const std::string& model) {
   HeadroomJob own;
   own.model = model;
   const int64_t micro = effective_micro_batch(job);
-  own.global_batch = std::clamp<int64_t>(
-      job.global_batch.value_or(micro * job.accumulation.value_or(1) * job.gpus.value_or(1) * job.nodes.value_or(1)), 1,
-      int64_t{1} << 20);
+  own.global_batch =
+      std::clamp<int64_t>(job.batch.global.value_or(micro * job.batch.accumulation.value_or(1) *
+                                                    job.devices.gpus.value_or(1) * job.devices.nodes.value_or(1)),
+                          1, int64_t{1} << 20);
   own.sequence = std::clamp<int64_t>(sequence_of(incident, job), 1, int64_t{1} << 20);
-  const bool half = job.autocast.value_or("none") != "none" || job.weight_dtype.value_or("float32") != "float32";
+  const bool half =
+      job.precision.autocast.value_or("none") != "none" || job.precision.weights.value_or("float32") != "float32";
   if (job.lora) own.lora_rank = std::clamp<int64_t>(job.lora->rank, 1, 8192);
   own.precision = half ? "bf16-mixed" : "32-true";
   return own;

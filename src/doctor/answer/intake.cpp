@@ -9,6 +9,8 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "doctor/answer/log_command.h"
+#include "doctor/config/setting.h"
 #include "doctor/snapshot/read_snapshot.h"
 #include "formats/file.h"
 #include "formats/pickle_reader.h"
@@ -95,17 +97,58 @@ class Reader {
     if (row_)
       intake.config = std::move(row_);
     else if (!configs_.files.empty() || !configs_.texts.empty() || !configs_.arguments.empty())
-      intake.config = read_config(configs_);
+      read_configs(intake);
+    else
+      read_command_of_log(intake);
     intake.probe = std::move(probe_);
     intake.snapshots = std::move(snapshots_);
     intake.sources = std::move(sources_);
     if (intake.config)
-      for (const SourceRead& source : intake.config->sources)
+      for (const SourceRead& source : intake.config->sources) {
         intake.sources.push_back(fmt::format("{}: {} bytes", source.name, source.text.size()));
+        intake.setup += source.text + "\n";
+      }
+    intake.setup = lower(intake.setup);
     return intake;
   }
 
  private:
+  // A log that prints the command of the program that failed.
+  void read_command_of_log(Intake& intake) {
+    const std::vector<std::string> words = command_in_log(intake.log.excerpt);
+    if (words.empty()) return;
+    try {
+      intake.config = read_config({{}, {}, words});
+    } catch (const Error&) {
+      return;  // a program that doctor does not know: the log stands alone
+    }
+    sources_.push_back("the command in the log");
+  }
+
+  // What no reader takes for a configuration is kept as text: its words may still show what happened.
+  void read_configs(Intake& intake) {
+    try {
+      intake.config = read_config(configs_);
+      return;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::format) throw;
+      intake.unread = std::current_exception();
+    }
+    ConfigInput readable;
+    for (const fs::path& file : configs_.files) {
+      try {
+        read_config_file(file);
+        readable.files.push_back(file);
+      } catch (const Error&) {
+        intake.setup += read_text_file(file) + "\n";
+        sources_.push_back(fmt::format("{}: as text", file.string()));
+      }
+    }
+    for (const std::string& word : configs_.arguments) intake.setup += word + " ";
+    readable.texts = configs_.texts;
+    if (!readable.files.empty() || !readable.texts.empty()) intake.config = read_config(readable);
+  }
+
   // Output of the probe, whatever its suffix.
   bool read_probe_file(const std::string& name) {
     std::ifstream file(name, std::ios::binary);

@@ -1,6 +1,7 @@
 // Reads what a person brought and sorts it: logs are scanned as they stream in, configurations are read whole.
 #pragma once
 
+#include <exception>
 #include <istream>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@ struct Intake {
   LogReport log;  // of all logs, one after the other
   bool has_log = false;
   std::optional<ConfigReading> config;
+  std::string setup;          // the text of the configurations, in lower case
+  std::exception_ptr unread;  // why a source was read as text alone; null where all were understood
   std::vector<ProbePoint> probe;
   std::vector<SnapshotAnalysis> snapshots;
   std::vector<std::string> sources;  // what was read, one line each

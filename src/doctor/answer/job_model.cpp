@@ -62,11 +62,23 @@ std::optional<double> size_in_name(const std::string& name) {
   return std::nullopt;
 }
 
-ModelShape named_shape(const std::string& name) {
+// A decoder of as many parameters as the name says.
+std::optional<ModelShape> sized_shape(const std::string& name, std::vector<std::string>& notes) {
+  const std::optional<double> size = size_in_name(name);
+  if (!size) return std::nullopt;
+  notes.push_back(
+      fmt::format("{} is not in the built-in table: a decoder of {:.3g} parameters is assumed; give "
+                  "--model config.json for a narrower range",
+                  name, *size));
+  return guess_model_shape(*size);
+}
+
+ModelShape named_shape(const std::string& name, std::vector<std::string>& notes) {
   if (std::optional<ModelShape> shape = find_model_shape(name)) return *shape;
   std::error_code status;
   if (fs::exists(name, status))
     throw Error(ErrorKind::usage, fmt::format("--model {} holds no config.json", name), "give the config.json itself");
+  if (std::optional<ModelShape> shape = sized_shape(name, notes)) return *shape;
   throw Error(ErrorKind::usage,
               fmt::format("--model {} is neither a config.json nor a model of the built-in table", name),
               "give the path of its config.json, or its size alone: --params 7B");
@@ -91,7 +103,7 @@ double parse_parameters(const std::string& text) {
     number = 0;
   number *= scale;
   if (!std::isfinite(number) || number < 1e3 || number > 1e14 || end == text.c_str())
-    throw Error(ErrorKind::usage, fmt::format("--params {} is no number of parameters", text),
+    throw Error(ErrorKind::usage, fmt::format("--params {} is not a number of parameters", text),
                 "write 350M, 7B or 1.1e9");
   return number;
 }
@@ -100,7 +112,7 @@ namespace {
 
 std::optional<ModelShape> shape_of(const Request& request, const std::optional<ConfigReading>& config,
                                    std::vector<std::string>& notes) {
-  if (!request.model.empty()) return named_shape(request.model);
+  if (!request.model.empty()) return named_shape(request.model, notes);
   if (!request.parameters.empty()) return guess_model_shape(parse_parameters(request.parameters));
   if (!config) return std::nullopt;
   const Job& job = config->job;
@@ -110,14 +122,7 @@ std::optional<ModelShape> shape_of(const Request& request, const std::optional<C
   }
   if (std::optional<ModelShape> shape = stated_shape(job)) return shape;
   if (job.parameters && *job.parameters >= 1e3) return guess_model_shape(*job.parameters);
-  if (const std::optional<double> size = size_in_name(job.model)) {
-    notes.push_back(
-        fmt::format("{} is not in the built-in table: a decoder of {:.3g} parameters is assumed; give "
-                    "--model config.json for a narrower range",
-                    job.model, *size));
-    return guess_model_shape(*size);
-  }
-  return std::nullopt;
+  return sized_shape(job.model, notes);
 }
 
 }  // namespace
@@ -146,8 +151,8 @@ std::optional<Gpu> choose_gpu(const Request& request, const std::optional<Config
                   fmt::format("did you mean {}? A size does as well: --gpu 24GiB", nearest_name(request.gpu, names)));
     }
   }
-  if (config && !config->job.gpu.empty())
-    if (std::optional<Gpu> gpu = find_gpu(config->job.gpu)) return gpu;
+  if (config && !config->job.devices.gpu.empty())
+    if (std::optional<Gpu> gpu = find_gpu(config->job.devices.gpu)) return gpu;
   for (const GpuUsage& usage : log.resources.gpus)
     if (std::optional<Gpu> gpu = find_gpu(usage.name)) return gpu;
   return std::nullopt;

@@ -251,13 +251,22 @@ class CommandReader {
     if (module.starts_with("axolotl")) return program(axolotl_dialect(), "module " + module);
     if (module.starts_with("llamafactory")) return program(llamafactory_dialect(), "module " + module);
     if (module.starts_with("oumi")) return oumi("module " + module);
+    if (module.starts_with("llama_cpp.server")) return program(llama_server_dialect(), "module " + module);
     if (module.starts_with("trl")) return program(trl_dialect(), "module " + module);
     return any_script("module " + module, module);
+  }
+
+  // A script that downloads, converts or tokenises: it trains and serves nothing.
+  static bool prepares(const std::string& script) {
+    for (const char* start : {"prepare", "download", "convert", "preprocess", "tokenize", "split_"})
+      if (script.starts_with(start)) return true;
+    return false;
   }
 
   // at_ is on the script's name.
   bool read_script() {
     const std::string script = word();
+    if (prepares(base_name(script))) return false;
     const CommandWord& where = words_[at_];
     const std::string base = base_name(script);
     skip(1);
@@ -271,13 +280,36 @@ class CommandReader {
     }
     parts_.references.push_back({{name_, where.line, "the script"}, script});
     if (script.find("litgpt") != std::string::npos || script.find("lit_gpt") != std::string::npos ||
-        script.starts_with("finetune/") || script.starts_with("pretrain/"))
+        script.starts_with("finetune/") || script.starts_with("pretrain/")) {
+      parts_.facts["litgpt.script"] = base;
+      parts_.notes.push_back(script + ": 4 rows at a time, the default of LitGPT's scripts of 2023");
       return litgpt_options("script " + script, base.substr(0, base.size() - 3));
+    }
     return any_script("script " + script, base);
+  }
+
+  // Whether one of the words that follow is an option, or names a file, of the list.
+  bool follows(std::string_view options) const {
+    for (size_t i = at_; i < words_.size(); ++i)
+      if (contains(options, table_key(words_[i].text.substr(0, words_[i].text.find('='))))) return true;
+    return false;
+  }
+
+  // A program without any of the options that every training with TrainingArguments has.
+  bool foreign_script() const {
+    if (follows("enable_fsdp batch_size_training pure_bf16")) return true;  // llama-recipes
+    for (size_t i = at_; i < words_.size(); ++i)
+      if (is_file_name(words_[i].text)) return false;
+    return !follows(
+        "output_dir per_device_train_batch_size per_device_eval_batch_size do_train do_eval "
+        "model_name_or_path deepspeed dataset_train_split num_train_epochs");
   }
 
   // Options of TrainingArguments, or TRL's where the script or an option is.
   bool any_script(const std::string& evidence, const std::string& script) {
+    if (script == "train_bash.py" || follows("finetuning_type")) return program(llamafactory_dialect(), evidence);
+    if (foreign_script()) parts_.facts["script.foreign"] = "true";
+    if (follows("cutoff_len") && follows("micro_batch_size")) return program(alpaca_lora_dialect(), evidence);
     bool trl = false;
     for (const char* sign : {"sft", "dpo", "grpo", "kto", "rloo", "reward_model", "orpo"})
       trl = trl || lower(script).find(sign) != std::string::npos;

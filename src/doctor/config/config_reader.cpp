@@ -11,6 +11,7 @@
 #include "doctor/config/document_reader.h"
 #include "doctor/config/environment.h"
 #include "doctor/config/python_reader.h"
+#include "doctor/config/values.h"
 #include "formats/document.h"
 #include "formats/file.h"
 
@@ -96,6 +97,7 @@ class Session {
     // Keys of files ("deepspeed: ds.json") are known only once they are applied.
     for (const auto& [origin, path] : draft.references) pending_.push_back({origin, path, folders_[origin.file]});
     while (!pending_.empty() && read_pending()) draft = apply();
+    imply_named(draft);
     reading_.job = std::move(draft.job);
     return std::move(reading_);
   }
@@ -107,12 +109,20 @@ class Session {
     fs::path folder;
   };
 
+  // What the name of a missing DeepSpeed file says.
+  struct NamedStage {
+    std::optional<Sharding> stage;
+    bool offload = false;
+    Origin origin;
+  };
+
   // True when a further file was read.
   bool read_pending() {
     bool more = false;
     for (const Pending& pending : std::exchange(pending_, {})) {
       if (!seen_.insert(pending.path).second || is_given(fs::path(pending.path).filename())) continue;
       const std::optional<fs::path> found = find_reference(pending.folder, pending.path);
+      if (!found && read_by_name(pending)) continue;
       if (!found) {
         reading_.notes.push_back(fmt::format("{} names {}, which is not there: give it too, for what it sets",
                                              pending.origin.key, pending.path));
@@ -134,6 +144,33 @@ class Session {
     }
     return more;
   }
+  // "ds_z3_offload_config.json" says in its name what it sets.
+  bool read_by_name(const Pending& pending) {
+    const std::string name = lower(fs::path(pending.path).filename().string());
+    if (!name.ends_with(".json") || pending.origin.key.find("deepspeed") == std::string::npos) return false;
+    for (const char* sign : {"z", "zero", "zero_", "zero-", "stage", "stage_", "zero_stage"})
+      for (const std::string digit : {"1", "2", "3"})
+        if (name.find(sign + digit) != std::string::npos) named_.stage = zero_stage(digit);
+    named_.offload = name.find("offload") != std::string::npos;
+    named_.origin = pending.origin;
+    if (named_.stage)
+      reading_.notes.push_back(fmt::format("{} is not there: read by its name alone; give it too", pending.path));
+    return named_.stage.has_value();
+  }
+
+  // Only where no file that was read says so.
+  void imply_named(Draft& draft) const {
+    if (!named_.stage) return;
+    ParallelSettings& parallel = draft.job.parallel;
+    if (parallel.sharding == Sharding::ddp) parallel.sharding.reset();
+    draft.imply(parallel.sharding, *named_.stage, "sharding", named_.origin);
+    parallel.deepspeed = true;
+    if (!named_.offload) return;
+    draft.imply(parallel.offload_optimizer, Offload::cpu, "offload_optimizer", named_.origin);
+    if (named_.stage == Sharding::zero3)
+      draft.imply(parallel.offload_parameters, Offload::cpu, "offload_parameters", named_.origin);
+  }
+
   // The user gave a file of that name along with the one that names it.
   bool is_given(const fs::path& file_name) const {
     return std::any_of(reading_.sources.begin(), reading_.sources.end(), [&](const SourceRead& source) {
@@ -165,8 +202,11 @@ class Session {
       reading_.keys += static_cast<int64_t>(part->settings.size());
     }
     draft.job.system = system_of(parts);
+    // Options of a program of its own look like TrainingArguments', and are not.
+    if (draft.fact("script.foreign") && (draft.job.system == System::hf_trainer || draft.job.system == System::trl))
+      draft.job.system = System::pytorch_script;
     for (const Parts& source : all_) {
-      for (const KeyNote& note : source.irrelevant) draft.job.irrelevant.push_back(note);
+      for (const KeyNote& note : source.irrelevant) draft.job.keys.irrelevant.push_back(note);
       for (const auto& [origin, variable] : source.environment)
         apply_environment(origin, variable.first, variable.second, draft);
     }
@@ -182,9 +222,9 @@ class Session {
     if (name == "trl.objective") draft.job.objective = text;
     if (name == "script.labels") draft.job.architecture["labels"] = 2;
     if (name == "script.task") draft.job.task = Task::infer;
-    if (name == "script.gradients") draft.job.extras["no_grad"] = "false";
-    if (name == "script.library") draft.job.extras["library"] = text;
-    if (name == "script.apex") draft.job.extras["half_precision_backend"] = "apex";
+    if (name == "script.gradients") draft.extras["no_grad"] = "false";
+    if (name == "script.library") draft.extras["library"] = text;
+    if (name == "script.apex") draft.extras["half_precision_backend"] = "apex";
     if (name == "litgpt.command" && text == "pretrain") draft.job.objective = "pretrain";
   }
 
@@ -220,27 +260,41 @@ class Session {
     for (const Part* part : parts)
       if (part->rank == Rank::launcher && part->dialect != &torchrun_dialect()) dialects.push_back(part->dialect);
     dialects.push_back(&torchrun_dialect());
-    if (deepspeed || draft.fact("deepspeed") || draft.job.extras["distributed_type"] == "deepspeed")
-      draft.job.extras["deepspeed"] = "true";
+    if (deepspeed || draft.fact("deepspeed") || draft.extras["distributed_type"] == "deepspeed")
+      draft.extras["deepspeed"] = "true";
     finish_dialects(dialects, draft);
     imply_quantization(draft);
-    std::erase_if(draft.job.extras, [](const auto& extra) { return extra.second.empty(); });
+    draft.take_extras();
+  }
+
+  // The type of the weights in the name of a GGUF file or of a repository's tag: "model-Q4_K_M.gguf", "model:q8_0".
+  static std::string_view gguf_type(const std::string& name) {
+    for (const std::string_view type :
+         {"q2_k", "q3_k_s", "q3_k_m", "q3_k_l", "q4_k_s",  "q4_k_m", "q5_k_s",  "q5_k_m", "q6_k",   "q8_0",
+          "q4_0", "q4_1",   "q5_0",   "q5_1",   "iq2_xxs", "iq2_xs", "iq3_xxs", "iq3_s",  "iq4_xs", "iq4_nl"})
+      if (name.find(type) != std::string::npos) return type;
+    return {};
   }
 
   // Published weights that are quantised already say so in their names.
   static void imply_quantization(Draft& draft) {
-    constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"-awq", "awq"},    {"-gptq", "gptq"},
-                                                                        {"-aqlm", "aqlm"},  {"-fp8", "fp8"},
-                                                                        {"bnb-nf4", "nf4"}, {"bnb-4bit", "nf4"}};
+    constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+        {"-awq", "awq"},   {"-gptq", "gptq"},  {"-aqlm", "aqlm"},  {"-fp8", "fp8"},
+        {"-int8", "int8"}, {"w8a16", "int8"},  {"w8a8", "int8"},   {"-int4", "int4"},
+        {"w4a16", "int4"}, {"bnb-nf4", "nf4"}, {"bnb-4bit", "nf4"}};
     const std::string model = lower(draft.job.model);
+    if (const std::string_view type = gguf_type(model); !type.empty())
+      draft.imply(draft.job.precision.quantization, std::string(type), "quantization", draft.job.keys.origins["model"]);
     for (const auto& [sign, kind] : kNames)
       if (model.find(sign) != std::string::npos)
-        draft.imply(draft.job.quantization, std::string(kind), "quantization", draft.job.origins["model"]);
+        draft.imply(draft.job.precision.quantization, std::string(kind), "quantization",
+                    draft.job.keys.origins["model"]);
   }
 
   ConfigReading reading_;
   std::vector<Parts> all_;
   std::vector<Pending> pending_;
+  NamedStage named_;
   std::map<std::string, fs::path> folders_;
   std::set<std::string> seen_;
 };

@@ -235,8 +235,8 @@ SystemDefaults system_defaults(System system) {
 
 SystemDefaults job_defaults(const Job& job) {
   SystemDefaults d = system_defaults(job.system);
-  const auto model = job.origins.find("model");
-  const bool pretrains = model != job.origins.end() && model->second.key.find("model_name") != std::string::npos;
+  const auto model = job.keys.origins.find("model");
+  const bool pretrains = model != job.keys.origins.end() && model->second.key.find("model_name") != std::string::npos;
   if (job.system == System::litgpt && pretrains) {
     d.micro_batch = {4, "litgpt/pretrain.py: train.micro_batch_size"};
     d.global_batch = {512, "litgpt/pretrain.py: train.global_batch_size"};
@@ -247,8 +247,9 @@ SystemDefaults job_defaults(const Job& job) {
     d.max_grad_norm = {1.0, "oumi/core/configs/params/training_params.py: max_grad_norm"};
   }
   // LLaMA-Factory's v1 files have their own arguments.
-  const auto batch = job.origins.find("micro_batch");
-  if (job.system == System::llamafactory && batch != job.origins.end() && batch->second.key == "micro_batch_size") {
+  const auto batch = job.keys.origins.find("micro_batch");
+  if (job.system == System::llamafactory && batch != job.keys.origins.end() &&
+      batch->second.key == "micro_batch_size") {
     d.micro_batch = {1, "llamafactory/v1/config/training_args.py: micro_batch_size"};
     d.autocast = {Text("bfloat16"), "llamafactory/v1/config/training_args.py: bf16"};
   }
@@ -256,19 +257,19 @@ SystemDefaults job_defaults(const Job& job) {
 }
 
 int64_t effective_micro_batch(const Job& job) {
-  if (job.micro_batch) return std::max<int64_t>(1, *job.micro_batch);
+  if (job.batch.micro) return std::max<int64_t>(1, *job.batch.micro);
   const SystemDefaults d = job_defaults(job);
-  if (job.global_batch) {
-    const int64_t devices = std::max<int64_t>(1, job.gpus.value_or(1));
-    const int64_t steps = std::max<int64_t>(1, job.accumulation.value_or(1));
+  if (job.batch.global) {
+    const int64_t devices = std::max<int64_t>(1, job.devices.gpus.value_or(1));
+    const int64_t steps = std::max<int64_t>(1, job.batch.accumulation.value_or(1));
     // LitGPT keeps its micro-batch and accumulates; DeepSpeed divides.
-    if (job.system != System::litgpt) return std::max<int64_t>(1, *job.global_batch / devices / steps);
+    if (job.system != System::litgpt) return std::max<int64_t>(1, *job.batch.global / devices / steps);
   }
   return d.micro_batch.value.value_or(1);
 }
 
 std::optional<int64_t> effective_sequence(const Job& job) {
-  if (job.sequence) return job.sequence;
+  if (job.batch.sequence) return job.batch.sequence;
   const SystemDefaults d = job_defaults(job);
   return d.sequence_rule == SequenceRule::fixed ? d.sequence.value : std::nullopt;
 }

@@ -7,8 +7,8 @@ namespace {
 std::string_view set_mixed_precision(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::string word = lower(setting.text);
   const std::optional<std::string> dtype = canonical_dtype(word);
-  if (!dtype && !truth(setting)) return "no kind of mixed precision";
-  draft.set(draft.job.autocast, dtype.value_or("none"), "autocast", setting.origin);
+  if (!dtype && !truth(setting)) return "not a kind of mixed precision";
+  draft.set(draft.job.precision.autocast, dtype.value_or("none"), "autocast", setting.origin);
   return {};
 }
 
@@ -16,8 +16,8 @@ std::string_view set_distributed_type(Draft& draft, const Setting& setting, cons
   const std::string word = lower(setting.text);
   const bool alone = word == "no" || word == "false";
   if (word == "fsdp") draft.facts["fsdp.on"] = setting;
-  if (word.starts_with("multi_")) draft.imply(draft.job.sharding, Sharding::ddp, "sharding", setting.origin);
-  if (alone) draft.imply(draft.job.sharding, Sharding::none, "sharding", setting.origin);
+  if (word.starts_with("multi_")) draft.imply(draft.job.parallel.sharding, Sharding::ddp, "sharding", setting.origin);
+  if (alone) draft.imply(draft.job.parallel.sharding, Sharding::none, "sharding", setting.origin);
   if (word == "deepspeed" || word == "megatron_lm" || word.starts_with("tp") || word == "xla")
     draft.set_extra("distributed_type", word, setting.origin);
   return {};
@@ -28,29 +28,29 @@ constexpr KeyRule kRules[] = {
     {"distributed_type", set_distributed_type, "sharding"},
     {"mixed_precision", set_mixed_precision, "autocast"},
     {"num_processes", set_gpus, "gpus"},
-    {"num_machines", set_whole<&Job::nodes, 1>, "nodes"},
+    {"num_machines", set_count, "nodes"},
     {"use_cpu", set_extra, "extras.use_cpu"},
     {"downcast_bf16", set_extra, "extras.downcast_bf16"},
-    {"gradient_accumulation_steps", set_whole<&Job::accumulation, 1>, "accumulation"},
+    {"gradient_accumulation_steps", set_count, "accumulation"},
     {"deepspeed_config.zero_stage", set_zero_stage, "sharding"},
     {"deepspeed_config.offload_optimizer_device", set_offload_optimizer, "offload_optimizer"},
     {"deepspeed_config.offload_param_device", set_offload_parameters, "offload_parameters"},
-    {"deepspeed_config.gradient_accumulation_steps", set_whole<&Job::accumulation, 1>, "accumulation"},
-    {"deepspeed_config.gradient_clipping", set_real<&Job::max_grad_norm>, "max_grad_norm"},
+    {"deepspeed_config.gradient_accumulation_steps", set_count, "accumulation"},
+    {"deepspeed_config.gradient_clipping", set_real, "max_grad_norm"},
     {"deepspeed_config.zero3_init_flag", set_extra, "extras.zero3_init"},
     {"deepspeed_config.zero3_save_16bit_model", set_extra, "extras.gather_on_save"},
     {"deepspeed_config.deepspeed_config_file", refer, "a file"},
     {"parallelism_config.dp_replicate_size", set_buffer, "buffers.dp_replicate"},
     {"parallelism_config.dp_shard_size", set_buffer, "buffers.dp_shard"},
-    {"parallelism_config.tp_size", set_whole<&Job::tensor_parallel, 1>, "tensor_parallel"},
-    {"parallelism_config.cp_size", set_whole<&Job::context_parallel, 1>, "context_parallel"},
-    {"parallelism_config.sp_size", set_whole<&Job::context_parallel, 1>, "context_parallel"},
+    {"parallelism_config.tp_size", set_count, "tensor_parallel"},
+    {"parallelism_config.cp_size", set_count, "context_parallel"},
+    {"parallelism_config.sp_size", set_count, "context_parallel"},
     {"parallelism_config.sp_attn_implementation", set_attention, "attention"},
     {"dynamo_config.*", set_extra, "extras.dynamo"},
     {"fp8_config.*", set_extra, "extras.fp8_config"},
-    {"megatron_lm_config.megatron_lm_tp_degree", set_whole<&Job::tensor_parallel, 1>, "tensor_parallel"},
-    {"megatron_lm_config.megatron_lm_pp_degree", set_whole<&Job::pipeline_parallel, 1>, "pipeline_parallel"},
-    {"megatron_lm_config.megatron_lm_recompute_activations", set_truth<&Job::checkpointing>, "checkpointing"},
+    {"megatron_lm_config.megatron_lm_tp_degree", set_count, "tensor_parallel"},
+    {"megatron_lm_config.megatron_lm_pp_degree", set_count, "pipeline_parallel"},
+    {"megatron_lm_config.megatron_lm_recompute_activations", set_truth, "checkpointing"},
     {"megatron_lm_config.megatron_lm_use_distributed_optimizer", set_extra, "extras.distributed_optimizer"},
     {"megatron_lm_config.megatron_lm_sequence_parallelism", set_extra, "extras.megatron_sequence_parallel"},
 };

@@ -9,9 +9,9 @@ namespace {
 std::string_view set_checkpointing(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::string word = lower(setting.text);
   const std::optional<bool> on = truth(setting);
-  if (!on && !word.starts_with("offload") && word != "unsloth") return "no kind of checkpointing";
-  draft.set(draft.job.checkpointing, on.value_or(true), "checkpointing", setting.origin);
-  if (!on) draft.set(draft.job.activation_offload, true, "activation_offload", setting.origin);
+  if (!on && !word.starts_with("offload") && word != "unsloth") return "not a kind of checkpointing";
+  draft.set(draft.job.compute.checkpointing, on.value_or(true), "checkpointing", setting.origin);
+  if (!on) draft.set(draft.job.compute.activation_offload, true, "activation_offload", setting.origin);
   return {};
 }
 
@@ -33,7 +33,7 @@ std::string_view attention_flag(Draft& draft, const Setting& setting, const KeyR
                                     "flex_attention",    "sage_attention", "eager"};
   const std::optional<bool> on = truth(setting);
   if (!on) return "neither true nor false";
-  if (*on) draft.set(draft.job.attention, std::string(kNames[Kind]), "attention", setting.origin);
+  if (*on) draft.set(draft.job.compute.attention, std::string(kNames[Kind]), "attention", setting.origin);
   return {};
 }
 
@@ -60,7 +60,7 @@ std::string_view set_plugins(Draft& draft, const Setting& setting, const KeyRule
   for (const std::string& item : setting.items) {
     const std::string word = lower(item);
     if (word.find("cut_cross_entropy") != std::string::npos)
-      draft.set(draft.job.chunked_loss, true, "chunked_loss", setting.origin);
+      draft.set(draft.job.compute.chunked_loss, true, "chunked_loss", setting.origin);
     if (word.find("liger") != std::string::npos) draft.set_extra("liger", "plugin", setting.origin);
     if (word.find("spectrum") != std::string::npos) draft.set_extra("freeze", "spectrum", setting.origin);
   }
@@ -68,7 +68,7 @@ std::string_view set_plugins(Draft& draft, const Setting& setting, const KeyRule
 }
 
 std::string_view set_liger_loss(Draft& draft, const Setting& setting, const KeyRule&) {
-  if (truth(setting).value_or(false)) draft.set(draft.job.chunked_loss, true, "chunked_loss", setting.origin);
+  if (truth(setting).value_or(false)) draft.set(draft.job.compute.chunked_loss, true, "chunked_loss", setting.origin);
   return {};
 }
 
@@ -78,26 +78,26 @@ std::string_view set_offloading(Draft& draft, const Setting& setting, const KeyR
   Setting on = setting;
   if (word == "legacy" || word == "disk") on.text = "true";
   if (word == "disk") draft.set_extra("activation_offload_to", word, setting.origin);
-  return set_truth<&Job::activation_offload>(draft, on, rule);
+  return set_truth(draft, on, rule);
 }
 
 // The length of a packed row, before axolotl 0.4.
 std::string_view set_packed_length(Draft& draft, const Setting& setting, const KeyRule&) {
   draft.correct(setting.origin, "sample_packing: axolotl 0.4 packs rows of sequence_len", setting.text);
-  draft.imply(draft.job.packing, true, "packing", setting.origin);
+  draft.imply(draft.job.batch.packing, true, "packing", setting.origin);
   return {};
 }
 
 constexpr KeyRule kRules[] = {
     {"base_model", set_model, "model"},
-    {"micro_batch_size", set_whole<&Job::micro_batch, 1>, "micro_batch"},
-    {"gradient_accumulation_steps", set_whole<&Job::accumulation, 1>, "accumulation"},
-    {"batch_size", set_whole<&Job::global_batch, 1>, "global_batch"},
-    {"eval_batch_size", set_whole<&Job::eval_batch, 1>, "eval_batch"},
+    {"micro_batch_size", set_count, "micro_batch"},
+    {"gradient_accumulation_steps", set_count, "accumulation"},
+    {"batch_size", set_count, "global_batch"},
+    {"eval_batch_size", set_count, "eval_batch"},
     {"auto_find_batch_size", set_extra, "extras.auto_find_batch_size"},
-    {"sequence_len", set_whole<&Job::sequence, 1>, "sequence"},
+    {"sequence_len", set_count, "sequence"},
     {"eval_sequence_len", set_extra, "extras.eval_sequence"},
-    {"sample_packing", set_truth<&Job::packing>, "packing"},
+    {"sample_packing", set_truth, "packing"},
     {"eval_sample_packing", set_extra, "extras.eval_packing"},
     {"pad_to_sequence_len", set_extra, "extras.pad_to_sequence"},
     {"batch_flattening", set_extra, "extras.padding_free"},
@@ -132,7 +132,7 @@ constexpr KeyRule kRules[] = {
     {"flash_attn_fuse_mlp", set_extra, "extras.fused_mlp"},
     {"fused_attn_kernel", set_extra, "extras.fused_attention"},
     {"flex_attn_compile_kwargs*", set_extra, "extras.flex_compile"},
-    {"torch_compile", set_truth<&Job::compile>, "compile"},
+    {"torch_compile", set_truth, "compile"},
     {"torch_compile_backend", set_extra, "extras.compile_backend"},
     {"torch_compile_mode", set_extra, "extras.compile_mode"},
     {"adapter", set_adapter, "lora"},
@@ -182,16 +182,16 @@ constexpr KeyRule kRules[] = {
     {"fsdp_config", set_extra, "extras.fsdp_config"},
     {"fsdp_version", set_extra, "extras.fsdp_version"},
     {"fsdp_final_state_dict_type", set_extra, "extras.state_dict_type"},
-    {"sequence_parallel_degree", set_whole<&Job::context_parallel, 1>, "context_parallel"},
-    {"context_parallel_size", set_whole<&Job::context_parallel, 1>, "context_parallel"},
-    {"tensor_parallel_size", set_whole<&Job::tensor_parallel, 1>, "tensor_parallel"},
+    {"sequence_parallel_degree", set_count, "context_parallel"},
+    {"context_parallel_size", set_count, "context_parallel"},
+    {"tensor_parallel_size", set_count, "tensor_parallel"},
     {"dp_shard_size", set_buffer, "buffers.dp_shard"},
     {"dp_replicate_size", set_buffer, "buffers.dp_replicate"},
     {"ddp_bucket_cap_mb", set_extra, "extras.ddp_bucket_mb"},
     {"ddp_find_unused_parameters", set_extra, "extras.find_unused_parameters"},
-    {"max_grad_norm", set_real<&Job::max_grad_norm>, "max_grad_norm"},
-    {"dataloader_num_workers", set_whole<&Job::dataloader_workers>, "dataloader_workers"},
-    {"dataloader_pin_memory", set_truth<&Job::pin_memory>, "pin_memory"},
+    {"max_grad_norm", set_real, "max_grad_norm"},
+    {"dataloader_num_workers", set_whole, "dataloader_workers"},
+    {"dataloader_pin_memory", set_truth, "pin_memory"},
     {"dataloader_prefetch_factor", set_extra, "extras.prefetch_factor"},
     {"torch_empty_cache_steps", set_extra, "extras.empty_cache_steps"},
     {"gc_steps", set_extra, "extras.empty_cache_steps"},
@@ -212,17 +212,17 @@ constexpr KeyRule kRules[] = {
     {"dpo_use_liger_kernel", set_liger_loss, "chunked_loss"},
     {"dpo_padding_free", set_extra, "extras.padding_free"},
     {"trl.num_generations", set_extra, "extras.generations"},
-    {"trl.max_completion_length", set_whole<&Job::max_new_tokens, 1>, "max_new_tokens"},
+    {"trl.max_completion_length", set_count, "max_new_tokens"},
     {"trl.use_vllm", set_extra, "extras.vllm"},
     {"trl.vllm_mode", set_extra, "extras.vllm_mode"},
     {"trl.generation_batch_size", set_extra, "extras.generation_batch"},
     {"trl.sync_ref_model", set_extra, "extras.sync_reference"},
     {"trl.beta", set_extra, "extras.beta"},
     {"trl.use_liger_loss", set_liger_loss, "chunked_loss"},
-    {"vllm.gpu_memory_utilization", set_real<&Job::gpu_memory_utilization>, "gpu_memory_utilization"},
-    {"vllm.max_model_len", set_whole<&Job::max_model_len, 1>, "max_model_len"},
+    {"vllm.gpu_memory_utilization", set_real, "gpu_memory_utilization"},
+    {"vllm.max_model_len", set_count, "max_model_len"},
     {"vllm.*", set_extra, "extras.vllm_options"},
-    {"ray_num_workers", set_whole<&Job::gpus, 1>, "gpus"},
+    {"ray_num_workers", set_count, "gpus"},
     {"val_set_size", set_extra, "extras.eval_share"},
     {"eval_strategy", set_extra, "extras.eval_strategy"},
     {"save_only_model", set_extra, "extras.save_only_model"},
@@ -235,7 +235,7 @@ constexpr KeyRule kRules[] = {
     {"overrides_of_model_config*", set_extra, "extras.model_overrides"},
     {"neftune_noise_alpha", set_extra, "extras.neftune"},
     {"max_packed_sequence_len", set_packed_length, "packing"},
-    {"expert_parallel_size", set_whole<&Job::expert_parallel, 1>, "expert_parallel"},
+    {"expert_parallel_size", set_count, "expert_parallel"},
     {"experts_implementation", set_extra, "extras.experts_implementation"},
     {"liger_rms_norm_gated", set_extra, "extras.liger_rms_norm_gated"},
     {"flash_attn_rms_norm", set_extra, "extras.fused_norm"},
@@ -249,7 +249,7 @@ constexpr KeyRule kRules[] = {
     {"use_onebitllms", set_extra, "extras.onebit"},
     {"gc_collect_steps", set_extra, "extras.gc_collect_steps"},
     {"ebft.n_samples_per_prompt", set_extra, "extras.generations"},
-    {"ebft.generate_max_len", set_whole<&Job::max_new_tokens, 1>, "max_new_tokens"},
+    {"ebft.generate_max_len", set_count, "max_new_tokens"},
 };
 
 constexpr Irrelevant kIrrelevant[] = {
@@ -315,7 +315,7 @@ void finish_precision(Draft& draft) {
                                                        {"axolotl.float16", "float16"}};
   for (const auto& [name, dtype] : kTrue)
     if (draft.fact_truth(name).value_or(false))
-      draft.set(draft.job.weight_dtype, std::string(dtype), "weight_dtype", draft.fact(name)->origin);
+      draft.set(draft.job.precision.weights, std::string(dtype), "weight_dtype", draft.fact(name)->origin);
 }
 
 void finish(Draft& draft) {
@@ -329,7 +329,7 @@ void finish(Draft& draft) {
       draft.facts.emplace("lora.targets", all);
     }
     finish_lora(draft, {8, 16, 0});
-    draft.job.origins["lora"] = draft.fact("axolotl.adapter")->origin;
+    draft.job.keys.origins["lora"] = draft.fact("axolotl.adapter")->origin;
   }
   // axolotl fills in nf4 with nested quantization (src/axolotl/loaders/model.py).
   Setting stated;

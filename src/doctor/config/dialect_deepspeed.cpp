@@ -16,7 +16,7 @@ std::string_view offload_by_flag(Draft& draft, const Setting& setting, const Key
   const std::optional<bool> on = truth(setting);
   if (!on) return "neither true nor false";
   std::optional<Offload>& field =
-      rule.field == "offload_parameters" ? draft.job.offload_parameters : draft.job.offload_optimizer;
+      rule.field == "offload_parameters" ? draft.job.parallel.offload_parameters : draft.job.parallel.offload_optimizer;
   draft.set(field, *on ? Offload::cpu : Offload::none, std::string(rule.field), setting.origin);
   draft.correct(setting.origin,
                 fmt::format("{}: {{\"device\": \"cpu\"}}: the flag is deprecated since ZeRO-Infinity (2021)",
@@ -26,10 +26,10 @@ std::string_view offload_by_flag(Draft& draft, const Setting& setting, const Key
 }
 
 constexpr KeyRule kRules[] = {
-    {"train_micro_batch_size_per_gpu", unless_auto<set_whole<&Job::micro_batch, 1>>, "micro_batch"},
-    {"train_batch_size", unless_auto<set_whole<&Job::global_batch, 1>>, "global_batch"},
-    {"gradient_accumulation_steps", unless_auto<set_whole<&Job::accumulation, 1>>, "accumulation"},
-    {"gradient_clipping", unless_auto<set_real<&Job::max_grad_norm>>, "max_grad_norm"},
+    {"train_micro_batch_size_per_gpu", unless_auto<set_count>, "micro_batch"},
+    {"train_batch_size", unless_auto<set_count>, "global_batch"},
+    {"gradient_accumulation_steps", unless_auto<set_count>, "accumulation"},
+    {"gradient_clipping", unless_auto<set_real>, "max_grad_norm"},
     {"fp16", unless_auto<remember>, "ds.fp16"},
     {"bf16", unless_auto<remember>, "ds.bf16"},
     {"fp16.enabled", unless_auto<remember>, "ds.fp16"},
@@ -83,17 +83,17 @@ constexpr KeyRule kRules[] = {
     {"zero_optimization.memory_efficient_linear", set_extra, "extras.memory_efficient_linear"},
     {"zero_optimization.leaf_module*", set_extra, "extras.leaf_modules"},
     {"activation_checkpointing.partition_activations", set_extra, "extras.partition_activations"},
-    {"activation_checkpointing.cpu_checkpointing", set_truth<&Job::activation_offload>, "activation_offload"},
+    {"activation_checkpointing.cpu_checkpointing", set_truth, "activation_offload"},
     {"activation_checkpointing.contiguous_memory_optimization", set_extra, "extras.contiguous_checkpoints"},
     {"activation_checkpointing.number_checkpoints", set_extra, "extras.number_checkpoints"},
     {"zero_force_ds_cpu_optimizer", set_extra, "extras.force_cpu_optimizer"},
-    {"compile.enabled", set_truth<&Job::compile>, "compile"},
-    {"compile.disable", set_truth<&Job::compile, true>, "compile"},
+    {"compile.enabled", set_truth, "compile"},
+    {"compile.disable", set_opposite, "compile"},
     {"compile.deepcompile", set_extra, "extras.deepcompile"},
-    {"tensor_parallel.autotp_size", set_whole<&Job::tensor_parallel, 1>, "tensor_parallel"},
-    {"tensor_parallel.tp.tp_size", set_whole<&Job::tensor_parallel, 1>, "tensor_parallel"},
-    {"sequence_parallel_size", set_whole<&Job::context_parallel, 1>, "context_parallel"},
-    {"pipeline.stages", unless_auto<set_whole<&Job::pipeline_parallel, 1>>, "pipeline_parallel"},
+    {"tensor_parallel.autotp_size", set_count, "tensor_parallel"},
+    {"tensor_parallel.tp.tp_size", set_count, "tensor_parallel"},
+    {"sequence_parallel_size", set_count, "context_parallel"},
+    {"pipeline.stages", unless_auto<set_count>, "pipeline_parallel"},
     {"pipeline.activation_checkpoint_interval", set_extra, "extras.checkpoint_interval"},
     {"autotuning.enabled", set_extra, "extras.autotuning"},
     {"curriculum_learning*", set_extra, "extras.curriculum_learning"},
@@ -162,12 +162,12 @@ void finish(Draft& draft) {
   if (draft.fact_truth("ds.half_masters").value_or(false))
     draft.set_extra("half_masters", "true", draft.fact("ds.half_masters")->origin);
   if (draft.fact_truth("ds.half_states").value_or(false))
-    draft.set(draft.job.optimizer_dtype, std::string("bfloat16"), "optimizer_dtype",
+    draft.set(draft.job.optimizer.dtype, std::string("bfloat16"), "optimizer_dtype",
               draft.fact("ds.half_states")->origin);
   // DeepSpeed's fp16 and bf16 modes keep the module's weights in 16 bits, beside float32 masters: no autocast.
   for (const auto& [name, dtype] : {std::pair("ds.bf16", "bfloat16"), std::pair("ds.fp16", "float16")})
     if (draft.fact_truth(name).value_or(false))
-      draft.imply(draft.job.weight_dtype, std::string(dtype), "weight_dtype", draft.fact(name)->origin);
+      draft.imply(draft.job.precision.weights, std::string(dtype), "weight_dtype", draft.fact(name)->origin);
 }
 
 constexpr Dialect kDialect = {System::deepspeed, "DeepSpeed", kRules, kIrrelevant, kRenamed, {}, nullptr, finish};

@@ -24,7 +24,7 @@ std::string_view set_fsdp(Draft& draft, const Setting& setting, const KeyRule&) 
 std::string_view set_adafactor(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::optional<bool> on = truth(setting);
   if (!on) return "neither true nor false";
-  if (*on) draft.set(draft.job.optimizer, std::string("adafactor"), "optimizer", setting.origin);
+  if (*on) draft.set(draft.job.optimizer.name, std::string("adafactor"), "optimizer", setting.origin);
   return {};
 }
 
@@ -38,7 +38,7 @@ std::string_view set_optim_args(Draft& draft, const Setting& setting, const KeyR
 
 std::string_view set_compile_detail(Draft& draft, const Setting& setting, const KeyRule&) {
   if (setting.text.empty()) return {};
-  draft.set(draft.job.compile, true, "compile", setting.origin);  // either of them turns torch_compile on
+  draft.set(draft.job.compute.compile, true, "compile", setting.origin);  // either of them turns torch_compile on
   draft.set_extra("compile_mode", setting.text, setting.origin);
   return {};
 }
@@ -59,25 +59,25 @@ std::string_view set_deepspeed(Draft& draft, const Setting& setting, const KeyRu
 }
 
 constexpr KeyRule kRules[] = {
-    {"per_device_train_batch_size", set_whole<&Job::micro_batch, 1>, "micro_batch"},
-    {"gradient_accumulation_steps", set_whole<&Job::accumulation, 1>, "accumulation"},
-    {"per_device_eval_batch_size", set_whole<&Job::eval_batch, 1>, "eval_batch"},
+    {"per_device_train_batch_size", set_count, "micro_batch"},
+    {"gradient_accumulation_steps", set_count, "accumulation"},
+    {"per_device_eval_batch_size", set_count, "eval_batch"},
     {"bf16", remember, "hf.bf16"},
     {"fp16", remember, "hf.fp16"},
     {"fp8", remember, "hf.fp8"},
-    {"gradient_checkpointing", set_truth<&Job::checkpointing>, "checkpointing"},
+    {"gradient_checkpointing", set_truth, "checkpointing"},
     {"gradient_checkpointing_kwargs.use_reentrant", set_extra, "extras.checkpointing_reentrant"},
     {"gradient_checkpointing_kwargs*", set_extra, "extras.checkpointing_options"},
     {"optim", set_optimizer, "optimizer"},
     {"adafactor", set_adafactor, "optimizer"},
     {"optim_args", set_optim_args, "extras.optimizer_rank"},
     {"optim_target_modules", set_extra, "extras.optimizer_targets"},
-    {"max_grad_norm", set_real<&Job::max_grad_norm>, "max_grad_norm"},
-    {"dataloader_num_workers", set_whole<&Job::dataloader_workers>, "dataloader_workers"},
-    {"dataloader_pin_memory", set_truth<&Job::pin_memory>, "pin_memory"},
+    {"max_grad_norm", set_real, "max_grad_norm"},
+    {"dataloader_num_workers", set_whole, "dataloader_workers"},
+    {"dataloader_pin_memory", set_truth, "pin_memory"},
     {"dataloader_prefetch_factor", set_extra, "extras.prefetch_factor"},
     {"dataloader_persistent_workers", set_extra, "extras.persistent_workers"},
-    {"torch_compile", set_truth<&Job::compile>, "compile"},
+    {"torch_compile", set_truth, "compile"},
     {"torch_compile_backend", set_compile_detail, "compile"},
     {"torch_compile_mode", set_compile_detail, "compile"},
     {"fsdp", set_fsdp, "sharding"},
@@ -110,7 +110,7 @@ constexpr KeyRule kRules[] = {
     {"save_strategy", set_extra, "extras.save_strategy"},
     {"use_cpu", set_extra, "extras.use_cpu"},
     {"neftune_noise_alpha", set_extra, "extras.neftune"},
-    {"tp_size", set_whole<&Job::tensor_parallel, 1>, "tensor_parallel"},
+    {"tp_size", set_count, "tensor_parallel"},
     {"parallelism_config.*", set_extra, "extras.parallelism_config"},
     {"sharded_ddp", set_extra, "extras.sharded_ddp"},
     {"skip_memory_metrics", set_extra, "extras.skip_memory_metrics"},

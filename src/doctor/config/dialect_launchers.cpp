@@ -11,15 +11,15 @@ namespace {
 // "gpu:a100:4", "gpu:2", "a100:4", "4", "nvidia.com/gpu=2"
 std::string_view set_slurm_gpus(Draft& draft, const Setting& setting, const KeyRule& rule) {
   std::vector<std::string> parts = split_words(setting.text, ":=");
-  if (parts.empty()) return "no number of GPUs";
+  if (parts.empty()) return "not a number of GPUs";
   int64_t count = 1;
   if (const auto number = whole_number(parts.back())) {
     count = *number;
     parts.pop_back();
   }
-  if (count < 1) return "no number of GPUs";
+  if (count < 1) return "not a number of GPUs";
   if (!parts.empty() && (parts.front() == "gpu" || parts.front() == "gres/gpu")) parts.erase(parts.begin());
-  if (!parts.empty()) draft.set(draft.job.gpu, parts.front(), "gpu", setting.origin);
+  if (!parts.empty()) draft.set(draft.job.devices.gpu, parts.front(), "gpu", setting.origin);
   Setting number = setting;
   number.text = std::to_string(count);
   draft.facts[rule.field == "gpus" ? "slurm.gpus" : "slurm.gpus_per_" + std::string(rule.field.substr(9))] = number;
@@ -51,14 +51,15 @@ std::string_view set_nodes(Draft& draft, const Setting& setting, const KeyRule&)
   // "2", "1-4" (a range), "1:4" of torchrun: the least is what is sure to be there
   const std::vector<std::string> ends = split_words(setting.text, "-:");
   const std::optional<int64_t> count = ends.empty() ? std::nullopt : whole_number(ends.front());
-  if (!count || *count < 1) return "no number of nodes";
-  draft.set(draft.job.nodes, *count, "nodes", setting.origin);
+  if (!count || *count < 1) return "not a number of nodes";
+  draft.set(draft.job.devices.nodes, *count, "nodes", setting.origin);
   return {};
 }
 
 std::string_view set_text(Draft& draft, const Setting& setting, const KeyRule& rule) {
-  (rule.field == "grant.partition" ? draft.job.grant.partition : draft.job.grant.time_limit) = setting.text;
-  draft.job.origins[std::string(rule.field)] = setting.origin;
+  (rule.field == "grant.partition" ? draft.job.devices.grant.partition : draft.job.devices.grant.time_limit) =
+      setting.text;
+  draft.job.keys.origins[std::string(rule.field)] = setting.origin;
   return {};
 }
 
@@ -66,19 +67,15 @@ std::string_view set_per_node(Draft& draft, const Setting& setting, const KeyRul
   const std::string word = lower(setting.text);
   if (word == "gpu" || word == "auto" || word == "cpu") return {};
   const std::optional<int64_t> count = whole_number(setting);
-  if (!count || *count < 1) return "no number of processes";
+  if (!count || *count < 1) return "not a number of processes";
   draft.facts["launch.per_node"] = setting;
   return {};
 }
 
 constexpr KeyRule kRunRules[] = {
-    {"nproc_per_node", set_per_node, "gpus"},
-    {"nproc", set_per_node, "gpus"},
-    {"num_gpus", set_per_node, "gpus"},
-    {"include", set_extra, "extras.include"},
-    {"nnodes", set_nodes, "nodes"},
-    {"num_nodes", set_nodes, "nodes"},
-    {"tp_size", set_whole<&Job::tensor_parallel, 1>, "tensor_parallel"},
+    {"nproc_per_node", set_per_node, "gpus"},  {"nproc", set_per_node, "gpus"}, {"num_gpus", set_per_node, "gpus"},
+    {"include", set_extra, "extras.include"},  {"nnodes", set_nodes, "nodes"},  {"num_nodes", set_nodes, "nodes"},
+    {"tp_size", set_count, "tensor_parallel"},
 };
 constexpr Irrelevant kRunIrrelevant[] = {
     {"how processes find each other",
@@ -92,11 +89,11 @@ void finish_launch(Draft& draft) {
   Job& job = draft.job;
   if (const Setting* per_node = draft.fact("launch.per_node")) {
     const int64_t count = whole_number(*per_node).value_or(1);
-    const int64_t nodes = job.nodes.value_or(1);
-    if (count <= 1'000'000 && nodes <= 1'000'000) draft.set(job.gpus, count * nodes, "gpus", per_node->origin);
+    const int64_t nodes = job.devices.nodes.value_or(1);
+    if (count <= 1'000'000 && nodes <= 1'000'000) draft.set(job.devices.gpus, count * nodes, "gpus", per_node->origin);
   }
-  if (job.gpus.value_or(1) > 1 && job.task == Task::train && job.origins.count("gpus"))
-    draft.imply(job.sharding, Sharding::ddp, "sharding", job.origins["gpus"]);
+  if (job.devices.gpus.value_or(1) > 1 && job.task == Task::train && job.keys.origins.count("gpus"))
+    draft.imply(job.parallel.sharding, Sharding::ddp, "sharding", job.keys.origins["gpus"]);
 }
 
 constexpr KeyRule kSlurmRules[] = {
@@ -139,32 +136,33 @@ std::optional<int64_t> bounded(const Draft& draft, const char* name) {
 
 void finish_slurm(Draft& draft) {
   Job& job = draft.job;
-  const int64_t nodes = std::min<int64_t>(job.nodes.value_or(1), 1'000'000);
+  const int64_t nodes = std::min<int64_t>(job.devices.nodes.value_or(1), 1'000'000);
   const auto take = [&](const char* fact, int64_t times) {
     const std::optional<int64_t> count = bounded(draft, fact);
-    if (count && *count <= 1'000'000) draft.imply(job.gpus, *count * times, "gpus", draft.fact(fact)->origin);
+    if (count && *count <= 1'000'000) draft.imply(job.devices.gpus, *count * times, "gpus", draft.fact(fact)->origin);
   };
   const int64_t tasks = std::min<int64_t>(bounded(draft, "slurm.tasks").value_or(nodes), 1'000'000);
   take("slurm.gpus", 1);
   take("slurm.gpus_per_node", nodes);
   take("slurm.gpus_per_task", tasks);
-  job.grant.cpus = bounded(draft, "slurm.cpus");
-  job.grant.tasks_per_node = bounded(draft, "slurm.tasks_per_node");
-  const int64_t here = job.grant.tasks_per_node.value_or(std::max<int64_t>(1, tasks / std::max<int64_t>(1, nodes)));
+  job.devices.grant.cpus = bounded(draft, "slurm.cpus");
+  job.devices.grant.tasks_per_node = bounded(draft, "slurm.tasks_per_node");
+  const int64_t here =
+      job.devices.grant.tasks_per_node.value_or(std::max<int64_t>(1, tasks / std::max<int64_t>(1, nodes)));
   if (const auto all = bounded(draft, "slurm.mem")) {
-    job.grant.host_memory_bytes = *all;
+    job.devices.grant.host_memory_bytes = *all;
   } else if (const auto each = bounded(draft, "slurm.mem_per_cpu")) {
-    const double bytes =
-        static_cast<double>(*each) * static_cast<double>(job.grant.cpus.value_or(1)) * static_cast<double>(here);
-    if (bytes < 9e15) job.grant.host_memory_bytes = static_cast<int64_t>(bytes);
+    const double bytes = static_cast<double>(*each) * static_cast<double>(job.devices.grant.cpus.value_or(1)) *
+                         static_cast<double>(here);
+    if (bytes < 9e15) job.devices.grant.host_memory_bytes = static_cast<int64_t>(bytes);
   } else if (const auto gpu = bounded(draft, "slurm.mem_per_gpu")) {
     const double bytes =
-        static_cast<double>(*gpu) * static_cast<double>(job.gpus.value_or(1)) / static_cast<double>(nodes);
-    if (bytes < 9e15) job.grant.host_memory_bytes = static_cast<int64_t>(bytes);
+        static_cast<double>(*gpu) * static_cast<double>(job.devices.gpus.value_or(1)) / static_cast<double>(nodes);
+    if (bytes < 9e15) job.devices.grant.host_memory_bytes = static_cast<int64_t>(bytes);
   }
   for (const char* fact : {"slurm.mem", "slurm.mem_per_cpu", "slurm.mem_per_gpu"})
-    if (const Setting* setting = draft.fact(fact)) job.origins["grant.host_memory_bytes"] = setting->origin;
-  if (const Setting* cpus = draft.fact("slurm.cpus")) job.origins["grant.cpus"] = cpus->origin;
+    if (const Setting* setting = draft.fact(fact)) job.keys.origins["grant.host_memory_bytes"] = setting->origin;
+  if (const Setting* cpus = draft.fact("slurm.cpus")) job.keys.origins["grant.cpus"] = cpus->origin;
 }
 
 constexpr Dialect kRun = {System::unknown, "launcher", kRunRules, kRunIrrelevant, {}, {}, nullptr, finish_launch};

@@ -15,8 +15,10 @@ std::string_view set_precision(Draft& draft, const Setting& setting, const KeyRu
   const std::optional<std::string> dtype = canonical_dtype(word);
   if (!dtype || (kind != "true" && kind != "mixed")) return "no precision of Lightning";
   const bool single = *dtype == "float32";
-  draft.set(draft.job.weight_dtype, kind == "true" ? *dtype : std::string("float32"), "weight_dtype", setting.origin);
-  draft.set(draft.job.autocast, kind == "true" || single ? std::string("none") : *dtype, "autocast", setting.origin);
+  draft.set(draft.job.precision.weights, kind == "true" ? *dtype : std::string("float32"), "weight_dtype",
+            setting.origin);
+  draft.set(draft.job.precision.autocast, kind == "true" || single ? std::string("none") : *dtype, "autocast",
+            setting.origin);
   return {};
 }
 
@@ -25,7 +27,7 @@ std::string_view set_quantize(Draft& draft, const Setting& setting, const KeyRul
   std::string word = lower(setting.text);
   if (word.starts_with("bnb.")) word = word.substr(4);
   if (word == "int8-training") word = "int8";
-  draft.set(draft.job.quantization, word, "quantization", setting.origin);
+  draft.set(draft.job.precision.quantization, word, "quantization", setting.origin);
   return {};
 }
 
@@ -41,10 +43,11 @@ std::string_view set_checkpoint(Draft& draft, const Setting& setting, const KeyR
 std::string_view set_strategy(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::string word = lower(setting.text);
   if (word.find("fsdp") != std::string::npos) draft.facts["fsdp.on"] = setting;
-  if (word == "ddp" || word == "ddp_spawn") draft.set(draft.job.sharding, Sharding::ddp, "sharding", setting.origin);
+  if (word == "ddp" || word == "ddp_spawn")
+    draft.set(draft.job.parallel.sharding, Sharding::ddp, "sharding", setting.origin);
   if (word.starts_with("deepspeed")) {
-    draft.set(draft.job.sharding, zero_stage(word.substr(word.rfind('_') + 1)).value_or(Sharding::zero2), "sharding",
-              setting.origin);
+    draft.set(draft.job.parallel.sharding, zero_stage(word.substr(word.rfind('_') + 1)).value_or(Sharding::zero2),
+              "sharding", setting.origin);
   }
   return {};
 }
@@ -56,7 +59,7 @@ constexpr KeyRule kRules[] = {
     {"precision", set_precision, "autocast"},
     {"quantize", set_quantize, "quantization"},
     {"devices", set_gpus, "gpus"},
-    {"num_nodes", set_whole<&Job::nodes, 1>, "nodes"},
+    {"num_nodes", set_count, "nodes"},
     {"lora_r", set_lora_rank, "lora"},
     {"lora_alpha", set_lora_alpha, "lora"},
     {"lora_dropout", set_lora_dropout, "lora"},
@@ -66,17 +69,17 @@ constexpr KeyRule kRules[] = {
     {"lora_projection", remember, "litgpt.projection"},
     {"lora_mlp", remember, "litgpt.mlp"},
     {"lora_head", remember, "litgpt.head"},
-    {"train.global_batch_size", set_whole<&Job::global_batch, 1>, "global_batch"},
-    {"train.micro_batch_size", set_whole<&Job::micro_batch, 1>, "micro_batch"},
-    {"train.max_seq_length", set_whole<&Job::sequence, 1>, "sequence"},
-    {"train.max_norm", set_real<&Job::max_grad_norm>, "max_grad_norm"},
+    {"train.global_batch_size", set_count, "global_batch"},
+    {"train.micro_batch_size", set_count, "micro_batch"},
+    {"train.max_seq_length", set_count, "sequence"},
+    {"train.max_norm", set_real, "max_grad_norm"},
     {"train.tie_embeddings", set_extra, "extras.tie_embeddings"},
     {"eval.max_new_tokens", set_extra, "extras.eval_new_tokens"},
     {"eval.interval", set_extra, "extras.eval_interval"},
     {"optimizer", set_optimizer, "optimizer"},
     {"optimizer.class_path", set_optimizer, "optimizer"},
-    {"data.init_args.num_workers", set_whole<&Job::dataloader_workers>, "dataloader_workers"},
-    {"data.num_workers", set_whole<&Job::dataloader_workers>, "dataloader_workers"},
+    {"data.init_args.num_workers", set_whole, "dataloader_workers"},
+    {"data.num_workers", set_whole, "dataloader_workers"},
     {"model_config.n_layer", set_architecture, "architecture.layers"},
     {"model_config.n_embd", set_architecture, "architecture.hidden"},
     {"model_config.n_head", set_architecture, "architecture.heads"},
@@ -89,7 +92,7 @@ constexpr KeyRule kRules[] = {
     {"model_config", set_extra, "extras.model_config"},
     {"strategy", set_strategy, "sharding"},
     {"cpu_offload", remember, "fsdp.offload"},
-    {"max_new_tokens", set_whole<&Job::max_new_tokens, 1>, "max_new_tokens"},
+    {"max_new_tokens", set_count, "max_new_tokens"},
 };
 
 constexpr Irrelevant kIrrelevant[] = {
@@ -144,16 +147,19 @@ void finish_targets(Draft& draft) {
 
 void finish(Draft& draft) {
   Job& job = draft.job;
+  // The scripts of 2023, which are run by their path, take 4 rows at a time.
+  if (!draft.fact_text("litgpt.script").empty() && !job.batch.micro) job.batch.micro = 4;
   if (draft.fact("lora.r") || draft.fact_text("litgpt.command").find("lora") != std::string::npos)
     finish_targets(draft);
   // More than one device: Fabric's FSDP. finetune_full shards fully and checkpoints every block; the others use
   // HYBRID_SHARD, which is full sharding inside one node, and checkpoint nothing (litgpt/finetune/{full,lora}.py).
-  if (job.gpus.value_or(1) * job.nodes.value_or(1) > 1 && draft.fact_text("litgpt.command") != "generate") {
-    const Origin origin = job.origins.count("gpus") ? job.origins["gpus"] : job.origins["nodes"];
-    const bool full = !job.lora && job.origins["model"].key.find("checkpoint_dir") != std::string::npos;
-    draft.imply(job.sharding, full || job.nodes.value_or(1) == 1 ? Sharding::zero3 : Sharding::hybrid, "sharding",
-                origin);
-    if (full) draft.imply(job.checkpointing, true, "checkpointing", origin);
+  if (job.devices.gpus.value_or(1) * job.devices.nodes.value_or(1) > 1 &&
+      draft.fact_text("litgpt.command") != "generate") {
+    const Origin origin = job.keys.origins.count("gpus") ? job.keys.origins["gpus"] : job.keys.origins["nodes"];
+    const bool full = !job.lora && job.keys.origins["model"].key.find("checkpoint_dir") != std::string::npos;
+    draft.imply(job.parallel.sharding, full || job.devices.nodes.value_or(1) == 1 ? Sharding::zero3 : Sharding::hybrid,
+                "sharding", origin);
+    if (full) draft.imply(job.compute.checkpointing, true, "checkpointing", origin);
   }
   finish_fsdp(draft);
 }

@@ -10,10 +10,10 @@ std::string_view set_layers(Draft& draft, const Setting& setting, const KeyRule&
   const std::string word = lower(setting.text);
   if (word == "auto" || word == "-1") return {};
   if (word == "all") {
-    draft.set(draft.job.gpu_layers, int64_t{999}, "gpu_layers", setting.origin);
+    draft.set(draft.job.serving.gpu_layers, int64_t{999}, "gpu_layers", setting.origin);
     return {};
   }
-  return set_whole<&Job::gpu_layers>(draft, setting, rule);
+  return set_whole(draft, setting, rule);
 }
 
 // on, off, auto; before 2025 a bare flag
@@ -21,23 +21,23 @@ std::string_view set_flash(Draft& draft, const Setting& setting, const KeyRule&)
   if (lower(setting.text) == "auto") return {};
   const std::optional<bool> on = truth(setting);
   if (!on) return "none of on, off and auto";
-  draft.set(draft.job.attention, std::string(*on ? "flash_attention" : "eager"), "attention", setting.origin);
+  draft.set(draft.job.compute.attention, std::string(*on ? "flash_attention" : "eager"), "attention", setting.origin);
   return {};
 }
 
 // 0 means the model's own.
 std::string_view set_context(Draft& draft, const Setting& setting, const KeyRule& rule) {
   if (setting.text == "0") return {};
-  return set_whole<&Job::max_model_len, 1>(draft, setting, rule);
+  return set_count(draft, setting, rule);
 }
 
 std::string_view set_parallel(Draft& draft, const Setting& setting, const KeyRule& rule) {
   if (setting.text == "-1") return {};
-  return set_whole<&Job::max_sequences, 1>(draft, setting, rule);
+  return set_count(draft, setting, rule);
 }
 
 std::string_view set_kv(Draft& draft, const Setting& setting, const KeyRule&) {
-  draft.set(draft.job.kv_dtype, lower(setting.text), "kv_dtype", setting.origin);
+  draft.set(draft.job.serving.kv_dtype, lower(setting.text), "kv_dtype", setting.origin);
   return {};
 }
 
@@ -45,8 +45,8 @@ std::string_view set_split(Draft& draft, const Setting& setting, const KeyRule& 
   int64_t devices = 0;
   const std::vector<std::string> shares = setting.is_list ? setting.items : split_words(setting.text, ",/");
   for (const std::string& share : shares) devices += real_number(share).value_or(0) > 0;
-  if (devices < 1) return "no list of shares";
-  draft.set(draft.job.gpus, devices, "gpus", setting.origin);
+  if (devices < 1) return "not a list of shares";
+  draft.set(draft.job.devices.gpus, devices, "gpus", setting.origin);
   return set_extra(draft, setting, rule);
 }
 
@@ -63,7 +63,7 @@ constexpr KeyRule kRules[] = {
     {"hf_file", set_extra, "extras.model_file"},
     {"ctx_size", set_context, "max_model_len"},
     {"batch_size", set_extra, "extras.logical_batch"},
-    {"ubatch_size", set_whole<&Job::max_batched_tokens, 1>, "max_batched_tokens"},
+    {"ubatch_size", set_count, "max_batched_tokens"},
     {"parallel", set_parallel, "max_sequences"},
     {"n_gpu_layers", set_layers, "gpu_layers"},
     {"flash_attn", set_flash, "attention"},
@@ -122,11 +122,21 @@ constexpr Irrelevant kIrrelevant[] = {
      "sampler_seq sampling_seq grammar* json_schema* keep rope_* yarn_* ignore_eos logit_bias dynatemp_* escape "
      "no_escape "
      "no_context_shift context_shift defrag_thold check_tensors override_kv draft_* spec_* control_vector* adaptive_* "
-     "backend_sampling"},
+     "backend_sampling prompt file interactive* instruct conversation no_conversation cnv color reverse_prompt "
+     "in_prefix "
+     "in_suffix multiline_input simple_io"},
 };
 
 constexpr Renamed kRenamed[] = {
     {"m", "model", ""},
+    {"n_ctx", "ctx_size", "llama_cpp.server"},
+    {"n_batch", "batch_size", "llama_cpp.server"},
+    {"p", "prompt", ""},
+    {"f", "file", ""},
+    {"i", "interactive", ""},
+    {"ins", "instruct", ""},
+    {"e", "escape", ""},
+    {"r", "reverse_prompt", ""},
     {"c", "ctx_size", ""},
     {"b", "batch_size", ""},
     {"ub", "ubatch_size", ""},

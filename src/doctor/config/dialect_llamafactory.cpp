@@ -17,7 +17,7 @@ std::string_view set_flash(Draft& draft, const Setting& setting, const KeyRule& 
 
 // false turns on what LLaMA-Factory turns on by itself.
 std::string_view set_no_checkpointing(Draft& draft, const Setting& setting, const KeyRule& rule) {
-  return set_truth<&Job::checkpointing, true>(draft, setting, rule);
+  return set_opposite(draft, setting, rule);
 }
 
 template <int Kind>
@@ -35,14 +35,25 @@ std::string_view set_task(Draft& draft, const Setting& setting, const KeyRule& r
   return set_extra(draft, setting, rule);
 }
 
+// Prompt and answer together are one sequence.
+std::string_view add_to_sequence(Draft& draft, const Setting& setting, const KeyRule&) {
+  const std::optional<int64_t> tokens = whole_number(setting);
+  if (!tokens || *tokens < 1 || *tokens > (int64_t{1} << 30)) return "not a number of tokens";
+  draft.job.batch.sequence = draft.job.batch.sequence.value_or(0) + *tokens;
+  draft.job.keys.origins.emplace("sequence", setting.origin);
+  return {};
+}
+
 constexpr KeyRule kRules[] = {
     {"model_name_or_path", set_model, "model"},
     {"stage", set_objective, "objective"},
     {"do_train", remember, "lf.train"},
     {"finetuning_type", remember, "lf.type"},
-    {"cutoff_len", set_whole<&Job::sequence, 1>, "sequence"},
-    {"packing", set_truth<&Job::packing>, "packing"},
-    {"neat_packing", set_truth<&Job::packing>, "packing"},
+    {"cutoff_len", set_count, "sequence"},
+    {"max_source_length", add_to_sequence, "sequence"},  // until the end of 2023: prompt and answer are cut apart
+    {"max_target_length", add_to_sequence, "sequence"},
+    {"packing", set_truth, "packing"},
+    {"neat_packing", set_truth, "packing"},
     {"flash_attn", set_flash, "attention"},
     {"lora_rank", set_lora_rank, "lora"},
     {"lora_alpha", set_lora_alpha, "lora"},
@@ -65,9 +76,9 @@ constexpr KeyRule kRules[] = {
     {"quantization_device_map", set_extra, "extras.device_map"},
     {"pure_bf16", remember, "lf.pure"},
     {"upcast_layernorm", set_extra, "extras.fp32_norms"},
-    {"upcast_lmhead_output", set_truth<&Job::flash_loss_upcast>, "flash_loss_upcast"},
+    {"upcast_lmhead_output", set_truth, "flash_loss_upcast"},
     {"disable_gradient_checkpointing", set_no_checkpointing, "checkpointing"},
-    {"use_unsloth_gc", set_truth<&Job::activation_offload>, "activation_offload"},
+    {"use_unsloth_gc", set_truth, "activation_offload"},
     {"use_unsloth", set_extra, "extras.unsloth"},
     {"use_reentrant_gc", set_extra, "extras.checkpointing_reentrant"},
     {"enable_liger_kernel", set_extra, "extras.liger"},
@@ -94,37 +105,37 @@ constexpr KeyRule kRules[] = {
     {"ref_model_quantization_bit", set_extra, "extras.reference_bits"},
     {"reward_model_quantization_bit", set_extra, "extras.reward_bits"},
     {"ppo_buffer_size", set_extra, "extras.ppo_buffer"},
-    {"ray_num_workers", set_whole<&Job::gpus, 1>, "gpus"},
+    {"ray_num_workers", set_count, "gpus"},
     {"val_size", set_extra, "extras.eval_share"},
     {"image_max_pixels", set_extra, "extras.image_pixels"},
     {"video_max_pixels", set_extra, "extras.video_pixels"},
     {"video_maxlen", set_extra, "extras.video_frames"},
     {"low_cpu_mem_usage", set_extra, "extras.low_cpu_mem_usage"},
     {"infer_backend", set_task, "extras.engine"},
-    {"infer_dtype", set_dtype<&Job::weight_dtype>, "weight_dtype"},
-    {"vllm_maxlen", set_whole<&Job::max_model_len, 1>, "max_model_len"},
-    {"vllm_gpu_util", set_real<&Job::gpu_memory_utilization>, "gpu_memory_utilization"},
-    {"vllm_enforce_eager", set_truth<&Job::eager>, "eager"},
+    {"infer_dtype", set_dtype, "weight_dtype"},
+    {"vllm_maxlen", set_count, "max_model_len"},
+    {"vllm_gpu_util", set_real, "gpu_memory_utilization"},
+    {"vllm_enforce_eager", set_truth, "eager"},
     {"vllm_max_lora_rank", set_extra, "extras.server_lora_rank"},
-    {"sglang_maxlen", set_whole<&Job::max_model_len, 1>, "max_model_len"},
-    {"sglang_mem_fraction", set_real<&Job::gpu_memory_utilization>, "gpu_memory_utilization"},
+    {"sglang_maxlen", set_count, "max_model_len"},
+    {"sglang_mem_fraction", set_real, "gpu_memory_utilization"},
     {"sglang_tp_size", set_extra, "extras.sglang_tp"},
-    {"max_new_tokens", set_whole<&Job::max_new_tokens, 1>, "max_new_tokens"},
+    {"max_new_tokens", set_count, "max_new_tokens"},
     {"num_beams", set_extra, "extras.generation_num_beams"},
     {"use_mca", set_extra, "extras.megatron"},
     {"use_megatron_bridge", set_extra, "extras.megatron"},
-    {"tensor_model_parallel_size", set_whole<&Job::tensor_parallel, 1>, "tensor_parallel"},
-    {"pipeline_model_parallel_size", set_whole<&Job::pipeline_parallel, 1>, "pipeline_parallel"},
+    {"tensor_model_parallel_size", set_count, "tensor_parallel"},
+    {"pipeline_model_parallel_size", set_count, "pipeline_parallel"},
     {"virtual_pipeline_model_parallel_size", set_extra, "extras.virtual_pipeline"},
-    {"expert_model_parallel_size", set_whole<&Job::expert_parallel, 1>, "expert_parallel"},
-    {"context_parallel_size", set_whole<&Job::context_parallel, 1>, "context_parallel"},
-    {"hyper_parallel_cp_size", set_whole<&Job::context_parallel, 1>, "context_parallel"},
+    {"expert_model_parallel_size", set_count, "expert_parallel"},
+    {"context_parallel_size", set_count, "context_parallel"},
+    {"hyper_parallel_cp_size", set_count, "context_parallel"},
     {"sequence_parallel", set_extra, "extras.megatron_sequence_parallel"},
     {"use_distributed_optimizer", set_extra, "extras.distributed_optimizer"},
     {"recompute_granularity", set_extra, "extras.checkpointing_mode"},
     {"recompute_method", set_extra, "extras.checkpointing_method"},
     {"recompute_num_layers", set_extra, "extras.checkpoint_interval"},
-    {"use_packed_sequences", set_truth<&Job::packing>, "packing"},
+    {"use_packed_sequences", set_truth, "packing"},
     {"oft_rank", set_extra, "extras.oft_rank"},
     {"oft_block_size", set_extra, "extras.oft_block"},
     {"oft_target", set_extra, "extras.oft_targets"},
@@ -132,7 +143,7 @@ constexpr KeyRule kRules[] = {
     {"kt_*", set_extra, "extras.ktransformers_options"},
     {"fp8_enable_fsdp_float8_all_gather", set_extra, "extras.fp8_all_gather"},
     {"fp8_backend", set_extra, "extras.fp8_backend"},
-    {"compute_dtype", set_dtype<&Job::autocast>, "autocast"},
+    {"compute_dtype", set_dtype, "autocast"},
 };
 
 constexpr Irrelevant kIrrelevant[] = {
@@ -177,7 +188,7 @@ constexpr Renamed kRenamed[] = {
 void finish(Draft& draft) {
   Job& job = draft.job;
   const std::string type = lower(draft.fact_text("lf.type"));
-  const bool trains = draft.fact_truth("lf.train").value_or(job.micro_batch.has_value());
+  const bool trains = draft.fact_truth("lf.train").value_or(job.batch.micro.has_value());
   if (!trains && (draft.fact("lf.inference") || draft.fact("lf.train") == nullptr)) job.task = Task::infer;
   if (trains && (type.empty() || type == "lora" || type == "oft")) {
     Setting all;
@@ -186,20 +197,20 @@ void finish(Draft& draft) {
     draft.facts.emplace("lora.targets", all);
     const int64_t rank = draft.fact_number("lora.r").value_or(8);
     finish_lora(draft, {8, 2.0 * static_cast<double>(rank), 0});
-    if (draft.fact("lf.type")) job.origins["lora"] = draft.fact("lf.type")->origin;
+    if (draft.fact("lf.type")) job.keys.origins["lora"] = draft.fact("lf.type")->origin;
   } else {
     job.lora.reset();
   }
   if (const Setting* method = draft.fact("lf.optimizer"))
-    draft.set(job.optimizer, method->text, "optimizer", method->origin);
+    draft.set(job.optimizer.name, method->text, "optimizer", method->origin);
   if (draft.fact_truth("lf.pure").value_or(false)) {
-    draft.set(job.weight_dtype, std::string("bfloat16"), "weight_dtype", draft.fact("lf.pure")->origin);
-    draft.set(job.autocast, std::string("none"), "autocast", draft.fact("lf.pure")->origin);
+    draft.set(job.precision.weights, std::string("bfloat16"), "weight_dtype", draft.fact("lf.pure")->origin);
+    draft.set(job.precision.autocast, std::string("none"), "autocast", draft.fact("lf.pure")->origin);
   }
   if (const Setting* bits = draft.fact("lf.bits")) {
     const std::string method = lower(draft.fact_text("lf.method"));
     if (!method.empty() && method != "bnb" && method != "bitsandbytes") {
-      draft.set(job.quantization, method + bits->text, "quantization", bits->origin);
+      draft.set(job.precision.quantization, method + bits->text, "quantization", bits->origin);
     } else {
       Setting on = *bits;
       on.text = "true";
@@ -222,28 +233,28 @@ constexpr Dialect kDialect = {
 std::string_view set_dist(Draft& draft, const Setting& setting, const KeyRule& rule) {
   const std::string word = lower(setting.text);
   if (word.starts_with("fsdp")) draft.facts["fsdp.on"] = setting;
-  if (word == "ddp") draft.set(draft.job.sharding, Sharding::ddp, "sharding", setting.origin);
+  if (word == "ddp") draft.set(draft.job.parallel.sharding, Sharding::ddp, "sharding", setting.origin);
   return set_extra(draft, setting, rule);
 }
 
 constexpr KeyRule kV1Rules[] = {
     {"model", set_model, "model"},
-    {"micro_batch_size", set_whole<&Job::micro_batch, 1>, "micro_batch"},
-    {"global_batch_size", set_whole<&Job::global_batch, 1>, "global_batch"},
-    {"cutoff_len", set_whole<&Job::sequence, 1>, "sequence"},
+    {"micro_batch_size", set_count, "micro_batch"},
+    {"global_batch_size", set_count, "global_batch"},
+    {"cutoff_len", set_count, "sequence"},
     {"flash_attn", set_flash, "attention"},
     {"bf16", remember, "lf1.bf16"},
-    {"enable_activation_checkpointing", set_truth<&Job::checkpointing>, "checkpointing"},
+    {"enable_activation_checkpointing", set_truth, "checkpointing"},
     {"batching_strategy", set_extra, "extras.batching"},
-    {"max_grad_norm", set_real<&Job::max_grad_norm>, "max_grad_norm"},
-    {"batching_workers", set_whole<&Job::dataloader_workers>, "dataloader_workers"},
+    {"max_grad_norm", set_real, "max_grad_norm"},
+    {"batching_workers", set_whole, "dataloader_workers"},
     {"dist_config.name", set_dist, "extras.distributed_type"},
-    {"dist_config.ep_size", set_whole<&Job::expert_parallel, 1>, "expert_parallel"},
+    {"dist_config.ep_size", set_count, "expert_parallel"},
     {"dist_config.offload_params", remember, "fsdp.offload"},
     {"dist_config.reshard_after_forward", remember, "fsdp.reshard"},
     {"dist_config.*", set_extra, "extras.dist_options"},
-    {"dp_size", set_whole<&Job::gpus, 1>, "gpus"},
-    {"cp_size", set_whole<&Job::context_parallel, 1>, "context_parallel"},
+    {"dp_size", set_count, "gpus"},
+    {"cp_size", set_count, "context_parallel"},
     {"mp_shard_size", set_buffer, "buffers.dp_shard"},
     {"mp_replicate_size", set_buffer, "buffers.dp_replicate"},
     {"optim_config.name", set_optimizer, "optimizer"},
@@ -253,13 +264,13 @@ constexpr KeyRule kV1Rules[] = {
     {"peft_config.lora_dropout", set_lora_dropout, "lora"},
     {"peft_config.target_modules", set_lora_targets, "lora"},
     {"peft_config.adapter_name_or_path", set_extra, "extras.adapter_model"},
-    {"peft_config.infer_dtype", set_dtype<&Job::weight_dtype>, "weight_dtype"},
+    {"peft_config.infer_dtype", set_dtype, "weight_dtype"},
     {"peft_config.export_dir", remember, "lf1.export"},
     {"quant_config.name", remember, "lf.method"},
     {"quant_config.quantization_bit", remember, "lf1.bits"},
     {"kernel_config.*", set_extra, "extras.kernels"},
     {"init_config.name", set_extra, "extras.init"},
-    {"max_new_tokens", set_whole<&Job::max_new_tokens, 1>, "max_new_tokens"},
+    {"max_new_tokens", set_count, "max_new_tokens"},
     {"quant_config", set_extra, "extras.quant_config"},
 };
 constexpr Irrelevant kV1Irrelevant[] = {
@@ -276,14 +287,16 @@ void finish_v1(Draft& draft) {
   Job& job = draft.job;
   finish_fsdp(draft);
   if (const Setting* half = draft.fact("lf1.bf16"))
-    draft.set(job.autocast, std::string(truth(*half).value_or(false) ? "bfloat16" : "none"), "autocast", half->origin);
+    draft.set(job.precision.autocast, std::string(truth(*half).value_or(false) ? "bfloat16" : "none"), "autocast",
+              half->origin);
   if (draft.fact("lf1.export")) job.task = Task::infer;
   if (lower(draft.fact_text("lf1.peft")) == "lora" && job.task == Task::train) {
     finish_lora(draft, {8, 16, 0});
-    job.origins["lora"] = draft.fact("lf1.peft")->origin;
+    job.keys.origins["lora"] = draft.fact("lf1.peft")->origin;
   }
   if (const Setting* bits = draft.fact("lf1.bits"))
-    draft.set(job.quantization, std::string(bits->text == "8" ? "int8" : "nf4-dq"), "quantization", bits->origin);
+    draft.set(job.precision.quantization, std::string(bits->text == "8" ? "int8" : "nf4-dq"), "quantization",
+              bits->origin);
 }
 
 constexpr Dialect kV1 = {System::llamafactory, "LLaMA-Factory v1", kV1Rules, kV1Irrelevant, {}, {}, nullptr, finish_v1};

@@ -10,15 +10,17 @@ namespace {
 // [[["flash"], 24]]: the kinds of attention by layers.
 std::string_view set_attention_config(Draft& draft, const Setting& setting, const KeyRule&) {
   const bool flash = lower(setting.text).find("flash") != std::string::npos;
-  draft.set(draft.job.attention, std::string(flash ? "flash_attention_2" : "eager"), "attention", setting.origin);
+  draft.set(draft.job.compute.attention, std::string(flash ? "flash_attention_2" : "eager"), "attention",
+            setting.origin);
   return {};
 }
 
 std::string_view set_precision(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::optional<std::string> dtype = canonical_dtype(setting.text);
-  if (!dtype) return "no number type";
-  draft.set(draft.job.weight_dtype, *dtype, "weight_dtype", setting.origin);
-  draft.set(draft.job.autocast, *dtype == "float32" ? std::string("none") : *dtype, "autocast", setting.origin);
+  if (!dtype) return "not a number type";
+  draft.set(draft.job.precision.weights, *dtype, "weight_dtype", setting.origin);
+  draft.set(draft.job.precision.autocast, *dtype == "float32" ? std::string("none") : *dtype, "autocast",
+            setting.origin);
   return {};
 }
 
@@ -36,34 +38,34 @@ constexpr KeyRule kRules[] = {
     {"moe_num_experts", set_architecture, "architecture.experts"},
     {"moe_top_k", set_architecture, "architecture.experts_per_token"},
     {"moe_expert_interval", set_extra, "extras.moe_interval"},
-    {"seq_length", set_whole<&Job::sequence, 1>, "sequence"},
+    {"seq_length", set_count, "sequence"},
     {"sliding_window_width", set_extra, "extras.sliding_window"},
     {"attention_config*", set_attention_config, "attention"},
     {"activation", set_extra, "extras.activation"},
     {"mlp_type", set_extra, "extras.mlp_type"},
-    {"gas", set_whole<&Job::accumulation, 1>, "accumulation"},
-    {"batch_size", set_whole<&Job::micro_batch, 1>, "micro_batch"},
+    {"gas", set_count, "accumulation"},
+    {"batch_size", set_count, "micro_batch"},
     {"precision", set_precision, "weight_dtype"},
-    {"clip_grad", set_real<&Job::max_grad_norm>, "max_grad_norm"},
+    {"clip_grad", set_real, "max_grad_norm"},
     {"optimizer_type", set_optimizer, "optimizer"},
     {"zero_stage", set_zero_stage, "sharding"},
     {"zero_reduce_bucket_size", set_buffer, "buffers.reduce_bucket_size"},
     {"zero_allgather_bucket_size", set_buffer, "buffers.allgather_bucket_size"},
-    {"pipe_parallel_size", set_whole<&Job::pipeline_parallel>, "pipeline_parallel"},
-    {"model_parallel_size", set_whole<&Job::tensor_parallel>, "tensor_parallel"},
+    {"pipe_parallel_size", set_whole, "pipeline_parallel"},
+    {"model_parallel_size", set_whole, "tensor_parallel"},
     {"sequence_parallel", set_extra, "extras.megatron_sequence_parallel"},
-    {"expert_parallel_size", set_whole<&Job::expert_parallel, 1>, "expert_parallel"},
+    {"expert_parallel_size", set_count, "expert_parallel"},
     {"num_gpus", set_gpus, "gpus"},
     {"global_num_gpus", set_gpus, "gpus"},
     {"num_nodes", remember, "neox.nodes"},
-    {"checkpoint_activations", set_truth<&Job::checkpointing>, "checkpointing"},
+    {"checkpoint_activations", set_truth, "checkpointing"},
     {"checkpoint_num_layers", set_extra, "extras.checkpoint_interval"},
     {"partition_activations", set_extra, "extras.partition_activations"},
-    {"checkpoint_in_cpu", set_truth<&Job::activation_offload>, "activation_offload"},
+    {"checkpoint_in_cpu", set_truth, "activation_offload"},
     {"contiguous_checkpointing", set_extra, "extras.contiguous_checkpoints"},
-    {"fp16_lm_cross_entropy", set_truth<&Job::flash_loss_upcast, true>, "flash_loss_upcast"},
+    {"fp16_lm_cross_entropy", set_opposite, "flash_loss_upcast"},
     {"attention_softmax_in_fp32", set_extra, "extras.softmax_float32"},
-    {"num_workers", set_whole<&Job::dataloader_workers>, "dataloader_workers"},
+    {"num_workers", set_whole, "dataloader_workers"},
     {"scaled_upper_triang_masked_softmax_fusion", set_extra, "extras.softmax_fusion"},
     {"scaled_masked_softmax_fusion", set_extra, "extras.softmax_fusion"},
     {"bias_gelu_fusion", set_extra, "extras.gelu_fusion"},
@@ -120,7 +122,8 @@ constexpr Renamed kRenamed[] = {
 // The file describes a network without naming it: its shape tells the parameters (weights and biases of every layer,
 // both embeddings, learned positions where there are any). The vocabulary is the padded one of GPT-NeoX's tokenizer,
 // 50304, unless the file states another.
-void name_model(Job& job) {
+void name_model(Draft& draft) {
+  Job& job = draft.job;
   const auto shape = [&](const char* name, int64_t otherwise) {
     const auto found = job.architecture.find(name);
     return found == job.architecture.end() ? otherwise : found->second;
@@ -129,26 +132,26 @@ void name_model(Job& job) {
   if (layers < 1 || hidden < 1 || layers > 100'000 || hidden > 1'000'000 || vocab > 10'000'000) return;
   if (job.model.empty()) {
     job.model = fmt::format("gpt-neox-{}x{}", layers, hidden);
-    job.origins["model"] = job.origins["architecture.hidden"];
+    job.keys.origins["model"] = job.keys.origins["architecture.hidden"];
   }
   const auto h = static_cast<double>(hidden);
-  const auto untied = job.extras.find("untied");
-  const double embeddings = untied != job.extras.end() && untied->second == "true" ? 2 : 1;
+  const auto untied = draft.extras.find("untied");
+  const double embeddings = untied != draft.extras.end() && untied->second == "true" ? 2 : 1;
   job.parameters =
       static_cast<double>(layers) * (12 * h * h + 13 * h) + embeddings * static_cast<double>(vocab) * h + 2 * h;
-  job.origins["parameters"] = job.origins["architecture.hidden"];
+  job.keys.origins["parameters"] = job.keys.origins["architecture.hidden"];
 }
 
 void finish(Draft& draft) {
   Job& job = draft.job;
   // 0 means that the pipeline (or the model) is not split.
-  if (job.pipeline_parallel == 0) job.pipeline_parallel = 1;
-  if (job.tensor_parallel == 0) job.tensor_parallel = 1;
+  if (job.parallel.pipeline == 0) job.parallel.pipeline = 1;
+  if (job.parallel.tensor == 0) job.parallel.tensor = 1;
   if (const auto nodes = draft.fact_number("neox.nodes"); nodes && *nodes > 0)
-    draft.set(job.nodes, *nodes, "nodes", draft.fact("neox.nodes")->origin);
+    draft.set(job.devices.nodes, *nodes, "nodes", draft.fact("neox.nodes")->origin);
   if (job.objective == "normal") job.objective = "pretrain";
-  if (draft.fact_truth("ds.fp16").value_or(false)) job.autocast = "float16";
-  name_model(job);
+  if (draft.fact_truth("ds.fp16").value_or(false)) job.precision.autocast = "float16";
+  name_model(draft);
 }
 
 constexpr DialectOf kBases[] = {deepspeed_dialect};

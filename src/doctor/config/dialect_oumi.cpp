@@ -21,13 +21,13 @@ std::string_view set_engine(Draft& draft, const Setting& setting, const KeyRule&
 std::string_view set_precision(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::string word = lower(setting.text.substr(setting.text.rfind('.') + 1));
   const std::optional<std::string> dtype = canonical_dtype(word);
-  if (!dtype && word != "none") return "no number type";
-  draft.set(draft.job.autocast, dtype.value_or("none"), "autocast", setting.origin);
+  if (!dtype && word != "none") return "not a number type";
+  draft.set(draft.job.precision.autocast, dtype.value_or("none"), "autocast", setting.origin);
   return {};
 }
 
 std::string_view infer_tokens(Draft& draft, const Setting& setting, const KeyRule& rule) {
-  return set_whole<&Job::max_new_tokens, 1>(draft, setting, rule);
+  return set_count(draft, setting, rule);
 }
 
 template <Apply Set>
@@ -37,12 +37,12 @@ std::string_view unless_auto(Draft& draft, const Setting& setting, const KeyRule
 
 constexpr KeyRule kRules[] = {
     {"model.model_name", set_model, "model"},
-    {"model.model_max_length", set_whole<&Job::sequence, 1>, "sequence"},
-    {"model.torch_dtype_str", set_dtype<&Job::weight_dtype>, "weight_dtype"},
+    {"model.model_max_length", set_count, "sequence"},
+    {"model.torch_dtype_str", set_dtype, "weight_dtype"},
     {"model.attn_implementation", set_attention, "attention"},
     {"model.enable_liger_kernel", set_extra, "extras.liger"},
     {"model.freeze_layers", set_extra, "extras.freeze"},
-    {"model.compile", set_truth<&Job::compile>, "compile"},
+    {"model.compile", set_truth, "compile"},
     {"model.device_map", set_extra, "extras.device_map"},
     {"model.adapter_model", set_extra, "extras.adapter_model"},
     {"model.shard_for_eval", set_extra, "extras.shard_for_eval"},
@@ -50,37 +50,37 @@ constexpr KeyRule kRules[] = {
     {"model.model_kwargs.quantization_config.quant_method", remember, "oumi.quant_method"},
     {"model.model_kwargs.load_in_4bit", remember, "bnb.4bit"},
     {"model.model_kwargs.load_in_8bit", remember, "bnb.8bit"},
-    {"model.model_kwargs.gpu_memory_utilization", set_real<&Job::gpu_memory_utilization>, "gpu_memory_utilization"},
-    {"model.model_kwargs.tensor_parallel_size", set_whole<&Job::tensor_parallel, 1>, "tensor_parallel"},
-    {"model.model_kwargs.max_num_seqs", set_whole<&Job::max_sequences, 1>, "max_sequences"},
-    {"model.model_kwargs.max_model_len", set_whole<&Job::max_model_len, 1>, "max_model_len"},
-    {"model.model_kwargs.enforce_eager", set_truth<&Job::eager>, "eager"},
+    {"model.model_kwargs.gpu_memory_utilization", set_real, "gpu_memory_utilization"},
+    {"model.model_kwargs.tensor_parallel_size", set_count, "tensor_parallel"},
+    {"model.model_kwargs.max_num_seqs", set_count, "max_sequences"},
+    {"model.model_kwargs.max_model_len", set_count, "max_model_len"},
+    {"model.model_kwargs.enforce_eager", set_truth, "eager"},
     {"model.model_kwargs.*", set_extra, "extras.model_kwargs"},
     {"training.trainer_type", set_trainer, "extras.trainer"},
     {"training.use_peft", remember, "oumi.use_peft"},
-    {"training.per_device_train_batch_size", set_whole<&Job::micro_batch, 1>, "micro_batch"},
-    {"training.per_device_eval_batch_size", set_whole<&Job::eval_batch, 1>, "eval_batch"},
-    {"training.gradient_accumulation_steps", set_whole<&Job::accumulation, 1>, "accumulation"},
-    {"training.enable_gradient_checkpointing", set_truth<&Job::checkpointing>, "checkpointing"},
+    {"training.per_device_train_batch_size", set_count, "micro_batch"},
+    {"training.per_device_eval_batch_size", set_count, "eval_batch"},
+    {"training.gradient_accumulation_steps", set_count, "accumulation"},
+    {"training.enable_gradient_checkpointing", set_truth, "checkpointing"},
     {"training.gradient_checkpointing_kwargs.use_reentrant", set_extra, "extras.checkpointing_reentrant"},
     {"training.gradient_checkpointing_kwargs*", set_extra, "extras.checkpointing_options"},
     {"training.optimizer", set_optimizer, "optimizer"},
     {"training.mixed_precision_dtype", set_precision, "autocast"},
-    {"training.compile", set_truth<&Job::compile>, "compile"},
-    {"training.max_grad_norm", set_real<&Job::max_grad_norm>, "max_grad_norm"},
-    {"training.dataloader_num_workers", unless_auto<set_whole<&Job::dataloader_workers>>, "dataloader_workers"},
+    {"training.compile", set_truth, "compile"},
+    {"training.max_grad_norm", set_real, "max_grad_norm"},
+    {"training.dataloader_num_workers", unless_auto<set_whole>, "dataloader_workers"},
     {"training.dataloader_prefetch_factor", set_extra, "extras.prefetch_factor"},
     {"training.dataloader_persistent_workers", set_extra, "extras.persistent_workers"},
     {"training.empty_device_cache_steps", set_extra, "extras.empty_cache_steps"},
     {"training.ddp_find_unused_parameters", set_extra, "extras.find_unused_parameters"},
     {"training.eval_strategy", set_extra, "extras.eval_strategy"},
-    {"training.trainer_kwargs.max_length", set_whole<&Job::sequence, 1>, "sequence"},
-    {"training.trainer_kwargs.max_seq_length", set_whole<&Job::sequence, 1>, "sequence"},
+    {"training.trainer_kwargs.max_length", set_count, "sequence"},
+    {"training.trainer_kwargs.max_seq_length", set_count, "sequence"},
     {"training.trainer_kwargs.*", set_extra, "extras.trainer_kwargs"},
-    {"training.grpo.max_completion_length", set_whole<&Job::max_new_tokens, 1>, "max_new_tokens"},
+    {"training.grpo.max_completion_length", set_count, "max_new_tokens"},
     {"training.grpo.num_generations", set_extra, "extras.generations"},
     {"training.grpo.use_vllm", set_extra, "extras.vllm"},
-    {"training.grpo.vllm_gpu_memory_utilization", set_real<&Job::gpu_memory_utilization>, "gpu_memory_utilization"},
+    {"training.grpo.vllm_gpu_memory_utilization", set_real, "gpu_memory_utilization"},
     {"training.grpo.*", set_extra, "extras.grpo"},
     {"training.gkd.teacher_model_name_or_path", add_further_model, "further_models"},
     {"peft.lora_r", set_lora_rank, "lora"},
@@ -102,7 +102,7 @@ constexpr KeyRule kRules[] = {
     {"fsdp.sharding_strategy", remember, "fsdp.strategy"},
     {"fsdp.cpu_offload", remember, "fsdp.offload"},
     {"fsdp.backward_prefetch", set_backward_prefetch, "backward_prefetch"},
-    {"fsdp.forward_prefetch", set_truth<&Job::forward_prefetch>, "forward_prefetch"},
+    {"fsdp.forward_prefetch", set_truth, "forward_prefetch"},
     {"fsdp.mixed_precision", set_precision, "autocast"},
     {"fsdp.auto_wrap_policy", set_extra, "extras.wrap_policy"},
     {"fsdp.min_num_params", set_extra, "extras.wrap_min_parameters"},
@@ -137,18 +137,18 @@ constexpr KeyRule kRules[] = {
     {"deepspeed.round_robin_gradients", set_extra, "extras.round_robin_gradients"},
     {"deepspeed.memory_efficient_linear", set_extra, "extras.memory_efficient_linear"},
     {"deepspeed.zero_force_ds_cpu_optimizer", set_extra, "extras.force_cpu_optimizer"},
-    {"deepspeed.train_micro_batch_size_per_gpu", unless_auto<set_whole<&Job::micro_batch, 1>>, "micro_batch"},
-    {"deepspeed.train_batch_size", unless_auto<set_whole<&Job::global_batch, 1>>, "global_batch"},
-    {"deepspeed.gradient_accumulation_steps", unless_auto<set_whole<&Job::accumulation, 1>>, "accumulation"},
-    {"deepspeed.gradient_clipping", unless_auto<set_real<&Job::max_grad_norm>>, "max_grad_norm"},
+    {"deepspeed.train_micro_batch_size_per_gpu", unless_auto<set_count>, "micro_batch"},
+    {"deepspeed.train_batch_size", unless_auto<set_count>, "global_batch"},
+    {"deepspeed.gradient_accumulation_steps", unless_auto<set_count>, "accumulation"},
+    {"deepspeed.gradient_clipping", unless_auto<set_real>, "max_grad_norm"},
     {"deepspeed.activation_checkpointing*", set_extra, "extras.ds_activation_checkpointing"},
-    {"data.train.pack", set_truth<&Job::packing>, "packing"},
+    {"data.train.pack", set_truth, "packing"},
     {"data.train.datasets[].dataset_kwargs.seq_length", remember, "oumi.data_sequence"},
     {"engine", set_engine, "extras.engine"},
     {"inference_engine", set_engine, "extras.engine"},
     {"tasks[].evaluation_backend", set_engine, "extras.evaluation"},
     {"generation.max_new_tokens", infer_tokens, "max_new_tokens"},
-    {"generation.batch_size", set_whole<&Job::max_sequences, 1>, "max_sequences"},
+    {"generation.batch_size", set_count, "max_sequences"},
     {"generation.num_beams", set_extra, "extras.generation_num_beams"},
     {"generation.use_cache", set_extra, "extras.use_cache"},
 };
@@ -202,10 +202,11 @@ void finish_deepspeed(Draft& draft) {
   if (!draft.fact_truth("oumi.deepspeed").value_or(false)) return;
   Job& job = draft.job;
   if (const Setting* stage = draft.fact("oumi.zero_stage"))
-    if (const auto sharding = zero_stage(stage->text)) draft.set(job.sharding, *sharding, "sharding", stage->origin);
+    if (const auto sharding = zero_stage(stage->text))
+      draft.set(job.parallel.sharding, *sharding, "sharding", stage->origin);
   if (const Setting* precision = draft.fact("oumi.ds_precision"))
     if (const auto dtype = canonical_dtype(precision->text))
-      draft.set(job.autocast, *dtype, "autocast", precision->origin);
+      draft.set(job.precision.autocast, *dtype, "autocast", precision->origin);
 }
 
 void finish_q_lora(Draft& draft) {
@@ -227,10 +228,10 @@ void finish(Draft& draft) {
     finish_q_lora(draft);
   }
   if (const Setting* method = draft.fact("oumi.quant_method"))
-    draft.imply(draft.job.quantization, lower(method->text), "quantization", method->origin);
+    draft.imply(draft.job.precision.quantization, lower(method->text), "quantization", method->origin);
   if (const Setting* length = draft.fact("oumi.data_sequence"))
     if (const auto tokens = whole_number(*length); tokens && *tokens > 0)
-      draft.imply(draft.job.sequence, *tokens, "sequence", length->origin);
+      draft.imply(draft.job.batch.sequence, *tokens, "sequence", length->origin);
 }
 
 constexpr Dialect kDialect = {System::oumi, "Oumi", kRules, kIrrelevant, kRenamed, {}, nullptr, finish};

@@ -7,7 +7,7 @@ namespace {
 
 std::string_view set_quant_method(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::string word = lower(setting.text);
-  if (word != "bitsandbytes") draft.set(draft.job.quantization, word, "quantization", setting.origin);
+  if (word != "bitsandbytes") draft.set(draft.job.precision.quantization, word, "quantization", setting.origin);
   return {};
 }
 

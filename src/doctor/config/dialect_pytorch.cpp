@@ -7,38 +7,38 @@ namespace {
 
 std::string_view set_first_batch(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::optional<int64_t> value = whole_number(setting);
-  if (!value || *value < 1) return "no whole number of a possible size";
+  if (!value || *value < 1) return "not a whole number in range";
   // The first loader is the training one.
-  if (!draft.job.micro_batch) {
-    draft.set(draft.job.micro_batch, *value, "micro_batch", setting.origin);
-  } else if (!draft.job.eval_batch) {
-    draft.set(draft.job.eval_batch, *value, "eval_batch", setting.origin);
+  if (!draft.job.batch.micro) {
+    draft.set(draft.job.batch.micro, *value, "micro_batch", setting.origin);
+  } else if (!draft.job.evaluation.batch) {
+    draft.set(draft.job.evaluation.batch, *value, "eval_batch", setting.origin);
   }
   return {};
 }
 
 std::string_view set_first_workers(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::optional<int64_t> value = whole_number(setting);
-  if (!value || *value < 0) return "no whole number of a possible size";
-  draft.imply(draft.job.dataloader_workers, *value, "dataloader_workers", setting.origin);
+  if (!value || *value < 0) return "not a whole number in range";
+  draft.imply(draft.job.load.workers, *value, "dataloader_workers", setting.origin);
   return {};
 }
 
 std::string_view set_cast(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::optional<std::string> dtype = canonical_dtype(setting.text);
-  if (!dtype) return "no number type";
-  draft.set(draft.job.autocast, *dtype, "autocast", setting.origin);
+  if (!dtype) return "not a number type";
+  draft.set(draft.job.precision.autocast, *dtype, "autocast", setting.origin);
   return {};
 }
 
 std::string_view set_autocast_enabled(Draft& draft, const Setting& setting, const KeyRule&) {
-  if (truth(setting) == false) draft.set(draft.job.autocast, std::string("none"), "autocast", setting.origin);
+  if (truth(setting) == false) draft.set(draft.job.precision.autocast, std::string("none"), "autocast", setting.origin);
   return {};
 }
 
 std::string_view set_fp16_scaler(Draft& draft, const Setting& setting, const KeyRule&) {
   if (truth(setting).value_or(true))
-    draft.imply(draft.job.autocast, std::string("float16"), "autocast", setting.origin);
+    draft.imply(draft.job.precision.autocast, std::string("float16"), "autocast", setting.origin);
   return {};
 }
 
@@ -57,41 +57,41 @@ std::string_view set_fsdp_offload(Draft& draft, const Setting& setting, const Ke
 }
 
 std::string_view set_ddp(Draft& draft, const Setting& setting, const KeyRule&) {
-  draft.imply(draft.job.sharding, Sharding::ddp, "sharding", setting.origin);
+  draft.imply(draft.job.parallel.sharding, Sharding::ddp, "sharding", setting.origin);
   return {};
 }
 
 std::string_view set_checkpointing_call(Draft& draft, const Setting& setting, const KeyRule&) {
-  draft.set(draft.job.checkpointing, true, "checkpointing", setting.origin);
+  draft.set(draft.job.compute.checkpointing, true, "checkpointing", setting.origin);
   return {};
 }
 
 std::string_view set_no_checkpointing_call(Draft& draft, const Setting& setting, const KeyRule&) {
-  draft.set(draft.job.checkpointing, false, "checkpointing", setting.origin);
+  draft.set(draft.job.compute.checkpointing, false, "checkpointing", setting.origin);
   return {};
 }
 
 std::string_view set_compile_call(Draft& draft, const Setting& setting, const KeyRule&) {
-  draft.set(draft.job.compile, truth(setting).value_or(true), "compile", setting.origin);
+  draft.set(draft.job.compute.compile, truth(setting).value_or(true), "compile", setting.origin);
   return {};
 }
 
 std::string_view set_kbit(Draft& draft, const Setting& setting, const KeyRule&) {
   // prepare_model_for_kbit_training turns checkpointing on unless told not to.
-  draft.imply(draft.job.checkpointing, true, "checkpointing", setting.origin);
+  draft.imply(draft.job.compute.checkpointing, true, "checkpointing", setting.origin);
   return {};
 }
 
 std::string_view set_cast_weights(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::optional<std::string> dtype = canonical_dtype(setting.text);
   if (!dtype) return {};  // .to("cuda"), .to(device)
-  draft.set(draft.job.weight_dtype, *dtype, "weight_dtype", setting.origin);
+  draft.set(draft.job.precision.weights, *dtype, "weight_dtype", setting.origin);
   return {};
 }
 
 std::string_view set_accelerator_precision(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::optional<std::string> dtype = canonical_dtype(setting.text);
-  draft.set(draft.job.autocast, dtype.value_or("none"), "autocast", setting.origin);
+  draft.set(draft.job.precision.autocast, dtype.value_or("none"), "autocast", setting.origin);
   return {};
 }
 
@@ -103,7 +103,7 @@ std::string_view set_peft_call(Draft& draft, const Setting& setting, const KeyRu
 constexpr KeyRule kRules[] = {
     {"DataLoader.batch_size", set_first_batch, "micro_batch"},
     {"DataLoader.num_workers", set_first_workers, "dataloader_workers"},
-    {"DataLoader.pin_memory", set_truth<&Job::pin_memory>, "pin_memory"},
+    {"DataLoader.pin_memory", set_truth, "pin_memory"},
     {"DataLoader.prefetch_factor", set_extra, "extras.prefetch_factor"},
     {"DataLoader.persistent_workers", set_extra, "extras.persistent_workers"},
     {"optimizer", set_optimizer, "optimizer"},
@@ -121,8 +121,8 @@ constexpr KeyRule kRules[] = {
     {"FSDP.cpu_offload", set_fsdp_offload, "offload_parameters"},
     {"FSDP.offload_policy", set_fsdp_offload, "offload_parameters"},
     {"FSDP.backward_prefetch", set_backward_prefetch, "backward_prefetch"},
-    {"FSDP.forward_prefetch", set_truth<&Job::forward_prefetch>, "forward_prefetch"},
-    {"FSDP.limit_all_gathers", set_truth<&Job::limit_all_gathers>, "limit_all_gathers"},
+    {"FSDP.forward_prefetch", set_truth, "forward_prefetch"},
+    {"FSDP.limit_all_gathers", set_truth, "limit_all_gathers"},
     {"FSDP.reshard_after_forward", remember, "fsdp.reshard"},
     {"FSDP.mixed_precision", set_extra, "extras.fsdp_precision"},
     {"FSDP.mp_policy", set_extra, "extras.fsdp_precision"},
@@ -147,7 +147,7 @@ constexpr KeyRule kRules[] = {
     {"checkpoint", set_checkpointing_call, "checkpointing"},
     {"checkpoint.use_reentrant", set_extra, "extras.checkpointing_reentrant"},
     {"prepare_model_for_kbit_training", set_kbit, "checkpointing"},
-    {"prepare_model_for_kbit_training.use_gradient_checkpointing", set_truth<&Job::checkpointing>, "checkpointing"},
+    {"prepare_model_for_kbit_training.use_gradient_checkpointing", set_truth, "checkpointing"},
     {"prepare_model_for_kbit_training.*", set_extra, "extras.checkpointing_options"},
     {"get_peft_model", set_peft_call, "lora"},
     {"compile", set_compile_call, "compile"},
@@ -159,10 +159,10 @@ constexpr KeyRule kRules[] = {
     {"to", set_cast_weights, "weight_dtype"},
     {"to.dtype", set_cast_weights, "weight_dtype"},
     {"set_default_dtype", set_cast_weights, "weight_dtype"},
-    {"clip_grad_norm_", set_real<&Job::max_grad_norm>, "max_grad_norm"},
-    {"clip_grad_norm_.max_norm", set_real<&Job::max_grad_norm>, "max_grad_norm"},
+    {"clip_grad_norm_", set_real, "max_grad_norm"},
+    {"clip_grad_norm_.max_norm", set_real, "max_grad_norm"},
     {"Accelerator.mixed_precision", set_accelerator_precision, "autocast"},
-    {"Accelerator.gradient_accumulation_steps", set_whole<&Job::accumulation, 1>, "accumulation"},
+    {"Accelerator.gradient_accumulation_steps", set_count, "accumulation"},
     {"Accelerator.cpu", set_extra, "extras.use_cpu"},
     {"Accelerator.*", set_extra, "extras.accelerator"},
     {"get_peft_model.*", set_extra, "extras.peft_call"},

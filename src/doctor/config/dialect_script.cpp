@@ -14,13 +14,14 @@ std::string_view set_device_map(Draft& draft, const Setting& setting, const KeyR
 std::string_view set_attention_flag(Draft& draft, const Setting& setting, const KeyRule& rule) {
   const std::optional<bool> on = truth(setting);
   if (!on) return "neither true nor false";
-  if (*on) draft.set(draft.job.attention, std::string("flash_attention_2"), std::string(rule.field), setting.origin);
+  if (*on)
+    draft.set(draft.job.compute.attention, std::string("flash_attention_2"), std::string(rule.field), setting.origin);
   return {};
 }
 
 std::string_view set_xformers(Draft& draft, const Setting& setting, const KeyRule& rule) {
   if (truth(setting).value_or(false))
-    draft.set(draft.job.attention, std::string("xformers"), std::string(rule.field), setting.origin);
+    draft.set(draft.job.compute.attention, std::string("xformers"), std::string(rule.field), setting.origin);
   return {};
 }
 
@@ -30,7 +31,7 @@ constexpr KeyRule kRules[] = {
     {"model_name", set_model, "model"},
     {"model_id", set_model, "model"},
     {"base_model", set_model, "model"},
-    {"dtype", set_dtype<&Job::weight_dtype>, "weight_dtype"},
+    {"dtype", set_dtype, "weight_dtype"},
     {"attn_implementation", set_attention, "attention"},
     {"use_flash_attention_2", set_attention_flag, "attention"},
     {"use_flash_attn", set_attention_flag, "attention"},
@@ -40,12 +41,12 @@ constexpr KeyRule kRules[] = {
     {"low_cpu_mem_usage", set_extra, "extras.low_cpu_mem_usage"},
     {"offload_folder", set_extra, "extras.offload_folder"},
     {"use_cache", set_extra, "extras.use_cache"},
-    {"block_size", set_whole<&Job::sequence, 1>, "sequence"},
-    {"max_length", set_whole<&Job::sequence, 1>, "sequence"},
-    {"max_seq_length", set_whole<&Job::sequence, 1>, "sequence"},
-    {"max_seq_len", set_whole<&Job::sequence, 1>, "sequence"},
-    {"model_max_length", set_whole<&Job::sequence, 1>, "sequence"},
-    {"max_source_length", set_whole<&Job::sequence, 1>, "sequence"},
+    {"block_size", set_count, "sequence"},
+    {"max_length", set_count, "sequence"},
+    {"max_seq_length", set_count, "sequence"},
+    {"max_seq_len", set_count, "sequence"},
+    {"model_max_length", set_count, "sequence"},
+    {"max_source_length", set_count, "sequence"},
     {"max_target_length", set_extra, "extras.target_sequence"},
     {"val_max_target_length", set_extra, "extras.target_sequence"},
     {"load_in_4bit", remember, "bnb.4bit"},
@@ -56,9 +57,17 @@ constexpr KeyRule kRules[] = {
     {"bnb_4bit_quant_type", remember, "bnb.type"},
     {"bnb_4bit_compute_dtype", remember, "bnb.compute"},
     {"bnb_4bit_quant_storage_dtype", remember, "bnb.storage"},
-    {"train_batch_size", set_whole<&Job::micro_batch, 1>, "micro_batch"},
-    {"eval_batch_size", set_whole<&Job::eval_batch, 1>, "eval_batch"},
-    {"num_dataloader_workers", set_whole<&Job::dataloader_workers>, "dataloader_workers"},
+    {"train_batch_size", set_count, "micro_batch"},
+    {"eval_batch_size", set_count, "eval_batch"},
+    {"batch_size_training", set_count, "micro_batch"},  // llama-recipes
+    {"val_batch_size", set_count, "eval_batch"},
+    {"micro_batch_size", set_count, "micro_batch"},  // alpaca-lora and its many copies, as the five below
+    {"cutoff_len", set_count, "sequence"},
+    {"lora_r", set_lora_rank, "lora"},
+    {"lora_alpha", set_lora_alpha, "lora"},
+    {"lora_target_modules", set_lora_targets, "lora"},
+    {"train_8bit", remember, "bnb.8bit"},
+    {"num_dataloader_workers", set_whole, "dataloader_workers"},
     {"use_reentrant", set_extra, "extras.checkpointing_reentrant"},
     {"use_unsloth", set_extra, "extras.unsloth"},
     {"enable_xformers_memory_efficient_attention", set_xformers, "attention"},

@@ -6,38 +6,39 @@ namespace headroom::doctor {
 namespace {
 
 std::string_view set_quantization(Draft& draft, const Setting& setting, const KeyRule&) {
-  draft.set(draft.job.quantization, lower(setting.text), "quantization", setting.origin);
+  draft.set(draft.job.precision.quantization, lower(setting.text), "quantization", setting.origin);
   return {};
 }
 
 std::string_view set_kv_dtype(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::string word = lower(setting.text);
-  if (word != "auto") draft.set(draft.job.kv_dtype, canonical_dtype(word).value_or(word), "kv_dtype", setting.origin);
+  if (word != "auto")
+    draft.set(draft.job.serving.kv_dtype, canonical_dtype(word).value_or(word), "kv_dtype", setting.origin);
   return {};
 }
 
 constexpr KeyRule kRules[] = {
     {"model_path", set_model, "model"},
-    {"dtype", set_dtype<&Job::weight_dtype>, "weight_dtype"},
+    {"dtype", set_dtype, "weight_dtype"},
     {"quantization", set_quantization, "quantization"},
     {"kv_cache_dtype", set_kv_dtype, "kv_dtype"},
-    {"mem_fraction_static", set_real<&Job::gpu_memory_utilization>, "gpu_memory_utilization"},
-    {"context_length", set_whole<&Job::max_model_len, 1>, "max_model_len"},
-    {"max_running_requests", set_whole<&Job::max_sequences, 1>, "max_sequences"},
+    {"mem_fraction_static", set_real, "gpu_memory_utilization"},
+    {"context_length", set_count, "max_model_len"},
+    {"max_running_requests", set_count, "max_sequences"},
     {"max_total_tokens", set_extra, "extras.kv_tokens"},
     {"chunked_prefill_size", set_extra, "extras.chunked_prefill_size"},
-    {"max_prefill_tokens", set_whole<&Job::max_batched_tokens, 1>, "max_batched_tokens"},
-    {"page_size", set_whole<&Job::kv_block_size, 1>, "kv_block_size"},
-    {"disable_cuda_graph", set_truth<&Job::eager>, "eager"},
+    {"max_prefill_tokens", set_count, "max_batched_tokens"},
+    {"page_size", set_count, "kv_block_size"},
+    {"disable_cuda_graph", set_truth, "eager"},
     {"cuda_graph_max_bs", set_extra, "extras.capture_sizes"},
     {"cuda_graph_bs", set_extra, "extras.capture_sizes"},
     {"disable_cuda_graph_padding", set_extra, "extras.capture_padding"},
-    {"enable_torch_compile", set_truth<&Job::compile>, "compile"},
+    {"enable_torch_compile", set_truth, "compile"},
     {"torch_compile_max_bs", set_extra, "extras.compile_batch"},
-    {"tp_size", set_whole<&Job::tensor_parallel, 1>, "tensor_parallel"},
-    {"pp_size", set_whole<&Job::pipeline_parallel, 1>, "pipeline_parallel"},
+    {"tp_size", set_count, "tensor_parallel"},
+    {"pp_size", set_count, "pipeline_parallel"},
     {"dp_size", set_extra, "extras.data_parallel"},
-    {"ep_size", set_whole<&Job::expert_parallel, 1>, "expert_parallel"},
+    {"ep_size", set_count, "expert_parallel"},
     {"enable_dp_attention", set_extra, "extras.dp_attention"},
     {"attention_backend", set_extra, "extras.attention_backend"},
     {"cpu_offload_gb", set_extra, "extras.cpu_offload_gb"},
@@ -54,7 +55,7 @@ constexpr KeyRule kRules[] = {
     {"enable_multimodal", set_extra, "extras.multimodal"},
     {"enable_mixed_chunk", set_extra, "extras.mixed_chunk"},
     {"swa_full_tokens_ratio", set_extra, "extras.swa_ratio"},
-    {"nnodes", set_whole<&Job::nodes, 1>, "nodes"},
+    {"nnodes", set_count, "nodes"},
     {"device", set_extra, "extras.device"},
     {"load_format", set_extra, "extras.load_format"},
     {"is_embedding", set_extra, "extras.task"},
@@ -99,9 +100,9 @@ constexpr Renamed kRenamed[] = {
 
 void finish(Draft& draft) {
   draft.job.task = Task::serve;
-  const int64_t devices = draft.job.tensor_parallel.value_or(1) * draft.job.pipeline_parallel.value_or(1);
-  if (devices > 1 && devices < 1'000'000 && draft.job.origins.count("tensor_parallel"))
-    draft.imply(draft.job.gpus, devices, "gpus", draft.job.origins["tensor_parallel"]);
+  const int64_t devices = draft.job.parallel.tensor.value_or(1) * draft.job.parallel.pipeline.value_or(1);
+  if (devices > 1 && devices < 1'000'000 && draft.job.keys.origins.count("tensor_parallel"))
+    draft.imply(draft.job.devices.gpus, devices, "gpus", draft.job.keys.origins["tensor_parallel"]);
 }
 
 constexpr Dialect kDialect = {System::sglang, "SGLang", kRules, kIrrelevant, kRenamed, {}, nullptr, finish};

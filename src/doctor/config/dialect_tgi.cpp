@@ -6,28 +6,28 @@ namespace headroom::doctor {
 namespace {
 
 std::string_view set_gpu_name(Draft& draft, const Setting& setting, const KeyRule&) {
-  draft.set(draft.job.gpu, setting.text, "gpu", setting.origin);
+  draft.set(draft.job.devices.gpu, setting.text, "gpu", setting.origin);
   return {};
 }
 
 std::string_view set_kv(Draft& draft, const Setting& setting, const KeyRule&) {
-  draft.set(draft.job.kv_dtype, lower(setting.text), "kv_dtype", setting.origin);
+  draft.set(draft.job.serving.kv_dtype, lower(setting.text), "kv_dtype", setting.origin);
   return {};
 }
 
 constexpr KeyRule kRules[] = {
     {"model_id", set_model, "model"},
-    {"dtype", set_dtype<&Job::weight_dtype>, "weight_dtype"},
+    {"dtype", set_dtype, "weight_dtype"},
     {"quantize", set_extra, "extras.quantize"},
-    {"num_shard", set_whole<&Job::tensor_parallel, 1>, "tensor_parallel"},
-    {"max_concurrent_requests", set_whole<&Job::max_sequences, 1>, "max_sequences"},
+    {"num_shard", set_count, "tensor_parallel"},
+    {"max_concurrent_requests", set_count, "max_sequences"},
     {"max_input_length", set_extra, "extras.input_length"},
     {"max_input_tokens", set_extra, "extras.input_length"},
-    {"max_total_tokens", set_whole<&Job::max_model_len, 1>, "max_model_len"},
-    {"max_batch_prefill_tokens", set_whole<&Job::max_batched_tokens, 1>, "max_batched_tokens"},
+    {"max_total_tokens", set_count, "max_model_len"},
+    {"max_batch_prefill_tokens", set_count, "max_batched_tokens"},
     {"max_batch_total_tokens", set_extra, "extras.kv_tokens"},
     {"max_batch_size", set_extra, "extras.batch"},
-    {"cuda_memory_fraction", set_real<&Job::gpu_memory_utilization>, "gpu_memory_utilization"},
+    {"cuda_memory_fraction", set_real, "gpu_memory_utilization"},
     {"kv_cache_dtype", set_kv, "kv_dtype"},
     {"cuda_graphs", set_extra, "extras.capture_sizes"},
     {"speculate", set_extra, "extras.speculative"},

@@ -100,7 +100,7 @@ std::string_view set_loss(Draft& draft, const Setting& setting, const KeyRule&) 
   const std::string name = setting.text.substr(setting.text.rfind('.') + 1);
   draft.set_extra("loss", name, setting.origin);
   const bool chunked = name == "LinearCrossEntropyLoss" || name.find("Chunked") != std::string::npos;
-  draft.set(draft.job.chunked_loss, chunked, "chunked_loss", setting.origin);
+  draft.set(draft.job.compute.chunked_loss, chunked, "chunked_loss", setting.origin);
   if (name.find("DPO") != std::string::npos)
     draft.set(draft.job.objective, std::string("dpo"), "objective", setting.origin);
   if (name.find("PPO") != std::string::npos)
@@ -142,23 +142,23 @@ constexpr KeyRule kRules[] = {
     {"model.use_dora", set_lora_dora, "lora"},
     {"model.quantize_base", remember, "tune.quantize"},
     {"model.*", set_extra, "extras.model_options"},
-    {"tokenizer.max_seq_len", set_whole<&Job::sequence, 1>, "sequence"},
-    {"batch_size", set_whole<&Job::micro_batch, 1>, "micro_batch"},
-    {"batch_size_val", set_whole<&Job::eval_batch, 1>, "eval_batch"},
-    {"gradient_accumulation_steps", set_whole<&Job::accumulation, 1>, "accumulation"},
-    {"dataset.packed", set_truth<&Job::packing>, "packing"},
+    {"tokenizer.max_seq_len", set_count, "sequence"},
+    {"batch_size", set_count, "micro_batch"},
+    {"batch_size_val", set_count, "eval_batch"},
+    {"gradient_accumulation_steps", set_count, "accumulation"},
+    {"dataset.packed", set_truth, "packing"},
     {"dataset_val.packed", set_extra, "extras.eval_packing"},
     {"optimizer._component_", set_optimizer, "optimizer"},
-    {"optimizer_in_bwd", set_truth<&Job::optimizer_in_backward>, "optimizer_in_backward"},
+    {"optimizer_in_bwd", set_truth, "optimizer_in_backward"},
     {"loss._component_", set_loss, "chunked_loss"},
     {"loss.num_output_chunks", set_extra, "extras.loss_chunks"},
     {"kd_loss._component_", set_kd, "extras.kd_loss"},
-    {"clip_grad_norm", set_real<&Job::max_grad_norm>, "max_grad_norm"},
-    {"compile", set_truth<&Job::compile>, "compile"},
+    {"clip_grad_norm", set_real, "max_grad_norm"},
+    {"compile", set_truth, "compile"},
     {"compile.*", set_extra, "extras.compile_parts"},
-    {"dtype", set_dtype<&Job::weight_dtype>, "weight_dtype"},
-    {"enable_activation_checkpointing", set_truth<&Job::checkpointing>, "checkpointing"},
-    {"enable_activation_offloading", set_truth<&Job::activation_offload>, "activation_offload"},
+    {"dtype", set_dtype, "weight_dtype"},
+    {"enable_activation_checkpointing", set_truth, "checkpointing"},
+    {"enable_activation_offloading", set_truth, "activation_offload"},
     {"activation_offloading_use_streams", set_extra, "extras.offload_streams"},
     {"ac_mode", set_extra, "extras.checkpointing_mode"},
     {"ac_option", set_extra, "extras.checkpointing_option"},
@@ -167,10 +167,10 @@ constexpr KeyRule kRules[] = {
     {"ppo_batch_size", set_extra, "extras.ppo_batch"},
     {"fsdp_reshard_after_forward", remember, "fsdp.reshard"},
     {"custom_sharded_layers", set_extra, "extras.sharded_layers"},
-    {"tensor_parallel_dim", set_whole<&Job::tensor_parallel, 1>, "tensor_parallel"},
+    {"tensor_parallel_dim", set_count, "tensor_parallel"},
     {"data_parallel_shard_dim", set_shards, "buffers.dp_shard"},
     {"data_parallel_replicate_dim", set_buffer, "buffers.dp_replicate"},
-    {"context_parallel_dim", set_whole<&Job::context_parallel, 1>, "context_parallel"},
+    {"context_parallel_dim", set_count, "context_parallel"},
     {"enable_fp8_training", set_extra, "extras.fp8_training"},
     {"quantizer._component_", set_extra, "extras.qat"},
     {"quantizer.groupsize", set_extra, "extras.qat_group"},
@@ -184,14 +184,14 @@ constexpr KeyRule kRules[] = {
     {"enable_async_checkpointing", set_extra, "extras.async_checkpoint"},
     {"forward_batch_size", set_extra, "extras.ppo_forward_batch"},
     {"grpo_samples", set_extra, "extras.generations"},
-    {"max_generated_tokens", set_whole<&Job::max_new_tokens, 1>, "max_new_tokens"},
+    {"max_generated_tokens", set_count, "max_new_tokens"},
     {"num_steps", set_extra, "extras.steps"},
-    {"dataloader.num_workers", set_whole<&Job::dataloader_workers>, "dataloader_workers"},
+    {"dataloader.num_workers", set_whole, "dataloader_workers"},
     {"nproc_per_node", set_gpus, "gpus"},
-    {"nnodes", set_whole<&Job::nodes, 1>, "nodes"},
+    {"nnodes", set_count, "nodes"},
     {"recipe", set_extra, "extras.recipe"},
     {"enable_kv_cache", set_extra, "extras.use_cache"},
-    {"max_new_tokens", set_whole<&Job::max_new_tokens, 1>, "max_new_tokens"},
+    {"max_new_tokens", set_count, "max_new_tokens"},
 };
 
 constexpr Irrelevant kIrrelevant[] = {
@@ -241,19 +241,18 @@ void finish(Draft& draft) {
   if (kind == "lora" || kind == "qlora" || kind == "dora" || draft.fact("lora.r")) finish_lora_modules(draft);
   if (kind == "qlora" || draft.fact_truth("tune.quantize").value_or(false)) {
     const Setting* witness = draft.fact("tune.quantize") ? draft.fact("tune.quantize") : draft.fact("tune.kind");
-    draft.set(job.quantization, std::string("nf4"), "quantization", witness->origin);
+    draft.set(job.precision.quantization, std::string("nf4"), "quantization", witness->origin);
   }
   if (draft.fact("tune.reference") && !job.model.empty()) {
     job.further_models.push_back(job.model);
-    job.origins["further_models"] = draft.fact("tune.reference")->origin;
+    job.keys.origins["further_models"] = draft.fact("tune.reference")->origin;
   }
-  const bool distributed = job.extras["recipe"].find("distributed") != std::string::npos || job.gpus.value_or(1) > 1 ||
-                           draft.fact("fsdp.offload");
-  if (job.extras["recipe"].empty()) job.extras.erase("recipe");
+  const bool distributed = draft.extras["recipe"].find("distributed") != std::string::npos ||
+                           job.devices.gpus.value_or(1) > 1 || draft.fact("fsdp.offload");
   if (distributed) {
     Setting on;
     on.text = "true";
-    on.origin = job.origins.count("gpus") ? job.origins["gpus"] : job.origins["extras.recipe"];
+    on.origin = job.keys.origins.count("gpus") ? job.keys.origins["gpus"] : job.keys.origins["extras.recipe"];
     draft.facts.emplace("fsdp.on", on);
     finish_fsdp(draft);
   }

@@ -8,22 +8,22 @@ namespace {
 std::string_view set_loss(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::string word = lower(setting.text);
   draft.set_extra("loss", word, setting.origin);
-  if (word == "chunked_nll") draft.set(draft.job.chunked_loss, true, "chunked_loss", setting.origin);
+  if (word == "chunked_nll") draft.set(draft.job.compute.chunked_loss, true, "chunked_loss", setting.origin);
   return {};
 }
 
 constexpr KeyRule kRules[] = {
-    {"max_length", set_whole<&Job::sequence, 1>, "sequence"},
-    {"packing", set_truth<&Job::packing>, "packing"},
+    {"max_length", set_count, "sequence"},
+    {"packing", set_truth, "packing"},
     {"padding_free", set_extra, "extras.padding_free"},
     {"packing_strategy", set_extra, "extras.packing_strategy"},
     {"eval_packing", set_extra, "extras.eval_packing"},
     {"pad_to_multiple_of", set_extra, "extras.pad_to_multiple_of"},
-    {"activation_offloading", set_truth<&Job::activation_offload>, "activation_offload"},
+    {"activation_offloading", set_truth, "activation_offload"},
     {"loss_type", set_loss, "extras.loss"},
     {"use_liger_loss", set_extra, "extras.liger_loss"},
-    {"model_init_kwargs.dtype", set_dtype<&Job::weight_dtype>, "weight_dtype"},
-    {"model_init_kwargs.torch_dtype", set_dtype<&Job::weight_dtype>, "weight_dtype"},
+    {"model_init_kwargs.dtype", set_dtype, "weight_dtype"},
+    {"model_init_kwargs.torch_dtype", set_dtype, "weight_dtype"},
     {"model_init_kwargs.attn_implementation", set_attention, "attention"},
     {"model_init_kwargs.device_map", set_extra, "extras.device_map"},
     {"use_peft", remember, "trl.peft"},
@@ -46,17 +46,17 @@ constexpr KeyRule kRules[] = {
     {"precompute_ref_batch_size", set_extra, "extras.precompute_reference_batch"},
     {"sync_ref_model", set_extra, "extras.sync_reference"},
     {"beta", set_extra, "extras.beta"},
-    {"cast_lm_head_to_fp32", set_truth<&Job::flash_loss_upcast>, "flash_loss_upcast"},
+    {"cast_lm_head_to_fp32", set_truth, "flash_loss_upcast"},
     {"num_generations", set_extra, "extras.generations"},
     {"num_generations_eval", set_extra, "extras.generations_eval"},
     {"generation_batch_size", set_extra, "extras.generation_batch"},
     {"steps_per_generation", set_extra, "extras.steps_per_generation"},
-    {"max_completion_length", set_whole<&Job::max_new_tokens, 1>, "max_new_tokens"},
+    {"max_completion_length", set_count, "max_new_tokens"},
     {"max_prompt_length", set_extra, "extras.prompt_length"},
     {"use_vllm", set_extra, "extras.vllm"},
     {"vllm_mode", set_extra, "extras.vllm_mode"},
-    {"vllm_gpu_memory_utilization", set_real<&Job::gpu_memory_utilization>, "gpu_memory_utilization"},
-    {"vllm_max_model_length", set_whole<&Job::max_model_len, 1>, "max_model_len"},
+    {"vllm_gpu_memory_utilization", set_real, "gpu_memory_utilization"},
+    {"vllm_max_model_length", set_count, "max_model_len"},
     {"vllm_tensor_parallel_size", set_extra, "extras.vllm_tensor_parallel"},
     {"vllm_enable_sleep_mode", set_extra, "extras.vllm_sleep"},
     {"ds3_gather_for_generation", set_extra, "extras.gather_for_generation"},

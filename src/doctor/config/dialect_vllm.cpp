@@ -8,7 +8,6 @@ namespace headroom::doctor {
 namespace {
 
 // "32768", "32k" (thousands), "32K" (1024s), "1M": vLLM's human-readable integers; -1 and auto: as much as fits.
-template <std::optional<int64_t> Job::*Field>
 std::string_view set_human(Draft& draft, const Setting& setting, const KeyRule& rule) {
   std::string text = setting.text;
   if (text == "-1" || text == "auto") return {};
@@ -25,19 +24,18 @@ std::string_view set_human(Draft& draft, const Setting& setting, const KeyRule& 
     if (factor != 1) text.pop_back();
   }
   const std::optional<double> value = real_number(text);
-  if (!value || *value * factor < 1 || *value * factor > 9e15) return "no whole number of a possible size";
-  draft.set(draft.job.*Field, static_cast<int64_t>(std::llround(*value * factor)), std::string(rule.field),
+  if (!value || *value * factor < 1 || *value * factor > 9e15) return "not a whole number in range";
+  draft.set(whole_field_of(draft, rule), static_cast<int64_t>(std::llround(*value * factor)), std::string(rule.field),
             setting.origin);
   return {};
 }
 
 // GiB, as --swap-space and --cpu-offload-gb take them.
-template <std::optional<int64_t> Job::*Field>
 std::string_view set_gib(Draft& draft, const Setting& setting, const KeyRule& rule) {
   const std::optional<double> value = real_number(setting);
-  if (!value || *value < 0 || *value > 1e6) return "no number of GiB";
-  draft.set(draft.job.*Field, static_cast<int64_t>(std::llround(*value * 1073741824.0)), std::string(rule.field),
-            setting.origin);
+  if (!value || *value < 0 || *value > 1e6) return "not a number of GiB";
+  draft.set(whole_field_of(draft, rule), static_cast<int64_t>(std::llround(*value * 1073741824.0)),
+            std::string(rule.field), setting.origin);
   return {};
 }
 
@@ -49,49 +47,50 @@ std::string_view set_device(Draft& draft, const Setting& setting, const KeyRule&
       draft.set_extra("device", word, setting.origin);
       return {};
     }
-  draft.set(draft.job.gpu, setting.text, "gpu", setting.origin);
+  draft.set(draft.job.devices.gpu, setting.text, "gpu", setting.origin);
   return {};
 }
 
 std::string_view set_quantization(Draft& draft, const Setting& setting, const KeyRule&) {
-  draft.set(draft.job.quantization, lower(setting.text), "quantization", setting.origin);
+  draft.set(draft.job.precision.quantization, lower(setting.text), "quantization", setting.origin);
   return {};
 }
 
 std::string_view set_kv_dtype(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::string word = lower(setting.text);
-  if (word != "auto") draft.set(draft.job.kv_dtype, canonical_dtype(word).value_or(word), "kv_dtype", setting.origin);
+  if (word != "auto")
+    draft.set(draft.job.serving.kv_dtype, canonical_dtype(word).value_or(word), "kv_dtype", setting.origin);
   return {};
 }
 
 std::string_view set_fraction(Draft& draft, const Setting& setting, const KeyRule& rule) {
   const std::optional<double> value = real_number(setting);
   if (!value || *value <= 0 || *value > 1) return "no fraction between 0 and 1";
-  draft.set(draft.job.gpu_memory_utilization, *value, std::string(rule.field), setting.origin);
+  draft.set(draft.job.serving.gpu_memory_utilization, *value, std::string(rule.field), setting.origin);
   return {};
 }
 
 constexpr KeyRule kRules[] = {
     {"model", set_model, "model"},
     {"model_tag", set_model, "model"},
-    {"dtype", set_dtype<&Job::weight_dtype>, "weight_dtype"},
+    {"dtype", set_dtype, "weight_dtype"},
     {"quantization", set_quantization, "quantization"},
     {"q", set_quantization, "quantization"},
     {"kv_cache_dtype", set_kv_dtype, "kv_dtype"},
     {"gpu_memory_utilization", set_fraction, "gpu_memory_utilization"},
-    {"kv_cache_memory_bytes", set_human<&Job::kv_cache_bytes>, "kv_cache_bytes"},
-    {"max_model_len", set_human<&Job::max_model_len>, "max_model_len"},
-    {"max_num_seqs", set_whole<&Job::max_sequences, 1>, "max_sequences"},
-    {"max_num_batched_tokens", set_human<&Job::max_batched_tokens>, "max_batched_tokens"},
-    {"block_size", set_whole<&Job::kv_block_size, 1>, "kv_block_size"},
+    {"kv_cache_memory_bytes", set_human, "kv_cache_bytes"},
+    {"max_model_len", set_human, "max_model_len"},
+    {"max_num_seqs", set_count, "max_sequences"},
+    {"max_num_batched_tokens", set_human, "max_batched_tokens"},
+    {"block_size", set_count, "kv_block_size"},
     {"num_gpu_blocks_override", set_extra, "extras.kv_blocks"},
-    {"swap_space", set_gib<&Job::swap_bytes>, "swap_bytes"},
-    {"cpu_offload_gb", set_gib<&Job::cpu_offload_bytes>, "cpu_offload_bytes"},
-    {"enforce_eager", set_truth<&Job::eager>, "eager"},
-    {"tensor_parallel_size", set_whole<&Job::tensor_parallel, 1>, "tensor_parallel"},
-    {"tp", set_whole<&Job::tensor_parallel, 1>, "tensor_parallel"},
-    {"pipeline_parallel_size", set_whole<&Job::pipeline_parallel, 1>, "pipeline_parallel"},
-    {"pp", set_whole<&Job::pipeline_parallel, 1>, "pipeline_parallel"},
+    {"swap_space", set_gib, "swap_bytes"},
+    {"cpu_offload_gb", set_gib, "cpu_offload_bytes"},
+    {"enforce_eager", set_truth, "eager"},
+    {"tensor_parallel_size", set_count, "tensor_parallel"},
+    {"tp", set_count, "tensor_parallel"},
+    {"pipeline_parallel_size", set_count, "pipeline_parallel"},
+    {"pp", set_count, "pipeline_parallel"},
     {"data_parallel_size", set_extra, "extras.data_parallel"},
     {"dp", set_extra, "extras.data_parallel"},
     {"enable_expert_parallel", set_extra, "extras.expert_parallel"},
@@ -120,12 +119,12 @@ constexpr KeyRule kRules[] = {
     {"device", set_device, "extras.device"},
     {"load_format", set_extra, "extras.load_format"},
     {"enable_sleep_mode", set_extra, "extras.sleep"},
-    {"kv_offloading_size", set_gib<&Job::swap_bytes>, "swap_bytes"},
+    {"kv_offloading_size", set_gib, "swap_bytes"},
     {"kv_transfer_config*", set_extra, "extras.kv_transfer"},
     {"hf_overrides*", set_extra, "extras.model_overrides"},
     {"rope_scaling*", set_extra, "extras.rope_scaling"},
     {"disable_custom_all_reduce", set_extra, "extras.no_custom_all_reduce"},
-    {"max_tokens", set_whole<&Job::max_new_tokens, 1>, "max_new_tokens"},
+    {"max_tokens", set_count, "max_new_tokens"},
     {"calculate_kv_scales", set_extra, "extras.kv_scales"},
     {"config", refer, "a file"},
     {"distributed_executor_backend", set_extra, "extras.executor"},
@@ -174,9 +173,9 @@ constexpr Renamed kRenamed[] = {
 
 void finish(Draft& draft) {
   draft.job.task = Task::serve;
-  const int64_t devices = draft.job.tensor_parallel.value_or(1) * draft.job.pipeline_parallel.value_or(1);
-  if (devices > 1 && devices < 1'000'000 && draft.job.origins.count("tensor_parallel"))
-    draft.imply(draft.job.gpus, devices, "gpus", draft.job.origins["tensor_parallel"]);
+  const int64_t devices = draft.job.parallel.tensor.value_or(1) * draft.job.parallel.pipeline.value_or(1);
+  if (devices > 1 && devices < 1'000'000 && draft.job.keys.origins.count("tensor_parallel"))
+    draft.imply(draft.job.devices.gpus, devices, "gpus", draft.job.keys.origins["tensor_parallel"]);
 }
 
 constexpr Dialect kDialect = {System::vllm, "vLLM", kRules, kIrrelevant, kRenamed, {}, nullptr, finish};

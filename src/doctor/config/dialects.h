@@ -19,6 +19,7 @@ const Dialect& accelerate_launch_dialect();  // options of the launcher, before 
 const Dialect& torchrun_dialect();           // options of torchrun, deepspeed, srun and sbatch's script
 const Dialect& slurm_dialect();
 const Dialect& litgpt_dialect();
+const Dialect& alpaca_lora_dialect();
 const Dialect& oumi_dialect();
 const Dialect& axolotl_dialect();
 const Dialect& llamafactory_dialect();

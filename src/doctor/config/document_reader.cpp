@@ -238,6 +238,10 @@ Parts read_document(const std::string& name, const std::string& text, bool json)
   if (auto job = read_cloud_job(name, root)) return std::move(*job);
   if (std::any_of(leaves.begin(), leaves.end(), in_container))
     if (auto container = read_container(name, leaves)) return std::move(*container);
+  // Ludwig's file has keys of axolotl's name with other meanings.
+  if (root.find("trainer") && (root.find("input_features") || root.find("base_model")))
+    throw Error(ErrorKind::format, fmt::format("{}:1: a configuration of Ludwig, which doctor does not read", name),
+                "give the log, and --params for the model's size");
   const Found found = detect(settings);
   if (!found.signature)
     throw Error(

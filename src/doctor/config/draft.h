@@ -15,6 +15,9 @@ namespace headroom::doctor {
 
 struct Draft {
   Job job;
+  // Texts of keys that have no field of their own, by name; take_extras() puts those that anything computes with into
+  // the job.
+  std::map<std::string, std::string> extras;
   // Values whose meaning depends on others, by name ("hf.bf16"); the later source wins.
   std::map<std::string, Setting> facts;
   // Local files that the sources name ("deepspeed": ds_config.json): key in the user's spelling and path.
@@ -31,7 +34,7 @@ struct Draft {
     field = std::move(value);
   }
   void set_extra(const std::string& name, std::string value, const Origin& origin) {
-    set(job.extras[name], std::move(value), "extras." + name, origin);
+    set(extras[name], std::move(value), "extras." + name, origin);
   }
   // Sets a field only where no key gave it (what one key implies for another field).
   template <typename T>
@@ -44,6 +47,7 @@ struct Draft {
   std::optional<bool> fact_truth(const std::string& name) const;
   std::string fact_text(const std::string& name) const;
   std::optional<int64_t> fact_number(const std::string& name) const;
+  void take_extras();
   // The LoRA settings, made on first use.
   LoraSettings& lora();
   // Notes that a name or value is old or misspelt. `text`: the right one and since when.

@@ -11,7 +11,7 @@ void read_allocator(const std::string& value, Draft& draft) {
   int depth = 0;
   const auto take = [&] {
     const size_t colon = item.find(':');
-    if (colon != std::string::npos) draft.job.allocator[item.substr(0, colon)] = item.substr(colon + 1);
+    if (colon != std::string::npos) draft.job.environment.allocator[item.substr(0, colon)] = item.substr(colon + 1);
     item.clear();
   };
   for (const char c : value) {
@@ -36,7 +36,7 @@ bool read_known(const Origin& origin, const std::string& name, const std::string
   Job& job = draft.job;
   if (name == "PYTORCH_CUDA_ALLOC_CONF" || name == "PYTORCH_ALLOC_CONF" || name == "PYTORCH_HIP_ALLOC_CONF") {
     read_allocator(value, draft);
-    job.origins["allocator"] = origin;
+    job.keys.origins["allocator"] = origin;
     if (name != "PYTORCH_ALLOC_CONF")
       draft.correct(origin, "PYTORCH_ALLOC_CONF: PyTorch 2.9; the old name still works as an alias", value);
     return true;
@@ -44,15 +44,15 @@ bool read_known(const Origin& origin, const std::string& name, const std::string
   if (name == "CUDA_VISIBLE_DEVICES" || name == "HIP_VISIBLE_DEVICES" || name == "ROCR_VISIBLE_DEVICES") {
     const size_t count = split_words(value, ",").size();
     if (count > 0 && value.find('$') == std::string::npos)
-      draft.imply(job.gpus, static_cast<int64_t>(count), "gpus", origin);
+      draft.imply(job.devices.gpus, static_cast<int64_t>(count), "gpus", origin);
     return true;
   }
   if (name == "NPROC_PER_NODE" || name == "WORLD_SIZE") {
-    take_number(origin, value, job.gpus, "gpus", draft);
+    take_number(origin, value, job.devices.gpus, "gpus", draft);
     return true;
   }
   if (name == "NNODES") {
-    take_number(origin, value, job.nodes, "nodes", draft);
+    take_number(origin, value, job.devices.nodes, "nodes", draft);
     return true;
   }
   if (name == "VLLM_CPU_KVCACHE_SPACE" || name == "PYTORCH_MPS_HIGH_WATERMARK_RATIO" ||
@@ -68,7 +68,7 @@ bool read_known(const Origin& origin, const std::string& name, const std::string
 }  // namespace
 
 void apply_environment(const Origin& origin, const std::string& name, const std::string& value, Draft& draft) {
-  draft.job.environment[name] = value;
+  draft.job.environment.variables[name] = value;
   if (name.starts_with("LLAMA_ARG_") && draft.job.system == System::llama_server) {
     Setting setting;
     setting.path = lower(name.substr(10));
@@ -78,9 +78,9 @@ void apply_environment(const Origin& origin, const std::string& name, const std:
     return apply_setting(llama_server_dialect(), setting, draft);
   }
   if (read_known(origin, name, value, draft)) {
-    draft.job.understood.push_back({origin, "a variable of the environment", value.substr(0, 200)});
+    draft.job.keys.understood.push_back({origin, "a variable of the environment", value.substr(0, 200)});
   } else {
-    draft.job.irrelevant.push_back(
+    draft.job.keys.irrelevant.push_back(
         {origin, "a variable of the environment without a known bearing on memory", value.substr(0, 200)});
   }
 }

@@ -2,12 +2,36 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "doctor/config/job_fields.h"
+
 namespace headroom::doctor {
 namespace {
 
 std::string name_behind_dot(std::string_view field) { return std::string(field.substr(field.find('.') + 1)); }
 
 bool means_all_linear(const std::string& word) { return word == "all-linear" || word == "all_linear" || word == "all"; }
+
+template <typename T>
+std::optional<T>& existing(std::optional<T>* field, const KeyRule& rule) {
+  HR_CHECK(field != nullptr, "the rule of {} sets '{}', which is not a field of its type", rule.key, rule.field);
+  return *field;
+}
+
+std::string_view set_number(Draft& draft, const Setting& setting, const KeyRule& rule, int64_t least) {
+  const std::optional<int64_t> value = whole_number(setting);
+  if (!value || *value < least) return "not a whole number in range";
+  draft.set(whole_field_of(draft, rule), *value, std::string(rule.field), setting.origin);
+  return {};
+}
+
+std::string_view set_flag(Draft& draft, const Setting& setting, const KeyRule& rule, bool inverted) {
+  const std::optional<bool> value = truth(setting);
+  if (!value) return "neither true nor false";
+  draft.set(existing(truth_field(draft.job, rule.field), rule), *value != inverted, std::string(rule.field),
+            setting.origin);
+  return {};
+}
 
 // "q_proj,v_proj", ["q_proj", "v_proj"], "all-linear", "model.layers.*"
 void set_targets(LoraSettings& lora, const Setting& setting) {
@@ -20,23 +44,58 @@ void set_targets(LoraSettings& lora, const Setting& setting) {
 
 }  // namespace
 
+std::optional<int64_t>& whole_field_of(Draft& draft, const KeyRule& rule) {
+  return existing(whole_field(draft.job, rule.field), rule);
+}
+
+std::string_view set_whole(Draft& draft, const Setting& setting, const KeyRule& rule) {
+  return set_number(draft, setting, rule, 0);
+}
+
+std::string_view set_count(Draft& draft, const Setting& setting, const KeyRule& rule) {
+  return set_number(draft, setting, rule, 1);
+}
+
+std::string_view set_real(Draft& draft, const Setting& setting, const KeyRule& rule) {
+  const std::optional<double> value = real_number(setting);
+  if (!value || *value < 0) return "not a number in range";
+  draft.set(existing(real_field(draft.job, rule.field), rule), *value, std::string(rule.field), setting.origin);
+  return {};
+}
+
+std::string_view set_truth(Draft& draft, const Setting& setting, const KeyRule& rule) {
+  return set_flag(draft, setting, rule, false);
+}
+
+std::string_view set_opposite(Draft& draft, const Setting& setting, const KeyRule& rule) {
+  return set_flag(draft, setting, rule, true);
+}
+
+std::string_view set_dtype(Draft& draft, const Setting& setting, const KeyRule& rule) {
+  const std::optional<std::string> name = canonical_dtype(setting.text);
+  if (!name) return "not a number type";
+  if (*name != "auto")
+    draft.set(existing(text_field(draft.job, rule.field), rule), *name, std::string(rule.field), setting.origin);
+  return {};
+}
+
 std::string_view set_model(Draft& draft, const Setting& setting, const KeyRule& rule) {
-  if (setting.is_list || setting.text.empty()) return "no name of a model";
+  if (setting.is_list || setting.text.empty()) return "not the name of a model";
   draft.set(draft.job.model, setting.text, "model", setting.origin);
   return {};
 }
 
 std::string_view add_further_model(Draft& draft, const Setting& setting, const KeyRule&) {
-  if (setting.is_list || setting.text.empty()) return "no name of a model";
+  if (setting.is_list || setting.text.empty()) return "not the name of a model";
   draft.job.further_models.push_back(setting.text);
-  draft.job.origins["further_models"] = setting.origin;
+  draft.job.keys.origins["further_models"] = setting.origin;
   return {};
 }
 
 std::string_view set_optimizer(Draft& draft, const Setting& setting, const KeyRule&) {
-  if (setting.is_list || setting.text.empty()) return "no name of an optimizer";
+  if (setting.is_list || setting.text.empty()) return "not the name of an optimizer";
   const std::string name = canonical_optimizer(setting.text);
-  draft.set(draft.job.optimizer, name, "optimizer", setting.origin);
+  draft.set(draft.job.optimizer.name, name, "optimizer", setting.origin);
   if (name.ends_with("_layerwise")) draft.set_extra("layerwise_optimizer", "true", setting.origin);
   const bool fused = setting.text.find("fused") != std::string::npos || setting.text.find("Fused") != std::string::npos;
   if (fused) draft.set_extra("optimizer_fused", "true", setting.origin);
@@ -44,35 +103,35 @@ std::string_view set_optimizer(Draft& draft, const Setting& setting, const KeyRu
 }
 
 std::string_view set_attention(Draft& draft, const Setting& setting, const KeyRule&) {
-  draft.set(draft.job.attention, canonical_attention(draft, setting), "attention", setting.origin);
+  draft.set(draft.job.compute.attention, canonical_attention(draft, setting), "attention", setting.origin);
   return {};
 }
 
 std::string_view set_zero_stage(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::optional<Sharding> stage = zero_stage(setting.text);
-  if (!stage) return "no ZeRO stage from 0 to 3";
-  draft.set(draft.job.sharding, *stage, "sharding", setting.origin);
+  if (!stage) return "not a ZeRO stage from 0 to 3";
+  draft.set(draft.job.parallel.sharding, *stage, "sharding", setting.origin);
   return {};
 }
 
 std::string_view set_offload_parameters(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::optional<Offload> device = offload_device(setting.text);
-  if (!device) return "no device to offload to";
-  draft.set(draft.job.offload_parameters, *device, "offload_parameters", setting.origin);
+  if (!device) return "not a device to offload to";
+  draft.set(draft.job.parallel.offload_parameters, *device, "offload_parameters", setting.origin);
   return {};
 }
 
 std::string_view set_offload_optimizer(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::optional<Offload> device = offload_device(setting.text);
-  if (!device) return "no device to offload to";
-  draft.set(draft.job.offload_optimizer, *device, "offload_optimizer", setting.origin);
+  if (!device) return "not a device to offload to";
+  draft.set(draft.job.parallel.offload_optimizer, *device, "offload_optimizer", setting.origin);
   return {};
 }
 
 std::string_view set_backward_prefetch(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::optional<bool> on = backward_prefetch(draft, setting);
-  if (!on) return "no kind of prefetch";
-  draft.set(draft.job.backward_prefetch, *on, "backward_prefetch", setting.origin);
+  if (!on) return "not a kind of prefetch";
+  draft.set(draft.job.parallel.backward_prefetch, *on, "backward_prefetch", setting.origin);
   return {};
 }
 
@@ -86,26 +145,26 @@ std::string_view set_gpus(Draft& draft, const Setting& setting, const KeyRule&) 
   if (word == "auto" || word == "all" || word == "gpu" || word == "-1") return {};  // whatever the machine has
   std::optional<int64_t> count = whole_number(setting);
   if (!count && word.find(',') != std::string::npos) count = static_cast<int64_t>(split_words(word, ",").size());
-  if (!count || *count < 1) return "no number of devices";
-  draft.set(draft.job.gpus, *count, "gpus", setting.origin);
+  if (!count || *count < 1) return "not a number of devices";
+  draft.set(draft.job.devices.gpus, *count, "gpus", setting.origin);
   return {};
 }
 
 std::string_view set_lora_rank(Draft& draft, const Setting& setting, const KeyRule&) {
   const std::optional<int64_t> rank = whole_number(setting);
-  if (!rank || *rank < 1) return "no whole number of a possible size";
+  if (!rank || *rank < 1) return "not a whole number in range";
   draft.facts["lora.r"] = setting;
   return {};
 }
 
 std::string_view set_lora_alpha(Draft& draft, const Setting& setting, const KeyRule&) {
-  if (!real_number(setting)) return "no number";
+  if (!real_number(setting)) return "not a number";
   draft.facts["lora.alpha"] = setting;
   return {};
 }
 
 std::string_view set_lora_dropout(Draft& draft, const Setting& setting, const KeyRule&) {
-  if (!real_number(setting)) return "no number";
+  if (!real_number(setting)) return "not a number";
   draft.facts["lora.dropout"] = setting;
   return {};
 }
@@ -128,17 +187,17 @@ std::string_view set_lora_dora(Draft& draft, const Setting& setting, const KeyRu
 
 std::string_view set_buffer(Draft& draft, const Setting& setting, const KeyRule& rule) {
   const std::optional<int64_t> count = whole_number(setting);
-  if (!count || *count < 0) return "no whole number of a possible size";
-  draft.job.buffers[name_behind_dot(rule.field)] = *count;
-  draft.job.origins[std::string(rule.field)] = setting.origin;
+  if (!count || *count < 0) return "not a whole number in range";
+  draft.job.parallel.buffers[name_behind_dot(rule.field)] = *count;
+  draft.job.keys.origins[std::string(rule.field)] = setting.origin;
   return {};
 }
 
 std::string_view set_architecture(Draft& draft, const Setting& setting, const KeyRule& rule) {
   const std::optional<int64_t> count = whole_number(setting);
-  if (!count || *count < 0) return "no whole number of a possible size";
+  if (!count || *count < 0) return "not a whole number in range";
   draft.job.architecture[name_behind_dot(rule.field)] = *count;
-  draft.job.origins[std::string(rule.field)] = setting.origin;
+  draft.job.keys.origins[std::string(rule.field)] = setting.origin;
   return {};
 }
 
@@ -158,7 +217,7 @@ std::string_view remember(Draft& draft, const Setting& setting, const KeyRule& r
 }
 
 std::string_view refer(Draft& draft, const Setting& setting, const KeyRule&) {
-  if (setting.is_list || setting.text.empty()) return "no name of a file";
+  if (setting.is_list || setting.text.empty()) return "not the name of a file";
   draft.references.emplace_back(setting.origin, setting.text);
   return {};
 }
@@ -176,8 +235,8 @@ void finish_lora(Draft& draft, const LoraDefaults& defaults) {
   lora.dora = draft.fact_truth("lora.dora").value_or(false);
   for (const char* part : {"r", "alpha", "dropout", "targets", "saved", "dora"})
     if (const Setting* fact = draft.fact(std::string("lora.") + part))
-      draft.job.origins[std::string("lora.") + part] = fact->origin;
-  if (const Setting* rank = draft.fact("lora.r")) draft.job.origins["lora"] = rank->origin;
+      draft.job.keys.origins[std::string("lora.") + part] = fact->origin;
+  if (const Setting* rank = draft.fact("lora.r")) draft.job.keys.origins["lora"] = rank->origin;
 }
 
 void finish_fsdp(Draft& draft) {
@@ -186,36 +245,36 @@ void finish_fsdp(Draft& draft) {
   Job& job = draft.job;
   if (const Setting* strategy = draft.fact("fsdp.strategy")) {
     if (const auto sharding = fsdp_sharding(strategy->text))
-      draft.set(job.sharding, *sharding, "sharding", strategy->origin);
+      draft.set(job.parallel.sharding, *sharding, "sharding", strategy->origin);
   } else if (const Setting* reshard = draft.fact("fsdp.reshard")) {
-    draft.set(job.sharding, truth(*reshard).value_or(true) ? Sharding::zero3 : Sharding::zero2, "sharding",
+    draft.set(job.parallel.sharding, truth(*reshard).value_or(true) ? Sharding::zero3 : Sharding::zero2, "sharding",
               reshard->origin);
   } else {
-    draft.imply(job.sharding, Sharding::zero3, "sharding", on);
+    draft.imply(job.parallel.sharding, Sharding::zero3, "sharding", on);
   }
   if (const Setting* reshard = draft.fact("fsdp.reshard"))
     if (const auto value = truth(*reshard))
-      draft.set(job.reshard_after_forward, *value, "reshard_after_forward", reshard->origin);
+      draft.set(job.parallel.reshard_after_forward, *value, "reshard_after_forward", reshard->origin);
   if (const Setting* offload = draft.fact("fsdp.offload"))
     if (const auto device = offload_device(offload->text)) {
-      draft.set(job.offload_parameters, *device, "offload_parameters", offload->origin);
-      draft.set(job.offload_optimizer, *device, "offload_optimizer", offload->origin);
+      draft.set(job.parallel.offload_parameters, *device, "offload_parameters", offload->origin);
+      draft.set(job.parallel.offload_optimizer, *device, "offload_optimizer", offload->origin);
     }
   if (const Setting* checkpointing = draft.fact("fsdp.checkpointing"))
     if (truth(*checkpointing).value_or(false))
-      draft.set(job.checkpointing, true, "checkpointing", checkpointing->origin);
+      draft.set(job.compute.checkpointing, true, "checkpointing", checkpointing->origin);
 }
 
 void finish_autocast(Draft& draft, const std::string& bf16, const std::string& fp16, const std::string& fp8) {
   const auto take = [&](const std::string& name, const char* dtype) {
     const Setting* setting = draft.fact(name);
     if (!setting || !truth(*setting).value_or(lower(setting->text) == "auto")) return false;
-    draft.set(draft.job.autocast, std::string(dtype), "autocast", setting->origin);
+    draft.set(draft.job.precision.autocast, std::string(dtype), "autocast", setting->origin);
     return true;
   };
   if (take(fp8, "fp8") || take(bf16, "bfloat16") || take(fp16, "float16")) return;
   const Setting* stated = draft.fact(bf16) ? draft.fact(bf16) : draft.fact(fp16);
-  if (stated) draft.imply(draft.job.autocast, std::string("none"), "autocast", stated->origin);
+  if (stated) draft.imply(draft.job.precision.autocast, std::string("none"), "autocast", stated->origin);
 }
 
 void finish_bitsandbytes(Draft& draft) {
@@ -226,9 +285,9 @@ void finish_bitsandbytes(Draft& draft) {
     if (kind.empty()) kind = lower(draft.fact_text("bnb.default_type"));
     if (kind.empty()) kind = "fp4";  // BitsAndBytesConfig's own default
     if (draft.fact_truth("bnb.nested").value_or(false)) kind += "-dq";
-    draft.set(draft.job.quantization, kind, "quantization", four->origin);
+    draft.set(draft.job.precision.quantization, kind, "quantization", four->origin);
   } else if (eight && truth(*eight).value_or(false)) {
-    draft.set(draft.job.quantization, std::string("int8"), "quantization", eight->origin);
+    draft.set(draft.job.precision.quantization, std::string("int8"), "quantization", eight->origin);
   }
   const auto extra = [&](const char* fact, const char* name) {
     const Setting* setting = draft.fact(fact);

@@ -10,38 +10,16 @@
 
 namespace headroom::doctor {
 
-// A whole number from `Least` on.
-template <std::optional<int64_t> Job::*Field, int64_t Least = 0>
-std::string_view set_whole(Draft& draft, const Setting& setting, const KeyRule& rule) {
-  const std::optional<int64_t> value = whole_number(setting);
-  if (!value || *value < Least) return "no whole number of a possible size";
-  draft.set(draft.job.*Field, *value, std::string(rule.field), setting.origin);
-  return {};
-}
-
-template <std::optional<double> Job::*Field>
-std::string_view set_real(Draft& draft, const Setting& setting, const KeyRule& rule) {
-  const std::optional<double> value = real_number(setting);
-  if (!value || *value < 0) return "no number of a possible size";
-  draft.set(draft.job.*Field, *value, std::string(rule.field), setting.origin);
-  return {};
-}
-
-template <std::optional<bool> Job::*Field, bool Inverted = false>
-std::string_view set_truth(Draft& draft, const Setting& setting, const KeyRule& rule) {
-  const std::optional<bool> value = truth(setting);
-  if (!value) return "neither true nor false";
-  draft.set(draft.job.*Field, *value != Inverted, std::string(rule.field), setting.origin);
-  return {};
-}
-
-template <std::optional<std::string> Job::*Field>
-std::string_view set_dtype(Draft& draft, const Setting& setting, const KeyRule& rule) {
-  const std::optional<std::string> name = canonical_dtype(setting.text);
-  if (!name) return "no number type";
-  if (*name != "auto") draft.set(draft.job.*Field, *name, std::string(rule.field), setting.origin);
-  return {};
-}
+// Each sets the field that rule.field names (job_fields.h); a rule whose field is none of that type is an
+// InternalError.
+std::string_view set_whole(Draft& draft, const Setting& setting, const KeyRule& rule);  // from 0
+std::string_view set_count(Draft& draft, const Setting& setting, const KeyRule& rule);  // from 1
+std::string_view set_real(Draft& draft, const Setting& setting, const KeyRule& rule);   // from 0
+std::string_view set_truth(Draft& draft, const Setting& setting, const KeyRule& rule);
+std::string_view set_opposite(Draft& draft, const Setting& setting, const KeyRule& rule);  // true sets false
+std::string_view set_dtype(Draft& draft, const Setting& setting, const KeyRule& rule);     // "auto" sets nothing
+// The field itself, for handlers with number formats of their own.
+std::optional<int64_t>& whole_field_of(Draft& draft, const KeyRule& rule);
 
 // Each does what its name says with the field it is named after.
 std::string_view set_model(Draft& draft, const Setting& setting, const KeyRule& rule);
@@ -60,10 +38,10 @@ std::string_view set_lora_dropout(Draft& draft, const Setting& setting, const Ke
 std::string_view set_lora_targets(Draft& draft, const Setting& setting, const KeyRule& rule);
 std::string_view set_lora_saved(Draft& draft, const Setting& setting, const KeyRule& rule);
 std::string_view set_lora_dora(Draft& draft, const Setting& setting, const KeyRule& rule);
-// A number into job.buffers or job.architecture under the name after the dot of rule.field.
+// A number into job.parallel.buffers or job.architecture under the name after the dot of rule.field.
 std::string_view set_buffer(Draft& draft, const Setting& setting, const KeyRule& rule);
 std::string_view set_architecture(Draft& draft, const Setting& setting, const KeyRule& rule);
-// The text into job.extras under the name after "extras.".
+// The text into draft.extras under the name after "extras.".
 std::string_view set_extra(Draft& draft, const Setting& setting, const KeyRule& rule);
 // Into draft.facts under rule.field, for a finish function.
 std::string_view remember(Draft& draft, const Setting& setting, const KeyRule& rule);
@@ -79,9 +57,9 @@ struct LoraDefaults {
 void finish_lora(Draft& draft, const LoraDefaults& defaults);
 // Sharding, prefetch and offloading out of the facts "fsdp.*", when FSDP is on.
 void finish_fsdp(Draft& draft);
-// Marks job.autocast from the truth facts named; fp8 before bf16 before fp16.
+// Marks job.precision.autocast from the truth facts named; fp8 before bf16 before fp16.
 void finish_autocast(Draft& draft, const std::string& bf16, const std::string& fp16, const std::string& fp8);
-// "bnb_4bit_quant_type" and the like, remembered by the rules of bits and bytes, as job.quantization.
+// "bnb_4bit_quant_type" and the like, remembered by the rules of bits and bytes, as job.precision.quantization.
 void finish_bitsandbytes(Draft& draft);
 
 }  // namespace headroom::doctor

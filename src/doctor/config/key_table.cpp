@@ -74,18 +74,18 @@ KeyNote note_of(const Setting& setting, std::string text) {
 
 void apply_rule(const KeyRule& rule, const Setting& setting, Draft& draft) {
   if (setting.is_null) {
-    draft.job.understood.push_back(note_of(setting, fmt::format("{}: left at its default", rule.field)));
+    draft.job.keys.understood.push_back(note_of(setting, fmt::format("{}: left at its default", rule.field)));
     return;
   }
   if (!setting.unreadable.empty()) {
-    draft.job.unreadable.push_back(note_of(setting, setting.unreadable));
+    draft.job.keys.unreadable.push_back(note_of(setting, setting.unreadable));
     return;
   }
   const std::string_view problem = rule.apply(draft, setting, rule);
   if (problem.empty()) {
-    draft.job.understood.push_back(note_of(setting, std::string(rule.field)));
+    draft.job.keys.understood.push_back(note_of(setting, std::string(rule.field)));
   } else {
-    draft.job.unreadable.push_back(note_of(setting, std::string(problem)));
+    draft.job.keys.unreadable.push_back(note_of(setting, std::string(problem)));
   }
 }
 
@@ -139,12 +139,12 @@ void apply_setting(const Dialect& dialect, const Setting& setting, Draft& draft)
   }
   if (const KeyRule* rule = rule_by_name(dialect, key)) return apply_rule(*rule, setting, draft);
   if (const Irrelevant* group = find_irrelevant(dialect, key)) {
-    draft.job.irrelevant.push_back(note_of(setting, std::string(group->why)));
+    draft.job.keys.irrelevant.push_back(note_of(setting, std::string(group->why)));
     return;
   }
   constexpr size_t kSuggestions = 200;  // a file of unknown keys is of another program
-  const bool suggests = draft.job.unknown.size() < kSuggestions;
-  draft.job.unknown.push_back(note_of(setting, suggests ? suggestion(dialect, path) : std::string()));
+  const bool suggests = draft.job.keys.unknown.size() < kSuggestions;
+  draft.job.keys.unknown.push_back(note_of(setting, suggests ? suggestion(dialect, path) : std::string()));
 }
 
 void finish_dialects(std::span<const Dialect* const> dialects, Draft& draft) {

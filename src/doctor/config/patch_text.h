@@ -13,7 +13,7 @@ std::string patch_json(const std::string& name, const std::string& text, const E
 std::string patch_python(const std::string& name, const std::string& text, const Edit& edit);
 std::string patch_command(const std::string& name, const std::string& text, const Edit& edit);
 
-// What stands at this line is no place that can be edited by itself.
+// What stands at this line is not a place that can be edited by itself.
 [[noreturn]] inline void refuse(const std::string& name, int64_t line, const std::string& key, const std::string& why) {
   throw Error(ErrorKind::usage, fmt::format("{}:{}: cannot edit '{}': {}", name, line, key, why),
               "change this line by hand");

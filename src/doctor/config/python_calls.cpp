@@ -80,7 +80,7 @@ class CallReader {
     return tokens_[index - 1].kind == Token::symbol && (before == ";" || before == ":");
   }
 
-  // Names assigned more than once are no constants.
+  // Names assigned more than once are not constants.
   void count_assignments() {
     for (size_t i = 0; i + 1 < tokens_.size(); ++i) {
       if (tokens_[i].kind != Token::name || tokens_[i + 1].kind != Token::symbol || !starts_statement(i)) continue;

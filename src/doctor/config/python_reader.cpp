@@ -101,8 +101,16 @@ bool contains(std::string_view words, std::string_view word) {
 
 std::string last_part(const std::string& dotted) { return dotted.substr(dotted.rfind('.') + 1); }
 
+// FastLanguageModel.get_peft_model(model, r=16, ...) takes LoraConfig's arguments itself.
+constexpr CallRule kUnslothAdapters = {"get_peft_model", peft_dialect, "", "", false};
+
+bool is_unsloth(const std::string& callee) {
+  return callee.starts_with("Fast") && callee.find('.') != std::string::npos;
+}
+
 const CallRule* find_call(const std::string& callee) {
   const std::string last = last_part(callee);
+  if (is_unsloth(callee) && last == kUnslothAdapters.callees) return &kUnslothAdapters;
   for (const CallRule& rule : kCalls)
     if (contains(rule.callees, last)) return &rule;
   return nullptr;
@@ -326,11 +334,26 @@ class ScriptReader {
       const bool classifies = owner.find("forsequenceclassification") != std::string::npos ||
                               owner.find("fortokenclassification") != std::string::npos;
       if (classifies) parts_.facts["script.labels"] = "2";  // transformers' num_labels
+      if (is_unsloth(call.callee)) note_unsloth_defaults(call);
       return read_arguments(call, *find_call(call.callee));
     }
     for (const auto& [name, value] : call.arguments)
       if (value.kind == Kind::string && (name.empty() || name.ends_with("model_name_or_path")))
         add(trl_dialect(), call.callee, setting_at(value.line, "ref_model", call.callee), value.text);
+  }
+
+  // Unsloth loads in 4 bits and in 16-bit types unless told otherwise, and checkpoints every layer.
+  void note_unsloth_defaults(const PythonCall& call) {
+    bool stated = false;
+    for (const auto& [name, value] : call.arguments)
+      stated = stated || name == "load_in_4bit" || name == "load_in_8bit" || name == "full_finetuning";
+    const auto assume = [&](const char* path, const char* value) {
+      add(script_dialect(), call.callee, setting_at(call.line, path, call.callee + "()"), value);
+    };
+    if (!stated) assume("load_in_4bit", "true");
+    if (!stated) assume("bnb_4bit_quant_type", "nf4");
+    assume("dtype", "bfloat16");
+    add_plain(call, "checkpoint");
   }
 
   // PyTorch's default is float16 on CUDA, bfloat16 on the CPU.

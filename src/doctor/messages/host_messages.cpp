@@ -163,6 +163,23 @@ bool launcher(Reading& r) {
   host(r, "launcher", "sigkill", "signal 9");
   return true;
 }
+// "CPU Virtual Memory:  used = 60.5 GB, percent = 96.4%" of DeepSpeed, where next to nothing is left
+bool virtual_memory(Reading& r) {
+  const auto percent = r.after("percent=", r.body(), 24);
+  const auto share = percent ? real_at(r.text(), *percent, true) : std::nullopt;
+  if (!share || share->value < 90) return false;
+  r.amount(r.body(), kIec | kAnyBinary, kProcess);
+  host(r, "launcher", "virtual_memory", "the host's memory is nearly full");
+  return true;
+}
+
+// "Killing subprocess 11961" of DeepSpeed's launcher, after one of its processes ended without a word
+bool killing_others(Reading& r) {
+  if (!r.number(r.body(), true)) return false;
+  host(r, "launcher", "killed_rank", "a process ended without a traceback");
+  return true;
+}
+
 bool launcher_137(Reading& r) {
   if (r.number(r.body(), true) != 137) return false;
   host(r, "launcher", "exit_137", "exit code 137: killed");
@@ -225,14 +242,17 @@ void add_host_recognisers(std::vector<Recogniser>& table) {
   table.push_back({"kubernetes_oom", "oomkilled", kubernetes_oom});
   table.push_back({"kubernetes_evicted", "lowonresource:memory", kubernetes_evicted});
   table.push_back({"torchelastic", "exitcode:-9", torchelastic});
-  for (const std::string_view words : {"returncode=-9", "returncode:-9", "signals.sigkill:9", "signal9(sigkill)",
-                                       "signal9(killed)", "sigkill(-9)", "exitcode-9", "exitedwithcode-9"}) {
+  for (const std::string_view words :
+       {"returncode=-9", "returncode:-9", "signals.sigkill:9", "signal9(sigkill)", "signal9(killed)", "sigkill(-9)",
+        "exitcode-9", "exitedwithcode-9", "terminatedbysigkill", "wassentsigkill"}) {
     table.push_back({"launcher", words, launcher});
   }
   for (const std::string_view words :
        {"finishedwithexitcode", "exitedwithcode", "returnedexitstatus", "exitstatus:", "exitstatus"}) {
     table.push_back({"launcher_137", words, launcher_137});
   }
+  table.push_back({"virtual_memory", "cpuvirtualmemory:used=", virtual_memory});
+  table.push_back({"killed_rank", "killingsubprocess", killing_others});
   table.push_back({"ray", "thenoderunninglowonmemory", ray});
   table.push_back({"ray", "killedduetomemorypressure(oom)", ray_pressure});
   table.push_back({"shell", "killed", shell});

@@ -14,14 +14,15 @@ constexpr std::string_view kMessageWords[] = {
     "memory allocation", "has a total cap", "is reserved by pytorch", "total capacity", "bad_alloc", "errno 12",
     "posix_memalign", "allocation of", "attempting to", "memory space", "failed to alloc", "unable to mmap",
     // killed processes and what launchers say of them
-    "oom-kill", "oom_kill", "oom kill", "oomkill", "killed", "kill process", "sigkill", "exit code", "exitcode",
-    "return code", "exit status", "with code", "signal 9", "bus error", "memory limit", "memory: usage",
-    "low on memory", "low on resource", "memory pressure",
+    "oom-kill", "oom_kill", "oom kill", "oomkill", "killed", "killing sub", "virtual memory", "kill process", "sigkill",
+    "exit code", "exitcode", "return code", "exit status", "with code", "signal 9", "bus error", "memory limit",
+    "memory: usage", "low on memory", "low on resource", "memory pressure",
     // libraries
     "alloc_failed", "not_initialized", "cuda failure", "cuda error", "runtime error", "cublas_status", "cudnn_status",
-    "cudnn algorithm", "find an engine", "nccl warn", "failed to extend", "memory segment", "shared memory", "torch_",
-    "dataloader worker", "el0004", "erroroutof", "out_of_device", "out_of_resources", "dst tensor", "buffer size",
-    "cannot malloc", "available memory of", "[metal", "[malloc", "could not be allocated",
+    "cudnn algorithm", "cudnn convolution", "find an engine", "nccl warn", "failed to extend", "memory segment",
+    "shared memory", "torch_", "dataloader worker", "el0004", "erroroutof", "out_of_device", "out_of_resources",
+    "dst tensor", "buffer size", "paging file", "cannot malloc", "available memory of", "[metal", "[malloc",
+    "could not be allocated",
     // servers
     "cache blocks", "in kv cache", "kv cache is", "max seq len", "mem-fraction", "memory on device", "memory profiling",
     "warming up", "prefill tokens", "total tokens", "ggml_", "buffer for kv", "memory pool", "system memory",

@@ -133,7 +133,7 @@ size_t syslog(std::string_view s, bool, std::optional<int>&) {
   return colon == std::string_view::npos ? clock + 8 : colon + 1;
 }
 
-// A level when a time stamp or a source position follows, as vLLM writes: "ERROR 05-01 12:00:00 [core.py:396] "
+// A level when a timestamp or a source position follows, as vLLM writes: "ERROR 05-01 12:00:00 [core.py:396] "
 size_t level(std::string_view s, bool, std::optional<int>&) {
   for (const std::string_view name : {"INFO", "WARNING", "WARN", "ERROR", "CRITICAL", "DEBUG", "FATAL"}) {
     if (s.substr(0, name.size()) != name || s.size() <= name.size() + 1 || s[name.size()] != ' ') continue;
@@ -163,7 +163,7 @@ size_t container(std::string_view s, bool first, std::optional<int>&) {
   return bar > n && s.substr(bar, 2) == "| " ? bar + 2 : 0;
 }
 
-// "node17 slurmstepd[33]: " behind a time stamp
+// "node17 slurmstepd[33]: " behind a timestamp
 size_t service(std::string_view s, bool first, std::optional<int>&) {
   if (first) return 0;
   size_t at = 0;

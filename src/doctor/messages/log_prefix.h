@@ -1,4 +1,4 @@
-// What loggers and launchers write before a line: time stamps, ranks, process names, levels.
+// What loggers and launchers write before a line: timestamps, ranks, process names, levels.
 #pragma once
 
 #include <optional>

@@ -16,7 +16,6 @@ namespace headroom::doctor {
 namespace {
 
 constexpr size_t kBlockLines = 256, kSplit = 224;  // lines read together; messages start in the first kSplit
-constexpr size_t kShortLog = 64 << 10;             // a log of which every line is read where its words show nothing
 constexpr size_t kLongLine = 8 << 10;              // longer lines are looked at only around their hits
 constexpr size_t kBefore = 512, kAfter = 5 << 10;  // of a hit in a long line
 constexpr int64_t kEveryMessage = 16'384;          // messages after which every second block is read, then every fourth
@@ -33,24 +32,36 @@ class LogScanner::State {
 
   void feed(std::string_view piece) {
     report_.bytes += static_cast<int64_t>(piece.size());
-    if (!every_line_ && head_.size() <= kShortLog) head_.append(piece.substr(0, kShortLog + 1 - head_.size()));
+    if (!every_line_) keep(piece);
     splitter_.feed(piece);
   }
 
   LogReport finish() {
     splitter_.finish();
     read_block(block_.size());
-    if (report_.messages.empty() && !every_line_ && head_.size() <= kShortLog) read_again();
+    // In a short log every line is read where its words show nothing.
+    if (report_.messages.empty() && !every_line_ && tail_.empty()) read_again();
     report_.resources = resources_.resources();
     std::optional<int64_t> capacity;
     for (const Message& message : report_.messages) {
       if (message.capacity_bytes && !capacity) capacity = message.capacity_bytes;
     }
     report_.growth = analyse_growth(samples_.longest(), capacity);
+    report_.excerpt = head_ + (tail_.empty() ? "" : "\n") + tail_;
     return std::move(report_);
   }
 
  private:
+  // The log's first kExcerpt bytes, and its last behind them.
+  void keep(std::string_view piece) {
+    const size_t taken = std::min(piece.size(), LogScanner::kExcerpt - head_.size());
+    head_.append(piece.substr(0, taken));
+    piece.remove_prefix(taken);
+    if (piece.size() > LogScanner::kExcerpt) piece.remove_prefix(piece.size() - LogScanner::kExcerpt);
+    tail_.append(piece);
+    if (tail_.size() > LogScanner::kExcerpt) tail_.erase(0, tail_.size() - LogScanner::kExcerpt);
+  }
+
   // In a short log the words may be torn by colours, odd blanks or a narrow terminal: its squeezed text is read.
   void read_again() {
     State again(true);
@@ -203,7 +214,7 @@ class LogScanner::State {
   std::vector<BlockLine> block_;
   size_t since_hit_ = 0;  // lines of the block after its last hit
   bool every_line_;
-  std::string head_;  // the log's first bytes
+  std::string head_, tail_;  // the log's first bytes, and the last of what follows these
   std::string previous_;
   int64_t previous_number_ = 0;
   int64_t block_end_ = 0;  // last line that was in a block, or passed over

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct LogReport {
   int64_t lines_unread = 0;       // suspicious lines passed over: of a log that repeats itself ever fewer are read
   Resources resources;            // Slurm, sacct, seff, nvidia-smi and server facts beside the errors
   Growth growth;                  // of memory over time, from samples in the log
+  std::string excerpt;            // the log's first and last LogScanner::kExcerpt bytes
   int64_t lines = 0;
   int64_t bytes = 0;
 };
@@ -32,6 +34,7 @@ struct LogReport {
 class LogScanner {
  public:
   static constexpr size_t kMessages = 256;
+  static constexpr size_t kExcerpt = size_t{64} << 10;
 
   LogScanner();
   ~LogScanner();

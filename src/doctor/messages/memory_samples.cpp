@@ -94,7 +94,7 @@ std::optional<int64_t> bytes_of(const Named& number) {
   if (unit == 0) unit = unit_in_name(number.name);
   if (unit == 0) unit = number.value >= 1e6 ? 1 : number.fraction && number.value < 1000 ? kGiB : kMiB;
   const double bytes = number.value * unit;
-  if (!(bytes >= kMiB) || bytes > 1e15) return std::nullopt;  // below 1 MiB it is no job's memory
+  if (!(bytes >= kMiB) || bytes > 1e15) return std::nullopt;  // below 1 MiB it is not the memory of a job
   return static_cast<int64_t>(bytes);
 }
 

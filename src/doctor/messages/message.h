@@ -35,7 +35,7 @@ struct Message {
   int64_t line = 0;     // of the log, from 1
   int64_t repeats = 1;  // this message and equal ones that followed (other ranks, retries)
   std::optional<int> rank;
-  std::string framework;  // names of shared/cli.md's doctor record: "pytorch-cuda", "linux-oom", ...
+  std::string framework;  // a name of docs/doctor_messages.md: "pytorch-cuda", "linux-oom", ...
   std::string format;     // which generation or shape of message, for tests and --verbose
   std::optional<int64_t> requested_bytes;
   std::optional<int64_t> capacity_bytes;

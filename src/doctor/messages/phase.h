@@ -9,7 +9,7 @@
 namespace headroom::doctor {
 
 struct Phase {
-  std::string name = "unknown";  // shared/cli.md's phase names
+  std::string name = "unknown";  // a name of docs/doctor_messages.md
   std::string evidence;          // "optimizer_step: adamw.py:243 in step"
 };
 

@@ -140,6 +140,22 @@ bool torch_shared_memory(Reading& r) {
   return true;
 }
 
+// "Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm)."
+bool worker_shared_memory(Reading& r) {
+  r.identify("pytorch-dataloader", "shm_bus");
+  r.phase("data", "shared memory of data-loader workers");
+  r.hint("shared_memory");
+  return true;
+}
+
+// "OSError: [WinError 1455] The paging file is too small for this operation to complete."
+bool paging_file(Reading& r) {
+  r.identify("python", "paging_file");
+  r.phase("host_ram", "Windows' paging file");
+  r.hint("host_ram");
+  return true;
+}
+
 }  // namespace
 
 void add_torch_other_recognisers(std::vector<Recogniser>& table) {
@@ -156,6 +172,8 @@ void add_torch_other_recognisers(std::vector<Recogniser>& table) {
   table.push_back({"host_allocation", "'std::bad_alloc'", host_allocation});
   table.push_back({"host_allocation", "memoryerror:std::bad_alloc", host_allocation});
   table.push_back({"data_loader", "dataloaderworker(pid", data_loader});
+  table.push_back({"worker_shm", "insufficientsharedmemory", worker_shared_memory});
+  table.push_back({"paging_file", "pagingfileistoosmall", paging_file});
   table.push_back({"torch_shm", "unabletowritetofile<", torch_shared_memory});
   table.push_back({"torch_shm", "unabletoopensharedmemoryobject", torch_shared_memory});
   table.push_back({"torch_shm", "unabletoresizefile", torch_shared_memory});

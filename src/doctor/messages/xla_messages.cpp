@@ -76,6 +76,14 @@ bool exhausted(Reading& r) {
   return true;
 }
 
+// "Failed to determine best cudnn convolution algorithm for: %cudnn-conv = ...": no algorithm found room for its
+// workspace beside the memory that XLA took at its start.
+bool no_algorithm(Reading& r) {
+  r.identify("jax", "xla_no_algorithm");
+  r.hint("disguised");
+  return true;
+}
+
 }  // namespace
 
 void add_xla_recognisers(std::vector<Recogniser>& table) {
@@ -86,6 +94,7 @@ void add_xla_recognisers(std::vector<Recogniser>& table) {
   table.push_back({"tpu_hbm", "ranoutofmemoryinmemoryspace", memory_space});
   table.push_back({"tpu_allocate", "attemptingtoreserve", attempting});
   table.push_back({"tpu_allocate", "attemptingtoallocate", attempting});
+  table.push_back({"xla_no_algorithm", "determinebestcudnnconvolutionalgorithm", no_algorithm});
   table.push_back({"jax_exhausted", "resource_exhausted:", exhausted});
 }
 

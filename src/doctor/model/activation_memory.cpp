@@ -76,7 +76,7 @@ class LayerLedger {
       bytes += heads_ * square_width() * s_.sequence + (trained_ ? output * a_ : 0);
     else
       bytes += output * a_ + heads_ * 4;  // and the log-sum-exp
-    // A cast copy is no view: then the fused product goes.
+    // A cast copy is not a view: then the fused product goes.
     if (keeps_fused_product(shape_, s_.library) && a_ == o_) bytes += (queries_ + keys_) * o_;
     // GPT-J multiplies queries and keys in float32.
     if (shape_.family == "gptj" && s_.attention == AttentionKernel::eager && !s_.cast_products)

@@ -1,5 +1,5 @@
 // The only constants of the memory model that were fitted to measurements, all of allocators: what they hold beside the
-// tensors. The rest is derived. benchmarks/doctor_estimates.py judges each system with constants fitted without its
+// tensors. The rest is derived. benchmarks/doctor_estimates.py tests each system with constants fitted without its
 // rows.
 #pragma once
 

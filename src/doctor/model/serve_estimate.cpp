@@ -31,29 +31,31 @@ struct Server {
   void assume(std::string text) { assumptions.push_back(std::move(text)); }
 
   void widths() {
-    std::string stored = job.weight_dtype.value_or(shape.stored_dtype.empty() ? "bfloat16" : shape.stored_dtype);
+    std::string stored = job.precision.weights.value_or(shape.stored_dtype.empty() ? "bfloat16" : shape.stored_dtype);
     const bool server = job.task == Task::serve;
-    if (!server && !job.weight_dtype) stored = "float32";  // from_pretrained before transformers 5
-    width = stored == "float32" && !job.weight_dtype && server
+    if (!server && !job.precision.weights) stored = "float32";  // from_pretrained before transformers 5
+    width = stored == "float32" && !job.precision.weights && server
                 ? 2
                 : std::max(0.5, dtype_width(stored));  // "auto" halves float32
-    if (width <= 0.5 && !job.weight_dtype) width = 2;
-    const std::string kv = job.kv_dtype.value_or("auto");
+    if (width <= 0.5 && !job.precision.weights) width = 2;
+    const std::string kv = job.serving.kv_dtype.value_or("auto");
     kv_width = kv == "auto" || dtype_width(kv) <= 0 ? std::min(width, 2.0) : dtype_width(kv);
-    tensor = count(job.tensor_parallel, 1);
-    pipeline = count(job.pipeline_parallel, 1);
-    length = count(job.max_model_len, static_cast<double>(std::max<int64_t>(1, shape.max_positions)));
-    if (!job.max_model_len) assume(fmt::format("context of {:.0f} tokens (not stated: the model's own)", length));
+    tensor = count(job.parallel.tensor, 1);
+    pipeline = count(job.parallel.pipeline, 1);
+    length = count(job.serving.max_model_len, static_cast<double>(std::max<int64_t>(1, shape.max_positions)));
+    if (!job.serving.max_model_len)
+      assume(fmt::format("context of {:.0f} tokens (not stated: the model's own)", length));
   }
 
   void model(double device_share) {
-    const std::string method = job.quantization.value_or("none");
+    const std::string method = job.precision.quantization.value_or("none");
     const double matrix = method == "none" ? width : quantized_width(method);
     const double rest = shape.parameters - shape.linear_parameters;
     weights = (shape.linear_parameters * matrix + rest * width) / (tensor * pipeline) * device_share;
     weights_how = fmt::format("({:.0f} x {} B + {:.0f} x {} B) / {:.0f}", shape.linear_parameters, matrix, rest, width,
                               tensor * pipeline / device_share);
-    if (job.cpu_offload_bytes) weights = std::max(0.0, weights - static_cast<double>(*job.cpu_offload_bytes));
+    if (job.serving.cpu_offload_bytes)
+      weights = std::max(0.0, weights - static_cast<double>(*job.serving.cpu_offload_bytes));
   }
 
   // The dummy batch that vLLM and SGLang run first: `batched` tokens through one layer, logits of `sequences` rows with
@@ -84,29 +86,29 @@ void add(Estimate& e, const char* name, double bytes, const std::string& how) {
 // vLLM and SGLang: the cache is what a stated fraction of the device leaves.
 void paged_server(Server& server, Estimate& e, const Job& job) {
   const bool sglang = job.system == System::sglang;
-  const double sequences = count(job.max_sequences, 256);
-  const double batched =
-      count(job.max_batched_tokens, sglang ? 8192 : std::max(2048.0, job.eager.value_or(false) ? 2048.0 : 8192.0));
+  const double sequences = count(job.serving.max_sequences, 256);
+  const double batched = count(job.serving.max_batched_tokens,
+                               sglang ? 8192 : std::max(2048.0, job.serving.eager.value_or(false) ? 2048.0 : 8192.0));
   server.model(1);
   server.profile(batched, std::min(sequences, batched));
   const double total = server.gpu ? static_cast<double>(server.gpu->memory_bytes) : 0;
-  const double share = job.gpu_memory_utilization.value_or(sglang ? 0.88 : 0.92);
-  if (!job.gpu_memory_utilization)
+  const double share = job.serving.gpu_memory_utilization.value_or(sglang ? 0.88 : 0.92);
+  if (!job.serving.gpu_memory_utilization)
     server.assume(fmt::format("{} of the device's memory (the default of current releases)", share));
-  server.graphs = job.eager.value_or(false) ? 0 : 0.6 * kGi;
+  server.graphs = job.serving.eager.value_or(false) ? 0 : 0.6 * kGi;
   const double outside = server.context + 0.1 * kGi * (server.tensor > 1 ? 8 : 1);  // NCCL's buffers
   const double element = server.kv_width;
   const int64_t tensor = static_cast<int64_t>(server.tensor);
   double kv = 0;
   // SGLang's fraction covers weights and cache; vLLM's also the profiled peak and what is not torch's.
   if (total > 0) kv = share * total - server.weights - (sglang ? 0 : server.activations + outside);
-  if (job.kv_cache_bytes) kv = static_cast<double>(*job.kv_cache_bytes);
+  if (job.serving.kv_cache_bytes) kv = static_cast<double>(*job.serving.kv_cache_bytes);
   const double least = server.length * element_count(server.shape, tensor) * element;
-  if (total <= 0 && !job.kv_cache_bytes) {
+  if (total <= 0 && !job.serving.kv_cache_bytes) {
     kv = least;
     server.assume("no GPU named: the KV cache of one full sequence");
   }
-  e.kv_tokens = kv_tokens_in(std::max(0.0, kv), server.shape, element, count(job.kv_block_size, 16), tensor);
+  e.kv_tokens = kv_tokens_in(std::max(0.0, kv), server.shape, element, count(job.serving.kv_block_size, 16), tensor);
   add(e, "weights", server.weights, server.weights_how);
   add(e, "kv_cache", kv,
       fmt::format("{} tokens x {:.0f} B", *e.kv_tokens, element_count(server.shape, tensor) * element));
@@ -122,11 +124,12 @@ void paged_server(Server& server, Estimate& e, const Job& job) {
 // llama.cpp: the cache is n_ctx for all slots together; layers that are not on the device stay on the host.
 void llama_server(Server& server, Estimate& e, const Job& job) {
   const double layers = static_cast<double>(server.shape.layers);
-  const double asked = job.gpu_layers ? static_cast<double>(std::max<int64_t>(0, *job.gpu_layers)) : layers + 1;
+  const double asked =
+      job.serving.gpu_layers ? static_cast<double>(std::max<int64_t>(0, *job.serving.gpu_layers)) : layers + 1;
   const double share = std::min(1.0, asked / (layers + 1));  // the output layer counts as one
   server.model(share);
   const double kv = server.length * element_count(server.shape, 1) * server.kv_width * std::min(1.0, asked / layers);
-  const double batch = count(job.max_batched_tokens, 512);
+  const double batch = count(job.serving.max_batched_tokens, 512);
   const double compute = batch * (static_cast<double>(server.shape.vocab) * 4 +
                                   6 * static_cast<double>(server.shape.hidden + server.shape.intermediate) * 4);
   e.kv_tokens = whole_bytes(server.length);
@@ -139,8 +142,7 @@ void llama_server(Server& server, Estimate& e, const Job& job) {
 
 // Without torch.no_grad() a forward pass keeps what a backward pass would need, eval() or not.
 void add_saved_activations(Server& server, Estimate& e, const Job& job) {
-  const auto no_grad = job.extras.find("no_grad");
-  if (no_grad == job.extras.end() || no_grad->second != "false") return;
+  if (job.compute.no_grad.value_or(true)) return;
   std::vector<std::string> defaults;
   const TrainSettings settings = resolve_training(job, server.shape, server.gpu, {}, defaults);
   add(e, "saved activations", network_activations(server.shape, settings).kept.bytes,
@@ -150,10 +152,10 @@ void add_saved_activations(Server& server, Estimate& e, const Job& job) {
 // Generation with a library's own cache.
 void plain_inference(Server& server, Estimate& e, const Job& job) {
   server.model(1);
-  const double batch = count(job.micro_batch, count(job.eval_batch, 1));
-  const double prompt = count(job.sequence, static_cast<double>(assumed_sequence(job, server.shape)));
+  const double batch = count(job.batch.micro, count(job.evaluation.batch, 1));
+  const double prompt = count(job.batch.sequence, static_cast<double>(assumed_sequence(job, server.shape)));
   const bool generates = !server.shape.encoder_only && server.shape.labels == 0;
-  const double tokens = prompt + count(job.max_new_tokens, 256);
+  const double tokens = prompt + count(job.serving.max_new_tokens, 256);
   server.profile(batch * prompt, batch);
   const double kv = generates ? batch * tokens * element_count(server.shape, 1) * server.kv_width / server.tensor : 0;
   add(e, "weights", server.weights, server.weights_how);
@@ -195,7 +197,8 @@ Estimate estimate_serving(const Job& job, const ModelShape& shape, const std::op
   e.low_bytes = whole_bytes(likely * (1 - unsure));
   e.high_bytes = whole_bytes(likely * (1 + unsure) + 256 * kMi);
   e.allocated_bytes = e.reserved_bytes = whole_bytes(std::max(0.0, likely - server.context));
-  const double host = 4 * kGi + static_cast<double>(job.swap_bytes.value_or(0) + job.cpu_offload_bytes.value_or(0));
+  const double host =
+      4 * kGi + static_cast<double>(job.serving.swap_bytes.value_or(0) + job.serving.cpu_offload_bytes.value_or(0));
   e.host_low_bytes = whole_bytes(host * 0.5);
   e.host_likely_bytes = whole_bytes(host);
   e.host_high_bytes = whole_bytes(host + shape.parameters * server.width);

@@ -40,40 +40,42 @@ struct Resolver {
 
   void batch() {
     s.batch = static_cast<double>(effective_micro_batch(job));
-    if (!job.micro_batch) assume(fmt::format("micro-batch {} (not stated)", s.batch));
-    s.accumulation = positive(job.accumulation, 1);
-    const double devices = positive(job.gpus, 1) * positive(job.nodes, 1);
-    if (!job.accumulation && job.global_batch)
-      s.accumulation = std::max(1.0, std::floor(static_cast<double>(*job.global_batch) / (s.batch * devices)));
-    if (!job.sequence)
+    if (!job.batch.micro) assume(fmt::format("micro-batch {} (not stated)", s.batch));
+    s.accumulation = positive(job.batch.accumulation, 1);
+    const double devices = positive(job.devices.gpus, 1) * positive(job.devices.nodes, 1);
+    if (!job.batch.accumulation && job.batch.global)
+      s.accumulation = std::max(1.0, std::floor(static_cast<double>(*job.batch.global) / (s.batch * devices)));
+    if (!job.batch.sequence)
       assume(
           fmt::format("sequences of {} tokens (not stated; the longest sample decides)", assumed_sequence(job, shape)));
-    s.sequence = positive(job.sequence, static_cast<double>(assumed_sequence(job, shape)));
-    s.eval_batch = positive(job.eval_batch, 0);
-    s.workers = positive(job.dataloader_workers, 0);
+    s.sequence = positive(job.batch.sequence, static_cast<double>(assumed_sequence(job, shape)));
+    s.eval_batch = positive(job.evaluation.batch, 0);
+    s.workers = positive(job.load.workers, 0);
   }
 
   void parallelism() {
-    s.tensor = positive(job.tensor_parallel, 1);
-    s.pipeline = positive(job.pipeline_parallel, 1);
-    s.context = positive(job.context_parallel, 1);
-    s.expert = positive(job.expert_parallel, 1);
-    const double devices = positive(job.gpus, 1) * positive(job.nodes, 1);
+    s.tensor = positive(job.parallel.tensor, 1);
+    s.pipeline = positive(job.parallel.pipeline, 1);
+    s.context = positive(job.parallel.context, 1);
+    s.expert = positive(job.parallel.expert, 1);
+    const double devices = positive(job.devices.gpus, 1) * positive(job.devices.nodes, 1);
     s.world = std::max(1.0, devices / (s.tensor * s.pipeline));
-    s.sharding = job.sharding.value_or(s.world > 1 ? Sharding::ddp : Sharding::none);
-    if (s.sharding == Sharding::hybrid) s.world = std::max(1.0, positive(job.gpus, 1) / (s.tensor * s.pipeline));
-    s.deepspeed = job.system == System::deepspeed || job.system == System::neox || !job.buffers.empty();
-    s.buffers = job.buffers;
-    s.offload_parameters = job.offload_parameters.value_or(Offload::none);
-    s.offload_optimizer = job.offload_optimizer.value_or(Offload::none);
-    s.prefetched_units = (job.forward_prefetch.value_or(false) || job.backward_prefetch.value_or(true)) ? 1 : 0;
-    if (s.sharding != Sharding::none && s.sharding != Sharding::ddp && s.world == 1 && !job.gpus)
+    s.sharding = job.parallel.sharding.value_or(s.world > 1 ? Sharding::ddp : Sharding::none);
+    if (s.sharding == Sharding::hybrid)
+      s.world = std::max(1.0, positive(job.devices.gpus, 1) / (s.tensor * s.pipeline));
+    s.deepspeed = job.system == System::deepspeed || job.system == System::neox || !job.parallel.buffers.empty();
+    s.buffers = job.parallel.buffers;
+    s.offload_parameters = job.parallel.offload_parameters.value_or(Offload::none);
+    s.offload_optimizer = job.parallel.offload_optimizer.value_or(Offload::none);
+    s.prefetched_units =
+        (job.parallel.forward_prefetch.value_or(false) || job.parallel.backward_prefetch.value_or(true)) ? 1 : 0;
+    if (s.sharding != Sharding::none && s.sharding != Sharding::ddp && s.world == 1 && !job.devices.gpus)
       assume("one device (not stated): sharding saves nothing");
   }
 
   // The type in which the system loads the weights that it trains.
   std::string default_weights(const std::string& mixed, bool half_gpu) const {
-    const bool quantised = job.quantization.value_or("none") != "none";
+    const bool quantised = job.precision.quantization.value_or("none") != "none";
     if (transformers_trainer(job.system) && quantised) return "bfloat16";
     std::string stored(defaults.weight_dtype.value.value_or("float32"));
     if (stored == "checkpoint") stored = shape.stored_dtype.empty() ? "float32" : shape.stored_dtype;
@@ -86,16 +88,16 @@ struct Resolver {
 
   void precision() {
     const bool half_gpu = !gpu || gpu->bf16;
-    std::string mixed = job.autocast.value_or(std::string(defaults.autocast.value.value_or("none")));
-    if (!job.autocast && mixed == "bfloat16" && !half_gpu) mixed = "float16";
-    if (!job.autocast && job.weight_dtype && *job.weight_dtype != "float32") mixed = "none";
+    std::string mixed = job.precision.autocast.value_or(std::string(defaults.autocast.value.value_or("none")));
+    if (!job.precision.autocast && mixed == "bfloat16" && !half_gpu) mixed = "float16";
+    if (!job.precision.autocast && job.precision.weights && *job.precision.weights != "float32") mixed = "none";
     s.autocast = !mixed.empty() && mixed != "none";
-    std::string stored = job.weight_dtype.value_or("");
+    std::string stored = job.precision.weights.value_or("");
     if (stored.empty()) {
       stored = default_weights(mixed, half_gpu);
       assume(fmt::format("weights in {} (not stated)", stored));
     }
-    if (!job.autocast && s.autocast) assume(fmt::format("{} mixed precision (not stated)", mixed));
+    if (!job.precision.autocast && s.autocast) assume(fmt::format("{} mixed precision (not stated)", mixed));
     s.weight_width = dtype_width(stored) > 0 ? dtype_width(stored) : 4;
     s.compute_width = s.autocast ? (mixed == "float32" ? 4 : 2) : s.weight_width;
     if (s.deepspeed && s.autocast) {  // DeepSpeed's engine casts the module itself; float32 masters are its own
@@ -103,7 +105,7 @@ struct Resolver {
       s.autocast = false;
     }
     if (s.autocast && s.weight_width < 4) s.autocast = false;
-    s.quantization = job.quantization.value_or("none") == "none" ? "" : *job.quantization;
+    s.quantization = job.precision.quantization.value_or("none") == "none" ? "" : *job.precision.quantization;
     if (!s.quantization.empty() && s.weight_width > 2) s.weight_width = 2;
     if (!s.quantization.empty()) s.compute_width = 2;
     s.cast_products = !s.deepspeed && !mixed.empty() && mixed != "none";
@@ -118,12 +120,12 @@ struct Resolver {
     const bool bitsandbytes = kind.rfind("nf4", 0) == 0 || kind.rfind("fp4", 0) == 0 || kind == "int8";
     if (!bitsandbytes || s.deepspeed || s.library != Library::transformers) return false;
     if (job.system == System::llamafactory) return false;
-    return job.system != System::axolotl || job.attention.value_or("").find("flash") == std::string::npos;
+    return job.system != System::axolotl || job.compute.attention.value_or("").find("flash") == std::string::npos;
   }
 
   void kernels() {
     const bool old = before(software.transformers, 4, 36);
-    std::string kernel = job.attention.value_or("");
+    std::string kernel = job.compute.attention.value_or("");
     if (kernel.empty()) {
       const bool only_eager = shape.family == "gptj";  // its class knows no sdpa
       kernel =
@@ -144,18 +146,19 @@ struct Resolver {
     // torch's CPU kernel knows no dropout: the plain formula runs instead.
     if (s.cpu && shape.attention_dropout > 0) s.attention = AttentionKernel::eager;
     const bool default_on = defaults.checkpointing.value.value_or(false);
-    if (!job.checkpointing) assume(fmt::format("activation checkpointing {} (not stated)", default_on ? "on" : "off"));
-    if (job.checkpointing.value_or(default_on)) {
-      s.checkpointing = job.checkpointing_kind == "selective" || job.checkpointing_kind == "attention"
+    if (!job.compute.checkpointing)
+      assume(fmt::format("activation checkpointing {} (not stated)", default_on ? "on" : "off"));
+    if (job.compute.checkpointing.value_or(default_on)) {
+      s.checkpointing = job.compute.checkpointing_kind == "selective" || job.compute.checkpointing_kind == "attention"
                             ? Checkpointing::selective
                             : Checkpointing::full;
     }
-    s.activation_offload = job.activation_offload.value_or(false);
-    s.compiled = job.compile.value_or(false);
+    s.activation_offload = job.compute.activation_offload.value_or(false);
+    s.compiled = job.compute.compile.value_or(false);
   }
 
   void optimizer() {
-    s.optimizer = job.optimizer.value_or("");
+    s.optimizer = job.optimizer.name.value_or("");
     const bool fused_default = transformers_trainer(job.system) && !before(software.torch, 2, 8);
     // LitGPT trains a quantised base with bitsandbytes' PagedAdamW whatever AdamW is asked for (litgpt/utils.py).
     if (job.system == System::litgpt && !s.quantization.empty()) s.optimizer = "paged_adamw";
@@ -163,17 +166,15 @@ struct Resolver {
       s.optimizer = fused_default ? "adamw_fused" : "adamw";
       assume(fmt::format("optimizer {} (not stated)", s.optimizer));
     }
-    const auto fused = job.extras.find("optimizer_fused");
-    if (fused != job.extras.end() && fused->second == "true" && s.optimizer == "adamw") s.optimizer = "adamw_fused";
+    if (job.optimizer.fused.value_or(false) && s.optimizer == "adamw") s.optimizer = "adamw_fused";
     s.state_width = s.weight_width;
     if (s.deepspeed && s.weight_width < 4) s.state_width = 4;
-    if (job.optimizer_dtype && dtype_width(*job.optimizer_dtype) > 0) s.state_width = dtype_width(*job.optimizer_dtype);
-    s.optimizer_in_backward = job.optimizer_in_backward.value_or(false);
+    if (job.optimizer.dtype && dtype_width(*job.optimizer.dtype) > 0) s.state_width = dtype_width(*job.optimizer.dtype);
+    s.optimizer_in_backward = job.optimizer.in_backward.value_or(false);
     const bool recipes_fuse = s.library == Library::torchtune || s.library == Library::litgpt;
     s.foreach_optimizer = !s.cpu && !recipes_fuse && !s.deepspeed && s.optimizer.find("fused") == std::string::npos &&
                           s.optimizer != "adamw_hf";
-    const auto qat = job.extras.find("qat");
-    s.fake_quantised = qat != job.extras.end() && !qat->second.empty() && qat->second != "false";
+    s.fake_quantised = job.precision.fake_quantised.value_or(false);
     s.gradients_kept = before(software.torch, 2, 0);
   }
 
@@ -188,20 +189,17 @@ struct Resolver {
   }
 
   // Liger's patches include its fused linear cross-entropy.
-  bool liger() const {
-    const auto at = job.extras.find("liger");
-    return at != job.extras.end() && at->second == "true";
-  }
+  bool liger() const { return job.compute.liger.value_or(false); }
 
   void loss() {
     const bool trainer = transformers_trainer(job.system);
     if (shape.labels > 0 || (shape.encoder_only && shape.vocab == 0))
       s.loss = LossKind::none;
-    else if (job.chunked_loss.value_or(liger()))
+    else if (job.compute.chunked_loss.value_or(liger()))
       s.loss = s.library == Library::torchtune ? LossKind::chunked : LossKind::fused_chunked;
     else if (s.library == Library::litgpt && job.objective != "pretrain")
       s.loss = LossKind::half_pieces;
-    else if (s.library == Library::litgpt || (job.flash_loss_upcast && !*job.flash_loss_upcast))
+    else if (s.library == Library::litgpt || (job.compute.flash_loss_upcast && !*job.compute.flash_loss_upcast))
       s.loss = LossKind::half;
     else
       s.loss = before(software.transformers, 4, 45) ? LossKind::upcast_old : LossKind::upcast;

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "doctor/model/model_shape.h"
-#include "doctor/model/shape_family.h"
+#include "doctor/model/shape_count.h"
 #include "formats/json.h"
 
 namespace headroom::doctor {
@@ -43,7 +43,7 @@ class Keys {
     if (!(number >= 0 && number <= static_cast<double>(kLargest)))
       throw Error(ErrorKind::format,
                   fmt::format("{}: {} is not an integer from 0 to {}", source_, *names.begin(), kLargest),
-                  "mend the config.json or download the model again");
+                  "correct the config.json or download the model again");
     return static_cast<int64_t>(number);
   }
 
@@ -124,10 +124,8 @@ void read_latent_attention(ModelShape& shape, const Keys& keys, CountOptions& op
   shape.kv_latent = options.key_value_rank + options.rope_head_dim;
 }
 
-void read_window(ModelShape& shape, const Keys& keys) {
-  const bool qwen =
-      shape.family == "qwen2" || shape.family == "qwen3" || shape.family == "qwen2_moe" || shape.family == "qwen3_moe";
-  if (qwen && !keys.boolean({"use_sliding_window"}, false)) return;
+void read_window(ModelShape& shape, const Keys& keys, const FamilyFacts& facts) {
+  if (facts.window_switch && !keys.boolean({"use_sliding_window"}, false)) return;
   shape.sliding_window = keys.integer({"sliding_window"}, 0);
   if (shape.sliding_window == 0 || shape.sliding_window >= shape.max_positions) {
     shape.sliding_window = 0;
@@ -141,30 +139,26 @@ void read_window(ModelShape& shape, const Keys& keys) {
     shape.windowed_layers = std::count(types->begin(), types->end(), Json("sliding_attention"));
 }
 
-// Traits that a config.json can override.
-void apply_traits(ModelShape& shape, const Keys& keys, FamilyTraits& traits, CountOptions& options) {
-  shape.activation =
+// What a config.json can override.
+void override_facts(ModelShape& shape, const Keys& keys, FamilyFacts& facts, CountOptions& options) {
+  const std::string activation =
       keys.text({"hidden_activation", "hidden_act", "activation_function", "feed_forward_proj", "dense_act_fn"},
-                traits.activation);
-  if (shape.activation.rfind("gated-", 0) == 0) traits.gated_mlp = true;
-  if (shape.family == "dinov2" && keys.boolean({"use_swiglu_ffn"}, false)) traits.gated_mlp = true;
-  if (shape.family == "falcon" && keys.boolean({"new_decoder_architecture"}, false)) traits.norms_per_layer = 2;
-  if (shape.family == "gpt_neox") traits.parallel_residual = keys.boolean({"use_parallel_residual"}, true);
-  if (shape.family == "stablelm") traits.qkv_bias = keys.boolean({"use_qkv_bias"}, false);
-  options.attention_bias = keys.boolean({"attention_bias"}, false) && !traits.qkv_bias;
+                std::string(facts.activation));
+  if (activation.rfind("gated-", 0) == 0) facts.mlp = MlpKind::gated;
+  if (shape.family == "dinov2" && keys.boolean({"use_swiglu_ffn"}, false)) facts.mlp = MlpKind::gated;
+  if (shape.family == "falcon" && keys.boolean({"new_decoder_architecture"}, false)) facts.norms_per_layer = 2;
+  if (shape.family == "gpt_neox") facts.parallel_residual = keys.boolean({"use_parallel_residual"}, true);
+  if (shape.family == "stablelm") facts.qkv_bias = keys.boolean({"use_qkv_bias"}, false);
+  options.attention_bias = keys.boolean({"attention_bias"}, false) && !facts.qkv_bias;
   options.mlp_bias = keys.boolean({"mlp_bias"}, false);
-  shape.tied = keys.boolean({"tie_word_embeddings"}, traits.tied);
-  shape.gated_mlp = traits.gated_mlp;
-  shape.rms_norm = traits.rms_norm;
-  shape.norms_per_layer = traits.norms_per_layer;
-  shape.query_key_norm = traits.query_key_norm != QueryKeyNorm::none;
-  shape.parallel_residual = traits.parallel_residual;
-  shape.encoder_only = traits.encoder_only;
-  shape.encoder_decoder = traits.encoder_decoder || keys.boolean({"is_encoder_decoder"}, false);
+  take_facts(shape, facts);
+  shape.activation = activation;
+  shape.tied = keys.boolean({"tie_word_embeddings"}, facts.tied);
+  shape.encoder_decoder = facts.encoder_decoder || keys.boolean({"is_encoder_decoder"}, false);
   shape.attention_dropout =
-      keys.number({"attention_probs_dropout_prob", "attn_pdrop", "attention_dropout", "dropout_rate"}, traits.dropout);
+      keys.number({"attention_probs_dropout_prob", "attn_pdrop", "attention_dropout", "dropout_rate"}, facts.dropout);
   shape.hidden_dropout =
-      keys.number({"hidden_dropout_prob", "resid_pdrop", "hidden_dropout", "dropout", "dropout_rate"}, traits.dropout);
+      keys.number({"hidden_dropout_prob", "resid_pdrop", "hidden_dropout", "dropout", "dropout_rate"}, facts.dropout);
   if (shape.encoder_decoder) shape.encoder_layers = keys.integer({"encoder_layers", "num_layers"}, shape.layers);
   if (shape.encoder_decoder) shape.layers = keys.integer({"num_decoder_layers", "decoder_layers"}, shape.layers);
 }
@@ -192,17 +186,17 @@ ModelShape shape_of(const Json& raw, const std::string& source) {
   ModelShape shape;
   shape.name = source;
   shape.family = keys.text({"model_type"}, "");
-  FamilyTraits traits = family_traits(shape.family);
+  FamilyFacts facts = facts_or_llama(shape.family);
   CountOptions options;
   read_geometry(shape, keys);
-  apply_traits(shape, keys, traits, options);
+  override_facts(shape, keys, facts, options);
   read_heads(shape, keys, options);
   read_experts(shape, keys, options);
   read_latent_attention(shape, keys, options);
-  read_window(shape, keys);
+  read_window(shape, keys, facts);
   shape.stored_dtype = keys.text({"dtype", "torch_dtype"}, "float32");
   if (shape.stored_dtype.rfind("torch.", 0) == 0) shape.stored_dtype.erase(0, 6);
-  count_parameters(shape, traits, options);
+  count_parameters(shape, facts, options);
   return shape;
 }
 

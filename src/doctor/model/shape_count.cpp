@@ -1,5 +1,5 @@
 // Parameter counts from a shape. Sums are in double: exact up to 2^53, and no config can make them overflow.
-#include "doctor/model/shape_family.h"
+#include "doctor/model/shape_count.h"
 
 namespace headroom::doctor {
 namespace {
@@ -8,7 +8,7 @@ struct Counts {
   double attention = 0, attention_linear = 0, norms = 0;
 };
 
-double norm_width(const FamilyTraits& traits, double width) { return traits.norm_bias ? 2 * width : width; }
+double norm_width(const FamilyFacts& facts, double width) { return facts.norm_bias ? 2 * width : width; }
 
 // Multi-head latent attention of DeepSeek: low-rank queries (where query_rank is given), keys and values.
 Counts latent_attention(const ModelShape& shape, const CountOptions& o) {
@@ -26,16 +26,16 @@ Counts latent_attention(const ModelShape& shape, const CountOptions& o) {
   return c;
 }
 
-Counts plain_attention(const ModelShape& shape, const FamilyTraits& traits, const CountOptions& o) {
+Counts plain_attention(const ModelShape& shape, const FamilyFacts& facts, const CountOptions& o) {
   const double hidden = static_cast<double>(shape.hidden), dim = static_cast<double>(shape.head_dim);
   const double queries = static_cast<double>(shape.heads) * dim, keys = static_cast<double>(shape.kv_heads) * dim;
   Counts c;
   c.attention_linear = hidden * (queries + 2 * keys) + queries * hidden;
   c.attention = c.attention_linear;
-  if (traits.qkv_bias || o.attention_bias) c.attention += queries + 2 * keys;
-  if (traits.output_bias || (o.attention_bias && shape.family == "llama")) c.attention += hidden;
-  if (traits.query_key_norm == QueryKeyNorm::per_head) c.attention += 2 * dim;
-  if (traits.query_key_norm == QueryKeyNorm::full_width) c.attention += queries + keys;
+  if (facts.qkv_bias || o.attention_bias) c.attention += queries + 2 * keys;
+  if (facts.output_bias || (o.attention_bias && shape.family == "llama")) c.attention += hidden;
+  if (facts.query_key_norm == QueryKeyNorm::per_head) c.attention += 2 * dim;
+  if (facts.query_key_norm == QueryKeyNorm::full_width) c.attention += queries + keys;
   return c;
 }
 
@@ -43,25 +43,25 @@ double mlp_matrices(const ModelShape& shape, double width) {
   return static_cast<double>(shape.hidden) * width * (shape.gated_mlp ? 3 : 2);
 }
 
-double mlp_biases(const ModelShape& shape, const FamilyTraits& traits, const CountOptions& o) {
-  if (!traits.mlp_bias && !o.mlp_bias) return 0;
+double mlp_biases(const ModelShape& shape, const FamilyFacts& facts, const CountOptions& o) {
+  if (!facts.mlp_bias && !o.mlp_bias) return 0;
   return static_cast<double>(shape.intermediate) * (shape.gated_mlp ? 2 : 1) + static_cast<double>(shape.hidden);
 }
 
 // Tables, norms outside the layers, heads.
-double outside_layers(const ModelShape& shape, const FamilyTraits& traits, const CountOptions& o) {
+double outside_layers(const ModelShape& shape, const FamilyFacts& facts, const CountOptions& o) {
   const double hidden = static_cast<double>(shape.hidden), vocab = static_cast<double>(shape.vocab);
   double sum = 0;
-  if (traits.positions == Positions::learned) {
+  if (facts.positions == PositionKind::learned) {
     const double offset = shape.family == "opt" ? 2 : 0;  // OPT keeps two rows for padding
     sum += (static_cast<double>(shape.max_positions) + offset) * hidden;
   }
   sum += static_cast<double>(o.token_types) * hidden;
-  if (traits.embedding_norm) sum += norm_width(traits, hidden);
-  if (traits.final_norm) sum += norm_width(traits, hidden);
-  if (traits.head_bias && shape.labels == 0) sum += vocab;
+  if (facts.embedding_norm) sum += norm_width(facts, hidden);
+  if (facts.final_norm) sum += norm_width(facts, hidden);
+  if (facts.head_bias && shape.labels == 0) sum += vocab;
   if (o.pooler) sum += hidden * hidden + hidden;
-  if (o.mlm_head) sum += hidden * hidden + hidden + norm_width(traits, hidden) + vocab;
+  if (o.mlm_head) sum += hidden * hidden + hidden + norm_width(facts, hidden) + vocab;
   if (shape.labels > 0) sum += static_cast<double>(shape.labels) * hidden;
   return sum;
 }
@@ -82,20 +82,37 @@ void count_encoder_decoder(ModelShape& shape) {
 
 }  // namespace
 
-void count_parameters(ModelShape& shape, const FamilyTraits& traits, const CountOptions& o) {
+const FamilyFacts& facts_or_llama(const std::string& model_type) {
+  const FamilyFacts* facts = find_family_facts(model_type);
+  return facts != nullptr ? *facts : *find_family_facts("llama");
+}
+
+void take_facts(ModelShape& shape, const FamilyFacts& facts) {
+  shape.gated_mlp = facts.mlp == MlpKind::gated;
+  shape.rms_norm = facts.norm == NormKind::rms;
+  shape.norms_per_layer = facts.norms_per_layer;
+  shape.query_key_norm = facts.query_key_norm != QueryKeyNorm::none;
+  shape.parallel_residual = facts.parallel_residual;
+  shape.encoder_only = facts.encoder_only;
+  shape.encoder_decoder = facts.encoder_decoder;
+  shape.activation = facts.activation;
+  shape.attention_dropout = shape.hidden_dropout = facts.dropout;
+}
+
+void count_parameters(ModelShape& shape, const FamilyFacts& facts, const CountOptions& o) {
   if (shape.encoder_decoder) return count_encoder_decoder(shape);
   const double hidden = static_cast<double>(shape.hidden), layers = static_cast<double>(shape.layers);
-  const Counts attention = o.key_value_rank > 0 ? latent_attention(shape, o) : plain_attention(shape, traits, o);
-  const double norms = traits.norms_per_layer * norm_width(traits, hidden);
+  const Counts attention = o.key_value_rank > 0 ? latent_attention(shape, o) : plain_attention(shape, facts, o);
+  const double norms = facts.norms_per_layer * norm_width(facts, hidden);
   const double dense_mlp = mlp_matrices(shape, static_cast<double>(shape.intermediate));
   const double rest = attention.attention + norms;
-  const double plain_layer = rest + dense_mlp + mlp_biases(shape, traits, o);
+  const double plain_layer = rest + dense_mlp + mlp_biases(shape, facts, o);
   const double table =
       static_cast<double>(shape.vocab) * static_cast<double>(o.embedding_width > 0 ? o.embedding_width : shape.hidden);
   const bool own_head = !shape.tied && shape.labels == 0 && !shape.encoder_only && shape.vocab > 0;
   shape.embedding_parameters = own_head ? 2 * table : table;
   if (o.embedding_width > 0) shape.embedding_parameters += 2 * static_cast<double>(o.embedding_width) * hidden;
-  const double outside = shape.embedding_parameters + outside_layers(shape, traits, o);
+  const double outside = shape.embedding_parameters + outside_layers(shape, facts, o);
   if (shape.experts == 0) {
     shape.layer_parameters = plain_layer;
     shape.linear_parameters = layers * (attention.attention_linear + dense_mlp);

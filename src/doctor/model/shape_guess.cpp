@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "doctor/model/model_shape.h"
-#include "doctor/model/shape_family.h"
+#include "doctor/model/shape_count.h"
 
 namespace headroom::doctor {
 namespace {
@@ -51,11 +51,11 @@ ModelShape guess_model_shape(double parameters) {
   s.kv_heads = parameters >= 1e9 && s.heads % 8 == 0 ? 8 : s.heads;
   s.max_positions = 8192;
   s.intermediate = 0;
-  const FamilyTraits traits = family_traits(s.family);
-  count_parameters(s, traits, {});
+  const FamilyFacts& facts = facts_or_llama(s.family);
+  count_parameters(s, facts, {});
   const double left = (parameters - s.parameters) / static_cast<double>(s.layers) / (3 * static_cast<double>(s.hidden));
   s.intermediate = std::max<int64_t>(s.hidden, std::llround(left / 64) * 64);
-  count_parameters(s, traits, {});
+  count_parameters(s, facts, {});
   const double scale = parameters / s.parameters;  // the count given is right to the digit
   s.layer_parameters *= scale;
   s.linear_parameters *= scale;

@@ -207,7 +207,9 @@ void host_memory(Estimate& e, const ModelShape& shape, const TrainSettings& s, c
   const double running = libraries + offloaded + workers;
   e.host_low_bytes = whole_bytes(running);
   e.host_likely_bytes = whole_bytes(std::max(running, libraries + std::min(load, 10 * kGi)));
-  e.host_high_bytes = whole_bytes(running + 2 * load);  // without low_cpu_mem_usage: the model and its state dict
+  // Pinned copies are rounded up, by half more on average (DeepSpeed's own estimate); without low_cpu_mem_usage the
+  // model and its state dict are there at once.
+  e.host_high_bytes = whole_bytes(running + 0.5 * offloaded + 2 * load);
   e.disk_bytes = whole_bytes(trainer.model_states_of().disk);
 }
 
@@ -275,7 +277,7 @@ Estimate estimate_training(const Job& job, const ModelShape& shape, const std::o
   const double doubt = shape.guessed ? 0.2 : 0.12;  // of activations: modules differ between versions
   double low = tensors + workspace + context * 0.8 + slack.low - doubt * (shape.guessed ? tensors : passing);
   double high = tensors + workspace + context * 1.2 + slack.high + doubt * (shape.guessed ? tensors : passing);
-  if (!job.packing.value_or(true)) low -= 0.75 * peak.passing;  // samples may be much shorter than the limit
+  if (!job.batch.packing.value_or(true)) low -= 0.75 * peak.passing;  // samples may be much shorter than the limit
   const OptimizerBytes optimizer = optimizer_bytes(shape, s, trainable_parameters(shape, s));
   if (optimizer.paged) low -= trainer.model_states_of().states.bytes;
   if (!optimizer.known) e.assumptions.push_back(fmt::format("optimizer {}: taken as AdamW", s.optimizer));

@@ -60,7 +60,24 @@ std::vector<std::string> expand(const std::vector<std::string>& given, const Mod
 
 }  // namespace
 
+namespace {
+
+// llama.cpp's types: bits per weight of whole files, as its quantize program prints them.
+struct GgufType {
+  std::string_view name;
+  double bits;
+};
+constexpr GgufType kGgufTypes[] = {{"q4_0", 4.55},    {"q4_1", 5.0},    {"q5_0", 5.5},     {"q5_1", 6.0},
+                                   {"q8_0", 8.5},     {"q2_k", 3.0},    {"q3_k_s", 3.5},   {"q3_k_m", 3.91},
+                                   {"q3_k_l", 4.27},  {"q4_k_s", 4.58}, {"q4_k_m", 4.85},  {"q5_k_s", 5.54},
+                                   {"q5_k_m", 5.69},  {"q6_k", 6.59},   {"iq2_xxs", 2.06}, {"iq2_xs", 2.31},
+                                   {"iq3_xxs", 3.06}, {"iq3_s", 3.44},  {"iq4_xs", 4.25},  {"iq4_nl", 4.5}};
+
+}  // namespace
+
 double quantized_width(const std::string& method) {
+  for (const GgufType& type : kGgufTypes)
+    if (method == type.name) return type.bits / 8;
   if (method == "nf4-dq" || method == "fp4-dq") return 0.5 + 1.0 / 64 + 4.0 / 16384;
   if (method == "nf4" || method == "fp4") return 0.5 + 4.0 / 64;
   if (method == "gptq" || method == "awq" || method == "int4") return 0.5 + 2.5 / 128;

@@ -21,13 +21,14 @@ bool asks_for_resources(const std::string& line) {
 
 std::string resource_lines(const Report& report) {
   const Job job = with_changes(report.incident.job.value_or(Job()), report.diagnosis.set_changes);
-  const int64_t nodes = std::max<int64_t>(1, job.nodes.value_or(1)), gpus = std::max<int64_t>(1, job.gpus.value_or(1));
+  const int64_t nodes = std::max<int64_t>(1, job.devices.nodes.value_or(1)),
+                gpus = std::max<int64_t>(1, job.devices.gpus.value_or(1));
   int64_t host = report.incident.estimate ? report.incident.estimate->host_high_bytes : int64_t{16} << 30;
   for (const Remedy& remedy : report.diagnosis.remedies)
     for (const std::string& name : report.diagnosis.proposed_set())
       if (remedy.name == name) host += remedy.host_bytes.value_or(0);
   const int64_t gib = (host * gpus * 5 / 4 >> 30) + 1;
-  const int64_t cpus = job.grant.cpus.value_or(2 + job.dataloader_workers.value_or(0));
+  const int64_t cpus = job.devices.grant.cpus.value_or(2 + job.load.workers.value_or(0));
   std::string out =
       fmt::format("#SBATCH --nodes={}\n#SBATCH --gpus-per-node={}\n#SBATCH --ntasks-per-node=1\n", nodes, gpus);
   out += fmt::format("#SBATCH --cpus-per-task={}\n#SBATCH --mem={}G\n", cpus * gpus, gib);
@@ -62,7 +63,7 @@ std::string batch_script(const Report& report, const std::string& command) {
   if (command.find("#SBATCH") != std::string::npos) return own_script(command, resources);
   std::string out = "#!/bin/bash\n" + resources;
   if (report.incident.job) {
-    const Grant& grant = report.incident.job->grant;
+    const Grant& grant = report.incident.job->devices.grant;
     if (!grant.partition.empty()) out += fmt::format("#SBATCH --partition={}\n", grant.partition);
     if (!grant.time_limit.empty()) out += fmt::format("#SBATCH --time={}\n", grant.time_limit);
   }

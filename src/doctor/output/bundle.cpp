@@ -21,9 +21,9 @@ void add_message(const Message& message, std::string& out) {
 
 void add_settings(const Job& job, std::string& out) {
   out += "\nSettings\n";
-  for (const KeyNote& note : job.understood)
+  for (const KeyNote& note : job.keys.understood)
     if (!note.value.empty()) out += fmt::format("  {} = {}\n", note.origin.key, note.value);
-  for (const KeyNote& note : job.unknown)
+  for (const KeyNote& note : job.keys.unknown)
     out += fmt::format("  {} = {}  (not known to doctor)\n", note.origin.key, note.value);
 }
 

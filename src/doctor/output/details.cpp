@@ -95,10 +95,10 @@ std::string details(const Report& report) {
   for (const std::string& note : report.notes) add_block(out, "  ", note, 2, kWidth);
   if (report.incident.job) {
     title(out, "KEYS");
-    add_keys(out, "unknown", report.incident.job->unknown);
-    add_keys(out, "unreadable", report.incident.job->unreadable);
-    add_keys(out, "understood", report.incident.job->understood);
-    add_keys(out, "irrelevant", report.incident.job->irrelevant);
+    add_keys(out, "unknown", report.incident.job->keys.unknown);
+    add_keys(out, "unreadable", report.incident.job->keys.unreadable);
+    add_keys(out, "understood", report.incident.job->keys.understood);
+    add_keys(out, "irrelevant", report.incident.job->keys.irrelevant);
   }
   for (const std::string& source : report.sources) add_block(out, "\nread ", source, 5, kWidth);
   out += "\n";

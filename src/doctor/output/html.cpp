@@ -121,7 +121,7 @@ std::string remedy_block(const Remedy& remedy, const Bars& bars) {
   facts += fmt::format(", {:.2f} x the time, {}, effort: {}", remedy.slowdown, remedy.kind, remedy.effort);
   out += "<p>" + escaped(facts);
   if (remedy.fits_alone) out += " <strong class=\"good\">fits alone</strong>";
-  if (remedy.one_try) out += " <strong>one try, no cure</strong>";
+  if (remedy.one_try) out += " <strong>one try, but not a fix</strong>";
   out += "</p>\n";
   if (!remedy.terms_after.empty()) out += bars.draw(remedy.terms_after, "memory with " + remedy.name);
   out += "<p class=\"soft\">" + escaped(remedy.why + "; " + remedy.effect) + "</p>\n";

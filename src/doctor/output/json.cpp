@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "doctor/remedies/balance.h"
 #include "doctor/snapshot/snapshot_output.h"
 
 namespace headroom::doctor {
@@ -65,6 +66,7 @@ Json remedy_json(const Remedy& remedy) {
   json["kind"] = remedy.kind;
   json["fits_alone"] = remedy.fits_alone;
   json["likely_alone"] = remedy.likely_alone;
+  json["evidence"] = remedy.evidence;
   json["why"] = remedy.why;
   json["effect"] = remedy.effect;
   json["effort"] = remedy.effort;
@@ -89,13 +91,15 @@ std::string report_json(const Report& report) {
   for (const Remedy& remedy : diagnosis.remedies) json["remedies"].push_back(remedy_json(remedy));
   json["smallest_fitting_set"] = diagnosis.smallest_fitting_set;
   json["likely_set"] = diagnosis.likely_set;
+  json["surest"] = diagnosis.surest.empty() ? Json(nullptr) : Json(diagnosis.surest);
   json["unknown_keys"] = Json::array();
   if (report.incident.job)
-    for (const KeyNote& note : report.incident.job->unknown)
+    for (const KeyNote& note : report.incident.job->keys.unknown)
       json["unknown_keys"].push_back(
           {{"key", note.origin.key}, {"file", note.origin.file}, {"line", note.origin.line}, {"nearest", note.text}});
   json["headroom"] = {{"command", report.headroom.command}, {"minimum_bytes", or_null(report.headroom.minimum_bytes)}};
   json["need_bytes"] = or_null(diagnosis.need_bytes);
+  json["need_from"] = provenance_name(balance_of(report.incident).need_from);
   json["limit_bytes"] = or_null(diagnosis.limit_bytes);
   json["bytes_after"] = or_null(diagnosis.bytes_after);
   json["high_after"] = or_null(diagnosis.high_after);

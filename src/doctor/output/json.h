@@ -1,4 +1,4 @@
-// The answer for programs: the doctor record of shared/cli.md.
+// The answer for programs, `--json`.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace headroom::doctor {
 
 // One JSON object with a line end. Absent figures are null; field names, frameworks and phases as in
-// shared/data/oom_messages.jsonl. Bytes that are no UTF-8 are replaced.
+// tests/data_files/oom_messages.jsonl. Bytes that are not UTF-8 are replaced.
 std::string report_json(const Report& report);
 
 }  // namespace headroom::doctor

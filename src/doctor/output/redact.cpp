@@ -17,7 +17,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
-// Characters that may stand inside a word that is judged as a whole.
+// Characters that may stand inside a word that is redacted as a whole.
 bool word_character(char c) {
   return alnum(c) || (static_cast<unsigned char>(c) & 0x80u) ||
          std::string_view("._-/@:+~\\%=#?&").find(c) != std::string_view::npos;
@@ -183,7 +183,7 @@ class Redactor {
       const std::string_view name = word.substr(0, equals), value = word.substr(equals + 1);
       out_ += name;
       out_ += '=';
-      if (!value.empty()) out_ += judged(name, value);
+      if (!value.empty()) out_ += checked_word(name, value);
       return;
     }
     // "user: name", "kernel:" and "on node" name what stands beside them.
@@ -192,11 +192,11 @@ class Redactor {
     const bool labelled = was != name || person_name(name);
     size_t end = word.size();
     while (end > 0 && (word[end - 1] == ':' || word[end - 1] == '.')) --end;
-    out_ += judged(labelled ? name : std::string_view(), word.substr(0, end));
+    out_ += checked_word(labelled ? name : std::string_view(), word.substr(0, end));
     out_ += word.substr(end);
   }
 
-  std::string judged(std::string_view name, std::string_view word) const {
+  std::string checked_word(std::string_view name, std::string_view word) const {
     if (keep_.count(std::string(word)) || word.empty()) return std::string(word);
     if (secret_name(name)) return "<secret>";
     if (person_name(name)) return "<user>";

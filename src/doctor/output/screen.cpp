@@ -8,6 +8,7 @@
 #include "doctor/output/wrapped_text.h"
 #include "doctor/remedies/balance.h"
 #include "doctor/remedies/figures.h"
+#include "doctor/remedies/situations/situation.h"
 #include "doctor/snapshot/snapshot_output.h"
 
 namespace headroom::doctor {
@@ -38,7 +39,7 @@ std::string effects(const Remedy& remedy) {
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   if (remedy.saves_bytes) add(fmt::format("{} {}", remedy.one_try ? "frees" : "saves", figure(*remedy.saves_bytes)));
   if (remedy.one_try)
-    add("one try, no cure");
+    add("one try, but not a fix");
   else if (remedy.likely_alone)
     add(remedy.fits_alone ? "FITS" : "likely");
   const double percent = 100 * (remedy.slowdown - 1);
@@ -51,14 +52,23 @@ std::string effects(const Remedy& remedy) {
   return text;
 }
 
-// What the screen proposes: the smallest set, else the first ones.
+// A set that is proposed as a whole: one that is proven, or several that are likely only together, where no situation
+// knows better.
+bool proposes_set(const Diagnosis& diagnosis) {
+  if (!diagnosis.smallest_fitting_set.empty()) return true;
+  return diagnosis.likely_set.size() > 1 && diagnosis.remedies.front().evidence <= kUsual;
+}
+
+// What the screen proposes: the set, else the first ones.
 std::vector<const Remedy*> proposed(const Diagnosis& diagnosis) {
   std::vector<const Remedy*> chosen;
-  for (const std::string& name : diagnosis.proposed_set())
-    for (const Remedy& remedy : diagnosis.remedies)
-      if (remedy.name == name) chosen.push_back(&remedy);
+  if (proposes_set(diagnosis))
+    for (const std::string& name : diagnosis.proposed_set())
+      for (const Remedy& remedy : diagnosis.remedies)
+        if (remedy.name == name) chosen.push_back(&remedy);
+  if (!chosen.empty()) return chosen;
   for (const Remedy& remedy : diagnosis.remedies) {
-    if (chosen.size() >= 3 || !diagnosis.proposed_set().empty()) break;
+    if (chosen.size() >= 3) break;
     if (remedy.name != "measure" || diagnosis.remedies.size() == 1) chosen.push_back(&remedy);
   }
   return chosen;
@@ -85,9 +95,9 @@ void add_why(const Report& report, std::string& out) {
 
 void add_remedies(const Report& report, std::string& out) {
   const std::vector<const Remedy*> remedies = proposed(report.diagnosis);
-  const bool incident = !report.incident.messages.empty() || report.incident.job;
+  const bool incident = !report.incident.messages.empty() || report.incident.job || !report.diagnosis.causes.empty();
   if (!incident || report.diagnosis.fits.value_or(false)) return;
-  const bool set = report.diagnosis.proposed_set().size() > 1;
+  const bool set = remedies.size() > 1 && proposes_set(report.diagnosis);
   size_t number = 0;
   for (const Remedy* remedy : remedies) {
     ++number;
@@ -148,11 +158,31 @@ std::string headline(const Report& report) {
   return place.empty() ? text : text + " (" + place + ")";
 }
 
+namespace {
+
+// The likely set by what the screen shows of it: the set, or the numbers of its members.
+std::string likely_words(const Diagnosis& diagnosis) {
+  if (proposes_set(diagnosis)) return diagnosis.proposed_set().size() > 1 ? "these" : "this";
+  const std::vector<const Remedy*> shown = proposed(diagnosis);
+  std::string words;
+  for (const std::string& name : diagnosis.likely_set) {
+    std::string word = name;
+    for (size_t i = 0; i < shown.size(); ++i)
+      if (shown[i]->name == name) word = std::to_string(i + 1);
+    words += (words.empty() ? "" : " and ") + word;
+  }
+  return words;
+}
+
+}  // namespace
+
 std::string verdict(const Report& report) {
   const Diagnosis& d = report.diagnosis;
   const std::optional<Estimate>& estimate = report.incident.estimate;
   if (!estimate) {
     if (!report.measured.empty()) return report.measured;
+    if (report.incident.messages.empty() && !report.incident.job && !d.causes.empty())
+      return "cannot tell: the program is not one that doctor reads. Give the log of the failure";
     if (report.incident.messages.empty() && !report.incident.job)
       return "nothing to tell. Give the lines around the error, or --config FILE";
     if (report.incident.job && !report.incident.shape)
@@ -161,11 +191,20 @@ std::string verdict(const Report& report) {
       if (remedy->fits_alone) return "by the message's own figures, with " + remedy->set;
     return "cannot tell from the message alone. Add --config FILE and --model NAME";
   }
+  const int64_t processes = d.host && report.incident.job ? processes_per_node(*report.incident.job) : 1;
   std::string need = fmt::format("{} ({} to {})", figure(d.need_bytes.value_or(estimate->likely_bytes)),
-                                 figure(d.host ? estimate->host_low_bytes : estimate->low_bytes),
-                                 figure(d.host ? estimate->host_high_bytes : estimate->high_bytes));
-  if (!d.limit_bytes) return fmt::format("{} needed per GPU. Add --gpu NAME or --capacity 24GiB", need);
+                                 figure((d.host ? estimate->host_low_bytes : estimate->low_bytes) * processes),
+                                 figure((d.host ? estimate->host_high_bytes : estimate->high_bytes) * processes));
+  if (d.host) need += processes > 1 ? fmt::format(" on the node, by {} processes", processes) : " of host memory";
+  if (!d.limit_bytes)
+    return d.host ? fmt::format("{} estimated. Add --host-memory 256GB", need)
+                  : fmt::format("{} needed per GPU. Add --gpu NAME or --capacity 24GiB", need);
   const std::string of = fmt::format("of {}", figure(*d.limit_bytes));
+  // The log shows a failure where even the upper end has room.
+  const int64_t high = (d.host ? estimate->host_high_bytes : estimate->high_bytes) * processes;
+  if (!report.incident.messages.empty() && high <= *d.limit_bytes && d.proposed_set().empty())
+    return fmt::format("cannot tell: it failed, and the estimate of {} {} does not explain it. {}", need, of,
+                       d.host ? "`free -h` while it runs shows who grows" : "Measure with --probe");
   if (d.fits.value_or(false)) return fmt::format("yes: {} {}", need, of);
   if (!d.smallest_fitting_set.empty()) {
     const char* with = d.smallest_fitting_set.size() > 1 ? "all of these" : "this";
@@ -174,11 +213,11 @@ std::string verdict(const Report& report) {
   }
   const std::string sure = d.doubt.empty() ? "the range crosses the limit: measure with --probe" : d.doubt;
   if (!d.fits && report.incident.messages.empty()) return fmt::format("likely: {} {}. To be sure: {}", need, of, sure);
+  if (d.likely_set.empty() && d.host) return fmt::format("cannot tell: {} {} estimated. {}", need, of, sure);
   if (d.likely_set.empty())
     return fmt::format("no: {} {}, and no four of these remedies are enough; see --which-gpu", need, of);
   const std::string after = d.bytes_after ? fmt::format(", {}", figure(*d.bytes_after)) : "";
-  return fmt::format("likely with {}{} {}. Now: {}. To be sure: {}", d.likely_set.size() > 1 ? "these" : "this", after,
-                     of, need, sure);
+  return fmt::format("likely with {}{} {}. Now: {}. To be sure: {}", likely_words(d), after, of, need, sure);
 }
 
 std::string headroom_line(const Report& report) {

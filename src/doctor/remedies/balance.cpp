@@ -14,22 +14,30 @@ bool contains(const std::vector<std::string>& list, std::string_view what) {
   return std::any_of(list.begin(), list.end(), [&](const std::string& entry) { return entry.find(what) == 0; });
 }
 
-std::optional<int64_t> stated_others(const Message& message) {
-  if (message.other_processes.empty()) return std::nullopt;
-  int64_t sum = 0;
-  for (const OtherProcess& other : message.other_processes) sum += other.bytes.value_or(0);
-  return sum;
+// Figures are rounded to a hundredth of a GiB each: below three of those a difference is nothing.
+constexpr int64_t kRounding = int64_t{32} << 20;
+
+int64_t beyond_rounding(int64_t bytes) { return bytes < kRounding ? 0 : bytes; }
+
+// A process in a container is listed under another number than its own: one that holds what PyTorch reserved and a
+// context is this one.
+std::optional<int64_t> own_entry(const Message& message, const std::optional<int64_t>& reserved) {
+  constexpr int64_t kLargestContext = int64_t{2} << 30;
+  if (!reserved) return std::nullopt;
+  for (const OtherProcess& other : message.other_processes)
+    if (other.bytes && *other.bytes >= *reserved - kRounding && *other.bytes <= *reserved + kLargestContext)
+      return other.bytes;
+  return std::nullopt;
 }
 
+// What other processes hold, where the message says how much this one has, or lists them.
 std::optional<int64_t> foreign_bytes(const Message& message, const MessageFigures& figures) {
-  std::optional<int64_t> foreign = stated_others(message);
+  std::optional<int64_t> foreign;
+  for (const OtherProcess& other : message.other_processes) foreign = foreign.value_or(0) + other.bytes.value_or(0);
+  if (foreign && !message.process_bytes && figures.process) *foreign -= *figures.process;
   if (figures.capacity && figures.free && figures.process)
     foreign = std::max(foreign.value_or(0), *figures.capacity - *figures.free - *figures.process);
-  else if (!foreign && figures.outside_pytorch)
-    foreign = *figures.outside_pytorch - kOwnContext;
-  if (foreign) foreign = std::max<int64_t>(0, *foreign);
-  // Figures are rounded to a hundredth of a GiB each: below three of those it is nothing.
-  if (foreign && *foreign < (int64_t{32} << 20)) foreign = 0;
+  if (foreign) foreign = beyond_rounding(*foreign);
   return foreign;
 }
 
@@ -65,8 +73,10 @@ MessageFigures figures_of(const Message& message) {
   if (!f.reserved && f.allocated && f.unallocated) f.reserved = *f.allocated + *f.unallocated;
   if (!f.unallocated && f.allocated && f.reserved) f.unallocated = std::max<int64_t>(0, *f.reserved - *f.allocated);
   if (f.capacity && f.free && f.reserved) f.outside_pytorch = std::max<int64_t>(0, *f.capacity - *f.free - *f.reserved);
+  if (!f.process) f.process = own_entry(message, f.reserved);
   if (f.process && f.reserved) f.own_outside = std::max<int64_t>(0, *f.process - *f.reserved);
   f.foreign = foreign_bytes(message, f);
+  if (!f.foreign && f.outside_pytorch) f.unattributed = beyond_rounding(*f.outside_pytorch - kOwnContext);
   if (f.requested && f.free && *f.requested > *f.free) f.short_by = *f.requested - *f.free;
   if (f.requested && f.free && f.unallocated) f.after_defragment = *f.free + *f.unallocated - *f.requested;
   return f;
@@ -83,19 +93,43 @@ Balance balance_of(const Case& incident) {
     if (!balance.limit) balance.limit = f.capacity;
     if (balance.limit && message->process_limit_bytes)
       balance.limit = std::min(*balance.limit, *message->process_limit_bytes);
-    if (!host && balance.limit) *balance.limit = std::max<int64_t>(0, *balance.limit - f.foreign.value_or(0));
+    if (!host && balance.limit)
+      *balance.limit = std::max<int64_t>(0, *balance.limit - f.foreign.value_or(f.unattributed.value_or(0)));
     if (f.allocated && f.requested)
       balance.observed = *f.allocated + *f.requested +
                          (host ? 0 : f.own_outside.value_or(std::min(f.outside_pytorch.value_or(0), kOwnContext)));
   }
-  if (incident.estimate) balance.need = host ? incident.estimate->host_likely_bytes : incident.estimate->likely_bytes;
+  if (incident.estimate) {
+    const int64_t processes = incident.job ? processes_per_node(*incident.job) : 1;
+    balance.need = host ? incident.estimate->host_likely_bytes * processes : incident.estimate->likely_bytes;
+    balance.need_from = Provenance::estimated;
+  }
   if (balance.observed && balance.need) {
     balance.unexplained = std::max<int64_t>(0, *balance.observed - *balance.need);
     balance.need = *balance.need + balance.unexplained;
   } else if (balance.observed) {
     balance.need = balance.observed;
+    balance.need_from = Provenance::computed;
   }
   return balance;
+}
+
+int64_t processes_per_node(const Job& job) {
+  const int64_t gpus = job.devices.gpus.value_or(1), nodes = std::max<int64_t>(1, job.devices.nodes.value_or(1));
+  return std::clamp<int64_t>(job.devices.grant.tasks_per_node.value_or((gpus + nodes - 1) / nodes), 1, 1024);
+}
+
+std::string_view provenance_name(Provenance provenance) {
+  switch (provenance) {
+    case Provenance::printed:
+      return "printed";
+    case Provenance::computed:
+      return "computed";
+    case Provenance::estimated:
+      return "estimated";
+    default:
+      return "unknown";
+  }
 }
 
 bool fits(int64_t need, int64_t limit) { return static_cast<double>(need) <= kFitShare * static_cast<double>(limit); }

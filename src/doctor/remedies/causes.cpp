@@ -16,7 +16,7 @@ struct Answer {
 
 }  // namespace
 
-void growth_causes(const Situation& s, std::vector<Cause>& causes) {
+void growth_causes(const CaseView& s, std::vector<Cause>& causes) {
   const Growth& growth = s.incident().growth;
   std::string evidence;
   for (const std::string& line : growth.evidence) evidence += (evidence.empty() ? "" : "; ") + line;
@@ -42,7 +42,7 @@ void growth_causes(const Situation& s, std::vector<Cause>& causes) {
 namespace {
 
 // The message says nothing but that there was no room.
-Cause device_full(const Situation& s) {
+Cause device_full(const CaseView& s) {
   const MessageFigures& f = s.figures();
   const std::vector<std::string>& hints = s.message()->hints;
   std::string evidence = "the message gives no figures";
@@ -57,8 +57,13 @@ Cause device_full(const Situation& s) {
 
 }  // namespace
 
-std::vector<Cause> rank_causes(const Situation& s) {
+std::vector<Cause> rank_causes(const CaseView& s, const std::vector<Seen>& seen) {
   std::vector<Cause> causes;
+  // What is merely usual explains less than the figures do.
+  for (const auto& [situation, evidence] : seen)
+    if (evidence.weight > kUsual || seen.front().evidence.weight <= kUsual)
+      causes.push_back({std::string(situation->name), fmt::format("{} ({})", situation->cause, evidence.shown),
+                        evidence.weight > kUsual ? evidence.weight : 0.4});
   device_causes(s, causes);
   job_causes(s, causes);
   phase_causes(s, causes);
@@ -82,6 +87,8 @@ std::vector<std::string_view> answers_to(std::string_view cause) {
       {"data_parallel", {"ddp"}},
       {"fragmentation", {"expandable-segments", "max-split-size"}},
       {"other_processes", {"end-other-processes", "gpu-memory-utilization"}},
+      {"unattributed", {"end-other-processes"}},
+      {"limit_below_capacity", {"expandable-segments", "end-other-processes"}},
       {"attention_scores", {"flash-attention"}},
       {"logits", {"liger", "chunked-loss", "micro-batch"}},
       {"batch_too_large", {"micro-batch", "checkpointing", "sequence-length"}},

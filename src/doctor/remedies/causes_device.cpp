@@ -14,12 +14,15 @@ double share(int64_t part, int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
+// The share of PyTorch's memory that lies unused, in pieces; caches of a few percent are usual.
+constexpr double kMuchUnallocated = 0.12;
+
 void fragmentation(const MessageFigures& f, std::vector<Cause>& causes) {
   if (!f.after_defragment || !f.short_by || *f.after_defragment < 0) return;
   const std::string sum = fmt::format("free {} + unallocated {} = {} against {} asked", figure(*f.free),
                                       figure(*f.unallocated), figure(*f.free + *f.unallocated), figure(*f.requested));
   const double held = share(*f.unallocated, f.reserved.value_or(0));
-  if (*f.after_defragment >= *f.requested && held > 0.05) {
+  if (*f.after_defragment >= *f.requested && held > kMuchUnallocated) {
     causes.push_back({"fragmentation",
                       fmt::format("{}: {:.0f} % of what PyTorch holds is in pieces too small", sum, 100 * held),
                       std::min(0.95, 0.7 + held)});
@@ -27,15 +30,15 @@ void fragmentation(const MessageFigures& f, std::vector<Cause>& causes) {
   }
   causes.push_back({"fragmentation",
                     fmt::format("{}: perfect defragmentation would just serve this request with {} left: worth one "
-                                "try, no cure",
+                                "try, but not a fix",
                                 sum, figure(*f.after_defragment)),
                     0.45});
 }
 
 // A server fills its device by design: the KV cache takes what it may.
-void live_tensors(const Situation& s, const MessageFigures& f, std::vector<Cause>& causes) {
+void live_tensors(const CaseView& s, const MessageFigures& f, std::vector<Cause>& causes) {
   if (s.serving()) return;
-  if (!f.allocated || !f.capacity || *f.capacity <= 0) return;
+  if (!f.allocated || !f.capacity || *f.capacity <= 0 || *f.allocated > *f.capacity) return;
   const double live = share(*f.allocated, *f.capacity);
   if (live < 0.5) return;
   causes.push_back({"tensors_fill_the_device",
@@ -60,19 +63,26 @@ std::string holders(const Message& message) {
   return who;
 }
 
-void neighbours(const Situation& s, const MessageFigures& f, std::vector<Cause>& causes) {
+void neighbours(const CaseView& s, const MessageFigures& f, std::vector<Cause>& causes) {
   const int64_t foreign = f.foreign.value_or(0);
   if (foreign >= (int64_t{128} << 20)) {
     const bool enough = f.short_by && foreign >= *f.short_by;
     const bool most = f.capacity && share(foreign, *f.capacity) > 0.25;
     causes.push_back({"other_processes",
-                      fmt::format("{} of {} are held by others on this device{}", figure(foreign),
+                      fmt::format("{} of {} are held by other processes on this device{}", figure(foreign),
                                   f.capacity ? figure(*f.capacity) : "the device", holders(*s.message())),
                       most     ? 0.9
                       : enough ? 0.6
                                : 0.3});
   }
-  const int64_t own = f.own_outside ? *f.own_outside : f.outside_pytorch.value_or(0) - foreign;
+  const int64_t nobodys = f.unattributed.value_or(0);
+  if (nobodys >= (int64_t{128} << 20) && f.capacity)
+    causes.push_back({"unattributed",
+                      fmt::format("{} of {} are unattributed: other processes, NCCL, the driver, or another framework "
+                                  "in this process",
+                                  figure(nobodys), figure(*f.capacity)),
+                      share(nobodys, *f.capacity) > 0.25 ? 0.7 : 0.2});
+  const int64_t own = f.own_outside ? *f.own_outside : f.outside_pytorch.value_or(0) - foreign - nobodys;
   if (own >= (int64_t{64} << 20)) {
     const bool much = own > (int64_t{2} << 30);
     causes.push_back({"outside_pytorch",
@@ -82,10 +92,28 @@ void neighbours(const Situation& s, const MessageFigures& f, std::vector<Cause>&
   }
 }
 
+// Half of the last digit of both figures together.
+int64_t rounding_of(const Message& message) {
+  int64_t rounding = 0;
+  for (const Figure& figure : message.figures)
+    if (figure.field == "requested" || figure.field == "free") rounding += (figure.resolution_bytes + 1) / 2;
+  return rounding;
+}
+
 // Enough is free and it failed all the same.
-void free_but_refused(const Situation& s, const MessageFigures& f, std::vector<Cause>& causes) {
-  if (!f.requested || !f.free || *f.requested > *f.free) return;
-  std::string why = "a limit below the device's size: a memory fraction, MIG, WSL, or memory no longer free when asked";
+void free_but_refused(const CaseView& s, const MessageFigures& f, std::vector<Cause>& causes) {
+  constexpr int64_t kSegment = int64_t{64} << 20;  // the allocator asks the driver for 2 or 20 MiB at least
+  if (!f.requested || !f.free || *f.requested > *f.free || *f.free < kSegment) return;
+  if (*f.free - *f.requested <= rounding_of(*s.message())) {
+    causes.push_back({"just_too_little",
+                      fmt::format("{} asked, {} free: equal as printed, both are rounded; it was just too little",
+                                  figure(*f.requested), figure(*f.free)),
+                      0.3});
+    return;
+  }
+  std::string why =
+      "a limit below the device's size: a memory fraction, MIG, Windows or WSL, or memory no longer free "
+      "when asked";
   if (s.message()->process_limit_bytes)
     why = fmt::format("this process may take {} only", figure(*s.message()->process_limit_bytes));
   causes.push_back({"limit_below_capacity",
@@ -94,7 +122,7 @@ void free_but_refused(const Situation& s, const MessageFigures& f, std::vector<C
 }
 
 // The request has exactly the size of logits or of attention scores.
-void known_tensor(const Situation& s, const MessageFigures& f, std::vector<Cause>& causes) {
+void known_tensor(const CaseView& s, const MessageFigures& f, std::vector<Cause>& causes) {
   if (!f.requested || !s.shape() || !s.micro_batch() || !s.sequence()) return;
   const double asked = static_cast<double>(*f.requested);
   const double batch = static_cast<double>(*s.micro_batch()), length = static_cast<double>(*s.sequence());
@@ -116,7 +144,7 @@ void known_tensor(const Situation& s, const MessageFigures& f, std::vector<Cause
 
 }  // namespace
 
-void device_causes(const Situation& s, std::vector<Cause>& causes) {
+void device_causes(const CaseView& s, std::vector<Cause>& causes) {
   if (!s.message() || s.pool() != Pool::device) return;
   const MessageFigures& f = s.figures();
   fragmentation(f, causes);

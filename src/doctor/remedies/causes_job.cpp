@@ -28,9 +28,9 @@ std::string largest_terms(const Estimate& estimate, bool only_fixed = false) {
 }
 
 // A server whose cache is what the weights leave.
-void server(const Situation& s, int64_t limit, std::vector<Cause>& causes) {
+void server(const CaseView& s, int64_t limit, std::vector<Cause>& causes) {
   const Estimate& estimate = *s.incident().estimate;
-  const int64_t weights = s.term("weights"), length = s.job().max_model_len.value_or(s.shape()->max_positions);
+  const int64_t weights = s.term("weights"), length = s.job().serving.max_model_len.value_or(s.shape()->max_positions);
   if (weights > limit)
     causes.push_back(
         {"model_too_large", fmt::format("the weights alone take {} of {}", figure(weights), figure(limit)), 0.95});
@@ -48,7 +48,7 @@ void server(const Situation& s, int64_t limit, std::vector<Cause>& causes) {
 
 }  // namespace
 
-void job_causes(const Situation& s, std::vector<Cause>& causes) {
+void job_causes(const CaseView& s, std::vector<Cause>& causes) {
   const std::optional<Estimate>& estimate = s.incident().estimate;
   if (!estimate || !s.balance().limit || s.pool() != Pool::device || !s.shape()) return;
   const int64_t limit = *s.balance().limit;

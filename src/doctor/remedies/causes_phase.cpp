@@ -27,7 +27,7 @@ constexpr PhaseCause kPhases[] = {
     {"comm_init", "outside_pytorch", "NCCL's buffers come after PyTorch took its share"},
 };
 
-void phase(const Situation& s, std::vector<Cause>& causes) {
+void phase(const CaseView& s, std::vector<Cause>& causes) {
   const Message& message = *s.message();
   for (const PhaseCause& known : kPhases) {
     if (message.phase != known.phase ||
@@ -41,7 +41,7 @@ void phase(const Situation& s, std::vector<Cause>& causes) {
   }
 }
 
-void data_parallel(const Situation& s, std::vector<Cause>& causes) {
+void data_parallel(const CaseView& s, std::vector<Cause>& causes) {
   for (const Frame& frame : s.message()->frames)
     if (frame.file.find("parallel/data_parallel") != std::string::npos)
       return causes.push_back(
@@ -49,7 +49,7 @@ void data_parallel(const Situation& s, std::vector<Cause>& causes) {
            0.86});
 }
 
-void host(const Situation& s, std::vector<Cause>& causes) {
+void host(const CaseView& s, std::vector<Cause>& causes) {
   const Message& message = *s.message();
   if (s.pool() == Pool::shared_memory)
     causes.push_back({"shared_memory", "/dev/shm is full: data-loader workers pass batches through it", 0.9});
@@ -69,7 +69,7 @@ void host(const Situation& s, std::vector<Cause>& causes) {
   causes.push_back({"host_memory", evidence, 0.85});
 }
 
-void server(const Situation& s, std::vector<Cause>& causes) {
+void server(const CaseView& s, std::vector<Cause>& causes) {
   const KvAdvice advice = kv_advice(s);
   const Message& message = *s.message();
   if (message.text.find("--max-running-requests") != std::string::npos)
@@ -92,7 +92,7 @@ void server(const Situation& s, std::vector<Cause>& causes) {
 
 }  // namespace
 
-void phase_causes(const Situation& s, std::vector<Cause>& causes) {
+void phase_causes(const CaseView& s, std::vector<Cause>& causes) {
   if (!s.message()) return;
   if (s.pool() == Pool::device) phase(s, causes);
   if (s.pool() == Pool::device) data_parallel(s, causes);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "doctor/config/job_fields.h"
 
 namespace headroom::doctor {
 namespace {
@@ -12,66 +13,9 @@ namespace {
 int64_t whole(const std::string& name, const std::string& value) {
   int64_t number = 0;
   const auto [end, status] = std::from_chars(value.data(), value.data() + value.size(), number);
-  HR_CHECK(status == std::errc() && end == value.data() + value.size(), "{} = '{}' is no whole number", name, value);
+  HR_CHECK(status == std::errc() && end == value.data() + value.size(), "{} = '{}' is not a whole number", name, value);
   return number;
 }
-
-struct WholeField {
-  std::string_view name;
-  std::optional<int64_t> Job::*field;
-};
-constexpr WholeField kWhole[] = {
-    {"gpus", &Job::gpus},
-    {"nodes", &Job::nodes},
-    {"micro_batch", &Job::micro_batch},
-    {"accumulation", &Job::accumulation},
-    {"global_batch", &Job::global_batch},
-    {"eval_batch", &Job::eval_batch},
-    {"sequence", &Job::sequence},
-    {"dataloader_workers", &Job::dataloader_workers},
-    {"tensor_parallel", &Job::tensor_parallel},
-    {"pipeline_parallel", &Job::pipeline_parallel},
-    {"context_parallel", &Job::context_parallel},
-    {"expert_parallel", &Job::expert_parallel},
-    {"max_model_len", &Job::max_model_len},
-    {"max_sequences", &Job::max_sequences},
-    {"max_batched_tokens", &Job::max_batched_tokens},
-    {"kv_cache_bytes", &Job::kv_cache_bytes},
-    {"gpu_layers", &Job::gpu_layers},
-    {"cpu_offload_bytes", &Job::cpu_offload_bytes},
-    {"swap_bytes", &Job::swap_bytes},
-};
-
-struct TextField {
-  std::string_view name;
-  std::optional<std::string> Job::*field;
-};
-constexpr TextField kText[] = {
-    {"weight_dtype", &Job::weight_dtype}, {"autocast", &Job::autocast},
-    {"attention", &Job::attention},       {"optimizer", &Job::optimizer},
-    {"quantization", &Job::quantization}, {"optimizer_dtype", &Job::optimizer_dtype},
-    {"kv_dtype", &Job::kv_dtype},
-};
-
-struct FlagField {
-  std::string_view name;
-  std::optional<bool> Job::*field;
-};
-constexpr FlagField kFlags[] = {
-    {"checkpointing", &Job::checkpointing},
-    {"optimizer_in_backward", &Job::optimizer_in_backward},
-    {"chunked_loss", &Job::chunked_loss},
-    {"compile", &Job::compile},
-    {"packing", &Job::packing},
-    {"pin_memory", &Job::pin_memory},
-    {"activation_offload", &Job::activation_offload},
-    {"forward_prefetch", &Job::forward_prefetch},
-    {"backward_prefetch", &Job::backward_prefetch},
-    {"limit_all_gathers", &Job::limit_all_gathers},
-    {"reshard_after_forward", &Job::reshard_after_forward},
-    {"flash_loss_upcast", &Job::flash_loss_upcast},
-    {"eager", &Job::eager},
-};
 
 Sharding sharding_of(const std::string& value) {
   constexpr std::string_view names[] = {"none", "ddp", "zero1", "zero2", "zero3", "hybrid"};
@@ -88,17 +32,17 @@ Offload offload_of(const std::string& value) {
 
 bool set_structured(Job& job, const std::string& name, const std::string& value) {
   if (name == "sharding") {
-    job.sharding = sharding_of(value);
+    job.parallel.sharding = sharding_of(value);
   } else if (name == "offload_parameters") {
-    job.offload_parameters = offload_of(value);
+    job.parallel.offload_parameters = offload_of(value);
   } else if (name == "offload_optimizer") {
-    job.offload_optimizer = offload_of(value);
+    job.parallel.offload_optimizer = offload_of(value);
   } else if (name == "gpu_memory_utilization") {
-    job.gpu_memory_utilization = std::strtod(value.c_str(), nullptr);
+    job.serving.gpu_memory_utilization = std::strtod(value.c_str(), nullptr);
   } else if (name == "model") {
     job.model = value;
   } else if (name == "checkpointing_kind") {
-    job.checkpointing_kind = value;
+    job.compute.checkpointing_kind = value;
   } else if (name == "lora" || name == "lora.rank") {
     if (value == "none") {
       job.lora.reset();
@@ -107,11 +51,11 @@ bool set_structured(Job& job, const std::string& name, const std::string& value)
     if (!job.lora) job.lora.emplace();
     job.lora->rank = whole(name, value);
   } else if (name.starts_with("extras.")) {
-    job.extras[name.substr(7)] = value;
+    set_extra_field(job, name.substr(7), value);
   } else if (name.starts_with("buffers.")) {
-    job.buffers[name.substr(8)] = whole(name, value);
+    job.parallel.buffers[name.substr(8)] = whole(name, value);
   } else if (name.starts_with("allocator.")) {
-    job.allocator[name.substr(10)] = value;
+    job.environment.allocator[name.substr(10)] = value;
   } else {
     return false;
   }
@@ -119,15 +63,12 @@ bool set_structured(Job& job, const std::string& name, const std::string& value)
 }
 
 void set_field(Job& job, const std::string& name, const std::string& value) {
-  for (const WholeField& known : kWhole)
-    if (known.name == name) return void(job.*known.field = whole(name, value));
-  for (const TextField& known : kText)
-    if (known.name == name) return void(job.*known.field = value);
-  for (const FlagField& known : kFlags)
-    if (known.name == name) {
-      HR_CHECK(value == "true" || value == "false", "{} = '{}' is no truth value", name, value);
-      return void(job.*known.field = value == "true");
-    }
+  if (auto* number = whole_field(job, name)) return void(*number = whole(name, value));
+  if (auto* text = text_field(job, name)) return void(*text = value);
+  if (auto* flag = truth_field(job, name)) {
+    HR_CHECK(value == "true" || value == "false", "{} = '{}' is not a truth value", name, value);
+    return void(*flag = value == "true");
+  }
   HR_CHECK(set_structured(job, name, value), "a job has no field '{}'", name);
 }
 

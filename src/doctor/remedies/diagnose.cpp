@@ -3,64 +3,85 @@
 
 #include "doctor/remedies/causes.h"
 #include "doctor/remedies/rules.h"
+#include "doctor/remedies/situations/situation.h"
 #include "doctor/remedies/smallest_set.h"
 
 namespace headroom::doctor {
 namespace {
 
-constexpr size_t kNoAnswer = 1000;
-
-// Place of a remedy among the answers to the causes: 0 when it answers the first cause best. Where no bytes are known,
-// what usually helps comes after them.
-size_t answer_rank(const std::vector<Cause>& causes, const Remedy& remedy) {
-  size_t rank = 0;
-  const auto answers = [&](std::string_view cause) {
+// How strongly a cause without a situation of its own speaks for the answers to it: each further one a little less.
+double answers_cause(const Diagnosis& diagnosis, const Remedy& remedy) {
+  constexpr double kStep = 0.05, kLeast = 0.4, kRest = 0.35;
+  double best = 0;
+  const auto answers = [&](std::string_view cause, double weight) {
+    double here = weight;
     for (const std::string_view name : answers_to(cause)) {
-      if (name == remedy.name) return true;
-      ++rank;
+      if (name == remedy.name) best = std::max(best, here);
+      here -= kStep;
     }
-    return false;
   };
-  for (const Cause& cause : causes)
-    if (cause.weight >= 0.4 && answers(cause.name)) return rank;
-  if (!remedy.saves_bytes && answers("device_full")) return rank;
-  return kNoAnswer;
+  for (const Cause& cause : diagnosis.causes)
+    if (cause.weight >= kLeast) answers(cause.name, cause.weight);
+  // Where no bytes are known, or the estimate leaves it open, what usually helps comes after them.
+  if (!remedy.saves_bytes || !diagnosis.fits) answers("device_full", kRest);
+  return best;
 }
 
-bool member(const Diagnosis& diagnosis, const Remedy& remedy) {
-  const std::vector<std::string>& set = diagnosis.proposed_set();
+bool member(const std::vector<std::string>& set, const Remedy& remedy) {
   return std::find(set.begin(), set.end(), remedy.name) != set.end();
 }
 
-// First those that fit alone, then the set that fits together, then another device or model, then answers to the
-// causes, then those with a known saving; each group by cost.
+// First what is proven, then what evidence speaks for, what is likely by the estimate, and the answers to the causes.
+// Another device or model comes last, unless a situation names it.
+double place(const Diagnosis& diagnosis, const Remedy& remedy) {
+  constexpr double kProven = 3, kLikely = 1, kLikelyMember = 0.99, kSaves = 0.1, kReplaces = 0.05;
+  const bool replaces = remedy.name == "larger-gpu" || remedy.name == "smaller-model";
+  if (!replaces && (remedy.fits_alone || member(diagnosis.smallest_fitting_set, remedy))) return kProven;
+  if (remedy.evidence > kUsual) return 1 + remedy.evidence;
+  if (replaces) return std::max(remedy.evidence, remedy.likely_alone ? 2 * kReplaces : 0.0);
+  if (remedy.likely_alone) return kLikely;
+  if (member(diagnosis.likely_set, remedy)) return kLikelyMember;
+  const double answer = remedy.effort == "hardware" ? 0 : answers_cause(diagnosis, remedy);
+  return std::max({remedy.evidence, answer, remedy.saves_bytes ? kSaves : 0.0});
+}
+
 void order(const Diagnosis& diagnosis, std::vector<Remedy>& remedies) {
-  const auto group = [&](const Remedy& remedy) {
-    const bool replaces = remedy.name == "larger-gpu" || remedy.name == "smaller-model";
-    if (remedy.likely_alone && !replaces) return 0;
-    if (member(diagnosis, remedy)) return 1;
-    if (replaces) return remedy.likely_alone ? 2 : 5;
-    if (answer_rank(diagnosis.causes, remedy) < kNoAnswer && remedy.effort != "hardware") return 3;
-    return remedy.saves_bytes ? 4 : 5;
-  };
   std::stable_sort(remedies.begin(), remedies.end(), [&](const Remedy& a, const Remedy& b) {
-    const int ga = group(a), gb = group(b);
-    if (ga != gb) return ga < gb;
-    if (ga == 3) {
-      const size_t ra = answer_rank(diagnosis.causes, a), rb = answer_rank(diagnosis.causes, b);
-      if (ra != rb) return ra < rb;
-    }
-    return a.cost < b.cost;
+    const double pa = place(diagnosis, a), pb = place(diagnosis, b);
+    return pa != pb ? pa > pb : a.cost < b.cost;
   });
 }
 
+// Where no set is proven the cheapest may be too little: what saves most, with the same arithmetic and on the same
+// device, stands right behind it.
+void name_surest(Diagnosis& diagnosis, std::vector<Remedy>& remedies) {
+  if (!diagnosis.smallest_fitting_set.empty() || remedies.size() < 3) return;
+  const auto saves = [](const Remedy& remedy) {
+    const bool same = remedy.kind == "exact" || remedy.kind == "reassociating";
+    return same && remedy.effort != "hardware" && !remedy.changes.empty() ? remedy.saves_bytes.value_or(0) : 0;
+  };
+  const auto surest = std::max_element(remedies.begin(), remedies.end(),
+                                       [&](const Remedy& a, const Remedy& b) { return saves(a) < saves(b); });
+  if (saves(*surest) <= 0) return;
+  const bool likely = std::any_of(remedies.begin(), remedies.end(), [](const Remedy& r) { return r.likely_alone; });
+  if (likely && !surest->likely_alone) return;
+  diagnosis.surest = surest->name;
+  if (surest - remedies.begin() > 2) std::rotate(remedies.begin() + 2, surest, surest + 1);
+}
+
 // The remedies of the set stand in the list in the size that the set takes.
-void choose_set(const Situation& situation, std::vector<Remedy>& remedies, Diagnosis& diagnosis) {
+void choose_set(const CaseView& view, std::vector<Remedy>& remedies, Diagnosis& diagnosis) {
   // Where the job itself is in doubt no set is sought that would only end the doubt (a cut at some length).
   std::optional<FittingSet> set;
-  if (situation.doubt_after({}).empty()) set = smallest_fitting_set(situation, remedies, true);
+  if (view.doubt_after({}).empty()) set = smallest_fitting_set(view, remedies, true);
+  // Another device is proven easily; what is likely on this one helps more.
+  if (set && set->changes.empty() && !view.likely_after({})) {
+    std::optional<FittingSet> here = smallest_fitting_set(view, remedies, false);
+    if (here && !here->changes.empty()) set.reset();
+  }
   std::vector<std::string>& names = set ? diagnosis.smallest_fitting_set : diagnosis.likely_set;
-  if (!set) set = smallest_fitting_set(situation, remedies, false);
+  // Likely as it stands: whatever saves a little would be a set.
+  if (!set && !view.likely_after({})) set = smallest_fitting_set(view, remedies, false);
   if (!set) return;
   for (const Remedy& chosen : set->members) {
     names.push_back(chosen.name);
@@ -69,9 +90,9 @@ void choose_set(const Situation& situation, std::vector<Remedy>& remedies, Diagn
   }
   diagnosis.set_changes = set->changes;
   if (set->changes.empty()) return;
-  diagnosis.bytes_after = situation.need_after(set->changes);
-  diagnosis.high_after = situation.most_after(set->changes);
-  if (const std::optional<Estimate> after = situation.after(set->changes)) diagnosis.terms_after = after->terms;
+  diagnosis.bytes_after = view.need_after(set->changes);
+  diagnosis.high_after = view.most_after(set->changes);
+  if (const std::optional<Estimate> after = view.after(set->changes)) diagnosis.terms_after = after->terms;
 }
 
 }  // namespace
@@ -79,31 +100,34 @@ void choose_set(const Situation& situation, std::vector<Remedy>& remedies, Diagn
 namespace {
 
 // Yes where it is proven, no where not even the likely figure fits, else open.
-std::optional<bool> judge(const Situation& situation) {
-  if (situation.fits_after({})) return true;
-  return situation.likely_after({}) ? std::nullopt : std::optional(false);
+std::optional<bool> proven_fit(const CaseView& view) {
+  if (view.fits_after({})) return true;
+  return view.likely_after({}) ? std::nullopt : std::optional(false);
 }
 
 }  // namespace
 
 Diagnosis diagnose(const Case& incident, const Estimator& estimator) {
-  const Situation situation(incident, estimator);
+  const CaseView view(incident, estimator);
   Diagnosis diagnosis;
-  diagnosis.causes = rank_causes(situation);
-  Findings findings = run_rules(situation);
+  const std::vector<Seen> seen = seen_situations(view);
+  diagnosis.causes = rank_causes(view, seen);
+  Findings findings = run_rules(view);
+  advise(view, seen, findings);
   diagnosis.refused = std::move(findings.refused);
   diagnosis.notes = std::move(findings.notes);
-  diagnosis.need_bytes = situation.balance().need;
-  diagnosis.limit_bytes = situation.balance().limit;
-  diagnosis.host = situation.pool() != Pool::device;
+  diagnosis.need_bytes = view.balance().need;
+  diagnosis.limit_bytes = view.balance().limit;
+  diagnosis.host = view.pool() != Pool::device;
   const bool estimated = incident.estimate && diagnosis.limit_bytes;
   if (!incident.messages.empty())
     diagnosis.fits = false;
   else if (estimated)
-    diagnosis.fits = judge(situation);
-  if (estimated) diagnosis.doubt = situation.doubt_after({});
-  if (!diagnosis.fits.value_or(false) && estimated) choose_set(situation, findings.remedies, diagnosis);
+    diagnosis.fits = proven_fit(view);
+  if (estimated) diagnosis.doubt = view.doubt_after({});
+  if (!diagnosis.fits.value_or(false) && estimated) choose_set(view, findings.remedies, diagnosis);
   order(diagnosis, findings.remedies);
+  name_surest(diagnosis, findings.remedies);
   diagnosis.remedies = std::move(findings.remedies);
   return diagnosis;
 }

@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kHighest = 0.95;
 
-double current_fraction(const Situation& s) {
-  if (s.job().gpu_memory_utilization) return *s.job().gpu_memory_utilization;
+double current_fraction(const CaseView& s) {
+  if (s.job().serving.gpu_memory_utilization) return *s.job().serving.gpu_memory_utilization;
   if (s.message() && s.message()->gpu_memory_utilization) return *s.message()->gpu_memory_utilization;
   // vLLM's messages come from releases before 0.92 became the default more often than not.
   if (s.message() && s.job().system == System::vllm) return 0.9;
@@ -39,7 +39,7 @@ bool cache_too_small(const Message& message) {
          says(message, "increase --mem-fraction-static") || says(message, "increasing gpu_memory_utilization");
 }
 
-// What the message asks to be fewer is no matter of the share: slots, or tokens of a prefill.
+// What the message asks to be fewer does not depend on the share: slots, or tokens of a prefill.
 bool asks_for_fewer(const Message& message) {
   return says(message, "smaller number for `--max-running-requests`") ||
          says(message, "decrease `--max-batch-prefill-tokens`") || says(message, "decrease `--max-batch-total-tokens`");
@@ -56,7 +56,7 @@ struct Raise {
 };
 
 // The least share of the device at which the job fits by the estimate; else the largest that the device holds.
-Raise raise_by_estimate(const Situation& s, double now) {
+Raise raise_by_estimate(const CaseView& s, double now) {
   Raise raise;
   for (int percent = static_cast<int>(std::floor(100 * now + 1e-6)) + 1; percent <= 95; ++percent) {
     const Changes changes{{"gpu_memory_utilization", fmt::format("{:.2f}", percent / 100.0)}};
@@ -74,7 +74,7 @@ int64_t largest_device() {
   return largest;
 }
 
-KvAdvice raised(const Situation& s, double now) {
+KvAdvice raised(const CaseView& s, double now) {
   KvAdvice advice;
   const Message* message = s.message();
   const double device = static_cast<double>(s.balance().limit.value_or(0));
@@ -102,7 +102,7 @@ KvAdvice raised(const Situation& s, double now) {
   return advice;
 }
 
-KvAdvice lowered(const Situation& s, double now) {
+KvAdvice lowered(const CaseView& s, double now) {
   KvAdvice advice;
   const MessageFigures& f = s.figures();
   const double device = static_cast<double>(s.balance().limit.value_or(0));
@@ -120,7 +120,7 @@ KvAdvice lowered(const Situation& s, double now) {
 
 }  // namespace
 
-KvAdvice kv_advice(const Situation& s) {
+KvAdvice kv_advice(const CaseView& s) {
   if (s.job().system != System::vllm && s.job().system != System::sglang && s.job().system != System::tgi) return {};
   const double now = current_fraction(s);
   if (const Message* message = s.message()) {
@@ -133,7 +133,7 @@ KvAdvice kv_advice(const Situation& s) {
     return lowered(s, now);
   }
   const std::optional<Estimate>& estimate = s.incident().estimate;
-  const int64_t length = s.job().max_model_len.value_or(s.shape() ? s.shape()->max_positions : 0);
+  const int64_t length = s.job().serving.max_model_len.value_or(s.shape() ? s.shape()->max_positions : 0);
   if (estimate && estimate->kv_tokens && *estimate->kv_tokens < length) return raised(s, now);
   return {};
 }

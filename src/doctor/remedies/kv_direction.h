@@ -1,7 +1,7 @@
 // Whether a server's share of the device should go up or down: the two failures ask for opposite things.
 #pragma once
 
-#include "doctor/remedies/situation.h"
+#include "doctor/remedies/case_view.h"
 
 namespace headroom::doctor {
 
@@ -17,6 +17,6 @@ struct KvAdvice {
 // vLLM's gpu_memory_utilization and SGLang's mem_fraction_static bound weights and KV cache. A cache too small at start
 // asks for more (up to 0.95); a failure outside it (warm-up, graph capture, prefill, another process on the device)
 // asks for less.
-KvAdvice kv_advice(const Situation& situation);
+KvAdvice kv_advice(const CaseView& view);
 
 }  // namespace headroom::doctor

@@ -16,5 +16,6 @@ std::span<const OptionLine> adapter_options();
 std::span<const OptionLine> allocator_options();
 std::span<const OptionLine> serving_options();
 std::span<const OptionLine> host_options();
+std::span<const OptionLine> script_options();
 
 }  // namespace headroom::doctor

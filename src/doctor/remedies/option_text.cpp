@@ -82,7 +82,7 @@ Settings pairs_of(const std::string& keys) {
     if (end == std::string::npos) end = keys.size();
     const std::string pair = keys.substr(begin, end - begin);
     const size_t equals = pair.find('=');
-    HR_CHECK(equals != std::string::npos, "'{}' is no key and value", pair);
+    HR_CHECK(equals != std::string::npos, "'{}' is not a key and value", pair);
     pairs.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
     begin = end + 2;
   }
@@ -220,7 +220,7 @@ Style possible(System system, Style style) {
 
 const OptionLine* find_line(std::string_view technique, System system) {
   for (const auto table : {batch_options, precision_options, optimizer_options, sharding_options, kernel_options,
-                           adapter_options, allocator_options, serving_options, host_options})
+                           adapter_options, allocator_options, serving_options, host_options, script_options})
     for (const OptionLine& line : table())
       if (line.technique == technique && line.system == system) return &line;
   return nullptr;
@@ -228,10 +228,16 @@ const OptionLine* find_line(std::string_view technique, System system) {
 
 }  // namespace
 
+bool builds_on(System system, System base) {
+  for (std::optional<System> at = base_of(system); at; at = base_of(*at))
+    if (*at == base) return true;
+  return false;
+}
+
 std::vector<OptionLine> all_option_lines() {
   std::vector<OptionLine> all;
   for (const auto table : {batch_options, precision_options, optimizer_options, sharding_options, kernel_options,
-                           adapter_options, allocator_options, serving_options, host_options})
+                           adapter_options, allocator_options, serving_options, host_options, script_options})
     all.insert(all.end(), table().begin(), table().end());
   return all;
 }
@@ -261,15 +267,15 @@ Style usual_style(System system) {
 Style style_of(const Job& job) {
   if (const std::optional<Style> only = only_style(job.system)) return *only;
   size_t counts[4] = {};
-  for (const auto& [field, origin] : job.origins)
+  for (const auto& [field, origin] : job.keys.origins)
     if (const std::optional<Style> style = style_at(origin)) ++counts[static_cast<size_t>(*style)];
   const size_t most = static_cast<size_t>(std::max_element(counts, counts + 4) - counts);
   return possible(job.system, counts[most] > 0 ? static_cast<Style>(most) : usual_style(job.system));
 }
 
 Style style_of(const Job& job, const std::string& field) {
-  const auto origin = job.origins.find(field);
-  if (origin == job.origins.end() || only_style(job.system)) return style_of(job);
+  const auto origin = job.keys.origins.find(field);
+  if (origin == job.keys.origins.end() || only_style(job.system)) return style_of(job);
   const std::optional<Style> style = style_at(origin->second);
   return style ? possible(job.system, *style) : style_of(job);
 }
@@ -287,7 +293,7 @@ Spelt spell(std::string_view technique, System system, Style style, const Values
   const std::string text = filled(line->text, values);
   if (line->form == OptionLine::Form::missing) return {text, false, {}};
   if (style == Style::python && !line->python.empty()) return {filled(line->python, values), true, {}};
-  // A key of another system is no key of this file: code is written as code.
+  // A key of another system is not a key of this file: code is written as code.
   const bool own = line->system == system || base_of(system) == line->system;
   if (line->form == OptionLine::Form::text) return {text, true, own ? flags_of(text) : Settings()};
   const Style form = only_style(line->system).value_or(own ? style : usual_style(line->system));

@@ -32,6 +32,9 @@ struct OptionLine {
   std::string_view python = {};  // instead of `text` in a script, where that needs other words
 };
 
+// Whether a system takes the options of `base` too: TRL those of transformers.
+bool builds_on(System system, System base);
+
 // All lines, in the order of the tables.
 std::vector<OptionLine> all_option_lines();
 

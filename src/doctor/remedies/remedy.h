@@ -1,4 +1,4 @@
-// What could be done: one rule per technique of shared/features.md.
+// What could be done: one rule per technique of docs/doctor_remedies.md.
 #pragma once
 
 #include <functional>
@@ -25,6 +25,8 @@ struct Case {
   Growth growth;                          // of memory over time, where the log has samples
   Resources resources;                    // what schedulers, monitors and servers printed beside the error
   Software software;                      // versions, where known
+  // What was brought, as text in lower case: the log's first and last pieces, and the configurations.
+  std::string log_text, setup_text;
 };
 
 struct Cause {
@@ -38,7 +40,7 @@ using Changes = std::vector<std::pair<std::string, std::string>>;
 
 struct Remedy {
   std::string name;  // technique
-  std::string row;   // of shared/features.md: "T06"
+  std::string row;   // of the table in docs/doctor_remedies.md: "T06"
   std::string set;   // the option in the user's own system and spelling, with its value
   std::vector<std::pair<std::string, std::string>> settings;  // the same as keys and values; empty where `set` is code
   bool available = true;               // false: the system has no such option, and `set` says what to do instead
@@ -52,8 +54,9 @@ struct Remedy {
   std::vector<std::string> caveats;
   bool fits_alone = false;  // proven: the upper end of the estimate, or the message's own figures, are below the limit
   bool likely_alone = false;  // its likely figure is; true wherever fits_alone is
-  bool one_try = false;       // may serve this very request and is no cure
+  bool one_try = false;       // may serve this one request, but not the next
   std::string why;
+  double evidence = 0;            // how strongly what was read speaks for it, 0 to 1: see situations/situation.h
   double cost = 0;                // effort, time and accuracy in one figure: see cost_of
   double extra_cost = 0;          // in accuracy, above what the technique's record says
   std::vector<Term> terms_after;  // of the estimate with this remedy alone; empty when there is none
@@ -74,6 +77,7 @@ struct Diagnosis {
   std::vector<std::string> notes;                 // stale or misspelt advice in the job, opposite advice, defaults
   std::vector<std::string> smallest_fitting_set;  // remedy names; empty when none is proven to fit
   std::vector<std::string> likely_set;            // where none is proven: the smallest that fits by the likely figure
+  std::string surest;                             // where none is proven: what saves most and keeps the arithmetic
   Changes set_changes;                            // of the set together
   std::optional<int64_t> bytes_after;             // estimate with the set applied
   std::optional<int64_t> high_after;              // its upper end

@@ -20,9 +20,18 @@ double effort_cost(std::string_view effort) {
   return 12;
 }
 
+// Accelerate hands sharding and offload to DeepSpeed where its file says so: FSDP's options would do nothing there.
+System spelling_system(const Job& job, std::string_view technique) {
+  if (job.system != System::accelerate || !job.parallel.deepspeed) return job.system;
+  for (const std::string_view name : {"shard", "shard-more", "smaller-buckets", "offload-optimizer",
+                                      "offload-parameters", "offload-nvme", "no-prefetch", "sharded-save"})
+    if (technique == name) return System::deepspeed;
+  return job.system;
+}
+
 // BAdam, GaLore and the like have switches of their own, beside which the optimizer's option says nothing.
-void drop_overridden_optimizers(const Situation& situation, Findings& findings) {
-  const auto own = [&](std::string_view name) { return situation.optimizer().find(name) != std::string::npos; };
+void drop_overridden_optimizers(const CaseView& view, Findings& findings) {
+  const auto own = [&](std::string_view name) { return view.optimizer().find(name) != std::string::npos; };
   if (!own("badam") && !own("galore") && !own("apollo") && !own("adam_mini")) return;
   std::erase_if(findings.remedies, [&](const Remedy& remedy) {
     const bool sets = std::any_of(remedy.changes.begin(), remedy.changes.end(),
@@ -39,7 +48,7 @@ void Findings::offer(Remedy remedy) {
   if (remedy.saves_bytes && *remedy.saves_bytes < kLeastSaving && !remedy.one_try) {
     if (*remedy.saves_bytes < -kLeastSaving)
       return refuse(remedy.name, fmt::format("would take {} more here", figure(-*remedy.saves_bytes)));
-    return refuse(remedy.name, "would save nothing to speak of here");
+    return refuse(remedy.name, std::string(kNothingSaved));
   }
   remedy.likely_alone = remedy.likely_alone || remedy.fits_alone;
   remedy.cost = cost_of(remedy);
@@ -52,11 +61,11 @@ void Findings::refuse(std::string_view technique, std::string why) {
 
 void Findings::note(std::string text) { notes.push_back(std::move(text)); }
 
-Remedy make_remedy(const Situation& situation, std::string_view name, const Values& values, Changes changes,
+Remedy make_remedy(const CaseView& view, std::string_view name, const Values& values, Changes changes,
                    std::string why) {
   const Technique& facts = technique(name);
-  const Style style = changes.empty() ? situation.style() : style_of(situation.job(), changes.front().first);
-  const Spelt spelt = spell(name, situation.job().system, style, values);
+  const Style style = changes.empty() ? view.style() : style_of(view.job(), changes.front().first);
+  const Spelt spelt = spell(name, spelling_system(view.job(), name), style, values);
   Remedy remedy;
   remedy.name = name;
   remedy.row = facts.row;
@@ -64,20 +73,20 @@ Remedy make_remedy(const Situation& situation, std::string_view name, const Valu
   remedy.settings = spelt.settings;
   remedy.available = spelt.available;
   remedy.slowdown = facts.slowdown;
-  remedy.kind = facts.kind;
+  remedy.kind = kind_name(facts.kind);
   remedy.effect = facts.effect;
   remedy.effort = facts.effort;
-  remedy.needs = needs_in(facts, situation.job().system);
+  remedy.needs = needs_in(facts, view.job().system);
   remedy.why = std::move(why);
   if (!changes.empty()) {
-    remedy.saves_bytes = situation.saving(changes);
-    remedy.fits_alone = situation.fits_after(changes);
-    remedy.likely_alone = situation.likely_after(changes);
-    const std::optional<Estimate> after = situation.after(changes);
+    remedy.saves_bytes = view.saving(changes);
+    // A job in doubt stays so: a remedy that ends the doubt (a cut at some length) only makes it likely.
+    remedy.fits_alone = view.doubt_after({}).empty() && view.fits_after(changes);
+    remedy.likely_alone = !view.likely_after({}) && view.likely_after(changes);
+    const std::optional<Estimate> after = view.after(changes);
     if (after) remedy.terms_after = after->terms;
-    if (after && situation.incident().estimate)
-      remedy.host_bytes =
-          std::max<int64_t>(0, after->host_likely_bytes - situation.incident().estimate->host_likely_bytes);
+    if (after && view.incident().estimate)
+      remedy.host_bytes = std::max<int64_t>(0, after->host_likely_bytes - view.incident().estimate->host_likely_bytes);
   }
   remedy.changes = std::move(changes);
   return remedy;
@@ -88,18 +97,18 @@ double cost_of(const Remedy& remedy) {
          remedy.extra_cost;
 }
 
-Findings run_rules(const Situation& situation) {
+Findings run_rules(const CaseView& view) {
   Findings findings;
-  if (situation.foreign_framework()) {
+  if (view.foreign_framework()) {
     for (const auto group : {framework_rules, host_rules, hardware_rules})
-      for (const Rule rule : group()) rule(situation, findings);
+      for (const Rule rule : group()) rule(view, findings);
     return findings;
   }
   for (const auto group :
        {batch_rules, evaluation_rules, precision_rules, checkpointing_rules, optimizer_rules, sharding_rules,
         kernel_rules, adapter_rules, allocator_rules, serving_rules, host_rules, hardware_rules, advice_rules})
-    for (const Rule rule : group()) rule(situation, findings);
-  drop_overridden_optimizers(situation, findings);
+    for (const Rule rule : group()) rule(view, findings);
+  drop_overridden_optimizers(view, findings);
   return findings;
 }
 

@@ -6,9 +6,12 @@
 #include <string_view>
 #include <vector>
 
-#include "doctor/remedies/situation.h"
+#include "doctor/remedies/case_view.h"
 
 namespace headroom::doctor {
+
+// Why a remedy is refused that changes nothing by the memory model.
+inline constexpr std::string_view kNothingSaved = "would save nothing to speak of here";
 
 // What the rules found, in the order of the rules.
 class Findings {
@@ -24,14 +27,14 @@ class Findings {
 };
 
 // A remedy with the technique's record, the option in the job's system, and bytes and fit from the memory model.
-Remedy make_remedy(const Situation& situation, std::string_view technique, const Values& values, Changes changes,
+Remedy make_remedy(const CaseView& view, std::string_view technique, const Values& values, Changes changes,
                    std::string why);
 
 // Effort, time and accuracy in one figure: a flag 1, an installation 4, new hardware 12; each doubling of the time 10;
 // the technique's accuracy cost.
 double cost_of(const Remedy& remedy);
 
-using Rule = void (*)(const Situation& situation, Findings& findings);
+using Rule = void (*)(const CaseView& view, Findings& findings);
 
 std::span<const Rule> batch_rules();
 std::span<const Rule> evaluation_rules();
@@ -48,20 +51,23 @@ std::span<const Rule> hardware_rules();
 std::span<const Rule> framework_rules();  // for messages of frameworks that are not PyTorch
 std::span<const Rule> advice_rules();     // notes on stale, misspelt and contradictory advice
 
-// The remedy of a smaller micro-batch with the accumulation that keeps the global batch. The situation's micro-batch is
+// The remedy of a smaller micro-batch with the accumulation that keeps the global batch. The view's micro-batch is
 // known; 1 <= micro < it.
-Remedy micro_batch_remedy(const Situation& situation, int64_t micro);
+Remedy micro_batch_remedy(const CaseView& view, int64_t micro);
 
 // Where the model's layers are, from the model down: "model.layers", "bert.encoder.layer", "transformer.h".
-std::string layer_stack(const Situation& situation);
+std::string layer_stack(const CaseView& view);
 
 // Shorter ones are not proposed.
 constexpr int64_t kLeastSequence = 512;
 
-// The remedy of a shorter sequence or pack. The situation's sequence is known; 1 <= tokens < it.
-Remedy sequence_remedy(const Situation& situation, int64_t tokens);
+// The remedy of a shorter sequence or pack. The view's sequence is known; 1 <= tokens < it.
+Remedy sequence_remedy(const CaseView& view, int64_t tokens);
+
+// The rule of more host memory, in the words of whatever limits it.
+void more_host_memory(const CaseView& view, Findings& findings);
 
 // The rules of all groups.
-Findings run_rules(const Situation& situation);
+Findings run_rules(const CaseView& view);
 
 }  // namespace headroom::doctor

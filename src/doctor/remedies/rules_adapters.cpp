@@ -9,13 +9,13 @@ namespace {
 
 constexpr int64_t kRank = 16;
 
-bool applies(const Situation& s) { return s.training() && s.pool() == Pool::device; }
+bool applies(const CaseView& s) { return s.training() && s.pool() == Pool::device; }
 
-bool from_scratch(const Situation& s) { return s.job().objective == "pretrain" || s.extra("from_scratch") == "true"; }
+bool from_scratch(const CaseView& s) { return s.job().objective == "pretrain" || s.job().load.from_scratch; }
 
 // torchtune's builder of the model, with another prefix: torchtune.models.llama3_1.qlora_llama3_1_8b.
-std::string builder(const Situation& s, std::string_view prefix) {
-  for (const KeyNote& note : s.job().understood) {
+std::string builder(const CaseView& s, std::string_view prefix) {
+  for (const KeyNote& note : s.job().keys.understood) {
     if (note.origin.key != "model._component_") continue;
     const size_t dot = note.value.rfind('.');
     std::string name = note.value.substr(dot == std::string::npos ? 0 : dot + 1);
@@ -26,7 +26,7 @@ std::string builder(const Situation& s, std::string_view prefix) {
   return fmt::format("torchtune.models.FAMILY.{}MODEL", prefix);
 }
 
-Values adapter_values(const Situation& s, bool bf16) {
+Values adapter_values(const CaseView& s, bool bf16) {
   return {{"rank", std::to_string(s.lora() ? s.job().lora->rank : kRank)},
           {"alpha", std::to_string(2 * kRank)},
           {"model", s.job().model.empty() ? "MODEL" : s.job().model},
@@ -37,7 +37,7 @@ Values adapter_values(const Situation& s, bool bf16) {
           {"litgpt", bf16 ? "bf16" : "16"}};
 }
 
-void lora(const Situation& s, Findings& findings) {
+void lora(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   if (s.lora()) return findings.refuse("lora", "adapters are trained already");
   if (from_scratch(s)) return findings.refuse("lora", "pretraining from scratch trains all weights");
@@ -47,7 +47,7 @@ void lora(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void qlora(const Situation& s, Findings& findings) {
+void qlora(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   if (s.quantized_base()) return findings.refuse("qlora", "the base is quantised already");
   if (from_scratch(s)) return findings.refuse("qlora", "pretraining from scratch trains all weights");
@@ -82,8 +82,8 @@ std::string listed(const std::string& stack, int64_t first, int64_t end) {
   return list;
 }
 
-void freeze(const Situation& s, Findings& findings) {
-  if (!applies(s) || s.lora() || from_scratch(s) || !s.extra("freeze").empty()) return;
+void freeze(const CaseView& s, Findings& findings) {
+  if (!applies(s) || s.lora() || from_scratch(s) || !s.job().frozen.empty()) return;
   const int64_t layers = s.shape() ? s.shape()->layers : 0, frozen = layers / 2;
   const std::string stack = layer_stack(s);
   Remedy remedy = make_remedy(s, "freeze",
@@ -105,7 +105,7 @@ void freeze(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void int8_training(const Situation& s, Findings& findings) {
+void int8_training(const CaseView& s, Findings& findings) {
   if (!applies(s) || !s.has_job() || s.lora() || s.quantized_base() || s.job().system != System::pytorch_script) return;
   Remedy remedy = make_remedy(s, "int8-training", {}, {}, "weights take 1 byte; updates are rounded stochastically");
   remedy.caveats.push_back("torchao's int8 mixed-precision training is another thing: faster, and saves nothing");
@@ -113,15 +113,15 @@ void int8_training(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void no_qat(const Situation& s, Findings& findings) {
-  if (!applies(s) || s.extra("qat").empty() || s.extra("qat") == "false") return;
+void no_qat(const CaseView& s, Findings& findings) {
+  if (!applies(s) || !s.job().precision.fake_quantised.value_or(false)) return;
   findings.offer(make_remedy(s, "no-qat", {}, {{"extras.qat", "false"}},
                              "quantisation-aware training takes more memory, not less: it keeps rounded copies "
                              "beside the weights; its gain comes at inference"));
 }
 
 // Quantising after training is for inference.
-void quantized_model(const Situation& s, Findings& findings) {
+void quantized_model(const CaseView& s, Findings& findings) {
   if (s.pool() != Pool::device) return;
   if (s.training())
     return findings.refuse("quantized-model", "post-training quantisation shrinks inference, not training");
@@ -141,7 +141,7 @@ constexpr Rule kRules[] = {lora, qlora, freeze, int8_training, no_qat, quantized
 
 std::span<const Rule> adapter_rules() { return kRules; }
 
-std::string layer_stack(const Situation& s) {
+std::string layer_stack(const CaseView& s) {
   const std::string family = s.shape() ? s.shape()->family : "";
   if (family == "bert" || family == "roberta" || family == "electra") return family + ".encoder.layer";
   if (family == "xlm-roberta") return "roberta.encoder.layer";

@@ -8,13 +8,13 @@ namespace headroom::doctor {
 namespace {
 
 // PYTORCH_CUDA_ALLOC_CONF until torch 2.8, PYTORCH_ALLOC_CONF since 2.9, which still reads the old name.
-std::string allocator_variable(const Situation& s) {
+std::string allocator_variable(const CaseView& s) {
   if (s.message() && s.message()->framework == "pytorch-hip") return "PYTORCH_HIP_ALLOC_CONF";
   if (s.message() && s.message()->text.find("PYTORCH_ALLOC_CONF") != std::string::npos) return "PYTORCH_ALLOC_CONF";
   return "PYTORCH_CUDA_ALLOC_CONF";
 }
 
-bool before_torch_2(const Situation& s) { return s.message() && s.message()->format.starts_with("torch1"); }
+bool before_torch_2(const CaseView& s) { return s.message() && s.message()->format.starts_with("torch1"); }
 
 std::string sum_of(const MessageFigures& f) {
   return fmt::format("free {} + unallocated {} = {} against {} asked", figure(*f.free), figure(*f.unallocated),
@@ -22,7 +22,7 @@ std::string sum_of(const MessageFigures& f) {
 }
 
 // Why the allocator's settings help, or empty and a refusal when they cannot.
-std::string defragmentation(const Situation& s, std::string_view name, Findings& findings) {
+std::string defragmentation(const CaseView& s, std::string_view name, Findings& findings) {
   const MessageFigures& f = s.figures();
   if (!f.after_defragment || !f.unallocated) return {};
   if (f.requested && f.free && *f.requested <= *f.free) return {};
@@ -36,20 +36,20 @@ std::string defragmentation(const Situation& s, std::string_view name, Findings&
                      figure(*f.after_defragment));
 }
 
-Remedy allocator_remedy(const Situation& s, std::string_view name, const Values& values, std::string why) {
+Remedy allocator_remedy(const CaseView& s, std::string_view name, const Values& values, std::string why) {
   Remedy remedy = make_remedy(s, name, values, {}, std::move(why));
   remedy.saves_bytes = s.figures().unallocated;
   // A cure leaves room for the next request of this size too.
   const bool cure = *s.figures().after_defragment >= *s.figures().requested;
   remedy.one_try = !cure;
   remedy.caveats.push_back(cure ? "defragmentation is never perfect; it must be set before PyTorch starts"
-                                : "worth one try, no cure: the next larger request fails again");
+                                : "worth one try, but not a fix: the next larger request fails again");
   return remedy;
 }
 
-void expandable_segments(const Situation& s, Findings& findings) {
+void expandable_segments(const CaseView& s, Findings& findings) {
   if (!s.caching_allocator() || !s.message()) return;
-  const auto& set = s.job().allocator;
+  const auto& set = s.job().environment.allocator;
   if (set.count("expandable_segments") && set.at("expandable_segments") != "False")
     return findings.refuse("expandable-segments", "they are on already");
   const std::string why = defragmentation(s, "expandable-segments", findings);
@@ -64,7 +64,7 @@ void expandable_segments(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void max_split_size(const Situation& s, Findings& findings) {
+void max_split_size(const CaseView& s, Findings& findings) {
   if (!s.caching_allocator() || !s.message()) return;
   if (!before_torch_2(s)) {
     if (s.message()->text.find("max_split_size_mb") != std::string::npos && s.figures().after_defragment &&
@@ -73,13 +73,17 @@ void max_split_size(const Situation& s, Findings& findings) {
                       "the message names it; expandable_segments does the same better since torch 2.1, not both");
     return;
   }
-  if (s.job().allocator.count("max_split_size_mb")) return findings.refuse("max-split-size", "it is set already");
+  if (s.job().environment.allocator.count("max_split_size_mb"))
+    return findings.refuse("max-split-size", "it is set already");
   const std::string why = defragmentation(s, "max-split-size", findings);
   if (why.empty()) return;
+  // The message names the setting since PyTorch has it.
+  if (s.message()->format == "torch1_cached" || s.message()->format == "torch1_reserved")
+    return findings.refuse("max-split-size", "a PyTorch before 1.10, by the message: it has no such setting");
   findings.offer(allocator_remedy(s, "max-split-size", {{"allocator", allocator_variable(s)}, {"mb", "128"}}, why));
 }
 
-void empty_cache(const Situation& s, Findings& findings) {
+void empty_cache(const CaseView& s, Findings& findings) {
   if (!s.caching_allocator() || s.serving()) return;
   const MessageFigures& f = s.figures();
   const bool fragmented = f.after_defragment && *f.after_defragment >= 0 && f.short_by;
@@ -102,22 +106,28 @@ std::string_view process_list(std::string_view framework) {
                                       : "nvidia-smi";
 }
 
-void other_processes(const Situation& s, Findings& findings) {
+// Whose the unattributed bytes are nobody knows: only where they are much it is worth a look.
+bool worth_a_look(const MessageFigures& f) { return f.unattributed && f.capacity && *f.unattributed > *f.capacity / 4; }
+
+void other_processes(const CaseView& s, Findings& findings) {
   const int64_t foreign = s.figures().foreign.value_or(0);
-  if (s.pool() != Pool::device || foreign < (int64_t{256} << 20)) return;
+  if (s.pool() != Pool::device || (foreign < (int64_t{256} << 20) && !worth_a_look(s.figures()))) return;
   const std::string_view list = process_list(s.message()->framework);
-  std::string kill = fmt::format("{}; then end what is not needed", list);
+  std::string kill = fmt::format("{}; end what is not needed, or take another GPU: CUDA_VISIBLE_DEVICES=1", list);
   std::string pids;
   for (const OtherProcess& other : s.message()->other_processes)
-    if (other.pid > 0) pids += fmt::format("{}{}", pids.empty() ? "" : " ", other.pid);
+    if (other.pid > 0 && other.bytes != s.figures().process)
+      pids += fmt::format("{}{}", pids.empty() ? "" : " ", other.pid);
   if (!pids.empty()) kill = fmt::format("{}; if yours and not needed: kill {}", list, pids);
   Remedy remedy = make_remedy(s, "end-other-processes", {{"kill", kill}}, {},
-                              fmt::format("other processes hold {} of this device", figure(foreign)));
-  remedy.saves_bytes = foreign;
+                              foreign > 0 ? fmt::format("other processes hold {} of this device", figure(foreign))
+                                          : "much of the device is held by nobody that the message names");
+  if (foreign > 0) remedy.saves_bytes = foreign;
   // It serves this very request at most: nobody knows the next one, nor whose the bytes are.
-  remedy.likely_alone = s.incident().estimate && s.balance().need && s.figures().capacity
-                            ? fits(*s.balance().need, *s.figures().capacity)
-                            : s.figures().short_by && *s.figures().short_by <= foreign;
+  const bool enough = s.incident().estimate && s.balance().need && s.figures().capacity
+                          ? fits(*s.balance().need, *s.figures().capacity)
+                          : s.figures().short_by && *s.figures().short_by <= foreign;
+  remedy.likely_alone = foreign > 0 && enough;
   remedy.caveats.push_back("look whose they are first: an earlier run of yours that hangs, a notebook, a colleague");
   findings.offer(std::move(remedy));
 }

@@ -9,23 +9,23 @@
 namespace headroom::doctor {
 namespace {
 
-bool applies(const Situation& s) { return s.training() && s.pool() == Pool::device; }
+bool applies(const CaseView& s) { return s.training() && s.pool() == Pool::device; }
 
-int64_t steps_for(const Situation& s, int64_t micro) {
+int64_t steps_for(const CaseView& s, int64_t micro) {
   const int64_t whole = *s.micro_batch() * s.accumulation();
   return (whole + micro - 1) / micro;
 }
 
 // Where a global batch is stated and the steps follow from it, only the micro-batch changes.
-Changes batch_changes(const Situation& s, int64_t micro) {
+Changes batch_changes(const CaseView& s, int64_t micro) {
   Changes changes{{"micro_batch", std::to_string(micro)}};
-  const bool derived = s.job().global_batch && !s.job().accumulation && s.accumulation() > 1;
+  const bool derived = s.job().batch.global && !s.job().batch.accumulation && s.accumulation() > 1;
   if (!derived) changes.emplace_back("accumulation", std::to_string(steps_for(s, micro)));
   return changes;
 }
 
 // A smaller micro-batch changes convergence only when the global batch changes with it.
-std::string convergence_caveat(const Situation& s, int64_t micro) {
+std::string convergence_caveat(const CaseView& s, int64_t micro) {
   const int64_t whole = *s.micro_batch() * s.accumulation(), after = (whole + micro - 1) / micro * micro;
   if (after == whole)
     return fmt::format("the global batch stays {} per device, so convergence stays: it changes only with that", whole);
@@ -34,9 +34,9 @@ std::string convergence_caveat(const Situation& s, int64_t micro) {
 }
 
 // Rows at a time in a script that only predicts: there is no step to accumulate for.
-void inference_batch(const Situation& s, Findings& findings) {
+void inference_batch(const CaseView& s, Findings& findings) {
   if (s.training() || s.serving() || s.pool() != Pool::device) return;
-  const std::optional<int64_t> micro = s.job().micro_batch;
+  const std::optional<int64_t> micro = s.job().batch.micro;
   if (micro && *micro <= 1) return findings.refuse("micro-batch", "it is 1 already");
   int64_t chosen = micro ? *micro / 2 : 0;
   while (chosen > 1 && !s.enough_after({{"micro_batch", std::to_string(chosen)}})) chosen /= 2;
@@ -50,7 +50,7 @@ void inference_batch(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void micro_batch(const Situation& s, Findings& findings) {
+void micro_batch(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   const std::optional<int64_t> micro = s.micro_batch();
   if (!micro) {
@@ -68,21 +68,21 @@ void micro_batch(const Situation& s, Findings& findings) {
   findings.offer(micro_batch_remedy(s, chosen));
 }
 
-void auto_batch(const Situation& s, Findings& findings) {
+void auto_batch(const CaseView& s, Findings& findings) {
   if (!applies(s) || s.micro_batch().value_or(2) <= 1) return;
   if (s.zero() || s.fsdp())
     return findings.refuse("auto-batch",
                            "automatic batch finders do not work under FSDP or DeepSpeed: the processes "
                            "do not fail together");
-  if (!s.extra("auto_find_batch_size").empty() && s.extra("auto_find_batch_size") != "false") return;
+  if (s.job().batch.finds_size.value_or(false)) return;
   Remedy remedy = make_remedy(s, "auto-batch", {}, {}, "finds a batch that fits by failing and trying again");
   remedy.caveats.push_back("the global batch shrinks with it unless the accumulation is raised by hand");
   findings.offer(std::move(remedy));
 }
 
-void sequence_length(const Situation& s, Findings& findings) {
+void sequence_length(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
-  const bool packed = s.job().packing.value_or(false);
+  const bool packed = s.job().batch.packing.value_or(false);
   const std::string_view name = packed ? "shorter-pack" : "sequence-length";
   const std::optional<int64_t> sequence = s.sequence();
   if (!sequence) {
@@ -100,9 +100,9 @@ void sequence_length(const Situation& s, Findings& findings) {
 }
 
 // Out of memory in the middle of training: the longest rows came together.
-void length_buckets(const Situation& s, Findings& findings) {
-  if (!applies(s) || !s.message() || s.job().packing.value_or(false)) return;
-  if (s.job().objective == "pretrain" || !s.extra("group_by_length").empty()) return;
+void length_buckets(const CaseView& s, Findings& findings) {
+  if (!applies(s) || !s.message() || s.job().batch.packing.value_or(false)) return;
+  if (s.job().objective == "pretrain" || s.job().batch.by_length) return;
   Remedy remedy =
       make_remedy(s, "length-buckets", {}, {},
                   "if it came in mid-training, one batch of long rows did it: the longest then comes first");
@@ -112,7 +112,7 @@ void length_buckets(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void sequence_chunks(const Situation& s, Findings& findings) {
+void sequence_chunks(const CaseView& s, Findings& findings) {
   if (!applies(s) || s.micro_batch().value_or(2) > 1 || s.sequence().value_or(0) < 4096) return;
   findings.offer(make_remedy(s, "sequence-chunks", {}, {{"chunked_loss", "true"}},
                              "below a batch of one only pieces of the sequence are left"));
@@ -126,7 +126,7 @@ constexpr Rule kRules[] = {micro_batch, inference_batch, auto_batch, sequence_le
 
 std::span<const Rule> batch_rules() { return kRules; }
 
-Remedy micro_batch_remedy(const Situation& s, int64_t chosen) {
+Remedy micro_batch_remedy(const CaseView& s, int64_t chosen) {
   const int64_t now = *s.micro_batch();
   const Changes changes = batch_changes(s, chosen);
   const std::string samples = chosen == 1 ? "1 sample" : fmt::format("{} samples", chosen);
@@ -140,12 +140,33 @@ Remedy micro_batch_remedy(const Situation& s, int64_t chosen) {
   return remedy;
 }
 
-Remedy sequence_remedy(const Situation& s, int64_t chosen) {
+namespace {
+
+// The option that cut the sequence so far, where the table's own word for it is another: max_seq_length of Unsloth,
+// max_source_length of older scripts.
+void use_own_key(const CaseView& s, int64_t tokens, Remedy& remedy) {
+  const auto origin = s.job().keys.origins.find("sequence");
+  if (origin == s.job().keys.origins.end()) return;
+  std::string key = origin->second.key;
+  key = key.substr(key.find_last_of(". ") + 1);
+  key.erase(0, key.find_first_not_of('-'));
+  if (!key.starts_with("max_") || remedy.set.find(key) != std::string::npos) return;
+  remedy.settings = {{key, std::to_string(tokens)}};
+  const Style style = style_of(s.job(), "sequence");
+  remedy.set = style == Style::flags    ? fmt::format("--{} {}", key, tokens)
+               : style == Style::python ? fmt::format("{}={}", key, tokens)
+                                        : fmt::format("{}: {}", key, tokens);
+}
+
+}  // namespace
+
+Remedy sequence_remedy(const CaseView& s, int64_t chosen) {
   const int64_t now = *s.sequence();
-  const bool packed = s.job().packing.value_or(false);
+  const bool packed = s.job().batch.packing.value_or(false);
   Remedy remedy =
       make_remedy(s, packed ? "shorter-pack" : "sequence-length", {{"seq", std::to_string(chosen)}},
                   {{"sequence", std::to_string(chosen)}}, fmt::format("{} tokens instead of {}", chosen, now));
+  use_own_key(s, chosen, remedy);
   // The first halving costs what the technique's record says, each further one as much as its first.
   remedy.extra_cost = (packed ? 1.0 : 2.5) * std::max(0.0, halvings(now, chosen) - 1);
   if (!packed) remedy.caveats.push_back("saves only where rows are longer than that");

@@ -7,14 +7,14 @@
 namespace headroom::doctor {
 namespace {
 
-bool applies(const Situation& s) { return s.training() && s.pool() == Pool::device; }
+bool applies(const CaseView& s) { return s.training() && s.pool() == Pool::device; }
 
-void checkpointing(const Situation& s, Findings& findings) {
+void checkpointing(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   if (s.checkpointing()) {
-    if (!s.job().checkpointing)
+    if (!s.job().compute.checkpointing)
       return findings.refuse("checkpointing", fmt::format("{} has it on by default", system_name(s.job().system)));
-    if (s.job().checkpointing_kind != "selective") return findings.refuse("checkpointing", "it is on already");
+    if (s.job().compute.checkpointing_kind != "selective") return findings.refuse("checkpointing", "it is on already");
     Remedy remedy = make_remedy(s, "checkpointing", {}, {{"checkpointing_kind", "full"}}, "full instead of selective");
     return findings.offer(std::move(remedy));
   }
@@ -31,8 +31,8 @@ void checkpointing(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void activation_offload(const Situation& s, Findings& findings) {
-  if (!applies(s) || s.job().activation_offload.value_or(false)) return;
+void activation_offload(const CaseView& s, Findings& findings) {
+  if (!applies(s) || s.job().compute.activation_offload.value_or(false)) return;
   const System system = s.job().system;
   if (system != System::trl && system != System::axolotl && system != System::torchtune &&
       system != System::deepspeed && system != System::pytorch_script && system != System::unknown)

@@ -4,27 +4,27 @@
 namespace headroom::doctor {
 namespace {
 
-bool in_evaluation(const Situation& s) { return s.phase("eval"); }
+bool in_evaluation(const CaseView& s) { return s.phase("eval"); }
 
-void eval_batch(const Situation& s, Findings& findings) {
+void eval_batch(const CaseView& s, Findings& findings) {
   if (!s.training() || s.pool() != Pool::device) return;
   const bool estimated = s.incident().estimate && s.incident().estimate->peak_phase == "eval";
-  if (!in_evaluation(s) && !estimated && s.job().eval_batch.value_or(0) <= s.micro_batch().value_or(1)) return;
-  if (s.job().eval_batch == 1) return findings.refuse("eval-batch", "it is 1 already");
+  if (!in_evaluation(s) && !estimated && s.job().evaluation.batch.value_or(0) <= s.micro_batch().value_or(1)) return;
+  if (s.job().evaluation.batch == 1) return findings.refuse("eval-batch", "it is 1 already");
   int64_t batch = s.micro_batch().value_or(1);
   // The largest that fits; where nothing tells, the smallest.
   if (estimated || in_evaluation(s)) batch = 1;
   if (estimated)
-    for (int64_t candidate = s.job().eval_batch.value_or(8) / 2; candidate > batch; candidate /= 2)
+    for (int64_t candidate = s.job().evaluation.batch.value_or(8) / 2; candidate > batch; candidate /= 2)
       if (s.enough_after({{"eval_batch", std::to_string(candidate)}})) batch = candidate;
   findings.offer(make_remedy(s, "eval-batch", {{"eval", std::to_string(batch)}},
                              {{"eval_batch", std::to_string(batch)}},
                              "evaluation has a batch of its own, and its logits are whole"));
 }
 
-void eval_accumulation(const Situation& s, Findings& findings) {
-  if (!in_evaluation(s) || s.pool() != Pool::device || !s.extra("eval_accumulation_steps").empty()) return;
-  if (s.extra("prediction_loss_only") == "true") return;
+void eval_accumulation(const CaseView& s, Findings& findings) {
+  if (!in_evaluation(s) || s.pool() != Pool::device || s.job().evaluation.accumulation) return;
+  if (s.job().evaluation.loss_only.value_or(false)) return;
   Remedy remedy = make_remedy(s, "eval-accumulation", {{"steps", "1"}}, {},
                               "all predictions of the evaluation set wait on the device until its end");
   remedy.caveats.push_back(
@@ -33,13 +33,13 @@ void eval_accumulation(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void no_grad(const Situation& s, Findings& findings) {
+void no_grad(const CaseView& s, Findings& findings) {
   const bool inference = s.job().task == Task::infer || in_evaluation(s) || s.phase("inference");
   if (!inference || s.serving() || s.pool() != Pool::device) return;
   if (s.job().system == System::hf_trainer || s.job().system == System::trl || s.job().system == System::litgpt)
     return findings.refuse("no-grad", "this system evaluates without gradients already");
   Changes changes;
-  if (s.extra("no_grad") == "false") changes = {{"extras.no_grad", "true"}};
+  if (!s.job().compute.no_grad.value_or(true)) changes = {{"extras.no_grad", "true"}};
   Remedy remedy =
       make_remedy(s, "no-grad", {}, std::move(changes), "without it every layer keeps its inputs for a backward pass");
   remedy.caveats.push_back(
@@ -48,7 +48,7 @@ void no_grad(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void half_inference(const Situation& s, Findings& findings) {
+void half_inference(const CaseView& s, Findings& findings) {
   if (s.job().task != Task::infer || s.pool() != Pool::device || s.half_weights() || s.quantized_base()) return;
   const bool bf16 = !s.gpu() || s.gpu()->bf16;
   Remedy remedy =

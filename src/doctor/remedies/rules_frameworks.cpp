@@ -14,6 +14,8 @@ constexpr Word kWords[] = {
     {"tensorflow", "mixed-precision", "tf.keras.mixed_precision.set_global_policy(\"mixed_float16\")",
      "saved activations in 16 bits"},
     {"tensorflow", "checkpointing", "tf.recompute_grad(layer)", "activations are computed again instead of kept"},
+    {"tensorflow", "input-size", "smaller images or crops: tf.image.resize, a smaller crop_size; shorter sequences",
+     "activations grow with the area"},
     {"tensorflow", "own-allocator", "export TF_GPU_ALLOCATOR=cuda_malloc_async",
      "the default pool is one block that falls into pieces"},
     {"tensorflow", "grow-on-demand", "export TF_FORCE_GPU_ALLOW_GROWTH=true",
@@ -47,10 +49,10 @@ constexpr Word kWords[] = {
     {"lmdeploy", "max-model-len", "--session-len 8192", "the workspace and one request's cache grow with it"},
 };
 
-void words(const Situation& s, Findings& findings) {
+void words(const CaseView& s, Findings& findings) {
   if (!s.foreign_framework()) return;
   for (const Word& word : kWords) {
-    if (word.framework != s.message()->framework) continue;
+    if (word.framework != s.framework()) continue;
     Remedy remedy = make_remedy(s, word.technique, {}, {}, std::string(word.why));
     remedy.set = word.set;
     remedy.settings.clear();

@@ -15,7 +15,7 @@ bool comparable(const Gpu& gpu, const std::optional<Gpu>& now) {
          gpu.flash_attention >= now->flash_attention;
 }
 
-const Gpu* smallest_of_all(const Situation& s, bool surely) {
+const Gpu* smallest_of_all(const CaseView& s, bool surely) {
   const Gpu* best = nullptr;
   for (const Gpu& gpu : known_gpus()) {
     if (!comparable(gpu, s.gpu()) || gpu.memory_bytes <= s.balance().limit.value_or(0)) continue;
@@ -25,7 +25,7 @@ const Gpu* smallest_of_all(const Situation& s, bool surely) {
   return best;
 }
 
-void larger_gpu(const Situation& s, Findings& findings) {
+void larger_gpu(const CaseView& s, Findings& findings) {
   if (s.pool() != Pool::device || !s.balance().need || (!s.message() && s.fits_after({}))) return;
   const Gpu* best = smallest_of_all(s, true);
   if (!best) best = smallest_of_all(s, false);
@@ -34,13 +34,13 @@ void larger_gpu(const Situation& s, Findings& findings) {
       make_remedy(s, "larger-gpu",
                   {{"gpu", fmt::format("a GPU of {} or more, such as {}", figure(best->memory_bytes), best->name)}}, {},
                   "the smallest that fits; --which-gpu lists all");
-  remedy.fits_alone = s.fits_on(*best, true);
+  remedy.fits_alone = !s.message() && s.fits_on(*best, true);  // a failure elsewhere proves nothing there
   remedy.likely_alone = s.incident().estimate.has_value();
   if (!s.incident().estimate) remedy.caveats.push_back("the message tells the least that is needed, not all");
   findings.offer(std::move(remedy));
 }
 
-void smaller_model(const Situation& s, Findings& findings) {
+void smaller_model(const CaseView& s, Findings& findings) {
   if (s.pool() != Pool::device || !s.shape() || !s.balance().need || !s.balance().limit) return;
   if (s.serving() || fits(*s.balance().need, *s.balance().limit)) return;
   // Most of the need grows with the parameters: what one parameter takes now tells how many there may be.

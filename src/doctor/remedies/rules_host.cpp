@@ -9,20 +9,18 @@
 namespace headroom::doctor {
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024 * 1024;
+bool host(const CaseView& s) { return s.pool() != Pool::device; }
 
-bool host(const Situation& s) { return s.pool() != Pool::device; }
-
-void shared_memory(const Situation& s, Findings& findings) {
+void shared_memory(const CaseView& s, Findings& findings) {
   if (s.pool() != Pool::shared_memory) return;
   Remedy remedy = make_remedy(s, "shared-memory", {}, {}, "data-loader workers hand batches over through /dev/shm");
   remedy.caveats.push_back("a container's /dev/shm has 64 MiB by default");
   findings.offer(std::move(remedy));
 }
 
-void fewer_workers(const Situation& s, Findings& findings) {
+void fewer_workers(const CaseView& s, Findings& findings) {
   if (!host(s) || s.serving()) return;
-  const std::optional<int64_t> workers = s.job().dataloader_workers;
+  const std::optional<int64_t> workers = s.job().load.workers;
   if (workers && *workers == 0)
     return findings.refuse("fewer-workers", "the data is loaded by the process itself already");
   const int64_t fewer = workers ? *workers / 4 : 0;
@@ -35,32 +33,14 @@ void fewer_workers(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void pageable(const Situation& s, Findings& findings) {
-  if (!host(s) || s.serving() || s.job().pin_memory == false) return;
+void pageable(const CaseView& s, Findings& findings) {
+  if (!host(s) || s.serving() || s.job().load.pin_memory == false) return;
   Remedy remedy = make_remedy(s, "pageable-memory", {}, {}, "pinned batches cannot be swapped and are rounded up");
   findings.offer(std::move(remedy));
 }
 
-// What the scheduler should grant per node, in whole GiB.
-void host_memory(const Situation& s, Findings& findings) {
-  if (s.pool() != Pool::host) return;
-  const int64_t tasks = std::max<int64_t>(1, s.job().grant.tasks_per_node.value_or(s.job().gpus.value_or(1)));
-  int64_t wanted = 0;
-  if (s.incident().estimate) wanted = s.incident().estimate->host_high_bytes * tasks;
-  if (s.balance().limit) wanted = std::max(wanted, *s.balance().limit + *s.balance().limit / 2);
-  if (s.balance().observed) wanted = std::max(wanted, *s.balance().observed + *s.balance().observed / 4);
-  const int64_t gib = static_cast<int64_t>(static_cast<double>(wanted) / kGiB) + 1;
-  Remedy remedy = make_remedy(s, "host-memory", {{"gib", wanted > 0 ? std::to_string(gib) : "<twice as much>"}}, {},
-                              "the kernel or the scheduler ended the process at its memory limit");
-  if (s.message() && s.message()->framework == "kubernetes")
-    remedy.set = fmt::format("resources.limits.memory: {}", wanted > 0 ? fmt::format("{}Gi", gib) : "<twice as much>");
-  remedy.likely_alone = s.incident().estimate && wanted > 0 && s.balance().limit;
-  remedy.caveats.push_back("`seff JOB` or `sacct -j JOB -o MaxRSS` says what it really used");
-  findings.offer(std::move(remedy));
-}
-
 // PyTorch on the CPU: its tensors are the host memory.
-void smaller_batch(const Situation& s, Findings& findings) {
+void smaller_batch(const CaseView& s, Findings& findings) {
   if (s.pool() != Pool::host || !s.message() || s.message()->framework != "pytorch-cpu" || !s.training()) return;
   const int64_t now = s.micro_batch().value_or(0);
   if (now == 1) return findings.refuse("micro-batch", "it is 1 already");
@@ -70,7 +50,7 @@ void smaller_batch(const Situation& s, Findings& findings) {
 }
 
 // Ollama weighs the model against the free memory before it loads.
-void smaller_tag(const Situation& s, Findings& findings) {
+void smaller_tag(const CaseView& s, Findings& findings) {
   if (s.pool() != Pool::host || !s.message() || s.message()->framework != "ollama") return;
   Remedy remedy = make_remedy(s, "max-model-len", {{"length", "4096"}, {"input", "4095"}}, {},
                               "the cache is part of what it weighs");
@@ -83,9 +63,9 @@ void smaller_tag(const Situation& s, Findings& findings) {
   findings.offer(std::move(tag));
 }
 
-void lean_load(const Situation& s, Findings& findings) {
+void lean_load(const CaseView& s, Findings& findings) {
   const bool loading = s.phase("load") || (host(s) && s.phase("host_ram"));
-  if (!loading || s.serving() || s.extra("cpu_ram_efficient_loading") == "true") return;
+  if (!loading || s.serving() || s.job().load.ram_efficient) return;
   Remedy remedy = make_remedy(s, "lean-load", {}, {},
                               s.sharded() ? "every process reads the whole model, unless only the first does"
                                           : "a plain load holds the file and the model at once");
@@ -97,17 +77,17 @@ void lean_load(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void sharded_save(const Situation& s, Findings& findings) {
+void sharded_save(const CaseView& s, Findings& findings) {
   if (!s.phase("checkpoint_save") ||
       !(s.sharded() || s.zero() || s.message()->text.find("state_dict") != std::string::npos))
     return;
-  if (s.extra("state_dict_type") == "SHARDED_STATE_DICT") return findings.refuse("sharded-save", "it is on already");
+  if (s.job().parallel.sharded_save) return findings.refuse("sharded-save", "it is on already");
   Remedy remedy = make_remedy(s, "sharded-save", {}, {}, "a full state dict gathers the whole model on one device");
   remedy.caveats.push_back("the parts are joined after training, on a machine with room");
   findings.offer(std::move(remedy));
 }
 
-void measure(const Situation& s, Findings& findings) {
+void measure(const CaseView& s, Findings& findings) {
   if (!s.message() || !s.message()->framework.starts_with("pytorch-cuda") || s.serving()) return;
   Remedy remedy =
       make_remedy(s, "measure", {}, {}, "shows which line holds which bytes, when nothing above explains it");
@@ -115,8 +95,8 @@ void measure(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-constexpr Rule kRules[] = {smaller_batch, smaller_tag, shared_memory, fewer_workers, pageable,
-                           host_memory,   lean_load,   sharded_save,  measure};
+constexpr Rule kRules[] = {smaller_batch,    smaller_tag, shared_memory, fewer_workers, pageable,
+                           more_host_memory, lean_load,   sharded_save,  measure};
 
 }  // namespace
 

@@ -8,15 +8,15 @@
 namespace headroom::doctor {
 namespace {
 
-bool applies(const Situation& s) { return !s.serving() && s.pool() == Pool::device; }
+bool applies(const CaseView& s) { return !s.serving() && s.pool() == Pool::device; }
 
-bool before_ampere(const Situation& s) {
+bool before_ampere(const CaseView& s) {
   return s.gpu() && s.gpu()->compute_capability > 0 && s.gpu()->compute_capability < 80;
 }
 
-void flash_attention(const Situation& s, Findings& findings) {
+void flash_attention(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
-  const std::string attention = s.job().attention.value_or("");
+  const std::string attention = s.job().compute.attention.value_or("");
   if (attention.starts_with("flash") && before_ampere(s)) {
     findings.note(
         fmt::format("flash_attention_2 does not run on {} (Ampere or newer): sdpa's memory-efficient kernel "
@@ -42,8 +42,8 @@ void flash_attention(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void compile(const Situation& s, Findings& findings) {
-  if (!applies(s) || !s.training() || s.job().compile.value_or(false)) return;
+void compile(const CaseView& s, Findings& findings) {
+  if (!applies(s) || !s.training() || s.job().compute.compile.value_or(false)) return;
   if (!s.has_job()) return;
   Remedy remedy = make_remedy(s, "compile", {}, {{"compile", "true"}}, "fused chains keep fewer intermediate results");
   remedy.caveats.push_back(
@@ -55,7 +55,7 @@ void compile(const Situation& s, Findings& findings) {
 // Systems whose loss never holds all logits.
 bool chunked_by_default(System system) { return system == System::litgpt; }
 
-bool liger_family(const Situation& s) {
+bool liger_family(const CaseView& s) {
   if (!s.shape() || s.shape()->family.empty()) return true;
   for (const std::string_view family :
        {"llama", "mistral", "mixtral", "gemma", "qwen", "phi3", "olmo", "glm", "granite"})
@@ -63,9 +63,12 @@ bool liger_family(const Situation& s) {
   return false;
 }
 
-void liger(const Situation& s, Findings& findings) {
+constexpr std::string_view kOwnKernels = "Unsloth has kernels and a loss of its own";
+
+void liger(const CaseView& s, Findings& findings) {
   if (!applies(s) || !s.training()) return;
-  if (s.job().chunked_loss.value_or(false) || s.extra("liger") == "true")
+  if (s.job().library == "unsloth") return findings.refuse("liger", std::string(kOwnKernels));
+  if (s.job().compute.chunked_loss.value_or(false) || s.job().compute.liger.value_or(false))
     return findings.refuse("liger", "the loss is computed in chunks already");
   if (s.gpu() && s.gpu()->compute_capability > 0 && s.gpu()->compute_capability < 70)
     return findings.refuse("liger", fmt::format("Triton needs compute capability 7.0; {} is older", s.gpu()->name));
@@ -77,9 +80,11 @@ void liger(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void chunked_loss(const Situation& s, Findings& findings) {
+void chunked_loss(const CaseView& s, Findings& findings) {
   if (!applies(s) || !s.training()) return;
-  if (s.job().chunked_loss.value_or(false) || chunked_by_default(s.job().system) || s.extra("liger") == "true")
+  if (s.job().library == "unsloth") return findings.refuse("chunked-loss", std::string(kOwnKernels));
+  if (s.job().compute.chunked_loss.value_or(false) || chunked_by_default(s.job().system) ||
+      s.job().compute.liger.value_or(false))
     return findings.refuse("chunked-loss", "the loss is computed in chunks already");
   if (s.job().system == System::trl && s.lora())
     return findings.refuse(

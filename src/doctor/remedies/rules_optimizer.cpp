@@ -9,10 +9,10 @@
 namespace headroom::doctor {
 namespace {
 
-bool applies(const Situation& s) { return s.training() && s.pool() == Pool::device; }
+bool applies(const CaseView& s) { return s.training() && s.pool() == Pool::device; }
 
 // Under LoRA the trained weights are a fraction, and so are the states of any optimizer.
-bool refused_under_lora(const Situation& s, std::string_view name, Findings& findings) {
+bool refused_under_lora(const CaseView& s, std::string_view name, Findings& findings) {
   if (!s.lora()) return false;
   findings.refuse(name, fmt::format("another optimizer saves little under LoRA: about {:.1f} % of the weights are "
                                     "trained{}",
@@ -31,9 +31,9 @@ bool light(const std::string& optimizer) {
   return false;
 }
 
-void fused(const Situation& s, Findings& findings) {
+void fused(const CaseView& s, Findings& findings) {
   if (!applies(s) || !names(s.optimizer(), "adam") || names(s.optimizer(), "fused") ||
-      s.extra("optimizer_fused") == "true" || light(s.optimizer()))
+      s.job().optimizer.fused.value_or(false) || light(s.optimizer()))
     return;
   if (s.zero()) return findings.refuse("fused-optimizer", "DeepSpeed's own Adam is fused already");
   if (refused_under_lora(s, "fused-optimizer", findings)) return;
@@ -42,7 +42,7 @@ void fused(const Situation& s, Findings& findings) {
 }
 
 // bitsandbytes' 8-bit states against sharding.
-bool conflicts_with_sharding(const Situation& s, std::string_view name, Findings& findings) {
+bool conflicts_with_sharding(const CaseView& s, std::string_view name, Findings& findings) {
   if (!s.zero() && s.job().system != System::deepspeed) return false;
   findings.refuse(name,
                   "8-bit and paged optimizers do not go with ZeRO: it splits flat float32 states and refuses "
@@ -50,7 +50,7 @@ bool conflicts_with_sharding(const Situation& s, std::string_view name, Findings
   return true;
 }
 
-void optimizer_8bit(const Situation& s, Findings& findings) {
+void optimizer_8bit(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   if (light(s.optimizer())) return findings.refuse("optimizer-8bit", fmt::format("{} is light already", s.optimizer()));
   if (conflicts_with_sharding(s, "optimizer-8bit", findings)) return;
@@ -62,7 +62,7 @@ void optimizer_8bit(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void paged(const Situation& s, Findings& findings) {
+void paged(const CaseView& s, Findings& findings) {
   if (!applies(s) || names(s.optimizer(), "paged")) return;
   if (conflicts_with_sharding(s, "paged-optimizer", findings)) return;
   if (refused_under_lora(s, "paged-optimizer", findings)) return;
@@ -79,7 +79,7 @@ void paged(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void adafactor(const Situation& s, Findings& findings) {
+void adafactor(const CaseView& s, Findings& findings) {
   if (!applies(s) || light(s.optimizer()) || s.zero()) return;
   if (refused_under_lora(s, "adafactor", findings)) return;
   Remedy remedy =
@@ -90,7 +90,7 @@ void adafactor(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void lion(const Situation& s, Findings& findings) {
+void lion(const CaseView& s, Findings& findings) {
   if (!applies(s) || light(s.optimizer()) || names(s.optimizer(), "lion")) return;
   if (refused_under_lora(s, "lion", findings)) return;
   Remedy remedy = make_remedy(s, "lion", {}, {{"optimizer", "lion"}}, "one state instead of two");
@@ -98,26 +98,26 @@ void lion(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void sgd(const Situation& s, Findings& findings) {
+void sgd(const CaseView& s, Findings& findings) {
   if (!applies(s) || names(s.optimizer(), "sgd")) return;
   if (refused_under_lora(s, "sgd", findings)) return;
   findings.offer(make_remedy(s, "sgd", {}, {{"optimizer", "sgd"}}, "no states without momentum"));
 }
 
-void in_backward(const Situation& s, Findings& findings) {
-  if (!applies(s) || s.job().optimizer_in_backward.value_or(false)) return;
+void in_backward(const CaseView& s, Findings& findings) {
+  if (!applies(s) || s.job().optimizer.in_backward.value_or(false)) return;
   if (refused_under_lora(s, "optimizer-in-backward", findings)) return;
   if (s.accumulation() > 1)
     return findings.refuse("optimizer-in-backward",
                            fmt::format("gradients are accumulated over {} steps and must be kept", s.accumulation()));
   Remedy remedy = make_remedy(s, "optimizer-in-backward", {}, {{"optimizer_in_backward", "true"}},
                               "no gradient waits for the others");
-  if (s.job().max_grad_norm.value_or(0) > 0)
+  if (s.job().optimizer.max_grad_norm.value_or(0) > 0)
     remedy.caveats.push_back("the norm of all gradients is never known: clipping must go");
   findings.offer(std::move(remedy));
 }
 
-void set_to_none(const Situation& s, Findings& findings) {
+void set_to_none(const CaseView& s, Findings& findings) {
   if (!applies(s) || s.job().system != System::pytorch_script || !s.has_job()) return;
   findings.refuse("set-to-none", "zero_grad() frees gradients by default since torch 2.0");
 }

@@ -8,7 +8,7 @@
 namespace headroom::doctor {
 namespace {
 
-bool applies(const Situation& s) { return s.training() && s.pool() == Pool::device; }
+bool applies(const CaseView& s) { return s.training() && s.pool() == Pool::device; }
 
 // Whether 16-bit products run faster than 32-bit ones.
 bool half_is_faster(const std::optional<Gpu>& gpu) {
@@ -23,7 +23,7 @@ Values dtype_values(bool bf16) {
           {"scaler", bf16 ? "" : " with a GradScaler"}};
 }
 
-void describe_device(const Situation& s, bool bf16, Remedy& remedy) {
+void describe_device(const CaseView& s, bool bf16, Remedy& remedy) {
   if (!s.gpu()) {
     remedy.needs = "Ampere or newer for bf16 (V100, T4: fp16)";
     return;
@@ -36,12 +36,13 @@ void describe_device(const Situation& s, bool bf16, Remedy& remedy) {
 }
 
 // DeepSpeed's engine converts the module itself.
-bool deepspeed(const Situation& s) { return s.job().system == System::deepspeed || s.zero(); }
+bool deepspeed(const CaseView& s) { return s.job().system == System::deepspeed || s.zero(); }
 
-void mixed_precision(const Situation& s, Findings& findings) {
+void mixed_precision(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   if (s.mixed())
-    return findings.refuse("mixed-precision", s.job().autocast ? "it is on already" : "it is on by default here");
+    return findings.refuse("mixed-precision",
+                           s.job().precision.autocast ? "it is on already" : "it is on by default here");
   if (s.half_weights()) return findings.refuse("mixed-precision", "the weights are in 16 bits already");
   const bool bf16 = !s.gpu() || s.gpu()->bf16;
   Remedy remedy = make_remedy(s, "mixed-precision", dtype_values(bf16), {{"autocast", bf16 ? "bfloat16" : "float16"}},
@@ -60,7 +61,7 @@ void mixed_precision(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void half_weights(const Situation& s, Findings& findings) {
+void half_weights(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   if (s.half_weights() || s.quantized_base())
     return findings.refuse("half-weights", "the weights are in 16 bits or fewer");

@@ -13,11 +13,11 @@
 namespace headroom::doctor {
 namespace {
 
-bool applies(const Situation& s) { return s.serving() && s.pool() == Pool::device; }
+bool applies(const CaseView& s) { return s.serving() && s.pool() == Pool::device; }
 
 // Bytes that one of these gives up go to the KV cache: what counts is the tokens it then holds. False when neither
 // bytes nor tokens are won.
-bool tell_gain(const Situation& s, Remedy& remedy) {
+bool tell_gain(const CaseView& s, Remedy& remedy) {
   if (!remedy.saves_bytes) return true;
   if (*remedy.saves_bytes <= 0) remedy.saves_bytes.reset();
   const std::optional<Estimate>& now = s.incident().estimate;
@@ -26,15 +26,15 @@ bool tell_gain(const Situation& s, Remedy& remedy) {
     remedy.why += fmt::format("; room for about {} tokens instead of {}", *after->kv_tokens, *now->kv_tokens);
     return true;
   }
-  return remedy.saves_bytes || remedy.likely_alone || s.message();
+  return remedy.saves_bytes || remedy.likely_alone || s.message() || s.likely_after({});
 }
 
-void offer_gain(const Situation& s, Remedy remedy, Findings& findings) {
-  if (!tell_gain(s, remedy)) return findings.refuse(remedy.name, "would save nothing to speak of here");
+void offer_gain(const CaseView& s, Remedy remedy, Findings& findings) {
+  if (!tell_gain(s, remedy)) return findings.refuse(remedy.name, std::string(kNothingSaved));
   findings.offer(std::move(remedy));
 }
 
-void utilization(const Situation& s, Findings& findings) {
+void utilization(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   const KvAdvice advice = kv_advice(s);
   if (advice.direction == KvDirection::keep) return;
@@ -62,11 +62,17 @@ int64_t round_length(int64_t tokens) {
   return sure / step * step;
 }
 
-void max_model_len(const Situation& s, Findings& findings) {
+// llama.cpp without a context of its own.
+constexpr int64_t kUsualContext = 4096;
+bool takes_the_models_context(const CaseView& s, int64_t length) {
+  return s.job().system == System::llama_server && !s.job().serving.max_model_len && length > 2 * kUsualContext;
+}
+
+void max_model_len(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   const Message* message = s.message();
   const std::optional<Estimate>& estimate = s.incident().estimate;
-  int64_t length = s.job().max_model_len.value_or(s.shape() ? s.shape()->max_positions : 0);
+  int64_t length = s.job().serving.max_model_len.value_or(s.shape() ? s.shape()->max_positions : 0);
   std::string why = "the cache must hold one request of full length";
   if (message && message->kv_tokens_available && *message->kv_tokens_available > 0) {
     length = *message->kv_tokens_available / 16 * 16;
@@ -76,6 +82,9 @@ void max_model_len(const Situation& s, Findings& findings) {
       return findings.refuse("max-model-len", "the weights leave the KV cache no room at all");
     length = round_length(*estimate->kv_tokens);
     why = fmt::format("the cache has room for about {} tokens", *estimate->kv_tokens);
+  } else if (takes_the_models_context(s, length)) {
+    length = kUsualContext;
+    why = "what a conversation needs, instead of all that the model was trained on";
   } else if (length > 0) {
     const int64_t now = length;
     length = std::max<int64_t>(2048, now / 2);
@@ -87,21 +96,25 @@ void max_model_len(const Situation& s, Findings& findings) {
     if (length >= now) return;
   }
   if (length <= 0) {
-    findings.offer(make_remedy(s, "max-model-len", {{"length", "8192"}, {"input", "8191"}}, {}, why));
+    const bool llama = s.job().system == System::llama_server;
+    findings.offer(make_remedy(s, "max-model-len", {{"length", llama ? "2048" : "8192"}, {"input", "8191"}}, {}, why));
     return;
   }
   Remedy remedy =
       make_remedy(s, "max-model-len", {{"length", std::to_string(length)}, {"input", std::to_string(length - 1)}},
                   {{"max_model_len", std::to_string(length)}}, why);
-  if (s.job().max_model_len) remedy.extra_cost = 3;  // somebody asked for that length
+  if (s.job().serving.max_model_len) remedy.extra_cost = 3;  // somebody asked for that length
   if (remedy.saves_bytes && *remedy.saves_bytes <= 0) remedy.saves_bytes.reset();
-  if (message && message->kv_tokens_available) remedy.fits_alone = true;
+  if (message && message->kv_tokens_available) {
+    remedy.fits_alone = true;  // printed
+    remedy.saves_bytes.reset();
+  }
   findings.offer(std::move(remedy));
 }
 
-void max_sequences(const Situation& s, Findings& findings) {
+void max_sequences(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
-  const int64_t now = s.job().max_sequences.value_or(job_defaults(s.job()).max_sequences.value.value_or(256));
+  const int64_t now = s.job().serving.max_sequences.value_or(job_defaults(s.job()).max_sequences.value.value_or(256));
   if (now <= 8) return;
   const int64_t count = std::max<int64_t>(8, now / 4);
   offer_gain(
@@ -112,10 +125,10 @@ void max_sequences(const Situation& s, Findings& findings) {
 }
 
 // Tokens of one prefill step: stated, or the default, which follows the device's size.
-int64_t prefill_tokens(const Situation& s) {
+int64_t prefill_tokens(const CaseView& s) {
   const bool sglang = s.job().system == System::sglang;
-  if (const int64_t chunk = std::atoll(s.extra("chunked_prefill_size").c_str()); sglang && chunk > 0) return chunk;
-  if (!sglang && s.job().max_batched_tokens) return *s.job().max_batched_tokens;
+  if (const int64_t chunk = s.job().serving.prefill_chunk.value_or(0); sglang && chunk > 0) return chunk;
+  if (!sglang && s.job().serving.max_batched_tokens) return *s.job().serving.max_batched_tokens;
   if (s.job().system == System::llama_server) return 512;
   constexpr int64_t kGiB = int64_t{1} << 30;
   const int64_t memory = s.gpu() ? s.gpu()->memory_bytes : 80 * kGiB;
@@ -123,7 +136,7 @@ int64_t prefill_tokens(const Situation& s) {
   return memory < 70 * kGiB ? 2048 : 8192;
 }
 
-void batched_tokens(const Situation& s, Findings& findings) {
+void batched_tokens(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   const int64_t now = prefill_tokens(s), least = s.job().system == System::llama_server ? 128 : 2048;
   if (now <= least) return findings.refuse("batched-tokens", fmt::format("a step takes {} tokens already", now));
@@ -135,9 +148,9 @@ void batched_tokens(const Situation& s, Findings& findings) {
              findings);
 }
 
-void kv_dtype(const Situation& s, Findings& findings) {
+void kv_dtype(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
-  const std::string now = s.job().kv_dtype.value_or("auto");
+  const std::string now = s.job().serving.kv_dtype.value_or("auto");
   if (now.find("8") != std::string::npos || now.find("q4") != std::string::npos)
     return findings.refuse("kv-dtype", fmt::format("keys and values are in {} already", now));
   const bool llama = s.job().system == System::llama_server;
@@ -149,17 +162,17 @@ void kv_dtype(const Situation& s, Findings& findings) {
   offer_gain(s, std::move(remedy), findings);
 }
 
-void eager(const Situation& s, Findings& findings) {
+void eager(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
-  if (s.job().eager.value_or(false)) return findings.refuse("eager", "no graphs are captured already");
+  if (s.job().serving.eager.value_or(false)) return findings.refuse("eager", "no graphs are captured already");
   Remedy remedy = make_remedy(s, "eager", {}, {{"eager", "true"}}, "captured graphs keep pools of their own");
   if (s.phase("cudagraph_capture")) remedy.why = "it failed while graphs were captured";
   offer_gain(s, std::move(remedy), findings);
 }
 
-void tensor_parallel(const Situation& s, Findings& findings) {
+void tensor_parallel(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
-  const int64_t now = s.job().tensor_parallel.value_or(1);
+  const int64_t now = s.job().parallel.tensor.value_or(1);
   int64_t gpus = std::max<int64_t>(2, 2 * now);
   for (int64_t wider = gpus; wider <= 16; wider *= 2)
     if (s.enough_after({{"tensor_parallel", std::to_string(wider)}, {"gpus", std::to_string(wider)}})) {
@@ -172,16 +185,16 @@ void tensor_parallel(const Situation& s, Findings& findings) {
                               {{"tensor_parallel", std::to_string(gpus)}, {"gpus", std::to_string(gpus)}},
                               fmt::format("weights and cache split over {} GPUs", gpus));
   if (remedy.saves_bytes && *remedy.saves_bytes <= 0) remedy.saves_bytes.reset();
-  if (s.job().gpus.value_or(1) >= gpus) remedy.effort = "flag";
+  if (s.job().devices.gpus.value_or(1) >= gpus) remedy.effort = "flag";
   for (int64_t n = 2 * now; n < gpus; n *= 2) remedy.extra_cost += 4;
   findings.offer(std::move(remedy));
 }
 
-void offload(const Situation& s, Findings& findings) {
+void offload(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   if (s.job().system == System::llama_server) {
     // 99 and more stand for all layers.
-    const int64_t layers = s.shape() ? s.shape()->layers : 0, stated = s.job().gpu_layers.value_or(99);
+    const int64_t layers = s.shape() ? s.shape()->layers : 0, stated = s.job().serving.gpu_layers.value_or(99);
     const int64_t now = layers > 0 ? std::min(stated, layers + 1) : stated < 99 ? stated : 0;
     int64_t chosen = now > 0 ? now / 2 : 0;
     for (int64_t n = now - 1; n > 0; --n)

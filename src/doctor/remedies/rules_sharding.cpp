@@ -7,18 +7,18 @@
 namespace headroom::doctor {
 namespace {
 
-bool applies(const Situation& s) { return s.training() && s.pool() == Pool::device; }
+bool applies(const CaseView& s) { return s.training() && s.pool() == Pool::device; }
 
-Values gpu_values(const Situation& s, int64_t gpus) {
+Values gpu_values(const CaseView& s, int64_t gpus) {
   // FSDP2 has another key for it than FSDP1.
-  const bool second = s.extra("fsdp_version") == "2";
+  const bool second = s.job().parallel.fsdp2;
   return {{"gpus", std::to_string(gpus)},
           {"recipe", s.lora() ? "lora" : "full"},
           {"full_shard", second ? "fsdp_reshard_after_forward=True" : "fsdp_sharding_strategy=FULL_SHARD"}};
 }
 
 // Every doubling of the number of GPUs beyond the first costs as much as an installation.
-double cost_of_gpus(const Situation& s, int64_t gpus) {
+double cost_of_gpus(const CaseView& s, int64_t gpus) {
   double cost = 0;
   for (int64_t n = 2 * s.gpus(); n < gpus; n *= 2) cost += 4;
   return cost;
@@ -27,13 +27,13 @@ double cost_of_gpus(const Situation& s, int64_t gpus) {
 Changes shard_changes(int64_t gpus) { return {{"gpus", std::to_string(gpus)}, {"sharding", "zero3"}}; }
 
 // The smallest number of GPUs from `least` on that fits, else `least`.
-int64_t enough_gpus(const Situation& s, int64_t least) {
+int64_t enough_gpus(const CaseView& s, int64_t least) {
   for (int64_t gpus = least; gpus <= 16; gpus *= 2)
     if (s.enough_after(shard_changes(gpus))) return gpus;
   return least;
 }
 
-void shard(const Situation& s, Findings& findings) {
+void shard(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
   if (s.sharded() && s.gpus() > 1) {
     const int64_t more = enough_gpus(s, 2 * s.gpus());
@@ -43,7 +43,7 @@ void shard(const Situation& s, Findings& findings) {
     remedy.extra_cost = cost_of_gpus(s, more);
     return findings.offer(std::move(remedy));
   }
-  if (s.job().sharding == Sharding::zero2 || s.job().sharding == Sharding::zero1) {
+  if (s.job().parallel.sharding == Sharding::zero2 || s.job().parallel.sharding == Sharding::zero1) {
     Changes changes{{"sharding", "zero3"}};
     return findings.offer(
         make_remedy(s, "shard-more", gpu_values(s, s.gpus()), std::move(changes), "stage 3 splits the weights too"));
@@ -57,20 +57,21 @@ void shard(const Situation& s, Findings& findings) {
   }
   if (s.quantized_base())
     remedy.caveats.push_back("4-bit weights shard only with bnb_4bit_quant_storage set to the compute dtype");
-  if (s.extra("auto_find_batch_size") == "true")
+  if (s.job().batch.finds_size.value_or(false))
     remedy.caveats.push_back("drop auto_find_batch_size: it does not work under FSDP");
   if (s.optimizer().find("8bit") != std::string::npos)
     remedy.caveats.push_back("under ZeRO the 8-bit optimizer must go; the states are split instead");
   findings.offer(std::move(remedy));
 }
 
-void offload_optimizer(const Situation& s, Findings& findings) {
+void offload_optimizer(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
-  if (s.job().offload_optimizer.value_or(Offload::none) != Offload::none)
+  if (s.job().parallel.offload_optimizer.value_or(Offload::none) != Offload::none)
     return findings.refuse("offload-optimizer", "the states are on the host already");
   if (s.lora()) return findings.refuse("offload-optimizer", "under LoRA the states are small");
   Changes changes{{"offload_optimizer", "cpu"}};
-  if (!s.job().sharding || *s.job().sharding == Sharding::none || *s.job().sharding == Sharding::ddp)
+  if (!s.job().parallel.sharding || *s.job().parallel.sharding == Sharding::none ||
+      *s.job().parallel.sharding == Sharding::ddp)
     changes.emplace_back("sharding", "zero2");
   const bool stage3 = s.sharded();
   Remedy remedy = make_remedy(s, "offload-optimizer", {{"stage", stage3 ? "3" : "2"}}, std::move(changes),
@@ -82,9 +83,9 @@ void offload_optimizer(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void offload_parameters(const Situation& s, Findings& findings) {
+void offload_parameters(const CaseView& s, Findings& findings) {
   if (!applies(s)) return;
-  if (s.job().offload_parameters.value_or(Offload::none) != Offload::none)
+  if (s.job().parallel.offload_parameters.value_or(Offload::none) != Offload::none)
     return findings.refuse("offload-parameters", "the weights are on the host already");
   if (s.quantized_base()) return findings.refuse("offload-parameters", "4- and 8-bit weights cannot be offloaded");
   if (s.job().system == System::torchtune && s.gpus() == 1)
@@ -110,14 +111,14 @@ void offload_parameters(const Situation& s, Findings& findings) {
     remedy.caveats.push_back(
         "zero3_offload.json holds {\"zero_optimization\": {\"stage\": 3, \"offload_param\": {\"device\": \"cpu\"}, "
         "\"offload_optimizer\": {\"device\": \"cpu\"}}}");
-  if (s.job().accumulation.value_or(1) > 1 && s.fsdp())
+  if (s.job().batch.accumulation.value_or(1) > 1 && s.fsdp())
     remedy.caveats.push_back("FSDP with cpu_offload and accumulation outside no_sync() copies gradients every step");
   findings.offer(std::move(remedy));
 }
 
-void offload_nvme(const Situation& s, Findings& findings) {
+void offload_nvme(const CaseView& s, Findings& findings) {
   if (!applies(s) || !s.has_job() || s.quantized_base() || s.lora()) return;
-  if (s.job().offload_parameters == Offload::nvme) return findings.refuse("offload-nvme", "on already");
+  if (s.job().parallel.offload_parameters == Offload::nvme) return findings.refuse("offload-nvme", "on already");
   Remedy remedy = make_remedy(s, "offload-nvme", {},
                               {{"sharding", "zero3"}, {"offload_parameters", "nvme"}, {"offload_optimizer", "nvme"}},
                               "weights and states on a local disk, a window of them in memory");
@@ -125,16 +126,17 @@ void offload_nvme(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void no_prefetch(const Situation& s, Findings& findings) {
+void no_prefetch(const CaseView& s, Findings& findings) {
   if (!applies(s) || !s.sharded()) return;
-  if (s.extra("fsdp_version") == "2")
+  if (s.job().parallel.fsdp2)
     return findings.refuse("no-prefetch", "FSDP2 has no options for it: it fetches one layer ahead by itself");
-  const bool forward = s.job().forward_prefetch.value_or(false);
+  const bool forward = s.job().parallel.forward_prefetch.value_or(false);
   const bool accelerate = s.job().system == System::accelerate || s.job().system == System::hf_trainer;
-  const bool backward = s.job().backward_prefetch.value_or(!accelerate);
+  const bool backward = s.job().parallel.backward_prefetch.value_or(!accelerate);
   if (!forward && !backward)
-    return findings.refuse("no-prefetch", s.job().backward_prefetch ? "forward and backward prefetch are off already"
-                                                                    : "prefetch is off by default already");
+    return findings.refuse("no-prefetch", s.job().parallel.backward_prefetch
+                                              ? "forward and backward prefetch are off already"
+                                              : "prefetch is off by default already");
   Remedy remedy = make_remedy(s, "no-prefetch", {}, {{"forward_prefetch", "false"}, {"backward_prefetch", "false"}},
                               "one gathered layer at a time instead of two");
   if (!forward) remedy.caveats.push_back("forward prefetch is off by default already: only the backward one counts");
@@ -142,10 +144,10 @@ void no_prefetch(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void smaller_buckets(const Situation& s, Findings& findings) {
+void smaller_buckets(const CaseView& s, Findings& findings) {
   if (!applies(s) || !s.zero()) return;
-  const auto bucket = s.job().buffers.find("reduce_bucket_size");
-  if (bucket != s.job().buffers.end() && bucket->second <= 50'000'000)
+  const auto bucket = s.job().parallel.buffers.find("reduce_bucket_size");
+  if (bucket != s.job().parallel.buffers.end() && bucket->second <= 50'000'000)
     return findings.refuse("smaller-buckets", "the buckets are small already");
   findings.offer(
       make_remedy(s, "smaller-buckets", {},
@@ -153,7 +155,7 @@ void smaller_buckets(const Situation& s, Findings& findings) {
                   "DeepSpeed's buckets of 5e8 elements take GiBs"));
 }
 
-void context_parallel(const Situation& s, Findings& findings) {
+void context_parallel(const CaseView& s, Findings& findings) {
   if (!applies(s) || s.sequence().value_or(0) < 16384) return;
   const int64_t gpus = s.gpus() > 1 ? s.gpus() : 2;
   Remedy remedy = make_remedy(s, "context-parallel", {{"gpus", std::to_string(gpus)}},
@@ -163,7 +165,7 @@ void context_parallel(const Situation& s, Findings& findings) {
   findings.offer(std::move(remedy));
 }
 
-void ddp(const Situation& s, Findings& findings) {
+void ddp(const CaseView& s, Findings& findings) {
   if (!s.message()) return;
   for (const Frame& frame : s.message()->frames)
     if (frame.file.find("parallel/data_parallel") != std::string::npos)
@@ -171,8 +173,8 @@ void ddp(const Situation& s, Findings& findings) {
                                         "DataParallel gathers outputs and gradients on the first GPU"));
 }
 
-void bucket_view(const Situation& s, Findings& findings) {
-  if (!applies(s) || s.job().sharding != Sharding::ddp || s.lora()) return;
+void bucket_view(const CaseView& s, Findings& findings) {
+  if (!applies(s) || s.job().parallel.sharding != Sharding::ddp || s.lora()) return;
   Remedy remedy = make_remedy(s, "bucket-view", {}, {}, "DDP keeps a second copy of the gradients in its buckets");
   if (s.term("gathered parameters") > 0) remedy.saves_bytes = s.term("gathered parameters");
   findings.offer(std::move(remedy));

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kCandidates = 16, kMembers = 4, kHalvings = 6;
 
 // The remedy in every size: half the batch, a quarter, ...
-std::vector<Remedy> sizes_of(const Situation& s, const Remedy& remedy) {
+std::vector<Remedy> sizes_of(const CaseView& s, const Remedy& remedy) {
   std::vector<Remedy> sizes;
   const auto add = [&](Remedy size) {
     size.cost = cost_of(size);
@@ -26,15 +26,14 @@ std::vector<Remedy> sizes_of(const Situation& s, const Remedy& remedy) {
 }
 
 struct Search {
-  const Situation& situation;
+  const CaseView& view;
   bool surely = true;
   std::vector<Remedy> candidates{};  // by cost
   std::optional<FittingSet> best{};
 
   bool goes_with(const Remedy& remedy, const FittingSet& set) const {
-    return std::all_of(set.members.begin(), set.members.end(), [&](const Remedy& member) {
-      return conflict_of(remedy, member, situation.job().system).empty();
-    });
+    return std::all_of(set.members.begin(), set.members.end(),
+                       [&](const Remedy& member) { return conflict_of(remedy, member, view.job().system).empty(); });
   }
 
   // Extends `set` by candidates from `next` on until it has `size` members.
@@ -49,7 +48,7 @@ struct Search {
       larger.cost += remedy.cost;
       if (larger.members.size() < size)
         extend(larger, i + 1, size);
-      else if (surely ? situation.fits_after(larger.changes) : situation.likely_after(larger.changes))
+      else if (surely ? view.fits_after(larger.changes) : view.likely_after(larger.changes))
         best = std::move(larger);
     }
   }
@@ -59,9 +58,8 @@ bool cheaper(const Remedy& a, const Remedy& b) { return a.cost < b.cost; }
 
 }  // namespace
 
-std::optional<FittingSet> smallest_fitting_set(const Situation& situation, const std::vector<Remedy>& remedies,
-                                               bool surely) {
-  Search search{situation, surely};
+std::optional<FittingSet> smallest_fitting_set(const CaseView& view, const std::vector<Remedy>& remedies, bool surely) {
+  Search search{view, surely};
   std::vector<Remedy> combined;
   std::optional<FittingSet> otherwise;
   for (const Remedy& remedy : remedies) {
@@ -73,7 +71,7 @@ std::optional<FittingSet> smallest_fitting_set(const Situation& situation, const
   std::stable_sort(combined.begin(), combined.end(), cheaper);
   if (combined.size() > kCandidates) combined.resize(kCandidates);
   for (const Remedy& remedy : combined)
-    for (Remedy& size : sizes_of(situation, remedy)) search.candidates.push_back(std::move(size));
+    for (Remedy& size : sizes_of(view, remedy)) search.candidates.push_back(std::move(size));
   std::stable_sort(search.candidates.begin(), search.candidates.end(), cheaper);
   for (size_t size = 1; size <= kMembers; ++size) search.extend({}, 0, size);
   return search.best ? search.best : otherwise;

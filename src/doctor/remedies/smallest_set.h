@@ -1,7 +1,7 @@
 // The cheapest remedies that make a job fit, found by estimating every small set as a whole.
 #pragma once
 
-#include "doctor/remedies/situation.h"
+#include "doctor/remedies/case_view.h"
 
 namespace headroom::doctor {
 
@@ -16,7 +16,6 @@ struct FittingSet {
 // one that fits alone without changes (another device) counts where no set does. No proper subset of the set fits.
 // nullopt when none fits or nothing can be estimated. `surely`: proven by the upper end of the estimate, else by its
 // likely figure.
-std::optional<FittingSet> smallest_fitting_set(const Situation& situation, const std::vector<Remedy>& remedies,
-                                               bool surely);
+std::optional<FittingSet> smallest_fitting_set(const CaseView& view, const std::vector<Remedy>& remedies, bool surely);
 
 }  // namespace headroom::doctor

@@ -7,19 +7,20 @@
 #include <string_view>
 
 #include "doctor/config/job.h"
+#include "passes/pass_info.h"
 
 namespace headroom::doctor {
 
 struct Technique {
   std::string_view name;
-  std::string_view row;     // of shared/features.md; several are separated by spaces
-  std::string_view kind;    // exact, reassociating, data-order, lossy
+  std::string_view row;  // of the table in docs/doctor_remedies.md; several are separated by spaces
+  TechniqueKind kind;
   std::string_view effort;  // flag, config, code, install, hardware
   double slowdown;          // seconds per sequence against before; below 1 is faster
   double accuracy_cost;     // what it may do to the result, in the unit of cost_of: 0 nothing, 15 another model
   std::string_view effect;
   std::string_view needs;
-  std::string_view pass;  // headroom's own technique of the same idea, or empty
+  const PassInfo* pass = nullptr;  // headroom's own technique of the same idea
 };
 
 std::span<const Technique> all_techniques();

@@ -9,9 +9,9 @@ namespace headroom::doctor {
 namespace {
 
 std::string note_of(const Gpu& gpu, const Job& job) {
-  const bool half = job.weight_dtype == "bfloat16" || job.autocast == "bfloat16";
+  const bool half = job.precision.weights == "bfloat16" || job.precision.autocast == "bfloat16";
   if (half && !gpu.bf16) return "no bf16 units: fp16 instead";
-  if (job.attention && job.attention->starts_with("flash") && !gpu.flash_attention)
+  if (job.compute.attention && job.compute.attention->starts_with("flash") && !gpu.flash_attention)
     return "no flash_attention_2: sdpa instead";
   return {};
 }
@@ -21,7 +21,7 @@ bool holds(const Job& job, const ModelShape& shape, const Estimate& estimate, co
   if (!fits(estimate.likely_bytes, gpu.memory_bytes)) return false;
   if (!(share && job.task == Task::serve) && estimate.high_bytes > gpu.memory_bytes) return false;
   if (job.task != Task::serve || !estimate.kv_tokens) return true;
-  return *estimate.kv_tokens >= job.max_model_len.value_or(shape.max_positions);
+  return *estimate.kv_tokens >= job.serving.max_model_len.value_or(shape.max_positions);
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ std::vector<GpuChoice> rank_gpus(const Job& job, const ModelShape& shape, const 
     GpuChoice choice;
     choice.gpu = gpu;
     choice.note = note_of(gpu, job);
-    const int64_t least = std::max<int64_t>(1, job.gpus.value_or(1));
+    const int64_t least = std::max<int64_t>(1, job.devices.gpus.value_or(1));
     for (int64_t count = least; count <= std::max<int64_t>(8, least); count *= 2) {
       Changes changes;
       if (count > 1 && count != least)

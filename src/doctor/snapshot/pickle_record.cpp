@@ -71,7 +71,7 @@ int64_t RecordReader::address(std::string_view name) {
   const auto address =
       value->is(PickleKind::big_integer) ? unsigned_address(document_.text(*value)) : document_.integer(*value);
   if (!address || *address > std::numeric_limits<int64_t>::max() - kLargestSize)
-    fail(fmt::format("'{}' is no address", name));
+    fail(fmt::format("'{}' is not an address", name));
   return *address;
 }
 

@@ -24,7 +24,7 @@ class RecordReader {
   RecordReader(const PickleDocument& document, const std::string& source) : document_(document), source_(source) {}
 
   const PickleDocument& document() const { return document_; }
-  // Starts a record: the next calls are about `record`. Throws Error(format) when it is no dictionary.
+  // Starts a record: the next calls are about `record`. Throws Error(format) when it is not a dictionary.
   void open(PickleValue record, const RecordPlace& place);
   std::optional<PickleValue> entry(std::string_view name);
   // An amount of bytes; `fallback` when the entry is missing, and an error without one.
@@ -34,7 +34,7 @@ class RecordReader {
   int64_t integer(std::string_view name, int64_t fallback);
   std::string_view text(std::string_view name);  // empty when missing
   bool boolean(std::string_view name);           // false when missing
-  // A list's cursor; done at once when missing. Throws when the entry is no list.
+  // A list's cursor; done at once when missing. Throws when the entry is not a list.
   PickleDocument::Cursor list(std::string_view name);
   [[noreturn]] void fail(const std::string& what) const;
 

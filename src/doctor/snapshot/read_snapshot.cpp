@@ -158,7 +158,7 @@ class SnapshotReader {
         record_.fail(fmt::format("'device_traces' has more than {} devices", kMostDevices));
       count_record();
       std::vector<TraceEvent>& out = snapshot_.device_traces.emplace_back();
-      if (!traces.value().is(PickleKind::list)) record_.fail("'device_traces' is no list of lists");
+      if (!traces.value().is(PickleKind::list)) record_.fail("'device_traces' is not a list of lists");
       int64_t number = 0;
       for (auto events = document_.members(traces.value()); !events.done(); events.next(), ++number) {
         count_record();

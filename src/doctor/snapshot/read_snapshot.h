@@ -13,8 +13,8 @@ namespace headroom::doctor {
 // (torch.cuda.memory_snapshot()), of any pickle protocol. `source` names it in errors. `bytes` is not needed after.
 //
 // Throws Error(format) naming the byte when the pickle is malformed or wants to call something
-// (formats/pickle_reader.h), or naming the place ("device_traces[0][17]: size") when it is no snapshot. Time and memory
-// are linear in the bytes whatever they say. Pure; thread-safe.
+// (formats/pickle_reader.h), or naming the place ("device_traces[0][17]: size") when it is not a snapshot. Time and
+// memory are linear in the bytes whatever they say. Pure; thread-safe.
 Snapshot read_snapshot(std::string_view bytes, const std::string& source);
 
 }  // namespace headroom::doctor

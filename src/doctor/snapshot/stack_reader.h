@@ -17,12 +17,12 @@ class StackReader {
  public:
   explicit StackReader(const PickleDocument& document);
 
-  // The number of the stack of `frames`, a list; what is no list or holds anything but frames gives kNone.
+  // The number of the stack of `frames`, a list; what is not a list or holds anything but frames gives kNone.
   uint32_t stack(PickleValue frames);
   StackTable take() { return std::move(table_); }
 
  private:
-  // The number of the frame plus one, or 0 when `frame` is no frame.
+  // The number of the frame plus one, or 0 when `frame` is not a frame.
   uint32_t frame(PickleValue frame);
 
   const PickleDocument& document_;

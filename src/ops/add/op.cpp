@@ -15,6 +15,7 @@ class Add final : public Op {
   std::string_view name() const override { return "add"; }
   OperandNames operands(const Attrs&, size_t) const override { return {"a", "b"}; }
   OpKind kind() const override { return OpKind::sum; }
+  bool by_rows() const override { return true; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     require_inputs(name(), inputs, 2);

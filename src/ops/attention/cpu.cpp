@@ -79,7 +79,7 @@ KernelOffer grad_kernel(const KernelSpec& spec, const DeviceFacts& facts, GradRu
 // Why the fast kernels refuse, or empty.
 std::string simd_refusal(const KernelSpec& spec, const DeviceFacts& facts, int64_t needed) {
   const AttentionShape shape = attention_shape(spec.call());
-  if (facts.isa < 2) return "needs AVX2";
+  if (!facts.capabilities.has(kAvx2)) return "needs AVX2";
   if (shape.dim > kMaxFastDim) return fmt::format("head dimension {} is above {}", shape.dim, kMaxFastDim);
   if (needed > spec.scratch_bytes) return fmt::format("needs {} bytes of scratch, not {}", needed, spec.scratch_bytes);
   return {};
@@ -91,9 +91,14 @@ KernelOffer forward_simd(const KernelSpec& spec, const DeviceFacts& facts) {
   return forward_kernel(spec, facts, run_forward<SimdForward>);
 }
 
+std::string lacking(InstructionSet set, const DeviceFacts& facts) {
+  return fmt::format("needs {}, the device has {}", instruction_set_name(set),
+                     instruction_set_name(instruction_set_of(facts.capabilities)));
+}
+
 // Why a kernel with exact products on tiles refuses, or empty.
 std::string exact_refusal(const KernelSpec& spec, const DeviceFacts& facts, int64_t needed) {
-  if (facts.isa < 514) return fmt::format("needs instruction set 514, not {}", facts.isa);
+  if (!facts.capabilities.has(kAmx)) return lacking(InstructionSet::amx, facts);
   for (size_t i = 0; i < 3; ++i)
     if (spec.inputs[i].dtype != DType::f32) return "operands are not all f32";
   if (!exact_products_usable()) return "the processor or the system does not offer it";
@@ -124,37 +129,37 @@ KernelOffer decode_simd(const KernelSpec& spec, const DeviceFacts& facts) {
 #if defined(__x86_64__)
 // Why a kernel with bf16 products refuses, or empty.
 template <typename Products>
-std::string bf16_refusal(const KernelSpec& spec, const DeviceFacts& facts, int isa, int64_t needed) {
-  if (facts.isa < isa) return fmt::format("needs instruction set {}, not {}", isa, facts.isa);
+std::string bf16_refusal(const KernelSpec& spec, const DeviceFacts& facts, InstructionSet set, int64_t needed) {
+  if (instruction_set_of(facts.capabilities) < set) return lacking(set, facts);
   for (size_t i = 0; i < 3; ++i)
     if (spec.inputs[i].dtype != DType::bf16) return "operands are not all bf16";
   if (!Products::usable()) return "the processor or the system does not offer it";
   return simd_refusal(spec, facts, needed);
 }
 
-template <typename Products, int kIsa>
+template <typename Products, InstructionSet kSet>
 KernelOffer forward_bf16(const KernelSpec& spec, const DeviceFacts& facts) {
   const int64_t needed = Bf16Forward<Products>::bytes(attention_shape(spec.call())) * facts.threads;
-  if (std::string refusal = bf16_refusal<Products>(spec, facts, kIsa, needed); !refusal.empty())
+  if (std::string refusal = bf16_refusal<Products>(spec, facts, kSet, needed); !refusal.empty())
     return {nullptr, refusal};
   return forward_kernel(spec, facts, run_forward<Bf16Forward<Products>>);
 }
 
-template <typename Products, int kIsa>
+template <typename Products, InstructionSet kSet>
 KernelOffer grad_bf16(const KernelSpec& spec, const DeviceFacts& facts) {
   const AttentionShape shape = attention_shape(spec.call());
   const int64_t needed = Bf16Grad<Products>::bytes(shape) * grad_wave(shape, facts.threads).units();
-  if (std::string refusal = bf16_refusal<Products>(spec, facts, kIsa, needed); !refusal.empty())
+  if (std::string refusal = bf16_refusal<Products>(spec, facts, kSet, needed); !refusal.empty())
     return {nullptr, refusal};
   return grad_kernel(spec, facts, run_grad<Bf16Grad<Products>>);
 }
 #else
-template <typename Products, int kIsa>
+template <typename Products, InstructionSet kSet>
 KernelOffer forward_bf16(const KernelSpec&, const DeviceFacts&) {
   return {nullptr, "is made for x86-64"};
 }
 
-template <typename Products, int kIsa>
+template <typename Products, InstructionSet kSet>
 KernelOffer grad_bf16(const KernelSpec&, const DeviceFacts&) {
   return {nullptr, "is made for x86-64"};
 }
@@ -204,16 +209,16 @@ KernelOffer append_reference(const KernelSpec&, const DeviceFacts&) {
 }  // namespace
 
 void register_attention_cpu(CpuKernels& kernels) {
-  std::vector<KernelCandidate> forward{{"amx", forward_bf16<Bf16Amx, 514>},
-                                       {"avx512_bf16", forward_bf16<Bf16Dot, 513>},
+  std::vector<KernelCandidate> forward{{"amx", forward_bf16<Bf16Amx, InstructionSet::amx>},
+                                       {"avx512_bf16", forward_bf16<Bf16Dot, InstructionSet::avx512_bf16>},
                                        {"amx_exact", forward_exact},
                                        {"simd", forward_simd},
                                        {"reference", forward_reference}};
   kernels.add("attention", forward);
   forward.insert(forward.begin(), {"decode", decode_simd});
   kernels.add("attention_cached", forward);
-  kernels.add("attention_grad", {{"amx", grad_bf16<Bf16Amx, 514>},
-                                 {"avx512_bf16", grad_bf16<Bf16Dot, 513>},
+  kernels.add("attention_grad", {{"amx", grad_bf16<Bf16Amx, InstructionSet::amx>},
+                                 {"avx512_bf16", grad_bf16<Bf16Dot, InstructionSet::avx512_bf16>},
                                  {"amx_exact", grad_exact},
                                  {"simd", grad_simd},
                                  {"reference", grad_reference}});

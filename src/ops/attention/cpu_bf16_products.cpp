@@ -76,10 +76,10 @@ HEADROOM_AVX512_BF16 void dot_multiply(const Bf16Product& product) {
 void Bf16Amx::enter() { amx::enter_tiles(); }
 void Bf16Amx::leave() { amx::leave_tiles(); }
 void Bf16Amx::multiply(const Bf16Product& product) { amx_multiply(product); }
-bool Bf16Amx::usable() { return instruction_set() >= kAmx; }
+bool Bf16Amx::usable() { return instruction_set() >= InstructionSet::amx; }
 
 void Bf16Dot::multiply(const Bf16Product& product) { dot_multiply(product); }
-bool Bf16Dot::usable() { return instruction_set() >= kAvx512Bf16; }
+bool Bf16Dot::usable() { return instruction_set() >= InstructionSet::avx512_bf16; }
 
 }  // namespace headroom
 

@@ -67,7 +67,7 @@ std::string mma_refusal(const KernelSpec& spec, const CudaContext& context, int6
   const AttentionShape shape = attention_shape(spec.call());
   const int64_t dim = shape.dim;
   if (shape.softcap > 0 && spec.attrs.real("dropout", 0) > 0) return "scores are soft-capped and dropped";
-  if (!cuda::is_mma_head(dim)) return fmt::format("head size {} is not 64, 96 or 128", dim);
+  if (!is_mma_head(dim)) return fmt::format("head size {} is not 64, 96 or 128", dim);
   return mma_device_refusal(context, shared(dim));
 }
 

@@ -15,7 +15,7 @@ CudaOffer dnn_offer(const KernelSpec& spec, const CudaContext& context, bool gra
                     Arrays (*arrays)(const KernelCall&)) {
   CudaDnn* const library = context.services->dnn();
   if (!library) return {nullptr, "the library is not there"};
-  if (const char* const refusal = cudnn_refusal(spec.call(), context.facts.isa, gradient)) return {nullptr, refusal};
+  if (const char* const refusal = cudnn_refusal(spec.call(), context.facts, gradient)) return {nullptr, refusal};
   CudaLibraryOffer<Call> offer = (library->*prepare)(attention_shape(spec.call()), spec.scratch_bytes);
   if (!offer.call) return {nullptr, std::move(offer.refusal)};
   HR_CHECK(offer.call->workspace_bytes() <= spec.scratch_bytes, "{} takes {} bytes of workspace, {} are booked",

@@ -5,8 +5,8 @@
 
 namespace headroom::cuda {
 
-// What these take: bf16 operands, heads of 64, 96 or 128, a soft cap or dropout, compute capability 8.0 and later.
-inline bool is_mma_head(int64_t dim) { return dim == 64 || dim == 96 || dim == 128; }
+// What these take: bf16 operands, heads of is_mma_head() (kernel_choice.h), a soft cap or dropout, compute capability
+// 8.0 and later.
 
 // Dynamic shared memory of a block.
 int64_t attention_mma_shared(int64_t dim);

@@ -1,7 +1,9 @@
 // Scratch of the CUDA attention kernels, one formula for the plan and for the kernels that carve it.
 #pragma once
 
+#include "ops/attention/kernel_choice.h"
 #include "ops/attention/scratch.h"
+#include "ops/cuda/capabilities.h"
 
 namespace headroom {
 
@@ -32,18 +34,21 @@ inline int64_t cuda_cached_scratch(const AttentionShape& shape) {
   return cuda_decodes(shape) ? block_bytes(cuda_decode_block, shape) : 0;
 }
 
-// Why cuDNN takes no such `attention` (or `attention_grad`) on a device of compute capability `isa`; null where it may.
+// Why cuDNN takes no such `attention` (or `attention_grad`) on a device; null where it may.
 // Its gradients in a fixed order keep a matrix of queries by keys in the workspace, but for those on Hopper.
-inline const char* cudnn_refusal(const OpCall& call, int isa, bool gradient) {
-  if (isa < 80) return "needs compute capability 8.0";
-  if (gradient && isa / 10 != 9) return "the workspace of its gradient is linear in the length on Hopper only";
+inline const char* cudnn_refusal(const OpCall& call, const DeviceFacts& facts, bool gradient) {
+  const std::string_view kernels = call.attrs.text("kernels");
+  if (kernels == kOwnKernels) return "the plan takes our own kernels";
+  if (!has_bf16_tensor_cores(facts)) return "needs compute capability 8.0";
+  if (gradient && kernels != kCudnnAnyOrder && !is_hopper(facts))
+    return "the workspace of its gradient is linear in the length on Hopper only";
   for (size_t i = 0; i < 3; ++i)
     if (call.inputs[i].dtype != DType::bf16) return "operands are not all bf16";
   if (call.attrs.real("dropout", 0) > 0) return "probabilities are dropped";
   if (call.inputs.size() > (gradient ? 6 : 3)) return "rows have padding or segments";
   const AttentionShape shape = attention_shape(call);
   if (shape.softcap > 0) return "scores are soft-capped";
-  if (shape.dim % 8 != 0 || shape.dim > 256) return "the head size is no multiple of 8, or above 256";
+  if (shape.dim % 8 != 0 || shape.dim > 256) return "the head size is not a multiple of 8, or is above 256";
   return nullptr;
 }
 
@@ -61,13 +66,13 @@ inline int64_t cudnn_grad_workspace(const AttentionShape& shape) {
 
 // Attention: what cuDNN may use; our own kernels need none.
 inline int64_t cuda_attention_scratch(const OpCall& call, const DeviceFacts& facts) {
-  return cudnn_refusal(call, facts.isa, false) ? 0 : kCudnnSpare;
+  return cudnn_refusal(call, facts, false) ? 0 : kCudnnSpare;
 }
 // The gradient: the sum of do * o for each query and head, or what cuDNN may use.
 inline int64_t cuda_grad_scratch(const OpCall& call, const DeviceFacts& facts) {
   const AttentionShape shape = attention_shape(call);
   const int64_t own = align_up(shape.batch * shape.heads * shape.queries * static_cast<int64_t>(sizeof(float)), 64);
-  return cudnn_refusal(call, facts.isa, true) ? own : std::max(own, cudnn_grad_workspace(shape));
+  return cudnn_refusal(call, facts, true) ? own : std::max(own, cudnn_grad_workspace(shape));
 }
 
 }  // namespace headroom

@@ -4,16 +4,13 @@
 // softcap (0 or absent: none; c: a scaled score s becomes c tanh(s / c)), dropout (0 when absent) and tensor: the share
 // of the probabilities that training drops, and the place of these draws (score_dropout.h). Behind their own inputs
 // attention and its gradient take, with dropout, the run's hyper-parameters (ops/step_scalars.h); then, where given,
-// one of `lengths`, i32[batch]: how many keys of each batch row are no padding (at least one), and, where causal,
+// one of `lengths`, i32[batch]: how many keys of each batch row are not padding (at least one), and, where causal,
 // `starts`, i32[batch, seq]: the position at which the segment of each token begins (RowMask in shape.h).
 #include <memory>
 
 #include "base/error.h"
 #include "ir/vjp.h"
-#include "ops/attention/cuda_scratch.h"
-#include "ops/attention/scratch.h"
 #include "ops/attention/shape.h"
-#include "ops/cuda/scratch.h"
 #include "ops/registry.h"
 #include "ops/step_scalars.h"
 
@@ -128,11 +125,6 @@ class Attention final : public Op {
     check_optional(name(), inputs, attrs, false);
     return {Type{inputs[0].dtype, inputs[0].shape}, lse_type(inputs[0], attrs)};
   }
-
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return on_cuda(facts) ? cuda_attention_scratch(call, facts)
-                          : forward_scratch(attention_shape(call), call.inputs[0].dtype, facts);
-  }
   Work work(const OpCall& call) const override { return attention_work(call, Op::work(call), 2, 0); }
   CostClass cost_class() const override { return CostClass::attention; }
   bool take_segments(Attrs&) const override { return true; }
@@ -183,11 +175,6 @@ class AttentionGrad final : public Op {
     const auto like = [](const Type& type) { return Type{type.dtype, type.shape}; };
     return {like(inputs[0]), like(inputs[1]), like(inputs[2])};
   }
-
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return on_cuda(facts) ? cuda_grad_scratch(call, facts)
-                          : grad_scratch(attention_shape(call), call.inputs[0].dtype, facts);
-  }
   Work work(const OpCall& call) const override { return attention_work(call, Op::work(call), 5, 0); }
   CostClass cost_class() const override { return CostClass::attention_grad; }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
@@ -231,11 +218,6 @@ class AttentionCached final : public Op {
     HR_CHECK(attrs.integer("causal", 1) != 0, "attention_cached is causal");
     check_offset(name(), inputs[3]);
     return {Type{inputs[0].dtype, inputs[0].shape}};
-  }
-
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    const AttentionShape shape = attention_shape(call);
-    return on_cuda(facts) ? cuda_cached_scratch(shape) : cached_scratch(shape, call.inputs[0].dtype, facts);
   }
   // As if the chunk ended with the cache: the offset is known at run time only.
   Work work(const OpCall& call) const override {

@@ -1,4 +1,4 @@
-// Scratch of the attention kernels, one formula for the plan (Op::scratch_bytes) and for the kernels that carve it.
+// Scratch of the attention kernels, one formula for the plan and for the kernels that carve it.
 //
 // Forward and cached attention: a fixed block per thread, whatever the length of the sequence. Gradient: a fixed block
 // per thread, and fp32 sums of dk and dv for one kv head per thread (2 x S x d floats), which make one pass over the
@@ -13,6 +13,7 @@
 #include "ir/op.h"
 #include "ops/attention/exact_products.h"
 #include "ops/attention/shape.h"
+#include "ops/cpu/capabilities.h"
 #include "ops/cpu/scratch.h"
 
 namespace headroom {
@@ -275,26 +276,28 @@ inline int64_t reference_row_bytes(const AttentionShape& shape) { return align_u
 // Largest need of any implementation, for attention and for cached attention with more than one query.
 inline int64_t forward_scratch(const AttentionShape& shape, DType dtype, const DeviceFacts& facts) {
   int64_t bytes = reference_row_bytes(shape);
-  if (facts.isa >= 2 && shape.dim <= kMaxFastDim) {
+  if (facts.capabilities.has(kAvx2) && shape.dim <= kMaxFastDim) {
     bytes = std::max(bytes, block_bytes(forward_simd_block, shape));
-    if (facts.isa >= 513) bytes = std::max(bytes, block_bytes(forward_bf16_block, shape));
-    if (facts.isa >= 514 && dtype == DType::f32) bytes = std::max(bytes, block_bytes(forward_exact_block, shape));
+    if (facts.capabilities.has(kAvx512Bf16)) bytes = std::max(bytes, block_bytes(forward_bf16_block, shape));
+    if (facts.capabilities.has(kAmx) && dtype == DType::f32)
+      bytes = std::max(bytes, block_bytes(forward_exact_block, shape));
   }
   return bytes * facts.threads;
 }
 
 inline int64_t grad_scratch(const AttentionShape& shape, DType dtype, const DeviceFacts& facts) {
   const int64_t reference = reference_row_bytes(shape) * facts.threads;
-  if (facts.isa < 2 || shape.dim > kMaxFastDim) return reference;
+  if (!facts.capabilities.has(kAvx2) || shape.dim > kMaxFastDim) return reference;
   int64_t unit = block_bytes(grad_simd_block, shape);
-  if (facts.isa >= 514 && dtype == DType::f32) unit = block_bytes(grad_exact_block, shape);
-  if (facts.isa >= 513 && dtype == DType::bf16) unit = std::max(unit, block_bytes(grad_bf16_block, shape));
+  if (facts.capabilities.has(kAmx) && dtype == DType::f32) unit = block_bytes(grad_exact_block, shape);
+  if (facts.capabilities.has(kAvx512Bf16) && dtype == DType::bf16)
+    unit = std::max(unit, block_bytes(grad_bf16_block, shape));
   return std::max(reference, unit * grad_wave(shape, facts.threads).units());
 }
 
 inline int64_t cached_scratch(const AttentionShape& shape, DType dtype, const DeviceFacts& facts) {
   const int64_t forward = forward_scratch(shape, dtype, facts);
-  if (shape.queries != 1 || facts.isa < 2 || shape.dim > kMaxFastDim) return forward;
+  if (shape.queries != 1 || !facts.capabilities.has(kAvx2) || shape.dim > kMaxFastDim) return forward;
   return std::max(forward, block_bytes(decode_block, shape));
 }
 

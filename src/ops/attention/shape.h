@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ir/op.h"
+#include "ops/attention/kernel_choice.h"
 
 namespace headroom {
 
@@ -30,6 +31,7 @@ struct AttentionShape {
   int64_t window = 0;  // keys a query sees at most, itself included; 0 = no limit
   double scale = 1;
   double softcap = 0;               // c > 0: a scaled score s becomes c tanh(s / c)
+  bool any_order = false;           // cuDNN may sum in any order (kCudnnAnyOrder)
   int64_t limit = INT64_MAX;        // keys from here on are padding
   const int32_t* starts = nullptr;  // of the row's queries, or null
 
@@ -72,6 +74,7 @@ inline AttentionShape attention_shape(const OpCall& call) {
   shape.window = call.attrs.integer("window");
   shape.scale = call.attrs.real("scale", 1.0 / std::sqrt(static_cast<double>(shape.dim)));
   shape.softcap = call.attrs.real("softcap", 0);
+  shape.any_order = call.attrs.text("kernels") == kCudnnAnyOrder;
   return shape;
 }
 

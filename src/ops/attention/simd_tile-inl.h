@@ -14,7 +14,7 @@
 
 #include "base/bfloat16.h"
 #include "ir/dtype.h"
-#include "ops/softcap/tanh-inl.h"
+#include "ops/stream/tanh-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom {

@@ -18,6 +18,7 @@ class Cast final : public Op {
     return inputs == 1 ? OperandNames{"x"} : OperandNames{"x", "storage"};
   }
   OpKind kind() const override { return OpKind::cast; }
+  bool by_rows() const override { return true; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 1, 2);

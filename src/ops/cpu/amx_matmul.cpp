@@ -357,7 +357,7 @@ void take_parts(TileKernel& kernel) {
 }  // namespace
 
 TileOffer offer_amx_tiles(const MatmulSpec& spec, const DeviceFacts& facts) {
-  if (facts.isa < 514) return {{}, "the machine has no AMX"};
+  if (!facts.capabilities.has(kAmx)) return {{}, "the machine has no AMX"};
   const TileTraits* traits = amx_tile(spec.operand, spec.multiply);
   if (!traits) return {{}, "operands are neither bf16 nor allowed to become bf16"};
   if (!amx::tiles_permitted()) return {{}, "the kernel does not permit AMX"};

@@ -77,7 +77,7 @@ HEADROOM_AVX512_BF16 inline __m512 fast_exp2(__m512 x) {
   return _mm512_mul_ps(p, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(rounded), 23)));
 }
 
-// tanh(x), relative error 7e-6; the formulas are tanh_of's (ops/softcap).
+// tanh(x), relative error 7e-6; the formulas are tanh_of's (ops/stream/tanh-inl.h).
 HEADROOM_AVX512_BF16 inline __m512 fast_tanh(__m512 x) {
   const __m512 one = _mm512_set1_ps(1.0f);
   const __m512 e = fast_exp2(_mm512_mul_ps(_mm512_abs_ps(x), _mm512_set1_ps(-2.88539008f)));
@@ -90,7 +90,7 @@ HEADROOM_AVX512_BF16 inline __m512 fast_tanh(__m512 x) {
   const __m512 size = _mm512_div_ps(_mm512_sub_ps(one, e), _mm512_add_ps(one, e));
   const __m512 signed_size = _mm512_castsi512_ps(
       _mm512_ternarylogic_epi32(_mm512_castps_si512(size), _mm512_castps_si512(x), _mm512_set1_epi32(INT32_MIN), 0xf8));
-  // Not far: near zero, and what is no number.
+  // Not far: near zero, and NaN.
   return _mm512_mask_mov_ps(near, _mm512_cmp_ps_mask(_mm512_abs_ps(x), _mm512_set1_ps(0.64f), _CMP_GE_OQ), signed_size);
 }
 

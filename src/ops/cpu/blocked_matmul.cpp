@@ -194,7 +194,7 @@ class BlockedMatmul final : public Matmul {
   // rows there are.
   bool continues(const Place& place) const { return spec_.result == DType::f32 && (!place.first || spec_.addend); }
 
-  // What f32 tiles at the edge begin with; what is no part of C is 0.
+  // What f32 tiles at the edge begin with; what lies outside C is 0.
   void load_sums(const Place& place, int64_t row, const Range& cols, float* sums) const {
     const void* from = place.first ? place.arguments->addend : place.arguments->c;
     const int64_t rows = lanes(row, tile_.rows, spec_.size.rows);

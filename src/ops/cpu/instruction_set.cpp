@@ -45,72 +45,59 @@ bool has_amx() { return feature(7, 0, kEdx, 22) && feature(7, 0, kEdx, 24) && am
 bool has_amx() { return false; }
 #endif
 
-int machine_set() {
+InstructionSet machine_set() {
   __builtin_cpu_init();
-  if (!has_avx2()) return kNoVectors;
-  if (!has_avx512()) return kAvx2;
-  if (!feature(7, 1, kEax, 5)) return kAvx512;
-  return has_amx() ? kAmx : kAvx512Bf16;
+  if (!has_avx2()) return InstructionSet::none;
+  if (!has_avx512()) return InstructionSet::avx2;
+  if (!feature(7, 1, kEax, 5)) return InstructionSet::avx512;
+  return has_amx() ? InstructionSet::amx : InstructionSet::avx512_bf16;
 }
 
 // As oneDNN reads it: either prefix, in any case; words that it does not know mean no limit.
-int allowed_set() {
+InstructionSet allowed_set() {
   const char* text = std::getenv("ONEDNN_MAX_CPU_ISA");
   if (!text) text = std::getenv("DNNL_MAX_CPU_ISA");
-  if (!text) return kAmx;
+  if (!text) return InstructionSet::amx;
   std::string word = text;
   for (char& c : word) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  constexpr std::array<std::pair<std::string_view, int>, 8> kWords{{{"SSE41", kNoVectors},
-                                                                    {"AVX", kNoVectors},
-                                                                    {"AVX2", kAvx2},
-                                                                    {"AVX2_VNNI", kAvx2},
-                                                                    {"AVX512_CORE", kAvx512},
-                                                                    {"AVX512_CORE_VNNI", kAvx512},
-                                                                    {"AVX512_CORE_BF16", kAvx512Bf16},
-                                                                    {"AVX512_CORE_FP16", kAvx512Bf16}}};
-  for (const auto& [name, isa] : kWords)
-    if (word == name) return isa;
-  return kAmx;
+  constexpr std::array<std::pair<std::string_view, InstructionSet>, 8> kWords{
+      {{"SSE41", InstructionSet::none},
+       {"AVX", InstructionSet::none},
+       {"AVX2", InstructionSet::avx2},
+       {"AVX2_VNNI", InstructionSet::avx2},
+       {"AVX512_CORE", InstructionSet::avx512},
+       {"AVX512_CORE_VNNI", InstructionSet::avx512},
+       {"AVX512_CORE_BF16", InstructionSet::avx512_bf16},
+       {"AVX512_CORE_FP16", InstructionSet::avx512_bf16}}};
+  for (const auto& [name, set] : kWords)
+    if (word == name) return set;
+  return InstructionSet::amx;
 }
 
 // A better target has a lower bit.
-void limit_vectors(int isa) {
-  if (isa < kAvx2) hwy::DisableTargets((HWY_AVX2 << 1) - 1);
-  if (isa == kAvx2) hwy::DisableTargets(HWY_AVX2 - 1);
+void limit_vectors(InstructionSet set) {
+  if (set < InstructionSet::avx2) hwy::DisableTargets((HWY_AVX2 << 1) - 1);
+  if (set == InstructionSet::avx2) hwy::DisableTargets(HWY_AVX2 - 1);
 }
 
 #else
 
-int machine_set() { return kAvx2; }  // Highway's kernels on vectors of 128 bits, which every arm64 processor has
-int allowed_set() { return kAmx; }
-void limit_vectors(int) {}
+// Highway's kernels on vectors of 128 bits, which every arm64 processor has.
+InstructionSet machine_set() { return InstructionSet::avx2; }
+InstructionSet allowed_set() { return InstructionSet::amx; }
+void limit_vectors(InstructionSet) {}
 
 #endif
 
 }  // namespace
 
-int instruction_set() {
-  static const int usable = [] {
-    const int isa = std::min(machine_set(), allowed_set());
-    limit_vectors(isa);
-    return isa;
+InstructionSet instruction_set() {
+  static const InstructionSet usable = [] {
+    const InstructionSet set = std::min(machine_set(), allowed_set());
+    limit_vectors(set);
+    return set;
   }();
   return usable;
-}
-
-std::string_view instruction_set_name(int isa) {
-  switch (isa) {
-    case kAvx2:
-      return "AVX2";
-    case kAvx512:
-      return "AVX-512";
-    case kAvx512Bf16:
-      return "AVX-512 with bf16";
-    case kAmx:
-      return "AMX";
-    default:
-      return "no AVX2";
-  }
 }
 
 }  // namespace headroom

@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "ir/op.h"
+#include "ops/cpu/capabilities.h"
 
 namespace headroom {
 
@@ -225,12 +226,12 @@ inline int64_t rounded_bytes(const MatmulSpec& spec) { return align_up(spec.size
 // replaces the formula.
 inline int64_t matmul_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
   if (facts.gemm_workspace_cap > 0) return facts.gemm_workspace_cap;
-  if (facts.isa == 0) return 0;
+  if (!facts.capabilities.has(kAvx2)) return 0;
   const int64_t simd = cut_matmul(spec, simd_tile(spec.operand, spec.multiply), facts.threads).total_bytes();
-  const TileTraits* amx = facts.isa >= 514 ? amx_tile(spec.operand, spec.multiply) : nullptr;
+  const TileTraits* amx = facts.capabilities.has(kAmx) ? amx_tile(spec.operand, spec.multiply) : nullptr;
   if (amx) return std::max(simd, amx_scratch(spec, *amx, facts.threads));
-  const bool library = facts.isa >= 512 && spec.a_transposed && spec.addend;
-  const int64_t rounded = facts.isa >= 512 && spec.rounds_b ? rounded_bytes(spec) : 0;
+  const bool library = facts.capabilities.has(kAvx512) && spec.a_transposed && spec.addend;
+  const int64_t rounded = facts.capabilities.has(kAvx512) && spec.rounds_b ? rounded_bytes(spec) : 0;
   return rounded + (library ? simd / 5 * 9 : simd);
 }
 

@@ -173,7 +173,7 @@ bool rows_of_b_collide(const MatmulSpec& spec) {
 MatmulOffer make_onednn_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
   if (spec.rounds_b) return make_rounded(spec, facts, booked);
   if (spec.low_rank > 0) return make_with_low_rank(spec, facts, booked);
-  if (facts.isa < 512) return {nullptr, "the machine has no AVX-512"};
+  if (!facts.capabilities.has(kAvx512)) return {nullptr, "the machine has no AVX-512"};
   if (spec.operand == DType::f32 && spec.multiply != Multiply::full)
     return {nullptr, "oneDNN would not round the operands"};
   if (rows_of_b_collide(spec)) return {nullptr, "rows of B collide in the caches"};

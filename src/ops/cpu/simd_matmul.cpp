@@ -191,7 +191,7 @@ namespace headroom {
 HWY_EXPORT(simd_kernel);
 
 TileOffer offer_simd_tiles(const MatmulSpec& spec, const DeviceFacts& facts) {
-  if (facts.isa < 2) return {{}, "the machine has no AVX2"};
+  if (!facts.capabilities.has(kAvx2)) return {{}, "the machine has no AVX2"};
   return {HWY_DYNAMIC_DISPATCH(simd_kernel)(spec), {}};
 }
 

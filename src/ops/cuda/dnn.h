@@ -34,9 +34,9 @@ class CudaDnn {
  public:
   virtual ~CudaDnn() = default;
   // Prepare self-attention without masks of rows (`limit` and `starts` of the shape are not looked at), its sums in a
-  // fixed order, in no more than `workspace` bytes, and rehearse it, which loads its code (ops/cuda/rehearsal.h); the
-  // same shape and cap give the same call. They refuse what the library has no kernel for, and where the library or the
-  // driver fails. Thread-safe.
+  // fixed order but where the shape has any_order, in no more than `workspace` bytes, and rehearse it, which loads its
+  // code (ops/cuda/rehearsal.h); the same shape and cap give the same call. They refuse what the library has no kernel
+  // for, and where the library or the driver fails. Thread-safe.
   virtual CudaAttentionOffer attention(const AttentionShape& shape, int64_t workspace) = 0;
   virtual CudaAttentionGradOffer attention_grad(const AttentionShape& shape, int64_t workspace) = 0;
   // What it lacks, and what failed so far, as a sentence for the user; empty when all is well. Thread-safe.

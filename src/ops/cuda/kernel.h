@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "ops/cpu/kernel.h"
 #include "ops/cuda/launch.h"
+#include "ops/kernel.h"
 #include "ops/kernel_table.h"
 
 namespace headroom {
@@ -39,7 +39,7 @@ class CudaServices {
   virtual CudaDnn* dnn() { return nullptr; }
 };
 
-// What kernels are made for. facts are a GPU's; facts.isa is the compute capability, 10 major + minor.
+// What kernels are made for. facts are a GPU's.
 struct CudaContext {
   DeviceFacts facts;
   int multiprocessors = 1;

@@ -3,13 +3,16 @@
 
 #include <initializer_list>
 
+#include "ops/cuda/capabilities.h"
 #include "ops/cuda/kernel.h"
 
 namespace headroom {
 
 // Why a device does not run them in blocks of `shared_bytes` of dynamic shared memory; empty when it does.
 inline std::string mma_device_refusal(const CudaContext& context, int64_t shared_bytes) {
-  if (context.facts.isa < 80) return fmt::format("needs compute capability 8.0, not {}", context.facts.isa);
+  if (!has_bf16_tensor_cores(context.facts))
+    return fmt::format("needs compute capability 8.0, not {}",
+                       compute_capability_name(compute_capability(context.facts)));
   if (shared_bytes > context.shared_bytes)
     return fmt::format("needs {} bytes of shared memory, not {}", shared_bytes, context.shared_bytes);
   return {};
@@ -20,7 +23,7 @@ inline std::string mma_product_refusal(const CudaContext& context, int64_t share
                                        std::initializer_list<int64_t> lengths) {
   if (operand != DType::bf16) return "operands are not bf16";
   for (int64_t length : lengths)
-    if (length % 8 != 0) return "rows are no multiples of 16 bytes";
+    if (length % 8 != 0) return "rows are not multiples of 16 bytes";
   return mma_device_refusal(context, shared_bytes);
 }
 

@@ -36,12 +36,14 @@ HR_DEVICE uint32_t counter_bits(uint64_t key, uint64_t index) {
   return mix32(mix32(static_cast<uint32_t>(index) + low) ^ high);
 }
 
-// The keys of a step's blocks, for a thread that mostly stays in one.
+// The keys of a step's blocks, for a thread that mostly stays in one. Element 0 is number `first` of its tensor.
 class BlockKeys {
  public:
-  HR_DEVICE explicit BlockKeys(uint64_t step) : step_(step), key_(block_key(step, 0)) {}
+  HR_DEVICE explicit BlockKeys(uint64_t step, int64_t first = 0)
+      : step_(step), key_(block_key(step, 0)), first_(static_cast<uint64_t>(first)) {}
   // counter_bits() of any element.
-  HR_DEVICE uint32_t bits(uint64_t index) {
+  HR_DEVICE uint32_t bits(uint64_t element) {
+    const uint64_t index = first_ + element;
     const uint32_t block = static_cast<uint32_t>(index >> 32);
     if (block != block_) {
       block_ = block;
@@ -51,7 +53,7 @@ class BlockKeys {
   }
 
  private:
-  uint64_t step_, key_;
+  uint64_t step_, key_, first_;
   uint32_t block_ = 0;
 };
 

@@ -2,8 +2,6 @@
 #include <memory>
 
 #include "ir/vjp.h"
-#include "ops/cuda/scratch.h"
-#include "ops/embedding/cuda_scratch.h"
 #include "ops/registry.h"
 #include "ops/stream/operand_rules.h"
 
@@ -26,6 +24,7 @@ class Embedding final : public Op {
   std::string_view name() const override { return "embedding"; }
   OperandNames operands(const Attrs&, size_t) const override { return {"ids", "table"}; }
   OpKind kind() const override { return OpKind::lookup; }
+  bool by_rows() const override { return true; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2);
@@ -62,6 +61,7 @@ class EmbeddingGrad final : public Op {
  public:
   std::string_view name() const override { return "embedding_grad"; }
   OperandNames operands(const Attrs&, size_t) const override { return {"ids", "dy", "accumulator"}; }
+  bool by_rows() const override { return true; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 3);
@@ -78,10 +78,6 @@ class EmbeddingGrad final : public Op {
   }
 
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 2, true}}; }
-
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return on_cuda(facts) ? embedding_grad_cuda_scratch(element_count(call.inputs[0].dims)) : 0;
-  }
 
   // The rows named by the ids are read and written; the zero fill of the first trip is spread over the trips.
   Work work(const OpCall& call) const override {

@@ -110,7 +110,7 @@ class HostStage final : public HostOp {
     HR_CHECK(attrs.integer("bytes") >= 0, "host_stage: {} bytes", attrs.integer("bytes"));
     return {};
   }
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts&) const override { return call.attrs.integer("bytes"); }
+  int64_t stage_bytes(const OpCall& call) const override { return call.attrs.integer("bytes"); }
   bool has_effect() const override { return true; }
 };
 

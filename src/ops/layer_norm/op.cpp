@@ -2,8 +2,6 @@
 #include <memory>
 
 #include "ir/vjp.h"
-#include "ops/cuda/scratch.h"
-#include "ops/layer_norm/cuda_scratch.h"
 #include "ops/layer_norm/trained.h"
 #include "ops/registry.h"
 #include "ops/stream/operand_rules.h"
@@ -24,6 +22,7 @@ class LayerNorm final : public Op {
   std::string_view name() const override { return "layer_norm"; }
   OperandNames operands(const Attrs&, size_t) const override { return {"x", "weight", "bias"}; }
   OpKind kind() const override { return OpKind::norm; }
+  bool by_rows() const override { return true; }
   // With attribute "stream" 1 the result joins the fp32 stream.
   std::string_view narrow_dtype(const Attrs& attrs) const override {
     return attrs.integer("stream") != 0 ? "f32" : "bf16";
@@ -75,6 +74,7 @@ class LayerNormGrad final : public Op {
     return names;
   }
   OpKind kind() const override { return OpKind::norm; }
+  bool by_rows() const override { return true; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     const int accumulators = trained_count(attrs);
@@ -104,11 +104,6 @@ class LayerNormGrad final : public Op {
     if (attrs.integer("addend") != 0) aliases.push_back({0, inputs - 1, false});
     aliases.push_back({0, 2, false});
     return aliases;
-  }
-
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    if (trained_count(call.attrs) == 0) return 0;
-    return on_cuda(facts) ? layer_norm_grad_cuda_scratch(call.inputs[0]) : partial_sum_bytes(call.inputs[0].dims, 2);
   }
 };
 

@@ -195,7 +195,7 @@ namespace {
 KernelOffer make_rows(const KernelSpec& spec, const RowsPlan& plan, const DeviceFacts& facts) {
   for (size_t i = 0; i < spec.outputs.size(); ++i)
     if (spec.inputs[1 + i].dtype != spec.inputs[0].dtype) return {nullptr, "the weight has another dtype than x"};
-  if (facts.isa < 2) return {nullptr, "the machine has no AVX2"};
+  if (!facts.capabilities.has(kAvx2)) return {nullptr, "the machine has no AVX2"};
   if (plan.count > 8) return {nullptr, "more than eight rows"};
   return {kernel_of([plan](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(run_rows)(call, plan); }), {}};
 }

@@ -6,6 +6,7 @@
 #include "ops/cuda/kernel.h"
 #include "ops/linear/cuda_kernels.h"
 #include "ops/linear/cuda_product.h"
+#include "ops/linear/cuda_scratch.h"
 #include "ops/linear/cuda_sum_scratch.h"
 #include "ops/linear/scratch.h"
 

@@ -77,7 +77,7 @@ std::string tiles_refusal(const MatmulSpec& matmul) {
 std::string mma_refusal(const CudaProductSpec& spec, const CudaContext& context) {
   const MatmulSpec& m = spec.matmul;
   const auto& [rows, cols, depth] = m.size;
-  if (spec.alignment < 16) return "addresses are no multiples of 16 bytes";
+  if (spec.alignment < 16) return "addresses are not multiples of 16 bytes";
   const int64_t a_length = m.a_transposed ? rows : depth, b_length = m.b_transposed ? depth : cols;
   std::string refusal = mma_product_refusal(context, cuda::product_mma_shared(), m.operand,
                                             {a_length, b_length, spec.a_step(), spec.b_step()});

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "ops/cpu/matmul_scratch.h"
-#include "ops/cuda/scratch.h"
 
 namespace headroom {
 
@@ -23,9 +22,10 @@ inline int64_t cuda_product_scratch(const MatmulSpec& spec, const DeviceFacts& f
   return cuda_lines(facts.gemm_workspace_cap) + narrow_bias_bytes(spec) + cuda_rounded_bytes(spec);
 }
 
-// Bytes booked for a product of an op, on whichever device.
-inline int64_t product_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
-  return on_cuda(facts) ? cuda_product_scratch(spec, facts) : matmul_scratch(spec, facts);
+// Of `linear`. For few rows there are kernels that need nothing.
+constexpr int64_t kCudaFewRows = 8;
+inline int64_t cuda_linear_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
+  return spec.size.rows <= kCudaFewRows && !spec.rounds_b ? 0 : cuda_product_scratch(spec, facts);
 }
 
 }  // namespace headroom

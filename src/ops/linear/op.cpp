@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "ir/vjp.h"
-#include "ops/linear/cuda_sum_scratch.h"
 #include "ops/linear/scratch.h"
 #include "ops/linear/shape.h"
 #include "ops/registry.h"
@@ -119,6 +118,7 @@ class Linear final : public Op {
   OperandNames operands(const Attrs& attrs, size_t) const override {
     return linear_operand_names("x", "residual", attrs);
   }
+  bool by_rows() const override { return true; }
   Product product() const override { return {ProductPart::output, ProductMatrices::one}; }
   ProductShape product_shape(const OpCall& call) const override {
     return plain_product(linear_shape(call.inputs[0], call.inputs[1], call.attrs));
@@ -131,10 +131,6 @@ class Linear final : public Op {
   std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override {
     if (attrs.integer("residual") == 0) return {};
     return {{0, inputs - 1, false}};
-  }
-
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return linear_scratch(linear_product(call), facts);
   }
   Work work(const OpCall& call) const override {
     const LinearShape shape = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
@@ -206,6 +202,7 @@ class LinearDx final : public Op {
   OperandNames operands(const Attrs& attrs, size_t) const override {
     return linear_operand_names("dy", "addend", attrs);
   }
+  bool by_rows() const override { return true; }
   Product product() const override { return {ProductPart::input_gradient, ProductMatrices::one}; }
   ProductShape product_shape(const OpCall& call) const override {
     return plain_product(linear_shape(call.inputs[0], call.inputs[1], call.attrs));
@@ -218,10 +215,6 @@ class LinearDx final : public Op {
   std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override {
     if (attrs.integer("addend") == 0) return {};
     return {{0, inputs - 1, false}};
-  }
-
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return product_scratch(linear_dx_product(call), facts);
   }
   Work work(const OpCall& call) const override {
     const LinearShape shape = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
@@ -237,6 +230,7 @@ class LinearDw final : public Op {
  public:
   std::string_view name() const override { return "linear_dw"; }
   OperandNames operands(const Attrs&, size_t) const override { return {"x", "dy", "accumulator"}; }
+  bool by_rows() const override { return true; }
   Product product() const override { return {ProductPart::weight_gradient, ProductMatrices::one}; }
   ProductShape product_shape(const OpCall& call) const override {
     return plain_product(linear_shape(call.inputs[0], call.inputs[2], call.attrs));
@@ -260,10 +254,6 @@ class LinearDw final : public Op {
   }
 
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 2, true}}; }
-
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return product_scratch(linear_dw_product(call, true), facts);
-  }
   Work work(const OpCall& call) const override {
     return product_work(call, linear_shape(call.inputs[0], call.inputs[2], call.attrs), 0);
   }
@@ -276,6 +266,7 @@ class BiasGrad final : public Op {
  public:
   std::string_view name() const override { return "bias_grad"; }
   OperandNames operands(const Attrs&, size_t) const override { return {"dy", "accumulator"}; }
+  bool by_rows() const override { return true; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     check_count(name(), inputs.size(), 2);
@@ -288,12 +279,6 @@ class BiasGrad final : public Op {
   }
 
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 1, true}}; }
-
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    const int64_t cols = call.inputs[1].dims[0];
-    if (!on_cuda(facts) || cols == 0) return 0;
-    return cuda_lines(cuda::sum_scratch_bytes(element_count(call.inputs[0].dims) / cols, cols));
-  }
   Work work(const OpCall& call) const override {
     Work work = Op::work(call);
     work.flops = static_cast<double>(element_count(call.inputs[0].dims));

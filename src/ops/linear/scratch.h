@@ -3,7 +3,6 @@
 #pragma once
 
 #include "ops/cpu/matmul_scratch.h"
-#include "ops/linear/cuda_scratch.h"
 #include "ops/linear/shape.h"
 
 namespace headroom {
@@ -29,12 +28,6 @@ inline MatmulSpec linear_product(const OpCall& call) {
   spec.q_transposed = true;
   spec.addend = call.attrs.integer("residual") != 0;
   return spec;
-}
-
-// Of linear_product(). A CUDA device has kernels for few rows, which need nothing.
-constexpr int64_t kCudaFewRows = 8;
-inline int64_t linear_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
-  return on_cuda(facts) && spec.size.rows <= kCudaFewRows && !spec.rounds_b ? 0 : product_scratch(spec, facts);
 }
 
 // dx[rows, ins] = dy w + p q + addend

@@ -11,9 +11,9 @@
 
 #include "hwy/highway.h"
 #include "ops/linear_cross_entropy/cpu_softmax.h"
-#include "ops/softcap/tanh-inl.h"
 #include "ops/stream/lanes-inl.h"
 #include "ops/stream/sigmoid-inl.h"
+#include "ops/stream/tanh-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom {

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "ops/cast/cuda_kernels.h"
+#include "ops/cuda/capabilities.h"
 #include "ops/cuda/kernel.h"
 #include "ops/linear/cuda_kernels.h"
 #include "ops/linear/cuda_product.h"
@@ -12,6 +13,8 @@
 
 namespace headroom {
 namespace {
+
+static_assert(cuda::kHeldLogits == kCudaHeldLogits);
 
 // The products of a chunk of `rows` rows; the last chunk has its own.
 struct CudaChunk {
@@ -40,7 +43,7 @@ class CudaLossKernel final : public CudaKernel {
       CudaChunk chunk;
       chunk.rows = rows;
       const int64_t a = shape_.out_in ? gradient_stride() : 0, b = shape_.out_in ? 0 : gradient_stride();
-      chunk.logits = product(logits_product(shape, dtype_, rows), 0, 0, scratch_.stride);
+      chunk.logits = product(logits_of(shape, rows), 0, 0, scratch_.stride);
       if (options_.gradient) chunk.dx = product(loss_dx_product(shape, dtype_, rows), gradient_stride(), 0, 0);
       if (options_.weight_carried) chunk.dw_first = product(loss_dw_product(shape, dtype_, rows, false), a, b, 0);
       if (options_.trains) chunk.dw_adding = product(loss_dw_product(shape, dtype_, rows, true), a, b, 0);
@@ -68,6 +71,13 @@ class CudaLossKernel final : public CudaKernel {
   }
 
  private:
+  MatmulSpec logits_of(const LossShape& shape, int64_t rows) const {
+    MatmulSpec spec = logits_product(shape, dtype_, rows);
+    spec.result = logits_dtype();
+    return spec;
+  }
+  DType logits_dtype() const { return shape_.narrow_logits ? DType::bf16 : DType::f32; }
+
   // Every piece of code that some trip needs.
   void load(const KernelCall& call, CudaStream stream) const {
     for (const CudaChunk& chunk : chunks_) {
@@ -81,7 +91,7 @@ class CudaLossKernel final : public CudaKernel {
   }
 
   // Elements from a row of dlogits to the next.
-  int64_t gradient_stride() const { return scratch_.stride * 4 / dtype_bytes(dtype_); }
+  int64_t gradient_stride() const { return scratch_.stride * scratch_.element / dtype_bytes(dtype_); }
   int64_t row_bytes() const { return shape_.hidden * dtype_bytes(dtype_); }
   // Bytes to which a chunk's first row is aligned.
   int64_t alignment() const {
@@ -94,7 +104,7 @@ class CudaLossKernel final : public CudaKernel {
     return static_cast<std::byte*>(tensor.data) + row * row_bytes();
   }
 
-  float* logits(const KernelCall& call) const { return reinterpret_cast<float*>(call.scratch.data()); }
+  void* logits(const KernelCall& call) const { return call.scratch.data(); }
   double* losses(const KernelCall& call) const {
     return reinterpret_cast<double*>(call.scratch.data() + scratch_.logits);
   }
@@ -125,7 +135,7 @@ class CudaLossKernel final : public CudaKernel {
     loss.losses = losses(call);
     loss.hits = hits(call);
     if (options_.gradient) loss.scale = static_cast<const float*>(call.inputs[3].data);
-    cuda::launch_loss(loss, options_.gradient, float_type(dtype_), stream);
+    cuda::launch_loss(loss, float_type(logits_dtype()), options_.gradient, float_type(dtype_), stream);
   }
 
   void queue_dx(const KernelCall& call, const CudaChunk& chunk, int64_t first, CudaStream stream) const {
@@ -170,9 +180,9 @@ CudaProductOffer make_first_of(const CudaProductSpec& spec, const CudaContext& c
 }
 
 std::string unknown_attribute(const KernelSpec& spec) {
-  constexpr std::array<std::string_view, 12> kKnown{"accumulate", "accumulate_bias", "bias",     "chunk", "hits",
-                                                    "layout",     "loss_accumulate", "multiply", "shift", "softcap",
-                                                    "train_bias", "train_weight"};
+  constexpr std::array<std::string_view, 13> kKnown{
+      "accumulate",      "accumulate_bias", "bias",  "chunk",   "hits",       "layout",      "logits",
+      "loss_accumulate", "multiply",        "shift", "softcap", "train_bias", "train_weight"};
   for (const auto& [name, value] : spec.attrs.items())
     if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end()) return fmt::format("attribute {}", name);
   return {};
@@ -183,7 +193,9 @@ std::string without_library(const KernelSpec&, const CudaContext& context) {
   return context.services->blas() ? "" : "there is no cuBLASLt";
 }
 std::string without_mma(const KernelSpec& spec, const CudaContext& context) {
-  return context.facts.isa >= 80 && spec.inputs[0].dtype == DType::bf16 ? "" : "needs bf16 and compute capability 8.0";
+  return has_bf16_tensor_cores(context.facts) && spec.inputs[0].dtype == DType::bf16
+             ? ""
+             : "needs bf16 and compute capability 8.0";
 }
 std::string nothing(const KernelSpec&, const CudaContext&) { return {}; }
 

@@ -1,5 +1,5 @@
 // Softmax, loss and gradient over rows of logits: a block per row, which it reads once for the loss and once more for
-// the gradient.
+// the gradient, unless its registers hold the row.
 #include "ops/linear_cross_entropy/cuda_kernels.h"
 
 #include "ops/cuda/launch.cuh"
@@ -50,33 +50,64 @@ struct RunningSoftmax {
   }
 };
 
-// Of the row's elements that fall to this thread: packs of four, kAhead of them on their way.
-HR_DEVICE RunningSoftmax read_row(const float* row, int64_t vocabulary, const LogitCap& cap) {
-  constexpr int kAhead = 4;
-  const int threads = static_cast<int>(blockDim.x);
+constexpr int kAhead = 4;              // accesses of 16 bytes that a thread has on their way at once
+constexpr int kHoldingThreads = 1024;  // of a block that holds a row of narrow logits
+static_assert(kAhead * kPack<Bf16> * kHoldingThreads == kHeldLogits, "one round of a block");
+
+// What a thread takes from a row in one round: packs a block's width apart.
+template <typename L>
+struct LogitRound {
+  static constexpr int N = kPack<L>;
+  // Of what is added at once. fp32 logits are added round by round, narrow ones pack by pack: in fewer registers.
+  static constexpr int kAdded = sizeof(L) == 4 ? kAhead : 1;
+  Pack<L, N> packs[kAhead];
+
+  // Whether a round from this pack on is whole.
+  HR_DEVICE static bool fits(int64_t pack, int64_t packs) { return pack + (kAhead - 1) * int64_t{blockDim.x} < packs; }
+  HR_DEVICE static int64_t step() { return kAhead * int64_t{blockDim.x}; }
+  HR_DEVICE void load(const L* row, int64_t pack) {
+    HR_UNROLL
+    for (int i = 0; i < kAhead; ++i)
+      packs[i] = reinterpret_cast<const Pack<L, N>*>(row)[pack + i * int64_t{blockDim.x}];
+  }
+  HR_DEVICE void add_to(RunningSoftmax& found, const LogitCap& cap) const {
+    HR_UNROLL
+    for (int first = 0; first < kAhead; first += kAdded) {
+      float capped[kAdded * N];
+      HR_UNROLL
+      for (int i = 0; i < kAdded * N; ++i) capped[i] = cap(widen(packs[first + i / N].at[i % N]));
+      found.add(capped);
+    }
+  }
+};
+
+// Of the row's elements that fall to this thread. With `kHolds` the first round stays in `held`.
+template <bool kHolds, typename L>
+HR_DEVICE RunningSoftmax read_row(const L* row, int64_t vocabulary, const LogitCap& cap, LogitRound<L>& held) {
+  using Round = LogitRound<L>;
   RunningSoftmax found;
-  const int64_t packs = vocabulary / 4;
-  const Pack<float, 4>* const from = reinterpret_cast<const Pack<float, 4>*>(row);
+  const int64_t packs = vocabulary / Round::N;
   int64_t pack = threadIdx.x;
-  for (; pack + (kAhead - 1) * threads < packs; pack += kAhead * threads) {
-    Pack<float, 4> held[kAhead];
+  if (kHolds && Round::fits(pack, packs)) {
+    held.load(row, pack);
+    held.add_to(found, cap);
+    pack += Round::step();
+  }
+  for (; Round::fits(pack, packs); pack += Round::step()) {
+    Round passing;
+    passing.load(row, pack);
+    passing.add_to(found, cap);
+  }
+  for (; pack < packs; pack += blockDim.x) {
+    const Pack<L, Round::N> last = reinterpret_cast<const Pack<L, Round::N>*>(row)[pack];
+    float capped[Round::N];
     HR_UNROLL
-    for (int i = 0; i < kAhead; ++i) held[i] = from[pack + i * threads];
-    float capped[kAhead * 4];
-    HR_UNROLL
-    for (int i = 0; i < kAhead * 4; ++i) capped[i] = cap(held[i / 4].at[i % 4]);
+    for (int i = 0; i < Round::N; ++i) capped[i] = cap(widen(last.at[i]));
     found.add(capped);
   }
-  for (; pack < packs; pack += threads) {
-    const Pack<float, 4> held = from[pack];
-    float capped[4];
-    HR_UNROLL
-    for (int i = 0; i < 4; ++i) capped[i] = cap(held.at[i]);
-    found.add(capped);
-  }
-  const int64_t last = packs * 4 + threadIdx.x;
+  const int64_t last = packs * Round::N + threadIdx.x;
   if (last < vocabulary) {
-    const float capped[1] = {cap(row[last])};
+    const float capped[1] = {cap(widen(row[last]))};
     found.add(capped);
   }
   return found;
@@ -90,10 +121,19 @@ struct LossSlope {
   int target;
 };
 
+// The gradient by the logit of a position.
+template <typename T>
+HR_DEVICE T gradient_at(int64_t position, float logit, const LogitCap& cap, const LossSlope& slope) {
+  const float capped = cap(logit);
+  float value = position == slope.target ? slope.at_target : expf(capped - slope.largest) * slope.factor;
+  if (cap.cap > 0) value *= cap.slope(capped);
+  return narrow<T>(value);
+}
+
 // Writes the gradient over the begin of the row. A narrow gradient lies where other threads' logits were: a barrier
 // stands between the reads of a round and its writes, which end before the reads of the next round begin.
 template <typename T>
-HR_DEVICE void write_gradient(float* row, int64_t vocabulary, const LogitCap& cap, const LossSlope& slope) {
+HR_DEVICE void write_narrower(float* row, int64_t vocabulary, const LogitCap& cap, const LossSlope& slope) {
   constexpr int N = kPack<T>;
   const int threads = static_cast<int>(blockDim.x);
   T* const to = reinterpret_cast<T*>(row);
@@ -108,34 +148,52 @@ HR_DEVICE void write_gradient(float* row, int64_t vocabulary, const LogitCap& ca
     if (first < vocabulary) {
       Pack<T, N> gradient;
       HR_UNROLL
-      for (int i = 0; i < N; ++i) {
-        const float capped = cap(held[i / 4].at[i % 4]);
-        float value = first + i == slope.target ? slope.at_target : expf(capped - slope.largest) * slope.factor;
-        if (cap.cap > 0) value *= cap.slope(capped);
-        gradient.at[i] = narrow<T>(value);
-      }
+      for (int i = 0; i < N; ++i) gradient.at[i] = gradient_at<T>(first + i, held[i / 4].at[i % 4], cap, slope);
       *reinterpret_cast<Pack<T, N>*>(to + first) = gradient;
     }
   }
 }
 
+// Writes each element over its logit: those of the held round without reading them again.
+template <bool kHolds, typename L>
+HR_DEVICE void write_in_place(L* row, int64_t vocabulary, const LogitCap& cap, const LossSlope& slope,
+                              const LogitRound<L>& held) {
+  using Round = LogitRound<L>;
+  using RowPack = Pack<L, Round::N>;
+  const auto write = [&](int64_t pack, const RowPack& logits) {
+    RowPack gradient;
+    HR_UNROLL
+    for (int i = 0; i < Round::N; ++i)
+      gradient.at[i] = gradient_at<L>(pack * Round::N + i, widen(logits.at[i]), cap, slope);
+    reinterpret_cast<RowPack*>(row)[pack] = gradient;
+  };
+  int64_t pack = threadIdx.x;
+  if (kHolds && Round::fits(pack, vocabulary / Round::N)) {
+    HR_UNROLL
+    for (int i = 0; i < kAhead; ++i) write(pack + i * int64_t{blockDim.x}, held.packs[i]);
+    pack += Round::step();
+  }
+  for (; pack * Round::N < vocabulary; pack += blockDim.x) write(pack, reinterpret_cast<const RowPack*>(row)[pack]);
+}
+
 template <typename T>
-HR_DEVICE void write_zeros(float* row, int64_t vocabulary) {
+HR_DEVICE void write_zeros(void* row, int64_t vocabulary) {
   constexpr int N = kPack<T>;
   const int threads = static_cast<int>(blockDim.x);
   Pack<T, N> zeros;
   HR_UNROLL
   for (int i = 0; i < N; ++i) zeros.at[i] = narrow<T>(0.0f);
   for (int64_t first = static_cast<int64_t>(threadIdx.x) * N; first < vocabulary; first += threads * N)
-    *reinterpret_cast<Pack<T, N>*>(reinterpret_cast<T*>(row) + first) = zeros;
+    *reinterpret_cast<Pack<T, N>*>(static_cast<T*>(row) + first) = zeros;
 }
 
-template <typename T, bool kGradient>
-__global__ __launch_bounds__(kLossThreads) void loss_of_rows(DeviceLoss p) {
+// Logits in L, and their gradient in T. kHolds: registers keep what they can of a row.
+template <typename L, typename T, bool kGradient, bool kHolds>
+__global__ __launch_bounds__(kHolds ? kHoldingThreads : kLossThreads) void loss_of_rows(DeviceLoss p) {
   __shared__ float largest_slots[kWarp];
   __shared__ double sum_slots[kWarp];
   const int64_t at = p.first_row + blockIdx.x;
-  float* const row = p.logits + blockIdx.x * p.stride;
+  L* const row = static_cast<L*>(p.logits) + blockIdx.x * p.stride;
   const int target = target_at(p.targets, at);
   if (target < 0 || target >= p.vocabulary) {
     if (threadIdx.x == 0) p.losses[at] = target == kNoTarget ? 0.0 : static_cast<double>(__uint_as_float(0x7fc00000u));
@@ -144,8 +202,9 @@ __global__ __launch_bounds__(kLossThreads) void loss_of_rows(DeviceLoss p) {
     return;
   }
   const LogitCap cap(p.softcap);
-  const float chosen = cap(row[target]);
-  const RunningSoftmax found = read_row(row, p.vocabulary, cap);
+  const float chosen = cap(widen(row[target]));
+  LogitRound<L> held;
+  const RunningSoftmax found = read_row<kHolds>(row, p.vocabulary, cap, held);
   const float largest = reduce_block(found.largest, largest_slots, minus_infinity(), Max());
   const double sum =
       reduce_block(static_cast<double>(found.sum * expf(found.largest - largest)), sum_slots, 0.0, Sum());
@@ -156,7 +215,10 @@ __global__ __launch_bounds__(kLossThreads) void loss_of_rows(DeviceLoss p) {
   const float scale = *p.scale;
   const LossSlope slope{largest, scale * static_cast<float>(1.0 / sum),
                         scale * static_cast<float>(exp(above) / sum - 1.0), target};
-  write_gradient<T>(row, p.vocabulary, cap, slope);
+  if constexpr (sizeof(L) == sizeof(T))
+    write_in_place<kHolds>(row, p.vocabulary, cap, slope, held);
+  else
+    write_narrower<T>(row, p.vocabulary, cap, slope);
 }
 
 constexpr int kSumThreads = 256;
@@ -181,18 +243,25 @@ __global__ __launch_bounds__(kSumThreads) void sum_losses(DeviceTargets targets,
 }
 
 #ifdef __CUDACC_RTC__
-template __global__ void loss_of_rows<float, false>(DeviceLoss);
-template __global__ void loss_of_rows<float, true>(DeviceLoss);
-template __global__ void loss_of_rows<Bf16, true>(DeviceLoss);
+template __global__ void loss_of_rows<float, float, false, false>(DeviceLoss);
+template __global__ void loss_of_rows<float, float, true, false>(DeviceLoss);
+template __global__ void loss_of_rows<float, Bf16, true, false>(DeviceLoss);
+template __global__ void loss_of_rows<Bf16, Bf16, true, false>(DeviceLoss);
+template __global__ void loss_of_rows<Bf16, Bf16, true, true>(DeviceLoss);
 #else
-void launch_loss(const DeviceLoss& loss, bool gradient, FloatType type, CudaStream stream) {
-  const Grid grid{loss.rows, 1, 1, loss.vocabulary < kShortRow ? kShortRowThreads : kLossThreads, 0};
+void launch_loss(const DeviceLoss& loss, FloatType logits, bool gradient, FloatType type, CudaStream stream) {
+  Grid grid{loss.rows, 1, 1, loss.vocabulary < kShortRow ? kShortRowThreads : kLossThreads, 0};
+  const bool narrow = gradient && logits == FloatType::bf16;
+  const bool holds = narrow && loss.vocabulary >= kShortRow && loss.vocabulary <= kHeldLogits;
+  if (holds) grid.block = kHoldingThreads;
   if (!gradient)
-    launch(loss_of_rows<float, false>, grid, stream, loss);
+    launch(loss_of_rows<float, float, false, false>, grid, stream, loss);
+  else if (narrow)
+    launch(holds ? loss_of_rows<Bf16, Bf16, true, true> : loss_of_rows<Bf16, Bf16, true, false>, grid, stream, loss);
   else if (type == FloatType::f32)
-    launch(loss_of_rows<float, true>, grid, stream, loss);
+    launch(loss_of_rows<float, float, true, false>, grid, stream, loss);
   else
-    launch(loss_of_rows<Bf16, true>, grid, stream, loss);
+    launch(loss_of_rows<float, Bf16, true, false>, grid, stream, loss);
 }
 
 void launch_loss_sums(const DeviceTargets& targets, int64_t rows, const double* losses, const double* hits,

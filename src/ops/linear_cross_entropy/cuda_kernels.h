@@ -12,12 +12,15 @@ struct DeviceTargets {
   bool shift = true;
 };
 
+// Narrow logits of a row that a block holds in registers between the loss and the gradient.
+constexpr int64_t kHeldLogits = 32768;
+
 // Rows of logits of one chunk.
 struct DeviceLoss {
-  float* logits = nullptr;
+  void* logits = nullptr;
   int64_t rows = 0;
   int64_t vocabulary = 0;
-  int64_t stride = 0;  // elements from a row to the next, a multiple of 64
+  int64_t stride = 0;  // elements from a row to the next: rows begin at multiples of 256 bytes
   DeviceTargets targets;
   int64_t first_row = 0;     // of the chunk among all rows
   float softcap = 0;         // c > 0: a logit l becomes c tanh(l / c)
@@ -26,9 +29,10 @@ struct DeviceLoss {
   const float* scale = nullptr;
 };
 
-// Losses and hits of the rows. A logit that is not finite, or a target outside the vocabulary, makes the loss NaN. With
-// `gradient` the begin of each row becomes scale * (softmax - onehot) in `type`, zero without a target.
-void launch_loss(const DeviceLoss& loss, bool gradient, FloatType type, CudaStream stream);
+// Losses and hits of the rows, whose elements are `logits`. A logit that is not finite, or a target outside the
+// vocabulary, makes the loss NaN. With `gradient` the begin of each row becomes scale * (softmax - onehot) in `type`,
+// zero without a target. Logits in bf16 are for gradients in bf16.
+void launch_loss(const DeviceLoss& loss, FloatType logits, bool gradient, FloatType type, CudaStream stream);
 
 // sums[0] [+]= sum of the losses, sums[1] [+]= number of targets, sums[2] [+]= sum of the hits where there are any.
 void launch_loss_sums(const DeviceTargets& targets, int64_t rows, const double* losses, const double* hits,

@@ -10,10 +10,14 @@
 
 namespace headroom {
 
+// The longest row of narrow logits that is read once; longer ones are read again for the gradient.
+constexpr int64_t kCudaHeldLogits = 32768;
+
 // Parts of the scratch, in this order, each a multiple of 256 bytes.
 struct CudaLossScratch {
   int64_t stride = 0;     // elements from a row of logits to the next: rows begin at multiples of 256 bytes
-  int64_t logits = 0;     // chunk * stride f32; a row of dlogits overwrites the begin of its row
+  int64_t element = 4;    // bytes of a logit
+  int64_t logits = 0;     // chunk * stride elements; a row of dlogits overwrites the begin of its row
   int64_t losses = 0;     // one f64 per row; with hits two, those of the losses first
   int64_t weight = 0;     // w in bf16, where it is wider than x
   int64_t workspace = 0;  // of the products, and of the sums of the bias' gradient in turn with them
@@ -22,8 +26,9 @@ struct CudaLossScratch {
 
 inline CudaLossScratch cuda_loss_scratch(const LossShape& s, const DeviceFacts& facts) {
   CudaLossScratch scratch;
-  scratch.stride = align_up(s.vocabulary, 64);
-  scratch.logits = s.chunk * scratch.stride * 4;
+  scratch.element = s.narrow_logits ? 2 : 4;
+  scratch.stride = align_up(s.vocabulary, 256 / scratch.element);
+  scratch.logits = s.chunk * scratch.stride * scratch.element;
   scratch.losses = cuda_lines(s.rows * (s.hits ? 16 : 8));
   scratch.weight = s.rounds_weight ? cuda_lines(s.vocabulary * s.hidden * 2) : 0;
   scratch.workspace = cuda_lines(facts.gemm_workspace_cap);

@@ -2,12 +2,12 @@
 // 0: a logit l becomes c tanh(l / c) before the softmax. Attribute "shift" 0: labels[t] is what position t predicts,
 // not what position t - 1 does. Attribute "bias" 1: f32[vocabulary] after the other inputs is added to the logits.
 // An f32 w beside bf16 x is rounded to bf16 where it is multiplied. Attribute "hits" 1: the accumulator has a third
-// element, how many targets have the largest logit of their row.
+// element, how many targets have the largest logit of their row. Attribute "logits" "bf16" of the gradient, with x in
+// bf16, neither bias nor hits: a GPU keeps the logits in bf16, a CPU has its own way.
 #include <memory>
 
 #include "base/error.h"
 #include "ir/vjp.h"
-#include "ops/linear_cross_entropy/cuda_scratch.h"
 #include "ops/linear_cross_entropy/shape.h"
 #include "ops/linear_cross_entropy/tiled.h"
 #include "ops/registry.h"
@@ -65,10 +65,6 @@ Work loss_work(const OpCall& call, int products) {
   return work;
 }
 
-int64_t scratch_of(const OpCall& call, const DeviceFacts& facts, bool gradient) {
-  return on_cuda(facts) ? cuda_loss_scratch(loss_shape(call), facts).total() : loss_scratch(call, facts, gradient);
-}
-
 // acc [+]= (sum of -log softmax(x w^T)[target], number of targets, with "hits" those that are hit)
 class LinearCrossEntropy final : public Op {
  public:
@@ -94,10 +90,8 @@ class LinearCrossEntropy final : public Op {
   }
 
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 3, true}}; }
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return scratch_of(call, facts, false);
-  }
   Work work(const OpCall& call) const override { return loss_work(call, 1); }
+  bool by_rows() const override { return true; }
   CostClass cost_class() const override { return CostClass::loss; }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
   std::vector<int> narrow_inputs(const Attrs&) const override { return {0, 1}; }
@@ -157,6 +151,8 @@ class LinearCrossEntropyGrad final : public Op {
     HR_CHECK(inputs.size() == count && bias >= trains_bias, "linear_cross_entropy_grad takes {} inputs, not {}", count,
              inputs.size());
     check_operands(name(), inputs, attrs);
+    HR_CHECK(attrs.text("logits").empty() || takes_narrow_logits(inputs[0].dtype, attrs), "{}: logits in {} of x in {}",
+             name(), attrs.text("logits"), dtype_name(inputs[0].dtype));
     check_accumulate(name(), attrs, "accumulate");
     check_accumulate(name(), attrs, "loss_accumulate");
     check_exact(name(), "the scale", inputs[3], scale_type());
@@ -178,13 +174,11 @@ class LinearCrossEntropyGrad final : public Op {
     if (attrs.integer("train_bias") != 0) aliases.push_back({trains ? 3 : 2, inputs - 1, true});
     return aliases;
   }
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return scratch_of(call, facts, true);
-  }
   Work work(const OpCall& call) const override {
     return loss_work(call, call.attrs.integer("train_weight") != 0 ? 3 : 2);
   }
   CostClass cost_class() const override { return CostClass::loss_grad; }
+  bool by_rows() const override { return true; }
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
   std::vector<int> rounded_inputs() const override { return {1}; }
 };

@@ -25,6 +25,7 @@ struct LossShape {
   bool hits = false;           // targets with the largest logit are counted
   bool rounds_weight = false;  // w is f32 beside bf16 x
   bool trains_bias = false;
+  bool narrow_logits = false;  // on a GPU: they lie in bf16, as x does
 };
 
 // The label that a position predicts: the next position's, or its own without shift.
@@ -38,6 +39,11 @@ struct Targets {
     return row % sequence == sequence - 1 ? kNone : labels[row + 1];
   }
 };
+
+// Whether the gradient's logits may lie in bf16: a bias is added to them in fp32, and ties decide hits.
+inline bool takes_narrow_logits(DType x, const Attrs& attrs) {
+  return x == DType::bf16 && attrs.integer("bias") == 0 && attrs.integer("hits") == 0;
+}
 
 inline LossShape loss_shape(const OpCall& call) {
   const LinearShape linear = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
@@ -53,7 +59,8 @@ inline LossShape loss_shape(const OpCall& call) {
           call.attrs.integer("bias") != 0,
           call.attrs.integer("hits") != 0,
           call.inputs[0].dtype != call.inputs[1].dtype,
-          call.attrs.integer("train_bias") != 0};
+          call.attrs.integer("train_bias") != 0,
+          call.attrs.text("logits") == "bf16"};
 }
 
 // The three products of a chunk of `rows` rows. dlogits lie densely where the logits were.

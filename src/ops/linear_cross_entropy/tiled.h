@@ -18,7 +18,7 @@ inline bool cuts_well(int64_t vocabulary) { return vocabulary % 32 == 0 || vocab
 // product and softmax.
 inline bool runs_tiled(const OpCall& call, const DeviceFacts& facts) {
   const LossShape s = loss_shape(call);
-  return facts.isa >= 514 && call.inputs[0].dtype == DType::bf16 && s.out_in && s.hidden % 32 == 0 &&
+  return facts.capabilities.has(kAmx) && call.inputs[0].dtype == DType::bf16 && s.out_in && s.hidden % 32 == 0 &&
          cuts_well(s.vocabulary) && !s.bias && call.attrs.real("softcap", 0) == 0;
 }
 

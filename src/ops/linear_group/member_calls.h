@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <array>
 
-#include "ops/cpu/kernel.h"
+#include "ops/backend.h"
+#include "ops/kernel.h"
 #include "ops/linear_group/members.h"
 #include "ops/registry.h"
 
@@ -18,7 +19,7 @@ inline KernelSpec member_spec(const KernelSpec& group, size_t member, const Devi
                  member_inputs<ConcreteType>(group.inputs, group.attrs, member),
                  {group.outputs[member]},
                  0};
-  own.scratch_bytes = std::min(group.scratch_bytes, find_op("linear").scratch_bytes(own.call(), facts));
+  own.scratch_bytes = std::min(group.scratch_bytes, scratch_bytes(find_op("linear"), own.call(), facts));
   return own;
 }
 

@@ -31,4 +31,21 @@ std::vector<T> member_inputs(std::span<const T> inputs, const Attrs& attrs, size
   return own;
 }
 
+// body(call of linear) for one member after the other.
+template <typename Body>
+void each_member_call(const OpCall& group, const Body& body) {
+  for (size_t i = 0; i < group.outputs.size(); ++i) {
+    const std::vector<ConcreteType> inputs = member_inputs(group.inputs, group.attrs, i);
+    body(OpCall{inputs, group.outputs.subspan(i, 1), group.attrs});
+  }
+}
+
+// The most scratch that a member needs: they run one after the other. `rule`: of linear.
+template <typename Rule>
+int64_t most_member_scratch(const OpCall& group, const DeviceFacts& facts, const Rule& rule) {
+  int64_t most = 0;
+  each_member_call(group, [&](const OpCall& member) { most = std::max<int64_t>(most, rule(member, facts)); });
+  return most;
+}
+
 }  // namespace headroom

@@ -19,6 +19,7 @@ class LinearGroup final : public Op {
     names.resize(inputs, "bias");
     return names;
   }
+  bool by_rows() const override { return true; }
   Product product() const override { return {ProductPart::output, ProductMatrices::group}; }
   ProductShape product_shape(const OpCall& call) const override {
     const ConcreteType& x = call.inputs[0];
@@ -41,18 +42,11 @@ class LinearGroup final : public Op {
     return outputs;
   }
 
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    int64_t most = 0;
-    each_call(call,
-              [&](const OpCall& member) { most = std::max(most, find_op("linear").scratch_bytes(member, facts)); });
-    return most;
-  }
-
   // x is read once.
   Work work(const OpCall& call) const override {
     const double again = static_cast<double>(storage_bytes(call.inputs[0]));
     Work work{0, again};
-    each_call(call, [&](const OpCall& member) {
+    each_member_call(call, [&](const OpCall& member) {
       const Work one = find_op("linear").work(member);
       work.flops += one.flops, work.bytes += one.bytes - again;
     });
@@ -60,15 +54,6 @@ class LinearGroup final : public Op {
   }
   CostClass cost_class() const override { return CostClass::gemm; }
   RecomputeClass recompute_class() const override { return RecomputeClass::linear; }
-
- private:
-  template <typename Body>
-  static void each_call(const OpCall& call, const Body& body) {
-    for (size_t i = 0; i < call.outputs.size(); ++i) {
-      const std::vector<ConcreteType> inputs = member_inputs(call.inputs, call.attrs, i);
-      body(OpCall{inputs, call.outputs.subspan(i, 1), call.attrs});
-    }
-  }
 };
 
 }  // namespace

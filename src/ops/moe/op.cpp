@@ -3,8 +3,6 @@
 #include <memory>
 
 #include "ir/vjp.h"
-#include "ops/cuda/scratch.h"
-#include "ops/moe/cuda_scratch.h"
 #include "ops/registry.h"
 #include "ops/stream/operand_rules.h"
 
@@ -54,10 +52,6 @@ class Route final : public Op {
     HR_CHECK(chosen >= 1 && chosen <= experts, "moe_route: top_k is {} of {} experts", chosen, experts);
     const std::vector<Dim> shape = with_last(inputs[0], Dim::of(chosen));
     return {{DType::f32, shape}, {DType::i32, shape}, {DType::i32, {Dim::of(experts + 1)}}};
-  }
-
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return on_cuda(facts) ? cuda_route_scratch(routed_shape(call.outputs[1]), call.inputs[0].dims.back()) : 0;
   }
 
   Work work(const OpCall& call) const override {

@@ -22,7 +22,7 @@ float exponentials_of(const T* logits, int64_t experts, float* exponentials) {
   return sum;
 }
 
-// Adds the counts, probabilities and number of tokens [begin, end) that are no padding to `sums`.
+// Adds the counts, probabilities and number of tokens [begin, end) that are not padding to `sums`.
 template <typename T>
 void sum_tokens(const KernelCall& call, int64_t begin, int64_t end, float* sums, float* exponentials) {
   const int64_t experts = call.inputs[0].dims[2], seq = call.inputs[0].dims[1], chosen = call.inputs[1].dims[2];

@@ -30,7 +30,7 @@ void launch_balance(FloatType type, const BalanceArgs& args, CudaStream stream);
 // dlogits[tokens, experts] = p (g - sum p g) with g = dsums of the probabilities, 0 for padding; may be the logits.
 void launch_balance_grad(FloatType type, const BalanceTokens& of, const float* dsums, void* dlogits, CudaStream stream);
 
-// labels[rows, sequence] are those of the next token: the first of a row is no target, nor is a negative one.
+// labels[rows, sequence] are those of the next token: the first of a row and negative ones are not targets.
 struct BalanceLossArgs {
   const float* sums = nullptr;  // [2 experts + 1]
   int32_t experts = 0;

@@ -5,8 +5,6 @@
 #include <memory>
 
 #include "ir/vjp.h"
-#include "ops/cuda/scratch.h"
-#include "ops/moe_balance/cuda_scratch.h"
 #include "ops/moe_balance/sizes.h"
 #include "ops/registry.h"
 #include "ops/stream/operand_rules.h"
@@ -85,11 +83,6 @@ class Balance final : public BalanceOp {
   }
 
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 4, false}}; }
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    const std::vector<int64_t>& dims = call.inputs[0].dims;
-    return on_cuda(facts) ? cuda_balance_scratch(dims[0] * dims[1], dims[2]) : balance_scratch_bytes(dims[2]);
-  }
-
   Work work(const OpCall& call) const override {
     Work work = Op::work(call);
     work.flops = 6.0 * static_cast<double>(element_count(call.inputs[0].dims));

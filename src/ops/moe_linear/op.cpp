@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "ir/vjp.h"
-#include "ops/cuda/scratch.h"
 #include "ops/moe_linear/products.h"
 #include "ops/registry.h"
 #include "ops/stream/operand_rules.h"
@@ -82,11 +81,6 @@ class ExpertLinear final : public Op {
   }
 
   std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override { return onto_addend(attrs, inputs); }
-
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    if (on_cuda(facts)) return cuda_rounded_experts(call);
-    return expert_scratch(expert_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
-  }
   Work work(const OpCall& call) const override {
     return product_work(call, expert_shape(call.inputs[0], call.inputs[1]), 1);
   }
@@ -145,11 +139,6 @@ class ExpertLinearDx final : public Op {
   }
 
   std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override { return onto_addend(attrs, inputs); }
-
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    if (on_cuda(facts)) return cuda_rounded_experts(call);
-    return expert_scratch(expert_dx_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
-  }
   Work work(const OpCall& call) const override {
     return product_work(call, expert_shape(call.inputs[0], call.inputs[1]), 1);
   }
@@ -180,13 +169,6 @@ class ExpertLinearDw final : public Op {
   }
 
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 3, true}}; }
-
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return on_cuda(facts)
-               ? 0
-               : expert_scratch(expert_dw_product(call, expert_shape(call.inputs[0], call.inputs[3]).rows, true),
-                                facts);
-  }
   Work work(const OpCall& call) const override {
     return product_work(call, expert_shape(call.inputs[0], call.inputs[3]), call.inputs.size());
   }

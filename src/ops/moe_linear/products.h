@@ -97,15 +97,10 @@ inline int64_t most_blocked_bytes(const MatmulSpec& most, const TileTraits& tile
 // Bytes booked for the products of all experts, one after the other: `most` has the rows of all of them.
 inline int64_t expert_scratch(const MatmulSpec& most, const DeviceFacts& facts) {
   if (facts.gemm_workspace_cap > 0) return facts.gemm_workspace_cap;
-  if (facts.isa == 0) return 0;
+  if (!facts.capabilities.has(kAvx2)) return 0;
   const int64_t simd = most_blocked_bytes(most, simd_tile(most.operand, most.multiply), facts.threads);
-  const TileTraits* amx = facts.isa >= 514 ? amx_tile(most.operand, most.multiply) : nullptr;
+  const TileTraits* amx = facts.capabilities.has(kAmx) ? amx_tile(most.operand, most.multiply) : nullptr;
   return amx ? std::max(simd, most_blocked_bytes(most, *amx, facts.threads)) : simd;
-}
-
-// On a CUDA device: a copy of all experts' f32 weights in bf16, where these are rounded.
-inline int64_t cuda_rounded_experts(const OpCall& call) {
-  return call.inputs[1].dtype == call.inputs[0].dtype ? 0 : element_count(call.inputs[1].dims) * 2;
 }
 
 }  // namespace headroom

@@ -1,9 +1,7 @@
 // Rules of the global gradient norm and of the scalars of an update.
 #include <memory>
 
-#include "ops/cuda/scratch.h"
 #include "ops/reduce/chunks.h"
-#include "ops/reduce/cuda_scratch.h"
 #include "ops/registry.h"
 #include "ops/step_scalars.h"
 #include "ops/stream/operand_rules.h"
@@ -31,11 +29,6 @@ class SumSquares final : public Op {
   }
 
   std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 1, true}}; }
-
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    const int64_t elements = element_count(call.inputs[0].dims);
-    return on_cuda(facts) ? sum_squares_cuda_scratch(elements) : sum_squares_scratch(elements);
-  }
   Work work(const OpCall& call) const override {
     return {2 * static_cast<double>(element_count(call.inputs[0].dims)),
             static_cast<double>(storage_bytes(call.inputs[0]))};

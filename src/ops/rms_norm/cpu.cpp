@@ -45,6 +45,7 @@ struct GradPlan {
   bool train = false;
   bool addend = false;
   bool unit = false;
+  bool narrow = false;
   std::string accumulate;
 
   explicit GradPlan(const Attrs& attrs)
@@ -52,8 +53,17 @@ struct GradPlan {
         train(attrs.integer("train") != 0),
         addend(attrs.integer("addend") != 0),
         unit(attrs.integer("unit") != 0),
+        narrow(attrs.integer("narrow") != 0),
         accumulate(attrs.text("accumulate", "always")) {}
 };
+
+// The last output, of what the first holds.
+void write_narrow(const KernelCall& call) {
+  const TensorView &dx = call.outputs.front(), &narrow = call.outputs.back();
+  parallel_for(dx.count(), 1024, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) write_element(narrow, i, read_element(dx, i));
+  });
+}
 
 std::unique_ptr<CpuKernel> grad_simd(const KernelSpec& spec) {
   return kernel_of(
@@ -74,6 +84,7 @@ std::unique_ptr<CpuKernel> grad_simd(const KernelSpec& spec) {
         if (!plan.train) {
           parallel_for(chunks.sequences * chunks.rows, 4,
                        [&](int64_t begin, int64_t end, int) { rms_norm_grad_rows(args, begin, end, nullptr); });
+          if (plan.narrow) write_narrow(call);
           return;
         }
         const PartialSums sums(call.scratch, rows, 1);
@@ -82,6 +93,7 @@ std::unique_ptr<CpuKernel> grad_simd(const KernelSpec& spec) {
             rms_norm_grad_rows(args, chunks.begin(chunk), chunks.end(chunk), sums.at(chunk, 0));
         });
         sums.join(0, overwrites(plan.accumulate, call.trip), call.outputs[1].as<float>());
+        if (plan.narrow) write_narrow(call);
       });
 }
 
@@ -107,6 +119,7 @@ std::unique_ptr<CpuKernel> grad_reference(const KernelSpec& spec) {
         write_element(dx, at + i, r * (gradient * (unit + read_element(w, i)) - xhat * mean) + addend);
       }
     }
+    if (plan.narrow) write_narrow(call);
   });
 }
 

@@ -25,6 +25,7 @@ std::unique_ptr<CudaKernel> make_norm(const KernelSpec& spec, const CudaContext&
 std::unique_ptr<CudaKernel> make_grad(const KernelSpec& spec, const CudaContext&) {
   const bool train = spec.attrs.integer("train") != 0, addend = spec.attrs.integer("addend") != 0;
   const bool carried = spec.attrs.text("accumulate", "always") == "carried";
+  const bool narrow = spec.attrs.integer("narrow") != 0;
   HR_CHECK(!train || spec.scratch_bytes >= rms_norm_grad_cuda_scratch(spec.inputs[0], spec.inputs[1]),
            "rms_norm_grad: {} bytes of scratch", spec.scratch_bytes);
   cuda::RmsNormGradArgs args;
@@ -32,7 +33,7 @@ std::unique_ptr<CudaKernel> make_grad(const KernelSpec& spec, const CudaContext&
   args.rows = count_of(spec.inputs[0]) / args.width;
   args.eps = static_cast<float>(spec.attrs.real("eps"));
   args.unit = spec.attrs.integer("unit") != 0 ? 1.0f : 0.0f;
-  return cuda_kernel_of([args, train, addend, carried, x = float_type(spec.inputs[0].dtype),
+  return cuda_kernel_of([args, train, addend, carried, narrow, x = float_type(spec.inputs[0].dtype),
                          dy = float_type(spec.inputs[2].dtype)](const KernelCall& call, CudaStream stream) {
     cuda::RmsNormGradArgs a = args;
     a.x = call.inputs[0].data;
@@ -40,6 +41,7 @@ std::unique_ptr<CudaKernel> make_grad(const KernelSpec& spec, const CudaContext&
     a.dy = call.inputs[2].data;
     a.addend = addend ? call.inputs.back().data : nullptr;
     a.dx = call.outputs[0].data;
+    a.narrow = narrow ? call.outputs.back().data : nullptr;
     a.partial = train ? reinterpret_cast<float*>(call.scratch.data()) : nullptr;
     cuda::launch_rms_norm_grad(x, dy, a, train, carried && call.trip == 0,
                                train ? call.outputs[1].as<float>() : nullptr, stream);

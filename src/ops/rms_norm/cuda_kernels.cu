@@ -69,7 +69,8 @@ HR_DEVICE void add_products(const RmsNormGradArgs& a, const RmsNormGradRun<X, D>
   }
 }
 
-// Stores dx = r (dy w - xhat mean(dy w xhat)) + addend; returns dy xhat, the row's part of dL/dw.
+// Stores dx = r (dy w - xhat mean(dy w xhat)) + addend, once more in bf16 where that is wanted; returns dy xhat, the
+// row's part of dL/dw.
 template <typename X, typename D, bool kWhole>
 HR_DEVICE Floats<kN> finish_run(const RmsNormGradArgs& a, const RmsNormGradRun<X, D>& run, const Floats<2>& sums,
                                 int64_t row, int64_t i) {
@@ -83,6 +84,7 @@ HR_DEVICE Floats<kN> finish_run(const RmsNormGradArgs& a, const RmsNormGradRun<X
     dw.at[j] = dy.at[j] * xhat;
   }
   store_row<kWhole>(static_cast<X*>(a.dx) + row * a.width, i, a.width, dx);
+  if (sizeof(X) == 4 && a.narrow) store_row<kWhole>(static_cast<Bf16*>(a.narrow) + row * a.width, i, a.width, dx);
   return dw;
 }
 

@@ -25,6 +25,7 @@ struct RmsNormGradArgs {
   const void* dy = nullptr;
   const void* addend = nullptr;  // of x's type, or null
   void* dx = nullptr;            // of x's type; may be dy or the addend
+  void* narrow = nullptr;        // dx in bf16, or null
   float* partial = nullptr;      // scratch for the sums of dL/dw (rms_norm_grad_cuda_scratch), or null: no dL/dw
   int64_t rows = 0;
   int64_t width = 0;

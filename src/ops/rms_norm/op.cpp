@@ -1,13 +1,12 @@
 // Rules of the root-mean-square norm (Zhang and Sennrich 2019, as in Llama: weight times normalised) and its gradient.
 //
 // The weight is as long as the last dimension, or divides it: then each run of its length is normalised by itself.
-// Attribute "unit" 1: the weight is stored less one (Gemma).
+// Attribute "unit" 1: the weight is stored less one (Gemma). Attribute "narrow" 1 of the gradient, with x in f32: its
+// last output is dx rounded to bf16.
 #include <memory>
 
 #include "ir/vjp.h"
-#include "ops/cuda/scratch.h"
 #include "ops/registry.h"
-#include "ops/rms_norm/cuda_scratch.h"
 #include "ops/rms_norm/rows.h"
 #include "ops/stream/operand_rules.h"
 #include "ops/stream/row_chunks.h"
@@ -41,6 +40,7 @@ class RmsNorm final : public Op {
   std::string_view name() const override { return "rms_norm"; }
   OperandNames operands(const Attrs&, size_t) const override { return {"x", "weight"}; }
   OpKind kind() const override { return OpKind::norm; }
+  bool by_rows() const override { return true; }
   // With attribute "stream" 1 the result joins the fp32 stream.
   std::string_view narrow_dtype(const Attrs& attrs) const override {
     return attrs.integer("stream") != 0 ? "f32" : "bf16";
@@ -88,6 +88,8 @@ class RmsNormGrad final : public Op {
     return names;
   }
   OpKind kind() const override { return OpKind::norm; }
+  bool writes_narrow_copy() const override { return true; }
+  bool by_rows() const override { return true; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     const bool train = flag(name(), attrs, "train");
@@ -102,9 +104,14 @@ class RmsNormGrad final : public Op {
     require_float_like(name(), "dy", inputs[2], x);
     std::vector<Type> results{computed(x, x.dtype)};
     if (addend) require_type(name(), "the addend", inputs.back(), results[0]);
-    if (!train) return results;
-    require_whole(name(), "the accumulator", inputs[3], DType::f32, inputs[1].shape);
-    results.push_back(inputs[3]);
+    if (train) {
+      require_whole(name(), "the accumulator", inputs[3], DType::f32, inputs[1].shape);
+      results.push_back(inputs[3]);
+    }
+    if (flag(name(), attrs, "narrow")) {
+      HR_CHECK(x.dtype == DType::f32, "{}: x is {} and narrow already", name(), dtype_name(x.dtype));
+      results.push_back(computed(x, DType::bf16));
+    }
     return results;
   }
 
@@ -114,12 +121,6 @@ class RmsNormGrad final : public Op {
     if (attrs.integer("addend") != 0) aliases.push_back({0, inputs - 1, false});
     aliases.push_back({0, 2, false});
     return aliases;
-  }
-
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    if (call.attrs.integer("train") == 0) return 0;
-    if (on_cuda(facts)) return rms_norm_grad_cuda_scratch(call.inputs[0], call.inputs[1]);
-    return partial_sum_bytes(norm_rows(call.inputs[0], call.inputs[1]), 1);
   }
 };
 

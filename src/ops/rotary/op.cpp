@@ -2,9 +2,7 @@
 #include <memory>
 
 #include "ir/vjp.h"
-#include "ops/cuda/scratch.h"
 #include "ops/registry.h"
-#include "ops/rotary/cuda_scratch.h"
 #include "ops/rotary/factors.h"
 #include "ops/stream/operand_rules.h"
 
@@ -105,10 +103,6 @@ class RopeTable final : public Op {
   std::vector<Alias> aliases(const Attrs&, int inputs) const override {
     if (inputs == 1) return {{0, 0, true}};
     return {};
-  }
-
-  int64_t scratch_bytes(const OpCall& call, const DeviceFacts& facts) const override {
-    return on_cuda(facts) ? rope_table_cuda_scratch(call.attrs.integer("head_dim")) : 0;
   }
 
   Work work(const OpCall& call) const override {

@@ -1,6 +1,7 @@
 // CPU kernels of sequence_lengths, padding_starts and zero_ids.
 #include <algorithm>
 
+#include "ops/linear_cross_entropy/shape.h"
 #include "ops/stream/scalar_access.h"
 
 namespace headroom {
@@ -38,12 +39,21 @@ std::unique_ptr<CpuKernel> zeros_kernel(const KernelSpec&) {
       [](const KernelCall& call) { std::fill_n(call.outputs[0].as<int32_t>(), call.outputs[0].count(), 0); });
 }
 
+std::unique_ptr<CpuKernel> labels_kernel(const KernelSpec&) {
+  return kernel_of([](const KernelCall& call) {
+    const TensorView& labels = call.inputs[0];
+    const Targets targets{labels.as<int32_t>(), labels.dims[1], true};
+    for (int64_t row = 0; row < labels.count(); ++row) call.outputs[0].as<int32_t>()[row] = targets.at(row);
+  });
+}
+
 }  // namespace
 
 void register_sequence_cpu(CpuKernels& kernels) {
   kernels.add("sequence_lengths", reference_only<lengths_kernel>());
   kernels.add("padding_starts", reference_only<starts_kernel>());
   kernels.add("zero_ids", reference_only<zeros_kernel>());
+  kernels.add("next_labels", reference_only<labels_kernel>());
 }
 
 }  // namespace headroom

@@ -28,12 +28,21 @@ std::unique_ptr<CudaKernel> make_zeros(const KernelSpec& spec, const CudaContext
       });
 }
 
+std::unique_ptr<CudaKernel> make_labels(const KernelSpec& spec, const CudaContext& context) {
+  return cuda_kernel_of([batch = spec.inputs[0].dims[0], seq = spec.inputs[0].dims[1],
+                         multiprocessors = context.multiprocessors](const KernelCall& call, CudaStream stream) {
+    cuda::launch_next_labels(call.inputs[0].as<int32_t>(), batch, seq, call.outputs[0].as<int32_t>(), multiprocessors,
+                             stream);
+  });
+}
+
 }  // namespace
 
 void register_sequence_cuda(CudaKernels& kernels) {
   kernels.add("sequence_lengths", one_cuda_kernel<make_lengths>());
   kernels.add("padding_starts", one_cuda_kernel<make_starts>());
   kernels.add("zero_ids", one_cuda_kernel<make_zeros>());
+  kernels.add("next_labels", one_cuda_kernel<make_labels>());
 }
 
 }  // namespace headroom

@@ -1,6 +1,7 @@
-// Device code of sequence lengths and of what padding shifts positions by.
+// Device code of sequence lengths, of what padding shifts positions by, and of the labels that positions predict.
 #include "ops/sequence/cuda_kernels.h"
 
+#include "ops/cuda/elements.cuh"
 #include "ops/cuda/launch.cuh"
 #include "ops/cuda/reduce.cuh"
 
@@ -35,6 +36,14 @@ __global__ void padding_starts(const int32_t* ids, int64_t seq, int32_t pad, int
   }
 }
 
+// A thread for each position.
+__global__ void next_labels(const int32_t* labels, int64_t batch, int64_t seq, int32_t* next) {
+  for (int64_t item = first_index(); item < batch * seq; item += index_stride()) {
+    const bool last = item - quotient(item, seq) * seq == seq - 1;
+    next[item] = last ? -100 : labels[item + 1];
+  }
+}
+
 #ifndef __CUDACC_RTC__
 // A warp for each row.
 inline Grid grid_of_rows(int64_t batch) {
@@ -52,6 +61,11 @@ void launch_sequence_lengths(const int32_t* ids, int64_t batch, int64_t seq, int
 void launch_padding_starts(const int32_t* ids, int64_t batch, int64_t seq, int32_t pad, int32_t* starts,
                            CudaStream stream) {
   launch(padding_starts, grid_of_rows(batch), stream, ids, seq, pad, starts);
+}
+
+void launch_next_labels(const int32_t* labels, int64_t batch, int64_t seq, int32_t* next, int multiprocessors,
+                        CudaStream stream) {
+  launch(next_labels, grid_over(batch * seq, multiprocessors), stream, labels, batch, seq, next);
 }
 #endif
 

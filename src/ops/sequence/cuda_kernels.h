@@ -13,4 +13,8 @@ void launch_sequence_lengths(const int32_t* ids, int64_t batch, int64_t seq, int
 void launch_padding_starts(const int32_t* ids, int64_t batch, int64_t seq, int32_t pad, int32_t* starts,
                            CudaStream stream);
 
+// Of each position the label of the next one; -100 at the end of a sequence.
+void launch_next_labels(const int32_t* labels, int64_t batch, int64_t seq, int32_t* next, int multiprocessors,
+                        CudaStream stream);
+
 }  // namespace headroom::cuda

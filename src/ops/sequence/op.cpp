@@ -1,5 +1,5 @@
 // Rules of the ops that read the shape of sequences off their token ids: lengths without padding, what padding shifts
-// positions by, and zero ids.
+// positions by, zero ids, and the labels that positions predict.
 #include <memory>
 
 #include "ops/registry.h"
@@ -49,12 +49,23 @@ class ZeroIds final : public Op {
   }
 };
 
+// labels[b, s] -> i32[b, s]: of each position the label of the next one, which it predicts; -100 at the end.
+class NextLabels final : public Op {
+ public:
+  std::string_view name() const override { return "next_labels"; }
+  OperandNames operands(const Attrs&, size_t) const override { return {"labels"}; }
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
+    return {computed(require_ids(name(), inputs), DType::i32)};
+  }
+};
+
 }  // namespace
 
 void register_sequence_ops(OpRegistry& registry) {
   registry.add(std::make_unique<SequenceLengths>());
   registry.add(std::make_unique<PaddingStarts>());
   registry.add(std::make_unique<ZeroIds>());
+  registry.add(std::make_unique<NextLabels>());
 }
 
 }  // namespace headroom

@@ -17,6 +17,7 @@ class Split final : public Op {
  public:
   std::string_view name() const override { return "split"; }
   OperandNames operands(const Attrs&, size_t) const override { return {"x"}; }
+  bool by_rows() const override { return true; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 1);
@@ -48,12 +49,13 @@ class Split final : public Op {
   }
 };
 
-// parts[..., groups * sizes[i]] -> y[..., groups * sum(sizes)]; parts that "present" marks with 0 are no inputs and
+// parts[..., groups * sizes[i]] -> y[..., groups * sum(sizes)]; parts that "present" marks with 0 are not inputs and
 // become zeros
 class Concat final : public Op {
  public:
   std::string_view name() const override { return "concat"; }
   OperandNames operands(const Attrs&, size_t inputs) const override { return OperandNames(inputs, "part"); }
+  bool by_rows() const override { return true; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 1, inputs.size());

@@ -58,7 +58,7 @@ inline std::vector<ConcatPart> layout_concat(std::span<const int64_t> widths, co
   size_t next = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     const bool here = present[i] == '1';
-    HR_CHECK(!here || (next < widths.size() && widths[next] == sizes[i]), "concat: part {} is no input", i);
+    HR_CHECK(!here || (next < widths.size() && widths[next] == sizes[i]), "concat: part {} is not an input", i);
     parts.push_back({sizes[i], here ? static_cast<int>(next++) : -1});
   }
   HR_CHECK(next == widths.size(), "concat: {} inputs for present '{}'", widths.size(), present);

@@ -3,6 +3,7 @@
 
 #include "base/bfloat16.h"
 #include "base/error.h"
+#include "ops/cpu/capabilities.h"
 #include "ops/cpu/kernel.h"
 
 namespace headroom {
@@ -44,7 +45,7 @@ inline bool overwrites(std::string_view accumulate, int64_t trip) { return accum
 
 // The reason why a SIMD kernel refuses: facts of a reference-only device. Empty when it may run.
 inline std::string simd_refusal(const DeviceFacts& facts) {
-  return facts.isa >= 2 ? std::string() : "the device has no AVX2";
+  return facts.capabilities.has(kAvx2) ? std::string() : "the device has no AVX2";
 }
 
 // Candidates of an op with one SIMD kernel and one reference kernel, both made from the spec alone.

@@ -31,7 +31,7 @@ HWY_INLINE hn::Vec<D> load_weight(D d, const UpdatedWeight& weight, int64_t i) {
 template <Kept kKept, class D>
 HWY_INLINE void store_weight(D d, hn::Vec<D> value, const UpdatedWeight& weight, int64_t i, uint64_t key) {
   if constexpr (kKept == Kept::narrow) {
-    store_stochastic(d, value, random_lanes(d, key, static_cast<uint64_t>(i)), weight.narrow + i);
+    store_stochastic(d, value, random_lanes(d, key, static_cast<uint64_t>(weight.first + i)), weight.narrow + i);
   } else {
     store(d, value, weight.wide + i);
     if constexpr (kKept == Kept::with_copy) store(d, value, weight.copy + i);
@@ -48,8 +48,9 @@ HWY_INLINE void for_weight(const UpdatedWeight& weight, uint64_t key, int64_t be
   }
   constexpr int64_t kBlock = int64_t{1} << 32;  // elements that share a key
   for (int64_t at = begin; at < end;) {
-    const int64_t stop = std::min(end, (at / kBlock + 1) * kBlock);
-    update(std::integral_constant<Kept, Kept::narrow>(), block_key(key, static_cast<uint64_t>(at)), at, stop);
+    const int64_t index = weight.first + at;
+    const int64_t stop = std::min(end, at + kBlock - index % kBlock);
+    update(std::integral_constant<Kept, Kept::narrow>(), block_key(key, static_cast<uint64_t>(index)), at, stop);
     at = stop;
   }
 }

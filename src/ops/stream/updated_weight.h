@@ -17,13 +17,14 @@ struct UpdatedWeight {
   float* wide = nullptr;  // null where the weight is bf16
   bfloat16* narrow = nullptr;
   bfloat16* copy = nullptr;  // of `wide`, may be null
+  int64_t first = 0;         // index of the first element in the whole weight: what its draws are keyed by
 };
 
 // `copy` is null where the call has none.
-inline UpdatedWeight updated_weight(const TensorView& weight, const TensorView* copy) {
+inline UpdatedWeight updated_weight(const TensorView& weight, const TensorView* copy, int64_t first = 0) {
   const bool narrow = weight.dtype == DType::bf16;
   return {narrow ? nullptr : weight.as<float>(), narrow ? weight.as<bfloat16>() : nullptr,
-          copy ? copy->as<bfloat16>() : nullptr};
+          copy ? copy->as<bfloat16>() : nullptr, first};
 }
 
 // Stochastic rounding by the top 16 of `bits`.
@@ -34,9 +35,11 @@ inline bfloat16 rounded_by(float value, uint32_t bits) {
   return result;
 }
 
-// For reference kernels: writes element i, `key` being the step_key() of the weight.
-inline void write_weight(const TensorView& weight, const TensorView* copy, int64_t i, double value, uint64_t key) {
-  const auto at = static_cast<uint64_t>(i);
+// For reference kernels: writes element i, `key` being the step_key() of the weight, whose element `first` is the first
+// one here.
+inline void write_weight(const TensorView& weight, const TensorView* copy, int64_t i, double value, uint64_t key,
+                         int64_t first = 0) {
+  const auto at = static_cast<uint64_t>(first + i);
   if (weight.dtype == DType::bf16)
     weight.as<bfloat16>()[i] = rounded_by(static_cast<float>(value), counter_bits(block_key(key, at), at));
   else

@@ -29,7 +29,7 @@ void copy_bytes(const TensorView& from, const TensorView& to, int64_t bytes) {
 
 KernelOffer offer_copy(const KernelSpec& spec, const DeviceFacts&) {
   if (spec.attrs.text("to") == "disk" || spec.attrs.text("from") == "disk")
-    return {nullptr, "the disk is no memory of the CPU"};
+    return {nullptr, "the CPU cannot address the disk"};
   return {kernel_of([bytes = storage_bytes(spec.inputs[0])](const KernelCall& call) {
             copy_bytes(call.inputs[0], call.outputs[0], bytes);
             complete(call);

@@ -24,14 +24,11 @@ class SgdMethod final : public Optimizer {
   std::vector<OptimizerState> states(const OptimizerSettings& settings, const Type& type,
                                      ParameterKind) const override {
     if (settings.value("momentum") == 0) return {};
-    return {{"momentum_buffer", Type{DType::f32, type.shape}}};
+    return {f32_state("momentum_buffer", type)};
   }
 
   void update(Builder& build, const OptimizerSettings& settings, const UpdateInputs& in) const override {
-    Attrs attrs = update_attrs(build.graph(), in.parameter);
-    attrs.set("momentum", settings.value("momentum")).set("nesterov", int64_t{settings.flag("nesterov")});
-    const ValueId buffer = in.states.empty() ? kNone : in.states[0];
-    build.append("sgd", {in.parameter.weight, in.gradient, buffer, in.hyper, in.clip, in.copy}, std::move(attrs));
+    append_update_op(build, "sgd", settings, {"momentum", "nesterov"}, in);
   }
 };
 

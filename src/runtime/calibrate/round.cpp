@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "cost/predict.h"
+#include "ops/attention/kernel_choice.h"
 
 namespace headroom {
 namespace {
@@ -63,16 +66,46 @@ void measure_loss(TimedCalls& calls, Profile& profile, const ProductShape& s, co
                               how.multiply, calls.take_disturbed()});
 }
 
+// A call of attention and one of its gradient: of 4 heads that share 2.
+struct AttentionCalls {
+  Attrs attrs{{"heads", int64_t{4}}, {"kv_heads", int64_t{2}}};
+  std::vector<ConcreteType> forward, backward;
+
+  AttentionCalls(const AttentionSizes& s, DType dtype) {
+    const ConcreteType q{dtype, {1, s.sequence, 4 * s.head_dim}}, k{dtype, {1, s.sequence, 2 * s.head_dim}},
+        lse{DType::f32, {1, 4, s.sequence}};
+    forward = {q, k, k}, backward = {q, k, k, q, lse, q};
+  }
+};
+
 void measure_attention(TimedCalls& calls, Profile& profile, const AttentionSizes& s, DType dtype) {
-  const int64_t heads = 4, kv = 2;
-  const Attrs attrs{{"heads", heads}, {"kv_heads", kv}};
-  const ConcreteType q{dtype, {1, s.sequence, heads * s.head_dim}}, k{dtype, {1, s.sequence, kv * s.head_dim}},
-      lse{DType::f32, {1, heads, s.sequence}};
-  const double forward_seconds = calls.seconds("attention", attrs, {q, k, k}, {0, 1, 2});
+  const AttentionCalls call(s, dtype);
+  const double forward_seconds = calls.seconds("attention", call.attrs, call.forward, {0, 1, 2});
   const double forward = calls.work().flops / forward_seconds;
-  const double backward_seconds = calls.seconds("attention_grad", attrs, {q, k, k, q, lse, q}, {0, 1, 2, 3});
+  const double backward_seconds = calls.seconds("attention_grad", call.attrs, call.backward, {0, 1, 2, 3});
   profile.attention.push_back(
-      {dtype, forward, calls.work().flops / backward_seconds, s.sequence, s.head_dim, calls.take_disturbed()});
+      {dtype, forward, calls.work().flops / backward_seconds, s.sequence, s.head_dim, calls.take_disturbed(), {}});
+}
+
+// Every set of kernels that a plan may name, and cuDNN's gradient without a fixed order. A set that the device does not
+// take the call with has no rate.
+void measure_attention_kernels(TimedCalls& calls, Profile& profile, const AttentionSizes& s) {
+  for (const std::string_view kernels : {kCudnnKernels, kOwnKernels, kCudnnAnyOrder}) {
+    AttentionCalls call(s, DType::bf16);
+    call.attrs.set("kernels", std::string(kernels));
+    const auto wanted = [&](std::string_view implementation) {
+      return (implementation == "cudnn") == (kernels != kOwnKernels);
+    };
+    const auto rate = [&](const char* op, const std::vector<ConcreteType>& inputs, const std::vector<size_t>& cold) {
+      const std::optional<double> seconds = calls.seconds_if(wanted, op, call.attrs, inputs, cold);
+      return seconds ? calls.work().flops / *seconds : 0.0;
+    };
+    AttentionRate found{DType::bf16, 0, 0, s.sequence, s.head_dim, false, std::string(kernels)};
+    if (kernels != kCudnnAnyOrder) found.forward = rate("attention", call.forward, {0, 1, 2});
+    found.backward = rate("attention_grad", call.backward, {0, 1, 2, 3});
+    found.disturbed = calls.take_disturbed();
+    if (found.forward > 0 || found.backward > 0) profile.attention_kernels.push_back(found);
+  }
 }
 
 // Elementwise ops and norms, as a step calls them: the stream in fp32, what goes into products in `dtype`.
@@ -233,6 +266,8 @@ Profile measure_round(TimedCalls& calls, const DeviceFacts& facts, const Calibra
     for (const AttentionSizes& shape : sizes.attention) measure_attention(calls, round, shape, dtype);
     measure_streams(calls, round, sizes, dtype);
   }
+  if (!facts.is_cpu())
+    for (const AttentionSizes& shape : sizes.attention) measure_attention_kernels(calls, round, shape);
   measure_rest(calls, round, sizes);
   for (DType dtype : {DType::f32, DType::bf16}) measure_sequence(calls, round, sizes, dtype);
   step();

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "ops/backend.h"
 #include "ops/registry.h"
 
 namespace headroom {
@@ -52,7 +53,7 @@ void follow_inputs(const KernelSpec& spec, std::vector<TensorView>& inputs, std:
     if (alias.must) outputs[static_cast<size_t>(alias.output)].data = inputs[static_cast<size_t>(alias.input)].data;
 }
 
-// Indices of the outputs that are no input's memory.
+// Indices of the outputs that are not the memory of an input.
 std::vector<size_t> results_of(const CallTensors& tensors) {
   std::vector<size_t> results;
   for (size_t i = 0; i < tensors.outputs.size(); ++i)
@@ -100,7 +101,7 @@ KernelSpec TimedCalls::spec_of(const Op& op, const Attrs& attrs, std::vector<Con
     types.push_back(symbolic);
   }
   for (const Type& type : op.infer(types, attrs)) spec.outputs.push_back(concrete(type, {}));
-  spec.scratch_bytes = op.scratch_bytes(spec.call(), facts_);
+  spec.scratch_bytes = scratch_bytes(op, spec.call(), facts_);
   return spec;
 }
 
@@ -111,6 +112,21 @@ double TimedCalls::seconds(std::string_view op_name, const Attrs& attrs, std::ve
   work_ = op.work(spec.call());
   Samples& samples = points_[next_points(1)];
   if (wanted(samples)) time(*device_.prepare(spec), spec, cold, token_ids, samples);
+  return conclude(samples);
+}
+
+std::optional<double> TimedCalls::seconds_if(const std::function<bool(std::string_view)>& wanted_implementation,
+                                             std::string_view op_name, const Attrs& attrs,
+                                             std::vector<ConcreteType> inputs, const std::vector<size_t>& cold) {
+  const Op& op = find_op(op_name);
+  const KernelSpec spec = spec_of(op, attrs, std::move(inputs));
+  work_ = op.work(spec.call());
+  Samples& samples = points_[next_points(1)];
+  if (wanted(samples)) {
+    const std::unique_ptr<DeviceKernel> kernel = device_.prepare(spec);
+    if (!wanted_implementation(kernel->implementation())) return {};
+    time(*kernel, spec, cold, false, samples);
+  }
   return conclude(samples);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,10 @@ class TimedCalls {
   // `token_ids` every i32 operand holds small numbers.
   double seconds(std::string_view op, const Attrs& attrs, std::vector<ConcreteType> inputs,
                  const std::vector<size_t>& cold, bool token_ids = false);
+  // The same where `wanted` takes the name of the implementation that the device chooses; else nothing is timed.
+  std::optional<double> seconds_if(const std::function<bool(std::string_view)>& wanted, std::string_view op,
+                                   const Attrs& attrs, std::vector<ConcreteType> inputs,
+                                   const std::vector<size_t>& cold);
   // A call of a sequence; its inputs are numbers of tensors. First come the tensors that are there before, then what
   // each call writes, in order.
   struct Member {

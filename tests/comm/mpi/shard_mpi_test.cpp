@@ -84,7 +84,7 @@ void compare(const Options& options, int64_t micro_batch, Tolerance tolerance = 
   const std::unique_ptr<ProcessGroup> group = make_mpi_process_group();
   const int64_t batch = 2 * group->size();
   Options chosen = options;
-  chosen.candidate.micro_batch = micro_batch;
+  chosen.candidate[techniques::micro_batch].count = micro_batch;
   const Planned plain = make_plan(chosen, 1, cpu_facts(1)), sharded = make_plan(chosen, group->size(), cpu_facts(1));
   Trainer alone(plain, nullptr, batch, micro_batch), together(sharded, group.get(), batch, micro_batch);
   const std::vector<double> expected = alone.train(3), losses = together.train(3);
@@ -122,8 +122,8 @@ TEST(Shard, TrainsTiedWeightsAsOneProcess) {
 TEST(Shard, TrainsWithRecomputation) {
   Options options;
   options.layers = 2;
-  options.candidate.keep = {Keep::block_input, Keep::no_cheap};
-  options.candidate.loss_chunk = 5;
+  options.candidate[techniques::recompute] = keep_setting(2, 1, Keep::block_input, Keep::no_cheap);
+  options.candidate[techniques::chunked_loss].count = 5;
   compare(options, 1);
 }
 
@@ -132,7 +132,7 @@ TEST(Shard, TrainsInBf16Mixed) {
   Options options;
   options.precision = "bf16-mixed";
   for (const bool copies : {false, true}) {
-    options.candidate.weight_copies = copies;
+    options.candidate[techniques::bf16_mixed] = mixed(copies);
     compare(options, 1, {1e-4, 2e-3});
   }
 }

@@ -47,37 +47,38 @@ const std::map<std::string, Setter>& setters() {
   static const std::map<std::string, Setter> table{
       {"system", [](MeasuredCase& c, const std::string& v) { c.job.system = system_of(v); }},
       {"gpu", [](MeasuredCase& c, const std::string& v) { c.gpu = find_gpu(v); }},
-      {"gpus", [](MeasuredCase& c, const std::string& v) { c.job.gpus = std::stoll(v); }},
+      {"gpus", [](MeasuredCase& c, const std::string& v) { c.job.devices.gpus = std::stoll(v); }},
       {"torch", [](MeasuredCase& c, const std::string& v) { c.software.torch = version_of(v); }},
       {"transformers", [](MeasuredCase& c, const std::string& v) { c.software.transformers = version_of(v); }},
-      {"batch", [](MeasuredCase& c, const std::string& v) { c.job.micro_batch = std::stoll(v); }},
-      {"accumulation", [](MeasuredCase& c, const std::string& v) { c.job.accumulation = std::stoll(v); }},
-      {"sequence", [](MeasuredCase& c, const std::string& v) { c.job.sequence = std::stoll(v); }},
-      {"weights", [](MeasuredCase& c, const std::string& v) { c.job.weight_dtype = v; }},
-      {"autocast", [](MeasuredCase& c, const std::string& v) { c.job.autocast = v; }},
-      {"attention", [](MeasuredCase& c, const std::string& v) { c.job.attention = v; }},
+      {"batch", [](MeasuredCase& c, const std::string& v) { c.job.batch.micro = std::stoll(v); }},
+      {"accumulation", [](MeasuredCase& c, const std::string& v) { c.job.batch.accumulation = std::stoll(v); }},
+      {"sequence", [](MeasuredCase& c, const std::string& v) { c.job.batch.sequence = std::stoll(v); }},
+      {"weights", [](MeasuredCase& c, const std::string& v) { c.job.precision.weights = v; }},
+      {"autocast", [](MeasuredCase& c, const std::string& v) { c.job.precision.autocast = v; }},
+      {"attention", [](MeasuredCase& c, const std::string& v) { c.job.compute.attention = v; }},
       {"checkpointing",
        [](MeasuredCase& c, const std::string& v) {
-         c.job.checkpointing = v != "0";
-         if (v == "selective") c.job.checkpointing_kind = v;
+         c.job.compute.checkpointing = v != "0";
+         if (v == "selective") c.job.compute.checkpointing_kind = v;
        }},
-      {"optimizer", [](MeasuredCase& c, const std::string& v) { c.job.optimizer = v; }},
+      {"optimizer", [](MeasuredCase& c, const std::string& v) { c.job.optimizer.name = v; }},
       {"lora_rank", [](MeasuredCase& c, const std::string& v) { lora(c).rank = std::stoll(v); }},
       {"lora_targets", [](MeasuredCase& c, const std::string& v) { lora(c).targets = split(v, ','); }},
-      {"tensor", [](MeasuredCase& c, const std::string& v) { c.job.tensor_parallel = std::stoll(v); }},
-      {"pipeline", [](MeasuredCase& c, const std::string& v) { c.job.pipeline_parallel = std::stoll(v); }},
-      {"context", [](MeasuredCase& c, const std::string& v) { c.job.context_parallel = std::stoll(v); }},
-      {"sharding", [](MeasuredCase& c, const std::string& v) { c.job.sharding = sharding_of(v); }},
+      {"tensor", [](MeasuredCase& c, const std::string& v) { c.job.parallel.tensor = std::stoll(v); }},
+      {"pipeline", [](MeasuredCase& c, const std::string& v) { c.job.parallel.pipeline = std::stoll(v); }},
+      {"context", [](MeasuredCase& c, const std::string& v) { c.job.parallel.context = std::stoll(v); }},
+      {"sharding", [](MeasuredCase& c, const std::string& v) { c.job.parallel.sharding = sharding_of(v); }},
       {"lora_dropout", [](MeasuredCase& c, const std::string& v) { lora(c).dropout = std::stod(v); }},
-      {"quantization", [](MeasuredCase& c, const std::string& v) { c.job.quantization = v; }},
-      {"in_backward", [](MeasuredCase& c, const std::string& v) { c.job.optimizer_in_backward = v == "1"; }},
-      {"chunked_loss", [](MeasuredCase& c, const std::string& v) { c.job.chunked_loss = v == "1"; }},
-      {"compile", [](MeasuredCase& c, const std::string& v) { c.job.compile = v == "1"; }},
-      {"packing", [](MeasuredCase& c, const std::string& v) { c.job.packing = v == "1"; }},
-      {"offload_activations", [](MeasuredCase& c, const std::string& v) { c.job.activation_offload = v == "1"; }},
+      {"quantization", [](MeasuredCase& c, const std::string& v) { c.job.precision.quantization = v; }},
+      {"in_backward", [](MeasuredCase& c, const std::string& v) { c.job.optimizer.in_backward = v == "1"; }},
+      {"chunked_loss", [](MeasuredCase& c, const std::string& v) { c.job.compute.chunked_loss = v == "1"; }},
+      {"compile", [](MeasuredCase& c, const std::string& v) { c.job.compute.compile = v == "1"; }},
+      {"packing", [](MeasuredCase& c, const std::string& v) { c.job.batch.packing = v == "1"; }},
+      {"offload_activations",
+       [](MeasuredCase& c, const std::string& v) { c.job.compute.activation_offload = v == "1"; }},
       {"offload_optimizer",
        [](MeasuredCase& c, const std::string& v) {
-         c.job.offload_optimizer = v == "1" ? Offload::cpu : Offload::none;
+         c.job.parallel.offload_optimizer = v == "1" ? Offload::cpu : Offload::none;
        }},
   };
   return table;
@@ -109,7 +110,7 @@ std::vector<MeasuredCase> read_cases(const std::string& path) {
     if (line.empty() || line[0] == '#') continue;
     const std::string place = fmt::format("{}:{}", path, number);
     const std::vector<std::string> columns = split(line, '\t');
-    if (columns.size() < 6) throw Error(ErrorKind::format, place + ": fewer than 6 columns", "mend the line");
+    if (columns.size() < 6) throw Error(ErrorKind::format, place + ": fewer than 6 columns", "correct the line");
     MeasuredCase c;
     c.source = columns[0];
     c.name = columns[1];

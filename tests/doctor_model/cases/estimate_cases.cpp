@@ -15,7 +15,8 @@ namespace {
 
 void print_case(const MeasuredCase& c, bool terms, const FittedConstants& fitted) {
   const std::optional<ModelShape> shape = find_model_shape(c.model);
-  if (!shape) throw Error(ErrorKind::usage, fmt::format("{}: model {} is unknown", c.name, c.model), "mend the table");
+  if (!shape)
+    throw Error(ErrorKind::usage, fmt::format("{}: model {} is unknown", c.name, c.model), "correct the table");
   const Estimate e = estimate_training(c.job, *shape, c.gpu, c.software, fitted);
   const double shift = predicted_bytes(c, e) - static_cast<double>(e.likely_bytes);
   const double table = static_cast<double>(shape->vocab) * static_cast<double>(shape->hidden);
@@ -23,8 +24,8 @@ void print_case(const MeasuredCase& c, bool terms, const FittedConstants& fitted
   fmt::print("{}\t{}\t{}\t{}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{:.0f}\t{}\t{}\n", c.source, c.name,
              c.fit() ? "fit" : "test", c.statistic, c.bytes, static_cast<double>(e.low_bytes) + shift,
              predicted_bytes(c, e), static_cast<double>(e.high_bytes) + shift, shape->parameters,
-             std::max(table, widest), shape->tied ? table : 0, c.job.gpus.value_or(1),
-             c.job.weight_dtype.value_or("float32"));
+             std::max(table, widest), shape->tied ? table : 0, c.job.devices.gpus.value_or(1),
+             c.job.precision.weights.value_or("float32"));
   if (!terms) return;
   for (const Term& term : e.terms)
     fmt::print("#   {:>9.1f} MiB  {} [{}] {}\n", static_cast<double>(term.bytes) / 1048576.0, term.name, term.phase,
@@ -37,7 +38,7 @@ FittedConstants constants_of(const std::string& list) {
   char comma = 0;
   stream >> c.fragmentation >> comma >> c.eager_fragmentation >> comma >> c.heap_gradients >> comma >>
       c.heap_activations >> comma >> c.heap_scores >> comma >> c.heap_freed;
-  if (!stream) throw Error(ErrorKind::usage, "--constants=" + list + " is no list of six numbers", "give all six");
+  if (!stream) throw Error(ErrorKind::usage, "--constants=" + list + " is not a list of six numbers", "give all six");
   return c;
 }
 

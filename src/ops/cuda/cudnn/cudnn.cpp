@@ -182,8 +182,8 @@ class Calls {
   Offer prepare(const std::shared_ptr<const Library>& library, const AttentionShape& shape, int64_t workspace) {
     if (shape.softcap > 0) return {nullptr, "soft-capped scores"};
     const std::lock_guard lock(mutex_);
-    const Key key{shape.batch, shape.queries, shape.keys,   shape.heads, shape.kv_heads,
-                  shape.dim,   shape.causal,  shape.window, shape.scale, workspace};
+    const Key key{shape.batch,  shape.queries, shape.keys,  shape.heads,     shape.kv_heads, shape.dim,
+                  shape.causal, shape.window,  shape.scale, shape.any_order, workspace};
     const auto [at, added] = offers_.try_emplace(key);
     if (!added) return at->second;
     at->second = make(library, shape, workspace);
@@ -210,7 +210,7 @@ class Calls {
     return {std::move(call), {}};
   }
 
-  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, int64_t, double, int64_t>;
+  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, int64_t, double, bool, int64_t>;
 
   mutable std::mutex mutex_;
   std::map<Key, Offer> offers_;

@@ -62,10 +62,10 @@ inline void add_attention(Graph& graph, const AttentionShape& shape) {
   set_output(lse, kLse, shape);
 }
 
-// q, k, v, o, lse, grad_o to dq, dk, dv; every sum in a fixed order.
+// q, k, v, o, lse, grad_o to dq, dk, dv; every sum in a fixed order, unless the shape lets it be any.
 inline void add_attention_grad(Graph& graph, const AttentionShape& shape) {
   fe::graph::SDPA_backward_attributes options;
-  options.set_deterministic_algorithm(true);
+  options.set_deterministic_algorithm(!shape.any_order);
   set_scores(options, shape);
   const auto [dq, dk, dv] =
       graph.sdpa_backward(input(graph, kQ, shape), input(graph, kK, shape), input(graph, kV, shape),

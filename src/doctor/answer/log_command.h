@@ -1,0 +1,14 @@
+// The command of the failed program, where its log prints it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace headroom::doctor {
+
+// The words of a command that a server prints with its arguments ("args: Namespace(model='...', ...)" of vLLM,
+// "server_args=ServerArgs(...)" of SGLang) or a launcher as a list ("['python', '-u', 'train.py', ...]"). Empty when
+// the log has none.
+std::vector<std::string> command_in_log(const std::string& log);
+
+}  // namespace headroom::doctor

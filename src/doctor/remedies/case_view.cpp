@@ -1,0 +1,364 @@
+#include "doctor/remedies/case_view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "doctor/config/defaults.h"
+#include "doctor/config/setting.h"
+#include "doctor/remedies/changes.h"
+
+namespace headroom::doctor {
+namespace {
+
+struct FrameMark {
+  std::string_view part;
+  System system;
+};
+// The most specific first.
+constexpr FrameMark kFrameMarks[] = {
+    {"/axolotl/", System::axolotl},
+    {"/llamafactory/", System::llamafactory},
+    {"/llmtuner/", System::llamafactory},
+    {"/oumi/", System::oumi},
+    {"/torchtune/", System::torchtune},
+    {"/litgpt/", System::litgpt},
+    {"/lit_gpt/", System::litgpt},
+    {"/megatron/", System::neox},
+    {"/vllm/", System::vllm},
+    {"/sglang/", System::sglang},
+    {"/trl/", System::trl},
+    {"transformers/trainer", System::hf_trainer},
+    {"/deepspeed/", System::deepspeed},
+    {"/accelerate/", System::accelerate},
+};
+
+// The same for lines of a log, in lower case.
+constexpr FrameMark kLogMarks[] = {
+    {"vllmworkerprocess", System::vllm},
+    {"vllm api server", System::vllm},
+    {"/vllm/", System::vllm},
+    {"llm_engine.py", System::vllm},
+    {"sglang", System::sglang},
+    {"memory pool end.", System::sglang},
+    {"capture cuda graph begin", System::sglang},
+    {"text_generation_launcher", System::tgi},
+    {"text-generation-launcher", System::tgi},
+    {"llama_model_load", System::llama_server},
+    {"llama_new_context", System::llama_server},
+    {"llama_kv_cache", System::llama_server},
+    {"axolotl", System::axolotl},
+    {"llamafactory", System::llamafactory},
+    {"llmtuner", System::llamafactory},
+    {"train_bash.py", System::llamafactory},
+    {"torchtune", System::torchtune},
+    {"transformers/trainer", System::hf_trainer},
+    {"deepspeed", System::deepspeed},
+};
+
+System system_in(const std::string& log) {
+  for (const FrameMark& mark : kLogMarks)
+    if (log.find(mark.part) != std::string::npos) return mark.system;
+  return System::unknown;
+}
+
+Job job_of(const Case& incident, const Message* message) {
+  if (incident.job) return *incident.job;
+  Job job;
+  if (!message) return job;
+  job.system = system_of(*message);
+  if (job.system == System::unknown || job.system == System::pytorch_script)
+    if (const System named = system_in(incident.log_text); named != System::unknown) job.system = named;
+  switch (job.system) {
+    case System::vllm:
+    case System::sglang:
+    case System::tgi:
+    case System::llama_server:
+      job.task = Task::serve;
+      break;
+    default:
+      job.task = message->phase == "inference" ? Task::infer : Task::train;
+  }
+  return job;
+}
+
+// The tokens of a server's cache are what weights and workspace leave: an error of a few percent of these moves them by
+// more, and a tenth covers it.
+constexpr double kSureTokens = 1.1;
+
+bool full_length_fits(const Job& job, const ModelShape& shape, const Estimate& estimate, bool surely) {
+  if (job.task != Task::serve || !estimate.kv_tokens) return true;
+  const int64_t length = job.serving.max_model_len.value_or(shape.max_positions);
+  const double least = static_cast<double>(length) * (surely ? kSureTokens : 1.0);
+  // llama.cpp's cache is what was asked for; the others' is what is left.
+  const bool asked = job.system == System::llama_server;
+  return length <= 0 || static_cast<double>(*estimate.kv_tokens) >= (asked ? static_cast<double>(length) : least);
+}
+
+// vLLM and SGLang fill the share of the device they are given: their need is that share, no estimate.
+bool takes_a_share(const Job& job) {
+  return job.task == Task::serve && (job.system == System::vllm || job.system == System::sglang);
+}
+
+bool sees_images(const Job& job, const ModelShape& shape) {
+  std::string name = job.model + " " + shape.name + " " + shape.family;
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const char* word : {"vision", "-vl", "vl-", "llava", "multimodal", "omni", "mllama", "pixtral", "internvl"})
+    if (name.find(word) != std::string::npos) return true;
+  return false;
+}
+
+// What the message and its frames say, in lower case.
+std::string text_of(const Message* message) {
+  if (!message) return {};
+  std::string text = "\n" + message->text;
+  for (const Frame& frame : message->frames)
+    text += fmt::format("\nfile \"{}\", in {}\n{}", frame.file, frame.function, frame.code);
+  return lower(text);
+}
+
+std::string_view first_in(std::string_view text, std::string_view words) {
+  while (!words.empty()) {
+    const std::string_view word = words.substr(0, words.find('|'));
+    if (text.find(word) != std::string_view::npos) return word;
+    words.remove_prefix(std::min(words.size(), word.size() + 1));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string_view CaseView::log_says(std::string_view words) const { return first_in(log_text_, words); }
+std::string_view CaseView::setup_says(std::string_view words) const { return first_in(incident_.setup_text, words); }
+
+System system_of(const Message& message) {
+  if (message.framework == "vllm") return System::vllm;
+  if (message.framework == "sglang") return System::sglang;
+  if (message.framework == "tgi") return System::tgi;
+  if (message.framework == "llama.cpp" || message.framework == "ollama") return System::llama_server;
+  for (const FrameMark& mark : kFrameMarks) {
+    for (const Frame& frame : message.frames)
+      if (frame.file.find(mark.part) != std::string::npos) return mark.system;
+    if (message.text.find(mark.part) != std::string::npos) return mark.system;
+  }
+  return message.framework.starts_with("pytorch") ? System::pytorch_script : System::unknown;
+}
+
+CaseView::CaseView(const Case& incident, const Estimator& estimator)
+    : incident_(incident),
+      estimator_(estimator),
+      message_(main_message(incident)),
+      balance_(balance_of(incident)),
+      pool_(pool_of(incident)) {
+  job_ = job_of(incident, message_);
+  if (message_) figures_ = figures_of(*message_);
+  log_text_ = incident.log_text + text_of(message_);
+  style_ = style_of(job_);
+}
+
+bool CaseView::caching_allocator() const {
+  if (pool_ != Pool::device) return false;
+  if (message_)
+    return message_->framework == "pytorch-cuda" || message_->framework == "pytorch-hip" ||
+           message_->framework == "pytorch-xpu";
+  return training();
+}
+
+std::string_view CaseView::framework() const {
+  if (!message_) return {};
+  const bool library = message_->framework == "cublas" || message_->framework == "cudnn";
+  if (library && !log_says("tensorflow|tf_jenkins|keras").empty()) return "tensorflow";
+  if (library && !log_says("jaxlib|jax/_src|xla_bridge").empty()) return "jax";
+  return message_->framework;
+}
+
+bool CaseView::foreign_framework() const {
+  if (has_job() || !message_ || pool_ != Pool::device) return false;
+  for (const std::string_view name :
+       {"tensorflow", "jax", "xla-tpu", "onnxruntime", "paddle", "cupy", "mlx", "lmdeploy", "tensorrt-llm"})
+    if (framework() == name) return true;
+  return false;
+}
+
+std::optional<int64_t> CaseView::micro_batch() const {
+  // A script of the person's own has no default that anybody knows.
+  const bool own = job_.system == System::pytorch_script || job_.system == System::unknown;
+  if (own && !incident_.estimate && !job_.batch.micro && !job_.batch.global) return std::nullopt;
+  if (job_.batch.micro || !has_job()) return job_.batch.micro;
+  if (!job_.batch.global && !job_defaults(job_).micro_batch.value) return std::nullopt;
+  return effective_micro_batch(job_);
+}
+
+int64_t CaseView::accumulation() const {
+  if (job_.batch.accumulation) return std::max<int64_t>(1, *job_.batch.accumulation);
+  const std::optional<int64_t> micro = micro_batch();
+  if (!has_job() || !job_.batch.global || !micro) return 1;
+  const int64_t split = std::max<int64_t>(1, job_.parallel.tensor.value_or(1) * job_.parallel.pipeline.value_or(1));
+  const int64_t replicas = std::max<int64_t>(1, gpus() / split);
+  return std::max<int64_t>(1, *job_.batch.global / replicas / *micro);
+}
+
+std::optional<int64_t> CaseView::sequence() const {
+  if (serving() && job_.serving.max_model_len) return job_.serving.max_model_len;
+  if (!has_job()) return job_.batch.sequence;
+  if (const std::optional<int64_t> stated = effective_sequence(job_)) return stated;
+  // The memory model's assumption where only the data decide.
+  if (!shape() || !training()) return std::nullopt;
+  const int64_t assumed = shape()->encoder_only ? 512 : 2048;
+  return shape()->max_positions > 0 ? std::min(assumed, shape()->max_positions) : assumed;
+}
+
+bool CaseView::sharded() const {
+  return job_.parallel.sharding == Sharding::zero3 || job_.parallel.sharding == Sharding::hybrid;
+}
+
+bool CaseView::zero() const {
+  const bool stage =
+      job_.parallel.sharding == Sharding::zero1 || job_.parallel.sharding == Sharding::zero2 || sharded();
+  return stage && !fsdp() &&
+         (job_.system == System::deepspeed || job_.system == System::neox || job_.parallel.deepspeed ||
+          !job_.parallel.buffers.empty() || job_.parallel.sharding == Sharding::zero1);
+}
+
+bool CaseView::fsdp() const {
+  if (job_.parallel.deepspeed || !job_.parallel.buffers.empty()) return false;
+  return (sharded() || job_.parallel.sharding == Sharding::zero2) && job_.system != System::deepspeed &&
+         job_.system != System::neox;
+}
+
+bool CaseView::quantized_base() const { return job_.precision.quantization && *job_.precision.quantization != "none"; }
+
+bool CaseView::half_weights() const {
+  return job_.precision.weights && (*job_.precision.weights == "bfloat16" || *job_.precision.weights == "float16");
+}
+
+bool CaseView::mixed() const {
+  if (job_.precision.autocast || !has_job()) return job_.precision.autocast.value_or("none") != "none";
+  const std::optional<std::string_view> usual = job_defaults(job_).autocast.value;
+  return usual && *usual != "none" && !job_.precision.weights;
+}
+
+bool CaseView::checkpointing() const {
+  if (job_.compute.checkpointing || !has_job()) return job_.compute.checkpointing.value_or(false);
+  return job_defaults(job_).checkpointing.value.value_or(false);
+}
+
+double CaseView::trainable_share() const {
+  if (!lora() || !shape() || shape()->parameters <= 0) return lora() ? 0.01 : 1.0;
+  // Two matrices per target of rank r: about r * (in + out); seven targets of a gated block, two by default.
+  const double targets =
+      job_.lora->all_linear ? 7 : static_cast<double>(std::max<size_t>(2, job_.lora->targets.size()));
+  const double added = static_cast<double>(shape()->layers) * targets * 2.0 * static_cast<double>(shape()->hidden) *
+                       static_cast<double>(job_.lora->rank);
+  return std::min(1.0, added / shape()->parameters);
+}
+
+std::optional<Estimate> CaseView::after(const Changes& changes) const {
+  if (!shape() || !has_job()) return std::nullopt;
+  return estimator_(with_changes(job_, changes), *shape(), gpu());
+}
+
+int64_t CaseView::likely_of(const Estimate& estimate) const {
+  return pool_ == Pool::device ? estimate.likely_bytes : estimate.host_likely_bytes * processes_per_node(job_);
+}
+
+std::optional<int64_t> CaseView::need_after(const Changes& changes) const {
+  const std::optional<Estimate> changed = after(changes);
+  if (!changed) return std::nullopt;
+  return likely_of(*changed) + balance_.unexplained;
+}
+
+std::optional<int64_t> CaseView::saving(const Changes& changes) const {
+  const std::optional<int64_t> need = need_after(changes);
+  if (!need || !balance_.need) return std::nullopt;
+  return *balance_.need - *need;
+}
+
+std::optional<int64_t> CaseView::most_after(const Changes& changes) const {
+  const std::optional<Estimate> changed = after(changes);
+  if (!changed || !doubt_after(changes).empty()) return std::nullopt;
+  if (takes_a_share(job_)) return changed->likely_bytes + balance_.unexplained;
+  const int64_t high =
+      pool_ == Pool::device ? changed->high_bytes : changed->host_high_bytes * processes_per_node(job_);
+  return high + balance_.unexplained;
+}
+
+bool CaseView::fits_after(const Changes& changes) const {
+  const std::optional<int64_t> most = most_after(changes);
+  return most && balance_.limit && *most <= *balance_.limit && likely_after(changes) &&
+         full_length_fits(with_changes(job_, changes), *shape(), *after(changes), true);
+}
+
+bool CaseView::likely_after(const Changes& changes) const {
+  const std::optional<Estimate> changed = after(changes);
+  if (!changed || !balance_.limit) return false;
+  return fits(likely_of(*changed) + balance_.unexplained, *balance_.limit) &&
+         full_length_fits(with_changes(job_, changes), *shape(), *changed, false);
+}
+
+bool CaseView::enough_after(const Changes& changes) const {
+  return doubt_after(changes).empty() ? fits_after(changes) : likely_after(changes);
+}
+
+std::string CaseView::doubt_after(const Changes& changes) const {
+  if (!shape() || !has_job()) return "the model is unknown: add --model config.json or NAME";
+  if (sees_images(job_, *shape())) return "images take memory that is not in the estimate: measure with --probe";
+  if (shape()->guessed) return "the model's shape is guessed: give --model config.json";
+  if (const std::string& library = job_.library; !library.empty())
+    return library + " brings modules of its own: measure with --probe";
+  if (!job_.keys.unknown.empty())
+    return fmt::format("{} is not understood and may take memory: give the script, or measure with --probe",
+                       job_.keys.unknown.front().origin.key);
+  if (job_.system == System::llama_server && !job_.precision.quantization && job_.model.ends_with(".gguf"))
+    return "the type of the weights in the file is not known: see its name or `gguf-dump`";
+  if (job_.system == System::llama_server && !with_changes(job_, changes).serving.max_model_len)
+    return "the context that is taken without one differs between releases: give -c N";
+  if (job_.system == System::llama_server && shape()->kv_latent > 0)
+    return "releases before 2025 keep the keys and values of all heads of this model: start it with -c 4096 first";
+  if (message_ && job_.task == Task::serve)
+    return "what the server measures at its start is not in the estimate: start it with these";
+  if (pool_ != Pool::device) return "what a node's processes hold together is not known: `free -h`, `sacct -o MaxRSS`";
+  const Job changed = with_changes(job_, changes);
+  if (changed.task == Task::train) {
+    // Published runs of such jobs went beyond the upper end (benchmarks/results/doctor_estimates.md).
+    const bool split = changed.parallel.tensor.value_or(1) > 1 || changed.parallel.pipeline.value_or(1) > 1 ||
+                       changed.parallel.context.value_or(1) > 1;
+    const Sharding sharding = changed.parallel.sharding.value_or(Sharding::none);
+    const bool sharded_states = sharding != Sharding::none && sharding != Sharding::ddp &&
+                                changed.devices.gpus.value_or(1) * changed.devices.nodes.value_or(1) > 1;
+    if (changed.precision.quantization == "int8")
+      return "8-bit layers keep copies that the estimate does not bound: try one step, or --probe";
+    if (split || sharded_states)
+      return "what devices gather from each other is estimated, not bounded: try one step, or --probe";
+    if (job_.system == System::unknown) return "the training program is unknown: measure with --probe";
+    if (!effective_sequence(changed) && !(shape()->encoder_only && shape()->vocab == 0))
+      return "the longest sample decides: give --max-seq-length N";
+    if (!changed.batch.micro && !changed.batch.global && !job_defaults(changed).micro_batch.value)
+      return "the batch is not stated: give --micro-batch-size N";
+  }
+  // A run that ended although its upper end is below the limit has more in memory than the estimate knows.
+  if (message_ && incident_.estimate && balance_.limit && incident_.estimate->high_bytes <= *balance_.limit)
+    return "the log shows more than the estimate knows: measure with --probe";
+  return {};
+}
+
+bool CaseView::fits_on(const Gpu& other, bool surely) const {
+  if (!shape() || !has_job()) return !surely && balance_.need && fits(*balance_.need, other.memory_bytes);
+  if (surely && !doubt_after({}).empty()) return false;
+  const Estimate there = estimator_(job_, *shape(), other);
+  const bool within = surely && !takes_a_share(job_)
+                          ? there.high_bytes + balance_.unexplained <= other.memory_bytes
+                          : fits(there.likely_bytes + balance_.unexplained, other.memory_bytes);
+  return within && full_length_fits(job_, *shape(), there, surely);
+}
+
+int64_t CaseView::term(std::string_view name) const {
+  int64_t bytes = 0;
+  if (incident_.estimate)
+    for (const Term& term : incident_.estimate->terms)
+      if (term.name == name) bytes += term.bytes;
+  return bytes;
+}
+
+}  // namespace headroom::doctor

@@ -1,0 +1,48 @@
+#include "doctor/remedies/situations/conditions.h"
+
+#include <cctype>
+
+namespace headroom::doctor {
+namespace {
+
+bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+// The number that ends before `end`; absent where none does.
+std::optional<int64_t> number_before(const std::string& text, size_t end) {
+  size_t begin = end;
+  while (begin > 0 && digit(text[begin - 1]) && end - begin < 9) --begin;
+  if (begin == end) return std::nullopt;
+  return std::stoll(text.substr(begin, end - begin));
+}
+
+}  // namespace
+
+bool on_device(const CaseView& view) { return view.pool() == Pool::device && !view.foreign_framework(); }
+bool on_host(const CaseView& view) { return view.pool() != Pool::device; }
+bool training_on_device(const CaseView& view) { return on_device(view) && view.training(); }
+bool serving_on_device(const CaseView& view) { return on_device(view) && view.serving(); }
+bool predicting_on_device(const CaseView& view) { return on_device(view) && !view.serving(); }
+
+bool unknown_program(const CaseView& view) {
+  const System system = view.job().system;
+  const bool own = system == System::unknown || system == System::pytorch_script;
+  return own && (!view.has_job() || !view.shape());
+}
+
+bool several_gpus(const CaseView& view) {
+  return view.gpus() > 1 || (view.message() && view.message()->device_index.value_or(0) > 0) ||
+         !view.log_says("local_rank|[rank1]|rank 1|world_size|torchrun|torch.distributed|deepspeed").empty();
+}
+
+std::optional<int64_t> steps_done(const CaseView& view) {
+  const std::string& text = view.incident().log_text;
+  for (size_t at = text.rfind(" ["); at != std::string::npos && at > 0; at = text.rfind(" [", at - 1)) {
+    size_t slash = at;
+    while (slash > 0 && digit(text[slash - 1])) --slash;
+    if (slash == at || slash == 0 || text[slash - 1] != '/') continue;
+    if (const std::optional<int64_t> done = number_before(text, slash - 1)) return done;
+  }
+  return std::nullopt;
+}
+
+}  // namespace headroom::doctor

@@ -1,0 +1,244 @@
+// What the figures of a device message show of the machine, and what to try where nothing tells what the program is.
+#include <fmt/format.h>
+
+#include "doctor/remedies/figures.h"
+#include "doctor/remedies/situations/conditions.h"
+#include "doctor/remedies/situations/situation.h"
+
+namespace headroom::doctor {
+namespace {
+
+using enum System;
+using enum Sign::In;
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+bool unknown_training(const CaseView& view) {
+  return training_on_device(view) && unknown_program(view) && view.message() != nullptr;
+}
+bool any_device(const CaseView& view) { return view.pool() == Pool::device; }
+bool of_another_framework(const CaseView& view) { return view.foreign_framework(); }
+bool with_tensorflow(const CaseView& view) { return view.foreign_framework() && view.framework() == "tensorflow"; }
+bool with_jax(const CaseView& view) { return view.foreign_framework() && view.framework() == "jax"; }
+bool by_deepspeed(const CaseView& view) { return training_on_device(view) && !view.incident().estimate; }
+bool disguised(const CaseView& view) {
+  return on_device(view) && (view.framework() == "cublas" || view.framework() == "cudnn");
+}
+bool configured_elsewhere(const CaseView& view) {
+  return training_on_device(view) && unknown_program(view) && !view.message();
+}
+bool own_optimizer(const CaseView& view) { return training_on_device(view) && !several_gpus(view); }
+bool spread_optimizer(const CaseView& view) {
+  return training_on_device(view) && several_gpus(view) && !view.sharded();
+}
+
+// More is allocated than the device has.
+Evidence beyond_capacity(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  if (!f.allocated || !f.capacity || *f.allocated <= *f.capacity) return {};
+  return {0.85, fmt::format("{} allocated on a device of {}", figure(*f.allocated), figure(*f.capacity))};
+}
+
+// A few small tensors do not fit any more on a small device: weights, gradients and states fill it.
+Evidence small_device(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  if (!f.capacity || *f.capacity > 4 * kGiB || !f.requested || *f.requested > *f.capacity / 32) return {};
+  if (f.free.value_or(0) > *f.capacity / 8) return {};
+  return {0.78, fmt::format("{} of {} asked", figure(*f.requested), figure(*f.capacity))};
+}
+
+// Most of the device is not this process's.
+Evidence held_by_others(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  const int64_t others = f.foreign.value_or(f.unattributed.value_or(0));
+  if (!f.capacity || others <= *f.capacity / 2) return {};
+  return {0.88, fmt::format("{} of {} are not this process's", figure(others), figure(*f.capacity))};
+}
+
+// Much more is free than was asked for.
+Evidence free_but_refused(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  if (!f.free || !f.requested || *f.free < 2 * *f.requested || view.message()->process_limit_bytes) return {};
+  if (*f.free < kGiB / 4) return {};  // less than a few of the allocator's segments
+  return {0.82, fmt::format("{} free, {} asked", figure(*f.free), figure(*f.requested))};
+}
+
+// From here on a device is more often used for language models than for images.
+constexpr int64_t kLargeDevice = 30 * kGiB;
+
+bool of_a_large_device(const CaseView& view) { return view.figures().capacity.value_or(0) >= kLargeDevice; }
+
+Evidence failed_on_a_large_device(const CaseView& view) {
+  if (!of_a_large_device(view)) return {};
+  return {0.71, fmt::format("{} of {} are live tensors", figure(view.figures().allocated.value_or(0)),
+                            figure(*view.figures().capacity))};
+}
+
+Evidence without_figures(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  if (f.requested || f.allocated) return {};
+  return {0.7, "an error without figures"};
+}
+
+Evidence only_that_it_failed(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  if (of_a_large_device(view) || !(f.requested || f.allocated)) return {};
+  return {0.7, f.allocated ? fmt::format("{} are live tensors", figure(*f.allocated)) : "an error without more"};
+}
+
+constexpr Situation kSituations[] = {
+    {"beyond_the_device",
+     "Windows and WSL lend host memory to a full GPU: the job is larger than the device, and crawls before it fails",
+     on_device,
+     {},
+     {{"micro-batch"}, {"input-size"}, {"no-sysmem-fallback"}},
+     beyond_capacity},
+    {"refused_beside_free_memory",
+     "the device has room, and the driver refuses a new segment: addresses in pieces, or Windows' limit of what may be "
+     "committed",
+     on_device,
+     {},
+     {{"expandable-segments", "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (torch >= 2.1)"},
+      {"more-swap", "Windows: a larger paging file; what the GPU takes is committed there too"},
+      {"end-other-processes", "nvidia-smi: another program may take the memory in between"}},
+     free_but_refused},
+    {"small_device",
+     "weights, gradients and Adam's states (16 bytes per parameter) fill a small device by themselves: a smaller batch "
+     "does not change them",
+     unknown_training,
+     {},
+     {{"on-cpu"},
+      {"smaller-model", "a smaller model, or a larger GPU: 100M parameters take 1.6 GB with Adam before any batch"},
+      {"micro-batch"}},
+     small_device},
+    {"device_taken_at_start",
+     "another program holds the device, or an earlier run of this one that hangs",
+     on_device,
+     {{log, 0.86, "_cuda_init|_lazy_init|cudagetdevicecount|busy or unavailable|free memory on device"},
+      {log, 0.78, "less than desired gpu memory utilization"}},
+     {{"end-other-processes"}, {"gpu-memory-utilization", {}, {}, vllm}},
+     held_by_others},
+    {"states_on_every_gpu",
+     "every GPU keeps the whole weights and gradients beside its part of the states: the update's copies find no room",
+     spread_optimizer,
+     {{log, 0.84, "exp_avg_sq|_single_tensor_adam|_multi_tensor_adam|fused_adam|optimizer.step|in step"}},
+     {{"shard", "ZeRO stage 3 (\"zero_optimization\": {\"stage\": 3}, ds_z3_config.json) or FSDP FULL_SHARD"},
+      {"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"} (DeepSpeed)"},
+      {"optimizer-8bit"}}},
+    {"nothing_offloaded",
+     "weights and states stay on the device: the host could take the optimizer's part",
+     training_on_device,
+     {{setup, 0.7, "--zero_stage 2|--zero_stage 3|zero_stage: 2|zero_stage: 3"}},
+     {{"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"} (OpenRLHF: --adam_offload)"},
+      {"micro-batch"}}},
+    {"states_at_the_first_step",
+     "the optimizer makes its states at the first step: 8 bytes per trained weight with Adam, after one pass went well",
+     own_optimizer,
+     {{log, 0.84, "exp_avg_sq|_single_tensor_adam|_multi_tensor_adam|_init_group|optimizer.step"}},
+     {{"optimizer-8bit"}, {"lora"}, {"micro-batch"}, {"smaller-model"}}},
+    {"library_finds_no_room",
+     "the framework took the device at its start, and the library has no room left for its handle or workspace",
+     of_another_framework,
+     {{log, 0.85,
+       "cublas_status_alloc_failed|failed to create cublas handle|cudnn_status_alloc_failed|could not create cudnn "
+       "handle|cudnn_status_internal_error|failed to get convolution algorithm|determine best cudnn convolution"}},
+     {{"grow-on-demand"},
+      {"end-other-processes", "nvidia-smi: end the program that holds the device"},
+      {"micro-batch"}}},
+    {"optimizer_split_only",
+     "ZeRO 1 and 2 split states and gradients, and every GPU keeps all weights; the states themselves may wait on the "
+     "host",
+     by_deepspeed,
+     {{log, 0.84, "initialize_optimizer_states|_create_optimizer_states"},
+      {log, 0.8, "stage_1_and_2.py|zero/stage2.py|zero/stage1.py"}},
+     {{"shard", "\"zero_optimization\": {\"stage\": 3}"},
+      {"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"}"},
+      {"micro-batch"}}},
+    {"gathered_by_stage_3",
+     "ZeRO-3 gathers the weights of each layer for its turn; states and weights may wait on the host",
+     by_deepspeed,
+     {{log, 0.78, "zero/stage3.py|partition_parameters.py|partitioned_param_coordinator"}},
+     {{"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"}, \"offload_param\": {\"device\": \"cpu\"}"},
+      {"micro-batch"},
+      {"smaller-buckets",
+       "\"stage3_max_live_parameters\": 1e8, \"stage3_prefetch_bucket_size\": 5e7, \"reduce_bucket_size\": 5e7"}}},
+    {"disguised_error",
+     "a CUDA library could not start: the device is full, or an index out of range (labels, vocabulary) broke it "
+     "before",
+     disguised,
+     {{log, 0.76, "cublas_status_alloc_failed|cublas_status_not_initialized|cudnn_status_not_initialized"}},
+     {{"micro-batch"},
+      {"on-cpu", "run one step on the CPU (device=\"cpu\"): an index out of range names itself there"},
+      {"end-other-processes", "nvidia-smi: another program may hold the device"}}},
+    {"tensorflow_on_a_full_device",
+     "batch and input size decide; TensorFlow takes nearly the whole device at its start",
+     with_tensorflow,
+     {{log, 0.72, "oom when allocating|resource exhausted|ran out of memory|out of memory"}},
+     {{"micro-batch"}, {"input-size"}, {"grow-on-demand"}}},
+    {"jax_preallocates",
+     "JAX takes three quarters of the device at its start, whatever it needs",
+     with_jax,
+     {{log, 0.72, "resource_exhausted|out of memory|failed to allocate"}},
+     {{"micro-batch"}, {"grow-on-demand"}, {"checkpointing"}}},
+    {"metal_limit",
+     "Apple's GPU may take a share of the unified memory only",
+     any_device,
+     {{log, 0.85, "mps backend out of memory"}},
+     {{"own-allocator", "export PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 (no limit; the system may swap)"},
+      {"micro-batch"},
+      {"low-vram"}}},
+    {"diffusion_interface",
+     "an interface for diffusion models keeps the whole pipeline on the device",
+     any_device,
+     {{setup, 0.85, "--medvram|webui.py --lowvram"},
+      {setup, 0.8, "webui.py|webui-user|stable-diffusion-webui|comfyui|invokeai"},
+      {log, 0.9, "use lower resolution (max approx"},
+      {log, 0.82, "stable-diffusion-webui|comfyui|invokeai|modules/sd_|ldm/modules|k_diffusion"}},
+     {{"low-vram",
+       "--lowvram instead of --medvram (ComfyUI: --lowvram), --xformers or --opt-sdp-attention; no "
+       "--precision full"},
+      {"input-size", "a lower resolution (512 x 512), then upscale in tiles; a batch of 1"},
+      {"micro-batch"}}},
+    {"diffusion_pipeline",
+     "a diffusion pipeline keeps text encoder, UNet and VAE on the device at once",
+     any_device,
+     {{log, 0.8, "diffusers/|unet_2d_condition|autoencoder_kl|stablediffusionpipeline|pipeline_stable_diffusion"},
+      {setup, 0.78, "stablediffusionpipeline|diffusionpipeline|train_dreambooth|train_text_to_image"}},
+     {{"low-vram"},
+      {"input-size", "a lower resolution: --resolution 512"},
+      {"half-inference", "from_pretrained(..., torch_dtype=torch.float16)"},
+      {"optimizer-8bit"}}},
+    {"configuration_of_another_program",
+     "a program that doctor does not read; in every training batch, length and what the layers keep decide",
+     configured_elsewhere,
+     {{setup, 0.7, "batch_size|learning_rate|num_epochs|optimizer"}},
+     {{"micro-batch", "half of the batch size, twice the accumulation"},
+      {"sequence-length", "a shorter sequence or smaller images: half the length"},
+      {"checkpointing"}}},
+    {"unknown_program_on_a_large_device",
+     "batch, length and what every layer keeps decide",
+     unknown_training,
+     {},
+     {{"micro-batch"},
+      {"checkpointing"},
+      {"input-size", "shorter texts (max_length), smaller images or crops: half the size"}},
+     failed_on_a_large_device},
+    {"failed_without_figures",
+     "the error says no more than that: the program's own batch, or another program on the device",
+     unknown_training,
+     {},
+     {{"micro-batch"}, {"end-other-processes", "nvidia-smi: does another program hold the device?"}, {"input-size"}},
+     without_figures},
+    {"unknown_program",
+     "batch and input size decide what is kept for the backward pass",
+     unknown_training,
+     {},
+     {{"micro-batch"}, {"input-size"}, {"no-grad", "if it only predicts: with torch.no_grad(): around it"}},
+     only_that_it_failed},
+};
+
+}  // namespace
+
+std::span<const Situation> device_situations() { return kSituations; }
+
+}  // namespace headroom::doctor

@@ -1,0 +1,60 @@
+// Evaluation and prediction that keep what only training needs, or keep every output.
+#include "doctor/remedies/situations/conditions.h"
+#include "doctor/remedies/situations/situation.h"
+
+namespace headroom::doctor {
+namespace {
+
+using enum System;
+using enum Sign::In;
+
+// A library's Trainer evaluates without gradients; the person's script may not.
+bool own_evaluation(const CaseView& view) {
+  if (!on_device(view) || view.serving()) return false;
+  const System system = view.job().system;
+  const bool own = system == System::unknown || system == System::pytorch_script || system == System::accelerate;
+  return own && (view.phase("eval") || view.phase("inference") || view.phase("forward") || view.phase("unknown"));
+}
+
+bool generating(const CaseView& view) { return predicting_on_device(view) && !view.log_says("transformers/").empty(); }
+
+constexpr Situation kSituations[] = {
+    {"logits_of_the_evaluation_kept",
+     "the Trainer keeps the logits of the whole evaluation set on the GPU until its end: it grows with every batch",
+     training_on_device,
+     {{log, 0.92, "nested_concat|nested_gather|nested_truncate|preds_host|logits_host|pad_across_processes"},
+      {log, 0.85, "evaluation_loop|prediction_step|prediction_loop|evaluation_strategy=|eval_strategy="},
+      {log, 0.78, "***** running evaluation|***** running prediction"}},
+     {{"eval-accumulation",
+       "preprocess_logits_for_metrics=lambda logits, labels: logits.argmax(-1) in Trainer(...); or "
+       "eval_accumulation_steps=1, prediction_loss_only=True"},
+      {"eval-batch", "per_device_eval_batch_size=1"}}},
+    {"generation",
+     "generating keeps weights, and keys and values of every token of every row: both by type, the latter by length",
+     generating,
+     {{log, 0.78, "in generate|in _sample|greedy_search|beam_search|generation/utils.py|max_new_tokens"}},
+     {{"half-inference", "from_pretrained(..., torch_dtype=torch.float16), or load_in_8bit=True / load_in_4bit=True"},
+      {"micro-batch", "fewer prompts at a time, num_beams=1"},
+      {"input-size", "shorter prompts, a smaller max_new_tokens"}}},
+    {"gradients_kept_in_evaluation",
+     "outside of torch.no_grad() every layer keeps its inputs for a backward pass that never comes; model.eval() does "
+     "not change that",
+     own_evaluation,
+     {{log, 0.78,
+       "during validation|during evaluation|when evaluating|while evaluating|during inference|验证时|评估时|推理时"},
+      {log, 0.88, "in validate|in evaluate|in validation|in eval_|in val_|in test_|validate(|evaluate("},
+      {log, 0.84,
+       "/test.py|/eval.py|/evaluate.py|/inference.py|/infer.py|/demo.py|/predict.py|/sample.py|"
+       "\"test.py|\"eval.py|\"evaluate.py|\"inference.py|\"infer.py|\"demo.py|\"predict.py|\"detect.py"},
+      {log, 0.8, "in generate|in predict|in inference|in infer|in encode|in embed|in extract"}},
+     {{"no-grad", "with torch.no_grad(): around evaluation and prediction (or torch.inference_mode())"},
+      {"eval-batch", "a smaller batch for evaluation: DataLoader(..., batch_size=1)"},
+      {"input-size"},
+      {"eval-accumulation", "outputs.append(logits.argmax(-1).cpu()) instead of keeping logits on the GPU"}}},
+};
+
+}  // namespace
+
+std::span<const Situation> evaluation_situations() { return kSituations; }
+
+}  // namespace headroom::doctor

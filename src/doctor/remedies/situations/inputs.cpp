@@ -1,0 +1,101 @@
+// Inputs that are too large, or one that is far larger than the rest.
+#include <fmt/format.h>
+
+#include "doctor/remedies/figures.h"
+#include "doctor/remedies/situations/conditions.h"
+#include "doctor/remedies/situations/situation.h"
+
+namespace headroom::doctor {
+namespace {
+
+using enum Sign::In;
+
+// One request of a whole device or more.
+Evidence beyond_the_device(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  const std::optional<int64_t> device = f.capacity ? f.capacity : view.balance().limit;
+  if (!f.requested || !device || *f.requested <= *device * 9 / 10 || *device <= 0) return {};
+  return {0.95, fmt::format("one request of {} on a device of {}", figure(*f.requested), figure(*device))};
+}
+
+// One request of a quarter of the device or more: a single tensor, not many.
+Evidence one_large_request(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  if (!f.requested || !f.capacity || *f.requested < *f.capacity / 4) return {};
+  return {0.76, fmt::format("one request of {} of {}", figure(*f.requested), figure(*f.capacity))};
+}
+
+// It went well for a while: a batch of longer or larger samples than those before, or something that grows.
+Evidence after_some_steps(const CaseView& view) {
+  const std::optional<int64_t> steps = steps_done(view);
+  if (!steps || *steps < 3) return {};
+  return {0.76, fmt::format("{} steps went well", *steps)};
+}
+
+Evidence large_request_of_a_language_model(const CaseView& view) {
+  Evidence evidence = one_large_request(view);
+  if (evidence.weight > 0 && view.job().batch.packing.value_or(false)) evidence.shown += ", packed rows";
+  return evidence;
+}
+
+bool unknown_program_on_device(const CaseView& view) { return training_on_device(view) && unknown_program(view); }
+bool language_training(const CaseView& view) { return training_on_device(view) && !unknown_program(view); }
+
+constexpr Situation kSituations[] = {
+    {"request_beyond_the_device",
+     "no batch of one fits either: one input, or what is computed from it, is larger than the device",
+     predicting_on_device,
+     {},
+     {{"input-size",
+       "crop, tile or resize the input image (such as to 512 x 512), or cut the sequence: input size decides"},
+      {"find-sample"},
+      {"flash-attention"}},
+     beyond_the_device},
+    {"one_large_tensor",
+     "one tensor is wanted that takes a large part of the device: whole inputs, attention scores, or outputs joined "
+     "over an evaluation",
+     unknown_program_on_device,
+     {},
+     {{"input-size"},
+      {"micro-batch"},
+      {"eval-accumulation",
+       "if it comes in evaluation: preprocess_logits_for_metrics or eval_accumulation_steps=1 (Trainer), .cpu() on "
+       "kept "
+       "outputs"}},
+     one_large_request},
+    {"one_large_tensor_of_a_row",
+     "one tensor takes a large part of the device: logits, scores or gradients of whole rows, so their length decides",
+     language_training,
+     {},
+     {{"shorter-pack", "sample_packing: false, or a shorter sequence_len", {}, System::axolotl},
+      {"shorter-pack"},
+      {"sequence-length"},
+      {"micro-batch"},
+      {"chunked-loss"}},
+     large_request_of_a_language_model},
+    {"large_images",
+     "convolutions over images or volumes: memory grows with height x width (x depth)",
+     unknown_program_on_device,
+     {{log, 0.77,
+       "conv2d|conv3d|conv_transpose|unet|resnet|vgg|deeplab|segmentation|efficientnet|densenet|yolo|mask_rcnn|"
+       "faster_rcnn|upsample|interpolate|max_pool|batch_norm|torchvision|mmdet|mmseg|detectron|nnunet|voxel"}},
+     {{"micro-batch"}, {"input-size"}, {"no-grad"}}},
+    {"longer_batch_later",
+     "a batch with longer or larger samples came: the peak is that of the longest, nothing cuts it",
+     language_training,
+     {},
+     {{"sequence-length"}, {"micro-batch"}, {"length-buckets"}, {"find-sample"}},
+     after_some_steps},
+    {"larger_batch_later",
+     "a batch with larger samples came, or something grows from step to step",
+     unknown_program_on_device,
+     {},
+     {{"micro-batch"}, {"input-size"}, {"detach-history"}, {"find-sample"}},
+     after_some_steps},
+};
+
+}  // namespace
+
+std::span<const Situation> input_situations() { return kSituations; }
+
+}  // namespace headroom::doctor

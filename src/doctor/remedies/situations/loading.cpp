@@ -1,0 +1,58 @@
+// Models and checkpoints that do not load, or stay where they were loaded.
+#include <fmt/format.h>
+
+#include "doctor/remedies/figures.h"
+#include "doctor/remedies/situations/conditions.h"
+#include "doctor/remedies/situations/situation.h"
+
+namespace headroom::doctor {
+namespace {
+
+using enum System;
+using enum Sign::In;
+
+bool loading_on_device(const CaseView& view) {
+  return on_device(view) && view.phase("load") && view.job().system != System::llama_server;
+}
+bool resuming(const CaseView& view) { return on_device(view) && !view.serving(); }
+
+// A script that only predicts, at a device full of many small tensors: the weights.
+Evidence weights_fill(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  if (!view.has_job() || view.job().task != Task::infer || !f.allocated || !f.capacity || !f.requested) return {};
+  if (*f.allocated < *f.capacity / 100 * 85 || *f.requested > *f.capacity / 32) return {};
+  return {0.78, fmt::format("{} of {} are live, and {} more found no room", figure(*f.allocated), figure(*f.capacity),
+                            figure(*f.requested))};
+}
+
+constexpr Situation kSituations[] = {
+    {"checkpoint_on_the_gpu",
+     "the checkpoint is read onto the GPU it was saved from, beside the model: a second copy of weights and states",
+     resuming,
+     {{log, 0.9, "default_restore_location|_cuda_deserialize|restore_location|_rebuild_tensor"},
+      {log, 0.84, "_load_optimizer_and_scheduler|resume_from_checkpoint|resuming from|resume from|load_checkpoint"},
+      {setup, 0.78, "torch.load(args.resume|torch.load(checkpoint|--resume |--resume=|resume=true|resume: true"}},
+     {{"map-location"}, {"micro-batch"}}},
+    {"weights_fill_the_device",
+     "the weights alone fill the device: they must become smaller, or stay on the host in part",
+     predicting_on_device,
+     {},
+     {{"quantized-model", "the model's Int4 or Int8 version, or from_pretrained(..., load_in_4bit=True)"},
+      {"half-inference", "from_pretrained(..., torch_dtype=torch.float16)"},
+      {"serve-offload", "device_map=\"auto\": what finds no room stays on the host"}},
+     weights_fill},
+    {"model_does_not_load",
+     "the weights themselves find no room: nothing of the batch matters yet",
+     loading_on_device,
+     {{log, 0.82, "from_pretrained|device_map|load_checkpoint_and_dispatch|_load_pretrained_model"},
+      {log, 0.76, ".to(device)|.cuda()|_apply|load_state_dict"}},
+     {{"half-inference", "from_pretrained(..., torch_dtype=torch.float16, device_map=\"auto\")"},
+      {"quantized-model", "from_pretrained(..., load_in_8bit=True) or load_in_4bit=True"},
+      {"end-other-processes", "nvidia-smi: an earlier run may still hold the device"}}},
+};
+
+}  // namespace
+
+std::span<const Situation> loading_situations() { return kSituations; }
+
+}  // namespace headroom::doctor

@@ -1,0 +1,53 @@
+// Programs that hold on to what they no longer need, and layers that are larger than meant.
+#include "doctor/remedies/situations/conditions.h"
+#include "doctor/remedies/situations/situation.h"
+
+namespace headroom::doctor {
+namespace {
+
+using enum Sign::In;
+
+Evidence growing(const CaseView& view) {
+  if (view.incident().growth.kind != GrowthKind::leak) return {};
+  return {0.9, "the memory in the log rises from step to step"};
+}
+
+constexpr Situation kSituations[] = {
+    {"history_kept",
+     "the graphs of past steps are kept: a loss summed or listed without .item(), a state that is not detached, or "
+     "retain_graph=True",
+     training_on_device,
+     {{log, 0.86, "retain_graph=true"},
+      {log, 0.82,
+       "total_loss += loss|running_loss += loss|epoch_loss += loss|loss_sum += loss|losses.append(loss)|"
+       "outputs.append(|.append(output|.append(loss"},
+      {log, 0.76,
+       "keeps increasing|keeps growing|memory leak|usage increases|memory increases|grows over time|越来越|不断增加"},
+      {setup, 0.8,
+       "retain_graph=true|total_loss += loss\n|running_loss += loss\n|epoch_loss += loss\n|losses.append(loss)"}},
+     {{"detach-history",
+       "total += loss.item(); hidden = hidden.detach(); lists of .detach().cpu(); no retain_graph=True"},
+      {"measure"}},
+     growing},
+    {"layer_larger_than_meant",
+     "a layer of the model itself finds no room when it is made: its sizes are larger than meant",
+     training_on_device,
+     {{log, 0.82, "in reset_parameters|init.kaiming_uniform_|torch.empty((out_features|torch.empty((num_embeddings"}},
+     {{"smaller-model",
+       "print the layer's sizes: nn.Linear after flatten wants a pooling layer before it, nn.Embedding the true "
+       "vocabulary"},
+      {"input-size"}}},
+    {"attention_over_all_pixels",
+     "attention over all pixels or tokens at once: its scores grow with the square of the input",
+     predicting_on_device,
+     {{log, 0.8, "torch.bmm(|einsum('b i d, b j d|baddbmm|query @ key|q @ k|torch.matmul(query|softmax(dim=-1)"}},
+     {{"flash-attention", "F.scaled_dot_product_attention, or xformers.ops.memory_efficient_attention"},
+      {"input-size"},
+      {"micro-batch"}}},
+};
+
+}  // namespace
+
+std::span<const Situation> program_situations() { return kSituations; }
+
+}  // namespace headroom::doctor

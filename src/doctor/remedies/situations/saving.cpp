@@ -1,0 +1,58 @@
+// Memory that ends while a model is saved.
+#include "doctor/remedies/situations/conditions.h"
+#include "doctor/remedies/situations/situation.h"
+
+namespace headroom::doctor {
+namespace {
+
+using enum System;
+using enum Sign::In;
+
+bool deepspeed_on_host(const CaseView& view) {
+  return on_host(view) && (view.zero() || !view.setup_says("zero_stage|deepspeed").empty());
+}
+bool saving(const CaseView& view) { return view.phase("checkpoint_save") && view.pool() == Pool::device; }
+
+constexpr Situation kSituations[] = {
+    {"full_state_dict",
+     "saving gathers every shard into one full state dict on the GPU, beside what training holds there",
+     on_device,
+     {{log, 0.92, "failed to clone() tensor|_full_post_state_dict_hook|_full_pre_state_dict_hook|full_state_dict_hook"},
+      {log, 0.85, "summon_full_params|_unshard_fsdp_state|_unflatten_params|fullstatedictconfig|save_fsdp_model"}},
+     {{"sharded-save",
+       "FullStateDictConfig(offload_to_cpu=True, rank0_only=True) around model.state_dict(), or "
+       "state_dict_type: SHARDED_STATE_DICT"}}},
+    {"state_dict_of_8bit_weights",
+     "the state dict of 8-bit weights undoes their layout on the GPU: a second copy of the base model",
+     on_device,
+     {{log, 0.9, "undo_layout"}, {log, 0.8, "linear8bitlt|_save_to_state_dict"}},
+     {{"save-adapter",
+       "model.save_pretrained(folder) of the PEFT model without its own state_dict; bitsandbytes 0.37.2 or >= 0.39"}}},
+    {"gathered_weights_at_save",
+     "ZeRO-3 gathers all 16-bit weights on one process to save them",
+     on_device,
+     {{log, 0.9, "_zero3_consolidated_16bit_state_dict"}},
+     {{"sharded-save", "\"stage3_gather_16bit_weights_on_model_save\": false, then zero_to_fp32.py"}}},
+    {"saving_on_the_device",
+     "saving copies the state on the GPU before it reaches the file",
+     saving,
+     {{log, 0.8, "state_dict|torch.save|save_pretrained|save_model|save_checkpoint"}},
+     {{"sharded-save",
+       "move the state to the host first: {k: v.cpu() for k, v in model.state_dict().items()}; sharded: "
+       "state_dict_type SHARDED_STATE_DICT"},
+      {"empty-cache", "torch.cuda.empty_cache() before saving"}}},
+    {"whole_model_per_process",
+     "zero3_init_flag and the gathered save keep whole copies of the weights in host memory beside the offload",
+     deepspeed_on_host,
+     {{setup, 0.85, "zero3_init_flag: true|'zero3_init_flag': true|\"zero3_init_flag\": true"}},
+     {{"plain-init", "zero3_init_flag: false"},
+      {"sharded-save",
+       "zero3_save_16bit_model: false (stage3_gather_16bit_weights_on_model_save), then zero_to_fp32.py"},
+      {"host-memory"}}},
+};
+
+}  // namespace
+
+std::span<const Situation> saving_situations() { return kSituations; }
+
+}  // namespace headroom::doctor

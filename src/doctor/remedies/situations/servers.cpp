@@ -1,0 +1,115 @@
+// vLLM, SGLang and other servers: what they measure, capture and reserve at their start.
+#include <fmt/format.h>
+
+#include "doctor/remedies/figures.h"
+#include "doctor/remedies/situations/conditions.h"
+#include "doctor/remedies/situations/situation.h"
+
+namespace headroom::doctor {
+namespace {
+
+using enum System;
+using enum Sign::In;
+
+bool vllm_on_device(const CaseView& view) { return serving_on_device(view) && view.job().system == System::vllm; }
+bool sglang_on_device(const CaseView& view) { return serving_on_device(view) && view.job().system == System::sglang; }
+bool captures_graphs(const CaseView& view) {
+  return serving_on_device(view) && !view.job().serving.eager.value_or(false);
+}
+
+// Weights that leave little of the share: profiling and graphs, which come on top, do not fit beside them.
+Evidence little_beside_the_weights(const CaseView& view) {
+  const std::optional<int64_t> limit = view.balance().limit;
+  if (view.message() || !limit || !view.incident().estimate || !view.has_job()) return {};
+  if (view.term("weights") * 10 < *limit * 8 || view.term("weights") > *limit) return {};
+  return {0.76, "the weights take four fifths of the device or more"};
+}
+
+// An error at the server's start or while it serves, without a cache that would be too small.
+Evidence failed_beside_the_cache(const CaseView& view) {
+  const Message* message = view.message();
+  if (!message || message->kv_tokens_available || message->kv_bytes_available) return {};
+  if (message->phase == "load") return {};
+  if (message->framework.starts_with("pytorch")) return {0.72, "PyTorch found no room beside the server's pool"};
+  return {};
+}
+
+// The weights are larger than the device, by the estimate.
+Evidence weights_beyond_the_device(const CaseView& view) {
+  const std::optional<int64_t> limit = view.balance().limit;
+  if (!view.message() || !limit || view.term("weights") <= *limit) return {};
+  return {0.88, fmt::format("{} of weights on {}", figure(view.term("weights")), figure(*limit))};
+}
+
+bool paged_server(const CaseView& view) { return serving_on_device(view) && view.job().system != System::llama_server; }
+
+bool server_in_a_training(const CaseView& view) {
+  return on_device(view) && !view.log_says("grpo_trainer|ppo_trainer|online_dpo|openrlhf|verl/|use_vllm").empty() &&
+         !view.log_says("vllm").empty();
+}
+
+constexpr Situation kSituations[] = {
+    {"server_in_a_training",
+     "vLLM runs beside the training on the same device and takes the share that it has when alone",
+     server_in_a_training,
+     {{log, 0.9, "vllm"}},
+     {{"gpu-memory-utilization",
+       "vllm_gpu_memory_utilization=0.3 (TRL); actor_rollout_ref.rollout.gpu_memory_utilization=0.4 (verl)"},
+      {"max-model-len", "vllm_max_model_len=2048 (TRL): prompt and completion"},
+      {"micro-batch"}}},
+    {"multimodal_profiling",
+     "at its start the server runs the vision encoder for as many sequences as it may ever serve at once",
+     serving_on_device,
+     {{log, 0.93,
+       "starting profile run for multi-modal models|enc_dec_model_runner|profile_run_multimodal|"
+       "_profile_multimodal|mm_budget|dummy_data_for_profiling|encoder_cache"},
+      {log, 0.85, "mllama|llama-3.2-11b-vision|llama-3.2-90b-vision|-vl-|llava|internvl|pixtral|multimodal"},
+      {setup, 0.85, "vision-instruct|-vl-|llava|internvl|pixtral|minicpm-v|limit-mm-per-prompt|gemma-3-"}},
+     {{"max-sequences", "--max-num-seqs 16 --enforce-eager", {}, vllm},
+      {"eager", "--enforce-eager", {}, vllm},
+      {"fewer-images", {}, {}, vllm},
+      {"max-sequences"},
+      {"gpu-memory-utilization"},
+      {"max-model-len"}}},
+    {"graph_capture",
+     "CUDA graphs are captured after the KV pool took its share: their own pools no longer fit",
+     captures_graphs,
+     {{log, 0.92,
+       "capture cuda graph|capture target|cuda graph capture|capturing the model for cuda graphs|"
+       "capturing cuda graph|cuda_graph_runner|graph_capture|capture_model|capturing batches"}},
+     {{"eager"}, {"gpu-memory-utilization"}, {"max-sequences"}},
+     little_beside_the_weights},
+    {"prefill_of_long_prompts",
+     "a prefill step of long prompts wants more room than the pool left",
+     sglang_on_device,
+     {{log, 0.82, "forward_extend|prefill batch|chunked_prefill_size|prefill out of memory"}},
+     {{"batched-tokens"}, {"gpu-memory-utilization"}, {"eager"}}},
+    {"pool_leaves_no_room",
+     "the server's pool took its share first; activations, graphs and the sampler need the rest",
+     serving_on_device,
+     {},
+     {{"gpu-memory-utilization"}, {"eager"}, {"max-sequences"}, {"max-model-len"}},
+     failed_beside_the_cache},
+    {"no_room_for_the_cache",
+     "weights and the profiled peak take the whole share: nothing is left for the KV cache",
+     vllm_on_device,
+     {{log, 0.88, "no available memory for the cache blocks"}},
+     {{"gpu-memory-utilization"}, {"max-sequences"}, {"batched-tokens"}, {"quantized-model"}, {"tensor-parallel"}}},
+    {"weights_do_not_fit",
+     "the weights themselves find no room: context, requests and the cache do not matter yet",
+     paged_server,
+     {{log, 0.85, "in load_model|in load_weights|model_loader|weight_loader|in create_weights"}},
+     {{"tensor-parallel"}, {"quantized-model"}, {"serve-offload"}},
+     weights_beyond_the_device},
+    {"sampler_warm_up",
+     "the sampler's warm-up is sized for as many requests as may come at once",
+     vllm_on_device,
+     {{log, 0.9, "warming up sampler|_dummy_sampler_run"}},
+     {{"max-sequences"}, {"gpu-memory-utilization"}}},
+};
+
+}  // namespace
+
+std::span<const Situation> server_situations() { return kSituations; }
+
+}  // namespace headroom::doctor

@@ -1,0 +1,126 @@
+#include "doctor/remedies/situations/situation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace headroom::doctor {
+namespace {
+
+// Each further piece of advice is that much weaker than the one before.
+constexpr double kStep = 0.05;
+
+Evidence evidence_of(const Situation& situation, const CaseView& view) {
+  if (!situation.possible(view)) return {};
+  Evidence best;
+  for (const Sign& sign : situation.signs()) {
+    const bool log = sign.in == Sign::In::log;
+    const std::string_view word = log ? view.log_says(sign.words) : view.setup_says(sign.words);
+    if (word.empty() || sign.weight <= best.weight) continue;
+    best = {sign.weight, fmt::format("`{}` in the {}", word, log ? "log" : "configuration")};
+  }
+  if (!situation.figures) return best;
+  Evidence figures = situation.figures(view);
+  return figures.weight > best.weight ? figures : best;
+}
+
+// Where nothing is known of the job a value is a fraction of what it is now, or a usual one.
+const Values& usual_values() {
+  static const Values values{
+      {"micro", "<half>"},
+      {"acc", "<double>"},
+      {"seq", "<half>"},
+      {"eval", "1"},
+      {"steps", "1"},
+      {"allocator", "PYTORCH_CUDA_ALLOC_CONF"},
+      {"fraction", "0.8"},
+      {"length", "4096"},
+      {"input", "4095"},
+      {"count", "16"},
+      {"tokens", "2048"},
+      {"gpus", "2"},
+      {"split", "1,1"},
+      {"gib", "8"},
+      {"layers", "<half of the layers>"},
+      {"workers", "0"},
+      {"kill", "nvidia-smi; end what is not needed, or take another GPU: CUDA_VISIBLE_DEVICES=1"},
+      {"dtype", "bfloat16"},
+      {"litgpt", "bf16"},
+      {"params", "half as many"}};
+  return values;
+}
+
+Remedy* offered(Findings& findings, std::string_view technique) {
+  for (Remedy& remedy : findings.remedies)
+    if (remedy.name == technique) return &remedy;
+  return nullptr;
+}
+
+// Refused for a reason. That the memory model sees no saving is none: the situation is what it does not see.
+bool refused(const Findings& findings, std::string_view technique) {
+  return std::any_of(findings.refused.begin(), findings.refused.end(),
+                     [&](const Refusal& refusal) { return refusal.name == technique && refusal.why != kNothingSaved; });
+}
+
+// Whether the advice is for the view's system.
+bool meant_for(const Advice& advice, System system) {
+  return advice.system == System::unknown || advice.system == system || builds_on(system, advice.system);
+}
+
+void take(const CaseView& view, const Situation& situation, const Advice& advice, double evidence, Findings& findings) {
+  Remedy* known = offered(findings, advice.technique);
+  if (!known) {
+    if (refused(findings, advice.technique)) return;
+    Remedy remedy = make_remedy(view, advice.technique, usual_values(), {}, std::string(situation.cause));
+    if (advice.set.empty() && !remedy.available) return;
+    remedy.available = true;
+    findings.offer(std::move(remedy));
+    known = offered(findings, advice.technique);
+    if (!known) return;
+    known->settings.clear();
+  }
+  if (evidence <= known->evidence) return;
+  known->evidence = evidence;
+  if (!advice.why.empty()) known->why = advice.why;
+  // Words of its own, unless the memory model has chosen a value.
+  if (advice.set.empty() || (!known->changes.empty() && view.incident().estimate)) return;
+  known->set = advice.set;
+  known->settings.clear();
+  known->changes.clear();
+}
+
+}  // namespace
+
+std::vector<const Situation*> all_situations() {
+  std::vector<const Situation*> all;
+  for (const auto group :
+       {saving_situations, evaluation_situations, input_situations, program_situations, loading_situations,
+        server_situations, llama_cpp_situations, host_situations, device_situations})
+    for (const Situation& situation : group()) all.push_back(&situation);
+  return all;
+}
+
+std::vector<Seen> seen_situations(const CaseView& view) {
+  std::vector<Seen> seen;
+  for (const Situation* situation : all_situations()) {
+    Evidence evidence = evidence_of(*situation, view);
+    if (evidence.weight > 0) seen.push_back({situation, std::move(evidence)});
+  }
+  std::stable_sort(seen.begin(), seen.end(),
+                   [](const Seen& a, const Seen& b) { return a.evidence.weight > b.evidence.weight; });
+  return seen;
+}
+
+void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findings) {
+  for (const Seen& one : seen) {
+    std::vector<std::string_view> given;
+    for (const Advice& advice : one.situation->advice()) {
+      if (!meant_for(advice, view.job().system)) continue;
+      if (std::find(given.begin(), given.end(), advice.technique) != given.end()) continue;
+      take(view, *one.situation, advice, one.evidence.weight - kStep * static_cast<double>(given.size()), findings);
+      given.push_back(advice.technique);
+    }
+  }
+}
+
+}  // namespace headroom::doctor

@@ -1,0 +1,43 @@
+// What a run may take of the machine where no option says it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace headroom {
+
+// Bytes of memory that this process may use: the least of its cgroup's limit and what the machine has available.
+int64_t available_memory();
+// The size of a team that this process can keep busy: the CPUs of its affinity, at most its cgroups' quota rounded up;
+// at least 1.
+int available_threads();
+
+// How busy the machine is without this process.
+struct ProcessorLoad {
+  int allowed = 1;    // available_threads()
+  int machine = 1;    // CPUs that are online
+  double wanted = 0;  // by others: of the tasks that run now and of the last minute's mean the smaller
+};
+ProcessorLoad processor_load();
+
+// What a team of `threads` meets there, as a line with the remedy: more threads than CPUs, or CPUs that others keep
+// busy, which costs most where waiting threads are `spinning`. Empty when all is well.
+std::string thread_remark(int threads, const ProcessorLoad& load, bool spinning);
+
+// Throws Error(does_not_fit) for a budget, given by `option`, above available_memory(), compared in whole pages as the
+// kernel keeps limits.
+void refuse_above_machine(std::string_view option, int64_t budget);
+
+// The same of a run on `device` with `memory` bytes of it and `host_memory` beside it.
+void refuse_budgets_above_machine(const std::string& device, int64_t memory, int64_t host_memory);
+
+// The default of --memory, in bytes: on the CPU available_memory() less 10 %; on a GPU what is free on it, this
+// process's own context counted as free as far as the driver tells it; for a plan without its GPU (device null, the
+// profile of a GPU) what `profile` says that the GPU has, less 5 %. Throws Error(usage) when there is no such device or
+// profile.
+int64_t default_budget(const std::string& device, const std::string& profile);
+// The default of --host-memory, in bytes: beside a GPU of this machine available_memory() less 10 %, else 0.
+int64_t default_host_budget(const std::string& device);
+
+}  // namespace headroom

@@ -1,0 +1,23 @@
+// Which device a plan is for.
+#pragma once
+
+#include <string>
+
+#include "planner/request.h"
+#include "train/options.h"
+
+namespace headroom {
+
+// The device facts of the options, and their profile. A named profile's own facts decide, so that a plan is the same
+// wherever it is made; without one, those of this machine. Of its facts only the instruction set may be lowered, to
+// this machine's, for a run on the CPU (options.runs_here).
+DeviceFacts device_facts(const MachineOptions& options, Profile& profile);
+
+// The device that a plan is made for: the option's; for a named profile of another device "null", which needs none.
+std::string planning_device(const MachineOptions& options);
+
+// Where a run on this CPU differs from what its named profile describes: a lower instruction set, for which the plan is
+// made anew, or another number of threads than this process could use. A line with the remedy; empty when all is alike.
+std::string profile_remark(const MachineOptions& options, const PlanRequest& request);
+
+}  // namespace headroom

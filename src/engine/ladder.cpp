@@ -1,0 +1,167 @@
+#include "engine/ladder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "engine/training_request.h"
+#include "formats/json.h"
+#include "planner/pipeline.h"
+#include "planner/search.h"
+
+namespace headroom {
+namespace {
+
+// A budget that holds every plan.
+constexpr int64_t kUnbounded = int64_t{1} << 60;
+
+// What a row takes beside the baseline.
+struct Step {
+  std::string_view name;
+  std::string_view setting;
+
+  TechniqueKind kind() const { return find_technique(name)->info->kind; }
+};
+
+// In the order in which they come together.
+constexpr Step kSteps[] = {{"fused-optimizer", "on"},   {"recompute", "on"},           {"offload-optimizer", "on"},
+                           {"offload-gradients", "on"}, {"offload-activations", "on"}, {"offload-parameters", "on"},
+                           {"micro-batch", "1"},        {"chunked-loss", "256"},       {"sequence-chunks", "4"},
+                           {"bf16-mixed", "on"},        {"bf16-true", "on"},           {"lora", "16"}};
+
+bool is_precision(std::string_view name) { return name == "bf16-mixed" || name == "bf16-true"; }
+
+// The options with these techniques and no other.
+TrainOptions with_techniques(TrainOptions options, const std::map<std::string, std::string>& techniques) {
+  options.machine.memory = kUnbounded;
+  options.data.micro_batch_size = options.data.global_batch_size;
+  auto& pins = options.techniques.pins;
+  pins.clear();
+  for (const Step& step : kSteps)
+    if (step.kind() != TechniqueKind::lossy && step.name != "micro-batch") pins[std::string(step.name)] = "off";
+  for (const auto& [name, setting] : techniques) {
+    if (name == "micro-batch")
+      options.data.micro_batch_size = std::stoll(setting);
+    else if (name == "lora")
+      options.techniques.lora.rank = std::stoll(setting);
+    else if (is_precision(name))
+      options.techniques.precision = name;
+    else
+      pins[name] = setting;
+  }
+  return options;
+}
+
+// Whether a step says anything beside what the options ask for.
+bool says_more(const Step& step, const TrainOptions& options) {
+  if (step.name == "lora") return options.techniques.lora.rank == 0;
+  if (is_precision(step.name)) return options.techniques.precision == "32-true";
+  return step.name != "micro-batch" || options.data.global_batch_size > 1;
+}
+
+class Ladder {
+ public:
+  Ladder(const TrainOptions& options, const ModelFiles& model) : options_(options), model_(model) {
+    add("baseline", {});
+  }
+
+  std::vector<LadderRow> rows() {
+    std::vector<Step> saving;
+    for (const Step& step : kSteps)
+      if (says_more(step, options_) && add(std::string(step.name), {step}) && rows_.back().saves_bytes > 0)
+        saving.push_back(step);
+    std::vector<Step> together;
+    for (const Step& step : saving) {
+      const auto is_another = [](const Step& before) { return is_precision(before.name); };
+      if (is_precision(step.name) && std::any_of(together.begin(), together.end(), is_another)) continue;
+      together.push_back(step);
+      if (together.size() > 1) add("together: " + names(together), together);
+    }
+    return std::move(rows_);
+  }
+
+ private:
+  // A row; false where the techniques do not apply here, or the lower tiers do not hold what they move there.
+  bool add(const std::string& name, const std::vector<Step>& steps) {
+    std::map<std::string, std::string> techniques;
+    for (const Step& step : steps) techniques[std::string(step.name)] = step.setting;
+    try {
+      const TrainOptions options = with_techniques(options_, techniques);
+      const Plan plan = search_training_plan(training_request(options, model_)).plan;
+      if (!plan.feasible) return false;
+      const TechniqueKind kind = steps.empty() ? TechniqueKind::exact : steps.back().kind();
+      append({name, techniques, kind, plan.peak_bytes, plan.step_seconds});
+      return true;
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::usage || rows_.empty()) throw;
+      return false;
+    }
+  }
+
+  void append(LadderRow row) {
+    const LadderRow& baseline = rows_.empty() ? row : rows_.front();
+    row.saves_bytes = baseline.peak_bytes - row.peak_bytes;
+    row.costs_seconds = row.step_seconds - baseline.step_seconds;
+    row.fits = row.peak_bytes <= options_.machine.memory;
+    rows_.push_back(std::move(row));
+  }
+
+  static std::string names(const std::vector<Step>& steps) {
+    std::string out;
+    for (const Step& step : steps) out += (out.empty() ? "" : " + ") + std::string(step.name);
+    return out;
+  }
+
+  const TrainOptions& options_;
+  const ModelFiles& model_;
+  std::vector<LadderRow> rows_;
+};
+
+std::string signed_bytes(int64_t bytes) { return (bytes < 0 ? "-" : "") + format_bytes(bytes < 0 ? -bytes : bytes); }
+
+// "together: a + b + c" as people read it beside the row before: "+ c".
+std::string shown_name(const LadderRow& row) {
+  const size_t last = row.name.rfind(" + ");
+  return last == std::string::npos ? row.name : row.name.substr(last + 1);
+}
+
+}  // namespace
+
+std::vector<LadderRow> technique_ladder(const TrainOptions& options, const ModelFiles& model) {
+  return Ladder(options, model).rows();
+}
+
+std::string ladder_json(const std::vector<LadderRow>& rows) {
+  Json list = Json::array();
+  for (const LadderRow& row : rows)
+    list.push_back({{"name", row.name},
+                    {"techniques", row.techniques},
+                    {"kind", std::string(kind_name(row.kind))},
+                    {"peak_bytes", row.peak_bytes},
+                    {"step_seconds", row.step_seconds},
+                    {"saves_bytes", row.saves_bytes},
+                    {"costs_seconds", row.costs_seconds},
+                    {"feasible_in_budget", row.fits}});
+  return Json{{"rungs", std::move(list)}}.dump(2) + "\n";
+}
+
+std::string ladder_text(const std::vector<LadderRow>& rows, int64_t budget_bytes) {
+  std::string out = fmt::format("budget {}\n{:<24} {:<14} {:>10} {:>10} {:>10} {:>10}\n", format_bytes(budget_bytes),
+                                "technique", "kind", "peak", "saves", "step s", "costs s");
+  bool together = false;
+  for (const LadderRow& row : rows) {
+    if (row.name.starts_with("together: ") && !together) {
+      together = true;
+      const size_t begin = row.name.find(' ') + 1;
+      out += "together, from " + row.name.substr(begin, row.name.find(" + ") - begin) + " on\n";
+    }
+    out += fmt::format("{:<24} {:<14} {:>10} {:>10} {:>10.3f} {:>+10.3f}{}\n", shown_name(row), kind_name(row.kind),
+                       format_bytes(row.peak_bytes), signed_bytes(row.saves_bytes), row.step_seconds, row.costs_seconds,
+                       row.fits ? "  fits" : "");
+  }
+  return out;
+}
+
+}  // namespace headroom

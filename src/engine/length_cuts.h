@@ -1,0 +1,16 @@
+// What each cut of the rows would lose and what it would need.
+#pragma once
+
+#include <string>
+
+#include "planner/request.h"
+#include "train/model_files.h"
+#include "train/options.h"
+
+namespace headroom {
+
+// Streams the data once (through a token cache that is removed again) and plans for each cut up to the model's
+// positions. Text for people. Throws Error as building a token cache does.
+std::string explain_cuts(const TrainOptions& options, const ModelFiles& model);
+
+}  // namespace headroom

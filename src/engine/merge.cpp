@@ -1,0 +1,246 @@
+#include "engine/merge.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/bfloat16.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/least_bytes.h"
+#include "engine/process_bytes.h"
+#include "formats/atomic_dir.h"
+#include "formats/safetensors_writer.h"
+#include "train/adapter_files.h"
+#include "train/checkpoint.h"
+#include "train/model_files.h"
+#include "train/tied_head.h"
+#include "train/weights.h"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int64_t kChunk = 1 << 18;     // elements
+constexpr int64_t kHeaderBytes = 2048;  // of a tensor's entries in headers, read and written
+
+// A and B of one weight.
+struct Pair {
+  std::vector<float> a, b;
+  int64_t in = 0, out = 0, rank = 0;
+  double factor = 0;
+};
+
+class Merger {
+ public:
+  Merger(const MergeOptions& options, const ModelFiles& model)
+      : options_(options),
+        model_(model),
+        weights_(SafetensorsSet::open(model.directory)),
+        adapter_(open_adapter(options.adapter)) {
+    check_weights(model.spec, weights_);
+    check_tied_head(adapter_.tensors, model.spec);
+    used_.insert(tied_head_in_adapter(model.spec));
+  }
+
+  // What the process needs at most: itself, the files' headers, a piece, and the largest pair.
+  int64_t memory_bytes() const {
+    int64_t largest = 0;
+    for (const WeightInfo& weight : checkpoint_weights(model_.spec))
+      largest = std::max(largest, pair_bytes(weight) + piece_bytes(weight));
+    const auto tensors = static_cast<int64_t>(weights_.tensors().size() + adapter_.tensors.tensors().size());
+    return process_parts(model_, {}, false).code + tensors * kHeaderBytes + largest;
+  }
+
+  void write(const fs::path& path) {
+    const bool narrow = options_.save_dtype == "bfloat16";
+    const std::vector<WeightInfo> all = checkpoint_weights(model_.spec);
+    SafetensorsWriter writer(path);
+    for (const WeightInfo& weight : all)
+      writer.declare(weight.name, narrow ? StoredType::bf16 : StoredType::f32, weight.shape);
+    for (const WeightInfo& weight : all) write_weight(weight, narrow, writer);
+    refuse_strangers();
+    writer.finish();
+  }
+
+ private:
+  // A and B, and B of all experts of a projection.
+  int64_t pair_bytes(const WeightInfo& weight) const {
+    constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+    if (const std::optional<ExpertPair> experts = expert_pair(adapter_, weight, model_.spec.experts.count))
+      return kFloat * experts->rank * (experts->in + weight.shape[0] * (experts->experts + 2));
+    return weight.shape.size() == 2 ? kFloat * adapter_.rank * (weight.shape[0] + weight.shape[1]) : 0;
+  }
+
+  // values_, narrowed_ and sums_.
+  static int64_t piece_bytes(const WeightInfo& weight) {
+    const int64_t columns = weight.shape.empty() ? 1 : weight.shape.back();
+    return 6 * std::max(kChunk, columns) + 8 * columns;
+  }
+
+  std::optional<Pair> pair_of(const WeightInfo& weight) {
+    if (const std::optional<ExpertPair> experts = expert_pair(adapter_, weight, model_.spec.experts.count))
+      return expert_pair_of(weight, *experts);
+    const StoredTensor* a = adapter_.tensors.find(lora_name(weight.name, 'A'));
+    const StoredTensor* b = adapter_.tensors.find(lora_name(weight.name, 'B'));
+    if (!a && !b) return std::nullopt;
+    used_.insert(lora_name(weight.name, 'A'));
+    used_.insert(lora_name(weight.name, 'B'));
+    const bool transposed = model_.spec.layout == "in_out";
+    Pair pair;
+    pair.rank = adapter_.rank;
+    pair.factor = adapter_.factor();
+    if (weight.shape.size() == 2) {
+      pair.in = weight.shape[transposed ? 0 : 1];
+      pair.out = weight.shape[transposed ? 1 : 0];
+    }
+    const std::vector<int64_t> want_a{adapter_.rank, pair.in}, want_b{pair.out, adapter_.rank};
+    if (!a || !b || a->shape != want_a || b->shape != want_b)
+      throw Error(ErrorKind::format,
+                  fmt::format("{}: the adapter of '{}' is not [{}, {}] and [{}, {}]", adapter_.tensors.path().string(),
+                              weight.name, adapter_.rank, pair.in, pair.out, adapter_.rank),
+                  "the adapter belongs to another model");
+    pair.a = read_floats(adapter_.tensors, *a);
+    pair.b = read_floats(adapter_.tensors, *b);
+    return pair;
+  }
+
+  // One expert's share of the adapter of a parameter.
+  std::optional<Pair> expert_pair_of(const WeightInfo& weight, const ExpertPair& of) {
+    const std::string module = of.module_in(adapter_);
+    if (module.empty()) return std::nullopt;
+    const StoredTensor &a = experts_tensor(module + ".lora_A.weight", of.shape_a()),
+                       &b = experts_tensor(module + ".lora_B.weight", of.shape_b());
+    Pair pair;
+    pair.in = of.in;
+    pair.out = weight.shape[0];
+    pair.rank = of.rank;
+    pair.factor = of.factor;
+    const int64_t expert = std::stoll(of.weight.expert), columns = of.rank * of.experts;
+    pair.a.resize(static_cast<size_t>(of.rank * of.in));
+    read_floats(adapter_.tensors, a, expert * of.rank * of.in, pair.a);
+    const int64_t first = of.weight.part == ExpertPart::up ? pair.out : 0;  // row of B
+    if (const std::string rows = fmt::format("{} {}", module, first); rows != rows_of_) {
+      rows_of_ = rows;
+      rows_.resize(static_cast<size_t>(pair.out * columns));
+      read_floats(adapter_.tensors, b, first * columns, rows_);
+    }
+    for (int64_t i = 0; i < pair.out * of.rank; ++i)
+      pair.b.push_back(rows_[static_cast<size_t>(i * of.experts + expert)]);
+    return pair;
+  }
+
+  const StoredTensor& experts_tensor(const std::string& name, const std::vector<int64_t>& shape) {
+    const StoredTensor* tensor = adapter_.tensors.find(name);
+    if (!tensor || tensor->shape != shape)
+      throw Error(ErrorKind::format,
+                  fmt::format("{}: '{}' is missing, or not of shape [{}]", adapter_.tensors.path().string(), name,
+                              fmt::join(shape, ", ")),
+                  "the adapter belongs to another model");
+    used_.insert(name);
+    return *tensor;
+  }
+
+  void write_weight(const WeightInfo& weight, bool narrow, SafetensorsWriter& writer) {
+    const std::string module = std::string(kAdapterPrefix) + transformers_name(weight.name);
+    const StoredTensor* saved = adapter_.tensors.find(module);
+    if (saved) used_.insert(module);
+    if (saved && saved->shape != weight.shape)
+      throw Error(ErrorKind::format,
+                  fmt::format("{}: '{}' has another shape than the model's", adapter_.tensors.path().string(), module),
+                  "the adapter belongs to another model");
+    const std::optional<Pair> pair = pair_of(weight);
+    int64_t count = 1;
+    for (int64_t dim : weight.shape) count *= dim;
+    const int64_t columns = weight.shape.empty() ? 1 : weight.shape.back();
+    const int64_t step = std::max<int64_t>(1, kChunk / columns) * columns;
+    for (int64_t at = 0; at < count; at += step) {
+      const int64_t size = std::min(step, count - at);
+      values_.resize(static_cast<size_t>(size));
+      if (saved)
+        read_floats(adapter_.tensors, *saved, at, values_);
+      else
+        read_floats(weights_, stored_weight_name(model_.spec, weights_, weight.name), at, values_);
+      if (pair) add(*pair, at / columns, size / columns);
+      emit(weight.name, narrow, writer);
+    }
+  }
+
+  // values_ holds `rows` rows of the stored matrix from `first` on.
+  void add(const Pair& pair, int64_t first, int64_t rows) {
+    const bool transposed = model_.spec.layout == "in_out";
+    const int64_t columns = transposed ? pair.out : pair.in;
+    for (int64_t row = 0; row < rows; ++row) {
+      float* into = values_.data() + row * columns;
+      sums_.assign(static_cast<size_t>(columns), 0.0);
+      for (int64_t r = 0; r < pair.rank; ++r) {
+        const double left = transposed ? pair.a[static_cast<size_t>(r * pair.in + first + row)]
+                                       : pair.b[static_cast<size_t>((first + row) * pair.rank + r)];
+        for (int64_t c = 0; c < columns; ++c)
+          sums_[static_cast<size_t>(c)] += left * (transposed ? pair.b[static_cast<size_t>(c * pair.rank + r)]
+                                                              : pair.a[static_cast<size_t>(r * pair.in + c)]);
+      }
+      for (int64_t c = 0; c < columns; ++c)
+        into[c] = static_cast<float>(into[c] + pair.factor * sums_[static_cast<size_t>(c)]);
+    }
+  }
+
+  void emit(const std::string& name, bool narrow, SafetensorsWriter& writer) {
+    if (!narrow) return writer.write(name, std::as_bytes(std::span(values_)));
+    narrowed_.clear();
+    for (const float value : values_) narrowed_.push_back(bfloat16(value));
+    writer.write(name, std::as_bytes(std::span(narrowed_)));
+  }
+
+  void refuse_strangers() const {
+    for (const auto& [name, tensor] : adapter_.tensors.tensors())
+      if (!used_.contains(name))
+        throw Error(ErrorKind::format,
+                    fmt::format("{}: '{}' belongs to no weight of the model", adapter_.tensors.path().string(), name),
+                    "the adapter belongs to another model");
+  }
+
+  const MergeOptions& options_;
+  const ModelFiles& model_;
+  SafetensorsSet weights_;
+  AdapterFiles adapter_;
+  std::set<std::string> used_;
+  std::vector<float> values_;
+  std::string rows_of_;      // what rows_ holds
+  std::vector<float> rows_;  // of B, for all experts
+  std::vector<bfloat16> narrowed_;
+  std::vector<double> sums_;
+};
+
+void refuse_below(int64_t budget, int64_t needed) {
+  if (budget == 0 || budget >= needed) return;
+  throw Error(ErrorKind::does_not_fit,
+              fmt::format("does not fit: the budget of {} bytes ({}) falls short by {} bytes; minimum_bytes {} ({})",
+                          budget, format_bytes(budget), needed - budget, needed, format_least_bytes(needed)),
+              fmt::format("give --memory {} or more", needed));
+}
+
+}  // namespace
+
+void merge_adapter(const MergeOptions& options) {
+  if (options.save_dtype != "float32" && options.save_dtype != "bfloat16")
+    throw Error(ErrorKind::usage, fmt::format("--save-dtype {} is not known", options.save_dtype),
+                "float32 or bfloat16");
+  const ModelFiles model = open_model(options.model);
+  if (model.directory.empty())
+    throw Error(ErrorKind::usage, fmt::format("{} is a bare config.json: there are no weights", options.model.string()),
+                "give the model's directory");
+  refuse_quantized(model, "merge");
+  if (fs::exists(options.output_dir) && !fs::is_empty(options.output_dir))
+    throw Error(ErrorKind::usage, fmt::format("{} is not empty", options.output_dir.string()),
+                "give a fresh --output-dir");
+  Merger merger(options, model);
+  refuse_below(options.memory, merger.memory_bytes());
+  AtomicDirectory directory(options.output_dir);
+  merger.write(directory.path() / "model.safetensors");
+  write_model_files(model, options.save_dtype, directory.path());
+  directory.commit();
+}
+
+}  // namespace headroom

@@ -1,0 +1,25 @@
+// Adapters merged into the weights they stand beside: W + alpha / r (B A).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace headroom {
+
+struct MergeOptions {
+  std::filesystem::path model;       // the base model's directory
+  std::filesystem::path adapter;     // of headroom or PEFT: adapter_config.json, adapter_model.safetensors
+  std::filesystem::path output_dir;  // fresh
+  std::string save_dtype = "float32";
+  int64_t memory = 0;  // bytes that the process may take; 0: what it needs
+};
+
+// Writes a model in HF layout, tensor by tensor in pieces of at most 1 MiB: beside one adapter pair in fp32 (of
+// experts, B of all of one projection) nothing is held, whatever the model's size. The sum is formed in fp32 and
+// rounded once. Throws Error(usage) for missing paths and adapters that are not LoRA, Error(format) for files that do
+// not belong together, Error(does_not_fit) where options.memory is below what these files need, Error(run) on I/O
+// errors; a partial output is removed.
+void merge_adapter(const MergeOptions& options);
+
+}  // namespace headroom

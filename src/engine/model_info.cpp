@@ -1,0 +1,46 @@
+#include "engine/model_info.h"
+
+#include "data/chat_template.h"
+#include "engine/plan_training.h"
+#include "formats/safetensors.h"
+#include "tokenizer/tokenizer.h"
+#include "train/objective.h"
+#include "train/weights.h"
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::map<std::string, int64_t> read_weight_bytes(const ModelFiles& model) {
+  std::map<std::string, int64_t> bytes;
+  std::error_code status;
+  if (!fs::exists(model.directory / "model.safetensors", status) &&
+      !fs::exists(model.directory / "model.safetensors.index.json", status))
+    return bytes;
+  const SafetensorsSet files = SafetensorsSet::open(model.directory);
+  check_weights(model.spec, files);
+  for (const auto& [name, tensor] : files.tensors()) bytes[std::string(stored_type_name(tensor.type))] += tensor.bytes;
+  return bytes;
+}
+
+}  // namespace
+
+ModelInfo read_model_info(const ModelFiles& model) {
+  ModelInfo info;
+  if (model.directory.empty()) return info;
+  info.weight_bytes = read_weight_bytes(model);
+  if (const std::optional<Tokenizer> tokenizer = tokenizer_of(model))
+    info.tokenizer = {tokenizer->vocab_size(), tokenizer->bos_id(), tokenizer->eos_id()};
+  info.chat_template = has_chat_template(model.directory);
+  return info;
+}
+
+int64_t least_budget_in(const ModelFiles& model, const std::string& precision) {
+  TrainOptions options;
+  options.model.path = model.config.source;
+  options.techniques.precision = precision;
+  return least_training_budget(options, model);
+}
+
+}  // namespace headroom

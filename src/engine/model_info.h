@@ -1,0 +1,30 @@
+// What is in a model's files, and what it takes to train.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "train/model_files.h"
+
+namespace headroom {
+
+struct TokenizerFacts {
+  int64_t ids = 0;
+  std::optional<int32_t> bos, eos;
+};
+
+struct ModelInfo {
+  std::map<std::string, int64_t> weight_bytes;  // by the type that files store; empty without weights
+  std::optional<TokenizerFacts> tokenizer;
+  bool chat_template = false;
+};
+
+// Reads headers, and loads the tokenizer. All empty for a bare config.json. Throws Error(format).
+ModelInfo read_model_info(const ModelFiles& model);
+
+// The least budget of training with the default options in a --precision, bytes. Throws Error(usage).
+int64_t least_budget_in(const ModelFiles& model, const std::string& precision);
+
+}  // namespace headroom

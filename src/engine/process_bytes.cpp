@@ -1,0 +1,251 @@
+#include "engine/process_bytes.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "data/batch_reader.h"
+#include "data/chat_renderer.h"
+#include "data/chat_template.h"
+#include "data/pack_index.h"
+#include "data/token_cache_builder.h"
+#include "device/device.h"
+#include "formats/safetensors.h"
+#include "formats/safetensors_header.h"
+#include "formats/token_names.h"
+#include "passes/length_buckets.h"
+#include "passes/micro_batch.h"
+#include "passes/packing.h"
+#include "planner/estimates.h"
+#include "planner/techniques/length_buckets.h"
+#include "planner/techniques/lora.h"
+#include "planner/techniques/matmul_precision.h"
+#include "planner/techniques/precision.h"
+#include "tokenizer/pipeline.h"
+#include "tokenizer/stream_encoder.h"
+#include "tokenizer/tokenizer.h"
+
+namespace headroom {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+// Binary, libraries' touched pages, stacks of the team, allocator: measured on tiny models (docs/process_memory.md).
+constexpr int64_t kCodeBytes = 20 * kMiB;
+constexpr int64_t kThreadBytes = kMiB / 2;
+// The same before a kernel has run: nothing is prepared or generated yet.
+constexpr int64_t kPrepareThreadBytes = kMiB / 8;
+constexpr int64_t kTemplateFactor = 24;  // of a chat template's text: its parsed form
+constexpr int64_t kPageTableRatio = 512;
+// Instruction tables of evaluation or generation, per layer; 1.2 to 1.6 KiB an instruction.
+constexpr int64_t kInferenceLayerBytes = 40 * 1024;
+
+// What a further part of a training run holds: tables per layer, and kernels prepared for its shapes. oneDNN generates
+// code for each shape of an fp32 product; adapters bring instructions and products of their own.
+struct ProgramBytes {
+  int64_t layer, adapter_layer;
+  int64_t kernels, product_kernels, adapter_kernels;
+};
+constexpr ProgramBytes kTraining{120 * 1024, 160 * 1024, 0, 0, 0};  // its kernels are part of kCodeBytes
+constexpr ProgramBytes kFurtherLength{100 * 1024, 60 * 1024, kMiB / 2, kMiB, kMiB};
+
+// Tables of tensors up to this size are part of kCodeBytes: those of 2000 tensors.
+constexpr int64_t kTableBytes = 2 * kMiB;
+
+// Of small JSON files, which are held parsed; up to kDocumentBytes they are part of kCodeBytes. An empty object of
+// three bytes takes 16 in a list, three times that while the list grows, and 64 of its own.
+constexpr int64_t kDocumentFactor = 40;
+constexpr int64_t kDocumentBytes = 64 * 1024;
+
+int64_t document_bytes(const std::filesystem::path& file) {
+  std::error_code status;
+  const auto size = std::filesystem::file_size(file, status);
+  return status ? 0 : kDocumentFactor * std::max<int64_t>(0, static_cast<int64_t>(size) - kDocumentBytes);
+}
+
+// Of the tables of tensors that files hold, beyond what is part of kCodeBytes.
+int64_t beyond_code(int64_t tables) { return align_up(std::max<int64_t>(0, tables - kTableBytes), 4096); }
+
+// What of the model's files is held while the arena exists: config.json, and the tables of the tensors of one file at a
+// time, of the model or of the run's checkpoints.
+int64_t file_tables(const ModelFiles& model) {
+  const int64_t files = model.directory.empty() ? 0 : SafetensorsSet::table_bytes(model.directory);
+  return document_bytes(model.config.source) +
+         beyond_code(std::max(files, kHeaderFactor * own_header_bytes(model.spec)));
+}
+
+// What planning holds per layer beside the tables of its plan: the graphs of a candidate before and after its passes
+// and their lifetimes; 60 KiB measured, with adapters 100. The first kPlanningBytes lie in what kCodeBytes has for
+// kernels and stacks, which are not there yet.
+constexpr int64_t kPlanningLayerBytes = 96 * 1024;
+constexpr int64_t kPlanningAdapterBytes = 32 * 1024;
+constexpr int64_t kPlanningBytes = 8 * kMiB;
+
+}  // namespace
+
+int64_t adapter_bytes(const std::filesystem::path& directory) {
+  return document_bytes(directory / "adapter_config.json") +
+         beyond_code(SafetensorsFile::table_bytes(directory / "adapter_model.safetensors"));
+}
+
+ProcessBytes process_parts(const ModelFiles& model, const DeviceFacts& facts, bool tokenizer_stays) {
+  ProcessBytes process;
+  process.code = kCodeBytes + facts.threads * kThreadBytes;
+  std::error_code status;
+  const auto size = std::filesystem::file_size(model.directory / "tokenizer.json", status);
+  if (tokenizer_stays && !model.directory.empty() && !status) process.tokenizer = 3 * static_cast<int64_t>(size);
+  process.planner = align_up(model.spec.layers * kInferenceLayerBytes, 4096);
+  process.data = file_tables(model);
+  return process;
+}
+
+namespace {
+
+int64_t file_bytes(const ModelFiles& model, const char* name) {
+  std::error_code status;
+  if (model.directory.empty()) return 0;
+  const auto size = std::filesystem::file_size(model.directory / name, status);
+  if (!status) return static_cast<int64_t>(size);
+  if (status == std::errc::no_such_file_or_directory) return 0;
+  throw Error(ErrorKind::run, fmt::format("{}: {}", (model.directory / name).string(), status.message()),
+              "check that the model's folder can be read");
+}
+
+// Of loading the tokenizer and the names of its special tokens.
+int64_t tokenizer_bytes(const ModelFiles& model) {
+  const int64_t tokenizer = file_bytes(model, "tokenizer.json");
+  if (tokenizer == 0) return 0;
+  return Tokenizer::memory_bound(tokenizer) + token_names_bytes(file_bytes(model, "tokenizer_config.json")) +
+         token_names_bytes(file_bytes(model, "special_tokens_map.json"));
+}
+
+// Of the file that may hold a chat template; 0 where none does.
+int64_t template_file_bytes(const ModelFiles& model) {
+  return std::max(file_bytes(model, "tokenizer_config.json"), file_bytes(model, "chat_template.jinja"));
+}
+
+int64_t template_bytes(const ModelFiles& model) {
+  return kTemplateFactor * std::min(kChatTemplateBytes, template_file_bytes(model));
+}
+
+// The process while it holds so many bytes besides, before a kernel has run.
+int64_t before_arena(const PlanRequest& request, int64_t bytes) {
+  const ProcessBytes& there = request.facts.is_cpu() ? request.process : request.host_process;
+  const int64_t process = kPrepareCodeBytes + request.facts.threads * kPrepareThreadBytes + there.planner + there.gpu +
+                          there.caller + bytes;
+  return process + align_up(process / kPageTableRatio, 4096);
+}
+
+}  // namespace
+
+void book_prepare(PlanRequest& request, const ModelFiles& model) {
+  const int64_t tokenizer = tokenizer_bytes(model);
+  const bool chats = tokenizer > 0 && template_file_bytes(model) > 0;
+  const int64_t cache = data_memory_bytes(request.seq_length) + tokenizer +
+                        (chats ? template_bytes(model) + ChatRenderer::kLeastBytes : 0);
+  const int64_t packing = asked_for(request, kPacking) ? PackIndex::memory_bytes(request.seq_length) : 0;
+  request.prepare.least = before_arena(request, std::max(cache, packing));
+  request.prepare.most = request.prepare.least + (chats ? ChatRenderer::kMostBytes - ChatRenderer::kLeastBytes : 0);
+}
+
+void book_prompt(PlanRequest& request, const ModelFiles& model, int64_t text_bytes, int64_t chat_bytes) {
+  // The text, and what held it while it was read.
+  const int64_t held =
+      3 * text_bytes + tokenizer_bytes(model) + (chat_bytes > 0 ? template_bytes(model) + chat_bytes : 0);
+  request.prepare.least = request.prepare.most = before_arena(request, held);
+}
+
+void book_encoding(PlanRequest& request, const Tokenizer& tokenizer, int64_t text_bytes) {
+  // A token has at least a byte of what the text becomes; a growing list holds twice what is in it, besides its copy.
+  const int64_t ids = 3 * static_cast<int64_t>(sizeof(int32_t)) * tokenizer.pipeline().word_bytes_bound(text_bytes);
+  request.prepare.least += align_up(StreamEncoder::memory_bound(tokenizer, text_bytes) + ids, 4096);
+  request.prepare.most = request.prepare.least;
+}
+
+namespace {
+
+// Of all layers, so many bytes each, and more with adapters.
+int64_t layer_bytes(int64_t layers, const PlanRequest& request, int64_t each, int64_t adapters) {
+  return layers * (each + (asked_for(request, kLora) ? adapters : 0));
+}
+
+void book_programs(const ProgramBytes& bytes, int64_t count, int64_t layers, const PlanRequest& request,
+                   ProcessBytes& process) {
+  const bool adapters = asked_for(request, kLora);
+  const bool fp32_products = precision_of(request) == "32-true" && matmul_precision_of(request) == "highest";
+  process.planner += align_up(count * layer_bytes(layers, request, bytes.layer, bytes.adapter_layer), 4096);
+  process.kernels += count * bytes.kernels;
+  if (fp32_products) process.kernels += count * (bytes.product_kernels + (adapters ? bytes.adapter_kernels : 0));
+}
+
+// Of a GPU's two page-locked batches for each program that reads the data, ids, labels, types and segments.
+int64_t pinned_batch_bytes(const PlanRequest& request) {
+  const int64_t programs = 2 * (1 + static_cast<int64_t>(bucket_choices(request).size()));
+  const int64_t pinned = pinned_number(request, kMicroBatch), rows = pinned > 0 ? pinned : request.global_batch;
+  return 2 * programs * rows * request.seq_length * 4 * 4;
+}
+
+// Planning ends before the arena exists: what it holds is booked as far as the weights alone do not take as much of the
+// arena. Weights that may lie below the device are not counted on.
+int64_t planning_bytes(const ModelSpec& spec, const PlanRequest& request) {
+  const bool may_leave = request.host_budget_bytes > 0 || request.disk_budget_bytes > 0 || !request.facts.is_cpu();
+  const int64_t weights = may_leave ? 0 : 2 * parameter_count(spec);
+  const int64_t graphs = layer_bytes(spec.layers, request, kPlanningLayerBytes, kPlanningAdapterBytes);
+  return align_up(std::max<int64_t>(0, graphs - kPlanningBytes - weights), 4096);
+}
+
+// What copies between tiers bring to the tables of a training run, per layer: their instructions, and the graph's and
+// plan's of windows. Measured on 30 layers with everything on disk: 2 MiB, with adapters 8 to 9 MiB.
+constexpr int64_t kCopyLayerBytes = 128 * 1024;
+constexpr int64_t kCopyAdapterBytes = 224 * 1024;
+
+int64_t copy_tables(const ModelSpec& spec, const PlanRequest& request) {
+  return align_up(layer_bytes(spec.layers, request, kCopyLayerBytes, kCopyAdapterBytes), 4096);
+}
+
+// A GPU's kernels are prepared before the data is: their page-locked batches are there by then.
+void book_kernels_first(PlanRequest& request) {
+  const int64_t batches = pinned_batch_bytes(request);
+  const int64_t bytes = batches + align_up(batches / kPageTableRatio, 4096);
+  request.prepare.least += bytes;
+  request.prepare.most += bytes;
+}
+
+// What the process holds for all programs of a training run; those of further lengths are the step and evaluation.
+ProcessBytes training_process(const TrainOptions& options, const ModelFiles& model, const PlanRequest& request) {
+  ProcessBytes process = process_parts(model, request.facts, false);
+  process.planner = 0;
+  book_programs(kTraining, 1, model.spec.layers, request, process);
+  process.data += BatchReader::memory_bytes(options.data.global_batch_size);
+  if (!request.facts.is_cpu()) process.data += pinned_batch_bytes(request);
+  if (asked_for(request, kLengthBuckets)) {
+    process.data += SampleGroups::memory_bytes(options.data.global_batch_size);
+    const auto buckets = static_cast<int64_t>(bucket_choices(request).size());
+    book_programs(kFurtherLength, buckets, model.spec.layers, request, process);
+  }
+  process.planner += planning_bytes(model.spec, request);
+  process.copies = disk_process_bytes(request.facts) + copy_tables(model.spec, request);
+  process.caller = options.machine.caller_bytes;
+  return process;
+}
+
+}  // namespace
+
+void book_process(PlanRequest& request, const ProcessBytes& process) {
+  request.process = process;
+  if (request.facts.is_cpu()) return;
+  request.host_process = process;
+  request.host_process.gpu =
+      window_bytes(request.facts) + graph_bytes(request.facts) + request.profile.host_context_bytes;
+  request.process = {};
+  request.process.code = booked_context_bytes(request.profile);
+  request.process.graphs = graph_bytes(request.facts);
+}
+
+void book_training(PlanRequest& request, const TrainOptions& options, const ModelFiles& model) {
+  book_process(request, training_process(options, model, request));
+  book_prepare(request, model);
+  if (!request.facts.is_cpu()) book_kernels_first(request);
+}
+
+}  // namespace headroom

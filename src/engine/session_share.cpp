@@ -1,0 +1,44 @@
+#include "engine/session_share.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/process_memory.h"
+#include "engine/process_bytes.h"
+
+namespace headroom {
+namespace {
+
+// One per process, as the resident set is.
+struct Account {
+  std::mutex mutex;
+  int64_t sessions = 0;      // that are inside now
+  int64_t caller_bytes = 0;  // when the last one began that was alone
+  int64_t engine_bytes = 0;  // left resident by earlier sessions
+};
+
+Account& account() {
+  static constinit Account instance;
+  return instance;
+}
+
+}  // namespace
+
+SessionShare::SessionShare() {
+  Account& all = account();
+  const std::lock_guard lock(all.mutex);
+  if (all.sessions++ == 0) all.caller_bytes = std::max<int64_t>(0, resident_bytes() - all.engine_bytes);
+  caller_bytes_ = all.caller_bytes;
+}
+
+SessionShare::~SessionShare() {
+  Account& all = account();
+  const std::lock_guard lock(all.mutex);
+  if (--all.sessions > 0) return;
+  ::malloc_trim(0);
+  all.engine_bytes = std::clamp<int64_t>(resident_bytes() - all.caller_bytes, 0, kPrepareCodeBytes);
+}
+
+}  // namespace headroom

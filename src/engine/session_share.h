@@ -1,0 +1,33 @@
+// What the sessions of a process share and what is each one's own, so that each budget counts the process's constant
+// part once.
+#pragma once
+
+#include <cstdint>
+
+namespace headroom {
+
+// A call of the engine (a plan or a run), from before it allocates until it has freed. Of what is resident when it
+// begins it tells apart what the program around the engine holds, which its budget counts as `process.caller`, and what
+// the engine itself has left there: pages of code and libraries, stacks, the allocator's heap. These every plan counts
+// as `process.code`; they are not the caller's a second time.
+//
+// The engine's part is what earlier calls made resident, at most what every phase of a plan counts for it. While
+// another call runs, the resident set holds its arena too: a call that begins beside it takes the caller's bytes as
+// they were when nothing ran.
+//
+// Thread-safe.
+class SessionShare {
+ public:
+  SessionShare();
+  SessionShare(const SessionShare&) = delete;
+  SessionShare& operator=(const SessionShare&) = delete;
+  ~SessionShare();
+
+  // Held by the program around the engine, bytes.
+  int64_t caller_bytes() const { return caller_bytes_; }
+
+ private:
+  int64_t caller_bytes_ = 0;
+};
+
+}  // namespace headroom

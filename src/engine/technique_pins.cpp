@@ -1,0 +1,115 @@
+#include "engine/technique_pins.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "passes/bf16_mixed.h"
+#include "passes/bf16_true.h"
+#include "passes/freeze.h"
+#include "passes/length_buckets.h"
+#include "passes/matmul_precision.h"
+#include "passes/micro_batch.h"
+#include "passes/packing.h"
+#include "planner/techniques/list_setting.h"
+#include "planner/techniques/lora.h"
+#include "train/objective.h"
+
+namespace headroom {
+namespace {
+
+class Pins {
+ public:
+  explicit Pins(const std::map<std::string, std::string>& named) {
+    for (const auto& [name, setting] : named) pins_[name] = {setting};
+  }
+
+  // An option says `setting` of a technique ("" or "off": that it is not taken); `shown` is the option as given. What
+  // --technique says must be the same.
+  void say(const PassInfo& info, const std::string& setting, std::string why, const std::string& shown,
+           const char* remedy = "state one of them") {
+    const std::string name(info.name);
+    const bool taken = !setting.empty() && setting != "off";
+    if (const auto named = pins_.find(name); named != pins_.end()) {
+      if ((named->second.setting != "off") != taken)
+        throw Error(ErrorKind::usage,
+                    fmt::format("--technique {}={} contradicts {}", name, named->second.setting, shown), remedy);
+      if (named->second.setting == setting) return;
+    }
+    if (taken) pins_[name] = {setting, std::move(why)};
+  }
+
+  std::map<std::string, Pin> take() { return std::move(pins_); }
+
+ private:
+  std::map<std::string, Pin> pins_;
+};
+
+void say_precision(const TechniqueOptions& options, Pins& pins) {
+  for (const PassInfo* info : {&kBf16Mixed, &kBf16True})
+    pins.say(*info, options.precision == info->name ? "on" : "off", "named by --precision",
+             fmt::format("--precision {}", options.precision));
+}
+
+void say_matmul_precision(const TechniqueOptions& options, Pins& pins) {
+  const auto named = options.pins.find(std::string(kMatmulPrecision.name));
+  if (named != options.pins.end() && named->second != options.matmul_precision)
+    throw Error(ErrorKind::usage,
+                fmt::format("--technique matmul-precision={} contradicts --matmul-precision {}", named->second,
+                            options.matmul_precision),
+                "state one of them");
+  if (options.matmul_precision != "highest")
+    pins.say(kMatmulPrecision, options.matmul_precision, "named by --matmul-precision", "");
+}
+
+void say_adapters(const TechniqueOptions& options, const ModelSpec& spec, Pins& pins) {
+  LoraOptions lora = options.lora;
+  train_head_with_adapters(spec, {}, lora);
+  const Pin pin = lora_pin(lora);
+  pins.say(kLora, pin.setting, pin.why, fmt::format("--lora-r {}", lora.rank), "give --lora-r alone");
+}
+
+bool allows(const TechniqueOptions& options, const PassInfo& info) {
+  const auto pin = options.pins.find(std::string(info.name));
+  if (pin != options.pins.end() && pin->second == "off") return false;
+  return std::any_of(options.allow.begin(), options.allow.end(),
+                     [&](const std::string& allowed) { return allowed == info.name || allowed == "data-order"; });
+}
+
+// Packing or length buckets where one is named; else where allowed, packing first, which saves more.
+void say_data_order(const TechniqueOptions& options, const ModelSpec& spec, Pins& pins) {
+  const bool can_pack = spec.causal && spec.objective == Objective::language;
+  if (options.packing && !can_pack)
+    throw Error(ErrorKind::usage,
+                fmt::format("--packing: {} is not a causal language model, its rows cannot share a sequence",
+                            spec.architecture),
+                "use --group-by-length true");
+  if (options.packing && options.group_by_length)
+    throw Error(ErrorKind::usage, "--packing and --group-by-length: packed sequences are all of about one length",
+                "give --packing alone");
+  const bool packing = options.packing || (!options.group_by_length && can_pack && allows(options, kPacking));
+  const bool buckets = options.group_by_length || (!packing && allows(options, kLengthBuckets));
+  const std::string allowed = fmt::format("allowed by --allow {}", fmt::join(options.allow, ","));
+  pins.say(kPacking, packing ? "on" : "off", options.packing ? "named by --packing" : allowed, "--packing");
+  pins.say(kLengthBuckets, buckets ? "on" : "off", options.group_by_length ? "named by --group-by-length" : allowed,
+           "--group-by-length");
+}
+
+}  // namespace
+
+std::map<std::string, Pin> technique_pins(const TechniqueOptions& options, int64_t micro_batch_size,
+                                          const ModelSpec& spec) {
+  Pins pins(options.pins);
+  say_precision(options, pins);
+  say_matmul_precision(options, pins);
+  say_adapters(options, spec, pins);
+  pins.say(kFreeze, write_list(options.freeze), "named by --freeze", "--freeze");
+  say_data_order(options, spec, pins);
+  std::map<std::string, Pin> out = pins.take();
+  if (micro_batch_size > 0)
+    out[std::string(kMicroBatch.name)] = {std::to_string(micro_batch_size), "pinned by --micro-batch-size"};
+  return out;
+}
+
+}  // namespace headroom

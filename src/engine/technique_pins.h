@@ -1,0 +1,19 @@
+// What the options say of techniques, as the planner's pins.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "models/model_spec.h"
+#include "planner/request.h"
+#include "train/technique_options.h"
+
+namespace headroom {
+
+// --technique, and the options that stand for one: --precision, --matmul-precision, --lora-*, --freeze, --packing,
+// --group-by-length, --allow and --micro-batch-size (0: not given). Throws Error(usage) where two of them contradict
+// each other, or the model's data cannot be ordered so.
+std::map<std::string, Pin> technique_pins(const TechniqueOptions& options, int64_t micro_batch_size,
+                                          const ModelSpec& spec);
+
+}  // namespace headroom

@@ -1,0 +1,64 @@
+#include "engine/training_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/device_facts.h"
+#include "engine/process_bytes.h"
+#include "engine/technique_pins.h"
+#include "models/decoder.h"
+#include "passes/offload_optimizer.h"
+
+namespace headroom {
+
+int64_t sequence_length(const BatchOptions& options, const ModelSpec& spec) {
+  const int64_t length =
+      options.max_seq_length > 0 ? options.max_seq_length : std::min<int64_t>(spec.max_positions, 512);
+  if (length > spec.max_positions)
+    throw Error(ErrorKind::usage,
+                fmt::format("--max-seq-length {} is above the model's {} positions", length, spec.max_positions),
+                "give a shorter length");
+  return length;
+}
+
+namespace {
+
+Graph forward_graph(const TrainOptions& options, ModelSpec spec, int64_t seq_length) {
+  if (options.model.dropout == "off") spec.dropout = {};
+  return build_training_forward(spec, options.data.global_batch_size, seq_length);
+}
+
+// A paged optimizer's states lie below the device's memory where a tier is given and nothing else is said.
+void page_states(const std::string& optimizer, PlanRequest& request) {
+  if (request.host_budget_bytes == 0 && request.disk_budget_bytes == 0) return;
+  request.techniques.try_emplace(std::string(kOffloadOptimizer.name), "on",
+                                 fmt::format("named by --optim {}", optimizer));
+}
+
+}  // namespace
+
+PlanRequest training_request(const TrainOptions& options, const ModelFiles& model) {
+  check_options(options);
+  refuse_quantized(model, "train");
+  PlanRequest request;
+  request.facts = device_facts(options.machine, request.profile);
+  request.model = model.spec.family;
+  request.parameters = parameter_count(model.spec);
+  request.seq_length = sequence_length(options.data, model.spec);
+  request.forward = forward_graph(options, model.spec, request.seq_length);
+  request.global_batch = options.data.global_batch_size;
+  request.optimizer = optimizer_settings(options.optimizer);
+  request.clips = options.techniques.max_grad_norm > 0;
+  request.arithmetic_fixed = options.techniques.arithmetic == "fixed";
+  request.techniques = technique_pins(options.techniques, options.data.micro_batch_size, model.spec);
+  request.budget_bytes = options.machine.memory;
+  request.host_budget_bytes = options.machine.host_memory;
+  request.disk_budget_bytes = options.machine.disk_memory;
+  if (request.optimizer.paged()) page_states(options.optimizer.optim, request);
+  book_training(request, options, model);
+  return request;
+}
+
+}  // namespace headroom

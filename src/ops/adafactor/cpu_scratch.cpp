@@ -1,0 +1,12 @@
+// What the CPU kernels need as scratch.
+#include "ops/adafactor/shape.h"
+#include "ops/backend.h"
+
+namespace headroom {
+
+void register_adafactor_cpu_scratch(ScratchRules& rules) {
+  rules.add("adafactor",
+            [](const OpCall& call, const DeviceFacts&) { return AdafactorShape(call.inputs[0].dims).scratch_bytes(); });
+}
+
+}  // namespace headroom

@@ -1,0 +1,44 @@
+// CUDA devices as planning knows them.
+#include "ops/cuda/backend.h"
+
+#include "ops/backend.h"
+#include "ops/cuda/capabilities.h"
+
+namespace headroom {
+
+void register_all_cuda_scratch(ScratchRules& rules);  // generated
+
+namespace {
+
+constexpr int64_t kMostCapability = 10000;
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend() { register_all_cuda_scratch(scratch_); }
+  std::string_view name() const override { return "cuda"; }
+  int64_t alignment() const override { return 256; }
+  const ScratchRules& scratch() const override { return scratch_; }
+
+  std::optional<Capabilities> capabilities(int64_t number) const override {
+    if (number > kMostCapability) return std::nullopt;
+    return number == 0 ? Capabilities() : of_compute_capability(static_cast<int>(number));
+  }
+  int64_t number(const Capabilities& capabilities) const override { return capabilities.version(kComputeCapability); }
+  std::string_view numbers() const override { return "a compute capability, 10 major + minor"; }
+  std::string describe(const Capabilities& capabilities) const override {
+    return "compute capability " + compute_capability_name(capabilities.version(kComputeCapability));
+  }
+
+  int64_t window_bytes() const override { return kCudaWindowBytes; }
+  int64_t graph_bytes() const override { return kCudaGraphBytes; }
+
+ private:
+  ScratchRules scratch_;
+};
+
+}  // namespace
+
+void register_cuda_backend(Backends& backends);
+void register_cuda_backend(Backends& backends) { backends.add(std::make_unique<CudaBackend>()); }
+
+}  // namespace headroom

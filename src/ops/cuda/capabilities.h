@@ -1,0 +1,26 @@
+// What plans and kernels tell apart of NVIDIA's GPUs: their compute capability.
+#pragma once
+
+#include <string>
+
+#include "ir/op.h"
+
+namespace headroom {
+
+// In the version 10 major + minor.
+inline constexpr Capability kComputeCapability{"compute_capability"};
+
+inline Capabilities of_compute_capability(int version) { return Capabilities().add(kComputeCapability, version); }
+inline int compute_capability(const DeviceFacts& facts) { return facts.capabilities.version(kComputeCapability); }
+// "8.6"
+inline std::string compute_capability_name(int version) {
+  return std::to_string(version / 10) + "." + std::to_string(version % 10);
+}
+
+// Tensor cores multiply bf16, and copies to shared memory run beside the arithmetic: from 8.0 on.
+inline bool has_bf16_tensor_cores(const DeviceFacts& facts) { return compute_capability(facts) >= 80; }
+// Generation 9.x.
+inline bool is_hopper_or_later(const DeviceFacts& facts) { return compute_capability(facts) >= 90; }
+inline bool is_hopper(const DeviceFacts& facts) { return compute_capability(facts) / 10 == 9; }
+
+}  // namespace headroom

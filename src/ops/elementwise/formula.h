@@ -1,0 +1,37 @@
+// The formulas of elementwise ops by number: formulas-inl.h has them. Plain C++17: device code takes it too.
+#pragma once
+
+namespace headroom {
+
+// X(number, type of formulas-inl.h). The gradient of a formula lies behind it.
+#define HR_FORMULAS(X)                           \
+  X(gelu, Activated<GeluExact>)                  \
+  X(gelu_grad, ActivatedGrad<GeluExact>)         \
+  X(gelu_tanh, Activated<GeluByTanh>)            \
+  X(gelu_tanh_grad, ActivatedGrad<GeluByTanh>)   \
+  X(gated_silu, Gated<Silu>)                     \
+  X(gated_silu_grad, GatedGrad<Silu>)            \
+  X(gated_gelu, Gated<GeluExact>)                \
+  X(gated_gelu_grad, GatedGrad<GeluExact>)       \
+  X(gated_gelu_tanh, Gated<GeluByTanh>)          \
+  X(gated_gelu_tanh_grad, GatedGrad<GeluByTanh>) \
+  X(softcap, Softcap)                            \
+  X(softcap_grad, SoftcapGrad)                   \
+  X(scale, Scale)
+
+enum class Formula {
+#define HR_FORMULA_NUMBER(number, type) number,
+  HR_FORMULAS(HR_FORMULA_NUMBER)
+#undef HR_FORMULA_NUMBER
+};
+
+constexpr int kFormulaInputs = 3, kFormulaOutputs = 2;  // at most
+
+// What an op multiplies or divides by (factor, cap), in the arithmetic of its kernel.
+template <typename Real>
+struct FormulaConstant {
+  Real value = 0;
+  Real inverse = 0;
+};
+
+}  // namespace headroom

@@ -1,0 +1,26 @@
+// Elementwise ops on the best instruction set of the machine. One thread.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/dtype.h"
+#include "ops/elementwise/formula.h"
+
+namespace headroom {
+
+// The operands of a formula, in the order of its inputs and outputs: arrays of one dtype, f32 or bf16. An output may be
+// any one of the inputs.
+struct ElementwiseArrays {
+  const void* in[kFormulaInputs] = {};
+  void* out[kFormulaOutputs] = {};
+  DType dtype = DType::f32;
+};
+
+// Elements [begin, end).
+void elementwise_range(Formula formula, const FormulaConstant<float>& constant, const ElementwiseArrays& arrays,
+                       int64_t begin, int64_t end);
+
+// gated_silu and its gradient over bf16 arrays with AVX512_BF16 conversions, on machines with the instructions.
+void gated_silu_bf16_range(Formula formula, const ElementwiseArrays& arrays, int64_t begin, int64_t end);
+
+}  // namespace headroom

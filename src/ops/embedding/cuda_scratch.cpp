@@ -1,0 +1,14 @@
+// What the CUDA kernels need as scratch.
+#include "ops/embedding/cuda_scratch.h"
+
+#include "ops/backend.h"
+
+namespace headroom {
+
+void register_embedding_cuda_scratch(ScratchRules& rules) {
+  rules.add("embedding_grad", [](const OpCall& call, const DeviceFacts&) {
+    return embedding_grad_cuda_scratch(element_count(call.inputs[0].dims));
+  });
+}
+
+}  // namespace headroom

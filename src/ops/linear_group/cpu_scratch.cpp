@@ -1,0 +1,16 @@
+// What the CPU kernels need as scratch.
+#include "ops/backend.h"
+#include "ops/linear/scratch.h"
+#include "ops/linear_group/members.h"
+
+namespace headroom {
+
+void register_linear_group_cpu_scratch(ScratchRules& rules) {
+  rules.add("linear_group", [](const OpCall& call, const DeviceFacts& facts) {
+    return most_member_scratch(call, facts, [](const OpCall& member, const DeviceFacts& of) {
+      return matmul_scratch(linear_product(member), of);
+    });
+  });
+}
+
+}  // namespace headroom

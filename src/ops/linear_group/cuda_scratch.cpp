@@ -1,0 +1,17 @@
+// What the CUDA kernels need as scratch.
+#include "ops/linear/cuda_scratch.h"
+#include "ops/backend.h"
+#include "ops/linear/scratch.h"
+#include "ops/linear_group/members.h"
+
+namespace headroom {
+
+void register_linear_group_cuda_scratch(ScratchRules& rules) {
+  rules.add("linear_group", [](const OpCall& call, const DeviceFacts& facts) {
+    return most_member_scratch(call, facts, [](const OpCall& member, const DeviceFacts& of) {
+      return cuda_linear_scratch(linear_product(member), of);
+    });
+  });
+}
+
+}  // namespace headroom

@@ -1,0 +1,14 @@
+// What the CUDA kernels need as scratch.
+#include "ops/moe/cuda_scratch.h"
+
+#include "ops/backend.h"
+
+namespace headroom {
+
+void register_moe_cuda_scratch(ScratchRules& rules) {
+  rules.add("moe_route", [](const OpCall& call, const DeviceFacts&) {
+    return cuda_route_scratch(routed_shape(call.outputs[1]), call.inputs[0].dims.back());
+  });
+}
+
+}  // namespace headroom

@@ -1,0 +1,19 @@
+// What the CPU kernels need as scratch.
+#include "ops/backend.h"
+#include "ops/moe_linear/products.h"
+
+namespace headroom {
+
+void register_moe_linear_cpu_scratch(ScratchRules& rules) {
+  rules.add("expert_linear", [](const OpCall& call, const DeviceFacts& facts) {
+    return expert_scratch(expert_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
+  });
+  rules.add("expert_linear_dx", [](const OpCall& call, const DeviceFacts& facts) {
+    return expert_scratch(expert_dx_product(call, expert_shape(call.inputs[0], call.inputs[1]).rows), facts);
+  });
+  rules.add("expert_linear_dw", [](const OpCall& call, const DeviceFacts& facts) {
+    return expert_scratch(expert_dw_product(call, expert_shape(call.inputs[0], call.inputs[3]).rows, true), facts);
+  });
+}
+
+}  // namespace headroom

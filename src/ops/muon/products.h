@@ -1,0 +1,48 @@
+// The products of muon's iteration, and its work memory.
+#pragma once
+
+#include "base/bfloat16.h"
+#include "ops/cpu/matmul_scratch.h"
+#include "ops/cpu/scratch.h"
+#include "ops/muon/plan.h"
+
+namespace headroom {
+
+// All operands and results bf16.
+struct MuonProducts {
+  MatmulSpec gram;    // X X^T of a wide X, X^T X of a tall one
+  MatmulSpec square;  // c A A + b A
+  MatmulSpec move;    // B X + a X, or X B + a X
+
+  explicit MuonProducts(const MuonShape& shape) {
+    gram.size = {shape.narrow(), shape.narrow(), shape.wide()};
+    square.size = {shape.narrow(), shape.narrow(), shape.narrow()};
+    move.size = {shape.rows, shape.cols, shape.narrow()};
+    gram.a_transposed = shape.is_tall();
+    gram.b_transposed = !shape.is_tall();
+    square.addend = move.addend = true;
+    for (MatmulSpec* spec : {&gram, &square, &move}) spec->operand = spec->result = DType::bf16;
+  }
+};
+
+// Of one matrix; what the products need besides lies behind.
+struct MuonScratch {
+  bfloat16* x = nullptr;
+  bfloat16* next = nullptr;
+  bfloat16* gram = nullptr;
+  bfloat16* scaled = nullptr;  // c A
+  bfloat16* sum = nullptr;     // b A + c A A
+  float* norms = nullptr;      // parts of a sum of squares
+  int64_t bytes = 0;
+
+  static constexpr int64_t kNorms = 256;
+  explicit MuonScratch(const MuonShape& shape, std::byte* base = nullptr) {
+    Carver carver(base);
+    for (bfloat16** matrix : {&x, &next}) *matrix = carver.take<bfloat16>(shape.elements());
+    for (bfloat16** matrix : {&gram, &scaled, &sum}) *matrix = carver.take<bfloat16>(shape.narrow() * shape.narrow());
+    norms = carver.take<float>(kNorms + 1);
+    bytes = align_up(carver.used(), 256);
+  }
+};
+
+}  // namespace headroom

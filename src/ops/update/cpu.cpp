@@ -1,0 +1,171 @@
+// CPU kernels of elementwise updates.
+#include <algorithm>
+#include <cmath>
+
+#include "base/threads.h"
+#include "ops/stream/updated_weight.h"
+#include "ops/update/blocks.h"
+#include "ops/update/simd.h"
+#include "ops/update/table.h"
+
+namespace headroom {
+namespace {
+
+// f64, one element at a time.
+struct Doubles {
+  double set(double c) const { return c; }
+  double add(double a, double b) const { return a + b; }
+  double mul(double a, double b) const { return a * b; }
+  double div(double a, double b) const { return a / b; }
+  double mul_add(double a, double b, double c) const { return c + a * b; }
+  double neg_mul_add(double a, double b, double c) const { return c - a * b; }
+  double sqrt(double a) const { return std::sqrt(a); }
+  double sign(double a) const { return static_cast<double>((a > 0) - (a < 0)); }
+};
+
+#define HR_FORMULA inline
+#include "ops/update/formulas-inl.h"
+#undef HR_FORMULA
+
+// A call's scalars and the copy that it refreshes.
+struct Call {
+  const float* scalars;
+  double clip;
+  uint64_t key;
+  const TensorView* copy;
+
+  Call(const UpdatePlan& plan, const KernelCall& call)
+      : scalars(call.inputs[plan.hyper].as<float>()),
+        clip(static_cast<double>(call.inputs[plan.clip()].as<float>()[0])),
+        key(step_key(scalars, plan.tensor)),
+        copy(call.outputs.size() > plan.copy ? &call.outputs[plan.copy] : nullptr) {}
+  // A factor of NaN stands for a gradient norm that is not finite: the step is left out.
+  bool usable() const { return std::isfinite(clip); }
+};
+
+void run_blocks(const UpdatePlan& plan, const KernelCall& call, UpdateArrays arrays, const UpdateScalars& scalars) {
+  for (size_t k = 0; k < plan.states; ++k) {
+    arrays.codes[k] = call.outputs[1 + 2 * k].as<uint8_t>();
+    arrays.absmax[k] = call.outputs[2 + 2 * k].as<float>();
+  }
+  const int64_t count = call.outputs[0].count();
+  parallel_for(blocks_of(count), 4, [&](int64_t begin, int64_t end, int) {
+    update_blocks(plan.formula, arrays, scalars, begin * kStateBlock, std::min(count, end * kStateBlock));
+  });
+}
+
+template <class F>
+std::unique_ptr<CpuKernel> simd_of(const UpdatePlan& plan) {
+  return kernel_of([plan](const KernelCall& call) {
+    const Call step(plan, call);
+    if (!step.usable()) return;
+    UpdateArrays arrays{updated_weight(call.outputs[0], step.copy, plan.first), call.inputs[1].as<float>(), {}};
+    UpdateScalars scalars{static_cast<float>(step.clip), {}, step.key};
+    F::factors(plan.step(step.scalars), scalars.factors);
+    if (plan.in_blocks) return run_blocks(plan, call, arrays, scalars);
+    for (size_t k = 0; k < plan.states; ++k) arrays.states[k] = call.outputs[1 + k].as<float>();
+    parallel_for(call.outputs[0].count(), 1024,
+                 [&](int64_t begin, int64_t end, int) { update_range(plan.formula, arrays, scalars, begin, end); });
+  });
+}
+
+// The states of a block of elements, in f64, and back.
+template <class F>
+class ReferenceStates {
+ public:
+  ReferenceStates(const UpdatePlan& plan, const KernelCall& call) : plan_(plan), call_(call) {}
+
+  void load(int64_t begin, int64_t end) {
+    for (int k = 0; k < F::kStates; ++k)
+      for (int64_t i = begin; i < end; ++i)
+        at(k, i - begin) = plan_.in_blocks ? decoded(k, i) : read_element(state(k), i);
+  }
+  double& at(int k, int64_t i) { return values_[k][i]; }
+  void store(int64_t begin, int64_t end) {
+    for (int k = 0; k < F::kStates; ++k)
+      if (plan_.in_blocks)
+        encode(k, begin, end);
+      else
+        for (int64_t i = begin; i < end; ++i) write_element(state(k), i, at(k, i - begin));
+  }
+
+ private:
+  static bool is_signed(int k) { return (F::kSigned >> k & 1) != 0; }
+  const TensorView& state(int k) const { return call_.outputs[1 + static_cast<size_t>(plan_.in_blocks ? 2 * k : k)]; }
+  float& absmax(int k, int64_t i) const {
+    return call_.outputs[2 + 2 * static_cast<size_t>(k)].template as<float>()[i / kStateBlock];
+  }
+  double decoded(int k, int64_t i) const {
+    const float value = dynamic_map(is_signed(k)).value[state(k).template as<uint8_t>()[i]];
+    return static_cast<double>(value) * static_cast<double>(absmax(k, i));
+  }
+  void encode(int k, int64_t begin, int64_t end) {
+    float most = 0;
+    for (int64_t i = begin; i < end; ++i) most = std::max(most, std::abs(static_cast<float>(at(k, i - begin))));
+    absmax(k, begin) = most;
+    for (int64_t i = begin; i < end; ++i)
+      state(k).template as<uint8_t>()[i] =
+          nearest_code(is_signed(k), static_cast<float>(at(k, i - begin)) * inverse_of(most));
+  }
+
+  const UpdatePlan& plan_;
+  const KernelCall& call_;
+  double values_[F::kStates + 1][kStateBlock];
+};
+
+template <class F>
+std::unique_ptr<CpuKernel> reference_of(const UpdatePlan& plan) {
+  return kernel_of([plan](const KernelCall& call) {
+    const Call step(plan, call);
+    if (!step.usable()) return;
+    double factors[kUpdateFactors];
+    F::factors(plan.step(step.scalars), factors);
+    const TensorView& weight = call.outputs[0];
+    ReferenceStates<F> all(plan, call);
+    for (int64_t begin = 0; begin < weight.count(); begin += kStateBlock) {
+      const int64_t end = std::min(weight.count(), begin + kStateBlock);
+      all.load(begin, end);
+      for (int64_t i = begin; i < end; ++i) {
+        double states[F::kStates + 1];
+        for (int k = 0; k < F::kStates; ++k) states[k] = all.at(k, i - begin);
+        const double g = read_element(call.inputs[1], i) * step.clip;
+        const double w = F::at(Doubles(), factors, read_element(weight, i), g, states);
+        for (int k = 0; k < F::kStates; ++k) all.at(k, i - begin) = states[k];
+        write_weight(weight, step.copy, i, w, step.key, plan.first);
+      }
+      all.store(begin, end);
+    }
+  });
+}
+
+std::unique_ptr<CpuKernel> simd(const KernelSpec& spec) {
+  const UpdatePlan plan(spec);
+  switch (plan.formula) {
+#define HR_MAKE(number, type, ...) \
+  case UpdateFormula::number:      \
+    return simd_of<type>(plan);
+    HR_UPDATES(HR_MAKE)
+#undef HR_MAKE
+  }
+  return nullptr;
+}
+
+std::unique_ptr<CpuKernel> reference(const KernelSpec& spec) {
+  const UpdatePlan plan(spec);
+  switch (plan.formula) {
+#define HR_MAKE(number, type, ...) \
+  case UpdateFormula::number:      \
+    return reference_of<type>(plan);
+    HR_UPDATES(HR_MAKE)
+#undef HR_MAKE
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void register_update_cpu(CpuKernels& kernels) {
+  for (const UpdateRow& row : update_rows()) kernels.add(row.name, simd_and_reference<simd, reference>());
+}
+
+}  // namespace headroom

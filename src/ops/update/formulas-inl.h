@@ -1,0 +1,160 @@
+// What elementwise updates compute: one formula each, for the reference kernels (f64), for vectors and for GPUs.
+//
+// Included into the namespace of each arithmetic M, behind #define HR_FORMULA with the attributes of its functions; no
+// guard, as vectors have a namespace for each instruction set. A formula says
+//   kStates: how many states a weight has;
+//   kSigned: which of them may be negative, a bit each, the first the lowest;
+//   factors(step, f): what an element's update multiplies by, once a call and in f64; each M rounds them to its own;
+//   at(m, f, w, g, states): an element's new weight from its weight and its gradient (clipped), its states in place.
+// `step.number` is in the order of the op's row in op.cpp, `step.own` in that of the optimizer's scalars.
+
+// Adam (Kingma and Ba 2015) in the operation order of torch.optim: decoupled is AdamW (Loshchilov and Hutter 2019),
+// else the decay joins the gradient.
+template <bool kDecoupled>
+struct AdamUpdate {
+  static constexpr int kStates = 2;
+  static constexpr unsigned kSigned = 1;
+  enum { kKeep, kBeta1, kNew1, kBeta2, kNew2, kStepSize, kSqrtCorrection, kEps };
+
+  template <class Real>
+  HR_FORMULA static void factors(const UpdateStep& step, Real* f) {
+    f[kKeep] = static_cast<Real>(kDecoupled ? 1 - step.lr * step.decay : step.decay);
+    f[kBeta1] = static_cast<Real>(step.number[0]);
+    f[kNew1] = static_cast<Real>(1 - step.number[0]);
+    f[kBeta2] = static_cast<Real>(step.number[1]);
+    f[kNew2] = static_cast<Real>(1 - step.number[1]);
+    f[kStepSize] = static_cast<Real>(step.lr / step.own[0]);
+    f[kSqrtCorrection] = static_cast<Real>(step.own[1]);
+    f[kEps] = static_cast<Real>(step.number[2]);
+  }
+
+  template <class M, class F, class V>
+  HR_FORMULA static V at(M m, const F& f, V w, V g, V* states) {
+    if (!kDecoupled) g = m.mul_add(m.set(f[kKeep]), w, g);
+    states[0] = m.mul_add(states[0], m.set(f[kBeta1]), m.mul(g, m.set(f[kNew1])));
+    states[1] = m.mul_add(states[1], m.set(f[kBeta2]), m.mul(m.mul(g, g), m.set(f[kNew2])));
+    const V root = m.div(m.sqrt(states[1]), m.set(f[kSqrtCorrection]));
+    const V move = m.div(states[0], m.add(root, m.set(f[kEps])));
+    return m.neg_mul_add(m.set(f[kStepSize]), move, kDecoupled ? m.mul(w, m.set(f[kKeep])) : w);
+  }
+};
+
+// d = g + decay w; w' = w - lr d
+struct SgdUpdate {
+  static constexpr int kStates = 0;
+  static constexpr unsigned kSigned = 0;
+  enum { kDecay, kLr };
+
+  template <class Real>
+  HR_FORMULA static void factors(const UpdateStep& step, Real* f) {
+    f[kDecay] = static_cast<Real>(step.decay);
+    f[kLr] = static_cast<Real>(step.lr);
+  }
+
+  template <class M, class F, class V>
+  HR_FORMULA static V at(M m, const F& f, V w, V g, V*) {
+    return m.neg_mul_add(m.set(f[kLr]), m.mul_add(m.set(f[kDecay]), w, g), w);
+  }
+};
+
+// buffer' = momentum buffer + d; w' = w - lr buffer', or with Nesterov's w - lr (d + momentum buffer') (Sutskever et
+// al. 2013, in the form of torch.optim.SGD).
+template <bool kNesterov>
+struct MomentumUpdate {
+  static constexpr int kStates = 1;
+  static constexpr unsigned kSigned = 1;
+  enum { kDecay, kLr, kMomentum };
+
+  template <class Real>
+  HR_FORMULA static void factors(const UpdateStep& step, Real* f) {
+    f[kDecay] = static_cast<Real>(step.decay);
+    f[kLr] = static_cast<Real>(step.lr);
+    f[kMomentum] = static_cast<Real>(step.number[0]);
+  }
+
+  template <class M, class F, class V>
+  HR_FORMULA static V at(M m, const F& f, V w, V g, V* states) {
+    const V d = m.mul_add(m.set(f[kDecay]), w, g), momentum = m.set(f[kMomentum]);
+    states[0] = m.mul_add(states[0], momentum, d);
+    return m.neg_mul_add(m.set(f[kLr]), kNesterov ? m.mul_add(states[0], momentum, d) : states[0], w);
+  }
+};
+
+// v' = alpha v + (1 - alpha) d^2; w' = w - lr d / (sqrt(v') + eps), as torch.optim.RMSprop. Centered (bit 1 of
+// kVariant) the mean gradient's square is taken from v'; with momentum (bit 0) the steps are summed.
+template <int kVariant>
+struct RmspropUpdate {
+  static constexpr bool kCentered = kVariant / 2 == 1, kMoving = kVariant % 2 == 1;
+  static constexpr int kStates = 1 + kVariant / 2 + kVariant % 2;
+  static constexpr unsigned kSigned = 6;
+  enum { kDecay, kLr, kAlpha, kNew, kEps, kMomentum };
+
+  template <class Real>
+  HR_FORMULA static void factors(const UpdateStep& step, Real* f) {
+    f[kDecay] = static_cast<Real>(step.decay);
+    f[kLr] = static_cast<Real>(step.lr);
+    f[kAlpha] = static_cast<Real>(step.number[0]);
+    f[kNew] = static_cast<Real>(1 - step.number[0]);
+    f[kEps] = static_cast<Real>(step.number[1]);
+    f[kMomentum] = static_cast<Real>(step.number[2]);
+  }
+
+  template <class M, class F, class V>
+  HR_FORMULA static V at(M m, const F& f, V w, V g, V* states) {
+    const V d = m.mul_add(m.set(f[kDecay]), w, g), alpha = m.set(f[kAlpha]), fresh = m.set(f[kNew]);
+    states[0] = m.mul_add(states[0], alpha, m.mul(m.mul(d, d), fresh));
+    V spread = states[0];
+    if constexpr (kCentered) {
+      states[1] = m.mul_add(states[1], alpha, m.mul(d, fresh));
+      spread = m.neg_mul_add(states[1], states[1], spread);
+    }
+    V move = m.div(d, m.add(m.sqrt(spread), m.set(f[kEps])));
+    if constexpr (kMoving) move = states[kStates - 1] = m.mul_add(states[kStates - 1], m.set(f[kMomentum]), move);
+    return m.neg_mul_add(m.set(f[kLr]), move, w);
+  }
+};
+
+// s' = s + d^2; w' = w - lr factor d / (sqrt(s') + eps) (Duchi et al. 2011), `factor` being the step's own scalar.
+struct AdagradUpdate {
+  static constexpr int kStates = 1;
+  static constexpr unsigned kSigned = 0;
+  enum { kDecay, kLr, kEps };
+
+  template <class Real>
+  HR_FORMULA static void factors(const UpdateStep& step, Real* f) {
+    f[kDecay] = static_cast<Real>(step.decay);
+    f[kLr] = static_cast<Real>(step.lr * step.own[0]);
+    f[kEps] = static_cast<Real>(step.number[0]);
+  }
+
+  template <class M, class F, class V>
+  HR_FORMULA static V at(M m, const F& f, V w, V g, V* states) {
+    const V d = m.mul_add(m.set(f[kDecay]), w, g);
+    states[0] = m.mul_add(d, d, states[0]);
+    return m.neg_mul_add(m.set(f[kLr]), m.div(d, m.add(m.sqrt(states[0]), m.set(f[kEps]))), w);
+  }
+};
+
+// w' = (1 - lr decay) w - lr sign(beta1 e + (1 - beta1) g); e' = beta2 e + (1 - beta2) g (Chen et al. 2023).
+struct LionUpdate {
+  static constexpr int kStates = 1;
+  static constexpr unsigned kSigned = 1;
+  enum { kKeep, kLr, kBeta1, kNew1, kBeta2, kNew2 };
+
+  template <class Real>
+  HR_FORMULA static void factors(const UpdateStep& step, Real* f) {
+    f[kKeep] = static_cast<Real>(1 - step.lr * step.decay);
+    f[kLr] = static_cast<Real>(step.lr);
+    f[kBeta1] = static_cast<Real>(step.number[0]);
+    f[kNew1] = static_cast<Real>(1 - step.number[0]);
+    f[kBeta2] = static_cast<Real>(step.number[1]);
+    f[kNew2] = static_cast<Real>(1 - step.number[1]);
+  }
+
+  template <class M, class F, class V>
+  HR_FORMULA static V at(M m, const F& f, V w, V g, V* states) {
+    const V move = m.sign(m.mul_add(states[0], m.set(f[kBeta1]), m.mul(g, m.set(f[kNew1]))));
+    states[0] = m.mul_add(states[0], m.set(f[kBeta2]), m.mul(g, m.set(f[kNew2])));
+    return m.neg_mul_add(m.set(f[kLr]), move, m.mul(w, m.set(f[kKeep])));
+  }
+};

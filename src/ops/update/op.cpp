@@ -1,0 +1,197 @@
+// The table of elementwise updates, and their rules, which follow from it.
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "base/error.h"
+#include "ir/row_slice.h"
+#include "ops/registry.h"
+#include "ops/stream/operand_rules.h"
+#include "ops/update/blocks.h"
+#include "ops/update/table.h"
+
+namespace headroom {
+namespace {
+
+using namespace operand_rules;
+
+UpdateFormula sgd(const Attrs& attrs) {
+  const bool nesterov = flag("sgd", attrs, "nesterov");
+  HR_CHECK(!nesterov || attrs.real("momentum") > 0, "sgd: nesterov without momentum");
+  if (nesterov) return UpdateFormula::sgd_nesterov;
+  return attrs.real("momentum") > 0 ? UpdateFormula::sgd_momentum : UpdateFormula::sgd;
+}
+
+UpdateFormula rmsprop(const Attrs& attrs) {
+  const int variant = 2 * flag("rmsprop", attrs, "centered") + (attrs.real("momentum") > 0);
+  return static_cast<UpdateFormula>(static_cast<int>(UpdateFormula::rmsprop) + variant);
+}
+
+template <UpdateFormula kFormula>
+UpdateFormula always(const Attrs&) {
+  return kFormula;
+}
+
+std::vector<UpdateRow> make_rows() {
+  constexpr double kAny = std::numeric_limits<double>::infinity();
+  const std::vector<UpdateNumber> adam{{"beta1"}, {"beta2"}, {"eps", 0, kAny}};
+  return {
+      {"adamw", adam, always<UpdateFormula::adamw>},
+      {"adam", adam, always<UpdateFormula::adam>},
+      {"sgd", {{"momentum"}}, sgd},
+      {"rmsprop", {{"alpha"}, {"eps", 0, kAny}, {"momentum"}}, rmsprop},
+      {"adagrad", {{"eps", 0, kAny}}, always<UpdateFormula::adagrad>},
+      {"lion", {{"beta1"}, {"beta2"}}, always<UpdateFormula::lion>},
+      {"adamw_8bit", adam, always<UpdateFormula::adamw>, true},
+      {"lion_8bit", {{"beta1"}, {"beta2"}}, always<UpdateFormula::lion>, true},
+  };
+}
+
+double flops_of(UpdateFormula formula) {
+  switch (formula) {
+#define HR_FLOPS(number, type, flops, ...) \
+  case UpdateFormula::number:              \
+    return flops;
+    HR_UPDATES(HR_FLOPS)
+#undef HR_FLOPS
+  }
+  return 0;
+}
+
+class UpdateOp final : public Op {
+ public:
+  explicit UpdateOp(const UpdateRow& row) : row_(row) {}
+
+  std::string_view name() const override { return row_.name; }
+  OpKind kind() const override { return OpKind::update; }
+  OperandNames operands(const Attrs& attrs, size_t inputs) const override {
+    OperandNames names{"weight", "gradient"};
+    for (const std::string_view state : states_of(row_.formula(attrs))) {
+      names.push_back(state);
+      if (row_.in_blocks) names.push_back("absmax");
+    }
+    names.insert(names.end(), {"hyper", "clip"});
+    if (inputs > names.size()) names.push_back("copy");
+    return names;
+  }
+
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    for (const UpdateNumber& number : row_.numbers) {
+      HR_CHECK(attrs.has(number.name), "{}: no {}", name(), number.name);
+      const double value = attrs.real(number.name);
+      HR_CHECK(value >= number.least && value < number.below, "{}: {} is {}", name(), number.name, value);
+    }
+    flag(name(), attrs, "decay");
+    const UpdatePlan plan(name(), attrs);
+    require_inputs(name(), inputs, plan.clip() + 1, plan.clip() + 2);
+    const Type& w = inputs[0];
+    require_float(name(), "the weight", w, 0);
+    const OperandNames names = operands(attrs, inputs.size());
+    std::vector<Type> results{w};
+    require_type(name(), "gradient", inputs[1], computed(w, DType::f32));
+    HR_CHECK(!row_.in_blocks || !w.shard, "{}: a slice of a weight has no blocks of its own", name());
+    for (size_t i = 2; i < plan.hyper; ++i) {
+      require_type(name(), names[i], inputs[i], state_type(w, i));
+      results.push_back(inputs[i]);
+    }
+    require_whole(name(), "hyper", inputs[plan.hyper], DType::f32, {Dim::of(kHyperCount)});
+    require_whole(name(), "clip", inputs[plan.clip()], DType::f32, {Dim::of(1)});
+    if (inputs.size() > plan.clip() + 1) {
+      HR_CHECK(w.dtype == DType::f32, "{}: a bf16 weight has no copy", name());
+      require_type(name(), "the copy", inputs.back(), computed(w, DType::bf16));
+      results.push_back(inputs.back());
+    }
+    return results;
+  }
+
+  std::vector<Alias> aliases(const Attrs& attrs, int inputs) const override {
+    const UpdatePlan plan(name(), attrs);
+    std::vector<Alias> aliases{{0, 0, true}};
+    for (int i = 0; i < static_cast<int>(plan.tensors); ++i) aliases.push_back({i + 1, i + 2, true});
+    if (inputs > static_cast<int>(plan.clip()) + 1) aliases.push_back({static_cast<int>(plan.copy), inputs - 1, true});
+    return aliases;
+  }
+
+  // Per element: the gradient is read, states and weight are read and written, and the copy is written.
+  Work work(const OpCall& call) const override {
+    const UpdatePlan plan(name(), call.attrs);
+    const double elements = static_cast<double>(element_count(call.inputs[0].dims));
+    const int64_t copy = call.outputs.size() > plan.copy ? 2 : 0;
+    const int64_t states = (plan.in_blocks ? 2 : 8) * static_cast<int64_t>(plan.states);
+    const int64_t bytes = 4 + states + 2 * dtype_bytes(call.inputs[0].dtype) + copy;
+    return {flops_of(plan.formula) * elements, static_cast<double>(bytes) * elements};
+  }
+  CostClass cost_class() const override { return CostClass::optimizer; }
+  RecomputeClass recompute_class() const override { return RecomputeClass::never; }
+  bool has_effect() const override { return true; }
+  int64_t update_grain() const override { return row_.in_blocks ? kStateBlock : 1; }
+
+ private:
+  // Of input i of the states of a weight.
+  Type state_type(const Type& weight, size_t i) const {
+    if (!row_.in_blocks) return computed(weight, DType::f32);
+    if (i % 2 == 0) return computed(weight, DType::u8);
+    int64_t elements = 1;
+    for (const Dim& dim : weight.shape) elements *= constant_dim(name(), "a weight's dimension", dim);
+    return Type{DType::f32, {Dim::of(blocks_of(elements))}};
+  }
+
+  const UpdateRow& row_;
+};
+
+}  // namespace
+
+std::span<const UpdateRow> update_rows() {
+  static const std::vector<UpdateRow> rows = make_rows();
+  return rows;
+}
+
+const UpdateRow& update_row(std::string_view op) {
+  const std::span<const UpdateRow> rows = update_rows();
+  const auto at = std::find_if(rows.begin(), rows.end(), [&](const UpdateRow& row) { return row.name == op; });
+  HR_CHECK(at != rows.end(), "there is no elementwise update '{}'", op);
+  return *at;
+}
+
+std::vector<std::string_view> states_of(UpdateFormula formula) {
+  switch (formula) {
+#define HR_STATES(number, type, flops, ...) \
+  case UpdateFormula::number:               \
+    return {__VA_ARGS__};
+    HR_UPDATES(HR_STATES)
+#undef HR_STATES
+  }
+  return {};
+}
+
+UpdatePlan::UpdatePlan(std::string_view op, const Attrs& attrs)
+    : formula(update_row(op).formula(attrs)),
+      decay(attrs.integer("decay") != 0),
+      tensor(static_cast<uint64_t>(attrs.integer("tensor"))),
+      states(states_of(formula).size()),
+      in_blocks(update_row(op).in_blocks),
+      tensors(in_blocks ? 2 * states : states),
+      hyper(2 + tensors),
+      copy(1 + tensors) {
+  const std::vector<UpdateNumber>& numbers = update_row(op).numbers;
+  for (size_t i = 0; i < numbers.size(); ++i) number[i] = attrs.real(numbers[i].name);
+}
+
+UpdatePlan::UpdatePlan(const KernelSpec& spec) : UpdatePlan(spec.op, spec.attrs) {
+  first = first_element(spec.outputs[0], spec.attrs);
+}
+
+UpdateStep UpdatePlan::step(const float* scalars) const {
+  UpdateStep step;
+  step.lr = static_cast<double>(scalars[kLearningRate]);
+  step.decay = decay ? static_cast<double>(scalars[kWeightDecay]) : 0.0;
+  for (int64_t i = 0; i < kOwnScalars; ++i) step.own[i] = static_cast<double>(scalars[kOwnScalar[i]]);
+  std::copy(number, number + kUpdateNumbers, step.number);
+  return step;
+}
+
+void register_update_ops(OpRegistry& registry) {
+  for (const UpdateRow& row : update_rows()) registry.add(std::make_unique<UpdateOp>(row));
+}
+
+}  // namespace headroom

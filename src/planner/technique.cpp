@@ -1,0 +1,36 @@
+#include "planner/technique.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/error.h"
+
+namespace headroom {
+
+void check_setting(const PassInfo& info, const std::string& setting, std::initializer_list<std::string_view> words,
+                   bool number) {
+  if (std::find(words.begin(), words.end(), setting) != words.end()) return;
+  int64_t parsed = 0;
+  const char* const end = setting.data() + setting.size();
+  const auto [at, status] = std::from_chars(setting.data(), end, parsed);
+  if (number && status == std::errc() && at == end && parsed >= 1) return;
+  throw Error(ErrorKind::usage, fmt::format("--technique {}={} is not a setting of it", info.name, setting),
+              fmt::format("one of {}{}", fmt::join(words, ", "), number ? ", or a number of at least 1" : ""));
+}
+
+int64_t pinned_number(const PlanRequest& request, const PassInfo& info) {
+  const std::string said = pin(request, info.name);
+  int64_t number = 0;
+  std::from_chars(said.data(), said.data() + said.size(), number);
+  return number;
+}
+
+int64_t block_count(const Graph& graph) {
+  int32_t most = kNone;
+  for (const Node& node : graph.nodes) most = std::max(most, node.block);
+  return most + 1;
+}
+
+}  // namespace headroom

@@ -1,0 +1,61 @@
+#include "planner/techniques/chunked_loss.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "passes/chunked_loss.h"
+#include "planner/techniques/micro_batch.h"
+
+namespace headroom::techniques {
+namespace {
+
+// Of the smallest chunk that is tried: below, rewriting the head's gradient costs far more than the logits take.
+constexpr int64_t kLeastRows = 16;
+// Rows of a chunk when the arithmetic is fixed.
+constexpr int64_t kFixedRows = 256;
+
+// Ascending; 0 stands for all rows.
+std::vector<Setting> sizes(const PlanRequest& request, const Candidate& candidate) {
+  const int64_t rows = micro_batch_of(candidate) * request.seq_length;
+  const std::string said = pin(request, kChunkedLoss.name);
+  if (said == "off") return {{0}};
+  if (const int64_t pinned = pinned_number(request, kChunkedLoss); pinned > 0) return {{std::min(pinned, rows)}};
+  if (request.arithmetic_fixed) return {{kFixedRows}};
+  std::vector<Setting> chunks;
+  for (int64_t chunk = kLeastRows; chunk < rows && chunk <= 4096; chunk *= 2) chunks.push_back({chunk});
+  if (said != "on" || chunks.empty()) chunks.push_back({rows});
+  return chunks;
+}
+
+Told told(const PlanRequest& request, const Candidate& chosen) {
+  const int64_t rows = micro_batch_of(chosen) * request.seq_length, chunk = loss_chunk_of(chosen);
+  if (chunk == 0 || chunk >= rows) return {"off", fmt::format("logits of all {} rows fit", rows)};
+  return {std::to_string(chunk), fmt::format("{} rows of logits at a time instead of {}", chunk, rows),
+          chosen.without(chunked_loss)};
+}
+
+}  // namespace
+
+constinit const Technique chunked_loss{
+    .info = &kChunkedLoss,
+    .check =
+        [](const PlanRequest&, const std::string& setting) {
+          check_setting(kChunkedLoss, setting, {"on", "off"}, true);
+        },
+    .choices = [](const PlanRequest& request, const Candidate& decided) -> std::vector<Setting> {
+      return {sizes(request, decided).front()};
+    },
+    .same_graph = sizes,
+    .in_graph = [](const PlanRequest&, const Candidate&) { return Setting{}; },
+    .runs_always = true,
+    .pass = [](Graph& graph, const PlanRequest&,
+               const Candidate& candidate) { set_loss_chunk(graph, loss_chunk_of(candidate)); },
+    .told = told,
+    .phrase = [](const Setting& setting) { return fmt::format("loss chunk {}", setting.count); },
+    .record = [](const PlanRequest&, const Candidate& chosen,
+                 Choices& out) { out.set("loss_chunk_rows", loss_chunk_of(chosen)); },
+    .as_pin = [](const Setting& setting) { return setting.count == 0 ? "off" : std::to_string(setting.count); },
+};
+
+}  // namespace headroom::techniques

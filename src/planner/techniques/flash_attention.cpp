@@ -1,0 +1,24 @@
+#include "planner/technique.h"
+
+namespace headroom::techniques {
+namespace {
+
+constexpr PassInfo kFlashAttention{"flash-attention", PassStage::schedule, TechniqueKind::reassociating,
+                                   "attention in tiles, never a matrix of sequence x sequence"};
+
+}  // namespace
+
+extern const Technique flash_attention;
+
+// No pass: there is no other kernel.
+constinit const Technique flash_attention{
+    .info = &kFlashAttention,
+    .check = [](const PlanRequest&, const std::string& setting) { check_setting(kFlashAttention, setting, {"on"}); },
+    .told = [](const PlanRequest&, const Candidate&) -> Told {
+      return {.value = "on",
+              .why = "the only attention kernel here: tiled, never sequence x sequence",
+              .pin_leaves_choice = true};
+    },
+};
+
+}  // namespace headroom::techniques

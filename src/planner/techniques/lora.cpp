@@ -1,0 +1,95 @@
+#include "planner/techniques/lora.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/error.h"
+#include "planner/techniques/list_setting.h"
+
+namespace headroom {
+namespace techniques {
+namespace {
+
+std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
+  return {Setting{requested_lora(request).rank}};
+}
+
+void add_adapters(Assembly& a, const PlanRequest& request, const Candidate&) {
+  const LoraOptions options = requested_lora(request);
+  add_lora(a.graph, a.forward, options);
+  for (const ValueId id : lora_frozen(a.graph, options)) a.frozen.insert(id);
+}
+
+Told told(const PlanRequest&, const Candidate& chosen) {
+  if (!chosen[lora].taken()) return {"off", "trains another, smaller model: taken only when named (--lora-r)"};
+  return {fmt::format("rank {}", chosen[lora].count), "named by --lora-r", chosen.without(lora)};
+}
+
+}  // namespace
+
+constinit const Technique lora{
+    .info = &kLora,
+    .check = [](const PlanRequest& request, const std::string&) { requested_lora(request); },
+    .choices = choices,
+    .model_pass = add_adapters,
+    .told = told,
+};
+
+}  // namespace techniques
+
+namespace {
+
+[[noreturn]] void refuse(std::string_view setting) {
+  throw Error(ErrorKind::usage, fmt::format("--technique lora={} is not a setting of it", setting),
+              "off; adapters are asked for by --lora-r");
+}
+
+template <typename Number>
+void read_number(std::string_view text, Number& to, std::string_view setting) {
+  const auto [at, status] = std::from_chars(text.data(), text.data() + text.size(), to);
+  if (status != std::errc() || at != text.data() + text.size()) refuse(setting);
+}
+
+}  // namespace
+
+Pin lora_pin(const LoraOptions& options) {
+  if (options.rank == 0) return {"off"};
+  return {fmt::format("rank={} alpha={} dropout={} rslora={} targets={} save={}", options.rank, options.alpha,
+                      options.dropout, options.rank_stabilised ? 1 : 0, write_list(options.targets),
+                      write_list(options.modules_to_save)),
+          "named by --lora-r"};
+}
+
+LoraOptions requested_lora(const PlanRequest& request) {
+  LoraOptions options;
+  const std::string setting = pin(request, kLora.name);
+  if (setting.empty() || setting == "off") return options;
+  int stabilised = 0;
+  for (size_t begin = 0; begin < setting.size();) {
+    const size_t end = std::min(setting.find(' ', begin), setting.size());
+    const std::string_view word = std::string_view(setting).substr(begin, end - begin);
+    const size_t equals = word.find('=');
+    if (equals == word.npos) refuse(setting);
+    const std::string_view name = word.substr(0, equals), value = word.substr(equals + 1);
+    if (name == "rank")
+      read_number(value, options.rank, setting);
+    else if (name == "alpha")
+      read_number(value, options.alpha, setting);
+    else if (name == "dropout")
+      read_number(value, options.dropout, setting);
+    else if (name == "rslora")
+      read_number(value, stabilised, setting);
+    else if (name == "targets")
+      options.targets = read_list(value);
+    else if (name == "save")
+      options.modules_to_save = read_list(value);
+    else
+      refuse(setting);
+    begin = end + 1;
+  }
+  options.rank_stabilised = stabilised != 0;
+  return options;
+}
+
+}  // namespace headroom

@@ -1,0 +1,18 @@
+// The record of lora, and its options as a pin's setting.
+#pragma once
+
+#include "passes/lora.h"
+#include "planner/technique.h"
+
+namespace headroom {
+
+namespace techniques {
+extern const Technique lora;
+}
+
+// The options as one setting; rank 0: none.
+Pin lora_pin(const LoraOptions& options);
+// What a request's pin says; rank 0 where it has none. Throws Error(usage) for a setting that lora_pin() does not make.
+LoraOptions requested_lora(const PlanRequest& request);
+
+}  // namespace headroom

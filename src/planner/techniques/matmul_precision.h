@@ -1,0 +1,17 @@
+// The record of matmul-precision, and what others ask of it.
+#pragma once
+
+#include <string>
+
+#include "planner/technique.h"
+
+namespace headroom {
+
+namespace techniques {
+extern const Technique matmul_precision;
+}
+
+// "highest", "high" or "medium".
+std::string matmul_precision_of(const PlanRequest& request);
+
+}  // namespace headroom

@@ -1,0 +1,27 @@
+// The record of micro-batch, and what others ask of it.
+#pragma once
+
+#include "planner/technique.h"
+
+namespace headroom {
+
+namespace techniques {
+extern const Technique micro_batch;
+}
+
+// Sequences of a micro-batch.
+inline int64_t micro_batch_of(const Candidate& candidate) { return candidate[techniques::micro_batch].count; }
+
+// Whether the candidate's step has more than one micro-batch, whose gradients are added up.
+inline bool accumulates(const PlanRequest& request, const Candidate& candidate) {
+  return micro_batch_of(candidate) < request.global_batch;
+}
+inline int64_t accumulation_steps(const PlanRequest& request, int64_t micro_batch) {
+  return (request.global_batch + micro_batch - 1) / micro_batch;
+}
+
+// Whether a part of the loss is not a sum over sequences, as the balance of experts' loads: another micro-batch is
+// another loss, so that it is the global batch unless it is pinned.
+bool loss_spans_batch(const PlanRequest& request);
+
+}  // namespace headroom

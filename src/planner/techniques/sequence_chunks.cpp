@@ -1,0 +1,95 @@
+#include "passes/sequence_chunks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "passes/lora.h"
+#include "planner/techniques/micro_batch.h"
+#include "planner/techniques/offload.h"
+#include "planner/techniques/recompute.h"
+
+namespace headroom::techniques {
+
+extern const Technique sequence_chunks;
+
+namespace {
+
+constexpr int64_t kLeastRows = 128;  // of a part that the planner tries
+// Of a layer, for each part: some 40 instructions of the step and evaluation, with adapters twice as many.
+constexpr int64_t kPartBytes = 64 * 1024;
+constexpr int64_t kAdapterPartBytes = 128 * 1024;
+// Products of the parts' shapes.
+constexpr int64_t kKernelBytes = 3 << 20;
+
+void check(const PlanRequest& request, const std::string& setting) {
+  check_setting(kSequenceChunks, setting, {"on", "off"}, true);
+  if (setting == "on" || setting == "off" || request.seq_length == 0) return;
+  const int64_t most = most_sequence_chunks(request.seq_length);
+  if (setting.size() > 6 || std::stoll(setting) > most)
+    throw Error(ErrorKind::usage,
+                fmt::format("--technique sequence-chunks={} is above what {} tokens give", setting, request.seq_length),
+                fmt::format("at most {}", most));
+}
+
+// Whether a candidate has nothing else left: one sequence at a time, every layer computed again, and of the tiers below
+// the device, if there are any, all that they take.
+bool is_frugal(const PlanRequest& request, const Candidate& decided) {
+  const Setting& kept = decided[recompute];
+  const bool all_moved = decided[offload_optimizer].taken() && decided[offload_parameters].taken() &&
+                         decided[offload_activations].count >= kept.of;
+  return micro_batch_of(decided) == 1 && kept == keep_setting(kept.of, kept.of, Keep::block_input, Keep::all) &&
+         (!offloads(decided) || all_moved);
+}
+
+std::vector<Setting> choices(const PlanRequest& request, const Candidate& decided) {
+  const std::string said = pin(request, kSequenceChunks.name);
+  if (said == "off") return {Setting{}};
+  const int64_t most = most_sequence_chunks(request.seq_length);
+  if (const int64_t pinned = pinned_number(request, kSequenceChunks); pinned > 0)
+    return {Setting{std::min(pinned, most)}};
+  std::vector<Setting> out;
+  if (said != "on") out.push_back({});
+  if (said != "on" && (request.arithmetic_fixed || !is_frugal(request, decided))) return out;
+  for (const int64_t parts : {4, 8})
+    if (parts <= most && request.seq_length / parts >= kLeastRows) out.push_back({parts});
+  if (out.empty()) out.push_back({std::min<int64_t>(2, most)});
+  return out;
+}
+
+Told told(const PlanRequest& request, const Candidate& chosen) {
+  if (!chosen[sequence_chunks].taken())
+    return {"off", is_frugal(request, chosen) ? "layers fit for whole sequences"
+                                              : "tried once one sequence at a time and recomputation do not do"};
+  return {std::to_string(chosen[sequence_chunks].count), "parts of a sequence that layers are computed for",
+          chosen.without(sequence_chunks)};
+}
+
+int64_t process_bytes(const PlanRequest& request, const Candidate& candidate) {
+  const int64_t parts = candidate[sequence_chunks].count;
+  if (parts < 2) return 0;
+  const int64_t layer = asked_for(request, kLora) ? kAdapterPartBytes : kPartBytes;
+  return parts * block_count(request.forward) * layer + kKernelBytes;
+}
+
+}  // namespace
+
+constinit const Technique sequence_chunks{
+    .info = &kSequenceChunks,
+    .check = check,
+    .choices = choices,
+    .pass = [](Graph& graph, const PlanRequest&,
+               const Candidate& candidate) { chunk_sequences(graph, candidate[sequence_chunks].count); },
+    .process_bytes = process_bytes,
+    .told = told,
+    .phrase =
+        [](const Setting& setting) {
+          return setting.taken() ? fmt::format("sequence in {} parts", setting.count) : std::string();
+        },
+    .record = [](const PlanRequest&, const Candidate& chosen,
+                 Choices& out) { out.set("sequence_chunks", chosen[sequence_chunks].count); },
+    .as_pin = [](const Setting& setting) { return setting.taken() ? std::to_string(setting.count) : "off"; },
+};
+
+}  // namespace headroom::techniques

@@ -1,0 +1,24 @@
+// The weights and optimizer states that a run begins with.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "models/model_spec.h"
+#include "runtime/executor.h"
+#include "train/options.h"
+#include "train/resume_point.h"
+#include "train/run_events.h"
+
+namespace headroom {
+
+// Weights of the model's files, `missing` ones and adapters drawn with `seed`, states zero; then runs "load". Throws
+// Error as read_weights().
+void fill_fresh(Executor& executor, const ModelFiles& model, std::span<const WeightInfo> missing, uint64_t seed);
+
+// Weights and states of the checkpoint, and in notes what differs from the run that wrote it. `data_key`: of the
+// training data. Throws Error(format).
+void fill_from_checkpoint(Executor& executor, const ModelFiles& model, const TrainOptions& options,
+                          const ResumePoint& from, uint64_t data_key, int64_t total_steps, const TrainEvents& events);
+
+}  // namespace headroom

@@ -1,0 +1,36 @@
+// What a run writes of its steps and evaluations: metrics.jsonl, and TensorBoard's event files where they are asked
+// for.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "train/event_file.h"
+#include "train/metrics.h"
+#include "train/options.h"
+
+namespace headroom {
+
+// Steps are appended without heap calls.
+class RunLog {
+ public:
+  // In `directory`; the run goes on at `first_step`. Throws Error(run).
+  RunLog(const ReportingOptions& reporting, const std::filesystem::path& directory, int64_t first_step);
+
+  // Writes the steps that --logging-steps asks for, and the last. Throws Error(run) on I/O errors, as the next two.
+  void step(const StepReport& report);
+  // `set`: the evaluated set's name; empty for all sets.
+  void evaluation(int64_t step, const std::string& set, const EvaluationResult& result);
+  // What was written is on disk.
+  void sync() { metrics_.sync(); }
+
+ private:
+  void step_events(const StepReport& report);
+
+  int64_t logging_steps_;
+  Metrics metrics_;
+  std::optional<EventFile> events_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,52 @@
+#include "train/technique_options.h"
+
+#include "base/error.h"
+#include "train/option_checks.h"
+
+namespace headroom {
+namespace {
+
+// An option of adapters where none are trained would be passed over in silence, and all weights trained.
+void refuse_settings_without_adapters(const LoraOptions& lora) {
+  const LoraOptions unset;
+  const char* given = lora.alpha != unset.alpha                       ? "lora-alpha"
+                      : lora.dropout != unset.dropout                 ? "lora-dropout"
+                      : lora.rank_stabilised != unset.rank_stabilised ? "lora-rslora"
+                      : lora.targets != unset.targets                 ? "lora-target-modules"
+                      : !lora.modules_to_save.empty()                 ? "modules-to-save"
+                                                                      : nullptr;
+  if (given)
+    throw Error(ErrorKind::usage, fmt::format("--{} without --lora-r: no adapters are trained", given),
+                "add --lora-r 16, or leave it out");
+}
+
+void check_adapters(const TechniqueOptions& o) {
+  using namespace option_checks;
+  at_least("lora-r", o.lora.rank, 0);
+  if (o.lora.rank > 8192) refuse("lora-r", std::to_string(o.lora.rank), "at most 8192");
+  real_in("lora-alpha", o.lora.alpha, 0, 1e6);
+  real_in("lora-dropout", o.lora.dropout, 0, 0.99);
+  if (o.lora.rank == 0) refuse_settings_without_adapters(o.lora);
+  if (o.lora.rank > 0 && !o.freeze.empty())
+    throw Error(ErrorKind::usage, "--freeze and --lora-r together", "adapters freeze all other weights by themselves");
+}
+
+}  // namespace
+
+std::string master_dtype(const TechniqueOptions& options) {
+  return options.precision == "bf16-true" ? "bfloat16" : "float32";
+}
+
+void check_options(const TechniqueOptions& o) {
+  using namespace option_checks;
+  check_adapters(o);
+  real_in("max-grad-norm", o.max_grad_norm, 0, 1e30);
+  one_of("arithmetic", o.arithmetic, {"free", "fixed"});
+  one_of("matmul-precision", o.matmul_precision, {"highest", "high", "medium"});
+  if (o.precision == "16-mixed" || o.precision == "16-true")
+    throw Error(ErrorKind::usage, fmt::format("--precision {} is not built in this version", o.precision),
+                "use 32-true, bf16-mixed or bf16-true");
+  one_of("precision", o.precision, {"32-true", "bf16-mixed", "bf16-true"});
+}
+
+}  // namespace headroom

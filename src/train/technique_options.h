@@ -1,0 +1,31 @@
+// The options of techniques: what changes how a step is computed, not what it is given.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "passes/lora.h"
+
+namespace headroom {
+
+struct TechniqueOptions {
+  std::string precision = "32-true";
+  std::string matmul_precision = "highest";
+  LoraOptions lora;
+  std::vector<std::string> freeze;  // patterns of weights that are not trained
+  bool packing = false;             // several rows in a sequence
+  bool group_by_length = false;     // batches of rows of similar length
+  double max_grad_norm = 1.0;       // 0 = never clipped
+  std::string arithmetic = "free";
+  std::vector<std::string> allow;           // kinds or techniques that the planner may take unasked
+  std::map<std::string, std::string> pins;  // --technique: name -> on | off | value
+};
+
+// The dtype that a run keeps its weights in: "float32" or "bfloat16".
+std::string master_dtype(const TechniqueOptions& options);
+
+// Checks ranges and words. Throws Error(usage) naming option, value and remedy.
+void check_options(const TechniqueOptions& options);
+
+}  // namespace headroom

@@ -1,0 +1,47 @@
+// Optimizer steps over the training data.
+#pragma once
+
+#include "base/process_memory.h"
+#include "data/batch_reader.h"
+#include "runtime/executor.h"
+#include "train/bucket_programs.h"
+#include "train/checkpoint.h"
+#include "train/measured_steps.h"
+#include "train/options.h"
+#include "train/run_data.h"
+#include "train/run_events.h"
+
+namespace headroom {
+
+class TrainingSteps {
+ public:
+  // Of a run of `total_steps` over `data`, whose rows become `targets`. What is given by reference outlives it.
+  TrainingSteps(const TrainOptions& options, Executor& executor, BatchPort& port, const SequenceSet& data,
+                const RowTargets& targets, bool classifies, int64_t total_steps);
+
+  // The step after state.step, which it advances. No heap call but in the first two steps and the last. Throws
+  // Error(run) where the device fails.
+  StepReport run(RunState& state);
+
+  int64_t total() const { return total_; }
+  // The highest resident set of the process so far.
+  RecordedPeak& peak() { return peak_; }
+
+ private:
+  const std::string& program_of(int64_t step, const SampleRange& range) const;
+  StepReport report_of(int64_t step, const std::string& program, double rate) const;
+
+  const TrainOptions& options_;
+  OptimizerSettings optimizer_;
+  Executor& executor_;
+  BatchPort& port_;
+  const SequenceSet& data_;
+  bool classifies_;
+  int64_t total_;
+  BatchReader reader_;
+  BucketPrograms programs_;
+  MeasuredSteps measured_;
+  RecordedPeak peak_;
+};
+
+}  // namespace headroom

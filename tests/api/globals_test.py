@@ -1,0 +1,49 @@
+"""What the engine's libraries keep that can be written and is not a session's: each is named here with the reason.
+
+Usage: globals_test.py FOLDER     FOLDER of a build, whose libheadroom_*.a are read
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+# Made once, behind the compiler's guard, and never changed: any thread may read it.
+MADE_ONCE = ('ops()::registry', 'backends()::built', 'devices()::built', 'elementwise_rows()::rows', 'update_rows()::rows', 'optimizers()::registry', 'cpu_kernels()::kernels', 'Attrs::items[abi:cxx11]() const::none', 'onednn_engine()::engine',
+             'instruction_set()::usable', 'tiles_permitted()::permitted', 'evict_tensor(headroom::TensorView const&)::unordered',
+             'usual_size()::first', 'libgomp()::functions')
+# Of the thread, not of the process.
+OF_A_THREAD = ('usual_size()::size', 'team_size()::size', 'place()::here', 'look_for_neighbours(headroom::team::SpinRule&)::before', 'mode_of_thread')
+# Shared on purpose, each with its own lock or atomics.
+SHARED = ('account()::instance', 'the_team()::team')
+# Not the engine: the command line, doctor's tables and the pages of reports.
+BESIDE = re.compile(r'libheadroom_(cli|doctor|report)|cuda')
+SECTION = re.compile(r'\.(data|bss|tdata|tbss)(?!\.rel\.ro)')
+
+
+def written_of(archive):
+    """Names of the symbols in sections that can be written."""
+    listed = subprocess.run(['nm', '-C', '--defined-only', '--format=sysv', archive], check=True, capture_output=True, text=True).stdout
+    for line in listed.splitlines():
+        fields = [field.strip() for field in line.rsplit('|', 6)]
+        if len(fields) == 7 and SECTION.match(fields[6]) and not fields[0].startswith(('.', 'guard variable', 'DW.ref')):
+            yield fields[0]
+
+
+def is_known(name):
+    if name.startswith(('std::', 'CLI::')):  # constants of others
+        return True
+    return any(name.endswith(known) for known in MADE_ONCE + OF_A_THREAD + SHARED)
+
+
+def main(folder):
+    archives = [path for path in sorted(pathlib.Path(folder, 'src').rglob('libheadroom*.a')) if not BESIDE.search(path.name)]
+    objects = sorted(pathlib.Path(folder, 'src', 'team').rglob('*.o'))
+    unknown = [f'{path.name}: {name}' for path in archives + objects for name in written_of(path) if not is_known(name)]
+    for line in unknown:
+        print(f'{line} can be written: make it constant or a member, or say here why all sessions may share it')
+    print(f'{len(archives)} libraries, {len(unknown)} unknown')
+    return 1 if unknown or len(archives) < 20 else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,38 @@
+// The toy as planning knows it: an alignment, a scratch rule and capabilities of its own.
+#include "ops/backend.h"
+
+#include "toy.h"
+
+namespace headroom {
+namespace {
+
+class ToyBackend final : public Backend {
+ public:
+  ToyBackend() {
+    scratch_.add("linear", [](const OpCall& call, const DeviceFacts&) { return toy::row_of_sums(call); });
+  }
+  std::string_view name() const override { return "toy"; }
+  int64_t alignment() const override { return toy::kAlignment; }
+  const ScratchRules& scratch() const override { return scratch_; }
+
+  // The number is how many gears it has.
+  std::optional<Capabilities> capabilities(int64_t number) const override {
+    if (number < 1 || number > 3) return std::nullopt;
+    return Capabilities().add(toy::kGears, static_cast<int>(number));
+  }
+  int64_t number(const Capabilities& capabilities) const override { return capabilities.version(toy::kGears); }
+  std::string_view numbers() const override { return "1 to 3 gears"; }
+  std::string describe(const Capabilities& capabilities) const override {
+    return fmt::format("{} gears", capabilities.version(toy::kGears));
+  }
+
+ private:
+  ScratchRules scratch_;
+};
+
+}  // namespace
+
+void register_toy_backend(Backends& backends);
+void register_toy_backend(Backends& backends) { backends.add(std::make_unique<ToyBackend>()); }
+
+}  // namespace headroom

@@ -1,0 +1,36 @@
+// The command of a failed program, as its log prints it.
+#include "doctor/answer/log_command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace headroom::doctor {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(LogCommand, ArgumentsOfAServer) {
+  EXPECT_THAT(
+      command_in_log("INFO api_server.py:527] args: Namespace(host=None, port=8000, lora_modules=None, "
+                     "model='/data/model', disable_log=False, trust_remote_code=True, allowed=['*'], "
+                     "tensor_parallel_size=2, gpu_memory_utilization=0.7)\n"),
+      ElementsAre("python", "-m", "vllm.entrypoints.openai.api_server", "--port", "8000", "--model", "/data/model",
+                  "--trust-remote-code", "--tensor-parallel-size", "2", "--gpu-memory-utilization", "0.7"));
+  EXPECT_THAT(
+      command_in_log("server_args=ServerArgs(model_path='m', mem_fraction_static=0.88)"),
+      ElementsAre("python", "-m", "sglang.launch_server", "--model-path", "m", "--mem-fraction-static", "0.88"));
+}
+
+TEST(LogCommand, AListOfWordsOfALauncher) {
+  EXPECT_THAT(command_in_log("sigkill_handler] ['/usr/bin/python', '-u', 'train.py', '--bf16'] exits with -9"),
+              ElementsAre("/usr/bin/python", "-u", "train.py", "--bf16"));
+}
+
+TEST(LogCommand, NothingElse) {
+  EXPECT_THAT(command_in_log("loss: ['a', 'b'] Namespace(lr=0.1)"), IsEmpty());
+  EXPECT_THAT(command_in_log("args: Namespace(gpu_memory_utilization=0.9, model='cut"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace headroom::doctor

@@ -1,0 +1,150 @@
+// Situations: each is seen by each of its signs somewhere, and its advice is whole in every system.
+#include "doctor/remedies/situations/situation.h"
+
+#include "incidents.h"
+
+namespace headroom::doctor {
+namespace {
+
+using testing::HasSubstr;
+
+Message host_message() {
+  Message message;
+  message.framework = "linux-oom";
+  message.phase = "host_ram";
+  message.hints = {"host_ram"};
+  return message;
+}
+
+// Cases in which one or another situation is possible: training, prediction, servers, the host, another framework.
+std::vector<Case> possible_cases() {
+  std::vector<Case> cases;
+  const auto with = [&](const Message& message, const std::string& log) -> Case& {
+    Case& incident = cases.emplace_back();
+    incident.messages.push_back(message);
+    incident.log_text = log;
+    return incident;
+  };
+  for (const char* phase : {"unknown", "eval", "load", "checkpoint_save", "inference"}) {
+    Message message = cuda_message(0.3, 0.1, 9, 0.2, 11);
+    message.phase = phase;
+    with(message, "fsdp\n");
+    with(message, "fsdp [rank1]\n");
+    with(message, "site-packages/transformers/");
+    Case& job = with(message, "");
+    job.job = training_job(System::hf_trainer);
+  }
+  for (const System system : {System::vllm, System::sglang, System::llama_server}) {
+    with(cuda_message(0.3, 0.1, 9, 0.2, 11), "").job = serving_job(system);
+    cases.emplace_back().job = serving_job(system);
+  }
+  with(host_message(), "");
+  with(host_message(), "").setup_text = "deepspeed\n";
+  Message shared = host_message();
+  shared.text = "shared memory";
+  with(shared, "");
+  Message library;
+  library.framework = "cudnn";
+  with(library, "tensorflow\n");
+  library.framework = "cublas";
+  with(library, "");
+  library.framework = "jax";
+  with(library, "");
+  with(cuda_message(0.3, 0.1, 9, 0.2, 11), "grpo_trainer vllm\n");
+  with(cuda_message(0.3, 0.1, 9, 0.2, 11), "ollama\n");
+  cases.emplace_back().setup_text = "ollama\n";
+  return cases;
+}
+
+bool seen_in(const Case& incident, const std::string& name) { return cause_of(diagnose(incident), name) != nullptr; }
+
+TEST(Situations, EachIsSeenByEachOfItsSigns) {
+  const std::vector<Case> cases = possible_cases();
+  for (const Situation* situation : all_situations())
+    for (const Sign& sign : situation->signs()) {
+      const std::string word(sign.words.substr(0, sign.words.find('|')));
+      const bool seen = std::any_of(cases.begin(), cases.end(), [&](Case incident) {
+        (sign.in == Sign::In::log ? incident.log_text : incident.setup_text) += word;
+        return seen_in(incident, std::string(situation->name));
+      });
+      EXPECT_TRUE(seen) << situation->name << ": " << word;
+    }
+}
+
+TEST(Situations, AreRecordsOfTheirOwn) {
+  std::set<std::string_view> names;
+  for (const Situation* situation : all_situations()) {
+    EXPECT_TRUE(names.insert(situation->name).second) << situation->name << " twice";
+    EXPECT_TRUE(situation->signs().size() > 0 || situation->figures) << situation->name << " is never seen";
+    EXPECT_GT(situation->advice().size(), 0u) << situation->name;
+    for (const Sign& sign : situation->signs())
+      for (const char c : sign.words) EXPECT_FALSE(c >= 'A' && c <= 'Z') << situation->name << ": " << sign.words;
+    for (const Advice& advice : situation->advice()) EXPECT_NO_THROW(technique(advice.technique)) << advice.technique;
+  }
+}
+
+// What is proposed never holds a value that nobody filled in.
+TEST(Situations, AdviceIsSpeltInEverySystem) {
+  for (Case incident : possible_cases()) {
+    for (const Situation* situation : all_situations())
+      for (const Sign& sign : situation->signs())
+        incident.log_text += std::string(sign.words.substr(0, sign.words.find('|'))) + "\n";
+    for (const Remedy& remedy : diagnose(incident).remedies)
+      for (const char* open : {"{micro}", "{acc}", "{seq}", "{count}", "{length}", "{fraction}", "{tokens}", "{gib}"})
+        EXPECT_EQ(remedy.set.find(open), std::string::npos) << remedy.set;
+  }
+}
+
+Case message_case(Message message, const std::string& log = "") {
+  Case incident;
+  incident.messages.push_back(std::move(message));
+  incident.log_text = log;
+  return incident;
+}
+
+TEST(Situations, OneInputBeyondTheDeviceIsNoMatterOfTheBatch) {
+  const Diagnosis diagnosis = diagnose(message_case(cuda_message(219, 1, 5, 0.1, 8)));
+  EXPECT_NE(cause_of(diagnosis, "request_beyond_the_device"), nullptr);
+  EXPECT_EQ(diagnosis.remedies[0].name, "input-size");
+}
+
+TEST(Situations, MoreThanTheDeviceIsLentByTheHost) {
+  EXPECT_TRUE(seen_in(message_case(cuda_message(0.06, 0, 22.4, 0.1, 8)), "beyond_the_device"));
+  EXPECT_FALSE(seen_in(message_case(cuda_message(0.06, 0, 7.4, 0.1, 8)), "beyond_the_device"));
+}
+
+TEST(Situations, ASmallDeviceIsFilledByTheStates) {
+  const Diagnosis diagnosis = diagnose(message_case(cuda_message(0.02, 0.016, 1.55, 0.08, 1.96)));
+  EXPECT_NE(cause_of(diagnosis, "small_device"), nullptr);
+  expect_remedy(diagnosis, "on-cpu");
+}
+
+TEST(Situations, FreeMemoryThatIsRefused) {
+  Message message = cuda_message(0.02, 2.35, 0.8, 0.02, 4);
+  EXPECT_TRUE(seen_in(message_case(message), "refused_beside_free_memory"));
+}
+
+TEST(Situations, TheBarOfStepsTellsThatItWentWell) {
+  const std::string bar = "  3%|3         | 120/4000 [02:11<1:10:00,  1.09s/it]\n";
+  EXPECT_TRUE(seen_in(message_case(cuda_message(0.3, 0.1, 9, 0.2, 11), bar), "larger_batch_later"));
+  const std::string first = "  0%|          | 0/4000 [00:00<?, ?it/s]\n";
+  EXPECT_FALSE(seen_in(message_case(cuda_message(0.3, 0.1, 9, 0.2, 11), first), "larger_batch_later"));
+}
+
+TEST(Situations, TheDefaultContextIsTheModelsOwn) {
+  Case incident = case_of(serving_job(System::llama_server), "rtx-3060");
+  EXPECT_TRUE(seen_in(incident, "default_context"));
+  incident.job->serving.max_model_len = 4096;
+  EXPECT_FALSE(seen_in(incident, "default_context"));
+}
+
+TEST(Situations, TheEvidenceStandsInTheCause) {
+  const Diagnosis diagnosis = diagnose(
+      message_case(cuda_message(0.5, 0.3, 35, 1, 39), "warning: failed to clone() tensor with name lm_head\n"));
+  ASSERT_NE(cause_of(diagnosis, "full_state_dict"), nullptr);
+  EXPECT_THAT(cause_of(diagnosis, "full_state_dict")->evidence, HasSubstr("`failed to clone() tensor` in the log"));
+  EXPECT_EQ(diagnosis.remedies[0].name, "sharded-save");
+}
+
+}  // namespace
+}  // namespace headroom::doctor

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Checks messages, comments, help texts and pages for phrases that docs/glossary.md or plain English has a better word for.
+
+Usage: check_words.py [PROJECT_DIR]     prints every breach as file:line, exit 1 when there is one
+       check_words.py --self-test      runs the checker on lines with known faults
+
+Standard library only.
+"""
+import re
+import sys
+
+import source_check
+
+FOLDERS = ('.ci', 'benchmarks', 'cmake', 'demo', 'docs', 'examples', 'include', 'python', 'src', 'test', 'tests', 'tools', 'AGENTS.md',
+           'CMakeLists.txt', 'CONTRIBUTING.md', 'README.md')
+ENDINGS = ('.h', '.cpp', '.cu', '.cuh', '.py', '.md', '.sh', '.cmake', 'CMakeLists.txt')
+# Texts of others, records of runs, and what names the words.
+SKIPPED = ('benchmarks/results/', 'tests/data_files/', 'tests/manuals/inputs/', 'tests/doctor_messages/logs/', 'docs/glossary.md', 'tools/check_words.py')
+
+# (path, part of the line): what a format prescribes.
+ALLOWED = {('src/engine/ladder.cpp', '{"rungs"'), ('src/engine/ladder.h', '{"rungs"'), ('docs/plan_format.md', '"rungs"'), ('tests/planner/ladder_test.cpp', '"rungs"')}
+
+BANNED = (
+    (re.compile(r'(?<![Tt]here )(?<![Tt]here\'s )\b(?:is|are|was|were|be) no(?: |$)'
+                r'(?:$|(?!longer|more\b|better|less\b|larger|smaller|worse|greater|fewer|faster|slower|other\b|such\b)[\w"\'`{])'),
+     'X is no Y: write "is not a Y"'),
+    (re.compile(r'\bmend(?:s|ed|ing)?\b', re.I), 'mend: write "correct" or "fix"'),
+    (re.compile(r'\brungs?\b', re.I), 'rung: a point of the frontier'),
+    (re.compile(r'\bjudg(?:e|es|ed|ing|ement|ment)\b', re.I), 'judge: check, compare, predict or test'),
+    (re.compile(r'\bstamp(?:s|ed|ing)?\b', re.I), 'stamp: apply, or timestamp'),
+    (re.compile(r'\bpatients?\b', re.I), 'patient: say what waits, and how long'),
+    (re.compile(r'\bof one\'s own\b', re.I), 'of one\'s own: say whose'),
+    (re.compile(r'\bneeds instruction set\b'), 'say which instructions the processor lacks'),
+    (re.compile(r'\bwhole window while\b'), 'two readings: say which bytes the window takes and when'),
+    (re.compile(r'(?<!\.\./)\bshared/(?:architecture|style|features|cli|planning)\b'), 'cites a file outside the repository'),
+)
+
+
+def faults_of(path, lines):
+    if path.startswith(SKIPPED):
+        return []
+    faults = []
+    for number, line in enumerate(lines, 1):
+        for pattern, advice in BANNED:
+            if pattern.search(line) and not any(path == file and part in line for file, part in ALLOWED):
+                faults.append(f'{path}:{number}: {advice}')
+    return faults
+
+
+def self_test():
+    lines = ['// A row that is no object.', 'there is no row', 'There are no rows, and none is needed', 'it is no longer here', 'mend config.json',
+             '// the planner judges it', 'planned once and stamped', 'row of shared/features.md', 'a timestamp, amended', 'see ../shared/data']
+    found = [fault.split(':')[1] for fault in faults_of('src/base/a.h', lines)]
+    if found != ['1', '5', '6', '7', '8'] or faults_of('benchmarks/results/a.md', lines):
+        sys.exit(f'self test: found {found}')
+    print('self test: ok')
+
+
+def check(root):
+    faults = [fault for path, lines in source_check.project_files(root, FOLDERS, ENDINGS) for fault in faults_of(path, lines)]
+    return faults, f'{len(faults)} phrases to replace'
+
+
+if __name__ == '__main__':
+    source_check.run(self_test, check, '..')
