@@ -15,7 +15,6 @@ class Analysis {
  public:
   Analysis(const Graph& graph, const Bindings& bindings)
       : graph_(graph),
-        bindings_(bindings),
         leader_(graph.values.size()),
         first_(graph.values.size(), kFar),
         last_(graph.values.size(), -1) {
@@ -197,7 +196,6 @@ class Analysis {
   }
 
   const Graph& graph_;
-  const Bindings& bindings_;
   Liveness out_;
   std::vector<ValueId> leader_;
   std::vector<int64_t> first_, last_, bytes_;
