@@ -14,10 +14,7 @@ namespace {
 class Analysis {
  public:
   Analysis(const Graph& graph, const Bindings& bindings)
-      : graph_(graph),
-        leader_(graph.values.size()),
-        first_(graph.values.size(), kFar),
-        last_(graph.values.size(), -1) {
+      : graph_(graph), leader_(graph.values.size()), first_(graph.values.size(), kFar), last_(graph.values.size(), -1) {
     std::iota(leader_.begin(), leader_.end(), 0);
     bytes_.reserve(graph.values.size());
     ConcreteType type;
