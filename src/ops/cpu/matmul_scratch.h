@@ -35,6 +35,7 @@ struct MatmulSpec {
   MatmulSize size;
   DType operand = DType::f32;  // of A and B: f32 or bf16
   bool rounds_b = false;       // B alone is f32 and rounded to `operand`, which is bf16
+  Storage b_storage = {};      // of B, f32: in blocks it is decoded tile by tile
   Multiply multiply = Multiply::full;
   DType result = DType::f32;  // of C and the addend: f32, or bf16 from bf16 operands
   bool a_transposed = false;  // A is stored [depth, rows]

@@ -171,6 +171,7 @@ bool rows_of_b_collide(const MatmulSpec& spec) {
 }  // namespace
 
 MatmulOffer make_onednn_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked) {
+  if (!spec.b_storage.dense()) return {nullptr, "B is stored in blocks of codes"};
   if (spec.rounds_b) return make_rounded(spec, facts, booked);
   if (spec.low_rank > 0) return make_with_low_rank(spec, facts, booked);
   if (!facts.capabilities.has(kAvx512)) return {nullptr, "the machine has no AVX-512"};
