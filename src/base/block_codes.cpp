@@ -30,9 +30,8 @@ constexpr std::array<float, 16> kFloat{0.0f,  1.0f / 192,  2.0f / 3,  1.0f,  1.0
 
 // A table in the order of its values.
 struct Ladder {
-  std::array<uint8_t, 16> code{};    // by rank
-  std::array<float, 15> middle{};    // between a rank and the next
-  std::array<bool, 15> ties_rise{};  // the middle itself belongs to the next
+  std::array<uint8_t, 16> code{};  // by rank
+  std::array<float, 15> middle{};  // between a rank and the next, to which larger values belong
 };
 
 constexpr Ladder make_ladder(const std::array<float, 16>& values) {
@@ -42,11 +41,7 @@ constexpr Ladder make_ladder(const std::array<float, 16>& values) {
     for (; rank > 0 && values[i] < values[ladder.code[rank - 1]]; --rank) ladder.code[rank] = ladder.code[rank - 1];
     ladder.code[rank] = static_cast<uint8_t>(i);
   }
-  for (size_t i = 0; i < 15; ++i) {
-    const uint8_t low = ladder.code[i], high = ladder.code[i + 1];
-    ladder.middle[i] = (values[low] + values[high]) / 2;
-    ladder.ties_rise[i] = high < low;
-  }
+  for (size_t i = 0; i < 15; ++i) ladder.middle[i] = (values[ladder.code[i]] + values[ladder.code[i + 1]]) / 2;
   return ladder;
 }
 
@@ -54,8 +49,7 @@ constexpr Ladder kNormalLadder = make_ladder(kNormalFloat), kFloatLadder = make_
 
 uint8_t nearest(const Ladder& ladder, float value) {
   size_t rank = 0;
-  for (size_t i = 0; i < 15; ++i)
-    rank += value > ladder.middle[i] || (value == ladder.middle[i] && ladder.ties_rise[i]) ? 1 : 0;
+  for (const float middle : ladder.middle) rank += value > middle ? 1 : 0;
   return ladder.code[rank];
 }
 

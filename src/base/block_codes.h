@@ -28,7 +28,7 @@ constexpr int64_t code_bytes(int64_t count, int bits) { return (count * bits + 7
 float scale_of(CodeTable table, int bits, std::span<const float> values);
 
 // The nearest codes of values of one block whose scale is `scale`, into code_bytes() from a byte's begin. Of two values
-// that are equally near, the one with the smaller code. Codes of zeros where the scale is 0.
+// that are equally near, the lower one. Codes of zeros where the scale is 0.
 void encode(CodeTable table, int bits, float scale, std::span<const float> values, uint8_t* codes);
 
 // Elements first .. first + count of a block, whose codes begin at `codes` and whose scale is `scale`.

@@ -45,7 +45,7 @@ inline void code_scales(const Storage& storage, const StorageLayout& layout, uin
 }
 
 inline Coded coded(const Tensor& dense, const Storage& storage) {
-  Coded out{Tensor(DType::f32, dense.type().dims, storage), Tensor(DType::f32, dense.type().dims)};
+  Coded out{Tensor(ConcreteType{DType::f32, dense.type().dims, storage}), Tensor(DType::f32, dense.type().dims)};
   const StorageLayout layout = storage_layout(storage, dense.count());
   auto* const data = out.codes.as<uint8_t>();
   const auto values_of = [&](int64_t block) {

@@ -56,8 +56,9 @@ class GuardedBuffer {
 // A tensor with its own memory; copies are deep.
 class Tensor {
  public:
-  Tensor(DType dtype, std::vector<int64_t> dims, const Storage& storage = {})
-      : type_{dtype, std::move(dims), storage}, buffer_(std::make_shared<GuardedBuffer>(storage_bytes(type_))) {}
+  Tensor(DType dtype, std::vector<int64_t> dims) : Tensor(ConcreteType{dtype, std::move(dims), {}}) {}
+  explicit Tensor(ConcreteType type)
+      : type_(std::move(type)), buffer_(std::make_shared<GuardedBuffer>(storage_bytes(type_))) {}
   Tensor(DType dtype, std::vector<int64_t> dims, const std::vector<double>& values) : Tensor(dtype, std::move(dims)) {
     for (size_t i = 0; i < values.size(); ++i) set(static_cast<int64_t>(i), values[i]);
   }

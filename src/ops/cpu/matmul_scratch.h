@@ -44,6 +44,7 @@ struct MatmulSpec {
   bool addend = false;        // added to the product; may be C itself, with the same bits as when it is not
   int64_t low_rank = 0;       // depth of P Q in the operands' dtype, 0: none; P is stored [rows, low_rank]
   bool q_transposed = false;  // Q is stored [cols, low_rank]
+  int64_t c_row = 0;          // elements between the rows of C and the addend; 0: they are dense. oneDNN alone
 };
 
 // The tile a kernel computes in registers, and the form of its packed operands.
@@ -221,10 +222,20 @@ inline int64_t amx_scratch(const MatmulSpec& spec, const TileTraits& tile, int t
 // A copy of B in bf16.
 inline int64_t rounded_bytes(const MatmulSpec& spec) { return align_up(spec.size.depth * spec.size.cols * 2, 64); }
 
+// Of B in blocks of codes oneDNN gets so many decoded columns at a time, about a megabyte.
+inline int64_t decoded_columns(const MatmulSpec& spec) {
+  constexpr int64_t kBytes = int64_t{1} << 20, kUnit = 64;
+  const int64_t column = std::max<int64_t>(1, spec.size.depth * dtype_bytes(spec.operand));
+  return std::min(spec.size.cols, std::max(kUnit, kBytes / column / kUnit * kUnit));
+}
+inline int64_t decoded_bytes(const MatmulSpec& spec) {
+  return align_up(spec.size.depth * decoded_columns(spec) * dtype_bytes(spec.operand), 64);
+}
+
 // Bytes booked for one product: what the kernels of our own need, which is enough for oneDNN's workspace too, except
 // for products added onto f32 with a transposed A (weight gradients): there oneDNN was seen to need up to 1.78 times as
-// much. Where it still needs more it refuses. Of f32 B it gets a rounded copy. `facts.gemm_workspace_cap`, when set,
-// replaces the formula.
+// much. Where it still needs more it refuses. Of f32 B it gets a rounded copy, of B in codes decoded columns.
+// `facts.gemm_workspace_cap`, when set, replaces the formula.
 inline int64_t matmul_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
   if (facts.gemm_workspace_cap > 0) return facts.gemm_workspace_cap;
   if (!facts.capabilities.has(kAvx2)) return 0;
@@ -232,8 +243,10 @@ inline int64_t matmul_scratch(const MatmulSpec& spec, const DeviceFacts& facts) 
   const TileTraits* amx = facts.capabilities.has(kAmx) ? amx_tile(spec.operand, spec.multiply) : nullptr;
   if (amx) return std::max(simd, amx_scratch(spec, *amx, facts.threads));
   const bool library = facts.capabilities.has(kAvx512) && spec.a_transposed && spec.addend;
-  const int64_t rounded = facts.capabilities.has(kAvx512) && spec.rounds_b ? rounded_bytes(spec) : 0;
-  return rounded + (library ? simd / 5 * 9 : simd);
+  int64_t copied = 0;
+  if (facts.capabilities.has(kAvx512))
+    copied = !spec.b_storage.dense() ? decoded_bytes(spec) : spec.rounds_b ? rounded_bytes(spec) : 0;
+  return copied + (library ? simd / 5 * 9 : simd);
 }
 
 }  // namespace headroom
