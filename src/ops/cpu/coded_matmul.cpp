@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
+#include "base/bytes.h"
 #include "base/threads.h"
 #include "ops/cast/convert.h"
 #include "ops/cpu/coded_matrix.h"
@@ -32,20 +34,41 @@ class CodedMatmul final : public Matmul {
   void run(const MatmulArguments& arguments) const override {
     MatmulArguments piece = arguments;
     piece.b = arguments.scratch;
+    piece.c = arguments.scratch + b_bytes();
     piece.scratch += decoded_bytes(spec_);
-    const int64_t width = dtype_bytes(spec_.result);
+    if (arguments.addend) piece.addend = piece.c;
     for (int64_t col = 0; col < spec_.size.cols; col += columns_) {
       const int64_t count = std::min(columns_, spec_.size.cols - col);
+      const Block whole{spec_.size.cols, col}, made{count, 0};
       decode(arguments.b, col, count, arguments.scratch);
-      piece.c = static_cast<std::byte*>(arguments.c) + col * width;
+      if (arguments.addend) copy(arguments.addend, whole, piece.c, made, count);
       if (arguments.bias) piece.bias = arguments.bias + col;
-      if (arguments.addend) piece.addend = static_cast<const std::byte*>(arguments.addend) + col * width;
       (count == columns_ ? *whole_ : *last_).run(piece);
+      copy(piece.c, made, arguments.c, whole, count);
     }
     if (more_) more_->run({arguments.p, arguments.q, arguments.c, nullptr, arguments.c, piece.scratch});
   }
 
  private:
+  // Columns of a matrix with so many to a row.
+  struct Block {
+    int64_t row = 0;
+    int64_t first = 0;
+  };
+
+  int64_t b_bytes() const { return align_up(spec_.size.depth * columns_ * dtype_bytes(spec_.operand), 64); }
+
+  // `count` columns of every row of C.
+  void copy(const void* from, const Block& source, void* to, const Block& target, int64_t count) const {
+    const int64_t width = dtype_bytes(spec_.result);
+    parallel_for(spec_.size.rows, 16, [&](int64_t begin, int64_t end, int) {
+      for (int64_t row = begin; row < end; ++row)
+        std::memcpy(static_cast<std::byte*>(to) + (row * target.row + target.first) * width,
+                    static_cast<const std::byte*>(from) + (row * source.row + source.first) * width,
+                    static_cast<size_t>(count * width));
+    });
+  }
+
   // Columns col .. col + count of B, laid out as B is.
   void decode(const void* codes, int64_t col, int64_t count, std::byte* to) const {
     const auto [rows, cols, depth] = spec_.size;
@@ -96,7 +119,6 @@ MatmulOffer make_coded_matmul(const MatmulSpec& spec, const DeviceFacts& facts, 
   plain.b_storage = {};
   plain.rounds_b = false;
   plain.low_rank = 0;
-  plain.c_row = spec.size.cols;
   std::array<MatmulOffer, 3> parts;
   const std::array<int64_t, 2> counts{columns, spec.size.cols % columns};
   for (size_t i = 0; i < counts.size(); ++i) {

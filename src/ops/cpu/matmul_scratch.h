@@ -44,7 +44,6 @@ struct MatmulSpec {
   bool addend = false;        // added to the product; may be C itself, with the same bits as when it is not
   int64_t low_rank = 0;       // depth of P Q in the operands' dtype, 0: none; P is stored [rows, low_rank]
   bool q_transposed = false;  // Q is stored [cols, low_rank]
-  int64_t c_row = 0;          // elements between the rows of C and the addend; 0: they are dense. oneDNN alone
 };
 
 // The tile a kernel computes in registers, and the form of its packed operands.
@@ -222,14 +221,17 @@ inline int64_t amx_scratch(const MatmulSpec& spec, const TileTraits& tile, int t
 // A copy of B in bf16.
 inline int64_t rounded_bytes(const MatmulSpec& spec) { return align_up(spec.size.depth * spec.size.cols * 2, 64); }
 
-// Of B in blocks of codes oneDNN gets so many decoded columns at a time, about a megabyte.
+// Of B in blocks of codes oneDNN gets so many decoded columns at a time, about a megabyte, and makes those of C beside
+// them.
 inline int64_t decoded_columns(const MatmulSpec& spec) {
   constexpr int64_t kBytes = int64_t{1} << 20, kUnit = 64;
   const int64_t column = std::max<int64_t>(1, spec.size.depth * dtype_bytes(spec.operand));
   return std::min(spec.size.cols, std::max(kUnit, kBytes / column / kUnit * kUnit));
 }
 inline int64_t decoded_bytes(const MatmulSpec& spec) {
-  return align_up(spec.size.depth * decoded_columns(spec) * dtype_bytes(spec.operand), 64);
+  const int64_t columns = decoded_columns(spec);
+  return align_up(spec.size.depth * columns * dtype_bytes(spec.operand), 64) +
+         align_up(spec.size.rows * columns * dtype_bytes(spec.result), 64);
 }
 
 // Bytes booked for one product: what the kernels of our own need, which is enough for oneDNN's workspace too, except

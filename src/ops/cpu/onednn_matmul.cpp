@@ -30,10 +30,9 @@ const dnnl::engine& onednn_engine() {
   return engine;
 }
 
-// A rows x cols matrix, or its transpose in memory; dense, or with rows `row` elements apart.
-dnnl::memory::desc describe(int64_t rows, int64_t cols, DType dtype, bool transposed, int64_t row = 0) {
-  const dnnl::memory::dims strides =
-      transposed ? dnnl::memory::dims{1, rows} : dnnl::memory::dims{row > 0 ? row : cols, 1};
+// A dense rows x cols matrix, or its transpose in memory.
+dnnl::memory::desc describe(int64_t rows, int64_t cols, DType dtype, bool transposed) {
+  const dnnl::memory::dims strides = transposed ? dnnl::memory::dims{1, rows} : dnnl::memory::dims{cols, 1};
   return {{rows, cols}, onednn_type(dtype), strides};
 }
 
@@ -48,7 +47,7 @@ dnnl::matmul::primitive_desc describe_matmul(const MatmulSpec& spec) {
   }
   const dnnl::memory::desc a = describe(rows, depth, spec.operand, spec.a_transposed);
   const dnnl::memory::desc b = describe(depth, cols, spec.operand, spec.b_transposed);
-  const dnnl::memory::desc c = describe(rows, cols, spec.result, false, spec.c_row);
+  const dnnl::memory::desc c = describe(rows, cols, spec.result, false);
   if (!spec.bias) return {dnnl::matmul::desc(a, b, c), attributes, onednn_engine()};
   return {dnnl::matmul::desc(a, b, describe(1, cols, DType::f32, false), c), attributes, onednn_engine()};
 }
@@ -90,12 +89,11 @@ class OnednnMatmul final : public Matmul {
 
  private:
   void copy_addend(const MatmulArguments& arguments) const {
-    const int64_t bytes = dtype_bytes(spec_.result), row = (spec_.c_row > 0 ? spec_.c_row : spec_.size.cols) * bytes;
+    const int64_t row = spec_.size.cols * dtype_bytes(spec_.result);
     parallel_for(spec_.size.rows, 1, [&](int64_t begin, int64_t end, int) {
-      for (int64_t at = begin; at < end; ++at)
-        std::memcpy(static_cast<std::byte*>(arguments.c) + at * row,
-                    static_cast<const std::byte*>(arguments.addend) + at * row,
-                    static_cast<size_t>(spec_.size.cols * bytes));
+      std::memcpy(static_cast<std::byte*>(arguments.c) + begin * row,
+                  static_cast<const std::byte*>(arguments.addend) + begin * row,
+                  static_cast<size_t>((end - begin) * row));
     });
   }
 
