@@ -25,8 +25,8 @@ constexpr std::array<float, 16> kNormalFloat{-1.0f,
                                              0.7229568362236023f,
                                              1.0f};
 
-constexpr std::array<float, 16> kFloat{0.0f,  1.0f / 192,  2.0f / 3,  1.0f,  1.0f / 3,  0.5f,  1.0f / 6,  0.25f,
-                                       -0.0f, -1.0f / 192, -2.0f / 3, -1.0f, -1.0f / 3, -0.5f, -1.0f / 6, -0.25f};
+constexpr std::array<float, 16> kFloat{0.0f, 1.0f / 192,  2.0f / 3,  1.0f,  1.0f / 3,  0.5f,  1.0f / 6,  0.25f,
+                                       0.0f, -1.0f / 192, -2.0f / 3, -1.0f, -1.0f / 3, -0.5f, -1.0f / 6, -0.25f};
 
 // A table in the order of its values.
 struct Ladder {
@@ -45,7 +45,8 @@ constexpr Ladder make_ladder(const std::array<float, 16>& values) {
   return ladder;
 }
 
-constexpr Ladder kNormalLadder = make_ladder(kNormalFloat), kFloatLadder = make_ladder(kFloat);
+constexpr Ladder kNormalLadder = make_ladder(kNormalFloat);
+constexpr Ladder kFloatLadder = make_ladder(kFloat);
 
 uint8_t nearest(const Ladder& ladder, float value) {
   size_t rank = 0;
@@ -86,17 +87,18 @@ float scale_of(CodeTable table, int bits, std::span<const float> values) {
 }
 
 void encode(CodeTable table, int bits, float scale, std::span<const float> values, uint8_t* codes) {
-  const auto scaled = [&](size_t i) { return scale > 0 ? values[i] / scale : 0.0f; };
   if (table != CodeTable::integer) {
     const Ladder& ladder = table == CodeTable::nf4 ? kNormalLadder : kFloatLadder;
-    pack_halves(
-        values.size(), [&](size_t i) { return nearest(ladder, scaled(i)); }, codes);
-  } else if (bits == 4) {
+    const float inverse = scale > 0 ? 1 / scale : 0.0f;  // as bitsandbytes scales: near ties it decides
+    return pack_halves(
+        values.size(), [&](size_t i) { return nearest(ladder, values[i] * inverse); }, codes);
+  }
+  const auto scaled = [&](size_t i) { return scale > 0 ? values[i] / scale : 0.0f; };
+  if (bits == 4)
     pack_halves(
         values.size(), [&](size_t i) { return whole(scaled(i), largest_integer(4)) + 8; }, codes);
-  } else {
+  else
     for (size_t i = 0; i < values.size(); ++i) codes[i] = static_cast<uint8_t>(whole(scaled(i), largest_integer(8)));
-  }
 }
 
 void decode(CodeTable table, int bits, const uint8_t* codes, float scale, int64_t first, int64_t count, float* values) {

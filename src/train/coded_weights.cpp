@@ -72,25 +72,12 @@ class Coding {
     }
   }
 
-  // body(block, first element, values) for the part of every block that the piece holds, on the team.
-  template <typename Body>
-  void each_block(int64_t first, std::span<const float> values, const Body& body) const {
-    const int64_t block = storage_.block, end = first + static_cast<int64_t>(values.size());
-    parallel_for((end - 1) / block - first / block + 1, 16, [&](int64_t from, int64_t to, int) {
-      for (int64_t i = from; i < to; ++i) {
-        const int64_t at = first / block + i;
-        const int64_t begin = std::max(first, at * block), stop = std::min(end, (at + 1) * block);
-        body(at, begin, values.subspan(static_cast<size_t>(begin - first), static_cast<size_t>(stop - begin)));
-      }
-    });
-  }
-
   int64_t end_of(const Blocks& blocks) const { return std::min(elements_, blocks.end * storage_.block); }
 
   void find_scales(const Blocks& blocks) {
     std::fill_n(scales_.begin(), blocks.end - blocks.begin, 0.0f);
     each_piece(blocks.begin * storage_.block, end_of(blocks), [&](int64_t first, std::span<const float> values) {
-      each_block(first, values, [&](int64_t block, int64_t, std::span<const float> part) {
+      each_block_part(storage_, first, values, [&](int64_t block, int64_t, std::span<const float> part) {
         float& scale = scales_[static_cast<size_t>(block - blocks.begin)];
         scale = std::max(scale, scale_of(storage_.codes, storage_.payload_bits, part));
       });
@@ -111,31 +98,23 @@ class Coding {
       const int64_t begin = origin + at * per_byte;
       each_piece(begin, std::min(end, begin + static_cast<int64_t>(piece.size()) * per_byte),
                  [&](int64_t first, std::span<const float> values) {
-                   each_block(first, values, [&](int64_t block, int64_t from, std::span<const float> part) {
-                     encode(storage_.codes, bits, scales_[static_cast<size_t>(block - blocks.begin)], part,
-                            reinterpret_cast<uint8_t*>(piece.data()) + code_bytes(from - begin, bits));
-                   });
+                   each_block_part(
+                       storage_, first, values, [&](int64_t block, int64_t from, std::span<const float> part) {
+                         encode(storage_.codes, bits, scales_[static_cast<size_t>(block - blocks.begin)], part,
+                                reinterpret_cast<uint8_t*>(piece.data()) + code_bytes(from - begin, bits));
+                       });
                  });
     });
   }
 
-  // Less the mean of all the scales are codes of the signed dynamic map, in blocks with a scale each (QLoRA, section 3,
-  // "Double Quantization").
   void write_coded_scales(const Blocks& blocks) {
     const std::span<float> scales = scales_of(blocks);
     const auto each = static_cast<size_t>(storage_.scale_block);
-    const size_t count = (scales.size() + each - 1) / each;
-    const std::span<float> outer(reinterpret_cast<float*>(coded_.data()), count);
-    const std::span<std::byte> codes = coded_.subspan(count * sizeof(float), scales.size());
-    for (size_t block = 0; block < count; ++block) {
-      const std::span<float> part = scales.subspan(block * each, std::min(each, scales.size() - block * each));
-      float& most = outer[block] = 0;
-      for (float& scale : part) most = std::max(most, std::fabs(scale -= mean_));
-      for (size_t i = 0; i < part.size(); ++i)
-        codes[block * each + i] = std::byte{nearest_code(true, most > 0 ? part[i] / most : 0.0f)};
-    }
-    write(layout_.scales + blocks.begin, codes);
-    write(layout_.scale_scales + blocks.begin / storage_.scale_block * 4, std::as_bytes(std::span<const float>(outer)));
+    const std::span<float> outer(reinterpret_cast<float*>(coded_.data()), (scales.size() + each - 1) / each);
+    const std::span<uint8_t> codes(reinterpret_cast<uint8_t*>(coded_.data() + outer.size_bytes()), scales.size());
+    code_scales(scales, mean_, storage_.scale_block, outer, codes);
+    write(layout_.scales + blocks.begin, std::as_bytes(codes));
+    write(layout_.scale_scales + blocks.begin / storage_.scale_block * 4, std::as_bytes(outer));
   }
 
   TensorView bytes_view(int64_t offset, const int64_t& bytes) const {
@@ -162,6 +141,22 @@ class Coding {
 };
 
 }  // namespace
+
+float mean_of(std::span<const float> scales) {
+  double sum = 0;
+  for (const float scale : scales) sum += static_cast<double>(scale);
+  return static_cast<float>(sum / static_cast<double>(scales.size()));
+}
+
+void code_scales(std::span<float> scales, float mean, int64_t block, std::span<float> outer, std::span<uint8_t> codes) {
+  const auto each = static_cast<size_t>(block);
+  for (size_t at = 0; at < outer.size(); ++at) {
+    const size_t begin = at * each, end = std::min(scales.size(), begin + each);
+    float& most = outer[at] = 0;
+    for (size_t i = begin; i < end; ++i) most = std::max(most, std::fabs(scales[i] -= mean));
+    for (size_t i = begin; i < end; ++i) codes[i] = nearest_code(true, most > 0 ? scales[i] / most : 0.0f);
+  }
+}
 
 void load_coded(Executor& executor, const PersistentTensor& weight, const SafetensorsSet& files,
                 const std::string& stored) {

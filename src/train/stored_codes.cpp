@@ -65,7 +65,7 @@ class Reader {
     std::string text(static_cast<size_t>(tensor->bytes), '\0');
     files_.read(name, 0, std::as_writable_bytes(std::span<char>(text)));
     const Json state = parse_json(text, files_.directory().string() + ": " + name);
-    if (!state.is_object()) refuse(name, "is no JSON object");
+    if (!state.is_object()) refuse(name, "is not a JSON object");
     return state;
   }
 
@@ -122,12 +122,11 @@ class Reader {
   StoredCodes out_;
 };
 
-// The bits of compressed-tensors as those of base/block_codes.h.
-void turn(int bits, std::span<std::byte> codes) {
+}  // namespace
+
+void turn_packed(int bits, std::span<std::byte> codes) {
   for (std::byte& code : codes) code = bits == 8 ? code ^ std::byte{0x80} : (code << 4) | (code >> 4);
 }
-
-}  // namespace
 
 std::optional<StoredCodes> find_stored_codes(const ModelSpec& spec, const SafetensorsSet& files,
                                              const WeightInfo& weight) {
@@ -151,7 +150,7 @@ void load_stored_codes(Executor& executor, const PersistentTensor& weight, const
   };
   write(0, code_bytes(elements, storage.payload_bits), DType::u8, [&](int64_t first, std::span<std::byte> piece) {
     files.read(stored.codes, first, piece);
-    if (stored.little_nibbles) turn(storage.payload_bits, piece);
+    if (stored.little_nibbles) turn_packed(storage.payload_bits, piece);
   });
   const auto read_scales = [&](const std::string& name) {
     return [&files, &name](int64_t first, std::span<std::byte> piece) {

@@ -32,4 +32,7 @@ std::optional<StoredCodes> find_stored_codes(const ModelSpec& spec, const Safete
 void load_stored_codes(Executor& executor, const PersistentTensor& weight, const SafetensorsSet& files,
                        const StoredCodes& stored);
 
+// The bits of compressed-tensors as those of base/block_codes.h, and back.
+void turn_packed(int bits, std::span<std::byte> codes);
+
 }  // namespace headroom

@@ -24,7 +24,8 @@ def coded(values):
         block = values[begin : begin + 64]
         most = max(abs(v) for v in block)
         scales.append(most)
-        codes += [min(range(16), key=lambda c: (abs(NF4[c] - narrow(v / most)), c)) for v in block]
+        inverse = narrow(1 / most)
+        codes += [min(range(16), key=lambda c: (abs(NF4[c] - narrow(v * inverse)), c)) for v in block]
     return bytes(high << 4 | low for high, low in zip(codes[::2], codes[1::2])), scales
 
 
@@ -176,6 +177,30 @@ class Quantized(ProgramTest):
         self.stored(load_in_4bit=False, load_in_8bit=True)
         self.assert_refused(["evaluate", "--model", "stored", "--data", "data.txt", "--memory", "128MiB"], 2, "bitsandbytes")
 
+    def test_quantize_writes_what_it_would_compute_with(self):
+        for kind in KINDS:
+            with self.subTest(kind):
+                done = self.call("quantize", "--model", "model", "--weights", kind, "--output-dir", f"w-{kind}", "--memory", "64MiB")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(self.evaluate(f"w-{kind}"), self.evaluate("model", "--technique", f"quantize-weights={kind}"))
+        self.stored()
+        ours, theirs = (read_safetensors(self.root / name / "model.safetensors") for name in ("w-nf4", "stored"))
+        for name, entry in theirs[0].items():
+            found = ours[0][name]
+            self.assertEqual((found["dtype"], found["shape"] if "quant_state" not in name else []),
+                             (entry["dtype"], entry["shape"] if "quant_state" not in name else []), name)
+            raw = [data[slice(*header[name]["data_offsets"])] for header, data in (ours, theirs)]
+            self.assertEqual(*(map(json.loads, raw) if "quant_state" in name else raw), name)
+
+    def test_quantize_refuses(self):
+        self.stored()
+        arguments = ["quantize", "--model", "model", "--output-dir", "w-refused"]
+        self.assert_refused([*arguments, "--weights", "nf5"], 2, "nf5")
+        self.assert_refused([*arguments, "--weights", "int4"], 2, "int4", "32")
+        self.assert_refused([*arguments, "--memory", "1MiB"], 3, "minimum_bytes")
+        self.assert_refused(["quantize", "--model", "stored", "--output-dir", "w-refused"], 2, "quantised")
+        self.assert_refused(["quantize", "--model", "model", "--output-dir", "stored"], 2, "not empty")
+
     @unittest.skipUnless((SHARED / "data/quantized").is_dir(), "no ../shared")
     def test_checkpoints_of_other_programs(self):
         for kind in ("bnb-nf4", "bnb-fp4", "bnb-nf4-dq", "ct-int8", "ct-int4"):
@@ -185,6 +210,20 @@ class Quantized(ProgramTest):
                 found = self.evaluate(folder / "model", data=folder / "rows.jsonl", length=64)
                 self.assertEqual(found["tokens"], wanted["tokens"])
                 self.assertAlmostEqual(found["loss"], wanted["loss"], delta=1e-5 * wanted["loss"])
+
+    @unittest.skipUnless((SHARED / "data/quantized").is_dir(), "no ../shared")
+    def test_codes_are_those_of_bitsandbytes(self):
+        original = SHARED / "data/quantized/original"
+        for kind, folder in (("nf4", "bnb-nf4"), ("fp4", "bnb-fp4"), ("nf4-dq", "bnb-nf4-dq")):
+            done = self.call("quantize", "--model", original, "--weights", kind, "--output-dir", f"b-{kind}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            ours, theirs = (read_safetensors(path / "model.safetensors")
+                            for path in (self.root / f"b-{kind}", SHARED / "data/quantized" / folder / "model"))
+            self.assertEqual(set(ours[0]) - {"__metadata__"}, set(theirs[0]) - {"__metadata__"})
+            for name in theirs[0]:
+                if name + ".absmax" in theirs[0]:
+                    raw = [data[slice(*header[name]["data_offsets"])] for header, data in (ours, theirs)]
+                    self.assertTrue(raw[0] == raw[1], f"{kind} {name}")
 
 
 if __name__ == "__main__":
