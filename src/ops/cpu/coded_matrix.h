@@ -16,9 +16,10 @@ class CodedMatrix {
   // Elements first .. first + count, in row-major order. Thread-safe; no heap call.
   void read(int64_t first, int64_t count, float* to) const;
 
- private:
+  const uint8_t* codes() const { return data_; }
   float scale_of(int64_t block) const;
 
+ private:
   Storage storage_;
   StorageLayout layout_;
   const uint8_t* data_;

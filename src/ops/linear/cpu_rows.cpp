@@ -10,6 +10,7 @@
 
 #include "base/threads.h"
 #include "hwy/cache_control.h"
+#include "ops/linear/cpu_coded_rows.h"
 #include "ops/linear/cpu_rows.h"
 #include "ops/linear/scratch.h"
 #include "ops/linear_group/members.h"
@@ -208,7 +209,8 @@ KernelOffer make_linear_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   const LinearShape shape = linear_shape(spec.inputs[0], spec.inputs[1], spec.attrs);
   const LinearOperands inputs = linear_operands(spec.attrs);
   if (inputs.low_rank != 0) return {nullptr, "a low-rank product is added"};
-  return make_rows(spec, {shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last}, facts);
+  const RowsPlan plan{shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last};
+  return spec.inputs[1].storage.dense() ? make_rows(spec, plan, facts) : make_coded_rows(spec, plan, facts);
 }
 
 KernelOffer make_linear_group_rows(const KernelSpec& spec, const DeviceFacts& facts) {
