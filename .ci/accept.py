@@ -93,6 +93,16 @@ class Acceptance:
                             f'--technique offload-optimizer=on --disk-memory {disk}:1GiB'):
                 self.script('golden.py', cases, f'--extra={options}')
 
+    def quantized(self):
+        """Adapters trained further over quantised bases, as planned and under the techniques that move or redo things."""
+        cases = self.at('accept', 'golden-qlora')
+        if not os.path.isdir(cases):
+            return
+        with tempfile.TemporaryDirectory(dir=os.path.dirname(self.binary)) as disk:
+            for options in ('', '--technique recompute=on', '--micro-batch-size 1',
+                            f'--technique offload-parameters=on --disk-memory {disk}:1GiB'):
+                self.script('golden.py', cases, f'--extra={options}')
+
     def fused_optimizer(self, case):
         """A golden case without clipping: the same losses and weights, bitwise, with the update inside the backward pass."""
         folder, results = self.at('accept', 'golden', case), []
@@ -187,6 +197,7 @@ class Acceptance:
         if self.has('train') and self.has('evaluate'):
             self.golden()
             self.optimizers()
+            self.quantized()
             self.gpu()
         if self.has('plan'):
             self.budget()

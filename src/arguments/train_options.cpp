@@ -163,6 +163,9 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
       ->required()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   TrainOptions& o = arguments.options;
+  scalar(app, "--adapter", o.model.adapter,
+         "train a LoRA adapter further: a directory that train or PEFT wrote, whose rank and modules it keeps")
+      ->type_name("DIR");
   add_data_options(app, o.data, o.evaluation);
   add_schedule_options(app, o.schedule);
   add_optimizer_options(app, o.optimizer);

@@ -16,6 +16,7 @@ Command profile_command();
 Command report_command();
 Command watch_command();
 Command merge_command();
+Command quantize_command();
 Command doctor_command();  // with the planner, for what headroom itself would need
 
 // Runs the command line; never throws. Exit codes of cli.md.

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "cli/command.h"
 #include "cli/messages.h"
 #include "engine/merge.h"

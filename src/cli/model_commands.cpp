@@ -49,14 +49,18 @@ int run_info(const std::string& path) {
                spec.layers, spec.experts.chosen);
   fmt::print("config dtype     {}\n", model.config.dtype());
   if (!spec.quantization.empty()) {
-    fmt::print("quantised        {}: counted, cannot be trained\n", spec.quantization);
-    return 0;
+    fmt::print("quantised        {}: {}\n", spec.quantization,
+               spec.weight_codes.empty()
+                   ? "counted, cannot be trained"
+                   : spec.weight_codes + ", for evaluate, generate and training adapters (--lora-r)");
+    if (spec.weight_codes.empty()) return 0;
   }
   print_files(model);
   if (spec.objective == Objective::none) {
     fmt::print("head             none: {}\n", head_remedy());
     return 0;
   }
+  if (!spec.weight_codes.empty()) return 0;
   fmt::print("training needs   at least {} in fp32, {} in bf16-mixed (AdamW, sequence {}, --memory)\n",
              format_least_bytes(least_budget_in(model, "32-true")),
              format_least_bytes(least_budget_in(model, "bf16-mixed")), std::min<int64_t>(512, spec.max_positions));

@@ -40,9 +40,20 @@ double sequence_factor(const Profile& profile, const OpCall& call) {
   return 1;
 }
 
+// What decoding a weight takes: a GPU writes the decoded copy before the product; on a CPU every thread decodes what its
+// rows meet, at about half of the rate at which the threads together stream f32.
+double decoding_seconds(const OpCall& call, const Profile& profile) {
+  const ConcreteType& weight = call.inputs[1];
+  const auto elements = static_cast<double>(element_count(weight.dims));
+  if (profile.facts.is_cpu()) return 2 * 4 * elements / profile.stream_bytes_per_second;
+  const double copy = elements * static_cast<double>(dtype_bytes(call.inputs[0].dtype));
+  return with_launch(profile, (copy + static_cast<double>(storage_bytes(weight))) / profile.stream_bytes_per_second);
+}
+
 // What an f32 weight takes beside bf16 rows: measured rates are those of narrow weights. A GPU writes a copy, half as
-// large, before the product.
+// large, before the product. One in codes is decoded to the dtype of the rows.
 double rounding_seconds(const OpCall& call, const Profile& profile) {
+  if (!call.inputs[1].storage.dense()) return decoding_seconds(call, profile);
   if (call.inputs[0].dtype == call.inputs[1].dtype) return 0;
   const double bytes = static_cast<double>(storage_bytes(call.inputs[1]));
   if (!profile.facts.is_cpu()) return with_launch(profile, 1.5 * bytes / profile.stream_bytes_per_second);

@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/least_bytes.h"
 #include "base/lines.h"
 #include "device/device.h"
 #include "formats/file.h"
@@ -154,6 +155,14 @@ int64_t default_budget(const std::string& device, const std::string& profile) {
 
 int64_t default_host_budget(const std::string& device) {
   return device_kind(device) == DeviceKind::accelerator ? available_memory() / 10 * 9 : 0;
+}
+
+void refuse_below(int64_t budget, int64_t needed) {
+  if (budget == 0 || budget >= needed) return;
+  throw Error(ErrorKind::does_not_fit,
+              fmt::format("does not fit: the budget of {} bytes ({}) falls short by {} bytes; minimum_bytes {} ({})",
+                          budget, format_bytes(budget), needed - budget, needed, format_least_bytes(needed)),
+              fmt::format("give --memory {} or more", needed));
 }
 
 }  // namespace headroom

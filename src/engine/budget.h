@@ -32,6 +32,9 @@ void refuse_above_machine(std::string_view option, int64_t budget);
 // The same of a run on `device` with `memory` bytes of it and `host_memory` beside it.
 void refuse_budgets_above_machine(const std::string& device, int64_t memory, int64_t host_memory);
 
+// Throws Error(does_not_fit) for a budget, where one is given (above 0), below the bytes that a command needs.
+void refuse_below(int64_t budget, int64_t needed);
+
 // The default of --memory, in bytes: on the CPU available_memory() less 10 %; on a GPU what is free on it, this
 // process's own context counted as free as far as the driver tells it; for a plan without its GPU (device null, the
 // profile of a GPU) what `profile` says that the GPU has, less 5 %. Throws Error(usage) when there is no such device or

@@ -8,7 +8,7 @@
 #include "base/bfloat16.h"
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/least_bytes.h"
+#include "engine/budget.h"
 #include "engine/process_bytes.h"
 #include "formats/atomic_dir.h"
 #include "formats/safetensors_writer.h"
@@ -212,14 +212,6 @@ class Merger {
   std::vector<bfloat16> narrowed_;
   std::vector<double> sums_;
 };
-
-void refuse_below(int64_t budget, int64_t needed) {
-  if (budget == 0 || budget >= needed) return;
-  throw Error(ErrorKind::does_not_fit,
-              fmt::format("does not fit: the budget of {} bytes ({}) falls short by {} bytes; minimum_bytes {} ({})",
-                          budget, format_bytes(budget), needed - budget, needed, format_least_bytes(needed)),
-              fmt::format("give --memory {} or more", needed));
-}
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include "engine/device_facts.h"
 #include "engine/process_bytes.h"
 #include "engine/processor_remark.h"
+#include "engine/technique_pins.h"
 #include "passes/freeze.h"
 #include "planner/estimates.h"
 #include "planner/techniques/lora.h"
@@ -39,7 +40,7 @@ OpenedModel::OpenedModel(const InferenceOptions& options, const char* purpose, N
   if (model_.directory.empty())
     throw Error(ErrorKind::usage, fmt::format("{} is a bare config.json: there are no weights", options.model.string()),
                 "give a model directory");
-  refuse_quantized(model_, purpose);
+  refuse_quantized(model_, purpose, QuantizedRule::codes_are_read);
   refuse_without_head(model_, purpose);
   if (names_adapter(options) || !options.adapter.empty())
     adapter_ = open_adapter(names_adapter(options) ? options.model : options.adapter);
@@ -82,6 +83,7 @@ PlanRequest OpenedModel::request(bool tokenizer_stays) const {
   request.disk_budget_bytes = here.disk_memory;
   for (const auto& [name, setting] : options_.techniques.pins) request.techniques[name] = {setting};
   set_precision(request, options_.techniques.precision);
+  pin_stored_codes(request, model_.spec);
   if (adapter_) request.techniques[std::string(kLora.name)] = lora_pin(lora_options(*adapter_, model_.spec));
   ProcessBytes process = process_parts(model_, request.facts, tokenizer_stays);
   process.copies = disk_process_bytes(request.facts);

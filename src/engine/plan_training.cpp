@@ -8,6 +8,7 @@
 #include "engine/other_trainings.h"
 #include "engine/training_request.h"
 #include "planner/alternatives.h"
+#include "train/adapter_files.h"
 
 namespace headroom {
 namespace {
@@ -30,7 +31,14 @@ bool search_as_before(const RunState& state, PlannedTraining& planned) {
 
 }  // namespace
 
-PlannedTraining plan_training(const TrainOptions& options, const ModelFiles& model) {
+void go_on_from_adapter(TrainOptions& options, const ModelFiles& model) {
+  if (options.model.adapter.empty()) return;
+  options.techniques.lora = continued_lora(open_adapter(options.model.adapter), model.spec, options.techniques.lora);
+}
+
+PlannedTraining plan_training(const TrainOptions& asked, const ModelFiles& model) {
+  TrainOptions options = asked;
+  go_on_from_adapter(options, model);
   PlannedTraining planned{training_request(options, model), {}};
   search_plan(options, model, planned);
   return planned;

@@ -10,6 +10,10 @@
 
 namespace headroom {
 
+// Where an adapter is trained further, its rank, targets and the like become the options'. Throws as open_adapter() and
+// continued_lora().
+void go_on_from_adapter(TrainOptions& options, const ModelFiles& model);
+
 struct PlannedTraining {
   PlanRequest request;
   SearchResult search;  // search.plan has its alternatives where it is not feasible

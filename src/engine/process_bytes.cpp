@@ -226,6 +226,7 @@ ProcessBytes training_process(const TrainOptions& options, const ModelFiles& mod
   process.planner += planning_bytes(model.spec, request);
   process.copies = disk_process_bytes(request.facts) + copy_tables(model.spec, request);
   process.caller = options.machine.caller_bytes;
+  if (!options.model.adapter.empty()) process.data += adapter_bytes(options.model.adapter);
   return process;
 }
 

@@ -12,6 +12,7 @@
 #include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
 #include "passes/packing.h"
+#include "passes/quantize_weights.h"
 #include "planner/techniques/list_setting.h"
 #include "planner/techniques/lora.h"
 #include "train/objective.h"
@@ -110,6 +111,17 @@ std::map<std::string, Pin> technique_pins(const TechniqueOptions& options, int64
   if (micro_batch_size > 0)
     out[std::string(kMicroBatch.name)] = {std::to_string(micro_batch_size), "pinned by --micro-batch-size"};
   return out;
+}
+
+void pin_stored_codes(PlanRequest& request, const ModelSpec& spec) {
+  if (spec.weight_codes.empty()) return;
+  Pin& pin = request.techniques[std::string(kQuantizeWeights.name)];
+  if (!pin.setting.empty() && pin.setting != spec.weight_codes)
+    throw Error(ErrorKind::usage,
+                fmt::format("--technique quantize-weights={}: the checkpoint's weights are {} codes", pin.setting,
+                            spec.weight_codes),
+                "leave it out: they are used as they are stored");
+  pin = {spec.weight_codes, "as the checkpoint stores them"};
 }
 
 }  // namespace headroom

@@ -16,4 +16,7 @@ namespace headroom {
 std::map<std::string, Pin> technique_pins(const TechniqueOptions& options, int64_t micro_batch_size,
                                           const ModelSpec& spec);
 
+// A checkpoint whose matrices are codes is used as it is. Throws Error(usage) where a pin says otherwise.
+void pin_stored_codes(PlanRequest& request, const ModelSpec& spec);
+
 }  // namespace headroom

@@ -62,6 +62,7 @@ class TrainingRun {
   TrainResult run() {
     refuse_without_files(options_);
     model_ = open_trainable(options_);
+    go_on_from_adapter(options_, model_);
     check_evaluation(options_.evaluation);
     find_missing_head();
     from_ = find_resume_point(options_.saving, [&](const std::string& text) { events_.say(text); });
@@ -156,7 +157,7 @@ class TrainingRun {
     if (from_.resumes())
       fill_from_checkpoint(*executor_, model_, options_, from_, data_->train.key(), total_steps(), events_);
     else
-      fill_fresh(*executor_, model_, missing_, options_.seed);
+      fill_fresh(*executor_, model_, options_, missing_);
   }
 
   void train(TrainResult& result) {

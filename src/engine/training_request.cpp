@@ -41,7 +41,7 @@ void page_states(const std::string& optimizer, PlanRequest& request) {
 
 PlanRequest training_request(const TrainOptions& options, const ModelFiles& model) {
   check_options(options);
-  refuse_quantized(model, "train");
+  refuse_quantized(model, "train", QuantizedRule::codes_are_read);
   PlanRequest request;
   request.facts = device_facts(options.machine, request.profile);
   request.model = model.spec.family;
@@ -53,6 +53,7 @@ PlanRequest training_request(const TrainOptions& options, const ModelFiles& mode
   request.clips = options.techniques.max_grad_norm > 0;
   request.arithmetic_fixed = options.techniques.arithmetic == "fixed";
   request.techniques = technique_pins(options.techniques, options.data.micro_batch_size, model.spec);
+  pin_stored_codes(request, model.spec);
   request.budget_bytes = options.machine.memory;
   request.host_budget_bytes = options.machine.host_memory;
   request.disk_budget_bytes = options.machine.disk_memory;

@@ -133,4 +133,36 @@ std::string HfConfig::quantization_method() const {
   return method->get<std::string>();
 }
 
+namespace {
+
+std::string bitsandbytes_codes(const Json& config) {
+  if (config.value("load_in_4bit", Json(false)) != true) return "";
+  const Json kind = config.value("bnb_4bit_quant_type", Json("fp4"));
+  const bool doubled = config.value("bnb_4bit_use_double_quant", Json(false)) == true;
+  if (kind == "nf4") return doubled ? "nf4-dq" : "nf4";
+  return kind == "fp4" && !doubled ? "fp4" : "";
+}
+
+// One group of weights of symmetric integers, with no activations among them.
+std::string packed_codes(const Json& config) {
+  const Json groups = config.value("config_groups", Json());
+  if (!groups.is_object() || groups.size() != 1 || !groups.begin()->is_object()) return "";
+  const Json group = *groups.begin(), weights = group.value("weights", Json());
+  const Json format = group.value("format", Json());
+  if ((format.is_null() ? config.value("format", Json()) : format) != "pack-quantized" || !weights.is_object())
+    return "";
+  const auto is = [&](const char* key, const Json& wanted) { return weights.value(key, Json()) == wanted; };
+  if (!group.value("input_activations", Json()).is_null() || !is("symmetric", true) || !is("type", "int")) return "";
+  if (is("num_bits", 4) && is("strategy", "group") && is("group_size", 32)) return "int4";
+  return is("num_bits", 8) && is("strategy", "channel") ? "int8" : "";
+}
+
+}  // namespace
+
+std::string HfConfig::weight_codes() const {
+  const std::string method = quantization_method();
+  if (method == "bitsandbytes") return bitsandbytes_codes(*find(raw, "quantization_config"));
+  return method == "compressed-tensors" ? packed_codes(*find(raw, "quantization_config")) : "";
+}
+
 }  // namespace headroom

@@ -93,6 +93,9 @@ struct HfConfig {
   std::vector<int64_t> eos_ids() const;   // an integer or a list
   bool quantized() const;                 // quantization_config is present
   std::string quantization_method() const;  // "bitsandbytes", "gptq" ...; "" when not quantized
+  // "nf4", "nf4-dq" or "fp4" of bitsandbytes, "int8" (a scale per row) or "int4" (groups of 32, symmetric) of
+  // compressed-tensors' packed form; "" for anything else.
+  std::string weight_codes() const;
 
  private:
   void adopt();

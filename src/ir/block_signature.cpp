@@ -87,6 +87,8 @@ void BlockSignature::value(ValueId id) {
   if (!type.storage.dense()) {
     number(type.storage.payload_bits);
     number(static_cast<int64_t>(type.storage.scale));
+    number(static_cast<int64_t>(type.storage.codes));
+    number(type.storage.scale_block);
   }
   number(static_cast<int64_t>(type.tier));
   number(type.shard ? type.shard->parts : 0);

@@ -189,7 +189,7 @@ class Parser {
                         static_cast<int32_t>(integer(2, kMaxParts, "a number of parts")));
   }
 
-  // <block 64, bits 4, scale f32>, after the opening bracket
+  // <block 64, bits 4, scale f32, codes nf4, scales in 256>, after the opening bracket; the last two may be missing
   Storage storage() {
     Storage out;
     expect_word("block");
@@ -200,8 +200,25 @@ class Parser {
     expect(",");
     expect_word("scale");
     out.scale = dtype();
+    while (accept(",")) {
+      if (at_word("codes")) {
+        lexer_.advance();
+        out.codes = code_table();
+      } else {
+        expect_word("scales");
+        expect_word("in");
+        out.scale_block = static_cast<int32_t>(integer(1, std::numeric_limits<int32_t>::max(), "a block of scales"));
+      }
+    }
     expect(">");
     return out;
+  }
+
+  CodeTable code_table() {
+    const std::string_view place = token().spelling;
+    const std::optional<CodeTable> table = by_name(name("a table of codes"), code_table_name, 3);
+    if (!table) lexer_.fail_at(place, "found an unknown table of codes, expected integer, nf4 or fp4");
+    return *table;
   }
 
   Tier tier() {

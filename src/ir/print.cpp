@@ -98,6 +98,15 @@ class Writer {
     if (dim.parts != 1) text(":").integer(dim.part).text("/").integer(dim.parts);
   }
 
+  // <block 64, bits 4, scale f32, codes nf4, scales in 256>
+  void storage(const Storage& storage) {
+    text("<block ").integer(storage.block).text(", bits ").integer(storage.payload_bits);
+    text(", scale ").text(dtype_name(storage.scale));
+    if (storage.codes != CodeTable::integer) text(", codes ").text(code_table_name(storage.codes));
+    if (storage.scale_block != 0) text(", scales in ").integer(storage.scale_block);
+    text(">");
+  }
+
   void type(const Type& type) {
     text(dtype_name(type.dtype)).text("[");
     for (size_t i = 0; i < type.shape.size(); ++i) {
@@ -105,14 +114,7 @@ class Writer {
       dim(type.shape[i]);
     }
     text("]");
-    if (type.storage != Storage{})
-      text("<block ")
-          .integer(type.storage.block)
-          .text(", bits ")
-          .integer(type.storage.payload_bits)
-          .text(", scale ")
-          .text(dtype_name(type.storage.scale))
-          .text(">");
+    if (type.storage != Storage{}) storage(type.storage);
     if (type.tier != Tier::device) text("@").text(tier_name(type.tier));
     if (type.shard) text("/").integer(type.shard->axis).text(":").integer(type.shard->parts);
   }

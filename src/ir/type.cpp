@@ -40,12 +40,25 @@ int64_t element_count(std::span<const int64_t> dims) {
   return count;
 }
 
+StorageLayout storage_layout(const Storage& storage, int64_t elements) {
+  StorageLayout layout;
+  layout.scale_count = (elements + storage.block - 1) / storage.block;
+  const int64_t scale_bytes = dtype_bytes(storage.scale);
+  layout.scales = align_up(code_bytes(elements, storage.payload_bits), scale_bytes);
+  if (storage.scale_block == 0) {
+    layout.bytes = layout.scales + layout.scale_count * scale_bytes;
+    return layout;
+  }
+  layout.scale_scales = align_up(layout.scales + layout.scale_count, scale_bytes);
+  layout.scale_scale_count = (layout.scale_count + storage.scale_block - 1) / storage.scale_block;
+  layout.bytes = layout.scale_scales + (layout.scale_scale_count + 1) * scale_bytes;
+  return layout;
+}
+
 int64_t storage_bytes(const ConcreteType& type) {
   const int64_t count = element_count(type.dims);
   if (type.storage.dense()) return count * dtype_bytes(type.dtype);
-  const int64_t blocks = (count + type.storage.block - 1) / type.storage.block;
-  const int64_t payload = (count * type.storage.payload_bits + 7) / 8;
-  return align_up(payload, dtype_bytes(type.storage.scale)) + blocks * dtype_bytes(type.storage.scale);
+  return storage_layout(type.storage, count).bytes;
 }
 
 }  // namespace headroom

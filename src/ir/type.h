@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/block_codes.h"
 #include "ir/dtype.h"
 
 namespace headroom {
@@ -46,12 +47,15 @@ struct Dim {
 // Where a value lives. On the CPU device and host are the same memory.
 enum class Tier : uint8_t { device, host, disk };
 
-// How elements are stored: dense, or in blocks of `block` elements with a payload of `payload_bits` each and one scale
-// of `scale` per block (sub-byte formats such as nf4 have payload_bits 4).
+// How elements are stored: dense, or in blocks of `block` elements in row-major order, each element a code of
+// `payload_bits` and each block a scale: an element is its code's value times the scale of its block. The codes come
+// first, then the scales (storage_layout). With `scale_block` the scales are codes themselves.
 struct Storage {
   int32_t block = 0;  // 0 = dense
   int32_t payload_bits = 0;
   DType scale = DType::f32;
+  CodeTable codes = CodeTable::integer;
+  int32_t scale_block = 0;  // scales to a block of 8-bit codes of them; 0: scales are stored as they are
   bool dense() const { return block == 0; }
   bool operator==(const Storage&) const = default;
 };
@@ -91,6 +95,18 @@ void concrete(const Type& type, const Bindings& bindings, ConcreteType& out);
 std::string dims_text(const Type& type);
 // Product of the dimensions; 1 for a scalar.
 int64_t element_count(std::span<const int64_t> dims);
+// Where the parts of a value in blocks lie, in bytes from its begin: the codes first, then the scales. Scales that are
+// codes themselves are followed by the f32 scale of each of their blocks and, last, by one f32 that is added to all:
+// scale = code's value times its block's scale, plus that.
+struct StorageLayout {
+  int64_t scales = 0;
+  int64_t scale_count = 0;
+  int64_t scale_scales = 0;  // of codes of scales
+  int64_t scale_scale_count = 0;
+  int64_t bytes = 0;
+};
+StorageLayout storage_layout(const Storage& storage, int64_t elements);
+
 // Bytes of the stored form, scales included.
 int64_t storage_bytes(const ConcreteType& type);
 

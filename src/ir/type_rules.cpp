@@ -18,6 +18,9 @@ std::string storage_problem(const Storage& storage) {
   if (storage.dense()) return storage == Storage{} ? "" : "dense storage has payload bits or a scale";
   if (storage.payload_bits < 1 || storage.payload_bits > 64)
     return fmt::format("storage has {} payload bits, not 1 to 64", storage.payload_bits);
+  if (storage.scale_block < 0) return fmt::format("a block of {} scales", storage.scale_block);
+  if (storage.codes != CodeTable::integer && storage.payload_bits != 4)
+    return fmt::format("{} codes have 4 bits, not {}", code_table_name(storage.codes), storage.payload_bits);
   if (!is_floating(storage.scale)) return fmt::format("storage scale {} is not floating", dtype_name(storage.scale));
   return {};
 }

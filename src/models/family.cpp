@@ -168,7 +168,7 @@ ModelSpec read_model_spec(const HfConfig& config) {
   ModelSpec spec;
   spec.family = family.model_type;
   spec.architecture = family.architecture;
-  if (config.quantized()) spec.quantization = config.quantization_method();
+  if (config.quantized()) spec.quantization = config.quantization_method(), spec.weight_codes = config.weight_codes();
   take_facts(spec);
   family.fill(config, spec);
   if (spec.objective != Objective::language && spec.objective != Objective::masked) spec.tied = false;

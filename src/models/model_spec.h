@@ -95,6 +95,9 @@ struct ModelSpec {
   double initializer_range = 0.02;
   DropoutRates dropout;
   std::string quantization;  // method of a quantised checkpoint, empty otherwise
+  // How the layers' matrices of one are stored, as passes/quantize_weights.h names it; empty for codes that are not
+  // read.
+  std::string weight_codes;
 
   bool has(std::string_view role) const { return names.contains(role); }
   bool has_experts(int64_t layer) const {

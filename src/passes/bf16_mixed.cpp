@@ -25,7 +25,7 @@ void narrow_to_bf16(Graph& graph, RegionId region) {
   for (NodeId id : nodes) {
     for (int index : graph.node(id).op->narrow_inputs(graph.node(id).attrs)) {
       const ValueId wide = graph.node(id).inputs.at(static_cast<size_t>(index));
-      if (graph.value(wide).type.dtype != DType::f32) continue;
+      if (graph.value(wide).type.dtype != DType::f32 || !graph.value(wide).type.storage.dense()) continue;
       auto at = narrowed.find(wide);
       if (at == narrowed.end()) {
         const NodeId cast =

@@ -31,7 +31,7 @@ class Narrower {
       }
       for (int index : narrow)
         if (const ValueId input = graph_.node(id).inputs[static_cast<size_t>(index)];
-            graph_.value(input).type.dtype == DType::f32)
+            graph_.value(input).type.dtype == DType::f32 && graph_.value(input).type.storage.dense())
           graph_.node(id).inputs[static_cast<size_t>(index)] = cast(input, DType::bf16, graph_.node(id).block);
       infer_again(graph_, id);
       rewritten_.push_back(id);
@@ -59,7 +59,8 @@ class Narrower {
 
 void store_in_bf16(Graph& graph, Adapters adapters) {
   for (Value& value : graph.values)
-    if (is_weight(value) || (adapters == Adapters::narrow && value.persistent && is_lora_name(value.name)))
+    if ((is_weight(value) && value.type.storage.dense()) ||
+        (adapters == Adapters::narrow && value.persistent && is_lora_name(value.name)))
       value.type.dtype = DType::bf16;
   for (const Program& program : std::vector<Program>(graph.programs))
     if (program.name != "load") Narrower(graph, program.region).run();

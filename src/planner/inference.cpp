@@ -7,7 +7,9 @@
 #include "passes/chunked_loss.h"
 #include "passes/linear_groups.h"
 #include "passes/micro_batch.h"
+#include "passes/quantize_weights.h"
 #include "planner/pipeline.h"
+#include "planner/technique.h"
 #include "planner/techniques/lora.h"
 #include "planner/techniques/micro_batch.h"
 #include "planner/techniques/precision.h"
@@ -33,6 +35,8 @@ std::vector<EvaluationSize> evaluation_sizes(const PlanRequest& request) {
 Graph finished_generation(const PlanRequest& request, Graph graph) {
   if (const LoraOptions lora = requested_lora(request); lora.rank > 0)
     for (const char* program : {"prefill", "decode"}) add_lora(graph, graph.find_program(program), lora);
+  if (asked_for(request, kQuantizeWeights))
+    quantize_weights(graph, graph.find_program("prefill"), pin(request, kQuantizeWeights.name), nullptr);
   if (precision_of(request) == "bf16-true") store_in_bf16(graph, Adapters::narrow);
   for (const char* program : {"prefill", "decode"}) group_linears(graph, graph.find_program(program));
   choose_attention_kernels(graph, request.facts, request.profile);

@@ -16,7 +16,7 @@
 namespace headroom {
 
 namespace techniques {
-extern const Technique packing, length_buckets, lora, freeze, bf16_mixed, bf16_true;
+extern const Technique packing, length_buckets, lora, freeze, quantize_weights, bf16_mixed, bf16_true;
 extern const Technique matmul_precision;
 extern const Technique micro_batch, chunked_loss;
 extern const Technique recompute, sequence_chunks, fused_optimizer;
@@ -30,12 +30,13 @@ namespace {
 
 // The forward program, which autodiff will differentiate.
 constexpr const Technique* kModel[] = {
-    &techniques::packing,         // hands attention and positions the segments of the batch
-    &techniques::length_buckets,  // no pass
-    &techniques::lora,            // adds thin products beside the targeted ones
-    &techniques::freeze,          // says which weights autodiff trains
-    &techniques::bf16_mixed,      // rewrites the forward graph, so that its backward pass follows by itself
-    &techniques::bf16_true,       // the same with the weights themselves in bf16
+    &techniques::packing,           // hands attention and positions the segments of the batch
+    &techniques::length_buckets,    // no pass
+    &techniques::lora,              // adds thin products beside the targeted ones
+    &techniques::freeze,            // says which weights autodiff trains
+    &techniques::quantize_weights,  // stores others as codes
+    &techniques::bf16_mixed,        // rewrites the forward graph, so that its backward pass follows by itself
+    &techniques::bf16_true,         // the same with the weights themselves in bf16
 };
 // Autodiff has run: these meet the gradients' products too.
 constexpr const Technique* kProducts[] = {&techniques::matmul_precision};
@@ -71,18 +72,9 @@ constexpr auto kOrder = [] {
 static_assert(kOrder.size() <= Candidate::kMostTechniques);
 
 // Names of cli.md that later versions build.
-constexpr std::string_view kLater[] = {"fuse-elementwise",
-                                       "compress-activations",
-                                       "fp16-mixed",
-                                       "fp16-true",
-                                       "quantize-weights",
-                                       "quantize-training",
-                                       "qat",
-                                       "optimizer-8bit",
-                                       "paged-optimizer",
-                                       "shard",
-                                       "ring-attention",
-                                       "paged-kv"};
+constexpr std::string_view kLater[] = {
+    "fuse-elementwise", "compress-activations", "fp16-mixed", "fp16-true",      "quantize-training", "qat",
+    "optimizer-8bit",   "paged-optimizer",      "shard",      "ring-attention", "paged-kv"};
 
 // Steps between the techniques' passes.
 constexpr PassInfo kAutodiff{"autodiff", PassStage::model, TechniqueKind::exact,

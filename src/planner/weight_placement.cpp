@@ -12,6 +12,7 @@
 #include "ir/verify.h"
 #include "memory/arenas.h"
 #include "passes/prefetch.h"
+#include "passes/quantize_weights.h"
 #include "planner/emit.h"
 #include "planner/pipeline.h"
 #include "planner/search.h"
@@ -125,9 +126,9 @@ class WeightPlacer {
   };
 
   void check_pin(const std::string& name, const std::string& value) const {
-    if (name != kOffloadParameters.name && name != kPrefetch.name)
+    if (name != kOffloadParameters.name && name != kPrefetch.name && name != kQuantizeWeights.name)
       throw Error(ErrorKind::usage, fmt::format("--technique {} is none of a model that is not trained", name),
-                  fmt::format("{} and {} are", kOffloadParameters.name, kPrefetch.name));
+                  fmt::format("{}, {} and {} are", kOffloadParameters.name, kPrefetch.name, kQuantizeWeights.name));
     find_technique(name)->check(request_, value);
   }
 

@@ -24,8 +24,12 @@ std::string signature(const KernelSpec& spec) {
   }
   for (const auto* types : {&spec.inputs, &spec.outputs}) {
     text += '|';
-    for (const ConcreteType& type : *types)
+    for (const ConcreteType& type : *types) {
       fmt::format_to(out, "{}{} ", dtype_name(type.dtype), fmt::join(type.dims, "x"));
+      if (const Storage& in = type.storage; !in.dense())
+        fmt::format_to(out, "{}-{}-{}-{}-{} ", in.block, in.payload_bits, dtype_name(in.scale),
+                       code_table_name(in.codes), in.scale_block);
+    }
   }
   fmt::format_to(out, "|{}", spec.scratch_bytes);
   return text;

@@ -65,6 +65,14 @@ void refuse_what_is_not_built(const fs::path& file, const Json& config) {
       refuse(file, fmt::format("init_lora_weights is {}: the base weights were changed", changing));
 }
 
+double dropout_of(const fs::path& file, const Json& config) {
+  const Json dropout = config.value("lora_dropout", Json(0.0));
+  if (dropout.is_null()) return 0;
+  if (!dropout.is_number() || dropout.get<double>() < 0 || dropout.get<double>() >= 1)
+    refuse(file, fmt::format("lora_dropout is {}", dropout.dump()));
+  return dropout.get<double>();
+}
+
 }  // namespace
 
 double AdapterFiles::factor(int64_t times) const {
@@ -87,6 +95,7 @@ AdapterFiles open_adapter(const fs::path& directory) {
   return {SafetensorsFile::open(directory / "adapter_model.safetensors"),
           rank,
           config["lora_alpha"].get<double>(),
+          dropout_of(file, config),
           is_set(config, "use_rslora"),
           doubles_gate_up(config),
           text("base_model_name_or_path")};
@@ -189,6 +198,27 @@ LoraOptions lora_options(const AdapterFiles& adapter, const ModelSpec& spec) {
     if (!adapter.tensors.find(other)) refuse_tensor(other, "is missing");
     options.targets.insert(options.targets.end(), at->second.targets.begin(), at->second.targets.end());
   }
+  return options;
+}
+
+LoraOptions continued_lora(const AdapterFiles& adapter, const ModelSpec& spec, const LoraOptions& said) {
+  const LoraOptions fresh;
+  LoraOptions options = lora_options(adapter, spec);
+  const auto refuse_option = [&](const char* option, const std::string& value, const std::string& stored) {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} {} contradicts --adapter {}, which has {}", option, value,
+                            adapter.tensors.path().parent_path().string(), stored),
+                fmt::format("leave {} out: the adapter goes on as it is", option));
+  };
+  if (said.rank != 0 && said.rank != options.rank)
+    refuse_option("--lora-r", std::to_string(said.rank), std::to_string(options.rank));
+  if (said.alpha != fresh.alpha && said.alpha != options.alpha)
+    refuse_option("--lora-alpha", fmt::format("{}", said.alpha), fmt::format("{}", options.alpha));
+  if (said.targets != fresh.targets)
+    refuse_option("--lora-target-modules", fmt::format("{}", fmt::join(said.targets, " ")), "targets of its own");
+  if (said.modules_to_save != fresh.modules_to_save)
+    refuse_option("--modules-to-save", fmt::format("{}", fmt::join(said.modules_to_save, " ")), "modules of its own");
+  options.dropout = said.dropout != fresh.dropout ? said.dropout : adapter.dropout;
   return options;
 }
 

@@ -17,6 +17,7 @@ struct AdapterFiles {
   SafetensorsFile tensors;
   int64_t rank = 0;
   double alpha = 0;
+  double dropout = 0;
   bool rank_stabilised = false;
   bool gate_up_doubled = false;  // experts' gate_up_proj has twice the rank and twice alpha
   std::string base;              // base_model_name_or_path, "" when it is not said
@@ -63,5 +64,10 @@ std::filesystem::path base_of_adapter(const std::filesystem::path& directory);
 // The options that make a graph with exactly the adapter's matrices. Throws Error(format) naming a tensor that belongs
 // to no weight of the model, or has another shape than the model's weights ask for.
 LoraOptions lora_options(const AdapterFiles& adapter, const ModelSpec& spec);
+
+// The options that train an adapter further: lora_options() with its dropout, which --lora-dropout replaces. `said`:
+// what the other --lora options say; none, or the same rank. Throws as lora_options(), and Error(usage) for another
+// rank, alpha, targets or modules to save.
+LoraOptions continued_lora(const AdapterFiles& adapter, const ModelSpec& spec, const LoraOptions& said);
 
 }  // namespace headroom

@@ -10,10 +10,14 @@
 
 namespace headroom {
 
-void fill_fresh(Executor& executor, const ModelFiles& model, std::span<const WeightInfo> missing, uint64_t seed) {
+void fill_fresh(Executor& executor, const ModelFiles& model, const TrainOptions& options,
+                std::span<const WeightInfo> missing) {
   read_weights(executor, model.spec, SafetensorsSet::open(model.directory));
-  draw_weights(executor, model.spec, missing, seed);
-  init_adapter(executor, seed);
+  draw_weights(executor, model.spec, missing, options.seed);
+  if (options.model.adapter.empty())
+    init_adapter(executor, options.seed);
+  else
+    load_adapter(executor, options.techniques.lora, options.model.adapter);
   executor.run("load", {});
   for (const PersistentTensor& tensor : executor.plan().tensors)
     if (tensor.role == Role::optimizer)

@@ -12,9 +12,10 @@
 
 namespace headroom {
 
-// Weights of the model's files, `missing` ones and adapters drawn with `seed`, states zero; then runs "load". Throws
-// Error as read_weights().
-void fill_fresh(Executor& executor, const ModelFiles& model, std::span<const WeightInfo> missing, uint64_t seed);
+// Weights of the model's files, `missing` ones and adapters drawn with the options' seed, or those of the adapter that
+// is trained further; states zero; then runs "load". Throws Error as read_weights() and load_adapter().
+void fill_fresh(Executor& executor, const ModelFiles& model, const TrainOptions& options,
+                std::span<const WeightInfo> missing);
 
 // Weights and states of the checkpoint, and in notes what differs from the run that wrote it. `data_key`: of the
 // training data. Throws Error(format).

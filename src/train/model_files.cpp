@@ -50,8 +50,9 @@ ModelFiles open_model(const std::filesystem::path& model) {
   return files;
 }
 
-void refuse_quantized(const ModelFiles& model, std::string_view purpose) {
+void refuse_quantized(const ModelFiles& model, std::string_view purpose, QuantizedRule rule) {
   if (model.spec.quantization.empty()) return;
+  if (rule == QuantizedRule::codes_are_read && !model.spec.weight_codes.empty()) return;
   throw Error(ErrorKind::usage,
               fmt::format("{} is quantised with {}: this version cannot {} it", model.config.source.string(),
                           model.spec.quantization, purpose),

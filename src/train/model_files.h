@@ -20,8 +20,9 @@ struct ModelFiles {
 // remedy), Error(format) for what is inside.
 ModelFiles open_model(const std::filesystem::path& model);
 
-// Refuses quantised checkpoints by name.
-void refuse_quantized(const ModelFiles& model, std::string_view purpose);
+// Refuses quantised checkpoints by name; unless they are needed as numbers, those alone whose codes are not read.
+enum class QuantizedRule { codes_are_read, never };
+void refuse_quantized(const ModelFiles& model, std::string_view purpose, QuantizedRule rule = QuantizedRule::never);
 
 // Lengths of the headers that a run writes, at most: of its weights, and of its optimizer's two states for each.
 int64_t own_header_bytes(const ModelSpec& spec);

@@ -9,6 +9,7 @@
 
 #include "data/row_targets.h"
 #include "data/token_cache_builder.h"
+#include "passes/lora.h"
 #include "plan/plan.h"
 #include "planner/request.h"
 #include "train/model_files.h"

@@ -15,6 +15,7 @@ namespace headroom {
 struct ModelOptions {
   std::filesystem::path path;      // directory, or a bare config.json for `plan`
   std::string dropout = "config";  // as config.json says, or off
+  std::filesystem::path adapter;   // a LoRA adapter to train further; empty: none
 };
 
 // The rows and how they become batches.

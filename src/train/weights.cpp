@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "passes/lora.h"
 #include "planner/request.h"
+#include "train/coded_weights.h"
+#include "train/stored_codes.h"
 
 namespace headroom {
 namespace {
@@ -174,7 +176,10 @@ void check_weights(const ModelSpec& spec, const SafetensorsSet& files, HeadRule 
   known.reserve(files.tensors().size());
   for (const WeightInfo& whole : model_weights(spec))
     for (const WeightInfo& weight : stored_parts(whole))
-      if (const StoredTensor* tensor = checked_weight(spec, files, weight, head)) known.push_back(tensor);
+      if (const std::optional<StoredCodes> codes = find_stored_codes(spec, files, weight))
+        for (const std::string& name : codes->tensors) known.push_back(files.find(name));
+      else if (const StoredTensor* tensor = checked_weight(spec, files, weight, head))
+        known.push_back(tensor);
   std::sort(known.begin(), known.end());
   for (const auto& [name, tensor] : files.tensors())
     if (!std::binary_search(known.begin(), known.end(), &tensor) && !is_ignored(spec, name))
@@ -207,9 +212,31 @@ void load_tensor(Executor& executor, const TensorView& into, const SafetensorsSe
   });
 }
 
+namespace {
+
+// Codes that the checkpoint has, or those of its numbers.
+void load_codes(Executor& executor, const PersistentTensor& tensor, const ModelSpec& spec,
+                const SafetensorsSet& files) {
+  const WeightInfo weight{tensor.name, tensor.place.type.dims};
+  if (const std::optional<StoredCodes> codes = find_stored_codes(spec, files, weight))
+    return load_stored_codes(executor, tensor, files, *codes);
+  if (!spec.weight_codes.empty())
+    throw Error(ErrorKind::format,
+                fmt::format("{}: tensor '{}' is not stored as codes, though the others are", files.directory().string(),
+                            tensor.name),
+                "this version reads checkpoints whose layers are quantised throughout");
+  load_coded(executor, tensor, files, stored_weight_name(spec, files, tensor.name));
+}
+
+}  // namespace
+
 void read_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files) {
   for (const PersistentTensor& tensor : executor.plan().tensors) {
     if (tensor.role != Role::parameter || is_copy(tensor.name) || is_lora_name(tensor.name)) continue;
+    if (!tensor.place.type.storage.dense()) {
+      load_codes(executor, tensor, spec, files);
+      continue;
+    }
     each_part(tensor, executor.tensor(tensor.name), [&](const std::string& name, const TensorView& part) {
       const std::string stored = stored_weight_name(spec, files, name);
       if (!stored.empty()) load_tensor(executor, part, files, stored);

@@ -1,4 +1,5 @@
 #include "../cuda_blas/fake_cublaslt.h"
+#include "../ops_support/coded_tensor.h"
 #include "cuda_shim/cuda_harness.h"
 #include "ops/cuda/cublaslt.h"
 
@@ -57,6 +58,19 @@ TEST_F(CudaLinear, TilesAgreeWithTheReference) {
                       {Tensor::random(DType::bf16, {large.rows, large.ins}, 1),
                        Tensor::random(DType::bf16, weight_dims(true, large), 2)},
                       {}, tolerance_of(DType::bf16));
+}
+
+TEST_F(CudaLinear, CodesAreDecodedBeforeTheyAreMultiplied) {
+  const Size size{20, 40, 70};
+  const Storage per_row{static_cast<int32_t>(size.ins), 8, DType::f32, CodeTable::integer};
+  for (const Storage& storage : {kNf4, kDoubled, kFp4, kInt4, per_row})
+    for (DType dtype : {DType::f32, DType::bf16}) {
+      SCOPED_TRACE(fmt::format("{} {}", code_table_name(storage.codes), dtype_name(dtype)));
+      const Tensor w = coded(Tensor::random(DType::f32, weight_dims(true, size), 2), storage).codes;
+      for (int64_t rows : {size.rows, int64_t{2}})
+        expect_cuda_matches("linear", {Tensor::random(dtype, {rows, size.ins}, 1), w}, {}, tolerance_of(dtype));
+      expect_cuda_matches("linear_dx", {Tensor::random(dtype, {size.rows, size.outs}, 3), w}, {}, tolerance_of(dtype));
+    }
 }
 
 // The gradients of linear for each layout, dtype and trip.

@@ -53,11 +53,12 @@ class GuardedBuffer {
   std::unique_ptr<std::byte[], Free> data_;
 };
 
-// A dense tensor with its own storage; copies are deep.
+// A tensor with its own memory; copies are deep.
 class Tensor {
  public:
-  Tensor(DType dtype, std::vector<int64_t> dims)
-      : type_{dtype, std::move(dims), {}}, buffer_(std::make_shared<GuardedBuffer>(storage_bytes(type_))) {}
+  Tensor(DType dtype, std::vector<int64_t> dims) : Tensor(ConcreteType{dtype, std::move(dims), {}}) {}
+  explicit Tensor(ConcreteType type)
+      : type_(std::move(type)), buffer_(std::make_shared<GuardedBuffer>(storage_bytes(type_))) {}
   Tensor(DType dtype, std::vector<int64_t> dims, const std::vector<double>& values) : Tensor(dtype, std::move(dims)) {
     for (size_t i = 0; i < values.size(); ++i) set(static_cast<int64_t>(i), values[i]);
   }
@@ -188,7 +189,7 @@ struct RunResult {
 inline std::vector<ConcreteType> infer_types(const Op& op, const std::vector<Tensor>& inputs, const Attrs& attrs) {
   std::vector<Type> types;
   for (const Tensor& tensor : inputs) {
-    Type type{tensor.type().dtype, {}};
+    Type type{tensor.type().dtype, {}, tensor.type().storage};
     for (int64_t dim : tensor.type().dims) type.shape.push_back(Dim::of(dim));
     types.push_back(std::move(type));
   }

@@ -29,6 +29,7 @@
 #include "passes/offload_gradients.h"
 #include "passes/offload_optimizer.h"
 #include "passes/offload_parameters.h"
+#include "passes/quantize_weights.h"
 #include "passes/recompute.h"
 #include "passes/sequence_chunks.h"
 #include "planner/candidates.h"
@@ -130,6 +131,10 @@ void run_command(const std::string& command, Graph& graph) {
     words >> copies;
     if (copies == "weight-copies") keep_weight_copies(graph, graph.find_program("forward"));
     if (copies == "rounded-weights") round_in_products(graph, graph.find_program("forward"));
+  } else if (pass == "quantize-weights" && words >> pass) {
+    const RegionId forward = graph.find_program("forward");
+    quantize_weights(graph, forward, pass, nullptr);
+    if (words >> pass) narrow_to_bf16(graph, forward), round_in_products(graph, forward);
   } else if (pass == "bf16-true") {
     store_in_bf16(graph, Adapters::wide);
   } else if (pass == "linear-groups") {

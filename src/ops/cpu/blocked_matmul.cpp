@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "ops/cpu/coded_matrix.h"
 
 namespace headroom {
 namespace {
@@ -85,8 +86,16 @@ class BlockedMatmul final : public Matmul {
     const int64_t strip = (depth + place.low_rank) * step_bytes;
     const int64_t first_col = place.cols.begin * tile_.cols;
     const int64_t cols = std::min(spec_.size.cols, place.cols.end * tile_.cols) - first_col;
-    kernel_.pack_b({place.arguments->b, spec_.rounds_b ? DType::f32 : spec_.operand, b_stride_, !spec_.b_transposed,
-                    first_col, cols, place.depth_begin, place.depth, place.packed_b, strip, spec_.rounds_b});
+    const PackCall pack{place.arguments->b, spec_.rounds_b ? DType::f32 : spec_.operand,
+                        b_stride_,          !spec_.b_transposed,
+                        first_col,          cols,
+                        place.depth_begin,  place.depth,
+                        place.packed_b,     strip,
+                        spec_.rounds_b};
+    if (spec_.b_storage.dense())
+      kernel_.pack_b(pack);
+    else
+      pack_coded(pack);
     if (place.low_rank > 0)
       kernel_.pack_b({place.arguments->q, spec_.operand, spec_.q_transposed ? spec_.low_rank : spec_.size.cols,
                       !spec_.q_transposed, first_col, cols, 0, spec_.low_rank, place.packed_b + depth * step_bytes,
@@ -95,6 +104,30 @@ class BlockedMatmul final : public Matmul {
       take_strip(place, row);
       for (int64_t step = 0; step < place.depth; step += blocks_.depth_step) run_row(place, row, step, strip);
     }
+  }
+
+  // Packs B from blocks of codes: decoded strip by strip, some steps at a time, into a buffer of the first-level cache.
+  void pack_coded(const PackCall& whole) const {
+    constexpr int64_t kSteps = 64, kLanes = 32;
+    alignas(64) float decoded[kSteps * kLanes];
+    HR_CHECK(tile_.cols <= kLanes && kSteps % tile_.depth_unit == 0, "no buffer for strips of {}", tile_.cols);
+    const CodedMatrix matrix(whole.from, spec_.b_storage, spec_.size.cols * spec_.size.depth);
+    for (int64_t lane = 0; lane < whole.lanes; lane += tile_.cols)
+      for (int64_t step = 0; step < whole.depth; step += kSteps) {
+        PackCall piece = whole;
+        piece.from = decoded;
+        piece.lanes = std::min(tile_.cols, whole.lanes - lane);
+        piece.depth = std::min(kSteps, whole.depth - step);
+        piece.lane = piece.step = 0;
+        piece.stride = whole.depth_major ? piece.lanes : piece.depth;
+        piece.to += lane / tile_.cols * whole.strip_bytes + step * tile_.cols * tile_.element_bytes;
+        const int64_t lines = whole.depth_major ? piece.depth : piece.lanes;
+        const int64_t first_line = whole.depth_major ? whole.step + step : whole.lane + lane;
+        const int64_t first = whole.depth_major ? whole.lane + lane : whole.step + step;
+        for (int64_t i = 0; i < lines; ++i)
+          matrix.read((first_line + i) * whole.stride + first, piece.stride, decoded + i * piece.stride);
+        kernel_.pack_b(piece);
+      }
   }
 
   // The share of the strip below that the tiles of a row bring near.

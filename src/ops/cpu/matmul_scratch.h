@@ -35,6 +35,7 @@ struct MatmulSpec {
   MatmulSize size;
   DType operand = DType::f32;  // of A and B: f32 or bf16
   bool rounds_b = false;       // B alone is f32 and rounded to `operand`, which is bf16
+  Storage b_storage = {};      // of B, f32: in blocks it is decoded tile by tile
   Multiply multiply = Multiply::full;
   DType result = DType::f32;  // of C and the addend: f32, or bf16 from bf16 operands
   bool a_transposed = false;  // A is stored [depth, rows]
@@ -220,10 +221,23 @@ inline int64_t amx_scratch(const MatmulSpec& spec, const TileTraits& tile, int t
 // A copy of B in bf16.
 inline int64_t rounded_bytes(const MatmulSpec& spec) { return align_up(spec.size.depth * spec.size.cols * 2, 64); }
 
+// Of B in blocks of codes oneDNN gets so many decoded columns at a time, about a megabyte, and makes those of C beside
+// them.
+inline int64_t decoded_columns(const MatmulSpec& spec) {
+  constexpr int64_t kBytes = int64_t{1} << 20, kUnit = 64;
+  const int64_t column = std::max<int64_t>(1, spec.size.depth * dtype_bytes(spec.operand));
+  return std::min(spec.size.cols, std::max(kUnit, kBytes / column / kUnit * kUnit));
+}
+inline int64_t decoded_bytes(const MatmulSpec& spec) {
+  const int64_t columns = decoded_columns(spec);
+  return align_up(spec.size.depth * columns * dtype_bytes(spec.operand), 64) +
+         align_up(spec.size.rows * columns * dtype_bytes(spec.result), 64);
+}
+
 // Bytes booked for one product: what the kernels of our own need, which is enough for oneDNN's workspace too, except
 // for products added onto f32 with a transposed A (weight gradients): there oneDNN was seen to need up to 1.78 times as
-// much. Where it still needs more it refuses. Of f32 B it gets a rounded copy. `facts.gemm_workspace_cap`, when set,
-// replaces the formula.
+// much. Where it still needs more it refuses. Of f32 B it gets a rounded copy, of B in codes decoded columns.
+// `facts.gemm_workspace_cap`, when set, replaces the formula.
 inline int64_t matmul_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
   if (facts.gemm_workspace_cap > 0) return facts.gemm_workspace_cap;
   if (!facts.capabilities.has(kAvx2)) return 0;
@@ -231,8 +245,10 @@ inline int64_t matmul_scratch(const MatmulSpec& spec, const DeviceFacts& facts) 
   const TileTraits* amx = facts.capabilities.has(kAmx) ? amx_tile(spec.operand, spec.multiply) : nullptr;
   if (amx) return std::max(simd, amx_scratch(spec, *amx, facts.threads));
   const bool library = facts.capabilities.has(kAvx512) && spec.a_transposed && spec.addend;
-  const int64_t rounded = facts.capabilities.has(kAvx512) && spec.rounds_b ? rounded_bytes(spec) : 0;
-  return rounded + (library ? simd / 5 * 9 : simd);
+  int64_t copied = 0;
+  if (facts.capabilities.has(kAvx512))
+    copied = !spec.b_storage.dense() ? decoded_bytes(spec) : spec.rounds_b ? rounded_bytes(spec) : 0;
+  return copied + (library ? simd / 5 * 9 : simd);
 }
 
 }  // namespace headroom

@@ -2,13 +2,39 @@
 #include "base/bfloat16.h"
 #include "base/threads.h"
 #include "ops/cpu/bf16_parts.h"
+#include "ops/cpu/coded_matrix.h"
 #include "ops/cpu/matmul.h"
 
 namespace headroom {
 namespace {
 
-// A and P Q in T, B in B and rounded to T, C in R.
-template <typename T, typename B, typename R>
+// Elements of B where they are stored by themselves, or in blocks of codes.
+template <typename B>
+class PlainElements {
+ public:
+  PlainElements(const MatmulSpec&, const void* data) : data_(static_cast<const B*>(data)) {}
+  float operator[](int64_t at) const { return static_cast<float>(data_[at]); }
+
+ private:
+  const B* data_;
+};
+
+class CodedElements {
+ public:
+  CodedElements(const MatmulSpec& spec, const void* data)
+      : matrix_(data, spec.b_storage, spec.size.cols * spec.size.depth) {}
+  float operator[](int64_t at) const {
+    float value = 0;
+    matrix_.read(at, 1, &value);
+    return value;
+  }
+
+ private:
+  CodedMatrix matrix_;
+};
+
+// A and P Q in T, B by `Elements` and rounded to T, C in R.
+template <typename T, typename Elements, typename R>
 class ReferenceMatmul final : public Matmul {
  public:
   explicit ReferenceMatmul(const MatmulSpec& spec) : spec_(spec) {
@@ -24,20 +50,20 @@ class ReferenceMatmul final : public Matmul {
   int64_t scratch_bytes() const override { return 0; }
 
   void run(const MatmulArguments& arguments) const override {
+    const Elements b(spec_, arguments.b);
     parallel_for(spec_.size.rows, 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t row = begin; row < end; ++row)
-        for (int64_t col = 0; col < spec_.size.cols; ++col) run_element(arguments, row, col);
+        for (int64_t col = 0; col < spec_.size.cols; ++col) run_element(arguments, b, row, col);
     });
   }
 
  private:
-  void run_element(const MatmulArguments& arguments, int64_t row, int64_t col) const {
+  void run_element(const MatmulArguments& arguments, const Elements& b, int64_t row, int64_t col) const {
     const T* a = static_cast<const T*>(arguments.a) + row * a_row_;
-    const B* b = static_cast<const B*>(arguments.b) + col * b_col_;
     float sum = 0;
     for (int64_t step = 0; step < spec_.size.depth; ++step)
       sum = with_product(sum, static_cast<float>(a[step * a_step_]),
-                         static_cast<float>(static_cast<T>(b[step * b_step_])));
+                         static_cast<float>(static_cast<T>(b[col * b_col_ + step * b_step_])));
     for (int64_t step = 0; step < spec_.low_rank; ++step)
       sum = with_product(sum, static_cast<float>(static_cast<const T*>(arguments.p)[row * spec_.low_rank + step]),
                          static_cast<float>(static_cast<const T*>(arguments.q)[col * q_col_ + step * q_step_]));
@@ -57,18 +83,21 @@ class ReferenceMatmul final : public Matmul {
   int64_t a_row_, a_step_, b_col_, b_step_, q_col_, q_step_;  // elements
 };
 
-template <typename T, typename B>
+template <typename T, typename Elements>
 MatmulOffer make_reference(const MatmulSpec& spec) {
-  if (spec.result == DType::f32) return {std::make_unique<ReferenceMatmul<T, B, float>>(spec), {}};
-  return {std::make_unique<ReferenceMatmul<T, B, T>>(spec), {}};
+  if (spec.result == DType::f32) return {std::make_unique<ReferenceMatmul<T, Elements, float>>(spec), {}};
+  return {std::make_unique<ReferenceMatmul<T, Elements, T>>(spec), {}};
 }
 
 }  // namespace
 
 MatmulOffer make_reference_matmul(const MatmulSpec& spec, const DeviceFacts&, int64_t) {
-  if (spec.operand == DType::f32) return make_reference<float, float>(spec);
-  if (spec.rounds_b) return make_reference<bfloat16, float>(spec);
-  return make_reference<bfloat16, bfloat16>(spec);
+  const bool coded = !spec.b_storage.dense();
+  if (spec.operand == DType::f32)
+    return coded ? make_reference<float, CodedElements>(spec) : make_reference<float, PlainElements<float>>(spec);
+  if (coded) return make_reference<bfloat16, CodedElements>(spec);
+  if (spec.rounds_b) return make_reference<bfloat16, PlainElements<float>>(spec);
+  return make_reference<bfloat16, PlainElements<bfloat16>>(spec);
 }
 
 }  // namespace headroom

@@ -10,6 +10,7 @@
 
 #include "base/threads.h"
 #include "hwy/cache_control.h"
+#include "ops/linear/cpu_coded_rows.h"
 #include "ops/linear/cpu_rows.h"
 #include "ops/linear/scratch.h"
 #include "ops/linear_group/members.h"
@@ -193,8 +194,10 @@ HWY_EXPORT(run_rows);
 namespace {
 
 KernelOffer make_rows(const KernelSpec& spec, const RowsPlan& plan, const DeviceFacts& facts) {
-  for (size_t i = 0; i < spec.outputs.size(); ++i)
+  for (size_t i = 0; i < spec.outputs.size(); ++i) {
+    if (!spec.inputs[1 + i].storage.dense()) return {nullptr, "the weight is stored in blocks of codes"};
     if (spec.inputs[1 + i].dtype != spec.inputs[0].dtype) return {nullptr, "the weight has another dtype than x"};
+  }
   if (!facts.capabilities.has(kAvx2)) return {nullptr, "the machine has no AVX2"};
   if (plan.count > 8) return {nullptr, "more than eight rows"};
   return {kernel_of([plan](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(run_rows)(call, plan); }), {}};
@@ -206,7 +209,8 @@ KernelOffer make_linear_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   const LinearShape shape = linear_shape(spec.inputs[0], spec.inputs[1], spec.attrs);
   const LinearOperands inputs = linear_operands(spec.attrs);
   if (inputs.low_rank != 0) return {nullptr, "a low-rank product is added"};
-  return make_rows(spec, {shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last}, facts);
+  const RowsPlan plan{shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last};
+  return spec.inputs[1].storage.dense() ? make_rows(spec, plan, facts) : make_coded_rows(spec, plan, facts);
 }
 
 KernelOffer make_linear_group_rows(const KernelSpec& spec, const DeviceFacts& facts) {

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <array>
 
+#include "base/block_codes.h"
 #include "ops/cast/cuda_kernels.h"
 #include "ops/cuda/kernel.h"
+#include "ops/linear/cuda_codes.h"
 #include "ops/linear/cuda_kernels.h"
 #include "ops/linear/cuda_product.h"
 #include "ops/linear/cuda_scratch.h"
@@ -33,6 +35,7 @@ const void* input_at(const KernelCall& call, size_t index) { return index == 0 ?
 MatmulSpec wide_part(MatmulSpec spec) {
   spec.low_rank = 0;
   spec.rounds_b = false;
+  spec.b_storage = {};
   return spec;
 }
 MatmulSpec low_rank_part(MatmulSpec spec) {
@@ -43,8 +46,26 @@ MatmulSpec low_rank_part(MatmulSpec spec) {
   return wide_part(spec);
 }
 
+// A weight in blocks of codes, as the device reads it.
+cuda::CodedOperand coded_operand(const MatmulSpec& spec, const void* weight) {
+  const Storage& storage = spec.b_storage;
+  cuda::CodedOperand operand;
+  operand.elements = spec.size.depth * spec.size.cols;
+  const StorageLayout layout = storage_layout(storage, operand.elements);
+  operand.codes = static_cast<const uint8_t*>(weight);
+  operand.scales = operand.codes + layout.scales;
+  if (storage.scale_block != 0)
+    operand.outer_scales = reinterpret_cast<const float*>(operand.codes + layout.scale_scales);
+  operand.outer_count = layout.scale_scale_count;
+  operand.block = storage.block;
+  operand.scale_block = storage.scale_block;
+  operand.bits = storage.payload_bits;
+  std::copy_n(code_values(storage.codes).begin(), 16, operand.table);
+  return operand;
+}
+
 // Of linear or linear_dx: one product, or two where p and q stand beside the wide operands. An f32 weight beside bf16
-// is rounded first, into the front of the scratch.
+// is rounded first, one in blocks of codes decoded, into the front of the scratch.
 class ProductKernel final : public CudaKernel {
  public:
   ProductKernel(const MatmulSpec& spec, const LinearOperands& at, int multiprocessors)
@@ -52,7 +73,7 @@ class ProductKernel final : public CudaKernel {
 
   // Creates the products; the reason when one is refused.
   std::string prepare(CudaProductMaker make, const CudaContext& context, int64_t booked) {
-    const int64_t workspace = booked - cuda_rounded_bytes(spec_);
+    const int64_t workspace = booked - cuda_copied_bytes(spec_);
     std::string refusal = take(wide_, make(dense(wide_part(spec_)), context, workspace));
     if (at_.low_rank != 0 && refusal.empty())
       refusal = take(low_, make(dense(low_rank_part(spec_)), context, workspace));
@@ -64,7 +85,7 @@ class ProductKernel final : public CudaKernel {
 
   void enqueue(const KernelCall& call, CudaStream stream) const override {
     void* const y = call.outputs[0].data;
-    void* const workspace = call.scratch.data() + cuda_rounded_bytes(spec_);
+    void* const workspace = call.scratch.data() + cuda_copied_bytes(spec_);
     wide_->run(
         {call.inputs[0].data, weight(call, stream), y, input_at(call, at_.bias), input_at(call, at_.last), workspace},
         stream);
@@ -79,9 +100,13 @@ class ProductKernel final : public CudaKernel {
   }
 
   const void* weight(const KernelCall& call, CudaStream stream) const {
-    if (!spec_.rounds_b) return call.inputs[1].data;
-    cuda::launch_cast(cuda::FloatType::f32, cuda::FloatType::bf16, call.inputs[1].data, call.scratch.data(),
-                      spec_.size.depth * spec_.size.cols, multiprocessors_, stream);
+    if (!copies_b(spec_)) return call.inputs[1].data;
+    if (!spec_.b_storage.dense())
+      cuda::launch_decode(coded_operand(spec_, call.inputs[1].data), float_type(spec_.operand), call.scratch.data(),
+                          multiprocessors_, stream);
+    else
+      cuda::launch_cast(cuda::FloatType::f32, cuda::FloatType::bf16, call.inputs[1].data, call.scratch.data(),
+                        spec_.size.depth * spec_.size.cols, multiprocessors_, stream);
     return call.scratch.data();
   }
 
@@ -117,7 +142,7 @@ CudaOffer make_few_rows(const KernelSpec& spec, const CudaContext&) {
   const LinearOperands at = linear_operands(spec.attrs);
   if (std::string refusal = refusal_of(spec, kLinearAttrs, at.count); !refusal.empty()) return {nullptr, refusal};
   const MatmulSpec m = linear_product(spec.call());
-  if (m.rounds_b) return {nullptr, "the weight has another dtype than x"};
+  if (copies_b(m)) return {nullptr, "the weight has another dtype than x, or is stored in blocks of codes"};
   if (m.size.rows > cuda::kFewRows) return {nullptr, fmt::format("more than {} rows", cuda::kFewRows)};
   return {cuda_kernel_of([wide = row_product(wide_part(m)), low = row_product(low_rank_part(m)), at](
                              const KernelCall& call, CudaStream stream) {

@@ -1,5 +1,6 @@
 // Rules of linear, its two products for the gradient, and the gradient of the bias. An f32 weight beside a bf16 operand
-// is rounded to bf16 where it is multiplied: the same numbers as of a cast before.
+// is rounded to bf16 where it is multiplied: the same numbers as of a cast before. A weight in blocks of codes is
+// decoded there.
 #include <memory>
 
 #include "base/error.h"
@@ -19,6 +20,14 @@ void check_count(std::string_view op, size_t found, size_t wanted) {
 
 void check_dense(std::string_view op, std::span<const Type> inputs) {
   for (const Type& type : inputs) HR_CHECK(type.storage.dense(), "{} takes dense inputs", op);
+}
+
+// All but the weight, whose elements may be f32 in blocks of codes.
+void check_storage(std::string_view op, std::span<const Type> inputs) {
+  check_dense(op, inputs.first(1));
+  check_dense(op, inputs.subspan(2));
+  HR_CHECK(inputs[1].storage.dense() || inputs[1].dtype == DType::f32, "{}: codes of {} elements", op,
+           dtype_name(inputs[1].dtype));
 }
 
 // Checks the attributes and operands that every product has in common. A weight may be wider than what it meets.
@@ -75,7 +84,7 @@ void check_low_rank(std::string_view op, std::span<const Type> inputs, size_t at
 Type product_type(std::string_view op, std::span<const Type> inputs, const Attrs& attrs, bool forward) {
   const LinearOperands at = linear_operands(attrs);
   check_count(op, inputs.size(), at.count);
-  check_dense(op, inputs);
+  check_storage(op, inputs);
   const Type &left = inputs[0], &weight = inputs[1];
   check_operands(op, left, weight, attrs, Right::weight);
   HR_CHECK(weight.shape.size() == 2, "{}: the weight has two dimensions, not {}", op, weight.shape.size());

@@ -22,6 +22,7 @@ inline MatmulSpec linear_product(const OpCall& call) {
   spec.multiply = multiply_of(call.attrs);
   spec.result = call.outputs[0].dtype;
   spec.rounds_b = call.inputs[1].dtype != spec.operand;
+  spec.b_storage = call.inputs[1].storage;
   spec.b_transposed = shape.out_in;
   spec.bias = call.attrs.integer("bias") != 0;
   spec.low_rank = low_rank_of(call);
@@ -39,6 +40,7 @@ inline MatmulSpec linear_dx_product(const OpCall& call) {
   spec.multiply = multiply_of(call.attrs);
   spec.result = call.outputs[0].dtype;
   spec.rounds_b = call.inputs[1].dtype != spec.operand;
+  spec.b_storage = call.inputs[1].storage;
   spec.b_transposed = !shape.out_in;
   spec.low_rank = low_rank_of(call);
   spec.addend = call.attrs.integer("addend") != 0;

@@ -28,7 +28,7 @@ class CopyStart final : public TransferOp {
   OpKind kind() const override { return OpKind::copy_start; }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
-    require_inputs(name(), inputs, 1, 2);
+    HR_CHECK(inputs.size() == 1 || inputs.size() == 2, "copy_start: {} inputs", inputs.size());
     const std::optional<Tier> to = parse_tier(attrs.text("to"));
     HR_CHECK(to, "copy_start: no tier '{}'", attrs.text("to"));
     HR_CHECK(attrs.text("from") == (inputs[0].tier == Tier::disk ? "disk" : ""),

@@ -65,7 +65,7 @@ __global__ void update(UpdateArgs a) {
 }
 
 #define HR_MAP HR_DEVICE
-#include "ops/update/dynamic_map-inl.h"
+#include "base/dynamic_map-inl.h"
 #undef HR_MAP
 
 constexpr int kBlockThreads = static_cast<int>(kStateBlock);

@@ -1,4 +1,4 @@
-#include "ops/update/blocks.h"
+#include "base/dynamic_map.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,7 +7,7 @@ namespace headroom {
 namespace {
 
 #define HR_MAP constexpr
-#include "ops/update/dynamic_map-inl.h"
+#include "base/dynamic_map-inl.h"
 #undef HR_MAP
 
 constexpr void set_levels(bool is_signed, DynamicMap& map) {

@@ -1,4 +1,4 @@
-// The dynamic quantile maps of 8-bit states (Dettmers et al. 2022, "8-bit Optimizers via Block-wise Quantization",
+// The dynamic quantile maps (Dettmers et al. 2022, "8-bit Optimizers via Block-wise Quantization",
 // section 2.3): a magnitude in [0, 1] is one of seven decades with twice as many steps each as the one below; the first
 // value is 0 and the last 1. In a block of 256 elements a code stands for its value times the block's largest
 // magnitude.

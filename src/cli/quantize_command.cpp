@@ -1,0 +1,31 @@
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/messages.h"
+#include "engine/quantize.h"
+
+namespace headroom {
+namespace {
+
+int run_quantize(const QuantizeOptions& options) {
+  quantize_model(options);
+  print_note(fmt::format("wrote {}", options.output_dir.string()));
+  return 0;
+}
+
+}  // namespace
+
+Command quantize_command() {
+  return {"quantize", "a model with its layers' matrices in 4 or 8 bits, in Hugging Face layout", [](CLI::App& app) {
+            auto options = std::make_shared<QuantizeOptions>();
+            scalar(app, "--model", options->model, "the model's directory")->required();
+            scalar(app, "--output-dir", options->output_dir, "where the quantised model goes")->required();
+            scalar(app, "--weights", options->weights,
+                   "nf4, nf4-dq or fp4 as bitsandbytes writes them; int8 or int4 as compressed-tensors does")
+                ->capture_default_str();
+            memory_option(app, "--memory", options->memory, "refuse where the process may need more memory than this");
+            return [options] { return run_quantize(*options); };
+          }};
+}
+
+}  // namespace headroom

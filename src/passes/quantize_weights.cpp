@@ -1,0 +1,72 @@
+#include "passes/quantize_weights.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "ops/registry.h"
+#include "passes/lora.h"
+
+namespace headroom {
+namespace {
+
+constexpr int64_t kBlock = 64;         // of nf4 and fp4, as in QLoRA
+constexpr int64_t kScaleBlock = 256;   // of nf4-dq
+constexpr int64_t kIntegerBlock = 32;  // of int4
+
+constexpr Product kLinear{ProductPart::output, ProductMatrices::one};
+
+// What is read, and not as the weight of a linear layer; what a router decides by.
+struct OtherUses {
+  std::set<ValueId> read, routing;
+};
+
+OtherUses other_uses(const Graph& graph) {
+  OtherUses uses;
+  for (const Node& node : graph.nodes) {
+    if (!node.op) continue;
+    if (node.op->kind() == OpKind::router) uses.routing.insert(operand(node, "logits"));
+    const ValueId weight = node.op->product() == kLinear ? operand(node, "weight") : kNone;
+    for (const ValueId input : node.inputs)
+      if (input != weight) uses.read.insert(input);
+  }
+  return uses;
+}
+
+Storage storage_of(std::string_view kind, const Value& weight) {
+  Storage storage{static_cast<int32_t>(kBlock), 4, DType::f32, CodeTable::nf4};
+  if (kind == "nf4-dq") storage.scale_block = static_cast<int32_t>(kScaleBlock);
+  if (kind == "fp4") storage.codes = CodeTable::fp4;
+  if (kind != "int8" && kind != "int4") return storage;
+  const int64_t row = weight.type.shape.back().constant;
+  if (kind == "int4" && row % kIntegerBlock != 0)
+    throw Error(ErrorKind::usage,
+                fmt::format("--technique quantize-weights=int4: the rows of {} have {} elements, no multiple of {}",
+                            weight.name, row, kIntegerBlock),
+                "use int8, or nf4, whose blocks go across rows");
+  storage.codes = CodeTable::integer;
+  storage.block = static_cast<int32_t>(kind == "int4" ? kIntegerBlock : row);
+  storage.payload_bits = kind == "int4" ? 4 : 8;
+  return storage;
+}
+
+}  // namespace
+
+int64_t quantize_weights(Graph& graph, RegionId region, std::string_view kind, const std::set<ValueId>* frozen) {
+  const OtherUses others = other_uses(graph);
+  int64_t count = 0;
+  for (const NodeId id : graph.region(region).nodes) {
+    const Node& node = graph.node(id);
+    if (!node.op || node.block == kNone || node.op->product() != kLinear) continue;
+    const ValueId weight = operand(node, "weight");
+    Value& value = graph.value(weight);
+    if (!value.persistent || value.role != Role::parameter || is_lora_name(value.name)) continue;
+    if (others.read.contains(weight) || others.routing.contains(node.outputs[0]) || !value.type.storage.dense())
+      continue;
+    if (frozen && !frozen->contains(weight)) continue;
+    value.type.storage = storage_of(kind, value);
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace headroom

@@ -1,0 +1,50 @@
+#include "passes/quantize_weights.h"
+
+#include "base/error.h"
+#include "passes/lora.h"
+#include "planner/technique.h"
+
+namespace headroom::techniques {
+
+extern const Technique quantize_weights;
+
+namespace {
+
+void check(const PlanRequest&, const std::string& setting) {
+  check_setting(kQuantizeWeights, setting, {"nf4", "nf4-dq", "fp4", "int8", "int4", "off"});
+}
+
+void store(Assembly& a, const PlanRequest& request, const Candidate&) {
+  const std::string kind = pin(request, kQuantizeWeights.name);
+  if (a.trains && !asked_for(request, kLora))
+    throw Error(ErrorKind::usage,
+                fmt::format("--technique quantize-weights={}: weights that are trained cannot be codes", kind),
+                "--lora-r 16 trains adapters beside the quantised base");
+  const int64_t count = headroom::quantize_weights(a.graph, a.forward, kind, a.trains ? &a.frozen : nullptr);
+  if (count == 0 && !a.trains)
+    throw Error(ErrorKind::usage,
+                fmt::format("--technique quantize-weights={}: the model has no linear layers to quantise", kind),
+                "leave it out");
+}
+
+Told told(const PlanRequest& request, const Candidate& chosen) {
+  if (!chosen[quantize_weights].taken())
+    return {"off", "rounds the weights: taken only when named (--technique quantize-weights=nf4)"};
+  const std::string& why = request.techniques.at(std::string(kQuantizeWeights.name)).why;
+  return {pin(request, kQuantizeWeights.name), why.empty() ? "named by --technique" : why,
+          chosen.without(quantize_weights)};
+}
+
+}  // namespace
+
+constinit const Technique quantize_weights{
+    .info = &kQuantizeWeights,
+    .check = check,
+    .choices = when_asked_for<kQuantizeWeights>,
+    .model_pass = store,
+    .told = told,
+    .record = [](const PlanRequest& request, const Candidate&,
+                 Choices& out) { out.set("quantize_weights", pin(request, kQuantizeWeights.name)); },
+};
+
+}  // namespace headroom::techniques

@@ -1,0 +1,171 @@
+#include "train/stored_codes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/block_codes.h"
+#include "base/dynamic_map.h"
+#include "base/error.h"
+#include "formats/json.h"
+#include "train/weights.h"
+
+namespace headroom {
+namespace {
+
+constexpr int64_t kStateBytes = 4096;  // of a quant_state, at most
+
+// Finds and checks the tensors of one weight.
+class Reader {
+ public:
+  Reader(const ModelSpec& spec, const SafetensorsSet& files, const WeightInfo& weight)
+      : spec_(spec), files_(files), weight_(weight), elements_(element_count(weight.shape)) {}
+
+  std::optional<StoredCodes> read() {
+    if (weight_.shape.size() != 2) return std::nullopt;
+    if (spec_.weight_codes.starts_with("int")) return read_packed();
+    const std::string name = stored_weight_name(spec_, files_, weight_.name);
+    if (name.empty() || files_.find(name)->type != StoredType::u8) return std::nullopt;
+    return read_four_bits(name);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& tensor, const std::string& what) const {
+    throw Error(ErrorKind::format, fmt::format("{}: tensor '{}' {}", files_.directory().string(), tensor, what),
+                "re-download the checkpoint, or quantise it again");
+  }
+
+  // A tensor of the weight, which it must be of this type with so many elements.
+  std::string take(const std::string& name, StoredType type, int64_t elements) {
+    const StoredTensor* tensor = files_.find(name);
+    if (!tensor) refuse(name, "is missing");
+    if (tensor->type != type || tensor->elements() != elements)
+      refuse(name, fmt::format("has {} elements of {}, not {} of {}", tensor->elements(),
+                               stored_type_name(tensor->type), elements, stored_type_name(type)));
+    out_.tensors.push_back(name);
+    return name;
+  }
+
+  // A table of what codes stand for, which must be the one that is known.
+  void take_table(const std::string& name, std::span<const float> known) {
+    take(name, StoredType::f32, static_cast<int64_t>(known.size()));
+    std::vector<float> found(known.size());
+    read_floats(files_, name, 0, found);
+    for (size_t i = 0; i < known.size(); ++i)
+      if (!(std::fabs(found[i] - known[i]) <= 1e-6f))
+        refuse(name, fmt::format("has {} for code {}, not {}", found[i], i, known[i]));
+  }
+
+  Json read_state(const std::string& name) {
+    const StoredTensor* tensor = files_.find(name);
+    if (!tensor) refuse(name, "is missing");
+    if (tensor->type != StoredType::u8 || tensor->bytes > kStateBytes)
+      refuse(name, fmt::format("has {} bytes of {}", tensor->bytes, stored_type_name(tensor->type)));
+    out_.tensors.push_back(name);
+    std::string text(static_cast<size_t>(tensor->bytes), '\0');
+    files_.read(name, 0, std::as_writable_bytes(std::span<char>(text)));
+    const Json state = parse_json(text, files_.directory().string() + ": " + name);
+    if (!state.is_object()) refuse(name, "is not a JSON object");
+    return state;
+  }
+
+  void require(const std::string& name, const Json& state, const char* key, const Json& wanted) const {
+    const Json found = state.value(key, Json());
+    if (found != wanted) refuse(name, fmt::format("says {} {}, not {}", key, found.dump(), wanted.dump()));
+  }
+
+  StoredCodes read_four_bits(const std::string& name) {
+    const bool doubled = spec_.weight_codes == "nf4-dq";
+    const std::string kind = doubled ? "nf4" : spec_.weight_codes;
+    out_.storage = {64, 4, DType::f32, kind == "fp4" ? CodeTable::fp4 : CodeTable::nf4, doubled ? 256 : 0};
+    const StorageLayout layout = storage_layout(out_.storage, elements_);
+    out_.codes = take(name, StoredType::u8, code_bytes(elements_, 4));
+    out_.scales = take(name + ".absmax", doubled ? StoredType::u8 : StoredType::f32, layout.scale_count);
+    take_table(name + ".quant_map", code_values(out_.storage.codes));
+    const std::string described = name + ".quant_state.bitsandbytes__" + kind;
+    const Json state = read_state(described);
+    require(described, state, "blocksize", 64);
+    require(described, state, "quant_type", kind);
+    require(described, state, "shape", weight_.shape);
+    if (!doubled) return std::move(out_);
+    out_.outer_scales = take(name + ".nested_absmax", StoredType::f32, layout.scale_scale_count);
+    take_table(name + ".nested_quant_map", dynamic_map(true).value);
+    require(described, state, "nested_blocksize", 256);
+    const Json offset = state.value("nested_offset", Json());
+    if (!offset.is_number()) refuse(described, fmt::format("says nested_offset {}", offset.dump()));
+    out_.offset = offset.get<float>();
+    return std::move(out_);
+  }
+
+  std::optional<StoredCodes> read_packed() {
+    const int bits = spec_.weight_codes == "int8" ? 8 : 4;
+    const int64_t ins = weight_.shape[1], group = bits == 8 ? ins : 32;
+    const std::string codes = stored_weight_name(spec_, files_, weight_.name + "_packed");
+    if (codes.empty()) return std::nullopt;
+    const std::string name = codes.substr(0, codes.size() - std::string_view("_packed").size());
+    if (ins % group != 0 || ins * bits % 32 != 0) refuse(codes, fmt::format("has rows of {} elements", ins));
+    out_.storage = {static_cast<int32_t>(group), bits, DType::f32, CodeTable::integer};
+    out_.little_nibbles = true;
+    out_.codes = take(codes, StoredType::i32, elements_ * bits / 32);
+    out_.scales = name + "_scale";
+    const StoredTensor* scales = files_.find(out_.scales);
+    if (!scales) refuse(out_.scales, "is missing");
+    take(out_.scales, scales->type == StoredType::f32 ? StoredType::f32 : StoredType::bf16, elements_ / group);
+    take(name + "_shape", StoredType::i64, 2);
+    return std::move(out_);
+  }
+
+  const ModelSpec& spec_;
+  const SafetensorsSet& files_;
+  const WeightInfo& weight_;
+  int64_t elements_;
+  StoredCodes out_;
+};
+
+}  // namespace
+
+void turn_packed(int bits, std::span<std::byte> codes) {
+  for (std::byte& code : codes) code = bits == 8 ? code ^ std::byte{0x80} : (code << 4) | (code >> 4);
+}
+
+std::optional<StoredCodes> find_stored_codes(const ModelSpec& spec, const SafetensorsSet& files,
+                                             const WeightInfo& weight) {
+  if (spec.weight_codes.empty()) return std::nullopt;
+  return Reader(spec, files, weight).read();
+}
+
+void load_stored_codes(Executor& executor, const PersistentTensor& weight, const SafetensorsSet& files,
+                       const StoredCodes& stored) {
+  const Storage& storage = weight.place.type.storage;
+  if (storage != stored.storage)
+    throw Error(
+        ErrorKind::format,
+        fmt::format("{}: '{}' is stored as other codes than the plan's", files.directory().string(), weight.name),
+        "leave --technique quantize-weights out: the checkpoint says how its weights are stored");
+  const int64_t elements = element_count(weight.place.type.dims);
+  const StorageLayout layout = storage_layout(storage, elements);
+  auto* const base = executor.tensor(weight.name).as<std::byte>();
+  const auto write = [&](int64_t offset, const int64_t& count, DType dtype, const auto& fill) {
+    executor.write({base + offset, dtype, std::span<const int64_t>(&count, 1)}, fill);
+  };
+  write(0, code_bytes(elements, storage.payload_bits), DType::u8, [&](int64_t first, std::span<std::byte> piece) {
+    files.read(stored.codes, first, piece);
+    if (stored.little_nibbles) turn_packed(storage.payload_bits, piece);
+  });
+  const auto read_scales = [&](const std::string& name) {
+    return [&files, &name](int64_t first, std::span<std::byte> piece) {
+      read_floats(files, name, first, {reinterpret_cast<float*>(piece.data()), piece.size() / sizeof(float)});
+    };
+  };
+  if (storage.scale_block == 0) {
+    write(layout.scales, layout.scale_count, DType::f32, read_scales(stored.scales));
+    return;
+  }
+  write(layout.scales, layout.scale_count, DType::u8,
+        [&](int64_t first, std::span<std::byte> piece) { files.read(stored.scales, first, piece); });
+  write(layout.scale_scales, layout.scale_scale_count, DType::f32, read_scales(stored.outer_scales));
+  write(layout.scale_scales + layout.scale_scale_count * 4, 1, DType::f32,
+        [&](int64_t, std::span<std::byte> piece) { std::memcpy(piece.data(), &stored.offset, sizeof(float)); });
+}
+
+}  // namespace headroom

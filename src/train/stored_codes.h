@@ -1,0 +1,38 @@
+// Weights that a checkpoint stores as codes in blocks: the 4 bits of bitsandbytes, and the packed integers of
+// compressed-tensors.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/safetensors.h"
+#include "models/model_spec.h"
+#include "plan/plan.h"
+#include "runtime/executor.h"
+
+namespace headroom {
+
+// What stands for the weight NAME.weight. bitsandbytes: "" (codes), ".absmax", ".quant_map", ".quant_state.*", and with
+// double quantisation ".nested_absmax" and ".nested_quant_map"; compressed-tensors: "_packed", "_scale", "_shape".
+struct StoredCodes {
+  Storage storage;
+  std::string codes, scales, outer_scales;
+  float offset = 0;                  // of scales that are codes
+  bool little_nibbles = false;       // compressed-tensors: the first element is the lowest bits of a word
+  std::vector<std::string> tensors;  // all that belong to it
+};
+
+// The codes of a weight, checked; nothing where it is stored by itself or missing. Throws Error(format) naming tensor
+// and value for parts that are missing, of another size, or of another table of codes than the format's.
+std::optional<StoredCodes> find_stored_codes(const ModelSpec& spec, const SafetensorsSet& files,
+                                             const WeightInfo& weight);
+
+// Copies them into a weight of the arena of the same storage. Throws Error(format) for another storage.
+void load_stored_codes(Executor& executor, const PersistentTensor& weight, const SafetensorsSet& files,
+                       const StoredCodes& stored);
+
+// The bits of compressed-tensors as those of base/block_codes.h, and back.
+void turn_packed(int bits, std::span<std::byte> codes);
+
+}  // namespace headroom
