@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "memory/arenas.h"
+#include "plan/step_memory.h"
 #include "planner/bounds.h"
 #include "planner/candidates.h"
 #include "planner/emit.h"
@@ -191,6 +192,7 @@ class Search {
     emit_programs(graph, bindings, liveness, arenas, request_, plan);
     record(point.candidate);
     if (!plan.choices.buckets.empty()) emit_buckets(graph, liveness, arenas, request_, plan.choices.buckets, plan);
+    plan.peak_tensors = peak_tensors(plan);
     set_peaks(request_, plan, process_bytes_of(request_, point.candidate));
     plan.step_seconds = point.step_seconds;
   }

@@ -1,0 +1,153 @@
+#include "engine/minimum.h"
+
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/least_bytes.h"
+#include "engine/plan_training.h"
+#include "engine/refusal.h"
+#include "engine/training_request.h"
+#include "formats/json.h"
+
+namespace headroom {
+namespace {
+
+// Options, what they change of those asked for, and what they need.
+struct Trial {
+  TrainOptions options;
+  OptionValues changes;
+  int64_t minimum = INT64_MAX;
+};
+
+class Levels {
+ public:
+  Levels(const TrainOptions& options, const ModelFiles& model) : options_(options), model_(model) {}
+
+  std::vector<MinimumLevel> rows() {
+    take_if_less(measured(permitted("fixed", {})));
+    add(TechniqueKind::exact);
+    take_if_less(measured(permitted("free", {})));
+    add(TechniqueKind::reassociating);
+    take_if_less(measured(permitted("free", {"data-order"})));
+    add(TechniqueKind::data_order);
+    while (take_lossy_step()) continue;
+    add(TechniqueKind::lossy);
+    return std::move(rows_);
+  }
+
+ private:
+  Trial permitted(const std::string& arithmetic, const std::vector<std::string>& allow) const {
+    Trial trial{options_, {}};
+    TechniqueOptions& techniques = trial.options.techniques;
+    if (techniques.arithmetic != arithmetic) trial.changes.emplace_back("arithmetic", arithmetic);
+    if (allow.empty() && !techniques.allow.empty()) trial.changes.emplace_back("allow", "");
+    for (const std::string& kind : allow) trial.changes.emplace_back("allow", kind);
+    techniques.arithmetic = arithmetic;
+    techniques.allow = allow;
+    return trial;
+  }
+
+  Trial measured(Trial trial) const {
+    trial.minimum = least_training_budget(trial.options, model_);
+    return trial;
+  }
+
+  bool take_if_less(Trial trial) {
+    if (trial.minimum >= best_.minimum) return false;
+    best_ = std::move(trial);
+    changed_ = true;
+    return true;
+  }
+
+  // The lossy technique that saves most beside what is taken; false where none saves.
+  bool take_lossy_step() {
+    const Trial so_far = best_;
+    bool saves = false;
+    for (const TechniqueStep& step : technique_steps()) {
+      if (step.kind() != TechniqueKind::lossy || !step.says_more(so_far.options)) continue;
+      Trial trial = so_far;
+      step.take(trial.options);
+      trial.changes.push_back(step.option());
+      try {
+        saves |= take_if_less(measured(std::move(trial)));
+      } catch (const Error& error) {  // it does not go with what the options ask for
+        if (error.kind() != ErrorKind::usage) throw;
+      }
+    }
+    return saves;
+  }
+
+  void add(TechniqueKind allow) {
+    if (changed_) describe();
+    changed_ = false;
+    level_.allow = allow;
+    rows_.push_back(level_);
+  }
+
+  void describe() {
+    TrainOptions options = best_.options;
+    options.machine.memory = best_.minimum;
+    const Plan plan = search_training_plan(training_request(options, model_)).plan;
+    if (!plan.feasible) {
+      const Refusal words = refusal_of(plan);
+      throw Error(ErrorKind::does_not_fit, words.message, words.remedy);
+    }
+    level_.minimum_bytes = best_.minimum;
+    level_.host_bytes = tier_figures(plan, Tier::host).peak_bytes;
+    level_.disk_bytes = tier_figures(plan, Tier::disk).peak_bytes;
+    level_.step_seconds = plan.step_seconds;
+    level_.techniques = taken_techniques(plan);
+    level_.changes = best_.changes;
+    level_.changes.emplace_back("memory", std::to_string(best_.minimum));
+  }
+
+  const TrainOptions& options_;
+  const ModelFiles& model_;
+  Trial best_;
+  bool changed_ = false;
+  MinimumLevel level_;
+  std::vector<MinimumLevel> rows_;
+};
+
+}  // namespace
+
+std::vector<MinimumLevel> least_budgets(const TrainOptions& options, const ModelFiles& model) {
+  return Levels(options, model).rows();
+}
+
+std::string minimum_json(const std::vector<MinimumLevel>& levels) {
+  Json list = Json::array();
+  for (const MinimumLevel& level : levels)
+    list.push_back({{"allow", std::string(kind_name(level.allow))},
+                    {"minimum_bytes", level.minimum_bytes},
+                    {"host_bytes", level.host_bytes},
+                    {"disk_bytes", level.disk_bytes},
+                    {"step_seconds", level.step_seconds},
+                    {"techniques", level.techniques},
+                    {"command", level.command}});
+  return Json{{"levels", std::move(list)}}.dump(2) + "\n";
+}
+
+std::string minimum_text(const std::vector<MinimumLevel>& levels) {
+  std::string out =
+      fmt::format("{:<14} {:>13} {:>11} {:>11} {:>10}\n", "allowed", "--memory", "host", "disk", "step s");
+  const MinimumLevel* before = nullptr;
+  for (const MinimumLevel& level : levels) {
+    out += fmt::format("{:<14} {:>13} {:>11} {:>11} {:>10.3f}\n", kind_name(level.allow),
+                       format_least_bytes(level.minimum_bytes), format_bytes(level.host_bytes),
+                       format_bytes(level.disk_bytes), level.step_seconds);
+    if (before && before->minimum_bytes == level.minimum_bytes) {
+      out += "  saves nothing here\n";
+    } else {
+      std::string techniques;
+      for (const auto& [name, setting] : level.techniques)
+        techniques += fmt::format("{}{} {}", techniques.empty() ? "" : "; ", name, setting);
+      out += fmt::format("  {}\n  {}\n", techniques.empty() ? "no technique" : techniques, level.command);
+    }
+    before = &level;
+  }
+  return out;
+}
+
+}  // namespace headroom

@@ -1,0 +1,80 @@
+"""What people ask before they train: every answer is what `plan` itself says with the options that the answer names."""
+
+import json
+import shlex
+import unittest
+
+from program import CONFIG, ProgramTest
+
+OPTIONS = ["--threads", "1", "--profile", "cpu-avx2", "--max-seq-length", "64", "--global-batch-size", "4"]
+
+
+class PlanQuestions(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        wide = {**CONFIG, "vocab_size": 2000, "hidden_size": 128, "intermediate_size": 512, "num_hidden_layers": 6}
+        (cls.root / "a model.json").write_text(json.dumps(wide))
+
+    def ask(self, *arguments, code=0):
+        done = self.call("plan", "--model", "a model.json", *OPTIONS, *arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def answer(self, *arguments):
+        return json.loads(self.ask(*arguments, "--json").stdout)
+
+    def planned(self, command, *more, code=0):
+        """The JSON of a command that an answer names."""
+        program, verb, *options = shlex.split(command)
+        self.assertEqual((program, verb), ("headroom", "plan"))
+        done = self.call("plan", *options, *more, "--json")
+        self.assertEqual(done.returncode, code, done.stderr)
+        return json.loads(done.stdout)
+
+    def taken(self, plan):
+        return {technique["name"]: technique["value"] for technique in plan["techniques"]}
+
+    def assert_same_techniques(self, answer, plan):
+        values = self.taken(plan)
+        self.assertEqual({name: values[name] for name in answer}, answer)
+
+    def test_least_budgets_are_feasible_and_tight(self):
+        levels = self.answer("--minimum")["levels"]
+        self.assertEqual([level["allow"] for level in levels], ["exact", "reassociating", "data-order", "lossy"])
+        for level, before in zip(levels, [None] + levels):
+            least = level["minimum_bytes"]
+            self.assertLessEqual(least, before["minimum_bytes"] if before else least)
+            plan = self.planned(level["command"])
+            self.assertTrue(plan["feasible"])
+            self.assertEqual((plan["budget_bytes"], plan["minimum_bytes"]), (least, least))
+            self.assertEqual((plan["tiers"]["host"]["peak_bytes"], plan["tiers"]["disk"]["peak_bytes"]), (level["host_bytes"], level["disk_bytes"]))
+            self.assertEqual(plan["predicted_step_seconds"], level["step_seconds"])
+            self.assert_same_techniques(level["techniques"], plan)
+            self.planned(level["command"], "--memory", least - 4096, code=3)
+        self.assertLess(levels[-1]["minimum_bytes"], levels[0]["minimum_bytes"])
+
+    def test_the_command_of_a_least_budget_trains(self):
+        levels = json.loads(self.call("plan", "--model", "model", "--data", "data.txt", "--threads", 1, "--max-seq-length", 32, "--max-steps", 1,
+                                      "--allow", "data-order", "--minimum", "--json").stdout)["levels"]
+        command = shlex.split(levels[0]["command"])
+        self.assertEqual(command[:2], ["headroom", "train"])
+        self.assertNotIn("--allow", command)
+        done = self.call(*command[1:])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads((self.root / "run/run.json").read_text())["budget_bytes"], levels[0]["minimum_bytes"])
+
+    def test_the_table_of_least_budgets_fits_a_terminal(self):
+        lines = self.ask("--minimum").stdout.splitlines()
+        figures = [line for line in lines if not line.startswith("  ")]
+        self.assertEqual(len(figures), 5)
+        self.assertLessEqual(max(map(len, figures)), 80)
+        distinct = {level["minimum_bytes"] for level in self.answer("--minimum")["levels"]}
+        self.assertEqual(sum(line.startswith("  headroom plan --model 'a model.json' ") for line in lines), len(distinct))
+
+    def test_one_question_at_a_time(self):
+        self.assert_refused(["plan", "--model", "model", "--ladder", "--minimum"], 2, "two questions")
+
+
+if __name__ == "__main__":
+    unittest.main()
