@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/output_file.h"
+#include "cli/plan_diff_command.h"
 #include "cli/plan_questions.h"
 #include "cli/refuse.h"
 #include "cli/run_file_options.h"
@@ -112,7 +113,11 @@ Command plan_command() {
         scalar(app, "--emit-text", arguments->text_file,
                "write the whole plan, every instruction with its offsets, to a file")
             ->type_name("FILE");
-        return [arguments, names, &app] {
+        const auto diff = std::make_shared<PlanDiffArguments>();
+        const CLI::App* diff_app = add_plan_diff(app, *diff);
+        return [arguments, names, &app, diff, diff_app] {
+          diff->json |= arguments->questions.json;
+          if (diff_app->parsed()) return run_plan_diff(*diff);
           return run_plan(*arguments, [&](const OptionValues& changes) {
             return changed_command(app, names, arguments->train.options, changes);
           });

@@ -72,6 +72,30 @@ class PlanQuestions(ProgramTest):
         distinct = {level["minimum_bytes"] for level in self.answer("--minimum")["levels"]}
         self.assertEqual(sum(line.startswith("  headroom plan --model 'a model.json' ") for line in lines), len(distinct))
 
+    def test_the_difference_of_two_plans(self):
+        for name, memory in (("small.json", "50MiB"), ("large.json", "1GiB")):
+            (self.root / name).write_text(self.ask("--memory", memory, "--json").stdout)
+        small, large = (json.loads((self.root / name).read_text()) for name in ("small.json", "large.json"))
+        diff = json.loads(self.call("plan", "diff", "small.json", "large.json", "--json").stdout)
+        self.assertEqual(diff["peak_bytes"], [small["peak_bytes"], large["peak_bytes"]])
+        self.assertEqual(diff["step_seconds"], [small["predicted_step_seconds"], large["predicted_step_seconds"]])
+        self.assertEqual(diff["breakdown"], {name: [bytes, large["breakdown"][name]] for name, bytes in small["breakdown"].items()})
+        a, b = self.taken(small), self.taken(large)
+        self.assertEqual({row["name"]: (row["a"], row["b"]) for row in diff["techniques"]}, {name: (a[name], b[name]) for name in a if a[name] != b[name]})
+        sizes = [abs(row["bytes"][1] - row["bytes"][0]) for row in diff["tensors"]]
+        self.assertEqual(sizes, sorted(sizes, reverse=True))
+        self.assertGreater(sizes[-1], 0)
+        text = self.call("plan", "diff", "small.json", "large.json").stdout
+        self.assertIn("techniques that differ", text)
+        self.assertLessEqual(max(map(len, text.splitlines())), 80)
+
+    def test_what_is_not_a_plan_is_refused(self):
+        self.train("trained")
+        self.assertEqual(self.call("plan", "diff", "trained/plan.json", "trained/checkpoint-3/plan.json").returncode, 0)
+        self.assert_refused(["plan", "diff", "trained/plan.json", "trained/run.json"], 2, 'trained/run.json: there is no "feasible"', "headroom plan --json")
+        self.assert_refused(["plan", "diff", "trained/plan.json", "absent.json"], 2, "absent.json", "headroom plan --json")
+        self.assert_refused(["plan", "diff", "trained/plan.json"], 2, "two plans, not 1", "A.json B.json")
+
     def test_one_question_at_a_time(self):
         self.assert_refused(["plan", "--model", "model", "--ladder", "--minimum"], 2, "two questions")
 
