@@ -67,13 +67,13 @@ std::string changed_command(const CLI::App& app, const std::vector<std::string>&
 
 int run_plan(const PlanArguments& arguments, const CommandWith& command) {
   if (!arguments.pack.empty()) return run_pack(arguments);
-  if (arguments.train.options.model.path.empty())
+  if (arguments.train.options.model.path.empty() && arguments.questions.models.empty())
     throw Error(ErrorKind::usage, "no model", "give --model DIR or --model config.json");
   TrainArguments train = arguments.train;
   train.options.machine.device = planning_device(train.options.machine);
   const TrainOptions options = resolve(train);
+  if (const auto answered = answer_plan_question(arguments.questions, options, command)) return *answered;
   const ModelFiles model = open_model(options.model.path);
-  if (const auto answered = answer_plan_question(arguments.questions, options, model, command)) return *answered;
   const PlannedTraining planned = plan_training(options, model);
   const PlanRequest& request = planned.request;
   const bool json = arguments.questions.json;

@@ -7,7 +7,7 @@
 
 #include "arguments/option.h"
 #include "engine/technique_step.h"
-#include "train/model_files.h"
+#include "train/options.h"
 
 namespace headroom {
 
@@ -15,6 +15,7 @@ struct PlanQuestions {
   bool json = false;
   bool ladder = false;
   bool minimum = false;
+  std::string models;  // a folder of models
 };
 
 void add_plan_questions(CLI::App& app, PlanQuestions& questions);
@@ -25,6 +26,6 @@ using CommandWith = std::function<std::string(const OptionValues& changes)>;
 // Prints the answer to the question and gives the exit code; nothing where none is asked. Throws Error(usage) for two
 // at once.
 std::optional<int> answer_plan_question(const PlanQuestions& questions, const TrainOptions& options,
-                                        const ModelFiles& model, const CommandWith& command);
+                                        const CommandWith& command);
 
 }  // namespace headroom

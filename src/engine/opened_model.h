@@ -12,6 +12,7 @@
 #include "runtime/executor.h"
 #include "train/adapter_files.h"
 #include "train/model_files.h"
+#include "train/options.h"
 
 namespace headroom {
 

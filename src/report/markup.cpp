@@ -97,14 +97,6 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-std::string count_of(int64_t number) {
-  const double value = static_cast<double>(number);
-  if (value >= 1e9) return fmt::format("{:.3g} B", value / 1e9);
-  if (value >= 1e6) return fmt::format("{:.3g} M", value / 1e6);
-  if (value >= 1e4) return fmt::format("{:.3g} K", value / 1e3);
-  return fmt::format("{}", number);
-}
-
 std::string layers(int32_t first, int32_t last) {
   if (first < 0) return "";
   return first == last ? fmt::format("layer {}", first) : fmt::format("layers {} to {}", first, last);

@@ -15,8 +15,6 @@ std::string escaped(std::string_view text);
 
 // "1.20 s", "67 ms", "2:03:04".
 std::string duration(double seconds);
-// "135 M", "260 K", "1.10 B".
-std::string count_of(int64_t number);
 // "layer 3", "layers 0 to 5", or nothing.
 std::string layers(int32_t first, int32_t last);
 

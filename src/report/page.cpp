@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "base/count_text.h"
 #include "report/markup.h"
 
 namespace headroom::report {
@@ -40,7 +41,7 @@ std::string head_section(const Run& run) {
   std::string name = run.directory.lexically_normal().filename().string();
   if (name.empty()) name = run.directory.lexically_normal().parent_path().filename().string();
   std::string out = fmt::format("<h1>{}: {} with {} parameters in {}</h1>\n", escaped(name), escaped(plan.model),
-                                count_of(plan.parameters), format_bytes(plan.budget));
+                                format_count(plan.parameters), format_bytes(plan.budget));
   out += state_of(run) + "<dl class=\"facts\">\n";
   out += fact("budget", format_bytes(plan.budget));
   out += fact("planned peak", format_bytes(plan.peak), "bound");

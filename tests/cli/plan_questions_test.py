@@ -2,7 +2,9 @@
 
 import json
 import shlex
+import shutil
 import unittest
+from pathlib import Path
 
 from program import CONFIG, ProgramTest
 
@@ -96,8 +98,79 @@ class PlanQuestions(ProgramTest):
         self.assert_refused(["plan", "diff", "trained/plan.json", "absent.json"], 2, "absent.json", "headroom plan --json")
         self.assert_refused(["plan", "diff", "trained/plan.json"], 2, "two plans, not 1", "A.json B.json")
 
+    def models(self, folder, memory, *more):
+        done = self.call("plan", "--suggest-models", folder, *OPTIONS, "--memory", memory, *more, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return {Path(row["path"]).name: row for row in json.loads(done.stdout)["models"]}
+
+    def shelf(self):
+        """A folder of models: tiny, long (with weights), wide, huge, two that cannot be read, and one in a folder of its own."""
+        shelf = self.root / "shelf"
+        shutil.rmtree(shelf, True)
+        wide = json.loads((self.root / "a model.json").read_text())
+        configs = {"tiny": CONFIG, "group/wide": wide, "huge": {**wide, "hidden_size": 8192, "intermediate_size": 32768},
+                   "strange": {**CONFIG, "model_type": "strange", "architectures": ["Strange"]}, "headless": {**CONFIG, "architectures": ["LlamaModel"]}}
+        for name, config in configs.items():
+            (shelf / name).mkdir(parents=True)
+            (shelf / name / "config.json").write_text(json.dumps(config))
+        (shelf / "broken").mkdir()
+        (shelf / "broken/config.json").write_text("{")
+        (shelf / "no model").mkdir()
+        (self.root / "long.json").write_text(json.dumps({**CONFIG, "hidden_size": 64, "num_key_value_heads": 2, "max_position_embeddings": 65536}))
+        made = self.call("init", "--config", "long.json", "--tokenizer", "bytes", "--output-dir", "shelf/long")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        return shelf
+
+    def test_models_that_train_or_serve_are_suggested(self):
+        self.shelf()
+        budget = 64 << 20
+        rows = self.models("shelf", budget)
+        self.assertEqual(list(rows), ["wide", "long", "tiny", "huge", "broken", "headless", "strange"])
+        self.assertEqual(rows["wide"]["path"], "shelf/group/wide")
+        for name in ("wide", "long", "tiny", "huge"):
+            row = rows[name]
+            code = 0 if row["train"]["feasible"] else 3
+            plan = json.loads(self.call("plan", "--model", row["path"], *OPTIONS, "--memory", budget, "--json").stdout)
+            self.assertEqual((plan["feasible"], plan["minimum_bytes"], plan["parameters"]), (code == 0, row["train"]["minimum_bytes"], row["parameters"]))
+            if code == 0:
+                self.assertEqual(plan["predicted_step_seconds"], row["train"]["step_seconds"])
+                self.assert_same_techniques(row["train"]["techniques"], plan)
+        self.assertIsNone(rows["huge"]["train"]["step_seconds"])
+        self.assertEqual(rows["huge"]["serve"]["max_tokens"], 0)
+        self.assertIn("malformed JSON", rows["broken"]["train"]["reason"])
+        self.assertIn("strange", rows["strange"]["train"]["reason"])
+        self.assertIsNone(rows["strange"]["family"])
+
+    def test_the_tokens_that_a_suggestion_names_are_generated(self):
+        self.shelf()
+        least = self.models("shelf", "1GiB")["long"]["serve"]["minimum_bytes"]
+        row = self.models("shelf", least)["long"]["serve"]
+        self.assertTrue(row["feasible"])
+        self.assertGreaterEqual(row["max_tokens"], 64)
+        self.assertLess(row["max_tokens"], 4096)
+        generate = lambda tokens, memory: self.call("generate", "--model", "shelf/long", *OPTIONS[:4], "--memory", memory, "--max-new-tokens", tokens - 1)
+        self.assertEqual(generate(row["max_tokens"], least).returncode, 0)
+        self.assertEqual(generate(row["max_tokens"] + 1, least).returncode, 3)
+        self.assertEqual(generate(64, least).returncode, 0)
+        self.assertEqual(generate(64, least - 4096).returncode, 3)
+        self.assertFalse(self.models("shelf", least - 4096)["long"]["serve"]["feasible"])
+
+    def test_a_table_of_models_has_the_reasons(self):
+        self.shelf()
+        lines = self.call("plan", "--suggest-models", "shelf", *OPTIONS, "--memory", "64MiB").stdout.splitlines()
+        self.assertIn("best first", lines[0])
+        rows = [line for line in lines if not line.startswith("  ")]
+        self.assertLessEqual(max(map(len, rows)), 80)
+        self.assertTrue(rows[2].startswith("group/wide "))
+        self.assertTrue(any(line.startswith("broken") and line.endswith("not read") for line in rows))
+
+    def test_a_folder_without_models_is_refused(self):
+        (self.root / "empty").mkdir(exist_ok=True)
+        self.assert_refused(["plan", "--suggest-models", "empty"], 2, "empty: no folder in it has a config.json", "model folders")
+        self.assert_refused(["plan", "--suggest-models", "absent"], 2, "absent: there is no such folder", "model folders")
+
     def test_one_question_at_a_time(self):
-        self.assert_refused(["plan", "--model", "model", "--ladder", "--minimum"], 2, "two questions")
+        self.assert_refused(["plan", "--model", "model", "--ladder", "--minimum"], 2, "several questions")
 
 
 if __name__ == "__main__":
