@@ -5,9 +5,13 @@
 #include <iostream>
 
 #include "base/error.h"
+#include "cli/messages.h"
+#include "cli/output_file.h"
+#include "engine/budget_plans.h"
 #include "engine/ladder.h"
 #include "engine/minimum.h"
 #include "engine/model_fit.h"
+#include "report/curve_page.h"
 
 namespace headroom {
 namespace {
@@ -17,6 +21,7 @@ void refuse_several(const PlanQuestions& asked) {
   if (asked.ladder) names.emplace_back("--ladder");
   if (asked.minimum) names.emplace_back("--minimum");
   if (!asked.models.empty()) names.emplace_back("--suggest-models");
+  if (!asked.curve.empty()) names.emplace_back("--curve");
   if (names.size() > 1)
     throw Error(ErrorKind::usage, fmt::format("{} are several questions", fmt::join(names, " and ")),
                 "ask them one at a time");
@@ -38,6 +43,16 @@ std::string answer_models(const PlanQuestions& asked, const TrainOptions& option
   return asked.json ? models_json(models) : models_text(models, asked.models, options.machine.memory);
 }
 
+// Writes the page; gives the points where they are asked for.
+std::string answer_curve(const PlanQuestions& asked, const TrainOptions& options, const CommandWith& command) {
+  const std::vector<Plan> plans = plans_by_budget(options, open_model(options.model.path));
+  std::vector<std::string> commands;
+  for (const Plan& plan : plans) commands.push_back(command({{"memory", std::to_string(plan.peak_bytes)}}));
+  write_page(asked.curve, report::curve_page(plans, commands, options.machine.memory));
+  print_note(fmt::format("wrote {}", asked.curve));
+  return asked.json ? curve_json(plans, commands) : "";
+}
+
 }  // namespace
 
 void add_plan_questions(CLI::App& app, PlanQuestions& questions) {
@@ -48,6 +63,10 @@ void add_plan_questions(CLI::App& app, PlanQuestions& questions) {
       "--minimum", questions.minimum,
       "the least --memory of this run with exact techniques alone, then with reassociating, data-order and "
       "lossy ones too: bytes on each tier, seconds of a step, and the command that plans or, with --data, runs it");
+  scalar(app, "--curve", questions.curve,
+         "what each budget buys: step time and peak drawn by budget as a page, each point leading to its plan's bytes, "
+         "techniques and command; with --json the points too")
+      ->type_name("F.html");
   scalar(
       app, "--suggest-models", questions.models,
       "of each model folder in DIR, whether it trains and whether it serves in --memory, and with how much at least; "
@@ -64,6 +83,8 @@ std::optional<int> answer_plan_question(const PlanQuestions& questions, const Tr
     std::cout << answer_ladder(questions, options);
   else if (questions.minimum)
     std::cout << answer_minimum(questions, options, command);
+  else if (!questions.curve.empty())
+    std::cout << answer_curve(questions, options, command);
   else
     return std::nullopt;
   return 0;

@@ -16,6 +16,7 @@ struct PlanQuestions {
   bool ladder = false;
   bool minimum = false;
   std::string models;  // a folder of models
+  std::string curve;   // a page to write
 };
 
 void add_plan_questions(CLI::App& app, PlanQuestions& questions);

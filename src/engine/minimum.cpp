@@ -89,10 +89,7 @@ class Levels {
     TrainOptions options = best_.options;
     options.machine.memory = best_.minimum;
     const Plan plan = search_training_plan(training_request(options, model_)).plan;
-    if (!plan.feasible) {
-      const Refusal words = refusal_of(plan);
-      throw Error(ErrorKind::does_not_fit, words.message, words.remedy);
-    }
+    throw_if_unfit(plan);
     level_.minimum_bytes = best_.minimum;
     level_.host_bytes = tier_figures(plan, Tier::host).peak_bytes;
     level_.disk_bytes = tier_figures(plan, Tier::disk).peak_bytes;

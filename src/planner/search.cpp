@@ -44,11 +44,23 @@ class Search {
  public:
   explicit Search(const PlanRequest& request) : request_(request), bounder_(request) {}
 
-  SearchResult run() {
+  // What the device's budget does not decide.
+  void prepare() {
     check_techniques(request_);
     bound(families(request_));
     refine();
-    result_.plan.minimum_bytes = least_of(Tier::device);
+    least_ = least_of(Tier::device);
+    for (FrontierPoint& point : points_) fastest_first_.push_back(&point);
+    std::stable_sort(fastest_first_.begin(), fastest_first_.end(), [](const FrontierPoint* a, const FrontierPoint* b) {
+      return std::tie(a->step_seconds, a->peaks.disk, a->peaks.host, a->peaks.device) <
+             std::tie(b->step_seconds, b->peaks.disk, b->peaks.host, b->peaks.device);
+    });
+  }
+
+  // With the budgets that the request has now.
+  SearchResult take() {
+    result_ = {};
+    result_.plan.minimum_bytes = least_;
     describe_request();
     if (const FrontierPoint* chosen = choose()) {
       emit(*chosen);
@@ -155,13 +167,7 @@ class Search {
 
   // The fastest point whose assigned offsets fit all tiers; of equally fast ones, what keeps least in the lowest tiers.
   const FrontierPoint* choose() {
-    std::vector<FrontierPoint*> order;
-    for (FrontierPoint& point : points_) order.push_back(&point);
-    std::stable_sort(order.begin(), order.end(), [](const FrontierPoint* a, const FrontierPoint* b) {
-      return std::tie(a->step_seconds, a->peaks.disk, a->peaks.host, a->peaks.device) <
-             std::tie(b->step_seconds, b->peaks.disk, b->peaks.host, b->peaks.device);
-    });
-    for (FrontierPoint* point : order) {
+    for (FrontierPoint* point : fastest_first_) {
       if (!fits(with_prepare(point->peaks, request_), request_)) continue;
       pack_point(*point);
       if (fits(with_prepare(point->peaks, request_), request_)) return point;
@@ -208,6 +214,8 @@ class Search {
   const PlanRequest& request_;
   Bounder bounder_;
   std::vector<FrontierPoint> points_;
+  std::vector<FrontierPoint*> fastest_first_;
+  int64_t least_ = 0;  // budget of the device
   SearchResult result_;
 };
 
@@ -268,6 +276,24 @@ void set_peaks(const PlanRequest& request, Plan& plan, int64_t more) {
   plan.feasible = fits(peaks, request);
 }
 
-SearchResult search_training_plan(const PlanRequest& request) { return Search(request).run(); }
+SearchResult search_training_plan(const PlanRequest& request) {
+  Search search(request);
+  search.prepare();
+  return search.take();
+}
+
+void search_by_budget(PlanRequest request, size_t most, const std::function<void(const Plan&)>& take) {
+  request.budget_bytes = int64_t{1} << 60;  // which holds any plan
+  Search search(request);
+  search.prepare();
+  for (int64_t apart = 0;;) {
+    const Plan plan = search.take().plan;
+    take(plan);
+    if (!plan.feasible || plan.peak_bytes <= plan.minimum_bytes) return;
+    if (apart == 0)
+      apart = (plan.peak_bytes - plan.minimum_bytes + static_cast<int64_t>(most) - 1) / static_cast<int64_t>(most);
+    request.budget_bytes = std::max(plan.minimum_bytes, plan.peak_bytes - apart);
+  }
+}
 
 }  // namespace headroom

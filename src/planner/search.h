@@ -1,6 +1,7 @@
 // Chooses the fastest plan that fits.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,12 @@ struct SearchResult {
 // are set: the least that the offset assignments of the frontier need. A candidate that is beaten by its bounds gets
 // none, though its own might be tighter than those of the candidates that beat it.
 SearchResult search_training_plan(const PlanRequest& request);
+
+// The plans that budgets of the device buy, whatever the request's is: the fastest of all, then the fastest whose peak
+// is smaller, and so on down to the least budget; `take` gets them one by one. Each is what search_training_plan gives
+// where its peak is the budget. Where there are more than about `most`, those whose peaks are closer than their even
+// distance are left out. Where nothing fits the other tiers' budgets, `take` gets the one plan that is not feasible.
+void search_by_budget(PlanRequest request, size_t most, const std::function<void(const Plan&)>& take);
 
 // The whole process: arena, everything else, page tables of both.
 int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process, const DeviceFacts& facts);

@@ -96,10 +96,7 @@ std::string process_section(const Run& run) {
 }
 
 std::string page(const Run& run) {
-  std::string out =
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
-      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"/><title>headroom report</title>";
-  out += fmt::format("<style>{}</style></head>\n<body>\n", kStyle);
+  std::string out = page_head("headroom report");
   out += head_section(run) + timeline_section(run) + peak_section(run) + curves_section(run) + lengths_section(run) +
          techniques_section(run) + budget_section(run) + process_section(run);
   out += fmt::format("<p class=\"soft small\">headroom {}, profile {}, {} thread{}</p>\n</body></html>\n",

@@ -1,5 +1,6 @@
 """What people ask before they train: every answer is what `plan` itself says with the options that the answer names."""
 
+import html
 import json
 import shlex
 import shutil
@@ -168,6 +169,30 @@ class PlanQuestions(ProgramTest):
         (self.root / "empty").mkdir(exist_ok=True)
         self.assert_refused(["plan", "--suggest-models", "empty"], 2, "empty: no folder in it has a config.json", "model folders")
         self.assert_refused(["plan", "--suggest-models", "absent"], 2, "absent: there is no such folder", "model folders")
+
+    def test_the_points_of_a_curve_are_plans(self):
+        points = self.answer("--memory", "100MiB", "--curve", "curve.html")["points"]
+        self.assertGreater(len(points), 3)
+        page = (self.root / "curve.html").read_text()
+        for point in points:
+            plan = self.planned(point["command"])
+            self.assertEqual((plan["budget_bytes"], plan["peak_bytes"], plan["predicted_step_seconds"]),
+                             (point["budget_bytes"], point["peak_bytes"], point["step_seconds"]))
+            self.assert_same_techniques(point["techniques"], plan)
+            self.assertIn(html.escape(point["command"]).replace("&#x27;", "&#39;"), page)
+        self.assertEqual(points[0]["peak_bytes"], plan["minimum_bytes"])
+        self.planned(points[0]["command"], "--memory", points[0]["peak_bytes"] - 4096, code=3)
+        self.assertEqual(self.planned(points[-1]["command"], "--memory", "1TiB")["predicted_step_seconds"], points[-1]["step_seconds"])
+        # Between two points a budget buys the plan of the smaller one, or one that was left out.
+        for less, more in zip(points, points[1:]):
+            between = self.planned(less["command"], "--memory", more["peak_bytes"] - 4096)["predicted_step_seconds"]
+            self.assertLessEqual(between, less["step_seconds"])
+            self.assertGreaterEqual(between, more["step_seconds"])
+
+    def test_a_page_that_cannot_be_written(self):
+        (self.root / "pages").mkdir(exist_ok=True)
+        self.assert_refused(["plan", "--model", "model", "--curve", "pages"], 2, "pages is a directory")
+        self.assert_refused(["plan", "--model", "model", "--curve", "absent/curve.html"], 1, "cannot write absent/curve.html")
 
     def test_one_question_at_a_time(self):
         self.assert_refused(["plan", "--model", "model", "--ladder", "--minimum"], 2, "several questions")

@@ -9,11 +9,8 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "engine/training_request.h"
-#include "formats/json.h"
-#include "planner/search.h"
 #include "report/json_file.h"
-#include "train/model_files.h"
+#include "small_run.h"
 
 namespace headroom::report {
 namespace {
@@ -47,20 +44,9 @@ class PlanDiffTest : public testing::Test {
   }
 
   static Plan planned(int64_t memory, const std::string& precision = "32-true") {
-    const Json config{{"model_type", "llama"},    {"vocab_size", 1009},
-                      {"hidden_size", 96},        {"intermediate_size", 256},
-                      {"num_hidden_layers", 6},   {"num_attention_heads", 6},
-                      {"num_key_value_heads", 2}, {"max_position_embeddings", 128},
-                      {"rms_norm_eps", 1e-5},     {"tie_word_embeddings", true}};
-    ModelFiles model;
-    model.config = HfConfig::parse(config.dump(), "small/config.json");
-    model.spec = read_model_spec(model.config);
-    TrainOptions options;
-    options.machine.memory = memory;
-    options.machine.threads = 2;
-    options.machine.profile = "cpu-avx2";
+    TrainOptions options = small_options(memory);
     options.techniques.precision = precision;
-    return search_training_plan(training_request(options, model)).plan;
+    return search_training_plan(training_request(options, small_model(6))).plan;
   }
 
   fs::path directory;

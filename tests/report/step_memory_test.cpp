@@ -6,31 +6,13 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/training_request.h"
-#include "formats/json.h"
-#include "planner/search.h"
-#include "train/model_files.h"
+#include "small_run.h"
 
 namespace headroom {
 namespace {
 
-ModelFiles small_model(int layers) {
-  const Json config{{"model_type", "llama"},       {"vocab_size", 1009},
-                    {"hidden_size", 96},           {"intermediate_size", 256},
-                    {"num_hidden_layers", layers}, {"num_attention_heads", 6},
-                    {"num_key_value_heads", 2},    {"max_position_embeddings", 128},
-                    {"rms_norm_eps", 1e-5},        {"tie_word_embeddings", true}};
-  ModelFiles model;
-  model.config = HfConfig::parse(config.dump(), "small/config.json");
-  model.spec = read_model_spec(model.config);
-  return model;
-}
-
 TrainOptions options_of(int64_t memory) {
-  TrainOptions options;
-  options.machine.memory = memory;
-  options.machine.threads = 2;
-  options.machine.profile = "cpu-avx2";
+  TrainOptions options = small_options(memory);
   options.techniques.pins["chunked-loss"] = "64";  // with fewer rows the step takes less than loading does
   return options;
 }
