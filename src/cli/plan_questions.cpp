@@ -56,22 +56,26 @@ std::string answer_curve(const PlanQuestions& asked, const TrainOptions& options
 }  // namespace
 
 void add_plan_questions(CLI::App& app, PlanQuestions& questions) {
-  app.add_flag("--json", questions.json, "the plan, or the answer to one of the questions below, as JSON on stdout");
+  constexpr const char* kGroup = "Questions before training (docs/questions.md)";
+  app.add_flag("--json", questions.json, "the plan, or the answer to a question, as JSON on stdout");
   app.add_flag("--ladder", questions.ladder,
-               "what each technique saves and costs alone, then together, against a run that takes none");
-  app.add_flag(
-      "--minimum", questions.minimum,
-      "the least --memory of this run with exact techniques alone, then with reassociating, data-order and "
-      "lossy ones too: bytes on each tier, seconds of a step, and the command that plans or, with --data, runs it");
+               "what each technique saves and costs alone, then together, against a run that takes none")
+      ->group(kGroup);
+  app.add_flag("--minimum", questions.minimum,
+               "the least --memory of this run with exact techniques alone, then with reassociating, data-order and "
+               "lossy ones too: bytes of each tier, seconds of a step, and the command that plans or, with --data, "
+               "runs it; --memory is not needed")
+      ->group(kGroup);
   scalar(app, "--curve", questions.curve,
          "what each budget buys: step time and peak drawn by budget as a page, each point leading to its plan's bytes, "
          "techniques and command; with --json the points too")
-      ->type_name("F.html");
-  scalar(
-      app, "--suggest-models", questions.models,
-      "of each model folder in DIR, whether it trains and whether it serves in --memory, and with how much at least; "
-      "the largest that trains first")
-      ->type_name("DIR");
+      ->type_name("F.html")
+      ->group(kGroup);
+  scalar(app, "--suggest-models", questions.models,
+         "of each model folder in DIR whether it trains and whether it serves in --memory, and with how much at least; "
+         "best first: the largest that trains; --model is not needed")
+      ->type_name("DIR")
+      ->group(kGroup);
 }
 
 std::optional<int> answer_plan_question(const PlanQuestions& questions, const TrainOptions& options,

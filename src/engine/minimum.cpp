@@ -2,34 +2,34 @@
 
 #include <fmt/format.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "base/least_bytes.h"
-#include "engine/plan_training.h"
 #include "engine/refusal.h"
 #include "engine/training_request.h"
 #include "formats/json.h"
+#include "planner/search.h"
 
 namespace headroom {
 namespace {
 
-// Options, what they change of those asked for, and what they need.
+// Options, and what they need.
 struct Trial {
   TrainOptions options;
-  OptionValues changes;
-  int64_t minimum = INT64_MAX;
+  MinimumLevel level;
 };
 
 class Levels {
  public:
-  Levels(const TrainOptions& options, const ModelFiles& model) : options_(options), model_(model) {}
+  Levels(const TrainOptions& options, const ModelFiles& model) : options_(options), model_(model) {
+    best_.level.minimum_bytes = INT64_MAX;
+  }
 
   std::vector<MinimumLevel> rows() {
-    take_if_less(measured(permitted("fixed", {})));
+    take_if_less(permitted("fixed", {}));
     add(TechniqueKind::exact);
-    take_if_less(measured(permitted("free", {})));
+    take_if_less(permitted("free", {}));
     add(TechniqueKind::reassociating);
-    take_if_less(measured(permitted("free", {"data-order"})));
+    take_if_less(permitted("free", {"data-order"}));
     add(TechniqueKind::data_order);
     while (take_lossy_step()) continue;
     add(TechniqueKind::lossy);
@@ -40,23 +40,27 @@ class Levels {
   Trial permitted(const std::string& arithmetic, const std::vector<std::string>& allow) const {
     Trial trial{options_, {}};
     TechniqueOptions& techniques = trial.options.techniques;
-    if (techniques.arithmetic != arithmetic) trial.changes.emplace_back("arithmetic", arithmetic);
-    if (allow.empty() && !techniques.allow.empty()) trial.changes.emplace_back("allow", "");
-    for (const std::string& kind : allow) trial.changes.emplace_back("allow", kind);
+    OptionValues& changes = trial.level.changes;
+    if (techniques.arithmetic != arithmetic) changes.emplace_back("arithmetic", arithmetic);
+    if (allow.empty() && !techniques.allow.empty()) changes.emplace_back("allow", "");
+    for (const std::string& kind : allow) changes.emplace_back("allow", kind);
     techniques.arithmetic = arithmetic;
     techniques.allow = allow;
     return trial;
   }
 
-  Trial measured(Trial trial) const {
-    trial.minimum = least_training_budget(trial.options, model_);
-    return trial;
-  }
-
+  // Whether the trial needs less than what was taken so far.
   bool take_if_less(Trial trial) {
-    if (trial.minimum >= best_.minimum) return false;
+    const Plan plan = search_least_plan(training_request(trial.options, model_)).plan;
+    throw_if_unfit(plan);
+    if (plan.minimum_bytes >= best_.level.minimum_bytes) return false;
+    MinimumLevel& level = trial.level;
+    level.minimum_bytes = plan.minimum_bytes;
+    level.host_bytes = tier_figures(plan, Tier::host).peak_bytes;
+    level.disk_bytes = tier_figures(plan, Tier::disk).peak_bytes;
+    level.step_seconds = plan.step_seconds;
+    level.techniques = taken_techniques(plan);
     best_ = std::move(trial);
-    changed_ = true;
     return true;
   }
 
@@ -68,42 +72,25 @@ class Levels {
       if (step.kind() != TechniqueKind::lossy || !step.says_more(so_far.options)) continue;
       Trial trial = so_far;
       step.take(trial.options);
-      trial.changes.push_back(step.option());
+      trial.level.changes.push_back(step.option());
       try {
-        saves |= take_if_less(measured(std::move(trial)));
-      } catch (const Error& error) {  // it does not go with what the options ask for
-        if (error.kind() != ErrorKind::usage) throw;
+        saves |= take_if_less(std::move(trial));
+      } catch (const Error& error) {  // it does not go with what the options ask for, or with the tiers
+        if (error.kind() != ErrorKind::usage && error.kind() != ErrorKind::does_not_fit) throw;
       }
     }
     return saves;
   }
 
   void add(TechniqueKind allow) {
-    if (changed_) describe();
-    changed_ = false;
-    level_.allow = allow;
-    rows_.push_back(level_);
-  }
-
-  void describe() {
-    TrainOptions options = best_.options;
-    options.machine.memory = best_.minimum;
-    const Plan plan = search_training_plan(training_request(options, model_)).plan;
-    throw_if_unfit(plan);
-    level_.minimum_bytes = best_.minimum;
-    level_.host_bytes = tier_figures(plan, Tier::host).peak_bytes;
-    level_.disk_bytes = tier_figures(plan, Tier::disk).peak_bytes;
-    level_.step_seconds = plan.step_seconds;
-    level_.techniques = taken_techniques(plan);
-    level_.changes = best_.changes;
-    level_.changes.emplace_back("memory", std::to_string(best_.minimum));
+    MinimumLevel& level = rows_.emplace_back(best_.level);
+    level.allow = allow;
+    level.changes.emplace_back("memory", std::to_string(level.minimum_bytes));
   }
 
   const TrainOptions& options_;
   const ModelFiles& model_;
   Trial best_;
-  bool changed_ = false;
-  MinimumLevel level_;
   std::vector<MinimumLevel> rows_;
 };
 
@@ -132,8 +119,8 @@ std::string minimum_text(const std::vector<MinimumLevel>& levels) {
   const MinimumLevel* before = nullptr;
   for (const MinimumLevel& level : levels) {
     out += fmt::format("{:<14} {:>13} {:>11} {:>11} {:>10.3f}\n", kind_name(level.allow),
-                       format_least_bytes(level.minimum_bytes), format_bytes(level.host_bytes),
-                       format_bytes(level.disk_bytes), level.step_seconds);
+                       format_least_bytes(level.minimum_bytes), format_least_bytes(level.host_bytes),
+                       format_least_bytes(level.disk_bytes), level.step_seconds);
     if (before && before->minimum_bytes == level.minimum_bytes) {
       out += "  saves nothing here\n";
     } else {

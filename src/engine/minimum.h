@@ -30,7 +30,7 @@ struct MinimumLevel {
 // lossy          those lossy techniques of technique_steps() that lower it further, one after another, the one that
 //                saves most first
 // What the options name (--precision, --lora-r, --technique) holds at every level; --arithmetic and --allow are the
-// question. Plans up to two dozen runs: seconds, of large models a minute. Throws as plan_training(), and
+// question. Plans about ten runs: seconds, of large models with tiers half a minute. Throws as plan_training(), and
 // Error(does_not_fit) where the budgets of the tiers below hold no plan.
 std::vector<MinimumLevel> least_budgets(const TrainOptions& options, const ModelFiles& model);
 

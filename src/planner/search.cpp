@@ -57,6 +57,9 @@ class Search {
     });
   }
 
+  // The least budget of the device.
+  int64_t least() const { return least_; }
+
   // With the budgets that the request has now.
   SearchResult take() {
     result_ = {};
@@ -215,7 +218,7 @@ class Search {
   Bounder bounder_;
   std::vector<FrontierPoint> points_;
   std::vector<FrontierPoint*> fastest_first_;
-  int64_t least_ = 0;  // budget of the device
+  int64_t least_ = 0;
   SearchResult result_;
 };
 
@@ -279,6 +282,13 @@ void set_peaks(const PlanRequest& request, Plan& plan, int64_t more) {
 SearchResult search_training_plan(const PlanRequest& request) {
   Search search(request);
   search.prepare();
+  return search.take();
+}
+
+SearchResult search_least_plan(PlanRequest request) {
+  Search search(request);
+  search.prepare();
+  request.budget_bytes = search.least();
   return search.take();
 }
 

@@ -34,6 +34,10 @@ struct SearchResult {
 // none, though its own might be tighter than those of the candidates that beat it.
 SearchResult search_training_plan(const PlanRequest& request);
 
+// The same with the least budget of the device, whatever the request's is. Not feasible where nothing fits the other
+// tiers' budgets.
+SearchResult search_least_plan(PlanRequest request);
+
 // The plans that budgets of the device buy, whatever the request's is: the fastest of all, then the fastest whose peak
 // is smaller, and so on down to the least budget; `take` gets them one by one. Each is what search_training_plan gives
 // where its peak is the budget. Where there are more than about `most`, those whose peaks are closer than their even
