@@ -67,9 +67,13 @@ void compare_techniques(const PlanFile& a, const PlanFile& b, PlanDiff& diff) {
   }
 }
 
-void compare_classes(const PlanFile& a, const PlanFile& b, PlanDiff& diff) {
-  for (const std::string& name : names_of(a.classes, b.classes, [](const auto& row) { return row.first; }))
-    diff.breakdown.push_back({name, {bytes_of(a.classes, name), bytes_of(b.classes, name)}});
+using Named = std::vector<std::pair<std::string, int64_t>>;
+
+std::vector<PlanDiff::Figures> compare_figures(const Named& a, const Named& b) {
+  std::vector<PlanDiff::Figures> out;
+  for (const std::string& name : names_of(a, b, [](const auto& row) { return row.first; }))
+    out.push_back({name, {bytes_of(a, name), bytes_of(b, name)}});
+  return out;
 }
 
 void compare_tensors(const PlanFile& a, const PlanFile& b, PlanDiff& diff) {
@@ -96,7 +100,8 @@ PlanDiff plan_diff(const std::filesystem::path& file_a, const std::filesystem::p
   diff.step_seconds = {a.step_seconds, b.step_seconds};
   compare_requests(a, b, diff);
   compare_techniques(a, b, diff);
-  compare_classes(a, b, diff);
+  diff.below = compare_figures(a.below, b.below);
+  diff.breakdown = compare_figures(a.classes, b.classes);
   compare_tensors(a, b, diff);
   return diff;
 }

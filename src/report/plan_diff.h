@@ -28,6 +28,7 @@ struct PlanDiff {
   std::array<double, 2> step_seconds{};
   std::vector<Words> request;      // what was planned, as far as it differs: model, length, batch, precision, profile
   std::vector<Words> techniques;   // those whose settings differ, in the order of A
+  std::vector<Figures> below;      // peaks of host and disk below the device, where either plan uses them
   std::vector<Figures> breakdown;  // every class of the arena
   std::vector<Figures> tensors;    // alive at either peak with different bytes; the largest difference first
   bool knows_tensors = true;       // both files say what is alive

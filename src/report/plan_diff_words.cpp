@@ -73,6 +73,8 @@ std::string diff_json(const PlanDiff& diff) {
     out["techniques"].push_back({{"name", words.name}, {"a", words.values[0]}, {"b", words.values[1]}});
   for (const PlanDiff::Figures& figures : diff.breakdown) out["breakdown"][figures.name] = figures.bytes;
   out["process_bytes"] = diff.process;
+  out["tiers"] = OrderedJson::object();
+  for (const PlanDiff::Figures& figures : diff.below) out["tiers"][figures.name] = figures.bytes;
   out["tensors"] = OrderedJson::array();
   for (const PlanDiff::Figures& figures : diff.tensors)
     out["tensors"].push_back({{"name", figures.name}, {"class", figures.of}, {"bytes", figures.bytes}});
@@ -85,6 +87,7 @@ std::string diff_text(const PlanDiff& diff) {
   out += row({"peak", diff.peak});
   out += row("step", duration(diff.step_seconds[0]), duration(diff.step_seconds[1]),
              difference(diff.step_seconds[1] - diff.step_seconds[0]));
+  for (const PlanDiff::Figures& figures : diff.below) out += row({"peak of the " + figures.name, figures.bytes});
   add_words("planned for", diff.request, out);
   add_words("techniques that differ", diff.techniques, out);
   if (diff.techniques.empty()) out += "no technique differs\n";

@@ -101,6 +101,19 @@ std::vector<TensorGroup> tensors_at_peak(const Field& root) {
   return out;
 }
 
+// The tiers below the one that the budget bounds, which is the host on the CPU.
+std::vector<std::pair<std::string, int64_t>> peaks_below(const Field& root) {
+  std::vector<std::pair<std::string, int64_t>> out;
+  if (!root.has("tiers")) return out;
+  const Field tiers = root.at("tiers");
+  const bool on_device = tiers.at("device").at("budget_bytes").bytes() > 0;
+  for (const char* name : {"host", "disk"})
+    if (const int64_t peak = tiers.at(name).at("peak_bytes").bytes();
+        peak > 0 && (on_device || name != std::string("host")))
+      out.emplace_back(name, peak);
+  return out;
+}
+
 PlanFile plan_of(const Field& root) {
   PlanFile plan;
   plan.feasible = root.at("feasible").flag();
@@ -127,6 +140,7 @@ PlanFile plan_of(const Field& root) {
     plan.techniques.push_back({t.at("name").text(), t.at("kind").text(), t.at("value").text(),
                                t.at("saves_bytes").whole(), t.at("costs_seconds").number(), t.at("why").text()});
   }
+  plan.below = peaks_below(root);
   plan.tensors = tensors_at_peak(root);
   return plan;
 }

@@ -23,6 +23,7 @@ struct PlanFile {
   std::vector<std::pair<std::string, int64_t>> phases;   // name, peak
   std::vector<std::pair<std::string, int64_t>> classes;  // of the arena at its peak
   std::vector<std::pair<std::string, int64_t>> parts;    // of the process outside the arena
+  std::vector<std::pair<std::string, int64_t>> below;    // peaks of host and disk below the device's budget, if used
   std::vector<TechniqueReport> techniques;
   std::vector<TensorGroup> tensors;  // at the peak, without layers; empty where the file has none
 };

@@ -84,6 +84,23 @@ TEST_F(PlanDiffTest, SaysWhatMakesTheDifference) {
   EXPECT_EQ(total, small.peak_bytes - large.peak_bytes);
 }
 
+TEST_F(PlanDiffTest, TiersBelowCountWhereTheyAreUsed) {
+  TrainOptions options = small_options(int64_t{1} << 40);
+  const Plan alone = search_training_plan(training_request(options, small_model(6))).plan;
+  options.machine.disk_directory = ".";
+  options.machine.disk_memory = int64_t{1} << 40;
+  options.techniques.pins["offload-optimizer"] = "disk";
+  const Plan on_disk = search_training_plan(training_request(options, small_model(6))).plan;
+  const fs::path a = write("a.json", plan_json(alone)), b = write("b.json", plan_json(on_disk));
+  EXPECT_TRUE(plan_diff(a, a).below.empty());
+  const PlanDiff diff = plan_diff(a, b);
+  ASSERT_EQ(diff.below.size(), 1u);
+  EXPECT_EQ(diff.below[0].name, "disk");
+  EXPECT_EQ(diff.below[0].bytes, (std::array{int64_t{0}, on_disk.disk.peak_bytes}));
+  EXPECT_THAT(diff_text(diff), testing::HasSubstr("peak of the disk"));
+  EXPECT_EQ(Json::parse(diff_json(diff)).at("tiers").at("disk").at(1), on_disk.disk.peak_bytes);
+}
+
 TEST_F(PlanDiffTest, APlanDiffersFromItselfInNothing) {
   const fs::path file = write("a.json", plan_json(planned(int64_t{1} << 40)));
   const PlanDiff diff = plan_diff(file, file);
