@@ -72,7 +72,9 @@ int run_plan(const PlanArguments& arguments, const CommandWith& command) {
   TrainArguments train = arguments.train;
   train.options.machine.device = planning_device(train.options.machine);
   const TrainOptions options = resolve(train);
-  if (const auto answered = answer_plan_question(arguments.questions, options, command)) return *answered;
+  PlanQuestions questions = arguments.questions;
+  questions.quiet = arguments.train.quiet;
+  if (const auto answered = answer_plan_question(questions, options, command)) return *answered;
   const ModelFiles model = open_model(options.model.path);
   const PlannedTraining planned = plan_training(options, model);
   const PlanRequest& request = planned.request;
@@ -102,7 +104,8 @@ Command plan_command() {
         auto arguments = std::make_shared<PlanArguments>();
         add_train_options(app, arguments->train);
         app.get_option("--model")->required(false);
-        const std::vector<std::string> names = option_names(app);
+        std::vector<std::string> names = option_names(app);
+        std::erase(names, "quiet");  // of the answer, not of what it names
         add_plan_questions(app, arguments->questions);
         app.add_flag("--explain", arguments->explain,
                      "why and why not: bytes and seconds per technique, the frontier of plans; with --data also what "

@@ -9,6 +9,7 @@
 #include "cli/output_file.h"
 #include "engine/budget_plans.h"
 #include "engine/ladder.h"
+#include "engine/measure_plans.h"
 #include "engine/minimum.h"
 #include "engine/model_fit.h"
 #include "report/curve_page.h"
@@ -19,6 +20,7 @@ namespace {
 void refuse_several(const PlanQuestions& asked) {
   std::vector<std::string> names;
   if (asked.ladder) names.emplace_back("--ladder");
+  if (asked.measure) names.emplace_back("--measure");
   if (asked.minimum) names.emplace_back("--minimum");
   if (!asked.models.empty()) names.emplace_back("--suggest-models");
   if (!asked.curve.empty()) names.emplace_back("--curve");
@@ -36,6 +38,15 @@ std::string answer_minimum(const PlanQuestions& asked, const TrainOptions& optio
   std::vector<MinimumLevel> levels = least_budgets(options, open_model(options.model.path));
   for (MinimumLevel& level : levels) level.command = command(level.changes);
   return asked.json ? minimum_json(levels) : minimum_text(levels);
+}
+
+std::string answer_measure(const PlanQuestions& asked, const TrainOptions& options, const CommandWith& command) {
+  const auto note = [&](const std::string& text) {
+    if (!asked.quiet) print_note(text);
+  };
+  PlanMeasurements measured = measure_best_plans(options, open_model(options.model.path), note);
+  for (MeasuredPlan& plan : measured.plans) plan.command = command({{"memory", std::to_string(plan.peak_bytes)}});
+  return asked.json ? measurements_json(measured) : measurements_text(measured);
 }
 
 std::string answer_models(const PlanQuestions& asked, const TrainOptions& options) {
@@ -71,6 +82,10 @@ void add_plan_questions(CLI::App& app, PlanQuestions& questions) {
          "techniques and command; with --json the points too")
       ->type_name("F.html")
       ->group(kGroup);
+  app.add_flag("--measure", questions.measure,
+               "runs the fastest plan in --memory and the two next smaller ones on this machine, five steps each with "
+               "drawn weights, and says which is fastest; writes nothing")
+      ->group(kGroup);
   scalar(app, "--suggest-models", questions.models,
          "of each model folder in DIR whether it trains and whether it serves in --memory, and with how much at least; "
          "best first: the largest that trains; --model is not needed")
@@ -87,6 +102,8 @@ std::optional<int> answer_plan_question(const PlanQuestions& questions, const Tr
     std::cout << answer_ladder(questions, options);
   else if (questions.minimum)
     std::cout << answer_minimum(questions, options, command);
+  else if (questions.measure)
+    std::cout << answer_measure(questions, options, command);
   else if (!questions.curve.empty())
     std::cout << answer_curve(questions, options, command);
   else

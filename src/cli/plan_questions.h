@@ -13,8 +13,10 @@ namespace headroom {
 
 struct PlanQuestions {
   bool json = false;
+  bool quiet = false;  // an option of every command
   bool ladder = false;
   bool minimum = false;
+  bool measure = false;
   std::string models;  // a folder of models
   std::string curve;   // a page to write
 };

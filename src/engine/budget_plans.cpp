@@ -10,14 +10,17 @@
 namespace headroom {
 
 std::vector<Plan> plans_by_budget(const TrainOptions& options, const ModelFiles& model) {
-  constexpr size_t kMost = 32;
+  constexpr int64_t kMost = 32;
+  PlanRequest request = training_request(options, model);
+  request.budget_bytes = int64_t{1} << 60;  // which holds any plan
   std::vector<Plan> plans;
-  search_by_budget(training_request(options, model), kMost, [&](const Plan& found) {
+  search_by_budget(std::move(request), kMost, [&](const Plan& found) {
     throw_if_unfit(found);
     Plan& plan = plans.emplace_back(found);
     plan.budget_bytes = plan.peak_bytes;
     plan.programs = {};
     plan.tensors = {};
+    return true;
   });
   std::reverse(plans.begin(), plans.end());
   return plans;

@@ -124,10 +124,7 @@ std::string minimum_text(const std::vector<MinimumLevel>& levels) {
     if (before && before->minimum_bytes == level.minimum_bytes) {
       out += "  saves nothing here\n";
     } else {
-      std::string techniques;
-      for (const auto& [name, setting] : level.techniques)
-        techniques += fmt::format("{}{} {}", techniques.empty() ? "" : "; ", name, setting);
-      out += fmt::format("  {}\n  {}\n", techniques.empty() ? "no technique" : techniques, level.command);
+      out += fmt::format("  {}\n  {}\n", settings_text(level.techniques), level.command);
     }
     before = &level;
   }

@@ -34,6 +34,12 @@ std::map<std::string, std::string> taken_techniques(const Plan& plan) {
   return out;
 }
 
+std::string settings_text(const std::map<std::string, std::string>& techniques) {
+  std::string out;
+  for (const auto& [name, setting] : techniques) out += (out.empty() ? "" : "; ") + name + " " + setting;
+  return out.empty() ? "no technique" : out;
+}
+
 std::string bucket_program(std::string_view program, int64_t length) {
   return std::string(program) + "@" + std::to_string(length);
 }

@@ -197,6 +197,8 @@ TierFigures tier_figures(const Plan& plan, Tier tier);
 
 // The techniques that change the plan, with the setting chosen of each.
 std::map<std::string, std::string> taken_techniques(const Plan& plan);
+// "micro-batch 1; recompute 30 x block-input" of these, or "no technique".
+std::string settings_text(const std::map<std::string, std::string>& techniques);
 
 // The summary of cli.md as JSON text, without the programs.
 std::string plan_json(const Plan& plan);

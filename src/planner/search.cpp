@@ -292,16 +292,13 @@ SearchResult search_least_plan(PlanRequest request) {
   return search.take();
 }
 
-void search_by_budget(PlanRequest request, size_t most, const std::function<void(const Plan&)>& take) {
-  request.budget_bytes = int64_t{1} << 60;  // which holds any plan
+void search_by_budget(PlanRequest request, int64_t most, const std::function<bool(const Plan&)>& take) {
   Search search(request);
   search.prepare();
   for (int64_t apart = 0;;) {
     const Plan plan = search.take().plan;
-    take(plan);
-    if (!plan.feasible || plan.peak_bytes <= plan.minimum_bytes) return;
-    if (apart == 0)
-      apart = (plan.peak_bytes - plan.minimum_bytes + static_cast<int64_t>(most) - 1) / static_cast<int64_t>(most);
+    if (!take(plan) || !plan.feasible || plan.peak_bytes <= plan.minimum_bytes) return;
+    if (apart == 0) apart = (plan.peak_bytes - plan.minimum_bytes + most - 1) / most;
     request.budget_bytes = std::max(plan.minimum_bytes, plan.peak_bytes - apart);
   }
 }

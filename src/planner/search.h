@@ -38,11 +38,12 @@ SearchResult search_training_plan(const PlanRequest& request);
 // tiers' budgets.
 SearchResult search_least_plan(PlanRequest request);
 
-// The plans that budgets of the device buy, whatever the request's is: the fastest of all, then the fastest whose peak
-// is smaller, and so on down to the least budget; `take` gets them one by one. Each is what search_training_plan gives
-// where its peak is the budget. Where there are more than about `most`, those whose peaks are closer than their even
-// distance are left out. Where nothing fits the other tiers' budgets, `take` gets the one plan that is not feasible.
-void search_by_budget(PlanRequest request, size_t most, const std::function<void(const Plan&)>& take);
+// The plans that budgets of the device buy, from the request's on: the fastest that fits, then the fastest whose peak
+// is smaller, and so on down to the least budget; `take` gets them one by one and says whether it wants another. Each
+// is what search_training_plan gives where its peak is the budget. Where there are more than about `most`, those whose
+// peaks are closer than their even distance are left out. Where nothing fits, `take` gets the one plan that is not
+// feasible.
+void search_by_budget(PlanRequest request, int64_t most, const std::function<bool(const Plan&)>& take);
 
 // The whole process: arena, everything else, page tables of both.
 int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process, const DeviceFacts& facts);

@@ -13,12 +13,6 @@ namespace {
 
 std::string anchor(size_t index) { return fmt::format("plan-{}", index + 1); }
 
-std::string setting_of(const Plan& plan) {
-  std::string out;
-  for (const auto& [name, value] : taken_techniques(plan)) out += (out.empty() ? "" : ", ") + name + " " + value;
-  return out.empty() ? "no technique" : out;
-}
-
 ClassBytes classes_of(const Breakdown& b) {
   return {b.weights, b.gradients, b.optimizer, b.activations, b.workspace, b.data, b.alignment};
 }
@@ -74,7 +68,7 @@ std::string curve_page(const std::vector<Plan>& plans, const std::vector<std::st
   std::vector<BudgetPoint> points;
   size_t chosen = plans.size();
   for (size_t i = 0; i < plans.size(); ++i) {
-    points.push_back({plans[i].peak_bytes, true, plans[i].step_seconds, setting_of(plans[i])});
+    points.push_back({plans[i].peak_bytes, true, plans[i].step_seconds, settings_text(taken_techniques(plans[i]))});
     if (plans[i].peak_bytes <= budget) chosen = i;
   }
   const BudgetCurve curve(points, budget, "your budget", [](size_t index) { return "#" + anchor(index); });

@@ -10,15 +10,29 @@
 
 namespace headroom {
 
-void fill_fresh(Executor& executor, const ModelFiles& model, std::span<const WeightInfo> missing, uint64_t seed) {
-  read_weights(executor, model.spec, SafetensorsSet::open(model.directory));
-  draw_weights(executor, model.spec, missing, seed);
+namespace {
+
+// What a run begins with beside its weights.
+void fill_beside_weights(Executor& executor, uint64_t seed) {
   init_adapter(executor, seed);
   executor.run("load", {});
   for (const PersistentTensor& tensor : executor.plan().tensors)
     if (tensor.role == Role::optimizer)
       executor.write(executor.tensor(tensor.name),
                      [](int64_t, std::span<std::byte> piece) { std::fill(piece.begin(), piece.end(), std::byte{0}); });
+}
+
+}  // namespace
+
+void fill_fresh(Executor& executor, const ModelFiles& model, std::span<const WeightInfo> missing, uint64_t seed) {
+  read_weights(executor, model.spec, SafetensorsSet::open(model.directory));
+  draw_weights(executor, model.spec, missing, seed);
+  fill_beside_weights(executor, seed);
+}
+
+void fill_drawn(Executor& executor, const ModelSpec& spec, uint64_t seed) {
+  draw_weights(executor, spec, model_weights(spec), seed);
+  fill_beside_weights(executor, seed);
 }
 
 void fill_from_checkpoint(Executor& executor, const ModelFiles& model, const TrainOptions& options,

@@ -6,14 +6,18 @@
 namespace headroom::test {
 namespace {
 
-std::vector<Plan> plans_by_budget(const PlanRequest& request, size_t most) {
+std::vector<Plan> bought_plans(PlanRequest request, int64_t most) {
+  request.budget_bytes = kPlenty;
   std::vector<Plan> plans;
-  search_by_budget(request, most, [&](const Plan& plan) { plans.push_back(plan); });
+  search_by_budget(request, most, [&](const Plan& plan) {
+    plans.push_back(plan);
+    return true;
+  });
   return plans;
 }
 
-void expect_plans_of_their_own_budgets(PlanRequest request, size_t most) {
-  const std::vector<Plan> plans = plans_by_budget(request, most);
+void expect_plans_of_their_own_budgets(PlanRequest request, int64_t most) {
+  const std::vector<Plan> plans = bought_plans(request, most);
   ASSERT_GT(plans.size(), 2u);
   EXPECT_EQ(plans.back().peak_bytes, plans.back().minimum_bytes);
   for (size_t i = 0; i < plans.size(); ++i) {
@@ -45,17 +49,31 @@ TEST(ByBudget, LeavesOutPlansThatAreClose) {
   TrainOptions options = fixed_options(int64_t{1} << 20);
   options.data.global_batch_size = 8;
   const PlanRequest request = fixed_request(options, small_model());
-  const std::vector<Plan> all = plans_by_budget(request, 1000), few = plans_by_budget(request, 4);
+  const std::vector<Plan> all = bought_plans(request, 1000), few = bought_plans(request, 4);
   EXPECT_GT(all.size(), 5u);
   EXPECT_LE(few.size(), 5u);
   EXPECT_EQ(few.front().peak_bytes, all.front().peak_bytes);
   EXPECT_EQ(few.back().peak_bytes, all.back().peak_bytes);
 }
 
+TEST(ByBudget, BeginsWithTheRequestsBudgetAndEndsWhereNoneIsWanted) {
+  TrainOptions options = fixed_options(kPlenty);
+  options.data.global_batch_size = 8;
+  PlanRequest request = fixed_request(options, small_model());
+  const std::vector<Plan> all = bought_plans(request, 1000);
+  request.budget_bytes = all[1].peak_bytes;
+  std::vector<int64_t> peaks;
+  search_by_budget(request, 1000, [&](const Plan& plan) {
+    peaks.push_back(plan.peak_bytes);
+    return peaks.size() < 2;
+  });
+  EXPECT_EQ(peaks, (std::vector{all[1].peak_bytes, all[2].peak_bytes}));
+}
+
 TEST(ByBudget, NothingFitsTheOtherTiers) {
   PlanRequest request = tiered_request(Tier::disk, kPlenty, int64_t{1} << 20, wide_model());
   request.techniques["offload-optimizer"] = {"disk"};
-  const std::vector<Plan> plans = plans_by_budget(request, 10);
+  const std::vector<Plan> plans = bought_plans(request, 10);
   ASSERT_EQ(plans.size(), 1u);
   EXPECT_FALSE(plans.front().feasible);
 }
