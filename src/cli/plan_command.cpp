@@ -1,16 +1,18 @@
 #include <iostream>
 
+#include "arguments/shown_command.h"
 #include "arguments/train_options.h"
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/output_file.h"
+#include "cli/plan_diff_command.h"
+#include "cli/plan_questions.h"
 #include "cli/refuse.h"
 #include "cli/run_file_options.h"
 #include "cli/terminal.h"
 #include "device/device.h"
 #include "engine/budget.h"
 #include "engine/device_facts.h"
-#include "engine/ladder.h"
 #include "engine/length_cuts.h"
 #include "engine/null_run.h"
 #include "engine/pack_file.h"
@@ -24,9 +26,8 @@ namespace {
 
 struct PlanArguments {
   TrainArguments train;
-  bool json = false;
+  PlanQuestions questions;
   bool explain = false;
-  bool ladder = false;
   std::string pack;
   int64_t capacity = 0;
   std::string text_file;
@@ -56,34 +57,38 @@ void check_on_null(const Plan& plan) {
   print_note(note);
 }
 
-int run_ladder(const TrainOptions& options, const ModelFiles& model, bool json) {
-  const std::vector<LadderRow> rows = technique_ladder(options, model);
-  std::cout << (json ? ladder_json(rows) : ladder_text(rows, options.machine.memory));
-  return 0;
+// The command as it was given, with changes: `train` where there is data to train on.
+std::string changed_command(const CLI::App& app, const std::vector<std::string>& names, const TrainOptions& options,
+                            OptionValues changes) {
+  const bool trains = !options.data.train.empty();
+  if (trains && options.saving.output_dir.empty()) changes.emplace_back("output-dir", "run");
+  return shown_command(trains ? "train" : "plan", app, names, changes);
 }
 
-int run_plan(const PlanArguments& arguments) {
+int run_plan(const PlanArguments& arguments, const CommandWith& command) {
   if (!arguments.pack.empty()) return run_pack(arguments);
-  if (arguments.train.options.model.path.empty())
+  if (arguments.train.options.model.path.empty() && arguments.questions.models.empty())
     throw Error(ErrorKind::usage, "no model", "give --model DIR or --model config.json");
   TrainArguments train = arguments.train;
   train.options.machine.device = planning_device(train.options.machine);
   const TrainOptions options = resolve(train);
+  PlanQuestions questions = arguments.questions;
+  questions.quiet = arguments.train.quiet;
+  if (const auto answered = answer_plan_question(questions, options, command)) return *answered;
   const ModelFiles model = open_model(options.model.path);
-  if (arguments.ladder) return run_ladder(options, model, arguments.json);
   const PlannedTraining planned = plan_training(options, model);
   const PlanRequest& request = planned.request;
+  const bool json = arguments.questions.json;
   const Plan& plan = planned.search.plan;
   if (device_kind(options.machine.device) == DeviceKind::cpu && options.machine.memory > available_memory() &&
       !arguments.train.quiet)
     print_note(fmt::format("note: the budget is above what this machine can give now ({} bytes)", available_memory()));
   if (!arguments.train.quiet) print_remark(request.profile.remark());
-  const bool explains = arguments.explain || (!arguments.json && plan.feasible);  // and says it there
+  const bool explains = arguments.explain || (!json && plan.feasible);  // and says it there
   if (!explains && !arguments.train.quiet) print_remark(estimates_note(request.profile));
-  if (arguments.json) std::cout << plan_json(plan);
-  if (explains) (arguments.json ? std::cerr : std::cout) << explain(request, planned.search);
-  if (arguments.explain && !options.data.train.empty())
-    (arguments.json ? std::cerr : std::cout) << explain_cuts(options, model);
+  if (json) std::cout << plan_json(plan);
+  if (explains) (json ? std::cerr : std::cout) << explain(request, planned.search);
+  if (arguments.explain && !options.data.train.empty()) (json ? std::cerr : std::cout) << explain_cuts(options, model);
   if (!arguments.text_file.empty()) write_output(arguments.text_file, plan_text(plan));
   if (!plan.feasible) return refuse(plan);
   if (device_kind(options.machine.device) == DeviceKind::null) check_on_null(plan);
@@ -99,19 +104,27 @@ Command plan_command() {
         auto arguments = std::make_shared<PlanArguments>();
         add_train_options(app, arguments->train);
         app.get_option("--model")->required(false);
-        app.add_flag("--json", arguments->json, "the plan as JSON on stdout");
+        std::vector<std::string> names = option_names(app);
+        std::erase(names, "quiet");  // of the answer, not of what it names
+        add_plan_questions(app, arguments->questions);
         app.add_flag("--explain", arguments->explain,
                      "why and why not: bytes and seconds per technique, the frontier of plans; with --data also what "
                      "each --max-seq-length would lose and need");
-        app.add_flag("--ladder", arguments->ladder,
-                     "what each technique saves and costs alone, then together, against a run that takes none");
         scalar(app, "--pack", arguments->pack, "assign offsets to the buffers of a CSV (id,lower,upper,size) instead")
             ->type_name("FILE");
         scalar(app, "--capacity", arguments->capacity, "bytes that the offsets have to stay within");
         scalar(app, "--emit-text", arguments->text_file,
                "write the whole plan, every instruction with its offsets, to a file")
             ->type_name("FILE");
-        return [arguments] { return run_plan(*arguments); };
+        const auto diff = std::make_shared<PlanDiffArguments>();
+        const CLI::App* diff_app = add_plan_diff(app, *diff);
+        return [arguments, names, &app, diff, diff_app] {
+          diff->json |= arguments->questions.json;
+          if (diff_app->parsed()) return run_plan_diff(*diff);
+          return run_plan(*arguments, [&](const OptionValues& changes) {
+            return changed_command(app, names, arguments->train.options, changes);
+          });
+        };
       },
       expand_run_file};
 }

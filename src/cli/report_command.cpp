@@ -1,11 +1,11 @@
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/messages.h"
+#include "cli/output_file.h"
 #include "report/page.h"
 
 namespace headroom {
@@ -17,27 +17,13 @@ struct ReportArguments {
   std::string directory, output = "report.html";
 };
 
-// The page is written whole or not at all; a file of the run itself is never overwritten.
-void write_page(const std::string& page, const fs::path& path, const fs::path& run) {
+// A file of the run itself is never overwritten.
+void refuse_run_file(const fs::path& path, const fs::path& run) {
   for (const char* name : {"plan.json", "run.json", "memory.json", "measured.json", "process.json", "metrics.jsonl",
                            "config.json", "model.safetensors", "tokenizer.json"}) {
     std::error_code status;
     if (fs::equivalent(path, run / name, status))
       throw Error(ErrorKind::usage, fmt::format("{} belongs to the run", path.string()), "write to another file");
-  }
-  std::error_code status;
-  if (fs::is_directory(path, status))
-    throw Error(ErrorKind::usage, fmt::format("{} is a directory", path.string()), "give -o a file: report.html");
-  fs::path beside = path;
-  beside += ".tmp";
-  std::ofstream file(beside, std::ios::binary | std::ios::trunc);
-  file << page;
-  file.close();
-  if (file) fs::rename(beside, path, status);
-  if (!file || status) {
-    std::error_code ignored;
-    fs::remove(beside, ignored);
-    throw Error(ErrorKind::run, fmt::format("cannot write {}", path.string()), "check the folder and the free space");
   }
 }
 
@@ -47,7 +33,8 @@ int run_report(const ReportArguments& arguments) {
     std::cout << page;
     return 0;
   }
-  write_page(page, arguments.output, arguments.directory);
+  refuse_run_file(arguments.output, arguments.directory);
+  write_page(arguments.output, page);
   print_note(fmt::format("wrote {}", arguments.output));
   return 0;
 }

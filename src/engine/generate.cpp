@@ -5,10 +5,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/inference_request.h"
 #include "engine/process_bytes.h"
 #include "generate/stop_texts.h"
-#include "models/decoder.h"
-#include "planner/inference.h"
 #include "planner/search.h"
 #include "planner/techniques/lora.h"
 #include "tokenizer/stream_decoder.h"
@@ -107,20 +106,12 @@ Generation generate_text(const InferenceOptions& options, const GenerationReques
   check_generation(options, asked);
   const OpenedModel opened(options, "generate with", notes);
   const ModelFiles& model = opened.files();
-  if (model.spec.objective != Objective::language)
-    throw Error(ErrorKind::usage,
-                fmt::format("{}: a {} predicts masked tokens or classes and generates no text",
-                            model.config.source.string(), model.spec.architecture),
-                "use the checkpoint of a causal language model");
+  refuse_without_text(model);
   PlanRequest request = opened.request(true);
   const PreparedPrompt prompt = prepare_prompt(asked, model, request);
   const int64_t new_tokens = count_new_tokens(asked.max_new_tokens, prompt.tokens, model.spec.max_positions);
-  const int64_t positions = prompt.tokens + new_tokens;
-  request.seq_length = positions;
-  const DType cache = options.techniques.precision == "bf16-true" ? DType::bf16 : DType::f32;
-  const auto build = [&](int64_t chunk) { return build_generation(model.spec, positions, chunk, cache); };
   Generation out;
-  out.plan = plan_generation(request, {prompt.tokens, new_tokens}, prompt_chunks(prompt.tokens), build);
+  out.plan = generation_plan(request, model.spec, {prompt.tokens, new_tokens});
   out.feasible = out.plan.feasible && prompt.ids;
   if (out.feasible) run_generation(opened, request, asked, prompt, new_tokens, on_text, out);
   return out;

@@ -6,9 +6,9 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "engine/technique_step.h"
 #include "engine/training_request.h"
 #include "formats/json.h"
-#include "planner/pipeline.h"
 #include "planner/search.h"
 
 namespace headroom {
@@ -17,48 +17,16 @@ namespace {
 // A budget that holds every plan.
 constexpr int64_t kUnbounded = int64_t{1} << 60;
 
-// What a row takes beside the baseline.
-struct Step {
-  std::string_view name;
-  std::string_view setting;
-
-  TechniqueKind kind() const { return find_technique(name)->info->kind; }
-};
-
-// In the order in which they come together.
-constexpr Step kSteps[] = {{"fused-optimizer", "on"},   {"recompute", "on"},           {"offload-optimizer", "on"},
-                           {"offload-gradients", "on"}, {"offload-activations", "on"}, {"offload-parameters", "on"},
-                           {"micro-batch", "1"},        {"chunked-loss", "256"},       {"sequence-chunks", "4"},
-                           {"bf16-mixed", "on"},        {"bf16-true", "on"},           {"lora", "16"}};
-
-bool is_precision(std::string_view name) { return name == "bf16-mixed" || name == "bf16-true"; }
-
 // The options with these techniques and no other.
-TrainOptions with_techniques(TrainOptions options, const std::map<std::string, std::string>& techniques) {
+TrainOptions with_techniques(TrainOptions options, const std::vector<TechniqueStep>& steps) {
   options.machine.memory = kUnbounded;
   options.data.micro_batch_size = options.data.global_batch_size;
   auto& pins = options.techniques.pins;
   pins.clear();
-  for (const Step& step : kSteps)
+  for (const TechniqueStep& step : technique_steps())
     if (step.kind() != TechniqueKind::lossy && step.name != "micro-batch") pins[std::string(step.name)] = "off";
-  for (const auto& [name, setting] : techniques) {
-    if (name == "micro-batch")
-      options.data.micro_batch_size = std::stoll(setting);
-    else if (name == "lora")
-      options.techniques.lora.rank = std::stoll(setting);
-    else if (is_precision(name))
-      options.techniques.precision = name;
-    else
-      pins[name] = setting;
-  }
+  for (const TechniqueStep& step : steps) step.take(options);
   return options;
-}
-
-// Whether a step says anything beside what the options ask for.
-bool says_more(const Step& step, const TrainOptions& options) {
-  if (step.name == "lora") return options.techniques.lora.rank == 0;
-  if (is_precision(step.name)) return options.techniques.precision == "32-true";
-  return step.name != "micro-batch" || options.data.global_batch_size > 1;
 }
 
 class Ladder {
@@ -68,14 +36,14 @@ class Ladder {
   }
 
   std::vector<LadderRow> rows() {
-    std::vector<Step> saving;
-    for (const Step& step : kSteps)
-      if (says_more(step, options_) && add(std::string(step.name), {step}) && rows_.back().saves_bytes > 0)
+    std::vector<TechniqueStep> saving;
+    for (const TechniqueStep& step : technique_steps())
+      if (step.says_more(options_) && add(std::string(step.name), {step}) && rows_.back().saves_bytes > 0)
         saving.push_back(step);
-    std::vector<Step> together;
-    for (const Step& step : saving) {
-      const auto is_another = [](const Step& before) { return is_precision(before.name); };
-      if (is_precision(step.name) && std::any_of(together.begin(), together.end(), is_another)) continue;
+    std::vector<TechniqueStep> together;
+    for (const TechniqueStep& step : saving) {
+      const auto is_another = [](const TechniqueStep& before) { return before.is_precision(); };
+      if (step.is_precision() && std::any_of(together.begin(), together.end(), is_another)) continue;
       together.push_back(step);
       if (together.size() > 1) add("together: " + names(together), together);
     }
@@ -84,11 +52,11 @@ class Ladder {
 
  private:
   // A row; false where the techniques do not apply here, or the lower tiers do not hold what they move there.
-  bool add(const std::string& name, const std::vector<Step>& steps) {
+  bool add(const std::string& name, const std::vector<TechniqueStep>& steps) {
     std::map<std::string, std::string> techniques;
-    for (const Step& step : steps) techniques[std::string(step.name)] = step.setting;
+    for (const TechniqueStep& step : steps) techniques[std::string(step.name)] = step.setting;
     try {
-      const TrainOptions options = with_techniques(options_, techniques);
+      const TrainOptions options = with_techniques(options_, steps);
       const Plan plan = search_training_plan(training_request(options, model_)).plan;
       if (!plan.feasible) return false;
       const TechniqueKind kind = steps.empty() ? TechniqueKind::exact : steps.back().kind();
@@ -108,9 +76,9 @@ class Ladder {
     rows_.push_back(std::move(row));
   }
 
-  static std::string names(const std::vector<Step>& steps) {
+  static std::string names(const std::vector<TechniqueStep>& steps) {
     std::string out;
-    for (const Step& step : steps) out += (out.empty() ? "" : " + ") + std::string(step.name);
+    for (const TechniqueStep& step : steps) out += (out.empty() ? "" : " + ") + std::string(step.name);
     return out;
   }
 

@@ -8,13 +8,12 @@
 #include "device/device.h"
 #include "engine/budget.h"
 #include "engine/device_facts.h"
+#include "engine/inference_request.h"
 #include "engine/process_bytes.h"
 #include "engine/processor_remark.h"
-#include "engine/technique_pins.h"
 #include "passes/freeze.h"
 #include "planner/estimates.h"
 #include "planner/techniques/lora.h"
-#include "planner/techniques/precision.h"
 #include "planner/weight_placement.h"
 #include "train/adapter.h"
 #include "train/fresh_weights.h"
@@ -69,27 +68,14 @@ void OpenedModel::load(Executor& executor, const LoraOptions& lora) const {
 }
 
 PlanRequest OpenedModel::request(bool tokenizer_stays) const {
-  PlanRequest request;
   MachineOptions here = options_.machine;
   here.runs_here = true;
-  request.facts = device_facts(here, request.profile);
+  const int64_t adapter = adapter_ ? adapter_bytes(adapter_->tensors.path().parent_path()) : 0;
+  PlanRequest request = inference_request(here, options_.techniques, model_, tokenizer_stays, adapter);
   set_threads(request.facts.threads);
   note(profile_remark(here, request));
   note(estimates_note(request.profile));
-  request.model = model_.spec.family;
-  request.parameters = parameter_count(model_.spec);
-  request.budget_bytes = here.memory > 0 ? here.memory : default_budget(here.device, here.profile);
-  request.host_budget_bytes = here.host_memory;
-  request.disk_budget_bytes = here.disk_memory;
-  for (const auto& [name, setting] : options_.techniques.pins) request.techniques[name] = {setting};
-  set_precision(request, options_.techniques.precision);
-  pin_stored_codes(request, model_.spec);
   if (adapter_) request.techniques[std::string(kLora.name)] = lora_pin(lora_options(*adapter_, model_.spec));
-  ProcessBytes process = process_parts(model_, request.facts, tokenizer_stays);
-  process.copies = disk_process_bytes(request.facts);
-  process.caller = here.caller_bytes;
-  if (adapter_) process.data += adapter_bytes(adapter_->tensors.path().parent_path());
-  book_process(request, process);
   if (!here.force) refuse_budgets_above_machine(here.device, request.budget_bytes, request.host_budget_bytes);
   return request;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/error.h"
 #include "base/least_bytes.h"
 #include "planner/search.h"
 
@@ -65,6 +66,12 @@ Refusal refusal_of(const Plan& plan) {
                       plan.minimum_bytes, format_least_bytes(plan.minimum_bytes)),
           fmt::format("give --memory {} or more{}{}{}", plan.minimum_bytes,
                       plan.cheapest_fix.empty() ? "" : ", or: ", plan.cheapest_fix, alternatives_text(plan))};
+}
+
+void throw_if_unfit(const Plan& plan) {
+  if (plan.feasible) return;
+  const Refusal words = refusal_of(plan);
+  throw Error(ErrorKind::does_not_fit, words.message, words.remedy);
 }
 
 }  // namespace headroom

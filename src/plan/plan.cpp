@@ -20,6 +20,26 @@ const PersistentTensor* Plan::tensor(std::string_view name) const {
   return nullptr;
 }
 
+TierFigures tier_figures(const Plan& plan, Tier tier) {
+  const bool one_memory = plan.facts.is_cpu() && plan.host.arena_bytes == 0;
+  if (tier == (one_memory ? Tier::host : Tier::device)) return {plan.budget_bytes, plan.peak_bytes};
+  if (tier == Tier::device) return {};
+  return {plan.below(tier).budget_bytes, plan.below(tier).peak_bytes};
+}
+
+std::map<std::string, std::string> taken_techniques(const Plan& plan) {
+  std::map<std::string, std::string> out;
+  for (const TechniqueReport& technique : plan.techniques)
+    if (technique.taken) out[technique.name] = technique.value;
+  return out;
+}
+
+std::string settings_text(const std::map<std::string, std::string>& techniques) {
+  std::string out;
+  for (const auto& [name, setting] : techniques) out += (out.empty() ? "" : "; ") + name + " " + setting;
+  return out.empty() ? "no technique" : out;
+}
+
 std::string bucket_program(std::string_view program, int64_t length) {
   return std::string(program) + "@" + std::to_string(length);
 }

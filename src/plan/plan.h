@@ -13,6 +13,7 @@
 
 #include "ir/graph.h"
 #include "ir/tier_bytes.h"
+#include "plan/memory_class.h"
 
 namespace headroom {
 
@@ -74,6 +75,7 @@ struct TechniqueReport {
   int64_t saves_bytes = 0;   // of the arena, against the plan without it
   double costs_seconds = 0;  // per step, against the plan without it
   std::string why;
+  bool taken = false;  // it changes the plan: there is one without it
 };
 
 // A further choice, as plan.json has it.
@@ -168,7 +170,8 @@ struct Plan {
   DeviceFacts facts;
   Choices choices;
   std::vector<TechniqueReport> techniques;
-  std::string cheapest_fix;  // when it does not fit: what would make it fit
+  std::vector<TensorGroup> peak_tensors;  // of the device's arena at its peak, largest first
+  std::string cheapest_fix;               // when it does not fit: what would make it fit
   std::vector<Alternative> alternatives;
   std::vector<PersistentTensor> tensors;
   std::vector<PlanProgram> programs;
@@ -184,6 +187,18 @@ struct Plan {
 
 // The name of a program for a shorter sequence length: "train_step@256".
 std::string bucket_program(std::string_view program, int64_t length);
+
+// The budget and the peak of a tier as plan.json has them: of the tier that --memory bounds the plan's own.
+struct TierFigures {
+  int64_t budget_bytes = 0;
+  int64_t peak_bytes = 0;
+};
+TierFigures tier_figures(const Plan& plan, Tier tier);
+
+// The techniques that change the plan, with the setting chosen of each.
+std::map<std::string, std::string> taken_techniques(const Plan& plan);
+// "micro-batch 1; recompute 30 x block-input" of these, or "no technique".
+std::string settings_text(const std::map<std::string, std::string>& techniques);
 
 // The summary of cli.md as JSON text, without the programs.
 std::string plan_json(const Plan& plan);

@@ -24,17 +24,22 @@ Json process_json(const ProcessBytes& c) {
           {"graphs", c.graphs},   {"caller", c.caller}};
 }
 
-// The tier that --memory bounds holds the plan's own figures: the host on the CPU, else the device.
 Json tiers_json(const Plan& plan) {
-  const Json bounded{{"budget_bytes", plan.budget_bytes}, {"peak_bytes", plan.peak_bytes}};
-  const auto beside = [&](Tier tier) -> Json {
-    return {{"budget_bytes", plan.below(tier).budget_bytes}, {"peak_bytes", plan.below(tier).peak_bytes}};
+  const auto figures = [&](Tier tier) -> Json {
+    const TierFigures of = tier_figures(plan, tier);
+    return {{"budget_bytes", of.budget_bytes}, {"peak_bytes", of.peak_bytes}};
   };
-  const Json none{{"budget_bytes", 0}, {"peak_bytes", 0}};
-  const bool one_memory = plan.facts.is_cpu() && plan.host.arena_bytes == 0;
-  return {{"host", one_memory ? bounded : beside(Tier::host)},
-          {"device", one_memory ? none : bounded},
-          {"disk", beside(Tier::disk)}};
+  return {{"host", figures(Tier::host)}, {"device", figures(Tier::device)}, {"disk", figures(Tier::disk)}};
+}
+
+Json tensors_json(const Plan& plan) {
+  Json out = Json::array();
+  for (const TensorGroup& group : plan.peak_tensors)
+    out.push_back({{"name", group.name},
+                   {"class", memory_class_name(group.kind)},
+                   {"count", group.count},
+                   {"bytes", group.bytes}});
+  return out;
 }
 
 // Of the memory that the plan's own figures are of: on a GPU the data is prepared beside its bare context.
@@ -87,6 +92,7 @@ std::string plan_json(const Plan& plan) {
   out["model"] = plan.model;
   out["profile"] = plan.profile;
   out["threads"] = plan.facts.threads;
+  out["tensors"] = tensors_json(plan);
   if (plan.feasible) return out.dump(1) + "\n";
   out["remedy"] = plan.cheapest_fix;
   out["alternatives"] = Json::array();

@@ -45,10 +45,21 @@ class Summary {
     if (out_.instructions == 0) return std::move(out_);
     make_timeline();
     take_alive();
-    group();
+    take_largest();
+    cut_groups(groups());
     by_layer();
     return std::move(out_);
   }
+
+  // What is alive at the peak, largest first.
+  std::vector<TensorGroup> run_groups() {
+    if (out_.instructions == 0) return {};
+    make_timeline();
+    take_alive();
+    return groups();
+  }
+  // Of a summary that has run.
+  int64_t peak_bytes() const { return std::accumulate(out_.peak.begin(), out_.peak.end(), int64_t{0}); }
 
  private:
   // Walks the instants with the changes of each, keeping the fullest instant of every stretch and of all.
@@ -90,6 +101,9 @@ class Summary {
     });
     std::stable_sort(spans_.begin(), spans_.end(),
                      [](const StorageSpan& a, const StorageSpan& b) { return a.bytes > b.bytes; });
+  }
+
+  void take_largest() {
     out_.tensors.assign(spans_.begin(), spans_.begin() + static_cast<long>(std::min(spans_.size(), kMaxTensors)));
     for (StorageSpan& span : out_.tensors) span.name = shortened(std::move(span.name));
   }
@@ -102,7 +116,7 @@ class Summary {
     group.last_layer = std::max(group.last_layer, more.last_layer);
   }
 
-  void group() {
+  std::vector<TensorGroup> groups() const {
     std::map<std::pair<MemoryClass, std::string>, TensorGroup> groups;
     for (const StorageSpan& span : spans_) {
       const std::string name = shortened(without_numbers(span.name));
@@ -110,17 +124,24 @@ class Summary {
       into.name = name, into.kind = span.kind;
       add(into, {name, span.kind, 1, span.bytes, span.block, span.block});
     }
-    for (auto& [key, value] : groups) out_.groups.push_back(std::move(value));
-    const auto larger = [](const TensorGroup& a, const TensorGroup& b) { return a.bytes > b.bytes; };
-    std::stable_sort(out_.groups.begin(), out_.groups.end(), larger);
+    std::vector<TensorGroup> out;
+    for (auto& [key, value] : groups) out.push_back(std::move(value));
+    std::stable_sort(out.begin(), out.end(),
+                     [](const TensorGroup& a, const TensorGroup& b) { return a.bytes > b.bytes; });
+    return out;
+  }
+
+  // The largest ones; the others as one of each class.
+  void cut_groups(std::vector<TensorGroup> all) {
     std::map<MemoryClass, TensorGroup> rest;
-    for (size_t i = kMaxGroups; i < out_.groups.size(); ++i) {
-      const TensorGroup& from = out_.groups[i];
+    for (size_t i = kMaxGroups; i < all.size(); ++i) {
+      const TensorGroup& from = all[i];
       TensorGroup& into = rest[from.kind];
       into.name = "smaller ones", into.kind = from.kind;
       add(into, from);
     }
-    out_.groups.resize(std::min(out_.groups.size(), kMaxGroups));
+    all.resize(std::min(all.size(), kMaxGroups));
+    out_.groups = std::move(all);
     for (auto& [kind, value] : rest) out_.groups.push_back(std::move(value));
   }
 
@@ -149,6 +170,18 @@ StepMemory step_memory(const Plan& plan, std::string_view name) {
   const PlanProgram* program = plan.program(name);
   HR_CHECK(program, "the plan has no program '{}'", name);
   return Summary(plan, *program).run();
+}
+
+std::vector<TensorGroup> peak_tensors(const Plan& plan) {
+  std::vector<TensorGroup> fullest;
+  int64_t most = -1;
+  for (const PlanProgram& program : plan.programs) {
+    if (program.name.find('@') != std::string::npos) continue;  // shorter sequences
+    Summary summary(plan, program);
+    std::vector<TensorGroup> groups = summary.run_groups();
+    if (summary.peak_bytes() > most) most = summary.peak_bytes(), fullest = std::move(groups);
+  }
+  return fullest;
 }
 
 }  // namespace headroom

@@ -24,16 +24,6 @@ struct TimelinePoint {
   ClassBytes bytes{};
 };
 
-// Tensors alive at the peak whose names differ in the layer only.
-struct TensorGroup {
-  std::string name;  // "model.layers.*.mlp.up_proj.weight"
-  MemoryClass kind = MemoryClass::activations;
-  int64_t count = 0;
-  int64_t bytes = 0;  // of all
-  int32_t first_layer = kNone;
-  int32_t last_layer = kNone;
-};
-
 struct LayerBytes {
   int32_t layer = kNone;  // kNone: outside the layers
   ClassBytes bytes{};
@@ -63,6 +53,9 @@ struct StepMemory {
 
 // Pure. Throws InternalError when the plan has no such program.
 StepMemory step_memory(const Plan& plan, std::string_view program);
+
+// What is alive at the peak of the arena, in whichever program that is: every group, largest first.
+std::vector<TensorGroup> peak_tensors(const Plan& plan);
 
 // memory.json.
 std::string memory_json(const Plan& plan, const StepMemory& memory, const std::vector<BudgetPoint>& frontier);

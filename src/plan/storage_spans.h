@@ -2,7 +2,6 @@
 // analysis again, now with the places they were given.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,12 +10,6 @@
 #include "plan/plan.h"
 
 namespace headroom {
-
-// The classes of the memory breakdown.
-enum class MemoryClass : uint8_t { weights, gradients, optimizer, activations, workspace, data, alignment };
-constexpr size_t kMemoryClasses = 7;
-std::string_view memory_class_name(MemoryClass kind);
-using ClassBytes = std::array<int64_t, kMemoryClasses>;
 
 // Bytes [offset, offset + bytes) of the device's arena while the instructions [begin, end) run. What a loop reads from
 // outside lives until the loop ends.

@@ -48,6 +48,7 @@ TechniqueReport report_technique(const PlanRequest& request, Bounder& bounder, c
                          0,
                          0,
                          reason(request, technique, told) + told.also};
+  report.taken = told.without || (asked_for(request, *technique.info) && told.value != "off");
   if (!told.without) return report;
   const bool other_graph = is_part(PipelinePart::model, technique) || is_part(PipelinePart::products, technique);
   compare(request, bounder, *told.without, reached, other_graph, report);

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "memory/arenas.h"
+#include "plan/step_memory.h"
 #include "planner/bounds.h"
 #include "planner/candidates.h"
 #include "planner/emit.h"
@@ -43,11 +44,26 @@ class Search {
  public:
   explicit Search(const PlanRequest& request) : request_(request), bounder_(request) {}
 
-  SearchResult run() {
+  // What the device's budget does not decide.
+  void prepare() {
     check_techniques(request_);
     bound(families(request_));
     refine();
-    result_.plan.minimum_bytes = least_of(Tier::device);
+    least_ = least_of(Tier::device);
+    for (FrontierPoint& point : points_) fastest_first_.push_back(&point);
+    std::stable_sort(fastest_first_.begin(), fastest_first_.end(), [](const FrontierPoint* a, const FrontierPoint* b) {
+      return std::tie(a->step_seconds, a->peaks.disk, a->peaks.host, a->peaks.device) <
+             std::tie(b->step_seconds, b->peaks.disk, b->peaks.host, b->peaks.device);
+    });
+  }
+
+  // The least budget of the device.
+  int64_t least() const { return least_; }
+
+  // With the budgets that the request has now.
+  SearchResult take() {
+    result_ = {};
+    result_.plan.minimum_bytes = least_;
     describe_request();
     if (const FrontierPoint* chosen = choose()) {
       emit(*chosen);
@@ -154,13 +170,7 @@ class Search {
 
   // The fastest point whose assigned offsets fit all tiers; of equally fast ones, what keeps least in the lowest tiers.
   const FrontierPoint* choose() {
-    std::vector<FrontierPoint*> order;
-    for (FrontierPoint& point : points_) order.push_back(&point);
-    std::stable_sort(order.begin(), order.end(), [](const FrontierPoint* a, const FrontierPoint* b) {
-      return std::tie(a->step_seconds, a->peaks.disk, a->peaks.host, a->peaks.device) <
-             std::tie(b->step_seconds, b->peaks.disk, b->peaks.host, b->peaks.device);
-    });
-    for (FrontierPoint* point : order) {
+    for (FrontierPoint* point : fastest_first_) {
       if (!fits(with_prepare(point->peaks, request_), request_)) continue;
       pack_point(*point);
       if (fits(with_prepare(point->peaks, request_), request_)) return point;
@@ -191,6 +201,7 @@ class Search {
     emit_programs(graph, bindings, liveness, arenas, request_, plan);
     record(point.candidate);
     if (!plan.choices.buckets.empty()) emit_buckets(graph, liveness, arenas, request_, plan.choices.buckets, plan);
+    plan.peak_tensors = peak_tensors(plan);
     set_peaks(request_, plan, process_bytes_of(request_, point.candidate));
     plan.step_seconds = point.step_seconds;
   }
@@ -206,6 +217,8 @@ class Search {
   const PlanRequest& request_;
   Bounder bounder_;
   std::vector<FrontierPoint> points_;
+  std::vector<FrontierPoint*> fastest_first_;
+  int64_t least_ = 0;
   SearchResult result_;
 };
 
@@ -266,6 +279,28 @@ void set_peaks(const PlanRequest& request, Plan& plan, int64_t more) {
   plan.feasible = fits(peaks, request);
 }
 
-SearchResult search_training_plan(const PlanRequest& request) { return Search(request).run(); }
+SearchResult search_training_plan(const PlanRequest& request) {
+  Search search(request);
+  search.prepare();
+  return search.take();
+}
+
+SearchResult search_least_plan(PlanRequest request) {
+  Search search(request);
+  search.prepare();
+  request.budget_bytes = search.least();
+  return search.take();
+}
+
+void search_by_budget(PlanRequest request, int64_t most, const std::function<bool(const Plan&)>& take) {
+  Search search(request);
+  search.prepare();
+  for (int64_t apart = 0;;) {
+    const Plan plan = search.take().plan;
+    if (!take(plan) || !plan.feasible || plan.peak_bytes <= plan.minimum_bytes) return;
+    if (apart == 0) apart = (plan.peak_bytes - plan.minimum_bytes + most - 1) / most;
+    request.budget_bytes = std::max(plan.minimum_bytes, plan.peak_bytes - apart);
+  }
+}
 
 }  // namespace headroom

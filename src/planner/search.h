@@ -1,6 +1,7 @@
 // Chooses the fastest plan that fits.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,17 @@ struct SearchResult {
 // are set: the least that the offset assignments of the frontier need. A candidate that is beaten by its bounds gets
 // none, though its own might be tighter than those of the candidates that beat it.
 SearchResult search_training_plan(const PlanRequest& request);
+
+// The same with the least budget of the device, whatever the request's is. Not feasible where nothing fits the other
+// tiers' budgets.
+SearchResult search_least_plan(PlanRequest request);
+
+// The plans that budgets of the device buy, from the request's on: the fastest that fits, then the fastest whose peak
+// is smaller, and so on down to the least budget; `take` gets them one by one and says whether it wants another. Each
+// is what search_training_plan gives where its peak is the budget. Where there are more than about `most`, those whose
+// peaks are closer than their even distance are left out. Where nothing fits, `take` gets the one plan that is not
+// feasible.
+void search_by_budget(PlanRequest request, int64_t most, const std::function<bool(const Plan&)>& take);
 
 // The whole process: arena, everything else, page tables of both.
 int64_t process_peak(int64_t arena_bytes, const ProcessBytes& process, const DeviceFacts& facts);

@@ -231,10 +231,11 @@ class WeightPlacer {
   void report(int64_t resident, double seconds, Plan& plan) const {
     const Placement& at = best_->at;
     const auto add = [&](const PassInfo& info, std::string value, int64_t saves, double costs, std::string why) {
+      const bool taken = value != "off";
       if (const std::string text = pin(request_, info.name); !text.empty())
         why = fmt::format("pinned by --technique {}={}", info.name, text);
-      plan.techniques.push_back(
-          {std::string(info.name), std::string(kind_name(info.kind)), std::move(value), saves, costs, std::move(why)});
+      plan.techniques.push_back({std::string(info.name), std::string(kind_name(info.kind)), std::move(value), saves,
+                                 costs, std::move(why), taken});
     };
     add(kOffloadParameters, tier_setting(at.tier, at.layers), resident - plan.arena_bytes, plan.step_seconds - seconds,
         "against keeping them on the device");

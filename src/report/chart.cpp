@@ -63,19 +63,31 @@ void Chart::level(double y, const std::string& style) {
   drawn_ += fmt::format("<line x1=\"0\" x2=\"1000\" y1=\"{0:.1f}\" y2=\"{0:.1f}\" {1}/>\n", down(y), style);
 }
 
-void Chart::mark(double x, double y, const std::string& fill, const std::string& title) {
-  // A point of no length with round ends is a disc whatever the stretching.
-  drawn_ += fmt::format(
-      "<path d=\"M{:.1f} {:.1f}h.01\" stroke=\"{}\" stroke-width=\"11\" stroke-linecap=\"round\">"
+std::string Chart::disc(double x, double y, const std::string& fill, const std::string& title, bool passive) const {
+  return fmt::format(
+      "<path d=\"M{:.1f} {:.1f}h.01\" stroke=\"{}\" stroke-width=\"11\" stroke-linecap=\"round\"{}>"
       "<title>{}</title></path>\n",
-      across(x), down(y), fill, escaped(title));
+      across(x), down(y), fill, passive ? " pointer-events=\"none\"" : "", escaped(title));
 }
 
-void Chart::hover(double begin, double end, const std::string& title) {
-  drawn_ += fmt::format(
+std::string Chart::strip(Span span, const std::string& title) const {
+  return fmt::format(
       "<rect class=\"hover\" x=\"{:.1f}\" y=\"0\" width=\"{:.1f}\" height=\"300\"><title>{}</title></rect>\n",
-      across(begin), std::max(0.1, across(end) - across(begin)), escaped(title));
+      across(span.least), std::max(0.1, across(span.most) - across(span.least)), escaped(title));
 }
+
+void Chart::mark(double x, double y, const std::string& fill, const std::string& title) {
+  drawn_ += disc(x, y, fill, title, links_);
+}
+
+void Chart::link(Span around, double x, double y, const std::string& fill, const std::string& title,
+                 const std::string& place) {
+  links_ = true;
+  drawn_ += fmt::format("<a href=\"{}\" aria-label=\"{}\">\n{}{}</a>\n", escaped(place), escaped(title),
+                        strip(around, title), disc(x, y, fill, title, false));
+}
+
+void Chart::hover(double begin, double end, const std::string& title) { drawn_ += strip({begin, end}, title); }
 
 std::string Chart::html(const Label& x_label, bool x_binary, const Label& y_label, bool y_binary) const {
   std::string grid, labels;
@@ -94,10 +106,10 @@ std::string Chart::html(const Label& x_label, bool x_binary, const Label& y_labe
                           at, escaped(x_label(x)));
   }
   return fmt::format(
-      "<div class=\"chart{}\"><svg viewBox=\"0 0 1000 300\" preserveAspectRatio=\"none\" role=\"img\" "
+      "<div class=\"chart{}\"><svg viewBox=\"0 0 1000 300\" preserveAspectRatio=\"none\" role=\"{}\" "
       "aria-label=\"{}\">\n"
       "{}\n{}</svg>{}</div>\n",
-      low_ ? " low" : "", escaped(name_), grid, drawn_, labels);
+      low_ ? " low" : "", links_ ? "group" : "img", escaped(name_), grid, drawn_, labels);
 }
 
 }  // namespace headroom::report

@@ -31,6 +31,9 @@ class Chart {
   void line(const Points& points, const std::string& style);
   void level(double y, const std::string& style);
   void mark(double x, double y, const std::string& fill, const std::string& title);
+  // A mark that leads to `place` of the page ("#plan-3"), and so does the strip [begin, end] around it.
+  void link(Span strip, double x, double y, const std::string& fill, const std::string& title,
+            const std::string& place);
   // An invisible strip that shows `title` under a pointer.
   void hover(double begin, double end, const std::string& title);
 
@@ -41,10 +44,15 @@ class Chart {
   double across(double x) const { return 1000 * (x - x_.least) / (x_.most - x_.least); }
   double down(double y) const { return 300 * (1 - (y - y_.least) / (y_.most - y_.least)); }
   std::string path(const Points& points, bool begin) const;
+  // A point of no length with round ends is a disc whatever the stretching.
+  // `passive`: what lies below it takes the clicks.
+  std::string disc(double x, double y, const std::string& fill, const std::string& title, bool passive) const;
+  std::string strip(Span span, const std::string& title) const;
 
   std::string name_, drawn_;
   Span x_, y_;
   bool low_;
+  bool links_ = false;  // there are links to be reached inside
 };
 
 }  // namespace headroom::report

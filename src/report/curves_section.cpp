@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/bytes.h"
+#include "base/count_text.h"
 #include "report/chart.h"
 #include "report/markup.h"
 #include "report/page.h"
@@ -82,7 +83,7 @@ std::string rate_chart(const Metrics& metrics) {
   return fmt::format("<h3>{} a second</h3>\n", metrics.classifies() ? "Samples" : "Tokens") +
          chart.html(
              step_label, false,
-             [](double at) { return at >= 1e4 ? count_of(static_cast<int64_t>(at)) : fmt::format("{:.4g}", at); },
+             [](double at) { return at >= 1e4 ? format_count(static_cast<int64_t>(at)) : fmt::format("{:.4g}", at); },
              false);
 }
 
@@ -109,7 +110,7 @@ std::string curves_section(const Run& run) {
   const Metrics& metrics = run.metrics;
   std::string out = "<h2>The run</h2>\n";
   if (metrics.loss.empty()) return out + "<p class=\"soft\">No step is logged yet.</p>\n";
-  out += fmt::format("<p>{} tokens in {} of steps", count_of(metrics.tokens), duration(metrics.seconds));
+  out += fmt::format("<p>{} tokens in {} of steps", format_count(metrics.tokens), duration(metrics.seconds));
   if (!run.checkpoints.empty())
     out += fmt::format("; {} checkpoint{}, the newest at step {}", run.checkpoints.size(),
                        run.checkpoints.size() == 1 ? "" : "s", run.checkpoints.back());

@@ -10,7 +10,7 @@ namespace headroom::report {
 namespace {
 
 constexpr int64_t kLargest = int64_t{1} << 60;
-constexpr const char* kRemedy = "the file is damaged or of another program: report reads what `headroom train` wrote";
+constexpr const char* kRemedy = "the file is damaged or of another program: give what `headroom train` wrote";
 
 // The parser takes a NUL for the end of the text.
 void refuse_nul(std::string_view text, const std::string& place) {
@@ -110,7 +110,7 @@ Json read_file(const std::filesystem::path& path, int64_t limit) {
   const auto size = std::filesystem::file_size(path, status);
   if (status)
     throw Error(ErrorKind::usage, fmt::format("cannot read {}: {}", path.string(), status.message()),
-                "give the output directory of a run");
+                "check the path and its permissions");
   if (static_cast<int64_t>(size) > limit)
     throw Error(ErrorKind::format,
                 fmt::format("{} has {}, more than the {} of such a file", path.string(),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/count_text.h"
 #include "report/markup.h"
 #include "report/page.h"
 
@@ -28,16 +29,16 @@ std::string lengths_section(const Run& run) {
   for (const auto& bin : lengths.bins) most = std::max(most, bin.rows);
   std::vector<std::vector<std::string>> rows;
   for (const auto& bin : lengths.bins)
-    rows.push_back({bin.up_to ? fmt::format("up to {}", bin.up_to) : "longer", bar(bin.rows, most), count_of(bin.rows),
-                    share(bin.rows, lengths.rows), share(bin.tokens, lengths.tokens)});
+    rows.push_back({bin.up_to ? fmt::format("up to {}", bin.up_to) : "longer", bar(bin.rows, most),
+                    format_count(bin.rows), share(bin.rows, lengths.rows), share(bin.tokens, lengths.tokens)});
   std::string out =
       fmt::format("<h2>Row lengths</h2>\n<p>{} rows of {} tokens, as they were before they were cut.</p>\n",
-                  count_of(lengths.rows), count_of(lengths.tokens));
+                  format_count(lengths.rows), format_count(lengths.tokens));
   out += table({"tokens", "", "rows", "of the rows", "of the tokens"}, rows);
   rows.clear();
   for (const auto& cut : lengths.cuts)
-    rows.push_back(
-        {fmt::format("{}", cut.length), count_of(cut.rows), count_of(cut.lost), share(cut.lost, lengths.tokens)});
+    rows.push_back({fmt::format("{}", cut.length), format_count(cut.rows), format_count(cut.lost),
+                    share(cut.lost, lengths.tokens)});
   return out + table({"cut at", "rows cut", "tokens lost", ""}, rows);
 }
 

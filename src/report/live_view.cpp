@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/bytes.h"
+#include "base/count_text.h"
 #include "report/markup.h"
 
 namespace headroom::report {
@@ -174,7 +175,7 @@ std::string LiveView::screen(size_t columns) const {
   if (end_ && end_->early) add(end_->early->reason());
   if (!plan_) return out;
   add(fmt::format("{}, {} parameters, {}, micro-batch {} x {}, sequence {}", plain(plan_->model),
-                  count_of(plan_->parameters), plain(plan_->precision), plan_->micro_batch, plan_->accumulation,
+                  format_count(plan_->parameters), plain(plan_->precision), plan_->micro_batch, plan_->accumulation,
                   plan_->seq_length));
   const double budget = static_cast<double>(std::max<int64_t>(1, plan_->budget));
   const int64_t used = end_ ? end_->peak_resident : metrics.last ? metrics.last->resident_bytes : 0;

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+
+#include "base/bytes.h"
 
 namespace headroom::report {
 namespace {
@@ -56,7 +59,8 @@ i{display:inline-block;width:.8em;height:.8em;border-radius:.15em;margin-right:.
 i.dash{height:0;border-top:.15em dashed var(--soft);border-radius:0;vertical-align:.25em;width:1.4em}
 table{border-collapse:collapse;width:100%;font-size:.88rem;margin:.4rem 0}td,th{text-align:right;padding:.28rem 0 .28rem .8rem;border-bottom:1px solid var(--line);vertical-align:top;font-variant-numeric:tabular-nums}
 th{color:var(--soft);font-weight:500}td:first-child,th:first-child{text-align:left;padding-left:0;overflow-wrap:anywhere}tr.here td{font-weight:600}
-td.nowrap{white-space:nowrap}article{border-top:1px solid var(--line);padding:.7rem 0}article p{margin:.15rem 0}
+svg a:focus{outline:none}svg a:focus path{stroke:var(--ink)}
+td.nowrap{white-space:nowrap}article:target{background:var(--panel);box-shadow:0 0 0 .5rem var(--panel);border-color:transparent}article{border-top:1px solid var(--line);padding:.7rem 0}article p{margin:.15rem 0}
 article header{display:flex;flex-wrap:wrap;gap:.2rem .9rem;align-items:baseline}article header b{min-width:9rem}
 details{margin:.6rem 0}summary{cursor:pointer;color:var(--soft);font-size:.9rem}
 @media(max-width:30rem){.chart,.strip{margin-left:3.6rem}td,th{padding-left:.5rem}table{font-size:.8rem}td:first-child{width:100%}.chart .x.odd{display:none}}
@@ -97,14 +101,6 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-std::string count_of(int64_t number) {
-  const double value = static_cast<double>(number);
-  if (value >= 1e9) return fmt::format("{:.3g} B", value / 1e9);
-  if (value >= 1e6) return fmt::format("{:.3g} M", value / 1e6);
-  if (value >= 1e4) return fmt::format("{:.3g} K", value / 1e3);
-  return fmt::format("{}", number);
-}
-
 std::string layers(int32_t first, int32_t last) {
   if (first < 0) return "";
   return first == last ? fmt::format("layer {}", first) : fmt::format("layers {} to {}", first, last);
@@ -113,6 +109,54 @@ std::string layers(int32_t first, int32_t last) {
 const char* colour_of(MemoryClass kind) {
   constexpr const char* colours[] = {"#0072b2", "#d55e00", "#cc79a7", "#009e73", "#e69f00", "#56b4e9", "#b3b8bf"};
   return colours[static_cast<size_t>(kind)];
+}
+
+namespace {
+
+// Each class that has bytes, then what lies outside the arena.
+template <typename Part>
+void each_part(const ClassBytes& bytes, int64_t outside, Part part) {
+  for (size_t i = 0; i < kMemoryClasses; ++i)
+    if (bytes[i] > 0)
+      part(memory_class_name(static_cast<MemoryClass>(i)), colour_of(static_cast<MemoryClass>(i)), bytes[i]);
+  if (outside > 0) part("outside the arena", kProcessColour, outside);
+}
+
+}  // namespace
+
+std::string class_bar(const ClassBytes& bytes, int64_t outside) {
+  std::string out = "<div class=\"bar\">";
+  each_part(bytes, outside, [&](std::string_view name, const char* colour, int64_t of) {
+    out += fmt::format("<div style=\"flex:{} 0 0;background:{}\" title=\"{} {}\"></div>", of, colour, name,
+                       format_bytes(of));
+  });
+  return out + "</div>\n";
+}
+
+std::string class_legend(const ClassBytes& bytes, int64_t outside) {
+  std::string out = "<p class=\"legend\">\n";
+  each_part(bytes, outside, [&](std::string_view name, const char* colour, int64_t of) {
+    out += swatch(colour, fmt::format("{} {}", name, format_bytes(of)));
+  });
+  return out + "</p>\n";
+}
+
+std::string technique_effect(const TechniqueReport& technique) {
+  std::string out;
+  if (technique.saves_bytes > 0)
+    out += "<span class=\"good\">saves " + format_bytes(technique.saves_bytes) + "</span> ";
+  if (technique.saves_bytes < 0) out += "takes " + format_bytes(-technique.saves_bytes) + " more ";
+  if (std::abs(technique.costs_seconds) < 1e-6) return out + (out.empty() ? "no change" : "at no cost");
+  return out + fmt::format("{} {} a step", technique.costs_seconds > 0 ? "costs" : "wins",
+                           duration(std::abs(technique.costs_seconds)));
+}
+
+std::string page_head(std::string_view title) {
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
+      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"/><title>{}</title>"
+      "<style>{}</style></head>\n<body>\n",
+      escaped(title), kStyle);
 }
 
 std::string swatch(std::string_view colour, std::string_view name) {

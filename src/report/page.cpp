@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "base/count_text.h"
 #include "report/markup.h"
 
 namespace headroom::report {
@@ -40,7 +41,7 @@ std::string head_section(const Run& run) {
   std::string name = run.directory.lexically_normal().filename().string();
   if (name.empty()) name = run.directory.lexically_normal().parent_path().filename().string();
   std::string out = fmt::format("<h1>{}: {} with {} parameters in {}</h1>\n", escaped(name), escaped(plan.model),
-                                count_of(plan.parameters), format_bytes(plan.budget));
+                                format_count(plan.parameters), format_bytes(plan.budget));
   out += state_of(run) + "<dl class=\"facts\">\n";
   out += fact("budget", format_bytes(plan.budget));
   out += fact("planned peak", format_bytes(plan.peak), "bound");
@@ -95,10 +96,7 @@ std::string process_section(const Run& run) {
 }
 
 std::string page(const Run& run) {
-  std::string out =
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
-      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"/><title>headroom report</title>";
-  out += fmt::format("<style>{}</style></head>\n<body>\n", kStyle);
+  std::string out = page_head("headroom report");
   out += head_section(run) + timeline_section(run) + peak_section(run) + curves_section(run) + lengths_section(run) +
          techniques_section(run) + budget_section(run) + process_section(run);
   out += fmt::format("<p class=\"soft small\">headroom {}, profile {}, {} thread{}</p>\n</body></html>\n",

@@ -12,21 +12,6 @@ namespace {
 
 constexpr size_t kShown = 16;
 
-std::string class_bar(const Run& run) {
-  std::string bar = "<div class=\"bar\">", legend = "<p class=\"legend\">\n";
-  const auto part = [&](std::string_view name, const char* colour, int64_t bytes) {
-    if (bytes <= 0) return;
-    bar += fmt::format("<div style=\"flex:{} 0 0;background:{}\" title=\"{} {}\"></div>", bytes, colour, name,
-                       format_bytes(bytes));
-    legend += swatch(colour, fmt::format("{} {}", name, format_bytes(bytes)));
-  };
-  const ClassBytes& peak = run.memory->step.peak;
-  for (size_t i = 0; i < kMemoryClasses; ++i)
-    part(memory_class_name(static_cast<MemoryClass>(i)), colour_of(static_cast<MemoryClass>(i)), peak[i]);
-  part("outside the arena", kProcessColour, run.plan.process);
-  return bar + "</div>\n" + legend + "</p>\n";
-}
-
 // A name with its class, and the layers it belongs to, below it.
 std::string named(const std::string& name, MemoryClass kind, const std::string& where) {
   return fmt::format("<code>{}</code><br/><span class=\"soft\"><i style=\"background:{}\"></i>{}{}</span>",
@@ -100,7 +85,8 @@ std::string peak_section(const Run& run) {
                      format_bytes(planned), step.peak_instruction + 1, step.instructions, escaped(step.peak_op),
                      step.peak_block >= 0 ? fmt::format(" of layer {}", step.peak_block) : "",
                      stage_name(step.peak_stage));
-  out += class_bar(run) + "<h3>What is alive there</h3>\n" + group_rows(step.groups, 0, kShown);
+  out += class_bar(step.peak, run.plan.process) + class_legend(step.peak, run.plan.process);
+  out += "<h3>What is alive there</h3>\n" + group_rows(step.groups, 0, kShown);
   if (step.groups.size() > kShown)
     out += folded(fmt::format("{} more", step.groups.size() - kShown),
                   group_rows(step.groups, kShown, step.groups.size()));

@@ -86,11 +86,37 @@ std::vector<int64_t> checkpoint_steps(const fs::path& directory) {
 
 }  // namespace
 
-std::optional<PlanFile> read_plan(const fs::path& directory) {
-  const auto json = read_if_there(directory / "plan.json");
-  if (!json) return std::nullopt;
-  const Field root(*json, (directory / "plan.json").string());
+namespace {
+
+std::vector<TensorGroup> tensors_at_peak(const Field& root) {
+  std::vector<TensorGroup> out;
+  if (!root.has("tensors")) return out;
+  const Field tensors = root.at("tensors");
+  for (size_t i = 0; i < tensors.size(kManyRows); ++i) {
+    const Field t = tensors.at(i);
+    TensorGroup& group = out.emplace_back();
+    group.name = t.at("name").text(), group.kind = class_named(t.at("class"));
+    group.count = t.at("count").bytes(), group.bytes = t.at("bytes").bytes();
+  }
+  return out;
+}
+
+// The tiers below the one that the budget bounds, which is the host on the CPU.
+std::vector<std::pair<std::string, int64_t>> peaks_below(const Field& root) {
+  std::vector<std::pair<std::string, int64_t>> out;
+  if (!root.has("tiers")) return out;
+  const Field tiers = root.at("tiers");
+  const bool on_device = tiers.at("device").at("budget_bytes").bytes() > 0;
+  for (const char* name : {"host", "disk"})
+    if (const int64_t peak = tiers.at(name).at("peak_bytes").bytes();
+        peak > 0 && (on_device || name != std::string("host")))
+      out.emplace_back(name, peak);
+  return out;
+}
+
+PlanFile plan_of(const Field& root) {
   PlanFile plan;
+  plan.feasible = root.at("feasible").flag();
   plan.model = root.at("model").text();
   plan.profile = root.at("profile").text();
   plan.precision = root.at("precision").text();
@@ -114,7 +140,22 @@ std::optional<PlanFile> read_plan(const fs::path& directory) {
     plan.techniques.push_back({t.at("name").text(), t.at("kind").text(), t.at("value").text(),
                                t.at("saves_bytes").whole(), t.at("costs_seconds").number(), t.at("why").text()});
   }
+  plan.below = peaks_below(root);
+  plan.tensors = tensors_at_peak(root);
   return plan;
+}
+
+}  // namespace
+
+PlanFile read_plan_file(const fs::path& file) {
+  const Json json = read_file(file);
+  return plan_of(Field(json, file.string()));
+}
+
+std::optional<PlanFile> read_plan(const fs::path& directory) {
+  const auto json = read_if_there(directory / "plan.json");
+  if (!json) return std::nullopt;
+  return plan_of(Field(*json, (directory / "plan.json").string()));
 }
 
 std::string EarlyEnd::reason() const {

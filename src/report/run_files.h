@@ -15,6 +15,7 @@ namespace headroom::report {
 
 // plan.json.
 struct PlanFile {
+  bool feasible = false;
   std::string model, profile, precision, recompute;
   int64_t budget = 0, peak = 0, minimum = 0, arena = 0, process = 0;
   int64_t parameters = 0, micro_batch = 0, accumulation = 0, seq_length = 0, threads = 0;
@@ -22,7 +23,9 @@ struct PlanFile {
   std::vector<std::pair<std::string, int64_t>> phases;   // name, peak
   std::vector<std::pair<std::string, int64_t>> classes;  // of the arena at its peak
   std::vector<std::pair<std::string, int64_t>> parts;    // of the process outside the arena
+  std::vector<std::pair<std::string, int64_t>> below;    // peaks of host and disk below the device's budget, if used
   std::vector<TechniqueReport> techniques;
+  std::vector<TensorGroup> tensors;  // at the peak, without layers; empty where the file has none
 };
 
 // Why a run ended before its last step: evaluations in a row without a lower loss than the best.
@@ -60,6 +63,9 @@ struct MeasuredFile {
   std::vector<int64_t> resident;
   std::vector<double> seconds;
 };
+
+// A plan, as `plan --json` and `train` write it. Throws Error(format | usage) naming file and place.
+PlanFile read_plan_file(const std::filesystem::path& file);
 
 // Each reads one file of `directory`; nullopt when it is not there. Throw Error(format | usage) naming file and place.
 std::optional<PlanFile> read_plan(const std::filesystem::path& directory);

@@ -3,12 +3,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "train/adapter.h"
 #include "train/fresh_weights.h"
 #include "train/weights.h"
 
 namespace headroom {
+
+namespace {
+
+void fill_zeros(Executor& executor, const TensorView& view) {
+  executor.write(view,
+                 [](int64_t, std::span<std::byte> piece) { std::fill(piece.begin(), piece.end(), std::byte{0}); });
+}
+
+// What a run begins with beside its weights and adapters.
+void begin(Executor& executor) {
+  executor.run("load", {});
+  for (const PersistentTensor& tensor : executor.plan().tensors)
+    if (tensor.role == Role::optimizer) fill_zeros(executor, executor.tensor(tensor.name));
+}
+
+bool is_coded(const Plan& plan, const WeightInfo& weight) {
+  const PersistentTensor* tensor = plan.tensor(weight.name);
+  return tensor && !tensor->place.type.storage.dense();
+}
+
+}  // namespace
 
 void fill_fresh(Executor& executor, const ModelFiles& model, const TrainOptions& options,
                 std::span<const WeightInfo> missing) {
@@ -18,11 +40,22 @@ void fill_fresh(Executor& executor, const ModelFiles& model, const TrainOptions&
     init_adapter(executor, options.seed);
   else
     load_adapter(executor, options.techniques.lora, options.model.adapter);
-  executor.run("load", {});
-  for (const PersistentTensor& tensor : executor.plan().tensors)
-    if (tensor.role == Role::optimizer)
-      executor.write(executor.tensor(tensor.name),
-                     [](int64_t, std::span<std::byte> piece) { std::fill(piece.begin(), piece.end(), std::byte{0}); });
+  begin(executor);
+}
+
+void fill_drawn(Executor& executor, const ModelSpec& spec, uint64_t seed) {
+  std::vector<WeightInfo> drawn;
+  for (const WeightInfo& weight : model_weights(spec)) {
+    if (!is_coded(executor.plan(), weight)) {
+      drawn.push_back(weight);
+      continue;
+    }
+    const int64_t bytes = storage_bytes(executor.plan().tensor(weight.name)->place.type);
+    fill_zeros(executor, {executor.tensor(weight.name).data, DType::u8, std::span<const int64_t>(&bytes, 1)});
+  }
+  draw_weights(executor, spec, drawn, seed);
+  init_adapter(executor, seed);
+  begin(executor);
 }
 
 void fill_from_checkpoint(Executor& executor, const ModelFiles& model, const TrainOptions& options,

@@ -17,6 +17,9 @@ namespace headroom {
 void fill_fresh(Executor& executor, const ModelFiles& model, const TrainOptions& options,
                 std::span<const WeightInfo> missing);
 
+// The same with every weight drawn, codes zero: of a run that is measured and thrown away. Needs no files.
+void fill_drawn(Executor& executor, const ModelSpec& spec, uint64_t seed);
+
 // Weights and states of the checkpoint, and in notes what differs from the run that wrote it. `data_key`: of the
 // training data. Throws Error(format).
 void fill_from_checkpoint(Executor& executor, const ModelFiles& model, const TrainOptions& options,

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/count_text.h"
 #include "base/error.h"
 #include "base/least_bytes.h"
 
@@ -33,6 +34,15 @@ TEST(Bytes, LeastSizesAreRoundedUp) {
   EXPECT_EQ(format_least_bytes(0), "0 bytes");
   for (int64_t bytes = 1; bytes < int64_t{1} << 50; bytes += bytes / 7 + 1)
     EXPECT_GE(parse_bytes(format_least_bytes(bytes)), bytes) << bytes;
+}
+
+TEST(Counts, ThreeDigitsAndAUnit) {
+  EXPECT_EQ(format_count(9999), "9999");
+  EXPECT_EQ(format_count(260400), "260 K");
+  EXPECT_EQ(format_count(134515008), "135 M");
+  EXPECT_EQ(format_count(999885952), "1 B");
+  EXPECT_EQ(format_count(999600), "1 M");
+  EXPECT_EQ(format_count(7241732096), "7.24 B");
 }
 
 }  // namespace headroom

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A report in a real browser: its sections, drawn charts, layout on a phone and a desktop, no script, no network.
+"""A report, and the curve of `plan --curve`, in a real browser: sections, drawn charts, layout on a phone and a desktop, no script, no network.
 
 Usage: browser_check.py HEADROOM [FOLDER]
-Makes a tiny run with HEADROOM, draws its report and opens it in a headless Chromium or Chrome found on PATH, at widths 390 and 1280,
+Makes a tiny run with HEADROOM, draws its report and what budgets buy, and opens both in a headless Chromium or Chrome found on PATH, at widths 390 and 1280,
 light and dark. Screenshots are left in FOLDER where it is given. Prints N passed, N failed; exits 77 where there is no browser.
 """
 import base64
@@ -146,7 +146,7 @@ def complaints(events):
             out.append(json.dumps(told)[:300])
         if event["method"] == "Log.entryAdded" and told["entry"]["level"] in ("error", "warning"):
             out.append(told["entry"]["text"])
-        if event["method"] == "Network.requestWillBeSent" and not re.search(r"/page\.html$|^data:", told["request"]["url"]):
+        if event["method"] == "Network.requestWillBeSent" and not re.search(r"/(page|curve)\.html(#.*)?$|^data:", told["request"]["url"]):
             out.append("asks for " + told["request"]["url"])
     return out
 
@@ -165,7 +165,8 @@ def make_page(program, folder):
     call("train", "--model", "model", "--data", "rows.jsonl", "--eval-data", "rows.jsonl", "--eval-steps", "10", "--eval-max-batches", "2", "--output-dir", "run",
          "--memory", "48MiB", "--threads", "1", "--max-seq-length", "128", "--global-batch-size", "8", "--max-steps", "40", "--quiet")
     call("report", "run", "-o", "page.html")
-    return folder / "page.html"
+    call("plan", "--model", "model", "--threads", "1", "--max-seq-length", "128", "--global-batch-size", "8", "--memory", "48MiB", "--curve", "curve.html")
+    return folder / "page.html", folder / "curve.html"
 
 
 def check_view(browser, page, width, scheme, pictures):
@@ -191,6 +192,39 @@ def check_view(browser, page, width, scheme, pictures):
     return found["back"], found["ink"]
 
 
+# The middle of each link of the first chart, and the plan that it names.
+LINKS = """[...document.querySelector('.chart').querySelectorAll('a')].map(link => {
+  const box = link.querySelector('path').getBoundingClientRect();
+  return [link.getAttribute('href'), (box.left + box.right) / 2, (box.top + box.bottom) / 2];
+})"""
+# Where the page stands now: its fragment, whether what that names is on the screen, and its colour.
+TARGET = """(() => {
+  const box = document.querySelector(location.hash || 'body').getBoundingClientRect();
+  return [location.hash, box.top >= -1 && box.top < innerHeight, getComputedStyle(document.querySelector(location.hash || 'body')).backgroundColor];
+})()"""
+
+
+def check_curve(browser, page, width, scheme, pictures):
+    name = f"curve, {width} {scheme}"
+    value = lambda expression: browser("Runtime.evaluate", expression=expression, returnByValue=True)["result"]["value"]
+    found = browser.open(page, width, 844, scheme)
+    if pictures:
+        browser.screenshot(pictures / f"curve-{width}-{scheme}.png", found)
+    check(f"{name}: nothing is wider than the screen", found["scroll"] <= found["wide"] == width and not found["outside"], found["outside"])
+    check(f"{name}: labels do not lap over each other", not found["lapping"], found["lapping"])
+    check(f"{name}: no script", found["scripts"] == 0)
+    links = value(LINKS)
+    check(f"{name}: a link for each plan", len(links) == value("document.querySelectorAll('article').length") > 1, links)
+    for place, x, y in (links[0], links[-1]):
+        value("location.hash = ''; scrollTo(0, 0)")
+        for kind in ("mousePressed", "mouseReleased"):
+            browser("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        reached = value(TARGET)
+        check(f"{name}: a point leads to its plan, which stands out", reached[:2] == [place, True] and reached[2] not in (found["back"], "rgba(0, 0, 0, 0)"), (place, reached))
+    trouble = complaints(browser.events)
+    check(f"{name}: no error, nothing loaded", not trouble, trouble)
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
@@ -200,10 +234,12 @@ def main():
         return SKIPPED
     pictures = Path(sys.argv[2]) if len(sys.argv) == 3 else None
     with tempfile.TemporaryDirectory(prefix="headroom-browser-", ignore_cleanup_errors=True) as folder:
-        page = make_page(os.path.abspath(sys.argv[1]), Path(folder))
+        page, curve = make_page(os.path.abspath(sys.argv[1]), Path(folder))
         browser = Browser(program, os.path.join(folder, "profile"))
         try:
             colours = {(width, scheme): check_view(browser, page, width, scheme, pictures) for width in (390, 1280) for scheme in ("light", "dark")}
+            for width, scheme in ((390, "dark"), (1280, "light")):
+                check_curve(browser, curve, width, scheme, pictures)
         finally:
             browser.close()
         for width in (390, 1280):

@@ -1,0 +1,18 @@
+// A command line written down again, for people to copy.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "arguments/parse.h"
+
+namespace headroom {
+
+// "headroom plan --model M --memory 8GiB": `command` with those of its options, `names`, that a parsed app was given,
+// in their order. `changes` stand in for what was given; an empty value leaves an option out. What changes say of
+// --technique is added. Values that a shell would take apart are quoted.
+std::string shown_command(std::string_view command, const CLI::App& app, const std::vector<std::string>& names,
+                          const NamedValues& changes);
+
+}  // namespace headroom

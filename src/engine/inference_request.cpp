@@ -1,0 +1,51 @@
+#include "engine/inference_request.h"
+
+#include "base/error.h"
+#include "engine/budget.h"
+#include "engine/device_facts.h"
+#include "engine/process_bytes.h"
+#include "engine/technique_pins.h"
+#include "generate/generator.h"
+#include "models/decoder.h"
+#include "planner/estimates.h"
+#include "planner/techniques/precision.h"
+
+namespace headroom {
+
+PlanRequest inference_request(const MachineOptions& machine, const TechniqueOptions& techniques,
+                              const ModelFiles& model, bool tokenizer_stays, int64_t adapter) {
+  PlanRequest request;
+  request.facts = device_facts(machine, request.profile);
+  request.model = model.spec.family;
+  request.parameters = parameter_count(model.spec);
+  request.budget_bytes = machine.memory > 0 ? machine.memory : default_budget(machine.device, machine.profile);
+  request.host_budget_bytes = machine.host_memory;
+  request.disk_budget_bytes = machine.disk_memory;
+  for (const auto& [name, setting] : techniques.pins) request.techniques[name] = {setting};
+  set_precision(request, techniques.precision);
+  pin_stored_codes(request, model.spec);
+  ProcessBytes process = process_parts(model, request.facts, tokenizer_stays);
+  process.copies = disk_process_bytes(request.facts);
+  process.caller = machine.caller_bytes;
+  process.data += adapter;
+  book_process(request, process);
+  return request;
+}
+
+void refuse_without_text(const ModelFiles& model) {
+  if (model.spec.objective == Objective::language) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("{}: a {} predicts masked tokens or classes and generates no text",
+                          model.config.source.string(), model.spec.architecture),
+              "use the checkpoint of a causal language model");
+}
+
+Plan generation_plan(PlanRequest request, const ModelSpec& spec, const GenerationWork& work) {
+  const int64_t positions = work.prompt_tokens + work.new_tokens;
+  request.seq_length = positions;
+  const DType cache = precision_of(request) == "bf16-true" ? DType::bf16 : DType::f32;
+  const auto build = [&](int64_t chunk) { return build_generation(spec, positions, chunk, cache); };
+  return plan_generation(request, work, prompt_chunks(work.prompt_tokens), build);
+}
+
+}  // namespace headroom

@@ -1,0 +1,23 @@
+// Planning requests of evaluation and generation, and the plan of a generation: from config and headers alone.
+#pragma once
+
+#include "planner/inference.h"
+#include "train/model_files.h"
+#include "train/options.h"
+
+namespace headroom {
+
+// The request of a plan that only reads the weights, less program and length: budgets of `machine`, the precision and
+// the pins of `techniques`. `tokenizer_stays` while the arena is there; `adapter`: bytes that an adapter's files hold.
+// Throws Error(usage) as device_facts().
+PlanRequest inference_request(const MachineOptions& machine, const TechniqueOptions& techniques,
+                              const ModelFiles& model, bool tokenizer_stays, int64_t adapter = 0);
+
+// Throws Error(usage) for a model that predicts no next token.
+void refuse_without_text(const ModelFiles& model);
+
+// The plan of a generation, whose keys and values are kept for every token of prompt and answer, in 16 bits with
+// bf16-true. Throws as plan_generation().
+Plan generation_plan(PlanRequest request, const ModelSpec& spec, const GenerationWork& work);
+
+}  // namespace headroom

@@ -1,0 +1,39 @@
+// The best plans of a run, tried: what a step takes on this machine against what was predicted.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "train/model_files.h"
+#include "train/options.h"
+
+namespace headroom {
+
+struct MeasuredPlan {
+  double predicted_seconds = 0;
+  double measured_seconds = 0;                 // of a step: the median of five
+  int64_t peak_bytes = 0;                      // with this for --memory it is the plan
+  std::map<std::string, std::string> choices;  // techniques taken, with their settings
+  std::string command;                         // that plans or runs it; empty: filled by who knows the options' words
+};
+
+struct PlanMeasurements {
+  std::vector<MeasuredPlan> plans;  // as predicted, the fastest first
+  size_t chosen = 0;                // the fastest as measured
+};
+
+// Runs the fastest plan in the options' budget and the two next ones that need less, five steps each after one that is
+// not counted, on the options' device: weights are drawn, batches are of the plan's full length, nothing is written.
+// `note` gets a line before each. Throws as plan_training(), Error(does_not_fit) where no plan fits or the budget is
+// above the machine, Error(usage) for the null device, Error(run) where the device fails.
+PlanMeasurements measure_best_plans(TrainOptions options, const ModelFiles& model,
+                                    const std::function<void(const std::string&)>& note = {});
+
+// As `plan --measure --json` writes it.
+std::string measurements_json(const PlanMeasurements& measured);
+// A line per plan with its techniques below, for people.
+std::string measurements_text(const PlanMeasurements& measured);
+
+}  // namespace headroom

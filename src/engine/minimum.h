@@ -1,0 +1,42 @@
+// The least budgets of a training run, by how far from exact it may go.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/technique_step.h"
+#include "train/model_files.h"
+
+namespace headroom {
+
+// What a run needs at least with techniques of one kind and those before it.
+struct MinimumLevel {
+  TechniqueKind allow = TechniqueKind::exact;
+  int64_t minimum_bytes = 0;  // of --memory: one byte less is refused
+  // Of the fastest plan under this budget: the peaks of the tiers, as plan.json has them, its seconds and techniques.
+  int64_t host_bytes = 0;
+  int64_t disk_bytes = 0;
+  double step_seconds = 0;
+  std::map<std::string, std::string> techniques;
+  OptionValues changes;  // to the options, --memory among them; an empty value: the option is left out
+  std::string command;   // that plans it; empty: filled by who knows the words that the options were given in
+};
+
+// A level for each kind of technique, each at most what the one before needs:
+// exact          --arithmetic fixed
+// reassociating  what the planner does unasked
+// data-order     --allow data-order
+// lossy          those lossy techniques of technique_steps() that lower it further, one after another, the one that
+//                saves most first
+// What the options name (--precision, --lora-r, --technique) holds at every level; --arithmetic and --allow are the
+// question. Plans about ten runs: seconds, of large models with tiers half a minute. Throws as plan_training(), and
+// Error(does_not_fit) where the budgets of the tiers below hold no plan.
+std::vector<MinimumLevel> least_budgets(const TrainOptions& options, const ModelFiles& model);
+
+// {"levels": [...]}, as `plan --minimum --json` writes it.
+std::string minimum_json(const std::vector<MinimumLevel>& levels);
+// A line per level with its techniques and its command below, for people.
+std::string minimum_text(const std::vector<MinimumLevel>& levels);
+
+}  // namespace headroom

@@ -1,0 +1,49 @@
+#include "engine/technique_step.h"
+
+#include <fmt/format.h>
+
+#include "planner/pipeline.h"
+
+namespace headroom {
+namespace {
+
+constexpr TechniqueStep kSteps[] = {
+    {"fused-optimizer", "on"},   {"recompute", "on"},           {"offload-optimizer", "on"},
+    {"offload-gradients", "on"}, {"offload-activations", "on"}, {"offload-parameters", "on"},
+    {"micro-batch", "1"},        {"chunked-loss", "256"},       {"sequence-chunks", "4"},
+    {"bf16-mixed", "on"},        {"bf16-true", "on"},           {"lora", "16"}};
+
+}  // namespace
+
+std::span<const TechniqueStep> technique_steps() { return kSteps; }
+
+TechniqueKind TechniqueStep::kind() const { return find_technique(name)->info->kind; }
+
+bool TechniqueStep::is_precision() const { return name == "bf16-mixed" || name == "bf16-true"; }
+
+bool TechniqueStep::says_more(const TrainOptions& options) const {
+  if (name == "lora") return options.techniques.lora.rank == 0;
+  if (is_precision()) return options.techniques.precision == "32-true";
+  return name != "micro-batch" || options.data.global_batch_size > 1;
+}
+
+std::pair<std::string, std::string> TechniqueStep::option() const {
+  if (name == "lora") return {"lora-r", std::string(setting)};
+  if (is_precision()) return {"precision", std::string(name)};
+  if (name == "micro-batch") return {"micro-batch-size", std::string(setting)};
+  return {"technique", fmt::format("{}={}", name, setting)};
+}
+
+void TechniqueStep::take(TrainOptions& options) const {
+  const std::string value(setting);
+  if (name == "lora")
+    options.techniques.lora.rank = std::stoll(value);
+  else if (is_precision())
+    options.techniques.precision = name;
+  else if (name == "micro-batch")
+    options.data.micro_batch_size = std::stoll(value);
+  else
+    options.techniques.pins[std::string(name)] = value;
+}
+
+}  // namespace headroom

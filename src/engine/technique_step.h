@@ -1,0 +1,35 @@
+// Techniques one by one beside what a run's options say: the ladder and the least budgets take them so.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "passes/pass_info.h"
+#include "train/options.h"
+
+namespace headroom {
+
+// Options as a command line has them, without dashes: {"precision", "bf16-true"}.
+using OptionValues = std::vector<std::pair<std::string, std::string>>;
+
+struct TechniqueStep {
+  std::string_view name;
+  std::string_view setting;
+
+  TechniqueKind kind() const;
+  bool is_precision() const;
+  // Whether it says anything beside what the options ask for.
+  bool says_more(const TrainOptions& options) const;
+  // The option that takes it: --precision, --lora-r, --micro-batch-size, else --technique.
+  std::pair<std::string, std::string> option() const;
+  // The same of the options.
+  void take(TrainOptions& options) const;
+};
+
+// In the order in which the ladder takes them together: kind by kind, those that cost no arithmetic first.
+std::span<const TechniqueStep> technique_steps();
+
+}  // namespace headroom

@@ -1,0 +1,16 @@
+// What memory buys, as one self-contained HTML page: no network, no script.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace headroom::report {
+
+// Step time and peak by budget; a point leads to its plan below: bytes by class, techniques, command. `plans` ascend in
+// their peaks, are not empty and all of one request; their programs are not looked at. `commands` plan or run them, one
+// each. `budget` is marked. Pure.
+std::string curve_page(const std::vector<Plan>& plans, const std::vector<std::string>& commands, int64_t budget);
+
+}  // namespace headroom::report
