@@ -126,7 +126,7 @@ Answer answer(const Request& request, std::istream& standard_input) {
   Report& report = result.report;
   Case& incident = report.incident;
   if (!intake.has_log && !intake.config && !intake.unread && intake.snapshots.empty() && intake.probe.empty() &&
-      request.model.empty() && request.parameters.empty())
+      intake.setup.empty() && request.model.empty() && request.parameters.empty())
     throw Error(ErrorKind::usage, "nothing to look at",
                 "give a log, --config FILE, --model NAME, or a command line behind --");
   incident.messages = std::move(intake.log.messages);

@@ -167,6 +167,8 @@ std::string likely_words(const Diagnosis& diagnosis) {
   std::string words;
   for (const std::string& name : diagnosis.likely_set) {
     std::string word = name;
+    for (const Remedy& remedy : diagnosis.remedies)
+      if (remedy.name == name && remedy.set.size() <= 40) word = remedy.set;
     for (size_t i = 0; i < shown.size(); ++i)
       if (shown[i]->name == name) word = std::to_string(i + 1);
     words += (words.empty() ? "" : " and ") + word;

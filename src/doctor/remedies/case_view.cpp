@@ -26,6 +26,7 @@ constexpr FrameMark kFrameMarks[] = {
     {"/litgpt/", System::litgpt},
     {"/lit_gpt/", System::litgpt},
     {"/megatron/", System::neox},
+    {"/trl/trainer/", System::trl},  // its rollouts run in vLLM
     {"/vllm/", System::vllm},
     {"/sglang/", System::sglang},
     {"/trl/", System::trl},
@@ -63,10 +64,32 @@ System system_in(const std::string& log) {
   return System::unknown;
 }
 
-Job job_of(const Case& incident, const Message* message) {
+// Ollama's, which runs llama.cpp.
+constexpr std::string_view kModelfile = "parameter num_ctx|parameter num_gpu";
+
+std::string_view first_in(std::string_view text, std::string_view words) {
+  while (!words.empty()) {
+    const std::string_view word = words.substr(0, words.find('|'));
+    if (text.find(word) != std::string_view::npos) return word;
+    words.remove_prefix(std::min(words.size(), word.size() + 1));
+  }
+  return {};
+}
+
+Job job_of(const Case& incident, const Message* message, std::string_view reinforcement) {
   if (incident.job) return *incident.job;
   Job job;
-  if (!message) return job;
+  if (!reinforcement.empty()) {
+    job.system = System::pytorch_script;
+    return job;
+  }
+  if (!message) {
+    if (!first_in(incident.setup_text, kModelfile).empty()) {
+      job.system = System::llama_server;
+      job.task = Task::serve;
+    }
+    return job;
+  }
   job.system = system_of(*message);
   if (job.system == System::unknown || job.system == System::pytorch_script)
     if (const System named = system_in(incident.log_text); named != System::unknown) job.system = named;
@@ -109,6 +132,26 @@ bool sees_images(const Job& job, const ModelShape& shape) {
   return false;
 }
 
+bool in_4_bits(const Job& job) {
+  const std::string kind = job.precision.quantization.value_or("none");
+  return kind.starts_with("nf4") || kind.starts_with("fp4");
+}
+
+// The estimate of a 4-bit base holds for what the loader quantises: linear layers. A job that runs with one shows that
+// they are; for one that shall change to it, and for experts, which releases keep as tensors of their own, nothing
+// does.
+std::string doubt_of_4bit_base(const Job& job, const Job& changed, const ModelShape& shape) {
+  if (!in_4_bits(changed)) return {};
+  if (shape.experts > 0) return "not every release loads experts in 4 bits: look at the bytes after loading";
+  return in_4_bits(job) ? "" : "what the loader keeps in 16 bits is not known: look at the bytes after loading";
+}
+
+std::string_view reinforcement_in(const std::string& text) {
+  for (const std::string_view word : {"actor_rollout_ref", "/verl/", "verl.trainer", "verl/trainer", " verl "})
+    if (text.find(word) != std::string::npos) return "verl";
+  return text.find("openrlhf") != std::string::npos ? "openrlhf" : "";
+}
+
 // What the message and its frames say, in lower case.
 std::string text_of(const Message* message) {
   if (!message) return {};
@@ -116,15 +159,6 @@ std::string text_of(const Message* message) {
   for (const Frame& frame : message->frames)
     text += fmt::format("\nfile \"{}\", in {}\n{}", frame.file, frame.function, frame.code);
   return lower(text);
-}
-
-std::string_view first_in(std::string_view text, std::string_view words) {
-  while (!words.empty()) {
-    const std::string_view word = words.substr(0, words.find('|'));
-    if (text.find(word) != std::string_view::npos) return word;
-    words.remove_prefix(std::min(words.size(), word.size() + 1));
-  }
-  return {};
 }
 
 }  // namespace
@@ -151,9 +185,16 @@ CaseView::CaseView(const Case& incident, const Estimator& estimator)
       message_(main_message(incident)),
       balance_(balance_of(incident)),
       pool_(pool_of(incident)) {
-  job_ = job_of(incident, message_);
-  if (message_) figures_ = figures_of(*message_);
   log_text_ = incident.log_text + text_of(message_);
+  reinforcement_library_ = reinforcement_in(log_text_);
+  if (reinforcement_library_.empty()) reinforcement_library_ = reinforcement_in(incident.setup_text);
+  job_ = job_of(incident, message_, reinforcement_library_);
+  if (message_) figures_ = figures_of(*message_);
+  if (!reinforcement_library_.empty() && figures_.foreign) {
+    // Its own server may be another process, or this one beside PyTorch's allocator.
+    figures_.unattributed = figures_.foreign;
+    figures_.foreign.reset();
+  }
   style_ = style_of(job_);
 }
 
@@ -321,6 +362,7 @@ std::string CaseView::doubt_after(const Changes& changes) const {
   if (pool_ != Pool::device) return "what a node's processes hold together is not known: `free -h`, `sacct -o MaxRSS`";
   const Job changed = with_changes(job_, changes);
   if (changed.task == Task::train) {
+    if (const std::string doubt = doubt_of_4bit_base(job_, changed, *shape()); !doubt.empty()) return doubt;
     // Published runs of such jobs went beyond the upper end (benchmarks/results/doctor_estimates.md).
     const bool split = changed.parallel.tensor.value_or(1) > 1 || changed.parallel.pipeline.value_or(1) > 1 ||
                        changed.parallel.context.value_or(1) > 1;

@@ -33,6 +33,9 @@ class CaseView {
   bool caching_allocator() const;
   // Of the message; where a library of CUDA reports, the framework that the log shows around it.
   std::string_view framework() const;
+  // The library of a reinforcement learning whose server for rollouts shares the devices with the training: "verl",
+  // "openrlhf"; empty for others. Its frames are those of vLLM and FSDP, its options are its own.
+  std::string_view reinforcement_library() const { return reinforcement_library_; }
   // A device message of TensorFlow, JAX or the like, and no job: PyTorch's words would be wrong.
   bool foreign_framework() const;
   bool has_job() const { return incident_.job.has_value(); }
@@ -84,6 +87,7 @@ class CaseView {
   const Estimator& estimator_;
   Job job_;
   std::string log_text_;  // with the message's own text and frames
+  std::string_view reinforcement_library_;
   const Message* message_ = nullptr;
   MessageFigures figures_;
   Balance balance_;

@@ -126,6 +126,8 @@ Diagnosis diagnose(const Case& incident, const Estimator& estimator) {
     diagnosis.fits = proven_fit(view);
   if (estimated) diagnosis.doubt = view.doubt_after({});
   if (!diagnosis.fits.value_or(false) && estimated) choose_set(view, findings.remedies, diagnosis);
+  if (diagnosis.doubt.empty() && !diagnosis.likely_set.empty())
+    diagnosis.doubt = view.doubt_after(diagnosis.set_changes);
   order(diagnosis, findings.remedies);
   name_surest(diagnosis, findings.remedies);
   diagnosis.remedies = std::move(findings.remedies);

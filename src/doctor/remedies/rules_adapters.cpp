@@ -98,7 +98,8 @@ void freeze(const CaseView& s, Findings& findings) {
                           (s.checkpointing() ? 0 : s.term("activations"))) /
                          2;
     const Balance& balance = s.balance();
-    remedy.likely_alone = balance.need && balance.limit && fits(*balance.need - *remedy.saves_bytes, *balance.limit);
+    remedy.likely_alone = !s.likely_after({}) && balance.need && balance.limit &&
+                          fits(*balance.need - *remedy.saves_bytes, *balance.limit);
   }
   remedy.caveats.push_back("the embeddings must be frozen too, or activations are kept all the way down to them");
   if (s.fsdp()) remedy.caveats.push_back("FSDP needs use_orig_params=True to mix frozen and trained weights");

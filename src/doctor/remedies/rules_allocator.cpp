@@ -112,6 +112,8 @@ bool worth_a_look(const MessageFigures& f) { return f.unattributed && f.capacity
 void other_processes(const CaseView& s, Findings& findings) {
   const int64_t foreign = s.figures().foreign.value_or(0);
   if (s.pool() != Pool::device || (foreign < (int64_t{256} << 20) && !worth_a_look(s.figures()))) return;
+  if (!s.reinforcement_library().empty())
+    return findings.refuse("end-other-processes", "what else is on the device may be the job's own server");
   const std::string_view list = process_list(s.message()->framework);
   std::string kill = fmt::format("{}; end what is not needed, or take another GPU: CUDA_VISIBLE_DEVICES=1", list);
   std::string pids;

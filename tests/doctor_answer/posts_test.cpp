@@ -1,0 +1,188 @@
+// What people post, in short messages of our own: the first remedies, and what must not be said.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "doctor/answer/answer.h"
+#include "doctor/output/screen.h"
+
+namespace headroom::doctor {
+namespace {
+
+constexpr const char* kFull =
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 18.00 MiB. GPU 0 has a total capacity of 23.64 GiB "
+    "of which 9.12 MiB is free. Including non-PyTorch memory, this process has 23.62 GiB memory in use. Of the "
+    "allocated memory 23.12 GiB is allocated by PyTorch, and 45.00 MiB is reserved by PyTorch but unallocated.\n";
+
+Answer post(const std::string& text, Request request = {}) {
+  request.inputs = {"-"};
+  std::istringstream stream(text);
+  return answer(request, stream);
+}
+
+// Whether one of the first three remedies is written with these words.
+bool proposes(const Answer& a, const std::string& words) {
+  const std::vector<Remedy>& remedies = a.report.diagnosis.remedies;
+  for (size_t i = 0; i < std::min<size_t>(3, remedies.size()); ++i)
+    if (remedies[i].set.find(words) != std::string::npos) return true;
+  return false;
+}
+
+bool offers(const Answer& a, const std::string& words) {
+  for (const Remedy& remedy : a.report.diagnosis.remedies)
+    if (remedy.set.find(words) != std::string::npos) return true;
+  return false;
+}
+
+bool explained(const Answer& a, const std::string& cause) {
+  for (const Cause& each : a.report.diagnosis.causes)
+    if (each.name == cause) return true;
+  return false;
+}
+
+std::string first_cause(const Answer& a) {
+  return a.report.diagnosis.causes.empty() ? "" : a.report.diagnosis.causes.front().name;
+}
+
+TEST(Posts, APipelineOfDiffusersMayWaitOnTheHost) {
+  const std::string pipe = "pipe = FluxPipeline.from_pretrained(\"black-forest-labs/FLUX.1-dev\")\n";
+  const Answer a = post(pipe + "pipe.to(\"cuda\")\n" + kFull);
+  EXPECT_TRUE(proposes(a, "enable_model_cpu_offload()"));
+  EXPECT_TRUE(proposes(a, "vae.enable_tiling()"));
+  const Answer offloaded = post(pipe + "pipe.enable_model_cpu_offload()\n" + kFull);
+  EXPECT_FALSE(offers(offloaded, "enable_model_cpu_offload()"));
+  EXPECT_TRUE(proposes(offloaded, "enable_sequential_cpu_offload()"));
+}
+
+TEST(Posts, ARequestAsLargeAsAttentionScores) {
+  const char* before = "RuntimeError: CUDA out of memory. Tried to allocate ";
+  const char* behind =
+      " GiB (GPU 0; 8.00 GiB total capacity; 5.49 GiB already allocated; 0 bytes free; 6.41 GiB reserved in total by "
+      "PyTorch)\n";
+  const Answer scores = post(std::string(before) + "5.06" + behind);
+  EXPECT_EQ(first_cause(scores), "attention_scores_of_an_image");
+  EXPECT_TRUE(proposes(scores, "enable_attention_slicing()"));
+  EXPECT_NE(first_cause(post(std::string(before) + "5.00" + behind)), "attention_scores_of_an_image");
+}
+
+TEST(Posts, ADreamBoothScriptHasFlagsOfItsOwn) {
+  const std::string command = "accelerate launch train_dreambooth.py --resolution=512 --train_batch_size=1 ";
+  const Answer plain = post(command + "\n" + kFull);
+  EXPECT_TRUE(proposes(plain, "--gradient_checkpointing"));
+  EXPECT_TRUE(proposes(plain, "--use_8bit_adam"));
+  EXPECT_FALSE(offers(plain, "--train_batch_size 1")) << "it is 1 already";
+  EXPECT_FALSE(offers(plain, "pipe.enable_model_cpu_offload()")) << "a training";
+  const Answer saving = post(command + "--gradient_checkpointing --use_8bit_adam\n" + kFull);
+  EXPECT_FALSE(offers(saving, "--gradient_checkpointing"));
+  EXPECT_FALSE(offers(saving, "--use_8bit_adam"));
+}
+
+TEST(Posts, KohyasScriptsHaveOthers) {
+  const Answer a =
+      post(std::string("sdxl_train_network.py --network_module networks.lora --train_batch_size 4\n") + kFull);
+  EXPECT_TRUE(proposes(a, "--optimizer_type AdamW8bit"));
+  EXPECT_FALSE(offers(a, "--use_8bit_adam"));
+}
+
+constexpr const char* kVerl =
+    "python3 -m verl.trainer.main_ppo actor_rollout_ref.rollout.name=vllm "
+    "actor_rollout_ref.rollout.gpu_memory_utilization=0.8\n";
+constexpr const char* kShared =
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB. GPU 0 has a total capacity of 79.10 GiB "
+    "of which 1.10 GiB is free. Process 12 has 77.98 GiB memory in use. Of the allocated memory 40.12 GiB is allocated "
+    "by PyTorch, and 1.02 GiB is reserved by PyTorch but unallocated.\n";
+
+TEST(Posts, VerlIsToldInItsOwnKeys) {
+  const Answer update =
+      post(std::string(kVerl) + "  File \"/verl/workers/actor/dp_actor.py\", line 233, in update_policy\n" + kShared);
+  EXPECT_EQ(first_cause(update), "update_beside_the_rollout");
+  EXPECT_TRUE(proposes(update, "ppo_micro_batch_size_per_gpu=1"));
+  EXPECT_TRUE(proposes(update, "optimizer_offload=True"));
+  const Answer wake = post(std::string(kVerl) +
+                           "  File \"/site-packages/vllm/device_allocator/cumem.py\", line 200, in wake_up\n"
+                           "RuntimeError: CUDA Error: out of memory at /workspace/csrc/cumem_allocator.cpp:62\n");
+  EXPECT_TRUE(proposes(wake, "actor_rollout_ref.rollout.gpu_memory_utilization=0.4"));
+  for (const Answer* a : {&update, &wake}) {
+    EXPECT_FALSE(offers(*a, "--max-num-seqs")) << "a server's option";
+    EXPECT_FALSE(offers(*a, "kill 12")) << "its own rollout";
+    EXPECT_FALSE(offers(*a, "vllm_gpu_memory_utilization")) << "TRL's option";
+  }
+  const Answer offloaded =
+      post(std::string(kVerl) + "actor_rollout_ref.actor.fsdp_config.param_offload=True in wake_up\n" + kShared);
+  EXPECT_FALSE(offers(offloaded, "param_offload=True"));
+}
+
+TEST(Posts, OpenRlhfInItsFlags) {
+  const Answer a = post(std::string("python -m openrlhf.cli.train_ppo_ray --adam_offload\n") + kShared);
+  EXPECT_TRUE(proposes(a, "--micro_train_batch_size 1"));
+  EXPECT_TRUE(proposes(a, "--vllm_gpu_memory_utilization 0.5"));
+  EXPECT_FALSE(offers(a, "--adam_offload"));
+}
+
+TEST(Posts, WeightsThatLeaveSglangNoPoolWantMoreDevices) {
+  const Answer measured = post(
+      "[TP0] Load weight end. type=Qwen2ForCausalLM, dtype=torch.bfloat16, avail mem=1.34 GB, mem usage=21.5 GB.\n"
+      "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.\n");
+  EXPECT_EQ(first_cause(measured), "weights_leave_no_pool");
+  EXPECT_TRUE(proposes(measured, "--tp 2"));
+  const Answer roomy = post(
+      "[TP0] Load weight end. type=Qwen2ForCausalLM, dtype=torch.bfloat16, avail mem=9.34 GB, mem usage=14.2 GB.\n"
+      "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.\n");
+  EXPECT_NE(first_cause(roomy), "weights_leave_no_pool");
+  EXPECT_TRUE(proposes(roomy, "--mem-fraction-static"));
+  EXPECT_TRUE(proposes(post("ValueError: Loaded weights leave no GPU memory for the KV cache. Increase "
+                            "--mem-fraction-static or --tp\n"),
+                       "--tp 2"));
+}
+
+TEST(Posts, AModelfileIsOllamas) {
+  const Answer a = post("FROM llama3.1:70b\nPARAMETER num_ctx 65536\nPARAMETER num_gpu 81\n");
+  EXPECT_TRUE(proposes(a, "num_ctx 4096"));
+  EXPECT_TRUE(proposes(a, "num_gpu <half of the layers>"));
+  EXPECT_FALSE(offers(a, "DataLoader"));
+}
+
+TEST(Posts, TheStageIsReadInChineseAndJapanese) {
+  for (const char* words : {"训练正常,一到评估阶段就爆显存\n", "在验证集上跑就 out of memory\n",
+                            "検証のときにメモリ不足になります\n", "it only happens in the evaluation stage\n"}) {
+    const Answer a = post(std::string(words) + kFull);
+    EXPECT_EQ(first_cause(a), "gradients_kept_in_evaluation") << words;
+    EXPECT_TRUE(proposes(a, "torch.no_grad()")) << words;
+  }
+}
+
+Answer of_config(const std::string& text, const std::string& model, const std::string& gpu, int64_t gpus) {
+  Request request;
+  request.model = model;
+  request.gpu = gpu;
+  request.gpus = gpus;
+  request.sequence = 2048;
+  request.micro_batch = 1;
+  return post(text, request);
+}
+
+TEST(Posts, ShardsThatFillTheNodeWaitOnTheHost) {
+  const Answer a = of_config(
+      "{\"zero_optimization\": {\"stage\": 3}, \"bf16\": {\"enabled\": true}, \"train_micro_batch_size_per_gpu\": 1}",
+      "meta-llama/Llama-2-13b-hf", "rtx-3090", 4);
+  EXPECT_TRUE(explained(a, "shards_fill_the_devices"));
+  EXPECT_EQ(a.report.diagnosis.remedies[0].name, "offload-optimizer");
+  EXPECT_EQ(a.report.diagnosis.remedies[1].name, "offload-parameters");
+  const Answer roomy = of_config(
+      "{\"zero_optimization\": {\"stage\": 3}, \"bf16\": {\"enabled\": true}, \"train_micro_batch_size_per_gpu\": 1}",
+      "meta-llama/Llama-2-13b-hf", "h100-80gb", 8);
+  EXPECT_FALSE(explained(roomy, "shards_fill_the_devices"));
+}
+
+TEST(Posts, AJobUnderDeepSpeedIsOfferedNoOptionOfFsdp) {
+  const Answer a = of_config(
+      "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\nmixed_precision: bf16\nnum_processes: 4\n",
+      "meta-llama/Llama-2-7b-hf", "a100-40gb", 4);
+  ASSERT_EQ(a.config->job.system, System::accelerate);
+  EXPECT_TRUE(offers(a, "deepspeed_config.zero_stage: 3"));
+  EXPECT_FALSE(offers(a, "fsdp"));
+  EXPECT_EQ(a.report.patch.find("fsdp"), std::string::npos) << a.report.patch;
+}
+
+}  // namespace
+}  // namespace headroom::doctor
