@@ -111,6 +111,10 @@ std::string report_json(const Report& report) {
   json["notes"] = diagnosis.notes;
   for (const std::string& note : report.notes) json["notes"].push_back(note);
   json["ask"] = report.ask.empty() ? Json(nullptr) : Json(report.ask);
+  json["questions"] = Json::array();
+  for (const Question& question : report.questions)
+    json["questions"].push_back(
+        {{"text", question.text}, {"option", question.option}, {"changes_the_first_remedy", question.first}});
   json["patch"] = report.patch.empty() ? Json(nullptr) : Json(report.patch);
   json["by_hand"] = report.by_hand;
   if (!report.snapshots.empty()) json["snapshots"] = Json::array();

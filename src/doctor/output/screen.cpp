@@ -125,6 +125,18 @@ void add_gpus(const Report& report, std::string& out) {
     add_block(out, "GPUS", "none known would do, not even 8 of a kind", kIndent, kWidth);
 }
 
+// The fact that would change what is proposed, where no other line asks for it.
+void add_question(const Report& report, std::string& out) {
+  if (!report.ask.empty() || !report.gpus.empty()) return;
+  for (const Question& question : report.questions) {
+    if (!question.first) return;
+    if (verdict(report).find(question.option) != std::string::npos) continue;
+    add_block(out, "GIVE", fmt::format("{}: {} The answer decides what comes first", question.option, question.text),
+              kIndent, kWidth, 2);
+    return;
+  }
+}
+
 std::string cut(const std::string& text) {
   size_t lines = 0, at = 0;
   while (lines < kLines && at < text.size()) {
@@ -254,6 +266,7 @@ std::string screen(const Report& report) {
   out += "\n";
   if (report.gpus.empty()) add_remedies(report, out);
   add_block(out, "FITS", verdict(report), kIndent, kWidth, 3);
+  add_question(report, out);
   add_gpus(report, out);
   if (!report.measured.empty() && report.incident.estimate)
     add_block(out, "PROBE", report.measured, kIndent, kWidth, 2);

@@ -79,6 +79,7 @@ std::string_view first_in(std::string_view text, std::string_view words) {
 Job job_of(const Case& incident, const Message* message, std::string_view reinforcement) {
   if (incident.job) return *incident.job;
   Job job;
+  job.batch.micro = incident.micro_batch;
   if (!reinforcement.empty()) {
     job.system = System::pytorch_script;
     return job;

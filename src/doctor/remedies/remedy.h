@@ -25,6 +25,7 @@ struct Case {
   Growth growth;                          // of memory over time, where the log has samples
   Resources resources;                    // what schedulers, monitors and servers printed beside the error
   Software software;                      // versions, where known
+  std::optional<int64_t> micro_batch;     // where no job states it: what the person knows
   // What was brought, as text in lower case: the log's first and last pieces, and the configurations.
   std::string log_text, setup_text;
 };

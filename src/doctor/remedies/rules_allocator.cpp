@@ -14,7 +14,11 @@ std::string allocator_variable(const CaseView& s) {
   return "PYTORCH_CUDA_ALLOC_CONF";
 }
 
-bool before_torch_2(const CaseView& s) { return s.message() && s.message()->format.starts_with("torch1"); }
+bool before_torch_2(const CaseView& s) {
+  const Version& torch = s.incident().software.torch;
+  if (torch.major > 0) return torch.major < 2;
+  return s.message() && s.message()->format.starts_with("torch1");
+}
 
 std::string sum_of(const MessageFigures& f) {
   return fmt::format("free {} + unallocated {} = {} against {} asked", figure(*f.free), figure(*f.unallocated),
