@@ -101,6 +101,15 @@ void add_patch(const Intake& intake, Report& report) {
   }
 }
 
+// Where the measured peak lies, and what that means for the batch.
+std::string words_of_stage(const std::string& stage) {
+  if (stage == "start") return ". The peak is before the first step: loading decides, not the batch";
+  if (stage == "forward") return ". The peak is in the forward pass or the loss: outputs decide";
+  if (stage == "backward") return ". The peak is in the backward pass";
+  if (stage == "optimizer_step") return ". The peak is in the optimizer's step: states decide, not the batch";
+  return {};
+}
+
 void add_probe(const Request& request, const Intake& intake, Report& report) {
   if (intake.probe.empty()) return;
   const ProbeFit fit = fit_probe(intake.probe);
@@ -116,7 +125,7 @@ void add_probe(const Request& request, const Intake& intake, Report& report) {
   } else {
     text += "; give --gpu NAME or --gpu 24GiB for the largest batch";
   }
-  report.measured = text;
+  report.measured = text + words_of_stage(stage_of_peak(intake.probe));
 }
 
 // What was read and what was given, as a case.

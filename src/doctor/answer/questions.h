@@ -19,7 +19,7 @@ std::vector<Question> deciding_questions(const Request& request, const Case& inc
                                          const Rediagnose& rediagnose);
 
 // The request with the answer in it, as if `question.option` had been given. Throws Error(usage) for what the option
-// would not take; names (a model, a GPU) are judged when the request is answered.
+// would not take; names (a model, a GPU) are checked when the request is answered.
 Request with_answer(Request request, const Question& question, const std::string& text);
 
 // "2.6": Throws Error(usage) where it is none.
