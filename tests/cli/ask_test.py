@@ -57,7 +57,7 @@ class Ask(ProgramTest):
     def test_a_pipe_is_not_asked_by_itself(self):
         done = self.call("doctor", "job.log", stdin="1\n")
         self.assertNotIn("How many", done.stderr)
-        self.assertIn("GIVE  --micro-batch-size", done.stdout)
+        self.assertIn("GIVE  --micro-batch-size N", done.stdout)
 
     def test_the_log_and_the_answers_are_not_one_stream(self):
         self.assert_refused(["doctor", "--ask", "-"], 2, "--ask reads answers from standard input", "give the log as a file", stdin=MESSAGE)

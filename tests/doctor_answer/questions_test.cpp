@@ -33,7 +33,7 @@ TEST(Questions, TheBatchDecidesWhereABareMessageIsAllThereIs) {
   const Report open = ask_with(kSmall);
   ASSERT_NE(question_for(open, "--micro-batch-size"), nullptr);
   EXPECT_TRUE(question_for(open, "--micro-batch-size")->first);
-  EXPECT_NE(screen(open).find("GIVE  --micro-batch-size:"), std::string::npos) << screen(open);
+  EXPECT_NE(screen(open).find("GIVE  --micro-batch-size N"), std::string::npos) << screen(open);
   Request request;
   request.micro_batch = 1;
   const Report known = ask_with(kSmall, request);

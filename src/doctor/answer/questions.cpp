@@ -26,6 +26,7 @@ bool gpu_open(const Request&, const CaseView& view) {
 }
 bool batch_open(const Request& request, const CaseView& view) {
   if (request.micro_batch || !of_own_training(view) || (!view.has_job() && !view.message())) return false;
+  if (!view.reinforcement_library().empty()) return false;  // it has several, of its own names
   const BatchSettings& batch = view.job().batch;
   return !batch.micro && !batch.global && !(view.has_job() && job_defaults(view.job()).micro_batch.value);
 }

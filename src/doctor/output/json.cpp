@@ -86,6 +86,10 @@ std::string report_json(const Report& report) {
   json["causes"] = Json::array();
   for (const Cause& cause : diagnosis.causes)
     json["causes"].push_back({{"name", cause.name}, {"evidence", cause.evidence}});
+  json["situations"] = Json::array();
+  for (const SeenSituation& seen : diagnosis.situations)
+    json["situations"].push_back(
+        {{"name", seen.name}, {"cause", seen.cause}, {"shown", seen.shown}, {"evidence", seen.evidence}});
   json["estimate"] = estimate_json(report.incident.estimate);
   json["remedies"] = Json::array();
   for (const Remedy& remedy : diagnosis.remedies) json["remedies"].push_back(remedy_json(remedy));

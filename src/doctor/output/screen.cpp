@@ -125,16 +125,17 @@ void add_gpus(const Report& report, std::string& out) {
     add_block(out, "GPUS", "none known would do, not even 8 of a kind", kIndent, kWidth);
 }
 
-// The fact that would change what is proposed, where no other line asks for it.
-void add_question(const Report& report, std::string& out) {
-  if (!report.ask.empty() || !report.gpus.empty()) return;
+// The fact that would change what is proposed, where no other line asks for it: one line, where there is room.
+std::string question_line(const Report& report) {
+  std::string out;
+  if (!report.ask.empty() || !report.gpus.empty()) return out;
   for (const Question& question : report.questions) {
-    if (!question.first) return;
+    if (!question.first) break;
     if (verdict(report).find(question.option) != std::string::npos) continue;
-    add_block(out, "GIVE", fmt::format("{}: {} The answer decides what comes first", question.option, question.text),
-              kIndent, kWidth, 2);
-    return;
+    add_block(out, "GIVE", fmt::format("{} N: it would change what comes first", question.option), kIndent, kWidth, 1);
+    break;
   }
+  return out;
 }
 
 std::string cut(const std::string& text) {
@@ -266,13 +267,15 @@ std::string screen(const Report& report) {
   out += "\n";
   if (report.gpus.empty()) add_remedies(report, out);
   add_block(out, "FITS", verdict(report), kIndent, kWidth, 3);
-  add_question(report, out);
+  const size_t question = out.size();
   add_gpus(report, out);
   if (!report.measured.empty() && report.incident.estimate)
     add_block(out, "PROBE", report.measured, kIndent, kWidth, 2);
   if (!report.diagnosis.notes.empty()) add_block(out, "NOTE", report.diagnosis.notes.front(), kIndent, kWidth, 2);
   out += "\n";
   add_block(out, "", headroom_line(report), 0, kWidth, 2);
+  if (std::count(out.begin(), out.end(), '\n') < static_cast<std::ptrdiff_t>(kLines))
+    out.insert(question, question_line(report));
   return cut(out);
 }
 
