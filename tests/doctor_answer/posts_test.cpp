@@ -151,6 +151,85 @@ TEST(Posts, TheStageIsReadInChineseAndJapanese) {
   }
 }
 
+TEST(Posts, ACacheThatIsTooSmallBesideATrainingWantsALargerShare) {
+  const std::string cache =
+      "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing "
+      "the engine.\n";
+  const Answer trl = post(
+      "  File \"/site-packages/trl/trainer/grpo_trainer.py\", line 612, in __init__\n    self.llm = LLM(\n"
+      "  File \"/site-packages/vllm/worker/worker.py\", line 250, in determine_num_available_blocks\n" +
+      cache);
+  EXPECT_EQ(first_cause(trl), "cache_beside_a_training");
+  EXPECT_TRUE(proposes(trl, "vllm_gpu_memory_utilization=0.6"));
+  EXPECT_FALSE(offers(trl, "--max-num-seqs")) << "a server's option";
+  const Answer verl = post(kVerl + cache);
+  EXPECT_EQ(first_cause(verl), "share_of_the_rollout");
+  EXPECT_FALSE(offers(verl, "gpu_memory_utilization=0.4"));
+}
+
+TEST(Posts, ATypedCommandIsReadWhereItSaysAll) {
+  const std::string failed =
+      "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB (GPU 0; 23.69 GiB total capacity; "
+      "21.50 GiB already allocated; 700.00 MiB free; 22.10 GiB reserved in total by PyTorch)\n";
+  const Answer whole = post(
+      "python run_clm.py --model_name_or_path gpt2-xl --per_device_train_batch_size 8 --block_size 1024 --do_train "
+      "--output_dir out\n" +
+      failed);
+  ASSERT_TRUE(whole.config.has_value());
+  EXPECT_TRUE(proposes(whole, "--per_device_train_batch_size 1"));
+  // The files that it names decide the batch, the length and the sharding.
+  const Answer named =
+      post("accelerate launch --config_file zero3.yaml scripts/run_sft.py config_full.yaml\n" + failed);
+  EXPECT_FALSE(named.config.has_value());
+  EXPECT_NE(screen(named.report).find("GIVE  --config config_full.yaml"), std::string::npos) << screen(named.report);
+  const Answer own = post("python train.py --frobnicate 7 --model_name gpt2-xl\n" + failed);
+  EXPECT_FALSE(own.config.has_value());
+}
+
+TEST(Posts, LanguageModelsAreGivenShorterTexts) {
+  const Answer text = post(std::string("unsloth, gemma-3-12b in 4 bits, max_seq_length=2048\n") + kFull);
+  EXPECT_TRUE(offers(text, "shorter texts: half of max_length"));
+  EXPECT_FALSE(offers(text, "crop or resize images"));
+  for (const Remedy& remedy : text.report.diagnosis.remedies)
+    EXPECT_EQ(remedy.effect.find("images"), std::string::npos) << remedy.set;
+  EXPECT_TRUE(offers(post(kFull), "crop or resize images"));
+}
+
+TEST(Posts, QuantisedWeightsAreNotQuantisedAgain) {
+  const std::string log =
+      "vllm 0.6.3\nINFO model_runner.py:1071] Loading model weights took 37.0860 GB\ntorch.OutOfMemoryError: CUDA out "
+      "of "
+      "memory. Tried to allocate 896.00 MiB. GPU 0 has a total capacity of 39.39 GiB of which 512.06 MiB is free.\n";
+  EXPECT_TRUE(proposes(post(log), "AWQ or GPTQ"));
+  EXPECT_TRUE(proposes(post(log), "--tensor-parallel-size 2"));
+  EXPECT_FALSE(offers(post("Llama-3.1-70B-Instruct-AWQ\n" + log), "AWQ or GPTQ"));
+}
+
+TEST(Posts, ACheckpointIsReadOnTheHost) {
+  EXPECT_TRUE(proposes(post(std::string("checkpoint = torch.load(args.resume)\n") + kFull), "map_location=\"cpu\""));
+  EXPECT_FALSE(
+      offers(post(std::string("ckpt = torch.load(args.resume, map_location=\"cpu\")\n") + kFull), "map_location"));
+  EXPECT_FALSE(offers(post(std::string("trainer.train(resume_from_checkpoint=resume_from_checkpoint)\n") + kFull),
+                      "map_location"))
+      << "a line of code that resumes only where one is given";
+}
+
+TEST(Posts, TheAsynchronousAllocatorsMessage) {
+  const Answer a = post(
+      "torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)\n"
+      "Currently allocated     : 6.42 GiB\nRequested               : 1.25 GiB\nDevice limit            : 8.00 GiB\n"
+      "Free (according to CUDA): 0 bytes\nPyTorch limit (set by user-supplied memory fraction)\n"
+      "                        : 17179869184.00 GiB\n");
+  ASSERT_EQ(a.report.incident.messages.size(), 1u);
+  const Message& message = a.report.incident.messages[0];
+  EXPECT_EQ(message.framework, "pytorch-cuda");
+  EXPECT_EQ(message.requested_bytes, int64_t{5} << 28);
+  EXPECT_EQ(message.capacity_bytes, int64_t{8} << 30);
+  EXPECT_EQ(message.free_bytes, 0);
+  EXPECT_EQ(message.allocated_bytes, static_cast<int64_t>(6.42 * 1073741824.0));
+  EXPECT_EQ(message.device_index, 0);
+}
+
 Answer of_config(const std::string& text, const std::string& model, const std::string& gpu, int64_t gpus) {
   Request request;
   request.model = model;

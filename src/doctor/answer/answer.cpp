@@ -180,6 +180,8 @@ Answer answer(const Request& request, const Intake& intake) {
   Report& report = result.report;
   const Case& incident = report.incident;
   if (intake.config) report.notes = intake.config->notes;
+  if (!intake.missing.empty())
+    report.give = fmt::format("--config {}: the command in the log names it", intake.missing.front());
   report.incident = case_of(request, intake, report.notes);
   report.ask = ask_for_model(request, incident);
   report.diagnosis = diagnose(incident);

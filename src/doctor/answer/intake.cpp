@@ -128,6 +128,14 @@ class Reader {
     } catch (const Error&) {
       return;  // a program that doctor does not know: the log stands alone
     }
+    // What a file that is not here sets, and options of somebody's own script, may decide everything.
+    const Job& job = intake.config->job;
+    const bool own = job.system == System::unknown || job.system == System::pytorch_script;
+    intake.missing = intake.config->missing;
+    if (!intake.config->missing.empty() || (own && !job.keys.unknown.empty())) {
+      intake.config.reset();
+      return;
+    }
     sources_.push_back("the command in the log");
   }
 

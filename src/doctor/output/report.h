@@ -39,6 +39,7 @@ struct Report {
   std::string patch;                 // the smallest set as a diff of the user's file; empty when there is none
   std::vector<std::string> by_hand;  // of that set: what the file cannot express
   std::string ask;                   // the command to run again where the model is unknown; empty otherwise
+  std::string give;                  // an option that the log itself asks for: "--config zero3.yaml: ..."
   std::vector<Question> questions;   // the most deciding first
   bool looked_for_message = false;   // a log was read
 };

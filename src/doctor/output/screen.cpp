@@ -129,6 +129,10 @@ void add_gpus(const Report& report, std::string& out) {
 std::string question_line(const Report& report) {
   std::string out;
   if (!report.ask.empty() || !report.gpus.empty()) return out;
+  if (!report.give.empty()) {
+    add_block(out, "GIVE", report.give, kIndent, kWidth, 1);
+    return out;
+  }
   for (const Question& question : report.questions) {
     if (!question.first) break;
     if (verdict(report).find(question.option) != std::string::npos) continue;

@@ -26,7 +26,6 @@ constexpr FrameMark kFrameMarks[] = {
     {"/litgpt/", System::litgpt},
     {"/lit_gpt/", System::litgpt},
     {"/megatron/", System::neox},
-    {"/trl/trainer/", System::trl},  // its rollouts run in vLLM
     {"/vllm/", System::vllm},
     {"/sglang/", System::sglang},
     {"/trl/", System::trl},
@@ -41,6 +40,10 @@ constexpr FrameMark kLogMarks[] = {
     {"vllm api server", System::vllm},
     {"/vllm/", System::vllm},
     {"llm_engine.py", System::vllm},
+    {"vllm serve", System::vllm},
+    {"vllm.entrypoints", System::vllm},
+    {"loading model weights took", System::vllm},
+    {"from vllm import", System::vllm},
     {"sglang", System::sglang},
     {"memory pool end.", System::sglang},
     {"capture cuda graph begin", System::sglang},
@@ -168,6 +171,9 @@ std::string_view CaseView::log_says(std::string_view words) const { return first
 std::string_view CaseView::setup_says(std::string_view words) const { return first_in(incident_.setup_text, words); }
 
 System system_of(const Message& message) {
+  // Its rollouts run in vLLM, whose message it may be.
+  for (const Frame& frame : message.frames)
+    if (frame.file.find("/trl/trainer/") != std::string::npos) return System::trl;
   if (message.framework == "vllm") return System::vllm;
   if (message.framework == "sglang") return System::sglang;
   if (message.framework == "tgi") return System::tgi;

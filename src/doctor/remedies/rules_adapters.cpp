@@ -127,6 +127,8 @@ void quantized_model(const CaseView& s, Findings& findings) {
   if (s.training())
     return findings.refuse("quantized-model", "post-training quantisation shrinks inference, not training");
   if (s.quantized_base()) return findings.refuse("quantized-model", "the weights are quantised already");
+  if (!s.has_job() && !s.log_says("-awq|-gptq|awq_marlin|gptq_marlin|-int4|w4a16|bnb-4bit").empty())
+    return findings.refuse("quantized-model", "the weights are quantised already, by the log");
   Remedy remedy =
       make_remedy(s, "quantized-model", {}, {{"quantization", s.job().system == System::vllm ? "awq" : "nf4"}},
                   "weights of 4 bits take a quarter of 16-bit ones");

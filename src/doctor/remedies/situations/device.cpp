@@ -38,7 +38,7 @@ Evidence beyond_capacity(const CaseView& view) {
 // A few small tensors do not fit any more on a small device: weights, gradients and states fill it.
 Evidence small_device(const CaseView& view) {
   const MessageFigures& f = view.figures();
-  if (!f.capacity || *f.capacity > 4 * kGiB || !f.requested || *f.requested > *f.capacity / 32) return {};
+  if (!f.capacity || *f.capacity > 5 * kGiB / 2 || !f.requested || *f.requested > *f.capacity / 32) return {};
   if (f.free.value_or(0) > *f.capacity / 8) return {};
   return {0.78, fmt::format("{} of {} asked", figure(*f.requested), figure(*f.capacity))};
 }
@@ -153,7 +153,7 @@ constexpr Situation kSituations[] = {
      {{log, 0.85, "mps backend out of memory"}},
      {{"own-allocator", "export PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 (no limit; the system may swap)"},
       {"micro-batch"},
-      {"low-vram"}}},
+      {"quantized-model", "a smaller or quantised model; diffusers: pipe.enable_attention_slicing()"}}},
     {"configuration_of_another_program",
      "a program that doctor does not read; in every training batch, length and what the layers keep decide",
      configured_elsewhere,

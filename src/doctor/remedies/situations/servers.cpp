@@ -45,6 +45,20 @@ Evidence little_left_after_loading(const CaseView& view) {
   return {0.93, fmt::format("{:.1f} GB are left beside {:.1f} GB of weights", *left, *weights)};
 }
 
+// "Loading model weights took 20.10 GB" on a device of 23.64 GiB.
+Evidence weights_take_the_device(const CaseView& view) {
+  const std::string& text = view.incident().log_text;
+  const std::optional<double> weights = number_behind(text, "loading model weights took ", 0);
+  const std::optional<int64_t>& capacity = view.figures().capacity;
+  if (!weights || !capacity || *weights * 0x1p30 < 0.8 * static_cast<double>(*capacity)) return {};
+  return {0.8, fmt::format("{:.1f} GB of weights on {}", *weights, figure(*capacity))};
+}
+
+Evidence little_left_for_the_pool(const CaseView& view) {
+  const Evidence evidence = little_left_after_loading(view);
+  return evidence.weight > 0 ? evidence : weights_take_the_device(view);
+}
+
 // The weights are larger than the device, by the estimate.
 Evidence weights_beyond_the_device(const CaseView& view) {
   const std::optional<int64_t> limit = view.balance().limit;
@@ -95,10 +109,10 @@ constexpr Situation kSituations[] = {
      {{"gpu-memory-utilization"}, {"max-sequences"}, {"batched-tokens"}, {"quantized-model"}, {"tensor-parallel"}}},
     {"weights_leave_no_pool",
      "the weights leave next to nothing for the pool: a larger share does not make room",
-     sglang_on_device,
+     paged_server,
      {{log, 0.9, "leave no gpu memory|leaves no gpu memory|leave no memory for"}},
      {{"tensor-parallel"}, {"quantized-model"}, {"gpu-memory-utilization"}},
-     little_left_after_loading},
+     little_left_for_the_pool},
     {"weights_do_not_fit",
      "the weights themselves find no room: context, requests and the cache do not matter yet",
      paged_server,

@@ -72,12 +72,26 @@ bool meant_for(const Advice& advice, const CaseView& view) {
   return advice.system == System::unknown || advice.system == system || builds_on(system, advice.system);
 }
 
+// A program that no reader knows, and whose log speaks of language models: its inputs are texts, not images.
+bool about_text(const CaseView& view) {
+  constexpr std::string_view kWords =
+      "llama|qwen|gemma|mistral|chatglm|baichuan|gpt|bert|t5-|unsloth|tokenizer|max_seq_len|max_length|input_ids";
+  return !view.log_says(kWords).empty();
+}
+
+std::string_view words_of(const Advice& advice, const CaseView& view) {
+  if (advice.technique == "input-size" && advice.set.empty() && about_text(view))
+    return "shorter texts: half of max_length (max_seq_length)";
+  return advice.set;
+}
+
 void take(const CaseView& view, const Situation& situation, const Advice& advice, double evidence, Findings& findings) {
+  const std::string_view words = words_of(advice, view);
   Remedy* known = offered(findings, advice.technique);
   if (!known) {
     if (refused(findings, advice.technique)) return;
     Remedy remedy = make_remedy(view, advice.technique, usual_values(), {}, std::string(situation.cause));
-    if (advice.set.empty() && !remedy.available) return;
+    if (words.empty() && !remedy.available) return;
     remedy.available = true;
     findings.offer(std::move(remedy));
     known = offered(findings, advice.technique);
@@ -88,8 +102,9 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
   known->evidence = evidence;
   if (!advice.why.empty()) known->why = advice.why;
   // Words of its own, unless the memory model has chosen a value.
-  if (advice.set.empty() || (!known->changes.empty() && view.incident().estimate)) return;
-  known->set = advice.set;
+  if (words.empty() || (!known->changes.empty() && view.incident().estimate)) return;
+  known->set = words;
+  if (known->set != advice.set) known->effect = technique("sequence-length").effect;  // words for texts
   known->needs = technique(advice.technique).needs;  // not what the system's own option would need
   known->settings.clear();
   known->changes.clear();
