@@ -176,7 +176,9 @@ TEST(Posts, ATypedCommandIsReadWhereItSaysAll) {
       "--output_dir out\n" +
       failed);
   ASSERT_TRUE(whole.config.has_value());
-  EXPECT_TRUE(proposes(whole, "--per_device_train_batch_size 1"));
+  EXPECT_TRUE(proposes(whole, "--per_device_train_batch_size 2"));
+  EXPECT_TRUE(whole.report.diagnosis.smallest_fitting_set.empty()) << "nobody saw the script";
+  EXPECT_NE(whole.report.diagnosis.doubt.find("run_clm.py may set more"), std::string::npos);
   // The files that it names decide the batch, the length and the sharding.
   const Answer named =
       post("accelerate launch --config_file zero3.yaml scripts/run_sft.py config_full.yaml\n" + failed);
@@ -228,6 +230,41 @@ TEST(Posts, TheAsynchronousAllocatorsMessage) {
   EXPECT_EQ(message.free_bytes, 0);
   EXPECT_EQ(message.allocated_bytes, static_cast<int64_t>(6.42 * 1073741824.0));
   EXPECT_EQ(message.device_index, 0);
+}
+
+// The vision encoder's run at the start is what failed: the estimate does not hold it, and a cache in 8 bits is no
+// cure.
+TEST(Posts, NothingIsLikelyWhereImagesFailed) {
+  const Answer a = post(
+      "vllm serve Qwen/Qwen2.5-VL-7B-Instruct --max-model-len 32768 --gpu-memory-utilization 0.9\n"
+      "  File \"/vllm/worker/worker.py\", line 229, in determine_num_available_blocks\n    "
+      "self.model_runner.profile_run()\n"
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.59 GiB. GPU 0 has a total capacity of 23.64 GiB "
+      "of "
+      "which 2.16 GiB is free.\n");
+  ASSERT_TRUE(a.config.has_value());
+  EXPECT_TRUE(a.report.diagnosis.likely_set.empty());
+  for (const Remedy& remedy : a.report.diagnosis.remedies)
+    EXPECT_FALSE(remedy.likely_alone && remedy.name != "gpu-memory-utilization") << remedy.name;
+  EXPECT_TRUE(verdict(a.report).starts_with("cannot tell")) << verdict(a.report);
+  EXPECT_TRUE(proposes(a, "--max-num-seqs"));
+}
+
+TEST(Posts, ARecipeByNameIsNotReadFromTheCommand) {
+  const Answer a =
+      post(std::string("tune run lora_finetune_single_device --config llama3/8B_lora_single_device\n") + kFull);
+  EXPECT_FALSE(a.config.has_value()) << "its file says batch, length and checkpointing";
+  EXPECT_TRUE(proposes(a, "batch_size: <half>")) << "torchtune's keys all the same";
+}
+
+TEST(Posts, AnArrayThatDoesNotFitIsReadInPieces) {
+  const Answer a = post(
+      "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 59.6 GiB for an array with shape (2000000, 4000) "
+      "and "
+      "data type float64\n");
+  EXPECT_NE(a.report.diagnosis.remedies.front().set.find("mmap_mode"), std::string::npos);
+  for (const Cause& cause : a.report.diagnosis.causes)
+    EXPECT_EQ(cause.evidence.find("was ended"), std::string::npos) << "it raised an error";
 }
 
 Answer of_config(const std::string& text, const std::string& model, const std::string& gpu, int64_t gpus) {

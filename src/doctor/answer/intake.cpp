@@ -132,10 +132,12 @@ class Reader {
     const Job& job = intake.config->job;
     const bool own = job.system == System::unknown || job.system == System::pytorch_script;
     intake.missing = intake.config->missing;
-    if (!intake.config->missing.empty() || (own && !job.keys.unknown.empty())) {
+    // Without a model it is a recipe by its name, or a script that holds the rest.
+    if (!intake.config->missing.empty() || job.model.empty() || (own && !job.keys.unknown.empty())) {
       intake.config.reset();
       return;
     }
+    intake.config->job.unseen_script = intake.config->missing_script;
     sources_.push_back("the command in the log");
   }
 

@@ -35,7 +35,7 @@ bool length_open(const Request& request, const CaseView& view) {
   return !effective_sequence(view.job()) && !(view.shape()->encoder_only && view.shape()->vocab == 0);
 }
 bool torch_open(const Request& request, const CaseView& view) {
-  return request.torch.empty() && view.message() && view.caching_allocator();
+  return request.torch.empty() && view.message() && !view.serving() && view.caching_allocator();
 }
 
 int64_t positive_number(const Question& question, const std::string& text) {

@@ -232,6 +232,9 @@ std::string verdict(const Report& report) {
   }
   const std::string sure = d.doubt.empty() ? "the range crosses the limit: measure with --probe" : d.doubt;
   if (!d.fits && report.incident.messages.empty()) return fmt::format("likely: {} {}. To be sure: {}", need, of, sure);
+  if (d.likely_set.empty() && report.incident.job && report.incident.job->task == Task::serve && !d.doubt.empty() &&
+      !report.incident.messages.empty())
+    return fmt::format("cannot tell: what failed is not in the estimate of {}. {}", need, sure);
   if (d.likely_set.empty() && d.host) return fmt::format("cannot tell: {} {} estimated. {}", need, of, sure);
   if (d.likely_set.empty())
     return fmt::format("no: {} {}, and no four of these remedies are enough; see --which-gpu", need, of);

@@ -57,6 +57,7 @@ constexpr FrameMark kLogMarks[] = {
     {"llmtuner", System::llamafactory},
     {"train_bash.py", System::llamafactory},
     {"torchtune", System::torchtune},
+    {"tune run ", System::torchtune},
     {"transformers/trainer", System::hf_trainer},
     {"deepspeed", System::deepspeed},
 };
@@ -340,9 +341,13 @@ bool CaseView::fits_after(const Changes& changes) const {
 
 bool CaseView::likely_after(const Changes& changes) const {
   const std::optional<Estimate> changed = after(changes);
-  if (!changed || !balance_.limit) return false;
+  if (!changed || !balance_.limit || failed_beside_the_estimate()) return false;
   return fits(likely_of(*changed) + balance_.unexplained, *balance_.limit) &&
          full_length_fits(with_changes(job_, changes), *shape(), *changed, false);
+}
+
+bool CaseView::failed_beside_the_estimate() const {
+  return message_ && serving() && shape() && sees_images(job_, *shape());
 }
 
 bool CaseView::enough_after(const Changes& changes) const {
@@ -351,10 +356,14 @@ bool CaseView::enough_after(const Changes& changes) const {
 
 std::string CaseView::doubt_after(const Changes& changes) const {
   if (!shape() || !has_job()) return "the model is unknown: add --model config.json or NAME";
-  if (sees_images(job_, *shape())) return "images take memory that is not in the estimate: measure with --probe";
+  if (sees_images(job_, *shape()))
+    return fmt::format("images take memory that is not in the estimate: {}",
+                       serving() ? "start it with fewer of them" : "measure with --probe");
   if (shape()->guessed) return "the model's shape is guessed: give --model config.json";
   if (const std::string& library = job_.library; !library.empty())
     return library + " brings modules of its own: measure with --probe";
+  if (!job_.unseen_script.empty())
+    return fmt::format("{} may set more than its options: give it with --config", job_.unseen_script);
   if (!job_.keys.unknown.empty())
     return fmt::format("{} is not understood and may take memory: give the script, or measure with --probe",
                        job_.keys.unknown.front().origin.key);
@@ -393,6 +402,7 @@ std::string CaseView::doubt_after(const Changes& changes) const {
 }
 
 bool CaseView::fits_on(const Gpu& other, bool surely) const {
+  if (failed_beside_the_estimate()) return false;
   if (!shape() || !has_job()) return !surely && balance_.need && fits(*balance_.need, other.memory_bytes);
   if (surely && !doubt_after({}).empty()) return false;
   const Estimate there = estimator_(job_, *shape(), other);

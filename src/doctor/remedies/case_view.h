@@ -70,6 +70,8 @@ class CaseView {
   bool fits_after(const Changes& changes) const;
   // By the likely figure alone; what is proven is likely.
   bool likely_after(const Changes& changes) const;
+  // A server that failed for what the estimate does not hold (images): nothing is likely by it.
+  bool failed_beside_the_estimate() const;
   // What a size is chosen by: proven where the estimate allows proofs, else likely.
   bool enough_after(const Changes& changes) const;
   // Why the estimate after the changes bounds nothing, and what would remove the doubt; empty when it does.
