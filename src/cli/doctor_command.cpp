@@ -1,10 +1,13 @@
 #include "cli/doctor_command.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <iostream>
 #include <memory>
 
 #include "base/error.h"
+#include "cli/doctor_questions.h"
 #include "cli/messages.h"
 #include "cli/output_file.h"
 #include "doctor/answer/answer.h"
@@ -23,7 +26,7 @@ namespace fs = std::filesystem;
 struct DoctorArguments {
   doctor::Request request;
   int64_t gpus = 0, capacity = 0, host = 0, micro_batch = 0, sequence = 0;
-  bool json = false, verbose = false, probe = false;
+  bool json = false, verbose = false, probe = false, ask = false;
   std::string emit, html, bundle;
 };
 
@@ -75,6 +78,26 @@ int exit_code(const doctor::Report& report) {
   return asked && !*report.diagnosis.fits ? 3 : 0;
 }
 
+void show(const DoctorArguments& arguments, const doctor::Report& report) {
+  if (arguments.json)
+    std::cout << doctor::report_json(report);
+  else
+    (arguments.emit == "-" ? std::cerr : std::cout)
+        << (arguments.verbose ? doctor::details(report) : doctor::screen(report));
+}
+
+// Asked for, or at a terminal where an answer would change the first remedy.
+bool may_ask(const DoctorArguments& arguments, const doctor::Report& report) {
+  const std::vector<std::string>& inputs = arguments.request.inputs;
+  const bool read = std::find(inputs.begin(), inputs.end(), "-") != inputs.end();
+  if (arguments.ask && read)
+    throw Error(ErrorKind::usage, "--ask reads answers from standard input, which is the log here",
+                "give the log as a file");
+  if (arguments.ask) return true;
+  const bool decides = !report.questions.empty() && report.questions.front().first;
+  return decides && !read && !arguments.json && ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
+}
+
 int run_doctor(DoctorArguments& arguments) {
   if (arguments.probe) {
     std::cout << doctor::probe_script();
@@ -87,18 +110,21 @@ int run_doctor(DoctorArguments& arguments) {
   request.host_bytes = positive(arguments.host);
   request.micro_batch = positive(arguments.micro_batch);
   request.sequence = positive(arguments.sequence);
-  doctor::Answer answer = doctor::answer(request, std::cin);
+  const doctor::Intake intake = doctor::read_inputs(request, std::cin);
+  doctor::Answer answer = doctor::answer(request, intake);
+  bool shown = false;
+  if (may_ask(arguments, answer.report)) {
+    shown = !arguments.json;
+    if (shown) show(arguments, answer.report);
+    shown = !ask_for_facts(request, intake, answer, arguments.ask, std::cin) && shown;
+  }
   std::vector<std::string> sources = request.inputs;
   sources.insert(sources.end(), request.configs.begin(), request.configs.end());
   emit(arguments, answer, sources);
   const doctor::Report& report = answer.report;
   if (!arguments.html.empty()) write_file(arguments.html, doctor::report_html(report), sources);
   if (!arguments.bundle.empty()) write_file(arguments.bundle, doctor::report_bundle(report), sources);
-  if (arguments.json)
-    std::cout << doctor::report_json(report);
-  else
-    (arguments.emit == "-" ? std::cerr : std::cout)
-        << (arguments.verbose ? doctor::details(report) : doctor::screen(report));
+  if (!shown) show(arguments, report);
   return exit_code(report);
 }
 
@@ -117,6 +143,7 @@ void add_job_options(CLI::App& app, DoctorArguments& arguments) {
   memory_option(app, "--host-memory", arguments.host, "host memory that the job may use");
   scalar(app, "--micro-batch-size", arguments.micro_batch, "instead of the configuration's");
   scalar(app, "--max-seq-length", arguments.sequence, "instead of the configuration's, or of the data's");
+  scalar(app, "--torch", arguments.request.torch, "PyTorch's version: 2.6")->type_name("VERSION");
   scalar(app, "--row", arguments.request.row, "which row of a JSONL of server commands");
   app.add_option("--command-word", arguments.request.command)->group("")->allow_extra_args(false);
 }
@@ -142,6 +169,7 @@ Command make_doctor_command(doctor::MinimumPlanner minimum) {
             ->type_name("FILE");
         add_job_options(app, *arguments);
         app.add_flag("--which-gpu", arguments->request.which_gpu, "rank the GPUs that the job would fit on");
+        app.add_flag("--ask", arguments->ask, "ask for what decides (three questions at most), and answer anew");
         app.add_flag("--probe", arguments->probe, "print a script that measures two batch sizes");
         app.add_flag("--verbose", arguments->verbose, "every cause, remedy, caveat, term and key");
         app.add_flag("--json", arguments->json, "the answer as JSON");

@@ -27,6 +27,18 @@ TEST(LogCommand, AListOfWordsOfALauncher) {
               ElementsAre("/usr/bin/python", "-u", "train.py", "--bf16"));
 }
 
+TEST(LogCommand, ALineThatSomebodyTyped) {
+  EXPECT_THAT(
+      command_in_log("I ran\n$ CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node 2 \\\n    train.py --name 'a b'\n"
+                     "and got an error\n"),
+      ElementsAre("CUDA_VISIBLE_DEVICES=0,1", "torchrun", "--nproc_per_node", "2", "train.py", "--name", "a b"));
+  EXPECT_THAT(command_in_log("vllm serve Qwen/Qwen2.5-7B --max-model-len 8192\n"),
+              ElementsAre("vllm", "serve", "Qwen/Qwen2.5-7B", "--max-model-len", "8192"));
+  for (const char* prose : {"vllm serve fails on my 4090\n", "python is slow --really\n", "deepspeed\n",
+                            "see torchrun and accelerate launch\n", "$ \\\n", ""})
+    EXPECT_THAT(command_in_log(prose), IsEmpty()) << prose;
+}
+
 TEST(LogCommand, NothingElse) {
   EXPECT_THAT(command_in_log("loss: ['a', 'b'] Namespace(lr=0.1)"), IsEmpty());
   EXPECT_THAT(command_in_log("args: Namespace(gpu_memory_utilization=0.9, model='cut"), IsEmpty());

@@ -8,6 +8,7 @@
 #include "doctor/output/batch_script.h"
 #include "doctor/output/bundle.h"
 #include "doctor/output/html.h"
+#include "doctor/output/html_bars.h"
 #include "doctor/output/json.h"
 #include "doctor/output/redact.h"
 
@@ -73,6 +74,46 @@ TEST(Html, IsOnePageWithoutOutsideLinksOrScripts) {
   EXPECT_NE(page.find("viewport"), std::string::npos);
   EXPECT_NE(page.find("<svg"), std::string::npos);
   EXPECT_NE(page.find("prefers-color-scheme"), std::string::npos);
+}
+
+TEST(Html, ShowsTheSituationsWithTheirEvidenceAndAdvice) {
+  const std::string page = report_html(report_of(std::string(kLog) + "  total_loss += loss <b>\n"));
+  const size_t section = page.find("<h2>What this looks like</h2>");
+  ASSERT_NE(section, std::string::npos);
+  const size_t cause = page.find("the graphs of past steps are kept", section);
+  ASSERT_NE(cause, std::string::npos);
+  EXPECT_NE(page.find("seen by `total_loss += loss` in the log", cause), std::string::npos);
+  EXPECT_NE(page.find("<code>total += loss.item()", cause), std::string::npos);
+  EXPECT_NE(page.find("evidence 82 of 100", section), std::string::npos);
+  const size_t why = page.find("<h2>Why</h2>");
+  ASSERT_NE(why, std::string::npos);
+  EXPECT_EQ(page.substr(why, page.find("<h2>", why + 1) - why).find("the graphs of past steps"), std::string::npos);
+}
+
+// The bar of a message: what was live, what was held, and what was asked for beyond the end of the device.
+TEST(Html, DrawsTheMessagesFigures) {
+  const Report report = report_of(kLog);
+  const std::vector<Term> terms = terms_of_message(report.incident);
+  ASSERT_GE(terms.size(), 3u);
+  EXPECT_EQ(terms.front().name, "live tensors");
+  EXPECT_EQ(terms.back().name, "asked for");
+  int64_t occupied = 0;
+  for (const Term& term : terms) occupied += term.bytes;
+  const Message& message = report.incident.messages.front();
+  EXPECT_NEAR(static_cast<double>(occupied),
+              static_cast<double>(*message.capacity_bytes - *message.free_bytes + *message.requested_bytes), 64e6);
+  const std::string page = report_html(report);
+  EXPECT_NE(page.find("when it failed, by the message"), std::string::npos);
+  EXPECT_NE(page.find("<title>live tensors"), std::string::npos);
+  EXPECT_TRUE(terms_of_message(Case()).empty());
+}
+
+TEST(Html, NamesWhatWouldDecide) {
+  const std::string page = report_html(
+      report_of("RuntimeError: CUDA out of memory. Tried to allocate 200.00 MiB (GPU 0; 10.76 GiB total capacity; 9.61 "
+                "GiB already allocated; 95.56 MiB free; 9.70 GiB reserved in total by PyTorch)\n"));
+  EXPECT_NE(page.find("<h2>What would decide</h2>"), std::string::npos);
+  EXPECT_NE(page.find("<code>--micro-batch-size</code>"), std::string::npos);
 }
 
 TEST(Bundle, TellsTheFiguresAndNobodysName) {

@@ -85,7 +85,8 @@ Values values_for(System system) {
           {"hf", "fsdp=full_shard auto_wrap offload"},
           {"accelerate", "fsdp_config.fsdp_offload_params=True"},
           {"oumi", "fsdp.enable_fsdp=True; fsdp.cpu_offload=True"},
-          {"full_shard", "fsdp_sharding_strategy=FULL_SHARD"}};
+          {"launcher", "distributed_type=FSDP; "},
+          {"full_shard", "fsdp_config.fsdp_sharding_strategy=FULL_SHARD"}};
 }
 
 std::string data_word(const std::string& value) {

@@ -9,17 +9,27 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Probe, TheScriptImportsTorchOnlyAndPrintsJson) {
+TEST(Probe, TheScriptIsOfShortLinesAndTakesAnyProgram) {
   const std::string script = probe_script();
-  EXPECT_THAT(script, HasSubstr("import gc, json, torch"));
-  EXPECT_THAT(script, HasSubstr("\"peak_bytes\": torch.cuda.max_memory_allocated()"));
-  EXPECT_THAT(script, HasSubstr("reset_peak_memory_stats"));
+  for (const char* part :
+       {"runpy.run_path", "max_memory_allocated()", "reset_peak_memory_stats()", "Optimizer", "{batch}"})
+    EXPECT_THAT(script, HasSubstr(part));
   for (size_t begin = 0; begin < script.size();) {
     const size_t end = script.find('\n', begin);
     ASSERT_NE(end, std::string::npos);
     EXPECT_LE(end - begin, 120u);
     begin = end + 1;
   }
+}
+
+TEST(Probe, TheStageOfThePeakIsThatOfTheLargestBatch) {
+  const auto stage = [](const std::string& first, const std::string& second) {
+    return stage_of_peak(read_probe("{\"batch\": 4, \"peak_bytes\": 9000, \"stage\": \"" + first +
+                                        "\"}\n{\"batch\": 1, \"peak_bytes\": 8000, \"stage\": \"" + second + "\"}\n",
+                                    "probe.txt"));
+  };
+  EXPECT_EQ(stage("backward", "optimizer_step"), "backward");
+  EXPECT_EQ(stage("lunch", "backward"), "");
 }
 
 TEST(Probe, ReadsItsLinesAmongOthers) {
@@ -42,14 +52,14 @@ TEST(Probe, ReadsItsLinesAmongOthers) {
 }
 
 TEST(Probe, LeastSquaresThroughMoreThanTwo) {
-  const ProbeFit fit = fit_probe({{1, 3000, 0, 0}, {2, 5100, 0, 0}, {4, 9000, 0, 0}});
+  const ProbeFit fit = fit_probe({{1, 3000, 0, 0, {}}, {2, 5100, 0, 0, {}}, {4, 9000, 0, 0, {}}});
   EXPECT_NEAR(fit.per_sample_bytes, 1992.9, 0.1);
   EXPECT_NEAR(fit.fixed_bytes, 1050, 0.1);
   EXPECT_LT(fit.residual_bytes, 70);
 }
 
 TEST(Probe, APeakThatDoesNotGrowFitsAnyBatch) {
-  const ProbeFit fit = fit_probe({{1, 1000, 0, 0}, {2, 990, 0, 0}});
+  const ProbeFit fit = fit_probe({{1, 1000, 0, 0, {}}, {2, 990, 0, 0, {}}});
   EXPECT_EQ(fit.per_sample_bytes, 0);
   EXPECT_EQ(largest_batch(fit, 1 << 20), 1 << 20);
 }

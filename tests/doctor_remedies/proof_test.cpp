@@ -1,4 +1,5 @@
 // "Fits" is said only where the estimate's upper end, or the message's own figures, prove it.
+#include "doctor/remedies/case_view.h"
 #include "incidents.h"
 
 namespace headroom::doctor {
@@ -63,6 +64,26 @@ TEST(Proof, WhatIsNotKnownIsNamed) {
   Case images = case_of(job, "h100-80gb");
   images.job->model = "meta-llama/Llama-3.2-11B-Vision-Instruct";
   expect_doubt(images, "images");
+}
+
+// A base that is only to be loaded in 4 bits, and experts of any job: nothing shows what the loader quantises.
+TEST(Proof, AChangeToA4BitBaseIsOnlyLikely) {
+  Job job = training_job(System::hf_trainer, 1, 512);
+  job.lora = LoraSettings{};
+  const auto doubt_of = [](const Job& job, const char* model, const Changes& changes) {
+    Case incident = case_of(job, "a100-80gb");
+    incident.shape = find_model_shape(model);
+    incident.estimate = estimate(job, *incident.shape, incident.gpu);
+    const Estimator estimator = [](const Job& j, const ModelShape& s, const auto& g) { return estimate(j, s, g); };
+    return CaseView(incident, estimator).doubt_after(changes);
+  };
+  const Changes to_4_bits{{"quantization", "nf4"}};
+  EXPECT_EQ(doubt_of(job, "meta-llama/Llama-2-7b-hf", {}), "");
+  EXPECT_THAT(doubt_of(job, "meta-llama/Llama-2-7b-hf", to_4_bits), HasSubstr("after loading"));
+  EXPECT_THAT(doubt_of(job, "mistralai/Mixtral-8x7B-v0.1", to_4_bits), HasSubstr("experts"));
+  job.precision.quantization = "nf4";
+  EXPECT_EQ(doubt_of(job, "meta-llama/Llama-2-7b-hf", {}), "");
+  EXPECT_THAT(doubt_of(job, "mistralai/Mixtral-8x7B-v0.1", {}), HasSubstr("experts"));
 }
 
 TEST(Proof, NothingIsInDoubtWhereAllIsStated) {

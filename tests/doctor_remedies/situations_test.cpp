@@ -52,6 +52,8 @@ std::vector<Case> possible_cases() {
   with(library, "");
   with(cuda_message(0.3, 0.1, 9, 0.2, 11), "grpo_trainer vllm\n");
   with(cuda_message(0.3, 0.1, 9, 0.2, 11), "ollama\n");
+  with(cuda_message(0.3, 0.1, 9, 0.2, 11), "actor_rollout_ref\n");
+  with(cuda_message(0.3, 0.1, 9, 0.2, 11), "openrlhf\n");
   cases.emplace_back().setup_text = "ollama\n";
   return cases;
 }
@@ -64,7 +66,7 @@ TEST(Situations, EachIsSeenByEachOfItsSigns) {
     for (const Sign& sign : situation->signs()) {
       const std::string word(sign.words.substr(0, sign.words.find('|')));
       const bool seen = std::any_of(cases.begin(), cases.end(), [&](Case incident) {
-        (sign.in == Sign::In::log ? incident.log_text : incident.setup_text) += word;
+        (sign.in == Sign::In::setup ? incident.setup_text : incident.log_text) += word;
         return seen_in(incident, std::string(situation->name));
       });
       EXPECT_TRUE(seen) << situation->name << ": " << word;

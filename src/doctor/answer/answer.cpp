@@ -9,6 +9,7 @@
 #include "doctor/answer/emit.h"
 #include "doctor/answer/headroom_answer.h"
 #include "doctor/answer/job_model.h"
+#include "doctor/answer/questions.h"
 #include "doctor/config/setting.h"
 #include "doctor/remedies/balance.h"
 #include "doctor/remedies/figures.h"
@@ -100,6 +101,15 @@ void add_patch(const Intake& intake, Report& report) {
   }
 }
 
+// Where the measured peak lies, and what that means for the batch.
+std::string words_of_stage(const std::string& stage) {
+  if (stage == "start") return ". The peak is before the first step: loading decides, not the batch";
+  if (stage == "forward") return ". The peak is in the forward pass or the loss: outputs decide";
+  if (stage == "backward") return ". The peak is in the backward pass";
+  if (stage == "optimizer_step") return ". The peak is in the optimizer's step: states decide, not the batch";
+  return {};
+}
+
 void add_probe(const Request& request, const Intake& intake, Report& report) {
   if (intake.probe.empty()) return;
   const ProbeFit fit = fit_probe(intake.probe);
@@ -115,60 +125,90 @@ void add_probe(const Request& request, const Intake& intake, Report& report) {
   } else {
     text += "; give --gpu NAME or --gpu 24GiB for the largest batch";
   }
-  report.measured = text;
+  report.measured = text + words_of_stage(stage_of_peak(intake.probe));
 }
 
-}  // namespace
-
-Answer answer(const Request& request, std::istream& standard_input) {
-  Intake intake = read_inputs(request, standard_input);
-  Answer result;
-  Report& report = result.report;
-  Case& incident = report.incident;
-  if (!intake.has_log && !intake.config && !intake.unread && intake.snapshots.empty() && intake.probe.empty() &&
-      request.model.empty() && request.parameters.empty())
-    throw Error(ErrorKind::usage, "nothing to look at",
-                "give a log, --config FILE, --model NAME, or a command line behind --");
-  incident.messages = std::move(intake.log.messages);
+// What was read and what was given, as a case.
+Case case_of(const Request& request, const Intake& intake, std::vector<std::string>& notes) {
+  Case incident;
+  incident.messages = intake.log.messages;
   add_failures(intake, incident);
   incident.growth = intake.log.growth;
   incident.resources = intake.log.resources;
   incident.log_text = lower(intake.log.excerpt);
-  incident.setup_text = std::move(intake.setup);
+  incident.setup_text = intake.setup;
+  if (!request.torch.empty()) incident.software.torch = parse_version(request.torch);
   if (intake.config)
     incident.job = intake.config->job;
   else if (!intake.unread && (!request.model.empty() || !request.parameters.empty()))
     incident.job = bare_job(request);
-  if (incident.job) apply_overrides(request, *incident.job);
-  if (intake.config) report.notes = intake.config->notes;
-  incident.shape = choose_shape(request, intake.config, report.notes);
+  if (incident.job)
+    apply_overrides(request, *incident.job);
+  else
+    incident.micro_batch = request.micro_batch;
+  incident.shape = choose_shape(request, intake.config, notes);
   std::optional<int64_t> sized;
   incident.gpu = choose_gpu(request, intake.config, intake.log, sized);
   if (incident.job && incident.shape)
     incident.estimate = estimate(*incident.job, *incident.shape, incident.gpu, incident.software);
   fill_capacity(request, sized, incident);
+  return incident;
+}
+
+void refuse_nothing(const Request& request, const Intake& intake) {
+  const bool brought = intake.has_log || intake.config || intake.unread || !intake.snapshots.empty() ||
+                       !intake.probe.empty() || !intake.setup.empty();
+  if (!brought && request.model.empty() && request.parameters.empty())
+    throw Error(ErrorKind::usage, "nothing to look at",
+                "give a log, --config FILE, --model NAME, or a command line behind --");
+}
+
+void add_gpus(const Request& request, Report& report) {
+  const Case& incident = report.incident;
+  if (!request.which_gpu || !incident.job || !incident.shape) return;
+  report.gpus = rank_gpus(*incident.job, *incident.shape,
+                          [&](const Job& job, const ModelShape& shape, const std::optional<Gpu>& gpu) {
+                            return estimate(job, shape, gpu, incident.software);
+                          });
+}
+
+}  // namespace
+
+Answer answer(const Request& request, const Intake& intake) {
+  refuse_nothing(request, intake);
+  Answer result;
+  Report& report = result.report;
+  const Case& incident = report.incident;
+  if (intake.config) report.notes = intake.config->notes;
+  if (!intake.missing.empty())
+    report.give = fmt::format("--config {}: the command in the log names it", intake.missing.front());
+  report.incident = case_of(request, intake, report.notes);
   report.ask = ask_for_model(request, incident);
   report.diagnosis = diagnose(incident);
   // A file that was not understood and shows nothing else either.
   if (intake.unread && incident.messages.empty() && report.diagnosis.causes.empty())
     std::rethrow_exception(intake.unread);
+  report.questions = deciding_questions(request, incident, report.diagnosis, [&](const Request& other) {
+    std::vector<std::string> notes;
+    return diagnose(case_of(other, intake, notes));
+  });
   if (intake.unread) report.notes.push_back(why_unread(intake.unread));
-  if (request.which_gpu && incident.job && incident.shape)
-    report.gpus =
-        rank_gpus(*incident.job, *incident.shape, [&](const Job& job, const ModelShape& shape, const auto& gpu) {
-          return estimate(job, shape, gpu, incident.software);
-        });
+  add_gpus(request, report);
   if (incident.job && incident.job->system != System::unknown) report.system = system_name(incident.job->system);
-  report.sources = std::move(intake.sources);
-  report.snapshots = std::move(intake.snapshots);
+  report.sources = intake.sources;
+  report.snapshots = intake.snapshots;
   if (intake.log.messages_dropped > 0)
     report.notes.push_back(fmt::format("{} further different messages were passed over", intake.log.messages_dropped));
   report.looked_for_message = intake.has_log;
   add_probe(request, intake, report);
   add_patch(intake, report);
   report.headroom = headroom_answer(request, incident, intake.config);
-  result.config = std::move(intake.config);
+  result.config = intake.config;
   return result;
+}
+
+Answer answer(const Request& request, std::istream& standard_input) {
+  return answer(request, read_inputs(request, standard_input));
 }
 
 }  // namespace headroom::doctor

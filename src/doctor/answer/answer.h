@@ -14,7 +14,11 @@ struct Answer {
   std::optional<ConfigReading> config;
 };
 
-// Throws Error(usage) when nothing was brought or a name is unknown, Error(format) for malformed configurations.
+// The answer to what was read. Throws Error(usage) when nothing was brought or a name is unknown. The inputs stay as
+// they are, so that the same may be answered anew with more known.
+Answer answer(const Request& request, const Intake& intake);
+
+// The same after reading the inputs; also throws what read_inputs() does.
 Answer answer(const Request& request, std::istream& standard_input);
 
 }  // namespace headroom::doctor

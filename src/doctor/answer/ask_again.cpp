@@ -31,6 +31,7 @@ std::string options_of(const Request& request) {
   for (const std::string& config : request.configs) add("--config", config);
   if (!request.gpu.empty()) add("--gpu", request.gpu);
   number("--gpus", request.gpus);
+  if (!request.torch.empty()) add("--torch", request.torch);
   number("--capacity", request.capacity_bytes);
   number("--host-memory", request.host_bytes);
   number("--micro-batch-size", request.micro_batch);

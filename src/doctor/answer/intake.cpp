@@ -40,6 +40,12 @@ std::string read_head(std::istream& in, size_t limit) {
   return head;
 }
 
+// Ollama's Modelfile: lines of FROM and PARAMETER.
+bool is_modelfile(const std::string& text) {
+  const std::string lines = "\n" + lower(text);
+  return lines.find("\nfrom ") != std::string::npos && lines.find("\nparameter ") != std::string::npos;
+}
+
 std::vector<std::string> rows_of(const std::string& text) {
   std::vector<std::string> lines(1);
   for (const char c : text) {
@@ -108,7 +114,7 @@ class Reader {
         intake.sources.push_back(fmt::format("{}: {} bytes", source.name, source.text.size()));
         intake.setup += source.text + "\n";
       }
-    intake.setup = lower(intake.setup);
+    intake.setup = lower(intake.setup + text_);
     return intake;
   }
 
@@ -122,6 +128,16 @@ class Reader {
     } catch (const Error&) {
       return;  // a program that doctor does not know: the log stands alone
     }
+    // What a file that is not here sets, and options of somebody's own script, may decide everything.
+    const Job& job = intake.config->job;
+    const bool own = job.system == System::unknown || job.system == System::pytorch_script;
+    intake.missing = intake.config->missing;
+    // Without a model it is a recipe by its name, or a script that holds the rest.
+    if (!intake.config->missing.empty() || job.model.empty() || (own && !job.keys.unknown.empty())) {
+      intake.config.reset();
+      return;
+    }
+    intake.config->job.unseen_script = intake.config->missing_script;
     sources_.push_back("the command in the log");
   }
 
@@ -165,7 +181,8 @@ class Reader {
   void stream(std::istream& in, const std::string& name) {
     std::string piece = read_head(in, kPiece);
     if (looks_like_pickle(piece)) return snapshot(std::move(piece), in, name);
-    if (piece.size() <= kShort && (read_probe_text(piece, name) || is_config(piece, name))) return;
+    if (piece.size() <= kShort && (read_probe_text(piece, name) || is_config(piece, name) || as_text(piece, name)))
+      return;
     ++logs_;
     int64_t bytes = 0;
     while (!piece.empty()) {
@@ -201,7 +218,16 @@ class Reader {
     return true;
   }
 
+  // What neither is a log nor configures a system that doctor reads.
+  bool as_text(const std::string& text, const std::string& name) {
+    if (!is_modelfile(text) || !scan_log(text).messages.empty()) return false;
+    text_ += text + "\n";
+    sources_.push_back(fmt::format("{}: as text", name));
+    return true;
+  }
+
   std::istream& standard_input_;
+  std::string text_;  // of those
   LogScanner scanner_;
   ConfigInput configs_;
   std::optional<ConfigReading> row_;

@@ -24,6 +24,7 @@ struct Intake {
   std::vector<ProbePoint> probe;
   std::vector<SnapshotAnalysis> snapshots;
   std::vector<std::string> sources;  // what was read, one line each
+  std::vector<std::string> missing;  // what the log's command names, and is not here
 };
 
 // `standard_input` is read where an input is "-". Throws Error(usage) for a missing file, Error(format) with file and

@@ -61,6 +61,74 @@ struct Dump {
 constexpr Dump kDumps[] = {{"Namespace(", "gpu_memory_utilization=", "vllm.entrypoints.openai.api_server"},
                            {"ServerArgs(", "mem_fraction_static=", "sglang.launch_server"}};
 
+// A word up to the next blank outside of quotes, without these.
+std::string next_word(const std::string& line, size_t& at) {
+  std::string word;
+  char quote = 0;
+  for (; at < line.size() && (quote || line[at] != ' '); ++at) {
+    const char c = line[at];
+    if (quote ? c == quote : c == '\'' || c == '"')
+      quote = quote ? 0 : c;
+    else
+      word += c;
+  }
+  while (at < line.size() && line[at] == ' ') ++at;
+  return word;
+}
+
+bool is_variable(const std::string& word) {
+  const size_t equals = word.find('=');
+  return equals != std::string::npos && equals > 0 &&
+         std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals),
+                     [](unsigned char c) { return std::isupper(c) || std::isdigit(c) || c == '_'; });
+}
+
+// Whether these words start a program as somebody types it, with options: prose about one has none.
+bool is_command(const std::vector<std::string>& words) {
+  size_t at = 0;
+  while (at < words.size() && is_variable(words[at])) ++at;
+  if (at + 1 >= words.size()) return false;
+  const std::string program = words[at].substr(words[at].rfind('/') + 1), &next = words[at + 1];
+  const bool python = (program == "python" || program == "python3") && (next == "-m" || next.ends_with(".py"));
+  const bool launched = program == "torchrun" || program == "deepspeed" || program == "llama-server" ||
+                        program == "llamafactory-cli" || program == "text-generation-launcher";
+  const bool named = (program == "accelerate" && next == "launch") || (program == "vllm" && next == "serve") ||
+                     (program == "tune" && next == "run") || program == "litgpt" || program == "axolotl" ||
+                     (program == "trl" && (next == "sft" || next == "dpo" || next == "grpo"));
+  const bool options =
+      std::any_of(words.begin(), words.end(), [](const std::string& w) { return w.starts_with("--"); });
+  return options && (python || launched || named);
+}
+
+// The line that begins at `at`, with those that a backslash joins to it; `at` moves behind them.
+std::string joined_line(const std::string& log, size_t& at) {
+  std::string line;
+  while (at < log.size() && line.size() < kLongestArguments) {
+    const size_t end = std::min(log.find('\n', at), log.size());
+    std::string piece = log.substr(at, end - at);
+    at = end + 1;
+    while (!piece.empty() && (piece.back() == ' ' || piece.back() == '\r')) piece.pop_back();
+    const bool goes_on = !piece.empty() && piece.back() == '\\';
+    if (goes_on) piece.pop_back();
+    line += (line.empty() ? "" : " ") + piece;
+    if (!goes_on) break;
+  }
+  return line;
+}
+
+// The first line that somebody typed, behind a prompt or not.
+std::vector<std::string> typed_command(const std::string& log) {
+  for (size_t at = 0; at < log.size();) {
+    const std::string line = joined_line(log, at);
+    size_t begin = line.find_first_not_of(" $>!#%+\t");
+    if (begin == std::string::npos || line.size() >= kLongestArguments) continue;
+    std::vector<std::string> words;
+    while (begin < line.size()) words.push_back(next_word(line, begin));
+    if (is_command(words)) return words;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<std::string> command_in_log(const std::string& log) {
@@ -82,7 +150,7 @@ std::vector<std::string> command_in_log(const std::string& log) {
     for (std::string& word : words) word = without_quotes(word);
     return words;
   }
-  return {};
+  return typed_command(log);
 }
 
 }  // namespace headroom::doctor

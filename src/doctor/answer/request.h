@@ -27,6 +27,7 @@ struct Request {
   std::string model;                 // config.json, its directory, or a name; wins over the configuration's
   std::string parameters;            // "7B"
   std::string gpu;                   // a name, or a size of memory
+  std::string torch;                 // PyTorch's version: "2.6"
   std::optional<int64_t> gpus, capacity_bytes, host_bytes, micro_batch, sequence;
   int64_t row = 1;  // of a JSONL of server commands
   bool which_gpu = false;

@@ -126,6 +126,10 @@ class Session {
       if (!found) {
         reading_.notes.push_back(fmt::format("{} names {}, which is not there: give it too, for what it sets",
                                              pending.origin.key, pending.path));
+        if (pending.origin.key == "the script")
+          reading_.missing_script = pending.path;
+        else
+          reading_.missing.push_back(pending.path);
         continue;
       }
       SourceRead source;

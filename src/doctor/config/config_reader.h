@@ -42,8 +42,10 @@ struct ConfigReading {
   Job job;
   std::vector<SystemEvidence> evidence;  // in the order of precedence, lowest first
   std::vector<SourceRead> sources;
-  std::vector<std::string> notes;  // files named but not read, and why; values that are defaults of a script
-  int64_t keys = 0;                // keys seen: understood + irrelevant + unknown + unreadable
+  std::vector<std::string> notes;    // files named but not read, and why; values that are defaults of a script
+  std::string missing_script;        // the program that a command starts, where it is not here
+  std::vector<std::string> missing;  // files named for what they set, and not found; the script itself is none of them
+  int64_t keys = 0;                  // keys seen: understood + irrelevant + unknown + unreadable
 };
 
 // Reads and merges. Where several sources set a field, a command line wins over launchers, those over scripts, files,

@@ -19,6 +19,12 @@ std::string_view set_attention_flag(Draft& draft, const Setting& setting, const 
   return {};
 }
 
+std::string_view set_pure_bf16(Draft& draft, const Setting& setting, const KeyRule& rule) {
+  if (truth(setting).value_or(false))
+    draft.set(draft.job.precision.weights, std::string("bfloat16"), std::string(rule.field), setting.origin);
+  return {};
+}
+
 std::string_view set_xformers(Draft& draft, const Setting& setting, const KeyRule& rule) {
   if (truth(setting).value_or(false))
     draft.set(draft.job.compute.attention, std::string("xformers"), std::string(rule.field), setting.origin);
@@ -59,7 +65,12 @@ constexpr KeyRule kRules[] = {
     {"bnb_4bit_quant_storage_dtype", remember, "bnb.storage"},
     {"train_batch_size", set_count, "micro_batch"},
     {"eval_batch_size", set_count, "eval_batch"},
-    {"batch_size_training", set_count, "micro_batch"},  // llama-recipes
+    {"batch_size_training", set_count, "micro_batch"},  // llama-recipes, as the five below
+    {"context_length", set_count, "sequence"},
+    {"enable_fsdp", remember, "script.fsdp"},
+    {"pure_bf16", set_pure_bf16, "weight_dtype"},
+    {"use_fast_kernels", set_extra, "extras.fast_kernels"},
+    {"low_cpu_fsdp", set_extra, "extras.cpu_ram_efficient_loading"},
     {"val_batch_size", set_count, "eval_batch"},
     {"micro_batch_size", set_count, "micro_batch"},  // alpaca-lora and its many copies, as the five below
     {"cutoff_len", set_count, "sequence"},
@@ -94,8 +105,14 @@ constexpr Renamed kRenamed[] = {
     {"torch_dtype", "dtype", "transformers 4.56; the old name still works"},
 };
 
+void finish_script(Draft& draft) {
+  finish_bitsandbytes(draft);
+  if (draft.fact_truth("script.fsdp").value_or(false))
+    draft.imply(draft.job.parallel.sharding, Sharding::zero3, "sharding", draft.fact("script.fsdp")->origin);
+}
+
 constexpr Dialect kDialect = {System::unknown, "script arguments", kRules, kIrrelevant, kRenamed, {},
-                              nullptr,         finish_bitsandbytes};
+                              nullptr,         finish_script};
 
 }  // namespace
 

@@ -168,6 +168,7 @@ struct Job {
   std::string objective;                        // sft, dpo, kto, orpo, grpo, rloo, reward, ppo, pretrain, distil, ...
   std::vector<std::string> further_models;      // reference, teacher, reward and draft models, as written
   std::string frozen;                           // layers or modules that are not trained, as written
+  std::string unseen_script;                    // that a log's command starts: it may set more than its options
   std::string library;                          // that a script replaces the model's code with: "unsloth"
 
   DeviceSettings devices;

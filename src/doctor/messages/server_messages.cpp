@@ -18,6 +18,15 @@ bool sglang_static(Reading& r) {
   return true;
 }
 
+// "Loaded weights leave no GPU memory for the KV cache: ...": the weights took what --mem-fraction-static allows.
+bool sglang_weights(Reading& r) {
+  if (!r.follows("gpumemory", r.body(), 24) && !r.follows("memoryfor", r.body(), 24)) return false;
+  r.after("mem-fraction-static", r.body(), 160);
+  r.identify("sglang", "sglang_weights");
+  r.phase("serve_init", "sizing of the KV pool");
+  return true;
+}
+
 // "alloc_req_slots runs out of memory. ... available_size()=1, num_reqs=2,"
 bool sglang_slots(Reading& r) {
   r.after("num_reqs=", r.body(), 240);
@@ -116,6 +125,8 @@ bool tensorrt_executor(Reading& r) {
 
 void add_server_recognisers(std::vector<Recogniser>& table) {
   table.push_back({"sglang_static", "notenoughmemory.pleasetrytoincrease--mem", sglang_static});
+  table.push_back({"sglang_weights", "weightsleaveno", sglang_weights});
+  table.push_back({"sglang_weights", "weightsleavesno", sglang_weights});
   table.push_back({"sglang_slots", "alloc_req_slotsrunsoutofmemory", sglang_slots});
   table.push_back({"sglang_prefill", "prefilloutofmemory", sglang_tokens});
   table.push_back({"sglang_decode", "decodeoutofmemory", sglang_tokens});

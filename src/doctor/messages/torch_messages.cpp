@@ -240,6 +240,22 @@ bool exception_name(Reading& r) {
   return true;
 }
 
+// cudaMallocAsync behind PyTorch: "Allocation on device 0 would exceed allowed memory. (out of memory)\nCurrently
+// allocated : 6.42 GiB\nRequested : 1.25 GiB\nDevice limit : 8.00 GiB\nFree (according to CUDA): 0 bytes"
+bool malloc_async(Reading& r) {
+  const size_t body = r.body();
+  if (r.before(r.trigger(), "allocationondevice0")) r.message.device_index = 0;
+  struct Line {
+    const char* label;
+    const ByteField& field;
+  };
+  for (const Line& line : {Line{"currentlyallocated:", kAllocated}, Line{"requested:", kRequested},
+                           Line{"devicelimit:", kCapacity}, Line{"free(accordingtocuda):", kFree}})
+    if (const auto at = r.after(line.label, body, 240)) r.amount(*at, kIec, line.field);
+  r.identify("pytorch-cuda", "torch_malloc_async");
+  return true;
+}
+
 // "CUDA error: out of memory", "CUDA driver error: out of memory", "HIP error: out of memory": the driver refused
 // outside of the caching allocator.
 bool driver_error(Reading& r) {
@@ -281,6 +297,7 @@ void add_torch_recognisers(std::vector<Recogniser>& table) {
   for (const std::string_view name : {"cudaoutofmemory", "hipoutofmemory", "xpuoutofmemory", "npuoutofmemory"}) {
     table.push_back({"torch", name, out_of_memory});
   }
+  table.push_back({"torch_malloc_async", "wouldexceedallowedmemory", malloc_async});
   table.push_back({"torch_block_4gb", "notallocatememoryblockwithsizelarger", block_above_4gb});
   table.push_back({"torch_headless", "triedtoallocate", headless});
   table.push_back({"torch_exception", "cuda.outofmemoryerror", exception_name});

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
+#include "doctor/output/html_bars.h"
 #include "doctor/output/screen.h"
 #include "doctor/remedies/figures.h"
 #include "doctor/snapshot/snapshot_output.h"
@@ -27,94 +27,6 @@ article p{margin:.2rem 0}svg{width:100%;height:auto;display:block;margin:.4rem 0
 .legend i{display:inline-block;width:.8em;height:.8em;border-radius:.15em;margin-right:.35em;vertical-align:-.05em}
 )";
 
-// Distinguishable with any colour vision (Okabe and Ito 2008), in the order of the terms now.
-constexpr const char* kColours[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9",
-                                    "#d55e00", "#b8a800", "#7a7f87", "#8c6bb1", "#4d9221"};
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) >= ' ' || c == '\n' || c == '\t') out += c;
-    }
-  }
-  return out;
-}
-
-class Bars {
- public:
-  explicit Bars(const Report& report) {
-    const Diagnosis& d = report.diagnosis;
-    limit_ = d.limit_bytes.value_or(0);
-    widest_ = limit_;
-    if (report.incident.estimate) add(report.incident.estimate->terms);
-    for (const Remedy& remedy : d.remedies) add(remedy.terms_after);
-    add(d.terms_after);
-  }
-
-  // One bar: a rectangle per term, a line at the limit.
-  std::string draw(const std::vector<Term>& terms, std::string_view label) const {
-    constexpr double width = 1000;
-    const double scale = widest_ > 0 ? width / (1.04 * static_cast<double>(widest_)) : 0;
-    std::string out = fmt::format("<svg viewBox=\"0 0 1000 56\" role=\"img\" aria-label=\"{}\">", escaped(label));
-    double x = 0;
-    int64_t total = 0;
-    for (const Term& term : terms) {
-      const double length = static_cast<double>(term.bytes) * scale;
-      out += fmt::format(
-          "<rect x=\"{:.1f}\" y=\"8\" width=\"{:.1f}\" height=\"36\" fill=\"{}\"><title>{} {}</title></rect>", x,
-          std::max(0.0, length), colour(term.name), escaped(term.name), figure(term.bytes));
-      x += length;
-      total += term.bytes;
-    }
-    if (limit_ > 0) {
-      const double at = static_cast<double>(limit_) * scale;
-      out += fmt::format("<path d=\"M{0:.1f} 0V56\" stroke=\"{1}\" stroke-width=\"4\" stroke-dasharray=\"8 4\"/>", at,
-                         total > limit_ ? "#d33" : "#2a8");
-    }
-    return out + "</svg>\n";
-  }
-
-  std::string legend() const {
-    std::string out = "<p class=\"legend\">";
-    for (const auto& [name, index] : order_)
-      out += fmt::format("<span><i style=\"background:{}\"></i>{}</span>", colour(name), escaped(name));
-    if (limit_ > 0) out += fmt::format("<span>&#9478; the limit, {}</span>", figure(limit_));
-    return out + "</p>\n";
-  }
-
- private:
-  void add(const std::vector<Term>& terms) {
-    int64_t total = 0;
-    for (const Term& term : terms) {
-      total += term.bytes;
-      order_.emplace(term.name, order_.size());
-    }
-    widest_ = std::max(widest_, total);
-  }
-
-  const char* colour(const std::string& name) const {
-    const auto at = order_.find(name);
-    return kColours[(at == order_.end() ? 0 : at->second) % std::size(kColours)];
-  }
-
-  std::map<std::string, size_t> order_;
-  int64_t limit_ = 0, widest_ = 0;
-};
-
 std::string remedy_block(const Remedy& remedy, const Bars& bars) {
   std::string out = "<article><p><code>" + escaped(remedy.set) + "</code></p>\n";
   std::string facts = remedy.saves_bytes ? "saves " + figure(*remedy.saves_bytes) : "saving unknown";
@@ -128,6 +40,59 @@ std::string remedy_block(const Remedy& remedy, const Bars& bars) {
   if (!remedy.needs.empty()) out += "<p class=\"soft\">needs " + escaped(remedy.needs) + "</p>\n";
   for (const std::string& caveat : remedy.caveats) out += "<p class=\"soft\">! " + escaped(caveat) + "</p>\n";
   return out + "</article>\n";
+}
+
+// What the case looks like, and what that asks for.
+std::string situations_block(const Report& report) {
+  std::string out;
+  for (const SeenSituation& seen : report.diagnosis.situations) {
+    out += fmt::format(
+        "<article><p><strong>{}</strong></p>\n<svg viewBox=\"0 0 1000 20\" role=\"img\" aria-label=\"evidence {:.0f} "
+        "of "
+        "100\"><rect width=\"1000\" height=\"12\" fill=\"var(--line)\"/><rect width=\"{:.0f}\" height=\"12\" "
+        "fill=\"#0072b2\"/></svg>\n<p class=\"soft\">seen by {}</p>\n",
+        escaped(seen.cause), 100 * seen.evidence, 1000 * seen.evidence, escaped(seen.shown));
+    for (const std::string& advice : seen.advice) out += fmt::format("<p><code>{}</code></p>\n", escaped(advice));
+    out += "</article>\n";
+  }
+  return out.empty() ? out : "<h2>What this looks like</h2>\n" + out;
+}
+
+// Causes that are situations stand there.
+std::string causes_block(const Diagnosis& diagnosis) {
+  std::string out;
+  for (const Cause& cause : diagnosis.causes) {
+    const bool situation = std::any_of(diagnosis.situations.begin(), diagnosis.situations.end(),
+                                       [&](const SeenSituation& seen) { return seen.name == cause.name; });
+    if (!situation) out += "<li>" + escaped(cause.evidence) + "</li>\n";
+  }
+  return out.empty() ? out : "<h2>Why</h2>\n<ol>\n" + out + "</ol>\n";
+}
+
+// What fills the memory: by the message where it has figures, by the estimate where there is one.
+std::string bars_block(const Report& report, const Bars& bars) {
+  const Diagnosis& d = report.diagnosis;
+  const std::vector<Term> shown = terms_of_message(report.incident);
+  std::string out;
+  if (!shown.empty()) out += "<p>when it failed, by the message</p>\n" + bars.draw(shown, "memory when it failed");
+  if (report.incident.estimate) {
+    out += fmt::format("<p>now, {}</p>\n", figure(report.incident.estimate->likely_bytes));
+    out += bars.draw(report.incident.estimate->terms, "memory now");
+  }
+  if (report.incident.estimate && d.bytes_after) {
+    std::string names;
+    for (const std::string& name : d.proposed_set()) names += (names.empty() ? "" : " + ") + name;
+    out += fmt::format("<p>with {}, {}</p>\n", escaped(names), figure(*d.bytes_after));
+    out += bars.draw(d.terms_after, "memory with the smallest set");
+  }
+  return out.empty() ? out : "<h2>What fills the memory</h2>\n" + bars.legend() + out;
+}
+
+std::string questions_block(const Report& report) {
+  std::string out;
+  for (const Question& question : report.questions)
+    out += fmt::format("<li><code>{}</code>: {}</li>\n", escaped(question.option), escaped(question.text));
+  return out.empty() ? out : "<h2>What would decide</h2>\n<ul>\n" + out + "</ul>\n";
 }
 
 std::string messages_block(const Report& report) {
@@ -152,20 +117,7 @@ std::string report_html(const Report& report) {
     out += "<h2>Memory over time</h2>\n" + snapshot_svg(snapshot);
     out += "<pre>" + escaped(snapshot_text(snapshot, false)) + "</pre>\n";
   }
-  if (!d.causes.empty()) out += "<h2>Why</h2>\n<ol>\n";
-  for (const Cause& cause : d.causes) out += "<li>" + escaped(cause.evidence) + "</li>\n";
-  if (!d.causes.empty()) out += "</ol>\n";
-  if (report.incident.estimate) {
-    out += "<h2>What fills the memory</h2>\n" + bars.legend();
-    out += fmt::format("<p>now, {}</p>\n", figure(report.incident.estimate->likely_bytes));
-    out += bars.draw(report.incident.estimate->terms, "memory now");
-    if (d.bytes_after) {
-      std::string names;
-      for (const std::string& name : d.proposed_set()) names += (names.empty() ? "" : " + ") + name;
-      out += fmt::format("<p>with {}, {}</p>\n", escaped(names), figure(*d.bytes_after));
-      out += bars.draw(d.terms_after, "memory with the smallest set");
-    }
-  }
+  out += situations_block(report) + causes_block(d) + bars_block(report, bars) + questions_block(report);
   if (!d.remedies.empty()) out += "<h2>What to do</h2>\n";
   for (const Remedy& remedy : d.remedies) out += remedy_block(remedy, bars);
   if (!report.incident.messages.empty()) out += "<h2>The message</h2>\n" + messages_block(report);

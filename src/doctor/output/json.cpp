@@ -86,6 +86,10 @@ std::string report_json(const Report& report) {
   json["causes"] = Json::array();
   for (const Cause& cause : diagnosis.causes)
     json["causes"].push_back({{"name", cause.name}, {"evidence", cause.evidence}});
+  json["situations"] = Json::array();
+  for (const SeenSituation& seen : diagnosis.situations)
+    json["situations"].push_back(
+        {{"name", seen.name}, {"cause", seen.cause}, {"shown", seen.shown}, {"evidence", seen.evidence}});
   json["estimate"] = estimate_json(report.incident.estimate);
   json["remedies"] = Json::array();
   for (const Remedy& remedy : diagnosis.remedies) json["remedies"].push_back(remedy_json(remedy));
@@ -111,6 +115,10 @@ std::string report_json(const Report& report) {
   json["notes"] = diagnosis.notes;
   for (const std::string& note : report.notes) json["notes"].push_back(note);
   json["ask"] = report.ask.empty() ? Json(nullptr) : Json(report.ask);
+  json["questions"] = Json::array();
+  for (const Question& question : report.questions)
+    json["questions"].push_back(
+        {{"text", question.text}, {"option", question.option}, {"changes_the_first_remedy", question.first}});
   json["patch"] = report.patch.empty() ? Json(nullptr) : Json(report.patch);
   json["by_hand"] = report.by_hand;
   if (!report.snapshots.empty()) json["snapshots"] = Json::array();

@@ -18,6 +18,14 @@ struct HeadroomAnswer {
   std::string note;                      // where it is not quite the same job
 };
 
+// A fact that nobody gave, and that decides what is said.
+struct Question {
+  std::string text;     // "Which GPU, or how much memory has it?"
+  std::string option;   // that gives it: "--gpu"
+  std::string example;  // of its value
+  bool first = false;   // an answer would change the first remedy, not only whether it fits
+};
+
 struct Report {
   Case incident;
   Diagnosis diagnosis;
@@ -31,6 +39,8 @@ struct Report {
   std::string patch;                 // the smallest set as a diff of the user's file; empty when there is none
   std::vector<std::string> by_hand;  // of that set: what the file cannot express
   std::string ask;                   // the command to run again where the model is unknown; empty otherwise
+  std::string give;                  // an option that the log itself asks for: "--config zero3.yaml: ..."
+  std::vector<Question> questions;   // the most deciding first
   bool looked_for_message = false;   // a log was read
 };
 

@@ -125,6 +125,23 @@ void add_gpus(const Report& report, std::string& out) {
     add_block(out, "GPUS", "none known would do, not even 8 of a kind", kIndent, kWidth);
 }
 
+// The fact that would change what is proposed, where no other line asks for it: one line, where there is room.
+std::string question_line(const Report& report) {
+  std::string out;
+  if (!report.ask.empty() || !report.gpus.empty()) return out;
+  if (!report.give.empty()) {
+    add_block(out, "GIVE", report.give, kIndent, kWidth, 1);
+    return out;
+  }
+  for (const Question& question : report.questions) {
+    if (!question.first) break;
+    if (verdict(report).find(question.option) != std::string::npos) continue;
+    add_block(out, "GIVE", fmt::format("{} N: it would change what comes first", question.option), kIndent, kWidth, 1);
+    break;
+  }
+  return out;
+}
+
 std::string cut(const std::string& text) {
   size_t lines = 0, at = 0;
   while (lines < kLines && at < text.size()) {
@@ -167,6 +184,8 @@ std::string likely_words(const Diagnosis& diagnosis) {
   std::string words;
   for (const std::string& name : diagnosis.likely_set) {
     std::string word = name;
+    for (const Remedy& remedy : diagnosis.remedies)
+      if (remedy.name == name && remedy.set.size() <= 40) word = remedy.set;
     for (size_t i = 0; i < shown.size(); ++i)
       if (shown[i]->name == name) word = std::to_string(i + 1);
     words += (words.empty() ? "" : " and ") + word;
@@ -213,6 +232,9 @@ std::string verdict(const Report& report) {
   }
   const std::string sure = d.doubt.empty() ? "the range crosses the limit: measure with --probe" : d.doubt;
   if (!d.fits && report.incident.messages.empty()) return fmt::format("likely: {} {}. To be sure: {}", need, of, sure);
+  if (d.likely_set.empty() && report.incident.job && report.incident.job->task == Task::serve && !d.doubt.empty() &&
+      !report.incident.messages.empty())
+    return fmt::format("cannot tell: what failed is not in the estimate of {}. {}", need, sure);
   if (d.likely_set.empty() && d.host) return fmt::format("cannot tell: {} {} estimated. {}", need, of, sure);
   if (d.likely_set.empty())
     return fmt::format("no: {} {}, and no four of these remedies are enough; see --which-gpu", need, of);
@@ -252,12 +274,15 @@ std::string screen(const Report& report) {
   out += "\n";
   if (report.gpus.empty()) add_remedies(report, out);
   add_block(out, "FITS", verdict(report), kIndent, kWidth, 3);
+  const size_t question = out.size();
   add_gpus(report, out);
   if (!report.measured.empty() && report.incident.estimate)
     add_block(out, "PROBE", report.measured, kIndent, kWidth, 2);
   if (!report.diagnosis.notes.empty()) add_block(out, "NOTE", report.diagnosis.notes.front(), kIndent, kWidth, 2);
   out += "\n";
   add_block(out, "", headroom_line(report), 0, kWidth, 2);
+  if (std::count(out.begin(), out.end(), '\n') < static_cast<std::ptrdiff_t>(kLines))
+    out.insert(question, question_line(report));
   return cut(out);
 }
 

@@ -40,6 +40,10 @@ constexpr FrameMark kLogMarks[] = {
     {"vllm api server", System::vllm},
     {"/vllm/", System::vllm},
     {"llm_engine.py", System::vllm},
+    {"vllm serve", System::vllm},
+    {"vllm.entrypoints", System::vllm},
+    {"loading model weights took", System::vllm},
+    {"from vllm import", System::vllm},
     {"sglang", System::sglang},
     {"memory pool end.", System::sglang},
     {"capture cuda graph begin", System::sglang},
@@ -53,6 +57,7 @@ constexpr FrameMark kLogMarks[] = {
     {"llmtuner", System::llamafactory},
     {"train_bash.py", System::llamafactory},
     {"torchtune", System::torchtune},
+    {"tune run ", System::torchtune},
     {"transformers/trainer", System::hf_trainer},
     {"deepspeed", System::deepspeed},
 };
@@ -63,10 +68,33 @@ System system_in(const std::string& log) {
   return System::unknown;
 }
 
-Job job_of(const Case& incident, const Message* message) {
+// Ollama's, which runs llama.cpp.
+constexpr std::string_view kModelfile = "parameter num_ctx|parameter num_gpu";
+
+std::string_view first_in(std::string_view text, std::string_view words) {
+  while (!words.empty()) {
+    const std::string_view word = words.substr(0, words.find('|'));
+    if (text.find(word) != std::string_view::npos) return word;
+    words.remove_prefix(std::min(words.size(), word.size() + 1));
+  }
+  return {};
+}
+
+Job job_of(const Case& incident, const Message* message, std::string_view reinforcement) {
   if (incident.job) return *incident.job;
   Job job;
-  if (!message) return job;
+  job.batch.micro = incident.micro_batch;
+  if (!reinforcement.empty()) {
+    job.system = System::pytorch_script;
+    return job;
+  }
+  if (!message) {
+    if (!first_in(incident.setup_text, kModelfile).empty()) {
+      job.system = System::llama_server;
+      job.task = Task::serve;
+    }
+    return job;
+  }
   job.system = system_of(*message);
   if (job.system == System::unknown || job.system == System::pytorch_script)
     if (const System named = system_in(incident.log_text); named != System::unknown) job.system = named;
@@ -109,6 +137,26 @@ bool sees_images(const Job& job, const ModelShape& shape) {
   return false;
 }
 
+bool in_4_bits(const Job& job) {
+  const std::string kind = job.precision.quantization.value_or("none");
+  return kind.starts_with("nf4") || kind.starts_with("fp4");
+}
+
+// The estimate of a 4-bit base holds for what the loader quantises: linear layers. A job that runs with one shows that
+// they are; for one that shall change to it, and for experts, which releases keep as tensors of their own, nothing
+// does.
+std::string doubt_of_4bit_base(const Job& job, const Job& changed, const ModelShape& shape) {
+  if (!in_4_bits(changed)) return {};
+  if (shape.experts > 0) return "not every release loads experts in 4 bits: look at the bytes after loading";
+  return in_4_bits(job) ? "" : "what the loader keeps in 16 bits is not known: look at the bytes after loading";
+}
+
+std::string_view reinforcement_in(const std::string& text) {
+  for (const std::string_view word : {"actor_rollout_ref", "/verl/", "verl.trainer", "verl/trainer", " verl "})
+    if (text.find(word) != std::string::npos) return "verl";
+  return text.find("openrlhf") != std::string::npos ? "openrlhf" : "";
+}
+
 // What the message and its frames say, in lower case.
 std::string text_of(const Message* message) {
   if (!message) return {};
@@ -118,21 +166,15 @@ std::string text_of(const Message* message) {
   return lower(text);
 }
 
-std::string_view first_in(std::string_view text, std::string_view words) {
-  while (!words.empty()) {
-    const std::string_view word = words.substr(0, words.find('|'));
-    if (text.find(word) != std::string_view::npos) return word;
-    words.remove_prefix(std::min(words.size(), word.size() + 1));
-  }
-  return {};
-}
-
 }  // namespace
 
 std::string_view CaseView::log_says(std::string_view words) const { return first_in(log_text_, words); }
 std::string_view CaseView::setup_says(std::string_view words) const { return first_in(incident_.setup_text, words); }
 
 System system_of(const Message& message) {
+  // Its rollouts run in vLLM, whose message it may be.
+  for (const Frame& frame : message.frames)
+    if (frame.file.find("/trl/trainer/") != std::string::npos) return System::trl;
   if (message.framework == "vllm") return System::vllm;
   if (message.framework == "sglang") return System::sglang;
   if (message.framework == "tgi") return System::tgi;
@@ -151,9 +193,16 @@ CaseView::CaseView(const Case& incident, const Estimator& estimator)
       message_(main_message(incident)),
       balance_(balance_of(incident)),
       pool_(pool_of(incident)) {
-  job_ = job_of(incident, message_);
-  if (message_) figures_ = figures_of(*message_);
   log_text_ = incident.log_text + text_of(message_);
+  reinforcement_library_ = reinforcement_in(log_text_);
+  if (reinforcement_library_.empty()) reinforcement_library_ = reinforcement_in(incident.setup_text);
+  job_ = job_of(incident, message_, reinforcement_library_);
+  if (message_) figures_ = figures_of(*message_);
+  if (!reinforcement_library_.empty() && figures_.foreign) {
+    // Its own server may be another process, or this one beside PyTorch's allocator.
+    figures_.unattributed = figures_.foreign;
+    figures_.foreign.reset();
+  }
   style_ = style_of(job_);
 }
 
@@ -292,9 +341,13 @@ bool CaseView::fits_after(const Changes& changes) const {
 
 bool CaseView::likely_after(const Changes& changes) const {
   const std::optional<Estimate> changed = after(changes);
-  if (!changed || !balance_.limit) return false;
+  if (!changed || !balance_.limit || failed_beside_the_estimate()) return false;
   return fits(likely_of(*changed) + balance_.unexplained, *balance_.limit) &&
          full_length_fits(with_changes(job_, changes), *shape(), *changed, false);
+}
+
+bool CaseView::failed_beside_the_estimate() const {
+  return message_ && serving() && shape() && sees_images(job_, *shape());
 }
 
 bool CaseView::enough_after(const Changes& changes) const {
@@ -303,10 +356,14 @@ bool CaseView::enough_after(const Changes& changes) const {
 
 std::string CaseView::doubt_after(const Changes& changes) const {
   if (!shape() || !has_job()) return "the model is unknown: add --model config.json or NAME";
-  if (sees_images(job_, *shape())) return "images take memory that is not in the estimate: measure with --probe";
+  if (sees_images(job_, *shape()))
+    return fmt::format("images take memory that is not in the estimate: {}",
+                       serving() ? "start it with fewer of them" : "measure with --probe");
   if (shape()->guessed) return "the model's shape is guessed: give --model config.json";
   if (const std::string& library = job_.library; !library.empty())
     return library + " brings modules of its own: measure with --probe";
+  if (!job_.unseen_script.empty())
+    return fmt::format("{} may set more than its options: give it with --config", job_.unseen_script);
   if (!job_.keys.unknown.empty())
     return fmt::format("{} is not understood and may take memory: give the script, or measure with --probe",
                        job_.keys.unknown.front().origin.key);
@@ -321,6 +378,7 @@ std::string CaseView::doubt_after(const Changes& changes) const {
   if (pool_ != Pool::device) return "what a node's processes hold together is not known: `free -h`, `sacct -o MaxRSS`";
   const Job changed = with_changes(job_, changes);
   if (changed.task == Task::train) {
+    if (const std::string doubt = doubt_of_4bit_base(job_, changed, *shape()); !doubt.empty()) return doubt;
     // Published runs of such jobs went beyond the upper end (benchmarks/results/doctor_estimates.md).
     const bool split = changed.parallel.tensor.value_or(1) > 1 || changed.parallel.pipeline.value_or(1) > 1 ||
                        changed.parallel.context.value_or(1) > 1;
@@ -344,6 +402,7 @@ std::string CaseView::doubt_after(const Changes& changes) const {
 }
 
 bool CaseView::fits_on(const Gpu& other, bool surely) const {
+  if (failed_beside_the_estimate()) return false;
   if (!shape() || !has_job()) return !surely && balance_.need && fits(*balance_.need, other.memory_bytes);
   if (surely && !doubt_after({}).empty()) return false;
   const Estimate there = estimator_(job_, *shape(), other);

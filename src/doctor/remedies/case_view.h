@@ -33,6 +33,9 @@ class CaseView {
   bool caching_allocator() const;
   // Of the message; where a library of CUDA reports, the framework that the log shows around it.
   std::string_view framework() const;
+  // The library of a reinforcement learning whose server for rollouts shares the devices with the training: "verl",
+  // "openrlhf"; empty for others. Its frames are those of vLLM and FSDP, its options are its own.
+  std::string_view reinforcement_library() const { return reinforcement_library_; }
   // A device message of TensorFlow, JAX or the like, and no job: PyTorch's words would be wrong.
   bool foreign_framework() const;
   bool has_job() const { return incident_.job.has_value(); }
@@ -67,6 +70,8 @@ class CaseView {
   bool fits_after(const Changes& changes) const;
   // By the likely figure alone; what is proven is likely.
   bool likely_after(const Changes& changes) const;
+  // A server that failed for what the estimate does not hold (images): nothing is likely by it.
+  bool failed_beside_the_estimate() const;
   // What a size is chosen by: proven where the estimate allows proofs, else likely.
   bool enough_after(const Changes& changes) const;
   // Why the estimate after the changes bounds nothing, and what would remove the doubt; empty when it does.
@@ -84,6 +89,7 @@ class CaseView {
   const Estimator& estimator_;
   Job job_;
   std::string log_text_;  // with the message's own text and frames
+  std::string_view reinforcement_library_;
   const Message* message_ = nullptr;
   MessageFigures figures_;
   Balance balance_;

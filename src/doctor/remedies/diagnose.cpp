@@ -105,6 +105,21 @@ std::optional<bool> proven_fit(const CaseView& view) {
   return view.likely_after({}) ? std::nullopt : std::optional(false);
 }
 
+// Their advice as far as it is offered.
+std::vector<SeenSituation> recorded(const std::vector<Seen>& seen, const std::vector<Remedy>& remedies) {
+  std::vector<SeenSituation> records;
+  for (const auto& [situation, evidence] : seen) {
+    SeenSituation& record = records.emplace_back();
+    record = {std::string(situation->name), std::string(situation->cause), evidence.shown, evidence.weight, {}};
+    for (const Advice& advice : situation->advice())
+      for (const Remedy& remedy : remedies)
+        if (remedy.name == advice.technique &&
+            std::find(record.advice.begin(), record.advice.end(), remedy.set) == record.advice.end())
+          record.advice.push_back(remedy.set);
+  }
+  return records;
+}
+
 }  // namespace
 
 Diagnosis diagnose(const Case& incident, const Estimator& estimator) {
@@ -126,9 +141,12 @@ Diagnosis diagnose(const Case& incident, const Estimator& estimator) {
     diagnosis.fits = proven_fit(view);
   if (estimated) diagnosis.doubt = view.doubt_after({});
   if (!diagnosis.fits.value_or(false) && estimated) choose_set(view, findings.remedies, diagnosis);
+  if (diagnosis.doubt.empty() && !diagnosis.likely_set.empty())
+    diagnosis.doubt = view.doubt_after(diagnosis.set_changes);
   order(diagnosis, findings.remedies);
   name_surest(diagnosis, findings.remedies);
   diagnosis.remedies = std::move(findings.remedies);
+  diagnosis.situations = recorded(seen, diagnosis.remedies);
   return diagnosis;
 }
 

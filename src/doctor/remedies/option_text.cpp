@@ -204,6 +204,7 @@ std::optional<Style> only_style(System system) {
 }
 
 std::optional<Style> style_at(const Origin& origin) {
+  if (origin.file == "command line") return std::nullopt;  // doctor's own: says nothing of the job's files
   if (origin.file.ends_with(".py") || origin.file.ends_with(".ipynb")) return Style::python;
   if (origin.key.starts_with("--") || origin.line == 0) return Style::flags;
   if (origin.file.ends_with(".yaml") || origin.file.ends_with(".yml")) return Style::yaml;

@@ -13,35 +13,6 @@
 namespace headroom::doctor {
 namespace {
 
-constexpr const char* kScript =
-    R"py(# Peak memory of one training step at two batch sizes. Fill in the two functions, run it with the Python that trains,
-# and give its output to: headroom doctor FILE --gpu 24GiB
-import gc, json, torch
-
-def build():
-    """The model on the device and its optimizer, made as your training makes them."""
-    raise SystemExit("fill in build() and step()")
-
-def step(model, optimizer, batch):
-    """One whole step with `batch` samples of full length: forward, backward, optimizer.step(), zero_grad()."""
-
-for batch in (1, 2):
-    model, optimizer = build()
-    step(model, optimizer, batch)  # the first step makes the optimizer's states
-    torch.cuda.synchronize()
-    torch.cuda.reset_peak_memory_stats()
-    step(model, optimizer, batch)
-    torch.cuda.synchronize()
-    free, total = torch.cuda.mem_get_info()
-    print(json.dumps({"batch": batch, "peak_bytes": torch.cuda.max_memory_allocated(),
-                      "reserved_bytes": torch.cuda.max_memory_reserved(),
-                      "outside_bytes": max(0, total - free - torch.cuda.memory_reserved()),
-                      "total_bytes": total}), flush=True)
-    del model, optimizer
-    gc.collect()
-    torch.cuda.empty_cache()
-)py";
-
 int64_t figure_in(const Json& json, const char* name) {
   const auto at = json.find(name);
   if (at == json.end() || !at->is_number()) return 0;
@@ -49,9 +20,14 @@ int64_t figure_in(const Json& json, const char* name) {
   return value > 0 && value < 9e18 ? static_cast<int64_t>(value) : 0;
 }
 
-}  // namespace
+// Of those that the script prints; empty for others.
+std::string known_stage(const std::string& stage) {
+  for (const char* known : {"start", "forward", "backward", "optimizer_step"})
+    if (stage == known) return stage;
+  return {};
+}
 
-std::string probe_script() { return kScript; }
+}  // namespace
 
 std::vector<ProbePoint> read_probe(const std::string& text, const std::string& source) {
   std::vector<ProbePoint> points;
@@ -66,8 +42,13 @@ std::vector<ProbePoint> read_probe(const std::string& text, const std::string& s
     if (brace == std::string::npos || line.size() > 65536) continue;
     const Json json = Json::parse(line.substr(brace), nullptr, false);
     if (!json.is_object() || !json.contains("batch") || !json["batch"].is_number()) continue;
-    const ProbePoint point{json["batch"].get<double>(), figure_in(json, "peak_bytes"),
-                           figure_in(json, "reserved_bytes"), figure_in(json, "outside_bytes")};
+    ProbePoint point{json["batch"].get<double>(),
+                     figure_in(json, "peak_bytes"),
+                     figure_in(json, "reserved_bytes"),
+                     figure_in(json, "outside_bytes"),
+                     {}};
+    if (json.contains("stage") && json["stage"].is_string())
+      point.stage = known_stage(json["stage"].get<std::string>());
     if (!(point.batch > 0) || point.batch > 1e9 || point.peak_bytes <= 0) continue;
     points.push_back(point);
     batches.insert(point.batch);
@@ -101,6 +82,12 @@ ProbeFit fit_probe(const std::vector<ProbePoint>& points) {
         std::max(fit.residual_bytes, std::abs(peak(point) - fit.fixed_bytes - fit.per_sample_bytes * point.batch));
   fit.fixed_bytes += outside;
   return fit;
+}
+
+std::string stage_of_peak(const std::vector<ProbePoint>& points) {
+  const auto last = std::max_element(points.begin(), points.end(),
+                                     [](const ProbePoint& a, const ProbePoint& b) { return a.batch < b.batch; });
+  return last == points.end() ? std::string() : last->stage;
 }
 
 int64_t largest_batch(const ProbeFit& fit, int64_t capacity_bytes) {

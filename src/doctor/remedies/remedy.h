@@ -25,6 +25,7 @@ struct Case {
   Growth growth;                          // of memory over time, where the log has samples
   Resources resources;                    // what schedulers, monitors and servers printed beside the error
   Software software;                      // versions, where known
+  std::optional<int64_t> micro_batch;     // where no job states it: what the person knows
   // What was brought, as text in lower case: the log's first and last pieces, and the configurations.
   std::string log_text, setup_text;
 };
@@ -70,8 +71,16 @@ struct Refusal {
   std::string why;
 };
 
+// What people run into besides a job that is too large (situations/situation.h).
+struct SeenSituation {
+  std::string name, cause, shown;   // shown: what speaks for it
+  double evidence = 0;              // 0 to 1
+  std::vector<std::string> advice;  // as the remedies are spelt, best first
+};
+
 struct Diagnosis {
   std::vector<Cause> causes;
+  std::vector<SeenSituation> situations;          // the heaviest evidence first
   std::vector<Remedy> remedies;                   // cheapest that fits first
   std::vector<Refusal> refused;                   // what does not apply, and why
   std::vector<std::string> notes;                 // stale or misspelt advice in the job, opposite advice, defaults

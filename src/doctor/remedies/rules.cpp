@@ -20,11 +20,24 @@ double effort_cost(std::string_view effort) {
   return 12;
 }
 
-// Accelerate hands sharding and offload to DeepSpeed where its file says so: FSDP's options would do nothing there.
-System spelling_system(const Job& job, std::string_view technique) {
-  if (job.system != System::accelerate || !job.parallel.deepspeed) return job.system;
-  for (const std::string_view name : {"shard", "shard-more", "smaller-buckets", "offload-optimizer",
-                                      "offload-parameters", "offload-nvme", "no-prefetch", "sharded-save"})
+// Whether the stage of ZeRO stands in Accelerate's own file, not in one of DeepSpeed's.
+bool staged_by_accelerate(const Job& job) {
+  const auto stage = job.keys.origins.find("sharding");
+  return job.system == System::accelerate && stage != job.keys.origins.end() &&
+         stage->second.key.find("zero_stage") != std::string::npos;
+}
+
+// Accelerate and the Trainer hand sharding and offload to DeepSpeed where their file says so: FSDP's options would do
+// nothing there.
+System spelling_system(const CaseView& view, std::string_view technique) {
+  const Job& job = view.job();
+  const bool hands_over =
+      job.system == System::accelerate || job.system == System::hf_trainer || job.system == System::trl;
+  if (!hands_over || !(view.zero() || job.parallel.deepspeed)) return job.system;
+  // Accelerate's file has keys of its own for these.
+  for (const std::string_view name : {"shard", "shard-more", "offload-optimizer", "offload-parameters"})
+    if (technique == name) return staged_by_accelerate(job) ? System::accelerate : System::deepspeed;
+  for (const std::string_view name : {"smaller-buckets", "offload-nvme", "no-prefetch", "sharded-save"})
     if (technique == name) return System::deepspeed;
   return job.system;
 }
@@ -64,13 +77,16 @@ void Findings::note(std::string text) { notes.push_back(std::move(text)); }
 Remedy make_remedy(const CaseView& view, std::string_view name, const Values& values, Changes changes,
                    std::string why) {
   const Technique& facts = technique(name);
-  const Style style = changes.empty() ? view.style() : style_of(view.job(), changes.front().first);
-  const Spelt spelt = spell(name, spelling_system(view.job(), name), style, values);
+  const System system = spelling_system(view, name);
+  const bool handed_over = system != view.job().system;
+  Style style = changes.empty() ? view.style() : style_of(view.job(), changes.front().first);
+  if (handed_over) style = Style::json;
+  const Spelt spelt = spell(name, system, style, values);
   Remedy remedy;
   remedy.name = name;
   remedy.row = facts.row;
   remedy.set = spelt.text;
-  remedy.settings = spelt.settings;
+  if (!handed_over) remedy.settings = spelt.settings;  // else they belong into another file than the job's own
   remedy.available = spelt.available;
   remedy.slowdown = facts.slowdown;
   remedy.kind = kind_name(facts.kind);

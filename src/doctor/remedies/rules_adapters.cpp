@@ -98,7 +98,8 @@ void freeze(const CaseView& s, Findings& findings) {
                           (s.checkpointing() ? 0 : s.term("activations"))) /
                          2;
     const Balance& balance = s.balance();
-    remedy.likely_alone = balance.need && balance.limit && fits(*balance.need - *remedy.saves_bytes, *balance.limit);
+    remedy.likely_alone = !s.likely_after({}) && balance.need && balance.limit &&
+                          fits(*balance.need - *remedy.saves_bytes, *balance.limit);
   }
   remedy.caveats.push_back("the embeddings must be frozen too, or activations are kept all the way down to them");
   if (s.fsdp()) remedy.caveats.push_back("FSDP needs use_orig_params=True to mix frozen and trained weights");
@@ -126,6 +127,8 @@ void quantized_model(const CaseView& s, Findings& findings) {
   if (s.training())
     return findings.refuse("quantized-model", "post-training quantisation shrinks inference, not training");
   if (s.quantized_base()) return findings.refuse("quantized-model", "the weights are quantised already");
+  if (!s.has_job() && !s.log_says("-awq|-gptq|awq_marlin|gptq_marlin|-int4|w4a16|bnb-4bit").empty())
+    return findings.refuse("quantized-model", "the weights are quantised already, by the log");
   Remedy remedy =
       make_remedy(s, "quantized-model", {}, {{"quantization", s.job().system == System::vllm ? "awq" : "nf4"}},
                   "weights of 4 bits take a quarter of 16-bit ones");

@@ -14,7 +14,11 @@ std::string allocator_variable(const CaseView& s) {
   return "PYTORCH_CUDA_ALLOC_CONF";
 }
 
-bool before_torch_2(const CaseView& s) { return s.message() && s.message()->format.starts_with("torch1"); }
+bool before_torch_2(const CaseView& s) {
+  const Version& torch = s.incident().software.torch;
+  if (torch.major > 0) return torch.major < 2;
+  return s.message() && s.message()->format.starts_with("torch1");
+}
 
 std::string sum_of(const MessageFigures& f) {
   return fmt::format("free {} + unallocated {} = {} against {} asked", figure(*f.free), figure(*f.unallocated),
@@ -112,6 +116,8 @@ bool worth_a_look(const MessageFigures& f) { return f.unattributed && f.capacity
 void other_processes(const CaseView& s, Findings& findings) {
   const int64_t foreign = s.figures().foreign.value_or(0);
   if (s.pool() != Pool::device || (foreign < (int64_t{256} << 20) && !worth_a_look(s.figures()))) return;
+  if (!s.reinforcement_library().empty())
+    return findings.refuse("end-other-processes", "what else is on the device may be the job's own server");
   const std::string_view list = process_list(s.message()->framework);
   std::string kill = fmt::format("{}; end what is not needed, or take another GPU: CUDA_VISIBLE_DEVICES=1", list);
   std::string pids;

@@ -21,8 +21,10 @@ void checkpointing(const CaseView& s, Findings& findings) {
   const Changes changes{{"checkpointing", "true"}};
   Remedy remedy = make_remedy(s, "checkpointing", {}, changes,
                               "keeps each layer's input only and computes the rest again in the backward pass");
-  if (s.job().system == System::accelerate && !s.fsdp())
+  if (s.job().system == System::accelerate && !s.fsdp()) {
     remedy.set = spell("checkpointing", System::pytorch_script, Style::python, {}).text;
+    remedy.settings.clear();  // the file's own key is FSDP's
+  }
   if (s.job().system == System::litgpt && s.gpus() > 1)
     return findings.refuse("checkpointing", "LitGPT checkpoints by itself under FSDP");
   if (s.lora() && s.job().system != System::litgpt)

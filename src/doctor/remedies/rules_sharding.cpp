@@ -10,11 +10,14 @@ namespace {
 bool applies(const CaseView& s) { return s.training() && s.pool() == Pool::device; }
 
 Values gpu_values(const CaseView& s, int64_t gpus) {
-  // FSDP2 has another key for it than FSDP1.
+  // FSDP2 has another key for it than FSDP1; DeepSpeed counts stages.
   const bool second = s.job().parallel.fsdp2;
   return {{"gpus", std::to_string(gpus)},
           {"recipe", s.lora() ? "lora" : "full"},
-          {"full_shard", second ? "fsdp_reshard_after_forward=True" : "fsdp_sharding_strategy=FULL_SHARD"}};
+          {"launcher", s.zero() ? "" : "distributed_type=FSDP; "},
+          {"full_shard", s.zero() ? "deepspeed_config.zero_stage=3"
+                         : second ? "fsdp_config.fsdp_reshard_after_forward=True"
+                                  : "fsdp_config.fsdp_sharding_strategy=FULL_SHARD"}};
 }
 
 // Every doubling of the number of GPUs beyond the first costs as much as an installation.
@@ -107,7 +110,7 @@ void offload_parameters(const CaseView& s, Findings& findings) {
                               "weights come from the host layer by layer; states and update stay there");
   if (remedy.host_bytes && *remedy.host_bytes > 0)
     remedy.caveats.push_back(fmt::format("takes {} of host memory per process", figure(*remedy.host_bytes)));
-  if (one && (s.job().system == System::hf_trainer || s.job().system == System::trl))
+  if (one && !s.zero() && (s.job().system == System::hf_trainer || s.job().system == System::trl))
     remedy.caveats.push_back(
         "zero3_offload.json holds {\"zero_optimization\": {\"stage\": 3, \"offload_param\": {\"device\": \"cpu\"}, "
         "\"offload_optimizer\": {\"device\": \"cpu\"}}}");

@@ -1,6 +1,7 @@
 #include "doctor/remedies/situations/conditions.h"
 
 #include <cctype>
+#include <cstdlib>
 
 namespace headroom::doctor {
 namespace {
@@ -43,6 +44,13 @@ std::optional<int64_t> steps_done(const CaseView& view) {
     if (const std::optional<int64_t> done = number_before(text, slash - 1)) return done;
   }
   return std::nullopt;
+}
+
+std::optional<double> number_behind(const std::string& text, std::string_view words, size_t begin) {
+  const size_t at = text.find(words, begin);
+  if (at == std::string::npos || at + words.size() >= text.size() || !digit(text[at + words.size()]))
+    return std::nullopt;
+  return std::strtod(text.c_str() + at + words.size(), nullptr);
 }
 
 }  // namespace headroom::doctor

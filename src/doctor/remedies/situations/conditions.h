@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "doctor/remedies/case_view.h"
 
@@ -19,5 +21,8 @@ bool several_gpus(const CaseView& view);
 
 // Steps that a progress bar of the log had counted at its end ("| 120/4000 [" gives 120).
 std::optional<int64_t> steps_done(const CaseView& view);
+
+// The number right behind `words`, from `begin` on; absent where none stands there.
+std::optional<double> number_behind(const std::string& text, std::string_view words, size_t begin);
 
 }  // namespace headroom::doctor

@@ -20,7 +20,6 @@ bool any_device(const CaseView& view) { return view.pool() == Pool::device; }
 bool of_another_framework(const CaseView& view) { return view.foreign_framework(); }
 bool with_tensorflow(const CaseView& view) { return view.foreign_framework() && view.framework() == "tensorflow"; }
 bool with_jax(const CaseView& view) { return view.foreign_framework() && view.framework() == "jax"; }
-bool by_deepspeed(const CaseView& view) { return training_on_device(view) && !view.incident().estimate; }
 bool disguised(const CaseView& view) {
   return on_device(view) && (view.framework() == "cublas" || view.framework() == "cudnn");
 }
@@ -28,9 +27,6 @@ bool configured_elsewhere(const CaseView& view) {
   return training_on_device(view) && unknown_program(view) && !view.message();
 }
 bool own_optimizer(const CaseView& view) { return training_on_device(view) && !several_gpus(view); }
-bool spread_optimizer(const CaseView& view) {
-  return training_on_device(view) && several_gpus(view) && !view.sharded();
-}
 
 // More is allocated than the device has.
 Evidence beyond_capacity(const CaseView& view) {
@@ -42,7 +38,7 @@ Evidence beyond_capacity(const CaseView& view) {
 // A few small tensors do not fit any more on a small device: weights, gradients and states fill it.
 Evidence small_device(const CaseView& view) {
   const MessageFigures& f = view.figures();
-  if (!f.capacity || *f.capacity > 4 * kGiB || !f.requested || *f.requested > *f.capacity / 32) return {};
+  if (!f.capacity || *f.capacity > 5 * kGiB / 2 || !f.requested || *f.requested > *f.capacity / 32) return {};
   if (f.free.value_or(0) > *f.capacity / 8) return {};
   return {0.78, fmt::format("{} of {} asked", figure(*f.requested), figure(*f.capacity))};
 }
@@ -51,6 +47,7 @@ Evidence small_device(const CaseView& view) {
 Evidence held_by_others(const CaseView& view) {
   const MessageFigures& f = view.figures();
   const int64_t others = f.foreign.value_or(f.unattributed.value_or(0));
+  if (!view.reinforcement_library().empty()) return {};  // they may be the job's own server's
   if (!f.capacity || others <= *f.capacity / 2) return {};
   return {0.88, fmt::format("{} of {} are not this process's", figure(others), figure(*f.capacity))};
 }
@@ -118,19 +115,6 @@ constexpr Situation kSituations[] = {
       {log, 0.78, "less than desired gpu memory utilization"}},
      {{"end-other-processes"}, {"gpu-memory-utilization", {}, {}, vllm}},
      held_by_others},
-    {"states_on_every_gpu",
-     "every GPU keeps the whole weights and gradients beside its part of the states: the update's copies find no room",
-     spread_optimizer,
-     {{log, 0.84, "exp_avg_sq|_single_tensor_adam|_multi_tensor_adam|fused_adam|optimizer.step|in step"}},
-     {{"shard", "ZeRO stage 3 (\"zero_optimization\": {\"stage\": 3}, ds_z3_config.json) or FSDP FULL_SHARD"},
-      {"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"} (DeepSpeed)"},
-      {"optimizer-8bit"}}},
-    {"nothing_offloaded",
-     "weights and states stay on the device: the host could take the optimizer's part",
-     training_on_device,
-     {{setup, 0.7, "--zero_stage 2|--zero_stage 3|zero_stage: 2|zero_stage: 3"}},
-     {{"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"} (OpenRLHF: --adam_offload)"},
-      {"micro-batch"}}},
     {"states_at_the_first_step",
      "the optimizer makes its states at the first step: 8 bytes per trained weight with Adam, after one pass went well",
      own_optimizer,
@@ -145,23 +129,6 @@ constexpr Situation kSituations[] = {
      {{"grow-on-demand"},
       {"end-other-processes", "nvidia-smi: end the program that holds the device"},
       {"micro-batch"}}},
-    {"optimizer_split_only",
-     "ZeRO 1 and 2 split states and gradients, and every GPU keeps all weights; the states themselves may wait on the "
-     "host",
-     by_deepspeed,
-     {{log, 0.84, "initialize_optimizer_states|_create_optimizer_states"},
-      {log, 0.8, "stage_1_and_2.py|zero/stage2.py|zero/stage1.py"}},
-     {{"shard", "\"zero_optimization\": {\"stage\": 3}"},
-      {"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"}"},
-      {"micro-batch"}}},
-    {"gathered_by_stage_3",
-     "ZeRO-3 gathers the weights of each layer for its turn; states and weights may wait on the host",
-     by_deepspeed,
-     {{log, 0.78, "zero/stage3.py|partition_parameters.py|partitioned_param_coordinator"}},
-     {{"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"}, \"offload_param\": {\"device\": \"cpu\"}"},
-      {"micro-batch"},
-      {"smaller-buckets",
-       "\"stage3_max_live_parameters\": 1e8, \"stage3_prefetch_bucket_size\": 5e7, \"reduce_bucket_size\": 5e7"}}},
     {"disguised_error",
      "a CUDA library could not start: the device is full, or an index out of range (labels, vocabulary) broke it "
      "before",
@@ -186,28 +153,7 @@ constexpr Situation kSituations[] = {
      {{log, 0.85, "mps backend out of memory"}},
      {{"own-allocator", "export PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 (no limit; the system may swap)"},
       {"micro-batch"},
-      {"low-vram"}}},
-    {"diffusion_interface",
-     "an interface for diffusion models keeps the whole pipeline on the device",
-     any_device,
-     {{setup, 0.85, "--medvram|webui.py --lowvram"},
-      {setup, 0.8, "webui.py|webui-user|stable-diffusion-webui|comfyui|invokeai"},
-      {log, 0.9, "use lower resolution (max approx"},
-      {log, 0.82, "stable-diffusion-webui|comfyui|invokeai|modules/sd_|ldm/modules|k_diffusion"}},
-     {{"low-vram",
-       "--lowvram instead of --medvram (ComfyUI: --lowvram), --xformers or --opt-sdp-attention; no "
-       "--precision full"},
-      {"input-size", "a lower resolution (512 x 512), then upscale in tiles; a batch of 1"},
-      {"micro-batch"}}},
-    {"diffusion_pipeline",
-     "a diffusion pipeline keeps text encoder, UNet and VAE on the device at once",
-     any_device,
-     {{log, 0.8, "diffusers/|unet_2d_condition|autoencoder_kl|stablediffusionpipeline|pipeline_stable_diffusion"},
-      {setup, 0.78, "stablediffusionpipeline|diffusionpipeline|train_dreambooth|train_text_to_image"}},
-     {{"low-vram"},
-      {"input-size", "a lower resolution: --resolution 512"},
-      {"half-inference", "from_pretrained(..., torch_dtype=torch.float16)"},
-      {"optimizer-8bit"}}},
+      {"quantized-model", "a smaller or quantised model; diffusers: pipe.enable_attention_slicing()"}}},
     {"configuration_of_another_program",
      "a program that doctor does not read; in every training batch, length and what the layers keep decide",
      configured_elsewhere,

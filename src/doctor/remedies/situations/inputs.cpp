@@ -32,14 +32,12 @@ Evidence after_some_steps(const CaseView& view) {
   return {0.76, fmt::format("{} steps went well", *steps)};
 }
 
-Evidence large_request_of_a_language_model(const CaseView& view) {
-  Evidence evidence = one_large_request(view);
-  if (evidence.weight > 0 && view.job().batch.packing.value_or(false)) evidence.shown += ", packed rows";
-  return evidence;
-}
-
 bool unknown_program_on_device(const CaseView& view) { return training_on_device(view) && unknown_program(view); }
 bool language_training(const CaseView& view) { return training_on_device(view) && !unknown_program(view); }
+bool training_on_packs(const CaseView& view) {
+  return language_training(view) && view.job().batch.packing.value_or(false);
+}
+bool training_on_rows(const CaseView& view) { return language_training(view) && !training_on_packs(view); }
 
 constexpr Situation kSituations[] = {
     {"request_beyond_the_device",
@@ -65,14 +63,20 @@ constexpr Situation kSituations[] = {
      one_large_request},
     {"one_large_tensor_of_a_row",
      "one tensor takes a large part of the device: logits, scores or gradients of whole rows, so their length decides",
-     language_training,
+     training_on_rows,
+     {},
+     {{"sequence-length"}, {"micro-batch"}, {"chunked-loss"}},
+     one_large_request},
+    {"one_large_tensor_of_a_pack",
+     "one tensor takes a large part of the device: logits, scores or gradients of whole packs, so their length decides",
+     training_on_packs,
      {},
      {{"shorter-pack", "sample_packing: false, or a shorter sequence_len", {}, System::axolotl},
       {"shorter-pack"},
       {"sequence-length"},
       {"micro-batch"},
       {"chunked-loss"}},
-     large_request_of_a_language_model},
+     one_large_request},
     {"large_images",
      "convolutions over images or volumes: memory grows with height x width (x depth)",
      unknown_program_on_device,

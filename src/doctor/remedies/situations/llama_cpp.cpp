@@ -35,18 +35,20 @@ Evidence long_context(const CaseView& view) {
 }
 
 bool with_ollama(const CaseView& view) {
-  return !view.log_says("ollama|llama-server process|llama runner").empty() || !view.setup_says("ollama").empty();
+  return !view.log_says("ollama|llama-server process|llama runner").empty() ||
+         !view.setup_says("ollama|parameter num_ctx|parameter num_gpu").empty();
 }
 
 constexpr Situation kSituations[] = {
     {"context_of_ollama",
      "the context that was asked for wants a cache that finds no room; it is made for every parallel request",
      with_ollama,
-     {{setup, 0.8, "ollama_context_length=|num_ctx|ollama_num_parallel="},
+     {{either, 0.86, "parameter num_ctx|parameter num_gpu"},
+      {setup, 0.8, "ollama_context_length=|num_ctx|ollama_num_parallel="},
       {log, 0.72, "llama runner process|llama-server process|requires more system memory"}},
-     {{"max-model-len", "OLLAMA_CONTEXT_LENGTH=4096 (or /set parameter num_ctx 4096)"},
-      {"gpu-layers", "PARAMETER num_gpu <half of the layers>"},
-      {"kv-dtype", "OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE=q8_0"},
+     {{"max-model-len", "PARAMETER num_ctx 4096 (Modelfile; /set parameter num_ctx 4096; OLLAMA_CONTEXT_LENGTH=4096)"},
+      {"gpu-layers", "PARAMETER num_gpu <half of the layers>; without it Ollama counts them itself"},
+      {"kv-dtype", "OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE=q8_0", {}, System::unknown, "ollama_kv_cache_type=q"},
       {"quantized-model", "a smaller tag of the model: fewer parameters, or q4_K_M"}}},
     {"default_context",
      "without a context of your own the cache is made for the model's whole training context",

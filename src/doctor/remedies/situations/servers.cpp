@@ -34,6 +34,31 @@ Evidence failed_beside_the_cache(const CaseView& view) {
   return {};
 }
 
+// "Load weight end. ... avail mem=1.34 GB, mem usage=21.5 GB": what is left for everything else.
+Evidence little_left_after_loading(const CaseView& view) {
+  const std::string& text = view.incident().log_text;
+  const size_t end = text.rfind("load weight end");
+  if (end == std::string::npos) return {};
+  const std::optional<double> left = number_behind(text, "avail mem=", end);
+  const std::optional<double> weights = number_behind(text, "mem usage=", end);
+  if (!left || !weights || *left > 0.15 * (*left + *weights)) return {};
+  return {0.93, fmt::format("{:.1f} GB are left beside {:.1f} GB of weights", *left, *weights)};
+}
+
+// "Loading model weights took 20.10 GB" on a device of 23.64 GiB.
+Evidence weights_take_the_device(const CaseView& view) {
+  const std::string& text = view.incident().log_text;
+  const std::optional<double> weights = number_behind(text, "loading model weights took ", 0);
+  const std::optional<int64_t>& capacity = view.figures().capacity;
+  if (!weights || !capacity || *weights * 0x1p30 < 0.8 * static_cast<double>(*capacity)) return {};
+  return {0.8, fmt::format("{:.1f} GB of weights on {}", *weights, figure(*capacity))};
+}
+
+Evidence little_left_for_the_pool(const CaseView& view) {
+  const Evidence evidence = little_left_after_loading(view);
+  return evidence.weight > 0 ? evidence : weights_take_the_device(view);
+}
+
 // The weights are larger than the device, by the estimate.
 Evidence weights_beyond_the_device(const CaseView& view) {
   const std::optional<int64_t> limit = view.balance().limit;
@@ -43,20 +68,7 @@ Evidence weights_beyond_the_device(const CaseView& view) {
 
 bool paged_server(const CaseView& view) { return serving_on_device(view) && view.job().system != System::llama_server; }
 
-bool server_in_a_training(const CaseView& view) {
-  return on_device(view) && !view.log_says("grpo_trainer|ppo_trainer|online_dpo|openrlhf|verl/|use_vllm").empty() &&
-         !view.log_says("vllm").empty();
-}
-
 constexpr Situation kSituations[] = {
-    {"server_in_a_training",
-     "vLLM runs beside the training on the same device and takes the share that it has when alone",
-     server_in_a_training,
-     {{log, 0.9, "vllm"}},
-     {{"gpu-memory-utilization",
-       "vllm_gpu_memory_utilization=0.3 (TRL); actor_rollout_ref.rollout.gpu_memory_utilization=0.4 (verl)"},
-      {"max-model-len", "vllm_max_model_len=2048 (TRL): prompt and completion"},
-      {"micro-batch"}}},
     {"multimodal_profiling",
      "at its start the server runs the vision encoder for as many sequences as it may ever serve at once",
      serving_on_device,
@@ -95,6 +107,12 @@ constexpr Situation kSituations[] = {
      vllm_on_device,
      {{log, 0.88, "no available memory for the cache blocks"}},
      {{"gpu-memory-utilization"}, {"max-sequences"}, {"batched-tokens"}, {"quantized-model"}, {"tensor-parallel"}}},
+    {"weights_leave_no_pool",
+     "the weights leave next to nothing for the pool: a larger share does not make room",
+     paged_server,
+     {{log, 0.9, "leave no gpu memory|leaves no gpu memory|leave no memory for"}},
+     {{"tensor-parallel"}, {"quantized-model"}, {"gpu-memory-utilization"}},
+     little_left_for_the_pool},
     {"weights_do_not_fit",
      "the weights themselves find no room: context, requests and the cache do not matter yet",
      paged_server,

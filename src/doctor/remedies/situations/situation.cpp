@@ -14,10 +14,10 @@ Evidence evidence_of(const Situation& situation, const CaseView& view) {
   if (!situation.possible(view)) return {};
   Evidence best;
   for (const Sign& sign : situation.signs()) {
-    const bool log = sign.in == Sign::In::log;
-    const std::string_view word = log ? view.log_says(sign.words) : view.setup_says(sign.words);
+    const std::string_view logged = sign.in == Sign::In::setup ? std::string_view() : view.log_says(sign.words);
+    const std::string_view word = logged.empty() && sign.in != Sign::In::log ? view.setup_says(sign.words) : logged;
     if (word.empty() || sign.weight <= best.weight) continue;
-    best = {sign.weight, fmt::format("`{}` in the {}", word, log ? "log" : "configuration")};
+    best = {sign.weight, fmt::format("`{}` in the {}", word, logged.empty() ? "configuration" : "log")};
   }
   if (!situation.figures) return best;
   Evidence figures = situation.figures(view);
@@ -39,6 +39,9 @@ const Values& usual_values() {
       {"count", "16"},
       {"tokens", "2048"},
       {"gpus", "2"},
+      {"recipe", "full"},
+      {"launcher", "distributed_type=FSDP; "},
+      {"full_shard", "fsdp_config.fsdp_sharding_strategy=FULL_SHARD"},
       {"split", "1,1"},
       {"gib", "8"},
       {"layers", "<half of the layers>"},
@@ -62,17 +65,33 @@ bool refused(const Findings& findings, std::string_view technique) {
                      [&](const Refusal& refusal) { return refusal.name == technique && refusal.why != kNothingSaved; });
 }
 
-// Whether the advice is for the view's system.
-bool meant_for(const Advice& advice, System system) {
+// Whether the advice is for the view's system, and not in force already.
+bool meant_for(const Advice& advice, const CaseView& view) {
+  if (!view.log_says(advice.unless).empty() || !view.setup_says(advice.unless).empty()) return false;
+  const System system = view.job().system;
   return advice.system == System::unknown || advice.system == system || builds_on(system, advice.system);
 }
 
+// A program that no reader knows, and whose log speaks of language models: its inputs are texts, not images.
+bool about_text(const CaseView& view) {
+  constexpr std::string_view kWords =
+      "llama|qwen|gemma|mistral|chatglm|baichuan|gpt|bert|t5-|unsloth|tokenizer|max_seq_len|max_length|input_ids";
+  return !view.log_says(kWords).empty();
+}
+
+std::string_view words_of(const Advice& advice, const CaseView& view) {
+  if (advice.technique == "input-size" && advice.set.empty() && about_text(view))
+    return "shorter texts: half of max_length (max_seq_length)";
+  return advice.set;
+}
+
 void take(const CaseView& view, const Situation& situation, const Advice& advice, double evidence, Findings& findings) {
+  const std::string_view words = words_of(advice, view);
   Remedy* known = offered(findings, advice.technique);
   if (!known) {
     if (refused(findings, advice.technique)) return;
     Remedy remedy = make_remedy(view, advice.technique, usual_values(), {}, std::string(situation.cause));
-    if (advice.set.empty() && !remedy.available) return;
+    if (words.empty() && !remedy.available) return;
     remedy.available = true;
     findings.offer(std::move(remedy));
     known = offered(findings, advice.technique);
@@ -83,8 +102,10 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
   known->evidence = evidence;
   if (!advice.why.empty()) known->why = advice.why;
   // Words of its own, unless the memory model has chosen a value.
-  if (advice.set.empty() || (!known->changes.empty() && view.incident().estimate)) return;
-  known->set = advice.set;
+  if (words.empty() || (!known->changes.empty() && view.incident().estimate)) return;
+  known->set = words;
+  if (known->set != advice.set) known->effect = technique("sequence-length").effect;  // words for texts
+  known->needs = technique(advice.technique).needs;  // not what the system's own option would need
   known->settings.clear();
   known->changes.clear();
 }
@@ -93,9 +114,9 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
 
 std::vector<const Situation*> all_situations() {
   std::vector<const Situation*> all;
-  for (const auto group :
-       {saving_situations, evaluation_situations, input_situations, program_situations, loading_situations,
-        server_situations, llama_cpp_situations, host_situations, device_situations})
+  for (const auto group : {saving_situations, evaluation_situations, input_situations, program_situations,
+                           loading_situations, server_situations, llama_cpp_situations, host_situations,
+                           device_situations, diffusion_situations, reinforcement_situations, sharding_situations})
     for (const Situation& situation : group()) all.push_back(&situation);
   return all;
 }
@@ -115,7 +136,7 @@ void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findi
   for (const Seen& one : seen) {
     std::vector<std::string_view> given;
     for (const Advice& advice : one.situation->advice()) {
-      if (!meant_for(advice, view.job().system)) continue;
+      if (!meant_for(advice, view)) continue;
       if (std::find(given.begin(), given.end(), advice.technique) != given.end()) continue;
       take(view, *one.situation, advice, one.evidence.weight - kStep * static_cast<double>(given.size()), findings);
       given.push_back(advice.technique);

@@ -16,7 +16,7 @@
 namespace headroom::doctor {
 
 struct Sign {
-  enum class In { log, setup } in = In::log;
+  enum class In { log, setup, either } in = In::log;
   double weight = 0;
   std::string_view words;  // lower case, separated by '|': one of them stands there
 };
@@ -35,6 +35,7 @@ struct Advice {
   std::string_view set = {};        // empty: as the option tables spell it
   std::string_view why = {};        // empty: the situation's cause
   System system = System::unknown;  // for jobs of this system only, or of one built on it; unknown: for all
+  std::string_view unless = {};     // words, as a sign's, of the log or the configuration that show it in force already
 };
 
 struct Situation {
@@ -68,6 +69,9 @@ std::span<const Situation> server_situations();
 std::span<const Situation> llama_cpp_situations();
 std::span<const Situation> host_situations();
 std::span<const Situation> device_situations();
+std::span<const Situation> diffusion_situations();
+std::span<const Situation> reinforcement_situations();
+std::span<const Situation> sharding_situations();
 std::vector<const Situation*> all_situations();
 
 struct Seen {

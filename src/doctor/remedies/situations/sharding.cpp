@@ -1,0 +1,78 @@
+// Several devices: what each of them keeps whole, what waits on the host, and what does not fit them together.
+#include <fmt/format.h>
+
+#include "doctor/remedies/figures.h"
+#include "doctor/remedies/situations/conditions.h"
+#include "doctor/remedies/situations/situation.h"
+
+namespace headroom::doctor {
+namespace {
+
+using enum Sign::In;
+
+bool spread_optimizer(const CaseView& view) {
+  return training_on_device(view) && several_gpus(view) && !view.sharded();
+}
+bool by_deepspeed(const CaseView& view) { return training_on_device(view) && !view.incident().estimate; }
+
+// Full training, whose states are split over all devices already, and still do not fit them.
+bool split_already(const CaseView& view) {
+  const ParallelSettings& parallel = view.job().parallel;
+  return training_on_device(view) && view.sharded() && view.gpus() > 1 && !view.lora() &&
+         parallel.offload_optimizer.value_or(Offload::none) == Offload::none &&
+         parallel.offload_parameters.value_or(Offload::none) == Offload::none;
+}
+
+Evidence shards_beyond_the_device(const CaseView& view) {
+  const std::optional<int64_t> limit = view.balance().limit;
+  const int64_t held =
+      view.term("weights") + view.term("master weights") + view.term("gradients") + view.term("optimizer states");
+  if (!limit || held * 10 < *limit * 9) return {};
+  return {0.88, fmt::format("{} of weights, gradients and states per device of {}, though split over {}", figure(held),
+                            figure(*limit), view.gpus())};
+}
+
+constexpr Situation kSituations[] = {
+    {"shards_fill_the_devices",
+     "all devices together are too small for weights, gradients and states: the host can take a part",
+     split_already,
+     {},
+     {{"offload-optimizer"}, {"offload-parameters"}, {"lora"}},
+     shards_beyond_the_device},
+    {"states_on_every_gpu",
+     "every GPU keeps the whole weights and gradients beside its part of the states: the update's copies find no room",
+     spread_optimizer,
+     {{log, 0.84, "exp_avg_sq|_single_tensor_adam|_multi_tensor_adam|fused_adam|optimizer.step|in step"}},
+     {{"shard", "ZeRO stage 3 (\"zero_optimization\": {\"stage\": 3}, ds_z3_config.json) or FSDP FULL_SHARD"},
+      {"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"} (DeepSpeed)"},
+      {"optimizer-8bit"}}},
+    {"nothing_offloaded",
+     "weights and states stay on the device: the host could take the optimizer's part",
+     training_on_device,
+     {{setup, 0.7, "--zero_stage 2|--zero_stage 3|zero_stage: 2|zero_stage: 3"}},
+     {{"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"} (OpenRLHF: --adam_offload)"},
+      {"micro-batch"}}},
+    {"optimizer_split_only",
+     "ZeRO 1 and 2 split states and gradients, and every GPU keeps all weights; the states themselves may wait on the "
+     "host",
+     by_deepspeed,
+     {{log, 0.84, "initialize_optimizer_states|_create_optimizer_states"},
+      {log, 0.8, "stage_1_and_2.py|zero/stage2.py|zero/stage1.py"}},
+     {{"shard", "\"zero_optimization\": {\"stage\": 3}"},
+      {"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"}"},
+      {"micro-batch"}}},
+    {"gathered_by_stage_3",
+     "ZeRO-3 gathers the weights of each layer for its turn; states and weights may wait on the host",
+     by_deepspeed,
+     {{log, 0.78, "zero/stage3.py|partition_parameters.py|partitioned_param_coordinator"}},
+     {{"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"}, \"offload_param\": {\"device\": \"cpu\"}"},
+      {"micro-batch"},
+      {"smaller-buckets",
+       "\"stage3_max_live_parameters\": 1e8, \"stage3_prefetch_bucket_size\": 5e7, \"reduce_bucket_size\": 5e7"}}},
+};
+
+}  // namespace
+
+std::span<const Situation> sharding_situations() { return kSituations; }
+
+}  // namespace headroom::doctor

@@ -1,0 +1,304 @@
+// What people post, in short messages of our own: the first remedies, and what must not be said.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "doctor/answer/answer.h"
+#include "doctor/output/screen.h"
+
+namespace headroom::doctor {
+namespace {
+
+constexpr const char* kFull =
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 18.00 MiB. GPU 0 has a total capacity of 23.64 GiB "
+    "of which 9.12 MiB is free. Including non-PyTorch memory, this process has 23.62 GiB memory in use. Of the "
+    "allocated memory 23.12 GiB is allocated by PyTorch, and 45.00 MiB is reserved by PyTorch but unallocated.\n";
+
+Answer post(const std::string& text, Request request = {}) {
+  request.inputs = {"-"};
+  std::istringstream stream(text);
+  return answer(request, stream);
+}
+
+// Whether one of the first three remedies is written with these words.
+bool proposes(const Answer& a, const std::string& words) {
+  const std::vector<Remedy>& remedies = a.report.diagnosis.remedies;
+  for (size_t i = 0; i < std::min<size_t>(3, remedies.size()); ++i)
+    if (remedies[i].set.find(words) != std::string::npos) return true;
+  return false;
+}
+
+bool offers(const Answer& a, const std::string& words) {
+  for (const Remedy& remedy : a.report.diagnosis.remedies)
+    if (remedy.set.find(words) != std::string::npos) return true;
+  return false;
+}
+
+bool explained(const Answer& a, const std::string& cause) {
+  for (const Cause& each : a.report.diagnosis.causes)
+    if (each.name == cause) return true;
+  return false;
+}
+
+std::string first_cause(const Answer& a) {
+  return a.report.diagnosis.causes.empty() ? "" : a.report.diagnosis.causes.front().name;
+}
+
+TEST(Posts, APipelineOfDiffusersMayWaitOnTheHost) {
+  const std::string pipe = "pipe = FluxPipeline.from_pretrained(\"black-forest-labs/FLUX.1-dev\")\n";
+  const Answer a = post(pipe + "pipe.to(\"cuda\")\n" + kFull);
+  EXPECT_TRUE(proposes(a, "enable_model_cpu_offload()"));
+  EXPECT_TRUE(proposes(a, "vae.enable_tiling()"));
+  const Answer offloaded = post(pipe + "pipe.enable_model_cpu_offload()\n" + kFull);
+  EXPECT_FALSE(offers(offloaded, "enable_model_cpu_offload()"));
+  EXPECT_TRUE(proposes(offloaded, "enable_sequential_cpu_offload()"));
+}
+
+TEST(Posts, ARequestAsLargeAsAttentionScores) {
+  const char* before = "RuntimeError: CUDA out of memory. Tried to allocate ";
+  const char* behind =
+      " GiB (GPU 0; 8.00 GiB total capacity; 5.49 GiB already allocated; 0 bytes free; 6.41 GiB reserved in total by "
+      "PyTorch)\n";
+  const Answer scores = post(std::string(before) + "5.06" + behind);
+  EXPECT_EQ(first_cause(scores), "attention_scores_of_an_image");
+  EXPECT_TRUE(proposes(scores, "enable_attention_slicing()"));
+  EXPECT_NE(first_cause(post(std::string(before) + "5.00" + behind)), "attention_scores_of_an_image");
+}
+
+TEST(Posts, ADreamBoothScriptHasFlagsOfItsOwn) {
+  const std::string command = "accelerate launch train_dreambooth.py --resolution=512 --train_batch_size=1 ";
+  const Answer plain = post(command + "\n" + kFull);
+  EXPECT_TRUE(proposes(plain, "--gradient_checkpointing"));
+  EXPECT_TRUE(proposes(plain, "--use_8bit_adam"));
+  EXPECT_FALSE(offers(plain, "--train_batch_size 1")) << "it is 1 already";
+  EXPECT_FALSE(offers(plain, "pipe.enable_model_cpu_offload()")) << "a training";
+  const Answer saving = post(command + "--gradient_checkpointing --use_8bit_adam\n" + kFull);
+  EXPECT_FALSE(offers(saving, "--gradient_checkpointing"));
+  EXPECT_FALSE(offers(saving, "--use_8bit_adam"));
+}
+
+TEST(Posts, KohyasScriptsHaveOthers) {
+  const Answer a =
+      post(std::string("sdxl_train_network.py --network_module networks.lora --train_batch_size 4\n") + kFull);
+  EXPECT_TRUE(proposes(a, "--optimizer_type AdamW8bit"));
+  EXPECT_FALSE(offers(a, "--use_8bit_adam"));
+}
+
+constexpr const char* kVerl =
+    "python3 -m verl.trainer.main_ppo actor_rollout_ref.rollout.name=vllm "
+    "actor_rollout_ref.rollout.gpu_memory_utilization=0.8\n";
+constexpr const char* kShared =
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB. GPU 0 has a total capacity of 79.10 GiB "
+    "of which 1.10 GiB is free. Process 12 has 77.98 GiB memory in use. Of the allocated memory 40.12 GiB is allocated "
+    "by PyTorch, and 1.02 GiB is reserved by PyTorch but unallocated.\n";
+
+TEST(Posts, VerlIsToldInItsOwnKeys) {
+  const Answer update =
+      post(std::string(kVerl) + "  File \"/verl/workers/actor/dp_actor.py\", line 233, in update_policy\n" + kShared);
+  EXPECT_EQ(first_cause(update), "update_beside_the_rollout");
+  EXPECT_TRUE(proposes(update, "ppo_micro_batch_size_per_gpu=1"));
+  EXPECT_TRUE(proposes(update, "optimizer_offload=True"));
+  const Answer wake = post(std::string(kVerl) +
+                           "  File \"/site-packages/vllm/device_allocator/cumem.py\", line 200, in wake_up\n"
+                           "RuntimeError: CUDA Error: out of memory at /workspace/csrc/cumem_allocator.cpp:62\n");
+  EXPECT_TRUE(proposes(wake, "actor_rollout_ref.rollout.gpu_memory_utilization=0.4"));
+  for (const Answer* a : {&update, &wake}) {
+    EXPECT_FALSE(offers(*a, "--max-num-seqs")) << "a server's option";
+    EXPECT_FALSE(offers(*a, "kill 12")) << "its own rollout";
+    EXPECT_FALSE(offers(*a, "vllm_gpu_memory_utilization")) << "TRL's option";
+  }
+  const Answer offloaded =
+      post(std::string(kVerl) + "actor_rollout_ref.actor.fsdp_config.param_offload=True in wake_up\n" + kShared);
+  EXPECT_FALSE(offers(offloaded, "param_offload=True"));
+}
+
+TEST(Posts, OpenRlhfInItsFlags) {
+  const Answer a = post(std::string("python -m openrlhf.cli.train_ppo_ray --adam_offload\n") + kShared);
+  EXPECT_TRUE(proposes(a, "--micro_train_batch_size 1"));
+  EXPECT_TRUE(proposes(a, "--vllm_gpu_memory_utilization 0.5"));
+  EXPECT_FALSE(offers(a, "--adam_offload"));
+}
+
+TEST(Posts, WeightsThatLeaveSglangNoPoolWantMoreDevices) {
+  const Answer measured = post(
+      "[TP0] Load weight end. type=Qwen2ForCausalLM, dtype=torch.bfloat16, avail mem=1.34 GB, mem usage=21.5 GB.\n"
+      "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.\n");
+  EXPECT_EQ(first_cause(measured), "weights_leave_no_pool");
+  EXPECT_TRUE(proposes(measured, "--tp 2"));
+  const Answer roomy = post(
+      "[TP0] Load weight end. type=Qwen2ForCausalLM, dtype=torch.bfloat16, avail mem=9.34 GB, mem usage=14.2 GB.\n"
+      "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.\n");
+  EXPECT_NE(first_cause(roomy), "weights_leave_no_pool");
+  EXPECT_TRUE(proposes(roomy, "--mem-fraction-static"));
+  EXPECT_TRUE(proposes(post("ValueError: Loaded weights leave no GPU memory for the KV cache. Increase "
+                            "--mem-fraction-static or --tp\n"),
+                       "--tp 2"));
+}
+
+TEST(Posts, AModelfileIsOllamas) {
+  const Answer a = post("FROM llama3.1:70b\nPARAMETER num_ctx 65536\nPARAMETER num_gpu 81\n");
+  EXPECT_TRUE(proposes(a, "num_ctx 4096"));
+  EXPECT_TRUE(proposes(a, "num_gpu <half of the layers>"));
+  EXPECT_FALSE(offers(a, "DataLoader"));
+}
+
+TEST(Posts, TheStageIsReadInChineseAndJapanese) {
+  for (const char* words : {"训练正常,一到评估阶段就爆显存\n", "在验证集上跑就 out of memory\n",
+                            "検証のときにメモリ不足になります\n", "it only happens in the evaluation stage\n"}) {
+    const Answer a = post(std::string(words) + kFull);
+    EXPECT_EQ(first_cause(a), "gradients_kept_in_evaluation") << words;
+    EXPECT_TRUE(proposes(a, "torch.no_grad()")) << words;
+  }
+}
+
+TEST(Posts, ACacheThatIsTooSmallBesideATrainingWantsALargerShare) {
+  const std::string cache =
+      "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing "
+      "the engine.\n";
+  const Answer trl = post(
+      "  File \"/site-packages/trl/trainer/grpo_trainer.py\", line 612, in __init__\n    self.llm = LLM(\n"
+      "  File \"/site-packages/vllm/worker/worker.py\", line 250, in determine_num_available_blocks\n" +
+      cache);
+  EXPECT_EQ(first_cause(trl), "cache_beside_a_training");
+  EXPECT_TRUE(proposes(trl, "vllm_gpu_memory_utilization=0.6"));
+  EXPECT_FALSE(offers(trl, "--max-num-seqs")) << "a server's option";
+  const Answer verl = post(kVerl + cache);
+  EXPECT_EQ(first_cause(verl), "share_of_the_rollout");
+  EXPECT_FALSE(offers(verl, "gpu_memory_utilization=0.4"));
+}
+
+TEST(Posts, ATypedCommandIsReadWhereItSaysAll) {
+  const std::string failed =
+      "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.53 GiB (GPU 0; 23.69 GiB total capacity; "
+      "21.50 GiB already allocated; 700.00 MiB free; 22.10 GiB reserved in total by PyTorch)\n";
+  const Answer whole = post(
+      "python run_clm.py --model_name_or_path gpt2-xl --per_device_train_batch_size 8 --block_size 1024 --do_train "
+      "--output_dir out\n" +
+      failed);
+  ASSERT_TRUE(whole.config.has_value());
+  EXPECT_TRUE(proposes(whole, "--per_device_train_batch_size 2"));
+  EXPECT_TRUE(whole.report.diagnosis.smallest_fitting_set.empty()) << "nobody saw the script";
+  EXPECT_NE(whole.report.diagnosis.doubt.find("run_clm.py may set more"), std::string::npos);
+  // The files that it names decide the batch, the length and the sharding.
+  const Answer named =
+      post("accelerate launch --config_file zero3.yaml scripts/run_sft.py config_full.yaml\n" + failed);
+  EXPECT_FALSE(named.config.has_value());
+  EXPECT_NE(screen(named.report).find("GIVE  --config config_full.yaml"), std::string::npos) << screen(named.report);
+  const Answer own = post("python train.py --frobnicate 7 --model_name gpt2-xl\n" + failed);
+  EXPECT_FALSE(own.config.has_value());
+}
+
+TEST(Posts, LanguageModelsAreGivenShorterTexts) {
+  const Answer text = post(std::string("unsloth, gemma-3-12b in 4 bits, max_seq_length=2048\n") + kFull);
+  EXPECT_TRUE(offers(text, "shorter texts: half of max_length"));
+  EXPECT_FALSE(offers(text, "crop or resize images"));
+  for (const Remedy& remedy : text.report.diagnosis.remedies)
+    EXPECT_EQ(remedy.effect.find("images"), std::string::npos) << remedy.set;
+  EXPECT_TRUE(offers(post(kFull), "crop or resize images"));
+}
+
+TEST(Posts, QuantisedWeightsAreNotQuantisedAgain) {
+  const std::string log =
+      "vllm 0.6.3\nINFO model_runner.py:1071] Loading model weights took 37.0860 GB\ntorch.OutOfMemoryError: CUDA out "
+      "of "
+      "memory. Tried to allocate 896.00 MiB. GPU 0 has a total capacity of 39.39 GiB of which 512.06 MiB is free.\n";
+  EXPECT_TRUE(proposes(post(log), "AWQ or GPTQ"));
+  EXPECT_TRUE(proposes(post(log), "--tensor-parallel-size 2"));
+  EXPECT_FALSE(offers(post("Llama-3.1-70B-Instruct-AWQ\n" + log), "AWQ or GPTQ"));
+}
+
+TEST(Posts, ACheckpointIsReadOnTheHost) {
+  EXPECT_TRUE(proposes(post(std::string("checkpoint = torch.load(args.resume)\n") + kFull), "map_location=\"cpu\""));
+  EXPECT_FALSE(
+      offers(post(std::string("ckpt = torch.load(args.resume, map_location=\"cpu\")\n") + kFull), "map_location"));
+  EXPECT_FALSE(offers(post(std::string("trainer.train(resume_from_checkpoint=resume_from_checkpoint)\n") + kFull),
+                      "map_location"))
+      << "a line of code that resumes only where one is given";
+}
+
+TEST(Posts, TheAsynchronousAllocatorsMessage) {
+  const Answer a = post(
+      "torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)\n"
+      "Currently allocated     : 6.42 GiB\nRequested               : 1.25 GiB\nDevice limit            : 8.00 GiB\n"
+      "Free (according to CUDA): 0 bytes\nPyTorch limit (set by user-supplied memory fraction)\n"
+      "                        : 17179869184.00 GiB\n");
+  ASSERT_EQ(a.report.incident.messages.size(), 1u);
+  const Message& message = a.report.incident.messages[0];
+  EXPECT_EQ(message.framework, "pytorch-cuda");
+  EXPECT_EQ(message.requested_bytes, int64_t{5} << 28);
+  EXPECT_EQ(message.capacity_bytes, int64_t{8} << 30);
+  EXPECT_EQ(message.free_bytes, 0);
+  EXPECT_EQ(message.allocated_bytes, static_cast<int64_t>(6.42 * 1073741824.0));
+  EXPECT_EQ(message.device_index, 0);
+}
+
+// The vision encoder's run at the start is what failed: the estimate does not hold it, and a cache in 8 bits is no
+// cure.
+TEST(Posts, NothingIsLikelyWhereImagesFailed) {
+  const Answer a = post(
+      "vllm serve Qwen/Qwen2.5-VL-7B-Instruct --max-model-len 32768 --gpu-memory-utilization 0.9\n"
+      "  File \"/vllm/worker/worker.py\", line 229, in determine_num_available_blocks\n    "
+      "self.model_runner.profile_run()\n"
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.59 GiB. GPU 0 has a total capacity of 23.64 GiB "
+      "of "
+      "which 2.16 GiB is free.\n");
+  ASSERT_TRUE(a.config.has_value());
+  EXPECT_TRUE(a.report.diagnosis.likely_set.empty());
+  for (const Remedy& remedy : a.report.diagnosis.remedies)
+    EXPECT_FALSE(remedy.likely_alone && remedy.name != "gpu-memory-utilization") << remedy.name;
+  EXPECT_TRUE(verdict(a.report).starts_with("cannot tell")) << verdict(a.report);
+  EXPECT_TRUE(proposes(a, "--max-num-seqs"));
+}
+
+TEST(Posts, ARecipeByNameIsNotReadFromTheCommand) {
+  const Answer a =
+      post(std::string("tune run lora_finetune_single_device --config llama3/8B_lora_single_device\n") + kFull);
+  EXPECT_FALSE(a.config.has_value()) << "its file says batch, length and checkpointing";
+  EXPECT_TRUE(proposes(a, "batch_size: <half>")) << "torchtune's keys all the same";
+}
+
+TEST(Posts, AnArrayThatDoesNotFitIsReadInPieces) {
+  const Answer a = post(
+      "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 59.6 GiB for an array with shape (2000000, 4000) "
+      "and "
+      "data type float64\n");
+  EXPECT_NE(a.report.diagnosis.remedies.front().set.find("mmap_mode"), std::string::npos);
+  for (const Cause& cause : a.report.diagnosis.causes)
+    EXPECT_EQ(cause.evidence.find("was ended"), std::string::npos) << "it raised an error";
+}
+
+Answer of_config(const std::string& text, const std::string& model, const std::string& gpu, int64_t gpus) {
+  Request request;
+  request.model = model;
+  request.gpu = gpu;
+  request.gpus = gpus;
+  request.sequence = 2048;
+  request.micro_batch = 1;
+  return post(text, request);
+}
+
+TEST(Posts, ShardsThatFillTheNodeWaitOnTheHost) {
+  const Answer a = of_config(
+      "{\"zero_optimization\": {\"stage\": 3}, \"bf16\": {\"enabled\": true}, \"train_micro_batch_size_per_gpu\": 1}",
+      "meta-llama/Llama-2-13b-hf", "rtx-3090", 4);
+  EXPECT_TRUE(explained(a, "shards_fill_the_devices"));
+  EXPECT_EQ(a.report.diagnosis.remedies[0].name, "offload-optimizer");
+  EXPECT_EQ(a.report.diagnosis.remedies[1].name, "offload-parameters");
+  const Answer roomy = of_config(
+      "{\"zero_optimization\": {\"stage\": 3}, \"bf16\": {\"enabled\": true}, \"train_micro_batch_size_per_gpu\": 1}",
+      "meta-llama/Llama-2-13b-hf", "h100-80gb", 8);
+  EXPECT_FALSE(explained(roomy, "shards_fill_the_devices"));
+}
+
+TEST(Posts, AJobUnderDeepSpeedIsOfferedNoOptionOfFsdp) {
+  const Answer a = of_config(
+      "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero_stage: 2\nmixed_precision: bf16\nnum_processes: 4\n",
+      "meta-llama/Llama-2-7b-hf", "a100-40gb", 4);
+  ASSERT_EQ(a.config->job.system, System::accelerate);
+  EXPECT_TRUE(offers(a, "deepspeed_config.zero_stage: 3"));
+  EXPECT_FALSE(offers(a, "fsdp"));
+  EXPECT_EQ(a.report.patch.find("fsdp"), std::string::npos) << a.report.patch;
+}
+
+}  // namespace
+}  // namespace headroom::doctor
