@@ -11,7 +11,8 @@ constexpr TechniqueStep kSteps[] = {
     {"fused-optimizer", "on"},   {"recompute", "on"},           {"offload-optimizer", "on"},
     {"offload-gradients", "on"}, {"offload-activations", "on"}, {"offload-parameters", "on"},
     {"micro-batch", "1"},        {"chunked-loss", "256"},       {"sequence-chunks", "4"},
-    {"bf16-mixed", "on"},        {"bf16-true", "on"},           {"lora", "16"}};
+    {"bf16-mixed", "on"},        {"bf16-true", "on"},           {"lora", "16"},
+    {"quantize-weights", "nf4"}};
 
 }  // namespace
 
@@ -24,6 +25,8 @@ bool TechniqueStep::is_precision() const { return name == "bf16-mixed" || name =
 bool TechniqueStep::says_more(const TrainOptions& options) const {
   if (name == "lora") return options.techniques.lora.rank == 0;
   if (is_precision()) return options.techniques.precision == "32-true";
+  if (name == "quantize-weights")  // of a base beside adapters
+    return options.techniques.lora.rank > 0 && !options.techniques.pins.contains(std::string(name));
   return name != "micro-batch" || options.data.global_batch_size > 1;
 }
 
