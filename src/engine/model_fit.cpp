@@ -43,13 +43,13 @@ std::vector<fs::path> model_folders(const fs::path& directory) {
   return out;
 }
 
-// Why it does not work; empty where it does.
+// Why it does not work; empty where it does. A model that trips over a defect is a row like any other.
 template <typename Work>
 std::string reason_of(Work work) {
   try {
     work();
     return "";
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     return error.what();
   }
 }
@@ -72,12 +72,15 @@ PlanRequest serving_request(const TrainOptions& options, const ModelFiles& model
   return request;
 }
 
-// The longest sequence that fits; longer ones never need less.
+// The longest sequence that fits; longer ones never need less. Twice as long until one does not, then between the two.
 int64_t most_tokens(const PlanRequest& request, const ModelSpec& spec) {
   const auto fits = [&](int64_t tokens) { return generation_plan(request, spec, {1, tokens - 1}).feasible; };
-  if (fits(spec.max_positions)) return spec.max_positions;
   if (!fits(2)) return 0;
-  int64_t holds = 2, fails = spec.max_positions;
+  int64_t holds = 2, fails = spec.max_positions + 1;
+  while (holds < spec.max_positions && fails > spec.max_positions) {
+    const int64_t tokens = std::min(2 * holds, spec.max_positions);
+    (fits(tokens) ? holds : fails) = tokens;
+  }
   while (fails - holds > 1) {
     const int64_t tokens = (holds + fails) / 2;
     (fits(tokens) ? holds : fails) = tokens;
@@ -89,6 +92,10 @@ void fit_serving(const TrainOptions& options, const ModelFiles& model, ModelFit:
   refuse_quantized(model, "generate with");
   refuse_without_head(model, "generate with");
   refuse_without_text(model);
+  if (model.spec.max_positions < 2)
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: one position leaves no room for an answer", model.config.source.string()),
+                "use a model with more positions");
   const int64_t length = std::max<int64_t>(2, sequence_length(options.data, model.spec));
   const PlanRequest request = serving_request(options, model);
   const Plan plan = generation_plan(request, model.spec, {1, length - 1});

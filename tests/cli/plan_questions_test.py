@@ -109,7 +109,7 @@ class PlanQuestions(ProgramTest):
         shelf = self.root / "shelf"
         shutil.rmtree(shelf, True)
         wide = json.loads((self.root / "a model.json").read_text())
-        configs = {"tiny": CONFIG, "group/wide": wide, "huge": {**wide, "hidden_size": 8192, "intermediate_size": 32768},
+        configs = {"tiny": CONFIG, "endless": {**CONFIG, "max_position_embeddings": 1 << 40}, "short": {**CONFIG, "max_position_embeddings": 1}, "group/wide": wide, "huge": {**wide, "hidden_size": 8192, "intermediate_size": 32768},
                    "strange": {**CONFIG, "model_type": "strange", "architectures": ["Strange"]}, "headless": {**CONFIG, "architectures": ["LlamaModel"]}}
         for name, config in configs.items():
             (shelf / name).mkdir(parents=True)
@@ -126,9 +126,11 @@ class PlanQuestions(ProgramTest):
         self.shelf()
         budget = 64 << 20
         rows = self.models("shelf", budget)
-        self.assertEqual(list(rows), ["wide", "long", "tiny", "huge", "broken", "headless", "strange"])
+        self.assertEqual(list(rows), ["wide", "long", "endless", "tiny", "huge", "short", "broken", "headless", "strange"])
         self.assertEqual(rows["wide"]["path"], "shelf/group/wide")
-        for name in ("wide", "long", "tiny", "huge"):
+        self.assertGreater(rows["endless"]["serve"]["max_tokens"], 64)
+        self.assertIn("one position", rows["short"]["serve"]["reason"])
+        for name in ("wide", "long", "endless", "tiny", "huge"):
             row = rows[name]
             code = 0 if row["train"]["feasible"] else 3
             plan = json.loads(self.call("plan", "--model", row["path"], *OPTIONS, "--memory", budget, "--json").stdout)
