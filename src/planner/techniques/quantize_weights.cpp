@@ -43,8 +43,10 @@ constinit const Technique quantize_weights{
     .choices = when_asked_for<kQuantizeWeights>,
     .model_pass = store,
     .told = told,
-    .record = [](const PlanRequest& request, const Candidate&,
-                 Choices& out) { out.set("quantize_weights", pin(request, kQuantizeWeights.name)); },
+    .record =
+        [](const PlanRequest& request, const Candidate& chosen, Choices& out) {
+          if (chosen[quantize_weights].taken()) out.set("quantize_weights", pin(request, kQuantizeWeights.name));
+        },
 };
 
 }  // namespace headroom::techniques
