@@ -232,8 +232,7 @@ TEST(Posts, TheAsynchronousAllocatorsMessage) {
   EXPECT_EQ(message.device_index, 0);
 }
 
-// The vision encoder's run at the start is what failed: the estimate does not hold it, and a cache in 8 bits is no
-// cure.
+// The vision encoder failed at the start: the estimate does not hold it, nor does a cache in 8 bits help.
 TEST(Posts, NothingIsLikelyWhereImagesFailed) {
   const Answer a = post(
       "vllm serve Qwen/Qwen2.5-VL-7B-Instruct --max-model-len 32768 --gpu-memory-utilization 0.9\n"
