@@ -249,6 +249,16 @@ TEST(Posts, NothingIsLikelyWhereImagesFailed) {
   EXPECT_TRUE(proposes(a, "--max-num-seqs"));
 }
 
+TEST(Posts, AModelOnAppleGetsNoOptionsOfDiffusers) {
+  const Answer a = post(
+      "MPS backend out of memory (MPS allocated: 8.95 GB, other allocations: 201.16 MB, max allowed: 9.07 GB). Tried "
+      "to "
+      "allocate 128.00 MB on private pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit for memory "
+      "allocations (may cause system failure).\nrunning whisper large-v3\n");
+  EXPECT_TRUE(proposes(a, "PYTORCH_MPS_HIGH_WATERMARK_RATIO"));
+  EXPECT_FALSE(proposes(a, "pipe.enable_model_cpu_offload()"));
+}
+
 TEST(Posts, ARecipeByNameIsNotReadFromTheCommand) {
   const Answer a =
       post(std::string("tune run lora_finetune_single_device --config llama3/8B_lora_single_device\n") + kFull);
