@@ -232,8 +232,7 @@ TEST(Posts, TheAsynchronousAllocatorsMessage) {
   EXPECT_EQ(message.device_index, 0);
 }
 
-// The vision encoder's run at the start is what failed: the estimate does not hold it, and a cache in 8 bits is no
-// cure.
+// The vision encoder failed at the start: the estimate does not hold it, nor does a cache in 8 bits help.
 TEST(Posts, NothingIsLikelyWhereImagesFailed) {
   const Answer a = post(
       "vllm serve Qwen/Qwen2.5-VL-7B-Instruct --max-model-len 32768 --gpu-memory-utilization 0.9\n"
@@ -248,6 +247,16 @@ TEST(Posts, NothingIsLikelyWhereImagesFailed) {
     EXPECT_FALSE(remedy.likely_alone && remedy.name != "gpu-memory-utilization") << remedy.name;
   EXPECT_TRUE(verdict(a.report).starts_with("cannot tell")) << verdict(a.report);
   EXPECT_TRUE(proposes(a, "--max-num-seqs"));
+}
+
+TEST(Posts, AModelOnAppleGetsNoOptionsOfDiffusers) {
+  const Answer a = post(
+      "MPS backend out of memory (MPS allocated: 8.95 GB, other allocations: 201.16 MB, max allowed: 9.07 GB). Tried "
+      "to "
+      "allocate 128.00 MB on private pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit for memory "
+      "allocations (may cause system failure).\nrunning whisper large-v3\n");
+  EXPECT_TRUE(proposes(a, "PYTORCH_MPS_HIGH_WATERMARK_RATIO"));
+  EXPECT_FALSE(proposes(a, "pipe.enable_model_cpu_offload()"));
 }
 
 TEST(Posts, ARecipeByNameIsNotReadFromTheCommand) {
