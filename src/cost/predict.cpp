@@ -40,8 +40,8 @@ double sequence_factor(const Profile& profile, const OpCall& call) {
   return 1;
 }
 
-// What decoding a weight takes: a GPU writes the decoded copy before the product; on a CPU every thread decodes what its
-// rows meet, at about half of the rate at which the threads together stream f32.
+// What decoding a weight takes: a GPU writes the decoded copy before the product; on a CPU every thread decodes what
+// its rows meet, at about half of the rate at which the threads together stream f32.
 double decoding_seconds(const OpCall& call, const Profile& profile) {
   const ConcreteType& weight = call.inputs[1];
   const auto elements = static_cast<double>(element_count(weight.dims));

@@ -179,10 +179,11 @@ KernelOffer make_coded_rows(const KernelSpec& spec, const RowsPlan& plan, const 
   const int64_t needed = plan.count * plan.ins * static_cast<int64_t>(sizeof(float));
   if (needed > spec.scratch_bytes)
     return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
-  return {
-      kernel_of([plan, storage](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(run_coded_rows)
-                                                          (call, plan, storage); }),
-      {}};
+  return {kernel_of([plan, storage](const KernelCall& call) {
+            HWY_DYNAMIC_DISPATCH(run_coded_rows)
+            (call, plan, storage);
+          }),
+          {}};
 }
 
 }  // namespace headroom
