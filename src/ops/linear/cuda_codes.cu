@@ -29,6 +29,27 @@ HR_DEVICE float value_of_element(const CodedOperand& a, const CodeValues& values
   return values.table[i % 2 == 0 ? pair >> 4 : pair & 15];
 }
 
+// Decodes a run of elements.
+template <typename T>
+struct RunDecoder {
+  const CodedOperand& a;
+  const CodeValues& values;
+  T* to;
+
+  template <typename Run>
+  HR_DEVICE void operator()(Run, int64_t i) const {
+    constexpr int kRun = Run::value;
+    Floats<kRun> x;
+    int64_t block = quotient(i, a.block);
+    float scale = scale_of_block(a, values, block);
+    HR_UNROLL for (int j = 0; j < kRun; ++j) {
+      if (i + j == (block + 1) * a.block) scale = scale_of_block(a, values, ++block);
+      x.at[j] = value_of_element(a, values, i + j) * scale;
+    }
+    store_floats(to + i, x);
+  }
+};
+
 template <typename T>
 __global__ void decode(CodedOperand a, T* to) {
   __shared__ CodeValues values;
@@ -38,17 +59,7 @@ __global__ void decode(CodedOperand a, T* to) {
     for (int code = thread; code < 256; code += threads)
       values.map[code] = static_cast<float>(value_of_code(true, code));
   __syncthreads();
-  for_runs<kDecodeRun>(a.elements, [&](auto run, int64_t i) {
-    constexpr int kRun = decltype(run)::value;
-    Floats<kRun> x;
-    int64_t block = quotient(i, a.block);
-    float scale = scale_of_block(a, values, block);
-    HR_UNROLL for (int j = 0; j < kRun; ++j) {
-      if (i + j == (block + 1) * a.block) scale = scale_of_block(a, values, ++block);
-      x.at[j] = value_of_element(a, values, i + j) * scale;
-    }
-    store_floats(to + i, x);
-  });
+  for_runs<kDecodeRun>(a.elements, RunDecoder<T>{a, values, to});
 }
 
 #ifdef __CUDACC_RTC__
