@@ -47,6 +47,12 @@ class Ladder {
       together.push_back(step);
       if (together.size() > 1) add("together: " + names(together), together);
     }
+    // What goes beside another alone: codes of a base beside adapters.
+    for (const TechniqueStep& step : technique_steps())
+      if (!step.says_more(options_) && step.says_more(with_techniques(options_, together))) {
+        together.push_back(step);
+        add("together: " + names(together), together);
+      }
     return std::move(rows_);
   }
 

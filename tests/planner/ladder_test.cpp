@@ -46,6 +46,14 @@ TEST(Ladder, BeginsWithARunThatTakesNothing) {
   EXPECT_EQ(row_of(rows, "lora").techniques, (std::map<std::string, std::string>{{"lora", "16"}}));
 }
 
+TEST(Ladder, CodesOfTheBaseGoBesideAdapters) {
+  const std::vector<LadderRow> rows = technique_ladder(options_of_eight_rows(), small_model());
+  EXPECT_THAT(names_of(rows), testing::Not(testing::Contains("quantize-weights")));
+  EXPECT_EQ(rows.back().techniques.at("quantize-weights"), "nf4");
+  EXPECT_EQ(rows.back().techniques.at("lora"), "16");
+  EXPECT_GT(rows.back().saves_bytes, rows[rows.size() - 2].saves_bytes);
+}
+
 // Clipping needs every gradient before the first update; there is no tier below; one row has no smaller micro-batch.
 TEST(Ladder, LeavesOutWhatDoesNotApply) {
   TrainOptions options = options_of_eight_rows();

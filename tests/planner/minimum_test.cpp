@@ -29,6 +29,8 @@ Plan planned(const MinimumLevel& level, TrainOptions options, int64_t less) {
     if (name == "precision") options.techniques.precision = value;
     if (name == "lora-r") options.techniques.lora.rank = std::stoll(value);
     if (name == "allow") options.techniques.allow = {value};
+    if (name == "technique")
+      options.techniques.pins[value.substr(0, value.find('='))] = value.substr(value.find('=') + 1);
   }
   return search_training_plan(training_request(options, small_model())).plan;
 }
@@ -53,6 +55,7 @@ TEST(Minimum, EachLevelIsTheLeastBudgetOfItsOptions) {
   EXPECT_EQ(change(levels[3], "lora-r"), "16");
   EXPECT_EQ(change(levels[3], "precision"), "bf16-true");
   EXPECT_THAT(levels[3].techniques, testing::Contains(testing::Pair("lora", "rank 16")));
+  EXPECT_THAT(levels[3].techniques, testing::Contains(testing::Pair("quantize-weights", "nf4")));
 }
 
 // What the options name holds everywhere; what they allow is the question.
