@@ -4,6 +4,7 @@
 
 #include "../ops_support/coded_tensor.h"
 #include "base/error.h"
+#include "hwy/targets.h"
 
 namespace headroom {
 namespace {
@@ -94,6 +95,25 @@ TEST_P(CodedWeight, StaysCodedBesideAnAdapter) {
 INSTANTIATE_TEST_SUITE_P(Shapes, CodedWeight,
                          ::testing::Values(LayerSize{1, 1, 1}, LayerSize{3, 64, 32}, LayerSize{1, 512, 70},
                                            LayerSize{8, 128, 37}, LayerSize{37, 70, 45}, LayerSize{33, 2100, 34}));
+
+TEST(CodedWeightTargets, EveryVectorWidthDecodesAlike) {
+  const int64_t supported = hwy::SupportedTargets();
+  const Storage per_row{128, 8, DType::f32, CodeTable::integer};
+  for (const Storage& storage : {kNf4, kDoubled, kFp4, kInt4, per_row}) {
+    const Coded w = coded(Tensor::random(DType::f32, {37, 128}, 2, 0.3), storage);
+    for (const int64_t rows : {1, 3, 30}) {
+      const Tensor x = Tensor::random(DType::f32, {1, rows, 128}, 1);
+      const Tensor wanted = run_op("linear", {x, w.decoded}, {}, {.only = "reference"}).outputs[0];
+      for (const int64_t target : {int64_t{HWY_AVX3}, int64_t{HWY_AVX2}, int64_t{HWY_NEON}}) {
+        if ((supported & target) == 0) continue;
+        SCOPED_TRACE(fmt::format("{} rows, {}", rows, hwy::TargetName(target)));
+        hwy::SetSupportedTargetsForTest(target);
+        expect_rounded(run_op("linear", {x, w.codes}, {}, {.only = rows <= 8 ? "rows" : "simd"}).outputs[0], wanted);
+      }
+      hwy::SetSupportedTargetsForTest(0);
+    }
+  }
+}
 
 TEST(CodedWeightRules, OnlyTheWeightOfAnF32LayerMayBeCodes) {
   const Tensor x(DType::f32, {2, 3, 64}), w(ConcreteType{DType::f32, {8, 64}, kNf4}), dy(DType::f32, {2, 3, 8});
