@@ -15,6 +15,7 @@
 #include "train/adapter_files.h"
 #include "train/checkpoint.h"
 #include "train/model_files.h"
+#include "train/stored_codes.h"
 #include "train/tied_head.h"
 #include "train/weights.h"
 
@@ -50,7 +51,8 @@ class Merger {
     for (const WeightInfo& weight : checkpoint_weights(model_.spec))
       largest = std::max(largest, pair_bytes(weight) + piece_bytes(weight));
     const auto tensors = static_cast<int64_t>(weights_.tensors().size() + adapter_.tensors.tensors().size());
-    return process_parts(model_, {}, false).code + tensors * kHeaderBytes + largest;
+    const int64_t decoded = model_.spec.weight_codes.empty() ? 0 : 2 * kChunk;  // codes and scales of a piece
+    return process_parts(model_, {}, false).code + tensors * kHeaderBytes + largest + decoded;
   }
 
   void write(const fs::path& path) {
@@ -151,6 +153,7 @@ class Merger {
                   fmt::format("{}: '{}' has another shape than the model's", adapter_.tensors.path().string(), module),
                   "the adapter belongs to another model");
     const std::optional<Pair> pair = pair_of(weight);
+    const std::optional<StoredCodes> codes = find_stored_codes(model_.spec, weights_, weight);
     int64_t count = 1;
     for (int64_t dim : weight.shape) count *= dim;
     const int64_t columns = weight.shape.empty() ? 1 : weight.shape.back();
@@ -160,6 +163,8 @@ class Merger {
       values_.resize(static_cast<size_t>(size));
       if (saved)
         read_floats(adapter_.tensors, *saved, at, values_);
+      else if (codes)
+        read_decoded(weights_, *codes, at, values_);
       else
         read_floats(weights_, stored_weight_name(model_.spec, weights_, weight.name), at, values_);
       if (pair) add(*pair, at / columns, size / columns);
@@ -223,7 +228,7 @@ void merge_adapter(const MergeOptions& options) {
   if (model.directory.empty())
     throw Error(ErrorKind::usage, fmt::format("{} is a bare config.json: there are no weights", options.model.string()),
                 "give the model's directory");
-  refuse_quantized(model, "merge");
+  refuse_quantized(model, "merge", QuantizedRule::codes_are_read);
   if (fs::exists(options.output_dir) && !fs::is_empty(options.output_dir))
     throw Error(ErrorKind::usage, fmt::format("{} is not empty", options.output_dir.string()),
                 "give a fresh --output-dir");

@@ -5,6 +5,7 @@
 
 #include "planner/alternatives.h"
 #include "train/model_files.h"
+#include "train/options.h"
 
 namespace headroom {
 

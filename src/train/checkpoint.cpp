@@ -111,6 +111,7 @@ void load_states(Executor& executor, const ModelFiles& model, const fs::path& ch
 void write_config(const ModelFiles& model, const std::string& save_dtype, const fs::path& directory) {
   Json config = model.config.raw;
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] = save_dtype;
+  config.erase("quantization_config");  // numbers are written
   write_text_durably(directory / "config.json", config.dump(2) + "\n");
 }
 

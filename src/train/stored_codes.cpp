@@ -134,6 +134,44 @@ std::optional<StoredCodes> find_stored_codes(const ModelSpec& spec, const Safete
   return Reader(spec, files, weight).read();
 }
 
+namespace {
+
+// The scales of blocks begin .. end.
+std::vector<float> read_scales(const SafetensorsSet& files, const StoredCodes& stored, int64_t begin, int64_t end) {
+  std::vector<float> scales(static_cast<size_t>(end - begin));
+  if (stored.storage.scale_block == 0) {
+    read_floats(files, stored.scales, begin, scales);
+    return scales;
+  }
+  std::vector<uint8_t> codes(scales.size());
+  files.read(stored.scales, begin, std::as_writable_bytes(std::span(codes)));
+  const int64_t each = stored.storage.scale_block, first = begin / each;
+  std::vector<float> outer(static_cast<size_t>((end - 1) / each - first + 1));
+  read_floats(files, stored.outer_scales, first, outer);
+  for (int64_t i = begin; i < end; ++i)
+    scales[static_cast<size_t>(i - begin)] =
+        dynamic_map(true).value[codes[static_cast<size_t>(i - begin)]] * outer[static_cast<size_t>(i / each - first)] +
+        stored.offset;
+  return scales;
+}
+
+}  // namespace
+
+void read_decoded(const SafetensorsSet& files, const StoredCodes& stored, int64_t first, std::span<float> into) {
+  const Storage& storage = stored.storage;
+  const int64_t end = first + static_cast<int64_t>(into.size()), origin = first / 2 * 2, block = storage.block;
+  std::vector<std::byte> codes(static_cast<size_t>(code_bytes(end - origin, storage.payload_bits)));
+  files.read(stored.codes, code_bytes(origin, storage.payload_bits), codes);
+  if (stored.little_nibbles) turn_packed(storage.payload_bits, codes);
+  const std::vector<float> scales = read_scales(files, stored, first / block, (end - 1) / block + 1);
+  for (int64_t at = first; at < end;) {
+    const int64_t stop = std::min(end, (at / block + 1) * block);
+    decode(storage.codes, storage.payload_bits, reinterpret_cast<const uint8_t*>(codes.data()),
+           scales[static_cast<size_t>(at / block - first / block)], at - origin, stop - at, into.data() + (at - first));
+    at = stop;
+  }
+}
+
 void load_stored_codes(Executor& executor, const PersistentTensor& weight, const SafetensorsSet& files,
                        const StoredCodes& stored) {
   const Storage& storage = weight.place.type.storage;

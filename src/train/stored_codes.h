@@ -32,6 +32,9 @@ std::optional<StoredCodes> find_stored_codes(const ModelSpec& spec, const Safete
 void load_stored_codes(Executor& executor, const PersistentTensor& weight, const SafetensorsSet& files,
                        const StoredCodes& stored);
 
+// Elements first .. first + into.size() of the weight, decoded. Throws Error as SafetensorsSet::read.
+void read_decoded(const SafetensorsSet& files, const StoredCodes& stored, int64_t first, std::span<float> into);
+
 // The bits of compressed-tensors as those of base/block_codes.h, and back.
 void turn_packed(int bits, std::span<std::byte> codes);
 

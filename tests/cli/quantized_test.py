@@ -142,6 +142,20 @@ class Quantized(ProgramTest):
         rows = [json.loads(line) for line in (self.root / "s1/metrics.jsonl").read_text().splitlines()]
         self.assertEqual([row["loss"] for row in rows if "loss" in row], plain)
 
+    def test_an_adapter_is_merged_into_the_numbers_of_a_stored_base(self):
+        bases = {"stored": "nf4", "m-dq": "nf4-dq", "m-int8": "int8"}
+        self.stored()
+        for base, kind in bases.items():
+            with self.subTest(kind):
+                if base != "stored":
+                    self.call("quantize", "--model", "model", "--weights", kind, "--output-dir", base)
+                self.train(f"a-{base}", "--lora-r", "4", model=base)
+                done = self.call("merge", "--model", base, "--adapter", f"a-{base}", "--output-dir", f"merged-{base}")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertNotIn("quantization_config", json.loads((self.root / f"merged-{base}/config.json").read_text()))
+                beside = self.evaluate(base, "--adapter", f"a-{base}")
+                self.assertAlmostEqual(self.evaluate(f"merged-{base}")["loss"], beside["loss"], delta=1e-5)
+
     def test_what_contradicts_is_refused(self):
         self.stored()
         self.assert_refused(self.train_arguments("r0", "--technique", "quantize-weights=nf4"), 2, "quantize-weights=nf4", "--lora-r")
