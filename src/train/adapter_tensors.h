@@ -12,7 +12,8 @@
 
 #include "formats/safetensors.h"
 #include "formats/safetensors_writer.h"
-#include "planner/request.h"
+#include "passes/lora.h"
+#include "plan/plan.h"
 #include "runtime/executor.h"
 
 namespace headroom {

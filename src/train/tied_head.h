@@ -6,7 +6,7 @@
 
 #include "formats/safetensors.h"
 #include "models/model_spec.h"
-#include "planner/request.h"
+#include "passes/lora.h"
 
 namespace headroom {
 
