@@ -101,7 +101,7 @@ void fill_geometry(const HfConfig& config, ModelSpec& spec) {
   spec.head_dim = config.head_dim();
   spec.intermediate = config.intermediate_size();
   spec.vocab = config.vocab_size();
-  spec.max_positions = config.max_positions();
+  spec.max_positions = std::min(config.max_positions(), kMostPositions);
   spec.norm_epsilon = config.norm_epsilon();
   spec.tied = config.tied();
   spec.initializer_range = config.initializer_range();

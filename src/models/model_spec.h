@@ -46,6 +46,9 @@ struct DropoutRates {
 // head_bias.
 using WeightNames = std::map<std::string, std::string, std::less<>>;
 
+// The most rows that a table of positions may have. A model that names more positions is taken to have this many.
+inline constexpr int64_t kMostPositions = int64_t{1} << 31;
+
 struct ModelSpec {
   std::string family;        // "llama"
   std::string architecture;  // "LlamaForCausalLM"

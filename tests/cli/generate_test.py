@@ -90,6 +90,13 @@ class Generate(ProgramTest):
         self.write("tokenizer.json", tokenizer)
         self.assertEqual(self.result("--prompt", "a", f"--stop={name}")["ids"], whole["ids"][:at])
 
+    def test_positions_beyond_any_table(self):
+        config = json.loads((self.model / "config.json").read_text())
+        self.write("config.json", {**config, "max_position_embeddings": 1 << 40})
+        self.assertEqual(len(self.result("--prompt", "a")["ids"]), 24)
+        for tokens, code, said in (("1000000000", 3, "minimum"), ("99999999999", 2, "2147483648")):
+            self.assert_refused(["generate", "--model", "talker", *OPTIONS, "--prompt", "a", "--max-new-tokens", tokens], code, said)
+
     def test_names_of_other_programs(self):
         for wrong, meant in (("--stop-sequence", "'--stop'"), ("--reverse-prompt", "'--stop'"), ("--apply-chat-template", "'--chat'")):
             self.assert_refused(["generate", "--model", "talker", *OPTIONS, wrong], 2, f"did you mean {meant}?")
