@@ -98,8 +98,8 @@ class Reader {
   }
 
   std::optional<StoredCodes> read_packed() {
-    const int bits = spec_.weight_codes == "int8" ? 8 : 4;
-    const int64_t ins = weight_.shape[1], group = bits == 8 ? ins : 32;
+    const int bits = spec_.weight_codes.ends_with("int4") ? 4 : 8;
+    const int64_t ins = weight_.shape[1], group = spec_.weight_codes == "int8" ? ins : 32;
     const std::string codes = stored_weight_name(spec_, files_, weight_.name + "_packed");
     if (codes.empty()) return std::nullopt;
     const std::string name = codes.substr(0, codes.size() - std::string_view("_packed").size());
