@@ -283,24 +283,7 @@ Json quantization_config(const std::string& kind, const std::string& dtype) {
             {"bnb_4bit_use_double_quant", kind == "nf4-dq"},
             {"bnb_4bit_compute_dtype", dtype},
             {"bnb_4bit_quant_storage", "uint8"}};
-  const bool eight = kind.ends_with("int8"), per_row = kind == "int8";
-  const Json tokens{{"num_bits", 8}, {"type", "int"}, {"symmetric", false}, {"dynamic", true}, {"strategy", "token"}};
-  const Json weights{{"num_bits", eight ? 8 : 4},
-                     {"type", "int"},
-                     {"symmetric", true},
-                     {"dynamic", false},
-                     {"strategy", per_row ? "channel" : "group"},
-                     {"group_size", per_row ? Json(nullptr) : Json(32)}};
-  const Json group{{"format", "pack-quantized"},
-                   {"targets", Json::array({"Linear"})},
-                   {"weights", weights},
-                   {"input_activations", kind == "qat-int8-int4" ? tokens : Json(nullptr)},
-                   {"output_activations", nullptr}};
-  return {{"quant_method", "compressed-tensors"},
-          {"format", "pack-quantized"},
-          {"quantization_status", "compressed"},
-          {"ignore", Json::array({"lm_head"})},
-          {"config_groups", Json{{"group_0", group}}}};
+  return packed_config(kind.ends_with("int8") ? 8 : 4, kind == "int8" ? 0 : 32, kind == "qat-int8-int4");
 }
 
 }  // namespace
