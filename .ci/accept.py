@@ -103,6 +103,16 @@ class Acceptance:
                             f'--technique offload-parameters=on --disk-memory {disk}:1GiB'):
                 self.script('golden.py', cases, f'--extra={options}')
 
+    def quantization_aware(self):
+        """Training for quantised weights and activations, as planned and under the techniques that move or redo things."""
+        cases = self.at('accept', 'golden-qat')
+        if not os.path.isdir(cases):
+            return
+        with tempfile.TemporaryDirectory(dir=os.path.dirname(self.binary)) as disk:
+            for options in ('', '--technique recompute=on', '--micro-batch-size 1', '--technique sequence-chunks=2',
+                            f'--technique offload-parameters=on --disk-memory {disk}:1GiB'):
+                self.script('golden.py', cases, f'--extra={options}')
+
     def fused_optimizer(self, case):
         """A golden case without clipping: the same losses and weights, bitwise, with the update inside the backward pass."""
         folder, results = self.at('accept', 'golden', case), []
@@ -198,6 +208,7 @@ class Acceptance:
             self.golden()
             self.optimizers()
             self.quantized()
+            self.quantization_aware()
             self.gpu()
         if self.has('plan'):
             self.budget()

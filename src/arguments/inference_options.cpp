@@ -2,6 +2,7 @@
 
 #include "passes/offload_parameters.h"
 #include "passes/prefetch.h"
+#include "passes/qat.h"
 #include "passes/quantize_weights.h"
 
 namespace headroom {
@@ -22,7 +23,7 @@ void add_inference_options(CLI::App& app, InferenceArguments& a, const char* pre
   app.add_flag("--json", a.json, "the result as JSON on stdout");
   app.add_flag("--force", a.options.machine.force, "accept a budget above what the machine can give");
   app.add_flag("--quiet", a.quiet, "no notes");
-  const PassInfo* const passes[] = {&kQuantizeWeights, &kOffloadParameters, &kPrefetch};
+  const PassInfo* const passes[] = {&kQuantizeWeights, &kQat, &kOffloadParameters, &kPrefetch};
   app.footer(technique_help(passes));
 }
 

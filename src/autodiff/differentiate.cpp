@@ -38,7 +38,8 @@ class Differentiator final : public VjpContext {
 
   void set_total(int input, ValueId value) override {
     const ValueId primal = this->input(input);
-    HR_CHECK(build_.type(value).dtype == build_.type(primal).dtype,
+    // Codes have the cotangent of what they stand for.
+    HR_CHECK(build_.type(value).dtype == build_.type(primal).dtype || !is_floating(build_.type(primal).dtype),
              "the cotangent of %{} made by {} is {}, the value is {}", primal, op_name(*node_.op),
              dtype_name(build_.type(value).dtype), dtype_name(build_.type(primal).dtype));
     cotangents_[primal] = value;
@@ -65,37 +66,42 @@ class Differentiator final : public VjpContext {
     return at == cotangents_.end() ? kNone : at->second;
   }
 
-  // The trained parameter that a value is, or is a cast of; kNone otherwise.
+  // The trained parameter that a value is, or is a cast or a rounding of; kNone otherwise.
   ValueId parameter_of(ValueId id) const {
     for (;;) {
       if (const auto copy = sinks_.copies.find(id); copy != sinks_.copies.end()) return copy->second;
       if (graph().value(id).persistent) return id;
-      const auto cast = casts_.find(id);
-      if (cast == casts_.end()) return kNone;
-      id = cast->second;
+      const auto form = forms_.find(id);
+      if (form == forms_.end()) return kNone;
+      id = form->second;
     }
   }
 
-  // Values on a path from a trained parameter, other than the parameters and their casts.
+  static bool changes_form(const Node& node) {
+    return node.op->kind() == OpKind::cast || node.op->kind() == OpKind::weight_rounding;
+  }
+
+  // Values on a path from a trained parameter, other than the parameters, their casts and roundings.
   void find_dependents(const std::vector<NodeId>& nodes) {
     for (NodeId id : nodes) {
       const Node& node = graph().node(id);
       HR_CHECK(!is_loop(node), "a loop inside the differentiated region");
-      if (node.op->kind() == OpKind::cast) casts_[node.outputs[0]] = node.inputs[0];
+      if (changes_form(node)) forms_[node.outputs[0]] = node.inputs[0];
       bool depends = false;
       for (ValueId input : node.inputs) {
         depends = depends || depends_.contains(input);
         if (const ValueId parameter = parameter_of(input); parameter != kNone)
           depends = depends || sinks_.accumulators.contains(parameter);
       }
-      const bool weight_cast = node.op->kind() == OpKind::cast && parameter_of(node.outputs[0]) != kNone;
-      if (depends && !weight_cast) depends_.insert(node.outputs.begin(), node.outputs.end());
+      const bool weight_form = changes_form(node) && parameter_of(node.outputs[0]) != kNone;
+      if (depends && !weight_form) depends_.insert(node.outputs.begin(), node.outputs.end());
     }
   }
 
   void visit(NodeId id) {
     node_ = graph().node(id);
-    bool active = false;
+    // A rounding has its say once the products behind it have added to the weight's gradient.
+    bool active = node_.op->kind() == OpKind::weight_rounding && touched_.contains(parameter_of(node_.outputs[0]));
     for (ValueId output : node_.outputs) {
       const bool root = std::find(roots_.begin(), roots_.end(), output) != roots_.end();
       active = active || root || (depends_.contains(output) && cotangents_.contains(output));
@@ -125,7 +131,7 @@ class Differentiator final : public VjpContext {
   GradientSinks& sinks_;
   Node node_;  // a copy: appending nodes moves the graph's vector
   std::unordered_map<ValueId, ValueId> cotangents_;
-  std::unordered_map<ValueId, ValueId> casts_;
+  std::unordered_map<ValueId, ValueId> forms_;  // what a cast or a rounding of a weight is made of
   std::unordered_map<ValueId, ValueId> replaced_;
   std::unordered_set<ValueId> depends_;
   std::unordered_set<ValueId> touched_;

@@ -1,6 +1,7 @@
 #include "engine/quantize.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 
@@ -8,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/dynamic_map.h"
 #include "base/error.h"
+#include "base/quantization_grid.h"
 #include "base/threads.h"
 #include "engine/budget.h"
 #include "engine/process_bytes.h"
@@ -29,10 +31,38 @@ namespace fs = std::filesystem;
 constexpr int64_t kChunk = 1 << 18;     // elements
 constexpr int64_t kHeaderBytes = 4096;  // of a tensor's entries in headers, read and written
 
+bool trained_for(const std::string& kind) { return kind.starts_with("qat-"); }
+
+// As passes/quantize_weights.h names what is stored.
+std::string stored_kind(const std::string& kind) {
+  if (!trained_for(kind)) return kind;
+  return kind == "qat-int8" ? "int8-g32" : "int4";
+}
+
+// The codes of a group of weights, as passes/qat.h rounds them, in the form of base/block_codes.h.
+void encode_on_grid(int bits, float scale, std::span<const float> values, uint8_t* codes) {
+  const float inverse = 1 / scale;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto code = static_cast<int>(clamped_code(weight_steps(values[i], inverse), code_range(bits)));
+    if (bits == 8)
+      codes[i] = static_cast<uint8_t>(code);
+    else if (i % 2 == 0)
+      codes[i / 2] = static_cast<uint8_t>((code + 8) << 4);
+    else
+      codes[i / 2] = static_cast<uint8_t>(codes[i / 2] | (code + 8));
+  }
+}
+
+float scale_on_grid(int bits, std::span<const float> values) {
+  float most = 0;
+  for (const float value : values) most = std::max(most, std::fabs(value));
+  return weight_scale(most, bits);
+}
+
 // The storage of each weight that becomes codes, by its name.
 std::map<std::string, Storage> coded_weights(const ModelSpec& spec, const std::string& kind) {
   Graph graph = build_training_forward(spec, 1, 1);
-  quantize_weights(graph, graph.find_program("forward"), kind, nullptr);
+  quantize_weights(graph, graph.find_program("forward"), stored_kind(kind), nullptr);
   std::map<std::string, Storage> coded;
   for (const Value& value : graph.values)
     if (value.persistent && !value.type.storage.dense()) coded[value.name] = value.type.storage;
@@ -87,7 +117,7 @@ class Quantizer {
   }
 
  private:
-  bool integers() const { return kind_.starts_with("int"); }
+  bool integers() const { return stored_kind(kind_).starts_with("int"); }
 
   void add_plain(const std::string& name, const StoredTensor& tensor) {
     for (const auto& [weight, storage] : coded_)
@@ -197,7 +227,8 @@ class Quantizer {
     each_piece(weight, name, [&](int64_t first, std::span<const float> values) {
       each_block_part(storage, first, values, [&](int64_t block, int64_t, std::span<const float> part) {
         float& scale = scales[static_cast<size_t>(block)];
-        scale = std::max(scale, scale_of(storage.codes, storage.payload_bits, part));
+        scale = std::max(scale, trained_for(kind_) ? scale_on_grid(storage.payload_bits, part)
+                                                   : scale_of(storage.codes, storage.payload_bits, part));
       });
     });
     return scales;
@@ -213,8 +244,9 @@ class Quantizer {
       const std::span<std::byte> codes =
           std::span(bytes_).first(static_cast<size_t>(code_bytes(static_cast<int64_t>(values.size()), bits)));
       each_block_part(storage, first, values, [&](int64_t block, int64_t from, std::span<const float> part) {
-        encode(storage.codes, bits, scales[static_cast<size_t>(block)], part,
-               reinterpret_cast<uint8_t*>(codes.data()) + code_bytes(from - first, bits));
+        const float scale = scales[static_cast<size_t>(block)];
+        uint8_t* const to = reinterpret_cast<uint8_t*>(codes.data()) + code_bytes(from - first, bits);
+        trained_for(kind_) ? encode_on_grid(bits, scale, part, to) : encode(storage.codes, bits, scale, part, to);
       });
       if (integers()) turn_packed(bits, codes);
       body(std::span<const std::byte>(codes));
@@ -243,7 +275,7 @@ class Quantizer {
 
 // What transformers reads of it.
 Json quantization_config(const std::string& kind, const std::string& dtype) {
-  if (!kind.starts_with("int"))
+  if (!stored_kind(kind).starts_with("int"))
     return {{"quant_method", "bitsandbytes"},
             {"load_in_4bit", true},
             {"load_in_8bit", false},
@@ -251,32 +283,17 @@ Json quantization_config(const std::string& kind, const std::string& dtype) {
             {"bnb_4bit_use_double_quant", kind == "nf4-dq"},
             {"bnb_4bit_compute_dtype", dtype},
             {"bnb_4bit_quant_storage", "uint8"}};
-  const bool eight = kind == "int8";
-  const Json weights{{"num_bits", eight ? 8 : 4},
-                     {"type", "int"},
-                     {"symmetric", true},
-                     {"dynamic", false},
-                     {"strategy", eight ? "channel" : "group"},
-                     {"group_size", eight ? Json(nullptr) : Json(32)}};
-  const Json group{{"format", "pack-quantized"},
-                   {"targets", Json::array({"Linear"})},
-                   {"weights", weights},
-                   {"input_activations", nullptr},
-                   {"output_activations", nullptr}};
-  return {{"quant_method", "compressed-tensors"},
-          {"format", "pack-quantized"},
-          {"quantization_status", "compressed"},
-          {"ignore", Json::array({"lm_head"})},
-          {"config_groups", Json{{"group_0", group}}}};
+  return packed_config(kind.ends_with("int8") ? 8 : 4, kind == "int8" ? 0 : 32, kind == "qat-int8-int4");
 }
 
 }  // namespace
 
 void quantize_model(const QuantizeOptions& options) {
-  constexpr std::string_view kKinds[] = {"nf4", "nf4-dq", "fp4", "int8", "int4"};
+  constexpr std::string_view kKinds[] = {"nf4",  "nf4-dq",        "fp4",      "int8",
+                                         "int4", "qat-int8-int4", "qat-int4", "qat-int8"};
   if (std::find(std::begin(kKinds), std::end(kKinds), options.weights) == std::end(kKinds))
     throw Error(ErrorKind::usage, fmt::format("--weights {} is not known", options.weights),
-                "nf4, nf4-dq, fp4, int8 or int4");
+                "nf4, nf4-dq, fp4, int8 or int4; qat-int8-int4, qat-int4 or qat-int8 of a model trained with that qat");
   const ModelFiles model = open_model(options.model);
   if (model.directory.empty())
     throw Error(ErrorKind::usage, fmt::format("{} is a bare config.json: there are no weights", options.model.string()),

@@ -10,15 +10,17 @@ namespace headroom {
 struct QuantizeOptions {
   std::filesystem::path model;       // a model's directory
   std::filesystem::path output_dir;  // fresh
-  std::string weights = "nf4";       // nf4, nf4-dq, fp4 (bitsandbytes), int8 or int4 (compressed-tensors)
-  int64_t memory = 0;                // bytes that the process may take; 0: what it needs
+  // nf4, nf4-dq, fp4 (bitsandbytes), int8, int4 (compressed-tensors); qat-int8-int4, qat-int4, qat-int8: the same files
+  // with the codes that --technique qat=KIND trained for.
+  std::string weights = "nf4";
+  int64_t memory = 0;  // bytes that the process may take; 0: what it needs
 };
 
-// Writes the model with the matrices as `quantize-weights` of that kind has them (passes/quantize_weights.h), others as
-// they are stored. Tensor by tensor in pieces of 1 MiB: beside the scales of one matrix nothing is held, whatever the
-// model's size. Throws Error(usage) for paths, kinds and models that are quantised already, Error(format) for files
-// that do not belong together, Error(does_not_fit) where options.memory is below what is needed, Error(run) on I/O
-// errors; a partial output is removed.
+// Writes the model with the matrices as `quantize-weights` of that kind has them (passes/quantize_weights.h), or as qat
+// rounds them (passes/qat.h), others as they are stored. Tensor by tensor in pieces of 1 MiB: beside the scales of one
+// matrix nothing is held, whatever the model's size. Throws Error(usage) for paths, kinds and models that are quantised
+// already, Error(format) for files that do not belong together, Error(does_not_fit) where options.memory is below what
+// is needed, Error(run) on I/O errors; a partial output is removed.
 void quantize_model(const QuantizeOptions& options);
 
 }  // namespace headroom

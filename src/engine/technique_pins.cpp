@@ -12,6 +12,7 @@
 #include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
 #include "passes/packing.h"
+#include "passes/qat.h"
 #include "passes/quantize_weights.h"
 #include "planner/techniques/list_setting.h"
 #include "planner/techniques/lora.h"
@@ -115,13 +116,18 @@ std::map<std::string, Pin> technique_pins(const TechniqueOptions& options, int64
 
 void pin_stored_codes(PlanRequest& request, const ModelSpec& spec) {
   if (spec.weight_codes.empty()) return;
-  Pin& pin = request.techniques[std::string(kQuantizeWeights.name)];
-  if (!pin.setting.empty() && pin.setting != spec.weight_codes)
-    throw Error(ErrorKind::usage,
-                fmt::format("--technique quantize-weights={}: the checkpoint's weights are {} codes", pin.setting,
-                            spec.weight_codes),
-                "leave it out: they are used as they are stored");
-  pin = {spec.weight_codes, "as the checkpoint stores them"};
+  const bool rounds_activations = spec.weight_codes == "int8-int4";
+  const auto say = [&](const PassInfo& info, const std::string& setting) {
+    Pin& pin = request.techniques[std::string(info.name)];
+    if (!pin.setting.empty() && pin.setting != setting)
+      throw Error(ErrorKind::usage,
+                  fmt::format("--technique {}={}: the checkpoint's weights are {} codes", info.name, pin.setting,
+                              spec.weight_codes),
+                  "leave it out: they are used as they are stored");
+    pin = {setting, "as the checkpoint stores them"};
+  };
+  say(kQuantizeWeights, rounds_activations ? "int4" : spec.weight_codes);
+  if (rounds_activations) say(kQat, spec.weight_codes);
 }
 
 }  // namespace headroom

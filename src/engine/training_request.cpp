@@ -42,6 +42,12 @@ void page_states(const std::string& optimizer, PlanRequest& request) {
 PlanRequest training_request(const TrainOptions& options, const ModelFiles& model) {
   check_options(options);
   refuse_quantized(model, "train", QuantizedRule::codes_are_read);
+  if (model.spec.weight_codes == "int8-int4")
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{} rounds its activations while it runs, and is not trained further", model.directory.string()),
+        "evaluate and generate take it; train the model that it was made of, or adapters over one that "
+        "`headroom quantize --weights int4` makes of it");
   PlanRequest request;
   request.facts = device_facts(options.machine, request.profile);
   request.model = model.spec.family;

@@ -143,7 +143,14 @@ std::string bitsandbytes_codes(const Json& config) {
   return kind == "fp4" && !doubled ? "fp4" : "";
 }
 
-// One group of weights of symmetric integers, with no activations among them.
+// Activations in 8 bits per token, with a code of zero, while the model runs.
+bool are_token_codes(const Json& activations) {
+  const auto is = [&](const char* key, const Json& wanted) { return activations.value(key, Json()) == wanted; };
+  return activations.is_object() && is("num_bits", 8) && is("type", "int") && is("symmetric", false) &&
+         is("dynamic", true) && is("strategy", "token");
+}
+
+// One group of weights of symmetric integers; beside those of 4 bits activations may be codes per token.
 std::string packed_codes(const Json& config) {
   const Json groups = config.value("config_groups", Json());
   if (!groups.is_object() || groups.size() != 1 || !groups.begin()->is_object()) return "";
@@ -152,8 +159,12 @@ std::string packed_codes(const Json& config) {
   if ((format.is_null() ? config.value("format", Json()) : format) != "pack-quantized" || !weights.is_object())
     return "";
   const auto is = [&](const char* key, const Json& wanted) { return weights.value(key, Json()) == wanted; };
-  if (!group.value("input_activations", Json()).is_null() || !is("symmetric", true) || !is("type", "int")) return "";
-  if (is("num_bits", 4) && is("strategy", "group") && is("group_size", 32)) return "int4";
+  if (!is("symmetric", true) || !is("type", "int")) return "";
+  const bool grouped = is("strategy", "group") && is("group_size", 32);
+  const Json activations = group.value("input_activations", Json());
+  if (!activations.is_null()) return are_token_codes(activations) && is("num_bits", 4) && grouped ? "int8-int4" : "";
+  if (is("num_bits", 4) && grouped) return "int4";
+  if (is("num_bits", 8) && grouped) return "int8-g32";
   return is("num_bits", 8) && is("strategy", "channel") ? "int8" : "";
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kBlock = 64;         // of nf4 and fp4, as in QLoRA
 constexpr int64_t kScaleBlock = 256;   // of nf4-dq
-constexpr int64_t kIntegerBlock = 32;  // of int4
+constexpr int64_t kIntegerBlock = 32;  // of int4 and int8-g32
 
 constexpr Product kLinear{ProductPart::output, ProductMatrices::one};
 
@@ -36,33 +36,41 @@ Storage storage_of(std::string_view kind, const Value& weight) {
   Storage storage{static_cast<int32_t>(kBlock), 4, DType::f32, CodeTable::nf4};
   if (kind == "nf4-dq") storage.scale_block = static_cast<int32_t>(kScaleBlock);
   if (kind == "fp4") storage.codes = CodeTable::fp4;
-  if (kind != "int8" && kind != "int4") return storage;
+  if (!kind.starts_with("int")) return storage;
   const int64_t row = weight.type.shape.back().constant;
-  if (kind == "int4" && row % kIntegerBlock != 0)
+  if (kind != "int8" && row % kIntegerBlock != 0)
     throw Error(ErrorKind::usage,
-                fmt::format("--technique quantize-weights=int4: the rows of {} have {} elements, no multiple of {}",
+                fmt::format("--technique quantize-weights={}: the rows of {} have {} elements, no multiple of {}", kind,
                             weight.name, row, kIntegerBlock),
                 "use int8, or nf4, whose blocks go across rows");
   storage.codes = CodeTable::integer;
-  storage.block = static_cast<int32_t>(kind == "int4" ? kIntegerBlock : row);
+  storage.block = static_cast<int32_t>(kind == "int8" ? row : kIntegerBlock);
   storage.payload_bits = kind == "int4" ? 4 : 8;
   return storage;
 }
 
 }  // namespace
 
-int64_t quantize_weights(Graph& graph, RegionId region, std::string_view kind, const std::set<ValueId>* frozen) {
+std::vector<NodeId> quantizable_layers(const Graph& graph, RegionId region) {
   const OtherUses others = other_uses(graph);
-  int64_t count = 0;
+  std::vector<NodeId> layers;
   for (const NodeId id : graph.region(region).nodes) {
     const Node& node = graph.node(id);
     if (!node.op || node.block == kNone || node.op->product() != kLinear) continue;
     const ValueId weight = operand(node, "weight");
-    Value& value = graph.value(weight);
+    const Value& value = graph.value(weight);
     if (!value.persistent || value.role != Role::parameter || is_lora_name(value.name)) continue;
-    if (others.read.contains(weight) || others.routing.contains(node.outputs[0]) || !value.type.storage.dense())
-      continue;
-    if (frozen && !frozen->contains(weight)) continue;
+    if (!others.read.contains(weight) && !others.routing.contains(node.outputs[0])) layers.push_back(id);
+  }
+  return layers;
+}
+
+int64_t quantize_weights(Graph& graph, RegionId region, std::string_view kind, const std::set<ValueId>* frozen) {
+  int64_t count = 0;
+  for (const NodeId id : quantizable_layers(graph, region)) {
+    const ValueId weight = operand(graph.node(id), "weight");
+    Value& value = graph.value(weight);
+    if (!value.type.storage.dense() || (frozen && !frozen->contains(weight))) continue;
     value.type.storage = storage_of(kind, value);
     ++count;
   }

@@ -37,6 +37,7 @@ class BodyRewriter {
     bool needed = false;      // read by a backward node
     bool leaves = false;      // read by a forward node of another block, or a result of the body
     bool dropped = false;
+    bool form_of_weight = false;  // a cast or a rounding of a weight, and dropped
   };
 
   Fact& fact(ValueId id) { return facts_[static_cast<size_t>(id)]; }
@@ -56,9 +57,14 @@ class BodyRewriter {
     for (ValueId result : graph_.region(region_).results) fact(result).leaves = true;
   }
 
-  static bool is_weight_cast(const Graph& graph, const Node& node) {
-    return node.op->kind() == OpKind::cast && graph.value(node.inputs[0]).persistent;
+  // Made of a weight alone.
+  bool is_weight_form(const Node& node) {
+    const OpKind kind = node.op->kind();
+    return (kind == OpKind::cast || kind == OpKind::weight_rounding) &&
+           (graph_.value(node.inputs[0]).persistent || fact(node.inputs[0]).form_of_weight);
   }
+
+  bool is_decoding(const Node& node) { return node.op->kind() == OpKind::decoding && !fact(node.outputs[0]).leaves; }
 
   Keep choice(int32_t block) const {
     return block >= 0 && static_cast<size_t>(block) < keep_.size() ? keep_[static_cast<size_t>(block)] : Keep::all;
@@ -69,8 +75,8 @@ class BodyRewriter {
     for (NodeId id : nodes) {
       const Node& node = graph_.node(id);
       if (node.stage != Stage::forward || node.op->has_effect()) continue;
-      const bool drop = is_weight_cast(graph_, node) || may_drop(node);
-      for (ValueId output : node.outputs) fact(output).dropped = drop;
+      const bool form = is_weight_form(node), drop = form || is_decoding(node) || may_drop(node);
+      for (ValueId output : node.outputs) fact(output).dropped = drop, fact(output).form_of_weight = form;
     }
   }
 

@@ -32,8 +32,9 @@ enum class Keep : uint8_t {
 };
 std::string_view keep_name(Keep keep);
 
-// `keep[b]` is block b's choice; blocks beyond the vector keep all. Casts of weights are redone at each use whatever
-// the choice. Acts on every loop body that holds both forward and backward nodes.
+// `keep[b]` is block b's choice; blocks beyond the vector keep all. Casts and roundings of weights, and what codes
+// stand for, are redone at each use whatever the choice. Acts on every loop body that holds both forward and backward
+// nodes.
 void recompute(Graph& graph, const std::vector<Keep>& keep);
 
 }  // namespace headroom

@@ -65,7 +65,7 @@ void slice_updates(Graph& graph, int64_t bytes) {
       const Node& node = graph.node(nodes[at]);
       if (node.op->kind() != OpKind::update || node.op->update_grain() != 1) continue;
       const Type& type = updated_type(graph, node);
-      if (type.shape.size() < 2 || row_slice(node.attrs)) continue;
+      if (type.shape.size() < 2 || !type.storage.dense() || row_slice(node.attrs)) continue;
       const int64_t rows = slice_rows(type, bytes);
       if (rows >= type.shape[0].constant) continue;
       for (NodeId slice : slice_update(graph, nodes[at], rows)) slices.push_back({static_cast<int32_t>(at), slice});

@@ -7,6 +7,7 @@
 #include "passes/chunked_loss.h"
 #include "passes/linear_groups.h"
 #include "passes/micro_batch.h"
+#include "passes/qat.h"
 #include "passes/quantize_weights.h"
 #include "planner/pipeline.h"
 #include "planner/technique.h"
@@ -37,6 +38,9 @@ Graph finished_generation(const PlanRequest& request, Graph graph) {
     for (const char* program : {"prefill", "decode"}) add_lora(graph, graph.find_program(program), lora);
   if (asked_for(request, kQuantizeWeights))
     quantize_weights(graph, graph.find_program("prefill"), pin(request, kQuantizeWeights.name), nullptr);
+  if (asked_for(request, kQat))
+    for (const char* program : {"prefill", "decode"})
+      fake_quantize(graph, graph.find_program(program), pin(request, kQat.name));
   if (precision_of(request) == "bf16-true") store_in_bf16(graph, Adapters::narrow);
   for (const char* program : {"prefill", "decode"}) group_linears(graph, graph.find_program(program));
   choose_attention_kernels(graph, request.facts, request.profile);

@@ -12,6 +12,7 @@
 #include "ir/verify.h"
 #include "memory/arenas.h"
 #include "passes/prefetch.h"
+#include "passes/qat.h"
 #include "passes/quantize_weights.h"
 #include "planner/emit.h"
 #include "planner/pipeline.h"
@@ -126,9 +127,10 @@ class WeightPlacer {
   };
 
   void check_pin(const std::string& name, const std::string& value) const {
-    if (name != kOffloadParameters.name && name != kPrefetch.name && name != kQuantizeWeights.name)
+    if (name != kOffloadParameters.name && name != kPrefetch.name && name != kQuantizeWeights.name && name != kQat.name)
       throw Error(ErrorKind::usage, fmt::format("--technique {} is none of a model that is not trained", name),
-                  fmt::format("{}, {} and {} are", kOffloadParameters.name, kPrefetch.name, kQuantizeWeights.name));
+                  fmt::format("{}, {}, {} and {} are", kOffloadParameters.name, kPrefetch.name, kQuantizeWeights.name,
+                              kQat.name));
     find_technique(name)->check(request_, value);
   }
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "base/error.h"
 #include "base/lines.h"
@@ -14,6 +15,7 @@
 #include "passes/micro_batch.h"
 #include "planner/pipeline.h"
 #include "train/adapter.h"
+#include "train/stored_codes.h"
 #include "train/weights.h"
 
 namespace headroom {
@@ -58,6 +60,14 @@ Checkpoints checkpoints_in(const fs::path& output_dir, int64_t kept = -1) {
 
 fs::path checkpoint_of(const fs::path& output_dir, int64_t step) {
   return output_dir / fmt::format("{}{}", kPrefix, step);
+}
+
+// Whether weights that are trained are codes (passes/quantize_training.h).
+bool trains_codes(const Executor& executor) {
+  const std::vector<PersistentTensor>& all = executor.plan().tensors;
+  return std::any_of(all.begin(), all.end(), [](const PersistentTensor& tensor) {
+    return tensor.role == Role::parameter && !tensor.place.type.storage.dense();
+  });
 }
 
 // The oldest beyond `limit`.
@@ -108,10 +118,12 @@ void load_states(Executor& executor, const ModelFiles& model, const fs::path& ch
   }
 }
 
-void write_config(const ModelFiles& model, const std::string& save_dtype, const fs::path& directory) {
+void write_config(const ModelFiles& model, const std::string& save_dtype, const fs::path& directory,
+                  const Json& quantization) {
   Json config = model.config.raw;
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] = save_dtype;
-  config.erase("quantization_config");  // numbers are written
+  config.erase("quantization_config");
+  if (!quantization.is_null()) config["quantization_config"] = quantization;
   write_text_durably(directory / "config.json", config.dump(2) + "\n");
 }
 
@@ -207,11 +219,12 @@ void write_model(Executor& executor, const ModelFiles& model, const std::string&
                  const fs::path& directory) {
   save_tensors(executor, Role::parameter, save_dtype == "bfloat16" ? StoredType::bf16 : StoredType::f32,
                directory / "model.safetensors");
-  write_model_files(model, save_dtype, directory);
+  write_model_files(model, save_dtype, directory, trains_codes(executor) ? packed_config(8, 0, false) : Json());
 }
 
-void write_model_files(const ModelFiles& model, const std::string& save_dtype, const fs::path& directory) {
-  write_config(model, save_dtype, directory);
+void write_model_files(const ModelFiles& model, const std::string& save_dtype, const fs::path& directory,
+                       const Json& quantization) {
+  write_config(model, save_dtype, directory, quantization);
   if (fs::equivalent(model.directory, directory)) return;
   each_name_in(model.directory, [&](const std::string& name) {
     if (const fs::path file = model.directory / name; is_companion(file) && is_file_there(file))
@@ -254,8 +267,10 @@ void load_weights_of_checkpoint(Executor& executor, const ModelFiles& model, con
     return;
   }
   const SafetensorsSet weights = SafetensorsSet::open(checkpoint, most_own_header_bytes(model.spec));
-  check_weights(model.spec, weights);
-  load_weights(executor, model.spec, weights);
+  ModelSpec spec = model.spec;
+  if (trains_codes(executor)) spec.weight_codes = "int8";
+  check_weights(spec, weights);
+  load_weights(executor, spec, weights);
 }
 
 }  // namespace headroom

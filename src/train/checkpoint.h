@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/json.h"
 #include "models/model_spec.h"
 #include "runtime/executor.h"
 #include "train/model_files.h"
@@ -38,12 +39,15 @@ std::string options_text(const TrainOptions& options);
 // Names of the options that differ between two such texts.
 std::vector<std::string> changed_options(const std::string& before, const std::string& now);
 
-// Writes `directory`/model.safetensors, config.json and the model's other small files (HF layout).
+// Writes `directory`/model.safetensors, config.json and the model's other small files (HF layout). Weights that are
+// trained as codes are stored so, in compressed-tensors' form.
 void write_model(Executor& executor, const ModelFiles& model, const std::string& save_dtype,
                  const std::filesystem::path& directory);
 
 // Its config.json and other small files alone.
-void write_model_files(const ModelFiles& model, const std::string& save_dtype, const std::filesystem::path& directory);
+// `quantization`: "quantization_config" of the weights beside it, null for numbers.
+void write_model_files(const ModelFiles& model, const std::string& save_dtype, const std::filesystem::path& directory,
+                       const Json& quantization = {});
 
 // Writes O/checkpoint-STEP atomically and removes the oldest beyond --save-total-limit; with --load-best-model-at-end
 // the best one stays besides. Throws Error(run) on I/O errors; the older

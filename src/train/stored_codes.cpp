@@ -98,8 +98,8 @@ class Reader {
   }
 
   std::optional<StoredCodes> read_packed() {
-    const int bits = spec_.weight_codes == "int8" ? 8 : 4;
-    const int64_t ins = weight_.shape[1], group = bits == 8 ? ins : 32;
+    const int bits = spec_.weight_codes.ends_with("int4") ? 4 : 8;
+    const int64_t ins = weight_.shape[1], group = spec_.weight_codes == "int8" ? ins : 32;
     const std::string codes = stored_weight_name(spec_, files_, weight_.name + "_packed");
     if (codes.empty()) return std::nullopt;
     const std::string name = codes.substr(0, codes.size() - std::string_view("_packed").size());
@@ -204,6 +204,62 @@ void load_stored_codes(Executor& executor, const PersistentTensor& weight, const
   write(layout.scale_scales, layout.scale_scale_count, DType::f32, read_scales(stored.outer_scales));
   write(layout.scale_scales + layout.scale_scale_count * 4, 1, DType::f32,
         [&](int64_t, std::span<std::byte> piece) { std::memcpy(piece.data(), &stored.offset, sizeof(float)); });
+}
+
+void declare_packed_shape(SafetensorsWriter& writer, const PersistentTensor& weight) {
+  writer.declare(weight.name + "_shape", StoredType::i64, {2});
+}
+
+void declare_packed(SafetensorsWriter& writer, const PersistentTensor& weight) {
+  const std::vector<int64_t>& dims = weight.place.type.dims;
+  writer.declare(weight.name + "_packed", StoredType::i32, {dims[0], dims[1] / 4});
+  writer.declare(weight.name + "_scale", StoredType::f32, {dims[0], 1});
+}
+
+void write_packed_shape(SafetensorsWriter& writer, const PersistentTensor& weight) {
+  writer.write(weight.name + "_shape", std::as_bytes(std::span<const int64_t>(weight.place.type.dims)));
+}
+
+void write_packed(SafetensorsWriter& writer, const PersistentTensor& weight, const Executor& executor,
+                  std::span<std::byte> staging) {
+  const Storage& storage = weight.place.type.storage;
+  const int64_t elements = element_count(weight.place.type.dims);
+  const StorageLayout layout = storage_layout(storage, elements);
+  HR_CHECK(storage.payload_bits == 8 && storage.block == weight.place.type.dims[1], "{} is not in 8-bit rows",
+           weight.name);
+  auto* const base = executor.tensor(weight.name).as<std::byte>();
+  executor.read({base, DType::u8, std::span<const int64_t>(&elements, 1)},
+                [&](int64_t, std::span<const std::byte> piece) {
+                  while (!piece.empty()) {
+                    const std::span<std::byte> codes = staging.first(std::min(piece.size(), staging.size()));
+                    std::copy_n(piece.begin(), codes.size(), codes.begin());
+                    turn_packed(8, codes);
+                    writer.write(weight.name + "_packed", codes);
+                    piece = piece.subspan(codes.size());
+                  }
+                });
+  executor.read({base + layout.scales, DType::f32, std::span<const int64_t>(&layout.scale_count, 1)},
+                [&](int64_t, std::span<const std::byte> piece) { writer.write(weight.name + "_scale", piece); });
+}
+
+Json packed_config(int bits, int64_t group, bool token_activations) {
+  const Json tokens{{"num_bits", 8}, {"type", "int"}, {"symmetric", false}, {"dynamic", true}, {"strategy", "token"}};
+  const Json weights{{"num_bits", bits},
+                     {"type", "int"},
+                     {"symmetric", true},
+                     {"dynamic", false},
+                     {"strategy", group == 0 ? "channel" : "group"},
+                     {"group_size", group == 0 ? Json(nullptr) : Json(group)}};
+  const Json config{{"format", "pack-quantized"},
+                    {"targets", Json::array({"Linear"})},
+                    {"weights", weights},
+                    {"input_activations", token_activations ? tokens : Json(nullptr)},
+                    {"output_activations", nullptr}};
+  return {{"quant_method", "compressed-tensors"},
+          {"format", "pack-quantized"},
+          {"quantization_status", "compressed"},
+          {"ignore", Json::array({"lm_head"})},
+          {"config_groups", Json{{"group_0", config}}}};
 }
 
 }  // namespace headroom

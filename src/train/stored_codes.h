@@ -2,11 +2,16 @@
 // compressed-tensors.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "formats/json.h"
 #include "formats/safetensors.h"
+#include "formats/safetensors_writer.h"
 #include "models/model_spec.h"
 #include "plan/plan.h"
 #include "runtime/executor.h"
@@ -34,6 +39,18 @@ void load_stored_codes(Executor& executor, const PersistentTensor& weight, const
 
 // Elements first .. first + into.size() of the weight, decoded. Throws Error as SafetensorsSet::read.
 void read_decoded(const SafetensorsSet& files, const StoredCodes& stored, int64_t first, std::span<float> into);
+
+// Writes a weight of the arena, 8-bit codes with a scale per row, as compressed-tensors stores it. Wider types first:
+// declare every weight's shape, then the others.
+void declare_packed_shape(SafetensorsWriter& writer, const PersistentTensor& weight);
+void declare_packed(SafetensorsWriter& writer, const PersistentTensor& weight);
+void write_packed_shape(SafetensorsWriter& writer, const PersistentTensor& weight);
+void write_packed(SafetensorsWriter& writer, const PersistentTensor& weight, const Executor& executor,
+                  std::span<std::byte> staging);
+
+// "quantization_config" of such weights in groups of `group` elements of a row, 0: of the whole row; with
+// `token_activations` what enters their layers is rounded to 8 bits per token while the model runs.
+Json packed_config(int bits, int64_t group, bool token_activations);
 
 // The bits of compressed-tensors as those of base/block_codes.h, and back.
 void turn_packed(int bits, std::span<std::byte> codes);

@@ -276,12 +276,21 @@ void save_tensors(Executor& executor, Role role, StoredType stored, const std::f
   SafetensorsWriter writer(path);
   const auto each = [&](const auto& body) {
     for (const PersistentTensor& tensor : executor.plan().tensors)
-      if (tensor.role == role && !is_copy(tensor.name)) each_part(tensor, executor.tensor(tensor.name), body);
+      if (tensor.role == role && !is_copy(tensor.name) && tensor.place.type.storage.dense())
+        each_part(tensor, executor.tensor(tensor.name), body);
+  };
+  const auto each_coded = [&](const auto& body) {
+    for (const PersistentTensor& tensor : executor.plan().tensors)
+      if (tensor.role == role && !tensor.place.type.storage.dense()) body(tensor);
   };
   const auto type_of = [&](const TensorView& part) { return part.dtype == DType::u8 ? StoredType::u8 : stored; };
+  each_coded([&](const PersistentTensor& weight) { declare_packed_shape(writer, weight); });
+  each_coded([&](const PersistentTensor& weight) { declare_packed(writer, weight); });
   each([&](const std::string& name, const TensorView& part) {
     writer.declare(name, type_of(part), {part.dims.begin(), part.dims.end()});
   });
+  each_coded([&](const PersistentTensor& weight) { write_packed_shape(writer, weight); });
+  each_coded([&](const PersistentTensor& weight) { write_packed(writer, weight, executor, executor.staging("save")); });
   each([&](const std::string& name, const TensorView& part) {
     write_tensor(writer, name, executor, part, type_of(part), executor.staging("save"));
   });

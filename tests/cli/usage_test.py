@@ -34,7 +34,7 @@ class Usage(ProgramTest):
         self.assert_refused(self.train_arguments("out", "--technique", "recompote=on"), 2, "recompote", "recompute")
         self.assert_refused(self.train_arguments("out", "--technique", "recompute=perhaps"), 2, "perhaps")
         self.assert_refused(self.train_arguments("out", "--technique", "recompute"), 2, "recompute", "NAME=on")
-        self.assert_refused(self.train_arguments("out", "--technique", "qat=on"), 2, "qat", "not built")
+        self.assert_refused(self.train_arguments("out", "--technique", "ring-attention=on"), 2, "ring-attention", "not built")
         self.assert_refused(self.train_arguments("out", "--allow", "anything"), 2, "anything")
         self.assert_refused(self.train_arguments("out", "--device", "cuda:0"), 2, "cuda:0")
         self.assert_refused(self.train_arguments("out", "--profile", "rtx-9999"), 2, "rtx-9999")

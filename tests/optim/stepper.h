@@ -15,13 +15,13 @@ namespace headroom::op_test {
 class Stepper {
  public:
   Stepper(const OptimizerSettings& settings, DType weight, std::vector<int64_t> dims, ParameterKind kind,
-          RunOptions options = {}, std::string_view name = "layer.weight")
+          RunOptions options = {}, std::string_view name = "layer.weight", const Storage& storage = {})
       : settings_(settings), options_(std::move(options)) {
     Builder build(graph_, add_program(graph_, "train_step"), find_op);
     std::vector<Dim> shape;
     for (const int64_t dim : dims) shape.push_back(Dim::of(dim));
     UpdateInputs in;
-    in.parameter = {build.persistent(std::string(name), Type{weight, shape}, Role::parameter), kind};
+    in.parameter = {build.persistent(std::string(name), Type{weight, shape, storage}, Role::parameter), kind};
     in.gradient = build.persistent("gradient", Type{DType::f32, shape}, Role::gradient);
     in.hyper = build.persistent("hyper", Type{DType::f32, {Dim::of(kHyperCount)}}, Role::data);
     in.clip = build.persistent("clip", Type{DType::f32, {Dim::of(1)}}, Role::data);

@@ -29,6 +29,7 @@
 #include "passes/offload_gradients.h"
 #include "passes/offload_optimizer.h"
 #include "passes/offload_parameters.h"
+#include "passes/qat.h"
 #include "passes/quantize_weights.h"
 #include "passes/recompute.h"
 #include "passes/sequence_chunks.h"
@@ -135,6 +136,10 @@ void run_command(const std::string& command, Graph& graph) {
     const RegionId forward = graph.find_program("forward");
     quantize_weights(graph, forward, pass, nullptr);
     if (words >> pass) narrow_to_bf16(graph, forward), round_in_products(graph, forward);
+  } else if (pass == "qat" && words >> pass) {
+    const RegionId forward = graph.find_program("forward");
+    fake_quantize(graph, forward, pass);
+    if (words >> pass) narrow_to_bf16(graph, forward), round_in_products(graph, forward);
   } else if (pass == "bf16-true") {
     store_in_bf16(graph, Adapters::wide);
   } else if (pass == "linear-groups") {
@@ -156,6 +161,7 @@ void run_command(const std::string& command, Graph& graph) {
       if (word == "unclipped") request.clips = false;
       if (word.starts_with("lora-r=")) lora.rank = std::stoll(word.substr(7));
       if (word.starts_with("lora-target=")) lora.targets = {word.substr(12)};
+      if (word.starts_with("qat=")) request.techniques["qat"] = {word.substr(4)};
       if (word.starts_with("freeze=")) add_pattern(request.techniques["freeze"].setting, word.substr(7));
     }
     request.techniques["lora"] = lora_pin(lora);

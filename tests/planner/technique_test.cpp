@@ -145,8 +145,8 @@ TEST(Techniques, UnknownNamesGetTheNearest) {
 }
 
 TEST(Techniques, OnesOfLaterVersionsAreRefusedUnlessOff) {
-  EXPECT_MENTIONS(refusal({{"qat", "on"}}), "not built");
-  EXPECT_EQ(refusal({{"qat", "off"}}), "accepted");
+  EXPECT_MENTIONS(refusal({{"ring-attention", "on"}}), "not built");
+  EXPECT_EQ(refusal({{"ring-attention", "off"}}), "accepted");
 }
 
 TEST(Techniques, AdaptersAndFrozenWeightsNeedLess) {

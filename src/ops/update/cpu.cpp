@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/threads.h"
+#include "ops/stream/row_codes.h"
 #include "ops/stream/updated_weight.h"
 #include "ops/update/blocks.h"
 #include "ops/update/simd.h"
@@ -54,6 +55,20 @@ void run_blocks(const UpdatePlan& plan, const KernelCall& call, UpdateArrays arr
   });
 }
 
+Int8Rows int8_weight(const UpdatePlan& plan, const TensorView& weight) {
+  return int8_rows(weight.data, weight.count() / plan.columns, plan.columns);
+}
+
+void run_int8_rows(const UpdatePlan& plan, const KernelCall& call, const UpdateArrays& arrays,
+                   const UpdateScalars& scalars) {
+  const Int8Rows weight = int8_weight(plan, call.outputs[0]);
+  const int64_t grain = std::max<int64_t>(1, 1024 / plan.columns);
+  parallel_for(call.outputs[0].count() / plan.columns, grain, [&](int64_t begin, int64_t end, int thread) {
+    auto* const row = reinterpret_cast<float*>(call.scratch.data() + thread * int8_row_bytes(plan.columns));
+    update_int8_rows(plan.formula, arrays, scalars, weight, row, begin, end);
+  });
+}
+
 template <class F>
 std::unique_ptr<CpuKernel> simd_of(const UpdatePlan& plan) {
   return kernel_of([plan](const KernelCall& call) {
@@ -64,6 +79,7 @@ std::unique_ptr<CpuKernel> simd_of(const UpdatePlan& plan) {
     F::factors(plan.step(step.scalars), scalars.factors);
     if (plan.in_blocks) return run_blocks(plan, call, arrays, scalars);
     for (size_t k = 0; k < plan.states; ++k) arrays.states[k] = call.outputs[1 + k].as<float>();
+    if (plan.columns != 0) return run_int8_rows(plan, call, arrays, scalars);
     parallel_for(call.outputs[0].count(), 1024,
                  [&](int64_t begin, int64_t end, int) { update_range(plan.formula, arrays, scalars, begin, end); });
   });
@@ -113,6 +129,34 @@ class ReferenceStates {
   double values_[F::kStates + 1][kStateBlock];
 };
 
+// One element: its states in place, its new weight.
+template <class F>
+double next_weight(ReferenceStates<F>& all, int64_t i, const double* factors, double weight, double g) {
+  double states[F::kStates + 1];
+  for (int k = 0; k < F::kStates; ++k) states[k] = all.at(k, i);
+  const double next = F::at(Doubles(), factors, weight, g, states);
+  for (int k = 0; k < F::kStates; ++k) all.at(k, i) = states[k];
+  return next;
+}
+
+template <class F>
+void reference_int8_rows(const UpdatePlan& plan, const KernelCall& call, const Call& step, const double* factors) {
+  const Int8Rows weight = int8_weight(plan, call.outputs[0]);
+  auto* const row = reinterpret_cast<float*>(call.scratch.data());
+  ReferenceStates<F> all(plan, call);
+  for (int64_t r = 0; r * plan.columns < call.outputs[0].count(); ++r) {
+    decode_row(weight, r, row);
+    for (int64_t i = 0; i < plan.columns; ++i) {
+      const int64_t at = r * plan.columns + i;
+      all.load(at, at + 1);
+      const double g = read_element(call.inputs[1], at) * step.clip;
+      row[i] = static_cast<float>(next_weight<F>(all, 0, factors, static_cast<double>(row[i]), g));
+      all.store(at, at + 1);
+    }
+    encode_row(row, weight, r, step.key);
+  }
+}
+
 template <class F>
 std::unique_ptr<CpuKernel> reference_of(const UpdatePlan& plan) {
   return kernel_of([plan](const KernelCall& call) {
@@ -121,16 +165,14 @@ std::unique_ptr<CpuKernel> reference_of(const UpdatePlan& plan) {
     double factors[kUpdateFactors];
     F::factors(plan.step(step.scalars), factors);
     const TensorView& weight = call.outputs[0];
+    if (plan.columns != 0) return reference_int8_rows<F>(plan, call, step, factors);
     ReferenceStates<F> all(plan, call);
     for (int64_t begin = 0; begin < weight.count(); begin += kStateBlock) {
       const int64_t end = std::min(weight.count(), begin + kStateBlock);
       all.load(begin, end);
       for (int64_t i = begin; i < end; ++i) {
-        double states[F::kStates + 1];
-        for (int k = 0; k < F::kStates; ++k) states[k] = all.at(k, i - begin);
         const double g = read_element(call.inputs[1], i) * step.clip;
-        const double w = F::at(Doubles(), factors, read_element(weight, i), g, states);
-        for (int k = 0; k < F::kStates; ++k) all.at(k, i - begin) = states[k];
+        const double w = next_weight<F>(all, i - begin, factors, read_element(weight, i), g);
         write_weight(weight, step.copy, i, w, step.key, plan.first);
       }
       all.store(begin, end);

@@ -4,6 +4,7 @@
 #include "hwy/foreach_target.h"
 #include "ops/stream/lanes-inl.h"
 #include "ops/stream/random_lanes-inl.h"
+#include "ops/stream/row_codes-inl.h"
 #include "ops/stream/updated_weight-inl.h"
 #include "ops/update/arithmetic-inl.h"
 #include "ops/update/simd.h"
@@ -35,6 +36,31 @@ void weights(const UpdateArrays& arrays, const UpdateScalars& scalars, int64_t b
   });
 }
 
+template <class F>
+void int8_weights(const UpdateArrays& arrays, const UpdateScalars& scalars, const Int8Rows& weight, float* row,
+                  int64_t begin, int64_t end) {
+  for (int64_t r = begin; r < end; ++r) {
+    UpdateArrays here = arrays;
+    here.weight = {row, nullptr, nullptr, 0};
+    here.g += r * weight.columns;
+    for (int k = 0; k < F::kStates; ++k) here.states[k] += r * weight.columns;
+    decode_int8_row(weight, r, row);
+    update<F, Kept::wide>(here, scalars, 0, 0, weight.columns);
+    encode_int8_row(row, weight, r, scalars.key);
+  }
+}
+
+void int8_rows_range(UpdateFormula formula, const UpdateArrays& arrays, const UpdateScalars& scalars,
+                     const Int8Rows& weight, float* row, int64_t begin, int64_t end) {
+  switch (formula) {
+#define HR_RUN(number, type, ...) \
+  case UpdateFormula::number:     \
+    return int8_weights<type>(arrays, scalars, weight, row, begin, end);
+    HR_UPDATES(HR_RUN)
+#undef HR_RUN
+  }
+}
+
 void range(UpdateFormula formula, const UpdateArrays& arrays, const UpdateScalars& scalars, int64_t begin,
            int64_t end) {
   switch (formula) {
@@ -55,10 +81,16 @@ HWY_AFTER_NAMESPACE();
 namespace headroom {
 
 HWY_EXPORT(range);
+HWY_EXPORT(int8_rows_range);
 
 void update_range(UpdateFormula formula, const UpdateArrays& arrays, const UpdateScalars& scalars, int64_t begin,
                   int64_t end) {
   HWY_DYNAMIC_DISPATCH(range)(formula, arrays, scalars, begin, end);
+}
+
+void update_int8_rows(UpdateFormula formula, const UpdateArrays& arrays, const UpdateScalars& scalars,
+                      const Int8Rows& weight, float* row, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(int8_rows_range)(formula, arrays, scalars, weight, row, begin, end);
 }
 
 }  // namespace headroom

@@ -7,6 +7,7 @@
 #include "ir/row_slice.h"
 #include "ops/registry.h"
 #include "ops/stream/operand_rules.h"
+#include "ops/stream/row_codes.h"
 #include "ops/update/blocks.h"
 #include "ops/update/table.h"
 
@@ -83,9 +84,10 @@ class UpdateOp final : public Op {
     }
     flag(name(), attrs, "decay");
     const UpdatePlan plan(name(), attrs);
-    require_inputs(name(), inputs, plan.clip() + 1, plan.clip() + 2);
+    require_inputs(name(), inputs.subspan(std::min<size_t>(1, inputs.size())), plan.clip(), plan.clip() + 1);
     const Type& w = inputs[0];
     require_float(name(), "the weight", w, 0);
+    if (!w.storage.dense()) require_int8_rows(w, attrs, inputs.size() == plan.clip() + 1);
     const OperandNames names = operands(attrs, inputs.size());
     std::vector<Type> results{w};
     require_type(name(), "gradient", inputs[1], computed(w, DType::f32));
@@ -118,7 +120,8 @@ class UpdateOp final : public Op {
     const double elements = static_cast<double>(element_count(call.inputs[0].dims));
     const int64_t copy = call.outputs.size() > plan.copy ? 2 : 0;
     const int64_t states = (plan.in_blocks ? 2 : 8) * static_cast<int64_t>(plan.states);
-    const int64_t bytes = 4 + states + 2 * dtype_bytes(call.inputs[0].dtype) + copy;
+    const int64_t weight = call.inputs[0].storage.dense() ? dtype_bytes(call.inputs[0].dtype) : 1;
+    const int64_t bytes = 4 + states + 2 * weight + copy;
     return {flops_of(plan.formula) * elements, static_cast<double>(bytes) * elements};
   }
   CostClass cost_class() const override { return CostClass::optimizer; }
@@ -127,6 +130,14 @@ class UpdateOp final : public Op {
   int64_t update_grain() const override { return row_.in_blocks ? kStateBlock : 1; }
 
  private:
+  void require_int8_rows(const Type& w, const Attrs& attrs, bool no_copy) const {
+    HR_CHECK(w.dtype == DType::f32 && w.shape.size() == 2 &&
+                 is_int8_rows(w.storage, constant_dim(name(), "a row's length", w.shape[1])),
+             "{}: a weight in codes is a matrix of 8 bits with a scale per row", name());
+    HR_CHECK(!row_.in_blocks && no_copy && !row_slice(attrs), "{}: codes have states in f32, no copy and no slices",
+             name());
+  }
+
   // Of input i of the states of a weight.
   Type state_type(const Type& weight, size_t i) const {
     if (!row_.in_blocks) return computed(weight, DType::f32);
@@ -178,6 +189,7 @@ UpdatePlan::UpdatePlan(std::string_view op, const Attrs& attrs)
 }
 
 UpdatePlan::UpdatePlan(const KernelSpec& spec) : UpdatePlan(spec.op, spec.attrs) {
+  if (!spec.inputs[0].storage.dense()) columns = spec.inputs[0].dims[1];
   first = first_element(spec.outputs[0], spec.attrs);
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "ops/stream/row_codes.h"
 #include "ops/stream/updated_weight.h"
 #include "ops/update/formula.h"
 
@@ -30,5 +31,8 @@ void update_range(UpdateFormula formula, const UpdateArrays& arrays, const Updat
 // The same with states in 8 bits; `begin` is the first element of a block.
 void update_blocks(UpdateFormula formula, const UpdateArrays& arrays, const UpdateScalars& scalars, int64_t begin,
                    int64_t end);
+// The rows [begin, end) of a weight in 8-bit codes, in place of `arrays.weight`. `row`: int8_row_bytes() of scratch.
+void update_int8_rows(UpdateFormula formula, const UpdateArrays& arrays, const UpdateScalars& scalars,
+                      const Int8Rows& weight, float* row, int64_t begin, int64_t end);
 
 }  // namespace headroom

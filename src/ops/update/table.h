@@ -2,9 +2,9 @@
 // follow from it.
 //
 // A call is (weight, gradient, states..., hyper, clip, [copy]) -> (weight', states'..., [copy']), each in the storage
-// of its input. Gradient and states are f32, the weight f32, with a bf16 copy or without, or bf16
-// (stream/updated_weight.h). An element's new values follow from its old ones, the step's scalars and the attributes
-// alone.
+// of its input. Gradient and states are f32, the weight f32, with a bf16 copy or without, bf16
+// (stream/updated_weight.h), or 8-bit codes with a scale per row (stream/row_codes.h). An element's new values follow
+// from its old ones, the step's scalars and the attributes alone.
 #pragma once
 
 #include <span>
@@ -46,6 +46,7 @@ struct UpdatePlan {
   bool decay = false;
   uint64_t tensor = 0;  // the weight's part of the key of its draws
   int64_t first = 0;    // index in the whole weight of the first element of the call's (ir/row_slice.h)
+  int64_t columns = 0;  // of a weight in 8-bit codes with a scale per row (stream/row_codes.h); 0: numbers
   size_t states = 0;    // of the formula
   bool in_blocks = false;
   size_t tensors = 0;  // of the states: inputs 2 and on, outputs 1 and on; of blocks two a state

@@ -11,7 +11,7 @@ extern const Technique quantize_weights;
 namespace {
 
 void check(const PlanRequest&, const std::string& setting) {
-  check_setting(kQuantizeWeights, setting, {"nf4", "nf4-dq", "fp4", "int8", "int4", "off"});
+  check_setting(kQuantizeWeights, setting, {"nf4", "nf4-dq", "fp4", "int8", "int4", "int8-g32", "off"});
 }
 
 void store(Assembly& a, const PlanRequest& request, const Candidate&) {

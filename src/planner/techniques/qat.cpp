@@ -1,0 +1,84 @@
+#include "passes/qat.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/error.h"
+#include "passes/lora.h"
+#include "passes/quantize_weights.h"
+#include "planner/technique.h"
+
+namespace headroom::techniques {
+
+extern const Technique qat;
+
+namespace {
+
+constexpr std::string_view kKinds[] = {"int8-int4", "int4", "int8"};
+
+void check(const PlanRequest& request, const std::string& setting) {
+  check_setting(kQat, setting, {"int8-int4", "int4", "int8", "off"});
+  if (setting != "off" && !request.facts.is_cpu())
+    throw Error(ErrorKind::usage, fmt::format("--technique qat={} has no kernels for a GPU", setting),
+                "--device cpu trains and evaluates it");
+}
+
+Verdict verdict(const PlanRequest& request) {
+  if (asked_for(request, kLora))
+    return {"rounds the weights that are trained: with adapters none of them is",
+            "leave --lora-r out; or --technique quantize-weights=int4 trains adapters over a quantised base"};
+  if (asked_for(request, kQuantizeWeights))
+    return {"rounds weights that are numbers: these are codes already",
+            "begin from the model in 32 or 16 bits, or leave qat out"};
+  return {};
+}
+
+std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
+  if (!asked_for(request, kQat)) return {Setting{}};
+  const auto at = std::find(std::begin(kKinds), std::end(kKinds), pin(request, kQat.name));
+  return {{.count = 1, .form = static_cast<uint8_t>(at - std::begin(kKinds))}};
+}
+
+std::string kind_of(const Setting& setting) { return setting.taken() ? std::string(kKinds[setting.form]) : "off"; }
+
+void round(Assembly& a, const PlanRequest& request, const Candidate& candidate) {
+  const std::string kind = kind_of(candidate[qat]);
+  for (const NodeId id : a.graph.region(a.forward).nodes)
+    if (a.graph.node(id).attrs.text("layout") == "in_out")
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("--technique qat={}: {} models store matrices [in, out], and groups would lie across rows", kind,
+                      request.model),
+          "train without qat; evaluate and generate take --technique quantize-weights=int4");
+  if (fake_quantize(a.graph, a.forward, kind) == 0)
+    throw Error(ErrorKind::usage, fmt::format("--technique qat={}: the model has no linear layers to quantise", kind),
+                "leave it out");
+}
+
+Told told(const PlanRequest& request, const Candidate& chosen) {
+  if (!chosen[qat].taken())
+    return {"off", "rounds what products read: taken only when named (--technique qat=int8-int4)"};
+  const std::string& why = request.techniques.at(std::string(kQat.name)).why;
+  return {.value = kind_of(chosen[qat]),
+          .why = why.empty() ? "named by --technique" : why,
+          .without = chosen.without(qat),
+          .if_larger = "; weights stay in full, and rounded copies of a layer's lie beside them while it runs"};
+}
+
+}  // namespace
+
+constinit const Technique qat{
+    .info = &kQat,
+    .check = check,
+    .verdict = verdict,
+    .choices = choices,
+    .model_pass = round,
+    .told = told,
+    .record =
+        [](const PlanRequest&, const Candidate& chosen, Choices& out) {
+          if (chosen[qat].taken()) out.set("qat", kind_of(chosen[qat]));
+        },
+    .as_pin = kind_of,
+};
+
+}  // namespace headroom::techniques

@@ -1,0 +1,72 @@
+#include "passes/quantize_training.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "base/error.h"
+#include "passes/lora.h"
+#include "passes/qat.h"
+#include "passes/quantize_weights.h"
+#include "planner/technique.h"
+
+namespace headroom::techniques {
+
+extern const Technique quantize_training;
+
+namespace {
+
+// Updates that go element by element with states in fp32.
+constexpr std::string_view kOptimizers[] = {"adamw", "adam", "sgd", "rmsprop", "adagrad", "lion_32bit"};
+
+void check(const PlanRequest& request, const std::string& setting) {
+  check_setting(kQuantizeTraining, setting, {"int8", "off"});
+  if (setting != "off" && !request.facts.is_cpu())
+    throw Error(ErrorKind::usage, "--technique quantize-training=int8 has no kernels for a GPU",
+                "--device cpu, or --precision bf16-true, whose weights take 2 bytes");
+}
+
+Verdict verdict(const PlanRequest& request) {
+  if (asked_for(request, kLora))
+    return {"stores weights that are trained: with adapters none of them is",
+            "leave --lora-r out; or --technique quantize-weights=int8 stores the frozen base in as many bits"};
+  if (asked_for(request, kQuantizeWeights))
+    return {"trains codes made of numbers: quantize-weights freezes them", "name one of the two"};
+  if (asked_for(request, kQat))
+    return {"stores what qat keeps in full: it rounds the weights where they are read", "name one of the two"};
+  const std::string_view optimizer = find_optimizer(request.optimizer.optimizer()).name();
+  if (std::find(std::begin(kOptimizers), std::end(kOptimizers), optimizer) == std::end(kOptimizers))
+    return {fmt::format("needs an optimizer that updates element by element with states in fp32, not {}", optimizer),
+            "--optim adamw, adam, sgd, rmsprop, adagrad or lion_32bit"};
+  return {};
+}
+
+void store(Assembly& a, const PlanRequest&, const Candidate&) {
+  if (headroom::quantize_training(a.graph, a.forward) == 0)
+    throw Error(ErrorKind::usage,
+                "--technique quantize-training=int8: the model has no linear layers to store in codes", "leave it out");
+}
+
+Told told(const PlanRequest& request, const Candidate& chosen) {
+  if (!chosen[quantize_training].taken())
+    return {"off", "rounds the weights at every step: taken only when named (--technique quantize-training=int8)"};
+  const std::string& why = request.techniques.at(std::string(kQuantizeTraining.name)).why;
+  return {"int8", why.empty() ? "named by --technique" : why, chosen.without(quantize_training)};
+}
+
+}  // namespace
+
+constinit const Technique quantize_training{
+    .info = &kQuantizeTraining,
+    .check = check,
+    .verdict = verdict,
+    .choices = when_asked_for<kQuantizeTraining>,
+    .model_pass = store,
+    .told = told,
+    .record =
+        [](const PlanRequest&, const Candidate& chosen, Choices& out) {
+          if (chosen[quantize_training].taken()) out.set("quantize_training", "int8");
+        },
+    .as_pin = [](const Setting& setting) -> std::string { return setting.taken() ? "int8" : "off"; },
+};
+
+}  // namespace headroom::techniques

@@ -1,0 +1,114 @@
+"""Weights trained as 8-bit codes: what the plan says they take, that they train, how they are saved, what is refused."""
+
+import json
+import unittest
+
+from program import CONFIG, DiskTest, read_safetensors
+
+ON = ("--technique", "quantize-training=int8")
+
+
+class QuantizeTraining(DiskTest):
+    def losses(self, output, *more, model="model"):
+        self.train(output, "--learning-rate", "2e-3", *more, model=model)
+        rows = map(json.loads, (self.root / output / "metrics.jsonl").read_text().splitlines())
+        return [(row["step"], row["loss"], row["grad_norm"]) for row in rows if "loss" in row]
+
+    def weights(self, output):
+        return (self.root / output / "model.safetensors").read_bytes()
+
+    def evaluate(self, model, *more):
+        done = self.call("evaluate", "--model", model, "--data", "data.txt", "--memory", "128MiB", "--threads", "1", "--max-seq-length", "32",
+                         "--json", *more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def plan(self, *more):
+        done = self.call("plan", "--model", "shape.json", "--memory", "1GiB", "--threads", "1", "--max-seq-length", "32",
+                         "--global-batch-size", "4", "--json", *more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_the_plan_shows_what_it_saves(self):
+        (self.root / "shape.json").write_text(json.dumps({**CONFIG, "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 4}))
+        plain, coded = self.plan(), self.plan(*ON)
+        rows, elements = 0, 0
+        for outs, ins in ((256, 256), (128, 256), (128, 256), (256, 256), (1024, 256), (1024, 256), (256, 1024)):
+            rows, elements = rows + 4 * outs, elements + 4 * outs * ins
+        saved = 3 * elements - 4 * rows
+        # All else is what it was, but for a row in fp32 that the update holds.
+        self.assertLess(abs(plain["minimum_bytes"] - coded["minimum_bytes"] - saved), 64 * 1024)
+        told = next(t for t in coded["techniques"] if t["name"] == "quantize-training")
+        self.assertEqual(told["value"], "int8")
+
+    def test_losses_do_not_depend_on_how_the_step_is_computed(self):
+        plain = self.losses("a", *ON)
+        self.assertNotEqual(plain, self.losses("n"))
+        for i, options in enumerate((("--technique", "recompute=on"), ("--technique", "recompute=drop-cheap"), ("--threads", "2"),
+                                     ("--technique", "offload-parameters=on", *self.disk()),
+                                     ("--technique", "offload-optimizer=on", *self.disk()),
+                                     ("--technique", "offload-gradients=on", *self.disk()))):
+            with self.subTest(options=options):
+                self.assertEqual(self.losses(f"b{i}", *ON, *options), plain)
+                self.assertEqual(self.weights(f"b{i}"), self.weights("a"))
+        split = self.losses("m", *ON, "--micro-batch-size", "1", "--max-steps", "1")  # the same step, the same draws
+        self.assertAlmostEqual(split[0][1], plain[0][1], delta=1e-6)
+        fused = self.losses("f", *ON, "--technique", "fused-optimizer=on", "--max-grad-norm", "0", "--micro-batch-size", "4")
+        self.assertEqual(fused, self.losses("g", *ON, "--technique", "fused-optimizer=off", "--max-grad-norm", "0", "--micro-batch-size", "4"))
+        self.assertEqual(self.weights("f"), self.weights("g"))
+
+    def test_a_resumed_run_is_the_whole_one(self):
+        options = (*ON, "--save-steps", "2", "--lr-scheduler-type", "constant", "--max-steps")
+        whole = self.losses("w", *options, "4")
+        self.losses("h", *options, "2")
+        self.assertEqual(self.losses("h", *options, "4", "--resume-from-checkpoint", "true")[-2:], whole[2:])
+        self.assertEqual(self.weights("h"), self.weights("w"))
+        resumed = self.losses("r", *options[2:], "4", "--resume-from-checkpoint", "h/checkpoint-2")  # as the checkpoint says
+        self.assertEqual(resumed[-2:], whole[2:])
+
+    def test_it_trains_about_as_well_as_bf16(self):
+        """Small steps, most of them far below a code's: rounding to nearest would lose them."""
+        options = ("--max-steps", "120", "--learning-rate", "1e-3", "--lr-scheduler-type", "constant", "--seed", "5")
+        narrow = self.losses("bf16", *options, "--precision", "bf16-true")
+        coded = self.losses("int8", *options, *ON)
+        first, last = narrow[0][1], sum(loss for _, loss, _ in narrow[-10:]) / 10
+        found = sum(loss for _, loss, _ in coded[-10:]) / 10
+        self.assertLess(last, first - 1)
+        self.assertLess(abs(found - last), 0.05 * (first - last), (first, last, found))
+
+    def test_what_is_saved_is_read_as_it_was_trained(self):
+        for optimizer in ("adamw", "lion_32bit", "sgd"):
+            with self.subTest(optimizer):
+                self.losses(f"s-{optimizer}", *ON, "--optim", optimizer, "--eval-data", "data.txt", "--eval-steps", "3")
+                rows = map(json.loads, (self.root / f"s-{optimizer}/metrics.jsonl").read_text().splitlines())
+                last = [row["eval_loss"] for row in rows if "eval_loss" in row][-1]
+                self.assertAlmostEqual(self.evaluate(f"s-{optimizer}")["loss"], last, delta=1e-6)
+        header, data = read_safetensors(self.root / "s-adamw/model.safetensors")
+        name = "model.layers.1.mlp.down_proj.weight"
+        self.assertEqual(header[name + "_packed"]["dtype"], "I32")
+        self.assertEqual(header[name + "_packed"]["shape"], [16, 8])
+        self.assertEqual(header[name + "_scale"]["shape"], [16, 1])
+        self.assertNotIn(name, header)
+        self.assertIn("int8", self.call("info", "s-adamw").stdout)
+        done = self.call("generate", "--model", "s-adamw", "--prompt", "the", "--max-new-tokens", "4", "--memory", "128MiB")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_it_goes_with_what_else_is_asked(self):
+        for i, options in enumerate((("--precision", "bf16-mixed"), ("--precision", "bf16-true"), ("--freeze", "layers.0"),
+                                     ("--technique", "sequence-chunks=2"))):
+            with self.subTest(options=options):
+                self.assertAlmostEqual(self.losses(f"y{i}", *ON, *options)[0][1], self.losses(f"z{i}", *ON)[0][1], delta=0.02)
+
+    def test_what_contradicts_is_refused(self):
+        def refused(*more, parts):
+            self.assert_refused(self.train_arguments("out", *ON, *more), 2, "quantize-training=int8", *parts)
+        refused("--lora-r", "4", parts=("adapters", "quantize-weights=int8"))
+        refused("--technique", "qat=int8", parts=("qat",))
+        refused("--optim", "adamw_bnb_8bit", parts=("adamw_8bit", "--optim adamw"))
+        refused("--optim", "muon", parts=("muon", "--optim adamw"))
+        refused("--device", "cuda:0", "--profile", "H100-80GB", parts=("GPU", "bf16-true"))
+        self.assert_refused(self.train_arguments("out", "--technique", "quantize-training=int4"), 2, "int4", "int8")
+
+
+if __name__ == "__main__":
+    unittest.main()
