@@ -1,5 +1,7 @@
 #include "passes/recompute.h"
 
+#include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "ir/graph_index.h"
@@ -7,6 +9,27 @@
 
 namespace headroom {
 namespace {
+
+struct NamedSet {
+  std::string_view name;
+  Keep set;
+};
+constexpr NamedSet kLevels[] = {{"keep-all", Keep::all},
+                                {"drop-cheap", Keep::no_cheap},
+                                {"drop-attention", Keep::no_attention},
+                                {"keep-attention", Keep::attention_only},
+                                {"block-input", Keep::block_input}};
+constexpr NamedSet kClasses[] = {{"cheap", Keep::no_cheap},
+                                 {"norms", Keep::norms},
+                                 {"elementwise", Keep::elementwise},
+                                 {"attention", Keep::attention},
+                                 {"projections", Keep::projections},
+                                 {"output", Keep::output},
+                                 {"mlp", Keep::mlp}};
+
+bool redoes(Keep keep, Keep tensor_class) {
+  return (static_cast<uint8_t>(keep) & static_cast<uint8_t>(tensor_class)) != 0;
+}
 
 class BodyRewriter {
  public:
@@ -38,6 +61,7 @@ class BodyRewriter {
     bool leaves = false;      // read by a forward node of another block, or a result of the body
     bool dropped = false;
     bool form_of_weight = false;  // a cast or a rounding of a weight, and dropped
+    bool attended = false;        // of the block's attention core, with no norm between
   };
 
   Fact& fact(ValueId id) { return facts_[static_cast<size_t>(id)]; }
@@ -51,8 +75,9 @@ class BodyRewriter {
         if (node.stage == Stage::backward) f.needed = true;
         if (f.producer != kNone && graph_.node(f.producer).block != node.block) f.leaves = true;
       }
-      if (node.stage == Stage::forward)
-        for (ValueId output : node.outputs) fact(output).producer = id;
+      if (node.stage != Stage::forward) continue;
+      for (ValueId output : node.outputs) fact(output).producer = id;
+      if (node.op->recompute_class() == RecomputeClass::attention) attends_.insert(node.block);
     }
     for (ValueId result : graph_.region(region_).results) fact(result).leaves = true;
   }
@@ -72,30 +97,50 @@ class BodyRewriter {
 
   // In program order, so that a value may rest on inputs that are themselves redone.
   void decide(const std::vector<NodeId>& nodes) {
+    int32_t attended_block = kNone;  // its attention core lies behind
     for (NodeId id : nodes) {
       const Node& node = graph_.node(id);
       if (node.stage != Stage::forward || node.op->has_effect()) continue;
-      const bool form = is_weight_form(node), drop = form || is_decoding(node) || may_drop(node);
-      for (ValueId output : node.outputs) fact(output).dropped = drop, fact(output).form_of_weight = form;
+      const bool attends = node.op->recompute_class() == RecomputeClass::attention;
+      if (attends) attended_block = node.block;
+      const bool attended = attends || (node.op->kind() != OpKind::norm && reads_attended(node));
+      const bool form = is_weight_form(node);
+      const bool drop = form || is_decoding(node) || may_drop(node, node.block != attended_block);
+      for (ValueId output : node.outputs) {
+        fact(output).dropped = drop;
+        fact(output).form_of_weight = form;
+        fact(output).attended = attended;
+      }
     }
   }
 
-  bool may_drop(const Node& node) {
-    const RecomputeClass kind = node.op->recompute_class();
-    if (kind == RecomputeClass::never) return false;
-    for (ValueId output : node.outputs)
-      if (fact(output).leaves) return false;
-    switch (choice(node.block)) {
-      case Keep::all:
-        return false;
-      case Keep::no_cheap:
-        return kind == RecomputeClass::cheap && rests_on_kept(node);
-      case Keep::no_attention:
-        return (kind == RecomputeClass::cheap || kind == RecomputeClass::attention) && rests_on_kept(node);
-      case Keep::block_input:
-        return true;
+  bool reads_attended(const Node& node) {
+    for (ValueId input : node.inputs) {
+      const Fact& f = fact(input);
+      if (f.attended && graph_.node(f.producer).block == node.block) return true;
     }
     return false;
+  }
+
+  Keep tensor_class(const Node& node, bool before_attention) {
+    switch (node.op->recompute_class()) {
+      case RecomputeClass::attention:
+        return Keep::attention;
+      case RecomputeClass::linear:
+        if (reads_attended(node)) return Keep::output;
+        return before_attention && attends_.contains(node.block) ? Keep::projections : Keep::mlp;
+      default:
+        return node.op->kind() == OpKind::norm ? Keep::norms : Keep::elementwise;
+    }
+  }
+
+  bool may_drop(const Node& node, bool before_attention) {
+    if (node.op->recompute_class() == RecomputeClass::never) return false;
+    for (ValueId output : node.outputs)
+      if (fact(output).leaves) return false;
+    const Keep keep = choice(node.block);
+    if (keep == Keep::all || keep == Keep::block_input) return keep == Keep::block_input;
+    return redoes(keep, tensor_class(node, before_attention)) && rests_on_kept(node);
   }
 
   // Redoing the node needs nothing that would have to be kept for this alone.
@@ -127,15 +172,43 @@ class BodyRewriter {
   RegionId region_;
   const std::vector<Keep>& keep_;
   std::vector<Fact> facts_;
+  std::set<int32_t> attends_;                    // blocks with an attention core
   std::unordered_map<ValueId, ValueId> clones_;  // of the block in work
   int32_t block_in_work_ = kNone;
 };
 
 }  // namespace
 
-std::string_view keep_name(Keep keep) {
-  constexpr std::string_view names[] = {"keep-all", "drop-cheap", "drop-attention", "block-input"};
-  return names[static_cast<size_t>(keep)];
+std::string keep_name(Keep keep) {
+  for (const auto& [name, set] : kLevels)
+    if (set == keep) return std::string(name);
+  std::string text;
+  uint8_t named = 0;
+  for (const auto& [name, set] : kClasses) {
+    const uint8_t bits = static_cast<uint8_t>(set);
+    if ((static_cast<uint8_t>(keep) & bits) != bits || (named & bits) == bits) continue;
+    text += (text.empty() ? "drop-" : "+") + std::string(name);
+    named |= bits;
+  }
+  return text;
+}
+
+std::optional<Keep> parse_keep(std::string_view name) {
+  constexpr std::string_view drop = "drop-";
+  for (const auto& [level, set] : kLevels)
+    if (level == name) return set;
+  if (!name.starts_with(drop)) return std::nullopt;
+  Keep keep = Keep::all;
+  for (std::string_view rest = name.substr(drop.size() - 1); !rest.empty();) {
+    rest.remove_prefix(1);
+    const std::string_view word = rest.substr(0, rest.find('+'));
+    const auto at =
+        std::find_if(std::begin(kClasses), std::end(kClasses), [&](const NamedSet& of) { return of.name == word; });
+    if (at == std::end(kClasses)) return std::nullopt;
+    keep = keep | at->set;
+    rest.remove_prefix(word.size());
+  }
+  return keep;
 }
 
 void recompute(Graph& graph, const std::vector<Keep>& keep) {

@@ -14,6 +14,9 @@
 // Manuals: M0 M1 M3 M4, M2 under FSDP (T06).
 #pragma once
 
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "passes/pass.h"
@@ -23,14 +26,30 @@ namespace headroom {
 inline constexpr PassInfo kRecompute{"recompute", PassStage::schedule, TechniqueKind::exact,
                                      "drop activations and compute them again in the backward pass"};
 
-// What a block keeps, from most to least.
+// What a block computes again, as a set of tensor classes. Results of a class are redone where this needs nothing that
+// would have to be kept for it alone; block_input redoes everything but what leaves the block.
 enum class Keep : uint8_t {
-  all,
-  no_cheap,      // norms and elementwise results are redone when their inputs are kept anyway
-  no_attention,  // and the attention core from q, k and v
-  block_input,   // everything but what leaves the block
+  norms = 1,
+  elementwise = 2,
+  attention = 4,     // the attention core, from q, k and v
+  projections = 8,   // products before it: q, k, v
+  output = 16,       // products of what it gives, up to the next norm
+  mlp = 32,          // the other products
+  all = 0,           // nothing is redone
+  no_cheap = 3,      // norms and elementwise results
+  no_attention = 7,  // and the attention core
+  attention_only = 59,
+  block_input = 63,
 };
-std::string_view keep_name(Keep keep);
+constexpr Keep operator|(Keep a, Keep b) {
+  return static_cast<Keep>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
+}
+
+// "keep-all", "drop-cheap", "drop-attention", "keep-attention", "block-input"; of other sets the classes that are
+// redone, as in "drop-cheap+mlp" or "drop-elementwise". No name is for the attention core alone: its redo takes what
+// else is cheap.
+std::string keep_name(Keep keep);
+std::optional<Keep> parse_keep(std::string_view name);
 
 // `keep[b]` is block b's choice; blocks beyond the vector keep all. Casts and roundings of weights, and what codes
 // stand for, are redone at each use whatever the choice. Acts on every loop body that holds both forward and backward

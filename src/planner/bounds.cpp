@@ -18,6 +18,7 @@ namespace {
 // A loss node and what is alive beside its scratch.
 struct LossSlot {
   const Node* node = nullptr;
+  size_t slot = 0;
   int64_t others = 0;  // bytes alive in its slot without its own scratch
   bool trains = false;
   std::vector<ConcreteType> inputs, outputs;
@@ -56,10 +57,8 @@ TierBytes lower_peaks(const Liveness& liveness, const KeptIn& place, int64_t ali
   return peaks;
 }
 
-Profiled profile_slots(const Graph& graph, const Liveness& liveness, const Bindings& bindings,
-                       const DeviceFacts& facts) {
-  const std::vector<int64_t> live =
-      live_sums(liveness, facts.alignment, [](const StorageLife& life) { return life.tier == Tier::device; });
+Profiled profile_slots(const Graph& graph, const Liveness& liveness, std::span<const int64_t> live,
+                       const Bindings& bindings, const DeviceFacts& facts) {
   Profiled out;
   CallTypes types;
   for (size_t slot = 0; slot < live.size(); ++slot) {
@@ -71,6 +70,7 @@ Profiled profile_slots(const Graph& graph, const Liveness& liveness, const Bindi
     }
     const OpCall call = types.of(graph, node, bindings);
     LossSlot loss{&node,
+                  slot,
                   live[slot],
                   node.stage == Stage::backward,
                   {call.inputs.begin(), call.inputs.end()},
@@ -82,22 +82,47 @@ Profiled profile_slots(const Graph& graph, const Liveness& liveness, const Bindi
   return out;
 }
 
-// The device's arena with this chunk of the loss, and the seconds that it adds to those of the graph's.
-Bound loss_bound(const Profiled& profiled, int64_t chunk, int64_t trips, const PlanRequest& request) {
+// With a chunk of the loss: the device's arena, the seconds that the chunk adds to those of the graph's, and what is
+// alive in the slot of each loss.
+struct ChunkBound {
   Bound bound;
-  bound.arenas.device = profiled.without_loss;
+  std::vector<int64_t> losses;
+};
+
+ChunkBound bound_chunk(const Profiled& profiled, int64_t chunk, int64_t trips, const PlanRequest& request) {
+  ChunkBound out;
+  out.bound.arenas.device = profiled.without_loss;
   for (const LossSlot& loss : profiled.losses) {
     Attrs attrs = loss.node->attrs;
     const OpCall before{loss.inputs, loss.outputs, loss.node->attrs};
     attrs.set("chunk", chunk);
     const OpCall after{loss.inputs, loss.outputs, attrs};
     const int64_t scratch = align_up(scratch_bytes(*loss.node->op, after, request.facts), request.facts.alignment);
-    bound.arenas.device = std::max(bound.arenas.device, loss.others + scratch);
+    out.losses.push_back(loss.others + scratch);
+    out.bound.arenas.device = std::max(out.bound.arenas.device, out.losses.back());
     if (loss.trains)
-      bound.step_seconds += static_cast<double>(trips) * (predict_call(*loss.node->op, after, request.profile) -
-                                                          predict_call(*loss.node->op, before, request.profile));
+      out.bound.step_seconds += static_cast<double>(trips) * (predict_call(*loss.node->op, after, request.profile) -
+                                                              predict_call(*loss.node->op, before, request.profile));
   }
-  return bound;
+  return out;
+}
+
+// What each layer adds, and with each chunk the rest of the step, whose seconds but for the chunk's are `seconds`.
+LayerFacts layer_facts(const KeptByLayers& kept, std::span<const int64_t> live, const Profiled& profiled,
+                       std::span<const ChunkBound> by_chunk, double seconds, std::vector<double> redone) {
+  LayerFacts out;
+  BesideKept beside;
+  out.saved = kept.saved();
+  out.work = kept.work(live, beside);
+  out.redone = std::move(redone);
+  for (const double layer : out.redone) seconds -= layer;
+  for (const ChunkBound& chunk : by_chunk) {
+    out.beside.push_back(beside);
+    for (size_t i = 0; i < chunk.losses.size(); ++i)
+      out.beside.back().count(chunk.losses[i], kept.waiting(profiled.losses[i].slot));
+    out.seconds.push_back(seconds + chunk.bound.step_seconds);
+  }
+  return out;
 }
 
 // The candidates' settings of these parts are alike.
@@ -154,23 +179,32 @@ void Bounder::forget() {
 }
 
 std::vector<Bound> Bounder::bounds(Candidate candidate, std::span<const Candidate> places,
-                                   std::span<const int64_t> chunks) {
+                                   std::span<const int64_t> chunks, LayerFacts* facts) {
   candidate[techniques::chunked_loss].count = chunks.front();
   const Graph& graph = expanded(candidate);
   const Bindings bindings = graph.bounds();
   const Liveness liveness = training_liveness(graph, request_);
-  const Profiled profiled = profile_slots(graph, liveness, bindings, request_.facts);
+  const std::vector<int64_t> live =
+      live_sums(liveness, request_.facts.alignment, [](const StorageLife& life) { return life.tier == Tier::device; });
+  const Profiled profiled = profile_slots(graph, liveness, live, bindings, request_.facts);
   const int64_t trips = accumulation_steps(request_, micro_batch_of(candidate));
   const StreamTimeline timeline(graph, graph.find_program("train_step"), bindings, trips, request_.profile);
-  std::vector<Bound> by_chunk;
-  for (int64_t chunk : chunks) by_chunk.push_back(loss_bound(profiled, chunk, trips, request_));
+  std::vector<ChunkBound> by_chunk;
+  for (int64_t chunk : chunks) by_chunk.push_back(bound_chunk(profiled, chunk, trips, request_));
+  if (facts) {
+    const int64_t layers = block_count(request_.forward);
+    std::vector<double> redone = redone_seconds(graph, bindings, request_.profile, layers);
+    for (double& seconds : redone) seconds *= static_cast<double>(trips);
+    *facts = layer_facts(KeptByLayers(graph, liveness, request_.facts.alignment, layers), live, profiled, by_chunk,
+                         timeline.seconds(), std::move(redone));
+  }
   std::vector<Bound> out;
   for (const Candidate& at : places) {
     const KeptIn place(at);
     const TierBytes lower = lower_peaks(liveness, place, request_.facts.alignment);
     const double seconds = timeline.seconds([&](Role role) { return place.of(role); });
-    for (const Bound& with_chunk : by_chunk) {
-      Bound& bound = out.emplace_back(with_chunk);
+    for (const ChunkBound& with_chunk : by_chunk) {
+      Bound& bound = out.emplace_back(with_chunk.bound);
       for (const Tier tier : kLowerTiers) bound.arenas.of(tier) = lower.of(tier);
       // To seven digits: copies that hide wholly cost nothing, in whatever order the seconds were added.
       bound.step_seconds = static_cast<double>(static_cast<float>(seconds + bound.step_seconds));

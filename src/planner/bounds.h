@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/layer_facts.h"
 #include "planner/pipeline.h"
 #include "planner/techniques/offload.h"
 
@@ -28,8 +29,10 @@ class Bounder {
   const Graph& assembled(const Candidate& candidate);
 
   // Place by place, one bound per loss chunk in `chunks` (candidate's own is ignored). `places` are candidates that
-  // differ from this one in the tiers below the device alone: the graph is expanded once.
-  std::vector<Bound> bounds(Candidate candidate, std::span<const Candidate> places, std::span<const int64_t> chunks);
+  // differ from this one in the tiers below the device alone: the graph is expanded once. `facts`, where it is wanted:
+  // what each layer adds.
+  std::vector<Bound> bounds(Candidate candidate, std::span<const Candidate> places, std::span<const int64_t> chunks,
+                            LayerFacts* facts = nullptr);
   Bound bound(const Candidate& candidate);
 
   // Gives back what is kept for the next candidate.

@@ -15,6 +15,7 @@
 #include "planner/emit.h"
 #include "planner/explain.h"
 #include "planner/frontier.h"
+#include "planner/mixed_layers.h"
 #include "planner/techniques/length_buckets.h"
 
 namespace headroom {
@@ -49,6 +50,7 @@ class Search {
     check_techniques(request_);
     bound(families(request_));
     refine();
+    mix_layers();
     least_ = least_of(Tier::device);
     for (FrontierPoint& point : points_) fastest_first_.push_back(&point);
     std::stable_sort(fastest_first_.begin(), fastest_first_.end(), [](const FrontierPoint* a, const FrontierPoint* b) {
@@ -89,8 +91,13 @@ class Search {
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return expands_before(graphs[a], graphs[b]); });
     std::vector<std::vector<Bound>> bounds(families.size());
-    for (const size_t at : order)
-      bounds[at] = bounder_.bounds(families[at].candidate, families[at].places, families[at].chunks);
+    for (const size_t at : order) {
+      const bool mixes = may_mix(request_, families[at]);
+      LayerFacts facts;
+      bounds[at] =
+          bounder_.bounds(families[at].candidate, families[at].places, families[at].chunks, mixes ? &facts : nullptr);
+      if (mixes) add_level(families[at], std::move(facts), levelled_);
+    }
     for (size_t at = 0; at < families.size(); ++at) add(families[at], bounds[at]);
     points_ = unbeaten(std::move(points_));
   }
@@ -112,6 +119,16 @@ class Search {
     for (const FrontierPoint& point : points_) worth_taking.push_back(point.candidate);
     bound(refined_families(request_, worth_taking));
     bounder_.forget();
+  }
+
+  // What is beaten by a mix's bounds stays: its offsets might be tighter, and be the least.
+  void mix_layers() {
+    const std::vector<FrontierPoint> mixed = mixed_points(request_, levelled_, points_);
+    points_.insert(points_.end(), mixed.begin(), mixed.end());
+    std::stable_sort(points_.begin(), points_.end(), [](const FrontierPoint& a, const FrontierPoint& b) {
+      return std::tie(a.peaks.device, a.peaks.host, a.peaks.disk, a.step_seconds) <
+             std::tie(b.peaks.device, b.peaks.host, b.peaks.disk, b.step_seconds);
+    });
   }
 
   // Replaces a point's bounds by the peaks of its offset assignment.
@@ -216,6 +233,7 @@ class Search {
 
   const PlanRequest& request_;
   Bounder bounder_;
+  std::vector<LevelledFamilies> levelled_;
   std::vector<FrontierPoint> points_;
   std::vector<FrontierPoint*> fastest_first_;
   int64_t least_ = 0;

@@ -22,6 +22,7 @@ struct Setting {
   int32_t of = 0;     // of how many, where `count` is a part
   uint8_t form = 0;   // which of the technique's forms
   Tier tier = Tier::device;
+  int64_t more = 0;  // a second number, of techniques that say so
 
   auto operator<=>(const Setting&) const = default;
   bool taken() const { return *this != Setting{}; }

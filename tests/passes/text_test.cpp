@@ -65,9 +65,7 @@ TextCase read_case(const fs::path& path) {
 // "block-input" for every block, or a level per block: "block-input keep-all".
 std::vector<Keep> keep_levels(std::istringstream& words) {
   std::vector<Keep> keep;
-  for (std::string word; words >> word;)
-    for (Keep level : {Keep::all, Keep::no_cheap, Keep::no_attention, Keep::block_input})
-      if (word == keep_name(level)) keep.push_back(level);
+  for (std::string word; words >> word;) keep.push_back(parse_keep(word).value());
   return keep;
 }
 

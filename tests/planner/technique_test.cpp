@@ -193,5 +193,34 @@ TEST(Techniques, KeepLevelsReadWell) {
   EXPECT_EQ(keeps(keep_setting(2, 1, kept[0], kept[1])), kept);
 }
 
+TEST(Techniques, KeepSettingsAreReadAsTheyAreWritten) {
+  const std::vector<uint8_t> one(6, 0), two{0, 0, 1, 0, 0, 1};
+  for (const char* text :
+       {"6 x keep-all", "1 x block-input, 2 x keep-attention, 2 x drop-cheap+projections+mlp, 1 x drop-elementwise"}) {
+    ASSERT_TRUE(parse_keeps(text, one)) << text;
+    EXPECT_EQ(describe_keep(*parse_keeps(text, one)), text);
+  }
+  const char* const kinds = "3 x block-input, 1 x drop-cheap; 1 x drop-norms, 1 x keep-all";
+  ASSERT_TRUE(parse_keeps(kinds, two));
+  EXPECT_EQ(describe_keep(*parse_keeps(kinds, two)), kinds);
+  EXPECT_EQ(keeps(*parse_keeps(kinds, two), two), (std::vector{Keep::block_input, Keep::block_input, Keep::norms,
+                                                               Keep::block_input, Keep::no_cheap, Keep::all}));
+  EXPECT_EQ(parse_keeps("on", one), parse_keeps("6 x block-input", one));
+  for (const char* text :
+       {"", "5 x keep-all", "7 x keep-all", "6 x", "6xkeep-all", "6 x drop-most", "drop-", "drop-cheap+",
+        "-1 x keep-all, 7 x keep-all", "6 x keep-all,, ", "4 x keep-all; 2 x keep-all",
+        "1 x keep-all, 1 x drop-cheap, 1 x keep-all, 1 x drop-cheap, 2 x keep-all"})
+    EXPECT_FALSE(parse_keeps(text, one)) << text;
+  EXPECT_FALSE(parse_keeps("3 x keep-all; 3 x keep-all", two));
+}
+
+TEST(Techniques, KeepSettingsOfManyLayersAreInUnits) {
+  const std::vector<uint8_t> layers(10000, 0);
+  const char* const text = "2500 x block-input, 7500 x drop-cheap";
+  ASSERT_TRUE(parse_keeps(text, layers));
+  EXPECT_EQ(describe_keep(*parse_keeps(text, layers)), text);
+  EXPECT_FALSE(parse_keeps("2501 x block-input, 7499 x drop-cheap", layers));
+}
+
 }  // namespace
 }  // namespace headroom::test

@@ -1,6 +1,11 @@
 // The record of recompute, and its setting as what each block keeps.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "passes/recompute.h"
 #include "planner/technique.h"
 
@@ -10,12 +15,32 @@ namespace techniques {
 extern const Technique recompute;
 }
 
+// So many blocks in a row that keep the same.
+struct KeepRun {
+  int64_t blocks = 0;
+  Keep keep = Keep::all;
+
+  bool operator==(const KeepRun&) const = default;
+};
+inline constexpr size_t kMostKeepRuns = 4;
+
+// At most kMostKeepRuns runs, the first blocks first. Of equal settings one: empty runs are left out, equal neighbours
+// joined. With `others` the runs are of the layers of one kind, `others` of those of the other (layer_kinds.h). Runs of
+// models with more than 1023 layers are multiples of keep_unit().
+Setting keep_setting(const std::vector<KeepRun>& runs, const std::vector<KeepRun>& others = {});
+int64_t keep_unit(int64_t blocks);
 // The first `treated` of `blocks` blocks keep `first`, the others `rest`. Activations of late layers live shortest, so
 // that the first blocks are treated first.
 Setting keep_setting(int64_t blocks, int64_t treated, Keep first, Keep rest);
-// What each block keeps.
-std::vector<Keep> keeps(const Setting& setting);
-// "8 x block-input, 22 x keep-all"
+// What each block keeps; `kinds` of them are asked for where the setting has two.
+std::vector<Keep> keeps(const Setting& setting, const std::vector<uint8_t>& kinds = {});
+// "8 x block-input, 22 x keep-all"; of two kinds "20 x block-input; 6 x drop-cheap"
 std::string describe_keep(const Setting& setting);
+// The same text, or what one level is called, which is then every block's; nothing for other texts and for other
+// numbers of blocks.
+std::optional<Setting> parse_keeps(std::string_view text, const std::vector<uint8_t>& kinds);
+
+// The levels of which the planner makes its settings, from most that is kept to least.
+std::vector<Keep> planned_levels();
 
 }  // namespace headroom
