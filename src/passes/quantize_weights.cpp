@@ -39,10 +39,11 @@ Storage storage_of(std::string_view kind, const Value& weight) {
   if (kind != "int8" && kind != "int4") return storage;
   const int64_t row = weight.type.shape.back().constant;
   if (kind == "int4" && row % kIntegerBlock != 0)
-    throw Error(ErrorKind::usage,
-                fmt::format("--technique quantize-weights=int4: the rows of {} have {} elements, no multiple of {}",
-                            weight.name, row, kIntegerBlock),
-                "use int8, or nf4, whose blocks go across rows");
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("--technique quantize-weights=int4: the rows of {} have {} elements, which is not a multiple of {}",
+                    weight.name, row, kIntegerBlock),
+        "use int8, or nf4, whose blocks go across rows");
   storage.codes = CodeTable::integer;
   storage.block = static_cast<int32_t>(kind == "int4" ? kIntegerBlock : row);
   storage.payload_bits = kind == "int4" ? 4 : 8;
