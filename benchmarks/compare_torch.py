@@ -126,7 +126,7 @@ class Comparison:
                   {'torch': result['torch']})
 
     def run_headroom(self, budget, precision, matmul):
-        # Anew each time: on a shared machine a profile of an hour ago says what the machine was then.
+        # Again each time: on a shared machine a profile of an hour ago says what the machine was then.
         self.call([self.binary, 'profile', '-o', os.path.join(self.work, 'profile.json')])
         out = os.path.join(self.work, 'run')
         shutil.rmtree(out, ignore_errors=True)

@@ -4,7 +4,7 @@
 Usage: prediction.py HEADROOM_BINARY [--models gpt2,smollm2-135m,DIR] [--precisions 32-true,bf16-mixed] [--budgets 4]
 Each model (a folder of SHARED/data/models, or one with a config.json) gets random weights and random tokens. Per
 precision the budgets are the least one, plenty (where more changes nothing), and those between in equal ratios. The
-machine is profiled anew before each model. A run's measured step is the median over its steps after the first.
+machine is profiled again before each model. A run's measured step is the median over its steps after the first.
 Writes benchmarks/results/prediction.md and .json. Standard library only.
 """
 import argparse

@@ -16,7 +16,7 @@ DISK = re.compile(r'^\| (\w[\w ]*) \|(?:[^|]*\|){5} ([\d.]+) \| ([\d.]+) \| [+-]
 
 
 def of_plans(results, name):
-    """prediction.json: the machine profiled anew before each model."""
+    """prediction.json: the machine profiled again before each model."""
     rows = read(results, name)['rows']
     return [row['predicted_seconds'] / row['measured_seconds'] for row in rows]
 

@@ -116,7 +116,7 @@ function(headroom_tests name)
   endif()
 endfunction()
 
-# headroom_levels(NAME COMMAND...): NAME.at_LEVEL runs the command once more at each instruction set below the machine's
+# headroom_levels(NAME COMMAND...): NAME.at_LEVEL runs the command again at each instruction set below the machine's
 # own (tests/isa/at_level.py). For programs whose results depend on it.
 function(headroom_levels name)
   find_package(Python3 COMPONENTS Interpreter)

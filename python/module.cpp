@@ -4,6 +4,10 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "headroom/headroom.h"
 
 namespace py = pybind11;
@@ -117,6 +121,26 @@ void register_errors() {
   });
 }
 
+// The answer as JSON. Ctrl-C while plans are measured ends the call at the next note.
+std::string ask(const api::Session& session, const std::string& question, const api::Options& options,
+                const std::function<void(const std::string&)>& on_note) {
+  constexpr std::pair<const char*, api::PlanQuestion> questions[] = {{"minimum", api::PlanQuestion::minimum},
+                                                                     {"ladder", api::PlanQuestion::ladder},
+                                                                     {"curve", api::PlanQuestion::curve},
+                                                                     {"measure", api::PlanQuestion::measure}};
+  const auto* asked = std::find_if(std::begin(questions), std::end(questions),
+                                   [&](const auto& known) { return question == known.first; });
+  if (asked == std::end(questions)) throw py::value_error("no such question: " + question);
+  api::Callbacks callbacks;
+  callbacks.note = [&](const std::string& text) {
+    const py::gil_scoped_acquire held;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (on_note) on_note(text);
+  };
+  const py::gil_scoped_release released;
+  return session.ask(asked->second, options, callbacks).json;
+}
+
 void bind_values(py::module_& m) {
   py::class_<api::Change>(m, "Change", "Something else to ask for where a budget holds no plan.")
       .def_readonly("options", &api::Change::options)
@@ -199,7 +223,8 @@ void bind_session(py::module_& m) {
           "evaluate",
           [](const api::Session& session, const api::Options& options) { return session.evaluate(options); },
           Released())
-      .def("generate", &generate, Released());
+      .def("generate", &generate, Released())
+      .def("ask", &ask);
 }
 
 }  // namespace
@@ -214,6 +239,16 @@ PYBIND11_MODULE(_engine, m) {
   m.def("describe_model", &api::describe_model, Released());
   m.def("profile", &profile, Released());
   m.def("merge", &api::merge, Released());
+  m.def("quantize", &api::quantize, Released());
+  m.def(
+      "suggest_models",
+      [](const std::string& directory, const api::Options& options) {
+        return api::suggest_models(directory, options).json;
+      },
+      Released());
+  m.def(
+      "compare_plans", [](const std::string& a, const std::string& b) { return api::compare_plans(a, b).json; },
+      Released());
   m.def(
       "explain",
       [](const std::string& text, const std::vector<std::string>& files, const std::vector<std::string>& configs,

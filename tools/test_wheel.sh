@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/env" && "$folder/env/bin/pip" install -q scikit-build-core pybind11 pytest || { echo "0 passed, 0 failed, 1 skipped"; exit 0; }
-# Of this tree as it is; not the isolated build, which would fetch its tools once more.
+# Of this tree as it is; not the isolated build, which would download its tools again.
 "$folder/env/bin/pip" wheel -q --no-deps --no-build-isolation -w "$folder/wheels" . || { echo "0 passed, 1 failed"; exit 1; }
 "$folder/env/bin/pip" install -q "$folder"/wheels/headroom-*.whl || { echo "0 passed, 1 failed"; exit 1; }
 ls -l "$folder"/wheels

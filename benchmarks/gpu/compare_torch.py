@@ -5,7 +5,7 @@ Usage: compare_torch.py HEADROOM --torch-python PYTHON [--shared ../shared] [--m
 Both sides keep what the precision says: bf16-mixed weights in fp32, bf16-true weights in bf16 (headroom's states are fp32, PyTorch's then bf16).
 Three comparisons per model, sequence and precision: headroom with 0.7 of what the fastest PyTorch variant took, headroom with the memory that PyTorch
 with checkpointing took, and headroom with no limit. The fastest PyTorch variant counts for speed. What runs out of memory or does not fit is recorded
-as such. Writes benchmarks/results/gpu_compare_torch.{json,md}, anew after each model, sequence and precision.
+as such. Writes benchmarks/results/gpu_compare_torch.{json,md}, again after each model, sequence and precision.
 """
 import argparse
 import itertools

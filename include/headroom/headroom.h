@@ -4,8 +4,9 @@
 
 #include "headroom/doctor.h"
 #include "headroom/engine.h"
+#include "headroom/questions.h"
 
-/// headroom trains and serves networks inside a memory budget. What is public stands in headroom::api.
+/// headroom trains and serves language models inside a memory budget. The public API is in headroom::api.
 namespace headroom {
 
 /// The version of the library, "major.minor.patch"; a constant string, never null. Thread-safe.

@@ -1,4 +1,4 @@
-"""What headroom's calls raise. str(error) names the value and the place, error.remedy says what to do."""
+"""What headroom's calls raise. str(error) names the wrong value and where it was found; error.remedy says what to do."""
 
 
 class Error(Exception):
@@ -29,13 +29,13 @@ class InternalError(Error, RuntimeError):
 
 
 class BudgetError(Error, MemoryError):
-    """A budget above what the machine can give, or below what the work needs."""
+    """The budget is above what the machine can give, or below what the work needs."""
 
 
 class Refusal(BudgetError):
     """The budget holds no plan. Raised before anything is written.
 
-    budget_bytes: the budget; minimum_bytes: the least with a plan; changes: what else to ask for (`Change`)."""
+    budget_bytes: the budget; minimum_bytes: the least budget that holds a plan; changes: options that need less memory (`Change`)."""
 
     def __init__(self, message, remedy, budget_bytes, minimum_bytes, changes):
         super().__init__(message, remedy)

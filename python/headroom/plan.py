@@ -7,7 +7,7 @@ _COLOURS = ("#4c78a8", "#f58518", "#e45756", "#72b7b2", "#54a24b", "#eeca3b", "#
 
 
 def size(count):
-    """'1.50 GiB' of a number of bytes."""
+    """A number of bytes as text: '1.5 GiB'."""
     for unit, step in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= step:
             return f"{count / step:.3g} {unit}"
@@ -17,8 +17,11 @@ def size(count):
 class Plan:
     """What a training run will hold, before it runs. Sizes in bytes, times in seconds.
 
-    feasible, budget_bytes, peak_bytes, minimum_bytes, arena_bytes, process_bytes, step_seconds (predicted),
-    micro_batch_size, gradient_accumulation_steps, changes (what else would fit), explanation() (text)."""
+    feasible: whether the budget is enough; budget_bytes: the budget; peak_bytes: the most that the kernel charges to the
+    process in any phase; minimum_bytes: the least budget that holds a plan; arena_bytes: the one allocation of all
+    tensors; process_bytes: all other memory of the process; step_seconds: the predicted time of an optimizer step;
+    micro_batch_size: sequences; gradient_accumulation_steps: micro-batches of a step; changes: options that need less
+    memory, where the plan is not feasible (`Change`); explanation(): what `headroom plan --explain` prints."""
 
     def __init__(self, engine):
         self._engine = engine
@@ -29,12 +32,12 @@ class Plan:
         return getattr(self._engine, name)
 
     def to_dict(self):
-        """All of plan.json."""
+        """All of plan.json as a dict (docs/plan_format.md)."""
         return json.loads(self._engine.json())
 
     @property
     def breakdown(self):
-        """Bytes of the arena by what they hold."""
+        """Bytes of the arena by class: weights, gradients, optimizer ..."""
         return self.to_dict().get("breakdown", {})
 
     def __repr__(self):

@@ -1,15 +1,16 @@
 #include <cmath>
 #include <csignal>
 
+#include "api/asked_training.h"
+#include "api/parser.h"
 #include "api/translate.h"
 #include "arguments/inference_options.h"
-#include "arguments/parse.h"
 #include "arguments/profile_options.h"
-#include "arguments/train_options.h"
 #include "engine/evaluate.h"
 #include "engine/generate.h"
 #include "engine/merge.h"
 #include "engine/plan_training.h"
+#include "engine/quantize.h"
 #include "engine/session_share.h"
 #include "engine/train_model.h"
 #include "headroom/engine.h"
@@ -29,14 +30,6 @@ struct Plan::Impl {
 
 namespace {
 
-// An app with the options of one kind of call.
-template <typename Arguments>
-struct Parser {
-  explicit Parser(void (*add)(CLI::App&, Arguments&)) { add(app, arguments); }
-  CLI::App app;
-  Arguments arguments;
-};
-
 // Throws Error(usage) for an option that no call knows.
 void check_known(const Options& options) {
   const Parser<TrainArguments> train(add_train_options);
@@ -44,25 +37,6 @@ void check_known(const Options& options) {
   for (const auto& [name, value] : options)
     if (!has_option(train.app, name) && !has_option(evaluate.app, name) && !has_option(generate.app, name))
       refuse_unknown_option(train.app, name);
-}
-
-// The session's options as far as the call knows them, then the call's own.
-template <typename Arguments>
-void parse(Parser<Arguments>& parser, const std::string& model, const Options& shared, const Options& own) {
-  NamedValues values{{"model", model}};
-  for (const auto& option : shared)
-    if (has_option(parser.app, option.first)) values.push_back(option);
-  values.insert(values.end(), own.begin(), own.end());
-  parse_values(parser.app, values);
-}
-
-TrainOptions train_options(const std::string& model, const Options& shared, const Options& own,
-                           const SessionShare& share) {
-  Parser<TrainArguments> parser(add_train_options);
-  parse(parser, model, shared, own);
-  TrainOptions options = resolve(parser.arguments);
-  options.machine.caller_bytes = share.caller_bytes();
-  return options;
 }
 
 InferenceArguments inference_options(void (*add)(CLI::App&, InferenceArguments&), const std::string& model,
@@ -137,8 +111,8 @@ Session::Session(std::string model, Options options) : model_(std::move(model)),
 Plan Session::plan(const Options& options) const {
   return translating([&] {
     const SessionShare share;
-    const TrainOptions run = train_options(model_, options_, options, share);
-    const PlannedTraining planned = plan_training(run, open_model(run.model.path));
+    const AskedTraining asked(model_, options_, options, share, ForWhat::plan);
+    const PlannedTraining planned = plan_training(asked.options(), asked.model());
     return plan_of(planned.search.plan, explain(planned.request, planned.search));
   });
 }
@@ -146,11 +120,11 @@ Plan Session::plan(const Options& options) const {
 Training Session::train(const Options& options, const Callbacks& callbacks) const {
   return translating([&]() -> Training {
     const SessionShare share;
-    const TrainOptions run = train_options(model_, options_, options, share);
+    const AskedTraining asked(model_, options_, options, share, ForWhat::run);
     RunControl control;
-    const TrainResult result = train_model(run, events_of(callbacks, control), control);
+    const TrainResult result = train_model(asked.options(), events_of(callbacks, control), control);
     if (!result.plan.feasible) throw_refusal(result.plan);
-    return {result.steps, result.stopped_by != 0, run.saving.output_dir.string()};
+    return {result.steps, result.stopped_by != 0, asked.options().saving.output_dir.string()};
   });
 }
 
@@ -198,10 +172,18 @@ MachineProfile profile(const Options& options, const std::function<void(double)>
 }
 
 void merge(const std::string& model, const std::string& adapter, const std::string& output_dir,
-           const std::string& save_dtype) {
+           const std::string& save_dtype, std::int64_t memory_bytes) {
   translating([&] {
     const SessionShare share;
-    merge_adapter({model, adapter, output_dir, save_dtype, 0});
+    merge_adapter({model, adapter, output_dir, save_dtype, memory_bytes});
+  });
+}
+
+void quantize(const std::string& model, const std::string& output_dir, const std::string& weights,
+              std::int64_t memory_bytes) {
+  translating([&] {
+    const SessionShare share;
+    quantize_model({model, output_dir, weights, memory_bytes});
   });
 }
 

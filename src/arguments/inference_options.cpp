@@ -9,17 +9,20 @@ namespace headroom {
 namespace {
 
 void add_inference_options(CLI::App& app, InferenceArguments& a, const char* precisions) {
-  scalar(app, "--model", a.options.model, "model directory, or an adapter's, whose config names its base")->required();
+  scalar(app, "--model", a.options.model,
+         "model directory, or an adapter's directory, whose config names the base model")
+      ->required();
   scalar(app, "--adapter", a.options.adapter, "LoRA adapter to apply: a directory that train or PEFT wrote")
       ->type_name("DIR");
   memory_option(app, "--memory", a.options.machine.memory,
-                "budget for all the kernel charges this process (what is available less 10 %); on a GPU for all the "
-                "process holds there (what is free)");
+                "budget for all memory that the kernel charges to this process (90 % of what is available); on a GPU "
+                "for all that the process holds there (what is free)");
   add_tier_options(app, a.options.machine, a.tiers, "weights");
   scalar(app, "--precision", a.options.techniques.precision, precisions)->capture_default_str();
-  scalar(app, "--device", a.options.machine.device, "cpu")->capture_default_str();
-  scalar(app, "--threads", a.options.machine.threads, "threads (those of --profile, else as many as it may use CPUs)");
-  scalar(app, "--profile", a.options.machine.profile, "profile file or shipped profile (as train)");
+  scalar(app, "--device", a.options.machine.device, "cpu or cuda:N")->capture_default_str();
+  scalar(app, "--threads", a.options.machine.threads,
+         "threads (those of --profile, else one for each CPU that the process may use)");
+  scalar(app, "--profile", a.options.machine.profile, "profile file or shipped profile, as for train");
   app.add_flag("--json", a.json, "the result as JSON on stdout");
   app.add_flag("--force", a.options.machine.force, "accept a budget above what the machine can give");
   app.add_flag("--quiet", a.quiet, "no notes");
@@ -33,7 +36,7 @@ void add_evaluate_options(CLI::App& app, InferenceArguments& a) {
   add_inference_options(app, a, "32-true, bf16-mixed or bf16-true");
   app.add_option("--data", a.options.data.train, "data: .txt, .jsonl, .json or .tsv; repeatable")->type_name("FILE");
   scalar(app, "--max-seq-length", a.options.data.max_seq_length,
-         "tokens per window (the least of the model's and 512)");
+         "tokens per window (512, or the model's positions if fewer)");
   scalar(app, "--mlm-probability", a.options.data.mlm_probability,
          "masked-LM models: share of the tokens that are predicted")
       ->capture_default_str();
@@ -42,14 +45,15 @@ void add_evaluate_options(CLI::App& app, InferenceArguments& a) {
 void add_generate_options(CLI::App& app, InferenceArguments& a) {
   GenerationRequest& g = a.generation;
   add_inference_options(app, a, "32-true, or bf16-true: weights and cache in bf16");
-  scalar(app, "--prompt", g.prompt.prompt, "text to continue; - reads it from stdin (none: from BOS)");
+  scalar(app, "--prompt", g.prompt.prompt, "text to continue; - reads it from stdin (none: the text begins after BOS)");
   app.add_flag("--chat", g.prompt.chat,
                "the prompt is a user's message: the model's chat template renders it, and the text is the answer");
   scalar(app, "--system,--system-prompt", g.prompt.system, "with --chat: the system's message before it");
   app.add_option("--stop", g.stops,
                  "stop before this text, or at this special token, in addition to the model's own; repeatable")
       ->allow_extra_args(false);
-  scalar(app, "--max-new-tokens", g.max_new_tokens, "tokens to generate (128, or what the model's positions leave)");
+  scalar(app, "--max-new-tokens", g.max_new_tokens,
+         "tokens to generate (128, or as many as the model's positions leave)");
   scalar(app, "--temperature", g.sampling.temperature, "0 = greedy")->capture_default_str();
   scalar(app, "--top-p", g.sampling.top_p, "draw from the most likely tokens whose probabilities sum to this")
       ->capture_default_str();

@@ -15,11 +15,11 @@ using NamedValues = std::vector<std::pair<std::string, std::string>>;
 // Whether the app has an option of this name.
 bool has_option(const CLI::App& app, const std::string& name);
 
-// Throws Error(usage) for an option that `app` has not, naming the one that was meant.
+// Throws Error(usage) for an option that `app` does not have, naming the one that was meant.
 [[noreturn]] void refuse_unknown_option(const CLI::App& app, const std::string& name);
 
 // Gives the values to the app's options. Throws Error(usage) that names the option and the value; for a name that the
-// app has not, with the one that was meant.
+// app does not have, with the one that was meant.
 void parse_values(CLI::App& app, const NamedValues& values);
 
 }  // namespace headroom

@@ -6,7 +6,7 @@ void add_profile_options(CLI::App& app, ProfileOptions& options) {
   scalar(app, "--device", options.device, "what to measure: cpu or cuda:N")->capture_default_str();
   scalar(app, "-o,--output", options.output, "profile file (the cached one)");
   scalar(app, "--disk", options.disk, "directory whose disk is measured (the profile's)")->type_name("DIR");
-  scalar(app, "--threads", options.threads, "threads (as many as it may use CPUs)");
+  scalar(app, "--threads", options.threads, "threads (one for each CPU that the process may use)");
 }
 
 }  // namespace headroom

@@ -38,4 +38,11 @@ std::string shown_command(std::string_view command, const CLI::App& app, const s
   return out;
 }
 
+std::string shown_training(const CLI::App& app, const std::vector<std::string>& names, const TrainOptions& options,
+                           NamedValues changes) {
+  const bool trains = !options.data.train.empty();
+  if (trains && options.saving.output_dir.empty()) changes.emplace_back("output-dir", "run");
+  return shown_command(trains ? "train" : "plan", app, names, changes);
+}
+
 }  // namespace headroom

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "arguments/parse.h"
+#include "train/options.h"
 
 namespace headroom {
 
@@ -14,5 +15,10 @@ namespace headroom {
 // --technique is added. Values that a shell would take apart are quoted.
 std::string shown_command(std::string_view command, const CLI::App& app, const std::vector<std::string>& names,
                           const NamedValues& changes);
+
+// The same of the app of train options that gave `options`: `headroom train`, into a folder `run` where none is given;
+// `headroom plan` where there is no data to train on.
+std::string shown_training(const CLI::App& app, const std::vector<std::string>& names, const TrainOptions& options,
+                           NamedValues changes);
 
 }  // namespace headroom

@@ -12,7 +12,7 @@ void parse_disk_memory(const std::string& text, MachineOptions& options) {
   const size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
     throw Error(ErrorKind::usage, fmt::format("--disk-memory {} is not a directory and a size", text),
-                "write DIR:SIZE, as /scratch:20GiB");
+                "write DIR:SIZE, for example /scratch:20GiB");
   options.disk_directory = text.substr(0, colon);
   options.disk_memory = parse_memory("--disk-memory", text.substr(colon + 1));
 }
@@ -21,7 +21,7 @@ void parse_disk_memory(const std::string& text, MachineOptions& options) {
 
 void add_tier_options(CLI::App& app, MachineOptions& options, TierArguments& arguments, const std::string& waiting) {
   memory_option(app, "--host-memory", options.host_memory,
-                "host budget beside a GPU (what is available less 10 %); on the CPU --memory is the host");
+                "budget of host memory beside a GPU (90 % of what is available); on the CPU --memory is the host's");
   scalar(app, "--disk-memory", arguments.disk_memory,
          fmt::format("budget for a scratch file in a directory, for {} that are not in use", waiting))
       ->type_name("DIR:SIZE");
@@ -33,13 +33,14 @@ std::string technique_help(std::span<const PassInfo* const> passes) {
   for (const PassInfo* pass : passes)
     text += fmt::format("  {:<20}{} ({})\n", pass->name, pass->description, kind_name(pass->kind));
   return text +
-         "The setting of an offload is on, off, host or disk; of offload-activations and offload-parameters also a "
-         "number of layers, as 12 or disk:12.\n";
+         "Offloads take on, off, host or disk; offload-activations and offload-parameters also take a number of "
+         "layers, "
+         "as in 12 or disk:12.\n";
 }
 
 void resolve_tiers(const TierArguments& arguments, MachineOptions& options, TechniqueOptions& techniques) {
   if (options.host_memory > 0 && device_kind(options.device) == DeviceKind::cpu)
-    throw Error(ErrorKind::usage, "--host-memory has no meaning on the CPU, where memory is the host",
+    throw Error(ErrorKind::usage, "--host-memory has no meaning on the CPU, where --memory is the host's memory",
                 "give --memory alone");
   if (!arguments.disk_memory.empty()) parse_disk_memory(arguments.disk_memory, options);
   for (const std::string& text : arguments.techniques) {

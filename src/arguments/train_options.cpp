@@ -8,7 +8,7 @@
 namespace headroom {
 namespace {
 
-// What transformers takes where only the accumulation steps are given.
+// The batch size of transformers where only the accumulation steps are given.
 constexpr int64_t kDeviceBatch = 8;
 
 void add_data_options(CLI::App& app, BatchOptions& o, EvaluationOptions& evaluation) {
@@ -19,7 +19,7 @@ void add_data_options(CLI::App& app, BatchOptions& o, EvaluationOptions& evaluat
   scalar(app, "--eval-max-batches", evaluation.eval_max_batches, "batches per evaluation (all)");
   scalar(app, "--global-batch-size", o.global_batch_size, "sequences per optimizer step")->capture_default_str();
   scalar(app, "--micro-batch-size", o.micro_batch_size, "pins the sequences computed at once (the planner's choice)");
-  scalar(app, "--max-seq-length", o.max_seq_length, "tokens per sequence (the least of the model's and 512)");
+  scalar(app, "--max-seq-length", o.max_seq_length, "tokens per sequence (512, or the model's positions if fewer)");
   scalar(app, "--mlm-probability", o.mlm_probability, "masked-LM models: share of the tokens that are predicted")
       ->capture_default_str();
   scalar(app, "--shuffle", o.shuffle, "visit sequences in a seeded random order")->capture_default_str();
@@ -56,11 +56,11 @@ void add_optimizer_options(CLI::App& app, OptimizerOptions& o) {
 // What is trained, and in which precision.
 void add_arithmetic_options(CLI::App& app, TechniqueOptions& o) {
   scalar(app, "--max-grad-norm", o.max_grad_norm, "clip the global gradient norm; 0 = never")->capture_default_str();
-  scalar(app, "--lora-r", o.lora.rank, "train adapters of this rank beside the frozen weights (0: none)");
-  scalar(app, "--lora-alpha", o.lora.alpha, "the adapters count alpha / r")->capture_default_str();
-  scalar(app, "--lora-rslora", o.lora.rank_stabilised, "alpha / sqrt(r) instead")->capture_default_str();
-  scalar(app, "--lora-dropout", o.lora.dropout, "dropout on what the adapters read, in training")
+  scalar(app, "--lora-r", o.lora.rank, "rank of adapters that are trained beside the frozen weights (0: none)");
+  scalar(app, "--lora-alpha", o.lora.alpha, "the adapters are scaled by alpha / r")->capture_default_str();
+  scalar(app, "--lora-rslora", o.lora.rank_stabilised, "scale the adapters by alpha / sqrt(r) instead")
       ->capture_default_str();
+  scalar(app, "--lora-dropout", o.lora.dropout, "dropout on the adapters' inputs, in training")->capture_default_str();
   app.add_option("--lora-target-modules", o.lora.targets,
                  "modules and experts that get adapters, by parts of their names (all-linear)")
       ->type_name("PATTERN");
@@ -73,8 +73,8 @@ void add_arithmetic_options(CLI::App& app, TechniqueOptions& o) {
   scalar(
       app, "--matmul-precision", o.matmul_precision,
       "products of fp32 matrices: highest (fp32; on AMX as sums of three bf16 parts, which cannot hold finite values "
-      "above 3.396e38 nor parts below 2^-126), high (3 x bf16) or medium (bf16); without AMX the last two round alike "
-      "and are no faster than fp32")
+      "above 3.396e38 or parts below 2^-126), high (3 x bf16) or medium (bf16); without AMX high and medium round in "
+      "the same way but are no faster than fp32")
       ->capture_default_str();
 }
 
@@ -82,7 +82,7 @@ void add_run_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--logging-steps", o.reporting.logging_steps, "a line of metrics every N steps")->capture_default_str();
   scalar(app, "--save-steps", o.saving.save_steps, "a checkpoint every N steps (at the end, Ctrl-C, SIGTERM, SIGUSR1)");
   scalar(app, "--save-total-limit", o.saving.save_total_limit, "checkpoints kept")->capture_default_str();
-  scalar(app, "--save-dtype", o.saving.save_dtype, "of the final model: float32 or bfloat16 (as it was trained)");
+  scalar(app, "--save-dtype", o.saving.save_dtype, "dtype of the final model: float32 or bfloat16 (as it was trained)");
   scalar(app, "--resume-from-checkpoint", o.saving.resume_from_checkpoint, "the newest in --output-dir, or a directory")
       ->type_name("[true|DIR]");
   scalar(app, "--output-dir", o.saving.output_dir, "where the model, checkpoints and metrics go (plan: unused)")
@@ -90,7 +90,7 @@ void add_run_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--early-stopping-patience", o.evaluation.early_stopping_patience,
          "evaluations without improvement before the run ends (never)");
   scalar(app, "--load-best-model-at-end", o.evaluation.load_best_model_at_end,
-         "keep the checkpoint of the least evaluation loss, and end with its weights");
+         "keep the checkpoint with the lowest evaluation loss, and end with its weights");
   scalar(app, "--on-nan", o.optimizer.on_nan, "stop, or skip the update")->capture_default_str();
   scalar(app, "--report-to", o.reporting.report_to, "none, or tensorboard: event files in --output-dir/runs")
       ->capture_default_str();
@@ -100,23 +100,25 @@ void add_machine_options(CLI::App& app, TrainArguments& a) {
   MachineOptions& o = a.options.machine;
   TechniqueOptions& techniques = a.options.techniques;
   memory_option(app, "--memory", o.memory,
-                "budget for all memory that the kernel charges to this process (what is available less 10 %); on a GPU "
-                "for all the "
-                "process holds there (what is free)");
+                "budget for all memory that the kernel charges to this process (90 % of what is available); on a GPU "
+                "for all that the process holds there (what is free)");
   add_tier_options(app, o, a.tiers, "states, gradients, weights and activations");
   scalar(app, "--device", o.device, "cpu, cuda:N, or null: plan and check every access without arithmetic")
       ->capture_default_str();
-  scalar(app, "--threads", o.threads, "threads (those of --profile, else as many as it may use CPUs)");
+  scalar(app, "--threads", o.threads, "threads (those of --profile, else one for each CPU that the process may use)");
   scalar(app, "--profile", o.profile,
-         "profile file or shipped profile: its rates, threads and instruction set make the plan, on any machine (this "
+         "profile file or shipped profile, whose rates, threads and instruction set the plan uses on any machine (this "
          "machine's, with the rates of the cached profile or of a shipped one)");
-  app.add_option("--allow", techniques.allow, "lossy, data-order or a technique's name; repeatable");
+  app.add_option(
+      "--allow", techniques.allow,
+      "what the planner may use beside exact and reassociating techniques: lossy, data-order or a technique's name; "
+      "repeatable");
   scalar(app, "--arithmetic", techniques.arithmetic, "free, or fixed: bitwise the same losses at every budget")
       ->capture_default_str();
   scalar(app, "--group-by-length", techniques.group_by_length,
          "batches of rows of similar length, without most of the padding")
       ->capture_default_str();
-  scalar(app, "--packing", techniques.packing, "several rows in each sequence, which do not see each other")
+  scalar(app, "--packing", techniques.packing, "several rows in each sequence, with attention inside each row only")
       ->capture_default_str();
   scalar(app, "--gradient-checkpointing", a.gradient_checkpointing, "alias of --technique recompute=on|off")
       ->type_name("BOOLEAN");
@@ -124,7 +126,7 @@ void add_machine_options(CLI::App& app, TrainArguments& a) {
          "with --gradient-accumulation-steps: their product is the global batch size (8)");
   scalar(app, "--gradient-accumulation-steps", a.accumulation, "see --per-device-train-batch-size (1)");
   app.add_flag("--force", o.force, "accept a budget above what the machine can give");
-  app.add_flag("--quiet", a.quiet, "no progress");
+  app.add_flag("--quiet", a.quiet, "no progress output");
 }
 
 bool parse_switch(const std::string& option, const std::string& value) {
@@ -144,7 +146,7 @@ void refuse_what_is_not_built(const TrainArguments& a) {
   }
 }
 
-// A pin of a technique that has an option of its own sets that.
+// A pin of a technique that also has an option sets the option.
 void fold_pins(TechniqueOptions& o) {
   for (const char* precision : {"bf16-mixed", "bf16-true"})
     if (const auto at = o.pins.find(precision); at != o.pins.end() && at->second == "on") o.precision = precision;
@@ -164,15 +166,14 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   TrainOptions& o = arguments.options;
   scalar(app, "--adapter", o.model.adapter,
-         "train a LoRA adapter further: a directory that train or PEFT wrote, whose rank and modules it keeps")
+         "LoRA adapter to train further, with its rank and modules: a directory that train or PEFT wrote")
       ->type_name("DIR");
   add_data_options(app, o.data, o.evaluation);
   add_schedule_options(app, o.schedule);
   add_optimizer_options(app, o.optimizer);
   add_arithmetic_options(app, o.techniques);
-  scalar(app, "--dropout", o.model.dropout, "config: with the probabilities of config.json, or off")
-      ->capture_default_str();
-  scalar(app, "--seed", o.seed, "of shuffling and dropout")->capture_default_str()->check(CLI::NonNegativeNumber);
+  scalar(app, "--dropout", o.model.dropout, "config: the probabilities of config.json; or off")->capture_default_str();
+  scalar(app, "--seed", o.seed, "seed of shuffling and dropout")->capture_default_str()->check(CLI::NonNegativeNumber);
   add_run_options(app, o);
   add_machine_options(app, arguments);
   app.footer(technique_help(all_passes()));

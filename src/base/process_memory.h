@@ -12,7 +12,7 @@ int64_t peak_resident_bytes();
 int64_t resident_bytes();
 
 // The peak that a run records, beside what it recorded on the way. The kernel sums its counters of the resident set
-// anew each time, and its peak can end a few pages below a sum that it gave out earlier.
+// again each time, and its peak can end a few pages below a sum that it gave out earlier.
 class RecordedPeak {
  public:
   // `resident`: a resident set that was recorded, bytes.

@@ -6,7 +6,7 @@ namespace headroom {
 
 int run_command_line(std::vector<std::string> arguments) {
   return run_commands("headroom",
-                      "headroom trains and serves networks inside a memory budget: memory is an input.\n\n"
+                      "headroom trains and serves language models inside a memory budget.\n\n"
                       "  headroom plan  --model M --memory 8GiB            what fits, and why\n"
                       "  headroom train --model M --data D --memory 8GiB --output-dir O\n",
                       {init_command(), info_command(), plan_command(), train_command(), generate_command(),

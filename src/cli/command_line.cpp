@@ -53,7 +53,7 @@ int flushed(int code) {
   if (std::fflush(stdout) != 0 || !std::cout) {
     if (errno == EPIPE) return kExitRun;
     throw Error(ErrorKind::run, fmt::format("cannot write to standard output: {}", std::strerror(errno)),
-                "free disk space, or check where it goes");
+                "free disk space, or check where the output goes");
   }
   return code;
 }

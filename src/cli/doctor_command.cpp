@@ -61,7 +61,7 @@ void emit(const DoctorArguments& arguments, const doctor::Answer& answer, const 
   if (arguments.emit.empty()) return;
   if (!answer.config)
     throw Error(ErrorKind::usage, "--emit has no configuration to change",
-                "give --config FILE or a command line behind --");
+                "give --config FILE, or a command line after --");
   const doctor::Emitted patch = doctor::emit_patch(answer.report.diagnosis, *answer.config);
   if (is_batch_script(arguments.emit)) {
     const std::string command = doctor::launch_command(*answer.config, patch.name, patch.text);
@@ -169,7 +169,8 @@ Command make_doctor_command(doctor::MinimumPlanner minimum) {
             ->type_name("FILE");
         add_job_options(app, *arguments);
         app.add_flag("--which-gpu", arguments->request.which_gpu, "rank the GPUs that the job would fit on");
-        app.add_flag("--ask", arguments->ask, "ask for what decides (three questions at most), and answer anew");
+        app.add_flag("--ask", arguments->ask,
+                     "ask for the facts that decide (three questions at most), then answer again");
         app.add_flag("--probe", arguments->probe, "print a script that measures two batch sizes");
         app.add_flag("--verbose", arguments->verbose, "every cause, remedy, caveat, term and key");
         app.add_flag("--json", arguments->json, "the answer as JSON");

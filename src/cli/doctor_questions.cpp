@@ -45,8 +45,7 @@ bool answer_with(doctor::Request& request, const doctor::Intake& intake, doctor:
 
 bool ask_for_facts(doctor::Request& request, const doctor::Intake& intake, doctor::Answer& answer, bool all,
                    std::istream& in) {
-  if (!next_question(answer.report, {}, all))
-    print_note("nothing to ask: no fact that is open would change the answer");
+  if (!next_question(answer.report, {}, all)) print_note("nothing to ask: no missing fact would change the answer");
   bool changed = false;
   std::set<std::string> left_open;
   for (int asked = 0; asked < kMostQuestions; ++asked) {

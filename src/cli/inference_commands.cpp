@@ -64,7 +64,7 @@ std::string text_of_stdin() {
     text.append(part.data(), static_cast<size_t>(std::cin.gcount()));
     if (text.size() > static_cast<size_t>(kRowLimitBytes))
       throw Error(ErrorKind::usage, fmt::format("the prompt on stdin has more than {} bytes", kRowLimitBytes),
-                  "give the part that the model is to continue");
+                  "give only the part that the model should continue");
   }
   if (text.ends_with('\n')) text.pop_back();
   return text;
@@ -97,7 +97,7 @@ int run_generate(InferenceArguments a) {
 }  // namespace
 
 Command generate_command() {
-  return {"generate", "text from a model, streamed", [](CLI::App& app) {
+  return {"generate", "generate text from a model, streamed", [](CLI::App& app) {
             auto a = std::make_shared<InferenceArguments>();
             add_generate_options(app, *a);
             return [a] {
@@ -108,7 +108,7 @@ Command generate_command() {
 }
 
 Command evaluate_command() {
-  return {"evaluate", "loss of a model on data, and perplexity of tokens, accuracy of classes and masked tokens",
+  return {"evaluate", "the loss of a model on data; also perplexity of tokens, accuracy of classes and masked tokens",
           [](CLI::App& app) {
             auto a = std::make_shared<InferenceArguments>();
             add_evaluate_options(app, *a);

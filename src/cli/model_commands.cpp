@@ -78,16 +78,17 @@ int run_info(const std::string& path) {
 }  // namespace
 
 Command init_command() {
-  return {
-      "init", "a fresh model with random weights, in Hugging Face layout", [](CLI::App& app) {
-        auto options = std::make_shared<FreshModelOptions>();
-        scalar(app, "--config", options->config, "config.json of the model")->required();
-        scalar(app, "--tokenizer", options->tokenizer, "tokenizer.json, or `bytes`")->capture_default_str();
-        scalar(app, "--output-dir", options->output_dir, "where the model goes")->required();
-        scalar(app, "--seed", options->seed, "of the weights")->capture_default_str()->check(CLI::NonNegativeNumber);
-        scalar(app, "--dtype", options->dtype, "float32 or bfloat16")->capture_default_str();
-        return [options] { return run_init(*options); };
-      }};
+  return {"init", "write a fresh model with random weights, in Hugging Face layout", [](CLI::App& app) {
+            auto options = std::make_shared<FreshModelOptions>();
+            scalar(app, "--config", options->config, "config.json of the model")->required();
+            scalar(app, "--tokenizer", options->tokenizer, "tokenizer.json, or `bytes`")->capture_default_str();
+            scalar(app, "--output-dir", options->output_dir, "where the model goes")->required();
+            scalar(app, "--seed", options->seed, "seed of the weights")
+                ->capture_default_str()
+                ->check(CLI::NonNegativeNumber);
+            scalar(app, "--dtype", options->dtype, "float32 or bfloat16")->capture_default_str();
+            return [options] { return run_init(*options); };
+          }};
 }
 
 Command info_command() {

@@ -11,11 +11,11 @@
 #include "cli/run_file_options.h"
 #include "cli/terminal.h"
 #include "device/device.h"
+#include "engine/assign_file.h"
 #include "engine/budget.h"
 #include "engine/device_facts.h"
 #include "engine/length_cuts.h"
 #include "engine/null_run.h"
-#include "engine/pack_file.h"
 #include "engine/plan_training.h"
 #include "memory/buffers_csv.h"
 #include "planner/estimates.h"
@@ -34,16 +34,16 @@ struct PlanArguments {
 };
 
 int run_pack(const PlanArguments& arguments) {
-  const PackedFile packed = pack_file(arguments.pack, arguments.capacity);
-  const int64_t peak = packed.assignment.peak, capacity = arguments.capacity;
+  const AssignedFile assigned = assign_file(arguments.pack, arguments.capacity);
+  const int64_t peak = assigned.assignment.peak, capacity = arguments.capacity;
   if (peak > capacity) {
     print_error(
         fmt::format("{}: the best offsets found need {} bytes, {} above the capacity {}; the largest live sum is {}",
-                    arguments.pack, peak, peak - capacity, capacity, packed.largest_live_sum),
+                    arguments.pack, peak, peak - capacity, capacity, assigned.largest_live_sum),
         "give a larger --capacity");
     return 3;
   }
-  write_buffers_csv(std::cout, packed.buffers, &packed.assignment);
+  write_buffers_csv(std::cout, assigned.buffers, &assigned.assignment);
   return 0;
 }
 
@@ -55,14 +55,6 @@ void check_on_null(const Plan& plan) {
     if (const int64_t bytes = plan.below(tier).arena_bytes; bytes > 0)
       note += fmt::format(", of the {} at {} of {}", tier_name(tier), highest.of(tier), bytes);
   print_note(note);
-}
-
-// The command as it was given, with changes: `train` where there is data to train on.
-std::string changed_command(const CLI::App& app, const std::vector<std::string>& names, const TrainOptions& options,
-                            OptionValues changes) {
-  const bool trains = !options.data.train.empty();
-  if (trains && options.saving.output_dir.empty()) changes.emplace_back("output-dir", "run");
-  return shown_command(trains ? "train" : "plan", app, names, changes);
 }
 
 int run_plan(const PlanArguments& arguments, const CommandWith& command) {
@@ -82,7 +74,7 @@ int run_plan(const PlanArguments& arguments, const CommandWith& command) {
   const Plan& plan = planned.search.plan;
   if (device_kind(options.machine.device) == DeviceKind::cpu && options.machine.memory > available_memory() &&
       !arguments.train.quiet)
-    print_note(fmt::format("note: the budget is above what this machine can give now ({} bytes)", available_memory()));
+    print_note(fmt::format("note: the budget is more than this machine can give now ({} bytes)", available_memory()));
   if (!arguments.train.quiet) print_remark(request.profile.remark());
   const bool explains = arguments.explain || (!json && plan.feasible);  // and says it there
   if (!explains && !arguments.train.quiet) print_remark(estimates_note(request.profile));
@@ -98,35 +90,36 @@ int run_plan(const PlanArguments& arguments, const CommandWith& command) {
 }  // namespace
 
 Command plan_command() {
-  return {
-      "plan", "what fits a budget and why, without running it",
-      [](CLI::App& app) {
-        auto arguments = std::make_shared<PlanArguments>();
-        add_train_options(app, arguments->train);
-        app.get_option("--model")->required(false);
-        std::vector<std::string> names = option_names(app);
-        std::erase(names, "quiet");  // of the answer, not of what it names
-        add_plan_questions(app, arguments->questions);
-        app.add_flag("--explain", arguments->explain,
-                     "why and why not: bytes and seconds per technique, the frontier of plans; with --data also what "
-                     "each --max-seq-length would lose and need");
-        scalar(app, "--pack", arguments->pack, "assign offsets to the buffers of a CSV (id,lower,upper,size) instead")
-            ->type_name("FILE");
-        scalar(app, "--capacity", arguments->capacity, "bytes that the offsets have to stay within");
-        scalar(app, "--emit-text", arguments->text_file,
-               "write the whole plan, every instruction with its offsets, to a file")
-            ->type_name("FILE");
-        const auto diff = std::make_shared<PlanDiffArguments>();
-        const CLI::App* diff_app = add_plan_diff(app, *diff);
-        return [arguments, names, &app, diff, diff_app] {
-          diff->json |= arguments->questions.json;
-          if (diff_app->parsed()) return run_plan_diff(*diff);
-          return run_plan(*arguments, [&](const OptionValues& changes) {
-            return changed_command(app, names, arguments->train.options, changes);
-          });
-        };
-      },
-      expand_run_file};
+  return {"plan", "what fits a budget and why, without running it",
+          [](CLI::App& app) {
+            auto arguments = std::make_shared<PlanArguments>();
+            add_train_options(app, arguments->train);
+            app.get_option("--model")->required(false);
+            std::vector<std::string> names = option_names(app);
+            std::erase(names, "quiet");  // of the answer, not of what it names
+            add_plan_questions(app, arguments->questions);
+            app.add_flag(
+                "--explain", arguments->explain,
+                "the reasons: bytes and seconds per technique, the frontier of plans; with --data also what each "
+                "--max-seq-length would lose and need");
+            scalar(app, "--pack", arguments->pack,
+                   "assign offsets to the buffers of a CSV (id,lower,upper,size) instead of planning")
+                ->type_name("FILE");
+            scalar(app, "--capacity", arguments->capacity, "with --pack: bytes that the offsets have to stay within");
+            scalar(app, "--emit-text", arguments->text_file,
+                   "write the whole plan, every instruction with its offsets, to a file")
+                ->type_name("FILE");
+            const auto diff = std::make_shared<PlanDiffArguments>();
+            const CLI::App* diff_app = add_plan_diff(app, *diff);
+            return [arguments, names, &app, diff, diff_app] {
+              diff->json |= arguments->questions.json;
+              if (diff_app->parsed()) return run_plan_diff(*diff);
+              return run_plan(*arguments, [&](const OptionValues& changes) {
+                return shown_training(app, names, arguments->train.options, changes);
+              });
+            };
+          },
+          expand_run_file};
 }
 
 }  // namespace headroom

@@ -8,10 +8,7 @@
 #include "cli/messages.h"
 #include "cli/output_file.h"
 #include "engine/budget_plans.h"
-#include "engine/ladder.h"
-#include "engine/measure_plans.h"
-#include "engine/minimum.h"
-#include "engine/model_fit.h"
+#include "engine/plan_answers.h"
 #include "report/curve_page.h"
 
 namespace headroom {
@@ -25,40 +22,14 @@ void refuse_several(const PlanQuestions& asked) {
   if (!asked.models.empty()) names.emplace_back("--suggest-models");
   if (!asked.curve.empty()) names.emplace_back("--curve");
   if (names.size() > 1)
-    throw Error(ErrorKind::usage, fmt::format("{} are several questions", fmt::join(names, " and ")),
+    throw Error(ErrorKind::usage, fmt::format("{} cannot be asked together", fmt::join(names, " and ")),
                 "ask them one at a time");
-}
-
-std::string answer_ladder(const PlanQuestions& asked, const TrainOptions& options) {
-  const std::vector<LadderRow> rows = technique_ladder(options, open_model(options.model.path));
-  return asked.json ? ladder_json(rows) : ladder_text(rows, options.machine.memory);
-}
-
-std::string answer_minimum(const PlanQuestions& asked, const TrainOptions& options, const CommandWith& command) {
-  std::vector<MinimumLevel> levels = least_budgets(options, open_model(options.model.path));
-  for (MinimumLevel& level : levels) level.command = command(level.changes);
-  return asked.json ? minimum_json(levels) : minimum_text(levels);
-}
-
-std::string answer_measure(const PlanQuestions& asked, const TrainOptions& options, const CommandWith& command) {
-  const auto note = [&](const std::string& text) {
-    if (!asked.quiet) print_note(text);
-  };
-  PlanMeasurements measured = measure_best_plans(options, open_model(options.model.path), note);
-  for (MeasuredPlan& plan : measured.plans) plan.command = command({{"memory", std::to_string(plan.peak_bytes)}});
-  return asked.json ? measurements_json(measured) : measurements_text(measured);
-}
-
-std::string answer_models(const PlanQuestions& asked, const TrainOptions& options) {
-  const std::vector<ModelFit> models = fitting_models(options, asked.models);
-  return asked.json ? models_json(models) : models_text(models, asked.models, options.machine.memory);
 }
 
 // Writes the page; gives the points where they are asked for.
 std::string answer_curve(const PlanQuestions& asked, const TrainOptions& options, const CommandWith& command) {
   const std::vector<Plan> plans = plans_by_budget(options, open_model(options.model.path));
-  std::vector<std::string> commands;
-  for (const Plan& plan : plans) commands.push_back(command({{"memory", std::to_string(plan.peak_bytes)}}));
+  const std::vector<std::string> commands = commands_of(plans, command);
   write_page(asked.curve, report::curve_page(plans, commands, options.machine.memory));
   print_note(fmt::format("wrote {}", asked.curve));
   return asked.json ? curve_json(plans, commands) : "";
@@ -73,22 +44,23 @@ void add_plan_questions(CLI::App& app, PlanQuestions& questions) {
                "what each technique saves and costs alone, then together, against a run that takes none")
       ->group(kGroup);
   app.add_flag("--minimum", questions.minimum,
-               "the least --memory of this run with exact techniques alone, then with reassociating, data-order and "
-               "lossy ones too: bytes of each tier, seconds of a step, and the command that plans or, with --data, "
-               "runs it; --memory is not needed")
+               "the least --memory of this run, first with exact techniques alone, then also with reassociating, "
+               "data-order and lossy ones: bytes of each tier, seconds of a step, and the command that plans it (with "
+               "--data: runs it); needs no --memory")
       ->group(kGroup);
   scalar(app, "--curve", questions.curve,
-         "what each budget buys: step time and peak drawn by budget as a page, each point leading to its plan's bytes, "
-         "techniques and command; with --json the points too")
+         "what each budget buys: a page that draws step time and peak by budget; each point leads to its plan's bytes, "
+         "techniques and command; with --json also prints the points")
       ->type_name("F.html")
       ->group(kGroup);
-  app.add_flag("--measure", questions.measure,
-               "runs the fastest plan in --memory and the two next smaller ones on this machine, five steps each with "
-               "drawn weights, and says which is fastest; writes nothing")
+  app.add_flag(
+         "--measure", questions.measure,
+         "runs the fastest plan within --memory and the next two smaller ones on this machine, five steps each with "
+         "random weights, and says which is fastest; writes nothing")
       ->group(kGroup);
   scalar(app, "--suggest-models", questions.models,
-         "of each model folder in DIR whether it trains and whether it serves in --memory, and with how much at least; "
-         "best first: the largest that trains; --model is not needed")
+         "for each model folder in DIR: whether it trains and whether it serves within --memory, and the least that it "
+         "needs; the largest that trains comes first; needs no --model")
       ->type_name("DIR")
       ->group(kGroup);
 }
@@ -96,14 +68,18 @@ void add_plan_questions(CLI::App& app, PlanQuestions& questions) {
 std::optional<int> answer_plan_question(const PlanQuestions& questions, const TrainOptions& options,
                                         const CommandWith& command) {
   refuse_several(questions);
+  const auto print = [&](const PlanAnswer& answer) { std::cout << (questions.json ? answer.json : answer.text); };
+  const auto note = [&](const std::string& text) {
+    if (!questions.quiet) print_note(text);
+  };
   if (!questions.models.empty())
-    std::cout << answer_models(questions, options);
+    print(answer_models(options, questions.models));
   else if (questions.ladder)
-    std::cout << answer_ladder(questions, options);
+    print(answer_ladder(options, open_model(options.model.path)));
   else if (questions.minimum)
-    std::cout << answer_minimum(questions, options, command);
+    print(answer_minimum(options, open_model(options.model.path), command));
   else if (questions.measure)
-    std::cout << answer_measure(questions, options, command);
+    print(answer_measure(options, open_model(options.model.path), command, note));
   else if (!questions.curve.empty())
     std::cout << answer_curve(questions, options, command);
   else

@@ -1,12 +1,11 @@
 // What people ask before they train: options of `plan` whose answer is something else than one plan.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "arguments/option.h"
-#include "engine/technique_step.h"
+#include "engine/plan_answers.h"
 #include "train/options.h"
 
 namespace headroom {
@@ -22,9 +21,6 @@ struct PlanQuestions {
 };
 
 void add_plan_questions(CLI::App& app, PlanQuestions& questions);
-
-// The command line that the options came from, with changes to it.
-using CommandWith = std::function<std::string(const OptionValues& changes)>;
 
 // Prints the answer to the question and gives the exit code; nothing where none is asked. Throws Error(usage) for two
 // at once.

@@ -30,7 +30,7 @@ int run_profile(const ProfileOptions& options) {
 }  // namespace
 
 Command profile_command() {
-  return {"profile", "measure this machine, or a GPU of it, into a profile (30 s at most)", [](CLI::App& app) {
+  return {"profile", "measure this machine, or one of its GPUs, and write a profile (30 s at most)", [](CLI::App& app) {
             auto options = std::make_shared<ProfileOptions>();
             add_profile_options(app, *options);
             return [options] { return run_profile(*options); };

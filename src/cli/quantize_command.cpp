@@ -17,7 +17,7 @@ int run_quantize(const QuantizeOptions& options) {
 
 Command quantize_command() {
   return {
-      "quantize", "a model with its layers' matrices in 4 or 8 bits, in Hugging Face layout", [](CLI::App& app) {
+      "quantize", "write a model with its layers' matrices in 4 or 8 bits, in Hugging Face layout", [](CLI::App& app) {
         auto options = std::make_shared<QuantizeOptions>();
         scalar(app, "--model", options->model, "the model's directory")->required();
         scalar(app, "--output-dir", options->output_dir, "where the quantised model goes")->required();
@@ -26,7 +26,7 @@ Command quantize_command() {
             "nf4, nf4-dq or fp4 as bitsandbytes writes them; int8 or int4 as compressed-tensors does; qat-int8-int4, "
             "qat-int4 or qat-int8 likewise, of a model trained with --technique qat of that kind")
             ->capture_default_str();
-        memory_option(app, "--memory", options->memory, "refuse where the process may need more memory than this");
+        memory_option(app, "--memory", options->memory, "refuse if the process may need more memory than this");
         return [options] { return run_quantize(*options); };
       }};
 }

@@ -42,7 +42,7 @@ int run_report(const ReportArguments& arguments) {
 }  // namespace
 
 Command report_command() {
-  return {"report", "draw a run: memory over a step, the peak, the curves, what another budget would give",
+  return {"report", "draw a run: memory over a step, the peak, the curves, what another budget would buy",
           [](CLI::App& app) {
             auto arguments = std::make_shared<ReportArguments>();
             app.add_option("directory", arguments->directory, "the --output-dir of a run, finished or not")

@@ -47,7 +47,7 @@ std::string answer(const Tokenizer& tokenizer, const TokenizeArguments& argument
 
 int run_tokenize(const TokenizeArguments& arguments) {
   if (arguments.model.empty() == arguments.tokenizer.empty())
-    throw Error(ErrorKind::usage, "which tokenizer?", "give --model DIR or --tokenizer FILE");
+    throw Error(ErrorKind::usage, "no tokenizer", "give --model DIR or --tokenizer FILE");
   const Tokenizer tokenizer = Tokenizer::load(arguments.model.empty() ? arguments.tokenizer : arguments.model);
   int64_t number = 0;
   for (std::string line; std::getline(std::cin, line);) {

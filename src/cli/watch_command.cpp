@@ -83,7 +83,8 @@ Command watch_command() {
   return {"watch", "follow a run from another terminal: budget, plan, memory in use, loss, time left",
           [](CLI::App& app) {
             auto arguments = std::make_shared<WatchArguments>();
-            app.add_option("directory", arguments->directory, "the --output-dir of a run, begun or not")
+            app.add_option("directory", arguments->directory,
+                           "the --output-dir of a run that runs, has ended or will begin")
                 ->required()
                 ->type_name("DIR");
             app.add_flag("--once", arguments->once, "print the state once and exit");

@@ -118,10 +118,10 @@ std::string thread_remark(int threads, const ProcessorLoad& load, bool spinning)
         "--threads {}",
         threads, load.allowed, load.allowed == 1 ? "" : "s", load.allowed);
   if (threads + load.wanted < load.machine + 0.75) return {};
-  return fmt::format("note: others keep {:.0f} of {} CPUs busy: steps take longer by the share that they take{}",
+  return fmt::format("note: other programs keep {:.0f} of {} CPUs busy, which makes steps longer by that share{}",
                      std::min<double>(load.machine, load.wanted), load.machine,
-                     spinning && threads > 1 ? ", and by far more as threads spin while they wait: unset the OMP_ and "
-                                               "GOMP_ variables of the environment"
+                     spinning && threads > 1 ? ", and by far more because threads spin while they wait: unset the OMP_ "
+                                               "and GOMP_ environment variables"
                                              : "");
 }
 

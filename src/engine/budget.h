@@ -35,12 +35,12 @@ void refuse_budgets_above_machine(const std::string& device, int64_t memory, int
 // Throws Error(does_not_fit) for a budget, where one is given (above 0), below the bytes that a command needs.
 void refuse_below(int64_t budget, int64_t needed);
 
-// The default of --memory, in bytes: on the CPU available_memory() less 10 %; on a GPU what is free on it, this
+// The default of --memory, in bytes: on the CPU 90 % of available_memory(); on a GPU what is free on it, this
 // process's own context counted as free as far as the driver tells it; for a plan without its GPU (device null, the
-// profile of a GPU) what `profile` says that the GPU has, less 5 %. Throws Error(usage) when there is no such device or
-// profile.
+// profile of a GPU) what `profile` says that the GPU has, minus 5 %. Throws Error(usage) when there is no such device
+// or profile.
 int64_t default_budget(const std::string& device, const std::string& profile);
-// The default of --host-memory, in bytes: beside a GPU of this machine available_memory() less 10 %, else 0.
+// The default of --host-memory, in bytes: beside a GPU of this machine 90 % of available_memory(), else 0.
 int64_t default_host_budget(const std::string& device);
 
 }  // namespace headroom

@@ -60,8 +60,9 @@ std::string profile_remark(const MachineOptions& options, const PlanRequest& req
   const Profile& profile = request.profile;
   if (!request.facts.capabilities.cover(profile.facts.capabilities))
     return fmt::format(
-        "note: profile {} describes {}, this machine has {}: planned anew for that, so that bytes and seconds are not "
-        "those of `plan --profile {}`; `headroom profile -o FILE` measures this machine",
+        "note: profile {} describes {}, but this machine has {}: the plan is made for this machine, so bytes and "
+        "seconds "
+        "are not those of `plan --profile {}`; `headroom profile -o FILE` measures this machine",
         profile.name, describe_capabilities(profile.facts), describe_capabilities(request.facts), profile.name);
   const int usable = available_threads();
   if (options.threads == 0 && request.facts.threads < usable)

@@ -16,8 +16,9 @@ DeviceFacts device_facts(const MachineOptions& options, Profile& profile);
 // The device that a plan is made for: the option's; for a named profile of another device "null", which needs none.
 std::string planning_device(const MachineOptions& options);
 
-// Where a run on this CPU differs from what its named profile describes: a lower instruction set, for which the plan is
-// made anew, or another number of threads than this process could use. A line with the remedy; empty when all is alike.
+// Where a run on this CPU differs from what its named profile describes: a lower instruction set, for which a new plan
+// is made, or another number of threads than this process could use. A line with the remedy; empty when nothing
+// differs.
 std::string profile_remark(const MachineOptions& options, const PlanRequest& request);
 
 }  // namespace headroom

@@ -33,9 +33,10 @@ void check_prompt(const PromptOptions& options, const ModelFiles& model) {
   if (options.prompt.empty())
     throw Error(ErrorKind::usage, "--chat without a message", "give --prompt, or pipe the message in with --prompt -");
   if (!has_chat_template(model.directory))
-    throw Error(ErrorKind::usage, fmt::format("--chat: {} has no chat template", model.directory.string()),
-                "take the template from the model's instruct version: put chat_template.jinja beside tokenizer.json; a "
-                "base model knows no chat: leave out --chat, and its text continues the prompt");
+    throw Error(
+        ErrorKind::usage, fmt::format("--chat: {} has no chat template", model.directory.string()),
+        "take the template from the model's instruct version and put chat_template.jinja beside tokenizer.json; or "
+        "leave out --chat: a base model continues the prompt");
 }
 
 int64_t rendering_bytes(const PromptOptions& options) {
@@ -62,7 +63,8 @@ std::vector<int32_t> prompt_ids(const PromptOptions& options, const std::string&
   if (ids.empty()) {
     const std::optional<int32_t> bos = tokenizer.bos_id();
     const std::optional<int64_t> fallback = model.config.bos_id();
-    if (!bos && !fallback) throw Error(ErrorKind::usage, "the tokenizer has no BOS to begin from", "give --prompt");
+    if (!bos && !fallback)
+      throw Error(ErrorKind::usage, "the tokenizer has no BOS token to begin with", "give --prompt");
     ids.push_back(bos ? *bos : static_cast<int32_t>(*fallback));
   }
   for (int32_t id : ids)

@@ -97,7 +97,7 @@ double measured_seconds(const Plan& plan, const TrainOptions& options, const Mod
 
 PlanRequest request_here(TrainOptions& options, const ModelFiles& model) {
   if (device_kind(options.machine.device) == DeviceKind::null)
-    throw Error(ErrorKind::usage, "--measure runs steps, which the null device does not compute",
+    throw Error(ErrorKind::usage, "--measure runs steps, which the null device cannot compute",
                 "give --device cpu or cuda:N and no --profile of another device");
   options.machine.runs_here = true;
   PlanRequest request = training_request(options, model);

@@ -16,7 +16,7 @@ struct MeasuredPlan {
   double measured_seconds = 0;                 // of a step: the median of five
   int64_t peak_bytes = 0;                      // with this for --memory it is the plan
   std::map<std::string, std::string> choices;  // techniques taken, with their settings
-  std::string command;                         // that plans or runs it; empty: filled by who knows the options' words
+  std::string command;                         // that plans or runs it; empty: the caller fills it
 };
 
 struct PlanMeasurements {

@@ -25,7 +25,7 @@ std::string memory_record(const SearchResult& found) {
   for (size_t i = 0; i < kept; ++i) {
     // The first and the last are always among them.
     const FrontierPoint& point = found.frontier[kept > 1 ? i * (count - 1) / (kept - 1) : 0];
-    points.push_back({point.peaks.device, point.packed, point.step_seconds, setting_of(point.candidate)});
+    points.push_back({point.peaks.device, point.assigned, point.step_seconds, setting_of(point.candidate)});
   }
   return memory_json(found.plan, step_memory(found.plan, "train_step"), points);
 }

@@ -20,12 +20,12 @@ struct MinimumLevel {
   double step_seconds = 0;
   std::map<std::string, std::string> techniques;
   OptionValues changes;  // to the options, --memory among them; an empty value: the option is left out
-  std::string command;   // that plans it; empty: filled by who knows the words that the options were given in
+  std::string command;   // that plans it; empty: the caller fills it
 };
 
 // A level for each kind of technique, each at most what the one before needs:
 // exact          --arithmetic fixed
-// reassociating  what the planner does unasked
+// reassociating  the planner's default
 // data-order     --allow data-order
 // lossy          those lossy techniques of technique_steps() that lower it further, one after another, the one that
 //                saves most first

@@ -34,7 +34,7 @@ struct ModelFit {
 };
 
 // A row for each folder under `directory`, itself among them, that holds a config.json; links to folders are not
-// followed. Each is planned with the options, whose model is of no account; serving with the precision that the run
+// followed. Each is planned with the options, whose model is ignored; serving with the precision that the run
 // keeps its weights in, the tiers below the device and no other technique. Best first: models that train before those
 // that only serve, before those that do neither; of each the one with most parameters; what cannot be read comes last.
 // A model that cannot be read, planned or served has the reason in its row. Throws Error(usage) where `directory`

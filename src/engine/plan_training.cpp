@@ -57,7 +57,8 @@ PlannedTraining plan_run(const TrainOptions& options, const ModelFiles& model, c
   if (from.resumes() && options.data.micro_batch_size == 0) {
     if (search_as_before(from.state, planned)) return planned;
     note(
-        "the checkpoint's micro-batch and chunk sizes do not fit this budget: others are chosen, losses agree to 1e-5 "
+        "the checkpoint's micro-batch and chunk sizes do not fit this budget: others are chosen, and losses agree to "
+        "1e-5 "
         "instead of bitwise");
   }
   search_plan(options, model, planned);

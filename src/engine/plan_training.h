@@ -25,7 +25,7 @@ PlannedTraining plan_training(const TrainOptions& options, const ModelFiles& mod
 // The least budget of a training run, bytes, whatever its options say: Plan::minimum_bytes. Throws as plan_training().
 int64_t least_training_budget(TrainOptions options, const ModelFiles& model);
 
-// The plan of a run on this machine that goes on from `from`: with the checkpoint's micro-batch and chunk sizes where
+// The plan of a run on this machine that continues from `from`: with the checkpoint's micro-batch and chunk sizes where
 // the budget holds them, so that losses are bitwise the same. Sets the size of this thread's team. `note` gets lines
 // for people.
 PlannedTraining plan_run(const TrainOptions& options, const ModelFiles& model, const ResumePoint& from,

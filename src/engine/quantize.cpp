@@ -89,7 +89,7 @@ class Quantizer {
     check_weights(model.spec, files_, HeadRule::may_miss);
     if (coded_.empty())
       throw Error(ErrorKind::usage, fmt::format("--weights {}: the model has no linear layers to quantise", kind_),
-                  "models whose layers are experts alone are not quantised");
+                  "layers that have only experts are not quantised");
   }
 
   // What the process needs at most: itself, the files' headers, a piece, and the scales of the largest matrix.
@@ -301,7 +301,7 @@ void quantize_model(const QuantizeOptions& options) {
   refuse_quantized(model, "quantise");
   if (model.spec.layout == "in_out")
     throw Error(ErrorKind::usage, fmt::format("{} models store matrices [in, out]", model.spec.family),
-                "quantize-weights takes them as they are: train, evaluate and generate");
+                "leave the files as they are and use --technique quantize-weights with train, evaluate or generate");
   if (fs::exists(options.output_dir) && !fs::is_empty(options.output_dir))
     throw Error(ErrorKind::usage, fmt::format("{} is not empty", options.output_dir.string()),
                 "give a fresh --output-dir");

@@ -25,7 +25,7 @@ std::string alternatives_text(const Plan& plan) {
     return a->fits != b->fits ? a->fits : !a->fits && a->minimum_bytes < b->minimum_bytes;
   });
   shown.resize(std::min(shown.size(), kShownAlternatives));
-  std::string text = fmt::format("\n  least budget {:>11}  as it is", format_least_bytes(plan.minimum_bytes));
+  std::string text = fmt::format("\n  least budget {:>11}  with these options", format_least_bytes(plan.minimum_bytes));
   for (const Alternative* a : shown)
     text += fmt::format("\n               {:>11}  {}{}{}", format_least_bytes(a->minimum_bytes), a->options,
                         a->effect.empty() ? "" : ": " + a->effect, a->fits ? "  [fits]" : "");

@@ -1,4 +1,4 @@
-// A budget that holds no plan, in words.
+// The text for a budget that holds no plan.
 #pragma once
 
 #include <string>

@@ -84,11 +84,11 @@ void say_data_order(const TechniqueOptions& options, const ModelSpec& spec, Pins
   const bool can_pack = spec.causal && spec.objective == Objective::language;
   if (options.packing && !can_pack)
     throw Error(ErrorKind::usage,
-                fmt::format("--packing: {} is not a causal language model, its rows cannot share a sequence",
+                fmt::format("--packing: {} is not a causal language model, so its rows cannot share a sequence",
                             spec.architecture),
                 "use --group-by-length true");
   if (options.packing && options.group_by_length)
-    throw Error(ErrorKind::usage, "--packing and --group-by-length: packed sequences are all of about one length",
+    throw Error(ErrorKind::usage, "--packing and --group-by-length: packed sequences all have about the same length",
                 "give --packing alone");
   const bool packing = options.packing || (!options.group_by_length && can_pack && allows(options, kPacking));
   const bool buckets = options.group_by_length || (!packing && allows(options, kLengthBuckets));

@@ -92,8 +92,8 @@ class TrainingRun {
     if (missing_.empty()) return;
     std::string names;
     for (const WeightInfo& weight : missing_) names += (names.empty() ? "" : ", ") + weight.name;
-    events_.say(
-        fmt::format("{} holds no {}: drawn afresh with seed {}", model_.directory.string(), names, options_.seed));
+    events_.say(fmt::format("{} holds no {}: initialised at random with seed {}", model_.directory.string(), names,
+                            options_.seed));
   }
 
   void make_plan() {
@@ -146,7 +146,7 @@ class TrainingRun {
 
   void check_on_null() {
     run_on_null(plan_, *device_);
-    events_.say("null device: every access of every program lies inside the arena and reads what was written for it");
+    events_.say("null device: every access of every program is inside the arena and reads what was written for it");
   }
 
   void fill_tensors() {

@@ -30,7 +30,7 @@ void replace_uses(Graph& graph, std::span<const ValueId> replacement);
 NodeId make_node(Graph& graph, const Op& op, std::vector<ValueId> inputs, Attrs attrs, int32_t block, Stage stage,
                  Role role = Role::activation);
 
-// The types of a node's outputs anew, after those of its inputs or its attributes changed.
+// The types of a node's outputs again, after those of its inputs or its attributes changed.
 void infer_again(Graph& graph, NodeId id);
 
 // A copy of a node that is not a loop: same op, inputs, attributes, block; fresh unnamed outputs of the same types and

@@ -36,7 +36,7 @@ class VjpContext {
   virtual const char* accumulate(int input) const = 0;
   virtual void set_accumulator(int input, ValueId updated) = 0;
 
-  // The vjp computes output `i` of the forward node anew (a loss fused with its gradient): uses of the forward node's
+  // The vjp computes output `i` of the forward node again (a loss fused with its gradient): uses of the forward node's
   // output become `replacement`, and the forward node is dropped when nothing else needs it.
   virtual void replace_output(int output, ValueId replacement) = 0;
 };

@@ -80,7 +80,7 @@ class Optimizer {
   virtual void update(Builder& build, const OptimizerSettings& settings, const UpdateInputs& in) const = 0;
 };
 
-// The optimizer of that name or alias; throws Error(usage) naming those that there are.
+// The optimizer of that name or alias; throws Error(usage) naming the known ones.
 const Optimizer& find_optimizer(std::string_view name);
 // The names of all, without their aliases, in alphabetical order.
 std::vector<std::string_view> optimizer_names();

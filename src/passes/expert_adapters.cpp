@@ -99,7 +99,7 @@ ExpertTargets::ExpertTargets(std::span<const std::string> weights, const LoraOpt
       throw Error(
           ErrorKind::usage,
           fmt::format("--lora-target-modules means {} without the other half of {}", parts.begin()->second, parameter),
-          "an expert's gate and up have one adapter, in PEFT too: name both, or experts.gate_up_proj");
+          "an expert's gate and up share one adapter, as in PEFT: name both, or experts.gate_up_proj");
 }
 
 ExpertTargets::Scale ExpertTargets::of(const ExpertWeight& weight) const {

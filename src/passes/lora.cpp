@@ -168,7 +168,7 @@ class Adapter {
   void refuse_dropout(const std::string& module) const {
     if (options_.dropout > 0)
       throw Error(ErrorKind::usage, fmt::format("--lora-dropout {} before {}", options_.dropout, module),
-                  "adapters of experts and routers take no dropout, in PEFT neither: target attention alone "
+                  "adapters of experts and routers take no dropout, as in PEFT: target attention alone "
                   "(--lora-target-modules q_proj k_proj v_proj o_proj)");
   }
 
@@ -213,10 +213,9 @@ class Adapter {
     if (const std::string apart = pattern_without_commas("--lora-target-modules", target, " "); !apart.empty())
       throw Error(ErrorKind::usage, fmt::format("--lora-target-modules {} is not a name", target), apart);
     if (const std::string* weight = weight_without_adapter(target))
-      throw Error(ErrorKind::usage,
-                  fmt::format("--lora-target-modules {} means {}, which takes no adapter", target, *weight),
-                  fmt::format("adapters stand beside {}; --modules-to-save {} trains it whole", fmt::join(names, ", "),
-                              target));
+      throw Error(
+          ErrorKind::usage, fmt::format("--lora-target-modules {} means {}, which takes no adapter", target, *weight),
+          fmt::format("adapters go with {}; --modules-to-save {} trains it whole", fmt::join(names, ", "), target));
     const std::string nearest = nearest_name(target, names);
     const bool misspelt = edit_distance(target, nearest) <= target.size() / 2;
     throw Error(ErrorKind::usage, fmt::format("--lora-target-modules {} means no linear layer of this model", target),

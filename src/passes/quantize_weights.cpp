@@ -39,10 +39,11 @@ Storage storage_of(std::string_view kind, const Value& weight) {
   if (!kind.starts_with("int")) return storage;
   const int64_t row = weight.type.shape.back().constant;
   if (kind != "int8" && row % kIntegerBlock != 0)
-    throw Error(ErrorKind::usage,
-                fmt::format("--technique quantize-weights={}: the rows of {} have {} elements, no multiple of {}", kind,
-                            weight.name, row, kIntegerBlock),
-                "use int8, or nf4, whose blocks go across rows");
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("--technique quantize-weights={}: the rows of {} have {} elements, which is not a multiple of {}",
+                    kind, weight.name, row, kIntegerBlock),
+        "use int8, or nf4, whose blocks go across rows");
   storage.codes = CodeTable::integer;
   storage.block = static_cast<int32_t>(kind == "int8" ? row : kIntegerBlock);
   storage.payload_bits = kind == "int4" ? 4 : 8;

@@ -171,21 +171,21 @@ class BodyChunker {
   }
 
  private:
-  // Values that an earlier run computed again, cheaply and from rows that this run reads too, are computed here anew.
+  // Values that an earlier run computed again, cheaply and from rows that this run reads too, are computed here again.
   void repeat_cheap(size_t at) {
-    std::map<ValueId, ValueId> anew;
+    std::map<ValueId, ValueId> clones;
     std::vector<NodeId> nodes;
     for (NodeId id : runs_[at]) {
       for (size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
         const ValueId value = graph_.node(id).inputs[i];
         const NodeId producer = repeatable(value, at);
         if (producer == kNone) continue;
-        auto found = anew.find(value);
-        if (found == anew.end()) {
+        auto found = clones.find(value);
+        if (found == clones.end()) {
           const NodeId clone = clone_node(graph_, producer, Stage::recompute);
           nodes.push_back(clone);
           readers_.add(graph_, clone);
-          found = anew.emplace(value, graph_.node(clone).outputs[0]).first;
+          found = clones.emplace(value, graph_.node(clone).outputs[0]).first;
         }
         readers_.replace(graph_, id, i, found->second);
       }

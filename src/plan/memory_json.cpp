@@ -53,7 +53,7 @@ std::string memory_json(const Plan& plan, const StepMemory& memory, const std::v
   for (const LayerBytes& layer : memory.layers) layers.push_back(layer_row(layer));
   for (const BudgetPoint& point : frontier)
     budgets.push_back({{"peak_bytes", point.peak_bytes},
-                       {"packed", point.packed},
+                       {"packed", point.assigned},
                        {"step_seconds", point.step_seconds},
                        {"setting", point.setting}});
   const Json peak{{"instruction", memory.peak_instruction},

@@ -32,7 +32,7 @@ struct LayerBytes {
 // A point of the planner's frontier: with a budget of peak_bytes a step takes step_seconds.
 struct BudgetPoint {
   int64_t peak_bytes = 0;
-  bool packed = false;  // else a lower bound, which assigned offsets exceed by 0.3 % at most
+  bool assigned = false;  // else a lower bound, which assigned offsets exceed by 0.3 % at most
   double step_seconds = 0;
   std::string setting;
 };

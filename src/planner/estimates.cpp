@@ -31,7 +31,7 @@ std::string estimates(const Profile& profile) {
   if (profile.context_bytes > 0) return {};
   return fmt::format(
       "{} of the device outside the arena are an estimate, those of the shipped profile {}: profile {} has no "
-      "context_bytes, as the driver did not tell them when it was measured (as in a container)",
+      "context_bytes, because the driver did not report them when it was measured (as in a container)",
       context, kUnmeasuredGpu, profile.name);
 }
 

@@ -30,7 +30,7 @@ bool look_alike(const FrontierPoint& a, const FrontierPoint& b) {
 
 void explain_frontier(int64_t budget_bytes, const SearchResult& result, std::string& text) {
   const auto is_chosen = [&](const FrontierPoint& point) {
-    return result.plan.feasible && point.packed && point.peaks.device == result.plan.peak_bytes &&
+    return result.plan.feasible && point.assigned && point.peaks.device == result.plan.peak_bytes &&
            point.step_seconds == result.plan.step_seconds;
   };
   const std::vector<FrontierPoint>& points = result.frontier;

@@ -109,7 +109,7 @@ void run_passes(PipelinePart part, Graph& graph, const PlanRequest& request, con
       run_pass(*technique->info, graph, verify, trace, [&](Graph& g) { technique->pass(g, request, candidate); });
 }
 
-// The first half of the pipeline; the order of kOrder, with autodiff in its midst.
+// The first half of the pipeline; the order of kOrder, with autodiff in the middle.
 Graph assemble(Assembly assembly, const PlanRequest& request, const Candidate& candidate, bool verify,
                std::vector<PassTrace>* trace) {
   run_model_passes(assembly, request, candidate, verify, trace);

@@ -12,7 +12,7 @@ namespace headroom {
 // Every technique of this version, in the order of the pipeline.
 std::span<const Technique* const> all_techniques();
 std::vector<const PassInfo*> all_passes();  // the same, for help and documentation
-// Null for a name that there is not.
+// Null for an unknown name.
 const Technique* find_technique(std::string_view name);
 
 // The parts of the pipeline: before autodiff, and after it what changes products, sizes, what is computed when, and

@@ -133,10 +133,10 @@ class Search {
 
   // Replaces a point's bounds by the peaks of its offset assignment.
   void pack_point(FrontierPoint& point) {
-    if (point.packed) return;
+    if (point.assigned) return;
     point.peaks = run_peaks(assign_arenas(liveness_of(point.candidate), assignment_options()).peaks, request_,
                             process_bytes_of(request_, point.candidate));
-    point.packed = true;
+    point.assigned = true;
   }
 
   Liveness liveness_of(const Candidate& candidate) {

@@ -14,8 +14,8 @@ namespace headroom {
 // A candidate with its arena (lower bound until offsets are assigned) and predicted time.
 struct FrontierPoint {
   Candidate candidate;
-  TierBytes peaks;      // of each tier while there are arenas (run_peaks): what is compared
-  bool packed = false;  // they are those of a checked offset assignment, else lower bounds
+  TierBytes peaks;        // of each tier while there are arenas (run_peaks): what is compared
+  bool assigned = false;  // they are those of a checked offset assignment, else lower bounds
   double step_seconds = 0;
 };
 

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t kDepths[] = {0, 1, 2, 4};
 
-Arenas pack(const PlanRequest& request, const Liveness& liveness, bool searched) {
+Arenas assign(const PlanRequest& request, const Liveness& liveness, bool searched) {
   AssignmentOptions options;
   options.alignment = request.facts.alignment;
   if (searched) options.exact_nodes = 0;  // many are tried: greedy orders are within 0.3 % of the bound
@@ -56,12 +56,12 @@ Plan describe(const PlanRequest& request, const Variant& variant) {
   return plan;
 }
 
-// Packs and emits a variant; feasible when it fits.
+// Assigns offsets to a variant and emits it; feasible when it fits.
 Plan lay_out(const PlanRequest& request, const Variant& variant, const std::string& timed, bool searched = false) {
   verify_or_throw(variant.graph, "place-weights");
   Plan plan = describe(request, variant);
   const Liveness liveness = liveness_of(request, variant.graph);
-  emit_programs(variant.graph, variant.graph.bounds(), liveness, pack(request, liveness, searched), request, plan);
+  emit_programs(variant.graph, variant.graph.bounds(), liveness, assign(request, liveness, searched), request, plan);
   set_peaks(request, plan);
   plan.minimum_bytes = plan.peak_bytes;
   plan.step_seconds = seconds_of(request, variant.graph, {timed, 1, 1});
@@ -128,7 +128,7 @@ class WeightPlacer {
 
   void check_pin(const std::string& name, const std::string& value) const {
     if (name != kOffloadParameters.name && name != kPrefetch.name && name != kQuantizeWeights.name && name != kQat.name)
-      throw Error(ErrorKind::usage, fmt::format("--technique {} is none of a model that is not trained", name),
+      throw Error(ErrorKind::usage, fmt::format("--technique {} does not apply to a model that is not trained", name),
                   fmt::format("{}, {}, {} and {} are", kOffloadParameters.name, kPrefetch.name, kQuantizeWeights.name,
                               kQat.name));
     find_technique(name)->check(request_, value);
@@ -151,7 +151,7 @@ class WeightPlacer {
     const Liveness liveness = liveness_of(request_, graph);
     const TierBytes bounds = tier_peaks(lower_bounds(liveness, request_.facts.alignment), request_);
     if (bounds_will_do && bounds.device > request_.budget_bytes) return bounds;
-    return tier_peaks(pack(request_, liveness, true).peaks, request_);
+    return tier_peaks(assign(request_, liveness, true).peaks, request_);
   }
 
   // The fewest layers whose weights below leave what fits the device. More layers never take more of it, but for the
@@ -222,7 +222,7 @@ class WeightPlacer {
 
   Plan take() {
     Variant variant = variant_(best_->variant);
-    const TierBytes resident = pack(request_, liveness_of(request_, variant.graph), true).peaks;
+    const TierBytes resident = assign(request_, liveness_of(request_, variant.graph), true).peaks;
     const double seconds = seconds_of(request_, variant.graph, {timed_, 1, 1});
     variant.graph = placed(variant, best_->at);
     Plan plan = lay_out(request_, variant, timed_, true);

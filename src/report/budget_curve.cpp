@@ -46,7 +46,7 @@ std::string BudgetCurve::rows() const {
   const BudgetPoint* chosen = bought();
   for (const BudgetPoint& point : points_)
     rows.push_back({(&point == chosen ? "<strong>" + mark_ + "</strong>: " : "") + escaped(point.setting),
-                    duration(point.step_seconds), (point.packed ? "" : "about ") + format_bytes(point.peak_bytes)});
+                    duration(point.step_seconds), (point.assigned ? "" : "about ") + format_bytes(point.peak_bytes)});
   return table({"plan", "step", "least budget"}, rows);
 }
 

@@ -47,7 +47,8 @@ class LiveView {
   RunState state_ = RunState::absent;
 };
 
-// Whether the process of a record lives on this host. The kernel gives its number anew some day: `start_ticks` tells.
+// Whether the process of a record lives on this host. The kernel reuses process numbers: `start_ticks` tells them
+// apart.
 bool is_alive(const ProcessFile& process);
 
 }  // namespace headroom::report

@@ -102,7 +102,7 @@ Json adapter_config(const Plan& plan, const ModelFiles& model, const LoraOptions
   return config;
 }
 
-// The file's tensors: those that are loaded from it, and a tied embedding once more as the head.
+// The file's tensors: those that are loaded from it, and a tied embedding again as the head.
 std::vector<AdapterTensor> file_tensors(const Plan& plan, const ModelSpec& spec, const LoraOptions& options) {
   std::vector<AdapterTensor> tensors = adapter_tensors(plan, options);
   if (!saves_tied_head(spec, options)) return tensors;

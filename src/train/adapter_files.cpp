@@ -40,8 +40,8 @@ bool doubles_gate_up(const Json& config) {
 // Ranks and alphas of their own are taken where PEFT writes them by itself: of experts' gates and ups together.
 void refuse_patterns(const fs::path& file, const Json& config) {
   if (doubles_gate_up(config)) return;
-  if (is_set(config, "rank_pattern")) refuse(file, "rank_pattern is set: modules have ranks of their own");
-  if (is_set(config, "alpha_pattern")) refuse(file, "alpha_pattern is set: modules have alphas of their own");
+  if (is_set(config, "rank_pattern")) refuse(file, "rank_pattern is set: modules have different ranks");
+  if (is_set(config, "alpha_pattern")) refuse(file, "alpha_pattern is set: modules have different alphas");
 }
 
 // What PEFT's LoraConfig can ask for beyond the two matrices of one rank.
@@ -50,7 +50,7 @@ void refuse_what_is_not_built(const fs::path& file, const Json& config) {
       {"use_dora", "magnitudes are not computed"},
       {"lora_bias", "biases in the adapter are not computed"},
       {"layer_replication", "layers are repeated"},
-      {"alora_invocation_tokens", "the adapter acts on a part of the tokens"},
+      {"alora_invocation_tokens", "the adapter acts on a part of the tokens only"},
       {"use_qalora", "groups of inputs are pooled"}};
   for (const auto& [key, why] : kOthers)
     if (is_set(config, key)) refuse(file, fmt::format("{} is set: {}", key, why));
@@ -208,7 +208,7 @@ LoraOptions continued_lora(const AdapterFiles& adapter, const ModelSpec& spec, c
     throw Error(ErrorKind::usage,
                 fmt::format("{} {} contradicts --adapter {}, which has {}", option, value,
                             adapter.tensors.path().parent_path().string(), stored),
-                fmt::format("leave {} out: the adapter goes on as it is", option));
+                fmt::format("leave {} out: the adapter keeps what it has", option));
   };
   if (said.rank != 0 && said.rank != options.rank)
     refuse_option("--lora-r", std::to_string(said.rank), std::to_string(options.rank));

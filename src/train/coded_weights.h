@@ -40,8 +40,8 @@ float mean_of(std::span<const float> scales);
 void code_scales(std::span<float> scales, float mean, int64_t block, std::span<float> outer, std::span<uint8_t> codes);
 
 // Quantises a stored tensor (F32, F16 or BF16) into a weight of the arena, piece by piece through the staging of
-// program "load"; the tensor is read twice, for the scales and then for the codes, with double quantisation once more.
-// Throws Error as SafetensorsSet::read.
+// program "load"; the tensor is read twice, for the scales and then for the codes, with double quantisation a third
+// time. Throws Error as SafetensorsSet::read.
 void load_coded(Executor& executor, const PersistentTensor& weight, const SafetensorsSet& files,
                 const std::string& stored);
 

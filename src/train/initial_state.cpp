@@ -65,7 +65,7 @@ void fill_from_checkpoint(Executor& executor, const ModelFiles& model, const Tra
   load_checkpoint(executor, model, options.techniques.lora, from.checkpoint);
   events.say(state.step < total_steps
                  ? fmt::format("resuming {} after step {} of {}", name, state.step, total_steps)
-                 : fmt::format("{} stands at step {} of {}: no step is left to train", name, state.step, total_steps));
+                 : fmt::format("{} is at step {} of {}: no step is left to train", name, state.step, total_steps));
   for (const std::string& change : changed_options(state.options, options_text(options)))
     events.say("changed since the checkpoint: " + change);
   if (state.data_key != data_key) events.say("changed since the checkpoint: the data files or the tokenizer");

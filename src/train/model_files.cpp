@@ -42,9 +42,10 @@ ModelFiles open_model(const std::filesystem::path& model) {
                 "check that the model's folder can be read");
   if (!std::filesystem::exists(model / "config.json", status) &&
       std::filesystem::exists(model / "adapter_config.json", status))
-    throw Error(ErrorKind::usage, fmt::format("{} holds an adapter, no model", model.string()),
-                "give its base model here: `headroom merge` makes a model of both, `generate` and `evaluate` take "
-                "--adapter");
+    throw Error(
+        ErrorKind::usage, fmt::format("{} holds an adapter, not a model", model.string()),
+        "give its base model here; `generate` and `evaluate` take --adapter, and `headroom merge` makes one model of "
+        "both");
   files.config = HfConfig::read(model);
   files.spec = read_model_spec(files.config);
   return files;

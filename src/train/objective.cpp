@@ -79,13 +79,13 @@ bool has_accuracy(const ModelSpec& spec) { return spec.objective != Objective::l
 
 std::string_view head_remedy() {
   return "name a class with a head in config.json's architectures: ...ForSequenceClassification (with num_labels or "
-         "id2label) or ...ForMaskedLM; `train` draws the head's weights afresh";
+         "id2label) or ...ForMaskedLM; `train` initialises the head at random";
 }
 
 void refuse_without_head(const ModelFiles& model, std::string_view purpose) {
   if (model.spec.objective != Objective::none) return;
   throw Error(ErrorKind::usage,
-              fmt::format("{}: a {} has no head and so nothing to {} for", model.config.source.string(),
+              fmt::format("{}: a {} has no head, so there is nothing to {}", model.config.source.string(),
                           model.spec.architecture, purpose),
               std::string(head_remedy()));
 }

@@ -98,7 +98,7 @@ struct TrainOptions {
 // The dtype of the final model: --save-dtype, by default the master precision.
 std::string saved_dtype(const SavingOptions& saving, const TechniqueOptions& techniques);
 
-// The optimizer and its settings. Throws Error(usage) for a name or an argument that there is not.
+// The optimizer and its settings. Throws Error(usage) for an unknown name or argument.
 OptimizerSettings optimizer_settings(const OptimizerOptions& options);
 
 // Check ranges and words that need no file: of a part, and of a run. Throw Error(usage) naming option, value and

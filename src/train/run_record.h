@@ -13,7 +13,7 @@ struct RunRecord {
   int64_t total_steps = 0;
 };
 
-// Writes `directory`/process.json with this process's id, its start in the kernel's ticks (an id is given anew to
+// Writes `directory`/process.json with this process's id, its start in the kernel's ticks (an id is given again to
 // another process some day) and the host's name. Throws Error(run).
 RunRecord write_process_json(const std::filesystem::path& directory, int64_t first_step, int64_t total_steps);
 

@@ -28,7 +28,8 @@ void check_adapters(const TechniqueOptions& o) {
   real_in("lora-dropout", o.lora.dropout, 0, 0.99);
   if (o.lora.rank == 0) refuse_settings_without_adapters(o.lora);
   if (o.lora.rank > 0 && !o.freeze.empty())
-    throw Error(ErrorKind::usage, "--freeze and --lora-r together", "adapters freeze all other weights by themselves");
+    throw Error(ErrorKind::usage, "--freeze and --lora-r together",
+                "leave out --freeze: adapters freeze all other weights");
 }
 
 }  // namespace

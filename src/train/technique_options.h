@@ -18,7 +18,7 @@ struct TechniqueOptions {
   bool group_by_length = false;     // batches of rows of similar length
   double max_grad_norm = 1.0;       // 0 = never clipped
   std::string arithmetic = "free";
-  std::vector<std::string> allow;           // kinds or techniques that the planner may take unasked
+  std::vector<std::string> allow;           // kinds or techniques that the planner may take too
   std::map<std::string, std::string> pins;  // --technique: name -> on | off | value
 };
 

@@ -65,7 +65,7 @@ void check_tied_head(const SafetensorsFile& adapter, const ModelSpec& spec) {
       fmt::format("{}: {}, but the model's config.json ties the two (tie_word_embeddings)", adapter.path().string(),
                   a && b ? fmt::format("'{}' and '{}' differ", embedding, head)
                          : fmt::format("'{}' was trained apart from '{}'", a ? embedding : head, a ? head : embedding)),
-      "train both as one (in PEFT: ensure_weight_tying), or use a base with a head of its own");
+      "train both as one (in PEFT: ensure_weight_tying), or use a base with a separate head");
 }
 
 }  // namespace headroom

@@ -36,8 +36,8 @@ TrainingLoop::TrainingLoop(const TrainingParts& parts, const ResumePoint& from, 
 void TrainingLoop::begin_state() {
   const TrainOptions& options = parts_.options;
   if (options.evaluation.load_best_model_at_end && !saver_.has_best(state_)) {
-    parts_.events.say(fmt::format("the best model so far, of step {}, was not kept: the best of the steps to come is",
-                                  state_.best_step));
+    parts_.events.say(fmt::format(
+        "the best model so far, of step {}, was not kept: only later steps count for the best", state_.best_step));
     state_.best_step = 0;
     state_.best_eval_loss = 0;
   }

@@ -33,7 +33,8 @@ struct TrainingParts {
 
 class TrainingLoop {
  public:
-  // Goes on from `from` to `total_steps`, and opens the run's files: metrics, events, process.json. Throws Error(run).
+  // Continues from `from` to `total_steps`, and opens the run's files: metrics, events, process.json. Throws
+  // Error(run).
   TrainingLoop(const TrainingParts& parts, const ResumePoint& from, int64_t total_steps);
 
   // Steps, evaluations, checkpoints. Throws Error(run) on I/O errors, where the device fails, and where training

@@ -153,7 +153,7 @@ const StoredTensor* checked_weight(const ModelSpec& spec, const SafetensorsSet& 
   if (name.empty() && weight.head && head == HeadRule::may_miss) return nullptr;
   if (name.empty())
     throw Error(ErrorKind::format, fmt::format("{}: tensor '{}' is missing", files.directory().string(), weight.name),
-                weight.head ? "it is of the head: `train` draws it afresh and trains it"
+                weight.head ? "it belongs to the head: `train` initialises it at random and trains it"
                             : "re-download the checkpoint, or correct config.json: it asks for this tensor");
   const StoredTensor& tensor = *files.find(name);
   if (tensor.shape != weight.shape)

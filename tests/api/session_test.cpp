@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "../runtime/tiny_run.h"
 
 namespace headroom::api {
@@ -159,6 +161,56 @@ TEST_F(ApiSession, MeasuresTheMachineIntoAProfileForPlans) {
   EXPECT_THROW(profile({{"device", "null"}}), Error);
   EXPECT_THROW(profile({{"outptu", file}}), Error);
   ::unsetenv("XDG_CACHE_HOME");
+}
+
+TEST_F(ApiSession, PlansForADeviceThatAProfileDescribes) {
+  const Plan plan = Session(path("model")).plan({{"memory", "4GiB"}, {"profile", "A100-80GB"}});
+  EXPECT_TRUE(plan.feasible());
+  EXPECT_THAT(plan.json(), HasSubstr("\"profile\": \"A100-80GB"));
+}
+
+TEST_F(ApiSession, AnswersQuestionsAboutPlans) {
+  const Answer minimum = session().ask(PlanQuestion::minimum, {{"profile", "cpu-avx2"}});
+  EXPECT_THAT(minimum.json, HasSubstr("\"allow\": \"reassociating\""));
+  EXPECT_THAT(minimum.json, HasSubstr("headroom plan --model " + path("model")));
+  EXPECT_THAT(minimum.text, HasSubstr("data-order"));
+  const Answer trains = session().ask(PlanQuestion::minimum, {{"data", path("data.txt")}});
+  EXPECT_THAT(trains.json, HasSubstr("headroom train --model"));
+  EXPECT_THAT(trains.json, HasSubstr("--output-dir run"));
+  EXPECT_THAT(session().ask(PlanQuestion::ladder).json, HasSubstr("\"baseline\""));
+  const Answer curve = session().ask(PlanQuestion::curve);
+  EXPECT_THAT(curve.json, HasSubstr("\"points\""));
+  EXPECT_THAT(curve.text, HasSubstr("<svg"));
+  std::string notes;
+  Callbacks callbacks;
+  callbacks.note = [&](const std::string& text) { notes += text; };
+  const Answer measured = session().ask(PlanQuestion::measure, {}, callbacks);
+  EXPECT_THAT(measured.json, HasSubstr("\"measured_step_seconds\""));
+  EXPECT_FALSE(notes.empty());
+  EXPECT_THROW(session("20MiB").ask(PlanQuestion::measure), Error);
+}
+
+TEST_F(ApiSession, ComparesModelsAndPlans) {
+  const Answer models = suggest_models(path("model"), {{"memory", "128MiB"}, {"max-seq-length", "32"}});
+  EXPECT_THAT(models.json, HasSubstr(path("model")));
+  EXPECT_THAT(models.text, HasSubstr("train from"));
+  EXPECT_THROW(suggest_models(path("absent")), Error);
+  const auto write = [&](const char* name, const Plan& plan) {
+    std::ofstream(path(name)) << plan.json();
+    return path(name);
+  };
+  const std::string a = write("a.json", session().plan()), b = write("b.json", session().plan({{"optim", "sgd"}}));
+  EXPECT_THAT(compare_plans(a, b).json, HasSubstr("\"peak_bytes\""));
+  EXPECT_THAT(compare_plans(a, b).text, HasSubstr("optimizer"));
+  EXPECT_THROW(compare_plans(a, path("data.txt")), Error);
+}
+
+TEST_F(ApiSession, QuantizesAModel) {
+  quantize(path("model"), path("codes"));
+  const Session coded(path("codes"), {{"memory", "128MiB"}});
+  EXPECT_EQ(coded.generate("line ", {{"max-new-tokens", "4"}}).ids.size(), 4);
+  EXPECT_THROW(quantize(path("model"), path("other"), "nf3"), Error);
+  EXPECT_THROW(quantize(path("model"), path("small"), "int8", 1 << 20), Error);
 }
 
 TEST_F(ApiSession, DescribesAModel) {

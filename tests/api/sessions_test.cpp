@@ -130,7 +130,7 @@ TEST_F(Sessions, OneAfterTheOtherCountTheConstantPartOnce) {
   for (int run = 0; run < 3; ++run) train(run % 2 == 0 ? roomy() : tight(), "run-" + std::to_string(run));
   const std::int64_t last = roomy().plan(options("out")).minimum_bytes();
   EXPECT_NEAR(static_cast<double>(last), static_cast<double>(first), 2 << 20)
-      << "what the engine has left resident is the caller's once more";
+      << "what the engine has left resident is the caller's again";
   const Outcome again = train(roomy(), "again");
   EXPECT_LE(again.most_resident, again.plan["peak_bytes"].get<std::int64_t>());
 }

@@ -1,4 +1,4 @@
-"""`headroom doctor --ask`: questions on stderr, answers from a pipe, and the answer anew."""
+"""`headroom doctor --ask`: questions on stderr, answers from a pipe, and the answer again."""
 
 import json
 import unittest

@@ -163,7 +163,7 @@ class Encoders(ProgramTest):
         names["cls.predictions.bias"] = {"dtype": "F32", "shape": [2], "data_offsets": [len(data), len(data) + 8]}
         write_safetensors(model / "model.safetensors", names, data + struct.pack("<2f", 1, 2))
         done = self.train("head", "--max-steps", 30, "--learning-rate", 5e-3, model="headless", data="rows.tsv")
-        self.assertIn("holds no classifier.weight, classifier.bias: drawn afresh", done.stderr)
+        self.assertIn("holds no classifier.weight, classifier.bias: initialised at random", done.stderr)
         self.assertGreater(self.evaluate("head", "rows.tsv")["accuracy"], 0.8)
         self.assert_refused(["evaluate", "--model", "headless", "--data", "rows.tsv", "--memory", "128MiB"], 2, "'classifier.weight' is missing")
         self.assert_refused(self.train_arguments("out", model="bare", data="rows.tsv"), 2, "BertModel has no head")

@@ -43,7 +43,7 @@ class Failure(ProgramTest):
             time.sleep(0.005)
 
     def finish_like_the_uninterrupted(self, output):
-        """Resumes for two steps; an uninterrupted run of as many steps is the same to the bit."""
+        """Resumes for two steps; an uninterrupted run of as many steps is bitwise the same."""
         steps = str(self.rows(output)[-1]["step"] + 2)
         common = ["--max-steps", steps, "--lr-scheduler-type", "constant"]
         resumed = self.train(output, "--resume-from-checkpoint", "true", *common)

@@ -37,7 +37,7 @@ class DnnAttention : public testing::Test {
   std::string refusal(const KernelSpec& spec) const {
     return cuda_kernels().candidates(spec.op).front().make(spec, context).refusal;
   }
-  // The same call on other operands, its scratch booked anew.
+  // The same call on other operands, its scratch booked again.
   template <typename Change>
   KernelSpec changed(const char* op, const Change& change) const {
     KernelSpec spec = attention_spec(shape_of(1, 8, 2, 1, 64), op == std::string("attention_grad"), context.facts);
@@ -67,7 +67,7 @@ class DnnAttention : public testing::Test {
   CudaContext context;
 };
 
-// Every operand in its place: the fake's results are those of the kernels that it calls, to the bit.
+// Every operand in its place: the fake's results are bitwise those of the kernels that it calls.
 TEST_F(DnnAttention, GivesTheLibraryItsOperands) {
   for (bool gradient : {false, true}) {
     AttentionShape shape = shape_of(2, 9, 4, 2, 64);

@@ -1,4 +1,4 @@
-// Generation with the key-value cache against the whole sequence computed anew for every token.
+// Generation with the key-value cache against the whole sequence computed again for every token.
 #include "generate/generator.h"
 
 #include <gtest/gtest.h>

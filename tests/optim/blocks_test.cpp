@@ -1,4 +1,4 @@
-// Optimizers with states in 8 bits: the quantile maps, which weights have them, kernels beside each other and beside
+// Optimizers with states in 8 bits: the quantile maps, which weights have them, kernels against each other and against
 // the formula in double precision, with states rounded as bitsandbytes rounds them.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Frozen weights: the others train as if nothing were frozen, to the bit; what lies below them costs nothing.
+// Frozen weights: the others train bitwise as if nothing were frozen; what lies below them costs nothing.
 #include <gtest/gtest.h>
 
 #include <algorithm>

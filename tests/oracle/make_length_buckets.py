@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes tests/oracle/length_buckets.json: AdamW steps of PyTorch on rows in the order of --group-by-length.
 
-The order is written here anew, from docs/data.md and docs/techniques/length-buckets.md. Here a batch is padded to its
+The order is written here a second time, from docs/data.md and docs/techniques/length-buckets.md. Here a batch is padded to its
 longest row, in headroom to a bucket. There are more rows than 64 batches, an odd number, and steps beyond the first epoch.
 
 Needs torch, transformers, and the model that make_oracle.py made. Usage: make_length_buckets.py

@@ -32,7 +32,7 @@ Graph updates(int count) {
   return parse_graph("graph \"g\" {\n" + values + "  program train_step {\n" + nodes + "  }\n}\n", "updates", find_op);
 }
 
-// Packed arenas of the updates with the pass at a depth.
+// Peaks of the arenas of the updates with the pass at a depth.
 TierBytes arenas(int count, void (*pass)(Graph&, Tier, int64_t), int64_t depth, Tier to = Tier::host) {
   Graph graph = updates(count);
   pass(graph, to, depth);

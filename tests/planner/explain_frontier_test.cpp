@@ -15,7 +15,7 @@ FrontierPoint point(int64_t bytes, double seconds, int64_t chunk) {
   made.peaks.device = bytes;
   made.step_seconds = seconds;
   made.candidate[techniques::chunked_loss].count = chunk;
-  made.packed = true;
+  made.assigned = true;
   return made;
 }
 

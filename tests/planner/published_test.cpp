@@ -1,4 +1,4 @@
-// Plans for published models: packed close to the lower bound, every access checked by the null device.
+// Plans for published models: offsets close to the lower bound, every access checked by the null device.
 #include <gtest/gtest.h>
 
 #include "device/device.h"

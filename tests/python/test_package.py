@@ -1,5 +1,6 @@
 """headroom from Python: the numbers of the command line, errors with figures, text as it comes, Ctrl-C that saves."""
 import _thread
+import ast
 import json
 import os
 import subprocess
@@ -165,6 +166,52 @@ def test_a_measurement_tells_its_share_and_ctrl_c_ends_it(tmp_path, monkeypatch)
         headroom.profile(output=tmp_path / 'here.json', threads=1, on_progress=press)
     assert shares and all(0 <= share <= 1 for share in shares)
     assert not (tmp_path / 'here.json').exists()
+
+
+def test_questions_before_training(model, tmp_path):
+    opened = headroom.Model(model, **SHORT)
+    levels = opened.least_budgets()
+    assert [level['allow'] for level in levels] == ['exact', 'reassociating', 'data-order', 'lossy']
+    assert levels[0]['minimum_bytes'] >= levels[-1]['minimum_bytes'] > 0
+    assert opened.technique_ladder()[0]['name'] == 'baseline'
+    points = opened.plans_by_budget()
+    assert points[0]['peak_bytes'] <= points[-1]['peak_bytes']
+    notes = []
+    measured = opened.measure_plans(on_note=notes.append)
+    assert measured[0]['measured_step_seconds'] > 0 and notes
+    assert headroom.suggest_models(model, **SHORT)[0]['train']['feasible']
+    small, large = opened.plan(), opened.plan(global_batch_size=16)
+    file = tmp_path / 'plan.json'
+    file.write_text(json.dumps(large.to_dict()))
+    assert headroom.compare_plans(small, file)['peak_bytes'] == [small.peak_bytes, large.peak_bytes]
+    with pytest.raises(headroom.UsageError, match="does not fit"):
+        headroom.compare_plans(small, opened.plan(memory='20MiB'))
+
+
+def test_a_plan_for_a_device_that_is_not_here(model):
+    assert headroom.plan(model, memory='4GiB', profile='A100-80GB').feasible
+
+
+def test_a_quantised_model_writes_text(model, tmp_path):
+    headroom.quantize(model, tmp_path / 'codes', weights='nf4')
+    assert headroom.Model(tmp_path / 'codes', memory='512MiB').write('line ', max_new_tokens=4) != ''
+    with pytest.raises(headroom.UsageError):
+        headroom.quantize(model, tmp_path / 'other', weights='nf3')
+    with pytest.raises(headroom.BudgetError):
+        headroom.quantize(model, tmp_path / 'small', memory_bytes=1 << 20)
+
+
+def test_the_stubs_name_what_the_engine_has():
+    from headroom import _engine
+    with open(os.path.join(os.path.dirname(headroom.__file__), '_engine.pyi'), encoding='utf-8') as text:
+        tree = ast.parse(text.read())
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            made = getattr(_engine, node.name)
+            names = {part.target.id if isinstance(part, ast.AnnAssign) else part.name for part in node.body}
+            assert {name for name in names if not name.startswith('_')} == {name for name in vars(made) if not name.startswith('_')}, node.name
+    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert functions == {name for name, made in vars(_engine).items() if callable(made) and not isinstance(made, type) and not name.startswith('_')}
 
 
 def test_a_model_describes_itself(model):

@@ -1,4 +1,4 @@
-// The timeline read off a plan's instructions agrees with what the planner's own liveness analysis packed.
+// The timeline read off a plan's instructions agrees with the offsets of the planner's own liveness analysis.
 #include "plan/step_memory.h"
 
 #include <gtest/gtest.h>

@@ -30,7 +30,7 @@ TEST_P(HeapTripwire, StepsMakeNoHeapCall) {
   TrainOptions options = tiny_options(directory);
   options.techniques.precision = GetParam().precision;
   options.machine.threads = GetParam().threads;
-  options.schedule.max_steps = 30;  // three epochs: the order is drawn anew inside
+  options.schedule.max_steps = 30;  // three epochs: the order is drawn again inside
   options.data.micro_batch_size = 4;
   std::vector<int64_t> calls(static_cast<size_t>(options.schedule.max_steps) + 1);
   std::vector<size_t> bytes(calls.size());

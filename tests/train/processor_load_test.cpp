@@ -27,13 +27,13 @@ TEST(ProcessorLoad, ARemarkNamesTheRemedy) {
   EXPECT_EQ(thread_remark(4, {4, 4, 0.5}, false), "");
   EXPECT_EQ(thread_remark(2, {4, 4, 2}, true), "") << "there are CPUs for all";
   const std::string busy = thread_remark(4, {4, 4, 3}, false);
-  EXPECT_EQ(busy, "note: others keep 3 of 4 CPUs busy: steps take longer by the share that they take");
+  EXPECT_EQ(busy, "note: other programs keep 3 of 4 CPUs busy, which makes steps longer by that share");
   EXPECT_EQ(thread_remark(1, {4, 4, 9}, true),
-            "note: others keep 4 of 4 CPUs busy: steps take longer by the share that they take")
+            "note: other programs keep 4 of 4 CPUs busy, which makes steps longer by that share")
       << "one thread waits for no other";
   const std::string spinning = thread_remark(4, {4, 4, 3}, true);
   EXPECT_TRUE(spinning.starts_with(busy)) << spinning;
-  EXPECT_NE(spinning.find("unset the OMP_ and GOMP_ variables"), std::string::npos) << spinning;
+  EXPECT_NE(spinning.find("unset the OMP_ and GOMP_ environment variables"), std::string::npos) << spinning;
   const std::string many = thread_remark(8, {1, 4, 0}, true);
   EXPECT_NE(many.find("8 threads share the 1 CPU that"), std::string::npos) << many;
   EXPECT_NE(many.find("give --threads 1"), std::string::npos) << many;

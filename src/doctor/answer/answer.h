@@ -15,7 +15,7 @@ struct Answer {
 };
 
 // The answer to what was read. Throws Error(usage) when nothing was brought or a name is unknown. The inputs stay as
-// they are, so that the same may be answered anew with more known.
+// they are, so that the same may be answered again with more known.
 Answer answer(const Request& request, const Intake& intake);
 
 // The same after reading the inputs; also throws what read_inputs() does.

@@ -53,7 +53,7 @@ struct TrainSettings {
   double residual_width() const { return autocast || prepared_kbit ? 4 : compute_width; }
   // Of what a linear layer returns: bitsandbytes' layers return the type of their input, whatever they compute in.
   double output_width() const { return prepared_kbit ? 4 : compute_width; }
-  // Of attention's operands: autocast casts them once more.
+  // Of attention's operands: autocast casts them again.
   double attention_width() const { return cast_products ? compute_width : output_width(); }
   double tokens() const { return batch * sequence / context; }
   // Nothing of the base model is trained.

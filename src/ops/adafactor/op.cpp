@@ -71,7 +71,7 @@ class Adafactor final : public Op {
   }
 
   // Per element: the gradient is read for the squares, for the update's norm, and for the update; the weight is read
-  // and written, and read once more for its scale; the moment is read and written.
+  // and written, and read again for its scale; the moment is read and written.
   Work work(const OpCall& call) const override {
     const AdafactorPlan plan = plan_of(call.attrs);
     const double elements = static_cast<double>(element_count(call.inputs[0].dims));

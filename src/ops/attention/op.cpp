@@ -83,7 +83,8 @@ void check_offset(std::string_view op, const Type& offset) {
 }
 
 void check_same(std::string_view op, std::string_view what, const Type& found, const Type& wanted) {
-  HR_CHECK(found.shape == wanted.shape && found.dtype == wanted.dtype, "{}: {} has not the type it needs", op, what);
+  HR_CHECK(found.shape == wanted.shape && found.dtype == wanted.dtype, "{}: {} does not have the type it needs", op,
+           what);
 }
 
 Type lse_type(const Type& q, const Attrs& attrs) {

@@ -56,7 +56,7 @@ inline bool tiles_permitted() {
 }
 
 // The compiler does not see which memory tile instructions read and write: what was written before is in memory behind
-// this, what is read later is read anew.
+// this, what is read later is read again.
 inline void order_memory() { __asm__ volatile("" : : : "memory"); }
 
 // Tiles 0-3 hold the sums of a product of 32 rows and columns, `row` floats from row to row; without `from` zeros.

@@ -64,7 +64,7 @@ Type replace_last(std::string_view op, const Type& operand, const Dim& from, con
 }
 
 void check_same(std::string_view op, std::string_view what, const Type& found, const Type& wanted) {
-  HR_CHECK(found.shape == wanted.shape && found.dtype == wanted.dtype, "{}: the {} has not the result's type", op,
+  HR_CHECK(found.shape == wanted.shape && found.dtype == wanted.dtype, "{}: the {} does not have the result's type", op,
            what);
 }
 

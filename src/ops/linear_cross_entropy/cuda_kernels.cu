@@ -1,4 +1,4 @@
-// Softmax, loss and gradient over rows of logits: a block per row, which it reads once for the loss and once more for
+// Softmax, loss and gradient over rows of logits: a block per row, which it reads once for the loss and again for
 // the gradient, unless its registers hold the row.
 #include "ops/linear_cross_entropy/cuda_kernels.h"
 

@@ -40,7 +40,7 @@ void require_coefficient(std::string_view op, const Attrs& attrs) {
   HR_CHECK(coefficient >= 0 && coefficient <= 1e9, "{}: coefficient is {}", op, coefficient);
 }
 
-// Kept rather than made anew: a few numbers that the next layer reads at once.
+// Kept rather than computed again: a few numbers that the next layer reads at once.
 class BalanceOp : public Op {
  public:
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }

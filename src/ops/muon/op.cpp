@@ -12,7 +12,7 @@ namespace {
 using namespace operand_rules;
 
 // (w, g, momentum buffer, hyper, clip, [copy]) -> (w', buffer', [copy']), each in the storage of its input. The buffer
-// moves towards g by 1 - momentum; the buffer, or with Nesterov's momentum the same step once more, is made nearly
+// moves towards g by 1 - momentum; the buffer, or with Nesterov's momentum the same step again, is made nearly
 // orthogonal by "ns_steps" Newton-Schulz iterations in bf16, and stepped by; the weight decays apart.
 class Muon final : public Op {
  public:

@@ -69,7 +69,7 @@ HR_DEVICE void add_products(const RmsNormGradArgs& a, const RmsNormGradRun<X, D>
   }
 }
 
-// Stores dx = r (dy w - xhat mean(dy w xhat)) + addend, once more in bf16 where that is wanted; returns dy xhat, the
+// Stores dx = r (dy w - xhat mean(dy w xhat)) + addend, and also in bf16 where that is wanted; returns dy xhat, the
 // row's part of dL/dw.
 template <typename X, typename D, bool kWhole>
 HR_DEVICE Floats<kN> finish_run(const RmsNormGradArgs& a, const RmsNormGradRun<X, D>& run, const Floats<2>& sums,

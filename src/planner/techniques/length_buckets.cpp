@@ -19,7 +19,7 @@ Told told(const PlanRequest& request, const Candidate&) {
 
 }  // namespace
 
-// No pass: the planner emits the step and evaluation once more for each length (emit_buckets).
+// No pass: the planner emits the step and evaluation again for each length (emit_buckets).
 constinit const Technique length_buckets{
     .info = &kLengthBuckets,
     .check = check_switch<kLengthBuckets>,

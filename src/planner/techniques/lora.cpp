@@ -22,7 +22,7 @@ void add_adapters(Assembly& a, const PlanRequest& request, const Candidate&) {
 }
 
 Told told(const PlanRequest&, const Candidate& chosen) {
-  if (!chosen[lora].taken()) return {"off", "trains another, smaller model: taken only when named (--lora-r)"};
+  if (!chosen[lora].taken()) return {"off", "trains other, fewer weights: taken only when named (--lora-r)"};
   return {fmt::format("rank {}", chosen[lora].count), "named by --lora-r", chosen.without(lora)};
 }
 

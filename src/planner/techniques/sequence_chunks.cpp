@@ -61,7 +61,7 @@ std::vector<Setting> choices(const PlanRequest& request, const Candidate& decide
 Told told(const PlanRequest& request, const Candidate& chosen) {
   if (!chosen[sequence_chunks].taken())
     return {"off", is_frugal(request, chosen) ? "layers fit for whole sequences"
-                                              : "tried once one sequence at a time and recomputation do not do"};
+                                              : "tried when micro-batch 1 and recomputation are not enough"};
   return {std::to_string(chosen[sequence_chunks].count), "parts of a sequence that layers are computed for",
           chosen.without(sequence_chunks)};
 }

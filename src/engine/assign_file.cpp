@@ -1,4 +1,4 @@
-#include "engine/pack_file.h"
+#include "engine/assign_file.h"
 
 #include "base/error.h"
 #include "memory/buffers_csv.h"
@@ -6,17 +6,17 @@
 
 namespace headroom {
 
-PackedFile pack_file(const std::filesystem::path& file, int64_t capacity) {
+AssignedFile assign_file(const std::filesystem::path& file, int64_t capacity) {
   if (capacity <= 0) throw Error(ErrorKind::usage, "--pack needs a capacity in bytes", "give --capacity N");
-  PackedFile packed;
-  packed.buffers = read_buffers_csv(file);
+  AssignedFile assigned;
+  assigned.buffers = read_buffers_csv(file);
   AssignmentOptions options;
   options.alignment = 1;
   options.capacity = capacity;
   options.exact_nodes = 4'000'000;
-  packed.assignment = assign_offsets(packed.buffers, options);
-  packed.largest_live_sum = lower_bound(packed.buffers, 1);
-  return packed;
+  assigned.assignment = assign_offsets(assigned.buffers, options);
+  assigned.largest_live_sum = lower_bound(assigned.buffers, 1);
+  return assigned;
 }
 
 }  // namespace headroom

@@ -1,0 +1,21 @@
+// Offsets for buffers that a file lists, without a model.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "memory/offset_assignment.h"
+
+namespace headroom {
+
+struct AssignedFile {
+  std::vector<Buffer> buffers;
+  OffsetAssignment assignment;   // the best that was found
+  int64_t largest_live_sum = 0;  // bytes: no assignment needs less
+};
+
+// Assigns offsets to the buffers of a CSV (id,lower,upper,size) without alignment, until they end within `capacity`.
+// Throws Error(usage) without a capacity, Error(format | run) as read_buffers_csv().
+AssignedFile assign_file(const std::filesystem::path& file, int64_t capacity);
+
+}  // namespace headroom
