@@ -309,5 +309,41 @@ TEST(Posts, AJobUnderDeepSpeedIsOfferedNoOptionOfFsdp) {
   EXPECT_EQ(a.report.patch.find("fsdp"), std::string::npos) << a.report.patch;
 }
 
+TEST(Posts, AVaeThatDecodesAllAtOnceDoesSoInTiles) {
+  const Answer a = post("  File \"wan/textimage2video.py\", line 401, in t2v\n    videos = self.vae.decode(x0)\n" +
+                        std::string(kFull));
+  EXPECT_EQ(first_cause(a), "vae_decodes_the_whole_image");
+  EXPECT_TRUE(proposes(a, "pipe.vae.enable_tiling()"));
+  EXPECT_TRUE(proposes(a, "VAE Decode (Tiled)"));
+  EXPECT_TRUE(proposes(a, "fewer frames"));
+}
+
+TEST(Posts, ComfyUiIsKnownByWhatItPrints) {
+  const Answer a = post("torch.OutOfMemoryError: Allocation on device\n\nGot an OOM, unloading all loaded models.\n");
+  EXPECT_TRUE(proposes(a, "--lowvram"));
+  EXPECT_TRUE(proposes(a, "a lower resolution"));
+}
+
+TEST(Posts, AProgramForImagesFromTextIsADiffusionModel) {
+  const Answer a = post("python scripts/img2img.py --init-img photo.jpg --strength 0.8\n" + std::string(kFull));
+  EXPECT_TRUE(proposes(a, "torch.float16"));
+  EXPECT_TRUE(proposes(a, "a smaller image"));
+  // Its training is another matter.
+  const Answer training =
+      post("python scripts/img2img.py\n    loss.backward()\n  File \"torch/_tensor.py\", line 492, in backward\n" +
+           std::string(kFull));
+  EXPECT_FALSE(offers(training, "enable_model_cpu_offload()"));
+}
+
+TEST(Posts, ImagesOfAVisionLanguageModelAreTokens) {
+  const Answer a = post("swift sft --model_type qwen2-vl-7b-instruct --sft_type lora\n" + std::string(kFull));
+  EXPECT_TRUE(proposes(a, "MAX_PIXELS"));
+}
+
+TEST(Posts, ATestThatFailsKeepsNoGraph) {
+  const Answer a = post("train is ok.\ntest is error.\n" + std::string(kFull));
+  EXPECT_TRUE(proposes(a, "torch.no_grad()"));
+}
+
 }  // namespace
 }  // namespace headroom::doctor

@@ -148,5 +148,14 @@ TEST(Situations, TheEvidenceStandsInTheCause) {
   EXPECT_EQ(diagnosis.remedies[0].name, "sharded-save");
 }
 
+TEST(Situations, AnOffloadBehindAMoveHoldsNothingBack) {
+  Case incident = message_case(cuda_message(0.02, 0.01, 13.9, 0.1, 14.7));
+  incident.setup_text = "pipe.enable_model_cpu_offload()\n";
+  EXPECT_FALSE(seen_in(incident, "moved_before_the_offload"));
+  incident.setup_text += "pipe = pipe.to(\"cuda\")\n";
+  EXPECT_TRUE(seen_in(incident, "moved_before_the_offload"));
+  EXPECT_EQ(diagnose(incident).remedies[0].name, "low-vram");
+}
+
 }  // namespace
 }  // namespace headroom::doctor

@@ -35,6 +35,10 @@ bool several_gpus(const CaseView& view) {
          !view.log_says("local_rank|[rank1]|rank 1|world_size|torchrun|torch.distributed|deepspeed").empty();
 }
 
+bool speaks_of_prediction(const CaseView& view) {
+  return view.phase("inference") || view.phase("eval") || !view.log_says(kStageOfPrediction).empty();
+}
+
 std::optional<int64_t> steps_done(const CaseView& view) {
   const std::string& text = view.incident().log_text;
   for (size_t at = text.rfind(" ["); at != std::string::npos && at > 0; at = text.rfind(" [", at - 1)) {

@@ -16,6 +16,9 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 bool unknown_training(const CaseView& view) {
   return training_on_device(view) && unknown_program(view) && view.message() != nullptr;
 }
+bool unknown_prediction(const CaseView& view) {
+  return predicting_on_device(view) && !view.training() && unknown_program(view) && view.message() != nullptr;
+}
 bool any_device(const CaseView& view) { return view.pool() == Pool::device; }
 bool of_another_framework(const CaseView& view) { return view.foreign_framework(); }
 bool with_tensorflow(const CaseView& view) { return view.foreign_framework() && view.framework() == "tensorflow"; }
@@ -82,6 +85,8 @@ Evidence only_that_it_failed(const CaseView& view) {
   if (of_a_large_device(view) || !(f.requested || f.allocated)) return {};
   return {0.7, f.allocated ? fmt::format("{} are live tensors", figure(*f.allocated)) : "an error without more"};
 }
+
+Evidence only_predicts(const CaseView&) { return {0.71, "the command predicts"}; }
 
 constexpr Situation kSituations[] = {
     {"beyond_the_device",
@@ -169,6 +174,14 @@ constexpr Situation kSituations[] = {
       {"checkpointing"},
       {"input-size", "shorter texts (max_length), smaller images or crops: half the size"}},
      failed_on_a_large_device},
+    {"unknown_prediction",
+     "a program that only predicts: weights, and what one input takes on its way through the layers",
+     unknown_prediction,
+     {},
+     {{"input-size", "a smaller input: image size, number of frames, length; fewer at a time"},
+      {"no-grad", "with torch.no_grad(): around it (or torch.inference_mode())"},
+      {"half-inference", "model.half(), or torch_dtype=torch.float16 in from_pretrained()"}},
+     only_predicts},
     {"failed_without_figures",
      "the error says no more than that: the program's own batch, or another program on the device",
      unknown_training,
@@ -179,7 +192,9 @@ constexpr Situation kSituations[] = {
      "batch and input size decide what is kept for the backward pass",
      unknown_training,
      {},
-     {{"micro-batch"}, {"input-size"}, {"no-grad", "if it only predicts: with torch.no_grad(): around it"}},
+     {{"micro-batch"},
+      {"input-size"},
+      {"no-grad", "if it only predicts: with torch.no_grad(): around it, model.half()"}},
      only_that_it_failed},
 };
 

@@ -57,9 +57,8 @@ constexpr Situation kSituations[] = {
      {{"input-size"},
       {"micro-batch"},
       {"eval-accumulation",
-       "if it comes in evaluation: preprocess_logits_for_metrics or eval_accumulation_steps=1 (Trainer), .cpu() on "
-       "kept "
-       "outputs"}},
+       "if it only predicts: torch.no_grad(), model.half(), .cpu() on kept outputs (Trainer: "
+       "preprocess_logits_for_metrics or eval_accumulation_steps=1)"}},
      one_large_request},
     {"one_large_tensor_of_a_row",
      "one tensor takes a large part of the device: logits, scores or gradients of whole rows, so their length decides",
@@ -77,6 +76,18 @@ constexpr Situation kSituations[] = {
       {"micro-batch"},
       {"chunked-loss"}},
      one_large_request},
+    {"pixels_of_a_vision_language_model",
+     "every image becomes as many tokens as it has pixels for: a large photograph is thousands of them",
+     predicting_on_device,
+     {{either, 0.84,
+       "qwen2-vl|qwen2.5-vl|qwen2_vl|qwen2_5_vl|qwen2vl|qwen2.5vl|qwen3-vl|qwen3_vl|internvl|minicpm-v|llava|"
+       "paligemma|idefics|smolvlm|glm-4v|max_pixels|pixel_values|image_grid_thw"}},
+     {{"input-size",
+       "smaller images: max_pixels of the processor (Qwen-VL: max_pixels=602112; ms-swift: MAX_PIXELS=602112), fewer "
+       "tiles (InternVL, LLaVA)"},
+      {"micro-batch"},
+      {"shard"},
+      {"checkpointing"}}},
     {"large_images",
      "convolutions over images or volumes: memory grows with height x width (x depth)",
      unknown_program_on_device,

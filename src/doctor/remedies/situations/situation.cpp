@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "doctor/remedies/situations/conditions.h"
+
 namespace headroom::doctor {
 namespace {
 
@@ -82,6 +84,8 @@ bool about_text(const CaseView& view) {
 std::string_view words_of(const Advice& advice, const CaseView& view) {
   if (advice.technique == "input-size" && advice.set.empty() && about_text(view))
     return "shorter texts: half of max_length (max_seq_length)";
+  if (advice.technique == "micro-batch" && advice.set.empty() && unknown_program(view) && speaks_of_prediction(view))
+    return "a smaller batch: DataLoader(..., batch_size=<half>)";  // without steps of an optimizer
   return advice.set;
 }
 
