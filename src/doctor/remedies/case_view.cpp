@@ -59,6 +59,7 @@ constexpr FrameMark kLogMarks[] = {
     {"train_bash.py", System::llamafactory},
     {"torchtune", System::torchtune},
     {"tune run ", System::torchtune},
+    {"unsloth", System::trl},
     {"transformers/trainer", System::hf_trainer},
     {"deepspeed", System::deepspeed},
 };

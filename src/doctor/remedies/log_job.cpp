@@ -13,11 +13,11 @@ bool any_in(const std::string& log, const std::array<std::string_view, N>& words
   return false;
 }
 
-constexpr std::array<std::string_view, 9> kThird = {"zero stage3",  "zero stage 3",     "zero_stage 3",
-                                                    "zero-stage 3", "zero-3",           "zero3",
-                                                    "stage3.py",    "optimizer_stage3", "partition_parameters.py"};
-constexpr std::array<std::string_view, 7> kSecond = {"zero stage2", "zero stage 2", "zero_stage 2",    "zero-stage 2",
-                                                     "zero-2",      "zero2",        "stage_1_and_2.py"};
+constexpr std::array<std::string_view, 10> kThird = {
+    "zero stage3", "zero stage 3", "zero_stage 3", "zero-stage 3",     "zero-3",
+    "zero 3",      "zero3",        "stage3.py",    "optimizer_stage3", "partition_parameters.py"};
+constexpr std::array<std::string_view, 8> kSecond = {"zero stage2", "zero stage 2", "zero_stage 2", "zero-stage 2",
+                                                     "zero-2",      "zero 2",       "zero2",        "stage_1_and_2.py"};
 
 }  // namespace
 

@@ -18,6 +18,10 @@ bool predicting_on_device(const CaseView& view);  // neither training nor a serv
 // Nothing says what the program is: no configuration of a system that doctor reads, no frames of one.
 bool unknown_program(const CaseView& view);
 bool several_gpus(const CaseView& view);
+// A program whose log speaks of language models: its inputs are texts, not images.
+bool speaks_of_texts(const CaseView& view);
+// A pipeline for images or videos, by the log or the configuration.
+bool speaks_of_diffusion(const CaseView& view);
 // The log says that it failed while it predicted: outside of training.
 bool speaks_of_prediction(const CaseView& view);
 

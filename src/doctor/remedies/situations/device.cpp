@@ -46,6 +46,13 @@ Evidence small_device(const CaseView& view) {
   return {0.78, fmt::format("{} of {} asked", figure(*f.requested), figure(*f.capacity))};
 }
 
+// A device of up to 4 GB, which a current model fills with little beside it.
+Evidence of_4_gb(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  if (!f.capacity || *f.capacity > 9 * kGiB / 2 || !(f.requested || f.allocated)) return {};
+  return {0.71, fmt::format("a device of {}", figure(*f.capacity))};
+}
+
 // Most of the device is not this process's.
 Evidence held_by_others(const CaseView& view) {
   const MessageFigures& f = view.figures();
@@ -105,14 +112,23 @@ constexpr Situation kSituations[] = {
       {"end-other-processes", "nvidia-smi: another program may take the memory in between"}},
      free_but_refused},
     {"small_device",
-     "weights, gradients and Adam's states (16 bytes per parameter) fill a small device by themselves: a smaller batch "
-     "does not change them",
+     "weights fill a small device by themselves, in training with gradients and Adam's states (16 bytes per "
+     "parameter): "
+     "a smaller batch does not change them",
      unknown_training,
      {},
      {{"on-cpu"},
       {"smaller-model", "a smaller model, or a larger GPU: 100M parameters take 1.6 GB with Adam before any batch"},
       {"micro-batch"}},
      small_device},
+    {"device_of_4_gb",
+     "a small device: what fits on 8 GB and more may need another model here",
+     unknown_training,
+     {},
+     {{"micro-batch"},
+      {"input-size"},
+      {"smaller-model", "a smaller model of the same kind (tiny, base, mobile, distilled), or a larger GPU"}},
+     of_4_gb},
     {"device_taken_at_start",
      "another program holds the device, or an earlier run of this one that hangs",
      on_device,
@@ -189,7 +205,7 @@ constexpr Situation kSituations[] = {
      {{"micro-batch"}, {"end-other-processes", "nvidia-smi: does another program hold the device?"}, {"input-size"}},
      without_figures},
     {"unknown_program",
-     "batch and input size decide what is kept for the backward pass",
+     "in training, batch and input size decide what is kept for the backward pass; in prediction, what one pass takes",
      unknown_training,
      {},
      {{"micro-batch"},

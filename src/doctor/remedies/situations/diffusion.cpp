@@ -17,7 +17,8 @@ constexpr std::string_view kKohyaScripts =
 constexpr std::string_view kTrainingScripts =
     "train_dreambooth|train_text_to_image|train_controlnet|train_instruct_pix2pix|textual_inversion.py|train_"
     "unconditional|"
-    "train_custom_diffusion|dreambooth|diffusion-pipe|ai-toolkit|onetrainer|accelerate launch train_lora";
+    "train_custom_diffusion|train dreambooth|dreambooth training|dreambooth.py|sd_dreambooth|textual inversion|"
+    "diffusion-pipe|ai-toolkit|onetrainer|accelerate launch train_lora";
 
 bool says(const CaseView& view, std::string_view words) {
   return !view.log_says(words).empty() || !view.setup_says(words).empty();
@@ -30,7 +31,19 @@ bool trained_by_diffusers(const CaseView& view) { return on_device(view) && !say
 bool sampling(const CaseView& view) {
   return any_pool_device(view) && !going_backward(view) && !says(view, kKohyaScripts) && !says(view, kTrainingScripts);
 }
-bool unknown_on_device(const CaseView& view) { return on_device(view) && unknown_program(view); }
+// A bare message: a traceback or another program's words would say what the tensor is.
+bool nothing_but_a_message(const CaseView& view) {
+  constexpr std::string_view kOthers = "file \"|.py|upscal|upsampl|esrgan|segment|detect|yolo|train";
+  return on_device(view) && unknown_program(view) && view.log_says(kOthers).empty();
+}
+
+// Loaded without a type, a pipeline is in 32 bits whatever its files hold.
+Evidence loaded_in_32_bits(const CaseView& view) {
+  const std::string_view loads = view.setup_says("pipeline.from_pretrained(");
+  if (loads.empty() || !view.setup_says("dtype=|variant=|.half()|torch.float16)|quantization_config").empty())
+    return {};
+  return {0.94, fmt::format("`{}` without torch_dtype", loads)};
+}
 
 // A pipeline on the device is only copied from there: the offload has nothing left to save.
 Evidence moved_before_the_offload(const CaseView& view) {
@@ -40,15 +53,12 @@ Evidence moved_before_the_offload(const CaseView& view) {
   return {0.95, fmt::format("`{}` beside `{}`", moved, offload)};
 }
 
-constexpr std::string_view kPipelines =
-    "stablediffusion|stable diffusion|stable-diffusion|diffusionpipeline|ldm/modules|ldm\\modules|diffusers|img2img|"
-    "txt2img|text-to-image|image-to-image|controlnet|sdxl";
-
 // A quarter of the device at once: pixels or attention scores. Parts that wait on the host do not change those.
 Evidence one_tensor_of_a_pipeline(const CaseView& view) {
   const MessageFigures& f = view.figures();
-  if (!f.requested || !f.capacity || *f.requested < *f.capacity / 4 || !says(view, kPipelines)) return {};
-  return {0.87, fmt::format("one request of {} of {}", figure(*f.requested), figure(*f.capacity))};
+  if (!f.requested || !f.capacity || *f.requested < *f.capacity / 4 || !speaks_of_diffusion(view)) return {};
+  return {*f.requested > *f.capacity * 9 / 10 ? 0.96 : 0.87,
+          fmt::format("one request of {} of {}", figure(*f.requested), figure(*f.capacity))};
 }
 
 // The scores of Stable Diffusion's widest attention: 8 heads, with and without the prompt, over one token for every 8 x
@@ -83,6 +93,29 @@ constexpr Situation kSituations[] = {
       {"input-size", "a lower resolution, fewer frames, one image at a time; pipe.vae.enable_tiling()"},
       {"quantized-model", "the transformer or UNet in 8 or 4 bits: quantization_config=BitsAndBytesConfig(...), GGUF"}},
      moved_before_the_offload},
+    {"pipeline_in_32_bits",
+     "the pipeline is loaded in 32 bits: its weights and tensors take twice what 16 bits would",
+     sampling,
+     {},
+     {{"half-inference",
+       "from_pretrained(..., torch_dtype=torch.bfloat16), with variant=\"bf16\" or \"fp16\" if there is one"},
+      {"low-vram",
+       "pipe.enable_model_cpu_offload() instead of pipe.to(\"cuda\"); pipe.vae.enable_tiling()",
+       {},
+       System::unknown,
+       "enable_model_cpu_offload|enable_sequential_cpu_offload"},
+      {"input-size", "a lower resolution, fewer frames, one image at a time"}},
+     loaded_in_32_bits},
+    {"first_scripts_of_stable_diffusion",
+     "the first scripts of Stable Diffusion keep the model in 32 bits and make three images at a time",
+     sampling,
+     {{either, 0.86,
+       "scripts/txt2img|scripts/img2img|scripts\\txt2img|txt2img.py|img2img.py|--plms|--ddim_steps|n_samples|"
+       "ldm/modules|ldm\\modules|load_model_from_config|compvis"}},
+     {{"half-inference", "model.half() in load_model_from_config(), before model.cuda()"},
+      {"input-size", "a smaller image, and a smaller input image: --H 512 --W 512 --n_samples 1"},
+      {"low-vram", "diffusers instead: pipe.enable_model_cpu_offload(), pipe.enable_attention_slicing()"},
+      {"flash-attention", "xformers, or attention in slices (optimizedSD)"}}},
     {"diffusion_interface",
      "an interface for diffusion models keeps the whole pipeline on the device",
      any_pool_device,
@@ -90,8 +123,9 @@ constexpr Situation kSituations[] = {
       {setup, 0.8, "webui.py|webui-user|stable-diffusion-webui|comfyui|invokeai|fooocus|sdnext|webui-forge"},
       {log, 0.9, "use lower resolution (max approx"},
       {log, 0.82,
-       "stable-diffusion-webui|comfyui|invokeai|fooocus|ldm_patched|modules/sd_|k_diffusion|webui-user|sd-webui|"
-       "unloading all loaded models|torch active/reserved"}},
+       "stable-diffusion-webui|comfyui|invokeai|fooocus|ldm_patched|modules/"
+       "sd_|k_diffusion|webui-user|sd-webui|sd.webui|"
+       "pictures on web ui|unloading all loaded models|torch active/reserved"}},
      {{"low-vram",
        "--lowvram instead of --medvram (ComfyUI: --lowvram), --xformers or --opt-sdp-attention; no "
        "--precision full"},
@@ -107,7 +141,7 @@ constexpr Situation kSituations[] = {
      {{"checkpointing", "--gradient_checkpointing", {}, System::unknown, "--gradient_checkpointing"},
       {"optimizer-8bit", "--use_8bit_adam", {}, System::unknown, "use_8bit_adam|adamw8bit"},
       {"micro-batch",
-       "--train_batch_size 1 --gradient_accumulation_steps 4",
+       "--train_batch_size 1 --gradient_accumulation_steps 4; smaller images: --resolution 512, or 256",
        {},
        System::unknown,
        "--train_batch_size=1 |--train_batch_size 1 |--train_batch_size=1\n|--train_batch_size 1\n"},
@@ -207,7 +241,7 @@ constexpr Situation kSituations[] = {
      sampling,
      {{log, 0.84, "diffusers/|unet_2d_condition|pipeline.from_pretrained(|pipeline_stable_diffusion"},
       {either, 0.82,
-       "stablediffusion|diffusionpipeline|autoencoderkl|animatediff|controlnet|ldm/modules|ldm\\modules|"
+       "stablediffusion|diffusionpipeline|autoencoderkl|animatediff|motion_module|controlnet|"
        "latent_diffusion|latent-diffusion"},
       {setup, 0.8, "pipeline.from_pretrained("},
       {either, 0.78, "img2img|txt2img|text2img|text-to-image|image-to-image|inpaint|i2vgen|text2video|image2video"},
@@ -236,7 +270,7 @@ constexpr Situation kSituations[] = {
        "enable_attention_slicing|enable_xformers"}}},
     {"attention_scores_of_an_image",
      "the request is as large as the attention scores of Stable Diffusion's UNet over the whole image",
-     unknown_on_device,
+     nothing_but_a_message,
      {},
      {{"flash-attention",
        "pipe.enable_attention_slicing() or xformers (web UI: --xformers or --opt-sdp-attention): the scores are never "
