@@ -189,7 +189,7 @@ TEST(Posts, ATypedCommandIsReadWhereItSaysAll) {
 }
 
 TEST(Posts, LanguageModelsAreGivenShorterTexts) {
-  const Answer text = post(std::string("unsloth, gemma-3-12b in 4 bits, max_seq_length=2048\n") + kFull);
+  const Answer text = post(std::string("gemma-3-12b in 4 bits, max_seq_length=2048\n") + kFull);
   EXPECT_TRUE(offers(text, "shorter texts: half of max_length"));
   EXPECT_FALSE(offers(text, "crop or resize images"));
   for (const Remedy& remedy : text.report.diagnosis.remedies)
@@ -307,6 +307,153 @@ TEST(Posts, AJobUnderDeepSpeedIsOfferedNoOptionOfFsdp) {
   EXPECT_TRUE(offers(a, "deepspeed_config.zero_stage: 3"));
   EXPECT_FALSE(offers(a, "fsdp"));
   EXPECT_EQ(a.report.patch.find("fsdp"), std::string::npos) << a.report.patch;
+}
+
+TEST(Posts, AVaeThatDecodesAllAtOnceDoesSoInTiles) {
+  const Answer a = post("  File \"wan/textimage2video.py\", line 401, in t2v\n    videos = self.vae.decode(x0)\n" +
+                        std::string(kFull));
+  EXPECT_EQ(first_cause(a), "vae_decodes_the_whole_image");
+  EXPECT_TRUE(proposes(a, "pipe.vae.enable_tiling()"));
+  EXPECT_TRUE(proposes(a, "VAE Decode (Tiled)"));
+  EXPECT_TRUE(proposes(a, "fewer frames"));
+}
+
+TEST(Posts, ComfyUiIsKnownByWhatItPrints) {
+  const Answer a = post("torch.OutOfMemoryError: Allocation on device\n\nGot an OOM, unloading all loaded models.\n");
+  EXPECT_TRUE(proposes(a, "--lowvram"));
+  EXPECT_TRUE(proposes(a, "a lower resolution"));
+}
+
+TEST(Posts, AProgramForImagesFromTextIsADiffusionModel) {
+  const Answer a = post("python scripts/img2img.py --init-img photo.jpg --strength 0.8\n" + std::string(kFull));
+  EXPECT_TRUE(proposes(a, "model.half()"));
+  EXPECT_TRUE(proposes(a, "a smaller image"));
+  // Its training is another matter.
+  const Answer training =
+      post("python scripts/img2img.py\n    loss.backward()\n  File \"torch/_tensor.py\", line 492, in backward\n" +
+           std::string(kFull));
+  EXPECT_FALSE(offers(training, "enable_model_cpu_offload()"));
+}
+
+TEST(Posts, ImagesOfAVisionLanguageModelAreTokens) {
+  const Answer a = post("swift sft --model_type qwen2-vl-7b-instruct --sft_type lora\n" + std::string(kFull));
+  EXPECT_TRUE(proposes(a, "MAX_PIXELS"));
+}
+
+TEST(Posts, ATestThatFailsKeepsNoGraph) {
+  const Answer a = post("train is ok.\ntest is error.\n" + std::string(kFull));
+  EXPECT_TRUE(proposes(a, "torch.no_grad()"));
+}
+
+TEST(Posts, WeightsThatDoNotLoadMayComeInFourBits) {
+  const Answer a = post(
+      "    model = AutoModelForCausalLM.from_pretrained(\"meta-llama/Llama-2-13b-hf\").to(\"cuda\")\n"
+      "  File \"/site-packages/torch/nn/modules/module.py\", line 1160, in convert\n"
+      "    return t.to(device, dtype if t.is_floating_point() or t.is_complex() else None, non_blocking)\n" +
+      std::string(kFull));
+  EXPECT_TRUE(proposes(a, "load_in_4bit=True"));
+}
+
+TEST(Posts, UnslothIsToldInTheTrainersOptions) {
+  const Answer a = post("==((====))==  Unsloth 2025.3\n   Batch size per device = 2\n" + std::string(kFull));
+  EXPECT_TRUE(proposes(a, "per_device_train_batch_size"));
+}
+
+TEST(Posts, AProcessOfNoBytesIsSeenFromAContainer) {
+  const Answer a = post(
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 32.00 MiB. GPU 0 has a total capacity of 23.43 "
+      "GiB "
+      "of which 4.06 MiB is free. Including non-PyTorch memory, this process has 0 bytes memory in use. Of the "
+      "allocated memory 23.03 GiB is allocated by PyTorch, and 15.67 MiB is reserved by PyTorch but unallocated.\n");
+  EXPECT_FALSE(explained(a, "device_taken_at_start"));
+  EXPECT_FALSE(proposes(a, "nvidia-smi"));
+}
+
+TEST(Posts, TheStageOfZeroIsReadFromWords) {
+  Request request;
+  request.parameters = "33B";
+  request.gpus = 8;
+  const Answer a = post("using deepspeed zero stage3, batch_size 1\n" + std::string(kFull), request);
+  EXPECT_FALSE(offers(a, "fully_shard")) << "it is sharded already";
+  EXPECT_TRUE(offers(a, "offload"));
+}
+
+TEST(Posts, AHarnessOfEvaluationTrainsNothing) {
+  Request request;
+  request.command = {"python3", "-m", "lmms_eval", "--model", "qwen2_vl", "--batch_size", "1", "--output_path", "out"};
+  const Answer a = post(kFull, request);
+  EXPECT_TRUE(proposes(a, "max_pixels"));
+  EXPECT_FALSE(offers(a, "fully_shard"));
+  EXPECT_FALSE(offers(a, "gradient_checkpointing"));
+}
+
+TEST(Posts, TheFirstScriptsOfStableDiffusionHaveNoPipeline) {
+  Request request;
+  request.command = {"python", "scripts/txt2img.py", "--prompt", "a horse", "--plms"};
+  const Answer a = post("RuntimeError: CUDA out of memory.\n", request);
+  EXPECT_TRUE(proposes(a, "model.half()"));
+  EXPECT_TRUE(proposes(a, "--n_samples 1"));
+}
+
+TEST(Posts, APipelineWithoutATypeIsIn32Bits) {
+  const std::string pipe = "pipe = MochiPipeline.from_pretrained(\"genmo/mochi-1-preview\"";
+  const Answer plain = post(pipe + ")\npipe.enable_model_cpu_offload()\n" + kFull);
+  EXPECT_TRUE(proposes(plain, "enable_sequential_cpu_offload()"));
+  EXPECT_FALSE(offers(post(pipe + ", torch_dtype=torch.bfloat16)\n" + std::string(kFull)), "in 32 bits"));
+}
+
+TEST(Posts, AFolderNamedDreamBoothTrainsNothing) {
+  const Answer a = post(
+      "python -m scripts.animate --config a.yaml\n  path: models/DreamBooth_LoRA/x.safetensors\n  "
+      "motion_module: mm.ckpt\n" +
+      std::string(kFull));
+  EXPECT_FALSE(explained(a, "diffusion_training"));
+  EXPECT_FALSE(offers(a, "--gradient_checkpointing"));
+}
+
+TEST(Posts, AnUpscalersRequestIsNoAttentionScore) {
+  const Answer a = post(
+      "python inference_realesrgan.py --input inputs\nCUDA out of memory. Tried to allocate 1.12 GiB (GPU 0; 4.00 GiB "
+      "total capacity; 2.41 GiB already allocated; 0 bytes free; 2.41 GiB reserved in total by PyTorch)\n");
+  EXPECT_FALSE(explained(a, "attention_scores_of_an_image"));
+  EXPECT_TRUE(proposes(a, "in tiles"));
+}
+
+TEST(Posts, SpeechModelsComeInSizes) {
+  const Answer a = post("whisper audio.mp3 --model large\n" + std::string(kFull));
+  EXPECT_TRUE(proposes(a, "distil-whisper"));
+}
+
+TEST(Posts, ASmallDeviceMayNeedAnotherModel) {
+  const Answer a = post(
+      "CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 3.00 GiB total capacity; 2.10 GiB already allocated; "
+      "14.36 "
+      "MiB free; 2.10 GiB reserved in total by PyTorch)\n");
+  EXPECT_TRUE(proposes(a, "a smaller model"));
+}
+
+TEST(Posts, AModelFileBehindThePagingFileHasNoLoaders) {
+  const Answer a = post("the paging file is too small for this operation to complete. (os error 1455)\n");
+  EXPECT_EQ(first_cause(a), "paging_file_behind_a_model");
+  EXPECT_TRUE(proposes(a, "Virtual memory"));
+}
+
+TEST(Posts, QuantisedAtItsLoadItMustComeFromTheHost) {
+  const Answer a = post("代码添加了int8量化，启动的时候还是报错显存不足\n" + std::string(kFull));
+  EXPECT_TRUE(proposes(a, "without device_map"));
+}
+
+TEST(Posts, AnEnlargedImageGoesInTiles) {
+  const Answer a = post("I tried to upscale 576*1024 image using R-ESRGAN 4x+\n" + std::string(kFull));
+  EXPECT_TRUE(proposes(a, "in tiles"));
+  EXPECT_FALSE(
+      explained(post("super-resolution training, batch size 2\n" + std::string(kFull)), "image_enlarged_at_once"));
+}
+
+TEST(Posts, AFineTuningKeepsWhatEveryLayerNeeds) {
+  const Answer a = post("try to finetune chatglm-6b\n" + std::string(kFull));
+  EXPECT_TRUE(proposes(a, "gradient_checkpointing"));
+  EXPECT_TRUE(proposes(a, "max_length"));
 }
 
 }  // namespace

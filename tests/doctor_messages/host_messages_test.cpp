@@ -19,6 +19,18 @@ TEST(HostMessages, EachIsKnownByItsOwnWords) {
             "paging_file");
   EXPECT_EQ(format_of("WARN exited: run_ui (terminated by SIGKILL; not expected)\n"), "sigkill");
   EXPECT_EQ(format_of("[launch.py:318:sigkill_handler] Killing subprocess 11961\n"), "killed_rank");
+  EXPECT_EQ(format_of("Training task exit with status code 137\n"), "exit_137");
+  EXPECT_EQ(format_of("Training task exit with status code 1\n"), "");
+  EXPECT_NE(format_of("RuntimeError: CUDA failed with error out of memory\n"), "");
+  EXPECT_EQ(format_of("  data = numpy.frombuffer(buf)\nMemoryError\n"), "host_allocation");
+  EXPECT_EQ(format_of("Cannot allocate memory\n"), "host_allocation");
+  EXPECT_EQ(format_of("except MemoryError as error:\n"), "") << "code";
+  EXPECT_EQ(format_of("MemoryError: Unable to allocate 926. GiB for an array with shape (6794880, 36601) and data type "
+                      "float32\n"),
+            "numpy");
+  EXPECT_EQ(format_of("Your session crashed after using all available RAM.\n"), "notebook");
+  EXPECT_EQ(format_of("Your notebook tried to allocate more memory than is available. It has restarted.\n"),
+            "notebook");
   EXPECT_EQ(format_of("CPU Virtual Memory:  used = 60.5 GB, percent = 96.4%\n"), "virtual_memory");
   EXPECT_EQ(format_of("CPU Virtual Memory:  used = 20.5 GB, percent = 31.4%\n"), "") << "there is room";
   EXPECT_EQ(format_of("RuntimeError: Failed to determine best cudnn convolution algorithm for:\n"), "xla_no_algorithm");

@@ -148,5 +148,35 @@ TEST(Situations, TheEvidenceStandsInTheCause) {
   EXPECT_EQ(diagnosis.remedies[0].name, "sharded-save");
 }
 
+TEST(Situations, AnOffloadBehindAMoveHoldsNothingBack) {
+  Case incident = message_case(cuda_message(0.02, 0.01, 13.9, 0.1, 14.7));
+  incident.setup_text = "pipe.enable_model_cpu_offload()\n";
+  EXPECT_FALSE(seen_in(incident, "moved_before_the_offload"));
+  incident.setup_text += "pipe = pipe.to(\"cuda\")\n";
+  EXPECT_TRUE(seen_in(incident, "moved_before_the_offload"));
+  EXPECT_EQ(diagnose(incident).remedies[0].name, "low-vram");
+}
+
+TEST(Situations, APipelineWithoutATypeIsIn32Bits) {
+  Case incident = message_case(cuda_message(0.02, 0.01, 13.9, 0.1, 14.7));
+  incident.setup_text = "pipe = mochipipeline.from_pretrained(\"genmo/mochi-1-preview\")\n";
+  EXPECT_TRUE(seen_in(incident, "pipeline_in_32_bits"));
+  EXPECT_EQ(diagnose(incident).remedies[0].name, "half-inference");
+  incident.setup_text += "torch_dtype=torch.bfloat16\n";
+  EXPECT_FALSE(seen_in(incident, "pipeline_in_32_bits"));
+}
+
+TEST(Situations, ALargeTensorOfAPipelineIsItsImage) {
+  const std::string log = "python scripts/img2img.py\n";
+  EXPECT_TRUE(seen_in(message_case(cuda_message(8, 1, 8, 0.1, 16), log), "one_tensor_of_a_pipeline"));
+  EXPECT_FALSE(seen_in(message_case(cuda_message(0.1, 0.05, 15, 0.1, 16), log), "one_tensor_of_a_pipeline"));
+  EXPECT_FALSE(seen_in(message_case(cuda_message(24, 13, 7, 0.1, 23.7), log), "request_beyond_the_device"));
+}
+
+TEST(Situations, ADeviceOf4Gb) {
+  EXPECT_TRUE(seen_in(message_case(cuda_message(0.3, 0.1, 2.5, 0.1, 4)), "device_of_4_gb"));
+  EXPECT_FALSE(seen_in(message_case(cuda_message(0.3, 0.1, 5, 0.1, 6)), "device_of_4_gb"));
+}
+
 }  // namespace
 }  // namespace headroom::doctor

@@ -13,6 +13,7 @@
 #include "doctor/config/setting.h"
 #include "doctor/remedies/balance.h"
 #include "doctor/remedies/figures.h"
+#include "doctor/remedies/log_job.h"
 
 namespace headroom::doctor {
 namespace {
@@ -142,6 +143,7 @@ Case case_of(const Request& request, const Intake& intake, std::vector<std::stri
     incident.job = intake.config->job;
   else if (!intake.unread && (!request.model.empty() || !request.parameters.empty()))
     incident.job = bare_job(request);
+  if (incident.job && !intake.config) take_sharding_of_log(incident.log_text, *incident.job);
   if (incident.job)
     apply_overrides(request, *incident.job);
   else

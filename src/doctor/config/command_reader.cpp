@@ -305,10 +305,28 @@ class CommandReader {
         "model_name_or_path deepspeed dataset_train_split num_train_epochs");
   }
 
+  // Harnesses of evaluation, by their modules.
+  static bool evaluates(const std::string& script) {
+    for (const char* start : {"lm_eval", "lmms_eval", "vlmeval", "opencompass"})
+      if (script.starts_with(start)) return true;
+    return false;
+  }
+
+  // A script that predicts, by its name.
+  static bool predicts(const std::string& script) {
+    for (const char* start : {"infer", "predict", "evaluate", "eval.", "eval_", "test.", "test_", "demo", "generate",
+                              "gradio", "sample.", "sample_", "txt2img", "img2img", "text2img", "run_infer"})
+      if (script.starts_with(start)) return true;
+    return false;
+  }
+
   // Options of TrainingArguments, or TRL's where the script or an option is.
   bool any_script(const std::string& evidence, const std::string& script) {
     if (script == "train_bash.py" || follows("finetuning_type")) return program(llamafactory_dialect(), evidence);
-    if (foreign_script()) parts_.facts["script.foreign"] = "true";
+    if (foreign_script() || evaluates(script)) {
+      parts_.facts["script.foreign"] = "true";
+      if (evaluates(script) || predicts(lower(script))) parts_.facts["script.task"] = "infer";
+    }
     if (follows("cutoff_len") && follows("micro_batch_size")) return program(alpaca_lora_dialect(), evidence);
     bool trl = false;
     for (const char* sign : {"sft", "dpo", "grpo", "kto", "rloo", "reward_model", "orpo"})

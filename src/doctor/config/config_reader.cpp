@@ -207,8 +207,11 @@ class Session {
     }
     draft.job.system = system_of(parts);
     // Options of a program of its own look like TrainingArguments', and are not.
-    if (draft.fact("script.foreign") && (draft.job.system == System::hf_trainer || draft.job.system == System::trl))
+    if (draft.fact("script.foreign") && (draft.job.system == System::hf_trainer || draft.job.system == System::trl)) {
       draft.job.system = System::pytorch_script;
+      std::erase_if(draft.job.keys.corrected,
+                    [](const KeyNote& note) { return note.text.find("TrainingArguments") != std::string::npos; });
+    }
     for (const Parts& source : all_) {
       for (const KeyNote& note : source.irrelevant) draft.job.keys.irrelevant.push_back(note);
       for (const auto& [origin, variable] : source.environment)

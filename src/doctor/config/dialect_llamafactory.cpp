@@ -188,7 +188,7 @@ constexpr Renamed kRenamed[] = {
 void finish(Draft& draft) {
   Job& job = draft.job;
   const std::string type = lower(draft.fact_text("lf.type"));
-  const bool trains = draft.fact_truth("lf.train").value_or(job.batch.micro.has_value());
+  const bool trains = draft.fact_truth("lf.train").value_or(job.batch.micro.has_value() || !job.objective.empty());
   if (!trains && (draft.fact("lf.inference") || draft.fact("lf.train") == nullptr)) job.task = Task::infer;
   if (trains && (type.empty() || type == "lora" || type == "oft")) {
     Setting all;

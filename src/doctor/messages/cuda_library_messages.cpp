@@ -149,6 +149,7 @@ void add_cuda_library_recognisers(std::vector<Recogniser>& table) {
   table.push_back({"cuda_malloc", "cudaruntime(outofmemory)", bare_cuda_words});
   table.push_back({"cuda_driver", "cudaerrormemoryallocation", bare_cuda});
   table.push_back({"cuda_driver", "cuda_error_out_of_memory", bare_cuda});
+  table.push_back({"cuda_ctranslate2", "cudafailedwitherroroutofmemory", bare_cuda});
 }
 
 }  // namespace headroom::doctor

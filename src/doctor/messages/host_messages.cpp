@@ -220,6 +220,13 @@ bool ray_pressure(Reading& r) {
   return true;
 }
 
+// "Your session crashed after using all available RAM." (Colab), "Your notebook tried to allocate more memory than is
+// available. It has restarted." (Kaggle)
+bool notebook(Reading& r) {
+  host(r, "launcher", "notebook", "the notebook's host ran out of memory");
+  return true;
+}
+
 }  // namespace
 
 void add_host_recognisers(std::vector<Recogniser>& table) {
@@ -247,14 +254,16 @@ void add_host_recognisers(std::vector<Recogniser>& table) {
         "exitcode-9", "exitedwithcode-9", "terminatedbysigkill", "wassentsigkill"}) {
     table.push_back({"launcher", words, launcher});
   }
-  for (const std::string_view words :
-       {"finishedwithexitcode", "exitedwithcode", "returnedexitstatus", "exitstatus:", "exitstatus"}) {
+  for (const std::string_view words : {"finishedwithexitcode", "exitedwithcode", "exitwithstatuscode",
+                                       "exitedwithstatuscode", "returnedexitstatus", "exitstatus:", "exitstatus"}) {
     table.push_back({"launcher_137", words, launcher_137});
   }
   table.push_back({"virtual_memory", "cpuvirtualmemory:used=", virtual_memory});
   table.push_back({"killed_rank", "killingsubprocess", killing_others});
   table.push_back({"ray", "thenoderunninglowonmemory", ray});
   table.push_back({"ray", "killedduetomemorypressure(oom)", ray_pressure});
+  table.push_back({"notebook", "crashedafterusingallavailableram", notebook});
+  table.push_back({"notebook", "triedtoallocatemorememorythanisavailable", notebook});
   table.push_back({"shell", "killed", shell});
 }
 

@@ -29,6 +29,15 @@ std::string run_at(const Squeezed& text, size_t at, size_t& end, bool& wrapped) 
     }
     run += text[i];
   }
+  // "926. GiB": NumPy prints the point of a number without a fraction.
+  constexpr std::array<std::string_view, 5> kUnits = {"kib", "mib", "gib", "tib", "pib"};
+  const bool unit =
+      std::find(kUnits.begin(), kUnits.end(), text.view().substr(std::min(i, text.size()), 3)) != kUnits.end();
+  if (unit && run.size() > 1 && run.back() == '.' && digit(run[run.size() - 2])) {
+    run.pop_back();
+    end = i;
+    return run;
+  }
   while (!run.empty() && !digit(run.back())) {  // a full stop or comma of the sentence
     run.pop_back();
     --i;

@@ -111,6 +111,14 @@ bool host_allocation(Reading& r) {
   return true;
 }
 
+// "MemoryError" or "Cannot allocate memory" with nothing else on its line: Python's and the system's.
+bool bare_host_allocation(Reading& r) {
+  const size_t begin = r.trigger();
+  const bool starts = begin == 0 || r.text().line_gap(begin),
+             ends = r.body() >= r.size() || r.text().line_gap(r.body());
+  return starts && ends && host_allocation(r);
+}
+
 // "DataLoader worker (pid 46794) is killed by signal: Bus error. It is possible that dataloader's workers are out of
 // shared memory.", "... by signal: Killed.", "DataLoader worker (pid(s) 123, 124) exited unexpectedly"
 bool data_loader(Reading& r) {
@@ -171,6 +179,8 @@ void add_torch_other_recognisers(std::vector<Recogniser>& table) {
   table.push_back({"host_allocation", "[errno12]", host_allocation});
   table.push_back({"host_allocation", "'std::bad_alloc'", host_allocation});
   table.push_back({"host_allocation", "memoryerror:std::bad_alloc", host_allocation});
+  table.push_back({"bare_host_allocation", "memoryerror", bare_host_allocation});
+  table.push_back({"bare_host_allocation", "cannotallocatememory", bare_host_allocation});
   table.push_back({"data_loader", "dataloaderworker(pid", data_loader});
   table.push_back({"worker_shm", "insufficientsharedmemory", worker_shared_memory});
   table.push_back({"paging_file", "pagingfileistoosmall", paging_file});

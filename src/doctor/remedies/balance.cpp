@@ -73,6 +73,7 @@ MessageFigures figures_of(const Message& message) {
   if (!f.reserved && f.allocated && f.unallocated) f.reserved = *f.allocated + *f.unallocated;
   if (!f.unallocated && f.allocated && f.reserved) f.unallocated = std::max<int64_t>(0, *f.reserved - *f.allocated);
   if (f.capacity && f.free && f.reserved) f.outside_pytorch = std::max<int64_t>(0, *f.capacity - *f.free - *f.reserved);
+  if (f.process && f.reserved && *f.process < *f.reserved / 2) f.process.reset();  // in a container the driver says 0
   if (!f.process) f.process = own_entry(message, f.reserved);
   if (f.process && f.reserved) f.own_outside = std::max<int64_t>(0, *f.process - *f.reserved);
   f.foreign = foreign_bytes(message, f);

@@ -8,6 +8,7 @@
 #include "doctor/config/defaults.h"
 #include "doctor/config/setting.h"
 #include "doctor/remedies/changes.h"
+#include "doctor/remedies/log_job.h"
 
 namespace headroom::doctor {
 namespace {
@@ -58,6 +59,7 @@ constexpr FrameMark kLogMarks[] = {
     {"train_bash.py", System::llamafactory},
     {"torchtune", System::torchtune},
     {"tune run ", System::torchtune},
+    {"unsloth", System::trl},
     {"transformers/trainer", System::hf_trainer},
     {"deepspeed", System::deepspeed},
 };
@@ -107,6 +109,7 @@ Job job_of(const Case& incident, const Message* message, std::string_view reinfo
       break;
     default:
       job.task = message->phase == "inference" ? Task::infer : Task::train;
+      take_sharding_of_log(incident.log_text, job);
   }
   return job;
 }

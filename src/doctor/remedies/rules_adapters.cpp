@@ -124,6 +124,7 @@ void no_qat(const CaseView& s, Findings& findings) {
 // Quantising after training is for inference.
 void quantized_model(const CaseView& s, Findings& findings) {
   if (s.pool() != Pool::device) return;
+  if (s.training() && !s.has_job()) return;  // a training by default only: its situation decides
   if (s.training())
     return findings.refuse("quantized-model", "post-training quantisation shrinks inference, not training");
   if (s.quantized_base()) return findings.refuse("quantized-model", "the weights are quantised already");

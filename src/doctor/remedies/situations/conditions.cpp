@@ -35,6 +35,24 @@ bool several_gpus(const CaseView& view) {
          !view.log_says("local_rank|[rank1]|rank 1|world_size|torchrun|torch.distributed|deepspeed").empty();
 }
 
+bool speaks_of_texts(const CaseView& view) {
+  constexpr std::string_view kWords =
+      "llama|qwen|gemma|mistral|chatglm|baichuan|gpt|bert|t5-|unsloth|tokenizer|max_seq_len|max_length|input_ids";
+  constexpr std::string_view kTuning = "finetun|fine-tun|微调|qlora", kImages = "image|resnet|yolo|conv2d|diffusion|图";
+  return !view.log_says(kWords).empty() || (!view.log_says(kTuning).empty() && view.log_says(kImages).empty());
+}
+
+bool speaks_of_diffusion(const CaseView& view) {
+  constexpr std::string_view kWords =
+      "stablediffusion|stable diffusion|stable-diffusion|diffusionpipeline|ldm/modules|ldm\\modules|diffusers|img2img|"
+      "txt2img|text-to-image|image-to-image|controlnet|sdxl|animatediff|motion_module";
+  return !view.log_says(kWords).empty() || !view.setup_says(kWords).empty();
+}
+
+bool speaks_of_prediction(const CaseView& view) {
+  return view.phase("inference") || view.phase("eval") || !view.log_says(kStageOfPrediction).empty();
+}
+
 std::optional<int64_t> steps_done(const CaseView& view) {
   const std::string& text = view.incident().log_text;
   for (size_t at = text.rfind(" ["); at != std::string::npos && at > 0; at = text.rfind(" [", at - 1)) {

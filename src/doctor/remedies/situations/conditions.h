@@ -18,6 +18,21 @@ bool predicting_on_device(const CaseView& view);  // neither training nor a serv
 // Nothing says what the program is: no configuration of a system that doctor reads, no frames of one.
 bool unknown_program(const CaseView& view);
 bool several_gpus(const CaseView& view);
+// A program whose log speaks of language models: its inputs are texts, not images.
+bool speaks_of_texts(const CaseView& view);
+// A pipeline for images or videos, by the log or the configuration.
+bool speaks_of_diffusion(const CaseView& view);
+// The log says that it failed while it predicted: outside of training.
+bool speaks_of_prediction(const CaseView& view);
+
+// How people say so.
+inline constexpr std::string_view kStageOfPrediction =
+    "during validation|during evaluation|when evaluating|while evaluating|during inference|evaluation stage|"
+    "validation stage|at evaluation|at validation|while testing|when testing|during testing|trying to test|"
+    "to test using|test is error|run inference|running inference|doing inference|for inference|"
+    "验证时|评估时|测试时|推理时|验证的时候|评估的时候|测试的时候|推理的时候|验证阶段|评估阶段|测试阶段|推理阶段|"
+    "验证集上|测试集上|验证过程|评估过程|"
+    "検証時|評価時|推論時|検証のとき|評価のとき|推論のとき|検証中|評価中|推論中|バリデーション";
 
 // Steps that a progress bar of the log had counted at its end ("| 120/4000 [" gives 120).
 std::optional<int64_t> steps_done(const CaseView& view);

@@ -16,6 +16,9 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 bool unknown_training(const CaseView& view) {
   return training_on_device(view) && unknown_program(view) && view.message() != nullptr;
 }
+bool unknown_prediction(const CaseView& view) {
+  return predicting_on_device(view) && !view.training() && unknown_program(view) && view.message() != nullptr;
+}
 bool any_device(const CaseView& view) { return view.pool() == Pool::device; }
 bool of_another_framework(const CaseView& view) { return view.foreign_framework(); }
 bool with_tensorflow(const CaseView& view) { return view.foreign_framework() && view.framework() == "tensorflow"; }
@@ -41,6 +44,13 @@ Evidence small_device(const CaseView& view) {
   if (!f.capacity || *f.capacity > 5 * kGiB / 2 || !f.requested || *f.requested > *f.capacity / 32) return {};
   if (f.free.value_or(0) > *f.capacity / 8) return {};
   return {0.78, fmt::format("{} of {} asked", figure(*f.requested), figure(*f.capacity))};
+}
+
+// A device of up to 4 GB, which a current model fills with little beside it.
+Evidence of_4_gb(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  if (!f.capacity || *f.capacity > 9 * kGiB / 2 || !(f.requested || f.allocated)) return {};
+  return {0.71, fmt::format("a device of {}", figure(*f.capacity))};
 }
 
 // Most of the device is not this process's.
@@ -83,6 +93,8 @@ Evidence only_that_it_failed(const CaseView& view) {
   return {0.7, f.allocated ? fmt::format("{} are live tensors", figure(*f.allocated)) : "an error without more"};
 }
 
+Evidence only_predicts(const CaseView&) { return {0.71, "the command predicts"}; }
+
 constexpr Situation kSituations[] = {
     {"beyond_the_device",
      "Windows and WSL lend host memory to a full GPU: the job is larger than the device, and crawls before it fails",
@@ -100,14 +112,23 @@ constexpr Situation kSituations[] = {
       {"end-other-processes", "nvidia-smi: another program may take the memory in between"}},
      free_but_refused},
     {"small_device",
-     "weights, gradients and Adam's states (16 bytes per parameter) fill a small device by themselves: a smaller batch "
-     "does not change them",
+     "weights fill a small device by themselves, in training with gradients and Adam's states (16 bytes per "
+     "parameter): "
+     "a smaller batch does not change them",
      unknown_training,
      {},
      {{"on-cpu"},
       {"smaller-model", "a smaller model, or a larger GPU: 100M parameters take 1.6 GB with Adam before any batch"},
       {"micro-batch"}},
      small_device},
+    {"device_of_4_gb",
+     "a small device: what fits on 8 GB and more may need another model here",
+     unknown_training,
+     {},
+     {{"micro-batch"},
+      {"input-size"},
+      {"smaller-model", "a smaller model of the same kind (tiny, base, mobile, distilled), or a larger GPU"}},
+     of_4_gb},
     {"device_taken_at_start",
      "another program holds the device, or an earlier run of this one that hangs",
      on_device,
@@ -169,6 +190,14 @@ constexpr Situation kSituations[] = {
       {"checkpointing"},
       {"input-size", "shorter texts (max_length), smaller images or crops: half the size"}},
      failed_on_a_large_device},
+    {"unknown_prediction",
+     "a program that only predicts: weights, and what one input takes on its way through the layers",
+     unknown_prediction,
+     {},
+     {{"input-size", "a smaller input: image size, number of frames, length; fewer at a time"},
+      {"no-grad", "with torch.no_grad(): around it (or torch.inference_mode())"},
+      {"half-inference", "model.half(), or torch_dtype=torch.float16 in from_pretrained()"}},
+     only_predicts},
     {"failed_without_figures",
      "the error says no more than that: the program's own batch, or another program on the device",
      unknown_training,
@@ -176,10 +205,12 @@ constexpr Situation kSituations[] = {
      {{"micro-batch"}, {"end-other-processes", "nvidia-smi: does another program hold the device?"}, {"input-size"}},
      without_figures},
     {"unknown_program",
-     "batch and input size decide what is kept for the backward pass",
+     "in training, batch and input size decide what is kept for the backward pass; in prediction, what one pass takes",
      unknown_training,
      {},
-     {{"micro-batch"}, {"input-size"}, {"no-grad", "if it only predicts: with torch.no_grad(): around it"}},
+     {{"micro-batch"},
+      {"input-size"},
+      {"no-grad", "if it only predicts: with torch.no_grad(): around it, model.half()"}},
      only_that_it_failed},
 };
 

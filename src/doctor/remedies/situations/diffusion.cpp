@@ -17,19 +17,49 @@ constexpr std::string_view kKohyaScripts =
 constexpr std::string_view kTrainingScripts =
     "train_dreambooth|train_text_to_image|train_controlnet|train_instruct_pix2pix|textual_inversion.py|train_"
     "unconditional|"
-    "train_custom_diffusion|dreambooth|diffusion-pipe|ai-toolkit|onetrainer|accelerate launch train_lora";
+    "train_custom_diffusion|train dreambooth|dreambooth training|dreambooth.py|sd_dreambooth|textual inversion|"
+    "diffusion-pipe|ai-toolkit|onetrainer|accelerate launch train_lora";
 
 bool says(const CaseView& view, std::string_view words) {
   return !view.log_says(words).empty() || !view.setup_says(words).empty();
 }
 
 bool any_pool_device(const CaseView& view) { return view.pool() == Pool::device; }
+bool going_backward(const CaseView& view) { return view.phase("backward") || view.phase("optimizer"); }
 bool trained_by_kohya(const CaseView& view) { return on_device(view) && says(view, kKohyaScripts); }
 bool trained_by_diffusers(const CaseView& view) { return on_device(view) && !says(view, kKohyaScripts); }
 bool sampling(const CaseView& view) {
-  return any_pool_device(view) && !says(view, kKohyaScripts) && !says(view, kTrainingScripts);
+  return any_pool_device(view) && !going_backward(view) && !says(view, kKohyaScripts) && !says(view, kTrainingScripts);
 }
-bool unknown_on_device(const CaseView& view) { return on_device(view) && unknown_program(view); }
+// A bare message: a traceback or another program's words would say what the tensor is.
+bool nothing_but_a_message(const CaseView& view) {
+  constexpr std::string_view kOthers = "file \"|.py|upscal|upsampl|esrgan|segment|detect|yolo|train";
+  return on_device(view) && unknown_program(view) && view.log_says(kOthers).empty();
+}
+
+// Loaded without a type, a pipeline is in 32 bits whatever its files hold.
+Evidence loaded_in_32_bits(const CaseView& view) {
+  const std::string_view loads = view.setup_says("pipeline.from_pretrained(");
+  if (loads.empty() || !view.setup_says("dtype=|variant=|.half()|torch.float16)|quantization_config").empty())
+    return {};
+  return {0.94, fmt::format("`{}` without torch_dtype", loads)};
+}
+
+// A pipeline on the device is only copied from there: the offload has nothing left to save.
+Evidence moved_before_the_offload(const CaseView& view) {
+  const std::string_view moved = view.setup_says(".to(\"cuda\")|.to('cuda')|.to(device)|.cuda()");
+  const std::string_view offload = view.setup_says("enable_model_cpu_offload(|enable_sequential_cpu_offload(");
+  if (moved.empty() || offload.empty()) return {};
+  return {0.95, fmt::format("`{}` beside `{}`", moved, offload)};
+}
+
+// A quarter of the device at once: pixels or attention scores. Parts that wait on the host do not change those.
+Evidence one_tensor_of_a_pipeline(const CaseView& view) {
+  const MessageFigures& f = view.figures();
+  if (!f.requested || !f.capacity || *f.requested < *f.capacity / 4 || !speaks_of_diffusion(view)) return {};
+  return {*f.requested > *f.capacity * 9 / 10 ? 0.96 : 0.87,
+          fmt::format("one request of {} of {}", figure(*f.requested), figure(*f.capacity))};
+}
 
 // The scores of Stable Diffusion's widest attention: 8 heads, with and without the prompt, over one token for every 8 x
 // 8 pixels. Sizes whose scores are a power of two are left out: such requests have many other reasons.
@@ -53,17 +83,56 @@ Evidence scores_of_an_image(const CaseView& view) {
 }
 
 constexpr Situation kSituations[] = {
+    {"moved_before_the_offload",
+     "the parts of the pipeline are moved to the device whole, before the offload could hold them back",
+     sampling,
+     {},
+     {{"low-vram",
+       "no .to(\"cuda\") on the pipeline or its parts: pipe.enable_model_cpu_offload() instead of it; least: "
+       "pipe.enable_sequential_cpu_offload()"},
+      {"input-size", "a lower resolution, fewer frames, one image at a time; pipe.vae.enable_tiling()"},
+      {"quantized-model", "the transformer or UNet in 8 or 4 bits: quantization_config=BitsAndBytesConfig(...), GGUF"}},
+     moved_before_the_offload},
+    {"pipeline_in_32_bits",
+     "the pipeline is loaded in 32 bits: its weights and tensors take twice what 16 bits would",
+     sampling,
+     {},
+     {{"half-inference",
+       "from_pretrained(..., torch_dtype=torch.bfloat16), with variant=\"bf16\" or \"fp16\" if there is one"},
+      {"low-vram",
+       "pipe.enable_model_cpu_offload() instead of pipe.to(\"cuda\"); pipe.vae.enable_tiling()",
+       {},
+       System::unknown,
+       "enable_model_cpu_offload|enable_sequential_cpu_offload"},
+      {"input-size", "a lower resolution, fewer frames, one image at a time"}},
+     loaded_in_32_bits},
+    {"first_scripts_of_stable_diffusion",
+     "the first scripts of Stable Diffusion keep the model in 32 bits and make three images at a time",
+     sampling,
+     {{either, 0.86,
+       "scripts/txt2img|scripts/img2img|scripts\\txt2img|txt2img.py|img2img.py|--plms|--ddim_steps|n_samples|"
+       "ldm/modules|ldm\\modules|load_model_from_config|compvis"}},
+     {{"half-inference", "model.half() in load_model_from_config(), before model.cuda()"},
+      {"input-size", "a smaller image, and a smaller input image: --H 512 --W 512 --n_samples 1"},
+      {"low-vram", "diffusers instead: pipe.enable_model_cpu_offload(), pipe.enable_attention_slicing()"},
+      {"flash-attention", "xformers, or attention in slices (optimizedSD)"}}},
     {"diffusion_interface",
      "an interface for diffusion models keeps the whole pipeline on the device",
      any_pool_device,
      {{setup, 0.85, "--medvram|webui.py --lowvram"},
-      {setup, 0.8, "webui.py|webui-user|stable-diffusion-webui|comfyui|invokeai"},
+      {setup, 0.8, "webui.py|webui-user|stable-diffusion-webui|comfyui|invokeai|fooocus|sdnext|webui-forge"},
       {log, 0.9, "use lower resolution (max approx"},
-      {log, 0.82, "stable-diffusion-webui|comfyui|invokeai|modules/sd_|ldm/modules|k_diffusion|webui-user"}},
+      {log, 0.82,
+       "stable-diffusion-webui|comfyui|invokeai|fooocus|ldm_patched|modules/"
+       "sd_|k_diffusion|webui-user|sd-webui|sd.webui|"
+       "pictures on web ui|unloading all loaded models|torch active/reserved"}},
      {{"low-vram",
        "--lowvram instead of --medvram (ComfyUI: --lowvram), --xformers or --opt-sdp-attention; no "
        "--precision full"},
-      {"input-size", "a lower resolution (512 x 512), then upscale in tiles; a batch of 1"},
+      {"input-size",
+       "a lower resolution (512 x 512) and a batch of 1, then upscale; decode in tiles (VAE Decode (Tiled), Tiled "
+       "VAE)"},
+      {"quantized-model", "an fp8, NF4 or GGUF model where it is a large one (FLUX, Wan, Qwen-Image)"},
       {"micro-batch"}}},
     {"diffusion_training",
      "a diffusion model trains: what the UNet keeps for its backward pass, and Adam's states",
@@ -72,7 +141,7 @@ constexpr Situation kSituations[] = {
      {{"checkpointing", "--gradient_checkpointing", {}, System::unknown, "--gradient_checkpointing"},
       {"optimizer-8bit", "--use_8bit_adam", {}, System::unknown, "use_8bit_adam|adamw8bit"},
       {"micro-batch",
-       "--train_batch_size 1 --gradient_accumulation_steps 4",
+       "--train_batch_size 1 --gradient_accumulation_steps 4; smaller images: --resolution 512, or 256",
        {},
        System::unknown,
        "--train_batch_size=1 |--train_batch_size 1 |--train_batch_size=1\n|--train_batch_size 1\n"},
@@ -87,7 +156,11 @@ constexpr Situation kSituations[] = {
      "a diffusion model trains: what the UNet keeps for its backward pass, and Adam's states",
      trained_by_kohya,
      {{either, 0.87, kKohyaScripts}},
-     {{"checkpointing", "--gradient_checkpointing", {}, System::unknown, "gradient_checkpointing"},
+     {{"checkpointing",
+       "--gradient_checkpointing --cache_latents --sdpa (or --xformers)",
+       {},
+       System::unknown,
+       "gradient_checkpointing"},
       {"micro-batch",
        "--train_batch_size 1",
        {},
@@ -101,13 +174,78 @@ constexpr Situation kSituations[] = {
        "--sdpa|--xformers"},
       {"low-vram", "--network_train_unet_only --full_bf16, --fused_backward_pass (SDXL), --blocks_to_swap 18 (FLUX)"},
       {"input-size", "--resolution 512,512"}}},
+    {"vae_decodes_the_whole_image",
+     "the VAE decodes (or encodes) the whole image or all frames at once: its convolutions work at full resolution",
+     sampling,
+     {{log, 0.9,
+       "vae.decode|vae.encode|decode_latents|decode_first_stage|encode_first_stage|first_stage_model|autoencoder_kl|"
+       "autoencoders/|vaedecode|vaeencode|vae decod|decode_to_pixels|_vae.py|causalvae|causal_conv3d"}},
+     {{"low-vram",
+       "decode in tiles: pipe.vae.enable_tiling(), pipe.vae.enable_slicing(); ComfyUI: VAE Decode (Tiled); web UI: "
+       "Tiled VAE",
+       {},
+       System::unknown,
+       "vae.enable_tiling()|enable_vae_tiling()"},
+      {"low-vram",
+       "pipe.enable_model_cpu_offload() instead of pipe.to(\"cuda\"): only the VAE is on the device then",
+       {},
+       System::unknown,
+       "enable_model_cpu_offload|enable_sequential_cpu_offload"},
+      {"input-size", "a lower resolution, fewer frames, one image at a time"},
+      {"half-inference", "the VAE in 16 bits too: vae.to(torch.float16) (SDXL: madebyollin/sdxl-vae-fp16-fix)"}}},
+    {"one_tensor_of_a_pipeline",
+     "one tensor takes a large part of the device: attention scores or pixels of the whole image, not the weights",
+     sampling,
+     {},
+     {{"input-size", "a smaller image (512 x 512), resize the input image too; one at a time (n_samples 1)"},
+      {"flash-attention",
+       "pipe.enable_attention_slicing() or xformers (web UI: --xformers or --opt-sdp-attention): the scores are never "
+       "whole"},
+      {"half-inference",
+       "torch_dtype=torch.float16 in from_pretrained(), or model.half() before it goes to the device",
+       {},
+       System::unknown,
+       "torch.float16|torch.bfloat16"},
+      {"low-vram", "pipe.vae.enable_tiling(), pipe.enable_model_cpu_offload() (web UI: --medvram)"}},
+     one_tensor_of_a_pipeline},
+    {"large_denoiser",
+     "the denoiser alone takes 4 to 30 GB in 16 bits, the text encoder beside it up to 10: not all are needed at once",
+     sampling,
+     {{either, 0.85,
+       "flux.1|flux1|fluxpipeline|flux_|/flux/|\\flux\\|flux-dev|flux-schnell|x-flux|flux.2|hunyuanvideo|"
+       "hunyuan_video|"
+       "wan2|wan-ai|wanpipeline|cogvideox|mochi|ltx-video|ltxpipeline|stable-diffusion-3|stablediffusion3|sd3-medium|"
+       "sd3.5|"
+       "qwen-image|qwenimage|hidream|opensora|open-sora|framepack|step-video|skyreels|pyramid-flow|pixart|"
+       "sanapipeline"}},
+     {{"low-vram",
+       "pipe.enable_model_cpu_offload() instead of pipe.to(\"cuda\"), pipe.vae.enable_tiling(); least: "
+       "pipe.enable_sequential_cpu_offload()",
+       {},
+       System::unknown,
+       "enable_model_cpu_offload|enable_sequential_cpu_offload"},
+      {"low-vram",
+       "pipe.enable_sequential_cpu_offload() (slower, least memory); pipe.vae.enable_tiling()",
+       {},
+       System::unknown,
+       "enable_sequential_cpu_offload"},
+      {"quantized-model",
+       "the transformer in fp8, NF4 or GGUF: FLUX takes 12 GB in 8 bits, 7 GB in 4",
+       {},
+       System::unknown,
+       "gguf|nf4|load_in_4bit"},
+      {"input-size", "a lower resolution, fewer frames, one image at a time"},
+      {"half-inference", "from_pretrained(..., torch_dtype=torch.bfloat16)", {}, System::unknown, "float16|bfloat16"}}},
     {"diffusion_pipeline",
      "a diffusion pipeline keeps text encoders, denoiser and VAE on the device at once",
      sampling,
-     {{log, 0.84, "diffusers/|unet_2d_condition|autoencoder_kl|pipeline.from_pretrained(|pipeline_stable_diffusion"},
-      {either, 0.82, "stablediffusion|diffusionpipeline|fluxpipeline|autoencoderkl|animatediff|cogvideox|controlnet"},
+     {{log, 0.84, "diffusers/|unet_2d_condition|pipeline.from_pretrained(|pipeline_stable_diffusion"},
+      {either, 0.82,
+       "stablediffusion|diffusionpipeline|autoencoderkl|animatediff|motion_module|controlnet|"
+       "latent_diffusion|latent-diffusion"},
       {setup, 0.8, "pipeline.from_pretrained("},
-      {either, 0.76, "stable diffusion|stable-diffusion|sdxl|flux.1|diffusers|文生图|画像生成"}},
+      {either, 0.78, "img2img|txt2img|text2img|text-to-image|image-to-image|inpaint|i2vgen|text2video|image2video"},
+      {either, 0.76, "stable diffusion|stable-diffusion|sdxl|diffusers|文生图|文生视频|图生视频|画像生成"}},
      {{"low-vram",
        "pipe.enable_model_cpu_offload() instead of pipe.to(\"cuda\"); pipe.vae.enable_slicing(), "
        "pipe.vae.enable_tiling()",
@@ -120,15 +258,19 @@ constexpr Situation kSituations[] = {
        System::unknown,
        "enable_sequential_cpu_offload"},
       {"half-inference",
-       "from_pretrained(..., torch_dtype=torch.float16)",
+       "torch_dtype=torch.float16 in from_pretrained(), or model.half() before it goes to the device",
        {},
        System::unknown,
        "torch.float16|torch.bfloat16"},
-      {"input-size", "a lower resolution, fewer frames, one image at a time"},
-      {"flash-attention", "pipe.enable_attention_slicing() where torch < 2 and xformers is absent"}}},
+      {"input-size", "a smaller image (512 x 512) and input image, fewer frames, one at a time (n_samples 1)"},
+      {"flash-attention",
+       "pipe.enable_attention_slicing() or xformers where torch < 2",
+       {},
+       System::unknown,
+       "enable_attention_slicing|enable_xformers"}}},
     {"attention_scores_of_an_image",
      "the request is as large as the attention scores of Stable Diffusion's UNet over the whole image",
-     unknown_on_device,
+     nothing_but_a_message,
      {},
      {{"flash-attention",
        "pipe.enable_attention_slicing() or xformers (web UI: --xformers or --opt-sdp-attention): the scores are never "

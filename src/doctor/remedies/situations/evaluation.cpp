@@ -40,21 +40,15 @@ constexpr Situation kSituations[] = {
      "outside of torch.no_grad() every layer keeps its inputs for a backward pass that never comes; model.eval() does "
      "not change that",
      own_evaluation,
-     {{log, 0.78,
-       "during validation|during evaluation|when evaluating|while evaluating|during inference|evaluation stage|"
-       "validation stage|at evaluation|at validation|"
-       "验证时|评估时|测试时|推理时|验证的时候|评估的时候|测试的时候|推理的时候|验证阶段|评估阶段|测试阶段|推理阶段|"
-       "验证集上|"
-       "测试集上|验证过程|评估过程|検証時|評価時|推論時|検証のとき|評価のとき|推論のとき|検証中|評価中|推論中|"
-       "バリデーション"},
+     {{log, 0.78, kStageOfPrediction},
       {log, 0.88, "in validate|in evaluate|in validation|in eval_|in val_|in test_|validate(|evaluate("},
       {log, 0.84,
        "/test.py|/eval.py|/evaluate.py|/inference.py|/infer.py|/demo.py|/predict.py|/sample.py|"
        "\"test.py|\"eval.py|\"evaluate.py|\"inference.py|\"infer.py|\"demo.py|\"predict.py|\"detect.py"},
       {log, 0.8, "in generate|in predict|in inference|in infer|in encode|in embed|in extract"}},
      {{"no-grad", "with torch.no_grad(): around evaluation and prediction (or torch.inference_mode())"},
-      {"eval-batch", "a smaller batch for evaluation: DataLoader(..., batch_size=1)"},
       {"input-size"},
+      {"eval-batch", "a smaller batch for evaluation: DataLoader(..., batch_size=1)"},
       {"eval-accumulation", "outputs.append(logits.argmax(-1).cpu()) instead of keeping logits on the GPU"}}},
 };
 

@@ -39,10 +39,29 @@ bool training_on_packs(const CaseView& view) {
 }
 bool training_on_rows(const CaseView& view) { return language_training(view) && !training_on_packs(view); }
 
+// A network that enlarges images, where it is not the one that trains.
+bool enlarging(const CaseView& view) {
+  return predicting_on_device(view) && view.log_says("training|train.py|batch size|batch_size|loss").empty();
+}
+// The stage of a prediction has situations of its own.
+Evidence texts_in_the_log(const CaseView& view) {
+  if (!speaks_of_texts(view) || speaks_of_prediction(view)) return {};
+  return {0.74, "the log speaks of a language model"};
+}
+bool not_of_a_pipeline(const CaseView& view) { return predicting_on_device(view) && !speaks_of_diffusion(view); }
+bool predicting_only(const CaseView& view) { return predicting_on_device(view) && !view.training(); }
+
+constexpr std::string_view kVisionLanguage =
+    "qwen2-vl|qwen2.5-vl|qwen2_vl|qwen2_5_vl|qwen2vl|qwen2.5vl|qwen3-vl|qwen3_vl|internvl|minicpm-v|llava|"
+    "paligemma|idefics|smolvlm|glm-4v|max_pixels|pixel_values|image_grid_thw";
+constexpr std::string_view kFewerPixels =
+    "smaller images: max_pixels of the processor (Qwen-VL: max_pixels=602112; ms-swift: MAX_PIXELS=602112), fewer "
+    "tiles (InternVL, LLaVA)";
+
 constexpr Situation kSituations[] = {
     {"request_beyond_the_device",
      "no batch of one fits either: one input, or what is computed from it, is larger than the device",
-     predicting_on_device,
+     not_of_a_pipeline,
      {},
      {{"input-size",
        "crop, tile or resize the input image (such as to 512 x 512), or cut the sequence: input size decides"},
@@ -57,9 +76,8 @@ constexpr Situation kSituations[] = {
      {{"input-size"},
       {"micro-batch"},
       {"eval-accumulation",
-       "if it comes in evaluation: preprocess_logits_for_metrics or eval_accumulation_steps=1 (Trainer), .cpu() on "
-       "kept "
-       "outputs"}},
+       "if it only predicts: torch.no_grad(), model.half(), .cpu() on kept outputs (Trainer: "
+       "preprocess_logits_for_metrics or eval_accumulation_steps=1)"}},
      one_large_request},
     {"one_large_tensor_of_a_row",
      "one tensor takes a large part of the device: logits, scores or gradients of whole rows, so their length decides",
@@ -77,6 +95,31 @@ constexpr Situation kSituations[] = {
       {"micro-batch"},
       {"chunked-loss"}},
      one_large_request},
+    {"language_model_of_an_unknown_program",
+     "a language model trains: batch, length and what every layer keeps, beside weights, gradients and states",
+     unknown_program_on_device,
+     {},
+     {{"micro-batch"}, {"checkpointing"}, {"input-size"}, {"lora"}},
+     texts_in_the_log},
+    {"image_enlarged_at_once",
+     "the whole image is enlarged at once: every layer works at full resolution",
+     enlarging,
+     {{either, 0.86, "esrgan|upscal|swinir|super-resolution|superresolution|super_resolution|gfpgan|stablesr|超分"}},
+     {{"input-size", "in tiles: --tile 400 (Real-ESRGAN), Tiled VAE, a smaller tile size; or a smaller image"},
+      {"half-inference", "16 bits: model.half() (Real-ESRGAN: without --fp32)"},
+      {"no-grad", "with torch.no_grad(): around it"}}},
+    {"pixels_of_a_vision_language_model",
+     "every image becomes as many tokens as it has pixels for: a large photograph is thousands of them",
+     training_on_device,
+     {{either, 0.84, kVisionLanguage}},
+     {{"input-size", kFewerPixels}, {"micro-batch"}, {"shard"}, {"checkpointing"}}},
+    {"pixels_in_a_prompt",
+     "every image becomes as many tokens as it has pixels for: a large photograph is thousands of them",
+     predicting_only,
+     {{either, 0.84, kVisionLanguage}},
+     {{"input-size", kFewerPixels},
+      {"half-inference", "from_pretrained(..., torch_dtype=torch.bfloat16, attn_implementation=\"flash_attention_2\")"},
+      {"quantized-model", "the model's AWQ or Int4 version, or from_pretrained(..., load_in_4bit=True)"}}},
     {"large_images",
      "convolutions over images or volumes: memory grows with height x width (x depth)",
      unknown_program_on_device,

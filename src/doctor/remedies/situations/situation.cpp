@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "doctor/remedies/situations/conditions.h"
+
 namespace headroom::doctor {
 namespace {
 
@@ -72,16 +74,11 @@ bool meant_for(const Advice& advice, const CaseView& view) {
   return advice.system == System::unknown || advice.system == system || builds_on(system, advice.system);
 }
 
-// A program that no reader knows, and whose log speaks of language models: its inputs are texts, not images.
-bool about_text(const CaseView& view) {
-  constexpr std::string_view kWords =
-      "llama|qwen|gemma|mistral|chatglm|baichuan|gpt|bert|t5-|unsloth|tokenizer|max_seq_len|max_length|input_ids";
-  return !view.log_says(kWords).empty();
-}
-
 std::string_view words_of(const Advice& advice, const CaseView& view) {
-  if (advice.technique == "input-size" && advice.set.empty() && about_text(view))
+  if (advice.technique == "input-size" && advice.set.empty() && speaks_of_texts(view))
     return "shorter texts: half of max_length (max_seq_length)";
+  if (advice.technique == "micro-batch" && advice.set.empty() && unknown_program(view) && speaks_of_prediction(view))
+    return "a smaller batch: DataLoader(..., batch_size=<half>)";  // without steps of an optimizer
   return advice.set;
 }
 
