@@ -8,7 +8,8 @@
 //   weights are rounded to the nearest codes, once, when they are loaded.
 // Placed here because: it must know what is frozen, and the precision passes must find the codes.
 // Saves: of 32 bits a weight all but 4.5 (nf4, fp4: blocks of 64), 4.13 (nf4-dq: the scales as 8-bit codes in blocks of
-//   256), 5 (int4: blocks of 32) or 8 (int8: a scale per row). Costs: decoding, once per product and thread.
+//   256), 5 (int4: blocks of 32) or 8 (int8: a scale per row); other groups of N elements of a row: 32 / N more. Costs:
+//   decoding, once per product and thread.
 // Sources: Dettmers et al. 2023, "QLoRA", sections 3 and 4.
 // Manuals: M3, M5 (T22, T25).
 #pragma once
@@ -23,9 +24,10 @@ namespace headroom {
 
 inline constexpr PassInfo kQuantizeWeights{
     "quantize-weights", PassStage::model, TechniqueKind::lossy,
-    "frozen matrices of the layers in 4 or 8 bits: nf4, nf4-dq, fp4, int8 or int4"};
+    "frozen matrices of the layers in 4 or 8 bits: nf4, nf4-dq, fp4, int8, int4; in other groups int8-g128, int4-g64, "
+    "int4-row"};
 
-// Stores the matrices so; `kind` is one of the five above. `frozen`: the weights that are not trained; null: all.
+// Stores the matrices so; `kind` is one of these. `frozen`: the weights that are not trained; null: all.
 // Returns how many there are.
 int64_t quantize_weights(Graph& graph, RegionId region, std::string_view kind, const std::set<ValueId>* frozen);
 

@@ -44,6 +44,8 @@ void write_model(Executor& executor, const ModelFiles& model, const std::string&
 
 // Its config.json and other small files alone.
 void write_model_files(const ModelFiles& model, const std::string& save_dtype, const std::filesystem::path& directory);
+// The small files without config.json.
+void copy_companions(const ModelFiles& model, const std::filesystem::path& directory);
 
 // Writes O/checkpoint-STEP atomically and removes the oldest beyond --save-total-limit; with --load-best-model-at-end
 // the best one stays besides. Throws Error(run) on I/O errors; the older
