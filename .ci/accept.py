@@ -113,6 +113,22 @@ class Acceptance:
                             f'--technique offload-parameters=on --disk-memory {disk}:1GiB'):
                 self.script('golden.py', cases, f'--extra={options}')
 
+    def quantized_losses(self):
+        """Checkpoints that other programs quantised: the loss of each, to 1e-5."""
+        folder = self.at('data', 'quantized')
+        for kind in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+            case = os.path.join(folder, kind)
+            if not os.path.exists(os.path.join(case, 'loss.json')):
+                continue
+            with open(os.path.join(case, 'loss.json'), encoding='utf-8') as text:
+                wanted = json.load(text)
+            done = subprocess.run([self.binary, 'evaluate', '--model', f'{case}/model', '--data', f'{case}/rows.jsonl', '--memory', '256MiB',
+                                   '--max-seq-length', '64', '--json'], capture_output=True, text=True, check=False)
+            found = json.loads(done.stdout) if done.returncode == 0 else {}
+            good = found.get('tokens') == wanted['tokens'] and abs(found['loss'] - wanted['loss']) <= 1e-5
+            self.total[not good] += 1
+            print(f'evaluate {kind}: {found.get("loss", done.stderr[-300:])}, wanted {wanted["loss"]}: {"ok" if good else "FAIL"}')
+
     def fused_optimizer(self, case):
         """A golden case without clipping: the same losses and weights, bitwise, with the update inside the backward pass."""
         folder, results = self.at('accept', 'golden', case), []
@@ -209,6 +225,7 @@ class Acceptance:
             self.optimizers()
             self.quantized()
             self.quantization_aware()
+            self.quantized_losses()
             self.gpu()
         if self.has('plan'):
             self.budget()

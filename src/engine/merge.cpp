@@ -38,7 +38,7 @@ class Merger {
   Merger(const MergeOptions& options, const ModelFiles& model)
       : options_(options),
         model_(model),
-        weights_(SafetensorsSet::open(model.directory)),
+        weights_(SafetensorsSet::open(model.weights)),
         adapter_(open_adapter(options.adapter)) {
     check_weights(model.spec, weights_);
     check_tied_head(adapter_.tensors, model.spec);

@@ -13,15 +13,13 @@ namespace {
 namespace fs = std::filesystem;
 
 std::map<std::string, int64_t> read_weight_bytes(const ModelFiles& model) {
-  std::map<std::string, int64_t> bytes;
   std::error_code status;
-  if (!fs::exists(model.directory / "model.safetensors", status) &&
+  if (model.weights == model.directory && !fs::exists(model.directory / "model.safetensors", status) &&
       !fs::exists(model.directory / "model.safetensors.index.json", status))
-    return bytes;
-  const SafetensorsSet files = SafetensorsSet::open(model.directory);
+    return {};
+  const SafetensorsSet files = SafetensorsSet::open(model.weights);
   check_weights(model.spec, files);
-  for (const auto& [name, tensor] : files.tensors()) bytes[std::string(stored_type_name(tensor.type))] += tensor.bytes;
-  return bytes;
+  return files.bytes_by_type();
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ OpenedModel::OpenedModel(const InferenceOptions& options, const char* purpose, N
   refuse_without_head(model_, purpose);
   if (names_adapter(options) || !options.adapter.empty())
     adapter_ = open_adapter(names_adapter(options) ? options.model : options.adapter);
-  const SafetensorsSet files = SafetensorsSet::open(model_.directory);
+  const SafetensorsSet files = SafetensorsSet::open(model_.weights);
   check_weights(model_.spec, files, adapter_ ? HeadRule::may_miss : HeadRule::required);
   if (adapter_) check_head(files);
 }
@@ -62,7 +62,7 @@ void OpenedModel::check_head(const SafetensorsSet& files) const {
 
 void OpenedModel::load(Executor& executor, const LoraOptions& lora) const {
   note(executor.device().remark());
-  read_weights(executor, model_.spec, SafetensorsSet::open(model_.directory));
+  read_weights(executor, model_.spec, SafetensorsSet::open(model_.weights));
   if (adapter_) load_adapter(executor, lora, adapter_->tensors.path().parent_path());
   executor.run("load", {});
 }

@@ -10,6 +10,7 @@
 #include "data/pack_index.h"
 #include "data/token_cache_builder.h"
 #include "device/device.h"
+#include "formats/gguf_file.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_header.h"
 #include "formats/token_names.h"
@@ -69,9 +70,9 @@ int64_t beyond_code(int64_t tables) { return align_up(std::max<int64_t>(0, table
 // What of the model's files is held while the arena exists: config.json, and the tables of the tensors of one file at a
 // time, of the model or of the run's checkpoints.
 int64_t file_tables(const ModelFiles& model) {
-  const int64_t files = model.directory.empty() ? 0 : SafetensorsSet::table_bytes(model.directory);
-  return document_bytes(model.config.source) +
-         beyond_code(std::max(files, kHeaderFactor * own_header_bytes(model.spec)));
+  const int64_t files = model.directory.empty() ? 0 : SafetensorsSet::table_bytes(model.weights);
+  const int64_t config = is_gguf(model.config.source) ? 0 : document_bytes(model.config.source);
+  return config + beyond_code(std::max(files, kHeaderFactor * own_header_bytes(model.spec)));
 }
 
 // What planning holds per layer beside the tables of its plan: the graphs of a candidate before and after its passes

@@ -4,14 +4,18 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "base/block_codes.h"
 #include "base/bytes.h"
 #include "base/dynamic_map.h"
 #include "base/error.h"
+#include "base/integer_codes.h"
 #include "base/quantization_grid.h"
 #include "base/threads.h"
 #include "engine/budget.h"
+#include "engine/gguf_export.h"
 #include "engine/process_bytes.h"
 #include "formats/atomic_dir.h"
 #include "formats/json.h"
@@ -79,11 +83,11 @@ struct Entry {
 
 class Quantizer {
  public:
-  Quantizer(const QuantizeOptions& options, const ModelFiles& model)
-      : kind_(options.weights),
+  Quantizer(std::string kind, const ModelFiles& model)
+      : kind_(std::move(kind)),
         model_(model),
-        files_(SafetensorsSet::open(model.directory)),
-        coded_(coded_weights(model.spec, options.weights)),
+        files_(SafetensorsSet::open(model.weights)),
+        coded_(coded_weights(model.spec, kind_)),
         values_(kChunk),
         bytes_(kChunk) {
     check_weights(model.spec, files_, HeadRule::may_miss);
@@ -275,7 +279,8 @@ class Quantizer {
 
 // What transformers reads of it.
 Json quantization_config(const std::string& kind, const std::string& dtype) {
-  if (!stored_kind(kind).starts_with("int"))
+  const std::optional<IntegerCodes> codes = integer_codes(stored_kind(kind));
+  if (!codes)
     return {{"quant_method", "bitsandbytes"},
             {"load_in_4bit", true},
             {"load_in_8bit", false},
@@ -283,37 +288,68 @@ Json quantization_config(const std::string& kind, const std::string& dtype) {
             {"bnb_4bit_use_double_quant", kind == "nf4-dq"},
             {"bnb_4bit_compute_dtype", dtype},
             {"bnb_4bit_quant_storage", "uint8"}};
-  return packed_config(kind.ends_with("int8") ? 8 : 4, kind == "int8" ? 0 : 32, kind == "qat-int8-int4");
+  return packed_config(codes->bits, codes->group, kind == "qat-int8-int4");
+}
+
+// --weights with --group-size.
+std::string kind_of(const QuantizeOptions& options) {
+  constexpr std::string_view kOthers[] = {"nf4", "nf4-dq", "fp4", "qat-int8-int4", "qat-int4", "qat-int8"};
+  const std::string& kind = options.weights;
+  const bool integers = integer_codes(kind).has_value();
+  if (!integers && !gguf_type_named(kind) &&
+      std::find(std::begin(kOthers), std::end(kOthers), kind) == std::end(kOthers))
+    throw Error(
+        ErrorKind::usage, fmt::format("--weights {} is not known", kind),
+        "nf4, nf4-dq, fp4, int8 or int4; qat-int8-int4, qat-int4 or qat-int8 of a model trained with that qat; in a "
+        "GGUF f16, bf16, q8_0 or q4_0");
+  if (options.group_size == 0) return kind;
+  if (kind != "int8" && kind != "int4")
+    throw Error(ErrorKind::usage, fmt::format("--group-size {} with --weights {}", options.group_size, kind),
+                integers ? "say it once" : "groups are of int8 and int4: leave it out");
+  std::string grouped = integer_codes_name({kind == "int4" ? 4 : 8, options.group_size});
+  if (!integer_codes(grouped))
+    throw Error(ErrorKind::usage,
+                fmt::format("--group-size {} is not a multiple of 8 from 8 to 65536", options.group_size),
+                "32, 64 and 128 are usual");
+  return grouped;
+}
+
+std::string write_as_gguf(const QuantizeOptions& options, const ModelFiles& model, GgmlType type) {
+  refuse_below(options.memory, gguf_export_bytes(model));
+  AtomicDirectory directory(options.output_dir);
+  const std::string lacking = write_gguf(model, type, directory.path() / "model.gguf");
+  copy_companions(model, directory.path());
+  directory.commit();
+  return lacking;
 }
 
 }  // namespace
 
-void quantize_model(const QuantizeOptions& options) {
-  constexpr std::string_view kKinds[] = {"nf4",  "nf4-dq",        "fp4",      "int8",
-                                         "int4", "qat-int8-int4", "qat-int4", "qat-int8"};
-  if (std::find(std::begin(kKinds), std::end(kKinds), options.weights) == std::end(kKinds))
-    throw Error(ErrorKind::usage, fmt::format("--weights {} is not known", options.weights),
-                "nf4, nf4-dq, fp4, int8 or int4; qat-int8-int4, qat-int4 or qat-int8 of a model trained with that qat");
+std::string quantize_model(const QuantizeOptions& options) {
+  const std::string kind = kind_of(options);
   const ModelFiles model = open_model(options.model);
   if (model.directory.empty())
     throw Error(ErrorKind::usage, fmt::format("{} is a bare config.json: there are no weights", options.model.string()),
                 "give the model's directory");
   refuse_quantized(model, "quantise");
-  if (model.spec.layout == "in_out")
+  const std::optional<GgmlType> gguf = gguf_type_named(kind);
+  if (!gguf && model.spec.layout == "in_out")
     throw Error(ErrorKind::usage, fmt::format("{} models store matrices [in, out]", model.spec.family),
                 "leave the files as they are and use --technique quantize-weights with train, evaluate or generate");
   if (fs::exists(options.output_dir) && !fs::is_empty(options.output_dir))
     throw Error(ErrorKind::usage, fmt::format("{} is not empty", options.output_dir.string()),
                 "give a fresh --output-dir");
-  Quantizer quantizer(options, model);
+  if (gguf) return write_as_gguf(options, model, *gguf);
+  Quantizer quantizer(kind, model);
   refuse_below(options.memory, quantizer.memory_bytes());
   AtomicDirectory directory(options.output_dir);
   quantizer.write(directory.path() / "model.safetensors");
   write_model_files(model, model.config.dtype(), directory.path());
   Json config = model.config.raw;
-  config["quantization_config"] = quantization_config(options.weights, model.config.dtype());
+  config["quantization_config"] = quantization_config(kind, model.config.dtype());
   write_text_durably(directory.path() / "config.json", config.dump(2) + "\n");
   directory.commit();
+  return "";
 }
 
 }  // namespace headroom

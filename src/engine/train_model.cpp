@@ -85,7 +85,7 @@ class TrainingRun {
  private:
   // A checkpoint of the bare model gets a head.
   void find_missing_head() {
-    const SafetensorsSet files = SafetensorsSet::open(model_.directory);
+    const SafetensorsSet files = SafetensorsSet::open(model_.weights);
     check_weights(model_.spec, files, HeadRule::may_miss);
     missing_ = missing_head(model_.spec, files);
     train_head_with_adapters(model_.spec, missing_, options_.techniques.lora);

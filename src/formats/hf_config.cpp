@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/integer_codes.h"
+#include "formats/gguf_config.h"
 #include "formats/hf_config_values.h"
 
 namespace headroom {
@@ -32,7 +34,7 @@ HfConfig HfConfig::read(const std::filesystem::path& path) {
   const std::filesystem::path file = std::filesystem::is_directory(path, status) ? path / "config.json" : path;
   HfConfig config;
   config.source = file;
-  config.raw = read_json(file, kMaxConfigBytes);
+  config.raw = is_gguf(file) ? gguf_config(GgufFile::open(file)) : read_json(file, kMaxConfigBytes);
   config.adopt();
   return config;
 }
@@ -160,12 +162,23 @@ std::string packed_codes(const Json& config) {
     return "";
   const auto is = [&](const char* key, const Json& wanted) { return weights.value(key, Json()) == wanted; };
   if (!is("symmetric", true) || !is("type", "int")) return "";
-  const bool grouped = is("strategy", "group") && is("group_size", 32);
+  if (!is("num_bits", 4) && !is("num_bits", 8)) return "";
+  IntegerCodes codes{is("num_bits", 4) ? 4 : 8, 0};
+  const Json group_size = weights.value("group_size", Json());
+  if (!is("strategy", "channel")) {
+    if (!is("strategy", "group") || !group_size.is_number_integer()) return "";
+    codes.group = group_size.get<int64_t>();
+  }
+  const std::string name = integer_codes_name(codes);
   const Json activations = group.value("input_activations", Json());
-  if (!activations.is_null()) return are_token_codes(activations) && is("num_bits", 4) && grouped ? "int8-int4" : "";
-  if (is("num_bits", 4) && grouped) return "int4";
-  if (is("num_bits", 8) && grouped) return "int8-g32";
-  return is("num_bits", 8) && is("strategy", "channel") ? "int8" : "";
+  if (!activations.is_null()) return are_token_codes(activations) && name == "int4" ? "int8-int4" : "";
+  return integer_codes(name) == codes ? name : "";
+}
+
+// What a GGUF's metadata was turned into (gguf_config.h).
+std::string gguf_codes(const Json& config) {
+  const Json weights = config.value("weights", Json());
+  return weights.is_string() && integer_codes(weights.get<std::string>()) ? weights.get<std::string>() : "";
 }
 
 }  // namespace
@@ -173,6 +186,7 @@ std::string packed_codes(const Json& config) {
 std::string HfConfig::weight_codes() const {
   const std::string method = quantization_method();
   if (method == "bitsandbytes") return bitsandbytes_codes(*find(raw, "quantization_config"));
+  if (method == "gguf") return gguf_codes(*find(raw, "quantization_config"));
   return method == "compressed-tensors" ? packed_codes(*find(raw, "quantization_config")) : "";
 }
 

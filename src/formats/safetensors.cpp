@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "formats/gguf_weights.h"
 #include "formats/json_characters.h"
 #include "formats/safetensors_header.h"
 #include "formats/safetensors_index.h"
@@ -101,6 +102,11 @@ void SafetensorsFile::read(const StoredTensor& tensor, int64_t byte_offset, std:
 SafetensorsSet SafetensorsSet::open(const std::filesystem::path& model_directory, int64_t most_header) {
   SafetensorsSet set;
   set.directory_ = model_directory;
+  if (is_gguf(model_directory)) {
+    set.gguf_ = std::make_shared<const GgufWeights>(GgufWeights::open(model_directory));
+    set.tensors_ = set.gguf_->tensors();
+    return set;
+  }
   std::error_code status;
   const std::filesystem::path index = model_directory / kIndex;
   std::vector<std::string> names{std::string(kSingle)};
@@ -138,6 +144,7 @@ SafetensorsSet SafetensorsSet::open(const std::filesystem::path& model_directory
 }
 
 int64_t SafetensorsSet::table_bytes(const std::filesystem::path& model_directory) {
+  if (is_gguf(model_directory)) return GgufFile::table_bytes(model_directory);
   std::error_code status;
   const std::filesystem::path index = model_directory / kIndex;
   if (std::filesystem::exists(model_directory / kSingle, status) || !std::filesystem::exists(index, status))
@@ -150,6 +157,16 @@ int64_t SafetensorsSet::table_bytes(const std::filesystem::path& model_directory
 int64_t SafetensorsSet::total_bytes() const {
   return std::accumulate(tensors_.begin(), tensors_.end(), int64_t{0},
                          [](int64_t sum, const auto& named) { return sum + named.second.bytes; });
+}
+
+std::map<std::string, int64_t> SafetensorsSet::bytes_by_type() const {
+  std::map<std::string, int64_t> bytes;
+  for (const auto& [name, tensor] : tensors_)
+    if (gguf_)
+      bytes[ggml_type_name(gguf_->stored(tensor.file).type)] += gguf_->stored(tensor.file).bytes;
+    else
+      bytes[std::string(stored_type_name(tensor.type))] += tensor.bytes;
+  return bytes;
 }
 
 const StoredTensor* SafetensorsSet::find(std::string_view name) const {
@@ -168,6 +185,7 @@ void SafetensorsSet::read(std::string_view name, int64_t byte_offset, std::span<
 }
 
 void SafetensorsSet::read(const StoredTensor& tensor, int64_t byte_offset, std::span<std::byte> into) const {
+  if (gguf_) return gguf_->read(tensor.file, byte_offset, into);
   files_[static_cast<size_t>(tensor.file)].read(tensor, byte_offset, into);
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,7 +27,7 @@ struct StoredTensor {
   std::vector<int64_t> shape;
   int64_t offset = 0;  // of its first byte in its file, from the file's beginning
   int64_t bytes = 0;
-  int file = 0;  // which file of a SafetensorsSet
+  int file = 0;  // which file of a SafetensorsSet, or which tensor of its GGUF
 
   // Product of the shape; 1 for a scalar.
   int64_t elements() const { return bytes / stored_type_bytes(type); }
@@ -61,17 +62,24 @@ class SafetensorsFile {
   StoredTensors tensors_;
 };
 
-// All the weights of a model directory: model.safetensors, or the shards of model.safetensors.index.json. Thread-safe
-// as above.
+class GgufWeights;
+
+// All the weights of a model: model.safetensors of its directory, or the shards of model.safetensors.index.json; or a
+// .gguf file, seen as the safetensors of the same model (gguf_weights.h). Thread-safe as above.
 class SafetensorsSet {
  public:
   // Throws Error(usage) when there are no weights (other formats lying there are named), Error(format) for a missing
   // shard, a tensor in two shards, or an index that disagrees with the shards.
-  static SafetensorsSet open(const std::filesystem::path& model_directory, int64_t most_header = kMaxHeaderBytes);
+  static SafetensorsSet open(const std::filesystem::path& model, int64_t most_header = kMaxHeaderBytes);
   // As SafetensorsFile::table_bytes, of all files and the index.
-  static int64_t table_bytes(const std::filesystem::path& model_directory);
+  static int64_t table_bytes(const std::filesystem::path& model);
 
+  // The directory, or the .gguf file.
   const std::filesystem::path& directory() const { return directory_; }
+  // Null for safetensors.
+  const GgufWeights* gguf() const { return gguf_.get(); }
+  // Sum of the stored bytes by type: {"BF16", 1024}.
+  std::map<std::string, int64_t> bytes_by_type() const;
   // Every tensor of every file, sorted by name; StoredTensor::file says which file.
   const StoredTensors& tensors() const { return tensors_; }
   // Sum of the tensors' bytes.
@@ -88,6 +96,7 @@ class SafetensorsSet {
  private:
   std::filesystem::path directory_;
   std::vector<SafetensorsFile> files_;
+  std::shared_ptr<const GgufWeights> gguf_;
   StoredTensors tensors_;
 };
 

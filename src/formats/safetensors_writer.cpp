@@ -1,36 +1,19 @@
 #include "formats/safetensors_writer.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "formats/atomic_dir.h"
 #include "formats/json.h"
 
 namespace headroom {
 namespace {
 
-constexpr int64_t kWriteBack = int64_t{8} << 20;
 constexpr size_t kHeaderPiece = 16384;  // of the header, in memory
 
 }  // namespace
-
-SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path)
-    : path_(path), file_(File::create(temporary_beside(path))) {}
-
-SafetensorsWriter::~SafetensorsWriter() {
-  if (!finished_) abandon();
-}
-
-void SafetensorsWriter::abandon() noexcept {
-  if (file_.path().empty()) return;
-  ::unlink(file_.path().c_str());
-  file_ = File();
-}
 
 void SafetensorsWriter::declare(std::string name, StoredType type, std::vector<int64_t> shape) {
   HR_CHECK(!begun_, "tensor {} declared after the first write", name);
@@ -77,8 +60,7 @@ void SafetensorsWriter::begin() {
   const auto length = static_cast<uint64_t>(each_piece([](std::string_view) {}));
   std::memcpy(text.data(), &length, text.size());
   const auto flush = [&] {
-    file_.write_at(end_, std::as_bytes(std::span(text)));
-    end_ += static_cast<int64_t>(text.size());
+    file_.append(std::as_bytes(std::span(text)));
     text.clear();
   };
   each_piece([&](std::string_view piece) {
@@ -90,49 +72,30 @@ void SafetensorsWriter::begin() {
 
 void SafetensorsWriter::write(std::string_view name, std::span<const std::byte> chunk) {
   HR_CHECK(file_.is_open(), "write of {} after an end", name);
-  try {
-    if (!begun_) begin();
-    while (current_ < declared_.size() && current_bytes_ == declared_[current_].bytes &&
-           declared_[current_].name != name) {
-      ++current_;
-      current_bytes_ = 0;
-    }
-    const auto bytes = static_cast<int64_t>(chunk.size());
-    HR_CHECK(current_ < declared_.size() && declared_[current_].name == name, "tensor {} written out of order", name);
-    HR_CHECK(bytes <= declared_[current_].bytes - current_bytes_, "tensor {} has {} bytes, {} more than declared", name,
-             current_bytes_ + bytes, current_bytes_ + bytes - declared_[current_].bytes);
-    file_.write_at(end_, chunk);
-    end_ += bytes;
-    current_bytes_ += bytes;
-    if (end_ - written_back_ >= kWriteBack) {
-      file_.write_back(written_back_, end_ - written_back_);
-      written_back_ = end_;
-    }
-  } catch (const Error&) {
-    abandon();
-    throw;
+  if (!begun_) begin();
+  while (current_ < declared_.size() && current_bytes_ == declared_[current_].bytes &&
+         declared_[current_].name != name) {
+    ++current_;
+    current_bytes_ = 0;
   }
+  const auto bytes = static_cast<int64_t>(chunk.size());
+  HR_CHECK(current_ < declared_.size() && declared_[current_].name == name, "tensor {} written out of order", name);
+  HR_CHECK(bytes <= declared_[current_].bytes - current_bytes_, "tensor {} has {} bytes, {} more than declared", name,
+           current_bytes_ + bytes, current_bytes_ + bytes - declared_[current_].bytes);
+  file_.append(chunk);
+  current_bytes_ += bytes;
 }
 
 void SafetensorsWriter::finish() {
-  HR_CHECK(file_.is_open() && !finished_, "finish() after an end");
-  try {
-    if (!begun_) begin();
-    while (current_ < declared_.size() && current_bytes_ == declared_[current_].bytes) {
-      ++current_;
-      current_bytes_ = 0;
-    }
-    HR_CHECK(current_ == declared_.size(), "tensor {} has only {} of {} bytes", declared_[current_].name,
-             current_bytes_, declared_[current_].bytes);
-    file_.sync();
-    file_.drop_cache(0, 0);
-    file_.close();
-    rename_durably(file_.path(), path_);
-    finished_ = true;
-  } catch (const Error&) {
-    abandon();
-    throw;
+  HR_CHECK(file_.is_open(), "finish() after an end");
+  if (!begun_) begin();
+  while (current_ < declared_.size() && current_bytes_ == declared_[current_].bytes) {
+    ++current_;
+    current_bytes_ = 0;
   }
+  HR_CHECK(current_ == declared_.size(), "tensor {} has only {} of {} bytes", declared_[current_].name, current_bytes_,
+           declared_[current_].bytes);
+  file_.finish();
 }
 
 }  // namespace headroom

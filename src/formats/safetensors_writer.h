@@ -12,20 +12,16 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/file.h"
 #include "formats/stored_type.h"
+#include "formats/streamed_file.h"
 
 namespace headroom {
 
-// Used by one thread. The bytes go to a temporary name beside the path until finish() renames it. Unless that returned,
-// the destructor removes the partial file; so does a failed write.
+// Used by one thread; temporary until finish(), as StreamedFile is.
 class SafetensorsWriter {
  public:
   // Creates the temporary file. Throws Error(run) when it cannot.
-  explicit SafetensorsWriter(const std::filesystem::path& path);
-  SafetensorsWriter(const SafetensorsWriter&) = delete;
-  SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
-  ~SafetensorsWriter();
+  explicit SafetensorsWriter(const std::filesystem::path& path) : file_(path) {}
 
   // Announces the next tensor. All declarations come before the first write(); names are unique. Declare wider types
   // first where files mix types, so that each tensor starts at a multiple of its element size.
@@ -34,11 +30,10 @@ class SafetensorsWriter {
   // Appends bytes to tensor `name`, which is the first declared one that is not full. The first call writes the header
   // (metadata
   // {"format": "pt"}, padded so that the data starts at a multiple of 8). No heap allocation from the second call on.
-  // Dirty pages are written back every 8 MiB. Throws Error(run) naming the file and the reason (disk full); the file is
-  // then gone.
+  // Throws as StreamedFile::append.
   void write(std::string_view name, std::span<const std::byte> chunk);
 
-  // Every byte declared has been written: fsync, close, rename to the path. Throws Error(run); the file is then gone.
+  // Every byte declared has been written. Throws as StreamedFile::finish.
   void finish();
 
   // Size of the whole file in bytes, header included; valid once all tensors are declared.
@@ -54,17 +49,12 @@ class SafetensorsWriter {
   // The header piece by piece, with its padding; returns its length.
   int64_t each_piece(const std::function<void(std::string_view)>& piece) const;
   void begin();
-  void abandon() noexcept;
 
-  std::filesystem::path path_;
-  File file_;
+  StreamedFile file_;
   std::deque<Declared> declared_;  // which does not move what it has when it grows
   size_t current_ = 0;             // the tensor being written
   int64_t current_bytes_ = 0;      // of it, written so far
-  int64_t end_ = 0;                // of what is written
-  int64_t written_back_ = 0;       // up to here nothing is dirty
   bool begun_ = false;
-  bool finished_ = false;
 };
 
 }  // namespace headroom

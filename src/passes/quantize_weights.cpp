@@ -1,17 +1,18 @@
 #include "passes/quantize_weights.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
+#include "base/integer_codes.h"
 #include "ops/registry.h"
 #include "passes/lora.h"
 
 namespace headroom {
 namespace {
 
-constexpr int64_t kBlock = 64;         // of nf4 and fp4, as in QLoRA
-constexpr int64_t kScaleBlock = 256;   // of nf4-dq
-constexpr int64_t kIntegerBlock = 32;  // of int4 and int8-g32
+constexpr int64_t kBlock = 64;        // of nf4 and fp4, as in QLoRA
+constexpr int64_t kScaleBlock = 256;  // of nf4-dq
 
 constexpr Product kLinear{ProductPart::output, ProductMatrices::one};
 
@@ -36,17 +37,27 @@ Storage storage_of(std::string_view kind, const Value& weight) {
   Storage storage{static_cast<int32_t>(kBlock), 4, DType::f32, CodeTable::nf4};
   if (kind == "nf4-dq") storage.scale_block = static_cast<int32_t>(kScaleBlock);
   if (kind == "fp4") storage.codes = CodeTable::fp4;
-  if (!kind.starts_with("int")) return storage;
+  const std::optional<IntegerCodes> codes = integer_codes(kind);
+  if (!codes) return storage;
   const int64_t row = weight.type.shape.back().constant;
-  if (kind != "int8" && row % kIntegerBlock != 0)
+  if (codes->group != 0 && row % codes->group != 0) {
+    const int64_t nearest = nearest_group(row, codes->group);
     throw Error(
         ErrorKind::usage,
         fmt::format("--technique quantize-weights={}: the rows of {} have {} elements, which is not a multiple of {}",
-                    kind, weight.name, row, kIntegerBlock),
-        "use int8, or nf4, whose blocks go across rows");
+                    kind, weight.name, row, codes->group),
+        fmt::format("use {}{}, or nf4, whose blocks go across rows",
+                    nearest == 0 ? "" : integer_codes_name({codes->bits, nearest}) + " (the nearest that divides), ",
+                    integer_codes_name({codes->bits, 0})));
+  }
+  if (codes->group == 0 && codes->bits == 4 && row % 2 != 0)
+    throw Error(ErrorKind::usage,
+                fmt::format("--technique quantize-weights={}: the rows of {} have {} elements, no whole bytes of codes",
+                            kind, weight.name, row),
+                "use int8, or nf4, whose blocks go across rows");
   storage.codes = CodeTable::integer;
-  storage.block = static_cast<int32_t>(kind == "int8" ? row : kIntegerBlock);
-  storage.payload_bits = kind == "int4" ? 4 : 8;
+  storage.block = static_cast<int32_t>(codes->group == 0 ? row : codes->group);
+  storage.payload_bits = codes->bits;
   return storage;
 }
 

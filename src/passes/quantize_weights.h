@@ -8,8 +8,8 @@
 //   weights are rounded to the nearest codes, once, when they are loaded.
 // Placed here because: it must know what is frozen, and the precision passes must find the codes.
 // Saves: of 32 bits a weight all but 4.5 (nf4, fp4: blocks of 64), 4.13 (nf4-dq: the scales as 8-bit codes in blocks of
-//   256), 5 (int4: blocks of 32), 8 (int8: a scale per row) or 9
-//   (int8-g32: blocks of 32). Costs: decoding, once per product and thread.
+//   256), 5 (int4: blocks of 32) or 8 (int8: a scale per row); other groups of N elements of a row: 32 / N more. Costs:
+//   decoding, once per product and thread.
 // Sources: Dettmers et al. 2023, "QLoRA", sections 3 and 4.
 // Manuals: M3, M5 (T22, T25).
 #pragma once
@@ -25,13 +25,14 @@ namespace headroom {
 
 inline constexpr PassInfo kQuantizeWeights{
     "quantize-weights", PassStage::model, TechniqueKind::lossy,
-    "frozen matrices of the layers in 4 or 8 bits: nf4, nf4-dq, fp4, int8, int4 or int8-g32"};
+    "frozen matrices of the layers in 4 or 8 bits: nf4, nf4-dq, fp4, int8, int4; in other groups int8-g128, int4-g64, "
+    "int4-row"};
 
 // The linear layers of the model's blocks whose matrices may be codes, in program order: a matrix that nothing but
 // linear layers reads, and whose result chooses no experts.
 std::vector<NodeId> quantizable_layers(const Graph& graph, RegionId region);
 
-// Stores the matrices so; `kind` is one of the six above. `frozen`: the weights that are not trained; null: all.
+// Stores the matrices so; `kind` is one of these. `frozen`: the weights that are not trained; null: all.
 // Returns how many there are.
 int64_t quantize_weights(Graph& graph, RegionId region, std::string_view kind, const std::set<ValueId>* frozen);
 

@@ -83,7 +83,7 @@ Json adapter_config(const Plan& plan, const ModelFiles& model, const LoraOptions
   config["task_type"] = classes                                       ? Json("SEQ_CLS")
                         : model.spec.objective == Objective::language ? Json("CAUSAL_LM")
                                                                       : Json(nullptr);
-  config["base_model_name_or_path"] = fs::absolute(model.directory).lexically_normal().string();
+  config["base_model_name_or_path"] = fs::absolute(model.weights).lexically_normal().string();
   config["r"] = options.rank;
   config["lora_alpha"] = options.alpha;
   config["lora_dropout"] = options.dropout;

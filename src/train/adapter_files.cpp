@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "formats/gguf_file.h"
 #include "formats/json.h"
 #include "train/tied_head.h"
 
@@ -112,7 +113,9 @@ fs::path base_of_adapter(const fs::path& directory) {
   const std::string base = named.is_string() ? named.get<std::string>() : std::string();
   std::error_code status;
   for (const fs::path& candidate : {fs::path(base), directory / base})
-    if (!base.empty() && fs::exists(candidate / "config.json", status)) return candidate;
+    if (!base.empty() && (fs::exists(candidate / "config.json", status) ||
+                          (is_gguf(candidate) && fs::is_regular_file(candidate, status))))
+      return candidate;
   throw Error(ErrorKind::usage,
               fmt::format("{} is an adapter of '{}', and there is no model of that name", directory.string(), base),
               "give --model BASE --adapter DIR");

@@ -225,6 +225,10 @@ void write_model(Executor& executor, const ModelFiles& model, const std::string&
 void write_model_files(const ModelFiles& model, const std::string& save_dtype, const fs::path& directory,
                        const Json& quantization) {
   write_config(model, save_dtype, directory, quantization);
+  copy_companions(model, directory);
+}
+
+void copy_companions(const ModelFiles& model, const fs::path& directory) {
   if (fs::equivalent(model.directory, directory)) return;
   each_name_in(model.directory, [&](const std::string& name) {
     if (const fs::path file = model.directory / name; is_companion(file) && is_file_there(file))
@@ -261,7 +265,7 @@ void load_checkpoint(Executor& executor, const ModelFiles& model, const LoraOpti
 void load_weights_of_checkpoint(Executor& executor, const ModelFiles& model, const LoraOptions& lora,
                                 const fs::path& checkpoint) {
   if (lora.rank > 0) {
-    read_weights(executor, model.spec, SafetensorsSet::open(model.directory));
+    read_weights(executor, model.spec, SafetensorsSet::open(model.weights));
     load_adapter(executor, lora, checkpoint);
     executor.run("load", {});
     return;

@@ -48,6 +48,8 @@ void write_model(Executor& executor, const ModelFiles& model, const std::string&
 // `quantization`: "quantization_config" of the weights beside it, null for numbers.
 void write_model_files(const ModelFiles& model, const std::string& save_dtype, const std::filesystem::path& directory,
                        const Json& quantization = {});
+// The small files without config.json.
+void copy_companions(const ModelFiles& model, const std::filesystem::path& directory);
 
 // Writes O/checkpoint-STEP atomically and removes the oldest beyond --save-total-limit; with --load-best-model-at-end
 // the best one stays besides. Throws Error(run) on I/O errors; the older

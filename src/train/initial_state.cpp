@@ -34,7 +34,7 @@ bool is_coded(const Plan& plan, const WeightInfo& weight) {
 
 void fill_fresh(Executor& executor, const ModelFiles& model, const TrainOptions& options,
                 std::span<const WeightInfo> missing) {
-  read_weights(executor, model.spec, SafetensorsSet::open(model.directory));
+  read_weights(executor, model.spec, SafetensorsSet::open(model.weights));
   draw_weights(executor, model.spec, missing, options.seed);
   if (options.model.adapter.empty())
     init_adapter(executor, options.seed);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "formats/gguf_file.h"
 
 namespace headroom {
 namespace {
@@ -33,7 +34,7 @@ ModelFiles open_model(const std::filesystem::path& model) {
     const bool hub = looks_like_hub_id(model.string());
     throw Error(ErrorKind::usage, fmt::format("there is no model at '{}'", model.string()),
                 hub ? "this looks like a Hub id: download the repository first and give its directory"
-                    : "give a model directory (config.json, *.safetensors) or a config.json");
+                    : "give a model directory (config.json, *.safetensors), a .gguf or a config.json");
   }
   ModelFiles files;
   if (std::filesystem::is_directory(model, status)) files.directory = model;
@@ -46,7 +47,11 @@ ModelFiles open_model(const std::filesystem::path& model) {
         ErrorKind::usage, fmt::format("{} holds an adapter, not a model", model.string()),
         "give its base model here; `generate` and `evaluate` take --adapter, and `headroom merge` makes one model of "
         "both");
-  files.config = HfConfig::read(model);
+  files.weights = gguf_of_model(model);
+  const bool gguf = !files.weights.empty();
+  if (!gguf) files.weights = files.directory;
+  if (gguf && files.directory.empty()) files.directory = model.has_parent_path() ? model.parent_path() : ".";
+  files.config = HfConfig::read(gguf ? files.weights : model);
   files.spec = read_model_spec(files.config);
   return files;
 }

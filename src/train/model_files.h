@@ -9,15 +9,16 @@
 
 namespace headroom {
 
-// Its directory (empty for a bare config.json), config and spec.
+// Its directory (empty for a bare config.json), weights, config and spec.
 struct ModelFiles {
   std::filesystem::path directory;
+  std::filesystem::path weights;  // what SafetensorsSet::open takes: the directory, or its .gguf
   HfConfig config;
   ModelSpec spec;
 };
 
-// Reads config.json of a directory, or a bare config.json. Throws Error(usage) for a missing path (a Hub id gets the
-// remedy), Error(format) for what is inside.
+// Reads config.json of a directory, or a bare config.json, or a .gguf by itself or in a directory. Throws Error(usage)
+// for a missing path (a Hub id gets the remedy), Error(format) for what is inside.
 ModelFiles open_model(const std::filesystem::path& model);
 
 // Refuses quantised checkpoints by name; unless they are needed as numbers, those alone whose codes are not read.

@@ -7,6 +7,8 @@
 #include "base/block_codes.h"
 #include "base/dynamic_map.h"
 #include "base/error.h"
+#include "base/integer_codes.h"
+#include "formats/gguf_weights.h"
 #include "formats/json.h"
 #include "train/weights.h"
 
@@ -23,7 +25,9 @@ class Reader {
 
   std::optional<StoredCodes> read() {
     if (weight_.shape.size() != 2) return std::nullopt;
-    if (spec_.weight_codes.starts_with("int")) return read_packed();
+    if (const std::optional<IntegerCodes> codes =
+            integer_codes(spec_.weight_codes == "int8-int4" ? "int4" : spec_.weight_codes))
+      return files_.gguf() ? read_blocks(*codes) : read_packed(*codes);
     const std::string name = stored_weight_name(spec_, files_, weight_.name);
     if (name.empty() || files_.find(name)->type != StoredType::u8) return std::nullopt;
     return read_four_bits(name);
@@ -97,9 +101,23 @@ class Reader {
     return std::move(out_);
   }
 
-  std::optional<StoredCodes> read_packed() {
-    const int bits = spec_.weight_codes.ends_with("int4") ? 4 : 8;
-    const int64_t ins = weight_.shape[1], group = spec_.weight_codes == "int8" ? ins : 32;
+  std::optional<StoredCodes> read_blocks(const IntegerCodes& codes) {
+    const std::string name = stored_weight_name(spec_, files_, weight_.name);
+    const StoredTensor* const tensor = name.empty() ? nullptr : files_.find(name);
+    const GgmlType wanted = codes.bits == 8 ? GgmlType::q8_0 : GgmlType::q4_0;
+    if (!tensor || files_.gguf()->stored(tensor->file).type != wanted || tensor->shape != weight_.shape)
+      return std::nullopt;
+    if (ggml_block(wanted).elements != codes.group) return std::nullopt;
+    out_.storage = {static_cast<int32_t>(codes.group), codes.bits, DType::f32, CodeTable::integer};
+    out_.codes = out_.scales = name;
+    out_.in_blocks = true;
+    out_.tensors.push_back(name);
+    return std::move(out_);
+  }
+
+  std::optional<StoredCodes> read_packed(const IntegerCodes& kind) {
+    const int bits = kind.bits;
+    const int64_t ins = weight_.shape[1], group = kind.group == 0 ? ins : kind.group;
     const std::string codes = stored_weight_name(spec_, files_, weight_.name + "_packed");
     if (codes.empty()) return std::nullopt;
     const std::string name = codes.substr(0, codes.size() - std::string_view("_packed").size());
@@ -136,11 +154,25 @@ std::optional<StoredCodes> find_stored_codes(const ModelSpec& spec, const Safete
 
 namespace {
 
+// The bytes of codes from `first` on, in the order of block_codes.h.
+void read_codes(const SafetensorsSet& files, const StoredCodes& stored, int64_t first, std::span<std::byte> into) {
+  if (stored.in_blocks)
+    return files.gguf()->read_codes(files.at(stored.codes).file, first * 8 / stored.storage.payload_bits, into);
+  files.read(stored.codes, first, into);
+  if (stored.little_nibbles) turn_packed(stored.storage.payload_bits, into);
+}
+
+// Scales that are stored as they are, from block `first` on.
+void read_plain_scales(const SafetensorsSet& files, const StoredCodes& stored, int64_t first, std::span<float> into) {
+  if (stored.in_blocks) return files.gguf()->read_scales(files.at(stored.scales).file, first, into);
+  read_floats(files, stored.scales, first, into);
+}
+
 // The scales of blocks begin .. end.
 std::vector<float> read_scales(const SafetensorsSet& files, const StoredCodes& stored, int64_t begin, int64_t end) {
   std::vector<float> scales(static_cast<size_t>(end - begin));
   if (stored.storage.scale_block == 0) {
-    read_floats(files, stored.scales, begin, scales);
+    read_plain_scales(files, stored, begin, scales);
     return scales;
   }
   std::vector<uint8_t> codes(scales.size());
@@ -161,8 +193,7 @@ void read_decoded(const SafetensorsSet& files, const StoredCodes& stored, int64_
   const Storage& storage = stored.storage;
   const int64_t end = first + static_cast<int64_t>(into.size()), origin = first / 2 * 2, block = storage.block;
   std::vector<std::byte> codes(static_cast<size_t>(code_bytes(end - origin, storage.payload_bits)));
-  files.read(stored.codes, code_bytes(origin, storage.payload_bits), codes);
-  if (stored.little_nibbles) turn_packed(storage.payload_bits, codes);
+  read_codes(files, stored, code_bytes(origin, storage.payload_bits), codes);
   const std::vector<float> scales = read_scales(files, stored, first / block, (end - 1) / block + 1);
   for (int64_t at = first; at < end;) {
     const int64_t stop = std::min(end, (at / block + 1) * block);
@@ -186,22 +217,21 @@ void load_stored_codes(Executor& executor, const PersistentTensor& weight, const
   const auto write = [&](int64_t offset, const int64_t& count, DType dtype, const auto& fill) {
     executor.write({base + offset, dtype, std::span<const int64_t>(&count, 1)}, fill);
   };
-  write(0, code_bytes(elements, storage.payload_bits), DType::u8, [&](int64_t first, std::span<std::byte> piece) {
-    files.read(stored.codes, first, piece);
-    if (stored.little_nibbles) turn_packed(storage.payload_bits, piece);
-  });
-  const auto read_scales = [&](const std::string& name) {
-    return [&files, &name](int64_t first, std::span<std::byte> piece) {
-      read_floats(files, name, first, {reinterpret_cast<float*>(piece.data()), piece.size() / sizeof(float)});
-    };
+  write(0, code_bytes(elements, storage.payload_bits), DType::u8,
+        [&](int64_t first, std::span<std::byte> piece) { read_codes(files, stored, first, piece); });
+  const auto floats = [](std::span<std::byte> piece) {
+    return std::span<float>(reinterpret_cast<float*>(piece.data()), piece.size() / sizeof(float));
   };
   if (storage.scale_block == 0) {
-    write(layout.scales, layout.scale_count, DType::f32, read_scales(stored.scales));
+    write(layout.scales, layout.scale_count, DType::f32,
+          [&](int64_t first, std::span<std::byte> piece) { read_plain_scales(files, stored, first, floats(piece)); });
     return;
   }
   write(layout.scales, layout.scale_count, DType::u8,
         [&](int64_t first, std::span<std::byte> piece) { files.read(stored.scales, first, piece); });
-  write(layout.scale_scales, layout.scale_scale_count, DType::f32, read_scales(stored.outer_scales));
+  write(layout.scale_scales, layout.scale_scale_count, DType::f32, [&](int64_t first, std::span<std::byte> piece) {
+    read_floats(files, stored.outer_scales, first, floats(piece));
+  });
   write(layout.scale_scales + layout.scale_scale_count * 4, 1, DType::f32,
         [&](int64_t, std::span<std::byte> piece) { std::memcpy(piece.data(), &stored.offset, sizeof(float)); });
 }

@@ -1,5 +1,5 @@
-// Weights that a checkpoint stores as codes in blocks: the 4 bits of bitsandbytes, and the packed integers of
-// compressed-tensors.
+// Weights that a checkpoint stores as codes in blocks: the 4 bits of bitsandbytes, the packed integers of
+// compressed-tensors, and Q8_0 and Q4_0 of a GGUF.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,14 @@
 namespace headroom {
 
 // What stands for the weight NAME.weight. bitsandbytes: "" (codes), ".absmax", ".quant_map", ".quant_state.*", and with
-// double quantisation ".nested_absmax" and ".nested_quant_map"; compressed-tensors: "_packed", "_scale", "_shape".
+// double quantisation ".nested_absmax" and ".nested_quant_map"; compressed-tensors: "_packed", "_scale", "_shape"; a
+// GGUF: "", which has both codes and scales.
 struct StoredCodes {
   Storage storage;
   std::string codes, scales, outer_scales;
   float offset = 0;                  // of scales that are codes
   bool little_nibbles = false;       // compressed-tensors: the first element is the lowest bits of a word
+  bool in_blocks = false;            // GGUF: each block of codes lies beside its scale
   std::vector<std::string> tensors;  // all that belong to it
 };
 

@@ -6,6 +6,7 @@
 
 #include "base/bfloat16.h"
 #include "base/error.h"
+#include "base/float16.h"
 #include "passes/lora.h"
 #include "planner/request.h"
 #include "train/coded_weights.h"
@@ -13,15 +14,6 @@
 
 namespace headroom {
 namespace {
-
-float half_to_float(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16, exponent = (half >> 10) & 0x1fu,
-                 fraction = half & 0x3ffu;
-  if (exponent == 0)
-    return std::bit_cast<float>(sign) + (sign ? -1.0f : 1.0f) * static_cast<float>(fraction) * 0x1p-24f;
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (fraction << 13));
-  return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (fraction << 13));
-}
 
 void convert(StoredType type, std::span<const std::byte> from, float* to) {
   const size_t count = from.size() / static_cast<size_t>(stored_type_bytes(type));
@@ -32,7 +24,8 @@ void convert(StoredType type, std::span<const std::byte> from, float* to) {
   for (size_t i = 0; i < count; ++i) {
     uint16_t bits;
     std::memcpy(&bits, from.data() + 2 * i, 2);
-    to[i] = type == StoredType::bf16 ? std::bit_cast<float>(static_cast<uint32_t>(bits) << 16) : half_to_float(bits);
+    to[i] = type == StoredType::bf16 ? std::bit_cast<float>(static_cast<uint32_t>(bits) << 16)
+                                     : static_cast<float>(float16::of_bits(bits));
   }
 }
 

@@ -206,6 +206,27 @@ class Quantized(ProgramTest):
             raw = [data[slice(*header[name]["data_offsets"])] for header, data in (ours, theirs)]
             self.assertEqual(*(map(json.loads, raw) if "quant_state" in name else raw), name)
 
+    def test_groups_of_other_sizes(self):
+        for kind, options in (("int8-g8", ("int8", "--group-size", "8")), ("int4-g16", ("int4", "--group-size", "16")),
+                              ("int4-row", ("int4-row",)), ("int8-g16", ("int8-g16",))):
+            with self.subTest(kind):
+                done = self.call("quantize", "--model", "model", "--output-dir", f"g-{kind}", "--weights", *options)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(self.evaluate(f"g-{kind}"), self.evaluate("model", "--technique", f"quantize-weights={kind}"))
+                self.assertIn(kind, self.call("info", f"g-{kind}").stdout)
+        coarse, fine = (self.evaluate("model", "--technique", f"quantize-weights={kind}")["loss"] for kind in ("int4-row", "int4-g8"))
+        self.assertNotEqual(coarse, fine)
+        said = json.loads((self.root / "g-int4-g16/config.json").read_text())["quantization_config"]["config_groups"]["group_0"]["weights"]
+        self.assertEqual((said["num_bits"], said["strategy"], said["group_size"]), (4, "group", 16))
+
+    def test_groups_that_cannot_be_are_refused(self):
+        arguments = ["quantize", "--model", "model", "--output-dir", "w-refused"]
+        self.assert_refused([*arguments, "--weights", "int4", "--group-size", "24"], 2, "int4-g24", "16 elements", "int4-g16")
+        self.assert_refused([*arguments, "--weights", "int8", "--group-size", "12"], 2, "--group-size 12", "multiple of 8")
+        self.assert_refused([*arguments, "--weights", "nf4", "--group-size", "32"], 2, "--group-size 32", "int8 and int4")
+        for setting in ("int4-g12", "int4-g", "int8-gx", "int4-g0"):
+            self.assert_refused(self.train_arguments("r4", "--lora-r", "4", "--technique", f"quantize-weights={setting}"), 2, setting, "multiple of 8")
+
     def test_quantize_refuses(self):
         self.stored()
         arguments = ["quantize", "--model", "model", "--output-dir", "w-refused"]

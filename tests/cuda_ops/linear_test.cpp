@@ -63,7 +63,7 @@ TEST_F(CudaLinear, TilesAgreeWithTheReference) {
 TEST_F(CudaLinear, CodesAreDecodedBeforeTheyAreMultiplied) {
   const Size size{20, 40, 70};
   const Storage per_row{static_cast<int32_t>(size.ins), 8, DType::f32, CodeTable::integer};
-  for (const Storage& storage : {kNf4, kDoubled, kFp4, kInt4, per_row})
+  for (const Storage& storage : {kNf4, kDoubled, kFp4, kInt4, kInt4Wide, kInt8Groups, per_row})
     for (DType dtype : {DType::f32, DType::bf16}) {
       SCOPED_TRACE(fmt::format("{} {}", code_table_name(storage.codes), dtype_name(dtype)));
       const Tensor w = coded(Tensor::random(DType::f32, weight_dims(true, size), 2), storage).codes;

@@ -8,10 +8,12 @@
 #include "base/error.h"
 #include "counted_heap.h"
 #include "formats/atomic_dir.h"
+#include "formats/gguf_weights.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_header.h"
 #include "formats/safetensors_index.h"
 #include "formats/safetensors_writer.h"
+#include "gguf_bytes.h"
 #include "temporary_directory.h"
 
 namespace headroom {
@@ -101,6 +103,21 @@ TEST(HeapBound, ADirectorysNamesAreNotHeld) {
   directory.write("a.json.tmp-999999999", "");
   EXPECT_LE(counted_heap::peak_of([&] { recover_directories_in(directory.path()); }), kSlack);
   EXPECT_FALSE(std::filesystem::exists(directory / "a.json.tmp-999999999"));
+}
+
+TEST(HeapBound, GgufsTakeNoMoreThanIsBooked) {
+  const TemporaryDirectory directory;
+  GgufBytes file;
+  file.words("general.architecture", "qwen2").words("chat", std::string(500'000, 'x'));
+  for (int i = 0; i < 3000; ++i) file.number(fmt::format("a.metadata.key.of.some.length.{}", i), uint32_t{1});
+  file.list("tokens", std::vector<std::string>(200'000, "token"));
+  for (int i = 0; i < 3000; ++i) file.tensor(fmt::format("blk.{}.attn_output.weight", i), {1, 1, 1, 1}, 0, "data");
+  const std::filesystem::path path = directory.write("model.gguf", file.file());
+  size_t tensors = 0;
+  const int64_t peak = counted_heap::peak_of([&] { tensors = SafetensorsSet::open(path).tensors().size(); });
+  EXPECT_EQ(tensors, 3000u);
+  EXPECT_LE(peak, SafetensorsSet::table_bytes(path) + kSlack);
+  EXPECT_LT(SafetensorsSet::table_bytes(path), int64_t{12} << 20);
 }
 
 }  // namespace

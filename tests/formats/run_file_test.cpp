@@ -8,10 +8,10 @@
 namespace headroom {
 namespace {
 
-std::vector<RunFileEntry> parse(const std::string& text) { return parse_run_file(text, "run.yaml"); }
+std::vector<RunFileEntry> entries_of(const std::string& text) { return parse_run_file(text, "run.yaml"); }
 
 TEST(RunFile, ScalarsAndListsInOrder) {
-  const auto entries = parse(
+  const auto entries = entries_of(
       "# a run\nmodel: /m\nmax_steps: 10\nlearning-rate: 1e-4\n\ndata:\n  - a.txt\n  - 'b c.txt'\nshuffle: "
       "false\nallow: [lossy, data-order]\nempty: ''\n");
   ASSERT_EQ(entries.size(), 7u);
@@ -32,10 +32,10 @@ TEST(RunFile, ScalarsAndListsInOrder) {
 }
 
 TEST(RunFile, EmptyFilesAndListsHaveNoValues) {
-  EXPECT_TRUE(parse("").empty());
-  EXPECT_TRUE(parse("# only a comment\n").empty());
-  EXPECT_TRUE(parse("---\n").empty());
-  const auto entries = parse("data: []\n");
+  EXPECT_TRUE(entries_of("").empty());
+  EXPECT_TRUE(entries_of("# only a comment\n").empty());
+  EXPECT_TRUE(entries_of("---\n").empty());
+  const auto entries = entries_of("data: []\n");
   ASSERT_EQ(entries.size(), 1u);
   EXPECT_TRUE(entries[0].values.empty());
 }
@@ -63,10 +63,10 @@ TEST(RunFile, RefusesWithFileAndLine) {
   };
   for (const auto& [text, message] : cases) {
     SCOPED_TRACE(text);
-    expect_error(ErrorKind::format, message, [&text = text] { parse(text); });
+    expect_error(ErrorKind::format, message, [&text = text] { entries_of(text); });
   }
-  expect_error(ErrorKind::format, "a run file has at most 1.00 MiB", [] { parse(std::string(2 << 20, '#')); });
-  expect_error(ErrorKind::format, "run.yaml:1", [] { parse("a: " + std::string(100000, '[')); });
+  expect_error(ErrorKind::format, "a run file has at most 1.00 MiB", [] { entries_of(std::string(2 << 20, '#')); });
+  expect_error(ErrorKind::format, "run.yaml:1", [] { entries_of("a: " + std::string(100000, '[')); });
 }
 
 TEST(RunFile, ReadsFiles) {

@@ -67,7 +67,7 @@ class CodedWeight : public ::testing::TestWithParam<LayerSize> {
 
 TEST_P(CodedWeight, GivesTheBitsOfTheDecodedOne) {
   const Storage per_row{static_cast<int32_t>(GetParam().ins), 8, DType::f32, CodeTable::integer};
-  for (const Storage& storage : {kNf4, kDoubled, kFp4, kInt4, per_row})
+  for (const Storage& storage : {kNf4, kDoubled, kFp4, kInt4, kInt4Wide, kInt8Groups, per_row})
     for (const DType dtype : {DType::f32, DType::bf16}) expect_all_same(storage, dtype, {});
   EXPECT_GT(compared_, 0);
 }
@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CodedWeight,
 TEST(CodedWeightTargets, EveryVectorWidthDecodesAlike) {
   const int64_t supported = hwy::SupportedTargets();
   const Storage per_row{128, 8, DType::f32, CodeTable::integer};
-  for (const Storage& storage : {kNf4, kDoubled, kFp4, kInt4, per_row}) {
+  for (const Storage& storage : {kNf4, kDoubled, kFp4, kInt4, kInt4Wide, kInt8Groups, per_row}) {
     const Coded w = coded(Tensor::random(DType::f32, {37, 128}, 2, 0.3), storage);
     for (const int64_t rows : {1, 3, 30}) {
       const Tensor x = Tensor::random(DType::f32, {1, rows, 128}, 1);

@@ -16,6 +16,8 @@ inline constexpr Storage kNf4{64, 4, DType::f32, CodeTable::nf4};
 inline constexpr Storage kDoubled{64, 4, DType::f32, CodeTable::nf4, 256};
 inline constexpr Storage kFp4{64, 4, DType::f32, CodeTable::fp4};
 inline constexpr Storage kInt4{32, 4, DType::f32, CodeTable::integer};
+inline constexpr Storage kInt4Wide{128, 4, DType::f32, CodeTable::integer};
+inline constexpr Storage kInt8Groups{32, 8, DType::f32, CodeTable::integer};
 
 // A weight and what its codes stand for, by the definitions alone.
 struct Coded {

@@ -1,6 +1,7 @@
 #include "passes/quantize_weights.h"
 
 #include "base/error.h"
+#include "base/integer_codes.h"
 #include "passes/lora.h"
 #include "planner/technique.h"
 
@@ -11,7 +12,13 @@ extern const Technique quantize_weights;
 namespace {
 
 void check(const PlanRequest&, const std::string& setting) {
-  check_setting(kQuantizeWeights, setting, {"nf4", "nf4-dq", "fp4", "int8", "int4", "int8-g32", "off"});
+  if (integer_codes(setting)) return;
+  if (setting.starts_with("int4-") || setting.starts_with("int8-"))
+    throw Error(ErrorKind::usage,
+                fmt::format("--technique quantize-weights={}: there is no such group of elements", setting),
+                fmt::format("{}-g32, or another multiple of 8 that divides the rows; {}-row", setting.substr(0, 4),
+                            setting.substr(0, 4)));
+  check_setting(kQuantizeWeights, setting, {"nf4", "nf4-dq", "fp4", "int8", "int4", "off"});
 }
 
 void store(Assembly& a, const PlanRequest& request, const Candidate&) {

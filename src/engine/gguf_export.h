@@ -1,0 +1,25 @@
+// A model as one GGUF, for llama.cpp and what is built on it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "formats/ggml_blocks.h"
+#include "train/model_files.h"
+
+namespace headroom {
+
+// The type that a GGUF's matrices are given: "f16", "bf16", "q8_0" or "q4_0"; nothing for another word.
+std::optional<GgmlType> gguf_type_named(std::string_view name);
+
+// Writes the model with all matrices of that type (F16 where rows are not whole blocks of it), vectors as F32, q and
+// k in llama.cpp's order of rows, and the tokenizer. In pieces of 1 MiB. Returns what the file lacks, else "". Throws
+// Error(usage) for a family that has no such layout, Error(format) as SafetensorsSet::open, Error(run) on I/O errors.
+std::string write_gguf(const ModelFiles& model, GgmlType type, const std::filesystem::path& path);
+// What the process needs for it at most.
+int64_t gguf_export_bytes(const ModelFiles& model);
+
+}  // namespace headroom

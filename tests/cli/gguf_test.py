@@ -1,0 +1,191 @@
+"""Models as GGUF: written, read back, trained beside, refused; and as the package gguf sees them, where it is installed."""
+
+import json
+import shutil
+import struct
+import unittest
+
+from program import CONFIG, SHARED, ProgramTest, read_safetensors
+
+try:
+    import gguf
+except ImportError:
+    gguf = None
+
+KINDS = ("f16", "bf16", "q8_0", "q4_0")
+# Rows of whole blocks, grouped heads, and q and k whose rows are in another order in a GGUF.
+WIDE = {**CONFIG, "hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "tie_word_embeddings": False}
+
+
+class Gguf(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.make("wide", WIDE)
+        for kind in KINDS:
+            cls.quantize("wide", kind, f"g-{kind}")
+
+    @classmethod
+    def make(cls, name, config):
+        (cls.root / f"{name}.json").write_text(json.dumps(config))
+        done = cls.call("init", "--config", f"{name}.json", "--tokenizer", "bytes", "--dtype", "bfloat16", "--output-dir", name)
+        assert done.returncode == 0, done.stderr
+
+    @classmethod
+    def quantize(cls, model, kind, output, *more):
+        done = cls.call("quantize", "--model", model, "--weights", kind, "--output-dir", output, *more)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    def evaluate(self, model, *more, data="data.txt", length=32):
+        done = self.call("evaluate", "--model", model, "--data", data, "--memory", "256MiB", "--threads", "1",
+                         "--max-seq-length", length, "--json", *more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def test_what_is_written_is_read(self):
+        plain = self.evaluate("wide")["loss"]
+        for kind, most in zip(KINDS, (1e-6, 0, 2e-3, 0.05)):
+            with self.subTest(kind):
+                self.assertAlmostEqual(self.evaluate(f"g-{kind}")["loss"], plain, delta=most)
+                self.assertEqual(self.evaluate(f"g-{kind}/model.gguf"), self.evaluate(f"g-{kind}"))
+
+    def test_info_says_what_a_file_holds(self):
+        for kind, words in (("q8_0", ("Q8_0", "gguf: int8-g32")), ("q4_0", ("Q4_0", "gguf: int4")), ("bf16", ("BF16", "bfloat16"))):
+            with self.subTest(kind):
+                done = self.call("info", f"g-{kind}")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                for word in (*words, "LlamaForCausalLM", "F32"):
+                    self.assertIn(word, done.stdout)
+
+    def test_text_is_generated(self):
+        texts = [self.call("generate", "--model", model, "--prompt", "the", "--max-new-tokens", "4", "--temperature", "0",
+                           "--memory", "128MiB", "--threads", "1") for model in ("wide", "g-f16")]
+        for done in texts:
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(texts[0].stdout, texts[1].stdout)
+
+    def test_a_tied_head_has_no_tensor(self):
+        self.make("tied", {**WIDE, "tie_word_embeddings": True})
+        self.quantize("tied", "bf16", "g-tied")
+        self.assertEqual(self.evaluate("g-tied"), self.evaluate("tied"))
+
+    def test_scaled_positions_are_kept(self):
+        scalings = {"llama3": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                               "original_max_position_embeddings": 32},
+                    "linear": {"rope_type": "linear", "factor": 4.0}}
+        for name, scaling in scalings.items():
+            with self.subTest(name):
+                self.make(name, {**WIDE, "rope_scaling": scaling})
+                self.quantize(name, "bf16", f"g-{name}")
+                self.assertAlmostEqual(self.evaluate(f"g-{name}")["loss"], self.evaluate(name)["loss"], delta=1e-6)
+
+    def test_families_with_biases_and_norms_of_heads(self):
+        for family, name in (("qwen2", "Qwen2ForCausalLM"), ("qwen3", "Qwen3ForCausalLM"), ("mistral", "MistralForCausalLM")):
+            with self.subTest(family):
+                self.make(family, {**WIDE, "model_type": family, "architectures": [name], "head_dim": 16, "sliding_window": None})
+                self.quantize(family, "bf16", f"g-{family}")
+                self.assertEqual(self.evaluate(f"g-{family}"), self.evaluate(family))
+
+    def test_adapters_are_trained_beside_it_and_merged(self):
+        for kind in ("q4_0", "f16"):
+            with self.subTest(kind):
+                self.train(f"a-{kind}", "--lora-r", "4", model=f"g-{kind}")
+                beside = self.evaluate(f"g-{kind}", "--adapter", f"a-{kind}")
+                self.assertEqual(self.evaluate(f"a-{kind}"), beside)
+                done = self.call("merge", "--model", f"g-{kind}", "--adapter", f"a-{kind}", "--output-dir", f"m-{kind}")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertAlmostEqual(self.evaluate(f"m-{kind}")["loss"], beside["loss"], delta=1e-5)
+                self.quantize(f"m-{kind}", "f16", f"mg-{kind}")
+                self.assertAlmostEqual(self.evaluate(f"mg-{kind}")["loss"], beside["loss"], delta=1e-3)
+
+    def test_codes_may_be_made_of_its_numbers(self):
+        for kind in ("nf4", "int8"):
+            made = self.evaluate("g-f16", "--technique", f"quantize-weights={kind}")["loss"]
+            self.quantize("g-f16", kind, f"f-{kind}")
+            self.assertEqual(self.evaluate(f"f-{kind}")["loss"], made)
+
+    def test_what_cannot_be_is_refused(self):
+        data = ("--data", "data.txt", "--memory", "128MiB")
+        self.assert_refused(self.train_arguments("r0", model="g-q8_0"), 2, "trained", "--lora-r")
+        self.assert_refused(["evaluate", "--model", "g-q4_0", *data, "--technique", "quantize-weights=nf4"], 2, "nf4", "int4 codes")
+        self.assert_refused(["quantize", "--model", "wide", "--weights", "q8_0", "--output-dir", "r1", "--memory", "1MiB"], 3, "minimum_bytes")
+        self.assert_refused(["quantize", "--model", "wide", "--weights", "q5_0", "--output-dir", "r1"], 2, "q5_0", "q8_0")
+        self.make("gpt2", {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": 16, "n_head": 2, "n_layer": 1,
+                           "n_positions": 64, "vocab_size": 258, "activation_function": "gelu_new"})
+        self.assert_refused(["quantize", "--model", "gpt2", "--weights", "q8_0", "--output-dir", "r1"], 2, "gpt2", "GGUF")
+        self.make("windows", {**WIDE, "model_type": "mistral", "architectures": ["MistralForCausalLM"], "sliding_window": 16})
+        self.assert_refused(["quantize", "--model", "windows", "--weights", "f16", "--output-dir", "r1"], 2, "window of 16")
+
+    def test_a_malformed_file_is_refused_with_tensor_and_offset(self):
+        directory = self.root / "spoilt"
+        shutil.rmtree(directory, ignore_errors=True)
+        shutil.copytree(self.root / "g-q4_0", directory)
+        good = (directory / "model.gguf").read_bytes()
+        arguments = ["evaluate", "--model", "spoilt", "--data", "data.txt", "--memory", "128MiB"]
+        for size in (0, 10, 100, len(good) // 4):
+            (directory / "model.gguf").write_bytes(good[:size])
+            self.assert_refused(arguments, 2, "model.gguf", "at byte")
+        (directory / "model.gguf").write_bytes(good[: len(good) - 1000])
+        self.assert_refused(arguments, 2, "tensor 'output.weight'", "ends behind the file's")
+        at = good.index(b"blk.0.attn_q.weight") + len("blk.0.attn_q.weight") + 4 + 16  # its type
+        (directory / "model.gguf").write_bytes(good[:at] + struct.pack("<I", 13) + good[at + 4:])
+        self.assert_refused(arguments, 2, "blk.0.attn_q.weight", "Q5_K")
+        (directory / "model.gguf").write_bytes(good.replace(b"blk.1.ffn_up.weight", b"blk.1.ffn_xx.weight"))
+        self.assert_refused(arguments, 2, "blk.1.ffn_xx.weight", "at byte")
+        (directory / "model.gguf").write_bytes(good.replace(b"blk.1.ffn_up.weight", b"blk.0.ffn_up.weight"))
+        self.assert_refused(arguments, 2, "'blk.0.ffn_up.weight' is there twice")
+
+    @unittest.skipUnless(gguf, "the package gguf is not installed")
+    def test_the_package_reads_it(self):
+        import numpy
+        header, data = read_safetensors(self.root / "wide/model.safetensors")
+
+        def matrix(name):
+            entry = header[name]
+            bits = numpy.frombuffer(data[slice(*entry["data_offsets"])], numpy.uint16).astype(numpy.uint32) << 16
+            return bits.view(numpy.float32).reshape(entry["shape"])
+        for kind in KINDS:
+            with self.subTest(kind):
+                reader = gguf.GGUFReader(self.root / f"g-{kind}/model.gguf")
+                fields = {key: field.contents() for key, field in reader.fields.items()}
+                self.assertEqual(fields["general.architecture"], "llama")
+                self.assertEqual((fields["llama.block_count"], fields["llama.attention.head_count_kv"]), (2, 2))
+                self.assertEqual((fields["tokenizer.ggml.model"], fields["tokenizer.ggml.pre"]), ("gpt2", "gpt-2"))
+                self.assertEqual((fields["tokenizer.ggml.bos_token_id"], fields["tokenizer.ggml.add_bos_token"]), (256, True))
+                self.assertEqual(len(fields["tokenizer.ggml.tokens"]), 258)
+                self.assertEqual(fields["tokenizer.ggml.token_type"][-3:], [1, 3, 3])
+                tensors = {tensor.name: tensor for tensor in reader.tensors}
+                self.assertEqual(len(tensors), len(header) - ("__metadata__" in header))
+                wanted = gguf.GGMLQuantizationType[kind.upper()]
+                q = matrix("model.layers.1.self_attn.q_proj.weight").reshape(4, 2, 8, 64).swapaxes(1, 2).reshape(64, 64)
+                for name, values in (("blk.1.attn_q.weight", q), ("blk.0.ffn_down.weight", matrix("model.layers.0.mlp.down_proj.weight")),
+                                     ("token_embd.weight", matrix("model.embed_tokens.weight"))):
+                    self.assertEqual(tensors[name].tensor_type, wanted)
+                    self.assertEqual(tensors[name].data.tobytes(), gguf.quants.quantize(values, wanted).tobytes(), name)
+                self.assertEqual(tensors["output_norm.weight"].tensor_type, gguf.GGMLQuantizationType.F32)
+
+    @unittest.skipUnless((SHARED / "data/quantized").is_dir(), "no ../shared")
+    def test_checkpoints_of_other_programs(self):
+        for kind in ("gguf-q8_0", "gguf-q4_0"):
+            with self.subTest(kind):
+                folder = SHARED / "data/quantized" / kind
+                wanted = json.loads((folder / "loss.json").read_text())
+                found = self.evaluate(folder / "model", data=folder / "rows.jsonl", length=64)
+                self.assertEqual(found["tokens"], wanted["tokens"])
+                self.assertAlmostEqual(found["loss"], wanted["loss"], delta=1e-5)
+
+    @unittest.skipUnless((SHARED / "data/quantized").is_dir(), "no ../shared")
+    def test_bytes_are_those_of_other_programs(self):
+        for kind in ("q8_0", "q4_0"):
+            with self.subTest(kind):
+                self.quantize(SHARED / "data/quantized/original", kind, f"o-{kind}")
+                ours, theirs = ((path / "model.gguf").read_bytes() for path in
+                                (self.root / f"o-{kind}", SHARED / f"data/quantized/gguf-{kind}/model"))
+                matrix = 128 * 320 // 32 * (34 if kind == "q8_0" else 18)  # of the head, the last tensor
+                self.assertEqual(ours[-matrix:], theirs[-matrix:])
+
+
+if __name__ == "__main__":
+    unittest.main()
