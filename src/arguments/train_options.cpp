@@ -74,7 +74,8 @@ void add_arithmetic_options(CLI::App& app, TechniqueOptions& o) {
       app, "--matmul-precision", o.matmul_precision,
       "products of fp32 matrices: highest (fp32; on AMX as sums of three bf16 parts, which cannot hold finite values "
       "above 3.396e38 or parts below 2^-126), high (3 x bf16) or medium (bf16); without AMX high and medium round in "
-      "the same way but are no faster than fp32")
+      "the same way but are no faster than fp32; on a GPU of compute capability 8.9 or later fp8: large products of "
+      "bf16 matrices in eight bits (lossy)")
       ->capture_default_str();
 }
 

@@ -6,6 +6,7 @@
 #include "cost/call_seconds.h"
 #include "cost/predict_loss.h"
 #include "cost/product_rates.h"
+#include "ops/linear/fp8.h"
 
 namespace headroom {
 namespace {
@@ -60,19 +61,36 @@ double rounding_seconds(const OpCall& call, const Profile& profile) {
   return bytes / profile.stream_bytes_per_second;
 }
 
+// What rounding both operands to fp8 takes: each is read twice, for its largest element and for its codes, by a launch
+// each.
+double fp8_seconds(const ProductShape& shape, ProductPart part, const Profile& profile) {
+  const auto elements = [](int64_t a, int64_t b) { return static_cast<double>(a) * static_cast<double>(b); };
+  const double rows = part == ProductPart::output ? elements(shape.rows, shape.ins) : elements(shape.rows, shape.outs);
+  const double other =
+      part == ProductPart::weight_gradient ? elements(shape.rows, shape.ins) : elements(shape.outs, shape.ins);
+  double seconds = 0;
+  for (const double operand : {rows, other})
+    for (const double bytes : {2 * operand, 3 * operand})
+      seconds += with_launch(profile, bytes / profile.stream_bytes_per_second);
+  return seconds;
+}
+
 // A linear layer whose residual and result are the fp32 stream's moves more than its operands. On a GPU few rows take
 // what moving the weight does, however fast large products are.
 double predict_product(const Op& op, const OpCall& call, const Profile& profile) {
   const double flops = op.work(call).flops;
-  const Multiplication how{call.inputs[0].dtype, call.attrs.text("multiply")};
+  Multiplication how{call.inputs[0].dtype, call.attrs.text("multiply")};
   const ProductShape shape = op.product_shape(call);
+  const bool fp8 = how.multiply == kMultiplyFp8 && fits_fp8(shape.rows, shape.outs, shape.ins);
+  if (how.multiply == kMultiplyFp8 && !fp8) how.multiply = {};
   double rate = 0;
-  if (op.product().part == ProductPart::output && call.attrs.integer("residual") != 0)
+  if (!fp8 && op.product().part == ProductPart::output && call.attrs.integer("residual") != 0)
     rate = measured_rate(profile, "linear_residual", how, shape);
   if (rate <= 0) rate = product_rate(profile, rates_of(op.product().part), how, shape);
   if (profile.facts.is_cpu()) return flops / rate + rounding_seconds(call, profile) + profile.launch_seconds;
   const double moving = op.work(call).bytes / profile.stream_bytes_per_second;
-  return with_launch(profile, std::max(flops / rate, moving)) + rounding_seconds(call, profile);
+  const double rounding = rounding_seconds(call, profile) + (fp8 ? fp8_seconds(shape, op.product().part, profile) : 0);
+  return with_launch(profile, std::max(flops / rate, moving)) + rounding;
 }
 
 // Every expert's matrix comes from memory, however few rows meet it.

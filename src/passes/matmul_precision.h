@@ -11,6 +11,7 @@
 // Placed here because: after autodiff, so that it meets the gradients' products too; before any other schedule, since
 //   scratch and time follow from it.
 // Saves: no bytes. Costs: none where bf16 tiles exist, where it is faster; elsewhere high takes twice as long as fp32.
+// fp8 is a setting of its own, of bf16 operands (passes/fp8_products.h).
 // Manuals: M4 (T04).
 #pragma once
 

@@ -7,6 +7,7 @@
 #include "passes/chunked_loss.h"
 #include "passes/linear_groups.h"
 #include "passes/micro_batch.h"
+#include "passes/norm_sums.h"
 #include "passes/qat.h"
 #include "passes/quantize_weights.h"
 #include "planner/pipeline.h"
@@ -43,6 +44,7 @@ Graph finished_generation(const PlanRequest& request, Graph graph) {
       fake_quantize(graph, graph.find_program(program), pin(request, kQat.name));
   if (precision_of(request) == "bf16-true") store_in_bf16(graph, Adapters::narrow);
   for (const char* program : {"prefill", "decode"}) group_linears(graph, graph.find_program(program));
+  join_norm_sums(graph, request.facts);
   choose_attention_kernels(graph, request.facts, request.profile);
   Builder load(graph, graph.find_program("load"), find_op);
   load.set_stage(Stage::transfer);

@@ -11,6 +11,7 @@
 #include "passes/low_rank_products.h"
 #include "passes/narrow_logits.h"
 #include "passes/norm_casts.h"
+#include "passes/norm_sums.h"
 #include "planner/assemble.h"
 
 namespace headroom {
@@ -86,6 +87,8 @@ constexpr PassInfo kLowRankProducts{"low-rank-products", PassStage::schedule, Te
                                     "the thin products of adapters joined to their neighbours"};
 constexpr PassInfo kNormCasts{"norm-casts", PassStage::schedule, TechniqueKind::exact,
                               "norms on a GPU that write the bf16 copy which products read"};
+constexpr PassInfo kNormSums{"norm-sums", PassStage::schedule, TechniqueKind::exact,
+                             "norms on a GPU that add what they join"};
 constexpr PassInfo kNarrowLogits{"narrow-logits", PassStage::schedule, TechniqueKind::lossy,
                                  "logits in bf16 on a GPU, where products are in bf16"};
 constexpr PassInfo kAttentionKernels{"attention-kernels", PassStage::schedule, TechniqueKind::reassociating,
@@ -121,6 +124,7 @@ Graph assemble(Assembly assembly, const PlanRequest& request, const Candidate& c
   if (candidate[techniques::lora].taken())
     run_pass(kLowRankProducts, graph, verify, trace, [](Graph& g) { join_low_rank_products(g); });
   run_pass(kNormCasts, graph, verify, trace, [&](Graph& g) { join_norm_casts(g, request.facts); });
+  run_pass(kNormSums, graph, verify, trace, [&](Graph& g) { join_norm_sums(g, request.facts); });
   run_pass(kCompact, graph, verify, trace, [](Graph& g) { compact(g); });
   run_passes(PipelinePart::products, graph, request, candidate, verify, trace);
   run_pass(kNarrowLogits, graph, verify, trace, [&](Graph& g) { narrow_logits(g, request.facts); });

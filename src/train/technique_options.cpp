@@ -43,7 +43,7 @@ void check_options(const TechniqueOptions& o) {
   check_adapters(o);
   real_in("max-grad-norm", o.max_grad_norm, 0, 1e30);
   one_of("arithmetic", o.arithmetic, {"free", "fixed"});
-  one_of("matmul-precision", o.matmul_precision, {"highest", "high", "medium"});
+  one_of("matmul-precision", o.matmul_precision, {"highest", "high", "medium", "fp8"});
   if (o.precision == "16-mixed" || o.precision == "16-true")
     throw Error(ErrorKind::usage, fmt::format("--precision {} is not built in this version", o.precision),
                 "use 32-true, bf16-mixed or bf16-true");

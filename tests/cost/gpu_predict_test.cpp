@@ -69,6 +69,30 @@ TEST(GpuPredict, ACallTakesItsWorkOrItsLaunch) {
   EXPECT_DOUBLE_EQ(linear_seconds(gpu(), 16, 64, 64), kLaunch);
 }
 
+// At twice the rate of bf16, or the one measured, and two passes over each operand: 5 bytes an element.
+TEST(GpuPredict, Fp8TakesItsRateAndTheRounding) {
+  constexpr int64_t kSize = 8192;
+  constexpr double kFlops = 2.0 * kSize * kSize * kSize, kRounding = 2 * 5.0 * kSize * kSize / kBytes;
+  const auto seconds = [](const Profile& profile, int64_t rows) {
+    const std::vector<ConcreteType> in{{DType::bf16, {rows, kSize}}, {DType::bf16, {kSize, kSize}}},
+        out{{DType::bf16, {rows, kSize}}};
+    const Attrs attrs{{"multiply", "fp8"}};
+    return predict_call(find_op("linear"), {in, out, attrs}, profile);
+  };
+  EXPECT_NEAR(seconds(gpu(), kSize), kFlops / (2 * kRate) + kRounding, 1e-9);
+  EXPECT_NEAR(seconds(gpu(), kSize + 8), linear_seconds(gpu(), kSize + 8, kSize, kSize), 1e-12);  // stays in bf16
+  Json json = gpu_json();
+  json["products"].push_back({{"dtype", "bf16"},
+                              {"multiply", "fp8"},
+                              {"rows", 1024},
+                              {"outs", 1024},
+                              {"ins", 1024},
+                              {"flops_per_second", 3 * kRate}});
+  const Profile measured = parse_profile(json.dump(), "gpu");
+  EXPECT_NEAR(seconds(measured, kSize), kFlops / (3 * kRate) + kRounding, 1e-9);
+  EXPECT_NEAR(linear_seconds(measured, kSize, kSize, kSize), kFlops / kRate, 1e-9);
+}
+
 TEST(GpuPredict, FewRowsTakeWhatMovingTheWeightDoes) {
   const double one = linear_seconds(gpu(), 1, 8192, 8192);
   EXPECT_NEAR(one, 2.0 * 8192 * 8192 / kBytes, 1e-3 * one);

@@ -1,5 +1,6 @@
 #include "fake_cublaslt.h"
 
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct DescOpaque {
   uint32_t epilogue = kEpilogueDefault;
   const void* bias = nullptr;
   int32_t bias_type = -1;
+  const float *scale_a = nullptr, *scale_b = nullptr;
 };
 struct LayoutOpaque {
   int type = 0;
@@ -75,6 +77,10 @@ int set_desc(Desc desc, int attribute, const void* value, size_t bytes) {
       return store(desc->bias, value, bytes);
     case kDescBiasType:
       return store(desc->bias_type, value, bytes);
+    case kDescScaleA:
+      return store(desc->scale_a, value, bytes);
+    case kDescScaleB:
+      return store(desc->scale_b, value, bytes);
     default:
       return kInvalid;
   }
@@ -88,6 +94,19 @@ int set_preference(Preference preference, int attribute, const void* value, size
   return kInvalid;
 }
 
+bool is_fp8(Layout layout) { return layout->type == kFloat8E4m3 || layout->type == kFloat8E5m2; }
+
+// What the library's documents ask of products in fp8: A transposed and B not, sizes and rows of whole 16 bytes, not
+// both operands in e5m2, scales, a bias in bf16.
+bool consistent_fp8(Desc desc, Layout a, Layout b, Layout d) {
+  for (Layout layout : {a, b, d})
+    if (layout->rows % 16 != 0 || layout->cols % 16 != 0 || layout->stride % 16 != 0) return false;
+  const bool scaled = desc->scale_a != nullptr && desc->scale_b != nullptr;
+  return is_fp8(a) && is_fp8(b) && desc->transposed_a == kTransposed && desc->transposed_b == kNormal && scaled &&
+         (a->type == kFloat8E4m3 || b->type == kFloat8E4m3) && desc->compute == kCompute32 &&
+         (desc->epilogue != kEpilogueBias || desc->bias_type == kBfloat16);
+}
+
 // Do the descriptions belong together? Columns lie one after the other.
 bool consistent(Desc desc, Layout a, Layout b, Layout c, Layout d) {
   const uint64_t m = desc->transposed_a ? a->cols : a->rows, k = desc->transposed_a ? a->rows : a->cols;
@@ -97,8 +116,11 @@ bool consistent(Desc desc, Layout a, Layout b, Layout c, Layout d) {
   if (desc->epilogue == kEpilogueBias &&
       (desc->bias == nullptr || (desc->bias_type != -1 && desc->bias_type != d->type)))
     return false;
-  const bool types = a->type == b->type && c->type == d->type && (d->type == kFloat32 || d->type == a->type) &&
-                     desc->scale == kFloat32 && (desc->compute == kCompute32 || a->type == kFloat32);
+  const bool fp8 = is_fp8(a) || is_fp8(b);
+  if (fp8 && !consistent_fp8(desc, a, b, d)) return false;
+  const bool types = fp8 ? c->type == d->type && !is_fp8(d) && desc->scale == kFloat32
+                         : a->type == b->type && c->type == d->type && (d->type == kFloat32 || d->type == a->type) &&
+                               desc->scale == kFloat32 && (desc->compute == kCompute32 || a->type == kFloat32);
   return types && k == other && m == d->rows && n == d->cols && c->rows == m && c->cols == n;
 }
 
@@ -132,7 +154,18 @@ int algorithm_get(const Algorithm* algorithm, int attribute, void* value, size_t
   return kSuccess;
 }
 
+double fp8_value(int type, uint8_t code) {
+  const int mantissa_bits = type == kFloat8E4m3 ? 3 : 2, bias = type == kFloat8E4m3 ? 7 : 15;
+  const int steps = 1 << mantissa_bits, field = (code & 0x7f) / steps, mantissa = code % steps;
+  const bool nan = type == kFloat8E4m3 ? (code & 0x7f) == 0x7f : (code & 0x7f) > 0x7c;
+  if (nan) return std::nan("");
+  const double size = field > 0 ? std::ldexp(steps + mantissa, field - bias - mantissa_bits)
+                                : std::ldexp(mantissa, 1 - bias - mantissa_bits);
+  return code & 0x80 ? -size : size;
+}
+
 double element(const void* at, int type, int64_t index) {
+  if (type == kFloat8E4m3 || type == kFloat8E5m2) return fp8_value(type, static_cast<const uint8_t*>(at)[index]);
   if (type == kFloat32) return static_cast<double>(static_cast<const float*>(at)[index]);
   return static_cast<double>(static_cast<float>(static_cast<const bfloat16*>(at)[index]));
 }
@@ -150,6 +183,7 @@ int matmul(Handle handle, Desc desc, const void* alpha, const void* a, Layout la
   ++(rehearsed ? f.rehearsals : f.products);
   f.workspace = bytes;
   f.compute = desc->compute;
+  f.fp8_products += int{is_fp8(la) && !rehearsed};
   f.reduction = static_cast<uint32_t>(algorithm->data[1]);
   if (f.matmul_status != kSuccess) return f.matmul_status;
   if (!handle || !consistent(desc, la, lb, lc, ld) || bytes < algorithm->data[0]) return kInvalid;
@@ -167,6 +201,7 @@ int matmul(Handle handle, Desc desc, const void* alpha, const void* a, Layout la
       for (int64_t k = 0; k < depth; ++k)
         sum += operand(a, la, desc->transposed_a, row, k) * operand(b, lb, desc->transposed_b, k, col);
       sum *= static_cast<double>(scale);
+      if (is_fp8(la)) sum *= static_cast<double>(*desc->scale_a) * static_cast<double>(*desc->scale_b);
       if (add != 0) sum += static_cast<double>(add) * element(c, lc->type, col * lc->stride + row);
       if (desc->epilogue == kEpilogueBias) sum += element(desc->bias, ld->type, row);
       const int64_t at = col * ld->stride + row;

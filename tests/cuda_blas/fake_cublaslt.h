@@ -23,6 +23,7 @@ struct Fake {
   int descriptions = 0;    // alive: of products, operands and preferences
   int searches = 0;        // calls of the heuristic
   int products = 0;        // calls of matmul
+  int fp8_products = 0;    // those of products whose operands are fp8
   int rehearsals = 0;      // those of them in LaunchMode::load, which multiply nothing
   uint64_t workspace = 0;  // bytes granted to the last product
   uint32_t alignment = 0;  // promised to the last search

@@ -54,10 +54,10 @@ constexpr Variation kVariations[] = {
     {"plain", [](TrainOptions&) {}},
     {"recomputed, packed where rows can share a sequence",
      [](TrainOptions& o) { o.techniques.pins["recompute"] = "block-input", o.techniques.allow = {"packing"}; }},
-    {"fused, products in TF32",
+    {"fused, products in TF32 or fp8",
      [](TrainOptions& o) {
        o.data.micro_batch_size = 4, o.techniques.max_grad_norm = 0;
-       if (o.techniques.precision == "32-true") o.techniques.matmul_precision = "high";
+       o.techniques.matmul_precision = o.techniques.precision == "32-true" ? "high" : "fp8";
      }},
     {"adapters", [](TrainOptions& o) { o.techniques.lora.rank = 4, o.techniques.lora.dropout = 0.1; }},
     {"buckets, products in bf16",

@@ -32,6 +32,25 @@ TEST(CudaRmsNorm, WorksInPlace) {
                        {{"eps", 1e-6}});
 }
 
+// With a residual: the bits of the norm and then the sum, in place of either operand too.
+TEST(CudaRmsNorm, AddsAResidual) {
+  for (const auto& [rows, width] : kShapes)
+    for (DType x : {DType::f32, DType::bf16})
+      for (DType y : {DType::f32, DType::bf16}) {
+        SCOPED_TRACE(width);
+        const std::vector<Tensor> norm{Tensor::random(x, {1, rows, width}, 1), Tensor::random(DType::f32, {width}, 2)};
+        const Tensor residual = Tensor::random(y, {1, rows, width}, 3);
+        Attrs attrs{{"eps", 1e-6}, {"dtype", std::string(dtype_name(y))}, {"unit", int64_t{rows % 2}}};
+        const Tensor alone = run_cuda_op("rms_norm", norm, attrs).outputs[0];
+        const Tensor apart = run_cuda_op("add", {residual, alone}).outputs[0];
+        attrs.set("residual", int64_t{1});
+        const std::vector<Tensor> inputs{norm[0], norm[1], residual};
+        expect_same_bytes(run_cuda_op("rms_norm", inputs, attrs).outputs[0], apart);
+        expect_same_in_place("rms_norm", inputs, attrs);
+        expect_cuda_matches("rms_norm", inputs, attrs, tolerance(y));
+      }
+}
+
 std::vector<Tensor> grad_inputs(DType x, DType dy, int64_t rows, int64_t width, bool train, bool addend) {
   std::vector<Tensor> inputs{Tensor::random(x, {1, rows, width}, 1), Tensor::random(DType::f32, {width}, 2),
                              Tensor::random(dy, {1, rows, width}, 3)};

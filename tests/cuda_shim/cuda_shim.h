@@ -134,6 +134,11 @@ inline float __uint_as_float(uint32_t bits) {
   std::memcpy(&x, &bits, 4);
   return x;
 }
+// A sum that no compiler joins with a product: a GPU's fused multiply-add would not round the product.
+inline float __fadd_rn(float a, float b) {
+  volatile float sum = a + b;
+  return sum;
+}
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 template <typename T>
 T __ldg(const T* at) {

@@ -9,7 +9,13 @@ const RunOptions kReference{.only = "reference", .trip = 1};
 TEST(Formula, RmsNorm) {
   const Tensor x = Tensor::random(DType::f32, {2, 3, 7}, 1), w = Tensor::random(DType::f32, {7}, 2);
   const RunResult found = run_op("rms_norm", {x, w}, {{"eps", 1e-3}}, kReference);
-  expect_near(found.outputs[0], rms_norm_formula(values(x), values(w), 1e-3), 1e-7, 1e-6);
+  const Vector expected = rms_norm_formula(values(x), values(w), 1e-3);
+  expect_near(found.outputs[0], expected, 1e-7, 1e-6);
+  const Tensor residual = Tensor::random(DType::f32, {2, 3, 7}, 3);
+  Vector sums = expected;
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] += values(residual)[i];
+  expect_near(run_op("rms_norm", {x, w, residual}, {{"eps", 1e-3}, {"residual", int64_t{1}}}).outputs[0], sums, 1e-6,
+              1e-6);
 }
 
 TEST(Formula, RmsNormGrad) {

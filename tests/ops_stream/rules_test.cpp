@@ -168,6 +168,11 @@ TEST(Rules, Norms) {
   const Attrs eps{{"eps", 1e-5}};
   EXPECT_EQ(infer("rms_norm", {kX, f32({12})}, eps), std::vector<Type>{kX});
   EXPECT_EQ(infer("rms_norm", {kX, f32({12})}, {{"eps", 1e-5}, {"dtype", "bf16"}}), std::vector<Type>{kNarrow});
+  const Attrs sum{{"eps", 1e-5}, {"residual", int64_t{1}}};
+  EXPECT_EQ(infer("rms_norm", {kX, f32({12}), kX}, sum), std::vector<Type>{kX});
+  refuse("rms_norm", {kX, f32({12})}, sum);
+  refuse("rms_norm", {kX, f32({12}), kNarrow}, sum);
+  refuse("rms_norm", {kX, f32({12}), kX}, eps);
   refuse("rms_norm", {kX, f32({12})});
   refuse("rms_norm", {kX, f32({13})}, eps);
   refuse("rms_norm", {kX, bf16({12})}, eps);

@@ -19,12 +19,14 @@
 #include "passes/bf16_mixed.h"
 #include "passes/bf16_true.h"
 #include "passes/chunked_loss.h"
+#include "passes/fp8_products.h"
 #include "passes/fused_optimizer.h"
 #include "passes/linear_groups.h"
 #include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
 #include "passes/narrow_logits.h"
 #include "passes/norm_casts.h"
+#include "passes/norm_sums.h"
 #include "passes/offload_activations.h"
 #include "passes/offload_gradients.h"
 #include "passes/offload_optimizer.h"
@@ -109,6 +111,16 @@ void attention_kernels(std::istringstream& words, Graph& graph) {
   choose_attention_kernels(graph, hopper(), profile);
 }
 
+// Of a GPU that multiplies bf16 at 1e14 flops per second, and moves 1e12 bytes.
+void fp8_products(Graph& graph) {
+  Profile profile;
+  profile.facts = hopper();
+  profile.products.push_back({"", DType::bf16, 4096, 4096, 4096, 1e14, {}, false});
+  profile.products.push_back({"", DType::f32, 4096, 4096, 4096, 1e13, {}, false});
+  profile.stream_bytes_per_second = 1e12;
+  multiply_in_fp8(graph, profile);
+}
+
 void run_command(const std::string& command, Graph& graph) {
   std::istringstream words(command);
   std::string pass;
@@ -146,6 +158,10 @@ void run_command(const std::string& command, Graph& graph) {
     narrow_logits(graph, hopper());
   } else if (pass == "norm-casts") {
     join_norm_casts(graph, hopper());
+  } else if (pass == "norm-sums") {
+    join_norm_sums(graph, hopper());
+  } else if (pass == "fp8-products") {
+    fp8_products(graph);
   } else if (pass == "attention-kernels") {
     attention_kernels(words, graph);
   } else if (pass == "fused-optimizer") {

@@ -185,6 +185,20 @@ TEST(Techniques, ContradictionsAreRefused) {
                   "one micro-batch per step, not 8 of 2");
 }
 
+// fp8 wants a GPU with such tensor cores and bf16 operands; the shipped profiles name their GPU's capability.
+TEST(Techniques, Fp8IsRefusedWhereItHasNoProducts) {
+  TrainOptions options = fixed_options();
+  options.techniques.precision = "bf16-mixed";
+  EXPECT_MENTIONS(refusal({{"matmul-precision", "fp8"}}, options), "a CPU has no products in fp8");
+  EXPECT_MENTIONS(refusal({{"matmul-precision", "fp9"}}, options), "highest, high, medium, fp8");
+  options.machine.device = "null";
+  options.machine.profile = "A100-80GB";
+  EXPECT_MENTIONS(refusal({{"matmul-precision", "fp8"}}, options), "compute capability 8.0 has no products in fp8");
+  options.machine.profile = "H100-80GB";
+  options.techniques.precision = "32-true";
+  EXPECT_MENTIONS(refusal({{"matmul-precision", "fp8"}}, options), "--precision bf16-mixed --matmul-precision fp8");
+}
+
 TEST(Techniques, KeepLevelsReadWell) {
   EXPECT_EQ(describe_keep({}), "keep-all");
   EXPECT_EQ(describe_keep(keep_setting(3, 2, Keep::block_input, Keep::all)), "2 x block-input, 1 x keep-all");

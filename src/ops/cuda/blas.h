@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ops/cpu/matmul_scratch.h"
+#include "ops/cuda/fp8.h"
 #include "ops/cuda/launch.h"
 #include "ops/cuda/library_offer.h"
 
@@ -17,6 +18,10 @@ struct CudaProductSpec {
   int64_t b_stride = 0;     // the same of B
   int64_t c_stride = 0;     // and of C
   int64_t alignment = 256;  // of every operand's address, in bytes: a power of two
+  // Formats of the codes that A and B are in the place of bf16 numbers; none: matmul.operand. Both or neither, A not
+  // transposed, B transposed, each multiplied by its scale.
+  Fp8Format a_format = Fp8Format::none;
+  Fp8Format b_format = Fp8Format::none;
 
   // Elements from one stored row to the next.
   int64_t a_step() const {
@@ -36,6 +41,9 @@ struct CudaProductArguments {
   const void* bias = nullptr;  // [cols]
   const void* addend = nullptr;
   void* workspace = nullptr;  // workspace_bytes(), aligned to 256 bytes
+  // Of codes: one f32 each.
+  const float* a_scale = nullptr;
+  const float* b_scale = nullptr;
 };
 
 // A prepared product. Repeated runs on the same device give the same bits.

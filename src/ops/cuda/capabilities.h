@@ -19,6 +19,8 @@ inline std::string compute_capability_name(int version) {
 
 // Tensor cores multiply bf16, and copies to shared memory run beside the arithmetic: from 8.0 on.
 inline bool has_bf16_tensor_cores(const DeviceFacts& facts) { return compute_capability(facts) >= 80; }
+// They multiply fp8: from 8.9 on.
+inline bool has_fp8_tensor_cores(const DeviceFacts& facts) { return compute_capability(facts) >= 89; }
 // Generation 9.x.
 inline bool is_hopper_or_later(const DeviceFacts& facts) { return compute_capability(facts) >= 90; }
 inline bool is_hopper(const DeviceFacts& facts) { return compute_capability(facts) / 10 == 9; }

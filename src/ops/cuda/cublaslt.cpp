@@ -68,6 +68,11 @@ class Owned {
 
 int type_code(DType dtype) { return dtype == DType::bf16 ? kBfloat16 : kFloat32; }
 
+int type_code(Fp8Format format, DType otherwise) {
+  if (format == Fp8Format::none) return type_code(otherwise);
+  return format == Fp8Format::e4m3 ? kFloat8E4m3 : kFloat8E5m2;
+}
+
 // Operands that may be rounded go through tensor cores. The library has no product of operands in three parts: TF32,
 // with 11 bits of an operand, takes its place.
 int compute_code(const MatmulSpec& spec) {
@@ -92,10 +97,12 @@ class LtProduct final : public CudaProduct {
       // Algorithms are looked for with the address in place; any of the promised alignment will do.
       set_desc(kDescBiasPointer, reinterpret_cast<const void*>(static_cast<uintptr_t>(spec.alignment)));
     }
+    if (scaled()) set_scales(reinterpret_cast<const float*>(static_cast<uintptr_t>(spec.alignment)));
     const MatmulSpec& m = spec.matmul;
-    describe(a_, m.operand, m.b_transposed ? cols : depth, m.b_transposed ? depth : cols, spec.b_step());
-    describe(b_, m.operand, m.a_transposed ? depth : rows, m.a_transposed ? rows : depth, spec.a_step());
-    describe(c_, m.result, rows, cols, spec.c_step());
+    const int a_type = type_code(spec.b_format, m.operand), b_type = type_code(spec.a_format, m.operand);
+    describe(a_, a_type, m.b_transposed ? cols : depth, m.b_transposed ? depth : cols, spec.b_step());
+    describe(b_, b_type, m.a_transposed ? depth : rows, m.a_transposed ? rows : depth, spec.a_step());
+    describe(c_, type_code(m.result), rows, cols, spec.c_step());
   }
 
   // Finds an algorithm; the reason when there is none.
@@ -133,7 +140,8 @@ class LtProduct final : public CudaProduct {
   void rehearse() const {
     // The library may clear its workspace; addresses of operands only need to be aligned.
     cuda::rehearse_in(std::max<int64_t>(workspace_, 256), [this](void* at, CudaStream recording) {
-      queue({at, at, at, at, at, at}, recording);
+      const float* const scale = static_cast<const float*>(at);
+      queue({at, at, at, at, at, at, scale, scale}, recording);
     });
   }
   void run(const CudaProductArguments& arguments, CudaStream stream) const override {
@@ -146,9 +154,16 @@ class LtProduct final : public CudaProduct {
     library_->check(library_->api.set_desc(desc_.get(), attribute, &value, sizeof value), "describing a product");
   }
 
+  bool scaled() const { return spec_.a_format != Fp8Format::none; }
+  void set_scales(const float* a, const float* b) const {
+    set_desc(kDescScaleA, static_cast<const void*>(b));
+    set_desc(kDescScaleB, static_cast<const void*>(a));
+  }
+  void set_scales(const float* both) const { set_scales(both, both); }
+
   // `rows` stored rows of ours with `length` elements, `step` elements apart.
-  void describe(Owned<Layout>& layout, DType dtype, int64_t rows, int64_t length, int64_t step) const {
-    const int status = library_->api.create_layout(layout.fresh(library_->api.destroy_layout), type_code(dtype),
+  void describe(Owned<Layout>& layout, int type, int64_t rows, int64_t length, int64_t step) const {
+    const int status = library_->api.create_layout(layout.fresh(library_->api.destroy_layout), type,
                                                    static_cast<uint64_t>(length), static_cast<uint64_t>(rows), step);
     library_->check(status, "describing an operand");
   }
@@ -163,9 +178,10 @@ class LtProduct final : public CudaProduct {
   }
 
   void queue(const CudaProductArguments& arguments, CudaStream stream) const {
-    const std::lock_guard lock(mutex_);  // the bias's address is part of the description
+    const std::lock_guard lock(mutex_);  // the addresses of bias and scales are part of the description
     const float alpha = 1, beta = spec_.matmul.addend ? 1.0f : 0.0f;
     if (spec_.matmul.bias) set_desc(kDescBiasPointer, arguments.bias);
+    if (scaled()) set_scales(arguments.a_scale, arguments.b_scale);
     const void* const addend = spec_.matmul.addend ? arguments.addend : arguments.c;
     library_->check(library_->api.matmul(library_->handle, desc_.get(), &alpha, arguments.b, a_.get(), arguments.a,
                                          b_.get(), &beta, addend, c_.get(), arguments.c, c_.get(), &algorithm_,
@@ -190,11 +206,12 @@ class CublasLt final : public CudaBlas {
     const MatmulSpec& m = spec.matmul;
     HR_CHECK(std::has_single_bit(static_cast<uint64_t>(spec.alignment)) && workspace >= 0,
              "a product aligned to {} bytes in {} bytes of workspace", spec.alignment, workspace);
+    HR_CHECK((spec.a_format == Fp8Format::none) == (spec.b_format == Fp8Format::none), "codes are multiplied by codes");
     if (m.size.rows < 1 || m.size.cols < 1 || m.size.depth < 1) return {nullptr, "the product is empty"};
     const std::lock_guard lock(mutex_);
-    const Key key{m.size.rows,   m.size.cols,   m.size.depth,   m.operand,      m.multiply,
-                  m.result,      m.bias,        m.a_transposed, m.b_transposed, m.addend,
-                  spec.a_step(), spec.b_step(), spec.c_step(),  workspace,      spec.alignment};
+    const Key key{m.size.rows,   m.size.cols,    m.size.depth,   m.operand,     m.multiply,    m.result,
+                  m.bias,        m.a_transposed, m.b_transposed, m.addend,      spec.a_step(), spec.b_step(),
+                  spec.c_step(), workspace,      spec.alignment, spec.a_format, spec.b_format};
     const auto [at, added] = products_.try_emplace(key);
     if (added) at->second = make(spec, workspace);
     return at->second;
@@ -208,7 +225,7 @@ class CublasLt final : public CudaBlas {
 
  private:
   using Key = std::tuple<int64_t, int64_t, int64_t, DType, Multiply, DType, bool, bool, bool, bool, int64_t, int64_t,
-                         int64_t, int64_t, int64_t>;
+                         int64_t, int64_t, int64_t, Fp8Format, Fp8Format>;
 
   CudaProductOffer make(const CudaProductSpec& spec, int64_t workspace) {
     try {

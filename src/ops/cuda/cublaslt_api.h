@@ -34,10 +34,11 @@ struct Heuristic {
 };
 
 constexpr int kSuccess = 0, kNotSupported = 15;
-constexpr int kFloat32 = 0, kBfloat16 = 14;
+constexpr int kFloat32 = 0, kBfloat16 = 14, kFloat8E4m3 = 28, kFloat8E5m2 = 29;
 constexpr int kCompute32 = 68, kComputeFastBfloat16 = 75, kComputeFastTf32 = 77;
 constexpr int kNormal = 0, kTransposed = 1;
 constexpr int kDescTransA = 3, kDescTransB = 4, kDescEpilogue = 7, kDescBiasPointer = 8, kDescBiasType = 26;
+constexpr int kDescScaleA = 17, kDescScaleB = 18;
 constexpr uint32_t kEpilogueDefault = 1, kEpilogueBias = 4;
 constexpr int kPreferWorkspace = 1, kPreferReduction = 3;
 constexpr int kPreferAlignmentA = 5, kPreferAlignmentB = 6, kPreferAlignmentC = 7, kPreferAlignmentD = 8;

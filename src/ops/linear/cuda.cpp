@@ -6,10 +6,12 @@
 #include "ops/cast/cuda_kernels.h"
 #include "ops/cuda/kernel.h"
 #include "ops/linear/cuda_codes.h"
+#include "ops/linear/cuda_fp8_product.h"
 #include "ops/linear/cuda_kernels.h"
 #include "ops/linear/cuda_product.h"
 #include "ops/linear/cuda_scratch.h"
 #include "ops/linear/cuda_sum_scratch.h"
+#include "ops/linear/fp8.h"
 #include "ops/linear/scratch.h"
 
 namespace headroom {
@@ -72,11 +74,11 @@ class ProductKernel final : public CudaKernel {
       : spec_(spec), at_(at), multiprocessors_(multiprocessors) {}
 
   // Creates the products; the reason when one is refused.
-  std::string prepare(CudaProductMaker make, const CudaContext& context, int64_t booked) {
+  std::string prepare(CudaProductMaker wide, CudaProductMaker low, const CudaContext& context, int64_t booked) {
     const int64_t workspace = booked - cuda_copied_bytes(spec_);
-    std::string refusal = take(wide_, make(dense(wide_part(spec_)), context, workspace));
+    std::string refusal = take(wide_, wide(dense(wide_part(spec_)), context, workspace));
     if (at_.low_rank != 0 && refusal.empty())
-      refusal = take(low_, make(dense(low_rank_part(spec_)), context, workspace));
+      refusal = take(low_, low(dense(low_rank_part(spec_)), context, workspace));
     if (refusal.empty())
       HR_CHECK(wide_->workspace_bytes() <= workspace, "a product of {} bytes of workspace, {} are booked",
                wide_->workspace_bytes(), workspace);
@@ -116,10 +118,10 @@ class ProductKernel final : public CudaKernel {
   std::shared_ptr<const CudaProduct> wide_, low_;
 };
 
-CudaOffer product_kernel(CudaProductMaker make, const MatmulSpec& spec, const KernelSpec& kernel,
+CudaOffer product_kernel(CudaProductMaker wide, CudaProductMaker low, const MatmulSpec& spec, const KernelSpec& kernel,
                          const CudaContext& context) {
   auto product = std::make_unique<ProductKernel>(spec, linear_operands(kernel.attrs), context.multiprocessors);
-  std::string refusal = product->prepare(make, context, kernel.scratch_bytes);
+  std::string refusal = product->prepare(wide, low, context, kernel.scratch_bytes);
   if (!refusal.empty()) return {nullptr, std::move(refusal)};
   return {std::move(product), {}};
 }
@@ -168,15 +170,16 @@ template <CudaProductMaker make>
 CudaOffer make_linear(const KernelSpec& spec, const CudaContext& context) {
   const size_t inputs = linear_operands(spec.attrs).count;
   if (std::string refusal = refusal_of(spec, kLinearAttrs, inputs); !refusal.empty()) return {nullptr, refusal};
-  return product_kernel(make, linear_product(spec.call()), spec, context);
+  return product_kernel(make, make, linear_product(spec.call()), spec, context);
 }
+
+constexpr std::array<std::string_view, 5> kInputGradientAttrs{"addend", "dtype", "layout", "low_rank", "multiply"};
 
 template <CudaProductMaker make>
 CudaOffer make_linear_dx(const KernelSpec& spec, const CudaContext& context) {
-  constexpr std::array<std::string_view, 5> kKnown{"addend", "dtype", "layout", "low_rank", "multiply"};
   const size_t inputs = linear_operands(spec.attrs).count;
-  if (std::string refusal = refusal_of(spec, kKnown, inputs); !refusal.empty()) return {nullptr, refusal};
-  return product_kernel(make, linear_dx_product(spec.call()), spec, context);
+  if (std::string refusal = refusal_of(spec, kInputGradientAttrs, inputs); !refusal.empty()) return {nullptr, refusal};
+  return product_kernel(make, make, linear_dx_product(spec.call()), spec, context);
 }
 
 class WeightGradientKernel final : public CudaKernel {
@@ -201,10 +204,10 @@ class WeightGradientKernel final : public CudaKernel {
   bool out_in_;
 };
 
-template <CudaProductMaker make>
-CudaOffer make_linear_dw(const KernelSpec& spec, const CudaContext& context) {
-  constexpr std::array<std::string_view, 3> kKnown{"accumulate", "layout", "multiply"};
-  if (std::string refusal = refusal_of(spec, kKnown, 3); !refusal.empty()) return {nullptr, refusal};
+constexpr std::array<std::string_view, 3> kWeightGradientAttrs{"accumulate", "layout", "multiply"};
+
+CudaOffer weight_gradient(CudaProductMaker make, const KernelSpec& spec, const CudaContext& context) {
+  if (std::string refusal = refusal_of(spec, kWeightGradientAttrs, 3); !refusal.empty()) return {nullptr, refusal};
   CudaProductOffer first, adding = make(dense(linear_dw_product(spec.call(), true)), context, spec.scratch_bytes);
   if (!adding.call) return {nullptr, adding.refusal};
   if (spec.attrs.text("accumulate", "always") == "carried") {
@@ -213,6 +216,42 @@ CudaOffer make_linear_dw(const KernelSpec& spec, const CudaContext& context) {
   }
   return {std::make_unique<WeightGradientKernel>(std::move(first.call), std::move(adding.call), is_out_in(spec.attrs)),
           {}};
+}
+
+template <CudaProductMaker make>
+CudaOffer make_linear_dw(const KernelSpec& spec, const CudaContext& context) {
+  return weight_gradient(make, spec, context);
+}
+
+// Products in fp8, of calls that ask for them: gradients in e5m2, the others in e4m3. Low-rank products stay in bf16.
+constexpr CudaProductMaker kOfValues = make_fp8_product_of<Fp8Format::e4m3, Fp8Format::e4m3>,
+                           kOfGradient = make_fp8_product_of<Fp8Format::e5m2, Fp8Format::e4m3>,
+                           kByGradient = make_fp8_product_of<Fp8Format::e4m3, Fp8Format::e5m2>;
+
+// As refusal_of(), and where fp8 is not asked for.
+template <size_t N>
+std::string refusal_in_fp8(const KernelSpec& spec, const std::array<std::string_view, N>& known, size_t inputs) {
+  std::string refusal = refusal_of(spec, known, inputs);
+  if (refusal.empty() && spec.attrs.text("multiply") != kMultiplyFp8) refusal = "fp8 is not asked for";
+  return refusal;
+}
+
+CudaOffer make_linear_fp8(const KernelSpec& spec, const CudaContext& context) {
+  const size_t inputs = linear_operands(spec.attrs).count;
+  if (std::string refusal = refusal_in_fp8(spec, kLinearAttrs, inputs); !refusal.empty()) return {nullptr, refusal};
+  return product_kernel(kOfValues, make_library_product, linear_product(spec.call()), spec, context);
+}
+
+CudaOffer make_linear_dx_fp8(const KernelSpec& spec, const CudaContext& context) {
+  const size_t inputs = linear_operands(spec.attrs).count;
+  if (std::string refusal = refusal_in_fp8(spec, kInputGradientAttrs, inputs); !refusal.empty())
+    return {nullptr, refusal};
+  return product_kernel(kOfGradient, make_library_product, linear_dx_product(spec.call()), spec, context);
+}
+
+CudaOffer make_linear_dw_fp8(const KernelSpec& spec, const CudaContext& context) {
+  if (std::string refusal = refusal_in_fp8(spec, kWeightGradientAttrs, 3); !refusal.empty()) return {nullptr, refusal};
+  return weight_gradient(is_out_in(spec.attrs) ? kOfGradient : kByGradient, spec, context);
 }
 
 std::unique_ptr<CudaKernel> make_bias_grad(const KernelSpec& spec, const CudaContext&) {
@@ -232,13 +271,16 @@ std::unique_ptr<CudaKernel> make_bias_grad(const KernelSpec& spec, const CudaCon
 
 void register_linear_cuda(CudaKernels& kernels) {
   kernels.add("linear", {{"rows", make_few_rows},
+                         {"fp8", make_linear_fp8},
                          {"cublaslt", make_linear<make_library_product>},
                          {"mma", make_linear<make_mma_product>},
                          {"plain", make_linear<make_tiled_product>}});
-  kernels.add("linear_dx", {{"cublaslt", make_linear_dx<make_library_product>},
+  kernels.add("linear_dx", {{"fp8", make_linear_dx_fp8},
+                            {"cublaslt", make_linear_dx<make_library_product>},
                             {"mma", make_linear_dx<make_mma_product>},
                             {"plain", make_linear_dx<make_tiled_product>}});
-  kernels.add("linear_dw", {{"cublaslt", make_linear_dw<make_library_product>},
+  kernels.add("linear_dw", {{"fp8", make_linear_dw_fp8},
+                            {"cublaslt", make_linear_dw<make_library_product>},
                             {"mma", make_linear_dw<make_mma_product>},
                             {"plain", make_linear_dw<make_tiled_product>}});
   kernels.add("bias_grad", one_cuda_kernel<make_bias_grad>());

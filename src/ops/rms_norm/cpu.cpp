@@ -28,15 +28,27 @@ double inverse_rms(const TensorView& x, int64_t at, int64_t width, double eps) {
 
 std::unique_ptr<CpuKernel> norm_reference(const KernelSpec& spec) {
   const double unit = spec.attrs.integer("unit") != 0 ? 1 : 0;
-  return kernel_of([eps = spec.attrs.real("eps"), unit](const KernelCall& call) {
-    const TensorView& x = call.inputs[0];
+  const bool residual = spec.attrs.integer("residual") != 0;
+  return kernel_of([eps = spec.attrs.real("eps"), unit, residual](const KernelCall& call) {
+    const TensorView &x = call.inputs[0], &y = call.outputs[0];
     const int64_t width = call.inputs[1].dims[0];
     for (int64_t at = 0; at < x.count(); at += width) {
       const double r = inverse_rms(x, at, width, eps);
-      for (int64_t i = 0; i < width; ++i)
-        write_element(call.outputs[0], at + i, read_element(x, at + i) * r * (unit + read_element(call.inputs[1], i)));
+      for (int64_t i = 0; i < width; ++i) {
+        const double base = residual ? read_element(call.inputs[2], at + i) : 0;
+        write_element(y, at + i, read_element(x, at + i) * r * (unit + read_element(call.inputs[1], i)));
+        if (residual) write_element(y, at + i, base + read_element(y, at + i));
+      }
     }
   });
+}
+
+// The vector kernel adds no residual: norms take sums on GPUs alone (passes/norm_sums.h).
+KernelOffer make_norm_simd(const KernelSpec& spec, const DeviceFacts& facts) {
+  if (spec.attrs.integer("residual") != 0) return {nullptr, "a residual is added"};
+  std::string refusal = simd_refusal(facts);
+  if (!refusal.empty()) return {nullptr, std::move(refusal)};
+  return {norm_simd(spec), {}};
 }
 
 // The attributes of a gradient node.
@@ -126,7 +138,10 @@ std::unique_ptr<CpuKernel> grad_reference(const KernelSpec& spec) {
 }  // namespace
 
 void register_rms_norm_cpu(CpuKernels& kernels) {
-  kernels.add("rms_norm", simd_and_reference<norm_simd, norm_reference>());
+  kernels.add("rms_norm",
+              {{"simd", make_norm_simd}, {"reference", [](const KernelSpec& spec, const DeviceFacts&) -> KernelOffer {
+                                            return {norm_reference(spec), {}};
+                                          }}});
   kernels.add("rms_norm_grad", simd_and_reference<grad_simd, grad_reference>());
 }
 

@@ -12,11 +12,13 @@ std::unique_ptr<CudaKernel> make_norm(const KernelSpec& spec, const CudaContext&
   args.rows = count_of(spec.inputs[0]) / args.width;
   args.eps = static_cast<float>(spec.attrs.real("eps"));
   args.unit = spec.attrs.integer("unit") != 0 ? 1.0f : 0.0f;
-  return cuda_kernel_of([args, x = float_type(spec.inputs[0].dtype), y = float_type(spec.outputs[0].dtype)](
+  const bool residual = spec.attrs.integer("residual") != 0;
+  return cuda_kernel_of([args, residual, x = float_type(spec.inputs[0].dtype), y = float_type(spec.outputs[0].dtype)](
                             const KernelCall& call, CudaStream stream) {
     cuda::RmsNormArgs a = args;
     a.x = call.inputs[0].data;
     a.w = call.inputs[1].as<float>();
+    a.residual = residual ? call.inputs[2].data : nullptr;
     a.y = call.outputs[0].data;
     cuda::launch_rms_norm(x, y, a, stream);
   });

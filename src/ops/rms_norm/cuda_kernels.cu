@@ -9,7 +9,8 @@ namespace headroom::cuda {
 
 constexpr int kN = kRowRun, kHeld = kRowRuns;
 
-// A group of threads holds a row in registers between the sum and the product: x is read once.
+// A group of threads holds a row in registers between the sum and the product: x is read once, and a residual is under
+// way during the sum. What is added to it is rounded to Y first, by no fused multiply-add: the bits of norm, then add.
 template <typename X, typename Y, bool kWhole>
 __global__ void __launch_bounds__(kMostRowLanes) rms_norm(RmsNormArgs a) {
   __shared__ float slots[kWarp];
@@ -25,19 +26,27 @@ __global__ void __launch_bounds__(kMostRowLanes) rms_norm(RmsNormArgs a) {
     HR_UNROLL for (int j = 0; j < kN; ++j) squares.at[0] += values.at[j] * values.at[j];
   };
   HR_UNROLL for (int p = 0; p < kHeld; ++p) add(held[p]);
+  Raw<Y, kN> under[kHeld] = {};
+  const Y* const residual = static_cast<const Y*>(a.residual) + row * a.width;
+  if (a.residual)
+    HR_UNROLL for (int p = 0; p < kHeld; ++p) under[p] = load_row<kWhole, kN>(residual, first + p * stride, a.width);
   for (int64_t i = first + kHeld * stride; i < a.width; i += stride) add(load_row<kWhole, kN>(x, i, a.width));
   squares = sum_over_group(squares, a.lanes, slots);
   const float r = rsqrtf(squares.at[0] / static_cast<float>(a.width) + a.eps);
   if (own >= a.rows) return;
   Y* const y = static_cast<Y*>(a.y) + row * a.width;
-  const auto finish = [&](int64_t i, const Raw<X, kN>& raw) {
-    const Floats<kN> w = widen(load_row<kWhole, kN>(a.w, i, a.width));
+  const auto finish = [&](int64_t i, const Raw<X, kN>& raw, const Raw<Y, kN>& below) {
+    const Floats<kN> w = widen(load_row<kWhole, kN>(a.w, i, a.width)), base = widen(below);
     Floats<kN> values = widen(raw);
     HR_UNROLL for (int j = 0; j < kN; ++j) values.at[j] *= r * (a.unit + w.at[j]);
+    if (a.residual)
+      HR_UNROLL for (int j = 0; j < kN; ++j) values.at[j] = __fadd_rn(base.at[j], widen(narrow<Y>(values.at[j])));
     store_row<kWhole>(y, i, a.width, values);
   };
-  HR_UNROLL for (int p = 0; p < kHeld; ++p) finish(first + p * stride, held[p]);
-  for (int64_t i = first + kHeld * stride; i < a.width; i += stride) finish(i, load_row<kWhole, kN>(x, i, a.width));
+  HR_UNROLL for (int p = 0; p < kHeld; ++p) finish(first + p * stride, held[p], under[p]);
+  for (int64_t i = first + kHeld * stride; i < a.width; i += stride)
+    finish(i, load_row<kWhole, kN>(x, i, a.width),
+           a.residual ? load_row<kWhole, kN>(residual, i, a.width) : Raw<Y, kN>{});
 }
 
 // What a thread holds of a row of the gradient's operands.

@@ -8,8 +8,9 @@ namespace headroom::cuda {
 // Of x[rows, width].
 struct RmsNormArgs {
   const void* x = nullptr;
-  const float* w = nullptr;  // [width]
-  void* y = nullptr;         // may be x where the types agree
+  const float* w = nullptr;        // [width]
+  const void* residual = nullptr;  // of y's type, added to the rounded norm, or null
+  void* y = nullptr;               // may be the residual, or x where the types agree
   int64_t rows = 0;
   int64_t width = 0;
   float eps = 0;

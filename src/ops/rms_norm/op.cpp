@@ -2,7 +2,8 @@
 //
 // The weight is as long as the last dimension, or divides it: then each run of its length is normalised by itself.
 // Attribute "unit" 1: the weight is stored less one (Gemma). Attribute "narrow" 1 of the gradient, with x in f32: its
-// last output is dx rounded to bf16.
+// last output is dx rounded to bf16. Attribute "residual" 1 of the norm: a last input is added to y, which is rounded
+// to its type before.
 #include <memory>
 
 #include "ir/vjp.h"
@@ -34,11 +35,15 @@ void copy_unit(const Attrs& from, Attrs& to) {
   if (from.integer("unit") != 0) to.set("unit", int64_t{1});
 }
 
-// y = x * rsqrt(mean(x^2) + eps) * w over the last dimension
+// y = x * rsqrt(mean(x^2) + eps) * w over the last dimension [+ residual]
 class RmsNorm final : public Op {
  public:
   std::string_view name() const override { return "rms_norm"; }
-  OperandNames operands(const Attrs&, size_t) const override { return {"x", "weight"}; }
+  OperandNames operands(const Attrs& attrs, size_t) const override {
+    OperandNames names{"x", "weight"};
+    if (attrs.integer("residual") != 0) names.push_back("residual");
+    return names;
+  }
   OpKind kind() const override { return OpKind::norm; }
   bool by_rows() const override { return true; }
   // With attribute "stream" 1 the result joins the fp32 stream.
@@ -47,21 +52,28 @@ class RmsNorm final : public Op {
   }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
-    require_inputs(name(), inputs, 2);
+    const bool residual = flag(name(), attrs, "residual");
+    require_inputs(name(), inputs, residual ? 3 : 2);
     require_eps(name(), attrs);
     const Type& x = inputs[0];
     require_float(name(), "x", x);
     require_weight(name(), inputs[1], x);
     flag(name(), attrs, "unit");
-    return {computed(x, float_attr(name(), attrs, x.dtype))};
+    const Type y = computed(x, float_attr(name(), attrs, x.dtype));
+    if (residual) require_type(name(), "the residual", inputs[2], y);
+    return {y};
   }
 
   std::vector<Alias> aliases(const Attrs& attrs, int) const override {
-    return attrs.has("dtype") ? std::vector<Alias>{} : std::vector<Alias>{{0, 0, false}};
+    std::vector<Alias> aliases;
+    if (attrs.integer("residual") != 0) aliases.push_back({0, 2, false});
+    if (!attrs.has("dtype")) aliases.push_back({0, 0, false});
+    return aliases;
   }
 
   void vjp(VjpContext& context) const override {
     const ValueId dy = context.cotangent(0);
+    HR_CHECK(context.attrs().integer("residual") == 0, "rms_norm: residuals are joined after autodiff");
     const bool train = context.trains(1);
     const bool wanted = context.wants(0);
     if (dy == kNone || (!train && !wanted)) return;

@@ -11,7 +11,7 @@ namespace techniques {
 extern const Technique matmul_precision;
 }
 
-// "highest", "high" or "medium".
+// "highest", "high", "medium" or "fp8".
 std::string matmul_precision_of(const PlanRequest& request);
 
 }  // namespace headroom

@@ -1,0 +1,11 @@
+// Elements of eight bits: e4m3 (sign, 4 bits of exponent, 3 of mantissa) and e5m2, as Micikevicius et al. define them
+// ("FP8 formats for deep learning", 2022).
+#pragma once
+
+#include <cstdint>
+
+namespace headroom {
+
+enum class Fp8Format : uint8_t { none, e4m3, e5m2 };
+
+}  // namespace headroom

@@ -1,0 +1,25 @@
+// The launcher of the device code that rounds bf16 matrices to fp8.
+#pragma once
+
+#include "ops/cuda/fp8.h"
+#include "ops/cuda/launch.h"
+
+namespace headroom::cuda {
+
+// [rows, cols] in bf16, both multiples of 16, to be written in the format as it lies or transposed.
+struct Fp8Matrix {
+  const void* from = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  bool transposed = false;
+  Fp8Format format = Fp8Format::e4m3;
+  uint8_t* codes = nullptr;
+  float* scale = nullptr;     // of the codes: what they stand for over what they say
+  uint32_t* parts = nullptr;  // scratch: kFp8Parts numbers
+};
+
+// The scale is the least power of two with which every finite element fits the format (within the normal numbers of
+// f32). Codes are rounded to nearest even; what is not finite becomes NaN. The same bits on every device.
+void launch_fp8_codes(const Fp8Matrix& matrix, int multiprocessors, CudaStream stream);
+
+}  // namespace headroom::cuda
