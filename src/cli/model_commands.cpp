@@ -85,7 +85,7 @@ Command init_command() {
         scalar(app, "--tokenizer", options->tokenizer, "tokenizer.json, or `bytes`")->capture_default_str();
         scalar(app, "--output-dir", options->output_dir, "where the model goes")->required();
         scalar(app, "--seed", options->seed, "of the weights")->capture_default_str()->check(CLI::NonNegativeNumber);
-        scalar(app, "--dtype", options->dtype, "float32 or bfloat16")->capture_default_str();
+        scalar(app, "--dtype", options->dtype, "float32, bfloat16 or float16")->capture_default_str();
         return [options] { return run_init(*options); };
       }};
 }

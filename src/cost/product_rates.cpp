@@ -24,7 +24,13 @@ double shape_distance(const Profile& profile, const ProductSample& sample, const
   return volume + (all - volume) / 16;
 }
 
+DType measured_dtype(const Profile& profile, DType dtype) {
+  if (dtype != DType::f16) return dtype;
+  return profile.facts.is_cpu() ? DType::f32 : DType::bf16;
+}
+
 double measured_rate(const Profile& profile, std::string_view op, Multiplication how, const ProductShape& shape) {
+  how.dtype = measured_dtype(profile, how.dtype);
   NearMean logarithms;
   for (const ProductSample& sample : profile.products) {
     if (sample.dtype != how.dtype || sample.multiply != how.multiply) continue;
@@ -39,6 +45,7 @@ double measured_rate(const Profile& profile, std::string_view op, Multiplication
 // multiplies the rounded numbers in fp32, two products for the three of bf16x3.
 double product_rate(const Profile& profile, std::string_view op, Multiplication how, const ProductShape& shape) {
   if (how.dtype != DType::f32) how.multiply = {};
+  how.dtype = measured_dtype(profile, how.dtype);
   if (const double rate = measured_rate(profile, op, how, shape); rate > 0) return rate;
   if (!how.multiply.empty() && profile.facts.is_cpu() && !profile.facts.has_bf16_tiles()) {
     const double rate = product_rate(profile, op, {DType::f32, {}}, shape);

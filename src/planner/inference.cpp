@@ -3,10 +3,10 @@
 #include "ir/builder.h"
 #include "ops/registry.h"
 #include "passes/attention_kernels.h"
-#include "passes/bf16_true.h"
 #include "passes/chunked_loss.h"
 #include "passes/linear_groups.h"
 #include "passes/micro_batch.h"
+#include "passes/narrow_weights.h"
 #include "passes/quantize_weights.h"
 #include "planner/pipeline.h"
 #include "planner/technique.h"
@@ -37,7 +37,8 @@ Graph finished_generation(const PlanRequest& request, Graph graph) {
     for (const char* program : {"prefill", "decode"}) add_lora(graph, graph.find_program(program), lora);
   if (asked_for(request, kQuantizeWeights))
     quantize_weights(graph, graph.find_program("prefill"), pin(request, kQuantizeWeights.name), nullptr);
-  if (precision_of(request) == "bf16-true") store_in_bf16(graph, Adapters::narrow);
+  if (const Precision* const precision = narrow_precision_of(request); precision && !precision->keeps_fp32)
+    store_weights(graph, precision->narrow, Adapters::narrow);
   for (const char* program : {"prefill", "decode"}) group_linears(graph, graph.find_program(program));
   choose_attention_kernels(graph, request.facts, request.profile);
   Builder load(graph, graph.find_program("load"), find_op);

@@ -2,7 +2,7 @@
 // follow from it.
 //
 // A call is (weight, gradient, states..., hyper, clip, [copy]) -> (weight', states'..., [copy']), each in the storage
-// of its input. Gradient and states are f32, the weight f32, with a bf16 copy or without, or bf16
+// of its input. Gradient and states are f32, the weight f32, with a narrow copy or without, or narrow
 // (stream/updated_weight.h). An element's new values follow from its old ones, the step's scalars and the attributes
 // alone.
 #pragma once
