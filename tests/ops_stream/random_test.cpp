@@ -145,6 +145,7 @@ TEST(Dropout, KernelsAgreeBitwise) {
 TEST(Dropout, TheResultMayHaveAnotherElementType) {
   for (DType from : kFloats)
     for (DType to : kFloats) {
+      if (from != to && from != DType::f32 && to != DType::f32) continue;
       const Tensor x = Tensor::random(from, {2, 3, 77}, 1);
       Attrs attrs = dropout(0.4);
       attrs.set("dtype", std::string(dtype_name(to)));
