@@ -26,7 +26,7 @@ constexpr Familiar kFamiliar[] = {
     {"do-sample", "temperature 1"},
     {"dtype", "precision"},
     {"epochs", "num-train-epochs"},
-    {"fp16", "precision bf16-mixed"},
+    {"fp16", "precision 16-mixed"},
     {"greedy", "temperature 0"},
     {"lora-rank", "lora-r"},
     {"lr", "learning-rate"},

@@ -33,7 +33,7 @@ void add_inference_options(CLI::App& app, InferenceArguments& a, const char* pre
 }  // namespace
 
 void add_evaluate_options(CLI::App& app, InferenceArguments& a) {
-  add_inference_options(app, a, "32-true, bf16-mixed or bf16-true");
+  add_inference_options(app, a, "32-true, bf16-mixed, bf16-true, 16-mixed or 16-true");
   app.add_option("--data", a.options.data.train, "data: .txt, .jsonl, .json or .tsv; repeatable")->type_name("FILE");
   scalar(app, "--max-seq-length", a.options.data.max_seq_length,
          "tokens per window (512, or the model's positions if fewer)");
@@ -44,7 +44,7 @@ void add_evaluate_options(CLI::App& app, InferenceArguments& a) {
 
 void add_generate_options(CLI::App& app, InferenceArguments& a) {
   GenerationRequest& g = a.generation;
-  add_inference_options(app, a, "32-true, or bf16-true: weights and cache in bf16");
+  add_inference_options(app, a, "32-true; bf16-true or 16-true: weights and cache in 16 bits");
   scalar(app, "--prompt", g.prompt.prompt, "text to continue; - reads it from stdin (none: the text begins after BOS)");
   app.add_flag("--chat", g.prompt.chat,
                "the prompt is a user's message: the model's chat template renders it, and the text is the answer");

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "engine/budget.h"
 #include "optim/optimizer.h"
+#include "passes/precisions.h"
 #include "planner/pipeline.h"
 
 namespace headroom {
@@ -69,7 +70,7 @@ void add_arithmetic_options(CLI::App& app, TechniqueOptions& o) {
   app.add_option("--freeze", o.freeze, "weights that are not trained, by parts of their names: layers.0-5; repeatable")
       ->type_name("PATTERN")
       ->allow_extra_args(false);
-  scalar(app, "--precision", o.precision, "32-true, bf16-mixed or bf16-true")->capture_default_str();
+  scalar(app, "--precision", o.precision, "32-true, bf16-mixed, bf16-true, 16-mixed or 16-true")->capture_default_str();
   scalar(
       app, "--matmul-precision", o.matmul_precision,
       "products of fp32 matrices: highest (fp32; on AMX as sums of three bf16 parts, which cannot hold finite values "
@@ -79,11 +80,25 @@ void add_arithmetic_options(CLI::App& app, TechniqueOptions& o) {
       ->capture_default_str();
 }
 
+void add_loss_scale_options(CLI::App& app, LossScaleOptions& o) {
+  scalar(app, "--fp16-preset", o.preset, "how the loss scale of 16-mixed and 16-true moves: torch or deepspeed")
+      ->capture_default_str();
+  scalar(app, "--fp16-loss-scale", o.loss_scale, "a scale that stays (0: it moves)")->capture_default_str();
+  scalar(app, "--fp16-initial-scale-power", o.initial_scale_power, "the first scale is 2 to this (16)");
+  scalar(app, "--fp16-loss-scale-window", o.loss_scale_window,
+         "good steps until the scale is doubled (torch 2000, deepspeed 1000)");
+  scalar(app, "--fp16-hysteresis", o.hysteresis,
+         "steps that overflow until the scale is halved (torch 1, deepspeed 2)");
+  scalar(app, "--fp16-min-loss-scale", o.min_loss_scale,
+         "training ends where it overflows at this scale (torch 2^-24, deepspeed 1)");
+}
+
 void add_run_options(CLI::App& app, TrainOptions& o) {
   scalar(app, "--logging-steps", o.reporting.logging_steps, "a line of metrics every N steps")->capture_default_str();
   scalar(app, "--save-steps", o.saving.save_steps, "a checkpoint every N steps (at the end, Ctrl-C, SIGTERM, SIGUSR1)");
   scalar(app, "--save-total-limit", o.saving.save_total_limit, "checkpoints kept")->capture_default_str();
-  scalar(app, "--save-dtype", o.saving.save_dtype, "dtype of the final model: float32 or bfloat16 (as it was trained)");
+  scalar(app, "--save-dtype", o.saving.save_dtype,
+         "dtype of the final model: float32, bfloat16 or float16 (as it was trained)");
   scalar(app, "--resume-from-checkpoint", o.saving.resume_from_checkpoint, "the newest in --output-dir, or a directory")
       ->type_name("[true|DIR]");
   scalar(app, "--output-dir", o.saving.output_dir, "where the model, checkpoints and metrics go (plan: unused)")
@@ -149,8 +164,14 @@ void refuse_what_is_not_built(const TrainArguments& a) {
 
 // A pin of a technique that also has an option sets the option.
 void fold_pins(TechniqueOptions& o) {
-  for (const char* precision : {"bf16-mixed", "bf16-true"})
-    if (const auto at = o.pins.find(precision); at != o.pins.end() && at->second == "on") o.precision = precision;
+  for (const Precision& precision : kPrecisions)
+    if (const auto at = o.pins.find(std::string(precision.technique->name)); at != o.pins.end() && at->second == "on") {
+      if (o.precision != "32-true" && o.precision != precision.word)
+        throw Error(ErrorKind::usage,
+                    fmt::format("--technique {}=on contradicts --precision {}", at->first, o.precision),
+                    "state one of them");
+      o.precision = precision.word;
+    }
   if (const auto at = o.pins.find("packing"); at != o.pins.end() && at->second == "on") o.packing = true;
   if (const auto at = o.pins.find("length-buckets"); at != o.pins.end() && at->second == "on") o.group_by_length = true;
   if (const auto at = o.pins.find("freeze"); at != o.pins.end() && at->second != "off")
@@ -173,6 +194,7 @@ void add_train_options(CLI::App& app, TrainArguments& arguments) {
   add_schedule_options(app, o.schedule);
   add_optimizer_options(app, o.optimizer);
   add_arithmetic_options(app, o.techniques);
+  add_loss_scale_options(app, o.techniques.fp16);
   scalar(app, "--dropout", o.model.dropout, "config: the probabilities of config.json; or off")->capture_default_str();
   scalar(app, "--seed", o.seed, "seed of shuffling and dropout")->capture_default_str()->check(CLI::NonNegativeNumber);
   add_run_options(app, o);

@@ -23,7 +23,7 @@ Command merge_command() {
                 ->required();
             scalar(app, "--output-dir", options->output_dir, "where the merged model goes")->required();
             memory_option(app, "--memory", options->memory, "refuse if the process may need more memory than this");
-            scalar(app, "--save-dtype", options->save_dtype, "float32 or bfloat16")->capture_default_str();
+            scalar(app, "--save-dtype", options->save_dtype, "float32, bfloat16 or float16")->capture_default_str();
             return [options] { return run_merge(*options); };
           }};
 }

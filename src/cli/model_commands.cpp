@@ -86,7 +86,7 @@ Command init_command() {
             scalar(app, "--seed", options->seed, "seed of the weights")
                 ->capture_default_str()
                 ->check(CLI::NonNegativeNumber);
-            scalar(app, "--dtype", options->dtype, "float32 or bfloat16")->capture_default_str();
+            scalar(app, "--dtype", options->dtype, "float32, bfloat16 or float16")->capture_default_str();
             return [options] { return run_init(*options); };
           }};
 }

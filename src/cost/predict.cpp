@@ -18,9 +18,9 @@ std::string_view rates_of(ProductPart part) {
   return part == ProductPart::weight_gradient ? "linear_dw" : "linear";
 }
 
-// bf16 when any operand is.
+// bf16 when any operand is narrow: what is measured of it stands for f16, which moves as many bytes.
 DType dtype_of(const OpCall& call) {
-  const auto narrow = [](const ConcreteType& type) { return type.dtype == DType::bf16; };
+  const auto narrow = [](const ConcreteType& type) { return type.dtype == DType::bf16 || type.dtype == DType::f16; };
   return std::any_of(call.inputs.begin(), call.inputs.end(), narrow) ||
                  std::any_of(call.outputs.begin(), call.outputs.end(), narrow)
              ? DType::bf16

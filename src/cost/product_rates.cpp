@@ -25,7 +25,13 @@ double shape_distance(const Profile& profile, const ProductSample& sample, const
   return volume + (all - volume) / 16;
 }
 
+DType measured_dtype(const Profile& profile, DType dtype) {
+  if (dtype != DType::f16) return dtype;
+  return profile.facts.is_cpu() ? DType::f32 : DType::bf16;
+}
+
 double measured_rate(const Profile& profile, std::string_view op, Multiplication how, const ProductShape& shape) {
+  how.dtype = measured_dtype(profile, how.dtype);
   NearMean logarithms;
   for (const ProductSample& sample : profile.products) {
     if (sample.dtype != how.dtype || sample.multiply != how.multiply) continue;
@@ -42,6 +48,7 @@ double measured_rate(const Profile& profile, std::string_view op, Multiplication
 double product_rate(const Profile& profile, std::string_view op, Multiplication how, const ProductShape& shape) {
   const bool fp8 = how.dtype == DType::bf16 && how.multiply == kMultiplyFp8;
   if (how.dtype != DType::f32 && !fp8) how.multiply = {};
+  how.dtype = measured_dtype(profile, how.dtype);
   if (const double rate = measured_rate(profile, op, how, shape); rate > 0) return rate;
   if (fp8) return 2 * product_rate(profile, op, {DType::bf16, {}}, shape);
   if (!how.multiply.empty() && profile.facts.is_cpu() && !profile.facts.has_bf16_tiles()) {

@@ -42,6 +42,10 @@ class NearMean {
 // of a thin one takes is counted beside the arithmetic.
 double shape_distance(const Profile& profile, const ProductSample& sample, const ProductShape& shape);
 
+// The dtype whose measurements stand for this one: f16 is multiplied as f32 by CPUs, which convert its tiles, and at
+// the rate of bf16 by GPUs.
+DType measured_dtype(const Profile& profile, DType dtype);
+
 // Mean of the logarithms of the measured rates of an op, as flops per second; 0 when nothing was measured. The
 // vocabulary of linear_cross_entropy_grad does not count.
 double measured_rate(const Profile& profile, std::string_view op, Multiplication how, const ProductShape& shape);

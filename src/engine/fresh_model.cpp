@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/bfloat16.h"
 #include "base/error.h"
 #include "formats/atomic_dir.h"
 #include "formats/safetensors_writer.h"
@@ -11,6 +10,7 @@
 #include "tokenizer/tokenizer.h"
 #include "train/fresh_weights.h"
 #include "train/model_files.h"
+#include "train/stored_floats.h"
 
 namespace headroom {
 namespace {
@@ -19,18 +19,17 @@ namespace fs = std::filesystem;
 constexpr size_t kChunk = 1 << 18;  // elements
 
 void write_weight(SafetensorsWriter& writer, const WeightInfo& weight, const ModelSpec& spec, uint64_t seed,
-                  bool narrow) {
+                  StoredType stored) {
   int64_t count = 1;
   for (int64_t dim : weight.shape) count *= dim;
   std::vector<float> values(kChunk);
-  std::vector<bfloat16> narrowed(narrow ? kChunk : 0);
+  const auto width = static_cast<size_t>(stored_type_bytes(stored));
+  std::vector<std::byte> bytes(kChunk * width);
   for (int64_t at = 0; at < count; at += static_cast<int64_t>(kChunk)) {
     const size_t size = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(kChunk), count - at));
     draw_weight(weight, spec, seed, at, std::span(values).first(size));
-    for (size_t i = 0; narrow && i < size; ++i) narrowed[i] = bfloat16(values[i]);
-    const std::byte* bytes = narrow ? reinterpret_cast<const std::byte*>(narrowed.data())
-                                    : reinterpret_cast<const std::byte*>(values.data());
-    writer.write(weight.name, {bytes, size * (narrow ? 2 : 4)});
+    narrow_floats(std::span(values).first(size), stored, bytes.data());
+    writer.write(weight.name, std::span(bytes).first(size * width));
   }
 }
 
@@ -58,8 +57,10 @@ void write_tokenizer(const FreshModelOptions& options, const ModelSpec& spec, co
 }  // namespace
 
 void write_fresh_model(const FreshModelOptions& options) {
-  if (options.dtype != "float32" && options.dtype != "bfloat16")
-    throw Error(ErrorKind::usage, fmt::format("--dtype {} is not known", options.dtype), "float32 or bfloat16");
+  const std::optional<StoredType> stored = stored_float(options.dtype);
+  if (!stored)
+    throw Error(ErrorKind::usage, fmt::format("--dtype {} is not known", options.dtype),
+                "float32, bfloat16 or float16");
   const ModelFiles model = open_model(options.config);
   if (fs::exists(options.output_dir) && !fs::is_empty(options.output_dir))
     throw Error(ErrorKind::usage, fmt::format("{} is not empty", options.output_dir.string()),
@@ -70,12 +71,10 @@ void write_fresh_model(const FreshModelOptions& options) {
   Json config = model.config.raw;
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] = options.dtype;
   write_text_durably(directory.path() / "config.json", config.dump(2) + "\n");
-  const bool narrow = options.dtype == "bfloat16";
   SafetensorsWriter writer(directory.path() / "model.safetensors");
   const std::vector<WeightInfo> weights = checkpoint_weights(model.spec);
-  for (const WeightInfo& weight : weights)
-    writer.declare(weight.name, narrow ? StoredType::bf16 : StoredType::f32, weight.shape);
-  for (const WeightInfo& weight : weights) write_weight(writer, weight, model.spec, options.seed, narrow);
+  for (const WeightInfo& weight : weights) writer.declare(weight.name, *stored, weight.shape);
+  for (const WeightInfo& weight : weights) write_weight(writer, weight, model.spec, options.seed, *stored);
   writer.finish();
   directory.commit();
 }

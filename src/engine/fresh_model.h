@@ -12,7 +12,7 @@ struct FreshModelOptions {
   std::string tokenizer = "bytes";  // "bytes" or a tokenizer.json
   std::filesystem::path output_dir;
   uint64_t seed = 42;
-  std::string dtype = "float32";  // or bfloat16
+  std::string dtype = "float32";  // or bfloat16, float16
 };
 
 // Writes the weights tensor by tensor (normal with the config's initializer_range, ones for norms, zeros for biases),

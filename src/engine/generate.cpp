@@ -8,6 +8,7 @@
 #include "engine/inference_request.h"
 #include "engine/process_bytes.h"
 #include "generate/stop_texts.h"
+#include "passes/precisions.h"
 #include "planner/search.h"
 #include "planner/techniques/lora.h"
 #include "tokenizer/stream_decoder.h"
@@ -18,10 +19,11 @@ namespace {
 void check_generation(const InferenceOptions& options, const GenerationRequest& request) {
   check_options(options.machine);
   check_options(options.techniques);
-  if (options.techniques.precision != "32-true" && options.techniques.precision != "bf16-true")
+  if (const Precision* const precision = find_precision(options.techniques.precision);
+      precision && precision->keeps_fp32)
     throw Error(ErrorKind::usage,
                 fmt::format("generate --precision {} is not built in this version", options.techniques.precision),
-                "use 32-true or bf16-true");
+                "use 32-true, bf16-true or 16-true");
   const SamplingOptions& sampling = request.sampling;
   if (!(sampling.temperature >= 0) || !(sampling.top_p > 0 && sampling.top_p <= 1) || sampling.top_k < 0)
     throw Error(ErrorKind::usage,

@@ -43,7 +43,8 @@ void refuse_without_text(const ModelFiles& model) {
 Plan generation_plan(PlanRequest request, const ModelSpec& spec, const GenerationWork& work) {
   const int64_t positions = work.prompt_tokens + work.new_tokens;
   request.seq_length = positions;
-  const DType cache = precision_of(request) == "bf16-true" ? DType::bf16 : DType::f32;
+  const Precision* const precision = narrow_precision_of(request);
+  const DType cache = precision && !precision->keeps_fp32 ? precision->narrow : DType::f32;
   const auto build = [&](int64_t chunk) { return build_generation(spec, positions, chunk, cache); };
   return plan_generation(request, work, prompt_chunks(work.prompt_tokens), build);
 }

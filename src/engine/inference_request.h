@@ -17,7 +17,7 @@ PlanRequest inference_request(const MachineOptions& machine, const TechniqueOpti
 void refuse_without_text(const ModelFiles& model);
 
 // The plan of a generation, whose keys and values are kept for every token of prompt and answer, in 16 bits with
-// bf16-true. Throws as plan_generation().
+// bf16-true and 16-true. Throws as plan_generation().
 Plan generation_plan(PlanRequest request, const ModelSpec& spec, const GenerationWork& work);
 
 }  // namespace headroom

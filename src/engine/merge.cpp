@@ -5,7 +5,6 @@
 #include <optional>
 #include <set>
 
-#include "base/bfloat16.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "engine/budget.h"
@@ -16,6 +15,7 @@
 #include "train/checkpoint.h"
 #include "train/model_files.h"
 #include "train/stored_codes.h"
+#include "train/stored_floats.h"
 #include "train/tied_head.h"
 #include "train/weights.h"
 
@@ -56,12 +56,11 @@ class Merger {
   }
 
   void write(const fs::path& path) {
-    const bool narrow = options_.save_dtype == "bfloat16";
+    const StoredType stored = stored_float(options_.save_dtype).value();
     const std::vector<WeightInfo> all = checkpoint_weights(model_.spec);
     SafetensorsWriter writer(path);
-    for (const WeightInfo& weight : all)
-      writer.declare(weight.name, narrow ? StoredType::bf16 : StoredType::f32, weight.shape);
-    for (const WeightInfo& weight : all) write_weight(weight, narrow, writer);
+    for (const WeightInfo& weight : all) writer.declare(weight.name, stored, weight.shape);
+    for (const WeightInfo& weight : all) write_weight(weight, stored, writer);
     refuse_strangers();
     writer.finish();
   }
@@ -144,7 +143,7 @@ class Merger {
     return *tensor;
   }
 
-  void write_weight(const WeightInfo& weight, bool narrow, SafetensorsWriter& writer) {
+  void write_weight(const WeightInfo& weight, StoredType stored, SafetensorsWriter& writer) {
     const std::string module = std::string(kAdapterPrefix) + transformers_name(weight.name);
     const StoredTensor* saved = adapter_.tensors.find(module);
     if (saved) used_.insert(module);
@@ -168,7 +167,7 @@ class Merger {
       else
         read_floats(weights_, stored_weight_name(model_.spec, weights_, weight.name), at, values_);
       if (pair) add(*pair, at / columns, size / columns);
-      emit(weight.name, narrow, writer);
+      emit(weight.name, stored, writer);
     }
   }
 
@@ -191,11 +190,11 @@ class Merger {
     }
   }
 
-  void emit(const std::string& name, bool narrow, SafetensorsWriter& writer) {
-    if (!narrow) return writer.write(name, std::as_bytes(std::span(values_)));
-    narrowed_.clear();
-    for (const float value : values_) narrowed_.push_back(bfloat16(value));
-    writer.write(name, std::as_bytes(std::span(narrowed_)));
+  void emit(const std::string& name, StoredType stored, SafetensorsWriter& writer) {
+    if (stored == StoredType::f32) return writer.write(name, std::as_bytes(std::span(values_)));
+    narrowed_.resize(values_.size() * static_cast<size_t>(stored_type_bytes(stored)));
+    narrow_floats(values_, stored, narrowed_.data());
+    writer.write(name, narrowed_);
   }
 
   void refuse_strangers() const {
@@ -214,16 +213,16 @@ class Merger {
   std::vector<float> values_;
   std::string rows_of_;      // what rows_ holds
   std::vector<float> rows_;  // of B, for all experts
-  std::vector<bfloat16> narrowed_;
+  std::vector<std::byte> narrowed_;
   std::vector<double> sums_;
 };
 
 }  // namespace
 
 void merge_adapter(const MergeOptions& options) {
-  if (options.save_dtype != "float32" && options.save_dtype != "bfloat16")
+  if (!stored_float(options.save_dtype))
     throw Error(ErrorKind::usage, fmt::format("--save-dtype {} is not known", options.save_dtype),
-                "float32 or bfloat16");
+                "float32, bfloat16 or float16");
   const ModelFiles model = open_model(options.model);
   if (model.directory.empty())
     throw Error(ErrorKind::usage, fmt::format("{} is a bare config.json: there are no weights", options.model.string()),

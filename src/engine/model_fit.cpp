@@ -7,6 +7,7 @@
 #include "engine/inference_request.h"
 #include "engine/process_bytes.h"
 #include "engine/training_request.h"
+#include "passes/precisions.h"
 #include "planner/search.h"
 #include "train/objective.h"
 
@@ -65,7 +66,9 @@ void fit_training(const TrainOptions& options, const ModelFiles& model, ModelFit
 // As `generate` without a prompt books it.
 PlanRequest serving_request(const TrainOptions& options, const ModelFiles& model) {
   TechniqueOptions techniques;
-  if (master_dtype(options.techniques) == "bfloat16") techniques.precision = "bf16-true";
+  if (const Precision* const precision = find_precision(options.techniques.precision);
+      precision && !precision->keeps_fp32)
+    techniques.precision = precision->word;
   PlanRequest request = inference_request(options.machine, techniques, model, true);
   book_prompt(request, model, 0, 0);
   if (const std::optional<Tokenizer> tokenizer = tokenizer_of(model)) book_encoding(request, *tokenizer, 0);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "passes/precisions.h"
+
 namespace headroom {
 
 std::vector<ChangedRequest> other_trainings(const TrainOptions& options, const ModelFiles& model) {
@@ -10,8 +12,9 @@ std::vector<ChangedRequest> other_trainings(const TrainOptions& options, const M
   std::vector<ChangedRequest> out;
   // Techniques may pin what these change.
   const bool pinned = !options.techniques.pins.empty();
+  const Precision* const precision = find_precision(options.techniques.precision);
   const bool narrows =
-      !pinned && options.techniques.precision != "bf16-true" && options.techniques.matmul_precision == "highest";
+      !pinned && (!precision || precision->keeps_fp32) && options.techniques.matmul_precision == "highest";
   const bool adapts = !pinned && options.techniques.lora.rank == 0 && options.techniques.freeze.empty();
   TrainOptions narrow = options, adapted = options;
   narrow.techniques.precision = "bf16-true";

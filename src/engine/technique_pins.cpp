@@ -5,13 +5,12 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "passes/bf16_mixed.h"
-#include "passes/bf16_true.h"
 #include "passes/freeze.h"
 #include "passes/length_buckets.h"
 #include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
 #include "passes/packing.h"
+#include "passes/precisions.h"
 #include "passes/qat.h"
 #include "passes/quantize_weights.h"
 #include "planner/techniques/list_setting.h"
@@ -49,8 +48,8 @@ class Pins {
 };
 
 void say_precision(const TechniqueOptions& options, Pins& pins) {
-  for (const PassInfo* info : {&kBf16Mixed, &kBf16True})
-    pins.say(*info, options.precision == info->name ? "on" : "off", "named by --precision",
+  for (const Precision& precision : kPrecisions)
+    pins.say(*precision.technique, options.precision == precision.word ? "on" : "off", "named by --precision",
              fmt::format("--precision {}", options.precision));
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "passes/precisions.h"
 #include "planner/pipeline.h"
 
 namespace headroom {
@@ -20,7 +21,18 @@ std::span<const TechniqueStep> technique_steps() { return kSteps; }
 
 TechniqueKind TechniqueStep::kind() const { return find_technique(name)->info->kind; }
 
-bool TechniqueStep::is_precision() const { return name == "bf16-mixed" || name == "bf16-true"; }
+namespace {
+
+// Null for a technique that is not a precision.
+const Precision* precision_named(std::string_view technique) {
+  for (const Precision& precision : kPrecisions)
+    if (precision.technique->name == technique) return &precision;
+  return nullptr;
+}
+
+}  // namespace
+
+bool TechniqueStep::is_precision() const { return precision_named(name) != nullptr; }
 
 bool TechniqueStep::says_more(const TrainOptions& options) const {
   if (name == "lora") return options.techniques.lora.rank == 0;
@@ -32,7 +44,7 @@ bool TechniqueStep::says_more(const TrainOptions& options) const {
 
 std::pair<std::string, std::string> TechniqueStep::option() const {
   if (name == "lora") return {"lora-r", std::string(setting)};
-  if (is_precision()) return {"precision", std::string(name)};
+  if (is_precision()) return {"precision", std::string(precision_named(name)->word)};
   if (name == "micro-batch") return {"micro-batch-size", std::string(setting)};
   return {"technique", fmt::format("{}={}", name, setting)};
 }
@@ -42,7 +54,7 @@ void TechniqueStep::take(TrainOptions& options) const {
   if (name == "lora")
     options.techniques.lora.rank = std::stoll(value);
   else if (is_precision())
-    options.techniques.precision = name;
+    options.techniques.precision = precision_named(name)->word;
   else if (name == "micro-batch")
     options.data.micro_batch_size = std::stoll(value);
   else

@@ -12,14 +12,15 @@ constexpr int64_t kHyperCount = 16;
 enum HyperIndex : int64_t {
   kLearningRate = 0,
   kWeightDecay = 1,
-  kLossScale = 4,    // 1 / target tokens of the global batch
+  kLossScale = 4,    // 1 / target tokens of the global batch, times the loss scale of fp16
   kMaxGradNorm = 5,  // 0 = no clipping
   kSeed = 6,         // and 7: the bits of the run's seed (uint64)
   kStep = 8,         // the bits of the step's number (uint32)
+  kUnscale = 15,     // 1 / the loss scale
 };
 
 // The places of an optimizer's own scalars, in the order in which it names them (optim/optimizer.h).
-constexpr int64_t kOwnScalars = 9;
-constexpr int64_t kOwnScalar[kOwnScalars] = {2, 3, 9, 10, 11, 12, 13, 14, 15};
+constexpr int64_t kOwnScalars = 8;
+constexpr int64_t kOwnScalar[kOwnScalars] = {2, 3, 9, 10, 11, 12, 13, 14};
 
 }  // namespace headroom

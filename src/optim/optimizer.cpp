@@ -58,7 +58,7 @@ const Optimizer& find_optimizer(std::string_view name) {
 Attrs update_attrs(const Graph& graph, const Parameter& parameter) {
   const Value& weight = graph.value(parameter.weight);
   Attrs attrs{{"decay", int64_t{parameter.decays()}}};
-  if (weight.type.dtype == DType::bf16 || !weight.type.storage.dense())
+  if (weight.type.dtype != DType::f32 || !weight.type.storage.dense())
     attrs.set("tensor", static_cast<int64_t>(hash_text(weight.name) >> 1));
   return attrs;
 }

@@ -12,7 +12,8 @@ namespace {
 constexpr std::pair<std::string_view, int64_t> kOfEveryRun[] = {{"learning_rate", kLearningRate},
                                                                 {"weight_decay", kWeightDecay},
                                                                 {"loss_scale", kLossScale},
-                                                                {"max_grad_norm", kMaxGradNorm}};
+                                                                {"max_grad_norm", kMaxGradNorm},
+                                                                {"unscale", kUnscale}};
 
 }  // namespace
 

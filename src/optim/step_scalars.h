@@ -15,8 +15,8 @@ class StepScalars {
   // `own`: the names of the optimizer's own scalars; they outlive this.
   explicit StepScalars(std::span<const std::string_view> own);
 
-  // "learning_rate", "weight_decay", "loss_scale", "max_grad_norm", or one of the optimizer's own; rounded to f32.
-  // Throws InternalError for another name.
+  // "learning_rate", "weight_decay", "loss_scale", "max_grad_norm", "unscale", or one of the optimizer's own; rounded
+  // to f32. Throws InternalError for another name.
   void set(std::string_view name, double value);
   // What random draws of the step are keyed by.
   void set_key(uint64_t seed, uint32_t step);

@@ -12,23 +12,11 @@
 // Manuals: M0 M1 M2 M3 M4 (T04).
 #pragma once
 
-#include <map>
-
-#include "passes/pass.h"
+#include "passes/pass_info.h"
 
 namespace headroom {
 
 inline constexpr PassInfo kBf16Mixed{"bf16-mixed", PassStage::model, TechniqueKind::lossy,
                                      "multiply in bf16, keep weights, gradients, sums and the loss in fp32"};
-
-// Rewrites the named program's region.
-void narrow_to_bf16(Graph& graph, RegionId region);
-
-// Lets ops that can round weights themselves read them in fp32 (Op::rounded_inputs): nothing holds a narrow copy.
-void round_in_products(Graph& graph, RegionId region);
-
-// Replaces the casts of persistent weights in the region by persistent bf16 values (role parameter, named
-// "<weight>#bf16") that the program "load" fills and the update refreshes. Returns copy -> weight.
-std::map<ValueId, ValueId> keep_weight_copies(Graph& graph, RegionId region);
 
 }  // namespace headroom

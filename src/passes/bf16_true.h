@@ -13,16 +13,11 @@
 // Manuals: M2 M3 M4 (T05).
 #pragma once
 
-#include "passes/pass.h"
+#include "passes/pass_info.h"
 
 namespace headroom {
 
 inline constexpr PassInfo kBf16True{"bf16-true", PassStage::model, TechniqueKind::lossy,
                                     "keep weights and activations in bf16; updates are rounded stochastically"};
-
-// Rewrites the weights of the graph and the region of every program that reads them. Adapters that no update will touch
-// may be stored in bf16 too: they are rounded once instead of at every use.
-enum class Adapters : uint8_t { wide, narrow };
-void store_in_bf16(Graph& graph, Adapters adapters);
 
 }  // namespace headroom

@@ -8,6 +8,7 @@
 #include "planner/candidates.h"
 #include "planner/search.h"
 #include "planner/techniques/micro_batch.h"
+#include "planner/techniques/precision.h"
 
 namespace headroom {
 namespace {
@@ -74,7 +75,7 @@ std::vector<ChangedRequest> shorter_sequences(const PlanRequest& request) {
 
 // Turning clipping off needs a reader's consent more than any other change.
 std::vector<ChangedRequest> without_clipping(const PlanRequest& request) {
-  if (!request.clips) return {};
+  if (!request.clips || scales_loss(request)) return {};
   PlanRequest single = request;
   single.clips = false;
   single.global_batch = 1;

@@ -8,6 +8,7 @@
 #include "ir/builder.h"
 #include "ir/rewrite.h"
 #include "ops/registry.h"
+#include "planner/techniques/precision.h"
 
 namespace headroom {
 namespace {
@@ -128,14 +129,17 @@ class ProgramWriter {
     ValueId squares = build.persistent("grad_sum_squares", Type{DType::f64, {Dim::of(1)}}, Role::data);
     // Without clipping the factor is 1 whatever the norm, and must not wait for it.
     ValueId clip = kNone;
-    if (!request_.clips) {
+    if (!update_waits(request_)) {
       const ValueId any = build.call("allocate", {}, {{"dtype", "f64"}, {"dims", "1"}}, Role::workspace);
       clip = build.call("clip_coefficient", {any, hyper}, {}, Role::workspace);
       move_last_before_loop(build.region(), 2);
     }
     for (size_t i = 0; i < gradients.size(); ++i)
       squares = build.call("sum_squares", {gradients[i], squares}, {{"accumulate", i == 0 ? "first" : "always"}});
-    if (request_.clips) clip = build.call("clip_coefficient", {squares, hyper}, {}, Role::workspace);
+    if (update_waits(request_)) {
+      const Attrs attrs = scales_loss(request_) ? Attrs{{"scaled", int64_t{1}}} : Attrs{};
+      clip = build.call("clip_coefficient", {squares, hyper}, attrs, Role::workspace);
+    }
     for (size_t i = 0; i < trained_.size(); ++i)
       headroom::append_update(
           build, request_.optimizer,

@@ -3,10 +3,10 @@
 #include "ir/builder.h"
 #include "ops/registry.h"
 #include "passes/attention_kernels.h"
-#include "passes/bf16_true.h"
 #include "passes/chunked_loss.h"
 #include "passes/linear_groups.h"
 #include "passes/micro_batch.h"
+#include "passes/narrow_weights.h"
 #include "passes/norm_sums.h"
 #include "passes/qat.h"
 #include "passes/quantize_weights.h"
@@ -42,7 +42,8 @@ Graph finished_generation(const PlanRequest& request, Graph graph) {
   if (asked_for(request, kQat))
     for (const char* program : {"prefill", "decode"})
       fake_quantize(graph, graph.find_program(program), pin(request, kQat.name));
-  if (precision_of(request) == "bf16-true") store_in_bf16(graph, Adapters::narrow);
+  if (const Precision* const precision = narrow_precision_of(request); precision && !precision->keeps_fp32)
+    store_weights(graph, precision->narrow, Adapters::narrow);
   for (const char* program : {"prefill", "decode"}) group_linears(graph, graph.find_program(program));
   join_norm_sums(graph, request.facts);
   choose_attention_kernels(graph, request.facts, request.profile);

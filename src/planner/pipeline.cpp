@@ -18,7 +18,7 @@ namespace headroom {
 
 namespace techniques {
 extern const Technique packing, length_buckets, lora, freeze, quantize_weights, quantize_training, qat, bf16_mixed,
-    bf16_true;
+    bf16_true, fp16_mixed, fp16_true;
 extern const Technique matmul_precision;
 extern const Technique micro_batch, chunked_loss;
 extern const Technique recompute, sequence_chunks, fused_optimizer;
@@ -41,6 +41,8 @@ constexpr const Technique* kModel[] = {
     &techniques::qat,                // rounds what products read; the casts of the precision follow behind
     &techniques::bf16_mixed,         // rewrites the forward graph, so that its backward pass follows by itself
     &techniques::bf16_true,          // the same with the weights themselves in bf16
+    &techniques::fp16_mixed,         // as bf16-mixed
+    &techniques::fp16_true,
 };
 // Autodiff has run: these meet the gradients' products too.
 constexpr const Technique* kProducts[] = {&techniques::matmul_precision};
@@ -76,9 +78,9 @@ constexpr auto kOrder = [] {
 static_assert(kOrder.size() <= Candidate::kMostTechniques);
 
 // Names of cli.md that later versions build.
-constexpr std::string_view kLater[] = {"fuse-elementwise", "compress-activations", "fp16-mixed", "fp16-true",
-                                       "optimizer-8bit",   "paged-optimizer",      "shard",      "ring-attention",
-                                       "paged-kv"};
+constexpr std::string_view kLater[] = {
+    "fuse-elementwise", "compress-activations", "optimizer-8bit", "paged-optimizer", "shard", "ring-attention",
+    "paged-kv"};
 
 // Steps between the techniques' passes.
 constexpr PassInfo kAutodiff{"autodiff", PassStage::model, TechniqueKind::exact,

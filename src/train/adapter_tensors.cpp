@@ -5,18 +5,18 @@
 #include <cstring>
 #include <set>
 
-#include "base/bfloat16.h"
 #include "base/error.h"
 #include "passes/freeze.h"
+#include "passes/narrow_products.h"
+#include "train/stored_floats.h"
 #include "train/weights.h"
 
 namespace headroom {
 namespace {
 
 bool is_saved_module(const std::string& name, const LoraOptions& options) {
-  return !name.ends_with("#bf16") &&
-         std::any_of(options.modules_to_save.begin(), options.modules_to_save.end(),
-                     [&](const std::string& module) { return pattern_means(module, name); });
+  return !is_weight_copy(name) && std::any_of(options.modules_to_save.begin(), options.modules_to_save.end(),
+                                              [&](const std::string& module) { return pattern_means(module, name); });
 }
 
 class Tensors {
@@ -113,10 +113,7 @@ void read_turned(Executor& executor, const SafetensorsFile& file, const StoredTe
         const int64_t here = static_cast<int64_t>(piece.size()) / dtype_bytes(part.dtype);
         for (int64_t i = 0; i < here; ++i) {
           const float value = values[static_cast<size_t>((from + i) * experts + expert)];
-          if (part.dtype == DType::f32)
-            reinterpret_cast<float*>(piece.data())[i] = value;
-          else
-            reinterpret_cast<bfloat16*>(piece.data())[i] = bfloat16(value);
+          narrow_floats({&value, 1}, stored_as(part.dtype), piece.data() + i * dtype_bytes(part.dtype));
         }
       });
   });

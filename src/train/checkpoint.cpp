@@ -16,6 +16,7 @@
 #include "planner/pipeline.h"
 #include "train/adapter.h"
 #include "train/stored_codes.h"
+#include "train/stored_floats.h"
 #include "train/weights.h"
 
 namespace headroom {
@@ -152,16 +153,30 @@ std::map<std::string, std::string> techniques_at(const fs::path& file, const Jso
   return pins;
 }
 
+LossScaleState scaling_at(const fs::path& file, const Json& json) {
+  LossScaleState scaling{json.at("scale").get<double>(), count_at(file, json, "good_steps"),
+                         count_at(file, json, "patience"), count_at(file, json, "skipped")};
+  if (!(scaling.scale >= 0x1p-24 && scaling.scale <= 0x1p127))
+    throw Error(ErrorKind::format, fmt::format("{}: a loss scale of {}", file.string(), scaling.scale),
+                "resume from an older checkpoint");
+  return scaling;
+}
+
 }  // namespace
 
 std::string state_json(const RunState& state) {
-  return OrderedJson{{"step", state.step},           {"next_sample", state.next_sample},
-                     {"seed", state.seed},           {"techniques", state.techniques},
-                     {"data_key", state.data_key},   {"best_eval_loss", state.best_eval_loss},
-                     {"best_step", state.best_step}, {"evals_since_best", state.evals_since_best},
-                     {"options", state.options}}
-             .dump(1) +
-         "\n";
+  OrderedJson json{{"step", state.step},           {"next_sample", state.next_sample},
+                   {"seed", state.seed},           {"techniques", state.techniques},
+                   {"data_key", state.data_key},   {"best_eval_loss", state.best_eval_loss},
+                   {"best_step", state.best_step}, {"evals_since_best", state.evals_since_best},
+                   {"options", state.options}};
+  const LossScaleState& scaling = state.scaling;
+  if (state.scaled || scaling.skipped > 0)
+    json["loss_scale"] = {{"scale", scaling.scale},
+                          {"good_steps", scaling.good_steps},
+                          {"patience", scaling.patience},
+                          {"skipped", scaling.skipped}};
+  return json.dump(1) + "\n";
 }
 
 RunState read_state(const fs::path& checkpoint) {
@@ -178,10 +193,16 @@ RunState read_state(const fs::path& checkpoint) {
     state.best_step = json.contains("best_step") ? count_at(file, json, "best_step") : 0;
     state.evals_since_best = count_at(file, json, "evals_since_best");
     state.options = json.at("options").get<std::string>();
+    state.scaled = json.contains("loss_scale");
+    if (state.scaled) state.scaling = scaling_at(file, json.at("loss_scale"));
   } catch (const Json::exception& e) {
     throw Error(ErrorKind::format, fmt::format("{}: malformed: {}", file.string(), e.what()),
                 "resume from an older checkpoint");
   }
+  if (state.scaling.skipped > state.step)
+    throw Error(ErrorKind::format,
+                fmt::format("{}: {} of {} steps left out", file.string(), state.scaling.skipped, state.step),
+                "resume from an older checkpoint");
   if (state.best_step > state.step)
     throw Error(ErrorKind::format,
                 fmt::format("{}: best step {} of {} is out of range", file.string(), state.best_step, state.step),
@@ -196,7 +217,7 @@ std::string options_text(const TrainOptions& o) {
       "weight-decay={}\nadam-beta1={}\nadam-beta2={}\nadam-epsilon={}\nmax-grad-norm={}\nprecision={}\nseed={}"
       "\nshuffle={}\nmatmul-precision={}\nfreeze={}\nlora-r={}\nlora-alpha={}\nlora-rslora={}\nlora-target-"
       "modules={}\nmodules-to-save={}\nlora-dropout={}\npacking={}\ngroup-by-length={}\nmlm-probability={}\ndropout={}"
-      "\noptim={}\noptim-args={}\n",
+      "\noptim={}\noptim-args={}\nfp16={}\n",
       o.data.global_batch_size, o.data.max_seq_length, o.schedule.max_steps, o.schedule.num_train_epochs,
       o.schedule.learning_rate, o.schedule.lr_scheduler_type, o.schedule.warmup_steps, o.schedule.min_lr,
       o.optimizer.weight_decay, o.optimizer.adam_beta1, o.optimizer.adam_beta2, o.optimizer.adam_epsilon,
@@ -204,7 +225,8 @@ std::string options_text(const TrainOptions& o) {
       fmt::join(o.techniques.freeze, ","), o.techniques.lora.rank, o.techniques.lora.alpha,
       o.techniques.lora.rank_stabilised, fmt::join(o.techniques.lora.targets, ","),
       fmt::join(o.techniques.lora.modules_to_save, ","), o.techniques.lora.dropout, o.techniques.packing,
-      o.techniques.group_by_length, o.data.mlm_probability, o.model.dropout, o.optimizer.optim, o.optimizer.optim_args);
+      o.techniques.group_by_length, o.data.mlm_probability, o.model.dropout, o.optimizer.optim, o.optimizer.optim_args,
+      text_of(o.techniques.fp16));
 }
 
 std::vector<std::string> changed_options(const std::string& before, const std::string& now) {
@@ -217,8 +239,7 @@ std::vector<std::string> changed_options(const std::string& before, const std::s
 
 void write_model(Executor& executor, const ModelFiles& model, const std::string& save_dtype,
                  const fs::path& directory) {
-  save_tensors(executor, Role::parameter, save_dtype == "bfloat16" ? StoredType::bf16 : StoredType::f32,
-               directory / "model.safetensors");
+  save_tensors(executor, Role::parameter, stored_float(save_dtype).value(), directory / "model.safetensors");
   write_model_files(model, save_dtype, directory, trains_codes(executor) ? packed_config(8, 0, false) : Json());
 }
 

@@ -12,6 +12,7 @@
 #include "formats/json.h"
 #include "models/model_spec.h"
 #include "runtime/executor.h"
+#include "train/loss_scaler.h"
 #include "train/model_files.h"
 #include "train/options.h"
 
@@ -27,7 +28,9 @@ struct RunState {
   double best_eval_loss = 0;                      // 0 = none yet
   int64_t best_step = 0;                          // that it was found at; 0 = none yet
   int64_t evals_since_best = 0;
-  std::string options;  // the options that shape the run, a line each: "learning-rate=1e-4"
+  LossScaleState scaling;  // of fp16
+  bool scaled = false;     // whether it is of a run that scaled its loss
+  std::string options;     // the options that shape the run, a line each: "learning-rate=1e-4"
 };
 
 std::string state_json(const RunState& state);

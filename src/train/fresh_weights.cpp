@@ -4,10 +4,9 @@
 #include <cmath>
 #include <numbers>
 
-#include "base/bfloat16.h"
 #include "base/counter_random.h"
-#include "base/error.h"
 #include "base/threads.h"
+#include "train/stored_floats.h"
 #include "train/weights.h"
 
 namespace headroom {
@@ -53,8 +52,7 @@ void draw_weights(Executor& executor, const ModelSpec& spec, std::span<const Wei
   float values[kChunk];
   for (const WeightInfo& weight : weights) {
     const TensorView view = executor.tensor(weight.name);
-    HR_CHECK(view.dtype == DType::f32 || view.dtype == DType::bf16, "weights are f32 or bf16, not {}",
-             dtype_name(view.dtype));
+    const StoredType stored = stored_as(view.dtype);
     executor.write(view, [&](int64_t first, std::span<std::byte> piece) {
       const int64_t total = static_cast<int64_t>(piece.size()) / dtype_bytes(view.dtype);
       if (view.dtype == DType::f32)
@@ -63,8 +61,7 @@ void draw_weights(Executor& executor, const ModelSpec& spec, std::span<const Wei
       for (int64_t at = 0; at < total; at += kChunk) {
         const int64_t count = std::min(kChunk, total - at);
         draw_weight(weight, spec, seed, first + at, {values, static_cast<size_t>(count)});
-        std::transform(values, values + count, reinterpret_cast<bfloat16*>(piece.data()) + at,
-                       [](float value) { return bfloat16(value); });
+        narrow_floats({values, static_cast<size_t>(count)}, stored, piece.data() + at * dtype_bytes(view.dtype));
       }
     });
   }

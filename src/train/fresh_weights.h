@@ -20,7 +20,7 @@ void draw_weight(const WeightInfo& weight, const ModelSpec& spec, uint64_t seed,
 // The weights of the model's head (WeightInfo::head) that a checkpoint lacks, in the order of the forward pass.
 std::vector<WeightInfo> missing_head(const ModelSpec& spec, const SafetensorsSet& files);
 
-// Draws these weights into the arena (f32 or bf16).
+// Draws these weights into the arena (f32, bf16 or f16).
 void draw_weights(Executor& executor, const ModelSpec& spec, std::span<const WeightInfo> weights, uint64_t seed);
 
 }  // namespace headroom

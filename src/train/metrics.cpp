@@ -31,7 +31,7 @@ void Metrics::write(size_t bytes) {
 }
 
 void Metrics::step(const StepReport& r) {
-  char more[128] = "";
+  char more[224] = "";
   char* to = more;
   const auto room = [&] { return static_cast<size_t>(more + sizeof more - 1 - to); };
   if (r.accuracy) to = fmt::format_to_n(to, room(), ", \"accuracy\": {:.6f}", *r.accuracy).out;
@@ -39,6 +39,8 @@ void Metrics::step(const StepReport& r) {
     to = fmt::format_to_n(to, room(), ", \"samples\": {}, \"samples_per_second\": {:.2f}", r.samples,
                           r.per_second(r.samples))
              .out;
+  if (r.loss_scale)
+    to = fmt::format_to_n(to, room(), ", \"loss_scale\": {}, \"skipped\": {}", *r.loss_scale, r.skipped).out;
   *to = '\0';
   const auto end =
       fmt::format_to_n(line_.data(), line_.size(),

@@ -27,7 +27,7 @@ class Metrics {
  private:
   void write(size_t bytes);
   int descriptor_ = -1;
-  std::array<char, 512> line_{};
+  std::array<char, 640> line_{};
 };
 
 // Why a run ended before its last step.

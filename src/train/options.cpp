@@ -68,7 +68,7 @@ void check_options(const TrainOptions& o) {
   check_options(o.machine);
   one_of("dropout", o.model.dropout, {"config", "off"});
   one_of("report-to", o.reporting.report_to, {"none", "tensorboard"});
-  one_of("save-dtype", saved_dtype(o.saving, o.techniques), {"float32", "bfloat16"});
+  one_of("save-dtype", saved_dtype(o.saving, o.techniques), {"float32", "bfloat16", "float16"});
   check_optimizer(o.optimizer);
   check_options(o.techniques);
   if (o.optimizer.on_nan == "skip" && o.techniques.max_grad_norm == 0)

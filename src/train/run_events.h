@@ -20,9 +20,11 @@ struct StepReport {
   double learning_rate = 0;
   int64_t tokens = 0;
   double seconds = 0;
-  int64_t resident_bytes = 0;      // of the process, after the step
-  std::optional<double> accuracy;  // share of targets with the largest logit; of classes and masked tokens
-  int64_t samples = 0;             // of models that classify, else 0
+  int64_t resident_bytes = 0;        // of the process, after the step
+  std::optional<double> accuracy;    // share of targets with the largest logit; of classes and masked tokens
+  std::optional<double> loss_scale;  // that gradients bore; of fp16
+  bool skipped = false;              // by the loss scale: a gradient was not finite, and nothing was updated
+  int64_t samples = 0;               // of models that classify, else 0
 
   double per_second(int64_t count) const { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
 };

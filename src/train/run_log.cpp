@@ -1,5 +1,6 @@
 #include "train/run_log.h"
 
+#include <array>
 #include <cmath>
 #include <span>
 #include <vector>
@@ -18,14 +19,15 @@ void RunLog::step(const StepReport& report) {
 }
 
 void RunLog::step_events(const StepReport& report) {
-  const Scalar scalars[] = {{"train/loss", report.loss},
-                            {"train/grad_norm", report.grad_norm},
-                            {"train/learning_rate", report.learning_rate},
-                            {"train/tokens_per_second", report.per_second(report.tokens)},
-                            {"train/memory_mib", static_cast<double>(report.resident_bytes) / (1 << 20)},
-                            {"train/accuracy", report.accuracy.value_or(0)},
-                            {"train/samples_per_second", report.per_second(report.samples)}};
-  const size_t count = report.samples > 0 ? 7 : report.accuracy ? 6 : 5;
+  std::array<Scalar, 8> scalars{{{"train/loss", report.loss},
+                                 {"train/grad_norm", report.grad_norm},
+                                 {"train/learning_rate", report.learning_rate},
+                                 {"train/tokens_per_second", report.per_second(report.tokens)},
+                                 {"train/memory_mib", static_cast<double>(report.resident_bytes) / (1 << 20)}}};
+  size_t count = 5;
+  if (report.accuracy || report.samples > 0) scalars[count++] = {"train/accuracy", report.accuracy.value_or(0)};
+  if (report.samples > 0) scalars[count++] = {"train/samples_per_second", report.per_second(report.samples)};
+  if (report.loss_scale) scalars[count++] = {"train/loss_scale", *report.loss_scale};
   events_->scalars(report.step, std::span(scalars).first(count));
 }
 

@@ -19,15 +19,16 @@ double learning_rate_at(const ScheduleOptions& options, int64_t step, int64_t to
 }
 
 StepScalars step_scalars(const TrainOptions& options, const OptimizerSettings& settings, double rate, int64_t step,
-                         int64_t targets) {
+                         int64_t targets, const LossScaleState& scaling) {
   const Optimizer& optimizer = find_optimizer(settings.optimizer());
   StepScalars scalars(optimizer.scalars());
   scalars.set("learning_rate", rate);
   scalars.set("weight_decay", options.optimizer.weight_decay);
-  scalars.set("loss_scale", targets > 0 ? 1.0 / static_cast<double>(targets) : 0.0);
+  scalars.set("loss_scale", targets > 0 ? scaling.scale / static_cast<double>(targets) : 0.0);
+  scalars.set("unscale", 1 / scaling.scale);
   scalars.set("max_grad_norm", options.techniques.max_grad_norm);
   scalars.set_key(options.seed, static_cast<uint32_t>(step));
-  optimizer.fill(settings, step, scalars);
+  optimizer.fill(settings, step - scaling.skipped, scalars);
   return scalars;
 }
 

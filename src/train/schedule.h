@@ -3,6 +3,7 @@
 #pragma once
 
 #include "optim/step_scalars.h"
+#include "train/loss_scaler.h"
 #include "train/options.h"
 
 namespace headroom {
@@ -10,8 +11,9 @@ namespace headroom {
 // The rate used in step `step` (from 1) of `total` steps.
 double learning_rate_at(const ScheduleOptions& options, int64_t step, int64_t total);
 
-// The scalars of step `step` (from 1) at that rate, whose global batch has so many targets. Makes no heap call.
+// The scalars of step `step` (from 1) at that rate, whose global batch has so many targets. The optimizer counts its
+// own steps, which are those that were not left out. Makes no heap call.
 StepScalars step_scalars(const TrainOptions& options, const OptimizerSettings& settings, double rate, int64_t step,
-                         int64_t targets);
+                         int64_t targets, const LossScaleState& scaling = {});
 
 }  // namespace headroom

@@ -1,6 +1,7 @@
 #include "train/technique_options.h"
 
 #include "base/error.h"
+#include "passes/precisions.h"
 #include "train/option_checks.h"
 
 namespace headroom {
@@ -35,7 +36,9 @@ void check_adapters(const TechniqueOptions& o) {
 }  // namespace
 
 std::string master_dtype(const TechniqueOptions& options) {
-  return options.precision == "bf16-true" ? "bfloat16" : "float32";
+  const Precision* const precision = find_precision(options.precision);
+  if (!precision || precision->keeps_fp32) return "float32";
+  return precision->narrow == DType::f16 ? "float16" : "bfloat16";
 }
 
 void check_options(const TechniqueOptions& o) {
@@ -44,10 +47,9 @@ void check_options(const TechniqueOptions& o) {
   real_in("max-grad-norm", o.max_grad_norm, 0, 1e30);
   one_of("arithmetic", o.arithmetic, {"free", "fixed"});
   one_of("matmul-precision", o.matmul_precision, {"highest", "high", "medium", "fp8"});
-  if (o.precision == "16-mixed" || o.precision == "16-true")
-    throw Error(ErrorKind::usage, fmt::format("--precision {} is not built in this version", o.precision),
-                "use 32-true, bf16-mixed or bf16-true");
-  one_of("precision", o.precision, {"32-true", "bf16-mixed", "bf16-true"});
+  one_of("precision", o.precision, {"32-true", "bf16-mixed", "bf16-true", "16-mixed", "16-true"});
+  const Precision* const precision = find_precision(o.precision);
+  check_options(o.fp16, precision && precision->scales_loss());
 }
 
 }  // namespace headroom

@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "passes/lora.h"
+#include "train/loss_scaler.h"
 
 namespace headroom {
 
 struct TechniqueOptions {
   std::string precision = "32-true";
   std::string matmul_precision = "highest";
+  LossScaleOptions fp16;
   LoraOptions lora;
   std::vector<std::string> freeze;  // patterns of weights that are not trained
   bool packing = false;             // several rows in a sequence
@@ -22,7 +24,7 @@ struct TechniqueOptions {
   std::map<std::string, std::string> pins;  // --technique: name -> on | off | value
 };
 
-// The dtype that a run keeps its weights in: "float32" or "bfloat16".
+// The dtype that a run keeps its weights in: "float32", "bfloat16" or "float16".
 std::string master_dtype(const TechniqueOptions& options);
 
 // Checks ranges and words. Throws Error(usage) naming option, value and remedy.

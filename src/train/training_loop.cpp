@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "passes/precisions.h"
 #include "train/cut_metrics.h"
 #include "train/milestones.h"
 
@@ -19,6 +20,11 @@ int64_t cut_what_is_redone(const SavingOptions& saving, const ResumePoint& from)
   return evaluated && from.resumes() ? from.state.step : -1;
 }
 
+LossScaler scaler_of(const TechniqueOptions& options) {
+  const Precision* const precision = find_precision(options.precision);
+  return precision && precision->scales_loss() ? LossScaler(options.fp16) : LossScaler();
+}
+
 }  // namespace
 
 TrainingLoop::TrainingLoop(const TrainingParts& parts, const ResumePoint& from, int64_t total_steps)
@@ -29,7 +35,8 @@ TrainingLoop::TrainingLoop(const TrainingParts& parts, const ResumePoint& from, 
       record_(write_process_json(parts.options.saving.output_dir, from.state.step + 1, total_steps)),
       saver_(parts.options, parts.model, parts.executor, parts.events, log_),
       steps_(parts.options, parts.executor, parts.port, parts.data.train, parts.targets, classifies(parts.model),
-             total_steps) {
+             total_steps),
+      scaler_(scaler_of(parts.options.techniques)) {
   begin_state();
 }
 
@@ -46,6 +53,16 @@ void TrainingLoop::begin_state() {
   state_.techniques = choices.pins;
   state_.data_key = parts_.data.train.key();
   state_.options = options_text(options);
+  begin_scaling();
+}
+
+// Goes on with the scale of a checkpoint, unless another stays.
+void TrainingLoop::begin_scaling() {
+  const int64_t skipped = state_.scaling.skipped;
+  if (!scaler_.scales() || !state_.scaled || parts_.options.techniques.fp16.loss_scale > 0)
+    state_.scaling = scaler_.initial();
+  state_.scaling.skipped = skipped;
+  state_.scaled = scaler_.scales();
 }
 
 void TrainingLoop::run() {
@@ -59,10 +76,24 @@ void TrainingLoop::run() {
 }
 
 void TrainingLoop::step() {
-  const StepReport report = steps_.run(state_);
-  if (!std::isfinite(report.loss) || !std::isfinite(report.grad_norm)) stop_or_skip(report);
+  StepReport report = steps_.run(state_);
+  if (!std::isfinite(report.loss) || (!scaler_.scales() && !std::isfinite(report.grad_norm))) stop_or_skip(report);
+  if (scaler_.scales()) move_scale(report);
   log_.step(report);
   if (parts_.events.step) parts_.events.step(report);
+}
+
+void TrainingLoop::move_scale(StepReport& report) {
+  report.loss_scale = state_.scaling.scale;
+  report.skipped = !std::isfinite(report.grad_norm);
+  if (!scaler_.update(!report.skipped, state_.scaling))
+    throw Error(ErrorKind::run,
+                fmt::format("step {}: gradients are not finite at a loss scale of {}, the least: training has diverged",
+                            report.step, state_.scaling.scale),
+                "lower --learning-rate, or train in bf16-mixed, whose numbers have the range of fp32's");
+  if (report.skipped)
+    parts_.events.say(fmt::format("step {}: a gradient is not finite: the update was left out, the loss scale is {}",
+                                  report.step, state_.scaling.scale));
 }
 
 void TrainingLoop::stop_or_skip(const StepReport& report) const {

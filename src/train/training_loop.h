@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "device/device.h"
+#include "train/loss_scaler.h"
 #include "train/metrics.h"
 #include "train/options.h"
 #include "train/resume_point.h"
@@ -49,6 +50,8 @@ class TrainingLoop {
  private:
   void begin_state();
   void step();
+  void begin_scaling();
+  void move_scale(StepReport& report);
   void stop_or_skip(const StepReport& report) const;
   void evaluate();
   void tell_evaluation(const std::string& set, const EvaluationResult& result);
@@ -62,6 +65,7 @@ class TrainingLoop {
   RunRecord record_;
   RunSaver saver_;
   TrainingSteps steps_;
+  LossScaler scaler_;
   int stopped_by_ = 0;
   std::optional<EarlyStop> early_stop_;
 };

@@ -34,7 +34,7 @@ const std::string& TrainingSteps::program_of(int64_t step, const SampleRange& ra
   return step <= kFullLengthSteps ? programs_.full() : programs_.holding(reader_.longest(0, range.count));
 }
 
-StepReport TrainingSteps::report_of(int64_t step, const std::string& program, double rate) const {
+StepReport TrainingSteps::report_of(int64_t step, const std::string& program, double rate, double loss_scale) const {
   const TensorView result = executor_.result(program, 0);
   double sums_buffer[3], squares_buffer[1];
   const std::span<const double> sums =
@@ -44,7 +44,7 @@ StepReport TrainingSteps::report_of(int64_t step, const std::string& program, do
   report.step = step;
   report.total_steps = total_;
   report.loss = sums[1] > 0 ? sums[0] / sums[1] : 0;
-  report.grad_norm = std::sqrt(squares);
+  report.grad_norm = std::sqrt(squares) / loss_scale;
   report.learning_rate = rate;
   report.tokens = reader_.tokens();
   if (sums.size() > 2) report.accuracy = sums[1] > 0 ? sums[2] / sums[1] : 0;
@@ -58,13 +58,14 @@ StepReport TrainingSteps::run(RunState& state) {
   const int64_t targets = reader_.begin(range);
   port_.set_reader(&reader_);
   const double rate = learning_rate_at(options_.schedule, step, total_);
-  executor_.put<float>(executor_.tensor("hyper"), step_scalars(options_, optimizer_, rate, step, targets).values());
+  executor_.put<float>(executor_.tensor("hyper"),
+                       step_scalars(options_, optimizer_, rate, step, targets, state.scaling).values());
   const int64_t micro_batch = executor_.plan().choices.micro_batch;
   const Trips trips[] = {{"micro_batches", (range.count + micro_batch - 1) / micro_batch}};
   const std::string& program = program_of(step, range);
   if (program == programs_.full()) measured_.begin(executor_, trips[0].count);
   executor_.run(program, trips);
-  StepReport report = report_of(step, program, rate);
+  StepReport report = report_of(step, program, rate, state.scaling.scale);
   report.samples = classifies_ ? range.count : 0;
   report.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   report.resident_bytes = resident_bytes();

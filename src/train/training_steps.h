@@ -29,7 +29,7 @@ class TrainingSteps {
 
  private:
   const std::string& program_of(int64_t step, const SampleRange& range) const;
-  StepReport report_of(int64_t step, const std::string& program, double rate) const;
+  StepReport report_of(int64_t step, const std::string& program, double rate, double loss_scale) const;
 
   const TrainOptions& options_;
   OptimizerSettings optimizer_;

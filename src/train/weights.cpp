@@ -1,43 +1,19 @@
 #include "train/weights.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
-#include "base/bfloat16.h"
 #include "base/error.h"
 #include "base/float16.h"
 #include "passes/lora.h"
+#include "passes/narrow_products.h"
 #include "planner/request.h"
 #include "train/coded_weights.h"
 #include "train/stored_codes.h"
+#include "train/stored_floats.h"
 
 namespace headroom {
 namespace {
-
-void convert(StoredType type, std::span<const std::byte> from, float* to) {
-  const size_t count = from.size() / static_cast<size_t>(stored_type_bytes(type));
-  if (type == StoredType::f32) {
-    std::memcpy(to, from.data(), from.size());
-    return;
-  }
-  for (size_t i = 0; i < count; ++i) {
-    uint16_t bits;
-    std::memcpy(&bits, from.data() + 2 * i, 2);
-    to[i] = type == StoredType::bf16 ? std::bit_cast<float>(static_cast<uint32_t>(bits) << 16)
-                                     : static_cast<float>(float16::of_bits(bits));
-  }
-}
-
-// Rounded to nearest even.
-void narrow(StoredType type, std::span<const std::byte> from, bfloat16* to) {
-  const size_t width = static_cast<size_t>(stored_type_bytes(type)), count = from.size() / width;
-  for (size_t i = 0; i < count; ++i) {
-    float value = 0;
-    convert(type, from.subspan(i * width, width), &value);
-    to[i] = bfloat16(value);
-  }
-}
 
 bool is_ignored(const ModelSpec& spec, const std::string& name) {
   if (spec.tied && name == "lm_head.weight") return true;
@@ -57,8 +33,6 @@ std::string older_name(const std::string& name) {
 
 std::string shape_text(const std::vector<int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
-bool is_copy(const std::string& name) { return name.ends_with("#bf16"); }
-
 // Through a buffer on the stack.
 template <typename Source, typename Name>
 void read_converted(const Source& source, const Name& name, StoredType type, int64_t first, std::span<float> into) {
@@ -69,7 +43,20 @@ void read_converted(const Source& source, const Name& name, StoredType type, int
     const int64_t count = std::min(chunk, total - at);
     const std::span<std::byte> piece(bytes, static_cast<size_t>(count * width));
     source.read(name, (first + at) * width, piece);
-    convert(type, piece, into.data() + at);
+    widen_floats(type, piece.data(), into.subspan(static_cast<size_t>(at), static_cast<size_t>(count)));
+  }
+}
+
+// From one type to another, piece by piece where both are narrow.
+void convert(StoredType type, std::span<const std::byte> from, StoredType to_type, std::byte* to) {
+  constexpr size_t kPiece = 1024;
+  const auto width = static_cast<size_t>(stored_type_bytes(type)),
+             to_width = static_cast<size_t>(stored_type_bytes(to_type));
+  float values[kPiece];
+  for (size_t at = 0, count = from.size() / width; at < count; at += kPiece) {
+    const std::span<float> piece(values, std::min(kPiece, count - at));
+    widen_floats(type, from.data() + at * width, piece);
+    narrow_floats(piece, to_type, to + at * to_width);
   }
 }
 
@@ -89,7 +76,8 @@ void each_part(const PersistentTensor& tensor, const TensorView& view, const Bod
 
 StoredType stored_as(DType dtype) {
   if (dtype == DType::u8) return StoredType::u8;
-  HR_CHECK(dtype == DType::f32 || dtype == DType::bf16, "tensors are f32, bf16 or u8, not {}", dtype_name(dtype));
+  if (dtype == DType::f16) return StoredType::f16;
+  HR_CHECK(dtype == DType::f32 || dtype == DType::bf16, "tensors are f32, bf16, f16 or u8, not {}", dtype_name(dtype));
   return dtype == DType::bf16 ? StoredType::bf16 : StoredType::f32;
 }
 
@@ -126,7 +114,8 @@ void read_tensor(Executor& executor, const SafetensorsFile& file, const StoredTe
     for (int64_t at = 0; at < total; at += static_cast<int64_t>(std::size(values))) {
       const int64_t count = std::min(static_cast<int64_t>(std::size(values)), total - at);
       read_floats(file, tensor, first + at, {values, static_cast<size_t>(count)});
-      for (int64_t i = 0; i < count; ++i) reinterpret_cast<bfloat16*>(piece.data())[at + i] = bfloat16(values[i]);
+      narrow_floats({values, static_cast<size_t>(count)}, stored_as(into.dtype),
+                    piece.data() + at * dtype_bytes(into.dtype));
     }
   });
 }
@@ -197,10 +186,7 @@ void load_tensor(Executor& executor, const TensorView& into, const SafetensorsSe
     for (int64_t at = 0; at < total; at += chunk) {
       const std::span<std::byte> bytes = staging.first(static_cast<size_t>(std::min(chunk, total - at) * width));
       files.read(stored, (first + at) * width, bytes);
-      if (into.dtype == DType::f32)
-        convert(tensor.type, bytes, reinterpret_cast<float*>(piece.data()) + at);
-      else
-        narrow(tensor.type, bytes, reinterpret_cast<bfloat16*>(piece.data()) + at);
+      convert(tensor.type, bytes, stored_as(into.dtype), piece.data() + at * dtype_bytes(into.dtype));
     }
   });
 }
@@ -225,7 +211,7 @@ void load_codes(Executor& executor, const PersistentTensor& tensor, const ModelS
 
 void read_weights(Executor& executor, const ModelSpec& spec, const SafetensorsSet& files) {
   for (const PersistentTensor& tensor : executor.plan().tensors) {
-    if (tensor.role != Role::parameter || is_copy(tensor.name) || is_lora_name(tensor.name)) continue;
+    if (tensor.role != Role::parameter || is_weight_copy(tensor.name) || is_lora_name(tensor.name)) continue;
     if (!tensor.place.type.storage.dense()) {
       load_codes(executor, tensor, spec, files);
       continue;
@@ -252,14 +238,9 @@ void write_tensor(SafetensorsWriter& writer, const std::string& name, const Exec
   executor.read(view, [&](int64_t, std::span<const std::byte> piece) {
     const int64_t total = static_cast<int64_t>(piece.size()) / dtype_bytes(view.dtype);
     for (int64_t at = 0; at < total; at += chunk) {
-      const int64_t count = std::min(chunk, total - at);
-      for (int64_t i = 0; i < count; ++i)
-        if (stored == StoredType::bf16)
-          reinterpret_cast<bfloat16*>(staging.data())[i] =
-              bfloat16(reinterpret_cast<const float*>(piece.data())[at + i]);
-        else
-          reinterpret_cast<float*>(staging.data())[i] =
-              static_cast<float>(reinterpret_cast<const bfloat16*>(piece.data())[at + i]);
+      const int64_t count = std::min(chunk, total - at), from = dtype_bytes(view.dtype);
+      convert(stored_as(view.dtype), piece.subspan(static_cast<size_t>(at * from), static_cast<size_t>(count * from)),
+              stored, staging.data());
       writer.write(name, staging.first(static_cast<size_t>(count * width)));
     }
   });
@@ -269,7 +250,7 @@ void save_tensors(Executor& executor, Role role, StoredType stored, const std::f
   SafetensorsWriter writer(path);
   const auto each = [&](const auto& body) {
     for (const PersistentTensor& tensor : executor.plan().tensors)
-      if (tensor.role == role && !is_copy(tensor.name) && tensor.place.type.storage.dense())
+      if (tensor.role == role && !is_weight_copy(tensor.name) && tensor.place.type.storage.dense())
         each_part(tensor, executor.tensor(tensor.name), body);
   };
   const auto each_coded = [&](const auto& body) {

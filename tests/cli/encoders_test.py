@@ -115,6 +115,7 @@ class Encoders(ProgramTest):
 
     def test_other_families_and_techniques_train(self):
         for model, options in (("roberta", ()), ("neox", ()), ("classes", ("--precision", "bf16-mixed")),
+                               ("classes", ("--precision", "16-mixed")), ("roberta", ("--precision", "16-true")), ("neox", ("--precision", "16-mixed")),
                                ("classes", ("--technique", "recompute=on")), ("classes", ("--freeze", "bert.embeddings")),
                                ("classes", ("--lora-r", 4)), ("roberta", ("--lora-r", 4)), ("neox", ("--lora-r", 4))):
             with self.subTest(f"{model} {options}"):

@@ -49,7 +49,7 @@ class ExpertAdapters(ProgramTest):
                                  ({".*\\.gate_up_proj": 4}, {".*\\.gate_up_proj": 16}))
 
     def test_a_resumed_run_is_the_whole_one_bit_for_bit(self):
-        for family, precision in (("mixtral", "bf16-true"), ("qwen3_moe", "bf16-mixed")):
+        for family, precision in (("mixtral", "bf16-true"), ("qwen3_moe", "bf16-mixed"), ("qwen3_moe", "16-mixed")):
             with self.subTest(family=family):
                 options = ("--max-steps", "4", "--save-steps", "2", "--precision", precision)
                 whole = self.adapted(family, f"{family}-whole", *options)
@@ -76,7 +76,7 @@ class ExpertAdapters(ProgramTest):
                 self.assertEqual(ids[0], ids[1])
 
     def test_a_run_within_the_least_budget_stays_in_it(self):
-        for family, precision in (("mixtral", "32-true"), ("qwen3_moe", "bf16-mixed"), ("qwen3_moe", "bf16-true")):
+        for family, precision in (("mixtral", "32-true"), ("qwen3_moe", "bf16-mixed"), ("qwen3_moe", "bf16-true"), ("mixtral", "16-mixed"), ("mixtral", "16-true")):
             with self.subTest(family=family, precision=precision):
                 options = ("--lora-r", "4", "--precision", precision)
                 done = self.call(*self.train_arguments("out", *options, "--memory", "2MiB", model=family))

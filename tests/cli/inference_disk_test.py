@@ -35,7 +35,7 @@ class InferenceDisk(DiskTest):
 
     def test_the_least_budget_gives_the_plain_result_within_the_plan(self):
         for command in (GENERATE, EVALUATE):
-            for precision in ("32-true", "bf16-true"):
+            for precision in ("32-true", "bf16-true", "16-true"):
                 with self.subTest(f"{command[0]} {precision}"):
                     plain = [*command, "--precision", precision]
                     below = [*plain, *self.disk()]

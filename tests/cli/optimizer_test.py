@@ -83,7 +83,7 @@ class OptimizerTest(ProgramTest):
 
     def test_a_run_resumes_bitwise(self):
         for name in OPTIMIZERS:
-            for precision in ("32-true", "bf16-mixed", "bf16-true"):
+            for precision in ("32-true", "bf16-mixed", "bf16-true", "16-mixed", "16-true"):
                 with self.subTest(optimizer=name, precision=precision):
                     more = [*STEADY, *arguments(name), "--precision", precision]
                     whole, parts = f"whole-{name}-{precision}", f"parts-{name}-{precision}"

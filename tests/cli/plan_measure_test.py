@@ -46,7 +46,7 @@ class PlanMeasure(DiskTest):
             self.assertEqual({name: values[name] for name in plan["choices"]}, plan["choices"])
 
     def test_every_kind_of_run(self):
-        for model, *more in (["masked"], ["classes"], ["last"], ["llama", "--precision", "bf16-mixed"], ["llama", "--precision", "bf16-true", "--lora-r", "2"],
+        for model, *more in (["masked"], ["classes"], ["last"], ["llama", "--precision", "bf16-mixed"], ["llama", "--precision", "16-mixed"], ["llama", "--precision", "bf16-true", "--lora-r", "2"],
                              ["llama", "--optim", "adafactor", "--freeze", "layers.0"], ["llama", "--packing"], ["llama", "--group-by-length"],
                              ["llama", *self.disk(), "--technique", "offload-optimizer=disk", "--technique", "offload-parameters=disk"], ["llama", "--micro-batch-size", "3", "--max-grad-norm", "0"]):
             with self.subTest(model=model, more=more):

@@ -102,7 +102,7 @@ class Usage(ProgramTest):
         cases = [("--max-steps", "-2"), ("--max-steps", ""), ("--max-steps", "many"), ("--max-steps", "1.5"), ("--max-steps", "9999999999999999"), ("--learning-rate", "-1"), ("--learning-rate", "nan"),
                  ("--learning-rate", "fast"), ("--global-batch-size", "0"), ("--micro-batch-size", "-2"), ("--max-seq-length", "1"), ("--max-seq-length", "65"), ("--adam-beta1", "1"),
                  ("--adam-beta2", "inf"), ("--num-train-epochs", "-1"), ("--warmup-steps", "-1"), ("--save-total-limit", "0"), ("--logging-steps", "0"), ("--threads", "-1"),
-                 ("--lr-scheduler-type", "wavy"), ("--precision", "8-true"), ("--precision", "16-true"), ("--optim", "sgdd"), ("--optim-args", "beta3"), ("--on-nan", "hope"), ("--save-dtype", "float64"),
+                 ("--lr-scheduler-type", "wavy"), ("--precision", "8-true"), ("--fp16-preset", "apex"), ("--optim", "sgdd"), ("--optim-args", "beta3"), ("--on-nan", "hope"), ("--save-dtype", "float64"),
                  ("--shuffle", "perhaps"), ("--seed", "-1"), ("--seed", "x"), ("--gradient-checkpointing", "perhaps"), ("--arithmetic", "loose"), ("--packing", "perhaps"),
                  ("--disk-memory", "x:1GiB")]
         for option, value in cases:
@@ -120,7 +120,7 @@ class Usage(ProgramTest):
         self.assertGreater(steps("by-epochs"), 3)
 
     def test_only_precisions_that_are_built_are_named(self):
-        done = self.assert_refused(self.train_arguments("out", "--precision", "bf16"), 2, "--precision 'bf16' is not known", "one of 32-true, bf16-mixed, bf16-true\n")
+        done = self.assert_refused(self.train_arguments("out", "--precision", "bf16"), 2, "--precision 'bf16' is not known", "one of 32-true, bf16-mixed, bf16-true, 16-mixed, 16-true\n")
         self.assertNotIn("16-mixed,", done.stderr.replace("bf16-mixed,", ""))
         self.assert_refused(self.train_arguments("out", "--precision", "16-mixed"), 2, "not built", "bf16-mixed")
 

@@ -18,7 +18,7 @@ CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_s
 BUDGET = ["--memory", "256MiB", "--threads", "2"]
 SHORT = [*BUDGET, "--max-seq-length", "16", "--global-batch-size", "4"]
 # Precisions, and fp32 products in bf16 parts: each has kernels of its own.
-TRAININGS = {"fp32": [], "mixed": ["--precision", "bf16-mixed"], "true": ["--precision", "bf16-true"], "high": ["--matmul-precision", "high"]}
+TRAININGS = {"fp32": [], "mixed": ["--precision", "bf16-mixed"], "true": ["--precision", "bf16-true"], "half": ["--precision", "16-mixed"], "high": ["--matmul-precision", "high"]}
 
 
 def run(processor, program, folder, *words):

@@ -14,7 +14,7 @@ namespace {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (DType dtype : {DType::f32, DType::bf16}) {
+  for (DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     for (int64_t queries : {1, 5, 63, 64, 65, 200}) all.push_back({2, queries, 3, 1, 16, true, 0, 0, dtype});
     for (int64_t dim : {8, 20, 64, 80, 128}) all.push_back({1, 150, 4, 2, dim, true, 0, 0, dtype});
     for (int64_t kv_heads : {12, 4, 3}) all.push_back({1, 97, 12, kv_heads, 64, true, 0, 0, dtype});
@@ -41,7 +41,10 @@ struct Tolerance {
   double element;   // of o and lse
   double relative;  // of the gradients, by norm
 };
-Tolerance tolerance(const Case& c) { return c.dtype == DType::f32 ? Tolerance{3e-6, 3e-6} : Tolerance{1e-2, 8e-3}; }
+Tolerance tolerance(const Case& c) {
+  if (c.dtype == DType::f16) return {1.25e-3, 1e-3};
+  return c.dtype == DType::f32 ? Tolerance{3e-6, 3e-6} : Tolerance{1e-2, 8e-3};
+}
 
 void expect_forward(const Case& c, const std::string& implementation) {
   SCOPED_TRACE(c.text() + " " + implementation);
@@ -183,7 +186,7 @@ TEST(Attention, EveryTargetFollowsTheFormula) {
     if ((supported & target) == 0) continue;
     hwy::SetSupportedTargetsForTest(target);
     SCOPED_TRACE(hwy::TargetName(target));
-    for (DType dtype : {DType::f32, DType::bf16})
+    for (DType dtype : {DType::f32, DType::bf16, DType::f16})
       for (const Case& c :
            {Case{1, 150, 3, 1, 64, true, 0, 0, dtype}, Case{1, 70, 2, 2, 20, true, 30, 0, dtype},
             Case{1, 70, 2, 2, 20, true, 30, 0, dtype, 1.5}, Case{1, 70, 2, 2, 20, true, 30, 0, dtype, 0, 0.3}}) {

@@ -78,7 +78,8 @@ Tensor expected_dw(const Tensor& x, const Tensor& dy, bool out_in, const Tensor*
 
 // Sums of `depth` products in f32, then one rounding to the result's dtype.
 void expect_sums(const Tensor& found, const Tensor& expected, int64_t depth) {
-  const double rounding = found.type().dtype == DType::bf16 ? 1.0 / 256 : 1e-6;
+  const DType dtype = found.type().dtype;
+  const double rounding = dtype == DType::bf16 ? 1.0 / 256 : dtype == DType::f16 ? 1.0 / 2048 : 1e-6;
   op_test::expect_close(found, expected, 2e-6 * std::sqrt(static_cast<double>(depth)) + 1e-6, rounding);
 }
 
@@ -102,11 +103,11 @@ class Linear : public ::testing::TestWithParam<Case> {
 
 TEST_P(Linear, ForwardMatchesTheFormula) {
   const auto [batch, sequence, ins, outs] = GetParam();
-  for (DType dtype : {DType::f32, DType::bf16})
-    for (DType result : {DType::f32, DType::bf16})
+  for (DType dtype : {DType::f32, DType::bf16, DType::f16})
+    for (DType result : {DType::f32, DType::bf16, DType::f16})
       for (const bool out_in : {true, false})
         for (int extras = 0; extras < 4; ++extras) {
-          if (dtype == DType::f32 && result == DType::bf16) continue;
+          if (result != DType::f32 && result != dtype) continue;
           SCOPED_TRACE(
               fmt::format("{} to {}, out_in {}, extras {}", dtype_name(dtype), dtype_name(result), out_in, extras));
           const bool with_bias = extras & 1, with_residual = extras & 2;
@@ -134,7 +135,7 @@ TEST_P(Linear, ForwardMatchesTheFormula) {
 
 TEST_P(Linear, GradientOfTheInputMatchesTheFormula) {
   const auto [batch, sequence, ins, outs] = GetParam();
-  for (DType dtype : {DType::f32, DType::bf16})
+  for (DType dtype : {DType::f32, DType::bf16, DType::f16})
     for (const bool out_in : {true, false})
       for (const bool with_addend : {false, true}) {
         SCOPED_TRACE(fmt::format("{}, out_in {}, addend {}", dtype_name(dtype), out_in, with_addend));
@@ -158,7 +159,8 @@ TEST_P(Linear, LowRankProductsAreAdded) {
   const auto [batch, sequence, ins, outs] = GetParam();
   for (const auto& [dtype, result, multiply] :
        {std::tuple(DType::f32, DType::f32, ""), std::tuple(DType::bf16, DType::bf16, ""),
-        std::tuple(DType::bf16, DType::f32, ""), std::tuple(DType::f32, DType::f32, "bf16x3")})
+        std::tuple(DType::bf16, DType::f32, ""), std::tuple(DType::f32, DType::f32, "bf16x3"),
+        std::tuple(DType::f16, DType::f16, ""), std::tuple(DType::f16, DType::f32, "")})
     for (const bool forward : {true, false})
       for (int64_t rank : {1, 16, 40})
         for (int extras = 0; extras < 8; ++extras) {
@@ -199,7 +201,7 @@ TEST_P(Linear, LowRankProductsAreAdded) {
 
 TEST_P(Linear, GradientOfTheWeightAccumulates) {
   const auto [batch, sequence, ins, outs] = GetParam();
-  for (DType dtype : {DType::f32, DType::bf16})
+  for (DType dtype : {DType::f32, DType::bf16, DType::f16})
     for (const bool out_in : {true, false}) {
       SCOPED_TRACE(fmt::format("{}, out_in {}", dtype_name(dtype), out_in));
       const std::vector<Tensor> inputs{Tensor::random(dtype, {batch, sequence, ins}, 1),

@@ -1,4 +1,4 @@
-// An f32 weight beside bf16 operands: the same bits as with the weight rounded before.
+// An f32 weight beside narrow operands: the same bits as with the weight rounded before.
 #include <gtest/gtest.h>
 
 #include "../ops_support/op_harness.h"
@@ -24,7 +24,7 @@ class RoundedWeight : public ::testing::TestWithParam<Size> {
   // Runs `op` by every implementation that takes the wide weight, which is input 1, and by the same with a narrow one.
   void expect_rounded(std::string_view op, const std::vector<Tensor>& wide, const Attrs& attrs, RunOptions options) {
     std::vector<Tensor> narrow = wide;
-    narrow[1] = op_test::rounded(wide[1]);
+    narrow[1] = op_test::rounded(wide[1], wide[0].type().dtype);
     for (const char* implementation : {"rows", "amx", "onednn", "simd", "reference"}) {
       if (!op_test::accepts(op, wide, attrs, implementation, options.facts)) continue;
       SCOPED_TRACE(implementation);
@@ -39,14 +39,14 @@ class RoundedWeight : public ::testing::TestWithParam<Size> {
   void expect_all_rounded(const RunOptions& options) {
     const auto [rows, ins, outs] = GetParam();
     for (const char* layout : {"out_in", "in_out"})
-      for (const char* result : {"bf16", "f32"})
+      for (const auto& [narrow, result] :
+           {std::pair(DType::bf16, "bf16"), {DType::bf16, "f32"}, {DType::f16, "f16"}, {DType::f16, "f32"}})
         for (const int64_t more : {0, 1}) {
           SCOPED_TRACE(fmt::format("{} {} {}", layout, result, more));
           const bool out_in = std::string_view(layout) == "out_in";
           const DType dtype = *parse_dtype(result);
           const Tensor w = Tensor::random(DType::f32, out_in ? std::vector{outs, ins} : std::vector{ins, outs}, 2, 0.3);
-          const Tensor x = Tensor::random(DType::bf16, {1, rows, ins}, 1),
-                       dy = Tensor::random(DType::bf16, {1, rows, outs}, 3);
+          const Tensor x = Tensor::random(narrow, {1, rows, ins}, 1), dy = Tensor::random(narrow, {1, rows, outs}, 3);
           Attrs attrs{{"layout", layout}, {"dtype", result}};
           std::vector<Tensor> forward{x, w}, backward{dy, w};
           if (more) {

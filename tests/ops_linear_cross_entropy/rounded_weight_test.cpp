@@ -1,4 +1,4 @@
-// An f32 weight beside bf16 rows: the same bits as with the weight rounded before.
+// An f32 weight beside narrow rows: the same bits as with the weight rounded before.
 #include <gtest/gtest.h>
 
 #include "../ops_support/op_harness.h"
@@ -17,13 +17,15 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << c.rows << " rows, hidden " << c.hidden << ", vocabulary " << c.vocabulary << ", chunk " << c.chunk;
 }
 
-class RoundedLossWeight : public ::testing::TestWithParam<Case> {};
+class RoundedLossWeight : public ::testing::TestWithParam<Case> {
+ protected:
+  void expect_same_bits(DType dtype) const;
+};
 
-TEST_P(RoundedLossWeight, GivesTheBitsOfANarrowOne) {
+void RoundedLossWeight::expect_same_bits(DType dtype) const {
   const auto [rows, hidden, vocabulary, chunk] = GetParam();
-  const Tensor x = Tensor::random(DType::bf16, {1, rows, hidden}, 1),
-               w = Tensor::random(DType::f32, {vocabulary, hidden}, 2), sums(DType::f64, {2}, {10.0, 3.0}),
-               scale(DType::f32, {1}, {0.25});
+  const Tensor x = Tensor::random(dtype, {1, rows, hidden}, 1), w = Tensor::random(DType::f32, {vocabulary, hidden}, 2),
+               sums(DType::f64, {2}, {10.0, 3.0}), scale(DType::f32, {1}, {0.25});
   Tensor labels(DType::i32, {1, rows});
   for (int64_t i = 0; i < rows; ++i) labels.set(i, i % 3 == 2 ? -100 : static_cast<double>(i * 7 % vocabulary));
   const Attrs attrs{{"chunk", chunk}, {"train_weight", int64_t{1}}};
@@ -37,7 +39,7 @@ TEST_P(RoundedLossWeight, GivesTheBitsOfANarrowOne) {
         std::vector<Tensor> wide{x, w, labels, gradient ? scale : sums};
         if (gradient) wide.insert(wide.end(), {sums, acc});
         std::vector<Tensor> narrow = wide;
-        narrow[1] = op_test::rounded(w);
+        narrow[1] = op_test::rounded(w, dtype);
         RunOptions options;
         options.only = implementation;
         options.facts.capabilities = capabilities_of(set);
@@ -52,7 +54,11 @@ TEST_P(RoundedLossWeight, GivesTheBitsOfANarrowOne) {
         for (size_t i = 0; i < expected.size(); ++i) op_test::expect_same_bytes(found[i], expected[i]);
         ++compared;
       }
-  EXPECT_GT(compared, 0);
+  EXPECT_GT(compared, 0) << dtype_name(dtype);
+}
+
+TEST_P(RoundedLossWeight, GivesTheBitsOfANarrowOne) {
+  for (const DType dtype : {DType::bf16, DType::f16}) expect_same_bits(dtype);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, RoundedLossWeight,

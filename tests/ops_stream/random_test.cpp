@@ -1,4 +1,4 @@
-// Draws by counter: stochastic rounding in the update of bf16 weights, and dropout.
+// Draws by counter: stochastic rounding in the update of narrow weights, and dropout.
 #include <algorithm>
 
 #include "stream_support.h"
@@ -7,7 +7,11 @@ namespace headroom::op_test {
 namespace {
 
 constexpr int64_t kCount = 100003;
-constexpr DType kFloats[] = {DType::f32, DType::bf16};
+constexpr DType kFloats[] = {DType::f32, DType::bf16, DType::f16};
+constexpr DType kNarrow[] = {DType::bf16, DType::f16};
+
+// From 1 to the next number.
+double step_of(DType dtype) { return dtype == DType::bf16 ? 0x1p-7 : 0x1p-10; }
 
 Tensor hyper_at(uint64_t seed, uint32_t step, double learning_rate = 0) {
   Tensor hyper = Tensor::filled(DType::f32, {16}, 0);
@@ -19,9 +23,10 @@ Tensor hyper_at(uint64_t seed, uint32_t step, double learning_rate = 0) {
   return hyper;
 }
 
-// One update of `count` ones by +`move`, whatever the gradient's size.
-Tensor update(double move, const Tensor& hyper, int64_t tensor, const std::string& which) {
-  const Tensor w = Tensor::filled(DType::bf16, {kCount}, 1), g = Tensor::filled(DType::f32, {kCount}, -1);
+// One update of numbers `from` by +`move`, whatever the gradient's size.
+Tensor update(double move, const Tensor& hyper, int64_t tensor, const std::string& which, DType dtype = DType::bf16,
+              double from = 1) {
+  const Tensor w = Tensor::filled(dtype, {kCount}, from), g = Tensor::filled(DType::f32, {kCount}, -1);
   const Tensor zero = Tensor::filled(DType::f32, {kCount}, 0), one = Tensor(DType::f32, {1}, {1});
   Tensor scalars = hyper;
   scalars.set(0, move);
@@ -29,27 +34,44 @@ Tensor update(double move, const Tensor& hyper, int64_t tensor, const std::strin
   return run_op("adamw", {w, g, zero, zero, scalars, one}, attrs, {.only = which}).outputs[0];
 }
 
-double share_above_one(const Tensor& w) {
+double share_above(const Tensor& w, double from, double step) {
   int64_t above = 0;
   for (int64_t i = 0; i < w.count(); ++i) {
-    EXPECT_TRUE(w.at(i) == 1 || w.at(i) == 1 + 0x1p-7) << w.at(i);
-    above += w.at(i) > 1 ? 1 : 0;
+    EXPECT_TRUE(w.at(i) == from || w.at(i) == from + step) << w.at(i);
+    above += w.at(i) > from ? 1 : 0;
   }
   return static_cast<double>(above) / static_cast<double>(w.count());
 }
 
 TEST(StochasticRounding, IsUnbiased) {
   for (const char* which : {"reference", "simd"})
-    for (double fraction : {0.01, 0.3, 0.5, 0.92}) {
-      const double share = share_above_one(update(fraction * 0x1p-7, hyper_at(42, 7), 11, which));
-      const double deviation = std::sqrt(fraction * (1 - fraction) / static_cast<double>(kCount));
-      EXPECT_NEAR(share, fraction, 4.5 * deviation) << which;
-    }
+    for (const DType dtype : kNarrow)
+      for (double fraction : {0.01, 0.3, 0.5, 0.92}) {
+        const double step = step_of(dtype);
+        const double share = share_above(update(fraction * step, hyper_at(42, 7), 11, which, dtype), 1, step);
+        const double deviation = std::sqrt(fraction * (1 - fraction) / static_cast<double>(kCount));
+        EXPECT_NEAR(share, fraction, 4.5 * deviation + 0x1p-13) << which << ' ' << dtype_name(dtype);
+      }
+}
+
+// Below 2^-14 the numbers of f16 are 2^-24 apart, whatever their size.
+TEST(StochasticRounding, IsUnbiasedAmongSubnormalHalves) {
+  for (const char* which : {"reference", "simd"})
+    for (const double from : {0.0, 5 * 0x1p-24, 1023 * 0x1p-24, -7 * 0x1p-24})
+      for (const double fraction : {0.3, 0.75}) {
+        const double share =
+            share_above(update(fraction * 0x1p-24, hyper_at(42, 7), 11, which, DType::f16, from), from, 0x1p-24);
+        const double deviation = std::sqrt(fraction * (1 - fraction) / static_cast<double>(kCount));
+        EXPECT_NEAR(share, fraction, 4.5 * deviation + 0x1p-12) << which << ' ' << from;
+      }
 }
 
 TEST(StochasticRounding, LeavesWhatIsRepresentable) {
-  EXPECT_EQ(share_above_one(update(0, hyper_at(1, 1), 3, "simd")), 0);
-  EXPECT_EQ(share_above_one(update(0x1p-7, hyper_at(1, 1), 3, "simd")), 1);
+  for (const DType dtype : kNarrow) {
+    const double step = step_of(dtype);
+    EXPECT_EQ(share_above(update(0, hyper_at(1, 1), 3, "simd", dtype), 1, step), 0);
+    EXPECT_EQ(share_above(update(step, hyper_at(1, 1), 3, "simd", dtype), 1, step), 1);
+  }
 }
 
 TEST(StochasticRounding, DrawsByKeyAlone) {
@@ -61,6 +83,11 @@ TEST(StochasticRounding, DrawsByKeyAlone) {
   }
   set_threads(team);
   EXPECT_TRUE(update(0.5 * 0x1p-7, hyper_at(42, 7), 11, "reference").same_bytes(drawn));
+  for (const double from : {1.0, 900 * 0x1p-24}) {
+    const double move = from * 0x1p-12;
+    EXPECT_TRUE(update(move, hyper_at(42, 7), 11, "reference", DType::f16, from)
+                    .same_bytes(update(move, hyper_at(42, 7), 11, "simd", DType::f16, from)));
+  }
   // Half of the elements agree by chance where seed, step or tensor is another.
   for (const Tensor& other :
        {update(0.5 * 0x1p-7, hyper_at(43, 7), 11, "simd"), update(0.5 * 0x1p-7, hyper_at(42, 8), 11, "simd"),
@@ -74,15 +101,16 @@ TEST(StochasticRounding, DrawsByKeyAlone) {
 // What is not finite stays so.
 TEST(StochasticRounding, KeepsInfinitiesAndNan) {
   const Attrs attrs{{"beta1", 0.0}, {"beta2", 0.0}, {"eps", 1.0}, {"decay", int64_t{0}}, {"tensor", int64_t{1}}};
-  const Tensor w(DType::bf16, {3}, {INFINITY, -INFINITY, NAN}), zero = Tensor::filled(DType::f32, {3}, 0);
-  for (const char* which : {"reference", "simd"}) {
-    const Tensor found =
-        run_op("adamw", {w, zero, zero, zero, hyper_at(1, 2), Tensor(DType::f32, {1}, {1})}, attrs, {.only = which})
-            .outputs[0];
-    EXPECT_EQ(found.at(0), INFINITY);
-    EXPECT_EQ(found.at(1), -INFINITY);
-    EXPECT_TRUE(std::isnan(found.at(2)));
-  }
+  const Tensor zero = Tensor::filled(DType::f32, {3}, 0), one(DType::f32, {1}, {1});
+  for (const char* which : {"reference", "simd"})
+    for (const DType dtype : kNarrow) {
+      const Tensor w(dtype, {3}, {INFINITY, -INFINITY, NAN});
+      const Tensor found =
+          run_op("adamw", {w, zero, zero, zero, hyper_at(1, 2), one}, attrs, {.only = which}).outputs[0];
+      EXPECT_EQ(found.at(0), INFINITY);
+      EXPECT_EQ(found.at(1), -INFINITY);
+      EXPECT_TRUE(std::isnan(found.at(2)));
+    }
 }
 
 Attrs dropout(double rate, int64_t tensor = 5) { return {{"rate", rate}, {"tensor", tensor}}; }
@@ -92,9 +120,7 @@ TEST(Dropout, DropsItsShareAndScalesTheRest) {
     for (double rate : {0.05, 0.5, 0.9}) {
       const Tensor ones = Tensor::filled(dtype, {1, 7, 14287}, 1);
       const Tensor y = run_op("dropout", {ones, hyper_at(42, 3)}, dropout(rate)).outputs[0];
-      const double kept = dtype == DType::bf16
-                              ? static_cast<double>(static_cast<float>(bfloat16(static_cast<float>(1 / (1 - rate)))))
-                              : static_cast<double>(static_cast<float>(1 / (1 - rate)));
+      const double kept = Tensor::filled(dtype, {1}, 1 / (1 - rate)).at(0);
       int64_t dropped = 0;
       for (int64_t i = 0; i < y.count(); ++i) {
         ASSERT_TRUE(y.at(i) == 0 || y.at(i) == kept) << y.at(i);
@@ -119,6 +145,7 @@ TEST(Dropout, KernelsAgreeBitwise) {
 TEST(Dropout, TheResultMayHaveAnotherElementType) {
   for (DType from : kFloats)
     for (DType to : kFloats) {
+      if (from != to && from != DType::f32 && to != DType::f32) continue;
       const Tensor x = Tensor::random(from, {2, 3, 77}, 1);
       Attrs attrs = dropout(0.4);
       attrs.set("dtype", std::string(dtype_name(to)));

@@ -1,4 +1,4 @@
-// Every SIMD kernel against the reference kernel, on each instruction set, in odd shapes and both dtypes; its results
+// Every SIMD kernel against the reference kernel, on each instruction set, in odd shapes and all dtypes; its results
 // must not depend on the team, on a second run, or on outputs taking the storage of inputs.
 #include "stream_support.h"
 
@@ -12,7 +12,10 @@ struct Case {
   bool alias = true;  // every output has the dtype of the inputs it may alias
 };
 
-double tolerance(const Tensor& tensor) { return tensor.type().dtype == DType::bf16 ? 1.0 / 128 : 4e-6; }
+double tolerance(const Tensor& tensor) {
+  if (tensor.type().dtype == DType::f16) return 1.0 / 1024;
+  return tensor.type().dtype == DType::bf16 ? 1.0 / 128 : 4e-6;
+}
 
 void check_implementation(const Case& test, const char* implementation, const RunResult& expected) {
   SCOPED_TRACE(implementation);
@@ -42,14 +45,18 @@ void check(const Case& test) {
 
 const std::vector<std::vector<int64_t>> kShapes{{1, 1, 1},   {2, 3, 5},    {1, 65, 16},
                                                 {3, 70, 33}, {2, 130, 64}, {1, 2, 577}};
-const DType kFloats[] = {DType::f32, DType::bf16};
+const DType kFloats[] = {DType::f32, DType::bf16, DType::f16};
+
+// A call has one narrow type.
+bool meet(DType a, DType b) { return a == b || a == DType::f32 || b == DType::f32; }
 
 Tensor acc(int64_t width) { return Tensor::random(DType::f32, {width}, 99); }
 
 TEST(Simd, RmsNorm) {
   for (const auto& dims : kShapes)
     for (DType x : kFloats)
-      for (const char* y : {"f32", "bf16"}) {
+      for (const char* y : {"f32", "bf16", "f16"}) {
+        if (!meet(x, *parse_dtype(y))) continue;
         const Tensor w = Tensor::random(DType::f32, {dims.back()}, 2);
         check({"rms_norm", {Tensor::random(x, dims, 1, 3), w}, {{"eps", 1e-5}, {"dtype", y}}});
         check({"rms_norm", {Tensor::random(x, dims, 1, 3), w}, {{"eps", 1e-5}, {"dtype", y}, {"unit", int64_t{1}}}});
@@ -62,7 +69,7 @@ TEST(Simd, RmsNormGrad) {
   for (const auto& dims : kShapes)
     for (DType dx : kFloats)
       for (DType dy : kFloats)
-        for (int64_t train : {0, 1})
+        for (int64_t train : meet(dx, dy) ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{})
           for (int64_t addend : {0, 1}) {
             std::vector<Tensor> inputs{Tensor::random(dx, dims, 1, 3), Tensor::random(DType::f32, {dims.back()}, 2),
                                        Tensor::random(dy, dims, 3)};
@@ -81,7 +88,8 @@ TEST(Simd, RmsNormGrad) {
 TEST(Simd, LayerNorm) {
   for (const auto& dims : kShapes)
     for (DType x : kFloats)
-      for (const char* y : {"f32", "bf16"}) {
+      for (const char* y : {"f32", "bf16", "f16"}) {
+        if (!meet(x, *parse_dtype(y))) continue;
         const Tensor w = Tensor::random(DType::f32, {dims.back()}, 2), b = Tensor::random(DType::f32, {dims.back()}, 3);
         check({"layer_norm", {Tensor::random(x, dims, 1, 3), w, b}, {{"eps", 1e-5}, {"dtype", y}}});
       }
@@ -92,7 +100,7 @@ TEST(Simd, LayerNormGrad) {
     if (dims.back() < 2) continue;  // the variance of one element is zero: 1/sqrt(eps) magnifies rounding
     for (DType dx : kFloats)
       for (DType dy : kFloats)
-        for (int64_t train : {0, 1, 2, 3})
+        for (int64_t train : meet(dx, dy) ? std::vector<int64_t>{0, 1, 2, 3} : std::vector<int64_t>{})
           for (int64_t addend : {0, 1}) {
             std::vector<Tensor> inputs{Tensor::random(dx, dims, 1, 3), Tensor::random(DType::f32, {dims.back()}, 2),
                                        Tensor::random(dy, dims, 3)};
@@ -123,8 +131,12 @@ TEST(Simd, Elementwise) {
         check({"gelu", {a}, {{"approximate", how}}});
         check({"gelu_grad", {a, c}, {{"approximate", how}}});
       }
-      for (const char* to : {"f32", "bf16"}) check({"cast", {a}, {{"dtype", to}}});
-      check({"cast", {a, Tensor::random(DType::bf16, dims, 4)}, {{"dtype", "bf16"}}});
+      for (const DType to : kFloats) {
+        if (!meet(dtype, to)) continue;
+        const std::string name(dtype_name(to));
+        check({"cast", {a}, {{"dtype", name}}});
+        check({"cast", {a, Tensor::random(to, dims, 4)}, {{"dtype", name}}});
+      }
     }
 }
 
@@ -147,6 +159,7 @@ TEST(Simd, Embeddings) {
   for (int64_t width : {1, 17, 33, 64})
     for (DType a : kFloats)
       for (DType b : kFloats) {
+        if (!meet(a, b)) continue;
         const Tensor table = Tensor::random(a, {7, width}, 1);
         check({"embedding", {ids, table}, {{"dtype", std::string(dtype_name(b))}}});
         const Tensor dy = Tensor::random(a, {2, 4, width}, 2), whole = Tensor::random(DType::f32, {7, width}, 3);
@@ -162,7 +175,7 @@ TEST(Simd, Embeddings) {
 
 TEST(Simd, AdamW) {
   for (int64_t count : {1, 31, 1025, 5000})
-    for (bool shadow : {false, true}) {
+    for (const DType shadow : kFloats) {
       Tensor v = Tensor::random(DType::f32, {count}, 4);
       for (int64_t i = 0; i < count; ++i) v.set(i, std::abs(v.at(i)));
       Tensor hyper = Tensor::filled(DType::f32, {16}, 0);
@@ -176,7 +189,7 @@ TEST(Simd, AdamW) {
                                  v,
                                  hyper,
                                  Tensor(DType::f32, {1}, {0.75})};
-      if (shadow) inputs.push_back(Tensor::random(DType::bf16, {count}, 5));
+      if (shadow != DType::f32) inputs.push_back(Tensor::random(shadow, {count}, 5));
       check({"adamw", inputs, {{"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8}, {"decay", int64_t{1}}}});
     }
 }
@@ -198,10 +211,13 @@ TEST(Simd, RefusesWithoutAvx2) {
   EXPECT_EQ(run_op("add", {x, x}).implementation, "simd");
 }
 
-// bf16 rounding has the bits of the scalar conversion for NaN, infinities, ties and subnormals.
+// Rounding has the bits of the scalar conversion for NaN, infinities, ties and subnormals.
 TEST(Simd, CastHasTheBitsOfTheScalarConversion) {
-  std::vector<uint32_t> patterns{0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0xffffffff, 0x3f808000, 0x3f818000,
-                                 0x7f7fffff, 0x00000001, 0x80008000, 0,          0x80000000, 0x3f80ffff, 0x00018000};
+  std::vector<uint32_t> patterns{0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0xffffffff, 0x3f808000,
+                                 0x3f818000, 0x7f7fffff, 0x00000001, 0x80008000, 0,          0x80000000,
+                                 0x3f80ffff, 0x00018000, 0x477fefff, 0x477ff000, 0x477fffff, 0x47800000,
+                                 0x38800000, 0x387fffff, 0x387fe000, 0x33800000, 0x33000000, 0x33000001,
+                                 0x33c00000, 0xb3c00000, 0x3f801000, 0x3f803000, 0xc77ff000, 0x7f801fff};
   while (patterns.size() % 16 != 5) patterns.push_back(static_cast<uint32_t>(patterns.size() * 0x9E3779B9u));
   const int64_t count = static_cast<int64_t>(patterns.size());
   Tensor x(DType::f32, {count});
@@ -211,6 +227,28 @@ TEST(Simd, CastHasTheBitsOfTheScalarConversion) {
     for (int64_t i = 0; i < count; ++i)
       EXPECT_EQ(found.outputs[0].as<uint16_t>()[i], bfloat16(x.as<float>()[i]).bits)
           << std::hex << patterns[static_cast<size_t>(i)];
+    const RunResult half = run_op("cast", {x}, {{"dtype", "f16"}}, {.only = "simd"});
+    for (int64_t i = 0; i < count; ++i)
+      EXPECT_EQ(half.outputs[0].as<uint16_t>()[i], float16(x.as<float>()[i]).bits)
+          << std::hex << patterns[static_cast<size_t>(i)];
+  });
+}
+
+// Every f16 number widens to what the scalar conversion gives, and comes back; NaN is quiet.
+TEST(Simd, EveryHalfWidensAndComesBack) {
+  Tensor x(DType::f16, {65536});
+  for (int64_t i = 0; i < 65536; ++i) x.as<uint16_t>()[i] = static_cast<uint16_t>(i);
+  for_each_target([&](const std::string&) {
+    const Tensor wide = run_op("cast", {x}, {{"dtype", "f32"}}, {.only = "simd"}).outputs[0];
+    const Tensor back = run_op("cast", {wide}, {{"dtype", "f16"}}, {.only = "simd"}).outputs[0];
+    for (int64_t i = 0; i < 65536; ++i) {
+      const float scalar = static_cast<float>(x.as<float16>()[i]);
+      ASSERT_EQ(std::memcmp(&scalar, wide.as<float>() + i, sizeof(float)), 0) << i;
+      const auto bits = static_cast<uint16_t>(i),
+                 quiet = static_cast<uint16_t>(std::isnan(scalar) ? bits | 0x200 : bits);
+      ASSERT_EQ(back.as<uint16_t>()[i], quiet) << i;
+      ASSERT_EQ(float16(scalar).bits, quiet) << i;
+    }
   });
 }
 

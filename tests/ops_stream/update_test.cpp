@@ -79,6 +79,25 @@ TEST(Update, ClipCoefficient) {
   EXPECT_TRUE(std::isnan(coefficient(INFINITY, 1)));
 }
 
+// Of gradients that bear a loss scale of 1024: the norm is freed of it, the coefficient takes it back.
+TEST(Update, ClipCoefficientTakesTheLossScaleBack) {
+  const auto scaled = [](double squares, double most) {
+    Tensor hyper = Tensor::filled(DType::f32, {16}, 0);
+    hyper.set(5, most);
+    hyper.set(15, 0x1p-10);
+    return run_op("clip_coefficient", {Tensor(DType::f64, {1}, {squares}), hyper}, {{"scaled", int64_t{1}}})
+        .outputs[0]
+        .at(0);
+  };
+  EXPECT_EQ(scaled(100, 0), 0x1p-10);
+  EXPECT_EQ(scaled(0x1p20 * 0.25, 1), 0x1p-10);
+  EXPECT_NEAR(scaled(0x1p20 * 100, 1), 0x1p-10 / (10 + 1e-6), 1e-10);
+  for (const double most : {0.0, 1.0}) {
+    EXPECT_TRUE(std::isnan(scaled(NAN, most)));
+    EXPECT_TRUE(std::isnan(scaled(INFINITY, most)));
+  }
+}
+
 // A gradient norm that is not finite must not reach weights and moments.
 TEST(Update, AdamWLeavesOutAStepWithoutAFactor) {
   const Attrs attrs{{"beta1", 0.9}, {"beta2", 0.99}, {"eps", 1e-8}, {"decay", int64_t{1}}};

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/bfloat16.h"
+#include "base/float16.h"
 #include "base/threads.h"
 #include "operand_memory.h"
 #include "ops/backend.h"
@@ -106,6 +107,8 @@ class Tensor {
         return static_cast<double>(as<float>()[i]);
       case DType::bf16:
         return static_cast<double>(static_cast<float>(as<bfloat16>()[i]));
+      case DType::f16:
+        return static_cast<double>(static_cast<float>(as<float16>()[i]));
       case DType::i64:
         return static_cast<double>(as<int64_t>()[i]);
       case DType::i32:
@@ -128,6 +131,9 @@ class Tensor {
         break;
       case DType::bf16:
         as<bfloat16>()[i] = bfloat16(static_cast<float>(value));
+        break;
+      case DType::f16:
+        as<float16>()[i] = float16(static_cast<float>(value));
         break;
       case DType::i64:
         as<int64_t>()[i] = static_cast<int64_t>(value);
@@ -166,9 +172,9 @@ inline DeviceFacts host_facts() {
   return facts;
 }
 
-// The same numbers in bf16.
-inline Tensor rounded(const Tensor& wide) {
-  Tensor narrow(DType::bf16, wide.type().dims);
+// The same numbers in a narrow type.
+inline Tensor rounded(const Tensor& wide, DType dtype = DType::bf16) {
+  Tensor narrow(dtype, wide.type().dims);
   for (int64_t i = 0; i < wide.count(); ++i) narrow.set(i, wide.at(i));
   return narrow;
 }

@@ -136,15 +136,17 @@ TEST(Elementwise, OptimizersFollowTheirFormulas) {
         }
 }
 
-// A bf16 weight is rounded by the same draws in both kernels.
-TEST(Elementwise, NarrowWeightsAreDrawnAlike) {
+// A narrow weight is rounded by the same draws in both kernels.
+class NarrowWeights : public testing::TestWithParam<DType> {};
+
+TEST_P(NarrowWeights, AreDrawnAlike) {
   for (const ElementCase& expected : kElementCases) {
     SCOPED_TRACE(expected.optimizer);
     const OptimizerSettings settings(expected.optimizer, expected.args);
     constexpr int64_t kCount = 4099;
-    Stepper fast(settings, DType::bf16, {kCount}, ParameterKind::matrix, {.only = "simd"});
-    Stepper plain(settings, DType::bf16, {kCount}, ParameterKind::matrix, {.only = "reference"});
-    const Tensor weight = Tensor::random(DType::bf16, {kCount}, 1), gradient = Tensor::random(DType::f32, {kCount}, 2);
+    Stepper fast(settings, GetParam(), {kCount}, ParameterKind::matrix, {.only = "simd"});
+    Stepper plain(settings, GetParam(), {kCount}, ParameterKind::matrix, {.only = "reference"});
+    const Tensor weight = Tensor::random(GetParam(), {kCount}, 1), gradient = Tensor::random(DType::f32, {kCount}, 2);
     const Tensor a = fast.step(weight, gradient, 0.01, 0.1), b = plain.step(weight, gradient, 0.01, 0.1);
     int64_t other = 0;
     for (int64_t i = 0; i < kCount; ++i) other += a.at(i) != b.at(i);
@@ -152,6 +154,9 @@ TEST(Elementwise, NarrowWeightsAreDrawnAlike) {
     EXPECT_FALSE(a.same_bytes(weight));
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Types, NarrowWeights, testing::Values(DType::bf16, DType::f16),
+                         [](const auto& param) { return std::string(dtype_name(param.param)); });
 
 TEST(Elementwise, LeaveOutAStepWithoutAFactor) {
   for (const ElementCase& expected : kElementCases)

@@ -8,8 +8,10 @@
 #include "base/error.h"
 #include "base/threads.h"
 #include "device/device.h"
+#include "passes/precisions.h"
 #include "train/adapter.h"
 #include "train/schedule.h"
+#include "train/stored_floats.h"
 #include "train/weights.h"
 
 namespace headroom::test {
@@ -116,6 +118,9 @@ TrainOptions plain_options(const GoldenCase& golden) {
 TrainingRun::TrainingRun(const GoldenCase& golden, const TrainOptions& options, const std::filesystem::path& adapter,
                          const std::function<void(const PlanRequest&, Plan&)>& change)
     : golden_(golden), options_(options) {
+  const Precision* const precision = find_precision(options.techniques.precision);
+  if (precision && precision->scales_loss()) scaler_ = LossScaler(options.techniques.fp16);
+  scaling_ = scaler_.initial();
   PlanRequest request = training_request(options, golden.model);
   request.facts = cpu_facts(options.machine.threads);  // every instruction set that this process may use
   set_threads(request.facts.threads);
@@ -143,9 +148,9 @@ std::vector<float> TrainingRun::parameter(const std::string& name) {
   const std::string prefix = "base_model.model.";
   const bool adapted = is_lora_name(name) || !name.starts_with(prefix);
   const TensorView view = executor_->tensor(adapted ? name : name.substr(prefix.size()));
-  if (view.dtype == DType::bf16) {
-    std::vector<float> values;
-    for (int64_t i = 0; i < view.count(); ++i) values.push_back(static_cast<float>(view.as<bfloat16>()[i]));
+  if (view.dtype != DType::f32) {
+    std::vector<float> values(static_cast<size_t>(view.count()));
+    widen_floats(stored_as(view.dtype), view.as<std::byte>(), values);
     return values;
   }
   return {view.as<float>(), view.as<float>() + view.count()};
@@ -159,6 +164,16 @@ void TrainingRun::move(const std::string& name, const std::vector<float>& direct
   float* const values = executor_->tensor(name).as<float>();
   for (size_t i = 0; i < direction.size(); ++i)
     values[i] += static_cast<float>(factor * static_cast<double>(direction[i]));
+}
+
+std::vector<std::byte> TrainingRun::states() {
+  std::vector<std::byte> bytes;
+  for (const PersistentTensor& tensor : plan().tensors) {
+    if (tensor.role != Role::optimizer) continue;
+    const TensorView view = executor_->tensor(tensor.name);
+    bytes.insert(bytes.end(), view.as<std::byte>(), view.as<std::byte>() + view.count() * dtype_bytes(view.dtype));
+  }
+  return bytes;
 }
 
 void TrainingRun::round_weights() {
@@ -180,14 +195,18 @@ Gradients TrainingRun::named(const std::map<const void*, std::vector<float>>& by
 StepOutcome TrainingRun::step() {
   ++steps_;
   const StepScalars scalars = step_scalars(options_, optimizer_settings(options_.optimizer),
-                                           options_.schedule.learning_rate, steps_, golden_.targets);
+                                           options_.schedule.learning_rate, steps_, golden_.targets, scaling_);
   std::copy(scalars.values().begin(), scalars.values().end(), executor_->tensor("hyper").as<float>());
   const Trips trips[] = {{"micro_batches", plan().choices.accumulation}};
   device_->gradients.clear();
   executor_->run("train_step", trips);
   const double* const sums = executor_->result("train_step", 0).as<double>();
-  return {sums[0] / sums[1], sums[1], std::sqrt(*executor_->tensor("grad_sum_squares").as<double>()),
-          named(device_->gradients)};
+  const double scale = scaling_.scale, norm = std::sqrt(*executor_->tensor("grad_sum_squares").as<double>()) / scale;
+  for (auto& [place, gradient] : device_->gradients)
+    for (float& value : gradient) value = static_cast<float>(value / scale);
+  const bool skipped = scaler_.scales() && !std::isfinite(norm);
+  scaler_.update(!skipped, scaling_);
+  return {sums[0] / sums[1], sums[1], norm, named(device_->gradients), scale, skipped};
 }
 
 double TrainingRun::evaluate() {

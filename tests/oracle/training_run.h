@@ -10,6 +10,7 @@
 #include "golden_case.h"
 #include "planner/search.h"
 #include "runtime/executor.h"
+#include "train/loss_scaler.h"
 
 namespace headroom::test {
 
@@ -22,7 +23,9 @@ struct StepOutcome {
   double loss = 0;
   double targets = 0;
   double gradient_norm = 0;
-  Gradients gradients;  // as the update of each weight reads them, before clipping
+  Gradients gradients;    // as the update of each weight reads them, before clipping, freed of the loss scale
+  double loss_scale = 1;  // of fp16
+  bool skipped = false;   // since a gradient was not finite
 };
 
 class TrainingRun {
@@ -41,6 +44,8 @@ class TrainingRun {
   std::vector<float> parameter(const std::string& name);
   // Writes the adapter's files.
   void save_adapter(const std::filesystem::path& directory);
+  // The optimizer's states, as their bytes.
+  std::vector<std::byte> states();
   // Adds `factor` times a direction to an fp32 parameter.
   void move(const std::string& name, const std::vector<float>& direction, double factor);
   // Rounds every fp32 weight to the nearest bf16, in place.
@@ -57,6 +62,8 @@ class TrainingRun {
   std::unique_ptr<BatchPort> port_;
   std::unique_ptr<WatchedDevice> device_;
   std::unique_ptr<Executor> executor_;
+  LossScaler scaler_;
+  LossScaleState scaling_;
   int64_t steps_ = 0;
 };
 

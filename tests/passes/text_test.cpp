@@ -16,8 +16,6 @@
 #include "ops/cuda/capabilities.h"
 #include "ops/registry.h"
 #include "passes/attention_kernels.h"
-#include "passes/bf16_mixed.h"
-#include "passes/bf16_true.h"
 #include "passes/chunked_loss.h"
 #include "passes/fp8_products.h"
 #include "passes/fused_optimizer.h"
@@ -25,6 +23,8 @@
 #include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
 #include "passes/narrow_logits.h"
+#include "passes/narrow_products.h"
+#include "passes/narrow_weights.h"
 #include "passes/norm_casts.h"
 #include "passes/norm_sums.h"
 #include "passes/offload_activations.h"
@@ -136,8 +136,8 @@ void run_command(const std::string& command, Graph& graph) {
     set_matmul_precision(graph, pass);
   } else if (pass == "recompute") {
     recompute(graph, keep_levels(words));
-  } else if (pass == "bf16-mixed") {
-    narrow_to_bf16(graph, graph.find_program("forward"));
+  } else if (pass == "bf16-mixed" || pass == "fp16-mixed") {
+    narrow_products(graph, graph.find_program("forward"), pass == "fp16-mixed" ? DType::f16 : DType::bf16);
     std::string copies;
     words >> copies;
     if (copies == "weight-copies") keep_weight_copies(graph, graph.find_program("forward"));
@@ -145,13 +145,13 @@ void run_command(const std::string& command, Graph& graph) {
   } else if (pass == "quantize-weights" && words >> pass) {
     const RegionId forward = graph.find_program("forward");
     quantize_weights(graph, forward, pass, nullptr);
-    if (words >> pass) narrow_to_bf16(graph, forward), round_in_products(graph, forward);
+    if (words >> pass) narrow_products(graph, forward, DType::bf16), round_in_products(graph, forward);
   } else if (pass == "qat" && words >> pass) {
     const RegionId forward = graph.find_program("forward");
     fake_quantize(graph, forward, pass);
-    if (words >> pass) narrow_to_bf16(graph, forward), round_in_products(graph, forward);
-  } else if (pass == "bf16-true") {
-    store_in_bf16(graph, Adapters::wide);
+    if (words >> pass) narrow_products(graph, forward, DType::bf16), round_in_products(graph, forward);
+  } else if (pass == "bf16-true" || pass == "fp16-true") {
+    store_weights(graph, pass == "fp16-true" ? DType::f16 : DType::bf16, Adapters::wide);
   } else if (pass == "linear-groups") {
     group_linears(graph, graph.find_program("forward"));
   } else if (pass == "narrow-logits") {

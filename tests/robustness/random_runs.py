@@ -40,7 +40,7 @@ class Refused(Exception):
 def draw_techniques(draw, options, batch):
     """Adds pinned techniques and precision."""
     add = lambda chance, *more: options.extend(more) if draw.random() < chance else None
-    precision = draw.choices(("32-true", "bf16-mixed", "bf16-true"), (5, 4, 3))[0]
+    precision = draw.choices(("32-true", "bf16-mixed", "bf16-true", "16-mixed", "16-true"), (5, 4, 3, 2, 2))[0]
     options += ["--precision", precision]
     if precision == "32-true":
         add(0.25, "--matmul-precision", draw.choice(("high", "medium")))

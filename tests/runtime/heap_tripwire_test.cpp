@@ -52,11 +52,13 @@ TEST_P(HeapTripwire, StepsMakeNoHeapCall) {
 
 INSTANTIATE_TEST_SUITE_P(Plans, HeapTripwire,
                          testing::Values(HeapCase{"32-true", 1}, HeapCase{"32-true", 2}, HeapCase{"bf16-mixed", 1},
+                                         HeapCase{"16-mixed", 1}, HeapCase{"16-true", 2},
                                          HeapCase{"32-true", 2, kTinyExpertsConfig},
                                          HeapCase{"bf16-mixed", 1, kTinyExpertsConfig}),
                          [](const auto& info) {
-                           return (info.param.precision[0] == 'b' ? "bf16" : "fp32") + std::string("Threads") +
-                                  std::to_string(info.param.threads) +
+                           std::string precision = info.param.precision;
+                           std::erase(precision, '-');
+                           return "of" + precision + "Threads" + std::to_string(info.param.threads) +
                                   (info.param.config == kTinyExpertsConfig ? "Experts" : "");
                          });
 

@@ -5,6 +5,7 @@
 
 #include "device/disk/scratch_file.h"
 #include "ir/row_slice.h"
+#include "passes/narrow_products.h"
 #include "race_checker.h"
 #include "tiny_run.h"
 
@@ -64,7 +65,7 @@ Outcome run(const TrainOptions& options, const std::filesystem::path& scratch, i
   outcome.losses.push_back(run.evaluate());
   outcome.state = run.state();
   // Narrow copies of weights are kept or not as the planner finds faster.
-  std::erase_if(outcome.state, [](const auto& entry) { return entry.first.ends_with("#bf16"); });
+  std::erase_if(outcome.state, [](const auto& entry) { return is_weight_copy(entry.first); });
   EXPECT_THAT(checked.races(), testing::IsEmpty());
   for (const Tier tier : kArenaTiers)
     EXPECT_EQ(run.executor().arena_high_water(tier), run.plan().arenas().of(tier)) << tier_name(tier);
@@ -180,6 +181,8 @@ INSTANTIATE_TEST_SUITE_P(
                     OffloadCase{"Recomputed", kTinyConfig, "32-true", 3, 1, "block-input"},
                     OffloadCase{"MixedPrecision", kTinyConfig, "bf16-mixed", 3, 1, "drop-cheap"},
                     OffloadCase{"HalfWeights", kTinyConfig, "bf16-true", 4},
+                    OffloadCase{"Fp16Mixed", kTinyConfig, "16-mixed", 3, 1, "drop-cheap"},
+                    OffloadCase{"Fp16Weights", kTinyConfig, "16-true", 4, 0},
                     OffloadCase{"LargeTable", kTinyTableConfig},
                     OffloadCase{"LargeTableFused", kTinyTableConfig, "32-true", 6, 0},
                     OffloadCase{"LargeTableMixed", kTinyTableConfig, "bf16-mixed", 3},

@@ -92,6 +92,7 @@ TEST_P(PoisonedArena, IsNeitherReadNorLeft) {
 INSTANTIATE_TEST_SUITE_P(Plans, PoisonedArena,
                          testing::Values(PlanCase{"32-true", "off"}, PlanCase{"32-true", "block-input"},
                                          PlanCase{"bf16-mixed", "off"}, PlanCase{"bf16-mixed", "drop-cheap"},
+                                         PlanCase{"16-mixed", "drop-cheap"}, PlanCase{"16-true", "off"},
                                          PlanCase{"32-true", "block-input", kTinyExpertsConfig},
                                          PlanCase{"bf16-mixed", "off", kTinyExpertsConfig}),
                          [](const auto& info) { return "case" + std::to_string(info.index); });

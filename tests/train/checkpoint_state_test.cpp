@@ -57,6 +57,29 @@ TEST_F(CheckpointState, CountsThatAreNoneAreRefusedByName) {
     EXPECT_NE(refusal("micro-batch", value).find("not a setting of a technique 'micro-batch'"), std::string::npos);
 }
 
+// The loss scale of fp16 is as it was, to the bit; what is not one is refused.
+TEST_F(CheckpointState, LossScaleIsReadAsWritten) {
+  RunState state;
+  state.step = 9;
+  state.scaled = true;
+  state.scaling = {0x1.8p13, 4, 2, 3};
+  const std::string text = state_json(state);
+  std::ofstream(folder_ / "state.json") << text;
+  const RunState found = read_state(folder_);
+  EXPECT_TRUE(found.scaled);
+  EXPECT_EQ(found.scaling, state.scaling);
+  for (const auto& [from, to] : {std::pair("12288.0", "0"),
+                                 {"12288.0", "-4"},
+                                 {"12288.0", "1e300"},
+                                 {"\"skipped\": 3", "\"skipped\": 10"},
+                                 {"\"patience\": 2", "\"patience\": -1"}}) {
+    std::string other = text;
+    ASSERT_NE(other.find(from), std::string::npos) << from << text;
+    std::ofstream(folder_ / "state.json") << other.replace(other.find(from), std::string_view(from).size(), to);
+    EXPECT_THROW(read_state(folder_), Error) << to;
+  }
+}
+
 TEST_F(CheckpointState, MetricsKeepTheLinesOfStepsBefore) {
   const fs::path file = folder_ / "metrics.jsonl";
   std::ofstream(file)

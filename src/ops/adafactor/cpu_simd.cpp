@@ -57,10 +57,10 @@ HWY_INLINE hn::Vec<D> unclipped(D d, float row_factor, const float* g, const flo
   return hn::Mul(hn::Mul(load(d, factors), hn::Set(d, row_factor)), load(d, g));
 }
 
-template <Kept kKept>
+template <class K>
 float weight_squares(const UpdatedWeight& weight, int64_t first, int64_t count) {
   return sum_lanes(count, [&](auto d, int64_t i) HWY_ATTR {
-    const auto w = load_weight<kKept>(d, weight, first + i);
+    const auto w = load_weight(K(), d, weight, first + i);
     return hn::Mul(w, w);
   });
 }
@@ -74,11 +74,16 @@ void row_sums(const AdafactorArrays& a, const AdafactorShape& shape, const Adafa
     return hn::Mul(u, u);
   });
   if (!s.scales) return;
-  a.row_sums[2 * at + 1] = a.weight.narrow ? weight_squares<Kept::narrow>(a.weight, at * shape.cols, shape.cols)
-                                           : weight_squares<Kept::wide>(a.weight, at * shape.cols, shape.cols);
+  const int64_t first = at * shape.cols;
+  float& sum = a.row_sums[2 * at + 1];
+  if (a.weight.wide)
+    sum = weight_squares<KeptWide>(a.weight, first, shape.cols);
+  else
+    with_narrow(a.weight.dtype,
+                [&](auto type) { sum = weight_squares<KeptNarrow<decltype(type)>>(a.weight, first, shape.cols); });
 }
 
-template <Kept kKept>
+template <class K>
 void move_range(const AdafactorArrays& arrays, const AdafactorStep& step, const AdafactorMove& of, uint64_t key,
                 const float* factors, float scale, int64_t begin, int64_t end) {
   const AdafactorArrays a = arrays;
@@ -91,9 +96,9 @@ void move_range(const AdafactorArrays& arrays, const AdafactorStep& step, const 
       u = hn::MulAdd(load(d, a.moment + i), hn::Set(d, s.beta1), fresh);
       store(d, u, a.moment + i);
     }
-    const auto w = load_weight<kKept>(d, a.weight, i);
+    const auto w = load_weight(K(), d, a.weight, i);
     const auto kept = hn::NegMulAdd(hn::Set(d, s.decay * m.rate), w, w);
-    store_weight<kKept>(d, hn::Sub(kept, u), a.weight, i, key);
+    store_weight(K(), d, hn::Sub(kept, u), a.weight, i, key);
   });
 }
 
@@ -104,7 +109,7 @@ void move(const AdafactorArrays& a, const AdafactorShape& shape, const Adafactor
   const float* const factors = a.col_factors + at / shape.rows * shape.cols - first;
   const float scale = a.row_factors[at] * step.clip * of.scale;
   for_weight(a.weight, of.key, first, first + shape.cols, [&](auto kept, uint64_t key, int64_t from, int64_t to) {
-    move_range<decltype(kept)::value>(a, step, of, key, factors, scale, from, to);
+    move_range<decltype(kept)>(a, step, of, key, factors, scale, from, to);
   });
 }
 

@@ -54,8 +54,8 @@ class Adafactor final : public Op {
     std::vector<Type> results{w};
     for (size_t i = 0; i < plan.states(); ++i) results.push_back(inputs[2 + i]);
     if (inputs.size() > plan.factor() + 1) {
-      HR_CHECK(w.dtype == DType::f32, "adafactor: a bf16 weight has no copy");
-      require_type(name(), "the copy", inputs.back(), computed(w, DType::bf16));
+      HR_CHECK(w.dtype == DType::f32, "adafactor: a narrow weight has no copy");
+      require_copy(name(), inputs.back(), w);
       results.push_back(inputs.back());
     }
     return results;

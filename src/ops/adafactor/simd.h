@@ -30,7 +30,7 @@ void adafactor_row(const AdafactorArrays& arrays, const AdafactorShape& shape, c
 void adafactor_row_sums(const AdafactorArrays& arrays, const AdafactorShape& shape, const AdafactorStep& step,
                         int64_t row);
 // Updates a row of the weight. `rate` is of the scaled parameter, `scale` what the update is multiplied by, the rate
-// included; `key` of the draws that round a bf16 weight.
+// included; `key` of the draws that round a narrow weight.
 struct AdafactorMove {
   float rate = 0;
   float scale = 0;

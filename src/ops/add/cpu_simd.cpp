@@ -3,6 +3,7 @@
 #define HWY_TARGET_INCLUDE "ops/add/cpu_simd.cpp"
 #include "hwy/foreach_target.h"
 #include "ops/add/simd.h"
+#include "ops/stream/float_types.h"
 #include "ops/stream/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -11,7 +12,7 @@ namespace HWY_NAMESPACE {
 namespace {
 
 template <typename A, typename B, typename Y>
-HWY_INLINE void add(const void* a_data, const void* b_data, void* y_data, int64_t count) {
+void add(const void* a_data, const void* b_data, void* y_data, int64_t count) {
   const A* const a = static_cast<const A*>(a_data);
   const B* const b = static_cast<const B*>(b_data);
   Y* const y = static_cast<Y*>(y_data);
@@ -19,16 +20,15 @@ HWY_INLINE void add(const void* a_data, const void* b_data, void* y_data, int64_
 }
 
 void add_same(const void* a, const void* b, void* y, DType dtype, int64_t count) {
-  dtype == DType::bf16 ? add<bfloat16, bfloat16, bfloat16>(a, b, y, count) : add<float, float, float>(a, b, y, count);
+  with_float(dtype, [&](auto type) { add<decltype(type), decltype(type), decltype(type)>(a, b, y, count); });
 }
 
 void add_to_f32(const void* x, DType dtype, float* acc, int64_t count) {
-  dtype == DType::bf16 ? add<float, bfloat16, float>(acc, x, acc, count) : add<float, float, float>(acc, x, acc, count);
+  with_float(dtype, [&](auto type) { add<float, decltype(type), float>(acc, x, acc, count); });
 }
 
 void add_from_f32(const void* x, const float* addend, void* y, DType dtype, int64_t count) {
-  dtype == DType::bf16 ? add<bfloat16, float, bfloat16>(x, addend, y, count)
-                       : add<float, float, float>(x, addend, y, count);
+  with_float(dtype, [&](auto type) { add<decltype(type), float, decltype(type)>(x, addend, y, count); });
 }
 
 }  // namespace

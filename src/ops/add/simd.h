@@ -1,4 +1,4 @@
-// Elementwise sums on the best instruction set of the machine. Pointers are to f32 or bf16 elements; one thread.
+// Elementwise sums on the best instruction set of the machine. Pointers are to f32, bf16 or f16 elements; one thread.
 #pragma once
 
 #include <cstdint>

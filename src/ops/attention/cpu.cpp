@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/bfloat16.h"
 #include "base/error.h"
 #include "ops/attention/decode_simd.h"
 #include "ops/attention/forward_bf16.h"
@@ -11,6 +10,7 @@
 #include "ops/attention/grad_simd.h"
 #include "ops/attention/reference.h"
 #include "ops/cpu/kernel.h"
+#include "ops/stream/float_types.h"
 
 namespace headroom {
 namespace {
@@ -185,12 +185,14 @@ void copy_row(const TensorView& from, int64_t from_row, const TensorView& to, in
     const int64_t bytes = width * dtype_bytes(from.dtype);
     std::memcpy(to.as<std::byte>() + to_row * bytes, from.as<std::byte>() + from_row * bytes,
                 static_cast<size_t>(bytes));
-  } else if (to.dtype == DType::bf16) {
-    std::transform(from.as<float>() + from_row * width, from.as<float>() + (from_row + 1) * width,
-                   to.as<bfloat16>() + to_row * width, [](float value) { return bfloat16(value); });
   } else {
-    std::transform(from.as<bfloat16>() + from_row * width, from.as<bfloat16>() + (from_row + 1) * width,
-                   to.as<float>() + to_row * width, [](bfloat16 value) { return static_cast<float>(value); });
+    with_floats(from.dtype, to.dtype, [&](auto source, auto target) {
+      using From = decltype(source);
+      using To = decltype(target);
+      std::transform(from.as<From>() + from_row * width, from.as<From>() + (from_row + 1) * width,
+                     to.as<To>() + to_row * width,
+                     [](From value) { return static_cast<To>(static_cast<float>(value)); });
+    });
   }
 }
 

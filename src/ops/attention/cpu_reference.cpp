@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "base/bfloat16.h"
 #include "ops/attention/reference.h"
+#include "ops/stream/float_types.h"
 
 namespace headroom {
 namespace {
@@ -163,16 +163,11 @@ void grad_rows(const GradCall& call) {
 }  // namespace
 
 void reference_forward(const ForwardCall& call) {
-  const bool wide_q = call.q_dtype == DType::f32, wide_kv = call.kv_dtype == DType::f32;
-  if (wide_q && wide_kv) return forward_rows<float, float>(call);
-  if (wide_q) return forward_rows<float, bfloat16>(call);
-  if (wide_kv) return forward_rows<bfloat16, float>(call);
-  forward_rows<bfloat16, bfloat16>(call);
+  with_floats(call.q_dtype, call.kv_dtype, [&](auto q, auto kv) { forward_rows<decltype(q), decltype(kv)>(call); });
 }
 
 void reference_grad(const GradCall& call) {
-  if (call.dtype == DType::f32) return grad_rows<float>(call);
-  grad_rows<bfloat16>(call);
+  with_float(call.dtype, [&](auto type) { grad_rows<decltype(type)>(call); });
 }
 
 }  // namespace headroom

@@ -43,6 +43,7 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 
 HWY_INLINE Vector load_wide(const float* at) { return hn::LoadU(VectorTag(), at); }
+HWY_INLINE Vector load_wide(const float16* at) { return load(VectorTag(), at); }
 HWY_INLINE Vector load_wide(const bfloat16* at) {
   const VectorTag d;
   const hn::Rebind<uint16_t, VectorTag> half;
@@ -184,6 +185,7 @@ HWY_INLINE void decode_heads(const DecodeItem& item) {
     for (int64_t i = 0; i < item.dim; ++i) row[i] *= item.scale;
   }
   if (item.kv_dtype == DType::f32) return decode_rows<kHeads, float>(item, q, scores);
+  if (item.kv_dtype == DType::f16) return decode_rows<kHeads, float16>(item, q, scores);
   decode_rows<kHeads, bfloat16>(item, q, scores);
 }
 

@@ -13,11 +13,12 @@
 #include "ops/attention/shape.h"
 #include "ops/registry.h"
 #include "ops/step_scalars.h"
+#include "ops/stream/operand_rules.h"
 
 namespace headroom {
 namespace {
 
-bool is_operand(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; }
+using operand_rules::is_float;
 
 void check_inputs(std::string_view op, std::span<const Type> inputs, size_t wanted, size_t optional = 0) {
   HR_CHECK(inputs.size() == wanted || inputs.size() == wanted + optional, "{} takes {} inputs, not {}", op, wanted,
@@ -28,7 +29,7 @@ void check_inputs(std::string_view op, std::span<const Type> inputs, size_t want
 // The last dimension of a [batch, rows, heads * dim] operand.
 int64_t row_width(std::string_view op, const Type& type) {
   HR_CHECK(type.shape.size() == 3, "{}: operands have three dimensions, not {}", op, type.shape.size());
-  HR_CHECK(is_operand(type.dtype), "{}: operands are f32 or bf16, not {}", op, dtype_name(type.dtype));
+  HR_CHECK(is_float(type.dtype), "{}: operands are f32, bf16 or f16, not {}", op, dtype_name(type.dtype));
   HR_CHECK(type.shape[2].symbol < 0 && type.shape[2].constant > 0, "{}: the last dimension is a positive constant", op);
   return type.shape[2].constant;
 }

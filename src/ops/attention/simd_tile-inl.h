@@ -13,7 +13,9 @@
 #include <cstdint>
 
 #include "base/bfloat16.h"
+#include "base/float16.h"
 #include "ir/dtype.h"
+#include "ops/stream/lanes-inl.h"
 #include "ops/stream/tanh-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -131,7 +133,7 @@ HWY_INLINE void transpose(const float* from, int64_t from_row, int64_t rows, int
 #endif
 }
 
-// `count` elements of either dtype as fp32.
+// `count` elements of any dtype as fp32.
 HWY_INLINE void widen(const void* from, DType dtype, float* HWY_RESTRICT to, int64_t count) {
   const VectorTag d;
   const hn::Rebind<uint16_t, VectorTag> half;
@@ -144,6 +146,12 @@ HWY_INLINE void widen(const void* from, DType dtype, float* HWY_RESTRICT to, int
     for (; i < count; ++i) to[i] = source[i];
     return;
   }
+  if (dtype == DType::f16) {
+    const float16* source = static_cast<const float16*>(from);
+    for (; i + lanes <= count; i += lanes) hn::StoreU(load(d, source + i), d, to + i);
+    for (; i < count; ++i) to[i] = static_cast<float>(source[i]);
+    return;
+  }
   const bfloat16* source = static_cast<const bfloat16*>(from);
   for (; i + lanes <= count; i += lanes) {
     const auto raw = hn::LoadU(half, reinterpret_cast<const uint16_t*>(source + i));
@@ -152,7 +160,7 @@ HWY_INLINE void widen(const void* from, DType dtype, float* HWY_RESTRICT to, int
   for (; i < count; ++i) to[i] = static_cast<float>(source[i]);
 }
 
-// Rounds to nearest even, as bfloat16 does.
+// Rounds to nearest even.
 HWY_INLINE void narrow(const float* HWY_RESTRICT from, void* to, DType dtype, int64_t count, float factor) {
   const VectorTag d;
   const hn::Rebind<uint16_t, VectorTag> half;
@@ -164,6 +172,12 @@ HWY_INLINE void narrow(const float* HWY_RESTRICT from, void* to, DType dtype, in
     float* target = static_cast<float*>(to);
     for (; i + lanes <= count; i += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, from + i), factors), d, target + i);
     for (; i < count; ++i) target[i] = from[i] * factor;
+    return;
+  }
+  if (dtype == DType::f16) {
+    float16* target = static_cast<float16*>(to);
+    for (; i + lanes <= count; i += lanes) store(d, hn::Mul(hn::LoadU(d, from + i), factors), target + i);
+    for (; i < count; ++i) target[i] = float16(from[i] * factor);
     return;
   }
   bfloat16* target = static_cast<bfloat16*>(to);

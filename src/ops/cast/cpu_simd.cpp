@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "hwy/foreach_target.h"
 #include "ops/cast/convert.h"
+#include "ops/stream/float_types.h"
 #include "ops/stream/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -14,12 +15,17 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-void narrow(const float* from, bfloat16* to, int64_t count) {
+template <typename From, typename To>
+void convert_all(const From* from, To* to, int64_t count) {
   for_lanes(0, count, [&](auto d, int64_t i) HWY_ATTR { store(d, load(d, from + i), to + i); });
 }
 
-void widen(const bfloat16* from, float* to, int64_t count) {
-  for_lanes(0, count, [&](auto d, int64_t i) HWY_ATTR { store(d, load(d, from + i), to + i); });
+void narrow(const float* from, void* to, DType dtype, int64_t count) {
+  with_narrow(dtype, [&](auto type) { convert_all(from, static_cast<decltype(type)*>(to), count); });
+}
+
+void widen(const void* from, DType dtype, float* to, int64_t count) {
+  with_narrow(dtype, [&](auto type) { convert_all(static_cast<const decltype(type)*>(from), to, count); });
 }
 
 }  // namespace
@@ -37,9 +43,9 @@ void convert_floats(const void* from, DType from_dtype, void* to, DType to_dtype
   if (from_dtype == to_dtype)
     std::memcpy(to, from, static_cast<size_t>(count * dtype_bytes(from_dtype)));
   else if (from_dtype == DType::f32)
-    HWY_DYNAMIC_DISPATCH(narrow)(static_cast<const float*>(from), static_cast<bfloat16*>(to), count);
+    HWY_DYNAMIC_DISPATCH(narrow)(static_cast<const float*>(from), to, to_dtype, count);
   else
-    HWY_DYNAMIC_DISPATCH(widen)(static_cast<const bfloat16*>(from), static_cast<float*>(to), count);
+    HWY_DYNAMIC_DISPATCH(widen)(from, from_dtype, static_cast<float*>(to), count);
 }
 
 void convert_in_parallel(const void* from, DType from_dtype, void* to, DType to_dtype, int64_t count) {

@@ -86,12 +86,17 @@ class BlockedMatmul final : public Matmul {
     const int64_t strip = (depth + place.low_rank) * step_bytes;
     const int64_t first_col = place.cols.begin * tile_.cols;
     const int64_t cols = std::min(spec_.size.cols, place.cols.end * tile_.cols) - first_col;
-    const PackCall pack{place.arguments->b, spec_.rounds_b ? DType::f32 : spec_.operand,
-                        b_stride_,          !spec_.b_transposed,
-                        first_col,          cols,
-                        place.depth_begin,  place.depth,
-                        place.packed_b,     strip,
-                        spec_.rounds_b};
+    const PackCall pack{place.arguments->b,
+                        spec_.rounds_b ? DType::f32 : spec_.operand,
+                        b_stride_,
+                        !spec_.b_transposed,
+                        first_col,
+                        cols,
+                        place.depth_begin,
+                        place.depth,
+                        place.packed_b,
+                        strip,
+                        spec_.rounds_b ? spec_.operand : DType::f32};
     if (spec_.b_storage.dense())
       kernel_.pack_b(pack);
     else

@@ -20,7 +20,7 @@ struct PackCall {
   int64_t depth = 0;
   std::byte* to = nullptr;
   int64_t strip_bytes = 0;
-  bool rounds = false;  // f32 is rounded to bf16, by kernels that would pack it as it is
+  DType rounds = DType::f32;  // f32 is rounded to this type, by kernels that would pack it as it is
 };
 
 // Memory to be brought near the core while a tile is computed: `lines` cache lines of each row.

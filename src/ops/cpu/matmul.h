@@ -45,7 +45,7 @@ using MatmulMaker = MatmulOffer (*)(const MatmulSpec& spec, const DeviceFacts& f
 MatmulOffer make_amx_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
 // oneDNN's matmul: f32 and bf16 from AVX-512 on.
 MatmulOffer make_onednn_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
-// Highway, f32 inside; bf16 operands are converted tile by tile. From AVX2 on.
+// Highway, f32 inside; narrow operands are converted tile by tile. From AVX2 on.
 MatmulOffer make_simd_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);
 // Plain loops, everywhere.
 MatmulOffer make_reference_matmul(const MatmulSpec& spec, const DeviceFacts& facts, int64_t booked);

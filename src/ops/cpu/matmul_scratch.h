@@ -33,11 +33,11 @@ inline Multiply multiply_of(const Attrs& attrs) {
 // C[rows, cols] = A B [+ P Q] [+ bias] [+ addend], all dense; sums in f32, one rounding at the end.
 struct MatmulSpec {
   MatmulSize size;
-  DType operand = DType::f32;  // of A and B: f32 or bf16
-  bool rounds_b = false;       // B alone is f32 and rounded to `operand`, which is bf16
+  DType operand = DType::f32;  // of A and B: f32, bf16 or f16
+  bool rounds_b = false;       // B alone is f32 and rounded to `operand`, which is narrow
   Storage b_storage = {};      // of B, f32: in blocks it is decoded tile by tile
   Multiply multiply = Multiply::full;
-  DType result = DType::f32;  // of C and the addend: f32, or bf16 from bf16 operands
+  DType result = DType::f32;  // of C and the addend: f32, or that of narrow operands
   bool a_transposed = false;  // A is stored [depth, rows]
   bool b_transposed = false;  // B is stored [cols, depth]
   bool bias = false;          // f32 [cols]
@@ -242,6 +242,7 @@ inline int64_t matmul_scratch(const MatmulSpec& spec, const DeviceFacts& facts) 
   if (facts.gemm_workspace_cap > 0) return facts.gemm_workspace_cap;
   if (!facts.capabilities.has(kAvx2)) return 0;
   const int64_t simd = cut_matmul(spec, simd_tile(spec.operand, spec.multiply), facts.threads).total_bytes();
+  if (spec.operand == DType::f16) return simd;  // no library multiplies it
   const TileTraits* amx = facts.capabilities.has(kAmx) ? amx_tile(spec.operand, spec.multiply) : nullptr;
   if (amx) return std::max(simd, amx_scratch(spec, *amx, facts.threads));
   const bool library = facts.capabilities.has(kAvx512) && spec.a_transposed && spec.addend;

@@ -1,9 +1,9 @@
 // Products by plain loops: every type and layout, no scratch.
-#include "base/bfloat16.h"
 #include "base/threads.h"
 #include "ops/cpu/bf16_parts.h"
 #include "ops/cpu/coded_matrix.h"
 #include "ops/cpu/matmul.h"
+#include "ops/stream/float_types.h"
 
 namespace headroom {
 namespace {
@@ -95,9 +95,17 @@ MatmulOffer make_reference_matmul(const MatmulSpec& spec, const DeviceFacts&, in
   const bool coded = !spec.b_storage.dense();
   if (spec.operand == DType::f32)
     return coded ? make_reference<float, CodedElements>(spec) : make_reference<float, PlainElements<float>>(spec);
-  if (coded) return make_reference<bfloat16, CodedElements>(spec);
-  if (spec.rounds_b) return make_reference<bfloat16, PlainElements<float>>(spec);
-  return make_reference<bfloat16, PlainElements<bfloat16>>(spec);
+  MatmulOffer offer;
+  with_narrow(spec.operand, [&](auto type) {
+    using T = decltype(type);
+    if (coded)
+      offer = make_reference<T, CodedElements>(spec);
+    else if (spec.rounds_b)
+      offer = make_reference<T, PlainElements<float>>(spec);
+    else
+      offer = make_reference<T, PlainElements<T>>(spec);
+  });
+  return offer;
 }
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// Products in f32 arithmetic for every vector width: a 12 x 32 result in sub-tiles of the registers at hand. bf16
+// Products in f32 arithmetic for every vector width: a 12 x 32 result in sub-tiles of the registers at hand. Narrow
 // operands become f32 while they are packed, f32 operands are rounded to bf16 numbers or sums of two where
 // MatmulSpec::multiply asks for it.
 #undef HWY_TARGET_INCLUDE
@@ -6,10 +6,10 @@
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #include "hwy/foreach_target.h"
 // After foreach_target.h, which includes this file once per target.
-#include "base/bfloat16.h"
 #include "hwy/highway.h"
 #include "ops/cpu/bf16_parts.h"
 #include "ops/cpu/blocked_matmul.h"
+#include "ops/stream/float_types.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom {
@@ -26,11 +26,13 @@ struct AsIs {
   static void store(T number, float* to, int64_t) { *to = static_cast<float>(number); }
 };
 
-struct Rounded {
+template <typename T>
+struct RoundedTo {
   using Number = float;
   static constexpr int kPlanes = 1;
-  static void store(float number, float* to, int64_t) { *to = rounded_to_bf16(number); }
+  static void store(float number, float* to, int64_t) { *to = static_cast<float>(T(number)); }
 };
+using Rounded = RoundedTo<bfloat16>;
 
 // Of A: the high part, then the low one.
 struct SplitA {
@@ -88,10 +90,10 @@ void pack_any(const PackCall& call) {
     strip.lane += lane;
     strip.lanes = std::min(width, call.lanes - lane);
     strip.to += lane / width * call.strip_bytes;
-    if (call.dtype == DType::bf16)
-      pack<AsIs<bfloat16>, width>(strip);
-    else if (call.rounds)
-      pack<Rounded, width>(strip);
+    if (call.dtype != DType::f32)
+      with_narrow(call.dtype, [&](auto type) { pack<AsIs<decltype(type)>, width>(strip); });
+    else if (call.rounds != DType::f32)
+      with_narrow(call.rounds, [&](auto type) { pack<RoundedTo<decltype(type)>, width>(strip); });
     else
       pack<Wide, width>(strip);
   }
@@ -149,10 +151,7 @@ void finish(const FinishCall& call) {
 }
 
 void finish_any(const FinishCall& call) {
-  if (call.dtype == DType::bf16)
-    finish<bfloat16>(call);
-  else
-    finish<float>(call);
+  with_float(call.dtype, [&](auto type) { finish<decltype(type)>(call); });
 }
 
 template <int kPlanes>

@@ -6,6 +6,7 @@
 #include "hwy/foreach_target.h"
 #include "ops/dropout/simd.h"
 #include "ops/stream/counter_bits.h"
+#include "ops/stream/float_types.h"
 #include "ops/stream/lanes-inl.h"
 #include "ops/stream/random_lanes-inl.h"
 
@@ -34,11 +35,8 @@ void range(const DropoutRange& args, int64_t begin, int64_t end) {
     const int64_t index = args.first + begin;
     const int64_t stop = std::min(end, begin + kBlock - index % kBlock);
     const uint64_t key = block_key(args.key, static_cast<uint64_t>(index));
-    const bool narrow = args.y_dtype == DType::bf16;
-    if (args.dtype == DType::bf16)
-      narrow ? drop<bfloat16, bfloat16>(args, key, begin, stop) : drop<bfloat16, float>(args, key, begin, stop);
-    else
-      narrow ? drop<float, bfloat16>(args, key, begin, stop) : drop<float, float>(args, key, begin, stop);
+    with_floats(args.dtype, args.y_dtype,
+                [&](auto x, auto y) { drop<decltype(x), decltype(y)>(args, key, begin, stop); });
     begin = stop;
   }
 }

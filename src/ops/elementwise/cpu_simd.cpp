@@ -3,6 +3,7 @@
 #define HWY_TARGET_INCLUDE "ops/elementwise/cpu_simd.cpp"
 #include "hwy/foreach_target.h"
 #include "ops/elementwise/simd.h"
+#include "ops/stream/float_types.h"
 #include "ops/stream/lanes-inl.h"
 #include "ops/stream/sigmoid-inl.h"
 #include "ops/stream/tanh-inl.h"
@@ -56,8 +57,7 @@ void run(const FormulaConstant<float>& c, const ElementwiseArrays& arrays, int64
 
 template <class F>
 void typed(const FormulaConstant<float>& constant, const ElementwiseArrays& arrays, int64_t begin, int64_t end) {
-  arrays.dtype == DType::bf16 ? run<F, bfloat16>(constant, arrays, begin, end)
-                              : run<F, float>(constant, arrays, begin, end);
+  with_float(arrays.dtype, [&](auto type) { run<F, decltype(type)>(constant, arrays, begin, end); });
 }
 
 void range(Formula formula, const FormulaConstant<float>& constant, const ElementwiseArrays& arrays, int64_t begin,

@@ -8,8 +8,8 @@
 
 namespace headroom {
 
-// The operands of a formula, in the order of its inputs and outputs: arrays of one dtype, f32 or bf16. An output may be
-// any one of the inputs.
+// The operands of a formula, in the order of its inputs and outputs: arrays of one dtype, f32, bf16 or f16. An output
+// may be any one of the inputs.
 struct ElementwiseArrays {
   const void* in[kFormulaInputs] = {};
   void* out[kFormulaOutputs] = {};

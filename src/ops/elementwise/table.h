@@ -1,7 +1,7 @@
 // The table of elementwise ops: what each takes and gives, and by which formula. Rules and kernels follow from it.
 //
-// All operands and results of a call have one shape and one dtype, f32 or bf16; results are computed in the arithmetic
-// of the kernel and rounded once.
+// All operands and results of a call have one shape and one dtype, f32, bf16 or f16; results are computed in the
+// arithmetic of the kernel and rounded once.
 #pragma once
 
 #include <span>

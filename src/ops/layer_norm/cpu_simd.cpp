@@ -6,6 +6,7 @@
 
 #include "hwy/foreach_target.h"
 #include "ops/layer_norm/simd.h"
+#include "ops/stream/float_types.h"
 #include "ops/stream/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -91,20 +92,12 @@ void backward(const LayerNormGradRows& args, int64_t begin, int64_t end, float* 
 }
 
 void rows(const LayerNormRows& args, int64_t begin, int64_t end) {
-  const bool narrow = args.y_dtype == DType::bf16;
-  if (args.x_dtype == DType::bf16)
-    narrow ? forward<bfloat16, bfloat16>(args, begin, end) : forward<bfloat16, float>(args, begin, end);
-  else
-    narrow ? forward<float, bfloat16>(args, begin, end) : forward<float, float>(args, begin, end);
+  with_floats(args.x_dtype, args.y_dtype, [&](auto x, auto y) { forward<decltype(x), decltype(y)>(args, begin, end); });
 }
 
 void grad_rows(const LayerNormGradRows& args, int64_t begin, int64_t end, float* dw, float* db) {
-  const bool narrow = args.dy_dtype == DType::bf16;
-  if (args.x_dtype == DType::bf16)
-    narrow ? backward<bfloat16, bfloat16>(args, begin, end, dw, db)
-           : backward<bfloat16, float>(args, begin, end, dw, db);
-  else
-    narrow ? backward<float, bfloat16>(args, begin, end, dw, db) : backward<float, float>(args, begin, end, dw, db);
+  with_floats(args.x_dtype, args.dy_dtype,
+              [&](auto x, auto dy) { backward<decltype(x), decltype(dy)>(args, begin, end, dw, db); });
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ struct LayerNormRows {
   void* y = nullptr;
   int64_t width = 0;
   float eps = 0;
-  DType x_dtype = DType::f32;  // f32 or bf16
+  DType x_dtype = DType::f32;  // f32, bf16 or f16
   DType y_dtype = DType::f32;
 };
 

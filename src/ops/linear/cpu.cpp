@@ -1,10 +1,10 @@
 // Kernels of the linear layer: each op is one product (or two variants of it) of ops/cpu/matmul.h.
-#include "base/bfloat16.h"
 #include "base/threads.h"
 #include "ops/cpu/kernel.h"
 #include "ops/cpu/matmul.h"
 #include "ops/linear/cpu_rows.h"
 #include "ops/linear/scratch.h"
+#include "ops/stream/float_types.h"
 
 namespace headroom {
 namespace {
@@ -98,13 +98,9 @@ void sum_columns(const KernelCall& call, bool overwrite) {
 
 KernelOffer make_bias_grad(const KernelSpec& spec, const DeviceFacts&) {
   const bool carried = spec.attrs.text("accumulate", "always") == "carried";
-  const bool narrow = spec.inputs[0].dtype == DType::bf16;
-  return {kernel_of([carried, narrow](const KernelCall& call) {
+  return {kernel_of([carried, dtype = spec.inputs[0].dtype](const KernelCall& call) {
             const bool overwrite = carried && call.trip == 0;
-            if (narrow)
-              sum_columns<bfloat16>(call, overwrite);
-            else
-              sum_columns<float>(call, overwrite);
+            with_float(dtype, [&](auto type) { sum_columns<decltype(type)>(call, overwrite); });
           }),
           {}};
 }

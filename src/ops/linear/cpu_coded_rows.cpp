@@ -10,6 +10,7 @@
 #include "ops/cpu/capabilities.h"
 #include "ops/cpu/coded_matrix.h"
 #include "ops/linear/cpu_coded_rows.h"
+#include "ops/stream/float_types.h"
 #include "ops/stream/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -150,12 +151,8 @@ void run(const KernelCall& call, const RowsPlan& plan, const Storage& storage) {
 }
 
 void run_coded_rows(const KernelCall& call, const RowsPlan& plan, const Storage& storage) {
-  if (call.inputs[0].dtype == DType::f32)
-    run<float, float>(call, plan, storage);
-  else if (call.outputs[0].dtype == DType::f32)
-    run<bfloat16, float>(call, plan, storage);
-  else
-    run<bfloat16, bfloat16>(call, plan, storage);
+  const DType x = call.inputs[0].dtype, y = x == DType::f32 ? x : call.outputs[0].dtype;
+  with_floats(x, y, [&](auto from, auto to) { run<decltype(from), decltype(to)>(call, plan, storage); });
 }
 
 }  // namespace

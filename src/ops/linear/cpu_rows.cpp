@@ -14,6 +14,7 @@
 #include "ops/linear/cpu_rows.h"
 #include "ops/linear/scratch.h"
 #include "ops/linear_group/members.h"
+#include "ops/stream/float_types.h"
 #include "ops/stream/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -173,12 +174,8 @@ void run(const KernelCall& call, const RowsPlan& plan) {
 }
 
 void run_rows(const KernelCall& call, const RowsPlan& plan) {
-  if (call.inputs[0].dtype == DType::f32)
-    run<float, float>(call, plan);
-  else if (call.outputs[0].dtype == DType::f32)
-    run<bfloat16, float>(call, plan);
-  else
-    run<bfloat16, bfloat16>(call, plan);
+  const DType x = call.inputs[0].dtype, y = x == DType::f32 ? x : call.outputs[0].dtype;
+  with_floats(x, y, [&](auto from, auto to) { run<decltype(from), decltype(to)>(call, plan); });
 }
 
 }  // namespace

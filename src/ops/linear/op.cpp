@@ -1,6 +1,6 @@
-// Rules of linear, its two products for the gradient, and the gradient of the bias. An f32 weight beside a bf16 operand
-// is rounded to bf16 where it is multiplied: the same numbers as of a cast before. A weight in blocks of codes is
-// decoded there.
+// Rules of linear, its two products for the gradient, and the gradient of the bias. An f32 weight beside a narrow
+// operand is rounded to its dtype where it is multiplied: the same numbers as of a cast before. A weight in blocks of
+// codes is decoded there.
 #include <memory>
 
 #include "base/error.h"
@@ -8,11 +8,12 @@
 #include "ops/linear/scratch.h"
 #include "ops/linear/shape.h"
 #include "ops/registry.h"
+#include "ops/stream/operand_rules.h"
 
 namespace headroom {
 namespace {
 
-bool is_operand(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; }
+using operand_rules::is_float;
 
 void check_count(std::string_view op, size_t found, size_t wanted) {
   HR_CHECK(found == wanted, "{} takes {} inputs, not {}", op, wanted, found);
@@ -37,7 +38,7 @@ void check_operands(std::string_view op, const Type& left, const Type& right, co
   HR_CHECK(layout == "out_in" || layout == "in_out", "{}: layout is out_in or in_out, not '{}'", op, layout);
   HR_CHECK(left.shape.size() >= 2 && right.shape.size() >= 2, "{}: operands have two dimensions or more", op);
   const bool rounded = kind == Right::weight && right.dtype == DType::f32;
-  HR_CHECK(is_operand(left.dtype) && (left.dtype == right.dtype || rounded), "{}: no product of {} and {}", op,
+  HR_CHECK(is_float(left.dtype) && (left.dtype == right.dtype || rounded), "{}: no product of {} and {}", op,
            dtype_name(left.dtype), dtype_name(right.dtype));
 }
 
@@ -281,7 +282,7 @@ class BiasGrad final : public Op {
     check_count(name(), inputs.size(), 2);
     check_dense(name(), inputs);
     const Type& dy = inputs[0];
-    HR_CHECK(!dy.shape.empty() && is_operand(dy.dtype), "bias_grad: dy is an f32 or bf16 tensor");
+    HR_CHECK(!dy.shape.empty() && is_float(dy.dtype), "bias_grad: dy is an f32, bf16 or f16 tensor");
     check_accumulate(name(), attrs);
     check_same(name(), "accumulator", inputs[1], Type{DType::f32, {dy.shape.back()}});
     return {inputs[1]};

@@ -11,6 +11,7 @@
 
 #include "hwy/highway.h"
 #include "ops/linear_cross_entropy/cpu_softmax.h"
+#include "ops/stream/float_types.h"
 #include "ops/stream/lanes-inl.h"
 #include "ops/stream/sigmoid-inl.h"
 #include "ops/stream/tanh-inl.h"
@@ -117,10 +118,7 @@ void softmax_row(const LossRows& rows, int64_t row) {
   if (rows.hits != nullptr) rows.hits[row] = logits[target] >= sum.largest ? 1 : 0;
   rows.losses[row] = static_cast<double>(sum.largest) - static_cast<double>(logits[target]) + std::log(sum.sum);
   if (!rows.gradient) return;
-  if (rows.dtype == DType::bf16)
-    write_row<kCapped, bfloat16>(rows, row, sum, target);
-  else
-    write_row<kCapped, float>(rows, row, sum, target);
+  with_float(rows.dtype, [&](auto type) { write_row<kCapped, decltype(type)>(rows, row, sum, target); });
 }
 
 void softmax_rows(const LossRows& rows) {
@@ -172,10 +170,9 @@ void plain_row(const LossRows& rows, int64_t row) {
   if (rows.hits != nullptr) rows.hits[row] = static_cast<double>(logits[target]) >= largest ? 1 : 0;
   rows.losses[row] = largest - static_cast<double>(logits[target]) + std::log(sum);
   if (!rows.gradient) return;
-  if (rows.dtype == DType::bf16)
-    plain_gradient(rows, logits, largest, sum, target, gradient_row<bfloat16>(rows, row));
-  else
-    plain_gradient(rows, logits, largest, sum, target, gradient_row<float>(rows, row));
+  with_float(rows.dtype, [&](auto type) {
+    plain_gradient(rows, logits, largest, sum, target, gradient_row<decltype(type)>(rows, row));
+  });
 }
 
 }  // namespace

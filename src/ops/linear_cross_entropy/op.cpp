@@ -1,9 +1,9 @@
 // Rules of the output projection fused with the next-token cross entropy, and of its gradient. Attribute "softcap" c >
 // 0: a logit l becomes c tanh(l / c) before the softmax. Attribute "shift" 0: labels[t] is what position t predicts,
 // not what position t - 1 does. Attribute "bias" 1: f32[vocabulary] after the other inputs is added to the logits.
-// An f32 w beside bf16 x is rounded to bf16 where it is multiplied. Attribute "hits" 1: the accumulator has a third
-// element, how many targets have the largest logit of their row. Attribute "logits" "bf16" of the gradient, with x in
-// bf16, neither bias nor hits: a GPU keeps the logits in bf16, a CPU has its own way.
+// An f32 w beside narrow x is rounded to its dtype where it is multiplied. Attribute "hits" 1: the accumulator has a
+// third element, how many targets have the largest logit of their row. Attribute "logits" "bf16" of the gradient, with
+// x in bf16, neither bias nor hits: a GPU keeps the logits in bf16, a CPU has its own way.
 #include <memory>
 
 #include "base/error.h"
@@ -11,6 +11,7 @@
 #include "ops/linear_cross_entropy/shape.h"
 #include "ops/linear_cross_entropy/tiled.h"
 #include "ops/registry.h"
+#include "ops/stream/operand_rules.h"
 
 namespace headroom {
 namespace {
@@ -38,7 +39,7 @@ void check_operands(std::string_view op, std::span<const Type> inputs, const Att
   const Type& x = inputs[0];
   const Type& w = inputs[1];
   HR_CHECK(x.shape.size() >= 2 && w.shape.size() == 2, "{}: x is [..., hidden] and w has two dimensions", op);
-  HR_CHECK((x.dtype == DType::f32 || x.dtype == DType::bf16) && (x.dtype == w.dtype || w.dtype == DType::f32),
+  HR_CHECK(operand_rules::is_float(x.dtype) && (x.dtype == w.dtype || w.dtype == DType::f32),
            "{}: no product of {} and {}", op, dtype_name(x.dtype), dtype_name(w.dtype));
   HR_CHECK(x.shape.back() == w.shape[is_out_in(attrs) ? 1 : 0], "{}: x's last dimension is not that of the weight", op);
   const std::vector<Dim> leading(x.shape.begin(), x.shape.end() - 1);

@@ -23,7 +23,7 @@ struct LossShape {
   bool shift = true;           // a position predicts the next one's label
   bool bias = false;           // added to the logits
   bool hits = false;           // targets with the largest logit are counted
-  bool rounds_weight = false;  // w is f32 beside bf16 x
+  bool rounds_weight = false;  // w is f32 beside narrow x
   bool trains_bias = false;
   bool narrow_logits = false;  // on a GPU: they lie in bf16, as x does
 };

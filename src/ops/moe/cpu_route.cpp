@@ -2,10 +2,10 @@
 #include <cmath>
 #include <limits>
 
-#include "base/bfloat16.h"
 #include "base/threads.h"
 #include "ops/moe/route_kernels.h"
 #include "ops/moe/shape.h"
+#include "ops/stream/float_types.h"
 
 namespace headroom {
 namespace {
@@ -126,16 +126,16 @@ void route_grad(const KernelCall& call, const RoutedShape& shape, bool normalise
 }  // namespace
 
 std::unique_ptr<CpuKernel> make_route(const KernelSpec& spec) {
-  return kernel_of([shape = routed_shape(spec.outputs[1]), narrow = spec.inputs[0].dtype == DType::bf16,
+  return kernel_of([shape = routed_shape(spec.outputs[1]), dtype = spec.inputs[0].dtype,
                     normalised = spec.attrs.integer("normalised") != 0](const KernelCall& call) {
-    narrow ? route<bfloat16>(call, shape, normalised) : route<float>(call, shape, normalised);
+    with_float(dtype, [&](auto type) { route<decltype(type)>(call, shape, normalised); });
   });
 }
 
 std::unique_ptr<CpuKernel> make_route_grad(const KernelSpec& spec) {
-  return kernel_of([shape = routed_shape(spec.inputs[2]), narrow = spec.inputs[0].dtype == DType::bf16,
+  return kernel_of([shape = routed_shape(spec.inputs[2]), dtype = spec.inputs[0].dtype,
                     normalised = spec.attrs.integer("normalised") != 0](const KernelCall& call) {
-    narrow ? route_grad<bfloat16>(call, shape, normalised) : route_grad<float>(call, shape, normalised);
+    with_float(dtype, [&](auto type) { route_grad<decltype(type)>(call, shape, normalised); });
   });
 }
 

@@ -3,6 +3,7 @@
 #define HWY_TARGET_INCLUDE "ops/moe/cpu_simd.cpp"
 #include "hwy/foreach_target.h"
 #include "ops/moe/simd.h"
+#include "ops/stream/float_types.h"
 #include "ops/stream/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -49,14 +50,11 @@ void backward(const CombineArrays& arrays, int64_t begin, int64_t end) {
 }
 
 void tokens(const CombineArrays& arrays, int64_t begin, int64_t end) {
-  const bool narrow = arrays.dtype == DType::bf16;
-  if (arrays.dy && arrays.dy_dtype == DType::bf16)
-    return narrow ? backward<bfloat16, bfloat16>(arrays, begin, end) : backward<float, bfloat16>(arrays, begin, end);
   if (arrays.dy)
-    return narrow ? backward<bfloat16, float>(arrays, begin, end) : backward<float, float>(arrays, begin, end);
-  if (!narrow) return combine<float, float>(arrays, begin, end);
-  arrays.y_dtype == DType::f32 ? combine<bfloat16, float>(arrays, begin, end)
-                               : combine<bfloat16, bfloat16>(arrays, begin, end);
+    return with_floats(arrays.dtype, arrays.dy_dtype,
+                       [&](auto z, auto dy) { backward<decltype(z), decltype(dy)>(arrays, begin, end); });
+  const DType y_dtype = arrays.dtype == DType::f32 ? DType::f32 : arrays.y_dtype;
+  with_floats(arrays.dtype, y_dtype, [&](auto z, auto y) { combine<decltype(z), decltype(y)>(arrays, begin, end); });
 }
 
 }  // namespace

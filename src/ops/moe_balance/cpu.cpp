@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/bfloat16.h"
 #include "base/threads.h"
 #include "ops/moe/shape.h"
 #include "ops/moe_balance/sizes.h"
+#include "ops/stream/float_types.h"
 #include "ops/stream/scalar_access.h"
 
 namespace headroom {
@@ -54,8 +54,8 @@ std::unique_ptr<CpuKernel> balance_kernel(const KernelSpec&) {
         float* const sums = parts + part * each;
         std::fill_n(sums, length, 0.0f);
         const int64_t from = tokens * part / kBalanceParts, to = tokens * (part + 1) / kBalanceParts;
-        call.inputs[0].dtype == DType::bf16 ? sum_tokens<bfloat16>(call, from, to, sums, sums + length)
-                                            : sum_tokens<float>(call, from, to, sums, sums + length);
+        with_float(call.inputs[0].dtype,
+                   [&](auto type) { sum_tokens<decltype(type)>(call, from, to, sums, sums + length); });
       }
     });
     const float* before = call.inputs[4].as<float>();
@@ -100,8 +100,8 @@ void balance_grad(const KernelCall& call) {
 }
 
 std::unique_ptr<CpuKernel> balance_grad_kernel(const KernelSpec& spec) {
-  return kernel_of([narrow = spec.inputs[0].dtype == DType::bf16](const KernelCall& call) {
-    narrow ? balance_grad<bfloat16>(call) : balance_grad<float>(call);
+  return kernel_of([dtype = spec.inputs[0].dtype](const KernelCall& call) {
+    with_float(dtype, [&](auto type) { balance_grad<decltype(type)>(call); });
   });
 }
 

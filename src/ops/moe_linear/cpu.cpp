@@ -1,12 +1,12 @@
 // Kernels of the experts' linear layers: one product per expert, over the rows that the router sent to it.
 #include <cstring>
 
-#include "base/bfloat16.h"
 #include "base/threads.h"
 #include "ops/cpu/blocked_matmul.h"
 #include "ops/cpu/kernel.h"
 #include "ops/moe_linear/cpu_rows.h"
 #include "ops/moe_linear/products.h"
+#include "ops/stream/float_types.h"
 #include "ops/stream/scalar_access.h"
 
 namespace headroom {
@@ -118,11 +118,17 @@ KernelOffer make_weight_gradient(const KernelSpec& spec, const DeviceFacts& fact
   return {std::make_unique<WeightGradientKernel>(spec, offer.kernel, facts.threads), {}};
 }
 
+double rounded_to(DType dtype, double number) {
+  with_narrow(dtype, [&](auto type) { number = static_cast<float>(decltype(type)(static_cast<float>(number))); });
+  return number;
+}
+
 // y or dx by plain loops; `forward` says which.
 template <bool forward>
 std::unique_ptr<CpuKernel> rows_reference(const KernelSpec& spec) {
   const bool addend = spec.attrs.integer("addend") != 0, rounds = spec.inputs[0].dtype != spec.inputs[1].dtype;
-  return kernel_of([shape = expert_shape(spec.inputs[0], spec.inputs[1]), addend, rounds](const KernelCall& call) {
+  return kernel_of([shape = expert_shape(spec.inputs[0], spec.inputs[1]), addend, rounds,
+                    dtype = spec.inputs[0].dtype](const KernelCall& call) {
     const int64_t cols = forward ? shape.outs : shape.ins, depth = forward ? shape.ins : shape.outs;
     each_expert(call.inputs[2].as<int32_t>(), shape, [&](int64_t expert, int64_t first, int64_t rows) {
       const int64_t matrix = expert * shape.outs * shape.ins;
@@ -131,8 +137,7 @@ std::unique_ptr<CpuKernel> rows_reference(const KernelSpec& spec) {
         for (int64_t k = 0; k < depth; ++k) {
           const int64_t weight = matrix + (forward ? i % cols * shape.ins + k : k * shape.ins + i % cols);
           const double factor = read_element(call.inputs[1], weight);
-          sum += read_element(call.inputs[0], i / cols * depth + k) *
-                 (rounds ? static_cast<float>(bfloat16(static_cast<float>(factor))) : factor);
+          sum += read_element(call.inputs[0], i / cols * depth + k) * (rounds ? rounded_to(dtype, factor) : factor);
         }
         write_element(call.outputs[0], i, sum);
       }

@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "ops/moe_linear/cpu_rows.h"
 #include "ops/moe_linear/products.h"
+#include "ops/stream/float_types.h"
 #include "ops/stream/lanes-inl.h"
 #include "ops/stream/scalar_access.h"
 
@@ -38,12 +39,8 @@ void run(const KernelCall& call, const ExpertShape& shape, bool adds) {
 }
 
 void run_rows(const KernelCall& call, const ExpertShape& shape, bool adds) {
-  if (call.inputs[0].dtype == DType::f32)
-    run<float, float>(call, shape, adds);
-  else if (call.outputs[0].dtype == DType::f32)
-    run<bfloat16, float>(call, shape, adds);
-  else
-    run<bfloat16, bfloat16>(call, shape, adds);
+  const DType x = call.inputs[0].dtype, y = x == DType::f32 ? x : call.outputs[0].dtype;
+  with_floats(x, y, [&](auto from, auto to) { run<decltype(from), decltype(to)>(call, shape, adds); });
 }
 
 }  // namespace

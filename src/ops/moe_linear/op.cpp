@@ -1,5 +1,5 @@
-// Rules of the experts' linear layers and of their two products for the gradient. f32 weights beside a bf16 operand are
-// rounded to bf16 where they are multiplied.
+// Rules of the experts' linear layers and of their two products for the gradient. f32 weights beside a narrow operand
+// are rounded to its dtype where they are multiplied.
 #include <memory>
 
 #include "ir/vjp.h"

@@ -39,16 +39,6 @@ float norm_of(const bfloat16* x, int64_t count, float* parts) {
   return static_cast<float>(std::sqrt(sum));
 }
 
-void store(const UpdatedWeight& weight, int64_t i, float value, uint64_t key) {
-  const auto at = static_cast<uint64_t>(i);
-  if (weight.narrow) {
-    weight.narrow[i] = rounded_by(value, counter_bits(block_key(key, at), at));
-    return;
-  }
-  weight.wide[i] = value;
-  if (weight.copy) weight.copy[i] = bfloat16(value);
-}
-
 class MuonKernel final : public CpuKernel {
  public:
   MuonKernel(const KernelSpec& spec, std::array<std::unique_ptr<Matmul>, 3> products)
@@ -70,8 +60,8 @@ class MuonKernel final : public CpuKernel {
       move_buffer(call.inputs[1].as<float>() + first, clip, call.outputs[1].as<float>() + first, scratch.x);
       const bfloat16* const update = orthogonal(scratch, product);
       for_elements(shape_.elements(), [&](int64_t i) {
-        const float w = weight.narrow ? static_cast<float>(weight.narrow[first + i]) : weight.wide[first + i];
-        store(weight, first + i, w * kept - rate * static_cast<float>(update[i]), key);
+        const float w = read_updated(weight, first + i);
+        write_updated(weight, first + i, w * kept - rate * static_cast<float>(update[i]), key);
       });
     }
   }

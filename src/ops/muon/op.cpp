@@ -40,8 +40,8 @@ class Muon final : public Op {
     require_whole(name(), "clip", inputs[4], DType::f32, {Dim::of(1)});
     std::vector<Type> results{w, inputs[2]};
     if (inputs.size() == 6) {
-      HR_CHECK(w.dtype == DType::f32, "muon: a bf16 weight has no copy");
-      require_type(name(), "the copy", inputs[5], computed(w, DType::bf16));
+      HR_CHECK(w.dtype == DType::f32, "muon: a narrow weight has no copy");
+      require_copy(name(), inputs[5], w);
       results.push_back(inputs[5]);
     }
     return results;

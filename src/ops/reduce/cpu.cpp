@@ -44,12 +44,14 @@ std::unique_ptr<CpuKernel> squares_reference(const KernelSpec& spec) {
 }
 
 // A norm that is NaN or infinite gives NaN, upon which the update leaves the step out.
-std::unique_ptr<CpuKernel> clip_kernel(const KernelSpec&) {
-  return kernel_of([](const KernelCall& call) {
-    const float most = call.inputs[1].as<float>()[kMaxGradNorm];
-    const float norm = static_cast<float>(std::sqrt(call.inputs[0].as<double>()[0]));
+std::unique_ptr<CpuKernel> clip_kernel(const KernelSpec& spec) {
+  return kernel_of([scaled = spec.attrs.integer("scaled") != 0](const KernelCall& call) {
+    const float* const hyper = call.inputs[1].as<float>();
+    const float most = hyper[kMaxGradNorm], unscale = scaled ? hyper[kUnscale] : 1.0f;
+    const float norm = static_cast<float>(std::sqrt(call.inputs[0].as<double>()[0])) * unscale;
     const float coefficient = std::isfinite(norm) ? most / (norm + 1e-6f) : std::numeric_limits<float>::quiet_NaN();
-    call.outputs[0].as<float>()[0] = most == 0 || coefficient > 1 ? 1.0f : coefficient;
+    const bool whole = most == 0 && !(scaled && std::isnan(coefficient));
+    call.outputs[0].as<float>()[0] = whole || coefficient > 1 ? unscale : coefficient * unscale;
   });
 }
 

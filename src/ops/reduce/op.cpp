@@ -36,14 +36,16 @@ class SumSquares final : public Op {
   RecomputeClass recompute_class() const override { return RecomputeClass::never; }
 };
 
-// 1, or min(1, max_norm / (norm + 1e-6)) as torch.nn.utils.clip_grad_norm_
+// 1, or min(1, max_norm / (norm + 1e-6)) as torch.nn.utils.clip_grad_norm_. Attribute "scaled" 1: of gradients that
+// bear the loss scale, which the norm is freed of and the coefficient takes back; not a number where one is not finite.
 class ClipCoefficient final : public Op {
  public:
   std::string_view name() const override { return "clip_coefficient"; }
   OperandNames operands(const Attrs&, size_t) const override { return {"squares", "hyper"}; }
 
-  std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
+  std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     require_inputs(name(), inputs, 2);
+    flag(name(), attrs, "scaled");
     require_whole(name(), "the sum of squares", inputs[0], DType::f64, {Dim::of(1)});
     require_whole(name(), "hyper", inputs[1], DType::f32, {Dim::of(kHyperCount)});
     return {Type{DType::f32, {Dim::of(1)}}};

@@ -6,6 +6,7 @@
 
 #include "hwy/foreach_target.h"
 #include "ops/rms_norm/simd.h"
+#include "ops/stream/float_types.h"
 #include "ops/stream/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -91,19 +92,12 @@ void backward(const RmsNormGradRows& args, int64_t begin, int64_t end, float* dw
 }
 
 void rows(const RmsNormRows& args, int64_t begin, int64_t end) {
-  const bool narrow = args.y_dtype == DType::bf16;
-  if (args.x_dtype == DType::bf16)
-    narrow ? forward<bfloat16, bfloat16>(args, begin, end) : forward<bfloat16, float>(args, begin, end);
-  else
-    narrow ? forward<float, bfloat16>(args, begin, end) : forward<float, float>(args, begin, end);
+  with_floats(args.x_dtype, args.y_dtype, [&](auto x, auto y) { forward<decltype(x), decltype(y)>(args, begin, end); });
 }
 
 void grad_rows(const RmsNormGradRows& args, int64_t begin, int64_t end, float* dw) {
-  const bool narrow = args.dy_dtype == DType::bf16;
-  if (args.x_dtype == DType::bf16)
-    narrow ? backward<bfloat16, bfloat16>(args, begin, end, dw) : backward<bfloat16, float>(args, begin, end, dw);
-  else
-    narrow ? backward<float, bfloat16>(args, begin, end, dw) : backward<float, float>(args, begin, end, dw);
+  with_floats(args.x_dtype, args.dy_dtype,
+              [&](auto x, auto dy) { backward<decltype(x), decltype(dy)>(args, begin, end, dw); });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "hwy/foreach_target.h"
 #include "ops/rotary/simd.h"
+#include "ops/stream/float_types.h"
 #include "ops/stream/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -41,7 +42,7 @@ void rotate(const RotaryRows& args, int64_t begin, int64_t end) {
 }
 
 void rows(const RotaryRows& args, int64_t begin, int64_t end) {
-  args.dtype == DType::bf16 ? rotate<bfloat16>(args, begin, end) : rotate<float>(args, begin, end);
+  with_float(args.dtype, [&](auto type) { rotate<decltype(type)>(args, begin, end); });
 }
 
 }  // namespace

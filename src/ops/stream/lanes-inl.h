@@ -1,4 +1,5 @@
-// Per-target building blocks of the streaming kernels: f32 lanes over f32 or bf16 storage. Included once per target.
+// Per-target building blocks of the streaming kernels: f32 lanes over f32, bf16 or f16 storage. Included once per
+// target.
 #if defined(HEADROOM_OPS_STREAM_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef HEADROOM_OPS_STREAM_LANES_INL_H_
 #undef HEADROOM_OPS_STREAM_LANES_INL_H_
@@ -9,6 +10,7 @@
 #include <cstdint>
 
 #include "base/bfloat16.h"
+#include "base/float16.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -30,6 +32,27 @@ HWY_INLINE hn::Vec<D> load(D d, const bfloat16* from) {
   return hn::BitCast(d, hn::ShiftLeft<16>(bits));
 }
 
+// The instruction sets with conversions of their own; elsewhere element by element.
+#undef HR_CONVERTS_F16
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+#define HR_CONVERTS_F16 1
+#else
+#define HR_CONVERTS_F16 0
+#endif
+
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const float16* from) {
+#if HR_CONVERTS_F16
+  const hn::Rebind<uint16_t, D> bits;
+  const hn::Rebind<hwy::float16_t, D> narrow;
+  return hn::PromoteTo(d, hn::BitCast(narrow, hn::LoadU(bits, reinterpret_cast<const uint16_t*>(from))));
+#else
+  HWY_ALIGN float wide[hn::MaxLanes(D())];
+  for (size_t i = 0; i < hn::Lanes(d); ++i) wide[i] = static_cast<float>(from[i]);
+  return hn::Load(d, wide);
+#endif
+}
+
 template <class D>
 HWY_INLINE void store(D d, hn::Vec<D> value, float* to) {
   hn::StoreU(value, d, to);
@@ -47,6 +70,20 @@ HWY_INLINE void store(D d, hn::Vec<D> value, bfloat16* to) {
   const auto nan = hn::RebindMask(wide, hn::IsNaN(value));
   const auto top = hn::ShiftRight<16>(hn::IfThenElse(nan, quiet, rounded));
   hn::StoreU(hn::TruncateTo(narrow, top), narrow, reinterpret_cast<uint16_t*>(to));
+}
+
+// The same of f16: the bits of float16(float).
+template <class D>
+HWY_INLINE void store(D d, hn::Vec<D> value, float16* to) {
+#if HR_CONVERTS_F16
+  const hn::Rebind<uint16_t, D> bits;
+  const hn::Rebind<hwy::float16_t, D> narrow;
+  hn::StoreU(hn::BitCast(bits, hn::DemoteTo(narrow, value)), bits, reinterpret_cast<uint16_t*>(to));
+#else
+  HWY_ALIGN float wide[hn::MaxLanes(D())];
+  hn::Store(value, d, wide);
+  for (size_t i = 0; i < hn::Lanes(d); ++i) to[i] = float16(wide[i]);
+#endif
 }
 
 // body(d, i) for the elements from begin to end: full vectors first, then one element at a time.

@@ -13,7 +13,7 @@
 
 namespace headroom::operand_rules {
 
-inline bool is_float(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; }
+inline bool is_float(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::f16; }
 
 // `least` to `most` inputs, all of them dense.
 inline void require_inputs(std::string_view op, std::span<const Type> inputs, size_t least, size_t most) {
@@ -26,9 +26,9 @@ inline void require_inputs(std::string_view op, std::span<const Type> inputs, si
   require_inputs(op, inputs, count, count);
 }
 
-// An f32 or bf16 tensor of at least `rank` dimensions.
+// An f32, bf16 or f16 tensor of at least `rank` dimensions.
 inline void require_float(std::string_view op, std::string_view what, const Type& type, size_t rank = 1) {
-  HR_CHECK(is_float(type.dtype), "{}: {} is f32 or bf16, not {}", op, what, dtype_name(type.dtype));
+  HR_CHECK(is_float(type.dtype), "{}: {} is f32, bf16 or f16, not {}", op, what, dtype_name(type.dtype));
   HR_CHECK(type.shape.size() >= rank, "{}: {} has {} dimensions, not {} or more", op, what, type.shape.size(), rank);
 }
 
@@ -40,7 +40,7 @@ inline void require_type(std::string_view op, std::string_view what, const Type&
   HR_CHECK(found.shard == wanted.shard, "{}: {} is sharded otherwise than the op's other operands", op, what);
 }
 
-// The shape and shard of `wanted`, in f32 or bf16.
+// The shape and shard of `wanted`, in f32, bf16 or f16.
 inline void require_float_like(std::string_view op, std::string_view what, const Type& found, const Type& wanted) {
   require_float(op, what, found, 0);
   Type like = wanted;
@@ -63,11 +63,19 @@ inline int64_t constant_dim(std::string_view op, std::string_view what, const Di
 // A computed value of `dtype` in the device tier with the shape and shard of `like`.
 inline Type computed(const Type& like, DType dtype) { return Type{dtype, like.shape, {}, Tier::device, like.shard}; }
 
-// Attribute "dtype": f32 or bf16.
+// The narrow copy of a weight, of its shape.
+inline void require_copy(std::string_view op, const Type& found, const Type& weight) {
+  HR_CHECK(is_float(found.dtype) && found.dtype != DType::f32, "{}: a copy is bf16 or f16", op);
+  require_type(op, "the copy", found, computed(weight, found.dtype));
+}
+
+// Attribute "dtype": f32, bf16 or f16; beside a narrow `fallback`, the dtype of the operand, not the other narrow one.
 inline DType float_attr(std::string_view op, const Attrs& attrs, DType fallback) {
   const std::string_view text = attrs.text("dtype", dtype_name(fallback));
   const std::optional<DType> dtype = parse_dtype(text);
-  HR_CHECK(dtype && is_float(*dtype), "{}: dtype is f32 or bf16, not '{}'", op, text);
+  HR_CHECK(dtype && is_float(*dtype), "{}: dtype is f32, bf16 or f16, not '{}'", op, text);
+  HR_CHECK(*dtype == fallback || *dtype == DType::f32 || fallback == DType::f32, "{}: no {} of {}", op, text,
+           dtype_name(fallback));
   return *dtype;
 }
 

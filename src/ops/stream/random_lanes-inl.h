@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/bfloat16.h"
+#include "base/float16.h"
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -45,6 +46,22 @@ HWY_INLINE void store_stochastic(D d, hn::Vec<D> value, hn::Vec<hn::Rebind<uint3
   const auto nan = hn::RebindMask(wide, hn::IsNaN(value));
   const auto top = hn::ShiftRight<16>(hn::IfThenElse(nan, quiet, rounded));
   hn::StoreU(hn::TruncateTo(narrow, top), narrow, reinterpret_cast<uint16_t*>(to));
+}
+
+// The same by the top 13 of `bits`: the bits of rounded_by<float16> (updated_weight.h). Subnormal numbers have a step
+// of 2^-24 whatever their size.
+template <class D>
+HWY_INLINE void store_stochastic(D d, hn::Vec<D> value, hn::Vec<hn::Rebind<uint32_t, D>> bits, float16* to) {
+  const hn::Rebind<uint32_t, D> wide;
+  const hn::Rebind<int32_t, D> whole;
+  const auto draw = hn::ShiftRight<19>(bits);
+  const auto size = hn::Abs(value);
+  const auto cut = hn::AndNot(hn::Set(wide, 0x1fffu), hn::Add(hn::BitCast(wide, size), draw));
+  const auto share = hn::Mul(hn::ConvertTo(d, hn::BitCast(whole, draw)), hn::Set(d, 0x1p-13f));
+  const auto steps = hn::ConvertTo(whole, hn::MulAdd(size, hn::Set(d, 0x1p24f), share));
+  const auto subnormal = hn::Mul(hn::ConvertTo(d, steps), hn::Set(d, 0x1p-24f));
+  const auto rounded = hn::IfThenElse(hn::Lt(size, hn::Set(d, 0x1p-14f)), subnormal, hn::BitCast(d, cut));
+  store(d, hn::IfThenElse(hn::IsNaN(value), value, hn::CopySign(rounded, value)), to);
 }
 
 }  // namespace HWY_NAMESPACE

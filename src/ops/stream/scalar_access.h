@@ -3,6 +3,7 @@
 
 #include "base/bfloat16.h"
 #include "base/error.h"
+#include "base/float16.h"
 #include "ops/cpu/capabilities.h"
 #include "ops/cpu/kernel.h"
 
@@ -16,6 +17,8 @@ inline double read_element(const TensorView& view, int64_t index) {
       return static_cast<double>(view.as<float>()[index]);
     case DType::bf16:
       return static_cast<double>(static_cast<float>(view.as<bfloat16>()[index]));
+    case DType::f16:
+      return static_cast<double>(static_cast<float>(view.as<float16>()[index]));
     case DType::i32:
       return static_cast<double>(view.as<int32_t>()[index]);
     default:
@@ -34,6 +37,9 @@ inline void write_element(const TensorView& view, int64_t index, double value) {
       break;
     case DType::bf16:
       view.as<bfloat16>()[index] = bfloat16(static_cast<float>(value));
+      break;
+    case DType::f16:
+      view.as<float16>()[index] = float16(static_cast<float>(value));
       break;
     default:
       HR_CHECK(false, "no reference kernel writes {}", dtype_name(view.dtype));

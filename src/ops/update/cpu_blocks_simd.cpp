@@ -100,7 +100,7 @@ void encode(const DynamicMap& map, const float* x, float inverse, int64_t count,
 }
 
 // Elements [begin, end) of one block.
-template <class F, Kept kKept>
+template <class F, class K>
 void update_block(const UpdateArrays& arrays, const UpdateScalars& scalars, uint64_t key, int64_t begin, int64_t end) {
   const UpdateArrays a = arrays;
   const UpdateScalars s = scalars;
@@ -116,10 +116,10 @@ void update_block(const UpdateArrays& arrays, const UpdateScalars& scalars, uint
     const V g = hn::Mul(load(d, a.g + begin + i), hn::Set(d, s.clip));
     V states[F::kStates + 1];
     for (int k = 0; k < F::kStates; ++k) states[k] = load(d, values[k] + i);
-    const V before = load_weight<kKept>(d, a.weight, begin + i);
+    const V before = load_weight(K(), d, a.weight, begin + i);
     const V w = F::at(UpdateLanes<decltype(d)>{d}, s.factors, before, g, states);
     for (int k = 0; k < F::kStates; ++k) store(d, states[k], values[k] + i);
-    store_weight<kKept>(d, w, a.weight, begin + i, key);
+    store_weight(K(), d, w, a.weight, begin + i, key);
   });
   for (int k = 0; k < F::kStates; ++k) {
     const bool is_signed = (F::kSigned >> k & 1) != 0;
@@ -134,7 +134,7 @@ void weights(const UpdateArrays& arrays, const UpdateScalars& scalars, int64_t b
   for (int64_t at = begin; at < end; at += kStateBlock)
     for_weight(arrays.weight, scalars.key, at, std::min(end, at + kStateBlock),
                [&](auto kept, uint64_t key, int64_t from, int64_t to) {
-                 update_block<F, decltype(kept)::value>(arrays, scalars, key, from, to);
+                 update_block<F, decltype(kept)>(arrays, scalars, key, from, to);
                });
 }
 

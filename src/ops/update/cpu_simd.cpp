@@ -14,7 +14,7 @@ namespace headroom {
 namespace HWY_NAMESPACE {
 namespace {
 
-template <class F, Kept kKept>
+template <class F, class K>
 void update(const UpdateArrays& arrays, const UpdateScalars& scalars, uint64_t key, int64_t begin, int64_t end) {
   const UpdateArrays a = arrays;
   const UpdateScalars s = scalars;
@@ -23,16 +23,16 @@ void update(const UpdateArrays& arrays, const UpdateScalars& scalars, uint64_t k
     const V g = hn::Mul(load(d, a.g + i), hn::Set(d, s.clip));
     V states[F::kStates + 1];
     for (int k = 0; k < F::kStates; ++k) states[k] = load(d, a.states[k] + i);
-    const V w = F::at(UpdateLanes<decltype(d)>{d}, s.factors, load_weight<kKept>(d, a.weight, i), g, states);
+    const V w = F::at(UpdateLanes<decltype(d)>{d}, s.factors, load_weight(K(), d, a.weight, i), g, states);
     for (int k = 0; k < F::kStates; ++k) store(d, states[k], a.states[k] + i);
-    store_weight<kKept>(d, w, a.weight, i, key);
+    store_weight(K(), d, w, a.weight, i, key);
   });
 }
 
 template <class F>
 void weights(const UpdateArrays& arrays, const UpdateScalars& scalars, int64_t begin, int64_t end) {
   for_weight(arrays.weight, scalars.key, begin, end, [&](auto kept, uint64_t key, int64_t from, int64_t to) {
-    update<F, decltype(kept)::value>(arrays, scalars, key, from, to);
+    update<F, decltype(kept)>(arrays, scalars, key, from, to);
   });
 }
 

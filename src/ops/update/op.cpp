@@ -99,8 +99,8 @@ class UpdateOp final : public Op {
     require_whole(name(), "hyper", inputs[plan.hyper], DType::f32, {Dim::of(kHyperCount)});
     require_whole(name(), "clip", inputs[plan.clip()], DType::f32, {Dim::of(1)});
     if (inputs.size() > plan.clip() + 1) {
-      HR_CHECK(w.dtype == DType::f32, "{}: a bf16 weight has no copy", name());
-      require_type(name(), "the copy", inputs.back(), computed(w, DType::bf16));
+      HR_CHECK(w.dtype == DType::f32, "{}: a narrow weight has no copy", name());
+      require_copy(name(), inputs.back(), w);
       results.push_back(inputs.back());
     }
     return results;

@@ -22,7 +22,7 @@ struct UpdateArrays {
 struct UpdateScalars {
   float clip = 1;
   float factors[kUpdateFactors] = {};  // of the formula
-  uint64_t key = 0;                    // of the draws that round a bf16 weight (ops/stream/counter_bits.h)
+  uint64_t key = 0;                    // of the draws that round a narrow weight (ops/stream/counter_bits.h)
 };
 
 // Elements [begin, end): reads the weight, g and the states once, writes the weight, the states and the copy once.

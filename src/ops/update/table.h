@@ -2,7 +2,7 @@
 // follow from it.
 //
 // A call is (weight, gradient, states..., hyper, clip, [copy]) -> (weight', states'..., [copy']), each in the storage
-// of its input. Gradient and states are f32, the weight f32, with a bf16 copy or without, bf16
+// of its input. Gradient and states are f32, the weight f32, with a narrow copy or without, narrow
 // (stream/updated_weight.h), or 8-bit codes with a scale per row (stream/row_codes.h). An element's new values follow
 // from its old ones, the step's scalars and the attributes alone.
 #pragma once

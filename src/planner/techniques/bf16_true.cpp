@@ -1,30 +1,19 @@
-#include "passes/bf16_true.h"
-
-#include "passes/bf16_mixed.h"
 #include "planner/techniques/precision.h"
 
 namespace headroom::techniques {
 namespace {
 
-void store(Assembly& a, const PlanRequest&, const Candidate&) {
-  store_in_bf16(a.graph, a.trains ? Adapters::wide : Adapters::narrow);
-  round_in_products(a.graph, a.forward);
-}
-
-Told told(const PlanRequest&, const Candidate& chosen) {
-  if (!chosen[bf16_true].taken())
-    return {"off", "changes the arithmetic: taken only when named (--precision bf16-true)"};
-  return {"on", "named by --precision", chosen.without(bf16_true)};
-}
+constexpr const Precision& kPrecision = *find_precision("bf16-true");
 
 }  // namespace
 
 constinit const Technique bf16_true{
-    .info = &kBf16True,
+    .info = kPrecision.technique,
     .check = check_switch<kBf16True>,
     .choices = when_asked_for<kBf16True>,
-    .model_pass = store,
-    .told = told,
+    .model_pass = [](Assembly& assembly, const PlanRequest&, const Candidate&) { narrow_all(assembly, kPrecision); },
+    .told = [](const PlanRequest& request,
+               const Candidate& chosen) { return true_told(request, chosen, bf16_true, kPrecision); },
 };
 
 }  // namespace headroom::techniques

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "passes/micro_batch.h"
 #include "planner/techniques/micro_batch.h"
+#include "planner/techniques/precision.h"
 
 namespace headroom::techniques {
 
@@ -13,7 +14,11 @@ extern const Technique fused_optimizer;
 namespace {
 
 Verdict verdict(const PlanRequest& request) {
-  if (!request.clips) return {};
+  if (!update_waits(request)) return {};
+  if (scales_loss(request))
+    return {
+        "needs updates before all gradients are known: with a loss scale a step is left out where one is not finite",
+        "use --precision bf16-mixed, or leave fused-optimizer out"};
   return {"needs every gradient before the first update when clipping by global norm",
           "add --max-grad-norm 0, which trains without clipping"};
 }
@@ -21,7 +26,7 @@ Verdict verdict(const PlanRequest& request) {
 void check(const PlanRequest& request, const std::string& setting) {
   check_switch<kFusedOptimizer>(request, setting);
   const int64_t pinned = pinned_number(request, kMicroBatch);
-  if (setting == "on" && !request.clips && pinned > 0 && pinned < request.global_batch)
+  if (setting == "on" && !update_waits(request) && pinned > 0 && pinned < request.global_batch)
     throw Error(ErrorKind::usage,
                 fmt::format("--technique fused-optimizer=on needs one micro-batch per step, not {} of {}",
                             request.global_batch, pinned),
@@ -29,7 +34,8 @@ void check(const PlanRequest& request, const std::string& setting) {
 }
 
 std::vector<Setting> choices(const PlanRequest& request, const Candidate& decided) {
-  const bool takes = !request.clips && !accumulates(request, decided) && pin(request, kFusedOptimizer.name) != "off";
+  const bool takes =
+      !update_waits(request) && !accumulates(request, decided) && pin(request, kFusedOptimizer.name) != "off";
   return {takes ? Setting{1} : Setting{}};
 }
 

@@ -1,23 +1,48 @@
-// The records of bf16-mixed and bf16-true, and the precision that they make.
+// The records of the techniques of --precision, what those of one form have in common, and the precision that they
+// make.
 #pragma once
 
 #include <string>
 
+#include "passes/precisions.h"
 #include "planner/technique.h"
 
 namespace headroom {
 
 namespace techniques {
-extern const Technique bf16_mixed, bf16_true;
-}
+extern const Technique bf16_mixed, bf16_true, fp16_mixed, fp16_true;
 
-// Setting::form of bf16-mixed: copies of the weights are kept; else they are rounded when used.
+// Of fp16: kernels of a GPU are not built.
+Verdict only_on_cpu(const PlanRequest& request);
+
+// Products in a narrow type.
+std::vector<Setting> mixed_choices(const PlanRequest& request, const Precision& precision);
+void narrow_forward(Assembly& assembly, const Precision& precision, const Setting& setting);
+Told mixed_told(const PlanRequest& request, const Candidate& chosen, const Technique& technique,
+                const Precision& precision);
+std::string copies_phrase(const Setting& setting, const Precision& precision);
+
+// Weights in a narrow type.
+void narrow_all(Assembly& assembly, const Precision& precision);
+Told true_told(const PlanRequest& request, const Candidate& chosen, const Technique& technique,
+               const Precision& precision);
+}  // namespace techniques
+
+// Setting::form of the mixed precisions: copies of the weights are kept; else they are rounded when used.
 inline constexpr uint8_t kWeightCopies = 1;
 
-// "32-true", "bf16-mixed" or "bf16-true".
+// The precision that is asked for: its word, "32-true" for none; or its record, null for none.
 std::string precision_of(const PlanRequest& request);
+const Precision* narrow_precision_of(const PlanRequest& request);
 
-// The pin of a precision other than 32-true is that of its technique.
+// The pin of a precision other than 32-true is that of its technique. Throws Error(usage) where the device has no
+// kernels for it.
 void set_precision(PlanRequest& request, const std::string& precision);
+
+// Whether the loss is multiplied by a scale.
+bool scales_loss(const PlanRequest& request);
+
+// Whether the update waits for the norm of all gradients: to clip by it, or to know that all of them are finite.
+bool update_waits(const PlanRequest& request);
 
 }  // namespace headroom

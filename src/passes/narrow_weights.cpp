@@ -1,4 +1,4 @@
-#include "passes/bf16_true.h"
+#include "passes/narrow_weights.h"
 
 #include <map>
 
@@ -16,12 +16,12 @@ bool is_weight(const Value& value) {
 
 class Narrower {
  public:
-  Narrower(Graph& graph, RegionId region) : graph_(graph), region_(region) {}
+  Narrower(Graph& graph, RegionId region, DType narrow) : graph_(graph), region_(region), narrow_(narrow) {}
 
   void run() {
     const std::vector<NodeId> nodes = graph_.region(region_).nodes;
     for (NodeId id : nodes) {
-      HR_CHECK(!is_loop(graph_.node(id)), "bf16-true rewrites what is not yet inside a loop");
+      HR_CHECK(!is_loop(graph_.node(id)), "weights are narrowed in what is not yet inside a loop");
       const std::vector<int> narrow = graph_.node(id).op->narrow_inputs(graph_.node(id).attrs);
       for (size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
         const ValueId input = graph_.node(id).inputs[i];
@@ -32,7 +32,7 @@ class Narrower {
       for (int index : narrow)
         if (const ValueId input = graph_.node(id).inputs[static_cast<size_t>(index)];
             graph_.value(input).type.dtype == DType::f32 && graph_.value(input).type.storage.dense())
-          graph_.node(id).inputs[static_cast<size_t>(index)] = cast(input, DType::bf16, graph_.node(id).block);
+          graph_.node(id).inputs[static_cast<size_t>(index)] = cast(input, narrow_, graph_.node(id).block);
       infer_again(graph_, id);
       rewritten_.push_back(id);
     }
@@ -51,19 +51,20 @@ class Narrower {
 
   Graph& graph_;
   RegionId region_;
+  DType narrow_;
   std::vector<NodeId> rewritten_;
   std::map<ValueId, ValueId> casts_;
 };
 
 }  // namespace
 
-void store_in_bf16(Graph& graph, Adapters adapters) {
+void store_weights(Graph& graph, DType narrow, Adapters adapters) {
   for (Value& value : graph.values)
     if ((is_weight(value) && value.type.storage.dense()) ||
         (adapters == Adapters::narrow && value.persistent && is_lora_name(value.name)))
-      value.type.dtype = DType::bf16;
+      value.type.dtype = narrow;
   for (const Program& program : std::vector<Program>(graph.programs))
-    if (program.name != "load") Narrower(graph, program.region).run();
+    if (program.name != "load") Narrower(graph, program.region, narrow).run();
 }
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-#include "passes/bf16_mixed.h"
+#include "passes/narrow_products.h"
 
 #include "base/error.h"
 #include "ir/builder.h"
@@ -18,7 +18,8 @@ bool joins_products(const Value& weight) { return is_lora_name(weight.name) && w
 
 }  // namespace
 
-void narrow_to_bf16(Graph& graph, RegionId region) {
+void narrow_products(Graph& graph, RegionId region, DType narrow) {
+  const std::string name(dtype_name(narrow));
   const std::vector<NodeId> nodes = graph.region(region).nodes;
   std::map<ValueId, ValueId> narrowed;
   std::vector<NodeId> rewritten;
@@ -29,15 +30,16 @@ void narrow_to_bf16(Graph& graph, RegionId region) {
       auto at = narrowed.find(wide);
       if (at == narrowed.end()) {
         const NodeId cast =
-            make_node(graph, find_op("cast"), {wide}, {{"dtype", "bf16"}}, graph.node(id).block, Stage::forward);
+            make_node(graph, find_op("cast"), {wide}, {{"dtype", name}}, graph.node(id).block, Stage::forward);
         rewritten.push_back(cast);
         at = narrowed.emplace(wide, graph.node(cast).outputs[0]).first;
       }
       graph.node(id).inputs[static_cast<size_t>(index)] = at->second;
     }
     Node& node = graph.node(id);
+    // "bf16" stands for the narrow type, whichever it is.
     if (const std::string_view dtype = node.op->narrow_dtype(node.attrs); !dtype.empty())
-      node.attrs.set("dtype", std::string(dtype));
+      node.attrs.set("dtype", dtype == "bf16" ? name : std::string(dtype));
     infer_again(graph, id);
     rewritten.push_back(id);
   }
@@ -73,8 +75,9 @@ std::map<ValueId, ValueId> keep_weight_copies(Graph& graph, RegionId region) {
     }
     const ValueId weight = graph.node(id).inputs[0], cast = graph.node(id).outputs[0];
     const Type type = graph.value(cast).type;
-    const ValueId copy = load.persistent(graph.value(weight).name + "#bf16", type, Role::parameter);
-    load.call("cast", {weight, copy}, {{"dtype", "bf16"}});
+    const ValueId copy =
+        load.persistent(fmt::format("{}#{}", graph.value(weight).name, dtype_name(type.dtype)), type, Role::parameter);
+    load.call("cast", {weight, copy}, {{"dtype", std::string(dtype_name(type.dtype))}});
     replacement[static_cast<size_t>(cast)] = copy;
     copies[copy] = weight;
   }
@@ -82,5 +85,7 @@ std::map<ValueId, ValueId> keep_weight_copies(Graph& graph, RegionId region) {
   replace_uses(graph, replacement);
   return copies;
 }
+
+bool is_weight_copy(std::string_view name) { return name.ends_with("#bf16") || name.ends_with("#f16"); }
 
 }  // namespace headroom

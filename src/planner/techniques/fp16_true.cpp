@@ -1,0 +1,20 @@
+#include "planner/techniques/precision.h"
+
+namespace headroom::techniques {
+namespace {
+
+constexpr const Precision& kPrecision = *find_precision("16-true");
+
+}  // namespace
+
+constinit const Technique fp16_true{
+    .info = kPrecision.technique,
+    .check = check_switch<kFp16True>,
+    .verdict = only_on_cpu,
+    .choices = when_asked_for<kFp16True>,
+    .model_pass = [](Assembly& assembly, const PlanRequest&, const Candidate&) { narrow_all(assembly, kPrecision); },
+    .told = [](const PlanRequest& request,
+               const Candidate& chosen) { return true_told(request, chosen, fp16_true, kPrecision); },
+};
+
+}  // namespace headroom::techniques
