@@ -142,7 +142,6 @@ class Qat(ProgramTest):
         refused("--technique", "qat=int4", model="model", parts=("qat=int4", "q_proj", "16", "32", "nf4"))
         self.call("quantize", "--model", "wide", "--weights", "int4", "--output-dir", "base")
         refused("--technique", "qat=int4", model="base", parts=("qat=int4", "codes"))
-        refused("--technique", "qat=int4", "--device", "cuda:0", "--profile", "H100-80GB", parts=("qat=int4", "GPU", "--device cpu"))
         self.convert("int8-int4", "wide", "converted")
         refused("--lora-r", "4", model="converted", parts=("activations", "evaluate"))
         self.assert_refused(["evaluate", "--model", "converted", "--data", "data.txt", "--memory", "128MiB", "--technique", "qat=int4"], 2,

@@ -16,11 +16,8 @@ namespace {
 
 constexpr std::string_view kKinds[] = {"int8-int4", "int4", "int8"};
 
-void check(const PlanRequest& request, const std::string& setting) {
+void check(const PlanRequest&, const std::string& setting) {
   check_setting(kQat, setting, {"int8-int4", "int4", "int8", "off"});
-  if (setting != "off" && !request.facts.is_cpu())
-    throw Error(ErrorKind::usage, fmt::format("--technique qat={} has no kernels for a GPU", setting),
-                "--device cpu trains and evaluates it");
 }
 
 Verdict verdict(const PlanRequest& request) {

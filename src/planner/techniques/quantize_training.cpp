@@ -19,6 +19,9 @@ namespace {
 constexpr std::string_view kOptimizers[] = {"adamw", "adam", "sgd", "rmsprop", "adagrad", "lion_32bit"};
 
 void check(const PlanRequest& request, const std::string& setting) {
+  if (setting == "int8-mixed")
+    throw Error(ErrorKind::usage, "--technique quantize-training=int8-mixed is not built: its products are in 8 bits",
+                "it saves no memory; quantize-training=int8 does");
   check_setting(kQuantizeTraining, setting, {"int8", "off"});
   if (setting != "off" && !request.facts.is_cpu())
     throw Error(ErrorKind::usage, "--technique quantize-training=int8 has no kernels for a GPU",
