@@ -106,6 +106,8 @@ fi
 for precision in $precisions; do
   step "losses-$precision" 300 "$python" "$here/losses.py" "$headroom" "$model" "$text" --precision "$precision" "${steps[@]}"
 done
+step "losses-nf4" 300 "$python" "$here/losses.py" "$headroom" "$model" "$text" --precision bf16-mixed "${steps[@]}" \
+  --extra "--lora-r 8 --technique quantize-weights=nf4"
 step "losses-heads-of-64" 300 "$python" "$here/losses.py" "$headroom" "$model" "$text" --precision bf16-mixed --head-size 64 "${steps[@]}"
 [ -n "$small" ] || step "losses-heads-of-128" 300 "$python" "$here/losses.py" "$headroom" "$model" "$text" --precision bf16-mixed --head-size 128 "${steps[@]}"
 if [ -f "$shared/accept/golden.py" ] && [ -z "$small" ]; then

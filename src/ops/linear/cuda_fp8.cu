@@ -136,11 +136,10 @@ template __global__ void fp8_codes_transposed<E4m3>(Fp8Args);
 template __global__ void fp8_codes_transposed<E5m2>(Fp8Args);
 #else
 void launch_fp8_codes(const Fp8Matrix& m, int multiprocessors, CudaStream stream) {
-  constexpr int64_t kParts = 512;
   const int64_t count = m.rows * m.cols;
   Grid grid = grid_over(count / kFp8Run, multiprocessors, kFp8Block);
   Grid first = grid;
-  if (first.x > kParts) first.x = kParts;
+  if (first.x > m.part_count) first.x = m.part_count;
   const Bf16* const from = static_cast<const Bf16*>(m.from);
   launch(fp8_largest, first, stream, from, count, m.parts);
   const Fp8Args args{from, m.rows, m.cols, m.codes, m.scale, m.parts, first.x};

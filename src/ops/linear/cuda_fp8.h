@@ -15,7 +15,8 @@ struct Fp8Matrix {
   Fp8Format format = Fp8Format::e4m3;
   uint8_t* codes = nullptr;
   float* scale = nullptr;     // of the codes: what they stand for over what they say
-  uint32_t* parts = nullptr;  // scratch: kFp8Parts numbers
+  uint32_t* parts = nullptr;  // scratch: so many numbers, one for each block that looks for the largest element
+  int64_t part_count = 0;
 };
 
 // The scale is the least power of two with which every finite element fits the format (within the normal numbers of

@@ -52,6 +52,7 @@ class Fp8Product final : public CudaProduct {
     operand.codes = reinterpret_cast<uint8_t*>(front + at.codes);
     operand.scale = reinterpret_cast<float*>(front + at.scale);
     operand.parts = reinterpret_cast<uint32_t*>(front + at.parts);
+    operand.part_count = kFp8Parts;
     cuda::launch_fp8_codes(operand, multiprocessors_, stream);
     return operand.codes;
   }
