@@ -1,4 +1,5 @@
 """Python's values as the options of the command line."""
+import json
 import os
 
 
@@ -9,11 +10,13 @@ def _text(value):
 
 
 def pairs(options):
-    """[(name, text)] of keyword arguments: None is left out, a list is a repeated option, a dict one of NAME=VALUE."""
+    """[(name, text)] of keyword arguments: None is left out, a list is a repeated option, a dict one of NAME=VALUE, a schema its text."""
     found = []
     for name, value in options.items():
         if value is None:
             continue
+        if isinstance(value, dict) and name.replace("-", "_") == "json_schema":
+            value = json.dumps(value)
         if isinstance(value, dict):
             value = [f"{key}={_text(setting)}" for key, setting in value.items()]
         for one in value if isinstance(value, (list, tuple)) else [value]:

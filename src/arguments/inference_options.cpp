@@ -30,6 +30,16 @@ void add_inference_options(CLI::App& app, InferenceArguments& a, const char* pre
   app.footer(technique_help(passes));
 }
 
+// At most one of them; grammar_source() says so.
+void add_grammar_options(CLI::App& app, GrammarOptions& g) {
+  scalar(app, "--json-schema", g.json_schema, "the text is JSON that is valid for this schema: a file, or its text")
+      ->type_name("FILE|JSON");
+  app.add_flag("--json-object", g.json_object, "the text is a JSON object");
+  scalar(app, "--regex", g.regex, "the text matches this regular expression, from its beginning to its end");
+  app.add_option("--choice", g.choices, "the text is one of these; repeatable")->allow_extra_args(false);
+  scalar(app, "--grammar", g.grammar, "the text follows this grammar in EBNF (GBNF)")->type_name("FILE");
+}
+
 }  // namespace
 
 void add_evaluate_options(CLI::App& app, InferenceArguments& a) {
@@ -59,6 +69,7 @@ void add_generate_options(CLI::App& app, InferenceArguments& a) {
       ->capture_default_str();
   scalar(app, "--top-k", g.sampling.top_k, "draw from this many of the most likely tokens; 0 = all")
       ->capture_default_str();
+  add_grammar_options(app, g.grammar);
   scalar(app, "--seed", g.sampling.seed, "seed of sampling")->capture_default_str()->check(CLI::NonNegativeNumber);
 }
 

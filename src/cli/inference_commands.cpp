@@ -48,13 +48,15 @@ void print_times(const Generation& generation) {
     return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
   };
   const GenerateTimes& times = generation.times;
+  const int64_t grammar = generation.plan.process.grammar + generation.plan.host_process.grammar;
   std::fflush(stdout);  // the text comes first
   print_note(fmt::format(
       "prompt: {} tokens in {:.3f} s, {:.1f} tokens/s; then {} tokens in {:.3f} s, {:.1f} tokens/s; arena {}, "
-      "peak planned {}",
+      "peak planned {}{}",
       times.prompt_tokens, times.prompt_seconds, rate(times.prompt_tokens, times.prompt_seconds), times.decoded_tokens,
       times.decode_seconds, rate(times.decoded_tokens, times.decode_seconds), format_bytes(generation.arena_high_water),
-      format_bytes(generation.plan.peak_bytes)));
+      format_bytes(generation.plan.peak_bytes),
+      grammar > 0 ? fmt::format(", grammar and masks {}", format_bytes(grammar)) : ""));
 }
 
 // All of it, at most as much as a row of data may have, without the line break that ends the last line.

@@ -3,8 +3,10 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "base/error.h"
+#include "engine/generation_grammar.h"
 #include "engine/inference_request.h"
 #include "engine/process_bytes.h"
 #include "generate/stop_texts.h"
@@ -39,6 +41,7 @@ struct PreparedPrompt {
   int64_t tokens = 0;  // where `ids` are lacking the most that it could have and leave room for what is to be made
   std::optional<Tokenizer> tokenizer;
   std::optional<std::vector<int32_t>> ids;
+  std::unique_ptr<GenerationGrammar> grammar;  // none where the text may be anything
 };
 
 // Books what the prompt takes before there is an arena, as it becomes known, and encodes it where that fits.
@@ -49,9 +52,16 @@ PreparedPrompt prepare_prompt(const GenerationRequest& asked, const ModelFiles& 
   const auto bytes = static_cast<int64_t>(prompt.prompt.size() + prompt.system.size());
   const int64_t room = model.spec.max_positions - asked.max_new_tokens.value_or(1);
   out.tokens = std::max<int64_t>(1, std::min(bytes + 1, room));
+  const std::optional<GrammarSource> grammar = grammar_source(asked.grammar);
   book_prompt(request, model, bytes, rendering_bytes(prompt));
+  if (grammar) book_making(request, GenerationGrammar::making_bound(*grammar, file_bytes(model, "tokenizer.json")));
   if (!prepare_fits(request)) return out;
   out.tokenizer = Tokenizer::load(model.directory);
+  if (grammar) {
+    out.grammar = std::make_unique<GenerationGrammar>(*grammar, *out.tokenizer, model.spec.vocab,
+                                                      stop_ids(asked.stops, *out.tokenizer, model));
+    book_grammar(request, *out.grammar);
+  }
   const std::string text = prompt_text(prompt, *out.tokenizer, model);
   book_encoding(request, *out.tokenizer, static_cast<int64_t>(text.size()));
   if (!prepare_fits(request)) return out;
@@ -91,13 +101,16 @@ void run_generation(const OpenedModel& opened, const PlanRequest& request, const
   const std::unique_ptr<Device> device = opened.open_device_for(out.plan, "each token");
   Executor executor(out.plan, *device, nullptr);
   opened.load(executor, requested_lora(request));
-  const GenerateOptions options{asked.sampling, new_tokens, stop_ids(asked.stops, *prompt.tokenizer, opened.files())};
+  GrammarMatcher* matcher = prompt.grammar ? &prompt.grammar->matcher() : nullptr;
+  const GenerateOptions options{asked.sampling, new_tokens, stop_ids(asked.stops, *prompt.tokenizer, opened.files()),
+                                matcher};
   TextOf text(asked.stops, *prompt.tokenizer, on_text);
   bool wanted = true;
   out.ids = generate_tokens(
       executor, *prompt.ids, options, [&](int32_t token) { return wanted = text.add(token); }, &out.times);
   text.finish();
-  out.stopped = text.stopped() || (wanted && static_cast<int64_t>(out.ids.size()) < new_tokens);
+  out.stopped = text.stopped() || (wanted && static_cast<int64_t>(out.ids.size()) < new_tokens) ||
+                (matcher && matcher->must_end());
   out.arena_high_water = executor.arena_high_water();
 }
 
@@ -113,6 +126,8 @@ Generation generate_text(const InferenceOptions& options, const GenerationReques
   const PreparedPrompt prompt = prepare_prompt(asked, model, request);
   const int64_t new_tokens = count_new_tokens(asked.max_new_tokens, prompt.tokens, model.spec.max_positions);
   Generation out;
+  if (prompt.grammar && notes)
+    for (const std::string& note : prompt.grammar->notes()) notes(note);
   out.plan = generation_plan(request, model.spec, {prompt.tokens, new_tokens});
   out.feasible = out.plan.feasible && prompt.ids;
   if (out.feasible) run_generation(opened, request, asked, prompt, new_tokens, on_text, out);

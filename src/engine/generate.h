@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/generation_text.h"
+#include "engine/grammar_options.h"
 #include "engine/opened_model.h"
 #include "generate/generator.h"
 
@@ -18,6 +19,7 @@ struct GenerationRequest {
   std::vector<std::string> stops;         // texts to end before, or special tokens to end at
   std::optional<int64_t> max_new_tokens;  // 128, or what the model's positions leave
   SamplingOptions sampling;
+  GrammarOptions grammar;  // what the text has to be
 };
 
 struct Generation {

@@ -100,8 +100,6 @@ ProcessBytes process_parts(const ModelFiles& model, const DeviceFacts& facts, bo
   return process;
 }
 
-namespace {
-
 int64_t file_bytes(const ModelFiles& model, const char* name) {
   std::error_code status;
   if (model.directory.empty()) return 0;
@@ -111,6 +109,8 @@ int64_t file_bytes(const ModelFiles& model, const char* name) {
   throw Error(ErrorKind::run, fmt::format("{}: {}", (model.directory / name).string(), status.message()),
               "check that the model's folder can be read");
 }
+
+namespace {
 
 // Of loading the tokenizer and the names of its special tokens.
 int64_t tokenizer_bytes(const ModelFiles& model) {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "formats/file.h"
 #include "formats/json_members.h"
+#include "formats/ordered_json.h"
 
 namespace headroom {
 namespace {
@@ -51,12 +52,13 @@ void refuse_deep_nesting(std::string_view text, const std::string& source) {
   }
 }
 
-Json parse(std::string_view text, const std::string& source, const Json::parser_callback_t& keeps) {
+template <typename Value>
+Value parse(std::string_view text, const std::string& source, const typename Value::parser_callback_t& keeps) {
   refuse_nul(text, source);
   refuse_deep_nesting(text, source);
   try {
-    return Json::parse(text, keeps);
-  } catch (const Json::exception& e) {
+    return Value::parse(text, keeps);
+  } catch (const typename Value::exception& e) {
     throw Error(ErrorKind::format, fmt::format("{}: malformed JSON: {}", source, printable(e.what())),
                 "correct or re-download the file");
   }
@@ -64,7 +66,11 @@ Json parse(std::string_view text, const std::string& source, const Json::parser_
 
 }  // namespace
 
-Json parse_json(std::string_view text, const std::string& source) { return parse(text, source, nullptr); }
+Json parse_json(std::string_view text, const std::string& source) { return parse<Json>(text, source, nullptr); }
+
+OrderedJson parse_ordered_json(std::string_view text, const std::string& source) {
+  return parse<OrderedJson>(text, source, nullptr);
+}
 
 Json read_json_members(const std::filesystem::path& path, std::span<const std::string_view> members,
                        int64_t limit_bytes) {
@@ -72,7 +78,7 @@ Json read_json_members(const std::filesystem::path& path, std::span<const std::s
     return event != Json::parse_event_t::key || depth != 1 ||
            std::find(members.begin(), members.end(), parsed.get_ref<const std::string&>()) != members.end();
   };
-  return parse(read_text_file(path, limit_bytes), path.string(), keeps);
+  return parse<Json>(read_text_file(path, limit_bytes), path.string(), keeps);
 }
 
 Json read_json(const std::filesystem::path& path, int64_t limit_bytes) {

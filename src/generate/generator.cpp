@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "generate/allowed_tokens.h"
 
 namespace headroom {
 namespace {
@@ -78,11 +79,13 @@ std::vector<int32_t> generate_tokens(Executor& executor, std::span<const int32_t
   const double prompt_seconds = since();
   int64_t decoded = 0;
   Sampler sampler(options.sampling, static_cast<int64_t>(logits.size()));
-  for (int64_t n = 0; n < options.max_new_tokens; ++n) {
-    const int32_t token = sampler.pick(logits, filled);
+  AllowedTokens allowed(options.grammar, static_cast<int64_t>(logits.size()));
+  for (int64_t n = 0; n < options.max_new_tokens && !allowed.ended(); ++n) {
+    const int32_t token = allowed.pick(sampler, logits, filled);
     if (std::find(options.stop_ids.begin(), options.stop_ids.end(), token) != options.stop_ids.end()) break;
     out.push_back(token);
-    if (!on_token(token) || n + 1 == options.max_new_tokens) break;
+    allowed.accept(token);
+    if (!on_token(token) || n + 1 == options.max_new_tokens || allowed.ended()) break;
     logits = advance(executor, "decode", "decode_ids", {&token, 1}, filled++, buffer);
     ++decoded;
   }

@@ -11,12 +11,15 @@
 
 namespace headroom {
 
+class GrammarMatcher;
+
 inline constexpr int64_t kDefaultNewTokens = 128;
 
 struct GenerateOptions {
   SamplingOptions sampling;
   int64_t max_new_tokens = kDefaultNewTokens;
   std::vector<int32_t> stop_ids;
+  GrammarMatcher* grammar = nullptr;  // what the text has to be; its stop ids are those above
 };
 
 // Where the time went: a prompt read in chunks, then one run of the model per token.
@@ -34,7 +37,8 @@ std::vector<int64_t> prompt_chunks(int64_t prompt);
 int64_t count_new_tokens(std::optional<int64_t> asked, int64_t prompt, int64_t positions);
 
 // Fills the KV cache with `prompt` (at least one token) in chunks, then decodes. `on_token` is called for each new
-// token and ends the loop by returning false. Stop ids are not passed on. Returns the new tokens.
+// token and ends the loop by returning false. Stop ids are not passed on. With a grammar only its tokens are drawn, and
+// the loop ends where nothing can follow. Returns the new tokens. Throws Error(run) where no token follows the grammar.
 // prompt + max_new_tokens may not exceed the cache's positions (count_new_tokens). `times`, when given, is filled.
 std::vector<int32_t> generate_tokens(Executor& executor, std::span<const int32_t> prompt,
                                      const GenerateOptions& options, const std::function<bool(int32_t)>& on_token,

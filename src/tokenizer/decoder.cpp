@@ -1,5 +1,8 @@
 #include "tokenizer/decoder.h"
 
+#include <limits>
+#include <utility>
+
 #include "base/error.h"
 #include "tokenizer/decoder_stages.h"
 #include "tokenizer/normalizer.h"
@@ -166,6 +169,62 @@ int64_t DecoderPlan::memory_bytes() const {
   for (const Step& step : steps_)
     if (step.pattern) bytes += step.pattern->memory_bytes();
   return bytes;
+}
+
+std::optional<DecoderPlan::LeadingSpaces> DecoderPlan::leading_spaces() const {
+  LeadingSpaces leading;
+  bool pieces = false, bytes = false;  // what earlier steps have made of the tokens
+  if (!has_decoder_) return std::nullopt;
+  for (const Step& step : steps_) {
+    switch (step.kind) {
+      case Kind::byte_level:
+        if (pieces) return std::nullopt;
+        pieces = true;
+        break;
+      case Kind::fuse:
+        pieces = true;
+        break;
+      case Kind::byte_fallback:
+        if (pieces) return std::nullopt;
+        bytes = true;
+        break;
+      case Kind::replace:
+        if (pieces || bytes) return std::nullopt;
+        break;
+      case Kind::metaspace:
+        if (pieces || bytes) return std::nullopt;
+        if (step.drops_first) leading = {std::numeric_limits<int32_t>::max(), true};
+        break;
+      case Kind::strip:
+        if (!pieces || step.stop > 0 || step.content != " " || leading.count > 0) return std::nullopt;
+        leading = {step.start, false};
+        break;
+      case Kind::word_piece:
+        return std::nullopt;
+    }
+  }
+  return leading;
+}
+
+std::string DecoderPlan::bytes_of(std::string_view token) const {
+  std::string text(token);
+  for (const Step& step : steps_) {
+    if (step.kind == Kind::fuse || step.kind == Kind::strip) continue;
+    if (step.kind == Kind::byte_level) return bytes_of_token(text);
+    if (step.kind == Kind::byte_fallback) {
+      if (const int byte = fallback_byte(text); byte >= 0) return std::string(1, static_cast<char>(byte));
+    } else if (step.kind == Kind::metaspace) {
+      text = unspell_spaces(text, step.character, false);
+    } else {
+      std::string replaced;
+      if (step.pattern)
+        replace_pattern(text, *step.pattern, step.content, replaced);
+      else
+        replace_literal(text, step.replaced, step.content, replaced);
+      text = std::move(replaced);
+    }
+  }
+  return text;
 }
 
 void DecoderChain::take(std::string_view token, std::string& out) { RestOfChain(stages_, 0, out).token(token); }

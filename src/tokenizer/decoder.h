@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,16 @@ class DecoderPlan {
 
   std::vector<std::unique_ptr<DecoderStage>> make_stages() const;
   int64_t memory_bytes() const;
+
+  // Spaces that a text loses at its beginning.
+  struct LeadingSpaces {
+    int32_t count = 0;
+    bool only_of_first_token = false;
+  };
+  // Nothing where what a token becomes depends on the tokens around it, but for the spaces at the beginning.
+  std::optional<LeadingSpaces> leading_spaces() const;
+  // The bytes that a token becomes behind others. Where leading_spaces() has a value.
+  std::string bytes_of(std::string_view token) const;
 
  private:
   enum class Kind { byte_level, byte_fallback, replace, fuse, strip, metaspace, word_piece };

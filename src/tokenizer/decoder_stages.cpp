@@ -18,7 +18,8 @@ int hex_digit(char c) {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-// The byte that <0xNN> names, -1 for other tokens.
+}  // namespace
+
 int fallback_byte(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
   const int high = token[3] == '+' ? 0 : hex_digit(token[3]);
@@ -26,7 +27,6 @@ int fallback_byte(std::string_view token) {
   return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-// The bytes of a token in byte symbols; the token itself when one of its characters is none.
 std::string bytes_of_token(std::string_view token) {
   std::string bytes;
   for (size_t at = 0; at < token.size();) {
@@ -38,8 +38,6 @@ std::string bytes_of_token(std::string_view token) {
   }
   return bytes;
 }
-
-}  // namespace
 
 void JoinStage::take(std::string_view token, DecoderOutput& out) {
   if (!first_) out.token(" ");

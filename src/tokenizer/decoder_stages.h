@@ -84,6 +84,12 @@ class WholeStage final : public DecoderStage {
 // `cleans_up`, English punctuation and contractions lose the space before them.
 std::string join_word_piece(std::string_view token, std::string_view prefix, bool first, bool cleans_up);
 
+// The byte that <0xNN> names, -1 for other tokens.
+int fallback_byte(std::string_view token);
+
+// The bytes of a token in byte symbols; the token itself when one of its characters is none.
+std::string bytes_of_token(std::string_view token);
+
 // A whole token without up to `start` and `stop` of the character at its ends.
 std::string strip_token(std::string_view token, std::string_view character, int32_t start, int32_t stop);
 

@@ -61,6 +61,16 @@ TEST_F(ApiSession, PlansTrainsEvaluatesAndGenerates) {
   EXPECT_EQ(generation.finish_reason, "length");
 }
 
+TEST_F(ApiSession, TextsTakeTheFormThatTheOptionsName) {
+  const Generation choice = session().generate("line ", {{"choice", "yes"}, {"choice", "no, never"}});
+  EXPECT_THAT(choice.text, testing::AnyOf("yes", "no, never"));
+  EXPECT_EQ(choice.finish_reason, "stop");
+  const Options number{{"json_schema", R"({"type":"integer","minimum":10,"maximum":12})"}};
+  EXPECT_THAT(session().generate("line ", number).text, testing::AnyOf("10", "11", "12"));
+  EXPECT_THAT(session().generate("line ", {{"json-object", "true"}}).text, testing::StartsWith("{"));
+  EXPECT_THROW(session().generate("line ", {{"regex", "("}}), Error);
+}
+
 TEST_F(ApiSession, ABudgetThatHoldsNoPlanIsARefusalWithItsFigures) {
   const Session small = session("20MiB");
   const Plan plan = small.plan();

@@ -53,6 +53,9 @@ def test_text_comes_in_pieces(model):
     opened = headroom.Model(model, memory='512MiB', threads=1)
     pieces = list(opened.generate('line ', max_new_tokens=12, temperature=0))
     assert ''.join(pieces) == opened.write('line ', max_new_tokens=12, temperature=0)
+    assert opened.write('line ', choice=['yes', 'no'], temperature=0) in ('yes', 'no')
+    assert opened.write('line ', regex='[a-c]{3}').strip('abc') == ''
+    assert opened.write('line ', json_schema={'enum': [1, 'a']}) in ('1', '"a"')
     endless = opened.generate('line ', max_new_tokens=40)
     next(endless)
     endless.close()

@@ -1,0 +1,34 @@
+// What a text may be asked to be, compiled: a JSON schema, any JSON object, a regular expression, choices, EBNF.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "grammar/limits.h"
+#include "grammar/pushdown_automaton.h"
+
+namespace headroom {
+
+struct GrammarSource {
+  enum class Kind : uint8_t { json_schema, json_object, regular_expression, choices, ebnf };
+  Kind kind = Kind::json_object;
+  std::string name;  // in errors: "--json-schema", the file
+  std::string text;
+  std::vector<std::string> choices;
+
+  int64_t text_bytes() const;
+  // A bound on the heap bytes that compile_grammar() holds at once, its result included.
+  int64_t compile_bound(const GrammarLimits& limits) const;
+};
+
+struct Grammar {
+  PushdownAutomaton automaton;
+  std::vector<std::string> notes;  // what of a schema is not held
+};
+
+// Throws Error(usage | format) naming the place: a JSON pointer, an offset, a line. What it takes is bounded by the
+// limits, whatever the source is.
+Grammar compile_grammar(const GrammarSource& source, const GrammarLimits& limits = {});
+
+}  // namespace headroom
