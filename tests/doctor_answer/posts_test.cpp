@@ -456,5 +456,49 @@ TEST(Posts, AFineTuningKeepsWhatEveryLayerNeeds) {
   EXPECT_TRUE(proposes(a, "max_length"));
 }
 
+TEST(Posts, AVersionOfVllmIsAServer) {
+  const Answer a =
+      post("out of memory running a gptq model in vllm 0.2.7, it works in vllm 0.2.6\n" + std::string(kFull));
+  EXPECT_TRUE(proposes(a, "enforce_eager") || proposes(a, "--enforce-eager"));
+  EXPECT_FALSE(explained(a, "language_model_of_an_unknown_program"));
+}
+
+TEST(Posts, AChatTrainsNothing) {
+  const Answer a = post("python server.py --model vicuna-13b --chat\ncontext 2096\n" + std::string(kFull));
+  EXPECT_FALSE(explained(a, "language_model_of_an_unknown_program"));
+  EXPECT_TRUE(proposes(a, "a shorter context"));
+}
+
+TEST(Posts, NothingIsSaidToBeLiveThatTheMessageDoesNotName) {
+  const Answer a = post(
+      "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 4.00 GiB. GPU 3 has a total capacity of 184.00 "
+      "GiB "
+      "of which 2.21 GiB is free. Including non-PyTorch memory, this process has 181.77 GiB memory in use.\n");
+  for (const Cause& cause : a.report.diagnosis.causes) EXPECT_EQ(cause.evidence.find("0 bytes of"), std::string::npos);
+}
+
+TEST(Posts, APreferenceTrainerIsALanguageModel) {
+  const Answer a = post("out of memory error for training a model (using TF32) for DPO\n" + std::string(kFull));
+  EXPECT_TRUE(proposes(a, "max_length"));
+}
+
+TEST(Posts, StableDiffusionHasNoDataLoader) {
+  const Answer a = post("Stable Diffusion, 512x512\nRuntimeError: CUDA out of memory.\n");
+  EXPECT_FALSE(proposes(a, "DataLoader"));
+  EXPECT_TRUE(proposes(a, "n_samples 1"));
+}
+
+TEST(Posts, AFineTunedVideoModelIsNoLanguageModel) {
+  const Answer a = post("OOM when fine-tune CogVideo5B-Diffusers Model\n" + std::string(kFull));
+  EXPECT_EQ(first_cause(a), "diffusion_training");
+  EXPECT_FALSE(explained(a, "language_model_of_an_unknown_program"));
+  EXPECT_FALSE(explained(a, "diffusion_pipeline"));
+}
+
+TEST(Posts, AModelMadeBeforeItsShardingIsMadeInsideOfIt) {
+  const Answer a = post("Zero (Stage-3 + offload)\nself.module.to(self.device)\nRuntimeError: CUDA out of memory.\n");
+  EXPECT_TRUE(proposes(a, "zero.Init"));
+}
+
 }  // namespace
 }  // namespace headroom::doctor

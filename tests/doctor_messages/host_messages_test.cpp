@@ -33,6 +33,9 @@ TEST(HostMessages, EachIsKnownByItsOwnWords) {
             "notebook");
   EXPECT_EQ(format_of("CPU Virtual Memory:  used = 60.5 GB, percent = 96.4%\n"), "virtual_memory");
   EXPECT_EQ(format_of("CPU Virtual Memory:  used = 20.5 GB, percent = 31.4%\n"), "") << "there is room";
+  EXPECT_EQ(format_of("F0911 10:23:46.5 1824 syncedmem.cpp:71] Check failed: error == cudaSuccess (2 vs. 0)  out of "
+                      "memory\n"),
+            "cuda_driver");
   EXPECT_EQ(format_of("RuntimeError: Failed to determine best cudnn convolution algorithm for:\n"), "xla_no_algorithm");
 }
 

@@ -54,6 +54,7 @@ std::vector<Case> possible_cases() {
   with(cuda_message(0.3, 0.1, 9, 0.2, 11), "ollama\n");
   with(cuda_message(0.3, 0.1, 9, 0.2, 11), "actor_rollout_ref\n");
   with(cuda_message(0.3, 0.1, 9, 0.2, 11), "openrlhf\n");
+  with(cuda_message(0.3, 0.1, 9, 0.2, 11), "openrlhf.cli.train_sft\n");
   cases.emplace_back().setup_text = "ollama\n";
   return cases;
 }
@@ -176,6 +177,30 @@ TEST(Situations, ALargeTensorOfAPipelineIsItsImage) {
 TEST(Situations, ADeviceOf4Gb) {
   EXPECT_TRUE(seen_in(message_case(cuda_message(0.3, 0.1, 2.5, 0.1, 4)), "device_of_4_gb"));
   EXPECT_FALSE(seen_in(message_case(cuda_message(0.3, 0.1, 5, 0.1, 6)), "device_of_4_gb"));
+}
+
+TEST(Situations, ATrainingOnGivenAnswersHasNoServer) {
+  Case incident = message_case(cuda_message(0.5, 0.1, 77, 0.5, 79));
+  incident.setup_text = "deepspeed --module openrlhf.cli.train_dpo --micro_train_batch_size 1 --zero_stage 3\n";
+  EXPECT_TRUE(seen_in(incident, "training_on_given_answers"));
+  EXPECT_FALSE(seen_in(incident, "training_by_openrlhf"));
+  incident.setup_text = "python -m openrlhf.cli.train_ppo_ray --micro_train_batch_size 1\n";
+  EXPECT_TRUE(seen_in(incident, "training_by_openrlhf"));
+  EXPECT_FALSE(seen_in(incident, "training_on_given_answers"));
+}
+
+TEST(Situations, SwiftCutsNothingByItself) {
+  Case incident = message_case(cuda_message(0.5, 0.1, 22, 0.5, 23.6));
+  incident.setup_text = "swift sft --model ovis2-4b --train_type lora\n";
+  EXPECT_TRUE(seen_in(incident, "training_by_swift"));
+  EXPECT_EQ(diagnose(incident).remedies[0].name, "sequence-length");
+}
+
+TEST(Situations, AShareOfSglangInAnotherFile) {
+  Case incident = message_case(cuda_message(4, 2.2, 170, 1, 184));
+  incident.setup_text = "decode:\n  mem-fraction-static: 0.95\n";
+  EXPECT_TRUE(seen_in(incident, "share_of_an_unread_file"));
+  EXPECT_EQ(diagnose(incident).remedies[0].name, "gpu-memory-utilization");
 }
 
 }  // namespace

@@ -120,7 +120,8 @@ bool nccl_segment(Reading& r) {
 }
 
 // "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY", "cudaMalloc failed: out of memory",
-// "CUDA failure 2: out of memory ; GPU=0 ; hostname=..."
+// "CUDA failure 2: out of memory ; GPU=0 ; hostname=...", Caffe's "Check failed: error == cudaSuccess (2 vs. 0)  out of
+// memory"
 bool bare_cuda(Reading& r) {
   gpu_field(r);
   r.identify("cuda", "cuda_driver");
@@ -149,6 +150,7 @@ void add_cuda_library_recognisers(std::vector<Recogniser>& table) {
   table.push_back({"cuda_malloc", "cudaruntime(outofmemory)", bare_cuda_words});
   table.push_back({"cuda_driver", "cudaerrormemoryallocation", bare_cuda});
   table.push_back({"cuda_driver", "cuda_error_out_of_memory", bare_cuda});
+  table.push_back({"cuda_check", "cudasuccess(2vs.0)outofmemory", bare_cuda});
   table.push_back({"cuda_ctranslate2", "cudafailedwitherroroutofmemory", bare_cuda});
 }
 

@@ -62,6 +62,8 @@ constexpr FrameMark kLogMarks[] = {
     {"unsloth", System::trl},
     {"transformers/trainer", System::hf_trainer},
     {"deepspeed", System::deepspeed},
+    {"vllm 0.", System::vllm},
+    {"vllm v0.", System::vllm},
 };
 
 System system_in(const std::string& log) {

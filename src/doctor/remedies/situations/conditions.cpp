@@ -37,8 +37,10 @@ bool several_gpus(const CaseView& view) {
 
 bool speaks_of_texts(const CaseView& view) {
   constexpr std::string_view kWords =
-      "llama|qwen|gemma|mistral|chatglm|baichuan|gpt|bert|t5-|unsloth|tokenizer|max_seq_len|max_length|input_ids";
-  constexpr std::string_view kTuning = "finetun|fine-tun|微调|qlora", kImages = "image|resnet|yolo|conv2d|diffusion|图";
+      "llama|qwen|gemma|mistral|chatglm|baichuan|gpt|bert|t5-|unsloth|tokenizer|max_seq_len|max_length|input_ids|"
+      "vicuna| dpo\n| dpo | dpo,| dpo.|dpoconfig|dpotrainer|sfttrainer|sftconfig|grpo|language model|大模型";
+  constexpr std::string_view kTuning = "finetun|fine-tun|微调|qlora",
+                             kImages = "image|resnet|yolo|conv2d|diffusion|diffusers|video|图";
   return !view.log_says(kWords).empty() || (!view.log_says(kTuning).empty() && view.log_says(kImages).empty());
 }
 

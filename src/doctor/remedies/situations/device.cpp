@@ -13,8 +13,10 @@ using enum Sign::In;
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
+// A diffusion model that makes images has situations of its own; where one trains, the batch comes first as elsewhere.
+bool makes_images(const CaseView& view) { return speaks_of_diffusion(view) && view.log_says("train").empty(); }
 bool unknown_training(const CaseView& view) {
-  return training_on_device(view) && unknown_program(view) && view.message() != nullptr;
+  return training_on_device(view) && unknown_program(view) && view.message() != nullptr && !makes_images(view);
 }
 bool unknown_prediction(const CaseView& view) {
   return predicting_on_device(view) && !view.training() && unknown_program(view) && view.message() != nullptr;
@@ -77,8 +79,9 @@ bool of_a_large_device(const CaseView& view) { return view.figures().capacity.va
 
 Evidence failed_on_a_large_device(const CaseView& view) {
   if (!of_a_large_device(view)) return {};
-  return {0.71, fmt::format("{} of {} are live tensors", figure(view.figures().allocated.value_or(0)),
-                            figure(*view.figures().capacity))};
+  const MessageFigures& f = view.figures();
+  if (!f.allocated) return {0.71, fmt::format("a device of {}", figure(*f.capacity))};
+  return {0.71, fmt::format("{} of {} are live tensors", figure(*f.allocated), figure(*f.capacity))};
 }
 
 Evidence without_figures(const CaseView& view) {

@@ -28,8 +28,18 @@ bool any_pool_device(const CaseView& view) { return view.pool() == Pool::device;
 bool going_backward(const CaseView& view) { return view.phase("backward") || view.phase("optimizer"); }
 bool trained_by_kohya(const CaseView& view) { return on_device(view) && says(view, kKohyaScripts); }
 bool trained_by_diffusers(const CaseView& view) { return on_device(view) && !says(view, kKohyaScripts); }
+// It is fine-tuned, by a script of any name.
+bool tuned(const CaseView& view) {
+  return speaks_of_diffusion(view) && !speaks_of_texts(view) &&
+         !view.log_says("finetun|fine-tun|fine tun|微调|ファインチューニング").empty();
+}
+Evidence tuned_by_words(const CaseView& view) {
+  if (!tuned(view)) return {};
+  return {0.86, "a diffusion model is fine-tuned"};
+}
 bool sampling(const CaseView& view) {
-  return any_pool_device(view) && !going_backward(view) && !says(view, kKohyaScripts) && !says(view, kTrainingScripts);
+  return any_pool_device(view) && !going_backward(view) && !says(view, kKohyaScripts) &&
+         !says(view, kTrainingScripts) && !tuned(view);
 }
 // A bare message: a traceback or another program's words would say what the tensor is.
 bool nothing_but_a_message(const CaseView& view) {
@@ -151,7 +161,8 @@ constexpr Situation kSituations[] = {
        "the script's LoRA version (train_dreambooth_lora.py): small added matrices only",
        {},
        System::unknown,
-       "lora"}}},
+       "lora"}},
+     tuned_by_words},
     {"diffusion_training_by_kohya",
      "a diffusion model trains: what the UNet keeps for its backward pass, and Adam's states",
      trained_by_kohya,

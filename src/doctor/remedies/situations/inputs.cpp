@@ -44,9 +44,18 @@ bool enlarging(const CaseView& view) {
   return predicting_on_device(view) && view.log_says("training|train.py|batch size|batch_size|loss").empty();
 }
 // The stage of a prediction has situations of its own.
+constexpr std::string_view kTraining =
+    "train|finetun|fine-tun|qlora|lora|epoch|loss|optimizer|batch|bert|dpo|sft|微调|训练|学習|訓練";
+
 Evidence texts_in_the_log(const CaseView& view) {
   if (!speaks_of_texts(view) || speaks_of_prediction(view)) return {};
-  return {0.74, "the log speaks of a language model"};
+  return {0.76, "the log speaks of a language model"};
+}
+Evidence texts_in_a_training(const CaseView& view) {
+  return view.log_says(kTraining).empty() ? Evidence{} : texts_in_the_log(view);
+}
+Evidence texts_without_a_training(const CaseView& view) {
+  return view.log_says(kTraining).empty() ? texts_in_the_log(view) : Evidence{};
 }
 bool not_of_a_pipeline(const CaseView& view) { return predicting_on_device(view) && !speaks_of_diffusion(view); }
 bool predicting_only(const CaseView& view) { return predicting_on_device(view) && !view.training(); }
@@ -99,8 +108,33 @@ constexpr Situation kSituations[] = {
      "a language model trains: batch, length and what every layer keeps, beside weights, gradients and states",
      unknown_program_on_device,
      {},
-     {{"micro-batch"}, {"checkpointing"}, {"input-size"}, {"lora"}},
-     texts_in_the_log},
+     {{"micro-batch"},
+      {"checkpointing"},
+      {"sequence-length", "shorter texts: max_length=<half> where they are cut (max_seq_length, cutoff_len)"},
+      {"lora"}},
+     texts_in_a_training},
+    {"language_model_without_a_word_of_training",
+     "a language model: weights, and what length and batch add; in training gradients and states too",
+     unknown_program_on_device,
+     {},
+     {{"sequence-length",
+       "a shorter context: fewer tokens in the prompt, a smaller max_new_tokens; in training max_length=<half>"},
+      {"quantized-model", "only to predict: a 4-bit version (AWQ, GPTQ, GGUF), or load_in_4bit=True"},
+      {"micro-batch"}},
+     texts_without_a_training},
+    {"training_by_swift",
+     "ms-swift 3 cuts no sample where --max_length is absent: the longest decides",
+     training_on_device,
+     {{either, 0.88, "swift sft|swift pt |swift rlhf|swift/cli/sft.py|swift/cli/rlhf.py|swift/llm/train"}},
+     {{"sequence-length", "--max_length 2048", {}, System::unknown, "--max_length "},
+      {"sequence-length", "--max_length <half>"},
+      {"micro-batch",
+       "--per_device_train_batch_size 1, --gradient_accumulation_steps as many times more",
+       {},
+       System::unknown,
+       "--per_device_train_batch_size 1 |--per_device_train_batch_size 1\n"},
+      {"shard", "--deepspeed zero3 (several devices)", {}, System::unknown, "--deepspeed zero3|zero3_offload"},
+      {"qlora", "--quant_method bnb --quant_bits 4", {}, System::unknown, "--quant_bits"}}},
     {"image_enlarged_at_once",
      "the whole image is enlarged at once: every layer works at full resolution",
      enlarging,

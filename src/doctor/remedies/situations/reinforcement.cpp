@@ -14,7 +14,17 @@ bool cache_too_small(const CaseView& view) {
 }
 
 bool by_verl(const CaseView& view) { return on_device(view) && view.reinforcement_library() == "verl"; }
-bool by_openrlhf(const CaseView& view) { return on_device(view) && view.reinforcement_library() == "openrlhf"; }
+// Its trainers for given answers: no rollouts, so no server beside the training.
+constexpr std::string_view kWithoutRollouts =
+    "openrlhf.cli.train_sft|openrlhf.cli.train_dpo|openrlhf.cli.train_rm|openrlhf.cli.train_kto|openrlhf.cli.train_kd|"
+    "openrlhf.cli.train_prm|openrlhf/cli/train_sft|openrlhf/cli/train_dpo|openrlhf/cli/train_rm|openrlhf/cli/train_kto|"
+    "openrlhf/cli/train_kd|openrlhf/cli/train_prm";
+
+bool of_openrlhf(const CaseView& view) { return on_device(view) && view.reinforcement_library() == "openrlhf"; }
+bool on_given_answers(const CaseView& view) {
+  return of_openrlhf(view) && !(view.setup_says(kWithoutRollouts).empty() && view.log_says(kWithoutRollouts).empty());
+}
+bool by_openrlhf(const CaseView& view) { return of_openrlhf(view) && !on_given_answers(view); }
 bool with_trl(const CaseView& view) {
   return on_device(view) && view.reinforcement_library().empty() && !view.log_says("vllm").empty() &&
          !view.log_says("grpo_trainer|ppo_trainer|online_dpo|rloo_trainer|use_vllm").empty();
@@ -98,6 +108,23 @@ constexpr Situation kSituations[] = {
        {},
        System::unknown,
        kSmallActorBatch}}},
+    {"training_on_given_answers",
+     "whole rows train, of DPO and reward models two at a time: scores, logits and what every layer keeps",
+     on_given_answers,
+     {{either, 0.86, "openrlhf"}},
+     {{"flash-attention",
+       "--flash_attn (newer: --attn_implementation flash_attention_2)",
+       {},
+       System::unknown,
+       "--flash_attn|flash_attention_2"},
+      {"micro-batch",
+       "--micro_train_batch_size 1",
+       {},
+       System::unknown,
+       "--micro_train_batch_size 1 |--micro_train_batch_size 1\n"},
+      {"checkpointing", "--gradient_checkpointing", {}, System::unknown, "--gradient_checkpointing"},
+      {"offload-optimizer", "--zero_stage 3 --adam_offload", {}, System::unknown, "--adam_offload"},
+      {"sequence-length", "--max_len <half>"}}},
     {"training_by_openrlhf",
      "actor, critic, reference and vLLM's engines share the devices",
      by_openrlhf,

@@ -66,9 +66,21 @@ Evidence weights_beyond_the_device(const CaseView& view) {
   return {0.88, fmt::format("{} of weights on {}", figure(view.term("weights")), figure(*limit))};
 }
 
+// Options of SGLang in a file of another form: recipes of launchers.
+bool server_of_an_unread_file(const CaseView& view) {
+  return on_device(view) && unknown_program(view) && view.log_says("increase --mem-fraction-static").empty();
+}
+
 bool paged_server(const CaseView& view) { return serving_on_device(view) && view.job().system != System::llama_server; }
 
 constexpr Situation kSituations[] = {
+    {"share_of_an_unread_file",
+     "SGLang reserves its share for weights and KV cache: graphs, kernels' workspaces and activations come on top",
+     server_of_an_unread_file,
+     {{either, 0.9, "mem-fraction-static|mem_fraction_static"}},
+     {{"gpu-memory-utilization", "--mem-fraction-static 0.05 to 0.1 lower"},
+      {"max-sequences", "--cuda-graph-max-bs 16 --max-running-requests 32"},
+      {"eager", "--disable-cuda-graph"}}},
     {"multimodal_profiling",
      "at its start the server runs the vision encoder for as many sequences as it may ever serve at once",
      serving_on_device,
