@@ -64,7 +64,7 @@ class GrammarMatcher {
   bool walk(ConfigurationId from, uint32_t begin, uint32_t end, TokenMask& mask, std::vector<uint32_t>* leaving,
             bool drops_spaces = false);
   void check_work();
-  // Runs `body`, once more with empty tables where they became full.
+  // Runs `body`, again with empty tables where they became full.
   template <typename Body>
   void with_tables(const Body& body);
 

@@ -63,8 +63,8 @@ enum class OpKind : uint8_t {
   router,            // chooses each token's experts from its operand "logits"
   squared_norm,      // adds the squares of "x" to "accumulator"
   update,            // an optimizer's: "weight", "gradient", states, "hyper", "clip" and, to be refreshed, "copy"
-  weight_rounding,   // of a weight to a grid; its gradient is the weight's. Made anew rather than kept
-  decoding,          // of what is kept as codes; made anew rather than kept beside them
+  weight_rounding,   // of a weight to a grid; its gradient is the weight's. Made again rather than kept
+  decoding,          // of what is kept as codes; made again rather than kept
 };
 inline bool starts_transfer(OpKind kind) { return kind == OpKind::copy_start || kind == OpKind::collective_start; }
 inline bool is_transfer(OpKind kind) { return starts_transfer(kind) || kind == OpKind::wait; }

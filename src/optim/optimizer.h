@@ -63,6 +63,8 @@ class Optimizer {
   // As --optim takes it, and other names of the same.
   virtual std::string_view name() const = 0;
   virtual std::span<const std::string_view> aliases() const { return {}; }
+  // Whether an element's update reads that element of weight, gradient and states alone, and the states are in fp32.
+  virtual bool by_element() const { return false; }
   // What --optim-args may set.
   virtual std::span<const OptimizerOption> options() const { return {}; }
   // Throws Error(usage) where values that are legal alone contradict each other.

@@ -57,7 +57,7 @@ TEST_F(CheckpointState, CountsThatAreNoneAreRefusedByName) {
     EXPECT_NE(refusal("micro-batch", value).find("not a setting of a technique 'micro-batch'"), std::string::npos);
 }
 
-// The loss scale of fp16 is as it was, to the bit; what is not one is refused.
+// The loss scale of fp16 is bitwise as it was; what is not one is refused.
 TEST_F(CheckpointState, LossScaleIsReadAsWritten) {
   RunState state;
   state.step = 9;

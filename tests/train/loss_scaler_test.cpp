@@ -38,7 +38,7 @@ TEST(LossScaler, BeginsAsTheirs) {
 TEST(LossScaler, HalvesAtOnceAndDoublesAfterAWindowOfGoodSteps) {
   EXPECT_EQ(path(preset("torch", 3), "-+++++++-+++"),
             "32768 32768 32768 65536 65536 65536 131072 131072 65536 65536 65536 131072");
-  EXPECT_EQ(path(preset("torch", 3), "++-++-"), "65536 65536 32768 32768 32768 16384");  // the window begins anew
+  EXPECT_EQ(path(preset("torch", 3), "++-++-"), "65536 65536 32768 32768 32768 16384");  // the window begins again
 }
 
 TEST(LossScaler, WindowsOfTheirPresets) {

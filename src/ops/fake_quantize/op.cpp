@@ -99,7 +99,7 @@ class QuantizeTokens final : public Op {
   }
 };
 
-// (codes, grid) -> what they stand for. Attribute "dtype": f32 unless said.
+// (codes, grid) -> what they stand for. Attribute "dtype": f32 by default.
 class DequantizeTokens final : public Op {
  public:
   std::string_view name() const override { return "dequantize_tokens"; }

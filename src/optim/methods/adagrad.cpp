@@ -8,6 +8,7 @@ namespace {
 class AdagradMethod final : public Optimizer {
  public:
   std::string_view name() const override { return "adagrad"; }
+  bool by_element() const override { return true; }
 
   std::span<const OptimizerOption> options() const override {
     static constexpr OptimizerOption kOptions[] = {{"lr_decay", "divides the rate by 1 + (step - 1) lr_decay", 0, 0, 1},

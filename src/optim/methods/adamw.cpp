@@ -24,6 +24,7 @@ class AdamMethod final : public Optimizer {
   std::string_view name() const override {
     return form_ == Adam::joined ? "adam" : form_ == Adam::decoupled ? "adamw" : "adamw_bnb_8bit";
   }
+  bool by_element() const override { return form_ != Adam::in_8_bits; }
   std::span<const std::string_view> aliases() const override {
     if (form_ == Adam::decoupled) return kAdamWNames;
     if (form_ == Adam::in_8_bits) return k8bitNames;

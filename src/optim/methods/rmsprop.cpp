@@ -8,6 +8,7 @@ namespace {
 class RmspropMethod final : public Optimizer {
  public:
   std::string_view name() const override { return "rmsprop"; }
+  bool by_element() const override { return true; }
 
   std::span<const OptimizerOption> options() const override {
     static constexpr OptimizerOption kOptions[] = {

@@ -9,6 +9,7 @@ namespace {
 class SgdMethod final : public Optimizer {
  public:
   std::string_view name() const override { return "sgd"; }
+  bool by_element() const override { return true; }
 
   std::span<const OptimizerOption> options() const override {
     static constexpr OptimizerOption kOptions[] = {{"momentum", "decay of the sum of gradients, 0 keeps none", 0, 0, 1},

@@ -15,8 +15,13 @@ extern const Technique quantize_training;
 
 namespace {
 
-// Updates that go element by element with states in fp32.
-constexpr std::string_view kOptimizers[] = {"adamw", "adam", "sgd", "rmsprop", "adagrad", "lion_32bit"};
+// The optimizers whose updates take codes for weights.
+std::string suitable_optimizers() {
+  std::string names;
+  for (const std::string_view name : optimizer_names())
+    if (find_optimizer(name).by_element()) names += (names.empty() ? "" : ", ") + std::string(name);
+  return names;
+}
 
 void check(const PlanRequest& request, const std::string& setting) {
   if (setting == "int8-mixed")
@@ -36,10 +41,11 @@ Verdict verdict(const PlanRequest& request) {
     return {"trains codes made of numbers: quantize-weights freezes them", "name one of the two"};
   if (asked_for(request, kQat))
     return {"stores what qat keeps in full: it rounds the weights where they are read", "name one of the two"};
-  const std::string_view optimizer = find_optimizer(request.optimizer.optimizer()).name();
-  if (std::find(std::begin(kOptimizers), std::end(kOptimizers), optimizer) == std::end(kOptimizers))
-    return {fmt::format("needs an optimizer that updates element by element with states in fp32, not {}", optimizer),
-            "--optim adamw, adam, sgd, rmsprop, adagrad or lion_32bit"};
+  const Optimizer& optimizer = find_optimizer(request.optimizer.optimizer());
+  if (!optimizer.by_element())
+    return {
+        fmt::format("needs an optimizer that updates element by element with states in fp32, not {}", optimizer.name()),
+        "--optim with one of these: " + suitable_optimizers()};
   return {};
 }
 
