@@ -29,8 +29,8 @@ class TokenTrie {
 
   int64_t vocab() const { return vocab_; }
   int64_t memory_bytes() const;
-  // A bound on the heap that building a trie holds, the trie included, of a tokenizer.json of so many bytes: a byte of a
-  // token is a byte of that file, and a node of ten bytes unless other tokens share it.
+  // A bound on the heap that building a trie holds, the trie included, of a tokenizer.json of so many bytes: a byte of
+  // a token is a byte of that file, and a node of ten bytes unless other tokens share it.
   static constexpr int64_t build_bound(int64_t tokenizer_file_bytes) {
     return 12 * tokenizer_file_bytes + (int64_t{1} << 20);
   }
