@@ -10,9 +10,9 @@
 namespace headroom {
 namespace {
 
-constexpr unsigned kContinuation = 0x80, kContinuationLast = 0xBF;
+constexpr unsigned kContinuation = 0x80;
 
-// Bytes of UTF-8 that differ in the last `free` ones only, which take every value.
+// A range of bytes at each place.
 struct Utf8Sequence {
   std::array<uint8_t, 4> first{}, last{};
   size_t length = 0;

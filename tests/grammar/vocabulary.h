@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../data_files/data_files.h"
+#include "formats/json.h"
 #include "grammar/grammar_matcher.h"
 #include "text_of.h"
 #include "tokenizer/stream_decoder.h"
