@@ -49,7 +49,7 @@ ALLOWED = {
     'doctor': 'planner passes optim models formats plan',
     'report': 'plan',
     'api': '*',
-    'cli': '*',
+    'cli': 'engine arguments report doctor train plan data tokenizer formats',
 }
 # Only the command line and the public API may include these.
 TOPS = ('train', 'engine', 'arguments', 'serve', 'doctor', 'report', 'api', 'cli')

@@ -1,4 +1,4 @@
-// Plans a training run, does it, and writes with the model; explains an error that another program printed.
+// Plans a training run, trains, generates text with the result, and explains an error that another program printed.
 // Usage: train_and_write MODEL DATA OUTPUT_DIR
 #include <headroom/headroom.h>
 

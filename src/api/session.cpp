@@ -14,7 +14,6 @@
 #include "engine/session_share.h"
 #include "engine/train_model.h"
 #include "headroom/engine.h"
-#include "planner/explain.h"
 
 namespace headroom::api {
 
@@ -113,7 +112,7 @@ Plan Session::plan(const Options& options) const {
     const SessionShare share;
     const AskedTraining asked(model_, options_, options, share, ForWhat::plan);
     const PlannedTraining planned = plan_training(asked.options(), asked.model());
-    return plan_of(planned.search.plan, explain(planned.request, planned.search));
+    return plan_of(planned.search.plan, explanation(planned));
   });
 }
 

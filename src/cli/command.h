@@ -19,7 +19,8 @@ Command merge_command();
 Command quantize_command();
 Command doctor_command();  // with the planner, for what headroom itself would need
 
-// Runs the command line; never throws. Exit codes of cli.md.
+// Runs the command line; never throws. Returns the exit code: 0, 1 where the machine failed, 2 for wrong options or
+// files, 3 where the budget does not fit, 128 + N after signal N.
 int run_command_line(std::vector<std::string> arguments);
 
 }  // namespace headroom

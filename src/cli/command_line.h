@@ -1,5 +1,5 @@
-// The frame of a command line: subcommands, options, errors in words, exit codes of cli.md. Free of any device, so that
-// small programs can use it.
+// The frame of a command line: subcommands, options, text of errors, exit codes (cli/command.h). Free of any device, so
+// that small programs can use it.
 #pragma once
 
 #include <functional>

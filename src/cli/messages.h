@@ -5,7 +5,7 @@
 
 namespace headroom {
 
-// Writes as it stands. A stderr that is closed or full is not an error: nobody reads it, and the work goes on.
+// Writes the text unchanged. A stderr that is closed or full is not an error: nobody reads it, and the work continues.
 void write_stderr(std::string_view text);
 
 // "error: MESSAGE" and the remedy below it, after all that stdout has.

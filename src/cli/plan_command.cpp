@@ -10,16 +10,12 @@
 #include "cli/refuse.h"
 #include "cli/run_file_options.h"
 #include "cli/terminal.h"
-#include "device/device.h"
 #include "engine/assign_file.h"
 #include "engine/budget.h"
 #include "engine/device_facts.h"
 #include "engine/length_cuts.h"
 #include "engine/null_run.h"
 #include "engine/plan_training.h"
-#include "memory/buffers_csv.h"
-#include "planner/estimates.h"
-#include "planner/explain.h"
 
 namespace headroom {
 namespace {
@@ -43,18 +39,8 @@ int run_pack(const PlanArguments& arguments) {
         "give a larger --capacity");
     return 3;
   }
-  write_buffers_csv(std::cout, assigned.buffers, &assigned.assignment);
+  write_assignment(std::cout, assigned);
   return 0;
-}
-
-void check_on_null(const Plan& plan) {
-  const TierBytes highest = run_on_null(plan, *make_null_device(plan.facts));
-  std::string note = fmt::format("null device: {} programs ran, highest access at {} of {} bytes", plan.programs.size(),
-                                 highest.device, plan.arena_bytes);
-  for (const Tier tier : kLowerTiers)
-    if (const int64_t bytes = plan.below(tier).arena_bytes; bytes > 0)
-      note += fmt::format(", of the {} at {} of {}", tier_name(tier), highest.of(tier), bytes);
-  print_note(note);
 }
 
 int run_plan(const PlanArguments& arguments, const CommandWith& command) {
@@ -72,18 +58,16 @@ int run_plan(const PlanArguments& arguments, const CommandWith& command) {
   const PlanRequest& request = planned.request;
   const bool json = arguments.questions.json;
   const Plan& plan = planned.search.plan;
-  if (device_kind(options.machine.device) == DeviceKind::cpu && options.machine.memory > available_memory() &&
-      !arguments.train.quiet)
-    print_note(fmt::format("note: the budget is more than this machine can give now ({} bytes)", available_memory()));
+  if (!arguments.train.quiet) print_remark(budget_remark(options.machine.device, options.machine.memory));
   if (!arguments.train.quiet) print_remark(request.profile.remark());
   const bool explains = arguments.explain || (!json && plan.feasible);  // and says it there
-  if (!explains && !arguments.train.quiet) print_remark(estimates_note(request.profile));
+  if (!explains && !arguments.train.quiet) print_remark(estimates_note(planned));
   if (json) std::cout << plan_json(plan);
-  if (explains) (json ? std::cerr : std::cout) << explain(request, planned.search);
+  if (explains) (json ? std::cerr : std::cout) << explanation(planned);
   if (arguments.explain && !options.data.train.empty()) (json ? std::cerr : std::cout) << explain_cuts(options, model);
   if (!arguments.text_file.empty()) write_output(arguments.text_file, plan_text(plan));
   if (!plan.feasible) return refuse(plan);
-  if (device_kind(options.machine.device) == DeviceKind::null) check_on_null(plan);
+  print_remark(null_run_note(options.machine.device, plan));
   return 0;
 }
 
@@ -98,10 +82,9 @@ Command plan_command() {
             std::vector<std::string> names = option_names(app);
             std::erase(names, "quiet");  // of the answer, not of what it names
             add_plan_questions(app, arguments->questions);
-            app.add_flag(
-                "--explain", arguments->explain,
-                "the reasons: bytes and seconds per technique, the frontier of plans; with --data also what each "
-                "--max-seq-length would lose and need");
+            app.add_flag("--explain", arguments->explain,
+                         "the reasons: bytes and seconds per technique, the frontier of plans; with --data also what "
+                         "each --max-seq-length would lose and need");
             scalar(app, "--pack", arguments->pack,
                    "assign offsets to the buffers of a CSV (id,lower,upper,size) instead of planning")
                 ->type_name("FILE");

@@ -1,4 +1,4 @@
-// What people ask before they train: options of `plan` whose answer is something else than one plan.
+// What people ask before they train: options of `plan` whose answer is not a plan.
 #pragma once
 
 #include <optional>

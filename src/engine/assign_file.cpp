@@ -19,4 +19,8 @@ AssignedFile assign_file(const std::filesystem::path& file, int64_t capacity) {
   return assigned;
 }
 
+void write_assignment(std::ostream& out, const AssignedFile& assigned) {
+  write_buffers_csv(out, assigned.buffers, &assigned.assignment);
+}
+
 }  // namespace headroom

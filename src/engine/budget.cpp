@@ -157,6 +157,11 @@ int64_t default_host_budget(const std::string& device) {
   return device_kind(device) == DeviceKind::accelerator ? available_memory() / 10 * 9 : 0;
 }
 
+std::string budget_remark(const std::string& device, int64_t budget) {
+  if (device_kind(device) != DeviceKind::cpu || budget <= available_memory()) return {};
+  return fmt::format("note: the budget is more than this machine can give now ({} bytes)", available_memory());
+}
+
 void refuse_below(int64_t budget, int64_t needed) {
   if (budget == 0 || budget >= needed) return;
   throw Error(ErrorKind::does_not_fit,

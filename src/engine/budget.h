@@ -1,4 +1,4 @@
-// What a run may take of the machine where no option says it.
+// How much of the machine a run may use where no option says so.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ int available_threads();
 struct ProcessorLoad {
   int allowed = 1;    // available_threads()
   int machine = 1;    // CPUs that are online
-  double wanted = 0;  // by others: of the tasks that run now and of the last minute's mean the smaller
+  double wanted = 0;  // by others: the smaller of the tasks that run now and the last minute's mean
 };
 ProcessorLoad processor_load();
 
-// What a team of `threads` meets there, as a line with the remedy: more threads than CPUs, or CPUs that others keep
-// busy, which costs most where waiting threads are `spinning`. Empty when all is well.
+// A line with the remedy where a team of `threads` has more threads than CPUs, or needs CPUs that others keep busy,
+// which costs most if waiting threads are `spinning`; else empty.
 std::string thread_remark(int threads, const ProcessorLoad& load, bool spinning);
 
 // Throws Error(does_not_fit) for a budget, given by `option`, above available_memory(), compared in whole pages as the
@@ -31,6 +31,10 @@ void refuse_above_machine(std::string_view option, int64_t budget);
 
 // The same of a run on `device` with `memory` bytes of it and `host_memory` beside it.
 void refuse_budgets_above_machine(const std::string& device, int64_t memory, int64_t host_memory);
+
+// A note that the budget of a plan for `device` is above available_memory(); empty where it is not, or the plan is not
+// for the CPU.
+std::string budget_remark(const std::string& device, int64_t budget);
 
 // Throws Error(does_not_fit) for a budget, where one is given (above 0), below the bytes that a command needs.
 void refuse_below(int64_t budget, int64_t needed);

@@ -7,9 +7,9 @@
 
 namespace headroom {
 
-// The request of a plan that only reads the weights, less program and length: budgets of `machine`, the precision and
-// the pins of `techniques`. `tokenizer_stays` while the arena is there; `adapter`: bytes that an adapter's files hold.
-// Throws Error(usage) as device_facts().
+// The request of a plan that only reads the weights, without program and length: budgets of `machine`, the precision
+// and the pins of `techniques`. `tokenizer_stays` while the arena is there; `adapter`: bytes that an adapter's files
+// hold. Throws Error(usage) as device_facts().
 PlanRequest inference_request(const MachineOptions& machine, const TechniqueOptions& techniques,
                               const ModelFiles& model, bool tokenizer_stays, int64_t adapter = 0);
 

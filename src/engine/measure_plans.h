@@ -1,4 +1,4 @@
-// The best plans of a run, tried: what a step takes on this machine against what was predicted.
+// Runs the best plans of a training: what a step takes on this machine against what was predicted.
 #pragma once
 
 #include <functional>
@@ -25,9 +25,9 @@ struct PlanMeasurements {
 };
 
 // Runs the fastest plan in the options' budget and the two next ones that need less, five steps each after one that is
-// not counted, on the options' device: weights are drawn, batches are of the plan's full length, nothing is written.
-// `note` gets a line before each. Throws as plan_training(), Error(does_not_fit) where no plan fits or the budget is
-// above the machine, Error(usage) for the null device, Error(run) where the device fails.
+// not counted, on the options' device: weights and tokens are random, sequences have the full length, nothing is
+// written. `note` gets a line before each. Throws as plan_training(), Error(does_not_fit) where no plan fits or the
+// budget is above the machine, Error(usage) for the null device, Error(run) where the device fails.
 PlanMeasurements measure_best_plans(TrainOptions options, const ModelFiles& model,
                                     const std::function<void(const std::string&)>& note = {});
 

@@ -1,4 +1,4 @@
-// Adapters merged into the weights they stand beside: W + alpha / r (B A).
+// Merges adapters into the weights that they belong to: W + alpha / r (B A).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct MergeOptions {
 
 // A base whose matrices are codes is decoded. Writes a model in HF layout, tensor by tensor in pieces of at most 1 MiB:
 // beside one adapter pair in fp32 (of experts, B of all of one projection) nothing is held, whatever the model's size.
-// The sum is formed in fp32 and rounded once. Throws Error(usage) for missing paths and adapters that are not LoRA,
+// The sum is computed in fp32 and rounded once. Throws Error(usage) for missing paths and adapters that are not LoRA,
 // Error(format) for files that do not belong together, Error(does_not_fit) where options.memory is below what these
 // files need, Error(run) on I/O errors; a partial output is removed.
 void merge_adapter(const MergeOptions& options);

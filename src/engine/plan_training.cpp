@@ -8,6 +8,8 @@
 #include "engine/other_trainings.h"
 #include "engine/training_request.h"
 #include "planner/alternatives.h"
+#include "planner/estimates.h"
+#include "planner/explain.h"
 #include "train/adapter_files.h"
 
 namespace headroom {
@@ -43,6 +45,10 @@ PlannedTraining plan_training(const TrainOptions& asked, const ModelFiles& model
   search_plan(options, model, planned);
   return planned;
 }
+
+std::string explanation(const PlannedTraining& planned) { return explain(planned.request, planned.search); }
+
+std::string estimates_note(const PlannedTraining& planned) { return estimates_note(planned.request.profile); }
 
 int64_t least_training_budget(TrainOptions options, const ModelFiles& model) {
   options.machine.memory = int64_t{1} << 20;  // which holds nothing

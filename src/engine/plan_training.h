@@ -22,6 +22,11 @@ struct PlannedTraining {
 // Pure but for, without a named profile, this machine's facts. Throws Error(usage | format).
 PlannedTraining plan_training(const TrainOptions& options, const ModelFiles& model);
 
+// What `plan --explain` prints: why and why not, in bytes and seconds.
+std::string explanation(const PlannedTraining& planned);
+// Which figures of a plan are estimates, as a note with the remedy; empty where all are measured.
+std::string estimates_note(const PlannedTraining& planned);
+
 // The least budget of a training run, bytes, whatever its options say: Plan::minimum_bytes. Throws as plan_training().
 int64_t least_training_budget(TrainOptions options, const ModelFiles& model);
 

@@ -18,7 +18,7 @@ inline constexpr int64_t kPrepareCodeBytes = int64_t{14} << 20;
 // `tokenizer_stays` when the tokenizer is held while the arena is (generation).
 ProcessBytes process_parts(const ModelFiles& model, const DeviceFacts& facts, bool tokenizer_stays);
 
-// What an adapter's files take of memory besides, while they are open.
+// Further bytes that an adapter's files take while they are open.
 int64_t adapter_bytes(const std::filesystem::path& directory);
 
 // Books `process` where it lies: beside the arena on the CPU; on the host, and the device's context beside the arena,
@@ -32,7 +32,7 @@ void book_training(PlanRequest& request, const TrainOptions& options, const Mode
 // (docs/process_memory.md).
 void book_prepare(PlanRequest& request, const ModelFiles& model);
 // The same of `generate`, before the tokenizer is loaded: a prompt of so many bytes of text, which is rendered with
-// `chat_bytes` of heap where it is a chat (0: it is none).
+// `chat_bytes` of heap where it is a chat (0: it is not).
 void book_prompt(PlanRequest& request, const ModelFiles& model, int64_t text_bytes, int64_t chat_bytes);
 // The bytes of a file in the model's folder; 0 where there is none. Throws Error(run) where it cannot be asked for.
 int64_t file_bytes(const ModelFiles& model, const char* name);

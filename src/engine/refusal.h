@@ -15,7 +15,7 @@ struct Refusal {
 // Of a plan that is not feasible.
 Refusal refusal_of(const Plan& plan);
 
-// Throws Error(does_not_fit) with these words for a plan that is not feasible.
+// Throws Error(does_not_fit) with this text for a plan that is not feasible.
 void throw_if_unfit(const Plan& plan);
 
 }  // namespace headroom

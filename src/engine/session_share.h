@@ -6,13 +6,13 @@
 
 namespace headroom {
 
-// A call of the engine (a plan or a run), from before it allocates until it has freed. Of what is resident when it
-// begins it tells apart what the program around the engine holds, which its budget counts as `process.caller`, and what
-// the engine itself has left there: pages of code and libraries, stacks, the allocator's heap. These every plan counts
-// as `process.code`; they are not the caller's a second time.
+// A call of the engine (a plan or a run), from before it allocates until it has freed. When it begins it
+// divides the resident set into what the program around the engine holds, which its budget counts as `process.caller`,
+// and what the engine itself has left there: pages of code and libraries, stacks, the allocator's heap. Every plan
+// counts the latter as `process.code`, so they do not count as the caller's again.
 //
 // The engine's part is what earlier calls made resident, at most what every phase of a plan counts for it. While
-// another call runs, the resident set holds its arena too: a call that begins beside it takes the caller's bytes as
+// another call runs, the resident set holds its arena too: a call that begins meanwhile uses the caller's bytes as
 // they were when nothing ran.
 //
 // Thread-safe.

@@ -1,4 +1,4 @@
-// Techniques one by one beside what a run's options say: the ladder and the least budgets take them so.
+// One technique added to a run's options: what the ladder and the least budgets try.
 #pragma once
 
 #include <span>

@@ -201,7 +201,7 @@ std::map<std::string, std::string> taken_techniques(const Plan& plan);
 // "micro-batch 1; recompute 30 x block-input" of these, or "no technique".
 std::string settings_text(const std::map<std::string, std::string>& techniques);
 
-// The summary of cli.md as JSON text, without the programs.
+// The summary as JSON text (docs/plan_format.md), without the programs.
 std::string plan_json(const Plan& plan);
 // The whole plan as readable text: persistent tensors with offsets, then every instruction with its operands' places.
 std::string plan_text(const Plan& plan);

@@ -1,4 +1,4 @@
-// What stands for figures of a GPU that nobody measured, and the saying so.
+// Estimates in place of figures of a GPU that nobody measured, and the notes that say so.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace headroom {
 
-// The shipped profile of which figures are taken that are lacking.
+// The shipped profile that missing figures are taken from.
 inline constexpr const char* kUnmeasuredGpu = "H100-80GB";
 
 // Bytes that a plan books beside a GPU's arena: the profile's context_bytes; kUnmeasuredGpu's where they are 0, as the

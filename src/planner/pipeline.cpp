@@ -77,7 +77,7 @@ constexpr auto kOrder = [] {
 }();
 static_assert(kOrder.size() <= Candidate::kMostTechniques);
 
-// Names of cli.md that later versions build.
+// Names that the command line knows and later versions build.
 constexpr std::string_view kLater[] = {
     "fuse-elementwise", "compress-activations", "optimizer-8bit", "paged-optimizer", "shard", "ring-attention",
     "paged-kv"};

@@ -1,5 +1,5 @@
-// The options of `train` and `plan`, a part for each concern. Members are named as their options; cli.md has their
-// meanings.
+// The options of `train` and `plan`, a part for each concern. Members are named as their options; `headroom train
+// --help` has their meanings.
 #pragma once
 
 #include <cstdint>

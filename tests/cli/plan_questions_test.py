@@ -197,7 +197,7 @@ class PlanQuestions(ProgramTest):
         self.assert_refused(["plan", "--model", "model", "--curve", "absent/curve.html"], 1, "cannot write absent/curve.html")
 
     def test_one_question_at_a_time(self):
-        self.assert_refused(["plan", "--model", "model", "--ladder", "--minimum"], 2, "several questions")
+        self.assert_refused(["plan", "--model", "model", "--ladder", "--minimum"], 2, "cannot be asked together")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// The list of techniques as a whole: rows of features.md, words in every system, the same kind as headroom's own
+// The list of techniques as a whole: rows T01 to T45, words in every system, the same kind as headroom's own
 // passes.
 #include <algorithm>
 #include <fstream>
@@ -41,7 +41,7 @@ TEST(Techniques, EveryRowHasARemedyOrAReason) {
     const std::string row = (i < 10 ? "T0" : "T") + std::to_string(i);
     EXPECT_NE(rows.count(row) > 0, kRowsWithoutRemedy.count(row) > 0) << row;
   }
-  EXPECT_EQ(rows.size() + kRowsWithoutRemedy.size(), 45u) << "a row that features.md does not have";
+  EXPECT_EQ(rows.size() + kRowsWithoutRemedy.size(), 45u) << "a row above T45";
 }
 
 TEST(Techniques, RecordsAreWhole) {

@@ -3,7 +3,9 @@ import _thread
 import ast
 import json
 import os
+import pathlib
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -202,6 +204,13 @@ def test_a_quantised_model_writes_text(model, tmp_path):
         headroom.quantize(model, tmp_path / 'other', weights='nf3')
     with pytest.raises(headroom.BudgetError):
         headroom.quantize(model, tmp_path / 'small', memory_bytes=1 << 20)
+
+
+def test_the_example_runs(model, data, tmp_path):
+    example = pathlib.Path(__file__).resolve().parents[2] / 'examples' / 'python' / 'plan_and_train.py'
+    done = subprocess.run([sys.executable, example, model, data, tmp_path / 'out'], check=True, capture_output=True, text=True)
+    for expected in ('at least ', 'optimizer states', 'step 20: loss ', '2.00 GiB'):
+        assert expected in done.stdout, expected
 
 
 def test_the_stubs_name_what_the_engine_has():
