@@ -1,8 +1,7 @@
 // Attention on a GPU by cuDNN or by our own kernels, as the profile measured them.
 //
 // What: sets attribute "kernels" (ops/attention/kernel_choice.h) of attention and its gradient to the faster set, for
-// the
-//   forward and the backward pass apart, at the bound of the sequence length.
+//   the forward and the backward pass apart, at the bound of the sequence length.
 //     o, lse = attention(q, k, v)   becomes   o, lse = attention(q, k, v) {kernels = own}
 //   Calls that cuDNN does not take get "own", by which their time is predicted. Reassociating: both sum in a fixed
 //   order, but not in the same one.

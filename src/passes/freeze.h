@@ -1,9 +1,8 @@
 // freeze: only a part of the weights is trained.
 //
 // What: weights whose names match stay as they were loaded: no gradient accumulator, no gradient, no optimizer state,
-// no
-//   update. Autodiff starts from the weights that are left, so that below the first trained one nothing is kept for a
-//   backward pass and nothing is computed in one.
+//   no update. Autodiff starts from the weights that are left, so that below the first trained one nothing is kept
+//   for a backward pass and nothing is computed in one.
 // Legal when: named (--freeze): the result is another one. At least one weight must be left.
 // Placed here because: it decides what autodiff differentiates.
 // Saves: 4 bytes of gradient and the states (8 with AdamW) for each frozen value, and the activations below the first

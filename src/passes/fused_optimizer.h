@@ -3,8 +3,7 @@
 // What: an optimizer node of the training program moves into the body of the micro-batch loop, after the last node that
 //   reads the weight or adds to its gradient; the gradient is no longer carried and dies there.
 // Legal when: one micro-batch per step (else the gradient is not final) and no clipping by global norm (which needs
-// every
-//   gradient before the first update).
+//   every gradient before the first update).
 // Placed here because: after recompute, whose clones read weights in the backward pass: the update must come after
 // them. Saves: the gradients, all but the largest alive at once. Costs: nothing. Manuals: M3; torchtune's
 // optimizer_in_bwd (figures B).

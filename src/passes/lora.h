@@ -9,8 +9,7 @@
 //   with A [experts, r, in] and B [experts, out, r]; an expert's gate and up share t (passes/expert_adapters.h).
 // Legal when: named (--lora-r): another, smaller model is trained.
 // Placed here because: before bf16-mixed, so that the new products narrow like the others, and before autodiff, which
-// then
-//   differentiates for A and B alone.
+//   then differentiates for A and B alone.
 // Saves: gradients and optimizer states of all frozen weights. Costs: two thin products per target; after autodiff
 //   some of them join the wide ones (passes/low_rank_products.h).
 // Manuals: M3, M2 (T21).

@@ -6,8 +6,7 @@
 //   rounded to bf16, 8 bits. Storage, sums and everything else stay fp32; torch.set_float32_matmul_precision has the
 //   same words for the same choices.
 // Legal when: named (--matmul-precision): it changes the arithmetic. A machine without bf16 tiles rounds the operands
-// in
-//   the same way and multiplies them in fp32.
+//   in the same way and multiplies them in fp32.
 // Placed here because: after autodiff, so that it meets the gradients' products too; before any other schedule, since
 //   scratch and time follow from it.
 // Saves: no bytes. Costs: none where bf16 tiles exist, where it is faster; elsewhere high takes twice as long as fp32.

@@ -10,8 +10,7 @@
 //   matrix of a layer are updated a slice at a time (update_slices.h).
 // Legal when: always; bytes are copied, never changed. Vectors stay: a copy costs more than they take.
 // Placed here because: after fused-optimizer, which moves updates; before offload-parameters, whose windows may hold
-// the
-//   weight of the same update.
+//   the weight of the same update.
 // Saves: the states but for 2 depth + 1 windows. Costs: each state crosses the link twice per step, beside the kernels.
 // Manuals: M2 M3 (T13, T14); ZeRO-Offload (Ren et al. 2021).
 #pragma once

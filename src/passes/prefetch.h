@@ -1,9 +1,8 @@
 // prefetch: how far ahead of their use copies from the host or disk start.
 //
 // What: the depth of the windows (device_windows.h) that the offload passes open: with depth d copies for a window
-// start
-//   while the d-th window before it is in use, and what was written is waited for d windows later. Depth 0 starts
-//   copies when they are needed.
+//   start while the d-th window before it is in use, and what was written is waited for d windows later. Depth 0
+//   starts copies when they are needed.
 // Legal when: always; copies start after what they read was written.
 // Placed here because: it is the number that all offload passes take; no pass of its own.
 // Saves: nothing; each step of depth takes two more windows. Costs: nothing; it hides copies behind kernels.

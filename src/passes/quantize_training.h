@@ -1,18 +1,15 @@
 // quantize-training: the layers' matrices are trained as 8-bit codes with a scale per row; there is no wider copy.
 //
 // What: a matrix that a linear layer of the model's blocks multiplies by (those that quantize-weights takes) is stored
-// as
-//   codes, as by quantize-weights=int8, and trained: products decode it tile by tile, gradients and optimizer states
-//   stay in fp32, and its update decodes a row, updates it in fp32 and rounds it stochastically to the codes of its new
-//   scale (ops/update, ops/stream/row_codes.h). The draws are keyed by seed, step, weight, row and column.
+//   as codes, as by quantize-weights=int8, and trained: products decode it tile by tile, gradients and optimizer
+//   states stay in fp32, and its update decodes a row, updates it in fp32 and rounds it stochastically to the codes
+//   of its new scale (ops/update, ops/stream/row_codes.h). The draws are keyed by seed, step, weight, row and column.
 // Legal when: named, with an optimizer that updates element by element and keeps states in fp32. Lossy. Not with
-// adapters,
-//   whose base is not trained.
+//   adapters, whose base is not trained.
 // Placed here because: before autodiff, whose accumulators are fp32 whatever the weight is, and before the precision,
 //   whose casts are of numbers alone.
 // Saves: 3 of a weight's 4 bytes; of what a trained weight has, 16 bytes with AdamW, it leaves 13. Costs: decoding,
-// once
-//   per product, and a row in fp32 for each thread in the update.
+//   once per product, and a row in fp32 for each thread in the update.
 // Sources: torchao's int8_weight_only_quantized_training.
 // Manuals: M4 (T23).
 #pragma once

@@ -13,16 +13,14 @@
 //   The last norm, the loss and their gradients are a run outside of the blocks, for which the loss is given the label
 //   that each row predicts. A run is left as it is where its parts would hold as much.
 // Legal when: rows follow from the same rows and from whole weights. Attention, rotary embeddings, dropout and routing
-// of
-//   experts depend on other rows or on the place of a row, and end a run.
+//   of experts depend on other rows or on the place of a row, and end a run.
 // Reassociating: a sum over rows has an end per part. Rows of the forward pass are the numbers of the same kernels with
 //   fewer rows.
 // Placed here because: after recompute, whose clones stand in the backward part and join its runs; before
 //   fused-optimizer, which needs the last node that adds to a gradient, and before the offload passes, whose windows
 //   span the parts.
 // Saves: all but a part of the values inside a run: of the MLP's, mostly. Costs: a copy of what enters and leaves a
-// run;
-//   smaller products; all gradients of a run's weights are alive together.
+//   run; smaller products; all gradients of a run's weights are alive together.
 // Manuals: M0 (T03).
 #pragma once
 

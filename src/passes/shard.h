@@ -17,8 +17,7 @@
 //   and must not run collectives twice; after fused-optimizer, which moves updates that then work on slices. Liveness,
 //   packing, emission and the executor know collectives as ordinary nodes.
 // Saves: (parts - 1)/parts of weights, gradients and optimizer states. Costs: per micro-batch and matrix two gathers
-// and
-//   one reduce-scatter of its bytes, and one pass over each whole gradient to clear it.
+//   and one reduce-scatter of its bytes, and one pass over each whole gradient to clear it.
 #pragma once
 
 #include "passes/pass.h"

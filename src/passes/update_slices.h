@@ -7,8 +7,7 @@
 //     w1, m1, v1 = adamw(w, g, m, v)  rows=n first_row=0;  w', m', v' = adamw(w1, g, m1, v1)  rows=n first_row=n
 //   The windows of what lies below the device (device_windows.h) then hold a slice each.
 // Legal when: the update goes by elements (Op::update_grain() is 1); the same bits, each element's update is the same,
-// the
-//   draws that round a bf16 weight too, which are keyed by the index in the whole weight.
+//   the draws that round a bf16 weight too, which are keyed by the index in the whole weight.
 // Saves: of a table with 4 windows (weight, gradient, two moments), all but a slice of each. Costs: a copy per slice.
 // Source: sub-groups of ZeRO-Infinity (Rajbhandari et al. 2021, section 5), DeepSpeed's sub_group_size.
 #pragma once

@@ -15,6 +15,7 @@
 #include "passes/packing.h"
 #include "passes/prefetch.h"
 #include "passes/recompute.h"
+#include "passes/sequence_chunks.h"
 #include "passes/shard.h"
 
 namespace headroom::doctor {
@@ -33,8 +34,8 @@ constexpr Technique kTechniques[] = {
      &kPacking},
     {"length-buckets", "T11", kLengthBuckets.kind, "flag", 0.9, 1.5, "rows of like length share a batch", "",
      &kLengthBuckets},
-    {"sequence-chunks", "T03", reassociating, "code", 1.1, 0.5, "the MLP and the loss run over pieces of a sequence",
-     "deepspeed >= 0.17"},
+    {"sequence-chunks", "T03", kSequenceChunks.kind, "code", 1.1, 0.5,
+     "the MLP and the loss run over pieces of a sequence", "deepspeed >= 0.17", &kSequenceChunks},
     {"eval-batch", "T28", exact, "flag", 1.0, 0, "evaluation in smaller pieces, same figures", ""},
     {"eval-accumulation", "T28", exact, "flag", 1.05, 0, "predictions move to the host as they come", ""},
     {"no-grad", "T28 T32", exact, "code", 0.9, 0, "nothing is saved for a backward pass that never comes", ""},
