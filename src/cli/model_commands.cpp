@@ -50,8 +50,9 @@ int run_info(const std::string& path) {
   fmt::print("config dtype     {}\n", model.config.dtype());
   if (!spec.quantization.empty()) {
     fmt::print("quantised        {}: {}\n", spec.quantization,
-               spec.weight_codes.empty()
-                   ? "counted, cannot be trained"
+               spec.weight_codes.empty() ? "counted, cannot be trained"
+               : spec.weight_codes == "int8-int4"
+                   ? "int4, activations in int8 per token, for evaluate and generate"
                    : spec.weight_codes + ", for evaluate, generate and training adapters (--lora-r)");
     if (spec.weight_codes.empty()) return 0;
   }
