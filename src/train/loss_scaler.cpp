@@ -75,6 +75,7 @@ std::string text_of(const LossScaleOptions& o) {
 
 void check_options(const LossScaleOptions& o, bool scales) {
   using namespace option_checks;
+  one_of("fp16-preset", o.preset, {"torch", "deepspeed"});
   const LossScaleOptions unset;
   const char* given = o.preset != unset.preset                             ? "fp16-preset"
                       : o.loss_scale != unset.loss_scale                   ? "fp16-loss-scale"
@@ -86,7 +87,6 @@ void check_options(const LossScaleOptions& o, bool scales) {
   if (given && !scales)
     throw Error(ErrorKind::usage, fmt::format("--{} without --precision 16-mixed or 16-true: no loss is scaled", given),
                 "add --precision 16-mixed, or leave it out");
-  one_of("fp16-preset", o.preset, {"torch", "deepspeed"});
   if (o.loss_scale != 0) real_in("fp16-loss-scale", o.loss_scale, 0x1p-24, 0x1p32);
   if (o.initial_scale_power != -1)
     real_in("fp16-initial-scale-power", static_cast<double>(o.initial_scale_power), 0, 32);

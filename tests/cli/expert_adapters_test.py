@@ -50,10 +50,10 @@ class ExpertAdapters(ProgramTest):
 
     def test_a_resumed_run_is_the_whole_one_bit_for_bit(self):
         for family, precision in (("mixtral", "bf16-true"), ("qwen3_moe", "bf16-mixed"), ("qwen3_moe", "16-mixed")):
-            with self.subTest(family=family):
+            with self.subTest(family=family, precision=precision):
                 options = ("--max-steps", "4", "--save-steps", "2", "--precision", precision)
-                whole = self.adapted(family, f"{family}-whole", *options)
-                half = self.root / f"{family}-half"
+                whole = self.adapted(family, f"{family}-{precision}-whole", *options)
+                half = self.root / f"{family}-{precision}-half"
                 shutil.copytree(whole, half)
                 shutil.rmtree(half / "checkpoint-4")
                 (half / "adapter_model.safetensors").unlink()

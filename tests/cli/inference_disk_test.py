@@ -48,7 +48,7 @@ class InferenceDisk(DiskTest):
                     else:  # of fewer sequences at once: the same losses in another order
                         self.assertAlmostEqual(json.loads(found)["loss"], json.loads(expected)["loss"], delta=1e-12)
                     self.assertLessEqual(peak, least)
-                    self.assertRegex(notes, r"(?m)^offload-parameters disk(:\d+)?, prefetch off: [\d.]+ MiB of weights; predicted [\d.e-]+ s for")
+                    self.assertRegex(notes, r"(?m)^offload-parameters disk(:\d+)?, prefetch (off|1): [\d.]+ MiB of weights; predicted [\d.e-]+ s for")
                     self.assert_refused([*below, "--memory", str(least - 1)], 3, f"give --memory {least} or more")
 
     def test_no_more_waits_there_than_must(self):

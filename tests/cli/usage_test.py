@@ -119,10 +119,8 @@ class Usage(ProgramTest):
         self.assertEqual(steps("limited"), 3)
         self.assertGreater(steps("by-epochs"), 3)
 
-    def test_only_precisions_that_are_built_are_named(self):
-        done = self.assert_refused(self.train_arguments("out", "--precision", "bf16"), 2, "--precision 'bf16' is not known", "one of 32-true, bf16-mixed, bf16-true, 16-mixed, 16-true\n")
-        self.assertNotIn("16-mixed,", done.stderr.replace("bf16-mixed,", ""))
-        self.assert_refused(self.train_arguments("out", "--precision", "16-mixed"), 2, "not built", "bf16-mixed")
+    def test_an_unknown_precision_is_told_which_there_are(self):
+        self.assert_refused(self.train_arguments("out", "--precision", "bf16"), 2, "--precision 'bf16' is not known", "one of 32-true, bf16-mixed, bf16-true, 16-mixed, 16-true\n")
 
     def test_missing_values(self):
         self.assert_refused(["train", "--data", "data.txt", "--output-dir", "out"], 2, "--model")

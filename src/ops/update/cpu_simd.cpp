@@ -41,11 +41,11 @@ void int8_weights(const UpdateArrays& arrays, const UpdateScalars& scalars, cons
                   int64_t begin, int64_t end) {
   for (int64_t r = begin; r < end; ++r) {
     UpdateArrays here = arrays;
-    here.weight = {row, nullptr, nullptr, 0};
+    here.weight = {.wide = row};
     here.g += r * weight.columns;
     for (int k = 0; k < F::kStates; ++k) here.states[k] += r * weight.columns;
     decode_int8_row(weight, r, row);
-    update<F, Kept::wide>(here, scalars, 0, 0, weight.columns);
+    update<F, KeptWide>(here, scalars, 0, 0, weight.columns);
     encode_int8_row(row, weight, r, scalars.key);
   }
 }
