@@ -40,11 +40,26 @@ PlanDiff::Figures shortened_name(PlanDiff::Figures figures) {
   return figures;
 }
 
+// Lines of words that fit beside the names, the later ones below the first.
+std::string in_lines(std::string_view text) {
+  constexpr size_t kName = 26, kWidth = 80 - kName;
+  std::string out;
+  while (text.size() > kWidth) {
+    const size_t space = text.rfind(' ', kWidth);
+    if (space == std::string_view::npos) break;
+    out += std::string(text.substr(0, space)) + "\n" + std::string(kName, ' ');
+    text.remove_prefix(space + 1);
+  }
+  return out + std::string(text);
+}
+
 void add_words(const char* title, const std::vector<PlanDiff::Words>& rows, std::string& out) {
   if (rows.empty()) return;
   out += fmt::format("{}\n", title);
   for (const PlanDiff::Words& words : rows) {
-    const auto shown = [&](size_t which) { return words.values[which].empty() ? "unknown" : words.values[which]; };
+    const auto shown = [&](size_t which) {
+      return words.values[which].empty() ? "unknown" : in_lines(words.values[which]);
+    };
     out += fmt::format("  {:<20} A  {}\n  {:<20} B  {}\n", words.name, shown(0), "", shown(1));
   }
 }
