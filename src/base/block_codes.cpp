@@ -1,6 +1,7 @@
 #include "base/block_codes.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace headroom {
@@ -62,6 +63,14 @@ int whole(float value, int most) {
   return static_cast<int>(std::nearbyint(value));
 }
 
+// The same within +-127, a byte in two's complement: the sum with 1.5 x 2^23 has it in its lowest bits. No branch, so
+// that compilers make vectors of it.
+uint8_t whole_byte(float value) {
+  const float low = value < -127 ? -127.0f : 0.0f;  // 0 for what is not a number
+  const float within = value >= -127 ? std::min(value, 127.0f) : low;
+  return static_cast<uint8_t>(std::bit_cast<uint32_t>(within + 12582912.0f));
+}
+
 // code(i) of each value, two to a byte.
 template <typename Code>
 void pack_halves(size_t count, const Code& code, uint8_t* codes) {
@@ -98,7 +107,7 @@ void encode(CodeTable table, int bits, float scale, std::span<const float> value
     pack_halves(
         values.size(), [&](size_t i) { return whole(scaled(i), largest_integer(4)) + 8; }, codes);
   else
-    for (size_t i = 0; i < values.size(); ++i) codes[i] = static_cast<uint8_t>(whole(scaled(i), largest_integer(8)));
+    for (size_t i = 0; i < values.size(); ++i) codes[i] = whole_byte(scaled(i));
 }
 
 void decode(CodeTable table, int bits, const uint8_t* codes, float scale, int64_t first, int64_t count, float* values) {

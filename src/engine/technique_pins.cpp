@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "passes/compress_activations.h"
 #include "passes/freeze.h"
 #include "passes/length_buckets.h"
 #include "passes/matmul_precision.h"
@@ -74,8 +75,19 @@ void say_adapters(const TechniqueOptions& options, const ModelSpec& spec, Pins& 
 bool allows(const TechniqueOptions& options, const PassInfo& info) {
   const auto pin = options.pins.find(std::string(info.name));
   if (pin != options.pins.end() && pin->second == "off") return false;
-  return std::any_of(options.allow.begin(), options.allow.end(),
-                     [&](const std::string& allowed) { return allowed == info.name || allowed == "data-order"; });
+  return std::any_of(options.allow.begin(), options.allow.end(), [&](const std::string& allowed) {
+    return allowed == info.name || allowed == kind_name(info.kind);
+  });
+}
+
+std::string allowed_by(const TechniqueOptions& options) {
+  return fmt::format("allowed by --allow {}", fmt::join(options.allow, ","));
+}
+
+// Where no option names it, the planner decides.
+void say_compression(const TechniqueOptions& options, Pins& pins) {
+  if (!options.pins.contains(std::string(kCompressActivations.name)) && allows(options, kCompressActivations))
+    pins.say(kCompressActivations, "allowed", allowed_by(options), "");
 }
 
 // Packing or length buckets where one is named; else where allowed, packing first, which saves more.
@@ -91,7 +103,7 @@ void say_data_order(const TechniqueOptions& options, const ModelSpec& spec, Pins
                 "give --packing alone");
   const bool packing = options.packing || (!options.group_by_length && can_pack && allows(options, kPacking));
   const bool buckets = options.group_by_length || (!packing && allows(options, kLengthBuckets));
-  const std::string allowed = fmt::format("allowed by --allow {}", fmt::join(options.allow, ","));
+  const std::string allowed = allowed_by(options);
   pins.say(kPacking, packing ? "on" : "off", options.packing ? "named by --packing" : allowed, "--packing");
   pins.say(kLengthBuckets, buckets ? "on" : "off", options.group_by_length ? "named by --group-by-length" : allowed,
            "--group-by-length");
@@ -107,6 +119,7 @@ std::map<std::string, Pin> technique_pins(const TechniqueOptions& options, int64
   say_adapters(options, spec, pins);
   pins.say(kFreeze, write_list(options.freeze), "named by --freeze", "--freeze");
   say_data_order(options, spec, pins);
+  say_compression(options, pins);
   std::map<std::string, Pin> out = pins.take();
   if (micro_batch_size > 0)
     out[std::string(kMicroBatch.name)] = {std::to_string(micro_batch_size), "pinned by --micro-batch-size"};

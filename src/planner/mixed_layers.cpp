@@ -11,7 +11,7 @@
 namespace headroom {
 
 namespace techniques {
-extern const Technique sequence_chunks;
+extern const Technique sequence_chunks, compress_activations;
 }
 
 namespace {
@@ -76,7 +76,8 @@ FrontierPoint point_of(const PlanRequest& request, const Light& light) {
 bool may_mix(const PlanRequest& request, const CandidateFamily& family) {
   const Candidate& candidate = family.candidate;
   return pin(request, kRecompute.name).empty() && !offloads(candidate) &&
-         !candidate[techniques::sequence_chunks].taken() && block_count(request.forward) > 1;
+         !candidate[techniques::sequence_chunks].taken() && !candidate[techniques::compress_activations].taken() &&
+         block_count(request.forward) > 1;
 }
 
 void add_level(const CandidateFamily& family, LayerFacts facts, std::vector<LevelledFamilies>& to) {

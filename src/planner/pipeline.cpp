@@ -21,7 +21,7 @@ extern const Technique packing, length_buckets, lora, freeze, quantize_weights, 
     bf16_true, fp16_mixed, fp16_true;
 extern const Technique matmul_precision;
 extern const Technique micro_batch, chunked_loss;
-extern const Technique recompute, sequence_chunks, fused_optimizer;
+extern const Technique recompute, sequence_chunks, compress_activations, fused_optimizer;
 extern const Technique offload_activations, offload_optimizer, offload_gradients, offload_parameters, prefetch;
 extern const Technique flash_attention;
 }  // namespace techniques
@@ -50,9 +50,10 @@ constexpr const Technique* kProducts[] = {&techniques::matmul_precision};
 constexpr const Technique* kSizes[] = {&techniques::micro_batch, &techniques::chunked_loss};
 // What is computed when.
 constexpr const Technique* kCompute[] = {
-    &techniques::recompute,        // drops activations; its clones read weights in the backward pass
-    &techniques::sequence_chunks,  // the clones join the runs that it cuts; updates follow all parts of a gradient
-    &techniques::fused_optimizer,  // an update may only follow the last reader of its weight, clones included
+    &techniques::recompute,             // drops activations; its clones read weights in the backward pass
+    &techniques::sequence_chunks,       // the clones join the runs that it cuts; updates follow all parts of a gradient
+    &techniques::compress_activations,  // what those two keep
+    &techniques::fused_optimizer,       // an update may only follow the last reader of its weight, clones included
 };
 // Where the results lie.
 constexpr const Technique* kPlacement[] = {
@@ -78,9 +79,8 @@ constexpr auto kOrder = [] {
 static_assert(kOrder.size() <= Candidate::kMostTechniques);
 
 // Names that the command line knows and later versions build.
-constexpr std::string_view kLater[] = {
-    "fuse-elementwise", "compress-activations", "optimizer-8bit", "paged-optimizer", "shard", "ring-attention",
-    "paged-kv"};
+constexpr std::string_view kLater[] = {"fuse-elementwise", "optimizer-8bit", "paged-optimizer", "shard",
+                                       "ring-attention",   "paged-kv"};
 
 // Steps between the techniques' passes.
 constexpr PassInfo kAutodiff{"autodiff", PassStage::model, TechniqueKind::exact,

@@ -134,6 +134,14 @@ class Precision(ProgramTest):
         generate = ("generate", "--prompt", "the", "--max-new-tokens", "3", "--temperature", "0")
         self.assertEqual(self.result(*generate, "--model", out.name), self.result(*generate, "--model", "model", "--adapter", out.name))
 
+    def test_compressed_activations_are_resumed_bitwise(self):
+        options = ("--technique", "recompute=drop-cheap", "--technique", "compress-activations=int8")
+        out = self.resumed("compressed", "model.safetensors", *options)
+        self.assertEqual(json.loads((out / "plan.json").read_text())["compress_activations"], "int8")
+        plain = self.run_of("uncompressed", "--max-steps", "6", *options[:2])
+        self.assertEqual(self.losses(out)[0], self.losses(plain)[0])
+        self.assertNotEqual(self.losses(out)[1:], self.losses(plain)[1:])
+
     def test_what_an_adapter_cannot_be_is_refused(self):
         out = self.run_of("adapter", "--max-steps", "1", "--lora-r", "2")
         config = json.loads((out / "adapter_config.json").read_text())

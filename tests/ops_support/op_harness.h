@@ -231,7 +231,7 @@ std::vector<Tensor> run_call(const KernelSpec& spec, const std::vector<Tensor>& 
   std::vector<Tensor> outputs;
   std::vector<Tensor> held(inputs);
   std::vector<bool> overwritten(inputs.size(), false);
-  for (const ConcreteType& type : spec.outputs) outputs.emplace_back(type.dtype, type.dims);
+  for (const ConcreteType& type : spec.outputs) outputs.emplace_back(type);
   for (const Alias& alias : find_op(spec.op).aliases(spec.attrs, static_cast<int>(inputs.size()))) {
     const size_t input = static_cast<size_t>(alias.input);
     if (!alias.must && (!options.use_may || overwritten[input])) continue;

@@ -87,7 +87,8 @@ TEST_P(GoldenGradients, AreBitwiseTheSameUnderRecomputationAndFusion) {
   TrainingRun plain(golden_, options);
   const StepOutcome first = plain.step(), second = plain.step();
   EXPECT_LT(second.loss, first.loss);  // the weights did move
-  for (const char* recompute : {"drop-cheap", "drop-attention", "block-input"})
+  for (const char* recompute : {"drop-cheap", "drop-attention", "keep-attention", "drop-cheap+mlp",
+                                "drop-elementwise+projections", "block-input"})
     for (const char* fused : {"off", "on"}) {
       SCOPED_TRACE(fmt::format("recompute {}, fused optimizer {}", recompute, fused));
       options.techniques.pins["recompute"] = recompute;

@@ -17,6 +17,7 @@
 #include "ops/registry.h"
 #include "passes/attention_kernels.h"
 #include "passes/chunked_loss.h"
+#include "passes/compress_activations.h"
 #include "passes/fp8_products.h"
 #include "passes/fused_optimizer.h"
 #include "passes/linear_groups.h"
@@ -134,6 +135,8 @@ void run_command(const std::string& command, Graph& graph) {
     chunk_sequences(graph, number);
   } else if (pass == "matmul-precision" && words >> pass) {
     set_matmul_precision(graph, pass);
+  } else if (pass == "compress-activations") {
+    EXPECT_GT(compress_activations(graph), 0);
   } else if (pass == "recompute") {
     recompute(graph, keep_levels(words));
   } else if (pass == "bf16-mixed" || pass == "fp16-mixed") {

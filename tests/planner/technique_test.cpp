@@ -229,6 +229,40 @@ TEST(Techniques, KeepSettingsAreReadAsTheyAreWritten) {
   EXPECT_FALSE(parse_keeps("3 x keep-all; 3 x keep-all", two));
 }
 
+TEST(Techniques, CompressedActivationsTakeLess) {
+  TrainOptions options = fixed_options();
+  options.techniques.pins = {{"recompute", "off"}, {"micro-batch", "8"}, {"chunked-loss", "64"}};
+  const Plan plain = plan(options, small_model()).plan;
+  options.techniques.pins["compress-activations"] = "int8";
+  const Plan coded = plan(options, small_model()).plan;
+  EXPECT_LT(coded.breakdown.activations, plain.breakdown.activations / 2);
+  EXPECT_LT(coded.peak_bytes, plain.peak_bytes);
+  EXPECT_GT(coded.step_seconds, plain.step_seconds);
+  EXPECT_EQ(coded.choices.text("compress_activations"), "int8");
+  EXPECT_MENTIONS(refusal({{"compress-activations", "int4"}}), "int8");
+}
+
+// Only where the user allows it, and only where it helps.
+TEST(Techniques, CompressionIsTakenWhereAllowed) {
+  TrainOptions options = fixed_options();
+  const Plan plenty = plan(options, small_model()).plan;
+  int64_t taken = 0;
+  for (int64_t i = 0; i <= 8; ++i) {
+    options.machine.memory = plenty.minimum_bytes + (plenty.peak_bytes - plenty.minimum_bytes) * i / 8;
+    options.techniques.allow = {};
+    const Plan without = plan(options, small_model()).plan;
+    EXPECT_EQ(without.choices.pins.at("compress-activations"), "off");
+    options.techniques.allow = {"lossy"};
+    const Plan allowed = plan(options, small_model()).plan;
+    EXPECT_LE(allowed.step_seconds, without.step_seconds);
+    taken += allowed.choices.pins.at("compress-activations") == "int8" ? 1 : 0;
+    if (i == 8) {
+      EXPECT_EQ(allowed.choices.pins.at("compress-activations"), "off");
+    }
+  }
+  EXPECT_GT(taken, 0);
+}
+
 TEST(Techniques, KeepSettingsOfManyLayersAreInUnits) {
   const std::vector<uint8_t> layers(10000, 0);
   const char* const text = "2500 x block-input, 7500 x drop-cheap";

@@ -80,6 +80,7 @@ struct OffloadCase {
   double max_grad_norm = 1;
   const char* recompute = "off";
   int64_t lora_rank = 0;
+  const char* compress = "off";
 };
 
 void PrintTo(const OffloadCase& value, std::ostream* out) { *out << value.name; }
@@ -90,7 +91,8 @@ TrainOptions options_of(const OffloadCase& which, const TemporaryDirectory& dire
   options.data.micro_batch_size = which.micro_batch;
   options.techniques.max_grad_norm = which.max_grad_norm;
   options.techniques.lora.rank = which.lora_rank;
-  options.techniques.pins = {{"recompute", which.recompute}, {"chunked-loss", "64"}};
+  options.techniques.pins = {
+      {"recompute", which.recompute}, {"chunked-loss", "64"}, {"compress-activations", which.compress}};
   return options;
 }
 
@@ -179,6 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(OffloadCase{"Accumulated"}, OffloadCase{"OneMicroBatch", kTinyConfig, "32-true", 6},
                     OffloadCase{"Fused", kTinyConfig, "32-true", 6, 0},
                     OffloadCase{"Recomputed", kTinyConfig, "32-true", 3, 1, "block-input"},
+                    OffloadCase{"Compressed", kTinyConfig, "32-true", 3, 1, "drop-cheap", 0, "int8"},
                     OffloadCase{"MixedPrecision", kTinyConfig, "bf16-mixed", 3, 1, "drop-cheap"},
                     OffloadCase{"HalfWeights", kTinyConfig, "bf16-true", 4},
                     OffloadCase{"Fp16Mixed", kTinyConfig, "16-mixed", 3, 1, "drop-cheap"},

@@ -108,13 +108,15 @@ class RaceChecker final : public Device {
   std::span<std::byte> host_window() override { return inner_->host_window(); }
 
   std::unique_ptr<DeviceKernel> prepare(const KernelSpec& spec) override {
-    return std::make_unique<Kernel>(std::string(spec.op), inner_->prepare(spec));
+    return std::make_unique<Kernel>(spec, inner_->prepare(spec));
   }
   void launch(const DeviceKernel& kernel, const KernelCall& call, StreamId stream) override {
     const auto& checked = static_cast<const Kernel&>(kernel);
     tick(stream);
-    for (const TensorView& input : call.inputs) access(checked.op, stream, input.data, bytes_of(input), false);
-    for (const TensorView& output : call.outputs) access(checked.op, stream, output.data, bytes_of(output), true);
+    for (size_t i = 0; i < call.inputs.size(); ++i)
+      access(checked.op, stream, call.inputs[i].data, checked.inputs[i], false);
+    for (size_t i = 0; i < call.outputs.size(); ++i)
+      access(checked.op, stream, call.outputs[i].data, checked.outputs[i], true);
     access(checked.op, stream, call.scratch.data(), static_cast<int64_t>(call.scratch.size()), true);
     inner_->launch(*checked.inner, call, stream);
   }
@@ -146,13 +148,14 @@ class RaceChecker final : public Device {
   using Clock = AccessLog::Clock;
 
   struct Kernel final : DeviceKernel {
-    Kernel(std::string name, std::unique_ptr<DeviceKernel> prepared)
-        : op(std::move(name)), inner(std::move(prepared)) {}
+    Kernel(const KernelSpec& spec, std::unique_ptr<DeviceKernel> prepared) : op(spec.op), inner(std::move(prepared)) {
+      for (const ConcreteType& type : spec.inputs) inputs.push_back(storage_bytes(type));
+      for (const ConcreteType& type : spec.outputs) outputs.push_back(storage_bytes(type));
+    }
     std::string op;
+    std::vector<int64_t> inputs, outputs;  // their bytes
     std::unique_ptr<DeviceKernel> inner;
   };
-
-  static int64_t bytes_of(const TensorView& view) { return view.count() * dtype_bytes(view.dtype); }
 
   Clock& clock(StreamId stream) {
     const size_t index = static_cast<size_t>(stream);

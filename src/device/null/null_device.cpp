@@ -13,8 +13,12 @@ namespace {
 // What the checks need of a kernel: its op's name for messages.
 class NullKernel final : public DeviceKernel {
  public:
-  explicit NullKernel(const KernelSpec& spec) : op(spec.op) {}
+  explicit NullKernel(const KernelSpec& spec) : op(spec.op) {
+    for (const ConcreteType& type : spec.inputs) inputs.push_back(storage_bytes(type));
+    for (const ConcreteType& type : spec.outputs) outputs.push_back(storage_bytes(type));
+  }
   std::string op;
+  std::vector<int64_t> inputs, outputs;  // their bytes
 };
 
 // An arena that is never touched: addresses are offsets from a base, and what was written where is remembered.
@@ -121,13 +125,15 @@ class NullDevice final : public Device {
   std::unique_ptr<DeviceKernel> prepare(const KernelSpec& spec) override { return std::make_unique<NullKernel>(spec); }
 
   void launch(const DeviceKernel& kernel, const KernelCall& call, StreamId) override {
-    const std::string& op = static_cast<const NullKernel&>(kernel).op;
-    for (const TensorView& input : call.inputs) arena_of(input.data).check_intact(op, input.data, bytes_of(input));
+    const auto& null = static_cast<const NullKernel&>(kernel);
+    const std::string& op = null.op;
+    for (size_t i = 0; i < call.inputs.size(); ++i)
+      arena_of(call.inputs[i].data).check_intact(op, call.inputs[i].data, null.inputs[i]);
     if (!call.scratch.empty())
       arena_of(call.scratch.data())
           .overwrite(op, call.scratch.data(), static_cast<int64_t>(call.scratch.size()), false);
-    for (const TensorView& output : call.outputs)
-      arena_of(output.data).overwrite(op, output.data, bytes_of(output), true);
+    for (size_t i = 0; i < call.outputs.size(); ++i)
+      arena_of(call.outputs[i].data).overwrite(op, call.outputs[i].data, null.outputs[i], true);
   }
   // What lies in no arena is the host's own memory.
   void copy(std::byte* to, const std::byte* from, int64_t bytes, StreamId) override {
@@ -142,7 +148,6 @@ class NullDevice final : public Device {
   void synchronize(StreamId) override {}
 
  private:
-  static int64_t bytes_of(const TensorView& view) { return view.count() * dtype_bytes(view.dtype); }
   NullArena* holder(const void* data) {
     const auto at = std::find_if(arenas_.begin(), arenas_.end(), [&](const NullArena& a) { return a.holds(data); });
     return at == arenas_.end() ? nullptr : &*at;

@@ -1,0 +1,54 @@
+#include "passes/compress_activations.h"
+
+#include "planner/technique.h"
+
+namespace headroom::techniques {
+
+extern const Technique compress_activations;
+
+namespace {
+
+Verdict verdict(const PlanRequest& request) {
+  if (request.facts.is_cpu()) return {};
+  return {"has kernels for the CPU alone", "leave it out, or use --technique offload-activations=on"};
+}
+
+void check(const PlanRequest&, const std::string& setting) {
+  check_setting(kCompressActivations, setting, {"int8", "allowed", "off"});
+}
+
+std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
+  const std::string said = pin(request, kCompressActivations.name);
+  if (said == "int8") return {Setting{1}};
+  if (said == "allowed" && request.facts.is_cpu()) return {Setting{}, Setting{1}};
+  return {Setting{}};
+}
+
+Told told(const PlanRequest& request, const Candidate& chosen) {
+  if (!chosen[compress_activations].taken())
+    return {"off",
+            "rounds what the backward pass reads: taken only when named (--technique compress-activations=int8) "
+            "or allowed"};
+  const std::string& why = request.techniques.at(std::string(kCompressActivations.name)).why;
+  return {"int8", why.empty() ? "named by --technique" : why, chosen.without(compress_activations)};
+}
+
+}  // namespace
+
+constinit const Technique compress_activations{
+    .info = &kCompressActivations,
+    .check = check,
+    .verdict = verdict,
+    .choices = choices,
+    .pass = [](Graph& graph, const PlanRequest&, const Candidate&) { headroom::compress_activations(graph); },
+    .told = told,
+    .phrase =
+        [](const Setting& setting) { return setting.taken() ? std::string("activations in int8") : std::string(); },
+    .record =
+        [](const PlanRequest&, const Candidate& chosen, Choices& out) {
+          if (chosen[compress_activations].taken()) out.set("compress_activations", std::string("int8"));
+        },
+    .as_pin = [](const Setting& setting) { return std::string(setting.taken() ? "int8" : "off"); },
+};
+
+}  // namespace headroom::techniques
