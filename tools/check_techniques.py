@@ -27,7 +27,7 @@ NAMED_IN = {
     'planner/weight_placement.cpp': ('quantize_weights qat offload_parameters prefetch', 'plans without a backward pass'),
     'planner/inference.cpp': ('quantize_weights qat', 'plans without a backward pass'),
     'planner/alternatives.cpp': ('micro_batch', 'the cheapest way out may be another batch'),
-    'planner/mixed_layers.cpp': ('recompute sequence_chunks', 'the settings of single layers are searched apart'),
+    'planner/mixed_layers.cpp': ('recompute sequence_chunks compress_activations', 'the settings of single layers are searched apart'),
     'passes/precisions.h': ('bf16_mixed bf16_true fp16_mixed fp16_true', 'the words of --precision'),
     'planner/techniques/qat.cpp': ('lora quantize_weights', 'which weights are trained, and which are codes already'),
     'planner/techniques/quantize_training.cpp': ('lora quantize_weights qat', 'which weights are trained, and which are codes already'),
