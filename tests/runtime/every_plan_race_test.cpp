@@ -58,7 +58,7 @@ TrainOptions draw_options(Draw& draw) {
   if (tiers != 1) options.machine.host_memory = options.machine.memory;
   if (tiers != 0) options.machine.disk_memory = options.machine.memory;
   options.data.global_batch_size = 6;
-  options.techniques.precision = draw.one_of({"32-true", "bf16-mixed", "bf16-true", "16-mixed", "16-true"});
+  options.techniques.precision = draw.one_of({"32-true", "bf16-mixed", "bf16-true"});
   if (draw.chance(70)) options.data.micro_batch_size = 1 + draw.below(6);
   if (draw.chance(30)) options.techniques.max_grad_norm = 0;
   if (draw.chance(20)) options.techniques.lora.rank = 2;
