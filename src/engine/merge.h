@@ -1,4 +1,5 @@
-// Adapters merged into the weights they stand beside: W + alpha / r (B A).
+// Adapters merged into the weights they stand beside: V = W + alpha / r (B A); of DoRA (Liu et al. 2024) each row of V
+// is given the length that the adapter's magnitude says.
 #pragma once
 
 #include <cstdint>
