@@ -44,6 +44,7 @@ struct UpdatePlan {
   UpdateFormula formula;
   double number[kUpdateNumbers] = {};
   bool decay = false;
+  double rate = 1;      // factor on the learning rate
   uint64_t tensor = 0;  // the weight's part of the key of its draws
   int64_t first = 0;    // index in the whole weight of the first element of the call's (ir/row_slice.h)
   size_t states = 0;    // of the formula
