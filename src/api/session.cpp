@@ -182,7 +182,7 @@ void quantize(const std::string& model, const std::string& output_dir, const std
               std::int64_t memory_bytes) {
   translating([&] {
     const SessionShare share;
-    quantize_model({model, output_dir, weights, memory_bytes});
+    quantize_model({.model = model, .output_dir = output_dir, .weights = weights, .memory = memory_bytes});
   });
 }
 

@@ -1,6 +1,7 @@
 #include "engine/merge.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -29,6 +30,7 @@ constexpr int64_t kHeaderBytes = 2048;  // of a tensor's entries in headers, rea
 // A and B of one weight.
 struct Pair {
   std::vector<float> a, b;
+  std::vector<float> magnitude;  // of DoRA: the lengths of the sum's rows
   int64_t in = 0, out = 0, rank = 0;
   double factor = 0;
 };
@@ -71,7 +73,8 @@ class Merger {
     constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
     if (const std::optional<ExpertPair> experts = expert_pair(adapter_, weight, model_.spec.experts.count))
       return kFloat * experts->rank * (experts->in + weight.shape[0] * (experts->experts + 2));
-    return weight.shape.size() == 2 ? kFloat * adapter_.rank * (weight.shape[0] + weight.shape[1]) : 0;
+    return weight.shape.size() == 2 ? kFloat * (adapter_.rank * (weight.shape[0] + weight.shape[1]) + weight.shape[0])
+                                    : 0;
   }
 
   // values_, narrowed_ and sums_.
@@ -104,13 +107,33 @@ class Merger {
                   "the adapter belongs to another model");
     pair.a = read_floats(adapter_.tensors, *a);
     pair.b = read_floats(adapter_.tensors, *b);
+    if (adapter_.decomposed) pair.magnitude = magnitude_of(weight, pair.out);
     return pair;
+  }
+
+  std::vector<float> magnitude_of(const WeightInfo& weight, int64_t out) {
+    if (model_.spec.layout == "in_out")
+      throw Error(ErrorKind::usage, fmt::format("use_dora: {} models store matrices [in, out]", model_.spec.family),
+                  "merge it with PEFT");
+    const std::string a = lora_name(weight.name, 'A');
+    const std::string name = a.substr(0, a.rfind(".lora_A.weight")) + ".lora_magnitude_vector";
+    used_.insert(name);
+    const StoredTensor* const stored = adapter_.tensors.find(name);
+    if (!stored || stored->elements() != out)
+      throw Error(
+          ErrorKind::format,
+          fmt::format("{}: '{}' is missing, or has not {} elements", adapter_.tensors.path().string(), name, out),
+          "the adapter belongs to another model");
+    return read_floats(adapter_.tensors, *stored);
   }
 
   // One expert's share of the adapter of a parameter.
   std::optional<Pair> expert_pair_of(const WeightInfo& weight, const ExpertPair& of) {
     const std::string module = of.module_in(adapter_);
     if (module.empty()) return std::nullopt;
+    if (adapter_.decomposed)
+      throw Error(ErrorKind::format, fmt::format("{}: use_dora for experts", adapter_.tensors.path().string()),
+                  "merge it with PEFT");
     const StoredTensor &a = experts_tensor(module + ".lora_A.weight", of.shape_a()),
                        &b = experts_tensor(module + ".lora_B.weight", of.shape_b());
     Pair pair;
@@ -185,8 +208,16 @@ class Merger {
           sums_[static_cast<size_t>(c)] += left * (transposed ? pair.b[static_cast<size_t>(c * pair.rank + r)]
                                                               : pair.a[static_cast<size_t>(r * pair.in + c)]);
       }
-      for (int64_t c = 0; c < columns; ++c)
-        into[c] = static_cast<float>(into[c] + pair.factor * sums_[static_cast<size_t>(c)]);
+      double squares = 0;
+      for (int64_t c = 0; c < columns; ++c) {
+        double& sum = sums_[static_cast<size_t>(c)];
+        sum = static_cast<double>(into[c]) + pair.factor * sum;
+        squares += sum * sum;
+      }
+      const bool scaled = !pair.magnitude.empty() && squares > 0;
+      const double scale =
+          scaled ? static_cast<double>(pair.magnitude[static_cast<size_t>(first + row)]) / std::sqrt(squares) : 1;
+      for (int64_t c = 0; c < columns; ++c) into[c] = static_cast<float>(scale * sums_[static_cast<size_t>(c)]);
     }
   }
 

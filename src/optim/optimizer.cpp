@@ -5,6 +5,7 @@
 #include "base/counter_random.h"
 #include "base/error.h"
 #include "ops/update/blocks.h"
+#include "optim/lora_plus.h"
 #include "optim/registry.h"
 
 namespace headroom {
@@ -83,6 +84,8 @@ void append_update_op(Builder& build, std::string_view op, const OptimizerSettin
     else
       attrs.set(option.name, settings.value(option.name));
   }
+  const double rate = rate_factor(settings, build.graph().value(in.parameter.weight).name, in.parameter.kind);
+  if (rate != 1) attrs.set("rate", rate);
   for (const auto& [name, value] : more) attrs.set(name, value);
   std::vector<ValueId> inputs{in.parameter.weight, in.gradient};
   inputs.insert(inputs.end(), in.states.begin(), in.states.end());

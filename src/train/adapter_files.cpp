@@ -48,7 +48,6 @@ void refuse_patterns(const fs::path& file, const Json& config) {
 // What PEFT's LoraConfig can ask for beyond the two matrices of one rank.
 void refuse_what_is_not_built(const fs::path& file, const Json& config) {
   constexpr std::pair<const char*, const char*> kOthers[] = {
-      {"use_dora", "magnitudes are not computed"},
       {"lora_bias", "biases in the adapter are not computed"},
       {"layer_replication", "layers are repeated"},
       {"alora_invocation_tokens", "the adapter acts on a part of the tokens only"},
@@ -98,6 +97,7 @@ AdapterFiles open_adapter(const fs::path& directory) {
           config["lora_alpha"].get<double>(),
           dropout_of(file, config),
           is_set(config, "use_rslora"),
+          is_set(config, "use_dora"),
           doubles_gate_up(config),
           text("base_model_name_or_path")};
 }
@@ -178,6 +178,11 @@ std::map<std::string, Wanted> wanted_tensors(const AdapterFiles& adapter, const 
 }  // namespace
 
 LoraOptions lora_options(const AdapterFiles& adapter, const ModelSpec& spec) {
+  if (adapter.decomposed)
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: use_dora is set: magnitudes are applied where an adapter is merged, not beside a base",
+                            adapter.tensors.path().parent_path().string()),
+                "headroom merge --model BASE --adapter DIR --output-dir O makes a model of both");
   LoraOptions options{adapter.rank, adapter.alpha, 0, adapter.rank_stabilised, {}, {}};
   const std::map<std::string, Wanted> wanted = wanted_tensors(adapter, spec);
   check_tied_head(adapter.tensors, spec);

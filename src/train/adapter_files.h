@@ -19,6 +19,7 @@ struct AdapterFiles {
   double alpha = 0;
   double dropout = 0;
   bool rank_stabilised = false;
+  bool decomposed = false;       // DoRA: there are magnitudes too, which merging alone applies
   bool gate_up_doubled = false;  // experts' gate_up_proj has twice the rank and twice alpha
   std::string base;              // base_model_name_or_path, "" when it is not said
 
@@ -50,7 +51,7 @@ struct ExpertPair {
 std::optional<ExpertPair> expert_pair(const AdapterFiles& adapter, const WeightInfo& weight, int64_t experts);
 
 // Reads config and header. Throws Error(usage) for missing files, Error(format) for an adapter that is not LoRA, and by
-// name for what this version does not compute: DoRA, trained biases, ranks or alphas per module but for experts'
+// name for what this version does not compute: trained biases, ranks or alphas per module but for experts'
 // gates and ups, embeddings' adapters and further initialisations that change the base.
 AdapterFiles open_adapter(const std::filesystem::path& directory);
 
@@ -61,8 +62,9 @@ bool is_adapter_directory(const std::filesystem::path& directory);
 // Error(usage) when there is none.
 std::filesystem::path base_of_adapter(const std::filesystem::path& directory);
 
-// The options that make a graph with exactly the adapter's matrices. Throws Error(format) naming a tensor that belongs
-// to no weight of the model, or has another shape than the model's weights ask for.
+// The options that make a graph with exactly the adapter's matrices. Throws Error(usage) for DoRA, which is only
+// merged, Error(format) naming a tensor that belongs to no weight of the model, or has another shape than the model's
+// weights ask for.
 LoraOptions lora_options(const AdapterFiles& adapter, const ModelSpec& spec);
 
 // The options that train an adapter further: lora_options() with its dropout, which --lora-dropout replaces. `said`:

@@ -1,6 +1,7 @@
 #include "train/options.h"
 
 #include "base/error.h"
+#include "optim/lora_plus.h"
 #include "train/option_checks.h"
 
 namespace headroom {
@@ -71,6 +72,9 @@ void check_options(const TrainOptions& o) {
   one_of("save-dtype", saved_dtype(o.saving, o.techniques), {"float32", "bfloat16", "float16"});
   check_optimizer(o.optimizer);
   check_options(o.techniques);
+  if (const double ratio = lora_plus_ratio(optimizer_settings(o.optimizer)); ratio != 1 && o.techniques.lora.rank == 0)
+    throw Error(ErrorKind::usage, fmt::format("--optim-args loraplus_lr_ratio={} without adapters", ratio),
+                "add --lora-r 16, or leave it out");
   if (o.optimizer.on_nan == "skip" && o.techniques.max_grad_norm == 0)
     throw Error(ErrorKind::usage, "--on-nan skip needs the global gradient norm before the update",
                 "give --max-grad-norm above 0");

@@ -153,6 +153,10 @@ class Precision(ProgramTest):
         (out / "adapter_config.json").write_text(json.dumps({**config, "base_model_name_or_path": "org/nowhere"}))
         self.assert_refused(["generate", "--model", "adapter", "--memory", "128MiB"], 2, "org/nowhere", "--adapter")
 
+    def test_a_ratio_of_rates_needs_adapters(self):
+        self.assert_refused(self.train_arguments("ratio", "--optim-args", "loraplus_lr_ratio=4"), 2, "loraplus_lr_ratio=4", "--lora-r")
+        self.train("ratio", "--lora-r", "2", "--optim-args", "loraplus_lr_ratio=4")
+
     def test_precisions_that_are_not_built_are_refused(self):
         self.assert_refused(["generate", "--model", "model", "--memory", "128MiB", "--precision", "16-mixed"], 2, "16-mixed", "16-true")
         for command in (["evaluate", "--data", "data.txt"], ["generate"]):

@@ -18,6 +18,7 @@ std::vector<Case> cases() {
   const Attrs adam{{"beta1", 0.9}, {"beta2", 0.95}, {"eps", 1e-8}};
   std::vector<Case> all{
       {"adamw", adam}, {"adam", adam}, {"adagrad", {{"eps", 1e-10}}}, {"lion", {{"beta1", 0.9}, {"beta2", 0.99}}}};
+  all.push_back({"adamw", Attrs(adam).set("rate", 4.0)});
   for (const double momentum : {0.0, 0.5})
     for (const int64_t flag : {0, 1}) {
       all.push_back({"rmsprop", {{"alpha", 0.9}, {"eps", 1e-3}, {"momentum", momentum}, {"centered", flag}}});

@@ -28,8 +28,8 @@ void expect_refused(std::string_view optimizer, std::string_view args, const std
 }
 
 TEST(OptimizerSettings, AreTheUsualOnesUnlessGiven) {
-  EXPECT_EQ(OptimizerSettings().text(), "beta1=0.9,beta2=0.999,eps=1e-08");
-  EXPECT_EQ(OptimizerSettings("sgd", "").text(), "momentum=0,nesterov=false");
+  EXPECT_EQ(OptimizerSettings().text(), "beta1=0.9,beta2=0.999,eps=1e-08,loraplus_lr_ratio=1");
+  EXPECT_EQ(OptimizerSettings("sgd", "").text(), "momentum=0,nesterov=false,loraplus_lr_ratio=1");
   const OptimizerSettings given("sgd", "nesterov=true,momentum=0.5");
   EXPECT_EQ(given.optimizer(), "sgd");
   EXPECT_EQ(given.value("momentum"), 0.5);
@@ -40,8 +40,8 @@ TEST(OptimizerSettings, AreTheUsualOnesUnlessGiven) {
 
 TEST(OptimizerSettings, TakeFamiliarOptionsWhereTheOptimizerHasThem) {
   const std::map<std::string, double, std::less<>> beta{{"--adam-beta1", 0.8}};
-  EXPECT_EQ(OptimizerSettings("adamw", "beta2=0.9", beta).text(), "beta1=0.8,beta2=0.9,eps=1e-08");
-  EXPECT_EQ(OptimizerSettings("sgd", "", beta).text(), "momentum=0,nesterov=false");
+  EXPECT_EQ(OptimizerSettings("adamw", "beta2=0.9", beta).text(), "beta1=0.8,beta2=0.9,eps=1e-08,loraplus_lr_ratio=1");
+  EXPECT_EQ(OptimizerSettings("sgd", "", beta).text(), "momentum=0,nesterov=false,loraplus_lr_ratio=1");
   expect_refused("adamw", "beta1=0.7", "beta1=0.7 and --adam-beta1 set the same", "one of the two", beta);
 }
 

@@ -65,7 +65,6 @@ TEST_F(AdapterDirectory, GivesTheOptionsOfItsTensors) {
 
 TEST_F(AdapterDirectory, RefusesByNameWhatIsNotComputed) {
   EXPECT_MENTIONS(refusal("peft_type", "LOHA"), "peft_type");
-  EXPECT_MENTIONS(refusal("use_dora", true), "use_dora");
   EXPECT_MENTIONS(refusal("lora_bias", true), "lora_bias");
   EXPECT_MENTIONS(refusal("bias", "all"), "biases");
   EXPECT_MENTIONS(refusal("rank_pattern", Json{{"q_proj", 8}}), "rank_pattern");

@@ -118,6 +118,24 @@ TEST_P(LoraAsPeft, RecomputationChangesNoBit) {
   for (int step = 0; step < 3; ++step) EXPECT_EQ(plain.step().loss, recomputed.step().loss);
 }
 
+// LoRA+: B learns faster than A, and so does a vector that is trained beside them.
+class LoraPlusAsPeft : public testing::TestWithParam<const char*> {};
+
+TEST_P(LoraPlusAsPeft, InFp32) {
+  LoraCase lora(GetParam());
+  const Json expected = read_json(lora.folder / "plus.json");
+  lora.options.schedule.learning_rate = expected.at("learning_rate").get<double>();
+  lora.options.optimizer.optim_args =
+      fmt::format("loraplus_lr_ratio={}", expected.at("loraplus_lr_ratio").get<double>());
+  for (const char* recompute : {"off", "on"}) {
+    lora.options.techniques.pins["recompute"] = recompute;
+    TrainingRun run(lora.golden, lora.options, lora.folder);
+    expect_curve(expected.at("fp32"), run);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, LoraPlusAsPeft, testing::Values("llama_gqa_tied", "qwen2_bias"));
+
 INSTANTIATE_TEST_SUITE_P(Cases, LoraAsPeft,
                          testing::Values("llama_gqa_tied", "gpt2", "qwen2_bias", "mixtral", "qwen3_moe", "gemma2",
                                          "gemma2_padding"));

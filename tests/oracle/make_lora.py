@@ -2,13 +2,14 @@
 """Makes the golden files of LoRA: tests/oracle/CASE/lora/ with an adapter by PEFT and what PEFT computed with it.
 
 Needs torch, transformers, peft and safetensors (not needed to build or test headroom: the files are committed).
-Usage: make_lora.py [--logits | --errors] [CASE...]      of the adapter that is there, --logits: logits.safetensors alone;
---errors: bf16_gradient_error alone
+Usage: make_lora.py [--logits | --errors | --plus | --dora] [CASE...]      of the adapter that is there, --logits:
+logits.safetensors alone; --errors: bf16_gradient_error alone; --plus: plus.json alone. --dora: CASE/dora/ alone, an adapter
+with random A, B and magnitudes as PEFT saves it, and its loss
 
 CASE/lora/adapter_config.json, adapter_model.safetensors: an adapter with random A and B, as PEFT saves it.
 CASE/lora/expected.json: losses and gradient norms (before clipping at 1) of five AdamW steps from that adapter on the
 case's batch, all rows at once, fp32 and under torch's bf16 autocast; the arguments and versions. final.safetensors: the
-adapter after the fp32 steps. logits.safetensors: fp32 logits of the batch's first row with the saved adapter.
+adapter after the fp32 steps. CASE/lora/plus.json: five fp32 steps of LoRA+ from it. logits.safetensors: fp32 logits of the batch's first row with the saved adapter.
 bf16_gradient_error: the least and the most that the first step's gradient under autocast is from fp32's, as a relative
 L2 difference over all that is trained, at the adapter and base given and at 24 neighbours, whose numbers differ by up to
 2^-12 of themselves: a sixteenth of what bf16 resolves, so that other numbers are rounded the other way. Where tokens
@@ -21,6 +22,7 @@ import shutil
 import sys
 
 import peft
+import peft.optimizers
 import torch
 import torch.nn.functional as F
 import transformers
@@ -72,11 +74,28 @@ def loss_of(model, batch, autocast):
     return F.cross_entropy(logits[:, :-1].float().flatten(0, 1), labels[:, 1:].flatten(), ignore_index=-100)
 
 
+# Of LoRA+; the other settings are STEPS.
+PLUS = dict(learning_rate=1e-3, loraplus_lr_ratio=8.0)
+
+
 def curve(case, options, batch, autocast):
     model = load(case, options)
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=STEPS['learning_rate'],
+                                  betas=(STEPS['beta1'], STEPS['beta2']), eps=STEPS['epsilon'], weight_decay=STEPS['weight_decay'])
+    return model, steps(model, optimizer, batch, autocast)
+
+
+def write_plus(case, batch):
+    model = adapted(case, True)
+    optimizer = peft.optimizers.create_loraplus_optimizer(
+        model, torch.optim.AdamW, lr=PLUS['learning_rate'], loraplus_lr_ratio=PLUS['loraplus_lr_ratio'],
+        betas=(STEPS['beta1'], STEPS['beta2']), eps=STEPS['epsilon'])
+    rows = steps(model, optimizer, batch, False)
+    write_expected(os.path.join(HERE, case, 'lora', 'plus.json'), dict(PLUS, fp32=rows))
+
+
+def steps(model, optimizer, batch, autocast):
     trained = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=STEPS['learning_rate'], betas=(STEPS['beta1'], STEPS['beta2']),
-                                  eps=STEPS['epsilon'], weight_decay=STEPS['weight_decay'])
     rows = []
     for step in range(1, 6):
         optimizer.zero_grad()
@@ -85,7 +104,23 @@ def curve(case, options, batch, autocast):
         norm = torch.nn.utils.clip_grad_norm_(trained, STEPS['max_grad_norm'])
         rows.append(dict(step=step, loss=loss.item(), grad_norm=norm.item()))
         optimizer.step()
-    return model, rows
+    return rows
+
+
+def write_dora(case, batch):
+    folder = os.path.join(HERE, case, 'dora')
+    shutil.rmtree(folder, ignore_errors=True)
+    model = load(case, dict(CASES[case], use_dora=True, use_rslora=True))
+    for name, parameter in sorted(model.named_parameters()):
+        if 'lora_magnitude_vector' in name:  # load() drew it about 0: lengths are above
+            parameter.data = 1 + parameter.data.abs()
+    model.save_pretrained(folder)
+    for extra in os.listdir(folder):
+        if not extra.startswith('adapter_'):
+            os.remove(os.path.join(folder, extra))
+    clean_config(os.path.join(folder, 'adapter_config.json'), case)
+    with torch.no_grad():
+        write_expected(os.path.join(folder, 'expected.json'), dict(loss=loss_of(model.eval(), batch, False).item()))
 
 
 def adapted(case, is_trainable):
@@ -150,6 +185,12 @@ def main():
             continue
         with open(os.path.join(HERE, case, 'batch.json'), encoding='utf-8') as text:
             batch = json.load(text)
+        if '--dora' in sys.argv:
+            write_dora(case, batch)
+            continue
+        if '--plus' in sys.argv:
+            write_plus(case, batch)
+            continue
         if '--errors' in sys.argv:
             write_errors(case, batch)
             continue

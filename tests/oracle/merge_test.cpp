@@ -7,6 +7,8 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "scratch_folder.h"
+#include "train/adapter_files.h"
 #include "training_run.h"
 
 namespace headroom::test {
@@ -71,6 +73,29 @@ TEST_P(Merge, RefusesWhatDoesNotBelongTogether) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, Merge,
                          testing::Values("llama_gqa_tied", "gpt2", "qwen2_bias", "mixtral", "qwen3_moe", "gemma2"));
+
+// Of an adapter with magnitudes, rank-stabilised.
+TEST(MergeDora, HasTheLossOfTheAdapter) {
+  GoldenCase golden = GoldenCase::open("llama_gqa_tied");
+  const ScratchFolder scratch("dora");
+  const fs::path adapter = golden.folder / "dora";
+  const double expected = read_json(adapter / "expected.json").at("loss").get<double>();
+  const MergeOptions options{golden.folder / "model", adapter, scratch.path / "merged", "float32"};
+  merge_adapter(options);
+  golden.model = open_model(options.output_dir);
+  EXPECT_NEAR(TrainingRun(golden, plain_options(golden)).step().loss, expected, 1e-5 * expected);
+}
+
+TEST(MergeDora, IsRefusedBesideABaseWithTheRemedy) {
+  const GoldenCase golden = GoldenCase::open("llama_gqa_tied");
+  try {
+    lora_options(open_adapter(golden.folder / "dora"), golden.model.spec);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("use_dora"), std::string::npos);
+    EXPECT_NE(e.remedy().find("headroom merge"), std::string::npos);
+  }
+}
 
 }  // namespace
 }  // namespace headroom::test

@@ -16,6 +16,7 @@ std::unique_ptr<CudaKernel> make_update(const KernelSpec& spec, const CudaContex
   args.tensor = plan.tensor;
   args.first = plan.first;
   args.decay = plan.decay;
+  args.rate = plan.rate;
   return cuda_kernel_of([args, plan, weight = float_type(spec.outputs[0].dtype),
                          multiprocessors = context.multiprocessors](const KernelCall& call, CudaStream stream) {
     cuda::UpdateArgs a = args;

@@ -25,7 +25,7 @@ struct Device {
 
 HR_DEVICE UpdateStep step_of(const UpdateArgs& a) {
   UpdateStep step;
-  step.lr = static_cast<double>(a.hyper[kLearningRate]);
+  step.lr = a.rate * static_cast<double>(a.hyper[kLearningRate]);
   step.decay = a.decay ? static_cast<double>(a.hyper[kWeightDecay]) : 0.0;
   constexpr int64_t place[] = {kOwnScalar[0], kOwnScalar[1]};
   for (int i = 0; i < 2; ++i) step.own[i] = static_cast<double>(a.hyper[place[i]]);

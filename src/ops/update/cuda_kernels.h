@@ -21,6 +21,7 @@ struct UpdateArgs {
   uint64_t tensor = 0;                 // the weight's part of the key of its draws
   int64_t first = 0;                   // index in the whole weight of element 0
   bool decay = false;
+  double rate = 1;  // factor on the learning rate
 };
 
 // One step in place. A bf16 weight is rounded stochastically by its elements' draws.

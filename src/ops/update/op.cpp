@@ -16,6 +16,8 @@ namespace {
 
 using namespace operand_rules;
 
+constexpr double kMostRate = 1e9;
+
 UpdateFormula sgd(const Attrs& attrs) {
   const bool nesterov = flag("sgd", attrs, "nesterov");
   HR_CHECK(!nesterov || attrs.real("momentum") > 0, "sgd: nesterov without momentum");
@@ -83,6 +85,8 @@ class UpdateOp final : public Op {
       HR_CHECK(value >= number.least && value < number.below, "{}: {} is {}", name(), number.name, value);
     }
     flag(name(), attrs, "decay");
+    HR_CHECK(!attrs.has("rate") || (attrs.real("rate") > 0 && attrs.real("rate") < kMostRate), "{}: rate is {}", name(),
+             attrs.real("rate"));
     const UpdatePlan plan(name(), attrs);
     require_inputs(name(), inputs.subspan(std::min<size_t>(1, inputs.size())), plan.clip(), plan.clip() + 1);
     const Type& w = inputs[0];
@@ -178,6 +182,7 @@ std::vector<std::string_view> states_of(UpdateFormula formula) {
 UpdatePlan::UpdatePlan(std::string_view op, const Attrs& attrs)
     : formula(update_row(op).formula(attrs)),
       decay(attrs.integer("decay") != 0),
+      rate(attrs.has("rate") ? attrs.real("rate") : 1),
       tensor(static_cast<uint64_t>(attrs.integer("tensor"))),
       states(states_of(formula).size()),
       in_blocks(update_row(op).in_blocks),
@@ -195,7 +200,7 @@ UpdatePlan::UpdatePlan(const KernelSpec& spec) : UpdatePlan(spec.op, spec.attrs)
 
 UpdateStep UpdatePlan::step(const float* scalars) const {
   UpdateStep step;
-  step.lr = static_cast<double>(scalars[kLearningRate]);
+  step.lr = rate * static_cast<double>(scalars[kLearningRate]);
   step.decay = decay ? static_cast<double>(scalars[kWeightDecay]) : 0.0;
   for (int64_t i = 0; i < kOwnScalars; ++i) step.own[i] = static_cast<double>(scalars[kOwnScalar[i]]);
   std::copy(number, number + kUpdateNumbers, step.number);

@@ -44,6 +44,7 @@ struct UpdatePlan {
   UpdateFormula formula;
   double number[kUpdateNumbers] = {};
   bool decay = false;
+  double rate = 1;      // factor on the learning rate
   uint64_t tensor = 0;  // the weight's part of the key of its draws
   int64_t first = 0;    // index in the whole weight of the first element of the call's (ir/row_slice.h)
   int64_t columns = 0;  // of a weight in 8-bit codes with a scale per row (stream/row_codes.h); 0: numbers

@@ -1,5 +1,6 @@
 // Adagrad (Duchi, Hazan & Singer 2011), as torch.optim.Adagrad computes it; --weight-decay joins the gradient, on
 // matrices and tables.
+#include "optim/lora_plus.h"
 #include "optim/registry.h"
 
 namespace headroom {
@@ -12,7 +13,8 @@ class AdagradMethod final : public Optimizer {
 
   std::span<const OptimizerOption> options() const override {
     static constexpr OptimizerOption kOptions[] = {{"lr_decay", "divides the rate by 1 + (step - 1) lr_decay", 0, 0, 1},
-                                                   {"eps", "added to the root of the sum", 1e-10, 0, 1}};
+                                                   {"eps", "added to the root of the sum", 1e-10, 0, 1},
+                                                   kLoraPlusRatio};
     return kOptions;
   }
 

@@ -2,6 +2,7 @@
 // them, and AdamW with states in 8 bits (Dettmers et al. 2022), as bitsandbytes does.
 #include <cmath>
 
+#include "optim/lora_plus.h"
 #include "optim/registry.h"
 
 namespace headroom {
@@ -11,6 +12,7 @@ constexpr OptimizerOption kAdamOptions[] = {
     {"beta1", "decay of the first moment", 0.9, 0, 1, false, "--adam-beta1"},
     {"beta2", "decay of the second moment", 0.999, 0, 1, false, "--adam-beta2"},
     {"eps", "added to the root of the second moment", 1e-8, 0, 1, false, "--adam-epsilon"},
+    kLoraPlusRatio,
     k8bitFloor};
 constexpr std::string_view kAdamWNames[] = {"adamw_torch", "adamw_torch_fused", "paged_adamw_32bit"};
 constexpr std::string_view k8bitNames[] = {"adamw_8bit", "paged_adamw_8bit"};
@@ -31,7 +33,7 @@ class AdamMethod final : public Optimizer {
     return {};
   }
   std::span<const OptimizerOption> options() const override {
-    return std::span(kAdamOptions).first(form_ == Adam::in_8_bits ? 4 : 3);
+    return std::span(kAdamOptions).first(form_ == Adam::in_8_bits ? 5 : 4);
   }
 
   // In the order of ops/update/hyper.h.

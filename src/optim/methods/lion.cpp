@@ -1,5 +1,6 @@
 // Lion (Chen et al. 2023, Program 1), with transformers' defaults: its paper's beta2 is 0.99. Its state in 32 bits or,
 // as bitsandbytes keeps it, in 8.
+#include "optim/lora_plus.h"
 #include "optim/registry.h"
 
 namespace headroom {
@@ -8,6 +9,7 @@ namespace {
 constexpr OptimizerOption kLionOptions[] = {
     {"beta1", "share of the mean gradient in the sign that is stepped by", 0.9, 0, 1, false, "--adam-beta1"},
     {"beta2", "decay of the mean gradient", 0.999, 0, 1, false, "--adam-beta2"},
+    kLoraPlusRatio,
     k8bitFloor};
 constexpr std::string_view kLionNames[] = {"lion", "paged_lion_32bit"};
 constexpr std::string_view kLion8bitNames[] = {"paged_lion_8bit"};
@@ -22,7 +24,7 @@ class LionMethod final : public Optimizer {
     if (narrow_) return kLion8bitNames;
     return kLionNames;
   }
-  std::span<const OptimizerOption> options() const override { return std::span(kLionOptions).first(narrow_ ? 3 : 2); }
+  std::span<const OptimizerOption> options() const override { return std::span(kLionOptions).first(narrow_ ? 4 : 3); }
 
   std::vector<OptimizerState> states(const OptimizerSettings& settings, const Type& type,
                                      ParameterKind kind) const override {

@@ -1,5 +1,6 @@
 // RMSprop (Tieleman & Hinton 2012), as torch.optim.RMSprop computes it; --weight-decay joins the gradient, on matrices
 // and tables.
+#include "optim/lora_plus.h"
 #include "optim/registry.h"
 
 namespace headroom {
@@ -15,7 +16,8 @@ class RmspropMethod final : public Optimizer {
         {"alpha", "decay of the mean square", 0.99, 0, 1},
         {"eps", "added to its root", 1e-8, 0, 1},
         {"momentum", "decay of the sum of steps, 0 keeps none", 0, 0, 1},
-        {"centered", "divides by the deviation from the mean gradient", 0, 0, 1, true}};
+        {"centered", "divides by the deviation from the mean gradient", 0, 0, 1, true},
+        kLoraPlusRatio};
     return kOptions;
   }
 

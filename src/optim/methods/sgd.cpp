@@ -1,6 +1,7 @@
 // Stochastic gradient descent with momentum, as torch.optim.SGD computes it; --weight-decay is its weight_decay, on
 // matrices and tables.
 #include "base/error.h"
+#include "optim/lora_plus.h"
 #include "optim/registry.h"
 
 namespace headroom {
@@ -13,7 +14,8 @@ class SgdMethod final : public Optimizer {
 
   std::span<const OptimizerOption> options() const override {
     static constexpr OptimizerOption kOptions[] = {{"momentum", "decay of the sum of gradients, 0 keeps none", 0, 0, 1},
-                                                   {"nesterov", "steps by the sum as it will be", 0, 0, 1, true}};
+                                                   {"nesterov", "steps by the sum as it will be", 0, 0, 1, true},
+                                                   kLoraPlusRatio};
     return kOptions;
   }
   void check(const OptimizerSettings& settings) const override {
