@@ -1,5 +1,5 @@
-// Merges adapters into the weights that they belong to: V = W + alpha / r (B A). With DoRA (Liu et al. 2024) each row of
-// V then has the length that the adapter's magnitude says.
+// Merges adapters into the weights that they belong to: V = W + alpha / r (B A). With DoRA (Liu et al. 2024) each row
+// of V then has the length that the adapter's magnitude says.
 #pragma once
 
 #include <cstdint>
