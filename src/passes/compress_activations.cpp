@@ -36,8 +36,8 @@ class BodyCompressor {
     const Value& value = graph_.value(id);
     const Type& type = value.type;
     return value.role == Role::activation && !value.persistent && type.storage.dense() && !type.shard &&
-           (type.dtype == DType::f32 || type.dtype == DType::bf16) && type.shape.size() >= 2 &&
-           type.shape.back().symbol < 0 && type.shape.back().constant >= kLeastRow;
+           is_floating(type.dtype) && type.shape.size() >= 2 && type.shape.back().symbol < 0 &&
+           type.shape.back().constant >= kLeastRow;
   }
 
   // The forward values of layers that backward nodes read: true while all these are of layers.

@@ -162,6 +162,15 @@ class Qat(ProgramTest):
                 self.convert(kind, folder / "model", "start")
                 self.assertAlmostEqual(self.evaluate("start", data="rows.jsonl", length=64)["loss"], wanted["loss"], delta=1e-5 * wanted["loss"])
 
+    def test_its_kernels_take_fp16_as_they_take_bf16(self):
+        first = lambda run: json.loads((self.root / run / "metrics.jsonl").read_text().splitlines()[0])["loss"]
+        for technique in ("qat=int8-int4", "qat=int4", "compress-activations=int8"):
+            for narrow, like in (("16-mixed", "bf16-mixed"), ("16-true", "bf16-true")):
+                with self.subTest(technique=technique, precision=narrow):
+                    for precision in (narrow, like):
+                        self.train(f"{technique}-{precision}", "--technique", technique, "--precision", precision, model="wide")
+                    self.assertAlmostEqual(first(f"{technique}-{narrow}"), first(f"{technique}-{like}"), delta=0.02)
+
 
 if __name__ == "__main__":
     unittest.main()

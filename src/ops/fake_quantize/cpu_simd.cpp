@@ -6,6 +6,7 @@
 #include "base/quantization_grid.h"
 #include "hwy/foreach_target.h"
 #include "ops/fake_quantize/simd.h"
+#include "ops/stream/float_types.h"
 #include "ops/stream/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -124,35 +125,27 @@ void mask(const T* dy, const int8_t* codes, Y* dx, int64_t begin, int64_t end) {
   });
 }
 
-// body(T{}) for the element type of `dtype`.
-template <typename Body>
-void typed(DType dtype, const Body& body) {
-  dtype == DType::bf16 ? body(bfloat16()) : body(float());
-}
-
 void round_typed(const GroupedWeight& weight, void* y, DType y_dtype, int64_t begin, int64_t end) {
-  typed(weight.dtype, [&](auto t) {
-    typed(y_dtype, [&](auto u) { round_to_grid<decltype(t)>(weight, static_cast<decltype(u)*>(y), begin, end); });
-  });
+  with_floats(weight.dtype, y_dtype,
+              [&](auto t, auto u) { round_to_grid<decltype(t)>(weight, static_cast<decltype(u)*>(y), begin, end); });
 }
 
 void mask_typed(const GroupedWeight& weight, float* gradient, int64_t begin, int64_t end) {
-  typed(weight.dtype, [&](auto t) { mask_gradient<decltype(t)>(weight, gradient, begin, end); });
+  with_float(weight.dtype, [&](auto t) { mask_gradient<decltype(t)>(weight, gradient, begin, end); });
 }
 
 void quantize_typed(const void* x, DType dtype, const TokenCodes& to, int64_t begin, int64_t end) {
-  typed(dtype, [&](auto t) { to_codes(static_cast<const decltype(t)*>(x), to, begin, end); });
+  with_float(dtype, [&](auto t) { to_codes(static_cast<const decltype(t)*>(x), to, begin, end); });
 }
 
 void dequantize_typed(const TokenCodes& from, void* y, DType dtype, int64_t begin, int64_t end) {
-  typed(dtype, [&](auto t) { from_codes(from, static_cast<decltype(t)*>(y), begin, end); });
+  with_float(dtype, [&](auto t) { from_codes(from, static_cast<decltype(t)*>(y), begin, end); });
 }
 
 void codes_typed(const void* dy, DType dy_dtype, const int8_t* codes, void* dx, DType dx_dtype, int64_t begin,
                  int64_t end) {
-  typed(dy_dtype, [&](auto t) {
-    typed(dx_dtype,
-          [&](auto u) { mask(static_cast<const decltype(t)*>(dy), codes, static_cast<decltype(u)*>(dx), begin, end); });
+  with_floats(dy_dtype, dx_dtype, [&](auto t, auto u) {
+    mask(static_cast<const decltype(t)*>(dy), codes, static_cast<decltype(u)*>(dx), begin, end);
   });
 }
 

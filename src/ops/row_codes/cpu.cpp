@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <array>
 
-#include "base/bfloat16.h"
 #include "base/block_codes.h"
 #include "base/threads.h"
 #include "ops/cpu/kernel.h"
+#include "ops/stream/float_types.h"
 #include "ops/stream/scalar_access.h"
 
 namespace headroom {
@@ -42,8 +42,10 @@ void each_piece(const TensorView& view, const Rows& rows, int64_t row, const Bod
       body(first, std::span<const float>(view.as<float>() + at, count));
       continue;
     }
-    for (size_t i = 0; i < count; ++i)
-      converted[i] = static_cast<float>(view.as<bfloat16>()[at + static_cast<int64_t>(i)]);
+    with_narrow(view.dtype, [&](auto type) {
+      const auto* const narrow = view.as<decltype(type)>() + at;
+      for (size_t i = 0; i < count; ++i) converted[i] = static_cast<float>(narrow[i]);
+    });
     body(first, std::span<const float>(converted.data(), count));
   }
 }
@@ -77,7 +79,10 @@ std::unique_ptr<CpuKernel> decode_kernel(const KernelSpec& spec) {
         float* const to = out.dtype == DType::f32 ? out.as<float>() + at : values.data();
         decode(CodeTable::integer, 8, codes + row * rows.length, scales[row], first, count, to);
         if (out.dtype == DType::f32) continue;
-        for (int64_t i = 0; i < count; ++i) out.as<bfloat16>()[at + i] = bfloat16(values[static_cast<size_t>(i)]);
+        with_narrow(out.dtype, [&](auto type) {
+          using T = decltype(type);
+          for (int64_t i = 0; i < count; ++i) out.as<T>()[at + i] = T(values[static_cast<size_t>(i)]);
+        });
       }
     });
   });
