@@ -45,11 +45,11 @@ ALLOWED = {
     'train': 'planner passes optim runtime device models data tokenizer formats plan generate',
     'engine': 'train planner passes memory cost runtime device models data tokenizer formats plan generate grammar',
     'arguments': 'engine train planner optim passes data device',
-    'serve': 'engine planner runtime models data formats plan generate',
+    'serve': 'engine plan generate grammar tokenizer data formats jinja',
     'doctor': 'planner passes optim models formats plan',
     'report': 'plan',
     'api': '*',
-    'cli': 'engine arguments report doctor train plan data tokenizer formats',
+    'cli': 'engine arguments report doctor serve train plan data tokenizer formats',
 }
 # Only the command line and the public API may include these.
 TOPS = ('train', 'engine', 'arguments', 'serve', 'doctor', 'report', 'api', 'cli')
@@ -58,7 +58,7 @@ TOPS = ('train', 'engine', 'arguments', 'serve', 'doctor', 'report', 'api', 'cli
 LIBRARIES = {
     'dnnl.h': 'kernels', 'dnnl.hpp': 'kernels', 'oneapi': 'kernels', 'hwy': 'kernels', 'omp.h': 'base', 'mpi.h': 'comm',
     'cuda_runtime.h': 'kernels device', 'cublasLt.h': 'kernels', 'cudnn.h': 'kernels', 'cudnn_frontend.h': 'kernels', 'cuda_shim': 'kernels',
-    'yaml-cpp': 'formats', 'CLI': 'cli arguments api',
+    'yaml-cpp': 'formats', 'boost': 'serve', 'CLI': 'cli arguments api',
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')

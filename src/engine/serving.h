@@ -1,0 +1,60 @@
+// A model to serve: the plan of its arena, and the runner of its steps.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/opened_model.h"
+#include "generate/step_runner.h"
+#include "tokenizer/tokenizer.h"
+
+namespace headroom {
+
+// What is not given is chosen: the longest sequence of the model, then as many sequences as have room.
+struct ServingOptions {
+  std::optional<int64_t> max_model_len;           // tokens of one sequence
+  std::optional<int64_t> max_num_seqs;            // sequences of one step
+  std::optional<int64_t> max_num_batched_tokens;  // tokens of one step
+  int64_t block_size = 16;
+  std::string kv_cache_dtype = "auto";  // auto: as the precision has it
+  int64_t outside_bytes = 0;            // heap that the server needs beside the engine: connections, requests, answers
+};
+
+// One line of `plan --serve` and of /metrics.
+struct ServingRegion {
+  std::string name;  // weights, kv_pool, activations, logits, ...
+  int64_t bytes = 0;
+};
+
+struct ServingPlan {
+  Plan plan;  // not feasible: nothing can be served; plan.minimum_bytes says what would do
+  StepLimits limits;
+  int64_t pool_tokens() const { return limits.blocks * limits.block_tokens; }
+  std::vector<ServingRegion> regions;  // add up to plan.peak_bytes
+};
+
+// Plans without reading weights. Throws Error(usage | format).
+ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& serving, const Notes& notes = {});
+
+// The model loaded and ready. Owns plan, device, executor; runner() is used by one thread, the one that made it.
+class ServedModel {
+ public:
+  // Throws Error(usage | format | does_not_fit | run); a plan that is not feasible is the caller's to refuse first.
+  ServedModel(const InferenceOptions& options, ServingPlan plan, const Notes& notes = {});
+  ~ServedModel();
+
+  StepRunner& runner();
+  const ServingPlan& plan() const;
+  const ModelFiles& files() const;
+  const Tokenizer& tokenizer() const;  // may be used by several threads
+  int64_t arena_high_water() const;    // bytes; never above plan().plan.arena_bytes
+
+ private:
+  class Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace headroom

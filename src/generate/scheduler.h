@@ -1,0 +1,104 @@
+// Continuous batching: many sequences share the steps of a runner and the blocks of its KV pool.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "generate/sampler.h"
+#include "generate/step_runner.h"
+
+namespace headroom {
+
+class GrammarMatcher;
+
+// A token that could have been drawn.
+struct RankedToken {
+  int32_t id = 0;
+  float logprob = 0;  // natural logarithm, of the softmax of the model's logits, before temperature and penalties
+};
+
+// A token of a sequence: one that was drawn, or, with prompt_logprobs, one of the prompt.
+struct SequenceToken {
+  int32_t id = 0;
+  std::optional<float> logprob;   // where they were asked for; never of a prompt's first token
+  std::vector<RankedToken> best;  // the most likely, falling, as many as were asked for
+};
+
+enum class SequenceEnd : uint8_t { stop, length, cancelled, failed };
+
+// Hears of one sequence, on the thread that steps.
+class SequenceListener {
+ public:
+  virtual ~SequenceListener() = default;
+  // The prompt's tokens with their log-probabilities, before the first token; only with prompt_logprobs.
+  virtual void on_prompt(std::vector<SequenceToken>) {}
+  // A token that was drawn; never one of the stop ids. False ends the sequence with `stop`: no further token is made.
+  virtual bool on_token(const SequenceToken& token) = 0;
+  // Once, at the end. `error` says what failed. `cached`: tokens of the prompt that the prefix index had.
+  virtual void on_end(SequenceEnd end, int64_t drawn, int64_t cached, const std::string& error) = 0;
+};
+
+struct SequenceRequest {
+  std::vector<int32_t> prompt;  // at least one token
+  int64_t max_tokens = 16;      // 0: the prompt's log-probabilities only
+  SamplingOptions sampling;     // the seed of this sequence
+  std::vector<int32_t> stop_ids;
+  std::shared_ptr<GrammarMatcher> grammar;  // none: the text may be anything
+  int64_t best = -1;                        // log-probabilities of the drawn token and of this many others; -1: none
+  bool prompt_logprobs = false;
+  uint64_t client = 0;  // whom turns are shared among
+  std::shared_ptr<SequenceListener> listener;
+};
+
+using SequenceId = uint64_t;
+
+enum class Admission : uint8_t { taken, never_fits, queue_full };
+
+struct SchedulerOptions {
+  int64_t most_waiting = 256;  // sequences that wait; more are refused as queue_full
+  bool prefix_index = true;
+};
+
+// What /metrics shows. Counters never fall.
+struct SchedulerCounts {
+  int64_t running = 0, waiting = 0;
+  int64_t blocks = 0, blocks_used = 0, blocks_kept = 0;  // of the pool; held by sequences; kept for their prefix only
+  int64_t prompt_tokens = 0, drawn_tokens = 0, prefix_queries = 0, prefix_hits = 0;  // tokens
+  int64_t steps = 0, ended = 0, cancelled = 0, refused = 0;                          // refused: never_fits, queue_full
+};
+
+// Used by one thread. A sequence is admitted once the pool has blocks for its prompt and max_tokens together, so that
+// no admitted sequence waits for blocks, is recomputed or lost. A long prompt is read in chunks between the tokens of
+// others. Blocks are shared between sequences that begin with the same tokens; those of ended sequences are kept until
+// others need them, the least recently used first.
+class Scheduler {
+ public:
+  // `runner` outlives the scheduler.
+  Scheduler(StepRunner& runner, const SchedulerOptions& options);
+  ~Scheduler();
+
+  // Sequences that belong together (n choices, several prompts) are taken all or none. Fills `ids`.
+  Admission add(std::vector<SequenceRequest> requests, std::vector<SequenceId>& ids);
+  // Ends a sequence with `cancelled`; nothing for one that has ended.
+  void cancel(SequenceId id);
+  // Runs one step. False where nothing is to be done. A runner that throws ends the step's sequences with `failed`.
+  bool step();
+  // Ends everything that waits or runs with `failed`.
+  void fail_all(const std::string& error);
+
+  SchedulerCounts counts() const;
+  // Throws InternalError unless every block is owned exactly as often as it is counted. Slow: for tests.
+  void check() const;
+
+ private:
+  class Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace headroom

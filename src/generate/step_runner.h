@@ -1,0 +1,47 @@
+// One run of the model over tokens of many sequences: what the scheduler asks for, and who computes it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace headroom {
+
+// What a step can hold, fixed by the plan.
+struct StepLimits {
+  int64_t rows = 0;           // tokens of one step
+  int64_t sequences = 0;      // block tables of one step
+  int64_t logits = 0;         // rows of one step whose logits can be had
+  int64_t blocks = 0;         // of the KV pool
+  int64_t block_tokens = 16;  // positions of a block
+  int64_t table_blocks = 0;   // most blocks of one sequence
+  int64_t positions = 0;      // most tokens of one sequence: --max-model-len
+  int64_t vocab = 0;
+};
+
+// A token and where it belongs. Its key and value go to position `position` of its sequence, which is row
+// `position % block_tokens` of block `tables[table][position / block_tokens]`; it sees all positions up to its own.
+struct StepRow {
+  int32_t token = 0;
+  int32_t position = 0;
+  int32_t table = 0;
+};
+
+struct Step {
+  std::vector<StepRow> rows;                     // those of one table in ascending positions
+  std::vector<std::span<const int32_t>> tables;  // blocks of the pool, in the order of positions
+  std::vector<int32_t> wanted;                   // rows whose logits are wanted, ascending
+};
+
+// Used by one thread. What a row gets is a function of its sequence's tokens alone, bit for bit: whatever else is in
+// the step, however the sequence was cut into steps, and whichever blocks hold it.
+class StepRunner {
+ public:
+  virtual ~StepRunner() = default;
+  virtual const StepLimits& limits() const = 0;
+  // Logits f32 [wanted, vocab], valid until the next call. The step is within the limits. No heap call after the first
+  // steps. Throws Error(run) as the device does.
+  virtual std::span<const float> run(const Step& step) = 0;
+};
+
+}  // namespace headroom
