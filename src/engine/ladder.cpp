@@ -45,13 +45,13 @@ class Ladder {
       const auto is_another = [](const TechniqueStep& before) { return before.is_precision(); };
       if (step.is_precision() && std::any_of(together.begin(), together.end(), is_another)) continue;
       together.push_back(step);
-      if (together.size() > 1) add("together: " + names(together), together);
+      if (together.size() > 1 && !add("together: " + names(together), together)) together.pop_back();
     }
     // What goes beside another alone: codes of a base beside adapters.
     for (const TechniqueStep& step : technique_steps())
       if (!step.says_more(options_) && step.says_more(with_techniques(options_, together))) {
         together.push_back(step);
-        add("together: " + names(together), together);
+        if (!add("together: " + names(together), together)) together.pop_back();
       }
     return std::move(rows_);
   }

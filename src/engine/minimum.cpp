@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+#include <utility>
+
 #include "base/error.h"
 #include "base/least_bytes.h"
 #include "engine/refusal.h"
@@ -31,7 +35,7 @@ class Levels {
     add(TechniqueKind::reassociating);
     take_if_less(permitted("free", {"data-order"}));
     add(TechniqueKind::data_order);
-    while (take_lossy_step()) continue;
+    take_lossy_steps();
     add(TechniqueKind::lossy);
     return std::move(rows_);
   }
@@ -51,17 +55,63 @@ class Levels {
 
   // Whether the trial needs less than what was taken so far.
   bool take_if_less(Trial trial) {
+    measure(trial);
+    if (trial.level.minimum_bytes >= best_.level.minimum_bytes) return false;
+    best_ = std::move(trial);
+    return true;
+  }
+
+  // Fills in what the options need. Throws Error where they do not go together.
+  void measure(Trial& trial) const {
     const Plan plan = search_least_plan(training_request(trial.options, model_)).plan;
     throw_if_unfit(plan);
-    if (plan.minimum_bytes >= best_.level.minimum_bytes) return false;
     MinimumLevel& level = trial.level;
     level.minimum_bytes = plan.minimum_bytes;
     level.host_bytes = tier_figures(plan, Tier::host).peak_bytes;
     level.disk_bytes = tier_figures(plan, Tier::disk).peak_bytes;
     level.step_seconds = plan.step_seconds;
     level.techniques = taken_techniques(plan);
-    best_ = std::move(trial);
-    return true;
+  }
+
+  // With the step; none where it does not go with what the options ask for, or with the tiers.
+  std::optional<Trial> with(const TechniqueStep& step, const Trial& before) const {
+    Trial trial = before;
+    step.take(trial.options);
+    trial.level.changes.push_back(step.option(before.options));
+    try {
+      measure(trial);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::usage && error.kind() != ErrorKind::does_not_fit) throw;
+      return {};
+    }
+    return trial;
+  }
+
+  // One after the other; once more from each step that makes room for others, which may save less than it costs by
+  // itself: adapters, whose base goes into codes.
+  void take_lossy_steps() {
+    const Trial before = best_;
+    while (take_lossy_step()) continue;
+    for (const TechniqueStep& step : technique_steps()) {
+      if (!is_lossy(step, before) || !opens_others(step, before)) continue;
+      std::optional<Trial> first = with(step, before);
+      if (!first) continue;
+      Trial without = std::exchange(best_, std::move(*first));
+      while (take_lossy_step()) continue;
+      if (without.level.minimum_bytes <= best_.level.minimum_bytes) best_ = std::move(without);
+    }
+  }
+
+  static bool is_lossy(const TechniqueStep& step, const Trial& beside) {
+    return step.kind() == TechniqueKind::lossy && step.says_more(beside.options);
+  }
+
+  static bool opens_others(const TechniqueStep& step, const Trial& before) {
+    Trial after = before;
+    step.take(after.options);
+    return std::ranges::any_of(technique_steps(), [&](const TechniqueStep& other) {
+      return is_lossy(other, after) && !is_lossy(other, before);
+    });
   }
 
   // The lossy technique that saves most beside what is taken; false where none saves.
@@ -69,15 +119,11 @@ class Levels {
     const Trial so_far = best_;
     bool saves = false;
     for (const TechniqueStep& step : technique_steps()) {
-      if (step.kind() != TechniqueKind::lossy || !step.says_more(so_far.options)) continue;
-      Trial trial = so_far;
-      step.take(trial.options);
-      trial.level.changes.push_back(step.option());
-      try {
-        saves |= take_if_less(std::move(trial));
-      } catch (const Error& error) {  // it does not go with what the options ask for, or with the tiers
-        if (error.kind() != ErrorKind::usage && error.kind() != ErrorKind::does_not_fit) throw;
-      }
+      if (!is_lossy(step, so_far)) continue;
+      std::optional<Trial> trial = with(step, so_far);
+      if (!trial || trial->level.minimum_bytes >= best_.level.minimum_bytes) continue;
+      best_ = std::move(*trial);
+      saves = true;
     }
     return saves;
   }

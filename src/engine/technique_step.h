@@ -1,4 +1,5 @@
-// One technique added to a run's options: what the ladder and the least budgets try.
+// One technique, or an optimizer with narrower states, added to a run's options: what the ladder and the least budgets
+// try.
 #pragma once
 
 #include <span>
@@ -21,10 +22,12 @@ struct TechniqueStep {
 
   TechniqueKind kind() const;
   bool is_precision() const;
+  // Names no technique: the same optimizer with states in 8 bits.
+  bool is_optimizer() const;
   // Whether it says anything beside what the options ask for.
   bool says_more(const TrainOptions& options) const;
-  // The option that takes it: --precision, --lora-r, --micro-batch-size, else --technique.
-  std::pair<std::string, std::string> option() const;
+  // The option that takes it beside `before`: --precision, --optim, --lora-r, --micro-batch-size, else --technique.
+  std::pair<std::string, std::string> option(const TrainOptions& before) const;
   // The same of the options.
   void take(TrainOptions& options) const;
 };

@@ -65,6 +65,8 @@ class Optimizer {
   virtual std::span<const std::string_view> aliases() const { return {}; }
   // Whether an element's update reads that element of weight, gradient and states alone, and the states are in fp32.
   virtual bool by_element() const { return false; }
+  // The optimizer of the same rule whose states take 8 bits; empty where there is none.
+  virtual std::string_view in_8_bits() const { return {}; }
   // What --optim-args may set.
   virtual std::span<const OptimizerOption> options() const { return {}; }
   // Throws Error(usage) where values that are legal alone contradict each other.

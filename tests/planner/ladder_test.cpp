@@ -54,6 +54,24 @@ TEST(Ladder, CodesOfTheBaseGoBesideAdapters) {
   EXPECT_GT(rows.back().saves_bytes, rows[rows.size() - 2].saves_bytes);
 }
 
+TEST(Ladder, HasNarrowStatesCodesAndCompressedActivations) {
+  const std::vector<LadderRow> rows = technique_ladder(options_of_eight_rows(), small_model());
+  EXPECT_EQ(row_of(rows, "optim").techniques, (std::map<std::string, std::string>{{"optim", "8-bit"}}));
+  EXPECT_GT(row_of(rows, "optim").saves_bytes, 0);
+  EXPECT_GT(row_of(rows, "compress-activations").saves_bytes, 0);
+  EXPECT_GT(row_of(rows, "quantize-training").saves_bytes, 0);
+  EXPECT_THAT(names_of(rows), testing::Contains("qat"));
+  // Adapters leave no weight to train in codes: the row with both is left out, the others stay.
+  for (const LadderRow& row : rows)
+    EXPECT_FALSE(row.techniques.contains("lora") && row.techniques.contains("quantize-training")) << row.name;
+}
+
+TEST(Ladder, AnOptimizerWithoutNarrowStatesHasNoSuchRow) {
+  TrainOptions options = options_of_eight_rows();
+  options.optimizer.optim = "adafactor";
+  EXPECT_THAT(names_of(technique_ladder(options, small_model())), testing::Not(testing::Contains("optim")));
+}
+
 // Clipping needs every gradient before the first update; there is no tier below; one row has no smaller micro-batch.
 TEST(Ladder, LeavesOutWhatDoesNotApply) {
   TrainOptions options = options_of_eight_rows();

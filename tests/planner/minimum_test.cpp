@@ -28,6 +28,7 @@ Plan planned(const MinimumLevel& level, TrainOptions options, int64_t less) {
     if (name == "arithmetic") options.techniques.arithmetic = value;
     if (name == "precision") options.techniques.precision = value;
     if (name == "lora-r") options.techniques.lora.rank = std::stoll(value);
+    if (name == "optim") options.optimizer.optim = value;
     if (name == "allow") options.techniques.allow = {value};
     if (name == "technique")
       options.techniques.pins[value.substr(0, value.find('='))] = value.substr(value.find('=') + 1);
@@ -54,6 +55,7 @@ TEST(Minimum, EachLevelIsTheLeastBudgetOfItsOptions) {
   EXPECT_LT(levels[3].minimum_bytes, levels[2].minimum_bytes);
   EXPECT_EQ(change(levels[3], "lora-r"), "16");
   EXPECT_EQ(change(levels[3], "precision"), "bf16-true");
+  EXPECT_EQ(change(levels[3], "optim"), "adamw_bnb_8bit");
   EXPECT_THAT(levels[3].techniques, testing::Contains(testing::Pair("lora", "rank 16")));
   EXPECT_THAT(levels[3].techniques, testing::Contains(testing::Pair("quantize-weights", "nf4")));
 }

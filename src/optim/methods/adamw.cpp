@@ -27,6 +27,7 @@ class AdamMethod final : public Optimizer {
     return form_ == Adam::joined ? "adam" : form_ == Adam::decoupled ? "adamw" : "adamw_bnb_8bit";
   }
   bool by_element() const override { return form_ != Adam::in_8_bits; }
+  std::string_view in_8_bits() const override { return form_ == Adam::decoupled ? "adamw_bnb_8bit" : ""; }
   std::span<const std::string_view> aliases() const override {
     if (form_ == Adam::decoupled) return kAdamWNames;
     if (form_ == Adam::in_8_bits) return k8bitNames;
@@ -49,7 +50,7 @@ class AdamMethod final : public Optimizer {
 
   std::vector<OptimizerState> states(const OptimizerSettings& settings, const Type& type,
                                      ParameterKind kind) const override {
-    if (!in_8_bits(settings, type, kind)) return {f32_state("exp_avg", type), f32_state("exp_avg_sq", type)};
+    if (!narrow_states(settings, type, kind)) return {f32_state("exp_avg", type), f32_state("exp_avg_sq", type)};
     std::vector<OptimizerState> states;
     add_8bit_state(states, "exp_avg", "exp_avg_absmax", type);
     add_8bit_state(states, "exp_avg_sq", "exp_avg_sq_absmax", type);
@@ -57,7 +58,7 @@ class AdamMethod final : public Optimizer {
   }
 
   void update(Builder& build, const OptimizerSettings& settings, const UpdateInputs& in) const override {
-    const bool narrow = in_8_bits(settings, build.type(in.parameter.weight), in.parameter.kind);
+    const bool narrow = narrow_states(settings, build.type(in.parameter.weight), in.parameter.kind);
     append_update_op(build,
                      narrow                  ? "adamw_8bit"
                      : form_ == Adam::joined ? "adam"
@@ -66,7 +67,7 @@ class AdamMethod final : public Optimizer {
   }
 
  private:
-  bool in_8_bits(const OptimizerSettings& settings, const Type& type, ParameterKind kind) const {
+  bool narrow_states(const OptimizerSettings& settings, const Type& type, ParameterKind kind) const {
     return form_ == Adam::in_8_bits && takes_8bit_states(settings, type, kind);
   }
 

@@ -19,6 +19,7 @@ class LionMethod final : public Optimizer {
   explicit LionMethod(bool narrow) : narrow_(narrow) {}
 
   std::string_view name() const override { return narrow_ ? "lion_8bit" : "lion_32bit"; }
+  std::string_view in_8_bits() const override { return narrow_ ? "" : "lion_8bit"; }
   bool by_element() const override { return !narrow_; }
   std::span<const std::string_view> aliases() const override {
     if (narrow_) return kLion8bitNames;

@@ -10,8 +10,8 @@
 namespace headroom::techniques {
 namespace {
 
-// Of the smallest chunk that is tried: below, rewriting the head's gradient costs far more than the logits take.
-constexpr int64_t kLeastRows = 16;
+// Of the smallest chunk that is tried: below, logits take less than what lies beside them.
+constexpr int64_t kLeastRows = 4;
 // Rows of a chunk when the arithmetic is fixed.
 constexpr int64_t kFixedRows = 256;
 
