@@ -5,7 +5,7 @@ Usage: kernel_table.py [--arch sm_80 ...] [--nvcc FILE] [--cuobjdump FILE] [--wr
 
 Compiles each src/ops/*/*.cu that has a kernel with nvcc, reads what ptxas says of it and the machine code that cuobjdump
 prints. --write PAGE writes the page (docs/cuda_kernels.md), --check PAGE compares it; without either it is printed.
-Without nvcc or cuobjdump (of the toolkit, or `pip install nvidia-cuda-cuobjdump`) it says so and succeeds. --self-test
+Without nvcc or cuobjdump (of the toolkit, or `pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm`, both on PATH) it says so and succeeds. --self-test
 reads a sample of both outputs. Standard library only.
 """
 import argparse
