@@ -20,6 +20,7 @@ Json process_json(const ProcessBytes& c) {
   return {{"code", c.code},
           {"tokenizer", c.tokenizer},
           {"grammar", c.grammar},
+          {"server", c.server},
           {"data", c.data},
           {"kernels", c.kernels},
           {"planner", c.planner},
