@@ -121,19 +121,22 @@ void dot_all(const Rows<T, R>& rows, int64_t begin, int64_t end) {
     dot_range<4, 2>(rows, begin, end);
 }
 
-// Columns of w [ins, outs] in blocks whose sums stay in the first-level cache.
+constexpr int64_t kCombineRows = 8;
+
+// `count` rows of x, at most kCombineRows, and columns of w [ins, outs] in blocks whose sums stay in the first-level
+// cache.
 template <typename T, typename R>
-void combine_layer(const Rows<T, R>& rows, const Layer<T, R>& layer, int64_t begin, int64_t end) {
+void combine_layer(const Rows<T, R>& rows, const Layer<T, R>& layer, int64_t first, int64_t count, int64_t begin,
+                   int64_t end) {
   constexpr int64_t kBlock = 256;
-  constexpr int64_t kRows = 8;
   const hn::ScalableTag<float> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t col = begin; col < end; col += kBlock) {
     const int64_t width = std::min(kBlock, end - col);
-    HWY_ALIGN float sums[kRows * kBlock] = {};
+    HWY_ALIGN float sums[kCombineRows * kBlock] = {};
     for (int64_t k = 0; k < rows.ins; ++k)
-      for (int64_t row = 0; row < rows.count; ++row) {
-        const float x = static_cast<float>(rows.x[row * rows.ins + k]);
+      for (int64_t row = 0; row < count; ++row) {
+        const float x = static_cast<float>(rows.x[(first + row) * rows.ins + k]);
         const T* w = layer.w + k * layer.outs + col;
         float* to = sums + row * kBlock;
         int64_t i = 0;
@@ -141,15 +144,17 @@ void combine_layer(const Rows<T, R>& rows, const Layer<T, R>& layer, int64_t beg
           hn::Store(hn::MulAdd(hn::Set(d, x), load(d, w + i), hn::Load(d, to + i)), d, to + i);
         for (; i < width; ++i) to[i] += x * static_cast<float>(w[i]);
       }
-    for (int64_t row = 0; row < rows.count; ++row)
-      for (int64_t i = 0; i < width; ++i) layer.put(row, col + i, sums[row * kBlock + i]);
+    for (int64_t row = 0; row < count; ++row)
+      for (int64_t i = 0; i < width; ++i) layer.put(first + row, col + i, sums[row * kBlock + i]);
   }
 }
 
 template <typename T, typename R>
 void combine_all(const Rows<T, R>& rows, int64_t begin, int64_t end) {
   for (const Layer<T, R>& layer : rows.layers) {
-    combine_layer(rows, layer, std::clamp<int64_t>(begin, 0, layer.outs), std::clamp<int64_t>(end, 0, layer.outs));
+    const int64_t from = std::clamp<int64_t>(begin, 0, layer.outs), to = std::clamp<int64_t>(end, 0, layer.outs);
+    for (int64_t row = 0; row < rows.count; row += kCombineRows)
+      combine_layer(rows, layer, row, std::min(kCombineRows, rows.count - row), from, to);
     begin -= layer.outs, end -= layer.outs;
   }
 }
@@ -196,7 +201,7 @@ KernelOffer make_rows(const KernelSpec& spec, const RowsPlan& plan, const Device
     if (spec.inputs[1 + i].dtype != spec.inputs[0].dtype) return {nullptr, "the weight has another dtype than x"};
   }
   if (!facts.capabilities.has(kAvx2)) return {nullptr, "the machine has no AVX2"};
-  if (plan.count > 8) return {nullptr, "more than eight rows"};
+  if (plan.count > 8 && !plan.any_count) return {nullptr, "more than eight rows"};
   return {kernel_of([plan](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(run_rows)(call, plan); }), {}};
 }
 
@@ -206,14 +211,14 @@ KernelOffer make_linear_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   const LinearShape shape = linear_shape(spec.inputs[0], spec.inputs[1], spec.attrs);
   const LinearOperands inputs = linear_operands(spec.attrs);
   if (inputs.low_rank != 0) return {nullptr, "a low-rank product is added"};
-  const RowsPlan plan{shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last};
+  const RowsPlan plan{shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last, is_batch_invariant(spec.attrs)};
   return spec.inputs[1].storage.dense() ? make_rows(spec, plan, facts) : make_coded_rows(spec, plan, facts);
 }
 
 KernelOffer make_linear_group_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   const LinearShape shape = linear_shape(spec.inputs[0], spec.inputs[1], spec.attrs);
   const size_t bias = spec.attrs.integer("bias") != 0 ? 1 + spec.outputs.size() : 0;
-  return make_rows(spec, {shape.rows, shape.ins, shape.out_in, bias, 0}, facts);
+  return make_rows(spec, {shape.rows, shape.ins, shape.out_in, bias, 0, is_batch_invariant(spec.attrs)}, facts);
 }
 
 }  // namespace headroom
