@@ -41,7 +41,8 @@ struct ServingPlan {
   DType cache = DType::f32;
 };
 
-// Plans without reading weights, prints nothing. Throws Error(usage | format).
+// Plans without reading weights, for which a config.json alone will do, and prints nothing. Throws Error(usage |
+// format).
 ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& serving, const Notes& notes = {});
 
 // The model loaded and ready. Owns plan, device, executor; runner() is used by one thread, the one that made it.

@@ -71,6 +71,30 @@ ServingShape shape_of(const StepLimits& limits, DType cache) {
   return {limits.rows, limits.sequences, limits.logits, limits.blocks, limits.block_tokens, limits.positions, cache};
 }
 
+// The files of what is to be served: a model with its weights, or for a plan a config.json alone.
+class ServedFiles {
+ public:
+  ServedFiles(const InferenceOptions& options, const Notes& notes) : options_(options) {
+    std::error_code ignored;
+    if (options.adapter.empty() && options.model.extension() == ".json" &&
+        std::filesystem::is_regular_file(options.model, ignored))
+      bare_ = open_model(options.model);
+    else
+      opened_.emplace(options, "serve", notes);
+  }
+
+  const ModelFiles& model() const { return opened_ ? opened_->files() : *bare_; }
+  PlanRequest request() const {
+    if (opened_) return opened_->request(true);
+    return inference_request(options_.machine, options_.techniques, *bare_, true);
+  }
+
+ private:
+  const InferenceOptions& options_;
+  std::optional<OpenedModel> opened_;
+  std::optional<ModelFiles> bare_;
+};
+
 // What the persistent tensors of a role take of the device's arena.
 int64_t role_bytes(const Plan& plan, std::initializer_list<Role> roles) {
   int64_t bytes = 0;
@@ -111,11 +135,11 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   check_options(options.machine);
   check_options(options.techniques);
   check_serving_precision(options);
-  const OpenedModel opened(options, "serve", notes);
-  const ModelFiles& model = opened.files();
+  const ServedFiles served(options, notes);
+  const ModelFiles& model = served.model();
   refuse_without_text(model);
   check_sizes(serving, model.spec);
-  PlanRequest request = opened.request(true);
+  PlanRequest request = served.request();
   book_prompt(request, model, 0, 0);
   const DType cache = cache_type(request, serving.kv_cache_dtype);
   ServingQuestion question;

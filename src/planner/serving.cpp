@@ -219,20 +219,27 @@ class ServingPlanner {
     return out;
   }
 
-  // Weights below the device, with pools for one sequence of full length or a few. `known`: the least budget of the
-  // device without that.
+  // Weights below the device: pools of some sequences, of one, and of one of the least length. `known`: the least
+  // budget of the device without that.
   SizedServing below(std::optional<int64_t> known) const {
     const int64_t positions = question_.positions.value_or(std::min(question_.model_positions, kGoodPositions));
     std::vector<ServingSize> sizes = all_sizes(positions);
     if (sizes.size() > 2) sizes = {sizes[sizes.size() / 2], sizes.back()};
     for (ServingSize& size : sizes) size.blocks *= std::min<int64_t>(size.sequences, 4);
+    if (positions > least_positions()) sizes.push_back(all_sizes(least_positions()).back());
     const PlanRequest request = booked(sizes.front());
     const auto each = [&](size_t which) { return variant(request, sizes[which]); };
     SizedServing out{place_weights(request, sizes.size(), each, timed(each(0))), sizes.back()};
     if (known) out.plan.minimum_bytes = std::min(out.plan.minimum_bytes, *known);
     for (const ServingSize& size : sizes)
-      if (size.rows == out.plan.choices.micro_batch) out.size = size;
+      if (out.plan.feasible && is_of(out.plan, size)) out.size = size;
     return out;
+  }
+
+  bool is_of(const Plan& plan, const ServingSize& size) const {
+    const auto pool = std::find_if(plan.tensors.begin(), plan.tensors.end(),
+                                   [](const PersistentTensor& tensor) { return tensor.role == Role::kv_cache; });
+    return plan.choices.micro_batch == size.rows && pool->place.type.dims[1] == size.blocks * question_.block_tokens;
   }
 
   const PlanRequest& request_;
