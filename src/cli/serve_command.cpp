@@ -1,5 +1,5 @@
-#include <cstdio>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 
 #include "arguments/serving_options.h"
@@ -36,7 +36,8 @@ void add_server_options(CLI::App& app, ServeArguments& a) {
   add("--max-connections", s.connections, "open at once; further ones are answered 503")->capture_default_str();
   add("--admission", a.admission, "guaranteed: a request is taken once its prompt and max_tokens have room")
       ->capture_default_str();
-  app.add_flag("--enforce-eager", a.enforce_eager, "as vLLM has it: there are no graphs here whose memory it would save")
+  app.add_flag("--enforce-eager", a.enforce_eager,
+               "as vLLM has it: there are no graphs here whose memory it would save")
       ->group(kGroup);
 }
 
@@ -60,7 +61,8 @@ void check_server(ServeArguments& a) {
 
 void print_plan(const ServingPlan& plan) {
   std::string text;
-  for (const ServingRegion& region : plan.regions) text += fmt::format("  {:<14} {:>12}\n", region.name, format_bytes(region.bytes));
+  for (const ServingRegion& region : plan.regions)
+    text += fmt::format("  {:<14} {:>12}\n", region.name, format_bytes(region.bytes));
   fmt::print("{}KV cache of {} tokens: {} sequences at once, {} tokens each at most; planned peak {} of {}\n", text,
              plan.pool_tokens(), plan.limits.sequences, plan.limits.positions, format_bytes(plan.plan.peak_bytes),
              format_bytes(plan.plan.budget_bytes));

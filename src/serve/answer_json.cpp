@@ -17,7 +17,9 @@ Json bytes_of(const std::string& text) {
 double finite(float logprob) { return std::max(static_cast<double>(logprob), -9999.0); }
 
 Json completion_logprobs(const std::vector<TokenText>& tokens, int64_t offset) {
-  Json out{{"tokens", Json::array()}, {"token_logprobs", Json::array()}, {"top_logprobs", Json::array()},
+  Json out{{"tokens", Json::array()},
+           {"token_logprobs", Json::array()},
+           {"top_logprobs", Json::array()},
            {"text_offset", Json::array()}};
   for (const TokenText& token : tokens) {
     out["tokens"].push_back(token.text);
@@ -116,9 +118,8 @@ Json whole_answer(const AnswerHead& head, const TextRequest& request, const std:
   Json answer = head_json(head, false);
   answer["choices"] = Json::array();
   for (const AnswerPiece& piece : choices) {
-    Json choice{{"index", piece.index},
-                {"logprobs", logprobs_json(request, piece, 0)},
-                {"finish_reason", finish_json(piece)}};
+    Json choice{
+        {"index", piece.index}, {"logprobs", logprobs_json(request, piece, 0)}, {"finish_reason", finish_json(piece)}};
     if (head.api == TextApi::chat)
       choice["message"] = message_json(piece);
     else

@@ -30,9 +30,10 @@ struct AnswerHead {
 struct AnswerPiece {
   int64_t index = 0;
   std::string text;
-  std::vector<TokenText> tokens;  // those that the piece has beside its text, where ids or log-probabilities are asked for
+  std::vector<TokenText>
+      tokens;  // those that the piece has beside its text, where ids or log-probabilities are asked for
   std::vector<ToolCall> calls;
-  std::string finish;  // empty: it goes on
+  std::string finish;   // empty: it goes on
   bool begins = false;  // of a streamed chat: names the role
 };
 

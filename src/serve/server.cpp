@@ -167,9 +167,11 @@ class Server::Parts {
     const std::string& path = request.path;
     if (path == "/health" || path == "/ping") return health(*exchange);
     require_key(request);
-    if (path == "/version") return require_method(request, "GET"), send_json(*exchange, {{"version", HEADROOM_VERSION}});
+    if (path == "/version")
+      return require_method(request, "GET"), send_json(*exchange, {{"version", HEADROOM_VERSION}});
     if (path == "/metrics") return require_method(request, "GET"), metrics(*exchange);
-    if (path == "/v1/models" || path.starts_with("/v1/models/")) return require_method(request, "GET"), models(*exchange);
+    if (path == "/v1/models" || path.starts_with("/v1/models/"))
+      return require_method(request, "GET"), models(*exchange);
     const auto work = worker_route(path);
     if (!work) throw ApiError(404, fmt::format("there is nothing at {}", path));
     require_method(request, "POST");
@@ -203,8 +205,12 @@ class Server::Parts {
   }
 
   Json model_json(const std::string& name) const {
-    return {{"id", name},           {"object", "model"},    {"created", begun_},
-            {"owned_by", "headroom"}, {"root", options_.names[0]}, {"max_model_len", plan_.limits.positions}};
+    return {{"id", name},
+            {"object", "model"},
+            {"created", begun_},
+            {"owned_by", "headroom"},
+            {"root", options_.names[0]},
+            {"max_model_len", plan_.limits.positions}};
   }
 
   void require_model(const std::string& name) const {
@@ -241,8 +247,8 @@ class Server::Parts {
     require_model(request.model);
     std::shared_ptr<void> held;
     EncodedText encoded = encoder_->encode(request, held);
-    auto answer = std::make_shared<TextAnswer>(exchange, next_head(api, request), std::move(request), std::move(encoded),
-                                               model_->tokenizer(), metrics_, std::move(held));
+    auto answer = std::make_shared<TextAnswer>(exchange, next_head(api, request), std::move(request),
+                                               std::move(encoded), model_->tokenizer(), metrics_, std::move(held));
     post([this, flight, answer] { admit(*flight, answer); });
   }
 
@@ -299,7 +305,8 @@ class Server::Parts {
       case Admission::never_fits:
         return answer->refused(400, fmt::format("{} tokens are asked for; the KV pool holds {} and a sequence {}",
                                                 tokens_asked(*answer), plan_.pool_tokens(), plan_.limits.positions));
-      case Admission::queue_full: return answer->refused(503, "too many sequences wait");
+      case Admission::queue_full:
+        return answer->refused(503, "too many sequences wait");
     }
   }
 

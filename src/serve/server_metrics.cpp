@@ -24,12 +24,13 @@ double since(ServerMetrics::Clock::time_point begin, ServerMetrics::Clock::time_
 }
 
 std::string memory_text(const ServingPlan& plan, int64_t arena_high_water) {
-  std::string out = gauge("headroom_budget_bytes", "what --memory allows", plan.plan.budget_bytes) +
-                    gauge("headroom_planned_peak_bytes", "planned peak of the process", plan.plan.peak_bytes) +
-                    gauge("headroom_arena_planned_bytes", "size of the arena", plan.plan.arena_bytes) +
-                    gauge("headroom_arena_measured_bytes", "highest byte of the arena in use", arena_high_water) +
-                    gauge("headroom_process_peak_bytes", "largest resident set, by the kernel", peak_resident_bytes()) +
-                    "# HELP headroom_region_bytes planned bytes by what they hold\n# TYPE headroom_region_bytes gauge\n";
+  std::string out =
+      gauge("headroom_budget_bytes", "what --memory allows", plan.plan.budget_bytes) +
+      gauge("headroom_planned_peak_bytes", "planned peak of the process", plan.plan.peak_bytes) +
+      gauge("headroom_arena_planned_bytes", "size of the arena", plan.plan.arena_bytes) +
+      gauge("headroom_arena_measured_bytes", "highest byte of the arena in use", arena_high_water) +
+      gauge("headroom_process_peak_bytes", "largest resident set, by the kernel", peak_resident_bytes()) +
+      "# HELP headroom_region_bytes planned bytes by what they hold\n# TYPE headroom_region_bytes gauge\n";
   for (const ServingRegion& region : plan.regions)
     out += fmt::format("headroom_region_bytes{{region=\"{}\"}} {}\n", region.name, region.bytes);
   return out;
@@ -87,19 +88,19 @@ std::string ServerMetrics::text(const ServingPlan* plan, int64_t arena_high_wate
   const std::lock_guard lock(mutex_);
   const SchedulerCounts& c = counts_;
   const double usage = c.blocks == 0 ? 0 : static_cast<double>(c.blocks_used) / static_cast<double>(c.blocks);
-  std::string out =
-      gauge("vllm:num_requests_running", "sequences that are computed", c.running) +
-      gauge("vllm:num_requests_waiting", "sequences that wait", c.waiting) +
-      sample("vllm:kv_cache_usage_perc", "gauge", "share of the KV blocks that sequences hold", fmt::format("{}", usage)) +
-      counter("vllm:prompt_tokens_total", "tokens of prompts", prompt_tokens_) +
-      counter("vllm:generation_tokens_total", "tokens that were drawn", c.drawn_tokens) +
-      counter("vllm:prefix_cache_queries_total", "prompt tokens that were looked up", c.prefix_queries) +
-      counter("vllm:prefix_cache_hits_total", "prompt tokens that were found", c.prefix_hits) +
-      counter("headroom_steps_total", "runs of the model", c.steps) +
-      counter("headroom_refused_total", "sequences that were refused", c.refused) +
-      gauge("headroom_kv_blocks", "blocks of the KV pool", c.blocks) +
-      gauge("headroom_kv_blocks_used", "blocks that sequences hold", c.blocks_used) +
-      gauge("headroom_kv_blocks_kept", "blocks that are kept for their prefix", c.blocks_kept);
+  std::string out = gauge("vllm:num_requests_running", "sequences that are computed", c.running) +
+                    gauge("vllm:num_requests_waiting", "sequences that wait", c.waiting) +
+                    sample("vllm:kv_cache_usage_perc", "gauge", "share of the KV blocks that sequences hold",
+                           fmt::format("{}", usage)) +
+                    counter("vllm:prompt_tokens_total", "tokens of prompts", prompt_tokens_) +
+                    counter("vllm:generation_tokens_total", "tokens that were drawn", c.drawn_tokens) +
+                    counter("vllm:prefix_cache_queries_total", "prompt tokens that were looked up", c.prefix_queries) +
+                    counter("vllm:prefix_cache_hits_total", "prompt tokens that were found", c.prefix_hits) +
+                    counter("headroom_steps_total", "runs of the model", c.steps) +
+                    counter("headroom_refused_total", "sequences that were refused", c.refused) +
+                    gauge("headroom_kv_blocks", "blocks of the KV pool", c.blocks) +
+                    gauge("headroom_kv_blocks_used", "blocks that sequences hold", c.blocks_used) +
+                    gauge("headroom_kv_blocks_kept", "blocks that are kept for their prefix", c.blocks_kept);
   out += "# HELP vllm:request_success_total sequences that ended\n# TYPE vllm:request_success_total counter\n";
   constexpr const char* kEnds[] = {"stop", "length", "abort", "error"};
   for (size_t i = 0; i < ends_.size(); ++i)

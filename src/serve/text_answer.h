@@ -20,7 +20,7 @@ class ServerMetrics;
 // What the worker makes of a request: its prompts in tokens, a grammar's matcher for each choice.
 struct EncodedText {
   std::vector<std::vector<int32_t>> prompts;
-  std::vector<std::string> echoes;  // of each prompt, where its text comes first
+  std::vector<std::string> echoes;                        // of each prompt, where its text comes first
   std::vector<std::shared_ptr<GrammarMatcher>> matchers;  // of each choice, or none
   std::vector<int32_t> stop_ids;
   int64_t max_tokens = 0;  // of each choice

@@ -78,10 +78,11 @@ std::vector<int32_t> TextEncoder::tokens_of(const std::string& text, bool add_sp
 
 std::vector<int32_t> TextEncoder::chat_tokens(const Json& messages, const Json& tools) const {
   if (!chats_)
-    throw ApiError(400, "the model has no chat template: use /v1/completions, or serve its instruct version", "messages");
+    throw ApiError(400, "the model has no chat template: use /v1/completions, or serve its instruct version",
+                   "messages");
   try {
-    const std::string text = chats_->render_prompt(messages.dump(), tools.is_null() ? std::string() : tools.dump(),
-                                                   "messages");
+    const std::string text =
+        chats_->render_prompt(messages.dump(), tools.is_null() ? std::string() : tools.dump(), "messages");
     return model_.tokenizer().encode(text, false);
   } catch (const Error& error) {
     throw ApiError(400, error.what(), "messages");
@@ -102,22 +103,22 @@ void TextEncoder::fit(const TextRequest& request, EncodedText& out) const {
   }
   const bool scores_only = request.max_tokens == 0;
   if (longest + (scores_only ? 0 : 1) > positions)
-    throw ApiError(400,
-                   fmt::format("the context has {} tokens and the prompt {}: shorten the prompt, or serve with a larger "
-                               "--max-model-len",
-                               positions, longest),
-                   "prompt", "context_length_exceeded");
+    throw ApiError(
+        400,
+        fmt::format("the context has {} tokens and the prompt {}: shorten the prompt, or serve with a larger "
+                    "--max-model-len",
+                    positions, longest),
+        "prompt", "context_length_exceeded");
   const int64_t left = positions - longest;
   out.max_tokens = request.max_tokens.value_or(left);
   if (out.max_tokens > left)
     throw ApiError(400,
-                   fmt::format("the context has {} tokens; the prompt has {} and max_tokens is {}, {} together", positions,
-                               longest, out.max_tokens, longest + out.max_tokens),
+                   fmt::format("the context has {} tokens; the prompt has {} and max_tokens is {}, {} together",
+                               positions, longest, out.max_tokens, longest + out.max_tokens),
                    "max_tokens", "context_length_exceeded");
 }
 
-void TextEncoder::add_matchers(const TextRequest& request, EncodedText& out,
-                               std::vector<std::shared_ptr<void>>& held) {
+void TextEncoder::add_matchers(const TextRequest& request, EncodedText& out, std::vector<std::shared_ptr<void>>& held) {
   if (!request.grammar) return;
   const int64_t vocab = model_.plan().limits.vocab;
   if (!vocabulary_) vocabulary_ = std::make_unique<Vocabulary>(model_.tokenizer(), vocab);
@@ -153,8 +154,7 @@ EncodedText TextEncoder::encode(const TextRequest& request, std::shared_ptr<void
   } else {
     for (const PromptInput& prompt : request.prompts) {
       out.prompts.push_back(prompt.is_ids ? prompt.ids : tokens_of(prompt.text, true));
-      if (request.echo)
-        out.echoes.push_back(prompt.is_ids ? model_.tokenizer().decode(prompt.ids) : prompt.text);
+      if (request.echo) out.echoes.push_back(prompt.is_ids ? model_.tokenizer().decode(prompt.ids) : prompt.text);
     }
   }
   out.stop_ids = stop_ids_;

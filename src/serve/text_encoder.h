@@ -58,7 +58,7 @@ class TextEncoder {
 
   const ServedModel& model_;
   EncoderLimits limits_;
-  std::unique_ptr<ChatRenderer> chats_;  // null: the model has no template
+  std::unique_ptr<ChatRenderer> chats_;     // null: the model has no template
   std::unique_ptr<Vocabulary> vocabulary_;  // made for the first grammar
   ReservedBytes queued_, grammars_;
   std::vector<int32_t> stop_ids_;

@@ -155,7 +155,8 @@ void read_chat(const JsonFields& fields, TextRequest& out) {
   const std::optional<int64_t> top = fields.integer("top_logprobs", 0, kMostLogprobs);
   if (top && !logprobs) fields.refuse("top_logprobs", "needs logprobs: true");
   if (logprobs) out.best = top.value_or(0);
-  if (const std::optional<int64_t> most = fields.integer("max_completion_tokens", 1, kMostTokens)) out.max_tokens = most;
+  if (const std::optional<int64_t> most = fields.integer("max_completion_tokens", 1, kMostTokens))
+    out.max_tokens = most;
 }
 
 void read_completion(const JsonFields& fields, int64_t vocab, TextRequest& out) {

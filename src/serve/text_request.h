@@ -41,7 +41,7 @@ struct TextRequest {
   std::vector<std::string> stops;
   std::optional<GrammarSource> grammar;
   bool stream = false, include_usage = false, echo = false, return_ids = false;
-  int64_t best = -1;  // log-probabilities of the token and of so many others; -1: none
+  int64_t best = -1;           // log-probabilities of the token and of so many others; -1: none
   bool keeps_special = false;  // special tokens stay in the text
 
   int64_t choices() const { return n * (api == TextApi::chat ? 1 : static_cast<int64_t>(prompts.size())); }

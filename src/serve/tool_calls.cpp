@@ -66,7 +66,8 @@ GrammarSource call_grammar(const JsonFields& fields, const TextRequest& request)
   Json schema;
   if (request.tool_use.mode == ToolUse::Mode::named) {
     const Json* tool = find_tool(request.tools, request.tool_use.name);
-    if (!tool) fields.refuse("tool_choice", fmt::format("names {}, which is not among the tools", request.tool_use.name));
+    if (!tool)
+      fields.refuse("tool_choice", fmt::format("names {}, which is not among the tools", request.tool_use.name));
     schema = parameters_of(*tool);
   } else {
     Json any = Json::array(), definitions = Json::object();
