@@ -9,7 +9,28 @@
 
 namespace headroom {
 
-Json parse_body(const std::string& body) {
+namespace {
+
+// Of well-formed JSON at least as many as it has values.
+int64_t count_values(std::string_view text) {
+  int64_t values = 1;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') in_string = !in_string;
+    if (in_string)
+      i += c == '\\';
+    else
+      values += c == ',' || c == '[' || c == '{';
+  }
+  return values;
+}
+
+}  // namespace
+
+Json parse_body(const std::string& body, int64_t most_values) {
+  if (const int64_t values = count_values(body); values > most_values)
+    throw ApiError(400, fmt::format("the body has {} JSON values; this server reads {}", values, most_values));
   Json parsed;
   try {
     parsed = parse_json(body, "the body");

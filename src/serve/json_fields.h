@@ -9,8 +9,9 @@
 
 namespace headroom {
 
-// Parses a body that has to be an object. Throws ApiError(400).
-Json parse_body(const std::string& body);
+// Parses a body that has to be an object of at most `most_values` values, whatever their depth: a list of short numbers
+// takes far more memory as values than as text. Throws ApiError(400).
+Json parse_body(const std::string& body, int64_t most_values);
 
 // Every member throws ApiError(400) naming the field for a value of another type or out of range.
 class JsonFields {

@@ -29,8 +29,12 @@ constexpr double kDrainSeconds = 600;
 HttpLimits http_limits(const ServerOptions& options, int64_t max_model_len) {
   HttpLimits limits;
   limits.connections = options.connections;
+  limits.header_bytes = 8 << 10;
   limits.body_bytes = EncoderLimits::of(max_model_len).body_bytes;
-  limits.bodies_bytes = std::max(int64_t{2} << 20, 4 * limits.body_bytes);
+  limits.bodies_bytes = 4 * limits.body_bytes;
+  limits.event_bytes = 32 << 10;
+  limits.events_bytes = int64_t{1} << 20;
+  limits.answers_bytes = (int64_t{1} << 20) + 32 * max_model_len;
   return limits;
 }
 
@@ -243,7 +247,8 @@ class Server::Parts {
       post([this, flight] { cancel(*flight); });
     });
     if (flight->gone) return;
-    TextRequest request = read_text_request(api, parse_body(exchange->request().body), plan_.limits.vocab);
+    TextRequest request =
+        read_text_request(api, parse_body(exchange->request().body, most_values_), plan_.limits.vocab);
     require_model(request.model);
     std::shared_ptr<void> held;
     EncodedText encoded = encoder_->encode(request, held);
@@ -259,7 +264,7 @@ class Server::Parts {
   }
 
   Json worker_body(const ExchangeRef& exchange) const {
-    Json body = parse_body(exchange->request().body);
+    Json body = parse_body(exchange->request().body, most_values_);
     require_model(JsonFields(body).text("model").value_or(""));
     return body;
   }
@@ -324,6 +329,7 @@ class Server::Parts {
   const ServerOptions options_;
   const ServingPlan& plan_;
   const int64_t begun_ = seconds_now();
+  const int64_t most_values_ = EncoderLimits::of(plan_.limits.positions).body_values;
   std::atomic<State> state_{State::loading};
   std::atomic<bool> http_ended_{false};
   std::atomic<int64_t> high_water_{0};

@@ -27,10 +27,11 @@ std::shared_ptr<void> ReservedBytes::reserve(int64_t bytes) {
 
 EncoderLimits EncoderLimits::of(int64_t max_model_len) {
   EncoderLimits limits;
-  limits.body_bytes = std::clamp<int64_t>(256 * 1024 + 16 * max_model_len, 256 * 1024, 16 * kMiB);
+  limits.body_bytes = std::clamp<int64_t>(512 * 1024 + 16 * max_model_len, 512 * 1024, 16 * kMiB);
+  limits.body_values = 16384 + 8 * max_model_len;
   limits.queued_bytes = 2 * kMiB + 64 * max_model_len;
-  limits.grammar_bytes = 6 * kMiB;
-  limits.grammar.source_bytes = 64 << 10;
+  limits.grammar_bytes = std::clamp<int64_t>(4 * kMiB + 1024 * max_model_len, 4 * kMiB, 32 * kMiB);
+  limits.grammar.source_bytes = std::clamp<int64_t>(16 * max_model_len, 12 << 10, 64 << 10);
   limits.grammar.rules = 1024;
   limits.grammar.place_bytes = 128 << 10;
   limits.grammar.states = 16384;
@@ -45,12 +46,14 @@ EncoderLimits EncoderLimits::of(int64_t max_model_len) {
 }
 
 int64_t EncoderLimits::memory_bytes(int64_t tokenizer_file) const {
-  constexpr int64_t kParsed = 12;  // of a body: its JSON, the texts taken from it, the text of a chat
+  // Of a body: each JSON value and the name it has in an object; texts as JSON, as taken from it, as a chat's text.
+  constexpr int64_t kValue = 128, kTexts = 4;
   GrammarSource largest;
   largest.kind = GrammarSource::Kind::json_schema;
   largest.text.assign(static_cast<size_t>(grammar.source_bytes), ' ');
-  return kParsed * body_bytes + queued_bytes + grammar_bytes + largest.compile_bound(grammar) +
-         TokenTrie::build_bound(tokenizer_file) + ChatRenderer::kLeastBytes;
+  // The worker does one thing at a time: it renders a chat, then compiles a grammar.
+  return kValue * body_values + kTexts * body_bytes + queued_bytes + grammar_bytes +
+         TokenTrie::build_bound(tokenizer_file) + std::max(largest.compile_bound(grammar), ChatRenderer::kLeastBytes);
 }
 
 struct TextEncoder::Vocabulary {
@@ -133,7 +136,6 @@ void TextEncoder::add_matchers(const TextRequest& request, EncodedText& out, std
   for (int64_t i = 0; i < request.choices(); ++i) {
     auto matcher = std::make_shared<GrammarMatcher>(grammar->automaton, vocabulary_->trie, vocabulary_->tokens,
                                                     out.stop_ids, limits_.grammar);
-    bytes += matcher->memory_bytes();
     std::shared_ptr<void> room = grammars_.reserve(std::exchange(bytes, 0) + matcher->memory_bytes());
     if (!room) throw ApiError(503, "the grammars of the requests under way leave no room for another one");
     held.push_back(std::move(room));

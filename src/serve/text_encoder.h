@@ -28,6 +28,7 @@ class ReservedBytes {
 // What a server keeps of requests at most, beside connections. Bytes.
 struct EncoderLimits {
   int64_t body_bytes = 0;     // of one request
+  int64_t body_values = 0;    // JSON values in it
   int64_t queued_bytes = 0;   // prompts and texts of all requests that wait or run
   int64_t grammar_bytes = 0;  // grammars and matchers of all of them
   GrammarLimits grammar;      // of one
