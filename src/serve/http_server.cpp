@@ -203,7 +203,7 @@ class HttpServer::Parts {
     listener_.remove_path();
   }
 
-  // Everything is closed, and what waited for it is run once more, so that nothing keeps the loop's memory.
+  // Everything is closed, and what waited for it is run again, so that nothing keeps the loop's memory.
   void finish() {
     close_listener();
     sweep_.cancel();
