@@ -101,6 +101,7 @@ void HttpOutbox::event(std::string text) {
   if (pending_.text.empty()) pending_.held = HeldBytes(shared_->events);
   if (unread_ + bytes > shared_->limits.event_bytes || !pending_.held.add(bytes)) {
     pending_.cut = true;
+    woken_ = false;  // the session looks for this also while it waits for its client
   } else {
     unread_ += bytes;
     pending_.text += text;
@@ -144,6 +145,11 @@ void HttpOutbox::abandon() {
               {});
   }
   wake_after(std::move(lock));
+}
+
+bool HttpOutbox::is_cut() {
+  const std::lock_guard lock(mutex_);
+  return pending_.cut;
 }
 
 HttpOutbox::Part HttpOutbox::take() {

@@ -57,6 +57,7 @@ class HttpOutbox {
   void abandon();
 
   // The server's side.
+  bool is_cut();
   Part take();
   void sent(int64_t bytes);  // of events that were taken
   void gone();               // calls what on_gone() left

@@ -203,7 +203,7 @@ class HttpServer::Parts {
     listener_.remove_path();
   }
 
-  // Everything is closed, and what waited for it is run once more, so that nothing keeps the loop's memory.
+  // Everything is closed, and what waited for it is run again, so that nothing keeps the loop's memory.
   void finish() {
     close_listener();
     sweep_.cancel();
@@ -237,7 +237,7 @@ class HttpServer::Parts {
     if (connections_.size() >= limit + kTurnedAway) return;
     const bool beyond = connections_.size() >= limit;
     const std::string peer = http_peer_of(socket.native_handle());
-    const auto connection = std::make_shared<HttpConnection>(std::move(socket), scratch_, [this] { closed_ = true; });
+    const auto connection = std::make_shared<HttpConnection>(std::move(socket), scratch_, [this] { forget_soon(); });
     auto session = std::make_unique<HttpSession>(shared_, waker_of(connection), &handler_, peer,
                                                  fmt::format("{}-{:x}", id_prefix_, ++accepted_), clock_now());
     if (beyond)
@@ -247,7 +247,6 @@ class HttpServer::Parts {
     connections_.insert(connection);
     open_ = static_cast<int64_t>(connections_.size());
     connection->start(std::move(session));
-    forget_closed();
   }
 
   HttpWaker waker_of(const std::shared_ptr<HttpConnection>& connection) {
@@ -268,8 +267,12 @@ class HttpServer::Parts {
   }
 
   // Connections that are closed leave the set here, not while something still runs in them.
+  void forget_soon() {
+    if (!std::exchange(closed_, true)) asio::post(loop_->io, [this] { forget_closed(); });
+  }
+
   void forget_closed() {
-    if (!std::exchange(closed_, false)) return;
+    closed_ = false;
     std::erase_if(connections_, [](const auto& connection) { return !connection->is_open(); });
     open_ = static_cast<int64_t>(connections_.size());
     stop_if_drained();
@@ -293,8 +296,6 @@ class HttpServer::Parts {
       if (error) return;
       const HttpSession::Time now = clock_now();
       for (const auto& connection : copy_of_connections()) connection->tick(now);
-      closed_ = true;
-      forget_closed();
       if (acceptor_.is_open() && !accepting_) accept();
       sweep();
     });
@@ -313,7 +314,7 @@ class HttpServer::Parts {
   int64_t accepted_ = 0;
   bool accepting_ = false;
   bool draining_ = false;
-  bool closed_ = false;  // some connection
+  bool closed_ = false;  // some connection, which forget_closed() will find
 };
 
 HttpServer::HttpServer(const HttpAddress& address, const HttpLimits& limits, HttpHandler handler)

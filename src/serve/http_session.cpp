@@ -268,7 +268,10 @@ void HttpSession::look_into_outbox(Time now) {
   if (!has_output()) all_is_sent(now);
 }
 
-void HttpSession::woken(Time now) { look_into_outbox(now); }
+void HttpSession::woken(Time now) {
+  if (state_ == State::answering && outbox_->is_cut()) return left();  // whatever its client has yet to read
+  look_into_outbox(now);
+}
 
 std::array<std::string_view, 3> HttpSession::output() const {
   std::array<std::string_view, 3> parts = {head_, text_, tail_};
