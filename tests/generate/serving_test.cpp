@@ -6,6 +6,7 @@
 
 #include "../formats/expect_error.h"
 #include "../models/tiny_families.h"
+#include "device/disk/scratch_file.h"
 #include "engine/serving.h"
 #include "tiny_generation.h"
 
@@ -97,12 +98,15 @@ void expect_same(const Logits& expected, const Logits& found, const std::string&
 
 std::vector<TinyModel> served_families() {
   std::vector<TinyModel> models;
-  for (TinyModel& model : tiny_families()) {
-    model.config["vocab_size"] = 258;
-    model.config["initializer_range"] = 0.2;
-    const ModelSpec spec = read_model_spec(HfConfig::parse(model.config.dump(), "c.json"));
-    if (spec.objective == Objective::language) models.push_back(std::move(model));
-  }
+  for (const Family& family : families())
+    for (const bool varied : {false, true}) {
+      TinyModel model{std::string(family.architecture) + (varied ? "Variant" : ""), tiny_config(family)};
+      if (varied) model.config.merge_patch(tiny_variant(family));
+      model.config["vocab_size"] = 258;
+      model.config["initializer_range"] = 0.2;
+      const ModelSpec spec = read_model_spec(HfConfig::parse(model.config.dump(), "c.json"));
+      if (spec.objective == Objective::language) models.push_back(std::move(model));
+    }
   return models;
 }
 
@@ -161,6 +165,27 @@ TEST_P(ServedFamily, GreedyTokensAreThoseOfAGeneration) {
 
 INSTANTIATE_TEST_SUITE_P(Families, ServedFamily, testing::ValuesIn(served_families()),
                          [](const auto& info) { return info.param.name; });
+
+TEST(Served, WeightsOnDiskGiveTheSameLogits) {
+  TemporaryDirectory directory;
+  write_tiny_model(directory);
+  try {
+    const ScratchFile file(directory.path(), kDiskBlockBytes);
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  InferenceOptions options = served_options(directory / "model", int64_t{1} << 28);
+  const Held held{tiny_prompt(kLength), {0, 1, 2, 3, 4, 5}};
+  ServedModel resident(options, plan_serving(options, small_sizes()));
+  options.machine.disk_directory = directory.path();
+  options.machine.disk_memory = int64_t{1} << 28;
+  options.techniques.pins["offload-parameters"] = "disk";
+  ServingPlan plan = plan_serving(options, small_sizes());
+  ASSERT_TRUE(plan.plan.feasible);
+  EXPECT_GT(plan.plan.disk.breakdown.weights, 0);
+  ServedModel streamed(options, std::move(plan));
+  expect_same(alone(resident.runner(), held, 1), alone(streamed.runner(), held, 7), "on disk");
+}
 
 class ServingPlanTest : public testing::Test {
  protected:
