@@ -96,6 +96,15 @@ void expect_same(const Logits& expected, const Logits& found, const std::string&
         << what << ", position " << row;
 }
 
+void expect_invariant(StepRunner& runner) {
+  const Held held{tiny_prompt(kLength), {0, 1, 2, 3, 4, 5}};
+  const Logits expected = alone(runner, held, 1);
+  Held elsewhere = held;
+  elsewhere.blocks = {17, 3, 11, 2, 30, 7};
+  for (const int64_t chunk : {2, 3, 16}) expect_same(expected, alone(runner, elsewhere, chunk), "alone");
+  for (const int64_t chunk : {1, 3, 7}) expect_same(expected, among_others(runner, elsewhere, chunk), "among others");
+}
+
 std::vector<TinyModel> served_families() {
   std::vector<TinyModel> models;
   for (const Family& family : families())
@@ -120,15 +129,6 @@ class ServedFamily : public testing::TestWithParam<TinyModel> {
     ServingPlan plan = plan_serving(options, small_sizes());
     EXPECT_TRUE(plan.plan.feasible);
     return ServedModel(options, std::move(plan));
-  }
-
-  void expect_invariant(StepRunner& runner) {
-    const Held held{tiny_prompt(kLength), {0, 1, 2, 3, 4, 5}};
-    const Logits expected = alone(runner, held, 1);
-    Held elsewhere = held;
-    elsewhere.blocks = {17, 3, 11, 2, 30, 7};
-    for (const int64_t chunk : {2, 3, 16}) expect_same(expected, alone(runner, elsewhere, chunk), "alone");
-    for (const int64_t chunk : {1, 3, 7}) expect_same(expected, among_others(runner, elsewhere, chunk), "among others");
   }
 
   TemporaryDirectory directory_;
@@ -165,6 +165,17 @@ TEST_P(ServedFamily, GreedyTokensAreThoseOfAGeneration) {
 
 INSTANTIATE_TEST_SUITE_P(Families, ServedFamily, testing::ValuesIn(served_families()),
                          [](const auto& info) { return info.param.name; });
+
+TEST(Served, CodesOfWeightsGiveLogitsOfTheSequenceAlone) {
+  TemporaryDirectory directory;
+  write_tiny_model(directory);
+  for (const char* kind : {"int8", "int4"}) {
+    InferenceOptions options = served_options(directory / "model", int64_t{1} << 28);
+    options.techniques.pins["quantize-weights"] = kind;
+    ServedModel model(options, plan_serving(options, small_sizes()));
+    expect_invariant(model.runner());
+  }
+}
 
 TEST(Served, WeightsOnDiskGiveTheSameLogits) {
   TemporaryDirectory directory;
