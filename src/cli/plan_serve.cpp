@@ -19,9 +19,9 @@ constexpr int64_t kMoreBytes = int64_t{1} << 30;
 
 std::string holds_text(const ServingPlan& serving) {
   const StepLimits& l = serving.limits;
-  return fmt::format("{} tokens in {} blocks of {}: {} sequences of {} tokens at once", serving.pool_tokens(), l.blocks,
-                     l.block_tokens, std::max<int64_t>(1, serving.pool_tokens() / (l.table_blocks * l.block_tokens)),
-                     l.positions);
+  const int64_t full = std::max<int64_t>(1, l.blocks / std::max<int64_t>(1, l.table_blocks));
+  return fmt::format("{} tokens in {} blocks of {}: {} sequence{} of {} tokens at once", serving.pool_tokens(),
+                     l.blocks, l.block_tokens, full, full == 1 ? "" : "s", l.positions);
 }
 
 std::string serving_json(const ServingPlan& serving) {

@@ -6,6 +6,7 @@
 
 #include "../formats/expect_error.h"
 #include "../models/tiny_families.h"
+#include "device/disk/scratch_file.h"
 #include "engine/serving.h"
 #include "tiny_generation.h"
 
@@ -95,14 +96,26 @@ void expect_same(const Logits& expected, const Logits& found, const std::string&
         << what << ", position " << row;
 }
 
+void expect_invariant(StepRunner& runner) {
+  const Held held{tiny_prompt(kLength), {0, 1, 2, 3, 4, 5}};
+  const Logits expected = alone(runner, held, 1);
+  Held elsewhere = held;
+  elsewhere.blocks = {17, 3, 11, 2, 30, 7};
+  for (const int64_t chunk : {2, 3, 16}) expect_same(expected, alone(runner, elsewhere, chunk), "alone");
+  for (const int64_t chunk : {1, 3, 7}) expect_same(expected, among_others(runner, elsewhere, chunk), "among others");
+}
+
 std::vector<TinyModel> served_families() {
   std::vector<TinyModel> models;
-  for (TinyModel& model : tiny_families()) {
-    model.config["vocab_size"] = 258;
-    model.config["initializer_range"] = 0.2;
-    const ModelSpec spec = read_model_spec(HfConfig::parse(model.config.dump(), "c.json"));
-    if (spec.objective == Objective::language) models.push_back(std::move(model));
-  }
+  for (const Family& family : families())
+    for (const bool varied : {false, true}) {
+      TinyModel model{std::string(family.architecture) + (varied ? "Variant" : ""), tiny_config(family)};
+      if (varied) model.config.merge_patch(tiny_variant(family));
+      model.config["vocab_size"] = 258;
+      model.config["initializer_range"] = 0.2;
+      const ModelSpec spec = read_model_spec(HfConfig::parse(model.config.dump(), "c.json"));
+      if (spec.objective == Objective::language) models.push_back(std::move(model));
+    }
   return models;
 }
 
@@ -116,15 +129,6 @@ class ServedFamily : public testing::TestWithParam<TinyModel> {
     ServingPlan plan = plan_serving(options, small_sizes());
     EXPECT_TRUE(plan.plan.feasible);
     return ServedModel(options, std::move(plan));
-  }
-
-  void expect_invariant(StepRunner& runner) {
-    const Held held{tiny_prompt(kLength), {0, 1, 2, 3, 4, 5}};
-    const Logits expected = alone(runner, held, 1);
-    Held elsewhere = held;
-    elsewhere.blocks = {17, 3, 11, 2, 30, 7};
-    for (const int64_t chunk : {2, 3, 16}) expect_same(expected, alone(runner, elsewhere, chunk), "alone");
-    for (const int64_t chunk : {1, 3, 7}) expect_same(expected, among_others(runner, elsewhere, chunk), "among others");
   }
 
   TemporaryDirectory directory_;
@@ -161,6 +165,38 @@ TEST_P(ServedFamily, GreedyTokensAreThoseOfAGeneration) {
 
 INSTANTIATE_TEST_SUITE_P(Families, ServedFamily, testing::ValuesIn(served_families()),
                          [](const auto& info) { return info.param.name; });
+
+TEST(Served, CodesOfWeightsGiveLogitsOfTheSequenceAlone) {
+  TemporaryDirectory directory;
+  write_tiny_model(directory);
+  for (const char* kind : {"int8", "int4"}) {
+    InferenceOptions options = served_options(directory / "model", int64_t{1} << 28);
+    options.techniques.pins["quantize-weights"] = kind;
+    ServedModel model(options, plan_serving(options, small_sizes()));
+    expect_invariant(model.runner());
+  }
+}
+
+TEST(Served, WeightsOnDiskGiveTheSameLogits) {
+  TemporaryDirectory directory;
+  write_tiny_model(directory);
+  try {
+    const ScratchFile file(directory.path(), kDiskBlockBytes);
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  InferenceOptions options = served_options(directory / "model", int64_t{1} << 28);
+  const Held held{tiny_prompt(kLength), {0, 1, 2, 3, 4, 5}};
+  ServedModel resident(options, plan_serving(options, small_sizes()));
+  options.machine.disk_directory = directory.path();
+  options.machine.disk_memory = int64_t{1} << 28;
+  options.techniques.pins["offload-parameters"] = "disk";
+  ServingPlan plan = plan_serving(options, small_sizes());
+  ASSERT_TRUE(plan.plan.feasible);
+  EXPECT_GT(plan.plan.disk.breakdown.weights, 0);
+  ServedModel streamed(options, std::move(plan));
+  expect_same(alone(resident.runner(), held, 1), alone(streamed.runner(), held, 7), "on disk");
+}
 
 class ServingPlanTest : public testing::Test {
  protected:
