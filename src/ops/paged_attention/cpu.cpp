@@ -6,12 +6,14 @@
 #include "base/threads.h"
 #include "ops/cpu/kernel.h"
 #include "ops/paged_attention/reference.h"
+#include "ops/paged_attention/scratch.h"
+#include "ops/paged_attention/simd.h"
 #include "ops/stream/float_types.h"
 
 namespace headroom {
 namespace {
 
-using PagedRun = void (*)(const PagedCall&);
+using PagedRun = void (*)(const PagedCall&, int64_t threads);
 
 KernelOffer paged_kernel(const KernelSpec& spec, const DeviceFacts& facts, PagedRun run) {
   return {kernel_of([run, shape = paged_shape(spec.call()), most = facts.threads](const KernelCall& call) {
@@ -25,13 +27,19 @@ KernelOffer paged_kernel(const KernelSpec& spec, const DeviceFacts& facts, Paged
             paged.owners = call.inputs[4].as<int32_t>();
             paged.offset = call.inputs[5].as<int32_t>();
             paged.scratch = call.scratch.data();
-            run(paged);
+            run(paged, most);
           }),
           {}};
 }
 
 KernelOffer paged_reference_kernel(const KernelSpec& spec, const DeviceFacts& facts) {
-  return paged_kernel(spec, facts, paged_reference);
+  return paged_kernel(spec, facts, [](const PagedCall& call, int64_t) { paged_reference(call); });
+}
+
+KernelOffer paged_simd_kernel(const KernelSpec& spec, const DeviceFacts& facts) {
+  if (!facts.capabilities.has(kAvx2)) return {nullptr, "needs AVX2"};
+  if (paged_shape(spec.call()).dim > kMaxFastDim) return {nullptr, "heads are too wide"};
+  return paged_kernel(spec, facts, paged_simd);
 }
 
 void append_rows(const TensorView& rows, const TensorView& pool, const int32_t* slots) {
@@ -63,7 +71,7 @@ KernelOffer append_paged_reference(const KernelSpec&, const DeviceFacts&) {
 }  // namespace
 
 void register_paged_attention_cpu(CpuKernels& kernels) {
-  kernels.add("attention_paged", {{"reference", paged_reference_kernel}});
+  kernels.add("attention_paged", {{"simd", paged_simd_kernel}, {"reference", paged_reference_kernel}});
   kernels.add("kv_append_paged", {{"reference", append_paged_reference}});
 }
 
