@@ -15,9 +15,8 @@ MADE_ONCE = ('ops()::registry', 'backends()::built', 'devices()::built', 'elemen
 OF_A_THREAD = ('usual_size()::size', 'team_size()::size', 'place()::here', 'look_for_neighbours(headroom::team::SpinRule&)::before', 'mode_of_thread')
 # Shared on purpose, each with its own lock or atomics.
 SHARED = ('account()::instance', 'the_team()::team')
-# Not the engine: the command line, doctor's tables, the pages of reports, and the server, where Asio and Beast keep their
-# services, tables and error categories.
-BESIDE = re.compile(r'libheadroom_(cli|doctor|report|serve)|cuda')
+# Not the engine: the command line, doctor's tables and the pages of reports.
+BESIDE = re.compile(r'libheadroom_(cli|doctor|report)|cuda')
 SECTION = re.compile(r'\.(data|bss|tdata|tbss)(?!\.rel\.ro)')
 
 
@@ -31,7 +30,7 @@ def written_of(archive):
 
 
 def is_known(name):
-    if name.startswith(('std::', 'CLI::')):  # constants of others
+    if name.startswith(('std::', 'CLI::', 'boost::', 'fmt::')):  # constants of others, and what Asio keeps for its threads
         return True
     return any(name.endswith(known) for known in MADE_ONCE + OF_A_THREAD + SHARED)
 
