@@ -139,6 +139,7 @@ void HttpOutbox::abandon() {
   ended_ = true;
   if (begun_) {
     pending_.cut = true;
+    woken_ = false;
   } else {
     begun_ = true;
     set_whole(500, "application/json", http_error_body(500, "the request was dropped without an answer", "internal"),

@@ -38,7 +38,8 @@ class HttpRequestParser::Parts : public http::basic_parser<true> {
   }
 
   void feed_head(std::string_view bytes) {
-    while (!bytes.empty() && !is_header_done() && !refusal_) bytes.remove_prefix(feed(bytes));
+    size_t used = 1;
+    while (used > 0 && !bytes.empty() && !is_header_done() && !refusal_) bytes.remove_prefix(used = feed(bytes));
     if (!refusal_ && !is_header_done()) refuse(400, "bad_request", "the request's head has no end");
     if (!refusal_) check_head();
     eager(true);
