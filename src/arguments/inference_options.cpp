@@ -6,28 +6,31 @@
 #include "passes/quantize_weights.h"
 
 namespace headroom {
-namespace {
 
-void add_inference_options(CLI::App& app, InferenceArguments& a, const char* precisions) {
-  scalar(app, "--model", a.options.model,
-         "model directory, or an adapter's directory, whose config names the base model")
+void add_inference_options(CLI::App& app, InferenceOptions& o, TierArguments& tiers, const char* precisions) {
+  scalar(app, "--model", o.model, "model directory, or an adapter's directory, whose config names the base model")
       ->required();
-  scalar(app, "--adapter", a.options.adapter, "LoRA adapter to apply: a directory that train or PEFT wrote")
-      ->type_name("DIR");
-  memory_option(app, "--memory", a.options.machine.memory,
+  scalar(app, "--adapter", o.adapter, "LoRA adapter to apply: a directory that train or PEFT wrote")->type_name("DIR");
+  memory_option(app, "--memory", o.machine.memory,
                 "budget for all memory that the kernel charges to this process (90 % of what is available); on a GPU "
                 "for all that the process holds there (what is free)");
-  add_tier_options(app, a.options.machine, a.tiers, "weights");
-  scalar(app, "--precision", a.options.techniques.precision, precisions)->capture_default_str();
-  scalar(app, "--device", a.options.machine.device, "cpu or cuda:N")->capture_default_str();
-  scalar(app, "--threads", a.options.machine.threads,
+  add_tier_options(app, o.machine, tiers, "weights");
+  scalar(app, "--precision", o.techniques.precision, precisions)->capture_default_str();
+  scalar(app, "--device", o.machine.device, "cpu or cuda:N")->capture_default_str();
+  scalar(app, "--threads", o.machine.threads,
          "threads (those of --profile, else one for each CPU that the process may use)");
-  scalar(app, "--profile", a.options.machine.profile, "profile file or shipped profile, as for train");
-  app.add_flag("--json", a.json, "the result as JSON on stdout");
-  app.add_flag("--force", a.options.machine.force, "accept a budget above what the machine can give");
-  app.add_flag("--quiet", a.quiet, "no notes");
+  scalar(app, "--profile", o.machine.profile, "profile file or shipped profile, as for train");
+  app.add_flag("--force", o.machine.force, "accept a budget above what the machine can give");
   const PassInfo* const passes[] = {&kQuantizeWeights, &kQat, &kOffloadParameters, &kPrefetch};
   app.footer(technique_help(passes));
+}
+
+namespace {
+
+// What evaluate and generate say.
+void add_output_options(CLI::App& app, InferenceArguments& a) {
+  app.add_flag("--json", a.json, "the result as JSON on stdout");
+  app.add_flag("--quiet", a.quiet, "no notes");
 }
 
 // At most one of them; grammar_source() says so.
@@ -43,7 +46,8 @@ void add_grammar_options(CLI::App& app, GrammarOptions& g) {
 }  // namespace
 
 void add_evaluate_options(CLI::App& app, InferenceArguments& a) {
-  add_inference_options(app, a, "32-true, bf16-mixed, bf16-true, 16-mixed or 16-true");
+  add_inference_options(app, a.options, a.tiers, "32-true, bf16-mixed, bf16-true, 16-mixed or 16-true");
+  add_output_options(app, a);
   app.add_option("--data", a.options.data.train, "data: .txt, .jsonl, .json or .tsv; repeatable")->type_name("FILE");
   scalar(app, "--max-seq-length", a.options.data.max_seq_length,
          "tokens per window (512, or the model's positions if fewer)");
@@ -54,7 +58,8 @@ void add_evaluate_options(CLI::App& app, InferenceArguments& a) {
 
 void add_generate_options(CLI::App& app, InferenceArguments& a) {
   GenerationRequest& g = a.generation;
-  add_inference_options(app, a, "32-true; bf16-true or 16-true: weights and cache in 16 bits");
+  add_inference_options(app, a.options, a.tiers, "32-true; bf16-true or 16-true: weights and cache in 16 bits");
+  add_output_options(app, a);
   scalar(app, "--prompt", g.prompt.prompt, "text to continue; - reads it from stdin (none: the text begins after BOS)");
   app.add_flag("--chat", g.prompt.chat,
                "the prompt is a user's message: the model's chat template renders it, and the text is the answer");

@@ -15,6 +15,8 @@ struct InferenceArguments {
   bool quiet = false;
 };
 
+// What every command takes that runs a model without training it. `precisions`: help of --precision.
+void add_inference_options(CLI::App& app, InferenceOptions& options, TierArguments& tiers, const char* precisions);
 void add_evaluate_options(CLI::App& app, InferenceArguments& arguments);
 void add_generate_options(CLI::App& app, InferenceArguments& arguments);
 

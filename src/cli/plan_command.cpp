@@ -7,6 +7,7 @@
 #include "cli/output_file.h"
 #include "cli/plan_diff_command.h"
 #include "cli/plan_questions.h"
+#include "cli/plan_serve.h"
 #include "cli/refuse.h"
 #include "cli/run_file_options.h"
 #include "cli/terminal.h"
@@ -27,7 +28,25 @@ struct PlanArguments {
   std::string pack;
   int64_t capacity = 0;
   std::string text_file;
+  bool serve = false;
+  ServingArguments serving;  // its sizes; the model and the machine are those of `train`
 };
+
+// The options of a server that are among those of training.
+int run_served(const PlanArguments& arguments) {
+  ServingArguments serving = arguments.serving;
+  const TrainOptions& train = arguments.train.options;
+  serving.options.model = train.model.path;
+  serving.options.adapter = train.model.adapter;
+  serving.options.machine = train.machine;
+  serving.options.machine.device = planning_device(train.machine);
+  serving.options.techniques = train.techniques;
+  serving.tiers = arguments.train.tiers;
+  serving.quiet = arguments.train.quiet;
+  const std::string note = resolve_serving(serving);
+  if (!serving.quiet) print_remark(note);
+  return run_plan_serve(serving, arguments.questions.json);
+}
 
 int run_pack(const PlanArguments& arguments) {
   const AssignedFile assigned = assign_file(arguments.pack, arguments.capacity);
@@ -47,6 +66,7 @@ int run_plan(const PlanArguments& arguments, const CommandWith& command) {
   if (!arguments.pack.empty()) return run_pack(arguments);
   if (arguments.train.options.model.path.empty() && arguments.questions.models.empty())
     throw Error(ErrorKind::usage, "no model", "give --model DIR or --model config.json");
+  if (arguments.serve) return run_served(arguments);
   TrainArguments train = arguments.train;
   train.options.machine.device = planning_device(train.options.machine);
   const TrainOptions options = resolve(train);
@@ -82,6 +102,10 @@ Command plan_command() {
             std::vector<std::string> names = option_names(app);
             std::erase(names, "quiet");  // of the answer, not of what it names
             add_plan_questions(app, arguments->questions);
+            app.add_flag("--serve", arguments->serve,
+                         "what a server would hold within --memory: the bytes of each region, tokens and sequences")
+                ->group("Sizes of serving");
+            add_serving_sizes(app, arguments->serving);
             app.add_flag("--explain", arguments->explain,
                          "the reasons: bytes and seconds per technique, the frontier of plans; with --data also what "
                          "each --max-seq-length would lose and need");

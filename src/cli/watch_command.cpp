@@ -16,11 +16,11 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
-void on_signal(int number) { interrupted = number; }
+void on_watch_signal(int number) { interrupted = number; }
 
 void install_handlers() {
   struct sigaction action = {};
-  action.sa_handler = on_signal;  // without SA_RESTART: a pause ends at once
+  action.sa_handler = on_watch_signal;  // without SA_RESTART: a pause ends at once
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
 }

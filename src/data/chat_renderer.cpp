@@ -123,13 +123,21 @@ ChatRenderer::ChatRenderer(const std::filesystem::path& tokenizer_folder, const 
 std::string ChatRenderer::render_prompt(std::span<const ChatMessage> messages, std::string_view source) const {
   Json list = Json::array();
   for (const ChatMessage& message : messages) list.push_back({{"role", message.role}, {"content", message.content}});
-  std::string text = list.dump();
+  return render_prompt(list.dump(), {}, source);
+}
+
+std::string ChatRenderer::render_prompt(std::string_view messages, std::string_view tools,
+                                        std::string_view source) const {
+  std::string text(messages);
+  text += tools;
   Row row;
   row.kind = RowKind::messages;
   const RowBytes bytes{text};
   row.bytes = &bytes;
-  row.messages = {0, bytes.size(), false};
-  return Conversation(*this, row, {source}).render(messages.size(), true).text;
+  row.messages = {0, static_cast<int64_t>(messages.size()), false};
+  if (!tools.empty()) row.tools = {static_cast<int64_t>(messages.size()), static_cast<int64_t>(tools.size()), false};
+  Conversation conversation(*this, row, {source});
+  return conversation.render(conversation.assistant().size(), true).text;
 }
 
 ScoredText ChatRenderer::render(const Row& row, const RowPlace& place) const {

@@ -47,6 +47,9 @@ class ChatRenderer {
   // The text of `messages` with what the template puts before an answer (add_generation_prompt). Throws Error(format)
   // for what the template refuses, naming `source`.
   std::string render_prompt(std::span<const ChatMessage> messages, std::string_view source) const;
+  // The same of messages as JSON, a list of objects that may hold what the template reads beside role and content, and
+  // of tools, a list too, or empty for none.
+  std::string render_prompt(std::string_view messages, std::string_view tools, std::string_view source) const;
 
  private:
   class Conversation;

@@ -67,6 +67,10 @@ void OpenedModel::load(Executor& executor, const LoraOptions& lora) const {
   executor.run("load", {});
 }
 
+LoraOptions OpenedModel::adapter_options() const {
+  return adapter_ ? lora_options(*adapter_, model_.spec) : LoraOptions{};
+}
+
 PlanRequest OpenedModel::request(bool tokenizer_stays) const {
   MachineOptions here = options_.machine;
   here.runs_here = true;

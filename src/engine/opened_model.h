@@ -8,6 +8,7 @@
 #include <string>
 
 #include "formats/safetensors_index.h"
+#include "passes/lora.h"
 #include "plan/plan.h"
 #include "runtime/executor.h"
 #include "train/adapter_files.h"
@@ -34,6 +35,8 @@ class OpenedModel {
   OpenedModel(const InferenceOptions& options, const char* purpose, Notes notes);
 
   const ModelFiles& files() const { return model_; }
+  // The adapter's; rank 0 where there is none. Throws Error(format).
+  LoraOptions adapter_options() const;
   // The request of a plan, less program and length. `tokenizer_stays` while the arena is there. Sets the team's
   // threads. Throws Error(usage) for what does not go together, Error(does_not_fit) for a budget above the machine.
   PlanRequest request(bool tokenizer_stays) const;

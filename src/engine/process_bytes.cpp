@@ -41,6 +41,10 @@ constexpr int64_t kPageTableRatio = 512;
 // Instruction tables of evaluation or generation, per layer; 1.2 to 1.6 KiB an instruction.
 constexpr int64_t kInferenceLayerBytes = 40 * 1024;
 
+// The same of one of a server's programs; of adapters in it.
+constexpr int64_t kServingLayerBytes = 20 * 1024;
+constexpr int64_t kServingAdapterBytes = 24 * 1024;
+
 // What a further part of a training run holds: tables per layer, and kernels prepared for its shapes. oneDNN generates
 // code for each shape of an fp32 product; adapters bring instructions and products of their own.
 struct ProgramBytes {
@@ -154,6 +158,13 @@ void book_prompt(PlanRequest& request, const ModelFiles& model, int64_t text_byt
   const int64_t held =
       3 * text_bytes + tokenizer_bytes(model) + (chat_bytes > 0 ? template_bytes(model) + chat_bytes : 0);
   request.prepare.least = request.prepare.most = before_arena(request, held);
+}
+
+void book_server(PlanRequest& request, const ModelFiles& model, int64_t programs, int64_t bytes) {
+  ProcessBytes& there = request.facts.is_cpu() ? request.process : request.host_process;
+  there.server = align_up(bytes, 4096);
+  const int64_t adapters = asked_for(request, kLora) ? kServingAdapterBytes : 0;
+  there.planner = align_up(programs * model.spec.layers * (kServingLayerBytes + adapters), 4096);
 }
 
 void book_encoding(PlanRequest& request, const Tokenizer& tokenizer, int64_t text_bytes) {

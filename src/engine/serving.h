@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,9 @@ struct ServingOptions {
   int64_t block_size = 16;
   std::string kv_cache_dtype = "auto";  // auto: as the precision has it
   int64_t outside_bytes = 0;            // heap that the server needs beside the engine: connections, requests, answers
+  // Further such heap that depends on the sizes chosen: the scheduler's tables. None where it is empty. Pure; grows
+  // with every limit.
+  std::function<int64_t(const StepLimits&)> outside;
 };
 
 // One line of `plan --serve` and of /metrics.
@@ -33,16 +37,19 @@ struct ServingPlan {
   Plan plan;  // not feasible: nothing can be served; plan.minimum_bytes says what would do
   StepLimits limits;
   int64_t pool_tokens() const { return limits.blocks * limits.block_tokens; }
-  std::vector<ServingRegion> regions;  // add up to plan.peak_bytes
+  std::vector<ServingRegion> regions;  // add up to plan.peak_bytes; of a plan that is not feasible none
+  DType cache = DType::f32;
 };
 
-// Plans without reading weights. Throws Error(usage | format).
+// Plans without reading weights, for which a config.json alone will do, and prints nothing. Throws Error(usage |
+// format).
 ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& serving, const Notes& notes = {});
 
 // The model loaded and ready. Owns plan, device, executor; runner() is used by one thread, the one that made it.
 class ServedModel {
  public:
-  // Throws Error(usage | format | does_not_fit | run); a plan that is not feasible is the caller's to refuse first.
+  // Keeps a copy of the options. Throws Error(usage | format | does_not_fit | run); a plan that is not feasible is the
+  // caller's to refuse first.
   ServedModel(const InferenceOptions& options, ServingPlan plan, const Notes& notes = {});
   ~ServedModel();
 

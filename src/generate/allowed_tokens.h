@@ -10,6 +10,10 @@
 
 namespace headroom {
 
+// Writes `logits` to `kept`, which may be the same: -inf where the grammar does not allow the token. Returns the
+// likeliest allowed one. Throws Error(run) where none is.
+int32_t keep_allowed(GrammarMatcher& grammar, std::span<const float> logits, std::span<float> kept);
+
 class AllowedTokens {
  public:
   // Without a grammar (null) every token is allowed, and the sampler's own pick is taken.

@@ -28,24 +28,34 @@ Sampler::Sampler(const SamplingOptions& options, int64_t vocab)
       weights_(static_cast<size_t>(vocab)),
       sums_(chunks_of(static_cast<size_t>(vocab))) {}
 
-int32_t Sampler::pick(std::span<const float> logits, int64_t position) {
+Sampler::Sampler(int64_t vocab) : Sampler(SamplingOptions{}, vocab) {}
+
+int64_t Sampler::memory_bytes(int64_t vocab) {
+  return vocab * static_cast<int64_t>(sizeof(int32_t) + sizeof(double)) +
+         static_cast<int64_t>(chunks_of(static_cast<size_t>(vocab)) * sizeof(double));
+}
+
+int32_t Sampler::pick(const SamplingOptions& options, std::span<const float> logits, int64_t position) {
   const auto best = static_cast<int32_t>(
       std::max_element(logits.begin(), logits.end(), [](float x, float y) { return larger(y, x); }) - logits.begin());
   const float top = logits[static_cast<size_t>(best)];
-  if (options_.temperature <= 0 || options_.top_k == 1 || !std::isfinite(top)) return best;
-  weigh(logits, top);
-  const double uniform = counter_uniform(options_.seed, static_cast<uint64_t>(position));
-  const bool cut = options_.top_k > 0 && options_.top_k < static_cast<int64_t>(logits.size());
-  return cut || options_.top_p < 1.0 ? draw_of_largest(logits, uniform) : draw_any(uniform, best);
+  if (options.temperature <= 0 || options.top_k == 1 || !std::isfinite(top)) return best;
+  weigh(options, logits, top);
+  const double uniform = counter_uniform(options.seed, static_cast<uint64_t>(position));
+  const bool cut = options.top_k > 0 && options.top_k < static_cast<int64_t>(logits.size());
+  return cut || options.top_p < 1.0 ? draw_of_largest(options, logits, uniform) : draw_any(uniform, best);
 }
 
-void Sampler::weigh(std::span<const float> logits, float top) {
+void Sampler::weigh(const SamplingOptions& options, std::span<const float> logits, float top) {
+  const auto weight = [&](float logit) {
+    const double value = std::isnan(logit) ? 0 : std::exp((static_cast<double>(logit) - top) / options.temperature);
+    return value < options.min_p ? 0 : value;
+  };
   parallel_for(static_cast<int64_t>(sums_.size()), 1, [&](int64_t begin, int64_t end, int) {
     for (auto chunk = static_cast<size_t>(begin); chunk < static_cast<size_t>(end); ++chunk) {
       double sum = 0;
       for (size_t id = chunk * kChunk; id < std::min(logits.size(), (chunk + 1) * kChunk); ++id)
-        sum += weights_[id] =
-            std::isnan(logits[id]) ? 0 : std::exp((static_cast<double>(logits[id]) - top) / options_.temperature);
+        sum += weights_[id] = weight(logits[id]);
       sums_[chunk] = sum;
     }
   });
@@ -63,14 +73,14 @@ int32_t Sampler::draw_any(double uniform, int32_t otherwise) const {
 
 // The same among the top_k largest, of which the first that together pass top_p. They are ordered as far as needed: the
 // part grows until it holds them.
-int32_t Sampler::draw_of_largest(std::span<const float> logits, double uniform) {
+int32_t Sampler::draw_of_largest(const SamplingOptions& options, std::span<const float> logits, double uniform) {
   const auto better = [&](int32_t a, int32_t b) {
     const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
     return larger(x, y) || (!larger(y, x) && a < b);
   };
   std::iota(order_.begin(), order_.end(), 0);
   size_t most = order_.size(), ordered = 0;
-  if (options_.top_k > 0) most = std::min(most, static_cast<size_t>(options_.top_k));
+  if (options.top_k > 0) most = std::min(most, static_cast<size_t>(options.top_k));
   const auto order_to = [&](size_t count) {
     const auto at = [&](size_t index) { return order_.begin() + static_cast<std::ptrdiff_t>(index); };
     if (count < order_.size()) std::nth_element(at(ordered), at(count), order_.end(), better);
@@ -86,13 +96,14 @@ int32_t Sampler::draw_of_largest(std::span<const float> logits, double uniform) 
   }
   double mass = 0;
   size_t kept = 0;
-  for (; kept < most && (kept == 0 || mass < options_.top_p * sum); ++kept) {
+  for (; kept < most && (kept == 0 || mass < options.top_p * sum); ++kept) {
     if (kept == ordered) order_to(std::min(most, 64 + 8 * ordered));
     mass += weight(kept);
   }
   double left = uniform * mass;
   for (size_t i = 0; i < kept; ++i)
     if ((left -= weight(i)) < 0) return order_[i];
+  while (kept > 1 && weight(kept - 1) == 0) --kept;
   return order_[kept - 1];
 }
 

@@ -3,34 +3,51 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace headroom {
 
+// How a token is drawn. What is set takes effect in vLLM's order: logit_bias, penalties (repetition, frequency,
+// presence), temperature, min_p, top_k, top_p. A grammar's tokens are chosen before the temperature: vLLM does it
+// first, which comes to the same, as no bias or penalty brings back a token without probability.
 struct SamplingOptions {
   double temperature = 1.0;  // 0 = greedy
   double top_p = 1.0;
   int64_t top_k = 0;  // 0 = all
   uint64_t seed = 42;
+  double min_p = 0;  // least probability, relative to that of the likeliest token; 0 = none
+  // What TokenDrawer applies to the logits, and Sampler alone does not:
+  double presence_penalty = 0;    // off the logit of a token that was drawn before
+  double frequency_penalty = 0;   // the same, for each time
+  double repetition_penalty = 1;  // > 0; logits of tokens of the prompt and the text: positive / it, negative * it
+  std::vector<std::pair<int32_t, float>> logit_bias{};  // (id, what is added to its logit)
 };
 
 // Deterministic by seed: the random number of position `n` is a function of (seed, n) alone (counter_uniform), and the
 // token one of that number and the logits, whatever the threads. Holds an index and a weight per vocabulary entry; no
-// heap call after construction. Logits that are not numbers are never drawn.
+// heap call after construction. Logits that are not numbers are never drawn. Knows temperature, min_p, top_k and top_p;
+// logit bias and penalties are TokenDrawer's.
 class Sampler {
  public:
+  // For texts with options of their own: only the pick() that takes them.
+  explicit Sampler(int64_t vocab);
   Sampler(const SamplingOptions& options, int64_t vocab);
   // The token for position `position`; ties go to the lower id.
-  int32_t pick(std::span<const float> logits, int64_t position);
+  int32_t pick(std::span<const float> logits, int64_t position) { return pick(options_, logits, position); }
+  int32_t pick(const SamplingOptions& options, std::span<const float> logits, int64_t position);
+
+  // Heap of a sampler.
+  static int64_t memory_bytes(int64_t vocab);
 
  private:
-  void weigh(std::span<const float> logits, float top);
+  void weigh(const SamplingOptions& options, std::span<const float> logits, float top);
   int32_t draw_any(double uniform, int32_t otherwise) const;
-  int32_t draw_of_largest(std::span<const float> logits, double uniform);
+  int32_t draw_of_largest(const SamplingOptions& options, std::span<const float> logits, double uniform);
 
   SamplingOptions options_;
   std::vector<int32_t> order_;   // by logit, as far as it was needed
-  std::vector<double> weights_;  // exp((logit - top) / temperature), by id
+  std::vector<double> weights_;  // exp((logit - top) / temperature), by id; 0 below min_p
   std::vector<double> sums_;     // of the weights of each chunk of ids
 };
 

@@ -32,7 +32,8 @@ struct SequenceToken {
 
 enum class SequenceEnd : uint8_t { stop, length, cancelled, failed };
 
-// Hears of one sequence, on the thread that steps.
+// Hears of one sequence, on the thread that steps; does not call the scheduler. What on_prompt and on_token throw ends
+// the sequence with `failed`.
 class SequenceListener {
  public:
   virtual ~SequenceListener() = default;
@@ -40,17 +41,19 @@ class SequenceListener {
   virtual void on_prompt(std::vector<SequenceToken>) {}
   // A token that was drawn; never one of the stop ids. False ends the sequence with `stop`: no further token is made.
   virtual bool on_token(const SequenceToken& token) = 0;
-  // Once, at the end. `error` says what failed. `cached`: tokens of the prompt that the prefix index had.
+  // Once, at the end. `error` says what failed. `drawn`: tokens that were drawn, a stop id that ended the text among
+  // them. `cached`: tokens of the prompt that the prefix index had.
   virtual void on_end(SequenceEnd end, int64_t drawn, int64_t cached, const std::string& error) = 0;
 };
 
+// Ids of tokens, stop_ids apart, are of the vocabulary.
 struct SequenceRequest {
   std::vector<int32_t> prompt;  // at least one token
   int64_t max_tokens = 16;      // 0: the prompt's log-probabilities only
   SamplingOptions sampling;     // the seed of this sequence
   std::vector<int32_t> stop_ids;
   std::shared_ptr<GrammarMatcher> grammar;  // none: the text may be anything
-  int64_t best = -1;                        // log-probabilities of the drawn token and of this many others; -1: none
+  int64_t best = -1;                        // log-probabilities of the drawn token and of this many likeliest; -1: none
   bool prompt_logprobs = false;
   uint64_t client = 0;  // whom turns are shared among
   std::shared_ptr<SequenceListener> listener;
@@ -58,25 +61,33 @@ struct SequenceRequest {
 
 using SequenceId = uint64_t;
 
+// never_fits: a prompt and its max_tokens exceed a sequence's positions or the pool, or the group most_waiting.
 enum class Admission : uint8_t { taken, never_fits, queue_full };
 
 struct SchedulerOptions {
   int64_t most_waiting = 256;  // sequences that wait; more are refused as queue_full
   bool prefix_index = true;
+  int64_t most_best = 20;    // the largest SequenceRequest::best
+  int64_t most_passes = 16;  // how often others go before a sequence whose turn it is and that does not fit yet
 };
 
 // What /metrics shows. Counters never fall.
 struct SchedulerCounts {
   int64_t running = 0, waiting = 0;
   int64_t blocks = 0, blocks_used = 0, blocks_kept = 0;  // of the pool; held by sequences; kept for their prefix only
-  int64_t prompt_tokens = 0, drawn_tokens = 0, prefix_queries = 0, prefix_hits = 0;  // tokens
-  int64_t steps = 0, ended = 0, cancelled = 0, refused = 0;                          // refused: never_fits, queue_full
+  int64_t prompt_tokens = 0, drawn_tokens = 0, prefix_queries = 0, prefix_hits = 0;  // tokens, of admitted sequences
+  int64_t steps = 0, ended = 0, cancelled = 0, refused = 0;  // ended: however; refused: never_fits, queue_full
 };
 
 // Used by one thread. A sequence is admitted once the pool has blocks for its prompt and max_tokens together, so that
 // no admitted sequence waits for blocks, is recomputed or lost. A long prompt is read in chunks between the tokens of
-// others. Blocks are shared between sequences that begin with the same tokens; those of ended sequences are kept until
-// others need them, the least recently used first.
+// others (StepBuilder states the bounds). Clients take turns, and what does not fit yet is not passed for ever
+// (WaitingLine). Blocks are shared between sequences that begin with the same tokens; those of ended sequences are kept
+// until others need them, the least recently used first. Where log-probabilities of a prompt are asked for, its blocks
+// are computed in any case, and one such prompt is read at a time.
+//
+// What a sequence gets is a function of its request alone: the tokens are those that `generate` draws with the same
+// options and seed.
 class Scheduler {
  public:
   // `runner` outlives the scheduler.
@@ -93,6 +104,8 @@ class Scheduler {
   void fail_all(const std::string& error);
 
   SchedulerCounts counts() const;
+  // The most heap that a scheduler holds beside what came in the requests (prompts, options, grammars).
+  static int64_t memory_bytes(const StepLimits& limits, const SchedulerOptions& options);
   // Throws InternalError unless every block is owned exactly as often as it is counted. Slow: for tests.
   void check() const;
 

@@ -110,6 +110,7 @@ struct ProcessBytes {
   int64_t code = 0;  // binary, libraries, stacks, allocator
   int64_t tokenizer = 0;
   int64_t grammar = 0;      // of a generation: its grammar, the trie of the vocabulary, token masks
+  int64_t server = 0;       // of a server: connections, requests, answers, the scheduler's tables
   int64_t data = 0;         // loader and token cache buffers
   int64_t kernels = 0;      // library primitives
   int64_t planner = 0;      // graph and plan tables
@@ -119,7 +120,8 @@ struct ProcessBytes {
   int64_t graphs = 0;       // on a GPU: kernels that are queued by one call
   int64_t caller = 0;       // of a program that embeds headroom: what it held before
   int64_t total() const {
-    return code + tokenizer + grammar + data + kernels + planner + page_tables + copies + gpu + graphs + caller;
+    return code + tokenizer + grammar + server + data + kernels + planner + page_tables + copies + gpu + graphs +
+           caller;
   }
 };
 

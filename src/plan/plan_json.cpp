@@ -17,17 +17,12 @@ Json breakdown_json(const Breakdown& b) {
 }
 
 Json process_json(const ProcessBytes& c) {
-  return {{"code", c.code},
-          {"tokenizer", c.tokenizer},
-          {"grammar", c.grammar},
-          {"data", c.data},
-          {"kernels", c.kernels},
-          {"planner", c.planner},
-          {"page_tables", c.page_tables},
-          {"copies", c.copies},
-          {"gpu", c.gpu},
-          {"graphs", c.graphs},
-          {"caller", c.caller}};
+  return {{"code", c.code},       {"tokenizer", c.tokenizer},
+          {"grammar", c.grammar}, {"server", c.server},
+          {"data", c.data},       {"kernels", c.kernels},
+          {"planner", c.planner}, {"page_tables", c.page_tables},
+          {"copies", c.copies},   {"gpu", c.gpu},
+          {"graphs", c.graphs},   {"caller", c.caller}};
 }
 
 Json tiers_json(const Plan& plan) {

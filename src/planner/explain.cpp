@@ -73,6 +73,7 @@ void explain_parts(const Plan& plan, std::string& text) {
   row("code and libraries", c.code + c.kernels);
   row("tokenizer and loader", c.tokenizer + c.data);
   if (c.grammar > 0) row("grammar and masks", c.grammar);
+  if (c.server > 0) row("server", c.server);
   row("plan tables", c.planner);
   row("copies to disk", c.copies);
   row("page tables", c.page_tables);

@@ -1,20 +1,10 @@
 #include "planner/inference.h"
 
-#include "ir/builder.h"
-#include "ops/registry.h"
-#include "passes/attention_kernels.h"
 #include "passes/chunked_loss.h"
-#include "passes/linear_groups.h"
 #include "passes/micro_batch.h"
-#include "passes/narrow_weights.h"
-#include "passes/norm_sums.h"
-#include "passes/qat.h"
-#include "passes/quantize_weights.h"
+#include "planner/finished_generation.h"
 #include "planner/pipeline.h"
-#include "planner/technique.h"
-#include "planner/techniques/lora.h"
 #include "planner/techniques/micro_batch.h"
-#include "planner/techniques/precision.h"
 #include "planner/weight_placement.h"
 
 namespace headroom {
@@ -34,25 +24,6 @@ std::vector<EvaluationSize> evaluation_sizes(const PlanRequest& request) {
   return sizes;
 }
 
-Graph finished_generation(const PlanRequest& request, Graph graph) {
-  if (const LoraOptions lora = requested_lora(request); lora.rank > 0)
-    for (const char* program : {"prefill", "decode"}) add_lora(graph, graph.find_program(program), lora);
-  if (asked_for(request, kQuantizeWeights))
-    quantize_weights(graph, graph.find_program("prefill"), pin(request, kQuantizeWeights.name), nullptr);
-  if (asked_for(request, kQat))
-    for (const char* program : {"prefill", "decode"})
-      fake_quantize(graph, graph.find_program(program), pin(request, kQat.name));
-  if (const Precision* const precision = narrow_precision_of(request); precision && !precision->keeps_fp32)
-    store_weights(graph, precision->narrow, Adapters::narrow);
-  for (const char* program : {"prefill", "decode"}) group_linears(graph, graph.find_program(program));
-  join_norm_sums(graph, request.facts);
-  choose_attention_kernels(graph, request.facts, request.profile);
-  Builder load(graph, graph.find_program("load"), find_op);
-  load.set_stage(Stage::transfer);
-  load.append("host_stage", {}, {{"bytes", request.staging_bytes}});
-  return graph;
-}
-
 }  // namespace
 
 Plan plan_evaluation(const PlanRequest& request) {
@@ -70,10 +41,13 @@ Plan plan_evaluation(const PlanRequest& request) {
 
 Plan plan_generation(const PlanRequest& request, const GenerationWork& work, std::span<const int64_t> chunks,
                      const std::function<Graph(int64_t chunk)>& build) {
+  const std::vector<std::string> programs{"prefill", "decode"};
   const auto variant = [&](size_t which) {
     const int64_t chunk = chunks[which], parts = (work.prompt_tokens + chunk - 1) / chunk;
-    return Variant{
-        finished_generation(request, build(chunk)), 1, chunk, {{"prefill", parts, 1}, {"decode", work.new_tokens, 1}}};
+    return Variant{finished_generation(request, build(chunk), programs, ProductRows::any),
+                   1,
+                   chunk,
+                   {{"prefill", parts, 1}, {"decode", work.new_tokens, 1}}};
   };
   return place_weights(request, chunks.size(), variant, "decode");
 }

@@ -57,7 +57,7 @@ Plan describe(const PlanRequest& request, const Variant& variant) {
 }
 
 // Assigns offsets to a variant and emits it; feasible when it fits.
-Plan lay_out(const PlanRequest& request, const Variant& variant, const std::string& timed, bool searched = false) {
+Plan lay_out_by(const PlanRequest& request, const Variant& variant, const std::string& timed, bool searched) {
   verify_or_throw(variant.graph, "place-weights");
   Plan plan = describe(request, variant);
   const Liveness liveness = liveness_of(request, variant.graph);
@@ -86,8 +86,7 @@ class WeightPlacer {
   WeightPlacer(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
                const std::string& timed)
       : request_(request), count_(count), variant_(variant), timed_(timed) {
-    for (const auto& [name, pin] : request.techniques)
-      if (pin.why.empty()) check_pin(name, pin.setting);
+    check_untrained_pins(request);
     if (const std::optional<int64_t> pinned = pinned_prefetch(request)) depths_ = {*pinned};
     if (const std::optional<OffloadPin> pinned = offload_pin(request, kOffloadParameters.name)) weights_ = *pinned;
     if (!weights_ || !weights_->off) tiers_ = allowed_tiers(request, kOffloadParameters.name);
@@ -96,7 +95,7 @@ class WeightPlacer {
   // All weights on the device; the least that takes, when nothing fits.
   std::optional<Plan> stay() {
     for (size_t i = 0; i < count_ && may_stay(); ++i) {
-      Plan plan = lay_out(request_, variant_(i), timed_);
+      Plan plan = lay_out_by(request_, variant_(i), timed_, false);
       least_ = std::min(least_, plan.minimum_bytes);
       if (plan.feasible) return plan;
     }
@@ -125,14 +124,6 @@ class WeightPlacer {
     TierBytes peaks;
     double seconds = 0;
   };
-
-  void check_pin(const std::string& name, const std::string& value) const {
-    if (name != kOffloadParameters.name && name != kPrefetch.name && name != kQuantizeWeights.name && name != kQat.name)
-      throw Error(ErrorKind::usage, fmt::format("--technique {} does not apply to a model that is not trained", name),
-                  fmt::format("{}, {}, {} and {} are", kOffloadParameters.name, kPrefetch.name, kQuantizeWeights.name,
-                              kQat.name));
-    find_technique(name)->check(request_, value);
-  }
 
   bool may_stay() const { return !weights_ || weights_->off; }
 
@@ -225,7 +216,7 @@ class WeightPlacer {
     const TierBytes resident = assign(request_, liveness_of(request_, variant.graph), true).peaks;
     const double seconds = seconds_of(request_, variant.graph, {timed_, 1, 1});
     variant.graph = placed(variant, best_->at);
-    Plan plan = lay_out(request_, variant, timed_, true);
+    Plan plan = lay_out_by(request_, variant, timed_, true);
     report(resident.device, seconds, plan);
     return plan;
   }
@@ -284,6 +275,25 @@ Plan place_weights(const PlanRequest& request, size_t count, const std::function
     plan.cheapest_fix = find_remedy(request, count, variant, timed, plan.minimum_bytes);
   if (plan.cheapest_fix.empty()) plan.cheapest_fix = "a shorter sequence";
   return plan;
+}
+
+void check_untrained_pins(const PlanRequest& request) {
+  for (const auto& [name, pin] : request.techniques) {
+    if (!pin.why.empty()) continue;
+    if (name != kOffloadParameters.name && name != kPrefetch.name && name != kQuantizeWeights.name && name != kQat.name)
+      throw Error(ErrorKind::usage, fmt::format("--technique {} does not apply to a model that is not trained", name),
+                  fmt::format("{}, {}, {} and {} are", kOffloadParameters.name, kPrefetch.name, kQuantizeWeights.name,
+                              kQat.name));
+    find_technique(name)->check(request, pin.setting);
+  }
+}
+
+TierBytes arenas_of(const PlanRequest& request, const Graph& graph) {
+  return assign(request, liveness_of(request, graph), false).peaks;
+}
+
+Plan lay_out(const PlanRequest& request, const Variant& variant, const std::string& timed) {
+  return lay_out_by(request, variant, timed, false);
 }
 
 std::string describe_placement(const Plan& plan) {

@@ -32,6 +32,13 @@ struct Variant {
 Plan place_weights(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
                    const std::string& timed);
 
+// Throws Error(usage) for pins of techniques that do not apply to a model that is not trained, or of bad settings.
+void check_untrained_pins(const PlanRequest& request);
+// The arenas that a graph takes, as lay_out() assigns them. Pure.
+TierBytes arenas_of(const PlanRequest& request, const Graph& graph);
+// The plan of a variant as it is; feasible where it fits, and minimum_bytes is its peak. `timed` as above.
+Plan lay_out(const PlanRequest& request, const Variant& variant, const std::string& timed);
+
 // "offload-parameters disk:22, prefetch 1: 148 MiB of weights"; empty where all lie on the device.
 std::string describe_placement(const Plan& plan);
 

@@ -12,7 +12,7 @@
 namespace headroom {
 
 struct HttpRequest {
-  std::string method;                                        // "GET"
+  std::string method;                                        // "GET", also of HEAD: the server leaves out the body
   std::string path;                                          // "/v1/models", percent-decoded, without the query
   std::string query;                                         // as sent
   std::string body;                                          // whole
@@ -44,7 +44,8 @@ class HttpExchange {
   virtual void event(std::string text) = 0;
   virtual void end_events() = 0;
   // Called once, on the server's thread, when the client has left, or reads so slowly that its buffer is full, before
-  // the answer was complete; at once where that has happened already.
+  // the answer was complete; at once where that has happened already. It is let go when the answer is complete; until
+  // then it must not own the exchange, whose end without an answer is 500.
   virtual void on_gone(std::function<void()> call) = 0;
 };
 

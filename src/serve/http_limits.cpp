@@ -1,10 +1,17 @@
+#include "serve/http_request_parser.h"
 #include "serve/http_server.h"
 
 namespace headroom {
 
 int64_t HttpLimits::memory_bytes() const {
-  constexpr int64_t kConnectionBytes = 12 << 10;  // socket, timers, parser, coroutine
-  return connections * (header_bytes + kConnectionBytes) + bodies_bytes + events_bytes;
+  constexpr int64_t kConnection = 4 << 10;  // socket, reactor, session, outbox, exchange, the head of an answer
+  // Two strings of a field and what malloc rounds up; the text of all is a part of header_bytes.
+  constexpr int64_t kFields =
+      static_cast<int64_t>(HttpRequestParser::kMostFields) * (sizeof(HttpHeaders::value_type) + 2 * 32);
+  constexpr int64_t kServer = 256 << 10;  // reactor, listener, what is read at once, connections that are turned away
+  constexpr int64_t kCallers = 4;         // threads that append to a full stream at the same moment, and copy it
+  return kServer + connections * (header_bytes + kFields + kConnection) + header_bytes + bodies_bytes + answers_bytes +
+         2 * events_bytes + 2 * kCallers * event_bytes;
 }
 
 }  // namespace headroom

@@ -11,18 +11,20 @@ namespace headroom {
 
 // Every cap that bounds what the server holds. Bytes and seconds.
 struct HttpLimits {
-  int64_t connections = 128;                // open at once; one more is answered 503 and closed
-  int64_t header_bytes = 16 << 10;          // of one request; 431 beyond
-  int64_t body_bytes = int64_t{1} << 20;    // of one request; 413 beyond
-  int64_t bodies_bytes = int64_t{4} << 20;  // of all requests at once; 503 with Retry-After beyond
-  int64_t event_bytes = 64 << 10;           // waiting to be read by one slow client; then it is gone
-  int64_t events_bytes = int64_t{2} << 20;  // the same of all clients
-  double request_seconds = 20;              // from the first byte to the whole request
-  double idle_seconds = 30;                 // of a connection without a request under way
-  double write_seconds = 30;                // without a byte being taken by the client
-  double ping_seconds = 5;                  // between comments of a stream that has nothing to say
+  int64_t connections = 128;                 // open at once; one more is answered 503 and closed
+  int64_t header_bytes = 16 << 10;           // of one request; 431 beyond
+  int64_t body_bytes = int64_t{1} << 20;     // of one request; 413 beyond
+  int64_t bodies_bytes = int64_t{4} << 20;   // of all requests at once; 503 with Retry-After beyond
+  int64_t event_bytes = 64 << 10;            // waiting to be read by one slow client; then it is gone
+  int64_t events_bytes = int64_t{2} << 20;   // the same of all clients
+  double request_seconds = 20;               // from the first byte to the whole request
+  double idle_seconds = 30;                  // of a connection without a request under way
+  double write_seconds = 30;                 // without a byte being taken by the client
+  double ping_seconds = 5;                   // between comments of a stream that has nothing to say
+  int64_t answers_bytes = int64_t{4} << 20;  // whole answers not yet taken by their clients; 503 beyond
+  bool any_origin = false;                   // pages of every origin may call: CORS headers, preflights are answered
 
-  // What all connections together may hold of heap, at most.
+  // What all connections together may hold of heap, at most; a handler's own memory is not in it.
   int64_t memory_bytes() const;
 };
 

@@ -30,7 +30,7 @@ def written_of(archive):
 
 
 def is_known(name):
-    if name.startswith(('std::', 'CLI::')):  # constants of others
+    if name.startswith(('std::', 'CLI::', 'boost::', 'fmt::')):  # constants of others, and what Asio keeps for its threads
         return True
     return any(name.endswith(known) for known in MADE_ONCE + OF_A_THREAD + SHARED)
 

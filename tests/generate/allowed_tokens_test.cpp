@@ -7,29 +7,11 @@
 #include <set>
 
 #include "base/error.h"
-#include "grammar/grammar.h"
+#include "byte_grammar.h"
 #include "tiny_generation.h"
-#include "tokenizer/tokenizer.h"
 
 namespace headroom {
 namespace {
-
-// A grammar over the bytes, whose end token is 257.
-class ByteGrammar {
- public:
-  explicit ByteGrammar(const std::string& expression)
-      : grammar_(compile_grammar({GrammarSource::Kind::regular_expression, "test", expression, {}})),
-        tokens_(Tokenizer::bytes()),
-        trie_(tokens_, 258),
-        matcher_(grammar_.automaton, trie_, tokens_, {257}, {}) {}
-  GrammarMatcher& matcher() { return matcher_; }
-
- private:
-  Grammar grammar_;
-  TokenBytes tokens_;
-  TokenTrie trie_;
-  GrammarMatcher matcher_;
-};
 
 std::vector<float> some_logits() {
   std::vector<float> logits(258);
@@ -76,11 +58,8 @@ TEST(AllowedTokens, NeverDrawsWhatIsNotAllowed) {
 }
 
 TEST(AllowedTokens, NoTokenIsAnError) {
-  Grammar grammar = compile_grammar({GrammarSource::Kind::regular_expression, "test", "ab", {}});
-  const TokenBytes tokens(Tokenizer::bytes());
-  const TokenTrie trie(tokens, 98);  // up to a
-  GrammarMatcher matcher(grammar.automaton, trie, tokens, {}, {});
-  AllowedTokens allowed(&matcher, 98);
+  ByteGrammar of("ab", 98);  // tokens up to a
+  AllowedTokens allowed(&of.matcher(), 98);
   Sampler sampler({0}, 98);
   const std::vector<float> logits(98);
   EXPECT_EQ(allowed.pick(sampler, logits, 0), 'a');

@@ -151,6 +151,7 @@ TEST(Simd, Rotary) {
           check({"rotary", {x, table, Tensor(DType::i32, {1}, {static_cast<double>(offset)})}, attrs});
           const Tensor wide = Tensor::random(dtype, {2, 7, heads * (head_dim + 3)}, 1);
           check({"rotary", {wide, table, Tensor(DType::i32, {1}, {static_cast<double>(offset)})}, attrs});
+          check({"rotary", {wide, table, Tensor(DType::i32, {2}, {4, static_cast<double>(offset)})}, attrs});
         }
 }
 
@@ -169,6 +170,7 @@ TEST(Simd, Embeddings) {
         check({"embedding_grad", {ids, dy, whole}, {{"accumulate", "always"}}});
         check({"position_embedding", {dy, whole}, {}});
         check({"position_embedding", {dy, whole, Tensor(DType::i32, {1}, {5})}, {}});
+        check({"position_embedding", {dy, whole, Tensor(DType::i32, {2}, {5, -1})}, {}});
         check({"position_embedding_grad", {dy, whole}, {{"accumulate", "always"}}});
       }
 }

@@ -12,32 +12,6 @@
 
 #include "ops/attention/simd_tile-inl.h"
 
-// Heads that share a chunk of keys, against it.
-#ifndef HEADROOM_ATTENTION_DECODE_ITEM_
-#define HEADROOM_ATTENTION_DECODE_ITEM_
-namespace headroom {
-constexpr int kDecodeHeads = 4;  // most of one item
-struct DecodeItem {
-  int heads;
-  const void* q;  // heads follow one another
-  DType q_dtype;
-  const void* k;  // the chunk's first row; rows are `stride` elements apart
-  const void* v;
-  DType kv_dtype;
-  int64_t stride;
-  int64_t count;
-  int64_t dim;
-  float scale;    // of the scores, base-2 domain; with a cap: before it, in units of the cap
-  float softcap;  // base-2 domain, 0 = none
-  float* o;       // of the first head; the next one's is o_stride further
-  int64_t o_stride;
-  float* maximum;
-  float* sum;
-  int64_t part_stride;  // of maximum and sum
-};
-}  // namespace headroom
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace headroom {
 namespace HWY_NAMESPACE {
@@ -219,6 +193,13 @@ namespace headroom {
 
 HWY_EXPORT(decode_item);
 HWY_EXPORT(decode_join);
+
+void attend_chunk(const DecodeItem& item) { HWY_DYNAMIC_DISPATCH(decode_item)(item); }
+
+void join_chunks(const float* o, const float* maximum, const float* sum, int64_t chunks, int64_t width, int64_t dim,
+                 void* to, DType dtype) {
+  HWY_DYNAMIC_DISPATCH(decode_join)(o, maximum, sum, chunks, width, dim, to, dtype);
+}
 
 void run_decode(const ForwardCall& call) {
   const AttentionShape& shape = call.shape;

@@ -5,6 +5,34 @@
 
 namespace headroom {
 
+constexpr int kDecodeHeads = 4;  // most of one item
+
+// Heads that share a chunk of keys, against it.
+struct DecodeItem {
+  int heads;
+  const void* q;  // heads follow one another
+  DType q_dtype;
+  const void* k;  // the chunk's first row; rows are `stride` elements apart
+  const void* v;
+  DType kv_dtype;
+  int64_t stride;
+  int64_t count;
+  int64_t dim;
+  float scale;    // of the scores, base-2 domain; with a cap: before it, in units of the cap
+  float softcap;  // base-2 domain, 0 = none
+  float* o;       // of the first head; the next one's is o_stride further
+  int64_t o_stride;
+  float* maximum;
+  float* sum;
+  int64_t part_stride;  // of maximum and sum
+};
+
+// The item's partial result. At most kDecodeChunk keys and kMaxFastDim elements of a head.
+void attend_chunk(const DecodeItem& item);
+// Joins the partial results of one head, chunk after chunk, into `to`. Chunks are `width` floats apart in o.
+void join_chunks(const float* o, const float* maximum, const float* sum, int64_t chunks, int64_t width, int64_t dim,
+                 void* to, DType dtype);
+
 // shape.queries is 1, call.lse null, call.scratch holds a DecodeBlock. The keys are cut into chunks of kDecodeChunk
 // that are joined in order, so the result does not depend on the team.
 void run_decode(const ForwardCall& call);

@@ -32,6 +32,8 @@ class ProductKernel final : public CpuKernel {
 
 template <MatmulMaker make>
 KernelOffer make_linear(const KernelSpec& spec, const DeviceFacts& facts) {
+  if (make != make_reference_matmul && is_batch_invariant(spec.attrs))
+    return {nullptr, "its sums depend on the number of rows"};
   MatmulOffer offer = make(linear_product(spec.call()), facts, spec.scratch_bytes);
   if (!offer.matmul) return {nullptr, offer.refusal};
   return {std::make_unique<ProductKernel>(std::move(offer.matmul), linear_operands(spec.attrs)), {}};

@@ -47,6 +47,7 @@ struct CodedRows {
   CodedMatrix weight;
   Storage storage;
   const float* x = nullptr;  // [count, ins], in groups where codes have 4 bits
+  int64_t first = 0;         // the row of the call that is row 0 here
   int64_t count = 0;
   int64_t ins = 0;
 };
@@ -108,7 +109,8 @@ HWY_INLINE void dot_coded(const CodedRows& rows, const Table& table, int64_t fir
       for (int r = 0; r < kCount; ++r) totals[s][r] = hn::MulAdd(scale, sums[r], totals[s][r]);
     }
   for (int s = 0; s < kStreams; ++s)
-    for (int r = 0; r < kCount; ++r) put(first_row + r, out + s * apart, hn::GetLane(hn::SumOfLanes(d, totals[s][r])));
+    for (int r = 0; r < kCount; ++r)
+      put(rows.first + first_row + r, out + s * apart, hn::GetLane(hn::SumOfLanes(d, totals[s][r])));
 }
 
 template <int kStreams, typename Put>
@@ -137,8 +139,7 @@ template <typename T, typename R>
 void run(const KernelCall& call, const RowsPlan& plan, const Storage& storage) {
   const int64_t outs = call.outputs[0].dims.back();
   auto* const x = reinterpret_cast<float*>(call.scratch.data());
-  spread(call.inputs[0].as<T>(), plan.count * plan.ins, storage.payload_bits == 4, x);
-  const CodedRows rows{CodedMatrix(call.inputs[1].data, storage, outs * plan.ins), storage, x, plan.count, plan.ins};
+  const CodedMatrix weight(call.inputs[1].data, storage, outs * plan.ins);
   const float* bias = plan.bias ? call.inputs[plan.bias].as<float>() : nullptr;
   const R* residual = plan.residual ? call.inputs[plan.residual].as<R>() : nullptr;
   R* y = call.outputs[0].as<R>();
@@ -147,7 +148,12 @@ void run(const KernelCall& call, const RowsPlan& plan, const Storage& storage) {
     if (residual) sum += static_cast<float>(residual[row * outs + out]);
     y[row * outs + out] = static_cast<R>(sum);
   };
-  parallel_for(outs, 64, [&](int64_t begin, int64_t end, int) { dot_coded_range<4>(rows, begin, end, put); });
+  for (int64_t first = 0; first < plan.count; first += kCodedRows) {
+    const int64_t count = std::min(kCodedRows, plan.count - first);
+    spread(call.inputs[0].as<T>() + first * plan.ins, count * plan.ins, storage.payload_bits == 4, x);
+    const CodedRows rows{weight, storage, x, first, count, plan.ins};
+    parallel_for(outs, 64, [&](int64_t begin, int64_t end, int) { dot_coded_range<4>(rows, begin, end, put); });
+  }
 }
 
 void run_coded_rows(const KernelCall& call, const RowsPlan& plan, const Storage& storage) {
@@ -169,11 +175,11 @@ KernelOffer make_coded_rows(const KernelSpec& spec, const RowsPlan& plan, const 
   const Storage& storage = spec.inputs[1].storage;
   constexpr int64_t kWidest = 16, kPair = 32;  // lanes; elements of a group
   if (!facts.capabilities.has(kAvx2)) return {nullptr, "the machine has no AVX2"};
-  if (plan.count > 8) return {nullptr, "more than eight rows"};
+  if (plan.count > kCodedRows && !plan.any_count) return {nullptr, "more than eight rows"};
   if (!plan.out_in) return {nullptr, "rows of the weight are not dot products"};
   if (plan.ins % storage.block != 0 || storage.block % (storage.payload_bits == 4 ? kPair : kWidest) != 0)
     return {nullptr, "blocks do not fill rows and vectors"};
-  const int64_t needed = plan.count * plan.ins * static_cast<int64_t>(sizeof(float));
+  const int64_t needed = std::min(plan.count, kCodedRows) * plan.ins * static_cast<int64_t>(sizeof(float));
   if (needed > spec.scratch_bytes)
     return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
   return {kernel_of([plan, storage](const KernelCall& call) {

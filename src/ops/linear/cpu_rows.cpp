@@ -60,6 +60,13 @@ struct Place {
   }
 };
 
+// Rows of x and of w whose sums stay in registers while both are read once per tile: as many as the registers hold.
+#if HWY_TARGET <= HWY_AVX3
+constexpr int kTileRows = 4, kTileStreams = 3;
+#else
+constexpr int kTileRows = 3, kTileStreams = 2;
+#endif
+
 // y[first .. first + count, out] for count rows of x and the rows of w at kStreams places.
 template <int kStreams, int count, typename T, typename R>
 HWY_INLINE void dot_rows(const Rows<T, R>& rows, int64_t first, const Place<T, R>* places) {
@@ -69,26 +76,51 @@ HWY_INLINE void dot_rows(const Rows<T, R>& rows, int64_t first, const Place<T, R
   const T* x = rows.x + first * ins;
   const T* w[kStreams];
   hn::Vec<decltype(d)> even[kStreams][count], odd[kStreams][count];
+  HWY_UNROLL(8)
   for (int s = 0; s < kStreams; ++s) {
     w[s] = places[s].layer->w + places[s].out * ins;
+    HWY_UNROLL(8)
     for (int r = 0; r < count; ++r) even[s][r] = odd[s][r] = hn::Zero(d);
   }
   int64_t i = 0;
-  for (; i + 2 * lanes <= ins; i += 2 * lanes)
-    for (int s = 0; s < kStreams; ++s) {
-      if (kStreams > 1) hwy::Prefetch(w[s] + i + 512);
-      const auto left = load(d, w[s] + i), right = load(d, w[s] + i + lanes);
+  if constexpr (count >= kTileRows) {
+    for (; i + 2 * lanes <= ins; i += 2 * lanes) {
+      hn::Vec<decltype(d)> left[kStreams], right[kStreams];
+      HWY_UNROLL(8)
+      for (int s = 0; s < kStreams; ++s) left[s] = load(d, w[s] + i), right[s] = load(d, w[s] + i + lanes);
+      HWY_UNROLL(8)
       for (int r = 0; r < count; ++r) {
-        even[s][r] = hn::MulAdd(left, load(d, x + r * ins + i), even[s][r]);
-        odd[s][r] = hn::MulAdd(right, load(d, x + r * ins + i + lanes), odd[s][r]);
+        const auto low = load(d, x + r * ins + i), high = load(d, x + r * ins + i + lanes);
+        HWY_UNROLL(8)
+        for (int s = 0; s < kStreams; ++s) {
+          even[s][r] = hn::MulAdd(left[s], low, even[s][r]);
+          odd[s][r] = hn::MulAdd(right[s], high, odd[s][r]);
+        }
       }
     }
-  for (int s = 0; s < kStreams; ++s)
+  } else {
+    for (; i + 2 * lanes <= ins; i += 2 * lanes) {
+      HWY_UNROLL(8)
+      for (int s = 0; s < kStreams; ++s) {
+        if (kStreams > 1) hwy::Prefetch(w[s] + i + 512);
+        const auto left = load(d, w[s] + i), right = load(d, w[s] + i + lanes);
+        HWY_UNROLL(8)
+        for (int r = 0; r < count; ++r) {
+          even[s][r] = hn::MulAdd(left, load(d, x + r * ins + i), even[s][r]);
+          odd[s][r] = hn::MulAdd(right, load(d, x + r * ins + i + lanes), odd[s][r]);
+        }
+      }
+    }
+  }
+  HWY_UNROLL(8)
+  for (int s = 0; s < kStreams; ++s) {
+    HWY_UNROLL(8)
     for (int r = 0; r < count; ++r) {
       float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(even[s][r], odd[s][r])));
       for (int64_t k = i; k < ins; ++k) sum += static_cast<float>(w[s][k]) * static_cast<float>(x[r * ins + k]);
       places[s].layer->put(first + r, places[s].out, sum);
     }
+  }
 }
 
 // Every row of x, kTogether at a time, with the rows of w in kStreams places, `each` from each place on: one stream
@@ -101,6 +133,8 @@ void dot_streams(const Rows<T, R>& rows, int64_t begin, int64_t each) {
     for (Place<T, R>& place : places) place.settle();
     int64_t row = 0;
     for (; row + kTogether <= rows.count; row += kTogether) dot_rows<kStreams, kTogether>(rows, row, places);
+    if constexpr (kTogether > 2)
+      for (; row + 2 <= rows.count; row += 2) dot_rows<kStreams, 2>(rows, row, places);
     for (; row < rows.count; ++row) dot_rows<kStreams, 1>(rows, row, places);
     for (Place<T, R>& place : places) ++place.out;
   }
@@ -110,30 +144,35 @@ template <int kStreams, int kTogether, typename T, typename R>
 void dot_range(const Rows<T, R>& rows, int64_t begin, int64_t end) {
   const int64_t each = (end - begin) / kStreams, rest = begin + kStreams * each;
   dot_streams<kStreams, kTogether>(rows, begin, each);
-  dot_streams<1, 1>(rows, rest, end - rest);
+  dot_streams<1, std::min(kTogether, 2)>(rows, rest, end - rest);
 }
 
 template <typename T, typename R>
 void dot_all(const Rows<T, R>& rows, int64_t begin, int64_t end) {
   if (rows.count == 1)
     dot_range<8, 1>(rows, begin, end);
-  else
+  else if (rows.count < kTileRows)
     dot_range<4, 2>(rows, begin, end);
+  else
+    dot_range<kTileStreams, kTileRows>(rows, begin, end);
 }
 
-// Columns of w [ins, outs] in blocks whose sums stay in the first-level cache.
+constexpr int64_t kCombineRows = 8;
+
+// `count` rows of x, at most kCombineRows, and columns of w [ins, outs] in blocks whose sums stay in the first-level
+// cache.
 template <typename T, typename R>
-void combine_layer(const Rows<T, R>& rows, const Layer<T, R>& layer, int64_t begin, int64_t end) {
+void combine_layer(const Rows<T, R>& rows, const Layer<T, R>& layer, int64_t first, int64_t count, int64_t begin,
+                   int64_t end) {
   constexpr int64_t kBlock = 256;
-  constexpr int64_t kRows = 8;
   const hn::ScalableTag<float> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t col = begin; col < end; col += kBlock) {
     const int64_t width = std::min(kBlock, end - col);
-    HWY_ALIGN float sums[kRows * kBlock] = {};
+    HWY_ALIGN float sums[kCombineRows * kBlock] = {};
     for (int64_t k = 0; k < rows.ins; ++k)
-      for (int64_t row = 0; row < rows.count; ++row) {
-        const float x = static_cast<float>(rows.x[row * rows.ins + k]);
+      for (int64_t row = 0; row < count; ++row) {
+        const float x = static_cast<float>(rows.x[(first + row) * rows.ins + k]);
         const T* w = layer.w + k * layer.outs + col;
         float* to = sums + row * kBlock;
         int64_t i = 0;
@@ -141,15 +180,17 @@ void combine_layer(const Rows<T, R>& rows, const Layer<T, R>& layer, int64_t beg
           hn::Store(hn::MulAdd(hn::Set(d, x), load(d, w + i), hn::Load(d, to + i)), d, to + i);
         for (; i < width; ++i) to[i] += x * static_cast<float>(w[i]);
       }
-    for (int64_t row = 0; row < rows.count; ++row)
-      for (int64_t i = 0; i < width; ++i) layer.put(row, col + i, sums[row * kBlock + i]);
+    for (int64_t row = 0; row < count; ++row)
+      for (int64_t i = 0; i < width; ++i) layer.put(first + row, col + i, sums[row * kBlock + i]);
   }
 }
 
 template <typename T, typename R>
 void combine_all(const Rows<T, R>& rows, int64_t begin, int64_t end) {
   for (const Layer<T, R>& layer : rows.layers) {
-    combine_layer(rows, layer, std::clamp<int64_t>(begin, 0, layer.outs), std::clamp<int64_t>(end, 0, layer.outs));
+    const int64_t from = std::clamp<int64_t>(begin, 0, layer.outs), to = std::clamp<int64_t>(end, 0, layer.outs);
+    for (int64_t row = 0; row < rows.count; row += kCombineRows)
+      combine_layer(rows, layer, row, std::min(kCombineRows, rows.count - row), from, to);
     begin -= layer.outs, end -= layer.outs;
   }
 }
@@ -196,7 +237,7 @@ KernelOffer make_rows(const KernelSpec& spec, const RowsPlan& plan, const Device
     if (spec.inputs[1 + i].dtype != spec.inputs[0].dtype) return {nullptr, "the weight has another dtype than x"};
   }
   if (!facts.capabilities.has(kAvx2)) return {nullptr, "the machine has no AVX2"};
-  if (plan.count > 8) return {nullptr, "more than eight rows"};
+  if (plan.count > 8 && !plan.any_count) return {nullptr, "more than eight rows"};
   return {kernel_of([plan](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(run_rows)(call, plan); }), {}};
 }
 
@@ -206,14 +247,14 @@ KernelOffer make_linear_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   const LinearShape shape = linear_shape(spec.inputs[0], spec.inputs[1], spec.attrs);
   const LinearOperands inputs = linear_operands(spec.attrs);
   if (inputs.low_rank != 0) return {nullptr, "a low-rank product is added"};
-  const RowsPlan plan{shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last};
+  const RowsPlan plan{shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last, is_batch_invariant(spec.attrs)};
   return spec.inputs[1].storage.dense() ? make_rows(spec, plan, facts) : make_coded_rows(spec, plan, facts);
 }
 
 KernelOffer make_linear_group_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   const LinearShape shape = linear_shape(spec.inputs[0], spec.inputs[1], spec.attrs);
   const size_t bias = spec.attrs.integer("bias") != 0 ? 1 + spec.outputs.size() : 0;
-  return make_rows(spec, {shape.rows, shape.ins, shape.out_in, bias, 0}, facts);
+  return make_rows(spec, {shape.rows, shape.ins, shape.out_in, bias, 0, is_batch_invariant(spec.attrs)}, facts);
 }
 
 }  // namespace headroom

@@ -1,6 +1,7 @@
 // Rules of linear, its two products for the gradient, and the gradient of the bias. An f32 weight beside a narrow
 // operand is rounded to its dtype where it is multiplied: the same numbers as of a cast before. A weight in blocks of
-// codes is decoded there.
+// codes is decoded there. Attribute batch_invariant 1 of linear: a row of the result has the same bits whatever the
+// number of rows, those that it has alone.
 #include <memory>
 
 #include "base/error.h"
@@ -135,6 +136,7 @@ class Linear final : public Op {
   }
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
+    operand_rules::flag(name(), attrs, "batch_invariant");
     return {product_type(name(), inputs, attrs, true)};
   }
 

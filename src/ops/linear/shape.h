@@ -35,6 +35,8 @@ inline LinearOperands linear_operands(const Attrs& attrs) {
   return inputs;
 }
 
+inline bool is_batch_invariant(const Attrs& attrs) { return attrs.integer("batch_invariant") != 0; }
+
 inline bool is_out_in(const Attrs& attrs) { return attrs.text("layout", "out_in") == "out_in"; }
 
 // `wide` is a tensor whose leading dimensions are the rows; `weight` has w's shape.

@@ -104,6 +104,7 @@ TileOffer offer_within(const MatmulSpec& most, const KernelSpec& spec, const Dev
 
 template <TileMaker make, auto Product>
 KernelOffer make_rows(const KernelSpec& spec, const DeviceFacts& facts) {
+  if (spec.attrs.integer("batch_invariant") != 0) return {nullptr, "sums in an order that depends on the rows"};
   const MatmulSpec most = Product(spec.call(), expert_shape(spec.inputs[0], spec.inputs[1]).rows);
   TileOffer offer = offer_within<make>(most, spec, facts);
   if (!offer.refusal.empty()) return {nullptr, std::move(offer.refusal)};

@@ -59,7 +59,7 @@ KernelOffer make_expert_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   const ExpertShape shape = expert_shape(spec.inputs[0], spec.inputs[1]);
   const std::vector<int64_t>& dims = spec.inputs[0].dims;
   const int64_t tokens = dims.size() < 2 ? shape.rows : shape.rows / dims[dims.size() - 2];
-  if (tokens > 8) return {nullptr, "more than eight tokens"};
+  if (tokens > 8 && spec.attrs.integer("batch_invariant") == 0) return {nullptr, "more than eight tokens"};
   const bool adds = spec.attrs.integer("addend") != 0;
   return {kernel_of([shape, adds](const KernelCall& call) { HWY_DYNAMIC_DISPATCH(run_rows)(call, shape, adds); }), {}};
 }

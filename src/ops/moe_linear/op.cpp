@@ -61,7 +61,8 @@ Work product_work(const OpCall& call, const ExpertShape& shape, size_t weights) 
   return work;
 }
 
-// y[..., outs] = x[..., ins] w[expert of the row]^T [+ addend]; inputs x, w, offsets [, addend]
+// y[..., outs] = x[..., ins] w[expert of the row]^T [+ addend]; inputs x, w, offsets [, addend]. With attribute
+// batch_invariant 1 a row of the result has the same bits whatever the other rows are.
 class ExpertLinear final : public Op {
  public:
   std::string_view name() const override { return "expert_linear"; }
@@ -73,6 +74,7 @@ class ExpertLinear final : public Op {
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs& attrs) const override {
     const bool addend = flag(name(), attrs, "addend");
+    flag(name(), attrs, "batch_invariant");
     require_inputs(name(), inputs, 3 + size_t{addend});
     check_operands(name(), inputs[0], inputs[1], inputs[2]);
     const Type y = replace_last(name(), inputs[0], inputs[1].shape[2], inputs[1].shape[1], attrs);

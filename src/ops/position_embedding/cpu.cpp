@@ -8,11 +8,13 @@
 namespace headroom {
 namespace {
 
-// What is added to the position of a token, row of [batch * seq]: one offset, or less the start of its segment.
+// What is added to the position of a token, row of [batch * seq]: one offset, that of its batch row, or less the start
+// of its segment.
 int64_t shift(const KernelCall& call, int64_t row) {
   if (call.inputs.size() < 3) return 0;
   const int32_t* const given = call.inputs[2].as<int32_t>();
-  return call.inputs[2].dims.size() == 2 ? -int64_t{given[row]} : *given;
+  if (call.inputs[2].dims.size() == 2) return -int64_t{given[row]};
+  return given[call.inputs[2].dims[0] > 1 ? row / call.inputs[0].dims[1] : 0];
 }
 
 // The table's row for a token.

@@ -16,6 +16,7 @@ std::unique_ptr<CudaKernel> make_forward(const KernelSpec& spec, const CudaConte
   args.table_rows = table.dims[0];
   args.first = spec.attrs.integer("first");
   const bool shifted = spec.inputs.size() == 3, segments = shifted && spec.inputs[2].dims.size() == 2;
+  if (shifted && !segments) args.offset_step = spec.inputs[2].dims[0] > 1 ? 1 : 0;
   return cuda_kernel_of([args, shifted, segments, type = float_type(x.dtype), table_type = float_type(table.dtype),
                          multiprocessors = context.multiprocessors](const KernelCall& call, CudaStream stream) {
     cuda::PositionArgs a = args;

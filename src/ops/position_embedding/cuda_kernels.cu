@@ -15,8 +15,9 @@ __global__ void position_embedding(PositionArgs a) {
   const int64_t runs = (a.width + N - 1) / N;
   for (int64_t item = first_index(); item < a.tokens * runs; item += index_stride()) {
     const int64_t token = quotient(item, runs), i = (item - token * runs) * N;
-    int64_t row = a.first + token - quotient(token, a.seq) * a.seq;
-    if (a.offset) row += *a.offset;
+    const int64_t sequence = quotient(token, a.seq);
+    int64_t row = a.first + token - sequence * a.seq;
+    if (a.offset) row += a.offset[sequence * a.offset_step];
     if (a.starts) row -= a.starts[token];
     const T* const table = static_cast<const T*>(a.table) + clamp_index(row, a.table_rows) * a.width;
     const Raw<X, N> raw = load_row<kWhole, N>(static_cast<const X*>(a.x) + token * a.width, i, a.width);

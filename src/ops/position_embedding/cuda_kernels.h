@@ -9,10 +9,11 @@ struct PositionArgs {
   const void* x = nullptr;          // [tokens, width]
   const void* table = nullptr;      // [table_rows, width]
   void* y = nullptr;                // may be x
-  const int32_t* offset = nullptr;  // one number added to the positions, read on the device; or null
+  const int32_t* offset = nullptr;  // added to the positions, read on the device; or null
   const int32_t* starts = nullptr;  // [tokens], subtracted from the positions; or null
   int64_t tokens = 0;
-  int64_t seq = 0;  // token t has position t % seq
+  int64_t seq = 0;          // token t has position t % seq
+  int64_t offset_step = 0;  // 0: one offset; 1: one for each `seq` tokens
   int64_t width = 0;
   int64_t table_rows = 0;  // rows outside are clamped
   int64_t first = 0;       // the table's row for position 0

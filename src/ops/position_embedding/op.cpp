@@ -22,14 +22,16 @@ int64_t first_row(std::string_view op, const Attrs& attrs) {
   return first;
 }
 
-// The optional last input: an offset, i32[1], or starts, i32[batch, seq], subtracted from the positions.
+// The optional last input: an offset, i32[1] or i32[batch], or starts, i32[batch, seq], subtracted from the positions.
 void require_shift(std::string_view op, const Type& shift, const Type& x) {
-  const bool segments = shift.shape.size() == 2;
-  require_whole(op, segments ? "the starts" : "the offset", shift, DType::i32,
-                segments ? std::vector<Dim>{x.shape[0], x.shape[1]} : std::vector<Dim>{Dim::of(1)});
+  if (shift.shape.size() == 2)
+    require_whole(op, "the starts", shift, DType::i32, {x.shape[0], x.shape[1]});
+  else
+    require_offset(op, shift, x.shape[0]);
 }
 
-// y[b, s] = x[b, s] + table[first + offset + s], or table[first + s - starts[b, s]]; the table is f32 or of x's dtype
+// y[b, s] = x[b, s] + table[first + offset + s], with one offset or one for each b, or table[first + s - starts[b, s]];
+// the table is f32 or of x's dtype
 class PositionEmbedding final : public Op {
  public:
   std::string_view name() const override { return "position_embedding"; }

@@ -10,17 +10,26 @@
 namespace headroom {
 namespace {
 
-// What is added to the positions of a call's rows: one offset, or less the start of each row's segment.
+// What is added to the positions of a call's rows: one offset, one for each batch row, or less the start of each row's
+// segment.
 struct Shift {
   int64_t offset = 0;
+  const int32_t* offsets = nullptr;
   const int32_t* starts = nullptr;
+  int64_t seq = 1;
 
   explicit Shift(const KernelCall& call) {
     if (call.inputs.size() < 3) return;
     const int32_t* const given = call.inputs[2].as<int32_t>();
-    call.inputs[2].dims.size() == 2 ? void(starts = given) : void(offset = *given);
+    seq = call.inputs[0].dims[1];
+    if (call.inputs[2].dims.size() == 2)
+      starts = given;
+    else if (call.inputs[2].dims[0] > 1)
+      offsets = given;
+    else
+      offset = *given;
   }
-  int64_t of(int64_t row) const { return starts ? -int64_t{starts[row]} : offset; }
+  int64_t of(int64_t row) const { return starts ? -int64_t{starts[row]} : offsets ? offsets[row / seq] : offset; }
 };
 
 std::unique_ptr<CpuKernel> rotary_simd(const KernelSpec& spec) {
@@ -38,6 +47,7 @@ std::unique_ptr<CpuKernel> rotary_simd(const KernelSpec& spec) {
         args.turned = table.dims[1];
         const Shift shift(call);
         args.offset = shift.offset;
+        args.offsets = shift.offsets;
         args.starts = shift.starts;
         args.inverse = inverse;
         args.dtype = x.dtype;

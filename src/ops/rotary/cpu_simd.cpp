@@ -19,8 +19,9 @@ void rotate(const RotaryRows& args, int64_t begin, int64_t end) {
   const int64_t half = args.turned / 2;
   const float sign = args.inverse ? -1.0f : 1.0f;
   for (int64_t row = begin; row < end; ++row) {
-    const int64_t position = std::clamp<int64_t>(args.offset + row % args.seq - (args.starts ? args.starts[row] : 0), 0,
-                                                 args.table_rows - 1);
+    const int64_t offset = args.offsets ? args.offsets[row / args.seq] : args.offset;
+    const int64_t position =
+        std::clamp<int64_t>(offset + row % args.seq - (args.starts ? args.starts[row] : 0), 0, args.table_rows - 1);
     const float* const cosines = args.table + position * args.turned;
     const float* const sines = cosines + half;
     for (int64_t head = 0; head < args.heads; ++head) {

@@ -20,6 +20,7 @@ std::unique_ptr<CudaKernel> make_rotary(const KernelSpec& spec, const CudaContex
   args.turned = table.dims[1];
   args.sign = spec.attrs.integer("inverse") != 0 ? -1.0f : 1.0f;
   const bool offset = spec.attrs.integer("offset") != 0, segments = spec.attrs.integer("segments") != 0;
+  if (offset) args.offset_step = spec.inputs[2].dims[0] > 1 ? 1 : 0;
   return cuda_kernel_of([args, offset, segments, type = float_type(x.dtype), multiprocessors = context.multiprocessors](
                             const KernelCall& call, CudaStream stream) {
     cuda::RotaryArgs a = args;

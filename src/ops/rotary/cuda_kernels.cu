@@ -9,8 +9,9 @@ namespace headroom::cuda {
 constexpr int kTurnRun = 8;
 
 HR_DEVICE int64_t position_of(const RotaryArgs& a, int64_t row) {
-  int64_t position = row - quotient(row, a.seq) * a.seq;
-  if (a.offset) position += *a.offset;
+  const int64_t sequence = quotient(row, a.seq);
+  int64_t position = row - sequence * a.seq;
+  if (a.offset) position += a.offset[sequence * a.offset_step];
   if (a.starts) position -= a.starts[row];
   return clamp_index(position, a.table_rows);
 }

@@ -11,9 +11,10 @@ namespace {
 
 using namespace operand_rules;
 
-// Rotates pairs (i, i + d/2) of the first d channels of each head by the angles of table row offset + s, or, with
-// attribute "segments" 1 and starts i32[batch, seq], of row s - starts[b, s]; d is the width of the table, the channels
-// behind it pass unchanged (partial rotary embeddings).
+// Rotates pairs (i, i + d/2) of the first d channels of each head by the angles of table row offset + s (attribute
+// "offset" 1: i32[1], or i32[batch] with one offset for each batch row), or, with attribute "segments" 1 and starts
+// i32[batch, seq], of row s - starts[b, s]; d is the width of the table, the channels behind it pass unchanged (partial
+// rotary embeddings).
 class Rotary final : public Op {
  public:
   std::string_view name() const override { return "rotary"; }
@@ -43,7 +44,7 @@ class Rotary final : public Op {
     HR_CHECK(turned % 2 == 0 && turned <= width / heads, "rotary: a table of {} columns for heads of {}", turned,
              width / heads);
     require_whole(name(), "the table", table, DType::f32, table.shape);
-    if (offset) require_whole(name(), "the offset", inputs[2], DType::i32, {Dim::of(1)});
+    if (offset) require_offset(name(), inputs[2], x.shape[0]);
     if (segments) require_whole(name(), "the starts", inputs[2], DType::i32, {x.shape[0], x.shape[1]});
     return {computed(x, x.dtype)};
   }

@@ -54,6 +54,12 @@ inline void require_whole(std::string_view op, std::string_view what, const Type
   require_type(op, what, found, Type{dtype, std::move(shape)});
 }
 
+// Added to positions: one number, or one for each of `batch` rows.
+inline void require_offset(std::string_view op, const Type& found, const Dim& batch) {
+  const bool each = found.shape.size() == 1 && found.shape[0] == batch;
+  require_whole(op, "the offset", found, DType::i32, {each ? batch : Dim::of(1)});
+}
+
 // A dimension known when the graph is built.
 inline int64_t constant_dim(std::string_view op, std::string_view what, const Dim& dim) {
   HR_CHECK(dim.symbol < 0 && dim.constant >= 1, "{}: {} is a positive constant", op, what);

@@ -1,0 +1,59 @@
+#include "arguments/serving_options.h"
+
+#include "arguments/inference_options.h"
+#include "base/error.h"
+#include "device/device.h"
+#include "engine/budget.h"
+
+namespace headroom {
+namespace {
+
+// A share of what the machine has: of a GPU what is free on it, of the CPU what this process may use.
+int64_t share_of_memory(double share, const MachineOptions& machine) {
+  const bool cpu = device_kind(machine.device) == DeviceKind::cpu;
+  const int64_t all = cpu ? available_memory() : default_budget(machine.device, machine.profile);
+  return static_cast<int64_t>(share * static_cast<double>(all));
+}
+
+}  // namespace
+
+void add_serving_sizes(CLI::App& app, ServingArguments& a) {
+  constexpr const char* kGroup = "Sizes of serving";
+  ServingOptions& s = a.serving;
+  scalar(app, "--max-model-len", s.max_model_len,
+         "tokens of one sequence, prompt and answer (the model's positions, or the most that fits)")
+      ->group(kGroup);
+  scalar(app, "--max-num-seqs", s.max_num_seqs, "sequences that are computed together (32, or as many as fit)")
+      ->group(kGroup);
+  scalar(app, "--max-num-batched-tokens", s.max_num_batched_tokens,
+         "tokens of one step, of prompts and of answers (256, or as many as fit)")
+      ->group(kGroup);
+  scalar(app, "--block-size", s.block_size, "tokens of a block of the KV cache: 1, 2, 4, ... 128")
+      ->capture_default_str()
+      ->group(kGroup);
+  scalar(app, "--kv-cache-dtype", s.kv_cache_dtype, "auto (as --precision has it), f32, bf16 or f16")
+      ->capture_default_str()
+      ->group(kGroup);
+  scalar(app, "--gpu-memory-utilization", a.memory_share,
+         "without --memory: the share of the free memory to use, above 0 up to 1 (0.9)")
+      ->group(kGroup);
+}
+
+void add_serving_options(CLI::App& app, ServingArguments& a) {
+  add_inference_options(app, a.options, a.tiers, "32-true; bf16-true or 16-true: weights and cache in 16 bits");
+  app.add_flag("--quiet", a.quiet, "no notes");
+  add_serving_sizes(app, a);
+}
+
+std::string resolve_serving(ServingArguments& a) {
+  resolve_tiers(a.tiers, a.options.machine, a.options.techniques);
+  if (a.memory_share == 0) return {};
+  if (!(a.memory_share > 0 && a.memory_share <= 1))
+    throw Error(ErrorKind::usage, fmt::format("--gpu-memory-utilization {} is out of range", a.memory_share),
+                "give a share above 0 up to 1, or --memory");
+  if (a.options.machine.memory > 0) return "note: --gpu-memory-utilization has no effect beside --memory";
+  a.options.machine.memory = share_of_memory(a.memory_share, a.options.machine);
+  return {};
+}
+
+}  // namespace headroom

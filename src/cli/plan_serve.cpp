@@ -1,0 +1,90 @@
+#include "cli/plan_serve.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "base/bytes.h"
+#include "base/count_text.h"
+#include "base/error.h"
+#include "cli/messages.h"
+#include "cli/refuse.h"
+#include "cli/terminal.h"
+#include "engine/budget.h"
+#include "formats/ordered_json.h"
+
+namespace headroom {
+namespace {
+
+constexpr int64_t kMoreBytes = int64_t{1} << 30;
+
+std::string holds_text(const ServingPlan& serving) {
+  const StepLimits& l = serving.limits;
+  const int64_t full = std::max<int64_t>(1, l.blocks / std::max<int64_t>(1, l.table_blocks));
+  return fmt::format("{} tokens in {} blocks of {}: {} sequence{} of {} tokens at once", serving.pool_tokens(),
+                     l.blocks, l.block_tokens, full, full == 1 ? "" : "s", l.positions);
+}
+
+std::string serving_json(const ServingPlan& serving) {
+  const StepLimits& l = serving.limits;
+  OrderedJson regions = OrderedJson::array();
+  for (const ServingRegion& region : serving.regions)
+    regions.push_back({{"name", region.name}, {"bytes", region.bytes}});
+  return OrderedJson{{"feasible", serving.plan.feasible},
+                     {"budget_bytes", serving.plan.budget_bytes},
+                     {"peak_bytes", serving.plan.peak_bytes},
+                     {"minimum_bytes", serving.plan.minimum_bytes},
+                     {"max_model_len", l.positions},
+                     {"max_num_seqs", l.sequences},
+                     {"max_num_batched_tokens", l.rows},
+                     {"block_size", l.block_tokens},
+                     {"blocks", l.blocks},
+                     {"pool_tokens", serving.pool_tokens()},
+                     {"kv_cache_dtype", dtype_name(serving.cache)},
+                     {"regions", regions}}
+             .dump(2) +
+         "\n";
+}
+
+// What a larger budget would hold; empty where it is no more.
+std::string next_text(const ServingArguments& arguments, const ServingPlan& serving) {
+  InferenceOptions more = arguments.options;
+  more.machine.memory = serving.plan.budget_bytes + kMoreBytes;
+  const ServingPlan next = plan_serving(more, arguments.serving);
+  if (!next.plan.feasible || (next.pool_tokens() <= serving.pool_tokens() && next.limits.rows <= serving.limits.rows &&
+                              next.limits.positions <= serving.limits.positions))
+    return "the next GiB would hold no more";
+  return fmt::format("the next GiB would hold {}; {} are computed together, {} tokens in a step", holds_text(next),
+                     next.limits.sequences, next.limits.rows);
+}
+
+}  // namespace
+
+std::string serving_text(const ServingPlan& serving) {
+  const StepLimits& l = serving.limits;
+  std::string text = fmt::format("serve {}: {} parameters, budget {}, planned peak {}\n", serving.plan.model,
+                                 format_count(serving.plan.parameters), format_bytes(serving.plan.budget_bytes),
+                                 format_bytes(serving.plan.peak_bytes));
+  for (const ServingRegion& region : serving.regions)
+    text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", region.name, format_bytes(region.bytes), region.bytes);
+  text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", "peak", format_bytes(serving.plan.peak_bytes),
+                      serving.plan.peak_bytes);
+  text += fmt::format("the KV pool ({}) holds {}\n", dtype_name(serving.cache), holds_text(serving));
+  text += fmt::format("{} sequences are computed together, {} tokens in a step; least budget {} bytes\n", l.sequences,
+                      l.rows, serving.plan.minimum_bytes);
+  return text;
+}
+
+int run_plan_serve(ServingArguments arguments, bool json) {
+  arguments.options.machine.force = true;  // a plan for another machine is a plan
+  const ServingPlan serving = plan_serving(arguments.options, arguments.serving, [&](const std::string& note) {
+    if (!arguments.quiet) print_note(note);
+  });
+  const MachineOptions& machine = arguments.options.machine;
+  if (!arguments.quiet) print_remark(budget_remark(machine.device, machine.memory));
+  if (json) std::cout << serving_json(serving);
+  if (!serving.plan.feasible) return refuse(serving.plan);
+  if (!json) std::cout << serving_text(serving) << next_text(arguments, serving) << '\n';
+  return 0;
+}
+
+}  // namespace headroom

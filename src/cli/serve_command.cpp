@@ -1,0 +1,101 @@
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "arguments/serving_options.h"
+#include "base/bytes.h"
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/messages.h"
+#include "cli/refuse.h"
+#include "cli/signals.h"
+#include "engine/serving.h"
+#include "serve/server.h"
+
+namespace headroom {
+namespace {
+
+struct ServeArguments {
+  ServingArguments serving;
+  ServerOptions server;
+  std::string admission = "guaranteed";
+  bool enforce_eager = false;
+};
+
+void add_server_options(CLI::App& app, ServeArguments& a) {
+  constexpr const char* kGroup = "Server";
+  ServerOptions& s = a.server;
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    return app.add_option(name, value, help)->group(kGroup);
+  };
+  add("--host", s.address.host, "address to listen on")->capture_default_str();
+  add("--port", s.address.port, "port to listen on; 0: a free one, which is printed")->capture_default_str();
+  add("--uds", s.address.unix_path, "listen on this Unix socket instead");
+  add("--api-key", s.api_keys, "what clients have to send (Authorization: Bearer KEY); also HEADROOM_API_KEY");
+  add("--served-model-name", s.names, "the model's name in requests; several are aliases (the folder's name)");
+  add("--max-connections", s.connections, "open at once; further ones are answered 503")->capture_default_str();
+  add("--admission", a.admission, "guaranteed: a request is taken once its prompt and max_tokens have room")
+      ->capture_default_str();
+  app.add_flag("--enforce-eager", a.enforce_eager,
+               "as vLLM has it: there are no graphs here whose memory it would save")
+      ->group(kGroup);
+}
+
+void check_server(ServeArguments& a) {
+  if (a.admission != "guaranteed")
+    throw Error(ErrorKind::usage, fmt::format("--admission {} is not built in this version", a.admission),
+                "leave it out: guaranteed reserves the room of each request");
+  if (a.server.address.port < 0 || a.server.address.port > 65535)
+    throw Error(ErrorKind::usage, fmt::format("--port {} is out of range", a.server.address.port),
+                "give a port from 0 to 65535");
+  if (a.server.connections < 1 || a.server.connections > 65536)
+    throw Error(ErrorKind::usage, fmt::format("--max-connections {} is out of range", a.server.connections),
+                "give a number from 1 to 65536");
+  if (const char* key = std::getenv("HEADROOM_API_KEY"); key && *key) a.server.api_keys.emplace_back(key);
+  if (a.server.names.empty()) {
+    const std::filesystem::path model = std::filesystem::absolute(a.serving.options.model).lexically_normal();
+    a.server.names.push_back(model.has_filename() ? model.filename().string()
+                                                  : model.parent_path().filename().string());
+  }
+}
+
+void print_plan(const ServingPlan& plan) {
+  std::string text;
+  for (const ServingRegion& region : plan.regions)
+    text += fmt::format("  {:<14} {:>12}\n", region.name, format_bytes(region.bytes));
+  fmt::print("{}KV cache of {} tokens: {} sequences at once, {} tokens each at most; planned peak {} of {}\n", text,
+             plan.pool_tokens(), plan.limits.sequences, plan.limits.positions, format_bytes(plan.plan.peak_bytes),
+             format_bytes(plan.plan.budget_bytes));
+}
+
+int run_serve(ServeArguments& a) {
+  print_remark(resolve_serving(a.serving));
+  check_server(a);
+  const Notes notes = a.serving.quiet ? Notes() : Notes(print_note);
+  const InferenceOptions& options = a.serving.options;
+  Server::book(options, a.server, a.serving.serving);
+  const ServingPlan plan = plan_serving(options, a.serving.serving, notes);
+  if (!plan.plan.feasible) return refuse(plan.plan);
+  if (!a.serving.quiet) a.server.log = [](const std::string& line) { write_stderr(line + "\n"); };
+  const RunControl& control = install_signal_handlers();
+  Server server(a.server, plan);
+  print_plan(plan);
+  fmt::print("listening on {}\n", server.url());
+  std::fflush(stdout);
+  ServedModel model(options, plan, notes);
+  server.run(model, [&] { return control.stop_signal != 0; });
+  return control.stop_signal == SIGINT ? 128 + SIGINT : 0;
+}
+
+}  // namespace
+
+Command serve_command() {
+  return {"serve", "serve a model to OpenAI clients inside a memory budget", [](CLI::App& app) {
+            auto a = std::make_shared<ServeArguments>();
+            add_serving_options(app, a->serving);
+            add_server_options(app, *a);
+            return [a] { return run_serve(*a); };
+          }};
+}
+
+}  // namespace headroom

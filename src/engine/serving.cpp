@@ -1,0 +1,46 @@
+#include "engine/serving.h"
+
+#include <malloc.h>
+
+#include <utility>
+
+#include "base/threads.h"
+#include "device/device.h"
+#include "engine/model_steps.h"
+
+namespace headroom {
+
+class ServedModel::Parts {
+ public:
+  Parts(const InferenceOptions& asked, ServingPlan planned, const Notes& notes)
+      : options(asked), plan(std::move(planned)), opened(options, "serve", notes) {
+    set_threads(plan.plan.facts.threads);
+    tokenizer.emplace(Tokenizer::load(opened.files().directory));
+    ::malloc_trim(0);  // what loading held, before there is an arena
+    device = opened.open_device_for(plan.plan, "each token");
+    executor.emplace(plan.plan, *device, nullptr);
+    opened.load(*executor, opened.adapter_options());
+    ::malloc_trim(0);
+    steps.emplace(*executor, plan.limits);
+  }
+
+  const InferenceOptions options;
+  const ServingPlan plan;
+  const OpenedModel opened;
+  std::optional<Tokenizer> tokenizer;
+  std::unique_ptr<Device> device;
+  std::optional<Executor> executor;
+  std::optional<ModelSteps> steps;
+};
+
+ServedModel::ServedModel(const InferenceOptions& options, ServingPlan plan, const Notes& notes)
+    : parts_(std::make_unique<Parts>(options, std::move(plan), notes)) {}
+ServedModel::~ServedModel() = default;
+
+StepRunner& ServedModel::runner() { return *parts_->steps; }
+const ServingPlan& ServedModel::plan() const { return parts_->plan; }
+const ModelFiles& ServedModel::files() const { return parts_->opened.files(); }
+const Tokenizer& ServedModel::tokenizer() const { return *parts_->tokenizer; }
+int64_t ServedModel::arena_high_water() const { return parts_->executor->arena_high_water(); }
+
+}  // namespace headroom

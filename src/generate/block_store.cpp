@@ -1,0 +1,141 @@
+#include "generate/block_store.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace headroom {
+
+BlockStore::BlockStore(int64_t blocks, int64_t block_tokens, bool prefix_index)
+    : block_tokens_(block_tokens), pool_(blocks) {
+  if (prefix_index) index_.emplace(blocks, block_tokens);
+}
+
+int64_t BlockStore::memory_bytes(int64_t blocks, int64_t block_tokens, bool prefix_index) {
+  return BlockPool::memory_bytes(blocks) + (prefix_index ? PrefixIndex::memory_bytes(blocks, block_tokens) : 0);
+}
+
+bool BlockStore::admit(SequenceBlocks& of, std::span<const int32_t> prompt, int64_t needed, bool reuse) {
+  const int64_t most = reuse && index_ ? (static_cast<int64_t>(prompt.size()) - 1) / block_tokens_ : 0;
+  if (needed - most > available()) return false;
+  of.table.clear();
+  of.table.reserve(static_cast<size_t>(needed));
+  int64_t woken = 0;  // kept blocks that come into use
+  int32_t parent = PrefixIndex::kNone;
+  for (int64_t i = 0; i < most; ++i) {
+    const auto begin = static_cast<size_t>(i * block_tokens_);
+    parent = index_->find(parent, prompt.subspan(begin, static_cast<size_t>(block_tokens_)));
+    if (parent == PrefixIndex::kNone) break;
+    woken += index_->in_use(parent) ? 0 : 1;
+    of.table.push_back(parent);
+  }
+  const auto found = static_cast<int64_t>(of.table.size());
+  if (needed - found + woken > available()) {
+    of.table.clear();
+    return false;
+  }
+  for (const int32_t block : of.table) share_indexed(block);
+  of.indexed = found;
+  of.promised = needed - found;
+  promised_ += of.promised;
+  return true;
+}
+
+void BlockStore::grow(SequenceBlocks& of, int64_t count) {
+  while (static_cast<int64_t>(of.table.size()) < count) {
+    HR_CHECK(of.promised > 0, "a sequence takes its block {} beyond its promise", of.table.size());
+    of.table.push_back(take());
+    --of.promised;
+    --promised_;
+  }
+}
+
+int32_t BlockStore::take() {
+  if (pool_.free() == 0) {
+    HR_CHECK(kept() > 0, "none of the {} blocks is free or kept, {} are promised", pool_.size(), promised_);
+    pool_.release(index_->evict());
+  }
+  return pool_.take();
+}
+
+void BlockStore::share_indexed(int32_t block) {
+  if (!index_->in_use(block)) index_->use(block);
+  pool_.share(block);
+}
+
+void BlockStore::release_one(int32_t block) {
+  if (pool_.release(block) == 1 && index_ && index_->in_use(block)) index_->keep(block);
+}
+
+void BlockStore::commit(SequenceBlocks& of, std::span<const int32_t> tokens, int64_t filled) {
+  if (!index_) return;
+  for (; (of.indexed + 1) * block_tokens_ <= filled; ++of.indexed) {
+    const auto at = static_cast<size_t>(of.indexed);
+    const int32_t parent = at > 0 ? of.table[at - 1] : PrefixIndex::kNone;
+    const auto text = tokens.subspan(at * static_cast<size_t>(block_tokens_), static_cast<size_t>(block_tokens_));
+    const int32_t own = of.table[at], same = index_->find(parent, text);
+    if (same == PrefixIndex::kNone) {
+      index_->insert(own, parent, text);
+      pool_.share(own);
+    } else {
+      share_indexed(same);
+      release_one(own);
+      of.table[at] = same;
+    }
+  }
+}
+
+bool BlockStore::follow(SequenceBlocks& of, std::span<const int32_t> prompt) {
+  const auto at = static_cast<size_t>(of.indexed), size = static_cast<size_t>(block_tokens_);
+  if (!index_ || of.indexed >= (static_cast<int64_t>(prompt.size()) - 1) / block_tokens_) return false;
+  const int32_t parent = at > 0 ? of.table[at - 1] : PrefixIndex::kNone;
+  const int32_t same = index_->find(parent, prompt.subspan(at * size, size));
+  if (same == PrefixIndex::kNone) return false;
+  share_indexed(same);
+  if (at < of.table.size()) {
+    release_one(of.table[at]);
+    of.table[at] = same;
+  } else {
+    of.table.push_back(same);
+    --of.promised;
+    --promised_;
+  }
+  ++of.indexed;
+  return true;
+}
+
+void BlockStore::release(SequenceBlocks& of) {
+  for (size_t i = of.table.size(); i > 0; --i) release_one(of.table[i - 1]);
+  of.table.clear();
+  promised_ -= of.promised;
+  of.promised = of.indexed = 0;
+}
+
+void BlockStore::check(std::span<const SequenceBlocks* const> all) const {
+  pool_.check();
+  if (index_) index_->check();
+  std::vector<int32_t> owners(static_cast<size_t>(pool_.size()));
+  int64_t promised = 0;
+  for (const SequenceBlocks* of : all) {
+    promised += of->promised;
+    for (size_t i = 0; i < of->table.size(); ++i) {
+      ++owners[static_cast<size_t>(of->table[i])];
+      const bool indexed = index_ && index_->contains(of->table[i]);
+      HR_CHECK(indexed == (static_cast<int64_t>(i) < of->indexed), "block {} of a sequence, of {} in the index, {}", i,
+               of->indexed, indexed ? "is there" : "is not there");
+    }
+  }
+  HR_CHECK(promised == promised_ && available() >= 0, "{} blocks are promised, {} counted, {} free and {} kept",
+           promised, promised_, pool_.free(), kept());
+  for (int32_t block = 0; block < static_cast<int32_t>(owners.size()); ++block) {
+    const int32_t sequences = owners[static_cast<size_t>(block)];
+    const bool indexed = index_ && index_->contains(block);
+    HR_CHECK(pool_.owners(block) == sequences + (indexed ? 1 : 0), "block {} has {} owners, {} counted", block,
+             sequences, pool_.owners(block));
+    HR_CHECK(!indexed || index_->in_use(block) == (sequences > 0), "block {} is in use by {} sequences", block,
+             sequences);
+    HR_CHECK(indexed || sequences <= 1, "block {} is shared by {} sequences outside the index", block, sequences);
+  }
+}
+
+}  // namespace headroom

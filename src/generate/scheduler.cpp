@@ -1,0 +1,332 @@
+#include "generate/scheduler.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "base/error.h"
+#include "generate/block_store.h"
+#include "generate/log_probabilities.h"
+#include "generate/sequence.h"
+#include "generate/step_builder.h"
+#include "generate/token_drawer.h"
+#include "generate/waiting_line.h"
+#include "grammar/grammar_matcher.h"
+
+namespace headroom {
+namespace {
+
+int64_t blocks_for(int64_t tokens, int64_t block_tokens) { return (tokens + block_tokens - 1) / block_tokens; }
+
+void check_request(const SequenceRequest& request, const StepLimits& limits, const SchedulerOptions& options) {
+  const auto known = [&](int32_t id) { return id >= 0 && id < limits.vocab; };
+  HR_CHECK(!request.prompt.empty() && request.listener && request.max_tokens >= 0 && request.best <= options.most_best,
+           "a prompt of {} tokens, {} to draw, {} likeliest", request.prompt.size(), request.max_tokens, request.best);
+  for (const int32_t id : request.prompt) HR_CHECK(known(id), "token {} of a vocabulary of {}", id, limits.vocab);
+  for (const auto& [id, bias] : request.sampling.logit_bias)
+    HR_CHECK(known(id), "bias for token {} of a vocabulary of {}", id, limits.vocab);
+  HR_CHECK(request.sampling.repetition_penalty > 0, "repetition penalty {}", request.sampling.repetition_penalty);
+}
+
+}  // namespace
+
+class Scheduler::Parts {
+ public:
+  Parts(StepRunner& runner, const SchedulerOptions& options);
+
+  Admission add(std::vector<SequenceRequest>& requests, std::vector<SequenceId>& ids);
+  void cancel(SequenceId id);
+  bool step();
+  void fail_all(const std::string& error);
+  SchedulerCounts counts() const;
+  void check() const;
+
+ private:
+  bool can_fit(const SequenceRequest& request) const;
+  void admit();
+  bool promise_blocks(Sequence& sequence);
+  void start(std::unique_ptr<Sequence> sequence);
+  void follow_others();
+  // What a step has computed of a sequence, and the rows of logits that it wanted.
+  void advance(Sequence& sequence, std::span<const float> logits);
+  void draw(Sequence& sequence, std::span<const float> logits);
+  void tell_scores(Sequence& sequence);
+  void end(Sequence& sequence, SequenceEnd how, const std::string& error = {});
+  void remove_ended() {
+    std::erase_if(running_, [](const auto& sequence) { return sequence->ended; });
+  }
+  size_t vocab() const { return static_cast<size_t>(limits_.vocab); }
+
+  StepRunner& runner_;
+  StepLimits limits_;
+  SchedulerOptions options_;
+  BlockStore blocks_;
+  WaitingLine waiting_;
+  StepBuilder builder_;
+  TokenDrawer drawer_;
+  LogProbabilities log_probabilities_;
+  std::vector<std::unique_ptr<Sequence>> running_;  // in the order in which they were admitted
+  int64_t scoring_ = 0;                             // those whose prompt's log-probabilities are being made
+  SequenceId last_id_ = 0;
+  SchedulerCounts counts_;
+};
+
+Scheduler::Parts::Parts(StepRunner& runner, const SchedulerOptions& options)
+    : runner_(runner),
+      limits_(runner.limits()),
+      options_(options),
+      blocks_(limits_.blocks, limits_.block_tokens, options.prefix_index),
+      waiting_(options.most_passes),
+      builder_(limits_),
+      drawer_(limits_.vocab),
+      log_probabilities_(limits_.vocab, options.most_best) {
+  HR_CHECK(StepBuilder::most_running(limits_) > 0 && limits_.block_tokens > 0, "limits that hold no sequence");
+  running_.reserve(static_cast<size_t>(StepBuilder::most_running(limits_)));
+}
+
+bool Scheduler::Parts::can_fit(const SequenceRequest& request) const {
+  const auto prompt = static_cast<int64_t>(request.prompt.size());
+  if (prompt > limits_.positions || request.max_tokens > limits_.positions - prompt) return false;
+  return blocks_for(prompt + request.max_tokens - 1, limits_.block_tokens) <=
+         std::min(limits_.blocks, limits_.table_blocks);
+}
+
+Admission Scheduler::Parts::add(std::vector<SequenceRequest>& requests, std::vector<SequenceId>& ids) {
+  ids.clear();
+  for (const SequenceRequest& request : requests) check_request(request, limits_, options_);
+  const auto count = static_cast<int64_t>(requests.size());
+  const bool fit = count <= options_.most_waiting &&
+                   std::ranges::all_of(requests, [&](const SequenceRequest& request) { return can_fit(request); });
+  if (!fit || waiting_.size() + count > options_.most_waiting) {
+    counts_.refused += count;
+    return fit ? Admission::queue_full : Admission::never_fits;
+  }
+  for (SequenceRequest& request : requests) {
+    auto sequence = std::make_unique<Sequence>();
+    sequence->id = ++last_id_;
+    sequence->tokens = std::move(request.prompt);
+    sequence->prompt = static_cast<int64_t>(sequence->tokens.size());
+    sequence->request = std::move(request);
+    ids.push_back(sequence->id);
+    waiting_.push(std::move(sequence));
+  }
+  return Admission::taken;
+}
+
+void Scheduler::Parts::cancel(SequenceId id) {
+  if (const std::unique_ptr<Sequence> waiting = waiting_.remove(id)) return end(*waiting, SequenceEnd::cancelled);
+  for (const auto& sequence : running_)
+    if (sequence->id == id) end(*sequence, SequenceEnd::cancelled);
+  remove_ended();
+}
+
+void Scheduler::Parts::fail_all(const std::string& error) {
+  for (const auto& sequence : running_) end(*sequence, SequenceEnd::failed, error);
+  remove_ended();
+  while (const std::unique_ptr<Sequence> waiting = waiting_.remove_any()) end(*waiting, SequenceEnd::failed, error);
+}
+
+bool Scheduler::Parts::promise_blocks(Sequence& sequence) {
+  const bool scores = sequence.request.prompt_logprobs;
+  if (scores && scoring_ > 0) return false;
+  return blocks_.admit(sequence.blocks, sequence.tokens, blocks_for(sequence.most_filled(), limits_.block_tokens),
+                       !scores);
+}
+
+void Scheduler::Parts::admit() {
+  while (static_cast<int64_t>(running_.size()) < StepBuilder::most_running(limits_)) {
+    std::unique_ptr<Sequence> next = waiting_.take([this](Sequence& first) { return promise_blocks(first); });
+    if (!next) break;
+    start(std::move(next));
+  }
+  HR_CHECK(!running_.empty() || waiting_.size() == 0, "{} sequences wait and none runs", waiting_.size());
+}
+
+void Scheduler::Parts::start(std::unique_ptr<Sequence> started) {
+  running_.push_back(std::move(started));
+  Sequence& sequence = *running_.back();
+  const SequenceRequest& request = sequence.request;
+  sequence.tokens.reserve(static_cast<size_t>(sequence.prompt + request.max_tokens));
+  sequence.filled = sequence.cached = sequence.blocks.indexed * limits_.block_tokens;
+  counts_.prompt_tokens += sequence.prompt;
+  if (options_.prefix_index && !request.prompt_logprobs) {
+    counts_.prefix_queries += sequence.prompt;
+    counts_.prefix_hits += sequence.cached;
+  }
+  if (request.prompt_logprobs) {
+    sequence.scoring = true;
+    ++scoring_;
+    sequence.scores.reserve(static_cast<size_t>(sequence.prompt));
+    sequence.scores.push_back({sequence.tokens.front(), std::nullopt, {}});
+  }
+}
+
+// A prompt whose beginning another sequence has computed by now goes on behind it.
+void Scheduler::Parts::follow_others() {
+  for (const auto& sequence : running_) {
+    if (sequence->request.prompt_logprobs || sequence->drawn > 0) continue;
+    const int64_t before = sequence->filled;
+    while (blocks_.follow(sequence->blocks, std::span(sequence->tokens)))
+      sequence->filled = sequence->blocks.indexed * limits_.block_tokens;
+    sequence->cached += sequence->filled - before;
+    if (options_.prefix_index) counts_.prefix_hits += sequence->filled - before;
+  }
+}
+
+bool Scheduler::Parts::step() {
+  const int64_t ended_before = counts_.ended;
+  admit();
+  for (const auto& sequence : running_) {
+    const GrammarMatcher* grammar = sequence->request.grammar.get();
+    if (sequence->drawn == 0 && sequence->filled == sequence->cached && grammar && grammar->must_end())
+      end(*sequence, SequenceEnd::stop);
+    else if (!sequence->draws() && (!sequence->scoring || sequence->prompt == 1))
+      advance(*sequence, {});
+  }
+  remove_ended();
+  follow_others();
+  builder_.choose(running_);
+  for (const auto& sequence : running_)
+    if (sequence->chunk > 0)
+      blocks_.grow(sequence->blocks, blocks_for(sequence->filled + sequence->chunk, limits_.block_tokens));
+  const Step& step = builder_.build(running_);
+  if (step.rows.empty()) return counts_.ended != ended_before;
+  ++counts_.steps;
+  std::span<const float> logits;
+  try {
+    logits = runner_.run(step);
+    HR_CHECK(logits.size() == step.wanted.size() * vocab(), "{} logits for {} rows", logits.size(), step.wanted.size());
+  } catch (const std::exception& error) {
+    for (const auto& sequence : running_)
+      if (sequence->chunk > 0) end(*sequence, SequenceEnd::failed, error.what());
+    remove_ended();
+    return true;
+  }
+  for (const auto& sequence : running_) {
+    size_t wanted = 0;
+    for (int64_t at = sequence->filled; at < sequence->filled + sequence->chunk; ++at) wanted += sequence->wants(at);
+    if (sequence->chunk > 0) advance(*sequence, logits.first(wanted * vocab()));
+    logits = logits.subspan(wanted * vocab());
+  }
+  remove_ended();
+  return true;
+}
+
+void Scheduler::Parts::advance(Sequence& sequence, std::span<const float> logits) {
+  sequence.filled += sequence.chunk;
+  blocks_.commit(sequence.blocks, sequence.tokens, sequence.filled);
+  try {
+    while (sequence.scoring && !logits.empty() && static_cast<int64_t>(sequence.scores.size()) < sequence.prompt) {
+      const int32_t id = sequence.tokens[sequence.scores.size()];
+      const int64_t ranked = std::max<int64_t>(sequence.request.best, 0);
+      sequence.scores.push_back(log_probabilities_.score(logits.first(vocab()), id, ranked));
+      logits = logits.subspan(vocab());
+    }
+    if (sequence.scoring && static_cast<int64_t>(sequence.scores.size()) == sequence.prompt) tell_scores(sequence);
+    if (!logits.empty())
+      draw(sequence, logits);
+    else if (!sequence.draws() && !sequence.scoring)
+      end(sequence, SequenceEnd::length);
+  } catch (const std::exception& error) {
+    end(sequence, SequenceEnd::failed, error.what());
+  }
+}
+
+void Scheduler::Parts::tell_scores(Sequence& sequence) {
+  sequence.scoring = false;
+  --scoring_;
+  sequence.request.listener->on_prompt(std::move(sequence.scores));
+}
+
+void Scheduler::Parts::draw(Sequence& sequence, std::span<const float> logits) {
+  const SequenceRequest& request = sequence.request;
+  GrammarMatcher* const grammar = request.grammar.get();
+  const int32_t id =
+      drawer_.draw(request.sampling, logits, sequence.tokens, static_cast<size_t>(sequence.prompt), grammar);
+  ++sequence.drawn;
+  ++counts_.drawn_tokens;
+  if (std::ranges::find(request.stop_ids, id) != request.stop_ids.end()) return end(sequence, SequenceEnd::stop);
+  SequenceToken token{id, std::nullopt, {}};
+  if (request.best >= 0) token = log_probabilities_.score(logits, id, request.best);
+  sequence.tokens.push_back(id);
+  if (grammar) grammar->accept(id);
+  const bool goes_on = request.listener->on_token(token);
+  if (!goes_on || (grammar && grammar->must_end()))
+    end(sequence, SequenceEnd::stop);
+  else if (sequence.drawn == request.max_tokens)
+    end(sequence, SequenceEnd::length);
+}
+
+void Scheduler::Parts::end(Sequence& sequence, SequenceEnd how, const std::string& error) {
+  HR_CHECK(!sequence.ended, "sequence {} ends twice", sequence.id);
+  sequence.ended = true;
+  if (sequence.scoring) --scoring_;
+  sequence.scoring = false;
+  blocks_.release(sequence.blocks);
+  ++counts_.ended;
+  if (how == SequenceEnd::cancelled) ++counts_.cancelled;
+  sequence.request.listener->on_end(how, sequence.drawn, sequence.cached, error);
+}
+
+SchedulerCounts Scheduler::Parts::counts() const {
+  SchedulerCounts counts = counts_;
+  counts.running = static_cast<int64_t>(running_.size());
+  counts.waiting = waiting_.size();
+  counts.blocks = blocks_.size();
+  counts.blocks_used = blocks_.used();
+  counts.blocks_kept = blocks_.kept();
+  return counts;
+}
+
+void Scheduler::Parts::check() const {
+  std::vector<const SequenceBlocks*> all;
+  int64_t scoring = 0;
+  for (const auto& sequence : running_) {
+    const auto tokens = static_cast<int64_t>(sequence->tokens.size());
+    const SequenceBlocks& blocks = sequence->blocks;
+    const auto table = static_cast<int64_t>(blocks.table.size());
+    all.push_back(&blocks);
+    scoring += sequence->scoring ? 1 : 0;
+    HR_CHECK(!sequence->ended && sequence->filled < tokens && tokens == sequence->prompt + sequence->drawn,
+             "sequence {}: {} of {} tokens, {} of them the prompt's, {} drawn", sequence->id, sequence->filled, tokens,
+             sequence->prompt, sequence->drawn);
+    HR_CHECK(table == blocks_for(sequence->filled, limits_.block_tokens) &&
+                 table + blocks.promised == blocks_for(sequence->most_filled(), limits_.block_tokens),
+             "sequence {}: {} blocks and {} promised for {} tokens", sequence->id, table, blocks.promised,
+             sequence->filled);
+  }
+  HR_CHECK(scoring == scoring_, "{} prompts are scored, {} counted", scoring, scoring_);
+  blocks_.check(all);
+  waiting_.check();
+}
+
+Scheduler::Scheduler(StepRunner& runner, const SchedulerOptions& options)
+    : parts_(std::make_unique<Parts>(runner, options)) {}
+Scheduler::~Scheduler() = default;
+
+Admission Scheduler::add(std::vector<SequenceRequest> requests, std::vector<SequenceId>& ids) {
+  return parts_->add(requests, ids);
+}
+void Scheduler::cancel(SequenceId id) { parts_->cancel(id); }
+bool Scheduler::step() { return parts_->step(); }
+void Scheduler::fail_all(const std::string& error) { parts_->fail_all(error); }
+SchedulerCounts Scheduler::counts() const { return parts_->counts(); }
+void Scheduler::check() const { parts_->check(); }
+
+int64_t Scheduler::memory_bytes(const StepLimits& limits, const SchedulerOptions& options) {
+  constexpr int64_t kAllocation = 32;  // what the heap takes beside the bytes asked for, at most
+  constexpr int64_t kSequence = sizeof(Sequence) + 4 * kAllocation;
+  const int64_t running = StepBuilder::most_running(limits);
+  const int64_t histories =
+      running * (kSequence + (limits.positions + limits.table_blocks) * static_cast<int64_t>(sizeof(int32_t)));
+  // A client of its own for each, whose lists have grown by doubling.
+  const int64_t waiting = options.most_waiting * (kSequence + kAllocation + 16 * static_cast<int64_t>(sizeof(void*)));
+  const int64_t scores = limits.positions * (static_cast<int64_t>(sizeof(SequenceToken)) +
+                                             LogProbabilities::score_bytes(options.most_best));
+  return static_cast<int64_t>(sizeof(Parts)) +
+         BlockStore::memory_bytes(limits.blocks, limits.block_tokens, options.prefix_index) +
+         StepBuilder::memory_bytes(limits) + TokenDrawer::memory_bytes(limits.vocab) +
+         LogProbabilities::memory_bytes(limits.vocab, options.most_best) + histories + waiting + scores +
+         16 * kAllocation;
+}
+
+}  // namespace headroom

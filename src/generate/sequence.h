@@ -1,0 +1,45 @@
+// A sequence that the scheduler holds: what was asked for and how far it has come.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "generate/block_store.h"
+#include "generate/scheduler.h"
+
+namespace headroom {
+
+struct Sequence {
+  SequenceId id = 0;
+  SequenceRequest request;  // its prompt moves to `tokens`
+  std::vector<int32_t> tokens;
+  int64_t prompt = 0;  // as many of `tokens` are the prompt's
+  int64_t drawn = 0;   // tokens drawn, one that ended the text among them
+  int64_t passes = 0;  // how often others were admitted while it was first and did not fit
+
+  SequenceBlocks blocks;
+  int64_t filled = 0;  // tokens whose keys and values are in the pool
+  int64_t cached = 0;  // those that the index had at the beginning
+  int64_t chunk = 0;   // tokens of this step
+  bool ended = false;
+
+  bool scoring = false;  // the prompt's log-probabilities have not been told yet
+  std::vector<SequenceToken> scores;
+
+  bool draws() const { return request.max_tokens > 0; }
+  // Tokens that go through the model before the next token is drawn: of a prompt that is only scored not the last one.
+  int64_t left() const {
+    return std::max<int64_t>((draws() ? static_cast<int64_t>(tokens.size()) : prompt - 1) - filled, 0);
+  }
+  // Positions of the pool that it may fill: the last token drawn never goes through the model.
+  int64_t most_filled() const { return prompt + request.max_tokens - 1; }
+  // Whether the logits of the row at `position` are wanted.
+  bool wants(int64_t position) const {
+    return (request.prompt_logprobs && position < prompt - 1) ||
+           (draws() && position + 1 == static_cast<int64_t>(tokens.size()));
+  }
+};
+
+}  // namespace headroom

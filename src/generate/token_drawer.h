@@ -1,0 +1,37 @@
+// Draws tokens for many texts, each by its own options, history and grammar.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "generate/sampler.h"
+
+namespace headroom {
+
+class GrammarMatcher;
+
+// Holds a few numbers per vocabulary entry whatever the number of texts; nothing about a text stays. Makes no heap call
+// after construction. The token is a function of the arguments alone.
+class TokenDrawer {
+ public:
+  explicit TokenDrawer(int64_t vocab);
+
+  // The token that follows `tokens`, of which the first `prompt` are the prompt's; its random number is that of
+  // position tokens.size(). Null grammar: any. Ids of tokens and of the bias are of the vocabulary. Throws Error(run)
+  // where the grammar allows none.
+  int32_t draw(const SamplingOptions& options, std::span<const float> logits, std::span<const int32_t> tokens,
+               size_t prompt, GrammarMatcher* grammar);
+
+  static int64_t memory_bytes(int64_t vocab);
+
+ private:
+  void add_bias(const SamplingOptions& options);
+  void penalize(const SamplingOptions& options, std::span<const int32_t> tokens, size_t prompt);
+
+  Sampler sampler_;
+  std::vector<float> logits_;   // changed
+  std::vector<int32_t> drawn_;  // how often each token was drawn, kSeen for one that has been dealt with; else 0
+};
+
+}  // namespace headroom

@@ -1,0 +1,44 @@
+// Builds the graph of a server: steps over tokens of many sequences, whose keys and values lie in one pool of blocks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "models/model_spec.h"
+
+namespace headroom {
+
+struct ServingShape {
+  int64_t rows = 1;       // most tokens of a step
+  int64_t sequences = 1;  // block tables
+  int64_t logits = 1;     // most rows of a step whose logits are wanted
+  int64_t blocks = 1;     // of the pool
+  int64_t block_tokens = 16;
+  int64_t positions = 1;  // most tokens of a sequence
+  DType cache = DType::f32;
+
+  int64_t table_blocks() const { return (positions + block_tokens - 1) / block_tokens; }
+};
+
+// The numbers of rows that steps are built for, descending: `rows`, and smaller ones so that a step computes few rows
+// that are padding.
+std::vector<int64_t> step_sizes(int64_t rows);
+// The names of a step's program and of the data that it reads: "step_8", "ids.8".
+std::string step_program(int64_t rows);
+std::string step_data(std::string_view what, int64_t rows);
+
+// Programs "load" and "step_N" for N of step_sizes(); results[0] of each are f32[min(N, logits), 1, vocab] logits.
+// Persistent data values, written by the host before a step: "tables" i32[sequences, table_blocks], blocks of the pool
+// by position; and for each N, of rows that are tokens, with what padding has in brackets:
+//   ids.N        i32[N, 1]  the token (0)
+//   positions.N  i32[N]     its position in its sequence (-1: attends to nothing)
+//   angles.N     i32[N]     the same (0): the row of a table of positions must exist
+//   slots.N      i32[N]     the row of the pool that its key and value go to (-1: none)
+//   owners.N     i32[N]     its sequence, a row of `tables` (0)
+//   wanted.N     i32[min(N, logits)]  the rows whose logits are wanted (0)
+// The pool: "keys.L" and "values.L" [1, blocks * block_tokens, kv_heads * head_dim] for each layer L.
+// Throws Error(usage) for models that predict no next token.
+Graph build_serving(const ModelSpec& spec, const ServingShape& shape);
+
+}  // namespace headroom

@@ -1,0 +1,19 @@
+// What the request asks of a graph without a gradient: adapters, codes, precision, and what makes it faster.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "planner/request.h"
+
+namespace headroom {
+
+// Whether a row of a product may depend on how many rows there are (passes/batch_invariant.h).
+enum class ProductRows : uint8_t { any, invariant };
+
+// Applies it to `programs` of a graph that has a program "load", to which the host's buffer is added. The first of them
+// has every weight.
+Graph finished_generation(const PlanRequest& request, Graph graph, std::span<const std::string> programs,
+                          ProductRows rows);
+
+}  // namespace headroom

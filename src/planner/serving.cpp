@@ -1,0 +1,255 @@
+#include "planner/serving.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "passes/offload_parameters.h"
+#include "planner/finished_generation.h"
+#include "planner/search.h"
+#include "planner/techniques/offload.h"
+#include "planner/weight_placement.h"
+
+namespace headroom {
+namespace {
+
+constexpr int64_t kRowChoices[] = {256, 128, 64, 32, 16};
+constexpr int64_t kSequenceChoices[] = {32, 16, 8, 4, 2, 1};
+constexpr int64_t kGoodPositions = 2048;  // fewer rows before shorter sequences than these
+
+// What an arena holds of one size: all but the pool, and the pool's bytes by block.
+struct ArenaParts {
+  TierBytes arenas;
+  std::vector<int64_t> block_bytes;  // of each tensor of the pool
+};
+
+class ServingPlanner {
+ public:
+  ServingPlanner(const PlanRequest& request, const ServingQuestion& question)
+      : request_(request), question_(question) {}
+
+  SizedServing run() {
+    check_untrained_pins(request_);
+    if (offload_asked()) return below({});
+    const std::vector<ServingSize> sizes = all_sizes(least_positions());
+    const TierBytes least = peaks(sizes.back());
+    if (!fits(least, request_)) {
+      if (request_.host_budget_bytes > 0 || request_.disk_budget_bytes > 0) return below(least.device);
+      return refusal(sizes.back(), least.device);
+    }
+    return take(filled(lengthened(largest(sizes))), least.device);
+  }
+
+ private:
+  bool offload_asked() const {
+    const std::optional<OffloadPin> pin = offload_pin(request_, kOffloadParameters.name);
+    return pin && !pin->off;
+  }
+
+  int64_t least_positions() const {
+    return question_.positions.value_or(std::min(question_.model_positions, kLeastPositions));
+  }
+
+  ServingSize with_positions(ServingSize size, int64_t positions) const {
+    size.positions = positions;
+    size.blocks = question_.table_blocks(positions);
+    return size;
+  }
+
+  // Sizes with the least pool, the most memory first.
+  std::vector<ServingSize> all_sizes(int64_t positions) const {
+    std::vector<ServingSize> sizes;
+    const auto add = [&](int64_t sequences, int64_t rows) {
+      sizes.push_back(with_positions({0, sequences, rows, 0}, positions));
+    };
+    if (question_.sequences) {
+      for (const int64_t rows : rows_for(*question_.sequences)) add(*question_.sequences, rows);
+      return sizes;
+    }
+    bool first = true;
+    for (const int64_t sequences : kSequenceChoices) {
+      if (question_.rows && *question_.rows < sequences) continue;
+      const std::vector<int64_t> rows = rows_for(sequences);
+      for (size_t i = first ? 0 : rows.size() - 1; i < rows.size(); ++i) add(sequences, rows[i]);
+      first = false;
+    }
+    return sizes;
+  }
+
+  std::vector<int64_t> rows_for(int64_t sequences) const {
+    if (question_.rows) return {*question_.rows};
+    std::vector<int64_t> rows;
+    for (const int64_t choice : kRowChoices)
+      if (choice >= sequences) rows.push_back(choice);
+    if (rows.empty()) rows.push_back(sequences);
+    return rows;
+  }
+
+  PlanRequest booked(const ServingSize& size) const {
+    PlanRequest request = request_;
+    question_.book(request, size);
+    return request;
+  }
+
+  Graph graph(const PlanRequest& request, const ServingSize& size) const {
+    Graph built = question_.build(size);
+    std::vector<std::string> steps;
+    for (const Program& program : built.programs)
+      if (program.name != "load") steps.push_back(program.name);
+    return finished_generation(request, std::move(built), steps, ProductRows::invariant);
+  }
+
+  ArenaParts parts(const ServingSize& size) const {
+    const PlanRequest request = booked(size);
+    const Graph graph = this->graph(request, size);
+    ArenaParts out{arenas_of(request, graph), {}};
+    const Bindings bounds = graph.bounds();
+    for (const Value& value : graph.values) {
+      if (!value.persistent || value.role != Role::kv_cache) continue;
+      const int64_t bytes = storage_bytes(concrete(value.type, bounds));
+      out.block_bytes.push_back(bytes / size.blocks);
+      out.arenas.device -= align_up(bytes, request_.facts.alignment);
+    }
+    return out;
+  }
+
+  // Persistent tensors lie at the bottom of the arena: the pool adds its own bytes to it and nothing else.
+  TierBytes peaks(const ArenaParts& parts, const ServingSize& size) const {
+    TierBytes arenas = parts.arenas;
+    for (const int64_t bytes : parts.block_bytes)
+      arenas.device += align_up(bytes * size.blocks, request_.facts.alignment);
+    return tier_peaks(arenas, booked(size));
+  }
+  TierBytes peaks(const ServingSize& size) const { return peaks(parts(size), size); }
+  bool holds(const ServingSize& size) const { return fits(peaks(size), request_); }
+
+  // The first of `sizes`, of which the last is known to fit, that fits: with sequences of a good length if there is
+  // one.
+  ServingSize largest(const std::vector<ServingSize>& least_sizes) const {
+    if (!question_.positions && question_.model_positions > kLeastPositions) {
+      const std::vector<ServingSize> sizes = all_sizes(std::min(question_.model_positions, kGoodPositions));
+      if (holds(sizes.back())) return first_that_fits(sizes);
+      return least_sizes.back();
+    }
+    return first_that_fits(least_sizes);
+  }
+
+  ServingSize first_that_fits(const std::vector<ServingSize>& sizes) const {
+    size_t low = 0, high = sizes.size() - 1;
+    while (low < high) {
+      const size_t middle = (low + high) / 2;
+      holds(sizes[middle]) ? high = middle : low = middle + 1;
+    }
+    return sizes[high];
+  }
+
+  // The longest sequences, in whole blocks, whose least pool fits. Bytes grow evenly with the length, so that what two
+  // lengths take says nearly where the limit is.
+  ServingSize lengthened(const ServingSize& size) const {
+    const int64_t most = question_.model_positions;
+    if (question_.positions || size.positions >= most) return size;
+    const auto at = [&](int64_t blocks) {
+      return with_positions(size, std::min(most, blocks * question_.block_tokens));
+    };
+    const auto bytes = [&](int64_t blocks) { return peaks(at(blocks)).device; };
+    int64_t low = size.blocks, high = question_.table_blocks(most);
+    int64_t low_bytes = bytes(low), high_bytes = bytes(high);
+    if (high_bytes <= request_.budget_bytes) return at(high);
+    while (high - low > 1) {
+      const double share = static_cast<double>(request_.budget_bytes - low_bytes) /
+                           static_cast<double>(std::max<int64_t>(1, high_bytes - low_bytes));
+      const int64_t guess = low + static_cast<int64_t>(share * static_cast<double>(high - low));
+      const int64_t middle = std::clamp(guess, low + 1, high - 1);
+      const int64_t middle_bytes = bytes(middle);
+      if (middle_bytes <= request_.budget_bytes)
+        low = middle, low_bytes = middle_bytes;
+      else
+        high = middle, high_bytes = middle_bytes;
+    }
+    return at(low);
+  }
+
+  ServingSize filled(ServingSize size) const {
+    const ArenaParts parts = this->parts(size);
+    int64_t low = size.blocks, high = std::max(low, 2 * size.sequences * question_.table_blocks(size.positions)) + 1;
+    while (high - low > 1) {
+      size.blocks = low + (high - low) / 2;
+      (fits(peaks(parts, size), request_) ? low : high) = size.blocks;
+    }
+    size.blocks = low;
+    return size;
+  }
+
+  Variant variant(const PlanRequest& request, const ServingSize& size) const {
+    constexpr int64_t kWork = 4096;  // tokens that a plan's seconds are of
+    Variant out{graph(request, size), size.rows, size.sequences, {}};
+    const std::string& largest_step = out.graph.programs.at(1).name;  // "load" is the first program
+    out.work = {{largest_step, kWork / std::min(size.rows, kWork), 1}};
+    return out;
+  }
+
+  // The step of one token, which every size has.
+  static std::string timed(const Variant& variant) { return variant.graph.programs.back().name; }
+
+  SizedServing take(const ServingSize& size, int64_t least) const {
+    const PlanRequest request = booked(size);
+    const Variant chosen = variant(request, size);
+    SizedServing out{lay_out(request, chosen, timed(chosen)), size};
+    HR_CHECK(out.plan.feasible, "a server of {} blocks takes {} bytes, more than was reckoned", size.blocks,
+             out.plan.peak_bytes);
+    out.plan.minimum_bytes = least;
+    return out;
+  }
+
+  SizedServing refusal(const ServingSize& size, int64_t least) const {
+    const PlanRequest request = booked(size);
+    SizedServing out{{}, size};
+    out.plan.model = request.model;
+    out.plan.parameters = request.parameters;
+    out.plan.budget_bytes = request.budget_bytes;
+    out.plan.facts = request.facts;
+    out.plan.process = request.process;
+    out.plan.peak_bytes = out.plan.minimum_bytes = least;
+    out.plan.cheapest_fix = fmt::format(
+        "sequences shorter than the {} tokens of --max-model-len, weights in fewer bits (--precision "
+        "bf16-true, --technique quantize-weights=int8), or on disk (--disk-memory DIR:SIZE)",
+        size.positions);
+    return out;
+  }
+
+  // Weights below the device: pools of some sequences, of one, and of one of the least length. `known`: the least
+  // budget of the device without that.
+  SizedServing below(std::optional<int64_t> known) const {
+    const int64_t positions = question_.positions.value_or(std::min(question_.model_positions, kGoodPositions));
+    std::vector<ServingSize> sizes = all_sizes(positions);
+    if (sizes.size() > 2) sizes = {sizes[sizes.size() / 2], sizes.back()};
+    for (ServingSize& size : sizes) size.blocks *= std::min<int64_t>(size.sequences, 4);
+    if (positions > least_positions()) sizes.push_back(all_sizes(least_positions()).back());
+    const PlanRequest request = booked(sizes.front());
+    const auto each = [&](size_t which) { return variant(request, sizes[which]); };
+    SizedServing out{place_weights(request, sizes.size(), each, timed(each(0))), sizes.back()};
+    if (known) out.plan.minimum_bytes = std::min(out.plan.minimum_bytes, *known);
+    for (const ServingSize& size : sizes)
+      if (out.plan.feasible && is_of(out.plan, size)) out.size = size;
+    return out;
+  }
+
+  bool is_of(const Plan& plan, const ServingSize& size) const {
+    const auto pool = std::find_if(plan.tensors.begin(), plan.tensors.end(),
+                                   [](const PersistentTensor& tensor) { return tensor.role == Role::kv_cache; });
+    return plan.choices.micro_batch == size.rows && pool->place.type.dims[1] == size.blocks * question_.block_tokens;
+  }
+
+  const PlanRequest& request_;
+  const ServingQuestion& question_;
+};
+
+}  // namespace
+
+SizedServing plan_steps(const PlanRequest& request, const ServingQuestion& question) {
+  return ServingPlanner(request, question).run();
+}
+
+}  // namespace headroom

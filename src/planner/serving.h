@@ -1,0 +1,49 @@
+// The plan of a server: how long sequences may be, how many are computed together, and a pool of KV blocks that takes
+// what the budget leaves.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "planner/request.h"
+
+namespace headroom {
+
+struct ServingSize {
+  int64_t positions = 0;  // most tokens of a sequence
+  int64_t sequences = 0;  // of a step
+  int64_t rows = 0;       // tokens of a step
+  int64_t blocks = 0;     // of the pool
+};
+
+struct ServingQuestion {
+  // What is asked for; else chosen.
+  std::optional<int64_t> positions, sequences, rows;
+  int64_t model_positions = 0;
+  int64_t block_tokens = 16;
+  // The graph of a size: "load", then the steps, the largest first, whose KV pool has role kv_cache.
+  std::function<Graph(const ServingSize&)> build;
+  // Books in a request what the process holds for a size.
+  std::function<void(PlanRequest&, const ServingSize&)> book;
+
+  int64_t table_blocks(int64_t positions_of) const { return (positions_of + block_tokens - 1) / block_tokens; }
+};
+
+struct SizedServing {
+  Plan plan;  // choices.micro_batch: rows of a step
+  ServingSize size;
+};
+
+inline constexpr int64_t kServedSequences = 32;  // by default
+inline constexpr int64_t kServedRows = 256;
+inline constexpr int64_t kLeastPositions = 256;  // of a sequence whose length is not asked for, if the model has them
+
+// Chooses in this order: rows and sequences as far as the least pool fits, 256 rows of 32 sequences down to 16 of one;
+// the longest sequences, if no length is asked for, up to the model's positions; as many blocks as fit, at most twice
+// what all sequences can fill, the rest for kept prefixes. The pool always holds one sequence of full length. Where
+// nothing fits, weights may lie below the device (weight_placement.h). Of a request without a lower tier minimum_bytes
+// is exact: that budget is feasible, one byte less is not. Pure. Throws Error(usage) for pins that cannot be honoured.
+SizedServing plan_steps(const PlanRequest& request, const ServingQuestion& question);
+
+}  // namespace headroom

@@ -1,0 +1,40 @@
+#include "serve/api_error.h"
+
+#include "formats/json.h"
+
+namespace headroom {
+namespace {
+
+const char* type_of(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 404:
+      return "not_found_error";
+    case 503:
+      return "overloaded_error";
+    default:
+      return status >= 500 ? "server_error" : "invalid_request_error";
+  }
+}
+
+}  // namespace
+
+std::string ApiError::body() const {
+  Json error{{"message", what()}, {"type", type_of(status_)}, {"param", nullptr}, {"code", nullptr}};
+  if (!param_.empty()) error["param"] = param_;
+  if (!code_.empty()) error["code"] = code_;
+  return Json{{"error", std::move(error)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+HttpHeaders ApiError::headers() const {
+  if (status_ == 503) return {{"Retry-After", "1"}};
+  if (status_ == 401) return {{"WWW-Authenticate", "Bearer"}};
+  return {};
+}
+
+void refuse(HttpExchange& exchange, const ApiError& error) {
+  exchange.send(error.status(), "application/json", error.body(), error.headers());
+}
+
+}  // namespace headroom

@@ -1,0 +1,41 @@
+// A listening socket of TCP or of the file system.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "serve/http_server.h"
+
+namespace headroom {
+
+class HttpListener {
+ public:
+  // Throws Error(run) naming the address where it is taken or cannot be had. A socket file that nobody listens on is
+  // replaced.
+  explicit HttpListener(const HttpAddress& address);
+  ~HttpListener();
+  HttpListener(const HttpListener&) = delete;
+  HttpListener& operator=(const HttpListener&) = delete;
+
+  // The descriptor, given away: its new owner closes it.
+  int release();
+  int family() const { return family_; }
+  const std::string& url() const { return url_; }
+  // Removes the socket file, if it is still the one that was made.
+  void remove_path();
+
+ private:
+  void listen_on_host(const HttpAddress& address);
+  void listen_on_path(const std::string& path);
+
+  int descriptor_ = -1;
+  int family_ = 0;
+  std::string url_;
+  std::string path_;
+  uint64_t device_ = 0, inode_ = 0;
+};
+
+// The address of a connection's other side, without the port; "unix" where it has none.
+std::string http_peer_of(int descriptor);
+
+}  // namespace headroom

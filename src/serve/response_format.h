@@ -1,0 +1,15 @@
+// The grammar that a request asks its answer to follow.
+#pragma once
+
+#include <optional>
+
+#include "grammar/grammar.h"
+#include "serve/json_fields.h"
+
+namespace headroom {
+
+// Of response_format (json_object, json_schema), guided_json, guided_regex, guided_choice, guided_grammar or
+// structured_outputs; at most one. Nothing where the answer may be any text. Throws ApiError(400).
+std::optional<GrammarSource> read_response_format(const JsonFields& fields);
+
+}  // namespace headroom

@@ -1,0 +1,367 @@
+#include "serve/server.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/counter_random.h"
+#include "base/error.h"
+#include "serve/api_access.h"
+#include "serve/api_error.h"
+#include "serve/json_fields.h"
+#include "serve/logged_exchange.h"
+#include "serve/server_metrics.h"
+#include "serve/text_answer.h"
+#include "serve/worker.h"
+
+namespace headroom {
+namespace {
+
+using ExchangeRef = std::shared_ptr<HttpExchange>;
+
+constexpr size_t kMostJobs = 256;
+constexpr double kDrainSeconds = 600;
+
+HttpLimits http_limits(const ServerOptions& options, int64_t max_model_len) {
+  HttpLimits limits;
+  limits.connections = options.connections;
+  limits.header_bytes = 8 << 10;
+  limits.body_bytes = EncoderLimits::of(max_model_len).body_bytes;
+  limits.bodies_bytes = 4 * limits.body_bytes;
+  limits.event_bytes = 32 << 10;
+  limits.events_bytes = int64_t{1} << 20;
+  limits.answers_bytes = (int64_t{1} << 20) + 32 * max_model_len;
+  return limits;
+}
+
+int64_t seconds_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+void send_json(HttpExchange& exchange, const Json& json) { exchange.send(200, "application/json", dumped(json)); }
+
+}  // namespace
+
+// Threads: the HTTP server's answers what needs no model and hands the rest to the worker; the worker makes sequences
+// of requests; the thread of run() adds them to the scheduler and steps.
+class Server::Parts {
+ public:
+  enum class State : uint8_t { loading, ready, ending };
+
+  Parts(ServerOptions options, const ServingPlan& plan)
+      : options_(std::move(options)),
+        plan_(plan),
+        worker_(kMostJobs),
+        http_(options_.address, http_limits(options_, plan.limits.positions),
+              [this](ExchangeRef exchange) { handle(std::move(exchange)); }),
+        thread_([this] {
+          http_.run();
+          http_ended_ = true;
+          changed_.notify_one();
+        }) {}
+
+  ~Parts() {
+    state_ = State::ending;
+    worker_.stop();
+    http_.stop();
+    thread_.join();
+  }
+
+  std::string url() const { return http_.url(); }
+
+  void run(ServedModel& model, const std::function<bool()>& should_end) {
+    TextEncoder encoder(model, EncoderLimits::of(plan_.limits.positions));
+    Scheduler scheduler(model.runner(), scheduler_options());
+    model_ = &model;
+    encoder_ = &encoder;
+    scheduler_ = &scheduler;
+    publish();
+    state_ = State::ready;
+    loop(should_end);
+    worker_.stop();  // before what its jobs use
+    http_.stop();
+    std::vector<std::function<void()>> dropped;
+    take_mail(dropped);
+    scheduler.fail_all("the server ends");
+  }
+
+  static SchedulerOptions scheduler_options() { return {}; }
+
+ private:
+  // What is known of a request before its answer exists.
+  struct Flight {
+    std::atomic<bool> gone{false};
+    std::weak_ptr<TextAnswer> answer;  // of the stepping thread
+  };
+
+  void loop(const std::function<bool()>& should_end) {
+    std::vector<std::function<void()>> mail;
+    while (true) {
+      take_mail(mail);
+      for (std::function<void()>& call : mail) call();
+      mail.clear();
+      const bool worked = scheduler_->step();
+      publish();
+      if (state_ == State::ready && should_end()) {
+        state_ = State::ending;
+        http_.drain(kDrainSeconds);
+      }
+      if (worked) continue;
+      if (state_ == State::ending && http_ended_) return;
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, std::chrono::milliseconds(50), [&] { return !mail_.empty() || http_ended_; });
+    }
+  }
+
+  void publish() {
+    metrics_.set(scheduler_->counts());
+    high_water_ = model_->arena_high_water();
+  }
+
+  void take_mail(std::vector<std::function<void()>>& into) {
+    const std::lock_guard lock(mutex_);
+    into.swap(mail_);
+  }
+
+  void post(std::function<void()> call) {
+    {
+      const std::lock_guard lock(mutex_);
+      mail_.push_back(std::move(call));
+    }
+    changed_.notify_one();
+  }
+
+  // On the HTTP server's thread.
+  void handle(ExchangeRef plain) {
+    ExchangeRef exchange = options_.log ? std::make_shared<LoggedExchange>(std::move(plain), options_.log) : plain;
+    guarded(exchange, [&] { route(exchange); });
+  }
+
+  template <typename Body>
+  void guarded(const ExchangeRef& exchange, const Body& body) {
+    try {
+      body();
+    } catch (const ApiError& error) {
+      refuse(*exchange, error);
+    } catch (const std::bad_alloc&) {
+      refuse(*exchange, ApiError(503, "no memory is left for this request"));
+    } catch (const std::exception& error) {
+      refuse(*exchange, ApiError(500, error.what()));
+    }
+  }
+
+  static void require_method(const HttpRequest& request, std::string_view method) {
+    if (request.method != method && !(method == "GET" && request.method == "HEAD"))
+      throw ApiError(405, fmt::format("{} takes {}, not {}", request.path, method, request.method));
+  }
+
+  void require_key(const HttpRequest& request) const {
+    if (options_.api_keys.empty() || has_key(request.header("authorization"), options_.api_keys)) return;
+    throw ApiError(401, "the API key is missing or wrong: send Authorization: Bearer KEY", {}, "invalid_api_key");
+  }
+
+  void route(const ExchangeRef& exchange) {
+    const HttpRequest& request = exchange->request();
+    const std::string& path = request.path;
+    if (path == "/health" || path == "/ping") return health(*exchange);
+    require_key(request);
+    if (path == "/version")
+      return require_method(request, "GET"), send_json(*exchange, {{"version", HEADROOM_VERSION}});
+    if (path == "/metrics") return require_method(request, "GET"), metrics(*exchange);
+    if (path == "/v1/models" || path.starts_with("/v1/models/"))
+      return require_method(request, "GET"), models(*exchange);
+    const auto work = worker_route(path);
+    if (!work) throw ApiError(404, fmt::format("there is nothing at {}", path));
+    require_method(request, "POST");
+    require_ready();
+    const auto job = [this, exchange, work] { guarded(exchange, [&] { (this->*work)(exchange); }); };
+    if (!worker_.add(job)) throw ApiError(503, "too many requests wait to be read");
+  }
+
+  void require_ready() const {
+    if (state_ == State::loading) throw ApiError(503, "the model is being loaded");
+    if (state_ == State::ending) throw ApiError(503, "the server ends");
+  }
+
+  using Work = void (Parts::*)(const ExchangeRef&);
+  static Work worker_route(const std::string& path) {
+    if (path == "/v1/completions") return &Parts::complete;
+    if (path == "/v1/chat/completions") return &Parts::chat;
+    if (path == "/tokenize") return &Parts::tokenize;
+    if (path == "/detokenize") return &Parts::detokenize;
+    return nullptr;
+  }
+
+  void health(HttpExchange& exchange) const {
+    require_method(exchange.request(), "GET");
+    require_ready();
+    send_json(exchange, {{"status", "ok"}});
+  }
+
+  void metrics(HttpExchange& exchange) const {
+    exchange.send(200, "text/plain; version=0.0.4; charset=utf-8", metrics_.text(&plan_, high_water_));
+  }
+
+  Json model_json(const std::string& name) const {
+    return {{"id", name},
+            {"object", "model"},
+            {"created", begun_},
+            {"owned_by", "headroom"},
+            {"root", options_.names[0]},
+            {"max_model_len", plan_.limits.positions}};
+  }
+
+  void require_model(const std::string& name) const {
+    if (name.empty() || std::find(options_.names.begin(), options_.names.end(), name) != options_.names.end()) return;
+    throw ApiError(404, fmt::format("there is no model {} here, but {}", Json(name).dump(), options_.names[0]), "model",
+                   "model_not_found");
+  }
+
+  void models(HttpExchange& exchange) const {
+    constexpr std::string_view kList = "/v1/models";
+    const std::string& path = exchange.request().path;
+    if (path.size() > kList.size() + 1) {
+      const std::string name = path.substr(kList.size() + 1);
+      require_model(name);
+      return send_json(exchange, model_json(name));
+    }
+    Json data = Json::array();
+    for (const std::string& name : options_.names) data.push_back(model_json(name));
+    send_json(exchange, {{"object", "list"}, {"data", std::move(data)}});
+  }
+
+  // On the worker's thread.
+  void complete(const ExchangeRef& exchange) { make_text(TextApi::completion, exchange); }
+  void chat(const ExchangeRef& exchange) { make_text(TextApi::chat, exchange); }
+
+  void make_text(TextApi api, const ExchangeRef& exchange) {
+    auto flight = std::make_shared<Flight>();
+    exchange->on_gone([this, flight] {
+      flight->gone = true;
+      post([this, flight] { cancel(*flight); });
+    });
+    if (flight->gone) return;
+    TextRequest request =
+        read_text_request(api, parse_body(exchange->request().body, most_values_), plan_.limits.vocab);
+    require_model(request.model);
+    std::shared_ptr<void> held;
+    EncodedText encoded = encoder_->encode(request, held);
+    auto answer = std::make_shared<TextAnswer>(exchange, next_head(api, request), std::move(request),
+                                               std::move(encoded), model_->tokenizer(), metrics_, std::move(held));
+    post([this, flight, answer] { admit(*flight, answer); });
+  }
+
+  AnswerHead next_head(TextApi api, const TextRequest& request) {
+    const uint64_t number = mix64(static_cast<uint64_t>(begun_) * 1000003 + ++answers_);
+    return {api, fmt::format("{}-{:016x}{:08x}", api == TextApi::chat ? "chatcmpl" : "cmpl", number, answers_),
+            request.model.empty() ? options_.names[0] : request.model, seconds_now()};
+  }
+
+  Json worker_body(const ExchangeRef& exchange) const {
+    Json body = parse_body(exchange->request().body, most_values_);
+    require_model(JsonFields(body).text("model").value_or(""));
+    return body;
+  }
+
+  void tokenize(const ExchangeRef& exchange) {
+    const Json body = worker_body(exchange);
+    const JsonFields fields(body);
+    std::vector<int32_t> ids;
+    if (const Json* messages = fields.array("messages")) {
+      const Json* tools = fields.array("tools");
+      ids = encoder_->chat_tokens(*messages, tools ? *tools : Json());
+    } else {
+      const std::optional<std::string> text = fields.text("prompt");
+      if (!text) fields.refuse("prompt", "is missing, and so are messages");
+      ids = encoder_->tokens_of(*text, fields.flag("add_special_tokens").value_or(true));
+    }
+    send_json(*exchange, {{"count", ids.size()}, {"max_model_len", plan_.limits.positions}, {"tokens", ids}});
+  }
+
+  void detokenize(const ExchangeRef& exchange) {
+    const Json body = worker_body(exchange);
+    const JsonFields fields(body);
+    const Json* tokens = fields.array("tokens");
+    if (!tokens) fields.refuse("tokens", "are missing");
+    std::vector<int32_t> ids;
+    for (const Json& id : *tokens) {
+      if (!id.is_number_integer() || id < 0 || id >= plan_.limits.vocab)
+        fields.refuse("tokens", fmt::format("must be from 0 to {}", plan_.limits.vocab - 1));
+      ids.push_back(id.get<int32_t>());
+    }
+    send_json(*exchange, {{"prompt", model_->tokenizer().decode(ids)}});
+  }
+
+  // On the thread of run().
+  void admit(Flight& flight, const std::shared_ptr<TextAnswer>& answer) {
+    if (flight.gone) return;
+    std::vector<SequenceId> ids;
+    const uint64_t client = hash_text(answer->exchange().request().client);
+    switch (scheduler_->add(answer->sequences(client), ids)) {
+      case Admission::taken:
+        flight.answer = answer;
+        return answer->admitted(std::move(ids));
+      case Admission::never_fits:
+        return answer->refused(400, fmt::format("{} tokens are asked for; the KV pool holds {} and a sequence {}",
+                                                tokens_asked(*answer), plan_.pool_tokens(), plan_.limits.positions));
+      case Admission::queue_full:
+        return answer->refused(503, "too many sequences wait");
+    }
+  }
+
+  static int64_t tokens_asked(const TextAnswer& answer) {
+    size_t longest = 0;
+    for (const auto& prompt : answer.encoded().prompts) longest = std::max(longest, prompt.size());
+    return static_cast<int64_t>(longest) + answer.encoded().max_tokens;
+  }
+
+  void cancel(Flight& flight) {
+    if (const std::shared_ptr<TextAnswer> answer = flight.answer.lock())
+      for (const SequenceId id : answer->ids()) scheduler_->cancel(id);
+  }
+
+  const ServerOptions options_;
+  const ServingPlan& plan_;
+  const int64_t begun_ = seconds_now();
+  const int64_t most_values_ = EncoderLimits::of(plan_.limits.positions).body_values;
+  std::atomic<State> state_{State::loading};
+  std::atomic<bool> http_ended_{false};
+  std::atomic<int64_t> high_water_{0};
+  uint64_t answers_ = 0;  // of the worker
+  ServerMetrics metrics_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::function<void()>> mail_;
+  ServedModel* model_ = nullptr;  // these three are set before state_ is ready
+  TextEncoder* encoder_ = nullptr;
+  Scheduler* scheduler_ = nullptr;
+  Worker worker_;
+  HttpServer http_;
+  std::thread thread_;
+};
+
+void Server::book(const InferenceOptions& options, const ServerOptions& server, ServingOptions& serving) {
+  constexpr int64_t kThreads = 3 * (int64_t{1} << 20);  // code and stacks of three threads, JSON and HTTP
+  std::error_code none;
+  const auto size = std::filesystem::file_size(options.model / "tokenizer.json", none);
+  const int64_t tokenizer_file = none ? 0 : static_cast<int64_t>(size);
+  serving.outside = [server, tokenizer_file](const StepLimits& limits) {
+    return kThreads + http_limits(server, limits.positions).memory_bytes() +
+           EncoderLimits::of(limits.positions).memory_bytes(tokenizer_file) +
+           Scheduler::memory_bytes(limits, Parts::scheduler_options());
+  };
+}
+
+Server::Server(const ServerOptions& options, const ServingPlan& plan)
+    : parts_(std::make_unique<Parts>(options, plan)) {}
+Server::~Server() = default;
+std::string Server::url() const { return parts_->url(); }
+void Server::run(ServedModel& model, const std::function<bool()>& should_end) { parts_->run(model, should_end); }
+
+}  // namespace headroom

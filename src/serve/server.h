@@ -1,0 +1,45 @@
+// An OpenAI-compatible server: the model, the scheduler of its steps, the API, on three threads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/serving.h"
+#include "serve/http_server.h"
+#include "serve/text_encoder.h"
+
+namespace headroom {
+
+struct ServerOptions {
+  HttpAddress address;
+  std::vector<std::string> names;     // the model's, in requests and answers; at least one
+  std::vector<std::string> api_keys;  // empty: none is asked for
+  int64_t connections = 128;
+  // A line for each request, for a log; may be empty. Called on the server's threads.
+  std::function<void(const std::string&)> log;
+};
+
+class Server {
+ public:
+  // What the options ask of the heap beside the engine; goes into ServingOptions before planning.
+  static void book(const InferenceOptions& options, const ServerOptions& server, ServingOptions& serving);
+
+  // Listens: /health answers 503 until the model is there. Throws Error(run) where the address is taken.
+  Server(const ServerOptions& options, const ServingPlan& plan);
+  ~Server();
+
+  std::string url() const;
+  // Steps the model on the calling thread, the one that made it, until `should_end` gives true and what runs has ended:
+  // then new requests are refused. `should_end` is asked ten times a second and more.
+  void run(ServedModel& model, const std::function<bool()>& should_end);
+
+ private:
+  class Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,59 @@
+// What a server counts, as text for Prometheus: vLLM's names, and our own of bytes.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/serving.h"
+#include "generate/scheduler.h"
+
+namespace headroom {
+
+// Seconds in buckets.
+class SecondsHistogram {
+ public:
+  void add(double seconds);
+  // Lines of a histogram of that name and help.
+  std::string text(const std::string& name, const std::string& help) const;
+
+ private:
+  static constexpr std::array<double, 16> kBounds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+                                                  0.5,   1,      2.5,   5,    10,    30,   60,  120};
+  std::array<int64_t, kBounds.size() + 1> counts_{};
+  double sum_ = 0;
+};
+
+// May be used by several threads.
+class ServerMetrics {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // Of one sequence.
+  struct Times {
+    Clock::time_point begun = Clock::now(), last = begun;
+    int64_t tokens = 0;
+  };
+
+  // A request that was admitted.
+  void request(int64_t prompt_tokens);
+  void token(Times& times);
+  void ended(const Times& times, SequenceEnd end);
+  // The scheduler's counts as they are now.
+  void set(const SchedulerCounts& counts);
+  SchedulerCounts counts() const;
+
+  // The page of /metrics. `plan`: null while the model is loaded.
+  std::string text(const ServingPlan* plan, int64_t arena_high_water) const;
+
+ private:
+  mutable std::mutex mutex_;
+  SchedulerCounts counts_;
+  int64_t prompt_tokens_ = 0;
+  std::array<int64_t, 4> ends_{};  // by SequenceEnd
+  SecondsHistogram first_token_, between_tokens_, whole_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,179 @@
+#include "serve/text_encoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/generation_text.h"
+#include "grammar/token_trie.h"
+#include "serve/api_error.h"
+#include "tokenizer/token_bytes.h"
+
+namespace headroom {
+namespace {
+
+constexpr int64_t kMiB = int64_t{1} << 20;
+
+}  // namespace
+
+std::shared_ptr<void> ReservedBytes::reserve(int64_t bytes) {
+  if (used_.fetch_add(bytes) + bytes > most_) {
+    used_.fetch_sub(bytes);
+    return nullptr;
+  }
+  return {static_cast<void*>(this), [this, bytes](void*) { used_.fetch_sub(bytes); }};
+}
+
+EncoderLimits EncoderLimits::of(int64_t max_model_len) {
+  EncoderLimits limits;
+  limits.body_bytes = std::clamp<int64_t>(512 * 1024 + 16 * max_model_len, 512 * 1024, 16 * kMiB);
+  limits.body_values = 16384 + 8 * max_model_len;
+  limits.queued_bytes = 2 * kMiB + 64 * max_model_len;
+  limits.grammar_bytes = std::clamp<int64_t>(4 * kMiB + 1024 * max_model_len, 4 * kMiB, 32 * kMiB);
+  limits.grammar.source_bytes = std::clamp<int64_t>(16 * max_model_len, 12 << 10, 64 << 10);
+  limits.grammar.rules = 1024;
+  limits.grammar.place_bytes = 128 << 10;
+  limits.grammar.states = 16384;
+  limits.grammar.compile_steps = 500'000;
+  limits.grammar.configurations = 4096;
+  limits.grammar.threads = 1024;
+  limits.grammar.mask_steps = 2'000'000;
+  limits.grammar.table_bytes = 512 << 10;
+  limits.grammar.cache_bytes = 256 << 10;
+  limits.grammar.kept_masks = 64;
+  return limits;
+}
+
+int64_t EncoderLimits::memory_bytes(int64_t tokenizer_file) const {
+  // Of a body: each JSON value and the name it has in an object; texts as JSON, as taken from it, as a chat's text.
+  constexpr int64_t kValue = 128, kTexts = 4;
+  GrammarSource largest;
+  largest.kind = GrammarSource::Kind::json_schema;
+  largest.text.assign(static_cast<size_t>(grammar.source_bytes), ' ');
+  // The worker does one thing at a time: it renders a chat, then compiles a grammar.
+  return kValue * body_values + kTexts * body_bytes + queued_bytes + grammar_bytes +
+         TokenTrie::build_bound(tokenizer_file) + std::max(largest.compile_bound(grammar), ChatRenderer::kLeastBytes);
+}
+
+struct TextEncoder::Vocabulary {
+  Vocabulary(const Tokenizer& tokenizer, int64_t vocab) : tokens(tokenizer), trie(tokens, vocab) {}
+  TokenBytes tokens;
+  TokenTrie trie;
+};
+
+TextEncoder::TextEncoder(const ServedModel& model, const EncoderLimits& limits)
+    : model_(model), limits_(limits), queued_(limits.queued_bytes), grammars_(limits.grammar_bytes) {
+  if (has_chat_template(model.files().directory))
+    chats_ = std::make_unique<ChatRenderer>(model.files().directory, model.tokenizer(), ChatRenderer::kLeastBytes);
+  stop_ids_ = headroom::stop_ids({}, model.tokenizer(), model.files());
+}
+
+TextEncoder::~TextEncoder() = default;
+
+std::vector<int32_t> TextEncoder::tokens_of(const std::string& text, bool add_special_tokens) const {
+  try {
+    return model_.tokenizer().encode(text, add_special_tokens);
+  } catch (const Error& error) {
+    throw ApiError(400, error.what(), "prompt");
+  }
+}
+
+std::vector<int32_t> TextEncoder::chat_tokens(const Json& messages, const Json& tools) const {
+  if (!chats_)
+    throw ApiError(400, "the model has no chat template: use /v1/completions, or serve its instruct version",
+                   "messages");
+  try {
+    const std::string text =
+        chats_->render_prompt(messages.dump(), tools.is_null() ? std::string() : tools.dump(), "messages");
+    return model_.tokenizer().encode(text, false);
+  } catch (const Error& error) {
+    throw ApiError(400, error.what(), "messages");
+  }
+}
+
+// Checks prompts and max_tokens against the context.
+void TextEncoder::fit(const TextRequest& request, EncodedText& out) const {
+  const int64_t positions = model_.plan().limits.positions;
+  int64_t longest = 0;
+  for (std::vector<int32_t>& prompt : out.prompts) {
+    if (prompt.empty()) {
+      const std::optional<int32_t> bos = model_.tokenizer().bos_id();
+      if (!bos) throw ApiError(400, "prompt is empty, and the tokenizer has no BOS token to begin with", "prompt");
+      prompt.push_back(*bos);
+    }
+    longest = std::max(longest, static_cast<int64_t>(prompt.size()));
+  }
+  const bool scores_only = request.max_tokens == 0;
+  if (longest + (scores_only ? 0 : 1) > positions)
+    throw ApiError(
+        400,
+        fmt::format("the context has {} tokens and the prompt {}: shorten the prompt, or serve with a larger "
+                    "--max-model-len",
+                    positions, longest),
+        "prompt", "context_length_exceeded");
+  const int64_t left = positions - longest;
+  out.max_tokens = request.max_tokens.value_or(left);
+  if (out.max_tokens > left)
+    throw ApiError(400,
+                   fmt::format("the context has {} tokens; the prompt has {} and max_tokens is {}, {} together",
+                               positions, longest, out.max_tokens, longest + out.max_tokens),
+                   "max_tokens", "context_length_exceeded");
+}
+
+void TextEncoder::add_matchers(const TextRequest& request, EncodedText& out, std::vector<std::shared_ptr<void>>& held) {
+  if (!request.grammar) return;
+  const int64_t vocab = model_.plan().limits.vocab;
+  if (!vocabulary_) vocabulary_ = std::make_unique<Vocabulary>(model_.tokenizer(), vocab);
+  auto grammar = [&] {
+    try {
+      return std::make_shared<Grammar>(compile_grammar(*request.grammar, limits_.grammar));
+    } catch (const Error& error) {
+      throw ApiError(400, fmt::format("{} ({})", error.what(), error.remedy()), request.grammar->name);
+    }
+  }();
+  int64_t bytes = grammar->automaton.memory_bytes();
+  for (int64_t i = 0; i < request.choices(); ++i) {
+    auto matcher = std::make_shared<GrammarMatcher>(grammar->automaton, vocabulary_->trie, vocabulary_->tokens,
+                                                    out.stop_ids, limits_.grammar);
+    std::shared_ptr<void> room = grammars_.reserve(std::exchange(bytes, 0) + matcher->memory_bytes());
+    if (!room) throw ApiError(503, "the grammars of the requests under way leave no room for another one");
+    held.push_back(std::move(room));
+    struct Kept {
+      std::shared_ptr<Grammar> grammar;
+      std::shared_ptr<GrammarMatcher> matcher;
+    };
+    auto kept = std::make_shared<Kept>(Kept{grammar, std::move(matcher)});
+    out.matchers.emplace_back(kept, kept->matcher.get());
+  }
+}
+
+EncodedText TextEncoder::encode(const TextRequest& request, std::shared_ptr<void>& held) {
+  EncodedText out;
+  if (request.api == TextApi::chat) {
+    const bool shows_tools = request.tool_use.mode != ToolUse::Mode::none || !request.tools.is_null();
+    out.prompts.push_back(chat_tokens(request.messages, shows_tools ? request.tools : Json()));
+  } else {
+    for (const PromptInput& prompt : request.prompts) {
+      out.prompts.push_back(prompt.is_ids ? prompt.ids : tokens_of(prompt.text, true));
+      if (request.echo) out.echoes.push_back(prompt.is_ids ? model_.tokenizer().decode(prompt.ids) : prompt.text);
+    }
+  }
+  out.stop_ids = stop_ids_;
+  fit(request, out);
+  // Prompts are held by the answer and by each sequence; a text's bytes, its tokens' parts where they are asked for.
+  constexpr int64_t kChoiceBytes = 4096, kTokenBytes = 8, kPartBytes = 160;
+  int64_t bytes = 0;
+  for (const std::vector<int32_t>& prompt : out.prompts) bytes += 4 * static_cast<int64_t>(prompt.size());
+  const bool parts = request.best >= 0 || request.return_ids;
+  const int64_t tokens = request.stream ? 64 : std::min<int64_t>(out.max_tokens, 4096);
+  bytes = bytes * (1 + request.n) +
+          request.choices() * (kChoiceBytes + tokens * (kTokenBytes + (parts ? kPartBytes * (2 + request.best) : 0)));
+  std::vector<std::shared_ptr<void>> all{queued_.reserve(bytes)};
+  if (!all[0]) throw ApiError(503, "the requests that wait leave no room for another one");
+  add_matchers(request, out, all);
+  held = std::make_shared<std::vector<std::shared_ptr<void>>>(std::move(all));
+  return out;
+}
+
+}  // namespace headroom

@@ -1,0 +1,199 @@
+#include "serve/text_request.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "serve/api_error.h"
+#include "serve/json_fields.h"
+#include "serve/response_format.h"
+#include "serve/tool_calls.h"
+
+namespace headroom {
+namespace {
+
+constexpr int64_t kMostChoices = 128;  // n times prompts
+constexpr int64_t kMostLogprobs = 20;
+constexpr size_t kMostStops = 16;
+constexpr int64_t kMostTokens = int64_t{1} << 31;
+
+void check_id(const Json& id, int64_t vocab) {
+  if (!id.is_number_integer()) throw ApiError(400, "prompt must be a text, token ids, or a list of these", "prompt");
+  if (id < 0 || id >= vocab)
+    throw ApiError(400, fmt::format("prompt has token id {}; the vocabulary has {}", id.dump(), vocab), "prompt");
+}
+
+PromptInput ids_prompt(const Json& list, int64_t vocab) {
+  if (list.empty()) throw ApiError(400, "prompt is an empty list of token ids", "prompt");
+  PromptInput prompt;
+  prompt.is_ids = true;
+  for (const Json& id : list) {
+    check_id(id, vocab);
+    prompt.ids.push_back(id.get<int32_t>());
+  }
+  return prompt;
+}
+
+PromptInput text_prompt(const Json& text) {
+  PromptInput prompt;
+  prompt.text = text.get<std::string>();
+  return prompt;
+}
+
+std::vector<PromptInput> read_prompts(const JsonFields& fields, int64_t vocab) {
+  const Json* prompt = fields.find("prompt");
+  if (!prompt) fields.refuse("prompt", "is missing");
+  if (prompt->is_string()) return {text_prompt(*prompt)};
+  if (!prompt->is_array() || prompt->empty()) fields.refuse("prompt", "must be a text, token ids, or a list of these");
+  const Json& first = prompt->front();
+  if (!first.is_string() && !first.is_array()) return {ids_prompt(*prompt, vocab)};
+  std::vector<PromptInput> prompts;
+  for (const Json& item : *prompt) {
+    if (item.type() != first.type()) fields.refuse("prompt", "mixes texts and token ids");
+    prompts.push_back(item.is_string() ? text_prompt(item) : ids_prompt(item, vocab));
+    if (static_cast<int64_t>(prompts.size()) > kMostChoices)
+      fields.refuse("prompt", fmt::format("has more than {} prompts", kMostChoices));
+  }
+  return prompts;
+}
+
+std::vector<std::string> read_stops(const JsonFields& fields) {
+  const Json* stop = fields.find("stop");
+  if (!stop) return {};
+  std::vector<std::string> stops;
+  const auto add = [&](const Json& text) {
+    if (!text.is_string() || text.get_ref<const std::string&>().empty())
+      fields.refuse("stop", "must be a text that is not empty, or a list of such texts");
+    stops.push_back(text.get<std::string>());
+  };
+  if (stop->is_array())
+    for (const Json& text : *stop) add(text);
+  else
+    add(*stop);
+  if (stops.size() > kMostStops) fields.refuse("stop", fmt::format("has more than {} texts", kMostStops));
+  return stops;
+}
+
+void read_bias(const JsonFields& fields, int64_t vocab, SamplingOptions& sampling) {
+  const Json* bias = fields.object("logit_bias");
+  if (!bias) return;
+  for (const auto& [key, value] : bias->items()) {
+    int64_t id = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (error != std::errc() || end != key.data() + key.size() || id < 0 || id >= vocab)
+      fields.refuse("logit_bias", fmt::format("names {}; token ids go from 0 to {}", Json(key).dump(), vocab - 1));
+    if (!value.is_number() || !(value >= -100 && value <= 100))
+      fields.refuse("logit_bias", fmt::format("of {} must be a number from -100 to 100", key));
+    sampling.logit_bias.emplace_back(static_cast<int32_t>(id), value.get<float>());
+  }
+}
+
+SamplingOptions read_sampling(const JsonFields& fields, int64_t vocab) {
+  SamplingOptions sampling;
+  sampling.temperature = fields.number("temperature", 0, 100).value_or(1);
+  sampling.top_p = fields.number("top_p", 0, 1).value_or(1);
+  if (sampling.top_p == 0) fields.refuse("top_p", "is 0; it must be above 0");
+  sampling.top_k = std::max<int64_t>(0, fields.integer("top_k", -1, kMostTokens).value_or(0));
+  sampling.min_p = fields.number("min_p", 0, 1).value_or(0);
+  sampling.presence_penalty = fields.number("presence_penalty", -2, 2).value_or(0);
+  sampling.frequency_penalty = fields.number("frequency_penalty", -2, 2).value_or(0);
+  sampling.repetition_penalty = fields.number("repetition_penalty", 0.01, 100).value_or(1);
+  read_bias(fields, vocab, sampling);
+  return sampling;
+}
+
+void read_stream(const JsonFields& fields, TextRequest& out) {
+  out.stream = fields.flag("stream").value_or(false);
+  if (const Json* options = fields.object("stream_options")) {
+    if (!out.stream) fields.refuse("stream_options", "needs stream: true");
+    out.include_usage = JsonFields(*options, "stream_options.").flag("include_usage").value_or(false);
+  }
+}
+
+void check_message(const Json& message, size_t at) {
+  const std::string where = fmt::format("messages[{}].", at);
+  if (!message.is_object()) throw ApiError(400, fmt::format("messages[{}] must be an object", at), "messages");
+  const JsonFields fields(message, where);
+  if (!fields.text("role")) fields.refuse("role", "is missing");
+  const Json* content = fields.find("content");
+  if (!content && !fields.find("tool_calls")) fields.refuse("content", "is missing");
+  if (!content || content->is_string()) return;
+  if (!content->is_array()) fields.refuse("content", "must be a text or a list of parts");
+  for (const Json& part : *content)
+    if (!part.is_object() || part.value("type", Json()) != "text" || !part.value("text", Json()).is_string())
+      fields.refuse("content", "has a part that is not {\"type\":\"text\",\"text\":\"...\"}: this model reads text");
+}
+
+// Parts become one text, since templates of text models expect that; arguments of calls become objects where they are.
+Json plain_message(Json message) {
+  if (const auto content = message.find("content"); content != message.end() && content->is_array()) {
+    std::string text;
+    for (const Json& part : *content) text += part["text"].get<std::string>();
+    *content = text;
+  }
+  if (const auto calls = message.find("tool_calls"); calls != message.end() && calls->is_array())
+    for (Json& call : *calls)
+      if (call.is_object() && call.value("function", Json()).is_object()) {
+        Json& arguments = call["function"]["arguments"];
+        if (!arguments.is_string()) continue;
+        const Json parsed = Json::parse(arguments.get_ref<const std::string&>(), nullptr, false);
+        if (parsed.is_object()) arguments = parsed;
+      }
+  return message;
+}
+
+void read_chat(const JsonFields& fields, TextRequest& out) {
+  const Json* messages = fields.array("messages");
+  if (!messages || messages->empty()) fields.refuse("messages", "is missing or empty");
+  out.messages = Json::array();
+  for (size_t i = 0; i < messages->size(); ++i) {
+    check_message((*messages)[i], i);
+    out.messages.push_back(plain_message((*messages)[i]));
+  }
+  read_tools(fields, out);
+  const bool logprobs = fields.flag("logprobs").value_or(false);
+  const std::optional<int64_t> top = fields.integer("top_logprobs", 0, kMostLogprobs);
+  if (top && !logprobs) fields.refuse("top_logprobs", "needs logprobs: true");
+  if (logprobs) out.best = top.value_or(0);
+  if (const std::optional<int64_t> most = fields.integer("max_completion_tokens", 1, kMostTokens))
+    out.max_tokens = most;
+}
+
+void read_completion(const JsonFields& fields, int64_t vocab, TextRequest& out) {
+  out.prompts = read_prompts(fields, vocab);
+  out.echo = fields.flag("echo").value_or(false);
+  if (const std::optional<int64_t> best = fields.integer("logprobs", 0, kMostLogprobs)) out.best = *best;
+  if (fields.text("suffix").value_or("") != "") fields.refuse("suffix", "is not supported");
+  if (fields.integer("best_of", 1, kMostChoices).value_or(out.n) != out.n)
+    fields.refuse("best_of", "differs from n, which is not supported");
+  if (!out.max_tokens) out.max_tokens = 16;
+}
+
+}  // namespace
+
+TextRequest read_text_request(TextApi api, const Json& body, int64_t vocab) {
+  const JsonFields fields(body);
+  TextRequest out;
+  out.api = api;
+  out.model = fields.text("model").value_or("");
+  out.n = fields.integer("n", 1, kMostChoices).value_or(1);
+  const bool scores = api == TextApi::completion && fields.flag("echo").value_or(false);
+  out.max_tokens = fields.integer("max_tokens", scores ? 0 : 1, kMostTokens);
+  out.sampling = read_sampling(fields, vocab);
+  if (const std::optional<int64_t> seed = fields.integer("seed", INT64_MIN, INT64_MAX))
+    out.seed = static_cast<uint64_t>(*seed);
+  out.stops = read_stops(fields);
+  read_stream(fields, out);
+  out.return_ids = fields.flag("return_token_ids").value_or(false);
+  out.keeps_special = !fields.flag("skip_special_tokens").value_or(true);
+  out.grammar = read_response_format(fields);
+  if (api == TextApi::chat)
+    read_chat(fields, out);
+  else
+    read_completion(fields, vocab, out);
+  if (out.choices() > kMostChoices)
+    throw ApiError(400, fmt::format("{} choices are asked for, {} at most", out.choices(), kMostChoices), "n");
+  return out;
+}
+
+}  // namespace headroom

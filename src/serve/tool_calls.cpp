@@ -1,0 +1,159 @@
+#include "serve/tool_calls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "serve/api_error.h"
+
+namespace headroom {
+namespace {
+
+constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>";
+constexpr int64_t kMostTools = 128;
+
+const Json* find_tool(const Json& tools, std::string_view name) {
+  for (const Json& tool : tools)
+    if (tool["function"]["name"] == name) return &tool;
+  return nullptr;
+}
+
+Json parameters_of(const Json& tool) {
+  const Json& function = tool["function"];
+  const auto at = function.find("parameters");
+  return at == function.end() || at->is_null() ? Json{{"type", "object"}} : *at;
+}
+
+Json call_schema(const Json& tool) {
+  return {{"type", "object"},
+          {"properties", {{"name", {{"const", tool["function"]["name"]}}}, {"arguments", parameters_of(tool)}}},
+          {"required", {"name", "arguments"}},
+          {"additionalProperties", false}};
+}
+
+void check_tools(const JsonFields& fields, const Json& tools) {
+  if (static_cast<int64_t>(tools.size()) > kMostTools) fields.refuse("tools", "are too many");
+  for (const Json& tool : tools) {
+    const Json function = tool.is_object() ? tool.value("function", Json()) : Json();
+    if (!function.is_object() || !function.value("name", Json()).is_string())
+      fields.refuse("tools", "must be a list of {\"type\":\"function\",\"function\":{\"name\":...}}");
+  }
+}
+
+ToolUse read_choice(const JsonFields& fields, bool has_tools) {
+  const Json* choice = fields.find("tool_choice");
+  ToolUse use{has_tools ? ToolUse::Mode::automatic : ToolUse::Mode::none, {}};
+  if (!choice) return use;
+  if (choice->is_object()) {
+    const Json function = choice->value("function", Json());
+    if (!function.is_object() || !function.value("name", Json()).is_string())
+      fields.refuse("tool_choice", "names no function");
+    use = {ToolUse::Mode::named, function["name"].get<std::string>()};
+  } else if (*choice == "none") {
+    use.mode = ToolUse::Mode::none;
+  } else if (*choice == "required") {
+    use.mode = ToolUse::Mode::required;
+  } else if (*choice != "auto") {
+    fields.refuse("tool_choice", "must be none, auto, required or a function");
+  }
+  const bool forced = use.mode == ToolUse::Mode::required || use.mode == ToolUse::Mode::named;
+  if (forced && !has_tools) fields.refuse("tool_choice", "asks for a call, and there are no tools");
+  return use;
+}
+
+// The schemas that a tool's parameters refer to by "#/$defs/..." move to the top, where the reference looks for them.
+GrammarSource call_grammar(const JsonFields& fields, const TextRequest& request) {
+  Json schema;
+  if (request.tool_use.mode == ToolUse::Mode::named) {
+    const Json* tool = find_tool(request.tools, request.tool_use.name);
+    if (!tool)
+      fields.refuse("tool_choice", fmt::format("names {}, which is not among the tools", request.tool_use.name));
+    schema = parameters_of(*tool);
+  } else {
+    Json any = Json::array(), definitions = Json::object();
+    for (const Json& tool : request.tools) {
+      const Json parameters = parameters_of(tool);
+      if (parameters.is_object() && parameters.contains("$defs")) definitions.update(parameters["$defs"]);
+      any.push_back(call_schema(tool));
+    }
+    schema = {{"anyOf", std::move(any)}};
+    if (!definitions.empty()) schema["$defs"] = std::move(definitions);
+  }
+  GrammarSource source;
+  source.kind = GrammarSource::Kind::json_schema;
+  source.name = "tools";
+  source.text = schema.dump();
+  return source;
+}
+
+// {"name", "arguments"} or {"name", "parameters"} of a tool that there is.
+std::optional<ToolCall> call_of(const Json& tools, std::string_view text, std::string id) {
+  const Json parsed = Json::parse(text, nullptr, false);
+  if (!parsed.is_object() || !parsed.value("name", Json()).is_string()) return {};
+  const auto name = parsed["name"].get<std::string>();
+  const Json arguments = parsed.contains("arguments") ? parsed["arguments"] : parsed.value("parameters", Json());
+  if (!find_tool(tools, name) || !arguments.is_object()) return {};
+  return ToolCall{std::move(id), name, arguments.dump()};
+}
+
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+}  // namespace
+
+void read_tools(const JsonFields& fields, TextRequest& request) {
+  const Json* tools = fields.array("tools");
+  const bool has_tools = tools && !tools->empty();
+  if (has_tools) {
+    check_tools(fields, *tools);
+    request.tools = *tools;
+  }
+  fields.flag("parallel_tool_calls");
+  request.tool_use = read_choice(fields, has_tools);
+  if (request.tool_use.mode != ToolUse::Mode::required && request.tool_use.mode != ToolUse::Mode::named) return;
+  if (request.grammar) fields.refuse("tool_choice", "asks for a call, which response_format would not allow");
+  request.grammar = call_grammar(fields, request);
+}
+
+std::optional<ToolCall> forced_call(const ToolUse& use, std::string_view text, std::string_view id) {
+  const Json parsed = Json::parse(text, nullptr, false);
+  if (parsed.is_discarded()) return {};
+  if (use.mode == ToolUse::Mode::named) return ToolCall{std::string(id), use.name, std::string(trimmed(text))};
+  if (!parsed.is_object() || !parsed.value("name", Json()).is_string() || !parsed.contains("arguments")) return {};
+  return ToolCall{std::string(id), parsed["name"].get<std::string>(), parsed["arguments"].dump()};
+}
+
+std::vector<ToolCall> written_calls(const Json& tools, std::string_view text, std::string_view id,
+                                    std::string& content) {
+  std::vector<ToolCall> calls;
+  const auto next_id = [&] { return fmt::format("{}{}", id, calls.size()); };
+  const size_t first = text.find(kOpen);
+  if (first == std::string_view::npos) {
+    if (std::optional<ToolCall> call = call_of(tools, trimmed(text), next_id())) calls.push_back(std::move(*call));
+    if (calls.empty()) content = text;
+    return calls;
+  }
+  for (size_t at = first; at != std::string_view::npos; at = text.find(kOpen, at + 1)) {
+    const size_t begin = at + kOpen.size();
+    const std::string_view inside = text.substr(begin, text.find(kClose, begin) - begin);
+    std::optional<ToolCall> call = call_of(tools, trimmed(inside), next_id());
+    if (!call) {
+      content = text;
+      return {};
+    }
+    calls.push_back(std::move(*call));
+  }
+  content = trimmed(text.substr(0, first));
+  return calls;
+}
+
+bool may_become_call(std::string_view text) {
+  const std::string_view begin = trimmed(text);
+  if (begin.empty() || begin.front() == '{') return true;
+  return begin.substr(0, kOpen.size()) == kOpen.substr(0, begin.size());
+}
+
+}  // namespace headroom

@@ -1,0 +1,34 @@
+// Tools of a chat: what a request says of them, what the model's answer has to be, and the calls in an answer.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "serve/json_fields.h"
+#include "serve/text_request.h"
+
+namespace headroom {
+
+struct ToolCall {
+  std::string id;  // "call_..."
+  std::string name;
+  std::string arguments;  // JSON text
+};
+
+// Fills tools, tool_use and, where a call is required, the grammar. Throws ApiError(400).
+void read_tools(const JsonFields& fields, TextRequest& request);
+
+// The calls of an answer that had to be one: {"name","arguments"}, or the arguments alone where the tool was named.
+std::optional<ToolCall> forced_call(const ToolUse& use, std::string_view text, std::string_view id);
+
+// The calls that a model wrote by itself, in the forms of common templates: <tool_call>{...}</tool_call> (Hermes,
+// Qwen), or {"name","parameters"} alone (Llama 3). Empty where there are none; `content` is the text before them.
+std::vector<ToolCall> written_calls(const Json& tools, std::string_view text, std::string_view id,
+                                    std::string& content);
+
+// Whether the text may be the beginning of a call of one of these forms.
+bool may_become_call(std::string_view text);
+
+}  // namespace headroom

@@ -1,0 +1,64 @@
+"""plan --serve: regions that add up, what the pool holds, the least budget, what is refused."""
+
+import json
+import unittest
+
+from program import ProgramTest
+
+
+class PlanServe(ProgramTest):
+    def plan(self, memory, *more):
+        done = self.call("plan", "--serve", "--json", "--model", "model", "--memory", memory, "--threads", "1", *more)
+        return done, json.loads(done.stdout)
+
+    def test_the_regions_are_the_peak(self):
+        for more in ([], ["--kv-cache-dtype", "bf16"], ["--precision", "bf16-true"], ["--max-num-seqs", "3"]):
+            done, plan = self.plan("64MiB", *more)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(plan["feasible"])
+            self.assertEqual(sum(region["bytes"] for region in plan["regions"]), plan["peak_bytes"])
+            self.assertLessEqual(plan["peak_bytes"], 64 << 20)
+            self.assertEqual(plan["pool_tokens"], plan["blocks"] * plan["block_size"])
+            self.assertEqual(plan["max_model_len"], 64)
+
+    def test_sizes_that_are_asked_for(self):
+        _, plan = self.plan("64MiB", "--max-model-len", "32", "--max-num-seqs", "5", "--max-num-batched-tokens", "17",
+                            "--block-size", "8")
+        sizes = [plan[k] for k in ("max_model_len", "max_num_seqs", "max_num_batched_tokens", "block_size")]
+        self.assertEqual(sizes, [32, 5, 17, 8])
+        self.assertEqual(plan["blocks"], 2 * 5 * 4)
+
+    def test_the_least_budget_is_exact(self):
+        done, refused = self.plan("1MiB")
+        self.assertEqual((done.returncode, refused["feasible"]), (3, False))
+        least = refused["minimum_bytes"]
+        self.assertIn(f"minimum_bytes {least} ", done.stderr)
+        self.assertEqual(self.plan(least)[0].returncode, 0)
+        self.assertEqual(self.plan(least - 1)[0].returncode, 3)
+
+    def test_the_text_says_what_it_holds(self):
+        done = self.call("plan", "--serve", "--model", "model", "--memory", "30MiB", "--threads", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for words in ("kv_pool", "tokens in", "are computed together", "the next GiB would hold"):
+            self.assertIn(words, done.stdout)
+
+    def test_a_config_alone_will_do(self):
+        done = self.call("plan", "--serve", "--model", "config.json", "--memory", "64MiB")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_shares_of_memory(self):
+        command = ["plan", "--serve", "--model", "model", "--gpu-memory-utilization"]
+        self.assert_refused([*command, "1.5"], 2, "--gpu-memory-utilization 1.5", "above 0 up to 1")
+        self.assertIn("has no effect beside --memory", self.call(*command, "0.5", "--memory", "64MiB").stderr)
+
+    def test_what_is_refused(self):
+        command = ["plan", "--serve", "--model", "model", "--memory", "64MiB"]
+        self.assert_refused([*command, "--max-model-len", "65"], 2, "--max-model-len 65", "the model's positions")
+        self.assert_refused([*command, "--kv-cache-dtype", "fp8"], 2, "--kv-cache-dtype fp8", "bf16")
+        self.assert_refused([*command, "--precision", "bf16-mixed"], 2, "bf16-mixed", "bf16-true")
+        self.assert_refused([*command, "--technique", "recompute=on"], 2, "recompute", "quantize-weights")
+        self.assert_refused(["plan", "--serve"], 2, "no model", "--model")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,392 @@
+#include "generate/scheduler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "byte_grammar.h"
+#include "solo_text.h"
+
+namespace headroom {
+namespace {
+
+constexpr int64_t kVocab = 300;
+
+StepLimits some_limits() { return {24, 6, 12, 40, 4, 16, 64, kVocab}; }
+
+std::vector<int32_t> a_prompt(size_t size, uint64_t seed = 1) {
+  std::vector<int32_t> ids(size);
+  for (size_t i = 0; i < size; ++i) ids[i] = static_cast<int32_t>(mix64(seed * 1000 + i) % kVocab);
+  return ids;
+}
+
+// A scheduler over hashes, with requests that are easy to write.
+class Bench {
+ public:
+  explicit Bench(const StepLimits& limits = some_limits(), const SchedulerOptions& options = {})
+      : runner(limits), scheduler(runner, options) {}
+
+  std::shared_ptr<HeardText> add(SequenceRequest request) {
+    auto heard = std::make_shared<HeardText>();
+    request.listener = heard;
+    std::vector<SequenceRequest> group;
+    group.push_back(std::move(request));
+    admission = scheduler.add(std::move(group), ids);
+    return heard;
+  }
+  std::shared_ptr<HeardText> add(std::vector<int32_t> prompt, int64_t max_tokens) {
+    SequenceRequest request;
+    request.prompt = std::move(prompt), request.max_tokens = max_tokens;
+    return add(std::move(request));
+  }
+  bool step() {
+    const bool more = scheduler.step();
+    scheduler.check();
+    return more;
+  }
+  int64_t run() {
+    int64_t steps = 0;
+    while (step()) ++steps;
+    return steps;
+  }
+
+  HistoryRunner runner;
+  Scheduler scheduler;
+  std::vector<SequenceId> ids;
+  Admission admission{};
+};
+
+SequenceRequest a_request(std::vector<int32_t> prompt, int64_t max_tokens, const SamplingOptions& sampling = {}) {
+  SequenceRequest request;
+  request.prompt = std::move(prompt), request.max_tokens = max_tokens, request.sampling = sampling;
+  return request;
+}
+
+TEST(Scheduler, TextsAreThoseOfEachRequestAlone) {
+  Bench bench;
+  std::vector<SequenceRequest> requests;
+  SamplingOptions penalized{0.8, 0.95, 30, 4};
+  penalized.presence_penalty = 1, penalized.frequency_penalty = 0.5, penalized.repetition_penalty = 1.3;
+  penalized.logit_bias = {{7, 3.0f}, {9, -100.0f}};
+  for (size_t i = 0; i < 12; ++i)
+    requests.push_back(a_request(a_prompt(1 + 4 * i, i), 10,
+                                 i % 3 == 0   ? SamplingOptions{0}
+                                 : i % 3 == 1 ? SamplingOptions{1, 1, 0, i}
+                                              : penalized));
+  std::vector<std::shared_ptr<HeardText>> heard;
+  for (const SequenceRequest& request : requests) heard.push_back(bench.add(request));
+  bench.run();
+  for (size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(heard[i]->ids(), solo_ids(requests[i], kVocab)) << i;
+    EXPECT_EQ(heard[i]->end, SequenceEnd::length);
+    EXPECT_EQ(heard[i]->drawn, 10);
+    EXPECT_EQ(heard[i]->ends, 1);
+  }
+  const SchedulerCounts counts = bench.scheduler.counts();
+  EXPECT_EQ(counts.drawn_tokens, 120);
+  EXPECT_EQ(counts.prompt_tokens, 12 * 1 + 4 * 66);
+  EXPECT_EQ(counts.ended, 12);
+  EXPECT_EQ(counts.blocks_used + counts.running + counts.waiting, 0);
+  EXPECT_FALSE(bench.step());
+}
+
+TEST(Scheduler, ABeginningIsFoundAgain) {
+  Bench bench;
+  const auto first = bench.add(a_prompt(18), 6);
+  bench.run();
+  EXPECT_EQ(first->cached, 0);
+  const auto again = bench.add(a_prompt(18), 6);
+  bench.run();
+  EXPECT_EQ(again->cached, 16);
+  EXPECT_EQ(again->ids(), first->ids());
+  // The text that was drawn is found too: of the 24 tokens the last was never computed.
+  std::vector<int32_t> longer = a_prompt(18);
+  for (const int32_t id : first->ids()) longer.push_back(id);
+  longer.push_back(3);
+  const auto goes_on = bench.add(longer, 2);
+  bench.run();
+  EXPECT_EQ(goes_on->cached, 20);
+  EXPECT_EQ(goes_on->ids(), solo_ids(a_request(longer, 2), kVocab));
+  EXPECT_EQ(bench.scheduler.counts().prefix_hits, 36);
+  EXPECT_EQ(bench.scheduler.counts().prefix_queries, 18 + 18 + 25);
+}
+
+TEST(Scheduler, AKnownPromptStillComputesItsLastToken) {
+  Bench bench;
+  bench.add(a_prompt(16), 1);
+  bench.run();
+  const auto again = bench.add(a_prompt(16), 4);
+  bench.run();
+  EXPECT_EQ(again->cached, 12);
+  EXPECT_EQ(again->ids(), solo_ids(a_request(a_prompt(16), 4), kVocab));
+  EXPECT_EQ(bench.scheduler.counts().blocks_kept, 4);
+}
+
+TEST(Scheduler, WithoutAnIndexNothingIsKept) {
+  Bench bench(some_limits(), {.prefix_index = false});
+  for (int i = 0; i < 2; ++i) {
+    const auto text = bench.add(a_prompt(18), 6);
+    bench.run();
+    EXPECT_EQ(text->cached, 0);
+    EXPECT_EQ(text->ids(), solo_ids(a_request(a_prompt(18), 6), kVocab));
+  }
+  EXPECT_EQ(bench.scheduler.counts().blocks_kept, 0);
+  EXPECT_EQ(bench.scheduler.counts().prefix_queries, 0);
+}
+
+// Choices of one prompt: one computes, the others take its blocks over.
+TEST(Scheduler, ChoicesShareThePromptThatIsBeingRead) {
+  StepLimits limits = some_limits();
+  limits.blocks = 64;
+  Bench bench(limits);
+  int64_t rows = 0;
+  bench.runner.on_step = [&](const Step& step) { rows += static_cast<int64_t>(step.rows.size()); };
+  std::vector<std::shared_ptr<HeardText>> choices;
+  for (uint64_t seed = 0; seed < 4; ++seed) choices.push_back(bench.add(a_request(a_prompt(50), 1, {1, 1, 0, seed})));
+  bench.run();
+  EXPECT_LT(rows, 2 * 50 + 4 * 4);
+  for (uint64_t seed = 0; seed < 4; ++seed)
+    EXPECT_EQ(choices[seed]->ids(), solo_ids(a_request(a_prompt(50), 1, {1, 1, 0, seed}), kVocab));
+}
+
+TEST(Scheduler, KeptBlocksMakeRoom) {
+  StepLimits limits = some_limits();
+  limits.blocks = 16;
+  Bench bench(limits);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const auto text = bench.add(a_prompt(40, seed), 10);
+    bench.run();
+    EXPECT_EQ(text->ids(), solo_ids(a_request(a_prompt(40, seed), 10), kVocab));
+  }
+  // What was used last is there yet, as far as it was not evicted.
+  const auto again = bench.add(a_prompt(40, 19), 10);
+  bench.run();
+  EXPECT_EQ(again->cached, 36);
+}
+
+TEST(Scheduler, WhatNeverFitsIsRefused) {
+  StepLimits limits = some_limits();
+  limits.blocks = 8;
+  Bench bench(limits);
+  bench.add(a_prompt(30), 3);  // 32 positions are filled
+  EXPECT_EQ(bench.admission, Admission::taken);
+  bench.add(a_prompt(30), 4);
+  EXPECT_EQ(bench.admission, Admission::never_fits);
+  bench.add(a_prompt(30), INT64_MAX);
+  EXPECT_EQ(bench.admission, Admission::never_fits);
+  bench.add(a_prompt(65), 0);
+  EXPECT_EQ(bench.admission, Admission::never_fits);
+  EXPECT_TRUE(bench.ids.empty());
+  EXPECT_EQ(bench.scheduler.counts().refused, 3);
+  bench.run();
+  EXPECT_EQ(bench.scheduler.counts().ended, 1);
+}
+
+TEST(Scheduler, GroupsAreTakenAllOrNone) {
+  Bench bench(some_limits(), {.most_waiting = 4});
+  const auto group = [&](size_t count) {
+    std::vector<SequenceRequest> requests;
+    for (size_t i = 0; i < count; ++i) {
+      requests.push_back(a_request(a_prompt(5), 2));
+      requests.back().listener = std::make_shared<HeardText>();
+    }
+    return bench.scheduler.add(std::move(requests), bench.ids);
+  };
+  EXPECT_EQ(group(5), Admission::never_fits);
+  EXPECT_EQ(group(3), Admission::taken);
+  EXPECT_EQ(bench.ids.size(), 3u);
+  EXPECT_EQ(group(2), Admission::queue_full);
+  EXPECT_EQ(bench.scheduler.counts().waiting, 3);
+  bench.run();
+  EXPECT_EQ(group(2), Admission::taken);
+  EXPECT_EQ(bench.scheduler.counts().refused, 7);
+}
+
+TEST(Scheduler, StopsAtStopIdsAndAtTheListenersWord) {
+  const std::vector<int32_t> ids = solo_ids(a_request(a_prompt(9), 12), kVocab);
+  Bench bench;
+  SequenceRequest stops = a_request(a_prompt(9), 12);
+  stops.stop_ids = {ids[4]};
+  const auto at_id = bench.add(stops);
+  const auto told = bench.add(a_prompt(9), 12);
+  told->most = 3;
+  bench.run();
+  EXPECT_EQ(at_id->ids(), std::vector<int32_t>(ids.begin(), ids.begin() + 4));
+  EXPECT_EQ(at_id->drawn, 5);
+  EXPECT_EQ(at_id->end, SequenceEnd::stop);
+  EXPECT_EQ(told->ids().size(), 3u);
+  EXPECT_EQ(told->drawn, 3);
+  EXPECT_EQ(told->end, SequenceEnd::stop);
+}
+
+TEST(Scheduler, CancelsWhatRunsAndWhatWaits) {
+  StepLimits limits = some_limits();
+  limits.sequences = 1;
+  Bench bench(limits);
+  const auto runs = bench.add(a_prompt(9), 20);
+  const SequenceId first = bench.ids[0];
+  const auto waits = bench.add(a_prompt(9), 20);
+  bench.step();
+  bench.step();
+  bench.scheduler.cancel(bench.ids[0]);
+  bench.scheduler.cancel(first);
+  bench.scheduler.cancel(first);
+  EXPECT_EQ(runs->end, SequenceEnd::cancelled);
+  EXPECT_EQ(waits->end, SequenceEnd::cancelled);
+  EXPECT_EQ(runs->drawn, 2);
+  EXPECT_EQ(waits->drawn, 0);
+  EXPECT_FALSE(bench.step());
+  EXPECT_EQ(bench.scheduler.counts().cancelled, 2);
+  EXPECT_EQ(bench.scheduler.counts().blocks_used, 0);
+}
+
+TEST(Scheduler, AFailedStepEndsItsSequencesOnly) {
+  StepLimits limits = some_limits();
+  limits.sequences = 2;
+  Bench bench(limits);
+  int fail_at = 3;
+  bench.runner.fails = [&] { return --fail_at == 0; };
+  const auto one = bench.add(a_prompt(9), 20), other = bench.add(a_prompt(9, 2), 20),
+             waits = bench.add(a_prompt(9), 20);
+  bench.run();
+  for (const auto& text : {one, other}) {
+    EXPECT_EQ(text->end, SequenceEnd::failed);
+    EXPECT_EQ(text->error, "the device is lost");
+    EXPECT_EQ(text->drawn, 2);
+  }
+  EXPECT_EQ(waits->end, SequenceEnd::length);
+  EXPECT_EQ(waits->ids(), solo_ids(a_request(a_prompt(9), 20), kVocab));
+  const auto later = bench.add(a_prompt(9), 5);
+  bench.scheduler.fail_all("the server ends");
+  EXPECT_EQ(later->end, SequenceEnd::failed);
+  EXPECT_EQ(later->error, "the server ends");
+}
+
+// A long prompt beside texts that are being drawn: each of them gets a token every step, and the prompt all other rows.
+TEST(Scheduler, ALongPromptStallsNobody) {
+  StepLimits limits = some_limits();
+  limits.rows = 8;
+  Bench bench(limits);
+  const auto a = bench.add(a_prompt(2), 40), b = bench.add(a_prompt(2, 5), 40);
+  bench.step();
+  const auto longer = bench.add(a_prompt(50, 2), 3);
+  int64_t steps = 0;
+  for (; longer->tokens.empty(); ++steps) {
+    const size_t before = a->tokens.size();
+    bench.step();
+    EXPECT_EQ(a->tokens.size(), before + 1);
+    EXPECT_EQ(b->tokens.size(), before + 1);
+  }
+  EXPECT_EQ(steps, 9);  // 50 tokens, 6 a step
+}
+
+// A short prompt that comes behind a long one takes half of the rows.
+TEST(Scheduler, AShortPromptPassesALongOne) {
+  StepLimits limits = some_limits();
+  limits.rows = 8;
+  Bench bench(limits);
+  const auto longer = bench.add(a_prompt(50, 2), 3);
+  bench.step();
+  const auto shorter = bench.add(a_prompt(8), 3);
+  bench.step();
+  bench.step();
+  EXPECT_EQ(shorter->tokens.size(), 1u);
+  EXPECT_TRUE(longer->tokens.empty());
+  bench.run();
+  EXPECT_EQ(longer->ids(), solo_ids(a_request(a_prompt(50, 2), 3), kVocab));
+}
+
+TEST(Scheduler, LogProbabilitiesAreTheRawLogits) {
+  Bench bench;
+  SequenceRequest request = a_request(a_prompt(30), 8, {0.5, 0.9, 20, 3});
+  request.sampling.logit_bias = {{5, 50.0f}};
+  request.best = 3, request.prompt_logprobs = true;
+  bench.add(a_prompt(30), 8);  // whose blocks would do, but for the log-probabilities
+  bench.run();
+  const auto text = bench.add(request);
+  bench.add(request);  // one at a time
+  bench.run();
+  EXPECT_EQ(text->cached, 0);
+  EXPECT_EQ(text->ids(), solo_ids(request, kVocab));
+  LogProbabilities log_probabilities(kVocab, 3);
+  ASSERT_EQ(text->prompt.size(), 30u);
+  EXPECT_EQ(text->prompt[0].id, request.prompt[0]);
+  EXPECT_FALSE(text->prompt[0].logprob);
+  std::vector<int32_t> tokens = request.prompt;
+  for (size_t i = 1; i < 38; ++i) {
+    const SequenceToken& token = i < 30 ? text->prompt[i] : text->tokens[i - 30];
+    if (i >= 30) tokens.push_back(token.id);
+    const std::vector<float> logits = history_logits(std::span(tokens).first(i), kVocab);
+    EXPECT_TRUE(same_token(token, log_probabilities.score(logits, tokens[i], 3))) << i;
+  }
+}
+
+TEST(Scheduler, APromptMayBeScoredOnly) {
+  Bench bench;
+  SequenceRequest request = a_request(a_prompt(30), 0);
+  request.prompt_logprobs = true;
+  const auto text = bench.add(request);
+  request.prompt = {4};
+  const auto single = bench.add(request);
+  const auto nothing = bench.add(a_prompt(5), 0);
+  const int64_t steps = bench.run();
+  EXPECT_LE(steps, 4);
+  EXPECT_EQ(text->prompt.size(), 30u);
+  EXPECT_TRUE(text->prompt[29].logprob && text->prompt[29].best.empty());
+  EXPECT_EQ(single->prompt.size(), 1u);
+  for (const auto& heard : {text, single, nothing}) {
+    EXPECT_EQ(heard->end, SequenceEnd::length);
+    EXPECT_EQ(heard->drawn, 0);
+  }
+}
+
+TEST(Scheduler, GrammarsEndTheirTexts) {
+  StepLimits limits = some_limits();
+  limits.vocab = 258;
+  Bench bench(limits);
+  ByteGrammar ends("(ab|c){3}!");
+  SequenceRequest request = a_request({1, 2, 3}, 30);
+  request.stop_ids = {257};
+  request.grammar = std::shared_ptr<GrammarMatcher>(&ends.matcher(), [](GrammarMatcher*) {});
+  const auto text = bench.add(request);
+  const auto free = bench.add(SequenceRequest(a_request({1, 2, 3}, 30)));
+  bench.run();
+  EXPECT_EQ(text->end, SequenceEnd::stop);
+  EXPECT_EQ(text->ids().back(), '!');
+  EXPECT_EQ(free->ids(), solo_ids(a_request({1, 2, 3}, 30), 258));
+  // At its end already: nothing is drawn.
+  const auto after = bench.add(request);
+  bench.run();
+  EXPECT_EQ(after->end, SequenceEnd::stop);
+  EXPECT_EQ(after->drawn, 0);
+}
+
+TEST(Scheduler, AGrammarThatCannotBeFollowedFailsAlone) {
+  StepLimits limits = some_limits();
+  limits.vocab = 98;
+  Bench bench(limits);
+  ByteGrammar cannot("ab", 98);
+  SequenceRequest request = a_request({1, 2, 3}, 30);
+  request.grammar = std::shared_ptr<GrammarMatcher>(&cannot.matcher(), [](GrammarMatcher*) {});
+  const auto text = bench.add(request), free = bench.add({1, 2, 3}, 30);
+  bench.run();
+  EXPECT_EQ(text->ids(), std::vector<int32_t>{'a'});
+  EXPECT_EQ(text->end, SequenceEnd::failed);
+  EXPECT_THAT(text->error, testing::HasSubstr("cannot be followed"));
+  EXPECT_EQ(free->ids(), solo_ids(a_request({1, 2, 3}, 30), 98));
+}
+
+TEST(Scheduler, MemoryGrowsWithTheLimitsAndOptions) {
+  const int64_t bytes = Scheduler::memory_bytes(some_limits(), {});
+  StepLimits larger = some_limits();
+  larger.blocks += 100;
+  EXPECT_GE(Scheduler::memory_bytes(larger, {}), bytes + 100 * 4 * (2 + 4));
+  larger = some_limits(), larger.positions += 1000;
+  EXPECT_GE(Scheduler::memory_bytes(larger, {}), bytes + 6 * 4000);
+  EXPECT_GT(Scheduler::memory_bytes(some_limits(), {.most_waiting = 1000}), bytes + 744 * 200);
+  EXPECT_LT(Scheduler::memory_bytes(some_limits(), {.prefix_index = false}), bytes);
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,266 @@
+// The paged key-value cache: rows of many sequences, whose keys and values lie in blocks of one pool. Compared with
+// attention over each sequence's own cache, and bit for bit with themselves in other company.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+
+#include "base/error.h"
+#include "naive_attention.h"
+
+namespace headroom::op_test {
+namespace {
+
+struct PagedCase {
+  int64_t heads, kv_heads, dim;
+  int64_t window = 0;
+  double softcap = 0;
+  DType q = DType::f32, kv = DType::f32;
+  int64_t block_tokens = 16;
+
+  Attrs attrs() const {
+    Attrs attrs{{"heads", heads}, {"kv_heads", kv_heads}, {"window", window}};
+    if (softcap > 0) attrs.set("softcap", softcap);
+    return attrs;
+  }
+  Attrs paged() const {
+    Attrs all = attrs();
+    all.set("block_tokens", block_tokens);
+    return all;
+  }
+};
+
+struct Sequence {
+  Tensor q, k, v;  // [1, length, width]
+  int64_t length() const { return q.type().dims[1]; }
+};
+
+Sequence random_sequence(const PagedCase& c, int64_t length, uint64_t seed) {
+  const int64_t kv = c.kv_heads * c.dim;
+  return {Tensor::random(c.q, {1, length, c.heads * c.dim}, seed, 2),
+          Tensor::random(c.kv, {1, length, kv}, seed + 100, 2), Tensor::random(c.kv, {1, length, kv}, seed + 200)};
+}
+
+struct Row {
+  int64_t sequence, position;  // sequence -1: padding
+};
+using Rows = std::vector<Row>;
+
+// Copies row `from` of a to row `to` of b; both are [.., width] of one type.
+void copy(const Tensor& a, int64_t from, const Tensor& b, int64_t to) {
+  const auto bytes = static_cast<size_t>(a.type().dims[2] * dtype_bytes(a.type().dtype));
+  std::memcpy(b.as<std::byte>() + static_cast<size_t>(to) * bytes,
+              a.as<std::byte>() + static_cast<size_t>(from) * bytes, bytes);
+}
+
+Tensor integers(const std::vector<int64_t>& dims, const std::vector<int64_t>& values) {
+  return Tensor(DType::i32, dims, std::vector<double>(values.begin(), values.end()));
+}
+
+// A pool with room for the sequences, each of whose blocks lie where `seed` puts them.
+class Pool {
+ public:
+  Pool(const PagedCase& c, const std::vector<Sequence>& sequences, uint64_t seed)
+      : c_(c), sequences_(sequences), k_(c.kv, {1, 1, 1}), v_(c.kv, {1, 1, 1}) {
+    for (const Sequence& s : sequences) blocks_ = std::max(blocks_, (s.length() - 1) / c.block_tokens + 1);
+    const int64_t count = static_cast<int64_t>(sequences.size()) * blocks_ + 3;
+    std::vector<int64_t> places(static_cast<size_t>(count));
+    std::iota(places.begin(), places.end(), 0);
+    std::shuffle(places.begin(), places.end(), std::mt19937_64(seed));
+    table_.assign(places.begin(), places.end() - 3);
+    k_ = v_ = Tensor::filled(c.kv, {1, count * c.block_tokens, c.kv_heads * c.dim}, NAN);
+  }
+
+  // A step: appends the keys and values of the rows, then attends.
+  Tensor run(const Rows& rows, const std::string& only) {
+    const auto count = static_cast<int64_t>(rows.size());
+    Tensor q = Tensor::filled(c_.q, {count, 1, c_.heads * c_.dim}, 1);
+    Tensor k = Tensor::filled(c_.kv, {count, 1, c_.kv_heads * c_.dim}, 1), v = k;
+    std::vector<int64_t> slots, owners, offsets;
+    for (int64_t r = 0; r < count; ++r) {
+      const auto [sequence, position] = rows[static_cast<size_t>(r)];
+      owners.push_back(sequence), offsets.push_back(position), slots.push_back(slot(sequence, position));
+      if (sequence < 0) continue;
+      const Sequence& from = sequences_[static_cast<size_t>(sequence)];
+      copy(from.q, position, q, r), copy(from.k, position, k, r), copy(from.v, position, v, r);
+    }
+    k_ = run_op("kv_append_paged", {k, k_, integers({count}, slots)}).outputs[0];
+    v_ = run_op("kv_append_paged", {v, v_, integers({count}, slots)}).outputs[0];
+    return run_op("attention_paged",
+                  {q, k_, v_, integers({static_cast<int64_t>(sequences_.size()), blocks_}, table_),
+                   integers({count}, owners), integers({count}, offsets)},
+                  c_.paged(), {only})
+        .outputs[0];
+  }
+
+ private:
+  int64_t slot(int64_t sequence, int64_t position) const {
+    if (sequence < 0) return -1;
+    return table_[static_cast<size_t>(sequence * blocks_ + position / c_.block_tokens)] * c_.block_tokens +
+           position % c_.block_tokens;
+  }
+
+  PagedCase c_;
+  const std::vector<Sequence>& sequences_;
+  int64_t blocks_ = 1;
+  std::vector<int64_t> table_;
+  Tensor k_, v_;
+};
+
+// The rows of every sequence, in steps of at most `most` rows; with `mixed` sequences take turns and padding comes
+// between.
+std::vector<Rows> steps_of(const std::vector<Sequence>& sequences, int64_t most, bool mixed) {
+  std::vector<Rows> steps(1);
+  const auto add = [&](const Row& row) {
+    if (static_cast<int64_t>(steps.back().size()) >= most) steps.emplace_back();
+    steps.back().push_back(row);
+  };
+  const auto count = static_cast<int64_t>(sequences.size());
+  const int64_t turn = mixed ? 5 : INT64_MAX / 2;
+  std::vector<int64_t> next(sequences.size(), 0);
+  for (bool any = true; any;) {
+    any = false;
+    for (int64_t s = 0; s < count; ++s) {
+      int64_t& at = next[static_cast<size_t>(s)];
+      const int64_t end = std::min(sequences[static_cast<size_t>(s)].length(), at + turn);
+      any = any || at < end;
+      for (; at < end; ++at) add({s, at});
+      if (mixed) add({-1, -1});
+    }
+  }
+  return steps;
+}
+
+// The outputs of all sequences, [1, length, width] each, when they are run in these steps.
+std::vector<Tensor> run_steps(const PagedCase& c, const std::vector<Sequence>& sequences,
+                              const std::vector<Rows>& steps, uint64_t placement, const std::string& only) {
+  Pool pool(c, sequences, placement);
+  std::vector<Tensor> outputs;
+  for (const Sequence& s : sequences) outputs.emplace_back(c.q, s.q.type().dims);
+  for (const Rows& rows : steps) {
+    const Tensor o = pool.run(rows, only);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      if (rows[r].sequence >= 0)
+        copy(o, static_cast<int64_t>(r), outputs[static_cast<size_t>(rows[r].sequence)], rows[r].position);
+      else
+        for (int64_t i = 0; i < c.heads * c.dim; ++i)
+          EXPECT_EQ(o.at(static_cast<int64_t>(r) * c.heads * c.dim + i), 0.0);
+    }
+  }
+  return outputs;
+}
+
+std::vector<PagedCase> paged_cases() {
+  return {{4, 4, 16},
+          {8, 2, 64},
+          {6, 1, 24, 0, 0, DType::f32, DType::bf16, 4},
+          {6, 2, 20, 50, 0, DType::f32, DType::f32, 8},
+          {2, 1, 72, 130, 20.0, DType::bf16, DType::bf16, 16},
+          {10, 2, 8, 0, 5.0, DType::f16, DType::f16, 3},
+          {1, 1, 32, 1, 0, DType::f32, DType::f16, 128}};
+}
+
+std::vector<std::string> implementations() {
+  std::vector<std::string> names;
+  for (const KernelCandidate& candidate : cpu_kernels().candidates("attention_paged"))
+    if (candidate.implementation != "simd" || host_facts().capabilities.has(kAvx2))
+      names.emplace_back(candidate.implementation);
+  return names;
+}
+
+std::vector<Sequence> random_sequences(const PagedCase& c) {
+  std::vector<Sequence> sequences;
+  for (int64_t length : {37, 300, 1, 129}) sequences.push_back(random_sequence(c, length, sequences.size() * 7 + 1));
+  return sequences;
+}
+
+TEST(AttentionPaged, IsAttentionOverEachSequencesOwnCache) {
+  for (const PagedCase& c : paged_cases()) {
+    const std::vector<Sequence> sequences = random_sequences(c);
+    for (const std::string& only : implementations()) {
+      SCOPED_TRACE(fmt::format("{} heads of {}, {}", c.heads, c.dim, only));
+      const std::vector<Tensor> found = run_steps(c, sequences, steps_of(sequences, 64, true), 3, only);
+      const double limit = c.q == DType::f32 ? 5e-6 : c.q == DType::f16 ? 2e-3 : 1e-2;
+      for (size_t s = 0; s < sequences.size(); ++s) {
+        const Sequence& in = sequences[s];
+        const Tensor expected =
+            run_op("attention_cached", {in.q, in.k, in.v, integers({1}, {0})}, c.attrs(), {"reference"}).outputs[0];
+        expect_close(found[s], expected, limit, limit);
+      }
+    }
+  }
+}
+
+TEST(AttentionPaged, ARowDoesNotDependOnItsCompany) {
+  for (const PagedCase& c : paged_cases()) {
+    const std::vector<Sequence> sequences = random_sequences(c);
+    for (const std::string& only : implementations()) {
+      SCOPED_TRACE(fmt::format("{} heads of {}, {}", c.heads, c.dim, only));
+      const std::vector<Tensor> alone = run_steps(c, sequences, steps_of(sequences, 1, false), 1, only);
+      for (int64_t most : {3, 8, 100, 600})
+        for (bool mixed : {false, true}) {
+          const std::vector<Tensor> found =
+              run_steps(c, sequences, steps_of(sequences, most, mixed), static_cast<uint64_t>(most), only);
+          for (size_t s = 0; s < sequences.size(); ++s) expect_same_bytes(found[s], alone[s]);
+        }
+      const int before = threads();
+      set_threads(before == 1 ? 3 : 1);
+      const std::vector<Tensor> found = run_steps(c, sequences, steps_of(sequences, 100, true), 5, only);
+      set_threads(before);
+      for (size_t s = 0; s < sequences.size(); ++s) expect_same_bytes(found[s], alone[s]);
+    }
+  }
+}
+
+TEST(AttentionPaged, WhatTablesSayNeverLeadsOutOfThePool) {
+  const PagedCase c{2, 1, 8};
+  for (const std::string& only : implementations()) {
+    const Tensor q = Tensor::random(DType::f32, {4, 1, 16}, 1), k = Tensor::random(DType::f32, {1, 32, 8}, 2);
+    const Tensor o = run_op("attention_paged",
+                            {q, k, k, integers({2, 2}, {-5, 900, 1, 2147483647}), integers({4}, {0, 1, 2, -3}),
+                             integers({4}, {20, 2147483647, 5, 5})},
+                            c.paged(), {only})
+                         .outputs[0];
+    for (int64_t i = 0; i < 32; ++i) EXPECT_TRUE(std::isfinite(o.at(i)));
+    for (int64_t i = 32; i < 64; ++i) EXPECT_EQ(o.at(i), 0.0) << "there is no such table";
+  }
+}
+
+TEST(KvAppendPaged, WritesRowsToTheirSlots) {
+  for (DType from : {DType::f32, DType::bf16, DType::f16})
+    for (DType to : {DType::f32, DType::bf16, DType::f16}) {
+      if (from != to && from != DType::f32 && to != DType::f32) continue;
+      const Tensor rows = Tensor::random(from, {5, 1, 8}, 1), pool = Tensor::random(to, {1, 12, 8}, 2);
+      const std::vector<int64_t> slots{11, -1, 3, 12, 0};
+      const Tensor found = run_op("kv_append_paged", {rows, pool, integers({5}, slots)}).outputs[0];
+      for (int64_t i = 0; i < found.count(); ++i) {
+        const auto at = std::find(slots.begin(), slots.end(), i / 8);
+        Tensor rounded(to, {1});
+        rounded.set(0, at == slots.end() ? pool.at(i) : rows.at((at - slots.begin()) * 8 + i % 8));
+        EXPECT_EQ(found.at(i), rounded.at(0)) << i;
+      }
+    }
+}
+
+TEST(AttentionPaged, ShapeRuleNamesWhatIsWrong) {
+  const auto infer = [](int64_t pool, int64_t block_tokens, int64_t owners, DType offset) {
+    const auto type = [](DType dtype, const std::vector<int64_t>& dims) {
+      Type made{dtype, {}};
+      for (int64_t dim : dims) made.shape.push_back(Dim::of(dim));
+      return made;
+    };
+    const std::vector<Type> types{type(DType::bf16, {5, 1, 32}),   type(DType::f32, {1, pool, 16}),
+                                  type(DType::f32, {1, pool, 16}), type(DType::i32, {2, 3}),
+                                  type(DType::i32, {owners}),      type(offset, {5})};
+    return find_op("attention_paged")
+        .infer(types, {{"heads", int64_t{4}}, {"kv_heads", int64_t{2}}, {"block_tokens", block_tokens}});
+  };
+  EXPECT_EQ(infer(32, 16, 5, DType::i32)[0].dtype, DType::bf16);
+  EXPECT_THROW(infer(33, 16, 5, DType::i32), InternalError);
+  EXPECT_THROW(infer(32, 0, 5, DType::i32), InternalError);
+  EXPECT_THROW(infer(32, 16, 4, DType::i32), InternalError);
+  EXPECT_THROW(infer(32, 16, 5, DType::f32), InternalError);
+}
+
+}  // namespace
+}  // namespace headroom::op_test
