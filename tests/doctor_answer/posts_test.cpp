@@ -112,6 +112,22 @@ TEST(Posts, VerlIsToldInItsOwnKeys) {
   EXPECT_FALSE(offers(offloaded, "param_offload=True"));
 }
 
+TEST(Posts, AModelBesideAServersLogIsServed) {
+  Request request;
+  request.model = "Qwen/Qwen2.5-7B";
+  const std::string frame = "  File \"/site-packages/vllm/worker/model_runner.py\", line 1034, in profile_run\n";
+  const Answer served = post(frame + kFull, request);
+  ASSERT_TRUE(served.report.incident.job);
+  EXPECT_EQ(served.report.incident.job->task, Task::serve);
+  EXPECT_EQ(served.report.incident.job->system, System::vllm);
+  EXPECT_FALSE(offers(served, "gradient_checkpointing")) << "nothing is trained";
+  EXPECT_TRUE(offers(served, "--gpu-memory-utilization"));
+  const Answer trained = post(kFull, request);
+  EXPECT_EQ(trained.report.incident.job->task, Task::train);
+  const Answer rollout = post(std::string(kVerl) + frame + kShared, request);
+  EXPECT_NE(rollout.report.incident.job->task, Task::serve) << "its server is a part of a training";
+}
+
 TEST(Posts, OpenRlhfInItsFlags) {
   const Answer a = post(std::string("python -m openrlhf.cli.train_ppo_ray --adam_offload\n") + kShared);
   EXPECT_TRUE(proposes(a, "--micro_train_batch_size 1"));

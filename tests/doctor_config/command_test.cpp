@@ -270,6 +270,23 @@ TEST(Commands, AlpacaLoraTrainsAdaptersByItsOwnOptions) {
   EXPECT_EQ(job.lora->rank, 32);
 }
 
+TEST(Commands, TheTrainBatchOfOpenRlhfIsOfAllDevices) {
+  const std::string dpo = "deepspeed --module openrlhf.cli.train_dpo --pretrain m/x --train_batch_size 64";
+  const Job job = read_config_text("cmd.sh", dpo + " --micro_train_batch_size 2\n").job;
+  EXPECT_EQ(job.batch.micro, 2);
+  EXPECT_EQ(job.batch.global, 64);
+  const Job reversed =
+      read_config_text("cmd.sh", "python train.py --micro_train_batch_size 2 --train_batch_size 64\n").job;
+  EXPECT_EQ(reversed.batch.micro, 2) << "another program with both";
+  EXPECT_EQ(reversed.batch.global, 64);
+  const Job silent = read_config_text("cmd.sh", dpo + "\n").job;
+  EXPECT_EQ(silent.batch.micro, 8) << "its own default";
+  EXPECT_EQ(silent.batch.global, 64);
+  const Job diffusers = read_config_text("cmd.sh", "python train_dreambooth.py --train_batch_size 4\n").job;
+  EXPECT_EQ(diffusers.batch.micro, 4) << "one device's elsewhere";
+  EXPECT_FALSE(diffusers.batch.global);
+}
+
 TEST(Documents, LudwigsFileIsNotAxolotls) {
   EXPECT_THROW(
       read_config_text("l.yaml", "model_type: llm\nbase_model: m\nadapter:\n  type: lora\ntrainer:\n  epochs: 1\n"),

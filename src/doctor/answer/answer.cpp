@@ -28,10 +28,13 @@ void apply_overrides(const Request& request, Job& job) {
   }
 }
 
-// The job of --model alone: a training by PyTorch with the usual settings.
-Job bare_job(const Request& request) {
+// The job of --model alone: the server whose log it is, else a program of PyTorch with the usual settings.
+Job bare_job(const Request& request, const Case& incident) {
+  const std::string_view reinforcement = reinforcement_of(incident.log_text);
+  const Job shown = job_of_log(incident, main_message(incident), reinforcement);
   Job job;
-  job.system = System::pytorch_script;
+  job.system = server_system(shown.system) ? shown.system : System::pytorch_script;
+  job.task = shown.task;
   job.model = request.model;
   return job;
 }
@@ -142,7 +145,7 @@ Case case_of(const Request& request, const Intake& intake, std::vector<std::stri
   if (intake.config)
     incident.job = intake.config->job;
   else if (!intake.unread && (!request.model.empty() || !request.parameters.empty()))
-    incident.job = bare_job(request);
+    incident.job = bare_job(request, incident);
   if (incident.job && !intake.config) take_sharding_of_log(incident.log_text, *incident.job);
   if (incident.job)
     apply_overrides(request, *incident.job);

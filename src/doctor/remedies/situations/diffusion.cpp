@@ -92,6 +92,14 @@ Evidence scores_of_an_image(const CaseView& view) {
   return {};
 }
 
+constexpr std::string_view kOffloaded = "enable_model_cpu_offload|enable_sequential_cpu_offload";
+// Where the whole parts wait on the host already.
+constexpr Advice kPiecewise = {"low-vram",
+                               "pipe.enable_sequential_cpu_offload() (slower, least memory); pipe.vae.enable_tiling()",
+                               {},
+                               System::unknown,
+                               "enable_sequential_cpu_offload"};
+
 constexpr Situation kSituations[] = {
     {"moved_before_the_offload",
      "the parts of the pipeline are moved to the device whole, before the offload could hold them back",
@@ -113,7 +121,7 @@ constexpr Situation kSituations[] = {
        "pipe.enable_model_cpu_offload() instead of pipe.to(\"cuda\"); pipe.vae.enable_tiling()",
        {},
        System::unknown,
-       "enable_model_cpu_offload|enable_sequential_cpu_offload"},
+       kOffloaded},
       {"input-size", "a lower resolution, fewer frames, one image at a time"}},
      loaded_in_32_bits},
     {"first_scripts_of_stable_diffusion",
@@ -201,7 +209,7 @@ constexpr Situation kSituations[] = {
        "pipe.enable_model_cpu_offload() instead of pipe.to(\"cuda\"): only the VAE is on the device then",
        {},
        System::unknown,
-       "enable_model_cpu_offload|enable_sequential_cpu_offload"},
+       kOffloaded},
       {"input-size", "a lower resolution, fewer frames, one image at a time"},
       {"half-inference", "the VAE in 16 bits too: vae.to(torch.float16) (SDXL: madebyollin/sdxl-vae-fp16-fix)"}}},
     {"one_tensor_of_a_pipeline",
@@ -234,12 +242,8 @@ constexpr Situation kSituations[] = {
        "pipe.enable_sequential_cpu_offload()",
        {},
        System::unknown,
-       "enable_model_cpu_offload|enable_sequential_cpu_offload"},
-      {"low-vram",
-       "pipe.enable_sequential_cpu_offload() (slower, least memory); pipe.vae.enable_tiling()",
-       {},
-       System::unknown,
-       "enable_sequential_cpu_offload"},
+       kOffloaded},
+      kPiecewise,
       {"quantized-model",
        "the transformer in fp8, NF4 or GGUF: FLUX takes 12 GB in 8 bits, 7 GB in 4",
        {},
@@ -262,12 +266,8 @@ constexpr Situation kSituations[] = {
        "pipe.vae.enable_tiling()",
        {},
        System::unknown,
-       "enable_model_cpu_offload|enable_sequential_cpu_offload"},
-      {"low-vram",
-       "pipe.enable_sequential_cpu_offload() (slower, least memory); pipe.vae.enable_tiling()",
-       {},
-       System::unknown,
-       "enable_sequential_cpu_offload"},
+       kOffloaded},
+      kPiecewise,
       {"half-inference",
        "torch_dtype=torch.float16 in from_pretrained(), or model.half() before it goes to the device",
        {},
