@@ -112,6 +112,8 @@ TEST(Command, Servers) {
   EXPECT_EQ(job.system, System::vllm);
   EXPECT_EQ(job.serving.max_sequences, 16);
   EXPECT_EQ(job.serving.max_model_len, 4096);
+  for (const auto& [flag, method] : {std::pair("moe_wna16", "awq"), std::pair("awq_marlin", "awq")})
+    EXPECT_EQ(job_of("cmd", std::string("vllm serve x/R1-AWQ --quantization ") + flag).precision.quantization, method);
   job =
       job_of("cmd", "python -m sglang.launch_server --model-path oumi-ai/HallOumi-8B --mem-fraction-static 0.9 --tp 4");
   EXPECT_EQ(job.system, System::sglang);

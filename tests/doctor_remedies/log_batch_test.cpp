@@ -21,6 +21,7 @@ TEST(LogBatch, ASmallerOneMayHaveBeenTried) {
   EXPECT_TRUE(smaller_batch_failed("i tried to reduce the batch size but i got the same problem.\n"));
   EXPECT_TRUE(smaller_batch_failed("decreasing the batch size doesn't help\n"));
   EXPECT_TRUE(smaller_batch_failed("batch size 8\nlowering the batch size has no effect\n"));
+  EXPECT_TRUE(smaller_batch_failed("已经调的非常小了\n--train_batch_size=2\n依旧oom\n"));
   EXPECT_FALSE(smaller_batch_failed("should i reduce the batch size?\n"));
   EXPECT_FALSE(smaller_batch_failed("reduce the learning rate\nbatch size 8 but only 2 gpus\n"));
 }

@@ -31,6 +31,7 @@ std::vector<Case> possible_cases() {
     with(message, "fsdp\n");
     with(message, "fsdp [rank1]\n");
     with(message, "site-packages/transformers/");
+    with(message, "--max_length 4096\n");
     Case& job = with(message, "");
     job.job = training_job(System::hf_trainer);
   }
@@ -222,6 +223,8 @@ TEST(Situations, AFrozenBaseIsNotWorthDividing) {
   EXPECT_TRUE(seen_in(message_case(cuda_message(0.3, 0.1, 62, 0.2, 64), log), "frozen_base_is_divided"));
   EXPECT_FALSE(
       seen_in(message_case(cuda_message(0.3, 0.1, 62, 0.2, 64), "deepspeed zero-3\n"), "frozen_base_is_divided"));
+  const Diagnosis diagnosis = diagnose(message_case(cuda_message(0.3, 0.1, 62, 0.2, 64), log));
+  EXPECT_EQ(diagnosis.remedies[0].name, "qlora") << "DeepSpeed has no option for it: the situation's words";
 }
 
 TEST(Situations, TheBareNameOfAServer) {

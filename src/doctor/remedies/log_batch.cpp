@@ -52,16 +52,20 @@ bool batch_of_one(const std::string& log) {
 }
 
 bool smaller_batch_failed(const std::string& log) {
-  constexpr size_t kBefore = 48, kBehind = 72;
+  constexpr size_t kBefore = 72, kBehind = 72;
   for (size_t at = log.find("batch"); at != std::string::npos; at = log.find("batch", at + 5)) {
     const size_t begin = at < kBefore ? 0 : at - kBefore;
     const std::string_view before = std::string_view(log).substr(begin, at - begin);
     std::string_view behind = std::string_view(log).substr(at, kBehind);
     behind = behind.substr(0, behind.find('\n'));
-    const bool tried =
-        any_between(before.substr(before.rfind('\n') + 1), {"reduc", "decreas", "lower", "smaller", "调小"});
+    const bool tried = any_between(before.substr(before.rfind('\n') + 1), {"reduc", "decreas", "lower", "smaller"});
+    // Chinese posts go on in the next line.
+    const std::string_view around = std::string_view(log).substr(begin, at - begin + kBehind);
+    if (any_between(around, {"调的非常小", "调得很小", "调到最小", "调小", "改小"}) &&
+        any_between(around, {"依旧", "依然", "还是", "仍"}))
+      return true;
     if (tried && any_between(behind, {" but ", "still", "the same", "not help", "n't help", "no effect", "not work",
-                                      "n't work", "还是", "依然", "也不行"}))
+                                      "n't work"}))
       return true;
   }
   return false;

@@ -52,10 +52,6 @@ constexpr LogMark kLogMarks[] = {
     {"llamafactory", System::llamafactory},
     {"llmtuner", System::llamafactory},
     {"train_bash.py", System::llamafactory},
-    {"lit-llama", System::litgpt},
-    {"lit_llama", System::litgpt},
-    {"lit-gpt", System::litgpt},
-    {"litgpt", System::litgpt},
     {"torchtune", System::torchtune},
     {"tune run ", System::torchtune},
     {"unsloth", System::trl},
@@ -108,6 +104,7 @@ Job job_of_log(const Case& incident, const Message* message, std::string_view re
 
 void take_sharding_of_log(const std::string& log, Job& job) {
   if (job.task != Task::train || job.parallel.sharding) return;
+  if (log.find("colossal") != std::string::npos) return;  // its own ZeRO, without DeepSpeed's options
   const bool third = any_in(log, kThird), second = any_in(log, kSecond);
   if (third == second) return;  // none, or a comparison of both
   job.parallel.sharding = third ? Sharding::zero3 : Sharding::zero2;

@@ -38,8 +38,8 @@ Evidence tuned_by_words(const CaseView& view) {
   return {0.86, "a diffusion model is fine-tuned"};
 }
 bool sampling(const CaseView& view) {
-  return any_pool_device(view) && !going_backward(view) && !says(view, kKohyaScripts) &&
-         !says(view, kTrainingScripts) && !tuned(view);
+  return any_pool_device(view) && view.reinforcement_library().empty() && !going_backward(view) &&
+         !says(view, kKohyaScripts) && !says(view, kTrainingScripts) && !tuned(view);
 }
 // A bare message: a traceback or another program's words would say what the tensor is.
 bool nothing_but_a_message(const CaseView& view) {
@@ -128,7 +128,8 @@ constexpr Situation kSituations[] = {
      "the first scripts of Stable Diffusion keep the model in 32 bits and make three images at a time",
      sampling,
      {{either, 0.86,
-       "scripts/txt2img|scripts/img2img|scripts\\txt2img|txt2img.py|img2img.py|--plms|--ddim_steps|n_samples|"
+       "scripts/txt2img|scripts/img2img|scripts\\txt2img|txt2img.py|img2img.py|--plms|--ddim_steps|--n_samples |"
+       "--n_samples=|"
        "ldm/modules|ldm\\modules|load_model_from_config|compvis"}},
      {{"half-inference", "model.half() in load_model_from_config(), before model.cuda()"},
       {"input-size", "a smaller image, and a smaller input image: --H 512 --W 512 --n_samples 1"},

@@ -35,7 +35,7 @@ Evidence shards_beyond_the_device(const CaseView& view) {
 // Adapters over a base that is divided: it has neither gradients nor states, and is only sent around.
 Evidence frozen_base(const CaseView& view) {
   const std::string_view adapters = view.log_says("lora|frozen|adapters|peft");
-  if (adapters.empty() || view.quantized_base()) return {};
+  if (adapters.empty() || view.quantized_base() || !view.log_says("swift sft|swift rlhf").empty()) return {};
   return {0.84, fmt::format("`{}` in the log, under ZeRO-3 or FSDP", adapters)};
 }
 bool divided_by_log(const CaseView& view) {
@@ -72,7 +72,8 @@ constexpr Situation kSituations[] = {
      "weights and states stay on the device: the host could take the optimizer's part",
      training_on_device,
      {{setup, 0.7, "--zero_stage 2|--zero_stage 3|zero_stage: 2|zero_stage: 3"}},
-     {{"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"} (OpenRLHF: --adam_offload)"},
+     {{"offload-optimizer", {}, {}, System::accelerate},
+      {"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"} (OpenRLHF: --adam_offload)"},
       {"micro-batch"}}},
     {"optimizer_split_only",
      "ZeRO 1 and 2 split states and gradients, and every GPU keeps all weights; the states themselves may wait on the "

@@ -64,10 +64,12 @@ Remedy* offered(Findings& findings, std::string_view technique) {
   return nullptr;
 }
 
-// Refused for a reason. That the memory model sees no saving is none: the situation is what it does not see.
-bool refused(const Findings& findings, std::string_view technique) {
-  return std::any_of(findings.refused.begin(), findings.refused.end(),
-                     [&](const Refusal& refusal) { return refusal.name == technique && refusal.why != kNothingSaved; });
+// Refused for a reason. That the memory model sees no saving is none: the situation is what it does not see; nor is it
+// one that the system has no option where the situation has words.
+bool refused(const Findings& findings, std::string_view technique, bool with_words) {
+  return std::any_of(findings.refused.begin(), findings.refused.end(), [&](const Refusal& refusal) {
+    return refusal.name == technique && refusal.why != kNothingSaved && !(refusal.unspelt && with_words);
+  });
 }
 
 // Whether the advice is for the view's system, and not in force already.
@@ -89,7 +91,7 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
   const std::string_view words = words_of(advice, view);
   Remedy* known = offered(findings, advice.technique);
   if (!known) {
-    if (refused(findings, advice.technique)) return;
+    if (refused(findings, advice.technique, !words.empty())) return;
     Remedy remedy = make_remedy(view, advice.technique, usual_values(), {}, std::string(situation.cause));
     if (words.empty() && !remedy.available) return;
     remedy.available = true;

@@ -13,7 +13,7 @@ bool trained_by_a_toolbox(const CaseView& view) { return training_on_device(view
 bool trained_by_megatron(const CaseView& view) {
   return training_on_device(view) && !view.has_job() && view.reinforcement_library().empty();
 }
-// Speech that is recognised is no matter of a batch of recordings.
+// Not where speech is only recognised.
 bool trained_on_speech(const CaseView& view) {
   return trained_by_a_toolbox(view) && !speaks_of_prediction(view) && view.log_says("transcrib").empty();
 }
@@ -42,7 +42,7 @@ constexpr Situation kSituations[] = {
      trained_by_a_toolbox,
      {{either, 0.84, "ultralytics|yolov3|yolov5|yolov7|yolov8|yolov9|yolov10|yolo11|yolo train|yolox"}},
      {{"micro-batch", "half of batch= (--batch-size)"},
-      {"input-size", "imgsz=416 (--img 416), or 320: multiples of 32"},
+      {"input-size", "a smaller imgsz (--img): half, a multiple of 32"},
       {"smaller-model", "a smaller model of the same kind: x > l > m > s > n"}}},
     {"recordings_of_unlike_length",
      "the longest recording of a batch sets the length of all: a few long ones decide, whatever the average",
@@ -54,6 +54,14 @@ constexpr Situation kSituations[] = {
        "alignment"},
       {"micro-batch", "half of batch_size (ESPnet: batch_bins)"},
       {"length-buckets", "batches by length: batch_type: numel or length (ESPnet), bucketing (NeMo)"}}},
+    {"scripts_of_lit_llama",
+     "the scripts of Lit-LLaMA and of the first LitGPT hold their settings at their heads; batch_size is only the sum "
+     "of several micro_batch_size",
+     trained_by_a_toolbox,
+     {{either, 0.84, "lit-llama|lit_llama|lit-parrot|lit_parrot|lit-gpt|lit_gpt"}},
+     {{"micro-batch", "micro_batch_size = <half> at the head of the script (batch_size may stay)"},
+      {"sequence-length", "shorter rows: max_seq_length of the script that prepares the data"},
+      {"qlora", "--quantize bnb.nf4 (finetune/lora.py of lit-gpt), or finetune/adapter.py"}}},
     {"layers_keep_what_they_computed",
      "every layer keeps its inputs and scores for the backward pass unless it computes them again",
      trained_by_megatron,
