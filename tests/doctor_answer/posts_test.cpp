@@ -112,11 +112,69 @@ TEST(Posts, VerlIsToldInItsOwnKeys) {
   EXPECT_FALSE(offers(offloaded, "param_offload=True"));
 }
 
+TEST(Posts, AModelBesideAServersLogIsServed) {
+  Request request;
+  request.model = "Qwen/Qwen2.5-7B";
+  const std::string frame = "  File \"/site-packages/vllm/worker/model_runner.py\", line 1034, in profile_run\n";
+  const Answer served = post(frame + kFull, request);
+  ASSERT_TRUE(served.report.incident.job);
+  EXPECT_EQ(served.report.incident.job->task, Task::serve);
+  EXPECT_EQ(served.report.incident.job->system, System::vllm);
+  EXPECT_FALSE(offers(served, "gradient_checkpointing")) << "nothing is trained";
+  EXPECT_TRUE(offers(served, "--gpu-memory-utilization"));
+  const Answer trained = post(kFull, request);
+  EXPECT_EQ(trained.report.incident.job->task, Task::train);
+  const Answer rollout = post(std::string(kVerl) + frame + kShared, request);
+  EXPECT_NE(rollout.report.incident.job->task, Task::serve) << "its server is a part of a training";
+}
+
+TEST(Posts, ABareMessageOfTensorFlowIsNotPyTorchs) {
+  const Answer a = post(
+      "tensorflow Check failed: err == cudaSuccess Unexpected CUDA error: out of memory\n"
+      "RuntimeError: CUDA out of memory\n");
+  ASSERT_FALSE(a.report.incident.messages.empty());
+  EXPECT_EQ(a.report.incident.messages[0].framework, "tensorflow");
+  EXPECT_TRUE(proposes(a, "TF_FORCE_GPU_ALLOW_GROWTH"));
+  EXPECT_FALSE(offers(a, "DataLoader"));
+  const Answer torch = post("tensorflow was imported too\ntorch.cuda.OutOfMemoryError: CUDA out of memory.\n");
+  EXPECT_EQ(torch.report.incident.messages[0].framework, "pytorch-cuda");
+}
+
+TEST(Posts, HostMemoryInWords) {
+  const Answer a = post("swift sft --deepspeed zero2\n保存模型时 CPU 内存暴涨，OOM\n");
+  ASSERT_EQ(a.report.incident.messages.size(), 1u);
+  EXPECT_EQ(first_cause(a), "saved_in_host_memory");
+  EXPECT_TRUE(proposes(a, "--deepspeed zero3"));
+  EXPECT_TRUE(post("the CPU memory is large enough\n").report.incident.messages.empty());
+  const Answer device = post("CPU memory is fine, no crash there\nCUDA out of memory\n");
+  EXPECT_EQ(device.report.incident.messages[0].framework, "pytorch-cuda");
+}
+
 TEST(Posts, OpenRlhfInItsFlags) {
   const Answer a = post(std::string("python -m openrlhf.cli.train_ppo_ray --adam_offload\n") + kShared);
   EXPECT_TRUE(proposes(a, "--micro_train_batch_size 1"));
   EXPECT_TRUE(proposes(a, "--vllm_gpu_memory_utilization 0.5"));
   EXPECT_FALSE(offers(a, "--adam_offload"));
+}
+
+TEST(Posts, OpenRlhfTakesSeveralSamplesOfAPrompt) {
+  const Answer a = post(std::string("python -m openrlhf.cli.train_ppo_ray --n_samples_per_prompt 8 "
+                                    "--micro_train_batch_size 1 --gradient_checkpointing\n") +
+                        kShared);
+  EXPECT_FALSE(explained(a, "first_scripts_of_stable_diffusion"));
+  EXPECT_FALSE(offers(a, "--micro_train_batch_size 1")) << "it is 1";
+}
+
+TEST(Posts, ColossalAIHasAZeroOfItsOwn) {
+  const Answer a =
+      post(std::string("colossalai run --nproc_per_node 4 train_sft.py --plugin colossalai_zero2\n") + kShared);
+  EXPECT_FALSE(offers(a, "offload_optimizer"));
+}
+
+TEST(Posts, TheDeviceIsNamedAmongTheEnvironment) {
+  const Answer a = post(std::string("- Python version: 3.11\n- GPU type: NVIDIA L40\n- GPU number: 1\n") + kShared);
+  ASSERT_TRUE(a.report.incident.gpu);
+  EXPECT_NE(a.report.incident.gpu->name.find("L40"), std::string::npos) << a.report.incident.gpu->name;
 }
 
 TEST(Posts, WeightsThatLeaveSglangNoPoolWantMoreDevices) {

@@ -112,6 +112,8 @@ TEST(Command, Servers) {
   EXPECT_EQ(job.system, System::vllm);
   EXPECT_EQ(job.serving.max_sequences, 16);
   EXPECT_EQ(job.serving.max_model_len, 4096);
+  for (const auto& [flag, method] : {std::pair("moe_wna16", "awq"), std::pair("awq_marlin", "awq")})
+    EXPECT_EQ(job_of("cmd", std::string("vllm serve x/R1-AWQ --quantization ") + flag).precision.quantization, method);
   job =
       job_of("cmd", "python -m sglang.launch_server --model-path oumi-ai/HallOumi-8B --mem-fraction-static 0.9 --tp 4");
   EXPECT_EQ(job.system, System::sglang);
@@ -268,6 +270,23 @@ TEST(Commands, AlpacaLoraTrainsAdaptersByItsOwnOptions) {
   EXPECT_EQ(job.precision.quantization.value_or("none"), "none");
   ASSERT_TRUE(job.lora);
   EXPECT_EQ(job.lora->rank, 32);
+}
+
+TEST(Commands, TheTrainBatchOfOpenRlhfIsOfAllDevices) {
+  const std::string dpo = "deepspeed --module openrlhf.cli.train_dpo --pretrain m/x --train_batch_size 64";
+  const Job job = read_config_text("cmd.sh", dpo + " --micro_train_batch_size 2\n").job;
+  EXPECT_EQ(job.batch.micro, 2);
+  EXPECT_EQ(job.batch.global, 64);
+  const Job reversed =
+      read_config_text("cmd.sh", "python train.py --micro_train_batch_size 2 --train_batch_size 64\n").job;
+  EXPECT_EQ(reversed.batch.micro, 2) << "another program with both";
+  EXPECT_EQ(reversed.batch.global, 64);
+  const Job silent = read_config_text("cmd.sh", dpo + "\n").job;
+  EXPECT_EQ(silent.batch.micro, 8) << "its own default";
+  EXPECT_EQ(silent.batch.global, 64);
+  const Job diffusers = read_config_text("cmd.sh", "python train_dreambooth.py --train_batch_size 4\n").job;
+  EXPECT_EQ(diffusers.batch.micro, 4) << "one device's elsewhere";
+  EXPECT_FALSE(diffusers.batch.global);
 }
 
 TEST(Documents, LudwigsFileIsNotAxolotls) {

@@ -31,6 +31,7 @@ std::vector<Case> possible_cases() {
     with(message, "fsdp\n");
     with(message, "fsdp [rank1]\n");
     with(message, "site-packages/transformers/");
+    with(message, "--max_length 4096\n");
     Case& job = with(message, "");
     job.job = training_job(System::hf_trainer);
   }
@@ -194,6 +195,43 @@ TEST(Situations, SwiftCutsNothingByItself) {
   incident.setup_text = "swift sft --model ovis2-4b --train_type lora\n";
   EXPECT_TRUE(seen_in(incident, "training_by_swift"));
   EXPECT_EQ(diagnose(incident).remedies[0].name, "sequence-length");
+}
+
+TEST(Situations, ToolboxesAreToldInTheirOwnOptions) {
+  const auto first = [](const std::string& log) {
+    return diagnose(message_case(cuda_message(0.3, 0.1, 9, 0.2, 11), log));
+  };
+  EXPECT_THAT(first("detectron2 ims_per_batch: 16\n").remedies[0].set, HasSubstr("SOLVER.IMS_PER_BATCH"));
+  EXPECT_THAT(first("mmdetection, memory grows\n").remedies[0].set, HasSubstr("gpu_assign_thr"));
+  EXPECT_THAT(first("ultralytics yolov8s\n").remedies[1].set, HasSubstr("imgsz"));
+  EXPECT_EQ(first("espnet asr training\n").remedies[0].name, "sequence-length");
+  EXPECT_THAT(first("nemo_automodel recipe\n").remedies[0].set, HasSubstr("activation_checkpointing: true"));
+}
+
+TEST(Situations, ABatchOfOneIsNotMadeSmaller) {
+  const std::string log = "yolov3 train.py --batch-size 1\n";
+  const Diagnosis one = diagnose(message_case(cuda_message(0.3, 0.1, 3, 0.2, 4), log));
+  EXPECT_EQ(remedy_of(one, "micro-batch"), nullptr);
+  EXPECT_EQ(one.remedies[0].name, "input-size");
+  const std::string tried = "yolov3: reducing the batch size does not help\n";
+  const Diagnosis after = diagnose(message_case(cuda_message(0.3, 0.1, 9, 0.2, 11), tried));
+  EXPECT_EQ(after.remedies[0].name, "input-size");
+}
+
+TEST(Situations, AFrozenBaseIsNotWorthDividing) {
+  const std::string log = "lora of a 30b model, deepspeed zero-3\n";
+  EXPECT_TRUE(seen_in(message_case(cuda_message(0.3, 0.1, 62, 0.2, 64), log), "frozen_base_is_divided"));
+  EXPECT_FALSE(
+      seen_in(message_case(cuda_message(0.3, 0.1, 62, 0.2, 64), "deepspeed zero-3\n"), "frozen_base_is_divided"));
+  const Diagnosis diagnosis = diagnose(message_case(cuda_message(0.3, 0.1, 62, 0.2, 64), log));
+  EXPECT_EQ(diagnosis.remedies[0].name, "qlora") << "DeepSpeed has no option for it: the situation's words";
+}
+
+TEST(Situations, TheBareNameOfAServer) {
+  const Case served = message_case(cuda_message(3.5, 1.4, 17, 4.7, 23.6), "vllm 24 gb card\n");
+  EXPECT_TRUE(seen_in(served, "pool_leaves_no_room"));
+  const Case trained = message_case(cuda_message(3.5, 1.4, 17, 4.7, 23.6), "grpo with vllm\n");
+  EXPECT_FALSE(seen_in(trained, "pool_leaves_no_room"));
 }
 
 TEST(Situations, AShareOfSglangInAnotherFile) {

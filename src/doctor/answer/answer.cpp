@@ -10,9 +10,11 @@
 #include "doctor/answer/headroom_answer.h"
 #include "doctor/answer/job_model.h"
 #include "doctor/answer/questions.h"
+#include "doctor/answer/words.h"
 #include "doctor/config/setting.h"
 #include "doctor/remedies/balance.h"
 #include "doctor/remedies/figures.h"
+#include "doctor/remedies/log_batch.h"
 #include "doctor/remedies/log_job.h"
 
 namespace headroom::doctor {
@@ -28,10 +30,13 @@ void apply_overrides(const Request& request, Job& job) {
   }
 }
 
-// The job of --model alone: a training by PyTorch with the usual settings.
-Job bare_job(const Request& request) {
+// The job of --model alone: the server whose log it is, else a program of PyTorch with the usual settings.
+Job bare_job(const Request& request, const Case& incident) {
+  const std::string_view reinforcement = reinforcement_of(incident.log_text);
+  const Job shown = job_of_log(incident, main_message(incident), reinforcement);
   Job job;
-  job.system = System::pytorch_script;
+  job.system = server_system(shown.system) ? shown.system : System::pytorch_script;
+  job.task = shown.task;
   job.model = request.model;
   return job;
 }
@@ -138,12 +143,14 @@ Case case_of(const Request& request, const Intake& intake, std::vector<std::stri
   incident.resources = intake.log.resources;
   incident.log_text = lower(intake.log.excerpt);
   incident.setup_text = intake.setup;
+  take_words(incident);
   if (!request.torch.empty()) incident.software.torch = parse_version(request.torch);
   if (intake.config)
     incident.job = intake.config->job;
   else if (!intake.unread && (!request.model.empty() || !request.parameters.empty()))
-    incident.job = bare_job(request);
+    incident.job = bare_job(request, incident);
   if (incident.job && !intake.config) take_sharding_of_log(incident.log_text, *incident.job);
+  if (incident.job && !incident.job->batch.micro && batch_of_one(incident.log_text)) incident.job->batch.micro = 1;
   if (incident.job)
     apply_overrides(request, *incident.job);
   else

@@ -137,6 +137,25 @@ std::optional<ModelShape> choose_shape(const Request& request, const std::option
   return shape;
 }
 
+namespace {
+
+// What programs that list their environment print: "GPU type: NVIDIA L40" (LLaMA-Factory), "GPU 0: NVIDIA H200"
+// (PyTorch, vLLM), "accelerator(s): NVIDIA GeForce RTX 2080 Ti" (TRL), "Device 0: NVIDIA GeForce GTX 1050 Ti, compute
+// capability 6.1" (llama.cpp).
+std::optional<Gpu> gpu_of_environment(const std::string& log) {
+  for (const std::string_view label : {"GPU type: ", "GPU 0: ", "accelerator(s): ", "CUDA device(s): ", "Device 0: "})
+    for (size_t at = log.find(label); at != std::string::npos; at = log.find(label, at + 1)) {
+      const size_t begin = at + label.size();
+      std::string name = log.substr(begin, log.find_first_of(",\n(", begin) - begin);
+      while (!name.empty() && std::isspace(static_cast<unsigned char>(name.back()))) name.pop_back();
+      if (name.size() > 64) continue;
+      if (std::optional<Gpu> gpu = find_gpu(name)) return gpu;
+    }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<Gpu> choose_gpu(const Request& request, const std::optional<ConfigReading>& config, const LogReport& log,
                               std::optional<int64_t>& capacity) {
   if (!request.gpu.empty()) {
@@ -155,7 +174,7 @@ std::optional<Gpu> choose_gpu(const Request& request, const std::optional<Config
     if (std::optional<Gpu> gpu = find_gpu(config->job.devices.gpu)) return gpu;
   for (const GpuUsage& usage : log.resources.gpus)
     if (std::optional<Gpu> gpu = find_gpu(usage.name)) return gpu;
-  return std::nullopt;
+  return gpu_of_environment(log.excerpt);
 }
 
 }  // namespace headroom::doctor

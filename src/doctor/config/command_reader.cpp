@@ -320,8 +320,15 @@ class CommandReader {
     return false;
   }
 
+  // The rows that a trainer of OpenRLHF gives each device where nobody says how many, by the module or script.
+  static const char* rows_of_openrlhf(const std::string& name) {
+    if (name.find("train_ppo") != std::string::npos) return "4";
+    return name.find("train_rm") != std::string::npos || name.find("train_prm") != std::string::npos ? "1" : "8";
+  }
+
   // Options of TrainingArguments, or TRL's where the script or an option is.
   bool any_script(const std::string& evidence, const std::string& script) {
+    if (evidence.find("openrlhf") != std::string::npos) parts_.facts["script.openrlhf"] = rows_of_openrlhf(script);
     if (script == "train_bash.py" || follows("finetuning_type")) return program(llamafactory_dialect(), evidence);
     if (foreign_script() || evaluates(script)) {
       parts_.facts["script.foreign"] = "true";

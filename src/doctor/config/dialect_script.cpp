@@ -31,6 +31,12 @@ std::string_view set_xformers(Draft& draft, const Setting& setting, const KeyRul
   return {};
 }
 
+// A number whose meaning depends on other options.
+std::string_view remember_count(Draft& draft, const Setting& setting, const KeyRule& rule) {
+  if (whole_number(setting).value_or(0) < 1) return "not a whole number in range";
+  return remember(draft, setting, rule);
+}
+
 constexpr KeyRule kRules[] = {
     {"model_name_or_path", set_model, "model"},
     {"pretrained_model_name_or_path", set_model, "model"},
@@ -63,7 +69,8 @@ constexpr KeyRule kRules[] = {
     {"bnb_4bit_quant_type", remember, "bnb.type"},
     {"bnb_4bit_compute_dtype", remember, "bnb.compute"},
     {"bnb_4bit_quant_storage_dtype", remember, "bnb.storage"},
-    {"train_batch_size", set_count, "micro_batch"},
+    {"train_batch_size", remember_count, "script.train_batch"},
+    {"micro_train_batch_size", set_count, "micro_batch"},
     {"eval_batch_size", set_count, "eval_batch"},
     {"batch_size_training", set_count, "micro_batch"},  // llama-recipes, as the five below
     {"context_length", set_count, "sequence"},
@@ -105,8 +112,22 @@ constexpr Renamed kRenamed[] = {
     {"torch_dtype", "dtype", "transformers 4.56; the old name still works"},
 };
 
+// Of all devices together in OpenRLHF and beside a micro-batch; elsewhere what one device takes at once.
+void finish_train_batch(Draft& draft) {
+  const Setting* batch = draft.fact("script.train_batch");
+  if (!batch) return;
+  const std::optional<int64_t> usual = draft.fact_number("script.openrlhf");
+  const auto micro = draft.job.keys.origins.find("micro_batch");
+  const bool whole =
+      usual || (micro != draft.job.keys.origins.end() && table_key(micro->second.key) == "micro_train_batch_size");
+  draft.set(whole ? draft.job.batch.global : draft.job.batch.micro, *whole_number(*batch),
+            whole ? "global_batch" : "micro_batch", batch->origin);
+  if (!draft.job.batch.micro) draft.job.batch.micro = usual;
+}
+
 void finish_script(Draft& draft) {
   finish_bitsandbytes(draft);
+  finish_train_batch(draft);
   if (draft.fact_truth("script.fsdp").value_or(false))
     draft.imply(draft.job.parallel.sharding, Sharding::zero3, "sharding", draft.fact("script.fsdp")->origin);
 }

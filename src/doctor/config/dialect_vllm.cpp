@@ -52,7 +52,11 @@ std::string_view set_device(Draft& draft, const Setting& setting, const KeyRule&
 }
 
 std::string_view set_quantization(Draft& draft, const Setting& setting, const KeyRule&) {
-  draft.set(draft.job.precision.quantization, lower(setting.text), "quantization", setting.origin);
+  std::string method = lower(setting.text);
+  // Kernels for weights of the same kind.
+  if (method == "awq_marlin" || method == "gptq_marlin") method.resize(method.find('_'));
+  if (method == "moe_wna16") method = lower(draft.job.model).find("gptq") != std::string::npos ? "gptq" : "awq";
+  draft.set(draft.job.precision.quantization, std::move(method), "quantization", setting.origin);
   return {};
 }
 

@@ -35,46 +35,6 @@ constexpr FrameMark kFrameMarks[] = {
     {"/accelerate/", System::accelerate},
 };
 
-// The same for lines of a log, in lower case.
-constexpr FrameMark kLogMarks[] = {
-    {"vllmworkerprocess", System::vllm},
-    {"vllm api server", System::vllm},
-    {"/vllm/", System::vllm},
-    {"llm_engine.py", System::vllm},
-    {"vllm serve", System::vllm},
-    {"vllm.entrypoints", System::vllm},
-    {"loading model weights took", System::vllm},
-    {"from vllm import", System::vllm},
-    {"sglang", System::sglang},
-    {"memory pool end.", System::sglang},
-    {"capture cuda graph begin", System::sglang},
-    {"text_generation_launcher", System::tgi},
-    {"text-generation-launcher", System::tgi},
-    {"llama_model_load", System::llama_server},
-    {"llama_new_context", System::llama_server},
-    {"llama_kv_cache", System::llama_server},
-    {"axolotl", System::axolotl},
-    {"llamafactory", System::llamafactory},
-    {"llmtuner", System::llamafactory},
-    {"train_bash.py", System::llamafactory},
-    {"torchtune", System::torchtune},
-    {"tune run ", System::torchtune},
-    {"unsloth", System::trl},
-    {"transformers/trainer", System::hf_trainer},
-    {"deepspeed", System::deepspeed},
-    {"vllm 0.", System::vllm},
-    {"vllm v0.", System::vllm},
-};
-
-System system_in(const std::string& log) {
-  for (const FrameMark& mark : kLogMarks)
-    if (log.find(mark.part) != std::string::npos) return mark.system;
-  return System::unknown;
-}
-
-// Ollama's, which runs llama.cpp.
-constexpr std::string_view kModelfile = "parameter num_ctx|parameter num_gpu";
-
 std::string_view first_in(std::string_view text, std::string_view words) {
   while (!words.empty()) {
     const std::string_view word = words.substr(0, words.find('|'));
@@ -82,38 +42,6 @@ std::string_view first_in(std::string_view text, std::string_view words) {
     words.remove_prefix(std::min(words.size(), word.size() + 1));
   }
   return {};
-}
-
-Job job_of(const Case& incident, const Message* message, std::string_view reinforcement) {
-  if (incident.job) return *incident.job;
-  Job job;
-  job.batch.micro = incident.micro_batch;
-  if (!reinforcement.empty()) {
-    job.system = System::pytorch_script;
-    return job;
-  }
-  if (!message) {
-    if (!first_in(incident.setup_text, kModelfile).empty()) {
-      job.system = System::llama_server;
-      job.task = Task::serve;
-    }
-    return job;
-  }
-  job.system = system_of(*message);
-  if (job.system == System::unknown || job.system == System::pytorch_script)
-    if (const System named = system_in(incident.log_text); named != System::unknown) job.system = named;
-  switch (job.system) {
-    case System::vllm:
-    case System::sglang:
-    case System::tgi:
-    case System::llama_server:
-      job.task = Task::serve;
-      break;
-    default:
-      job.task = message->phase == "inference" ? Task::infer : Task::train;
-      take_sharding_of_log(incident.log_text, job);
-  }
-  return job;
 }
 
 // The tokens of a server's cache are what weights and workspace leave: an error of a few percent of these moves them by
@@ -156,12 +84,6 @@ std::string doubt_of_4bit_base(const Job& job, const Job& changed, const ModelSh
   return in_4_bits(job) ? "" : "what the loader keeps in 16 bits is not known: look at the bytes after loading";
 }
 
-std::string_view reinforcement_in(const std::string& text) {
-  for (const std::string_view word : {"actor_rollout_ref", "/verl/", "verl.trainer", "verl/trainer", " verl "})
-    if (text.find(word) != std::string::npos) return "verl";
-  return text.find("openrlhf") != std::string::npos ? "openrlhf" : "";
-}
-
 // What the message and its frames say, in lower case.
 std::string text_of(const Message* message) {
   if (!message) return {};
@@ -199,9 +121,9 @@ CaseView::CaseView(const Case& incident, const Estimator& estimator)
       balance_(balance_of(incident)),
       pool_(pool_of(incident)) {
   log_text_ = incident.log_text + text_of(message_);
-  reinforcement_library_ = reinforcement_in(log_text_);
-  if (reinforcement_library_.empty()) reinforcement_library_ = reinforcement_in(incident.setup_text);
-  job_ = job_of(incident, message_, reinforcement_library_);
+  reinforcement_library_ = reinforcement_of(log_text_);
+  if (reinforcement_library_.empty()) reinforcement_library_ = reinforcement_of(incident.setup_text);
+  job_ = incident.job ? *incident.job : job_of_log(incident, message_, reinforcement_library_);
   if (message_) figures_ = figures_of(*message_);
   if (!reinforcement_library_.empty() && figures_.foreign) {
     // Its own server may be another process, or this one beside PyTorch's allocator.

@@ -1,7 +1,9 @@
 #include "doctor/remedies/log_job.h"
 
 #include <array>
-#include <string_view>
+
+#include "doctor/remedies/case_view.h"
+#include "doctor/remedies/log_batch.h"
 
 namespace headroom::doctor {
 namespace {
@@ -18,11 +20,91 @@ constexpr std::array<std::string_view, 10> kThird = {
     "zero 3",      "zero3",        "stage3.py",    "optimizer_stage3", "partition_parameters.py"};
 constexpr std::array<std::string_view, 8> kSecond = {"zero stage2", "zero stage 2", "zero_stage 2", "zero-stage 2",
                                                      "zero-2",      "zero 2",       "zero2",        "stage_1_and_2.py"};
+// Of Ollama's file, which runs llama.cpp.
+constexpr std::array<std::string_view, 2> kModelfile = {"parameter num_ctx", "parameter num_gpu"};
+
+constexpr std::array<std::string_view, 9> kTrainingWords = {"train", "finetun", "fine-tun", "lora", "grpo",
+                                                            "ppo",   "dpo",     "微调",     "训练"};
+
+struct LogMark {
+  std::string_view part;
+  System system;
+};
+// The most specific first.
+constexpr LogMark kLogMarks[] = {
+    {"vllmworkerprocess", System::vllm},
+    {"vllm api server", System::vllm},
+    {"/vllm/", System::vllm},
+    {"llm_engine.py", System::vllm},
+    {"vllm serve", System::vllm},
+    {"vllm.entrypoints", System::vllm},
+    {"loading model weights took", System::vllm},
+    {"from vllm import", System::vllm},
+    {"sglang", System::sglang},
+    {"memory pool end.", System::sglang},
+    {"capture cuda graph begin", System::sglang},
+    {"text_generation_launcher", System::tgi},
+    {"text-generation-launcher", System::tgi},
+    {"llama_model_load", System::llama_server},
+    {"llama_new_context", System::llama_server},
+    {"llama_kv_cache", System::llama_server},
+    {"axolotl", System::axolotl},
+    {"llamafactory", System::llamafactory},
+    {"llmtuner", System::llamafactory},
+    {"train_bash.py", System::llamafactory},
+    {"torchtune", System::torchtune},
+    {"tune run ", System::torchtune},
+    {"unsloth", System::trl},
+    {"transformers/trainer", System::hf_trainer},
+    {"deepspeed", System::deepspeed},
+    {"vllm 0.", System::vllm},
+    {"vllm v0.", System::vllm},
+};
 
 }  // namespace
 
+System system_of_log(const std::string& log) {
+  for (const LogMark& mark : kLogMarks)
+    if (log.find(mark.part) != std::string::npos) return mark.system;
+  // The bare name, where nothing trains: a training may have a server for its rollouts.
+  const bool named = log.find("vllm") != std::string::npos;
+  return named && !any_in(log, kTrainingWords) ? System::vllm : System::unknown;
+}
+
+std::string_view reinforcement_of(const std::string& log) {
+  for (const std::string_view word : {"actor_rollout_ref", "/verl/", "verl.trainer", "verl/trainer", " verl "})
+    if (log.find(word) != std::string::npos) return "verl";
+  return log.find("openrlhf") != std::string::npos ? "openrlhf" : "";
+}
+
+bool server_system(System system) {
+  return system == System::vllm || system == System::sglang || system == System::tgi || system == System::llama_server;
+}
+
+Job job_of_log(const Case& incident, const Message* message, std::string_view reinforcement) {
+  Job job;
+  job.batch.micro = incident.micro_batch;
+  if (!job.batch.micro && batch_of_one(incident.log_text)) job.batch.micro = 1;
+  if (!reinforcement.empty()) {
+    job.system = System::pytorch_script;
+    return job;
+  }
+  if (!message && any_in(incident.setup_text, kModelfile)) job.system = System::llama_server;
+  if (message) job.system = system_of(*message);
+  if (message && (job.system == System::unknown || job.system == System::pytorch_script))
+    if (const System named = system_of_log(incident.log_text); named != System::unknown) job.system = named;
+  if (server_system(job.system)) {
+    job.task = Task::serve;
+  } else if (message) {
+    job.task = message->phase == "inference" ? Task::infer : Task::train;
+    take_sharding_of_log(incident.log_text, job);
+  }
+  return job;
+}
+
 void take_sharding_of_log(const std::string& log, Job& job) {
   if (job.task != Task::train || job.parallel.sharding) return;
+  if (log.find("colossal") != std::string::npos) return;  // its own ZeRO, without DeepSpeed's options
   const bool third = any_in(log, kThird), second = any_in(log, kSecond);
   if (third == second) return;  // none, or a comparison of both
   job.parallel.sharding = third ? Sharding::zero3 : Sharding::zero2;

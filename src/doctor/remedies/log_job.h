@@ -1,13 +1,27 @@
-// What the words of a log say of a job that nobody configured: the stage of ZeRO that it runs under.
+// What the words of a log say of a job that nobody configured: its system, whether it serves or trains, the stage of
+// ZeRO that it runs under.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "doctor/config/job.h"
+#include "doctor/remedies/remedy.h"
 
 namespace headroom::doctor {
 
-// `log` in lower case. A job that says how it shards is left as it is.
+// `log` in lower case in all of these.
+
+// The system that a line of the log shows; unknown when none does.
+System system_of_log(const std::string& log);
+// The library of a reinforcement learning whose server for rollouts shares the devices with the training: "verl",
+// "openrlhf"; empty for others.
+std::string_view reinforcement_of(const std::string& log);
+bool server_system(System system);  // a server of models
+// System, task and sharding of the program whose log `incident` holds. `message`: the one that stands for the failure,
+// or null; `reinforcement`: as above.
+Job job_of_log(const Case& incident, const Message* message, std::string_view reinforcement);
+// A job that says how it shards is left as it is.
 void take_sharding_of_log(const std::string& log, Job& job);
 
 }  // namespace headroom::doctor

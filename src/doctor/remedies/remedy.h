@@ -69,6 +69,7 @@ struct Remedy {
 struct Refusal {
   std::string name;
   std::string why;
+  bool unspelt = false;  // only that the system has no option for it
 };
 
 // What people run into besides a job that is too large (situations/situation.h).

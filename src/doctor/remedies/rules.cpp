@@ -57,7 +57,10 @@ void drop_overridden_optimizers(const CaseView& view, Findings& findings) {
 }  // namespace
 
 void Findings::offer(Remedy remedy) {
-  if (!remedy.available) return refuse(remedy.name, remedy.set);
+  if (!remedy.available) {
+    refused.push_back({remedy.name, remedy.set, true});
+    return;
+  }
   if (remedy.saves_bytes && *remedy.saves_bytes < kLeastSaving && !remedy.one_try) {
     if (*remedy.saves_bytes < -kLeastSaving)
       return refuse(remedy.name, fmt::format("would take {} more here", figure(-*remedy.saves_bytes)));
@@ -69,7 +72,7 @@ void Findings::offer(Remedy remedy) {
 }
 
 void Findings::refuse(std::string_view technique, std::string why) {
-  refused.push_back({std::string(technique), std::move(why)});
+  refused.push_back({std::string(technique), std::move(why), false});
 }
 
 void Findings::note(std::string text) { notes.push_back(std::move(text)); }

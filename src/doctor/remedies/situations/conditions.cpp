@@ -38,6 +38,7 @@ bool several_gpus(const CaseView& view) {
 bool speaks_of_texts(const CaseView& view) {
   constexpr std::string_view kWords =
       "llama|qwen|gemma|mistral|chatglm|baichuan|gpt|bert|t5-|unsloth|tokenizer|max_seq_len|max_length|input_ids|"
+      "sentence-transformers|sentence transformers|sentence_transformers|llasa|orpheus-tts|orpheus tts|cosyvoice|"
       "vicuna| dpo\n| dpo | dpo,| dpo.|dpoconfig|dpotrainer|sfttrainer|sftconfig|grpo|language model|大模型";
   constexpr std::string_view kTuning = "finetun|fine-tun|微调|qlora",
                              kImages = "image|resnet|yolo|conv2d|diffusion|diffusers|video|图";

@@ -38,8 +38,8 @@ Evidence tuned_by_words(const CaseView& view) {
   return {0.86, "a diffusion model is fine-tuned"};
 }
 bool sampling(const CaseView& view) {
-  return any_pool_device(view) && !going_backward(view) && !says(view, kKohyaScripts) &&
-         !says(view, kTrainingScripts) && !tuned(view);
+  return any_pool_device(view) && view.reinforcement_library().empty() && !going_backward(view) &&
+         !says(view, kKohyaScripts) && !says(view, kTrainingScripts) && !tuned(view);
 }
 // A bare message: a traceback or another program's words would say what the tensor is.
 bool nothing_but_a_message(const CaseView& view) {
@@ -92,6 +92,14 @@ Evidence scores_of_an_image(const CaseView& view) {
   return {};
 }
 
+constexpr std::string_view kOffloaded = "enable_model_cpu_offload|enable_sequential_cpu_offload";
+// Where the whole parts wait on the host already.
+constexpr Advice kPiecewise = {"low-vram",
+                               "pipe.enable_sequential_cpu_offload() (slower, least memory); pipe.vae.enable_tiling()",
+                               {},
+                               System::unknown,
+                               "enable_sequential_cpu_offload"};
+
 constexpr Situation kSituations[] = {
     {"moved_before_the_offload",
      "the parts of the pipeline are moved to the device whole, before the offload could hold them back",
@@ -113,14 +121,15 @@ constexpr Situation kSituations[] = {
        "pipe.enable_model_cpu_offload() instead of pipe.to(\"cuda\"); pipe.vae.enable_tiling()",
        {},
        System::unknown,
-       "enable_model_cpu_offload|enable_sequential_cpu_offload"},
+       kOffloaded},
       {"input-size", "a lower resolution, fewer frames, one image at a time"}},
      loaded_in_32_bits},
     {"first_scripts_of_stable_diffusion",
      "the first scripts of Stable Diffusion keep the model in 32 bits and make three images at a time",
      sampling,
      {{either, 0.86,
-       "scripts/txt2img|scripts/img2img|scripts\\txt2img|txt2img.py|img2img.py|--plms|--ddim_steps|n_samples|"
+       "scripts/txt2img|scripts/img2img|scripts\\txt2img|txt2img.py|img2img.py|--plms|--ddim_steps|--n_samples |"
+       "--n_samples=|"
        "ldm/modules|ldm\\modules|load_model_from_config|compvis"}},
      {{"half-inference", "model.half() in load_model_from_config(), before model.cuda()"},
       {"input-size", "a smaller image, and a smaller input image: --H 512 --W 512 --n_samples 1"},
@@ -201,7 +210,7 @@ constexpr Situation kSituations[] = {
        "pipe.enable_model_cpu_offload() instead of pipe.to(\"cuda\"): only the VAE is on the device then",
        {},
        System::unknown,
-       "enable_model_cpu_offload|enable_sequential_cpu_offload"},
+       kOffloaded},
       {"input-size", "a lower resolution, fewer frames, one image at a time"},
       {"half-inference", "the VAE in 16 bits too: vae.to(torch.float16) (SDXL: madebyollin/sdxl-vae-fp16-fix)"}}},
     {"one_tensor_of_a_pipeline",
@@ -234,12 +243,8 @@ constexpr Situation kSituations[] = {
        "pipe.enable_sequential_cpu_offload()",
        {},
        System::unknown,
-       "enable_model_cpu_offload|enable_sequential_cpu_offload"},
-      {"low-vram",
-       "pipe.enable_sequential_cpu_offload() (slower, least memory); pipe.vae.enable_tiling()",
-       {},
-       System::unknown,
-       "enable_sequential_cpu_offload"},
+       kOffloaded},
+      kPiecewise,
       {"quantized-model",
        "the transformer in fp8, NF4 or GGUF: FLUX takes 12 GB in 8 bits, 7 GB in 4",
        {},
@@ -262,12 +267,8 @@ constexpr Situation kSituations[] = {
        "pipe.vae.enable_tiling()",
        {},
        System::unknown,
-       "enable_model_cpu_offload|enable_sequential_cpu_offload"},
-      {"low-vram",
-       "pipe.enable_sequential_cpu_offload() (slower, least memory); pipe.vae.enable_tiling()",
-       {},
-       System::unknown,
-       "enable_sequential_cpu_offload"},
+       kOffloaded},
+      kPiecewise,
       {"half-inference",
        "torch_dtype=torch.float16 in from_pretrained(), or model.half() before it goes to the device",
        {},

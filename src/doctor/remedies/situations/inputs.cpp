@@ -64,8 +64,17 @@ constexpr std::string_view kVisionLanguage =
     "qwen2-vl|qwen2.5-vl|qwen2_vl|qwen2_5_vl|qwen2vl|qwen2.5vl|qwen3-vl|qwen3_vl|internvl|minicpm-v|llava|"
     "paligemma|idefics|smolvlm|glm-4v|max_pixels|pixel_values|image_grid_thw";
 constexpr std::string_view kFewerPixels =
-    "smaller images: max_pixels of the processor (Qwen-VL: max_pixels=602112; ms-swift: MAX_PIXELS=602112), fewer "
+    "smaller images: max_pixels of the processor (Qwen-VL: max_pixels=602112; ms-swift: MAX_PIXELS=602112; "
+    "LLaMA-Factory: image_max_pixels), fewer "
     "tiles (InternVL, LLaVA)";
+
+constexpr std::string_view kSwift = "swift sft|swift pt |swift rlhf|swift/cli/sft.py|swift/cli/rlhf.py|swift/llm/train",
+                           kOneRowOfSwift = "--per_device_train_batch_size 1 |--per_device_train_batch_size 1\n";
+bool cut_by_swift(const CaseView& view) {
+  return !view.log_says("--max_length ").empty() || !view.setup_says("--max_length ").empty();
+}
+bool swift_without_a_cut(const CaseView& view) { return training_on_device(view) && !cut_by_swift(view); }
+bool swift_with_a_cut(const CaseView& view) { return training_on_device(view) && cut_by_swift(view); }
 
 constexpr Situation kSituations[] = {
     {"request_beyond_the_device",
@@ -109,7 +118,7 @@ constexpr Situation kSituations[] = {
      unknown_program_on_device,
      {},
      {{"micro-batch"},
-      {"checkpointing"},
+      {"checkpointing", {}, {}, System::unknown, "--gradient_checkpointing"},
       {"sequence-length", "shorter texts: max_length=<half> where they are cut (max_seq_length, cutoff_len)"},
       {"lora"}},
      texts_in_a_training},
@@ -124,15 +133,26 @@ constexpr Situation kSituations[] = {
      texts_without_a_training},
     {"training_by_swift",
      "ms-swift 3 cuts no sample where --max_length is absent: the longest decides",
-     training_on_device,
-     {{either, 0.88, "swift sft|swift pt |swift rlhf|swift/cli/sft.py|swift/cli/rlhf.py|swift/llm/train"}},
-     {{"sequence-length", "--max_length 2048", {}, System::unknown, "--max_length "},
-      {"sequence-length", "--max_length <half>"},
+     swift_without_a_cut,
+     {{either, 0.88, kSwift}},
+     {{"sequence-length", "--max_length 2048"},
       {"micro-batch",
        "--per_device_train_batch_size 1, --gradient_accumulation_steps as many times more",
        {},
        System::unknown,
-       "--per_device_train_batch_size 1 |--per_device_train_batch_size 1\n"},
+       kOneRowOfSwift},
+      {"shard", "--deepspeed zero3 (several devices)", {}, System::unknown, "--deepspeed zero3|zero3_offload"},
+      {"qlora", "--quant_method bnb --quant_bits 4", {}, System::unknown, "--quant_bits"}}},
+    {"training_by_swift_with_a_cut",
+     "length, batch and the pixels of a sample decide, beside weights and what is trained of them",
+     swift_with_a_cut,
+     {{either, 0.88, kSwift}},
+     {{"sequence-length", "--max_length <half>"},
+      {"micro-batch",
+       "--per_device_train_batch_size 1, --gradient_accumulation_steps as many times more",
+       {},
+       System::unknown,
+       kOneRowOfSwift},
       {"shard", "--deepspeed zero3 (several devices)", {}, System::unknown, "--deepspeed zero3|zero3_offload"},
       {"qlora", "--quant_method bnb --quant_bits 4", {}, System::unknown, "--quant_bits"}}},
     {"image_enlarged_at_once",
@@ -162,7 +182,7 @@ constexpr Situation kSituations[] = {
        "faster_rcnn|upsample|interpolate|max_pool|batch_norm|torchvision|mmdet|mmseg|detectron|nnunet|voxel"}},
      {{"micro-batch"}, {"input-size"}, {"no-grad"}}},
     {"longer_batch_later",
-     "a batch with longer or larger samples came: the peak is that of the longest, nothing cuts it",
+     "a batch with longer or larger samples came: the peak is that of the longest",
      language_training,
      {},
      {{"sequence-length"}, {"micro-batch"}, {"length-buckets"}, {"find-sample"}},

@@ -12,6 +12,7 @@ bool deepspeed_on_host(const CaseView& view) {
   return on_host(view) && (view.zero() || !view.setup_says("zero_stage|deepspeed").empty());
 }
 bool saving(const CaseView& view) { return view.phase("checkpoint_save") && view.pool() == Pool::device; }
+bool of_host_memory(const CaseView& view) { return view.pool() == Pool::host; }
 
 constexpr Situation kSituations[] = {
     {"full_state_dict",
@@ -41,6 +42,21 @@ constexpr Situation kSituations[] = {
        "move the state to the host first: {k: v.cpu() for k, v in model.state_dict().items()}; sharded: "
        "state_dict_type SHARDED_STATE_DICT"},
       {"empty-cache", "torch.cuda.empty_cache() before saving"}}},
+    {"saved_in_host_memory",
+     "what is saved is gathered whole in host memory first, on one process or on each",
+     of_host_memory,
+     {{log, 0.86,
+       "保存模型|保存权重|保存ckpt|保存检查点|while saving|when saving|during saving|at the save|saving the model|"
+       "saving checkpoint|save_checkpoint|モデルを保存|モデルの保存"}},
+     {{"shard",
+       "ZeRO stage 3 (ms-swift: --deepspeed zero3) or FSDP: each process keeps and writes its own part",
+       {},
+       System::unknown,
+       "zero3|stage 3|stage3|full_shard"},
+      {"sharded-save",
+       "\"stage3_gather_16bit_weights_on_model_save\": false; state_dict_type: SHARDED_STATE_DICT (FSDP); the weights "
+       "alone: save_only_model=True"},
+      {"host-memory"}}},
     {"whole_model_per_process",
      "zero3_init_flag and the gathered save keep whole copies of the weights in host memory beside the offload",
      deepspeed_on_host,

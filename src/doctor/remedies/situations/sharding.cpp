@@ -32,7 +32,29 @@ Evidence shards_beyond_the_device(const CaseView& view) {
                             figure(*limit), view.gpus())};
 }
 
+// Adapters over a base that is divided: it has neither gradients nor states, and is only sent around.
+Evidence frozen_base(const CaseView& view) {
+  const std::string_view adapters = view.log_says("lora|frozen|adapters|peft");
+  if (adapters.empty() || view.quantized_base() || !view.log_says("swift sft|swift rlhf").empty()) return {};
+  return {0.84, fmt::format("`{}` in the log, under ZeRO-3 or FSDP", adapters)};
+}
+bool divided_by_log(const CaseView& view) {
+  return training_on_device(view) && view.sharded() && !view.incident().estimate;
+}
+
 constexpr Situation kSituations[] = {
+    {"frozen_base_is_divided",
+     "a frozen base has no gradients or states to divide: its layers are gathered whole for every pass",
+     divided_by_log,
+     {},
+     {{"qlora",
+       "the base in 8 or 4 bits, whole on every device under DDP: load_in_8bit=True, load_in_4bit=True",
+       {},
+       System::unknown,
+       "load_in_4bit|load_in_8bit|quantization_bit|bnb_4bit"},
+      {"micro-batch"},
+      {"sequence-length"}},
+     frozen_base},
     {"shards_fill_the_devices",
      "all devices together are too small for weights, gradients and states: the host can take a part",
      split_already,
@@ -50,7 +72,8 @@ constexpr Situation kSituations[] = {
      "weights and states stay on the device: the host could take the optimizer's part",
      training_on_device,
      {{setup, 0.7, "--zero_stage 2|--zero_stage 3|zero_stage: 2|zero_stage: 3"}},
-     {{"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"} (OpenRLHF: --adam_offload)"},
+     {{"offload-optimizer", {}, {}, System::accelerate},
+      {"offload-optimizer", "\"offload_optimizer\": {\"device\": \"cpu\"} (OpenRLHF: --adam_offload)"},
       {"micro-batch"}}},
     {"optimizer_split_only",
      "ZeRO 1 and 2 split states and gradients, and every GPU keeps all weights; the states themselves may wait on the "

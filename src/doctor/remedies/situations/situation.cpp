@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "doctor/remedies/log_batch.h"
 #include "doctor/remedies/situations/conditions.h"
 
 namespace headroom::doctor {
@@ -11,6 +12,8 @@ namespace {
 
 // Each further piece of advice is that much weaker than the one before.
 constexpr double kStep = 0.05;
+// A smaller batch weighs so much less where somebody has tried it already.
+constexpr double kTried = 0.3;
 
 Evidence evidence_of(const Situation& situation, const CaseView& view) {
   if (!situation.possible(view)) return {};
@@ -61,10 +64,12 @@ Remedy* offered(Findings& findings, std::string_view technique) {
   return nullptr;
 }
 
-// Refused for a reason. That the memory model sees no saving is none: the situation is what it does not see.
-bool refused(const Findings& findings, std::string_view technique) {
-  return std::any_of(findings.refused.begin(), findings.refused.end(),
-                     [&](const Refusal& refusal) { return refusal.name == technique && refusal.why != kNothingSaved; });
+// Refused for a reason. That the memory model sees no saving is none: the situation is what it does not see; nor is it
+// one that the system has no option where the situation has words.
+bool refused(const Findings& findings, std::string_view technique, bool with_words) {
+  return std::any_of(findings.refused.begin(), findings.refused.end(), [&](const Refusal& refusal) {
+    return refusal.name == technique && refusal.why != kNothingSaved && !(refusal.unspelt && with_words);
+  });
 }
 
 // Whether the advice is for the view's system, and not in force already.
@@ -86,7 +91,7 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
   const std::string_view words = words_of(advice, view);
   Remedy* known = offered(findings, advice.technique);
   if (!known) {
-    if (refused(findings, advice.technique)) return;
+    if (refused(findings, advice.technique, !words.empty())) return;
     Remedy remedy = make_remedy(view, advice.technique, usual_values(), {}, std::string(situation.cause));
     if (words.empty() && !remedy.available) return;
     remedy.available = true;
@@ -111,9 +116,10 @@ void take(const CaseView& view, const Situation& situation, const Advice& advice
 
 std::vector<const Situation*> all_situations() {
   std::vector<const Situation*> all;
-  for (const auto group : {saving_situations, evaluation_situations, input_situations, program_situations,
-                           loading_situations, server_situations, llama_cpp_situations, host_situations,
-                           device_situations, diffusion_situations, reinforcement_situations, sharding_situations})
+  for (const auto group :
+       {saving_situations, evaluation_situations, input_situations, program_situations, loading_situations,
+        server_situations, llama_cpp_situations, host_situations, device_situations, diffusion_situations,
+        reinforcement_situations, sharding_situations, toolbox_situations})
     for (const Situation& situation : group()) all.push_back(&situation);
   return all;
 }
@@ -130,12 +136,15 @@ std::vector<Seen> seen_situations(const CaseView& view) {
 }
 
 void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findings) {
+  const bool smaller_batch = smaller_batch_failed(view.incident().log_text);
   for (const Seen& one : seen) {
     std::vector<std::string_view> given;
     for (const Advice& advice : one.situation->advice()) {
       if (!meant_for(advice, view)) continue;
       if (std::find(given.begin(), given.end(), advice.technique) != given.end()) continue;
-      take(view, *one.situation, advice, one.evidence.weight - kStep * static_cast<double>(given.size()), findings);
+      double evidence = one.evidence.weight - kStep * static_cast<double>(given.size());
+      if (smaller_batch && advice.technique == "micro-batch") evidence -= kTried;
+      take(view, *one.situation, advice, evidence, findings);
       given.push_back(advice.technique);
     }
   }

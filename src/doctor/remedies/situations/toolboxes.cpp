@@ -1,0 +1,90 @@
+// Toolboxes whose training has options of its own: detectors, speech recognition, NeMo and Megatron. No reader takes
+// their configurations.
+#include "doctor/remedies/situations/conditions.h"
+#include "doctor/remedies/situations/situation.h"
+
+namespace headroom::doctor {
+namespace {
+
+using enum Sign::In;
+
+bool trained_by_a_toolbox(const CaseView& view) { return training_on_device(view) && unknown_program(view); }
+// Megatron's frames are GPT-NeoX's too, whose options doctor knows.
+bool trained_by_megatron(const CaseView& view) {
+  return training_on_device(view) && !view.has_job() && view.reinforcement_library().empty();
+}
+// Not where speech is only recognised.
+bool trained_on_speech(const CaseView& view) {
+  return trained_by_a_toolbox(view) && !speaks_of_prediction(view) && view.log_says("transcrib").empty();
+}
+
+constexpr Situation kSituations[] = {
+    {"boxes_of_one_image",
+     "a detector matches every box of an image with every anchor on the GPU: images with hundreds of boxes decide",
+     trained_by_a_toolbox,
+     {{log, 0.9, "max_iou_assigner|bbox_overlaps|iou2d_calculator|iou_calculator"},
+      {either, 0.84, "mmdet|mmrotate|aerialdetection"}},
+     {{"find-sample",
+       "gpu_assign_thr=300 in the assigner (train_cfg): images with more boxes are matched on the CPU; or leave these "
+       "images out"},
+      {"micro-batch", "half of samples_per_gpu (train_dataloader.batch_size)"},
+      {"input-size", "a smaller img_scale (scale), such as (800, 480)"}}},
+    {"training_by_detectron",
+     "a detector keeps features of whole images: memory grows with images at once x their size",
+     trained_by_a_toolbox,
+     {{either, 0.84,
+       "detectron2|ims_per_batch|maskrcnn_benchmark|maskrcnn-benchmark|panopticfpn|centermask|detectron/"}},
+     {{"micro-batch", "SOLVER.IMS_PER_BATCH <half> (of all GPUs together), SOLVER.BASE_LR by the same factor"},
+      {"input-size", "INPUT.MIN_SIZE_TRAIN (640,) INPUT.MAX_SIZE_TRAIN 1000"},
+      {"find-sample", "images with many boxes: MODEL.ROI_HEADS.BATCH_SIZE_PER_IMAGE 128, or leave them out"}}},
+    {"training_by_yolo",
+     "a detector keeps features of whole images: memory grows with images at once x the square of their side",
+     trained_by_a_toolbox,
+     {{either, 0.84, "ultralytics|yolov3|yolov5|yolov7|yolov8|yolov9|yolov10|yolo11|yolo train|yolox"}},
+     {{"micro-batch", "half of batch= (--batch-size)"},
+      {"input-size", "a smaller imgsz (--img): half, a multiple of 32"},
+      {"smaller-model", "a smaller model of the same kind: x > l > m > s > n"}}},
+    {"recordings_of_unlike_length",
+     "the longest recording of a batch sets the length of all: a few long ones decide, whatever the average",
+     trained_on_speech,
+     {{either, 0.84,
+       "espnet|nemo_asr|quartznet|jasper|citrinet|conformer_ctc|funasr|speechbrain|wenet|wav2vec|audiototext|fbank"}},
+     {{"sequence-length",
+       "leave long recordings out: max_duration: 16.7 (NeMo, beside the manifest), or cut them into pieces by "
+       "alignment"},
+      {"micro-batch", "half of batch_size (ESPnet: batch_bins)"},
+      {"length-buckets", "batches by length: batch_type: numel or length (ESPnet), bucketing (NeMo)"}}},
+    {"scripts_of_lit_llama",
+     "the scripts of Lit-LLaMA and of the first LitGPT hold their settings at their heads; batch_size is only the sum "
+     "of several micro_batch_size",
+     trained_by_a_toolbox,
+     {{either, 0.84, "lit-llama|lit_llama|lit-parrot|lit_parrot|lit-gpt|lit_gpt"}},
+     {{"micro-batch", "micro_batch_size = <half> at the head of the script (batch_size may stay)"},
+      {"sequence-length", "shorter rows: max_seq_length of the script that prepares the data"},
+      {"qlora", "--quantize bnb.nf4 (finetune/lora.py of lit-gpt), or finetune/adapter.py"}}},
+    {"layers_keep_what_they_computed",
+     "every layer keeps its inputs and scores for the backward pass unless it computes them again",
+     trained_by_megatron,
+     {{either, 0.86,
+       "nemo_automodel|nemo-automodel|nemo "
+       "automodel|vlm_finetune/|llm_finetune/|pp_microbatch_size|packed_sequence_size"},
+      {either, 0.82, "megatron-lm|megatron_lm|pretrain_gpt.py|megatron/training"},
+      {log, 0.85, "attn_implementation: eager|attention-score tensor"}},
+     {{"checkpointing",
+       "distributed.activation_checkpointing: true (NeMo Automodel), --recompute-granularity full --recompute-method "
+       "uniform --recompute-num-layers 1 (Megatron-LM)",
+       {},
+       System::unknown,
+       "activation_checkpointing: true|--recompute-granularity full"},
+      {"micro-batch",
+       "local_batch_size: 1, in pipelines pp_microbatch_size: <half> (NeMo Automodel), --micro-batch-size 1 "
+       "(Megatron-LM)"},
+      {"sequence-length", "shorter rows: half of seq_length (packed_sequence_size, --seq-length)"},
+      {"shard", "--use-distributed-optimizer, --tensor-model-parallel-size 2 --sequence-parallel (Megatron-LM)"}}},
+};
+
+}  // namespace
+
+std::span<const Situation> toolbox_situations() { return kSituations; }
+
+}  // namespace headroom::doctor

@@ -1,0 +1,30 @@
+// What people say of the batch, in words of our own.
+#include "doctor/remedies/log_batch.h"
+
+#include <gtest/gtest.h>
+
+namespace headroom::doctor {
+namespace {
+
+TEST(LogBatch, IsOneWhereEveryStatedSizeIs) {
+  for (const char* log : {"even with batch size of 1\n", "batch_size=1, image 224\n", "batchsize = 1\n",
+                          "i have set the batch size to 1 and it fails\n", "--batch-size 1 --img 224\n",
+                          "batch size已经调成1了\n", "per_device_train_batch_size: 1\nper_device_eval_batch_size: 8\n"})
+    EXPECT_TRUE(batch_of_one(log)) << log;
+  for (const char* log :
+       {"batch size of 16\n", "batch_size=1 works, batch_size=4 does not\n", "batch 1/4000\n", "eval_batch_size=1\n",
+        "the batch size and 1 gpu\n", "batch_size=128\n", "", "batch size\n1 epoch\n"})
+    EXPECT_FALSE(batch_of_one(log)) << log;
+}
+
+TEST(LogBatch, ASmallerOneMayHaveBeenTried) {
+  EXPECT_TRUE(smaller_batch_failed("i tried to reduce the batch size but i got the same problem.\n"));
+  EXPECT_TRUE(smaller_batch_failed("decreasing the batch size doesn't help\n"));
+  EXPECT_TRUE(smaller_batch_failed("batch size 8\nlowering the batch size has no effect\n"));
+  EXPECT_TRUE(smaller_batch_failed("已经调的非常小了\n--train_batch_size=2\n依旧oom\n"));
+  EXPECT_FALSE(smaller_batch_failed("should i reduce the batch size?\n"));
+  EXPECT_FALSE(smaller_batch_failed("reduce the learning rate\nbatch size 8 but only 2 gpus\n"));
+}
+
+}  // namespace
+}  // namespace headroom::doctor
