@@ -220,6 +220,8 @@ class Acceptance:
             self.script('tokenizer.py', *(self.at('data', 'tokenizers', name) for name in tokenizers))
         if self.has('generate'):
             self.script('generate.py', self.at('data', 'stories260K'))
+        if self.has('serve'):
+            self.script('serve.py', self.at('data', 'stories260K'))
         if self.has('train') and self.has('evaluate'):
             self.golden()
             self.optimizers()

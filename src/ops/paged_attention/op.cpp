@@ -73,7 +73,7 @@ class AttentionPaged final : public Op {
     require_type(name(), "the pool of values", inputs[2], k);
     check_attributes(attrs);
     HR_CHECK(k.shape[1].symbol >= 0 || k.shape[1].constant % attrs.integer("block_tokens") == 0,
-             "{}: {} rows of the pool are no whole blocks", name(), k.shape[1].constant);
+             "{}: {} rows of the pool are not whole blocks", name(), k.shape[1].constant);
     HR_CHECK(tables.shape.size() == 2, "{}: tables are i32[sequences, blocks]", name());
     require_whole(name(), "the tables", tables, DType::i32, tables.shape);
     require_whole(name(), "the owners", inputs[4], DType::i32, {q.shape[0]});
