@@ -87,7 +87,7 @@ class Levels {
     return trial;
   }
 
-  // One after the other; once more from each step that makes room for others, which may save less than it costs by
+  // One after the other; again from each step that makes room for others, which may save less than it costs by
   // itself: adapters, whose base goes into codes.
   void take_lossy_steps() {
     const Trial before = best_;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "optim/optimizer.h"
 #include "passes/precisions.h"
 #include "planner/pipeline.h"
 
@@ -26,11 +25,6 @@ constexpr TechniqueStep kSteps[] = {{"fused-optimizer", "on"},
                                     {"quantize-training", "int8"},
                                     {"qat", "int8-int4"},
                                     {"quantize-weights", "nf4"}};
-
-// The optimizer that takes the place of the options' own; empty where that has no form with states in 8 bits.
-std::string_view optimizer_in_8_bits(const TrainOptions& options) {
-  return find_optimizer(options.optimizer.optim).in_8_bits();
-}
 
 }  // namespace
 
@@ -58,7 +52,7 @@ bool TechniqueStep::is_optimizer() const { return name == "optim"; }
 bool TechniqueStep::says_more(const TrainOptions& options) const {
   if (name == "lora") return options.techniques.lora.rank == 0;
   if (is_precision()) return options.techniques.precision == "32-true";
-  if (is_optimizer()) return !optimizer_in_8_bits(options).empty();
+  if (is_optimizer()) return !optimizer_in_8_bits(options.optimizer).empty();
   if (name == "quantize-weights")  // of a base beside adapters
     return options.techniques.lora.rank > 0 && !options.techniques.pins.contains(std::string(name));
   return name != "micro-batch" || options.data.global_batch_size > 1;
@@ -67,7 +61,7 @@ bool TechniqueStep::says_more(const TrainOptions& options) const {
 std::pair<std::string, std::string> TechniqueStep::option(const TrainOptions& before) const {
   if (name == "lora") return {"lora-r", std::string(setting)};
   if (is_precision()) return {"precision", std::string(precision_named(name)->word)};
-  if (is_optimizer()) return {"optim", std::string(optimizer_in_8_bits(before))};
+  if (is_optimizer()) return {"optim", std::string(optimizer_in_8_bits(before.optimizer))};
   if (name == "micro-batch") return {"micro-batch-size", std::string(setting)};
   return {"technique", fmt::format("{}={}", name, setting)};
 }
@@ -79,7 +73,7 @@ void TechniqueStep::take(TrainOptions& options) const {
   else if (is_precision())
     options.techniques.precision = precision_named(name)->word;
   else if (is_optimizer())
-    options.optimizer.optim = optimizer_in_8_bits(options);
+    options.optimizer.optim = optimizer_in_8_bits(options.optimizer);
   else if (name == "micro-batch")
     options.data.micro_batch_size = std::stoll(value);
   else

@@ -30,6 +30,7 @@ std::string ApiError::body() const {
 HttpHeaders ApiError::headers() const {
   if (status_ == 503) return {{"Retry-After", "1"}};
   if (status_ == 401) return {{"WWW-Authenticate", "Bearer"}};
+  if (!allowed_.empty()) return {{"Allow", allowed_}};
   return {};
 }
 

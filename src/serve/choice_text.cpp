@@ -9,16 +9,20 @@ ChoiceText::ChoiceText(const Tokenizer& tokenizer, std::span<const int32_t> prom
     : tokenizer_(&tokenizer), keeps_special_(keeps_special), decoder_(tokenizer, !keeps_special), stops_(stops) {
   size_t given = 0;
   for (const int32_t id : prompt) given += decoder_.push(id).size();
-  const size_t all = tokenizer.decode(prompt, !keeps_special).size();
-  held_ = all - std::min(all, given);
+  const std::string all = tokenizer.decode(prompt, !keeps_special);
+  held_ = all.substr(std::min(all.size(), given));
   if (!prompt.empty()) before_ = prompt.back();
 }
 
-// Without what is left of the prompt's own text.
+// Without what is left of the prompt's own text. A character that the prompt only begins belongs to the answer.
 std::string ChoiceText::fresh(std::string piece) {
-  const size_t old = std::min(held_, piece.size());
-  held_ -= old;
-  return piece.substr(old);
+  if (held_.starts_with(piece)) {
+    held_.erase(0, piece.size());
+    return {};
+  }
+  if (piece.starts_with(held_)) piece.erase(0, held_.size());
+  held_.clear();
+  return piece;
 }
 
 // What the token would add where the text stands.

@@ -40,7 +40,7 @@ class ChoiceText {
   bool keeps_special_;
   StreamDecoder decoder_;
   StopTexts stops_;
-  size_t held_ = 0;  // bytes of the prompt's text that the decoder has yet to give
+  std::string held_;  // what the decoder has yet to give of the prompt's text
   int32_t before_ = -1;
 };
 

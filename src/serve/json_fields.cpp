@@ -28,15 +28,15 @@ int64_t count_values(std::string_view text) {
 
 }  // namespace
 
-Json parse_body(const std::string& body, int64_t most_values) {
+OrderedJson parse_body(const std::string& body, int64_t most_values) {
   if (const int64_t values = count_values(body); values > most_values)
     throw ApiError(400, fmt::format("the body has {} JSON values; this server reads {}", values, most_values));
-  Json parsed;
+  OrderedJson parsed;
   try {
-    parsed = parse_json(body, "the body");
+    parsed = parse_ordered_json(body, "the body");
   } catch (const Error& error) {
     throw ApiError(400, error.what());
-  } catch (const Json::exception& error) {
+  } catch (const OrderedJson::exception& error) {
     throw ApiError(400, fmt::format("the body is malformed JSON: {}", error.what()));
   }
   if (!parsed.is_object()) throw ApiError(400, fmt::format("the body is a JSON {}, not an object", parsed.type_name()));
@@ -47,13 +47,13 @@ void JsonFields::refuse(const char* name, const std::string& why) const {
   throw ApiError(400, fmt::format("{}{} {}", where_, name, why), where_ + name);
 }
 
-const Json* JsonFields::find(const char* name) const {
+const OrderedJson* JsonFields::find(const char* name) const {
   const auto at = object_.find(name);
   return at == object_.end() || at->is_null() ? nullptr : &*at;
 }
 
 std::optional<int64_t> JsonFields::integer(const char* name, int64_t least, int64_t most) const {
-  const Json* value = find(name);
+  const OrderedJson* value = find(name);
   if (!value) return {};
   const bool large = value->is_number_unsigned() && value->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
   if (!value->is_number_integer() || large) refuse(name, "must be an integer");
@@ -63,7 +63,7 @@ std::optional<int64_t> JsonFields::integer(const char* name, int64_t least, int6
 }
 
 std::optional<double> JsonFields::number(const char* name, double least, double most) const {
-  const Json* value = find(name);
+  const OrderedJson* value = find(name);
   if (!value) return {};
   if (!value->is_number()) refuse(name, "must be a number");
   const auto number = value->get<double>();
@@ -72,27 +72,27 @@ std::optional<double> JsonFields::number(const char* name, double least, double 
 }
 
 std::optional<bool> JsonFields::flag(const char* name) const {
-  const Json* value = find(name);
+  const OrderedJson* value = find(name);
   if (!value) return {};
   if (!value->is_boolean()) refuse(name, "must be true or false");
   return value->get<bool>();
 }
 
 std::optional<std::string> JsonFields::text(const char* name) const {
-  const Json* value = find(name);
+  const OrderedJson* value = find(name);
   if (!value) return {};
   if (!value->is_string()) refuse(name, "must be a string");
   return value->get<std::string>();
 }
 
-const Json* JsonFields::object(const char* name) const {
-  const Json* value = find(name);
+const OrderedJson* JsonFields::object(const char* name) const {
+  const OrderedJson* value = find(name);
   if (value && !value->is_object()) refuse(name, "must be an object");
   return value;
 }
 
-const Json* JsonFields::array(const char* name) const {
-  const Json* value = find(name);
+const OrderedJson* JsonFields::array(const char* name) const {
+  const OrderedJson* value = find(name);
   if (value && !value->is_array()) refuse(name, "must be a list");
   return value;
 }

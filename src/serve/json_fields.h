@@ -5,34 +5,34 @@
 #include <optional>
 #include <string>
 
-#include "formats/json.h"
+#include "formats/ordered_json.h"
 
 namespace headroom {
 
 // Parses a body that has to be an object of at most `most_values` values, whatever their depth: a list of short numbers
 // takes far more memory as values than as text. Throws ApiError(400).
-Json parse_body(const std::string& body, int64_t most_values);
+OrderedJson parse_body(const std::string& body, int64_t most_values);
 
 // Every member throws ApiError(400) naming the field for a value of another type or out of range.
 class JsonFields {
  public:
   // `object` outlives it. `where` comes before names in errors: "stream_options."
-  explicit JsonFields(const Json& object, std::string where = {}) : object_(object), where_(std::move(where)) {}
+  explicit JsonFields(const OrderedJson& object, std::string where = {}) : object_(object), where_(std::move(where)) {}
 
   // Null where it is absent or null.
-  const Json* find(const char* name) const;
+  const OrderedJson* find(const char* name) const;
   std::optional<int64_t> integer(const char* name, int64_t least, int64_t most) const;
   std::optional<double> number(const char* name, double least, double most) const;
   std::optional<bool> flag(const char* name) const;
   std::optional<std::string> text(const char* name) const;
   // An object, or null where it is absent.
-  const Json* object(const char* name) const;
-  const Json* array(const char* name) const;
+  const OrderedJson* object(const char* name) const;
+  const OrderedJson* array(const char* name) const;
 
   [[noreturn]] void refuse(const char* name, const std::string& why) const;
 
  private:
-  const Json& object_;
+  const OrderedJson& object_;
   std::string where_;
 };
 

@@ -19,6 +19,13 @@ class LoggedExchange final : public HttpExchange {
   LoggedExchange(std::shared_ptr<HttpExchange> inner, const std::function<void(const std::string&)>& log)
       : inner_(std::move(inner)), log_(log) {}
 
+  // Nothing was answered: the client had gone.
+  ~LoggedExchange() override {
+    if (!written_) write(499, bytes_);
+  }
+  LoggedExchange(const LoggedExchange&) = delete;
+  LoggedExchange& operator=(const LoggedExchange&) = delete;
+
   const HttpRequest& request() const override { return inner_->request(); }
   void send(int status, std::string content_type, std::string body, HttpHeaders headers = {}) override {
     write(status, body.size());
@@ -37,7 +44,8 @@ class LoggedExchange final : public HttpExchange {
 
  private:
   // A client chooses its request's id and path: quoted, so that a line stays a line.
-  void write(int status, size_t bytes) const {
+  void write(int status, size_t bytes) {
+    written_ = true;
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begun_;
     log_(fmt::format("id={:?} client={} method={:?} path={:?} status={} bytes={} seconds={:.3f}", request().request_id,
                      request().client, request().method, request().path, status, bytes, seconds.count()));
@@ -47,6 +55,7 @@ class LoggedExchange final : public HttpExchange {
   const std::function<void(const std::string&)>& log_;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   size_t bytes_ = 0;
+  bool written_ = false;
 };
 
 }  // namespace headroom

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = GrammarSource::Kind;
 
-GrammarSource schema_source(const JsonFields& fields, const char* name, const Json& schema) {
+GrammarSource schema_source(const JsonFields& fields, const char* name, const OrderedJson& schema) {
   if (!schema.is_object() && !schema.is_boolean()) fields.refuse(name, "must hold a JSON schema, which is an object");
   GrammarSource source;
   source.kind = Kind::json_schema;
@@ -28,11 +28,11 @@ GrammarSource text_source(const char* name, Kind kind, std::string text) {
   return source;
 }
 
-GrammarSource choice_source(const JsonFields& fields, const char* name, const Json& choices) {
+GrammarSource choice_source(const JsonFields& fields, const char* name, const OrderedJson& choices) {
   GrammarSource source;
   source.kind = Kind::choices;
   source.name = name;
-  for (const Json& choice : choices) {
+  for (const OrderedJson& choice : choices) {
     if (!choice.is_string()) fields.refuse(name, "must be a list of texts");
     source.choices.push_back(choice.get<std::string>());
   }
@@ -41,46 +41,47 @@ GrammarSource choice_source(const JsonFields& fields, const char* name, const Js
 }
 
 std::optional<GrammarSource> of_response_format(const JsonFields& fields) {
-  const Json* format = fields.object("response_format");
+  const OrderedJson* format = fields.object("response_format");
   if (!format) return {};
   const JsonFields inner(*format, "response_format.");
   const std::string type = inner.text("type").value_or("");
   if (type == "text") return {};
   if (type == "json_object") return text_source("response_format", Kind::json_object, {});
   if (type != "json_schema") inner.refuse("type", "must be text, json_object or json_schema");
-  const Json* named = inner.object("json_schema");
+  const OrderedJson* named = inner.object("json_schema");
   if (!named) inner.refuse("json_schema", "is missing");
   const JsonFields schema(*named, "response_format.json_schema.");
-  const Json* text = schema.find("schema");
+  const OrderedJson* text = schema.find("schema");
   if (!text) schema.refuse("schema", "is missing");
   return schema_source(schema, "schema", *text);
 }
 
 std::vector<GrammarSource> guided(const JsonFields& fields) {
   std::vector<GrammarSource> all;
-  if (const Json* schema = fields.find("guided_json")) {
-    const Json parsed = schema->is_string() ? Json::parse(schema->get<std::string>(), nullptr, false) : *schema;
+  if (const OrderedJson* schema = fields.find("guided_json")) {
+    const OrderedJson parsed =
+        schema->is_string() ? OrderedJson::parse(schema->get<std::string>(), nullptr, false) : *schema;
     all.push_back(schema_source(fields, "guided_json", parsed));
   }
   if (auto text = fields.text("guided_regex"))
     all.push_back(text_source("guided_regex", Kind::regular_expression, std::move(*text)));
   if (auto text = fields.text("guided_grammar"))
     all.push_back(text_source("guided_grammar", Kind::ebnf, std::move(*text)));
-  if (const Json* choices = fields.array("guided_choice"))
+  if (const OrderedJson* choices = fields.array("guided_choice"))
     all.push_back(choice_source(fields, "guided_choice", *choices));
   return all;
 }
 
 // vLLM's newer spelling of the same.
 std::vector<GrammarSource> structured(const JsonFields& fields) {
-  const Json* options = fields.object("structured_outputs");
+  const OrderedJson* options = fields.object("structured_outputs");
   if (!options) return {};
   const JsonFields inner(*options, "structured_outputs.");
   std::vector<GrammarSource> all;
-  if (const Json* schema = inner.find("json")) all.push_back(schema_source(inner, "json", *schema));
+  if (const OrderedJson* schema = inner.find("json")) all.push_back(schema_source(inner, "json", *schema));
   if (auto text = inner.text("regex")) all.push_back(text_source("regex", Kind::regular_expression, std::move(*text)));
   if (auto text = inner.text("grammar")) all.push_back(text_source("grammar", Kind::ebnf, std::move(*text)));
-  if (const Json* choices = inner.array("choice")) all.push_back(choice_source(inner, "choice", *choices));
+  if (const OrderedJson* choices = inner.array("choice")) all.push_back(choice_source(inner, "choice", *choices));
   if (inner.flag("json_object").value_or(false)) all.push_back(text_source("json_object", Kind::json_object, {}));
   return all;
 }

@@ -158,7 +158,8 @@ class Server::Parts {
 
   static void require_method(const HttpRequest& request, std::string_view method) {
     if (request.method != method && !(method == "GET" && request.method == "HEAD"))
-      throw ApiError(405, fmt::format("{} takes {}, not {}", request.path, method, request.method));
+      throw ApiError::wrong_method(fmt::format("{} takes {}, not {}", request.path, method, request.method),
+                                   std::string(method));
   }
 
   void require_key(const HttpRequest& request) const {
@@ -254,7 +255,7 @@ class Server::Parts {
     EncodedText encoded = encoder_->encode(request, held);
     auto answer = std::make_shared<TextAnswer>(exchange, next_head(api, request), std::move(request),
                                                std::move(encoded), model_->tokenizer(), metrics_, std::move(held));
-    post([this, flight, answer] { admit(*flight, answer); });
+    post([this, flight, answer, exchange] { guarded(exchange, [&] { admit(*flight, answer); }); });
   }
 
   AnswerHead next_head(TextApi api, const TextRequest& request) {
@@ -263,19 +264,19 @@ class Server::Parts {
             request.model.empty() ? options_.names[0] : request.model, seconds_now()};
   }
 
-  Json worker_body(const ExchangeRef& exchange) const {
-    Json body = parse_body(exchange->request().body, most_values_);
+  OrderedJson worker_body(const ExchangeRef& exchange) const {
+    OrderedJson body = parse_body(exchange->request().body, most_values_);
     require_model(JsonFields(body).text("model").value_or(""));
     return body;
   }
 
   void tokenize(const ExchangeRef& exchange) {
-    const Json body = worker_body(exchange);
+    const OrderedJson body = worker_body(exchange);
     const JsonFields fields(body);
     std::vector<int32_t> ids;
-    if (const Json* messages = fields.array("messages")) {
-      const Json* tools = fields.array("tools");
-      ids = encoder_->chat_tokens(*messages, tools ? *tools : Json());
+    if (const OrderedJson* messages = fields.array("messages")) {
+      const OrderedJson* tools = fields.array("tools");
+      ids = encoder_->chat_tokens(*messages, tools ? *tools : OrderedJson());
     } else {
       const std::optional<std::string> text = fields.text("prompt");
       if (!text) fields.refuse("prompt", "is missing, and so are messages");
@@ -285,12 +286,12 @@ class Server::Parts {
   }
 
   void detokenize(const ExchangeRef& exchange) {
-    const Json body = worker_body(exchange);
+    const OrderedJson body = worker_body(exchange);
     const JsonFields fields(body);
-    const Json* tokens = fields.array("tokens");
+    const OrderedJson* tokens = fields.array("tokens");
     if (!tokens) fields.refuse("tokens", "are missing");
     std::vector<int32_t> ids;
-    for (const Json& id : *tokens) {
+    for (const OrderedJson& id : *tokens) {
       if (!id.is_number_integer() || id < 0 || id >= plan_.limits.vocab)
         fields.refuse("tokens", fmt::format("must be from 0 to {}", plan_.limits.vocab - 1));
       ids.push_back(id.get<int32_t>());

@@ -20,10 +20,10 @@ bool forces_call(const TextRequest& request) {
   return request.tool_use.mode == ToolUse::Mode::required || request.tool_use.mode == ToolUse::Mode::named;
 }
 
-// Whether the text has to be known whole before it is clear what it is.
-bool holds_text(const TextRequest& request, std::string_view text) {
-  if (forces_call(request)) return true;
-  return request.tool_use.mode == ToolUse::Mode::automatic && may_become_call(text);
+// How much of the text can be sent before it is known whole.
+size_t certain_text(const TextRequest& request, std::string_view text) {
+  if (forces_call(request)) return 0;
+  return request.tool_use.mode == ToolUse::Mode::automatic ? possible_call(text) : text.size();
 }
 
 }  // namespace
@@ -60,10 +60,10 @@ class TextAnswer::Choice final : public SequenceListener {
   const int64_t index_;
   ChoiceText text_;
   std::vector<TokenText> prompt_;
-  AnswerPiece piece_;       // of a whole answer all, of a stream what is held back
-  bool begun_ = false;      // something was sent, or would have been
-  bool holding_ = true;     // what was held back so far may be a call
-  int64_t characters_ = 0;  // of the tokens that were sent
+  AnswerPiece piece_;        // of a whole answer all, of a stream what is held back
+  bool begun_ = false;       // something was sent, or would have been
+  bool words_sent_ = false;  // of a stream: text that is not part of a call
+  int64_t characters_ = 0;   // of the tokens that were sent
   std::shared_ptr<ServerMetrics::Times> this_times_ = std::make_shared<ServerMetrics::Times>();
 };
 
@@ -139,10 +139,17 @@ void TextAnswer::grow(Choice& choice, std::string text, std::vector<TokenText> t
   held.text += text;
   if (wants_tokens) std::move(tokens.begin(), tokens.end(), std::back_inserter(held.tokens));
   if (!request_.stream || (held.text.empty() && held.tokens.empty())) return;
-  if (choice.holding_ && holds_text(request_, held.text)) return;
-  choice.holding_ = false;
-  AnswerPiece piece = std::exchange(held, {});
+  // Behind words that were sent an object is no call; only a marked call is.
+  const std::string_view known = choice.words_sent_ ? std::string_view("x") : std::string_view();
+  const size_t certain = certain_text(request_, std::string(known) + held.text);
+  const size_t ready = certain - std::min(certain, known.size());
+  if (ready == 0 && !held.text.empty()) return;
+  AnswerPiece piece;
   piece.index = choice.index_;
+  piece.text = held.text.substr(0, ready);
+  piece.tokens = std::exchange(held.tokens, {});
+  held.text.erase(0, ready);
+  choice.words_sent_ |= !piece.text.empty();
   send_piece(choice, std::move(piece));
 }
 
@@ -158,7 +165,7 @@ AnswerPiece TextAnswer::last_piece(Choice& choice, SequenceEnd end) {
       piece.calls.push_back(std::move(*call));
       if (request_.tool_use.mode == ToolUse::Mode::required) piece.finish = "tool_calls";
     }
-  } else if (request_.tool_use.mode == ToolUse::Mode::automatic && (choice.holding_ || !request_.stream)) {
+  } else if (request_.tool_use.mode == ToolUse::Mode::automatic) {
     std::string content;
     piece.calls = written_calls(request_.tools, piece.text, id, content);
     if (!piece.calls.empty()) piece.text = content, piece.finish = "tool_calls";
@@ -184,6 +191,7 @@ void TextAnswer::end(Choice& choice, SequenceEnd end, const std::string& error) 
 }
 
 void TextAnswer::finish() {
+  encoded_.matchers.clear();
   held_.reset();
   if (!request_.stream) {
     if (!error_.empty()) return refused(bad_grammar_ ? 422 : 500, error_);

@@ -79,7 +79,7 @@ std::vector<int32_t> TextEncoder::tokens_of(const std::string& text, bool add_sp
   }
 }
 
-std::vector<int32_t> TextEncoder::chat_tokens(const Json& messages, const Json& tools) const {
+std::vector<int32_t> TextEncoder::chat_tokens(const OrderedJson& messages, const OrderedJson& tools) const {
   if (!chats_)
     throw ApiError(400, "the model has no chat template: use /v1/completions, or serve its instruct version",
                    "messages");
@@ -103,6 +103,11 @@ void TextEncoder::fit(const TextRequest& request, EncodedText& out) const {
       prompt.push_back(*bos);
     }
     longest = std::max(longest, static_cast<int64_t>(prompt.size()));
+    const int64_t vocab = model_.plan().limits.vocab;
+    for (const int32_t id : prompt)
+      if (id < 0 || id >= vocab)
+        throw ApiError(400, fmt::format("the prompt has token id {}; the model's vocabulary has {}", id, vocab),
+                       "prompt");
   }
   const bool scores_only = request.max_tokens == 0;
   if (longest + (scores_only ? 0 : 1) > positions)
@@ -152,7 +157,7 @@ EncodedText TextEncoder::encode(const TextRequest& request, std::shared_ptr<void
   EncodedText out;
   if (request.api == TextApi::chat) {
     const bool shows_tools = request.tool_use.mode != ToolUse::Mode::none || !request.tools.is_null();
-    out.prompts.push_back(chat_tokens(request.messages, shows_tools ? request.tools : Json()));
+    out.prompts.push_back(chat_tokens(request.messages, shows_tools ? request.tools : OrderedJson()));
   } else {
     for (const PromptInput& prompt : request.prompts) {
       out.prompts.push_back(prompt.is_ids ? prompt.ids : tokens_of(prompt.text, true));

@@ -17,38 +17,38 @@ constexpr int64_t kMostLogprobs = 20;
 constexpr size_t kMostStops = 16;
 constexpr int64_t kMostTokens = int64_t{1} << 31;
 
-void check_id(const Json& id, int64_t vocab) {
+void check_id(const OrderedJson& id, int64_t vocab) {
   if (!id.is_number_integer()) throw ApiError(400, "prompt must be a text, token ids, or a list of these", "prompt");
   if (id < 0 || id >= vocab)
     throw ApiError(400, fmt::format("prompt has token id {}; the vocabulary has {}", id.dump(), vocab), "prompt");
 }
 
-PromptInput ids_prompt(const Json& list, int64_t vocab) {
+PromptInput ids_prompt(const OrderedJson& list, int64_t vocab) {
   if (list.empty()) throw ApiError(400, "prompt is an empty list of token ids", "prompt");
   PromptInput prompt;
   prompt.is_ids = true;
-  for (const Json& id : list) {
+  for (const OrderedJson& id : list) {
     check_id(id, vocab);
     prompt.ids.push_back(id.get<int32_t>());
   }
   return prompt;
 }
 
-PromptInput text_prompt(const Json& text) {
+PromptInput text_prompt(const OrderedJson& text) {
   PromptInput prompt;
   prompt.text = text.get<std::string>();
   return prompt;
 }
 
 std::vector<PromptInput> read_prompts(const JsonFields& fields, int64_t vocab) {
-  const Json* prompt = fields.find("prompt");
+  const OrderedJson* prompt = fields.find("prompt");
   if (!prompt) fields.refuse("prompt", "is missing");
   if (prompt->is_string()) return {text_prompt(*prompt)};
   if (!prompt->is_array() || prompt->empty()) fields.refuse("prompt", "must be a text, token ids, or a list of these");
-  const Json& first = prompt->front();
+  const OrderedJson& first = prompt->front();
   if (!first.is_string() && !first.is_array()) return {ids_prompt(*prompt, vocab)};
   std::vector<PromptInput> prompts;
-  for (const Json& item : *prompt) {
+  for (const OrderedJson& item : *prompt) {
     if (item.type() != first.type()) fields.refuse("prompt", "mixes texts and token ids");
     prompts.push_back(item.is_string() ? text_prompt(item) : ids_prompt(item, vocab));
     if (static_cast<int64_t>(prompts.size()) > kMostChoices)
@@ -58,16 +58,16 @@ std::vector<PromptInput> read_prompts(const JsonFields& fields, int64_t vocab) {
 }
 
 std::vector<std::string> read_stops(const JsonFields& fields) {
-  const Json* stop = fields.find("stop");
+  const OrderedJson* stop = fields.find("stop");
   if (!stop) return {};
   std::vector<std::string> stops;
-  const auto add = [&](const Json& text) {
+  const auto add = [&](const OrderedJson& text) {
     if (!text.is_string() || text.get_ref<const std::string&>().empty())
       fields.refuse("stop", "must be a text that is not empty, or a list of such texts");
     stops.push_back(text.get<std::string>());
   };
   if (stop->is_array())
-    for (const Json& text : *stop) add(text);
+    for (const OrderedJson& text : *stop) add(text);
   else
     add(*stop);
   if (stops.size() > kMostStops) fields.refuse("stop", fmt::format("has more than {} texts", kMostStops));
@@ -75,13 +75,14 @@ std::vector<std::string> read_stops(const JsonFields& fields) {
 }
 
 void read_bias(const JsonFields& fields, int64_t vocab, SamplingOptions& sampling) {
-  const Json* bias = fields.object("logit_bias");
+  const OrderedJson* bias = fields.object("logit_bias");
   if (!bias) return;
   for (const auto& [key, value] : bias->items()) {
     int64_t id = -1;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc() || end != key.data() + key.size() || id < 0 || id >= vocab)
-      fields.refuse("logit_bias", fmt::format("names {}; token ids go from 0 to {}", Json(key).dump(), vocab - 1));
+      fields.refuse("logit_bias",
+                    fmt::format("names {}; token ids go from 0 to {}", OrderedJson(key).dump(), vocab - 1));
     if (!value.is_number() || !(value >= -100 && value <= 100))
       fields.refuse("logit_bias", fmt::format("of {} must be a number from -100 to 100", key));
     sampling.logit_bias.emplace_back(static_cast<int32_t>(id), value.get<float>());
@@ -104,48 +105,49 @@ SamplingOptions read_sampling(const JsonFields& fields, int64_t vocab) {
 
 void read_stream(const JsonFields& fields, TextRequest& out) {
   out.stream = fields.flag("stream").value_or(false);
-  if (const Json* options = fields.object("stream_options")) {
+  if (const OrderedJson* options = fields.object("stream_options")) {
     if (!out.stream) fields.refuse("stream_options", "needs stream: true");
     out.include_usage = JsonFields(*options, "stream_options.").flag("include_usage").value_or(false);
   }
 }
 
-void check_message(const Json& message, size_t at) {
+void check_message(const OrderedJson& message, size_t at) {
   const std::string where = fmt::format("messages[{}].", at);
   if (!message.is_object()) throw ApiError(400, fmt::format("messages[{}] must be an object", at), "messages");
   const JsonFields fields(message, where);
   if (!fields.text("role")) fields.refuse("role", "is missing");
-  const Json* content = fields.find("content");
+  const OrderedJson* content = fields.find("content");
   if (!content && !fields.find("tool_calls")) fields.refuse("content", "is missing");
   if (!content || content->is_string()) return;
   if (!content->is_array()) fields.refuse("content", "must be a text or a list of parts");
-  for (const Json& part : *content)
-    if (!part.is_object() || part.value("type", Json()) != "text" || !part.value("text", Json()).is_string())
+  for (const OrderedJson& part : *content)
+    if (!part.is_object() || part.value("type", OrderedJson()) != "text" ||
+        !part.value("text", OrderedJson()).is_string())
       fields.refuse("content", "has a part that is not {\"type\":\"text\",\"text\":\"...\"}: this model reads text");
 }
 
 // Parts become one text, since templates of text models expect that; arguments of calls become objects where they are.
-Json plain_message(Json message) {
+OrderedJson plain_message(OrderedJson message) {
   if (const auto content = message.find("content"); content != message.end() && content->is_array()) {
     std::string text;
-    for (const Json& part : *content) text += part["text"].get<std::string>();
+    for (const OrderedJson& part : *content) text += part["text"].get<std::string>();
     *content = text;
   }
   if (const auto calls = message.find("tool_calls"); calls != message.end() && calls->is_array())
-    for (Json& call : *calls)
-      if (call.is_object() && call.value("function", Json()).is_object()) {
-        Json& arguments = call["function"]["arguments"];
-        if (!arguments.is_string()) continue;
-        const Json parsed = Json::parse(arguments.get_ref<const std::string&>(), nullptr, false);
+    for (OrderedJson& call : *calls)
+      if (call.is_object() && call.value("function", OrderedJson()).is_object()) {
+        if (!call["function"].value("arguments", OrderedJson()).is_string()) continue;
+        OrderedJson& arguments = call["function"]["arguments"];
+        const OrderedJson parsed = OrderedJson::parse(arguments.get_ref<const std::string&>(), nullptr, false);
         if (parsed.is_object()) arguments = parsed;
       }
   return message;
 }
 
 void read_chat(const JsonFields& fields, TextRequest& out) {
-  const Json* messages = fields.array("messages");
+  const OrderedJson* messages = fields.array("messages");
   if (!messages || messages->empty()) fields.refuse("messages", "is missing or empty");
-  out.messages = Json::array();
+  out.messages = OrderedJson::array();
   for (size_t i = 0; i < messages->size(); ++i) {
     check_message((*messages)[i], i);
     out.messages.push_back(plain_message((*messages)[i]));
@@ -171,7 +173,7 @@ void read_completion(const JsonFields& fields, int64_t vocab, TextRequest& out) 
 
 }  // namespace
 
-TextRequest read_text_request(TextApi api, const Json& body, int64_t vocab) {
+TextRequest read_text_request(TextApi api, const OrderedJson& body, int64_t vocab) {
   const JsonFields fields(body);
   TextRequest out;
   out.api = api;

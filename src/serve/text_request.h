@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/json.h"
+#include "formats/ordered_json.h"
 #include "generate/sampler.h"
 #include "grammar/grammar.h"
 
@@ -32,7 +32,7 @@ struct TextRequest {
   TextApi api = TextApi::completion;
   std::string model;                 // empty: not named
   std::vector<PromptInput> prompts;  // of a completion
-  Json messages, tools;              // of a chat; null: no tools
+  OrderedJson messages, tools;       // of a chat; null: no tools
   ToolUse tool_use;
   int64_t n = 1;
   std::optional<int64_t> max_tokens;
@@ -48,6 +48,6 @@ struct TextRequest {
 };
 
 // Reads a parsed body. `vocab`: of the model's logits. Throws ApiError(400).
-TextRequest read_text_request(TextApi api, const Json& body, int64_t vocab);
+TextRequest read_text_request(TextApi api, const OrderedJson& body, int64_t vocab);
 
 }  // namespace headroom

@@ -12,41 +12,41 @@ namespace {
 constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>";
 constexpr int64_t kMostTools = 128;
 
-const Json* find_tool(const Json& tools, std::string_view name) {
-  for (const Json& tool : tools)
+const OrderedJson* find_tool(const OrderedJson& tools, std::string_view name) {
+  for (const OrderedJson& tool : tools)
     if (tool["function"]["name"] == name) return &tool;
   return nullptr;
 }
 
-Json parameters_of(const Json& tool) {
-  const Json& function = tool["function"];
+OrderedJson parameters_of(const OrderedJson& tool) {
+  const OrderedJson& function = tool["function"];
   const auto at = function.find("parameters");
-  return at == function.end() || at->is_null() ? Json{{"type", "object"}} : *at;
+  return at == function.end() || at->is_null() ? OrderedJson{{"type", "object"}} : *at;
 }
 
-Json call_schema(const Json& tool) {
+OrderedJson call_schema(const OrderedJson& tool) {
   return {{"type", "object"},
           {"properties", {{"name", {{"const", tool["function"]["name"]}}}, {"arguments", parameters_of(tool)}}},
           {"required", {"name", "arguments"}},
           {"additionalProperties", false}};
 }
 
-void check_tools(const JsonFields& fields, const Json& tools) {
+void check_tools(const JsonFields& fields, const OrderedJson& tools) {
   if (static_cast<int64_t>(tools.size()) > kMostTools) fields.refuse("tools", "are too many");
-  for (const Json& tool : tools) {
-    const Json function = tool.is_object() ? tool.value("function", Json()) : Json();
-    if (!function.is_object() || !function.value("name", Json()).is_string())
+  for (const OrderedJson& tool : tools) {
+    const OrderedJson function = tool.is_object() ? tool.value("function", OrderedJson()) : OrderedJson();
+    if (!function.is_object() || !function.value("name", OrderedJson()).is_string())
       fields.refuse("tools", "must be a list of {\"type\":\"function\",\"function\":{\"name\":...}}");
   }
 }
 
 ToolUse read_choice(const JsonFields& fields, bool has_tools) {
-  const Json* choice = fields.find("tool_choice");
+  const OrderedJson* choice = fields.find("tool_choice");
   ToolUse use{has_tools ? ToolUse::Mode::automatic : ToolUse::Mode::none, {}};
   if (!choice) return use;
   if (choice->is_object()) {
-    const Json function = choice->value("function", Json());
-    if (!function.is_object() || !function.value("name", Json()).is_string())
+    const OrderedJson function = choice->value("function", OrderedJson());
+    if (!function.is_object() || !function.value("name", OrderedJson()).is_string())
       fields.refuse("tool_choice", "names no function");
     use = {ToolUse::Mode::named, function["name"].get<std::string>()};
   } else if (*choice == "none") {
@@ -63,16 +63,16 @@ ToolUse read_choice(const JsonFields& fields, bool has_tools) {
 
 // The schemas that a tool's parameters refer to by "#/$defs/..." move to the top, where the reference looks for them.
 GrammarSource call_grammar(const JsonFields& fields, const TextRequest& request) {
-  Json schema;
+  OrderedJson schema;
   if (request.tool_use.mode == ToolUse::Mode::named) {
-    const Json* tool = find_tool(request.tools, request.tool_use.name);
+    const OrderedJson* tool = find_tool(request.tools, request.tool_use.name);
     if (!tool)
       fields.refuse("tool_choice", fmt::format("names {}, which is not among the tools", request.tool_use.name));
     schema = parameters_of(*tool);
   } else {
-    Json any = Json::array(), definitions = Json::object();
-    for (const Json& tool : request.tools) {
-      const Json parameters = parameters_of(tool);
+    OrderedJson any = OrderedJson::array(), definitions = OrderedJson::object();
+    for (const OrderedJson& tool : request.tools) {
+      const OrderedJson parameters = parameters_of(tool);
       if (parameters.is_object() && parameters.contains("$defs")) definitions.update(parameters["$defs"]);
       any.push_back(call_schema(tool));
     }
@@ -87,11 +87,12 @@ GrammarSource call_grammar(const JsonFields& fields, const TextRequest& request)
 }
 
 // {"name", "arguments"} or {"name", "parameters"} of a tool that there is.
-std::optional<ToolCall> call_of(const Json& tools, std::string_view text, std::string id) {
-  const Json parsed = Json::parse(text, nullptr, false);
-  if (!parsed.is_object() || !parsed.value("name", Json()).is_string()) return {};
+std::optional<ToolCall> call_of(const OrderedJson& tools, std::string_view text, std::string id) {
+  const OrderedJson parsed = OrderedJson::parse(text, nullptr, false);
+  if (!parsed.is_object() || !parsed.value("name", OrderedJson()).is_string()) return {};
   const auto name = parsed["name"].get<std::string>();
-  const Json arguments = parsed.contains("arguments") ? parsed["arguments"] : parsed.value("parameters", Json());
+  const OrderedJson arguments =
+      parsed.contains("arguments") ? parsed["arguments"] : parsed.value("parameters", OrderedJson());
   if (!find_tool(tools, name) || !arguments.is_object()) return {};
   return ToolCall{std::move(id), name, arguments.dump()};
 }
@@ -105,7 +106,7 @@ std::string_view trimmed(std::string_view text) {
 }  // namespace
 
 void read_tools(const JsonFields& fields, TextRequest& request) {
-  const Json* tools = fields.array("tools");
+  const OrderedJson* tools = fields.array("tools");
   const bool has_tools = tools && !tools->empty();
   if (has_tools) {
     check_tools(fields, *tools);
@@ -119,14 +120,15 @@ void read_tools(const JsonFields& fields, TextRequest& request) {
 }
 
 std::optional<ToolCall> forced_call(const ToolUse& use, std::string_view text, std::string_view id) {
-  const Json parsed = Json::parse(text, nullptr, false);
+  const OrderedJson parsed = OrderedJson::parse(text, nullptr, false);
   if (parsed.is_discarded()) return {};
   if (use.mode == ToolUse::Mode::named) return ToolCall{std::string(id), use.name, std::string(trimmed(text))};
-  if (!parsed.is_object() || !parsed.value("name", Json()).is_string() || !parsed.contains("arguments")) return {};
+  if (!parsed.is_object() || !parsed.value("name", OrderedJson()).is_string() || !parsed.contains("arguments"))
+    return {};
   return ToolCall{std::string(id), parsed["name"].get<std::string>(), parsed["arguments"].dump()};
 }
 
-std::vector<ToolCall> written_calls(const Json& tools, std::string_view text, std::string_view id,
+std::vector<ToolCall> written_calls(const OrderedJson& tools, std::string_view text, std::string_view id,
                                     std::string& content) {
   std::vector<ToolCall> calls;
   const auto next_id = [&] { return fmt::format("{}{}", id, calls.size()); };
@@ -150,10 +152,14 @@ std::vector<ToolCall> written_calls(const Json& tools, std::string_view text, st
   return calls;
 }
 
-bool may_become_call(std::string_view text) {
-  const std::string_view begin = trimmed(text);
-  if (begin.empty() || begin.front() == '{') return true;
-  return begin.substr(0, kOpen.size()) == kOpen.substr(0, begin.size());
+size_t possible_call(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || text[first] == '{') return 0;
+  for (size_t at = text.find('<'); at != std::string_view::npos; at = text.find('<', at + 1)) {
+    const std::string_view rest = text.substr(at, kOpen.size());
+    if (rest == kOpen.substr(0, rest.size())) return at;
+  }
+  return text.size();
 }
 
 }  // namespace headroom

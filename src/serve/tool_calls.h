@@ -25,10 +25,10 @@ std::optional<ToolCall> forced_call(const ToolUse& use, std::string_view text, s
 
 // The calls that a model wrote by itself, in the forms of common templates: <tool_call>{...}</tool_call> (Hermes,
 // Qwen), or {"name","parameters"} alone (Llama 3). Empty where there are none; `content` is the text before them.
-std::vector<ToolCall> written_calls(const Json& tools, std::string_view text, std::string_view id,
+std::vector<ToolCall> written_calls(const OrderedJson& tools, std::string_view text, std::string_view id,
                                     std::string& content);
 
-// Whether the text may be the beginning of a call of one of these forms.
-bool may_become_call(std::string_view text);
+// Where in the text a call of one of these forms begins, or may yet begin; its size where nothing there may.
+size_t possible_call(std::string_view text);
 
 }  // namespace headroom

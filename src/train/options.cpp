@@ -39,6 +39,10 @@ std::string saved_dtype(const SavingOptions& saving, const TechniqueOptions& tec
   return saving.save_dtype.empty() ? master_dtype(techniques) : saving.save_dtype;
 }
 
+std::string_view optimizer_in_8_bits(const OptimizerOptions& options) {
+  return find_optimizer(options.optim).in_8_bits();
+}
+
 OptimizerSettings optimizer_settings(const OptimizerOptions& o) {
   const OptimizerOptions usual;
   std::map<std::string, double, std::less<>> familiar;

@@ -100,6 +100,8 @@ std::string saved_dtype(const SavingOptions& saving, const TechniqueOptions& tec
 
 // The optimizer and its settings. Throws Error(usage) for an unknown name or argument.
 OptimizerSettings optimizer_settings(const OptimizerOptions& options);
+// The optimizer of the same rule whose states take 8 bits; empty where there is none. Throws as above.
+std::string_view optimizer_in_8_bits(const OptimizerOptions& options);
 
 // Check ranges and words that need no file: of a part, and of a run. Throw Error(usage) naming option, value and
 // remedy.

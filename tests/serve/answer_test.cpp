@@ -58,11 +58,7 @@ TEST(ChoiceTexts, CharactersAreNeverCut) {
   EXPECT_EQ(character_count(grown.text), 6);
 }
 
-// The prompt ends within a character: its last byte completes the prompt's text, not the answer's.
-TEST(ChoiceTexts, AHalfCharacterOfThePromptIsNotRepeated) {
-  const Grown grown = grow("\xc3", "\xa9x", {});
-  EXPECT_THAT(grown.text, testing::EndsWith("x"));
-}
+TEST(ChoiceTexts, ACharacterThatThePromptBeginsIsTheAnswers) { EXPECT_EQ(grow("\xc3", "\xa9x", {}).text, "\xc3\xa9x"); }
 
 TEST(Answers, APieceOfAChatNamesTheRoleOnce) {
   const AnswerHead head{TextApi::chat, "chatcmpl-1", "m", 7};
@@ -89,7 +85,7 @@ TEST(Answers, LogprobsOfACompletionCountCharacters) {
 }
 
 TEST(ToolCalls, AreReadInTheFormsOfCommonTemplates) {
-  const Json tools = Json::parse(R"([{"type":"function","function":{"name":"f"}}])");
+  const OrderedJson tools = OrderedJson::parse(R"([{"type":"function","function":{"name":"f"}}])");
   std::string content;
   auto calls =
       written_calls(tools, "ok <tool_call>\n{\"name\":\"f\",\"arguments\":{\"a\":1}}\n</tool_call>", "id", content);
@@ -98,8 +94,10 @@ TEST(ToolCalls, AreReadInTheFormsOfCommonTemplates) {
   EXPECT_EQ(content, "ok");
   EXPECT_EQ(written_calls(tools, R"({"name":"f","parameters":{}})", "id", content).size(), 1u);
   EXPECT_TRUE(written_calls(tools, R"({"name":"unknown","arguments":{}})", "id", content).empty());
-  EXPECT_TRUE(may_become_call("<tool"));
-  EXPECT_FALSE(may_become_call("Hello"));
+  EXPECT_EQ(possible_call("<tool"), 0u);
+  EXPECT_EQ(possible_call(" {"), 0u);
+  EXPECT_EQ(possible_call("ok <tool_call>{"), 3u);
+  EXPECT_EQ(possible_call("a < b"), 5u);
 }
 
 TEST(ToolCalls, ANamedToolsTextIsItsArguments) {

@@ -114,6 +114,14 @@ TEST(TextRequests, ARequiredCallIsAGrammarOfTheTools) {
   EXPECT_EQ(refused(TextApi::chat, "{" + messages + tools + R"(,"tool_choice":{"function":{"name":"g"}}})"), 400);
 }
 
+TEST(TextRequests, MembersOfASchemaKeepTheirOrder) {
+  const TextRequest request = read(
+      TextApi::completion,
+      completion(R"("guided_json":{"type":"object","properties":{"why":{"type":"null"},"answer":{"type":"null"}}})"));
+  ASSERT_TRUE(request.grammar);
+  EXPECT_LT(request.grammar->text.find("why"), request.grammar->text.find("answer"));
+}
+
 TEST(Bodies, HostileOnesAreRefused) {
   const std::string deep(50'000, '['), wide = R"({"prompt":[)" + std::string(4000, ',') + "]}";
   for (const std::string& body : {std::string(), std::string("{"), std::string("null"), std::string("[]"), deep, wide,
