@@ -66,8 +66,8 @@ class Joiner {
     if (depth(thin).symbol >= 0 || depth(thin).constant > kLowRankMost) return false;
     if (depth(wide).symbol < 0 && depth(wide).constant <= depth(thin).constant) return false;
     const DType dtype = graph_.value(wide.inputs[0]).type.dtype;
-    return graph_.value(thin.inputs[0]).type.dtype == dtype &&
-           graph_.value(operand(thin, "weight")).type.dtype == dtype &&
+    const Type& factor = graph_.value(operand(thin, "weight")).type;  // of a tiny model the base itself may be thin
+    return graph_.value(thin.inputs[0]).type.dtype == dtype && factor.dtype == dtype && factor.storage.dense() &&
            thin.attrs.text("layout", "out_in") == "out_in" && thin.attrs.integer("bias") == 0 &&
            thin.attrs.integer("low_rank") == 0 && wide.attrs.integer("low_rank") == 0;
   }

@@ -139,7 +139,7 @@ void TextAnswer::grow(Choice& choice, std::string text, std::vector<TokenText> t
   held.text += text;
   if (wants_tokens) std::move(tokens.begin(), tokens.end(), std::back_inserter(held.tokens));
   if (!request_.stream || (held.text.empty() && held.tokens.empty())) return;
-  // Behind words that were sent an object is no call; only a marked call is.
+  // Once words were sent a bare object is text, too; a marked call is still a call.
   const std::string_view known = choice.words_sent_ ? std::string_view("x") : std::string_view();
   const size_t certain = certain_text(request_, std::string(known) + held.text);
   const size_t ready = certain - std::min(certain, known.size());

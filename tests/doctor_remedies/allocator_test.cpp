@@ -80,6 +80,16 @@ TEST(Allocator, OtherProcessesAreNamedAndCounted) {
   EXPECT_NEAR(static_cast<double>(*diagnosis.limit_bytes), static_cast<double>(gib(11.2)), 0.1 * kGiB);
 }
 
+TEST(Allocator, WhatMayBeAServersOwnProcessIsNotToBeKilled) {
+  Message message = cuda_message(2.0, 0.5, 10, 0.2, 24);
+  message.process_bytes = gib(10.7);
+  message.other_processes = {{4242, gib(12.8)}};
+  Job job = training_job(System::vllm);
+  job.task = Task::serve;
+  for (const Remedy& remedy : with(message, &job).remedies)
+    EXPECT_THAT(remedy.set, testing::Not(HasSubstr("kill 4242"))) << remedy.name;
+}
+
 TEST(Allocator, ProcessesAreListedByTheToolOfTheDevice) {
   Message message = cuda_message(2.0, 0.5, 10, 0.2, 24);
   message.process_bytes = gib(10.7);

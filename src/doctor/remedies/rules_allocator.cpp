@@ -124,7 +124,8 @@ void other_processes(const CaseView& s, Findings& findings) {
   for (const OtherProcess& other : s.message()->other_processes)
     if (other.pid > 0 && other.bytes != s.figures().process)
       pids += fmt::format("{}{}", pids.empty() ? "" : " ", other.pid);
-  if (!pids.empty()) kill = fmt::format("{}; if yours and not needed: kill {}", list, pids);
+  // A server runs the model in processes of its own: the one that is named may be part of it.
+  if (!pids.empty() && !s.serving()) kill = fmt::format("{}; if yours and not needed: kill {}", list, pids);
   Remedy remedy = make_remedy(s, "end-other-processes", {{"kill", kill}}, {},
                               foreign > 0 ? fmt::format("other processes hold {} of this device", figure(foreign))
                                           : "much of the device is held by nobody that the message names");
