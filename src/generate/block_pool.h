@@ -1,6 +1,7 @@
 // The blocks of a KV pool, each with a count of its owners.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
