@@ -140,6 +140,11 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   refuse_without_text(model);
   check_sizes(serving, model.spec);
   PlanRequest request = served.request();
+  if (!request.facts.is_cpu())
+    throw Error(ErrorKind::usage,
+                fmt::format("serving on {} is not built in this version: its attention has kernels for the CPU alone",
+                            options.machine.device),
+                "--device cpu");
   book_prompt(request, model, 0, 0);
   const DType cache = cache_type(request, serving.kv_cache_dtype);
   ServingQuestion question;
