@@ -3,10 +3,10 @@
 #include <cstdlib>
 
 #include "arguments/serving_options.h"
-#include "base/bytes.h"
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/messages.h"
+#include "cli/plan_serve.h"
 #include "cli/refuse.h"
 #include "cli/signals.h"
 #include "engine/serving.h"
@@ -59,15 +59,6 @@ void check_server(ServeArguments& a) {
   }
 }
 
-void print_plan(const ServingPlan& plan) {
-  std::string text;
-  for (const ServingRegion& region : plan.regions)
-    text += fmt::format("  {:<14} {:>12}\n", region.name, format_bytes(region.bytes));
-  fmt::print("{}KV cache of {} tokens: {} sequences at once, {} tokens each at most; planned peak {} of {}\n", text,
-             plan.pool_tokens(), plan.limits.sequences, plan.limits.positions, format_bytes(plan.plan.peak_bytes),
-             format_bytes(plan.plan.budget_bytes));
-}
-
 int run_serve(ServeArguments& a) {
   print_remark(resolve_serving(a.serving));
   check_server(a);
@@ -79,8 +70,7 @@ int run_serve(ServeArguments& a) {
   if (!a.serving.quiet) a.server.log = [](const std::string& line) { write_stderr(line + "\n"); };
   const RunControl& control = install_signal_handlers();
   Server server(a.server, plan);
-  print_plan(plan);
-  fmt::print("listening on {}\n", server.url());
+  fmt::print("{}listening on {}\n", serving_text(plan), server.url());
   std::fflush(stdout);
   ServedModel model(options, plan, notes);
   server.run(model, [&] { return control.stop_signal != 0; });

@@ -19,7 +19,9 @@ struct GrammarSource {
 
   int64_t text_bytes() const;
   // A bound on the heap bytes that compile_grammar() holds at once, its result included.
-  int64_t compile_bound(const GrammarLimits& limits) const;
+  int64_t compile_bound(const GrammarLimits& limits) const { return compile_bound(kind, text_bytes(), limits); }
+  // The same of any source of so many bytes.
+  static int64_t compile_bound(Kind kind, int64_t text_bytes, const GrammarLimits& limits);
 };
 
 struct Grammar {

@@ -1,6 +1,6 @@
 #include "serve/api_error.h"
 
-#include "formats/json.h"
+#include "serve/http_text.h"
 
 namespace headroom {
 namespace {
@@ -20,12 +20,7 @@ const char* type_of(int status) {
 
 }  // namespace
 
-std::string ApiError::body() const {
-  Json error{{"message", what()}, {"type", type_of(status_)}, {"param", nullptr}, {"code", nullptr}};
-  if (!param_.empty()) error["param"] = param_;
-  if (!code_.empty()) error["code"] = code_;
-  return Json{{"error", std::move(error)}}.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string ApiError::body() const { return error_body(what(), type_of(status_), param_, code_); }
 
 HttpHeaders ApiError::headers() const {
   if (status_ == 503) return {{"Retry-After", "1"}};

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <ctime>
 #include <iterator>
-#include <nlohmann/json.hpp>
+
+#include "formats/ordered_json.h"
 
 namespace headroom {
 namespace {
@@ -114,11 +115,15 @@ std::string_view http_reason(int status) {
   }
 }
 
+std::string error_body(std::string_view message, std::string_view type, std::string_view param, std::string_view code) {
+  OrderedJson error{{"message", message}, {"type", type}, {"param", nullptr}, {"code", nullptr}};
+  if (!param.empty()) error["param"] = param;
+  if (!code.empty()) error["code"] = code;
+  return OrderedJson{{"error", std::move(error)}}.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
 std::string http_error_body(int status, std::string_view message, std::string_view code) {
-  const nlohmann::ordered_json body = {
-      {"error",
-       {{"message", message}, {"type", status < 500 ? "invalid_request_error" : "server_error"}, {"code", code}}}};
-  return body.dump();
+  return error_body(message, status < 500 ? "invalid_request_error" : "server_error", {}, code);
 }
 
 std::string http_head(const HttpAnswerHead& head) {

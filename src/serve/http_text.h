@@ -13,7 +13,9 @@ namespace headroom {
 // "Not Found" of 404; "Status" of a number without a name.
 std::string_view http_reason(int status);
 
-// {"error":{"message","type","code"}}, as OpenAI's clients read it.
+// {"error":{"message","type","param","code"}}, as OpenAI's clients read it; param and code are null where empty.
+std::string error_body(std::string_view message, std::string_view type, std::string_view param, std::string_view code);
+// Of what the server refuses before a handler is asked.
 std::string http_error_body(int status, std::string_view message, std::string_view code);
 
 struct HttpAnswerHead {

@@ -16,14 +16,10 @@ uint64_t random_seed() {
   return (static_cast<uint64_t>(device()) << 32) | device();
 }
 
-bool forces_call(const TextRequest& request) {
-  return request.tool_use.mode == ToolUse::Mode::required || request.tool_use.mode == ToolUse::Mode::named;
-}
-
-// How much of the text can be sent before it is known whole.
-size_t certain_text(const TextRequest& request, std::string_view text) {
-  if (forces_call(request)) return 0;
-  return request.tool_use.mode == ToolUse::Mode::automatic ? possible_call(text) : text.size();
+// How much of the text can be sent before it is known whole. `behind_words`: other text was sent before it.
+size_t certain_text(const TextRequest& request, std::string_view text, bool behind_words) {
+  if (request.tool_use.forced()) return 0;
+  return request.tool_use.mode == ToolUse::Mode::automatic ? possible_call(text, behind_words) : text.size();
 }
 
 }  // namespace
@@ -139,10 +135,7 @@ void TextAnswer::grow(Choice& choice, std::string text, std::vector<TokenText> t
   held.text += text;
   if (wants_tokens) std::move(tokens.begin(), tokens.end(), std::back_inserter(held.tokens));
   if (!request_.stream || (held.text.empty() && held.tokens.empty())) return;
-  // Once words were sent a bare object is text, too; a marked call is still a call.
-  const std::string_view known = choice.words_sent_ ? std::string_view("x") : std::string_view();
-  const size_t certain = certain_text(request_, std::string(known) + held.text);
-  const size_t ready = certain - std::min(certain, known.size());
+  const size_t ready = certain_text(request_, held.text, choice.words_sent_);
   if (ready == 0 && !held.text.empty()) return;
   AnswerPiece piece;
   piece.index = choice.index_;
@@ -159,7 +152,7 @@ AnswerPiece TextAnswer::last_piece(Choice& choice, SequenceEnd end) {
   piece.text += choice.text_.finish();
   piece.finish = end == SequenceEnd::length && !choice.text_.stopped() ? "length" : "stop";
   const std::string id = fmt::format("call_{}{}", head_.id.substr(head_.id.find('-') + 1), choice.index_);
-  if (forces_call(request_)) {
+  if (request_.tool_use.forced()) {
     if (std::optional<ToolCall> call = forced_call(request_.tool_use, piece.text, id)) {
       piece.text.clear();
       piece.calls.push_back(std::move(*call));

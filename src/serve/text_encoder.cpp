@@ -48,12 +48,11 @@ EncoderLimits EncoderLimits::of(int64_t max_model_len) {
 int64_t EncoderLimits::memory_bytes(int64_t tokenizer_file) const {
   // Of a body: each JSON value and the name it has in an object; texts as JSON, as taken from it, as a chat's text.
   constexpr int64_t kValue = 128, kTexts = 4;
-  GrammarSource largest;
-  largest.kind = GrammarSource::Kind::json_schema;
-  largest.text.assign(static_cast<size_t>(grammar.source_bytes), ' ');
   // The worker does one thing at a time: it renders a chat, then compiles a grammar.
   return kValue * body_values + kTexts * body_bytes + queued_bytes + grammar_bytes +
-         TokenTrie::build_bound(tokenizer_file) + std::max(largest.compile_bound(grammar), ChatRenderer::kLeastBytes);
+         TokenTrie::build_bound(tokenizer_file) +
+         std::max(GrammarSource::compile_bound(GrammarSource::Kind::json_schema, grammar.source_bytes, grammar),
+                  ChatRenderer::kLeastBytes);
 }
 
 struct TextEncoder::Vocabulary {
@@ -156,8 +155,7 @@ void TextEncoder::add_matchers(const TextRequest& request, EncodedText& out, std
 EncodedText TextEncoder::encode(const TextRequest& request, std::shared_ptr<void>& held) {
   EncodedText out;
   if (request.api == TextApi::chat) {
-    const bool shows_tools = request.tool_use.mode != ToolUse::Mode::none || !request.tools.is_null();
-    out.prompts.push_back(chat_tokens(request.messages, shows_tools ? request.tools : OrderedJson()));
+    out.prompts.push_back(chat_tokens(request.messages, request.tools));
   } else {
     for (const PromptInput& prompt : request.prompts) {
       out.prompts.push_back(prompt.is_ids ? prompt.ids : tokens_of(prompt.text, true));

@@ -26,6 +26,9 @@ struct ToolUse {
   enum class Mode : uint8_t { none, automatic, required, named };
   Mode mode = Mode::none;
   std::string name;  // of Mode::named
+
+  // The answer has to be a call.
+  bool forced() const { return mode == Mode::required || mode == Mode::named; }
 };
 
 struct TextRequest {

@@ -56,8 +56,7 @@ ToolUse read_choice(const JsonFields& fields, bool has_tools) {
   } else if (*choice != "auto") {
     fields.refuse("tool_choice", "must be none, auto, required or a function");
   }
-  const bool forced = use.mode == ToolUse::Mode::required || use.mode == ToolUse::Mode::named;
-  if (forced && !has_tools) fields.refuse("tool_choice", "asks for a call, and there are no tools");
+  if (use.forced() && !has_tools) fields.refuse("tool_choice", "asks for a call, and there are no tools");
   return use;
 }
 
@@ -114,7 +113,7 @@ void read_tools(const JsonFields& fields, TextRequest& request) {
   }
   fields.flag("parallel_tool_calls");
   request.tool_use = read_choice(fields, has_tools);
-  if (request.tool_use.mode != ToolUse::Mode::required && request.tool_use.mode != ToolUse::Mode::named) return;
+  if (!request.tool_use.forced()) return;
   if (request.grammar) fields.refuse("tool_choice", "asks for a call, which response_format would not allow");
   request.grammar = call_grammar(fields, request);
 }
@@ -152,9 +151,9 @@ std::vector<ToolCall> written_calls(const OrderedJson& tools, std::string_view t
   return calls;
 }
 
-size_t possible_call(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || text[first] == '{') return 0;
+size_t possible_call(std::string_view text, bool behind_words) {
+  const std::string_view words = trimmed(text);
+  if (!behind_words && (words.empty() || words.front() == '{')) return 0;
   for (size_t at = text.find('<'); at != std::string_view::npos; at = text.find('<', at + 1)) {
     const std::string_view rest = text.substr(at, kOpen.size());
     if (rest == kOpen.substr(0, rest.size())) return at;

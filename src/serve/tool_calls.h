@@ -28,7 +28,8 @@ std::optional<ToolCall> forced_call(const ToolUse& use, std::string_view text, s
 std::vector<ToolCall> written_calls(const OrderedJson& tools, std::string_view text, std::string_view id,
                                     std::string& content);
 
-// Where in the text a call of one of these forms begins, or may yet begin; its size where nothing there may.
-size_t possible_call(std::string_view text);
+// Where in the text a call of one of these forms begins, or may yet begin; its size where nothing there may. Behind
+// other words a bare object is text; a marked call is still a call.
+size_t possible_call(std::string_view text, bool behind_words = false);
 
 }  // namespace headroom

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "ir/vjp.h"
+#include "ops/attention/cache_append.h"
 #include "ops/attention/shape.h"
 #include "ops/registry.h"
 #include "ops/step_scalars.h"
@@ -183,7 +184,7 @@ class AttentionGrad final : public Op {
 };
 
 // (k, cache, offset) -> cache with the rows of k at `offset`; rows outside the cache are dropped.
-class KvAppend final : public Op {
+class KvAppend final : public CacheAppend {
  public:
   std::string_view name() const override { return "kv_append"; }
   OperandNames operands(const Attrs&, size_t) const override { return {"rows", "cache", "offset"}; }
@@ -196,16 +197,6 @@ class KvAppend final : public Op {
     check_offset(name(), inputs[2]);
     return {inputs[1]};
   }
-
-  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 1, true}}; }
-  Work work(const OpCall& call) const override {
-    const double elements = static_cast<double>(element_count(call.inputs[0].dims));
-    return {0, static_cast<double>(storage_bytes(call.inputs[0])) +
-                   elements * static_cast<double>(dtype_bytes(call.inputs[1].dtype))};
-  }
-  CostClass cost_class() const override { return CostClass::copy; }
-  RecomputeClass recompute_class() const override { return RecomputeClass::never; }
-  bool has_effect() const override { return true; }
 };
 
 // (q, kcache, vcache, offset) -> o: query t sits at position offset + t and sees the cache up to its own row.

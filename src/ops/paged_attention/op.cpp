@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "ops/attention/cache_append.h"
 #include "ops/paged_attention/shape.h"
 #include "ops/registry.h"
 #include "ops/stream/operand_rules.h"
@@ -24,7 +25,7 @@ int64_t paged_width(std::string_view op, std::string_view what, const Type& type
 
 // (rows, pool, slots) -> pool: row r of [rows, 1, width] becomes row slots[r] of the pool [1, positions, width]; a slot
 // outside the pool is dropped. Slots inside differ from one another.
-class KvAppendPaged final : public Op {
+class KvAppendPaged final : public CacheAppend {
  public:
   std::string_view name() const override { return "kv_append_paged"; }
   OperandNames operands(const Attrs&, size_t) const override { return {"rows", "cache", "slots"}; }
@@ -37,16 +38,6 @@ class KvAppendPaged final : public Op {
     require_whole(name(), "the slots", inputs[2], DType::i32, {inputs[0].shape[0]});
     return {inputs[1]};
   }
-
-  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 1, true}}; }
-  Work work(const OpCall& call) const override {
-    const double elements = static_cast<double>(element_count(call.inputs[0].dims));
-    return {0, static_cast<double>(storage_bytes(call.inputs[0])) +
-                   elements * static_cast<double>(dtype_bytes(call.inputs[1].dtype))};
-  }
-  CostClass cost_class() const override { return CostClass::copy; }
-  RecomputeClass recompute_class() const override { return RecomputeClass::never; }
-  bool has_effect() const override { return true; }
 };
 
 // (q, k_pool, v_pool, tables, owners, offset) -> o. Row r of q [rows, 1, heads * dim] stands at position offset[r] of

@@ -1,0 +1,24 @@
+// What the ops that write rows into a key-value cache have in common: (rows, cache, places) -> the same cache.
+#pragma once
+
+#include <vector>
+
+#include "ir/op.h"
+
+namespace headroom {
+
+class CacheAppend : public Op {
+ public:
+  std::vector<Alias> aliases(const Attrs&, int) const override { return {{0, 1, true}}; }
+  // The rows are read as they are and written as the cache has them.
+  Work work(const OpCall& call) const override {
+    const double elements = static_cast<double>(element_count(call.inputs[0].dims));
+    return {0, static_cast<double>(storage_bytes(call.inputs[0])) +
+                   elements * static_cast<double>(dtype_bytes(call.inputs[1].dtype))};
+  }
+  CostClass cost_class() const override { return CostClass::copy; }
+  RecomputeClass recompute_class() const override { return RecomputeClass::never; }
+  bool has_effect() const override { return true; }
+};
+
+}  // namespace headroom
