@@ -11,6 +11,7 @@
 #include "cli/terminal.h"
 #include "engine/budget.h"
 #include "formats/ordered_json.h"
+#include "serve/server.h"
 
 namespace headroom {
 namespace {
@@ -76,6 +77,7 @@ std::string serving_text(const ServingPlan& serving) {
 
 int run_plan_serve(ServingArguments arguments, bool json) {
   arguments.options.machine.force = true;  // a plan for another machine is a plan
+  Server::book(arguments.options, ServerOptions(), arguments.serving);  // as `serve` has it with its defaults
   const ServingPlan serving = plan_serving(arguments.options, arguments.serving, [&](const std::string& note) {
     if (!arguments.quiet) print_note(note);
   });

@@ -1,6 +1,7 @@
 """plan --serve: regions that add up, what the pool holds, the least budget, what is refused."""
 
 import json
+import re
 import unittest
 
 from program import ProgramTest
@@ -37,10 +38,15 @@ class PlanServe(ProgramTest):
         self.assertEqual(self.plan(least - 1)[0].returncode, 3)
 
     def test_the_text_says_what_it_holds(self):
-        done = self.call("plan", "--serve", "--model", "model", "--memory", "30MiB", "--threads", "1")
+        done = self.call("plan", "--serve", "--model", "model", "--memory", "64MiB", "--threads", "1")
         self.assertEqual(done.returncode, 0, done.stderr)
         for words in ("kv_pool", "tokens in", "are computed together", "the next GiB would hold"):
             self.assertIn(words, done.stdout)
+
+    def test_the_least_budget_is_that_of_the_server(self):
+        options = ["--model", "model", "--memory", "1MiB", "--threads", "1", "--max-model-len", "64"]
+        least = [re.search(r"minimum_bytes (\d+)", self.call(*command, *options).stderr)[1] for command in (["plan", "--serve"], ["serve"])]
+        self.assertEqual(least[0], least[1])
 
     def test_a_config_alone_will_do(self):
         done = self.call("plan", "--serve", "--model", "config.json", "--memory", "64MiB")
