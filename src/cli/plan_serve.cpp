@@ -76,7 +76,7 @@ std::string serving_text(const ServingPlan& serving) {
 }
 
 int run_plan_serve(ServingArguments arguments, bool json) {
-  arguments.options.machine.force = true;  // a plan for another machine is a plan
+  arguments.options.machine.force = true;                               // a plan for another machine is a plan
   Server::book(arguments.options, ServerOptions(), arguments.serving);  // as `serve` has it with its defaults
   const ServingPlan serving = plan_serving(arguments.options, arguments.serving, [&](const std::string& note) {
     if (!arguments.quiet) print_note(note);
