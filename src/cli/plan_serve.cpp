@@ -69,6 +69,9 @@ std::string serving_text(const ServingPlan& serving) {
     text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", region.name, format_bytes(region.bytes), region.bytes);
   text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", "peak", format_bytes(serving.plan.peak_bytes),
                       serving.plan.peak_bytes);
+  if (const TierPlan& host = serving.plan.host; host.peak_bytes > 0)
+    text +=
+        fmt::format("on the host               {:>12}  {:>15} bytes\n", format_bytes(host.peak_bytes), host.peak_bytes);
   text += fmt::format("the KV pool ({}) holds {}\n", dtype_name(serving.cache), holds_text(serving));
   text += fmt::format("{} sequences are computed together, {} tokens in a step; least budget {} bytes\n", l.sequences,
                       l.rows, serving.plan.minimum_bytes);

@@ -104,11 +104,13 @@ int64_t role_bytes(const Plan& plan, std::initializer_list<Role> roles) {
   return bytes;
 }
 
+int64_t logits_bytes(const StepLimits& limits) { return limits.logits * limits.vocab * 4; }
+
 std::vector<ServingRegion> regions_of(const Plan& plan, const StepLimits& limits) {
   std::vector<ServingRegion> regions{{"weights", role_bytes(plan, {Role::parameter})},
                                      {"kv_pool", role_bytes(plan, {Role::kv_cache})},
                                      {"tables", role_bytes(plan, {Role::constant, Role::data})},
-                                     {"logits", limits.logits * limits.vocab * 4}};
+                                     {"logits", logits_bytes(limits)}};
   int64_t known = 0;
   for (const ServingRegion& region : regions) known += region.bytes;
   regions.push_back({"activations", plan.arena_bytes - known});
@@ -140,11 +142,6 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   refuse_without_text(model);
   check_sizes(serving, model.spec);
   PlanRequest request = served.request();
-  if (!request.facts.is_cpu())
-    throw Error(ErrorKind::usage,
-                fmt::format("serving on {} is not built in this version: its attention has kernels for the CPU alone",
-                            options.machine.device),
-                "--device cpu");
   book_prompt(request, model, 0, 0);
   const DType cache = cache_type(request, serving.kv_cache_dtype);
   ServingQuestion question;
@@ -158,7 +155,9 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   };
   question.book = [&](PlanRequest& booked, const ServingSize& size) {
     booked.seq_length = size.positions;
-    const int64_t more = serving.outside ? serving.outside(limits_of(size, serving, model.spec)) : 0;
+    const StepLimits limits = limits_of(size, serving, model.spec);
+    int64_t more = serving.outside ? serving.outside(limits) : 0;
+    if (!booked.facts.is_cpu()) more += logits_bytes(limits);  // their copy on the host
     book_server(booked, model, static_cast<int64_t>(step_sizes(size.rows).size()), serving.outside_bytes + more);
   };
   SizedServing sized = plan_steps(request, question);

@@ -4,13 +4,18 @@
 Usage: program_test.py HEADROOM HEADROOM_ON_SHIM
 The second program is the first one with the shim in the place of a GPU (--device cuda:0). Prints N passed, N failed.
 """
+import concurrent.futures
 import filecmp
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.error
+import urllib.request
 
 CONFIG = {'architectures': ['LlamaForCausalLM'], 'model_type': 'llama', 'vocab_size': 258, 'hidden_size': 32, 'intermediate_size': 48,
           'num_hidden_layers': 2, 'num_attention_heads': 4, 'num_key_value_heads': 2, 'max_position_embeddings': 64,
@@ -136,6 +141,52 @@ def check_context(shim, folder, model, data):
     check('and nothing is written', not os.path.exists(out))
 
 
+def wait_until_loaded(url):
+    for _ in range(600):
+        try:
+            urllib.request.urlopen(url + '/health', timeout=10).close()
+            return
+        except urllib.error.URLError:
+            time.sleep(0.1)
+
+
+def completions(program, where, model, prompts):
+    """What a server answers to prompts that it is asked at once, greedily; the lines that it prints before."""
+    server = subprocess.Popen([str(part) for part in (program, 'serve', '--model', model, *where, '--port', 0, '--max-num-batched-tokens', 16)],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    lines = []
+    for line in server.stdout:
+        lines.append(line)
+        if line.startswith('listening on '):
+            break
+    try:
+        url = lines[-1].split()[-1]
+        wait_until_loaded(url)
+
+        def ask(prompt):
+            body = json.dumps({'prompt': prompt, 'max_tokens': 12, 'temperature': 0}).encode()
+            request = urllib.request.Request(url + '/v1/completions', body, {'Content-Type': 'application/json'})
+            with urllib.request.urlopen(request, timeout=120) as answer:
+                return json.load(answer)['choices'][0]['text']
+
+        with concurrent.futures.ThreadPoolExecutor(len(prompts)) as pool:
+            return list(pool.map(ask, prompts)), ''.join(lines)
+    finally:
+        server.send_signal(signal.SIGTERM)
+        check(f'{os.path.basename(program)}: the server ends', server.wait(60) == 0)
+
+
+def check_server(program, shim, model):
+    """Served together on the GPU: what each prompt gets there by itself, and on the CPU."""
+    prompts = ['a prompt of its own', 'row 3: aaaa and some more of it', 'x']
+    together, printed = completions(shim, GPU, model, prompts)
+    check('the GPU serves', all(together) and 'kv_pool' in printed and 'on the host' in printed, together)
+    alone = [completions(shim, GPU, model, [prompt])[0][0] for prompt in prompts]
+    check('served together as alone', together == alone, f'{together} {alone}')
+    expected = completions(program, CPU, model, prompts)[0]
+    check('the GPU serves what the CPU serves', together == expected, f'{together} {expected}')
+
+
 def main():
     program, shim = sys.argv[1:3]
     with tempfile.TemporaryDirectory() as folder:
@@ -183,6 +234,7 @@ def main():
         code = train(shim, [*GPU[:4], '--memory', '590MiB'], model, data, os.path.join(folder, 'small'), '--max-steps', 1)
         check('less than the context is refused', code == 3 and not os.path.exists(os.path.join(folder, 'small')), code)
         check_context(shim, folder, model, data)
+        check_server(program, shim, model)
     print(f'{passed} passed, {len(failed)} failed')
     sys.exit(1 if failed else 0)
 

@@ -140,6 +140,27 @@ TEST_F(CudaLinear, FewRowsAgreeWithTheReference) {
   });
 }
 
+// Rows alone, a few together and many, which large tiles take: the same bits.
+TEST_F(CudaLinear, RowsDoNotDependOnTheirNumber) {
+  constexpr int64_t kRows = 130, kIns = 72, kOuts = 264;
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (const char* layout : {"out_in", "in_out"}) {
+      SCOPED_TRACE(fmt::format("{} {}", dtype_name(dtype), layout));
+      const Tensor x = Tensor::random(dtype, {kRows, 1, kIns}, 1), bias = Tensor::random(DType::f32, {kOuts}, 3);
+      const Tensor w = Tensor::random(dtype, weight_dims(std::string_view(layout) == "out_in", {1, kOuts, kIns}), 2);
+      const Attrs attrs{{"batch_invariant", int64_t{1}}, {"bias", int64_t{1}}, {"layout", layout}, {"dtype", "f32"}};
+      const RunResult all = run_cuda_op("linear", {x, w, bias}, attrs);
+      EXPECT_EQ(all.implementation, dtype == DType::bf16 ? "mma" : "plain");
+      for (int64_t count : {1, 3, 65}) {
+        Tensor some(dtype, {count, 1, kIns});
+        for (int64_t i = 0; i < count * kIns; ++i) some.set(i, x.at((kRows - count) * kIns + i));
+        const Tensor found = run_cuda_op("linear", {some, w, bias}, attrs).outputs[0];
+        for (int64_t i = 0; i < count * kOuts; ++i)
+          ASSERT_EQ(found.at(i), all.outputs[0].at((kRows - count) * kOuts + i)) << count << " rows, " << i;
+      }
+    }
+}
+
 TEST_F(CudaLinear, LowRankProductsAreAdded) {
   for (DType dtype : {DType::f32, DType::bf16})
     for (int64_t rows : {3, 24}) {

@@ -200,5 +200,21 @@ TEST(CudaMoeLinear, EveryTileHasItsTurn) {
     }
 }
 
+// A token's rows have the same bits alone as among enough others for high tiles.
+TEST(CudaMoeLinear, RowsDoNotDependOnTheirNumber) {
+  constexpr int64_t kIns = 40, kOuts = 136;
+  const Routing many = counted_routing({530, 2, 0}), one = counted_routing({1, 0, 0});
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    const Tensor x = rows_of(dtype, many, kIns, 1), w = Tensor::random(dtype, {3, kOuts, kIns}, 2);
+    Tensor first = rows_of(dtype, one, kIns, 1);
+    for (int64_t i = 0; i < kIns; ++i) first.set(i, x.at(i));
+    const Attrs attrs{{"dtype", "f32"}, {"batch_invariant", int64_t{1}}};
+    const Tensor all = run_cuda_op("expert_linear", {x, w, many.offsets}, attrs).outputs[0];
+    const RunResult alone = run_cuda_op("expert_linear", {first, w, one.offsets}, attrs);
+    EXPECT_NE(alone.implementation, "rows");
+    for (int64_t i = 0; i < kOuts; ++i) ASSERT_EQ(alone.outputs[0].at(i), all.at(i)) << dtype_name(dtype) << ' ' << i;
+  }
+}
+
 }  // namespace
 }  // namespace headroom

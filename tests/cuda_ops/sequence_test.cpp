@@ -23,5 +23,12 @@ TEST(CudaSelectLast, AgreesWithTheReference) {
                           {Tensor::random(dtype, {1, 5, 600}, 1), Tensor::filled(DType::i32, {1}, index)}, {}, {0, 0});
 }
 
+TEST(CudaSelectRows, AgreesWithTheReference) {
+  for (DType dtype : {DType::f32, DType::bf16})
+    expect_cuda_matches("select_rows",
+                        {Tensor::random(dtype, {5, 1, 600}, 1), Tensor(DType::i32, {6}, {4, 0, -1, 5, 2, 2})}, {},
+                        {0, 0});
+}
+
 }  // namespace
 }  // namespace headroom

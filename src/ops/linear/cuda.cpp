@@ -126,7 +126,13 @@ CudaOffer product_kernel(CudaProductMaker wide, CudaProductMaker low, const Matm
   return {std::move(product), {}};
 }
 
-constexpr std::array<std::string_view, 6> kLinearAttrs{"bias", "dtype", "layout", "low_rank", "multiply", "residual"};
+constexpr std::array<std::string_view, 7> kLinearAttrs{"batch_invariant", "bias",     "dtype",   "layout",
+                                                       "low_rank",        "multiply", "residual"};
+
+// Of kernels other than our own tiles, whose sums have one order whatever the number of rows.
+std::string invariance_refusal(const KernelSpec& spec) {
+  return is_batch_invariant(spec.attrs) ? "sums in an order that depends on the rows" : std::string();
+}
 
 static_assert(cuda::kFewRows == kCudaFewRows);
 
@@ -143,6 +149,7 @@ cuda::DeviceProduct row_product(const MatmulSpec& m) {
 CudaOffer make_few_rows(const KernelSpec& spec, const CudaContext&) {
   const LinearOperands at = linear_operands(spec.attrs);
   if (std::string refusal = refusal_of(spec, kLinearAttrs, at.count); !refusal.empty()) return {nullptr, refusal};
+  if (std::string refusal = invariance_refusal(spec); !refusal.empty()) return {nullptr, refusal};
   const MatmulSpec m = linear_product(spec.call());
   if (copies_b(m)) return {nullptr, "the weight has another dtype than x, or is stored in blocks of codes"};
   if (m.size.rows > cuda::kFewRows) return {nullptr, fmt::format("more than {} rows", cuda::kFewRows)};
@@ -170,6 +177,8 @@ template <CudaProductMaker make>
 CudaOffer make_linear(const KernelSpec& spec, const CudaContext& context) {
   const size_t inputs = linear_operands(spec.attrs).count;
   if (std::string refusal = refusal_of(spec, kLinearAttrs, inputs); !refusal.empty()) return {nullptr, refusal};
+  if (make == make_library_product)
+    if (std::string refusal = invariance_refusal(spec); !refusal.empty()) return {nullptr, refusal};
   return product_kernel(make, make, linear_product(spec.call()), spec, context);
 }
 
@@ -233,6 +242,7 @@ template <size_t N>
 std::string refusal_in_fp8(const KernelSpec& spec, const std::array<std::string_view, N>& known, size_t inputs) {
   std::string refusal = refusal_of(spec, known, inputs);
   if (refusal.empty() && spec.attrs.text("multiply") != kMultiplyFp8) refusal = "fp8 is not asked for";
+  if (refusal.empty()) refusal = invariance_refusal(spec);  // one scale for all rows
   return refusal;
 }
 

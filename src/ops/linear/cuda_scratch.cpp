@@ -10,8 +10,7 @@ namespace headroom {
 
 void register_linear_cuda_scratch(ScratchRules& rules) {
   rules.add("linear", [](const OpCall& call, const DeviceFacts& facts) {
-    const MatmulSpec spec = linear_product(call);
-    return cuda_linear_scratch(spec, facts) + fp8_scratch(call, spec, facts);
+    return cuda_linear_scratch(call, facts) + fp8_scratch(call, linear_product(call), facts);
   });
   rules.add("linear_dx", [](const OpCall& call, const DeviceFacts& facts) {
     const MatmulSpec spec = linear_dx_product(call);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "ops/cpu/matmul_scratch.h"
+#include "ops/linear/scratch.h"
+#include "ops/linear/shape.h"
 
 namespace headroom {
 
@@ -23,10 +25,12 @@ inline int64_t cuda_product_scratch(const MatmulSpec& spec, const DeviceFacts& f
   return cuda_lines(facts.gemm_workspace_cap) + narrow_bias_bytes(spec) + cuda_copied_bytes(spec);
 }
 
-// Of `linear`. For few rows there are kernels that need nothing.
+// Of `linear`. The kernels for few rows, and those whose rows do not depend on one another, need only the copy of B.
 constexpr int64_t kCudaFewRows = 8;
-inline int64_t cuda_linear_scratch(const MatmulSpec& spec, const DeviceFacts& facts) {
-  return spec.size.rows <= kCudaFewRows && !copies_b(spec) ? 0 : cuda_product_scratch(spec, facts);
+inline int64_t cuda_linear_scratch(const OpCall& call, const DeviceFacts& facts) {
+  const MatmulSpec spec = linear_product(call);
+  const bool few = spec.size.rows <= kCudaFewRows && !copies_b(spec);
+  return few || is_batch_invariant(call.attrs) ? cuda_copied_bytes(spec) : cuda_product_scratch(spec, facts);
 }
 
 }  // namespace headroom

@@ -8,9 +8,7 @@ namespace headroom {
 
 void register_linear_group_cuda_scratch(ScratchRules& rules) {
   rules.add("linear_group", [](const OpCall& call, const DeviceFacts& facts) {
-    return most_member_scratch(call, facts, [](const OpCall& member, const DeviceFacts& of) {
-      return cuda_linear_scratch(linear_product(member), of);
-    });
+    return most_member_scratch(call, facts, cuda_linear_scratch);
   });
 }
 

@@ -83,6 +83,7 @@ CudaOffer make_few_rows(const KernelSpec& spec, const CudaContext& context) {
   const int64_t rows = element_count(dims) / dims.back(),
                 tokens = dims.size() < 2 ? rows : rows / dims[dims.size() - 2];
   if (tokens > 8) return {nullptr, "more than eight tokens"};
+  if (spec.attrs.integer("batch_invariant") != 0) return {nullptr, "sums in an order that depends on the rows"};
   return offer_of(spec, context, ExpertProduct::forward, cuda::launch_expert_few_rows);
 }
 
