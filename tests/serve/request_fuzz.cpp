@@ -1,0 +1,30 @@
+// Arbitrary bytes as the body of a completion or a chat: it is read or refused, its grammar compiled within its caps.
+// Of the values nothing but strings of the body may be long. The first byte chooses the API.
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+#include "serve/api_error.h"
+#include "serve/text_encoder.h"
+#include "serve/tool_calls.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace headroom;
+  if (size == 0) return 0;
+  constexpr int64_t kValues = 4096, kVocab = 512;
+  static const EncoderLimits limits = EncoderLimits::of(512);
+  const TextApi api = data[0] % 2 == 0 ? TextApi::completion : TextApi::chat;
+  const std::string body(reinterpret_cast<const char*>(data) + 1, size - 1);
+  try {
+    const TextRequest request = read_text_request(api, parse_body(body, kValues), kVocab);
+    if (request.n < 1 || request.choices() < 1) __builtin_trap();
+    if (request.grammar) compile_grammar(*request.grammar, limits.grammar);
+    std::string content;
+    if (!request.tools.is_null()) written_calls(request.tools, body, "call", content);
+    if (request.tool_use.forced()) forced_call(request.tool_use, body, "call");
+    if (content.size() > body.size()) __builtin_trap();
+  } catch (const ApiError&) {
+  } catch (const Error&) {
+  }
+  return 0;
+}
