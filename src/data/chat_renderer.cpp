@@ -52,6 +52,19 @@ std::vector<bool> speakers_of(const jinja::List& messages, const RowPlace& place
   return speakers;
 }
 
+// A rendering up to the end of the last message's text; templates may show it without the space around it.
+std::string up_to_last(std::string rendered, const std::string& last, const RowPlace& place) {
+  const size_t begin = last.find_first_not_of(" \t\r\n"), end = last.find_last_not_of(" \t\r\n");
+  const std::string trimmed = begin == std::string::npos ? last : last.substr(begin, end - begin + 1);
+  for (const std::string& shown : {last, trimmed})
+    if (const size_t at = rendered.rfind(shown); at != std::string::npos) {
+      rendered.resize(at + shown.size());
+      return rendered;
+    }
+  refuse_row(place, "the template does not show the last message's text as it is, so no answer can go on from it",
+             "ask for a new answer");
+}
+
 }  // namespace
 
 // One row's values, and the renderings of its first messages.
@@ -62,6 +75,22 @@ class ChatRenderer::Conversation {
     messages_ = chat_value(row, row.messages, place, budget_);
     if (!row.tools.empty()) tools_ = chat_value(row, row.tools, place, budget_);
     assistant_ = speakers_of(messages_.list(), place);
+  }
+
+  // Further variables of the template, an object.
+  void set_arguments(const Row& row, const RowPart& part) {
+    arguments_ = chat_value(row, part, place_, budget_);
+    if (!arguments_.is(jinja::Type::dict))
+      refuse_row(place_, "the template's arguments are no object", "give {\"name\": value, ...}");
+  }
+
+  // The text of the last message, for an answer that goes on from it.
+  std::string last_text() const {
+    const jinja::Value* text = nullptr;
+    if (!messages_.list().items.empty()) text = messages_.list().items.back().dict().find("content");
+    if (text == nullptr || !text->is(jinja::Type::text) || text->text().empty())
+      refuse_row(place_, "the last message has no text to go on from", "give it a content, or ask for a new answer");
+    return std::string(text->text());
   }
 
   // Whether the assistant speaks, for each message.
@@ -103,13 +132,15 @@ class ChatRenderer::Conversation {
     variables->set(text("tools"), tools_);
     variables->set(text("documents"), jinja::Value());
     variables->set(text("add_generation_prompt"), jinja::Value(add_generation_prompt));
+    if (arguments_.is(jinja::Type::dict))
+      for (const auto& [name, value] : arguments_.dict().entries()) variables->set(name, value);
     return jinja::Value(jinja::DictRef(std::move(variables)));
   }
 
   const ChatRenderer& renderer_;
   const RowPlace& place_;
   jinja::Budget budget_;
-  jinja::Value messages_, tools_;
+  jinja::Value messages_, tools_, arguments_;
   std::vector<bool> assistant_;
   int64_t steps_ = 0;
 };
@@ -123,21 +154,29 @@ ChatRenderer::ChatRenderer(const std::filesystem::path& tokenizer_folder, const 
 std::string ChatRenderer::render_prompt(std::span<const ChatMessage> messages, std::string_view source) const {
   Json list = Json::array();
   for (const ChatMessage& message : messages) list.push_back({{"role", message.role}, {"content", message.content}});
-  return render_prompt(list.dump(), {}, source);
+  return render_prompt(list.dump(), PromptForm(), source);
 }
 
-std::string ChatRenderer::render_prompt(std::string_view messages, std::string_view tools,
+std::string ChatRenderer::render_prompt(std::string_view messages, const PromptForm& form,
                                         std::string_view source) const {
-  std::string text(messages);
-  text += tools;
+  std::string text;
+  const auto part = [&](std::string_view json) {
+    const RowPart at{static_cast<int64_t>(text.size()), static_cast<int64_t>(json.size()), false};
+    text += json;
+    return at;
+  };
   Row row;
   row.kind = RowKind::messages;
+  row.messages = part(messages);
+  if (!form.tools.empty()) row.tools = part(form.tools);
+  const RowPart arguments = part(form.arguments);
   const RowBytes bytes{text};
   row.bytes = &bytes;
-  row.messages = {0, static_cast<int64_t>(messages.size()), false};
-  if (!tools.empty()) row.tools = {static_cast<int64_t>(messages.size()), static_cast<int64_t>(tools.size()), false};
   Conversation conversation(*this, row, {source});
-  return conversation.render(conversation.assistant().size(), true).text;
+  if (!form.arguments.empty()) conversation.set_arguments(row, arguments);
+  const size_t all = conversation.assistant().size();
+  if (!form.goes_on) return conversation.render(all, form.opens_answer).text;
+  return up_to_last(conversation.render(all, false).text, conversation.last_text(), {source});
 }
 
 ScoredText ChatRenderer::render(const Row& row, const RowPlace& place) const {

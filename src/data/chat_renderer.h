@@ -25,6 +25,14 @@ struct ScoredText {
   std::vector<std::pair<size_t, size_t>> scored;  // byte ranges, in ascending order
 };
 
+// How a conversation is put to the model.
+struct PromptForm {
+  bool opens_answer = true;      // with what the template puts before an answer (add_generation_prompt)
+  bool goes_on = false;          // ends with the last message's text, which the answer goes on from
+  std::string_view tools{};      // a JSON list; empty: none
+  std::string_view arguments{};  // a JSON object of further variables of the template; empty: none
+};
+
 // Used by one thread.
 class ChatRenderer {
  public:
@@ -47,9 +55,10 @@ class ChatRenderer {
   // The text of `messages` with what the template puts before an answer (add_generation_prompt). Throws Error(format)
   // for what the template refuses, naming `source`.
   std::string render_prompt(std::span<const ChatMessage> messages, std::string_view source) const;
-  // The same of messages as JSON, a list of objects that may hold what the template reads beside role and content, and
-  // of tools, a list too, or empty for none.
-  std::string render_prompt(std::string_view messages, std::string_view tools, std::string_view source) const;
+  // The same of messages as JSON, a list of objects that may hold what the template reads beside role and content.
+  // Throws Error(format) too where an answer cannot go on from the last message: it has no text, or the template does
+  // not show it as it is.
+  std::string render_prompt(std::string_view messages, const PromptForm& form, std::string_view source) const;
 
  private:
   class Conversation;

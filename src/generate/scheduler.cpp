@@ -240,8 +240,10 @@ void Scheduler::Parts::tell_scores(Sequence& sequence) {
 void Scheduler::Parts::draw(Sequence& sequence, std::span<const float> logits) {
   const SequenceRequest& request = sequence.request;
   GrammarMatcher* const grammar = request.grammar.get();
+  const std::span<const int32_t> banned =
+      sequence.drawn < request.min_tokens ? request.stop_ids : std::span<const int32_t>();
   const int32_t id =
-      drawer_.draw(request.sampling, logits, sequence.tokens, static_cast<size_t>(sequence.prompt), grammar);
+      drawer_.draw(request.sampling, logits, sequence.tokens, static_cast<size_t>(sequence.prompt), grammar, banned);
   ++sequence.drawn;
   ++counts_.drawn_tokens;
   if (std::ranges::find(request.stop_ids, id) != request.stop_ids.end()) return end(sequence, SequenceEnd::stop);

@@ -52,6 +52,7 @@ struct SequenceRequest {
   int64_t max_tokens = 16;      // 0: the prompt's log-probabilities only
   SamplingOptions sampling;     // the seed of this sequence
   std::vector<int32_t> stop_ids;
+  int64_t min_tokens = 0;                   // no stop id is drawn before as many tokens
   std::shared_ptr<GrammarMatcher> grammar;  // none: the text may be anything
   int64_t best = -1;                        // log-probabilities of the drawn token and of this many likeliest; -1: none
   bool prompt_logprobs = false;

@@ -1,6 +1,7 @@
 #include "generate/token_drawer.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "generate/allowed_tokens.h"
 
@@ -23,12 +24,17 @@ int64_t TokenDrawer::memory_bytes(int64_t vocab) {
 }
 
 int32_t TokenDrawer::draw(const SamplingOptions& options, std::span<const float> logits,
-                          std::span<const int32_t> tokens, size_t prompt, GrammarMatcher* grammar) {
+                          std::span<const int32_t> tokens, size_t prompt, GrammarMatcher* grammar,
+                          std::span<const int32_t> banned) {
   const auto position = static_cast<int64_t>(tokens.size());
-  if (!penalizes(options) && options.logit_bias.empty() && !grammar) return sampler_.pick(options, logits, position);
+  if (!penalizes(options) && options.logit_bias.empty() && !grammar && banned.empty())
+    return sampler_.pick(options, logits, position);
   std::copy(logits.begin(), logits.end(), logits_.begin());
   add_bias(options);
   if (penalizes(options)) penalize(options, tokens, prompt);
+  for (const int32_t id : banned)
+    if (id >= 0 && static_cast<size_t>(id) < logits_.size())
+      logits_[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();
   if (!grammar) return sampler_.pick(options, logits_, position);
   const int32_t best = keep_allowed(*grammar, logits_, logits_);
   // Rounding of sums may leave the sampler with a token that has no probability.

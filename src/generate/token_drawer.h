@@ -18,10 +18,10 @@ class TokenDrawer {
   explicit TokenDrawer(int64_t vocab);
 
   // The token that follows `tokens`, of which the first `prompt` are the prompt's; its random number is that of
-  // position tokens.size(). Null grammar: any. Ids of tokens and of the bias are of the vocabulary. Throws Error(run)
-  // where the grammar allows none.
+  // position tokens.size(). Null grammar: any. Tokens of `banned` are not drawn, unless the grammar allows nothing
+  // else. Ids of tokens and of the bias are of the vocabulary. Throws Error(run) where the grammar allows none.
   int32_t draw(const SamplingOptions& options, std::span<const float> logits, std::span<const int32_t> tokens,
-               size_t prompt, GrammarMatcher* grammar);
+               size_t prompt, GrammarMatcher* grammar, std::span<const int32_t> banned = {});
 
   static int64_t memory_bytes(int64_t vocab);
 

@@ -46,7 +46,10 @@ std::optional<GrammarSource> of_response_format(const JsonFields& fields) {
   const JsonFields inner(*format, "response_format.");
   const std::string type = inner.text("type").value_or("");
   if (type == "text") return {};
-  if (type == "json_object") return text_source("response_format", Kind::json_object, {});
+  if (type == "json_object") {
+    const OrderedJson* schema = inner.find("schema");
+    return schema ? schema_source(inner, "schema", *schema) : text_source("response_format", Kind::json_object, {});
+  }
   if (type != "json_schema") inner.refuse("type", "must be text, json_object or json_schema");
   const OrderedJson* named = inner.object("json_schema");
   if (!named) inner.refuse("json_schema", "is missing");
@@ -69,6 +72,10 @@ std::vector<GrammarSource> guided(const JsonFields& fields) {
     all.push_back(text_source("guided_grammar", Kind::ebnf, std::move(*text)));
   if (const OrderedJson* choices = fields.array("guided_choice"))
     all.push_back(choice_source(fields, "guided_choice", *choices));
+  // As llama.cpp spells them.
+  if (const OrderedJson* schema = fields.find("json_schema"))
+    all.push_back(schema_source(fields, "json_schema", *schema));
+  if (auto text = fields.text("grammar")) all.push_back(text_source("grammar", Kind::ebnf, std::move(*text)));
   return all;
 }
 

@@ -276,7 +276,7 @@ class Server::Parts {
     std::vector<int32_t> ids;
     if (const OrderedJson* messages = fields.array("messages")) {
       const OrderedJson* tools = fields.array("tools");
-      ids = encoder_->chat_tokens(*messages, tools ? *tools : OrderedJson());
+      ids = encoder_->chat_tokens(*messages, tools ? *tools : OrderedJson(), read_chat_form(fields));
     } else {
       const std::optional<std::string> text = fields.text("prompt");
       if (!text) fields.refuse("prompt", "is missing, and so are messages");

@@ -91,6 +91,7 @@ std::vector<SequenceRequest> TextAnswer::sequences(uint64_t client) {
       sequence.sampling = request_.sampling;
       sequence.sampling.seed = i == 0 ? seed : mix64(seed + static_cast<uint64_t>(i));
       sequence.stop_ids = encoded_.stop_ids;
+      sequence.min_tokens = request_.min_tokens;
       if (!encoded_.matchers.empty()) sequence.grammar = encoded_.matchers[static_cast<size_t>(index)];
       sequence.best = request_.best;
       sequence.prompt_logprobs = request_.echo && request_.best >= 0;

@@ -78,13 +78,16 @@ std::vector<int32_t> TextEncoder::tokens_of(const std::string& text, bool add_sp
   }
 }
 
-std::vector<int32_t> TextEncoder::chat_tokens(const OrderedJson& messages, const OrderedJson& tools) const {
+std::vector<int32_t> TextEncoder::chat_tokens(const OrderedJson& messages, const OrderedJson& tools,
+                                              const ChatForm& form) const {
   if (!chats_)
     throw ApiError(400, "the model has no chat template: use /v1/completions, or serve its instruct version",
                    "messages");
   try {
-    const std::string text =
-        chats_->render_prompt(messages.dump(), tools.is_null() ? std::string() : tools.dump(), "messages");
+    const auto text_of = [](const OrderedJson& value) { return value.is_null() ? std::string() : value.dump(); };
+    const std::string tool_text = text_of(tools), arguments = text_of(form.arguments);
+    const std::string text = chats_->render_prompt(
+        messages.dump(), PromptForm{form.opens_answer, form.goes_on, tool_text, arguments}, "messages");
     return model_.tokenizer().encode(text, false);
   } catch (const Error& error) {
     throw ApiError(400, error.what(), "messages");
@@ -155,14 +158,15 @@ void TextEncoder::add_matchers(const TextRequest& request, EncodedText& out, std
 EncodedText TextEncoder::encode(const TextRequest& request, std::shared_ptr<void>& held) {
   EncodedText out;
   if (request.api == TextApi::chat) {
-    out.prompts.push_back(chat_tokens(request.messages, request.tools));
+    out.prompts.push_back(chat_tokens(request.messages, request.tools, request.form));
   } else {
     for (const PromptInput& prompt : request.prompts) {
       out.prompts.push_back(prompt.is_ids ? prompt.ids : tokens_of(prompt.text, true));
       if (request.echo) out.echoes.push_back(prompt.is_ids ? model_.tokenizer().decode(prompt.ids) : prompt.text);
     }
   }
-  out.stop_ids = stop_ids_;
+  if (!request.ignores_end || request.grammar) out.stop_ids = stop_ids_;
+  if (!request.grammar) out.stop_ids.insert(out.stop_ids.end(), request.stop_ids.begin(), request.stop_ids.end());
   fit(request, out);
   // Prompts are held by the answer and by each sequence; a text's bytes, its tokens' parts where they are asked for.
   constexpr int64_t kChoiceBytes = 4096, kTokenBytes = 8, kPartBytes = 160;

@@ -74,6 +74,21 @@ std::vector<std::string> read_stops(const JsonFields& fields) {
   return stops;
 }
 
+// Tokens that end the text: those asked for, the model's own where they count, and how soon one may come.
+void read_ends(const JsonFields& fields, int64_t vocab, TextRequest& out) {
+  out.stops = read_stops(fields);
+  out.ignores_end = fields.flag("ignore_eos").value_or(false);
+  out.min_tokens = fields.integer("min_tokens", 0, kMostTokens).value_or(0);
+  const OrderedJson* ids = fields.array("stop_token_ids");
+  if (!ids) return;
+  if (ids->size() > kMostStops) fields.refuse("stop_token_ids", fmt::format("has more than {} ids", kMostStops));
+  for (const OrderedJson& id : *ids) {
+    if (!id.is_number_integer() || id < 0 || id >= vocab)
+      fields.refuse("stop_token_ids", fmt::format("must be token ids from 0 to {}", vocab - 1));
+    out.stop_ids.push_back(id.get<int32_t>());
+  }
+}
+
 void read_bias(const JsonFields& fields, int64_t vocab, SamplingOptions& sampling) {
   const OrderedJson* bias = fields.object("logit_bias");
   if (!bias) return;
@@ -152,6 +167,7 @@ void read_chat(const JsonFields& fields, TextRequest& out) {
     check_message((*messages)[i], i);
     out.messages.push_back(plain_message((*messages)[i]));
   }
+  out.form = read_chat_form(fields);
   read_tools(fields, out);
   const bool logprobs = fields.flag("logprobs").value_or(false);
   const std::optional<int64_t> top = fields.integer("top_logprobs", 0, kMostLogprobs);
@@ -173,6 +189,17 @@ void read_completion(const JsonFields& fields, int64_t vocab, TextRequest& out) 
 
 }  // namespace
 
+ChatForm read_chat_form(const JsonFields& fields) {
+  ChatForm form;
+  form.goes_on = fields.flag("continue_final_message").value_or(false);
+  const std::optional<bool> opens = fields.flag("add_generation_prompt");
+  if (form.goes_on && opens.value_or(false))
+    fields.refuse("continue_final_message", "does not go with add_generation_prompt: true");
+  form.opens_answer = opens.value_or(!form.goes_on);
+  if (const OrderedJson* arguments = fields.object("chat_template_kwargs")) form.arguments = *arguments;
+  return form;
+}
+
 TextRequest read_text_request(TextApi api, const OrderedJson& body, int64_t vocab) {
   const JsonFields fields(body);
   TextRequest out;
@@ -184,7 +211,7 @@ TextRequest read_text_request(TextApi api, const OrderedJson& body, int64_t voca
   out.sampling = read_sampling(fields, vocab);
   if (const std::optional<int64_t> seed = fields.integer("seed", INT64_MIN, INT64_MAX))
     out.seed = static_cast<uint64_t>(*seed);
-  out.stops = read_stops(fields);
+  read_ends(fields, vocab, out);
   read_stream(fields, out);
   out.return_ids = fields.flag("return_token_ids").value_or(false);
   out.keeps_special = !fields.flag("skip_special_tokens").value_or(true);
@@ -193,6 +220,8 @@ TextRequest read_text_request(TextApi api, const OrderedJson& body, int64_t voca
     read_chat(fields, out);
   else
     read_completion(fields, vocab, out);
+  if (out.max_tokens && out.min_tokens > *out.max_tokens)
+    fields.refuse("min_tokens", fmt::format("is {}, above max_tokens {}", out.min_tokens, *out.max_tokens));
   if (out.choices() > kMostChoices)
     throw ApiError(400, fmt::format("{} choices are asked for, {} at most", out.choices(), kMostChoices), "n");
   return out;

@@ -9,6 +9,7 @@
 #include "formats/ordered_json.h"
 #include "generate/sampler.h"
 #include "grammar/grammar.h"
+#include "serve/json_fields.h"
 
 namespace headroom {
 
@@ -31,15 +32,26 @@ struct ToolUse {
   bool forced() const { return mode == Mode::required || mode == Mode::named; }
 };
 
+// How a chat is put to the model (PromptForm).
+struct ChatForm {
+  bool opens_answer = true;  // add_generation_prompt
+  bool goes_on = false;      // continue_final_message
+  OrderedJson arguments;     // chat_template_kwargs; null: none
+};
+
 struct TextRequest {
   TextApi api = TextApi::completion;
   std::string model;                 // empty: not named
   std::vector<PromptInput> prompts;  // of a completion
   OrderedJson messages, tools;       // of a chat; null: no tools
+  ChatForm form;
   ToolUse tool_use;
   int64_t n = 1;
   std::optional<int64_t> max_tokens;
-  SamplingOptions sampling;  // less its seed
+  int64_t min_tokens = 0;
+  bool ignores_end = false;       // the model's own end tokens do not end the text
+  std::vector<int32_t> stop_ids;  // further tokens that end it
+  SamplingOptions sampling;       // less its seed
   std::optional<uint64_t> seed;
   std::vector<std::string> stops;
   std::optional<GrammarSource> grammar;
@@ -49,6 +61,9 @@ struct TextRequest {
 
   int64_t choices() const { return n * (api == TextApi::chat ? 1 : static_cast<int64_t>(prompts.size())); }
 };
+
+// Of add_generation_prompt, continue_final_message and chat_template_kwargs. Throws ApiError(400).
+ChatForm read_chat_form(const JsonFields& fields);
 
 // Reads a parsed body. `vocab`: of the model's logits. Throws ApiError(400).
 TextRequest read_text_request(TextApi api, const OrderedJson& body, int64_t vocab);

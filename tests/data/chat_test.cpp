@@ -93,6 +93,34 @@ TEST_F(Chat, TemplatesComeFromTheTokenizersFolder) {
   refused(row, "chat_template.jinja: ");
 }
 
+// A prompt ends with what comes before an answer, or with the text that an answer goes on from; further variables are
+// the template's.
+TEST_F(Chat, PromptsAreForms) {
+  config({{"chat_template", "{{ mode | default('plain') }}|" + std::string(kPlain)}});
+  const ChatRenderer renderer(directory_.path(), tokenizer_);
+  const char* const messages = R"([{"role":"user","content":"hi"},{"role":"assistant","content":" Once upon "}])";
+  const auto text = [&](const PromptForm& form) { return renderer.render_prompt(messages, form, "messages"); };
+  EXPECT_EQ(text({}), "plain|user:hi;assistant: Once upon ;assistant:");
+  EXPECT_EQ(text({false}), "plain|user:hi;assistant: Once upon ;");
+  EXPECT_EQ(text({false, true}), "plain|user:hi;assistant: Once upon ");
+  EXPECT_EQ(text({true, false, {}, R"({"mode":"brief","messages_of":3})"}),
+            "brief|user:hi;assistant: Once upon ;assistant:");
+  expect_error(ErrorKind::format, "no object", [&] { text({true, false, {}, "[1]"}); });
+  expect_error(ErrorKind::format, "no text to go on from", [&] {
+    renderer.render_prompt(R"([{"role":"assistant","content":""}])", {false, true}, "messages");
+  });
+}
+
+// Where the template shows the last message without the space around it, or not at all.
+TEST_F(Chat, AnAnswerGoesOnFromWhatTheTemplateShows) {
+  const char* const messages = R"([{"role":"assistant","content":" Once \n"}])";
+  config({{"chat_template", "<{{ messages[0].content | trim }}>"}});
+  EXPECT_EQ(ChatRenderer(directory_.path(), tokenizer_).render_prompt(messages, {false, true}, "messages"), "<Once");
+  config({{"chat_template", "<{{ messages[0].content | upper }}>"}});
+  const ChatRenderer upper(directory_.path(), tokenizer_);
+  expect_error(ErrorKind::format, "does not show", [&] { upper.render_prompt(messages, {false, true}, "messages"); });
+}
+
 TEST_F(Chat, RefusalsNameTheRowAndTheReason) {
   config({{"chat_template", kPlain}});
   const std::string good = R"({"messages":[{"role":"user","content":"u"},{"role":"assistant","content":"a"}]})";

@@ -37,6 +37,22 @@ TEST(TokenDrawer, DrawsAsSamplerAndAllowedTokensDo) {
   }
 }
 
+TEST(TokenDrawer, BannedTokensAreNotDrawnUnlessTheGrammarHasNothingElse) {
+  const std::vector<float> logits = drawer_logits();
+  TokenDrawer drawer(258);
+  const SamplingOptions greedy{0};
+  const int32_t best = drawer.draw(greedy, logits, {}, 0, nullptr);
+  const std::vector<int32_t> banned{best, -1, 300};
+  const int32_t next = drawer.draw(greedy, logits, {}, 0, nullptr, banned);
+  EXPECT_NE(next, best);
+  std::vector<float> others = logits;
+  others.erase(others.begin() + best);
+  EXPECT_EQ(logits[static_cast<size_t>(next)], *std::ranges::max_element(others));
+  ByteGrammar one("b");
+  const std::vector<int32_t> only{'b'};
+  EXPECT_EQ(drawer.draw(greedy, logits, {}, 0, &one.matcher(), only), 'b');
+}
+
 // Greedy on logits changed by the formulas.
 TEST(TokenDrawer, BiasAndPenaltiesChangeTheLogits) {
   const std::vector<float> logits = drawer_logits(40);

@@ -102,6 +102,45 @@ TEST(TextRequests, ChatsAreChecked) {
   EXPECT_EQ(read(TextApi::chat, chat(one + R"(,"max_tokens":3,"max_completion_tokens":5)")).max_tokens, 5);
 }
 
+TEST(TextRequests, EndsOfTextsAsVllmSpellsThem) {
+  const TextRequest request =
+      read(TextApi::completion, completion(R"("ignore_eos":true,"stop_token_ids":[3,511],"min_tokens":4)"));
+  EXPECT_TRUE(request.ignores_end);
+  EXPECT_EQ(request.stop_ids, (std::vector<int32_t>{3, 511}));
+  EXPECT_EQ(request.min_tokens, 4);
+  for (const char* more : {R"("stop_token_ids":[512])", R"("stop_token_ids":["a"])", R"("stop_token_ids":3)",
+                           R"("min_tokens":17)", R"("min_tokens":-1)", R"("ignore_eos":1)"})
+    EXPECT_EQ(refused(TextApi::completion, completion(more)), 400) << more;
+}
+
+TEST(TextRequests, ChatsHaveForms) {
+  const auto chat = [](const std::string& more) {
+    return R"({"messages":[{"role":"assistant","content":"a"}])" + more + "}";
+  };
+  EXPECT_TRUE(read(TextApi::chat, chat("")).form.opens_answer);
+  const ChatForm form =
+      read(TextApi::chat, chat(R"(,"continue_final_message":true,"chat_template_kwargs":{"enable_thinking":false})"))
+          .form;
+  EXPECT_TRUE(form.goes_on);
+  EXPECT_FALSE(form.opens_answer);
+  EXPECT_EQ(form.arguments.dump(), R"({"enable_thinking":false})");
+  EXPECT_FALSE(read(TextApi::chat, chat(R"(,"add_generation_prompt":false)")).form.opens_answer);
+  EXPECT_EQ(refused(TextApi::chat, chat(R"(,"continue_final_message":true,"add_generation_prompt":true)")), 400);
+  EXPECT_EQ(refused(TextApi::chat, chat(R"(,"chat_template_kwargs":[1])")), 400);
+}
+
+TEST(TextRequests, SchemasAndGrammarsAsLlamaCppSpellsThem) {
+  EXPECT_EQ(read(TextApi::completion, completion(R"("json_schema":{"const":1})")).grammar->kind,
+            GrammarSource::Kind::json_schema);
+  EXPECT_EQ(read(TextApi::completion, completion(R"("response_format":{"type":"json_object","schema":{"const":1}})"))
+                .grammar->text,
+            R"({"const":1})");
+  EXPECT_EQ(read(TextApi::completion, completion(R"("grammar":"root ::= \"a\"")")).grammar->kind,
+            GrammarSource::Kind::ebnf);
+  EXPECT_EQ(refused(TextApi::completion, completion(R"("response_format":{"type":"json_object","schema":1})")), 400);
+  EXPECT_EQ(refused(TextApi::completion, completion(R"("grammar":"a","json_schema":{})")), 400);
+}
+
 TEST(TextRequests, ARequiredCallIsAGrammarOfTheTools) {
   const std::string tools = R"("tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}])";
   const std::string messages = R"("messages":[{"role":"user","content":"x"}],)";
