@@ -81,7 +81,7 @@ class ChatRenderer::Conversation {
   void set_arguments(const Row& row, const RowPart& part) {
     arguments_ = chat_value(row, part, place_, budget_);
     if (!arguments_.is(jinja::Type::dict))
-      refuse_row(place_, "the template's arguments are no object", "give {\"name\": value, ...}");
+      refuse_row(place_, "the template's arguments are not an object", "give {\"name\": value, ...}");
   }
 
   // The text of the last message, for an answer that goes on from it.
