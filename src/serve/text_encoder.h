@@ -50,6 +50,8 @@ class TextEncoder {
   EncodedText encode(const TextRequest& request, std::shared_ptr<void>& held);
   // The ids of a text, and of a chat. Throws ApiError(400).
   std::vector<int32_t> tokens_of(const std::string& text, bool add_special_tokens) const;
+  // Whether the model has a chat template.
+  bool has_chats() const { return chats_ != nullptr; }
   std::vector<int32_t> chat_tokens(const OrderedJson& messages, const OrderedJson& tools) const;
 
  private:
