@@ -119,7 +119,7 @@ void AnswerReader::end(CallEnd end, const std::string& error, double now) {
   if (end == CallEnd::cancelled && !failed_) return set(Outcome::cancelled, "cancelled");
   if (end == CallEnd::timed_out) return set(Outcome::timed_out, error);
   if (end == CallEnd::unreachable) return set(Outcome::unreachable, error);
-  if (record_.status == 0) return set(Outcome::broken, error);
+  if (record_.status == 0) return set(Outcome::unreachable, error);
   if (record_.status != 200) return set(outcome_of(record_.status), message_of(text_));
   if (!is_stream_) return set(Outcome::broken, "the answer is not an event stream");
   if (failed_ || (end == CallEnd::broken && !done_)) return set(Outcome::broken, error);

@@ -15,7 +15,7 @@ enum class Outcome : uint8_t {
   server_error,  // another status of 500 and above, or none that was expected
   broken,        // the stream ended, or turned into an error, before the answer did
   timed_out,
-  unreachable,  // no connection
+  unreachable,  // no connection, or one that was closed without an answer
   cancelled,    // by the one who measures
 };
 constexpr std::array<const char*, 8> kOutcomeNames{"completed", "refused",   "client_error", "server_error",

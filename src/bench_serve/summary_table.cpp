@@ -24,7 +24,7 @@ std::string failures(const LoadSummary& s) {
                                     "Server errors",
                                     "Broken streams",
                                     "Timeouts",
-                                    "Without a connection",
+                                    "Without an answer",
                                     "Cancelled"};
   std::string out;
   for (size_t i = 1; i < s.outcomes.size(); ++i) {

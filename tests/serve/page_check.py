@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[1] / "data_files")]
 from browser import SKIPPED, Browser, find_browser  # noqa: E402
 from data_files import DATA, SHARED  # noqa: E402
+from served import Server  # noqa: E402
 
 KEY = "sk-page"
 TEMPLATE = "{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}{% if add_generation_prompt %}assistant:{% endif %}"
@@ -29,25 +30,6 @@ def check(name, holds, figure=""):
     global passed, failed
     print(("ok   " if holds else "FAIL ") + name, figure if not holds else "", flush=True)
     passed, failed = passed + bool(holds), failed + (not holds)
-
-
-class Server:
-    def __init__(self, program, model, home, *more):
-        self.process = subprocess.Popen([program, "serve", "--model", model, "--memory", "64MiB", "--threads", "1", "--port", "0", *more], stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True, env={**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home)})
-        self.url = next(found[1] for found in (re.search(r"listening on (\S+)", line) for line in self.process.stdout) if found)
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(self.url + "/health").close()
-                return
-            except OSError:
-                time.sleep(0.1)
-        raise RuntimeError("the server does not become ready")
-
-    def stop(self):
-        """What it logged."""
-        self.process.terminate()
-        return self.process.communicate(timeout=60)[1]
 
 
 def wait_for(browser, expression, seconds=60):
@@ -218,14 +200,14 @@ def serve_and_check(program, folder, pictures):
     described.write_text(json.dumps({**json.loads(described.read_text()), "chat_template": TEMPLATE}))
     browser = Browser(find_browser(), str(folder / "profile"), reached=("127.0.0.1",))
     try:
-        server = Server(program, folder / "plain", folder)
+        server = Server(program, folder / "plain", folder, "--memory", "64MiB")
         check_text(browser, server, pictures)
         check_hostile(browser)
         trouble = complaints(browser.events, server.url)
         check("no error, nothing asked for elsewhere", not trouble, trouble)
         log = server.stop()
         check("looking at the memory leaves no lines in the log", "/arena" not in log and "/v1/completions" in log)
-        server = Server(program, folder / "chat", folder, "--api-key", KEY)
+        server = Server(program, folder / "chat", folder, "--memory", "64MiB", "--api-key", KEY)
         check_head(server.url)
         check_chat(browser, server, pictures)
         server.stop()

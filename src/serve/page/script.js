@@ -165,7 +165,7 @@ function finish(turn, figures) {
   }
   const count = figures.tokens || figures.pieces, now = performance.now();
   const seconds = (now - figures.begun) / 1000;
-  const words = [count + (count === 1 ? ' token in ' : ' tokens in ') + seconds.toPrecision(3) + ' s'];
+  const words = [count + (count === 1 ? ' token in ' : ' tokens in ') + seconds.toFixed(2) + ' s'];
   if (figures.first) words.push('first after ' + Math.round(figures.first - figures.begun) + ' ms');
   if (count) words.push(rateText(count / seconds) + ' tokens/s');
   if (figures.reason) words.push(figures.reason);
