@@ -1,11 +1,11 @@
 # Installs the program, the libraries, the public headers and headroomConfig.cmake: a consumer writes
-# find_package(headroom) and links headroom::headroom. Every module but those of the command line is one static library of the exported set,
+# find_package(headroom) and links headroom::headroom. Every module but those of the command line and its load generator is one static library of the exported set,
 # because a static library carries its dependencies with it.
 include(CMakePackageConfigHelpers)
 
 set(HEADROOM_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/headroom)
 get_property(modules GLOBAL PROPERTY HEADROOM_MODULES)
-list(FILTER modules EXCLUDE REGEX "^cli")
+list(FILTER modules EXCLUDE REGEX "^(cli|bench_serve)")
 
 foreach(module ${modules})
   install(TARGETS headroom_${module} EXPORT headroomTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/headroom)

@@ -48,17 +48,18 @@ ALLOWED = {
     'serve': 'engine plan generate grammar tokenizer data formats jinja',
     'doctor': 'planner passes optim models formats plan',
     'report': 'plan',
+    'bench_serve': 'report formats',
     'api': '*',
-    'cli': 'engine arguments report doctor serve train plan data tokenizer formats',
+    'cli': 'engine arguments report doctor serve bench_serve train plan data tokenizer formats',
 }
 # Only the command line and the public API may include these.
-TOPS = ('train', 'engine', 'arguments', 'serve', 'doctor', 'report', 'api', 'cli')
+TOPS = ('train', 'engine', 'arguments', 'serve', 'bench_serve', 'doctor', 'report', 'api', 'cli')
 
 # First part of an include path of an outside library: the layers that may use it.
 LIBRARIES = {
     'dnnl.h': 'kernels', 'dnnl.hpp': 'kernels', 'oneapi': 'kernels', 'hwy': 'kernels', 'omp.h': 'base', 'mpi.h': 'comm',
     'cuda_runtime.h': 'kernels device', 'cublasLt.h': 'kernels', 'cudnn.h': 'kernels', 'cudnn_frontend.h': 'kernels', 'cuda_shim': 'kernels',
-    'yaml-cpp': 'formats', 'boost': 'serve', 'CLI': 'cli arguments api',
+    'yaml-cpp': 'formats', 'boost': 'serve bench_serve', 'CLI': 'cli arguments api',
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')

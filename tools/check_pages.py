@@ -19,7 +19,7 @@ import source_check
 PAGES = ('README.md', 'CONTRIBUTING.md', 'AGENTS.md', 'docs')
 SOURCES = ('src', 'include', 'python', 'tests', 'tools', 'cmake', 'benchmarks', 'examples', '.ci')
 CODE = ('.h', '.cpp', '.cu', '.cuh', '.py', '.sh', '.cmake', 'CMakeLists.txt')
-COMMANDS = ('init', 'info', 'plan', 'train', 'generate', 'evaluate', 'tokenize', 'profile', 'report', 'watch', 'merge', 'quantize', 'doctor')
+COMMANDS = ('init', 'info', 'plan', 'train', 'generate', 'evaluate', 'tokenize', 'profile', 'report', 'watch', 'merge', 'quantize', 'serve', 'bench-serve', 'doctor')
 NAMES = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'page_names.txt')
 
 FENCE = re.compile(r'^\s*```.*?^\s*```', re.M | re.S)

@@ -11,7 +11,7 @@ int run_command_line(std::vector<std::string> arguments) {
                       "  headroom train --model M --data D --memory 8GiB --output-dir O\n",
                       {init_command(), info_command(), plan_command(), train_command(), generate_command(),
                        evaluate_command(), tokenize_command(), profile_command(), report_command(), watch_command(),
-                       merge_command(), quantize_command(), serve_command(), doctor_command()},
+                       merge_command(), quantize_command(), serve_command(), bench_serve_command(), doctor_command()},
                       std::move(arguments));
 }
 

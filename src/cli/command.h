@@ -18,6 +18,7 @@ Command watch_command();
 Command merge_command();
 Command quantize_command();
 Command serve_command();
+Command bench_serve_command();
 Command doctor_command();  // with the planner, for what headroom itself would need
 
 // Runs the command line; never throws. Returns the exit code: 0, 1 where the machine failed, 2 for wrong options or

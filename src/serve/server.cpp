@@ -12,9 +12,11 @@
 #include "base/error.h"
 #include "serve/api_access.h"
 #include "serve/api_error.h"
+#include "serve/arena_state.h"
 #include "serve/json_fields.h"
 #include "serve/logged_exchange.h"
 #include "serve/server_metrics.h"
+#include "serve/server_page.h"
 #include "serve/text_answer.h"
 #include "serve/worker.h"
 
@@ -80,6 +82,7 @@ class Server::Parts {
     Scheduler scheduler(model.runner(), scheduler_options());
     model_ = &model;
     encoder_ = &encoder;
+    has_chats_ = encoder.has_chats();
     scheduler_ = &scheduler;
     publish();
     state_ = State::ready;
@@ -139,7 +142,9 @@ class Server::Parts {
 
   // On the HTTP server's thread.
   void handle(ExchangeRef plain) {
-    ExchangeRef exchange = options_.log ? std::make_shared<LoggedExchange>(std::move(plain), options_.log) : plain;
+    // The page at / asks for /arena twice a second: not worth a line each.
+    const bool logged = options_.log && plain->request().path != "/arena";
+    ExchangeRef exchange = logged ? std::make_shared<LoggedExchange>(std::move(plain), options_.log) : plain;
     guarded(exchange, [&] { route(exchange); });
   }
 
@@ -171,10 +176,12 @@ class Server::Parts {
     const HttpRequest& request = exchange->request();
     const std::string& path = request.path;
     if (path == "/health" || path == "/ping") return health(*exchange);
+    if (path == "/") return require_method(request, "GET"), send_page(*exchange);
     require_key(request);
     if (path == "/version")
       return require_method(request, "GET"), send_json(*exchange, {{"version", HEADROOM_VERSION}});
     if (path == "/metrics") return require_method(request, "GET"), metrics(*exchange);
+    if (path == "/arena") return require_method(request, "GET"), arena(*exchange);
     if (path == "/v1/models" || path.starts_with("/v1/models/"))
       return require_method(request, "GET"), models(*exchange);
     const auto work = worker_route(path);
@@ -207,6 +214,17 @@ class Server::Parts {
 
   void metrics(HttpExchange& exchange) const {
     exchange.send(200, "text/plain; version=0.0.4; charset=utf-8", metrics_.text(&plan_, high_water_));
+  }
+
+  void arena(HttpExchange& exchange) const {
+    const State state = state_;
+    ArenaState now;
+    now.state = state == State::loading ? "loading" : state == State::ready ? "ready" : "ending";
+    now.models = options_.names;
+    now.chat_template = has_chats_;
+    now.arena_high_water = high_water_;
+    now.counts = metrics_.counts();
+    exchange.send(200, "application/json", arena_json(plan_, now));
   }
 
   Json model_json(const std::string& name) const {
@@ -334,6 +352,7 @@ class Server::Parts {
   std::atomic<State> state_{State::loading};
   std::atomic<bool> http_ended_{false};
   std::atomic<int64_t> high_water_{0};
+  std::atomic<bool> has_chats_{false};
   uint64_t answers_ = 0;  // of the worker
   ServerMetrics metrics_;
   std::mutex mutex_;

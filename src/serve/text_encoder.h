@@ -51,6 +51,8 @@ class TextEncoder {
   // The ids of a text, and of a chat. Throws ApiError(400).
   std::vector<int32_t> tokens_of(const std::string& text, bool add_special_tokens) const;
   std::vector<int32_t> chat_tokens(const OrderedJson& messages, const OrderedJson& tools, const ChatForm& form) const;
+  // Whether the model has a chat template.
+  bool has_chats() const { return chats_ != nullptr; }
 
  private:
   struct Vocabulary;

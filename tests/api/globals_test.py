@@ -15,8 +15,8 @@ MADE_ONCE = ('ops()::registry', 'backends()::built', 'devices()::built', 'elemen
 OF_A_THREAD = ('usual_size()::size', 'team_size()::size', 'place()::here', 'look_for_neighbours(headroom::team::SpinRule&)::before', 'mode_of_thread')
 # Shared on purpose, each with its own lock or atomics.
 SHARED = ('account()::instance', 'the_team()::team')
-# Not the engine: the command line, doctor's tables and the pages of reports.
-BESIDE = re.compile(r'libheadroom_(cli|doctor|report)|cuda')
+# Not the engine: the command line, doctor's tables, the pages of reports and the load generator.
+BESIDE = re.compile(r'libheadroom_(cli|doctor|report|bench_serve)|cuda')
 SECTION = re.compile(r'\.(data|bss|tdata|tbss)(?!\.rel\.ro)')
 
 

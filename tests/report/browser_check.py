@@ -5,19 +5,17 @@ Usage: browser_check.py HEADROOM [FOLDER]
 Makes a tiny run with HEADROOM, draws its report and what budgets buy, and opens both in a headless Chromium or Chrome found on PATH, at widths 390 and 1280,
 light and dark. Screenshots are left in FOLDER where it is given. Prints N passed, N failed; exits 77 where there is no browser.
 """
-import base64
-import fcntl
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-SKIPPED = 77
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from browser import SKIPPED, Browser, find_browser  # noqa: E402
+
 MODEL = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258, "hidden_size": 64, "intermediate_size": 128,
          "num_hidden_layers": 6, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128, "rms_norm_eps": 1e-5,
          "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": True, "torch_dtype": "float32", "bos_token_id": 256, "eos_token_id": 257}
@@ -67,74 +65,14 @@ def check(name, holds, figure=""):
     passed, failed = passed + bool(holds), failed + (not holds)
 
 
-class Browser:
-    """A headless browser, spoken to over its debugging pipe: JSON messages that end in a zero byte, read from 3, written to 4."""
+def probe(browser, first=""):
+    return browser.value(first + PROBE)
 
-    def __init__(self, program, profile):
-        ours_in, theirs_out = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in os.pipe())
-        theirs_in, ours_out = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in os.pipe())
-        self.process = subprocess.Popen(
-            [program, "--headless", "--disable-gpu", "--no-sandbox", "--disable-dev-shm-usage", "--no-first-run", f"--user-data-dir={profile}",
-             "--host-resolver-rules=MAP * ~NOTFOUND", "--remote-debugging-pipe", "about:blank"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(3, 4),
-            preexec_fn=lambda: (os.dup2(theirs_in, 3), os.dup2(theirs_out, 4)))
-        os.close(theirs_in)
-        os.close(theirs_out)
-        self.input, self.output = os.fdopen(ours_in, "rb", 0), os.fdopen(ours_out, "wb", 0)
-        self.left, self.number, self.session, self.events = b"", 0, None, []
-        target = self("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self(domain + ".enable")
 
-    def message(self):
-        while b"\0" not in self.left:
-            piece = self.input.read(1 << 16)
-            if not piece:
-                raise RuntimeError("the browser has ended")
-            self.left += piece
-        text, self.left = self.left.split(b"\0", 1)
-        return json.loads(text)
-
-    def __call__(self, method, **parameters):
-        self.number += 1
-        request = {"id": self.number, "method": method, "params": parameters} | ({"sessionId": self.session} if self.session else {})
-        self.output.write(json.dumps(request).encode() + b"\0")
-        while True:
-            message = self.message()
-            if message.get("id") == self.number:
-                if "error" in message:
-                    raise RuntimeError(f"{method}: {message['error']}")
-                return message["result"]
-            self.events.append(message)
-
-    def open(self, page, width, height, scheme):
-        self("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=2 if width < 600 else 1, mobile=width < 600)
-        self("Emulation.setScrollbarsHidden", hidden=True)
-        self("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        self.events = []
-        self("Page.navigate", url=page.as_uri())
-        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
-            self.events.append(self.message())
-        return self.probe()
-
-    def probe(self, first=""):
-        return self("Runtime.evaluate", expression=first + PROBE, returnByValue=True)["result"]["value"]
-
-    def screenshot(self, file, size):
-        picture = self("Page.captureScreenshot", captureBeyondViewport=True, clip={"x": 0, "y": 0, "width": size["wide"], "height": size["height"], "scale": 1})
-        file.write_bytes(base64.b64decode(picture["data"]))
-
-    def close(self):
-        try:
-            self("Browser.close")
-        except (RuntimeError, OSError):
-            pass
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+def open_page(browser, page, width, height, scheme):
+    browser.show(width, height, scheme)
+    browser.load(page.as_uri())
+    return probe(browser)
 
 
 def complaints(events):
@@ -171,7 +109,7 @@ def make_page(program, folder):
 
 def check_view(browser, page, width, scheme, pictures):
     name = f"{width} {scheme}"
-    found = browser.open(page, width, 844 if width < 600 else 900, scheme)
+    found = open_page(browser, page, width, 844 if width < 600 else 900, scheme)
     if pictures:
         browser.screenshot(pictures / f"report-{width}-{scheme}.png", found)
     check(f"{name}: the parts of the page, in order", [part for part in found["parts"] if part != "facts"] == list(PARTS), found["parts"].keys())
@@ -183,7 +121,7 @@ def check_view(browser, page, width, scheme, pictures):
     memory = found["parts"].get("Memory of a step", {}).get("charts") or [{"titles": 0}]
     check(f"{name}: a pointer on the memory of a step shows figures", memory[0]["titles"] >= 20, memory)
     check(f"{name}: nothing is wider than the screen", found["scroll"] <= found["wide"] == width and not found["outside"], (found["scroll"], found["wide"], found["outside"]))
-    unfolded = browser.probe("document.querySelectorAll('details').forEach(folded => { folded.open = true; });")
+    unfolded = probe(browser, "document.querySelectorAll('details').forEach(folded => { folded.open = true; });")
     check(f"{name}: nor is anything unfolded", unfolded["height"] > found["height"] and unfolded["scroll"] <= width and not unfolded["outside"], unfolded["outside"])
     check(f"{name}: labels of a chart do not lap over each other", not found["lapping"], found["lapping"])
     check(f"{name}: no script", found["scripts"] == 0)
@@ -206,8 +144,8 @@ TARGET = """(() => {
 
 def check_curve(browser, page, width, scheme, pictures):
     name = f"curve, {width} {scheme}"
-    value = lambda expression: browser("Runtime.evaluate", expression=expression, returnByValue=True)["result"]["value"]
-    found = browser.open(page, width, 844, scheme)
+    value = browser.value
+    found = open_page(browser, page, width, 844, scheme)
     if pictures:
         browser.screenshot(pictures / f"curve-{width}-{scheme}.png", found)
     check(f"{name}: nothing is wider than the screen", found["scroll"] <= found["wide"] == width and not found["outside"], found["outside"])
@@ -228,7 +166,7 @@ def check_curve(browser, page, width, scheme, pictures):
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    program = find_browser()
     if not program:
         print("skipped: no Chromium or Chrome on PATH\n0 passed, 0 failed, 1 skipped")
         return SKIPPED
