@@ -12,7 +12,4 @@ namespace headroom {
 // --enable-lora, --max-loras, --max-lora-rank, --lora-modules, and --lora-target-modules where the app has none yet.
 void add_lora_slot_options(CLI::App& app, LoraSlotOptions& options, std::vector<std::string>& modules);
 
-// Of "NAME=DIR" and {"name": NAME, "path": DIR}. Throws Error(usage) for other texts and for a name that comes twice.
-std::vector<NamedAdapter> parse_lora_modules(const std::vector<std::string>& modules);
-
 }  // namespace headroom

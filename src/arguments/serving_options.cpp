@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "device/device.h"
 #include "engine/budget.h"
+#include "engine/lora_modules.h"
 
 namespace headroom {
 namespace {

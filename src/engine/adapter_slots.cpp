@@ -34,7 +34,7 @@ AdapterCaps caps_of(const ModelSpec& spec) {
   return {kConfigBytes, 16384 + 2 * kTensorText * static_cast<int64_t>(checkpoint_weights(spec).size())};
 }
 
-// Config and header, without waiting for what is no file.
+// Config and header, without waiting for a pipe.
 AdapterFiles open_files(const fs::path& directory, const ModelSpec& spec) {
   for (const char* name : {"adapter_config.json", "adapter_model.safetensors"}) {
     std::error_code status;
@@ -67,11 +67,12 @@ std::vector<std::string> slot_targets(const AdapterFiles& adapter, const ModelSp
 }
 
 void check_rank(const AdapterFiles& adapter, int64_t most) {
-  if (adapter.rank > most)
-    throw Error(ErrorKind::usage,
-                fmt::format("{} has rank {}, the slots hold {}", adapter.tensors.path().parent_path().string(),
-                            adapter.rank, most),
-                fmt::format("--max-lora-rank {}", adapter.rank));
+  if (adapter.rank <= most) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("{} has rank {}, the slots hold {}", adapter.tensors.path().parent_path().string(),
+                          adapter.rank, most),
+              adapter.rank <= kMostRank ? fmt::format("--max-lora-rank {}", adapter.rank)
+                                        : "serve it alone (--adapter), or a model that `headroom merge` makes of it");
 }
 
 void check_options(const LoraSlotOptions& options) {
@@ -124,25 +125,24 @@ LoraSlots planned_slots(const LoraSlotOptions& options, const ModelSpec& spec, D
   LoraSlots slots;
   if (!options.wanted()) return slots;
   check_options(options);
-  std::vector<AdapterFiles> adapters;
   int64_t rank = 0;
   std::vector<std::string> named;
   for (const NamedAdapter& adapter : options.adapters) {
-    adapters.push_back(open_files(adapter.directory, spec));
-    const std::vector<std::string> targets = slot_targets(adapters.back(), spec);
-    rank = std::max(rank, adapters.back().rank);
+    const AdapterFiles files = open_files(adapter.directory, spec);
+    const std::vector<std::string> targets = slot_targets(files, spec);
+    check_rank(files, options.max_rank.value_or(kMostRank));
+    rank = std::max(rank, files.rank);
     named.insert(named.end(), targets.begin(), targets.end());
   }
   std::sort(named.begin(), named.end());
   named.erase(std::unique(named.begin(), named.end()), named.end());
-  slots.count = options.max_loras.value_or(std::max<int64_t>(1, static_cast<int64_t>(adapters.size())));
-  slots.rank = options.max_rank.value_or(rank > 0 ? std::min(rank, kMostRank) : kUsualRank);
+  slots.count = options.max_loras.value_or(std::max<int64_t>(1, static_cast<int64_t>(options.adapters.size())));
+  slots.rank = options.max_rank.value_or(rank > 0 ? rank : kUsualRank);
   slots.dtype = dtype;
   if (!options.targets.empty())
     slots.targets = options.targets;
   else if (!named.empty())
     slots.targets = named;
-  for (const AdapterFiles& adapter : adapters) check_rank(adapter, slots.rank);
   for (const std::string& module : named)
     if (std::none_of(slots.targets.begin(), slots.targets.end(),
                      [&](const std::string& target) { return target_means(target, module); }))

@@ -7,7 +7,6 @@
 #include "models/serving.h"
 #include "passes/precisions.h"
 #include "planner/serving.h"
-#include "planner/techniques/lora.h"
 #include "planner/techniques/precision.h"
 
 namespace headroom {
@@ -56,8 +55,8 @@ DType cache_type(const PlanRequest& request, const std::string& said) {
 }
 
 // Slots of adapters are as narrow as weights are.
-LoraSlots slots_of(const PlanRequest& request, const ServingOptions& serving, const ModelSpec& spec) {
-  if (serving.lora.wanted() && asked_for(request, kLora))
+LoraSlots slots_of(const PlanRequest& request, const ServingOptions& serving, const ModelSpec& spec, bool adapted) {
+  if (serving.lora.wanted() && adapted)
     throw Error(ErrorKind::usage, "--adapter beside slots of adapters",
                 "name all adapters by --lora-modules NAME=DIR, and this one in requests");
   const Precision* const precision = narrow_precision_of(request);
@@ -94,6 +93,8 @@ class ServedFiles {
   }
 
   const ModelFiles& model() const { return opened_ ? opened_->files() : *bare_; }
+  // Whether one adapter is applied to all requests.
+  bool adapted() const { return opened_ && opened_->adapter_options().rank > 0; }
   PlanRequest request() const {
     if (opened_) return opened_->request(true);
     return inference_request(options_.machine, options_.techniques, *bare_, true);
@@ -166,7 +167,7 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
                 "--device cpu");
   book_prompt(request, model, 0, 0);
   const DType cache = cache_type(request, serving.kv_cache_dtype);
-  const LoraSlots lora = slots_of(request, serving, model.spec);
+  const LoraSlots lora = slots_of(request, serving, model.spec, served.adapted());
   ServingQuestion question;
   question.lora = lora;
   question.positions = serving.max_model_len;

@@ -64,12 +64,26 @@ void AdapterRegistry::load(const std::string& name, const std::filesystem::path&
   fill(std::make_shared<ServedAdapter>(ServedAdapter{name, directory, slot, -1}));
 }
 
+bool AdapterRegistry::is_unused(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const std::shared_ptr<ServedAdapter>* const own = named(name);
+  return own && own->use_count() == 1;
+}
+
+// Files are looked at only once there is a place for what they hold.
 bool AdapterRegistry::try_replace(const std::string& name, const std::filesystem::path& directory) {
+  const int32_t slot = free_slot();
+  if (slot < 0 && !is_unused(name)) return false;
   filler_.check(directory);
-  if (const int32_t slot = free_slot(); slot >= 0) {
+  if (slot >= 0) {
     fill(std::make_shared<ServedAdapter>(ServedAdapter{name, directory, slot, -1}));
     return true;
   }
+  return fill_in_place(name, directory);
+}
+
+// Under the lock, so that nobody finds the adapter meanwhile.
+bool AdapterRegistry::fill_in_place(const std::string& name, const std::filesystem::path& directory) {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<ServedAdapter>* const own = named(name);
   if (!own || own->use_count() > 1) return false;

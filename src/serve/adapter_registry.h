@@ -60,6 +60,8 @@ class AdapterRegistry {
   std::shared_ptr<ServedAdapter>* named(const std::string& name);
   int32_t free_slot() const;
   void fill(std::shared_ptr<ServedAdapter> adapter);
+  bool is_unused(const std::string& name);
+  bool fill_in_place(const std::string& name, const std::filesystem::path& directory);
   bool try_replace(const std::string& name, const std::filesystem::path& directory);
 
   const SlotFiller filler_;

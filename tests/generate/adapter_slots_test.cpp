@@ -303,6 +303,18 @@ TEST_F(AdapterSlotsTest, FilesThatDoNotFitAreRefusedAndChangeNothing) {
   refuse(ErrorKind::format, "adapter_config.json");
 }
 
+TEST_F(AdapterSlotsTest, StandBesideCodesOfWeights) {
+  InferenceOptions options = served_options(directory_ / "model");
+  options.techniques.pins["quantize-weights"] = "int8";
+  ServedModel model(options, plan_serving(options, with_slots(1, 4)));
+  write_adapter(directory_ / "all", 4, all_matrices(model.plan(), spec(), 4), 3);
+  model.load_adapter(0, directory_ / "all");
+  const std::vector<Held> all{{tiny_prompt(9), {0, 1, 2}, 0}, {tiny_prompt(9), {3, 4, 5}, -1}};
+  const auto mixed = last_logits(model.runner(), all, 5);
+  EXPECT_NE(mixed[0], mixed[1]);
+  for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(mixed[i], last_logits(model.runner(), {all[i]}, 1)[0]);
+}
+
 TEST_F(AdapterSlotsTest, DoNotGoWithOneAdapterForAll) {
   const std::string a = lora_name("model.layers.0.self_attn.q_proj.weight", 'A'),
                     b = lora_name("model.layers.0.self_attn.q_proj.weight", 'B');

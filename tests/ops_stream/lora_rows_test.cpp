@@ -54,7 +54,7 @@ Operands random_operands(const LoraCase& c, const std::vector<double>& slots) {
           Tensor::random(c.y, {rows, 1, c.outs}, 5)};
 }
 
-// Slots of all kinds: of adapters, of none, and of numbers that are no slot.
+// Slots of all kinds: of adapters, of none, and of numbers outside of the slots.
 std::vector<double> mixed_slots(const LoraCase& c) {
   const auto slots = static_cast<double>(c.slots);
   return {0, -1, slots - 1, 0, slots, -7, slots - 1, 1000000};

@@ -31,12 +31,12 @@ class Registry : public testing::Test {
   std::string cut;                              // one that fails half-way
   AdapterRegistry registry{2,
                            {[this](const std::filesystem::path& directory) {
-                              if (directory == refused) throw Error(ErrorKind::format, "it is bad", "mend it");
+                              if (directory == refused) throw Error(ErrorKind::format, "it is bad", "correct it");
                             },
                             [this](int64_t slot, const std::filesystem::path& directory) {
-                              if (directory == refused) throw Error(ErrorKind::format, "it is bad", "mend it");
+                              if (directory == refused) throw Error(ErrorKind::format, "it is bad", "correct it");
                               slots[static_cast<size_t>(slot)] = directory == cut ? "nonsense" : directory;
-                              if (directory == cut) throw Error(ErrorKind::format, "it was cut", "mend it");
+                              if (directory == cut) throw Error(ErrorKind::format, "it was cut", "correct it");
                             }}};
 };
 

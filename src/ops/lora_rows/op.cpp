@@ -13,7 +13,7 @@ using namespace operand_rules;
 
 // (x, a, b, scales, slots, y) -> y'. With slot s = slots[r]
 //   y'[r] = y[r] + scales[s] * (x[r] a[s]^T) b[s]
-// and y'[r] = y[r] where s is no slot. x is [rows, 1, ins], y [rows, 1, outs], a [slots, rank, ins] and b
+// and y'[r] = y[r] where s is none of the slots. x is [rows, 1, ins], y [rows, 1, outs], a [slots, rank, ins] and b
 // [slots, rank, outs], the latter a matrix B [outs, rank] on its side. Sums are f32. A row of the result has the same
 // bits whatever the other rows are.
 class LoraRows final : public Op {
