@@ -1,9 +1,11 @@
 #include "arguments/serving_options.h"
 
 #include "arguments/inference_options.h"
+#include "arguments/lora_slot_options.h"
 #include "base/error.h"
 #include "device/device.h"
 #include "engine/budget.h"
+#include "engine/lora_modules.h"
 
 namespace headroom {
 namespace {
@@ -37,6 +39,7 @@ void add_serving_sizes(CLI::App& app, ServingArguments& a) {
   scalar(app, "--gpu-memory-utilization", a.memory_share,
          "without --memory: the share of the free memory to use, above 0 up to 1 (0.9)")
       ->group(kGroup);
+  add_lora_slot_options(app, s.lora, a.lora_modules);
 }
 
 void add_serving_options(CLI::App& app, ServingArguments& a) {
@@ -47,6 +50,7 @@ void add_serving_options(CLI::App& app, ServingArguments& a) {
 
 std::string resolve_serving(ServingArguments& a) {
   resolve_tiers(a.tiers, a.options.machine, a.options.techniques);
+  a.serving.lora.adapters = parse_lora_modules(a.lora_modules);
   if (a.memory_share == 0) return {};
   if (!(a.memory_share > 0 && a.memory_share <= 1))
     throw Error(ErrorKind::usage, fmt::format("--gpu-memory-utilization {} is out of range", a.memory_share),

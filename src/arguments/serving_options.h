@@ -11,7 +11,8 @@ struct ServingArguments {
   InferenceOptions options;
   TierArguments tiers;  // become part of the options after parsing (resolve_serving)
   ServingOptions serving;
-  double memory_share = 0;  // --gpu-memory-utilization; 0: not given
+  std::vector<std::string> lora_modules;  // become part of `serving` too
+  double memory_share = 0;                // --gpu-memory-utilization; 0: not given
   bool quiet = false;
 };
 
@@ -19,8 +20,8 @@ struct ServingArguments {
 // add_serving_sizes().
 void add_serving_options(CLI::App& app, ServingArguments& arguments);
 
-// --max-model-len, --max-num-seqs, --max-num-batched-tokens, --block-size, --kv-cache-dtype and
-// --gpu-memory-utilization alone.
+// --max-model-len, --max-num-seqs, --max-num-batched-tokens, --block-size, --kv-cache-dtype,
+// --gpu-memory-utilization and the slots of adapters (arguments/lora_slot_options.h) alone.
 void add_serving_sizes(CLI::App& app, ServingArguments& arguments);
 
 // Folds the tiers, and the share of memory where --memory is not given, into the options. Gives a note where something

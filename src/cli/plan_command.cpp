@@ -41,6 +41,11 @@ int run_served(const PlanArguments& arguments) {
   serving.options.machine = train.machine;
   serving.options.machine.device = planning_device(train.machine);
   serving.options.techniques = train.techniques;
+  if (LoraOptions& lora = serving.options.techniques.lora;
+      serving.serving.lora.wanted() || !serving.lora_modules.empty()) {
+    if (lora.targets != LoraOptions().targets) serving.serving.lora.targets = lora.targets;
+    lora = {};
+  }
   serving.tiers = arguments.train.tiers;
   serving.quiet = arguments.train.quiet;
   const std::string note = resolve_serving(serving);

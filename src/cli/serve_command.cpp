@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -34,11 +36,24 @@ void add_server_options(CLI::App& app, ServeArguments& a) {
   add("--api-key", s.api_keys, "what clients have to send (Authorization: Bearer KEY); also HEADROOM_API_KEY");
   add("--served-model-name", s.names, "the model's name in requests; several are aliases (the folder's name)");
   add("--max-connections", s.connections, "open at once; further ones are answered 503")->capture_default_str();
+  app.add_flag("--allow-runtime-lora", s.runtime_adapters,
+               "requests may load adapters from any folder; also VLLM_ALLOW_RUNTIME_LORA_UPDATING")
+      ->group(kGroup);
+  add("--lora-root", s.adapter_root, "requests may load adapters from folders below this one");
   add("--admission", a.admission, "guaranteed: a request is taken once its prompt and max_tokens have room")
       ->capture_default_str();
   app.add_flag("--enforce-eager", a.enforce_eager,
                "as vLLM has it: there are no graphs here whose memory it would save")
       ->group(kGroup);
+}
+
+bool is_true(const std::string& value) { return value == "1" || value == "true" || value == "True"; }
+
+void check_adapter_names(const ServerOptions& server) {
+  for (const NamedAdapter& adapter : server.adapters)
+    if (std::find(server.names.begin(), server.names.end(), adapter.name) != server.names.end())
+      throw Error(ErrorKind::usage, fmt::format("--lora-modules {} is the name of the model", adapter.name),
+                  "give another name, or --served-model-name");
 }
 
 void check_server(ServeArguments& a) {
@@ -52,6 +67,9 @@ void check_server(ServeArguments& a) {
     throw Error(ErrorKind::usage, fmt::format("--max-connections {} is out of range", a.server.connections),
                 "give a number from 1 to 65536");
   if (const char* key = std::getenv("HEADROOM_API_KEY"); key && *key) a.server.api_keys.emplace_back(key);
+  const char* const runtime = std::getenv("VLLM_ALLOW_RUNTIME_LORA_UPDATING");
+  a.server.runtime_adapters |= !a.server.adapter_root.empty() || (runtime && is_true(runtime));
+  a.server.adapters = a.serving.serving.lora.adapters;
   if (a.server.names.empty()) {
     const std::filesystem::path model = std::filesystem::absolute(a.serving.options.model).lexically_normal();
     a.server.names.push_back(model.has_filename() ? model.filename().string()
@@ -64,16 +82,19 @@ int run_serve(ServeArguments& a) {
   check_server(a);
   const Notes notes = a.serving.quiet ? Notes() : Notes(print_note);
   const InferenceOptions& options = a.serving.options;
+  check_adapter_names(a.server);
   Server::book(options, a.server, a.serving.serving);
   const ServingPlan plan = plan_serving(options, a.serving.serving, notes);
   if (!plan.plan.feasible) return refuse(plan.plan);
   if (!a.serving.quiet) a.server.log = [](const std::string& line) { write_stderr(line + "\n"); };
   const RunControl& control = install_signal_handlers();
+  std::atomic<bool>& reload = install_reload_handler();
   Server server(a.server, plan);
   fmt::print("{}listening on {}\n", serving_text(plan), server.url());
   std::fflush(stdout);
   ServedModel model(options, plan, notes);
-  server.run(model, [&] { return control.stop_signal != 0; });
+  server.run(
+      model, [&] { return control.stop_signal != 0; }, [&] { return reload.exchange(false); });
   return control.stop_signal == SIGINT ? 128 + SIGINT : 0;
 }
 

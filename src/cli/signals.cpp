@@ -41,7 +41,21 @@ void on_signal(int number) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText, sizeof kText - 1);
 }
 
+std::atomic<bool>& reload_asked() {
+  static std::atomic<bool> instance{false};
+  return instance;
+}
+
 }  // namespace
+
+std::atomic<bool>& install_reload_handler() {
+  reload_asked() = false;
+  struct sigaction action {};
+  action.sa_handler = [](int) { reload_asked() = true; };
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGHUP, &action, nullptr);
+  return reload_asked();
+}
 
 RunControl& install_signal_handlers() {
   control();

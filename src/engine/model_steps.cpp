@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "models/serving.h"
+#include "passes/lora_slots.h"
 
 namespace headroom {
 
@@ -21,12 +22,14 @@ ModelSteps::ModelSteps(Executor& executor, const StepLimits& limits)
               data("slots"),
               data("owners"),
               data("wanted"),
+              {},
               {}};
+    if (limits.adapters > 0) size.adapters = executor.tensor(slot_rows_name(rows));
     size.result = executor.result(size.program, 0);
     sizes_.insert(sizes_.begin(), std::move(size));
   }
   const auto most = static_cast<size_t>(limits.rows);
-  for (std::vector<int32_t>* values : {&ids_, &positions_, &angles_, &slots_, &owners_, &wanted_})
+  for (std::vector<int32_t>* values : {&ids_, &positions_, &angles_, &slots_, &owners_, &wanted_, &adapters_})
     values->reserve(most);
   blocks_.resize(static_cast<size_t>(limits.sequences * limits.table_blocks));
   if (!executor.host_sees(sizes_.back().result)) logits_.resize(static_cast<size_t>(limits.logits * limits.vocab));
@@ -41,6 +44,8 @@ void ModelSteps::check(const Step& step) const {
     HR_CHECK(row.token >= 0 && row.token < limits_.vocab, "token {} of {}", row.token, limits_.vocab);
     HR_CHECK(row.table >= 0 && row.table < count(step.tables), "table {} of {}", row.table, step.tables.size());
     const auto& table = step.tables[static_cast<size_t>(row.table)];
+    HR_CHECK(row.adapter >= -1 && row.adapter < limits_.adapters, "slot {} of {} adapters", row.adapter,
+             limits_.adapters);
     HR_CHECK(
         row.position >= 0 && row.position < limits_.positions && row.position / limits_.block_tokens < count(table),
         "position {} in a table of {} blocks", row.position, table.size());
@@ -56,7 +61,7 @@ void ModelSteps::check(const Step& step) const {
 void ModelSteps::put(const TensorView& to, const std::vector<int32_t>& values) { executor_.put<int32_t>(to, values); }
 
 void ModelSteps::fill_rows(const Step& step, const Size& size) {
-  for (std::vector<int32_t>* values : {&ids_, &positions_, &angles_, &slots_, &owners_}) values->clear();
+  for (std::vector<int32_t>* values : {&ids_, &positions_, &angles_, &slots_, &owners_, &adapters_}) values->clear();
   for (const StepRow& row : step.rows) {
     const int64_t block =
         step.tables[static_cast<size_t>(row.table)][static_cast<size_t>(row.position / limits_.block_tokens)];
@@ -65,6 +70,7 @@ void ModelSteps::fill_rows(const Step& step, const Size& size) {
     angles_.push_back(row.position);
     slots_.push_back(static_cast<int32_t>(block * limits_.block_tokens + row.position % limits_.block_tokens));
     owners_.push_back(row.table);
+    adapters_.push_back(row.adapter);
   }
   const auto rows = static_cast<size_t>(size.rows);
   ids_.resize(rows, 0);
@@ -72,6 +78,7 @@ void ModelSteps::fill_rows(const Step& step, const Size& size) {
   angles_.resize(rows, 0);
   slots_.resize(rows, -1);
   owners_.resize(rows, 0);
+  adapters_.resize(rows, -1);
   wanted_.assign(step.wanted.begin(), step.wanted.end());
   wanted_.resize(static_cast<size_t>(size.logits), 0);
   put(size.ids, ids_);
@@ -80,6 +87,7 @@ void ModelSteps::fill_rows(const Step& step, const Size& size) {
   put(size.slots, slots_);
   put(size.owners, owners_);
   put(size.wanted, wanted_);
+  if (limits_.adapters > 0) put(size.adapters, adapters_);
 }
 
 void ModelSteps::fill_tables(const Step& step) {

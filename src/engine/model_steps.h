@@ -22,7 +22,7 @@ class ModelSteps final : public StepRunner {
   struct Size {
     int64_t rows = 0, logits = 0;
     std::string program;
-    TensorView ids, positions, angles, slots, owners, wanted, result;
+    TensorView ids, positions, angles, slots, owners, wanted, adapters, result;
   };
   void check(const Step& step) const;
   void fill_rows(const Step& step, const Size& size);
@@ -33,7 +33,7 @@ class ModelSteps final : public StepRunner {
   StepLimits limits_;
   std::vector<Size> sizes_;  // ascending in rows
   TensorView tables_;
-  std::vector<int32_t> ids_, positions_, angles_, slots_, owners_, wanted_, blocks_;
+  std::vector<int32_t> ids_, positions_, angles_, slots_, owners_, wanted_, adapters_, blocks_;
   std::vector<float> logits_;  // where the host does not see the arena
 };
 

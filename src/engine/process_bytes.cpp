@@ -160,10 +160,10 @@ void book_prompt(PlanRequest& request, const ModelFiles& model, int64_t text_byt
   request.prepare.least = request.prepare.most = before_arena(request, held);
 }
 
-void book_server(PlanRequest& request, const ModelFiles& model, int64_t programs, int64_t bytes) {
+void book_server(PlanRequest& request, const ModelFiles& model, int64_t programs, int64_t bytes, bool slots) {
   ProcessBytes& there = request.facts.is_cpu() ? request.process : request.host_process;
   there.server = align_up(bytes, 4096);
-  const int64_t adapters = asked_for(request, kLora) ? kServingAdapterBytes : 0;
+  const int64_t adapters = slots || asked_for(request, kLora) ? kServingAdapterBytes : 0;
   there.planner = align_up(programs * model.spec.layers * (kServingLayerBytes + adapters), 4096);
 }
 

@@ -35,8 +35,8 @@ void book_prepare(PlanRequest& request, const ModelFiles& model);
 // `chat_bytes` of heap where it is a chat (0: it is not).
 void book_prompt(PlanRequest& request, const ModelFiles& model, int64_t text_bytes, int64_t chat_bytes);
 // Books what a server's process holds beside a generation's: `bytes` of the server itself, and the instruction tables
-// of so many programs.
-void book_server(PlanRequest& request, const ModelFiles& model, int64_t programs, int64_t bytes);
+// of so many programs, with `slots` of adapters or without.
+void book_server(PlanRequest& request, const ModelFiles& model, int64_t programs, int64_t bytes, bool slots);
 // The bytes of a file in the model's folder; 0 where there is none. Throws Error(run) where it cannot be asked for.
 int64_t file_bytes(const ModelFiles& model, const char* name);
 // Adds what encoding so many bytes of text takes, with a tokenizer that is there.

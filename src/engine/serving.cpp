@@ -22,6 +22,7 @@ class ServedModel::Parts {
     opened.load(*executor, opened.adapter_options());
     ::malloc_trim(0);
     steps.emplace(*executor, plan.limits);
+    if (plan.lora.count > 0) slots.emplace(*executor, opened.files().spec, plan.lora);
   }
 
   const InferenceOptions options;
@@ -31,6 +32,7 @@ class ServedModel::Parts {
   std::unique_ptr<Device> device;
   std::optional<Executor> executor;
   std::optional<ModelSteps> steps;
+  std::optional<AdapterSlots> slots;
 };
 
 ServedModel::ServedModel(const InferenceOptions& options, ServingPlan plan, const Notes& notes)
@@ -38,6 +40,12 @@ ServedModel::ServedModel(const InferenceOptions& options, ServingPlan plan, cons
 ServedModel::~ServedModel() = default;
 
 StepRunner& ServedModel::runner() { return *parts_->steps; }
+void ServedModel::check_adapter(const std::filesystem::path& directory) const {
+  parts_->slots.value().check(directory);
+}
+void ServedModel::load_adapter(int64_t slot, const std::filesystem::path& directory) {
+  parts_->slots.value().load(slot, directory);
+}
 const ServingPlan& ServedModel::plan() const { return parts_->plan; }
 const ModelFiles& ServedModel::files() const { return parts_->opened.files(); }
 const Tokenizer& ServedModel::tokenizer() const { return *parts_->tokenizer; }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/adapter_slots.h"
 #include "engine/opened_model.h"
 #include "generate/step_runner.h"
 #include "tokenizer/tokenizer.h"
@@ -21,7 +22,8 @@ struct ServingOptions {
   std::optional<int64_t> max_num_batched_tokens;  // tokens of one step
   int64_t block_size = 16;
   std::string kv_cache_dtype = "auto";  // auto: as the precision has it
-  int64_t outside_bytes = 0;            // heap that the server needs beside the engine: connections, requests, answers
+  LoraSlotOptions lora;
+  int64_t outside_bytes = 0;  // heap that the server needs beside the engine: connections, requests, answers
   // Further such heap that depends on the sizes chosen: the scheduler's tables. None where it is empty. Pure; grows
   // with every limit.
   std::function<int64_t(const StepLimits&)> outside;
@@ -39,6 +41,7 @@ struct ServingPlan {
   int64_t pool_tokens() const { return limits.blocks * limits.block_tokens; }
   std::vector<ServingRegion> regions;  // add up to plan.peak_bytes; of a plan that is not feasible none
   DType cache = DType::f32;
+  LoraSlots lora;  // count 0: none
 };
 
 // Plans without reading weights, for which a config.json alone will do, and prints nothing. Throws Error(usage |
@@ -54,6 +57,9 @@ class ServedModel {
   ~ServedModel();
 
   StepRunner& runner();
+  // As check() and load() of AdapterSlots, of a plan with slots; by the thread of runner(), between its steps.
+  void check_adapter(const std::filesystem::path& directory) const;
+  void load_adapter(int64_t slot, const std::filesystem::path& directory);
   const ServingPlan& plan() const;
   const ModelFiles& files() const;
   const Tokenizer& tokenizer() const;  // may be used by several threads

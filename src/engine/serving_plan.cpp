@@ -54,6 +54,15 @@ DType cache_type(const PlanRequest& request, const std::string& said) {
               "use auto, f32, bf16 or f16");
 }
 
+// Slots of adapters are as narrow as weights are.
+LoraSlots slots_of(const PlanRequest& request, const ServingOptions& serving, const ModelSpec& spec, bool adapted) {
+  if (serving.lora.wanted() && adapted)
+    throw Error(ErrorKind::usage, "--adapter beside slots of adapters",
+                "name all adapters by --lora-modules NAME=DIR, and this one in requests");
+  const Precision* const precision = narrow_precision_of(request);
+  return planned_slots(serving.lora, spec, precision && !precision->keeps_fp32 ? precision->narrow : DType::f32);
+}
+
 StepLimits limits_of(const ServingSize& size, const ServingOptions& serving, const ModelSpec& spec) {
   StepLimits limits;
   limits.rows = size.rows;
@@ -84,6 +93,8 @@ class ServedFiles {
   }
 
   const ModelFiles& model() const { return opened_ ? opened_->files() : *bare_; }
+  // Whether one adapter is applied to all requests.
+  bool adapted() const { return opened_ && opened_->adapter_options().rank > 0; }
   PlanRequest request() const {
     if (opened_) return opened_->request(true);
     return inference_request(options_.machine, options_.techniques, *bare_, true);
@@ -99,18 +110,27 @@ class ServedFiles {
 int64_t role_bytes(const Plan& plan, std::initializer_list<Role> roles) {
   int64_t bytes = 0;
   for (const PersistentTensor& tensor : plan.tensors)
-    if (tensor.place.tier == Tier::device && std::find(roles.begin(), roles.end(), tensor.role) != roles.end())
+    if (tensor.place.tier == Tier::device && !tensor.name.starts_with(kSlotPrefix) &&
+        std::find(roles.begin(), roles.end(), tensor.role) != roles.end())
       bytes += storage_bytes(tensor.place.type);
   return bytes;
 }
 
 int64_t logits_bytes(const StepLimits& limits) { return limits.logits * limits.vocab * 4; }
 
+int64_t slot_bytes(const Plan& plan) {
+  int64_t bytes = 0;
+  for (const PersistentTensor& tensor : plan.tensors)
+    if (tensor.name.starts_with(kSlotPrefix)) bytes += storage_bytes(tensor.place.type);
+  return bytes;
+}
+
 std::vector<ServingRegion> regions_of(const Plan& plan, const StepLimits& limits) {
   std::vector<ServingRegion> regions{{"weights", role_bytes(plan, {Role::parameter})},
                                      {"kv_pool", role_bytes(plan, {Role::kv_cache})},
                                      {"tables", role_bytes(plan, {Role::constant, Role::data})},
                                      {"logits", logits_bytes(limits)}};
+  if (const int64_t slots = slot_bytes(plan); slots > 0) regions.push_back({"lora_slots", slots});
   int64_t known = 0;
   for (const ServingRegion& region : regions) known += region.bytes;
   regions.push_back({"activations", plan.arena_bytes - known});
@@ -144,7 +164,9 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   PlanRequest request = served.request();
   book_prompt(request, model, 0, 0);
   const DType cache = cache_type(request, serving.kv_cache_dtype);
+  const LoraSlots lora = slots_of(request, serving, model.spec, served.adapted());
   ServingQuestion question;
+  question.lora = lora;
   question.positions = serving.max_model_len;
   question.sequences = serving.max_num_seqs;
   question.rows = serving.max_num_batched_tokens;
@@ -155,15 +177,19 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   };
   question.book = [&](PlanRequest& booked, const ServingSize& size) {
     booked.seq_length = size.positions;
-    const StepLimits limits = limits_of(size, serving, model.spec);
+    StepLimits limits = limits_of(size, serving, model.spec);
+    limits.adapters = lora.count;
     int64_t more = serving.outside ? serving.outside(limits) : 0;
     if (!booked.facts.is_cpu()) more += logits_bytes(limits);  // their copy on the host
-    book_server(booked, model, static_cast<int64_t>(step_sizes(size.rows).size()), serving.outside_bytes + more);
+    book_server(booked, model, static_cast<int64_t>(step_sizes(size.rows).size()),
+                serving.outside_bytes + more + adapter_loading_bytes(lora, model.spec), lora.count > 0);
   };
   SizedServing sized = plan_steps(request, question);
   ServingPlan out;
   out.plan = std::move(sized.plan);
   out.limits = limits_of(sized.size, serving, model.spec);
+  out.limits.adapters = lora.count;
+  out.lora = lora;
   out.cache = cache;
   if (out.plan.feasible) out.regions = regions_of(out.plan, out.limits);
   return out;

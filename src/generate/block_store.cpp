@@ -21,7 +21,7 @@ bool BlockStore::admit(SequenceBlocks& of, std::span<const int32_t> prompt, int6
   of.table.clear();
   of.table.reserve(static_cast<size_t>(needed));
   int64_t woken = 0;  // kept blocks that come into use
-  int32_t parent = PrefixIndex::kNone;
+  int32_t parent = of.root;
   for (int64_t i = 0; i < most; ++i) {
     const auto begin = static_cast<size_t>(i * block_tokens_);
     parent = index_->find(parent, prompt.subspan(begin, static_cast<size_t>(block_tokens_)));
@@ -71,7 +71,7 @@ void BlockStore::commit(SequenceBlocks& of, std::span<const int32_t> tokens, int
   if (!index_) return;
   for (; (of.indexed + 1) * block_tokens_ <= filled; ++of.indexed) {
     const auto at = static_cast<size_t>(of.indexed);
-    const int32_t parent = at > 0 ? of.table[at - 1] : PrefixIndex::kNone;
+    const int32_t parent = at > 0 ? of.table[at - 1] : of.root;
     const auto text = tokens.subspan(at * static_cast<size_t>(block_tokens_), static_cast<size_t>(block_tokens_));
     const int32_t own = of.table[at], same = index_->find(parent, text);
     if (same == PrefixIndex::kNone) {
@@ -88,7 +88,7 @@ void BlockStore::commit(SequenceBlocks& of, std::span<const int32_t> tokens, int
 bool BlockStore::follow(SequenceBlocks& of, std::span<const int32_t> prompt) {
   const auto at = static_cast<size_t>(of.indexed), size = static_cast<size_t>(block_tokens_);
   if (!index_ || of.indexed >= (static_cast<int64_t>(prompt.size()) - 1) / block_tokens_) return false;
-  const int32_t parent = at > 0 ? of.table[at - 1] : PrefixIndex::kNone;
+  const int32_t parent = at > 0 ? of.table[at - 1] : of.root;
   const int32_t same = index_->find(parent, prompt.subspan(at * size, size));
   if (same == PrefixIndex::kNone) return false;
   share_indexed(same);

@@ -13,9 +13,10 @@ namespace headroom {
 
 // The blocks of one sequence.
 struct SequenceBlocks {
-  std::vector<int32_t> table;  // in the order of positions
-  int64_t indexed = 0;         // as many of the first are in the index
-  int64_t promised = 0;        // more that it may take
+  int32_t root = PrefixIndex::kNone;  // below zero: what its text begins with in the index
+  std::vector<int32_t> table;         // in the order of positions
+  int64_t indexed = 0;                // as many of the first are in the index
+  int64_t promised = 0;               // more that it may take
 };
 
 // A block is free, owned by sequences, or kept: in the index, owned by no sequence. Free and kept blocks together are

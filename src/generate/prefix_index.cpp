@@ -47,12 +47,12 @@ int32_t PrefixIndex::find(int32_t parent, std::span<const int32_t> tokens) const
 void PrefixIndex::insert(int32_t block, int32_t parent, std::span<const int32_t> tokens) {
   HR_CHECK(!contains(block) && static_cast<int64_t>(tokens.size()) == block_tokens_,
            "block {} is in the index, or has {} tokens", block, tokens.size());
-  HR_CHECK(parent == kNone || in_use(parent), "block {} follows block {}, which is not in use", block, parent);
+  HR_CHECK(parent < 0 || in_use(parent), "block {} follows block {}, which is not in use", block, parent);
   std::ranges::copy(tokens, tokens_of(block).begin());
   int32_t& first = buckets_[bucket(parent, tokens)];
   entry(block) = {parent, 0, first, kNone, kNone, State::used};
   first = block;
-  if (parent != kNone) ++entry(parent).children;
+  if (parent >= 0) ++entry(parent).children;
   ++size_;
 }
 
@@ -89,7 +89,7 @@ int32_t PrefixIndex::evict() {
   int32_t* link = &buckets_[bucket(of.parent, tokens_of(block))];
   while (*link != block) link = &entry(*link).next_in_bucket;
   *link = of.next_in_bucket;
-  if (of.parent != kNone) --entry(of.parent).children;
+  if (of.parent >= 0) --entry(of.parent).children;
   of = {};
   --size_;
   return block;
@@ -98,10 +98,9 @@ int32_t PrefixIndex::evict() {
 void PrefixIndex::check_entry(int32_t block) const {
   const Entry& of = entry(block);
   HR_CHECK(find(of.parent, tokens_of(block)) == block, "block {} is not found by its tokens", block);
-  HR_CHECK(of.parent == kNone || contains(of.parent), "block {} follows block {}, which is not there", block,
+  HR_CHECK(of.parent < 0 || contains(of.parent), "block {} follows block {}, which is not there", block, of.parent);
+  HR_CHECK(of.parent < 0 || in_use(of.parent) || !in_use(block), "block {} is in use and block {} before it not", block,
            of.parent);
-  HR_CHECK(of.parent == kNone || in_use(of.parent) || !in_use(block), "block {} is in use and block {} before it not",
-           block, of.parent);
 }
 
 void PrefixIndex::check() const {
@@ -112,7 +111,7 @@ void PrefixIndex::check() const {
     if (!contains(block)) continue;
     check_entry(block);
     ++entries;
-    if (entry(block).parent != kNone) ++children[static_cast<size_t>(entry(block).parent)];
+    if (entry(block).parent >= 0) ++children[static_cast<size_t>(entry(block).parent)];
   }
   HR_CHECK(entries == size_, "{} entries, {} counted", entries, size_);
   for (int32_t block = 0; block < static_cast<int32_t>(entries_.size()); ++block)
@@ -122,7 +121,7 @@ void PrefixIndex::check() const {
     HR_CHECK(entry(block).state == State::kept && listed < size_, "block {} is in the list, and in use", block);
     passed[static_cast<size_t>(block)] = true;
     const int32_t parent = entry(block).parent;
-    HR_CHECK(parent == kNone || !passed[static_cast<size_t>(parent)], "block {} is evicted after its parent", block);
+    HR_CHECK(parent < 0 || !passed[static_cast<size_t>(parent)], "block {} is evicted after its parent", block);
   }
   HR_CHECK(listed == kept_, "{} entries wait to be evicted, {} counted", listed, kept_);
 }

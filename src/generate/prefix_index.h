@@ -9,14 +9,15 @@ namespace headroom {
 
 // A tree of full blocks: an entry is a block, the block before it (its parent), and its tokens. It is found by a hash
 // of these and confirmed by comparing them, so that a collision never gives a wrong block. An entry's parent stays as
-// long as the entry does: the chain up to the root spells the whole text before the block.
+// long as the entry does: the chain up to the root spells the whole text before the block. Texts that may not share
+// blocks (of different adapters) begin with different roots: a number below zero in the place of a parent.
 //
 // Entries that are not in use wait to be evicted in the order in which they came out of use. Who uses an entry uses its
 // parents too, and lets go of it before them: a parent is evicted after its children. No heap call after construction.
 // Used by one thread.
 class PrefixIndex {
  public:
-  static constexpr int32_t kNone = -1;  // no block; as a parent: the text begins here
+  static constexpr int32_t kNone = -1;  // no block; as a parent: a text begins here
 
   // For a pool of `blocks`. `buckets`: of the hash table, 0 = chosen.
   PrefixIndex(int64_t blocks, int64_t block_tokens, int64_t buckets = 0);

@@ -21,6 +21,9 @@ void check_request(const SequenceRequest& request, const StepLimits& limits, con
   const auto known = [&](int32_t id) { return id >= 0 && id < limits.vocab; };
   HR_CHECK(!request.prompt.empty() && request.listener && request.max_tokens >= 0 && request.best <= options.most_best,
            "a prompt of {} tokens, {} to draw, {} likeliest", request.prompt.size(), request.max_tokens, request.best);
+  HR_CHECK(request.adapter.slot >= -1 && request.adapter.slot < limits.adapters && request.adapter.prefix < 0 &&
+               (request.adapter.slot < 0) == (request.adapter.prefix == -1),
+           "slot {} of {}, prefixes of {}", request.adapter.slot, limits.adapters, request.adapter.prefix);
   for (const int32_t id : request.prompt) HR_CHECK(known(id), "token {} of a vocabulary of {}", id, limits.vocab);
   for (const auto& [id, bias] : request.sampling.logit_bias)
     HR_CHECK(known(id), "bias for token {} of a vocabulary of {}", id, limits.vocab);
@@ -106,6 +109,7 @@ Admission Scheduler::Parts::add(std::vector<SequenceRequest>& requests, std::vec
     sequence->tokens = std::move(request.prompt);
     sequence->prompt = static_cast<int64_t>(sequence->tokens.size());
     sequence->request = std::move(request);
+    sequence->blocks.root = sequence->request.adapter.prefix;
     ids.push_back(sequence->id);
     waiting_.push(std::move(sequence));
   }

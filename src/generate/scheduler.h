@@ -46,6 +46,14 @@ class SequenceListener {
   virtual void on_end(SequenceEnd end, int64_t drawn, int64_t cached, const std::string& error) = 0;
 };
 
+// The adapter of a sequence: the slot that holds it, and a number below -1 of its own that no other contents of a slot
+// have had: blocks are shared among sequences of one number. `held` keeps the slot as it is until the sequence is gone.
+struct SequenceAdapter {
+  int32_t slot = -1;
+  int32_t prefix = -1;  // -1: of the base
+  std::shared_ptr<const void> held;
+};
+
 // Ids of tokens, stop_ids apart, are of the vocabulary.
 struct SequenceRequest {
   std::vector<int32_t> prompt;  // at least one token
@@ -56,6 +64,7 @@ struct SequenceRequest {
   std::shared_ptr<GrammarMatcher> grammar;  // none: the text may be anything
   int64_t best = -1;                        // log-probabilities of the drawn token and of this many likeliest; -1: none
   bool prompt_logprobs = false;
+  SequenceAdapter adapter;
   uint64_t client = 0;  // whom turns are shared among
   std::shared_ptr<SequenceListener> listener;
 };
@@ -83,9 +92,9 @@ struct SchedulerCounts {
 // Used by one thread. A sequence is admitted once the pool has blocks for its prompt and max_tokens together, so that
 // no admitted sequence waits for blocks, is recomputed or lost. A long prompt is read in chunks between the tokens of
 // others (StepBuilder states the bounds). Clients take turns, and what does not fit yet is not passed for ever
-// (WaitingLine). Blocks are shared between sequences that begin with the same tokens; those of ended sequences are kept
-// until others need them, the least recently used first. Where log-probabilities of a prompt are asked for, its blocks
-// are computed in any case, and one such prompt is read at a time.
+// (WaitingLine). Blocks are shared between sequences of one adapter that begin with the same tokens; those of ended
+// sequences are kept until others need them, the least recently used first. Where log-probabilities of a prompt are
+// asked for, its blocks are computed in any case, and one such prompt is read at a time.
 //
 // What a sequence gets is a function of its request alone: the tokens are those that `generate` draws with the same
 // options and seed.

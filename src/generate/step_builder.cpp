@@ -70,7 +70,8 @@ const Step& StepBuilder::build(std::span<const std::unique_ptr<Sequence>> runnin
     step_.tables.emplace_back(sequence->blocks.table);
     for (int64_t at = sequence->filled; at < sequence->filled + sequence->chunk; ++at) {
       if (sequence->wants(at)) step_.wanted.push_back(static_cast<int32_t>(step_.rows.size()));
-      step_.rows.push_back({sequence->tokens[static_cast<size_t>(at)], static_cast<int32_t>(at), table});
+      step_.rows.push_back(
+          {sequence->tokens[static_cast<size_t>(at)], static_cast<int32_t>(at), table, sequence->request.adapter.slot});
     }
   }
   HR_CHECK(static_cast<int64_t>(step_.rows.size()) <= limits_.rows &&

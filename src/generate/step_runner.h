@@ -17,6 +17,7 @@ struct StepLimits {
   int64_t table_blocks = 0;   // most blocks of one sequence
   int64_t positions = 0;      // most tokens of one sequence: --max-model-len
   int64_t vocab = 0;
+  int64_t adapters = 0;  // slots of adapters
 };
 
 // A token and where it belongs. Its key and value go to position `position` of its sequence, which is row
@@ -25,6 +26,7 @@ struct StepRow {
   int32_t token = 0;
   int32_t position = 0;
   int32_t table = 0;
+  int32_t adapter = -1;  // the slot of its adapter; -1: none
 };
 
 struct Step {
@@ -33,8 +35,8 @@ struct Step {
   std::vector<int32_t> wanted;                   // rows whose logits are wanted, ascending
 };
 
-// Used by one thread. What a row gets is a function of its sequence's tokens alone, bit for bit: whatever else is in
-// the step, however the sequence was cut into steps, and whichever blocks hold it.
+// Used by one thread. What a row gets is a function of its sequence's tokens and adapter alone, bit for bit: whatever
+// else is in the step, however the sequence was cut into steps, and whichever blocks hold it.
 class StepRunner {
  public:
   virtual ~StepRunner() = default;

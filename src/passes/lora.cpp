@@ -10,16 +10,12 @@
 #include "ir/rewrite.h"
 #include "ops/registry.h"
 #include "passes/freeze.h"
+#include "passes/lora_targets.h"
 
 namespace headroom {
 namespace {
 
 constexpr std::string_view kWeight = ".weight";
-
-std::string module_of(std::string_view weight) {
-  if (weight.ends_with(kWeight)) weight.remove_suffix(kWeight.size());
-  return std::string(weight);
-}
 
 // Names of experts' weights ("...experts.*.gate_proj.weight").
 std::vector<std::string> expert_weights(const Graph& graph) {
@@ -37,35 +33,14 @@ std::set<std::string> last_parts(const std::vector<std::string>& weights) {
   return parts;
 }
 
-// Logits that a router decides by.
-std::set<ValueId> router_logits(const Graph& graph, RegionId region) {
-  std::set<ValueId> logits;
-  for (NodeId id : graph.region(region).nodes)
-    if (const Node& node = graph.node(id); node.op && node.op->kind() == OpKind::router)
-      logits.insert(operand(node, "logits"));
-  return logits;
-}
-
-bool means(const std::string& target, const std::string& module) {
-  return target == "all-linear" || pattern_means(target, module) || pattern_means(target, transformers_name(module));
-}
-
 bool targeted(const std::string& module, const LoraOptions& options) {
   return std::any_of(options.targets.begin(), options.targets.end(),
-                     [&](const std::string& target) { return means(target, module); });
+                     [&](const std::string& target) { return target_means(target, module); });
 }
 
 bool trained_whole(const std::string& module, const LoraOptions& options) {
   return std::any_of(options.modules_to_save.begin(), options.modules_to_save.end(),
                      [&](const std::string& saved) { return pattern_means(saved, module); });
-}
-
-// The weight of a product with a matrix of the checkpoint; kNone for other nodes.
-ValueId weight_of(const Graph& graph, const Node& node) {
-  if (!node.op || node.op->product().part != ProductPart::output) return kNone;
-  const ValueId id = operand(node, "weight");
-  const Value& weight = graph.value(id);
-  return weight.persistent && weight.role == Role::parameter ? id : kNone;
 }
 
 class Adapter {
@@ -87,7 +62,7 @@ class Adapter {
       for (ValueId& input : graph_.node(id).inputs)
         if (const auto at = replaced_.find(input); at != replaced_.end()) input = at->second;
       rewritten.push_back(id);
-      if (const ValueId weight = weight_of(graph_, graph_.node(id)); weight != kNone) adapt(id, weight, rewritten);
+      if (const ValueId weight = product_weight(graph_, graph_.node(id)); weight != kNone) adapt(id, weight, rewritten);
     }
     for (ValueId& result : graph_.region(region_).results)
       if (const auto at = replaced_.find(result); at != replaced_.end()) result = at->second;
@@ -202,8 +177,8 @@ class Adapter {
     if (!expert_parts_.empty()) parts.insert("gate_up_proj");
     const std::vector<std::string> names(parts.begin(), parts.end());
     for (const std::string& target : options_.targets) {
-      const bool known = experts_.means(target) ||
-                         std::any_of(modules_.begin(), modules_.end(), [&](const auto& m) { return means(target, m); });
+      const bool known = experts_.means(target) || std::any_of(modules_.begin(), modules_.end(),
+                                                               [&](const auto& m) { return target_means(target, m); });
       if (!known) refuse_stranger(target, names);
     }
   }
@@ -226,7 +201,7 @@ class Adapter {
   const std::string* weight_without_adapter(const std::string& target) const {
     for (const Value& value : graph_.values)
       if (value.persistent && value.role == Role::parameter && !is_lora_name(value.name) &&
-          !expert_weight(value.name) && means(target, value.name))
+          !expert_weight(value.name) && target_means(target, value.name))
         return &value.name;
     return nullptr;
   }

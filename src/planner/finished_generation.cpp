@@ -16,12 +16,13 @@
 namespace headroom {
 
 Graph finished_generation(const PlanRequest& request, Graph graph, std::span<const std::string> programs,
-                          ProductRows rows) {
+                          ProductRows rows, const LoraSlots& slots) {
   const auto of_each = [&](const auto& pass) {
     for (const std::string& program : programs) pass(graph.find_program(program));
   };
   if (const LoraOptions lora = requested_lora(request); lora.rank > 0)
     of_each([&](RegionId region) { add_lora(graph, region, lora); });
+  if (slots.count > 0) of_each([&](RegionId region) { add_lora_slots(graph, region, slots); });
   if (asked_for(request, kQuantizeWeights))
     quantize_weights(graph, graph.find_program(programs.front()), pin(request, kQuantizeWeights.name), nullptr);
   if (asked_for(request, kQat))

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "passes/lora_slots.h"
 #include "planner/request.h"
 
 namespace headroom {
@@ -12,8 +13,8 @@ namespace headroom {
 enum class ProductRows : uint8_t { any, invariant };
 
 // Applies it to `programs` of a graph that has a program "load", to which the host's buffer is added. The first of them
-// has every weight.
+// has every weight. `slots`: of adapters of a server's steps.
 Graph finished_generation(const PlanRequest& request, Graph graph, std::span<const std::string> programs,
-                          ProductRows rows);
+                          ProductRows rows, const LoraSlots& slots = {});
 
 }  // namespace headroom

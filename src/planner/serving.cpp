@@ -98,7 +98,7 @@ class ServingPlanner {
     std::vector<std::string> steps;
     for (const Program& program : built.programs)
       if (program.name != "load") steps.push_back(program.name);
-    return finished_generation(request, std::move(built), steps, ProductRows::invariant);
+    return finished_generation(request, std::move(built), steps, ProductRows::invariant, question_.lora);
   }
 
   ArenaParts parts(const ServingSize& size) const {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "passes/lora_slots.h"
 #include "planner/request.h"
 
 namespace headroom {
@@ -22,6 +23,7 @@ struct ServingQuestion {
   std::optional<int64_t> positions, sequences, rows;
   int64_t model_positions = 0;
   int64_t block_tokens = 16;
+  LoraSlots lora;  // of each step
   // The graph of a size: "load", then the steps, the largest first, whose KV pool has role kv_cache.
   std::function<Graph(const ServingSize&)> build;
   // Books in a request what the process holds for a size.

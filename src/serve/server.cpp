@@ -10,6 +10,7 @@
 
 #include "base/counter_random.h"
 #include "base/error.h"
+#include "serve/adapter_registry.h"
 #include "serve/api_access.h"
 #include "serve/api_error.h"
 #include "serve/arena_state.h"
@@ -59,6 +60,10 @@ class Server::Parts {
   Parts(ServerOptions options, const ServingPlan& plan)
       : options_(std::move(options)),
         plan_(plan),
+        adapters_(
+            plan.limits.adapters,
+            {[this](const std::filesystem::path& directory) { model_->check_adapter(directory); },
+             [this](int64_t slot, const std::filesystem::path& directory) { model_->load_adapter(slot, directory); }}),
         worker_(kMostJobs),
         http_(options_.address, http_limits(options_, plan.limits.positions),
               [this](ExchangeRef exchange) { handle(std::move(exchange)); }),
@@ -77,16 +82,17 @@ class Server::Parts {
 
   std::string url() const { return http_.url(); }
 
-  void run(ServedModel& model, const std::function<bool()>& should_end) {
+  void run(ServedModel& model, const std::function<bool()>& should_end, const std::function<bool()>& should_reload) {
     TextEncoder encoder(model, EncoderLimits::of(plan_.limits.positions));
     Scheduler scheduler(model.runner(), scheduler_options());
     model_ = &model;
     encoder_ = &encoder;
     has_chats_ = encoder.has_chats();
     scheduler_ = &scheduler;
+    for (const NamedAdapter& adapter : options_.adapters) adapters_.load(adapter.name, adapter.directory);
     publish();
     state_ = State::ready;
-    loop(should_end);
+    loop(should_end, should_reload);
     worker_.stop();  // before what its jobs use
     http_.stop();
     std::vector<std::function<void()>> dropped;
@@ -100,10 +106,11 @@ class Server::Parts {
   // What is known of a request before its answer exists.
   struct Flight {
     std::atomic<bool> gone{false};
+    AdapterUse adapter;                // until the sequences have it
     std::weak_ptr<TextAnswer> answer;  // of the stepping thread
   };
 
-  void loop(const std::function<bool()>& should_end) {
+  void loop(const std::function<bool()>& should_end, const std::function<bool()>& should_reload) {
     std::vector<std::function<void()>> mail;
     while (true) {
       take_mail(mail);
@@ -111,6 +118,9 @@ class Server::Parts {
       mail.clear();
       const bool worked = scheduler_->step();
       publish();
+      if (should_reload && should_reload()) adapters_.ask_reload();
+      for (const std::string& line : adapters_.reload())
+        if (options_.log) options_.log(line);
       if (state_ == State::ready && should_end()) {
         state_ = State::ending;
         http_.drain(kDrainSeconds);
@@ -203,6 +213,8 @@ class Server::Parts {
     if (path == "/v1/chat/completions") return &Parts::chat;
     if (path == "/tokenize") return &Parts::tokenize;
     if (path == "/detokenize") return &Parts::detokenize;
+    if (path == "/v1/load_lora_adapter") return &Parts::load_adapter;
+    if (path == "/v1/unload_lora_adapter") return &Parts::unload_adapter;
     return nullptr;
   }
 
@@ -233,11 +245,23 @@ class Server::Parts {
             {"created", begun_},
             {"owned_by", "headroom"},
             {"root", options_.names[0]},
+            {"parent", nullptr},
             {"max_model_len", plan_.limits.positions}};
   }
 
+  Json adapter_json(const ServedAdapter& adapter) const {
+    Json json = model_json(adapter.name);
+    json["root"] = adapter.directory.string();
+    json["parent"] = options_.names[0];
+    return json;
+  }
+
+  bool is_base(const std::string& name) const {
+    return std::find(options_.names.begin(), options_.names.end(), name) != options_.names.end();
+  }
+
   void require_model(const std::string& name) const {
-    if (name.empty() || std::find(options_.names.begin(), options_.names.end(), name) != options_.names.end()) return;
+    if (name.empty() || is_base(name) || adapters_.find(name)) return;
     throw ApiError(404, fmt::format("there is no model {} here, but {}", Json(name).dump(), options_.names[0]), "model",
                    "model_not_found");
   }
@@ -247,11 +271,13 @@ class Server::Parts {
     const std::string& path = exchange.request().path;
     if (path.size() > kList.size() + 1) {
       const std::string name = path.substr(kList.size() + 1);
+      if (const AdapterUse adapter = adapters_.find(name)) return send_json(exchange, adapter_json(*adapter));
       require_model(name);
       return send_json(exchange, model_json(name));
     }
     Json data = Json::array();
     for (const std::string& name : options_.names) data.push_back(model_json(name));
+    for (const AdapterUse& adapter : adapters_.all()) data.push_back(adapter_json(*adapter));
     send_json(exchange, {{"object", "list"}, {"data", std::move(data)}});
   }
 
@@ -268,7 +294,8 @@ class Server::Parts {
     if (flight->gone) return;
     TextRequest request =
         read_text_request(api, parse_body(exchange->request().body, most_values_), plan_.limits.vocab);
-    require_model(request.model);
+    flight->adapter = adapters_.find(request.model);
+    if (!flight->adapter) require_model(request.model);
     std::shared_ptr<void> held;
     EncodedText encoded = encoder_->encode(request, held);
     auto answer = std::make_shared<TextAnswer>(exchange, next_head(api, request), std::move(request),
@@ -317,12 +344,91 @@ class Server::Parts {
     send_json(*exchange, {{"prompt", model_->tokenizer().decode(ids)}});
   }
 
+  // Reading files that a request names is a risk, so that it has to be allowed.
+  void require_adapters() const {
+    if (plan_.limits.adapters == 0)
+      throw ApiError(400, "no slots for adapters were planned: start with --enable-lora --max-loras N");
+    if (!options_.runtime_adapters)
+      throw ApiError(403,
+                     "adapters are not loaded by requests here: start with --allow-runtime-lora or --lora-root DIR");
+  }
+
+  std::filesystem::path adapter_directory(const std::string& said) const {
+    namespace fs = std::filesystem;
+    std::error_code none;
+    if (options_.adapter_root.empty()) return said;
+    const fs::path root = fs::weakly_canonical(options_.adapter_root, none),
+                   found = fs::weakly_canonical(root / said, none);
+    const fs::path below = found.lexically_relative(root);
+    if (below.empty() || *below.begin() == "..")
+      throw ApiError(403, fmt::format("{} is not below --lora-root {}", said, root.string()), "lora_path");
+    return found;
+  }
+
+  void load_adapter(const ExchangeRef& exchange) {
+    constexpr size_t kMostName = 256, kMostPath = 4096;
+    require_adapters();
+    const OrderedJson body = parse_body(exchange->request().body, most_values_);
+    const JsonFields fields(body);
+    const std::string name = fields.text("lora_name").value_or(""), path = fields.text("lora_path").value_or("");
+    if (name.empty() || path.empty()) throw ApiError(400, "Both 'lora_name' and 'lora_path' must be provided.");
+    if (name.size() > kMostName || path.size() > kMostPath)
+      throw ApiError(400, fmt::format("lora_name has at most {} bytes, lora_path {}", kMostName, kMostPath));
+    if (is_base(name)) throw ApiError(400, fmt::format("{} is the name of the model", Json(name).dump()), "lora_name");
+    const bool in_place = fields.flag("load_inplace").value_or(false);
+    const std::filesystem::path directory = adapter_directory(path);
+    std::error_code none;
+    if (!std::filesystem::is_regular_file(directory / "adapter_config.json", none))
+      throw ApiError(404, fmt::format("No adapter found for {}", path), "lora_path");
+    post([this, exchange, name, directory, in_place] {
+      guarded(exchange, [&] {
+        const bool there = adapters_.find(name) != nullptr;
+        if (there && !in_place)
+          throw ApiError(400, fmt::format("The lora adapter '{}' has already been loaded. If you want to load the "
+                                          "adapter in place, set 'load_inplace' to True.",
+                                          name));
+        fill_slot([&] { there ? adapters_.replace(name, directory) : adapters_.load(name, directory); });
+        say(*exchange, fmt::format("Success: LoRA adapter '{}' added successfully.", name));
+      });
+    });
+  }
+
+  // What is wrong with an adapter's files is the request's to hear.
+  template <typename Body>
+  static void fill_slot(const Body& body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      throw ApiError(error.kind() == ErrorKind::run ? 500 : 400, fmt::format("{}: {}", error.what(), error.remedy()));
+    }
+  }
+
+  static void say(HttpExchange& exchange, std::string text) {
+    exchange.send(200, "text/plain; charset=utf-8", std::move(text));
+  }
+
+  void unload_adapter(const ExchangeRef& exchange) {
+    require_adapters();
+    const OrderedJson body = parse_body(exchange->request().body, most_values_);
+    const std::string name = JsonFields(body).text("lora_name").value_or("");
+    if (name.empty()) throw ApiError(400, "either 'lora_name' and 'lora_int_id' needs to be provided.");
+    post([this, exchange, name] {
+      guarded(exchange, [&] {
+        if (!adapters_.unload(name)) throw ApiError(404, fmt::format("The lora adapter '{}' cannot be found.", name));
+        say(*exchange, fmt::format("Success: LoRA adapter '{}' removed successfully.", name));
+      });
+    });
+  }
+
   // On the thread of run().
   void admit(Flight& flight, const std::shared_ptr<TextAnswer>& answer) {
     if (flight.gone) return;
     std::vector<SequenceId> ids;
     const uint64_t client = hash_text(answer->exchange().request().client);
-    switch (scheduler_->add(answer->sequences(client), ids)) {
+    std::vector<SequenceRequest> sequences = answer->sequences(client);
+    for (SequenceRequest& sequence : sequences) sequence.adapter = sequence_adapter(flight.adapter);
+    flight.adapter.reset();
+    switch (scheduler_->add(std::move(sequences), ids)) {
       case Admission::taken:
         flight.answer = answer;
         return answer->admitted(std::move(ids));
@@ -361,6 +467,7 @@ class Server::Parts {
   ServedModel* model_ = nullptr;  // these three are set before state_ is ready
   TextEncoder* encoder_ = nullptr;
   Scheduler* scheduler_ = nullptr;
+  AdapterRegistry adapters_;
   Worker worker_;
   HttpServer http_;
   std::thread thread_;
@@ -368,13 +475,14 @@ class Server::Parts {
 
 void Server::book(const InferenceOptions& options, const ServerOptions& server, ServingOptions& serving) {
   constexpr int64_t kThreads = 3 * (int64_t{1} << 20);  // code and stacks of three threads, JSON and HTTP
+  constexpr int64_t kAdapterBytes = 16 << 10;           // names, paths, what loads them
   std::error_code none;
   const auto size = std::filesystem::file_size(options.model / "tokenizer.json", none);
   const int64_t tokenizer_file = none ? 0 : static_cast<int64_t>(size);
   serving.outside = [server, tokenizer_file](const StepLimits& limits) {
     return kThreads + http_limits(server, limits.positions).memory_bytes() +
            EncoderLimits::of(limits.positions).memory_bytes(tokenizer_file) +
-           Scheduler::memory_bytes(limits, Parts::scheduler_options());
+           Scheduler::memory_bytes(limits, Parts::scheduler_options()) + kAdapterBytes * limits.adapters;
   };
 }
 
@@ -382,6 +490,9 @@ Server::Server(const ServerOptions& options, const ServingPlan& plan)
     : parts_(std::make_unique<Parts>(options, plan)) {}
 Server::~Server() = default;
 std::string Server::url() const { return parts_->url(); }
-void Server::run(ServedModel& model, const std::function<bool()>& should_end) { parts_->run(model, should_end); }
+void Server::run(ServedModel& model, const std::function<bool()>& should_end,
+                 const std::function<bool()>& should_reload) {
+  parts_->run(model, should_end, should_reload);
+}
 
 }  // namespace headroom

@@ -19,6 +19,9 @@ struct ServerOptions {
   std::vector<std::string> names;     // the model's, in requests and answers; at least one
   std::vector<std::string> api_keys;  // empty: none is asked for
   int64_t connections = 128;
+  std::vector<NamedAdapter> adapters;  // loaded before requests are taken
+  bool runtime_adapters = false;       // requests may load and unload adapters
+  std::filesystem::path adapter_root;  // empty: from any folder; else from those below it
   // A line for each request, for a log; may be empty. Called on the server's threads.
   std::function<void(const std::string&)> log;
 };
@@ -34,8 +37,11 @@ class Server {
 
   std::string url() const;
   // Steps the model on the calling thread, the one that made it, until `should_end` gives true and what runs has ended:
-  // then new requests are refused. `should_end` is asked ten times a second and more.
-  void run(ServedModel& model, const std::function<bool()>& should_end);
+  // then new requests are refused. `should_end` is asked ten times a second and more; so is `should_reload`, where
+  // there is one: true means that the adapters are to be read again from their folders. Throws Error for an adapter of
+  // the options that cannot be loaded.
+  void run(ServedModel& model, const std::function<bool()>& should_end,
+           const std::function<bool()>& should_reload = {});
 
  private:
   class Parts;

@@ -12,7 +12,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMaxConfigBytes = int64_t{4} << 20;
 constexpr const char *kLoraA = ".lora_A.weight", *kLoraB = ".lora_B.weight";
 
 [[noreturn]] void refuse(const fs::path& file, const std::string& what) {
@@ -79,9 +78,9 @@ double AdapterFiles::factor(int64_t times) const {
   return adapter_factor(static_cast<double>(times) * alpha, times * rank, rank_stabilised);
 }
 
-AdapterFiles open_adapter(const fs::path& directory) {
+AdapterFiles open_adapter(const fs::path& directory, const AdapterCaps& caps) {
   const fs::path file = directory / "adapter_config.json";
-  const Json config = read_json(file, kMaxConfigBytes);
+  const Json config = read_json(file, caps.config_bytes);
   const auto text = [&](const char* key) {
     return config.contains(key) && config[key].is_string() ? config[key].get<std::string>() : std::string();
   };
@@ -92,7 +91,7 @@ AdapterFiles open_adapter(const fs::path& directory) {
     refuse(file, "r or lora_alpha is missing");
   const int64_t rank = config["r"].get<int64_t>();
   if (rank < 1 || rank > 1 << 20) refuse(file, fmt::format("r is {}", rank));
-  return {SafetensorsFile::open(directory / "adapter_model.safetensors"),
+  return {SafetensorsFile::open(directory / "adapter_model.safetensors", caps.header_bytes),
           rank,
           config["lora_alpha"].get<double>(),
           dropout_of(file, config),
@@ -108,7 +107,7 @@ bool is_adapter_directory(const fs::path& directory) {
 }
 
 fs::path base_of_adapter(const fs::path& directory) {
-  const Json config = read_json(directory / "adapter_config.json", kMaxConfigBytes);
+  const Json config = read_json(directory / "adapter_config.json", AdapterCaps().config_bytes);
   const Json named = config.is_object() ? config.value("base_model_name_or_path", Json()) : Json();
   const std::string base = named.is_string() ? named.get<std::string>() : std::string();
   std::error_code status;

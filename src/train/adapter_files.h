@@ -50,10 +50,16 @@ struct ExpertPair {
 // Of a weight of one expert [out, in] or of all [experts, out, in]; nothing for other weights.
 std::optional<ExpertPair> expert_pair(const AdapterFiles& adapter, const WeightInfo& weight, int64_t experts);
 
+// What an adapter's files may have at most.
+struct AdapterCaps {
+  int64_t config_bytes = int64_t{4} << 20;
+  int64_t header_bytes = kMaxHeaderBytes;
+};
+
 // Reads config and header. Throws Error(usage) for missing files, Error(format) for an adapter that is not LoRA, and by
 // name for what this version does not compute: trained biases, ranks or alphas per module but for experts'
 // gates and ups, embeddings' adapters and further initialisations that change the base.
-AdapterFiles open_adapter(const std::filesystem::path& directory);
+AdapterFiles open_adapter(const std::filesystem::path& directory, const AdapterCaps& caps = {});
 
 // Whether a model directory is an adapter: it has adapter_config.json and no config.json.
 bool is_adapter_directory(const std::filesystem::path& directory);

@@ -388,5 +388,49 @@ TEST(Scheduler, MemoryGrowsWithTheLimitsAndOptions) {
   EXPECT_LT(Scheduler::memory_bytes(some_limits(), {.prefix_index = false}), bytes);
 }
 
+// Of one text, blocks are shared by sequences of one adapter, and of one loading of it, alone.
+TEST(Scheduler, AdaptersShareNoBlocks) {
+  StepLimits limits = some_limits();
+  limits.adapters = 2;
+  Bench bench(limits);
+  const auto text = [&](int32_t slot, int32_t prefix) {
+    SequenceRequest request = a_request(a_prompt(21), 6, SamplingOptions{0});
+    request.adapter = {slot, prefix, nullptr};
+    return request;
+  };
+  const auto cached = [&](const SequenceRequest& request) {
+    const auto heard = bench.add(request);
+    bench.run();
+    EXPECT_EQ(heard->ids(), solo_ids(request, kVocab));
+    return heard->cached;
+  };
+  EXPECT_EQ(cached(text(-1, -1)), 0);
+  EXPECT_EQ(cached(text(0, -2)), 0);
+  EXPECT_EQ(cached(text(1, -3)), 0);
+  EXPECT_EQ(cached(text(0, -4)), 0);  // the slot was filled again
+  for (const auto& [slot, prefix] : {std::pair{-1, -1}, std::pair{1, -3}, std::pair{0, -4}})
+    EXPECT_EQ(cached(text(slot, prefix)), 20) << slot;
+  // Among each other too, at the same time.
+  bench.add(text(-1, -1)), bench.add(text(0, -5)), bench.add(text(1, -6));
+  bench.run();
+}
+
+TEST(Scheduler, AnAdapterIsHeldUntilItsSequenceHasEnded) {
+  StepLimits limits = some_limits();
+  limits.adapters = 1;
+  Bench bench(limits);
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> watched = held;
+  SequenceRequest request = a_request(a_prompt(9), 4, SamplingOptions{0});
+  request.adapter = {0, -2, std::move(held)};
+  bench.add(std::move(request));
+  bench.runner.on_step = [&](const Step& step) {
+    EXPECT_FALSE(watched.expired());
+    for (const StepRow& row : step.rows) EXPECT_EQ(row.adapter, 0);
+  };
+  bench.run();
+  EXPECT_TRUE(watched.expired());
+}
+
 }  // namespace
 }  // namespace headroom

@@ -21,6 +21,7 @@
 #include "passes/fp8_products.h"
 #include "passes/fused_optimizer.h"
 #include "passes/linear_groups.h"
+#include "passes/lora_slots.h"
 #include "passes/matmul_precision.h"
 #include "passes/micro_batch.h"
 #include "passes/narrow_logits.h"
@@ -156,6 +157,12 @@ void run_command(const std::string& command, Graph& graph) {
   } else if (pass == "bf16-true" || pass == "fp16-true") {
     store_weights(graph, pass == "fp16-true" ? DType::f16 : DType::bf16, Adapters::wide);
   } else if (pass == "linear-groups") {
+    group_linears(graph, graph.find_program("forward"));
+  } else if (pass == "lora-slots") {
+    LoraSlots slots;
+    words >> slots.count >> slots.rank;
+    slots.targets.assign(std::istream_iterator<std::string>(words), {});
+    EXPECT_GT(add_lora_slots(graph, graph.find_program("forward"), slots), 0);
     group_linears(graph, graph.find_program("forward"));
   } else if (pass == "narrow-logits") {
     narrow_logits(graph, hopper());

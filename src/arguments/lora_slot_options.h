@@ -1,0 +1,15 @@
+// The options of several LoRA adapters at once, as vLLM spells them.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/adapter_slots.h"
+
+namespace headroom {
+
+// --enable-lora, --max-loras, --max-lora-rank, --lora-modules, and --lora-target-modules where the app has none yet.
+void add_lora_slot_options(CLI::App& app, LoraSlotOptions& options, std::vector<std::string>& modules);
+
+}  // namespace headroom
