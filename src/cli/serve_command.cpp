@@ -18,7 +18,6 @@ namespace {
 struct ServeArguments {
   ServingArguments serving;
   ServerOptions server;
-  std::string admission = "guaranteed";
   bool enforce_eager = false;
 };
 
@@ -34,17 +33,12 @@ void add_server_options(CLI::App& app, ServeArguments& a) {
   add("--api-key", s.api_keys, "what clients have to send (Authorization: Bearer KEY); also HEADROOM_API_KEY");
   add("--served-model-name", s.names, "the model's name in requests; several are aliases (the folder's name)");
   add("--max-connections", s.connections, "open at once; further ones are answered 503")->capture_default_str();
-  add("--admission", a.admission, "guaranteed: a request is taken once its prompt and max_tokens have room")
-      ->capture_default_str();
   app.add_flag("--enforce-eager", a.enforce_eager,
                "as vLLM has it: there are no graphs here whose memory it would save")
       ->group(kGroup);
 }
 
 void check_server(ServeArguments& a) {
-  if (a.admission != "guaranteed")
-    throw Error(ErrorKind::usage, fmt::format("--admission {} is not built in this version", a.admission),
-                "leave it out: guaranteed reserves the room of each request");
   if (a.server.address.port < 0 || a.server.address.port > 65535)
     throw Error(ErrorKind::usage, fmt::format("--port {} is out of range", a.server.address.port),
                 "give a port from 0 to 65535");
@@ -69,10 +63,11 @@ int run_serve(ServeArguments& a) {
   if (!plan.plan.feasible) return refuse(plan.plan);
   if (!a.serving.quiet) a.server.log = [](const std::string& line) { write_stderr(line + "\n"); };
   const RunControl& control = install_signal_handlers();
+  std::unique_ptr<ParkFile> park = reserve_park(plan);  // a disk that is full is refused before the socket is open
   Server server(a.server, plan);
   fmt::print("{}listening on {}\n", serving_text(plan), server.url());
   std::fflush(stdout);
-  ServedModel model(options, plan, notes);
+  ServedModel model(options, plan, notes, std::move(park));
   server.run(model, [&] { return control.stop_signal != 0; });
   return control.stop_signal == SIGINT ? 128 + SIGINT : 0;
 }
