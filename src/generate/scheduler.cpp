@@ -222,7 +222,7 @@ void Scheduler::Parts::advance(Sequence& sequence, std::span<const float> logits
     else if (!sequence.draws() && !sequence.scoring)
       end(sequence, SequenceEnd::length);
   } catch (const std::exception& error) {
-    end(sequence, SequenceEnd::failed, error.what());
+    end(sequence, sequence.request.grammar ? SequenceEnd::no_token : SequenceEnd::failed, error.what());
   }
 }
 

@@ -30,10 +30,11 @@ struct SequenceToken {
   std::vector<RankedToken> best;  // the most likely, falling, as many as were asked for
 };
 
-enum class SequenceEnd : uint8_t { stop, length, cancelled, failed };
+// no_token: its grammar cannot be followed. failed: anything else that went wrong.
+enum class SequenceEnd : uint8_t { stop, length, cancelled, failed, no_token };
 
 // Hears of one sequence, on the thread that steps; does not call the scheduler. What on_prompt and on_token throw ends
-// the sequence with `failed`.
+// the sequence with `failed`, with `no_token` where it has a grammar.
 class SequenceListener {
  public:
   virtual ~SequenceListener() = default;

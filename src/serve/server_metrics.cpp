@@ -82,7 +82,7 @@ void ServerMetrics::token(Times& times) {
 
 void ServerMetrics::ended(const Times& times, SequenceEnd end) {
   const std::lock_guard lock(mutex_);
-  ++ends_[static_cast<size_t>(end)];
+  ++ends_[static_cast<size_t>(end == SequenceEnd::no_token ? SequenceEnd::failed : end)];
   whole_.add(since(times.begun, Clock::now()));
 }
 
