@@ -36,6 +36,16 @@ void add_serving_sizes(CLI::App& app, ServingArguments& a) {
   scalar(app, "--kv-cache-dtype", s.kv_cache_dtype, "auto (as --precision has it), f32, bf16 or f16")
       ->capture_default_str()
       ->group(kGroup);
+  scalar(
+      app, "--admission", s.admission,
+      "guaranteed: a request is taken once its prompt and max_tokens have room; balanced: once what it is expected to "
+      "need has, and sequences are parked where that was too little")
+      ->capture_default_str()
+      ->group(kGroup);
+  memory_option(app, "--park-memory", a.park_memory,
+                "of parked sequences: on the disk with --disk-memory (what it has left), else in memory (one sequence "
+                "of --max-model-len)")
+      ->group(kGroup);
   scalar(app, "--gpu-memory-utilization", a.memory_share,
          "without --memory: the share of the free memory to use, above 0 up to 1 (0.9)")
       ->group(kGroup);
@@ -51,6 +61,7 @@ void add_serving_options(CLI::App& app, ServingArguments& a) {
 std::string resolve_serving(ServingArguments& a) {
   resolve_tiers(a.tiers, a.options.machine, a.options.techniques);
   a.serving.lora.adapters = parse_lora_modules(a.lora_modules);
+  if (a.park_memory > 0) a.serving.park_memory = a.park_memory;
   if (a.memory_share == 0) return {};
   if (!(a.memory_share > 0 && a.memory_share <= 1))
     throw Error(ErrorKind::usage, fmt::format("--gpu-memory-utilization {} is out of range", a.memory_share),

@@ -12,6 +12,7 @@ struct ServingArguments {
   TierArguments tiers;  // become part of the options after parsing (resolve_serving)
   ServingOptions serving;
   std::vector<std::string> lora_modules;  // become part of `serving` too
+  int64_t park_memory = 0;                // --park-memory; 0: not given
   double memory_share = 0;                // --gpu-memory-utilization; 0: not given
   bool quiet = false;
 };
@@ -20,8 +21,8 @@ struct ServingArguments {
 // add_serving_sizes().
 void add_serving_options(CLI::App& app, ServingArguments& arguments);
 
-// --max-model-len, --max-num-seqs, --max-num-batched-tokens, --block-size, --kv-cache-dtype,
-// --gpu-memory-utilization and the slots of adapters (arguments/lora_slot_options.h) alone.
+// --max-model-len, --max-num-seqs, --max-num-batched-tokens, --block-size, --kv-cache-dtype, --admission,
+// --park-memory, --gpu-memory-utilization and the slots of adapters (arguments/lora_slot_options.h) alone.
 void add_serving_sizes(CLI::App& app, ServingArguments& arguments);
 
 // Folds the tiers, and the share of memory where --memory is not given, into the options. Gives a note where something

@@ -25,6 +25,13 @@ std::string holds_text(const ServingPlan& serving) {
                      l.blocks, l.block_tokens, full, full == 1 ? "" : "s", l.positions);
 }
 
+std::string park_text(const ServingPlan& serving) {
+  const int64_t slots = serving.limits.park_slots;
+  return fmt::format("admission balanced: {} blocks of parked sequences have room, {} bytes {}\n", slots,
+                     serving.park_bytes(),
+                     serving.parks_on_disk ? "of a file in " + serving.park_directory.string() : "in memory");
+}
+
 std::string serving_json(const ServingPlan& serving) {
   const StepLimits& l = serving.limits;
   OrderedJson regions = OrderedJson::array();
@@ -41,6 +48,12 @@ std::string serving_json(const ServingPlan& serving) {
                      {"blocks", l.blocks},
                      {"pool_tokens", serving.pool_tokens()},
                      {"kv_cache_dtype", dtype_name(serving.cache)},
+                     {"admission", serving.rule == AdmissionRule::balanced ? "balanced" : "guaranteed"},
+                     {"park_blocks", l.park_slots},
+                     {"park_bytes", serving.park_bytes()},
+                     {"park_place", l.park_slots == 0       ? "none"
+                                    : serving.parks_on_disk ? "disk"
+                                                            : "memory"},
                      {"regions", regions}}
              .dump(2) +
          "\n";
@@ -75,6 +88,7 @@ std::string serving_text(const ServingPlan& serving) {
   text += fmt::format("the KV pool ({}) holds {}\n", dtype_name(serving.cache), holds_text(serving));
   text += fmt::format("{} sequences are computed together, {} tokens in a step; least budget {} bytes\n", l.sequences,
                       l.rows, serving.plan.minimum_bytes);
+  if (serving.rule == AdmissionRule::balanced) text += park_text(serving);
   return text;
 }
 

@@ -20,7 +20,6 @@ namespace {
 struct ServeArguments {
   ServingArguments serving;
   ServerOptions server;
-  std::string admission = "guaranteed";
   bool enforce_eager = false;
 };
 
@@ -40,8 +39,6 @@ void add_server_options(CLI::App& app, ServeArguments& a) {
                "requests may load adapters from any folder; also VLLM_ALLOW_RUNTIME_LORA_UPDATING")
       ->group(kGroup);
   add("--lora-root", s.adapter_root, "requests may load adapters from folders below this one");
-  add("--admission", a.admission, "guaranteed: a request is taken once its prompt and max_tokens have room")
-      ->capture_default_str();
   app.add_flag("--enforce-eager", a.enforce_eager,
                "as vLLM has it: there are no graphs here whose memory it would save")
       ->group(kGroup);
@@ -57,9 +54,6 @@ void check_adapter_names(const ServerOptions& server) {
 }
 
 void check_server(ServeArguments& a) {
-  if (a.admission != "guaranteed")
-    throw Error(ErrorKind::usage, fmt::format("--admission {} is not built in this version", a.admission),
-                "leave it out: guaranteed reserves the room of each request");
   if (a.server.address.port < 0 || a.server.address.port > 65535)
     throw Error(ErrorKind::usage, fmt::format("--port {} is out of range", a.server.address.port),
                 "give a port from 0 to 65535");
@@ -89,10 +83,11 @@ int run_serve(ServeArguments& a) {
   if (!a.serving.quiet) a.server.log = [](const std::string& line) { write_stderr(line + "\n"); };
   const RunControl& control = install_signal_handlers();
   std::atomic<bool>& reload = install_reload_handler();
+  std::unique_ptr<ParkFile> park = reserve_park(plan);  // a disk that is full is refused before the socket is open
   Server server(a.server, plan);
   fmt::print("{}listening on {}\n", serving_text(plan), server.url());
   std::fflush(stdout);
-  ServedModel model(options, plan, notes);
+  ServedModel model(options, plan, notes, std::move(park));
   server.run(
       model, [&] { return control.stop_signal != 0; }, [&] { return reload.exchange(false); });
   return control.stop_signal == SIGINT ? 128 + SIGINT : 0;

@@ -9,8 +9,8 @@
 
 namespace headroom {
 
-ModelSteps::ModelSteps(Executor& executor, const StepLimits& limits)
-    : executor_(executor), limits_(limits), tables_(executor.tensor("tables")) {
+ModelSteps::ModelSteps(Executor& executor, const StepLimits& limits, ParkFile* park)
+    : executor_(executor), limits_(limits), park_(park), tables_(executor.tensor("tables")) {
   for (const int64_t rows : step_sizes(limits.rows)) {
     const auto data = [&](std::string_view what) { return executor.tensor(step_data(what, rows)); };
     Size size{rows,
@@ -33,6 +33,19 @@ ModelSteps::ModelSteps(Executor& executor, const StepLimits& limits)
     values->reserve(most);
   blocks_.resize(static_cast<size_t>(limits.sequences * limits.table_blocks));
   if (!executor.host_sees(sizes_.back().result)) logits_.resize(static_cast<size_t>(limits.logits * limits.vocab));
+  if (limits.park_slots > 0) find_pools();
+}
+
+void ModelSteps::find_pools() {
+  const int64_t blocks = limits_.blocks + (park_ ? 0 : limits_.park_slots);
+  for (const PersistentTensor& tensor : executor_.plan().tensors) {
+    if (tensor.role != Role::kv_cache) continue;
+    const TensorView view = executor_.tensor(tensor.name);
+    HR_CHECK(executor_.host_sees(view), "parking blocks that the host does not see");
+    const int64_t bytes = storage_bytes(tensor.place.type);
+    HR_CHECK(bytes % blocks == 0, "{} bytes of {} blocks", bytes, blocks);
+    pools_.push_back({static_cast<std::byte*>(view.data), static_cast<size_t>(bytes / blocks)});
+  }
 }
 
 void ModelSteps::check(const Step& step) const {
@@ -112,6 +125,31 @@ std::span<const float> ModelSteps::run(const Step& step) {
     std::memcpy(logits_.data() + first, piece.data(), piece.size());
   });
   return std::span<const float>(logits_).first(wanted);
+}
+
+void ModelSteps::copy_block(int64_t from, int64_t to) {
+  for (const Pool& pool : pools_) std::ranges::copy(pool.block(from), pool.block(to).begin());
+}
+
+void ModelSteps::park_block(int32_t block, int32_t slot) {
+  HR_CHECK(block >= 0 && block < limits_.blocks && slot >= 0 && slot < limits_.park_slots, "block {} to slot {}", block,
+           slot);
+  if (!park_) return copy_block(block, limits_.blocks + slot);
+  std::byte* to = park_->buffer().data();
+  for (const Pool& pool : pools_) to = std::ranges::copy(pool.block(block), to).out;
+  park_->write(slot);
+}
+
+void ModelSteps::restore_block(int32_t slot, int32_t block) {
+  HR_CHECK(block >= 0 && block < limits_.blocks && slot >= 0 && slot < limits_.park_slots, "slot {} to block {}", slot,
+           block);
+  if (!park_) return copy_block(limits_.blocks + slot, block);
+  park_->read(slot);
+  const std::byte* from = park_->buffer().data();
+  for (const Pool& pool : pools_) {
+    std::copy_n(from, pool.block_bytes, pool.block(block).begin());
+    from += pool.block_bytes;
+  }
 }
 
 }  // namespace headroom

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/park_file.h"
 #include "generate/step_runner.h"
 #include "runtime/executor.h"
 
@@ -11,11 +12,14 @@ namespace headroom {
 
 class ModelSteps final : public StepRunner {
  public:
-  // The executor's plan has the programs of models/serving.h for these limits. It outlives this.
-  ModelSteps(Executor& executor, const StepLimits& limits);
+  // The executor's plan has the programs of models/serving.h for these limits. It outlives this, as `park` does: the
+  // file of the park area; null: its slots lie behind the pool, in its tensors.
+  ModelSteps(Executor& executor, const StepLimits& limits, ParkFile* park = nullptr);
 
   const StepLimits& limits() const override { return limits_; }
   std::span<const float> run(const Step& step) override;
+  void park_block(int32_t block, int32_t slot) override;
+  void restore_block(int32_t slot, int32_t block) override;
 
  private:
   // The program of a number of rows, and what it reads and gives.
@@ -28,11 +32,23 @@ class ModelSteps final : public StepRunner {
   void fill_rows(const Step& step, const Size& size);
   void fill_tables(const Step& step);
   void put(const TensorView& to, const std::vector<int32_t>& values);
+  void find_pools();
+  void copy_block(int64_t from, int64_t to);
 
   Executor& executor_;
   StepLimits limits_;
   std::vector<Size> sizes_;  // ascending in rows
+  ParkFile* park_;
   TensorView tables_;
+  // The pool's tensors, where there is a park area: each block's bytes lie together.
+  struct Pool {
+    std::byte* data;
+    size_t block_bytes;
+    std::span<std::byte> block(int64_t index) const {
+      return {data + static_cast<size_t>(index) * block_bytes, block_bytes};
+    }
+  };
+  std::vector<Pool> pools_;
   std::vector<int32_t> ids_, positions_, angles_, slots_, owners_, wanted_, adapters_, blocks_;
   std::vector<float> logits_;  // where the host does not see the arena
 };

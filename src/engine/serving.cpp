@@ -12,8 +12,11 @@ namespace headroom {
 
 class ServedModel::Parts {
  public:
-  Parts(const InferenceOptions& asked, ServingPlan planned, const Notes& notes)
-      : options(asked), plan(std::move(planned)), opened(options, "serve", notes) {
+  Parts(const InferenceOptions& asked, ServingPlan planned, const Notes& notes, std::unique_ptr<ParkFile> file)
+      : options(asked),
+        plan(std::move(planned)),
+        park(file ? std::move(file) : reserve_park(plan)),
+        opened(options, "serve", notes) {
     set_threads(plan.plan.facts.threads);
     tokenizer.emplace(Tokenizer::load(opened.files().directory));
     ::malloc_trim(0);  // what loading held, before there is an arena
@@ -21,12 +24,13 @@ class ServedModel::Parts {
     executor.emplace(plan.plan, *device, nullptr);
     opened.load(*executor, opened.adapter_options());
     ::malloc_trim(0);
-    steps.emplace(*executor, plan.limits);
+    steps.emplace(*executor, plan.limits, park.get());
     if (plan.lora.count > 0) slots.emplace(*executor, opened.files().spec, plan.lora);
   }
 
   const InferenceOptions options;
   const ServingPlan plan;
+  const std::unique_ptr<ParkFile> park;
   const OpenedModel opened;
   std::optional<Tokenizer> tokenizer;
   std::unique_ptr<Device> device;
@@ -35,8 +39,18 @@ class ServedModel::Parts {
   std::optional<AdapterSlots> slots;
 };
 
-ServedModel::ServedModel(const InferenceOptions& options, ServingPlan plan, const Notes& notes)
-    : parts_(std::make_unique<Parts>(options, std::move(plan), notes)) {}
+std::unique_ptr<ParkFile> reserve_park(const ServingPlan& plan) {
+  if (!plan.parks_on_disk || plan.limits.park_slots == 0) return nullptr;
+  return std::make_unique<ParkFile>(plan.park_directory, plan.limits.park_slots, plan.block_bytes);
+}
+
+int64_t ServingPlan::park_bytes() const {
+  return limits.park_slots * (parks_on_disk ? ParkFile::slot_bytes(block_bytes) : block_bytes);
+}
+
+ServedModel::ServedModel(const InferenceOptions& options, ServingPlan plan, const Notes& notes,
+                         std::unique_ptr<ParkFile> park)
+    : parts_(std::make_unique<Parts>(options, std::move(plan), notes, std::move(park))) {}
 ServedModel::~ServedModel() = default;
 
 StepRunner& ServedModel::runner() { return *parts_->steps; }

@@ -10,6 +10,8 @@
 
 #include "engine/adapter_slots.h"
 #include "engine/opened_model.h"
+#include "engine/park_file.h"
+#include "generate/scheduler.h"
 #include "generate/step_runner.h"
 #include "tokenizer/tokenizer.h"
 
@@ -21,7 +23,11 @@ struct ServingOptions {
   std::optional<int64_t> max_num_seqs;            // sequences of one step
   std::optional<int64_t> max_num_batched_tokens;  // tokens of one step
   int64_t block_size = 16;
-  std::string kv_cache_dtype = "auto";  // auto: as the precision has it
+  std::string kv_cache_dtype = "auto";   // auto: as the precision has it
+  std::string admission = "guaranteed";  // or balanced
+  // Of the park area of balanced admission: on the disk with MachineOptions::disk_memory, else in the arena. Without
+  // it: what --disk-memory leaves, as far as there are sequences to park; in the arena one sequence of full length.
+  std::optional<int64_t> park_memory;
   LoraSlotOptions lora;
   int64_t outside_bytes = 0;  // heap that the server needs beside the engine: connections, requests, answers
   // Further such heap that depends on the sizes chosen: the scheduler's tables. None where it is empty. Pure; grows
@@ -42,18 +48,28 @@ struct ServingPlan {
   std::vector<ServingRegion> regions;  // add up to plan.peak_bytes; of a plan that is not feasible none
   DType cache = DType::f32;
   LoraSlots lora;  // count 0: none
+  AdmissionRule rule = AdmissionRule::guaranteed;
+  int64_t block_bytes = 0;  // of a block of the pool, over all layers
+  bool parks_on_disk = false;
+  std::filesystem::path park_directory;
+  // Of the park area, in the arena or of its file.
+  int64_t park_bytes() const;
 };
 
 // Plans without reading weights, for which a config.json alone will do, and prints nothing. Throws Error(usage |
 // format).
 ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& serving, const Notes& notes = {});
 
+// The file of a plan that parks on disk, with all its room; null for other plans. Throws as ScratchFile.
+std::unique_ptr<ParkFile> reserve_park(const ServingPlan& plan);
+
 // The model loaded and ready. Owns plan, device, executor; runner() is used by one thread, the one that made it.
 class ServedModel {
  public:
   // Keeps a copy of the options. Throws Error(usage | format | does_not_fit | run); a plan that is not feasible is the
-  // caller's to refuse first.
-  ServedModel(const InferenceOptions& options, ServingPlan plan, const Notes& notes = {});
+  // caller's to refuse first. `park`: the file of a plan that parks on disk; null: made here.
+  ServedModel(const InferenceOptions& options, ServingPlan plan, const Notes& notes = {},
+              std::unique_ptr<ParkFile> park = nullptr);
   ~ServedModel();
 
   StepRunner& runner();

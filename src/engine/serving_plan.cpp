@@ -63,7 +63,64 @@ LoraSlots slots_of(const PlanRequest& request, const ServingOptions& serving, co
   return planned_slots(serving.lora, spec, precision && !precision->keeps_fp32 ? precision->narrow : DType::f32);
 }
 
-StepLimits limits_of(const ServingSize& size, const ServingOptions& serving, const ModelSpec& spec) {
+AdmissionRule rule_of(const ServingOptions& serving) {
+  if (serving.admission == "balanced") return AdmissionRule::balanced;
+  if (serving.admission == "guaranteed") return AdmissionRule::guaranteed;
+  throw Error(ErrorKind::usage, fmt::format("--admission {} is not known", serving.admission),
+              "use guaranteed or balanced");
+}
+
+// Where blocks of parked sequences lie, and how many.
+class ParkPlace {
+ public:
+  ParkPlace(const ServingOptions& serving, const MachineOptions& machine, int64_t block_bytes)
+      : rule_(rule_of(serving)),
+        on_disk_(machine.disk_memory > 0),
+        slot_bytes_(on_disk_ ? ParkFile::slot_bytes(block_bytes) : block_bytes),
+        asked_(serving.park_memory),
+        disk_(machine.disk_memory) {
+    if (asked_ && rule_ == AdmissionRule::guaranteed)
+      throw Error(ErrorKind::usage, "--park-memory has no meaning with --admission guaranteed, which parks nothing",
+                  "give --admission balanced, or leave it out");
+    if (asked_ && *asked_ < slot_bytes_)
+      throw Error(ErrorKind::usage,
+                  fmt::format("--park-memory {} holds no block, which takes {} bytes", *asked_, slot_bytes_),
+                  fmt::format("give at least {} bytes", slot_bytes_));
+    if (asked_ && on_disk_ && *asked_ > disk_)
+      throw Error(ErrorKind::usage,
+                  fmt::format("--park-memory {} is more than the {} bytes of --disk-memory", *asked_, disk_),
+                  "give a larger --disk-memory, or less");
+  }
+
+  AdmissionRule rule() const { return rule_; }
+  bool on_disk() const { return rule_ == AdmissionRule::balanced && on_disk_; }
+  // Bytes of the disk's budget that weights may not take.
+  int64_t disk_bytes() const { return on_disk() ? asked_.value_or(0) : 0; }
+  // At most all sequences of a step are parked.
+  int64_t slots(const ServingSize& size, int64_t table_blocks) const {
+    if (rule_ == AdmissionRule::guaranteed) return 0;
+    const int64_t room = asked_ ? *asked_ / slot_bytes_ : on_disk_ ? disk_ / slot_bytes_ : table_blocks;
+    return std::min(room, size.sequences * table_blocks);
+  }
+  // Of these, those that have room beside so many bytes of weights on the disk.
+  int64_t slots_left(int64_t slots, int64_t weights) const {
+    return on_disk() ? std::min(slots, std::max<int64_t>(disk_ - weights, 0) / slot_bytes_) : slots;
+  }
+
+ private:
+  AdmissionRule rule_;
+  bool on_disk_;
+  int64_t slot_bytes_;
+  std::optional<int64_t> asked_;
+  int64_t disk_;
+};
+
+int64_t block_bytes_of(const ModelSpec& spec, int64_t block_tokens, DType cache) {
+  return 2 * spec.layers * storage_bytes({cache, {1, block_tokens, spec.kv_heads * spec.head_dim}});
+}
+
+StepLimits limits_of(const ServingSize& size, const ServingOptions& serving, const ModelSpec& spec,
+                     const ParkPlace& park) {
   StepLimits limits;
   limits.rows = size.rows;
   limits.sequences = size.sequences;
@@ -73,11 +130,13 @@ StepLimits limits_of(const ServingSize& size, const ServingOptions& serving, con
   limits.table_blocks = (size.positions + serving.block_size - 1) / serving.block_size;
   limits.positions = size.positions;
   limits.vocab = spec.vocab;
+  limits.park_slots = park.slots(size, limits.table_blocks);
   return limits;
 }
 
-ServingShape shape_of(const StepLimits& limits, DType cache) {
-  return {limits.rows, limits.sequences, limits.logits, limits.blocks, limits.block_tokens, limits.positions, cache};
+ServingShape shape_of(const StepLimits& limits, bool parks_on_disk, DType cache) {
+  const int64_t blocks = limits.blocks + (parks_on_disk ? 0 : limits.park_slots);
+  return {limits.rows, limits.sequences, limits.logits, blocks, limits.block_tokens, limits.positions, cache};
 }
 
 // The files of what is to be served: a model with its weights, or for a plan a config.json alone.
@@ -125,12 +184,16 @@ int64_t slot_bytes(const Plan& plan) {
   return bytes;
 }
 
-std::vector<ServingRegion> regions_of(const Plan& plan, const StepLimits& limits) {
+std::vector<ServingRegion> regions_of(const ServingPlan& serving) {
+  const Plan& plan = serving.plan;
+  const StepLimits& limits = serving.limits;
+  const int64_t park = serving.parks_on_disk ? 0 : serving.park_bytes();
   std::vector<ServingRegion> regions{{"weights", role_bytes(plan, {Role::parameter})},
-                                     {"kv_pool", role_bytes(plan, {Role::kv_cache})},
+                                     {"kv_pool", role_bytes(plan, {Role::kv_cache}) - park},
                                      {"tables", role_bytes(plan, {Role::constant, Role::data})},
                                      {"logits", logits_bytes(limits)}};
   if (const int64_t slots = slot_bytes(plan); slots > 0) regions.push_back({"lora_slots", slots});
+  if (park > 0) regions.push_back({"park", park});
   int64_t known = 0;
   for (const ServingRegion& region : regions) known += region.bytes;
   regions.push_back({"activations", plan.arena_bytes - known});
@@ -165,6 +228,14 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   book_prompt(request, model, 0, 0);
   const DType cache = cache_type(request, serving.kv_cache_dtype);
   const LoraSlots lora = slots_of(request, serving, model.spec, served.adapted());
+  const int64_t block_bytes = block_bytes_of(model.spec, serving.block_size, cache);
+  const ParkPlace park(serving, options.machine, block_bytes);
+  request.disk_budget_bytes -= park.disk_bytes();
+  const auto limits = [&](const ServingSize& size) {
+    StepLimits made = limits_of(size, serving, model.spec, park);
+    made.adapters = lora.count;
+    return made;
+  };
   ServingQuestion question;
   question.lora = lora;
   question.positions = serving.max_model_len;
@@ -173,25 +244,30 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   question.model_positions = model.spec.max_positions;
   question.block_tokens = serving.block_size;
   question.build = [&](const ServingSize& size) {
-    return build_serving(model.spec, shape_of(limits_of(size, serving, model.spec), cache));
+    return build_serving(model.spec, shape_of(limits(size), park.on_disk(), cache));
   };
+  question.parked = [&](const ServingSize& size) { return park.on_disk() ? 0 : limits(size).park_slots; };
   question.book = [&](PlanRequest& booked, const ServingSize& size) {
     booked.seq_length = size.positions;
-    StepLimits limits = limits_of(size, serving, model.spec);
-    limits.adapters = lora.count;
-    int64_t more = serving.outside ? serving.outside(limits) : 0;
-    if (!booked.facts.is_cpu()) more += logits_bytes(limits);  // their copy on the host
-    book_server(booked, model, static_cast<int64_t>(step_sizes(size.rows).size()),
-                serving.outside_bytes + more + adapter_loading_bytes(lora, model.spec), lora.count > 0);
+    const StepLimits sizes = limits(size);
+    int64_t more = (serving.outside ? serving.outside(sizes) : 0) +
+                   (park.on_disk() ? ParkFile::memory_bytes(block_bytes) : 0) + adapter_loading_bytes(lora, model.spec);
+    if (!booked.facts.is_cpu()) more += logits_bytes(sizes);  // their copy on the host
+    book_server(booked, model, static_cast<int64_t>(step_sizes(size.rows).size()), serving.outside_bytes + more,
+                lora.count > 0);
   };
   SizedServing sized = plan_steps(request, question);
   ServingPlan out;
   out.plan = std::move(sized.plan);
-  out.limits = limits_of(sized.size, serving, model.spec);
-  out.limits.adapters = lora.count;
-  out.lora = lora;
+  out.limits = limits(sized.size);
+  out.limits.park_slots = park.slots_left(out.limits.park_slots, out.plan.disk.arena_bytes);
   out.cache = cache;
-  if (out.plan.feasible) out.regions = regions_of(out.plan, out.limits);
+  out.lora = lora;
+  out.rule = park.rule();
+  out.block_bytes = block_bytes;
+  out.parks_on_disk = park.on_disk();
+  out.park_directory = options.machine.disk_directory;
+  if (out.plan.feasible) out.regions = regions_of(out);
   return out;
 }
 

@@ -4,8 +4,8 @@
 #include <exception>
 
 #include "base/error.h"
-#include "generate/block_store.h"
 #include "generate/log_probabilities.h"
+#include "generate/residents.h"
 #include "generate/sequence.h"
 #include "generate/step_builder.h"
 #include "generate/token_drawer.h"
@@ -54,21 +54,18 @@ class Scheduler::Parts {
   void draw(Sequence& sequence, std::span<const float> logits);
   void tell_scores(Sequence& sequence);
   void end(Sequence& sequence, SequenceEnd how, const std::string& error = {});
-  void remove_ended() {
-    std::erase_if(running_, [](const auto& sequence) { return sequence->ended; });
-  }
+  std::span<const std::unique_ptr<Sequence>> running() const { return residents_.running(); }
   size_t vocab() const { return static_cast<size_t>(limits_.vocab); }
 
   StepRunner& runner_;
   StepLimits limits_;
   SchedulerOptions options_;
-  BlockStore blocks_;
+  Residents residents_;
   WaitingLine waiting_;
   StepBuilder builder_;
   TokenDrawer drawer_;
   LogProbabilities log_probabilities_;
-  std::vector<std::unique_ptr<Sequence>> running_;  // in the order in which they were admitted
-  int64_t scoring_ = 0;                             // those whose prompt's log-probabilities are being made
+  int64_t scoring_ = 0;  // those whose prompt's log-probabilities are being made
   SequenceId last_id_ = 0;
   SchedulerCounts counts_;
 };
@@ -77,13 +74,13 @@ Scheduler::Parts::Parts(StepRunner& runner, const SchedulerOptions& options)
     : runner_(runner),
       limits_(runner.limits()),
       options_(options),
-      blocks_(limits_.blocks, limits_.block_tokens, options.prefix_index),
+      residents_(runner, options,
+                 [this](Sequence& sequence, const std::string& error) { end(sequence, SequenceEnd::failed, error); }),
       waiting_(options.most_passes),
       builder_(limits_),
       drawer_(limits_.vocab),
       log_probabilities_(limits_.vocab, options.most_best) {
   HR_CHECK(StepBuilder::most_running(limits_) > 0 && limits_.block_tokens > 0, "limits that hold no sequence");
-  running_.reserve(static_cast<size_t>(StepBuilder::most_running(limits_)));
 }
 
 bool Scheduler::Parts::can_fit(const SequenceRequest& request) const {
@@ -118,36 +115,34 @@ Admission Scheduler::Parts::add(std::vector<SequenceRequest>& requests, std::vec
 
 void Scheduler::Parts::cancel(SequenceId id) {
   if (const std::unique_ptr<Sequence> waiting = waiting_.remove(id)) return end(*waiting, SequenceEnd::cancelled);
-  for (const auto& sequence : running_)
-    if (sequence->id == id) end(*sequence, SequenceEnd::cancelled);
-  remove_ended();
+  if (Sequence* const sequence = residents_.find(id)) end(*sequence, SequenceEnd::cancelled);
+  residents_.remove_ended();
 }
 
 void Scheduler::Parts::fail_all(const std::string& error) {
-  for (const auto& sequence : running_) end(*sequence, SequenceEnd::failed, error);
-  remove_ended();
+  residents_.each([&](Sequence& sequence) { end(sequence, SequenceEnd::failed, error); });
+  residents_.remove_ended();
   while (const std::unique_ptr<Sequence> waiting = waiting_.remove_any()) end(*waiting, SequenceEnd::failed, error);
 }
 
 bool Scheduler::Parts::promise_blocks(Sequence& sequence) {
   const bool scores = sequence.request.prompt_logprobs;
   if (scores && scoring_ > 0) return false;
-  return blocks_.admit(sequence.blocks, sequence.tokens, blocks_for(sequence.most_filled(), limits_.block_tokens),
-                       !scores);
+  return residents_.admit(sequence, !scores);
 }
 
 void Scheduler::Parts::admit() {
-  while (static_cast<int64_t>(running_.size()) < StepBuilder::most_running(limits_)) {
+  while (static_cast<int64_t>(running().size()) < StepBuilder::most_running(limits_)) {
     std::unique_ptr<Sequence> next = waiting_.take([this](Sequence& first) { return promise_blocks(first); });
     if (!next) break;
     start(std::move(next));
   }
-  HR_CHECK(!running_.empty() || waiting_.size() == 0, "{} sequences wait and none runs", waiting_.size());
+  HR_CHECK(!running().empty() || (waiting_.size() == 0 && residents_.parked().empty()),
+           "{} sequences wait, {} are parked, and none runs", waiting_.size(), residents_.parked().size());
 }
 
 void Scheduler::Parts::start(std::unique_ptr<Sequence> started) {
-  running_.push_back(std::move(started));
-  Sequence& sequence = *running_.back();
+  Sequence& sequence = residents_.enter(std::move(started));
   const SequenceRequest& request = sequence.request;
   sequence.tokens.reserve(static_cast<size_t>(sequence.prompt + request.max_tokens));
   sequence.filled = sequence.cached = sequence.blocks.indexed * limits_.block_tokens;
@@ -166,10 +161,11 @@ void Scheduler::Parts::start(std::unique_ptr<Sequence> started) {
 
 // A prompt whose beginning another sequence has computed by now goes on behind it.
 void Scheduler::Parts::follow_others() {
-  for (const auto& sequence : running_) {
+  if (!residents_.may_follow()) return;
+  for (const auto& sequence : running()) {
     if (sequence->request.prompt_logprobs || sequence->drawn > 0) continue;
     const int64_t before = sequence->filled;
-    while (blocks_.follow(sequence->blocks, std::span(sequence->tokens)))
+    while (residents_.blocks().follow(sequence->blocks, std::span(sequence->tokens)))
       sequence->filled = sequence->blocks.indexed * limits_.block_tokens;
     sequence->cached += sequence->filled - before;
     if (options_.prefix_index) counts_.prefix_hits += sequence->filled - before;
@@ -178,21 +174,20 @@ void Scheduler::Parts::follow_others() {
 
 bool Scheduler::Parts::step() {
   const int64_t ended_before = counts_.ended;
+  residents_.resume();
   admit();
-  for (const auto& sequence : running_) {
+  for (const auto& sequence : running()) {
     const GrammarMatcher* grammar = sequence->request.grammar.get();
     if (sequence->drawn == 0 && sequence->filled == sequence->cached && grammar && grammar->must_end())
       end(*sequence, SequenceEnd::stop);
     else if (!sequence->draws() && (!sequence->scoring || sequence->prompt == 1))
       advance(*sequence, {});
   }
-  remove_ended();
+  residents_.remove_ended();
   follow_others();
-  builder_.choose(running_);
-  for (const auto& sequence : running_)
-    if (sequence->chunk > 0)
-      blocks_.grow(sequence->blocks, blocks_for(sequence->filled + sequence->chunk, limits_.block_tokens));
-  const Step& step = builder_.build(running_);
+  builder_.choose(running());
+  residents_.give_blocks();
+  const Step& step = builder_.build(running());
   if (step.rows.empty()) return counts_.ended != ended_before;
   ++counts_.steps;
   std::span<const float> logits;
@@ -200,24 +195,24 @@ bool Scheduler::Parts::step() {
     logits = runner_.run(step);
     HR_CHECK(logits.size() == step.wanted.size() * vocab(), "{} logits for {} rows", logits.size(), step.wanted.size());
   } catch (const std::exception& error) {
-    for (const auto& sequence : running_)
+    for (const auto& sequence : running())
       if (sequence->chunk > 0) end(*sequence, SequenceEnd::failed, error.what());
-    remove_ended();
+    residents_.remove_ended();
     return true;
   }
-  for (const auto& sequence : running_) {
+  for (const auto& sequence : running()) {
     size_t wanted = 0;
     for (int64_t at = sequence->filled; at < sequence->filled + sequence->chunk; ++at) wanted += sequence->wants(at);
     if (sequence->chunk > 0) advance(*sequence, logits.first(wanted * vocab()));
     logits = logits.subspan(wanted * vocab());
   }
-  remove_ended();
+  residents_.remove_ended();
   return true;
 }
 
 void Scheduler::Parts::advance(Sequence& sequence, std::span<const float> logits) {
   sequence.filled += sequence.chunk;
-  blocks_.commit(sequence.blocks, sequence.tokens, sequence.filled);
+  residents_.blocks().commit(sequence.blocks, sequence.tokens, sequence.filled);
   try {
     while (sequence.scoring && !logits.empty() && static_cast<int64_t>(sequence.scores.size()) < sequence.prompt) {
       const int32_t id = sequence.tokens[sequence.scores.size()];
@@ -231,7 +226,7 @@ void Scheduler::Parts::advance(Sequence& sequence, std::span<const float> logits
     else if (!sequence.draws() && !sequence.scoring)
       end(sequence, SequenceEnd::length);
   } catch (const std::exception& error) {
-    end(sequence, SequenceEnd::failed, error.what());
+    end(sequence, sequence.request.grammar ? SequenceEnd::no_token : SequenceEnd::failed, error.what());
   }
 }
 
@@ -267,7 +262,8 @@ void Scheduler::Parts::end(Sequence& sequence, SequenceEnd how, const std::strin
   sequence.ended = true;
   if (sequence.scoring) --scoring_;
   sequence.scoring = false;
-  blocks_.release(sequence.blocks);
+  residents_.blocks().release(sequence.blocks);
+  if (how == SequenceEnd::stop || how == SequenceEnd::length) residents_.learn(sequence);
   ++counts_.ended;
   if (how == SequenceEnd::cancelled) ++counts_.cancelled;
   sequence.request.listener->on_end(how, sequence.drawn, sequence.cached, error);
@@ -275,33 +271,23 @@ void Scheduler::Parts::end(Sequence& sequence, SequenceEnd how, const std::strin
 
 SchedulerCounts Scheduler::Parts::counts() const {
   SchedulerCounts counts = counts_;
-  counts.running = static_cast<int64_t>(running_.size());
   counts.waiting = waiting_.size();
-  counts.blocks = blocks_.size();
-  counts.blocks_used = blocks_.used();
-  counts.blocks_kept = blocks_.kept();
+  residents_.count(counts);
   return counts;
 }
 
 void Scheduler::Parts::check() const {
-  std::vector<const SequenceBlocks*> all;
   int64_t scoring = 0;
-  for (const auto& sequence : running_) {
-    const auto tokens = static_cast<int64_t>(sequence->tokens.size());
-    const SequenceBlocks& blocks = sequence->blocks;
-    const auto table = static_cast<int64_t>(blocks.table.size());
-    all.push_back(&blocks);
-    scoring += sequence->scoring ? 1 : 0;
-    HR_CHECK(!sequence->ended && sequence->filled < tokens && tokens == sequence->prompt + sequence->drawn,
-             "sequence {}: {} of {} tokens, {} of them the prompt's, {} drawn", sequence->id, sequence->filled, tokens,
-             sequence->prompt, sequence->drawn);
-    HR_CHECK(table == blocks_for(sequence->filled, limits_.block_tokens) &&
-                 table + blocks.promised == blocks_for(sequence->most_filled(), limits_.block_tokens),
-             "sequence {}: {} blocks and {} promised for {} tokens", sequence->id, table, blocks.promised,
-             sequence->filled);
-  }
+  for (const auto& list : {residents_.running(), residents_.parked()})
+    for (const auto& sequence : list) {
+      const auto tokens = static_cast<int64_t>(sequence->tokens.size());
+      scoring += sequence->scoring ? 1 : 0;
+      HR_CHECK(!sequence->ended && sequence->filled < tokens && tokens == sequence->prompt + sequence->drawn,
+               "sequence {}: {} of {} tokens, {} of them the prompt's, {} drawn", sequence->id, sequence->filled,
+               tokens, sequence->prompt, sequence->drawn);
+    }
   HR_CHECK(scoring == scoring_, "{} prompts are scored, {} counted", scoring, scoring_);
-  blocks_.check(all);
+  residents_.check();
   waiting_.check();
 }
 
@@ -320,16 +306,14 @@ void Scheduler::check() const { parts_->check(); }
 
 int64_t Scheduler::memory_bytes(const StepLimits& limits, const SchedulerOptions& options) {
   constexpr int64_t kAllocation = 32;  // what the heap takes beside the bytes asked for, at most
-  constexpr int64_t kSequence = sizeof(Sequence) + 4 * kAllocation;
+  constexpr int64_t kSequence = sizeof(Sequence) + 5 * kAllocation;
   const int64_t running = StepBuilder::most_running(limits);
-  const int64_t histories =
-      running * (kSequence + (limits.positions + limits.table_blocks) * static_cast<int64_t>(sizeof(int32_t)));
+  const int64_t histories = running * (kSequence + limits.positions * static_cast<int64_t>(sizeof(int32_t)));
   // A client of its own for each, whose lists have grown by doubling.
   const int64_t waiting = options.most_waiting * (kSequence + kAllocation + 16 * static_cast<int64_t>(sizeof(void*)));
   const int64_t scores = limits.positions * (static_cast<int64_t>(sizeof(SequenceToken)) +
                                              LogProbabilities::score_bytes(options.most_best));
-  return static_cast<int64_t>(sizeof(Parts)) +
-         BlockStore::memory_bytes(limits.blocks, limits.block_tokens, options.prefix_index) +
+  return static_cast<int64_t>(sizeof(Parts)) + Residents::memory_bytes(limits, options) +
          StepBuilder::memory_bytes(limits) + TokenDrawer::memory_bytes(limits.vocab) +
          LogProbabilities::memory_bytes(limits.vocab, options.most_best) + histories + waiting + scores +
          16 * kAllocation;

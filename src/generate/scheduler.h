@@ -30,10 +30,11 @@ struct SequenceToken {
   std::vector<RankedToken> best;  // the most likely, falling, as many as were asked for
 };
 
-enum class SequenceEnd : uint8_t { stop, length, cancelled, failed };
+// no_token: its grammar cannot be followed. failed: anything else that went wrong.
+enum class SequenceEnd : uint8_t { stop, length, cancelled, failed, no_token };
 
 // Hears of one sequence, on the thread that steps; does not call the scheduler. What on_prompt and on_token throw ends
-// the sequence with `failed`.
+// the sequence with `failed`, with `no_token` where it has a grammar.
 class SequenceListener {
  public:
   virtual ~SequenceListener() = default;
@@ -74,27 +75,39 @@ using SequenceId = uint64_t;
 // never_fits: a prompt and its max_tokens exceed a sequence's positions or the pool, or the group most_waiting.
 enum class Admission : uint8_t { taken, never_fits, queue_full };
 
+// guaranteed: a sequence is admitted once all that it may need has room. balanced: once what it is expected to need
+// has; where that was too little, others are parked (residents.h).
+enum class AdmissionRule : uint8_t { guaranteed, balanced };
+
 struct SchedulerOptions {
   int64_t most_waiting = 256;  // sequences that wait; more are refused as queue_full
   bool prefix_index = true;
   int64_t most_best = 20;    // the largest SequenceRequest::best
   int64_t most_passes = 16;  // how often others go before a sequence whose turn it is and that does not fit yet
+  AdmissionRule rule = AdmissionRule::guaranteed;
+  int64_t most_parks = 3;  // how often one sequence may be parked
 };
 
 // What /metrics shows. Counters never fall.
 struct SchedulerCounts {
-  int64_t running = 0, waiting = 0;
+  int64_t running = 0, waiting = 0, parked = 0;
+  int64_t stalled = 0;  // of the running ones: those that got fewer blocks in the last step than they could use
   int64_t blocks = 0, blocks_used = 0, blocks_kept = 0;  // of the pool; held by sequences; kept for their prefix only
   int64_t prompt_tokens = 0, drawn_tokens = 0, prefix_queries = 0, prefix_hits = 0;  // tokens, of admitted sequences
+  int64_t park_slots = 0, park_slots_used = 0;               // blocks that the park area holds at most, and now
+  int64_t parks = 0, resumes = 0;                            // of sequences
+  int64_t most_parks = 0;                                    // of one sequence
+  int64_t blocks_saved = 0, blocks_loaded = 0;               // blocks that were copied to the park area, and back
   int64_t steps = 0, ended = 0, cancelled = 0, refused = 0;  // ended: however; refused: never_fits, queue_full
 };
 
-// Used by one thread. A sequence is admitted once the pool has blocks for its prompt and max_tokens together, so that
-// no admitted sequence waits for blocks, is recomputed or lost. A long prompt is read in chunks between the tokens of
-// others (StepBuilder states the bounds). Clients take turns, and what does not fit yet is not passed for ever
-// (WaitingLine). Blocks are shared between sequences of one adapter that begin with the same tokens; those of ended
-// sequences are kept until others need them, the least recently used first. Where log-probabilities of a prompt are
-// asked for, its blocks are computed in any case, and one such prompt is read at a time.
+// Used by one thread. With AdmissionRule::guaranteed a sequence is admitted once the pool has blocks for its prompt and
+// max_tokens together, so that no admitted sequence waits for blocks. With either rule none is recomputed or lost. A
+// long prompt is read in chunks between the tokens of others (StepBuilder states the bounds). Clients take turns, and
+// what does not fit yet is not passed for ever (WaitingLine). Blocks are shared between sequences of one adapter that begin
+// with the same tokens; those of ended sequences are kept until others need them, the least recently used first. Where
+// log-probabilities of a prompt are asked for, its blocks are computed in any case, and one such prompt is read at a
+// time.
 //
 // What a sequence gets is a function of its request alone: the tokens are those that `generate` draws with the same
 // options and seed.

@@ -23,6 +23,8 @@ struct Sequence {
   int64_t filled = 0;  // tokens whose keys and values are in the pool
   int64_t cached = 0;  // those that the index had at the beginning
   int64_t chunk = 0;   // tokens of this step
+  uint64_t age = 0;    // by its admission: 1 the oldest
+  int64_t parks = 0;   // how often it was parked
   bool ended = false;
 
   bool scoring = false;  // the prompt's log-probabilities have not been told yet

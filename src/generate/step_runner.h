@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "base/error.h"
+
 namespace headroom {
 
 // What a step can hold, fixed by the plan.
@@ -18,6 +20,7 @@ struct StepLimits {
   int64_t positions = 0;      // most tokens of one sequence: --max-model-len
   int64_t vocab = 0;
   int64_t adapters = 0;  // slots of adapters
+  int64_t park_slots = 0;  // blocks that the park area holds
 };
 
 // A token and where it belongs. Its key and value go to position `position` of its sequence, which is row
@@ -44,6 +47,10 @@ class StepRunner {
   // Logits f32 [wanted, vocab], valid until the next call. The step is within the limits. No heap call after the first
   // steps. Throws Error(run) as the device does.
   virtual std::span<const float> run(const Step& step) = 0;
+  // Between steps: copies a block of the pool to a slot of the park area, and back, bit for bit; where limits() has
+  // slots. No heap call. Throws Error(run) naming the place where it cannot be written or read.
+  virtual void park_block(int32_t block, int32_t slot) { HR_CHECK(false, "no slot {} for block {}", slot, block); }
+  virtual void restore_block(int32_t slot, int32_t block) { HR_CHECK(false, "no slot {} for block {}", slot, block); }
 };
 
 }  // namespace headroom

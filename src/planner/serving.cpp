@@ -109,7 +109,7 @@ class ServingPlanner {
     for (const Value& value : graph.values) {
       if (!value.persistent || value.role != Role::kv_cache) continue;
       const int64_t bytes = storage_bytes(concrete(value.type, bounds));
-      out.block_bytes.push_back(bytes / size.blocks);
+      out.block_bytes.push_back(bytes / question_.all_blocks(size));
       out.arenas.device -= align_up(bytes, request_.facts.alignment);
     }
     return out;
@@ -119,7 +119,7 @@ class ServingPlanner {
   TierBytes peaks(const ArenaParts& parts, const ServingSize& size) const {
     TierBytes arenas = parts.arenas;
     for (const int64_t bytes : parts.block_bytes)
-      arenas.device += align_up(bytes * size.blocks, request_.facts.alignment);
+      arenas.device += align_up(bytes * question_.all_blocks(size), request_.facts.alignment);
     return tier_peaks(arenas, booked(size));
   }
   TierBytes peaks(const ServingSize& size) const { return peaks(parts(size), size); }
@@ -239,7 +239,8 @@ class ServingPlanner {
   bool is_of(const Plan& plan, const ServingSize& size) const {
     const auto pool = std::find_if(plan.tensors.begin(), plan.tensors.end(),
                                    [](const PersistentTensor& tensor) { return tensor.role == Role::kv_cache; });
-    return plan.choices.micro_batch == size.rows && pool->place.type.dims[1] == size.blocks * question_.block_tokens;
+    return plan.choices.micro_batch == size.rows &&
+           pool->place.type.dims[1] == question_.all_blocks(size) * question_.block_tokens;
   }
 
   const PlanRequest& request_;

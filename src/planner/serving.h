@@ -26,10 +26,14 @@ struct ServingQuestion {
   LoraSlots lora;  // of each step
   // The graph of a size: "load", then the steps, the largest first, whose KV pool has role kv_cache.
   std::function<Graph(const ServingSize&)> build;
+  // Blocks behind the pool in its tensors, for copies of blocks: of a size, whatever its blocks. None where it is
+  // empty.
+  std::function<int64_t(const ServingSize&)> parked;
   // Books in a request what the process holds for a size.
   std::function<void(PlanRequest&, const ServingSize&)> book;
 
   int64_t table_blocks(int64_t positions_of) const { return (positions_of + block_tokens - 1) / block_tokens; }
+  int64_t all_blocks(const ServingSize& size) const { return size.blocks + (parked ? parked(size) : 0); }
 };
 
 struct SizedServing {

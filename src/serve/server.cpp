@@ -84,7 +84,7 @@ class Server::Parts {
 
   void run(ServedModel& model, const std::function<bool()>& should_end, const std::function<bool()>& should_reload) {
     TextEncoder encoder(model, EncoderLimits::of(plan_.limits.positions));
-    Scheduler scheduler(model.runner(), scheduler_options());
+    Scheduler scheduler(model.runner(), scheduler_options(plan_.rule));
     model_ = &model;
     encoder_ = &encoder;
     has_chats_ = encoder.has_chats();
@@ -100,7 +100,11 @@ class Server::Parts {
     scheduler.fail_all("the server ends");
   }
 
-  static SchedulerOptions scheduler_options() { return {}; }
+  static SchedulerOptions scheduler_options(AdmissionRule rule) {
+    SchedulerOptions options;
+    options.rule = rule;
+    return options;
+  }
 
  private:
   // What is known of a request before its answer exists.
@@ -479,10 +483,11 @@ void Server::book(const InferenceOptions& options, const ServerOptions& server, 
   std::error_code none;
   const auto size = std::filesystem::file_size(options.model / "tokenizer.json", none);
   const int64_t tokenizer_file = none ? 0 : static_cast<int64_t>(size);
-  serving.outside = [server, tokenizer_file](const StepLimits& limits) {
+  const AdmissionRule rule = serving.admission == "balanced" ? AdmissionRule::balanced : AdmissionRule::guaranteed;
+  serving.outside = [server, tokenizer_file, rule](const StepLimits& limits) {
     return kThreads + http_limits(server, limits.positions).memory_bytes() +
            EncoderLimits::of(limits.positions).memory_bytes(tokenizer_file) +
-           Scheduler::memory_bytes(limits, Parts::scheduler_options()) + kAdapterBytes * limits.adapters;
+           Scheduler::memory_bytes(limits, Parts::scheduler_options(rule)) + kAdapterBytes * limits.adapters;
   };
 }
 

@@ -36,6 +36,19 @@ std::string memory_text(const ServingPlan& plan, int64_t arena_high_water) {
   return out;
 }
 
+// Parked sequences; `block_bytes`: 0 while the model is loaded.
+std::string park_text(const SchedulerCounts& c, int64_t block_bytes) {
+  return gauge("headroom_sequences_parked", "sequences whose blocks lie in the park area", c.parked) +
+         gauge("headroom_sequences_stalled", "running sequences that waited for a block in the last step", c.stalled) +
+         gauge("headroom_park_blocks", "blocks that the park area holds", c.park_slots) +
+         gauge("headroom_park_blocks_used", "blocks that lie there", c.park_slots_used) +
+         counter("vllm:num_preemptions_total", "sequences that were parked", c.parks) +
+         counter("headroom_resumes_total", "parked sequences that went on", c.resumes) +
+         gauge("headroom_parks_of_one_sequence", "how often one sequence was parked at most", c.most_parks) +
+         counter("headroom_park_written_bytes_total", "bytes copied to the park area", c.blocks_saved * block_bytes) +
+         counter("headroom_park_read_bytes_total", "bytes copied back", c.blocks_loaded * block_bytes);
+}
+
 }  // namespace
 
 void SecondsHistogram::add(double seconds) {
@@ -69,7 +82,7 @@ void ServerMetrics::token(Times& times) {
 
 void ServerMetrics::ended(const Times& times, SequenceEnd end) {
   const std::lock_guard lock(mutex_);
-  ++ends_[static_cast<size_t>(end)];
+  ++ends_[static_cast<size_t>(end == SequenceEnd::no_token ? SequenceEnd::failed : end)];
   whole_.add(since(times.begun, Clock::now()));
 }
 
@@ -85,6 +98,7 @@ SchedulerCounts ServerMetrics::counts() const {
 
 std::string ServerMetrics::text(const ServingPlan* plan, int64_t arena_high_water) const {
   std::string memory = plan ? memory_text(*plan, arena_high_water) : std::string();
+  const int64_t block_bytes = plan ? plan->block_bytes : 0;
   const std::lock_guard lock(mutex_);
   const SchedulerCounts& c = counts_;
   const double usage = c.blocks == 0 ? 0 : static_cast<double>(c.blocks_used) / static_cast<double>(c.blocks);
@@ -100,7 +114,8 @@ std::string ServerMetrics::text(const ServingPlan* plan, int64_t arena_high_wate
                     counter("headroom_refused_total", "sequences that were refused", c.refused) +
                     gauge("headroom_kv_blocks", "blocks of the KV pool", c.blocks) +
                     gauge("headroom_kv_blocks_used", "blocks that sequences hold", c.blocks_used) +
-                    gauge("headroom_kv_blocks_kept", "blocks that are kept for their prefix", c.blocks_kept);
+                    gauge("headroom_kv_blocks_kept", "blocks that are kept for their prefix", c.blocks_kept) +
+                    park_text(c, block_bytes);
   out += "# HELP vllm:request_success_total sequences that ended\n# TYPE vllm:request_success_total counter\n";
   constexpr const char* kEnds[] = {"stop", "length", "abort", "error"};
   for (size_t i = 0; i < ends_.size(); ++i)

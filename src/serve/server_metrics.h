@@ -52,7 +52,7 @@ class ServerMetrics {
   mutable std::mutex mutex_;
   SchedulerCounts counts_;
   int64_t prompt_tokens_ = 0;
-  std::array<int64_t, 4> ends_{};  // by SequenceEnd
+  std::array<int64_t, 4> ends_{};  // by SequenceEnd, no_token as failed
   SecondsHistogram first_token_, between_tokens_, whole_;
 };
 

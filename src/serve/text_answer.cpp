@@ -170,9 +170,9 @@ AnswerPiece TextAnswer::last_piece(Choice& choice, SequenceEnd end) {
 void TextAnswer::end(Choice& choice, SequenceEnd end, const std::string& error) {
   ++ended_;
   metrics_.ended(*choice.this_times_, end);
-  if (end == SequenceEnd::failed) {
+  if (end == SequenceEnd::failed || end == SequenceEnd::no_token) {
     if (error_.empty()) error_ = error;
-    bad_grammar_ |= !encoded_.matchers.empty();
+    bad_grammar_ |= end == SequenceEnd::no_token;
   }
   if (end == SequenceEnd::stop || end == SequenceEnd::length) {
     AnswerPiece piece = last_piece(choice, end);

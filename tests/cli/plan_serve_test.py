@@ -29,6 +29,18 @@ class PlanServe(ProgramTest):
         self.assertEqual(sizes, [32, 5, 17, 8])
         self.assertEqual(plan["blocks"], 2 * 5 * 4)
 
+    def test_the_park_area(self):
+        _, plain = self.plan("64MiB")
+        self.assertEqual((plain["admission"], plain["park_blocks"], plain["park_place"]), ("guaranteed", 0, "none"))
+        done, plan = self.plan("64MiB", "--admission", "balanced")
+        self.assertEqual((plan["admission"], plan["park_place"]), ("balanced", "memory"), done.stderr)
+        self.assertEqual(plan["park_blocks"], 4)  # a sequence of full length
+        regions = {region["name"]: region["bytes"] for region in plan["regions"]}
+        self.assertEqual(regions["park"], plan["park_bytes"])
+        self.assertEqual(sum(regions.values()), plan["peak_bytes"])
+        done, plan = self.plan("64MiB", "--admission", "balanced", "--disk-memory", f"{self.root}:2MiB", "--park-memory", "1MiB")
+        self.assertEqual((plan["park_place"], plan["park_bytes"]), ("disk", min(1 << 20, 32 * 4 * 4096)), done.stderr)
+
     def test_the_least_budget_is_exact(self):
         done, refused = self.plan("1MiB")
         self.assertEqual((done.returncode, refused["feasible"]), (3, False))
@@ -61,6 +73,8 @@ class PlanServe(ProgramTest):
         command = ["plan", "--serve", "--model", "model", "--memory", "64MiB"]
         self.assert_refused([*command, "--max-model-len", "65"], 2, "--max-model-len 65", "the model's positions")
         self.assert_refused([*command, "--kv-cache-dtype", "fp8"], 2, "--kv-cache-dtype fp8", "bf16")
+        self.assert_refused([*command, "--admission", "hopeful"], 2, "--admission hopeful", "guaranteed or balanced")
+        self.assert_refused([*command, "--park-memory", "2MiB"], 2, "--park-memory has no meaning", "--admission balanced")
         self.assert_refused([*command, "--precision", "bf16-mixed"], 2, "bf16-mixed", "bf16-true")
         self.assert_refused([*command, "--technique", "recompute=on"], 2, "recompute", "quantize-weights")
         self.assert_refused(["plan", "--serve"], 2, "no model", "--model")

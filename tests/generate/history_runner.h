@@ -43,14 +43,22 @@ inline std::vector<float> history_logits(std::span<const int32_t> tokens, int64_
 class HistoryRunner : public StepRunner {
  public:
   explicit HistoryRunner(const StepLimits& limits)
-      : limits_(limits), pool_(static_cast<size_t>(limits.blocks * limits.block_tokens)) {}
+      : limits_(limits),
+        pool_(static_cast<size_t>(limits.blocks * limits.block_tokens)),
+        parked_(static_cast<size_t>(limits.park_slots * limits.block_tokens)) {}
 
   const StepLimits& limits() const override { return limits_; }
   std::function<void(const Step&)> on_step;  // before the step is run; may throw
   std::function<bool()> fails;               // leaves a part of the step's rows with nonsense, and throws
+  std::function<bool()> area_fails;          // a copy to or from the park area throws after a part of it
+  int64_t rows_run() const { return rows_run_; }
+
+  void park_block(int32_t block, int32_t slot) override { copy(block_of(pool_, block), block_of(parked_, slot)); }
+  void restore_block(int32_t slot, int32_t block) override { copy(block_of(parked_, slot), block_of(pool_, block)); }
 
   std::span<const float> run(const Step& step) override {
     check(step);
+    rows_run_ += static_cast<int64_t>(step.rows.size());
     if (on_step) on_step(step);
     const bool failing = fails && fails();
     logits_.assign(step.wanted.size() * static_cast<size_t>(limits_.vocab), 0);
@@ -68,6 +76,16 @@ class HistoryRunner : public StepRunner {
   }
 
  private:
+  std::span<uint64_t> block_of(std::vector<uint64_t>& of, int32_t index) {
+    const auto size = static_cast<size_t>(limits_.block_tokens);
+    HR_CHECK(index >= 0 && (static_cast<size_t>(index) + 1) * size <= of.size(), "block {}", index);
+    return std::span(of).subspan(static_cast<size_t>(index) * size, size);
+  }
+  void copy(std::span<uint64_t> from, std::span<uint64_t> to) {
+    const bool failing = area_fails && area_fails();
+    std::ranges::copy(from.first(failing ? from.size() / 2 : from.size()), to.begin());
+    if (failing) throw Error(ErrorKind::run, "writing the scratch file: no space left");
+  }
   uint64_t& at(int64_t position, std::span<const int32_t> table) {
     const int64_t block = table[static_cast<size_t>(position / limits_.block_tokens)];
     return pool_[static_cast<size_t>(block * limits_.block_tokens + position % limits_.block_tokens)];
@@ -102,7 +120,8 @@ class HistoryRunner : public StepRunner {
   }
 
   StepLimits limits_;
-  std::vector<uint64_t> pool_;
+  std::vector<uint64_t> pool_, parked_;
+  int64_t rows_run_ = 0;
   std::vector<float> logits_;
 };
 

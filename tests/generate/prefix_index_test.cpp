@@ -87,18 +87,18 @@ TEST(BlockStore, PromisesNoMoreThanThereIs) {
   BlockStore store(6, 2, true);
   SequenceBlocks a, b, c;
   const Ids text = {1, 2, 3, 4, 5};
-  ASSERT_TRUE(store.admit(a, text, 4, true));
-  EXPECT_FALSE(store.admit(b, text, 3, true));
-  ASSERT_TRUE(store.admit(b, text, 2, true));
+  ASSERT_TRUE(store.admit(a, text, 4, Promise::whole, true));
+  EXPECT_FALSE(store.admit(b, text, 3, Promise::whole, true));
+  ASSERT_TRUE(store.admit(b, text, 2, Promise::whole, true));
   store.grow(a, 3);
   store.commit(a, text, 5);
   EXPECT_EQ(store.used(), 3);
   store.release(a);
   EXPECT_EQ(store.kept(), 2);
   // Shares the two full blocks: two more are enough, beside the two that b may take.
-  ASSERT_TRUE(store.admit(c, text, 4, true));
+  ASSERT_TRUE(store.admit(c, text, 4, Promise::whole, true));
   EXPECT_EQ(c.table.size(), 2u);
-  EXPECT_FALSE(store.admit(a, {text.data(), 1}, 1, true));
+  EXPECT_FALSE(store.admit(a, {text.data(), 1}, 1, Promise::whole, true));
   const SequenceBlocks* const all[] = {&b, &c};
   store.check(all);
   store.grow(b, 2);
@@ -113,8 +113,8 @@ TEST(BlockStore, EqualBlocksBecomeOne) {
   BlockStore store(6, 2, true);
   SequenceBlocks a, b;
   const Ids text = {1, 2, 3, 4, 5};
-  ASSERT_TRUE(store.admit(a, text, 3, true));
-  ASSERT_TRUE(store.admit(b, text, 3, true));
+  ASSERT_TRUE(store.admit(a, text, 3, Promise::whole, true));
+  ASSERT_TRUE(store.admit(b, text, 3, Promise::whole, true));
   store.grow(a, 2);
   store.grow(b, 1);
   store.commit(a, text, 4);
@@ -136,7 +136,7 @@ TEST(BlockStore, EqualBlocksBecomeOne) {
 TEST(BlockStore, ACheckFindsABlockThatIsLost) {
   BlockStore store(6, 2, true);
   SequenceBlocks a;
-  ASSERT_TRUE(store.admit(a, Ids{1, 2, 3}, 3, true));
+  ASSERT_TRUE(store.admit(a, Ids{1, 2, 3}, 3, Promise::whole, true));
   store.grow(a, 1);
   EXPECT_THROW(store.check({}), InternalError);
   SequenceBlocks other = a;

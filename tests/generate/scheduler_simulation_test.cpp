@@ -1,6 +1,8 @@
 // The scheduler under random arrivals, cancellations, failures and limits. Every token is compared with that of the
 // request alone; every sequence that was taken ends once, within a bound of steps.
 //
+// With balanced admission the pool is a quarter of what the sequences of a step may need.
+//
 // HEADROOM_SCHEDULER_STEPS=1000000 test_generate --gtest_filter='SchedulerSimulation.*' runs as many steps for each of
 // the 50 seeds.
 #include <gtest/gtest.h>
@@ -95,9 +97,10 @@ struct Setting {
   StepLimits limits;
   SchedulerOptions options;
   int64_t clients, failures, cancellations, arrivals;  // one in so many steps; 0 never
+  int64_t area_failures;                               // one in so many copies
 };
 
-Setting setting_of(Draws& draws) {
+Setting setting_of(Draws& draws, AdmissionRule rule) {
   Setting of{};
   of.limits.rows = draws.once_in(4) ? draws.from(1, 4) : draws.from(4, 24);
   of.limits.sequences = draws.from(1, 10);
@@ -107,19 +110,33 @@ Setting setting_of(Draws& draws) {
   of.limits.positions = std::min<int64_t>(draws.from(6, 70), of.limits.blocks * of.limits.block_tokens);
   of.limits.table_blocks = (of.limits.positions + of.limits.block_tokens - 1) / of.limits.block_tokens;
   of.limits.vocab = kFewIds;
-  of.options = {draws.from(1, 24), !draws.once_in(5), 5, draws.below(5)};
+  of.options = {draws.from(1, 24), !draws.once_in(5), 5, draws.below(5), rule, draws.below(5)};
   of.clients = draws.from(1, 5);
   of.failures = draws.once_in(2) ? draws.from(20, 400) : 0;
   of.cancellations = draws.from(5, 60);
   of.arrivals = draws.from(2, 12);
+  of.area_failures = 0;
+  if (rule == AdmissionRule::guaranteed) return of;
+  StepLimits& limits = of.limits;
+  limits.sequences = draws.from(3, 10);
+  limits.logits = std::max<int64_t>(limits.logits, 4);
+  limits.rows = std::max<int64_t>(limits.rows, 4);
+  limits.blocks = std::max(limits.table_blocks, limits.sequences * limits.table_blocks / 4);
+  of.arrivals = draws.from(2, 4);
+  limits.park_slots = draws.once_in(4) ? draws.below(3) : draws.from(1, 2 * limits.blocks);
+  of.area_failures = draws.once_in(3) ? draws.from(20, 400) : 0;
   return of;
 }
 
 class Simulation {
  public:
-  explicit Simulation(uint64_t seed)
-      : draws_(seed), setting_(setting_of(draws_)), runner_(setting_.limits), scheduler_(runner_, setting_.options) {
+  Simulation(uint64_t seed, AdmissionRule rule)
+      : draws_(seed),
+        setting_(setting_of(draws_, rule)),
+        runner_(setting_.limits),
+        scheduler_(runner_, setting_.options) {
     runner_.fails = [this] { return setting_.failures > 0 && draws_.once_in(setting_.failures); };
+    runner_.area_fails = [this] { return setting_.area_failures > 0 && draws_.once_in(setting_.area_failures); };
   }
 
   void run(int64_t steps) {
@@ -133,7 +150,7 @@ class Simulation {
     // Nothing more comes: everything that was taken ends.
     while (scheduler_.step() && !testing::Test::HasFailure()) ++now_, check();
     EXPECT_TRUE(live_.empty()) << live_.size() << " sequences are lost";
-    EXPECT_EQ(scheduler_.counts().blocks_used, 0);
+    EXPECT_EQ(scheduler_.counts().blocks_used + scheduler_.counts().park_slots_used, 0);
     EXPECT_FALSE(scheduler_.step());
   }
 
@@ -170,6 +187,14 @@ class Simulation {
     return made;
   }
 
+  // Tokens after which a listener ends its text; 0: never. With balanced admission answers are short for a while, and
+  // then longer than what was learned.
+  int64_t ends_after(const SequenceRequest& request) {
+    if (setting_.options.rule == AdmissionRule::balanced && now_ / 200 % 4 != 3)
+      return draws_.from(1, 1 + request.max_tokens / 4);
+    return draws_.once_in(4) ? draws_.from(1, 9) : 0;
+  }
+
   void arrive() {
     std::vector<SequenceRequest> group;
     std::vector<Live> live;
@@ -180,7 +205,7 @@ class Simulation {
       made.client = first.client;
       const auto positions = static_cast<int64_t>(made.prompt.size()) + made.max_tokens;
       fits = fits && positions <= setting_.limits.positions;
-      auto text = std::make_shared<ComparedText>(made, draws_.once_in(4) ? draws_.from(1, 9) : 0, drawer_, ranks_);
+      auto text = std::make_shared<ComparedText>(made, ends_after(made), drawer_, ranks_);
       live.push_back({text, made.client, now_, 0});
       made.listener = text;
       group.push_back(std::move(made));
@@ -199,12 +224,15 @@ class Simulation {
 
   // At most so many others are admitted before it (WaitingLine) and sequences run beside it; each fills no more than
   // all positions, and a step in which any of them runs fills one at least: of the prompt that is read longest, or of
-  // each text that is being drawn.
+  // each text that is being drawn. While it stalls, older ones go on, each once to its end; each time it is parked, at
+  // most those that are there.
   void enter(SequenceId id, Live live) {
     int64_t before = 0;
     for (const auto& [other, of] : live_) before += of.client == live.client ? 1 : 0;
     const int64_t others = (before + 1) * (setting_.clients - 1 + setting_.options.most_passes) + before;
-    live.bound = (2 * setting_.limits.sequences + others + 1) * setting_.limits.positions;
+    const bool balanced = setting_.options.rule == AdmissionRule::balanced;
+    const int64_t stops = balanced ? 1 + setting_.options.most_parks : 0;
+    live.bound = ((2 + stops) * setting_.limits.sequences + others + 1) * setting_.limits.positions;
     live_.emplace(id, std::move(live));
   }
 
@@ -225,9 +253,12 @@ class Simulation {
     }
     const SchedulerCounts counts = scheduler_.counts();
     ASSERT_EQ(counts.ended, ended_);
-    ASSERT_EQ(counts.running + counts.waiting, static_cast<int64_t>(live_.size()));
+    ASSERT_EQ(counts.running + counts.parked + counts.waiting, static_cast<int64_t>(live_.size()));
     ASSERT_EQ(taken_, ended_ + static_cast<int64_t>(live_.size()));
-    ASSERT_LE(counts.running, setting_.limits.sequences);
+    ASSERT_LE(counts.running + counts.parked, setting_.limits.sequences);
+    ASSERT_LE(counts.most_parks, setting_.options.most_parks);
+    ASSERT_LE(counts.resumes, counts.parks);
+    ASSERT_LE(counts.park_slots_used, setting_.limits.park_slots);
     ASSERT_LE(counts.waiting, setting_.options.most_waiting);
     ASSERT_LE(counts.blocks_used + counts.blocks_kept, counts.blocks);
     ASSERT_LE(counts.prefix_hits, counts.prefix_queries);
@@ -246,29 +277,67 @@ class Simulation {
   int64_t now_ = 0, taken_ = 0, ended_ = 0, longest_wait_ = 0;
 };
 
-TEST(SchedulerSimulation, NothingIsLostAndNothingStarves) {
-  const char* const asked = std::getenv("HEADROOM_SCHEDULER_STEPS");
-  const int64_t steps = asked ? std::atoll(asked) : 2000;
-  SchedulerCounts all;
+struct SimulationTotals {
+  SchedulerCounts counts;
   int64_t taken = 0;
-  for (uint64_t seed = 0; seed < 50; ++seed) {
+};
+
+// 50 seeds.
+SimulationTotals run_simulations(AdmissionRule rule, int64_t steps) {
+  SimulationTotals all;
+  for (uint64_t seed = 0; seed < 50 && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
-    Simulation simulation(seed);
+    Simulation simulation(seed, rule);
     simulation.run(steps);
-    if (HasFailure()) break;
     const SchedulerCounts counts = simulation.counts();
-    all.steps += counts.steps, all.drawn_tokens += counts.drawn_tokens, all.prefix_hits += counts.prefix_hits;
-    all.cancelled += counts.cancelled, all.refused += counts.refused;
-    taken += simulation.taken();
+    SchedulerCounts& sum = all.counts;
+    sum.steps += counts.steps, sum.drawn_tokens += counts.drawn_tokens, sum.prefix_hits += counts.prefix_hits;
+    sum.cancelled += counts.cancelled, sum.refused += counts.refused;
+    sum.parks += counts.parks, sum.resumes += counts.resumes;
+    sum.blocks_saved += counts.blocks_saved, sum.blocks_loaded += counts.blocks_loaded;
+    sum.most_parks = std::max(sum.most_parks, counts.most_parks);
+    all.taken += simulation.taken();
+  }
+  return all;
+}
+
+class SchedulerSimulation : public testing::Test {
+ protected:
+  static int64_t steps() {
+    const char* const asked = std::getenv("HEADROOM_SCHEDULER_STEPS");
+    return asked ? std::atoll(asked) : 2000;
   }
   // Everything happened.
-  EXPECT_GT(all.steps, 50 * steps / 4);
-  EXPECT_GT(taken, all.steps / 20);
-  EXPECT_GT(all.drawn_tokens, all.steps / 4);
-  EXPECT_TRUE(all.prefix_hits > 0 && all.cancelled > 0 && all.refused > 0);
-  RecordProperty("steps", std::to_string(all.steps));
-  RecordProperty("sequences", std::to_string(taken));
-  RecordProperty("tokens", std::to_string(all.drawn_tokens));
+  static void expect_all(const SimulationTotals& all) {
+    EXPECT_GT(all.counts.steps, 50 * steps() / 4);
+    EXPECT_GT(all.taken, all.counts.steps / 20);
+    EXPECT_GT(all.counts.drawn_tokens, all.counts.steps / 4);
+    EXPECT_TRUE(all.counts.prefix_hits > 0 && all.counts.cancelled > 0 && all.counts.refused > 0);
+    RecordProperty("steps", std::to_string(all.counts.steps));
+    RecordProperty("sequences", std::to_string(all.taken));
+    RecordProperty("tokens", std::to_string(all.counts.drawn_tokens));
+  }
+};
+
+TEST_F(SchedulerSimulation, NothingIsLostAndNothingStarves) {
+  const SimulationTotals all = run_simulations(AdmissionRule::guaranteed, steps());
+  expect_all(all);
+  EXPECT_EQ(all.counts.parks, 0);
+}
+
+TEST_F(SchedulerSimulation, NothingIsLostAndNothingStarvesWhereSequencesAreParked) {
+  const SimulationTotals all = run_simulations(AdmissionRule::balanced, steps());
+  expect_all(all);
+  EXPECT_GT(all.counts.parks, all.taken / 1000);
+  EXPECT_GT(all.counts.resumes, all.counts.parks / 4);
+  EXPECT_TRUE(all.counts.blocks_saved > 0 && all.counts.blocks_loaded > 0);
+  RecordProperty("parks", std::to_string(all.counts.parks));
+  RecordProperty("resumes", std::to_string(all.counts.resumes));
+  RecordProperty("most_parks", std::to_string(all.counts.most_parks));
+  std::printf("%lld steps, %lld sequences, %lld parks, at most %lld of one, %lld blocks saved, %lld loaded\n",
+              static_cast<long long>(all.counts.steps), static_cast<long long>(all.taken),
+              static_cast<long long>(all.counts.parks), static_cast<long long>(all.counts.most_parks),
+              static_cast<long long>(all.counts.blocks_saved), static_cast<long long>(all.counts.blocks_loaded));
 }
 
 }  // namespace

@@ -372,9 +372,23 @@ TEST(Scheduler, AGrammarThatCannotBeFollowedFailsAlone) {
   const auto text = bench.add(request), free = bench.add({1, 2, 3}, 30);
   bench.run();
   EXPECT_EQ(text->ids(), std::vector<int32_t>{'a'});
-  EXPECT_EQ(text->end, SequenceEnd::failed);
+  EXPECT_EQ(text->end, SequenceEnd::no_token);
   EXPECT_THAT(text->error, testing::HasSubstr("cannot be followed"));
   EXPECT_EQ(free->ids(), solo_ids(a_request({1, 2, 3}, 30), 98));
+}
+
+// A device that fails is not the fault of a grammar.
+TEST(Scheduler, AFailedStepIsNoFaultOfAGrammar) {
+  StepLimits limits = some_limits();
+  limits.vocab = 98;
+  Bench bench(limits);
+  ByteGrammar grammar("ab", 98);
+  SequenceRequest request = a_request({1, 2, 3}, 30);
+  request.grammar = std::shared_ptr<GrammarMatcher>(&grammar.matcher(), [](GrammarMatcher*) {});
+  const auto text = bench.add(request);
+  bench.runner.fails = [] { return true; };
+  bench.run();
+  EXPECT_EQ(text->end, SequenceEnd::failed);
 }
 
 TEST(Scheduler, MemoryGrowsWithTheLimitsAndOptions) {

@@ -1,5 +1,7 @@
 // Steps of many sequences: a row's logits are a function of its own sequence, bit for bit, for every family; the tokens
 // are those of a generation alone.
+#include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -8,6 +10,7 @@
 #include "../models/tiny_families.h"
 #include "device/disk/scratch_file.h"
 #include "engine/serving.h"
+#include "solo_text.h"
 #include "tiny_generation.h"
 
 namespace headroom {
@@ -198,6 +201,143 @@ TEST(Served, WeightsOnDiskGiveTheSameLogits) {
   expect_same(alone(resident.runner(), held, 1), alone(streamed.runner(), held, 7), "on disk");
 }
 
+// Greedy texts of requests whose answers are longer than those before, through a scheduler that parks.
+struct ParkedTexts {
+  std::vector<std::vector<int32_t>> ids;
+  std::vector<SequenceEnd> ends;
+  std::string error;
+  SchedulerCounts counts;
+};
+
+ParkedTexts served_texts(StepRunner& runner, AdmissionRule rule) {
+  SchedulerOptions options;
+  options.rule = rule;
+  Scheduler scheduler(runner, options);
+  std::vector<std::shared_ptr<HeardText>> heard;
+  const auto add = [&](int32_t first, int64_t max_tokens, size_t most) {
+    SequenceRequest request;
+    request.prompt = tiny_prompt(6);
+    request.prompt[1] = first;
+    request.max_tokens = max_tokens, request.sampling.temperature = 0;
+    heard.push_back(std::make_shared<HeardText>());
+    heard.back()->most = most;
+    request.listener = heard.back();
+    std::vector<SequenceRequest> group;
+    group.push_back(std::move(request));
+    std::vector<SequenceId> ids;
+    EXPECT_EQ(scheduler.add(std::move(group), ids), Admission::taken);
+  };
+  const auto run = [&] {
+    while (scheduler.step()) scheduler.check();
+  };
+  for (int32_t i = 0; i < 40; ++i) add(i, 34, 1);
+  run();
+  heard.clear();
+  for (int32_t i = 0; i < 8; ++i) add(60 + i, 34, SIZE_MAX);
+  run();
+  ParkedTexts out;
+  for (const auto& text : heard) {
+    out.ids.push_back(text->ids());
+    out.ends.push_back(text->end.value());
+    if (!text->error.empty()) out.error = text->error;
+  }
+  out.counts = scheduler.counts();
+  return out;
+}
+
+class ServedParking : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    write_tiny_model(directory_);
+    options_ = served_options(directory_ / "model", 0);
+    options_.techniques.precision = GetParam();
+  }
+  ServingOptions serving(const char* admission) const {
+    ServingOptions sizes = small_sizes();
+    sizes.max_num_seqs = 8;
+    sizes.admission = admission;
+    return sizes;
+  }
+  // A pool of one sequence of full length and a few blocks.
+  ServingPlan small_plan(const char* admission, std::optional<int64_t> park = std::nullopt) {
+    ServingOptions sizes = serving(admission);
+    sizes.park_memory = park;
+    options_.machine.memory = 1 << 20;
+    options_.machine.memory = plan_serving(options_, sizes).plan.minimum_bytes + 8192;
+    ServingPlan plan = plan_serving(options_, sizes);
+    EXPECT_TRUE(plan.plan.feasible);
+    EXPECT_LE(plan.limits.blocks, 3 * plan.limits.table_blocks);
+    return plan;
+  }
+  ParkedTexts expected() {
+    options_.machine.memory = int64_t{1} << 28;
+    ServedModel model(options_, plan_serving(options_, serving("guaranteed")));
+    return served_texts(model.runner(), AdmissionRule::guaranteed);
+  }
+
+  TemporaryDirectory directory_;
+  InferenceOptions options_;
+};
+
+TEST_P(ServedParking, ToMemoryAndBackIsBitwise) {
+  const ParkedTexts wanted = expected();
+  ServingPlan plan = small_plan("balanced");
+  EXPECT_EQ(plan.limits.park_slots, plan.limits.table_blocks);
+  EXPECT_FALSE(plan.parks_on_disk);
+  ServedModel model(options_, std::move(plan));
+  const ParkedTexts found = served_texts(model.runner(), AdmissionRule::balanced);
+  EXPECT_EQ(found.ids, wanted.ids);
+  EXPECT_GT(found.counts.parks, 0);
+  EXPECT_GT(found.counts.blocks_loaded, 0);
+  EXPECT_EQ(found.counts.parks, found.counts.resumes);
+  EXPECT_LE(model.arena_high_water(), model.plan().plan.arena_bytes);
+}
+
+TEST_P(ServedParking, ToDiskAndBackIsBitwise) {
+  const ParkedTexts wanted = expected();
+  options_.machine.disk_directory = directory_.path();
+  options_.machine.disk_memory = int64_t{1} << 22;
+  ServingPlan plan = small_plan("balanced", 1 << 20);
+  ASSERT_TRUE(plan.parks_on_disk);
+  EXPECT_LE(plan.park_bytes(), 1 << 20);
+  std::unique_ptr<ParkFile> file;
+  try {
+    file = reserve_park(plan);
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  ServedModel model(options_, std::move(plan), {}, std::move(file));
+  const ParkedTexts found = served_texts(model.runner(), AdmissionRule::balanced);
+  EXPECT_EQ(found.ids, wanted.ids);
+  EXPECT_GT(found.counts.parks, 0);
+  EXPECT_GT(found.counts.blocks_loaded, 0);
+}
+
+TEST_P(ServedParking, ADiskThatFailsEndsWhatWasParkedAlone) {
+  const ParkedTexts wanted = expected();
+  options_.machine.disk_directory = directory_.path();
+  options_.machine.disk_memory = int64_t{1} << 22;
+  ServingPlan plan = small_plan("balanced");
+  auto full = std::make_unique<ScratchFile>(::open("/dev/full", O_RDWR | O_CLOEXEC), directory_.path(), true);
+  auto file = std::make_unique<ParkFile>(std::move(full), plan.block_bytes);
+  ServedModel model(options_, std::move(plan), {}, std::move(file));
+  const ParkedTexts found = served_texts(model.runner(), AdmissionRule::balanced);
+  int64_t failed = 0;
+  for (size_t i = 0; i < found.ids.size(); ++i) {
+    if (found.ends[i] == SequenceEnd::failed)
+      ++failed;
+    else
+      EXPECT_EQ(found.ids[i], wanted.ids[i]) << i;
+  }
+  EXPECT_GT(failed, 0);
+  EXPECT_LT(failed, 8);
+  EXPECT_THAT(found.error, testing::HasSubstr("writing a parked sequence"));
+  EXPECT_THAT(found.error, testing::HasSubstr("No space left"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, ServedParking, testing::Values("32-true", "bf16-true"),
+                         [](const auto& info) { return std::string(info.param).substr(0, 2); });
+
 class ServingPlanTest : public testing::Test {
  protected:
   void SetUp() override { write_tiny_model(directory_); }
@@ -211,7 +351,10 @@ TEST_F(ServingPlanTest, TheLeastBudgetIsExact) {
   ServingOptions asked;
   asked.max_model_len = 48;
   asked.outside_bytes = 12345;
-  for (const ServingOptions& serving : {ServingOptions{}, small_sizes(), asked}) {
+  ServingOptions balanced = small_sizes(), parks = asked;
+  balanced.admission = parks.admission = "balanced";
+  parks.park_memory = 100'000;
+  for (const ServingOptions& serving : {ServingOptions{}, small_sizes(), asked, balanced, parks}) {
     const ServingPlan refused = plan(1 << 20, serving);
     ASSERT_FALSE(refused.plan.feasible);
     const int64_t least = refused.plan.minimum_bytes;
@@ -257,6 +400,48 @@ TEST_F(ServingPlanTest, RegionsAddUpToThePeak) {
   }
 }
 
+TEST_F(ServingPlanTest, ThePartOfTheParkAreaIsARegion) {
+  ServingOptions serving = small_sizes();
+  serving.admission = "balanced";
+  const auto region = [](const ServingPlan& of, const std::string& name) {
+    for (const ServingRegion& region : of.regions)
+      if (region.name == name) return region.bytes;
+    return int64_t{0};
+  };
+  for (const std::optional<int64_t> asked : {std::optional<int64_t>(), std::optional<int64_t>(50'000)}) {
+    serving.park_memory = asked;
+    const ServingPlan served = plan(int64_t{1} << 28, serving);
+    EXPECT_EQ(served.limits.park_slots, asked ? 50'000 / served.block_bytes : served.limits.table_blocks);
+    EXPECT_EQ(region(served, "park"), served.limits.park_slots * served.block_bytes);
+    EXPECT_EQ(region(served, "kv_pool"), served.limits.blocks * served.block_bytes);
+    int64_t sum = 0;
+    for (const ServingRegion& each : served.regions) sum += each.bytes;
+    EXPECT_EQ(sum, served.plan.peak_bytes);
+  }
+  serving.park_memory = int64_t{1} << 40;  // no more than there can be to park
+  const ServingPlan most = plan(int64_t{1} << 28, serving);
+  EXPECT_EQ(most.limits.park_slots, most.limits.sequences * most.limits.table_blocks);
+  EXPECT_EQ(region(plan(int64_t{1} << 28, small_sizes()), "park"), 0);
+}
+
+TEST_F(ServingPlanTest, TheParkFileIsWhatTheDiskHasLeft) {
+  InferenceOptions options = served_options(directory_ / "model", int64_t{1} << 28);
+  options.machine.disk_directory = directory_.path();
+  options.machine.disk_memory = 300'000;
+  ServingOptions serving = small_sizes();
+  serving.admission = "balanced";
+  const ServingPlan served = plan_serving(options, serving);
+  EXPECT_TRUE(served.parks_on_disk);
+  EXPECT_EQ(served.limits.park_slots, 300'000 / ParkFile::slot_bytes(served.block_bytes));
+  options.machine.disk_memory = int64_t{1} << 28;
+  options.techniques.pins["offload-parameters"] = "disk";
+  serving.park_memory = 200'000;
+  const ServingPlan both = plan_serving(options, serving);
+  ASSERT_TRUE(both.plan.feasible);
+  EXPECT_EQ(both.limits.park_slots, 200'000 / ParkFile::slot_bytes(both.block_bytes));
+  EXPECT_LE(both.plan.disk.arena_bytes + both.park_bytes(), options.machine.disk_memory);
+}
+
 TEST_F(ServingPlanTest, WhatTheServerHoldsIsBooked) {
   ServingOptions serving = small_sizes();
   const int64_t least = plan(1 << 20, serving).plan.minimum_bytes;
@@ -282,6 +467,9 @@ TEST_F(ServingPlanTest, SizesOutOfRangeAreRefused) {
   refuse("--block-size 12", [](ServingOptions& s) { s.block_size = 12; });
   refuse("--block-size 256", [](ServingOptions& s) { s.block_size = 256; });
   refuse("--kv-cache-dtype fp8", [](ServingOptions& s) { s.kv_cache_dtype = "fp8"; });
+  refuse("--admission optimistic", [](ServingOptions& s) { s.admission = "optimistic"; });
+  refuse("--park-memory has no meaning", [](ServingOptions& s) { s.park_memory = 1 << 20; });
+  refuse("--park-memory 5 holds no block", [](ServingOptions& s) { s.park_memory = 5, s.admission = "balanced"; });
   refuse("--max-num-batched-tokens 4", [](ServingOptions& s) { s.max_num_batched_tokens = 4, s.max_num_seqs = 5; });
 }
 
