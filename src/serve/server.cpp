@@ -14,6 +14,8 @@
 #include "serve/api_error.h"
 #include "serve/json_fields.h"
 #include "serve/logged_exchange.h"
+#include "serve/message_request.h"
+#include "serve/response_request.h"
 #include "serve/server_metrics.h"
 #include "serve/text_answer.h"
 #include "serve/worker.h"
@@ -163,7 +165,9 @@ class Server::Parts {
   }
 
   void require_key(const HttpRequest& request) const {
-    if (options_.api_keys.empty() || has_key(request.header("authorization"), options_.api_keys)) return;
+    if (options_.api_keys.empty() || has_key(request.header("authorization"), options_.api_keys) ||
+        is_key(request.header("x-api-key"), options_.api_keys))
+      return;
     throw ApiError(401, "the API key is missing or wrong: send Authorization: Bearer KEY", {}, "invalid_api_key");
   }
 
@@ -194,6 +198,9 @@ class Server::Parts {
   static Work worker_route(const std::string& path) {
     if (path == "/v1/completions") return &Parts::complete;
     if (path == "/v1/chat/completions") return &Parts::chat;
+    if (path == "/v1/responses") return &Parts::respond;
+    if (path == "/v1/messages") return &Parts::message;
+    if (path == "/v1/messages/count_tokens") return &Parts::count_tokens;
     if (path == "/tokenize") return &Parts::tokenize;
     if (path == "/detokenize") return &Parts::detokenize;
     return nullptr;
@@ -240,6 +247,21 @@ class Server::Parts {
   // On the worker's thread.
   void complete(const ExchangeRef& exchange) { make_text(TextApi::completion, exchange); }
   void chat(const ExchangeRef& exchange) { make_text(TextApi::chat, exchange); }
+  void respond(const ExchangeRef& exchange) { make_text(TextApi::response, exchange); }
+  void message(const ExchangeRef& exchange) { make_text(TextApi::message, exchange); }
+
+  TextRequest read_request(TextApi api, const ExchangeRef& exchange) const {
+    const OrderedJson body = parse_body(exchange->request().body, most_values_);
+    const int64_t vocab = plan_.limits.vocab;
+    switch (api) {
+      case TextApi::response:
+        return read_response_request(body, vocab);
+      case TextApi::message:
+        return read_message_request(body, vocab, false);
+      default:
+        return read_text_request(api, body, vocab);
+    }
+  }
 
   void make_text(TextApi api, const ExchangeRef& exchange) {
     auto flight = std::make_shared<Flight>();
@@ -248,19 +270,21 @@ class Server::Parts {
       post([this, flight] { cancel(*flight); });
     });
     if (flight->gone) return;
-    TextRequest request =
-        read_text_request(api, parse_body(exchange->request().body, most_values_), plan_.limits.vocab);
+    TextRequest request = read_request(api, exchange);
     require_model(request.model);
     std::shared_ptr<void> held;
     EncodedText encoded = encoder_->encode(request, held);
+    request.drop_sources();
     auto answer = std::make_shared<TextAnswer>(exchange, next_head(api, request), std::move(request),
                                                std::move(encoded), model_->tokenizer(), metrics_, std::move(held));
     post([this, flight, answer, exchange] { guarded(exchange, [&] { admit(*flight, answer); }); });
   }
 
   AnswerHead next_head(TextApi api, const TextRequest& request) {
+    static constexpr const char* kPrefixes[] = {"cmpl-", "chatcmpl-", "resp_", "msg_"};  // by TextApi
     const uint64_t number = mix64(static_cast<uint64_t>(begun_) * 1000003 + ++answers_);
-    return {api, fmt::format("{}-{:016x}{:08x}", api == TextApi::chat ? "chatcmpl" : "cmpl", number, answers_),
+    const std::string key = fmt::format("{:016x}{:08x}", number, answers_);
+    return {api, kPrefixes[static_cast<size_t>(api)] + key, key,
             request.model.empty() ? options_.names[0] : request.model, seconds_now()};
   }
 
@@ -283,6 +307,12 @@ class Server::Parts {
       ids = encoder_->tokens_of(*text, fields.flag("add_special_tokens").value_or(true));
     }
     send_json(*exchange, {{"count", ids.size()}, {"max_model_len", plan_.limits.positions}, {"tokens", ids}});
+  }
+
+  void count_tokens(const ExchangeRef& exchange) {
+    const TextRequest request = read_message_request(worker_body(exchange), plan_.limits.vocab, true);
+    const auto ids = encoder_->chat_tokens(request.messages, request.tools, request.prefill);
+    send_json(*exchange, {{"input_tokens", ids.size()}});
   }
 
   void detokenize(const ExchangeRef& exchange) {
@@ -349,13 +379,14 @@ class Server::Parts {
 
 void Server::book(const InferenceOptions& options, const ServerOptions& server, ServingOptions& serving) {
   constexpr int64_t kThreads = 3 * (int64_t{1} << 20);  // code and stacks of three threads, JSON and HTTP
+  constexpr int64_t kAnswerBytes = 64;  // by token of the longest text: its JSON, and the events that end a response
   std::error_code none;
   const auto size = std::filesystem::file_size(options.model / "tokenizer.json", none);
   const int64_t tokenizer_file = none ? 0 : static_cast<int64_t>(size);
   serving.outside = [server, tokenizer_file](const StepLimits& limits) {
     return kThreads + http_limits(server, limits.positions).memory_bytes() +
            EncoderLimits::of(limits.positions).memory_bytes(tokenizer_file) +
-           Scheduler::memory_bytes(limits, Parts::scheduler_options());
+           Scheduler::memory_bytes(limits, Parts::scheduler_options()) + kAnswerBytes * limits.positions;
   };
 }
 

@@ -78,14 +78,15 @@ std::vector<int32_t> TextEncoder::tokens_of(const std::string& text, bool add_sp
   }
 }
 
-std::vector<int32_t> TextEncoder::chat_tokens(const OrderedJson& messages, const OrderedJson& tools) const {
+std::vector<int32_t> TextEncoder::chat_tokens(const OrderedJson& messages, const OrderedJson& tools,
+                                              const std::string& prefill) const {
   if (!chats_)
     throw ApiError(400, "the model has no chat template: use /v1/completions, or serve its instruct version",
                    "messages");
   try {
     const std::string text =
         chats_->render_prompt(messages.dump(), tools.is_null() ? std::string() : tools.dump(), "messages");
-    return model_.tokenizer().encode(text, false);
+    return model_.tokenizer().encode(text + prefill, false);
   } catch (const Error& error) {
     throw ApiError(400, error.what(), "messages");
   }
@@ -154,8 +155,8 @@ void TextEncoder::add_matchers(const TextRequest& request, EncodedText& out, std
 
 EncodedText TextEncoder::encode(const TextRequest& request, std::shared_ptr<void>& held) {
   EncodedText out;
-  if (request.api == TextApi::chat) {
-    out.prompts.push_back(chat_tokens(request.messages, request.tools));
+  if (request.api != TextApi::completion) {
+    out.prompts.push_back(chat_tokens(request.messages, request.tools, request.prefill));
   } else {
     for (const PromptInput& prompt : request.prompts) {
       out.prompts.push_back(prompt.is_ids ? prompt.ids : tokens_of(prompt.text, true));
@@ -169,8 +170,8 @@ EncodedText TextEncoder::encode(const TextRequest& request, std::shared_ptr<void
   int64_t bytes = 0;
   for (const std::vector<int32_t>& prompt : out.prompts) bytes += 4 * static_cast<int64_t>(prompt.size());
   const bool parts = request.best >= 0 || request.return_ids;
-  const int64_t tokens = request.stream ? 64 : std::min<int64_t>(out.max_tokens, 4096);
-  bytes = bytes * (1 + request.n) +
+  const int64_t tokens = request.keeps_text() ? std::min<int64_t>(out.max_tokens, 4096) : 64;
+  bytes = bytes * (1 + request.n) + static_cast<int64_t>(request.settings.size()) +
           request.choices() * (kChoiceBytes + tokens * (kTokenBytes + (parts ? kPartBytes * (2 + request.best) : 0)));
   std::vector<std::shared_ptr<void>> all{queued_.reserve(bytes)};
   if (!all[0]) throw ApiError(503, "the requests that wait leave no room for another one");

@@ -50,7 +50,9 @@ class TextEncoder {
   EncodedText encode(const TextRequest& request, std::shared_ptr<void>& held);
   // The ids of a text, and of a chat. Throws ApiError(400).
   std::vector<int32_t> tokens_of(const std::string& text, bool add_special_tokens) const;
-  std::vector<int32_t> chat_tokens(const OrderedJson& messages, const OrderedJson& tools) const;
+  // `prefill`: what the assistant is to go on from.
+  std::vector<int32_t> chat_tokens(const OrderedJson& messages, const OrderedJson& tools,
+                                   const std::string& prefill = {}) const;
 
  private:
   struct Vocabulary;

@@ -15,7 +15,6 @@ namespace {
 constexpr int64_t kMostChoices = 128;  // n times prompts
 constexpr int64_t kMostLogprobs = 20;
 constexpr size_t kMostStops = 16;
-constexpr int64_t kMostTokens = int64_t{1} << 31;
 
 void check_id(const OrderedJson& id, int64_t vocab) {
   if (!id.is_number_integer()) throw ApiError(400, "prompt must be a text, token ids, or a list of these", "prompt");
@@ -196,6 +195,16 @@ TextRequest read_text_request(TextApi api, const OrderedJson& body, int64_t voca
   if (out.choices() > kMostChoices)
     throw ApiError(400, fmt::format("{} choices are asked for, {} at most", out.choices(), kMostChoices), "n");
   return out;
+}
+
+void TextRequest::drop_sources() {
+  for (PromptInput& prompt : prompts) prompt = {};
+  messages = nullptr;
+  grammar.reset();
+  if (tools.is_null()) return;
+  OrderedJson names = OrderedJson::array();
+  for (const OrderedJson& tool : tools) names.push_back({{"function", {{"name", tool["function"]["name"]}}}});
+  tools = std::move(names);
 }
 
 }  // namespace headroom
