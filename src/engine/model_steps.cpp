@@ -3,10 +3,27 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/bfloat16.h"
 #include "base/error.h"
+#include "base/float16.h"
 #include "models/serving.h"
 
 namespace headroom {
+namespace {
+
+template <typename T>
+float number_as(const std::byte* bytes) {
+  T number;
+  std::memcpy(&number, bytes, sizeof number);
+  return static_cast<float>(number);
+}
+
+float number_of(DType dtype, const std::byte* bytes) {
+  if (dtype == DType::bf16) return number_as<bfloat16>(bytes);
+  return dtype == DType::f16 ? number_as<float16>(bytes) : number_as<float>(bytes);
+}
+
+}  // namespace
 
 ModelSteps::ModelSteps(Executor& executor, const StepLimits& limits)
     : executor_(executor), limits_(limits), tables_(executor.tensor("tables")) {
@@ -21,14 +38,17 @@ ModelSteps::ModelSteps(Executor& executor, const StepLimits& limits)
               data("slots"),
               data("owners"),
               data("wanted"),
+              {},
               {}};
     size.result = executor.result(size.program, 0);
+    size.hidden = executor.result(size.program, 1);
     sizes_.insert(sizes_.begin(), std::move(size));
   }
   const auto most = static_cast<size_t>(limits.rows);
   for (std::vector<int32_t>* values : {&ids_, &positions_, &angles_, &slots_, &owners_, &wanted_})
     values->reserve(most);
   blocks_.resize(static_cast<size_t>(limits.sequences * limits.table_blocks));
+  hidden_.resize(static_cast<size_t>(limits.logits * limits.hidden));
   if (!executor.host_sees(sizes_.back().result)) logits_.resize(static_cast<size_t>(limits.logits * limits.vocab));
 }
 
@@ -98,12 +118,25 @@ std::span<const float> ModelSteps::run(const Step& step) {
   fill_rows(step, size);
   fill_tables(step);
   executor_.run(size.program, {});
+  last_ = &size;
   const size_t wanted = step.wanted.size() * static_cast<size_t>(limits_.vocab);
   if (logits_.empty()) return executor_.get<float>(size.result, {}).first(wanted);
   executor_.read(size.result, [this](int64_t first, std::span<const std::byte> piece) {
     std::memcpy(logits_.data() + first, piece.data(), piece.size());
   });
   return std::span<const float>(logits_).first(wanted);
+}
+
+std::span<const float> ModelSteps::hidden_states() {
+  HR_CHECK(last_, "hidden states before the first step");
+  const auto count = static_cast<size_t>(last_->logits * limits_.hidden);
+  const DType dtype = last_->hidden.dtype;
+  const auto width = static_cast<size_t>(dtype_bytes(dtype));
+  executor_.read(last_->hidden, [&](int64_t first, std::span<const std::byte> piece) {
+    for (size_t i = 0; i < piece.size() / width; ++i)
+      hidden_[static_cast<size_t>(first) + i] = number_of(dtype, piece.data() + i * width);
+  });
+  return std::span<const float>(hidden_).first(count);
 }
 
 }  // namespace headroom

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "engine/inference_request.h"
+#include "engine/model_steps.h"
 #include "engine/process_bytes.h"
 #include "engine/serving.h"
 #include "models/serving.h"
@@ -64,6 +65,7 @@ StepLimits limits_of(const ServingSize& size, const ServingOptions& serving, con
   limits.table_blocks = (size.positions + serving.block_size - 1) / serving.block_size;
   limits.positions = size.positions;
   limits.vocab = spec.vocab;
+  limits.hidden = spec.hidden;
   return limits;
 }
 
@@ -118,7 +120,9 @@ std::vector<ServingRegion> regions_of(const Plan& plan, const StepLimits& limits
   };
   add("code", c.code + c.kernels);
   add("tokenizer", c.tokenizer);
-  add("server", c.server + c.grammar);
+  const int64_t embeddings = ModelSteps::hidden_bytes(limits);
+  add("server", c.server + c.grammar - embeddings);
+  add("embeddings", embeddings);
   add("files", c.data);
   add("plan", c.planner);
   add("page_tables", c.page_tables);
@@ -158,7 +162,8 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   };
   question.book = [&](PlanRequest& booked, const ServingSize& size) {
     booked.seq_length = size.positions;
-    const int64_t more = serving.outside ? serving.outside(limits_of(size, serving, model.spec)) : 0;
+    const StepLimits limits = limits_of(size, serving, model.spec);
+    const int64_t more = ModelSteps::hidden_bytes(limits) + (serving.outside ? serving.outside(limits) : 0);
     book_server(booked, model, static_cast<int64_t>(step_sizes(size.rows).size()), serving.outside_bytes + more);
   };
   SizedServing sized = plan_steps(request, question);

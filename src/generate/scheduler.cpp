@@ -24,6 +24,9 @@ void check_request(const SequenceRequest& request, const StepLimits& limits, con
   for (const int32_t id : request.prompt) HR_CHECK(known(id), "token {} of a vocabulary of {}", id, limits.vocab);
   for (const auto& [id, bias] : request.sampling.logit_bias)
     HR_CHECK(known(id), "bias for token {} of a vocabulary of {}", id, limits.vocab);
+  HR_CHECK(
+      request.pooling == Pooling::none || (limits.hidden > 0 && request.max_tokens == 0 && !request.prompt_logprobs),
+      "a hidden state of {} numbers, {} tokens to draw", limits.hidden, request.max_tokens);
   HR_CHECK(request.sampling.repetition_penalty > 0, "repetition penalty {}", request.sampling.repetition_penalty);
 }
 
@@ -48,7 +51,10 @@ class Scheduler::Parts {
   void follow_others();
   // What a step has computed of a sequence, and the rows of logits that it wanted.
   void advance(Sequence& sequence, std::span<const float> logits);
+  void hand_out(std::span<const float> logits);
   void draw(Sequence& sequence, std::span<const float> logits);
+  // Likewise, of a sequence whose hidden state is wanted.
+  void pool(Sequence& sequence, std::span<const float> states);
   void tell_scores(Sequence& sequence);
   void end(Sequence& sequence, SequenceEnd how, const std::string& error = {});
   void remove_ended() {
@@ -86,7 +92,7 @@ Scheduler::Parts::Parts(StepRunner& runner, const SchedulerOptions& options)
 bool Scheduler::Parts::can_fit(const SequenceRequest& request) const {
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   if (prompt > limits_.positions || request.max_tokens > limits_.positions - prompt) return false;
-  return blocks_for(prompt + request.max_tokens - 1, limits_.block_tokens) <=
+  return blocks_for(Sequence::most_filled(prompt, request), limits_.block_tokens) <=
          std::min(limits_.blocks, limits_.table_blocks);
 }
 
@@ -126,10 +132,9 @@ void Scheduler::Parts::fail_all(const std::string& error) {
 }
 
 bool Scheduler::Parts::promise_blocks(Sequence& sequence) {
-  const bool scores = sequence.request.prompt_logprobs;
-  if (scores && scoring_ > 0) return false;
+  if (sequence.request.prompt_logprobs && scoring_ > 0) return false;
   return blocks_.admit(sequence.blocks, sequence.tokens, blocks_for(sequence.most_filled(), limits_.block_tokens),
-                       !scores);
+                       !sequence.wants_all());
 }
 
 void Scheduler::Parts::admit() {
@@ -148,7 +153,8 @@ void Scheduler::Parts::start(std::unique_ptr<Sequence> started) {
   sequence.tokens.reserve(static_cast<size_t>(sequence.prompt + request.max_tokens));
   sequence.filled = sequence.cached = sequence.blocks.indexed * limits_.block_tokens;
   counts_.prompt_tokens += sequence.prompt;
-  if (options_.prefix_index && !request.prompt_logprobs) {
+  if (sequence.pools()) sequence.pooled.resize(static_cast<size_t>(limits_.hidden), 0);
+  if (options_.prefix_index && !sequence.wants_all()) {
     counts_.prefix_queries += sequence.prompt;
     counts_.prefix_hits += sequence.cached;
   }
@@ -163,7 +169,7 @@ void Scheduler::Parts::start(std::unique_ptr<Sequence> started) {
 // A prompt whose beginning another sequence has computed by now goes on behind it.
 void Scheduler::Parts::follow_others() {
   for (const auto& sequence : running_) {
-    if (sequence->request.prompt_logprobs || sequence->drawn > 0) continue;
+    if (sequence->wants_all() || sequence->drawn > 0) continue;
     const int64_t before = sequence->filled;
     while (blocks_.follow(sequence->blocks, std::span(sequence->tokens)))
       sequence->filled = sequence->blocks.indexed * limits_.block_tokens;
@@ -179,7 +185,7 @@ bool Scheduler::Parts::step() {
     const GrammarMatcher* grammar = sequence->request.grammar.get();
     if (sequence->drawn == 0 && sequence->filled == sequence->cached && grammar && grammar->must_end())
       end(*sequence, SequenceEnd::stop);
-    else if (!sequence->draws() && (!sequence->scoring || sequence->prompt == 1))
+    else if (!sequence->draws() && !sequence->pools() && (!sequence->scoring || sequence->prompt == 1))
       advance(*sequence, {});
   }
   remove_ended();
@@ -201,14 +207,42 @@ bool Scheduler::Parts::step() {
     remove_ended();
     return true;
   }
+  hand_out(logits);
+  remove_ended();
+  return true;
+}
+
+// To each sequence the rows that it wanted.
+void Scheduler::Parts::hand_out(std::span<const float> logits) {
+  const auto width = static_cast<size_t>(limits_.hidden);
+  size_t row = 0;
   for (const auto& sequence : running_) {
     size_t wanted = 0;
     for (int64_t at = sequence->filled; at < sequence->filled + sequence->chunk; ++at) wanted += sequence->wants(at);
-    if (sequence->chunk > 0) advance(*sequence, logits.first(wanted * vocab()));
-    logits = logits.subspan(wanted * vocab());
+    if (sequence->chunk > 0 && sequence->pools())
+      pool(*sequence,
+           wanted == 0 ? std::span<const float>() : runner_.hidden_states().subspan(row * width, wanted * width));
+    else if (sequence->chunk > 0)
+      advance(*sequence, logits.subspan(row * vocab(), wanted * vocab()));
+    row += wanted;
   }
-  remove_ended();
-  return true;
+}
+
+void Scheduler::Parts::pool(Sequence& sequence, std::span<const float> states) {
+  sequence.filled += sequence.chunk;
+  blocks_.commit(sequence.blocks, sequence.tokens, sequence.filled);
+  const size_t width = sequence.pooled.size();
+  for (size_t i = 0; i < states.size(); ++i) sequence.pooled[i % width] += static_cast<double>(states[i]);
+  if (sequence.filled < sequence.prompt) return;
+  const double rows = sequence.request.pooling == Pooling::mean ? static_cast<double>(sequence.prompt) : 1;
+  std::vector<float> embedding(width);
+  for (size_t i = 0; i < width; ++i) embedding[i] = static_cast<float>(sequence.pooled[i] / rows);
+  try {
+    sequence.request.listener->on_embedding(embedding);
+    end(sequence, SequenceEnd::length);
+  } catch (const std::exception& error) {
+    end(sequence, SequenceEnd::failed, error.what());
+  }
 }
 
 void Scheduler::Parts::advance(Sequence& sequence, std::span<const float> logits) {
@@ -317,7 +351,9 @@ int64_t Scheduler::memory_bytes(const StepLimits& limits, const SchedulerOptions
   constexpr int64_t kSequence = sizeof(Sequence) + 4 * kAllocation;
   const int64_t running = StepBuilder::most_running(limits);
   const int64_t histories =
-      running * (kSequence + (limits.positions + limits.table_blocks) * static_cast<int64_t>(sizeof(int32_t)));
+      running * (kSequence + kAllocation + limits.hidden * static_cast<int64_t>(sizeof(double)) +
+                 (limits.positions + limits.table_blocks) * static_cast<int64_t>(sizeof(int32_t))) +
+      kAllocation + limits.hidden * static_cast<int64_t>(sizeof(float));
   // A client of its own for each, whose lists have grown by doubling.
   const int64_t waiting = options.most_waiting * (kSequence + kAllocation + 16 * static_cast<int64_t>(sizeof(void*)));
   const int64_t scores = limits.positions * (static_cast<int64_t>(sizeof(SequenceToken)) +

@@ -39,12 +39,17 @@ class SequenceListener {
   virtual ~SequenceListener() = default;
   // The prompt's tokens with their log-probabilities, before the first token; only with prompt_logprobs.
   virtual void on_prompt(std::vector<SequenceToken>) {}
+  // The prompt's hidden state, f32 [hidden], valid during the call; only where pooling is asked for.
+  virtual void on_embedding(std::span<const float>) {}
   // A token that was drawn; never one of the stop ids. False ends the sequence with `stop`: no further token is made.
   virtual bool on_token(const SequenceToken& token) = 0;
   // Once, at the end. `error` says what failed. `drawn`: tokens that were drawn, a stop id that ended the text among
   // them. `cached`: tokens of the prompt that the prefix index had.
   virtual void on_end(SequenceEnd end, int64_t drawn, int64_t cached, const std::string& error) = 0;
 };
+
+// Which hidden state of a prompt is wanted: none, its last token's, or the mean of all.
+enum class Pooling : uint8_t { none, last, mean };
 
 // Ids of tokens, stop_ids apart, are of the vocabulary.
 struct SequenceRequest {
@@ -55,7 +60,8 @@ struct SequenceRequest {
   std::shared_ptr<GrammarMatcher> grammar;  // none: the text may be anything
   int64_t best = -1;                        // log-probabilities of the drawn token and of this many likeliest; -1: none
   bool prompt_logprobs = false;
-  uint64_t client = 0;  // whom turns are shared among
+  Pooling pooling = Pooling::none;  // with max_tokens 0: the sequence ends with `length` once the prompt is read
+  uint64_t client = 0;              // whom turns are shared among
   std::shared_ptr<SequenceListener> listener;
 };
 
@@ -83,8 +89,8 @@ struct SchedulerCounts {
 // no admitted sequence waits for blocks, is recomputed or lost. A long prompt is read in chunks between the tokens of
 // others (StepBuilder states the bounds). Clients take turns, and what does not fit yet is not passed for ever
 // (WaitingLine). Blocks are shared between sequences that begin with the same tokens; those of ended sequences are kept
-// until others need them, the least recently used first. Where log-probabilities of a prompt are asked for, its blocks
-// are computed in any case, and one such prompt is read at a time.
+// until others need them, the least recently used first. Where log-probabilities of a prompt, or the mean of its
+// hidden states, are asked for, its blocks are computed in any case; one prompt of the former is read at a time.
 //
 // What a sequence gets is a function of its request alone: the tokens are those that `generate` draws with the same
 // options and seed.

@@ -17,6 +17,7 @@ struct StepLimits {
   int64_t table_blocks = 0;   // most blocks of one sequence
   int64_t positions = 0;      // most tokens of one sequence: --max-model-len
   int64_t vocab = 0;
+  int64_t hidden = 0;  // numbers of a row's hidden state; 0: none can be had
 };
 
 // A token and where it belongs. Its key and value go to position `position` of its sequence, which is row
@@ -42,6 +43,8 @@ class StepRunner {
   // Logits f32 [wanted, vocab], valid until the next call. The step is within the limits. No heap call after the first
   // steps. Throws Error(run) as the device does.
   virtual std::span<const float> run(const Step& step) = 0;
+  // Of the rows wanted in the last run: what the logits were made of, f32 [wanted, hidden], valid until the next call.
+  virtual std::span<const float> hidden_states() { return {}; }
 };
 
 }  // namespace headroom

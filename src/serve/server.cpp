@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "serve/api_access.h"
 #include "serve/api_error.h"
+#include "serve/embedding_answer.h"
 #include "serve/json_fields.h"
 #include "serve/logged_exchange.h"
 #include "serve/message_request.h"
@@ -99,7 +100,7 @@ class Server::Parts {
   // What is known of a request before its answer exists.
   struct Flight {
     std::atomic<bool> gone{false};
-    std::weak_ptr<TextAnswer> answer;  // of the stepping thread
+    std::vector<SequenceId> ids;  // that may run; of the stepping thread
   };
 
   void loop(const std::function<bool()>& should_end) {
@@ -198,6 +199,7 @@ class Server::Parts {
   static Work worker_route(const std::string& path) {
     if (path == "/v1/completions") return &Parts::complete;
     if (path == "/v1/chat/completions") return &Parts::chat;
+    if (path == "/v1/embeddings") return &Parts::embed;
     if (path == "/v1/responses") return &Parts::respond;
     if (path == "/v1/messages") return &Parts::message;
     if (path == "/v1/messages/count_tokens") return &Parts::count_tokens;
@@ -263,12 +265,18 @@ class Server::Parts {
     }
   }
 
-  void make_text(TextApi api, const ExchangeRef& exchange) {
+  // Cancelled when the client leaves.
+  std::shared_ptr<Flight> begin_flight(HttpExchange& exchange) {
     auto flight = std::make_shared<Flight>();
-    exchange->on_gone([this, flight] {
+    exchange.on_gone([this, flight] {
       flight->gone = true;
       post([this, flight] { cancel(*flight); });
     });
+    return flight;
+  }
+
+  void make_text(TextApi api, const ExchangeRef& exchange) {
+    const std::shared_ptr<Flight> flight = begin_flight(*exchange);
     if (flight->gone) return;
     TextRequest request = read_request(api, exchange);
     require_model(request.model);
@@ -278,6 +286,21 @@ class Server::Parts {
     auto answer = std::make_shared<TextAnswer>(exchange, next_head(api, request), std::move(request),
                                                std::move(encoded), model_->tokenizer(), metrics_, std::move(held));
     post([this, flight, answer, exchange] { guarded(exchange, [&] { admit(*flight, answer); }); });
+  }
+
+  void embed(const ExchangeRef& exchange) {
+    const std::shared_ptr<Flight> flight = begin_flight(*exchange);
+    if (flight->gone) return;
+    EmbeddingRequest request = read_embedding_request(parse_body(exchange->request().body, most_values_),
+                                                      plan_.limits.vocab, plan_.limits.hidden);
+    require_model(request.model);
+    if (request.model.empty()) request.model = options_.names[0];
+    std::shared_ptr<void> held;
+    auto prompts = encoder_->encode_inputs(request, held);
+    request.inputs.clear();
+    auto answer = std::make_shared<EmbeddingAnswer>(exchange, std::move(request), std::move(prompts),
+                                                    model_pooling(model_->files().directory), std::move(held));
+    post([this, flight, answer] { guarded(answer->exchange(), [&] { feed(flight, answer); }); });
   }
 
   AnswerHead next_head(TextApi api, const TextRequest& request) {
@@ -336,11 +359,30 @@ class Server::Parts {
     const uint64_t client = hash_text(answer->exchange().request().client);
     switch (scheduler_->add(answer->sequences(client), ids)) {
       case Admission::taken:
-        flight.answer = answer;
+        flight.ids = ids;
         return answer->admitted(std::move(ids));
       case Admission::never_fits:
         return answer->refused(400, fmt::format("{} tokens are asked for; the KV pool holds {} and a sequence {}",
                                                 tokens_asked(*answer), plan_.pool_tokens(), plan_.limits.positions));
+      case Admission::queue_full:
+        return answer->refused(503, "too many sequences wait");
+    }
+  }
+
+  // The next inputs of an answer; what is left follows when they have ended.
+  void feed(const std::shared_ptr<Flight>& flight, const std::shared_ptr<EmbeddingAnswer>& answer) {
+    if (flight->gone) return;
+    const uint64_t client = hash_text(answer->exchange()->request().client);
+    const int64_t longest = answer->longest_prompt();
+    const auto more = [this, flight, weak = std::weak_ptr(answer)] {
+      post([this, flight, kept = weak.lock()] { guarded(kept->exchange(), [&] { feed(flight, kept); }); });
+    };
+    switch (scheduler_->add(answer->next(client, more), flight->ids)) {
+      case Admission::taken:
+        return;
+      case Admission::never_fits:
+        return answer->refused(
+            400, fmt::format("an input has {} tokens; the KV pool holds {}", longest, plan_.pool_tokens()));
       case Admission::queue_full:
         return answer->refused(503, "too many sequences wait");
     }
@@ -353,8 +395,7 @@ class Server::Parts {
   }
 
   void cancel(Flight& flight) {
-    if (const std::shared_ptr<TextAnswer> answer = flight.answer.lock())
-      for (const SequenceId id : answer->ids()) scheduler_->cancel(id);
+    for (const SequenceId id : flight.ids) scheduler_->cancel(id);
   }
 
   const ServerOptions options_;

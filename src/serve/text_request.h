@@ -59,6 +59,11 @@ struct TextRequest {
   void drop_sources();
 };
 
+class JsonFields;
+
+// A member that is a text, token ids, or a list of these, at most `most`. Throws ApiError(400).
+std::vector<PromptInput> read_prompts(const JsonFields& fields, const char* name, int64_t vocab, int64_t most);
+
 // Reads the parsed body of a completion or a chat. `vocab`: of the model's logits. Throws ApiError(400).
 TextRequest read_text_request(TextApi api, const OrderedJson& body, int64_t vocab);
 
