@@ -3,11 +3,28 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/bfloat16.h"
 #include "base/error.h"
+#include "base/float16.h"
 #include "models/serving.h"
 #include "passes/lora_slots.h"
 
 namespace headroom {
+namespace {
+
+template <typename T>
+float number_as(const std::byte* bytes) {
+  T number;
+  std::memcpy(&number, bytes, sizeof number);
+  return static_cast<float>(number);
+}
+
+float number_of(DType dtype, const std::byte* bytes) {
+  if (dtype == DType::bf16) return number_as<bfloat16>(bytes);
+  return dtype == DType::f16 ? number_as<float16>(bytes) : number_as<float>(bytes);
+}
+
+}  // namespace
 
 ModelSteps::ModelSteps(Executor& executor, const StepLimits& limits, ParkFile* park)
     : executor_(executor), limits_(limits), park_(park), tables_(executor.tensor("tables")) {
@@ -23,15 +40,18 @@ ModelSteps::ModelSteps(Executor& executor, const StepLimits& limits, ParkFile* p
               data("owners"),
               data("wanted"),
               {},
+              {},
               {}};
     if (limits.adapters > 0) size.adapters = executor.tensor(slot_rows_name(rows));
     size.result = executor.result(size.program, 0);
+    size.hidden = executor.result(size.program, 1);
     sizes_.insert(sizes_.begin(), std::move(size));
   }
   const auto most = static_cast<size_t>(limits.rows);
   for (std::vector<int32_t>* values : {&ids_, &positions_, &angles_, &slots_, &owners_, &wanted_, &adapters_})
     values->reserve(most);
   blocks_.resize(static_cast<size_t>(limits.sequences * limits.table_blocks));
+  hidden_.resize(static_cast<size_t>(limits.logits * limits.hidden));
   if (!executor.host_sees(sizes_.back().result)) logits_.resize(static_cast<size_t>(limits.logits * limits.vocab));
   if (limits.park_slots > 0) find_pools();
 }
@@ -119,6 +139,7 @@ std::span<const float> ModelSteps::run(const Step& step) {
   fill_rows(step, size);
   fill_tables(step);
   executor_.run(size.program, {});
+  last_ = &size;
   const size_t wanted = step.wanted.size() * static_cast<size_t>(limits_.vocab);
   if (logits_.empty()) return executor_.get<float>(size.result, {}).first(wanted);
   executor_.read(size.result, [this](int64_t first, std::span<const std::byte> piece) {
@@ -150,6 +171,18 @@ void ModelSteps::restore_block(int32_t slot, int32_t block) {
     std::copy_n(from, pool.block_bytes, pool.block(block).begin());
     from += pool.block_bytes;
   }
+}
+
+std::span<const float> ModelSteps::hidden_states() {
+  HR_CHECK(last_, "hidden states before the first step");
+  const auto count = static_cast<size_t>(last_->logits * limits_.hidden);
+  const DType dtype = last_->hidden.dtype;
+  const auto width = static_cast<size_t>(dtype_bytes(dtype));
+  executor_.read(last_->hidden, [&](int64_t first, std::span<const std::byte> piece) {
+    for (size_t i = 0; i < piece.size() / width; ++i)
+      hidden_[static_cast<size_t>(first) + i] = number_of(dtype, piece.data() + i * width);
+  });
+  return std::span<const float>(hidden_).first(count);
 }
 
 }  // namespace headroom

@@ -20,13 +20,18 @@ class ModelSteps final : public StepRunner {
   std::span<const float> run(const Step& step) override;
   void park_block(int32_t block, int32_t slot) override;
   void restore_block(int32_t slot, int32_t block) override;
+  std::span<const float> hidden_states() override;
+  // Heap of a runner beside what a step has.
+  static int64_t hidden_bytes(const StepLimits& limits) {
+    return limits.logits * limits.hidden * static_cast<int64_t>(sizeof(float));
+  }
 
  private:
   // The program of a number of rows, and what it reads and gives.
   struct Size {
     int64_t rows = 0, logits = 0;
     std::string program;
-    TensorView ids, positions, angles, slots, owners, wanted, adapters, result;
+    TensorView ids, positions, angles, slots, owners, wanted, adapters, result, hidden;
   };
   void check(const Step& step) const;
   void fill_rows(const Step& step, const Size& size);
@@ -51,6 +56,8 @@ class ModelSteps final : public StepRunner {
   std::vector<Pool> pools_;
   std::vector<int32_t> ids_, positions_, angles_, slots_, owners_, wanted_, adapters_, blocks_;
   std::vector<float> logits_;  // where the host does not see the arena
+  std::vector<float> hidden_;
+  const Size* last_ = nullptr;  // of the last run
 };
 
 }  // namespace headroom

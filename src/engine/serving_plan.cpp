@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "engine/inference_request.h"
+#include "engine/model_steps.h"
 #include "engine/process_bytes.h"
 #include "engine/serving.h"
 #include "models/serving.h"
@@ -131,6 +132,7 @@ StepLimits limits_of(const ServingSize& size, const ServingOptions& serving, con
   limits.positions = size.positions;
   limits.vocab = spec.vocab;
   limits.park_slots = park.slots(size, limits.table_blocks);
+  limits.hidden = spec.hidden;
   return limits;
 }
 
@@ -203,7 +205,9 @@ std::vector<ServingRegion> regions_of(const ServingPlan& serving) {
   };
   add("code", c.code + c.kernels);
   add("tokenizer", c.tokenizer);
-  add("server", c.server + c.grammar);
+  const int64_t embeddings = ModelSteps::hidden_bytes(limits);
+  add("server", c.server + c.grammar - embeddings);
+  add("embeddings", embeddings);
   add("files", c.data);
   add("plan", c.planner);
   add("page_tables", c.page_tables);
@@ -250,7 +254,7 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   question.book = [&](PlanRequest& booked, const ServingSize& size) {
     booked.seq_length = size.positions;
     const StepLimits sizes = limits(size);
-    int64_t more = (serving.outside ? serving.outside(sizes) : 0) +
+    int64_t more = ModelSteps::hidden_bytes(sizes) + (serving.outside ? serving.outside(sizes) : 0) +
                    (park.on_disk() ? ParkFile::memory_bytes(block_bytes) : 0) + adapter_loading_bytes(lora, model.spec);
     if (!booked.facts.is_cpu()) more += logits_bytes(sizes);  // their copy on the host
     book_server(booked, model, static_cast<int64_t>(step_sizes(size.rows).size()), serving.outside_bytes + more,

@@ -27,6 +27,9 @@ void check_request(const SequenceRequest& request, const StepLimits& limits, con
   for (const int32_t id : request.prompt) HR_CHECK(known(id), "token {} of a vocabulary of {}", id, limits.vocab);
   for (const auto& [id, bias] : request.sampling.logit_bias)
     HR_CHECK(known(id), "bias for token {} of a vocabulary of {}", id, limits.vocab);
+  HR_CHECK(
+      request.pooling == Pooling::none || (limits.hidden > 0 && request.max_tokens == 0 && !request.prompt_logprobs),
+      "a hidden state of {} numbers, {} tokens to draw", limits.hidden, request.max_tokens);
   HR_CHECK(request.sampling.repetition_penalty > 0, "repetition penalty {}", request.sampling.repetition_penalty);
 }
 
@@ -51,7 +54,10 @@ class Scheduler::Parts {
   void follow_others();
   // What a step has computed of a sequence, and the rows of logits that it wanted.
   void advance(Sequence& sequence, std::span<const float> logits);
+  void hand_out(std::span<const float> logits);
   void draw(Sequence& sequence, std::span<const float> logits);
+  // Likewise, of a sequence whose hidden state is wanted.
+  void pool(Sequence& sequence, std::span<const float> states);
   void tell_scores(Sequence& sequence);
   void end(Sequence& sequence, SequenceEnd how, const std::string& error = {});
   std::span<const std::unique_ptr<Sequence>> running() const { return residents_.running(); }
@@ -86,7 +92,7 @@ Scheduler::Parts::Parts(StepRunner& runner, const SchedulerOptions& options)
 bool Scheduler::Parts::can_fit(const SequenceRequest& request) const {
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   if (prompt > limits_.positions || request.max_tokens > limits_.positions - prompt) return false;
-  return blocks_for(prompt + request.max_tokens - 1, limits_.block_tokens) <=
+  return blocks_for(Sequence::most_filled(prompt, request), limits_.block_tokens) <=
          std::min(limits_.blocks, limits_.table_blocks);
 }
 
@@ -126,9 +132,8 @@ void Scheduler::Parts::fail_all(const std::string& error) {
 }
 
 bool Scheduler::Parts::promise_blocks(Sequence& sequence) {
-  const bool scores = sequence.request.prompt_logprobs;
-  if (scores && scoring_ > 0) return false;
-  return residents_.admit(sequence, !scores);
+  if (sequence.request.prompt_logprobs && scoring_ > 0) return false;
+  return residents_.admit(sequence, !sequence.wants_all());
 }
 
 void Scheduler::Parts::admit() {
@@ -147,7 +152,8 @@ void Scheduler::Parts::start(std::unique_ptr<Sequence> started) {
   sequence.tokens.reserve(static_cast<size_t>(sequence.prompt + request.max_tokens));
   sequence.filled = sequence.cached = sequence.blocks.indexed * limits_.block_tokens;
   counts_.prompt_tokens += sequence.prompt;
-  if (options_.prefix_index && !request.prompt_logprobs) {
+  if (sequence.pools()) sequence.pooled.resize(static_cast<size_t>(limits_.hidden), 0);
+  if (options_.prefix_index && !sequence.wants_all()) {
     counts_.prefix_queries += sequence.prompt;
     counts_.prefix_hits += sequence.cached;
   }
@@ -163,7 +169,7 @@ void Scheduler::Parts::start(std::unique_ptr<Sequence> started) {
 void Scheduler::Parts::follow_others() {
   if (!residents_.may_follow()) return;
   for (const auto& sequence : running()) {
-    if (sequence->request.prompt_logprobs || sequence->drawn > 0) continue;
+    if (sequence->wants_all() || sequence->drawn > 0) continue;
     const int64_t before = sequence->filled;
     while (residents_.blocks().follow(sequence->blocks, std::span(sequence->tokens)))
       sequence->filled = sequence->blocks.indexed * limits_.block_tokens;
@@ -180,7 +186,7 @@ bool Scheduler::Parts::step() {
     const GrammarMatcher* grammar = sequence->request.grammar.get();
     if (sequence->drawn == 0 && sequence->filled == sequence->cached && grammar && grammar->must_end())
       end(*sequence, SequenceEnd::stop);
-    else if (!sequence->draws() && (!sequence->scoring || sequence->prompt == 1))
+    else if (!sequence->draws() && !sequence->pools() && (!sequence->scoring || sequence->prompt == 1))
       advance(*sequence, {});
   }
   residents_.remove_ended();
@@ -200,14 +206,42 @@ bool Scheduler::Parts::step() {
     residents_.remove_ended();
     return true;
   }
+  hand_out(logits);
+  residents_.remove_ended();
+  return true;
+}
+
+// To each sequence the rows that it wanted.
+void Scheduler::Parts::hand_out(std::span<const float> logits) {
+  const auto width = static_cast<size_t>(limits_.hidden);
+  size_t row = 0;
   for (const auto& sequence : running()) {
     size_t wanted = 0;
     for (int64_t at = sequence->filled; at < sequence->filled + sequence->chunk; ++at) wanted += sequence->wants(at);
-    if (sequence->chunk > 0) advance(*sequence, logits.first(wanted * vocab()));
-    logits = logits.subspan(wanted * vocab());
+    if (sequence->chunk > 0 && sequence->pools())
+      pool(*sequence,
+           wanted == 0 ? std::span<const float>() : runner_.hidden_states().subspan(row * width, wanted * width));
+    else if (sequence->chunk > 0)
+      advance(*sequence, logits.subspan(row * vocab(), wanted * vocab()));
+    row += wanted;
   }
-  residents_.remove_ended();
-  return true;
+}
+
+void Scheduler::Parts::pool(Sequence& sequence, std::span<const float> states) {
+  sequence.filled += sequence.chunk;
+  residents_.blocks().commit(sequence.blocks, sequence.tokens, sequence.filled);
+  const size_t width = sequence.pooled.size();
+  for (size_t i = 0; i < states.size(); ++i) sequence.pooled[i % width] += static_cast<double>(states[i]);
+  if (sequence.filled < sequence.prompt) return;
+  const double rows = sequence.request.pooling == Pooling::mean ? static_cast<double>(sequence.prompt) : 1;
+  std::vector<float> embedding(width);
+  for (size_t i = 0; i < width; ++i) embedding[i] = static_cast<float>(sequence.pooled[i] / rows);
+  try {
+    sequence.request.listener->on_embedding(embedding);
+    end(sequence, SequenceEnd::length);
+  } catch (const std::exception& error) {
+    end(sequence, SequenceEnd::failed, error.what());
+  }
 }
 
 void Scheduler::Parts::advance(Sequence& sequence, std::span<const float> logits) {
@@ -308,7 +342,10 @@ int64_t Scheduler::memory_bytes(const StepLimits& limits, const SchedulerOptions
   constexpr int64_t kAllocation = 32;  // what the heap takes beside the bytes asked for, at most
   constexpr int64_t kSequence = sizeof(Sequence) + 5 * kAllocation;
   const int64_t running = StepBuilder::most_running(limits);
-  const int64_t histories = running * (kSequence + limits.positions * static_cast<int64_t>(sizeof(int32_t)));
+  const int64_t histories =
+      running * (kSequence + kAllocation + limits.hidden * static_cast<int64_t>(sizeof(double)) +
+                 limits.positions * static_cast<int64_t>(sizeof(int32_t))) +
+      kAllocation + limits.hidden * static_cast<int64_t>(sizeof(float));
   // A client of its own for each, whose lists have grown by doubling.
   const int64_t waiting = options.most_waiting * (kSequence + kAllocation + 16 * static_cast<int64_t>(sizeof(void*)));
   const int64_t scores = limits.positions * (static_cast<int64_t>(sizeof(SequenceToken)) +

@@ -40,6 +40,8 @@ class SequenceListener {
   virtual ~SequenceListener() = default;
   // The prompt's tokens with their log-probabilities, before the first token; only with prompt_logprobs.
   virtual void on_prompt(std::vector<SequenceToken>) {}
+  // The prompt's hidden state, f32 [hidden], valid during the call; only where pooling is asked for.
+  virtual void on_embedding(std::span<const float>) {}
   // A token that was drawn; never one of the stop ids. False ends the sequence with `stop`: no further token is made.
   virtual bool on_token(const SequenceToken& token) = 0;
   // Once, at the end. `error` says what failed. `drawn`: tokens that were drawn, a stop id that ended the text among
@@ -54,6 +56,8 @@ struct SequenceAdapter {
   int32_t prefix = -1;  // -1: of the base
   std::shared_ptr<const void> held;
 };
+// Which hidden state of a prompt is wanted: none, its last token's, or the mean of all.
+enum class Pooling : uint8_t { none, last, mean };
 
 // Ids of tokens, stop_ids apart, are of the vocabulary.
 struct SequenceRequest {
@@ -66,6 +70,7 @@ struct SequenceRequest {
   int64_t best = -1;                        // log-probabilities of the drawn token and of this many likeliest; -1: none
   bool prompt_logprobs = false;
   SequenceAdapter adapter;
+  Pooling pooling = Pooling::none;  // with max_tokens 0: the sequence ends with `length` once the prompt is read
   uint64_t client = 0;  // whom turns are shared among
   std::shared_ptr<SequenceListener> listener;
 };
@@ -104,10 +109,10 @@ struct SchedulerCounts {
 // Used by one thread. With AdmissionRule::guaranteed a sequence is admitted once the pool has blocks for its prompt and
 // max_tokens together, so that no admitted sequence waits for blocks. With either rule none is recomputed or lost. A
 // long prompt is read in chunks between the tokens of others (StepBuilder states the bounds). Clients take turns, and
-// what does not fit yet is not passed for ever (WaitingLine). Blocks are shared between sequences of one adapter that begin
-// with the same tokens; those of ended sequences are kept until others need them, the least recently used first. Where
-// log-probabilities of a prompt are asked for, its blocks are computed in any case, and one such prompt is read at a
-// time.
+// what does not fit yet is not passed for ever (WaitingLine). Blocks are shared between sequences of one adapter that
+// begin with the same tokens; those of ended sequences are kept until others need them, the least recently used first.
+// Where log-probabilities of a prompt, or the mean of its hidden states, are asked for, its blocks are computed in any
+// case; one prompt of the former is read at a time.
 //
 // What a sequence gets is a function of its request alone: the tokens are those that `generate` draws with the same
 // options and seed.

@@ -29,18 +29,26 @@ struct Sequence {
 
   bool scoring = false;  // the prompt's log-probabilities have not been told yet
   std::vector<SequenceToken> scores;
+  std::vector<double> pooled;  // where pooling is asked for: the sum of the states so far
 
   bool draws() const { return request.max_tokens > 0; }
+  bool pools() const { return request.pooling != Pooling::none; }
+  // Whether every row of the prompt is wanted: none may come from the index, and a chunk has as many rows as logits.
+  bool wants_all() const { return request.prompt_logprobs || request.pooling == Pooling::mean; }
   // Tokens that go through the model before the next token is drawn: of a prompt that is only scored not the last one.
   int64_t left() const {
-    return std::max<int64_t>((draws() ? static_cast<int64_t>(tokens.size()) : prompt - 1) - filled, 0);
+    const int64_t all = draws() || pools() ? static_cast<int64_t>(tokens.size()) : prompt - 1;
+    return std::max<int64_t>(all - filled, 0);
   }
   // Positions of the pool that it may fill: the last token drawn never goes through the model.
-  int64_t most_filled() const { return prompt + request.max_tokens - 1; }
+  int64_t most_filled() const { return most_filled(prompt, request); }
+  static int64_t most_filled(int64_t prompt, const SequenceRequest& request) {
+    return prompt + request.max_tokens - (request.pooling == Pooling::none ? 1 : 0);
+  }
   // Whether the logits of the row at `position` are wanted.
   bool wants(int64_t position) const {
-    return (request.prompt_logprobs && position < prompt - 1) ||
-           (draws() && position + 1 == static_cast<int64_t>(tokens.size()));
+    return (request.prompt_logprobs && position < prompt - 1) || request.pooling == Pooling::mean ||
+           ((draws() || pools()) && position + 1 == static_cast<int64_t>(tokens.size()));
   }
 };
 

@@ -25,9 +25,9 @@ int64_t StepBuilder::memory_bytes(const StepLimits& limits) {
 
 int64_t StepBuilder::chunk_of(const Sequence& sequence, int64_t& rows, int64_t& logits) {
   int64_t count = std::min(sequence.left(), rows), wanted = 0;
-  if (sequence.request.prompt_logprobs)
+  if (sequence.wants_all())
     wanted = count = std::min(count, logits);
-  else if (count == sequence.left() && sequence.draws())
+  else if (count == sequence.left() && (sequence.draws() || sequence.pools()))
     wanted = std::min<int64_t>(logits, 1), count -= 1 - wanted;
   rows -= count;
   logits -= wanted;
@@ -56,7 +56,7 @@ void StepBuilder::choose(std::span<const std::unique_ptr<Sequence>> running) {
   for (size_t i = 1; i < prompts_.size(); ++i) prompts_[i]->chunk = chunk_of(*prompts_[i], rows, logits);
   // What nobody else takes is the oldest's too. Its chunk ended a row before the prompt's end if it wanted no logits.
   if (oldest.chunk == oldest.left()) return;
-  rows += oldest.chunk, logits += oldest.request.prompt_logprobs ? oldest.chunk : 0;
+  rows += oldest.chunk, logits += oldest.wants_all() ? oldest.chunk : 0;
   oldest.chunk = chunk_of(oldest, rows, logits);
 }
 

@@ -19,8 +19,9 @@ struct StepLimits {
   int64_t table_blocks = 0;   // most blocks of one sequence
   int64_t positions = 0;      // most tokens of one sequence: --max-model-len
   int64_t vocab = 0;
-  int64_t adapters = 0;  // slots of adapters
+  int64_t adapters = 0;    // slots of adapters
   int64_t park_slots = 0;  // blocks that the park area holds
+  int64_t hidden = 0;      // numbers of a row's hidden state; 0: none can be had
 };
 
 // A token and where it belongs. Its key and value go to position `position` of its sequence, which is row
@@ -51,6 +52,8 @@ class StepRunner {
   // slots. No heap call. Throws Error(run) naming the place where it cannot be written or read.
   virtual void park_block(int32_t block, int32_t slot) { HR_CHECK(false, "no slot {} for block {}", slot, block); }
   virtual void restore_block(int32_t slot, int32_t block) { HR_CHECK(false, "no slot {} for block {}", slot, block); }
+  // Of the rows wanted in the last run: what the logits were made of, f32 [wanted, hidden], valid until the next call.
+  virtual std::span<const float> hidden_states() { return {}; }
 };
 
 }  // namespace headroom

@@ -11,19 +11,18 @@ StopTexts::StopTexts(std::vector<std::string> texts) : texts_(std::move(texts)) 
 }
 
 std::string StopTexts::push(std::string_view piece) {
-  if (stopped_) return {};
+  if (stopped()) return {};
   held_ += piece;
   size_t stop = held_.size(), beginning = held_.size();
   for (const std::string& text : texts_) {
-    stop = std::min(stop, held_.find(text));
+    if (const size_t at = held_.find(text); at < stop) stop = at, stopped_by_ = &text;
     for (size_t length = std::min(text.size() - 1, held_.size()); length > 0; --length)
       if (held_.ends_with(std::string_view(text).substr(0, length)))
         beginning = std::min(beginning, held_.size() - length);
   }
-  stopped_ = stop < held_.size();
-  const size_t certain = stopped_ ? stop : beginning;
+  const size_t certain = stopped() ? stop : beginning;
   std::string out = held_.substr(0, certain);
-  held_.erase(0, stopped_ ? held_.size() : certain);
+  held_.erase(0, stopped() ? held_.size() : certain);
   return out;
 }
 

@@ -13,17 +13,21 @@ class StopTexts {
  public:
   // None of the texts may be empty.
   explicit StopTexts(std::vector<std::string> texts);
+  StopTexts(const StopTexts&) = delete;
+  StopTexts& operator=(const StopTexts&) = delete;
 
   // The text before a stop that has become certain with this piece, perhaps empty; empty once stopped().
   std::string push(std::string_view piece);
   // What was still held back and is not a stop's beginning after all: there is no more text.
   std::string finish();
-  bool stopped() const { return stopped_; }
+  bool stopped() const { return stopped_by_ != nullptr; }
+  // The text that ended it; null before.
+  const std::string* stopped_by() const { return stopped_by_; }
 
  private:
   std::vector<std::string> texts_;
   std::string held_;
-  bool stopped_ = false;
+  const std::string* stopped_by_ = nullptr;  // of texts_
 };
 
 }  // namespace headroom

@@ -48,7 +48,8 @@ class ServingBuilder {
           attrs.set("block_tokens", shape_.block_tokens);
           return b.call("attention_paged", {q, keys, values, tables_, owners, positions}, std::move(attrs));
         });
-    graph_.region(region).results = {logits(build, build.call("select_rows", {hidden, wanted}))};
+    const ValueId selected = build.call("select_rows", {hidden, wanted});
+    graph_.region(region).results = {logits(build, selected), selected};
   }
 
  private:

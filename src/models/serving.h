@@ -28,9 +28,10 @@ std::vector<int64_t> step_sizes(int64_t rows);
 std::string step_program(int64_t rows);
 std::string step_data(std::string_view what, int64_t rows);
 
-// Programs "load" and "step_N" for N of step_sizes(); results[0] of each are f32[min(N, logits), 1, vocab] logits.
-// Persistent data values, written by the host before a step: "tables" i32[sequences, table_blocks], blocks of the pool
-// by position; and for each N, of rows that are tokens, with what padding has in brackets:
+// Programs "load" and "step_N" for N of step_sizes(); results[0] of each are f32[min(N, logits), 1, vocab] logits,
+// results[1] the hidden states that they are made of, [min(N, logits), 1, hidden] in the model's type. Persistent data
+// values, written by the host before a step: "tables" i32[sequences, table_blocks], blocks of the pool by position; and
+// for each N, of rows that are tokens, with what padding has in brackets:
 //   ids.N        i32[N, 1]  the token (0)
 //   positions.N  i32[N]     its position in its sequence (-1: attends to nothing)
 //   angles.N     i32[N]     the same (0): the row of a table of positions must exist

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "serve/api_error.h"
+
 namespace headroom {
 namespace {
-
-std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 Json bytes_of(const std::string& text) {
   Json bytes = Json::array();
@@ -66,14 +66,18 @@ void add_ids(const TextRequest& request, const AnswerPiece& piece, Json& choice)
   choice["token_ids"] = std::move(ids);
 }
 
-Json calls_json(const std::vector<ToolCall>& calls, bool numbered) {
+Json calls_json(const std::vector<ToolCall>& calls, bool streamed) {
   Json out = Json::array();
-  for (size_t i = 0; i < calls.size(); ++i) {
-    Json call{{"id", calls[i].id},
-              {"type", "function"},
-              {"function", {{"name", calls[i].name}, {"arguments", calls[i].arguments}}}};
-    if (numbered) call["index"] = i;
-    out.push_back(std::move(call));
+  for (const ToolCall& call : calls) {
+    Json function{{"arguments", call.arguments}};
+    Json json = Json::object();
+    if (call.begins()) {
+      function["name"] = call.name;
+      json = {{"id", call.id}, {"type", "function"}};
+    }
+    json["function"] = std::move(function);
+    if (streamed) json["index"] = call.index;
+    out.push_back(std::move(json));
   }
   return out;
 }
@@ -93,6 +97,13 @@ Json message_json(const AnswerPiece& piece) {
   return message;
 }
 
+Json usage_json(const AnswerUsage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+}
+
 Json delta_json(const AnswerPiece& piece) {
   Json delta = Json::object();
   if (piece.begins) delta["role"] = "assistant";
@@ -102,13 +113,6 @@ Json delta_json(const AnswerPiece& piece) {
 }
 
 }  // namespace
-
-Json AnswerUsage::json() const {
-  return {{"prompt_tokens", prompt_tokens},
-          {"completion_tokens", completion_tokens},
-          {"total_tokens", prompt_tokens + completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", cached_tokens}}}};
-}
 
 int64_t character_count(std::string_view utf8) {
   return std::count_if(utf8.begin(), utf8.end(), [](char c) { return (static_cast<uint8_t>(c) & 0xc0) != 0x80; });
@@ -147,10 +151,29 @@ Json streamed_piece(const AnswerHead& head, const TextRequest& request, const An
 Json streamed_usage(const AnswerHead& head, const AnswerUsage& usage) {
   Json event = head_json(head, true);
   event["choices"] = Json::array();
-  event["usage"] = usage.json();
+  event["usage"] = usage_json(usage);
   return event;
 }
 
-std::string event_text(const Json& json) { return "data: " + dumped(json) + "\n\n"; }
+std::string ChoicesWriter::piece(const AnswerPiece& piece) {
+  int64_t& characters = characters_[piece.index];
+  Json event = streamed_piece(head_, request_, piece, characters);
+  if (request_.include_usage) event["usage"] = nullptr;
+  for (const TokenText& token : piece.tokens) characters += character_count(token.text);
+  return event_text(event);
+}
+
+std::string ChoicesWriter::end(const AnswerUsage& usage, const std::string& error) {
+  std::string events;
+  if (!error.empty()) events = "data: " + ApiError(500, error).body() + "\n\n";
+  if (request_.include_usage) events += event_text(streamed_usage(head_, usage));
+  return events + "data: [DONE]\n\n";
+}
+
+Json ChoicesWriter::whole(const std::vector<AnswerPiece>& choices, const AnswerUsage& usage) {
+  Json answer = whole_answer(head_, request_, choices);
+  answer["usage"] = usage_json(usage);
+  return answer;
+}
 
 }  // namespace headroom

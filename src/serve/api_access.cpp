@@ -20,7 +20,10 @@ bool has_key(std::string_view authorization, const std::vector<std::string>& key
   if (authorization.size() < kScheme.size()) return false;
   for (size_t i = 0; i < kScheme.size(); ++i)
     if (std::tolower(static_cast<unsigned char>(authorization[i])) != kScheme[i]) return false;
-  const std::string_view given = authorization.substr(kScheme.size());
+  return is_key(authorization.substr(kScheme.size()), keys);
+}
+
+bool is_key(std::string_view given, const std::vector<std::string>& keys) {
   bool found = false;
   for (const std::string& key : keys) found |= same_bytes(given, key);
   return found;

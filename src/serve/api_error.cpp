@@ -1,5 +1,6 @@
 #include "serve/api_error.h"
 
+#include "formats/json.h"
 #include "serve/http_text.h"
 
 namespace headroom {
@@ -18,7 +19,17 @@ const char* type_of(int status) {
   }
 }
 
+const char* message_type_of(int status) {
+  if (status == 413) return "request_too_large";
+  return status >= 500 && status != 503 ? "api_error" : type_of(status);
+}
+
 }  // namespace
+
+std::string ApiError::message_body() const {
+  const Json error{{"type", message_type_of(status_)}, {"message", what()}};
+  return Json{{"type", "error"}, {"error", error}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 std::string ApiError::body() const { return error_body(what(), type_of(status_), param_, code_); }
 
@@ -30,7 +41,8 @@ HttpHeaders ApiError::headers() const {
 }
 
 void refuse(HttpExchange& exchange, const ApiError& error) {
-  exchange.send(error.status(), "application/json", error.body(), error.headers());
+  const bool message = exchange.request().path.starts_with("/v1/messages");
+  exchange.send(error.status(), "application/json", message ? error.message_body() : error.body(), error.headers());
 }
 
 }  // namespace headroom

@@ -26,6 +26,8 @@ class ApiError : public std::runtime_error {
   const std::string& param() const { return param_; }
   const std::string& code() const { return code_; }
   std::string body() const;
+  // The same as Anthropic's clients read it: {"type":"error","error":{"type","message"}}.
+  std::string message_body() const;
   // Retry-After of 503, Allow of 405, WWW-Authenticate of 401; else nothing.
   HttpHeaders headers() const;
 
@@ -34,7 +36,7 @@ class ApiError : public std::runtime_error {
   std::string param_, code_, allowed_;
 };
 
-// Answers with the error.
+// Answers with the error, as the clients of the path read it.
 void refuse(HttpExchange& exchange, const ApiError& error);
 
 }  // namespace headroom

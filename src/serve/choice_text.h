@@ -31,6 +31,8 @@ class ChoiceText {
   // The rest, once there are no more tokens.
   std::string finish();
   bool stopped() const { return stops_.stopped(); }
+  // The stop that ended it; empty: none did.
+  std::string stop() const { return stops_.stopped() ? *stops_.stopped_by() : std::string(); }
 
  private:
   std::string fresh(std::string piece);

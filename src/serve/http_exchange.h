@@ -39,10 +39,11 @@ class HttpExchange {
   // The whole answer. Once, and not with a stream.
   virtual void send(int status, std::string content_type, std::string body, HttpHeaders headers = {}) = 0;
   // Server-sent events: status 200, then each piece of text as given ("data: {...}\n\n"), then the end. Comments keep
-  // the connection alive while nothing is sent.
+  // the connection alive while nothing is sent. The last events may be as large as a whole answer; all others have the
+  // small buffer of a stream.
   virtual void begin_events(HttpHeaders headers = {}) = 0;
   virtual void event(std::string text) = 0;
-  virtual void end_events() = 0;
+  virtual void end_events(std::string last = {}) = 0;
   // Called once, on the server's thread, when the client has left, or reads so slowly that its buffer is full, before
   // the answer was complete; at once where that has happened already. It is let go when the answer is complete; until
   // then it must not own the exchange, whose end without an answer is 500.

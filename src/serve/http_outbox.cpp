@@ -20,7 +20,7 @@ class OutboxExchange : public HttpExchange {
   }
   void begin_events(HttpHeaders headers) override { outbox_->begin_events(std::move(headers)); }
   void event(std::string text) override { outbox_->event(std::move(text)); }
-  void end_events() override { outbox_->end_events(); }
+  void end_events(std::string last) override { outbox_->end_events(std::move(last)); }
   void on_gone(std::function<void()> call) override { outbox_->on_gone(std::move(call)); }
 
  private:
@@ -93,27 +93,50 @@ void HttpOutbox::begin_events(HttpHeaders headers) {
   wake_after(std::move(lock));
 }
 
+bool HttpOutbox::append(const std::string& events) {
+  const auto bytes = static_cast<int64_t>(events.size());
+  if (unread_ + bytes > shared_->limits.event_bytes) return false;
+  if (pending_.text.empty()) pending_.held = HeldBytes(shared_->events);
+  if (!pending_.held.add(bytes)) return false;
+  unread_ += bytes;
+  pending_.text += events;
+  return true;
+}
+
+// As a whole answer has it: in the budget of answers, the copy beside the original while it is made.
+bool HttpOutbox::append_last(const std::string& events) {
+  const size_t all = pending_.text.size() + events.size();
+  pending_.last = HeldBytes(shared_->answers);
+  if (!pending_.last.add(static_cast<int64_t>(all + events.size()))) return false;
+  unread_ += static_cast<int64_t>(events.size());
+  std::string joined;
+  joined.reserve(all);
+  joined += pending_.text;
+  joined += events;
+  pending_.text = std::move(joined);
+  return true;
+}
+
 void HttpOutbox::event(std::string text) {
   std::unique_lock lock(mutex_);
   HR_CHECK(begun_ && !ended_, "an event outside a stream");
   if (gone_ || pending_.cut || text.empty()) return;
-  const int64_t bytes = static_cast<int64_t>(text.size());
-  if (pending_.text.empty()) pending_.held = HeldBytes(shared_->events);
-  if (unread_ + bytes > shared_->limits.event_bytes || !pending_.held.add(bytes)) {
+  if (!append(text)) {
     pending_.cut = true;
     woken_ = false;  // the session looks for this also while it waits for its client
-  } else {
-    unread_ += bytes;
-    pending_.text += text;
   }
   wake_after(std::move(lock));
 }
 
-void HttpOutbox::end_events() {
+void HttpOutbox::end_events(std::string last) {
   std::function<void()> unused;
   std::unique_lock lock(mutex_);
   HR_CHECK(begun_ && !ended_, "the end of no stream");
   ended_ = true;
+  if (!gone_ && !pending_.cut && !append(last) && !append_last(last)) {
+    pending_.cut = true;
+    woken_ = false;
+  }
   if (!pending_.cut) unused = std::exchange(gone_call_, {});
   if (gone_) return;
   pending_.ends = true;

@@ -42,6 +42,7 @@ class HttpOutbox {
     bool ends = false;
     bool cut = false;  // the maker gave up amid a stream, or its client reads too slowly: close without an end
     HeldBytes held;    // for `text`: kept until it is sent
+    HeldBytes last;    // for the last events in it, where they have no room in the buffer of a stream
     bool empty() const { return !begins && text.empty() && !ends && !cut; }
   };
 
@@ -51,7 +52,7 @@ class HttpOutbox {
   void send(int status, std::string content_type, std::string body, HttpHeaders headers);
   void begin_events(HttpHeaders headers);
   void event(std::string text);
-  void end_events();
+  void end_events(std::string last);
   void on_gone(std::function<void()> call);
   // Nobody will answer any more: 500, or a stream without its end. Nothing after a whole answer.
   void abandon();
@@ -63,6 +64,8 @@ class HttpOutbox {
   void gone();               // calls what on_gone() left
 
  private:
+  bool append(const std::string& events);
+  bool append_last(const std::string& events);
   void wake_after(std::unique_lock<std::mutex> lock);
   void set_whole(int status, std::string content_type, std::string body, HttpHeaders headers);
 

@@ -249,6 +249,7 @@ void HttpSession::answer_with(HttpOutbox::Part part) {
     streaming_ = !part.whole;
   }
   held_ = std::move(part.held);
+  last_ = std::move(part.last);
   last_part_ = part.ends;
   if (part.whole) {
     text_ = head_only_ || part.status == 204 ? std::string() : std::move(part.text);
@@ -294,6 +295,7 @@ void HttpSession::all_is_sent(Time now) {
   sent_ = 0;
   for (std::string* part : {&head_, &text_, &tail_}) std::string().swap(*part);
   held_ = HeldBytes();
+  last_ = HeldBytes();
   if (outbox_ && events_in_text_ > 0) outbox_->sent(std::exchange(events_in_text_, 0));
   if (state_ == State::closing) {
     state_ = State::lingering;

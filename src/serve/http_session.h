@@ -93,7 +93,7 @@ class HttpSession {
   int64_t requests_ = 0;
 
   std::string head_, text_, tail_;  // being sent
-  HeldBytes held_;                  // for text_
+  HeldBytes held_, last_;           // for text_
   int64_t events_in_text_ = 0;
   size_t sent_ = 0;
   Time taken_;  // when the client last took a byte, or had taken all

@@ -36,9 +36,9 @@ class LoggedExchange final : public HttpExchange {
     bytes_ += text.size();
     inner_->event(std::move(text));
   }
-  void end_events() override {
-    write(200, bytes_);
-    inner_->end_events();
+  void end_events(std::string last = {}) override {
+    write(200, bytes_ + last.size());
+    inner_->end_events(std::move(last));
   }
   void on_gone(std::function<void()> call) override { inner_->on_gone(std::move(call)); }
 

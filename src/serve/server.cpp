@@ -14,8 +14,11 @@
 #include "serve/api_access.h"
 #include "serve/api_error.h"
 #include "serve/arena_state.h"
+#include "serve/embedding_answer.h"
 #include "serve/json_fields.h"
 #include "serve/logged_exchange.h"
+#include "serve/message_request.h"
+#include "serve/response_request.h"
 #include "serve/server_metrics.h"
 #include "serve/server_page.h"
 #include "serve/text_answer.h"
@@ -110,8 +113,8 @@ class Server::Parts {
   // What is known of a request before its answer exists.
   struct Flight {
     std::atomic<bool> gone{false};
-    AdapterUse adapter;                // until the sequences have it
-    std::weak_ptr<TextAnswer> answer;  // of the stepping thread
+    AdapterUse adapter;           // until the sequences have it
+    std::vector<SequenceId> ids;  // that may run; of the stepping thread
   };
 
   void loop(const std::function<bool()>& should_end, const std::function<bool()>& should_reload) {
@@ -182,7 +185,9 @@ class Server::Parts {
   }
 
   void require_key(const HttpRequest& request) const {
-    if (options_.api_keys.empty() || has_key(request.header("authorization"), options_.api_keys)) return;
+    if (options_.api_keys.empty() || has_key(request.header("authorization"), options_.api_keys) ||
+        is_key(request.header("x-api-key"), options_.api_keys))
+      return;
     throw ApiError(401, "the API key is missing or wrong: send Authorization: Bearer KEY", {}, "invalid_api_key");
   }
 
@@ -215,6 +220,10 @@ class Server::Parts {
   static Work worker_route(const std::string& path) {
     if (path == "/v1/completions") return &Parts::complete;
     if (path == "/v1/chat/completions") return &Parts::chat;
+    if (path == "/v1/embeddings") return &Parts::embed;
+    if (path == "/v1/responses") return &Parts::respond;
+    if (path == "/v1/messages") return &Parts::message;
+    if (path == "/v1/messages/count_tokens") return &Parts::count_tokens;
     if (path == "/tokenize") return &Parts::tokenize;
     if (path == "/detokenize") return &Parts::detokenize;
     if (path == "/v1/load_lora_adapter") return &Parts::load_adapter;
@@ -288,28 +297,66 @@ class Server::Parts {
   // On the worker's thread.
   void complete(const ExchangeRef& exchange) { make_text(TextApi::completion, exchange); }
   void chat(const ExchangeRef& exchange) { make_text(TextApi::chat, exchange); }
+  void respond(const ExchangeRef& exchange) { make_text(TextApi::response, exchange); }
+  void message(const ExchangeRef& exchange) { make_text(TextApi::message, exchange); }
 
-  void make_text(TextApi api, const ExchangeRef& exchange) {
+  TextRequest read_request(TextApi api, const ExchangeRef& exchange) const {
+    const OrderedJson body = parse_body(exchange->request().body, most_values_);
+    const int64_t vocab = plan_.limits.vocab;
+    switch (api) {
+      case TextApi::response:
+        return read_response_request(body, vocab);
+      case TextApi::message:
+        return read_message_request(body, vocab, false);
+      default:
+        return read_text_request(api, body, vocab);
+    }
+  }
+
+  // Cancelled when the client leaves.
+  std::shared_ptr<Flight> begin_flight(HttpExchange& exchange) {
     auto flight = std::make_shared<Flight>();
-    exchange->on_gone([this, flight] {
+    exchange.on_gone([this, flight] {
       flight->gone = true;
       post([this, flight] { cancel(*flight); });
     });
+    return flight;
+  }
+
+  void make_text(TextApi api, const ExchangeRef& exchange) {
+    const std::shared_ptr<Flight> flight = begin_flight(*exchange);
     if (flight->gone) return;
-    TextRequest request =
-        read_text_request(api, parse_body(exchange->request().body, most_values_), plan_.limits.vocab);
+    TextRequest request = read_request(api, exchange);
     flight->adapter = adapters_.find(request.model);
     if (!flight->adapter) require_model(request.model);
     std::shared_ptr<void> held;
     EncodedText encoded = encoder_->encode(request, held);
+    request.drop_sources();
     auto answer = std::make_shared<TextAnswer>(exchange, next_head(api, request), std::move(request),
                                                std::move(encoded), model_->tokenizer(), metrics_, std::move(held));
     post([this, flight, answer, exchange] { guarded(exchange, [&] { admit(*flight, answer); }); });
   }
 
+  void embed(const ExchangeRef& exchange) {
+    const std::shared_ptr<Flight> flight = begin_flight(*exchange);
+    if (flight->gone) return;
+    EmbeddingRequest request = read_embedding_request(parse_body(exchange->request().body, most_values_),
+                                                      plan_.limits.vocab, plan_.limits.hidden);
+    require_model(request.model);
+    if (request.model.empty()) request.model = options_.names[0];
+    std::shared_ptr<void> held;
+    auto prompts = encoder_->encode_inputs(request, held);
+    request.inputs.clear();
+    auto answer = std::make_shared<EmbeddingAnswer>(exchange, std::move(request), std::move(prompts),
+                                                    model_pooling(model_->files().directory), std::move(held));
+    post([this, flight, answer] { guarded(answer->exchange(), [&] { feed(flight, answer); }); });
+  }
+
   AnswerHead next_head(TextApi api, const TextRequest& request) {
+    static constexpr const char* kPrefixes[] = {"cmpl-", "chatcmpl-", "resp_", "msg_"};  // by TextApi
     const uint64_t number = mix64(static_cast<uint64_t>(begun_) * 1000003 + ++answers_);
-    return {api, fmt::format("{}-{:016x}{:08x}", api == TextApi::chat ? "chatcmpl" : "cmpl", number, answers_),
+    const std::string key = fmt::format("{:016x}{:08x}", number, answers_);
+    return {api, kPrefixes[static_cast<size_t>(api)] + key, key,
             request.model.empty() ? options_.names[0] : request.model, seconds_now()};
   }
 
@@ -332,6 +379,12 @@ class Server::Parts {
       ids = encoder_->tokens_of(*text, fields.flag("add_special_tokens").value_or(true));
     }
     send_json(*exchange, {{"count", ids.size()}, {"max_model_len", plan_.limits.positions}, {"tokens", ids}});
+  }
+
+  void count_tokens(const ExchangeRef& exchange) {
+    const TextRequest request = read_message_request(worker_body(exchange), plan_.limits.vocab, true);
+    const auto ids = encoder_->chat_tokens(request.messages, request.tools, request.form, request.prefill);
+    send_json(*exchange, {{"input_tokens", ids.size()}});
   }
 
   void detokenize(const ExchangeRef& exchange) {
@@ -434,11 +487,30 @@ class Server::Parts {
     flight.adapter.reset();
     switch (scheduler_->add(std::move(sequences), ids)) {
       case Admission::taken:
-        flight.answer = answer;
+        flight.ids = ids;
         return answer->admitted(std::move(ids));
       case Admission::never_fits:
         return answer->refused(400, fmt::format("{} tokens are asked for; the KV pool holds {} and a sequence {}",
                                                 tokens_asked(*answer), plan_.pool_tokens(), plan_.limits.positions));
+      case Admission::queue_full:
+        return answer->refused(503, "too many sequences wait");
+    }
+  }
+
+  // The next inputs of an answer; what is left follows when they have ended.
+  void feed(const std::shared_ptr<Flight>& flight, const std::shared_ptr<EmbeddingAnswer>& answer) {
+    if (flight->gone) return;
+    const uint64_t client = hash_text(answer->exchange()->request().client);
+    const int64_t longest = answer->longest_prompt();
+    const auto more = [this, flight, weak = std::weak_ptr(answer)] {
+      post([this, flight, kept = weak.lock()] { guarded(kept->exchange(), [&] { feed(flight, kept); }); });
+    };
+    switch (scheduler_->add(answer->next(client, more), flight->ids)) {
+      case Admission::taken:
+        return;
+      case Admission::never_fits:
+        return answer->refused(
+            400, fmt::format("an input has {} tokens; the KV pool holds {}", longest, plan_.pool_tokens()));
       case Admission::queue_full:
         return answer->refused(503, "too many sequences wait");
     }
@@ -451,8 +523,7 @@ class Server::Parts {
   }
 
   void cancel(Flight& flight) {
-    if (const std::shared_ptr<TextAnswer> answer = flight.answer.lock())
-      for (const SequenceId id : answer->ids()) scheduler_->cancel(id);
+    for (const SequenceId id : flight.ids) scheduler_->cancel(id);
   }
 
   const ServerOptions options_;
@@ -480,6 +551,7 @@ class Server::Parts {
 void Server::book(const InferenceOptions& options, const ServerOptions& server, ServingOptions& serving) {
   constexpr int64_t kThreads = 3 * (int64_t{1} << 20);  // code and stacks of three threads, JSON and HTTP
   constexpr int64_t kAdapterBytes = 16 << 10;           // names, paths, what loads them
+  constexpr int64_t kAnswerBytes = 64;  // by token of the longest text: its JSON, and the events that end a response
   std::error_code none;
   const auto size = std::filesystem::file_size(options.model / "tokenizer.json", none);
   const int64_t tokenizer_file = none ? 0 : static_cast<int64_t>(size);
@@ -487,7 +559,8 @@ void Server::book(const InferenceOptions& options, const ServerOptions& server, 
   serving.outside = [server, tokenizer_file, rule](const StepLimits& limits) {
     return kThreads + http_limits(server, limits.positions).memory_bytes() +
            EncoderLimits::of(limits.positions).memory_bytes(tokenizer_file) +
-           Scheduler::memory_bytes(limits, Parts::scheduler_options(rule)) + kAdapterBytes * limits.adapters;
+           Scheduler::memory_bytes(limits, Parts::scheduler_options(rule)) + kAdapterBytes * limits.adapters +
+           kAnswerBytes * limits.positions;
   };
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/counter_random.h"
 #include "serve/api_error.h"
+#include "serve/forced_call.h"
 #include "serve/server_metrics.h"
 
 namespace headroom {
@@ -18,7 +19,6 @@ uint64_t random_seed() {
 
 // How much of the text can be sent before it is known whole. `behind_words`: other text was sent before it.
 size_t certain_text(const TextRequest& request, std::string_view text, bool behind_words) {
-  if (request.tool_use.forced()) return 0;
   return request.tool_use.mode == ToolUse::Mode::automatic ? possible_call(text, behind_words) : text.size();
 }
 
@@ -29,7 +29,11 @@ class TextAnswer::Choice final : public SequenceListener {
   Choice(TextAnswer& answer, int64_t index, std::span<const int32_t> prompt)
       : answer_(answer),
         index_(index),
-        text_(answer.tokenizer_, prompt, answer.request_.stops, answer.request_.keeps_special) {}
+        text_(answer.tokenizer_, prompt, answer.request_.stops, answer.request_.keeps_special) {
+    if (answer.request_.tool_use.forced()) forced_.emplace(answer.request_.tool_use, call_id() + '0');
+  }
+
+  std::string call_id() const { return answer_.call_id_ + std::to_string(index_); }
 
   void on_prompt(std::vector<SequenceToken> tokens) override {
     prompt_ = describe_prompt(answer_.tokenizer_, tokens);
@@ -39,9 +43,9 @@ class TextAnswer::Choice final : public SequenceListener {
   bool on_token(const SequenceToken& token) override {
     answer_.begin_choice(*this);
     std::vector<TokenText> tokens(1);
-    std::string text = text_.add(token, tokens[0]);
+    const std::string text = text_.add(token, tokens[0]);
     answer_.metrics_.token(*this_times_);
-    answer_.grow(*this, std::move(text), std::move(tokens));
+    answer_.grow(*this, text, std::move(tokens));
     return !text_.stopped();
   }
 
@@ -55,11 +59,11 @@ class TextAnswer::Choice final : public SequenceListener {
   TextAnswer& answer_;
   const int64_t index_;
   ChoiceText text_;
+  std::optional<ForcedCall> forced_;
   std::vector<TokenText> prompt_;
   AnswerPiece piece_;        // of a whole answer all, of a stream what is held back
   bool begun_ = false;       // something was sent, or would have been
   bool words_sent_ = false;  // of a stream: text that is not part of a call
-  int64_t characters_ = 0;   // of the tokens that were sent
   std::shared_ptr<ServerMetrics::Times> this_times_ = std::make_shared<ServerMetrics::Times>();
 };
 
@@ -67,8 +71,9 @@ TextAnswer::TextAnswer(std::shared_ptr<HttpExchange> exchange, AnswerHead head, 
                        EncodedText encoded, const Tokenizer& tokenizer, ServerMetrics& metrics,
                        std::shared_ptr<void> held)
     : exchange_(std::move(exchange)),
-      head_(std::move(head)),
+      call_id_((head.api == TextApi::message ? "toolu_" : "call_") + head.key),
       request_(std::move(request)),
+      writer_(make_answer_writer(head, request_)),
       encoded_(std::move(encoded)),
       tokenizer_(tokenizer),
       metrics_(metrics),
@@ -104,7 +109,9 @@ std::vector<SequenceRequest> TextAnswer::sequences(uint64_t client) {
 void TextAnswer::admitted(std::vector<SequenceId> ids) {
   ids_ = std::move(ids);
   metrics_.request(usage_.prompt_tokens);
-  if (request_.stream) exchange_->begin_events();
+  if (!request_.stream) return;
+  exchange_->begin_events();
+  exchange_->event(writer_->begin(usage_));
 }
 
 void TextAnswer::refused(int status, const std::string& why) { refuse(*exchange_, ApiError(status, why)); }
@@ -120,48 +127,58 @@ void TextAnswer::begin_choice(Choice& choice) {
   if (!request_.stream)
     choice.piece_ = std::move(piece);
   else if (piece.begins || !piece.text.empty() || !piece.tokens.empty())
-    send_piece(choice, std::move(piece));
+    exchange_->event(writer_->piece(piece));
 }
 
-void TextAnswer::send_piece(Choice& choice, AnswerPiece piece) {
-  Json event = streamed_piece(head_, request_, piece, choice.characters_);
-  if (request_.include_usage) event["usage"] = nullptr;
-  for (const TokenText& token : piece.tokens) choice.characters_ += character_count(token.text);
-  exchange_->event(event_text(event));
-}
-
-void TextAnswer::grow(Choice& choice, std::string text, std::vector<TokenText> tokens) {
-  const bool wants_tokens = request_.best >= 0 || request_.return_ids;
+// Text, or in place of it what it says of a call that has to be made.
+void TextAnswer::hold(Choice& choice, const std::string& text) {
   AnswerPiece& held = choice.piece_;
-  held.text += text;
-  if (wants_tokens) std::move(tokens.begin(), tokens.end(), std::back_inserter(held.tokens));
-  if (!request_.stream || (held.text.empty() && held.tokens.empty())) return;
-  const size_t ready = certain_text(request_, held.text, choice.words_sent_);
-  if (ready == 0 && !held.text.empty()) return;
+  if (!choice.forced_) {
+    held.text += text;
+    return;
+  }
+  std::optional<ToolCall> part = choice.forced_->push(text);
+  if (!part) return;
+  if (part->begins() || held.calls.empty())
+    held.calls.push_back(std::move(*part));
+  else
+    held.calls.back().arguments += part->arguments;
+}
+
+void TextAnswer::grow(Choice& choice, const std::string& text, std::vector<TokenText> tokens) {
+  if (request_.best >= 0 || request_.return_ids)
+    std::move(tokens.begin(), tokens.end(), std::back_inserter(choice.piece_.tokens));
+  hold(choice, text);
+  if (!request_.stream) return;
+  if (const AnswerPiece piece = certain_piece(choice); !piece.empty()) exchange_->event(writer_->piece(piece));
+}
+
+// What of that can be sent now. Tokens whose text is held back are held back with it.
+AnswerPiece TextAnswer::certain_piece(Choice& choice) const {
+  AnswerPiece& held = choice.piece_;
   AnswerPiece piece;
   piece.index = choice.index_;
+  const size_t ready = certain_text(request_, held.text, choice.words_sent_);
+  if (ready == 0 && !held.text.empty()) return piece;
   piece.text = held.text.substr(0, ready);
   piece.tokens = std::exchange(held.tokens, {});
+  piece.calls = std::exchange(held.calls, {});
   held.text.erase(0, ready);
   choice.words_sent_ |= !piece.text.empty();
-  send_piece(choice, std::move(piece));
+  return piece;
 }
 
-AnswerPiece TextAnswer::last_piece(Choice& choice, SequenceEnd end) {
+AnswerPiece TextAnswer::last_piece(Choice& choice, SequenceEnd end) const {
+  hold(choice, choice.text_.finish());
   AnswerPiece piece = std::exchange(choice.piece_, {});
   piece.index = choice.index_;
-  piece.text += choice.text_.finish();
+  piece.stop = choice.text_.stop();
   piece.finish = end == SequenceEnd::length && !choice.text_.stopped() ? "length" : "stop";
-  const std::string id = fmt::format("call_{}{}", head_.id.substr(head_.id.find('-') + 1), choice.index_);
-  if (request_.tool_use.forced()) {
-    if (std::optional<ToolCall> call = forced_call(request_.tool_use, piece.text, id)) {
-      piece.text.clear();
-      piece.calls.push_back(std::move(*call));
-      if (request_.tool_use.mode == ToolUse::Mode::required) piece.finish = "tool_calls";
-    }
+  if (choice.forced_) {
+    if (choice.forced_->complete() && request_.tool_use.mode == ToolUse::Mode::required) piece.finish = "tool_calls";
   } else if (request_.tool_use.mode == ToolUse::Mode::automatic) {
     std::string content;
-    piece.calls = written_calls(request_.tools, piece.text, id, content);
+    piece.calls = written_calls(request_.tools, piece.text, choice.call_id(), content);
     if (!piece.calls.empty()) piece.text = content, piece.finish = "tool_calls";
   }
   return piece;
@@ -174,31 +191,28 @@ void TextAnswer::end(Choice& choice, SequenceEnd end, const std::string& error) 
     if (error_.empty()) error_ = error;
     bad_grammar_ |= end == SequenceEnd::no_token;
   }
+  const bool last = ended_ == choices_.size();
   if (end == SequenceEnd::stop || end == SequenceEnd::length) {
     AnswerPiece piece = last_piece(choice, end);
-    if (request_.stream)
-      send_piece(choice, std::move(piece));
-    else
+    if (!request_.stream)
       choice.piece_ = std::move(piece);
+    else if (last)
+      last_events_ = writer_->piece(piece);
+    else
+      exchange_->event(writer_->piece(piece));
   }
-  if (ended_ == choices_.size()) finish();
+  if (last) finish();
 }
 
 void TextAnswer::finish() {
   encoded_.matchers.clear();
   held_.reset();
-  if (!request_.stream) {
-    if (!error_.empty()) return refused(bad_grammar_ ? 422 : 500, error_);
-    std::vector<AnswerPiece> pieces;
-    for (const auto& choice : choices_) pieces.push_back(std::move(choice->piece_));
-    Json answer = whole_answer(head_, request_, pieces);
-    answer["usage"] = usage_.json();
-    return exchange_->send(200, "application/json", answer.dump(-1, ' ', false, Json::error_handler_t::replace));
-  }
-  if (!error_.empty()) exchange_->event("data: " + ApiError(500, error_).body() + "\n\n");
-  if (request_.include_usage) exchange_->event(event_text(streamed_usage(head_, usage_)));
-  exchange_->event("data: [DONE]\n\n");
-  exchange_->end_events();
+  if (request_.stream) return exchange_->end_events(last_events_ + writer_->end(usage_, error_));
+  if (!error_.empty()) return refused(bad_grammar_ ? 422 : 500, error_);
+  std::vector<AnswerPiece> pieces;
+  for (const auto& choice : choices_) pieces.push_back(std::move(choice->piece_));
+  const Json answer = writer_->whole(pieces, usage_);
+  exchange_->send(200, "application/json", answer.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace headroom

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "generate/scheduler.h"
-#include "serve/answer_json.h"
+#include "serve/answer_writer.h"
 #include "serve/http_exchange.h"
 #include "serve/text_request.h"
 #include "tokenizer/tokenizer.h"
@@ -49,15 +49,17 @@ class TextAnswer : public std::enable_shared_from_this<TextAnswer> {
   class Choice;
 
   void begin_choice(Choice& choice);
-  void grow(Choice& choice, std::string text, std::vector<TokenText> tokens);
+  static void hold(Choice& choice, const std::string& text);
+  void grow(Choice& choice, const std::string& text, std::vector<TokenText> tokens);
+  AnswerPiece certain_piece(Choice& choice) const;
+  AnswerPiece last_piece(Choice& choice, SequenceEnd end) const;
   void end(Choice& choice, SequenceEnd end, const std::string& error);
   void finish();
-  void send_piece(Choice& choice, AnswerPiece piece);
-  AnswerPiece last_piece(Choice& choice, SequenceEnd end);
 
   std::shared_ptr<HttpExchange> exchange_;
-  AnswerHead head_;
-  TextRequest request_;
+  const std::string call_id_;  // what the ids of its calls begin with
+  const TextRequest request_;
+  const std::unique_ptr<AnswerWriter> writer_;
   EncodedText encoded_;
   const Tokenizer& tokenizer_;
   ServerMetrics& metrics_;
@@ -66,7 +68,8 @@ class TextAnswer : public std::enable_shared_from_this<TextAnswer> {
   std::vector<SequenceId> ids_;
   AnswerUsage usage_;
   size_t ended_ = 0;
-  std::string error_;  // of the first choice that failed
+  std::string last_events_;  // of a stream: what its last choice ends with
+  std::string error_;        // of the first choice that failed
   bool bad_grammar_ = false;
 };
 

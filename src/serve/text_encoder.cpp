@@ -8,6 +8,7 @@
 #include "engine/generation_text.h"
 #include "grammar/token_trie.h"
 #include "serve/api_error.h"
+#include "serve/embedding_answer.h"
 #include "tokenizer/token_bytes.h"
 
 namespace headroom {
@@ -30,6 +31,7 @@ EncoderLimits EncoderLimits::of(int64_t max_model_len) {
   limits.body_bytes = std::clamp<int64_t>(512 * 1024 + 16 * max_model_len, 512 * 1024, 16 * kMiB);
   limits.body_values = 16384 + 8 * max_model_len;
   limits.queued_bytes = 2 * kMiB + 64 * max_model_len;
+  limits.embedding_bytes = kMiB;
   limits.grammar_bytes = std::clamp<int64_t>(4 * kMiB + 1024 * max_model_len, 4 * kMiB, 32 * kMiB);
   limits.grammar.source_bytes = std::clamp<int64_t>(16 * max_model_len, 12 << 10, 64 << 10);
   limits.grammar.rules = 1024;
@@ -49,7 +51,7 @@ int64_t EncoderLimits::memory_bytes(int64_t tokenizer_file) const {
   // Of a body: each JSON value and the name it has in an object; texts as JSON, as taken from it, as a chat's text.
   constexpr int64_t kValue = 128, kTexts = 4;
   // The worker does one thing at a time: it renders a chat, then compiles a grammar.
-  return kValue * body_values + kTexts * body_bytes + queued_bytes + grammar_bytes +
+  return kValue * body_values + kTexts * body_bytes + queued_bytes + embedding_bytes + grammar_bytes +
          TokenTrie::build_bound(tokenizer_file) +
          std::max(GrammarSource::compile_bound(GrammarSource::Kind::json_schema, grammar.source_bytes, grammar),
                   ChatRenderer::kLeastBytes);
@@ -79,7 +81,7 @@ std::vector<int32_t> TextEncoder::tokens_of(const std::string& text, bool add_sp
 }
 
 std::vector<int32_t> TextEncoder::chat_tokens(const OrderedJson& messages, const OrderedJson& tools,
-                                              const ChatForm& form) const {
+                                              const ChatForm& form, const std::string& prefill) const {
   if (!chats_)
     throw ApiError(400, "the model has no chat template: use /v1/completions, or serve its instruct version",
                    "messages");
@@ -88,29 +90,68 @@ std::vector<int32_t> TextEncoder::chat_tokens(const OrderedJson& messages, const
     const std::string tool_text = text_of(tools), arguments = text_of(form.arguments);
     const std::string text = chats_->render_prompt(
         messages.dump(), PromptForm{form.opens_answer, form.goes_on, tool_text, arguments}, "messages");
-    return model_.tokenizer().encode(text, false);
+    return model_.tokenizer().encode(text + prefill, false);
   } catch (const Error& error) {
     throw ApiError(400, error.what(), "messages");
   }
 }
 
-// Checks prompts and max_tokens against the context.
-void TextEncoder::fit(const TextRequest& request, EncodedText& out) const {
-  const int64_t positions = model_.plan().limits.positions;
+int64_t TextEncoder::check_prompts(std::vector<std::vector<int32_t>>& prompts, const char* name) const {
+  const int64_t vocab = model_.plan().limits.vocab;
   int64_t longest = 0;
-  for (std::vector<int32_t>& prompt : out.prompts) {
+  for (std::vector<int32_t>& prompt : prompts) {
     if (prompt.empty()) {
       const std::optional<int32_t> bos = model_.tokenizer().bos_id();
-      if (!bos) throw ApiError(400, "prompt is empty, and the tokenizer has no BOS token to begin with", "prompt");
+      if (!bos)
+        throw ApiError(400, fmt::format("{} is empty, and the tokenizer has no BOS token to begin with", name), name);
       prompt.push_back(*bos);
     }
     longest = std::max(longest, static_cast<int64_t>(prompt.size()));
-    const int64_t vocab = model_.plan().limits.vocab;
     for (const int32_t id : prompt)
       if (id < 0 || id >= vocab)
-        throw ApiError(400, fmt::format("the prompt has token id {}; the model's vocabulary has {}", id, vocab),
-                       "prompt");
+        throw ApiError(400, fmt::format("the {} has token id {}; the model's vocabulary has {}", name, id, vocab),
+                       name);
   }
+  return longest;
+}
+
+std::vector<std::vector<int32_t>> TextEncoder::encode_inputs(const EmbeddingRequest& request,
+                                                             std::shared_ptr<void>& held) {
+  constexpr int64_t kInputBytes = 512, kTextBytes = 64;
+  const auto count = static_cast<int64_t>(request.inputs.size());
+  const int64_t text = count * (kTextBytes + embedding_text_bytes(request.dimensions, request.base64));
+  if (text > limits_.embedding_bytes)
+    throw ApiError(400,
+                   fmt::format("{} embeddings of {} numbers are up to {} bytes; an answer has at most {}: send fewer "
+                               "inputs at once, or ask for base64 or fewer dimensions",
+                               count, request.dimensions, text, limits_.embedding_bytes),
+                   "input");
+  std::vector<std::vector<int32_t>> prompts;
+  for (const PromptInput& input : request.inputs)
+    prompts.push_back(input.is_ids ? input.ids : tokens_of(input.text, true));
+  const int64_t longest = check_prompts(prompts, "input"), positions = model_.plan().limits.positions;
+  if (longest > positions)
+    throw ApiError(400,
+                   fmt::format("the context has {} tokens and the longest input {}: shorten it, or serve with a "
+                               "larger --max-model-len",
+                               positions, longest),
+                   "input", "context_length_exceeded");
+  int64_t bytes = count * (kInputBytes + 4 * request.dimensions);
+  for (const auto& prompt : prompts) bytes += 8 * static_cast<int64_t>(prompt.size());
+  if (bytes > limits_.queued_bytes)
+    throw ApiError(400,
+                   fmt::format("the inputs take {} bytes of the {} that requests may: send fewer at once", bytes,
+                               limits_.queued_bytes),
+                   "input");
+  held = queued_.reserve(bytes);
+  if (!held) throw ApiError(503, "the requests that wait leave no room for another one");
+  return prompts;
+}
+
+// Checks prompts and max_tokens against the context.
+void TextEncoder::fit(const TextRequest& request, EncodedText& out) const {
+  const int64_t positions = model_.plan().limits.positions;
+  const int64_t longest = check_prompts(out.prompts, "prompt");
   const bool scores_only = request.max_tokens == 0;
   if (longest + (scores_only ? 0 : 1) > positions)
     throw ApiError(
@@ -157,8 +198,8 @@ void TextEncoder::add_matchers(const TextRequest& request, EncodedText& out, std
 
 EncodedText TextEncoder::encode(const TextRequest& request, std::shared_ptr<void>& held) {
   EncodedText out;
-  if (request.api == TextApi::chat) {
-    out.prompts.push_back(chat_tokens(request.messages, request.tools, request.form));
+  if (request.api != TextApi::completion) {
+    out.prompts.push_back(chat_tokens(request.messages, request.tools, request.form, request.prefill));
   } else {
     for (const PromptInput& prompt : request.prompts) {
       out.prompts.push_back(prompt.is_ids ? prompt.ids : tokens_of(prompt.text, true));
@@ -173,8 +214,8 @@ EncodedText TextEncoder::encode(const TextRequest& request, std::shared_ptr<void
   int64_t bytes = 0;
   for (const std::vector<int32_t>& prompt : out.prompts) bytes += 4 * static_cast<int64_t>(prompt.size());
   const bool parts = request.best >= 0 || request.return_ids;
-  const int64_t tokens = request.stream ? 64 : std::min<int64_t>(out.max_tokens, 4096);
-  bytes = bytes * (1 + request.n) +
+  const int64_t tokens = request.keeps_text() ? std::min<int64_t>(out.max_tokens, 4096) : 64;
+  bytes = bytes * (1 + request.n) + static_cast<int64_t>(request.settings.size()) +
           request.choices() * (kChoiceBytes + tokens * (kTokenBytes + (parts ? kPartBytes * (2 + request.best) : 0)));
   std::vector<std::shared_ptr<void>> all{queued_.reserve(bytes)};
   if (!all[0]) throw ApiError(503, "the requests that wait leave no room for another one");

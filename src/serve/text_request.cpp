@@ -15,20 +15,15 @@ namespace {
 constexpr int64_t kMostChoices = 128;  // n times prompts
 constexpr int64_t kMostLogprobs = 20;
 constexpr size_t kMostStops = 16;
-constexpr int64_t kMostTokens = int64_t{1} << 31;
 
-void check_id(const OrderedJson& id, int64_t vocab) {
-  if (!id.is_number_integer()) throw ApiError(400, "prompt must be a text, token ids, or a list of these", "prompt");
-  if (id < 0 || id >= vocab)
-    throw ApiError(400, fmt::format("prompt has token id {}; the vocabulary has {}", id.dump(), vocab), "prompt");
-}
-
-PromptInput ids_prompt(const OrderedJson& list, int64_t vocab) {
-  if (list.empty()) throw ApiError(400, "prompt is an empty list of token ids", "prompt");
+PromptInput ids_prompt(const JsonFields& fields, const char* name, const OrderedJson& list, int64_t vocab) {
+  if (list.empty()) fields.refuse(name, "is an empty list of token ids");
   PromptInput prompt;
   prompt.is_ids = true;
   for (const OrderedJson& id : list) {
-    check_id(id, vocab);
+    if (!id.is_number_integer()) fields.refuse(name, "must be a text, token ids, or a list of these");
+    if (id < 0 || id >= vocab)
+      fields.refuse(name, fmt::format("has token id {}; the vocabulary has {}", id.dump(), vocab));
     prompt.ids.push_back(id.get<int32_t>());
   }
   return prompt;
@@ -38,23 +33,6 @@ PromptInput text_prompt(const OrderedJson& text) {
   PromptInput prompt;
   prompt.text = text.get<std::string>();
   return prompt;
-}
-
-std::vector<PromptInput> read_prompts(const JsonFields& fields, int64_t vocab) {
-  const OrderedJson* prompt = fields.find("prompt");
-  if (!prompt) fields.refuse("prompt", "is missing");
-  if (prompt->is_string()) return {text_prompt(*prompt)};
-  if (!prompt->is_array() || prompt->empty()) fields.refuse("prompt", "must be a text, token ids, or a list of these");
-  const OrderedJson& first = prompt->front();
-  if (!first.is_string() && !first.is_array()) return {ids_prompt(*prompt, vocab)};
-  std::vector<PromptInput> prompts;
-  for (const OrderedJson& item : *prompt) {
-    if (item.type() != first.type()) fields.refuse("prompt", "mixes texts and token ids");
-    prompts.push_back(item.is_string() ? text_prompt(item) : ids_prompt(item, vocab));
-    if (static_cast<int64_t>(prompts.size()) > kMostChoices)
-      fields.refuse("prompt", fmt::format("has more than {} prompts", kMostChoices));
-  }
-  return prompts;
 }
 
 std::vector<std::string> read_stops(const JsonFields& fields) {
@@ -178,7 +156,7 @@ void read_chat(const JsonFields& fields, TextRequest& out) {
 }
 
 void read_completion(const JsonFields& fields, int64_t vocab, TextRequest& out) {
-  out.prompts = read_prompts(fields, vocab);
+  out.prompts = read_prompts(fields, "prompt", vocab, kMostChoices);
   out.echo = fields.flag("echo").value_or(false);
   if (const std::optional<int64_t> best = fields.integer("logprobs", 0, kMostLogprobs)) out.best = *best;
   if (fields.text("suffix").value_or("") != "") fields.refuse("suffix", "is not supported");
@@ -198,6 +176,22 @@ ChatForm read_chat_form(const JsonFields& fields) {
   form.opens_answer = opens.value_or(!form.goes_on);
   if (const OrderedJson* arguments = fields.object("chat_template_kwargs")) form.arguments = *arguments;
   return form;
+}
+
+std::vector<PromptInput> read_prompts(const JsonFields& fields, const char* name, int64_t vocab, int64_t most) {
+  const OrderedJson* prompt = fields.find(name);
+  if (!prompt) fields.refuse(name, "is missing");
+  if (prompt->is_string()) return {text_prompt(*prompt)};
+  if (!prompt->is_array() || prompt->empty()) fields.refuse(name, "must be a text, token ids, or a list of these");
+  const OrderedJson& first = prompt->front();
+  if (!first.is_string() && !first.is_array()) return {ids_prompt(fields, name, *prompt, vocab)};
+  std::vector<PromptInput> prompts;
+  for (const OrderedJson& item : *prompt) {
+    if (item.type() != first.type()) fields.refuse(name, "mixes texts and token ids");
+    prompts.push_back(item.is_string() ? text_prompt(item) : ids_prompt(fields, name, item, vocab));
+    if (static_cast<int64_t>(prompts.size()) > most) fields.refuse(name, fmt::format("has more than {} entries", most));
+  }
+  return prompts;
 }
 
 TextRequest read_text_request(TextApi api, const OrderedJson& body, int64_t vocab) {
@@ -225,6 +219,16 @@ TextRequest read_text_request(TextApi api, const OrderedJson& body, int64_t voca
   if (out.choices() > kMostChoices)
     throw ApiError(400, fmt::format("{} choices are asked for, {} at most", out.choices(), kMostChoices), "n");
   return out;
+}
+
+void TextRequest::drop_sources() {
+  for (PromptInput& prompt : prompts) prompt = {};
+  messages = nullptr;
+  grammar.reset();
+  if (tools.is_null()) return;
+  OrderedJson names = OrderedJson::array();
+  for (const OrderedJson& tool : tools) names.push_back({{"function", {{"name", tool["function"]["name"]}}}});
+  tools = std::move(names);
 }
 
 }  // namespace headroom

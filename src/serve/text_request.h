@@ -1,4 +1,4 @@
-// What a client asks of /v1/completions and /v1/chat/completions, checked but not yet encoded.
+// What a client asks for, by whichever API, checked but not yet encoded.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,10 @@
 
 namespace headroom {
 
-enum class TextApi : uint8_t { completion, chat };
+// /v1/completions, /v1/chat/completions, /v1/responses (OpenAI), /v1/messages (Anthropic).
+enum class TextApi : uint8_t { completion, chat, response, message };
+
+inline constexpr int64_t kMostTokens = int64_t{1} << 31;  // that a request may ask for
 
 // A text, or its ids where `is_ids`.
 struct PromptInput {
@@ -43,8 +46,10 @@ struct TextRequest {
   TextApi api = TextApi::completion;
   std::string model;                 // empty: not named
   std::vector<PromptInput> prompts;  // of a completion
-  OrderedJson messages, tools;       // of a chat; null: no tools
+  OrderedJson messages, tools;       // of all others, as a chat has them; null: no tools
   ChatForm form;
+  std::string prefill;   // what the answer goes on from; not a part of it
+  std::string settings;  // of a response: the JSON object of fields that the answer repeats
   ToolUse tool_use;
   int64_t n = 1;
   std::optional<int64_t> max_tokens;
@@ -59,13 +64,20 @@ struct TextRequest {
   int64_t best = -1;           // log-probabilities of the token and of so many others; -1: none
   bool keeps_special = false;  // special tokens stay in the text
 
-  int64_t choices() const { return n * (api == TextApi::chat ? 1 : static_cast<int64_t>(prompts.size())); }
+  int64_t choices() const { return n * (api == TextApi::completion ? static_cast<int64_t>(prompts.size()) : 1); }
+  // Whether the answer's whole text is held until its end.
+  bool keeps_text() const { return !stream || api == TextApi::response; }
+  // Lets go of what is in the encoded prompts and grammars by now; of tools the names stay.
+  void drop_sources();
 };
 
 // Of add_generation_prompt, continue_final_message and chat_template_kwargs. Throws ApiError(400).
 ChatForm read_chat_form(const JsonFields& fields);
 
-// Reads a parsed body. `vocab`: of the model's logits. Throws ApiError(400).
+// A member that is a text, token ids, or a list of these, at most `most`. Throws ApiError(400).
+std::vector<PromptInput> read_prompts(const JsonFields& fields, const char* name, int64_t vocab, int64_t most);
+
+// Reads the parsed body of a completion or a chat. `vocab`: of the model's logits. Throws ApiError(400).
 TextRequest read_text_request(TextApi api, const OrderedJson& body, int64_t vocab);
 
 }  // namespace headroom

@@ -24,11 +24,17 @@ OrderedJson parameters_of(const OrderedJson& tool) {
   return at == function.end() || at->is_null() ? OrderedJson{{"type", "object"}} : *at;
 }
 
-OrderedJson call_schema(const OrderedJson& tool) {
-  return {{"type", "object"},
-          {"properties", {{"name", {{"const", tool["function"]["name"]}}}, {"arguments", parameters_of(tool)}}},
-          {"required", {"name", "arguments"}},
-          {"additionalProperties", false}};
+// References of a schema that has moved from the root to `place`. Values that are data stay as they are.
+void move_references(OrderedJson& schema, const std::string& place) {
+  if (!schema.is_object() && !schema.is_array()) return;
+  for (auto item = schema.begin(); item != schema.end(); ++item) {
+    const std::string key = schema.is_object() ? item.key() : std::string();
+    if (key == "const" || key == "enum" || key == "default" || key == "examples") continue;
+    if (key == "$ref" && item->is_string() && item->get_ref<const std::string&>().starts_with('#'))
+      *item = place + item->get_ref<const std::string&>().substr(1);
+    else
+      move_references(*item, place);
+  }
 }
 
 void check_tools(const JsonFields& fields, const OrderedJson& tools) {
@@ -60,7 +66,22 @@ ToolUse read_choice(const JsonFields& fields, bool has_tools) {
   return use;
 }
 
-// The schemas that a tool's parameters refer to by "#/$defs/..." move to the top, where the reference looks for them.
+// {"name","arguments"} of any of the tools. Each one's parameters are a definition, in which its references stay.
+OrderedJson any_call_schema(const OrderedJson& tools) {
+  OrderedJson any = OrderedJson::array(), definitions = OrderedJson::object();
+  for (const OrderedJson& tool : tools) {
+    const std::string key = std::to_string(any.size()), place = "#/$defs/" + key;
+    OrderedJson parameters = parameters_of(tool);
+    move_references(parameters, place);
+    definitions[key] = std::move(parameters);
+    any.push_back({{"type", "object"},
+                   {"properties", {{"name", {{"const", tool["function"]["name"]}}}, {"arguments", {{"$ref", place}}}}},
+                   {"required", {"name", "arguments"}},
+                   {"additionalProperties", false}});
+  }
+  return {{"anyOf", std::move(any)}, {"$defs", std::move(definitions)}};
+}
+
 GrammarSource call_grammar(const JsonFields& fields, const TextRequest& request) {
   OrderedJson schema;
   if (request.tool_use.mode == ToolUse::Mode::named) {
@@ -69,14 +90,7 @@ GrammarSource call_grammar(const JsonFields& fields, const TextRequest& request)
       fields.refuse("tool_choice", fmt::format("names {}, which is not among the tools", request.tool_use.name));
     schema = parameters_of(*tool);
   } else {
-    OrderedJson any = OrderedJson::array(), definitions = OrderedJson::object();
-    for (const OrderedJson& tool : request.tools) {
-      const OrderedJson parameters = parameters_of(tool);
-      if (parameters.is_object() && parameters.contains("$defs")) definitions.update(parameters["$defs"]);
-      any.push_back(call_schema(tool));
-    }
-    schema = {{"anyOf", std::move(any)}};
-    if (!definitions.empty()) schema["$defs"] = std::move(definitions);
+    schema = any_call_schema(request.tools);
   }
   GrammarSource source;
   source.kind = GrammarSource::Kind::json_schema;
@@ -86,14 +100,15 @@ GrammarSource call_grammar(const JsonFields& fields, const TextRequest& request)
 }
 
 // {"name", "arguments"} or {"name", "parameters"} of a tool that there is.
-std::optional<ToolCall> call_of(const OrderedJson& tools, std::string_view text, std::string id) {
+std::optional<ToolCall> call_of(const OrderedJson& tools, std::string_view text, std::string_view id, size_t at) {
+  const auto index = static_cast<int64_t>(at);
   const OrderedJson parsed = OrderedJson::parse(text, nullptr, false);
   if (!parsed.is_object() || !parsed.value("name", OrderedJson()).is_string()) return {};
   const auto name = parsed["name"].get<std::string>();
   const OrderedJson arguments =
       parsed.contains("arguments") ? parsed["arguments"] : parsed.value("parameters", OrderedJson());
   if (!find_tool(tools, name) || !arguments.is_object()) return {};
-  return ToolCall{std::move(id), name, arguments.dump()};
+  return ToolCall{index, fmt::format("{}{}", id, index), name, arguments.dump()};
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -118,29 +133,20 @@ void read_tools(const JsonFields& fields, TextRequest& request) {
   request.grammar = call_grammar(fields, request);
 }
 
-std::optional<ToolCall> forced_call(const ToolUse& use, std::string_view text, std::string_view id) {
-  const OrderedJson parsed = OrderedJson::parse(text, nullptr, false);
-  if (parsed.is_discarded()) return {};
-  if (use.mode == ToolUse::Mode::named) return ToolCall{std::string(id), use.name, std::string(trimmed(text))};
-  if (!parsed.is_object() || !parsed.value("name", OrderedJson()).is_string() || !parsed.contains("arguments"))
-    return {};
-  return ToolCall{std::string(id), parsed["name"].get<std::string>(), parsed["arguments"].dump()};
-}
-
 std::vector<ToolCall> written_calls(const OrderedJson& tools, std::string_view text, std::string_view id,
                                     std::string& content) {
   std::vector<ToolCall> calls;
-  const auto next_id = [&] { return fmt::format("{}{}", id, calls.size()); };
   const size_t first = text.find(kOpen);
   if (first == std::string_view::npos) {
-    if (std::optional<ToolCall> call = call_of(tools, trimmed(text), next_id())) calls.push_back(std::move(*call));
+    if (std::optional<ToolCall> call = call_of(tools, trimmed(text), id, calls.size()))
+      calls.push_back(std::move(*call));
     if (calls.empty()) content = text;
     return calls;
   }
   for (size_t at = first; at != std::string_view::npos; at = text.find(kOpen, at + 1)) {
     const size_t begin = at + kOpen.size();
     const std::string_view inside = text.substr(begin, text.find(kClose, begin) - begin);
-    std::optional<ToolCall> call = call_of(tools, trimmed(inside), next_id());
+    std::optional<ToolCall> call = call_of(tools, trimmed(inside), id, calls.size());
     if (!call) {
       content = text;
       return {};

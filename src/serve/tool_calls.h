@@ -11,17 +11,18 @@
 
 namespace headroom {
 
+// A call, or of a stream a part of one: id and name are of its first part.
 struct ToolCall {
-  std::string id;  // "call_..."
+  int64_t index = 0;  // of the answer's calls
+  std::string id;     // "call_..."
   std::string name;
   std::string arguments;  // JSON text
+
+  bool begins() const { return !id.empty(); }
 };
 
 // Fills tools, tool_use and, where a call is required, the grammar. Throws ApiError(400).
 void read_tools(const JsonFields& fields, TextRequest& request);
-
-// The calls of an answer that had to be one: {"name","arguments"}, or the arguments alone where the tool was named.
-std::optional<ToolCall> forced_call(const ToolUse& use, std::string_view text, std::string_view id);
 
 // The calls that a model wrote by itself, in the forms of common templates: <tool_call>{...}</tool_call> (Hermes,
 // Qwen), or {"name","parameters"} alone (Llama 3). Empty where there are none; `content` is the text before them.

@@ -74,6 +74,14 @@ class HistoryRunner : public StepRunner {
     if (failing) throw Error(ErrorKind::run, "the device is lost");
     return logits_;
   }
+  // Of each row the first of its logits.
+  std::span<const float> hidden_states() override {
+    hidden_.clear();
+    for (size_t row = 0; row < logits_.size(); row += static_cast<size_t>(limits_.vocab))
+      hidden_.insert(hidden_.end(), logits_.begin() + static_cast<std::ptrdiff_t>(row),
+                     logits_.begin() + static_cast<std::ptrdiff_t>(row) + limits_.hidden);
+    return hidden_;
+  }
 
  private:
   std::span<uint64_t> block_of(std::vector<uint64_t>& of, int32_t index) {
@@ -122,7 +130,7 @@ class HistoryRunner : public StepRunner {
   StepLimits limits_;
   std::vector<uint64_t> pool_, parked_;
   int64_t rows_run_ = 0;
-  std::vector<float> logits_;
+  std::vector<float> logits_, hidden_;
 };
 
 }  // namespace headroom

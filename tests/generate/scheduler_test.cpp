@@ -446,5 +446,86 @@ TEST(Scheduler, AnAdapterIsHeldUntilItsSequenceHasEnded) {
   EXPECT_TRUE(watched.expired());
 }
 
+StepLimits pooling_limits() {
+  StepLimits limits = some_limits();
+  limits.hidden = 3;
+  return limits;
+}
+
+SequenceRequest a_pooling(std::vector<int32_t> prompt, Pooling pooling) {
+  SequenceRequest request = a_request(std::move(prompt), 0);
+  request.pooling = pooling;
+  return request;
+}
+
+// What HistoryRunner gives the prompt alone.
+std::vector<float> solo_embedding(const std::vector<int32_t>& prompt, Pooling pooling) {
+  std::vector<double> sum(3, 0);
+  for (size_t size = pooling == Pooling::mean ? 1 : prompt.size(); size <= prompt.size(); ++size) {
+    const std::vector<float> state = history_logits(std::span(prompt).first(size), kVocab);
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(state[i]);
+  }
+  std::vector<float> out;
+  for (const double total : sum)
+    out.push_back(static_cast<float>(pooling == Pooling::mean ? total / static_cast<double>(prompt.size()) : total));
+  return out;
+}
+
+TEST(Pooling, IsThePromptsOwnWhateverRunsBesideIt) {
+  Bench bench(pooling_limits());
+  std::vector<std::pair<SequenceRequest, std::shared_ptr<HeardText>>> asked;
+  const auto text = bench.add(a_prompt(9, 50), 12);
+  for (size_t size : {1, 2, 13, 30, 64})
+    for (const Pooling pooling : {Pooling::last, Pooling::mean}) {
+      SequenceRequest request = a_pooling(a_prompt(size, size), pooling);
+      asked.emplace_back(request, bench.add(request));
+      ASSERT_EQ(bench.admission, Admission::taken);
+    }
+  bench.run();
+  for (const auto& [request, heard] : asked) {
+    EXPECT_EQ(heard->embedding, solo_embedding(request.prompt, request.pooling)) << request.prompt.size();
+    EXPECT_EQ(heard->end, SequenceEnd::length);
+    EXPECT_EQ(heard->drawn, 0);
+    EXPECT_EQ(heard->ends, 1);
+  }
+  EXPECT_EQ(text->ids(), solo_ids(a_request(a_prompt(9, 50), 12), kVocab));
+}
+
+TEST(Pooling, TheLastTokenTakesAKeptPrefixAndTheMeanDoesNot) {
+  Bench bench(pooling_limits());
+  const std::vector<int32_t> prompt = a_prompt(20);
+  bench.add(prompt, 1);
+  bench.run();
+  const auto last = bench.add(a_pooling(prompt, Pooling::last));
+  const auto mean = bench.add(a_pooling(prompt, Pooling::mean));
+  bench.run();
+  EXPECT_EQ(last->cached, 16);
+  EXPECT_EQ(mean->cached, 0);
+  EXPECT_EQ(last->embedding, solo_embedding(prompt, Pooling::last));
+  EXPECT_EQ(mean->embedding, solo_embedding(prompt, Pooling::mean));
+}
+
+TEST(Pooling, APromptLongerThanASequenceNeverFits) {
+  Bench bench(pooling_limits());
+  bench.add(a_pooling(a_prompt(65), Pooling::last));
+  EXPECT_EQ(bench.admission, Admission::never_fits);
+}
+
+TEST(Pooling, AFailureOfTheListenerEndsTheSequenceAlone) {
+  struct Failing : HeardText {
+    void on_embedding(std::span<const float>) override { throw Error(ErrorKind::run, "not finite"); }
+  };
+  Bench bench(pooling_limits());
+  SequenceRequest request = a_pooling(a_prompt(5), Pooling::last);
+  const auto failing = std::make_shared<Failing>();
+  request.listener = failing;
+  std::vector<SequenceRequest> group{request};
+  bench.scheduler.add(std::move(group), bench.ids);
+  const auto other = bench.add(a_pooling(a_prompt(6), Pooling::last));
+  bench.run();
+  EXPECT_EQ(failing->end, SequenceEnd::failed);
+  EXPECT_EQ(other->end, SequenceEnd::length);
+}
+
 }  // namespace
 }  // namespace headroom

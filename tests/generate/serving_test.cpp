@@ -8,6 +8,7 @@
 
 #include "../formats/expect_error.h"
 #include "../models/tiny_families.h"
+#include "base/bytes.h"
 #include "device/disk/scratch_file.h"
 #include "engine/serving.h"
 #include "solo_text.h"
@@ -451,7 +452,8 @@ TEST_F(ServingPlanTest, WhatTheServerHoldsIsBooked) {
   EXPECT_GE(more, (int64_t{5} << 20) + 10 * 1024);
   EXPECT_LE(more, (int64_t{5} << 20) + 10 * 1024 + (1 << 16));
   const ServingPlan served = plan(int64_t{1} << 30, serving);
-  EXPECT_EQ(served.plan.process.server, (int64_t{5} << 20) + served.limits.blocks * 1024);
+  const int64_t embeddings = served.limits.logits * served.limits.hidden * 4;
+  EXPECT_EQ(served.plan.process.server, align_up((int64_t{5} << 20) + served.limits.blocks * 1024 + embeddings, 4096));
 }
 
 TEST_F(ServingPlanTest, SizesOutOfRangeAreRefused) {

@@ -21,6 +21,7 @@ struct HeardText : SequenceListener {
   std::vector<SequenceToken> prompt, tokens;
   std::optional<SequenceEnd> end;
   int64_t drawn = -1, cached = -1, ends = 0;
+  std::vector<float> embedding;
   std::string error;
   size_t most = SIZE_MAX;  // ends the text after as many
 
@@ -28,6 +29,7 @@ struct HeardText : SequenceListener {
     EXPECT_TRUE(prompt.empty() && tokens.empty());
     prompt = std::move(scored);
   }
+  void on_embedding(std::span<const float> state) override { embedding.assign(state.begin(), state.end()); }
   bool on_token(const SequenceToken& token) override {
     EXPECT_FALSE(end);
     tokens.push_back(token);

@@ -23,6 +23,15 @@ TEST(StopTexts, WithoutAnyAllPasses) {
   EXPECT_FALSE(none.stopped());
 }
 
+TEST(StopTexts, SaysWhichTextStopped) {
+  StopTexts stops({"late", "two", "one"});
+  stops.push("on");
+  EXPECT_EQ(stops.stopped_by(), nullptr);
+  stops.push("e two");
+  ASSERT_NE(stops.stopped_by(), nullptr);
+  EXPECT_EQ(*stops.stopped_by(), "one");
+}
+
 TEST(StopTexts, HoldsBackOnlyWhatMayBeABeginning) {
   StopTexts stops({"\n\nUser:", "###"});
   EXPECT_EQ(stops.push("one #"), "one ");

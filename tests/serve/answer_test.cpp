@@ -61,7 +61,7 @@ TEST(ChoiceTexts, CharactersAreNeverCut) {
 TEST(ChoiceTexts, ACharacterThatThePromptBeginsIsTheAnswers) { EXPECT_EQ(grow("\xc3", "\xa9x", {}).text, "\xc3\xa9x"); }
 
 TEST(Answers, APieceOfAChatNamesTheRoleOnce) {
-  const AnswerHead head{TextApi::chat, "chatcmpl-1", "m", 7};
+  const AnswerHead head{TextApi::chat, "chatcmpl-1", "1", "m", 7};
   TextRequest request;
   request.api = TextApi::chat;
   AnswerPiece piece;
@@ -98,14 +98,6 @@ TEST(ToolCalls, AreReadInTheFormsOfCommonTemplates) {
   EXPECT_EQ(possible_call(" {"), 0u);
   EXPECT_EQ(possible_call("ok <tool_call>{"), 3u);
   EXPECT_EQ(possible_call("a < b"), 5u);
-}
-
-TEST(ToolCalls, ANamedToolsTextIsItsArguments) {
-  const std::optional<ToolCall> call = forced_call({ToolUse::Mode::named, "f"}, R"({"city":"Oslo"} )", "call_1");
-  ASSERT_TRUE(call);
-  EXPECT_EQ(call->name, "f");
-  EXPECT_EQ(call->arguments, R"({"city":"Oslo"})");
-  EXPECT_FALSE(forced_call({ToolUse::Mode::named, "f"}, R"({"city":"Os)", "call_1"));
 }
 
 TEST(Reserved, BytesComeBackWithTheirOwner) {

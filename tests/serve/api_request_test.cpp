@@ -153,6 +153,32 @@ TEST(TextRequests, ARequiredCallIsAGrammarOfTheTools) {
   EXPECT_EQ(refused(TextApi::chat, "{" + messages + tools + R"(,"tool_choice":{"function":{"name":"g"}}})"), 400);
 }
 
+TEST(TextRequests, ToolsWhoseDefinitionsHaveOneNameKeepTheirOwn) {
+  const TextRequest request =
+      read(TextApi::chat, R"({"messages":[{"role":"user","content":"x"}],"tool_choice":"required",
+      "tools":[{"function":{"name":"f","parameters":{"$ref":"#/$defs/T","$defs":{"T":{"const":"first"}}}}},
+               {"function":{"name":"g","parameters":{"properties":{"a":{"$ref":"#/$defs/T"},"b":{"$ref":"#"}},
+                                                     "$defs":{"T":{"const":{"$ref":"#/x"}}}}}}]})");
+  ASSERT_TRUE(request.grammar);
+  const OrderedJson schema = OrderedJson::parse(request.grammar->text);
+  const auto target = [&](const OrderedJson& reference) {
+    return schema.at(OrderedJson::json_pointer(reference.get<std::string>().substr(1)));
+  };
+  const OrderedJson f = target(schema["anyOf"][0]["properties"]["arguments"]["$ref"]);
+  const OrderedJson g = target(schema["anyOf"][1]["properties"]["arguments"]["$ref"]);
+  EXPECT_EQ(target(f["$ref"])["const"], "first");
+  EXPECT_EQ(target(g["properties"]["a"]["$ref"])["const"], (OrderedJson{{"$ref", "#/x"}}));  // data stays
+  EXPECT_EQ(target(g["properties"]["b"]["$ref"]), g);
+}
+
+TEST(TextRequests, WhatIsEncodedIsLetGo) {
+  TextRequest request = read(TextApi::chat, R"({"messages":[{"role":"user","content":"x"}],
+      "tools":[{"type":"function","function":{"name":"f","description":"long"}}]})");
+  request.drop_sources();
+  EXPECT_TRUE(request.messages.is_null());
+  EXPECT_EQ(request.tools.dump(), R"([{"function":{"name":"f"}}])");
+}
+
 TEST(TextRequests, MembersOfASchemaKeepTheirOrder) {
   const TextRequest request = read(
       TextApi::completion,
@@ -179,6 +205,12 @@ TEST(Keys, ABearerTokenInAnyCase) {
   EXPECT_TRUE(has_key("bearer sk-two", keys));
   for (const char* wrong : {"", "Bearer", "Bearer ", "sk-one", "Basic sk-one", "Bearer sk-on", "Bearer sk-onex"})
     EXPECT_FALSE(has_key(wrong, keys)) << wrong;
+}
+
+TEST(Keys, AnthropicsClientsSendTheKeyAlone) {
+  EXPECT_TRUE(is_key("sk-one", {"sk-one"}));
+  EXPECT_FALSE(is_key("", {"sk-one"}));
+  EXPECT_FALSE(is_key("Bearer sk-one", {"sk-one"}));
 }
 
 }  // namespace

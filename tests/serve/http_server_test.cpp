@@ -232,6 +232,37 @@ TEST_F(HttpServerTest, DropsAClientThatReadsNothing) {
     exchange->event(std::string(1000, 'x'));
 }
 
+// A whole text may come at the end of a stream whose events have a small buffer; not more than answers may take.
+TEST_F(HttpServerTest, TheLastEventsMayBeAsLargeAsAnAnswer) {
+  limits_.event_bytes = 4096;
+  limits_.answers_bytes = 64 << 10;
+  start();
+  RawClient one = client();
+  one.send("GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+  const auto exchange = held();
+  exchange->begin_events();
+  exchange->event("data: x\n\n");
+  exchange->end_events(std::string(30000, 'a') + "end\n\n");
+  const std::string all = one.read_until("\r\n0\r\n\r\n");
+  EXPECT_THAT(all, HasSubstr("data: x\n\n"));
+  EXPECT_THAT(all, HasSubstr("aaaaend\n\n\r\n0\r\n\r\n"));
+}
+
+TEST_F(HttpServerTest, LastEventsBeyondTheBudgetOfAnswersEndTheConnection) {
+  limits_.event_bytes = 4096;
+  limits_.answers_bytes = 32 << 10;
+  start();
+  RawClient one = client();
+  one.send("GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+  const auto exchange = held();
+  std::promise<void> gone;
+  exchange->on_gone([&] { gone.set_value(); });
+  exchange->begin_events();
+  exchange->end_events(std::string(30000, 'a'));
+  gone.get_future().get();
+  EXPECT_THAT(one.read_all(), testing::Not(HasSubstr("\r\n0\r\n\r\n")));
+}
+
 TEST_F(HttpServerTest, AnswersForHandlersThatDoNot) {
   start();
   for (const char* path : {"/throw", "/drop"})
