@@ -159,6 +159,32 @@ class LoraServe(ProgramTest):
             self.assertLessEqual(server.metric("headroom_process_peak_bytes"), server.metric("headroom_planned_peak_bytes"))
             self.assertEqual(server.metric("headroom_arena_measured_bytes"), server.metric("headroom_arena_planned_bytes"))
 
+    def test_what_runs_on_an_adapter_is_not_written_over(self):
+        with Server(self, "--max-loras", "1", "--max-lora-rank", "4", "--max-num-seqs", "2", "--allow-runtime-lora") as server:
+            def load(path):
+                return server.post("/v1/load_lora_adapter", lora_name="a", lora_path=path)[0]
+
+            expected = {}
+            for path in ("one", "two"):
+                self.assertEqual(load(path), 200)
+                expected[path] = server.text("a", tokens=40)
+                self.assertEqual(server.post("/v1/unload_lora_adapter", lora_name="a")[0], 200)
+            self.assertEqual(load("one"), 200)
+            with concurrent.futures.ThreadPoolExecutor(16) as pool:
+                running = [pool.submit(server.post, "/v1/completions", model="a", prompt=PROMPT, max_tokens=40, temperature=0) for _ in range(48)]
+                while server.metric("vllm:num_requests_running") == 0 and not all(future.done() for future in running):
+                    time.sleep(0.001)
+                self.assertEqual(server.post("/v1/unload_lora_adapter", lora_name="a")[0], 200)
+                while (status := load("two")) == 503:
+                    time.sleep(0.002)
+                self.assertEqual(status, 200)
+                answers = [future.result() for future in running]
+            texts = [json.loads(body)["choices"][0]["text"] for status, body in answers if status == 200]
+            self.assertLessEqual(set(texts), set(expected.values()))
+            self.assertIn(expected["one"], texts)
+            self.assertEqual({status for status, _ in answers} - {200, 404}, set())
+            self.assertEqual(server.text("a", tokens=40), expected["two"])
+
     def test_hostile_files_are_refused(self):
         bad = self.root / "bad"
 
