@@ -162,7 +162,7 @@ EncodedText TextEncoder::encode(const TextRequest& request, std::shared_ptr<void
       if (request.echo) out.echoes.push_back(prompt.is_ids ? model_.tokenizer().decode(prompt.ids) : prompt.text);
     }
   }
-  out.stop_ids = stop_ids_;
+  if (!request.ignores_eos || request.grammar) out.stop_ids = stop_ids_;
   fit(request, out);
   // Prompts are held by the answer and by each sequence; a text's bytes, its tokens' parts where they are asked for.
   constexpr int64_t kChoiceBytes = 4096, kTokenBytes = 8, kPartBytes = 160;

@@ -188,6 +188,7 @@ TextRequest read_text_request(TextApi api, const OrderedJson& body, int64_t voca
   read_stream(fields, out);
   out.return_ids = fields.flag("return_token_ids").value_or(false);
   out.keeps_special = !fields.flag("skip_special_tokens").value_or(true);
+  out.ignores_eos = fields.flag("ignore_eos").value_or(false);
   out.grammar = read_response_format(fields);
   if (api == TextApi::chat)
     read_chat(fields, out);

@@ -46,6 +46,7 @@ struct TextRequest {
   bool stream = false, include_usage = false, echo = false, return_ids = false;
   int64_t best = -1;           // log-probabilities of the token and of so many others; -1: none
   bool keeps_special = false;  // special tokens stay in the text
+  bool ignores_eos = false;    // an end of text does not end the answer; without meaning beside a grammar
 
   int64_t choices() const { return n * (api == TextApi::chat ? 1 : static_cast<int64_t>(prompts.size())); }
 };

@@ -37,6 +37,8 @@ TEST(TextRequests, ACompletionHasTheDefaultsOfOpenAi) {
   EXPECT_EQ(request.best, -1);
   EXPECT_FALSE(request.stream);
   EXPECT_FALSE(request.seed);
+  EXPECT_FALSE(request.ignores_eos);
+  EXPECT_TRUE(read(TextApi::completion, R"({"prompt":"a","ignore_eos":true})").ignores_eos);
 }
 
 TEST(TextRequests, NullIsAbsent) {
