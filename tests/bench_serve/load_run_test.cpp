@@ -44,9 +44,11 @@ class ScriptedServer {
       : scripts_(std::move(scripts)), server_(address(), {}, [this](Exchange exchange) { answer(exchange); }) {
     thread_ = std::thread([this] { server_.run(); });
   }
-  ~ScriptedServer() {
+  ~ScriptedServer() { stop(); }
+  // What its scripts have written may be read then.
+  void stop() {
     server_.stop();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
   std::string url() const { return server_.url(); }
   int64_t asked() const { return asked_; }
@@ -127,6 +129,7 @@ TEST(LoadRun, WaitsForASlowServerBetweenPieces) {
     });
   }});
   const LoadResult result = run(load_of(server.url(), 1));
+  server.stop();
   for (std::thread& maker : makers) maker.join();
   ASSERT_EQ(result.records.at(0).outcome, Outcome::completed);
   EXPECT_GE(result.records[0].first - result.records[0].begun, 0.06);
@@ -175,6 +178,7 @@ TEST(LoadRun, TellsFailuresApart) {
   options.max_concurrency = 0;
   std::map<std::string, int64_t> expected, seen;
   const LoadResult result = run(options);
+  server.stop();
   for (std::thread& maker : makers) maker.join();
   for (const auto& [script, outcome, message] : cases) ++expected[name_of(outcome)];
   for (const RequestRecord& record : result.records) ++seen[name_of(record.outcome)];
@@ -197,6 +201,7 @@ TEST(LoadRun, TimesOutAndFindsNoServer) {
   options.timeout = 0.2;
   const LoadResult late = run(options);
   for (const RequestRecord& record : late.records) EXPECT_EQ(record.outcome, Outcome::timed_out);
+  server.stop();
   held.clear();
 
   int port = 0;
@@ -227,6 +232,7 @@ TEST(LoadRun, HoldsTheConcurrencyAndTheNumber) {
   LoadOptions options = load_of(server.url(), 30);
   options.max_concurrency = 3;
   const LoadResult result = run(options);
+  server.stop();
   for (std::thread& maker : makers) maker.join();
   EXPECT_EQ(result.records.size(), 30u);
   EXPECT_EQ(server.asked(), 30);
@@ -275,6 +281,7 @@ TEST(LoadRun, StopsWhenAsked) {
   ASSERT_EQ(result.records.size(), 4u);
   for (const RequestRecord& record : result.records) EXPECT_EQ(record.outcome, Outcome::cancelled);
   EXPECT_GE(result.samples.size(), 3u);
+  server.stop();
   held.clear();
 }
 
@@ -287,6 +294,7 @@ TEST(LoadRun, AsksForTheModelAndTheTokenizer) {
   EXPECT_EQ(words.ids, (std::vector<int64_t>{1, 2, 3}));
   const auto source = random_requests(options, words);
   warm_up(calls, options, *source);
+  server.stop();
   EXPECT_EQ(Json::parse(server.last_body())["prompt"].size(), 5u);
 }
 

@@ -28,6 +28,7 @@ class BenchServeTest(ProgramTest):
         found = json.loads((self.root / "b.json").read_text())
         self.assertEqual((found["completed"], found["failed"], found["model_id"]), (12, 0, "model"))
         self.assertEqual(found["total_input_tokens"], 12 * 6, "prompts have the length that was asked for")
+        self.assertEqual(found["total_output_tokens"], 12 * 8, "so have answers, whatever the model says")
         self.assertTrue(found["tokens_by_usage"])
         self.assertLessEqual(found["median_ttft_ms"], found["p99_ttft_ms"])
         self.assertGreater(found["memory"]["peak_bytes"], 1 << 20)
