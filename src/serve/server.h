@@ -19,6 +19,8 @@ struct ServerOptions {
   std::vector<std::string> names;     // the model's, in requests and answers; at least one
   std::vector<std::string> api_keys;  // empty: none is asked for
   int64_t connections = 128;
+  bool any_origin = false;    // pages of every origin may call
+  std::string chat_template;  // in place of the model's; empty: none
   // A line for each request, for a log; may be empty. Called on the server's threads.
   std::function<void(const std::string&)> log;
 };
