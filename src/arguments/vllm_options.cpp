@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "base/error.h"
@@ -79,8 +79,8 @@ void add_vllm_options(CLI::App& app, VllmOptions& given) {
 std::vector<std::string> explain_vllm_options(const VllmOptions& given) {
   std::vector<std::string> sentences;
   for (const auto& [name, value] : given) {
-    const auto option =
-        std::find_if(std::begin(kOptions), std::end(kOptions), [&](const VllmOption& one) { return name == one.name; });
+    const VllmOption* option = std::begin(kOptions);
+    while (option != std::end(kOptions) && name != option->name) ++option;
     HR_CHECK(option != std::end(kOptions), "no option {}", name);
     if (!takes(*option, value))
       throw Error(ErrorKind::usage, fmt::format("{}{}{} is not done here", name, value.empty() ? "" : " ", value),

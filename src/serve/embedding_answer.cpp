@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "formats/json.h"
 #include "serve/api_error.h"
 
 namespace headroom {

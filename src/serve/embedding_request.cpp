@@ -1,6 +1,7 @@
 #include "serve/embedding_request.h"
 
 #include "base/error.h"
+#include "formats/json.h"
 #include "serve/api_error.h"
 #include "serve/json_fields.h"
 
