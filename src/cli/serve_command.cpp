@@ -5,12 +5,14 @@
 #include <cstdlib>
 
 #include "arguments/serving_options.h"
+#include "arguments/vllm_options.h"
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/messages.h"
 #include "cli/plan_serve.h"
 #include "cli/refuse.h"
 #include "cli/signals.h"
+#include "data/chat_template.h"
 #include "engine/serving.h"
 #include "serve/server.h"
 
@@ -20,7 +22,8 @@ namespace {
 struct ServeArguments {
   ServingArguments serving;
   ServerOptions server;
-  bool enforce_eager = false;
+  std::string chat_template, allowed_origins;
+  VllmOptions vllm;
 };
 
 void add_server_options(CLI::App& app, ServeArguments& a) {
@@ -39,9 +42,9 @@ void add_server_options(CLI::App& app, ServeArguments& a) {
                "requests may load adapters from any folder; also VLLM_ALLOW_RUNTIME_LORA_UPDATING")
       ->group(kGroup);
   add("--lora-root", s.adapter_root, "requests may load adapters from folders below this one");
-  app.add_flag("--enforce-eager", a.enforce_eager,
-               "as vLLM has it: there are no graphs here whose memory it would save")
-      ->group(kGroup);
+  add("--chat-template", a.chat_template, "a file with a chat template, or its text, in place of the model's");
+  add("--allowed-origins", a.allowed_origins, "'[\"*\"]': pages of every origin may call (CORS); else none may");
+  add_vllm_options(app, a.vllm);
 }
 
 bool is_true(const std::string& value) { return value == "1" || value == "true" || value == "True"; }
@@ -60,6 +63,13 @@ void check_server(ServeArguments& a) {
   if (a.server.connections < 1 || a.server.connections > 65536)
     throw Error(ErrorKind::usage, fmt::format("--max-connections {} is out of range", a.server.connections),
                 "give a number from 1 to 65536");
+  if (!a.allowed_origins.empty()) {
+    if (a.allowed_origins != "*" && a.allowed_origins != "[\"*\"]")
+      throw Error(ErrorKind::usage, fmt::format("--allowed-origins {} is not built in this version", a.allowed_origins),
+                  "give '[\"*\"]', or let a proxy answer for single origins");
+    a.server.any_origin = true;
+  }
+  if (!a.chat_template.empty()) a.server.chat_template = given_chat_template(a.chat_template);
   if (const char* key = std::getenv("HEADROOM_API_KEY"); key && *key) a.server.api_keys.emplace_back(key);
   const char* const runtime = std::getenv("VLLM_ALLOW_RUNTIME_LORA_UPDATING");
   a.server.runtime_adapters |= !a.server.adapter_root.empty() || (runtime && is_true(runtime));
@@ -75,6 +85,8 @@ int run_serve(ServeArguments& a) {
   print_remark(resolve_serving(a.serving));
   check_server(a);
   const Notes notes = a.serving.quiet ? Notes() : Notes(print_note);
+  for (const std::string& sentence : explain_vllm_options(a.vllm))
+    if (notes) notes(sentence);
   const InferenceOptions& options = a.serving.options;
   check_adapter_names(a.server);
   Server::book(options, a.server, a.serving.serving);

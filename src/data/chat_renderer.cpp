@@ -147,7 +147,10 @@ class ChatRenderer::Conversation {
 
 ChatRenderer::ChatRenderer(const std::filesystem::path& tokenizer_folder, const Tokenizer& tokenizer,
                            int64_t memory_bytes)
-    : chat_(load_chat_template(tokenizer_folder, tokenizer)), now_(local_now()), memory_bytes_(memory_bytes) {
+    : ChatRenderer(load_chat_template(tokenizer_folder, tokenizer), memory_bytes) {}
+
+ChatRenderer::ChatRenderer(ChatTemplate chat, int64_t memory_bytes)
+    : chat_(std::move(chat)), now_(local_now()), memory_bytes_(memory_bytes) {
   HR_CHECK(memory_bytes >= kLeastBytes && memory_bytes <= kMostBytes, "{} bytes for conversations", memory_bytes);
 }
 

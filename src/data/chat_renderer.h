@@ -46,6 +46,9 @@ class ChatRenderer {
   ChatRenderer(const std::filesystem::path& tokenizer_folder, const Tokenizer& tokenizer,
                int64_t memory_bytes = kMostBytes);
 
+  // The same of a template that has been made.
+  ChatRenderer(ChatTemplate chat, int64_t memory_bytes);
+
   // Renders a row of RowKind::messages. The assistant's turns are what stands in
   // {% generation %} blocks when the template has any. Else turn i is what rendering the messages up to i adds to those
   // before it with add_generation_prompt: its text and end marker. Throws Error(format) naming file and line for

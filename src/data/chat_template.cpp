@@ -91,7 +91,7 @@ bool has_chat_template(const std::filesystem::path& folder) {
 
 ChatTemplate load_chat_template(const std::filesystem::path& folder, const Tokenizer& tokenizer) {
   if (folder.empty()) refuse_missing(folder);
-  const Json config = read_if_there(folder / kConfig), map = read_if_there(folder / kFiles[2]);
+  const Json config = read_if_there(folder / kConfig);
   const std::filesystem::path file = folder / kTemplateFile;
   std::string source = fmt::format("{}: chat template", (folder / kConfig).string());
   std::optional<std::string> text;
@@ -103,7 +103,13 @@ ChatTemplate load_chat_template(const std::filesystem::path& folder, const Token
     text = configured_template(config, (folder / kConfig).string());
   }
   if (!text) refuse_missing(folder);
-  ChatTemplate chat{jinja::Template::parse(*text, std::move(source)), {}};
+  return make_chat_template(*text, std::move(source), folder, tokenizer);
+}
+
+ChatTemplate make_chat_template(const std::string& text, std::string source, const std::filesystem::path& folder,
+                                const Tokenizer& tokenizer) {
+  const Json config = read_if_there(folder / kConfig), map = read_if_there(folder / kFiles[2]);
+  ChatTemplate chat{jinja::Template::parse(text, std::move(source)), {}};
   for (const char* name : kTokens) {
     auto token = token_of(config, name);
     if (!token) token = token_of(map, name);
@@ -111,6 +117,20 @@ ChatTemplate load_chat_template(const std::filesystem::path& folder, const Token
     if (token) chat.special_tokens.emplace_back(name, *token);
   }
   return chat;
+}
+
+std::string given_chat_template(const std::string& given) {
+  std::string text = given, source = "--chat-template";
+  if (given.find("{{") == std::string::npos && given.find("{%") == std::string::npos) {
+    if (!is_file_there(given))
+      throw Error(ErrorKind::usage, fmt::format("--chat-template {}: there is no such file", given),
+                  "give a file with a Jinja template, or its text");
+    text = read_whole(given, jinja::Limits{}.template_bytes);
+    source = given;
+  }
+  require_utf8_of(text, source);
+  jinja::Template::parse(text, source);
+  return text;
 }
 
 uint64_t chat_template_key(const std::filesystem::path& folder) {

@@ -26,6 +26,14 @@ struct ChatTemplate {
 // there is no template (or `folder` is empty), Error(format) when a file is malformed or the template is not supported.
 ChatTemplate load_chat_template(const std::filesystem::path& folder, const Tokenizer& tokenizer);
 
+// The same of a template's text; `source` names it in errors.
+ChatTemplate make_chat_template(const std::string& text, std::string source, const std::filesystem::path& folder,
+                                const Tokenizer& tokenizer);
+
+// The text of a template that a user gives: itself where it has {{ or {%, else that of the file of this name.
+// Throws Error(usage) for a file that is not there, Error(format) for a template that is not supported.
+std::string given_chat_template(const std::string& given);
+
 // Whether load_chat_template() finds one there, well-formed or not. Throws Error(format) for a malformed
 // tokenizer_config.json.
 bool has_chat_template(const std::filesystem::path& folder);

@@ -13,7 +13,7 @@ Json message_usage(const AnswerUsage& usage) {
           {"output_tokens", usage.completion_tokens}};
 }
 
-// Of a call that max_tokens has cut the arguments are no JSON.
+// The arguments of a call that max_tokens has cut are not whole: they are left out.
 Json input_of(const ToolCall& call) {
   Json input = Json::parse(call.arguments, nullptr, false);
   return input.is_object() ? input : Json::object();

@@ -35,6 +35,7 @@ constexpr double kDrainSeconds = 600;
 HttpLimits http_limits(const ServerOptions& options, int64_t max_model_len) {
   HttpLimits limits;
   limits.connections = options.connections;
+  limits.any_origin = options.any_origin;
   limits.header_bytes = 8 << 10;
   limits.body_bytes = EncoderLimits::of(max_model_len).body_bytes;
   limits.bodies_bytes = 4 * limits.body_bytes;
@@ -86,7 +87,7 @@ class Server::Parts {
   std::string url() const { return http_.url(); }
 
   void run(ServedModel& model, const std::function<bool()>& should_end, const std::function<bool()>& should_reload) {
-    TextEncoder encoder(model, EncoderLimits::of(plan_.limits.positions));
+    TextEncoder encoder(model, EncoderLimits::of(plan_.limits.positions), options_.chat_template);
     Scheduler scheduler(model.runner(), scheduler_options(plan_.rule));
     model_ = &model;
     encoder_ = &encoder;

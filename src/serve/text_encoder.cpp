@@ -63,10 +63,14 @@ struct TextEncoder::Vocabulary {
   TokenTrie trie;
 };
 
-TextEncoder::TextEncoder(const ServedModel& model, const EncoderLimits& limits)
+TextEncoder::TextEncoder(const ServedModel& model, const EncoderLimits& limits, const std::string& chat_template)
     : model_(model), limits_(limits), queued_(limits.queued_bytes), grammars_(limits.grammar_bytes) {
-  if (has_chat_template(model.files().directory))
-    chats_ = std::make_unique<ChatRenderer>(model.files().directory, model.tokenizer(), ChatRenderer::kLeastBytes);
+  const std::filesystem::path& folder = model.files().directory;
+  if (!chat_template.empty())
+    chats_ = std::make_unique<ChatRenderer>(
+        make_chat_template(chat_template, "--chat-template", folder, model.tokenizer()), ChatRenderer::kLeastBytes);
+  else if (has_chat_template(folder))
+    chats_ = std::make_unique<ChatRenderer>(folder, model.tokenizer(), ChatRenderer::kLeastBytes);
   stop_ids_ = headroom::stop_ids({}, model.tokenizer(), model.files());
 }
 

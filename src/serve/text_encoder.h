@@ -43,8 +43,8 @@ struct EncoderLimits {
 // Used by one thread.
 class TextEncoder {
  public:
-  // `model` outlives the encoder.
-  TextEncoder(const ServedModel& model, const EncoderLimits& limits);
+  // `model` outlives the encoder. `chat_template`: the text of one in place of the model's; empty: none.
+  TextEncoder(const ServedModel& model, const EncoderLimits& limits, const std::string& chat_template);
   ~TextEncoder();
 
   // Throws ApiError: 400 where the request cannot fit the context or its grammar is malformed, 503 where too many
