@@ -10,6 +10,7 @@
 #include "ops/cpu/capabilities.h"
 #include "ops/cpu/coded_matrix.h"
 #include "ops/linear/cpu_coded_rows.h"
+#include "ops/linear/scratch.h"
 #include "ops/stream/float_types.h"
 #include "ops/stream/lanes-inl.h"
 
@@ -119,6 +120,8 @@ void dot_coded_range(const CodedRows& rows, int64_t begin, int64_t end, const Pu
   const int64_t each = (end - begin) / kStreams;
   for (int64_t i = 0; i < each; ++i) {
     int64_t row = 0;
+    if constexpr (HWY_TARGET <= HWY_AVX3)  // 32 registers
+      for (; row + 4 <= rows.count; row += 4) dot_coded<kStreams, 4>(rows, table, row, begin + i, each, put);
     for (; row + 2 <= rows.count; row += 2) dot_coded<kStreams, 2>(rows, table, row, begin + i, each, put);
     if (row < rows.count) dot_coded<kStreams, 1>(rows, table, row, begin + i, each, put);
   }
@@ -179,7 +182,7 @@ KernelOffer make_coded_rows(const KernelSpec& spec, const RowsPlan& plan, const 
   if (!plan.out_in) return {nullptr, "rows of the weight are not dot products"};
   if (plan.ins % storage.block != 0 || storage.block % (storage.payload_bits == 4 ? kPair : kWidest) != 0)
     return {nullptr, "blocks do not fill rows and vectors"};
-  const int64_t needed = std::min(plan.count, kCodedRows) * plan.ins * static_cast<int64_t>(sizeof(float));
+  const int64_t needed = coded_rows_bytes(plan.count, plan.ins);
   if (needed > spec.scratch_bytes)
     return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
   return {kernel_of([plan, storage](const KernelCall& call) {
