@@ -152,7 +152,7 @@ TEST(BatchInvariant, RowsOfExperts) {
     for (int64_t row = 0; row < 40; ++row) {
       const Tensor own = row < 3 ? Tensor(DType::i32, {4}, {0, 1, 1, 1}) : Tensor(DType::i32, {4}, {0, 0, 0, 1});
       const auto one = [&](const Tensor& of) {
-        Tensor shaped(dtype, {1, 1, 1, of.type().dims.back()});
+        Tensor shaped(of.type().dtype, {1, 1, 1, of.type().dims.back()});
         std::memcpy(shaped.as<std::byte>(), row_of(of, row).as<std::byte>(), static_cast<size_t>(shaped.bytes()));
         return shaped;
       };

@@ -131,11 +131,15 @@ void dot_coded_range(const CodedRows& rows, int64_t begin, int64_t end, const Pu
 // x as f32, in groups of even and odd elements where codes have 4 bits.
 template <typename T>
 void spread(const T* x, int64_t elements, bool in_groups, float* to) {
-  for (int64_t i = 0; i < elements; ++i) {
-    const int64_t within = i % kGroup;
-    const int64_t at = in_groups ? i - within + within / 2 + within % 2 * (kGroup / 2) : i;
-    to[at] = static_cast<float>(x[i]);
+  if (!in_groups) {
+    for (int64_t i = 0; i < elements; ++i) to[i] = static_cast<float>(x[i]);
+    return;
   }
+  for (; elements > 0; elements -= kGroup, x += kGroup, to += kGroup)
+    for (int64_t i = 0; i < kGroup / 2; ++i) {
+      to[i] = static_cast<float>(x[2 * i]);
+      to[kGroup / 2 + i] = static_cast<float>(x[2 * i + 1]);
+    }
 }
 
 template <typename T, typename R>

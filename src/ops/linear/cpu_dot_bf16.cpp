@@ -151,7 +151,7 @@ ColumnRange bf16_dot_range(DType y) { return y == DType::f32 ? dot_columns<float
 
 #else
 
-ColumnRange bf16_dot_range(DType) { HR_CHECK(false, "no products of bf16 on this machine"); }
+ColumnRange bf16_dot_range(DType) { throw InternalError("no products of bf16 on this machine"); }
 
 #endif
 
