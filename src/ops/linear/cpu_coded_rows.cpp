@@ -10,6 +10,7 @@
 #include "ops/cpu/capabilities.h"
 #include "ops/cpu/coded_matrix.h"
 #include "ops/linear/cpu_coded_rows.h"
+#include "ops/linear/scratch.h"
 #include "ops/stream/float_types.h"
 #include "ops/stream/lanes-inl.h"
 
@@ -119,6 +120,8 @@ void dot_coded_range(const CodedRows& rows, int64_t begin, int64_t end, const Pu
   const int64_t each = (end - begin) / kStreams;
   for (int64_t i = 0; i < each; ++i) {
     int64_t row = 0;
+    if constexpr (HWY_TARGET <= HWY_AVX3)  // 32 registers
+      for (; row + 4 <= rows.count; row += 4) dot_coded<kStreams, 4>(rows, table, row, begin + i, each, put);
     for (; row + 2 <= rows.count; row += 2) dot_coded<kStreams, 2>(rows, table, row, begin + i, each, put);
     if (row < rows.count) dot_coded<kStreams, 1>(rows, table, row, begin + i, each, put);
   }
@@ -128,11 +131,15 @@ void dot_coded_range(const CodedRows& rows, int64_t begin, int64_t end, const Pu
 // x as f32, in groups of even and odd elements where codes have 4 bits.
 template <typename T>
 void spread(const T* x, int64_t elements, bool in_groups, float* to) {
-  for (int64_t i = 0; i < elements; ++i) {
-    const int64_t within = i % kGroup;
-    const int64_t at = in_groups ? i - within + within / 2 + within % 2 * (kGroup / 2) : i;
-    to[at] = static_cast<float>(x[i]);
+  if (!in_groups) {
+    for (int64_t i = 0; i < elements; ++i) to[i] = static_cast<float>(x[i]);
+    return;
   }
+  for (; elements > 0; elements -= kGroup, x += kGroup, to += kGroup)
+    for (int64_t i = 0; i < kGroup / 2; ++i) {
+      to[i] = static_cast<float>(x[2 * i]);
+      to[kGroup / 2 + i] = static_cast<float>(x[2 * i + 1]);
+    }
 }
 
 template <typename T, typename R>
@@ -179,7 +186,7 @@ KernelOffer make_coded_rows(const KernelSpec& spec, const RowsPlan& plan, const 
   if (!plan.out_in) return {nullptr, "rows of the weight are not dot products"};
   if (plan.ins % storage.block != 0 || storage.block % (storage.payload_bits == 4 ? kPair : kWidest) != 0)
     return {nullptr, "blocks do not fill rows and vectors"};
-  const int64_t needed = std::min(plan.count, kCodedRows) * plan.ins * static_cast<int64_t>(sizeof(float));
+  const int64_t needed = coded_rows_bytes(plan.count, plan.ins);
   if (needed > spec.scratch_bytes)
     return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
   return {kernel_of([plan, storage](const KernelCall& call) {

@@ -7,9 +7,6 @@
 
 namespace headroom {
 
-// Rows of x that meet a weight in blocks of codes together.
-constexpr int64_t kCodedRows = 8;
-
 // linear, for at most eight rows and a weight [outs, ins] whose rows are whole blocks; needs AVX2.
 KernelOffer make_coded_rows(const KernelSpec& spec, const RowsPlan& plan, const DeviceFacts& facts);
 

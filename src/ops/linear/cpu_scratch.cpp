@@ -5,8 +5,7 @@
 namespace headroom {
 
 void register_linear_cpu_scratch(ScratchRules& rules) {
-  rules.add("linear",
-            [](const OpCall& call, const DeviceFacts& facts) { return matmul_scratch(linear_product(call), facts); });
+  rules.add("linear", linear_scratch);
   rules.add("linear_dx", [](const OpCall& call, const DeviceFacts& facts) {
     return matmul_scratch(linear_dx_product(call), facts);
   });

@@ -13,6 +13,13 @@ inline int64_t low_rank_of(const OpCall& call) {
   return p == 0 ? 0 : call.inputs[p].dims.back();
 }
 
+// Rows of x that meet a weight in blocks of codes together, as f32.
+constexpr int64_t kCodedRows = 8;
+
+inline int64_t coded_rows_bytes(int64_t rows, int64_t ins) {
+  return std::min(rows, kCodedRows) * ins * static_cast<int64_t>(sizeof(float));
+}
+
 // y[rows, outs] = x w^T + p q^T + bias + residual
 inline MatmulSpec linear_product(const OpCall& call) {
   const LinearShape shape = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
@@ -29,6 +36,14 @@ inline MatmulSpec linear_product(const OpCall& call) {
   spec.q_transposed = true;
   spec.addend = call.attrs.integer("residual") != 0;
   return spec;
+}
+
+// Of the CPU kernels of linear: a batch-invariant product takes the same kernel for every number of rows.
+inline int64_t linear_scratch(const OpCall& call, const DeviceFacts& facts) {
+  const int64_t product = matmul_scratch(linear_product(call), facts);
+  if (!is_batch_invariant(call.attrs) || call.inputs[1].storage.dense()) return product;
+  const LinearShape shape = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
+  return std::max(product, coded_rows_bytes(shape.rows, shape.ins));
 }
 
 // dx[rows, ins] = dy w + p q + addend

@@ -7,9 +7,7 @@ namespace headroom {
 
 void register_linear_group_cpu_scratch(ScratchRules& rules) {
   rules.add("linear_group", [](const OpCall& call, const DeviceFacts& facts) {
-    return most_member_scratch(call, facts, [](const OpCall& member, const DeviceFacts& of) {
-      return matmul_scratch(linear_product(member), of);
-    });
+    return most_member_scratch(call, facts, linear_scratch);
   });
 }
 

@@ -8,6 +8,7 @@
 #endif
 
 #include <cstdint>
+#include <type_traits>
 
 #include "base/bfloat16.h"
 #include "base/float16.h"
@@ -84,6 +85,18 @@ HWY_INLINE void store(D d, hn::Vec<D> value, float16* to) {
   hn::Store(value, d, wide);
   for (size_t i = 0; i < hn::Lanes(d); ++i) to[i] = float16(wide[i]);
 #endif
+}
+
+// Elements as those of type T: f32 ones are rounded to it.
+template <typename T, class D>
+HWY_INLINE hn::Vec<D> load_rounded(D d, const T* from) {
+  return load(d, from);
+}
+template <typename T, class D>
+requires(!std::is_same_v<T, float>) HWY_INLINE hn::Vec<D> load_rounded(D d, const float* from) {
+  T narrow[hn::MaxLanes(D())];
+  store(d, hn::LoadU(d, from), narrow);
+  return load(d, narrow);
 }
 
 // body(d, i) for the elements from begin to end: full vectors first, then one element at a time.

@@ -1,0 +1,56 @@
+// Products of rows with a weight that is read as it is stored, once for few rows, whose traffic decides; tiles of sums
+// in registers serve many rows.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/type.h"
+#include "ops/kernel.h"
+
+namespace headroom {
+
+// y[rows, outs] = x[rows, ins] w^T [+ bias] [+ residual], of w [outs, ins] or [ins, outs]
+struct RowProduct {
+  const void* x = nullptr;
+  const void* w = nullptr;
+  const float* bias = nullptr;
+  const void* residual = nullptr;  // of y's type; may be y
+  void* y = nullptr;
+  int64_t rows = 0, outs = 0, ins = 0;
+};
+
+// Computes columns begin .. end of y. Each sum is made in an order that depends on `ins` alone, so that a row has the
+// same bits among any others. No heap call; thread-safe across distinct columns.
+using ColumnRange = void (*)(const RowProduct& call, int64_t begin, int64_t end);
+
+struct RowTypes {
+  DType x = DType::f32;
+  DType w = DType::f32;  // x's, or f32, whose elements are rounded to x's
+  DType y = DType::f32;  // x's, or f32
+};
+
+// What computes products with w [outs, ins] on this machine, as dot products; needs AVX2. The choice depends on the
+// types and the capabilities.
+ColumnRange dot_range(const RowTypes& types, const Capabilities& capabilities);
+
+// The same of w [ins, outs], as sums of multiples of its rows.
+ColumnRange combine_range(const RowTypes& types);
+
+// dot_range of bf16 operands, in pairs: needs AVX-512 with bf16. Subnormal numbers count as zero.
+ColumnRange bf16_dot_range(DType y);
+
+// The tiles of a range of columns: body(first row, rows, first column, columns) with at most kRows and kOuts. Rows in
+// blocks that stay in the second-level cache.
+template <int64_t kRows, int64_t kOuts, typename Body>
+void each_dot_tile(int64_t rows, int64_t row_bytes, int64_t begin, int64_t end, const Body& body) {
+  constexpr int64_t kBlockBytes = int64_t{1} << 19;
+  const int64_t block = row_bytes <= 0 ? kRows : (kBlockBytes / row_bytes / kRows + 1) * kRows;
+  for (int64_t from = 0; from < rows; from += block) {
+    const int64_t to = from + block < rows ? from + block : rows;
+    for (int64_t out = begin; out < end; out += kOuts)
+      for (int64_t row = from; row < to; row += kRows)
+        body(row, to - row < kRows ? to - row : kRows, out, end - out < kOuts ? end - out : kOuts);
+  }
+}
+
+}  // namespace headroom
