@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "doctor/remedies/case_view.h"
+#include "doctor/remedies/situations/situation.h"
+#include "doctor/remedies/told_stage.h"
 
 namespace headroom::doctor {
 
@@ -24,6 +26,9 @@ bool speaks_of_texts(const CaseView& view);
 bool speaks_of_diffusion(const CaseView& view);
 // The log says that it failed while it predicted: outside of training.
 bool speaks_of_prediction(const CaseView& view);
+
+// The log says in words that it failed at this stage, and no frames show another.
+Evidence told_at(const CaseView& view, ToldStage stage);
 
 // How people say so.
 inline constexpr std::string_view kStageOfPrediction =

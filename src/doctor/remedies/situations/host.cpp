@@ -28,8 +28,12 @@ constexpr Situation kSituations[] = {
     {"data_set_in_memory",
      "the data set itself fills the host memory, and every loader process has a copy of its own",
      host_ran_out,
-     {{log, 0.82, "unable to allocate|for an array with shape|read_csv|load_dataset|pickle.load|np.load"}},
-     {{"lean-load", "np.load(path, mmap_mode=\"r\"), datasets with keep_in_memory=False, or chunks: not all at once"},
+     {{log, 0.82,
+       "unable to allocate|for an array with shape|read_csv|load_dataset|pickle.load|np.load|np.ndarray(|np.zeros(|"
+       "np.empty(|np.asarray(|np.array(|np.concatenate|np.stack|np.vstack|hf.get("}},
+     {{"lean-load",
+       "not all at once: np.load(path, mmap_mode=\"r\"), np.memmap, h5py by slices, keep_in_memory=False, or fewer "
+       "samples"},
       {"fewer-workers"},
       {"host-memory"}}},
     {"paging_file_behind_a_model",

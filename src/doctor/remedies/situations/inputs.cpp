@@ -129,7 +129,7 @@ constexpr Situation kSituations[] = {
      {{"sequence-length",
        "a shorter context: fewer tokens in the prompt, a smaller max_new_tokens; in training max_length=<half>"},
       {"quantized-model", "only to predict: a 4-bit version (AWQ, GPTQ, GGUF), or load_in_4bit=True"},
-      {"micro-batch"}},
+      {"micro-batch", "fewer prompts or rows at a time: a batch size (max_batch_size) of 1"}},
      texts_without_a_training},
     {"training_by_swift",
      "ms-swift 3 cuts no sample where --max_length is absent: the longest decides",

@@ -16,6 +16,8 @@ bool loading_on_device(const CaseView& view) {
 }
 bool resuming(const CaseView& view) { return on_device(view) && !view.serving(); }
 
+Evidence told_resuming(const CaseView& view) { return told_at(view, ToldStage::resuming); }
+
 // A script that only predicts, at a device full of many small tensors: the weights.
 Evidence weights_fill(const CaseView& view) {
   const MessageFigures& f = view.figures();
@@ -35,7 +37,8 @@ constexpr Situation kSituations[] = {
        "from|load_checkpoint"},
       {either, 0.8, "torch.load(args.resume|torch.load(checkpoint|torch.load(opt.resume|torch.load(resume"},
       {setup, 0.78, "--resume |--resume=|resume=true|resume: true"}},
-     {{"map-location", {}, {}, System::unknown, "map_location"}, {"micro-batch"}}},
+     {{"map-location", {}, {}, System::unknown, "map_location=\"cpu\"|map_location='cpu'"}, {"micro-batch"}},
+     told_resuming},
     {"model_whole_before_its_sharding",
      "DeepSpeed moves the whole model to the device: it was made before ZeRO could divide it",
      training_on_device,

@@ -13,6 +13,7 @@ bool trained_by_a_toolbox(const CaseView& view) { return training_on_device(view
 bool trained_by_megatron(const CaseView& view) {
   return training_on_device(view) && !view.has_job() && view.reinforcement_library().empty();
 }
+bool any_scene(const CaseView& view) { return on_device(view) && !view.serving(); }
 // Not where speech is only recognised.
 bool trained_on_speech(const CaseView& view) {
   return trained_by_a_toolbox(view) && !speaks_of_prediction(view) && view.log_says("transcrib").empty();
@@ -54,6 +55,19 @@ constexpr Situation kSituations[] = {
        "alignment"},
       {"micro-batch", "half of batch_size (ESPnet: batch_bins)"},
       {"length-buckets", "batches by length: batch_type: numel or length (ESPnet), bucketing (NeMo)"}}},
+    {"scenes_of_gaussians",
+     "a scene keeps all its photographs on the device beside its Gaussians, whose number grows until densification "
+     "ends",
+     any_scene,
+     {{log, 0.96, "rasterize_gaussians|gaussian_renderer|diff_gaussian|surfel_rasterization"},
+      {either, 0.86, "gaussian-splatting|gaussian_splatting|gaussian splatting|gsplat|splatfacto"},
+      {either, 0.8, "nerfstudio|ns-train|instant-ngp|nerfacto"}},
+     {{"input-size",
+       "smaller photographs: -r 2, -r 4 (--resolution), nerfstudio-data --downscale-factor 4; fewer of them"},
+      {"low-vram",
+       "--data_device cpu: the photographs wait on the host (nerfstudio: --pipeline.datamanager.images-on-gpu False)"},
+      {"find-sample",
+       "fewer Gaussians: --densify_grad_threshold 0.0005, an earlier --densify_until_iter; look at their number"}}},
     {"scripts_of_lit_llama",
      "the scripts of Lit-LLaMA and of the first LitGPT hold their settings at their heads; batch_size is only the sum "
      "of several micro_batch_size",
