@@ -560,15 +560,14 @@ TEST(Posts, AModelMadeBeforeItsShardingIsMadeInsideOfIt) {
 
 TEST(Posts, AModelLargerThanItsDeviceWantsAnother) {
   const Answer a = post("python server.py --model vicuna-13b --chat\n" + std::string(kFull));
-  EXPECT_EQ(first_cause(a), "model_larger_than_the_device");
+  EXPECT_EQ(first_cause(a), "model_too_large");
   EXPECT_TRUE(proposes(a, "a smaller model"));
   EXPECT_TRUE(proposes(a, "load_in_4bit=True"));
-  EXPECT_FALSE(explained(post("python server.py --model vicuna-7b --chat\n" + std::string(kFull)),
-                         "model_larger_than_the_device"));
-  EXPECT_FALSE(explained(post("python server.py --model vicuna-13b-awq --chat\n" + std::string(kFull)),
-                         "model_larger_than_the_device"));
+  EXPECT_FALSE(explained(post("python server.py --model vicuna-7b --chat\n" + std::string(kFull)), "model_too_large"));
+  EXPECT_FALSE(
+      explained(post("python server.py --model vicuna-13b-awq --chat\n" + std::string(kFull)), "model_too_large"));
   EXPECT_EQ(first_cause(post("loading llama-70b-gptq with exllama\n" + std::string(kFull))),
-            "model_larger_than_the_device_in_4_bits");
+            "model_too_large_in_4_bits");
 }
 
 // Nothing but words, and the stage is among them: what a step of the training takes is not to blame.

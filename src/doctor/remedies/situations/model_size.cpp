@@ -33,9 +33,18 @@ std::optional<double> device_bytes(const CaseView& view) {
   return std::nullopt;
 }
 
+// The memory model knows better than words: its weights are what the job loads.
+std::optional<std::string> beyond_by_the_estimate(const CaseView& view, std::optional<double> device, int least_bits) {
+  const int64_t weights = view.term("weights");
+  const bool quantised = view.quantized_base();
+  if (!device || quantised != (least_bits == 4) || static_cast<double>(weights) < 0.95 * *device) return std::nullopt;
+  return fmt::format("{} of weights on a device of {}", figure(weights), figure(static_cast<int64_t>(*device)));
+}
+
 // Weights of `bits` each that do not fit; absent where they would, or where size or device is unknown.
 std::optional<std::string> beyond(const CaseView& view, int least_bits, int most_bits) {
   const std::optional<double> device = device_bytes(view);
+  if (view.incident().estimate) return beyond_by_the_estimate(view, device, least_bits);
   const std::optional<ModelWords> model =
       model_in_words(view.incident().log_text + "\n" + view.incident().setup_text + "\n" + view.job().model);
   if (!device || !model || model->bits < least_bits || model->bits > most_bits) return std::nullopt;
@@ -55,7 +64,7 @@ Evidence larger_in_4_bits(const CaseView& view) {
 }
 
 constexpr Situation kSituations[] = {
-    {"model_larger_than_the_device_in_4_bits",
+    {"model_too_large_in_4_bits",
      "even in 4 bits the weights are larger than the device: another model, a larger device, or a part on the host",
      alone,
      {},
@@ -65,7 +74,7 @@ constexpr Situation kSituations[] = {
        "a part of the layers on the CPU: device_map=\"auto\", -ngl <fewer> (llama.cpp), --cpu-offload-gb"},
       {"larger-gpu"}},
      larger_in_4_bits},
-    {"trained_model_larger_than_the_device",
+    {"trained_model_too_large",
      "the weights alone are larger than the device, before gradients and states: a smaller batch does not change them",
      trained_alone,
      {},
@@ -74,7 +83,7 @@ constexpr Situation kSituations[] = {
       {"shard", "several devices: FSDP FULL_SHARD, or ZeRO-3 (\"stage\": 3), with the offload to the host"},
       {"micro-batch"}},
      larger_in_16_bits},
-    {"model_larger_than_the_device",
+    {"model_too_large",
      "the weights alone are larger than the device: no batch and no length makes them smaller",
      predicting_alone,
      {},

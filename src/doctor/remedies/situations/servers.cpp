@@ -47,6 +47,8 @@ Evidence little_left_after_loading(const CaseView& view) {
 
 // vLLM without a stated length.
 bool whole_context(const CaseView& view) {
+  const Message* message = view.message();
+  if (message && (message->kv_tokens_available || message->kv_bytes_available)) return false;  // it says so itself
   return vllm_on_device(view) && !view.job().serving.max_model_len &&
          view.log_says("--max-model-len|--max_model_len|max_model_len=").empty();
 }
@@ -147,7 +149,7 @@ constexpr Situation kSituations[] = {
      "by it",
      whole_context,
      {},
-     {{"max-model-len"}, {"gpu-memory-utilization"}, {"max-sequences"}, {"eager"}},
+     {{"max-model-len"}, {"gpu-memory-utilization"}, {"eager"}},
      long_context_in_log},
     {"weights_leave_no_pool",
      "the weights leave next to nothing for the pool: a larger share does not make room",
