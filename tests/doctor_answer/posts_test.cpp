@@ -684,5 +684,29 @@ TEST(Posts, MemoryInPiecesByTheLog) {
   EXPECT_TRUE(proposes(a, "expandable_segments:True"));
 }
 
+TEST(Posts, AToolboxValidatesWithoutGradients) {
+  const Answer a = post("yolov8: the epoch is ok, the validation ends with CUDA out of memory\n");
+  EXPECT_EQ(first_cause(a), "evaluation_of_a_toolbox");
+  EXPECT_TRUE(proposes(a, "a smaller batch for the validation"));
+  EXPECT_FALSE(offers(a, "with torch.no_grad(): around evaluation"));
+}
+
+TEST(Posts, AServedModelLargerThanItsDevice) {
+  const Answer a = post("vllm serve Qwen2.5-14B on an RTX 4090\ntorch.OutOfMemoryError: CUDA out of memory.\n");
+  EXPECT_EQ(first_cause(a), "served_model_too_large");
+  EXPECT_TRUE(proposes(a, "AWQ, GPTQ"));
+  EXPECT_TRUE(proposes(a, "a smaller model"));
+  EXPECT_FALSE(explained(post("vllm serve Qwen2.5-14B on 2x RTX 4090\ntorch.OutOfMemoryError: CUDA out of memory.\n"),
+                         "served_model_too_large"));
+}
+
+TEST(Posts, StatesOfAWholeModelAreSpared) {
+  const Answer a = post("I fine tune mistral-7b on my card\n" + std::string(kFull));
+  EXPECT_TRUE(explained(a, "states_too_large"));
+  EXPECT_TRUE(offers(a, "LoraConfig"));
+  EXPECT_FALSE(explained(post("I fine tune mistral-7b with lora\n" + std::string(kFull)), "states_too_large"));
+  EXPECT_FALSE(explained(post("I fine tune a model of 0.5b\n" + std::string(kFull)), "states_too_large"));
+}
+
 }  // namespace
 }  // namespace headroom::doctor

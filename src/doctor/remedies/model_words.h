@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "doctor/model/estimate.h"
+
 namespace headroom::doctor {
 
 struct ModelWords {
@@ -14,5 +16,8 @@ struct ModelWords {
 };
 // `text` in lower case. Absent where no size is named.
 std::optional<ModelWords> model_in_words(const std::string& text);
+
+// The one device of whose name the text speaks ("rtx 4090", "3090"); absent where it does not, or speaks of several.
+std::optional<Gpu> gpu_in_words(const std::string& text);
 
 }  // namespace headroom::doctor

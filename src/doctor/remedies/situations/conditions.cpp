@@ -43,7 +43,7 @@ bool speaks_of_texts(const CaseView& view) {
       "max_length|input_ids|"
       "sentence-transformers|sentence transformers|sentence_transformers|llasa|orpheus-tts|orpheus tts|cosyvoice|"
       "vicuna| dpo\n| dpo | dpo,| dpo.|dpoconfig|dpotrainer|sfttrainer|sftconfig|grpo|language model|大模型";
-  constexpr std::string_view kTuning = "finetun|fine-tun|微调|qlora",
+  constexpr std::string_view kTuning = "finetun|fine-tun|fine tun|微调|qlora",
                              kImages = "image|resnet|yolo|conv2d|diffusion|diffusers|video|图";
   return !view.log_says(kWords).empty() || (!view.log_says(kTuning).empty() && view.log_says(kImages).empty());
 }

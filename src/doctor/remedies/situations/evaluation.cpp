@@ -9,7 +9,11 @@ using enum System;
 using enum Sign::In;
 
 // A library's Trainer evaluates without gradients; the person's script may not.
+constexpr std::string_view kLibraries =
+    "ultralytics|yolo|mmdet|mmseg|detectron2|nnunet|lightning|pl_module|trainingarguments|trainer.evaluate|"
+    "per_device_|unsloth|axolotl|llamafactory|llama-factory";
 bool own_evaluation(const CaseView& view) {
+  if (!view.log_says(kLibraries).empty() && view.message() && view.message()->frames.empty()) return false;
   if (!on_device(view) || view.serving()) return false;
   const System system = view.job().system;
   const bool own = system == System::unknown || system == System::pytorch_script || system == System::accelerate;
@@ -22,6 +26,9 @@ bool with_a_trainer(const CaseView& view) {
   const bool own = system == System::unknown || system == System::pytorch_script || system == System::accelerate;
   const bool named = !view.log_says("trainingarguments|trainer.evaluate|trainer.train|per_device_").empty();
   return training_on_device(view) && (!own || named);
+}
+bool by_a_library(const CaseView& view) {
+  return on_device(view) && !view.serving() && !with_a_trainer(view) && !view.log_says(kLibraries).empty();
 }
 Evidence told_evaluation(const CaseView& view) { return told_at(view, ToldStage::evaluation); }
 Evidence told_evaluation_of_a_trainer(const CaseView& view) {
@@ -55,6 +62,17 @@ constexpr Situation kSituations[] = {
        "eval_accumulation_steps=1, prediction_loss_only=True; with compute_metrics: preprocess_logits_for_metrics"},
       {"sequence-length", "shorter rows to evaluate: cut them as in training"}},
      told_evaluation_of_a_trainer},
+    {"evaluation_of_a_toolbox",
+     "the validation has a batch of its own (YOLO: twice the training's), and keeps what a metric collects",
+     by_a_library,
+     {},
+     {{"eval-batch",
+       "a smaller batch for the validation: YOLO half of batch=, mmdet val_dataloader.batch_size, Lightning "
+       "val_dataloader()"},
+      {"input-size"},
+      {"eval-accumulation",
+       "what the metric collects to the host: .detach().cpu(); or validate apart (YOLO: val=False)"}},
+     told_evaluation},
     {"generation",
      "generating keeps weights, and keys and values of every token of every row: both by type, the latter by length",
      generating,
