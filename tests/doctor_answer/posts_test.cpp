@@ -1,6 +1,7 @@
 // What people post, in short messages of our own: the first remedies, and what must not be said.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "doctor/answer/answer.h"
@@ -701,11 +702,44 @@ TEST(Posts, AServedModelLargerThanItsDevice) {
 }
 
 TEST(Posts, StatesOfAWholeModelAreSpared) {
-  const Answer a = post("I fine tune mistral-7b on my card\n" + std::string(kFull));
-  EXPECT_TRUE(explained(a, "states_too_large"));
-  EXPECT_TRUE(offers(a, "LoraConfig"));
-  EXPECT_FALSE(explained(post("I fine tune mistral-7b with lora\n" + std::string(kFull)), "states_too_large"));
-  EXPECT_FALSE(explained(post("I fine tune a model of 0.5b\n" + std::string(kFull)), "states_too_large"));
+  const auto seen = [](const std::string& words) {
+    const std::vector<SeenSituation> all = post(words + kFull).report.diagnosis.situations;
+    return std::any_of(all.begin(), all.end(), [](const SeenSituation& s) { return s.name == "states_too_large"; });
+  };
+  EXPECT_TRUE(seen("I fine tune mistral-7b on my card\n"));
+  EXPECT_FALSE(seen("I fine tune mistral-7b with lora\n"));
+  EXPECT_FALSE(seen("I fine tune a model of 0.5b\n"));
+}
+
+TEST(Posts, AFullDeviceIsNoMatterOfWsl) {
+  const Answer device = post("wsl2, Ubuntu 20.04\n" + std::string(kFull));
+  EXPECT_FALSE(offers(device, ".wslconfig"));
+  EXPECT_TRUE(offers(post("loading the model in WSL Ubuntu 22.04\nKilled\n"), ".wslconfig"));
+}
+
+TEST(Posts, TheHostGrowsToo) {
+  const Answer a = post("out of memory in training\nthe cpu ram keeps increasing\ntotal += loss\n");
+  ASSERT_EQ(a.report.incident.messages.size(), 1u);
+  EXPECT_EQ(a.report.incident.messages[0].framework, "host");
+  EXPECT_TRUE(explained(a, "history_kept_on_the_host"));
+  EXPECT_TRUE(proposes(a, "loss.item()"));
+}
+
+TEST(Posts, VllmQuantisesNothingOnAnotherOption) {
+  const Answer a = post("vllm with load_in_4bit = True\ntorch.OutOfMemoryError: CUDA out of memory.\n");
+  EXPECT_EQ(first_cause(a), "quantised_by_another_option");
+  EXPECT_TRUE(proposes(a, "AWQ, GPTQ"));
+}
+
+TEST(Posts, ACheckpointOfLightningIsSaved) {
+  const Answer a = post("our model checkpoint callback ends with CUDA out of memory under FSDP\n");
+  EXPECT_EQ(first_cause(a), "saving_on_the_device");
+}
+
+TEST(Posts, NnUNetHasPlans) {
+  const Answer a = post("nnUNetv2_train 3 2d 0\n" + std::string(kFull));
+  EXPECT_TRUE(proposes(a, "batch_size in the plans"));
+  EXPECT_TRUE(proposes(a, "patch_size"));
 }
 
 }  // namespace

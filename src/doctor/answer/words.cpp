@@ -56,7 +56,7 @@ std::string line_of_host(const std::string& log) {
 
 // A device's memory, where the log speaks of a device or of a training, and nothing of the host's.
 std::string line_of_device(const std::string& log) {
-  if (!says(log, kDeviceInWords) && !says(log, kProgram)) return {};
+  if (!says(log, kDeviceInWords) && (!says(log, kProgram) || !first_line(log, of_host).empty())) return {};
   return first_line(log, [](const std::string& line) { return !told_out_of_memory(line).empty() && !of_host(line); });
 }
 
@@ -77,6 +77,8 @@ void take_told(Case& incident) {
   }
   if (says(log, kDevice)) return;
   std::string line = line_of_host(log);
+  if (line.empty() && !first_line(log, of_host).empty())
+    line = first_line(log, [](const std::string& each) { return !told_out_of_memory(each).empty(); });
   if (line.empty()) return;
   Message message = told(std::move(line), "host");
   message.phase = "host_ram";

@@ -65,7 +65,8 @@ std::optional<Gpu> gpu_in_words(const std::string& text) {
     for (const std::string& name : ways_to_write(gpu.name)) {
       const size_t at = text.find(name), end = at + name.size();
       if (name.size() <= longest || at == std::string::npos) continue;
-      const bool whole = (at == 0 || !in_a_word(text[at - 1])) && (end == text.size() || !in_a_word(text[end]));
+      const bool whole = (at == 0 || !in_a_word(text[at - 1])) &&
+                         (end == text.size() || !in_a_word(text[end]) || text.compare(end, 3, "gpu") == 0);
       // A card of another size: "3080 ti", "4060-ti".
       if (!whole || text.compare(end, 3, " ti") == 0 || text.compare(end, 3, "-ti") == 0) continue;
       if (several_before(text, at)) return std::nullopt;

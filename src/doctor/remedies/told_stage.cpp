@@ -15,7 +15,7 @@ constexpr std::string_view kEvaluation =
     "evaluat|eval$|eval_|validat|val$|val_|val-|testing|the test|验证|评估|测试集|評価|検証|バリデーション";
 constexpr std::string_view kSaving =
     "saving|i save|it saves|to save|save the|save model|save checkpoint|save_model|save_pretrained|save_checkpoint|"
-    "save_state|at save|checkpoint saving|保存|セーブ";
+    "save_state|at save|checkpoint saving|model checkpoint|保存|セーブ";
 // Memory is what is saved here, or what it is saved by.
 constexpr std::string_view kSavingMemory =
     "memory saving|memory-saving|saving memory|save memory|saving gpu|save gpu|saving vram|save vram|to save some|"

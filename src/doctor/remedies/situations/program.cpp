@@ -29,7 +29,7 @@ constexpr Situation kSituations[] = {
      {{log, 0.86, "retain_graph=true"},
       {log, 0.82,
        "total_loss += loss|running_loss += loss|epoch_loss += loss|loss_sum += loss|losses.append(loss)|"
-       "outputs.append(|.append(output|.append(loss"},
+       "outputs.append(|.append(output|.append(loss|.update(loss,"},
       {log, 0.76,
        "keeps increasing|keeps growing|memory leak|usage increases|memory increases|grows over time|steady increase|"
        "more and more memory|gradually increas|increases gradually|slowly increas|keeps rising|consumption increases|"
