@@ -36,7 +36,7 @@ constexpr Situation kSituations[] = {
      trained_by_a_toolbox,
      {{either, 0.84, "nnunet|nnu-net"}},
      {{"micro-batch", "a smaller batch_size in the plans (nnUNetPlans.json; version 1: the plans' .pkl)"},
-      {"input-size", "a smaller patch_size: plan anew with -gpu_memory_target <GB> (nnUNetv2_plan_experiment)"},
+      {"input-size", "a smaller patch_size: plan again with -gpu_memory_target <GB> (nnUNetv2_plan_experiment)"},
       {"mixed-precision", "--fp16 in the first releases; later ones train in 16 bits by themselves"}}},
     {"training_by_detectron",
      "a detector keeps features of whole images: memory grows with images at once x their size",
