@@ -31,7 +31,7 @@ constexpr std::string_view kRanOut =
 constexpr std::string_view kWentWell =
     "fine|works|worked|work well|goes well|went well|ok$|no problem|without problem|no issue|success|smooth|正常|"
     "没问题|没有问题|没事|問題なく|普通に";
-constexpr std::array<std::string_view, 9> kEndOfSentence = {"\n", ". ", "? ", "! ", ".\"", "。", "？", "！", "; "};
+constexpr std::array<std::string_view, 8> kEndOfSentence = {". ", "? ", "! ", ".\"", "。", "？", "！", "; "};
 constexpr std::array<std::string_view, 7> kEndOfClause = {", ", "，", "、", " but ", " until ", "但", " however "};
 
 // Calls `each` with every piece of `text` between the ends; stops where it says true.
@@ -93,13 +93,19 @@ std::string_view told_stage(std::string_view log, ToldStage stage) {
     words = kSaving;
     except = kSavingMemory;
   }
+  if (any_word(log, words).empty()) return {};
   std::string_view found;
-  pieces(log, kEndOfSentence, [&](std::string_view sentence) {
-    const bool frame = sentence.find("file \"") != std::string_view::npos;
-    if (frame || any_word(sentence, kRanOut).empty()) return false;
-    found = stage_in(sentence, words, except);
-    return !found.empty();
-  });
+  for (size_t at = 0; at < log.size() && found.empty();) {
+    const size_t end = std::min(log.find('\n', at), log.size());
+    const std::string_view line = log.substr(at, end - at);
+    at = end + 1;
+    const bool frame = line.find("file \"") != std::string_view::npos;
+    if (frame || any_word(line, words).empty() || any_word(line, kRanOut).empty()) continue;
+    pieces(line, kEndOfSentence, [&](std::string_view sentence) {
+      if (!any_word(sentence, kRanOut).empty()) found = stage_in(sentence, words, except);
+      return !found.empty();
+    });
+  }
   return found;
 }
 
