@@ -1,6 +1,7 @@
 // What people post, in short messages of our own: the first remedies, and what must not be said.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "doctor/answer/answer.h"
@@ -522,7 +523,7 @@ TEST(Posts, AVersionOfVllmIsAServer) {
 }
 
 TEST(Posts, AChatTrainsNothing) {
-  const Answer a = post("python server.py --model vicuna-13b --chat\ncontext 2096\n" + std::string(kFull));
+  const Answer a = post("python server.py --model vicuna-7b --chat\ncontext 2096\n" + std::string(kFull));
   EXPECT_FALSE(explained(a, "language_model_of_an_unknown_program"));
   EXPECT_TRUE(proposes(a, "a shorter context"));
 }
@@ -556,6 +557,189 @@ TEST(Posts, AFineTunedVideoModelIsNoLanguageModel) {
 TEST(Posts, AModelMadeBeforeItsShardingIsMadeInsideOfIt) {
   const Answer a = post("Zero (Stage-3 + offload)\nself.module.to(self.device)\nRuntimeError: CUDA out of memory.\n");
   EXPECT_TRUE(proposes(a, "zero.Init"));
+}
+
+TEST(Posts, AModelLargerThanItsDeviceWantsAnother) {
+  const Answer a = post("python server.py --model vicuna-13b --chat\n" + std::string(kFull));
+  EXPECT_EQ(first_cause(a), "model_too_large");
+  EXPECT_TRUE(proposes(a, "a smaller model"));
+  EXPECT_TRUE(proposes(a, "load_in_4bit=True"));
+  EXPECT_FALSE(explained(post("python server.py --model vicuna-7b --chat\n" + std::string(kFull)), "model_too_large"));
+  EXPECT_FALSE(
+      explained(post("python server.py --model vicuna-13b-awq --chat\n" + std::string(kFull)), "model_too_large"));
+  EXPECT_EQ(first_cause(post("loading llama-70b-gptq with exllama\n" + std::string(kFull))),
+            "model_too_large_in_4_bits");
+}
+
+// Nothing but words, and the stage is among them: what a step of the training takes is not to blame.
+TEST(Posts, TheStageIsToldInWords) {
+  for (const char* words : {"CUDA out of memory in the validation loop, the training itself is fine\n",
+                            "the training goes well, and then it hits OOM when the evaluation starts\n",
+                            "每次验证的时候都爆显存，训练没问题\n"}) {
+    const Answer a = post(std::string("train.py epoch 3\n") + words);
+    EXPECT_TRUE(proposes(a, "torch.no_grad()")) << words;
+    EXPECT_FALSE(proposes(a, "optimizer.step()")) << words;
+  }
+  const Answer trainer =
+      post("TrainingArguments, per_device_train_batch_size=1\nI get OOM once the evaluation begins\n");
+  EXPECT_EQ(first_cause(trainer), "batch_of_the_evaluation");
+  EXPECT_TRUE(proposes(trainer, "per_device_eval_batch_size=1"));
+  const Answer saved = post("finetune qwen with fsdp on 4 gpus, it trains, but saving the model runs out of memory\n");
+  EXPECT_EQ(first_cause(saved), "saving_on_the_device");
+  EXPECT_TRUE(proposes(saved, "offload_to_cpu=True"));
+  const Answer resumed = post("cuda out of memory as soon as I resume from epoch 12, a new run is fine\n");
+  EXPECT_EQ(first_cause(resumed), "checkpoint_on_the_gpu");
+  EXPECT_TRUE(proposes(resumed, "map_location=\"cpu\""));
+  // The evaluation is what goes well, memory is what is saved.
+  const Answer step = post("cuda out of memory in training, evaluation works\nI tried memory saving attention\n");
+  EXPECT_FALSE(explained(step, "gradients_kept_in_evaluation"));
+  EXPECT_FALSE(explained(step, "saving_on_the_device"));
+  EXPECT_FALSE(explained(post("CUDA out of memory in retrieval training of bloom\n"), "gradients_kept_in_evaluation"));
+}
+
+TEST(Posts, AFailureIsToldInWords) {
+  const Answer device = post("my 3090 goes OOM in the second epoch\n");
+  ASSERT_EQ(device.report.incident.messages.size(), 1u);
+  EXPECT_EQ(device.report.incident.messages[0].framework, "pytorch-cuda");
+  const Answer host = post("32GB ram is not enough, it goes oom while loading\n");
+  ASSERT_EQ(host.report.incident.messages.size(), 1u);
+  EXPECT_EQ(host.report.incident.messages[0].framework, "host");
+  EXPECT_TRUE(proposes(host, "swap"));
+  EXPECT_TRUE(post("epoch 3 of 10, loss 0.2, zoom in on gpu 0\n").report.incident.messages.empty());
+}
+
+TEST(Posts, KerasIsNotTold) {
+  const Answer a =
+      post("from keras.models import Sequential\nmodel.fit(x, y, batch_size=256)\nthe gpu is out of memory\n");
+  ASSERT_FALSE(a.report.incident.messages.empty());
+  EXPECT_EQ(a.report.incident.messages[0].framework, "tensorflow");
+  EXPECT_TRUE(proposes(a, "model.fit(..., batch_size=<half>)"));
+  EXPECT_FALSE(offers(a, "DataLoader"));
+}
+
+TEST(Posts, VerlIsKnownByItsName) {
+  const Answer a = post("GRPO of a 7B model in verl: " + std::string(kShared));
+  EXPECT_TRUE(proposes(a, "actor_rollout_ref.rollout.gpu_memory_utilization"));
+  EXPECT_FALSE(offers(a, "DataLoader"));
+  EXPECT_FALSE(explained(post("two layers overlap and verlet lists\n" + std::string(kShared)), "training_by_verl"));
+}
+
+// Keys of other trainers are not OpenRLHF's, in force or not.
+TEST(Posts, OpenRlhfIsOfferedNoOtherSpelling) {
+  const Answer a =
+      post(std::string("python -m openrlhf.cli.train_ppo_ray --gradient_checkpointing --adam_offload\n") + kShared);
+  EXPECT_FALSE(offers(a, "gradient_checkpointing_enable"));
+  EXPECT_FALSE(offers(a, "DataLoader"));
+  EXPECT_FALSE(offers(a, "autocast"));
+}
+
+TEST(Posts, VllmPlansForTheContextInItsLog) {
+  const std::string engine =
+      "INFO llm_engine.py:161] Initializing an LLM engine (v0.6.0) with config: model='m', max_seq_len=131072, "
+      "dtype=torch.bfloat16\n";
+  const Answer a = post(engine + kFull);
+  EXPECT_TRUE(proposes(a, "--max-model-len"));
+  const Answer cache = post(engine +
+                            "ValueError: No available memory for the cache blocks. Try increasing "
+                            "`gpu_memory_utilization` when initializing the engine.\n");
+  EXPECT_TRUE(proposes(cache, "--max-model-len"));
+  EXPECT_FALSE(explained(post("vllm serve m --max-model-len 4096\n" + engine + kFull), "context_of_the_model"));
+}
+
+TEST(Posts, ADeviceThatWasTakenBefore) {
+  const Answer start = post(
+      "name: GeForce GTX 1080\nTotal memory: 7.92GiB\nFree memory: 190.31MiB\nE tensorflow/stream_executor/cuda/"
+      "cuda_driver.cc:1002] failed to allocate 190.31M (199557120 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY\n");
+  EXPECT_EQ(first_cause(start), "taken_before_this_program");
+  EXPECT_TRUE(proposes(start, "nvidia-smi"));
+  const std::string error = "RuntimeError: CUDA out of memory.\n";
+  EXPECT_TRUE(
+      explained(post("| N/A   36C    P0    41W / 300W |  12799MiB / 16280MiB |      0%      Default |\n" + error),
+                "taken_before_this_program"));
+  EXPECT_FALSE(
+      explained(post("| N/A   36C    P0    41W / 300W |  12799MiB / 16280MiB |     97%      Default |\n" + error),
+                "taken_before_this_program"));
+}
+
+TEST(Posts, WhatWentWellForEpochs) {
+  const Answer a = post("RuntimeError: CUDA error: out of memory\nthe error comes after 3 epochs\n");
+  EXPECT_EQ(first_cause(a), "failed_after_whole_epochs");
+  EXPECT_TRUE(proposes(a, "loss.item()"));
+  EXPECT_TRUE(proposes(a, "a smaller batch there"));
+}
+
+TEST(Posts, WindowsCommitsWhatTheDeviceTakes) {
+  const Answer a = post("CUDA_ERROR_OUT_OF_MEMORY: out of memory\nWindows 11, 24 GB card\n");
+  EXPECT_EQ(first_cause(a), "commit_limit_of_windows");
+  EXPECT_TRUE(proposes(a, "paging file"));
+}
+
+TEST(Posts, ASceneKeepsItsPhotographs) {
+  const Answer a = post("python train.py -s data\n    rendered = _C.rasterize_gaussians(*args)\n" + std::string(kFull));
+  EXPECT_EQ(first_cause(a), "scenes_of_gaussians");
+  EXPECT_TRUE(proposes(a, "--data_device cpu"));
+}
+
+TEST(Posts, MemoryInPiecesByTheLog) {
+  const Answer a = post("CUDA out of memory at step 4, it looks like memory fragmentation\n");
+  EXPECT_TRUE(proposes(a, "expandable_segments:True"));
+}
+
+TEST(Posts, AToolboxValidatesWithoutGradients) {
+  const Answer a = post("yolov8: the epoch is ok, the validation ends with CUDA out of memory\n");
+  EXPECT_EQ(first_cause(a), "evaluation_of_a_toolbox");
+  EXPECT_TRUE(proposes(a, "a smaller batch for the validation"));
+  EXPECT_FALSE(offers(a, "with torch.no_grad(): around evaluation"));
+}
+
+TEST(Posts, AServedModelLargerThanItsDevice) {
+  const Answer a = post("vllm serve Qwen2.5-14B on an RTX 4090\ntorch.OutOfMemoryError: CUDA out of memory.\n");
+  EXPECT_EQ(first_cause(a), "served_model_too_large");
+  EXPECT_TRUE(proposes(a, "AWQ, GPTQ"));
+  EXPECT_TRUE(proposes(a, "a smaller model"));
+  EXPECT_FALSE(explained(post("vllm serve Qwen2.5-14B on 2x RTX 4090\ntorch.OutOfMemoryError: CUDA out of memory.\n"),
+                         "served_model_too_large"));
+}
+
+TEST(Posts, StatesOfAWholeModelAreSpared) {
+  const auto seen = [](const std::string& words) {
+    const std::vector<SeenSituation> all = post(words + kFull).report.diagnosis.situations;
+    return std::any_of(all.begin(), all.end(), [](const SeenSituation& s) { return s.name == "states_too_large"; });
+  };
+  EXPECT_TRUE(seen("I fine tune mistral-7b on my card\n"));
+  EXPECT_FALSE(seen("I fine tune mistral-7b with lora\n"));
+  EXPECT_FALSE(seen("I fine tune a model of 0.5b\n"));
+}
+
+TEST(Posts, AFullDeviceIsNoMatterOfWsl) {
+  const Answer device = post("wsl2, Ubuntu 20.04\n" + std::string(kFull));
+  EXPECT_FALSE(offers(device, ".wslconfig"));
+  EXPECT_TRUE(offers(post("loading the model in WSL Ubuntu 22.04\nKilled\n"), ".wslconfig"));
+}
+
+TEST(Posts, TheHostGrowsToo) {
+  const Answer a = post("out of memory in training\nthe cpu ram keeps increasing\ntotal += loss\n");
+  ASSERT_EQ(a.report.incident.messages.size(), 1u);
+  EXPECT_EQ(a.report.incident.messages[0].framework, "host");
+  EXPECT_TRUE(explained(a, "history_kept_on_the_host"));
+  EXPECT_TRUE(proposes(a, "loss.item()"));
+}
+
+TEST(Posts, VllmQuantisesNothingOnAnotherOption) {
+  const Answer a = post("vllm with load_in_4bit = True\ntorch.OutOfMemoryError: CUDA out of memory.\n");
+  EXPECT_EQ(first_cause(a), "quantised_by_another_option");
+  EXPECT_TRUE(proposes(a, "AWQ, GPTQ"));
+}
+
+TEST(Posts, ACheckpointOfLightningIsSaved) {
+  const Answer a = post("our model checkpoint callback ends with CUDA out of memory under FSDP\n");
+  EXPECT_EQ(first_cause(a), "saving_on_the_device");
+}
+
+TEST(Posts, NnUNetHasPlans) {
+  const Answer a = post("nnUNetv2_train 3 2d 0\n" + std::string(kFull));
+  EXPECT_TRUE(proposes(a, "batch_size in the plans"));
+  EXPECT_TRUE(proposes(a, "patch_size"));
 }
 
 }  // namespace

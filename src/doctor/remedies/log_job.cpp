@@ -4,6 +4,7 @@
 
 #include "doctor/remedies/case_view.h"
 #include "doctor/remedies/log_batch.h"
+#include "doctor/remedies/told_stage.h"
 
 namespace headroom::doctor {
 namespace {
@@ -72,8 +73,7 @@ System system_of_log(const std::string& log) {
 }
 
 std::string_view reinforcement_of(const std::string& log) {
-  for (const std::string_view word : {"actor_rollout_ref", "/verl/", "verl.trainer", "verl/trainer", " verl "})
-    if (log.find(word) != std::string::npos) return "verl";
+  if (log.find("actor_rollout_ref") != std::string::npos || find_word(log, "verl$") != std::string::npos) return "verl";
   return log.find("openrlhf") != std::string::npos ? "openrlhf" : "";
 }
 

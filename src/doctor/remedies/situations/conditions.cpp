@@ -1,5 +1,7 @@
 #include "doctor/remedies/situations/conditions.h"
 
+#include <fmt/format.h>
+
 #include <cctype>
 #include <cstdlib>
 
@@ -37,10 +39,11 @@ bool several_gpus(const CaseView& view) {
 
 bool speaks_of_texts(const CaseView& view) {
   constexpr std::string_view kWords =
-      "llama|qwen|gemma|mistral|chatglm|baichuan|gpt|bert|t5-|unsloth|tokenizer|max_seq_len|max_length|input_ids|"
+      "llama|qwen|gemma|llm|phi-3|phi-4|deepseek|mistral|chatglm|baichuan|gpt|bert|t5-|unsloth|tokenizer|max_seq_len|"
+      "max_length|input_ids|"
       "sentence-transformers|sentence transformers|sentence_transformers|llasa|orpheus-tts|orpheus tts|cosyvoice|"
       "vicuna| dpo\n| dpo | dpo,| dpo.|dpoconfig|dpotrainer|sfttrainer|sftconfig|grpo|language model|大模型";
-  constexpr std::string_view kTuning = "finetun|fine-tun|微调|qlora",
+  constexpr std::string_view kTuning = "finetun|fine-tun|fine tun|微调|qlora",
                              kImages = "image|resnet|yolo|conv2d|diffusion|diffusers|video|图";
   return !view.log_says(kWords).empty() || (!view.log_says(kTuning).empty() && view.log_says(kImages).empty());
 }
@@ -53,7 +56,18 @@ bool speaks_of_diffusion(const CaseView& view) {
 }
 
 bool speaks_of_prediction(const CaseView& view) {
-  return view.phase("inference") || view.phase("eval") || !view.log_says(kStageOfPrediction).empty();
+  return view.phase("inference") || view.phase("eval") || !view.log_says(kStageOfPrediction).empty() ||
+         told_at(view, ToldStage::evaluation).weight > 0;
+}
+
+Evidence told_at(const CaseView& view, ToldStage stage) {
+  if (view.pool() != Pool::device) return {};
+  for (const std::string_view other :
+       {"backward", "optimizer_step", "optimizer_init", "cudagraph_capture", "serve_init"})
+    if (view.phase(other)) return {};
+  const std::string_view word = told_stage(view.incident().log_text, stage);
+  if (word.empty()) return {};
+  return {0.9, fmt::format("`{}`, where the log says that it failed", word)};
 }
 
 std::optional<int64_t> steps_done(const CaseView& view) {

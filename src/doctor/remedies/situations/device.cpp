@@ -1,6 +1,10 @@
 // What the figures of a device message show of the machine, and what to try where nothing tells what the program is.
 #include <fmt/format.h>
 
+#include <cctype>
+#include <cstdlib>
+#include <initializer_list>
+
 #include "doctor/remedies/figures.h"
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
@@ -22,6 +26,9 @@ bool unknown_prediction(const CaseView& view) {
   return predicting_on_device(view) && !view.training() && unknown_program(view) && view.message() != nullptr;
 }
 bool any_device(const CaseView& view) { return view.pool() == Pool::device; }
+bool of_any_framework(const CaseView& view) {
+  return view.pool() == Pool::device && view.reinforcement_library().empty();
+}
 bool of_another_framework(const CaseView& view) { return view.foreign_framework(); }
 bool with_tensorflow(const CaseView& view) { return view.foreign_framework() && view.framework() == "tensorflow"; }
 bool with_jax(const CaseView& view) { return view.foreign_framework() && view.framework() == "jax"; }
@@ -32,6 +39,19 @@ bool configured_elsewhere(const CaseView& view) {
   return training_on_device(view) && unknown_program(view) && !view.message();
 }
 bool own_optimizer(const CaseView& view) { return training_on_device(view) && !several_gpus(view); }
+
+// The size right behind one of the words: "7.92gib", "190.31mib".
+std::optional<int64_t> size_behind(const std::string& text, std::initializer_list<std::string_view> words) {
+  for (const std::string_view word : words) {
+    const std::optional<double> number = number_behind(text, word, 0);
+    if (!number) continue;
+    const size_t unit = text.find_first_not_of("0123456789.", text.find(word) + word.size());
+    if (unit == std::string::npos) continue;
+    if (text.compare(unit, 3, "gib") == 0) return static_cast<int64_t>(*number * 0x1p30);
+    if (text.compare(unit, 3, "mib") == 0) return static_cast<int64_t>(*number * 0x1p20);
+  }
+  return std::nullopt;
+}
 
 // More is allocated than the device has.
 Evidence beyond_capacity(const CaseView& view) {
@@ -96,6 +116,40 @@ Evidence only_that_it_failed(const CaseView& view) {
   return {0.7, f.allocated ? fmt::format("{} are live tensors", figure(*f.allocated)) : "an error without more"};
 }
 
+// The driver's own error, without PyTorch's figures, on Windows.
+Evidence refused_by_windows(const CaseView& view) {
+  if (view.foreign_framework() || view.framework() != "cuda") return {};
+  const std::string_view windows = view.log_says("windows|win10|win11|c:\\|d:\\|\\users\\");
+  if (windows.empty()) return {};
+  return {0.83, fmt::format("the driver's error, and `{}` in the log", windows)};
+}
+
+// TensorFlow's start: "Total memory: 7.92GiB", "Free memory: 190.31MiB".
+Evidence little_free_at_the_start(const CaseView& view) {
+  const std::string& text = view.incident().log_text;
+  const std::optional<int64_t> total = size_behind(text, {"total memory: ", "totalmemory: "});
+  const std::optional<int64_t> free = size_behind(text, {"free memory: ", "freememory: "});
+  if (total && free && *free < *total / 2)
+    return {0.92, fmt::format("{} of {} were free at the start", figure(*free), figure(*total))};
+  return {};
+}
+
+// A table of nvidia-smi with an idle device that is half full: it is not this program that runs there.
+Evidence idle_and_full(const CaseView& view) {
+  if (const Evidence start = little_free_at_the_start(view); start.weight > 0) return start;
+  const std::string& text = view.incident().log_text;
+  for (size_t at = text.find("mib / "); at != std::string::npos; at = text.find("mib / ", at + 6)) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    size_t begin = at;
+    while (begin > 0 && std::isdigit(static_cast<unsigned char>(text[begin - 1])) != 0) --begin;
+    const double used = std::strtod(text.c_str() + begin, nullptr), all = std::strtod(text.c_str() + at + 6, nullptr);
+    const bool idle = text.substr(at, end - at).find(" 0%") != std::string::npos;
+    if (idle && all > 0 && used > all / 2)
+      return {0.86, fmt::format("{:.0f} of {:.0f} MiB used on an idle device, in the log's nvidia-smi", used, all)};
+  }
+  return {};
+}
+
 Evidence only_predicts(const CaseView&) { return {0.71, "the command predicts"}; }
 
 constexpr Situation kSituations[] = {
@@ -114,6 +168,23 @@ constexpr Situation kSituations[] = {
       {"more-swap", "Windows: a larger paging file; what the GPU takes is committed there too"},
       {"end-other-processes", "nvidia-smi: another program may take the memory in between"}},
      free_but_refused},
+    {"fragments_by_the_log",
+     "the log speaks of memory in pieces: segments that grow leave none between them",
+     on_device,
+     {{log, 0.83, "memory fragmentation|fragmented|memory is fragment|due to fragmentation|碎片|断片化"}},
+     {{"expandable-segments", "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (torch >= 2.1)"},
+      {"length-buckets"},
+      {"empty-cache"}}},
+    {"commit_limit_of_windows",
+     "the driver refused, not PyTorch: on Windows what the GPU takes is committed in the paging file too, and that is "
+     "full first",
+     any_device,
+     {},
+     {{"more-swap",
+       "System > Advanced > Performance > Virtual memory: a larger paging file (32 GB and more) on a drive with room"},
+      {"input-size"},
+      {"end-other-processes", "Task Manager: end what holds memory or the GPU"}},
+     refused_by_windows},
     {"small_device",
      "weights fill a small device by themselves, in training with gradients and Adam's states (16 bytes per "
      "parameter): "
@@ -161,6 +232,22 @@ constexpr Situation kSituations[] = {
      {{"micro-batch"},
       {"on-cpu", "run one step on the CPU (device=\"cpu\"): an index out of range names itself there"},
       {"end-other-processes", "nvidia-smi: another program may hold the device"}}},
+    {"taken_before_this_program",
+     "the device was not empty when the program came: another program, or an earlier run that still holds it",
+     of_any_framework,
+     {},
+     {{"end-other-processes",
+       "nvidia-smi, fuser -v /dev/nvidia*: end what still holds the device, or take another GPU"},
+      {"grow-on-demand"},
+      {"micro-batch"}},
+     idle_and_full},
+    {"tensorflow_takes_it_all",
+     "TensorFlow asks the driver for nearly the whole device at its start: what others hold is missing then",
+     with_tensorflow,
+     {{log, 0.84, "from device: cuda_error_out_of_memory"}},
+     {{"end-other-processes", "nvidia-smi: another program, or an earlier run of this one, may hold the device"},
+      {"grow-on-demand"},
+      {"micro-batch"}}},
     {"tensorflow_on_a_full_device",
      "batch and input size decide; TensorFlow takes nearly the whole device at its start",
      with_tensorflow,

@@ -9,11 +9,32 @@ using enum System;
 using enum Sign::In;
 
 // A library's Trainer evaluates without gradients; the person's script may not.
+constexpr std::string_view kLibraries =
+    "ultralytics|yolo|mmdet|mmseg|detectron2|nnunet|lightning|pl_module|trainingarguments|trainer.evaluate|"
+    "per_device_|unsloth|axolotl|llamafactory|llama-factory";
 bool own_evaluation(const CaseView& view) {
+  if (!view.log_says(kLibraries).empty() && view.message() && view.message()->frames.empty()) return false;
   if (!on_device(view) || view.serving()) return false;
   const System system = view.job().system;
   const bool own = system == System::unknown || system == System::pytorch_script || system == System::accelerate;
   return own && (view.phase("eval") || view.phase("inference") || view.phase("forward") || view.phase("unknown"));
+}
+
+// A Trainer's evaluation has a batch of its own.
+bool with_a_trainer(const CaseView& view) {
+  const System system = view.job().system;
+  const bool own = system == System::unknown || system == System::pytorch_script || system == System::accelerate;
+  const bool named = !view.log_says("trainingarguments|trainer.evaluate|trainer.train|per_device_").empty();
+  return training_on_device(view) && (!own || named);
+}
+bool by_a_library(const CaseView& view) {
+  return on_device(view) && !view.serving() && !with_a_trainer(view) && !view.log_says(kLibraries).empty();
+}
+Evidence told_evaluation(const CaseView& view) { return told_at(view, ToldStage::evaluation); }
+Evidence told_evaluation_of_a_trainer(const CaseView& view) {
+  Evidence told = told_evaluation(view);
+  if (told.weight > 0) told.weight += 0.01;
+  return told;
 }
 
 bool generating(const CaseView& view) { return predicting_on_device(view) && !view.log_says("transformers/").empty(); }
@@ -30,6 +51,28 @@ constexpr Situation kSituations[] = {
        "preprocess_logits_for_metrics=lambda logits, labels: logits.argmax(-1) in Trainer(...); or "
        "eval_accumulation_steps=1, prediction_loss_only=True"},
       {"eval-batch", "per_device_eval_batch_size=1"}}},
+    {"batch_of_the_evaluation",
+     "evaluation has a batch of its own, 8 rows a device unless somebody says less, and keeps logits of the whole "
+     "vocabulary for each",
+     with_a_trainer,
+     {{log, 0.8, "crashing on eval|oom on eval|oom during eval|oom at eval|oom in eval"}},
+     {{"eval-batch", "eval_batch_size: 1", {}, axolotl},
+      {"eval-batch", "per_device_eval_batch_size=1 (8 unless stated, whatever the training's is)"},
+      {"eval-accumulation",
+       "eval_accumulation_steps=1, prediction_loss_only=True; with compute_metrics: preprocess_logits_for_metrics"},
+      {"sequence-length", "shorter rows to evaluate: cut them as in training"}},
+     told_evaluation_of_a_trainer},
+    {"evaluation_of_a_toolbox",
+     "the validation has a batch of its own (YOLO: twice the training's), and keeps what a metric collects",
+     by_a_library,
+     {},
+     {{"eval-batch",
+       "a smaller batch for the validation: YOLO half of batch=, mmdet val_dataloader.batch_size, Lightning "
+       "val_dataloader()"},
+      {"input-size"},
+      {"eval-accumulation",
+       "what the metric collects to the host: .detach().cpu(); or validate apart (YOLO: val=False)"}},
+     told_evaluation},
     {"generation",
      "generating keeps weights, and keys and values of every token of every row: both by type, the latter by length",
      generating,
@@ -50,7 +93,8 @@ constexpr Situation kSituations[] = {
      {{"no-grad", "with torch.no_grad(): around evaluation and prediction (or torch.inference_mode())"},
       {"input-size"},
       {"eval-batch", "a smaller batch for evaluation: DataLoader(..., batch_size=1)"},
-      {"eval-accumulation", "outputs.append(logits.argmax(-1).cpu()) instead of keeping logits on the GPU"}}},
+      {"eval-accumulation", "outputs.append(logits.argmax(-1).cpu()) instead of keeping logits on the GPU"}},
+     told_evaluation},
 };
 
 }  // namespace

@@ -9,6 +9,10 @@ using enum Sign::In;
 
 bool host_ran_out(const CaseView& view) { return view.pool() == Pool::host; }
 bool shared_memory_ran_out(const CaseView& view) { return view.pool() == Pool::shared_memory; }
+// Not a device that is full: .wslconfig does not enlarge it.
+bool host_or_pinned(const CaseView& view) {
+  return host_ran_out(view) || !view.log_says("cudahostalloc|cudamallochost|pin_memory").empty();
+}
 bool any_memory(const CaseView& view) { return !view.foreign_framework(); }
 
 constexpr Situation kSituations[] = {
@@ -25,11 +29,23 @@ constexpr Situation kSituations[] = {
      {{"lean-load", "low_cpu_mem_usage=True, one process first; zero.Init or fsdp_cpu_ram_efficient_loading: true"},
       {"host-memory"},
       {"fewer-workers"}}},
+    {"history_kept_on_the_host",
+     "the program itself grows from step to step: losses with their graphs, outputs or samples in a list",
+     host_ran_out,
+     {{log, 0.84,
+       "keep increasing|keeps increasing|keeps growing|keeps rising|memory leak|+= loss\n|+= output.loss\n"}},
+     {{"detach-history", "total += loss.item(); lists of .detach().cpu().numpy(): no graph is kept"},
+      {"fewer-workers", "DataLoader(..., num_workers=0): does it still grow? samples as arrays, not lists of objects"},
+      {"host-memory"}}},
     {"data_set_in_memory",
      "the data set itself fills the host memory, and every loader process has a copy of its own",
      host_ran_out,
-     {{log, 0.82, "unable to allocate|for an array with shape|read_csv|load_dataset|pickle.load|np.load"}},
-     {{"lean-load", "np.load(path, mmap_mode=\"r\"), datasets with keep_in_memory=False, or chunks: not all at once"},
+     {{log, 0.82,
+       "unable to allocate|for an array with shape|read_csv|load_dataset|pickle.load|np.load|np.ndarray(|np.zeros(|"
+       "np.empty(|np.asarray(|np.array(|np.concatenate|np.stack|np.vstack|hf.get("}},
+     {{"lean-load",
+       "not all at once: np.load(path, mmap_mode=\"r\"), np.memmap, h5py by slices, keep_in_memory=False, or fewer "
+       "samples"},
       {"fewer-workers"},
       {"host-memory"}}},
     {"paging_file_behind_a_model",
@@ -48,8 +64,8 @@ constexpr Situation kSituations[] = {
       {"more-swap", "System > Advanced > Performance > Virtual memory: a larger paging file on a drive with room"}}},
     {"wsl_takes_half",
      "WSL has half of the machine's memory unless .wslconfig says more, and less still of it can be pinned",
-     any_memory,
-     {{log, 0.85, "microsoft-standard-wsl|wsl2"}},
+     host_or_pinned,
+     {{log, 0.85, "microsoft-standard-wsl|wsl2|in wsl|on wsl|under wsl|wsl ubuntu"}},
      {{"host-memory", "%UserProfile%\\.wslconfig: [wsl2] memory=48GB, swap=64GB; then wsl --shutdown"},
       {"pageable-memory"},
       {"more-swap"}}},

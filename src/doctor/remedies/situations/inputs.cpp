@@ -32,7 +32,9 @@ Evidence after_some_steps(const CaseView& view) {
   return {0.76, fmt::format("{} steps went well", *steps)};
 }
 
-bool unknown_program_on_device(const CaseView& view) { return training_on_device(view) && unknown_program(view); }
+bool unknown_program_on_device(const CaseView& view) {
+  return training_on_device(view) && unknown_program(view) && view.reinforcement_library().empty();
+}
 bool language_training(const CaseView& view) { return training_on_device(view) && !unknown_program(view); }
 bool training_on_packs(const CaseView& view) {
   return language_training(view) && view.job().batch.packing.value_or(false);
@@ -45,7 +47,7 @@ bool enlarging(const CaseView& view) {
 }
 // The stage of a prediction has situations of its own.
 constexpr std::string_view kTraining =
-    "train|finetun|fine-tun|qlora|lora|epoch|loss|optimizer|batch|bert|dpo|sft|微调|训练|学習|訓練";
+    "train|finetun|fine-tun|fine tun|qlora|lora|epoch|loss|optimizer|batch|bert|dpo|sft|微调|训练|学習|訓練";
 
 Evidence texts_in_the_log(const CaseView& view) {
   if (!speaks_of_texts(view) || speaks_of_prediction(view)) return {};
@@ -129,7 +131,7 @@ constexpr Situation kSituations[] = {
      {{"sequence-length",
        "a shorter context: fewer tokens in the prompt, a smaller max_new_tokens; in training max_length=<half>"},
       {"quantized-model", "only to predict: a 4-bit version (AWQ, GPTQ, GGUF), or load_in_4bit=True"},
-      {"micro-batch"}},
+      {"micro-batch", "fewer prompts or rows at a time: a batch size (max_batch_size) of 1"}},
      texts_without_a_training},
     {"training_by_swift",
      "ms-swift 3 cuts no sample where --max_length is absent: the longest decides",

@@ -16,6 +16,8 @@ bool loading_on_device(const CaseView& view) {
 }
 bool resuming(const CaseView& view) { return on_device(view) && !view.serving(); }
 
+Evidence told_resuming(const CaseView& view) { return told_at(view, ToldStage::resuming); }
+
 // A script that only predicts, at a device full of many small tensors: the weights.
 Evidence weights_fill(const CaseView& view) {
   const MessageFigures& f = view.figures();
@@ -35,7 +37,8 @@ constexpr Situation kSituations[] = {
        "from|load_checkpoint"},
       {either, 0.8, "torch.load(args.resume|torch.load(checkpoint|torch.load(opt.resume|torch.load(resume"},
       {setup, 0.78, "--resume |--resume=|resume=true|resume: true"}},
-     {{"map-location", {}, {}, System::unknown, "map_location"}, {"micro-batch"}}},
+     {{"map-location", {}, {}, System::unknown, "map_location=\"cpu\"|map_location='cpu'"}, {"micro-batch"}},
+     told_resuming},
     {"model_whole_before_its_sharding",
      "DeepSpeed moves the whole model to the device: it was made before ZeRO could divide it",
      training_on_device,
@@ -49,7 +52,8 @@ constexpr Situation kSituations[] = {
      "the weights come to the device whole before they are quantised",
      predicting_on_device,
      {{either, 0.86,
-       ".quantize(4)|.quantize(8)|quantize(4).cuda|quantize(8).cuda|int8量化|int4量化|8bit量化|4bit量化"}},
+       ".quantize(4)|.quantize(8)|quantize(4).cuda|quantize(8).cuda|int8量化|int4量化|8bit量化|4bit量化|int8推理|"
+       "int4推理|int8 推理|int4 推理"}},
      {{"lean-load", "without device_map: from_pretrained(..., torch_dtype=torch.float16), then .quantize(8).cuda()"},
       {"quantized-model", "a version of the model that is published in 4 or 8 bits"},
       {"half-inference", "from_pretrained(..., torch_dtype=torch.float16)"}}},

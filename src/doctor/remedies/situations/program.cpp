@@ -1,4 +1,6 @@
 // Programs that hold on to what they no longer need, and layers that are larger than meant.
+#include <fmt/format.h>
+
 #include "doctor/remedies/situations/conditions.h"
 #include "doctor/remedies/situations/situation.h"
 
@@ -12,6 +14,13 @@ Evidence growing(const CaseView& view) {
   return {0.9, "the memory in the log rises from step to step"};
 }
 
+bool unknown_training(const CaseView& view) { return training_on_device(view) && unknown_program(view); }
+Evidence after_epochs(const CaseView& view) {
+  const std::string_view told = told_after_epochs(view.incident().log_text);
+  if (told.empty()) return {};
+  return {0.84, fmt::format("`{}` in the log", told)};
+}
+
 constexpr Situation kSituations[] = {
     {"history_kept",
      "the graphs of past steps are kept: a loss summed or listed without .item(), a state that is not detached, or "
@@ -20,15 +29,28 @@ constexpr Situation kSituations[] = {
      {{log, 0.86, "retain_graph=true"},
       {log, 0.82,
        "total_loss += loss|running_loss += loss|epoch_loss += loss|loss_sum += loss|losses.append(loss)|"
-       "outputs.append(|.append(output|.append(loss"},
+       "outputs.append(|.append(output|.append(loss|.update(loss,"},
       {log, 0.76,
-       "keeps increasing|keeps growing|memory leak|usage increases|memory increases|grows over time|越来越|不断增加"},
+       "keeps increasing|keeps growing|memory leak|usage increases|memory increases|grows over time|steady increase|"
+       "more and more memory|gradually increas|increases gradually|slowly increas|keeps rising|consumption increases|"
+       "越来越|不断增加|不断增长|一直增加|逐渐增加|増え続け"},
       {setup, 0.8,
        "retain_graph=true|total_loss += loss\n|running_loss += loss\n|epoch_loss += loss\n|losses.append(loss)"}},
      {{"detach-history",
        "total += loss.item(); hidden = hidden.detach(); lists of .detach().cpu(); no retain_graph=True"},
       {"measure"}},
      growing},
+    {"failed_after_whole_epochs",
+     "whole epochs or many steps went well: something is kept from step to step, a larger batch came, or the "
+     "validation between the epochs wants more than a step",
+     unknown_training,
+     {},
+     {{"detach-history",
+       "total += loss.item(); lists of .detach().cpu(); del loss, outputs at the end of a step: nothing kept over "
+       "steps"},
+      {"micro-batch"},
+      {"eval-batch", "if it fails in the validation: a smaller batch there, with torch.no_grad(): around it"}},
+     after_epochs},
     {"layer_larger_than_meant",
      "a layer of the model itself finds no room when it is made: its sizes are larger than meant",
      training_on_device,

@@ -11,7 +11,10 @@ using enum Sign::In;
 bool deepspeed_on_host(const CaseView& view) {
   return on_host(view) && (view.zero() || !view.setup_says("zero_stage|deepspeed").empty());
 }
-bool saving(const CaseView& view) { return view.phase("checkpoint_save") && view.pool() == Pool::device; }
+Evidence told_saving(const CaseView& view) { return told_at(view, ToldStage::saving); }
+bool saving(const CaseView& view) {
+  return view.pool() == Pool::device && (view.phase("checkpoint_save") || told_saving(view).weight > 0);
+}
 bool of_host_memory(const CaseView& view) { return view.pool() == Pool::host; }
 
 constexpr Situation kSituations[] = {
@@ -39,9 +42,12 @@ constexpr Situation kSituations[] = {
      saving,
      {{log, 0.8, "state_dict|torch.save|save_pretrained|save_model|save_checkpoint"}},
      {{"sharded-save",
-       "move the state to the host first: {k: v.cpu() for k, v in model.state_dict().items()}; sharded: "
-       "state_dict_type SHARDED_STATE_DICT"},
-      {"empty-cache", "torch.cuda.empty_cache() before saving"}}},
+       "FSDP: state_dict_type SHARDED_STATE_DICT, or FullStateDictConfig(offload_to_cpu=True, rank0_only=True); "
+       "ZeRO-3: \"stage3_gather_16bit_weights_on_model_save\": false; else {k: v.cpu() for k, v in "
+       "model.state_dict().items()}"},
+      {"empty-cache", "torch.cuda.empty_cache() before saving"},
+      {"save-adapter", "less of it: save_only_model=True (without the optimizer's states); of LoRA the adapter alone"}},
+     told_saving},
     {"saved_in_host_memory",
      "what is saved is gathered whole in host memory first, on one process or on each",
      of_host_memory,

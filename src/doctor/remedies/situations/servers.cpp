@@ -45,6 +45,26 @@ Evidence little_left_after_loading(const CaseView& view) {
   return {0.93, fmt::format("{:.1f} GB are left beside {:.1f} GB of weights", *left, *weights)};
 }
 
+// vLLM without a stated length.
+bool whole_context(const CaseView& view) {
+  const Message* message = view.message();
+  if (message && (message->kv_tokens_available || message->kv_bytes_available)) return false;  // it says so itself
+  return vllm_on_device(view) && !view.job().serving.max_model_len &&
+         view.log_says("--max-model-len|--max_model_len|max_model_len=").empty();
+}
+
+// "max_seq_len=131072" of the engine's first line, or a model that is named for its context.
+Evidence long_context_in_log(const CaseView& view) {
+  constexpr double kLong = 16384;
+  for (const char* words : {"max_seq_len=", "max_seq_len = ", "max seq len (", "max seq len is "}) {
+    const std::optional<double> length = number_behind(view.incident().log_text, words, 0);
+    if (length && *length >= kLong) return {0.84, fmt::format("a context of {:.0f} tokens in the log", *length)};
+  }
+  const std::string_view named = view.log_says("128k|-1m|256k|longcontext|long-context|max context");
+  if (named.empty()) return {};
+  return {0.78, fmt::format("`{}` in the log", named)};
+}
+
 // "Loading model weights took 20.10 GB" on a device of 23.64 GiB.
 Evidence weights_take_the_device(const CaseView& view) {
   const std::string& text = view.incident().log_text;
@@ -118,7 +138,26 @@ constexpr Situation kSituations[] = {
      "weights and the profiled peak take the whole share: nothing is left for the KV cache",
      vllm_on_device,
      {{log, 0.88, "no available memory for the cache blocks"}},
-     {{"gpu-memory-utilization"}, {"max-sequences"}, {"batched-tokens"}, {"quantized-model"}, {"tensor-parallel"}}},
+     {{"gpu-memory-utilization"},
+      {"max-sequences"},
+      {"batched-tokens"},
+      {"max-model-len"},
+      {"quantized-model"},
+      {"tensor-parallel"}}},
+    {"context_of_the_model",
+     "without --max-model-len the server plans for the model's own longest context: profile run and KV cache are sized "
+     "by it",
+     whole_context,
+     {},
+     {{"max-model-len"}, {"gpu-memory-utilization"}, {"eager"}},
+     long_context_in_log},
+    {"quantised_by_another_option",
+     "vLLM quantises nothing on load_in_4bit or load_in_8bit: the weights come in 16 bits",
+     vllm_on_device,
+     {{either, 0.9, "load_in_4bit|load_in_8bit|load-in-4bit|load-in-8bit"}},
+     {{"quantized-model", "weights that are published in 4 bits (AWQ, GPTQ), or --quantization bitsandbytes"},
+      {"tensor-parallel"},
+      {"smaller-model", "a smaller model: 2 GB per billion parameters in 16 bits, 0.6 in 4"}}},
     {"weights_leave_no_pool",
      "the weights leave next to nothing for the pool: a larger share does not make room",
      paged_server,

@@ -72,6 +72,35 @@ bool refused(const Findings& findings, std::string_view technique, bool with_wor
   });
 }
 
+// What any process on a device can be given, whatever its program.
+bool of_every_program(std::string_view technique) {
+  for (const std::string_view each :
+       {"expandable-segments", "max-split-size", "own-allocator", "end-other-processes", "larger-gpu", "measure",
+        "find-sample", "host-memory", "more-swap", "shared-memory"})
+    if (technique == each) return true;
+  return false;
+}
+
+// A trainer with keys of its own, which only its situations spell: what rules offer is PyTorch's or another trainer's.
+bool keys_of_its_own(const CaseView& view) { return !view.reinforcement_library().empty() && !view.has_job(); }
+void keep_own_spelling(const CaseView& view, Findings& findings) {
+  if (!keys_of_its_own(view)) return;
+  std::erase_if(findings.remedies, [&](const Remedy& remedy) {
+    if (remedy.evidence > 0 || of_every_program(remedy.name)) return false;
+    findings.refused.push_back({remedy.name, fmt::format("{} has keys of its own", view.reinforcement_library())});
+    return true;
+  });
+}
+
+// The log says in words that it failed while it evaluated or saved: what a training step takes is not to blame.
+constexpr double kTold = 0.9;
+bool failed_beside_the_training(const CaseView& view) {
+  return told_at(view, ToldStage::evaluation).weight > 0 || told_at(view, ToldStage::saving).weight > 0;
+}
+bool of_the_step(std::string_view technique) {
+  return technique == "micro-batch" || technique == "checkpointing" || technique == "optimizer-8bit";
+}
+
 // Whether the advice is for the view's system, and not in force already.
 bool meant_for(const Advice& advice, const CaseView& view) {
   if (!view.log_says(advice.unless).empty() || !view.setup_says(advice.unless).empty()) return false;
@@ -89,6 +118,7 @@ std::string_view words_of(const Advice& advice, const CaseView& view) {
 
 void take(const CaseView& view, const Situation& situation, const Advice& advice, double evidence, Findings& findings) {
   const std::string_view words = words_of(advice, view);
+  if (words.empty() && keys_of_its_own(view) && !of_every_program(advice.technique)) return;
   Remedy* known = offered(findings, advice.technique);
   if (!known) {
     if (refused(findings, advice.technique, !words.empty())) return;
@@ -119,7 +149,7 @@ std::vector<const Situation*> all_situations() {
   for (const auto group :
        {saving_situations, evaluation_situations, input_situations, program_situations, loading_situations,
         server_situations, llama_cpp_situations, host_situations, device_situations, diffusion_situations,
-        reinforcement_situations, sharding_situations, toolbox_situations})
+        reinforcement_situations, sharding_situations, toolbox_situations, model_size_situations})
     for (const Situation& situation : group()) all.push_back(&situation);
   return all;
 }
@@ -137,6 +167,7 @@ std::vector<Seen> seen_situations(const CaseView& view) {
 
 void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findings) {
   const bool smaller_batch = smaller_batch_failed(view.incident().log_text);
+  const bool elsewhere = failed_beside_the_training(view);
   for (const Seen& one : seen) {
     std::vector<std::string_view> given;
     for (const Advice& advice : one.situation->advice()) {
@@ -144,10 +175,12 @@ void advise(const CaseView& view, const std::vector<Seen>& seen, Findings& findi
       if (std::find(given.begin(), given.end(), advice.technique) != given.end()) continue;
       double evidence = one.evidence.weight - kStep * static_cast<double>(given.size());
       if (smaller_batch && advice.technique == "micro-batch") evidence -= kTried;
+      if (elsewhere && one.evidence.weight < kTold && of_the_step(advice.technique)) evidence -= kTried;
       take(view, *one.situation, advice, evidence, findings);
       given.push_back(advice.technique);
     }
   }
+  keep_own_spelling(view, findings);
 }
 
 }  // namespace headroom::doctor

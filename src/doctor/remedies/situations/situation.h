@@ -73,6 +73,7 @@ std::span<const Situation> diffusion_situations();
 std::span<const Situation> reinforcement_situations();
 std::span<const Situation> sharding_situations();
 std::span<const Situation> toolbox_situations();
+std::span<const Situation> model_size_situations();
 std::vector<const Situation*> all_situations();
 
 struct Seen {

@@ -13,6 +13,7 @@ bool trained_by_a_toolbox(const CaseView& view) { return training_on_device(view
 bool trained_by_megatron(const CaseView& view) {
   return training_on_device(view) && !view.has_job() && view.reinforcement_library().empty();
 }
+bool any_scene(const CaseView& view) { return on_device(view) && !view.serving(); }
 // Not where speech is only recognised.
 bool trained_on_speech(const CaseView& view) {
   return trained_by_a_toolbox(view) && !speaks_of_prediction(view) && view.log_says("transcrib").empty();
@@ -29,6 +30,14 @@ constexpr Situation kSituations[] = {
        "images out"},
       {"micro-batch", "half of samples_per_gpu (train_dataloader.batch_size)"},
       {"input-size", "a smaller img_scale (scale), such as (800, 480)"}}},
+    {"training_by_nnunet",
+     "nnU-Net plans patch and batch for a GPU of a size: one that is smaller, or a network that was changed, needs "
+     "other plans",
+     trained_by_a_toolbox,
+     {{either, 0.84, "nnunet|nnu-net"}},
+     {{"micro-batch", "a smaller batch_size in the plans (nnUNetPlans.json; version 1: the plans' .pkl)"},
+      {"input-size", "a smaller patch_size: plan again with -gpu_memory_target <GB> (nnUNetv2_plan_experiment)"},
+      {"mixed-precision", "--fp16 in the first releases; later ones train in 16 bits by themselves"}}},
     {"training_by_detectron",
      "a detector keeps features of whole images: memory grows with images at once x their size",
      trained_by_a_toolbox,
@@ -54,6 +63,19 @@ constexpr Situation kSituations[] = {
        "alignment"},
       {"micro-batch", "half of batch_size (ESPnet: batch_bins)"},
       {"length-buckets", "batches by length: batch_type: numel or length (ESPnet), bucketing (NeMo)"}}},
+    {"scenes_of_gaussians",
+     "a scene keeps all its photographs on the device beside its Gaussians, whose number grows until densification "
+     "ends",
+     any_scene,
+     {{log, 0.96, "rasterize_gaussians|gaussian_renderer|diff_gaussian|surfel_rasterization"},
+      {either, 0.86, "gaussian-splatting|gaussian_splatting|gaussian splatting|gsplat|splatfacto"},
+      {either, 0.8, "nerfstudio|ns-train|instant-ngp|nerfacto"}},
+     {{"input-size",
+       "smaller photographs: -r 2, -r 4 (--resolution), nerfstudio-data --downscale-factor 4; fewer of them"},
+      {"low-vram",
+       "--data_device cpu: the photographs wait on the host (nerfstudio: --pipeline.datamanager.images-on-gpu False)"},
+      {"find-sample",
+       "fewer Gaussians: --densify_grad_threshold 0.0005, an earlier --densify_until_iter; look at their number"}}},
     {"scripts_of_lit_llama",
      "the scripts of Lit-LLaMA and of the first LitGPT hold their settings at their heads; batch_size is only the sum "
      "of several micro_batch_size",

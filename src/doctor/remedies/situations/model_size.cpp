@@ -1,0 +1,132 @@
+// A model whose weights alone are larger than the device: nothing of the batch or the context changes that.
+#include <fmt/format.h>
+
+#include "doctor/remedies/figures.h"
+#include "doctor/remedies/model_words.h"
+#include "doctor/remedies/situations/conditions.h"
+#include "doctor/remedies/situations/situation.h"
+
+namespace headroom::doctor {
+namespace {
+
+constexpr double kGib = 0x1p30;
+constexpr double kOverhead = 1.15;  // of 4 bits: scales, and what stays in 16
+constexpr double kShare = 0.95;     // of the device, for weights at most
+
+// On one device: where several share the weights, the size of one says nothing.
+bool alone(const CaseView& view) {
+  constexpr std::string_view kShared = "--tensor-parallel-size|tensor_parallel|--num-shard|device_map|--tp ";
+  return on_device(view) && !view.sharded() && view.gpus() <= 1 && view.reinforcement_library().empty() &&
+         !speaks_of_diffusion(view) && view.log_says(kShared).empty();
+}
+// A message alone is taken for a training's: here the log, or a job, must say so.
+bool speaks_of_training(const CaseView& view) {
+  constexpr std::string_view kTraining =
+      "train|fine-tun|fine tun|finetun|lora|qlora|epoch|loss|sft|dpo|optimizer|微调|训练|学習|ファインチューニング";
+  return view.training() && (view.has_job() || !any_word(view.incident().log_text, kTraining).empty());
+}
+bool trained_alone(const CaseView& view) { return alone(view) && !view.serving() && speaks_of_training(view); }
+bool predicting_alone(const CaseView& view) { return alone(view) && !view.serving() && !speaks_of_training(view); }
+bool serving_alone(const CaseView& view) {
+  const Job& job = view.job();
+  return alone(view) && view.serving() && job.system != System::llama_server && job.parallel.tensor.value_or(1) == 1;
+}
+
+std::optional<double> device_bytes(const CaseView& view) {
+  if (view.figures().capacity) return static_cast<double>(*view.figures().capacity);
+  if (view.gpu()) return static_cast<double>(view.gpu()->memory_bytes);
+  const std::optional<Gpu> named = gpu_in_words(view.incident().log_text);
+  return named ? std::optional(static_cast<double>(named->memory_bytes)) : std::nullopt;
+}
+
+// Of the job where one is given, else as the words name it.
+std::optional<ModelWords> model_of(const CaseView& view) {
+  if (view.shape() && view.has_job()) {
+    ModelWords model{view.shape()->parameters, "the model", 16};
+    const std::string kind = view.job().precision.quantization.value_or("none");
+    if (kind != "none") model.bits = kind.find('8') == std::string::npos ? 4 : 8;
+    return model;
+  }
+  std::optional<ModelWords> model =
+      model_in_words(view.incident().log_text + "\n" + view.incident().setup_text + "\n" + view.job().model);
+  // llama.cpp's files have 4 bits unless their name says more.
+  if (model && view.job().system == System::llama_server && model->bits == 16) model->bits = 4;
+  return model;
+}
+
+// Weights of `least` to `most` bits that do not fit; without weight where they would, or where size or device is
+// unknown.
+Evidence beyond(const CaseView& view, int least, int most, double weight) {
+  const std::optional<double> device = device_bytes(view);
+  const std::optional<ModelWords> model = model_of(view);
+  if (!device || !model || model->bits < least || model->bits > most) return {};
+  const double bytes = model->parameters * model->bits / 8 * (model->bits == 4 ? kOverhead : 1.0);
+  if (bytes < kShare * *device) return {};
+  return {weight, fmt::format("{}: {:.1f} GiB in {} bits, on {}", model->written, bytes / kGib, model->bits,
+                              figure(static_cast<int64_t>(*device)))};
+}
+
+Evidence larger_in_16_bits(const CaseView& view) { return beyond(view, 8, 16, 0.83); }
+Evidence larger_in_4_bits(const CaseView& view) { return beyond(view, 4, 4, 0.87); }
+
+// Weights and gradients in 16 bits, and Adam's two states and a master copy in 32: far beyond the device, where nothing
+// says that less is trained or that it is spread.
+Evidence states_beyond(const CaseView& view) {
+  constexpr double kBytes = 16, kFar = 1.5;
+  constexpr std::string_view kLess = "lora|adapter|peft|freez|frozen|offload|deepspeed|fsdp|zero-|zero3|zero2|bit";
+  if (view.has_job() || several_gpus(view) || !view.log_says(kLess).empty()) return {};
+  const std::optional<double> device = device_bytes(view);
+  const std::optional<ModelWords> model = model_of(view);
+  if (!device || !model || model->parameters * kBytes < kFar * *device) return {};
+  // Adapters are often trained and not named: it stands behind what helps either way.
+  return {0.65, fmt::format("{}: {:.0f} GiB with Adam, 16 bytes per parameter, on {}", model->written,
+                            model->parameters * kBytes / kGib, figure(static_cast<int64_t>(*device)))};
+}
+
+constexpr Situation kSituations[] = {
+    {"model_too_large_in_4_bits",
+     "even in 4 bits the weights are larger than the device",
+     alone,
+     {},
+     {{"smaller-model", "a smaller model: 4 bits take 0.6 GB per billion parameters"},
+      {"serve-offload", "a part of it on the CPU: device_map=\"auto\", fewer -ngl (llama.cpp), --cpu-offload-gb"},
+      {"larger-gpu"}},
+     larger_in_4_bits},
+    {"trained_model_too_large",
+     "the weights alone are larger than the device: no batch changes that",
+     trained_alone,
+     {},
+     {{"qlora"},
+      {"smaller-model", "a smaller model (16 bytes per parameter; LoRA 2, QLoRA 0.6)"},
+      {"shard", "several devices: FSDP FULL_SHARD, or ZeRO-3 (\"stage\": 3), with the offload to the host"},
+      {"micro-batch"}},
+     larger_in_16_bits},
+    {"states_too_large",
+     "if all weights train, gradients and states alone are larger than the device: no batch changes that",
+     trained_alone,
+     {},
+     {{"lora"}, {"qlora"}, {"smaller-model", "a smaller model (16 bytes per parameter; LoRA 2, QLoRA 0.6)"}},
+     states_beyond},
+    {"model_too_large",
+     "the weights alone are larger than the device: no batch and no length changes that",
+     predicting_alone,
+     {},
+     {{"quantized-model", "a version in 4 or 8 bits (AWQ, GPTQ, GGUF), or from_pretrained(..., load_in_4bit=True)"},
+      {"smaller-model", "a smaller model: 2 GB per billion parameters in 16 bits, 0.6 in 4"},
+      {"serve-offload", "device_map=\"auto\": what finds no room stays on the host"}},
+     larger_in_16_bits},
+    {"served_model_too_large",
+     "the weights alone are larger than the device: no context and no share changes that",
+     serving_alone,
+     {},
+     {{"quantized-model", "a version in 4 or 8 bits: AWQ, GPTQ, FP8"},
+      {"tensor-parallel"},
+      {"smaller-model", "a smaller model: 2 GB per billion parameters in 16 bits, 0.6 in 4"}},
+     larger_in_16_bits},
+};
+
+}  // namespace
+
+std::span<const Situation> model_size_situations() { return kSituations; }
+
+}  // namespace headroom::doctor
