@@ -234,6 +234,11 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   const LoraSlots lora = slots_of(request, serving, model.spec, served.adapted());
   const int64_t block_bytes = block_bytes_of(model.spec, serving.block_size, cache);
   const ParkPlace park(serving, options.machine, block_bytes);
+  if (park.rule() == AdmissionRule::balanced && !request.facts.is_cpu())
+    throw Error(ErrorKind::usage,
+                fmt::format("--admission balanced on {} is not built in this version: blocks are parked by the host",
+                            options.machine.device),
+                "--admission guaranteed");
   request.disk_budget_bytes -= park.disk_bytes();
   const auto limits = [&](const ServingSize& size) {
     StepLimits made = limits_of(size, serving, model.spec, park);

@@ -86,7 +86,11 @@ Json head_json(const AnswerHead& head, bool streamed) {
   const char* object = head.api == TextApi::completion ? "text_completion"
                        : streamed                      ? "chat.completion.chunk"
                                                        : "chat.completion";
-  return {{"id", head.id}, {"object", object}, {"created", head.created}, {"model", head.model}};
+  return {{"id", head.id},
+          {"object", object},
+          {"created", head.created},
+          {"model", head.model},
+          {"system_fingerprint", "headroom-" HEADROOM_VERSION}};
 }
 
 Json message_json(const AnswerPiece& piece) {

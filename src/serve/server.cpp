@@ -192,9 +192,16 @@ class Server::Parts {
     throw ApiError(401, "the API key is missing or wrong: send Authorization: Bearer KEY", {}, "invalid_api_key");
   }
 
+  // As OpenAI has it, also where a client's base URL ends before /v1.
+  static std::string versioned(const std::string& path) {
+    for (const char* known : {"/completions", "/chat/completions", "/embeddings", "/responses", "/messages", "/models"})
+      if (path == known) return "/v1" + path;
+    return path;
+  }
+
   void route(const ExchangeRef& exchange) {
     const HttpRequest& request = exchange->request();
-    const std::string& path = request.path;
+    const std::string path = versioned(request.path);
     if (path == "/health" || path == "/ping") return health(*exchange);
     if (path == "/") return require_method(request, "GET"), send_page(*exchange);
     require_key(request);
@@ -282,7 +289,7 @@ class Server::Parts {
 
   void models(HttpExchange& exchange) const {
     constexpr std::string_view kList = "/v1/models";
-    const std::string& path = exchange.request().path;
+    const std::string path = versioned(exchange.request().path);
     if (path.size() > kList.size() + 1) {
       const std::string name = path.substr(kList.size() + 1);
       if (const AdapterUse adapter = adapters_.find(name)) return send_json(exchange, adapter_json(*adapter));
@@ -375,7 +382,8 @@ class Server::Parts {
       const OrderedJson* tools = fields.array("tools");
       ids = encoder_->chat_tokens(*messages, tools ? *tools : OrderedJson(), read_chat_form(fields));
     } else {
-      const std::optional<std::string> text = fields.text("prompt");
+      std::optional<std::string> text = fields.text("prompt");
+      if (!text) text = fields.text("content");  // as llama.cpp has it
       if (!text) fields.refuse("prompt", "is missing, and so are messages");
       ids = encoder_->tokens_of(*text, fields.flag("add_special_tokens").value_or(true));
     }
