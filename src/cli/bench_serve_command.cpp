@@ -158,7 +158,7 @@ bench::LoadSummary measure(BenchArguments& a, bench::HttpCalls& calls, std::opti
   const auto source = a.load.dataset.empty() ? bench::random_requests(a.load, bench::word_tokens(calls, a.load))
                                              : bench::file_requests(a.load);
   bench::warm_up(calls, a.load, *source);
-  const RunControl& control = install_signal_handlers();
+  const RunControl& control = install_signal_handlers("\nending with what has been measured (again to end at once)\n");
   LoadProgress progress(a.quiet, a.load.num_prompts);
   bench::LoadHooks hooks{[&](const bench::LoadSample& sample) { progress.show(sample); },
                          [&] { return control.stop_signal != 0; }, memory ? &*memory : nullptr};

@@ -93,7 +93,8 @@ int run_serve(ServeArguments& a) {
   const ServingPlan plan = plan_serving(options, a.serving.serving, notes);
   if (!plan.plan.feasible) return refuse(plan.plan);
   if (!a.serving.quiet) a.server.log = [](const std::string& line) { write_stderr(line + "\n"); };
-  const RunControl& control = install_signal_handlers();
+  const RunControl& control =
+      install_signal_handlers("\nfinishing the requests under way, then ending (again to end at once)\n");
   std::atomic<bool>& reload = install_reload_handler();
   std::unique_ptr<ParkFile> park = reserve_park(plan);  // a disk that is full is refused before the socket is open
   Server server(a.server, plan);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 
 namespace headroom {
 namespace {
@@ -22,6 +23,9 @@ int64_t nanoseconds() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
+// What the first request is answered with: a text that lives as long as the program.
+std::atomic<const char*> stop_text{nullptr};
+
 // Set by the first request to stop. Lock-free, so that a handler may use it.
 std::atomic<int64_t> stop_requested_at{0};
 
@@ -37,8 +41,8 @@ void on_signal(int number) {
     return;
   }
   control().stop_signal = number;
-  static constexpr char kText[] = "\nstopping after this step, then saving (again to stop at once)\n";
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText, sizeof kText - 1);
+  const char* const text = stop_text;
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
 }
 
 std::atomic<bool>& reload_asked() {
@@ -57,8 +61,9 @@ std::atomic<bool>& install_reload_handler() {
   return reload_asked();
 }
 
-RunControl& install_signal_handlers() {
+RunControl& install_signal_handlers(const char* text) {
   control();
+  stop_text = text;
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;

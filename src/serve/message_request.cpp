@@ -22,6 +22,8 @@ bool add_tool_block(const JsonFields& block, const std::string& role, OrderedJso
     if (!id) block.refuse("tool_use_id", "is missing");
     const std::string text = block.find("content") ? joined_text(block, "content", {"text"}) : "";
     messages.push_back({{"role", "tool"}, {"tool_call_id", *id}, {"content", text}});
+  } else if ((type == "thinking" || type == "redacted_thinking") && role == "assistant") {
+    // Of an earlier turn: not shown again.
   } else if (type == "text") {
     return false;
   } else {
@@ -95,10 +97,15 @@ void add_stops(const JsonFields& fields, OrderedJson& body) {
   }
 }
 
-void refuse_thinking(const JsonFields& fields) {
+// Whether the template should let the model think; what it thinks is a part of the text.
+void add_thinking(const JsonFields& fields, OrderedJson& body) {
   const OrderedJson* thinking = fields.object("thinking");
-  if (thinking && JsonFields(*thinking, "thinking.").text("type").value_or("") != "disabled")
-    fields.refuse("thinking", "is not supported: leave it out, or disable it");
+  if (!thinking) return;
+  const JsonFields inner(*thinking, "thinking.");
+  const std::string type = inner.text("type").value_or("");
+  if (type != "enabled" && type != "adaptive" && type != "disabled")
+    inner.refuse("type", "must be enabled, adaptive or disabled");
+  body["chat_template_kwargs"] = {{"enable_thinking", type != "disabled"}};
 }
 
 // {"output_config":{"format":{"type":"json_schema","schema":{...}}}}
@@ -135,7 +142,6 @@ std::string take_prefill(OrderedJson& messages) {
 
 TextRequest read_message_request(const OrderedJson& body, int64_t vocab, bool counts_only) {
   const JsonFields fields(body);
-  refuse_thinking(fields);
   OrderedJson messages = chat_messages(fields);
   std::string prefill = take_prefill(messages);
   OrderedJson chat = {{"messages", std::move(messages)}};
@@ -144,6 +150,7 @@ TextRequest read_message_request(const OrderedJson& body, int64_t vocab, bool co
     if (!fields.find("max_tokens")) fields.refuse("max_tokens", "is missing");
     copy_fields(fields, {"max_tokens", "stream"}, chat);
   }
+  add_thinking(fields, chat);
   add_stops(fields, chat);
   add_input_schemas(fields, chat);
   add_output_format(fields, chat);

@@ -113,6 +113,19 @@ TEST(MessageRequests, ALastMessageOfTheAssistantIsGoneOnFrom) {
   EXPECT_EQ(request.messages.size(), 1u);
 }
 
+TEST(MessageRequests, ThinkingIsTheTemplates) {
+  const auto thinks = [](const std::string& type) {
+    return message(R"({"max_tokens":4,"thinking":{"type":")" + type + R"(","budget_tokens":9},"messages":[
+        {"role":"user","content":"a"},
+        {"role":"assistant","content":[{"type":"thinking","thinking":"b","signature":"s"},{"type":"text","text":"c"}]},
+        {"role":"user","content":"d"}]})");
+  };
+  const TextRequest request = thinks("enabled");
+  EXPECT_EQ(request.form.arguments.dump(), R"({"enable_thinking":true})");
+  EXPECT_EQ(request.messages[1].dump(), R"({"role":"assistant","content":"c"})");
+  EXPECT_EQ(thinks("disabled").form.arguments.dump(), R"({"enable_thinking":false})");
+}
+
 TEST(MessageRequests, ToolChoicesAreThoseOfAChat) {
   const auto mode = [](const std::string& choice) {
     return message(R"({"max_tokens":4,"messages":[{"role":"user","content":"a"}],
@@ -130,7 +143,7 @@ TEST(MessageRequests, WhatIsNotServedIsRefusedByItsName) {
   const auto refused = [](const std::string& more, const std::string& param) {
     expect_refused(message, R"({"max_tokens":4,"messages":[{"role":"user","content":"a"}],)" + more + "}", param);
   };
-  refused(R"("thinking":{"type":"enabled","budget_tokens":9})", "thinking");
+  refused(R"("thinking":{"type":"much"})", "thinking.type");
   refused(R"("tools":[{"type":"bash_20250124","name":"bash"}])", "tools");
   refused(R"("tool_choice":{"type":"any"})", "tool_choice");
   refused(R"("tool_choice":{"type":"x"})", "tool_choice.type");
