@@ -342,10 +342,9 @@ int64_t Scheduler::memory_bytes(const StepLimits& limits, const SchedulerOptions
   constexpr int64_t kAllocation = 32;  // what the heap takes beside the bytes asked for, at most
   constexpr int64_t kSequence = sizeof(Sequence) + 5 * kAllocation;
   const int64_t running = StepBuilder::most_running(limits);
-  const int64_t histories =
-      running * (kSequence + kAllocation + limits.hidden * static_cast<int64_t>(sizeof(double)) +
-                 limits.positions * static_cast<int64_t>(sizeof(int32_t))) +
-      kAllocation + limits.hidden * static_cast<int64_t>(sizeof(float));
+  const int64_t histories = running * (kSequence + kAllocation + limits.hidden * static_cast<int64_t>(sizeof(double)) +
+                                       limits.positions * static_cast<int64_t>(sizeof(int32_t))) +
+                            kAllocation + limits.hidden * static_cast<int64_t>(sizeof(float));
   // A client of its own for each, whose lists have grown by doubling.
   const int64_t waiting = options.most_waiting * (kSequence + kAllocation + 16 * static_cast<int64_t>(sizeof(void*)));
   const int64_t scores = limits.positions * (static_cast<int64_t>(sizeof(SequenceToken)) +

@@ -71,7 +71,7 @@ struct SequenceRequest {
   bool prompt_logprobs = false;
   SequenceAdapter adapter;
   Pooling pooling = Pooling::none;  // with max_tokens 0: the sequence ends with `length` once the prompt is read
-  uint64_t client = 0;  // whom turns are shared among
+  uint64_t client = 0;              // whom turns are shared among
   std::shared_ptr<SequenceListener> listener;
 };
 
