@@ -19,8 +19,8 @@ struct StepLimits {
   int64_t table_blocks = 0;   // most blocks of one sequence
   int64_t positions = 0;      // most tokens of one sequence: --max-model-len
   int64_t vocab = 0;
-  int64_t adapters = 0;    // slots of adapters
   int64_t park_slots = 0;  // blocks that the park area holds
+  int64_t adapters = 0;    // slots of adapters
   int64_t hidden = 0;      // numbers of a row's hidden state; 0: none can be had
 };
 
