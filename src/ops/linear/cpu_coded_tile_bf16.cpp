@@ -34,20 +34,31 @@ HEADROOM_AVX512_BF16 inline void decode_bytes(const uint8_t* codes, int64_t coun
   if (i < count) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), (__m256i)_mm512_cvtneps_pbh(values(i)));
 }
 
-HEADROOM_AVX512_BF16 void decode_blocks(const CodedMatrix& weight, int64_t first, int64_t count, void* to) {
-  const Storage& storage = weight.storage();
+// decode(codes, scale, to) for each block, whose codes take so many bytes.
+template <typename Decode>
+HEADROOM_AVX512_BF16 inline void each_block(const CodedMatrix& weight, int64_t begin, int64_t end, int64_t bytes,
+                                            uint16_t* to, const Decode& decode) {
+  // Copies, which the stores of what is decoded cannot change.
+  const int64_t elements = weight.storage().block;
   const float* const scales = weight.scales();
-  const bool nibbles = storage.payload_bits == 4;
-  const __m512 values = nibbles ? _mm512_loadu_ps(code_values(storage.codes).data()) : _mm512_setzero_ps();
-  auto* at = static_cast<uint16_t*>(to);
-  for (int64_t block = first / storage.block; block < (first + count) / storage.block; ++block, at += storage.block) {
-    const uint8_t* const codes = weight.codes() + code_bytes(block * storage.block, storage.payload_bits);
-    const float scale = scales ? scales[block] : weight.scale_of(block);
-    if (nibbles)
-      decode_nibbles(codes, storage.block, values, scale, at);
-    else
-      decode_bytes(codes, storage.block, scale, at);
-  }
+  const uint8_t* codes = weight.codes() + begin * bytes;
+  for (int64_t block = begin; block < end; ++block, codes += bytes, to += elements)
+    decode(codes, scales ? scales[block] : weight.scale_of(block), to);
+}
+
+HEADROOM_AVX512_BF16 void decode_blocks(const CodedMatrix& weight, int64_t first, int64_t count, void* to) {
+  const Storage storage = weight.storage();
+  const int64_t size = storage.block, begin = first / size, end = (first + count) / size;
+  const int64_t bytes = code_bytes(size, storage.payload_bits);
+  auto* const words = static_cast<uint16_t*>(to);
+  if (storage.payload_bits == 8)
+    return each_block(weight, begin, end, bytes, words,
+                      [=](const uint8_t* codes, float scale, uint16_t* at)
+                          HEADROOM_AVX512_BF16 { decode_bytes(codes, size, scale, at); });
+  const __m512 values = _mm512_loadu_ps(code_values(storage.codes).data());
+  each_block(weight, begin, end, bytes, words,
+             [=](const uint8_t* codes, float scale, uint16_t* at)
+                 HEADROOM_AVX512_BF16 { decode_nibbles(codes, size, values, scale, at); });
 }
 
 }  // namespace
