@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/float16.h"
+#include "base/threads.h"
 #include "passes/lora.h"
 #include "passes/narrow_products.h"
 #include "planner/request.h"
@@ -47,17 +48,18 @@ void read_converted(const Source& source, const Name& name, StoredType type, int
   }
 }
 
-// From one type to another, piece by piece where both are narrow.
+// From one type to another, piece by piece where both are narrow. The threads share the pieces.
 void convert(StoredType type, std::span<const std::byte> from, StoredType to_type, std::byte* to) {
-  constexpr size_t kPiece = 1024;
-  const auto width = static_cast<size_t>(stored_type_bytes(type)),
-             to_width = static_cast<size_t>(stored_type_bytes(to_type));
-  float values[kPiece];
-  for (size_t at = 0, count = from.size() / width; at < count; at += kPiece) {
-    const std::span<float> piece(values, std::min(kPiece, count - at));
-    widen_floats(type, from.data() + at * width, piece);
-    narrow_floats(piece, to_type, to + at * to_width);
-  }
+  constexpr int64_t kPiece = 1024, kGrain = 16 * kPiece;
+  const int64_t width = stored_type_bytes(type), to_width = stored_type_bytes(to_type);
+  parallel_for(static_cast<int64_t>(from.size()) / width, kGrain, [&](int64_t begin, int64_t end, int) {
+    float values[kPiece];
+    for (int64_t at = begin; at < end; at += kPiece) {
+      const std::span<float> piece(values, static_cast<size_t>(std::min(kPiece, end - at)));
+      widen_floats(type, from.data() + at * width, piece);
+      narrow_floats(piece, to_type, to + at * to_width);
+    }
+  });
 }
 
 // body(name, view) for each tensor of a checkpoint that a tensor of the arena is stored as.

@@ -157,7 +157,9 @@ std::vector<PagedCase> paged_cases() {
           {6, 2, 20, 50, 0, DType::f32, DType::f32, 8},
           {2, 1, 72, 130, 20.0, DType::bf16, DType::bf16, 16},
           {10, 2, 8, 0, 5.0, DType::f16, DType::f16, 3},
-          {1, 1, 32, 1, 0, DType::f32, DType::f16, 128}};
+          {1, 1, 32, 1, 0, DType::f32, DType::f16, 128},
+          {6, 2, 64, 100, 30.0, DType::bf16, DType::bf16, 16},
+          {5, 1, 128, 0, 0, DType::f16, DType::f16, 128}};
 }
 
 std::vector<std::string> implementations() {

@@ -6,46 +6,14 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
 #define HWY_TARGET_INCLUDE "ops/attention/cpu_simd_decode.cpp"
-#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
-#include "ops/attention/simd_tile-inl.h"
+#include "ops/attention/decode-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom {
 namespace HWY_NAMESPACE {
-
-HWY_INLINE Vector load_wide(const float* at) { return hn::LoadU(VectorTag(), at); }
-HWY_INLINE Vector load_wide(const float16* at) { return load(VectorTag(), at); }
-HWY_INLINE Vector load_wide(const bfloat16* at) {
-  const VectorTag d;
-  const hn::Rebind<uint16_t, VectorTag> half;
-  const hn::RebindToUnsigned<VectorTag> bits;
-  const auto raw = hn::LoadU(half, reinterpret_cast<const uint16_t*>(at));
-  return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, raw)));
-}
-
-// The sums of the lanes of four vectors.
-HWY_INLINE void store_sums(Vector a, Vector b, Vector c, Vector e, float* to) {
-#if HWY_TARGET == HWY_SCALAR
-  to[0] = hn::GetLane(a), to[1] = hn::GetLane(b), to[2] = hn::GetLane(c), to[3] = hn::GetLane(e);
-#else
-  const VectorTag d;
-  const hn::Repartition<uint64_t, VectorTag> wide;
-  const hn::FixedTag<float, 4> block;
-  const Vector ab = hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
-  const Vector ce = hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e));
-  const auto left = hn::BitCast(wide, ab), right = hn::BitCast(wide, ce);
-  alignas(64) float parts[HWY_LANES(float)];
-  hn::Store(hn::Add(hn::BitCast(d, hn::InterleaveLower(wide, left, right)),
-                    hn::BitCast(d, hn::InterleaveUpper(wide, left, right))),
-            d, parts);
-  auto sum = hn::Load(block, parts);
-  for (size_t i = 4; i < hn::Lanes(d); i += 4) sum = hn::Add(sum, hn::Load(block, parts + i));
-  hn::StoreU(sum, block, to);
-#endif
-}
 
 // The products of kHeads queries with `keys` (at most four) rows of k, which is read once.
 template <int kHeads, typename T>
@@ -53,16 +21,24 @@ HWY_INLINE void score_keys(const float* q, const T* k, int64_t stride, int64_t k
   const VectorTag d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const T* row[4];
+  HWY_UNROLL(4)
   for (int j = 0; j < 4; ++j) row[j] = k + std::min<int64_t>(j, keys - 1) * stride;
   Vector sums[kHeads][4];
-  for (int h = 0; h < kHeads; ++h)
+  HWY_UNROLL(4)
+  for (int h = 0; h < kHeads; ++h) {
+    HWY_UNROLL(4)
     for (int j = 0; j < 4; ++j) sums[h][j] = hn::Zero(d);
+  }
   int64_t i = 0;
-  for (; i + lanes <= dim; i += lanes)
+  for (; i + lanes <= dim; i += lanes) {
+    HWY_UNROLL(4)
     for (int j = 0; j < 4; ++j) {
       const Vector key = load_wide(row[j] + i);
+      HWY_UNROLL(4)
       for (int h = 0; h < kHeads; ++h) sums[h][j] = hn::MulAdd(hn::LoadU(d, q + h * kMaxFastDim + i), key, sums[h][j]);
     }
+  }
+  HWY_UNROLL(4)
   for (int h = 0; h < kHeads; ++h) {
     float four[4];
     store_sums(sums[h][0], sums[h][1], sums[h][2], sums[h][3], four);
@@ -73,94 +49,28 @@ HWY_INLINE void score_keys(const float* q, const T* k, int64_t stride, int64_t k
   }
 }
 
-// scores -> exp2(score - maximum); returns the maximum and adds the sum. The buffer is padded to whole vectors.
-HWY_INLINE float exponentiate(float* scores, int64_t count, float* sum) {
-  const VectorTag d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  std::fill(scores + count, scores + align_up(count, lanes), -1e30f);
-  Vector largest = hn::LoadU(d, scores);
-  for (int64_t i = lanes; i < count; i += lanes) largest = hn::Max(hn::LoadU(d, scores + i), largest);
-  largest = hn::MaxOfLanes(d, largest);
-  Vector total = hn::Zero(d);
-  for (int64_t i = 0; i < count; i += lanes) {
-    const Vector p = exp2_of(hn::Sub(hn::LoadU(d, scores + i), largest));
-    total = hn::Add(total, p);
-    hn::StoreU(p, d, scores + i);
-  }
-  *sum = hn::GetLane(hn::SumOfLanes(d, total));
-  return hn::GetLane(largest);
-}
-
-// o[0, kVectors vectors) = sum of p[i] v[i] for kHeads heads; v is read once.
-template <int kHeads, int kVectors, typename T>
-HWY_INLINE void weigh(const float* p, const T* v, int64_t stride, int64_t count, float* o, int64_t o_stride) {
-  const VectorTag d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  Vector sums[kHeads][kVectors];
-  for (int h = 0; h < kHeads; ++h)
-    for (int j = 0; j < kVectors; ++j) sums[h][j] = hn::Zero(d);
-  for (int64_t i = 0; i < count; ++i, v += stride)
-    for (int j = 0; j < kVectors; ++j) {
-      const Vector value = load_wide(v + j * lanes);
-      for (int h = 0; h < kHeads; ++h) sums[h][j] = hn::MulAdd(hn::Set(d, p[h * kDecodeChunk + i]), value, sums[h][j]);
-    }
-  for (int h = 0; h < kHeads; ++h)
-    for (int j = 0; j < kVectors; ++j) hn::StoreU(sums[h][j], d, o + h * o_stride + j * lanes);
-}
-
-// Rows lie a whole row of the cache apart, which no hardware prefetcher follows: four rows of k that are scored soon,
-// and the rows of v that are weighed after the chunk's scores.
-template <typename T>
-HWY_INLINE void prefetch_rows(const DecodeItem& item, int64_t key) {
-  constexpr int64_t kAhead = 16, kLine = 64 / static_cast<int64_t>(sizeof(T));
-  for (int64_t row = key; row < std::min(key + 4, item.count); ++row)
-    for (int64_t i = 0; i < item.dim; i += kLine) {
-      hwy::Prefetch(static_cast<const T*>(item.k) + (row + kAhead) * item.stride + i);
-      hwy::Prefetch(static_cast<const T*>(item.v) + row * item.stride + i);
-    }
-}
-
 template <int kHeads, typename T>
 HWY_INLINE void decode_rows(const DecodeItem& item, const float* q, float* scores) {
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(VectorTag()));
   const T* k = static_cast<const T*>(item.k);
-  const T* v = static_cast<const T*>(item.v);
   for (int64_t i = 0; i < item.count; i += 4) {
     prefetch_rows<T>(item, i);
     score_keys<kHeads>(q, k + i * item.stride, item.stride, std::min<int64_t>(4, item.count - i), item.dim, scores + i);
   }
+  HWY_UNROLL(4)
   for (int h = 0; h < kHeads; ++h) {
     float* const row = scores + h * kDecodeChunk;
     if (item.softcap > 0) cap_scores(row, item.count, 1.0f, item.softcap);
     item.maximum[h * item.part_stride] = exponentiate(row, item.count, item.sum + h * item.part_stride);
   }
-  int64_t j = 0;
-  for (; j + 4 * lanes <= item.dim; j += 4 * lanes)
-    weigh<kHeads, 4>(scores, v + j, item.stride, item.count, item.o + j, item.o_stride);
-  for (; j + lanes <= item.dim; j += lanes)
-    weigh<kHeads, 1>(scores, v + j, item.stride, item.count, item.o + j, item.o_stride);
-  for (; j < item.dim; ++j)
-    for (int h = 0; h < kHeads; ++h) {
-      float sum = 0;
-      for (int64_t i = 0; i < item.count; ++i)
-        sum += scores[h * kDecodeChunk + i] * static_cast<float>(v[i * item.stride + j]);
-      item.o[h * item.o_stride + j] = sum;
-    }
+  weigh_values<kHeads, T>(item, scores, item.o, item.o_stride);
 }
 
 template <int kHeads>
 HWY_INLINE void decode_heads(const DecodeItem& item) {
   alignas(64) float q[kHeads * kMaxFastDim];
   alignas(64) float scores[kHeads * kDecodeChunk] = {};
-  for (int h = 0; h < kHeads; ++h) {
-    float* const row = q + h * kMaxFastDim;
-    widen(static_cast<const std::byte*>(item.q) + h * item.dim * dtype_bytes(item.q_dtype), item.q_dtype, row,
-          item.dim);
-    for (int64_t i = 0; i < item.dim; ++i) row[i] *= item.scale;
-  }
-  if (item.kv_dtype == DType::f32) return decode_rows<kHeads, float>(item, q, scores);
-  if (item.kv_dtype == DType::f16) return decode_rows<kHeads, float16>(item, q, scores);
-  decode_rows<kHeads, bfloat16>(item, q, scores);
+  scale_queries(item, q);
+  with_keys(item.kv_dtype, [&](auto key) HWY_ATTR { decode_rows<kHeads, decltype(key)>(item, q, scores); });
 }
 
 void decode_item(const DecodeItem& item) {
@@ -169,17 +79,38 @@ void decode_item(const DecodeItem& item) {
   item.heads == 3 ? decode_heads<3>(item) : decode_heads<4>(item);
 }
 
+// joined [+]= the sums of `count` chunks, each times its factor.
+HWY_INLINE void add_chunks(const float* o, const float* factors, int64_t count, int64_t width, int64_t dim,
+                           float* joined) {
+  const VectorTag d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < dim; i += 2 * lanes) {  // rows are padded to two vectors and more
+    Vector low = hn::LoadU(d, joined + i), high = hn::LoadU(d, joined + i + lanes);
+    for (int64_t chunk = 0; chunk < count; ++chunk) {
+      const float* const of = o + chunk * width + i;
+      const Vector factor = hn::Set(d, factors[chunk]);
+      low = hn::MulAdd(factor, hn::LoadU(d, of), low);
+      high = hn::MulAdd(factor, hn::LoadU(d, of + lanes), high);
+    }
+    hn::StoreU(low, d, joined + i), hn::StoreU(high, d, joined + i + lanes);
+  }
+}
+
 // Joins the partial results of one head, chunk after chunk, into `to`.
 void decode_join(const float* o, const float* maximum, const float* sum, int64_t chunks, int64_t width, int64_t dim,
                  void* to, DType dtype) {
-  alignas(64) float joined[kMaxFastDim] = {};
+  constexpr int64_t kPiece = 64;
+  alignas(64) float joined[kMaxFastDim] = {}, factors[kPiece];
   const VectorTag d;
   float largest = maximum[0], total = 0;
   for (int64_t chunk = 1; chunk < chunks; ++chunk) largest = std::max(maximum[chunk], largest);
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    const float factor = hn::GetLane(exp2_of(hn::Set(d, maximum[chunk] - largest)));
-    total += factor * sum[chunk];
-    for (int64_t i = 0; i < dim; ++i) joined[i] += factor * o[chunk * width + i];
+  for (int64_t chunk = 0; chunk < chunks; chunk += kPiece) {
+    const int64_t count = std::min(kPiece, chunks - chunk);
+    std::fill_n(std::copy_n(maximum + chunk, count, factors), kPiece - count, largest);
+    for (int64_t i = 0; i < count; i += static_cast<int64_t>(hn::Lanes(d)))
+      hn::Store(exp2_of(hn::Sub(hn::Load(d, factors + i), hn::Set(d, largest))), d, factors + i);
+    for (int64_t i = 0; i < count; ++i) total += factors[i] * sum[chunk + i];
+    add_chunks(o + chunk * width, factors, count, width, dim, joined);
   }
   narrow(joined, to, dtype, dim, 1.0f / total);
 }

@@ -29,6 +29,26 @@ struct DecodeItem {
 
 // The item's partial result. At most kDecodeChunk keys and kMaxFastDim elements of a head.
 void attend_chunk(const DecodeItem& item);
+
+constexpr int kTileQueries = 4;  // rows of a tile
+
+// Attention of several rows, each with its own heads, to the same keys, which are read and transposed once. A row's
+// partial result has the bits that attend_chunk() gives it.
+class DecodeTile {
+ public:
+  // Copies and scales the queries of the item's heads, as many of each row. At most kTileQueries rows.
+  void add_row(const DecodeItem& item);
+  // `items`: one for each row, in order, which differ in where their results go.
+  void attend(const DecodeItem* items) const;
+
+ private:
+  int rows_ = 0;
+  alignas(64) float queries_[kTileQueries * kDecodeHeads * kMaxFastDim];
+};
+
+// Whether tiles of heads of so many elements are made on this machine.
+bool tiles_queries(int64_t dim);
+
 // Joins the partial results of one head, chunk after chunk, into `to`. Chunks are `width` floats apart in o.
 void join_chunks(const float* o, const float* maximum, const float* sum, int64_t chunks, int64_t width, int64_t dim,
                  void* to, DType dtype);

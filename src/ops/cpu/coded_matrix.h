@@ -17,7 +17,12 @@ class CodedMatrix {
   void read(int64_t first, int64_t count, float* to) const;
 
   const uint8_t* codes() const { return data_; }
+  const Storage& storage() const { return storage_; }
   float scale_of(int64_t block) const;
+  // Those of all blocks; nullptr where the scales are in codes themselves.
+  const float* scales() const {
+    return storage_.scale_block == 0 ? reinterpret_cast<const float*>(data_ + layout_.scales) : nullptr;
+  }
 
  private:
   Storage storage_;

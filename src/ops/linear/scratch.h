@@ -13,11 +13,12 @@ inline int64_t low_rank_of(const OpCall& call) {
   return p == 0 ? 0 : call.inputs[p].dims.back();
 }
 
-// Rows of x that meet a weight in blocks of codes together, as f32.
-constexpr int64_t kCodedRows = 8;
+// Rows of a weight in blocks of codes that a thread decodes at a time: whole tiles of every dot product.
+constexpr int64_t kDecodedRows = 24;
 
-inline int64_t coded_rows_bytes(int64_t rows, int64_t ins) {
-  return std::min(rows, kCodedRows) * ins * static_cast<int64_t>(sizeof(float));
+inline int64_t decoded_row_bytes(int64_t ins, DType x) { return align_up(ins * dtype_bytes(x), 64); }
+inline int64_t coded_rows_bytes(int64_t ins, DType x, int64_t threads) {
+  return threads * kDecodedRows * decoded_row_bytes(ins, x);
 }
 
 // y[rows, outs] = x w^T + p q^T + bias + residual
@@ -41,9 +42,10 @@ inline MatmulSpec linear_product(const OpCall& call) {
 // Of the CPU kernels of linear: a batch-invariant product takes the same kernel for every number of rows.
 inline int64_t linear_scratch(const OpCall& call, const DeviceFacts& facts) {
   const int64_t product = matmul_scratch(linear_product(call), facts);
-  if (!is_batch_invariant(call.attrs) || call.inputs[1].storage.dense()) return product;
+  if (call.inputs[1].storage.dense()) return product;
   const LinearShape shape = linear_shape(call.inputs[0], call.inputs[1], call.attrs);
-  return std::max(product, coded_rows_bytes(shape.rows, shape.ins));
+  const bool few = shape.rows <= 8 || is_batch_invariant(call.attrs);
+  return few ? std::max(product, coded_rows_bytes(shape.ins, call.inputs[0].dtype, facts.threads)) : product;
 }
 
 // dx[rows, ins] = dy w + p q + addend

@@ -13,6 +13,8 @@ namespace headroom {
 
 constexpr int64_t kPagedHeads = 4;  // of one item of the SIMD kernel
 
+constexpr int64_t kPagedTile = 4;  // rows that a thread attends together
+
 // The reference kernel keeps one row of doubles per thread.
 inline int64_t paged_reference_bytes(const PagedShape& shape) { return align_up(shape.dim * 8, 64); }
 
@@ -27,9 +29,10 @@ inline int64_t paged_chunks(const PagedShape& shape) {
 inline int64_t paged_parts(const PagedShape& shape) {
   return (shape.group() + kPagedHeads - 1) / kPagedHeads * shape.kv_heads;
 }
-// Items whose partial results are kept at once: so many of few rows that their chunks are shared by all threads.
+// Items whose partial results are kept at once: so many of few rows that their chunks are shared by all threads,
+// a tile of each thread of many.
 inline int64_t paged_slots(const PagedShape& shape, int64_t threads) {
-  return std::max(threads, std::min(shape.rows * paged_parts(shape), 4 * threads));
+  return std::max(threads, std::min(shape.rows * paged_parts(shape), kPagedTile * threads));
 }
 inline int64_t paged_slot_floats(const PagedShape& shape) {
   return align_up(kPagedHeads * paged_chunks(shape) * (padded_dim(shape.dim) + 2), 16);

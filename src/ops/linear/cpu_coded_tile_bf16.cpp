@@ -1,0 +1,74 @@
+// Codes to bf16: what the 16 codes of a block of 4 bits stand for is rounded once, then looked up 32 at a time.
+#include "base/block_codes.h"
+#include "base/error.h"
+#include "ops/cpu/avx512_bf16.h"
+#include "ops/linear/coded_tile.h"
+
+namespace headroom {
+
+#ifdef HEADROOM_HAS_AVX512
+namespace {
+
+HEADROOM_AVX512_BF16 inline __m128i load_codes(const uint8_t* codes) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
+}
+
+HEADROOM_AVX512_BF16 inline void decode_nibbles(const uint8_t* codes, int64_t count, __m512 values, float scale,
+                                                uint16_t* to) {
+  const __m256i rounded = (__m256i)_mm512_cvtneps_pbh(_mm512_mul_ps(values, _mm512_set1_ps(scale)));
+  const __m512i table = _mm512_inserti64x4(_mm512_castsi256_si512(rounded), rounded, 1);  // bit 4 does not matter
+  for (int64_t i = 0; i < count; i += 32) {
+    const __m512i pairs = _mm512_cvtepu8_epi32(load_codes(codes + i / 2));
+    const __m512i words = _mm512_or_si512(_mm512_srli_epi32(pairs, 4), _mm512_slli_epi32(pairs, 16));
+    _mm512_storeu_si512(to + i, _mm512_permutexvar_epi16(words, table));
+  }
+}
+
+HEADROOM_AVX512_BF16 inline void decode_bytes(const uint8_t* codes, int64_t count, float scale, uint16_t* to) {
+  const __m512 factor = _mm512_set1_ps(scale);
+  const auto values = [&](int64_t i) HEADROOM_AVX512_BF16 {
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(load_codes(codes + i))), factor);
+  };
+  int64_t i = 0;
+  for (; i + 32 <= count; i += 32) _mm512_storeu_si512(to + i, narrow_row(values(i), values(i + 16)));
+  if (i < count) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), (__m256i)_mm512_cvtneps_pbh(values(i)));
+}
+
+// decode(codes, scale, to) for each block, whose codes take so many bytes.
+template <typename Decode>
+HEADROOM_AVX512_BF16 inline void each_block(const CodedMatrix& weight, int64_t begin, int64_t end, int64_t bytes,
+                                            uint16_t* to, const Decode& decode) {
+  // Copies, which the stores of what is decoded cannot change.
+  const int64_t elements = weight.storage().block;
+  const float* const scales = weight.scales();
+  const uint8_t* codes = weight.codes() + begin * bytes;
+  for (int64_t block = begin; block < end; ++block, codes += bytes, to += elements)
+    decode(codes, scales ? scales[block] : weight.scale_of(block), to);
+}
+
+HEADROOM_AVX512_BF16 void decode_blocks(const CodedMatrix& weight, int64_t first, int64_t count, void* to) {
+  const Storage storage = weight.storage();
+  const int64_t size = storage.block, begin = first / size, end = (first + count) / size;
+  const int64_t bytes = code_bytes(size, storage.payload_bits);
+  auto* const words = static_cast<uint16_t*>(to);
+  if (storage.payload_bits == 8)
+    return each_block(weight, begin, end, bytes, words,
+                      [=](const uint8_t* codes, float scale, uint16_t* at)
+                          HEADROOM_AVX512_BF16 { decode_bytes(codes, size, scale, at); });
+  const __m512 values = _mm512_loadu_ps(code_values(storage.codes).data());
+  each_block(weight, begin, end, bytes, words,
+             [=](const uint8_t* codes, float scale, uint16_t* at)
+                 HEADROOM_AVX512_BF16 { decode_nibbles(codes, size, values, scale, at); });
+}
+
+}  // namespace
+
+CodedTileDecoder bf16_coded_tile_decoder() { return decode_blocks; }
+
+#else
+
+CodedTileDecoder bf16_coded_tile_decoder() { throw InternalError("no codes to bf16 on this machine"); }
+
+#endif
+
+}  // namespace headroom
