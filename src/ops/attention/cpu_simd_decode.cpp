@@ -1,7 +1,9 @@
 // Attention of one query against a cache, in fp32 arithmetic: each chunk of keys gives a partial result.
 #include <numbers>
+#include <type_traits>
 
 #include "ops/attention/decode_simd.h"
+#include "ops/paged_attention/int8_heads.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4)
@@ -24,6 +26,13 @@ HWY_INLINE Vector load_wide(const bfloat16* at) {
   const hn::RebindToUnsigned<VectorTag> bits;
   const auto raw = hn::LoadU(half, reinterpret_cast<const uint16_t*>(at));
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, raw)));
+}
+
+HWY_INLINE Vector load_wide(const int8_t* at) {
+  const VectorTag d;
+  const hn::Rebind<int8_t, VectorTag> bytes;
+  const hn::RebindToSigned<VectorTag> whole;
+  return hn::ConvertTo(d, hn::PromoteTo(whole, hn::LoadU(bytes, at)));
 }
 
 // The sums of the lanes of four vectors.
@@ -120,6 +129,16 @@ HWY_INLINE void prefetch_rows(const DecodeItem& item, int64_t key) {
     }
 }
 
+// The scales that follow the codes of each key's head, as factors of its scores. Wider rows have none.
+template <int kHeads, typename T>
+HWY_INLINE void scale_scores(const DecodeItem& item, const T* rows, float* scores) {
+  if constexpr (std::is_same_v<T, int8_t>)
+    for (int64_t i = 0; i < item.count; ++i, rows += item.stride) {
+      const float scale = head_scale(rows, item.dim);
+      for (int h = 0; h < kHeads; ++h) scores[h * kDecodeChunk + i] *= scale;
+    }
+}
+
 template <int kHeads, typename T>
 HWY_INLINE void decode_rows(const DecodeItem& item, const float* q, float* scores) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(VectorTag()));
@@ -129,11 +148,13 @@ HWY_INLINE void decode_rows(const DecodeItem& item, const float* q, float* score
     prefetch_rows<T>(item, i);
     score_keys<kHeads>(q, k + i * item.stride, item.stride, std::min<int64_t>(4, item.count - i), item.dim, scores + i);
   }
+  scale_scores<kHeads>(item, k, scores);
   for (int h = 0; h < kHeads; ++h) {
     float* const row = scores + h * kDecodeChunk;
     if (item.softcap > 0) cap_scores(row, item.count, 1.0f, item.softcap);
     item.maximum[h * item.part_stride] = exponentiate(row, item.count, item.sum + h * item.part_stride);
   }
+  scale_scores<kHeads>(item, v, scores);
   int64_t j = 0;
   for (; j + 4 * lanes <= item.dim; j += 4 * lanes)
     weigh<kHeads, 4>(scores, v + j, item.stride, item.count, item.o + j, item.o_stride);
@@ -160,6 +181,7 @@ HWY_INLINE void decode_heads(const DecodeItem& item) {
   }
   if (item.kv_dtype == DType::f32) return decode_rows<kHeads, float>(item, q, scores);
   if (item.kv_dtype == DType::f16) return decode_rows<kHeads, float16>(item, q, scores);
+  if (item.kv_dtype == DType::i8) return decode_rows<kHeads, int8_t>(item, q, scores);
   decode_rows<kHeads, bfloat16>(item, q, scores);
 }
 

@@ -36,7 +36,7 @@ class PagedItem {
   void attend(int64_t chunk) const {
     const int64_t from = std::max((first_chunk() + chunk) * size(), shape_.keys_begin(position_));
     const int64_t to = std::min((first_chunk() + chunk + 1) * size(), shape_.keys_end(position_));
-    const int64_t first = call_.pool_row(call_.owners[row_], from) * shape_.row_width() + kv_head_ * shape_.dim;
+    const int64_t first = call_.pool_row(call_.owners[row_], from) * shape_.row_width() + kv_head_ * shape_.head_width;
     const int64_t kv_bytes = dtype_bytes(call_.kv_dtype);
     const double cap = shape_.softcap, scale = cap > 0 ? shape_.scale / cap : shape_.scale * std::numbers::log2e;
     attend_chunk({static_cast<int>(heads_), static_cast<const std::byte*>(call_.q) + at(0), call_.q_dtype,
