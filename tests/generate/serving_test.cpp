@@ -201,6 +201,21 @@ TEST_P(ServedFamily, GreedyTokensAreThoseOfAGeneration) {
 INSTANTIATE_TEST_SUITE_P(Families, ServedFamily, testing::ValuesIn(served_families()),
                          [](const auto& info) { return info.param.name; });
 
+// Rows of an MLP end amid a vector.
+TEST(Served, WidthsThatAreNoWholeVectorsGiveLogitsOfTheSequenceAlone) {
+  TemporaryDirectory directory;
+  std::string config = kTinyConfig;
+  const std::string width = R"("intermediate_size":64)";
+  config.replace(config.find(width), width.size(), R"("intermediate_size":45)");
+  write_tiny_model(directory, config.c_str());
+  for (const char* precision : {"32-true", "bf16-true", "16-true"}) {
+    InferenceOptions options = served_options(directory / "model", int64_t{1} << 28);
+    options.techniques.precision = precision;
+    ServedModel model(options, plan_serving(options, small_sizes()));
+    expect_invariant(model.runner());
+  }
+}
+
 TEST(Served, CodesOfWeightsGiveLogitsOfTheSequenceAlone) {
   TemporaryDirectory directory;
   write_tiny_model(directory);
@@ -259,6 +274,7 @@ TEST(Served, AnInt8CacheReadsAGreedyTextAlike) {
     }
     text.tokens.pop_back(), text.done = 0;
     const Logits found = alone(rounded.runner(), text, 32);
+    expect_same(found, alone(rounded.runner(), text, 1), path);
     int64_t alike = 0;
     for (size_t row = 0; row < found.size(); ++row) alike += best_of(found[row]) == best_of(expected[row]) ? 1 : 0;
     EXPECT_LT(largest_difference(expected, found), 0.03) << path;
