@@ -33,7 +33,8 @@ void add_serving_sizes(CLI::App& app, ServingArguments& a) {
   scalar(app, "--block-size", s.block_size, "tokens of a block of the KV cache: 1, 2, 4, ... 128")
       ->capture_default_str()
       ->group(kGroup);
-  scalar(app, "--kv-cache-dtype", s.kv_cache_dtype, "auto (as --precision has it), f32, bf16 or f16")
+  scalar(app, "--kv-cache-dtype", s.kv_cache_dtype,
+         "auto (as --precision has it), f32, bf16 or f16; int8 is lossy: codes and a scale for each head and token")
       ->capture_default_str()
       ->group(kGroup);
   scalar(

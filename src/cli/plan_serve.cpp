@@ -25,6 +25,9 @@ std::string holds_text(const ServingPlan& serving) {
                      l.blocks, l.block_tokens, full, full == 1 ? "" : "s", l.positions);
 }
 
+// As --kv-cache-dtype spells it.
+std::string_view cache_text(DType cache) { return cache == DType::i8 ? "int8" : dtype_name(cache); }
+
 std::string park_text(const ServingPlan& serving) {
   const int64_t slots = serving.limits.park_slots;
   return fmt::format("admission balanced: {} blocks of parked sequences have room, {} bytes {}\n", slots,
@@ -47,7 +50,7 @@ std::string serving_json(const ServingPlan& serving) {
                      {"block_size", l.block_tokens},
                      {"blocks", l.blocks},
                      {"pool_tokens", serving.pool_tokens()},
-                     {"kv_cache_dtype", dtype_name(serving.cache)},
+                     {"kv_cache_dtype", cache_text(serving.cache)},
                      {"admission", serving.rule == AdmissionRule::balanced ? "balanced" : "guaranteed"},
                      {"park_blocks", l.park_slots},
                      {"park_bytes", serving.park_bytes()},
@@ -85,7 +88,8 @@ std::string serving_text(const ServingPlan& serving) {
   if (const TierPlan& host = serving.plan.host; host.peak_bytes > 0)
     text +=
         fmt::format("on the host               {:>12}  {:>15} bytes\n", format_bytes(host.peak_bytes), host.peak_bytes);
-  text += fmt::format("the KV pool ({}) holds {}\n", dtype_name(serving.cache), holds_text(serving));
+  text += fmt::format("the KV pool ({}) holds {}\n", cache_text(serving.cache), holds_text(serving));
+  if (serving.cache == DType::i8) text += "a KV pool of int8 is lossy: keys and values are rounded to 8 bits\n";
   text += fmt::format("{} sequences are computed together, {} tokens in a step; least budget {} bytes\n", l.sequences,
                       l.rows, serving.plan.minimum_bytes);
   if (serving.rule == AdmissionRule::balanced) text += park_text(serving);

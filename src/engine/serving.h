@@ -23,7 +23,7 @@ struct ServingOptions {
   std::optional<int64_t> max_num_seqs;            // sequences of one step
   std::optional<int64_t> max_num_batched_tokens;  // tokens of one step
   int64_t block_size = 16;
-  std::string kv_cache_dtype = "auto";   // auto: as the precision has it
+  std::string kv_cache_dtype = "auto";   // as the precision has it; f32, bf16, f16; int8, which is lossy
   std::string admission = "guaranteed";  // or balanced
   // Of the park area of balanced admission: on the disk with MachineOptions::disk_memory, else in the arena. Without
   // it: what --disk-memory leaves, as far as there are sequences to park; in the arena one sequence of full length.
@@ -46,8 +46,8 @@ struct ServingPlan {
   StepLimits limits;
   int64_t pool_tokens() const { return limits.blocks * limits.block_tokens; }
   std::vector<ServingRegion> regions;  // add up to plan.peak_bytes; of a plan that is not feasible none
-  DType cache = DType::f32;
-  LoraSlots lora;  // count 0: none
+  DType cache = DType::f32;            // i8: codes with a scale for each kv head of each token
+  LoraSlots lora;                      // count 0: none
   AdmissionRule rule = AdmissionRule::guaranteed;
   int64_t block_bytes = 0;  // of a block of the pool, over all layers
   bool parks_on_disk = false;

@@ -51,8 +51,14 @@ DType cache_type(const PlanRequest& request, const std::string& said) {
   if (said == "auto") return precision && !precision->keeps_fp32 ? precision->narrow : DType::f32;
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
     if (said == dtype_name(dtype)) return dtype;
-  throw Error(ErrorKind::usage, fmt::format("--kv-cache-dtype {} is not built in this version", said),
-              "use auto, f32, bf16 or f16");
+  if (said != "int8")
+    throw Error(ErrorKind::usage, fmt::format("--kv-cache-dtype {} is not built in this version", said),
+                said.starts_with("fp8") ? "use int8, which takes a byte an element too, or auto, f32, bf16 or f16"
+                                        : "use auto, f32, bf16, f16 or int8");
+  if (!request.facts.is_cpu())
+    throw Error(ErrorKind::usage, "--kv-cache-dtype int8 is built for the CPU alone",
+                "use bf16 or f32, or --device cpu");
+  return DType::i8;
 }
 
 // Slots of adapters are as narrow as weights are.
@@ -117,7 +123,7 @@ class ParkPlace {
 };
 
 int64_t block_bytes_of(const ModelSpec& spec, int64_t block_tokens, DType cache) {
-  return 2 * spec.layers * storage_bytes({cache, {1, block_tokens, spec.kv_heads * spec.head_dim}});
+  return 2 * spec.layers * storage_bytes({cache, {1, block_tokens, serving_cache_width(spec, cache)}});
 }
 
 StepLimits limits_of(const ServingSize& size, const ServingOptions& serving, const ModelSpec& spec,

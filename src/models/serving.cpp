@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "ir/builder.h"
 #include "models/layers.h"
+#include "ops/paged_attention/int8_heads.h"
 #include "ops/registry.h"
 
 namespace headroom {
@@ -59,7 +60,7 @@ class ServingBuilder {
 
   ValueId pool(std::string_view what, int64_t layer) {
     const Type type =
-        serving_type(shape_.cache, {1, shape_.blocks * shape_.block_tokens, spec_.kv_heads * spec_.head_dim});
+        serving_type(shape_.cache, {1, shape_.blocks * shape_.block_tokens, serving_cache_width(spec_, shape_.cache)});
     return shared_.persistent(fmt::format("{}.{}", what, layer), type, Role::kv_cache);
   }
 
@@ -81,6 +82,10 @@ class ServingBuilder {
 };
 
 }  // namespace
+
+int64_t serving_cache_width(const ModelSpec& spec, DType cache) {
+  return spec.kv_heads * pool_head_width(cache, spec.head_dim);
+}
 
 std::vector<int64_t> step_sizes(int64_t rows) {
   std::vector<int64_t> sizes{rows};

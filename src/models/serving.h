@@ -21,6 +21,9 @@ struct ServingShape {
   int64_t table_blocks() const { return (positions + block_tokens - 1) / block_tokens; }
 };
 
+// Elements of a row of the pool.
+int64_t serving_cache_width(const ModelSpec& spec, DType cache);
+
 // The numbers of rows that steps are built for, descending: `rows`, and smaller ones so that a step computes few rows
 // that are padding.
 std::vector<int64_t> step_sizes(int64_t rows);
@@ -38,7 +41,7 @@ std::string step_data(std::string_view what, int64_t rows);
 //   slots.N      i32[N]     the row of the pool that its key and value go to (-1: none)
 //   owners.N     i32[N]     its sequence, a row of `tables` (0)
 //   wanted.N     i32[min(N, logits)]  the rows whose logits are wanted (0)
-// The pool: "keys.L" and "values.L" [1, blocks * block_tokens, kv_heads * head_dim] for each layer L.
+// The pool: "keys.L" and "values.L" [1, blocks * block_tokens, serving_cache_width()] for each layer L.
 // Throws Error(usage) for models that predict no next token.
 Graph build_serving(const ModelSpec& spec, const ServingShape& shape);
 

@@ -13,7 +13,7 @@ class PlanServe(ProgramTest):
         return done, json.loads(done.stdout)
 
     def test_the_regions_are_the_peak(self):
-        for more in ([], ["--kv-cache-dtype", "bf16"], ["--precision", "bf16-true"], ["--max-num-seqs", "3"]):
+        for more in ([], ["--kv-cache-dtype", "bf16"], ["--kv-cache-dtype", "int8"], ["--precision", "bf16-true"], ["--max-num-seqs", "3"]):
             done, plan = self.plan("64MiB", *more)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertTrue(plan["feasible"])
@@ -72,12 +72,20 @@ class PlanServe(ProgramTest):
     def test_what_is_refused(self):
         command = ["plan", "--serve", "--model", "model", "--memory", "64MiB"]
         self.assert_refused([*command, "--max-model-len", "65"], 2, "--max-model-len 65", "the model's positions")
-        self.assert_refused([*command, "--kv-cache-dtype", "fp8"], 2, "--kv-cache-dtype fp8", "bf16")
+        for name in ("fp8", "fp8_e4m3", "fp8_e5m2"):
+            self.assert_refused([*command, "--kv-cache-dtype", name], 2, f"--kv-cache-dtype {name}", "use int8")
+        self.assert_refused([*command, "--kv-cache-dtype", "int7"], 2, "--kv-cache-dtype int7", "f16 or int8")
         self.assert_refused([*command, "--admission", "hopeful"], 2, "--admission hopeful", "guaranteed or balanced")
         self.assert_refused([*command, "--park-memory", "2MiB"], 2, "--park-memory has no meaning", "--admission balanced")
         self.assert_refused([*command, "--precision", "bf16-mixed"], 2, "bf16-mixed", "bf16-true")
         self.assert_refused([*command, "--technique", "recompute=on"], 2, "recompute", "quantize-weights")
         self.assert_refused(["plan", "--serve"], 2, "no model", "--model")
+
+    def test_what_is_lossy_says_so(self):
+        command = ["plan", "--serve", "--model", "model", "--memory", "64MiB"]
+        self.assertIn("int8 is lossy", self.call(*command, "--kv-cache-dtype", "int8").stdout)
+        self.assertNotIn("lossy", self.call(*command).stdout)
+        self.assertEqual(self.plan("64MiB", "--kv-cache-dtype", "int8")[1]["kv_cache_dtype"], "int8")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 
 #include <numeric>
 
+#include "../data_files/data_files.h"
 #include "../formats/expect_error.h"
 #include "../models/tiny_families.h"
 #include "base/bytes.h"
@@ -127,10 +128,12 @@ class ServedFamily : public testing::TestWithParam<TinyModel> {
  protected:
   void SetUp() override { write_tiny_model(directory_, GetParam().config.dump().c_str()); }
 
-  ServedModel serve(const std::string& precision = "32-true") const {
+  ServedModel serve(const std::string& precision = "32-true", const std::string& cache = "auto") const {
     InferenceOptions options = served_options(directory_ / "model", int64_t{1} << 28);
     options.techniques.precision = precision;
-    ServingPlan plan = plan_serving(options, small_sizes());
+    ServingOptions serving = small_sizes();
+    serving.kv_cache_dtype = cache;
+    ServingPlan plan = plan_serving(options, serving);
     EXPECT_TRUE(plan.plan.feasible);
     return ServedModel(options, std::move(plan));
   }
@@ -147,6 +150,34 @@ TEST_P(ServedFamily, LogitsDependOnTheSequenceAlone) {
 TEST_P(ServedFamily, LogitsDependOnTheSequenceAloneInBf16) {
   ServedModel model = serve("bf16-true");
   expect_invariant(model.runner());
+}
+
+TEST_P(ServedFamily, LogitsDependOnTheSequenceAloneWithAnInt8Cache) {
+  for (const char* precision : {"32-true", "bf16-true"}) {
+    ServedModel model = serve(precision, "int8");
+    EXPECT_EQ(model.plan().cache, DType::i8);
+    expect_invariant(model.runner());
+  }
+}
+
+// Of two lists of logits, the largest difference of a row in parts of the first one's spread.
+double largest_difference(const Logits& exact, const Logits& found) {
+  double largest = 0;
+  for (size_t row = 0; row < exact.size(); ++row) {
+    const auto [least, most] = std::ranges::minmax(exact[row]);
+    for (size_t i = 0; i < exact[row].size(); ++i)
+      largest = std::max(largest, static_cast<double>(std::fabs(exact[row][i] - found[row][i]) / (most - least)));
+  }
+  return largest;
+}
+
+TEST_P(ServedFamily, AnInt8CacheMovesLogitsLittle) {
+  ServedModel exact = serve(), rounded = serve("32-true", "int8");
+  const Held held{tiny_prompt(kLength), {0, 1, 2, 3, 4, 5}};
+  const double moved = largest_difference(alone(exact.runner(), held, 7), alone(rounded.runner(), held, 7));
+  EXPECT_GT(moved, 0);                                               // it is lossy
+  const bool routed = !rounded.files().spec.experts.layers.empty();  // a router may choose other experts
+  EXPECT_TRUE(routed || moved < 0.06) << moved;
 }
 
 TEST_P(ServedFamily, GreedyTokensAreThoseOfAGeneration) {
@@ -169,6 +200,21 @@ TEST_P(ServedFamily, GreedyTokensAreThoseOfAGeneration) {
 
 INSTANTIATE_TEST_SUITE_P(Families, ServedFamily, testing::ValuesIn(served_families()),
                          [](const auto& info) { return info.param.name; });
+
+// Rows of an MLP end amid a vector.
+TEST(Served, WidthsThatAreNoWholeVectorsGiveLogitsOfTheSequenceAlone) {
+  TemporaryDirectory directory;
+  std::string config = kTinyConfig;
+  const std::string width = R"("intermediate_size":64)";
+  config.replace(config.find(width), width.size(), R"("intermediate_size":45)");
+  write_tiny_model(directory, config.c_str());
+  for (const char* precision : {"32-true", "bf16-true", "16-true"}) {
+    InferenceOptions options = served_options(directory / "model", int64_t{1} << 28);
+    options.techniques.precision = precision;
+    ServedModel model(options, plan_serving(options, small_sizes()));
+    expect_invariant(model.runner());
+  }
+}
 
 TEST(Served, CodesOfWeightsGiveLogitsOfTheSequenceAlone) {
   TemporaryDirectory directory;
@@ -200,6 +246,40 @@ TEST(Served, WeightsOnDiskGiveTheSameLogits) {
   EXPECT_GT(plan.plan.disk.breakdown.weights, 0);
   ServedModel streamed(options, std::move(plan));
   expect_same(alone(resident.runner(), held, 1), alone(streamed.runner(), held, 7), "on disk");
+}
+
+int64_t best_of(const std::vector<float>& logits) { return std::ranges::max_element(logits) - logits.begin(); }
+
+// The greedy text of a model with a cache of f32, read again by the same model with one of int8.
+TEST(Served, AnInt8CacheReadsAGreedyTextAlike) {
+  TemporaryDirectory directory;
+  write_tiny_model(directory);
+  std::vector<std::filesystem::path> models{directory / "model"};
+  if (const auto trained = test::shared_file("data/stories260K");
+      std::filesystem::exists(trained / "model.safetensors"))
+    models.push_back(trained);
+  for (const auto& path : models) {
+    const InferenceOptions options = served_options(path, int64_t{1} << 28);
+    ServingOptions serving;
+    serving.kv_cache_dtype = "f32";
+    ServedModel exact(options, plan_serving(options, serving));
+    serving.kv_cache_dtype = "int8";
+    ServedModel rounded(options, plan_serving(options, serving));
+    Held text{{1}, {3, 1, 0, 2}};
+    Logits expected;
+    for (; text.done < 64; text.tokens.push_back(static_cast<int32_t>(best_of(expected.back())))) {
+      Step step;
+      add_rows(step, text, 1);
+      take_rows(exact.runner().run(step), exact.runner().limits().vocab, 0, 1, expected);
+    }
+    text.tokens.pop_back(), text.done = 0;
+    const Logits found = alone(rounded.runner(), text, 32);
+    expect_same(found, alone(rounded.runner(), text, 1), path);
+    int64_t alike = 0;
+    for (size_t row = 0; row < found.size(); ++row) alike += best_of(found[row]) == best_of(expected[row]) ? 1 : 0;
+    EXPECT_LT(largest_difference(expected, found), 0.03) << path;
+    EXPECT_GE(alike, 60) << path;
+  }
 }
 
 // Greedy texts of requests whose answers are longer than those before, through a scheduler that parks.
@@ -251,12 +331,14 @@ class ServedParking : public testing::TestWithParam<const char*> {
   void SetUp() override {
     write_tiny_model(directory_);
     options_ = served_options(directory_ / "model", 0);
-    options_.techniques.precision = GetParam();
+    int8_ = GetParam() == std::string("int8");
+    options_.techniques.precision = int8_ ? "32-true" : GetParam();
   }
   ServingOptions serving(const char* admission) const {
     ServingOptions sizes = small_sizes();
     sizes.max_num_seqs = 8;
     sizes.admission = admission;
+    if (int8_) sizes.kv_cache_dtype = "int8";
     return sizes;
   }
   // A pool of one sequence of full length and a few blocks.
@@ -278,6 +360,7 @@ class ServedParking : public testing::TestWithParam<const char*> {
 
   TemporaryDirectory directory_;
   InferenceOptions options_;
+  bool int8_ = false;  // the cache
 };
 
 TEST_P(ServedParking, ToMemoryAndBackIsBitwise) {
@@ -336,8 +419,8 @@ TEST_P(ServedParking, ADiskThatFailsEndsWhatWasParkedAlone) {
   EXPECT_THAT(found.error, testing::HasSubstr("No space left"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Precisions, ServedParking, testing::Values("32-true", "bf16-true"),
-                         [](const auto& info) { return std::string(info.param).substr(0, 2); });
+INSTANTIATE_TEST_SUITE_P(Precisions, ServedParking, testing::Values("32-true", "bf16-true", "int8"),
+                         [](const auto& info) { return std::string(info.param).substr(0, info.index == 2 ? 4 : 2); });
 
 class ServingPlanTest : public testing::Test {
  protected:
@@ -456,6 +539,31 @@ TEST_F(ServingPlanTest, WhatTheServerHoldsIsBooked) {
   EXPECT_EQ(served.plan.process.server, align_up((int64_t{5} << 20) + served.limits.blocks * 1024 + embeddings, 4096));
 }
 
+TEST_F(ServingPlanTest, AnInt8PoolTakesAByteAnElementAndItsScales) {
+  const auto plan_of = [](const std::string& cache) {
+    ServingOptions serving;
+    serving.max_num_seqs = 32;
+    serving.kv_cache_dtype = cache;
+    return plan_serving(served_options(test::data_file("models/smollm2-135m/config.json"), int64_t{1200} << 20),
+                        serving);
+  };
+  const ServingPlan wide = plan_of("f32"), automatic = plan_of("auto"), codes = plan_of("int8");
+  ASSERT_TRUE(wide.plan.feasible && codes.plan.feasible);
+  EXPECT_EQ(automatic.cache, DType::f32);
+  constexpr int64_t kLayers = 30, kHeads = 3, kDim = 64;
+  EXPECT_EQ(wide.block_bytes, 2 * kLayers * 16 * kHeads * kDim * 4);
+  EXPECT_EQ(codes.block_bytes, 2 * kLayers * 16 * kHeads * (kDim + 4));
+  EXPECT_EQ(codes.regions[1].name, "kv_pool");
+  EXPECT_EQ(codes.regions[1].bytes, codes.limits.blocks * codes.block_bytes);
+  EXPECT_EQ(codes.limits.positions, wide.limits.positions);
+  EXPECT_EQ(codes.limits.rows, wide.limits.rows);
+  EXPECT_EQ(codes.limits.sequences, wide.limits.sequences);
+  EXPECT_GT(codes.pool_tokens(), wide.pool_tokens() * 7 / 2);
+  int64_t sum = 0;
+  for (const ServingRegion& region : codes.regions) sum += region.bytes;
+  EXPECT_EQ(sum, codes.plan.peak_bytes);
+}
+
 TEST_F(ServingPlanTest, SizesOutOfRangeAreRefused) {
   const auto refuse = [&](const char* what, const auto& change) {
     ServingOptions serving;
@@ -468,7 +576,8 @@ TEST_F(ServingPlanTest, SizesOutOfRangeAreRefused) {
   refuse("--max-num-batched-tokens -1", [](ServingOptions& s) { s.max_num_batched_tokens = -1; });
   refuse("--block-size 12", [](ServingOptions& s) { s.block_size = 12; });
   refuse("--block-size 256", [](ServingOptions& s) { s.block_size = 256; });
-  refuse("--kv-cache-dtype fp8", [](ServingOptions& s) { s.kv_cache_dtype = "fp8"; });
+  for (const char* type : {"fp8", "fp8_e4m3", "fp8_e5m2", "i8", "int4"})
+    refuse(type, [&](ServingOptions& s) { s.kv_cache_dtype = type; });
   refuse("--admission optimistic", [](ServingOptions& s) { s.admission = "optimistic"; });
   refuse("--park-memory has no meaning", [](ServingOptions& s) { s.park_memory = 1 << 20; });
   refuse("--park-memory 5 holds no block", [](ServingOptions& s) { s.park_memory = 5, s.admission = "balanced"; });

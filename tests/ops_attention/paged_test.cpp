@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "naive_attention.h"
+#include "ops/paged_attention/int8_heads.h"
 
 namespace headroom::op_test {
 namespace {
@@ -18,6 +19,8 @@ struct PagedCase {
   DType q = DType::f32, kv = DType::f32;
   int64_t block_tokens = 16;
 
+  // Of the rows that are appended.
+  DType row() const { return kv == DType::i8 ? DType::f32 : kv; }
   Attrs attrs() const {
     Attrs attrs{{"heads", heads}, {"kv_heads", kv_heads}, {"window", window}};
     if (softcap > 0) attrs.set("softcap", softcap);
@@ -38,7 +41,37 @@ struct Sequence {
 Sequence random_sequence(const PagedCase& c, int64_t length, uint64_t seed) {
   const int64_t kv = c.kv_heads * c.dim;
   return {Tensor::random(c.q, {1, length, c.heads * c.dim}, seed, 2),
-          Tensor::random(c.kv, {1, length, kv}, seed + 100, 2), Tensor::random(c.kv, {1, length, kv}, seed + 200)};
+          Tensor::random(c.row(), {1, length, kv}, seed + 100, 2),
+          Tensor::random(c.row(), {1, length, kv}, seed + 200)};
+}
+
+struct Codes {
+  std::vector<int> codes;
+  float scale;
+};
+
+// The formula of an int8 pool for `dim` elements from `first` on.
+Codes codes_of(const Tensor& x, int64_t first, int64_t dim) {
+  float most = 0;
+  for (int64_t i = 0; i < dim; ++i) most = std::max(most, std::fabs(static_cast<float>(x.at(first + i))));
+  Codes out{{}, most / 127};
+  for (int64_t i = 0; i < dim; ++i) {
+    const float value = static_cast<float>(x.at(first + i));
+    out.codes.push_back(out.scale > 0 ? static_cast<int>(std::nearbyint(value / out.scale)) : 0);
+  }
+  return out;
+}
+
+// What the pool keeps of appended rows.
+Tensor kept(const PagedCase& c, const Tensor& rows) {
+  if (c.kv != DType::i8) return rows;
+  Tensor out(DType::f32, rows.type().dims);
+  for (int64_t head = 0; head < rows.count() / c.dim; ++head) {
+    const Codes of = codes_of(rows, head * c.dim, c.dim);
+    for (int64_t i = 0; i < c.dim; ++i)
+      out.as<float>()[head * c.dim + i] = static_cast<float>(of.codes[static_cast<size_t>(i)]) * of.scale;
+  }
+  return out;
 }
 
 struct Row {
@@ -68,14 +101,14 @@ class Pool {
     std::iota(places.begin(), places.end(), 0);
     std::shuffle(places.begin(), places.end(), std::mt19937_64(seed));
     table_.assign(places.begin(), places.end() - 3);
-    k_ = v_ = Tensor::filled(c.kv, {1, count * c.block_tokens, c.kv_heads * c.dim}, NAN);
+    k_ = v_ = Tensor(c.kv, {1, count * c.block_tokens, c.kv_heads * pool_head_width(c.kv, c.dim)});  // of NaN
   }
 
   // A step: appends the keys and values of the rows, then attends.
   Tensor run(const Rows& rows, const std::string& only) {
     const auto count = static_cast<int64_t>(rows.size());
     Tensor q = Tensor::filled(c_.q, {count, 1, c_.heads * c_.dim}, 1);
-    Tensor k = Tensor::filled(c_.kv, {count, 1, c_.kv_heads * c_.dim}, 1), v = k;
+    Tensor k = Tensor::filled(c_.row(), {count, 1, c_.kv_heads * c_.dim}, 1), v = k;
     std::vector<int64_t> slots, owners, offsets;
     for (int64_t r = 0; r < count; ++r) {
       const auto [sequence, position] = rows[static_cast<size_t>(r)];
@@ -159,7 +192,11 @@ std::vector<PagedCase> paged_cases() {
           {10, 2, 8, 0, 5.0, DType::f16, DType::f16, 3},
           {1, 1, 32, 1, 0, DType::f32, DType::f16, 128},
           {6, 2, 64, 100, 30.0, DType::bf16, DType::bf16, 16},
-          {5, 1, 128, 0, 0, DType::f16, DType::f16, 128}};
+          {5, 1, 128, 0, 0, DType::f16, DType::f16, 128},
+          {4, 1, 64, 0, 0, DType::f32, DType::i8},
+          {6, 1, 25, 50, 0, DType::f32, DType::i8, 8},
+          {3, 3, 8, 0, 20.0, DType::bf16, DType::i8, 4},
+          {2, 1, 200, 30, 0, DType::f32, DType::i8, 128}};
 }
 
 std::vector<std::string> implementations() {
@@ -185,8 +222,9 @@ TEST(AttentionPaged, IsAttentionOverEachSequencesOwnCache) {
       const double limit = c.q == DType::f32 ? 5e-6 : c.q == DType::f16 ? 2e-3 : 1e-2;
       for (size_t s = 0; s < sequences.size(); ++s) {
         const Sequence& in = sequences[s];
-        const Tensor expected =
-            run_op("attention_cached", {in.q, in.k, in.v, integers({1}, {0})}, c.attrs(), {"reference"}).outputs[0];
+        const Tensor expected = run_op("attention_cached", {in.q, kept(c, in.k), kept(c, in.v), integers({1}, {0})},
+                                       c.attrs(), {"reference"})
+                                    .outputs[0];
         expect_close(found[s], expected, limit, limit);
       }
     }
@@ -242,6 +280,63 @@ TEST(KvAppendPaged, WritesRowsToTheirSlots) {
         EXPECT_EQ(found.at(i), rounded.at(0)) << i;
       }
     }
+}
+
+TEST(KvAppendPaged, WritesCodesAndTheirScales) {
+  constexpr int64_t kDim = 6, kHeads = 2, kWide = kHeads * (kDim + 4);
+  for (DType from : {DType::f32, DType::bf16, DType::f16}) {
+    Tensor rows = Tensor::random(from, {4, 1, kHeads * kDim}, 1, 5);
+    for (int64_t i = 0; i < kDim; ++i) rows.set(i, 0);        // row 0, head 0: no scale
+    const double ties[] = {127, 0.5, 1.5, -2.5, -0.5, -127};  // row 1, head 0: a scale of 1
+    for (int64_t i = 0; i < kDim; ++i) rows.set(2 * kDim + i, ties[i]);
+    rows.set(7 * kDim, INFINITY);  // row 3, head 1
+    const Tensor pool = Tensor::filled(DType::i8, {1, 7, kWide}, 9);
+    const std::vector<int64_t> slots{6, 0, -1, 3};
+    const Tensor found = run_op("kv_append_paged", {rows, pool, integers({4}, slots)}).outputs[0];
+    for (int64_t slot = 0; slot < 7; ++slot) {
+      const int8_t* const row = found.as<int8_t>() + slot * kWide;
+      const auto at = std::find(slots.begin(), slots.end(), slot);
+      if (at == slots.end()) {
+        EXPECT_EQ(std::count(row, row + kWide, 9), kWide) << slot;
+        continue;
+      }
+      for (int64_t head = 0; head < kHeads; ++head) {
+        const int8_t* const codes = row + head * (kDim + 4);
+        if (slot == 3 && head == 1) {
+          EXPECT_TRUE(std::isnan(head_scale(codes, kDim)));
+          continue;
+        }
+        const Codes expected = codes_of(rows, ((at - slots.begin()) * kHeads + head) * kDim, kDim);
+        EXPECT_EQ(head_scale(codes, kDim), expected.scale);
+        for (int64_t i = 0; i < kDim; ++i)
+          EXPECT_EQ(codes[i], expected.codes[static_cast<size_t>(i)]) << slot << ' ' << i;
+      }
+    }
+    EXPECT_EQ(std::vector<int>(found.as<int8_t>(), found.as<int8_t>() + kDim),
+              (std::vector<int>{127, 0, 2, -2, 0, -127}));
+  }
+}
+
+TEST(KvAppendPaged, AWideHeadHasOneScale) {
+  constexpr int64_t kDim = 600;
+  Tensor rows = Tensor::random(DType::f32, {1, 1, kDim}, 1);
+  rows.set(300, -50);
+  const Tensor pool(DType::i8, {1, 1, kDim + 4});
+  const Tensor found = run_op("kv_append_paged", {rows, pool, integers({1}, {0})}).outputs[0];
+  const Codes expected = codes_of(rows, 0, kDim);
+  EXPECT_EQ(head_scale(found.as<int8_t>(), kDim), 50.0f / 127);
+  for (int64_t i = 0; i < kDim; ++i) EXPECT_EQ(found.at(i), expected.codes[static_cast<size_t>(i)]) << i;
+}
+
+TEST(KvAppendPaged, RefusesAnInt8PoolWithoutRoomForItsScales) {
+  const auto infer = [](int64_t width) {
+    const std::vector<Type> types{{DType::f32, {Dim::of(5), Dim::of(1), Dim::of(24)}},
+                                  {DType::i8, {Dim::of(1), Dim::of(32), Dim::of(width)}},
+                                  {DType::i32, {Dim::of(5)}}};
+    return find_op("kv_append_paged").infer(types, {})[0].dtype;
+  };
+  for (int64_t heads : {1, 2, 3, 24}) EXPECT_EQ(infer(24 + 4 * heads), DType::i8);
+  for (int64_t width : {20, 24, 26, 44, 124}) EXPECT_THROW(infer(width), InternalError) << width;
 }
 
 TEST(AttentionPaged, ShapeRuleNamesWhatIsWrong) {

@@ -140,6 +140,27 @@ TEST(Simd, Elementwise) {
     }
 }
 
+// Elements behind the last whole vector have the bits that they have in one.
+TEST(Simd, AnElementsBitsDoNotDependOnItsPlace) {
+  constexpr int64_t kCount = 45;
+  for (DType dtype : {DType::f32, DType::bf16, DType::f16})
+    for (const char* activation : {"silu", "gelu", "gelu_tanh"}) {
+      SCOPED_TRACE(fmt::format("{} {}", dtype_name(dtype), activation));
+      const Tensor x = Tensor::random(dtype, {kCount}, 1, 6);
+      const auto behind = [&](int64_t first) {
+        Tensor rest(dtype, {kCount - first});
+        std::memcpy(rest.as<std::byte>(), x.as<std::byte>() + first * dtype_bytes(dtype),
+                    static_cast<size_t>(rest.bytes()));
+        return run_op("swiglu", {rest, rest}, {{"activation", activation}}).outputs[0];
+      };
+      const Tensor all = behind(0);
+      for (int64_t first = 1; first < kCount; ++first) {
+        const Tensor found = behind(first);
+        for (int64_t i = 0; i < found.count(); ++i) ASSERT_EQ(found.at(i), all.at(first + i)) << first << ' ' << i;
+      }
+    }
+}
+
 TEST(Simd, Rotary) {
   for (const auto& [heads, head_dim] : std::vector<std::pair<int64_t, int64_t>>{{1, 2}, {3, 6}, {2, 64}, {5, 34}})
     for (DType dtype : kFloats)

@@ -56,12 +56,14 @@ HWY_INLINE void decode_rows(const DecodeItem& item, const float* q, float* score
     prefetch_rows<T>(item, i);
     score_keys<kHeads>(q, k + i * item.stride, item.stride, std::min<int64_t>(4, item.count - i), item.dim, scores + i);
   }
+  scale_scores<T>(item, item.k, scores);
   HWY_UNROLL(4)
   for (int h = 0; h < kHeads; ++h) {
     float* const row = scores + h * kDecodeChunk;
     if (item.softcap > 0) cap_scores(row, item.count, 1.0f, item.softcap);
     item.maximum[h * item.part_stride] = exponentiate(row, item.count, item.sum + h * item.part_stride);
   }
+  scale_scores<T>(item, item.v, scores);
   weigh_values<kHeads, T>(item, scores, item.o, item.o_stride);
 }
 

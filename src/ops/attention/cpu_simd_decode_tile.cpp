@@ -114,11 +114,13 @@ void attend_tile(const DecodeItem* items, int rows, const float* q) {
     for (int row = 0; row < rows; ++row) {
       const DecodeItem& item = items[row];
       float* const own = scores + row * heads * kDecodeChunk;
+      scale_scores<T>(item, item.k, own);
       for (int64_t h = 0; h < heads; ++h) {
         float* const of = own + h * kDecodeChunk;
         if (item.softcap > 0) cap_scores(of, item.count, 1.0f, item.softcap);
         item.maximum[h * item.part_stride] = exponentiate(of, item.count, item.sum + h * item.part_stride);
       }
+      scale_scores<T>(item, item.v, own);
       weigh_row<T>(item, own);
     }
   });

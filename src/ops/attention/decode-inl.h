@@ -9,8 +9,11 @@
 
 #include <hwy/cache_control.h>
 
+#include <type_traits>
+
 #include "ops/attention/decode_simd.h"
 #include "ops/attention/simd_tile-inl.h"
+#include "ops/paged_attention/int8_heads.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headroom {
@@ -24,6 +27,13 @@ HWY_INLINE Vector load_wide(const bfloat16* at) {
   const hn::RebindToUnsigned<VectorTag> bits;
   const auto raw = hn::LoadU(half, reinterpret_cast<const uint16_t*>(at));
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(bits, raw)));
+}
+
+HWY_INLINE Vector load_wide(const int8_t* at) {
+  const VectorTag d;
+  const hn::Rebind<int8_t, VectorTag> bytes;
+  const hn::RebindToSigned<VectorTag> whole;
+  return hn::ConvertTo(d, hn::PromoteTo(whole, hn::LoadU(bytes, at)));
 }
 
 // The sums of the lanes of four vectors.
@@ -103,6 +113,18 @@ HWY_INLINE void prefetch_rows(const DecodeItem& item, int64_t key) {
     }
 }
 
+// The scales that follow the codes of each key's head, as factors of its scores. Wider rows have none.
+template <typename T>
+HWY_INLINE void scale_scores(const DecodeItem& item, const void* of, float* scores) {
+  if constexpr (std::is_same_v<T, int8_t>) {
+    const auto* rows = static_cast<const int8_t*>(of);
+    for (int64_t i = 0; i < item.count; ++i, rows += item.stride) {
+      const float scale = head_scale(rows, item.dim);
+      for (int h = 0; h < item.heads; ++h) scores[h * kDecodeChunk + i] *= scale;
+    }
+  }
+}
+
 // o = sum of p[i] v[i] for kHeads heads, whose rows of p and of o are kDecodeChunk and o_stride floats apart.
 template <int kHeads, typename T>
 HWY_INLINE void weigh_values(const DecodeItem& item, const float* p, float* o, int64_t o_stride) {
@@ -128,6 +150,7 @@ template <typename Body>
 HWY_INLINE void with_keys(DType dtype, const Body& body) {
   if (dtype == DType::f32) return body(float());
   if (dtype == DType::f16) return body(float16());
+  if (dtype == DType::i8) return body(int8_t());
   body(bfloat16());
 }
 

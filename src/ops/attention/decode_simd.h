@@ -14,7 +14,7 @@ struct DecodeItem {
   DType q_dtype;
   const void* k;  // the chunk's first row; rows are `stride` elements apart
   const void* v;
-  DType kv_dtype;
+  DType kv_dtype;  // i8: a head is its codes and their scale (paged_attention/int8_heads.h)
   int64_t stride;
   int64_t count;
   int64_t dim;

@@ -1,7 +1,10 @@
 // CPU kernels of attention_paged and kv_append_paged.
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 
+#include "base/block_codes.h"
 #include "base/error.h"
 #include "base/threads.h"
 #include "ops/cpu/kernel.h"
@@ -42,7 +45,48 @@ KernelOffer paged_simd_kernel(const KernelSpec& spec, const DeviceFacts& facts) 
   return paged_kernel(spec, facts, paged_simd);
 }
 
+// The codes of one head and their scale. That is NaN where an element is not finite.
+template <typename From>
+void encode_head(const From* from, int64_t dim, int8_t* to) {
+  constexpr int64_t kPiece = 256;
+  std::array<float, kPiece> values;
+  const auto each_piece = [&](const auto& body) {
+    for (int64_t first = 0; first < dim; first += kPiece) {
+      const int64_t count = std::min(kPiece, dim - first);
+      std::transform(from + first, from + first + count, values.begin(), [](From v) { return static_cast<float>(v); });
+      body(first, std::span<const float>(values.data(), static_cast<size_t>(count)));
+    }
+  };
+  float scale = 0, fault = 0;
+  each_piece([&](int64_t, std::span<const float> piece) {
+    scale = std::max(scale, scale_of(CodeTable::integer, 8, piece));
+    for (const float value : piece) fault += value - value;
+  });
+  each_piece([&](int64_t first, std::span<const float> piece) {
+    encode(CodeTable::integer, 8, scale, piece, reinterpret_cast<uint8_t*>(to + first));
+  });
+  scale += fault;
+  std::memcpy(to + dim, &scale, sizeof scale);
+}
+
+void append_int8(const TensorView& rows, const TensorView& pool, const int32_t* slots) {
+  const int64_t width = rows.dims[2], held = pool.dims[1], pool_width = pool.dims[2];
+  const int64_t heads = (pool_width - width) / kHeadScaleBytes, dim = width / heads;
+  with_float(rows.dtype, [&](auto source) {
+    using From = decltype(source);
+    parallel_for(rows.dims[0], std::max<int64_t>(1, 2048 / width), [&](int64_t begin, int64_t end, int) {
+      for (int64_t row = begin; row < end; ++row) {
+        if (slots[row] < 0 || slots[row] >= held) continue;
+        for (int64_t head = 0; head < heads; ++head)
+          encode_head(rows.as<From>() + row * width + head * dim, dim,
+                      pool.as<int8_t>() + slots[row] * pool_width + head * pool_head_width(DType::i8, dim));
+      }
+    });
+  });
+}
+
 void append_rows(const TensorView& rows, const TensorView& pool, const int32_t* slots) {
+  if (pool.dtype == DType::i8) return append_int8(rows, pool, slots);
   const int64_t width = rows.dims[2], held = pool.dims[1];
   with_floats(rows.dtype, pool.dtype, [&](auto source, auto target) {
     using From = decltype(source);

@@ -10,6 +10,14 @@
 namespace headroom {
 namespace {
 
+template <typename T>
+double element(const T* head, int64_t i, int64_t) {
+  return static_cast<double>(static_cast<float>(head[i]));
+}
+double element(const int8_t* head, int64_t i, int64_t dim) {
+  return static_cast<double>(static_cast<float>(head[i]) * head_scale(head, dim));
+}
+
 // One head of one row of q against its sequence.
 template <typename Q, typename KV>
 class PagedRow {
@@ -20,7 +28,7 @@ class PagedRow {
         owner_(call.owners[row]),
         position_(call.position(row)),
         at_((row * shape_.heads + head) * shape_.dim),
-        kv_at_(head / shape_.group() * shape_.dim) {}
+        kv_at_(head / shape_.group() * shape_.head_width) {}
 
   void run(double* sum) const {
     std::fill_n(sum, shape_.dim, 0.0);
@@ -31,7 +39,7 @@ class PagedRow {
       const double p = std::exp(score(key) - largest);
       total += p;
       const KV* const v = kv_row(call_.v, key);
-      for (int64_t i = 0; i < shape_.dim; ++i) sum[i] += p * static_cast<double>(static_cast<float>(v[i]));
+      for (int64_t i = 0; i < shape_.dim; ++i) sum[i] += p * element(v, i, shape_.dim);
     }
     Q* const o = static_cast<Q*>(call_.o) + at_;
     for (int64_t i = 0; i < shape_.dim; ++i)
@@ -47,7 +55,7 @@ class PagedRow {
     const KV* const k = kv_row(call_.k, position);
     double product = 0;
     for (int64_t i = 0; i < shape_.dim; ++i)
-      product += static_cast<double>(static_cast<float>(q[i])) * static_cast<double>(static_cast<float>(k[i]));
+      product += static_cast<double>(static_cast<float>(q[i])) * element(k, i, shape_.dim);
     product *= shape_.scale;
     return shape_.softcap > 0 ? shape_.softcap * std::tanh(product / shape_.softcap) : product;
   }
@@ -63,13 +71,17 @@ class PagedRow {
 }  // namespace
 
 void paged_reference(const PagedCall& call) {
-  with_floats(call.q_dtype, call.kv_dtype, [&](auto q, auto kv) {
+  const auto run = [&](auto q, auto kv) {
     parallel_for(call.shape.rows * call.shape.heads, 1, [&](int64_t begin, int64_t end, int thread) {
       auto* const sum = reinterpret_cast<double*>(call.scratch + thread * paged_reference_bytes(call.shape));
       for (int64_t item = begin; item < end; ++item)
         PagedRow<decltype(q), decltype(kv)>(call, item / call.shape.heads, item % call.shape.heads).run(sum);
     });
-  });
+  };
+  if (call.kv_dtype == DType::i8)
+    with_float(call.q_dtype, [&](auto q) { run(q, int8_t{}); });
+  else
+    with_floats(call.q_dtype, call.kv_dtype, run);
 }
 
 }  // namespace headroom

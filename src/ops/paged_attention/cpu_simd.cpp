@@ -38,7 +38,7 @@ class PagedItem {
   // What attends to a chunk of the row's.
   DecodeItem against(int64_t chunk) const {
     const int64_t from = keys_from(chunk);
-    const int64_t first = call_.pool_row(call_.owners[row_], from) * shape_.row_width() + kv_head_ * shape_.dim;
+    const int64_t first = call_.pool_row(call_.owners[row_], from) * shape_.row_width() + kv_head_ * shape_.head_width;
     const int64_t kv_bytes = dtype_bytes(call_.kv_dtype);
     const double cap = shape_.softcap, scale = cap > 0 ? shape_.scale / cap : shape_.scale * std::numbers::log2e;
     return {static_cast<int>(heads_),

@@ -3,6 +3,8 @@
 //
 // Attributes of attention_paged: heads, kv_heads, window (0: none), scale (1 / sqrt(head dim) when absent), softcap (0
 // or absent: none), block_tokens.
+//
+// A pool is f32, bf16, f16, or i8: codes with a scale for each kv head of each row (int8_heads.h).
 #include <memory>
 
 #include "base/error.h"
@@ -17,14 +19,24 @@ namespace {
 using namespace operand_rules;
 
 // The width of a [rows, 1, width] or [1, rows, width] operand, of which dimension `single` is 1.
-int64_t paged_width(std::string_view op, std::string_view what, const Type& type, size_t single) {
-  require_float(op, what, type, 3);
+int64_t last_width(std::string_view op, std::string_view what, const Type& type, size_t single) {
   HR_CHECK(type.shape.size() == 3 && type.shape[single] == Dim::of(1), "{}: dimension {} of {} is 1", op, single, what);
   return constant_dim(op, what, type.shape[2]);
 }
 
+int64_t paged_width(std::string_view op, std::string_view what, const Type& type) {
+  require_float(op, what, type, 3);
+  return last_width(op, what, type, 1);
+}
+
+int64_t pool_width(std::string_view op, std::string_view what, const Type& type) {
+  if (type.dtype != DType::i8) require_float(op, what, type, 3);
+  return last_width(op, what, type, 0);
+}
+
 // (rows, pool, slots) -> pool: row r of [rows, 1, width] becomes row slots[r] of the pool [1, positions, width]; a slot
-// outside the pool is dropped. Slots inside differ from one another.
+// outside the pool is dropped. Slots inside differ from one another. The kv heads that an i8 pool has are those whose
+// scales make its rows wider than `width`.
 class KvAppendPaged final : public CacheAppend {
  public:
   std::string_view name() const override { return "kv_append_paged"; }
@@ -32,9 +44,11 @@ class KvAppendPaged final : public CacheAppend {
 
   std::vector<Type> infer(std::span<const Type> inputs, const Attrs&) const override {
     require_inputs(name(), inputs, 3);
-    const int64_t width = paged_width(name(), "the rows", inputs[0], 1);
-    HR_CHECK(paged_width(name(), "the pool", inputs[1], 0) == width, "kv_append_paged: the pool has no rows of {}",
-             width);
+    const int64_t width = paged_width(name(), "the rows", inputs[0]);
+    const int64_t held = pool_width(name(), "the pool", inputs[1]);
+    const int64_t heads = inputs[1].dtype == DType::i8 ? (held - width) / kHeadScaleBytes : 1;
+    HR_CHECK(heads >= 1 && width % heads == 0 && held == heads * pool_head_width(inputs[1].dtype, width / heads),
+             "kv_append_paged: the pool has no rows of {}", width);
     require_whole(name(), "the slots", inputs[2], DType::i32, {inputs[0].shape[0]});
     return {inputs[1]};
   }
@@ -57,9 +71,9 @@ class AttentionPaged final : public Op {
     const int64_t heads = attrs.integer("heads"), kv_heads = attrs.integer("kv_heads");
     HR_CHECK(heads > 0 && kv_heads > 0 && heads % kv_heads == 0, "{}: {} heads do not share {} kv heads", name(), heads,
              kv_heads);
-    const int64_t width = paged_width(name(), "q", q, 1);
+    const int64_t width = paged_width(name(), "q", q);
     HR_CHECK(width % heads == 0, "{}: a row of {} is not divided by {} heads", name(), width, heads);
-    HR_CHECK(paged_width(name(), "the pool of keys", k, 0) == width / heads * kv_heads,
+    HR_CHECK(pool_width(name(), "the pool of keys", k) == kv_heads * pool_head_width(k.dtype, width / heads),
              "{}: the pool has no rows of {} kv heads of {}", name(), kv_heads, width / heads);
     require_type(name(), "the pool of values", inputs[2], k);
     check_attributes(attrs);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ir/op.h"
+#include "ops/paged_attention/int8_heads.h"
 
 namespace headroom {
 
@@ -14,6 +15,7 @@ struct PagedShape {
   int64_t heads = 0;
   int64_t kv_heads = 0;
   int64_t dim = 0;           // of one head
+  int64_t head_width = 0;    // elements of the pool that it takes: dim, and of an int8 pool its scale
   int64_t pool_rows = 0;     // blocks * block_tokens
   int64_t tables = 0;        // sequences
   int64_t table_blocks = 0;  // of one sequence
@@ -24,7 +26,7 @@ struct PagedShape {
 
   // Query heads per kv head.
   int64_t group() const { return heads / kv_heads; }
-  int64_t row_width() const { return kv_heads * dim; }
+  int64_t row_width() const { return kv_heads * head_width; }  // of the pool
   // Positions that a table reaches.
   int64_t positions() const { return table_blocks * block_tokens; }
   // A row at `position` sees the keys [keys_begin, keys_end).
@@ -39,6 +41,7 @@ inline PagedShape paged_shape(const OpCall& call) {
   shape.heads = call.attrs.integer("heads");
   shape.kv_heads = call.attrs.integer("kv_heads");
   shape.dim = call.inputs[0].dims[2] / shape.heads;
+  shape.head_width = pool_head_width(call.inputs[1].dtype, shape.dim);
   shape.pool_rows = call.inputs[1].dims[1];
   shape.tables = call.inputs[3].dims[0];
   shape.table_blocks = call.inputs[3].dims[1];

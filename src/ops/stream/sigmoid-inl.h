@@ -14,12 +14,21 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+// 1 / x by the hardware's estimate. One element gets that of whole vectors, which AVX-512 makes by another instruction
+// than that of shorter ones: a result does not depend on where its element lies.
+template <class D>
+HWY_INLINE hn::Vec<D> estimated_reciprocal(D d, hn::Vec<D> x) {
+  const hn::ScalableTag<float> whole;
+  if constexpr (hn::MaxLanes(D()) > 1 || hn::MaxLanes(whole) == 1) return hn::ApproximateReciprocal(x);
+  return hn::Set(d, hn::GetLane(hn::ApproximateReciprocal(hn::Set(whole, hn::GetLane(x)))));
+}
+
 // 1 / x for 1 <= x <= 1e9. On x86 the hardware's estimate, of 12 bits or more, and one step of Newton's method; the
 // estimates of others have fewer (NEON 8).
 template <class D>
 HWY_INLINE hn::Vec<D> reciprocal(D d, hn::Vec<D> x) {
   if constexpr (!HWY_ARCH_X86) return hn::Div(hn::Set(d, 1.0f), x);
-  const auto guess = hn::ApproximateReciprocal(x);
+  const auto guess = estimated_reciprocal(d, x);
   return hn::Mul(guess, hn::NegMulAdd(x, guess, hn::Set(d, 2.0f)));
 }
 
