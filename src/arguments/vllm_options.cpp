@@ -47,7 +47,7 @@ constexpr VllmOption kOptions[] = {
     {"--quantization", kValue, "", "say --technique quantize-weights=int8, or serve a GGUF file"},
     {"--root-path", kValue, "*", "paths are the same behind any proxy, which takes its prefix off"},
     {"--seed", kValue, "*", "each request has its own seed, or a random one"},
-    {"--swap-space", kValue, "*", "no sequence is swapped: it has its blocks until its end"},
+    {"--swap-space", kValue, "*", "sequences are parked by --admission balanced, in --park-memory"},
     {"--tensor-parallel-size", kValue, " 1 ", "one device serves: leave it out"},
     {"--tokenizer", kValue, "", "leave it out: the tokenizer is that of the model's folder"},
     {"--tokenizer-mode", kValue, " auto slow ", "the tokenizer is that of the model's folder"},

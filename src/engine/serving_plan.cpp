@@ -55,9 +55,6 @@ DType cache_type(const PlanRequest& request, const std::string& said) {
     throw Error(ErrorKind::usage, fmt::format("--kv-cache-dtype {} is not built in this version", said),
                 said.starts_with("fp8") ? "use int8, which takes a byte an element too, or auto, f32, bf16 or f16"
                                         : "use auto, f32, bf16, f16 or int8");
-  if (!request.facts.is_cpu())
-    throw Error(ErrorKind::usage, "--kv-cache-dtype int8 is built for the CPU alone",
-                "use bf16 or f32, or --device cpu");
   return DType::i8;
 }
 
@@ -121,6 +118,16 @@ class ParkPlace {
   std::optional<int64_t> asked_;
   int64_t disk_;
 };
+
+// What needs a host that sees the arena, or kernels that a device has not.
+void refuse_on_device(DType cache, const LoraSlots& lora, AdmissionRule rule) {
+  const auto refuse = [](const char* what, const char* remedy) {
+    throw Error(ErrorKind::usage, fmt::format("{} is built for the CPU alone", what), remedy);
+  };
+  if (cache == DType::i8) refuse("--kv-cache-dtype int8", "use bf16 or f32, or --device cpu");
+  if (lora.count > 0) refuse("a slot of adapters (--lora-modules, --enable-lora)", "--adapter DIR, or --device cpu");
+  if (rule == AdmissionRule::balanced) refuse("--admission balanced", "--admission guaranteed, or --device cpu");
+}
 
 int64_t block_bytes_of(const ModelSpec& spec, int64_t block_tokens, DType cache) {
   return 2 * spec.layers * storage_bytes({cache, {1, block_tokens, serving_cache_width(spec, cache)}});
@@ -240,11 +247,7 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   const LoraSlots lora = slots_of(request, serving, model.spec, served.adapted());
   const int64_t block_bytes = block_bytes_of(model.spec, serving.block_size, cache);
   const ParkPlace park(serving, options.machine, block_bytes);
-  if (park.rule() == AdmissionRule::balanced && !request.facts.is_cpu())
-    throw Error(ErrorKind::usage,
-                fmt::format("--admission balanced on {} is not built in this version: blocks are parked by the host",
-                            options.machine.device),
-                "--admission guaranteed");
+  if (!request.facts.is_cpu()) refuse_on_device(cache, lora, park.rule());
   request.disk_budget_bytes -= park.disk_bytes();
   const auto limits = [&](const ServingSize& size) {
     StepLimits made = limits_of(size, serving, model.spec, park);

@@ -185,8 +185,9 @@ def check_server(program, shim, model):
     check('served together as alone', together == alone, f'{together} {alone}')
     expected = completions(program, CPU, model, prompts)[0]
     check('the GPU serves what the CPU serves', together == expected, f'{together} {expected}')
-    int8 = subprocess.run([str(part) for part in (shim, 'plan', '--serve', '--model', model, *GPU, '--kv-cache-dtype', 'int8')], capture_output=True, text=True)
-    check('a KV cache of int8 is refused on the GPU', int8.returncode == 2 and '--kv-cache-dtype int8' in int8.stderr and 'bf16' in int8.stderr, int8.stderr)
+    for option, remedy in ((('--kv-cache-dtype', 'int8'), 'bf16'), (('--enable-lora',), '--adapter DIR'), (('--admission', 'balanced'), 'guaranteed')):
+        refused = subprocess.run([str(part) for part in (shim, 'plan', '--serve', '--model', model, *GPU, *option)], capture_output=True, text=True)
+        check(f'{" ".join(option)} is refused on the GPU', refused.returncode == 2 and option[0] in refused.stderr and remedy in refused.stderr, refused.stderr)
 
 
 def main():
