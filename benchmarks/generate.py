@@ -8,7 +8,6 @@ token alone: a line under the table has the share of the products that are done.
 the weights and of the cache that a token reads. Each round measures limits, long prompt, short prompt; medians over
 rounds. Writes benchmarks/results/generate.md. Standard library only.
 """
-import argparse
 import json
 import os
 import random
@@ -24,19 +23,10 @@ RATE = {'32-true': 'f32_flops_per_second', 'bf16-true': 'bf16_flops_per_second'}
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    here = os.path.dirname(os.path.abspath(__file__))
-    parser.add_argument('binary')
-    parser.add_argument('limits')
-    parser.add_argument('--shared', default=os.path.join(here, '..', '..', 'shared'))
-    parser.add_argument('--model', default='smollm2-135m')
+    parser = task.machine_parser(__doc__, 'generate', '4GiB')
     parser.add_argument('--precisions', default='bf16-true,32-true')
-    parser.add_argument('--memory', default='4GiB')
     parser.add_argument('--rounds', type=int, default=5)
-    parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--work', default='build/benchmark')
-    parser.add_argument('--results', default=os.path.join(here, 'results'))
-    parser.add_argument('--name', default='generate')
     return parser.parse_args()
 
 

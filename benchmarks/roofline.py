@@ -8,7 +8,6 @@ bandwidth) / seconds. Products of bf16 operands, and of fp32 operands multiplied
 bf16 rate (three products of it for "bf16x3"). The step trains SHARED/data/models/MODEL with random weights on random tokens; times are
 those of the run's second step (operations.json). Writes benchmarks/results/NAME.md. Standard library only.
 """
-import argparse
 import json
 import os
 import shutil
@@ -23,23 +22,14 @@ limit is of one shape; other shapes may run faster than it.
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    here = os.path.dirname(os.path.abspath(__file__))
-    parser.add_argument('binary')
-    parser.add_argument('limits')
-    parser.add_argument('--shared', default=os.path.join(here, '..', '..', 'shared'))
-    parser.add_argument('--model', default='smollm2-135m')
+    parser = task.machine_parser(__doc__, 'roofline', '8GiB', 'one budget, or one per precision, separated by commas')
     parser.add_argument('--precision', default='32-true,bf16-mixed')
-    parser.add_argument('--memory', default='8GiB', help='one budget, or one per precision, separated by commas')
     parser.add_argument('--sequence', type=int, default=512)
     parser.add_argument('--batch', type=int, default=4)
     parser.add_argument('--steps', type=int, default=6)
-    parser.add_argument('--threads', type=int, default=2)
     parser.add_argument('--extra', default='', help="more options for headroom's train")
     parser.add_argument('--rows', type=int, default=24, help='rows of the table; the rest is summed')
     parser.add_argument('--work', default='build/benchmark')
-    parser.add_argument('--results', default=os.path.join(here, 'results'))
-    parser.add_argument('--name', default='roofline')
     return parser.parse_args()
 
 

@@ -10,7 +10,6 @@ Limits: decoding's is the read bandwidth over the bytes of the weights; the prom
 weight, without the table of tokens, which the last token alone meets. --record writes benchmarks/results/serve_speed.json and .md.
 Standard library only.
 """
-import argparse
 import http.client
 import json
 import os
@@ -33,18 +32,9 @@ SCALE_BITS = {'int4': 1}
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    here = os.path.dirname(os.path.abspath(__file__))
-    parser.add_argument('binary')
-    parser.add_argument('limits')
-    parser.add_argument('--shared', default=os.path.join(here, '..', '..', 'shared'))
-    parser.add_argument('--model', default='smollm2-135m')
+    parser = task.machine_parser(__doc__, 'serve_speed', '1GiB')
     parser.add_argument('--weights', default='bf16,int8,int4')
-    parser.add_argument('--memory', default='1GiB')
     parser.add_argument('--rounds', type=int, default=3)
-    parser.add_argument('--threads', type=int, default=2)
-    parser.add_argument('--results', default=os.path.join(here, 'results'))
-    parser.add_argument('--name', default='serve_speed')
     parser.add_argument('--record', action='store_true')
     return parser.parse_args()
 

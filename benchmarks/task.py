@@ -1,10 +1,26 @@
 """What the benchmark scripts of this folder share: a task of random tokens, a program run to its end, the day and the machine."""
+import argparse
 import datetime
 import json
 import os
 import random
 import subprocess
 import sys
+
+
+def machine_parser(description, name, memory, memory_help=None):
+    """A parser with what a benchmark beside the machine's limits takes; `name` is that of its record."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    here = os.path.dirname(os.path.abspath(__file__))
+    parser.add_argument('binary')
+    parser.add_argument('limits')
+    parser.add_argument('--shared', default=os.path.join(here, '..', '..', 'shared'))
+    parser.add_argument('--model', default='smollm2-135m')
+    parser.add_argument('--memory', default=memory, help=memory_help)
+    parser.add_argument('--threads', type=int, default=2)
+    parser.add_argument('--results', default=os.path.join(here, 'results'))
+    parser.add_argument('--name', default=name)
+    return parser
 
 
 def vocabulary_of(config):

@@ -3,29 +3,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/bfloat16.h"
 #include "base/error.h"
-#include "base/float16.h"
 #include "models/serving.h"
 #include "passes/lora_slots.h"
+#include "train/stored_floats.h"
+#include "train/weights.h"
 
 namespace headroom {
-namespace {
-
-template <typename T>
-float number_as(const std::byte* bytes) {
-  T number;
-  std::memcpy(&number, bytes, sizeof number);
-  return static_cast<float>(number);
-}
-
-float number_of(DType dtype, const std::byte* bytes) {
-  if (dtype == DType::bf16) return number_as<bfloat16>(bytes);
-  return dtype == DType::f16 ? number_as<float16>(bytes) : number_as<float>(bytes);
-}
-
-}  // namespace
-
 ModelSteps::ModelSteps(Executor& executor, const StepLimits& limits, ParkFile* park)
     : executor_(executor), limits_(limits), park_(park), tables_(executor.tensor("tables")) {
   for (const int64_t rows : step_sizes(limits.rows)) {
@@ -177,10 +161,9 @@ std::span<const float> ModelSteps::hidden_states() {
   HR_CHECK(last_, "hidden states before the first step");
   const auto count = static_cast<size_t>(last_->logits * limits_.hidden);
   const DType dtype = last_->hidden.dtype;
-  const auto width = static_cast<size_t>(dtype_bytes(dtype));
   executor_.read(last_->hidden, [&](int64_t first, std::span<const std::byte> piece) {
-    for (size_t i = 0; i < piece.size() / width; ++i)
-      hidden_[static_cast<size_t>(first) + i] = number_of(dtype, piece.data() + i * width);
+    const size_t numbers = piece.size() / static_cast<size_t>(dtype_bytes(dtype));
+    widen_floats(stored_as(dtype), piece.data(), std::span(hidden_).subspan(static_cast<size_t>(first), numbers));
   });
   return std::span<const float>(hidden_).first(count);
 }

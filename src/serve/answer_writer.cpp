@@ -1,6 +1,7 @@
 #include "serve/answer_writer.h"
 
 #include "serve/answer_json.h"
+#include "serve/json_text.h"
 #include "serve/message_writer.h"
 #include "serve/response_writer.h"
 
@@ -17,9 +18,7 @@ std::unique_ptr<AnswerWriter> make_answer_writer(const AnswerHead& head, const T
   }
 }
 
-std::string event_text(const Json& json) {
-  return "data: " + json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n\n";
-}
+std::string event_text(const Json& json) { return "data: " + json_text(json) + "\n\n"; }
 
 std::string typed_event_text(const Json& json) {
   return "event: " + json.at("type").get_ref<const std::string&>() + "\n" + event_text(json);

@@ -1,7 +1,7 @@
 #include "serve/api_error.h"
 
-#include "formats/json.h"
 #include "serve/http_text.h"
+#include "serve/json_text.h"
 
 namespace headroom {
 namespace {
@@ -28,7 +28,7 @@ const char* message_type_of(int status) {
 
 std::string ApiError::message_body() const {
   const Json error{{"type", message_type_of(status_)}, {"message", what()}};
-  return Json{{"type", "error"}, {"error", error}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text({{"type", "error"}, {"error", error}});
 }
 
 std::string ApiError::body() const { return error_body(what(), type_of(status_), param_, code_); }

@@ -1,7 +1,7 @@
 #include "serve/arena_state.h"
 
 #include "base/process_memory.h"
-#include "formats/json.h"
+#include "serve/json_text.h"
 
 namespace headroom {
 
@@ -27,7 +27,7 @@ std::string arena_json(const ServingPlan& plan, const ArenaState& now) {
                     {"waiting", c.waiting},
                     {"prompt_tokens", c.prompt_tokens},
                     {"generated_tokens", c.drawn_tokens}};
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(out);
 }
 
 }  // namespace headroom

@@ -16,6 +16,7 @@
 #include "serve/arena_state.h"
 #include "serve/embedding_answer.h"
 #include "serve/json_fields.h"
+#include "serve/json_text.h"
 #include "serve/logged_exchange.h"
 #include "serve/message_request.h"
 #include "serve/response_request.h"
@@ -49,9 +50,7 @@ int64_t seconds_now() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-void send_json(HttpExchange& exchange, const Json& json) { exchange.send(200, "application/json", dumped(json)); }
+void send_json(HttpExchange& exchange, const Json& json) { exchange.send(200, "application/json", json_text(json)); }
 
 }  // namespace
 

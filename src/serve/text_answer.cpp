@@ -7,6 +7,7 @@
 #include "base/counter_random.h"
 #include "serve/api_error.h"
 #include "serve/forced_call.h"
+#include "serve/json_text.h"
 #include "serve/server_metrics.h"
 
 namespace headroom {
@@ -212,7 +213,7 @@ void TextAnswer::finish() {
   std::vector<AnswerPiece> pieces;
   for (const auto& choice : choices_) pieces.push_back(std::move(choice->piece_));
   const Json answer = writer_->whole(pieces, usage_);
-  exchange_->send(200, "application/json", answer.dump(-1, ' ', false, Json::error_handler_t::replace));
+  exchange_->send(200, "application/json", json_text(answer));
 }
 
 }  // namespace headroom

@@ -67,6 +67,11 @@ class HttpServerTest : public ::testing::Test {
     return one.read_all();
   }
   std::shared_ptr<HttpExchange> held() { return held_.get_future().get(); }
+  // The exchange of a request that the handler leaves to the test.
+  std::shared_ptr<HttpExchange> ask_to_hold(RawClient& client) {
+    client.send("GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+    return held();
+  }
 
   HttpLimits limits_;
   std::unique_ptr<HttpServer> server_;
@@ -191,8 +196,7 @@ TEST_F(HttpServerTest, PingsASilentStream) {
   limits_.ping_seconds = 0.05;
   start();
   RawClient one = client();
-  one.send("GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
-  const auto exchange = held();
+  const auto exchange = ask_to_hold(one);
   exchange->begin_events();
   EXPECT_THAT(one.read_until(": ping\n\n"), HasSubstr(": ping"));
   exchange->event("data: x\n\n");
@@ -203,8 +207,7 @@ TEST_F(HttpServerTest, PingsASilentStream) {
 TEST_F(HttpServerTest, SaysThatTheClientHasLeft) {
   start();
   RawClient one = client();
-  one.send("GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
-  const auto exchange = held();
+  const auto exchange = ask_to_hold(one);
   std::promise<void> gone;
   std::atomic<int> calls = 0;
   exchange->on_gone([&] {
@@ -222,8 +225,7 @@ TEST_F(HttpServerTest, DropsAClientThatReadsNothing) {
   limits_.event_bytes = 4096;
   start();
   RawClient one = client();
-  one.send("GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
-  const auto exchange = held();
+  const auto exchange = ask_to_hold(one);
   std::promise<void> gone;
   exchange->on_gone([&] { gone.set_value(); });
   exchange->begin_events();
@@ -238,8 +240,7 @@ TEST_F(HttpServerTest, TheLastEventsMayBeAsLargeAsAnAnswer) {
   limits_.answers_bytes = 64 << 10;
   start();
   RawClient one = client();
-  one.send("GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
-  const auto exchange = held();
+  const auto exchange = ask_to_hold(one);
   exchange->begin_events();
   exchange->event("data: x\n\n");
   exchange->end_events(std::string(30000, 'a') + "end\n\n");
@@ -253,8 +254,7 @@ TEST_F(HttpServerTest, LastEventsBeyondTheBudgetOfAnswersEndTheConnection) {
   limits_.answers_bytes = 32 << 10;
   start();
   RawClient one = client();
-  one.send("GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
-  const auto exchange = held();
+  const auto exchange = ask_to_hold(one);
   std::promise<void> gone;
   exchange->on_gone([&] { gone.set_value(); });
   exchange->begin_events();
@@ -303,8 +303,7 @@ TEST_F(HttpServerTest, TurnsAwayConnectionsAndBodiesBeyondTheCaps) {
 TEST_F(HttpServerTest, DrainsToTheEndOfRunningAnswers) {
   start();
   RawClient idle = client(), running = client();
-  running.send("GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
-  const auto exchange = held();
+  const auto exchange = ask_to_hold(running);
   server_->drain(20);
   EXPECT_TRUE(idle.is_closed());
   EXPECT_FALSE(RawClient(port_).connected());

@@ -22,11 +22,7 @@ __global__ void kv_append(const K* k, C* cache, const int32_t* offset, int64_t c
   for (int64_t i = first_index() * N; i < count; i += index_stride() * N) {
     const int64_t to = i / width % rows + first;
     if (to < 0 || to >= held) continue;
-    const Pack<K, N> from = *reinterpret_cast<const Pack<K, N>*>(k + i);
-    Pack<C, N> stored;
-    HR_UNROLL
-    for (int j = 0; j < N; ++j) stored.at[j] = narrow<C>(widen(from.at[j]));
-    *reinterpret_cast<Pack<C, N>*>(cache + (i / width / rows * held + to) * width + i % width) = stored;
+    append_elements<N>(k + i, cache + (i / width / rows * held + to) * width + i % width);
   }
 }
 

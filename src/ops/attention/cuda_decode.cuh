@@ -14,6 +14,16 @@
 
 namespace headroom::cuda {
 
+// N elements of a row into a cache of another type.
+template <int N, typename K, typename C>
+HR_DEVICE void append_elements(const K* from, C* to) {
+  const Pack<K, N> found = *reinterpret_cast<const Pack<K, N>*>(from);
+  Pack<C, N> stored;
+  HR_UNROLL
+  for (int j = 0; j < N; ++j) stored.at[j] = narrow<C>(widen(found.at[j]));
+  *reinterpret_cast<Pack<C, N>*>(to) = stored;
+}
+
 struct KeySpan {
   int begin, end;
 };

@@ -82,12 +82,9 @@ void combine_columns(const RowProduct& call, int64_t begin, int64_t end) {
 }
 
 ColumnRange range_of(const RowTypes& types) {
-  ColumnRange range = nullptr;
-  with_floats(types.x, types.y, [&](auto x, auto y) {
-    using X = decltype(x);
-    range = types.w == types.x ? combine_columns<X, X, decltype(y)> : combine_columns<X, float, decltype(y)>;
+  return range_of_types(types, [](auto x, auto w, auto y) -> ColumnRange {
+    return combine_columns<decltype(x), decltype(w), decltype(y)>;
   });
-  return range;
 }
 
 }  // namespace
@@ -100,11 +97,7 @@ namespace headroom {
 
 HWY_EXPORT(range_of);
 
-ColumnRange combine_range(const RowTypes& types) {
-  HR_CHECK(types.w == types.x || types.w == DType::f32, "no products of {} and {}", dtype_name(types.x),
-           dtype_name(types.w));
-  return HWY_DYNAMIC_DISPATCH(range_of)(types);
-}
+ColumnRange combine_range(const RowTypes& types) { return HWY_DYNAMIC_DISPATCH(range_of)(types); }
 
 }  // namespace headroom
 #endif

@@ -129,12 +129,8 @@ void dot_columns(const RowProduct& call, int64_t begin, int64_t end) {
 }
 
 ColumnRange range_of(const RowTypes& types) {
-  ColumnRange range = nullptr;
-  with_floats(types.x, types.y, [&](auto x, auto y) {
-    using X = decltype(x);
-    range = types.w == types.x ? dot_columns<X, X, decltype(y)> : dot_columns<X, float, decltype(y)>;
-  });
-  return range;
+  return range_of_types(
+      types, [](auto x, auto w, auto y) -> ColumnRange { return dot_columns<decltype(x), decltype(w), decltype(y)>; });
 }
 
 }  // namespace
@@ -148,8 +144,6 @@ namespace headroom {
 HWY_EXPORT(range_of);
 
 ColumnRange dot_range(const RowTypes& types, const Capabilities& capabilities) {
-  HR_CHECK(types.w == types.x || types.w == DType::f32, "no dot products of {} and {}", dtype_name(types.x),
-           dtype_name(types.w));
   if (types.x == DType::bf16 && types.w == DType::bf16 && capabilities.has(kAvx512Bf16)) return bf16_dot_range(types.y);
   return HWY_DYNAMIC_DISPATCH(range_of)(types);
 }

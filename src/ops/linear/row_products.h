@@ -4,8 +4,10 @@
 
 #include <cstdint>
 
+#include "base/error.h"
 #include "ir/type.h"
 #include "ops/kernel.h"
+#include "ops/stream/float_types.h"
 
 namespace headroom {
 
@@ -38,6 +40,17 @@ ColumnRange combine_range(const RowTypes& types);
 
 // dot_range of bf16 operands, in pairs: needs AVX-512 with bf16. Subnormal numbers count as zero.
 ColumnRange bf16_dot_range(DType y);
+
+// What computes products of these types: choose(x, w, y) of a value of each element type.
+template <typename Choose>
+ColumnRange range_of_types(const RowTypes& types, const Choose& choose) {
+  HR_CHECK(types.w == types.x || types.w == DType::f32, "no products of {} and {}", dtype_name(types.x),
+           dtype_name(types.w));
+  ColumnRange range = nullptr;
+  with_floats(types.x, types.y,
+              [&](auto x, auto y) { range = types.w == types.x ? choose(x, x, y) : choose(x, float(), y); });
+  return range;
+}
 
 // The tiles of a range of columns: body(first row, rows, first column, columns) with at most kRows and kOuts. Rows in
 // blocks that stay in the second-level cache.

@@ -34,11 +34,7 @@ __global__ void kv_append_paged(const K* k, C* pool, const int32_t* slots, int64
   for (int64_t i = first_index() * N; i < count; i += index_stride() * N) {
     const int64_t row = quotient(i, width), to = slots[row];
     if (to < 0 || to >= held) continue;
-    const Pack<K, N> from = *reinterpret_cast<const Pack<K, N>*>(k + i);
-    Pack<C, N> stored;
-    HR_UNROLL
-    for (int j = 0; j < N; ++j) stored.at[j] = narrow<C>(widen(from.at[j]));
-    *reinterpret_cast<Pack<C, N>*>(pool + to * width + i - row * width) = stored;
+    append_elements<N>(k + i, pool + to * width + i - row * width);
   }
 }
 
