@@ -133,7 +133,9 @@ int run_commands(const std::string& name, const std::string& about, std::vector<
   std::vector<PlacedValue> places;
   for (Command& command : commands_given) {
     CLI::App* app = root.add_subcommand(command.name, command.description);
-    std::function<int()> run = command.declare(*app);
+    // Options stay as long as the command runs: those of all commands together take about half a megabyte.
+    const bool meant = commands_given.size() == 1 || std::ranges::find(arguments, command.name) != arguments.end();
+    std::function<int()> run = meant ? command.declare(*app) : nullptr;
     commands.push_back({std::move(command), app, std::move(run)});
   }
   try {
