@@ -141,7 +141,7 @@ StepLimits limits_of(const ServingSize& size, const ServingOptions& serving, con
   limits.logits = std::min(size.rows, size.sequences);
   limits.blocks = size.blocks;
   limits.block_tokens = serving.block_size;
-  limits.table_blocks = (size.positions + serving.block_size - 1) / serving.block_size;
+  limits.table_blocks = limits.blocks_for(size.positions);
   limits.positions = size.positions;
   limits.vocab = spec.vocab;
   limits.park_slots = park.slots(size, limits.table_blocks);

@@ -60,14 +60,14 @@ bool Residents::expected_to_fit(const Sequence& more, size_t place) {
 
 bool Residents::admit(Sequence& sequence, bool reuse) {
   SequenceBlocks& blocks = sequence.blocks;
-  const int64_t needed = blocks_for(sequence.most_filled());
+  const int64_t needed = limits_.blocks_for(sequence.most_filled());
   if (!balanced()) return blocks_.admit(blocks, sequence.tokens, needed, Promise::whole, reuse);
   if (!parked_.empty() || (stalled_ > 0 && !running_.empty())) return false;
   if (!blocks_.admit(blocks, sequence.tokens, needed, Promise::none, reuse)) return false;
   if (running_.empty()) return true;
   // What it has found others do not give back any more when they end.
   look_with(blocks, running_.size());
-  const int64_t first = blocks_for(sequence.prompt) - static_cast<int64_t>(blocks.table.size());
+  const int64_t first = limits_.blocks_for(sequence.prompt) - static_cast<int64_t>(blocks.table.size());
   const bool room =
       order_.safe() && first <= order_.spare(running_.size()) && expected_to_fit(sequence, running_.size());
   if (!room) blocks_.release(blocks);
@@ -126,7 +126,7 @@ bool Residents::has_room(const Sequence& parked, size_t place, bool whole) {
 }
 
 void Residents::give(Sequence& sequence) {
-  blocks_.grow(sequence.blocks, blocks_for(sequence.filled + sequence.chunk));
+  blocks_.grow(sequence.blocks, limits_.blocks_for(sequence.filled + sequence.chunk));
 }
 
 void Residents::give_blocks() {
@@ -145,7 +145,7 @@ void Residents::give_tight() {
     int64_t wanted = 0;
     if (sequence.chunk > 0 && blocks.promised == 0)
       wanted = std::max<int64_t>(
-          blocks_for(sequence.filled + sequence.chunk) - static_cast<int64_t>(blocks.table.size()), 0);
+          limits_.blocks_for(sequence.filled + sequence.chunk) - static_cast<int64_t>(blocks.table.size()), 0);
     while (wanted > spare && park_younger(i)) {
       look();
       spare = order_.spare(i);
@@ -245,8 +245,8 @@ void Residents::check() const {
       const auto has = static_cast<int64_t>((list == &running_ ? blocks.table : blocks.parked).size());
       const int64_t taken = list == &running_ ? has : 0;
       all.push_back(&blocks);
-      HR_CHECK(has == blocks_for(sequence->filled) &&
-                   taken + blocks.promised + blocks.unpromised == blocks_for(sequence->most_filled()) &&
+      HR_CHECK(has == limits_.blocks_for(sequence->filled) &&
+                   taken + blocks.promised + blocks.unpromised == limits_.blocks_for(sequence->most_filled()) &&
                    (balanced() || blocks.unpromised == 0),
                "sequence {}: {} blocks, {} promised and {} others for {} tokens", sequence->id, has, blocks.promised,
                blocks.unpromised, sequence->filled);

@@ -67,7 +67,6 @@ class Residents {
 
  private:
   bool balanced() const { return options_.rule == AdmissionRule::balanced; }
-  int64_t blocks_for(int64_t tokens) const { return (tokens + limits_.block_tokens - 1) / limits_.block_tokens; }
   bool loose() const;
   // The slacks of those that run, with one more at that place of the order.
   void look();

@@ -15,8 +15,6 @@
 namespace headroom {
 namespace {
 
-int64_t blocks_for(int64_t tokens, int64_t block_tokens) { return (tokens + block_tokens - 1) / block_tokens; }
-
 void check_request(const SequenceRequest& request, const StepLimits& limits, const SchedulerOptions& options) {
   const auto known = [&](int32_t id) { return id >= 0 && id < limits.vocab; };
   HR_CHECK(!request.prompt.empty() && request.listener && request.max_tokens >= 0 && request.best <= options.most_best,
@@ -92,8 +90,7 @@ Scheduler::Parts::Parts(StepRunner& runner, const SchedulerOptions& options)
 bool Scheduler::Parts::can_fit(const SequenceRequest& request) const {
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   if (prompt > limits_.positions || request.max_tokens > limits_.positions - prompt) return false;
-  return blocks_for(Sequence::most_filled(prompt, request), limits_.block_tokens) <=
-         std::min(limits_.blocks, limits_.table_blocks);
+  return limits_.blocks_for(Sequence::most_filled(prompt, request)) <= std::min(limits_.blocks, limits_.table_blocks);
 }
 
 Admission Scheduler::Parts::add(std::vector<SequenceRequest>& requests, std::vector<SequenceId>& ids) {

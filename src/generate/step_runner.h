@@ -22,6 +22,9 @@ struct StepLimits {
   int64_t park_slots = 0;  // blocks that the park area holds
   int64_t adapters = 0;    // slots of adapters
   int64_t hidden = 0;      // numbers of a row's hidden state; 0: none can be had
+
+  // Blocks that hold so many tokens of one sequence.
+  int64_t blocks_for(int64_t tokens) const { return (tokens + block_tokens - 1) / block_tokens; }
 };
 
 // A token and where it belongs. Its key and value go to position `position` of its sequence, which is row

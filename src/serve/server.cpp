@@ -193,7 +193,7 @@ class Server::Parts {
 
   // As OpenAI has it, also where a client's base URL ends before /v1.
   static std::string versioned(const std::string& path) {
-    for (const char* known : {"/completions", "/chat/completions", "/embeddings", "/responses", "/messages", "/models"})
+    for (const char* known : {"/completions", "/chat/completions", "/embeddings", "/responses", "/models"})
       if (path == known) return "/v1" + path;
     return path;
   }
