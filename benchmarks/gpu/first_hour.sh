@@ -113,9 +113,17 @@ step "losses-heads-of-64" 300 "$python" "$here/losses.py" "$headroom" "$model" "
 if [ -f "$shared/accept/golden.py" ] && [ -z "$small" ]; then
   step golden 300 "$python" "$shared/accept/golden.py" "$headroom" --extra "--device cuda:0" --memory 8GiB
 fi
-step budget 300 "$python" "$root/tests/gpu/budget.py" "$headroom" "$model" "$text" "${least[@]}"
+# What lies outside the arena is held to 5 % by the figures of this GPU, not by those of the shipped profile.
+measured=""
+if [ -z "$small" ]; then
+  step profile 300 "$headroom" profile --device cuda:0 -o "$out/profile.json"
+  [ ! -f "$out/profile.json" ] || measured="--profile $out/profile.json"
+else
+  skip profile "a calibration takes too long on the shim"
+fi
+step budget 300 "$python" "$root/tests/gpu/budget.py" "$headroom" "$model" "$text" "${least[@]}" --extra "$measured"
 step budget-tiers 300 "$python" "$root/tests/gpu/budget.py" "$headroom" "$model" "$text" "${least[@]}" \
-  --extra "--disk-memory $out:2GiB --host-memory 1GiB"
+  --extra "$measured --disk-memory $out:2GiB --host-memory 1GiB"
 if command -v compute-sanitizer > /dev/null; then
   for tool in memcheck racecheck synccheck; do
     [ -f "$out/done/sanitizer-$tool" ] || rm -rf "$out/sanitized-$tool"
@@ -124,13 +132,6 @@ if command -v compute-sanitizer > /dev/null; then
   done
 else
   skip sanitizer "no compute-sanitizer"
-fi
-
-echo "== profile"
-if [ -z "$small" ]; then
-  step profile 300 "$headroom" profile --device cuda:0 -o "$out/profile.json"
-else
-  skip profile "a calibration takes too long on the shim"
 fi
 
 echo "== speed"

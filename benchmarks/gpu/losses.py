@@ -4,7 +4,8 @@
 Usage: losses.py HEADROOM MODEL_DIR DATA [--precision bf16-mixed] [--head-size N] [--steps 8] [--device cuda:0] [--extra OPTIONS]
 Trains on the device twice as it is, then without cuDNN, then without cuBLASLt and cuDNN (HEADROOM_CUDA_WITHOUT), and on the CPU in
 this precision and in fp32. In fp32 every loss must agree to 1e-4 of itself. In other precisions the device's largest distance from the
-CPU's fp32 losses and gradient norms may be twice the CPU's own in that precision, and 1e-4 of the value more. --head-size trains, in
+CPU's fp32 losses and gradient norms may be twice the CPU's own in that precision, and 1e-4 of the value more; a gradient norm's 2^-8 in any case,
+a unit of bf16's last place, since the CPU's own distance falls to a third of the device's on processors with bf16 tiles. --head-size trains, in
 the model's place, a fresh one of two layers with two heads of that size. --extra: options of headroom for every run, those in fp32 on the
 CPU too. Prints N passed, N failed. Standard library only.
 """
@@ -78,6 +79,8 @@ def main():
                   for i, (name, without) in enumerate(VARIANTS.items())}
         for figure in exact:
             allowed = 2 * distance(own[figure], exact[figure]) + 1e-4
+            if figure == 'gradient norms' and options.precision != '32-true':
+                allowed = max(allowed, 2 ** -8)
             for name, found in curves.items():
                 far = distance(found[figure], exact[figure])
                 check(f'{options.precision}, {name}: {figure} within {allowed:.3g} of fp32', far <= allowed, f'{far:.3g}')

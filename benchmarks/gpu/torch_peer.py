@@ -38,7 +38,7 @@ config.use_cache = False
 torch.manual_seed(0)
 mixed = options.precision == 'bf16-mixed'
 with torch.device('cuda'):
-    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention, torch_dtype=torch.float32 if mixed else torch.bfloat16)
+    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=torch.float32 if mixed else torch.bfloat16)
 if options.checkpointing:
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={'use_reentrant': False})
 model.train()

@@ -61,8 +61,8 @@ double rounding_seconds(const OpCall& call, const Profile& profile) {
   return bytes / profile.stream_bytes_per_second;
 }
 
-// What rounding both operands to fp8 takes: each is read twice, for its largest element and for its codes, by a launch
-// each.
+// What rounding both operands to fp8 takes where no rate of fp8 was measured, which has it: each is read twice, for its
+// largest element and for its codes, by a launch each.
 double fp8_seconds(const ProductShape& shape, ProductPart part, const Profile& profile) {
   const auto elements = [](int64_t a, int64_t b) { return static_cast<double>(a) * static_cast<double>(b); };
   const double rows = part == ProductPart::output ? elements(shape.rows, shape.ins) : elements(shape.rows, shape.outs);
@@ -89,7 +89,9 @@ double predict_product(const Op& op, const OpCall& call, const Profile& profile)
   if (rate <= 0) rate = product_rate(profile, rates_of(op.product().part), how, shape);
   if (profile.facts.is_cpu()) return flops / rate + rounding_seconds(call, profile) + profile.launch_seconds;
   const double moving = op.work(call).bytes / profile.stream_bytes_per_second;
-  const double rounding = rounding_seconds(call, profile) + (fp8 ? fp8_seconds(shape, op.product().part, profile) : 0);
+  const bool rounds_apart = fp8 && measured_rate(profile, rates_of(op.product().part), how, shape) <= 0;
+  const double rounding =
+      rounding_seconds(call, profile) + (rounds_apart ? fp8_seconds(shape, op.product().part, profile) : 0);
   return with_launch(profile, std::max(flops / rate, moving)) + rounding;
 }
 

@@ -1,6 +1,7 @@
 #include <initializer_list>
 
 #include "cuda_shim/cuda_harness.h"
+#include "ops/attention/kernel_choice.h"
 
 namespace headroom {
 namespace {
@@ -82,13 +83,15 @@ TEST(CudaAttention, ShortAndLongRowsCausalOrNot) {
   }
 }
 
-// bf16 heads of 64, 96 and 128 go to tensor cores.
+// Of our own kernels, those on tensor cores take bf16 heads of 64, 96 and 128.
 TEST(CudaAttention, ChoosesTensorCores) {
   for (int64_t dim : {32, 64, 96, 128, 256}) {
     const Call call{1, 2, 1, 1, dim};
     const bool taken = dim == 64 || dim == 96 || dim == 128;
-    EXPECT_EQ(run_cuda_op("attention", call.inputs(DType::bf16), call.attrs()).implementation, taken ? "mma" : "plain");
-    EXPECT_EQ(run_cuda_op("attention", call.inputs(DType::f32), call.attrs()).implementation, "plain");
+    Attrs own = call.attrs();
+    own.set("kernels", std::string(kOwnKernels));
+    EXPECT_EQ(run_cuda_op("attention", call.inputs(DType::bf16), own).implementation, taken ? "mma" : "plain");
+    EXPECT_EQ(run_cuda_op("attention", call.inputs(DType::f32), own).implementation, "plain");
   }
 }
 

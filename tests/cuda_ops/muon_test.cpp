@@ -18,7 +18,8 @@ std::vector<Tensor> inputs(DType weight, const std::vector<int64_t>& dims, doubl
 const Attrs kMuonAttrs{{"momentum", 0.95},       {"nesterov", int64_t{1}}, {"match_rms_adamw", int64_t{1}},
                        {"ns_steps", int64_t{5}}, {"decay", int64_t{1}},    {"tensor", int64_t{77}}};
 
-// Sums in another order cross roundings to bf16: a step of about 0.002 differs by a few percent at most.
+// Sums in another order cross roundings to bf16, and five steps of the polynomial multiply a small singular value by up
+// to 3.44 each: single elements of a step of about 0.002 differ by a fifth.
 TEST(CudaMuon, AgreesWithTheReference) {
   for (const std::vector<int64_t>& dims : {std::vector<int64_t>{24, 40}, {40, 24}, {2, 17, 33}})
     for (const bool copy : {false, true}) {
@@ -26,7 +27,7 @@ TEST(CudaMuon, AgreesWithTheReference) {
       RunOptions plain;
       plain.only = "reference";
       const RunResult expected = run_op("muon", in, kMuonAttrs, plain), found = run_cuda_op("muon", in, kMuonAttrs);
-      expect_close(found.outputs[0], expected.outputs[0], 3e-4, 0);
+      expect_close(found.outputs[0], expected.outputs[0], 5e-4, 0);
       expect_close(found.outputs[1], expected.outputs[1], 1e-7, 1e-5);
       if (copy) expect_close(found.outputs[2], found.outputs[0], 0, 4e-3);
     }

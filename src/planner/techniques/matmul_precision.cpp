@@ -39,7 +39,7 @@ Told told(const PlanRequest& request, const Candidate& chosen) {
           .without = chosen.without(matmul_precision),
           .also = matmul_precision_of(request) == "fp8"
                       ? "; products that the profile expects to be faster so, counted at twice the rate of bf16 where "
-                        "fp8 was not measured, and what rounding the operands takes"
+                        "fp8 was not measured, with what rounding the operands takes"
                   : cpu && !tiles
                       ? "; without bf16 tiles the rounded operands are multiplied in fp32, which is no faster"
                       : ""};

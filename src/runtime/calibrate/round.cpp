@@ -6,6 +6,8 @@
 
 #include "cost/predict.h"
 #include "ops/attention/kernel_choice.h"
+#include "ops/cuda/capabilities.h"
+#include "ops/linear/fp8.h"
 
 namespace headroom {
 namespace {
@@ -15,7 +17,7 @@ constexpr int kWarmUpRuns = 12;  // of a large product: a training run is sustai
 // How a product's operands are stored and multiplied.
 struct Arithmetic {
   DType dtype = DType::f32;
-  std::string multiply;  // of fp32 operands; empty: in fp32
+  std::string multiply;  // attribute of the product; empty: as they are stored
   Attrs attrs() const {
     Attrs attrs{{"layout", "out_in"}};
     if (!multiply.empty()) attrs.set("multiply", multiply);
@@ -66,14 +68,14 @@ void measure_loss(TimedCalls& calls, Profile& profile, const ProductShape& s, co
                               how.multiply, calls.take_disturbed()});
 }
 
-// A call of attention and one of its gradient: of 4 heads that share 2.
+// A call of attention and one of its gradient: of 4 heads that share 2, for as many sequences as fill the device.
 struct AttentionCalls {
   Attrs attrs{{"heads", int64_t{4}}, {"kv_heads", int64_t{2}}};
   std::vector<ConcreteType> forward, backward;
 
   AttentionCalls(const AttentionSizes& s, DType dtype) {
-    const ConcreteType q{dtype, {1, s.sequence, 4 * s.head_dim}}, k{dtype, {1, s.sequence, 2 * s.head_dim}},
-        lse{DType::f32, {1, 4, s.sequence}};
+    const ConcreteType q{dtype, {s.batch, s.sequence, 4 * s.head_dim}},
+        k{dtype, {s.batch, s.sequence, 2 * s.head_dim}}, lse{DType::f32, {s.batch, 4, s.sequence}};
     forward = {q, k, k}, backward = {q, k, k, q, lse, q};
   }
 };
@@ -226,9 +228,12 @@ void measure_sequence(TimedCalls& calls, Profile& round, const CalibrationSizes&
 void measure_products(TimedCalls& calls, Profile& round, const CalibrationSizes& sizes,
                       const std::vector<Arithmetic>& arithmetics) {
   for (const Arithmetic& how : arithmetics)
-    for (const ProductShape& shape : sizes.products) measure_product(calls, round, shape, how);
+    for (const ProductShape& shape : sizes.products)
+      if (how.multiply != kMultiplyFp8 || fits_fp8(shape.rows, shape.outs, shape.ins))
+        measure_product(calls, round, shape, how);
   for (const Arithmetic& how : arithmetics)
-    for (const ProductShape& shape : sizes.residuals) measure_residual(calls, round, shape, how);
+    if (how.multiply != kMultiplyFp8)
+      for (const ProductShape& shape : sizes.residuals) measure_residual(calls, round, shape, how);
   for (const Arithmetic& how : arithmetics)
     if (how.multiply.empty())
       for (const ProductShape& shape : sizes.narrow) {
@@ -236,12 +241,14 @@ void measure_products(TimedCalls& calls, Profile& round, const CalibrationSizes&
         measure_residual(calls, round, shape, how);
       }
   for (const Arithmetic& how : arithmetics)
-    for (const ProductShape& shape : sizes.losses) measure_loss(calls, round, shape, how);
+    if (how.multiply != kMultiplyFp8)
+      for (const ProductShape& shape : sizes.losses) measure_loss(calls, round, shape, how);
 }
 
 std::vector<Arithmetic> arithmetics_of(const DeviceFacts& facts) {
   std::vector<Arithmetic> arithmetics{{DType::f32, ""}, {DType::bf16, ""}};
   if (facts.has_bf16_tiles()) arithmetics.insert(arithmetics.end(), {{DType::f32, "bf16"}, {DType::f32, "bf16x3"}});
+  if (has_fp8_tensor_cores(facts)) arithmetics.push_back({DType::bf16, std::string(kMultiplyFp8)});
   return arithmetics;
 }
 

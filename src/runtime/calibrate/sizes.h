@@ -9,7 +9,7 @@
 namespace headroom {
 
 struct AttentionSizes {
-  int64_t sequence, head_dim;
+  int64_t sequence, head_dim, batch = 1;
 };
 
 struct CalibrationSizes {
