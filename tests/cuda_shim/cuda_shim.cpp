@@ -29,7 +29,6 @@ namespace {
 
 constexpr size_t kStackBytes = 128 << 10;
 constexpr int kWarpSize = 32;
-constexpr int64_t kMostShared = 99 << 10;  // of a block: what 8.6 and 8.9 have, the least of 8.0 and later
 constexpr int64_t kFreeShared = 48 << 10;  // without asking
 constexpr size_t kSharedGuard = 256;       // bytes behind a block's dynamic shared memory
 constexpr std::byte kUnwritten{0xFF};      // NaN in every floating type
@@ -300,8 +299,10 @@ Captured end_capture() {
 }
 Captured* capture_under_way() { return machine().captured ? &*machine().captured : nullptr; }
 
+int64_t most_shared = kLeastSharedBytes;
+
 void load(const void* code, int64_t shared_bytes) {
-  HR_CHECK(shared_bytes <= kMostShared, "a block asks for {} bytes of shared memory", shared_bytes);
+  HR_CHECK(shared_bytes <= most_shared, "a block asks for {} bytes of shared memory", shared_bytes);
   int64_t& most = machine().loaded[code];
   most = std::max(most, shared_bytes);
 }

@@ -22,7 +22,7 @@ class Shim final : public Place {
     context.facts.native_bf16 = true;
     context.facts.alignment = 256;
     context.multiprocessors = 2;
-    context.shared_bytes = 99 << 10;  // as 8.6 has, the least of 8.0 and later
+    context.shared_bytes = cuda_shim::most_shared;
     return context;
   }
   std::shared_ptr<std::byte> pinned(int64_t bytes) override {

@@ -60,8 +60,9 @@ class CallOptions {
 // Whether each call queues the same: draws differ from trip to trip.
 bool draws_nothing(const KernelSpec& spec) { return spec.attrs.real("dropout", 0) == 0; }
 
-// Why the kernels on tensor cores refuse, or empty; `shared` is what a block of theirs needs.
-std::string mma_refusal(const KernelSpec& spec, const CudaContext& context, int64_t (*shared)(int64_t dim)) {
+// Why the kernels on tensor cores refuse, or empty; shared(dim) is what a block of theirs needs.
+template <typename Shared>
+std::string mma_refusal(const KernelSpec& spec, const CudaContext& context, const Shared& shared) {
   for (size_t i = 0; i < 3; ++i)
     if (spec.inputs[i].dtype != DType::bf16) return "operands are not all bf16";
   const AttentionShape shape = attention_shape(spec.call());
@@ -144,9 +145,12 @@ CudaOffer make_grad_plain(const KernelSpec& spec, const CudaContext&) {
 }
 
 CudaOffer make_grad_mma(const KernelSpec& spec, const CudaContext& context) {
-  if (std::string refusal = mma_refusal(spec, context, cuda::attention_mma_grad_shared); !refusal.empty())
-    return {nullptr, std::move(refusal)};
-  return grad_offer(spec, cuda::launch_attention_mma_grad);
+  const auto tight = [](int64_t dim) { return cuda::attention_mma_grad_shared(dim, false); };
+  if (std::string refusal = mma_refusal(spec, context, tight); !refusal.empty()) return {nullptr, std::move(refusal)};
+  const bool roomy =
+      2 * cuda::attention_mma_grad_shared(attention_shape(spec.call()).dim, true) <= context.shared_bytes;
+  return grad_offer(spec, [roomy](const AttentionSizes& sizes, const cuda::AttentionGradArrays& arrays,
+                                  CudaStream stream) { cuda::launch_attention_mma_grad(sizes, arrays, roomy, stream); });
 }
 
 std::unique_ptr<CudaKernel> make_append(const KernelSpec& spec, const CudaContext& context) {

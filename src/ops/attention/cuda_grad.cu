@@ -18,19 +18,34 @@ struct GradShared {
   float products[kTile];
 };
 
-// One warp per query and head.
+// A lane's part of the product of two rows: every `lanes`-th 16 bytes, or elements where these do not fit.
 template <typename T>
-__global__ void attention_products(AttentionSizes sizes, AttentionGradArrays arrays) {
-  const int64_t rows = static_cast<int64_t>(sizes.batch) * sizes.queries * sizes.heads;
-  const int64_t index = first_index() / kWarp;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+HR_DEVICE float part_of_product(const T* a, const T* b, int dim, int lane, int lanes) {
+  constexpr int P = kPack<T>;
   float sum = 0;
-  if (index < rows) {
-    const T* const o = static_cast<const T*>(arrays.o) + index * sizes.dim;
-    const T* const grad_o = static_cast<const T*>(arrays.grad_o) + index * sizes.dim;
-    for (int i = lane; i < sizes.dim; i += kWarp) sum += widen(o[i]) * widen(grad_o[i]);
+  if (dim % P != 0) {
+    for (int i = lane; i < dim; i += lanes) sum += widen(a[i]) * widen(b[i]);
+    return sum;
   }
-  sum = reduce_warp(sum, Sum());
+  for (int at = lane * P; at < dim; at += lanes * P) {
+    const Pack<T, P> x = *reinterpret_cast<const Pack<T, P>*>(a + at), y = *reinterpret_cast<const Pack<T, P>*>(b + at);
+    HR_UNROLL
+    for (int i = 0; i < P; ++i) sum += widen(x.at[i]) * widen(y.at[i]);
+  }
+  return sum;
+}
+
+// `lanes` of a warp, a power of two, per query and head.
+template <typename T>
+__global__ void attention_products(AttentionSizes sizes, AttentionGradArrays arrays, int lanes) {
+  const int64_t rows = static_cast<int64_t>(sizes.batch) * sizes.queries * sizes.heads;
+  const int64_t index = first_index() / lanes;
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  float sum = 0;
+  if (index < rows)
+    sum = part_of_product(static_cast<const T*>(arrays.o) + index * sizes.dim,
+                          static_cast<const T*>(arrays.grad_o) + index * sizes.dim, sizes.dim, lane, lanes);
+  for (int distance = lanes / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(kAllLanes, sum, distance);
   if (lane != 0 || index >= rows) return;
   const int64_t head = index % sizes.heads, query = index / sizes.heads % sizes.queries;
   const int64_t row = index / sizes.heads / sizes.queries;
@@ -187,8 +202,8 @@ __global__ void __launch_bounds__(kTileThreads, C == 1 ? 2 : 1)
 }
 
 #ifdef __CUDACC_RTC__
-template __global__ void attention_products<float>(AttentionSizes, AttentionGradArrays);
-template __global__ void attention_products<Bf16>(AttentionSizes, AttentionGradArrays);
+template __global__ void attention_products<float>(AttentionSizes, AttentionGradArrays, int);
+template __global__ void attention_products<Bf16>(AttentionSizes, AttentionGradArrays, int);
 #define HR_ATTENTION_GRAD(T, C, kDropped)                                                               \
   template __global__ void attention_grad_queries<T, C, kDropped>(AttentionSizes, AttentionGradArrays); \
   template __global__ void attention_grad_keys<T, C, kDropped>(AttentionSizes, AttentionGradArrays);
@@ -213,9 +228,14 @@ static void launch_grad_tiles(FloatType type, const AttentionSizes& sizes, const
 
 void launch_attention_products(FloatType type, const AttentionSizes& sizes, const AttentionGradArrays& arrays,
                                CudaStream stream) {
-  Grid grid;
-  grid.x = (int64_t{sizes.batch} * sizes.queries * sizes.heads * kWarp + grid.block - 1) / grid.block;
-  with_float_type(type, [&](auto zero) { launch(attention_products<decltype(zero)>, grid, stream, sizes, arrays); });
+  with_float_type(type, [&](auto zero) {
+    using T = decltype(zero);
+    int lanes = kWarp;
+    while (sizes.dim % kPack<T> == 0 && lanes / 2 * kPack<T> >= sizes.dim) lanes /= 2;
+    Grid grid;
+    grid.x = (int64_t{sizes.batch} * sizes.queries * sizes.heads * lanes + grid.block - 1) / grid.block;
+    launch(attention_products<T>, grid, stream, sizes, arrays, lanes);
+  });
 }
 
 void launch_attention_grad(FloatType type, const AttentionSizes& sizes, const AttentionGradArrays& arrays,

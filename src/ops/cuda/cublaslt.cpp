@@ -9,7 +9,9 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "ops/cuda/library.h"
 #include "ops/cuda/rehearsal.h"
+#include "ops/cuda/trial.h"
 
 namespace headroom {
 namespace {
@@ -80,6 +82,38 @@ int compute_code(const MatmulSpec& spec) {
   return spec.multiply == Multiply::bf16 ? kComputeFastBfloat16 : kComputeFastTf32;
 }
 
+// Algorithms of a product that are tried, and floating point operations from which it is worth while.
+constexpr size_t kTried = 4;
+constexpr double kLeastTried = 4e9;
+
+struct Choice {
+  Algorithm algorithm{};
+  int64_t workspace = 0;
+};
+
+// Where operands lie in the memory of a trial: from bytes 0, b, c and so on.
+struct Room {
+  Room(const CudaProductSpec& spec, const std::vector<Choice>& choices) {
+    const MatmulSpec& m = spec.matmul;
+    const auto& [rows, cols, depth] = m.size;
+    const int64_t operand = spec.a_format == Fp8Format::none ? dtype_bytes(m.operand) : 1;
+    const auto next = [&](int64_t from, int64_t bytes) { return from + align_up(bytes, int64_t{256}); };
+    c_bytes = rows * spec.c_step() * dtype_bytes(m.result);
+    b = next(0, (m.a_transposed ? depth : rows) * spec.a_step() * operand);
+    c = next(b, (m.b_transposed ? cols : depth) * spec.b_step() * operand);
+    bias = next(c, c_bytes);
+    workspace = next(bias, cols * dtype_bytes(m.result));
+    bytes = workspace;
+    for (const Choice& choice : choices) bytes = std::max(bytes, next(workspace, choice.workspace));
+  }
+  // The result is added to itself; the scales of codes are the first numbers of A.
+  CudaProductArguments arguments(std::byte* at) const {
+    const auto* const scale = reinterpret_cast<const float*>(at);
+    return {at, at + b, at + c, at + bias, at + c, at + workspace, scale, scale};
+  }
+  int64_t b, c, bias, workspace, bytes, c_bytes;
+};
+
 // Names are the library's: its A is our B.
 class LtProduct final : public CudaProduct {
  public:
@@ -105,7 +139,7 @@ class LtProduct final : public CudaProduct {
     describe(c_, type_code(m.result), rows, cols, spec.c_step());
   }
 
-  // Finds an algorithm; the reason when there is none.
+  // Finds algorithms, in the library's order; the reason when there is none.
   std::string choose(int64_t workspace) {
     Owned<Preference> preference;
     const Api& api = library_->api;
@@ -127,19 +161,40 @@ class LtProduct final : public CudaProduct {
       const Heuristic& candidate = found[i];
       if (candidate.state != kSuccess || candidate.workspace > static_cast<uint64_t>(workspace)) continue;
       if (!fixed_order(candidate.algorithm)) continue;
-      algorithm_ = candidate.algorithm;
-      workspace_ = static_cast<int64_t>(candidate.workspace);
+      choices_.push_back({candidate.algorithm, static_cast<int64_t>(candidate.workspace)});
+      if (choices_.size() == kTried) break;
+    }
+    if (!choices_.empty()) {
+      chosen_ = choices_[0];
       return {};
     }
     return fmt::format("cuBLASLt has no algorithm for it in {} bytes of workspace", workspace);
   }
 
-  int64_t workspace_bytes() const override { return workspace_; }
+  int64_t workspace_bytes() const override { return chosen_.workspace; }
+
+  // Takes the fastest of the first algorithms that gives the bits of the very first, by trying them on operands of this
+  // product's size: these are in no more memory than the arena will take, which is not there yet.
+  void try_out() {
+    const auto& [rows, cols, depth] = spec_.matmul.size;
+    if (choices_.size() < 2 || 2.0 * static_cast<double>(rows) * static_cast<double>(cols) * static_cast<double>(depth) < kLeastTried)
+      return;
+    if (!cuda::part_wanted("trials")) return;
+    const Room room(spec_, choices_);
+    const cuda::TrialMemory memory(room.bytes);
+    if (!memory.there()) return;
+    std::vector<cuda::Trial> trials;
+    for (const Choice& choice : choices_) {
+      chosen_ = choice;
+      trials.push_back(trial(room, memory));
+    }
+    chosen_ = choices_[cuda::fastest_alike(trials.data(), trials.size())];
+  }
 
   // Loads its code. Throws Error(run) when the library or the driver refuses.
   void rehearse() const {
     // The library may clear its workspace; addresses of operands only need to be aligned.
-    cuda::rehearse_in(std::max<int64_t>(workspace_, 256), [this](void* at, CudaStream recording) {
+    cuda::rehearse_in(std::max<int64_t>(chosen_.workspace, 256), [this](void* at, CudaStream recording) {
       const float* const scale = static_cast<const float*>(at);
       queue({at, at, at, at, at, at, scale, scale}, recording);
     });
@@ -149,6 +204,21 @@ class LtProduct final : public CudaProduct {
   }
 
  private:
+  struct Shown {
+    const LtProduct& product;
+    CudaProductArguments arguments;
+  };
+
+  cuda::Trial trial(const Room& room, const cuda::TrialMemory& memory) const {
+    const Shown shown{*this, room.arguments(memory.at())};
+    return memory.of(
+        [](const void* context, CudaStream stream) {
+          const auto& [product, arguments] = *static_cast<const Shown*>(context);
+          product.queue(arguments, stream);
+        },
+        &shown, room.c, room.c_bytes);
+  }
+
   template <typename V>
   void set_desc(int attribute, V value) const {
     library_->check(library_->api.set_desc(desc_.get(), attribute, &value, sizeof value), "describing a product");
@@ -184,8 +254,8 @@ class LtProduct final : public CudaProduct {
     if (scaled()) set_scales(arguments.a_scale, arguments.b_scale);
     const void* const addend = spec_.matmul.addend ? arguments.addend : arguments.c;
     library_->check(library_->api.matmul(library_->handle, desc_.get(), &alpha, arguments.b, a_.get(), arguments.a,
-                                         b_.get(), &beta, addend, c_.get(), arguments.c, c_.get(), &algorithm_,
-                                         arguments.workspace, static_cast<size_t>(workspace_), stream),
+                                         b_.get(), &beta, addend, c_.get(), arguments.c, c_.get(), &chosen_.algorithm,
+                                         arguments.workspace, static_cast<size_t>(chosen_.workspace), stream),
                     "a product");
   }
 
@@ -193,8 +263,8 @@ class LtProduct final : public CudaProduct {
   CudaProductSpec spec_;
   Owned<Desc> desc_;
   Owned<Layout> a_, b_, c_;
-  Algorithm algorithm_{};
-  int64_t workspace_ = 0;
+  std::vector<Choice> choices_;
+  Choice chosen_;
   mutable std::mutex mutex_;
 };
 
@@ -232,6 +302,7 @@ class CublasLt final : public CudaBlas {
       auto product = std::make_shared<LtProduct>(library_, spec);
       std::string refusal = product->choose(workspace);
       if (!refusal.empty()) return {nullptr, std::move(refusal)};
+      product->try_out();
       product->rehearse();
       return {std::move(product), {}};
     } catch (const Error& failure) {
