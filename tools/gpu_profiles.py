@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the shipped profiles of GPUs (src/cost/profiles/*.json) from published measurements, and from estimates where
-there are none; each profile names the source of its rates.
+"""Writes the shipped profiles of GPUs that headroom has not measured (src/cost/profiles/*.json; H200-141GB it has) from published
+measurements, and from estimates where there are none; each profile names the source of its rates.
 
 Usage: gpu_profiles.py [--check] [PROJECT_DIR]
 
@@ -51,7 +51,6 @@ GPUS = {
                  ({1024: 127, 2048: 165, 4096: 175, 8192: 170}, f'RTX 4090, {TORCH} issue 78; {LT}'), 30.0, 90.0,
                  (907, 'estimate: 0.9 of the peak'), 25),
     'H100-80GB': (90, 81920, 600, 32, H100_F32, H100_BF16, 30.0, 450.0, (2680, 'estimate: 0.8 of the peak'), 55),
-    'H200-141GB': (90, 143167, 600, 32, H100_F32, H100_BF16, 30.0, 450.0, (3534, f'H200, {TRIAD}'), 55),
 }
 
 

@@ -101,13 +101,13 @@ def steps_written(out):
         return 0
 
 
-def train(binary, model, rows, out, memory, sequence, batch, steps, device='cuda:0', extra=()):
+def train(binary, model, rows, out, memory, sequence, batch, steps, device='cuda:0', extra=(), saves=True):
     """One training run on the device. Returns its figures, of a run that fails the command and what it said ('failed'). Where the disk has no
-    room for what a run leaves, it is killed after the last step, and there is no measured arena."""
+    room for what a run leaves, or without `saves`, it is killed after the last step, and there is no measured arena."""
     shutil.rmtree(out, ignore_errors=True)
-    saves = room_to_save(model, os.path.dirname(out))
+    saves = saves and room_to_save(model, os.path.dirname(out))
     command = [binary, 'train', '--model', model, '--data', rows, '--output-dir', out, '--device', device,
-               '--max-seq-length', sequence, '--global-batch-size', batch, '--max-steps', steps, '--learning-rate', '1e-4',
+               '--max-seq-length', sequence, '--global-batch-size', batch, '--max-steps', steps if saves else 4 * steps, '--learning-rate', '1e-4',
                '--lr-scheduler-type', 'constant', *(['--memory', memory] if memory else []), *extra]
     said = ' '.join(map(str, command))
     status, errors, device_peak, resident = watched(command, int(device.split(':')[1]), None if saves else lambda: steps_written(out) >= steps)

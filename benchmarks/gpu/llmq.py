@@ -30,7 +30,7 @@ def main():
     for model, precision in itertools.product(options.models.split(','), options.precisions.split(',')):
         config = os.path.join(options.shared, 'data', 'models', model, 'config.json')
         path, data = gpu_run.fresh_model(options.binary, config, options.work, options.sequence, options.batch * 8)
-        run = gpu_run.train(options.binary, path, data, os.path.join(options.work, 'run'), None, options.sequence, options.batch, 8,
+        run = gpu_run.train(options.binary, path, data, os.path.join(options.work, 'run'), None, options.sequence, options.batch, 12, saves=False,
                             extra=['--precision', precision, *options.extra.split()])
         if 'failed' not in run:
             run['share'] = run['tokens_per_second'] / PUBLISHED[model] if model in PUBLISHED else None

@@ -25,7 +25,7 @@ def main():
     options = parser.parse_args()
     config = os.path.join(options.shared, 'data', 'models', options.model, 'config.json')
     path, data = gpu_run.fresh_model(options.binary, config, options.work, options.sequence, options.batch * 6)
-    run = gpu_run.train(options.binary, path, data, os.path.join(options.work, 'run'), options.memory, options.sequence, options.batch, 6,
+    run = gpu_run.train(options.binary, path, data, os.path.join(options.work, 'run'), options.memory, options.sequence, options.batch, 6, saves=False,
                         extra=['--precision', 'bf16-mixed', '--host-memory', options.host_memory])
     if 'failed' not in run:
         run['prediction_error'] = run['predicted_step_seconds'] / run['step_seconds'] - 1

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 """The peer of compare_torch.py: full fine-tuning of an HF causal model in PyTorch on one GPU, random weights and tokens.
 
-Usage: torch_peer.py CONFIG_DIR --sequence N --batch N [--precision bf16-mixed|bf16-true] [--compile] [--checkpointing] [--steps 8]
+Usage: torch_peer.py CONFIG_DIR --sequence N --batch N [--precision bf16-mixed|bf16-true] [--compile] [--checkpointing] [--steps 8] [--rounds]
 bf16-mixed: weights and states in fp32 under autocast; bf16-true: all in bf16.
 transformers with the fastest attention that is installed (flash-attn, else scaled_dot_product_attention), fused AdamW, clipping at 1. Prints one JSON line:
 tokens_per_second (median of the steps after the second), device_peak_bytes (what the driver counts for the process, sampled
-every 5 ms).
+every 5 ms). --rounds: the same for each line that it reads from its input, so that rounds alternate with those of another program.
 """
 import argparse
 import importlib.util
 import json
 import os
 import statistics
+import sys
 import time
 
 from gpu_run import DeviceWatch
@@ -24,6 +25,7 @@ parser.add_argument('--steps', type=int, default=8)
 parser.add_argument('--precision', choices=['bf16-mixed', 'bf16-true'], default='bf16-mixed')
 parser.add_argument('--compile', action='store_true')
 parser.add_argument('--checkpointing', action='store_true')
+parser.add_argument('--rounds', action='store_true')
 options = parser.parse_args()
 
 watch = DeviceWatch()
@@ -44,8 +46,9 @@ if options.checkpointing:
 model.train()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 step_model = torch.compile(model) if options.compile else model
-seconds = []
-for _ in range(options.steps):
+
+
+def timed_step():
     ids = torch.randint(0, config.vocab_size, (options.batch, options.sequence), device='cuda')
     torch.cuda.synchronize()
     began = time.perf_counter()
@@ -56,7 +59,16 @@ for _ in range(options.steps):
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     torch.cuda.synchronize()
-    seconds.append(time.perf_counter() - began)
-print(json.dumps({'tokens_per_second': options.batch * options.sequence / statistics.median(seconds[2:]),
-                  'device_peak_bytes': watch.stop(), 'allocated_bytes': torch.cuda.max_memory_allocated(),
-                  'torch': torch.__version__, 'attention': attention}))
+    return time.perf_counter() - began
+
+
+def report(seconds):
+    print(json.dumps({'tokens_per_second': options.batch * options.sequence / statistics.median(seconds[2:]),
+                      'device_peak_bytes': watch.peak, 'allocated_bytes': torch.cuda.max_memory_allocated(),
+                      'torch': torch.__version__, 'attention': attention}), flush=True)
+
+
+report([timed_step() for _ in range(options.steps)])
+for _ in sys.stdin if options.rounds else ():
+    report([timed_step() for _ in range(options.steps)])
+watch.stop()

@@ -4,6 +4,7 @@
 //   (norm weights, biases) are widened where they are used; sums inside an op are formed in fp32:
 //     h: f32 = rms_norm(x, n: f32); y: f32 = linear(h, w: f32)   becomes
 //     m: f32 = cast(n: bf16); h: bf16 = rms_norm(x, m); y: bf16 = linear(h, w: bf16)
+//   What no update touches (evaluate, generate, serve) keeps vectors in fp32, as they are read, and adapters in bf16.
 //   Adapters of LoRA stay in fp32 and are cast where they are multiplied. Trained weights are updated in fp32 registers
 //   and rounded stochastically (ops/update); gradients and optimizer states stay in fp32.
 // Legal when: named (--precision bf16-true): it changes the arithmetic.

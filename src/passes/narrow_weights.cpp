@@ -10,8 +10,17 @@
 namespace headroom {
 namespace {
 
+enum class WeightUse : uint8_t { train, read };
+
 bool is_weight(const Value& value) {
   return value.persistent && value.role == Role::parameter && !is_lora_name(value.name);
+}
+
+bool is_vector(const Value& value) { return value.type.shape.size() == 1; }
+
+bool stored_narrow(const Value& value, WeightUse use) {
+  if (value.persistent && is_lora_name(value.name)) return use == WeightUse::read;
+  return is_weight(value) && value.type.storage.dense() && (use == WeightUse::train || !is_vector(value));
 }
 
 class Narrower {
@@ -26,7 +35,7 @@ class Narrower {
       for (size_t i = 0; i < graph_.node(id).inputs.size(); ++i) {
         const ValueId input = graph_.node(id).inputs[i];
         const Value& value = graph_.value(input);
-        if (is_weight(value) && value.type.shape.size() == 1)
+        if (is_weight(value) && is_vector(value) && value.type.dtype == narrow_)
           graph_.node(id).inputs[i] = cast(input, DType::f32, graph_.node(id).block);
       }
       for (int index : narrow)
@@ -58,13 +67,14 @@ class Narrower {
 
 }  // namespace
 
-void store_weights(Graph& graph, DType narrow, Adapters adapters) {
+static void store_weights(Graph& graph, DType narrow, WeightUse use) {
   for (Value& value : graph.values)
-    if ((is_weight(value) && value.type.storage.dense()) ||
-        (adapters == Adapters::narrow && value.persistent && is_lora_name(value.name)))
-      value.type.dtype = narrow;
+    if (stored_narrow(value, use)) value.type.dtype = narrow;
   for (const Program& program : std::vector<Program>(graph.programs))
     if (program.name != "load") Narrower(graph, program.region, narrow).run();
 }
+
+void store_weights_to_train(Graph& graph, DType narrow) { store_weights(graph, narrow, WeightUse::train); }
+void store_weights_to_read(Graph& graph, DType narrow) { store_weights(graph, narrow, WeightUse::read); }
 
 }  // namespace headroom

@@ -5,9 +5,11 @@
 
 namespace headroom {
 
-// Rewrites the weights of the graph and the region of every program that reads them. Adapters that no update will touch
-// may be stored narrow too: they are rounded once instead of at every use.
-enum class Adapters : uint8_t { wide, narrow };
-void store_weights(Graph& graph, DType narrow, Adapters adapters);
+// Rewrites the weights of the graph and the region of every program that reads them, for training: adapters stay wide,
+// vectors (norm weights, biases) are stored narrow and widened where they are read.
+void store_weights_to_train(Graph& graph, DType narrow);
+// The same where no update will touch them: adapters are stored narrow, rounded once instead of at every use, and
+// vectors wide, as they are read.
+void store_weights_to_read(Graph& graph, DType narrow);
 
 }  // namespace headroom

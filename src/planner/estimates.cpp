@@ -23,6 +23,11 @@ int64_t booked_context_bytes(const Profile& gpu) {
 std::string estimates(const Profile& profile) {
   if (profile.facts.is_cpu()) return {};
   const std::string context = format_bytes(booked_context_bytes(profile));
+  if (is_shipped(profile.name) && profile.sources.empty())
+    return fmt::format(
+        "{} of the device and {} of the host outside the arenas, and every predicted time, are those of another GPU of "
+        "this kind, which the shipped profile {} was measured on: `headroom profile --device cuda:0` measures this one",
+        context, format_bytes(profile.host_context_bytes), profile.name);
   if (is_shipped(profile.name))
     return fmt::format(
         "{} of the device and {} of the host outside the arenas, and every predicted time, are estimates of the "

@@ -28,7 +28,7 @@ Graph finished_generation(const PlanRequest& request, Graph graph, std::span<con
   if (asked_for(request, kQat))
     of_each([&](RegionId region) { fake_quantize(graph, region, pin(request, kQat.name)); });
   if (const Precision* const precision = narrow_precision_of(request); precision && !precision->keeps_fp32)
-    store_weights(graph, precision->narrow, Adapters::narrow);
+    store_weights_to_read(graph, precision->narrow);
   if (rows == ProductRows::invariant) of_each([&](RegionId region) { make_batch_invariant(graph, region); });
   of_each([&](RegionId region) { group_linears(graph, region); });
   join_norm_sums(graph, request.facts);

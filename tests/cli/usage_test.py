@@ -156,11 +156,16 @@ class Usage(ProgramTest):
 
     def test_a_plan_names_the_sources_of_rates_that_nobody_measured_here(self):
         options = ["plan", "--model", "model", "--threads", "1", "--memory", "24GiB", "--explain"]
-        explained = self.call(*options, "--profile", "H200-141GB")
+        explained = self.call(*options, "--profile", "A100-80GB")
         self.assertEqual(explained.returncode, 0, explained.stderr)
-        self.assertRegex(explained.stdout, r"rates of the profile that headroom has not measured\n(  .*\n)*  streams +H200, triad")
+        self.assertRegex(explained.stdout, r"rates of the profile that headroom has not measured\n(  .*\n)*  streams +A100 80 GB, triad")
         self.assertRegex(explained.stdout, r"\n  other products +estimate")
+        self.assertNotIn("has not measured", self.call(*options, "--profile", "H200-141GB").stdout)
         self.assertNotIn("has not measured", self.call(*options, "--profile", "cpu-avx2").stdout)
+
+    def test_a_plan_by_the_profile_of_another_gpu_says_so(self):
+        plan = self.call("plan", "--model", "model", "--profile", "H200-141GB", "--threads", "1", "--memory", "24GiB")
+        self.assertIn("are those of another GPU of this kind, which the shipped profile H200-141GB was measured on", plan.stdout)
 
     def test_a_plan_by_a_shipped_profile_of_a_gpu_names_its_estimates(self):
         words = "600 MiB of the device and 512 MiB of the host outside the arenas, and every predicted time, are estimates of the shipped profile H100-80GB, not measured"

@@ -155,7 +155,7 @@ void run_command(const std::string& command, Graph& graph) {
     fake_quantize(graph, forward, pass);
     if (words >> pass) narrow_products(graph, forward, DType::bf16), round_in_products(graph, forward);
   } else if (pass == "bf16-true" || pass == "fp16-true") {
-    store_weights(graph, pass == "fp16-true" ? DType::f16 : DType::bf16, Adapters::wide);
+    store_weights_to_train(graph, pass == "fp16-true" ? DType::f16 : DType::bf16);
   } else if (pass == "linear-groups") {
     group_linears(graph, graph.find_program("forward"));
   } else if (pass == "lora-slots") {

@@ -71,7 +71,7 @@ std::string copies_phrase(const Setting& setting, const Precision& precision) {
 }
 
 void narrow_all(Assembly& assembly, const Precision& precision) {
-  store_weights(assembly.graph, precision.narrow, assembly.trains ? Adapters::wide : Adapters::narrow);
+  (assembly.trains ? store_weights_to_train : store_weights_to_read)(assembly.graph, precision.narrow);
   round_in_products(assembly.graph, assembly.forward);
 }
 
