@@ -11,7 +11,7 @@ namespace headroom {
 
 // Every cap that bounds what the server holds. Bytes and seconds.
 struct HttpLimits {
-  int64_t connections = 128;                 // open at once; one more is answered 503 and closed
+  int64_t connections = 128;                 // served at once; each one more is answered 503 and closed
   int64_t header_bytes = 16 << 10;           // of one request; 431 beyond
   int64_t body_bytes = int64_t{1} << 20;     // of one request; 413 beyond
   int64_t bodies_bytes = int64_t{4} << 20;   // of all requests at once; 503 with Retry-After beyond
