@@ -6,6 +6,7 @@
 #include <string>
 
 #include "serve/http_exchange.h"
+#include "serve/http_origins.h"
 
 namespace headroom {
 
@@ -22,7 +23,7 @@ struct HttpLimits {
   double write_seconds = 30;                 // without a byte being taken by the client
   double ping_seconds = 5;                   // between comments of a stream that has nothing to say
   int64_t answers_bytes = int64_t{4} << 20;  // whole answers not yet taken by their clients; 503 beyond
-  bool any_origin = false;                   // pages of every origin may call: CORS headers, preflights are answered
+  HttpOrigins origins;                       // of pages that may call: CORS headers, preflights are answered
 
   // What all connections together may hold of heap, at most; a handler's own memory is not in it.
   int64_t memory_bytes() const;

@@ -36,7 +36,7 @@ constexpr double kDrainSeconds = 600;
 HttpLimits http_limits(const ServerOptions& options, int64_t max_model_len) {
   HttpLimits limits;
   limits.connections = options.connections;
-  limits.any_origin = options.any_origin;
+  limits.origins = options.origins;
   limits.header_bytes = 8 << 10;
   limits.body_bytes = EncoderLimits::of(max_model_len).body_bytes;
   limits.bodies_bytes = 4 * limits.body_bytes;

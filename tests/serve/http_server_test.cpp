@@ -113,13 +113,54 @@ TEST_F(HttpServerTest, AnswersHeadWithoutABody) {
 }
 
 TEST_F(HttpServerTest, AnswersPreflightsWhereOriginsAreAllowed) {
-  limits_.any_origin = true;
+  limits_.origins.any = true;
   start();
   const std::string answer =
       ask("OPTIONS /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\nOrigin: http://a\r\n\r\n");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 204"));
   EXPECT_THAT(answer, HasSubstr("Access-Control-Allow-Origin: *\r\n"));
   EXPECT_THAT(answer, HasSubstr("Access-Control-Allow-Headers: Authorization"));
+}
+
+TEST_F(HttpServerTest, NamesTheOriginOfAPageThatIsListed) {
+  limits_.origins = read_origins(R"(["https://a.example", "HTTPS://B.Example:443", "http://localhost:3000"])");
+  limits_.body_bytes = 100;
+  start();
+  const auto answer = [&](const std::string& method, const std::string& origin, const std::string& more = {}) {
+    return ask(method + " /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" +
+               (origin.empty() ? "" : "Origin: " + origin + "\r\n") + more + "\r\n");
+  };
+  const auto allows = [](const std::string& origin) {
+    return ::testing::AllOf(HasSubstr("Access-Control-Allow-Origin: " + origin + "\r\n"),
+                            HasSubstr("Vary: Origin\r\n"));
+  };
+  for (const char* origin : {"https://a.example", "https://b.example", "http://localhost:3000"}) {
+    EXPECT_THAT(answer("GET", origin), ::testing::AllOf(StartsWith("HTTP/1.1 200"), allows(origin)));
+    EXPECT_THAT(answer("OPTIONS", origin), ::testing::AllOf(StartsWith("HTTP/1.1 204"), allows(origin),
+                                                            HasSubstr("Access-Control-Allow-Methods: ")));
+    // The page can read a refusal too.
+    EXPECT_THAT(answer("POST", origin, "Content-Length: 101\r\n"),
+                ::testing::AllOf(StartsWith("HTTP/1.1 413"), allows(origin)));
+  }
+  for (const char* origin : {"", "https://c.example", "http://a.example", "https://a.example:8443", "null", "*"}) {
+    const std::string other = answer("GET", origin);
+    EXPECT_THAT(other, ::testing::AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("Vary: Origin\r\n")));
+    EXPECT_EQ(other.find("Access-Control"), std::string::npos) << other;
+  }
+  EXPECT_THAT(answer("OPTIONS", "https://c.example"),
+              ::testing::AllOf(StartsWith("HTTP/1.1 403"), HasSubstr("origin_not_allowed")));
+  EXPECT_THAT(answer("OPTIONS", ""), HasSubstr("OPTIONS /v1/models"));  // as any other request
+}
+
+// Of one connection: a request does not get what the one before it got.
+TEST_F(HttpServerTest, AnOriginIsOfItsRequest) {
+  limits_.origins.list = {"https://a.example"};
+  start();
+  RawClient one = client();
+  one.send("GET /a HTTP/1.1\r\nHost: x\r\nOrigin: https://a.example\r\n\r\n");
+  EXPECT_THAT(one.read_until("GET /a  "), HasSubstr("Allow-Origin: https://a.example\r\n"));
+  one.send("GET /b HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(one.read_until("GET /b  ").find("Allow-Origin"), std::string::npos);
 }
 
 TEST_F(HttpServerTest, RefusesWithJson) {
