@@ -113,7 +113,7 @@ class Server::Parts {
   // What is known of a request before its answer exists.
   struct Flight {
     std::atomic<bool> gone{false};
-    AdapterUse adapter;           // until the sequences have it
+    AdapterUse adapter;           // until all sequences have it
     std::vector<SequenceId> ids;  // that may run; of the stepping thread
   };
 
@@ -349,7 +349,8 @@ class Server::Parts {
     if (flight->gone) return;
     EmbeddingRequest request = read_embedding_request(parse_body(exchange->request().body, most_values_),
                                                       plan_.limits.vocab, plan_.limits.hidden);
-    require_model(request.model);
+    flight->adapter = adapters_.find(request.model);
+    if (!flight->adapter) require_model(request.model);
     if (request.model.empty()) request.model = options_.names[0];
     std::shared_ptr<void> held;
     auto prompts = encoder_->encode_inputs(request, held);
@@ -513,7 +514,9 @@ class Server::Parts {
     const auto more = [this, flight, weak = std::weak_ptr(answer)] {
       post([this, flight, kept = weak.lock()] { guarded(kept->exchange(), [&] { feed(flight, kept); }); });
     };
-    switch (scheduler_->add(answer->next(client, more), flight->ids)) {
+    std::vector<SequenceRequest> inputs = answer->next(client, more);
+    for (SequenceRequest& input : inputs) input.adapter = sequence_adapter(flight->adapter);
+    switch (scheduler_->add(std::move(inputs), flight->ids)) {
       case Admission::taken:
         return;
       case Admission::never_fits:
