@@ -43,7 +43,9 @@ void add_server_options(CLI::App& app, ServeArguments& a) {
       ->group(kGroup);
   add("--lora-root", s.adapter_root, "requests may load adapters from folders below this one");
   add("--chat-template", a.chat_template, "a file with a chat template, or its text, in place of the model's");
-  add("--allowed-origins", a.allowed_origins, "'[\"*\"]': pages of every origin may call (CORS); else none may");
+  add("--allowed-origins", a.allowed_origins,
+      "pages that may call (CORS): a list, '[\"https://a.example\", \"http://localhost:3000\"]', or '[\"*\"]' for all; "
+      "else none may");
   add_vllm_options(app, a.vllm);
 }
 
@@ -63,12 +65,7 @@ void check_server(ServeArguments& a) {
   if (a.server.connections < 1 || a.server.connections > 65536)
     throw Error(ErrorKind::usage, fmt::format("--max-connections {} is out of range", a.server.connections),
                 "give a number from 1 to 65536");
-  if (!a.allowed_origins.empty()) {
-    if (a.allowed_origins != "*" && a.allowed_origins != "[\"*\"]")
-      throw Error(ErrorKind::usage, fmt::format("--allowed-origins {} is not built in this version", a.allowed_origins),
-                  "give '[\"*\"]', or let a proxy answer for single origins");
-    a.server.any_origin = true;
-  }
+  if (!a.allowed_origins.empty()) a.server.origins = read_origins(a.allowed_origins);
   if (!a.chat_template.empty()) a.server.chat_template = given_chat_template(a.chat_template);
   if (const char* key = std::getenv("HEADROOM_API_KEY"); key && *key) a.server.api_keys.emplace_back(key);
   const char* const runtime = std::getenv("VLLM_ALLOW_RUNTIME_LORA_UPDATING");

@@ -168,6 +168,8 @@ bool HttpRequestParser::keep_alive() const { return parts_->keep_alive(); }
 bool HttpRequestParser::http_1_0() const { return parts_->http_1_0_; }
 bool HttpRequestParser::wants_continue() const { return parts_->wants_continue_; }
 
+std::string_view HttpRequestParser::header(std::string_view name) const { return parts_->request_.header(name); }
+
 std::optional<int64_t> HttpRequestParser::remaining() const {
   if (parts_->chunked()) return std::nullopt;
   const auto bytes = parts_->content_length_remaining();

@@ -39,6 +39,8 @@ class HttpRequestParser {
   bool keep_alive() const;
   bool http_1_0() const;
   bool wants_continue() const;  // Expect: 100-continue
+  // After read_head(): the first header of that name (lower case), until take_request(); empty where there is none.
+  std::string_view header(std::string_view name) const;
   // Bytes of the body that are still to come; nothing of a chunked one.
   std::optional<int64_t> remaining() const;
   // Of a complete request: without client and request_id. The second: what the body holds of the budget.

@@ -17,6 +17,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <deque>
 #include <random>
 #include <set>
 #include <utility>
@@ -32,7 +33,7 @@ namespace asio = boost::asio;
 using Protocol = asio::generic::stream_protocol;
 using SocketError = boost::system::error_code;
 
-constexpr size_t kTurnedAway = 32;  // connections beyond the cap that are told so; others are closed at once
+constexpr size_t kTurnedAway = 64;  // connections beyond the cap that have their answer and are not closed yet
 constexpr int kReadsInARow = 8;     // of one connection, before others have their turn
 
 // Outlives the server where an exchange does.
@@ -77,6 +78,13 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     session_->tick(now);
     if (!session_->closed() && session_->wanted() == 0 && has_hung_up()) session_->left();
     pump();
+  }
+
+  // Takes what has come before it closes: bytes that nobody has read would reset the connection, and with it the
+  // answer.
+  void read_and_close() {
+    if (socket_.is_open()) read();
+    close();
   }
 
   void close() {
@@ -210,6 +218,7 @@ class HttpServer::Parts {
     end_.cancel();
     for (const auto& connection : copy_of_connections()) connection->close();
     connections_.clear();
+    turned_away_.clear();
     loop_->ended = true;
     loop_->io.restart();
     loop_->io.poll();
@@ -234,8 +243,8 @@ class HttpServer::Parts {
     const int yes = 1;
     ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
     const auto limit = static_cast<size_t>(shared_->limits.connections);
-    if (connections_.size() >= limit + kTurnedAway) return;
-    const bool beyond = connections_.size() >= limit;
+    const bool beyond = connections_.size() - turned_away_.size() >= limit;
+    if (beyond) make_room_to_refuse();
     const std::string peer = http_peer_of(socket.native_handle());
     const auto connection = std::make_shared<HttpConnection>(std::move(socket), scratch_, [this] { forget_soon(); });
     auto session = std::make_unique<HttpSession>(shared_, waker_of(connection), &handler_, peer,
@@ -245,8 +254,16 @@ class HttpServer::Parts {
           {503, "connections_full", fmt::format("{} connections are open, which is the limit; try again soon", limit)},
           clock_now());
     connections_.insert(connection);
+    if (beyond) turned_away_.push_back(connection);
     open_ = static_cast<int64_t>(connections_.size());
     connection->start(std::move(session));
+  }
+
+  // Each has its answer in its socket since it was let in; they stay for the clients that are still sending.
+  void make_room_to_refuse() {
+    if (turned_away_.size() < kTurnedAway) return;
+    turned_away_.front()->read_and_close();
+    forget_closed();
   }
 
   HttpWaker waker_of(const std::shared_ptr<HttpConnection>& connection) {
@@ -273,7 +290,9 @@ class HttpServer::Parts {
 
   void forget_closed() {
     closed_ = false;
-    std::erase_if(connections_, [](const auto& connection) { return !connection->is_open(); });
+    const auto is_closed = [](const auto& connection) { return !connection->is_open(); };
+    std::erase_if(connections_, is_closed);
+    std::erase_if(turned_away_, is_closed);
     open_ = static_cast<int64_t>(connections_.size());
     stop_if_drained();
   }
@@ -310,6 +329,7 @@ class HttpServer::Parts {
   asio::basic_socket_acceptor<Protocol> acceptor_;
   asio::steady_timer sweep_, end_;
   std::set<std::shared_ptr<HttpConnection>> connections_;
+  std::deque<std::shared_ptr<HttpConnection>> turned_away_;  // of these, the oldest first
   std::atomic<int64_t> open_{0};
   int64_t accepted_ = 0;
   bool accepting_ = false;

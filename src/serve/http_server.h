@@ -6,12 +6,13 @@
 #include <string>
 
 #include "serve/http_exchange.h"
+#include "serve/http_origins.h"
 
 namespace headroom {
 
 // Every cap that bounds what the server holds. Bytes and seconds.
 struct HttpLimits {
-  int64_t connections = 128;                 // open at once; one more is answered 503 and closed
+  int64_t connections = 128;                 // served at once; each one more is answered 503 and closed
   int64_t header_bytes = 16 << 10;           // of one request; 431 beyond
   int64_t body_bytes = int64_t{1} << 20;     // of one request; 413 beyond
   int64_t bodies_bytes = int64_t{4} << 20;   // of all requests at once; 503 with Retry-After beyond
@@ -22,7 +23,7 @@ struct HttpLimits {
   double write_seconds = 30;                 // without a byte being taken by the client
   double ping_seconds = 5;                   // between comments of a stream that has nothing to say
   int64_t answers_bytes = int64_t{4} << 20;  // whole answers not yet taken by their clients; 503 beyond
-  bool any_origin = false;                   // pages of every origin may call: CORS headers, preflights are answered
+  HttpOrigins origins;                       // of pages that may call: CORS headers, preflights are answered
 
   // What all connections together may hold of heap, at most; a handler's own memory is not in it.
   int64_t memory_bytes() const;

@@ -29,6 +29,7 @@ HttpSession::HttpSession(std::shared_ptr<HttpShared> shared, HttpWaker waker, co
       client_(std::move(client)),
       id_prefix_(std::move(id_prefix)),
       since_(now),
+      allowed_origin_(shared_->limits.origins.answer_to({})),
       taken_(now) {}
 
 int64_t HttpSession::wanted() const {
@@ -111,6 +112,7 @@ bool HttpSession::begin_request(Time now) {
   state_ = State::head;
   since_ = now;
   searched_ = 0;
+  allowed_origin_ = shared_->limits.origins.answer_to({});
   return true;
 }
 
@@ -144,6 +146,7 @@ bool HttpSession::read_head(Time now) {
   const int64_t most = shared_->limits.body_bytes;
   parser_.emplace(most, shared_->bodies);
   parser_->read_head(std::string_view(input_).substr(0, end + 4));
+  allowed_origin_ = shared_->limits.origins.answer_to(parser_->header("origin"));
   if (const auto& refusal = parser_->refusal()) {
     refuse(*refusal, now);
     return false;
@@ -189,9 +192,14 @@ void HttpSession::begin_answer(Time now) {
   since_ = taken_ = now;
   streaming_ = last_part_ = false;
   outbox_ = std::make_shared<HttpOutbox>(shared_, waker_);
-  if (shared_->limits.any_origin && request.method == "OPTIONS") {
-    answer_preflight();
-    return look_into_outbox(now);
+  if (is_preflight(request)) {
+    if (!allowed_origin_.empty()) {
+      answer_preflight();
+      return look_into_outbox(now);
+    }
+    outbox_.reset();
+    return refuse(
+        {403, "origin_not_allowed", "pages of this origin may not call: --allowed-origins names those that may"}, now);
   }
   HeldBytes seat(shared_->exchanges);
   if (!seat.add(1)) {
@@ -205,6 +213,12 @@ void HttpSession::begin_answer(Time now) {
     outbox->abandon();
   }
   look_into_outbox(now);
+}
+
+// Of the browser, before a page's call. Without a list nobody's are answered.
+bool HttpSession::is_preflight(const HttpRequest& request) const {
+  const HttpOrigins& origins = shared_->limits.origins;
+  return request.method == "OPTIONS" && (origins.any || (!origins.none() && !request.header("origin").empty()));
 }
 
 void HttpSession::answer_preflight() {
@@ -222,7 +236,8 @@ std::string HttpSession::answer_head(const HttpOutbox::Part& part, bool keep) co
   head.chunked = !part.whole && !http_1_0_;
   head.keep_alive = keep;
   head.http_1_0 = http_1_0_;
-  head.any_origin = shared_->limits.any_origin;
+  head.allowed_origin = allowed_origin_;
+  head.varies_by_origin = !shared_->limits.origins.any && !shared_->limits.origins.none();
   head.request_id = request_id_;
   head.headers = &part.headers;
   return http_head(head);

@@ -62,6 +62,7 @@ class HttpSession {
   bool refuse_head_early(Time now);
   void begin_answer(Time now);
   void answer_preflight();
+  bool is_preflight(const HttpRequest& request) const;
   void answer_with(HttpOutbox::Part part);
   void frame_events(std::string text, bool ends);
   void look_into_outbox(Time now);
@@ -84,6 +85,7 @@ class HttpSession {
   // The request under way.
   std::shared_ptr<HttpOutbox> outbox_;
   std::string request_id_;
+  std::string_view allowed_origin_;  // of shared_->limits
   bool head_only_ = false;
   bool http_1_0_ = false;
   bool keep_ = true;

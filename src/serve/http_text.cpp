@@ -40,8 +40,9 @@ void append_date(std::string& head) {
   fmt::format_to(std::back_inserter(head), "Date: {:%a, %d %b %Y %H:%M:%S} GMT\r\n", parts);
 }
 
-void append_origin(std::string& head) {
-  head += "Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: X-Request-Id, Retry-After\r\n";
+void append_origin(std::string& head, std::string_view origin) {
+  append_field(head, "Access-Control-Allow-Origin", origin);
+  head += "Access-Control-Expose-Headers: X-Request-Id, Retry-After\r\n";
 }
 
 std::optional<std::string> percent_decoded(std::string_view text) {
@@ -135,7 +136,8 @@ std::string http_head(const HttpAnswerHead& head) {
   if (!head.keep_alive) text += "Connection: close\r\n";
   if (head.keep_alive && head.http_1_0) text += "Connection: keep-alive\r\n";
   if (!head.request_id.empty()) append_field(text, "X-Request-Id", head.request_id);
-  if (head.any_origin) append_origin(text);
+  if (!head.allowed_origin.empty()) append_origin(text, head.allowed_origin);
+  if (head.varies_by_origin) text += "Vary: Origin\r\n";
   if (head.headers)
     for (const auto& [name, value] : *head.headers) append_field(text, name, value);
   text += "\r\n";

@@ -24,8 +24,9 @@ struct HttpAnswerHead {
   std::optional<int64_t> content_length;
   bool chunked = false;
   bool keep_alive = true;
-  bool http_1_0 = false;  // of the request
-  bool any_origin = false;
+  bool http_1_0 = false;            // of the request
+  std::string_view allowed_origin;  // none where empty
+  bool varies_by_origin = false;    // another page may get another answer
   std::string_view request_id;
   const HttpHeaders* headers = nullptr;
 };

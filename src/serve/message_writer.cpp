@@ -35,6 +35,7 @@ std::string MessageWriter::begin(const AnswerUsage& usage) {
 std::string MessageWriter::open(Json block) {
   std::string events = close();
   open_ = true;
+  text_ = block["type"] == "text";
   return events +
          typed_event_text({{"type", "content_block_start"}, {"index", blocks_++}, {"content_block", std::move(block)}});
 }
@@ -59,7 +60,7 @@ void MessageWriter::note_end(const AnswerPiece& piece) {
 std::string MessageWriter::piece(const AnswerPiece& piece) {
   std::string events;
   if (!piece.text.empty()) {
-    if (!open_) events += open({{"type", "text"}, {"text", ""}});
+    if (!open_ || !text_) events += open({{"type", "text"}, {"text", ""}});
     events += delta({{"type", "text_delta"}, {"text", piece.text}});
   }
   for (const ToolCall& call : piece.calls) {

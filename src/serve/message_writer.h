@@ -27,6 +27,7 @@ class MessageWriter final : public AnswerWriter {
   const AnswerHead head_;
   int64_t blocks_ = 0;  // begun
   bool open_ = false;   // the last of them goes on
+  bool text_ = false;   // it is one of text
   bool called_ = false;
   Json reason_, stop_;
 };

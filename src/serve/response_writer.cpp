@@ -121,6 +121,7 @@ std::string ResponseWriter::begin(const AnswerUsage&) {
 
 std::string ResponseWriter::piece(const AnswerPiece& piece) {
   if (!piece.text.empty()) {
+    if (open_ == Open::call) close("completed");
     if (open_ == Open::nothing) open_message();
     add_text(piece.text);
   }

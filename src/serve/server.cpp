@@ -36,7 +36,7 @@ constexpr double kDrainSeconds = 600;
 HttpLimits http_limits(const ServerOptions& options, int64_t max_model_len) {
   HttpLimits limits;
   limits.connections = options.connections;
-  limits.any_origin = options.any_origin;
+  limits.origins = options.origins;
   limits.header_bytes = 8 << 10;
   limits.body_bytes = EncoderLimits::of(max_model_len).body_bytes;
   limits.bodies_bytes = 4 * limits.body_bytes;
@@ -113,7 +113,7 @@ class Server::Parts {
   // What is known of a request before its answer exists.
   struct Flight {
     std::atomic<bool> gone{false};
-    AdapterUse adapter;           // until the sequences have it
+    AdapterUse adapter;           // until all sequences have it
     std::vector<SequenceId> ids;  // that may run; of the stepping thread
   };
 
@@ -349,7 +349,8 @@ class Server::Parts {
     if (flight->gone) return;
     EmbeddingRequest request = read_embedding_request(parse_body(exchange->request().body, most_values_),
                                                       plan_.limits.vocab, plan_.limits.hidden);
-    require_model(request.model);
+    flight->adapter = adapters_.find(request.model);
+    if (!flight->adapter) require_model(request.model);
     if (request.model.empty()) request.model = options_.names[0];
     std::shared_ptr<void> held;
     auto prompts = encoder_->encode_inputs(request, held);
@@ -513,7 +514,9 @@ class Server::Parts {
     const auto more = [this, flight, weak = std::weak_ptr(answer)] {
       post([this, flight, kept = weak.lock()] { guarded(kept->exchange(), [&] { feed(flight, kept); }); });
     };
-    switch (scheduler_->add(answer->next(client, more), flight->ids)) {
+    std::vector<SequenceRequest> inputs = answer->next(client, more);
+    for (SequenceRequest& input : inputs) input.adapter = sequence_adapter(flight->adapter);
+    switch (scheduler_->add(std::move(inputs), flight->ids)) {
       case Admission::taken:
         return;
       case Admission::never_fits:

@@ -22,7 +22,7 @@ struct ServerOptions {
   std::vector<NamedAdapter> adapters;  // loaded before requests are taken
   bool runtime_adapters = false;       // requests may load and unload adapters
   std::filesystem::path adapter_root;  // empty: from any folder; else from those below it
-  bool any_origin = false;             // pages of every origin may call
+  HttpOrigins origins;                 // of pages that may call
   std::string chat_template;           // in place of the model's; empty: none
   // A line for each request, for a log; may be empty. Called on the server's threads.
   std::function<void(const std::string&)> log;

@@ -6,7 +6,6 @@
 
 #include "base/counter_random.h"
 #include "serve/api_error.h"
-#include "serve/forced_call.h"
 #include "serve/json_text.h"
 #include "serve/server_metrics.h"
 
@@ -18,11 +17,6 @@ uint64_t random_seed() {
   return (static_cast<uint64_t>(device()) << 32) | device();
 }
 
-// How much of the text can be sent before it is known whole. `behind_words`: other text was sent before it.
-size_t certain_text(const TextRequest& request, std::string_view text, bool behind_words) {
-  return request.tool_use.mode == ToolUse::Mode::automatic ? possible_call(text, behind_words) : text.size();
-}
-
 }  // namespace
 
 class TextAnswer::Choice final : public SequenceListener {
@@ -31,7 +25,10 @@ class TextAnswer::Choice final : public SequenceListener {
       : answer_(answer),
         index_(index),
         text_(answer.tokenizer_, prompt, answer.request_.stops, answer.request_.keeps_special) {
-    if (answer.request_.tool_use.forced()) forced_.emplace(answer.request_.tool_use, call_id() + '0');
+    const ToolUse& use = answer.request_.tool_use;
+    if (use.forced()) forced_.emplace(use, call_id() + '0');
+    if (use.mode == ToolUse::Mode::automatic && answer.request_.stream)
+      finder_.emplace(answer.request_.tools, call_id());
   }
 
   std::string call_id() const { return answer_.call_id_ + std::to_string(index_); }
@@ -60,11 +57,11 @@ class TextAnswer::Choice final : public SequenceListener {
   TextAnswer& answer_;
   const int64_t index_;
   ChoiceText text_;
-  std::optional<ForcedCall> forced_;
+  std::optional<GrowingCall> forced_;
+  std::optional<CallFinder> finder_;  // of a stream that may have calls
   std::vector<TokenText> prompt_;
-  AnswerPiece piece_;        // of a whole answer all, of a stream what is held back
-  bool begun_ = false;       // something was sent, or would have been
-  bool words_sent_ = false;  // of a stream: text that is not part of a call
+  AnswerPiece piece_;   // of a whole answer all, of a stream what is held back
+  bool begun_ = false;  // something was sent, or would have been
   std::shared_ptr<ServerMetrics::Times> this_times_ = std::make_shared<ServerMetrics::Times>();
 };
 
@@ -149,40 +146,62 @@ void TextAnswer::hold(Choice& choice, const std::string& text) {
 void TextAnswer::grow(Choice& choice, const std::string& text, std::vector<TokenText> tokens) {
   if (request_.best >= 0 || request_.return_ids)
     std::move(tokens.begin(), tokens.end(), std::back_inserter(choice.piece_.tokens));
+  if (choice.finder_) {
+    for (const AnswerPiece& piece : found_pieces(choice, choice.finder_->push(text)))
+      exchange_->event(writer_->piece(piece));
+    return;
+  }
   hold(choice, text);
   if (!request_.stream) return;
-  if (const AnswerPiece piece = certain_piece(choice); !piece.empty()) exchange_->event(writer_->piece(piece));
+  if (const AnswerPiece piece = held_piece(choice); !piece.empty()) exchange_->event(writer_->piece(piece));
 }
 
-// What of that can be sent now. Tokens whose text is held back are held back with it.
-AnswerPiece TextAnswer::certain_piece(Choice& choice) const {
-  AnswerPiece& held = choice.piece_;
-  AnswerPiece piece;
-  piece.index = choice.index_;
-  const size_t ready = certain_text(request_, held.text, choice.words_sent_);
-  if (ready == 0 && !held.text.empty()) return piece;
-  piece.text = held.text.substr(0, ready);
-  piece.tokens = std::exchange(held.tokens, {});
-  piece.calls = std::exchange(held.calls, {});
-  held.text.erase(0, ready);
-  choice.words_sent_ |= !piece.text.empty();
-  return piece;
-}
-
-AnswerPiece TextAnswer::last_piece(Choice& choice, SequenceEnd end) const {
-  hold(choice, choice.text_.finish());
+AnswerPiece TextAnswer::held_piece(Choice& choice) {
   AnswerPiece piece = std::exchange(choice.piece_, {});
   piece.index = choice.index_;
-  piece.stop = choice.text_.stop();
-  piece.finish = end == SequenceEnd::length && !choice.text_.stopped() ? "length" : "stop";
+  return piece;
+}
+
+// Tokens go with the first part that comes with them, or after them.
+std::vector<AnswerPiece> TextAnswer::found_pieces(Choice& choice, std::vector<FoundPart> parts) {
+  std::vector<AnswerPiece> pieces;
+  for (FoundPart& part : parts) {
+    AnswerPiece& piece = pieces.emplace_back(held_piece(choice));
+    piece.text = std::move(part.text);
+    if (part.call) piece.calls.push_back(*std::move(part.call));
+  }
+  return pieces;
+}
+
+// More than one of a stream that may have calls alone.
+std::vector<AnswerPiece> TextAnswer::last_pieces(Choice& choice, SequenceEnd end) const {
+  const std::string rest = choice.text_.finish();
+  std::vector<AnswerPiece> pieces;
+  if (choice.finder_) {
+    pieces = found_pieces(choice, choice.finder_->push(rest));
+    for (AnswerPiece& piece : found_pieces(choice, choice.finder_->finish())) pieces.push_back(std::move(piece));
+  } else {
+    hold(choice, rest);
+  }
+  AnswerPiece& last = pieces.emplace_back(held_piece(choice));
+  last.stop = choice.text_.stop();
+  last.finish = end == SequenceEnd::length && !choice.text_.stopped() ? "length" : "stop";
   if (choice.forced_) {
-    if (choice.forced_->complete() && request_.tool_use.mode == ToolUse::Mode::required) piece.finish = "tool_calls";
+    if (choice.forced_->complete() && request_.tool_use.mode == ToolUse::Mode::required) last.finish = "tool_calls";
+  } else if (choice.finder_) {
+    if (choice.finder_->called()) last.finish = "tool_calls";
   } else if (request_.tool_use.mode == ToolUse::Mode::automatic) {
     std::string content;
-    piece.calls = written_calls(request_.tools, piece.text, choice.call_id(), content);
-    if (!piece.calls.empty()) piece.text = content, piece.finish = "tool_calls";
+    last.calls = written_calls(request_.tools, last.text, choice.call_id(), content);
+    if (!last.calls.empty()) last.text = content, last.finish = "tool_calls";
   }
-  return piece;
+  return pieces;
+}
+
+std::string TextAnswer::events_of(const std::vector<AnswerPiece>& pieces) {
+  std::string events;
+  for (const AnswerPiece& piece : pieces) events += writer_->piece(piece);
+  return events;
 }
 
 void TextAnswer::end(Choice& choice, SequenceEnd end, const std::string& error) {
@@ -194,13 +213,13 @@ void TextAnswer::end(Choice& choice, SequenceEnd end, const std::string& error) 
   }
   const bool last = ended_ == choices_.size();
   if (end == SequenceEnd::stop || end == SequenceEnd::length) {
-    AnswerPiece piece = last_piece(choice, end);
+    std::vector<AnswerPiece> pieces = last_pieces(choice, end);
     if (!request_.stream)
-      choice.piece_ = std::move(piece);
+      choice.piece_ = std::move(pieces.back());
     else if (last)
-      last_events_ = writer_->piece(piece);
+      last_events_ = events_of(pieces);
     else
-      exchange_->event(writer_->piece(piece));
+      exchange_->event(events_of(pieces));
   }
   if (last) finish();
 }

@@ -9,6 +9,7 @@
 
 #include "generate/scheduler.h"
 #include "serve/answer_writer.h"
+#include "serve/call_finder.h"
 #include "serve/http_exchange.h"
 #include "serve/text_request.h"
 #include "tokenizer/tokenizer.h"
@@ -51,8 +52,10 @@ class TextAnswer : public std::enable_shared_from_this<TextAnswer> {
   void begin_choice(Choice& choice);
   static void hold(Choice& choice, const std::string& text);
   void grow(Choice& choice, const std::string& text, std::vector<TokenText> tokens);
-  AnswerPiece certain_piece(Choice& choice) const;
-  AnswerPiece last_piece(Choice& choice, SequenceEnd end) const;
+  static AnswerPiece held_piece(Choice& choice);
+  static std::vector<AnswerPiece> found_pieces(Choice& choice, std::vector<FoundPart> parts);
+  std::vector<AnswerPiece> last_pieces(Choice& choice, SequenceEnd end) const;
+  std::string events_of(const std::vector<AnswerPiece>& pieces);
   void end(Choice& choice, SequenceEnd end, const std::string& error);
   void finish();
 

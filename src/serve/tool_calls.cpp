@@ -9,7 +9,6 @@
 namespace headroom {
 namespace {
 
-constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>";
 constexpr int64_t kMostTools = 128;
 
 const OrderedJson* find_tool(const OrderedJson& tools, std::string_view name) {
@@ -119,6 +118,8 @@ std::string_view trimmed(std::string_view text) {
 
 }  // namespace
 
+bool is_tool(const OrderedJson& tools, std::string_view name) { return find_tool(tools, name) != nullptr; }
+
 void read_tools(const JsonFields& fields, TextRequest& request) {
   const OrderedJson* tools = fields.array("tools");
   const bool has_tools = tools && !tools->empty();
@@ -136,16 +137,16 @@ void read_tools(const JsonFields& fields, TextRequest& request) {
 std::vector<ToolCall> written_calls(const OrderedJson& tools, std::string_view text, std::string_view id,
                                     std::string& content) {
   std::vector<ToolCall> calls;
-  const size_t first = text.find(kOpen);
+  const size_t first = text.find(kCallOpen);
   if (first == std::string_view::npos) {
     if (std::optional<ToolCall> call = call_of(tools, trimmed(text), id, calls.size()))
       calls.push_back(std::move(*call));
     if (calls.empty()) content = text;
     return calls;
   }
-  for (size_t at = first; at != std::string_view::npos; at = text.find(kOpen, at + 1)) {
-    const size_t begin = at + kOpen.size();
-    const std::string_view inside = text.substr(begin, text.find(kClose, begin) - begin);
+  for (size_t at = first; at != std::string_view::npos; at = text.find(kCallOpen, at + 1)) {
+    const size_t begin = at + kCallOpen.size();
+    const std::string_view inside = text.substr(begin, text.find(kCallClose, begin) - begin);
     std::optional<ToolCall> call = call_of(tools, trimmed(inside), id, calls.size());
     if (!call) {
       content = text;
@@ -155,16 +156,6 @@ std::vector<ToolCall> written_calls(const OrderedJson& tools, std::string_view t
   }
   content = trimmed(text.substr(0, first));
   return calls;
-}
-
-size_t possible_call(std::string_view text, bool behind_words) {
-  const std::string_view words = trimmed(text);
-  if (!behind_words && (words.empty() || words.front() == '{')) return 0;
-  for (size_t at = text.find('<'); at != std::string_view::npos; at = text.find('<', at + 1)) {
-    const std::string_view rest = text.substr(at, kOpen.size());
-    if (rest == kOpen.substr(0, rest.size())) return at;
-  }
-  return text.size();
 }
 
 }  // namespace headroom

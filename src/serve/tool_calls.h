@@ -21,6 +21,12 @@ struct ToolCall {
   bool begins() const { return !id.empty(); }
 };
 
+// Around a call in the form of Hermes and Qwen.
+inline constexpr std::string_view kCallOpen = "<tool_call>", kCallClose = "</tool_call>";
+
+// Whether one of the tools has the name.
+bool is_tool(const OrderedJson& tools, std::string_view name);
+
 // Fills tools, tool_use and, where a call is required, the grammar. Throws ApiError(400).
 void read_tools(const JsonFields& fields, TextRequest& request);
 
@@ -28,9 +34,5 @@ void read_tools(const JsonFields& fields, TextRequest& request);
 // Qwen), or {"name","parameters"} alone (Llama 3). Empty where there are none; `content` is the text before them.
 std::vector<ToolCall> written_calls(const OrderedJson& tools, std::string_view text, std::string_view id,
                                     std::string& content);
-
-// Where in the text a call of one of these forms begins, or may yet begin; its size where nothing there may. Behind
-// other words a bare object is text; a marked call is still a call.
-size_t possible_call(std::string_view text, bool behind_words = false);
 
 }  // namespace headroom

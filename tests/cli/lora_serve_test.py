@@ -2,73 +2,40 @@
 
 import concurrent.futures
 import json
-import re
 import shutil
 import signal
-import subprocess
 import time
 import unittest
-import urllib.error
-import urllib.request
 
-from program import ProgramTest, environment, read_safetensors, write_safetensors
+from program import ProgramTest, read_safetensors, write_safetensors
+from served import Server
 
 PROMPT = "the quick brown"
 
 
-class Server:
-    """`headroom serve` on a free port, until the end of a with."""
+class Running(Server):
+    """`headroom serve` of the test's model, which knows adapters by the names of their folders."""
 
     def __init__(self, test, *arguments):
-        log = (test.root / "serve.log").open("w")
-        self.process = subprocess.Popen(
-            [test.program, "serve", "--model", "model", "--memory", "128MiB", "--threads", "1", "--port", "0", "--max-model-len", "64",
-             *map(str, arguments)], cwd=test.root, env=environment(test.root), stdout=subprocess.PIPE,
-            stderr=log, text=True)
-        log.close()
-        self.printed = ""
-        for line in self.process.stdout:
-            self.printed += line
-            if found := re.search(r"listening on (\S+)", line):
-                self.url = found[1]
-                break
-        else:
-            raise AssertionError(f"{self.printed}\n{(test.root / 'serve.log').read_text()}")
-
-    def __enter__(self):
-        for _ in range(600):
-            if self.get("/health")[0] == 200:
-                return self
-            time.sleep(0.05)
-        raise AssertionError("the server did not become ready")
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.communicate(timeout=60)
-
-    def call(self, request):
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-
-    def get(self, path):
-        return self.call(self.url + path)
-
-    def post(self, path, **body):
-        return self.call(urllib.request.Request(self.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"}))
+        super().__init__(test.program, "model", test.root, "--memory", "128MiB", "--max-model-len", "64", *map(str, arguments), cwd=test.root)
 
     def text(self, model, prompt=PROMPT, tokens=24):
         status, body = self.post("/v1/completions", model=model, prompt=prompt, max_tokens=tokens, temperature=0)
         assert status == 200, body
         return json.loads(body)["choices"][0]["text"]
 
+    def embedding(self, model, text=PROMPT):
+        status, body = self.post("/v1/embeddings", model=model, input=text)
+        assert status == 200, body
+        answer = json.loads(body)
+        assert answer["model"] == model, body
+        return answer["data"][0]["embedding"]
+
     def models(self):
         return {model["id"]: model for model in json.loads(self.get("/v1/models")[1])["data"]}
 
     def metric(self, name):
-        return int(re.search(rf"^{re.escape(name)} (\d+)$", self.get("/metrics")[1], re.M)[1])
+        return int(self.metrics()[name])
 
 
 class LoraServe(ProgramTest):
@@ -94,7 +61,7 @@ class LoraServe(ProgramTest):
     def test_each_request_gets_its_adapter(self):
         names = ["model", "one", "two", "three"]
         modules = ["--lora-modules", "one=one", json.dumps({"name": "two", "path": "two"}), "three=three"]
-        with Server(self, *modules) as server:
+        with Running(self, *modules) as server:
             alone = {name: server.text(name) for name in names}
             self.assertEqual(len(set(alone.values())), 4, alone)
             with concurrent.futures.ThreadPoolExecutor(12) as pool:
@@ -114,8 +81,34 @@ class LoraServe(ProgramTest):
             self.assertEqual(status, 403)
             self.assertIn("--allow-runtime-lora", body)
 
+    def test_embeddings_are_those_of_the_adapter(self):
+        def alone(*more):
+            with Running(self, *more) as server:
+                return server.embedding("model")
+
+        expected = {"model": alone(), "one": alone("--adapter", "one"), "three": alone("--adapter", "three")}
+        with Running(self, "--lora-modules", "one=one", "three=three") as server:
+            for name in ("model", "one", "three") * 2:  # the second time beside blocks that are kept
+                self.assertEqual(server.embedding(name), expected[name], name)
+            with concurrent.futures.ThreadPoolExecutor(12) as pool:
+                for name, found in pool.map(lambda name: (name, server.embedding(name)), list(expected) * 5):
+                    self.assertEqual(found, expected[name], name)
+            self.assertNotEqual(expected["model"], expected["one"])
+            self.assertEqual(server.post("/v1/embeddings", model="two", input=PROMPT)[0], 404)
+            # More inputs than run at once: the later ones are the adapter's too.
+            data = json.loads(server.post("/v1/embeddings", model="one", input=[PROMPT] * 70)[1])["data"]
+            self.assertEqual({json.dumps(one["embedding"]) for one in data}, {json.dumps(expected["one"])})
+
+    def test_tokens_are_those_of_the_base(self):
+        with Running(self, "--lora-modules", "one=one") as server:
+            tokens = json.loads(server.post("/tokenize", model="model", prompt=PROMPT)[1])["tokens"]
+            self.assertEqual(json.loads(server.post("/tokenize", model="one", prompt=PROMPT)[1])["tokens"], tokens)
+            self.assertEqual(json.loads(server.post("/detokenize", model="one", tokens=tokens)[1])["prompt"], PROMPT)
+            for path in ("/tokenize", "/detokenize"):
+                self.assertEqual(server.post(path, model="two", prompt=PROMPT, tokens=tokens)[0], 404)
+
     def test_prefixes_are_not_shared(self):
-        with Server(self, "--lora-modules", "one=one", "two=two") as server:
+        with Running(self, "--lora-modules", "one=one", "two=two") as server:
             prompt = "the lazy dog sleeps on the quick brown fox"
             for model in ("model", "one", "two"):
                 server.text(model, prompt, 2)
@@ -125,7 +118,7 @@ class LoraServe(ProgramTest):
             self.assertGreater(server.metric("vllm:prefix_cache_hits_total"), 3 * 16)
 
     def test_adapters_are_loaded_and_unloaded(self):
-        with Server(self, "--enable-lora", "--max-loras", "2", "--allow-runtime-lora") as server:
+        with Running(self, "--enable-lora", "--max-loras", "2", "--allow-runtime-lora") as server:
             base = server.text("model")
             resident = server.metric("headroom_process_peak_bytes")
             self.assertEqual(server.post("/v1/load_lora_adapter", lora_name="a", lora_path="one"),
@@ -160,7 +153,7 @@ class LoraServe(ProgramTest):
             self.assertEqual(server.metric("headroom_arena_measured_bytes"), server.metric("headroom_arena_planned_bytes"))
 
     def test_what_runs_on_an_adapter_is_not_written_over(self):
-        with Server(self, "--max-loras", "1", "--max-lora-rank", "4", "--max-num-seqs", "2", "--allow-runtime-lora") as server:
+        with Running(self, "--max-loras", "1", "--max-lora-rank", "4", "--max-num-seqs", "2", "--allow-runtime-lora") as server:
             def load(path):
                 return server.post("/v1/load_lora_adapter", lora_name="a", lora_path=path)[0]
 
@@ -193,7 +186,7 @@ class LoraServe(ProgramTest):
             self.assertEqual(found, status, body)
             self.assertIn(part, body)
 
-        with Server(self, "--max-loras", "1", "--max-lora-rank", "2", "--allow-runtime-lora") as server:
+        with Running(self, "--max-loras", "1", "--max-lora-rank", "2", "--allow-runtime-lora") as server:
             shutil.copytree(self.root / "two", bad, dirs_exist_ok=True)
             refused(server, "has rank 4, the slots hold 2")
             shutil.copytree(self.root / "one", bad, dirs_exist_ok=True)
@@ -223,7 +216,7 @@ class LoraServe(ProgramTest):
         (self.root / "pool").mkdir()
         shutil.copytree(self.root / "one", self.root / "pool" / "inner")
         (self.root / "pool" / "way-out").symlink_to(self.root / "one")
-        with Server(self, "--enable-lora", "--lora-root", "pool") as server:
+        with Running(self, "--enable-lora", "--lora-root", "pool") as server:
             for path in ("../one", str(self.root / "one"), "way-out", "/", "inner/../../one"):
                 self.assertEqual(server.post("/v1/load_lora_adapter", lora_name="x", lora_path=path)[0], 403, path)
             self.assertEqual(server.post("/v1/load_lora_adapter", lora_name="x", lora_path="inner")[0], 200)
@@ -231,14 +224,14 @@ class LoraServe(ProgramTest):
             self.assertEqual(server.post("/v1/load_lora_adapter", lora_name="x", lora_path=str(self.root / "pool" / "inner"))[0], 200)
 
     def test_without_slots_nothing_is_loaded(self):
-        with Server(self, "--allow-runtime-lora") as server:
+        with Running(self, "--allow-runtime-lora") as server:
             status, body = server.post("/v1/load_lora_adapter", lora_name="x", lora_path="one")
             self.assertEqual(status, 400)
             self.assertIn("--enable-lora", body)
 
     def test_a_hangup_reads_folders_again(self):
         shutil.copytree(self.root / "one", self.root / "changing", dirs_exist_ok=True)
-        with Server(self, "--lora-modules", "changing=changing", "--lora-target-modules", "all-linear", "--max-lora-rank", "4") as server:
+        with Running(self, "--lora-modules", "changing=changing", "--lora-target-modules", "all-linear", "--max-lora-rank", "4") as server:
             before = server.text("changing")
             shutil.copytree(self.root / "three", self.root / "changing", dirs_exist_ok=True)
             self.assertEqual(server.text("changing"), before)

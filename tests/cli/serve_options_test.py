@@ -25,11 +25,19 @@ class ServeOptions(ProgramTest):
                               (("--no-enable-prefix-caching",), "leave it out"),
                               (("--quantization", "awq"), "quantize-weights"),
                               (("--tool-call-parser", "pythonic"), "Hermes"),
-                              (("--allowed-origins", '["https://a.example"]'), "proxy")):
+                              (("--allowed-origins", '["https://a.example/"]'), "without a path"),
+                              (("--allowed-origins", '["a.example"]'), "scheme://host"),
+                              (("--allowed-origins", '[]'), "scheme://host"),
+                              (("--allowed-origins", '[3]'), "scheme://host")):
             done = self.serve(*given)
             self.assertEqual(done.returncode, 2, given)
-            self.assertIn(" ".join(given), done.stderr)
+            for word in given:
+                self.assertIn(word.strip('[]"'), done.stderr)
             self.assertIn(remedy, done.stderr)
+
+    def test_origins_are_read(self):
+        for given in ("*", '["*"]', "https://a.example", '["https://a.example:8443", "http://[::1]:80"]'):
+            self.assertEqual(self.serve("--allowed-origins", given).returncode, 3, given)
 
     def test_a_chat_template_is_read_before_anything_is_planned(self):
         path = os.path.join(self.root, "t.jinja")

@@ -1,65 +1,41 @@
 """serve --admission balanced: sequences are parked, in memory and on disk, and give the text that each gives alone."""
 
-import http.client
 import json
 import re
-import signal
-import subprocess
+import shutil
+import tempfile
 import unittest
 
-from program import ProgramTest, environment
+from program import ProgramTest
+from served import Server
 
 SIZES = ["--max-model-len", "64", "--max-num-seqs", "8", "--max-num-batched-tokens", "32", "--block-size", "4",
          "--threads", "1", "--admission", "balanced"]
 END = 257
 
 
-class Running:
+class Running(Server):
     """A server with the least pool and 16 KiB."""
 
     def __init__(self, test, *more):
         refused = test.call("plan", "--serve", "--model", "model", "--memory", "1MiB", *SIZES, *more)
         memory = int(re.search(r"(?:minimum_bytes|the least is) (\d+)", refused.stderr)[1]) + (16 << 10)
-        self.process = subprocess.Popen([test.program, "serve", "--model", "model", "--memory", str(memory), "--port", "0",
-                                         "--quiet", *SIZES, *more], cwd=test.root, env=environment(test.root),
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        test.addCleanup(self.end)
-        self.plan = ""
-        for line in self.process.stdout:
-            self.plan += line
-            if found := re.match(r"listening on http://([\d.]+):(\d+)", line):
-                self.address = found[1], int(found[2])
-                break
-        else:
-            raise AssertionError(self.process.stderr.read())
-        while self.request("GET", "/health")[0] != 200:
-            pass
-
-    def request(self, method, path, body=None):
-        connection = http.client.HTTPConnection(*self.address, timeout=120)
-        connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        text = answer.read().decode()
-        connection.close()
-        return answer.status, text
+        super().__init__(test.program, "model", test.home, "--memory", str(memory), "--quiet", *SIZES, *more, cwd=test.root)
+        test.addCleanup(self.stop)
 
     def complete(self, prompts, bias):
-        status, text = self.request("POST", "/v1/completions", {
-            "prompt": prompts, "max_tokens": 50, "temperature": 0, "logit_bias": {str(END): bias}, "return_token_ids": True})
+        status, text = self.post("/v1/completions", prompt=prompts, max_tokens=50, temperature=0, logit_bias={str(END): bias}, return_token_ids=True)
         assert status == 200, text
         return [choice["token_ids"] for choice in json.loads(text)["choices"]]
 
-    def metrics(self):
-        text = self.request("GET", "/metrics")[1]
-        return {name: float(value) for name, value in re.findall(r"^([\w:]+(?:\{.*\})?) (\S+)$", text, re.M)}
-
-    def end(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        self.process.communicate(timeout=60)
-
 
 class ServeParking(ProgramTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.home = tempfile.mkdtemp(prefix="headroom-cli-")  # beside the root, where nothing may appear
+        cls.addClassCleanup(shutil.rmtree, cls.home, True)
+
     def serve(self, *more):
         server = Running(self, *more)
         for i in range(10):
@@ -74,19 +50,19 @@ class ServeParking(ProgramTest):
         self.assertGreater(metrics["headroom_park_blocks"], 0)
         self.assertEqual(metrics["headroom_sequences_parked"] + metrics["headroom_park_blocks_used"], 0)
         self.assertLessEqual(metrics["headroom_process_peak_bytes"], metrics["headroom_budget_bytes"])
-        server.end()
+        server.stop()
         self.assertEqual(server.process.returncode, 0)
         return server, metrics
 
     def test_in_memory(self):
         server, metrics = self.serve()
-        self.assertIn("admission balanced", server.plan)
+        self.assertIn("admission balanced", server.printed)
         self.assertGreater(metrics['headroom_region_bytes{region="park"}'], 0)
 
     def test_on_disk(self):
         before = sorted(self.root.iterdir())
         server, metrics = self.serve("--disk-memory", f"{self.root}:4MiB", "--park-memory", "2MiB")
-        self.assertIn(f"of a file in {self.root}", server.plan)
+        self.assertIn(f"of a file in {self.root}", server.printed)
         self.assertNotIn('headroom_region_bytes{region="park"}', metrics)
         self.assertEqual(sorted(self.root.iterdir()), before)
 

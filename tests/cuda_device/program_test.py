@@ -9,13 +9,12 @@ import filecmp
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.error
-import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
+from served import Server  # noqa: E402
 
 CONFIG = {'architectures': ['LlamaForCausalLM'], 'model_type': 'llama', 'vocab_size': 258, 'hidden_size': 32, 'intermediate_size': 48,
           'num_hidden_layers': 2, 'num_attention_heads': 4, 'num_key_value_heads': 2, 'max_position_embeddings': 64,
@@ -141,39 +140,19 @@ def check_context(shim, folder, model, data):
     check('and nothing is written', not os.path.exists(out))
 
 
-def wait_until_loaded(url):
-    for _ in range(600):
-        try:
-            urllib.request.urlopen(url + '/health', timeout=10).close()
-            return
-        except urllib.error.URLError:
-            time.sleep(0.1)
-
-
 def completions(program, where, model, prompts):
     """What a server answers to prompts that it is asked at once, greedily; the lines that it prints before."""
-    server = subprocess.Popen([str(part) for part in (program, 'serve', '--model', model, *where, '--port', 0, '--max-num-batched-tokens', 16)],
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    lines = []
-    for line in server.stdout:
-        lines.append(line)
-        if line.startswith('listening on '):
-            break
-    try:
-        url = lines[-1].split()[-1]
-        wait_until_loaded(url)
+    with tempfile.TemporaryDirectory() as home:
+        with Server(program, model, home, *where, '--max-num-batched-tokens', '16') as server:
+            def ask(prompt):
+                status, text = server.post('/v1/completions', prompt=prompt, max_tokens=12, temperature=0)
+                assert status == 200, text
+                return json.loads(text)['choices'][0]['text']
 
-        def ask(prompt):
-            body = json.dumps({'prompt': prompt, 'max_tokens': 12, 'temperature': 0}).encode()
-            request = urllib.request.Request(url + '/v1/completions', body, {'Content-Type': 'application/json'})
-            with urllib.request.urlopen(request, timeout=120) as answer:
-                return json.load(answer)['choices'][0]['text']
-
-        with concurrent.futures.ThreadPoolExecutor(len(prompts)) as pool:
-            return list(pool.map(ask, prompts)), ''.join(lines)
-    finally:
-        server.send_signal(signal.SIGTERM)
-        check(f'{os.path.basename(program)}: the server ends', server.wait(60) == 0)
+            with concurrent.futures.ThreadPoolExecutor(len(prompts)) as pool:
+                texts = list(pool.map(ask, prompts))
+        check(f'{os.path.basename(program)}: the server ends', server.process.returncode == 0)
+        return texts, server.printed
 
 
 def check_server(program, shim, model):

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -112,13 +113,54 @@ TEST_F(HttpServerTest, AnswersHeadWithoutABody) {
 }
 
 TEST_F(HttpServerTest, AnswersPreflightsWhereOriginsAreAllowed) {
-  limits_.any_origin = true;
+  limits_.origins.any = true;
   start();
   const std::string answer =
       ask("OPTIONS /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\nOrigin: http://a\r\n\r\n");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 204"));
   EXPECT_THAT(answer, HasSubstr("Access-Control-Allow-Origin: *\r\n"));
   EXPECT_THAT(answer, HasSubstr("Access-Control-Allow-Headers: Authorization"));
+}
+
+TEST_F(HttpServerTest, NamesTheOriginOfAPageThatIsListed) {
+  limits_.origins = read_origins(R"(["https://a.example", "HTTPS://B.Example:443", "http://localhost:3000"])");
+  limits_.body_bytes = 100;
+  start();
+  const auto answer = [&](const std::string& method, const std::string& origin, const std::string& more = {}) {
+    return ask(method + " /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" +
+               (origin.empty() ? "" : "Origin: " + origin + "\r\n") + more + "\r\n");
+  };
+  const auto allows = [](const std::string& origin) {
+    return ::testing::AllOf(HasSubstr("Access-Control-Allow-Origin: " + origin + "\r\n"),
+                            HasSubstr("Vary: Origin\r\n"));
+  };
+  for (const char* origin : {"https://a.example", "https://b.example", "http://localhost:3000"}) {
+    EXPECT_THAT(answer("GET", origin), ::testing::AllOf(StartsWith("HTTP/1.1 200"), allows(origin)));
+    EXPECT_THAT(answer("OPTIONS", origin), ::testing::AllOf(StartsWith("HTTP/1.1 204"), allows(origin),
+                                                            HasSubstr("Access-Control-Allow-Methods: ")));
+    // The page can read a refusal too.
+    EXPECT_THAT(answer("POST", origin, "Content-Length: 101\r\n"),
+                ::testing::AllOf(StartsWith("HTTP/1.1 413"), allows(origin)));
+  }
+  for (const char* origin : {"", "https://c.example", "http://a.example", "https://a.example:8443", "null", "*"}) {
+    const std::string other = answer("GET", origin);
+    EXPECT_THAT(other, ::testing::AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("Vary: Origin\r\n")));
+    EXPECT_EQ(other.find("Access-Control"), std::string::npos) << other;
+  }
+  EXPECT_THAT(answer("OPTIONS", "https://c.example"),
+              ::testing::AllOf(StartsWith("HTTP/1.1 403"), HasSubstr("origin_not_allowed")));
+  EXPECT_THAT(answer("OPTIONS", ""), HasSubstr("OPTIONS /v1/models"));  // as any other request
+}
+
+// Of one connection: a request does not get what the one before it got.
+TEST_F(HttpServerTest, AnOriginIsOfItsRequest) {
+  limits_.origins.list = {"https://a.example"};
+  start();
+  RawClient one = client();
+  one.send("GET /a HTTP/1.1\r\nHost: x\r\nOrigin: https://a.example\r\n\r\n");
+  EXPECT_THAT(one.read_until("GET /a  "), HasSubstr("Allow-Origin: https://a.example\r\n"));
+  one.send("GET /b HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(one.read_until("GET /b  ").find("Allow-Origin"), std::string::npos);
 }
 
 TEST_F(HttpServerTest, RefusesWithJson) {
@@ -293,11 +335,59 @@ TEST_F(HttpServerTest, TurnsAwayConnectionsAndBodiesBeyondTheCaps) {
   first.read_until("\r\n\r\n");  // its body is booked
   EXPECT_THAT(ask("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 200\r\n\r\n"),
               ::testing::AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("Retry-After: "), HasSubstr("bodies_full")));
+  while (server_->open_connections() > 1) std::this_thread::yield();
   RawClient second = client();
   second.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   second.read_until("GET /  ");
   EXPECT_THAT(ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
               ::testing::AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("Retry-After: "), HasSubstr("connections_full")));
+}
+
+// However many there are: each is told, and none holds a place that one which is served has left.
+TEST_F(HttpServerTest, AnswersEveryConnectionBeyondTheCap) {
+  limits_.connections = 2;
+  start();
+  const std::string_view request = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
+  RawClient first = client();
+  std::optional<RawClient> second(client());
+  for (RawClient* const served : {&first, &*second}) {
+    served->send(request);
+    served->read_until("GET /a  ");
+  }
+  std::vector<RawClient> others;
+  for (int i = 0; i < 300; ++i) {
+    others.push_back(client());
+    if (i % 2) others.back().send(request);
+  }
+  for (size_t i = 0; i + 1 < others.size(); ++i) {
+    EXPECT_THAT(others[i].read_until("}}"),
+                ::testing::AllOf(
+                    StartsWith("HTTP/1.1 503"), HasSubstr("Retry-After: 1\r\n"), HasSubstr("Connection: close\r\n"),
+                    HasSubstr("{\"error\":{\"message\":\"2 connections"), HasSubstr("\"code\":\"connections_full\"")))
+        << i;
+  }
+  while (server_->open_connections() > 66) std::this_thread::yield();
+  EXPECT_TRUE(others[0].is_closed());
+  second.reset();
+  std::string answer;
+  for (int i = 0; i < 1000 && answer.find("200 OK") == std::string::npos; ++i) {
+    RawClient next = client();
+    next.send(request);
+    answer = next.read_until("\r\n\r\n");
+  }
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK"));
+}
+
+// A client that sends a long body before it reads finds the answer, not a connection that was reset.
+TEST_F(HttpServerTest, AClientBeyondTheCapMaySendItsBodyFirst) {
+  limits_.connections = 1;
+  start();
+  RawClient first = client();
+  first.send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+  first.read_until("GET /a  ");
+  RawClient second = client();
+  EXPECT_TRUE(second.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 6000000\r\n\r\n" + std::string(6000000, 'b')));
+  EXPECT_THAT(second.read_all(), ::testing::AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("connections_full")));
 }
 
 TEST_F(HttpServerTest, DrainsToTheEndOfRunningAnswers) {

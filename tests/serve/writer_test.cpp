@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "serve/answer_writer.h"
-#include "serve/forced_call.h"
+#include "serve/growing_call.h"
 #include "serve/response_request.h"
 
 namespace headroom::test {
@@ -140,6 +140,20 @@ TEST(MessageWriters, AWholeAnswerHasBlocksAndTheReasonOfItsEnd) {
   EXPECT_EQ(reason(stopped), "stop_sequence");
 }
 
+TEST(Writers, WordsBehindACallAreABlockOrAnItemOfTheirOwn) {
+  const std::vector<AnswerPiece> all = {call_piece({0, "call_1", "f", "{}"}), text_piece("done"),
+                                        text_piece("", "tool_calls")};
+  EXPECT_THAT(
+      types_of(streamed(kMessage, {}, all)),
+      ElementsAre("message_start", "ping", "content_block_start", "content_block_delta", "content_block_stop",
+                  "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop"));
+  const TextRequest request = response_request(true);
+  const Json output = streamed(kResponse, request, all).back()["response"]["output"];
+  ASSERT_EQ(output.size(), 2u);
+  EXPECT_EQ(output[0]["arguments"], "{}");
+  EXPECT_EQ(output[1]["content"][0]["text"], "done");
+}
+
 TEST(MessageWriters, AFailureAmidAStreamIsAnEvent) {
   const TextRequest request;
   const Json last = streamed(kMessage, request, {text_piece("a")}, "no luck").back();
@@ -167,7 +181,7 @@ struct Pushed {
 };
 
 Pushed pushed(const ToolUse& use, const std::string& text) {
-  ForcedCall call(use, "call_1");
+  GrowingCall call(use, "call_1");
   Pushed out;
   for (const char c : text)
     if (const std::optional<ToolCall> part = call.push({&c, 1})) {

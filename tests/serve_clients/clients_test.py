@@ -20,6 +20,7 @@ TEMPLATE = ("{% for m in messages %}{{ m['role'] }}: {{ m['content'] }}\n{% endf
             "{% if add_generation_prompt %}assistant:{% endif %}")
 SCHEMA = {'type': 'object', 'properties': {'age': {'type': 'integer', 'minimum': 0, 'maximum': 9}}, 'required': ['age'], 'additionalProperties': False}
 TOOL = {'name': 'look', 'description': 'looks', 'parameters': SCHEMA}
+WRITTEN = 'So.\n<tool_call>{"name": "look", "arguments": {"age": 7}}</tool_call>'
 PROMPT = 'Once upon a time'
 HELLO = [{'role': 'user', 'content': 'Hello'}]
 failed, passed = [], 0
@@ -90,6 +91,12 @@ def check_chats(client):
     with client.chat.completions.stream(**options | {'max_tokens': 60}, tools=tools, tool_choice='required') as stream:
         final = stream.get_final_completion()
     check('a streamed call', json.loads(final.choices[0].message.tool_calls[0].function.arguments) == json.loads(call.arguments), final)
+    # A call of the model's own: what it may say is given, that it is a call is not.
+    with client.chat.completions.stream(**options | {'max_tokens': 80}, tools=tools, extra_body={'guided_choice': [WRITTEN]}) as stream:
+        parts = sum(event.type == 'tool_calls.function.arguments.delta' for event in stream)
+        choice = stream.get_final_completion().choices[0]
+    check("a streamed call of the model's own", json.loads(choice.message.tool_calls[0].function.arguments) == {'age': 7} and choice.message.content.strip() == 'So.' and
+          choice.finish_reason == 'tool_calls' and parts > 1, (choice, parts))
 
 
 def check_responses(client):
