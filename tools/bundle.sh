@@ -60,7 +60,7 @@ mkdir -p "$root/headroom/tests"
 cp -r benchmarks "$root/headroom/"
 rm -rf "$root/headroom/benchmarks/results" "$root/headroom/benchmarks/doctor_data"
 mkdir -p "$root/headroom/benchmarks/results"
-cp -r tests/gpu tests/data_files tests/child_peak.py "$root/headroom/tests/"
+cp -r tests/gpu tests/data_files tests/child_peak.py tests/served.py "$root/headroom/tests/"
 if [ -d ../shared/accept ]; then
   mkdir -p "$root/shared/data/models"
   cp -r ../shared/accept "$root/shared/"

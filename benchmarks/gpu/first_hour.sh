@@ -73,13 +73,13 @@ tiny=$root/tests/data_files/stories260K
 text=$root/tests/data_files/text/tinyshakespeare.txt
 [ -d "$shared/data/models" ] && models=$(cd "$shared/data/models" && pwd)
 llmq=qwen2.5-0.5b,qwen2.5-1.5b,llama-3.2-3b sequences=1024,4096 batch=32 peer_batch=8 least=(--fractions 1.0,0.5,0.0)
-precisions="32-true bf16-mixed bf16-true" steps=() offload=()
+precisions="32-true bf16-mixed bf16-true" steps=() offload=() tokens=64
 if [ -n "$small" ]; then
   models=$out/small
   mkdir -p "$models/tiny"
   cp "$tiny/config.json" "$models/tiny/"
   llmq=tiny sequences=32 batch=2 peer_batch=2 least=(--fractions 0.0)
-  precisions=bf16-mixed steps=(--steps 2) offload=(--model tiny --memory 2GiB --host-memory 4GiB --batch 2 --sequence 32)
+  precisions=bf16-mixed steps=(--steps 2) tokens=4 offload=(--model tiny --memory 2GiB --host-memory 4GiB --batch 2 --sequence 32)
 fi
 shape=$out/shapes   # the scripts look for SHARED/data/models
 mkdir -p "$shape/data"
@@ -124,6 +124,7 @@ fi
 step budget 300 "$python" "$root/tests/gpu/budget.py" "$headroom" "$model" "$text" "${least[@]}" --extra "$measured"
 step budget-tiers 300 "$python" "$root/tests/gpu/budget.py" "$headroom" "$model" "$text" "${least[@]}" \
   --extra "$measured --disk-memory $out:2GiB --host-memory 1GiB"
+step serve 300 "$python" "$root/tests/gpu/serve.py" "$headroom" "$model" --tokens "$tokens"
 # Tools hold memory of the device in this process, which a plan by the GPU's own profile would refuse.
 watched=$out/watched.json
 [ ! -f "$out/profile.json" ] || sed -E 's/("(host_)?context_bytes": *)[0-9]+/\14294967296/' "$out/profile.json" > "$watched"

@@ -41,7 +41,7 @@ class FirstHour(unittest.TestCase):
         done, rows = self.call()
         logs = "".join(f"\n== {log.name}\n{log.read_text()[-600:]}" for log in sorted((self.out / "logs").iterdir()))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr + logs)
-        for name in ("model", "losses-bf16-mixed", "losses-nf4", "losses-heads-of-64", "budget", "llmq", "torch", "offload-7b"):
+        for name in ("model", "losses-bf16-mixed", "losses-nf4", "losses-heads-of-64", "budget", "serve", "llmq", "torch", "offload-7b"):
             self.assertEqual(rows.get(name), "passed", (name, done.stdout))
         self.assertRegex(done.stdout.splitlines()[-1], r"^\d+ passed, 0 failed, \d+ skipped$")
         summary = (self.out / "summary.md").read_text()
