@@ -47,10 +47,12 @@ class ServingBuilder {
           const ValueId values = b.call("kv_append_paged", {v, values_[at], slots});
           Attrs attrs = layers_.attention_attrs(layer);
           attrs.set("block_tokens", shape_.block_tokens);
+          attrs.set("causal", int64_t{1});  // of an encoder too: its rows stand at the last position
           return b.call("attention_paged", {q, keys, values, tables_, owners, positions}, std::move(attrs));
         });
     const ValueId selected = build.call("select_rows", {hidden, wanted});
-    graph_.region(region).results = {logits(build, selected), selected};
+    graph_.region(region).results = {selected};
+    if (!is_served_encoder(spec_)) graph_.region(region).results = {logits(build, selected), selected};
   }
 
  private:
@@ -83,6 +85,22 @@ class ServingBuilder {
 
 }  // namespace
 
+ModelSpec without_head(ModelSpec spec) {
+  for (const char* role : {"pooler", "transform", "transform_norm", "head"})
+    for (const char* part : {"", "_bias"}) {
+      const std::string full = std::string(role) + part;
+      if (!spec.has(full)) continue;
+      const std::string name = spec.name(full);
+      spec.ignored_suffixes.push_back(name);
+      for (const std::string& prefix : spec.optional_prefixes)
+        if (name.starts_with(prefix)) spec.ignored_suffixes.push_back(name.substr(prefix.size()));
+      spec.names.erase(full);
+    }
+  for (const char* others : {"cls.", "lm_head.", "classifier."}) spec.ignored_prefixes.emplace_back(others);
+  spec.objective = Objective::none;
+  return spec;
+}
+
 int64_t serving_cache_width(const ModelSpec& spec, DType cache) {
   return spec.kv_heads * pool_head_width(cache, spec.head_dim);
 }
@@ -100,7 +118,7 @@ std::string step_program(int64_t rows) { return fmt::format("step_{}", rows); }
 std::string step_data(std::string_view what, int64_t rows) { return fmt::format("{}.{}", what, rows); }
 
 Graph build_serving(const ModelSpec& spec, const ServingShape& shape) {
-  if (spec.objective != Objective::language)
+  if (spec.objective != Objective::language && !is_served_encoder(spec))
     throw Error(ErrorKind::usage, fmt::format("{} generates no text", spec.architecture),
                 "use the checkpoint of a causal language model");
   Graph graph;

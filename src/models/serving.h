@@ -21,6 +21,11 @@ struct ServingShape {
   int64_t table_blocks() const { return (positions + block_tokens - 1) / block_tokens; }
 };
 
+// Whether the model is an encoder, of which a server makes embeddings alone.
+inline bool is_served_encoder(const ModelSpec& spec) { return !spec.causal; }
+// An encoder without its head, whose tensors a checkpoint may have.
+ModelSpec without_head(ModelSpec spec);
+
 // Elements of a row of the pool.
 int64_t serving_cache_width(const ModelSpec& spec, DType cache);
 
@@ -42,7 +47,9 @@ std::string step_data(std::string_view what, int64_t rows);
 //   owners.N     i32[N]     its sequence, a row of `tables` (0)
 //   wanted.N     i32[min(N, logits)]  the rows whose logits are wanted (0)
 // The pool: "keys.L" and "values.L" [1, blocks * block_tokens, serving_cache_width()] for each layer L.
-// Throws Error(usage) for models that predict no next token.
+// An encoder's steps are of whole sequences: each row has the last position of its sequence in positions.N, its own in
+// angles.N. There are no logits: results[0] are the hidden states. Throws Error(usage) for other models that predict no
+// next token.
 Graph build_serving(const ModelSpec& spec, const ServingShape& shape);
 
 }  // namespace headroom
