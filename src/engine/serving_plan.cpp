@@ -160,7 +160,7 @@ void refuse_on_device(DType cache, const LoraSlots& lora, AdmissionRule rule) {
 }
 
 int64_t block_bytes_of(const ModelSpec& spec, int64_t block_tokens, DType cache) {
-  return 2 * spec.layers * storage_bytes({cache, {1, block_tokens, serving_cache_width(spec, cache)}});
+  return 2 * serving_pools(spec) * storage_bytes({cache, {1, block_tokens, serving_cache_width(spec, cache)}});
 }
 
 StepLimits limits_of(const ServingSize& size, const ServingOptions& serving, const ModelSpec& spec,

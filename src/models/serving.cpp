@@ -23,7 +23,7 @@ class ServingBuilder {
       : spec_(spec), shape_(shape), graph_(graph), layers_(spec, graph), shared_(graph, kNone, find_op) {
     load_ = layers_.build_load(shape.positions);
     tables_ = data("tables", {shape.sequences, shape.table_blocks()});
-    for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    for (int64_t layer = 0; layer < serving_pools(spec); ++layer) {
       keys_.push_back(pool("keys", layer));
       values_.push_back(pool("values", layer));
     }
@@ -38,13 +38,14 @@ class ServingBuilder {
     in.offset = of_step("angles", {rows});
     const ValueId slots = of_step("slots", {rows}), owners = of_step("owners", {rows});
     const ValueId wanted = of_step("wanted", {std::min(rows, shape_.logits)});
+    std::vector<ValueId> all_keys = keys_, all_values = values_;  // as the last layer that used them left them
     const RegionId region = add_program(graph_, step_program(rows));
     Builder build(graph_, region, find_op);
     const ValueId hidden =
         layers_.hidden_states(build, ids, in, [&](Builder& b, int64_t layer, ValueId q, ValueId k, ValueId v) {
-          const auto at = static_cast<size_t>(layer);
-          const ValueId keys = b.call("kv_append_paged", {k, keys_[at], slots});
-          const ValueId values = b.call("kv_append_paged", {v, values_[at], slots});
+          const size_t at = static_cast<size_t>(layer) % all_keys.size();
+          const ValueId keys = all_keys[at] = b.call("kv_append_paged", {k, all_keys[at], slots});
+          const ValueId values = all_values[at] = b.call("kv_append_paged", {v, all_values[at], slots});
           Attrs attrs = layers_.attention_attrs(layer);
           attrs.set("block_tokens", shape_.block_tokens);
           attrs.set("causal", int64_t{1});  // of an encoder too: its rows stand at the last position
@@ -104,6 +105,8 @@ ModelSpec without_head(ModelSpec spec) {
 int64_t serving_cache_width(const ModelSpec& spec, DType cache) {
   return spec.kv_heads * pool_head_width(cache, spec.head_dim);
 }
+
+int64_t serving_pools(const ModelSpec& spec) { return is_served_encoder(spec) ? 1 : spec.layers; }
 
 std::vector<int64_t> step_sizes(int64_t rows) {
   std::vector<int64_t> sizes{rows};
