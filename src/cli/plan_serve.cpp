@@ -88,7 +88,13 @@ std::string serving_text(const ServingPlan& serving) {
   if (const TierPlan& host = serving.plan.host; host.peak_bytes > 0)
     text +=
         fmt::format("on the host               {:>12}  {:>15} bytes\n", format_bytes(host.peak_bytes), host.peak_bytes);
-  text += fmt::format("the KV pool ({}) holds {}\n", cache_text(serving.cache), holds_text(serving));
+  if (l.whole_sequences)
+    text += fmt::format(
+        "an encoder: it makes embeddings, of sequences of up to {} tokens; the KV pool ({}) holds those "
+        "of a step\n",
+        l.positions, cache_text(serving.cache));
+  else
+    text += fmt::format("the KV pool ({}) holds {}\n", cache_text(serving.cache), holds_text(serving));
   if (serving.cache == DType::i8) text += "a KV pool of int8 is lossy: keys and values are rounded to 8 bits\n";
   text += fmt::format("{} sequences are computed together, {} tokens in a step; least budget {} bytes\n", l.sequences,
                       l.rows, serving.plan.minimum_bytes);

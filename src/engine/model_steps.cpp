@@ -28,7 +28,7 @@ ModelSteps::ModelSteps(Executor& executor, const StepLimits& limits, ParkFile* p
               {}};
     if (limits.adapters > 0) size.adapters = executor.tensor(slot_rows_name(rows));
     size.result = executor.result(size.program, 0);
-    size.hidden = executor.result(size.program, 1);
+    size.hidden = executor.result(size.program, limits.whole_sequences ? 0 : 1);
     sizes_.insert(sizes_.begin(), std::move(size));
   }
   const auto most = static_cast<size_t>(limits.rows);
@@ -36,7 +36,8 @@ ModelSteps::ModelSteps(Executor& executor, const StepLimits& limits, ParkFile* p
     values->reserve(most);
   blocks_.resize(static_cast<size_t>(limits.sequences * limits.table_blocks));
   hidden_.resize(static_cast<size_t>(limits.logits * limits.hidden));
-  if (!executor.host_sees(sizes_.back().result)) logits_.resize(static_cast<size_t>(limits.logits * limits.vocab));
+  if (!limits.whole_sequences && !executor.host_sees(sizes_.back().result))
+    logits_.resize(static_cast<size_t>(limits.logits * limits.vocab));
   if (limits.park_slots > 0) find_pools();
 }
 
@@ -77,6 +78,13 @@ void ModelSteps::check(const Step& step) const {
 
 void ModelSteps::put(const TensorView& to, const std::vector<int32_t>& values) { executor_.put<int32_t>(to, values); }
 
+void ModelSteps::see_all(const Step& step) {
+  for (size_t row = step.rows.size(); row-- > 0;) {
+    const bool is_last = row + 1 == step.rows.size() || step.rows[row + 1].table != step.rows[row].table;
+    positions_[row] = is_last ? step.rows[row].position : positions_[row + 1];
+  }
+}
+
 void ModelSteps::fill_rows(const Step& step, const Size& size) {
   for (std::vector<int32_t>* values : {&ids_, &positions_, &angles_, &slots_, &owners_, &adapters_}) values->clear();
   for (const StepRow& row : step.rows) {
@@ -89,6 +97,7 @@ void ModelSteps::fill_rows(const Step& step, const Size& size) {
     owners_.push_back(row.table);
     adapters_.push_back(row.adapter);
   }
+  if (limits_.whole_sequences) see_all(step);
   const auto rows = static_cast<size_t>(size.rows);
   ids_.resize(rows, 0);
   positions_.resize(rows, -1);
@@ -124,6 +133,7 @@ std::span<const float> ModelSteps::run(const Step& step) {
   fill_tables(step);
   executor_.run(size.program, {});
   last_ = &size;
+  if (limits_.whole_sequences) return {};
   const size_t wanted = step.wanted.size() * static_cast<size_t>(limits_.vocab);
   if (logits_.empty()) return executor_.get<float>(size.result, {}).first(wanted);
   executor_.read(size.result, [this](int64_t first, std::span<const std::byte> piece) {

@@ -35,6 +35,8 @@ class ModelSteps final : public StepRunner {
   };
   void check(const Step& step) const;
   void fill_rows(const Step& step, const Size& size);
+  // Every row of an encoder sees its sequence to the end.
+  void see_all(const Step& step);
   void fill_tables(const Step& step);
   void put(const TensorView& to, const std::vector<int32_t>& values);
   void find_pools();

@@ -11,6 +11,7 @@
 #include "engine/inference_request.h"
 #include "engine/process_bytes.h"
 #include "engine/processor_remark.h"
+#include "models/serving.h"
 #include "passes/freeze.h"
 #include "planner/estimates.h"
 #include "planner/techniques/lora.h"
@@ -32,7 +33,7 @@ bool names_adapter(const InferenceOptions& options) {
 
 }  // namespace
 
-OpenedModel::OpenedModel(const InferenceOptions& options, const char* purpose, Notes notes)
+OpenedModel::OpenedModel(const InferenceOptions& options, const char* purpose, Notes notes, Head head)
     : options_(options),
       notes_(std::move(notes)),
       model_(open_model(names_adapter(options) ? base_of_adapter(options.model) : options.model)) {
@@ -40,7 +41,10 @@ OpenedModel::OpenedModel(const InferenceOptions& options, const char* purpose, N
     throw Error(ErrorKind::usage, fmt::format("{} is a bare config.json: there are no weights", options.model.string()),
                 "give a model directory");
   refuse_quantized(model_, purpose, QuantizedRule::codes_are_read);
-  refuse_without_head(model_, purpose);
+  if (head == Head::left_out && is_served_encoder(model_.spec))
+    model_.spec = without_head(std::move(model_.spec));
+  else
+    refuse_without_head(model_, purpose);
   if (names_adapter(options) || !options.adapter.empty())
     adapter_ = open_adapter(names_adapter(options) ? options.model : options.adapter);
   const SafetensorsSet files = SafetensorsSet::open(model_.weights);

@@ -31,8 +31,10 @@ using Notes = std::function<void(const std::string&)>;
 
 class OpenedModel {
  public:
+  enum class Head : uint8_t { needed, left_out };  // of an encoder; decoders have theirs in any case
+
   // Reads config and headers. `purpose` completes "headroom cannot ...": "evaluate". Throws Error(usage | format).
-  OpenedModel(const InferenceOptions& options, const char* purpose, Notes notes);
+  OpenedModel(const InferenceOptions& options, const char* purpose, Notes notes, Head head = Head::needed);
 
   const ModelFiles& files() const { return model_; }
   // The adapter's; rank 0 where there is none. Throws Error(format).

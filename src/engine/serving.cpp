@@ -16,7 +16,7 @@ class ServedModel::Parts {
       : options(asked),
         plan(std::move(planned)),
         park(file ? std::move(file) : reserve_park(plan)),
-        opened(options, "serve", notes) {
+        opened(options, "serve", notes, OpenedModel::Head::left_out) {
     set_threads(plan.plan.facts.threads);
     tokenizer.emplace(Tokenizer::load(opened.files().directory));
     ::malloc_trim(0);  // what loading held, before there is an arena

@@ -38,6 +38,36 @@ void check_sizes(const ServingOptions& serving, const ModelSpec& spec) {
                 "give at least as many tokens as sequences");
 }
 
+// What is asked for, or an encoder's sizes: sequences as long as its positions, whole in a step, which has room for one
+// of the longest at least. Nothing of these is chosen by the budget.
+ServingOptions encoder_sizes(ServingOptions serving, const ModelSpec& spec) {
+  if (serving.admission == "balanced" || serving.park_memory)
+    throw Error(ErrorKind::usage, fmt::format("--admission balanced has no meaning for {}", spec.architecture),
+                "leave it out: an encoder's sequences draw no tokens and end with their step");
+  if (serving.lora.wanted())
+    throw Error(ErrorKind::usage,
+                fmt::format("slots of adapters for {} are not built in this version", spec.architecture),
+                "merge the adapter into the model: headroom merge");
+  if (!serving.max_model_len)
+    serving.max_model_len = std::min(spec.max_positions, serving.max_num_batched_tokens.value_or(spec.max_positions));
+  if (!serving.max_num_batched_tokens)
+    serving.max_num_batched_tokens =
+        std::max({*serving.max_model_len, serving.max_num_seqs.value_or(1), std::min(kServedRows, kMostRows)});
+  if (*serving.max_num_batched_tokens < *serving.max_model_len)
+    throw Error(ErrorKind::usage,
+                fmt::format("--max-num-batched-tokens {} holds no sequence of --max-model-len {}, and an encoder reads "
+                            "one at once",
+                            *serving.max_num_batched_tokens, *serving.max_model_len),
+                "give as many tokens at least, or a smaller --max-model-len");
+  if (!serving.max_num_seqs) serving.max_num_seqs = std::min(kServedSequences, *serving.max_num_batched_tokens);
+  return serving;
+}
+
+// A server makes text with it, or embeddings.
+void refuse_unserved(const ModelFiles& model) {
+  if (!is_served_encoder(model.spec)) refuse_without_text(model);
+}
+
 void check_serving_precision(const InferenceOptions& options) {
   const Precision* const precision = find_precision(options.techniques.precision);
   if (precision && precision->keeps_fp32)
@@ -130,7 +160,7 @@ void refuse_on_device(DType cache, const LoraSlots& lora, AdmissionRule rule) {
 }
 
 int64_t block_bytes_of(const ModelSpec& spec, int64_t block_tokens, DType cache) {
-  return 2 * spec.layers * storage_bytes({cache, {1, block_tokens, serving_cache_width(spec, cache)}});
+  return 2 * serving_pools(spec) * storage_bytes({cache, {1, block_tokens, serving_cache_width(spec, cache)}});
 }
 
 StepLimits limits_of(const ServingSize& size, const ServingOptions& serving, const ModelSpec& spec,
@@ -146,6 +176,8 @@ StepLimits limits_of(const ServingSize& size, const ServingOptions& serving, con
   limits.vocab = spec.vocab;
   limits.park_slots = park.slots(size, limits.table_blocks);
   limits.hidden = spec.hidden;
+  limits.whole_sequences = is_served_encoder(spec);
+  if (limits.whole_sequences) limits.logits = limits.rows;  // any of the states may be wanted
   return limits;
 }
 
@@ -163,7 +195,8 @@ class ServedFiles {
         std::filesystem::is_regular_file(options.model, ignored))
       bare_ = open_model(options.model);
     else
-      opened_.emplace(options, "serve", notes);
+      opened_.emplace(options, "serve", notes, OpenedModel::Head::left_out);
+    if (bare_ && is_served_encoder(bare_->spec)) bare_->spec = without_head(std::move(bare_->spec));
   }
 
   const ModelFiles& model() const { return opened_ ? opened_->files() : *bare_; }
@@ -190,7 +223,7 @@ int64_t role_bytes(const Plan& plan, std::initializer_list<Role> roles) {
   return bytes;
 }
 
-int64_t logits_bytes(const StepLimits& limits) { return limits.logits * limits.vocab * 4; }
+int64_t logits_bytes(const StepLimits& limits) { return limits.whole_sequences ? 0 : limits.logits * limits.vocab * 4; }
 
 int64_t slot_bytes(const Plan& plan) {
   int64_t bytes = 0;
@@ -233,14 +266,15 @@ std::vector<ServingRegion> regions_of(const ServingPlan& serving) {
 
 }  // namespace
 
-ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& serving, const Notes& notes) {
+ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& asked, const Notes& notes) {
   check_options(options.machine);
   check_options(options.techniques);
   check_serving_precision(options);
   const ServedFiles served(options, notes);
   const ModelFiles& model = served.model();
-  refuse_without_text(model);
-  check_sizes(serving, model.spec);
+  refuse_unserved(model);
+  check_sizes(asked, model.spec);
+  const ServingOptions serving = is_served_encoder(model.spec) ? encoder_sizes(asked, model.spec) : asked;
   PlanRequest request = served.request();
   book_prompt(request, model, 0, 0);
   const DType cache = cache_type(request, serving.kv_cache_dtype);
@@ -261,6 +295,9 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   question.rows = serving.max_num_batched_tokens;
   question.model_positions = model.spec.max_positions;
   question.block_tokens = serving.block_size;
+  // Sequences hold blocks for a step: as many as its tokens fill, the last of each in part.
+  if (is_served_encoder(model.spec))
+    question.most_blocks = *serving.max_num_batched_tokens / serving.block_size + *serving.max_num_seqs;
   question.build = [&](const ServingSize& size) {
     return build_serving(model.spec, shape_of(limits(size), park.on_disk(), cache));
   };

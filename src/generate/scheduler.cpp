@@ -28,7 +28,15 @@ void check_request(const SequenceRequest& request, const StepLimits& limits, con
   HR_CHECK(
       request.pooling == Pooling::none || (limits.hidden > 0 && request.max_tokens == 0 && !request.prompt_logprobs),
       "a hidden state of {} numbers, {} tokens to draw", limits.hidden, request.max_tokens);
+  HR_CHECK(limits.whole_sequences ? request.pooling != Pooling::none : request.pooling != Pooling::first,
+           "pooling {} of {}", static_cast<int>(request.pooling), limits.whole_sequences ? "an encoder" : "a decoder");
   HR_CHECK(request.sampling.repetition_penalty > 0, "repetition penalty {}", request.sampling.repetition_penalty);
+}
+
+// Where tokens see those behind them no blocks can be shared.
+SchedulerOptions options_for(SchedulerOptions options, const StepLimits& limits) {
+  options.prefix_index = options.prefix_index && !limits.whole_sequences;
+  return options;
 }
 
 }  // namespace
@@ -77,8 +85,8 @@ class Scheduler::Parts {
 Scheduler::Parts::Parts(StepRunner& runner, const SchedulerOptions& options)
     : runner_(runner),
       limits_(runner.limits()),
-      options_(options),
-      residents_(runner, options,
+      options_(options_for(options, limits_)),
+      residents_(runner, options_,
                  [this](Sequence& sequence, const std::string& error) { end(sequence, SequenceEnd::failed, error); }),
       waiting_(options.most_passes),
       builder_(limits_),
@@ -164,7 +172,7 @@ void Scheduler::Parts::start(std::unique_ptr<Sequence> started) {
 
 // A prompt whose beginning another sequence has computed by now goes on behind it.
 void Scheduler::Parts::follow_others() {
-  if (!residents_.may_follow()) return;
+  if (limits_.whole_sequences || !residents_.may_follow()) return;
   for (const auto& sequence : running()) {
     if (sequence->wants_all() || sequence->drawn > 0) continue;
     const int64_t before = sequence->filled;
@@ -196,7 +204,8 @@ bool Scheduler::Parts::step() {
   std::span<const float> logits;
   try {
     logits = runner_.run(step);
-    HR_CHECK(logits.size() == step.wanted.size() * vocab(), "{} logits for {} rows", logits.size(), step.wanted.size());
+    HR_CHECK(limits_.whole_sequences || logits.size() == step.wanted.size() * vocab(), "{} logits for {} rows",
+             logits.size(), step.wanted.size());
   } catch (const std::exception& error) {
     for (const auto& sequence : running())
       if (sequence->chunk > 0) end(*sequence, SequenceEnd::failed, error.what());
@@ -212,12 +221,14 @@ bool Scheduler::Parts::step() {
 void Scheduler::Parts::hand_out(std::span<const float> logits) {
   const auto width = static_cast<size_t>(limits_.hidden);
   size_t row = 0;
+  std::span<const float> states;
   for (const auto& sequence : running()) {
     size_t wanted = 0;
     for (int64_t at = sequence->filled; at < sequence->filled + sequence->chunk; ++at) wanted += sequence->wants(at);
-    if (sequence->chunk > 0 && sequence->pools())
-      pool(*sequence,
-           wanted == 0 ? std::span<const float>() : runner_.hidden_states().subspan(row * width, wanted * width));
+    const bool pools = sequence->chunk > 0 && sequence->pools();
+    if (pools && wanted > 0 && states.empty()) states = runner_.hidden_states();
+    if (pools)
+      pool(*sequence, wanted == 0 ? std::span<const float>() : states.subspan(row * width, wanted * width));
     else if (sequence->chunk > 0)
       advance(*sequence, logits.subspan(row * vocab(), wanted * vocab()));
     row += wanted;

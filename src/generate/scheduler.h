@@ -56,8 +56,9 @@ struct SequenceAdapter {
   int32_t prefix = -1;  // -1: of the base
   std::shared_ptr<const void> held;
 };
-// Which hidden state of a prompt is wanted: none, its last token's, or the mean of all.
-enum class Pooling : uint8_t { none, last, mean };
+// Which hidden state of a prompt is wanted: none, its last token's, the mean of all, or its first token's, which is an
+// encoder's to have.
+enum class Pooling : uint8_t { none, last, mean, first };
 
 // Ids of tokens, stop_ids apart, are of the vocabulary.
 struct SequenceRequest {
@@ -86,9 +87,9 @@ enum class AdmissionRule : uint8_t { guaranteed, balanced };
 
 struct SchedulerOptions {
   int64_t most_waiting = 256;  // sequences that wait; more are refused as queue_full
-  bool prefix_index = true;
-  int64_t most_best = 20;    // the largest SequenceRequest::best
-  int64_t most_passes = 16;  // how often others go before a sequence whose turn it is and that does not fit yet
+  bool prefix_index = true;    // never where a step has whole sequences
+  int64_t most_best = 20;      // the largest SequenceRequest::best
+  int64_t most_passes = 16;    // how often others go before a sequence whose turn it is and that does not fit yet
   AdmissionRule rule = AdmissionRule::guaranteed;
   int64_t most_parks = 3;  // how often one sequence may be parked
 };

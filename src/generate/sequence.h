@@ -47,6 +47,7 @@ struct Sequence {
   }
   // Whether the logits of the row at `position` are wanted.
   bool wants(int64_t position) const {
+    if (request.pooling == Pooling::first) return position == 0;
     return (request.prompt_logprobs && position < prompt - 1) || request.pooling == Pooling::mean ||
            ((draws() || pools()) && position + 1 == static_cast<int64_t>(tokens.size()));
   }

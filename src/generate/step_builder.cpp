@@ -34,7 +34,16 @@ int64_t StepBuilder::chunk_of(const Sequence& sequence, int64_t& rows, int64_t& 
   return count;
 }
 
+void StepBuilder::choose_whole(std::span<const std::unique_ptr<Sequence>> running) const {
+  int64_t rows = limits_.rows;
+  for (const auto& sequence : running) {
+    sequence->chunk = sequence->left() <= rows ? sequence->left() : 0;
+    rows -= sequence->chunk;
+  }
+}
+
 void StepBuilder::choose(std::span<const std::unique_ptr<Sequence>> running) {
+  if (limits_.whole_sequences) return choose_whole(running);
   int64_t rows = limits_.rows, logits = limits_.logits;
   prompts_.clear();
   for (const auto& sequence : running) {

@@ -26,7 +26,8 @@ class StepBuilder {
   // How many sequences can run so that each has a row, a table and a row of logits in every step.
   static int64_t most_running(const StepLimits& limits);
 
-  // Sets `chunk` of every running sequence, in the order in which they were admitted.
+  // Sets `chunk` of every running sequence, in the order in which they were admitted. Where a step has whole sequences
+  // these are taken in that order as far as they fit; the oldest always does.
   void choose(std::span<const std::unique_ptr<Sequence>> running);
   // The step of these chunks. Its tables are those of the sequences, which must be long enough and stay.
   const Step& build(std::span<const std::unique_ptr<Sequence>> running);
@@ -34,6 +35,7 @@ class StepBuilder {
   static int64_t memory_bytes(const StepLimits& limits);
 
  private:
+  void choose_whole(std::span<const std::unique_ptr<Sequence>> running) const;
   // The most of a prompt that `rows` rows and `logits` rows of logits allow; takes what it takes off both.
   static int64_t chunk_of(const Sequence& sequence, int64_t& rows, int64_t& logits);
 

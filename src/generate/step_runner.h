@@ -22,6 +22,9 @@ struct StepLimits {
   int64_t park_slots = 0;  // blocks that the park area holds
   int64_t adapters = 0;    // slots of adapters
   int64_t hidden = 0;      // numbers of a row's hidden state; 0: none can be had
+  // Of an encoder, whose tokens see each other in both directions: a step has whole sequences, and gives their hidden
+  // states alone.
+  bool whole_sequences = false;
 
   // Blocks that hold so many tokens of one sequence.
   int64_t blocks_for(int64_t tokens) const { return (tokens + block_tokens - 1) / block_tokens; }
@@ -48,8 +51,8 @@ class StepRunner {
  public:
   virtual ~StepRunner() = default;
   virtual const StepLimits& limits() const = 0;
-  // Logits f32 [wanted, vocab], valid until the next call. The step is within the limits. No heap call after the first
-  // steps. Throws Error(run) as the device does.
+  // Logits f32 [wanted, vocab], valid until the next call; nothing where there are hidden states alone. The step is
+  // within the limits. No heap call after the first steps. Throws Error(run) as the device does.
   virtual std::span<const float> run(const Step& step) = 0;
   // Between steps: copies a block of the pool to a slot of the park area, and back, bit for bit; where limits() has
   // slots. No heap call. Throws Error(run) naming the place where it cannot be written or read.

@@ -78,7 +78,7 @@ ValueId Layers::embed(Builder& build, ValueId ids, const LayerInputs& in) const 
     ValueId shift = in.offset;
     if (spec_.first_position > 0) {
       attrs.set("first", spec_.first_position);
-      shift = build.call("padding_starts", {ids}, {{"pad", spec_.pad_id}});
+      if (shift == kNone) shift = build.call("padding_starts", {ids}, {{"pad", spec_.pad_id}});
     }
     x = build.call("position_embedding", {x, weight("positions"), shift}, std::move(attrs));
   }

@@ -23,7 +23,7 @@ class ServingBuilder {
       : spec_(spec), shape_(shape), graph_(graph), layers_(spec, graph), shared_(graph, kNone, find_op) {
     load_ = layers_.build_load(shape.positions);
     tables_ = data("tables", {shape.sequences, shape.table_blocks()});
-    for (int64_t layer = 0; layer < spec.layers; ++layer) {
+    for (int64_t layer = 0; layer < serving_pools(spec); ++layer) {
       keys_.push_back(pool("keys", layer));
       values_.push_back(pool("values", layer));
     }
@@ -38,19 +38,22 @@ class ServingBuilder {
     in.offset = of_step("angles", {rows});
     const ValueId slots = of_step("slots", {rows}), owners = of_step("owners", {rows});
     const ValueId wanted = of_step("wanted", {std::min(rows, shape_.logits)});
+    std::vector<ValueId> all_keys = keys_, all_values = values_;  // as the last layer that used them left them
     const RegionId region = add_program(graph_, step_program(rows));
     Builder build(graph_, region, find_op);
     const ValueId hidden =
         layers_.hidden_states(build, ids, in, [&](Builder& b, int64_t layer, ValueId q, ValueId k, ValueId v) {
-          const auto at = static_cast<size_t>(layer);
-          const ValueId keys = b.call("kv_append_paged", {k, keys_[at], slots});
-          const ValueId values = b.call("kv_append_paged", {v, values_[at], slots});
+          const size_t at = static_cast<size_t>(layer) % all_keys.size();
+          const ValueId keys = all_keys[at] = b.call("kv_append_paged", {k, all_keys[at], slots});
+          const ValueId values = all_values[at] = b.call("kv_append_paged", {v, all_values[at], slots});
           Attrs attrs = layers_.attention_attrs(layer);
           attrs.set("block_tokens", shape_.block_tokens);
+          attrs.set("causal", int64_t{1});  // of an encoder too: its rows stand at the last position
           return b.call("attention_paged", {q, keys, values, tables_, owners, positions}, std::move(attrs));
         });
     const ValueId selected = build.call("select_rows", {hidden, wanted});
-    graph_.region(region).results = {logits(build, selected), selected};
+    graph_.region(region).results = {selected};
+    if (!is_served_encoder(spec_)) graph_.region(region).results = {logits(build, selected), selected};
   }
 
  private:
@@ -83,9 +86,27 @@ class ServingBuilder {
 
 }  // namespace
 
+ModelSpec without_head(ModelSpec spec) {
+  for (const char* role : {"pooler", "transform", "transform_norm", "head"})
+    for (const char* part : {"", "_bias"}) {
+      const std::string full = std::string(role) + part;
+      if (!spec.has(full)) continue;
+      const std::string name = spec.name(full);
+      spec.ignored_suffixes.push_back(name);
+      for (const std::string& prefix : spec.optional_prefixes)
+        if (name.starts_with(prefix)) spec.ignored_suffixes.push_back(name.substr(prefix.size()));
+      spec.names.erase(full);
+    }
+  for (const char* others : {"cls.", "lm_head.", "classifier."}) spec.ignored_prefixes.emplace_back(others);
+  spec.objective = Objective::none;
+  return spec;
+}
+
 int64_t serving_cache_width(const ModelSpec& spec, DType cache) {
   return spec.kv_heads * pool_head_width(cache, spec.head_dim);
 }
+
+int64_t serving_pools(const ModelSpec& spec) { return is_served_encoder(spec) ? 1 : spec.layers; }
 
 std::vector<int64_t> step_sizes(int64_t rows) {
   std::vector<int64_t> sizes{rows};
@@ -100,7 +121,7 @@ std::string step_program(int64_t rows) { return fmt::format("step_{}", rows); }
 std::string step_data(std::string_view what, int64_t rows) { return fmt::format("{}.{}", what, rows); }
 
 Graph build_serving(const ModelSpec& spec, const ServingShape& shape) {
-  if (spec.objective != Objective::language)
+  if (spec.objective != Objective::language && !is_served_encoder(spec))
     throw Error(ErrorKind::usage, fmt::format("{} generates no text", spec.architecture),
                 "use the checkpoint of a causal language model");
   Graph graph;

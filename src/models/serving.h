@@ -21,8 +21,16 @@ struct ServingShape {
   int64_t table_blocks() const { return (positions + block_tokens - 1) / block_tokens; }
 };
 
+// Whether the model is an encoder, of which a server makes embeddings alone.
+inline bool is_served_encoder(const ModelSpec& spec) { return !spec.causal; }
+// An encoder without its head, whose tensors a checkpoint may have.
+ModelSpec without_head(ModelSpec spec);
+
 // Elements of a row of the pool.
 int64_t serving_cache_width(const ModelSpec& spec, DType cache);
+
+// Layers with a pool of their own: all, but an encoder's take turns with one, since nothing in it outlives its layer.
+int64_t serving_pools(const ModelSpec& spec);
 
 // The numbers of rows that steps are built for, descending: `rows`, and smaller ones so that a step computes few rows
 // that are padding.
@@ -41,8 +49,10 @@ std::string step_data(std::string_view what, int64_t rows);
 //   slots.N      i32[N]     the row of the pool that its key and value go to (-1: none)
 //   owners.N     i32[N]     its sequence, a row of `tables` (0)
 //   wanted.N     i32[min(N, logits)]  the rows whose logits are wanted (0)
-// The pool: "keys.L" and "values.L" [1, blocks * block_tokens, serving_cache_width()] for each layer L.
-// Throws Error(usage) for models that predict no next token.
+// The pool: "keys.L" and "values.L" [1, blocks * block_tokens, serving_cache_width()] for each layer L of
+// serving_pools(). An encoder's steps are of whole sequences: each row has the last position of its sequence in
+// positions.N, its own in angles.N. There are no logits: results[0] are the hidden states. Throws Error(usage) for
+// other models that predict no next token.
 Graph build_serving(const ModelSpec& spec, const ServingShape& shape);
 
 }  // namespace headroom

@@ -173,7 +173,8 @@ class ServingPlanner {
 
   ServingSize filled(ServingSize size) const {
     const ArenaParts parts = this->parts(size);
-    int64_t low = size.blocks, high = std::max(low, 2 * size.sequences * question_.table_blocks(size.positions)) + 1;
+    const int64_t most = question_.most_blocks.value_or(2 * size.sequences * question_.table_blocks(size.positions));
+    int64_t low = size.blocks, high = std::max(low, most) + 1;
     while (high - low > 1) {
       size.blocks = low + (high - low) / 2;
       (fits(peaks(parts, size), request_) ? low : high) = size.blocks;

@@ -23,7 +23,8 @@ struct ServingQuestion {
   std::optional<int64_t> positions, sequences, rows;
   int64_t model_positions = 0;
   int64_t block_tokens = 16;
-  LoraSlots lora;  // of each step
+  std::optional<int64_t> most_blocks;  // of the pool, where more would be of no use
+  LoraSlots lora;                      // of each step
   // The graph of a size: "load", then the steps, the largest first, whose KV pool has role kv_cache.
   std::function<Graph(const ServingSize&)> build;
   // Blocks behind the pool in its tensors, for copies of blocks: of a size, whatever its blocks. None where it is

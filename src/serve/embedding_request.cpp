@@ -24,10 +24,10 @@ EmbeddingRequest read_embedding_request(const OrderedJson& body, int64_t vocab, 
   return request;
 }
 
-Pooling model_pooling(const std::filesystem::path& model) {
+Pooling model_pooling(const std::filesystem::path& model, bool encoder) {
   const std::filesystem::path file = model / "1_Pooling" / "config.json";
   std::error_code none;
-  if (!std::filesystem::is_regular_file(file, none)) return Pooling::last;
+  if (!std::filesystem::is_regular_file(file, none)) return encoder ? Pooling::mean : Pooling::last;
   Json config;
   try {
     config = read_json(file, int64_t{1} << 16);
@@ -37,9 +37,11 @@ Pooling model_pooling(const std::filesystem::path& model) {
   const auto says = [&](const char* key) { return config.is_object() && config.value(key, Json()) == Json(true); };
   if (says("pooling_mode_mean_tokens")) return Pooling::mean;
   if (says("pooling_mode_lasttoken")) return Pooling::last;
-  throw ApiError(400,
-                 "the model's 1_Pooling/config.json asks for neither the mean nor the last token: serve a model that "
-                 "does, or remove the file for the last token's");
+  if (encoder && says("pooling_mode_cls_token")) return Pooling::first;
+  throw ApiError(400, encoder ? "the model's 1_Pooling/config.json asks for none of the mean, the last token and the "
+                                "first (CLS): serve a model that does, or remove the file for the mean"
+                              : "the model's 1_Pooling/config.json asks for neither the mean nor the last token: serve "
+                                "a model that does, or remove the file for the last token's");
 }
 
 }  // namespace headroom

@@ -22,7 +22,8 @@ struct EmbeddingRequest {
 EmbeddingRequest read_embedding_request(const OrderedJson& body, int64_t vocab, int64_t hidden);
 
 // How the model's hidden states become one: as `1_Pooling/config.json` of sentence-transformers in the model's folder
-// says, else that of the last token, as decoders have it. Throws ApiError(400) for a way that is not built.
-Pooling model_pooling(const std::filesystem::path& model);
+// says, else the mean of an encoder's, that of a decoder's last token. Throws ApiError(400) for a way that is not
+// built.
+Pooling model_pooling(const std::filesystem::path& model, bool encoder);
 
 }  // namespace headroom

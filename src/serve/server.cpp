@@ -331,6 +331,10 @@ class Server::Parts {
   }
 
   void make_text(TextApi api, const ExchangeRef& exchange) {
+    if (plan_.limits.whole_sequences)
+      throw ApiError(
+          400, fmt::format("{} is an encoder: it makes embeddings and no text; ask /v1/embeddings", options_.names[0]),
+          "model");
     const std::shared_ptr<Flight> flight = begin_flight(*exchange);
     if (flight->gone) return;
     TextRequest request = read_request(api, exchange);
@@ -355,8 +359,9 @@ class Server::Parts {
     std::shared_ptr<void> held;
     auto prompts = encoder_->encode_inputs(request, held);
     request.inputs.clear();
-    auto answer = std::make_shared<EmbeddingAnswer>(exchange, std::move(request), std::move(prompts),
-                                                    model_pooling(model_->files().directory), std::move(held));
+    auto answer = std::make_shared<EmbeddingAnswer>(
+        exchange, std::move(request), std::move(prompts),
+        model_pooling(model_->files().directory, plan_.limits.whole_sequences), std::move(held));
     post([this, flight, answer] { guarded(answer->exchange(), [&] { feed(flight, answer); }); });
   }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "byte_grammar.h"
 #include "solo_text.h"
@@ -461,7 +462,8 @@ SequenceRequest a_pooling(std::vector<int32_t> prompt, Pooling pooling) {
 // What HistoryRunner gives the prompt alone.
 std::vector<float> solo_embedding(const std::vector<int32_t>& prompt, Pooling pooling) {
   std::vector<double> sum(3, 0);
-  for (size_t size = pooling == Pooling::mean ? 1 : prompt.size(); size <= prompt.size(); ++size) {
+  const size_t most = pooling == Pooling::first ? 1 : prompt.size();
+  for (size_t size = pooling == Pooling::last ? most : 1; size <= most; ++size) {
     const std::vector<float> state = history_logits(std::span(prompt).first(size), kVocab);
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(state[i]);
   }
@@ -503,6 +505,41 @@ TEST(Pooling, TheLastTokenTakesAKeptPrefixAndTheMeanDoesNot) {
   EXPECT_EQ(mean->cached, 0);
   EXPECT_EQ(last->embedding, solo_embedding(prompt, Pooling::last));
   EXPECT_EQ(mean->embedding, solo_embedding(prompt, Pooling::mean));
+}
+
+// An encoder's: none is cut, none goes on from another's blocks.
+TEST(Pooling, StepsHaveWholeSequencesWhereThatIsAsked) {
+  StepLimits limits = pooling_limits();
+  limits.rows = limits.logits = 70;
+  limits.whole_sequences = true;
+  Bench bench(limits);
+  std::vector<std::pair<SequenceRequest, std::shared_ptr<HeardText>>> asked;
+  std::map<int32_t, size_t> lengths;  // by the first token
+  for (const size_t size : {64, 1, 33, 40, 20, 2, 64, 20, 7})
+    for (const Pooling pooling : {Pooling::last, Pooling::mean, Pooling::first}) {
+      SequenceRequest request = a_pooling(a_prompt(size, size), pooling);
+      lengths[request.prompt[0]] = size;
+      asked.emplace_back(request, bench.add(request));
+      ASSERT_EQ(bench.admission, Admission::taken);
+    }
+  ASSERT_EQ(lengths.size(), 7u);
+  bench.runner.on_step = [&](const Step& step) {
+    for (size_t row = 0; row < step.rows.size();) {
+      ASSERT_EQ(step.rows[row].position, 0);
+      const size_t size = lengths.at(step.rows[row].token);
+      ASSERT_LE(row + size, step.rows.size());
+      EXPECT_EQ(step.rows[row + size - 1].table, step.rows[row].table);
+      EXPECT_EQ(step.rows[row + size - 1].position, static_cast<int32_t>(size) - 1);
+      row += size;
+    }
+  };
+  const int64_t steps = bench.run();
+  EXPECT_LT(steps, static_cast<int64_t>(asked.size()));
+  for (const auto& [request, heard] : asked) {
+    EXPECT_EQ(heard->embedding, solo_embedding(request.prompt, request.pooling)) << request.prompt.size();
+    EXPECT_EQ(heard->end, SequenceEnd::length);
+    EXPECT_EQ(heard->cached, 0);
+  }
 }
 
 TEST(Pooling, APromptLongerThanASequenceNeverFits) {

@@ -50,15 +50,20 @@ TEST(ModelPooling, IsAsTheModelsFilesSay) {
   std::filesystem::create_directories(folder / "1_Pooling");
   const auto says = [&](const std::string& text) { std::ofstream(folder / "1_Pooling" / "config.json") << text; };
   says(R"({"pooling_mode_cls_token":false,"pooling_mode_mean_tokens":true})");
-  EXPECT_EQ(model_pooling(folder), Pooling::mean);
+  for (const bool encoder : {false, true}) EXPECT_EQ(model_pooling(folder, encoder), Pooling::mean);
   says(R"({"pooling_mode_lasttoken":true})");
-  EXPECT_EQ(model_pooling(folder), Pooling::last);
+  for (const bool encoder : {false, true}) EXPECT_EQ(model_pooling(folder, encoder), Pooling::last);
+  says(R"({"pooling_mode_cls_token":true,"pooling_mode_mean_tokens":false})");
+  EXPECT_EQ(model_pooling(folder, true), Pooling::first);
   for (const char* other : {R"({"pooling_mode_cls_token":true})", "[]", "{"}) {
     says(other);
-    EXPECT_THROW(model_pooling(folder), ApiError) << other;
+    EXPECT_THROW(model_pooling(folder, false), ApiError) << other;
   }
+  says(R"({"pooling_mode_max_tokens":true})");
+  EXPECT_THROW(model_pooling(folder, true), ApiError);
   std::filesystem::remove_all(folder);
-  EXPECT_EQ(model_pooling(folder), Pooling::last);
+  EXPECT_EQ(model_pooling(folder, false), Pooling::last);
+  EXPECT_EQ(model_pooling(folder, true), Pooling::mean);
 }
 
 TEST(EmbeddingTexts, AreOfLengthOneAlsoWhenCut) {
