@@ -27,6 +27,7 @@ constexpr Familiar kFamiliar[] = {
     {"dtype", "precision"},
     {"epochs", "num-train-epochs"},
     {"fp16", "precision 16-mixed"},
+    {"full-determinism", "attention-order fixed"},
     {"greedy", "temperature 0"},
     {"grammar-file", "grammar"},
     {"guided-choice", "choice"},

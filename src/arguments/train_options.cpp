@@ -78,6 +78,11 @@ void add_arithmetic_options(CLI::App& app, TechniqueOptions& o) {
       "the same way but are no faster than fp32; on a GPU of compute capability 8.9 or later fp8: large products of "
       "bf16 matrices in eight bits (lossy)")
       ->capture_default_str();
+  scalar(
+      app, "--attention-order", o.attention_order,
+      "fixed, or any: on a GPU in bf16 the gradient of attention may sum in no fixed order, which is faster, and two "
+      "runs agree to rounding instead of bitwise")
+      ->capture_default_str();
 }
 
 void add_loss_scale_options(CLI::App& app, LossScaleOptions& o) {
@@ -177,6 +182,8 @@ void fold_pins(TechniqueOptions& o) {
   if (const auto at = o.pins.find("freeze"); at != o.pins.end() && at->second != "off")
     for (const std::string& pattern : CLI::detail::split(at->second, ',')) o.freeze.push_back(pattern);
   if (const auto at = o.pins.find("matmul-precision"); at != o.pins.end()) o.matmul_precision = at->second;
+  if (const auto at = o.pins.find("attention-order"); at != o.pins.end() && at->second == "any")
+    o.attention_order = "any";
 }
 
 }  // namespace

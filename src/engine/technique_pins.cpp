@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "passes/attention_order.h"
 #include "passes/compress_activations.h"
 #include "passes/freeze.h"
 #include "passes/length_buckets.h"
@@ -65,6 +66,15 @@ void say_matmul_precision(const TechniqueOptions& options, Pins& pins) {
     pins.say(kMatmulPrecision, options.matmul_precision, "named by --matmul-precision", "");
 }
 
+void say_attention_order(const TechniqueOptions& options, Pins& pins) {
+  if (options.attention_order != "any") return;
+  const auto named = options.pins.find(std::string(kAttentionOrder.name));
+  if (named != options.pins.end() && named->second == "fixed")
+    throw Error(ErrorKind::usage, "--technique attention-order=fixed contradicts --attention-order any",
+                "state one of them");
+  pins.say(kAttentionOrder, "any", "named by --attention-order", "");
+}
+
 void say_adapters(const TechniqueOptions& options, const ModelSpec& spec, Pins& pins) {
   LoraOptions lora = options.lora;
   train_head_with_adapters(spec, {}, lora);
@@ -116,6 +126,7 @@ std::map<std::string, Pin> technique_pins(const TechniqueOptions& options, int64
   Pins pins(options.pins);
   say_precision(options, pins);
   say_matmul_precision(options, pins);
+  say_attention_order(options, pins);
   say_adapters(options, spec, pins);
   pins.say(kFreeze, write_list(options.freeze), "named by --freeze", "--freeze");
   say_data_order(options, spec, pins);

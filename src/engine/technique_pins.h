@@ -10,9 +10,9 @@
 
 namespace headroom {
 
-// --technique, and the options that stand for one: --precision, --matmul-precision, --lora-*, --freeze, --packing,
-// --group-by-length, --allow and --micro-batch-size (0: not given). Throws Error(usage) where two of them contradict
-// each other, or the model's data cannot be ordered so.
+// --technique, and the options that stand for one: --precision, --matmul-precision, --attention-order, --lora-*,
+// --freeze, --packing, --group-by-length, --allow and --micro-batch-size (0: not given). Throws Error(usage) where two
+// of them contradict each other, or the model's data cannot be ordered so.
 std::map<std::string, Pin> technique_pins(const TechniqueOptions& options, int64_t micro_batch_size,
                                           const ModelSpec& spec);
 

@@ -48,7 +48,7 @@ void add_tiers(const PlanRequest& request, std::vector<ChangedRequest>& out) {
 // Whether a technique changes neither the training nor its data: what it pins may be left to the planner.
 bool is_planners(std::string_view name) {
   const Technique* const technique = find_technique(name);
-  return technique &&
+  return technique && !technique->named_only &&
          (technique->info->kind == TechniqueKind::exact || technique->info->kind == TechniqueKind::reassociating);
 }
 

@@ -32,7 +32,7 @@ Graph finished_generation(const PlanRequest& request, Graph graph, std::span<con
   if (rows == ProductRows::invariant) of_each([&](RegionId region) { make_batch_invariant(graph, region); });
   of_each([&](RegionId region) { group_linears(graph, region); });
   join_norm_sums(graph, request.facts);
-  choose_attention_kernels(graph, request.facts, request.profile);
+  choose_attention_kernels(graph, request.facts, request.profile, AttentionOrder::fixed);  // there is no gradient
   Builder load(graph, graph.find_program("load"), find_op);
   load.set_stage(Stage::transfer);
   load.append("host_stage", {}, {{"bytes", request.staging_bytes}});

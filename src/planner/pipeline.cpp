@@ -19,7 +19,7 @@ namespace headroom {
 namespace techniques {
 extern const Technique packing, length_buckets, lora, freeze, quantize_weights, quantize_training, qat, bf16_mixed,
     bf16_true, fp16_mixed, fp16_true;
-extern const Technique matmul_precision;
+extern const Technique matmul_precision, attention_order;
 extern const Technique micro_batch, chunked_loss;
 extern const Technique recompute, sequence_chunks, compress_activations, fused_optimizer;
 extern const Technique offload_activations, offload_optimizer, offload_gradients, offload_parameters, prefetch;
@@ -45,7 +45,10 @@ constexpr const Technique* kModel[] = {
     &techniques::fp16_true,
 };
 // Autodiff has run: these meet the gradients' products too.
-constexpr const Technique* kProducts[] = {&techniques::matmul_precision};
+constexpr const Technique* kProducts[] = {
+    &techniques::matmul_precision,
+    &techniques::attention_order,  // no pass: what the choice of attention's kernels may take
+};
 // The micro-batch bounds every shape; the loss's scratch follows from its chunk.
 constexpr const Technique* kSizes[] = {&techniques::micro_batch, &techniques::chunked_loss};
 // What is computed when.
@@ -76,7 +79,7 @@ constexpr auto kOrder = [] {
   append(kModel), append(kProducts), append(kSizes), append(kCompute), append(kPlacement), append(kAlways);
   return all;
 }();
-static_assert(kOrder.size() <= Candidate::kMostTechniques);
+static_assert(kOrder.size() == Candidate::kTechniques, "planner/technique.h says how many there are");
 
 // Names that the command line knows and later versions build.
 constexpr std::string_view kLater[] = {"fuse-elementwise", "optimizer-8bit", "paged-optimizer", "shard",
@@ -130,8 +133,9 @@ Graph assemble(Assembly assembly, const PlanRequest& request, const Candidate& c
   run_pass(kCompact, graph, verify, trace, [](Graph& g) { compact(g); });
   run_passes(PipelinePart::products, graph, request, candidate, verify, trace);
   run_pass(kNarrowLogits, graph, verify, trace, [&](Graph& g) { narrow_logits(g, request.facts); });
+  const auto order = candidate[techniques::attention_order].taken() ? AttentionOrder::any : AttentionOrder::fixed;
   run_pass(kAttentionKernels, graph, verify, trace,
-           [&](Graph& g) { choose_attention_kernels(g, request.facts, request.profile); });
+           [&](Graph& g) { choose_attention_kernels(g, request.facts, request.profile, order); });
   return std::move(graph);
 }
 

@@ -31,7 +31,7 @@ struct Setting {
 // One point of the search: a setting of every technique.
 class Candidate {
  public:
-  static constexpr size_t kMostTechniques = 24;
+  static constexpr size_t kTechniques = 25;  // of all_techniques()
 
   Setting& operator[](const Technique& technique) { return settings_[slot(technique)]; }
   const Setting& operator[](const Technique& technique) const { return settings_[slot(technique)]; }
@@ -46,7 +46,8 @@ class Candidate {
  private:
   static size_t slot(const Technique& technique);  // its place in all_techniques()
 
-  std::array<Setting, kMostTechniques> settings_{};
+  // Every candidate of a search holds 24 bytes for each: none is to spare.
+  std::array<Setting, kTechniques> settings_{};
 };
 
 // Why a technique cannot be taken, and what would let it; empty where it can.
@@ -77,6 +78,8 @@ struct Technique {
   // pins are honoured. Absent: it is never taken by a setting.
   std::vector<Setting> (*choices)(const PlanRequest& request, const Candidate& decided) = nullptr;
   bool least_first = false;  // of memory; else last
+  // Never taken by itself, whatever its kind: the user alone sets it.
+  bool named_only = false;
   // Those that make the same graph as the candidate's, its own among them: priced without expanding the graph again.
   std::vector<Setting> (*same_graph)(const PlanRequest& request, const Candidate& candidate) = nullptr;
   // Tried beside what is worth taking with the first; the least memory first.

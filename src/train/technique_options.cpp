@@ -47,6 +47,7 @@ void check_options(const TechniqueOptions& o) {
   real_in("max-grad-norm", o.max_grad_norm, 0, 1e30);
   one_of("arithmetic", o.arithmetic, {"free", "fixed"});
   one_of("matmul-precision", o.matmul_precision, {"highest", "high", "medium", "fp8"});
+  one_of("attention-order", o.attention_order, {"fixed", "any"});
   one_of("precision", o.precision, {"32-true", "bf16-mixed", "bf16-true", "16-mixed", "16-true"});
   const Precision* const precision = find_precision(o.precision);
   check_options(o.fp16, precision && precision->scales_loss());

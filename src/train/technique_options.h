@@ -13,6 +13,7 @@ namespace headroom {
 struct TechniqueOptions {
   std::string precision = "32-true";
   std::string matmul_precision = "highest";
+  std::string attention_order = "fixed";
   LossScaleOptions fp16;
   LoraOptions lora;
   std::vector<std::string> freeze;  // patterns of weights that are not trained

@@ -25,11 +25,12 @@ class LibraryFailure : public testing::Test {
     std::map<std::string, std::string> state;
     std::string remark;
   };
-  Outcome train(const std::string& name, CudaLibraries libraries) {
+  Outcome train(const std::string& name, CudaLibraries libraries, const char* order = "fixed") {
     TrainOptions options = tiny_options(directory_);
     options.machine.device = "cuda:0";
     options.machine.profile = kUnmeasuredGpu;
     options.techniques.precision = "bf16-true";  // which both libraries take
+    options.techniques.attention_order = order;
     options.data.global_batch_size = 4;
     options.data.max_seq_length = 16;
     Device* device = nullptr;
@@ -85,6 +86,31 @@ TEST_F(LibraryFailure, OfAttentionEndsInOurOwnKernels) {
     EXPECT_EQ(found.remark,
               fails ? "products by our own kernels; attention by our own kernels" : "products by our own kernels");
   }
+}
+
+// Any order is asked of the library for every gradient, by permission alone, so that one too old for a fixed order
+// serves; where it fails, and where there is none, our own kernels do.
+TEST_F(LibraryFailure, OfAttentionInAnyOrderEndsInOurOwnKernels) {
+  const Outcome without = train("without", {}, "any");
+  EXPECT_EQ(without.state, train("in order", {}).state);
+  for (const bool fails : {false, true})
+    for (const char* order : {"fixed", "any"}) {
+      SCOPED_TRACE(fmt::format("{} {}", order, fails ? "fails" : "serves"));
+      op_test::FakeDnnNotes notes;
+      notes.is_old = true;
+      notes.fails = fails;
+      CudaLibraries libraries;
+      libraries.dnn = std::make_unique<op_test::FakeDnn>(notes);
+      const Outcome found = train(fmt::format("{} {}", order, fails), std::move(libraries), order);
+      const bool any = order == std::string_view("any");
+      EXPECT_EQ(notes.in_any_order > 0, any);
+      EXPECT_EQ(notes.in_fixed_order > 0, !any);
+      EXPECT_EQ(notes.gradient_runs > 0, any && !fails);
+      EXPECT_EQ(found.state == without.state, fails);
+      EXPECT_EQ(found.remark, fails ? "attention by our own kernels" : "");
+      for (size_t i = 0; i < found.losses.size(); ++i)
+        EXPECT_NEAR(found.losses[i], without.losses[i], 5e-3 * without.losses[i]);
+    }
 }
 
 }  // namespace

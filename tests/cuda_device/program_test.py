@@ -102,6 +102,28 @@ def check_disk(shim, folder, model, data):
     check('nothing is left of it', not os.listdir(scratch))
 
 
+def check_attention_order(shim, folder, model, data):
+    """The permission is the command line's: it is in the plan, a resumed run has it where it is named again, and what cuDNN is missing for stays with our kernels."""
+    bf16 = [*GPU, '--precision', 'bf16-mixed']
+    fixed, any_order = (os.path.join(folder, 'order-' + name) for name in ('fixed', 'any'))
+    train(shim, bf16, model, data, fixed, '--max-steps', 3)
+    check('trains with any order', train(shim, [*bf16, '--attention-order', 'any'], model, data, any_order, '--max-steps', 2) == 0)
+    with open(os.path.join(any_order, 'plan.json'), encoding='utf-8') as text:
+        check('the plan says so', json.load(text).get('attention_order') == 'any')
+    check('without the library the same bits', values(any_order, 'loss') == values(fixed, 'loss')[:2], values(any_order, 'loss'))
+    command = [shim, 'train', '--model', model, '--data', data, '--output-dir', any_order, '--max-seq-length', 16, '--global-batch-size', 4, '--learning-rate', '1e-2',
+               '--shuffle', 'false', '--lr-scheduler-type', 'constant', *bf16, '--max-steps', 3, '--resume-from-checkpoint', 'true']
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    check('a resumed run has no permission of its own', done.returncode == 0 and 'attention-order=fixed (was any)' in done.stdout + done.stderr, done.stderr[-300:])
+    with open(os.path.join(any_order, 'plan.json'), encoding='utf-8') as text:
+        check('nor has its plan', 'attention_order' not in json.load(text))
+    refused = subprocess.run([str(part) for part in (shim, 'train', '--model', model, '--data', data, '--output-dir', os.path.join(folder, 'order-cpu'), *CPU, '--precision', 'bf16-mixed',
+                                                     '--technique', 'attention-order=any')], capture_output=True, text=True)
+    check('a CPU refuses it', refused.returncode == 2 and 'has a fixed order, which costs it nothing' in refused.stderr, refused.stderr[-300:])
+    unknown = subprocess.run([shim, 'train', '--model', model, '--full-determinism', 'true'], capture_output=True, text=True)
+    check('its name elsewhere is known', '--attention-order fixed' in unknown.stderr, unknown.stderr[-300:])
+
+
 def least_memory(program, *command):
     """The least --memory that works, from a refusal."""
     refused = subprocess.run([str(part) for part in (program, *command, '--memory', '1MiB')], capture_output=True, text=True)
@@ -191,6 +213,8 @@ def main():
         train(shim, GPU, model, data, resumed, '--max-steps', 2)
         check('the GPU resumes', train(shim, GPU, model, data, resumed, '--max-steps', 3, '--resume-from-checkpoint', 'true') == 0)
         check('resumed bitwise', values(resumed, 'loss')[-1] == values(gpu, 'loss')[-1], f"{values(resumed, 'loss')[-1]} {values(gpu, 'loss')[-1]}")
+
+        check_attention_order(shim, folder, model, data)
 
         wide = make_model(program, folder, WIDE)
         tiers = {'host': ('--host-memory', '1GiB')}

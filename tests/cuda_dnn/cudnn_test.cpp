@@ -76,14 +76,14 @@ class Cudnn : public testing::TestWithParam<DescribedDevice> {
   void expect_gradient(const AttentionShape& shape) {
     SCOPED_TRACE(fmt::format("gradient of {} x {} tokens, {}/{} heads of {}, causal {}, window {}", shape.batch,
                              shape.queries, shape.heads, shape.kv_heads, shape.dim, shape.causal, shape.window));
-    const int64_t booked = std::max(attention_spec(shape, true, facts).scratch_bytes, cudnn_grad_workspace(shape));
+    const int64_t booked =
+        std::max(attention_spec(shape, true, facts).scratch_bytes, cudnn_grad_workspace(shape, facts));
     const auto offer = library->attention_grad(shape, booked);
     if (compute_capability(facts) == 90 && has_ordered_gradient()) return expect_planned(offer, booked);
     // Our own kernels serve: it wants a matrix of queries by keys.
     EXPECT_FALSE(offer.call);
     EXPECT_NE(offer.refusal.find("workspace"), std::string::npos) << offer.refusal;
   }
-
   // From 9.25 on the gradient adds into dq in a fixed order.
   bool has_ordered_gradient() const {
     int major = 0, minor = 0;
@@ -145,7 +145,45 @@ TEST_P(Cudnn, RefusesInItsOwnWords) {
   EXPECT_FALSE(library->attention(shape, kCudnnSpare).call);
 }
 
+// Gradients whose sums have no fixed order: every version and every device takes them, within what the plan books.
+class CudnnAnyOrder : public Cudnn {
+ protected:
+  void expect_any_order(AttentionShape shape) {
+    shape.any_order = true;
+    SCOPED_TRACE(fmt::format("gradient in any order of {} x {} tokens, {}/{} heads of {}, causal {}, window {}",
+                             shape.batch, shape.queries, shape.heads, shape.kv_heads, shape.dim, shape.causal,
+                             shape.window));
+    const int64_t booked = attention_spec(shape, true, facts).scratch_bytes;
+    EXPECT_EQ(booked, cudnn_grad_workspace(shape, facts));
+    expect_planned(library->attention_grad(shape, booked), booked);
+  }
+};
+
+TEST_P(CudnnAnyOrder, IsPlannedWithinTheBookedWorkspace) {
+  for (const Model& model : kModels) expect_any_order(shape_of(model, 2, 1024));
+  expect_any_order(shape_of(kModels[2], 1, 4096));
+  AttentionShape shape = shape_of({"", 4, 4, 64}, 2, 1000);
+  expect_any_order(shape);
+  shape.window = 300;
+  expect_any_order(shape);
+  shape = shape_of({"", 6, 1, 96}, 1, 777);
+  shape.causal = false;
+  expect_any_order(shape);
+}
+
+// A version that takes none in a fixed order says so only once a plan wants one.
+TEST_P(CudnnAnyOrder, NoVersionIsTooOld) {
+  const AttentionShape shape = shape_of({"", 2, 1, 64}, 1, 1024);
+  expect_any_order(shape);
+  EXPECT_EQ(library->remark(), "");
+  library->attention_grad(shape, cudnn_grad_workspace(shape, facts));
+  const bool lacks_it = compute_capability(facts) == 90 && !has_ordered_gradient();
+  EXPECT_EQ(library->remark().find("is older than 9.25.0") != std::string::npos, lacks_it) << library->remark();
+}
+
 INSTANTIATE_TEST_SUITE_P(Described, Cudnn, testing::Values(kA100, kL40s, kH100),
+                         [](const auto& device) { return fmt::format("Capability{}", device.param.capability); });
+INSTANTIATE_TEST_SUITE_P(Described, CudnnAnyOrder, testing::Values(kA100, kL40s, kH100, kB200, kRtx5090),
                          [](const auto& device) { return fmt::format("Capability{}", device.param.capability); });
 
 }  // namespace

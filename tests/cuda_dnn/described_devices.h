@@ -22,6 +22,8 @@ struct DescribedDevice {
 constexpr DescribedDevice kA100{80, "NVIDIA A100-SXM4-80GB", 108, 166912, 32, 2048, 40 << 20};
 constexpr DescribedDevice kL40s{89, "NVIDIA L40S", 142, 101376, 24, 1536, 96 << 20};
 constexpr DescribedDevice kH100{90, "NVIDIA H100 80GB HBM3", 132, 232448, 32, 2048, 50 << 20};
+constexpr DescribedDevice kB200{100, "NVIDIA B200", 148, 232448, 32, 2048, 126 << 20};
+constexpr DescribedDevice kRtx5090{120, "NVIDIA GeForce RTX 5090", 170, 101376, 24, 1536, 96 << 20};
 
 inline void PrintTo(const DescribedDevice& device, std::ostream* out) { *out << device.name; }
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "cuda_shim/cuda_harness.h"
+#include "cuda_shim/cuda_shim.h"
 #include "ops/cuda/dnn.h"
 
 namespace headroom::op_test {
@@ -23,6 +24,7 @@ inline KernelSpec attention_spec(const AttentionShape& shape, bool gradient, con
                   {q, k, k},
                   {q, lse},
                   0};
+  if (shape.any_order) spec.attrs.set("kernels", std::string(kCudnnAnyOrder));
   if (gradient) {
     spec.inputs.insert(spec.inputs.end(), {q, lse, q});
     spec.outputs = {q, k, k};
@@ -37,6 +39,10 @@ struct FakeDnnNotes {
   bool fails = false;  // when it rehearses
   int failed = 0;
   int runs = 0;           // others
+  int gradient_runs = 0;  // of `runs`
+  int in_any_order = 0;   // gradients asked for so
+  int in_fixed_order = 0;
+  bool is_old = false;    // takes no gradient in a fixed order
   int64_t workspace = 0;  // granted to the last call
 };
 
@@ -56,7 +62,15 @@ class FakeDnnCall final : public CudaDnnCall<Arrays> {
       ++notes_.loaded;
       return;
     }
+    cuda_shim::do_or_capture([this, arrays, workspace] { compute(arrays, workspace); });
+  }
+
+ private:
+  static constexpr bool kGradient = std::is_same_v<Arrays, cuda::AttentionGradArrays>;
+
+  void compute(const Arrays& arrays, void* workspace) const {
     ++notes_.runs;
+    if (kGradient) ++notes_.gradient_runs;
     std::memset(workspace, 0x5A, static_cast<size_t>(workspace_));
     std::vector<const void*> in{arrays.q, arrays.k, arrays.v};
     std::vector<void*> out;
@@ -73,9 +87,6 @@ class FakeDnnCall final : public CudaDnnCall<Arrays> {
     const GuardedBuffer scratch(spec_.scratch_bytes);
     kernel_->run({inputs, outputs, {scratch.data(), static_cast<size_t>(scratch.bytes())}});
   }
-
- private:
-  static constexpr bool kGradient = std::is_same_v<Arrays, cuda::AttentionGradArrays>;
 
   KernelSpec spec_;
   std::unique_ptr<CpuKernel> kernel_;
@@ -101,6 +112,10 @@ class FakeDnn final : public CudaDnn {
   CudaLibraryOffer<CudaDnnCall<Arrays>> offer(const AttentionShape& shape, int64_t workspace) {
     ++notes_.prepared;
     notes_.workspace = workspace;
+    if (std::is_same_v<Arrays, cuda::AttentionGradArrays>) {
+      ++(shape.any_order ? notes_.in_any_order : notes_.in_fixed_order);
+      if (notes_.is_old && !shape.any_order) return {nullptr, "a fake is old"};
+    }
     if (workspace_ > workspace) return {nullptr, fmt::format("a fake wants {} bytes", workspace_)};
     if (notes_.fails) {
       ++notes_.failed;

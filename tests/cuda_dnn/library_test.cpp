@@ -76,10 +76,12 @@ TEST(CudaLibrary, OneThatCannotBeOpenedIsNamedWithTheReason) {
 }
 
 TEST(CudaLibrary, AnOldOneThatTakesNoGradientIsNamed) {
-  EXPECT_EQ(cudnn_gradient_remark(91900, 90),
+  EXPECT_EQ(cudnn_gradient_remark(91900, 90, true),
             "attention's gradient by our own kernels: cuDNN 9.19.0 is older than 9.25.0");
-  EXPECT_EQ(cudnn_gradient_remark(92500, 90), "");
-  for (int other : {80, 86, 89, 100, 120}) EXPECT_EQ(cudnn_gradient_remark(91900, other), "") << "none takes it there";
+  EXPECT_EQ(cudnn_gradient_remark(92500, 90, true), "");
+  EXPECT_EQ(cudnn_gradient_remark(91900, 90, false), "") << "no gradient in a fixed order is wanted";
+  for (int other : {80, 86, 89, 100, 120})
+    EXPECT_EQ(cudnn_gradient_remark(91900, other, true), "") << "none takes it there";
 }
 
 }  // namespace

@@ -102,7 +102,8 @@ DeviceFacts hopper() {
   return facts;
 }
 
-// "attention-kernels OWN CUDNN": their rates, forward and backward, in 1e14 flops per second.
+// "attention-kernels OWN CUDNN [any [CUDNN_ANY_ORDER]]": their rates, forward and backward, of the last backward alone,
+// in 1e14 flops per second.
 void attention_kernels(std::istringstream& words, Graph& graph) {
   Profile profile;
   for (const char* kernels : {"own", "cudnn"}) {
@@ -110,7 +111,12 @@ void attention_kernels(std::istringstream& words, Graph& graph) {
     words >> forward >> backward;
     profile.attention_kernels.push_back({DType::bf16, forward * 1e14, backward * 1e14, 0, 0, false, kernels});
   }
-  choose_attention_kernels(graph, hopper(), profile);
+  std::string order;
+  double backward = 0;
+  words >> order;
+  if (words >> backward)
+    profile.attention_kernels.push_back({DType::bf16, 0, backward * 1e14, 0, 0, false, "cudnn_any_order"});
+  choose_attention_kernels(graph, hopper(), profile, order == "any" ? AttentionOrder::any : AttentionOrder::fixed);
 }
 
 // Of a GPU that multiplies bf16 at 1e14 flops per second, and moves 1e12 bytes.

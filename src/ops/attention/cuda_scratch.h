@@ -35,7 +35,8 @@ inline int64_t cuda_cached_scratch(const AttentionShape& shape) {
 }
 
 // Why cuDNN takes no such `attention` (or `attention_grad`) on a device; null where it may.
-// Its gradients in a fixed order keep a matrix of queries by keys in the workspace, but for those on Hopper.
+// Its gradients in a fixed order keep a matrix of queries by keys in the workspace, but for those on Hopper; those in
+// any order (kCudnnAnyOrder) keep none anywhere.
 inline const char* cudnn_refusal(const OpCall& call, const DeviceFacts& facts, bool gradient) {
   const std::string_view kernels = call.attrs.text("kernels");
   if (kernels == kOwnKernels) return "the plan takes our own kernels";
@@ -55,13 +56,15 @@ inline const char* cudnn_refusal(const OpCall& call, const DeviceFacts& facts, b
 // What cuDNN may use for counters and the like, besides what is named below.
 constexpr int64_t kCudnnSpare = int64_t{64} << 10;
 
-// Of cuDNN's gradient on Hopper: dq in fp32, the sums of do * o, and a counter for each 64 queries; where heads share
-// keys, dk and dv of every query head in bf16. Lengths count as multiples of 128.
-inline int64_t cudnn_grad_workspace(const AttentionShape& shape) {
+// Of cuDNN's gradient, in a fixed order on Hopper and in any order: dq in fp32, twice but on 9.x and 10.x, the sums of
+// do * o, and a counter for each 64 queries; where heads share keys, dk and dv of every query head in bf16. Lengths
+// count as multiples of 128.
+inline int64_t cudnn_grad_workspace(const AttentionShape& shape, const DeviceFacts& facts) {
+  const int64_t generation = compute_capability(facts) / 10, copies = generation == 9 || generation == 10 ? 1 : 2;
   const int64_t heads = shape.batch * shape.heads, dim = shape.dim;
   const int64_t queries = align_up(shape.queries, 128), keys = align_up(shape.keys, 128);
   const int64_t shared = shape.heads == shape.kv_heads ? 0 : 2 * keys * dim * int64_t{2};
-  return heads * (queries * (dim + 1) * int64_t{4} + queries / 64 * int64_t{8} + shared) + kCudnnSpare;
+  return heads * (queries * (copies * dim + 1) * int64_t{4} + queries / 64 * int64_t{8} + shared) + kCudnnSpare;
 }
 
 // Attention: what cuDNN may use; our own kernels need none.
@@ -72,7 +75,7 @@ inline int64_t cuda_attention_scratch(const OpCall& call, const DeviceFacts& fac
 inline int64_t cuda_grad_scratch(const OpCall& call, const DeviceFacts& facts) {
   const AttentionShape shape = attention_shape(call);
   const int64_t own = align_up(shape.batch * shape.heads * shape.queries * static_cast<int64_t>(sizeof(float)), 64);
-  return cudnn_refusal(call, facts, true) ? own : std::max(own, cudnn_grad_workspace(shape));
+  return cudnn_refusal(call, facts, true) ? own : std::max(own, cudnn_grad_workspace(shape, facts));
 }
 
 }  // namespace headroom

@@ -10,7 +10,8 @@ namespace headroom {
 // Where cuDNN or the device lacks the call, our own serve all the same.
 inline constexpr std::string_view kCudnnKernels = "cudnn";
 inline constexpr std::string_view kOwnKernels = "own";
-// cuDNN's gradient with sums in no fixed order: timed to tell what the order costs, never in a plan.
+// cuDNN's gradient with sums in no fixed order, which a plan takes only where the user asks for it
+// (passes/attention_order.h): repeated runs agree to rounding, not bitwise.
 inline constexpr std::string_view kCudnnAnyOrder = "cudnn_any_order";
 
 // Head sizes that our kernels on tensor cores take.

@@ -19,9 +19,10 @@ constexpr size_t kCudnnGradientVersion = 92500;
 inline std::string cudnn_version_text(size_t version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
-// A sentence for the user where this version takes no gradient on a device that a later one takes it on; else empty.
-inline std::string cudnn_gradient_remark(size_t version, int capability) {
-  if (capability / 10 != 9 || version >= kCudnnGradientVersion) return {};
+// A sentence for the user where this version takes no gradient in a fixed order on a device that a later one takes it
+// on, though one was asked for; else empty.
+inline std::string cudnn_gradient_remark(size_t version, int capability, bool asked_for) {
+  if (!asked_for || capability / 10 != 9 || version >= kCudnnGradientVersion) return {};
   return fmt::format("attention's gradient by our own kernels: cuDNN {} is older than {}", cudnn_version_text(version),
                      cudnn_version_text(kCudnnGradientVersion));
 }

@@ -89,8 +89,7 @@ void measure_attention(TimedCalls& calls, Profile& profile, const AttentionSizes
       {dtype, forward, calls.work().flops / backward_seconds, s.sequence, s.head_dim, calls.take_disturbed(), {}});
 }
 
-// Every set of kernels that a plan may name, and cuDNN's gradient without a fixed order. A set that the device does not
-// take the call with has no rate.
+// Every set of kernels that a plan may name. A set that the device does not take the call with has no rate.
 void measure_attention_kernels(TimedCalls& calls, Profile& profile, const AttentionSizes& s) {
   for (const std::string_view kernels : {kCudnnKernels, kOwnKernels, kCudnnAnyOrder}) {
     AttentionCalls call(s, DType::bf16);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -225,11 +226,13 @@ class Cudnn final : public CudaDnn {
     return forward_.prepare(library_, shape, workspace);
   }
   CudaAttentionGradOffer attention_grad(const AttentionShape& shape, int64_t workspace) override {
+    if (!shape.any_order) asked_for_order_ = true;
     return gradient_.prepare(library_, shape, workspace);
   }
   std::string name() const override { return library_->name(); }
   std::string remark() const override {
-    std::string text = cudnn_gradient_remark(fe::detail::get_backend_version(), library_->capability());
+    std::string text =
+        cudnn_gradient_remark(fe::detail::get_backend_version(), library_->capability(), asked_for_order_);
     for (const std::string& failed : {forward_.remark("attention"), gradient_.remark("attention's gradient")})
       if (!failed.empty()) text += (text.empty() ? "" : "; ") + failed;
     return text;
@@ -239,6 +242,7 @@ class Cudnn final : public CudaDnn {
   std::shared_ptr<const Library> library_;
   Calls<cuda::AttentionArrays> forward_;
   Calls<cuda::AttentionGradArrays> gradient_;
+  std::atomic<bool> asked_for_order_{false};  // a gradient whose sums have one
 };
 
 }  // namespace

@@ -1,0 +1,72 @@
+#include "passes/attention_order.h"
+
+#include <algorithm>
+
+#include "ops/attention/kernel_choice.h"
+#include "ops/cuda/capabilities.h"
+#include "planner/techniques/precision.h"
+
+namespace headroom::techniques {
+
+extern const Technique attention_order;
+
+namespace {
+
+Verdict verdict(const PlanRequest& request) {
+  if (pin(request, kAttentionOrder.name) == "fixed") return {};
+  if (request.facts.is_cpu())
+    return {"is for GPUs: the CPU's gradient of attention has a fixed order, which costs it nothing", "leave it out"};
+  if (!has_bf16_tensor_cores(request.facts))
+    return {fmt::format("needs compute capability 8.0, this is {}",
+                        compute_capability_name(compute_capability(request.facts))),
+            "leave it out"};
+  if (!precision_of(request).starts_with("bf16"))
+    return {fmt::format("is of attention in bf16, and --precision {} has none", precision_of(request)),
+            "add --precision bf16-mixed or bf16-true, or leave it out"};
+  if (request.arithmetic_fixed)
+    return {"gives no fixed bits, which --arithmetic fixed asks for", "leave one of the two out"};
+  return {};
+}
+
+std::vector<Setting> choices(const PlanRequest& request, const Candidate&) {
+  return {pin(request, kAttentionOrder.name) == "any" ? Setting{1} : Setting{}};
+}
+
+bool was_measured(const Profile& profile) {
+  return std::any_of(profile.attention_kernels.begin(), profile.attention_kernels.end(),
+                     [](const AttentionRate& rate) { return rate.kernels == kCudnnAnyOrder && rate.backward > 0; });
+}
+
+Told told(const PlanRequest& request, const Candidate& chosen) {
+  if (!chosen[attention_order].taken())
+    return {"fixed", "two runs would agree to rounding, not bitwise: taken only when named (--attention-order any)"};
+  return {
+      .value = "any",
+      .why = "named by --attention-order",
+      .without = chosen.without(attention_order),
+      .also = was_measured(request.profile)
+                  ? "; the gradients of attention that cuDNN takes, where the profile has no faster kernels"
+                  : "; the gradients of attention that cuDNN takes: the profile has no rate of theirs, and predicts "
+                    "them at that of attention's other kernels"};
+}
+
+}  // namespace
+
+// No pass of its own: the choice of attention's kernels asks for its setting.
+constinit const Technique attention_order{
+    .info = &kAttentionOrder,
+    .check =
+        [](const PlanRequest&, const std::string& setting) {
+          check_setting(kAttentionOrder, setting, {"fixed", "any"});
+        },
+    .verdict = verdict,
+    .choices = choices,
+    .named_only = true,
+    .told = told,
+    .record =
+        [](const PlanRequest&, const Candidate& chosen, Choices& out) {
+          if (chosen[attention_order].taken()) out.set("attention_order", "any");
+        },
+};
+
+}  // namespace headroom::techniques
