@@ -208,8 +208,6 @@ std::vector<ServingRegion> regions_of(const ServingPlan& serving) {
                                      {"kv_pool", role_bytes(plan, {Role::kv_cache}) - park},
                                      {"tables", role_bytes(plan, {Role::constant, Role::data})},
                                      {"logits", logits_bytes(limits)}};
-  if (serving.streamed.window_bytes > 0)
-    regions.insert(regions.begin() + 1, {"windows", serving.streamed.window_bytes});
   if (const int64_t slots = slot_bytes(plan); slots > 0) regions.push_back({"lora_slots", slots});
   if (park > 0) regions.push_back({"park", park});
   int64_t known = 0;

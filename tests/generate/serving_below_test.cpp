@@ -96,8 +96,10 @@ class ServedBelowTest : public testing::Test {
 
   static void expect_sound(const ServingPlan& plan) {
     int64_t sum = 0;
+    std::set<std::string> names;
     for (const ServingRegion& region : plan.regions) {
       EXPECT_GE(region.bytes, 0) << region.name;
+      EXPECT_TRUE(names.insert(region.name).second) << region.name;
       sum += region.bytes;
     }
     EXPECT_EQ(sum, plan.plan.peak_bytes);
