@@ -6,7 +6,9 @@
 #include <set>
 
 #include "../formats/expect_error.h"
+#include "../runtime/race_checker.h"
 #include "device/disk/scratch_file.h"
+#include "engine/model_steps.h"
 #include "engine/refusal.h"
 #include "engine/serving.h"
 #include "served_families.h"
@@ -305,6 +307,25 @@ TEST_F(ServedBelowPlan, WhatDoesNotGoTogetherIsRefused) {
   refuse("offload-optimizer", options(kPlenty, kPlenty, {{"offload-optimizer", "on"}}));
   EXPECT_FALSE(plan_serving(options(least(options(1), sizes()) - 1, kPlenty, {{"offload-parameters", "off"}}), sizes())
                    .plan.feasible);
+}
+
+TEST_F(ServedBelowPlan, NoTwoAccessesAreUnordered) {
+  const InferenceOptions plain = options(kPlenty);
+  ServedModel resident(plain, plan_serving(plain, sizes()));
+  const Texts wanted = texts_of(resident.runner());
+  for (const char* depth : {"off", "1"}) {
+    const ServingPlan plan =
+        plan_serving(options(kPlenty, kPlenty, {{"offload-parameters", "on"}, {"prefetch", depth}}), sizes());
+    test::RaceChecker device(open_device("cpu", plan.plan.facts, directory_.path()));
+    Executor executor(plan.plan, device, nullptr);
+    load_weights(executor, resident.files().spec, SafetensorsSet::open(directory_ / "model"));
+    ModelSteps steps(executor, plan.limits);
+    EXPECT_EQ(texts_of(steps).ids, wanted.ids);
+    EXPECT_THAT(device.races(), testing::IsEmpty());
+    EXPECT_GT(device.copies(), 0);
+    for (const Tier tier : {Tier::device, Tier::disk})
+      EXPECT_EQ(executor.arena_high_water(tier), plan.plan.arenas().of(tier)) << tier_name(tier);
+  }
 }
 
 TEST_F(ServedBelowPlan, ADiskWithoutRoomIsRefusedBeforeAnythingIsLoaded) {
