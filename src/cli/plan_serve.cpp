@@ -35,6 +35,17 @@ std::string park_text(const ServingPlan& serving) {
                      serving.parks_on_disk ? "of a file in " + serving.park_directory.string() : "in memory");
 }
 
+// Where weights lie that the device does not hold, and what a step copies of them.
+std::string streamed_text(const ServingPlan& serving) {
+  const StreamedWeights& streamed = serving.streamed;
+  if (streamed.below_bytes == 0) return {};
+  const auto line = [](const char* what, int64_t bytes) {
+    return fmt::format("  {:<22}{:>12}  {:>15} bytes\n", what, format_bytes(bytes), bytes);
+  };
+  return line("weights below", streamed.below_bytes) + line("copied by a step", streamed.step_bytes) +
+         fmt::format("{}; predicted {:.3g} s for a step of one token\n", serving.placement, serving.plan.step_seconds);
+}
+
 std::string serving_json(const ServingPlan& serving) {
   const StepLimits& l = serving.limits;
   OrderedJson regions = OrderedJson::array();
@@ -57,6 +68,11 @@ std::string serving_json(const ServingPlan& serving) {
                      {"park_place", l.park_slots == 0       ? "none"
                                     : serving.parks_on_disk ? "disk"
                                                             : "memory"},
+                     {"disk_bytes", serving.disk_bytes()},
+                     {"weights_below_bytes", serving.streamed.below_bytes},
+                     {"step_weight_bytes", serving.streamed.step_bytes},
+                     {"predicted_step_seconds", serving.plan.step_seconds},
+                     {"techniques", taken_techniques(serving.plan)},
                      {"regions", regions}}
              .dump(2) +
          "\n";
@@ -85,9 +101,12 @@ std::string serving_text(const ServingPlan& serving) {
     text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", region.name, format_bytes(region.bytes), region.bytes);
   text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", "peak", format_bytes(serving.plan.peak_bytes),
                       serving.plan.peak_bytes);
-  if (const TierPlan& host = serving.plan.host; host.peak_bytes > 0)
-    text +=
-        fmt::format("on the host               {:>12}  {:>15} bytes\n", format_bytes(host.peak_bytes), host.peak_bytes);
+  const auto beside = [&](const char* where, int64_t bytes) {
+    if (bytes > 0) text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", where, format_bytes(bytes), bytes);
+  };
+  beside("on the host", serving.plan.host.peak_bytes);
+  beside("on disk", serving.disk_bytes());
+  text += streamed_text(serving);
   if (l.whole_sequences)
     text += fmt::format(
         "an encoder: it makes embeddings, of sequences of up to {} tokens; the KV pool ({}) holds those "

@@ -93,11 +93,11 @@ int run_serve(ServeArguments& a) {
   const RunControl& control =
       install_signal_handlers("\nfinishing the requests under way, then ending (again to end at once)\n");
   std::atomic<bool>& reload = install_reload_handler();
-  std::unique_ptr<ParkFile> park = reserve_park(plan);  // a disk that is full is refused before the socket is open
+  ServingRoom room(options, plan, notes);  // a disk that is full is refused before the socket is open
   Server server(a.server, plan);
   fmt::print("{}listening on {}\n", serving_text(plan), server.url());
   std::fflush(stdout);
-  ServedModel model(options, plan, notes, std::move(park));
+  ServedModel model(std::move(room));
   server.run(
       model, [&] { return control.stop_signal != 0; }, [&] { return reload.exchange(false); });
   return control.stop_signal == SIGINT ? 128 + SIGINT : 0;

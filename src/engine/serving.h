@@ -6,11 +6,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/adapter_slots.h"
 #include "engine/opened_model.h"
 #include "engine/park_file.h"
+#include "engine/streamed_weights.h"
 #include "generate/scheduler.h"
 #include "generate/step_runner.h"
 #include "tokenizer/tokenizer.h"
@@ -37,7 +39,7 @@ struct ServingOptions {
 
 // One line of `plan --serve` and of /metrics.
 struct ServingRegion {
-  std::string name;  // weights, kv_pool, activations, logits, ...
+  std::string name;  // weights, windows, kv_pool, activations, logits, ...
   int64_t bytes = 0;
 };
 
@@ -54,6 +56,10 @@ struct ServingPlan {
   std::filesystem::path park_directory;
   // Of the park area, in the arena or of its file.
   int64_t park_bytes() const;
+  StreamedWeights streamed;
+  std::string placement;  // of weights below the device, in words; empty where there are none
+  // Of files: weights and the park area.
+  int64_t disk_bytes() const { return plan.disk.arena_bytes + (parks_on_disk ? park_bytes() : 0); }
 };
 
 // Plans without reading weights, for which a config.json alone will do, and prints nothing. Throws Error(usage |
@@ -63,13 +69,31 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
 // The file of a plan that parks on disk, with all its room; null for other plans. Throws as ScratchFile.
 std::unique_ptr<ParkFile> reserve_park(const ServingPlan& plan);
 
-// The model loaded and ready. Owns plan, device, executor; runner() is used by one thread, the one that made it.
-class ServedModel {
+// A device with room for a plan, on disk too, and the file of its park area: what a server takes before its socket is
+// open.
+class ServingRoom {
  public:
   // Keeps a copy of the options. Throws Error(usage | format | does_not_fit | run); a plan that is not feasible is the
   // caller's to refuse first. `park`: the file of a plan that parks on disk; null: made here.
-  ServedModel(const InferenceOptions& options, ServingPlan plan, const Notes& notes = {},
+  ServingRoom(const InferenceOptions& options, ServingPlan plan, const Notes& notes = {},
               std::unique_ptr<ParkFile> park = nullptr);
+  ServingRoom(ServingRoom&&) noexcept;
+  ~ServingRoom();
+
+ private:
+  friend class ServedModel;
+  class Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+// The model loaded and ready. Owns plan, device, executor; runner() is used by one thread, the one that made it.
+class ServedModel {
+ public:
+  // Throws as ServingRoom, which takes the same.
+  ServedModel(const InferenceOptions& options, ServingPlan plan, const Notes& notes = {},
+              std::unique_ptr<ParkFile> park = nullptr)
+      : ServedModel(ServingRoom(options, std::move(plan), notes, std::move(park))) {}
+  explicit ServedModel(ServingRoom room);
   ~ServedModel();
 
   StepRunner& runner();

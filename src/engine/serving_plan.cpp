@@ -9,6 +9,7 @@
 #include "passes/precisions.h"
 #include "planner/serving.h"
 #include "planner/techniques/precision.h"
+#include "planner/weight_placement.h"
 
 namespace headroom {
 namespace {
@@ -244,6 +245,11 @@ std::vector<ServingRegion> regions_of(const ServingPlan& serving) {
   if (park > 0) regions.push_back({"park", park});
   int64_t known = 0;
   for (const ServingRegion& region : regions) known += region.bytes;
+  // Of the arena's part that steps share; logits may lie in what was a window.
+  if (const int64_t windows = std::min(serving.streamed.window_bytes, plan.arena_bytes - known); windows > 0) {
+    regions.insert(regions.begin() + 1, {"windows", windows});
+    known += windows;
+  }
   regions.push_back({"activations", plan.arena_bytes - known});
   const ProcessBytes& c = plan.process;
   const auto add = [&](const char* name, int64_t bytes) {
@@ -301,6 +307,7 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   question.build = [&](const ServingSize& size) {
     return build_serving(model.spec, shape_of(limits(size), park.on_disk(), cache));
   };
+  question.rows_of = rows_of_step;
   question.parked = [&](const ServingSize& size) { return park.on_disk() ? 0 : limits(size).park_slots; };
   question.book = [&](PlanRequest& booked, const ServingSize& size) {
     booked.seq_length = size.positions;
@@ -322,7 +329,11 @@ ServingPlan plan_serving(const InferenceOptions& options, const ServingOptions& 
   out.block_bytes = block_bytes;
   out.parks_on_disk = park.on_disk();
   out.park_directory = options.machine.disk_directory;
-  if (out.plan.feasible) out.regions = regions_of(out);
+  if (!out.plan.feasible) return out;
+  out.plan.disk.budget_bytes = options.machine.disk_memory;
+  out.streamed = streamed_weights(out.plan);
+  out.placement = describe_placement(out.plan);
+  out.regions = regions_of(out);
   return out;
 }
 

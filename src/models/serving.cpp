@@ -1,6 +1,7 @@
 #include "models/serving.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/error.h"
 #include "ir/builder.h"
@@ -118,6 +119,13 @@ std::vector<int64_t> step_sizes(int64_t rows) {
 }
 
 std::string step_program(int64_t rows) { return fmt::format("step_{}", rows); }
+int64_t rows_of_step(std::string_view program) {
+  constexpr std::string_view kStep = "step_";
+  int64_t rows = 0;
+  if (program.starts_with(kStep)) std::from_chars(program.data() + kStep.size(), program.data() + program.size(), rows);
+  return rows;
+}
+
 std::string step_data(std::string_view what, int64_t rows) { return fmt::format("{}.{}", what, rows); }
 
 Graph build_serving(const ModelSpec& spec, const ServingShape& shape) {

@@ -37,6 +37,7 @@ int64_t serving_pools(const ModelSpec& spec);
 std::vector<int64_t> step_sizes(int64_t rows);
 // The names of a step's program and of the data that it reads: "step_8", "ids.8".
 std::string step_program(int64_t rows);
+int64_t rows_of_step(std::string_view program);  // 0 of other programs
 std::string step_data(std::string_view what, int64_t rows);
 
 // Programs "load" and "step_N" for N of step_sizes(); results[0] of each are f32[min(N, logits), 1, vocab] logits,

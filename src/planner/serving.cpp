@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -18,6 +19,7 @@ namespace {
 constexpr int64_t kRowChoices[] = {256, 128, 64, 32, 16};
 constexpr int64_t kSequenceChoices[] = {32, 16, 8, 4, 2, 1};
 constexpr int64_t kGoodPositions = 2048;  // fewer rows before shorter sequences than these
+constexpr int64_t kUsualPositions = 512;  // that a sequence fills, where copies of weights are weighed against the pool
 
 // What an arena holds of one size: all but the pool, and the pool's bytes by block.
 struct ArenaParts {
@@ -27,10 +29,11 @@ struct ArenaParts {
 
 class ServingPlanner {
  public:
-  ServingPlanner(const PlanRequest& request, const ServingQuestion& question)
-      : request_(request), question_(question) {}
+  // `at`: where the weights lie; else on the device.
+  ServingPlanner(const PlanRequest& request, const ServingQuestion& question, std::optional<Placement> at = {})
+      : request_(request), question_(question), at_(at) {}
 
-  SizedServing run() {
+  SizedServing run() const {
     check_untrained_pins(request_);
     if (offload_asked()) return below({});
     const std::vector<ServingSize> sizes = all_sizes(least_positions());
@@ -39,7 +42,7 @@ class ServingPlanner {
       if (request_.host_budget_bytes > 0 || request_.disk_budget_bytes > 0) return below(least.device);
       return refusal(sizes.back(), least.device);
     }
-    return take(filled(lengthened(largest(sizes))), least.device);
+    return take(filled(lengthened(largest(sizes)), 2), least.device);
   }
 
  private:
@@ -93,6 +96,7 @@ class ServingPlanner {
     return request;
   }
 
+  // With all weights on the device.
   Graph graph(const PlanRequest& request, const ServingSize& size) const {
     Graph built = question_.build(size);
     std::vector<std::string> steps;
@@ -103,8 +107,9 @@ class ServingPlanner {
 
   ArenaParts parts(const ServingSize& size) const {
     const PlanRequest request = booked(size);
-    const Graph graph = this->graph(request, size);
-    ArenaParts out{arenas_of(request, graph), {}};
+    Graph graph = this->graph(request, size);
+    if (at_) graph = placed({std::move(graph), size.rows, size.sequences, {}}, *at_);
+    ArenaParts out{arenas_of(request, graph, at_.has_value()), {}};
     const Bindings bounds = graph.bounds();
     for (const Value& value : graph.values) {
       if (!value.persistent || value.role != Role::kv_cache) continue;
@@ -171,9 +176,11 @@ class ServingPlanner {
     return at(low);
   }
 
-  ServingSize filled(ServingSize size) const {
+  // As many blocks as fit, at most so many times what all sequences can fill.
+  ServingSize filled(ServingSize size, int64_t times) const {
     const ArenaParts parts = this->parts(size);
-    const int64_t most = question_.most_blocks.value_or(2 * size.sequences * question_.table_blocks(size.positions));
+    const int64_t most =
+        question_.most_blocks.value_or(times * size.sequences * question_.table_blocks(size.positions));
     int64_t low = size.blocks, high = std::max(low, most) + 1;
     while (high - low > 1) {
       size.blocks = low + (high - low) / 2;
@@ -183,12 +190,23 @@ class ServingPlanner {
     return size;
   }
 
+  // The work: prompts are read, and as many tokens drawn, by as many sequences as the pool has room for.
   Variant variant(const PlanRequest& request, const ServingSize& size) const {
-    constexpr int64_t kWork = 4096;  // tokens that a plan's seconds are of
+    constexpr int64_t kWork = 4096;
     Variant out{graph(request, size), size.rows, size.sequences, {}};
-    const std::string& largest_step = out.graph.programs.at(1).name;  // "load" is the first program
-    out.work = {{largest_step, kWork / std::min(size.rows, kWork), 1}};
+    const int64_t room = size.blocks / question_.table_blocks(std::min(size.positions, kUsualPositions));
+    const int64_t drawn = std::clamp<int64_t>(room, 1, size.sequences);
+    out.work = {{step_of(out.graph, size.rows), std::max<int64_t>(1, kWork / size.rows), 1},
+                {step_of(out.graph, drawn), std::max<int64_t>(1, kWork / drawn), 1}};
     return out;
+  }
+
+  // The smallest step that has so many rows.
+  std::string step_of(const Graph& graph, int64_t rows) const {
+    std::string smallest = graph.programs.at(1).name;  // the first program is "load"
+    for (const Program& program : graph.programs)
+      if (question_.rows_of(program.name) >= rows) smallest = program.name;
+    return smallest;
   }
 
   // The step of one token, which every size has.
@@ -213,39 +231,66 @@ class ServingPlanner {
     out.plan.facts = request.facts;
     out.plan.process = request.process;
     out.plan.peak_bytes = out.plan.minimum_bytes = least;
+    const auto smallest = [&](size_t) { return variant(request, size); };
+    const std::string way = way_below(request, 1, smallest, timed(smallest(0)), least);
     out.plan.cheapest_fix = fmt::format(
         "sequences shorter than the {} tokens of --max-model-len, weights in fewer bits (--precision "
-        "bf16-true, --technique quantize-weights=int8), or on disk (--disk-memory DIR:SIZE)",
-        size.positions);
+        "bf16-true, --technique quantize-weights=int8){}{}",
+        size.positions, way.empty() ? "" : ", or weights below: ", way);
     return out;
   }
 
-  // Weights below the device: pools of some sequences, of one, and of one of the least length. `known`: the least
+  // Weights below the device. While they do not fit, a byte of the pool buys more tokens a second than a byte of
+  // weights that stay: all sequences of a step share what it copies. So the sizes are chosen with the weights below,
+  // layers stay in what the pool leaves, and blocks that are kept for their prefix have the rest. `known`: the least
   // budget of the device without that.
   SizedServing below(std::optional<int64_t> known) const {
-    const int64_t positions = question_.positions.value_or(std::min(question_.model_positions, kGoodPositions));
-    std::vector<ServingSize> sizes = all_sizes(positions);
-    if (sizes.size() > 2) sizes = {sizes[sizes.size() / 2], sizes.back()};
-    for (ServingSize& size : sizes) size.blocks *= std::min<int64_t>(size.sequences, 4);
-    if (positions > least_positions()) sizes.push_back(all_sizes(least_positions()).back());
-    const PlanRequest request = booked(sizes.front());
-    const auto each = [&](size_t which) { return variant(request, sizes[which]); };
-    SizedServing out{place_weights(request, sizes.size(), each, timed(each(0))), sizes.back()};
+    const ServingSize smallest = all_sizes(least_positions()).back();
+    const PlanRequest request = booked(smallest);
+    const Variant least = variant(request, smallest);
+    std::optional<Below> best;
+    for (const Placement& at : roomy_placements(request, least)) {
+      std::optional<Below> found = ServingPlanner(request_, question_, at).sized();
+      if (found && (!best || found->seconds < best->seconds)) best = found;
+    }
+    const auto each = [&](size_t) { return least; };
+    SizedServing out = best ? ServingPlanner(request_, question_, best->at).laid_out(best->size)
+                            : SizedServing{place_weights(request, 1, each, timed(least)), smallest};
+    if (best) out.plan.minimum_bytes = least_below(request, least);
     if (known) out.plan.minimum_bytes = std::min(out.plan.minimum_bytes, *known);
-    for (const ServingSize& size : sizes)
-      if (out.plan.feasible && is_of(out.plan, size)) out.size = size;
     return out;
   }
 
-  bool is_of(const Plan& plan, const ServingSize& size) const {
-    const auto pool = std::find_if(plan.tensors.begin(), plan.tensors.end(),
-                                   [](const PersistentTensor& tensor) { return tensor.role == Role::kv_cache; });
-    return plan.choices.micro_batch == size.rows &&
-           pool->place.type.dims[1] == question_.all_blocks(size) * question_.block_tokens;
+  struct Below {
+    ServingSize size;
+    Placement at;
+    double seconds = std::numeric_limits<double>::infinity();  // of the work
+  };
+
+  // Sizes beside this placement, and the fastest placement beside them; none where nothing fits.
+  std::optional<Below> sized() const {
+    const std::vector<ServingSize> sizes = all_sizes(least_positions());
+    if (!holds(sizes.back())) return {};
+    Below out{filled(lengthened(largest(sizes)), 1), *at_};
+    const PlanRequest request = booked(out.size);
+    if (const auto fastest = fastest_placement(request, variant(request, out.size), out.seconds)) out.at = *fastest;
+    return out;
+  }
+
+  // The plan of this placement, with what is left for blocks.
+  SizedServing laid_out(const ServingSize& least) const {
+    for (const ServingSize& size : {filled(least, 2), least}) {
+      const PlanRequest request = booked(size);
+      const Variant chosen = variant(request, size);
+      SizedServing out{lay_out(request, chosen, *at_, timed(chosen)), size};
+      if (out.plan.feasible) return out;
+    }
+    HR_CHECK(false, "a server of {} blocks with weights below takes more than was reckoned", least.blocks);
   }
 
   const PlanRequest& request_;
   const ServingQuestion& question_;
+  const std::optional<Placement> at_;
 };
 
 }  // namespace

@@ -27,6 +27,8 @@ struct ServingQuestion {
   LoraSlots lora;                      // of each step
   // The graph of a size: "load", then the steps, the largest first, whose KV pool has role kv_cache.
   std::function<Graph(const ServingSize&)> build;
+  // The rows of a program of such a graph; 0 of "load".
+  std::function<int64_t(const std::string& program)> rows_of;
   // Blocks behind the pool in its tensors, for copies of blocks: of a size, whatever its blocks. None where it is
   // empty.
   std::function<int64_t(const ServingSize&)> parked;
@@ -49,8 +51,9 @@ inline constexpr int64_t kLeastPositions = 256;  // of a sequence whose length i
 // Chooses in this order: rows and sequences as far as the least pool fits, 256 rows of 32 sequences down to 16 of one;
 // the longest sequences, if no length is asked for, up to the model's positions; as many blocks as fit, at most twice
 // what all sequences can fill, the rest for kept prefixes. The pool always holds one sequence of full length. Where
-// nothing fits, weights may lie below the device (weight_placement.h). Of a request without a lower tier minimum_bytes
-// is exact: that budget is feasible, one byte less is not. Pure. Throws Error(usage) for pins that cannot be honoured.
+// nothing fits, weights may lie below the device (weight_placement.h): the same choices with the weights there, then as
+// many layers on the device as the blocks leave room for that all sequences can fill. minimum_bytes is exact: that
+// budget is feasible, one byte less is not. Pure. Throws Error(usage) for pins that cannot be honoured.
 SizedServing plan_steps(const PlanRequest& request, const ServingQuestion& question);
 
 }  // namespace headroom

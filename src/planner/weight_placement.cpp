@@ -68,63 +68,23 @@ Plan lay_out_by(const PlanRequest& request, const Variant& variant, const std::s
   return plan;
 }
 
-// Where the weights of some layers lie.
-struct Placement {
-  Tier tier = Tier::host;
-  int64_t layers = 0;  // kEveryLayer: all weights
-  int64_t depth = 0;
-};
-
-Graph placed(const Variant& variant, const Placement& at) {
-  Graph graph = variant.graph;
-  if (at.layers > 0) offload_parameters(graph, at.tier, at.layers, at.depth);
-  return graph;
-}
-
-class WeightPlacer {
+// What pins allow, and what each setting of it takes.
+class PlacementChoices {
  public:
-  WeightPlacer(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
-               const std::string& timed)
-      : request_(request), count_(count), variant_(variant), timed_(timed) {
+  struct Choice {
+    Placement at;
+    TierBytes peaks;
+  };
+
+  explicit PlacementChoices(const PlanRequest& request) : request_(request) {
     check_untrained_pins(request);
     if (const std::optional<int64_t> pinned = pinned_prefetch(request)) depths_ = {*pinned};
     if (const std::optional<OffloadPin> pinned = offload_pin(request, kOffloadParameters.name)) weights_ = *pinned;
     if (!weights_ || !weights_->off) tiers_ = allowed_tiers(request, kOffloadParameters.name);
   }
 
-  // All weights on the device; the least that takes, when nothing fits.
-  std::optional<Plan> stay() {
-    for (size_t i = 0; i < count_ && may_stay(); ++i) {
-      Plan plan = lay_out_by(request_, variant_(i), timed_, false);
-      least_ = std::min(least_, plan.minimum_bytes);
-      if (plan.feasible) return plan;
-    }
-    return {};
-  }
-
-  // Weights below the device; feasible when that fits. `least` is what is known to work otherwise.
-  Plan move(int64_t least) {
-    least_ = std::min(least_, least);
-    for (size_t i = 0; i < count_; ++i) consider(i);
-    find_least();
-    Plan plan = best_ ? take() : refusal();
-    plan.minimum_bytes = least_;
-    return plan;
-  }
-
-  Plan run() {
-    std::optional<Plan> plan = stay();
-    return plan ? std::move(*plan) : move(INT64_MAX);
-  }
-
- private:
-  struct Choice {
-    size_t variant = 0;
-    Placement at;
-    TierBytes peaks;
-    double seconds = 0;
-  };
-
+  const std::vector<Tier>& tiers() const { return tiers_; }  // that the weights may lie in
+  const std::vector<int64_t>& depths() const { return depths_; }
   bool may_stay() const { return !weights_ || weights_->off; }
 
   // Every setting of layers worth looking at, ascending in bytes.
@@ -145,16 +105,48 @@ class WeightPlacer {
     return tier_peaks(assign(request_, liveness, true).peaks, request_);
   }
 
+  // What takes least of the device beside the other tiers' budgets: all layers, or all weights, whose windows of large
+  // ones may take more than those do; else as many layers as those budgets hold. The least of the device where they
+  // hold none.
+  Choice least(const Variant& variant, Tier tier, int64_t depth) const {
+    const std::vector<int64_t> all = settings(variant);
+    const auto at = [&](size_t index) {
+      const Placement placement{tier, all[index], depth};
+      return Choice{placement, peaks_of(placed(variant, placement), false)};
+    };
+    Choice out = at(all.size() - 1);
+    if (all.size() == 1) return out;
+    if (const Choice layers = at(all.size() - 2); !others_fit(out.peaks) || layers.peaks.device < out.peaks.device)
+      out = layers;
+    if (others_fit(out.peaks)) return out;
+    std::optional<Choice> found;
+    for (size_t low = 0, high = all.size() - 2; low < high;) {
+      const size_t middle = (low + high) / 2;
+      const Choice choice = at(middle);
+      if (others_fit(choice.peaks))
+        found = choice, low = middle + 1;
+      else
+        high = middle;
+    }
+    return found.value_or(out);
+  }
+
+  // The budgets of all tiers but the device's hold it.
+  bool others_fit(TierBytes peaks) const {
+    peaks.device = 0;
+    return fits(peaks, request_);
+  }
+
   // The fewest layers whose weights below leave what fits the device. More layers never take more of it, but for the
-  // last setting, whose windows of large weights may.
-  std::optional<Choice> fewest(size_t which, const Variant& variant, Tier tier, int64_t depth) const {
+  // last setting.
+  std::optional<Choice> fewest(const Variant& variant, Tier tier, int64_t depth) const {
     const std::vector<int64_t> choices = settings(variant);
     std::optional<Choice> found;
     const auto fits_at = [&](size_t index) {
       const Placement at{tier, choices[index], depth};
       const TierBytes peaks = peaks_of(placed(variant, at), true);
       const bool holds = peaks.device <= request_.budget_bytes;
-      if (holds) found = {which, at, peaks, 0};
+      if (holds) found = {at, peaks};
       return holds;
     };
     if (choices.empty()) return {};
@@ -170,89 +162,131 @@ class WeightPlacer {
     return found;
   }
 
-  void consider(size_t which) {
-    if (tiers_.empty()) return;
-    const Variant variant = variant_(which);
+  // Of all tiers and depths the fewest layers that fit all tiers; of these the one whose work is done first.
+  std::optional<Placement> fastest(const Variant& variant, double& seconds) const {
+    std::optional<Placement> best;
     for (const Tier tier : tiers_)
       for (const int64_t depth : depths_) {
-        std::optional<Choice> choice = fewest(which, variant, tier, depth);
+        const std::optional<Choice> choice = fewest(variant, tier, depth);
         if (!choice || !fits(choice->peaks, request_)) continue;
         const Graph graph = placed(variant, choice->at);
-        for (const ProgramRuns& work : variant.work) choice->seconds += seconds_of(request_, graph, work);
-        if (!best_ || choice->seconds < best_->seconds) best_ = choice;
+        double needed = 0;
+        for (const ProgramRuns& work : variant.work) needed += seconds_of(request_, graph, work);
+        if (best && needed >= seconds) continue;
+        best = choice->at;
+        seconds = needed;
       }
+    return best;
+  }
+
+ private:
+  const PlanRequest& request_;
+  std::optional<OffloadPin> weights_;
+  std::vector<Tier> tiers_;
+  std::vector<int64_t> depths_{std::begin(kDepths), std::end(kDepths)};
+};
+
+void report(const PlanRequest& request, const Placement& at, int64_t resident, double seconds, Plan& plan) {
+  const auto add = [&](const PassInfo& info, std::string value, int64_t saves, double costs, std::string why) {
+    const bool taken = value != "off";
+    if (const std::string text = pin(request, info.name); !text.empty())
+      why = fmt::format("pinned by --technique {}={}", info.name, text);
+    plan.techniques.push_back({std::string(info.name), std::string(kind_name(info.kind)), std::move(value), saves,
+                               costs, std::move(why), taken});
+  };
+  add(kOffloadParameters, tier_setting(at.tier, at.layers), resident - plan.arena_bytes, plan.step_seconds - seconds,
+      "against keeping them on the device");
+  add(kPrefetch, at.depth > 0 ? std::to_string(at.depth) : "off", 0, 0, "windows ahead of their use that copies start");
+}
+
+class WeightPlacer {
+ public:
+  WeightPlacer(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
+               const std::string& timed)
+      : request_(request), count_(count), variant_(variant), timed_(timed), choices_(request) {}
+
+  // All weights on the device; the least that takes, when nothing fits.
+  std::optional<Plan> stay() {
+    for (size_t i = 0; i < count_ && choices_.may_stay(); ++i) {
+      Plan plan = lay_out_by(request_, variant_(i), timed_, false);
+      least_ = std::min(least_, plan.minimum_bytes);
+      if (plan.feasible) return plan;
+    }
+    return {};
+  }
+
+  // Weights below the device; feasible when that fits. `least` is what is known to work otherwise.
+  Plan move(int64_t least) {
+    least_ = std::min(least_, least);
+    for (size_t i = 0; i < count_; ++i) consider(i);
+    find_least();
+    Plan plan = best_ ? lay_out(request_, variant_(best_->variant), best_->at, timed_) : refusal();
+    plan.minimum_bytes = least_;
+    return plan;
+  }
+
+  // Of the last variant.
+  int64_t least() {
+    find_least();
+    return least_;
+  }
+
+  Plan run() {
+    std::optional<Plan> plan = stay();
+    return plan ? std::move(*plan) : move(INT64_MAX);
+  }
+
+ private:
+  struct Best {
+    size_t variant = 0;
+    Placement at;
+    double seconds = 0;
+  };
+
+  void consider(size_t which) {
+    if (choices_.tiers().empty()) return;
+    double seconds = 0;
+    const std::optional<Placement> at = choices_.fastest(variant_(which), seconds);
+    if (at && (!best_ || seconds < best_->seconds)) best_ = {which, *at, seconds};
   }
 
   // The least of the device that the other budgets allow; of each lower tier the least beside the device's budget, or
   // what that least takes there.
   void find_least() {
     const Variant variant = variant_(count_ - 1);
-    for (const Tier tier : tiers_) {
-      const std::vector<int64_t> choices = settings(variant);
-      for (auto layers = choices.rbegin(); layers != choices.rend(); ++layers) {
-        const TierBytes peaks = peaks_of(placed(variant, {tier, *layers, depths_.front()}), false);
-        if (layers == choices.rbegin()) least_below_.of(tier) = peaks.of(tier);
-        TierBytes others = peaks;
-        others.device = 0;
-        if (!fits(others, request_)) continue;
-        least_ = std::min(least_, peaks.device);
-        break;
-      }
-      if (const std::optional<Choice> beside = fewest(count_ - 1, variant, tier, depths_.front()))
-        least_below_.of(tier) = beside->peaks.of(tier);
+    const int64_t depth = choices_.depths().front();
+    for (const Tier tier : choices_.tiers()) {
+      const PlacementChoices::Choice roomiest = choices_.least(variant, tier, depth);
+      least_below_.of(tier) = roomiest.peaks.of(tier);
+      if (choices_.others_fit(roomiest.peaks)) least_ = std::min(least_, roomiest.peaks.device);
+      if (const auto beside = choices_.fewest(variant, tier, depth)) least_below_.of(tier) = beside->peaks.of(tier);
     }
   }
 
   Plan refusal() const {
     Plan plan = describe(request_, variant_(count_ - 1));
     plan.peak_bytes = least_;
-    for (const Tier tier : tiers_)
+    for (const Tier tier : choices_.tiers())
       plan.below(tier).budget_bytes = request_.budgets().of(tier), plan.below(tier).peak_bytes = least_below_.of(tier);
     return plan;
-  }
-
-  Plan take() {
-    Variant variant = variant_(best_->variant);
-    const TierBytes resident = assign(request_, liveness_of(request_, variant.graph), true).peaks;
-    const double seconds = seconds_of(request_, variant.graph, {timed_, 1, 1});
-    variant.graph = placed(variant, best_->at);
-    Plan plan = lay_out_by(request_, variant, timed_, true);
-    report(resident.device, seconds, plan);
-    return plan;
-  }
-
-  void report(int64_t resident, double seconds, Plan& plan) const {
-    const Placement& at = best_->at;
-    const auto add = [&](const PassInfo& info, std::string value, int64_t saves, double costs, std::string why) {
-      const bool taken = value != "off";
-      if (const std::string text = pin(request_, info.name); !text.empty())
-        why = fmt::format("pinned by --technique {}={}", info.name, text);
-      plan.techniques.push_back({std::string(info.name), std::string(kind_name(info.kind)), std::move(value), saves,
-                                 costs, std::move(why), taken});
-    };
-    add(kOffloadParameters, tier_setting(at.tier, at.layers), resident - plan.arena_bytes, plan.step_seconds - seconds,
-        "against keeping them on the device");
-    add(kPrefetch, at.depth > 0 ? std::to_string(at.depth) : "off", 0, 0,
-        "windows ahead of their use that copies start");
   }
 
   const PlanRequest& request_;
   size_t count_;
   const std::function<Variant(size_t)>& variant_;
   const std::string& timed_;
-  std::optional<OffloadPin> weights_;
-  std::vector<Tier> tiers_;  // that the weights may lie in
-  std::vector<int64_t> depths_{std::begin(kDepths), std::end(kDepths)};
-  std::optional<Choice> best_;
+  const PlacementChoices choices_;
+  std::optional<Best> best_;
   int64_t least_ = INT64_MAX;
   TierBytes least_below_;
 };
 
-// What a tier that the request lacks would change: the options that do, or those with the least memory. `known` is the
-// least budget without it.
-std::string find_remedy(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
-                        const std::string& timed, int64_t known) {
+}  // namespace
+
+std::string way_below(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
+                      const std::string& timed, int64_t known) {
   std::string least;
+  if (pin(request, kOffloadParameters.name) == "off") return least;
   for (const Tier tier : kLowerTiers) {
     if (request.budgets().of(tier) > 0 || (tier == Tier::host && request.facts.is_cpu())) continue;
     PlanRequest with = request;
@@ -265,14 +299,22 @@ std::string find_remedy(const PlanRequest& request, size_t count, const std::fun
   return least;
 }
 
-}  // namespace
+int64_t least_below(const PlanRequest& request, const Variant& variant) {
+  const auto each = [&](size_t) { return variant; };
+  return WeightPlacer(request, 1, each, {}).least();
+}
+
+Graph placed(const Variant& variant, const Placement& at) {
+  Graph graph = variant.graph;
+  if (at.layers > 0) offload_parameters(graph, at.tier, at.layers, at.depth);
+  return graph;
+}
 
 Plan place_weights(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
                    const std::string& timed) {
   Plan plan = WeightPlacer(request, count, variant, timed).run();
   if (plan.feasible) return plan;
-  if (pin(request, kOffloadParameters.name) != "off")
-    plan.cheapest_fix = find_remedy(request, count, variant, timed, plan.minimum_bytes);
+  plan.cheapest_fix = way_below(request, count, variant, timed, plan.minimum_bytes);
   if (plan.cheapest_fix.empty()) plan.cheapest_fix = "a shorter sequence";
   return plan;
 }
@@ -288,12 +330,35 @@ void check_untrained_pins(const PlanRequest& request) {
   }
 }
 
-TierBytes arenas_of(const PlanRequest& request, const Graph& graph) {
-  return assign(request, liveness_of(request, graph), false).peaks;
+TierBytes arenas_of(const PlanRequest& request, const Graph& graph, bool below) {
+  return assign(request, liveness_of(request, graph), below).peaks;
+}
+
+std::vector<Placement> roomy_placements(const PlanRequest& request, const Variant& variant) {
+  const PlacementChoices choices(request);
+  std::vector<Placement> out;
+  for (const Tier tier : choices.tiers())
+    for (const int64_t depth : std::span(choices.depths()).first(std::min<size_t>(choices.depths().size(), 2)))
+      out.push_back(choices.least(variant, tier, depth).at);
+  return out;
+}
+
+std::optional<Placement> fastest_placement(const PlanRequest& request, const Variant& variant, double& seconds) {
+  return PlacementChoices(request).fastest(variant, seconds);
 }
 
 Plan lay_out(const PlanRequest& request, const Variant& variant, const std::string& timed) {
   return lay_out_by(request, variant, timed, false);
+}
+
+Plan lay_out(const PlanRequest& request, const Variant& variant, const Placement& at, const std::string& timed) {
+  const TierBytes resident = assign(request, liveness_of(request, variant.graph), true).peaks;
+  const double seconds = seconds_of(request, variant.graph, {timed, 1, 1});
+  Variant moved = variant;
+  moved.graph = placed(variant, at);
+  Plan plan = lay_out_by(request, moved, timed, true);
+  report(request, at, resident.device, seconds, plan);
+  return plan;
 }
 
 std::string describe_placement(const Plan& plan) {

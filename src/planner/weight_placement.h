@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,16 @@ struct Variant {
   std::vector<ProgramRuns> work;
 };
 
+// Where the weights of some layers lie.
+struct Placement {
+  Tier tier = Tier::host;
+  int64_t layers = 0;  // kEveryLayer: all weights; 0: none, all are on the device
+  int64_t depth = 0;   // of the prefetch
+};
+
+// The variant with its weights there.
+Graph placed(const Variant& variant, const Placement& at);
+
 // The first of `count` variants (most memory first) that fits. Where none does and a tier below the device has a
 // budget, the weights of some layers lie there: of every variant, tier and depth of prefetch the fewest layers that
 // fit, and of these the plan whose work is done first. `timed` names the program that plan.step_seconds is of. The pins
@@ -32,10 +43,29 @@ struct Variant {
 Plan place_weights(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
                    const std::string& timed);
 
+// The least budget of the device with the variant's weights below it.
+int64_t least_below(const PlanRequest& request, const Variant& variant);
+// What a tier that the request lacks would change where nothing of its own fits: "--disk-memory DIR:BYTES would need
+// SIZE" or "--memory BYTES with --disk-memory DIR:BYTES"; empty where none would. `known` is the least budget without
+// it.
+std::string way_below(const PlanRequest& request, size_t count, const std::function<Variant(size_t)>& variant,
+                      const std::string& timed, int64_t known);
+
+// For each tier and each of the small depths of prefetch that pins allow, the placement that takes least of the device.
+// Throws Error(usage) for pins that cannot be honoured.
+std::vector<Placement> roomy_placements(const PlanRequest& request, const Variant& variant);
+// Of the placements below the device that pins allow the one whose work is done first, among those with the fewest
+// layers that fit; none where nothing fits. `seconds`: of the work. Throws Error(usage) for pins that cannot be
+// honoured.
+std::optional<Placement> fastest_placement(const PlanRequest& request, const Variant& variant, double& seconds);
+// The plan of a placement, with what is reported of it; feasible where it fits, and minimum_bytes is its peak.
+Plan lay_out(const PlanRequest& request, const Variant& variant, const Placement& at, const std::string& timed);
+
 // Throws Error(usage) for pins of techniques that do not apply to a model that is not trained, or of bad settings.
 void check_untrained_pins(const PlanRequest& request);
-// The arenas that a graph takes, as lay_out() assigns them. Pure.
-TierBytes arenas_of(const PlanRequest& request, const Graph& graph);
+// The arenas that a graph takes, as lay_out() assigns them to one with weights below the device (`below`) or without.
+// Pure.
+TierBytes arenas_of(const PlanRequest& request, const Graph& graph, bool below);
 // The plan of a variant as it is; feasible where it fits, and minimum_bytes is its peak. `timed` as above.
 Plan lay_out(const PlanRequest& request, const Variant& variant, const std::string& timed);
 

@@ -18,6 +18,7 @@ std::string arena_json(const ServingPlan& plan, const ArenaState& now) {
                     {"arena_planned_bytes", plan.plan.arena_bytes},
                     {"arena_measured_bytes", now.arena_high_water},
                     {"resident_bytes", resident_bytes()},
+                    {"disk_bytes", plan.disk_bytes()},
                     {"regions", std::move(regions)},
                     {"kv_block_tokens", plan.limits.block_tokens},
                     {"kv_blocks", plan.limits.blocks},

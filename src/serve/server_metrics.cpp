@@ -36,6 +36,17 @@ std::string memory_text(const ServingPlan& plan, int64_t arena_high_water) {
   return out;
 }
 
+// Files of the plan, and weights that steps copy from below the device.
+std::string below_text(const ServingPlan& plan, int64_t steps) {
+  const StreamedWeights& streamed = plan.streamed;
+  return gauge("headroom_disk_budget_bytes", "what --disk-memory allows", plan.plan.disk.budget_bytes) +
+         gauge("headroom_disk_planned_bytes", "files of weights and parked blocks", plan.disk_bytes()) +
+         gauge("headroom_weights_below_bytes", "weights on the host or on disk", streamed.below_bytes) +
+         gauge("headroom_step_weight_bytes", "weights that a step copies from there", streamed.step_bytes) +
+         counter("headroom_weight_read_bytes_total", "weights that steps have copied from there",
+                 steps * streamed.step_bytes);
+}
+
 // Parked sequences; `block_bytes`: 0 while the model is loaded.
 std::string park_text(const SchedulerCounts& c, int64_t block_bytes) {
   return gauge("headroom_sequences_parked", "sequences whose blocks lie in the park area", c.parked) +
@@ -101,6 +112,7 @@ std::string ServerMetrics::text(const ServingPlan* plan, int64_t arena_high_wate
   const int64_t block_bytes = plan ? plan->block_bytes : 0;
   const std::lock_guard lock(mutex_);
   const SchedulerCounts& c = counts_;
+  if (plan) memory += below_text(*plan, c.steps);
   const double usage = c.blocks == 0 ? 0 : static_cast<double>(c.blocks_used) / static_cast<double>(c.blocks);
   std::string out = gauge("vllm:num_requests_running", "sequences that are computed", c.running) +
                     gauge("vllm:num_requests_waiting", "sequences that wait", c.waiting) +

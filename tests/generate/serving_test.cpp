@@ -8,10 +8,10 @@
 
 #include "../data_files/data_files.h"
 #include "../formats/expect_error.h"
-#include "../models/tiny_families.h"
 #include "base/bytes.h"
 #include "device/disk/scratch_file.h"
 #include "engine/serving.h"
+#include "served_families.h"
 #include "solo_text.h"
 #include "tiny_generation.h"
 
@@ -108,20 +108,6 @@ void expect_invariant(StepRunner& runner) {
   elsewhere.blocks = {17, 3, 11, 2, 30, 7};
   for (const int64_t chunk : {2, 3, 16}) expect_same(expected, alone(runner, elsewhere, chunk), "alone");
   for (const int64_t chunk : {1, 3, 7}) expect_same(expected, among_others(runner, elsewhere, chunk), "among others");
-}
-
-std::vector<TinyModel> served_families() {
-  std::vector<TinyModel> models;
-  for (const Family& family : families())
-    for (const bool varied : {false, true}) {
-      TinyModel model{std::string(family.architecture) + (varied ? "Variant" : ""), tiny_config(family)};
-      if (varied) model.config.merge_patch(tiny_variant(family));
-      model.config["vocab_size"] = 258;
-      model.config["initializer_range"] = 0.2;
-      const ModelSpec spec = read_model_spec(HfConfig::parse(model.config.dump(), "c.json"));
-      if (spec.objective == Objective::language) models.push_back(std::move(model));
-    }
-  return models;
 }
 
 class ServedFamily : public testing::TestWithParam<TinyModel> {

@@ -269,7 +269,7 @@ function drawArena(arena) {
     said.push(bar.title);
   }
   byId('arena').setAttribute('aria-label', 'Planned memory: ' + said.join(', '));
-  byId('total').textContent = bytesText(arena.planned_peak_bytes) + ' planned of ' + bytesText(arena.budget_bytes) + '; the process holds ' + bytesText(arena.resident_bytes);
+  byId('total').textContent = bytesText(arena.planned_peak_bytes) + ' planned of ' + bytesText(arena.budget_bytes) + (arena.disk_bytes ? ', ' + bytesText(arena.disk_bytes) + ' on disk' : '') + '; the process holds ' + bytesText(arena.resident_bytes);
 }
 
 const rates = [];
