@@ -59,7 +59,11 @@ constexpr Variation kVariations[] = {
        o.data.micro_batch_size = 4, o.techniques.max_grad_norm = 0;
        o.techniques.matmul_precision = o.techniques.precision == "32-true" ? "high" : "fp8";
      }},
-    {"adapters", [](TrainOptions& o) { o.techniques.lora.rank = 4, o.techniques.lora.dropout = 0.1; }},
+    {"adapters, the gradient of attention in any order",
+     [](TrainOptions& o) {
+       o.techniques.lora.rank = 4, o.techniques.lora.dropout = 0.1;
+       if (o.techniques.precision != "32-true") o.techniques.attention_order = "any";
+     }},
     {"buckets, products in bf16",
      [](TrainOptions& o) {
        o.techniques.group_by_length = true;

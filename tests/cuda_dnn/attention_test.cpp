@@ -136,13 +136,22 @@ TEST_F(DnnAttention, OurOwnKernelsServeWhereThePlanTakesThem) {
   }
 }
 
-// Sums in any order are for a measurement: their workspace is linear in the length everywhere.
+// The workspace of sums in any order is linear in the length everywhere; but on 9.x and 10.x dq is kept twice.
 TEST_F(DnnAttention, TakesGradientsInAnyOrderWhereverItIsAsked) {
-  context.facts.capabilities = of_compute_capability(80);
   const auto any_order = [](KernelSpec& spec) { spec.attrs.set("kernels", std::string(kCudnnAnyOrder)); };
-  EXPECT_EQ(chosen(changed("attention_grad", any_order)), "cudnn");
-  EXPECT_TRUE(attention_shape(changed("attention_grad", any_order).call()).any_order);
-  EXPECT_NE(chosen(changed("attention_grad", [](KernelSpec&) {})), "cudnn");
+  for (const int capability : {80, 86, 89, 90, 100, 103, 120}) {
+    SCOPED_TRACE(capability);
+    context.facts.capabilities = of_compute_capability(capability);
+    const KernelSpec spec = changed("attention_grad", any_order);
+    EXPECT_EQ(chosen(spec), "cudnn");
+    EXPECT_TRUE(attention_shape(spec.call()).any_order);
+    EXPECT_EQ(chosen(changed("attention_grad", [](KernelSpec&) {})) == "cudnn", capability == 90);
+    // Two heads that share keys, 8 queries that count as 128.
+    const int64_t copies = capability == 90 || capability == 100 || capability == 103 ? 1 : 2;
+    EXPECT_EQ(spec.scratch_bytes - kCudnnSpare, 2 * 128 * (copies * 64 * 4 + 4 + 2 * 64 * 2) + 2 * 128 / 64 * 8);
+  }
+  context.facts.capabilities = of_compute_capability(75);
+  EXPECT_EQ(refusal(changed("attention_grad", any_order)), "needs compute capability 8.0");
 }
 
 TEST_F(DnnAttention, OurOwnKernelsServeWithoutTheLibrary) {
