@@ -22,6 +22,8 @@ CONFIG = {'architectures': ['LlamaForCausalLM'], 'model_type': 'llama', 'vocab_s
           'initializer_range': 0.2, 'bos_token_id': 256, 'eos_token_id': 257}
 EXPERTS = CONFIG | {'architectures': ['MixtralForCausalLM'], 'model_type': 'mixtral', 'num_local_experts': 4, 'num_experts_per_tok': 2,
                     'output_router_logits': True, 'router_aux_loss_coef': 0.5}
+ENCODER = {'architectures': ['BertModel'], 'model_type': 'bert', 'vocab_size': 258, 'hidden_size': 32, 'intermediate_size': 48, 'num_hidden_layers': 2,
+           'num_attention_heads': 4, 'max_position_embeddings': 64, 'type_vocab_size': 2, 'hidden_act': 'gelu', 'initializer_range': 0.2, 'pad_token_id': 0}
 WIDE = CONFIG | {'architectures': ['MistralForCausalLM'], 'model_type': 'mistral', 'hidden_size': 192, 'intermediate_size': 512}
 ROWS = [{'text': f'row {n}: ' + 'abc'[n % 3] * 4} for n in range(12)]
 GPU = ['--device', 'cuda:0', '--profile', 'H100-80GB', '--memory', '1GiB']
@@ -191,6 +193,23 @@ def check_server(program, shim, model):
         check(f'{" ".join(option)} is refused on the GPU', refused.returncode == 2 and option[0] in refused.stderr and remedy in refused.stderr, refused.stderr)
 
 
+def embeddings(program, where, model, texts):
+    with tempfile.TemporaryDirectory() as home, Server(program, model, home, *where) as server:
+        status, text = server.post('/v1/embeddings', input=texts)
+        assert status == 200, text
+        return [one['embedding'] for one in json.loads(text)['data']]
+
+
+def check_encoder(program, shim, folder):
+    """Embeddings of an encoder, whose inputs are whole in each step."""
+    model, texts = make_model(program, folder, ENCODER), ['a text of its own', 'x', 'row 3: aaaa and some more of it']
+    gpu = embeddings(shim, GPU, model, texts)
+    cpu = embeddings(program, CPU, model, texts)
+    apart = max(abs(a - b) for one, other in zip(gpu, cpu) for a, b in zip(one, other))
+    check('the GPU serves an encoder as the CPU does', len(gpu) == len(cpu) == 3 and apart < 1e-5, apart)
+    check('its inputs together as alone', gpu[1:2] == embeddings(shim, GPU, model, texts[1:2]))
+
+
 def main():
     program, shim = sys.argv[1:3]
     with tempfile.TemporaryDirectory() as folder:
@@ -241,6 +260,7 @@ def main():
         check('less than the context is refused', code == 3 and not os.path.exists(os.path.join(folder, 'small')), code)
         check_context(shim, folder, model, data)
         check_server(program, shim, model)
+        check_encoder(program, shim, folder)
     print(f'{passed} passed, {len(failed)} failed')
     sys.exit(1 if failed else 0)
 
