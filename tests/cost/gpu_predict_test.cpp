@@ -69,7 +69,8 @@ TEST(GpuPredict, ACallTakesItsWorkOrItsLaunch) {
   EXPECT_DOUBLE_EQ(linear_seconds(gpu(), 16, 64, 64), kLaunch);
 }
 
-// At twice the rate of bf16 and two passes over each operand, 5 bytes an element; or at the rate measured, which has them.
+// At twice the rate of bf16 and two passes over each operand, 5 bytes an element; or at the rate measured, which has
+// them.
 TEST(GpuPredict, Fp8TakesItsRateAndTheRounding) {
   constexpr int64_t kSize = 8192;
   constexpr double kFlops = 2.0 * kSize * kSize * kSize, kRounding = 2 * 5.0 * kSize * kSize / kBytes;

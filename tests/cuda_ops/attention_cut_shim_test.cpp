@@ -1,5 +1,5 @@
-// The gradient of attention on tensor cores where a block may have the shared memory of a Hopper: other cuts of the same
-// sums.
+// The gradient of attention on tensor cores where a block may have the shared memory of a Hopper: other cuts of the
+// same sums.
 #include "cuda_shim/cuda_harness.h"
 #include "cuda_shim/cuda_shim.h"
 
@@ -18,9 +18,9 @@ class SharedMemory {
 
 TEST(CudaAttentionCut, LongHeadsHaveTheSameGradientInARoomyOne) {
   const std::vector<int64_t> q{1, 140, 2 * 128}, k{1, 140, 128};
-  const std::vector<Tensor> inputs{
-      Tensor::random(DType::bf16, q, 1), Tensor::random(DType::bf16, k, 2),          Tensor::random(DType::bf16, k, 3),
-      Tensor::random(DType::bf16, q, 4), Tensor::random(DType::f32, {1, 2, 140}, 5), Tensor::random(DType::bf16, q, 6)};
+  const std::vector<Tensor> inputs{Tensor::random(DType::bf16, q, 1),          Tensor::random(DType::bf16, k, 2),
+                                   Tensor::random(DType::bf16, k, 3),          Tensor::random(DType::bf16, q, 4),
+                                   Tensor::random(DType::f32, {1, 2, 140}, 5), Tensor::random(DType::bf16, q, 6)};
   const Attrs causal{{"heads", int64_t{2}}, {"kv_heads", int64_t{1}}, {"causal", int64_t{1}}, {"window", int64_t{0}}};
   const Attrs whole{{"heads", int64_t{2}}, {"kv_heads", int64_t{1}}, {"causal", int64_t{0}}, {"window", int64_t{0}}};
   Attrs capped = causal;

@@ -191,8 +191,8 @@ TEST_F(CudaFp8, WhatIsNotFiniteIsNaN) {
 // What the reference makes of the rounded operands, in f32.
 class CudaFp8Products : public CudaFp8 {
  protected:
-  // What a device's sums may lose: Hopper's tensor cores keep 13 bits below the largest of the products in fp8 that they
-  // add ("DeepSeek-V3 Technical Report", section 3.5.2). The library's stand-in adds in fp32.
+  // What a device's sums may lose: Hopper's tensor cores keep 13 bits below the largest of the products in fp8 that
+  // they add ("DeepSeek-V3 Technical Report", section 3.5.2). The library's stand-in adds in fp32.
   double lost_in_sums(std::string_view op, std::vector<Tensor> by_hand, const Attrs& attrs, const RunOptions& options) {
     if (services.products) return 0;
     for (Tensor& x : by_hand)

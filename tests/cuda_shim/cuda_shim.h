@@ -52,7 +52,8 @@ int lane();
 
 // Runs body() once for each thread of each block; shared memory is filled with NaN patterns before each block. Throws
 // what the kernel's faults throw. Not thread-safe.
-// Dynamic shared memory that a block may have: what 8.6 and 8.9 give, the least of 8.0 and later, unless a test gives more.
+// Dynamic shared memory that a block may have: what 8.6 and 8.9 give, the least of 8.0 and later, unless a test gives
+// more.
 constexpr int64_t kLeastSharedBytes = 99 << 10;
 extern int64_t most_shared;
 void run_grid_of(Dim3 grid, unsigned block, size_t shared_bytes, void (*body)(const void*), const void* context);

@@ -4,7 +4,7 @@
 Usage: budget.py HEADROOM MODEL_DIR DATA [--device cuda:0] [--fractions 1.0,0.5,0.0] [--extra "ARGS"]
 Asks `plan` for the least budget and the peak with plenty, trains 3 steps with evaluation and save at budgets between them, and checks: exit 0;
 planned == measured arena and scratch file; the driver's peak for the process (NVML, every 5 ms) is at most the planned peak, and below it by at most 5 % of
-what lies outside the arena; what lies outside is at most 700 MiB; resident host memory is at most the host tier's plan; losses agree at
+what lies outside the arena and the 32 MiB that CUDA graphs may take, of which a small model takes little; what lies outside is at most 700 MiB; resident host memory is at most the host tier's plan; losses agree at
 all budgets; one byte less than the least budget is refused with exit 3. Prints N passed, N failed; without a device it skips.
 """
 import argparse
@@ -21,6 +21,7 @@ import gpu_run  # noqa: E402, which finds the folder above it
 import task  # noqa: E402
 
 MOST_OUTSIDE = 700 * 2 ** 20
+GRAPHS = 32 * 2 ** 20
 
 
 class Checks:
@@ -53,7 +54,7 @@ def check_run(options, checks, budget, losses):
     checks.that(f'{budget}: arena planned == measured', run['arena_planned_bytes'] == run['arena_measured_bytes'], run['arena_measured_bytes'])
     checks.that(f'{budget}: disk planned == measured', run['disk_planned_bytes'] == run['disk_measured_bytes'], run['disk_measured_bytes'])
     checks.that(f'{budget}: device <= planned <= budget', device <= planned['peak_bytes'] <= budget, f"{device} {planned['peak_bytes']}")
-    checks.that(f'{budget}: within 5 % of what lies outside', planned['peak_bytes'] - device <= 0.05 * outside, planned['peak_bytes'] - device)
+    checks.that(f'{budget}: within 5 % of what lies outside, and graphs', planned['peak_bytes'] - device <= 0.05 * outside + GRAPHS, planned['peak_bytes'] - device)
     checks.that(f'{budget}: outside at most 700 MiB', outside <= MOST_OUTSIDE, outside)
     counted = run['device_outside_arena_bytes']
     if counted is None:

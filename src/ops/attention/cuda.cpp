@@ -149,8 +149,10 @@ CudaOffer make_grad_mma(const KernelSpec& spec, const CudaContext& context) {
   if (std::string refusal = mma_refusal(spec, context, tight); !refusal.empty()) return {nullptr, std::move(refusal)};
   const bool roomy =
       2 * cuda::attention_mma_grad_shared(attention_shape(spec.call()).dim, true) <= context.shared_bytes;
-  return grad_offer(spec, [roomy](const AttentionSizes& sizes, const cuda::AttentionGradArrays& arrays,
-                                  CudaStream stream) { cuda::launch_attention_mma_grad(sizes, arrays, roomy, stream); });
+  return grad_offer(spec,
+                    [roomy](const AttentionSizes& sizes, const cuda::AttentionGradArrays& arrays, CudaStream stream) {
+                      cuda::launch_attention_mma_grad(sizes, arrays, roomy, stream);
+                    });
 }
 
 std::unique_ptr<CudaKernel> make_append(const KernelSpec& spec, const CudaContext& context) {

@@ -1,8 +1,8 @@
 // Device code of attention's gradient on tensor cores: bf16, heads of 64, 96 or 128, sm_80 and later. As in
 // cuda_grad.cu scores are computed again by the blocks that own queries (dq) and by those that own keys (dk, dv).
-// Either keeps rows of two tensors in shared memory, 16 M for each warp, and streams the rows of the other two past them,
-// R at a time, the next ones copied meanwhile. What a warp loads of streamed rows serves its M times sixteen: two where
-// registers hold their sums.
+// Either keeps rows of two tensors in shared memory, 16 M for each warp, and streams the rows of the other two past
+// them, R at a time, the next ones copied meanwhile. What a warp loads of streamed rows serves its M times sixteen: two
+// where registers hold their sums.
 #ifndef __CUDACC_RTC__
 #include <algorithm>
 #endif
@@ -16,7 +16,7 @@
 namespace headroom::cuda {
 
 template <int M>
-constexpr int kMmaOwned = 16 * kMmaWarps * M;
+constexpr int kMmaOwned = 16 * kMmaWarps* M;
 
 template <int D, int M, int R, bool kDropped>
 struct MmaGradShared {
@@ -280,16 +280,16 @@ struct MmaGradCut {
 };
 
 #ifdef __CUDACC_RTC__
-#define HR_MMA_GRAD_CUT(D, kRoomy, kCapped, kDropped)                                                                \
-  template __global__ void attention_mma_grad_queries<D, MmaGradCut<D, kRoomy>::kQueryTimes,                         \
-                                                      MmaGradCut<D, kRoomy>::kQueryRows, kCapped, kDropped>(         \
-      AttentionSizes, AttentionGradArrays);                                                                          \
-  template __global__ void attention_mma_grad_keys<D, MmaGradCut<D, kRoomy>::kKeyTimes,                              \
-                                                   MmaGradCut<D, kRoomy>::kKeyRows, kCapped, kDropped>(              \
+#define HR_MMA_GRAD_CUT(D, kRoomy, kCapped, kDropped)                                                        \
+  template __global__ void attention_mma_grad_queries<D, MmaGradCut<D, kRoomy>::kQueryTimes,                 \
+                                                      MmaGradCut<D, kRoomy>::kQueryRows, kCapped, kDropped>( \
+      AttentionSizes, AttentionGradArrays);                                                                  \
+  template __global__ void attention_mma_grad_keys<D, MmaGradCut<D, kRoomy>::kKeyTimes,                      \
+                                                   MmaGradCut<D, kRoomy>::kKeyRows, kCapped, kDropped>(      \
       AttentionSizes, AttentionGradArrays);
-#define HR_MMA_GRAD(D, kRoomy)               \
-  HR_MMA_GRAD_CUT(D, kRoomy, false, false)   \
-  HR_MMA_GRAD_CUT(D, kRoomy, true, false)    \
+#define HR_MMA_GRAD(D, kRoomy)             \
+  HR_MMA_GRAD_CUT(D, kRoomy, false, false) \
+  HR_MMA_GRAD_CUT(D, kRoomy, true, false)  \
   HR_MMA_GRAD_CUT(D, kRoomy, false, true)
 HR_MMA_GRAD(64, false)
 HR_MMA_GRAD(96, false)

@@ -177,7 +177,8 @@ class LtProduct final : public CudaProduct {
   // product's size: these are in no more memory than the arena will take, which is not there yet.
   void try_out() {
     const auto& [rows, cols, depth] = spec_.matmul.size;
-    if (choices_.size() < 2 || 2.0 * static_cast<double>(rows) * static_cast<double>(cols) * static_cast<double>(depth) < kLeastTried)
+    if (choices_.size() < 2 ||
+        2.0 * static_cast<double>(rows) * static_cast<double>(cols) * static_cast<double>(depth) < kLeastTried)
       return;
     if (!cuda::part_wanted("trials")) return;
     const Room room(spec_, choices_);

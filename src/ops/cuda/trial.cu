@@ -101,8 +101,8 @@ Trial TrialMemory::of(void (*queue)(const void* context, CudaStream stream), con
   fill(at_ + result, result_bytes, clock.stream);
   check_cuda(cudaMemsetAsync(sum, 0, kSumBytes, clock.stream), "a trial");
   queue(context, clock.stream);
-  sum_bits<<<kTrialBlocks, kTrialThreads, 0, clock.stream>>>(reinterpret_cast<const uint32_t*>(at_ + result), result_bytes / 4,
-                                                             reinterpret_cast<unsigned long long*>(sum));
+  sum_bits<<<kTrialBlocks, kTrialThreads, 0, clock.stream>>>(
+      reinterpret_cast<const uint32_t*>(at_ + result), result_bytes / 4, reinterpret_cast<unsigned long long*>(sum));
   Trial trial;
   check_cuda(cudaMemcpyAsync(&trial.bits, sum, sizeof trial.bits, cudaMemcpyDeviceToHost, clock.stream), "a trial");
   check_cuda(cudaStreamSynchronize(clock.stream), "a trial");
@@ -115,7 +115,9 @@ Trial TrialMemory::of(void (*queue)(const void* context, CudaStream stream), con
 #elif !defined(__CUDACC_RTC__)
 TrialMemory::TrialMemory(int64_t bytes) : bytes_(bytes) {}
 TrialMemory::~TrialMemory() = default;
-Trial TrialMemory::of(void (*)(const void* context, CudaStream stream), const void*, int64_t, int64_t) const { return {}; }
+Trial TrialMemory::of(void (*)(const void* context, CudaStream stream), const void*, int64_t, int64_t) const {
+  return {};
+}
 #endif
 
 #ifndef __CUDACC_RTC__

@@ -74,8 +74,8 @@ struct AttentionCalls {
   std::vector<ConcreteType> forward, backward;
 
   AttentionCalls(const AttentionSizes& s, DType dtype) {
-    const ConcreteType q{dtype, {s.batch, s.sequence, 4 * s.head_dim}},
-        k{dtype, {s.batch, s.sequence, 2 * s.head_dim}}, lse{DType::f32, {s.batch, 4, s.sequence}};
+    const ConcreteType q{dtype, {s.batch, s.sequence, 4 * s.head_dim}}, k{dtype, {s.batch, s.sequence, 2 * s.head_dim}},
+        lse{DType::f32, {s.batch, 4, s.sequence}};
     forward = {q, k, k}, backward = {q, k, k, q, lse, q};
   }
 };
