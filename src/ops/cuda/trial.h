@@ -28,7 +28,7 @@ class TrialMemory {
   bool there() const { return at_ != nullptr; }
   std::byte* at() const { return at_; }
 
-  // Runs queue(context, stream) once for its bits, those of `result_bytes` from `result` on, which are filled anew
+  // Runs queue(context, stream) once for its bits, those of `result_bytes` from `result` on, which are filled again
   // before, then for its time: the median of five runs. Waits for them. Throws Error(run) with the driver's words, as
   // does what queue throws.
   Trial of(void (*queue)(const void* context, CudaStream stream), const void* context, int64_t result,
