@@ -16,7 +16,6 @@ import sys
 import gpu_run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-VARIANTS = {'plain': [], 'compile': ['--compile'], 'checkpointing': ['--compile', '--checkpointing']}
 
 
 class Peer:
@@ -25,7 +24,7 @@ class Peer:
     def __init__(self, options, folder):
         self.process = subprocess.Popen(
             [options.torch_python, os.path.join(HERE, 'torch_peer.py'), folder, '--sequence', str(options.sequence), '--batch', str(options.batch),
-             '--precision', options.precision, '--steps', str(options.steps), '--rounds', *VARIANTS[options.variant]],
+             '--precision', options.precision, '--steps', str(options.steps), '--rounds', *gpu_run.TORCH_VARIANTS[options.variant]],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr, text=True)
         self.read()
 
@@ -77,7 +76,7 @@ def main():
     parser.add_argument('--sequence', type=int, default=1024)
     parser.add_argument('--batch', type=int, default=16)
     parser.add_argument('--precision', choices=['bf16-true', 'bf16-mixed'], default='bf16-true')
-    parser.add_argument('--variant', choices=list(VARIANTS), default='compile')
+    parser.add_argument('--variant', choices=list(gpu_run.TORCH_VARIANTS), default='compile')
     parser.add_argument('--rounds', type=int, default=3)
     parser.add_argument('--steps', type=int, default=12)
     parser.add_argument('--profile')

@@ -16,13 +16,12 @@ import subprocess
 import gpu_run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-VARIANTS = {'plain': [], 'compile': ['--compile'], 'checkpointing': ['--compile', '--checkpointing']}
 MODELS = 'qwen2.5-0.5b,qwen2.5-1.5b,llama-3.2-3b'
 
 
 def run_peer(python, folder, sequence, batch, precision, variant):
     command = [python, os.path.join(HERE, 'torch_peer.py'), folder, '--sequence', str(sequence), '--batch', str(batch), '--precision', precision,
-               *VARIANTS[variant]]
+               *gpu_run.TORCH_VARIANTS[variant]]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         return {'failed': 'out of memory' if 'out of memory' in done.stderr else ' '.join(done.stderr[-300:].split())}
@@ -32,7 +31,7 @@ def run_peer(python, folder, sequence, batch, precision, variant):
 def compare(options, model, sequence, precision):
     key = {'model': model, 'sequence': sequence, 'precision': precision}
     folder = os.path.join(options.shared, 'data', 'models', model)
-    peers = {variant: run_peer(options.torch_python, folder, sequence, options.batch, precision, variant) for variant in VARIANTS}
+    peers = {variant: run_peer(options.torch_python, folder, sequence, options.batch, precision, variant) for variant in gpu_run.TORCH_VARIANTS}
     rows = [{**key, 'side': f'torch {name}', **peer} for name, peer in peers.items()]
     working = [peer for peer in peers.values() if 'failed' not in peer]
     fastest = max(working, key=lambda peer: peer['tokens_per_second']) if working else None

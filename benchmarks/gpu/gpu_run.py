@@ -14,6 +14,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import task  # noqa: E402
 
 GIB = 2 ** 30
+# Options of torch_peer.py.
+TORCH_VARIANTS = {'plain': [], 'compile': ['--compile'], 'checkpointing': ['--compile', '--checkpointing']}
 
 
 class ProcessInfo(ctypes.Structure):
