@@ -1,11 +1,10 @@
 #include "engine/generate.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <memory>
 
 #include "base/error.h"
+#include "base/process_memory.h"
 #include "engine/generation_grammar.h"
 #include "engine/inference_request.h"
 #include "engine/process_bytes.h"
@@ -67,7 +66,7 @@ PreparedPrompt prepare_prompt(const GenerationRequest& asked, const ModelFiles& 
   if (!prepare_fits(request)) return out;
   out.ids = prompt_ids(prompt, text, *out.tokenizer, model);
   out.tokens = static_cast<int64_t>(out.ids->size());
-  ::malloc_trim(0);  // what loading and encoding held
+  release_what_is_behind();  // what loading and encoding held
   return out;
 }
 

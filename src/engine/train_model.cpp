@@ -1,11 +1,10 @@
 #include "engine/train_model.h"
 
-#include <malloc.h>
-
 #include <cmath>
 #include <optional>
 
 #include "base/error.h"
+#include "base/process_memory.h"
 #include "base/threads.h"
 #include "device/device.h"
 #include "engine/budget.h"
@@ -129,7 +128,7 @@ class TrainingRun {
       if (created) fs::remove(out, status);
       throw;
     }
-    ::malloc_trim(0);
+    release_what_is_behind();
     events_.say(describe_data(data_->train));
     const LengthHistogram& lengths = data_->train.cache.counts().lengths;
     if (lengths.rows() == 0) return;

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
 namespace headroom {
 
 TEST(RecordedPeak, IsTheKernelsOrWhatWasRecordedAboveIt) {
@@ -11,6 +14,20 @@ TEST(RecordedPeak, IsTheKernelsOrWhatWasRecordedAboveIt) {
   peak.include(above);
   peak.include(above - 4096);
   EXPECT_EQ(peak.bytes(), above);
+}
+
+// What is dropped of the code comes back as it runs.
+TEST(ReleaseWhatIsBehind, GivesBackFreeMemoryAndGoesOn) {
+  {
+    std::vector<std::unique_ptr<char[]>> small;
+    for (int i = 0; i < 20000; ++i) small.push_back(std::make_unique<char[]>(512));
+    for (const std::unique_ptr<char[]>& block : small) block[0] = 1;
+  }
+  const int64_t before = resident_bytes();
+  release_what_is_behind();
+  const int64_t after = resident_bytes();
+  EXPECT_LE(after, before);
+  EXPECT_GT(after, 0);
 }
 
 }  // namespace headroom
