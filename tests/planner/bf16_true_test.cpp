@@ -1,4 +1,5 @@
-// Matrices in bf16 take exactly half the bytes that they take in fp32, in every kind of plan; vectors that no update touches stay.
+// Matrices in bf16 take exactly half the bytes that they take in fp32, in every kind of plan; vectors that no update
+// touches stay.
 #include <gtest/gtest.h>
 
 #include "models/decoder.h"
