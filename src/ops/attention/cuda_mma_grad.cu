@@ -337,7 +337,7 @@ static void launch_mma_grad_cut(const AttentionSizes& sizes, const AttentionGrad
   if (sizes.softcap > 0)
     launch_mma_grad_of<D, kRoomy, true, false>(sizes, arrays, stream);
   else if (sizes.dropout.below > 0)
-    launch_mma_grad_of<D, kRoomy, false, true>(sizes, arrays, stream);
+    launch_mma_grad_of<D, false, false, true>(sizes, arrays, stream);  // a roomy one has no registers for it
   else
     launch_mma_grad_of<D, kRoomy, false, false>(sizes, arrays, stream);
 }

@@ -189,7 +189,7 @@ class LtProduct final : public CudaProduct {
       chosen_ = choice;
       trials.push_back(trial(room, memory));
     }
-    chosen_ = choices_[cuda::fastest_alike(trials.data(), trials.size())];
+    chosen_ = choices_[static_cast<size_t>(cuda::fastest_alike(trials.data(), std::ssize(trials)))];
   }
 
   // Loads its code. Throws Error(run) when the library or the driver refuses.
@@ -211,7 +211,7 @@ class LtProduct final : public CudaProduct {
   };
 
   cuda::Trial trial(const Room& room, const cuda::TrialMemory& memory) const {
-    const Shown shown{*this, room.arguments(memory.at())};
+    const Shown shown{*this, room.arguments(static_cast<std::byte*>(memory.at()))};
     return memory.of(
         [](const void* context, CudaStream stream) {
           const auto& [product, arguments] = *static_cast<const Shown*>(context);

@@ -72,8 +72,8 @@ double milliseconds_of(const Clock& clock, void (*queue)(const void*, CudaStream
   return milliseconds;
 }
 
-void fill(std::byte* at, int64_t bytes, cudaStream_t stream) {
-  fill_for_trial<<<kTrialBlocks, kTrialThreads, 0, stream>>>(reinterpret_cast<uint32_t*>(at), bytes / 4);
+void fill(void* at, int64_t bytes, cudaStream_t stream) {
+  fill_for_trial<<<kTrialBlocks, kTrialThreads, 0, stream>>>(static_cast<uint32_t*>(at), bytes / 4);
   check_cuda(cudaGetLastError(), "filling operands for a trial");
 }
 
@@ -82,12 +82,11 @@ void fill(std::byte* at, int64_t bytes, cudaStream_t stream) {
 TrialMemory::TrialMemory(int64_t bytes) : bytes_((bytes + kSumBytes - 1) / kSumBytes * kSumBytes) {
   size_t free = 0, total = 0;
   if (cudaMemGetInfo(&free, &total) != cudaSuccess || free < static_cast<size_t>(bytes_ + kSumBytes)) return;
-  void* at = nullptr;
-  if (cudaMalloc(&at, static_cast<size_t>(bytes_ + kSumBytes)) != cudaSuccess) {
+  if (cudaMalloc(&at_, static_cast<size_t>(bytes_ + kSumBytes)) != cudaSuccess) {
+    at_ = nullptr;
     cudaGetLastError();  // who goes on without memory finds no failure
     return;
   }
-  at_ = static_cast<std::byte*>(at);
   const Clock clock;
   fill(at_, bytes_, clock.stream);
   check_cuda(cudaStreamSynchronize(clock.stream), "filling operands for a trial");
@@ -97,12 +96,13 @@ TrialMemory::~TrialMemory() { cudaFree(at_); }
 Trial TrialMemory::of(void (*queue)(const void* context, CudaStream stream), const void* context, int64_t result,
                       int64_t result_bytes) const {
   const Clock clock;
-  std::byte* const sum = at_ + bytes_;
-  fill(at_ + result, result_bytes, clock.stream);
+  auto* const base = static_cast<unsigned char*>(at_);
+  unsigned char* const sum = base + bytes_;
+  fill(base + result, result_bytes, clock.stream);
   check_cuda(cudaMemsetAsync(sum, 0, kSumBytes, clock.stream), "a trial");
   queue(context, clock.stream);
   sum_bits<<<kTrialBlocks, kTrialThreads, 0, clock.stream>>>(
-      reinterpret_cast<const uint32_t*>(at_ + result), result_bytes / 4, reinterpret_cast<unsigned long long*>(sum));
+      reinterpret_cast<const uint32_t*>(base + result), result_bytes / 4, reinterpret_cast<unsigned long long*>(sum));
   Trial trial;
   check_cuda(cudaMemcpyAsync(&trial.bits, sum, sizeof trial.bits, cudaMemcpyDeviceToHost, clock.stream), "a trial");
   check_cuda(cudaStreamSynchronize(clock.stream), "a trial");
@@ -121,10 +121,10 @@ Trial TrialMemory::of(void (*)(const void* context, CudaStream stream), const vo
 #endif
 
 #ifndef __CUDACC_RTC__
-size_t fastest_alike(const Trial* trials, size_t count) {
+int64_t fastest_alike(const Trial* trials, int64_t count) {
   constexpr double kWorthwhile = 0.98;
-  size_t best = 0;
-  for (size_t i = 1; i < count; ++i)
+  int64_t best = 0;
+  for (int64_t i = 1; i < count; ++i)
     if (trials[i].bits == trials[0].bits && trials[i].seconds < (best == 0 ? kWorthwhile : 1) * trials[best].seconds)
       best = i;
   return best;

@@ -2,7 +2,6 @@
 // bits.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "ops/cuda/launch.h"
@@ -26,7 +25,7 @@ class TrialMemory {
   TrialMemory(const TrialMemory&) = delete;
   TrialMemory& operator=(const TrialMemory&) = delete;
   bool there() const { return at_ != nullptr; }
-  std::byte* at() const { return at_; }
+  void* at() const { return at_; }
 
   // Runs queue(context, stream) once for its bits, those of `result_bytes` from `result` on, which are filled again
   // before, then for its time: the median of five runs. Waits for them. Throws Error(run) with the driver's words, as
@@ -35,12 +34,12 @@ class TrialMemory {
            int64_t result_bytes) const;
 
  private:
-  std::byte* at_ = nullptr;
+  void* at_ = nullptr;
   int64_t bytes_ = 0;
 };
 
 // Which of several ways to take: the fastest of those that gave the first one's bits, so that results do not depend on
 // timings; the first unless another takes 2 % less. Pure.
-size_t fastest_alike(const Trial* trials, size_t count);
+int64_t fastest_alike(const Trial* trials, int64_t count);
 
 }  // namespace headroom::cuda

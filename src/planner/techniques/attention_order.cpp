@@ -1,5 +1,7 @@
 #include "passes/attention_order.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ops/attention/kernel_choice.h"
