@@ -13,14 +13,21 @@
 namespace headroom {
 namespace {
 
+// The beginning of a file into `text`, without a heap call; bytes read, 0 where there is none.
+template <size_t kBytes>
+size_t read_start(const char* path, char (&text)[kBytes]) {
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  const ssize_t bytes = ::read(file, text, kBytes - 1);
+  ::close(file);
+  return bytes > 0 ? static_cast<size_t>(bytes) : 0;
+}
+
 // Whether the line "TracerPid:" of the process's status names one.
 bool traced() {
   char text[2048] = {};
-  const int file = ::open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return true;
-  const ssize_t bytes = ::read(file, text, sizeof text - 1);
-  ::close(file);
-  const char* const tracer = bytes > 0 ? std::strstr(text, "TracerPid:\t") : nullptr;
+  read_start("/proc/self/status", text);
+  const char* const tracer = std::strstr(text, "TracerPid:\t");
   return !tracer || tracer[11] != '0';
 }
 
@@ -59,11 +66,8 @@ int64_t peak_resident_bytes() {
 
 int64_t resident_bytes() {
   char text[128] = {};
-  const int file = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 0;
-  const ssize_t bytes = ::read(file, text, sizeof text - 1);
-  ::close(file);
-  const char* resident = bytes > 0 ? std::strchr(text, ' ') : nullptr;
+  const size_t bytes = read_start("/proc/self/statm", text);
+  const char* resident = std::strchr(text, ' ');
   int64_t pages = 0;
   if (resident) std::from_chars(resident + 1, text + bytes, pages);
   return pages * ::sysconf(_SC_PAGESIZE);

@@ -35,14 +35,15 @@ std::string park_text(const ServingPlan& serving) {
                      serving.parks_on_disk ? "of a file in " + serving.park_directory.string() : "in memory");
 }
 
+std::string bytes_line(std::string_view what, int64_t bytes) {
+  return fmt::format("  {:<22}{:>12}  {:>15} bytes\n", what, format_bytes(bytes), bytes);
+}
+
 // Where weights lie that the device does not hold, and what a step copies of them.
 std::string streamed_text(const ServingPlan& serving) {
   const StreamedWeights& streamed = serving.streamed;
   if (streamed.below_bytes == 0) return {};
-  const auto line = [](const char* what, int64_t bytes) {
-    return fmt::format("  {:<22}{:>12}  {:>15} bytes\n", what, format_bytes(bytes), bytes);
-  };
-  return line("weights below", streamed.below_bytes) + line("copied by a step", streamed.step_bytes) +
+  return bytes_line("weights below", streamed.below_bytes) + bytes_line("copied by a step", streamed.step_bytes) +
          fmt::format("{}; predicted {:.3g} s for a step of one token\n", serving.placement, serving.plan.step_seconds);
 }
 
@@ -97,15 +98,10 @@ std::string serving_text(const ServingPlan& serving) {
   std::string text = fmt::format("serve {}: {} parameters, budget {}, planned peak {}\n", serving.plan.model,
                                  format_count(serving.plan.parameters), format_bytes(serving.plan.budget_bytes),
                                  format_bytes(serving.plan.peak_bytes));
-  for (const ServingRegion& region : serving.regions)
-    text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", region.name, format_bytes(region.bytes), region.bytes);
-  text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", "peak", format_bytes(serving.plan.peak_bytes),
-                      serving.plan.peak_bytes);
-  const auto beside = [&](const char* where, int64_t bytes) {
-    if (bytes > 0) text += fmt::format("  {:<22}{:>12}  {:>15} bytes\n", where, format_bytes(bytes), bytes);
-  };
-  beside("on the host", serving.plan.host.peak_bytes);
-  beside("on disk", serving.disk_bytes());
+  for (const ServingRegion& region : serving.regions) text += bytes_line(region.name, region.bytes);
+  text += bytes_line("peak", serving.plan.peak_bytes);
+  if (serving.plan.host.peak_bytes > 0) text += bytes_line("on the host", serving.plan.host.peak_bytes);
+  if (serving.disk_bytes() > 0) text += bytes_line("on disk", serving.disk_bytes());
   text += streamed_text(serving);
   if (l.whole_sequences)
     text += fmt::format(
