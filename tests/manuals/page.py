@@ -31,7 +31,7 @@ def shown(path, value):
 
 
 def filled(template, answers):
-    """A template's {paths} replaced by the figures of a run."""
+    """A template with {paths} replaced by the figures of a run."""
 
     def fill(match):
         path, _, unit = match.group(1).partition(":")
@@ -60,7 +60,7 @@ def row(entry, text):
 
 
 def page(manuals, texts):
-    """`manuals`: the tables; `texts`: the filled answer of every entry's id."""
+    """`manuals`: the tables; `texts`: the completed answers, by the entry's id."""
     out = INTRODUCTION
     for manual in manuals:
         claims = [entry for entry in manual["entries"] if entry["kind"] != "narration"]
