@@ -5,8 +5,8 @@ from answers import Missing, look
 
 INTRODUCTION = """# The manuals, line by line
 
-Five manuals tell people what to try by hand when memory runs out. `tests/manuals` maps every line of them to what headroom must
-answer, and runs the commands; this page is written by it (`python3 tests/manuals/run_manuals.py HEADROOM --write docs/manuals.md`).
+Five manuals tell people what to try by hand when memory runs out. `tests/manuals` assigns to each line the answer that
+headroom must give, and runs the commands; it also writes this page (`python3 tests/manuals/run_manuals.py HEADROOM --write docs/manuals.md`).
 The commands are those of the test, run from the root of the repository. A claim *holds*, holds *in part*, is *stale* (it was
 true once) or *wrong*; the answer says why. Figures are headroom's own estimates for the job in the command.
 """
