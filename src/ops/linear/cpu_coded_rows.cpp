@@ -1,8 +1,10 @@
-// Products with a weight in blocks of codes: a few of its rows at a time are decoded, then meet all rows of x.
+// Products with a weight in blocks of codes: by the few rows that meet them in registers, else a few rows of the weight
+// at a time are decoded, then meet all rows of x.
 #include "ops/linear/cpu_coded_rows.h"
 
 #include "base/error.h"
 #include "base/threads.h"
+#include "ops/linear/coded_dot.h"
 #include "ops/linear/coded_tile.h"
 #include "ops/linear/row_products.h"
 #include "ops/linear/scratch.h"
@@ -17,6 +19,7 @@ struct CodedProduct {
   int64_t threads = 1;  // that the scratch is for
   CodedTileDecoder decode = nullptr;
   ColumnRange range = nullptr;  // of the decoded rows
+  CodedRange direct = nullptr;  // instead of both
 };
 
 const std::byte* behind(const void* data, int64_t elements, DType dtype) {
@@ -30,6 +33,12 @@ void run_columns(const KernelCall& call, const CodedProduct& product, int64_t be
   const CodedMatrix weight(call.inputs[1].data, product.storage, outs * plan.ins);
   RowProduct piece{call.inputs[0].data, decoded};
   piece.rows = plan.count, piece.outs = outs, piece.ins = plan.ins;
+  if (product.direct) {
+    if (plan.bias != 0) piece.bias = call.inputs[plan.bias].as<float>();
+    if (plan.residual != 0) piece.residual = call.inputs[plan.residual].data;
+    piece.y = call.outputs[0].data;
+    return product.direct(piece, weight, begin, end);
+  }
   // One row: what is decoded stays in the first-level cache.
   const int64_t most = plan.count == 1 ? kDecodedRows / 3 : kDecodedRows;
   for (int64_t out = begin; out < end; out += most) {
@@ -65,7 +74,9 @@ KernelOffer make_coded_rows(const KernelSpec& spec, const RowsPlan& plan, const 
   if (needed > spec.scratch_bytes)
     return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
   product.decode = coded_tile_decoder(product.x, facts.capabilities);
-  product.range = dot_range({product.x, product.x, product.y}, facts.capabilities);
+  const RowTypes types{product.x, product.x, product.y};
+  product.range = dot_range(types, facts.capabilities);
+  product.direct = coded_dot_range(storage, types, plan.count, plan.ins, facts.capabilities);
   return {kernel_of([product](const KernelCall& call) { run(call, product); }), {}};
 }
 
