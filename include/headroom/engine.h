@@ -42,17 +42,17 @@ enum class ErrorKind {
 /// What every call below throws. what() names the value that is wrong and where it was found.
 class Error : public std::runtime_error {
  public:
+  /// The engine's own.
+  struct Impl;
   /// `message`: what is wrong; `remedy`: what to do about it, or empty.
-  Error(ErrorKind kind, const std::string& message, std::string remedy)
-      : std::runtime_error(message), kind_(kind), remedy_(std::move(remedy)) {}
+  Error(ErrorKind kind, const std::string& message, std::string remedy);
   /// What the error is about.
-  ErrorKind kind() const { return kind_; }
+  ErrorKind kind() const noexcept;
   /// What to do about it; may be empty.
-  const std::string& remedy() const { return remedy_; }
+  const std::string& remedy() const noexcept;
 
  private:
-  ErrorKind kind_;
-  std::string remedy_;
+  std::shared_ptr<const Impl> impl_;
 };
 
 /// A change of the options that needs less memory, for a budget that holds no plan.
@@ -66,23 +66,20 @@ struct Change {
 /// The budget holds no plan. Thrown before anything is written.
 class Refusal : public Error {
  public:
+  /// The engine's own.
+  struct Impl;
   /// An Error of kind does_not_fit, with its figures in bytes.
   Refusal(const std::string& message, std::string remedy, std::int64_t budget_bytes, std::int64_t minimum_bytes,
-          std::vector<Change> changes)
-      : Error(ErrorKind::does_not_fit, message, std::move(remedy)),
-        budget_bytes_(budget_bytes),
-        minimum_bytes_(minimum_bytes),
-        changes_(std::move(changes)) {}
+          std::vector<Change> changes);
   /// The budget that was given, bytes.
-  std::int64_t budget_bytes() const { return budget_bytes_; }
+  std::int64_t budget_bytes() const noexcept;
   /// The least --memory that holds a plan, with the other options unchanged; bytes.
-  std::int64_t minimum_bytes() const { return minimum_bytes_; }
+  std::int64_t minimum_bytes() const noexcept;
   /// Changes that fit or come near, the mildest first; may be empty.
-  const std::vector<Change>& changes() const { return changes_; }
+  const std::vector<Change>& changes() const noexcept;
 
  private:
-  std::int64_t budget_bytes_, minimum_bytes_;
-  std::vector<Change> changes_;
+  std::shared_ptr<const Impl> impl_;
 };
 
 /// A plan of a run: an immutable value, cheap to copy. Members throw only std::bad_alloc. Thread-safe.
@@ -214,6 +211,8 @@ enum class PlanQuestion {
 /// calls share, and what the process then holds.
 class Session {
  public:
+  /// The engine's own.
+  struct Impl;
   /// `model`: a directory in Hugging Face layout; for plan() and ask() also a bare config.json. Each call takes those
   /// of `options` that it knows. Throws Error (usage) for an option that no call knows. Reads no file.
   explicit Session(std::string model, Options options = {});
@@ -238,8 +237,7 @@ class Session {
                       const std::function<bool(std::string_view)>& on_text = {}, const Callbacks& callbacks = {}) const;
 
  private:
-  std::string model_;
-  Options options_;
+  std::shared_ptr<const Impl> impl_;
 };
 
 /// The measured rates of a machine.

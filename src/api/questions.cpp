@@ -1,6 +1,7 @@
 #include "headroom/questions.h"
 
 #include "api/asked_training.h"
+#include "api/session.h"
 #include "api/translate.h"
 #include "engine/budget_plans.h"
 #include "engine/plan_answers.h"
@@ -39,7 +40,8 @@ Answer answer_of(PlanAnswer answer) { return {std::move(answer.json), std::move(
 Answer Session::ask(PlanQuestion question, const Options& options, const Callbacks& callbacks) const {
   return translating([&] {
     const SessionShare share;
-    return answer_of(answer_to(question, AskedTraining(model_, options_, options, share, ForWhat::plan), callbacks));
+    return answer_of(
+        answer_to(question, AskedTraining(impl_->model, impl_->options, options, share, ForWhat::plan), callbacks));
   });
 }
 

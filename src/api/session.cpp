@@ -3,6 +3,7 @@
 
 #include "api/asked_training.h"
 #include "api/parser.h"
+#include "api/session.h"
 #include "api/translate.h"
 #include "arguments/inference_options.h"
 #include "arguments/profile_options.h"
@@ -103,14 +104,15 @@ ModelFacts describe_model(const std::string& model) {
   });
 }
 
-Session::Session(std::string model, Options options) : model_(std::move(model)), options_(std::move(options)) {
-  translating([&] { check_known(options_); });
+Session::Session(std::string model, Options options)
+    : impl_(std::make_shared<const Impl>(Impl{std::move(model), std::move(options)})) {
+  translating([&] { check_known(impl_->options); });
 }
 
 Plan Session::plan(const Options& options) const {
   return translating([&] {
     const SessionShare share;
-    const AskedTraining asked(model_, options_, options, share, ForWhat::plan);
+    const AskedTraining asked(impl_->model, impl_->options, options, share, ForWhat::plan);
     const PlannedTraining planned = plan_training(asked.options(), asked.model());
     return plan_of(planned.search.plan, explanation(planned));
   });
@@ -119,7 +121,7 @@ Plan Session::plan(const Options& options) const {
 Training Session::train(const Options& options, const Callbacks& callbacks) const {
   return translating([&]() -> Training {
     const SessionShare share;
-    const AskedTraining asked(model_, options_, options, share, ForWhat::run);
+    const AskedTraining asked(impl_->model, impl_->options, options, share, ForWhat::run);
     RunControl control;
     const TrainResult result = train_model(asked.options(), events_of(callbacks, control), control);
     if (!result.plan.feasible) throw_refusal(result.plan);
@@ -130,7 +132,8 @@ Training Session::train(const Options& options, const Callbacks& callbacks) cons
 Evaluation Session::evaluate(const Options& options, const Callbacks& callbacks) const {
   return translating([&] {
     const SessionShare share;
-    const InferenceArguments arguments = inference_options(add_evaluate_options, model_, options_, options, share);
+    const InferenceArguments arguments =
+        inference_options(add_evaluate_options, impl_->model, impl_->options, options, share);
     const headroom::Evaluation evaluation = evaluate_model(arguments.options, callbacks.note);
     if (callbacks.planned) callbacks.planned(plan_of(evaluation.plan));
     if (!evaluation.plan.feasible) throw_refusal(evaluation.plan);
@@ -142,7 +145,8 @@ Generation Session::generate(const std::string& prompt, const Options& options,
                              const std::function<bool(std::string_view)>& on_text, const Callbacks& callbacks) const {
   return translating([&] {
     const SessionShare share;
-    InferenceArguments arguments = inference_options(add_generate_options, model_, options_, options, share);
+    InferenceArguments arguments =
+        inference_options(add_generate_options, impl_->model, impl_->options, options, share);
     arguments.generation.prompt.prompt = prompt;
     Generation out;
     const auto keep = [&](std::string_view piece) {

@@ -100,7 +100,8 @@ TEST(BatchInvariant, RowsOfDenseWeights) {
 }
 
 TEST(BatchInvariant, RowsOfCodedWeights) {
-  for (const Storage& storage : {kNf4, kDoubled, kFp4, kInt4, kInt4Wide, kInt8Groups})
+  const Storage per_row{256, 8, DType::f32, CodeTable::integer};
+  for (const Storage& storage : {kNf4, kDoubled, kFp4, kInt4, kInt4Wide, kInt8Groups, per_row})
     for (const DType x : {DType::f32, DType::bf16, DType::f16}) {
       SCOPED_TRACE(fmt::format("{} x, {} bits, blocks of {}", dtype_name(x), storage.payload_bits, storage.block));
       const Coded w = coded(Tensor::random(DType::f32, {37, 256}, 2, 0.3), storage);

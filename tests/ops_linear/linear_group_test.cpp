@@ -1,7 +1,7 @@
 // A group of linear layers against the separate layers.
 #include <gtest/gtest.h>
 
-#include "../ops_support/op_harness.h"
+#include "../ops_support/coded_tensor.h"
 #include "base/error.h"
 #include "hwy/targets.h"
 #include "ops/linear_group/member_calls.h"
@@ -98,6 +98,25 @@ TEST(LinearGroupKernels, FewRowsReadAllWeightsAtOnce) {
   };
   EXPECT_EQ(chosen(8), "rows");
   EXPECT_EQ(chosen(9), "each");
+}
+
+TEST(LinearGroupKernels, CodedWeightsHaveTheBitsOfTheirLayers) {
+  const Storage per_row{96, 8, DType::f32, CodeTable::integer};
+  for (int team : {1, 3})
+    for (const Storage& storage : {op_test::kInt4, per_row})
+      for (const DType dtype : {DType::f32, DType::bf16})
+        for (const int64_t rows : {1, 2, 3, 4, 5, 8}) {
+          SCOPED_TRACE(fmt::format("{} rows, {} bits, {}", rows, storage.payload_bits, dtype_name(dtype)));
+          set_threads(team);
+          std::vector<Tensor> inputs{Tensor::random(dtype, {1, rows, 96}, 1)};
+          for (const int64_t outs : {50, 9, 24})
+            inputs.push_back(op_test::coded(Tensor::random(DType::f32, {outs, 96}, 2 + outs, 0.3), storage).codes);
+          for (const int64_t outs : {50, 9, 24}) inputs.push_back(Tensor::random(DType::f32, {outs}, 20 + outs));
+          const Attrs attrs{{"bias", int64_t{1}}};
+          if (!op_test::accepts("linear_group", inputs, attrs, "rows")) continue;
+          expect_layers(inputs, attrs, "rows", "rows");
+          EXPECT_EQ(op_test::run_op("linear_group", inputs, attrs).implementation, "rows");
+        }
 }
 
 // With the scratch of the largest layer, a smaller one could get a kernel that it does not get alone.

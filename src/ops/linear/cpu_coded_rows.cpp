@@ -1,8 +1,9 @@
-// Products with a weight in blocks of codes: a few of its rows at a time are decoded, then meet all rows of x.
+// Products with a weight in blocks of codes: by the few rows that meet them in registers, else a few rows of the weight
+// at a time are decoded, then meet all rows of x.
 #include "ops/linear/cpu_coded_rows.h"
 
 #include "base/error.h"
-#include "base/threads.h"
+#include "ops/linear/coded_dot.h"
 #include "ops/linear/coded_tile.h"
 #include "ops/linear/row_products.h"
 #include "ops/linear/scratch.h"
@@ -17,27 +18,26 @@ struct CodedProduct {
   int64_t threads = 1;  // that the scratch is for
   CodedTileDecoder decode = nullptr;
   ColumnRange range = nullptr;  // of the decoded rows
+  CodedRange direct = nullptr;  // instead of both
 };
 
 const std::byte* behind(const void* data, int64_t elements, DType dtype) {
   return static_cast<const std::byte*>(data) + elements * dtype_bytes(dtype);
 }
 
-// Columns begin .. end of y.
-void run_columns(const KernelCall& call, const CodedProduct& product, int64_t begin, int64_t end, void* decoded) {
-  const RowsPlan& plan = product.plan;
-  const int64_t outs = call.outputs[0].dims.back();
-  const CodedMatrix weight(call.inputs[1].data, product.storage, outs * plan.ins);
-  RowProduct piece{call.inputs[0].data, decoded};
-  piece.rows = plan.count, piece.outs = outs, piece.ins = plan.ins;
+// Columns begin .. end of `whole`, a few at a time.
+void run_decoded(const RowProduct& whole, const CodedProduct& product, const CodedMatrix& weight, int64_t begin,
+                 int64_t end, void* decoded) {
+  RowProduct piece = whole;
+  piece.w = decoded;
   // One row: what is decoded stays in the first-level cache.
-  const int64_t most = plan.count == 1 ? kDecodedRows / 3 : kDecodedRows;
+  const int64_t most = whole.rows == 1 ? kDecodedRows / 3 : kDecodedRows;
   for (int64_t out = begin; out < end; out += most) {
     const int64_t count = std::min(most, end - out);
-    product.decode(weight, out * plan.ins, count * plan.ins, decoded);
-    if (plan.bias != 0) piece.bias = call.inputs[plan.bias].as<float>() + out;
-    if (plan.residual != 0) piece.residual = behind(call.inputs[plan.residual].data, out, product.y);
-    piece.y = const_cast<std::byte*>(behind(call.outputs[0].data, out, product.y));
+    product.decode(weight, out * whole.ins, count * whole.ins, decoded);
+    if (whole.bias) piece.bias = whole.bias + out;
+    if (whole.residual) piece.residual = behind(whole.residual, out, product.y);
+    piece.y = const_cast<std::byte*>(behind(whole.y, out, product.y));
     product.range(piece, 0, count);
   }
 }
@@ -45,8 +45,11 @@ void run_columns(const KernelCall& call, const CodedProduct& product, int64_t be
 void run(const KernelCall& call, const CodedProduct& product) {
   HR_CHECK(threads() <= product.threads, "scratch for {} threads, a team of {}", product.threads, threads());
   const int64_t each = decoded_row_bytes(product.plan.ins, product.x) * kDecodedRows;
-  parallel_for(call.outputs[0].dims.back(), kDecodedRows, [&](int64_t begin, int64_t end, int thread) {
-    run_columns(call, product, begin, end, call.scratch.data() + thread * each);
+  share_columns(call, kDecodedRows, [&](size_t i, int64_t begin, int64_t end, int thread) {
+    const RowProduct whole = row_product(call, product.plan, i);
+    const CodedMatrix weight(call.inputs[1 + i].data, product.storage, whole.outs * whole.ins);
+    if (product.direct) return product.direct(whole, weight, begin, end);
+    run_decoded(whole, product, weight, begin, end, call.scratch.data() + thread * each);
   });
 }
 
@@ -57,6 +60,8 @@ KernelOffer make_coded_rows(const KernelSpec& spec, const RowsPlan& plan, const 
   constexpr int64_t kWidest = 16, kPair = 32;  // lanes; codes of 4 bits
   if (!facts.capabilities.has(kAvx2)) return {nullptr, "the machine has no AVX2"};
   if (plan.count > 8 && !plan.any_count) return {nullptr, "more than eight rows"};
+  for (size_t i = 1; i < spec.outputs.size(); ++i)
+    if (spec.inputs[1 + i].storage != storage) return {nullptr, "weights that are stored in several ways"};
   if (!plan.out_in) return {nullptr, "rows of the weight are not dot products"};
   if (plan.ins % storage.block != 0 || storage.block % (storage.payload_bits == 4 ? kPair : kWidest) != 0)
     return {nullptr, "blocks do not fill rows and vectors"};
@@ -65,7 +70,9 @@ KernelOffer make_coded_rows(const KernelSpec& spec, const RowsPlan& plan, const 
   if (needed > spec.scratch_bytes)
     return {nullptr, fmt::format("needs {} bytes of scratch, {} are booked", needed, spec.scratch_bytes)};
   product.decode = coded_tile_decoder(product.x, facts.capabilities);
-  product.range = dot_range({product.x, product.x, product.y}, facts.capabilities);
+  const RowTypes types{product.x, product.x, product.y};
+  product.range = dot_range(types, facts.capabilities);
+  product.direct = coded_dot_range(storage, types, plan.count, plan.ins, facts.capabilities);
   return {kernel_of([product](const KernelCall& call) { run(call, product); }), {}};
 }
 

@@ -1,28 +1,16 @@
 #include "ops/linear/cpu_rows.h"
 
-#include "base/threads.h"
 #include "ops/linear/cpu_coded_rows.h"
-#include "ops/linear/row_products.h"
 #include "ops/linear/scratch.h"
 
 namespace headroom {
 namespace {
 
-// The threads share the columns of all layers.
 void run_rows(const KernelCall& call, const RowsPlan& plan, ColumnRange range) {
-  int64_t outs = 0;
-  for (const TensorView& y : call.outputs) outs += y.dims.back();
-  parallel_for(outs, 64, [&](int64_t begin, int64_t end, int) {
-    for (size_t i = 0; i < call.outputs.size() && end > 0; ++i) {
-      RowProduct product{call.inputs[0].data, call.inputs[1 + i].data};
-      if (plan.bias != 0) product.bias = call.inputs[plan.bias + i].as<float>();
-      if (plan.residual != 0) product.residual = call.inputs[plan.residual].data;
-      product.y = call.outputs[i].data;
-      product.rows = plan.count, product.outs = call.outputs[i].dims.back(), product.ins = plan.ins;
-      const int64_t to = std::min(end, product.outs);
-      if (begin < to) range(product, begin, to);
-      begin = std::max<int64_t>(0, begin - product.outs), end -= product.outs;
-    }
+  share_columns(call, 64, [&](size_t i, int64_t begin, int64_t end, int) {
+    RowProduct product = row_product(call, plan, i);
+    product.w = call.inputs[1 + i].data;
+    range(product, begin, end);
   });
 }
 
@@ -39,20 +27,33 @@ KernelOffer make_rows(const KernelSpec& spec, const RowsPlan& plan, const Device
   return {kernel_of([plan, range](const KernelCall& call) { run_rows(call, plan, range); }), {}};
 }
 
+KernelOffer make_either(const KernelSpec& spec, const RowsPlan& plan, const DeviceFacts& facts) {
+  return spec.inputs[1].storage.dense() ? make_rows(spec, plan, facts) : make_coded_rows(spec, plan, facts);
+}
+
 }  // namespace
+
+RowProduct row_product(const KernelCall& call, const RowsPlan& plan, size_t i) {
+  RowProduct product{call.inputs[0].data};
+  if (plan.bias != 0) product.bias = call.inputs[plan.bias + i].as<float>();
+  if (plan.residual != 0) product.residual = call.inputs[plan.residual].data;
+  product.y = call.outputs[i].data;
+  product.rows = plan.count, product.outs = call.outputs[i].dims.back(), product.ins = plan.ins;
+  return product;
+}
 
 KernelOffer make_linear_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   const LinearShape shape = linear_shape(spec.inputs[0], spec.inputs[1], spec.attrs);
   const LinearOperands inputs = linear_operands(spec.attrs);
   if (inputs.low_rank != 0) return {nullptr, "a low-rank product is added"};
   const RowsPlan plan{shape.rows, shape.ins, shape.out_in, inputs.bias, inputs.last, is_batch_invariant(spec.attrs)};
-  return spec.inputs[1].storage.dense() ? make_rows(spec, plan, facts) : make_coded_rows(spec, plan, facts);
+  return make_either(spec, plan, facts);
 }
 
 KernelOffer make_linear_group_rows(const KernelSpec& spec, const DeviceFacts& facts) {
   const LinearShape shape = linear_shape(spec.inputs[0], spec.inputs[1], spec.attrs);
   const size_t bias = spec.attrs.integer("bias") != 0 ? 1 + spec.outputs.size() : 0;
-  return make_rows(spec, {shape.rows, shape.ins, shape.out_in, bias, 0, is_batch_invariant(spec.attrs)}, facts);
+  return make_either(spec, {shape.rows, shape.ins, shape.out_in, bias, 0, is_batch_invariant(spec.attrs)}, facts);
 }
 
 }  // namespace headroom

@@ -2,7 +2,11 @@
 // stored.
 #pragma once
 
+#include <algorithm>
+
+#include "base/threads.h"
 #include "ops/cpu/kernel.h"
+#include "ops/linear/row_products.h"
 
 namespace headroom {
 
@@ -15,6 +19,24 @@ struct RowsPlan {
   size_t residual = 0;     // 0: there is none
   bool any_count = false;  // takes more than eight rows: attribute batch_invariant
 };
+
+// The product of output i, all of it but the weight.
+RowProduct row_product(const KernelCall& call, const RowsPlan& plan, size_t i);
+
+// columns(i, begin, end, thread) for the columns of every output i; the threads share those of all outputs, `grain` at
+// a time.
+template <typename Columns>
+void share_columns(const KernelCall& call, int64_t grain, const Columns& columns) {
+  int64_t outs = 0;
+  for (const TensorView& y : call.outputs) outs += y.dims.back();
+  parallel_for(outs, grain, [&](int64_t begin, int64_t end, int thread) {
+    for (size_t i = 0; i < call.outputs.size() && end > 0; ++i) {
+      const int64_t own = call.outputs[i].dims.back();
+      if (begin < std::min(end, own)) columns(i, begin, std::min(end, own), thread);
+      begin = std::max<int64_t>(0, begin - own), end -= own;
+    }
+  });
+}
 
 // linear, for at most eight rows, or with attribute batch_invariant any number of them; needs AVX2. The sums of a row
 // are the same with any others.

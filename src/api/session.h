@@ -1,0 +1,15 @@
+// What every call of a session begins with.
+#pragma once
+
+#include <string>
+
+#include "headroom/engine.h"
+
+namespace headroom::api {
+
+struct Session::Impl {
+  std::string model;
+  Options options;
+};
+
+}  // namespace headroom::api
