@@ -10,7 +10,7 @@
 
 namespace headroom::api {
 
-// A class of the API is one pointer, so that what stands behind it may change without a change for its callers.
+// A class of the API is one pointer, so its implementation may change without a change for callers.
 static_assert(sizeof(Session) == sizeof(std::shared_ptr<void>) && sizeof(Plan) == sizeof(std::shared_ptr<void>));
 static_assert(sizeof(Error) == sizeof(std::runtime_error) + sizeof(std::shared_ptr<void>));
 static_assert(sizeof(Refusal) == sizeof(Error) + sizeof(std::shared_ptr<void>));
