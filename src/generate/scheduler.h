@@ -49,8 +49,8 @@ class SequenceListener {
   virtual void on_end(SequenceEnd end, int64_t drawn, int64_t cached, const std::string& error) = 0;
 };
 
-// The adapter of a sequence: the slot that holds it, and a number below -1 of its own that no other contents of a slot
-// have had: blocks are shared among sequences of one number. `held` keeps the slot as it is until the sequence is gone.
+// The adapter of a sequence: its slot, and a number below -1 that identifies the slot's contents: blocks are shared
+// only among sequences with the same number. `held` keeps the slot unchanged until the sequence is gone.
 struct SequenceAdapter {
   int32_t slot = -1;
   int32_t prefix = -1;  // -1: the base
@@ -68,7 +68,7 @@ struct SequenceRequest {
   std::vector<int32_t> stop_ids;
   int64_t min_tokens = 0;                   // no stop id is sampled before so many tokens
   std::shared_ptr<GrammarMatcher> grammar;  // null: any text
-  int64_t best = -1;                        // log-probabilities of the drawn token and of this many likeliest; -1: none
+  int64_t best = -1;                        // log-probabilities of each sampled token and this many likeliest; -1: none
   bool prompt_logprobs = false;
   SequenceAdapter adapter;
   Pooling pooling = Pooling::none;  // with max_tokens 0: the sequence ends with `length` once the prompt is read

@@ -54,11 +54,11 @@ class StepRunner {
   // Logits f32 [wanted, vocab], valid until the next call; nothing where there are hidden states alone. The step is
   // within the limits. No heap call after the first steps. Throws Error(run) as the device does.
   virtual std::span<const float> run(const Step& step) = 0;
-  // Between steps: copies a block of the pool to a slot of the park area, and back, bit for bit; where limits() has
-  // slots. No heap call. Throws Error(run) naming the place where it cannot be written or read.
+  // Between steps: copies a block of the pool to a slot of the park area, and back, bit for bit; needs slots in
+  // limits(). No heap call. Throws Error(run) naming the file if it cannot be written or read.
   virtual void park_block(int32_t block, int32_t slot) { HR_CHECK(false, "no slot {} for block {}", slot, block); }
   virtual void restore_block(int32_t slot, int32_t block) { HR_CHECK(false, "no slot {} for block {}", slot, block); }
-  // Of the rows wanted in the last run: what the logits were made of, f32 [wanted, hidden], valid until the next call.
+  // For the rows requested in the last run: the inputs of the logits, f32 [wanted, hidden], valid until the next call.
   virtual std::span<const float> hidden_states() { return {}; }
 };
 
